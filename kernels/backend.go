@@ -1,0 +1,135 @@
+package kernels
+
+// DType is the element type of a [Tensor].
+type DType uint8
+
+const (
+	F32 DType = iota // 32-bit float, the type of all computing
+	F16              // IEEE 754 half, the type of stored features; only ever an input
+	U32              // node ids, local ids, offsets, class labels
+)
+
+// Buffer is memory that belongs to the Backend that made it; nothing else may look inside.
+type Buffer interface {
+	// Len is the number of elements.
+	Len() int
+}
+
+// Tensor is a dense row-major window of Rows × Cols elements that starts Off elements into Buf. It is a plain value:
+// copying it copies no data, and it is valid until the Buffer is freed.
+type Tensor struct {
+	Buf        Buffer
+	Type       DType
+	Off        int
+	Rows, Cols int
+}
+
+// Len is the number of elements in the window.
+func (t Tensor) Len() int { return t.Rows * t.Cols }
+
+// Slice is the window of rows [lo, hi).
+func (t Tensor) Slice(lo, hi int) Tensor {
+	if lo < 0 || hi < lo || hi > t.Rows {
+		panic("kernels: Slice out of range")
+	}
+	t.Off += lo * t.Cols
+	t.Rows = hi - lo
+	return t
+}
+
+// Adjacency is one sampled layer in CSR2 form: destination i has the neighbours Nbr[Start[i]:End[i]], which are row
+// numbers of the source tensor. RevStart and RevDst are the same edges by source, for the backward pass: source u is a
+// neighbour of RevDst[RevStart[u]:RevStart[u+1]], ascending, repeated as often as the edge is. They may be zero
+// Tensors where no gradient flows to the sources. All are U32 with one column.
+type Adjacency struct {
+	Start, End, Nbr  Tensor
+	RevStart, RevDst Tensor
+}
+
+// AdamStep holds the numbers of one Adam update (Kingma and Ba 2015, algorithm 1). Correct1 and Correct2 are the bias
+// corrections 1-β₁ᵗ and 1-β₂ᵗ; WeightDecay is added to the gradient (L2), as in the original.
+type AdamStep struct {
+	LR, Beta1, Beta2, Eps, WeightDecay float32
+	Correct1, Correct2                 float32
+}
+
+// Backend is the one deliberately wide interface of the project: every operation that a model needs, on buffer handles,
+// so that model code is written once. Implementations are the CPU (portable Go now, assembly later), the float64
+// [Reference], and CUDA to come; package kerneltest holds them together.
+//
+// Conventions, for every operation:
+//   - Tensors are F32 unless the comment says otherwise. A shape that does not fit is the caller's bug and panics.
+//   - dst never overlaps an input, except where the comment says "in place".
+//   - A function whose name ends in Grad adds to its results (+=), as does MatMul with accumulate; all others overwrite.
+//   - Zero rows or columns are fine and do nothing.
+//   - Results are the same bits for any number of threads: work is split by output rows or fixed chunks.
+//   - NaN and Inf in an input reach every output that depends on it.
+//
+// A Backend is used by one goroutine at a time.
+type Backend interface {
+	// Name says what runs, for records: "portable", "reference".
+	Name() string
+
+	// Alloc returns a zeroed buffer of n elements; Free gives it back. Len 0 is allowed.
+	Alloc(t DType, n int) Buffer
+	Free(b Buffer)
+
+	// UploadF32, UploadU32 copy host memory to a tensor of equal length, Download copies it back. UploadHalf takes
+	// float16 bits.
+	UploadF32(dst Tensor, src []float32)
+	UploadU32(dst Tensor, src []uint32)
+	UploadHalf(dst Tensor, src []uint16)
+	DownloadF32(dst []float32, src Tensor)
+	DownloadU32(dst []uint32, src Tensor)
+	// Host lends the memory of t where the host can address it (little-endian bytes), so that a gather can write
+	// straight into it; ok is false where it cannot, and then the caller uploads.
+	Host(t Tensor) (b []byte, ok bool)
+
+	// Fill sets every element to v.
+	Fill(dst Tensor, v float32)
+	// Convert copies src (F16 or F32) to dst (F32).
+	Convert(dst, src Tensor)
+	// Add computes dst += src.
+	Add(dst, src Tensor)
+
+	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.
+	MatMul(dst, a, b Tensor, transA, transB, accumulate bool)
+	// AddRow adds the 1×Cols row to every row of dst.
+	AddRow(dst, row Tensor)
+	// ColumnSumGrad adds the sum of src's rows to the 1×Cols row drow.
+	ColumnSumGrad(drow, src Tensor)
+
+	// NeighborMean computes dst[i] = mean of src[u] over the neighbours u of i, and 0 where there is none. src is F16 or
+	// F32; sums are in float32, in the order of Nbr.
+	NeighborMean(dst, src Tensor, g Adjacency)
+	// NeighborMeanGrad adds to dsrc[u] the sum over its RevDst i of ddst[i] / degree(i), in the order of RevDst.
+	NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency)
+
+	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0.
+	ReLU(dst, src Tensor)
+	ReLUGrad(dx, dy, y Tensor)
+
+	// Dropout keeps element (r, c) of src (F16 or F32) when DropoutKeep(key, ids[r], c, p) and scales it by 1/(1-p'), with
+	// p' the effective rate of p (see DropoutKeep); all else is 0. ids is U32, one per row. 0 ≤ p < 1.
+	Dropout(dst, src, ids Tensor, key uint64, p float32)
+	DropoutGrad(dx, dy, ids Tensor, key uint64, p float32)
+
+	// LayerNorm normalises each row to mean 0 and variance 1 (biased variance, eps added to it), then multiplies by gain
+	// and adds bias (both 1×Cols). stats (Rows×2) receives each row's mean and 1/sqrt(var+eps), which LayerNormGrad
+	// takes back together with x, the input of the forward pass.
+	LayerNorm(dst, stats, x, gain, bias Tensor, eps float32)
+	LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor)
+
+	// SoftmaxCrossEntropy writes each row's loss -log softmax(logits)[label] to loss (Rows×1), and to dlogits its gradient
+	// times scale. labels is U32; a row labelled NoLabel has loss 0 and gradient 0.
+	SoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor, scale float32)
+	// ArgMax writes to dst (U32, Rows×1) the column of each row's largest value: the first of equals, and a NaN counts as
+	// largest, so that it is seen.
+	ArgMax(dst, src Tensor)
+
+	// Adam updates param, m and v in place from grad.
+	Adam(param, grad, m, v Tensor, s AdamStep)
+}
+
+// NoLabel marks a row without a label.
+const NoLabel = ^uint32(0)
