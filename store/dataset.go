@@ -1,0 +1,171 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/gnnstore/gnnstore/store/internal/mapping"
+)
+
+// NodeID numbers the nodes of one type, as stored. It is an alias so that kernels take []uint32 without a cast.
+type NodeID = uint32
+
+// Half is the bits of an IEEE 754 half.
+type Half = uint16
+
+// Dataset is a sealed dataset, open for reading. All methods but Close are safe for concurrent use.
+type Dataset struct {
+	path     string
+	manifest *Manifest
+	sections map[string]*section
+}
+
+// section is one open, mapped file.
+type section struct {
+	file *os.File
+	spec *File
+	m    *mapping.Map
+}
+
+// payload is the rows without header and padding.
+func (s *section) payload() []byte { return s.m.Bytes()[PageSize : PageSize+s.spec.payload()] }
+
+// Open opens the dataset directory at path. It reads the manifest and the header page of each section, compares sizes,
+// and maps; it does not read data, so it costs the same for a megabyte and a terabyte. A manifest that points outside
+// the directory, through a symbolic link, or at sizes that do not fit is refused.
+func Open(path string) (_ *Dataset, err error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	defer root.Close()
+	b, err := readManifest(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no %s: not a sealed dataset; make one with gnnstore ingest", path, manifestName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	d := &Dataset{path: path, sections: map[string]*section{}}
+	if d.manifest, err = decodeManifest(b); err != nil {
+		return nil, &SectionError{path, manifestName, -1, err}
+	}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	for _, f := range d.manifest.Files() {
+		s, at, err := openSection(root, path, f)
+		if err != nil {
+			return nil, &SectionError{path, f.Path, at, err}
+		}
+		d.sections[f.Path] = s
+	}
+	return d, nil
+}
+
+func openError(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such dataset", path)
+	}
+	if fi, serr := os.Stat(path); serr == nil && !fi.IsDir() {
+		return fmt.Errorf("%s: a dataset is a directory, and this is a file; raw data is read by gnnstore ingest", path)
+	}
+	return fmt.Errorf("open dataset: %w", err)
+}
+
+func readManifest(root *os.Root) ([]byte, error) {
+	f, err := openPlain(root, manifestName)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err == nil && len(b) > maxManifest {
+		err = fmt.Errorf("%s: larger than %d bytes", manifestName, maxManifest)
+	}
+	return b, err
+}
+
+// openPlain opens a regular file inside root that no symbolic link leads to.
+func openPlain(root *os.Root, name string) (*os.File, error) {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		p := filepath.Join(parts[:i+1]...)
+		fi, err := root.Lstat(p)
+		if err != nil {
+			return nil, err
+		}
+		if last := i == len(parts)-1; !last && !fi.IsDir() || last && !fi.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is a %v; datasets hold plain files and directories only", p, fi.Mode().Type())
+		}
+	}
+	return root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+}
+
+func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int64, err error) {
+	f, err := openPlain(root, spec.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, -1, errors.New("missing")
+	}
+	if err != nil {
+		return nil, -1, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, -1, err
+	}
+	if fi.Size() != spec.Bytes {
+		return nil, min(fi.Size(), spec.Bytes), fmt.Errorf("%d bytes, and the manifest says %d: an interrupted copy?", fi.Size(), spec.Bytes)
+	}
+	var h [PageSize]byte
+	if _, err := f.ReadAt(h[:], 0); err != nil {
+		return nil, 0, err
+	}
+	if at, err := checkHeader(h[:], spec); err != nil {
+		return nil, at, err
+	}
+	m, err := mapping.Open(f, filepath.Join(dataset, filepath.FromSlash(spec.Path)), int(spec.Bytes))
+	if err != nil {
+		return nil, -1, err
+	}
+	return &section{f, spec, m}, 0, nil
+}
+
+// Close unmaps everything. Whatever was borrowed from the dataset is invalid afterwards.
+func (d *Dataset) Close() error {
+	var errs []error
+	for _, s := range d.sections {
+		errs = append(errs, s.m.Close(), s.file.Close())
+	}
+	d.sections = nil
+	return errors.Join(errs...)
+}
+
+// Path is where the dataset was opened.
+func (d *Dataset) Path() string { return d.path }
+
+// Manifest describes the dataset. It is shared: do not change it.
+func (d *Dataset) Manifest() *Manifest { return d.manifest }
+
+// NodeType finds a node type by name.
+func (d *Dataset) NodeType(name string) (*NodeType, bool) {
+	for i := range d.manifest.NodeTypes {
+		if t := &d.manifest.NodeTypes[i]; t.Name == name {
+			return t, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Features is one feature table: a row of Dim elements a node, in shards.
+type Features struct {
+	Table     *Table
+	shards    []Shard
+	data      [][]byte // payload of each shard
+	shardRows uint32
+	rows      int
+	rowBytes  int
+}
+
+// Shard says where the rows of one shard lie, for readers that do their own reading. File stays the Dataset's.
+type Shard struct {
+	File       *os.File
+	Path       string // for messages
+	FirstRow   int64
+	Rows       int64
+	DataOffset int64 // of the first row
+	Stride     int64 // from one row to the next
+}
+
+// Features returns table i of the manifest.
+func (d *Dataset) Features(i int) *Features {
+	t := &d.manifest.Tables[i]
+	f := &Features{Table: t, rowBytes: int(t.Dim) * t.Elem.Size()}
+	for j := range t.Shards {
+		spec := &t.Shards[j]
+		s := d.sections[spec.Path]
+		f.shards = append(f.shards, Shard{s.file, filepath.Join(d.path, filepath.FromSlash(spec.Path)), spec.First, spec.Rows, PageSize, spec.Stride})
+		f.data = append(f.data, s.payload())
+		f.rows += int(spec.Rows)
+	}
+	if len(f.shards) > 0 {
+		f.shardRows = uint32(max(1, f.shards[0].Rows))
+	}
+	return f
+}
+
+// Rows is the number of rows: one a node.
+func (f *Features) Rows() int { return f.rows }
+
+// Dim is the number of columns.
+func (f *Features) Dim() int { return int(f.Table.Dim) }
+
+// Elem is F16 or F32.
+func (f *Features) Elem() Elem { return f.Table.Elem }
+
+// RowBytes is the size of a row without padding.
+func (f *Features) RowBytes() int { return f.rowBytes }
+
+// Row returns v's row as little-endian bytes, RowBytes long. The slice is borrowed: read-only, and valid until the
+// Dataset is closed. Safe for concurrent use. A row past the end panics: ids are checked where they enter.
+func (f *Features) Row(v NodeID) []byte {
+	shard := v / f.shardRows
+	at := int64(v%f.shardRows) * f.shards[shard].Stride
+	return f.data[shard][at : at+int64(f.rowBytes) : at+int64(f.rowBytes)]
+}
+
+// Shards lists where the rows lie on disk.
+func (f *Features) Shards() []Shard { return f.shards }

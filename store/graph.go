@@ -1,0 +1,48 @@
+package store
+
+import "fmt"
+
+// Graph is the topology of one relation: for each destination node its in-neighbours, compressed sparse rows.
+type Graph struct {
+	Relation *Relation
+	offsets  []uint64
+	edges    []NodeID
+	path     string
+}
+
+// Graph returns the topology of relation i of the manifest.
+func (d *Dataset) Graph(i int) *Graph {
+	r := &d.manifest.Relations[i]
+	return &Graph{
+		Relation: r,
+		offsets:  cast[uint64](d.sections[r.Offsets.Path].payload()),
+		edges:    cast[NodeID](d.sections[r.Neighbors.Path].payload()),
+		path:     d.path,
+	}
+}
+
+// Nodes is the number of destination nodes.
+func (g *Graph) Nodes() int { return len(g.offsets) - 1 }
+
+// Edges is the number of edges.
+func (g *Graph) Edges() int64 { return int64(len(g.edges)) }
+
+// Degree is the number of v's in-neighbours.
+func (g *Graph) Degree(v NodeID) int { return len(g.Neighbors(v)) }
+
+// Neighbors returns v's in-neighbours, ascending. The slice is borrowed: read-only, and valid until the Dataset is
+// closed. Safe for concurrent use. An offset that cannot be true panics with a *SectionError, which [Guard] returns.
+func (g *Graph) Neighbors(v NodeID) []NodeID {
+	if int64(v) >= int64(len(g.offsets))-1 {
+		panic(g.corrupt(g.Relation.Neighbors.Path, -1, fmt.Errorf("neighbour id %d, and there are %d nodes", v, g.Nodes())))
+	}
+	lo, hi := g.offsets[v], g.offsets[v+1]
+	if lo > hi || hi > uint64(len(g.edges)) {
+		panic(g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), fmt.Errorf("node %d has edges %d to %d of %d", v, lo, hi, len(g.edges))))
+	}
+	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
+}
+
+func (g *Graph) corrupt(section string, at int64, err error) *SectionError {
+	return &SectionError{g.path, section, at, fmt.Errorf("%w; run gnnstore verify", err)}
+}

@@ -1,0 +1,100 @@
+// Package mapping maps files read-only and turns a fault on mapped memory into an error. It is the only package that
+// maps files.
+//
+// A [Map] lends its bytes until Close. A file cut short under its map makes the next read of a lost page a SIGBUS; code
+// that reads mapped bytes therefore runs inside [Guard], on every goroutine of its own. Mapped bytes are never passed
+// to C or to a system call, where a fault would be a short count or worse.
+package mapping
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"unsafe"
+
+	"github.com/edsrzf/mmap-go"
+)
+
+// Map is a whole file mapped read-only. Its bytes may be read by any number of goroutines until Close.
+type Map struct {
+	data mmap.MMap
+	path string
+}
+
+// Open maps the first size bytes of f, which must be at least that long: the caller has compared the size. path is for
+// messages. f may be closed afterwards.
+func Open(f *os.File, path string, size int) (*Map, error) {
+	data, err := mmap.MapRegion(f, size, mmap.RDONLY, 0, 0)
+	if err != nil {
+		return nil, fmt.Errorf("map %s: %w", path, err)
+	}
+	m := &Map{data: data, path: path}
+	live.Lock()
+	live.maps[m] = struct{}{}
+	live.Unlock()
+	return m, nil
+}
+
+// Bytes lends the mapped file. Writing to it is a fault.
+func (m *Map) Bytes() []byte { return m.data }
+
+// Close unmaps; every slice lent is invalid from here on.
+func (m *Map) Close() error {
+	live.Lock()
+	delete(live.maps, m)
+	live.Unlock()
+	return m.data.Unmap()
+}
+
+// live holds every open map, so that a fault's address can be given its file.
+var live = struct {
+	sync.RWMutex
+	maps map[*Map]struct{}
+}{maps: map[*Map]struct{}{}}
+
+// Fault says which mapped page could not be read.
+type Fault struct {
+	Path   string
+	Offset int64
+}
+
+func (f *Fault) Error() string {
+	return fmt.Sprintf("%s at 0x%x: page cannot be read; the file was truncated or replaced, or the disk failed", f.Path, f.Offset)
+}
+
+// Guard runs fn and returns its error, or a *Fault where fn read a page of a Map that is no longer there. Any other
+// panic passes through.
+func Guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface {
+			runtime.Error
+			Addr() uintptr
+		}:
+			f := locate(r.Addr())
+			if f == nil {
+				panic(r)
+			}
+			err = f
+		default:
+			panic(r)
+		}
+	}()
+	return fn()
+}
+
+func locate(addr uintptr) *Fault {
+	live.RLock()
+	defer live.RUnlock()
+	for m := range live.maps {
+		base := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
+		if addr >= base && addr < base+uintptr(len(m.data)) {
+			return &Fault{Path: m.path, Offset: int64(addr - base)}
+		}
+	}
+	return nil
+}

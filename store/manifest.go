@@ -1,0 +1,341 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
+
+const (
+	manifestName = "manifest.json"
+	formatName   = "gnnstore"
+	// maxManifest bounds what Open reads; a dataset of 1 PB in 1 GiB shards needs about 250 MB.
+	maxManifest = 1 << 28
+)
+
+// Manifest describes a dataset. It is written once, when the dataset is sealed; readers treat it as read-only.
+type Manifest struct {
+	Format     string     `json:"format"`
+	Version    int        `json:"version"`
+	Name       string     `json:"name"`
+	Created    time.Time  `json:"created"`
+	Provenance Provenance `json:"provenance"`
+	Order      string     `json:"order"` // how nodes were numbered: "degree", "original"
+	NodeTypes  []NodeType `json:"node_types"`
+	Relations  []Relation `json:"relations"`
+	Tables     []Table    `json:"tables"`
+	Labels     []Label    `json:"labels"`
+	Splits     []Split    `json:"splits"`
+	// Seal is the dataset's identity: XXH3-128 over everything above but Created and Provenance, so over every
+	// section's checksum and shape. Equal seals are equal data.
+	Seal string `json:"seal"`
+	// Check is XXH3-64 over the whole manifest with Check empty.
+	Check string `json:"check"`
+}
+
+// Provenance says where a dataset came from. It is for people: it is not part of the seal.
+type Provenance struct {
+	Tool    string            `json:"tool"`
+	Source  string            `json:"source"`
+	Options map[string]string `json:"options,omitempty"`
+	// Counts tells what ingest met: "edges_read", "self_loops", "duplicates_merged", …
+	Counts map[string]int64 `json:"counts,omitempty"`
+	Notes  []string         `json:"notes,omitempty"`
+}
+
+// NodeType is one kind of node: Count nodes, numbered 0…Count-1 as stored.
+type NodeType struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+	// Original maps stored to original id, one I64 a node; Order lists stored ids by ascending original id.
+	Original File `json:"original"`
+	Order    File `json:"order"`
+}
+
+// Relation is one kind of edge, stored as in-neighbours of Dst nodes.
+type Relation struct {
+	Src       string `json:"src"`
+	Name      string `json:"name"`
+	Dst       string `json:"dst"`
+	Edges     int64  `json:"edges"`
+	Symmetric bool   `json:"symmetric"` // v→u is there whenever u→v is
+	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
+	Neighbors File   `json:"neighbors"` // U32, ascending within a node
+}
+
+// Key is the relation's name in paths and messages: src__name__dst.
+func (r *Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
+
+// Table is a feature matrix: one row of Dim elements a node of NodeType, in shards of equal row count but the last.
+type Table struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	Elem     Elem   `json:"elem"`
+	Dim      int64  `json:"dim"`
+	Shards   []File `json:"shards"`
+}
+
+// Label is a prediction target. Values is I32 with one column (the class, -1 missing), or U8 with Classes columns when
+// Multi (0, 1, 255 missing).
+type Label struct {
+	Name       string   `json:"name"`
+	NodeType   string   `json:"node_type"`
+	Classes    int64    `json:"classes"`
+	Multi      bool     `json:"multi"`
+	ClassNames []string `json:"class_names,omitempty"`
+	Values     File     `json:"values"`
+}
+
+// Split is a named division of the nodes of NodeType: U32 sections of stored ids, strictly ascending.
+type Split struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	Train    File   `json:"train"`
+	Valid    File   `json:"valid"`
+	Test     File   `json:"test"`
+}
+
+// Files lists every section, in the order of the manifest.
+func (m *Manifest) Files() []*File {
+	var fs []*File
+	for i := range m.NodeTypes {
+		fs = append(fs, &m.NodeTypes[i].Original, &m.NodeTypes[i].Order)
+	}
+	for i := range m.Relations {
+		fs = append(fs, &m.Relations[i].Offsets, &m.Relations[i].Neighbors)
+	}
+	for i := range m.Tables {
+		for j := range m.Tables[i].Shards {
+			fs = append(fs, &m.Tables[i].Shards[j])
+		}
+	}
+	for i := range m.Labels {
+		fs = append(fs, &m.Labels[i].Values)
+	}
+	for i := range m.Splits {
+		fs = append(fs, &m.Splits[i].Train, &m.Splits[i].Valid, &m.Splits[i].Test)
+	}
+	return fs
+}
+
+// Bytes is the size of all sections on disk.
+func (m *Manifest) Bytes() int64 {
+	var n int64
+	for _, f := range m.Files() {
+		n += f.Bytes
+	}
+	return n
+}
+
+// encode returns the canonical text, which is the only one that decodes.
+func (m *Manifest) encode() ([]byte, error) {
+	b, err := json.MarshalIndent(m, "", "  ")
+	return append(b, '\n'), err
+}
+
+func (m *Manifest) computeSeal() (string, error) {
+	c := *m
+	c.Created, c.Provenance, c.Seal, c.Check = time.Time{}, Provenance{}, "", ""
+	b, err := c.encode()
+	if err != nil {
+		return "", err
+	}
+	sum := xxh3.Hash128(b).Bytes()
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func (m *Manifest) computeCheck() (string, error) {
+	c := *m
+	c.Check = ""
+	b, err := c.encode()
+	return hex64(xxh3.Hash(b)), err
+}
+
+func hex64(v uint64) string { return fmt.Sprintf("%016x", v) }
+
+// seal fills Seal and Check and returns the bytes to write.
+func (m *Manifest) seal() ([]byte, error) {
+	var err error
+	if m.Seal, err = m.computeSeal(); err != nil {
+		return nil, err
+	}
+	if m.Check, err = m.computeCheck(); err != nil {
+		return nil, err
+	}
+	return m.encode()
+}
+
+// decodeManifest reads a manifest and believes nothing in it: the text must be canonical, the checks must hold, every
+// path must stay inside the dataset, and every size must fit the others.
+func decodeManifest(b []byte) (*Manifest, error) {
+	var probe struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(b, &probe); err != nil {
+		return nil, fmt.Errorf("not a manifest: %w", err)
+	}
+	if probe.Format != formatName {
+		return nil, fmt.Errorf("format is %q, not %q", probe.Format, formatName)
+	}
+	if probe.Version < MinVersion || probe.Version > Version {
+		return nil, fmt.Errorf("%w %d: this build reads versions %d to %d; use the gnnstore that wrote it, or a newer one",
+			ErrVersion, probe.Version, MinVersion, Version)
+	}
+	m := new(Manifest)
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(m); err != nil {
+		return nil, fmt.Errorf("not a manifest: %w", err)
+	}
+	canon, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(canon, b) {
+		return nil, errors.New("the text is not as it was written: it was edited or damaged")
+	}
+	if sum, err := m.computeCheck(); err != nil || sum != m.Check {
+		return nil, fmt.Errorf("checksum is %s, and the file says %s: it was edited or damaged", sum, m.Check)
+	}
+	if sum, err := m.computeSeal(); err != nil || sum != m.Seal {
+		return nil, fmt.Errorf("seal is %s, and the file says %s: it was edited or damaged", sum, m.Seal)
+	}
+	return m, m.validate()
+}
+
+// validate reports every problem at once.
+func (m *Manifest) validate() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	seen := map[string]bool{}
+	for _, f := range m.Files() {
+		if !safePath(f.Path) {
+			fail("path %q does not stay inside the dataset", f.Path)
+			continue
+		}
+		if seen[f.Path] {
+			fail("%s: listed twice", f.Path)
+		}
+		seen[f.Path] = true
+		if err := f.check(); err != nil {
+			fail("%s: %w", f.Path, err)
+		}
+	}
+
+	count := map[string]int64{}
+	for i := range m.NodeTypes {
+		t := &m.NodeTypes[i]
+		if _, dup := count[t.Name]; dup || !validName(t.Name) {
+			fail("node type %q: names are unique words of letters, digits, _ and -", t.Name)
+		}
+		if t.Count < 0 || t.Count > math.MaxUint32 {
+			fail("node type %s: %d nodes; ids are 32 bits, so at most %d", t.Name, t.Count, uint32(math.MaxUint32))
+		}
+		count[t.Name] = t.Count
+		errs = append(errs, shape(&t.Original, I64, t.Count, 1), shape(&t.Order, U32, t.Count, 1))
+	}
+	nodes := func(what, typ string) int64 {
+		n, ok := count[typ]
+		if !ok {
+			fail("%s: no node type %q", what, typ)
+		}
+		return n
+	}
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		nodes("relation "+r.Key(), r.Src)
+		errs = append(errs, shape(&r.Offsets, U64, nodes("relation "+r.Key(), r.Dst)+1, 1), shape(&r.Neighbors, U32, r.Edges, 1))
+	}
+	for i := range m.Tables {
+		t := &m.Tables[i]
+		if t.Elem != F16 && t.Elem != F32 {
+			fail("table %s: elements are %v; features are f16 or f32", t.Name, t.Elem)
+		}
+		if t.Dim < 1 || t.Dim > math.MaxInt32 {
+			fail("table %s: %d columns", t.Name, t.Dim)
+			continue
+		}
+		next := int64(0)
+		for j := range t.Shards {
+			s := &t.Shards[j]
+			errs = append(errs, shape(s, t.Elem, s.Rows, t.Dim))
+			if s.First != next || s.Stride != t.Shards[0].Stride || j > 0 && t.Shards[j-1].Rows != t.Shards[0].Rows {
+				fail("%s: shards must follow each other with equal rows and stride", s.Path)
+			}
+			if s.Rows == 0 && next > 0 {
+				fail("%s: empty shard", s.Path)
+			}
+			next += s.Rows
+		}
+		if n := nodes("table "+t.Name, t.NodeType); next != n {
+			fail("table %s: %d rows for %d nodes", t.Name, next, n)
+		}
+	}
+	for i := range m.Labels {
+		l := &m.Labels[i]
+		n := nodes("label "+l.Name, l.NodeType)
+		if l.Classes < 0 || l.Classes > math.MaxInt32 {
+			fail("label %s: %d classes", l.Name, l.Classes)
+		}
+		if l.Multi {
+			errs = append(errs, shape(&l.Values, U8, n, l.Classes))
+		} else {
+			errs = append(errs, shape(&l.Values, I32, n, 1))
+		}
+	}
+	for i := range m.Splits {
+		s := &m.Splits[i]
+		n := nodes("split "+s.Name, s.NodeType)
+		for _, f := range []*File{&s.Train, &s.Valid, &s.Test} {
+			errs = append(errs, shape(f, U32, f.Rows, 1))
+			if f.Rows > n {
+				fail("%s: %d ids for %d nodes", f.Path, f.Rows, n)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// shape compares what a section is with what its place in the manifest needs.
+func shape(f *File, e Elem, rows, cols int64) error {
+	if f.Elem != e || f.Rows != rows || f.Cols != cols {
+		return fmt.Errorf("%s: %d×%d %v where %d×%d %v belongs", f.Path, f.Rows, f.Cols, f.Elem, rows, cols, e)
+	}
+	if e != F16 && e != F32 && f.Stride != f.Cols*int64(e.Size()) {
+		return fmt.Errorf("%s: stride %d of a section that has no padding", f.Path, f.Stride)
+	}
+	if f.First != 0 && e != F16 && e != F32 {
+		return fmt.Errorf("%s: first row %d of a section without shards", f.Path, f.First)
+	}
+	return nil
+}
+
+// safePath accepts clean relative slash paths only.
+func safePath(p string) bool {
+	return p != "" && len(p) <= maxName && filepath.IsLocal(p) && path.Clean(p) == p && p != "." &&
+		!strings.ContainsAny(p, "\\\x00") && p != manifestName
+}
+
+// validName accepts what may become a part of a path: relations join three of them with "__".
+func validName(s string) bool {
+	if s == "" || len(s) > 100 || strings.Contains(s, "__") || s[0] == '_' || s[len(s)-1] == '_' {
+		return false
+	}
+	for _, c := range s {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,211 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"unsafe"
+)
+
+// Version is the format version this build writes; MinVersion is the oldest it reads. See FORMAT.md for the policy.
+const (
+	Version    = 1
+	MinVersion = 1
+)
+
+// PageSize is the unit of layout: a section's header fills one page, its payload starts on the next, and the file ends
+// on a page boundary, so that direct reads need no special case at either end.
+const PageSize = 4096
+
+// Elem is the element type of a section, little-endian on disk.
+type Elem uint32
+
+const (
+	U8  Elem = 1
+	F16 Elem = 2
+	F32 Elem = 3
+	I32 Elem = 4
+	U32 Elem = 5
+	I64 Elem = 6
+	U64 Elem = 7
+)
+
+var elemNames = map[Elem]string{U8: "u8", F16: "f16", F32: "f32", I32: "i32", U32: "u32", I64: "i64", U64: "u64"}
+
+func (e Elem) String() string {
+	if s, ok := elemNames[e]; ok {
+		return s
+	}
+	return fmt.Sprintf("elem(%d)", uint32(e))
+}
+
+// Size is the number of bytes of one element, 0 for an unknown type.
+func (e Elem) Size() int {
+	switch e {
+	case U8:
+		return 1
+	case F16:
+		return 2
+	case F32, I32, U32:
+		return 4
+	case I64, U64:
+		return 8
+	}
+	return 0
+}
+
+// MarshalText and UnmarshalText put the name into the manifest.
+func (e Elem) MarshalText() ([]byte, error) {
+	if e.Size() == 0 {
+		return nil, fmt.Errorf("unknown element type %d", uint32(e))
+	}
+	return []byte(e.String()), nil
+}
+
+func (e *Elem) UnmarshalText(b []byte) error {
+	for k, s := range elemNames {
+		if s == string(b) {
+			*e = k
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown element type %q", b)
+}
+
+// File is a section as the manifest records it: Rows rows of Cols elements, Stride bytes from one row to the next.
+type File struct {
+	Path   string `json:"path"` // slash-separated, inside the dataset
+	Elem   Elem   `json:"elem"`
+	Rows   int64  `json:"rows"`
+	Cols   int64  `json:"cols"`
+	Stride int64  `json:"stride"`
+	First  int64  `json:"first"` // number of the first row: of a shard in its table
+	Bytes  int64  `json:"bytes"` // of the whole file: header, payload, padding
+	XXH3   string `json:"xxh3"`  // of everything after the header, 16 hex digits
+}
+
+// payload is the bytes of the rows, before padding.
+func (f *File) payload() int64 { return f.Rows * f.Stride }
+
+// check refuses sizes that are negative, overflow, or do not fit each other, before anything trusts them.
+func (f *File) check() error {
+	if f.Rows < 0 || f.Cols < 0 || f.Stride < 0 || f.First < 0 || f.Bytes < 0 {
+		return errors.New("a size is negative")
+	}
+	rowBits, rowBytes := bits.Mul64(uint64(f.Cols), uint64(f.Elem.Size()))
+	if rowBits != 0 || rowBytes > uint64(f.Stride) {
+		return fmt.Errorf("%d columns of %v do not fit in a stride of %d bytes", f.Cols, f.Elem, f.Stride)
+	}
+	hi, lo := bits.Mul64(uint64(f.Rows), uint64(f.Stride))
+	if hi != 0 || lo > 1<<62 {
+		return fmt.Errorf("%d rows of %d bytes overflow", f.Rows, f.Stride)
+	}
+	if want := PageSize + roundUp(int64(lo), PageSize); f.Bytes != want {
+		return fmt.Errorf("%d rows of %d bytes make a file of %d bytes, not %d", f.Rows, f.Stride, want, f.Bytes)
+	}
+	return nil
+}
+
+var magic = [8]byte{'G', 'N', 'N', 'S', 'T', 'O', 'R', 'E'}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// maxName bounds a section's path, which its header repeats.
+const maxName = 512
+
+// encodeHeader lays out the header page of f; FORMAT.md has the byte table.
+func encodeHeader(f *File) [PageSize]byte {
+	var h [PageSize]byte
+	le := binary.LittleEndian
+	copy(h[0x00:], magic[:])
+	le.PutUint32(h[0x08:], Version)
+	le.PutUint32(h[0x0c:], uint32(f.Elem))
+	le.PutUint64(h[0x10:], uint64(f.Rows))
+	le.PutUint64(h[0x18:], uint64(f.Cols))
+	le.PutUint64(h[0x20:], uint64(f.Stride))
+	le.PutUint64(h[0x28:], uint64(f.First))
+	le.PutUint32(h[0x30:], uint32(len(f.Path)))
+	copy(h[0x34:0x34+maxName], f.Path)
+	le.PutUint32(h[PageSize-4:], crc32.Checksum(h[:PageSize-4], castagnoli))
+	return h
+}
+
+// checkHeader compares a file's header page with what the manifest says of it, and names the first difference.
+func checkHeader(h []byte, f *File) (at int64, err error) {
+	le := binary.LittleEndian
+	if [8]byte(h[:8]) != magic {
+		return 0, fmt.Errorf("magic is %q, not %q: not a gnnstore section", h[:8], magic[:])
+	}
+	if v := le.Uint32(h[0x08:]); v < MinVersion || v > Version {
+		return 0x08, fmt.Errorf("%w %d: this build reads %d to %d", ErrVersion, v, MinVersion, Version)
+	}
+	if sum, want := crc32.Checksum(h[:PageSize-4], castagnoli), le.Uint32(h[PageSize-4:]); sum != want {
+		return PageSize - 4, fmt.Errorf("header checksum is %08x, not %08x", sum, want)
+	}
+	if n := int(le.Uint32(h[0x30:])); n > maxName || string(h[0x34:0x34+n]) != f.Path {
+		return 0x30, errors.New("the header names another section: the file was swapped or renamed")
+	}
+	for _, c := range []struct {
+		at        int64
+		what      string
+		got, want uint64
+	}{
+		{0x0c, "element type", uint64(le.Uint32(h[0x0c:])), uint64(f.Elem)},
+		{0x10, "rows", le.Uint64(h[0x10:]), uint64(f.Rows)},
+		{0x18, "columns", le.Uint64(h[0x18:]), uint64(f.Cols)},
+		{0x20, "stride", le.Uint64(h[0x20:]), uint64(f.Stride)},
+		{0x28, "first row", le.Uint64(h[0x28:]), uint64(f.First)},
+	} {
+		if c.got != c.want {
+			return c.at, fmt.Errorf("%s is %d, and the manifest says %d", c.what, c.got, c.want)
+		}
+	}
+	return 0, nil
+}
+
+// rowStride is the distance between rows of rowBytes: a power of two where that keeps rows from crossing pages and adds
+// at most 5 %, else packed to 16 bytes. Rows up to 16 bytes take the next power of two, which does both.
+func rowStride(rowBytes int64) int64 {
+	if rowBytes <= 0 {
+		return 0
+	}
+	pow := int64(1) << bits.Len64(uint64(rowBytes-1))
+	if rowBytes <= 16 || rowBytes <= PageSize && pow*20 <= rowBytes*21 {
+		return pow
+	}
+	if page := roundUp(rowBytes, PageSize); rowBytes > PageSize && page*20 <= rowBytes*21 {
+		return page
+	}
+	return roundUp(rowBytes, 16)
+}
+
+func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// scalar is what a section may hold.
+type scalar interface {
+	~uint8 | ~uint16 | ~uint32 | ~int32 | ~uint64 | ~int64 | ~float32
+}
+
+// cast views little-endian bytes as a slice of T: the one place where mapped bytes change their type. The byte order is
+// the machine's by the build constraint in unsupported.go; the alignment is checked.
+func cast[T scalar](b []byte) []T {
+	if len(b) == 0 {
+		return nil
+	}
+	size := int(unsafe.Sizeof(*new(T)))
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	if uintptr(p)%uintptr(size) != 0 || len(b)%size != 0 {
+		panic("store: cast of unaligned bytes")
+	}
+	return unsafe.Slice((*T)(p), len(b)/size)
+}
+
+// bytesOf is cast the other way, for writing.
+func bytesOf[T scalar](v []T) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
+}

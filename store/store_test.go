@@ -1,0 +1,303 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+)
+
+// small has several shards, gaps in its ids, an empty neighbourhood, a missing label and padding everywhere.
+func small() storetest.Spec {
+	return storetest.Spec{
+		Nodes: 9, Dim: 5, Classes: 3, ShardBytes: 64,
+		Neighbors: [][]store.NodeID{{8, 1}, {0, 0}, {}, {2}, {5, 4, 3, 3}},
+		Class:     func(v int) int32 { return int32(v%4) - 1 },
+		Original:  func(v int) int64 { return int64(100 - 7*v) },
+		Train:     []store.NodeID{4, 0, 1}, Valid: []store.NodeID{2}, Test: nil,
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, elem := range []store.Elem{store.F16, store.F32} {
+		spec := small()
+		spec.Elem = elem
+		d, err := store.Open(storetest.Build(t, spec))
+		require.NoError(t, err)
+		problems, err := d.Verify(context.Background(), nil)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+
+		g := d.Graph(0)
+		require.Equal(t, 9, g.Nodes())
+		require.Equal(t, []store.NodeID{1, 8}, g.Neighbors(0))
+		require.Equal(t, []store.NodeID{3, 3, 4, 5}, g.Neighbors(4))
+		require.Empty(t, g.Neighbors(2))
+		list := g.Neighbors(0)
+		require.Equal(t, len(list), cap(list), "an append must not reach the next node")
+
+		f := d.Features(0)
+		require.Equal(t, 9, f.Rows())
+		require.Greater(t, len(f.Shards()), 1)
+		require.Len(t, f.Row(8), f.RowBytes())
+		require.NotEqual(t, f.Row(7), f.Row(8))
+		for _, s := range f.Shards() {
+			b := make([]byte, f.RowBytes())
+			_, err := s.File.ReadAt(b, s.DataOffset+(s.Rows-1)*s.Stride)
+			require.NoError(t, err)
+			require.Equal(t, f.Row(store.NodeID(s.FirstRow+s.Rows-1)), b)
+		}
+		require.EqualValues(t, -1, d.Labels(0).Class(4))
+		require.EqualValues(t, 2, d.Labels(0).Class(3))
+		require.Equal(t, store.Sets{Train: []store.NodeID{0, 1, 4}, Valid: []store.NodeID{2}}, d.Split(0))
+		ids := d.IDs(0)
+		for v := range store.NodeID(9) {
+			got, ok := ids.Stored(ids.Original(v))
+			require.True(t, ok)
+			require.Equal(t, v, got)
+		}
+		for _, id := range []int64{-1, 0, 1, 101, 99} {
+			_, ok := ids.Stored(id)
+			require.False(t, ok, id)
+		}
+		require.NoError(t, d.Close())
+	}
+}
+
+func TestSealIsTheData(t *testing.T) {
+	seal := func(s storetest.Spec) string {
+		d, err := store.Open(storetest.Build(t, s))
+		require.NoError(t, err)
+		defer d.Close()
+		return d.Manifest().Seal
+	}
+	other := small()
+	other.Class = func(int) int32 { return 0 }
+	require.Equal(t, seal(small()), seal(small()))
+	require.NotEqual(t, seal(small()), seal(other))
+}
+
+// TestEveryFlippedByte flips each byte of each file in turn: opening or verifying must notice every one.
+func TestEveryFlippedByte(t *testing.T) {
+	spec := small()
+	spec.ShardBytes = 0
+	dir := storetest.Build(t, spec)
+	require.NoError(t, filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		require.NoError(t, err)
+		f, err := os.OpenFile(p, os.O_WRONLY, 0)
+		require.NoError(t, err)
+		defer f.Close()
+		step := 1
+		if len(b) > 600 {
+			step = 61 // padding and header alike are covered; every byte of the rest costs seconds
+		}
+		for i := 0; i < len(b); i += step {
+			f.WriteAt([]byte{b[i] ^ 0x20}, int64(i))
+			require.Error(t, check(dir), "%s byte %d", p, i)
+			f.WriteAt(b[i:i+1], int64(i))
+		}
+		return nil
+	}))
+	require.NoError(t, check(dir))
+}
+
+// check opens and verifies.
+func check(dir string) error {
+	d, err := store.Open(dir)
+	if err != nil {
+		if !errors.Is(err, store.ErrCorrupt) {
+			return fmt.Errorf("not an ErrCorrupt: %w", err)
+		}
+		return err
+	}
+	defer d.Close()
+	problems, err := d.Verify(context.Background(), nil)
+	for _, p := range problems {
+		err = errors.Join(err, p)
+	}
+	return err
+}
+
+func TestOpenRefuses(t *testing.T) {
+	edit := func(from, to string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			p := filepath.Join(dir, "manifest.json")
+			b, err := os.ReadFile(p)
+			require.NoError(t, err)
+			require.Contains(t, string(b), from)
+			require.NoError(t, os.WriteFile(p, bytes.Replace(b, []byte(from), []byte(to), 1), 0o666))
+		}
+	}
+	for name, c := range map[string]struct {
+		break_ func(t *testing.T, dir string)
+		want   string
+	}{
+		"newer version":  {edit(`"version": 1`, `"version": 7`), "unknown dataset version 7: this build reads versions 1 to 1"},
+		"other format":   {edit(`"format": "gnnstore"`, `"format": "gnnshop"`), `format is "gnnshop"`},
+		"edited":         {edit(`"order": "original"`, `"order": "degree"`), "edited or damaged"},
+		"unknown field":  {edit(`"order"`, `"odour"`), "unknown field"},
+		"empty manifest": {func(t *testing.T, dir string) { require.NoError(t, os.Truncate(filepath.Join(dir, "manifest.json"), 0)) }, "not a manifest"},
+		"no manifest":    {func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "manifest.json"))) }, "not a sealed dataset"},
+		"missing section": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, "split/given/train.u32")))
+		}, "split/given/train.u32: missing"},
+		"truncated section": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Truncate(filepath.Join(dir, "ids/node/order.u32"), 5000))
+		}, "5000 bytes, and the manifest says 8192"},
+		"swapped sections": {func(t *testing.T, dir string) {
+			a, b := filepath.Join(dir, "split/given/train.u32"), filepath.Join(dir, "split/given/valid.u32")
+			require.NoError(t, os.Rename(a, a+"x"))
+			require.NoError(t, os.Rename(b, a))
+			require.NoError(t, os.Rename(a+"x", b))
+		}, "swapped or renamed"},
+		"symlinked section": {func(t *testing.T, dir string) {
+			p := filepath.Join(dir, "split/given/train.u32")
+			require.NoError(t, os.Rename(p, filepath.Join(dir, "x")))
+			require.NoError(t, os.Symlink("../../x", p))
+		}, "plain files and directories only"},
+		"symlinked directory": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Rename(filepath.Join(dir, "split"), filepath.Join(dir, "x")))
+			require.NoError(t, os.Symlink("x", filepath.Join(dir, "split")))
+		}, "plain files and directories only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := storetest.Build(t, small())
+			c.break_(t, dir)
+			_, err := store.Open(dir)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, strings.TrimSpace(err.Error()), "\n", "one line")
+		})
+	}
+	_, err := store.Open(filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, err, "no such dataset")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	_, err = store.Open(file)
+	require.ErrorContains(t, err, "this is a file")
+}
+
+func TestTruncatedUnderTheMap(t *testing.T) {
+	dir := storetest.Build(t, storetest.Spec{Nodes: 5000, Dim: 64})
+	d, err := store.Open(dir)
+	require.NoError(t, err)
+	defer d.Close()
+	f := d.Features(0)
+	require.NoError(t, os.Truncate(f.Shards()[0].Path, 8192))
+	var sum byte
+	err = store.Guard(func() error {
+		sum += f.Row(4999)[0]
+		return nil
+	})
+	require.ErrorIs(t, err, store.ErrCorrupt)
+	require.ErrorContains(t, err, "feat-00000.f16 at 0x")
+	require.Zero(t, sum)
+}
+
+// TestEveryWriteFails fails the n-th operation for every n: the final name must not exist, or hold a whole dataset, and
+// nothing may be left beside it.
+func TestEveryWriteFails(t *testing.T) {
+	for n := int32(0); ; n++ {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "x.gnn")
+		inj := errorfs.OnIndex(n)
+		fsys := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpStat || op.Kind == errorfs.OpRemoveAll {
+				return nil // asked again by the check below, and by the clean-up
+			}
+			if inj.MaybeError(op) != nil {
+				return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+			}
+			return nil
+		}))
+		w, err := store.Create(path, store.WriterOptions{FS: fsys})
+		if err == nil {
+			_, err = storetest.Write(w, small())
+		}
+		if err == nil {
+			require.Greater(t, n, int32(30))
+			require.NoError(t, check(path))
+			return
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC, "operation %d", n)
+		if _, serr := os.Stat(path); serr == nil {
+			require.NoError(t, check(path), "operation %d", n)
+		}
+		w2, err := store.Create(path+"2", store.WriterOptions{})
+		require.NoError(t, err)
+		require.NoError(t, w2.Abort())
+	}
+}
+
+// TestCrash cuts the power after a successful Seal, and in the middle: what was promised is there, the rest is absent.
+func TestCrash(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	require.NoError(t, mem.MkdirAll("/d", 0o777))
+	root, err := mem.OpenDir("/")
+	require.NoError(t, err)
+	require.NoError(t, root.Sync())
+	w, err := store.Create("/d/x.gnn", store.WriterOptions{FS: mem})
+	require.NoError(t, err)
+	before := mem.CrashClone(vfs.CrashCloneCfg{})
+	_, err = storetest.Write(w, small())
+	require.NoError(t, err)
+	after := mem.CrashClone(vfs.CrashCloneCfg{})
+
+	_, err = before.Stat("/d/x.gnn")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	out := t.TempDir()
+	_, err = vfs.Clone(after, vfs.Default, "/d/x.gnn", filepath.Join(out, "x.gnn"))
+	require.NoError(t, err)
+	require.NoError(t, check(filepath.Join(out, "x.gnn")))
+}
+
+func TestCreateRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	w, err := store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	_, err = store.Create(path, store.WriterOptions{})
+	require.ErrorIs(t, err, store.ErrBusy)
+	_, err = storetest.Write(w, small())
+	require.NoError(t, err)
+	_, err = store.Create(path, store.WriterOptions{})
+	require.ErrorIs(t, err, fs.ErrExist)
+	require.NoFileExists(t, path+".partial")
+	require.NoFileExists(t, filepath.Join(path, "lock"))
+
+	// What an interrupted writer left is cleared.
+	path += "2"
+	require.NoError(t, os.MkdirAll(path+".partial/feat/old", 0o777))
+	w, err = store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	_, err = storetest.Write(w, small())
+	require.NoError(t, err)
+	require.NoDirExists(t, filepath.Join(path, "feat/old"))
+	require.NoError(t, check(path))
+}
+
+func TestManifestIsStable(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(storetest.Build(t, small()), "manifest.json"))
+	require.NoError(t, err)
+	var m map[string]any
+	require.NoError(t, json.Unmarshal(b, &m))
+	for _, k := range []string{"format", "version", "name", "node_types", "relations", "tables", "labels", "splits", "seal", "check"} {
+		require.Contains(t, m, k)
+	}
+}

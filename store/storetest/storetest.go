@@ -1,0 +1,163 @@
+// Package storetest makes tiny sealed datasets for the tests of other packages. Start at [Build].
+package storetest
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Spec describes a homogeneous dataset of node type "node" and relation "to". The zero value of every field works.
+type Spec struct {
+	Nodes      int
+	Neighbors  [][]store.NodeID // in-neighbours, sorted on writing; nil: none
+	Dim        int              // default 4
+	Elem       store.Elem       // default F16
+	Row        func(v int) []float32
+	Classes    int // default 2
+	Class      func(v int) int32
+	Train      []store.NodeID
+	Valid      []store.NodeID
+	Test       []store.NodeID
+	Original   func(v int) int64 // default v
+	ShardBytes int64
+}
+
+// Build seals s in a directory of the test and returns its path.
+func Build(t testing.TB, s Spec) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.gnn")
+	w, err := store.Create(path, store.WriterOptions{ShardBytes: s.ShardBytes})
+	require.NoError(t, err)
+	_, err = Write(w, s)
+	require.NoError(t, err)
+	return path
+}
+
+// Write writes s to w and seals it; on an error it aborts.
+func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
+	defer func() {
+		if err != nil {
+			w.Abort()
+		}
+	}()
+	if s.Dim == 0 {
+		s.Dim = 4
+	}
+	if s.Elem == 0 {
+		s.Elem = store.F16
+	}
+	if s.Classes == 0 {
+		s.Classes = 2
+	}
+	original := make([]int64, s.Nodes)
+	class := make([]int32, s.Nodes)
+	for v := range s.Nodes {
+		original[v] = int64(v)
+		if s.Original != nil {
+			original[v] = s.Original(v)
+		}
+		class[v] = int32(v % s.Classes)
+		if s.Class != nil {
+			class[v] = s.Class(v)
+		}
+	}
+	if err := w.AddNodeType("node", original); err != nil {
+		return nil, err
+	}
+	g, err := w.AddRelation("node", "to", "node", false)
+	if err != nil {
+		return nil, err
+	}
+	for v := range s.Nodes {
+		var list []store.NodeID
+		if v < len(s.Neighbors) {
+			list = slices.Sorted(slices.Values(s.Neighbors[v]))
+		}
+		if err := g.Append(list); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.Close(); err != nil {
+		return nil, err
+	}
+	f, err := w.AddTable("feat", "node", s.Elem, int64(s.Nodes), s.Dim)
+	if err != nil {
+		return nil, err
+	}
+	for v := range s.Nodes {
+		row := make([]float32, s.Dim)
+		for c := range row {
+			row[c] = float32(v%1000) + float32(c)/16
+		}
+		if s.Row != nil {
+			row = s.Row(v)
+		}
+		if err := f.Put(store.NodeID(v), encode(row, s.Elem)); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	if err := w.AddLabels("label", "node", class, s.Classes, nil); err != nil {
+		return nil, err
+	}
+	if err := w.AddSplit("given", "node", s.Train, s.Valid, s.Test); err != nil {
+		return nil, err
+	}
+	return w.Seal(store.Manifest{Name: "test", Order: "original", Provenance: store.Provenance{Tool: "storetest"}})
+}
+
+func encode(row []float32, e store.Elem) []byte {
+	var b []byte
+	for _, x := range row {
+		if e == store.F16 {
+			b = binary.LittleEndian.AppendUint16(b, float16.Fromfloat32(x).Bits())
+		} else {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	return b
+}
+
+// Communities is a graph that a GNN can learn: classes are communities, most edges stay inside one, and each row is its
+// class's corner plus noise. A tenth of the nodes each are valid and test, the rest train.
+func Communities(nodes, classes, degree, dim int, seed uint64) Spec {
+	rng := rand.New(rand.NewPCG(seed, 17))
+	s := Spec{Nodes: nodes, Classes: classes, Dim: dim, Class: func(v int) int32 { return int32(v % classes) }}
+	rows := make([][]float32, nodes)
+	s.Neighbors = make([][]store.NodeID, nodes)
+	for v := range nodes {
+		for range degree {
+			u := rng.IntN(nodes)
+			if rng.Float64() < 0.8 { // homophily
+				u = u/classes*classes + v%classes
+			}
+			s.Neighbors[v] = append(s.Neighbors[v], store.NodeID(min(u, nodes-1)))
+		}
+		rows[v] = make([]float32, dim)
+		for c := range rows[v] {
+			rows[v][c] = float32(rng.NormFloat64())
+		}
+		rows[v][v%classes%dim]++
+		switch v % 10 {
+		case 8:
+			s.Valid = append(s.Valid, store.NodeID(v))
+		case 9:
+			s.Test = append(s.Test, store.NodeID(v))
+		default:
+			s.Train = append(s.Train, store.NodeID(v))
+		}
+	}
+	s.Row = func(v int) []float32 { return rows[v] }
+	return s
+}

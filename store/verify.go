@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Problem is one thing that Verify found.
+type Problem = *SectionError
+
+// Verify reads the whole dataset: every checksum, and every invariant that readers lean on. It returns all problems
+// found, a few a section at most; the error is for ctx alone. progress, when not nil, is called with the bytes read so far.
+func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) (problems []Problem, err error) {
+	v := verifier{d: d, ctx: ctx, progress: progress, total: d.manifest.Bytes()}
+	m := d.manifest
+	for i := range m.NodeTypes {
+		v.check(&m.NodeTypes[i].Original, nil)
+		v.check(&m.NodeTypes[i].Order, func() error { return checkIDs(d.IDs(i)) })
+	}
+	for i := range m.Relations {
+		g := d.Graph(i)
+		src, _ := d.NodeType(g.Relation.Src)
+		v.check(&g.Relation.Offsets, g.checkOffsets)
+		v.check(&g.Relation.Neighbors, func() error { return g.checkNeighbors(uint32(src.Count)) })
+	}
+	for i := range m.Tables {
+		f := d.Features(i)
+		for j := range m.Tables[i].Shards {
+			v.check(&m.Tables[i].Shards[j], func() error { return f.checkShard(j) })
+		}
+	}
+	for i := range m.Labels {
+		v.check(&m.Labels[i].Values, d.Labels(i).check)
+	}
+	for i := range m.Splits {
+		s := &m.Splits[i]
+		nodes, _ := d.NodeType(s.NodeType)
+		seen := make([]uint8, nodes.Count)
+		sets := d.Split(i)
+		for p, ids := range [][]NodeID{sets.Train, sets.Valid, sets.Test} {
+			v.check([]*File{&s.Train, &s.Valid, &s.Test}[p], func() error { return checkPart(ids, seen, uint8(p+1)) })
+		}
+	}
+	return v.problems, ctx.Err()
+}
+
+type verifier struct {
+	d           *Dataset
+	ctx         context.Context
+	progress    func(done, total int64)
+	done, total int64
+	problems    []Problem
+}
+
+// check compares a section's checksum, then its invariants. A section whose bytes are wrong is not looked into further.
+func (v *verifier) check(f *File, invariant func() error) {
+	if v.ctx.Err() != nil {
+		return
+	}
+	err := Guard(func() error {
+		b := v.d.sections[f.Path].m.Bytes()[PageSize:]
+		var h xxh3.Hasher
+		for len(b) > 0 && v.ctx.Err() == nil {
+			n := min(len(b), 1<<22)
+			h.Write(b[:n])
+			b = b[n:]
+			v.done += int64(n)
+			if v.progress != nil {
+				v.progress(v.done, v.total)
+			}
+		}
+		if v.ctx.Err() != nil {
+			return nil
+		}
+		v.done += PageSize
+		if sum := hex64(h.Sum64()); sum != f.XXH3 {
+			return fmt.Errorf("checksum is %s, and the manifest says %s: restore the file or ingest again", sum, f.XXH3)
+		}
+		if invariant == nil {
+			return nil
+		}
+		return invariant()
+	})
+	var se *SectionError
+	if err != nil && !errors.As(err, &se) {
+		se = &SectionError{v.d.path, f.Path, -1, err}
+	}
+	if se != nil {
+		v.problems = append(v.problems, se)
+	}
+}
+
+func checkIDs(m IDs) error {
+	for k, v := range m.order {
+		if int(v) >= len(m.original) {
+			return fmt.Errorf("entry %d is node %d of %d", k, v, len(m.original))
+		}
+		if k > 0 && m.original[m.order[k-1]] >= m.original[v] {
+			return fmt.Errorf("entry %d: original id %d does not follow %d", k, m.original[v], m.original[m.order[k-1]])
+		}
+	}
+	return nil
+}
+
+func (g *Graph) checkOffsets() error {
+	if g.offsets[0] != 0 {
+		return fmt.Errorf("starts at %d, not 0", g.offsets[0])
+	}
+	for v := 1; v < len(g.offsets); v++ {
+		if g.offsets[v] < g.offsets[v-1] {
+			return fmt.Errorf("decreases at node %d (%d > %d)", v, g.offsets[v-1], g.offsets[v])
+		}
+	}
+	if last := g.offsets[len(g.offsets)-1]; last != uint64(len(g.edges)) {
+		return fmt.Errorf("ends at %d, and there are %d edges", last, len(g.edges))
+	}
+	return nil
+}
+
+func (g *Graph) checkNeighbors(sources uint32) error {
+	for v := range g.Nodes() {
+		list := g.Neighbors(NodeID(v))
+		for i, u := range list {
+			if u >= sources {
+				return fmt.Errorf("node %d has neighbour %d, and there are %d nodes", v, u, sources)
+			}
+			if i > 0 && list[i-1] > u {
+				return fmt.Errorf("neighbours of node %d are not ascending (%d > %d)", v, list[i-1], u)
+			}
+		}
+	}
+	return nil
+}
+
+// checkShard looks for numbers that no model survives.
+func (f *Features) checkShard(j int) error {
+	s := f.shards[j]
+	for v := s.FirstRow; v < s.FirstRow+s.Rows; v++ {
+		row := f.Row(NodeID(v))
+		if f.Table.Elem == F16 {
+			for c, h := range cast[uint16](row) {
+				if h&0x7c00 == 0x7c00 {
+					return fmt.Errorf("row %d, column %d is not finite", v, c)
+				}
+			}
+			continue
+		}
+		for c, x := range cast[float32](row) {
+			if x-x != 0 || math.IsNaN(float64(x)) {
+				return fmt.Errorf("row %d, column %d is not finite", v, c)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Labels) check() error {
+	for v, c := range l.class {
+		if c < -1 || int(c) >= l.Classes() {
+			return fmt.Errorf("node %d has class %d of %d", v, c, l.Classes())
+		}
+	}
+	for i, b := range l.multi {
+		if b > 1 && b != MissingBit {
+			return fmt.Errorf("node %d, class %d: %d is neither 0, 1 nor missing", i/l.stride, i%l.stride, b)
+		}
+	}
+	return nil
+}
+
+// checkPart marks ids in seen as belonging to part, and finds those out of order, out of range or taken.
+func checkPart(ids []NodeID, seen []uint8, part uint8) error {
+	for i, v := range ids {
+		if int(v) >= len(seen) {
+			return fmt.Errorf("entry %d is node %d of %d", i, v, len(seen))
+		}
+		if i > 0 && ids[i-1] >= v {
+			return fmt.Errorf("entry %d: node %d does not follow %d", i, v, ids[i-1])
+		}
+		if seen[v] != 0 {
+			return fmt.Errorf("node %d is in two parts of the split", v)
+		}
+		seen[v] = part
+	}
+	return nil
+}
