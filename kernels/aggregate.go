@@ -1,0 +1,122 @@
+package kernels
+
+import "math"
+
+// Aggregation reads rows where they lie: gathering them first would write and read every byte once more. Rows are taken
+// four at a time, so that the sum is loaded and stored once for four additions; the additions stay in the order of the
+// neighbours.
+
+// NeighborMean computes, for every destination i, the mean of src's rows nbr[start[i]:end[i]], or 0 where there are none.
+// dst has len(start) rows.
+func NeighborMean(dst, src []float32, cols int, start, end, nbr []uint32) {
+	for i, lo := range start {
+		list := nbr[lo:end[i]]
+		sum := dst[i*cols:][:cols:cols]
+		sumRows(sum, src, list)
+		if len(list) > 1 {
+			scale(sum, 1/float32(len(list)))
+		}
+	}
+}
+
+// sumRows sets sum to the sum of the listed rows of src.
+func sumRows(sum, src []float32, list []uint32) {
+	clear(sum)
+	for ; len(list) >= 4; list = list[4:] {
+		r0, r1, r2, r3 := row(src, list[0], len(sum)), row(src, list[1], len(sum)), row(src, list[2], len(sum)), row(src, list[3], len(sum))
+		for c := range sum {
+			sum[c] = sum[c] + r0[c] + r1[c] + r2[c] + r3[c]
+		}
+	}
+	for _, u := range list {
+		Add(sum, row(src, u, len(sum)))
+	}
+}
+
+// row is row u of src.
+func row[T any](src []T, u uint32, cols int) []T {
+	return src[int(u)*cols:][:cols]
+}
+
+func scale(dst []float32, by float32) {
+	for i := range dst {
+		dst[i] *= by
+	}
+}
+
+// NeighborMeanHalf is NeighborMean of float16 rows, summed in float32. Its results are, bit for bit, those of widening the
+// rows first.
+func NeighborMeanHalf(dst []float32, src []uint16, cols int, start, end, nbr []uint32) {
+	for i, lo := range start {
+		list := nbr[lo:end[i]]
+		sum := dst[i*cols:][:cols:cols]
+		if !sumHalves(sum, src, list) {
+			sumHalvesPlain(sum, src, list)
+			scale(sum, 1/float32(len(list)))
+			continue
+		}
+		if len(list) > 0 {
+			scale(sum, halfScale*(1/float32(len(list))))
+		}
+	}
+}
+
+// sumHalves sets sum to the sum of the listed rows, divided by halfScale: a power of two changes no rounding, and one
+// multiplication at the end replaces one per element read. Even the smallest half is 13 bits above the smallest float32
+// here. It reports false when a row holds Inf or NaN, for which the trick does not work; sum then means nothing.
+func sumHalves(sum []float32, src []uint16, list []uint32) (finite bool) {
+	clear(sum)
+	seen := uint32(0)
+	for ; len(list) >= 4; list = list[4:] {
+		r0, r1, r2, r3 := row(src, list[0], len(sum)), row(src, list[1], len(sum)), row(src, list[2], len(sum)), row(src, list[3], len(sum))
+		for c := range sum {
+			s0, s1, s2, s3 := shiftHalf(r0[c]), shiftHalf(r1[c]), shiftHalf(r2[c]), shiftHalf(r3[c])
+			seen |= s0 + halfCarry | s1 + halfCarry | s2 + halfCarry | s3 + halfCarry
+			sum[c] = sum[c] + math.Float32frombits(s0) + math.Float32frombits(s1) +
+				math.Float32frombits(s2) + math.Float32frombits(s3)
+		}
+	}
+	for _, u := range list {
+		r := row(src, u, len(sum))
+		for c := range sum {
+			s := shiftHalf(r[c])
+			seen |= s + halfCarry
+			sum[c] += math.Float32frombits(s)
+		}
+	}
+	return seen&halfNonFinite == 0
+}
+
+// sumHalvesPlain is sumHalves without the trick and its scale.
+func sumHalvesPlain(sum []float32, src []uint16, list []uint32) {
+	clear(sum)
+	for _, u := range list {
+		r := row(src, u, len(sum))
+		for c := range sum {
+			sum[c] += halfToFloat32(r[c])
+		}
+	}
+}
+
+// NeighborMeanGrad adds to every source row u of dsrc the rows revDst[revStart[u]:revStart[u+1]] of ddst, each divided by
+// its degree end[i]-start[i]. dsrc has len(revStart)-1 rows.
+func NeighborMeanGrad(dsrc, ddst []float32, cols int, start, end, revStart, revDst []uint32) {
+	weight := func(i uint32) float32 { return 1 / float32(end[i]-start[i]) }
+	for u := range len(revStart) - 1 {
+		list := revDst[revStart[u]:revStart[u+1]]
+		sum := dsrc[u*cols:][:cols:cols]
+		for ; len(list) >= 4; list = list[4:] {
+			r0, r1, r2, r3 := row(ddst, list[0], len(sum)), row(ddst, list[1], len(sum)), row(ddst, list[2], len(sum)), row(ddst, list[3], len(sum))
+			w0, w1, w2, w3 := weight(list[0]), weight(list[1]), weight(list[2]), weight(list[3])
+			for c := range sum {
+				sum[c] = sum[c] + w0*r0[c] + w1*r1[c] + w2*r2[c] + w3*r3[c]
+			}
+		}
+		for _, i := range list {
+			r, w := row(ddst, i, len(sum)), weight(i)
+			for c := range sum {
+				sum[c] += w * r[c]
+			}
+		}
+	}
+}

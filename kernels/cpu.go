@@ -1,0 +1,300 @@
+package kernels
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// CPU is the Backend that runs the plain functions of this package, in host memory, on several threads. Use [NewCPU].
+type CPU struct {
+	threads int
+	partial []float32 // sums of fixed chunks, kept between calls
+}
+
+var _ Backend = (*CPU)(nil)
+
+// NewCPU returns a CPU backend that uses up to threads goroutines in an operation; 0 means GOMAXPROCS at this moment.
+// Results do not depend on it.
+func NewCPU(threads int) *CPU {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return &CPU{threads: threads}
+}
+
+// Name implements [Backend].
+func (*CPU) Name() string { return "portable" }
+
+// Alloc implements [Backend].
+func (*CPU) Alloc(t DType, n int) Buffer { return newMemory[float32](t, n) }
+
+// Free implements [Backend].
+func (*CPU) Free(b Buffer) { b.(*memory[float32]).free() }
+
+// UploadF32 implements [Backend].
+func (c *CPU) UploadF32(dst Tensor, src []float32) {
+	checkLen("UploadF32", dst, len(src))
+	copy(c.floats("UploadF32", "dst", dst), src)
+}
+
+// UploadU32 implements [Backend].
+func (c *CPU) UploadU32(dst Tensor, src []uint32) {
+	checkLen("UploadU32", dst, len(src))
+	copy(c.uints("UploadU32", "dst", dst), src)
+}
+
+// UploadHalf implements [Backend].
+func (c *CPU) UploadHalf(dst Tensor, src []uint16) {
+	checkLen("UploadHalf", dst, len(src))
+	copy(c.halves("UploadHalf", "dst", dst), src)
+}
+
+// DownloadF32 implements [Backend].
+func (c *CPU) DownloadF32(dst []float32, src Tensor) {
+	checkLen("DownloadF32", src, len(dst))
+	copy(dst, c.floats("DownloadF32", "src", src))
+}
+
+// DownloadU32 implements [Backend].
+func (c *CPU) DownloadU32(dst []uint32, src Tensor) {
+	checkLen("DownloadU32", src, len(dst))
+	copy(dst, c.uints("DownloadU32", "src", src))
+}
+
+// Host implements [Backend].
+func (c *CPU) Host(t Tensor) (b []byte, ok bool) {
+	switch t.Type {
+	case F16:
+		return bytesOf(c.halves("Host", "tensor", t))
+	case U32:
+		return bytesOf(c.uints("Host", "tensor", t))
+	}
+	return bytesOf(c.floats("Host", "tensor", t))
+}
+
+// rows splits the rows of a tensor with this many columns.
+func (c *CPU) rows(rows, cols int, work func(lo, hi int)) {
+	parallelFor(c.threads, rows, chunkRows(cols), work)
+}
+
+// elements splits n elements where rows do not matter.
+func (c *CPU) elements(n int, work func(lo, hi int)) {
+	parallelFor(c.threads, n, chunkElements, work)
+}
+
+// maxPartials bounds the scratch of a sum over rows: at most this many partial sums, however many rows there are.
+const maxPartials = 64
+
+// sumRows runs work over fixed chunks of rows, each with a zeroed partial sum of width elements, then adds the partial sums
+// in the order of the chunks to what into names.
+func (c *CPU) sumRows(rows, width int, work func(partial []float32, lo, hi int), into func(partial []float32)) {
+	chunk := max(chunkRows(width), (rows+maxPartials-1)/maxPartials)
+	chunks := (rows + chunk - 1) / chunk
+	if len(c.partial) < chunks*width {
+		c.partial = make([]float32, chunks*width)
+	}
+	partials := c.partial[:chunks*width]
+	clear(partials)
+	parallelFor(c.threads, rows, chunk, func(lo, hi int) {
+		i := lo / chunk
+		work(partials[i*width:(i+1)*width], lo, hi)
+	})
+	for ; len(partials) > 0 && width > 0; partials = partials[width:] {
+		into(partials[:width])
+	}
+}
+
+// floats, halves and uints lend the windows that an operation works on.
+func (*CPU) floats(op, name string, t Tensor) []float32 { return floatsOf[float32](op, name, t) }
+func (*CPU) halves(op, name string, t Tensor) []uint16  { return halvesOf[float32](op, name, t) }
+func (*CPU) uints(op, name string, t Tensor) []uint32   { return uintsOf[float32](op, name, t) }
+
+// Fill implements [Backend].
+func (c *CPU) Fill(dst Tensor, v float32) {
+	d := c.floats("Fill", "dst", dst)
+	c.elements(len(d), func(lo, hi int) { Fill(d[lo:hi], v) })
+}
+
+// Convert implements [Backend].
+func (c *CPU) Convert(dst, src Tensor) {
+	checkSame("Convert", "dst", dst, "src", src)
+	d := c.floats("Convert", "dst", dst)
+	if src.Type == F16 {
+		s := c.halves("Convert", "src", src)
+		c.elements(len(d), func(lo, hi int) { HalfToFloat32(d[lo:hi], s[lo:hi]) })
+		return
+	}
+	s := c.floats("Convert", "src", src)
+	c.elements(len(d), func(lo, hi int) { copy(d[lo:hi], s[lo:hi]) })
+}
+
+// Add implements [Backend].
+func (c *CPU) Add(dst, src Tensor) {
+	checkSame("Add", "dst", dst, "src", src)
+	d, s := c.floats("Add", "dst", dst), c.floats("Add", "src", src)
+	c.elements(len(d), func(lo, hi int) { Add(d[lo:hi], s[lo:hi]) })
+}
+
+// MatMul implements [Backend].
+func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
+	m, n, k := checkMatMul(dst, a, b, transA, transB)
+	p := product{m: m, n: n, k: k, transA: transA, transB: transB, accumulate: accumulate,
+		dst: c.floats("MatMul", "dst", dst),
+		a:   c.floats("MatMul", "a", a),
+		b:   c.floats("MatMul", "b", b),
+	}
+	if p.skipsZeros() {
+		var plain atomic.Bool
+		c.elements(len(p.b), func(lo, hi int) {
+			if !allFinite(p.b[lo:hi]) {
+				plain.Store(true)
+			}
+		})
+		p.plain = plain.Load()
+	}
+	parallelFor(c.threads, p.tiles(), 1, func(lo, _ int) { p.tile(lo) })
+}
+
+// AddRow implements [Backend].
+func (c *CPU) AddRow(dst, row Tensor) {
+	checkRow("AddRow", "dst", dst, "row", row)
+	d, r, n := c.floats("AddRow", "dst", dst), c.floats("AddRow", "row", row), dst.Cols
+	c.rows(dst.Rows, n, func(lo, hi int) { AddRow(d[lo*n:hi*n], r) })
+}
+
+// ColumnSumGrad implements [Backend].
+func (c *CPU) ColumnSumGrad(drow, src Tensor) {
+	checkRow("ColumnSumGrad", "src", src, "drow", drow)
+	n := src.Cols
+	d, s := c.floats("ColumnSumGrad", "drow", drow), c.floats("ColumnSumGrad", "src", src)
+	c.sumRows(src.Rows, n, func(partial []float32, lo, hi int) {
+		ColumnSumGrad(partial, s[lo*n:hi*n])
+	}, func(partial []float32) { Add(d, partial) })
+}
+
+// NeighborMean implements [Backend].
+func (c *CPU) NeighborMean(dst, src Tensor, g Adjacency) {
+	const op = "NeighborMean"
+	checkNeighborMean(dst, src, g)
+	d, n := c.floats(op, "dst", dst), dst.Cols
+	start, end, nbr := c.uints(op, "Start", g.Start), c.uints(op, "End", g.End), c.uints(op, "Nbr", g.Nbr)
+	if src.Type == F16 {
+		s := c.halves(op, "src", src)
+		c.rows(dst.Rows, edgeWidth*n, func(lo, hi int) { NeighborMeanHalf(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
+		return
+	}
+	s := c.floats(op, "src", src)
+	c.rows(dst.Rows, edgeWidth*n, func(lo, hi int) { NeighborMean(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
+}
+
+// edgeWidth is a guess at a row's number of edges, to size the chunks of an aggregation.
+const edgeWidth = 8
+
+// NeighborMeanGrad implements [Backend].
+func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
+	const op = "NeighborMeanGrad"
+	checkNeighborMeanGrad(dsrc, ddst, g)
+	ds, dd, n := c.floats(op, "dsrc", dsrc), c.floats(op, "ddst", ddst), dsrc.Cols
+	start, end := c.uints(op, "Start", g.Start), c.uints(op, "End", g.End)
+	revStart, revDst := c.uints(op, "RevStart", g.RevStart), c.uints(op, "RevDst", g.RevDst)
+	c.rows(dsrc.Rows, edgeWidth*n, func(lo, hi int) {
+		NeighborMeanGrad(ds[lo*n:hi*n], dd, n, start, end, revStart[lo:hi+1], revDst)
+	})
+}
+
+// ReLU implements [Backend].
+func (c *CPU) ReLU(dst, src Tensor) {
+	checkSame("ReLU", "dst", dst, "src", src)
+	d, s := c.floats("ReLU", "dst", dst), c.floats("ReLU", "src", src)
+	c.elements(len(d), func(lo, hi int) { ReLU(d[lo:hi], s[lo:hi]) })
+}
+
+// ReLUGrad implements [Backend].
+func (c *CPU) ReLUGrad(dx, dy, y Tensor) {
+	checkSame("ReLUGrad", "dx", dx, "dy", dy)
+	checkSame("ReLUGrad", "dx", dx, "y", y)
+	d, g, v := c.floats("ReLUGrad", "dx", dx), c.floats("ReLUGrad", "dy", dy), c.floats("ReLUGrad", "y", y)
+	c.elements(len(d), func(lo, hi int) { ReLUGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
+}
+
+// Dropout implements [Backend].
+func (c *CPU) Dropout(dst, src, ids Tensor, key uint64, p float32) {
+	checkDropout("Dropout", dst, src, ids, p)
+	d, id, n := c.floats("Dropout", "dst", dst), c.uints("Dropout", "ids", ids), dst.Cols
+	if src.Type == F16 {
+		s := c.halves("Dropout", "src", src)
+		c.rows(dst.Rows, n, func(lo, hi int) { DropoutHalf(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
+		return
+	}
+	s := c.floats("Dropout", "src", src)
+	c.rows(dst.Rows, n, func(lo, hi int) { Dropout(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
+}
+
+// DropoutGrad implements [Backend].
+func (c *CPU) DropoutGrad(dx, dy, ids Tensor, key uint64, p float32) {
+	checkDropout("DropoutGrad", dx, dy, ids, p)
+	d, s, n := c.floats("DropoutGrad", "dx", dx), c.floats("DropoutGrad", "dy", dy), dx.Cols
+	id := c.uints("DropoutGrad", "ids", ids)
+	c.rows(dx.Rows, n, func(lo, hi int) { DropoutGrad(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
+}
+
+// LayerNorm implements [Backend].
+func (c *CPU) LayerNorm(dst, stats, x, gain, bias Tensor, eps float32) {
+	const op = "LayerNorm"
+	checkLayerNorm(dst, stats, x, gain, bias)
+	d, st, v, n := c.floats(op, "dst", dst), c.floats(op, "stats", stats), c.floats(op, "x", x), x.Cols
+	g, b := c.floats(op, "gain", gain), c.floats(op, "bias", bias)
+	if n == 0 {
+		return
+	}
+	c.rows(x.Rows, n, func(lo, hi int) { LayerNorm(d[lo*n:hi*n], st[2*lo:2*hi], v[lo*n:hi*n], g, b, eps) })
+}
+
+// LayerNormGrad implements [Backend].
+func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor) {
+	const op = "LayerNormGrad"
+	checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
+	d, v, up, n := c.floats(op, "dx", dx), c.floats(op, "x", x), c.floats(op, "dy", dy), x.Cols
+	dg, db := c.floats(op, "dgain", dgain), c.floats(op, "dbias", dbias)
+	st, g := c.floats(op, "stats", stats), c.floats(op, "gain", gain)
+	c.sumRows(x.Rows, 2*n, func(partial []float32, lo, hi int) {
+		LayerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g)
+	}, func(partial []float32) {
+		Add(dg, partial[:n])
+		Add(db, partial[n:])
+	})
+}
+
+// SoftmaxCrossEntropy implements [Backend].
+func (c *CPU) SoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor, scale float32) {
+	const op = "SoftmaxCrossEntropy"
+	checkSoftmaxCrossEntropy(loss, dlogits, logits, labels)
+	l, d, x, n := c.floats(op, "loss", loss), c.floats(op, "dlogits", dlogits), c.floats(op, "logits", logits), logits.Cols
+	label := c.uints(op, "labels", labels)
+	if n == 0 {
+		return
+	}
+	checkLabels(label, n)
+	// An exponential costs about as much as eight elements of anything else.
+	c.rows(logits.Rows, 8*n, func(lo, hi int) {
+		SoftmaxCrossEntropy(l[lo:hi], d[lo*n:hi*n], x[lo*n:hi*n], label[lo:hi], n, scale)
+	})
+}
+
+// ArgMax implements [Backend].
+func (c *CPU) ArgMax(dst, src Tensor) {
+	checkArgMax(dst, src)
+	d, s, n := c.uints("ArgMax", "dst", dst), c.floats("ArgMax", "src", src), src.Cols
+	if n == 0 {
+		return
+	}
+	c.rows(src.Rows, n, func(lo, hi int) { ArgMax(d[lo:hi], s[lo*n:hi*n], n) })
+}
+
+// Adam implements [Backend].
+func (c *CPU) Adam(param, grad, m, v Tensor, s AdamStep) {
+	checkAdam(param, grad, m, v)
+	w, g := c.floats("Adam", "param", param), c.floats("Adam", "grad", grad)
+	mm, vv := c.floats("Adam", "m", m), c.floats("Adam", "v", v)
+	c.elements(len(w), func(lo, hi int) { Adam(w[lo:hi], g[lo:hi], mm[lo:hi], vv[lo:hi], s) })
+}

@@ -1,0 +1,106 @@
+package kernels
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// floatsFrom draws n values from a generator of its own, about half of them negative.
+func floatsFrom(seed uint64, n int) []float32 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = float32(rng.NormFloat64())
+	}
+	return s
+}
+
+func tensorOf(b Backend, rows, cols int, values []float32) Tensor {
+	t := Tensor{Buf: b.Alloc(F32, rows*cols), Rows: rows, Cols: cols}
+	b.UploadF32(t, values)
+	return t
+}
+
+func valuesOf(b Backend, t Tensor) []float32 {
+	s := make([]float32, t.Len())
+	b.DownloadF32(s, t)
+	return s
+}
+
+// TestThreadsGiveTheSameBits runs the operations whose work is split in some other way than by element, on shapes of many
+// chunks, for several numbers of threads.
+func TestThreadsGiveTheSameBits(t *testing.T) {
+	var want map[string][]float32
+	for _, threads := range []int{1, 2, 7} {
+		got := manyChunks(NewCPU(threads))
+		if want == nil {
+			want = got
+		}
+		for name := range want {
+			require.Equal(t, want[name], got[name], "%s with %d threads", name, threads)
+		}
+	}
+}
+
+func manyChunks(c *CPU) map[string][]float32 {
+	const rows, cols, out = 3001, 65, 130
+	results := map[string][]float32{}
+	x := tensorOf(c, rows, cols, floatsFrom(1, rows*cols))
+	dy := tensorOf(c, rows, out, floatsFrom(2, rows*out))
+	w := tensorOf(c, cols, out, floatsFrom(3, cols*out))
+	zeros := func(r, n int) Tensor { return tensorOf(c, r, n, make([]float32, r*n)) }
+
+	y, dw, dx := zeros(rows, out), zeros(cols, out), zeros(rows, cols)
+	c.MatMul(y, x, w, false, false, false)
+	c.MatMul(dw, x, dy, true, false, false)
+	c.MatMul(dx, dy, w, false, true, false)
+	results["x·w"], results["xᵀ·dy"], results["dy·wᵀ"] = valuesOf(c, y), valuesOf(c, dw), valuesOf(c, dx)
+
+	db := zeros(1, out)
+	c.ColumnSumGrad(db, dy)
+	results["ColumnSumGrad"] = valuesOf(c, db)
+
+	gain, bias := tensorOf(c, 1, cols, floatsFrom(4, cols)), tensorOf(c, 1, cols, floatsFrom(5, cols))
+	normed, stats, dgain, dbias := zeros(rows, cols), zeros(rows, 2), zeros(1, cols), zeros(1, cols)
+	c.LayerNorm(normed, stats, x, gain, bias, 1e-5)
+	c.LayerNormGrad(dx, dgain, dbias, normed, x, stats, gain)
+	for name, tensor := range map[string]Tensor{"normed": normed, "stats": stats, "dx": dx, "dgain": dgain, "dbias": dbias} {
+		results["LayerNorm "+name] = valuesOf(c, tensor)
+	}
+	return results
+}
+
+func TestParallelForCoversEveryIndexOnce(t *testing.T) {
+	for _, n := range []int{0, 1, 9, 10, 11, 100} {
+		for _, threads := range []int{1, 2, 7} {
+			counts := make([]int, n)
+			parallelFor(threads, n, 10, func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					counts[i]++
+				}
+			})
+			for i := range counts {
+				require.Equal(t, 1, counts[i], "n=%d threads=%d i=%d", n, threads, i)
+			}
+		}
+	}
+}
+
+func TestParallelForRaisesAWorkersPanic(t *testing.T) {
+	cause := fmt.Errorf("row 70")
+	for _, threads := range []int{1, 4} {
+		err := func() (err error) {
+			defer func() { err, _ = recover().(error) }()
+			parallelFor(threads, 100, 10, func(lo, _ int) {
+				if lo == 70 {
+					panic(cause)
+				}
+			})
+			return nil
+		}()
+		require.ErrorIs(t, err, cause, "threads=%d", threads)
+	}
+}

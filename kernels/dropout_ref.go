@@ -1,0 +1,24 @@
+package kernels
+
+func dropoutRef[T float](dst, src []T, ids []uint32, cols int, key uint64, p float32) {
+	scale := T(dropoutScale(dropoutThreshold(p)))
+	for r, id := range ids {
+		for c := range cols {
+			dst[r*cols+c] = 0
+			if DropoutKeep(key, id, c, p) {
+				dst[r*cols+c] = src[r*cols+c] * scale
+			}
+		}
+	}
+}
+
+func dropoutGradRef[T float](dx, dy []T, ids []uint32, cols int, key uint64, p float32) {
+	scale := T(dropoutScale(dropoutThreshold(p)))
+	for r, id := range ids {
+		for c := range cols {
+			if DropoutKeep(key, id, c, p) {
+				dx[r*cols+c] += dy[r*cols+c] * scale
+			}
+		}
+	}
+}

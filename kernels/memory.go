@@ -1,0 +1,89 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+)
+
+// memory is the Buffer of the backends that compute in host memory: one of the three slices is set, in elements of type
+// dtype, float being what the backend holds an F32 in.
+type memory[F float] struct {
+	dtype  DType
+	floats []F
+	halves []uint16
+	uints  []uint32
+}
+
+func newMemory[F float](t DType, n int) *memory[F] {
+	m := &memory[F]{dtype: t}
+	switch t {
+	case F32:
+		m.floats = make([]F, n)
+	case F16:
+		m.halves = make([]uint16, n)
+	case U32:
+		m.uints = make([]uint32, n)
+	default:
+		panic("kernels: Alloc: no such type: " + t.String())
+	}
+	return m
+}
+
+// Len implements [Buffer].
+func (m *memory[F]) Len() int { return len(m.floats) + len(m.halves) + len(m.uints) }
+
+// free forgets the memory, so that a window into it fails instead of reading what another buffer may own by then.
+func (m *memory[F]) free() { m.floats, m.halves, m.uints = nil, nil, nil }
+
+// memoryOf is t's buffer, after checking that t is a window into it.
+func memoryOf[F float](op, name string, t Tensor, want DType) *memory[F] {
+	if t.Rows < 0 || t.Cols < 0 || t.Off < 0 {
+		panic(fmt.Sprintf("kernels: %s: %s %d×%d at %d", op, name, t.Rows, t.Cols, t.Off))
+	}
+	if t.Len() == 0 && t.Buf == nil {
+		return &memory[F]{dtype: want}
+	}
+	m, ok := t.Buf.(*memory[F])
+	if !ok {
+		panic(fmt.Sprintf("kernels: %s: the buffer of %s is %T, of another backend", op, name, t.Buf))
+	}
+	if t.Type != want || m.dtype != want {
+		panic(fmt.Sprintf("kernels: %s: %s is %v in a buffer of %v, want %v", op, name, t.Type, m.dtype, want))
+	}
+	if t.Off > m.Len() || t.Len() > m.Len()-t.Off {
+		panic(fmt.Sprintf("kernels: %s: %s %d×%d at %d ends outside its buffer of %d", op, name, t.Rows, t.Cols, t.Off, m.Len()))
+	}
+	return m
+}
+
+// floatsOf, halvesOf and uintsOf lend the window; its capacity ends where it does.
+func floatsOf[F float](op, name string, t Tensor) []F {
+	return window(memoryOf[F](op, name, t, F32).floats, t)
+}
+
+func halvesOf[F float](op, name string, t Tensor) []uint16 {
+	return window(memoryOf[F](op, name, t, F16).halves, t)
+}
+
+func uintsOf[F float](op, name string, t Tensor) []uint32 {
+	return window(memoryOf[F](op, name, t, U32).uints, t)
+}
+
+func window[T any](s []T, t Tensor) []T {
+	if s == nil {
+		return nil
+	}
+	return s[t.Off : t.Off+t.Len() : t.Off+t.Len()]
+}
+
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// bytesOf lends s as bytes, where the host's byte order is the one that Host promises.
+func bytesOf[T float32 | uint16 | uint32](s []T) (b []byte, ok bool) {
+	if !littleEndian {
+		return nil, false
+	}
+	var element T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(element))), true
+}

@@ -1,0 +1,228 @@
+package kernels
+
+// Reference is the Backend that says what is right: the whiteboard loops, on one thread, with every F32 tensor held in
+// float64. Its results are the oracle of package kerneltest, and precise enough for finite differences. Use
+// [NewReference].
+type Reference struct{}
+
+var _ Backend = (*Reference)(nil)
+
+// NewReference returns a Reference.
+func NewReference() *Reference { return &Reference{} }
+
+// Name implements [Backend].
+func (*Reference) Name() string { return "reference" }
+
+// Alloc implements [Backend].
+func (*Reference) Alloc(t DType, n int) Buffer { return newMemory[float64](t, n) }
+
+// Free implements [Backend].
+func (*Reference) Free(b Buffer) { b.(*memory[float64]).free() }
+
+// UploadF32 implements [Backend].
+func (r *Reference) UploadF32(dst Tensor, src []float32) {
+	checkLen("UploadF32", dst, len(src))
+	for i, d := 0, r.floats("UploadF32", "dst", dst); i < len(d); i++ {
+		d[i] = float64(src[i])
+	}
+}
+
+// UploadF64 is UploadF32 without rounding.
+func (r *Reference) UploadF64(dst Tensor, src []float64) {
+	checkLen("UploadF64", dst, len(src))
+	copy(r.floats("UploadF64", "dst", dst), src)
+}
+
+// UploadU32 implements [Backend].
+func (r *Reference) UploadU32(dst Tensor, src []uint32) {
+	checkLen("UploadU32", dst, len(src))
+	copy(r.uints("UploadU32", "dst", dst), src)
+}
+
+// UploadHalf implements [Backend].
+func (r *Reference) UploadHalf(dst Tensor, src []uint16) {
+	checkLen("UploadHalf", dst, len(src))
+	copy(r.halves("UploadHalf", "dst", dst), src)
+}
+
+// DownloadF32 implements [Backend]. It rounds.
+func (r *Reference) DownloadF32(dst []float32, src Tensor) {
+	checkLen("DownloadF32", src, len(dst))
+	for i, v := range r.floats("DownloadF32", "src", src) {
+		dst[i] = float32(v)
+	}
+}
+
+// DownloadF64 is DownloadF32 without rounding.
+func (r *Reference) DownloadF64(dst []float64, src Tensor) {
+	checkLen("DownloadF64", src, len(dst))
+	copy(dst, r.floats("DownloadF64", "src", src))
+}
+
+// DownloadU32 implements [Backend].
+func (r *Reference) DownloadU32(dst []uint32, src Tensor) {
+	checkLen("DownloadU32", src, len(dst))
+	copy(dst, r.uints("DownloadU32", "src", src))
+}
+
+// Host implements [Backend]. It lends F16 and U32 only: what an F32 tensor is held in are not F32s.
+func (r *Reference) Host(t Tensor) (b []byte, ok bool) {
+	switch t.Type {
+	case F16:
+		return bytesOf(r.halves("Host", "tensor", t))
+	case U32:
+		return bytesOf(r.uints("Host", "tensor", t))
+	}
+	return nil, false
+}
+
+// input is src, widened if it holds halves.
+func (r *Reference) input(op, name string, src Tensor) []float64 {
+	if src.Type != F16 {
+		return r.floats(op, name, src)
+	}
+	wide := make([]float64, src.Len())
+	for i, h := range r.halves(op, name, src) {
+		wide[i] = halfToFloatRef[float64](h)
+	}
+	return wide
+}
+
+// floats, halves and uints lend the windows that an operation works on.
+func (*Reference) floats(op, name string, t Tensor) []float64 { return floatsOf[float64](op, name, t) }
+func (*Reference) halves(op, name string, t Tensor) []uint16  { return halvesOf[float64](op, name, t) }
+func (*Reference) uints(op, name string, t Tensor) []uint32   { return uintsOf[float64](op, name, t) }
+
+// Fill implements [Backend].
+func (r *Reference) Fill(dst Tensor, v float32) {
+	fillRef(r.floats("Fill", "dst", dst), float64(v))
+}
+
+// Convert implements [Backend].
+func (r *Reference) Convert(dst, src Tensor) {
+	checkSame("Convert", "dst", dst, "src", src)
+	copy(r.floats("Convert", "dst", dst), r.input("Convert", "src", src))
+}
+
+// Add implements [Backend].
+func (r *Reference) Add(dst, src Tensor) {
+	checkSame("Add", "dst", dst, "src", src)
+	addRef(r.floats("Add", "dst", dst), r.floats("Add", "src", src))
+}
+
+// MatMul implements [Backend].
+func (r *Reference) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
+	m, n, k := checkMatMul(dst, a, b, transA, transB)
+	matMulRef(r.floats("MatMul", "dst", dst), r.floats("MatMul", "a", a), r.floats("MatMul", "b", b),
+		m, n, k, transA, transB, accumulate)
+}
+
+// AddRow implements [Backend].
+func (r *Reference) AddRow(dst, row Tensor) {
+	checkRow("AddRow", "dst", dst, "row", row)
+	addRowRef(r.floats("AddRow", "dst", dst), r.floats("AddRow", "row", row), dst.Rows, dst.Cols)
+}
+
+// ColumnSumGrad implements [Backend].
+func (r *Reference) ColumnSumGrad(drow, src Tensor) {
+	checkRow("ColumnSumGrad", "src", src, "drow", drow)
+	columnSumGradRef(r.floats("ColumnSumGrad", "drow", drow), r.floats("ColumnSumGrad", "src", src), src.Rows, src.Cols)
+}
+
+// NeighborMean implements [Backend].
+func (r *Reference) NeighborMean(dst, src Tensor, g Adjacency) {
+	const op = "NeighborMean"
+	checkNeighborMean(dst, src, g)
+	neighborMeanRef(r.floats(op, "dst", dst), r.input(op, "src", src), dst.Cols,
+		r.uints(op, "Start", g.Start), r.uints(op, "End", g.End), r.uints(op, "Nbr", g.Nbr))
+}
+
+// NeighborMeanGrad implements [Backend].
+func (r *Reference) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
+	const op = "NeighborMeanGrad"
+	checkNeighborMeanGrad(dsrc, ddst, g)
+	revStart := r.uints(op, "RevStart", g.RevStart)
+	if dsrc.Rows == 0 {
+		return
+	}
+	neighborMeanGradRef(r.floats(op, "dsrc", dsrc), r.floats(op, "ddst", ddst), dsrc.Cols,
+		r.uints(op, "Start", g.Start), r.uints(op, "End", g.End), revStart, r.uints(op, "RevDst", g.RevDst))
+}
+
+// ReLU implements [Backend].
+func (r *Reference) ReLU(dst, src Tensor) {
+	checkSame("ReLU", "dst", dst, "src", src)
+	reluRef(r.floats("ReLU", "dst", dst), r.floats("ReLU", "src", src))
+}
+
+// ReLUGrad implements [Backend].
+func (r *Reference) ReLUGrad(dx, dy, y Tensor) {
+	checkSame("ReLUGrad", "dx", dx, "dy", dy)
+	checkSame("ReLUGrad", "dx", dx, "y", y)
+	reluGradRef(r.floats("ReLUGrad", "dx", dx), r.floats("ReLUGrad", "dy", dy), r.floats("ReLUGrad", "y", y))
+}
+
+// Dropout implements [Backend].
+func (r *Reference) Dropout(dst, src, ids Tensor, key uint64, p float32) {
+	checkDropout("Dropout", dst, src, ids, p)
+	dropoutRef(r.floats("Dropout", "dst", dst), r.input("Dropout", "src", src), r.uints("Dropout", "ids", ids), dst.Cols, key, p)
+}
+
+// DropoutGrad implements [Backend].
+func (r *Reference) DropoutGrad(dx, dy, ids Tensor, key uint64, p float32) {
+	checkDropout("DropoutGrad", dx, dy, ids, p)
+	dropoutGradRef(r.floats("DropoutGrad", "dx", dx), r.floats("DropoutGrad", "dy", dy),
+		r.uints("DropoutGrad", "ids", ids), dx.Cols, key, p)
+}
+
+// LayerNorm implements [Backend].
+func (r *Reference) LayerNorm(dst, stats, x, gain, bias Tensor, eps float32) {
+	const op = "LayerNorm"
+	checkLayerNorm(dst, stats, x, gain, bias)
+	if x.Cols == 0 {
+		return
+	}
+	layerNormRef(r.floats(op, "dst", dst), r.floats(op, "stats", stats), r.floats(op, "x", x),
+		r.floats(op, "gain", gain), r.floats(op, "bias", bias), x.Rows, x.Cols, float64(eps))
+}
+
+// LayerNormGrad implements [Backend].
+func (r *Reference) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor) {
+	const op = "LayerNormGrad"
+	checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
+	if x.Cols == 0 {
+		return
+	}
+	layerNormGradRef(r.floats(op, "dx", dx), r.floats(op, "dgain", dgain), r.floats(op, "dbias", dbias),
+		r.floats(op, "dy", dy), r.floats(op, "x", x), r.floats(op, "stats", stats),
+		r.floats(op, "gain", gain), x.Rows, x.Cols)
+}
+
+// SoftmaxCrossEntropy implements [Backend].
+func (r *Reference) SoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor, scale float32) {
+	const op = "SoftmaxCrossEntropy"
+	checkSoftmaxCrossEntropy(loss, dlogits, logits, labels)
+	label := r.uints(op, "labels", labels)
+	if logits.Cols == 0 {
+		return
+	}
+	checkLabels(label, logits.Cols)
+	softmaxCrossEntropyRef(r.floats(op, "loss", loss), r.floats(op, "dlogits", dlogits),
+		r.floats(op, "logits", logits), label, logits.Rows, logits.Cols, float64(scale))
+}
+
+// ArgMax implements [Backend].
+func (r *Reference) ArgMax(dst, src Tensor) {
+	checkArgMax(dst, src)
+	if src.Cols == 0 {
+		return
+	}
+	argMaxRef(r.uints("ArgMax", "dst", dst), r.floats("ArgMax", "src", src), src.Rows, src.Cols)
+}
+
+// Adam implements [Backend].
+func (r *Reference) Adam(param, grad, m, v Tensor, s AdamStep) {
+	checkAdam(param, grad, m, v)
+	adamRef(r.floats("Adam", "param", param), r.floats("Adam", "grad", grad),
+		r.floats("Adam", "m", m), r.floats("Adam", "v", v), s)
+}

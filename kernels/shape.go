@@ -1,0 +1,142 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Every backend operation begins with its function here, so that all backends refuse the same shapes in the same words.
+// A refusal is a panic: it is the caller's bug.
+
+// refuse panics with the operation and the shapes of its tensors, given as name, tensor, name, tensor …
+func refuse(op string, namesAndTensors ...any) {
+	var shapes []string
+	for i := 0; i < len(namesAndTensors); i += 2 {
+		t := namesAndTensors[i+1].(Tensor)
+		shapes = append(shapes, fmt.Sprintf("%s %d×%d", namesAndTensors[i], t.Rows, t.Cols))
+	}
+	panic("kernels: " + op + ": " + strings.Join(shapes, ", "))
+}
+
+func sameShape(a, b Tensor) bool { return a.Rows == b.Rows && a.Cols == b.Cols }
+
+// isColumn accepts the zero Tensor as a column of no rows, and isRow as a row of no columns.
+func isColumn(t Tensor, rows int) bool { return t.Rows == rows && (t.Cols == 1 || rows == 0) }
+func isRow(t Tensor, cols int) bool    { return t.Cols == cols && (t.Rows == 1 || cols == 0) }
+
+func checkSame(op, nameA string, a Tensor, nameB string, b Tensor) {
+	if !sameShape(a, b) {
+		refuse(op, nameA, a, nameB, b)
+	}
+}
+
+func checkLen(op string, t Tensor, n int) {
+	if t.Len() != n {
+		panic(fmt.Sprintf("kernels: %s: tensor %d×%d, slice of %d", op, t.Rows, t.Cols, n))
+	}
+}
+
+// checkMatMul returns the sizes of op(a), m×k, and op(b), k×n.
+func checkMatMul(dst, a, b Tensor, transA, transB bool) (m, n, k int) {
+	m, k = a.Rows, a.Cols
+	if transA {
+		m, k = k, m
+	}
+	kb, n := b.Rows, b.Cols
+	if transB {
+		kb, n = n, kb
+	}
+	if k != kb || dst.Rows != m || dst.Cols != n {
+		nameA, nameB := "a", "b"
+		if transA {
+			nameA = "a transposed from"
+		}
+		if transB {
+			nameB = "b transposed from"
+		}
+		refuse("MatMul", "dst", dst, nameA, a, nameB, b)
+	}
+	return m, n, k
+}
+
+func checkRow(op, name string, t Tensor, rowName string, row Tensor) {
+	if !isRow(row, t.Cols) {
+		refuse(op, name, t, rowName, row)
+	}
+}
+
+func checkNeighborMean(dst, src Tensor, g Adjacency) {
+	if dst.Cols != src.Cols || !isColumn(g.Start, dst.Rows) || !isColumn(g.End, dst.Rows) || !isColumn(g.Nbr, g.Nbr.Rows) {
+		refuse("NeighborMean", "dst", dst, "src", src, "Start", g.Start, "End", g.End, "Nbr", g.Nbr)
+	}
+}
+
+func checkNeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
+	if dsrc.Cols != ddst.Cols || !isColumn(g.Start, ddst.Rows) || !isColumn(g.End, ddst.Rows) ||
+		dsrc.Rows > 0 && !isColumn(g.RevStart, dsrc.Rows+1) || !isColumn(g.RevDst, g.RevDst.Rows) {
+		refuse("NeighborMeanGrad", "dsrc", dsrc, "ddst", ddst, "Start", g.Start, "End", g.End,
+			"RevStart", g.RevStart, "RevDst", g.RevDst)
+	}
+}
+
+func checkDropout(op string, dst, src, ids Tensor, p float32) {
+	if !sameShape(dst, src) || !isColumn(ids, dst.Rows) {
+		refuse(op, "dst", dst, "src", src, "ids", ids)
+	}
+	if !(p >= 0 && p < 1) {
+		panic(fmt.Sprintf("kernels: %s: p is %v, not in [0, 1)", op, p))
+	}
+}
+
+func checkLayerNorm(dst, stats, x, gain, bias Tensor) {
+	if !sameShape(dst, x) || stats.Rows != x.Rows || stats.Cols != 2 && x.Rows > 0 || !isRow(gain, x.Cols) || !isRow(bias, x.Cols) {
+		refuse("LayerNorm", "dst", dst, "stats", stats, "x", x, "gain", gain, "bias", bias)
+	}
+}
+
+func checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor) {
+	if !sameShape(dx, x) || !sameShape(dy, x) || stats.Rows != x.Rows || stats.Cols != 2 && x.Rows > 0 ||
+		!isRow(gain, x.Cols) || !isRow(dgain, x.Cols) || !isRow(dbias, x.Cols) {
+		refuse("LayerNormGrad", "dx", dx, "dgain", dgain, "dbias", dbias, "dy", dy, "x", x, "stats", stats, "gain", gain)
+	}
+}
+
+func checkSoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor) {
+	if !sameShape(dlogits, logits) || !isColumn(loss, logits.Rows) || !isColumn(labels, logits.Rows) {
+		refuse("SoftmaxCrossEntropy", "loss", loss, "dlogits", dlogits, "logits", logits, "labels", labels)
+	}
+}
+
+// checkLabels looks at the values: a label beyond the classes would otherwise be found in the middle of a row.
+func checkLabels(labels []uint32, classes int) {
+	for r, label := range labels {
+		if label != NoLabel && int64(label) >= int64(classes) {
+			panic(fmt.Sprintf("kernels: SoftmaxCrossEntropy: row %d has label %d, of %d classes", r, label, classes))
+		}
+	}
+}
+
+func checkArgMax(dst, src Tensor) {
+	if !isColumn(dst, src.Rows) {
+		refuse("ArgMax", "dst", dst, "src", src)
+	}
+}
+
+func checkAdam(param, grad, m, v Tensor) {
+	if !sameShape(grad, param) || !sameShape(m, param) || !sameShape(v, param) {
+		refuse("Adam", "param", param, "grad", grad, "m", m, "v", v)
+	}
+}
+
+// String names the type as the documentation does.
+func (t DType) String() string {
+	switch t {
+	case F32:
+		return "F32"
+	case F16:
+		return "F16"
+	case U32:
+		return "U32"
+	}
+	return fmt.Sprintf("DType(%d)", uint8(t))
+}
