@@ -1,0 +1,22 @@
+package disk
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChoose(t *testing.T) {
+	f := func(size, available int64, err error, want Kind, why string) {
+		t.Helper()
+		kind, got := choose(size, available, err)
+		require.Equal(t, want, kind)
+		require.Contains(t, got, why)
+	}
+	f(1<<30, 2<<30, nil, Mmap, "the table of 1.0 GiB fits in half of the 2.0 GiB")
+	f(1<<30+1, 2<<30, nil, Pread, "does not fit")
+	f(3<<20, 23<<30, nil, Mmap, "3.0 MiB")
+	f(0, 0, nil, Mmap, "fits")
+	f(1<<40, 0, errors.New("no figure"), Mmap, "(no figure)")
+}

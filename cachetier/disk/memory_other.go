@@ -1,0 +1,9 @@
+//go:build !linux
+
+package disk
+
+import "errors"
+
+// availableMemory is not known here: each system tells it in its own way, and mmap, which Auto then takes, needs no
+// answer.
+func availableMemory() (int64, error) { return 0, errors.New("no figure on this system") }
