@@ -1,0 +1,64 @@
+package sample
+
+// Block is one layer of a batch: Dst destinations, and the sources whose rows they are computed from.
+//
+// The destinations are the first Dst of Src, in the same order, so a destination's own row needs no look-up. Edges are
+// in CSR2 form (FreshGNN §4.2): destination i has the sources Nbr[Start[i]:End[i]], as positions in Src; pruning it is
+// End[i] = Start[i]. Positions are given in the order in which nodes first appear.
+type Block struct {
+	Dst        int
+	Src        []uint32 // node ids, as stored
+	Start, End []uint32
+	Nbr        []uint32
+
+	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the destinations
+	// RevDst[RevStart[u]:RevStart[u+1]], ascending. The input layer has none: no gradient flows to features.
+	RevStart, RevDst []uint32
+}
+
+// reverse fills RevStart and RevDst by a counting sort.
+func (b *Block) reverse() {
+	b.RevStart = resize(b.RevStart, len(b.Src)+1)
+	b.RevDst = resize(b.RevDst, len(b.Nbr))
+	clear(b.RevStart)
+	for _, u := range b.Nbr {
+		b.RevStart[u+1]++
+	}
+	for u := range b.Src {
+		b.RevStart[u+1] += b.RevStart[u]
+	}
+	for i := range b.Dst {
+		for _, u := range b.Nbr[b.Start[i]:b.End[i]] {
+			b.RevDst[b.RevStart[u]] = uint32(i)
+			b.RevStart[u]++
+		}
+	}
+	copy(b.RevStart[1:], b.RevStart[:len(b.Src)]) // each start has moved to its end
+	b.RevStart[0] = 0
+}
+
+// resize returns s with length n, its contents undefined.
+func resize(s []uint32, n int) []uint32 {
+	if cap(s) < n {
+		return make([]uint32, n, n+n/4)
+	}
+	return s[:n]
+}
+
+// Batch is the blocks of one step: Blocks[0] reads features, the last one produces the seeds.
+type Batch struct {
+	Seeds  []uint32
+	Blocks []Block
+}
+
+// Inputs are the nodes whose feature rows the batch reads, each once.
+func (b *Batch) Inputs() []uint32 { return b.Blocks[0].Src }
+
+// Edges is the number of sampled edges over all layers.
+func (b *Batch) Edges() int {
+	n := 0
+	for i := range b.Blocks {
+		n += len(b.Blocks[i].Nbr)
+	}
+	return n
+}

@@ -1,0 +1,43 @@
+package sample
+
+import "math/bits"
+
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of x reaches every bit of the result.
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio: SplitMix64's step
+
+// hash folds words into one, order mattering.
+func hash(words ...uint64) uint64 {
+	h := uint64(golden)
+	for _, w := range words {
+		h = mix(h ^ w + golden)
+	}
+	return h
+}
+
+// StepSeed is z of a step: with it, batches are a function of (seed, epoch, step) alone.
+func StepSeed(seed uint64, epoch, step int) uint64 {
+	return hash(seed, 1, uint64(epoch), uint64(step))
+}
+
+// draw is the j-th number below n of the sequence that key starts.
+func draw(key uint64, j, n int) int {
+	hi, _ := bits.Mul64(mix(key+uint64(j+1)*golden), uint64(n)) // Lemire's range reduction; its bias is n/2⁶⁴
+	return int(hi)
+}
+
+// Shuffle permutes ids in place, a permutation for each (seed, epoch): the order in which an epoch meets its seeds.
+func Shuffle(ids []uint32, seed uint64, epoch int) {
+	key := hash(seed, 2, uint64(epoch))
+	for i := len(ids) - 1; i > 0; i-- {
+		j := draw(key, i, i+1)
+		ids[i], ids[j] = ids[j], ids[i]
+	}
+}

@@ -1,0 +1,232 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// lists is a topology in memory.
+type lists [][]uint32
+
+func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
+
+// star joins nodes 1…d to node 0.
+func star(d int) lists {
+	l := make(lists, d+1)
+	for u := 1; u <= d; u++ {
+		l[0] = append(l[0], uint32(u))
+	}
+	return l
+}
+
+func graph(t *rapid.T) lists {
+	n := rapid.IntRange(1, 40).Draw(t, "nodes")
+	l := make(lists, n)
+	for v := range l {
+		l[v] = rapid.SliceOfN(rapid.Uint32Range(0, uint32(n-1)), 0, 60).Draw(t, fmt.Sprint("list", v))
+		slices.Sort(l[v])
+	}
+	return l
+}
+
+// reference is the whiteboard sampler: Floyd's algorithm with a set, and positions from a map.
+func reference(topo Topology, fanouts []int, z uint64, seeds []uint32) []Block {
+	blocks := make([]Block, len(fanouts))
+	dst := slices.Clone(seeds)
+	for hop, k := range fanouts {
+		layer := len(fanouts) - hop
+		b := Block{Dst: len(dst), Src: slices.Clone(dst)}
+		pos := map[uint32]uint32{}
+		for i, v := range dst {
+			pos[v] = uint32(i)
+		}
+		for _, v := range dst {
+			list := topo.Neighbors(v)
+			chosen := list
+			if k != All && k < len(list) {
+				chosen = nil
+				key := mix(hash(z, uint64(layer)) ^ mix(uint64(v)+golden))
+				set := map[int]bool{}
+				for j := len(list) - k; j < len(list); j++ {
+					t := draw(key, j-(len(list)-k), j+1)
+					if set[t] {
+						t = j
+					}
+					set[t] = true
+					chosen = append(chosen, list[t])
+				}
+			}
+			b.Start = append(b.Start, uint32(len(b.Nbr)))
+			for _, u := range chosen {
+				if _, ok := pos[u]; !ok {
+					pos[u] = uint32(len(b.Src))
+					b.Src = append(b.Src, u)
+				}
+				b.Nbr = append(b.Nbr, pos[u])
+			}
+			b.End = append(b.End, uint32(len(b.Nbr)))
+		}
+		if layer > 1 {
+			rev := make([][]uint32, len(b.Src))
+			for i := range b.Dst {
+				for _, u := range b.Nbr[b.Start[i]:b.End[i]] {
+					rev[u] = append(rev[u], uint32(i))
+				}
+			}
+			b.RevStart = []uint32{0}
+			for _, r := range rev {
+				b.RevDst = append(b.RevDst, r...)
+				b.RevStart = append(b.RevStart, uint32(len(b.RevDst)))
+			}
+		}
+		blocks[layer-1] = b
+		dst = b.Src
+	}
+	return blocks
+}
+
+func TestSamplerEqualsReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		topo := graph(t)
+		fanouts := rapid.SliceOfN(rapid.SampledFrom([]int{All, 0, 1, 2, 5, 33, 50}), 1, 3).Draw(t, "fanouts")
+		s := NewSampler(topo, fanouts)
+		var b Batch
+		for range 3 { // the same buffers again
+			seeds := rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
+			z := rapid.Uint64().Draw(t, "z")
+			s.Sample(&b, z, seeds)
+			want := reference(topo, fanouts, z, seeds)
+			for l := range want {
+				got := b.Blocks[l]
+				require.Equal(t, want[l].Dst, got.Dst)
+				for name, pair := range map[string][2][]uint32{
+					"Src": {want[l].Src, got.Src}, "Start": {want[l].Start, got.Start}, "End": {want[l].End, got.End},
+					"Nbr": {want[l].Nbr, got.Nbr}, "RevStart": {want[l].RevStart, got.RevStart}, "RevDst": {want[l].RevDst, got.RevDst},
+				} {
+					require.True(t, slices.Equal(pair[0], pair[1]), "layer %d %s: want %v, got %v", l, name, pair[0], pair[1])
+				}
+			}
+			require.Equal(t, b.Inputs(), b.Blocks[0].Src)
+		}
+	})
+}
+
+// TestInclusionIsUniform: every neighbour is drawn with probability k/d, and every pair with k(k-1)/d(d-1). χ² over 40,000 draws,
+// bounds at about p = 1e-6.
+func TestInclusionIsUniform(t *testing.T) {
+	const trials = 40000
+	for _, c := range []struct{ k, d int }{{1, 7}, {3, 10}, {10, 11}, {40, 60}} {
+		s := NewSampler(star(c.d), []int{c.k})
+		single := make([]float64, c.d+1)
+		pairs := map[[2]uint32]float64{}
+		var b Batch
+		for z := range trials {
+			s.Sample(&b, StepSeed(7, z, 0), []uint32{0})
+			got := slices.Sorted(slices.Values(b.Blocks[0].Src[1:]))
+			require.Len(t, got, c.k)
+			for i, u := range got {
+				single[u]++
+				for _, w := range got[i+1:] {
+					if c.d < 20 {
+						pairs[[2]uint32{u, w}]++
+					}
+				}
+			}
+		}
+		p := float64(c.k) / float64(c.d)
+		for u := 1; u <= c.d; u++ {
+			require.InDelta(t, 0, (single[u]-trials*p)/math.Sqrt(trials*p*(1-p)+1e-9), 5, "k=%d d=%d u=%d", c.k, c.d, u)
+		}
+		pp := p * float64(c.k-1) / float64(c.d-1)
+		for pair, n := range pairs {
+			require.InDelta(t, 0, (n-trials*pp)/math.Sqrt(trials*pp*(1-pp)+1e-9), 5.5, "k=%d d=%d %v", c.k, c.d, pair)
+		}
+	}
+}
+
+// TestDrawsDependOnLayerAndNodeOnly: the same node in another batch of the same step draws the same neighbours.
+func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
+	topo := make(lists, 50)
+	for v := range topo {
+		for u := range 50 {
+			topo[v] = append(topo[v], uint32(u))
+		}
+	}
+	s := NewSampler(topo, []int{5})
+	neighbours := func(seeds []uint32, v uint32) []uint32 {
+		var b Batch
+		s.Sample(&b, 99, seeds)
+		i := slices.Index(seeds, v)
+		var ids []uint32
+		for _, p := range b.Blocks[0].Nbr[b.Blocks[0].Start[i]:b.Blocks[0].End[i]] {
+			ids = append(ids, b.Blocks[0].Src[p])
+		}
+		return ids
+	}
+	require.Equal(t, neighbours([]uint32{3}, 3), neighbours([]uint32{9, 8, 3, 1}, 3))
+	require.NotEqual(t, neighbours([]uint32{3}, 3), neighbours([]uint32{4}, 4))
+}
+
+func TestShuffle(t *testing.T) {
+	ids := func() []uint32 {
+		s := make([]uint32, 1000)
+		for i := range s {
+			s[i] = uint32(i)
+		}
+		return s
+	}
+	a, b, c := ids(), ids(), ids()
+	Shuffle(a, 1, 0)
+	Shuffle(b, 1, 0)
+	Shuffle(c, 1, 1)
+	require.Equal(t, a, b)
+	require.NotEqual(t, a, c)
+	slices.Sort(a)
+	require.Equal(t, ids(), a)
+	Shuffle(nil, 1, 1)
+}
+
+func TestNoAllocationOnceGrown(t *testing.T) {
+	topo := make(lists, 2000)
+	for v := range topo {
+		for j := range 30 {
+			topo[v] = append(topo[v], uint32((v*31+j*j*7)%2000))
+		}
+	}
+	s := NewSampler(topo, []int{10, 5})
+	seeds := make([]uint32, 200)
+	for i := range seeds {
+		seeds[i] = uint32(i)
+	}
+	var b Batch
+	for z := range uint64(50) {
+		s.Sample(&b, z, seeds)
+	}
+	require.Less(t, testing.AllocsPerRun(50, func() { s.Sample(&b, 7, seeds) }), 3.0)
+}
+
+func BenchmarkSample(b *testing.B) {
+	topo := make(lists, 200000)
+	for v := range topo {
+		for j := range 14 {
+			topo[v] = append(topo[v], uint32(draw(uint64(v), j, len(topo))))
+		}
+	}
+	s := NewSampler(topo, []int{15, 10, 5})
+	seeds := make([]uint32, 1000)
+	var batch Batch
+	edges := 0
+	for i := 0; b.Loop(); i++ {
+		for j := range seeds {
+			seeds[j] = uint32((i*1000 + j) % len(topo))
+		}
+		s.Sample(&batch, uint64(i), seeds)
+		edges += batch.Edges()
+	}
+	b.ReportMetric(float64(edges)/b.Elapsed().Seconds(), "edges/s")
+}

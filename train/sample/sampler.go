@@ -1,0 +1,118 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+)
+
+// Topology is what a Sampler reads; a store.Graph is one.
+type Topology interface {
+	// Neighbors returns v's in-neighbours; the slice is only read, and not kept.
+	Neighbors(v uint32) []uint32
+}
+
+// All as a fanout means every neighbour.
+const All = -1
+
+// Sampler draws neighbourhoods without replacement (GraphSAGE's neighbour sampling): of a node with d in-neighbours, min(k, d) of them,
+// each set equally likely.
+type Sampler struct {
+	topo    Topology
+	fanouts []int
+	index   index
+	picked  index // of Floyd's algorithm, when k is large
+}
+
+// NewSampler draws from topo with fanouts[h] neighbours at hop h from the seeds: fanouts[0] belongs to the last layer.
+// A fanout is at least 0, or All.
+func NewSampler(topo Topology, fanouts []int) *Sampler {
+	for _, k := range fanouts {
+		if k < All {
+			panic(fmt.Sprintf("sample: fanout %d", k))
+		}
+	}
+	return &Sampler{topo: topo, fanouts: fanouts}
+}
+
+// Sample fills b with the blocks of seeds, which must differ from each other. The draws depend on z, the layer (1 reads
+// features, len(fanouts) produces the seeds) and the node.
+func (s *Sampler) Sample(b *Batch, z uint64, seeds []uint32) {
+	b.Seeds = append(b.Seeds[:0], seeds...)
+	if len(b.Blocks) != len(s.fanouts) {
+		b.Blocks = make([]Block, len(s.fanouts))
+	}
+	dst := b.Seeds
+	for hop, k := range s.fanouts {
+		layer := len(s.fanouts) - hop
+		block := &b.Blocks[layer-1]
+		s.expand(block, hash(z, uint64(layer)), dst, k)
+		if layer > 1 {
+			block.reverse()
+		}
+		dst = block.Src
+	}
+}
+
+// expand fills b with up to k neighbours of each node of dst.
+func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) {
+	s.index.reset(2 * len(dst))
+	b.Dst = len(dst)
+	b.Src = append(b.Src[:0], dst...)
+	for _, v := range dst {
+		s.index.add(v)
+	}
+	b.Start, b.End, b.Nbr = resize(b.Start, len(dst)), resize(b.End, len(dst)), b.Nbr[:0]
+	for i, v := range dst {
+		list := s.topo.Neighbors(v)
+		b.Start[i] = uint32(len(b.Nbr))
+		if k == All || k >= len(list) {
+			b.Nbr = append(b.Nbr, list...)
+		} else {
+			b.Nbr = s.choose(b.Nbr, list, k, mix(zl^mix(uint64(v)+golden)))
+		}
+		if uint64(len(b.Nbr)) > math.MaxUint32 {
+			panic("sample: more than 4,294,967,295 edges in a block; use a smaller batch or fanout")
+		}
+		b.End[i] = uint32(len(b.Nbr))
+	}
+	// A second pass gives positions, so that the lists above were read without probing in between.
+	for e, u := range b.Nbr {
+		pos, isNew := s.index.add(u)
+		if isNew {
+			b.Src = append(b.Src, u)
+		}
+		b.Nbr[e] = pos
+	}
+}
+
+// choose appends k of list, k < len(list), by Floyd's algorithm (Bentley and Floyd 1987): k draws, and every k-subset of
+// positions is equally likely.
+func (s *Sampler) choose(out, list []uint32, k int, key uint64) []uint32 {
+	d := len(list)
+	if k > 32 { // below, comparing with all earlier picks beats a table
+		s.picked.reset(k)
+		for j := d - k; j < d; j++ {
+			t := draw(key, j-(d-k), j+1)
+			if _, isNew := s.picked.add(uint32(t)); !isNew {
+				t = j
+				s.picked.add(uint32(t))
+			}
+			out = append(out, list[t])
+		}
+		return out
+	}
+	var picks [32]uint32
+	for n := range k {
+		j := d - k + n
+		t := uint32(draw(key, n, j+1))
+		for _, p := range picks[:n] {
+			if p == t {
+				t = uint32(j)
+				break
+			}
+		}
+		picks[n] = t
+		out = append(out, list[t])
+	}
+	return out
+}
