@@ -1,0 +1,117 @@
+package tape
+
+import "github.com/gnnstore/gnnstore/kernels"
+
+// Shapes: N rows, I input columns, O output columns, D destinations, S sources.
+
+// Term is one product of [Tape.Affine].
+type Term struct {
+	X *Var // N×I
+	W *Var // O×I, as PyTorch's Linear keeps it
+}
+
+// Affine is y = Σ x·wᵀ + bias, N×O; bias (1×O) may be nil.
+func (t *Tape) Affine(bias *Var, terms ...Term) *Var {
+	first := terms[0]
+	inputs := make([]*Var, 0, 2*len(terms)+1)
+	for _, term := range terms {
+		inputs = append(inputs, term.X, term.W)
+	}
+	if bias != nil {
+		inputs = append(inputs, bias)
+	}
+	y := t.result(first.X.Value.Rows, first.W.Value.Rows, inputs...)
+	for i, term := range terms {
+		t.be.MatMul(y.Value, term.X.Value, term.W.Value, false, true, i > 0)
+	}
+	if bias != nil {
+		t.be.AddRow(y.Value, bias.Value)
+	}
+	t.record(y, func() {
+		dy := t.grad(y)
+		if bias != nil && bias.needsGrad {
+			t.be.ColumnSumGrad(t.grad(bias), dy)
+		}
+		for _, term := range terms {
+			if term.W.needsGrad {
+				t.be.MatMul(t.grad(term.W), dy, term.X.Value, true, false, true)
+			}
+			if term.X.needsGrad {
+				t.be.MatMul(t.grad(term.X), dy, term.W.Value, false, false, true)
+			}
+		}
+	})
+	return y
+}
+
+// Convert is x in float32; x is a leaf.
+func (t *Tape) Convert(x *Var) *Var {
+	if x.Value.Type == kernels.F32 {
+		return x
+	}
+	y := t.result(x.Value.Rows, x.Value.Cols)
+	t.be.Convert(y.Value, x.Value)
+	return y
+}
+
+// Head is the first n rows of x, without a copy.
+func (t *Tape) Head(x *Var, n int) *Var {
+	if n == x.Value.Rows {
+		return x
+	}
+	return &Var{Value: x.Value.Slice(0, n), needsGrad: x.needsGrad, whole: x}
+}
+
+// NeighborMean is the mean of each destination's neighbours among the rows of x, D×I; 0 where there is none.
+func (t *Tape) NeighborMean(x *Var, g kernels.Adjacency) *Var {
+	y := t.result(g.Start.Rows, x.Value.Cols, x)
+	t.be.NeighborMean(y.Value, x.Value, g)
+	t.record(y, func() { t.be.NeighborMeanGrad(t.grad(x), t.grad(y), g) })
+	return y
+}
+
+// ReLU is max(0, x).
+func (t *Tape) ReLU(x *Var) *Var {
+	y := t.result(x.Value.Rows, x.Value.Cols, x)
+	t.be.ReLU(y.Value, x.Value)
+	t.record(y, func() { t.be.ReLUGrad(t.grad(x), t.grad(y), y.Value) })
+	return y
+}
+
+// Dropout zeroes elements at rate p and scales the rest, by a hash of (key, ids[row], column): the same nodes lose the same
+// elements whatever batch they are in. p = 0 is x itself.
+func (t *Tape) Dropout(x *Var, ids kernels.Tensor, key uint64, p float32) *Var {
+	if p == 0 {
+		return x
+	}
+	y := t.result(x.Value.Rows, x.Value.Cols, x)
+	t.be.Dropout(y.Value, x.Value, ids, key, p)
+	t.record(y, func() { t.be.DropoutGrad(t.grad(x), t.grad(y), ids, key, p) })
+	return y
+}
+
+// layerNormEps is PyTorch's default.
+const layerNormEps = 1e-5
+
+// LayerNorm normalises each row, then scales by gain and shifts by bias, both 1×I.
+func (t *Tape) LayerNorm(x, gain, bias *Var) *Var {
+	y := t.result(x.Value.Rows, x.Value.Cols, x, gain, bias)
+	stats := t.arena.alloc(x.Value.Rows, 2)
+	t.be.LayerNorm(y.Value, stats, x.Value, gain.Value, bias.Value, layerNormEps)
+	t.record(y, func() {
+		t.be.LayerNormGrad(t.grad(x), t.grad(gain), t.grad(bias), t.grad(y), x.Value, stats, gain.Value)
+	})
+	return y
+}
+
+// CrossEntropy returns each row's loss (N×1) and starts the backward pass with scale times its gradient: with scale
+// 1/labelled rows the loss is their mean. labels is U32, kernels.NoLabel where there is none.
+func (t *Tape) CrossEntropy(logits *Var, labels kernels.Tensor, scale float32) kernels.Tensor {
+	loss := t.arena.alloc(logits.Value.Rows, 1)
+	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
+	t.be.SoftmaxCrossEntropy(loss, d, logits.Value, labels, scale)
+	if logits.needsGrad {
+		t.be.Add(t.grad(logits), d)
+	}
+	return loss
+}

@@ -1,0 +1,141 @@
+// Package tape records operations as they run and plays their gradients backwards: reverse-mode differentiation over
+// kernels.Backend.
+//
+// Two types to know. A [Tape] lives as long as a training run and is reset every step; results and gradients come from
+// its arena, so that a step allocates nothing that grows with the batch. A [Var] is a matrix on the tape, valid until
+// the next Reset. A parameter is a Var whose value and gradient outlive the step ([NewParam]).
+//
+// A Tape and its Vars are used by one goroutine. Start at [Tape.Affine] for the shape of an operation: run forward,
+// append a closure that adds to the gradients of its inputs.
+package tape
+
+import (
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// Var is a matrix on the tape.
+type Var struct {
+	Value kernels.Tensor
+	// Grad is d loss / d Value, made when an operation first adds to it. Only parameters and what depends on them have one.
+	Grad      kernels.Tensor
+	needsGrad bool
+	whole     *Var // a view's gradient is a window of whole's
+}
+
+// NewParam makes a parameter of value and grad, which the caller owns; Backward adds to grad.
+func NewParam(value, grad kernels.Tensor) *Var {
+	return &Var{Value: value, Grad: grad, needsGrad: true}
+}
+
+// Tape records a step.
+type Tape struct {
+	be       kernels.Backend
+	arena    arena
+	backward []func()
+	off      bool // do not record: for evaluation
+}
+
+// New makes a tape that computes on be. Close gives its memory back.
+func New(be kernels.Backend) *Tape { return &Tape{be: be, arena: arena{be: be}} }
+
+// Backend is what the tape computes on.
+func (t *Tape) Backend() kernels.Backend { return t.be }
+
+// Reset forgets the step: every Var but leaves' and parameters' memory is invalid. With record false, no gradients will be wanted.
+func (t *Tape) Reset(record bool) {
+	clear(t.backward) // drop what the closures hold
+	t.backward = t.backward[:0]
+	t.arena.reset()
+	t.off = !record
+}
+
+// Close frees the arena.
+func (t *Tape) Close() { t.arena.free() }
+
+// Bytes is the size of the arena.
+func (t *Tape) Bytes() int64 { return 4 * int64(t.arena.size()) }
+
+// Leaf is an input that needs no gradient. Its memory stays the caller's.
+func (t *Tape) Leaf(v kernels.Tensor) *Var { return &Var{Value: v} }
+
+// Backward runs the recorded operations in reverse. The gradient of the last result was set by the loss.
+func (t *Tape) Backward() {
+	for i := len(t.backward) - 1; i >= 0; i-- {
+		t.backward[i]()
+	}
+}
+
+// result allocates an output and records its backward, if any input needs a gradient.
+func (t *Tape) result(rows, cols int, inputs ...*Var) *Var {
+	v := &Var{Value: t.arena.alloc(rows, cols)}
+	for _, in := range inputs {
+		v.needsGrad = v.needsGrad || in.needsGrad
+	}
+	v.needsGrad = v.needsGrad && !t.off
+	return v
+}
+
+func (t *Tape) record(v *Var, backward func()) {
+	if v.needsGrad {
+		t.backward = append(t.backward, backward)
+	}
+}
+
+// grad is where v's gradient is added to, zero at first.
+func (t *Tape) grad(v *Var) kernels.Tensor {
+	if v.Grad.Buf == nil {
+		if v.whole != nil {
+			v.Grad = t.grad(v.whole).Slice(0, v.Value.Rows)
+		} else {
+			v.Grad = t.arena.alloc(v.Value.Rows, v.Value.Cols)
+			t.be.Fill(v.Grad, 0)
+		}
+	}
+	return v.Grad
+}
+
+// arena hands out float32 matrices and takes all of them back at once. It grows to the largest step and stays there.
+type arena struct {
+	be     kernels.Backend
+	chunks []kernels.Buffer
+	used   int // elements of the last chunk
+}
+
+const minChunk = 1 << 16
+
+func (a *arena) alloc(rows, cols int) kernels.Tensor {
+	n := rows * cols
+	last := len(a.chunks) - 1
+	if last < 0 || a.used+n > a.chunks[last].Len() {
+		a.chunks = append(a.chunks, a.be.Alloc(kernels.F32, max(minChunk, n, a.size())))
+		last, a.used = last+1, 0
+	}
+	t := kernels.Tensor{Buf: a.chunks[last], Type: kernels.F32, Off: a.used, Rows: rows, Cols: cols}
+	a.used += (n + 15) &^ 15 // the next matrix starts on a cache line of its own
+	return t
+}
+
+// reset keeps one chunk, as large as all that the step needed.
+func (a *arena) reset() {
+	if len(a.chunks) > 1 {
+		n := a.size()
+		a.free()
+		a.chunks = append(a.chunks, a.be.Alloc(kernels.F32, n))
+	}
+	a.used = 0
+}
+
+func (a *arena) size() int {
+	n := 0
+	for _, c := range a.chunks {
+		n += c.Len()
+	}
+	return n
+}
+
+func (a *arena) free() {
+	for _, c := range a.chunks {
+		a.be.Free(c)
+	}
+	a.chunks, a.used = nil, 0
+}
