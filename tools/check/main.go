@@ -1,0 +1,68 @@
+// Check holds the source tree against the map in README.md: the packages that the map names, the arrows that it draws
+// between them, and a few rules that hold in every file. It reads files of every build tag, so what only a Mac or a
+// machine with CUDA compiles is checked as well.
+//
+//	go run ./tools/check [DIR]
+//
+// It prints a line per finding and exits 1, or "ok: N packages, M arrows".
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+const module = "github.com/gnnstore/gnnstore"
+
+func main() {
+	root := "."
+	switch len(os.Args) {
+	case 1:
+	case 2:
+		root = os.Args[1]
+	default:
+		fmt.Fprintln(os.Stderr, "usage: go run ./tools/check [DIR]")
+		os.Exit(2)
+	}
+	ok, err := check(os.Stdout, os.DirFS(root))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "check:", err)
+	}
+	if !ok || err != nil {
+		os.Exit(1)
+	}
+}
+
+// check prints what is wrong with the tree below root, or one line of counts, and reports which of the two it was.
+func check(w io.Writer, root fs.FS) (bool, error) {
+	readme, err := fs.ReadFile(root, "README.md")
+	if err != nil {
+		return false, err
+	}
+	m, err := parseMap(string(readme))
+	if err != nil {
+		return false, err
+	}
+	packages, err := load(root)
+	if err != nil {
+		return false, err
+	}
+	findings, err := m.checkPlaces(root, packages)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range packages {
+		findings = append(findings, m.checkImports(p)...)
+		findings = append(findings, checkFiles(p)...)
+	}
+	for _, f := range findings {
+		fmt.Fprintln(w, f)
+	}
+	if len(findings) > 0 {
+		return false, nil
+	}
+	fmt.Fprintf(w, "ok: %d packages, %d arrows\n", len(packages), m.arrowCount())
+	return true, nil
+}

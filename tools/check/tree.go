@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A pkg is a directory with Go files, whatever their build tags.
+type pkg struct {
+	dir   string // below the root: "train/model"
+	files []*file
+}
+
+type file struct {
+	path    string
+	test    bool
+	lines   int
+	syntax  *ast.File
+	fset    *token.FileSet
+	imports []string // of ours, as directories below the root
+}
+
+// load parses the packages that ./... means: no module of its own, no testdata, no name that starts with "_" or ".".
+func load(root fs.FS) ([]*pkg, error) {
+	var packages []*pkg
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name == "." {
+				return nil
+			}
+			base := path.Base(name)
+			_, noModule := fs.Stat(root, path.Join(name, "go.mod"))
+			if noModule == nil || base == "testdata" || strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(name) != ".go" {
+			return nil
+		}
+		f, err := parse(root, name)
+		if err != nil {
+			return err
+		}
+		dir := path.Dir(name)
+		i := slices.IndexFunc(packages, func(p *pkg) bool { return p.dir == dir })
+		if i < 0 {
+			i, packages = len(packages), append(packages, &pkg{dir: dir})
+		}
+		packages[i].files = append(packages[i].files, f)
+		return nil
+	})
+	return packages, err
+}
+
+func parse(root fs.FS, name string) (*file, error) {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{
+		path:  name,
+		test:  strings.HasSuffix(name, "_test.go"),
+		lines: bytes.Count(text, []byte("\n")),
+		fset:  token.NewFileSet(),
+	}
+	f.syntax, err = parser.ParseFile(f.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range f.syntax.Imports {
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: import %s: %w", name, spec.Path.Value, err)
+		}
+		if dir, ours := strings.CutPrefix(target, module+"/"); ours {
+			f.imports = append(f.imports, dir)
+		}
+	}
+	return f, nil
+}
+
+// at writes a node's place as an editor reads it.
+func (f *file) at(pos token.Pos) string {
+	return fmt.Sprintf("%s:%d", f.path, f.fset.Position(pos).Line)
+}
