@@ -106,6 +106,9 @@ func ReadHeader(r io.Reader) (Header, error) {
 		return Header{}, err
 	}
 	h, err := parseHeader(string(text))
+	if errors.Is(err, ErrUnsupported) {
+		return Header{}, err // a sound header, of what we do not read
+	}
 	if err != nil {
 		return Header{}, fmt.Errorf("npy header: %w", err)
 	}
