@@ -1,0 +1,207 @@
+// Package checkpoint keeps named float32 tensors in a safetensors file: an 8-byte header length, a JSON header, raw
+// little-endian data, as https://huggingface.co/docs/safetensors describes it. Such files are read by PyTorch users'
+// tools as they are.
+//
+// Save replaces the file atomically: a reader, or a process started after a crash, sees the old file or the new one.
+// Load believes nothing: sizes are checked before anything is allocated. Start at [Save].
+package checkpoint
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
+)
+
+// Tensor is a named matrix in host memory.
+type Tensor struct {
+	Name  string
+	Shape []int
+	Data  []float32
+}
+
+const (
+	metaKey = "__metadata__"
+	sumKey  = "gnnstore.xxh3" // of the data, since safetensors has no checksum of its own
+	// maxHeader is the limit of the reference implementation.
+	maxHeader = 100 << 20
+)
+
+type entry struct {
+	DType   string    `json:"dtype"`
+	Shape   []int     `json:"shape"`
+	Offsets [2]uint64 `json:"data_offsets"`
+}
+
+// Save writes tensors and meta to path by way of path.tmp.
+func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write checkpoint %s: %w", path, err)
+		}
+	}()
+	var h xxh3.Hasher
+	var data []byte
+	header := map[string]any{}
+	at := uint64(0)
+	for _, t := range tensors {
+		n := uint64(len(t.Data)) * 4
+		header[t.Name] = entry{"F32", t.Shape, [2]uint64{at, at + n}}
+		at += n
+		data = slices.Grow(data, int(n))
+		for _, x := range t.Data {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+		}
+	}
+	h.Write(data)
+	all := map[string]string{sumKey: fmt.Sprintf("%016x", h.Sum64())}
+	for k, v := range meta {
+		all[k] = v
+	}
+	header[metaKey] = all
+	text, err := json.Marshal(header)
+	if err != nil {
+		return err
+	}
+	for len(text)%8 != 0 { // the reference implementation aligns the data with spaces
+		text = append(text, ' ')
+	}
+	tmp := path + ".tmp"
+	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	for _, b := range [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data} {
+		if err == nil {
+			_, err = f.Write(b)
+		}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, fs.Remove(tmp))
+	}
+	if err := fs.Rename(tmp, path); err != nil {
+		return err
+	}
+	d, err := fs.OpenDir(fs.PathDir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Load reads all tensors of path, in the order of their data, and its metadata.
+func Load(path string) (_ []Tensor, meta map[string]string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read checkpoint %s: %w", path, err)
+		}
+	}()
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	var length [8]byte
+	if _, err := io.ReadFull(f, length[:]); err != nil {
+		return nil, nil, errors.New("shorter than a safetensors header: truncated?")
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > maxHeader || int64(n) > fi.Size()-8 {
+		return nil, nil, fmt.Errorf("header of %d bytes in a file of %d: truncated, or not safetensors", n, fi.Size())
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(f, text); err != nil {
+		return nil, nil, err
+	}
+	raw := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, nil, fmt.Errorf("header: %w", err)
+	}
+	meta = map[string]string{}
+	if m, ok := raw[metaKey]; ok {
+		if err := json.Unmarshal(m, &meta); err != nil {
+			return nil, nil, fmt.Errorf("header: metadata: %w", err)
+		}
+		delete(raw, metaKey)
+	}
+	data := make([]byte, fi.Size()-8-int64(n))
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, nil, err
+	}
+	var h xxh3.Hasher
+	h.Write(data)
+	if want, ok := meta[sumKey]; ok && want != fmt.Sprintf("%016x", h.Sum64()) {
+		return nil, nil, errors.New("data checksum differs: truncated or damaged; use the checkpoint before it")
+	}
+	tensors, err := decode(raw, data)
+	return tensors, meta, err
+}
+
+// decode checks each entry against the data and copies it out.
+func decode(raw map[string]json.RawMessage, data []byte) ([]Tensor, error) {
+	type placed struct {
+		at uint64
+		Tensor
+	}
+	var found []placed
+	for name, m := range raw {
+		var e entry
+		if err := json.Unmarshal(m, &e); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
+		if e.DType != "F32" {
+			return nil, fmt.Errorf("tensor %q: elements are %s; float32 (F32) is read", name, e.DType)
+		}
+		size := uint64(4)
+		for _, d := range e.Shape {
+			if d < 0 || d != 0 && size > uint64(len(data))/uint64(d) {
+				return nil, fmt.Errorf("tensor %q: shape %s does not fit in the file", name, shapeString(e.Shape))
+			}
+			size *= uint64(d)
+		}
+		lo, hi := e.Offsets[0], e.Offsets[1]
+		if lo > hi || hi > uint64(len(data)) || hi-lo != size {
+			return nil, fmt.Errorf("tensor %q: bytes %d to %d of %d for shape %s", name, lo, hi, len(data), shapeString(e.Shape))
+		}
+		t := Tensor{Name: name, Shape: e.Shape, Data: make([]float32, size/4)}
+		for i := range t.Data {
+			t.Data[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[lo+uint64(4*i):]))
+		}
+		found = append(found, placed{lo, t})
+	}
+	slices.SortFunc(found, func(a, b placed) int {
+		if a.at != b.at {
+			return int(int64(a.at - b.at))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	tensors := make([]Tensor, len(found))
+	for i, p := range found {
+		tensors[i] = p.Tensor
+	}
+	return tensors, nil
+}
+
+func shapeString(shape []int) string {
+	s := make([]string, len(shape))
+	for i, d := range shape {
+		s[i] = strconv.Itoa(d)
+	}
+	return "[" + strings.Join(s, " ") + "]"
+}

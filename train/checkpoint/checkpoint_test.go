@@ -1,0 +1,87 @@
+package checkpoint
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+)
+
+var sample = []Tensor{
+	{"convs.0.weight", []int{2, 3}, []float32{1, 2, 3, 4, 5, 6}},
+	{"bias", []int{1, 2}, []float32{-1, 0.5}},
+	{"empty", []int{0}, []float32{}},
+}
+
+func TestRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.safetensors")
+	require.NoError(t, Save(vfs.Default, path, sample, map[string]string{"epoch": "3"}))
+	got, meta, err := Load(path)
+	require.NoError(t, err)
+	require.Equal(t, "3", meta["epoch"])
+	require.ElementsMatch(t, sample, got)
+	require.NoFileExists(t, path+".tmp")
+}
+
+// TestEveryCut truncates the file at every length, and flips every byte of its data.
+func TestEveryCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.safetensors")
+	require.NoError(t, Save(vfs.Default, path, sample, nil))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for n := range b {
+		require.NoError(t, os.WriteFile(path, b[:n], 0o666))
+		_, _, err := Load(path)
+		require.Error(t, err, n)
+	}
+	for n := len(b) - 32; n < len(b); n++ {
+		c := append([]byte{}, b...)
+		c[n] ^= 1
+		require.NoError(t, os.WriteFile(path, c, 0o666))
+		_, _, err := Load(path)
+		require.ErrorContains(t, err, "checksum")
+	}
+}
+
+// TestOldOrNew fails each operation in turn: the checkpoint from before must still load.
+func TestOldOrNew(t *testing.T) {
+	for n := int32(0); ; n++ {
+		path := filepath.Join(t.TempDir(), "c.safetensors")
+		require.NoError(t, Save(vfs.Default, path, sample, map[string]string{"epoch": "1"}))
+		inj := errorfs.OnIndex(n)
+		fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind != errorfs.OpRemove && inj.MaybeError(op) != nil {
+				return syscall.ENOSPC
+			}
+			return nil
+		}))
+		err := Save(fs, path, sample, map[string]string{"epoch": "2"})
+		_, meta, lerr := Load(path)
+		require.NoError(t, lerr, n)
+		if err == nil {
+			require.Equal(t, "2", meta["epoch"])
+			require.Greater(t, n, int32(4))
+			return
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "c.safetensors")
+	if err := Save(vfs.Default, path, sample, nil); err != nil {
+		f.Fatal(err)
+	}
+	b, _ := os.ReadFile(path)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p := filepath.Join(t.TempDir(), "c")
+		if os.WriteFile(p, b, 0o666) == nil {
+			Load(p)
+		}
+	})
+}
