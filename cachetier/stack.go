@@ -53,7 +53,7 @@ type Stack struct {
 		device []byte // the first hot rows
 		slab   []byte // the rows that keeper gave slots
 		keeper keeper
-		fresh  []bool // of a slot: given away in this Gather, its bytes are still to come
+		fresh  []bool // of a slot: given away in this Gather, its bytes are still to come; all false between Gathers
 		plan   plan
 	}
 

@@ -1,0 +1,114 @@
+package cachetier_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+)
+
+// The table of the benchmarks: 128 MiB, far more than the processor's caches; batches as of a three-layer sample.
+const (
+	benchRows  = 1 << 19
+	benchDim   = 128
+	benchBatch = 1 << 16
+)
+
+// benchDataset returns the path of a sealed dataset with that table.
+func benchDataset(b *testing.B) string {
+	row := make([]float32, benchDim)
+	return storetest.Build(b, storetest.Spec{Nodes: benchRows, Dim: benchDim, Row: func(v int) []float32 {
+		row[v%benchDim] = float32(v % 100)
+		return row
+	}})
+}
+
+func reportRows(b *testing.B) {
+	b.ReportMetric(float64(b.N)*benchBatch/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkGatherWarm gathers random rows of which each has one tier to come from: all of the table in the device
+// region, in the host cache, or in the page cache and read by either engine.
+func BenchmarkGatherWarm(b *testing.B) {
+	d, err := store.Open(benchDataset(b))
+	require.NoError(b, err)
+	defer d.Close()
+	f := d.Features(0)
+	const all = 1 << 40
+	for _, c := range []struct {
+		name string
+		o    cachetier.Options
+	}{
+		{"tier=device", cachetier.Options{DeviceBytes: all}},
+		{"tier=host", cachetier.Options{HostBytes: all}},
+		{"tier=disk/engine=mmap", cachetier.Options{Engine: disk.Mmap}},
+		{"tier=disk/engine=pread", cachetier.Options{Engine: disk.Pread}},
+		// A quarter of the table in the cache: three rows in four are read, admitted, and throw another out.
+		{"tier=mixed/engine=mmap", cachetier.Options{Engine: disk.Mmap, HostBytes: benchRows * (benchDim*2 + 21) / 4}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s, err := cachetier.Open(f, c.o)
+			require.NoError(b, err)
+			defer s.Close()
+			rng := rand.New(rand.NewPCG(1, 2))
+			batches := make([][]uint32, 16)
+			for i := range batches {
+				batches[i] = make([]uint32, benchBatch)
+				for j := range batches[i] {
+					batches[i][j] = rng.Uint32N(benchRows)
+				}
+			}
+			dst := make([]byte, benchBatch*f.RowBytes())
+			fill := make([]uint32, benchRows)
+			for v := range fill {
+				fill[v] = uint32(v)
+			}
+			for lo := 0; lo < benchRows; lo += benchBatch {
+				require.NoError(b, s.Gather(dst, fill[lo:lo+benchBatch]))
+			}
+			b.SetBytes(int64(len(dst)))
+			i := 0
+			for b.Loop() {
+				if err := s.Gather(dst, batches[i%len(batches)]); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+			reportRows(b)
+		})
+	}
+}
+
+// BenchmarkGatherRepeats gathers batches in which a row comes once or eight times on average, without a cache.
+func BenchmarkGatherRepeats(b *testing.B) {
+	d, err := store.Open(benchDataset(b))
+	require.NoError(b, err)
+	defer d.Close()
+	f := d.Features(0)
+	for _, repeats := range []uint32{1, 8} {
+		b.Run(fmt.Sprintf("repeats=%d", repeats), func(b *testing.B) {
+			s, err := cachetier.Open(f, cachetier.Options{Engine: disk.Mmap})
+			require.NoError(b, err)
+			defer s.Close()
+			ids := make([]uint32, benchBatch)
+			rng := rand.New(rand.NewPCG(3, 4))
+			for i := range ids {
+				ids[i] = rng.Uint32N(benchBatch / repeats)
+			}
+			dst := make([]byte, benchBatch*f.RowBytes())
+			b.SetBytes(int64(len(dst)))
+			for b.Loop() {
+				if err := s.Gather(dst, ids); err != nil {
+					b.Fatal(err)
+				}
+			}
+			reportRows(b)
+		})
+	}
+}
