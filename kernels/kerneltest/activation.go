@@ -1,0 +1,62 @@
+package kerneltest
+
+import "github.com/gnnstore/gnnstore/kernels"
+
+func testReLU(r *rig) {
+	for _, s := range shapes {
+		r.at("%d×%d", s[0], s[1])
+		dst, src := r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(s[0]*s[1]))
+		r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ReLU(on(dst), on(src)) })
+		r.close(0, dst)
+		r.unchanged(src)
+	}
+}
+
+func testReLUGrad(r *rig) {
+	for _, s := range shapes {
+		r.at("%d×%d", s[0], s[1])
+		n := s[0] * s[1]
+		dx, dy, y := r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(n)), r.floats(s[0], s[1], r.spread(n))
+		// The specials of dy and y fall on the same places; from the middle on, dy's are moved against y's.
+		shifted := r.floats(s[0], s[1], append(r.normals(n-n/2), r.spread(n/2)...))
+		for _, grad := range []operand{dy, shifted} {
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ReLUGrad(on(dx), on(grad), on(y)) })
+			r.close(1e-6, dx)
+			r.unchanged(grad, y)
+		}
+	}
+}
+
+// rates are dropout's p: none, usual, one that is no multiple of 1/65536, and the largest below 1.
+var rates = []float32{0, 0.1, 0.5, 1.0 / 3, 0.99999994}
+
+func testDropout(r *rig) {
+	for _, s := range shapes {
+		for _, p := range rates {
+			r.at("%d×%d p=%v", s[0], s[1], p)
+			n, key := s[0]*s[1], r.rng.Uint64()
+			ids := r.ids(s[0])
+			for _, src := range []operand{r.floats(s[0], s[1], r.spread(n)), r.halves(s[0], s[1], r.spread(n))} {
+				dst := r.normal(s[0], s[1])
+				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.Dropout(on(dst), on(src), on(ids), key, p) })
+				r.close(1e-7, dst)
+				r.unchanged(src, ids)
+			}
+		}
+	}
+}
+
+func testDropoutGrad(r *rig) {
+	for _, s := range shapes {
+		for _, p := range rates {
+			r.at("%d×%d p=%v", s[0], s[1], p)
+			key := r.rng.Uint64()
+			dx, dy, ids := r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(s[0]*s[1])), r.ids(s[0])
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+				b.DropoutGrad(on(dx), on(dy), on(ids), key, p)
+			})
+			r.close(1e-6, dx)
+			r.unchanged(dy, ids)
+		}
+	}
+}
