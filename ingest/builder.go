@@ -1,0 +1,217 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Build reads src and writes the dataset out, which must not exist: whole, or on an error not at all. src is read
+// and not closed. Options choose among these:
+//
+// Order. "degree" numbers nodes by how often they appear in neighbour lists, most first, so that what training reads most
+// is a prefix of every table; "original" keeps the rows' order. The ids that users see are the source's in both.
+//
+// Undirected adds reverses in relations from a node type to itself. Other relations are stored as given, which is noted;
+// when there is no relation of the first kind, it is an error.
+//
+// Features. Made features become the table "feat" of every node type that has none in the source. When every type has
+// some, the made ones take their place, which the Report says under Dropped. Whatever threads there are, they depend on
+// the seed and the source alone.
+//
+//   - "degree": three columns, 1, ln(1+in-degree), ln(1+out-degree), by the edges as stored.
+//   - "random:D": independent standard normal values.
+//   - "fastrp:D": an embedding of each node's neighbourhood; see fastrp.go for the formula.
+//
+// Split. "given" resolves the source's splits. "random:a/b/c" parts the labelled nodes at random, or all nodes where
+// nothing is labelled. "per-class:t/v" takes t training and v validation nodes of each class, and tests on the other labelled
+// ones (Shchur et al., Pitfalls of Graph Neural Network Evaluation, 2018). Both are drawn over the source's rows, so they
+// do not depend on Order.
+func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, err error) {
+	start := time.Now()
+	p, err := o.effective()
+	if err != nil {
+		return nil, err
+	}
+	w, err := store.Create(out, store.WriterOptions{FS: p.FS})
+	if err != nil {
+		return nil, err
+	}
+	sealed := false
+	defer func() {
+		if sealed {
+			return
+		}
+		if aerr := w.Abort(); aerr != nil && err != nil {
+			err = fmt.Errorf("%w; clearing up failed as well: %w", err, aerr)
+		}
+	}()
+	b := &builder{plan: *p, src: src, out: out, w: w, meter: meter{report: p.Progress}, report: &Report{
+		Path: out, Order: p.Order, Seconds: 0,
+		// Empty, not absent, in JSON.
+		NodeTypes: []NodeTypeReport{}, Relations: []RelationReport{}, Tables: []TableReport{}, Labels: []LabelReport{},
+		Splits: []SplitReport{}, Dropped: []string{}, Notes: []string{},
+	}}
+	for _, phase := range []func(context.Context) error{
+		b.readSchema,
+		b.readNodes,
+		b.readEdges,
+		b.numberNodes,
+		b.writeTopology,
+		b.writeTables,
+		b.writeLabels,
+		b.writeSplits,
+		b.writeIDs,
+	} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := phase(ctx); err != nil {
+			return nil, err
+		}
+	}
+	m, err := w.Seal(store.Manifest{Name: b.report.Name, Order: string(b.Order), Provenance: b.provenance()})
+	if err != nil {
+		return nil, err
+	}
+	sealed = true
+	b.report.Seal, b.report.Bytes, b.report.Seconds = m.Seal, m.Bytes(), time.Since(start).Seconds()
+	return b.report, nil
+}
+
+// builder is one Build under way. The phases fill it from top to bottom.
+type builder struct {
+	plan
+	src    Source
+	out    string
+	w      *store.Writer
+	meter  meter
+	report *Report
+
+	schema   *Schema
+	nodes    []*nodes             // by Schema.NodeTypes
+	topology []*topology          // by Schema.Relations
+	labelled map[string]*labelled // by node type: its first label, for splits
+	makes    map[string]bool      // node types that get made features
+}
+
+func (b *builder) typeOf(name string) *nodes {
+	for _, n := range b.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// readSchema reads the form of the graph and refuses what cannot be built, before anything large is read.
+func (b *builder) readSchema(ctx context.Context) error {
+	s, err := b.src.Schema(ctx)
+	if err != nil {
+		return err
+	}
+	b.schema = s
+	if b.report.Name = b.Name; b.Name == "" {
+		b.report.Name = s.Name
+	}
+	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
+	for _, check := range []func() error{s.check, b.checkUndirected, b.chooseFeatures, b.chooseSplit} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return b.checkDeclaredSpace()
+}
+
+// check finds references to nothing and things that are named twice. It stops at the first, which is a reader's fault or a
+// file's, not a user's list of mistakes.
+func (s *Schema) check() error {
+	if len(s.NodeTypes) == 0 {
+		return errors.New("the source has no nodes")
+	}
+	named := map[string]bool{}
+	again := func(kind, key string) error {
+		if named[kind+" "+key] {
+			return fmt.Errorf("%s %s: the source has two of that name", kind, key)
+		}
+		named[kind+" "+key] = true
+		return nil
+	}
+	isType := func(kind, key, nodeType string) error {
+		if !named["node type "+nodeType] {
+			return fmt.Errorf("%s %s: there is no node type %q", kind, key, nodeType)
+		}
+		return nil
+	}
+	for _, t := range s.NodeTypes {
+		if t.Count > math.MaxUint32 {
+			return tooManyNodes(t.Name, t.Count)
+		}
+		if t.Count < 0 && !t.ExternalIDs {
+			return fmt.Errorf("node type %s: %d nodes", t.Name, t.Count)
+		}
+		if err := again("node type", t.Name); err != nil {
+			return err
+		}
+	}
+	for _, r := range s.Relations {
+		key := relationKey(r)
+		if err := firstOf(again("relation", key), isType("relation", key, r.Src), isType("relation", key, r.Dst)); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.Tables {
+		if err := firstOf(again("table", t.NodeType+"/"+t.Name), isType("table", t.Name, t.NodeType)); err != nil {
+			return err
+		}
+		if t.Dim < 1 {
+			return fmt.Errorf("table %s: %d columns; a feature table has at least one", t.Name, t.Dim)
+		}
+	}
+	for _, l := range s.Labels {
+		if err := firstOf(again("label", l.NodeType+"/"+l.Name), isType("label", l.Name, l.NodeType)); err != nil {
+			return err
+		}
+		if l.Classes < 0 || l.Multi && l.Classes == 0 {
+			return fmt.Errorf("label %s: %d classes", l.Name, l.Classes)
+		}
+	}
+	for _, p := range s.Splits {
+		if err := firstOf(again("split", p.Name), isType("split", p.Name, p.NodeType)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkUndirected notes the relations that Undirected leaves as they are.
+func (b *builder) checkUndirected() error {
+	if !b.Undirected {
+		return nil
+	}
+	applies := 0
+	for _, r := range b.schema.Relations {
+		if r.Src == r.Dst {
+			applies++
+		} else {
+			b.note("relation %s joins two node types and is stored as given: --undirected adds reverses within a type only", relationKey(r))
+		}
+	}
+	if applies == 0 {
+		return errors.New("--undirected: the source has no relation from a node type to itself, so there is nothing to reverse; leave it out")
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Order is how a dataset numbers its nodes.
+type Order string
+
+const (
+	OrderDegree   Order = "degree"   // nodes that appear in most neighbour lists first, ties as given
+	OrderOriginal Order = "original" // as given
+)
+
+// DType is how a dataset stores features.
+type DType string
+
+const (
+	F16 DType = "f16"
+	F32 DType = "f32"
+)
+
+// Options say what to make of a [Source]. The zero value works for every source that has features.
+type Options struct {
+	Undirected bool  // store the reverse of every edge as well, in relations from a node type to itself; default as given
+	Order      Order // default OrderDegree
+	DType      DType // default F16
+	Clamp      bool  // values beyond float16 become ±65504 and are counted; default: they are refused
+
+	// Features made instead of read: "degree", "random:D" or "fastrp:D"; see [Build]. Default: the source's own.
+	Features string
+	// Split is "given", "random:a/b/c" or "per-class:t/v"; see [Build]. Default: given where the source has one, else
+	// random:0.6/0.2/0.2, which the Report notes.
+	Split string
+
+	Seed     uint64         // of made features and splits; default 1
+	Name     string         // of the dataset; default the source's
+	Progress func(Progress) // called some ten times a second, from the goroutine that called Build; default nobody
+	FS       vfs.FS         // where the dataset goes; default the disk
+}
+
+// maxMadeDim bounds the columns of made features: 64 KiB a row as float32.
+const maxMadeDim = 1 << 14
+
+// Validate reports every problem, a line each.
+func (o *Options) Validate() error {
+	_, err := o.effective()
+	return err
+}
+
+// effective fills the defaults on a copy and reads the small languages of Features and Split.
+func (o *Options) effective() (*plan, error) {
+	p := &plan{Options: *o}
+	var errs []error
+	if p.Order == "" {
+		p.Order = OrderDegree
+	}
+	if p.Order != OrderDegree && p.Order != OrderOriginal {
+		errs = append(errs, fmt.Errorf("--order %q: there is no such order; choose degree or original", p.Order))
+	}
+	if p.DType == "" {
+		p.DType = F16
+	}
+	if p.DType != F16 && p.DType != F32 {
+		errs = append(errs, fmt.Errorf("--dtype %q: features are not stored so; choose f16 or f32", p.DType))
+	}
+	if p.Seed == 0 {
+		p.Seed = 1
+	}
+	if p.FS == nil {
+		p.FS = vfs.Default
+	}
+	var err error
+	if p.features, err = parseFeatures(o.Features); err != nil {
+		errs = append(errs, err)
+	}
+	if p.split, err = parseSplit(o.Split); err != nil {
+		errs = append(errs, err)
+	}
+	return p, errors.Join(errs...)
+}
+
+// plan is Options with the defaults filled and the texts read.
+type plan struct {
+	Options
+	features featurePlan
+	split    splitPlan
+}
+
+// featurePlan is a read Options.Features.
+type featurePlan struct {
+	kind string // "", "degree", "random", "fastrp"
+	dim  int
+}
+
+const featureChoices = "degree, random:D or fastrp:D, with D columns, as in fastrp:128"
+
+func parseFeatures(s string) (featurePlan, error) {
+	kind, arg, _ := strings.Cut(s, ":")
+	switch {
+	case s == "":
+		return featurePlan{}, nil
+	case s == "degree":
+		return featurePlan{kind, degreeDim}, nil
+	case kind == "random" || kind == "fastrp":
+		dim, err := strconv.Atoi(arg)
+		if err != nil || dim < 1 || dim > maxMadeDim {
+			return featurePlan{}, fmt.Errorf("--features %q: D is a number of columns from 1 to %d, as in %s:128", s, maxMadeDim, kind)
+		}
+		return featurePlan{kind, dim}, nil
+	}
+	return featurePlan{}, fmt.Errorf("--features %q: there are no such features; choose %s", s, featureChoices)
+}
+
+// splitPlan is a read Options.Split.
+type splitPlan struct {
+	kind       string     // "", "given", "random", "per-class"
+	fractions  [3]float64 // of random: train, valid, test
+	train, val int        // of per-class: nodes a class
+}
+
+const splitChoices = "given, random:a/b/c with the parts' fractions, as in random:0.6/0.2/0.2, or per-class:t/v with numbers of nodes, as in per-class:20/30"
+
+func parseSplit(s string) (splitPlan, error) {
+	kind, arg, _ := strings.Cut(s, ":")
+	parts := strings.Split(arg, "/")
+	switch {
+	case s == "" || s == "given":
+		return splitPlan{kind: s}, nil
+	case kind == "random":
+		p := splitPlan{kind: kind}
+		sum := 0.0
+		ok := len(parts) == 3
+		for i := 0; ok && i < 3; i++ {
+			f, err := strconv.ParseFloat(parts[i], 64)
+			ok = err == nil && f > 0 && !math.IsInf(f, 0)
+			p.fractions[i] = f
+			sum += f
+		}
+		if !ok || sum > 1+1e-9 {
+			return splitPlan{}, fmt.Errorf("--split %q: want three positive fractions that sum to at most 1, as in random:0.6/0.2/0.2", s)
+		}
+		return p, nil
+	case kind == "per-class":
+		p := splitPlan{kind: kind}
+		var err, err2 error
+		if len(parts) == 2 {
+			p.train, err = strconv.Atoi(parts[0])
+			p.val, err2 = strconv.Atoi(parts[1])
+		}
+		if err != nil || err2 != nil || p.train < 1 || p.val < 1 || p.train > math.MaxInt32 || p.val > math.MaxInt32 {
+			return splitPlan{}, fmt.Errorf("--split %q: want the training and validation nodes of each class, as in per-class:20/30", s)
+		}
+		return p, nil
+	}
+	return splitPlan{}, fmt.Errorf("--split %q: there is no such split; choose %s", s, splitChoices)
+}
+
+func (s splitPlan) String() string {
+	switch s.kind {
+	case "random":
+		return fmt.Sprintf("random:%g/%g/%g", s.fractions[0], s.fractions[1], s.fractions[2])
+	case "per-class":
+		return fmt.Sprintf("per-class:%d/%d", s.train, s.val)
+	}
+	return s.kind
+}
+
+// record is what the dataset remembers of the options, by flag.
+func (p *plan) record() map[string]string {
+	return map[string]string{
+		"undirected": strconv.FormatBool(p.Undirected),
+		"order":      string(p.Order),
+		"dtype":      string(p.DType),
+		"clamp":      strconv.FormatBool(p.Clamp),
+		"features":   p.Features,
+		"split":      p.split.String(),
+		"seed":       strconv.FormatUint(p.Seed, 10),
+	}
+}

@@ -1,0 +1,44 @@
+package ingest
+
+import "time"
+
+// Progress says how far one stage of a [Build] is.
+type Progress struct {
+	Stage string // "read edges", "write topology", …
+	Done  int64
+	Total int64  // -1 when not known beforehand
+	Unit  string // of Done and Total: "edges", "nodes", "rows", …
+}
+
+// progressInterval is the least time between two reports within a stage: ten a second read as motion.
+const progressInterval = 100 * time.Millisecond
+
+// meter counts a stage and reports it now and then. A nil report makes it silent.
+type meter struct {
+	report func(Progress)
+	now    Progress
+	last   time.Time
+}
+
+// begin starts a stage; end ends it with a last report.
+func (m *meter) begin(stage string, total int64, unit string) {
+	m.now = Progress{Stage: stage, Total: total, Unit: unit}
+}
+
+func (m *meter) add(n int) {
+	m.now.Done += int64(n)
+	if m.report == nil {
+		return
+	}
+	if t := time.Now(); t.Sub(m.last) >= progressInterval {
+		m.last = t
+		m.report(m.now)
+	}
+}
+
+func (m *meter) end() {
+	if m.report != nil {
+		m.last = time.Now()
+		m.report(m.now)
+	}
+}

@@ -1,0 +1,112 @@
+package ingest
+
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Report says what a [Build] met and made. Its JSON keys are stable.
+type Report struct {
+	Name      string           `json:"name"`
+	Path      string           `json:"path"`
+	Seal      string           `json:"seal"`
+	Order     Order            `json:"order"`
+	NodeTypes []NodeTypeReport `json:"node_types"`
+	Relations []RelationReport `json:"relations"`
+	Tables    []TableReport    `json:"tables"`
+	Labels    []LabelReport    `json:"labels"`
+	Splits    []SplitReport    `json:"splits"`
+	Dropped   []string         `json:"dropped"` // what the source holds and the dataset does not, a sentence each
+	Notes     []string         `json:"notes"`   // what was decided without being asked for, a sentence each
+	Seconds   float64          `json:"seconds"`
+	Bytes     int64            `json:"bytes"` // of all sections
+}
+
+// NodeTypeReport is one kind of node.
+type NodeTypeReport struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+// RelationReport counts one kind of edge, from reading to storing: Edges = EdgesRead - DuplicatesMerged + ReverseAdded.
+type RelationReport struct {
+	Key              string `json:"key"` // src__name__dst
+	EdgesRead        int64  `json:"edges_read"`
+	SelfLoops        int64  `json:"self_loops"`        // among those read
+	Duplicates       int64  `json:"duplicates"`        // edges read that repeat another from the same source to the same destination
+	DuplicatesMerged int64  `json:"duplicates_merged"` // of them not stored; all when undirected, else none
+	ReverseAdded     int64  `json:"reverse_added"`     // edges stored because only their reverse was read
+	Edges            int64  `json:"edges"`             // stored
+}
+
+// TableReport is one feature table.
+type TableReport struct {
+	Name       string `json:"name"`
+	NodeType   string `json:"node_type"`
+	Dim        int    `json:"dim"`
+	DType      DType  `json:"dtype"`
+	Made       bool   `json:"made"`       // by Options.Features, not read
+	Overflowed int64  `json:"overflowed"` // values beyond float16, clamped to ±65504
+}
+
+// LabelReport is one prediction target.
+type LabelReport struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	Classes  int    `json:"classes"`
+	Multi    bool   `json:"multi"`
+	Missing  int64  `json:"missing"` // nodes without a label
+}
+
+// SplitReport counts the nodes of a split's parts.
+type SplitReport struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	Train    int    `json:"train"`
+	Valid    int    `json:"valid"`
+	Test     int    `json:"test"`
+}
+
+func (b *builder) note(format string, args ...any) {
+	b.report.Notes = append(b.report.Notes, fmt.Sprintf(format, args...))
+}
+
+func (b *builder) drop(format string, args ...any) {
+	b.report.Dropped = append(b.report.Dropped, fmt.Sprintf(format, args...))
+}
+
+// provenance is what the dataset remembers of its making. Counts are sums over relations and tables, and each relation's
+// own under KEY.edges_read and so on where there are several.
+func (b *builder) provenance() store.Provenance {
+	counts := map[string]int64{}
+	count := func(prefix string, r *RelationReport) {
+		counts[prefix+"edges_read"] += r.EdgesRead
+		counts[prefix+"self_loops"] += r.SelfLoops
+		counts[prefix+"duplicates"] += r.Duplicates
+		counts[prefix+"duplicates_merged"] += r.DuplicatesMerged
+		counts[prefix+"reverse_added"] += r.ReverseAdded
+		counts[prefix+"edges"] += r.Edges
+	}
+	for i := range b.report.Relations {
+		r := &b.report.Relations[i]
+		count("", r)
+		if len(b.report.Relations) > 1 {
+			count(r.Key+".", r)
+		}
+	}
+	for _, t := range b.report.Tables {
+		counts["values_clamped"] += t.Overflowed
+	}
+	for _, l := range b.report.Labels {
+		counts["labels_missing"] += l.Missing
+	}
+	notes := append([]string{}, b.report.Dropped...)
+	return store.Provenance{
+		Tool:    "gnnstore ingest",
+		Source:  b.schema.Name,
+		Options: b.record(),
+		Counts:  counts,
+		Notes:   append(notes, b.report.Notes...),
+	}
+}

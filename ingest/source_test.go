@@ -1,0 +1,105 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// fake is a Source in memory, which emits a few rows at a time.
+type fake struct {
+	schema Schema
+	ids    map[int][]int64
+	edges  map[int][][2]int64
+	rows   map[int][]float32
+	labels map[int][]int32
+	splits map[int][3][]int64
+
+	chunk    int                                 // rows a chunk; default 3
+	before   func(section string, row int) error // called before each chunk
+	firstOff int64                               // added to every Place.First
+}
+
+func (f *fake) Schema(context.Context) (*Schema, error) { return &f.schema, nil }
+func (f *fake) Close() error                            { return nil }
+
+// each calls emit for [0, n) in chunks, and once when n is 0.
+func (f *fake) each(section string, n int, emit func(p Place, lo, hi int) error) error {
+	size := max(f.chunk, 0)
+	if size == 0 {
+		size = 3
+	}
+	for lo := 0; lo == 0 || lo < n; lo += size {
+		if f.before != nil {
+			if err := f.before(section, lo); err != nil {
+				return err
+			}
+		}
+		if err := emit(Place{section + ".csv", int64(lo) + f.firstOff}, lo, min(n, lo+size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fake) NodeIDs(_ context.Context, i int, emit func(IDChunk) error) error {
+	ids := f.ids[i]
+	return f.each("ids", len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{p, slices.Clone(ids[lo:hi])}) })
+}
+
+func (f *fake) Edges(_ context.Context, i int, emit func(EdgeChunk) error) error {
+	return f.each("edge", len(f.edges[i]), func(p Place, lo, hi int) error {
+		c := EdgeChunk{Place: p}
+		for _, e := range f.edges[i][lo:hi] {
+			c.Src, c.Dst = append(c.Src, e[0]), append(c.Dst, e[1])
+		}
+		return emit(c)
+	})
+}
+
+func (f *fake) Rows(_ context.Context, i int, emit func(RowChunk) error) error {
+	dim := f.schema.Tables[i].Dim
+	rows := f.rows[i]
+	return f.each("feat", len(rows)/dim, func(p Place, lo, hi int) error {
+		values := slices.Clone(rows[lo*dim : hi*dim])
+		defer clear(values) // lent: whoever keeps it reads zeros
+		return emit(RowChunk{p, values})
+	})
+}
+
+func (f *fake) Labels(_ context.Context, i int, emit func(LabelChunk) error) error {
+	width := 1
+	if l := f.schema.Labels[i]; l.Multi {
+		width = l.Classes
+	}
+	return f.each("label", len(f.labels[i])/width, func(p Place, lo, hi int) error {
+		return emit(LabelChunk{p, f.labels[i][lo*width : hi*width]})
+	})
+}
+
+func (f *fake) Split(_ context.Context, i int, part Part, emit func(IDChunk) error) error {
+	if part < Train || part > Test {
+		return errors.New("no such part")
+	}
+	ids := f.splits[i][part]
+	return f.each(part.String(), len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{p, ids[lo:hi]}) })
+}
+
+// small is 6 papers with every kind of section: a self loop (2→2), a duplicate (0→1), a mutual pair (3, 4), node 5 alone.
+func small() *fake {
+	return &fake{
+		schema: Schema{
+			Name:      "small",
+			NodeTypes: []NodeType{{Name: "paper", Count: 6}},
+			Relations: []Relation{{Src: "paper", Name: "cites", Dst: "paper", Edges: 8}},
+			Tables:    []Table{{Name: "feat", NodeType: "paper", Dim: 2}},
+			Labels:    []Label{{Name: "topic", NodeType: "paper", ClassNames: []string{"a", "b", "c"}}},
+			Splits:    []Split{{Name: "given", NodeType: "paper"}},
+			Skipped:   []string{"years: not read"},
+		},
+		edges:  map[int][][2]int64{0: {{0, 1}, {2, 2}, {0, 1}, {3, 4}, {4, 3}, {3, 1}, {3, 0}, {1, 4}}},
+		rows:   map[int][]float32{0: {0, .5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5}},
+		labels: map[int][]int32{0: {0, 1, 2, 0, -1, 1}},
+		splits: map[int][3][]int64{0: {{0, 3}, {1}, {2, 5}}},
+	}
+}
