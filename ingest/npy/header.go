@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -366,14 +367,20 @@ func (p *literal) tuple() []int64 {
 	return shape
 }
 
-// clip shortens what goes into a message; a header of version 1 is latin-1, so it may not be UTF-8.
+// clip makes what goes into a message short and printable.
 func clip(s string) string {
 	const most = 40
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "?")
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > most {
+			b.WriteRune('…')
+			break
+		}
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			r = '?'
+		}
+		b.WriteRune(r)
 	}
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
-	}
-	return s
+	return b.String()
 }

@@ -98,7 +98,9 @@ func TestReadHeaderRefuses(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnsupported, descr)
 		require.ErrorContains(t, err, descr)
 	}
-	_, err := ReadHeader(bytes.NewReader(array("{'descr': [('a', '<i4', (2,)), ('b]', '<f4')], 'fortran_order': False, 'shape': (3,)}", nil)))
+	_, err := ReadHeader(bytes.NewReader(array(form("<\n\x01\xff4", "(1,)"), nil)))
+	require.EqualError(t, err, "unsupported element type <???4")
+	_, err = ReadHeader(bytes.NewReader(array("{'descr': [('a', '<i4', (2,)), ('b]', '<f4')], 'fortran_order': False, 'shape': (3,)}", nil)))
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, "[('a', '<i4', (2,))")
 

@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/flate"
 
@@ -32,6 +34,9 @@ func openArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	a := &archive{name: name, files: make(map[string]*zip.File)}
 	for _, f := range z.File {
 		key, ok := strings.CutSuffix(f.Name, ".npy")
+		if strings.ContainsFunc(f.Name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+			return nil, fmt.Errorf("%s: member %q: such a name is no key; the file may be damaged, fetch it again", name, f.Name)
+		}
 		if !ok {
 			a.others = append(a.others, f.Name)
 			continue

@@ -296,6 +296,8 @@ func TestOtherFiles(t *testing.T) {
 	schema, err := s.Schema(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, []string{"README.txt: it is not an array"}, schema.Skipped)
+	_, err = openBytes(pack(t, zip.Store, append(small(), entry{"a\nb", i64(1)})))
+	require.ErrorContains(t, err, `small.npz: member "a\nb.npy": such a name is no key`)
 	_, err = openBytes(pack(t, zip.Store, append(small(), small()[0])))
 	require.ErrorContains(t, err, "small.npz: key adj_data is there twice")
 }
