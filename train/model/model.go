@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
@@ -24,6 +25,14 @@ const (
 	// MLP is SAGE without neighbours: what the features are worth alone.
 	MLP Kind = "mlp"
 )
+
+// All is the fanout that reads everything this network looks at: every neighbour, or for an MLP none.
+func (k Kind) All() int {
+	if k == MLP {
+		return 0
+	}
+	return sample.All
+}
 
 // Config describes a network.
 type Config struct {
@@ -60,9 +69,10 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Param is a weight matrix with its gradient, on the backend.
+// Param is a weight matrix, or a vector of one row, with its gradient, on the backend.
 type Param struct {
-	Name string
+	Name  string
+	Shape []int // as PyTorch has it
 	*tape.Var
 }
 
@@ -118,7 +128,7 @@ func New(be kernels.Backend, c Config, in, out int, seed uint64) *Model {
 	return m
 }
 
-func (m *Model) param(name string, rows, cols int, fill func(i int) float32) *tape.Var {
+func (m *Model) param(name string, rows, cols int, vector bool, fill func(i int) float32) *tape.Var {
 	host := make([]float32, rows*cols)
 	for i := range host {
 		host[i] = fill(i)
@@ -128,12 +138,16 @@ func (m *Model) param(name string, rows, cols int, fill func(i int) float32) *ta
 	}
 	v := tape.NewParam(tensor(), tensor())
 	m.be.UploadF32(v.Value, host)
-	m.Params = append(m.Params, &Param{name, v})
+	shape := []int{rows, cols}
+	if vector {
+		shape = shape[1:]
+	}
+	m.Params = append(m.Params, &Param{name, shape, v})
 	return v
 }
 
 func (m *Model) constant(name string, cols int, v float32) *tape.Var {
-	return m.param(name, 1, cols, func(int) float32 { return v })
+	return m.param(name, 1, cols, true, func(int) float32 { return v })
 }
 
 // weight draws from U(-a, a) with a = sqrt(6/(fan in + fan out)) (Glorot and Bengio 2010), element i of the parameter number n
@@ -141,7 +155,7 @@ func (m *Model) constant(name string, cols int, v float32) *tape.Var {
 func (m *Model) weight(name string, out, in int, seed uint64) *tape.Var {
 	a := math.Sqrt(6 / float64(in+out))
 	key := mix(seed ^ mix(uint64(len(m.Params)+1)))
-	return m.param(name, out, in, func(i int) float32 {
+	return m.param(name, out, in, false, func(i int) float32 {
 		u := float64(mix(key+uint64(i+1)*0x9e3779b97f4a7c15)>>11) / (1 << 53)
 		return float32((2*u - 1) * a)
 	})

@@ -1,0 +1,116 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// data is the one graph, table, label and split of a dataset that a run uses.
+type data struct {
+	ds       *store.Dataset
+	graph    *store.Graph
+	features *store.Features
+	labels   *store.Labels
+	// The parts of the split, less the nodes without a label.
+	train, valid, test []uint32
+	unlabelled         int // nodes of the split that were left out
+}
+
+// selectData finds what a homogeneous, single-label run needs, or says what is missing and what to do.
+func selectData(ds *store.Dataset, split string) (*data, error) {
+	m := ds.Manifest()
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %s", ds.Path(), fmt.Sprintf(format, args...))
+	}
+	if len(m.NodeTypes) != 1 || len(m.Relations) != 1 {
+		return nil, fail("%d node types and %d relations; sage and mlp train on one of each", len(m.NodeTypes), len(m.Relations))
+	}
+	if len(m.Tables) == 0 {
+		return nil, fail("no features; ingest it again with --features degree, random:D or fastrp:D")
+	}
+	if len(m.Labels) == 0 {
+		return nil, fail("no labels, so nothing to learn")
+	}
+	if m.Labels[0].Multi {
+		return nil, fail("label %s has several classes a node; single-label classification is what trains", m.Labels[0].Name)
+	}
+	if m.Labels[0].Classes < 1 {
+		return nil, fail("label %s has no classes: every label is missing", m.Labels[0].Name)
+	}
+	var names []string
+	chosen := -1
+	for i, s := range m.Splits {
+		names = append(names, s.Name)
+		if s.Name == split || split == "" && len(m.Splits) == 1 {
+			chosen = i
+		}
+	}
+	if chosen < 0 {
+		if split == "" && len(names) == 0 {
+			return nil, fail("no split; ingest it again with --split random:0.6/0.2/0.2 or per-class:20/30")
+		}
+		return nil, fail("no split %q; --split takes one of: %s", split, strings.Join(names, ", "))
+	}
+	d := &data{ds: ds, graph: ds.Graph(0), features: ds.Features(0), labels: ds.Labels(0)}
+	sets := ds.Split(chosen)
+	err := store.Guard(func() (err error) {
+		for _, p := range []struct {
+			dst *[]uint32
+			src []uint32
+		}{{&d.train, sets.Train}, {&d.valid, sets.Valid}, {&d.test, sets.Test}} {
+			if *p.dst, err = d.labelled(p.src); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(d.train) == 0 {
+		return nil, fail("split %s has no training node with a label", m.Splits[chosen].Name)
+	}
+	return d, nil
+}
+
+// labelled copies the ids that have a label. It believes neither ids nor classes: opening did not look at them.
+func (d *data) labelled(ids []uint32) ([]uint32, error) {
+	out := make([]uint32, 0, len(ids))
+	for _, v := range ids {
+		if int(v) >= d.graph.Nodes() {
+			return nil, fmt.Errorf("%s: %w: the split names node %d of %d; run gnnstore verify", d.ds.Path(), store.ErrCorrupt, v, d.graph.Nodes())
+		}
+		switch c := d.labels.Class(v); {
+		case c < 0:
+			d.unlabelled++
+		case int(c) >= d.labels.Classes():
+			return nil, fmt.Errorf("%s: %w: node %d has class %d of %d; run gnnstore verify", d.ds.Path(), store.ErrCorrupt, v, c, d.labels.Classes())
+		default:
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// classes appends the class of each node, all of which have one.
+func (d *data) classes(dst []uint32, nodes []uint32) []uint32 {
+	for _, v := range nodes {
+		dst = append(dst, uint32(d.labels.Class(v)))
+	}
+	return dst
+}
+
+// dtype is the element type of the feature rows on a backend.
+func (d *data) dtype() kernels.DType {
+	if d.features.Elem() == store.F16 {
+		return kernels.F16
+	}
+	return kernels.F32
+}
+
+// errInterrupted ends a run at a step boundary.
+var errInterrupted = errors.New("interrupted")

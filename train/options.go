@@ -1,0 +1,82 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Options is the effective configuration of a run. DefaultOptions has the defaults.
+type Options struct {
+	model.Config
+	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
+	// layers.
+	Fanouts     []int   `json:"fanout"`
+	Batch       int     `json:"batch"` // seeds a step; more than there are is one step an epoch
+	Epochs      int     `json:"epochs"`
+	LR          float64 `json:"lr"`
+	WeightDecay float64 `json:"weight_decay"`
+	Seed        uint64  `json:"seed"`
+	Workers     int     `json:"workers"`  // goroutines that sample ahead
+	Patience    int     `json:"patience"` // stop after so many evaluations without a better one; 0: never
+	EvalEvery   int     `json:"eval_every"`
+	// EvalTest says when the test set is looked at: "best", once, with the weights that validation chose, or "epoch", at
+	// every evaluation.
+	EvalTest string `json:"eval_test"`
+	// EvalBytes bounds the hidden rows of full-neighbour evaluation; a graph that needs more is evaluated on blocks sampled
+	// with the training fanouts, from EvalNodes nodes of each part at most.
+	EvalBytes int64 `json:"eval_bytes"`
+	EvalNodes int   `json:"eval_nodes"`
+	// Split names the split to train on; empty where the dataset has just one.
+	Split string `json:"split"`
+	// Cache is the budgets and policies of the tiers.
+	Cache cachetier.Options `json:"cache"`
+}
+
+// DefaultOptions trains a two-layer GraphSAGE.
+func DefaultOptions() Options {
+	return Options{
+		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer"},
+		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2,
+		EvalEvery: 1, EvalTest: "best", EvalBytes: 2 << 30, EvalNodes: 20000,
+	}
+}
+
+// Validate reports every problem.
+func (o Options) Validate() error {
+	errs := []error{o.Config.Validate()}
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(len(o.Fanouts) != o.Layers, "--fanout has %d numbers and --layers is %d: one a layer", len(o.Fanouts), o.Layers)
+	for _, k := range o.Fanouts {
+		fail(k < 1 && k != sample.All, "--fanout %d: at least 1, or -1 for every neighbour", k)
+	}
+	fail(o.Batch < 1, "--batch %d: at least 1", o.Batch)
+	fail(o.Epochs < 0, "--epochs %d: at least 0", o.Epochs)
+	fail(!(o.LR > 0 && o.LR < 1e6), "--lr %v: above 0", o.LR)
+	fail(!(o.WeightDecay >= 0 && o.WeightDecay < 1e6), "--weight-decay %v: at least 0", o.WeightDecay)
+	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
+	fail(o.Patience < 0, "--patience %d: at least 0", o.Patience)
+	fail(o.EvalEvery < 1, "--eval-every %d: at least 1", o.EvalEvery)
+	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
+	fail(o.EvalBytes < 0, "--eval-memory %d: at least 0", o.EvalBytes)
+	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
+	if err := o.Cache.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// samplerFanouts is what is drawn: nothing for an MLP.
+func (o Options) samplerFanouts() []int {
+	if o.Kind.All() == 0 {
+		return make([]int, o.Layers)
+	}
+	return o.Fanouts
+}

@@ -1,0 +1,67 @@
+package train
+
+import (
+	"github.com/gnnstore/gnnstore/cachetier"
+)
+
+// Result is what a run came to. Its JSON keys are stable; others may be added.
+type Result struct {
+	Run     string  `json:"run"` // directory
+	Dataset string  `json:"dataset"`
+	Seal    string  `json:"seal"` // of the dataset
+	Options Options `json:"options"`
+	Kernels string  `json:"kernels"`
+	Seed    uint64  `json:"seed"`
+	// Status is "running", "done", "stopped early" (validation did not improve) or "interrupted".
+	Status string  `json:"status"`
+	Epochs []Epoch `json:"epochs"`
+	// Losses repeats the loss of each epoch.
+	Losses []float64 `json:"losses"`
+	Best   Best      `json:"best"`
+	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
+	cachetier.Stats
+	DiskEngine string       `json:"disk_engine"`
+	Evaluation Evaluation   `json:"evaluation"`
+	Seconds    StageSeconds `json:"stage_seconds"`
+	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile: mapped file pages.
+	PeakRSSBytes  int64 `json:"peak_rss_bytes"`
+	PeakFileBytes int64 `json:"peak_file_bytes"`
+	// ParamsXXH3 is XXH3-64 over the final weights, parameter after parameter, little-endian float32.
+	ParamsXXH3 string `json:"params_xxh3"`
+}
+
+// Epoch is one pass over the training seeds.
+type Epoch struct {
+	Epoch    int     `json:"epoch"`     // from 1
+	Loss     float64 `json:"loss"`      // mean cross-entropy of the seeds, summed in float64 in step order
+	TrainAcc float64 `json:"train_acc"` // of the batches as they were trained: sampled, with dropout
+	// ValidAcc and TestAcc are null where they were not measured.
+	ValidAcc  *float64 `json:"valid_acc"`
+	TestAcc   *float64 `json:"test_acc"`
+	Seconds   float64  `json:"seconds"` // of training, without evaluation
+	Steps     int      `json:"steps"`
+	InputRows int64    `json:"input_rows"`
+	DiskBytes int64    `json:"disk_bytes"`
+	HitRate   float64  `json:"hit_rate"` // rows that no disk read was needed for
+}
+
+// Best is the epoch that validation chose; Epoch is 0 when nothing was validated.
+type Best struct {
+	Epoch    int      `json:"epoch"`
+	ValidAcc *float64 `json:"valid_acc"`
+	TestAcc  *float64 `json:"test_acc"`
+}
+
+// Evaluation says how accuracy was measured and what it read.
+type Evaluation struct {
+	Method  string         `json:"method"` // "full" or "sampled"
+	Seconds float64        `json:"seconds"`
+	Disk    cachetier.Disk `json:"disk"`
+}
+
+// StageSeconds is where a run's training time went.
+type StageSeconds struct {
+	Wait   float64 `json:"wait"`   // for a sampled batch
+	Gather float64 `json:"gather"` // of feature rows
+	Step   float64 `json:"step"`   // forward, backward, update
+}
