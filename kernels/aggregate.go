@@ -71,13 +71,22 @@ func sumHalves(sum []float32, src []uint16, list []uint32) (finite bool) {
 		r0, r1, r2, r3 := row(src, list[0], len(sum)), row(src, list[1], len(sum)), row(src, list[2], len(sum)), row(src, list[3], len(sum))
 		for c := range sum {
 			s0, s1, s2, s3 := shiftHalf(r0[c]), shiftHalf(r1[c]), shiftHalf(r2[c]), shiftHalf(r3[c])
-			seen |= s0 + halfCarry | s1 + halfCarry | s2 + halfCarry | s3 + halfCarry
+			seen |= (s0 + halfCarry) | (s1 + halfCarry) | (s2 + halfCarry) | (s3 + halfCarry)
 			sum[c] = sum[c] + math.Float32frombits(s0) + math.Float32frombits(s1) +
 				math.Float32frombits(s2) + math.Float32frombits(s3)
 		}
 	}
-	for _, u := range list {
-		r := row(src, u, len(sum))
+	if len(list) >= 2 {
+		r0, r1 := row(src, list[0], len(sum)), row(src, list[1], len(sum))
+		for c := range sum {
+			s0, s1 := shiftHalf(r0[c]), shiftHalf(r1[c])
+			seen |= (s0 + halfCarry) | (s1 + halfCarry)
+			sum[c] = sum[c] + math.Float32frombits(s0) + math.Float32frombits(s1)
+		}
+		list = list[2:]
+	}
+	if len(list) == 1 {
+		r := row(src, list[0], len(sum))
 		for c := range sum {
 			s := shiftHalf(r[c])
 			seen |= s + halfCarry
