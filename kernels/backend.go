@@ -61,7 +61,8 @@ type AdamStep struct {
 //   - Tensors are F32 unless the comment says otherwise. A shape that does not fit is the caller's bug and panics.
 //   - dst never overlaps an input, except where the comment says "in place".
 //   - A function whose name ends in Grad adds to its results (+=), as does MatMul with accumulate; all others overwrite.
-//   - Zero rows or columns are fine and do nothing.
+//   - Zero rows or columns are fine: an empty sum is 0, and what has no definition (the largest of no columns) is left as
+//     it was.
 //   - Results are the same bits for any number of threads: work is split by output rows or fixed chunks.
 //   - NaN and Inf in an input reach every output that depends on it.
 //

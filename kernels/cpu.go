@@ -1,14 +1,14 @@
 package kernels
 
-import (
-	"runtime"
-	"sync/atomic"
-)
+import "runtime"
 
 // CPU is the Backend that runs the plain functions of this package, in host memory, on several threads. Use [NewCPU].
 type CPU struct {
 	threads int
-	partial []float32 // sums of fixed chunks, kept between calls
+
+	// Scratch, kept between calls.
+	partial []float32 // sums of fixed chunks of rows
+	packed  []float32 // pieces of matrices, transposed
 }
 
 var _ Backend = (*CPU)(nil)
@@ -138,21 +138,8 @@ func (c *CPU) Add(dst, src Tensor) {
 // MatMul implements [Backend].
 func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 	m, n, k := checkMatMul(dst, a, b, transA, transB)
-	p := product{m: m, n: n, k: k, transA: transA, transB: transB, accumulate: accumulate,
-		dst: c.floats("MatMul", "dst", dst),
-		a:   c.floats("MatMul", "a", a),
-		b:   c.floats("MatMul", "b", b),
-	}
-	if p.skipsZeros() {
-		var plain atomic.Bool
-		c.elements(len(p.b), func(lo, hi int) {
-			if !allFinite(p.b[lo:hi]) {
-				plain.Store(true)
-			}
-		})
-		p.plain = plain.Load()
-	}
-	parallelFor(c.threads, p.tiles(), 1, func(lo, _ int) { p.tile(lo) })
+	c.packed = matMul(c.floats("MatMul", "dst", dst), c.floats("MatMul", "a", a), c.floats("MatMul", "b", b),
+		m, n, k, transA, transB, accumulate, c.packed, c.threads)
 }
 
 // AddRow implements [Backend].

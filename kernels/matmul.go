@@ -1,98 +1,104 @@
 package kernels
 
 import (
-	"math"
-
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// A tile of dst is the unit of work: its size depends on the shape alone. gonum starts goroutines of its own from four
-// blocks of 64×64 up; three blocks keep it serial, so that the caller's number of threads is what runs.
+// gonum multiplies fastest, by a factor of two, when b alone is transposed: then both operands lie along the inner dimension
+// and every element of dst is one dot product. It is also the one case in which gonum multiplies by a's zeros instead of
+// skipping them, which would turn the NaN of 0·Inf into 0. So operands that lie otherwise are copied into that layout
+// first, a piece of the inner dimension at a time, which bounds the scratch.
 const (
 	tileRows = 64
-	tileCols = 192
-	tileDeep = 256 // of the inner dimension at a time: that much of b stays in the second-level cache
+	tileCols = 64  // gonum starts goroutines of its own from four blocks of 64×64 up; a tile is one
+	tileDeep = 256 // a tile's columns of b are then 64 KiB
+	packDeep = 1024
 )
 
 // MatMul computes dst = op(a)·op(b), or dst += … with accumulate. op(a) is m×k and op(b) k×n; transA says that a is
 // stored as k×m, transB that b is stored as n×k.
 func MatMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool) {
-	p := product{dst: dst, a: a, b: b, m: m, n: n, k: k, transA: transA, transB: transB, accumulate: accumulate}
-	p.plain = p.skipsZeros() && !allFinite(b)
-	for t := range p.tiles() {
-		p.tile(t)
-	}
+	matMul(dst, a, b, m, n, k, transA, transB, accumulate, nil, 1)
 }
 
-// product is one MatMul, cut into tiles that may be computed in any order and at the same time.
+// matMul is MatMul on several threads. It returns the scratch, grown if need be, for the next call.
+func matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, scratch []float32, threads int) []float32 {
+	dst = dst[:m*n]
+	if !accumulate {
+		parallelFor(threads, len(dst), chunkElements, func(lo, hi int) { clear(dst[lo:hi]) })
+	}
+	if len(dst) == 0 {
+		return scratch
+	}
+	deep := min(k, packDeep)
+	var needA, needB int
+	if transA {
+		needA = m * deep
+	}
+	if !transB {
+		needB = n * deep
+	}
+	if len(scratch) < needA+needB {
+		scratch = make([]float32, needA+needB)
+	}
+	packA, packB := scratch[:needA], scratch[needA:needA+needB]
+	for l0 := 0; l0 < k; l0 += packDeep {
+		l1 := min(l0+packDeep, k)
+		p := product{dst: dst, n: n, a: operand{a[l0:], k}, b: operand{b[l0:], k}}
+		if transA {
+			p.a = operand{packA, l1 - l0}
+			transpose(packA, a[l0*m:l1*m], l1-l0, m, threads)
+		}
+		if !transB {
+			p.b = operand{packB, l1 - l0}
+			transpose(packB, b[l0*n:l1*n], l1-l0, n, threads)
+		}
+		p.run(m, l1-l0, threads)
+	}
+	return scratch
+}
+
+// transpose copies the rows×cols matrix src to dst as cols×rows.
+func transpose(dst, src []float32, rows, cols, threads int) {
+	// Sixteen columns of src are one cache line of each row.
+	parallelFor(threads, cols, 16, func(lo, hi int) {
+		for r := range rows {
+			line := src[r*cols+lo : r*cols+hi]
+			for c, v := range line {
+				dst[(lo+c)*rows+r] = v
+			}
+		}
+	})
+}
+
+// operand is a matrix whose rows lie along the inner dimension, stride elements apart.
+type operand struct {
+	data   []float32
+	stride int
+}
+
+// product is dst += a·bᵀ.
 type product struct {
-	dst, a, b                  []float32
-	m, n, k                    int
-	transA, transB, accumulate bool
-
-	plain bool // compute by the whiteboard loop; see skipsZeros
+	dst  []float32
+	n    int // columns of dst
+	a, b operand
 }
 
-// skipsZeros reports that gonum skips the products of a's zeros, as it does unless b alone is transposed. A zero times Inf
-// or NaN is NaN, so a b that is not finite must take the plain way, or a diverged model would look healthy behind a ReLU.
-func (p *product) skipsZeros() bool { return p.transA || !p.transB }
-
-// allFinite reports that s holds no Inf and no NaN.
-func allFinite(s []float32) bool {
-	const exponent = 0x7f80_0000
-	for _, v := range s {
-		if math.Float32bits(v)&exponent == exponent {
-			return false
-		}
+// run computes the tiles of a dst with m rows, over an inner dimension of k. Their grid depends on the shape alone.
+func (p *product) run(m, k, threads int) {
+	rows := tileRows
+	if (m+tileRows-1)/tileRows*((p.n+tileCols-1)/tileCols) < 16 {
+		rows = tileRows / 4 // the gradient of a narrow layer's weights: few tiles, but each a long way down
 	}
-	return true
-}
-
-// rowsPerTile is less than tileRows where there would be too few tiles to share out: the gradient of a narrow layer's
-// weights is a small matrix with a long inner dimension.
-func (p *product) rowsPerTile() int {
-	if (p.m+tileRows-1)/tileRows*((p.n+tileCols-1)/tileCols) < 16 {
-		return tileRows / 4
-	}
-	return tileRows
-}
-
-func (p *product) tiles() int {
-	h := p.rowsPerTile()
-	return (p.m + h - 1) / h * ((p.n + tileCols - 1) / tileCols)
-}
-
-// tile computes tile t of dst, counted along its rows.
-func (p *product) tile(t int) {
 	across := (p.n + tileCols - 1) / tileCols
-	h := p.rowsPerTile()
-	i0, j0 := t/across*h, t%across*tileCols
-	i1, j1 := min(i0+h, p.m), min(j0+tileCols, p.n)
-	if !p.accumulate {
-		for i := i0; i < i1; i++ {
-			clear(p.dst[i*p.n+j0 : i*p.n+j1])
+	parallelFor(threads, (m+rows-1)/rows*across, 1, func(tile, _ int) {
+		i, j := tile/across*rows, tile%across*tileCols
+		for l := 0; l < k; l += tileDeep {
+			gonum.Implementation{}.Sgemm(blas.NoTrans, blas.Trans,
+				min(rows, m-i), min(tileCols, p.n-j), min(tileDeep, k-l),
+				1, p.a.data[i*p.a.stride+l:], p.a.stride, p.b.data[j*p.b.stride+l:], p.b.stride,
+				1, p.dst[i*p.n+j:], p.n)
 		}
-	}
-	if p.plain {
-		matMulTileRef(p.dst, p.a, p.b, p.m, p.n, p.k, p.transA, p.transB, i0, i1, j0, j1)
-		return
-	}
-	for l0 := 0; l0 < p.k; l0 += tileDeep {
-		p.gemm(i0, i1, j0, j1, l0, min(l0+tileDeep, p.k))
-	}
-}
-
-// gemm adds to the tile of rows [i0, i1) and columns [j0, j1) what the inner range [l0, l1) contributes.
-func (p *product) gemm(i0, i1, j0, j1, l0, l1 int) {
-	transA, lda, a := blas.NoTrans, p.k, i0*p.k+l0
-	if p.transA {
-		transA, lda, a = blas.Trans, p.m, l0*p.m+i0
-	}
-	transB, ldb, b := blas.NoTrans, p.n, l0*p.n+j0
-	if p.transB {
-		transB, ldb, b = blas.Trans, p.k, j0*p.k+l0
-	}
-	gonum.Implementation{}.Sgemm(transA, transB, i1-i0, j1-j0, l1-l0,
-		1, p.a[a:], lda, p.b[b:], ldb, 1, p.dst[i0*p.n+j0:], p.n)
+	})
 }
