@@ -117,13 +117,34 @@ func (s *Scanner) Errorf(format string, args ...any) error {
 	return s.err
 }
 
-// Columns is the number of cells in the next line, which stays the next; 0 at the end of the table.
+// Columns is the number of cells in the next line that is not blank, which becomes the next; 0 at the end of the table.
 func (s *Scanner) Columns() (int, error) {
-	text, _, err := s.peek()
+	text, size, err := s.peek()
+	for ; err == nil && len(text) == 0; text, size, err = s.peek() {
+		s.take(size)
+	}
 	if err == io.EOF {
 		return 0, nil
 	}
 	return bytes.Count(text, []byte{','}) + 1, err
+}
+
+// Rest reads to the end of the file, past gzip's last check, and counts the lines that are not blank.
+func (s *Scanner) Rest() (int64, error) {
+	rows := int64(0)
+	for {
+		text, size, err := s.peek()
+		if err == io.EOF {
+			return rows, nil
+		}
+		if err != nil {
+			return rows, err
+		}
+		s.take(size)
+		if len(text) > 0 {
+			rows++
+		}
+	}
 }
 
 // Ints reads a line of len(dst) integers; io.EOF after the last.

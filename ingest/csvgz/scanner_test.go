@@ -118,6 +118,16 @@ func TestFloats(t *testing.T) {
 	n, err = scan(t, "").Columns()
 	require.NoError(t, err)
 	require.Zero(t, n)
+	s = scan(t, "\n\r\n1,2\n\n3,4\n\n")
+	n, err = s.Columns()
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	rest, err := s.Rest()
+	require.NoError(t, err)
+	require.Equal(t, int64(2), rest)
+	rest, err = s.Rest()
+	require.NoError(t, err)
+	require.Zero(t, rest)
 }
 
 func TestLabels(t *testing.T) {

@@ -1,0 +1,386 @@
+package ogb
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+// files is a dataset by path: what a .gz holds before it is compressed, anything else as it is.
+type files map[string]string
+
+// arxiv is a graph of four nodes under a known name.
+func arxiv() files {
+	return files{
+		"raw/num-node-list.csv.gz":  "4\n",
+		"raw/num-edge-list.csv.gz":  "3\r\n",
+		"raw/edge.csv.gz":           "0,1\n2,0\n3,3\n",
+		"raw/node-feat.csv.gz":      "1,0.5\n-1e-05,2\n3,nan\n0,0\n\n",
+		"raw/node-label.csv.gz":     "1.0\nnan\n\n39\n",
+		"raw/node_year.csv.gz":      "2000\n2001\n2002\n2003\n",
+		"split/time/train.csv.gz":   "0\n2\n",
+		"split/time/valid.csv.gz":   "1\n",
+		"split/time/test.csv.gz":    "3",
+		"mapping/README.md":         "ignored",
+		"RELEASE_v1.txt":            "ignored",
+		"processed/whatever.pt":     "ignored",
+		"split/random/train.csv.gz": "0\n",
+	}
+}
+
+func (f files) with(changes files) files {
+	for path, text := range changes {
+		if text == "-" {
+			delete(f, path)
+		} else {
+			f[path] = text
+		}
+	}
+	return f
+}
+
+func compress(t testing.TB, text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+func (f files) write(t testing.TB, name string) string {
+	dir := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	for path, text := range f {
+		body := []byte(text)
+		if strings.HasSuffix(path, ".gz") {
+			body = compress(t, text)
+		}
+		path = filepath.Join(dir, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, body, 0o644))
+	}
+	return dir
+}
+
+// graph is all that a source says.
+type graph struct {
+	schema   *ingest.Schema
+	src, dst []int64
+	rows     []float32
+	labels   []int32
+	split    [3][]int64
+}
+
+func readAll(s *Source) (g graph, err error) {
+	ctx := context.Background()
+	if g.schema, err = s.Schema(ctx); err != nil {
+		return g, err
+	}
+	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		if c.First != int64(len(g.src)) || len(c.Src) != len(c.Dst) || len(c.Src) > edgeChunk {
+			return errors.New("bad chunk of edges")
+		}
+		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
+		return nil
+	})
+	for i, table := range g.schema.Tables {
+		err = errors.Join(err, s.Rows(ctx, i, func(c ingest.RowChunk) error {
+			if c.First*int64(table.Dim) != int64(len(g.rows)) || len(c.Values)*4 > max(chunkBytes, table.Dim*4) {
+				return errors.New("bad chunk of rows")
+			}
+			g.rows = append(g.rows, c.Values...)
+			return nil
+		}))
+	}
+	for i := range g.schema.Labels {
+		err = errors.Join(err, s.Labels(ctx, i, func(c ingest.LabelChunk) error {
+			if c.First*int64(s.tasks) != int64(len(g.labels)) {
+				return errors.New("bad chunk of labels")
+			}
+			g.labels = append(g.labels, c.Values...)
+			return nil
+		}))
+	}
+	for i := range g.schema.Splits {
+		for part := ingest.Train; part <= ingest.Test; part++ {
+			err = errors.Join(err, s.Split(ctx, i, part, func(c ingest.IDChunk) error {
+				if c.First != int64(len(g.split[part])) {
+					return errors.New("bad chunk of ids")
+				}
+				g.split[part] = append(g.split[part], c.IDs...)
+				return nil
+			}))
+		}
+	}
+	return g, err
+}
+
+func read(dir string) (graph, error) {
+	s, err := Open(dir)
+	if err != nil {
+		return graph{}, err
+	}
+	defer s.Close()
+	return readAll(s)
+}
+
+func TestWholeDataset(t *testing.T) {
+	for _, name := range []string{"arxiv", "ogbn_arxiv", "ogbn-arxiv", "my arxiv.pt copy"} {
+		in := arxiv()
+		wantName, classes := "ogbn_arxiv", 40
+		skipped := []string{"raw/node_year.csv.gz: further columns of nodes are not kept"}
+		if strings.HasPrefix(name, "my") {
+			wantName, classes = name, 0
+			delete(in, "split/random/train.csv.gz")
+		} else {
+			skipped = append(skipped, "split/random: time is the split of this dataset")
+		}
+		s, err := Open(in.write(t, name))
+		require.NoError(t, err)
+		for range 2 { // every section can be read again
+			g, err := readAll(s)
+			require.NoError(t, err)
+			require.Equal(t, &ingest.Schema{
+				Name:      wantName,
+				NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}},
+				Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 3}},
+				Tables:    []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}},
+				Labels:    []ingest.Label{{Name: "label", NodeType: "node", Classes: classes}},
+				Splits:    []ingest.Split{{Name: "time", NodeType: "node"}},
+				Skipped:   skipped,
+			}, g.schema)
+			require.Equal(t, []int64{0, 2, 3}, g.src)
+			require.Equal(t, []int64{1, 0, 3}, g.dst)
+			require.True(t, math.IsNaN(float64(g.rows[5])))
+			g.rows[5] = 7
+			require.Equal(t, []float32{1, 0.5, -1e-5, 2, 3, 7, 0, 0}, g.rows)
+			require.Equal(t, []int32{1, -1, -1, 39}, g.labels)
+			require.Equal(t, [3][]int64{{0, 2}, {1}, {3}}, g.split)
+		}
+		require.NoError(t, s.Close())
+	}
+}
+
+func TestVariants(t *testing.T) {
+	g, err := read(arxiv().with(files{"raw/node-feat.csv.gz": "-", "raw/node-label.csv.gz": "0,1\nnan,1\n,\n1.0,0\n", "split/random/train.csv.gz": "-"}).write(t, "proteins"))
+	require.NoError(t, err)
+	require.Empty(t, g.schema.Tables)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Multi: true, Classes: 2}}, g.schema.Labels)
+	require.Equal(t, []int32{0, 1, -1, 1, -1, -1, 1, 0}, g.labels)
+	require.Equal(t, "time", g.schema.Splits[0].Name) // the only one, though species is known
+
+	bare := files{"raw/num-node-list.csv.gz": "0", "raw/num-edge-list.csv.gz": "0\n", "raw/edge.csv.gz": "\n"}
+	g, err = read(bare.write(t, "bare"))
+	require.NoError(t, err)
+	require.Equal(t, graph{schema: &ingest.Schema{Name: "bare", NodeTypes: []ingest.NodeType{{Name: "node"}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node"}}}}, g)
+
+	// The folder may be the working directory.
+	t.Chdir(arxiv().write(t, "arxiv"))
+	g, err = read(".")
+	require.NoError(t, err)
+	require.Equal(t, "ogbn_arxiv", g.schema.Name)
+
+	g, err = read(arxiv().with(files{"split/time/split_dict.pt": "x", "raw/edge_year.csv.gz": "1", "raw/edge-feat.csv.gz": "1", "raw/other": ""}).write(t, "arxiv"))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"raw/edge-feat.csv.gz: features of edges are not kept",
+		"raw/edge_year.csv.gz: further columns of edges are not kept",
+		"raw/node_year.csv.gz: further columns of nodes are not kept",
+		"raw/other: it is no part of this layout",
+		"split/time/split_dict.pt: the csv.gz files beside it are read instead",
+		"split/random: time is the split of this dataset",
+	}, g.schema.Skipped)
+}
+
+func TestRefuses(t *testing.T) {
+	for _, c := range []struct {
+		change files
+		want   string // DIR is the dataset's folder
+	}{
+		{files{"raw/data.npz": ""}, "DIR/raw/data.npz: the binary OGB layout is not read yet, only raw/edge.csv.gz and its like"},
+		{files{"raw/triplet-type-list.csv.gz": ""}, "DIR/raw/triplet-type-list.csv.gz: heterogeneous OGB datasets are not read yet, only those with one type of node"},
+		{files{"raw/edge.csv.gz": "-"}, "DIR: no raw/edge.csv.gz in it; name the folder that an OGB download unpacks to"},
+		{files{"raw/num-node-list.csv.gz": "-"}, "open DIR/raw/num-node-list.csv.gz: no such file or directory"},
+		{files{"raw/num-node-list.csv.gz": "5\n", "raw/node-label.csv.gz": "-"}, "DIR/raw/node-feat.csv.gz: found 4 rows, DIR/raw/num-node-list.csv.gz declares 5; fetch both again"},
+		{files{"raw/num-node-list.csv.gz": "3\n", "raw/node-feat.csv.gz": "-"}, "DIR/raw/node-label.csv.gz: found 4 rows, DIR/raw/num-node-list.csv.gz declares 3; fetch both again"},
+		{files{"raw/num-node-list.csv.gz": "\n"}, "DIR/raw/num-node-list.csv.gz: there is no number in it; fetch it again"},
+		{files{"raw/num-node-list.csv.gz": "-4\n"}, "DIR/raw/num-node-list.csv.gz: line 1: -4 is not a count"},
+		{files{"raw/num-node-list.csv.gz": "4\n4\n"}, "DIR/raw/num-node-list.csv.gz: line 2: a second graph; node-property datasets have one"},
+		{files{"raw/num-edge-list.csv.gz": "2"}, "DIR/raw/edge.csv.gz: found 3 rows, DIR/raw/num-edge-list.csv.gz declares 2; fetch both again"},
+		{files{"raw/num-edge-list.csv.gz": "999999999999"}, "DIR/raw/edge.csv.gz: found 3 rows, DIR/raw/num-edge-list.csv.gz declares 999999999999; fetch both again"},
+		{files{"raw/edge.csv.gz": "0,1\n2;0\n3,3\n"}, "DIR/raw/edge.csv.gz: line 2: found 1 columns, 2 are expected"},
+		{files{"raw/edge.csv.gz": "0,1\n2,zero\n3,3\n"}, `DIR/raw/edge.csv.gz: line 2: "zero" is not an integer`},
+		{files{"raw/node-feat.csv.gz": "1,2\n1,2\n1,2,3\n1,2\n"}, "DIR/raw/node-feat.csv.gz: line 3: found 3 columns, 2 are expected"},
+		{files{"raw/node-feat.csv.gz": "\n"}, "DIR/raw/node-feat.csv.gz: found 0 rows, DIR/raw/num-node-list.csv.gz declares 4; fetch both again"},
+		{files{"raw/node-label.csv.gz": "1\n2\n3\n"}, "DIR/raw/node-label.csv.gz: found 3 rows, DIR/raw/num-node-list.csv.gz declares 4; fetch both again"},
+		{files{"raw/node-label.csv.gz": "1\n2\n0.5\n1\n"}, `DIR/raw/node-label.csv.gz: line 3: "0.5" is not the number of a class`},
+		{files{"raw/node-label.csv.gz": "1,0\n1,7\n"}, "DIR/raw/node-label.csv.gz: line 2: 7 in column 2 of 2; several columns of labels are zeros and ones"},
+		{files{"split/time/test.csv.gz": "-"}, "DIR/split/time/test.csv.gz: no such file; a split has train.csv.gz, valid.csv.gz and test.csv.gz"},
+		{files{"split/time/train.csv.gz": "-", "split/time/split_dict.pt": "x"}, "DIR/split/time/split_dict.pt: a split in a Python pickle is not read yet; put train.csv.gz, valid.csv.gz and test.csv.gz beside it, a node a line"},
+		{files{"split/time/train.csv.gz": "0\nx"}, `DIR/split/time/train.csv.gz: line 2: "x" is not an integer`},
+	} {
+		dir := arxiv().with(c.change).write(t, "arxiv")
+		_, err := read(dir)
+		require.EqualError(t, err, strings.ReplaceAll(c.want, "DIR", dir))
+	}
+	dir := arxiv().write(t, "my graph")
+	_, err := Open(dir)
+	require.EqualError(t, err, dir+"/split: several schemes (random, time), and none that is known for my graph; leave one folder there")
+
+	zip := filepath.Join(t.TempDir(), "arxiv.zip")
+	require.NoError(t, os.WriteFile(zip, nil, 0o644))
+	_, err = Open(zip)
+	require.EqualError(t, err, zip+": a zip archive; unpack it first and name the folder inside")
+	other := filepath.Join(t.TempDir(), "arxiv.csv")
+	require.NoError(t, os.WriteFile(other, nil, 0o644))
+	_, err = Open(other)
+	require.ErrorContains(t, err, "arxiv.csv: not a folder; name the one that holds raw/ and split/")
+	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestDamagedFiles(t *testing.T) {
+	for path := range arxiv() {
+		if !strings.HasSuffix(path, ".gz") || strings.Contains(path, "year") || strings.Contains(path, "random") {
+			continue
+		}
+		dir := arxiv().write(t, "arxiv")
+		file := filepath.Join(dir, path)
+		whole, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, n := range []int{5, 14, len(whole) - 6, len(whole) - 1} {
+			require.NoError(t, os.WriteFile(file, whole[:n], 0o644))
+			_, err := read(dir)
+			require.ErrorContains(t, err, file+": truncated or damaged download (")
+		}
+		bad := bytes.Clone(whole)
+		bad[len(bad)-5] ^= 1 // of the checksum
+		require.NoError(t, os.WriteFile(file, bad, 0o644))
+		_, err = read(dir)
+		require.ErrorContains(t, err, file+": truncated or damaged download (gzip: invalid checksum); fetch it again")
+		require.NoError(t, os.WriteFile(file, []byte("0,1\n"), 0o644))
+		_, err = read(dir)
+		require.ErrorContains(t, err, file+`: not a gzip file: it starts with "0,1"`)
+	}
+}
+
+func TestStops(t *testing.T) {
+	s, err := Open(arxiv().write(t, "arxiv"))
+	require.NoError(t, err)
+	stop := errors.New("enough")
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
+		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
+		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
+		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
+		require.Equal(t, want, s.Split(ctx, 0, ingest.Test, func(ingest.IDChunk) error { return stop }))
+	}
+}
+
+func TestManyChunks(t *testing.T) {
+	const n, dim = 2*edgeChunk + 11, 5
+	var edges, feats strings.Builder
+	for i := range n {
+		fmt.Fprintf(&edges, "%d,%d\n", i, n-i)
+		for c := range dim {
+			fmt.Fprintf(&feats, "%d", (i+c)%10)
+			if c < dim-1 {
+				feats.WriteByte(',')
+			}
+		}
+		feats.WriteByte('\n')
+	}
+	g, err := read(files{"raw/num-node-list.csv.gz": fmt.Sprint(n), "raw/num-edge-list.csv.gz": fmt.Sprint(n), "raw/edge.csv.gz": edges.String(), "raw/node-feat.csv.gz": feats.String()}.write(t, "big"))
+	require.NoError(t, err)
+	require.Len(t, g.src, n)
+	require.Len(t, g.rows, n*dim)
+	for i := range n {
+		if g.src[i] != int64(i) || g.dst[i] != int64(n-i) || g.rows[i*dim+1] != float32((i+1)%10) {
+			t.Fatal("row", i)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for _, name := range []string{"ogbn-papers100M", "ogbn_papers100M", "papers100M-bin", "papers100M", "ogbn_papers100m"} {
+		info, ok := Lookup(name)
+		require.True(t, ok, name)
+		require.Equal(t, Info{Name: "ogbn_papers100M", Tasks: 1, Classes: 172, Metric: "acc", Split: "time", Binary: true}, info)
+	}
+	info, ok := Lookup("products")
+	require.True(t, ok)
+	require.True(t, info.AddReverse)
+	for _, name := range []string{"", "ogbn_", "cora", "ogbl-collab"} {
+		_, ok := Lookup(name)
+		require.False(t, ok, name)
+	}
+}
+
+func TestOgbnArxiv(t *testing.T) {
+	root := os.Getenv("GNNSTORE_DATA")
+	if root == "" {
+		t.Skip("GNNSTORE_DATA is not set: the folder with ogbn_arxiv and expected.json")
+	}
+	raw, err := os.ReadFile(filepath.Join(root, "expected.json"))
+	require.NoError(t, err)
+	var expected map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(raw, &expected))
+	var want struct {
+		Nodes        int64 `json:"nodes"`
+		Edges        int   `json:"directed_edges"`
+		Symmetrised  int   `json:"edges_symmetrised"`
+		Classes      int   `json:"classes"`
+		Train        int   `json:"train"`
+		Valid        int   `json:"valid"`
+		Test         int   `json:"test"`
+		MaxOutDegree int   `json:"max_out_degree"`
+		MaxInDegree  int   `json:"max_in_degree"`
+	}
+	require.NoError(t, json.Unmarshal(expected["ogbn_arxiv"], &want))
+	g, err := read(filepath.Join(root, "ogbn_arxiv"))
+	require.NoError(t, err)
+	require.Equal(t, want.Nodes, g.schema.NodeTypes[0].Count)
+	require.Equal(t, int64(want.Edges), g.schema.Relations[0].Edges)
+	require.Equal(t, want.Classes, g.schema.Labels[0].Classes)
+	require.Len(t, g.src, want.Edges)
+	require.Len(t, g.labels, int(want.Nodes))
+	require.Len(t, g.split[ingest.Train], want.Train)
+	require.Len(t, g.split[ingest.Valid], want.Valid)
+	require.Len(t, g.split[ingest.Test], want.Test)
+	out, in := make([]int, want.Nodes), make([]int, want.Nodes)
+	both := make(map[[2]int64]bool, want.Symmetrised)
+	for i := range g.src {
+		out[g.src[i]]++
+		in[g.dst[i]]++
+		both[[2]int64{g.src[i], g.dst[i]}] = true
+		both[[2]int64{g.dst[i], g.src[i]}] = true
+	}
+	most := func(degrees []int) (m int) {
+		for _, d := range degrees {
+			m = max(m, d)
+		}
+		return m
+	}
+	require.Equal(t, want.MaxOutDegree, most(out))
+	require.Equal(t, want.MaxInDegree, most(in))
+	require.Len(t, both, want.Symmetrised)
+	seen := make([]bool, want.Classes)
+	for _, c := range g.labels {
+		seen[c] = true
+	}
+	require.NotContains(t, seen, false)
+}
