@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var twoResults = []result{
+	{task: task{name: "coauthor_cs", model: "sage", bar: 0.905}, test: []float64{0.90, 0.92}, valid: []float64{0.91, 0.93}, seconds: []float64{2, 4}},
+	{task: task{name: "ogbn_arxiv/mlp", model: "mlp"}, test: []float64{0.5}, valid: []float64{0.51}, seconds: []float64{100}},
+}
+
+func TestTables(t *testing.T) {
+	var text bytes.Buffer
+	require.NoError(t, writeText(&text, twoResults))
+	require.Equal(t, `data set      model   seeds   test %         valid %   s a seed
+coauthor_cs   sage    2       91.00 ± 1.41   92.00     3.0
+ogbn_arxiv    mlp     1       50.00 ± 0.00   51.00     100.0
+`, text.String())
+	require.Equal(t, `| data set | model | seeds | test % | valid % | s a seed |
+| --- | --- | --- | --- | --- | --- |
+| coauthor_cs | sage | 2 | 91.00 ± 1.41 | 92.00 | 3.0 |
+| ogbn_arxiv | mlp | 1 | 50.00 ± 0.00 | 51.00 | 100.0 |
+`, markdown(twoResults))
+}
+
+func TestAppendMarkdown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "RESULTS.md")
+	require.NoError(t, os.WriteFile(file, []byte("# Results\n"), 0o666))
+	require.NoError(t, appendMarkdown(file, "abc1234", twoResults, 2))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "# Results\n\n## Accuracy, 2")
+	require.Contains(t, string(text), "at commit abc1234, ")
+	require.Contains(t, string(text), "--seed 1..2")
+	require.Contains(t, string(text), markdown(twoResults))
+}
+
+func TestBelowBars(t *testing.T) {
+	require.NoError(t, belowBars(twoResults, 0))
+	low := []result{{task: task{name: "low", bar: 0.9}, test: []float64{0.885}}}
+	require.NoError(t, belowBars(low, quickSlack))
+	require.EqualError(t, belowBars(low, 0), "low: test accuracy 88.50 % is below 90.00 %")
+}
+
+func TestSelectTasks(t *testing.T) {
+	selected, err := selectTasks("ogbn_arxiv/mlp,coauthor_cs")
+	require.NoError(t, err)
+	require.Equal(t, []string{"ogbn_arxiv/mlp", "coauthor_cs"}, names(selected))
+	_, err = selectTasks("cora")
+	require.ErrorContains(t, err, "-only cora: there are coauthor_cs, amazon_computers")
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/tools/cli"
+)
+
+// arxiv is ogbn-arxiv as people have it on disk, and a place to work.
+type arxiv struct {
+	gnnstore cli.Binary
+	raw      string // the OGB directory
+	tmp      string // for datasets and runs; gone afterwards
+}
+
+// withArxiv makes a command of a proof over ogbn-arxiv.
+func withArxiv(proof func(context.Context, *arxiv) error) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) (err error) {
+		flags := flag.NewFlagSet("data", flag.ExitOnError)
+		data := flags.String("data", os.Getenv("GNNSTORE_DATA"), "`directory` of the real graphs")
+		binary := flags.String("bin", "", "a built `gnnstore`; default: built now")
+		_ = flags.Parse(args) // ExitOnError
+		if *data == "" {
+			return errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv")
+		}
+		a := &arxiv{gnnstore: cli.Binary(*binary), raw: filepath.Join(*data, "ogbn_arxiv")}
+		if a.tmp, err = os.MkdirTemp("", "gnnstore-ci-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(a.tmp)) }()
+		if a.gnnstore == "" {
+			if a.gnnstore, err = cli.Build(ctx, a.tmp); err != nil {
+				return err
+			}
+		}
+		return proof(ctx, a)
+	}
+}
+
+// ingestArgs are the command that reads ogbn-arxiv into out.
+func (a *arxiv) ingestArgs(out string, more ...string) []string {
+	return append([]string{"ingest", "ogb", a.raw, out, "--features", "fastrp:128"}, more...)
+}
+
+// dataset ingests into a new dataset of that name.
+func (a *arxiv) dataset(ctx context.Context, name string, more ...string) (string, error) {
+	out := filepath.Join(a.tmp, name)
+	return out, a.gnnstore.Run(ctx, a.ingestArgs(out, more...)...)
+}
+
+// trainArgs train a model small enough to try many settings.
+func trainArgs(dataset string, epochs string, more ...string) []string {
+	return append([]string{"train", dataset, "--seed", "1", "--epochs", epochs, "--model", "sage", "--layers", "2",
+		"--hidden", "32", "--fanout", "5,5", "--batch", "1000"}, more...)
+}
+
+// counts compares what inspect says with the numbers that OGB publishes.
+func counts(ctx context.Context, a *arxiv) error {
+	for _, c := range []struct {
+		name  string
+		flags []string
+		edges int64
+	}{
+		{"directed.gnn", nil, 1166243},
+		{"undirected.gnn", []string{"--undirected"}, 2315598},
+	} {
+		dataset, err := a.dataset(ctx, c.name, c.flags...)
+		if err != nil {
+			return err
+		}
+		if err := a.gnnstore.Run(ctx, "verify", dataset); err != nil {
+			return err
+		}
+		var got cli.Inspected
+		if err := a.gnnstore.JSON(ctx, &got, "inspect", dataset); err != nil {
+			return err
+		}
+		if len(got.NodeTypes) != 1 || len(got.Relations) != 1 || len(got.Labels) != 1 || len(got.Splits) != 1 {
+			return fmt.Errorf("%s: want one node type, relation, label and split: %+v", c.name, got)
+		}
+		split := got.Splits[0]
+		have := []int64{got.NodeTypes[0].Count, got.Relations[0].Edges, got.Labels[0].Classes, split.Train, split.Valid, split.Test}
+		want := []int64{169343, c.edges, 40, 90941, 29799, 48603}
+		if !slices.Equal(have, want) {
+			return fmt.Errorf("%s: nodes, edges, classes, train, valid, test are %d, want %d", c.name, have, want)
+		}
+		fmt.Printf("%s: nodes, edges, classes, train, valid, test: %d\n", c.name, have)
+	}
+	return nil
+}
+
+// same trains one seed under many settings that must not matter.
+func same(ctx context.Context, a *arxiv) error {
+	dataset, err := a.dataset(ctx, "arxiv.gnn", "--undirected")
+	if err != nil {
+		return err
+	}
+	var want cli.Trained
+	for i, setting := range [][]string{
+		{"--workers", "2"},
+		{"--workers", "1"},
+		{"--workers", "8"},
+		{"--host-memory", "0"},
+		{"--host-memory", "1MiB", "--policy", "lru"},
+		{"--host-memory", "1MiB", "--policy", "none"},
+		{"--host-memory", "1GiB", "--workers", "8"},
+	} {
+		run := filepath.Join(a.tmp, fmt.Sprintf("run-%d", i))
+		var got cli.Trained
+		if err := a.gnnstore.JSON(ctx, &got, trainArgs(dataset, "2", append(setting, "--run", run)...)...); err != nil {
+			return err
+		}
+		fmt.Printf("%v: losses %v, params %s\n", setting, got.Losses(), got.ParamsXXH3)
+		if i == 0 {
+			want = got
+		}
+		if len(got.Epochs) != 2 || got.ParamsXXH3 == "" {
+			return fmt.Errorf("%v: want two epochs and a hash of the weights", setting)
+		}
+		if !slices.Equal(got.Losses(), want.Losses()) || got.ParamsXXH3 != want.ParamsXXH3 {
+			return fmt.Errorf("%v changes the result: losses %v and params %s, want %v and %s",
+				setting, got.Losses(), got.ParamsXXH3, want.Losses(), want.ParamsXXH3)
+		}
+	}
+	return nil
+}

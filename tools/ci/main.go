@@ -1,0 +1,45 @@
+// Ci holds the steps of .ci/run that need more than a line of shell. Each command runs one proof and exits 1 with a line
+// that says what did not hold.
+//
+//	go test -json ./... | go run ./tools/ci tests [-allow TEXT,…]   count tests; fail on failures and on skips not allowed
+//	go run ./tools/ci fuzz -for 1m                                  fuzz every target, in equal shares
+//	go run ./tools/ci demo                                          the newcomer's first command learns
+//	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+var commands = map[string]func(ctx context.Context, args []string) error{
+	"tests":    runTests,
+	"fuzz":     runFuzz,
+	"demo":     runDemo,
+	"counts":   withArxiv(counts),
+	"same":     withArxiv(same),
+	"crash":    withArxiv(crash),
+	"nospace":  withArxiv(noSpace),
+	"readonly": withArxiv(readOnly),
+}
+
+func main() {
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintf(os.Stderr, "usage: go run ./tools/ci %s\n", strings.Join(slices.Sorted(maps.Keys(commands)), "|"))
+		os.Exit(2)
+	}
+	// A signal ends ctx, so that mounts and temporary directories go before the process does.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := commands[os.Args[1]](ctx, os.Args[2:])
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "ci %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// skippable are the reasons that a machine may have: hardware or rights that it lacks.
+var skippable = []string{"no GPU", "no such CPU feature", "no root"}
+
+func runTests(_ context.Context, args []string) error {
+	flags := flag.NewFlagSet("tests", flag.ExitOnError)
+	allow := flags.String("allow", "", "more `texts`, comma-separated, that excuse a skip")
+	_ = flags.Parse(args) // ExitOnError
+	allowed := skippable
+	if *allow != "" {
+		allowed = append(allowed, strings.Split(*allow, ",")...)
+	}
+	return countTests(os.Stdout, os.Stdin, allowed)
+}
+
+// A testEvent is a line of go test -json.
+type testEvent struct {
+	Action, Package, ImportPath, Test, Output string
+}
+
+// countTests reads what go test -json prints, shows what failed and why tests skipped, and ends with one line of counts.
+func countTests(w io.Writer, r io.Reader, allowed []string) error {
+	var passed, failed, skipped, refused int
+	outputs := map[string]*strings.Builder{} // by package or package and test
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var e testEvent
+		if !bytes.HasPrefix(lines.Bytes(), []byte("{")) || json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(w, lines.Text())
+			continue
+		}
+		name := strings.TrimSpace(e.Package + e.ImportPath + " " + e.Test)
+		if outputs[name] == nil {
+			outputs[name] = &strings.Builder{}
+		}
+		said := outputs[name]
+		switch e.Action {
+		case "output", "build-output":
+			said.WriteString(e.Output)
+			continue
+		case "fail", "build-fail":
+			failed++
+			fmt.Fprintf(w, "FAIL %s\n%s", name, said)
+		case "pass":
+			if e.Test != "" {
+				passed++
+			}
+		case "skip":
+			if e.Test != "" { // else a package without tests
+				skipped++
+				verdict := "skip"
+				if !containsAny(said.String(), allowed) {
+					verdict = "SKIP NOT ALLOWED"
+					refused++
+				}
+				fmt.Fprintf(w, "%s %s: %s\n", verdict, name, reason(said.String()))
+			}
+		default:
+			continue
+		}
+		delete(outputs, name)
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	switch {
+	case failed > 0:
+		return fmt.Errorf("%d failed", failed)
+	case refused > 0:
+		return fmt.Errorf("%d skipped for a reason other than %q", refused, allowed)
+	case passed == 0:
+		return errors.New("no test ran")
+	}
+	return nil
+}
+
+func containsAny(s string, texts []string) bool {
+	for _, text := range texts {
+		if strings.Contains(s, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// reason picks from a skipped test's output what the test itself said.
+func reason(output string) string {
+	var said []string
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, " ")
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCountTests(t *testing.T) {
+	const (
+		pass    = `{"Action":"run","Package":"p","Test":"TestA"}` + "\n" + `{"Action":"pass","Package":"p","Test":"TestA"}` + "\n"
+		noGPU   = `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:5: no GPU here\n"}` + "\n" + `{"Action":"skip","Package":"p","Test":"TestB"}` + "\n"
+		data    = `{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:5: GNNSTORE_DATA is not set\n"}` + "\n" + `{"Action":"skip","Package":"p","Test":"TestC"}` + "\n"
+		noTests = `{"Action":"output","Package":"q","Output":"?  q [no test files]\n"}` + "\n" + `{"Action":"skip","Package":"q"}` + "\n"
+		fails   = `{"Action":"output","Package":"p","Test":"TestD","Output":"1 is not 2\n"}` + "\n" + `{"Action":"fail","Package":"p","Test":"TestD"}` + "\n"
+		breaks  = `{"Action":"build-output","ImportPath":"p","Output":"undefined: x\n"}` + "\n" + `{"Action":"build-fail","ImportPath":"p"}` + "\n"
+	)
+	for _, c := range []struct {
+		name, in, out, err string
+		allow              []string
+	}{
+		{name: "passes", in: pass + noTests, out: "1 passed, 0 failed, 0 skipped"},
+		{name: "a skip that is allowed", in: pass + noGPU, out: "skip p TestB: b_test.go:5: no GPU here\n1 passed, 0 failed, 1 skipped"},
+		{name: "a skip that is not", in: pass + data, out: "SKIP NOT ALLOWED p TestC: c_test.go:5: GNNSTORE_DATA is not set\n1 passed, 0 failed, 1 skipped", err: "1 skipped"},
+		{name: "a skip without data", in: pass + data, allow: []string{"GNNSTORE_DATA"}, out: "skip p TestC: c_test.go:5: GNNSTORE_DATA is not set\n1 passed, 0 failed, 1 skipped"},
+		{name: "a failure", in: pass + fails, out: "FAIL p TestD\n1 is not 2\n1 passed, 1 failed, 0 skipped", err: "1 failed"},
+		{name: "a build that fails", in: breaks, out: "FAIL p\nundefined: x\n0 passed, 1 failed, 0 skipped", err: "1 failed"},
+		{name: "nothing ran", in: noTests, out: "0 passed, 0 failed, 0 skipped", err: "no test ran"},
+		{name: "a line of no event", in: "warning\n" + pass, out: "warning\n1 passed, 0 failed, 0 skipped"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			err := countTests(&out, strings.NewReader(c.in), append(c.allow, skippable...))
+			require.Equal(t, c.out+"\n", out.String())
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestTargets(t *testing.T) {
+	const listed = "FuzzManifest\nok  \texample.org/store\t0.01s\n" +
+		"?   \texample.org/kernels\t[no test files]\n" +
+		"ok  \texample.org/train\t0.02s\n" +
+		"FuzzHeader\nFuzzRows\nok  \texample.org/npy\t(cached)\n"
+	require.Equal(t, []target{
+		{"example.org/store", "FuzzManifest"},
+		{"example.org/npy", "FuzzHeader"},
+		{"example.org/npy", "FuzzRows"},
+	}, targets(listed))
+}
+
+func TestPick(t *testing.T) {
+	require.Equal(t, []int{0, 1, 2}, pick(3, 5))
+	require.Equal(t, []int{0, 24, 49, 74, 99}, pick(100, 5))
+	require.Equal(t, []int{0}, pick(1, 5))
+	require.Empty(t, pick(0, 5))
+}
