@@ -1,0 +1,66 @@
+package ingest_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/ingest/sampledata"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// build builds, verifies and closes.
+func build(t *testing.T, src ingest.Source, o ingest.Options) *ingest.Report {
+	t.Helper()
+	defer src.Close()
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	rep, err := ingest.Build(context.Background(), src, path, o)
+	require.NoError(t, err)
+	d, err := store.Open(path)
+	require.NoError(t, err)
+	defer d.Close()
+	problems, err := d.Verify(context.Background(), nil)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	return rep
+}
+
+func TestAmazonComputers(t *testing.T) {
+	raw := sampledata.AmazonComputers()
+	src, err := npz.OpenReader("amazon.npz", bytes.NewReader(raw), int64(len(raw)))
+	require.NoError(t, err)
+	rep := build(t, src, ingest.Options{Undirected: true, Split: "per-class:20/30", Name: "computers"})
+	require.Equal(t, "computers", rep.Name)
+	require.EqualValues(t, 13752, rep.NodeTypes[0].Count)
+	require.EqualValues(t, 287209, rep.Relations[0].EdgesRead)
+	require.EqualValues(t, 491722, rep.Relations[0].Edges)
+	require.Equal(t, 767, rep.Tables[0].Dim)
+	require.Equal(t, 10, rep.Labels[0].Classes)
+	require.Equal(t, [3]int{200, 300, 13252}, [3]int{rep.Splits[0].Train, rep.Splits[0].Valid, rep.Splits[0].Test})
+}
+
+// data is a file of the folder of public data; the test is skipped without it.
+func data(t *testing.T, name string) string {
+	t.Helper()
+	root := os.Getenv("GNNSTORE_DATA")
+	if root == "" {
+		t.Skip("GNNSTORE_DATA is not set: the folder with coauthor_cs and ogbn_arxiv")
+	}
+	return filepath.Join(root, name)
+}
+
+func TestCoauthorCS(t *testing.T) {
+	src, err := npz.Open(data(t, "coauthor_cs/ms_academic_cs.npz"))
+	require.NoError(t, err)
+	rep := build(t, src, ingest.Options{Undirected: true, Features: "degree"}) // 6,805 columns of its own take seconds
+	require.EqualValues(t, 18333, rep.NodeTypes[0].Count)
+	require.EqualValues(t, 163788, rep.Relations[0].EdgesRead)
+	require.EqualValues(t, 163788, rep.Relations[0].Edges)
+	require.Zero(t, rep.Relations[0].ReverseAdded)
+}
