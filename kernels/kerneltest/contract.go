@@ -52,7 +52,7 @@ func testRefusals(r *rig) {
 
 // testRepeat runs the operations that add many numbers together twice over, for equal bits.
 func testRepeat(r *rig) {
-	const rows, cols, srcs = 3000, 67, 500
+	const rows, cols, srcs = 1500, 35, 300
 	all := lists(r.rng, rows, srcs)
 	g := r.layer(all, srcs)
 	x, dy, gain, stats := r.normal(rows, cols), r.normal(rows, cols), r.normal(1, cols), r.normal(rows, 2)

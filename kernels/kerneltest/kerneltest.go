@@ -50,4 +50,4 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 }
 
 // shapes are rows × columns: none, one, odd, around the widths of vectors, and large enough to be split.
-var shapes = [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 7}, {3, 4}, {2, 15}, {2, 16}, {2, 17}, {5, 33}, {64, 65}, {1031, 129}}
+var shapes = [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 7}, {3, 4}, {2, 15}, {2, 16}, {2, 17}, {5, 33}, {64, 65}, {523, 67}}
