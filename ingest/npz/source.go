@@ -244,12 +244,12 @@ func floatLabels(m *member, first int64, classes []int32, scratch []int64) (int,
 	}
 	for i, v := range wide[:n] {
 		switch {
-		case math.IsNaN(v) || v < 0:
+		case math.IsNaN(v):
 			classes[i] = -1
 		case v > math.MaxInt32 || v != math.Trunc(v):
 			return 0, fmt.Errorf("row %d: %v is not the number of a class", first+int64(i), v)
 		default:
-			classes[i] = int32(v)
+			classes[i] = int32(max(v, -1))
 		}
 	}
 	return n, nil

@@ -209,6 +209,7 @@ func TestRefuses(t *testing.T) {
 		{[]entry{{"labels", i64(1, 0)}}, "small.npz: labels: 2 labels, 4 nodes"},
 		{[]entry{{"labels", arr("<i8", false, []int{4, 2}, make([]int64, 8))}}, "small.npz: labels: it is (4, 2) of <i8, the number of a class for each node is expected"},
 		{[]entry{{"labels", f32(0, 1, 0.5, 1)}}, "small.npz: labels: row 2: 0.5 is not the number of a class"},
+		{[]entry{{"labels", f32(0, 1, 1, -0.5)}}, "small.npz: labels: row 3: -0.5 is not the number of a class"},
 		{[]entry{{"labels", i64(0, 1, 1<<40, 1)}}, "small.npz: labels: row 2: 1099511627776 is not the number of a class"},
 		{[]entry{{"labels", i64(0, 1, 1, 1)[:150]}}, "small.npz: labels: (4,) of <i8 takes 32 bytes of data, the member has 22"},
 		{[]entry{{"labels", append(i64(0, 1, 1, 1), 0)}}, "small.npz: labels: (4,) of <i8 takes 32 bytes of data, the member has 33"},
