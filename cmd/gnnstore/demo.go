@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/ingest/sampledata"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
+)
+
+func newDemo() *cobra.Command {
+	o := trainOptions{Options: demoOptions(), device: 2 << 20, host: 8 << 20}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Ingest a bundled real graph, train on it, show the tiers",
+		Long: "Ingest Amazon Computers (13,752 products, 491,722 co-purchases; Shchur et al. 2018), which is part of this\n" +
+			"program, train GraphSAGE on 20 labelled products a class, and show what each tier of the memory did.",
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
+		},
+	}
+	cmd.Flags().Uint64Var(&o.Seed, "seed", o.Seed, "seed of split, weights, batches and dropout")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the result of the training as JSON; the rest goes to stderr")
+	return cmd
+}
+
+// demoOptions are the hyperparameters that tools/accuracy uses for every dataset.
+func demoOptions() train.Options {
+	o := train.DefaultOptions()
+	o.Epochs, o.Patience = 60, 15
+	return o
+}
+
+// demoBytes is the room that the demo wants: 22 MB of dataset, 22 MB of temporaries while it is made, and reserve.
+const demoBytes = 100 << 20
+
+func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) error {
+	say := stdout
+	if o.json {
+		say = stderr
+	}
+	dir, err := os.MkdirTemp("", "gnnstore-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w; set TMPDIR to a directory that can be written", err)
+	}
+	if usage, err := vfs.Default.GetDiskUsage(dir); err == nil && usage.AvailBytes < demoBytes {
+		os.Remove(dir)
+		return fmt.Errorf("demo: %s has %s free, and the demo wants %s; set TMPDIR to another disk", filepath.Dir(dir), size(int64(usage.AvailBytes)), size(demoBytes))
+	}
+	start := time.Now()
+	out := filepath.Join(dir, "computers.gnn")
+	fmt.Fprintf(say, "1. ingest Amazon Computers into %s\n\n", out)
+	raw := sampledata.AmazonComputers()
+	source, err := npz.OpenReader("amazon_electronics_computers.npz", bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	report, err := build(ctx, stderr, source, out, ingest.Options{Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
+	if err != nil {
+		return err
+	}
+	printReport(say, report)
+
+	fmt.Fprintf(say, "\n2. train with %s of device region and %s of host cache; the features are %s\n\n",
+		o.device.String(), o.host.String(), size(report.NodeTypes[0].Count*int64(report.Tables[0].Dim)*2))
+	o.run = filepath.Join(dir, "run")
+	o.Cache.DeviceBytes, o.Cache.HostBytes = int64(o.device), int64(o.host)
+	ds, err := store.Open(out)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	r, err := trainOn(ctx, stdout, stderr, ds, o)
+	if err != nil {
+		return err
+	}
+	printResult(say, r)
+	if o.json {
+		if err := printJSON(stdout, r); err != nil {
+			return err
+		}
+	}
+	if r.Status == train.Interrupted {
+		return fmt.Errorf("interrupted; what was made is in %s", dir)
+	}
+	fmt.Fprintf(say, `
+3. %s in all. Try next:
+
+   gnnstore inspect %[2]s
+   gnnstore train %[2]s --seed 2 --host-memory 0 --run %[3]s
+   gnnstore stats %[4]s
+
+Everything is in %[5]s; delete it when you are done.
+`, seconds(time.Since(start).Seconds()), out, filepath.Join(dir, "run-2"), o.run, dir)
+	return nil
+}

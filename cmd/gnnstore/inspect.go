@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// inspection is what inspect prints; its JSON keys are stable. Nodes, Edges and Classes are sums, and for a homogeneous
+// graph simply its numbers.
+type inspection struct {
+	Name       string              `json:"name"`
+	Path       string              `json:"path"`
+	Seal       string              `json:"seal"`
+	Version    int                 `json:"version"`
+	Created    time.Time           `json:"created"`
+	Order      string              `json:"order"`
+	Nodes      int64               `json:"nodes"`
+	Edges      int64               `json:"edges"`
+	Classes    int64               `json:"classes"`
+	Bytes      int64               `json:"bytes"`
+	NodeTypes  []inspectedNodes    `json:"node_types"`
+	Relations  []inspectedRelation `json:"relations"`
+	Tables     []inspectedTable    `json:"tables"`
+	Labels     []inspectedLabel    `json:"labels"`
+	Splits     []inspectedSplit    `json:"splits"`
+	Provenance store.Provenance    `json:"provenance"`
+}
+
+type inspectedNodes struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+type inspectedRelation struct {
+	Key          string  `json:"key"`
+	Edges        int64   `json:"edges"`
+	Symmetric    bool    `json:"symmetric"`
+	MeanInDegree float64 `json:"mean_in_degree"`
+	MaxInDegree  int     `json:"max_in_degree"`
+	NoInEdge     int64   `json:"nodes_without_in_edges"`
+	Bytes        int64   `json:"bytes"`
+}
+
+type inspectedTable struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	Dim      int64  `json:"dim"`
+	DType    string `json:"dtype"`
+	RowBytes int64  `json:"row_bytes"`
+	Stride   int64  `json:"stride"`
+	Shards   int    `json:"shards"`
+	Bytes    int64  `json:"bytes"`
+}
+
+type inspectedLabel struct {
+	Name       string   `json:"name"`
+	NodeType   string   `json:"node_type"`
+	Classes    int64    `json:"classes"`
+	Multi      bool     `json:"multi"`
+	Missing    int64    `json:"missing"` // nodes without a label, or of a multi-label the cells
+	ClassNames []string `json:"class_names,omitempty"`
+}
+
+type inspectedSplit struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	Train    int64  `json:"train"`
+	Valid    int64  `json:"valid"`
+	Test     int64  `json:"test"`
+}
+
+func newInspect() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "inspect DATASET",
+		Short: "Show counts, degrees, tables and sizes of a dataset",
+		Args:  exactArgs("DATASET"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ds, err := store.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer ds.Close()
+			var in inspection
+			if err := store.Guard(func() error { in = inspect(ds); return nil }); err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), in)
+			}
+			printInspection(cmd.OutOrStdout(), in)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+// inspect reads the offsets and the labels, and nothing larger.
+func inspect(ds *store.Dataset) inspection {
+	m := ds.Manifest()
+	in := inspection{Name: m.Name, Path: ds.Path(), Seal: m.Seal, Version: m.Version, Created: m.Created, Order: m.Order, Bytes: m.Bytes(), Provenance: m.Provenance}
+	for _, t := range m.NodeTypes {
+		in.NodeTypes = append(in.NodeTypes, inspectedNodes{t.Name, t.Count})
+		in.Nodes += t.Count
+	}
+	for i := range m.Relations {
+		g := ds.Graph(i)
+		r := inspectedRelation{Key: g.Relation.Key(), Edges: g.Edges(), Symmetric: g.Relation.Symmetric, Bytes: g.Relation.Offsets.Bytes + g.Relation.Neighbors.Bytes}
+		for v := range g.Nodes() {
+			d := g.Degree(store.NodeID(v))
+			r.MaxInDegree = max(r.MaxInDegree, d)
+			if d == 0 {
+				r.NoInEdge++
+			}
+		}
+		if g.Nodes() > 0 {
+			r.MeanInDegree = float64(r.Edges) / float64(g.Nodes())
+		}
+		in.Relations = append(in.Relations, r)
+		in.Edges += r.Edges
+	}
+	for i, t := range m.Tables {
+		f := ds.Features(i)
+		row := inspectedTable{Name: t.Name, NodeType: t.NodeType, Dim: t.Dim, DType: t.Elem.String(), RowBytes: int64(f.RowBytes()), Shards: len(t.Shards)}
+		for _, s := range t.Shards {
+			row.Stride = s.Stride
+			row.Bytes += s.Bytes
+		}
+		in.Tables = append(in.Tables, row)
+	}
+	for i, l := range m.Labels {
+		labels := ds.Labels(i)
+		row := inspectedLabel{Name: l.Name, NodeType: l.NodeType, Classes: l.Classes, Multi: l.Multi, ClassNames: l.ClassNames}
+		for v := range l.Values.Rows {
+			if l.Multi {
+				for _, b := range labels.Bits(store.NodeID(v)) {
+					if b == store.MissingBit {
+						row.Missing++
+					}
+				}
+			} else if labels.Class(store.NodeID(v)) < 0 {
+				row.Missing++
+			}
+		}
+		in.Labels = append(in.Labels, row)
+		in.Classes += l.Classes
+	}
+	for _, s := range m.Splits {
+		in.Splits = append(in.Splits, inspectedSplit{s.Name, s.NodeType, s.Train.Rows, s.Valid.Rows, s.Test.Rows})
+	}
+	return in
+}
+
+func printInspection(w io.Writer, in inspection) {
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(w, "%-10s "+format+"\n", append([]any{key}, args...)...)
+	}
+	line("dataset", "%s (%s), %s, format %d", in.Name, in.Path, size(in.Bytes), in.Version)
+	line("sealed", "%s, %s", in.Created.Format(time.DateTime+" MST"), in.Seal)
+	for _, t := range in.NodeTypes {
+		line("nodes", "%s: %s, numbered by %s order", t.Name, count(t.Count), in.Order)
+	}
+	for _, r := range in.Relations {
+		kind := "directed"
+		if r.Symmetric {
+			kind = "symmetric"
+		}
+		line("edges", "%s: %s %s, in-degree mean %.1f, max %s, none at %s nodes, %s", r.Key, count(r.Edges), kind, r.MeanInDegree, count(int64(r.MaxInDegree)), count(r.NoInEdge), size(r.Bytes))
+	}
+	for _, t := range in.Tables {
+		line("features", "%s: %d × %s, rows of %d bytes every %d, %d shards, %s", t.Name, t.Dim, t.DType, t.RowBytes, t.Stride, t.Shards, size(t.Bytes))
+	}
+	for _, l := range in.Labels {
+		line("labels", "%s: %d classes, %s missing", l.Name, l.Classes, count(l.Missing))
+	}
+	for _, s := range in.Splits {
+		line("split", "%s: %s train, %s valid, %s test", s.Name, count(s.Train), count(s.Valid), count(s.Test))
+	}
+	line("source", "%s by %s", in.Provenance.Source, in.Provenance.Tool)
+	for _, m := range []map[string]string{in.Provenance.Options, counts(in.Provenance.Counts)} {
+		var keys []string
+		for k := range m {
+			if m[k] != "" {
+				keys = append(keys, k)
+			}
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			line("", "%s %s", k, m[k])
+		}
+	}
+	for _, n := range in.Provenance.Notes {
+		line("note", "%s", n)
+	}
+}
+
+func counts(m map[string]int64) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		out[k] = count(v)
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+// Command gnnstore ingests graphs into sealed datasets, trains graph neural networks on them in bounded memory, and shows
+// what each tier of the memory did. Results go to stdout, progress and errors to stderr; the exit code is 0 when done, 1
+// when it failed, 2 when it was misused. One file a command; start at newRoot.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run executes one command line. The first SIGINT or SIGTERM ends the command at its next boundary, a second one at once.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	var misuse *misuseError
+	if errors.As(err, &misuse) {
+		for line := range strings.Lines(misuse.Error()) {
+			fmt.Fprintln(stderr, "gnnstore:", strings.TrimSpace(line))
+		}
+		fmt.Fprintf(stderr, "usage: %s   (--help shows all)\n", cmd.UseLine())
+		return 2
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintln(stderr, "gnnstore:", oneLine(err))
+	return 1
+}
+
+// misuseError is a command line that cannot be followed; it may hold several lines.
+type misuseError struct{ error }
+
+func misuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &misuseError{err}
+}
+
+// oneLine joins the lines of joined errors.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "gnnstore",
+		Short:         "Train graph neural networks on graphs larger than memory, on one machine",
+		Long:          "Train graph neural networks on graphs larger than memory, on one machine.\nNew here? gnnstore demo",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          exactArgs(),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse(err) })
+	root.AddCommand(newIngest(), newInspect(), newVerify(), newTrain(), newStats(), newDemo(), newVersion())
+	return root
+}
+
+// exactArgs wants the named arguments, each once.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return misuse(fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and ")))
+		case len(args) > len(names) && len(names) == 0 && !cmd.HasParent():
+			return misuse(fmt.Errorf("unknown command %q; gnnstore --help lists them", args[0]))
+		case len(args) > len(names):
+			return misuse(fmt.Errorf("%q is one argument too many", args[len(names)]))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// printJSON writes one object.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// table aligns rows of cells; the first row is its head.
+func table(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t")+"\t")
+	}
+	t.Flush()
+}
+
+// byteSize is a flag value such as 4GiB, 512MB or 0.
+type byteSize int64
+
+var sizeUnits = []struct {
+	suffix string
+	bytes  float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+}
+
+func (b *byteSize) Set(s string) error {
+	number, unit := s, 1.0
+	for _, u := range sizeUnits {
+		if n, ok := strings.CutSuffix(s, u.suffix); ok {
+			number, unit = strings.TrimSpace(n), u.bytes
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(v >= 0 && v*unit < math.MaxInt64/2) || strings.ContainsAny(number, "xXeEpP_+") {
+		return fmt.Errorf("%q is not a size such as 0, 1MiB or 4GiB", s)
+	}
+	*b = byteSize(v * unit)
+	return nil
+}
+
+func (b *byteSize) String() string { return size(int64(*b)) }
+func (b *byteSize) Type() string   { return "size" }
+
+// size prints bytes with a binary unit.
+func size(n int64) string {
+	v, unit := float64(n), "B"
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB", "PiB"} {
+		if math.Abs(v) < 1024 {
+			break
+		}
+		v, unit = v/1024, u
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.*f %s", precision(v), v, unit)
+}
+
+// number prints large counts with a decimal unit, as in 3.1 M.
+func number(v float64) string {
+	unit := ""
+	for _, u := range []string{" k", " M", " G"} {
+		if math.Abs(v) < 1000 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	return fmt.Sprintf("%.*f%s", precision(v), v, unit)
+}
+
+func precision(v float64) int {
+	if math.Abs(v) < 10 && v != math.Trunc(v) {
+		return 1
+	}
+	return 0
+}
+
+// count prints an integer with thousands separators.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
+// accuracy prints a fraction that may not have been measured.
+func accuracy(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f %%", 100**v)
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.*f s", precision(s), s) }
+
+// progress shows how far a command is: a line that redraws itself on a terminal, elsewhere a line a stage and one every few seconds.
+type progress struct {
+	w     io.Writer
+	tty   bool
+	stage string
+	began time.Time
+	last  time.Time
+	drawn bool
+}
+
+// plainEvery is how often a stage is told of where there is no terminal.
+const plainEvery = 5 * time.Second
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	return &progress{w: w, tty: ok && term.IsTerminal(int(f.Fd()))}
+}
+
+// show reports done of total (-1: not known) units of a stage.
+func (p *progress) show(stage string, done, total int64, unit string) {
+	now := time.Now()
+	fresh := stage != p.stage
+	if fresh {
+		p.clear()
+		p.stage, p.began = stage, now
+	}
+	interval := plainEvery
+	if p.tty {
+		interval = 100 * time.Millisecond
+	}
+	if !fresh && now.Sub(p.last) < interval {
+		return
+	}
+	p.last = now
+	if fresh && !p.tty {
+		fmt.Fprintf(p.w, "%s\n", stage)
+		return
+	}
+	line := fmt.Sprintf("%s: %s %s", stage, count(done), unit)
+	elapsed := now.Sub(p.began).Seconds()
+	if rate := float64(done) / elapsed; elapsed > 0.5 && done > 0 {
+		line += fmt.Sprintf("   %s %s/s", number(rate), unit)
+		if total > 0 {
+			line += "   " + time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second).String() + " left"
+		}
+	}
+	if total > 0 {
+		line += fmt.Sprintf("   %.0f %%", 100*float64(done)/float64(total))
+	}
+	if p.tty {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+		p.drawn = true
+		return
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+// line prints a whole line, above what is being redrawn.
+func (p *progress) line(format string, args ...any) {
+	p.clear()
+	fmt.Fprintf(p.w, format+"\n", args...)
+}
+
+// clear removes the line being redrawn.
+func (p *progress) clear() {
+	if p.drawn {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.drawn = false
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train"
+)
+
+func newStats() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "stats RUN",
+		Short: "Show what each tier of a run did",
+		Long:  "Show what each tier of a run did: of a finished run, or of a running one up to its last whole epoch.",
+		Args:  exactArgs("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := train.ReadRun(args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), r)
+			}
+			w := cmd.OutOrStdout()
+			fmt.Fprintf(w, "run %s   dataset %s   %s after %d epochs", r.Run, r.Dataset, r.Status, len(r.Epochs))
+			if r.Best.Epoch > 0 {
+				fmt.Fprintf(w, "   best epoch %d: valid %s, test %s", r.Best.Epoch, accuracy(r.Best.ValidAcc), accuracy(r.Best.TestAcc))
+			}
+			fmt.Fprint(w, "\n\n")
+			printTiers(w, r)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+// printTiers is the tier table: where each row that training asked for came from.
+func printTiers(w io.Writer, r *train.Result) {
+	rows := [][]string{{"tier", "capacity", "used", "rows served", "share", "bytes served", "bytes read in", "evictions"}}
+	for _, t := range []struct {
+		name string
+		cachetier.Tier
+	}{{"device", r.Tiers.Device}, {"host", r.Tiers.Host}, {"disk", r.Tiers.Disk}} {
+		share := "-"
+		if r.InputRows > 0 {
+			share = percent(float64(t.RowsHit) / float64(r.InputRows))
+		}
+		rows = append(rows, []string{t.name, size(t.CapacityBytes), size(t.UsedBytes), count(t.RowsHit), share, size(t.BytesOut), size(t.BytesRead), count(t.Evictions)})
+	}
+	rows = append(rows, []string{"all", "", "", count(r.InputRows), "", size(r.InputRows * r.RowBytes), "", ""})
+	table(w, rows)
+	d := r.Disk
+	fmt.Fprintf(w, "\ndisk: %s   wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
+		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
+	s := r.Seconds
+	fmt.Fprintf(w, "time: waiting for samples %s, gathering %s, computing %s; evaluation (%s) %s, %s read\n",
+		seconds(s.Wait), seconds(s.Gather), seconds(s.Step), r.Evaluation.Method, seconds(r.Evaluation.Seconds), size(r.Evaluation.Disk.BytesRead))
+	fmt.Fprintf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
+}

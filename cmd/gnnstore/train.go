@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/model"
+)
+
+type trainOptions struct {
+	train.Options
+	kind, fanout       string
+	policy, engine     string
+	device, host, eval byteSize
+	run                string
+	json               bool
+}
+
+func newTrain() *cobra.Command {
+	o := trainOptions{Options: train.DefaultOptions(), host: 256 << 20}
+	o.eval = byteSize(o.EvalBytes)
+	cmd := &cobra.Command{
+		Use:   "train DATASET",
+		Short: "Train a network on a dataset",
+		Long: "Train a network on a sealed dataset and keep the record in a run directory.\n\n" +
+			"The same dataset, options and seed give the same losses and weights, bit for bit, at any --workers, --*-memory,\n" +
+			"--policy and --disk-engine. Ctrl-C ends at the next step, with a checkpoint.",
+		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n  gnnstore stats runs/arxiv-1",
+		Args:    exactArgs("DATASET"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.resolve(cmd.Flags().Changed("layers"), cmd.Flags().Changed("fanout")); err != nil {
+				return misuse(err)
+			}
+			return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.kind, "model", string(o.Kind), "sage (GraphSAGE-mean) or mlp")
+	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
+	f.StringVar(&o.fanout, "fanout", "15,10", "neighbours drawn at each hop from the seeds; -1 for all")
+	f.IntVar(&o.Hidden, "hidden", o.Hidden, "width of the hidden layers")
+	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
+	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
+	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
+	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step")
+	f.IntVar(&o.Epochs, "epochs", o.Epochs, "passes over the training nodes")
+	f.Float64Var(&o.LR, "lr", o.LR, "learning rate of Adam")
+	f.Float64Var(&o.WeightDecay, "weight-decay", o.WeightDecay, "L2 penalty")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
+	f.StringVar(&o.Split, "split", "", "split to train on, where there are several")
+	f.IntVar(&o.Patience, "patience", o.Patience, "stop after so many evaluations without a better one; 0 never")
+	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
+	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
+	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation; beyond it, sampled evaluation")
+	f.IntVar(&o.EvalNodes, "eval-nodes", o.EvalNodes, "nodes a part in sampled evaluation")
+	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that sample ahead")
+	f.Var(&o.device, "device-memory", "device region: the hottest feature rows, fixed")
+	f.Var(&o.host, "host-memory", "host cache of feature rows")
+	f.StringVar(&o.policy, "policy", string(cachetier.LRU), "host cache policy: lru or none")
+	f.StringVar(&o.engine, "disk-engine", string(disk.Auto), "how the disk is read: auto, mmap or pread")
+	f.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
+	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
+	return cmd
+}
+
+// defaultFanout is filled up with its last number for deeper networks.
+var defaultFanout = []int{15, 10, 5}
+
+// resolve turns the texts of flags into options.
+func (o *trainOptions) resolve(layersSet, fanoutSet bool) error {
+	var errs []error
+	o.Fanouts = nil
+	if layersSet && !fanoutSet {
+		for l := range min(max(o.Layers, 0), 64) {
+			o.Fanouts = append(o.Fanouts, defaultFanout[min(l, len(defaultFanout)-1)])
+		}
+	} else {
+		for _, s := range strings.Split(o.fanout, ",") {
+			k, err := strconv.Atoi(strings.TrimSpace(s))
+			if err != nil {
+				errs = append(errs, fmt.Errorf("--fanout %q: %q is not a number; write one a layer, as in 15,10,5", o.fanout, s))
+				continue
+			}
+			o.Fanouts = append(o.Fanouts, k)
+		}
+		if !layersSet {
+			o.Layers = len(o.Fanouts)
+		}
+	}
+	o.Kind = model.Kind(o.kind)
+	o.EvalBytes = int64(o.eval)
+	o.Cache = cachetier.Options{DeviceBytes: int64(o.device), HostBytes: int64(o.host), Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine)}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return o.Validate()
+}
+
+func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o trainOptions) error {
+	ds, err := store.Open(path)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	r, err := trainOn(ctx, stdout, stderr, ds, o)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		if err := printJSON(stdout, r); err != nil {
+			return err
+		}
+	} else {
+		printResult(stdout, r)
+	}
+	if r.Status == train.Interrupted {
+		return fmt.Errorf("interrupted after %d whole epochs; the state is in %s", len(r.Epochs), filepath.Join(r.Run, "last.safetensors"))
+	}
+	return nil
+}
+
+// trainOn trains in o.run, or in a fresh directory below runs, and prints a line an epoch.
+func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o trainOptions) (r *train.Result, err error) {
+	var dir *train.RunDir
+	if o.run == "" {
+		dir, err = train.FreshRun("runs", ds.Manifest().Name)
+	} else {
+		dir, err = train.CreateRun(o.run)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	if o.json {
+		stdout = stderr
+	}
+	p := newProgress(stderr)
+	defer p.clear()
+	var rowBytes int64
+	return train.Run(ctx, ds, dir, o.Options, version(), train.Hooks{
+		Start: func(rec *train.RunRecord) {
+			rowBytes = int64(ds.Features(0).RowBytes())
+			fmt.Fprintf(stdout, "run %s   %s\n", dir.Path(), describe(o.Options, rec))
+		},
+		Note: func(s string) { p.line("note: %s", s) },
+		Step: func(epoch, step, steps int, loss float64) {
+			if p.tty {
+				p.show(fmt.Sprintf("epoch %d/%d", epoch, o.Epochs), int64(step), int64(steps), "steps")
+			}
+		},
+		Epoch: func(e train.Epoch) {
+			p.clear()
+			fmt.Fprintln(stdout, epochLine(e, o.Epochs, rowBytes))
+		},
+	})
+}
+
+func describe(o train.Options, rec *train.RunRecord) string {
+	fan := make([]string, len(o.Fanouts))
+	for i, k := range o.Fanouts {
+		fan[i] = strconv.Itoa(k)
+	}
+	return fmt.Sprintf("%s, %d layers of %d, fanout %s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
+		o.Kind, o.Layers, o.Hidden, strings.Join(fan, ","), o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
+}
+
+func epochLine(e train.Epoch, epochs int, rowBytes int64) string {
+	width := len(strconv.Itoa(epochs))
+	line := fmt.Sprintf("epoch %*d/%d   loss %.4f   train %.4f   valid ", width, e.Epoch, epochs, e.Loss, e.TrainAcc)
+	if e.ValidAcc != nil {
+		line += fmt.Sprintf("%.4f", *e.ValidAcc)
+	} else {
+		line += "-     "
+	}
+	if e.TestAcc != nil {
+		line += fmt.Sprintf("   test %.4f", *e.TestAcc)
+	}
+	if e.Seconds > 0 {
+		line += fmt.Sprintf("   %6s   rows %s/s   disk %s/s   hit %s", seconds(e.Seconds),
+			number(float64(e.InputRows)/e.Seconds), size(int64(float64(e.DiskBytes)/e.Seconds)), percent(e.HitRate))
+	}
+	return line
+}
+
+func printResult(w io.Writer, r *train.Result) {
+	fmt.Fprintf(w, "\n%s after %d epochs", r.Status, len(r.Epochs))
+	if r.Best.Epoch > 0 {
+		fmt.Fprintf(w, "; best epoch %d: valid %s, test %s", r.Best.Epoch, accuracy(r.Best.ValidAcc), accuracy(r.Best.TestAcc))
+	} else if r.Best.TestAcc != nil {
+		fmt.Fprintf(w, "; test %s", accuracy(r.Best.TestAcc))
+	}
+	fmt.Fprintf(w, "\nweights %s   run %s\n\n", r.ParamsXXH3, r.Run)
+	printTiers(w, r)
+}
