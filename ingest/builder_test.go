@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -13,6 +14,9 @@ import (
 func build(t testing.TB, src Source, o Options) (*store.Dataset, *Report) {
 	t.Helper()
 	path := t.TempDir() + "/x.gnn"
+	if o.FS == nil {
+		o.FS = noSync{vfs.Default}
+	}
 	rep, err := Build(context.Background(), src, path, o)
 	require.NoError(t, err)
 	d, err := store.Open(path)

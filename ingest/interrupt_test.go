@@ -65,7 +65,7 @@ func TestSourceFailsAnywhere(t *testing.T) {
 				}
 				return broken
 			}
-			_, err := Build(ctx, src, filepath.Join(dir, "x.gnn"), Options{Features: ""})
+			_, err := Build(ctx, src, filepath.Join(dir, "x.gnn"), Options{FS: noSync{vfs.Default}})
 			cancel()
 			if err == nil {
 				require.Greater(t, n, 8)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -122,7 +123,7 @@ func TestBuildIsTheObviousThing(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawGraph(t)
-		o := Options{Order: OrderOriginal, Undirected: rapid.Bool().Draw(t, "undirected")}
+		o := Options{Order: OrderOriginal, Undirected: rapid.Bool().Draw(t, "undirected"), FS: noSync{vfs.Default}}
 		if rapid.Bool().Draw(t, "degree") {
 			o.Order = OrderDegree
 		}

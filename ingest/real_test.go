@@ -3,6 +3,8 @@ package ingest_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/ingest/ogb"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -63,4 +66,64 @@ func TestCoauthorCS(t *testing.T) {
 	require.EqualValues(t, 163788, rep.Relations[0].EdgesRead)
 	require.EqualValues(t, 163788, rep.Relations[0].Edges)
 	require.Zero(t, rep.Relations[0].ReverseAdded)
+}
+
+func TestOgbnArxiv(t *testing.T) {
+	for _, undirected := range []bool{false, true} {
+		src, err := ogb.Open(data(t, "ogbn_arxiv"))
+		require.NoError(t, err)
+		rep := build(t, src, ingest.Options{Undirected: undirected, Features: "degree"})
+		require.EqualValues(t, 169343, rep.NodeTypes[0].Count)
+		require.EqualValues(t, 1166243, rep.Relations[0].EdgesRead)
+		require.Zero(t, rep.Relations[0].SelfLoops)
+		require.Equal(t, map[bool]int64{false: 1166243, true: 2315598}[undirected], rep.Relations[0].Edges)
+		require.Equal(t, 40, rep.Labels[0].Classes)
+		require.Equal(t, [3]int{90941, 29799, 48603}, [3]int{rep.Splits[0].Train, rep.Splits[0].Valid, rep.Splits[0].Test})
+	}
+}
+
+// TestFastRPFindsClasses: the mean embedding of 20 nodes a class tells most of the others apart. A tenth is chance; the
+// largest class is 37 %.
+func TestFastRPFindsClasses(t *testing.T) {
+	raw := sampledata.AmazonComputers()
+	src, err := npz.OpenReader("amazon.npz", bytes.NewReader(raw), int64(len(raw)))
+	require.NoError(t, err)
+	defer src.Close()
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	_, err = ingest.Build(context.Background(), src, path, ingest.Options{Undirected: true, Features: "fastrp:32", DType: ingest.F32, Split: "per-class:20/30"})
+	require.NoError(t, err)
+	d, err := store.Open(path)
+	require.NoError(t, err)
+	defer d.Close()
+	row := func(v store.NodeID) (out [32]float64) {
+		for c, b := 0, d.Features(0).Row(v); c < 32; c++ {
+			out[c] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*c:])))
+		}
+		return out
+	}
+	var mean [10][32]float64
+	for _, v := range d.Split(0).Train {
+		for c, y := range row(v) {
+			mean[d.Labels(0).Class(v)][c] += y / 20
+		}
+	}
+	right := 0
+	for _, v := range d.Split(0).Test {
+		best, least := -1, math.Inf(1)
+		for class := range mean {
+			distance := 0.0
+			for c, y := range row(v) {
+				distance += (y - mean[class][c]) * (y - mean[class][c])
+			}
+			if distance < least {
+				best, least = class, distance
+			}
+		}
+		if int32(best) == d.Labels(0).Class(v) {
+			right++
+		}
+	}
+	accuracy := float64(right) / float64(len(d.Split(0).Test))
+	t.Logf("nearest class mean: %.3f", accuracy)
+	require.Greater(t, accuracy, 0.6)
 }
