@@ -18,7 +18,7 @@
 //	until the end  4 M + 8 N of topology, 8 N of order (none when original), 12 N of external ids where there are any
 //	order          8 N of counts, 20 N in the last phase, which writes the id map
 //	features       a chunk at a time; fastrp:D takes 12 D N, and 4 M + 8 N more when some relation is directed
-//	labels         8 N, or 2 N × classes when multi
+//	labels         9 N, or N and N × classes when multi
 //
 // A relation is read while the finished topology of the ones before it is held; only its own edge list is extra.
 //

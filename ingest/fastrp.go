@@ -16,13 +16,20 @@ import (
 //
 // so that a value is about 1, which float16 holds well. Nodes without edges are zeros throughout.
 //
-// Two things differ from the paper. It takes its powers as they come, which all tend to the walk's stationary vector and
-// soon say nothing of v, so that it stops at the fourth; taking away the mean and bringing rows back to unit length keeps
-// what differs, and long walks, which see communities, become the useful ones. And its weights of d(v) to a tuned power
-// in X₀ are gone: on ogbn-arxiv every power but 0 was worse.
+// Two things differ from the paper. It takes the powers of the walk as they come; all of them tend to one stationary
+// vector and soon say nothing of v, so that it stops at the fourth. Taking the mean away and bringing rows back to unit
+// length after each step keeps what differs, and long walks, which see communities, become the useful ones. And X₀ is not
+// weighted by a tuned power of d(v): on ogbn-arxiv every power but 0 was worse, as were lazy walks (a step that stays),
+// symmetric normalisation, and powers side by side instead of summed.
 //
-// Accuracy on ogbn-arxiv's given split, D = 128, of logistic regression on the embedding, validation / test: powers 1 to 4
-// as in the paper TODO.
+// Accuracy on ogbn-arxiv's given split, D = 128, 5 epochs of logistic regression on the embedding, validation and test:
+//
+//	powers 1 to 4, X₀ weighted by d^-0.5   34.8 %  35.8 %
+//	powers 1 to 4                          45.4 %  46.8 %
+//	power 10, centred and rescaled         64.6 %  64.5 %
+//	powers 4 to 12, the same               63.5 %  63.6 %
+//	powers 8 to 16, the same               65.5 %  65.3 %
+//	powers 8 to 24, the same               65.7 %  65.3 %
 const (
 	fastRPFirst = 8
 	fastRPLast  = 16
