@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// crash kills ingest and train at several of their own lines of progress and wants what an undisturbed run makes.
+// crash kills ingest and train at several of their own lines of progress. A second ingest then makes what an undisturbed
+// one makes, and a killed run can be read.
 func crash(ctx context.Context, a *arxiv) error {
 	if err := crashIngest(ctx, a); err != nil {
 		return err
@@ -90,40 +91,33 @@ func (a *arxiv) seal(ctx context.Context, dataset string) (string, error) {
 }
 
 func crashTrain(ctx context.Context, a *arxiv) error {
-	dataset, err := a.dataset(ctx, "arxiv.gnn", "--undirected")
+	dataset, err := a.dataset(ctx, directed)
 	if err != nil {
 		return err
 	}
-	train := func(run string, more ...string) []string {
-		return trainArgs(dataset, "3", append(more, "--run", filepath.Join(a.tmp, run))...)
+	train := func(run string) *exec.Cmd {
+		return a.gnnstore.Command(ctx, trainArgs(dataset, "4", "--run", run, "--json")...)
 	}
-	var want cli.Trained
-	if err := a.gnnstore.JSON(ctx, &want, train("whole")...); err != nil {
-		return err
-	}
-	lines, _, err := runUntil(a.gnnstore.Command(ctx, train("watched")...), -1)
+	lines, _, err := runUntil(train(filepath.Join(a.tmp, "whole")), -1)
 	if err != nil {
 		return err
 	}
 	kills := 0
-	for _, point := range pick(lines, 3) {
-		run := fmt.Sprintf("killed-%d", point)
-		_, killed, err := runUntil(a.gnnstore.Command(ctx, train(run)...), point)
+	for _, point := range pick(lines, 4) {
+		if point == 0 {
+			continue // the run's first line: no epoch is in its record yet
+		}
+		run := filepath.Join(a.tmp, fmt.Sprintf("killed-%d", point))
+		_, killed, err := runUntil(train(run), point)
 		if err != nil {
 			return err
 		}
 		fmt.Printf("train: line %d of %d: killed %v\n", point+1, lines, killed)
-		if !killed {
-			continue
+		if killed {
+			kills++
 		}
-		kills++
-		var got cli.Trained
-		if err := a.gnnstore.JSON(ctx, &got, train(run, "--resume")...); err != nil {
+		if err := a.gnnstore.Run(ctx, "stats", run); err != nil {
 			return err
-		}
-		if !slices.Equal(got.Losses(), want.Losses()) || got.ParamsXXH3 != want.ParamsXXH3 {
-			return fmt.Errorf("killed at line %d and resumed: losses %v and params %s, want %v and %s",
-				point+1, got.Losses(), got.ParamsXXH3, want.Losses(), want.ParamsXXH3)
 		}
 	}
 	if kills == 0 {
@@ -132,8 +126,8 @@ func crashTrain(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// runUntil runs cmd and kills it as soon as it has written more than point lines to stdout and stderr together; a
-// negative point never comes. It returns the lines it saw and whether the kill came in time; a run that ends by itself
+// runUntil runs cmd and kills it as soon as it has written more than point lines of progress to stderr; a negative point
+// never comes. It returns the lines it saw and whether the kill came in time; a run that ends by itself
 // must succeed.
 func runUntil(cmd *exec.Cmd, point int) (lines int, killed bool, err error) {
 	r, w, err := os.Pipe()
@@ -141,7 +135,7 @@ func runUntil(cmd *exec.Cmd, point int) (lines int, killed bool, err error) {
 		return 0, false, err
 	}
 	defer r.Close()
-	cmd.Stdout, cmd.Stderr = w, w
+	cmd.Stderr = w
 	err = cmd.Start()
 	w.Close()
 	if err != nil {

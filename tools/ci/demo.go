@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,8 +16,14 @@ import (
 const demoAccuracy = 0.78
 
 // runDemo does what the README tells a newcomer to do first, and wants a model that learned.
-func runDemo(ctx context.Context, _ []string) error {
+func runDemo(ctx context.Context, _ []string) (err error) {
+	tmp, err := os.MkdirTemp("", "gnnstore-demo-") // what the demo leaves for the newcomer to look at
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	cmd := exec.CommandContext(ctx, "go", "run", "./cmd/gnnstore", "demo", "--json")
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

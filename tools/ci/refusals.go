@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
@@ -18,41 +20,99 @@ func noSpace(ctx context.Context, a *arxiv) error {
 		fmt.Println("skipped: no root, and a file system of a few MB takes one to mount")
 		return nil
 	}
-	full, unmount, err := tmpfs(ctx, a.tmp, "4m")
+	if err := noSpaceAtAll(ctx, a); err != nil {
+		return err
+	}
+	if err := noSpaceLeft(ctx, a); err != nil {
+		return err
+	}
+	return noSpaceToTrain(ctx, a)
+}
+
+// noSpaceAtAll gives ingest a disk that is too small from the start.
+func noSpaceAtAll(ctx context.Context, a *arxiv) error {
+	disk, unmount, err := tmpfs(ctx, a.tmp, "4m")
 	if err != nil {
 		return err
 	}
-	message, err := refusedForSpace(a.gnnstore.Command(ctx, a.ingestArgs(filepath.Join(full, "out.gnn"))...))
-	left, listErr := os.ReadDir(full)
+	message, err := cli.Refused(a.gnnstore.Command(ctx, a.ingestArgs(filepath.Join(disk, "out.gnn"))...))
+	left, listErr := os.ReadDir(disk)
 	if err := errors.Join(err, listErr, unmount()); err != nil {
 		return err
 	}
-	if len(left) > 0 {
-		return fmt.Errorf("ingest left %v on the full disk", left)
+	if !strings.Contains(message, "free") || len(left) > 0 {
+		return fmt.Errorf("ingest into 4 MiB: %q does not say what is free, or %v is left", message, left)
 	}
-	fmt.Println("ingest:", message)
-
-	dataset, err := a.dataset(ctx, "arxiv.gnn")
-	if err != nil {
-		return err
-	}
-	if full, unmount, err = tmpfs(ctx, a.tmp, "16k"); err != nil {
-		return err
-	}
-	message, err = refusedForSpace(a.gnnstore.Command(ctx, trainArgs(dataset, "1", "--run", filepath.Join(full, "run"))...))
-	if err := errors.Join(err, unmount()); err != nil {
-		return err
-	}
-	fmt.Println("train:", message)
+	fmt.Println("ingest into 4 MiB:", message)
 	return nil
 }
 
-func refusedForSpace(cmd *exec.Cmd) (string, error) {
-	message, err := cli.Refused(cmd)
-	if err == nil && !strings.Contains(message, "space") {
-		err = fmt.Errorf("%s: %q does not say that space is short", strings.Join(cmd.Args, " "), message)
+// noSpaceLeft fills the disk once ingest has found it large enough and begun to write.
+func noSpaceLeft(ctx context.Context, a *arxiv) error {
+	disk, unmount, err := tmpfs(ctx, a.tmp, "64m")
+	if err != nil {
+		return err
 	}
-	return message, err
+	out := filepath.Join(disk, "out.gnn")
+	filled := make(chan error, 1)
+	started, stop := context.WithCancel(ctx)
+	go func() { filled <- fill(started, filepath.Join(disk, "filler"), filepath.Join(out+".partial", "topo")) }()
+	message, err := cli.Refused(a.gnnstore.Command(ctx, a.ingestArgs(out)...))
+	stop()
+	left, listErr := os.ReadDir(disk)
+	if err := errors.Join(err, <-filled, listErr, unmount()); err != nil {
+		return err
+	}
+	if !strings.Contains(message, "no space left on device") || len(left) != 1 {
+		return fmt.Errorf("ingest into a disk that fills up: %q does not say so, or more is left than the filler: %v", message, left)
+	}
+	fmt.Println("ingest into a disk that fills up:", message)
+	return nil
+}
+
+// fill waits for a sign and then writes zeros until the disk is full.
+func fill(ctx context.Context, file, sign string) error {
+	for !exists(sign) {
+		select {
+		case <-ctx.Done():
+			return errors.New("ingest ended before it wrote anything")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
+		if _, err := f.Write(chunk); errors.Is(err, syscall.ENOSPC) {
+			chunk = chunk[:len(chunk)/2]
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noSpaceToTrain gives a run no room for its record and its weights.
+func noSpaceToTrain(ctx context.Context, a *arxiv) error {
+	dataset, err := a.dataset(ctx, directed)
+	if err != nil {
+		return err
+	}
+	disk, unmount, err := tmpfs(ctx, a.tmp, "16k")
+	if err != nil {
+		return err
+	}
+	message, err := cli.Refused(a.gnnstore.Command(ctx, trainArgs(dataset, "1", "--json", "--run", filepath.Join(disk, "run"))...))
+	if err := errors.Join(err, unmount()); err != nil {
+		return err
+	}
+	if !strings.Contains(message, "no space left on device") {
+		return fmt.Errorf("train into 16 KiB: %q does not say that space is short", message)
+	}
+	fmt.Println("train into 16 KiB:", message)
+	return nil
 }
 
 // tmpfs mounts an empty file system of a fixed size below dir.
@@ -85,7 +145,7 @@ func readOnly(ctx context.Context, a *arxiv) error {
 		become := []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", string(a.gnnstore)}
 		return exec.CommandContext(ctx, "setpriv", append(become, args...)...)
 	}
-	dataset, err := a.dataset(ctx, "arxiv.gnn", "--undirected")
+	dataset, err := a.dataset(ctx, directed)
 	if err != nil {
 		return err
 	}
@@ -105,7 +165,7 @@ func readOnly(ctx context.Context, a *arxiv) error {
 	}
 	for _, args := range [][]string{
 		a.ingestArgs(filepath.Join(a.tmp, "out.gnn")),
-		trainArgs(dataset, "1", "--run", filepath.Join(a.tmp, "run")),
+		trainArgs(dataset, "1", "--json", "--run", filepath.Join(a.tmp, "run")),
 	} {
 		message, err := cli.Refused(nobody(args...))
 		if err != nil {
