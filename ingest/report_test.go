@@ -1,0 +1,53 @@
+package ingest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProvenance(t *testing.T) {
+	f := small()
+	f.schema.NodeTypes = append(f.schema.NodeTypes, NodeType{Name: "author", Count: 2})
+	f.schema.Relations = append(f.schema.Relations, Relation{"author", "writes", "paper", -1})
+	f.edges[1] = [][2]int64{{1, 5}, {0, 0}, {1, 5}}
+	d, _ := build(t, f, Options{Undirected: true, Name: "named"})
+	m := d.Manifest()
+	require.Equal(t, "named", m.Name)
+	require.Equal(t, "degree", m.Order)
+	require.Equal(t, "small", m.Provenance.Source)
+	require.Equal(t, map[string]string{"undirected": "true", "order": "degree", "dtype": "f16", "clamp": "false", "features": "",
+		"split": "given", "seed": "1"}, m.Provenance.Options)
+	require.Equal(t, []string{
+		"years: not read",
+		"relation author__writes__paper joins two node types and is stored as given: --undirected adds reverses within a type only",
+		"node type author has no features",
+	}, m.Provenance.Notes)
+	c := m.Provenance.Counts
+	require.EqualValues(t, []int64{11, 1, 2, 1, 4, 14}, []int64{c["edges_read"], c["self_loops"], c["duplicates"], c["duplicates_merged"], c["reverse_added"], c["edges"]})
+	require.EqualValues(t, []int64{3, 1, 0, 3}, []int64{c["author__writes__paper.edges_read"], c["author__writes__paper.duplicates"],
+		c["author__writes__paper.duplicates_merged"], c["author__writes__paper.edges"]})
+	require.EqualValues(t, 1, c["labels_missing"])
+}
+
+// TestReportKeys: scripts read these.
+func TestReportKeys(t *testing.T) {
+	_, rep := build(t, small(), Options{})
+	b, err := json.Marshal(rep)
+	require.NoError(t, err)
+	var top map[string]any
+	require.NoError(t, json.Unmarshal(b, &top))
+	keys := func(m any) []string { return slices.Sorted(maps.Keys(m.(map[string]any))) }
+	first := func(key string) any { return top[key].([]any)[0] }
+	require.Equal(t, []string{"bytes", "dropped", "labels", "name", "node_types", "notes", "order", "path", "relations", "seal",
+		"seconds", "splits", "tables"}, keys(top))
+	require.Equal(t, []string{"count", "name"}, keys(first("node_types")))
+	require.Equal(t, []string{"duplicates", "duplicates_merged", "edges", "edges_read", "key", "reverse_added", "self_loops"}, keys(first("relations")))
+	require.Equal(t, []string{"dim", "dtype", "made", "name", "node_type", "overflowed"}, keys(first("tables")))
+	require.Equal(t, []string{"classes", "missing", "multi", "name", "node_type"}, keys(first("labels")))
+	require.Equal(t, []string{"name", "node_type", "test", "train", "valid"}, keys(first("splits")))
+	require.NotContains(t, string(b), "null")
+}
