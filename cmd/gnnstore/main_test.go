@@ -1,0 +1,161 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"gnnstore": main})
+}
+
+// TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each finds tiny.npz, a graph of
+// 60 nodes in three communities, in its directory.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TMPDIR", e.WorkDir)
+			return os.WriteFile(filepath.Join(e.WorkDir, "tiny.npz"), tinyNPZ(nil), 0o666)
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %s", cond)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			// npz FILE KEY… writes tiny.npz again without the keys, or with KEY=nan a broken value.
+			"npz": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), tinyNPZ(args[1:]), 0o666))
+			},
+			// cut FILE BYTES keeps the first bytes of a file; a negative number cuts as many off.
+			"cut": func(ts *testscript.TestScript, _ bool, args []string) {
+				b, err := os.ReadFile(ts.MkAbs(args[0]))
+				ts.Check(err)
+				var n int
+				_, err = fmt.Sscan(args[1], &n)
+				ts.Check(err)
+				if n < 0 {
+					n += len(b)
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b[:n], 0o666))
+			},
+			// flip FILE BYTE changes one byte; a negative number counts from the end.
+			"flip": func(ts *testscript.TestScript, _ bool, args []string) {
+				b, err := os.ReadFile(ts.MkAbs(args[0]))
+				ts.Check(err)
+				var n int
+				_, err = fmt.Sscan(args[1], &n)
+				ts.Check(err)
+				if n < 0 {
+					n += len(b)
+				}
+				b[n] ^= 0x40
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
+			},
+			// sameresult A.json B.json compares losses and weights.
+			"sameresult": func(ts *testscript.TestScript, neg bool, args []string) {
+				same := bytes.Equal(resultOf(ts, args[0]), resultOf(ts, args[1]))
+				if same == neg {
+					ts.Fatalf("same result: %v", same)
+				}
+			},
+		},
+	})
+}
+
+// tinyNPZ is a graph in the layout of Shchur et al.: a ring inside each community, a feature that names the community.
+func tinyNPZ(changes []string) []byte {
+	const nodes, classes = 60, 3
+	var indptr, indices, attrPtr, attrIndices []int32
+	var data, attrData []float32
+	var labels []int64
+	indptr, attrPtr = append(indptr, 0), append(attrPtr, 0)
+	for v := range nodes {
+		for _, step := range []int{classes, 2 * classes, 5 * classes} {
+			indices, data = append(indices, int32((v+step)%nodes)), append(data, 1)
+		}
+		indptr = append(indptr, int32(len(indices)))
+		attrIndices, attrData = append(attrIndices, int32(v%classes), int32(3+v%5)), append(attrData, 1, 1)
+		attrPtr = append(attrPtr, int32(len(attrIndices)))
+		labels = append(labels, int64(v%classes))
+	}
+	entries := map[string][]byte{
+		"adj_data": npy("<f4", data), "adj_indices": npy("<i4", indices), "adj_indptr": npy("<i4", indptr), "adj_shape": npy("<i8", []int64{nodes, nodes}),
+		"attr_data": npy("<f4", attrData), "attr_indices": npy("<i4", attrIndices), "attr_indptr": npy("<i4", attrPtr), "attr_shape": npy("<i8", []int64{nodes, 8}),
+		"labels": npy("<i8", labels),
+	}
+	for _, c := range changes {
+		switch c {
+		case "attr_data=nan":
+			entries["attr_data"] = bytes.Replace(entries["attr_data"], []byte{0, 0, 0x80, 0x3f}, []byte{0, 0, 0xc0, 0x7f}, 1)
+		case "adj_indices=far":
+			indices[7] = nodes
+			entries["adj_indices"] = npy("<i4", indices)
+		case "labels=short":
+			entries["labels"] = npy("<i8", labels[:nodes-1])
+		default:
+			delete(entries, c)
+		}
+	}
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	for _, key := range []string{"adj_data", "adj_indices", "adj_indptr", "adj_shape", "attr_data", "attr_indices", "attr_indptr", "attr_shape", "labels"} {
+		if b, ok := entries[key]; ok {
+			w, err := z.Create(key + ".npy")
+			if err == nil {
+				_, err = w.Write(b)
+			}
+			if err != nil {
+				panic(err) // a buffer does not fail
+			}
+		}
+	}
+	if err := z.Close(); err != nil {
+		panic(err)
+	}
+	return buf.Bytes()
+}
+
+func npy[T any](descr string, v []T) []byte {
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }", descr, len(v))
+	for (10+len(header)+1)%64 != 0 {
+		header += " "
+	}
+	header += "\n"
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+	b, err := binary.Append(append(b, header...), binary.LittleEndian, v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func TestByteSize(t *testing.T) {
+	for s, want := range map[string]int64{"0": 0, "1": 1, "1MiB": 1 << 20, "1.5KiB": 1536, "4GiB": 4 << 30, "2 GB": 2e9, "10kB": 1e4, "7B": 7} {
+		var b byteSize
+		require.NoError(t, b.Set(s), s)
+		require.EqualValues(t, want, b, s)
+	}
+	for _, s := range []string{"", "x", "-1", "1e30", "NaN", "inf", "1MiBB", "GiB", "0x10", "99999999TiB"} {
+		require.Error(t, new(byteSize).Set(s), s)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for want, got := range map[string]string{
+		"0": count(0), "999": count(999), "1,000": count(1000), "-1,234,567": count(-1234567), "12,345": count(12345),
+		"1 B": size(1), "1.5 KiB": size(1536), "10 MiB": size(10 << 20), "3.1 M": number(3.1e6), "12 k": number(12e3), "7": number(7),
+	} {
+		require.Equal(t, want, got)
+	}
+}

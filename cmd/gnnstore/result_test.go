@@ -1,0 +1,26 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// resultOf is what must not change between equal runs.
+func resultOf(ts *testscript.TestScript, name string) []byte {
+	raw, err := os.ReadFile(ts.MkAbs(name))
+	ts.Check(err)
+	var r struct {
+		Losses     []json.Number `json:"losses"`
+		ParamsXXH3 string        `json:"params_xxh3"`
+		Best       any           `json:"best"`
+	}
+	ts.Check(json.Unmarshal(raw, &r))
+	if r.ParamsXXH3 == "" || len(r.Losses) == 0 {
+		ts.Fatalf("%s: no losses or no hash of the weights", name)
+	}
+	b, err := json.Marshal(r)
+	ts.Check(err)
+	return b
+}
