@@ -1,22 +1,28 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Graph is the topology of one relation: for each destination node its in-neighbours, compressed sparse rows.
 type Graph struct {
 	Relation *Relation
 	offsets  []uint64
 	edges    []NodeID
+	sources  int64 // nodes that neighbours are ids of
 	path     string
 }
 
 // Graph returns the topology of relation i of the manifest.
 func (d *Dataset) Graph(i int) *Graph {
 	r := &d.manifest.Relations[i]
+	src, _ := d.NodeType(r.Src)
 	return &Graph{
 		Relation: r,
 		offsets:  cast[uint64](d.sections[r.Offsets.Path].payload()),
 		edges:    cast[NodeID](d.sections[r.Neighbors.Path].payload()),
+		sources:  src.Count,
 		path:     d.path,
 	}
 }
@@ -41,6 +47,16 @@ func (g *Graph) Neighbors(v NodeID) []NodeID {
 		panic(g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), fmt.Errorf("node %d has edges %d to %d of %d", v, lo, hi, len(g.edges))))
 	}
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
+}
+
+// CorruptNeighbor is the error of neighbour u of node v where u is no node. Neighbors lends what the file holds; whoever
+// uses a neighbour as an index compares it with the number of nodes first and panics with this, which [Guard] returns.
+func (g *Graph) CorruptNeighbor(v, u NodeID) *SectionError {
+	at := int64(-1)
+	if i := slices.Index(g.Neighbors(v), u); i >= 0 {
+		at = PageSize + 4*(int64(g.offsets[v])+int64(i))
+	}
+	return g.corrupt(g.Relation.Neighbors.Path, at, fmt.Errorf("node %d has neighbour %d, and there are %d nodes", v, u, g.sources))
 }
 
 func (g *Graph) corrupt(section string, at int64, err error) *SectionError {
