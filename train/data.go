@@ -7,6 +7,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // data is the one graph, table, label and split of a dataset that a run uses.
@@ -19,6 +20,9 @@ type data struct {
 	train, valid, test []uint32
 	unlabelled         int // nodes of the split that were left out
 }
+
+// maxClasses bounds the logits of a batch: a thousand seeds take 4 GB of them.
+const maxClasses = 1 << 20
 
 // selectData finds what a homogeneous, single-label run needs, or says what is missing and what to do.
 func selectData(ds *store.Dataset, split string) (*data, error) {
@@ -38,8 +42,10 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 	if m.Labels[0].Multi {
 		return nil, fail("label %s has several classes a node; single-label classification is what trains", m.Labels[0].Name)
 	}
-	if m.Labels[0].Classes < 1 {
+	if n := m.Labels[0].Classes; n < 1 {
 		return nil, fail("label %s has no classes: every label is missing", m.Labels[0].Name)
+	} else if n > maxClasses {
+		return nil, fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes", m.Labels[0].Name, n, maxClasses)
 	}
 	var names []string
 	chosen := -1
@@ -77,31 +83,51 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 	return d, nil
 }
 
-// labelled copies the ids that have a label. It believes neither ids nor classes: opening did not look at them.
+// labelled copies the ids that have a label. It believes neither ids nor classes, since opening did not look at them:
+// seeds must differ from each other.
 func (d *data) labelled(ids []uint32) ([]uint32, error) {
 	out := make([]uint32, 0, len(ids))
-	for _, v := range ids {
+	for i, v := range ids {
 		if int(v) >= d.graph.Nodes() {
-			return nil, fmt.Errorf("%s: %w: the split names node %d of %d; run gnnstore verify", d.ds.Path(), store.ErrCorrupt, v, d.graph.Nodes())
+			return nil, d.corrupt("the split names node %d of %d", v, d.graph.Nodes())
 		}
-		switch c := d.labels.Class(v); {
-		case c < 0:
+		if i > 0 && ids[i-1] >= v {
+			return nil, d.corrupt("the split names node %d after node %d", v, ids[i-1])
+		}
+		if d.labels.Class(v) < 0 {
 			d.unlabelled++
-		case int(c) >= d.labels.Classes():
-			return nil, fmt.Errorf("%s: %w: node %d has class %d of %d; run gnnstore verify", d.ds.Path(), store.ErrCorrupt, v, c, d.labels.Classes())
-		default:
-			out = append(out, v)
+			continue
 		}
+		out = append(out, v)
 	}
 	return out, nil
 }
 
-// classes appends the class of each node, all of which have one.
-func (d *data) classes(dst []uint32, nodes []uint32) []uint32 {
-	for _, v := range nodes {
-		dst = append(dst, uint32(d.labels.Class(v)))
+// corrupt is what reading found that opening does not look for.
+func (d *data) corrupt(format string, args ...any) error {
+	return fmt.Errorf("%s: %w: %s; run gnnstore verify", d.ds.Path(), store.ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// sample draws b, and names the place of a neighbour that does not exist.
+func (d *data) sample(s *sample.Sampler, b *sample.Batch, z uint64, seeds []uint32) error {
+	err := s.Sample(b, z, seeds)
+	var bad *sample.NeighborError
+	if errors.As(err, &bad) {
+		return d.graph.CorruptNeighbor(bad.Node, bad.Neighbor)
 	}
-	return dst
+	return err
+}
+
+// classes appends the class of each node, all of which have one.
+func (d *data) classes(dst []uint32, nodes []uint32) ([]uint32, error) {
+	for _, v := range nodes {
+		c := d.labels.Class(v)
+		if c < 0 || int(c) >= d.labels.Classes() {
+			return nil, d.corrupt("node %d has class %d of %d", v, c, d.labels.Classes())
+		}
+		dst = append(dst, uint32(c))
+	}
+	return dst, nil
 }
 
 // dtype is the element type of the feature rows on a backend.
@@ -111,6 +137,3 @@ func (d *data) dtype() kernels.DType {
 	}
 	return kernels.F32
 }
-
-// errInterrupted ends a run at a step boundary.
-var errInterrupted = errors.New("interrupted")

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"math/bits"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -21,34 +22,35 @@ type evaluator struct {
 	data    *data
 	model   *model.Model
 	stack   *cachetier.Stack
+	peak    *memoryPeak
 	tape    *tape.Tape
 	feed    *feed
 	full    *sample.Sampler // every neighbour, one layer
-	labels  []uint32
 	sampler *sample.Sampler // nil: evaluate in full
 	seed    uint64
-	nodes   int
+	nodes   int // at most, when sampled
 	batch   int
-	place   []uint32 // row of a node in the layer at hand; 4 bytes a node
-	plans   map[*uint32][][]uint32
+	labels  []uint32
+	block   sample.Batch
+	place   []uint32 // row of a node in the layer below the one at hand
 }
 
-// Method says how accuracy is measured: "full" or "sampled".
-func (e *evaluator) method() string {
-	if e.sampler != nil {
-		return "sampled"
-	}
-	return "full"
-}
-
-func newEvaluator(d *data, m *model.Model, be kernels.Backend, stack *cachetier.Stack, o Options) *evaluator {
-	e := &evaluator{data: d, model: m, stack: stack, tape: tape.New(be), feed: &feed{be: be},
-		full: sample.NewSampler(d.graph, []int{o.Kind.All()}), seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch, plans: map[*uint32][][]uint32{}}
+func newEvaluator(d *data, m *model.Model, be kernels.Backend, stack *cachetier.Stack, peak *memoryPeak, o Options) *evaluator {
+	e := &evaluator{data: d, model: m, stack: stack, peak: peak, tape: tape.New(be), feed: &feed{be: be},
+		full: sample.NewSampler(d.graph, []int{o.Kind.All()}), seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch}
 	// The widest pair of layers of hidden rows, if every node were needed.
 	if rows := int64(d.graph.Nodes()); o.Layers > 1 && rows*int64(o.Hidden)*4*int64(min(o.Layers-1, 2)) > o.EvalBytes {
 		e.sampler = sample.NewSampler(d.graph, o.samplerFanouts())
 	}
 	return e
+}
+
+// method says how accuracy is measured: "full" or "sampled".
+func (e *evaluator) method() string {
+	if e.sampler != nil {
+		return "sampled"
+	}
+	return "full"
 }
 
 // accuracy is the share of nodes whose largest logit is their class; ok is false for an empty set.
@@ -76,16 +78,23 @@ func (e *evaluator) sampled(ctx context.Context, nodes []uint32) (used []uint32,
 	var b sample.Batch
 	for i := 0; i*e.batch < len(used); i++ {
 		if err := ctx.Err(); err != nil {
-			return nil, 0, err
+			return used, 0, err
 		}
 		seeds := used[i*e.batch : min((i+1)*e.batch, len(used))]
-		e.sampler.Sample(&b, sample.StepSeed(e.seed, -1, i), seeds)
+		if err := e.data.sample(e.sampler, &b, sample.StepSeed(e.seed, -1, i), seeds); err != nil {
+			return used, 0, err
+		}
 		x, err := e.feed.gather(e.stack, e.data, b.Inputs())
 		if err != nil {
-			return nil, 0, err
+			return used, 0, err
 		}
 		e.tape.Reset(false)
-		right += e.count(e.model.Forward(e.tape, e.tape.Leaf(x), e.feed.blocks(b.Blocks), 0).Value, seeds)
+		n, err := e.count(e.model.Forward(e.tape, e.tape.Leaf(x), e.feed.blocks(b.Blocks), 0).Value, seeds)
+		if err != nil {
+			return used, 0, err
+		}
+		right += n
+		e.peak.look()
 	}
 	return used, right, nil
 }
@@ -93,57 +102,74 @@ func (e *evaluator) sampled(ctx context.Context, nodes []uint32) (used []uint32,
 // layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
 // every hop says, at the cost of each node once a layer.
 func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) (right int, err error) {
-	need := e.plan(nodes)
-	be := e.tape.Backend()
-	var below kernels.Tensor // rows of the layer below, for the nodes of need[l]
-	free := func() {
-		if below.Buf != nil {
-			be.Free(below.Buf)
-		}
+	need, err := e.plan(nodes)
+	if err != nil {
+		return 0, err
 	}
-	defer func() { free() }()
-	var b sample.Batch
-	for l := range e.model.Layers {
-		last := l == e.model.Layers-1
-		var out kernels.Tensor
-		if !last {
-			rows := len(need[l+1])
-			out = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*e.model.Width(l)), Type: kernels.F32, Rows: rows, Cols: e.model.Width(l)}
-		}
-		for i, v := range need[l] {
-			e.place[v] = uint32(i)
-		}
-		for at := 0; at < len(need[l+1]); {
-			if err = ctx.Err(); err != nil {
-				break
+	be := e.tape.Backend()
+	var below, out kernels.Tensor // rows of the layer below, and of the one at hand
+	defer func() {
+		for _, t := range []kernels.Tensor{below, out} {
+			if t.Buf != nil {
+				be.Free(t.Buf)
 			}
-			chunk := e.chunk(need[l+1][at:], l)
-			e.full.Sample(&b, 0, chunk)
-			var x kernels.Tensor
-			if l == 0 {
-				x, err = e.feed.gather(e.stack, e.data, b.Inputs())
-				if err != nil {
-					break
-				}
-			} else {
-				x = e.feed.rowsOf(below, b.Inputs(), e.place)
-			}
-			e.tape.Reset(false)
-			y := e.model.Layer(e.tape, l, e.tape.Leaf(x), e.feed.blocks(b.Blocks)[0]).Value
-			if last {
-				right += e.count(y, chunk)
-			} else {
-				be.Convert(out.Slice(at, at+len(chunk)), y)
-			}
-			at += len(chunk)
 		}
-		free()
-		below = out
+	}()
+	for l, wanted := range need {
+		if l > 0 {
+			if below.Buf != nil {
+				be.Free(below.Buf)
+			}
+			below, out = out, kernels.Tensor{}
+			need[l-1].rank(e.place)
+		}
+		if last := l == len(need)-1; !last {
+			rows, width := wanted.count(), e.model.Width(l)
+			out = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*width), Type: kernels.F32, Rows: rows, Cols: width}
+		}
+		done := 0
+		err := e.chunks(wanted, l, func(chunk []uint32) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			y, err := e.layer(l, below, chunk)
+			if err != nil {
+				return err
+			}
+			e.peak.look()
+			if out.Buf != nil {
+				be.Convert(out.Slice(done, done+len(chunk)), y)
+				done += len(chunk)
+				return nil
+			}
+			n, err := e.count(y, chunk)
+			right += n
+			return err
+		})
 		if err != nil {
 			return 0, err
 		}
 	}
 	return right, nil
+}
+
+// layer computes layer l for nodes from the features, or from the rows of the layer below.
+func (e *evaluator) layer(l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
+	b := &e.block
+	if err := e.data.sample(e.full, b, 0, nodes); err != nil {
+		return kernels.Tensor{}, err
+	}
+	var x kernels.Tensor
+	if l == 0 {
+		var err error
+		if x, err = e.feed.gather(e.stack, e.data, b.Inputs()); err != nil {
+			return x, err
+		}
+	} else {
+		x = e.feed.rowsOf(below, b.Inputs(), e.place)
+	}
+	e.tape.Reset(false)
+	return e.model.Layer(e.tape, l, e.tape.Leaf(x), e.feed.blocks(b.Blocks)[0]).Value, nil
 }
 
 // Bounds of a chunk of layer-wise evaluation.
@@ -152,70 +178,111 @@ const (
 	chunkEdges = 1 << 18
 )
 
-// chunk is the first of nodes that fit the bounds, at least one.
-func (e *evaluator) chunk(nodes []uint32, layer int) []uint32 {
+// chunks calls do with the nodes of layer l in ascending order, at least one and as many as the bounds allow at a time.
+func (e *evaluator) chunks(nodes nodeSet, layer int, do func(chunk []uint32) error) error {
 	width := e.model.Hidden
 	if layer == 0 {
 		width = e.data.features.Dim()
 	}
-	n, edges := 0, 0
-	for n < len(nodes) && (n == 0 || n*width*4 < chunkBytes && edges < chunkEdges) {
-		if e.model.Kind.All() != 0 {
-			edges += e.data.graph.Degree(nodes[n])
+	var chunk []uint32
+	edges := 0
+	for v := range nodes.all {
+		chunk = append(chunk, v)
+		edges += e.edges(v)
+		if len(chunk)*width*4 >= chunkBytes || edges >= chunkEdges {
+			if err := do(chunk); err != nil {
+				return err
+			}
+			chunk, edges = chunk[:0], 0
 		}
-		n++
 	}
-	return nodes[:n]
+	if len(chunk) == 0 {
+		return nil
+	}
+	return do(chunk)
 }
 
-// plan lists the nodes that each layer needs: need[l] are those whose rows layer l reads, need[layers] is nodes. Plans are
-// kept: the sets of a run do not change.
-func (e *evaluator) plan(nodes []uint32) [][]uint32 {
-	if need, ok := e.plans[&nodes[0]]; ok {
-		return need
+// edges is the number of neighbours that the network reads for v.
+func (e *evaluator) edges(v uint32) int {
+	if e.model.Kind.All() == 0 {
+		return 0
 	}
+	return e.data.graph.Degree(v)
+}
+
+// plan is the nodes that each layer computes: the last one nodes, each one below those that the next reads.
+func (e *evaluator) plan(nodes []uint32) ([]nodeSet, error) {
+	n := e.data.graph.Nodes()
 	if e.place == nil {
-		e.place = make([]uint32, e.data.graph.Nodes())
+		e.place = make([]uint32, n)
 	}
-	need := make([][]uint32, e.model.Layers+1)
-	need[e.model.Layers] = nodes
-	for l := e.model.Layers - 1; l >= 0; l-- {
-		seen := make([]uint64, (e.data.graph.Nodes()+63)/64)
-		n := 0
-		mark := func(v uint32) {
-			if bit := uint64(1) << (v % 64); seen[v/64]&bit == 0 {
-				seen[v/64] |= bit
-				n++
-			}
+	need := make([]nodeSet, e.model.Layers)
+	last := len(need) - 1
+	need[last] = newNodeSet(n)
+	for _, v := range nodes {
+		need[last].add(v)
+	}
+	for l := last - 1; l >= 0; l-- {
+		need[l] = slices.Clone(need[l+1])
+		if e.model.Kind.All() == 0 {
+			continue
 		}
-		for _, v := range need[l+1] {
-			mark(v)
-			if e.model.Kind.All() != 0 {
-				for _, u := range e.data.graph.Neighbors(v) {
-					mark(u)
+		for v := range need[l+1].all {
+			for _, u := range e.data.graph.Neighbors(v) {
+				if int(u) >= n {
+					return nil, e.data.graph.CorruptNeighbor(v, u)
 				}
-			}
-		}
-		need[l] = make([]uint32, 0, n)
-		for w, bits := range seen {
-			for v := uint32(w * 64); bits != 0; v, bits = v+1, bits>>1 {
-				if bits&1 != 0 {
-					need[l] = append(need[l], v)
-				}
+				need[l].add(u)
 			}
 		}
 	}
-	e.plans[&nodes[0]] = need
-	return need
+	return need, nil
 }
 
 // count compares predictions with labels.
-func (e *evaluator) count(logits kernels.Tensor, nodes []uint32) int {
-	e.labels = e.data.classes(e.labels[:0], nodes)
-	return e.feed.correct(logits, e.labels)
+func (e *evaluator) count(logits kernels.Tensor, nodes []uint32) (right int, err error) {
+	if e.labels, err = e.data.classes(e.labels[:0], nodes); err != nil {
+		return 0, err
+	}
+	return e.feed.correct(logits, e.labels), nil
 }
 
 func (e *evaluator) close() {
 	e.tape.Close()
 	e.feed.close()
+}
+
+// nodeSet has a bit a node.
+type nodeSet []uint64
+
+func newNodeSet(nodes int) nodeSet { return make(nodeSet, (nodes+63)/64) }
+
+func (s nodeSet) add(v uint32) { s[v/64] |= 1 << (v % 64) }
+
+func (s nodeSet) count() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// all yields the nodes in ascending order.
+func (s nodeSet) all(yield func(uint32) bool) {
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			if !yield(uint32(i*64 + bits.TrailingZeros64(w))) {
+				return
+			}
+		}
+	}
+}
+
+// rank writes each node's number within the set.
+func (s nodeSet) rank(place []uint32) {
+	n := uint32(0)
+	for v := range s.all {
+		place[v] = n
+		n++
+	}
 }

@@ -1,17 +1,14 @@
 package train
 
 import (
-	"encoding/binary"
-	"math"
-
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// feed carries a batch to the backend: its blocks, its feature rows, its labels. Its buffers grow to the largest batch and
-// stay; what it returned is invalid after the next call.
+// feed carries a batch to the backend: its blocks, its feature rows, its labels. Its buffers grow to the largest batch
+// and stay; what it returned is invalid after the next call.
 type feed struct {
 	be     kernels.Backend
 	graphs []model.Graph
@@ -53,33 +50,16 @@ func (f *feed) upload(v []uint32) kernels.Tensor {
 	return t
 }
 
-// gather fetches the feature rows of ids through the tiers, straight into the backend's memory where it can be addressed.
+// gather fetches the feature rows of ids through the tiers, straight into the backend's memory.
 func (f *feed) gather(s *cachetier.Stack, d *data, ids []uint32) (kernels.Tensor, error) {
 	t, dim := d.dtype(), d.features.Dim()
 	f.rows = grow(f.be, f.rows, t, len(ids)*dim)
 	x := kernels.Tensor{Buf: f.rows, Type: t, Rows: len(ids), Cols: dim}
 	dst, ok := f.be.Host(x)
-	if ok {
-		return x, s.Gather(dst, ids)
+	if !ok {
+		panic("train: the backend's memory cannot be addressed, and rows are gathered straight into it")
 	}
-	raw := make([]byte, len(ids)*d.features.RowBytes())
-	if err := s.Gather(raw, ids); err != nil {
-		return x, err
-	}
-	if t == kernels.F16 {
-		half := make([]uint16, x.Len())
-		for i := range half {
-			half[i] = binary.LittleEndian.Uint16(raw[2*i:])
-		}
-		f.be.UploadHalf(x, half)
-		return x, nil
-	}
-	single := make([]float32, x.Len())
-	for i := range single {
-		single[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-	}
-	f.be.UploadF32(x, single)
-	return x, nil
+	return x, s.Gather(dst, ids)
 }
 
 // rowsOf copies rows place[id] of below, one for each of ids.

@@ -15,8 +15,7 @@ const batchesAhead = 2
 // loader samples the batches of an epoch ahead of the step: worker w draws steps w, w+workers, …, and the steps are
 // used in order, so the number of workers changes no batch and no order.
 type loader struct {
-	topo    sample.Topology
-	fanouts []int
+	data    *data
 	workers []samplingWorker
 }
 
@@ -26,16 +25,18 @@ type samplingWorker struct {
 	ready   chan *sample.Batch
 }
 
-func newLoader(topo sample.Topology, fanouts []int, workers int) *loader {
-	l := &loader{topo: topo, fanouts: fanouts, workers: make([]samplingWorker, workers)}
+func newLoader(d *data, fanouts []int, workers int) *loader {
+	l := &loader{data: d, workers: make([]samplingWorker, workers)}
 	for w := range l.workers {
-		l.workers[w].sampler = sample.NewSampler(topo, fanouts)
+		l.workers[w].sampler = sample.NewSampler(d.graph, fanouts)
 	}
 	return l
 }
 
-// epoch calls use with each batch of seeds, in step order. Neither the batch nor its slices outlive the call.
-func (l *loader) epoch(ctx context.Context, seeds []uint32, batch int, z func(step int) uint64, use func(step int, b *sample.Batch) error) error {
+// epoch calls use with each batch of seeds, in step order, from one goroutine inside store.Guard. Neither the batch nor
+// its slices outlive the call.
+func (l *loader) epoch(ctx context.Context, seeds []uint32, batch int, z func(step int) uint64,
+	use func(step int, b *sample.Batch) error) error {
 	steps := (len(seeds) + batch - 1) / batch
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range l.workers {
@@ -54,7 +55,9 @@ func (l *loader) epoch(ctx context.Context, seeds []uint32, batch int, z func(st
 					case <-ctx.Done():
 						return nil // the error is its own goroutine's
 					case b := <-worker.free:
-						worker.sampler.Sample(b, z(step), seeds[step*batch:min((step+1)*batch, len(seeds))])
+						if err := l.data.sample(worker.sampler, b, z(step), seeds[step*batch:min((step+1)*batch, len(seeds))]); err != nil {
+							return err
+						}
 						worker.ready <- b // has room: only batchesAhead circulate
 					}
 				}
@@ -63,20 +66,22 @@ func (l *loader) epoch(ctx context.Context, seeds []uint32, batch int, z func(st
 		})
 	}
 	g.Go(func() error {
-		for step := range steps {
-			worker := &l.workers[step%len(l.workers)]
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case b := <-worker.ready:
-				err := use(step, b)
-				worker.free <- b
-				if err != nil {
-					return err
+		return store.Guard(func() error {
+			for step := range steps {
+				worker := &l.workers[step%len(l.workers)]
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case b := <-worker.ready:
+					err := use(step, b)
+					worker.free <- b
+					if err != nil {
+						return err
+					}
 				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	err := g.Wait()
 	for w := range l.workers { // what was drawn and not used

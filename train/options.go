@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -55,9 +56,9 @@ func (o Options) Validate() error {
 	}
 	fail(len(o.Fanouts) != o.Layers, "--fanout has %d numbers and --layers is %d: one a layer", len(o.Fanouts), o.Layers)
 	for _, k := range o.Fanouts {
-		fail(k < 1 && k != sample.All, "--fanout %d: at least 1, or -1 for every neighbour", k)
+		fail(k != sample.All && (k < 1 || k > math.MaxInt32), "--fanout %d: at least 1, or -1 for every neighbour", k)
 	}
-	fail(o.Batch < 1, "--batch %d: at least 1", o.Batch)
+	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
 	fail(o.Epochs < 0, "--epochs %d: at least 0", o.Epochs)
 	fail(!(o.LR > 0 && o.LR < 1e6), "--lr %v: above 0", o.LR)
 	fail(!(o.WeightDecay >= 0 && o.WeightDecay < 1e6), "--weight-decay %v: at least 0", o.WeightDecay)

@@ -12,8 +12,10 @@ type Result struct {
 	Options Options `json:"options"`
 	Kernels string  `json:"kernels"`
 	Seed    uint64  `json:"seed"`
-	// Status is "running", "done", "stopped early" (validation did not improve) or "interrupted".
+	// Status is "running", "done", "stopped early" (validation did not improve), "interrupted", "failed" (see Error) or
+	// "died".
 	Status string  `json:"status"`
+	Error  string  `json:"error,omitempty"`
 	Epochs []Epoch `json:"epochs"`
 	// Losses repeats the loss of each epoch.
 	Losses []float64 `json:"losses"`

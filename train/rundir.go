@@ -70,35 +70,56 @@ type RunDir struct {
 
 // CreateRun makes the directory path, which must not exist or be empty.
 func CreateRun(path string) (*RunDir, error) {
-	if names, err := os.ReadDir(path); err == nil && len(names) > 0 {
-		return nil, fmt.Errorf("run directory %s: %w and holds files; choose another with --run", path, fs.ErrExist)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	fsys := vfs.Default
+	if err := fsys.MkdirAll(path, 0o777); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	d := &RunDir{fs: vfs.Default, path: path}
-	if err := d.fs.MkdirAll(path, 0o777); err != nil {
+	refuse := func(why string) error {
+		return fmt.Errorf("run directory %s: %s; choose another with --run", path, why)
+	}
+	names, err := fsys.List(path)
+	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	var err error
-	if d.lock, err = d.fs.Lock(d.file(runLock)); err != nil {
-		return nil, fmt.Errorf("run directory %s: in use, or not writable: %w", path, err)
+	if len(names) > 0 {
+		return nil, refuse("it exists and holds files")
 	}
-	if d.metrics, err = d.fs.Create(d.file(metricsFile), vfs.WriteCategoryUnspecified); err != nil {
-		return nil, errors.Join(fmt.Errorf("run directory: %w", err), d.Close())
+	lock, err := fsys.Lock(filepath.Join(path, runLock))
+	var denied *fs.PathError
+	if errors.As(err, &denied) {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	if err != nil {
+		return nil, refuse("another run has just taken it")
+	}
+	d := &RunDir{fs: fsys, path: path, lock: lock}
+	if names, err = fsys.List(path); err == nil && len(names) > 1 { // a run came and went since the first look
+		err = refuse("it holds files")
+	}
+	if err == nil {
+		d.metrics, err = fsys.Create(d.file(metricsFile), vfs.WriteCategoryUnspecified)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
 // FreshRun makes the first directory NAME-N of parent that does not exist.
 func FreshRun(parent, name string) (*RunDir, error) {
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
 	for n := 1; ; n++ {
 		path := filepath.Join(parent, fmt.Sprintf("%s-%d", name, n))
-		if _, err := os.Lstat(path); err == nil {
+		err := os.Mkdir(path, 0o777) // one of several who try at once gets it
+		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
-		if d, err := CreateRun(path); !errors.Is(err, fs.ErrExist) {
-			return d, err
+		if err != nil {
+			return nil, fmt.Errorf("run directory: %w", err)
 		}
+		return CreateRun(path)
 	}
 }
 
@@ -122,19 +143,7 @@ func (d *RunDir) writeJSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	tmp := d.file(name) + ".tmp"
-	f, err := d.fs.Create(tmp, vfs.WriteCategoryUnspecified)
-	if err == nil {
-		_, err = f.Write(append(b, '\n'))
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
-	if err == nil {
-		err = d.fs.Rename(tmp, d.file(name))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", d.file(name), err)
-	}
-	return nil
+	return checkpoint.WriteFile(d.fs, d.file(name), append(b, '\n'))
 }
 
 func (d *RunDir) appendMetrics(line metricsLine) error {
@@ -164,6 +173,7 @@ func ReadRun(path string) (*Result, error) {
 		if err := json.Unmarshal(b, r); err != nil {
 			return nil, fail(fmt.Errorf("%s: %w", resultFile, err))
 		}
+		r.Run = path // it may have been moved
 		return r, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +182,7 @@ func ReadRun(path string) (*Result, error) {
 	return readMetrics(path)
 }
 
-// readMetrics rebuilds the result so far from the lines of metrics.jsonl; a last line without its end is one being written.
+// readMetrics rebuilds the result so far from the lines of metrics.jsonl; a last line without its end is being written.
 func readMetrics(path string) (*Result, error) {
 	b, err := os.ReadFile(filepath.Join(path, metricsFile))
 	if err != nil {
@@ -197,8 +207,23 @@ func readMetrics(path string) (*Result, error) {
 		return nil, fmt.Errorf("run %s: no epoch has finished yet", path)
 	}
 	r.Run, r.Epochs = path, epochs
+	if !held(filepath.Join(path, runLock)) {
+		r.Status = Died
+	}
 	for _, e := range epochs {
 		r.Losses = append(r.Losses, e.Loss)
 	}
 	return r, nil
+}
+
+// held tells whether some process holds the lock file.
+func held(lock string) bool {
+	if _, err := os.Stat(lock); err != nil {
+		return false
+	}
+	l, err := vfs.Default.Lock(lock)
+	if err != nil {
+		return true // held, or not ours to try
+	}
+	return l.Close() != nil
 }

@@ -34,22 +34,32 @@ const (
 	Done         = "done"
 	StoppedEarly = "stopped early"
 	Interrupted  = "interrupted"
+	Failed       = "failed"
+	Died         = "died" // what ReadRun says of a run that says Running and is not
 )
 
-// Run trains on ds and evaluates; version is recorded. When ctx ends, the run stops at the next step boundary, writes a
-// checkpoint and returns its result so far, Status Interrupted, without an error. On an error the run directory holds what finished before.
-func Run(ctx context.Context, ds *store.Dataset, dir *RunDir, o Options, version string, h Hooks) (*Result, error) {
+// Run trains on ds and evaluates, in the run directory that newDir makes once the options are known to fit the dataset;
+// version is recorded. When ctx ends, the run stops at the next step boundary, writes a checkpoint and returns its result
+// so far, Status Interrupted, without an error. On an error the directory holds what finished before, and the error.
+func Run(ctx context.Context, ds *store.Dataset, newDir func() (*RunDir, error), o Options, version string, h Hooks) (_ *Result, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ds, dir, o, h)
+	t, err := newTrainer(ds, o, h)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	record := &RunRecord{Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: o, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-		Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second)}
-	if err := dir.writeJSON(recordFile, record); err != nil {
+	if t.dir, err = newDir(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.dir.Close()) }()
+	t.result.Run = t.dir.Path()
+	record := &RunRecord{
+		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: o, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
+		Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second),
+	}
+	if err := t.dir.writeJSON(recordFile, record); err != nil {
 		return nil, err
 	}
 	if h.Start != nil {
@@ -57,10 +67,15 @@ func Run(ctx context.Context, ds *store.Dataset, dir *RunDir, o Options, version
 	}
 	t.notes()
 	if err := t.run(ctx); err != nil {
-		return nil, err
+		t.result.Status, t.result.Error = Failed, err.Error()
+		t.snapshot()
+		return nil, errors.Join(err, t.dir.writeJSON(resultFile, t.result))
 	}
-	return t.result, dir.writeJSON(resultFile, t.result)
+	return t.result, t.dir.writeJSON(resultFile, t.result)
 }
+
+// Kernels names the kernel set that Run uses.
+func Kernels() string { return kernels.NewCPU(0).Name() }
 
 // trainer is the state of a run.
 type trainer struct {
@@ -85,8 +100,8 @@ type trainer struct {
 	result *Result
 }
 
-func newTrainer(ds *store.Dataset, dir *RunDir, o Options, h Hooks) (_ *trainer, err error) {
-	t := &trainer{Options: o, dir: dir, hooks: h, be: kernels.NewCPU(0)}
+func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
+	t := &trainer{Options: o, hooks: h, be: kernels.NewCPU(0)}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -105,11 +120,13 @@ func newTrainer(ds *store.Dataset, dir *RunDir, o Options, h Hooks) (_ *trainer,
 	t.adam = newAdam(t.be, t.model, o.LR, o.WeightDecay)
 	t.tape = tape.New(t.be)
 	t.feed = &feed{be: t.be}
-	t.eval = newEvaluator(t.data, t.model, t.be, t.plain, o)
+	t.eval = newEvaluator(t.data, t.model, t.be, t.plain, &t.peak, o)
 	engine, why := t.stack.Engine()
-	t.result = &Result{Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: o, Kernels: t.be.Name(), Seed: o.Seed,
+	t.result = &Result{
+		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: o, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: fmt.Sprintf("%s (%s)", engine, why),
-		Evaluation: Evaluation{Method: t.eval.method()}}
+		Evaluation: Evaluation{Method: t.eval.method()},
+	}
 	return t, nil
 }
 
@@ -152,47 +169,57 @@ func (t *trainer) notes() {
 		note("the split has no validation nodes: no model is chosen, and the last one is tested")
 	}
 	if t.eval.method() == "sampled" {
-		note("full-neighbour evaluation would need more than %d bytes: evaluating on sampled blocks of up to %d nodes a part", t.EvalBytes, t.EvalNodes)
+		note("full-neighbour evaluation could need more than %d bytes: evaluating on sampled blocks of up to %d nodes a part",
+			t.EvalBytes, t.EvalNodes)
 	}
 }
 
-// run is the loop over epochs.
+// run is the loop over epochs, and the test of the model they chose.
 func (t *trainer) run(ctx context.Context) error {
-	loader := newLoader(t.data.graph, t.samplerFanouts(), t.Workers)
+	err := t.epochs(ctx)
+	if err == nil {
+		err = t.testBest(ctx)
+	}
+	if ended(ctx, err) {
+		t.result.Status = Interrupted
+		err = t.saveLast()
+	}
+	t.result.ParamsXXH3 = t.paramsHash()
+	t.snapshot()
+	return err
+}
+
+// ended tells an error that is the end of ctx, which is no failure.
+func ended(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+func (t *trainer) epochs(ctx context.Context) error {
+	loader := newLoader(t.data, t.samplerFanouts(), t.Workers)
 	seeds := make([]uint32, len(t.data.train))
-	t.result.Status = Done
 	for n := 1; n <= t.Epochs; n++ {
 		copy(seeds, t.data.train)
 		sample.Shuffle(seeds, t.Seed, n)
 		epoch, err := t.epoch(ctx, loader, seeds, n)
-		if err == nil && (n%t.EvalEvery == 0 || n == t.Epochs) {
-			err = t.validate(ctx, &epoch)
-		}
-		if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			t.result.Status = Interrupted
-			break
-		}
 		if err != nil {
 			return err
 		}
-		t.finish(epoch)
-		if err := t.checkpoint(n); err != nil {
+		if n%t.EvalEvery == 0 || n == t.Epochs {
+			err = t.validate(ctx, &epoch)
+		}
+		if err != nil && !ended(ctx, err) {
 			return err
 		}
-		if t.Patience > 0 && t.worse >= t.Patience {
+		if err := errors.Join(err, t.finish(epoch)); err != nil {
+			return err // an epoch counts though its evaluation was interrupted
+		}
+		if t.Patience > 0 && t.worse >= t.Patience && n < t.Epochs {
 			t.result.Status = StoppedEarly
-			break
+			return nil
 		}
 	}
-	hash, err := t.paramsHash()
-	if err != nil {
-		return err
-	}
-	t.result.ParamsXXH3 = hash
-	if t.result.Status == Interrupted {
-		return t.checkpoint(len(t.result.Epochs))
-	}
-	return t.testBest(ctx)
+	t.result.Status = Done
+	return nil
 }
 
 // epoch trains on all seeds once.
@@ -211,7 +238,7 @@ func (t *trainer) epoch(ctx context.Context, loader *loader, seeds []uint32, n i
 			return err
 		}
 		if math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return fmt.Errorf("epoch %d, step %d: the loss is %v; lower --lr, or look for huge feature values with gnnstore verify", n, step+1, sum)
+			return fmt.Errorf("epoch %d, step %d: the loss is %v; lower --lr, or look at the features", n, step+1, sum)
 		}
 		loss += sum
 		right += ok
@@ -219,11 +246,11 @@ func (t *trainer) epoch(ctx context.Context, loader *loader, seeds []uint32, n i
 		if t.hooks.Step != nil {
 			t.hooks.Step(n, step+1, e.Steps, sum/float64(len(b.Seeds)))
 		}
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
 		waiting = time.Now()
-		return nil
+		if step == e.Steps-1 {
+			return nil // the epoch is whole
+		}
+		return ctx.Err()
 	})
 	e.Seconds = time.Since(start).Seconds()
 	e.Loss = loss / float64(len(seeds))
@@ -247,7 +274,9 @@ func (t *trainer) step(b *sample.Batch, key uint64) (loss float64, right int, er
 	t.result.Seconds.Gather += gathered.Sub(start).Seconds()
 
 	graphs := t.feed.blocks(b.Blocks)
-	t.labels = t.data.classes(t.labels[:0], b.Seeds)
+	if t.labels, err = t.data.classes(t.labels[:0], b.Seeds); err != nil {
+		return 0, 0, err
+	}
 	labels := t.feed.upload(t.labels)
 	t.tape.Reset(true)
 	logits := t.model.Forward(t.tape, t.tape.Leaf(x), graphs, key|1)
@@ -267,11 +296,7 @@ func (t *trainer) step(b *sample.Batch, key uint64) (loss float64, right int, er
 // validate measures the epoch and remembers its weights when they are the best so far.
 func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	start := time.Now()
-	defer func() {
-		t.result.Evaluation.Seconds += time.Since(start).Seconds()
-		t.result.Evaluation.Disk = t.plain.Stats().Disk
-		t.peak.look()
-	}()
+	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
 	if t.EvalTest == "epoch" {
 		acc, ok, err := t.eval.accuracy(ctx, t.data.test)
 		if err != nil {
@@ -296,21 +321,18 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	return nil
 }
 
-// testBest measures the test set with the weights that validation chose, or with the last ones.
+// testBest measures the test set with the weights that validation chose, or with the last ones, which it leaves in place.
 func (t *trainer) testBest(ctx context.Context) error {
 	if len(t.result.Epochs) == 0 || t.result.Best.TestAcc != nil {
 		return nil
 	}
 	start := time.Now()
+	last := t.weights()
 	if t.best != nil {
-		for i, p := range t.model.Params {
-			t.be.UploadF32(p.Value, t.best[i].Data)
-		}
+		t.restore(t.best)
+		defer t.restore(last)
 	}
 	acc, ok, err := t.eval.accuracy(ctx, t.data.test)
-	if err != nil && ctx.Err() != nil {
-		return nil // interrupted while measuring: the training itself is complete
-	}
 	if err != nil || !ok {
 		return err
 	}
@@ -319,45 +341,54 @@ func (t *trainer) testBest(ctx context.Context) error {
 		t.result.Epochs[n-1].TestAcc = &acc
 	}
 	t.result.Evaluation.Seconds += time.Since(start).Seconds()
-	t.result.Evaluation.Disk = t.plain.Stats().Disk
 	return nil
 }
 
-// finish adds the epoch to the result.
-func (t *trainer) finish(e Epoch) {
+// finish adds the epoch to the result and to the run directory.
+func (t *trainer) finish(e Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)
-	t.result.Stats = t.stack.Stats()
-	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.rss, t.peak.file
+	t.snapshot()
 	if t.hooks.Epoch != nil {
 		t.hooks.Epoch(e)
 	}
-}
-
-// checkpoint writes the state after epoch n, the best weights when they are from it, and the metrics line.
-func (t *trainer) checkpoint(n int) error {
-	meta := map[string]string{
-		"gnnstore.epoch": strconv.Itoa(n), "gnnstore.adam_steps": strconv.Itoa(t.adam.steps), "gnnstore.dataset_seal": t.result.Seal,
-		"gnnstore.model": string(t.Kind), "gnnstore.seed": strconv.FormatUint(t.Seed, 10),
-	}
-	state := t.weights()
-	for i, p := range t.model.Params {
-		state = append(state, t.download("adam.exp_avg."+p.Name, p.Shape, t.adam.first[i]), t.download("adam.exp_avg_sq."+p.Name, p.Shape, t.adam.sec[i]))
-	}
-	if err := t.dir.saveCheckpoint(lastFile, state, meta); err != nil {
+	if err := t.saveLast(); err != nil {
 		return err
 	}
-	if t.result.Best.Epoch == n && n > 0 {
-		if err := t.dir.saveCheckpoint(bestFile, t.best, meta); err != nil {
+	if t.result.Best.Epoch == e.Epoch {
+		if err := t.dir.saveCheckpoint(bestFile, t.best, t.meta()); err != nil {
 			return err
 		}
 	}
-	if n == 0 || t.result.Status == Interrupted {
-		return nil
-	}
 	soFar := *t.result
-	soFar.Status, soFar.Epochs, soFar.Losses = Running, nil, nil
-	return t.dir.appendMetrics(metricsLine{t.result.Epochs[n-1], soFar})
+	soFar.Epochs, soFar.Losses = nil, nil
+	return t.dir.appendMetrics(metricsLine{e, soFar})
+}
+
+// snapshot brings the result's counters up to now.
+func (t *trainer) snapshot() {
+	t.result.Stats = t.stack.Stats()
+	t.result.Evaluation.Disk = t.plain.Stats().Disk
+	t.peak.look()
+	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.rss, t.peak.file
+}
+
+// saveLast writes weights and optimizer as they are.
+func (t *trainer) saveLast() error {
+	state := t.weights()
+	for i, p := range t.model.Params {
+		state = append(state, t.download("adam.exp_avg."+p.Name, p.Shape, t.adam.first[i]),
+			t.download("adam.exp_avg_sq."+p.Name, p.Shape, t.adam.sec[i]))
+	}
+	return t.dir.saveCheckpoint(lastFile, state, t.meta())
+}
+
+// meta says what a checkpoint belongs to. Steps beyond the whole epochs are those of an interrupted one.
+func (t *trainer) meta() map[string]string {
+	return map[string]string{
+		"gnnstore.epochs": strconv.Itoa(len(t.result.Epochs)), "gnnstore.steps": strconv.Itoa(t.adam.steps),
+		"gnnstore.dataset_seal": t.result.Seal, "gnnstore.model": string(t.Kind), "gnnstore.seed": strconv.FormatUint(t.Seed, 10),
+	}
 }
 
 func (t *trainer) weights() []checkpoint.Tensor {
@@ -368,6 +399,12 @@ func (t *trainer) weights() []checkpoint.Tensor {
 	return ts
 }
 
+func (t *trainer) restore(weights []checkpoint.Tensor) {
+	for i, p := range t.model.Params {
+		t.be.UploadF32(p.Value, weights[i].Data)
+	}
+}
+
 func (t *trainer) download(name string, shape []int, v kernels.Tensor) checkpoint.Tensor {
 	host := make([]float32, v.Len())
 	t.be.DownloadF32(host, v)
@@ -375,12 +412,12 @@ func (t *trainer) download(name string, shape []int, v kernels.Tensor) checkpoin
 }
 
 // paramsHash is XXH3-64 over the weights as they are.
-func (t *trainer) paramsHash() (string, error) {
-	var h xxh3.Hasher
+func (t *trainer) paramsHash() string {
+	var b []byte
 	for _, w := range t.weights() {
-		if err := binary.Write(&h, binary.LittleEndian, w.Data); err != nil {
-			return "", err
+		for _, x := range w.Data {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 		}
 	}
-	return fmt.Sprintf("%016x", h.Sum64()), nil
+	return fmt.Sprintf("%016x", xxh3.Hash(b))
 }

@@ -2,14 +2,19 @@ package train
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -36,12 +41,14 @@ func small() Options {
 }
 
 func run(t *testing.T, ds *store.Dataset, o Options) *Result {
-	dir, err := CreateRun(filepath.Join(t.TempDir(), "run"))
-	require.NoError(t, err)
-	defer dir.Close()
-	r, err := Run(context.Background(), ds, dir, o, "test", Hooks{})
+	r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
 	require.NoError(t, err)
 	return r
+}
+
+// in makes the run directory path.
+func in(path string) func() (*RunDir, error) {
+	return func() (*RunDir, error) { return CreateRun(path) }
 }
 
 // TestLearns: neighbours tell the class where a node's own features hardly do.
@@ -104,9 +111,9 @@ func TestFullEvaluation(t *testing.T) {
 func TestAnyOptionWorks(t *testing.T) {
 	ds := open(t, storetest.Communities(100, 3, 6, 8, 3))
 	for name, change := range map[string]func(o *Options){
-		"batch larger than the training set": func(o *Options) { o.Batch = 1 << 30 },
+		"batch larger than the training set": func(o *Options) { o.Batch = math.MaxInt32 },
 		"batch of one":                       func(o *Options) { o.Batch, o.Epochs = 1, 1 },
-		"fanout beyond any degree":           func(o *Options) { o.Fanouts = []int{100000, 1 << 40} },
+		"fanout beyond any degree":           func(o *Options) { o.Fanouts = []int{100000, math.MaxInt32} },
 		"no epochs":                          func(o *Options) { o.Epochs = 0 },
 		"one layer":                          func(o *Options) { o.Layers, o.Fanouts = 1, []int{3} },
 		"many workers":                       func(o *Options) { o.Workers = 100 },
@@ -130,9 +137,9 @@ func TestAnyOptionWorks(t *testing.T) {
 func TestValidate(t *testing.T) {
 	require.NoError(t, DefaultOptions().Validate())
 	o := DefaultOptions()
-	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, 0, -1, 0, 0, "x", -1
+	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, math.MaxInt32+1, -1, 0, 0, "x", -1
 	err := o.Validate()
-	for _, want := range []string{"--fanout has 3", "--fanout 0:", "--fanout -7:", "--batch 0", "--epochs -1", "--lr 0", "--workers 0", "--eval-test x", "host budget"} {
+	for _, want := range []string{"--fanout has 3", "--fanout 0:", "--fanout -7:", "--batch 2147483648", "--epochs -1", "--lr 0", "--workers 0", "--eval-test x", "host budget"} {
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -140,35 +147,76 @@ func TestValidate(t *testing.T) {
 func TestRefusesWhatItCannotTrain(t *testing.T) {
 	none := storetest.Communities(50, 3, 6, 8, 3)
 	none.Class = func(int) int32 { return -1 }
-	for want, spec := range map[string]storetest.Spec{
-		"no training node with a label": none,
-		"training node":                 {Nodes: 0},
+	ids := storetest.Communities(50, 3, 6, 8, 3)
+	ids.Classes = 2_000_000_000
+	other := small()
+	other.Split = "time"
+	for _, c := range []struct {
+		want string
+		spec storetest.Spec
+		o    Options
+	}{
+		{"no training node with a label", none, small()},
+		{"no training node with a label", storetest.Spec{}, small()},
+		{"2000000000 classes; at most 1048576 are trained", ids, small()},
+		{`no split "time"; --split takes one of: given`, storetest.Communities(50, 3, 6, 8, 3), other},
 	} {
-		dir, err := CreateRun(t.TempDir())
-		require.NoError(t, err)
-		_, err = Run(context.Background(), open(t, spec), dir, small(), "test", Hooks{})
-		require.ErrorContains(t, err, want)
-		require.NoError(t, dir.Close())
+		path := filepath.Join(t.TempDir(), "run")
+		_, err := Run(context.Background(), open(t, c.spec), in(path), c.o, "test", Hooks{})
+		require.ErrorContains(t, err, c.want)
+		require.NoDirExists(t, path, "a refused start leaves the name free")
 	}
-	dir, err := CreateRun(t.TempDir())
-	require.NoError(t, err)
-	defer dir.Close()
-	o := small()
-	o.Split = "time"
-	_, err = Run(context.Background(), open(t, storetest.Communities(50, 3, 6, 8, 3)), dir, o, "test", Hooks{})
-	require.ErrorContains(t, err, `no split "time"; --split takes one of: given`)
 }
 
-// TestTruncatedWhileTraining cuts the features, then the topology, between two steps.
+// damage overwrites a section of a sealed dataset behind its header, which Open does not notice.
+func damage(t *testing.T, ds *store.Dataset, file string, at int64, v ...uint32) {
+	f, err := os.OpenFile(filepath.Join(ds.Path(), file), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.WriteAt(binary.LittleEndian.AppendUint32(nil, v[0]), store.PageSize+4*at)
+	require.NoError(t, err)
+}
+
+// TestDamagedData: what opening does not read is not believed either.
+func TestDamagedData(t *testing.T) {
+	for file, c := range map[string]struct {
+		value uint32
+		want  string
+	}{
+		"topo/node__to__node/neighbors.u32": {1e9, "neighbour 1000000000"},
+		"topo/node__to__node/offsets.u64":   {1e9, "edges"},
+		"label/node/label.i32":              {77, "class 77 of 4"},
+		"split/given/train.u32":             {1e9, "the split names node"},
+		"split/given/valid.u32":             {1e9, "the split names node"},
+	} {
+		ds := open(t, storetest.Communities(400, 4, 8, 16, 4))
+		for at := int64(8); at < 40; at += 4 {
+			damage(t, ds, file, at, c.value)
+		}
+		o := small()
+		o.Layers, o.Fanouts = 1, []int{sample.All}
+		_, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+		require.ErrorIs(t, err, store.ErrCorrupt, file)
+		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, "gnnstore verify")
+	}
+	ds := open(t, storetest.Communities(400, 4, 8, 16, 4))
+	damage(t, ds, "split/given/train.u32", 1, 0) // node 0 twice: seeds must differ
+	_, err := Run(context.Background(), ds, in(t.TempDir()), small(), "test", Hooks{})
+	require.ErrorIs(t, err, store.ErrCorrupt)
+}
+
+// TestTruncatedWhileTraining cuts each kind of section between two steps.
 func TestTruncatedWhileTraining(t *testing.T) {
-	for _, file := range []string{"feat/node/feat-00000.f16", "topo/node__to__node/neighbors.u32"} {
+	for _, file := range []string{
+		"feat/node/feat-00000.f16", "topo/node__to__node/neighbors.u32", "topo/node__to__node/offsets.u64", "label/node/label.i32",
+	} {
 		for _, engine := range []disk.Kind{disk.Mmap, disk.Pread} {
-			ds := open(t, storetest.Communities(4000, 4, 8, 64, 4))
-			dir, err := CreateRun(t.TempDir())
-			require.NoError(t, err)
+			ds := open(t, storetest.Communities(8000, 4, 8, 64, 4))
+			path := t.TempDir()
 			o := small()
 			o.Cache.Engine, o.Epochs = engine, 50
-			_, err = Run(context.Background(), ds, dir, o, "test", Hooks{Step: func(epoch, step, steps int, loss float64) {
+			_, err := Run(context.Background(), ds, in(path), o, "test", Hooks{Step: func(epoch, step, steps int, loss float64) {
 				if epoch == 1 && step == 2 {
 					require.NoError(t, os.Truncate(filepath.Join(ds.Path(), file), 4096))
 				}
@@ -176,75 +224,146 @@ func TestTruncatedWhileTraining(t *testing.T) {
 			require.ErrorIs(t, err, store.ErrCorrupt, file)
 			require.ErrorContains(t, err, filepath.Base(file))
 			require.NotContains(t, err.Error(), "\n")
-			require.NoError(t, dir.Close())
+			r, rerr := ReadRun(path)
+			require.NoError(t, rerr)
+			require.Equal(t, Failed, r.Status)
+			require.Equal(t, err.Error(), r.Error)
 		}
 	}
 }
 
 func TestInterrupted(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	ctx, cancel := context.WithCancel(context.Background())
-	dir, err := CreateRun(t.TempDir())
-	require.NoError(t, err)
-	defer dir.Close()
+	for name, c := range map[string]struct {
+		epoch, step, epochs int
+	}{
+		"first step":          {1, 1, 0},
+		"within an epoch":     {3, 2, 2},
+		"before a validation": {2, 8, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			path := t.TempDir()
+			o := small()
+			o.Epochs = 100
+			r, err := Run(ctx, ds, in(path), o, "test", Hooks{Step: func(epoch, step, _ int, _ float64) {
+				if epoch == c.epoch && step == c.step {
+					cancel()
+				}
+			}})
+			require.NoError(t, err)
+			require.Equal(t, Interrupted, r.Status)
+			steps := (c.epoch-1)*8 + c.step
+			require.Len(t, r.Epochs, c.epochs)
+			require.Positive(t, r.InputRows)
+			require.Positive(t, r.PeakRSSBytes)
+			tensors, meta, err := checkpoint.Load(filepath.Join(path, lastFile))
+			require.NoError(t, err)
+			require.Equal(t, strconv.Itoa(steps), meta["gnnstore.steps"])
+			require.Equal(t, strconv.Itoa(len(r.Epochs)), meta["gnnstore.epochs"])
+			require.Equal(t, "convs.0.lin_l.weight", tensors[0].Name)
+			require.Equal(t, []int{16, 16}, tensors[0].Shape)
+			require.Equal(t, []int{16}, tensors[1].Shape)
+			again, err := ReadRun(path)
+			require.NoError(t, err)
+			require.Equal(t, Interrupted, again.Status)
+		})
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(50*time.Millisecond))
+	defer cancel()
 	o := small()
-	o.Epochs = 100
-	steps := 0
-	r, err := Run(ctx, ds, dir, o, "test", Hooks{Step: func(epoch, step, _ int, _ float64) {
-		if steps++; epoch == 3 && step == 2 {
+	o.Epochs = 1 << 20
+	r, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, Interrupted, r.Status)
+}
+
+// TestInterruptedTest ends the run while the chosen model is tested: that is no success.
+func TestInterruptedTest(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	ctx, cancel := context.WithCancel(context.Background())
+	o := small()
+	r, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{Epoch: func(e Epoch) {
+		if e.Epoch == o.Epochs {
 			cancel()
 		}
 	}})
 	require.NoError(t, err)
 	require.Equal(t, Interrupted, r.Status)
-	require.Len(t, r.Epochs, 2)
-	require.Equal(t, 2*8+2, steps)
-	tensors, meta, err := checkpoint.Load(filepath.Join(dir.Path(), lastFile))
-	require.NoError(t, err)
-	require.Equal(t, "18", meta["gnnstore.adam_steps"])
-	require.Equal(t, "convs.0.lin_l.weight", tensors[0].Name)
-	require.Equal(t, []int{16, 16}, tensors[0].Shape)
-	again, err := ReadRun(dir.Path())
-	require.NoError(t, err)
-	require.Equal(t, Interrupted, again.Status)
+	require.Len(t, r.Epochs, o.Epochs)
+	require.Nil(t, r.Best.TestAcc)
 }
 
 func TestRunDir(t *testing.T) {
 	ds := open(t, storetest.Communities(100, 3, 6, 8, 3))
 	parent := t.TempDir()
-	dir, err := FreshRun(parent, "x")
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(parent, "x-1"), dir.Path())
-	_, err = CreateRun(dir.Path())
-	require.ErrorIs(t, err, os.ErrExist)
-	_, err = ReadRun(dir.Path())
-	require.ErrorContains(t, err, "no epoch has finished")
-
-	var so *Result
-	r, err := Run(context.Background(), ds, dir, small(), "test", Hooks{Step: func(epoch, step, _ int, _ float64) {
-		if epoch == 3 && so == nil {
-			so, err = ReadRun(dir.Path()) // while it runs
+	fresh := func() (*RunDir, error) { return FreshRun(parent, "x") }
+	var soFar *Result
+	first := filepath.Join(parent, "x-1")
+	r, err := Run(context.Background(), ds, fresh, small(), "test", Hooks{Step: func(epoch, step, _ int, _ float64) {
+		if epoch == 1 {
+			_, err := ReadRun(first)
+			require.ErrorContains(t, err, "no epoch has finished")
+			_, err = CreateRun(first)
+			require.ErrorContains(t, err, "holds files; choose another with --run")
+		}
+		if epoch == 3 && soFar == nil {
+			var err error
+			soFar, err = ReadRun(first) // while it runs
 			require.NoError(t, err)
 		}
 	}})
 	require.NoError(t, err)
-	require.Equal(t, Running, so.Status)
-	require.Len(t, so.Epochs, 2)
-	require.Equal(t, r.Losses[:2], so.Losses)
-	require.Positive(t, so.InputRows)
-	again, err := ReadRun(dir.Path())
+	require.Equal(t, Running, soFar.Status)
+	require.Len(t, soFar.Epochs, 2)
+	require.Equal(t, r.Losses[:2], soFar.Losses)
+	require.Positive(t, soFar.InputRows)
+	again, err := ReadRun(first)
 	require.NoError(t, err)
 	require.Equal(t, r, again, "losses read back exactly")
 
-	next, err := FreshRun(parent, "x")
+	// A run that was killed has no result and no holder.
+	require.NoError(t, os.Remove(filepath.Join(first, resultFile)))
+	again, err = ReadRun(first)
 	require.NoError(t, err)
-	require.Equal(t, filepath.Join(parent, "x-2"), next.Path())
-	require.NoError(t, next.Close())
-	require.NoError(t, dir.Close())
+	require.Equal(t, Died, again.Status)
+	require.Len(t, again.Epochs, 3)
+
 	_, err = ReadRun(parent)
 	require.ErrorContains(t, err, "not a run directory")
 	_, err = ReadRun(filepath.Join(parent, "none"))
 	require.ErrorContains(t, err, "no such run")
+
+	// Several at once get a directory each.
+	var g errgroup.Group
+	var mu sync.Mutex
+	paths := map[string]bool{}
+	for range 20 {
+		g.Go(func() error {
+			d, err := fresh()
+			if err == nil {
+				mu.Lock()
+				paths[d.Path()] = true
+				mu.Unlock()
+				err = d.Close()
+			}
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Len(t, paths, 20)
+}
+
+// TestReadOnlyDirectory: where nothing can be written, one line says so.
+func TestReadOnlyDirectory(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("no root wanted: to root no directory is read-only")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o555))
+	_, err := Run(context.Background(), open(t, storetest.Communities(100, 3, 6, 8, 3)), in(filepath.Join(dir, "run")), small(), "test", Hooks{})
+	require.ErrorIs(t, err, os.ErrPermission)
+	require.NotContains(t, err.Error(), "\n")
 }
 
 func TestStableKeys(t *testing.T) {

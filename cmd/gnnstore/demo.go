@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +47,7 @@ func demoOptions() train.Options {
 // demoBytes is the room that the demo wants: 22 MB of dataset, 22 MB of temporaries while it is made, and reserve.
 const demoBytes = 100 << 20
 
-func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) error {
+func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err error) {
 	say := stdout
 	if o.json {
 		say = stderr
@@ -55,9 +56,14 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) erro
 	if err != nil {
 		return fmt.Errorf("demo: %w; set TMPDIR to a directory that can be written", err)
 	}
+	defer func() { // a failed demo leaves nothing
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
 	if usage, err := vfs.Default.GetDiskUsage(dir); err == nil && usage.AvailBytes < demoBytes {
-		os.Remove(dir)
-		return fmt.Errorf("demo: %s has %s free, and the demo wants %s; set TMPDIR to another disk", filepath.Dir(dir), size(int64(usage.AvailBytes)), size(demoBytes))
+		return fmt.Errorf("demo: %s has %s free, and the demo wants %s; set TMPDIR to another disk",
+			filepath.Dir(dir), size(int64(usage.AvailBytes)), size(demoBytes))
 	}
 	start := time.Now()
 	out := filepath.Join(dir, "computers.gnn")
@@ -68,7 +74,8 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) erro
 		return err
 	}
 	defer source.Close()
-	report, err := build(ctx, stderr, source, out, ingest.Options{Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
+	report, err := build(ctx, stderr, source, out,
+		ingest.Options{Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
 	if err != nil {
 		return err
 	}
@@ -94,7 +101,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) erro
 		}
 	}
 	if r.Status == train.Interrupted {
-		return fmt.Errorf("interrupted; what was made is in %s", dir)
+		return errors.New("interrupted")
 	}
 	fmt.Fprintf(say, `
 3. %s in all. Try next:

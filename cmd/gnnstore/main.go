@@ -1,6 +1,6 @@
-// Command gnnstore ingests graphs into sealed datasets, trains graph neural networks on them in bounded memory, and shows
-// what each tier of the memory did. Results go to stdout, progress and errors to stderr; the exit code is 0 when done, 1
-// when it failed, 2 when it was misused. One file a command; start at newRoot.
+// Command gnnstore ingests graphs into sealed datasets, trains graph neural networks on them, and shows what each tier of
+// the memory did. Results go to stdout, progress and errors to stderr; the exit code is 0 when done, 1 when it failed,
+// 2 when it was misused. One file a command; start at newRoot.
 package main
 
 import (
@@ -18,17 +18,22 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run executes one command line. The first SIGINT or SIGTERM ends the command at its next boundary, a second one at once.
+// run executes one command line. The first SIGINT or SIGTERM ends the command at its next boundary, a second one at
+// once.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
+	out := &output{Writer: stdout}
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = out.err
+	}
 	if err == nil {
 		return 0
 	}
@@ -45,6 +50,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "gnnstore:", oneLine(err))
 	return 1
+}
+
+// output remembers the first error of stdout, so that results nobody could read are no success.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("write the output: %w", err)
+	}
+	return n, err
 }
 
 // misuseError is a command line that cannot be followed; it may hold several lines.

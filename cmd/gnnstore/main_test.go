@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,8 +18,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gnnstore": main})
 }
 
-// TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each finds tiny.npz, a graph of
-// 60 nodes in three communities, in its directory.
+// TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each finds tiny.npz, a
+// graph of 60 nodes in three communities, in its directory.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -138,6 +139,17 @@ func npy[T any](descr string, v []T) []byte {
 		panic(err)
 	}
 	return b
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestUnwrittenOutput: what could not be printed is no success.
+func TestUnwrittenOutput(t *testing.T) {
+	var stderr bytes.Buffer
+	require.Equal(t, 1, run([]string{"version"}, fullDisk{}, &stderr))
+	require.Equal(t, "gnnstore: write the output: no space left on device\n", stderr.String())
 }
 
 func TestByteSize(t *testing.T) {

@@ -26,11 +26,7 @@ func newStats() *cobra.Command {
 				return printJSON(cmd.OutOrStdout(), r)
 			}
 			w := cmd.OutOrStdout()
-			fmt.Fprintf(w, "run %s   dataset %s   %s after %d epochs", r.Run, r.Dataset, r.Status, len(r.Epochs))
-			if r.Best.Epoch > 0 {
-				fmt.Fprintf(w, "   best epoch %d: valid %s, test %s", r.Best.Epoch, accuracy(r.Best.ValidAcc), accuracy(r.Best.TestAcc))
-			}
-			fmt.Fprint(w, "\n\n")
+			fmt.Fprintf(w, "run %s   dataset %s\n%s\n\n", r.Run, r.Dataset, outcome(r))
 			printTiers(w, r)
 			return nil
 		},

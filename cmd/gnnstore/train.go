@@ -132,27 +132,27 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o trai
 }
 
 // trainOn trains in o.run, or in a fresh directory below runs, and prints a line an epoch.
-func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o trainOptions) (r *train.Result, err error) {
-	var dir *train.RunDir
-	if o.run == "" {
-		dir, err = train.FreshRun("runs", ds.Manifest().Name)
-	} else {
-		dir, err = train.CreateRun(o.run)
+func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o trainOptions) (*train.Result, error) {
+	var run string
+	newDir := func() (dir *train.RunDir, err error) {
+		if o.run == "" {
+			dir, err = train.FreshRun("runs", ds.Manifest().Name)
+		} else {
+			dir, err = train.CreateRun(o.run)
+		}
+		if err == nil {
+			run = dir.Path()
+		}
+		return dir, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
 	if o.json {
 		stdout = stderr
 	}
 	p := newProgress(stderr)
 	defer p.clear()
-	var rowBytes int64
-	return train.Run(ctx, ds, dir, o.Options, version(), train.Hooks{
+	return train.Run(ctx, ds, newDir, o.Options, version(), train.Hooks{
 		Start: func(rec *train.RunRecord) {
-			rowBytes = int64(ds.Features(0).RowBytes())
-			fmt.Fprintf(stdout, "run %s   %s\n", dir.Path(), describe(o.Options, rec))
+			fmt.Fprintf(stdout, "run %s   %s\n", run, describe(o.Options, rec))
 		},
 		Note: func(s string) { p.line("note: %s", s) },
 		Step: func(epoch, step, steps int, loss float64) {
@@ -162,7 +162,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 		},
 		Epoch: func(e train.Epoch) {
 			p.clear()
-			fmt.Fprintln(stdout, epochLine(e, o.Epochs, rowBytes))
+			fmt.Fprintln(stdout, epochLine(e, o.Epochs))
 		},
 	})
 }
@@ -176,7 +176,7 @@ func describe(o train.Options, rec *train.RunRecord) string {
 		o.Kind, o.Layers, o.Hidden, strings.Join(fan, ","), o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
-func epochLine(e train.Epoch, epochs int, rowBytes int64) string {
+func epochLine(e train.Epoch, epochs int) string {
 	width := len(strconv.Itoa(epochs))
 	line := fmt.Sprintf("epoch %*d/%d   loss %.4f   train %.4f   valid ", width, e.Epoch, epochs, e.Loss, e.TrainAcc)
 	if e.ValidAcc != nil {
@@ -195,12 +195,21 @@ func epochLine(e train.Epoch, epochs int, rowBytes int64) string {
 }
 
 func printResult(w io.Writer, r *train.Result) {
-	fmt.Fprintf(w, "\n%s after %d epochs", r.Status, len(r.Epochs))
-	if r.Best.Epoch > 0 {
-		fmt.Fprintf(w, "; best epoch %d: valid %s, test %s", r.Best.Epoch, accuracy(r.Best.ValidAcc), accuracy(r.Best.TestAcc))
-	} else if r.Best.TestAcc != nil {
-		fmt.Fprintf(w, "; test %s", accuracy(r.Best.TestAcc))
-	}
-	fmt.Fprintf(w, "\nweights %s   run %s\n\n", r.ParamsXXH3, r.Run)
+	fmt.Fprintf(w, "\n%s\nweights %s   run %s\n\n", outcome(r), r.ParamsXXH3, r.Run)
 	printTiers(w, r)
+}
+
+// outcome is a run in a line.
+func outcome(r *train.Result) string {
+	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
+	switch {
+	case r.Best.Epoch > 0:
+		s += fmt.Sprintf("; best epoch %d: valid %s, test %s", r.Best.Epoch, accuracy(r.Best.ValidAcc), accuracy(r.Best.TestAcc))
+	case r.Best.TestAcc != nil:
+		s += "; test " + accuracy(r.Best.TestAcc)
+	}
+	if r.Error != "" {
+		s += ": " + r.Error
+	}
+	return s
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
 )
 
 type versionInfo struct {
@@ -26,7 +27,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the version, and what this build can do",
 		Args:  exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versionInfo{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, "portable", store.Version}
+			v := versionInfo{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, train.Kernels(), store.Version}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), v)
 			}

@@ -42,7 +42,7 @@ type entry struct {
 	Offsets [2]uint64 `json:"data_offsets"`
 }
 
-// Save writes tensors and meta to path by way of path.tmp.
+// Save writes tensors and meta to path, atomically as [WriteFile] does.
 func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err error) {
 	defer func() {
 		if err != nil {
@@ -75,12 +75,24 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 	for len(text)%8 != 0 { // the reference implementation aligns the data with spaces
 		text = append(text, ' ')
 	}
+	return replace(fs, path, binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data)
+}
+
+// WriteFile replaces path atomically, by way of path.tmp: whatever happens, path holds the old contents or the new.
+func WriteFile(fs vfs.FS, path string, contents []byte) error {
+	if err := replace(fs, path, contents); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func replace(fs vfs.FS, path string, chunks ...[]byte) (err error) {
 	tmp := path + ".tmp"
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	for _, b := range [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data} {
+	for _, b := range chunks {
 		if err == nil {
 			_, err = f.Write(b)
 		}
@@ -88,11 +100,11 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, fs.Remove(tmp))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = fs.Rename(tmp, path)
 	}
-	if err := fs.Rename(tmp, path); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, fs.Remove(tmp))
 	}
 	d, err := fs.OpenDir(fs.PathDir(path))
 	if err != nil {

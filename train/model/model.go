@@ -57,10 +57,10 @@ func (c Config) Validate() error {
 	if c.Hidden < 1 || c.Hidden > 1<<16 {
 		errs = append(errs, fmt.Errorf("--hidden %d: from 1 to %d", c.Hidden, 1<<16))
 	}
-	if !(c.Dropout >= 0 && c.Dropout < 1) {
+	if !(c.Dropout >= 0 && float32(c.Dropout) < 1) {
 		errs = append(errs, fmt.Errorf("--dropout %v: at least 0 and below 1", c.Dropout))
 	}
-	if !(c.InputDropout >= 0 && c.InputDropout < 1) {
+	if !(c.InputDropout >= 0 && float32(c.InputDropout) < 1) {
 		errs = append(errs, fmt.Errorf("--input-dropout %v: at least 0 and below 1", c.InputDropout))
 	}
 	if c.Norm != "layer" && c.Norm != "none" {
@@ -150,22 +150,15 @@ func (m *Model) constant(name string, cols int, v float32) *tape.Var {
 	return m.param(name, 1, cols, true, func(int) float32 { return v })
 }
 
-// weight draws from U(-a, a) with a = sqrt(6/(fan in + fan out)) (Glorot and Bengio 2010), element i of the parameter number n
-// by a hash of (seed, n, i).
+// weight draws from U(-a, a) with a = sqrt(6/(fan in + fan out)) (Glorot and Bengio 2010), element i of parameter n by a
+// hash of (seed, n, i).
 func (m *Model) weight(name string, out, in int, seed uint64) *tape.Var {
 	a := math.Sqrt(6 / float64(in+out))
-	key := mix(seed ^ mix(uint64(len(m.Params)+1)))
+	n := uint64(len(m.Params))
 	return m.param(name, out, in, false, func(i int) float32 {
-		u := float64(mix(key+uint64(i+1)*0x9e3779b97f4a7c15)>>11) / (1 << 53)
+		u := float64(sample.Hash(seed, n, uint64(i))>>11) / (1 << 53)
 		return float32((2*u - 1) * a)
 	})
-}
-
-// mix is the finaliser of SplitMix64.
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // Layer computes layer l (0 reads features) for the destinations of g from the rows x of its sources: the activation
@@ -191,7 +184,7 @@ func (m *Model) Layer(t *tape.Tape, l int, x *tape.Var, g Graph) *tape.Var {
 func (m *Model) Forward(t *tape.Tape, x *tape.Var, graphs []Graph, key uint64) *tape.Var {
 	for l, g := range graphs {
 		if p := m.dropout(l); key != 0 && p > 0 {
-			x = t.Dropout(x, g.IDs, mix(key^uint64(l+1)), p)
+			x = t.Dropout(x, g.IDs, sample.Hash(key, uint64(l)), p)
 		}
 		x = m.Layer(t, l, x, g)
 	}

@@ -14,6 +14,8 @@ import (
 
 type ring int
 
+func (n ring) Nodes() int { return int(n) }
+
 func (n ring) Neighbors(v uint32) []uint32 {
 	if v%5 == 4 {
 		return nil // an isolated destination
@@ -41,7 +43,9 @@ func newProblem(be kernels.Backend, layers, in int) problem {
 	for i := range fan {
 		fan[i] = 3
 	}
-	sample.NewSampler(ring(nodes), fan).Sample(&b, 5, []uint32{0, 4, 7, 9, 15})
+	if err := sample.NewSampler(ring(nodes), fan).Sample(&b, 5, []uint32{0, 4, 7, 9, 15}); err != nil {
+		panic(err)
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	host := make([]float32, len(b.Inputs())*in)
 	for i := range host {

@@ -53,12 +53,3 @@ type Batch struct {
 
 // Inputs are the nodes whose feature rows the batch reads, each once.
 func (b *Batch) Inputs() []uint32 { return b.Blocks[0].Src }
-
-// Edges is the number of sampled edges over all layers.
-func (b *Batch) Edges() int {
-	n := 0
-	for i := range b.Blocks {
-		n += len(b.Blocks[i].Nbr)
-	}
-	return n
-}

@@ -2,8 +2,8 @@
 //
 // Three things to know. A [Block] is one layer in CSR2 form, destinations first in its source list. A [Batch] is the
 // blocks of all layers for one set of seeds. A [Sampler] draws them; every draw is a hash of (z, layer, node), where z
-// is a hash of (seed, epoch, step) from [StepSeed], so a batch is the same whoever draws it and whenever. Nodes are hashed by
-// their id as stored: the order of a dataset is part of its identity.
+// is a hash of (seed, epoch, step) from [StepSeed], so a batch is the same whoever draws it and whenever. Nodes are
+// hashed by their id as stored: the order of a dataset is part of its identity.
 //
 // A Batch owns its slices and is refilled without allocation once they have grown. A Sampler is used by one goroutine at
 // a time; several Samplers may share one topology. The topology may be mapped: call Sample inside store.Guard.

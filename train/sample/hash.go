@@ -13,8 +13,8 @@ func mix(x uint64) uint64 {
 
 const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio: SplitMix64's step
 
-// hash folds words into one, order mattering.
-func hash(words ...uint64) uint64 {
+// Hash folds words into one, order mattering.
+func Hash(words ...uint64) uint64 {
 	h := uint64(golden)
 	for _, w := range words {
 		h = mix(h ^ w + golden)
@@ -24,7 +24,7 @@ func hash(words ...uint64) uint64 {
 
 // StepSeed is z of a step: with it, batches are a function of (seed, epoch, step) alone.
 func StepSeed(seed uint64, epoch, step int) uint64 {
-	return hash(seed, 1, uint64(epoch), uint64(step))
+	return Hash(seed, 1, uint64(epoch), uint64(step))
 }
 
 // draw is the j-th number below n of the sequence that key starts.
@@ -35,7 +35,7 @@ func draw(key uint64, j, n int) int {
 
 // Shuffle permutes ids in place, a permutation for each (seed, epoch): the order in which an epoch meets its seeds.
 func Shuffle(ids []uint32, seed uint64, epoch int) {
-	key := hash(seed, 2, uint64(epoch))
+	key := Hash(seed, 2, uint64(epoch))
 	for i := len(ids) - 1; i > 0; i-- {
 		j := draw(key, i, i+1)
 		ids[i], ids[j] = ids[j], ids[i]

@@ -13,6 +13,7 @@ import (
 // lists is a topology in memory.
 type lists [][]uint32
 
+func (l lists) Nodes() int                  { return len(l) }
 func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
 
 // star joins nodes 1…d to node 0.
@@ -50,7 +51,7 @@ func reference(topo Topology, fanouts []int, z uint64, seeds []uint32) []Block {
 			chosen := list
 			if k != All && k < len(list) {
 				chosen = nil
-				key := mix(hash(z, uint64(layer)) ^ mix(uint64(v)+golden))
+				key := mix(Hash(z, uint64(layer)) ^ mix(uint64(v)+golden))
 				set := map[int]bool{}
 				for j := len(list) - k; j < len(list); j++ {
 					t := draw(key, j-(len(list)-k), j+1)
@@ -99,7 +100,7 @@ func TestSamplerEqualsReference(t *testing.T) {
 		for range 3 { // the same buffers again
 			seeds := rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 			z := rapid.Uint64().Draw(t, "z")
-			s.Sample(&b, z, seeds)
+			require.NoError(t, s.Sample(&b, z, seeds))
 			want := reference(topo, fanouts, z, seeds)
 			for l := range want {
 				got := b.Blocks[l]
@@ -116,8 +117,15 @@ func TestSamplerEqualsReference(t *testing.T) {
 	})
 }
 
-// TestInclusionIsUniform: every neighbour is drawn with probability k/d, and every pair with k(k-1)/d(d-1). χ² over 40,000 draws,
-// bounds at about p = 1e-6.
+// TestNeighborThatIsNot: a damaged topology is an error that names the place.
+func TestNeighborThatIsNot(t *testing.T) {
+	topo := lists{{1}, {0, 7}, {}}
+	err := NewSampler(topo, []int{All}).Sample(new(Batch), 1, []uint32{2, 0, 1})
+	require.EqualError(t, err, "node 1 has neighbour 7, and there are 3 nodes")
+}
+
+// TestInclusionIsUniform: every neighbour is drawn with probability k/d, and every pair with k(k-1)/d(d-1). χ² over
+// 40,000 draws, bounds at about p = 1e-6.
 func TestInclusionIsUniform(t *testing.T) {
 	const trials = 40000
 	for _, c := range []struct{ k, d int }{{1, 7}, {3, 10}, {10, 11}, {40, 60}} {
@@ -126,7 +134,7 @@ func TestInclusionIsUniform(t *testing.T) {
 		pairs := map[[2]uint32]float64{}
 		var b Batch
 		for z := range trials {
-			s.Sample(&b, StepSeed(7, z, 0), []uint32{0})
+			require.NoError(t, s.Sample(&b, StepSeed(7, z, 0), []uint32{0}))
 			got := slices.Sorted(slices.Values(b.Blocks[0].Src[1:]))
 			require.Len(t, got, c.k)
 			for i, u := range got {
@@ -160,7 +168,7 @@ func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
 	s := NewSampler(topo, []int{5})
 	neighbours := func(seeds []uint32, v uint32) []uint32 {
 		var b Batch
-		s.Sample(&b, 99, seeds)
+		require.NoError(t, s.Sample(&b, 99, seeds))
 		i := slices.Index(seeds, v)
 		var ids []uint32
 		for _, p := range b.Blocks[0].Nbr[b.Blocks[0].Start[i]:b.Blocks[0].End[i]] {
@@ -205,9 +213,13 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 	}
 	var b Batch
 	for z := range uint64(50) {
-		s.Sample(&b, z, seeds)
+		require.NoError(t, s.Sample(&b, z, seeds))
 	}
-	require.Less(t, testing.AllocsPerRun(50, func() { s.Sample(&b, 7, seeds) }), 3.0)
+	require.Less(t, testing.AllocsPerRun(50, func() {
+		if err := s.Sample(&b, 7, seeds); err != nil {
+			panic(err)
+		}
+	}), 3.0)
 }
 
 func BenchmarkSample(b *testing.B) {
@@ -225,8 +237,10 @@ func BenchmarkSample(b *testing.B) {
 		for j := range seeds {
 			seeds[j] = uint32((i*1000 + j) % len(topo))
 		}
-		s.Sample(&batch, uint64(i), seeds)
-		edges += batch.Edges()
+		require.NoError(b, s.Sample(&batch, uint64(i), seeds))
+		for l := range batch.Blocks {
+			edges += len(batch.Blocks[l].Nbr)
+		}
 	}
 	b.ReportMetric(float64(edges)/b.Elapsed().Seconds(), "edges/s")
 }

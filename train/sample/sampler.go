@@ -3,10 +3,13 @@ package sample
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Topology is what a Sampler reads; a store.Graph is one.
 type Topology interface {
+	// Nodes is the number of nodes: ids are below it.
+	Nodes() int
 	// Neighbors returns v's in-neighbours; the slice is only read, and not kept.
 	Neighbors(v uint32) []uint32
 }
@@ -14,10 +17,21 @@ type Topology interface {
 // All as a fanout means every neighbour.
 const All = -1
 
-// Sampler draws neighbourhoods without replacement (GraphSAGE's neighbour sampling): of a node with d in-neighbours, min(k, d) of them,
-// each set equally likely.
+// NeighborError is a topology that names a node it does not have.
+type NeighborError struct {
+	Node, Neighbor uint32
+	Nodes          int
+}
+
+func (e *NeighborError) Error() string {
+	return fmt.Sprintf("node %d has neighbour %d, and there are %d nodes", e.Node, e.Neighbor, e.Nodes)
+}
+
+// Sampler draws neighbourhoods without replacement (GraphSAGE's neighbour sampling): of a node with d in-neighbours,
+// min(k, d) of them, each set equally likely.
 type Sampler struct {
 	topo    Topology
+	nodes   int
 	fanouts []int
 	index   index
 	picked  index // of Floyd's algorithm, when k is large
@@ -31,12 +45,12 @@ func NewSampler(topo Topology, fanouts []int) *Sampler {
 			panic(fmt.Sprintf("sample: fanout %d", k))
 		}
 	}
-	return &Sampler{topo: topo, fanouts: fanouts}
+	return &Sampler{topo: topo, nodes: topo.Nodes(), fanouts: fanouts}
 }
 
 // Sample fills b with the blocks of seeds, which must differ from each other. The draws depend on z, the layer (1 reads
-// features, len(fanouts) produces the seeds) and the node.
-func (s *Sampler) Sample(b *Batch, z uint64, seeds []uint32) {
+// features, len(fanouts) produces the seeds) and the node. The error is a *NeighborError; b is undefined then.
+func (s *Sampler) Sample(b *Batch, z uint64, seeds []uint32) error {
 	b.Seeds = append(b.Seeds[:0], seeds...)
 	if len(b.Blocks) != len(s.fanouts) {
 		b.Blocks = make([]Block, len(s.fanouts))
@@ -45,16 +59,19 @@ func (s *Sampler) Sample(b *Batch, z uint64, seeds []uint32) {
 	for hop, k := range s.fanouts {
 		layer := len(s.fanouts) - hop
 		block := &b.Blocks[layer-1]
-		s.expand(block, hash(z, uint64(layer)), dst, k)
+		if err := s.expand(block, Hash(z, uint64(layer)), dst, k); err != nil {
+			return err
+		}
 		if layer > 1 {
 			block.reverse()
 		}
 		dst = block.Src
 	}
+	return nil
 }
 
 // expand fills b with up to k neighbours of each node of dst.
-func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) {
+func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) error {
 	s.index.reset(2 * len(dst))
 	b.Dst = len(dst)
 	b.Src = append(b.Src[:0], dst...)
@@ -77,12 +94,17 @@ func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) {
 	}
 	// A second pass gives positions, so that the lists above were read without probing in between.
 	for e, u := range b.Nbr {
+		if int64(u) >= int64(s.nodes) {
+			i, _ := slices.BinarySearch(b.End, uint32(e)+1)
+			return &NeighborError{dst[i], u, s.nodes}
+		}
 		pos, isNew := s.index.add(u)
 		if isNew {
 			b.Src = append(b.Src, u)
 		}
 		b.Nbr[e] = pos
 	}
+	return nil
 }
 
 // choose appends k of list, k < len(list), by Floyd's algorithm (Bentley and Floyd 1987): k draws, and every k-subset of
