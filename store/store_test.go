@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -150,12 +152,14 @@ func TestOpenRefuses(t *testing.T) {
 		break_ func(t *testing.T, dir string)
 		want   string
 	}{
-		"newer version":  {edit(`"version": 1`, `"version": 7`), "unknown dataset version 7: this build reads versions 1 to 1"},
-		"other format":   {edit(`"format": "gnnstore"`, `"format": "gnnshop"`), `format is "gnnshop"`},
-		"edited":         {edit(`"order": "original"`, `"order": "degree"`), "edited or damaged"},
-		"unknown field":  {edit(`"order"`, `"odour"`), "unknown field"},
-		"empty manifest": {func(t *testing.T, dir string) { require.NoError(t, os.Truncate(filepath.Join(dir, "manifest.json"), 0)) }, "not a manifest"},
-		"no manifest":    {func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "manifest.json"))) }, "not a sealed dataset"},
+		"newer version": {edit(`"version": 1`, `"version": 7`), "unknown dataset version 7: this build reads versions 1 to 1"},
+		"other format":  {edit(`"format": "gnnstore"`, `"format": "gnnshop"`), `format is "gnnshop"`},
+		"edited":        {edit(`"order": "original"`, `"order": "degree"`), "edited or damaged"},
+		"unknown field": {edit(`"order"`, `"odour"`), "unknown field"},
+		"empty manifest": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Truncate(filepath.Join(dir, "manifest.json"), 0))
+		}, "not a manifest"},
+		"no manifest": {func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "manifest.json"))) }, "not a sealed dataset"},
 		"missing section": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, "split/given/train.u32")))
 		}, "split/given/train.u32: missing"},
@@ -284,12 +288,145 @@ func TestCreateRefuses(t *testing.T) {
 	// What an interrupted writer left is cleared.
 	path += "2"
 	require.NoError(t, os.MkdirAll(path+".partial/feat/old", 0o777))
+	require.NoError(t, os.WriteFile(path+".partial/lock", nil, 0o666))
 	w, err = store.Create(path, store.WriterOptions{})
 	require.NoError(t, err)
 	_, err = storetest.Write(w, small())
 	require.NoError(t, err)
 	require.NoDirExists(t, filepath.Join(path, "feat/old"))
 	require.NoError(t, check(path))
+}
+
+// TestCreateTouchesNothing lays things in the way: each is refused in one line, and afterwards all is as it was.
+func TestCreateTouchesNothing(t *testing.T) {
+	write := func(t *testing.T, path, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+	}
+	for name, c := range map[string]struct {
+		lay  func(t *testing.T, dir string)
+		out  string
+		want string
+	}{
+		"a stranger's directory": {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial/thesis.txt", "precious") },
+			"x.gnn", `x.gnn.partial: is not empty, and no ingest left it: it has no empty file "lock"; move it away or choose another name`},
+		"a stranger's lock": {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial/lock", "Yale") },
+			"x.gnn", "no ingest left it"},
+		"a directory lock": {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial/lock/key", "") },
+			"x.gnn", "no ingest left it"},
+		"a lock that leads away": {func(t *testing.T, dir string) {
+			write(t, dir+"/empty", "")
+			write(t, dir+"/x.gnn.partial/thesis.txt", "precious")
+			require.NoError(t, os.Symlink("../empty", dir+"/x.gnn.partial/lock"))
+		}, "x.gnn", "no ingest left it"},
+		"a link to a directory": {func(t *testing.T, dir string) {
+			write(t, dir+"/home/thesis.txt", "precious")
+			write(t, dir+"/home/lock", "")
+			require.NoError(t, os.Symlink("home", dir+"/x.gnn.partial"))
+		}, "x.gnn", "x.gnn.partial: is a symbolic link"},
+		"a dangling link beside": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("none", dir+"/x.gnn.partial")) },
+			"x.gnn", "x.gnn.partial: is a symbolic link"},
+		"a file":          {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial", "precious") }, "x.gnn", "x.gnn.partial: is a file"},
+		"a dangling link": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("none", dir+"/x.gnn")) }, "x.gnn", fs.ErrExist.Error()},
+		"no parent":       {func(*testing.T, string) {}, "a/b/x.gnn", "a/b: no such directory; make it first"},
+		"a file as parent": {func(t *testing.T, dir string) { write(t, dir+"/a", "precious") },
+			"a/x.gnn", "a: not a directory; choose another name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c.lay(t, dir)
+			before := tree(t, dir)
+			_, err := store.Create(filepath.Join(dir, c.out), store.WriterOptions{})
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "\n", "one line")
+			require.Equal(t, before, tree(t, dir))
+		})
+	}
+}
+
+// tree lists what is under dir: files with their text, links with where they lead.
+func tree(t *testing.T, dir string) (list []string) {
+	require.NoError(t, filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		text := ""
+		switch {
+		case err != nil:
+			return err
+		case e.Type() == fs.ModeSymlink:
+			text, err = os.Readlink(p)
+		case !e.IsDir():
+			var b []byte
+			b, err = os.ReadFile(p)
+			text = string(b)
+		}
+		list = append(list, fmt.Sprintf("%s %v %s", p, e.Type(), text))
+		return err
+	}))
+	return list
+}
+
+func TestTrailingSlash(t *testing.T) {
+	dir := t.TempDir()
+	w, err := store.Create(filepath.Join(dir, "x.gnn")+"/", store.WriterOptions{})
+	require.NoError(t, err)
+	names, err := filepath.Glob(dir + "/*")
+	require.NoError(t, err)
+	require.Equal(t, []string{dir + "/x.gnn.partial"}, names)
+	_, err = storetest.Write(w, small())
+	require.NoError(t, err)
+	require.NoError(t, check(dir+"/x.gnn"))
+}
+
+// TestAbortKeepsTheLockLast cuts an Abort short: what it leaves is still known for a Writer's.
+func TestAbortKeepsTheLockLast(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	broken := false
+	fsys := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken && op.Kind == errorfs.OpRemoveAll {
+			return &fs.PathError{Op: "remove", Path: op.Path, Err: syscall.EIO}
+		}
+		return nil
+	}))
+	w, err := store.Create(path, store.WriterOptions{FS: fsys})
+	require.NoError(t, err)
+	require.NoError(t, w.AddNodeType("node", []int64{1, 2}))
+	broken = true
+	require.ErrorIs(t, w.Abort(), syscall.EIO)
+	require.FileExists(t, path+".partial/lock")
+
+	w, err = store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	require.NoError(t, w.Abort())
+	require.NoDirExists(t, path+".partial")
+}
+
+// TestManyCreate has writers of one name race: at most one is at work at a time, every other is refused, and whoever
+// seals leaves a whole dataset and nothing else.
+func TestManyCreate(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.gnn")
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for range 40 {
+				w, err := store.Create(path, store.WriterOptions{})
+				if err != nil {
+					assert.True(t, errors.Is(err, store.ErrBusy) || errors.Is(err, fs.ErrExist), "%v", err)
+					continue
+				}
+				if i == 0 {
+					_, err = storetest.Write(w, small())
+				} else if err = w.AddNodeType("node", []int64{1, 2}); err == nil {
+					err = w.Abort()
+				}
+				assert.NoError(t, err)
+			}
+		})
+	}
+	group.Wait()
+	require.NoDirExists(t, path+".partial")
+	if _, err := os.Stat(path); err == nil {
+		require.NoError(t, check(path))
+	}
 }
 
 func TestManifestIsStable(t *testing.T) {

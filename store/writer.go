@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -44,8 +46,9 @@ const (
 	lockName      = "lock"
 )
 
-// Create begins a dataset at path, which must not exist. It fails at once, changing nothing, when path exists
-// (fs.ErrExist) or another process is writing it (ErrBusy).
+// Create begins a dataset at path, which must not exist, in a directory that must. It fails at once, changing nothing,
+// when anything is at path (fs.ErrExist), when another process is writing it (ErrBusy), and when what is at PATH.partial
+// is not what an interrupted Writer leaves.
 func Create(pathname string, o WriterOptions) (*Writer, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -53,31 +56,116 @@ func Create(pathname string, o WriterOptions) (*Writer, error) {
 	if o.ShardBytes <= 0 {
 		o.ShardBytes = 1 << 30
 	}
+	if pathname != "" {
+		pathname = filepath.Clean(pathname) // "x.gnn/" would put the partial directory inside
+	}
 	w := &Writer{fs: o.FS, final: pathname, partial: pathname + partialSuffix, shardBytes: o.ShardBytes, dirs: map[string]bool{}}
-	for range 3 { // the holder of the lock may rename the directory away between two steps
-		if err := w.refuseExisting(); err != nil {
+	for range 3 { // the holder of the lock may rename the directory away between two steps, or remove it
+		taken, err := w.take()
+		if err != nil {
 			return nil, err
 		}
-		if err := w.fs.MkdirAll(w.partial, 0o777); err != nil {
-			return nil, fmt.Errorf("create dataset: %w", err)
-		}
-		lock, err := w.fs.Lock(w.fs.PathJoin(w.partial, lockName))
-		if errors.Is(err, fs.ErrNotExist) {
+		if !taken {
 			continue
 		}
-		if isHeld(err) {
-			return nil, fmt.Errorf("%s: %w", w.partial, ErrBusy)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("create dataset: %w", err)
-		}
-		w.lock = lock
 		if err := errors.Join(w.refuseExisting(), w.clear()); err != nil {
 			return nil, errors.Join(err, w.Abort())
 		}
 		return w, nil
 	}
 	return nil, fmt.Errorf("%s: %w", w.partial, ErrBusy)
+}
+
+// take makes the partial directory or accepts one, and locks it. It says false when the directory went away meanwhile.
+func (w *Writer) take() (taken bool, err error) {
+	parent := w.fs.PathDir(w.final)
+	switch fi, err := w.fs.Stat(parent); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("%s: no such directory; make it first", parent)
+	case err != nil:
+		return false, fmt.Errorf("create dataset: %w", err)
+	case !fi.IsDir():
+		return false, fmt.Errorf("%s: not a directory; choose another name", parent)
+	}
+	if err := w.refuseExisting(); err != nil {
+		return false, err
+	}
+	made := false
+	switch fi, err := w.lstat(w.partial); {
+	case err == nil:
+		if ours, err := w.leftover(fi); err != nil || !ours {
+			return false, err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("create dataset: %w", err)
+	default:
+		if err := w.fs.MkdirAll(w.partial, 0o777); err != nil {
+			return false, fmt.Errorf("create dataset: %w", err)
+		}
+		made = true
+	}
+	lockPath := w.fs.PathJoin(w.partial, lockName)
+	lock, err := w.fs.Lock(lockPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if isHeld(err) {
+		return false, fmt.Errorf("%s: %w", w.partial, ErrBusy)
+	}
+	if err != nil {
+		if made {
+			_ = w.fs.Remove(w.partial) // it goes only if it is empty
+		}
+		return false, fmt.Errorf("create dataset: %w", err)
+	}
+	if _, err := w.lstat(lockPath); err != nil { // what was locked is the file of a writer that has just finished
+		return false, lock.Close()
+	}
+	w.lock = lock
+	return true, nil
+}
+
+// leftover says whether the partial directory, fi, may be taken over: it is empty or holds an empty file lock, which is
+// the first thing that a Writer makes and the last that it removes. Anything else there is somebody's, and refused.
+// False without an error is a directory that went away meanwhile.
+func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
+	const remedy = "move it away or choose another name"
+	if !fi.IsDir() {
+		what := "is a file"
+		if fi.Mode()&fs.ModeSymlink != 0 {
+			what = "is a symbolic link"
+		}
+		return false, fmt.Errorf("%s: %s, and the dataset is written there first; %s", w.partial, what, remedy)
+	}
+	names, err := w.fs.List(w.partial)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("create dataset: %w", err)
+	}
+	if len(names) == 0 {
+		return true, nil
+	}
+	lock, err := w.lstat(w.fs.PathJoin(w.partial, lockName))
+	if err == nil && lock.Mode().IsRegular() && lock.Size() == 0 {
+		return true, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("create dataset: %w", err)
+	}
+	if _, err := w.lstat(w.partial); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return false, fmt.Errorf("%s: is not empty, and no ingest left it: it has no empty file %q; %s", w.partial, lockName, remedy)
+}
+
+// lstat looks at a name without following a symbolic link. A vfs.FS cannot; of those, only the disk has links.
+func (w *Writer) lstat(name string) (fs.FileInfo, error) {
+	if vfs.Root(w.fs) == vfs.Default {
+		return os.Lstat(name)
+	}
+	return w.fs.Stat(name)
 }
 
 // isHeld tells a lock that somebody has from a lock file that cannot be made: the latter fails in open, and says so.
@@ -88,7 +176,7 @@ func isHeld(err error) bool {
 }
 
 func (w *Writer) refuseExisting() error {
-	if _, err := w.fs.Stat(w.final); err == nil {
+	if _, err := w.lstat(w.final); err == nil {
 		return fmt.Errorf("%s: %w; remove it or choose another name", w.final, fs.ErrExist)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("create dataset: %w", err)
@@ -96,7 +184,7 @@ func (w *Writer) refuseExisting() error {
 	return nil
 }
 
-// clear removes what an interrupted writer left.
+// clear removes everything in the partial directory but the lock.
 func (w *Writer) clear() error {
 	names, err := w.fs.List(w.partial)
 	if err != nil {
@@ -120,7 +208,19 @@ func (w *Writer) Abort() error {
 	for _, s := range w.open {
 		s.file.Close()
 	}
-	err := errors.Join(w.fs.RemoveAll(w.partial), w.lock.Close())
+	// The lock goes last: when this is cut short, the next writer knows what is left for ours. Then the directory, which
+	// is not empty where that writer is already at work.
+	err := w.clear()
+	if err == nil {
+		err = w.fs.Remove(w.fs.PathJoin(w.partial, lockName))
+	}
+	if err == nil {
+		err = w.fs.Remove(w.partial)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) {
+		err = nil
+	}
+	err = errors.Join(err, w.lock.Close())
 	w.lock = nil
 	return err
 }
@@ -147,7 +247,7 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	return &w.manifest, nil
 }
 
-// publish makes the order of DESIGN's promise: data and its directories are on disk before the manifest, the manifest
+// publish keeps the order that FORMAT.md promises: data and its directories are on disk before the manifest, the manifest
 // before the final name, the final name before success is reported.
 func (w *Writer) publish(manifest []byte) error {
 	f, err := w.fs.Create(w.fs.PathJoin(w.partial, manifestName), vfs.WriteCategoryUnspecified)
