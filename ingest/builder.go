@@ -116,7 +116,7 @@ func (b *builder) readSchema(ctx context.Context) error {
 	}
 	b.schema = s
 	if b.report.Name = b.Name; b.Name == "" {
-		b.report.Name = s.Name
+		b.report.Name = store.CleanName(s.Name) // the name of a file, as often as not
 	}
 	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
 	for _, check := range []func() error{s.check, b.checkUndirected, b.chooseFeatures, b.chooseSplit} {

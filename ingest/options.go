@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // Order is how a dataset numbers its nodes.
@@ -40,7 +42,7 @@ type Options struct {
 	Split string
 
 	Seed     uint64         // of made features and splits; default 1
-	Name     string         // of the dataset; default the source's
+	Name     string         // of the dataset, one that store.CleanName leaves as it is; default the source's, cleaned
 	Progress func(Progress) // called some ten times a second, from the goroutine that called Build; default nobody
 	FS       vfs.FS         // where the dataset goes; default the disk
 }
@@ -69,6 +71,9 @@ func (o *Options) effective() (*plan, error) {
 	}
 	if p.DType != F16 && p.DType != F32 {
 		errs = append(errs, fmt.Errorf("--dtype %q: features are not stored so; choose f16 or f32", p.DType))
+	}
+	if clean := store.CleanName(p.Name); p.Name != "" && p.Name != clean {
+		errs = append(errs, fmt.Errorf("--name %q: a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in %s", p.Name, clean))
 	}
 	if p.Seed == 0 {
 		p.Seed = 1

@@ -69,7 +69,7 @@ func TestBuildRefuses(t *testing.T) {
 		"label of nothing": {change: func(f *fake) { f.schema.Labels[0].NodeType = "author" }, want: `label topic: there is no node type "author"`},
 		"split of nothing": {change: func(f *fake) { f.schema.Splits[0].NodeType = "author" }, want: `split given: there is no node type "author"`},
 		"no columns":       {change: func(f *fake) { f.schema.Tables[0].Dim = 0 }, want: "table feat: 0 columns"},
-		"bad name":         {change: func(f *fake) { f.schema.Relations[0].Name = "is a" }, want: `relation "is a": names are words`},
+		"bad name":         {change: func(f *fake) { f.schema.Relations[0].Name = "is a" }, want: `relation "is a": names are`},
 
 		"NaN": {change: func(f *fake) { f.rows[0][9] = float32(math.NaN()) },
 			want: "feat.csv: row 4, column 1 (counting from 0) is NaN; features are finite"},
@@ -168,6 +168,9 @@ func TestOptionsRefuse(t *testing.T) {
 		{Options{Split: "random:0.5/0.5/NaN"}, "want three positive fractions"},
 		{Options{Split: "per-class:20"}, `--split "per-class:20": want the training and validation nodes of each class`},
 		{Options{Split: "per-class:20/0"}, "want the training and validation nodes"},
+		{Options{Name: "../../x"}, `--name "../../x": a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in _._.._x`},
+		{Options{Name: "caf\xe9"}, `--name "caf\xe9": a dataset's name is`},
+		{Options{Name: ".x"}, "as in _x"},
 		{Options{Split: "per-class:20/30/40"}, "want the training and validation nodes"},
 	} {
 		err := c.o.Validate()
@@ -176,10 +179,23 @@ func TestOptionsRefuse(t *testing.T) {
 		_, err = Build(context.Background(), small(), filepath.Join(t.TempDir(), "x.gnn"), c.o)
 		require.ErrorContains(t, err, c.want)
 	}
-	all := Options{Order: "x", DType: "x", Features: "x", Split: "x"}
-	require.Len(t, strings.Split(all.Validate().Error(), "\n"), 4)
+	all := Options{Order: "x", DType: "x", Features: "x", Split: "x", Name: "/"}
+	require.Len(t, strings.Split(all.Validate().Error(), "\n"), 5)
 	require.NoError(t, new(Options).Validate())
 	require.NoError(t, (&Options{Split: "random:0.7/0.2/0.1"}).Validate())
+}
+
+// TestNameOfTheSource: a source is named after its file, which may be called anything.
+func TestNameOfTheSource(t *testing.T) {
+	for in, want := range map[string]string{"caf\xe9": "caf_", "../x": "_._x", "": "dataset", "v1.2": "v1.2"} {
+		src := small()
+		src.schema.Name = in
+		d, rep := build(t, src, Options{})
+		require.Equal(t, want, rep.Name)
+		require.Equal(t, want, d.Manifest().Name)
+	}
+	d, _ := build(t, small(), Options{Name: "mine"})
+	require.Equal(t, "mine", d.Manifest().Name)
 }
 
 // TestOutputIsClaimedFirst: an output that exists, or is being written, is refused before the source is touched.

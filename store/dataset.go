@@ -87,11 +87,7 @@ func readManifest(root *os.Root) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
-	if err == nil && len(b) > maxManifest {
-		err = fmt.Errorf("%s: larger than %d bytes", manifestName, maxManifest)
-	}
-	return b, err
+	return io.ReadAll(io.LimitReader(f, maxManifest+1))
 }
 
 // openPlain opens a regular file inside root that no symbolic link leads to.

@@ -29,7 +29,7 @@ type Manifest struct {
 	Name       string     `json:"name"`
 	Created    time.Time  `json:"created"`
 	Provenance Provenance `json:"provenance"`
-	Order      string     `json:"order"` // how nodes were numbered: "degree", "original"
+	Order      string     `json:"order"` // how nodes were numbered: "degree" or "original"
 	NodeTypes  []NodeType `json:"node_types"`
 	Relations  []Relation `json:"relations"`
 	Tables     []Table    `json:"tables"`
@@ -104,6 +104,9 @@ type Split struct {
 	Test     File   `json:"test"`
 }
 
+// parts are the sections of train, valid and test, in this order.
+func (s *Split) parts() [3]*File { return [3]*File{&s.Train, &s.Valid, &s.Test} }
+
 // Files lists every section, in the order of the manifest.
 func (m *Manifest) Files() []*File {
 	var fs []*File
@@ -177,6 +180,9 @@ func (m *Manifest) seal() ([]byte, error) {
 // decodeManifest reads a manifest and believes nothing in it: the text must be canonical, the checks must hold, every
 // path must stay inside the dataset, and every size must fit the others.
 func decodeManifest(b []byte) (*Manifest, error) {
+	if len(b) > maxManifest {
+		return nil, fmt.Errorf("larger than %d bytes", maxManifest)
+	}
 	var probe struct {
 		Format  string `json:"format"`
 		Version int    `json:"version"`
@@ -218,6 +224,12 @@ func (m *Manifest) validate() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
+	if m.Name != CleanName(m.Name) {
+		fail("the dataset's name is %q; it is one to %d letters, digits, _, - and ., not starting with a .", m.Name, maxPart)
+	}
+	if m.Order != "degree" && m.Order != "original" {
+		fail("nodes are numbered by %q; this build knows degree and original", m.Order)
+	}
 	seen := map[string]bool{}
 	for _, f := range m.Files() {
 		if !safePath(f.Path) {
@@ -232,18 +244,27 @@ func (m *Manifest) validate() error {
 			fail("%s: %w", f.Path, err)
 		}
 	}
+	taken := map[[2]string]bool{}
+	// named checks the words of a name, and that key, which tells it from others of its kind, is new.
+	named := func(kind, key string, names ...string) {
+		if err := checkNames(kind, names...); err != nil {
+			errs = append(errs, err)
+		}
+		if taken[[2]string{kind, key}] {
+			fail("%s %s: there are two of that name", kind, key)
+		}
+		taken[[2]string{kind, key}] = true
+	}
 
 	count := map[string]int64{}
 	for i := range m.NodeTypes {
 		t := &m.NodeTypes[i]
-		if _, dup := count[t.Name]; dup || !validName(t.Name) {
-			fail("node type %q: names are unique words of letters, digits, _ and -", t.Name)
-		}
+		named("node type", t.Name, t.Name)
 		if t.Count < 0 || t.Count > math.MaxUint32 {
 			fail("node type %s: %d nodes; ids are 32 bits, so at most %d", t.Name, t.Count, uint32(math.MaxUint32))
 		}
 		count[t.Name] = t.Count
-		errs = append(errs, shape(&t.Original, I64, t.Count, 1), shape(&t.Order, U32, t.Count, 1))
+		errs = append(errs, shape(&t.Original, t.originalPath(), I64, t.Count, 1), shape(&t.Order, t.orderPath(), U32, t.Count, 1))
 	}
 	nodes := func(what, typ string) int64 {
 		n, ok := count[typ]
@@ -254,11 +275,14 @@ func (m *Manifest) validate() error {
 	}
 	for i := range m.Relations {
 		r := &m.Relations[i]
+		named("relation", r.Key(), r.Src, r.Name, r.Dst)
 		nodes("relation "+r.Key(), r.Src)
-		errs = append(errs, shape(&r.Offsets, U64, nodes("relation "+r.Key(), r.Dst)+1, 1), shape(&r.Neighbors, U32, r.Edges, 1))
+		n := nodes("relation "+r.Key(), r.Dst)
+		errs = append(errs, shape(&r.Offsets, r.offsetsPath(), U64, n+1, 1), shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1))
 	}
 	for i := range m.Tables {
 		t := &m.Tables[i]
+		named("table", t.NodeType+"/"+t.Name, t.NodeType, t.Name)
 		if t.Elem != F16 && t.Elem != F32 {
 			fail("table %s: elements are %v; features are f16 or f32", t.Name, t.Elem)
 		}
@@ -269,9 +293,9 @@ func (m *Manifest) validate() error {
 		next := int64(0)
 		for j := range t.Shards {
 			s := &t.Shards[j]
-			errs = append(errs, shape(s, t.Elem, s.Rows, t.Dim))
-			if s.First != next || s.Stride != t.Shards[0].Stride || j > 0 && t.Shards[j-1].Rows != t.Shards[0].Rows {
-				fail("%s: shards must follow each other with equal rows and stride", s.Path)
+			errs = append(errs, shape(s, t.shardPath(j), t.Elem, s.Rows, t.Dim))
+			if s.First != next || j > 0 && t.Shards[j-1].Rows != t.Shards[0].Rows {
+				fail("%s: shards must follow each other with equal rows", s.Path)
 			}
 			if s.Rows == 0 && next > 0 {
 				fail("%s: empty shard", s.Path)
@@ -284,21 +308,23 @@ func (m *Manifest) validate() error {
 	}
 	for i := range m.Labels {
 		l := &m.Labels[i]
+		named("label", l.NodeType+"/"+l.Name, l.NodeType, l.Name)
 		n := nodes("label "+l.Name, l.NodeType)
 		if l.Classes < 0 || l.Classes > math.MaxInt32 {
 			fail("label %s: %d classes", l.Name, l.Classes)
 		}
 		if l.Multi {
-			errs = append(errs, shape(&l.Values, U8, n, l.Classes))
+			errs = append(errs, shape(&l.Values, l.path(), U8, n, l.Classes))
 		} else {
-			errs = append(errs, shape(&l.Values, I32, n, 1))
+			errs = append(errs, shape(&l.Values, l.path(), I32, n, 1))
 		}
 	}
 	for i := range m.Splits {
 		s := &m.Splits[i]
+		named("split", s.Name, s.Name)
 		n := nodes("split "+s.Name, s.NodeType)
-		for _, f := range []*File{&s.Train, &s.Valid, &s.Test} {
-			errs = append(errs, shape(f, U32, f.Rows, 1))
+		for j, f := range s.parts() {
+			errs = append(errs, shape(f, s.partPath(j), U32, f.Rows, 1))
 			if f.Rows > n {
 				fail("%s: %d ids for %d nodes", f.Path, f.Rows, n)
 			}
@@ -308,14 +334,22 @@ func (m *Manifest) validate() error {
 }
 
 // shape compares what a section is with what its place in the manifest needs.
-func shape(f *File, e Elem, rows, cols int64) error {
+func shape(f *File, at string, e Elem, rows, cols int64) error {
+	if f.Path != at {
+		return fmt.Errorf("%q is named where %s belongs", f.Path, at)
+	}
 	if f.Elem != e || f.Rows != rows || f.Cols != cols {
 		return fmt.Errorf("%s: %d×%d %v where %d×%d %v belongs", f.Path, f.Rows, f.Cols, f.Elem, rows, cols, e)
 	}
-	if e != F16 && e != F32 && f.Stride != f.Cols*int64(e.Size()) {
-		return fmt.Errorf("%s: stride %d of a section that has no padding", f.Path, f.Stride)
+	features := e == F16 || e == F32
+	stride := f.Cols * int64(e.Size())
+	if features {
+		stride = rowStride(stride)
 	}
-	if f.First != 0 && e != F16 && e != F32 {
+	if f.Stride != stride {
+		return fmt.Errorf("%s: stride %d where %d columns of %v take %d", f.Path, f.Stride, f.Cols, e, stride)
+	}
+	if f.First != 0 && !features {
 		return fmt.Errorf("%s: first row %d of a section without shards", f.Path, f.First)
 	}
 	return nil
@@ -325,17 +359,4 @@ func shape(f *File, e Elem, rows, cols int64) error {
 func safePath(p string) bool {
 	return p != "" && len(p) <= maxName && filepath.IsLocal(p) && path.Clean(p) == p && p != "." &&
 		!strings.ContainsAny(p, "\\\x00") && p != manifestName
-}
-
-// validName accepts what may become a part of a path: relations join three of them with "__".
-func validName(s string) bool {
-	if s == "" || len(s) > 100 || strings.Contains(s, "__") || s[0] == '_' || s[len(s)-1] == '_' {
-		return false
-	}
-	for _, c := range s {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return false
-		}
-	}
-	return true
 }

@@ -18,9 +18,14 @@ func sealed(t *testing.T, change func(m *Manifest)) []byte {
 	}
 	m := &Manifest{
 		Format: formatName, Version: Version, Name: "x", Order: "original",
-		NodeTypes: []NodeType{{Name: "node", Count: 3, Original: file("ids/o", I64, 3, 1, 8), Order: file("ids/p", U32, 3, 1, 4)}},
-		Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: 2, Offsets: file("topo/o", U64, 4, 1, 8), Neighbors: file("topo/n", U32, 2, 1, 4)}},
-		Tables:    []Table{{Name: "feat", NodeType: "node", Elem: F16, Dim: 3, Shards: []File{file("feat/0", F16, 3, 3, 8)}}},
+		NodeTypes: []NodeType{{Name: "node", Count: 3,
+			Original: file("ids/node/original.i64", I64, 3, 1, 8), Order: file("ids/node/order.u32", U32, 3, 1, 4)}},
+		Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: 2,
+			Offsets: file("topo/node__to__node/offsets.u64", U64, 4, 1, 8), Neighbors: file("topo/node__to__node/neighbors.u32", U32, 2, 1, 4)}},
+		Tables: []Table{{Name: "feat", NodeType: "node", Elem: F16, Dim: 3, Shards: []File{file("feat/node/feat-00000.f16", F16, 3, 3, 8)}}},
+		Labels: []Label{{Name: "label", NodeType: "node", Classes: 2, Values: file("label/node/label.i32", I32, 3, 1, 4)}},
+		Splits: []Split{{Name: "given", NodeType: "node", Train: file("split/given/train.u32", U32, 2, 1, 4),
+			Valid: file("split/given/valid.u32", U32, 1, 1, 4), Test: file("split/given/test.u32", U32, 0, 1, 4)}},
 	}
 	if change != nil {
 		change(m)
@@ -42,7 +47,7 @@ func TestHostileManifest(t *testing.T) {
 		"absolute path":  {func(m *Manifest) { m.Tables[0].Shards[0].Path = "/etc/passwd" }, "does not stay inside"},
 		"empty path":     {func(m *Manifest) { m.Tables[0].Shards[0].Path = "" }, "does not stay inside"},
 		"itself":         {func(m *Manifest) { m.Tables[0].Shards[0].Path = manifestName }, "does not stay inside"},
-		"same twice":     {func(m *Manifest) { m.NodeTypes[0].Order.Path = "ids/o" }, "listed twice"},
+		"same twice":     {func(m *Manifest) { m.NodeTypes[0].Order.Path = m.NodeTypes[0].Original.Path }, "listed twice"},
 		"rows overflow":  {func(m *Manifest) { m.Tables[0].Shards[0].Rows = 1 << 61 }, "overflow"},
 		"wide overflow":  {func(m *Manifest) { m.Tables[0].Shards[0].Cols = 1 << 62 }, "do not fit in a stride"},
 		"negative":       {func(m *Manifest) { m.Relations[0].Neighbors.Rows = -1 }, "negative"},
@@ -52,10 +57,49 @@ func TestHostileManifest(t *testing.T) {
 		"short offsets":  {func(m *Manifest) { m.NodeTypes[0].Count = 5 }, "belongs"},
 		"edges":          {func(m *Manifest) { m.Relations[0].Edges = 3 }, "belongs"},
 		"unknown type":   {func(m *Manifest) { m.Relations[0].Src = "author" }, `no node type "author"`},
-		"bad name":       {func(m *Manifest) { m.NodeTypes[0].Name = "a__b" }, "names are unique words"},
+		"bad name":       {func(m *Manifest) { m.NodeTypes[0].Name = "a__b" }, `node type "a__b": names are up to 100 letters`},
 		"shard gap":      {func(m *Manifest) { m.Tables[0].Shards[0].First = 1 }, "follow each other"},
 		"element":        {func(m *Manifest) { m.Tables[0].Elem = I32 }, "features are f16 or f32"},
-		"no columns":     {func(m *Manifest) { m.Tables[0].Dim = 0 }, "0 columns"},
+		"odd stride": {func(m *Manifest) {
+			f := &m.Tables[0].Shards[0]
+			m.Tables[0].Dim, f.Cols, f.Stride, f.Bytes = 1, 1, 3, PageSize+PageSize
+		}, "stride 3 where 1 columns of f16 take 2"},
+		"loose stride":  {func(m *Manifest) { m.Tables[0].Shards[0].Stride = 16 }, "stride 16 where 3 columns of f16 take 8"},
+		"packed stride": {func(m *Manifest) { m.NodeTypes[0].Order.Stride = 8 }, "stride 8 where 1 columns of u32 take 4"},
+
+		"relation name": {func(m *Manifest) { m.Relations[0].Name = "../x" }, `relation "../x": names are`},
+		"table name":    {func(m *Manifest) { m.Tables[0].Name = "" }, `table "": names are`},
+		"label name":    {func(m *Manifest) { m.Labels[0].Name = "\x1b[2J" }, `label "\x1b[2J": names are`},
+		"split name":    {func(m *Manifest) { m.Splits[0].Name = "_given" }, `split "_given": names are`},
+		"long name":     {func(m *Manifest) { m.Splits[0].Name = strings.Repeat("x", 101) }, "names are"},
+		"two types":     {func(m *Manifest) { m.NodeTypes = append(m.NodeTypes, m.NodeTypes[0]) }, "node type node: there are two"},
+		"two relations": {func(m *Manifest) { m.Relations = append(m.Relations, m.Relations[0]) }, "relation node__to__node: there are two"},
+		"two tables":    {func(m *Manifest) { m.Tables = append(m.Tables, m.Tables[0]) }, "table node/feat: there are two"},
+		"two labels": {func(m *Manifest) {
+			l := m.Labels[0]
+			l.Multi = true
+			l.Values = File{Path: "label/node/label.u8", Elem: U8, Rows: 3, Cols: 2, Stride: 2, Bytes: 2 * PageSize}
+			m.Labels = append(m.Labels, l)
+		}, "label node/label: there are two"},
+		"two splits":    {func(m *Manifest) { m.Splits = append(m.Splits, m.Splits[0]) }, "split given: there are two"},
+		"order":         {func(m *Manifest) { m.Order = "chaos" }, `nodes are numbered by "chaos"`},
+		"name":          {func(m *Manifest) { m.Name = "../../x" }, `the dataset's name is "../../x"`},
+		"no name":       {func(m *Manifest) { m.Name = "" }, `the dataset's name is ""`},
+		"escaping name": {func(m *Manifest) { m.Name = "\x1b[2Jx" }, `the dataset's name is "\x1b[2Jx"`},
+		"hidden name":   {func(m *Manifest) { m.Name = ".x" }, `the dataset's name is ".x"`},
+
+		"original elsewhere": {func(m *Manifest) { m.NodeTypes[0].Original.Path = "ids/o" }, `"ids/o" is named where ids/node/original.i64 belongs`},
+		"order elsewhere":    {func(m *Manifest) { m.NodeTypes[0].Order.Path = "x" }, "where ids/node/order.u32 belongs"},
+		"offsets elsewhere":  {func(m *Manifest) { m.Relations[0].Offsets.Path = "x" }, "where topo/node__to__node/offsets.u64 belongs"},
+		"neighbors elsewhere": {func(m *Manifest) { m.Relations[0].Neighbors.Path = "x" },
+			"where topo/node__to__node/neighbors.u32 belongs"},
+		"shard elsewhere": {func(m *Manifest) { m.Tables[0].Shards[0].Path = "x" }, "where feat/node/feat-00000.f16 belongs"},
+		"label elsewhere": {func(m *Manifest) { m.Labels[0].Values.Path = "x" }, "where label/node/label.i32 belongs"},
+		"parts swapped": {func(m *Manifest) {
+			s := &m.Splits[0]
+			s.Train.Path, s.Test.Path = s.Test.Path, s.Train.Path
+		}, `"split/given/test.u32" is named where split/given/train.u32 belongs`},
+		"no columns": {func(m *Manifest) { m.Tables[0].Dim = 0 }, "0 columns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeManifest(sealed(t, c.change))
@@ -65,7 +109,7 @@ func TestHostileManifest(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	m := &Manifest{Format: formatName, Version: Version}
+	m := &Manifest{Format: formatName, Version: Version, Name: "x", Order: "original"}
 	b, _ := m.seal()
 	f.Add(b)
 	f.Add([]byte(`{"format":"gnnstore","version":1}`))
@@ -77,6 +121,18 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestCleanName(t *testing.T) {
+	for in, want := range map[string]string{
+		"ms_academic_cs": "ms_academic_cs", "ogbn-arxiv": "ogbn-arxiv", "v1.2": "v1.2", "": "dataset", ".": "_", "..": "_.",
+		"../../x": "_./.._x", "caf\xe9": "caf_", "café": "caf_", "a b\x1b[2J": "a_b__2J", ".hidden": "_hidden",
+		strings.Repeat("x", 200): strings.Repeat("x", 100),
+	} {
+		want = strings.ReplaceAll(want, "/", "_")
+		require.Equal(t, want, CleanName(in))
+		require.Equal(t, want, CleanName(want))
+	}
 }
 
 func TestRowStride(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 // AddNodeType writes the id map of a node type: original[v] is the id that users know stored node v by.
 func (w *Writer) AddNodeType(name string, original []int64) error {
-	if !validName(name) {
-		return fmt.Errorf("node type %q: names are words of letters, digits, _ and -", name)
+	if err := checkNames("node type", name); err != nil {
+		return err
 	}
 	if int64(len(original)) > math.MaxUint32 {
 		return fmt.Errorf("node type %s: %d nodes; ids are 32 bits, so at most %d", name, len(original), uint32(math.MaxUint32))
@@ -33,15 +33,15 @@ func (w *Writer) AddNodeType(name string, original []int64) error {
 			return fmt.Errorf("node type %s: original id %d is used twice", name, original[order[k]])
 		}
 	}
-	o, err := column(w, "ids/"+name+"/original.i64", I64, 1, original)
-	if err != nil {
+	t := NodeType{Name: name, Count: int64(len(original))}
+	var err error
+	if t.Original, err = packed(w, t.originalPath(), I64, t.Count, 1, original); err != nil {
 		return err
 	}
-	p, err := column(w, "ids/"+name+"/order.u32", U32, 1, order)
-	if err != nil {
+	if t.Order, err = packed(w, t.orderPath(), U32, t.Count, 1, order); err != nil {
 		return err
 	}
-	w.manifest.NodeTypes = append(w.manifest.NodeTypes, NodeType{Name: name, Count: int64(len(original)), Original: o, Order: p})
+	w.manifest.NodeTypes = append(w.manifest.NodeTypes, t)
 	return nil
 }
 
@@ -57,15 +57,14 @@ type GraphWriter struct {
 // AddRelation begins the topology of a relation.
 func (w *Writer) AddRelation(src, name, dst string, symmetric bool) (*GraphWriter, error) {
 	g := &GraphWriter{w: w, relation: Relation{Src: src, Name: name, Dst: dst, Symmetric: symmetric}}
-	if !validName(name) {
-		return nil, fmt.Errorf("relation %q: names are words of letters, digits, _ and -", name)
-	}
-	dir := "topo/" + g.relation.Key() + "/"
-	var err error
-	if g.offsets, err = w.section(dir+"offsets.u64", U64, 1, 8, 0); err != nil {
+	err := checkNames("relation", src, name, dst)
+	if err != nil {
 		return nil, err
 	}
-	if g.neighbors, err = w.section(dir+"neighbors.u32", U32, 1, 4, 0); err != nil {
+	if g.offsets, err = w.section(g.relation.offsetsPath(), U64, 1, 8, 0); err != nil {
+		return nil, err
+	}
+	if g.neighbors, err = w.section(g.relation.neighborsPath(), U32, 1, 4, 0); err != nil {
 		return nil, err
 	}
 	return g, g.offsets.append(bytesOf([]uint64{0}))
@@ -108,8 +107,11 @@ func (w *Writer) AddTable(name, nodeType string, e Elem, rows int64, dim int) (*
 	if e != F16 && e != F32 {
 		panic("store: features are F16 or F32")
 	}
-	if !validName(name) || dim < 1 {
-		return nil, fmt.Errorf("table %q of %d columns: names are words of letters, digits, _ and -, and a table has at least a column", name, dim)
+	if err := checkNames("table", nodeType, name); err != nil {
+		return nil, err
+	}
+	if dim < 1 {
+		return nil, fmt.Errorf("table %s: %d columns; a table has at least one", name, dim)
 	}
 	stride := rowStride(int64(dim) * int64(e.Size()))
 	f := &FeatureWriter{
@@ -117,7 +119,7 @@ func (w *Writer) AddTable(name, nodeType string, e Elem, rows int64, dim int) (*
 		shard: max(1, w.shardBytes/stride), rowBytes: dim * e.Size(), padded: make([]byte, stride),
 	}
 	for first, i := int64(0), 0; first < rows || i == 0; first, i = first+f.shard, i+1 {
-		s, err := w.section(fmt.Sprintf("feat/%s/%s-%05d.%v", nodeType, name, i, e), e, int64(dim), stride, first)
+		s, err := w.section(f.table.shardPath(i), e, int64(dim), stride, first)
 		if err != nil {
 			return nil, err
 		}
@@ -155,11 +157,7 @@ func (w *Writer) AddLabels(name, nodeType string, class []int32, classes int, cl
 			return fmt.Errorf("label %s: node %d has class %d of %d", name, v, c, classes)
 		}
 	}
-	f, err := column(w, labelPath(nodeType, name, "i32"), I32, 1, class)
-	if err != nil {
-		return err
-	}
-	return w.addLabel(Label{Name: name, NodeType: nodeType, Classes: int64(classes), ClassNames: classNames, Values: f})
+	return addLabel(w, Label{Name: name, NodeType: nodeType, Classes: int64(classes), ClassNames: classNames}, I32, len(class), 1, class)
 }
 
 // AddMultiLabels writes a multi-label target: classes cells a node, each 0, 1 or MissingBit.
@@ -169,20 +167,17 @@ func (w *Writer) AddMultiLabels(name, nodeType string, bits []uint8, classes int
 			return fmt.Errorf("label %s: node %d, class %d: %d is neither 0, 1 nor missing", name, i/classes, i%classes, b)
 		}
 	}
-	f, err := column(w, labelPath(nodeType, name, "u8"), U8, int64(classes), bits)
-	if err != nil {
+	l := Label{Name: name, NodeType: nodeType, Classes: int64(classes), Multi: true, ClassNames: classNames}
+	return addLabel(w, l, U8, len(bits)/max(1, classes), classes, bits)
+}
+
+func addLabel[T scalar](w *Writer, l Label, e Elem, rows, cols int, values []T) (err error) {
+	if err := checkNames("label", l.NodeType, l.Name); err != nil {
 		return err
 	}
-	return w.addLabel(Label{Name: name, NodeType: nodeType, Classes: int64(classes), Multi: true, ClassNames: classNames, Values: f})
-}
-
-func labelPath(nodeType, name, ext string) string {
-	return "label/" + nodeType + "/" + name + "." + ext
-}
-
-func (w *Writer) addLabel(l Label) error {
-	if !validName(l.Name) {
-		return fmt.Errorf("label %q: names are words of letters, digits, _ and -", l.Name)
+	l.ClassNames = toValidAll(l.ClassNames)
+	if l.Values, err = packed(w, l.path(), e, int64(rows), int64(cols), values); err != nil {
+		return err
 	}
 	w.manifest.Labels = append(w.manifest.Labels, l)
 	return nil
@@ -190,23 +185,20 @@ func (w *Writer) addLabel(l Label) error {
 
 // AddSplit writes a split of stored ids, which it sorts. The same id twice in a part is refused.
 func (w *Writer) AddSplit(name, nodeType string, train, valid, test []NodeID) error {
-	if !validName(name) {
-		return fmt.Errorf("split %q: names are words of letters, digits, _ and -", name)
+	if err := checkNames("split", nodeType, name); err != nil {
+		return err
 	}
 	s := Split{Name: name, NodeType: nodeType}
-	for _, p := range []struct {
-		part string
-		ids  []NodeID
-		file *File
-	}{{"train", train, &s.Train}, {"valid", valid, &s.Valid}, {"test", test, &s.Test}} {
-		ids := slices.Sorted(slices.Values(p.ids))
-		for i := 1; i < len(ids); i++ {
-			if ids[i] == ids[i-1] {
-				return fmt.Errorf("split %s: node %d is in %s twice", name, ids[i], p.part)
+	for i, part := range [][]NodeID{train, valid, test} {
+		path := s.partPath(i)
+		ids := slices.Sorted(slices.Values(part))
+		for k := 1; k < len(ids); k++ {
+			if ids[k] == ids[k-1] {
+				return fmt.Errorf("%s: node %d is there twice", path, ids[k])
 			}
 		}
 		var err error
-		if *p.file, err = column(w, "split/"+name+"/"+p.part+".u32", U32, 1, ids); err != nil {
+		if *s.parts()[i], err = packed(w, path, U32, int64(len(ids)), 1, ids); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// sectionWriter writes the payload of one section: appended, or in runs placed anywhere. Its header goes in last, when the number of rows is known.
+// sectionWriter writes the payload of one section: appended, or in runs placed anywhere. Its header goes in last, when
+// the number of rows is known.
 type sectionWriter struct {
 	w      *Writer
 	file   vfs.File
@@ -100,7 +101,8 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	}
 	if s.placed {
 		s.hash.Reset()
-		if _, err := io.CopyBuffer(&s.hash, io.NewSectionReader(s.file, PageSize, s.spec.Bytes-PageSize), make([]byte, writeBuffer)); err != nil {
+		written := io.NewSectionReader(s.file, PageSize, s.spec.Bytes-PageSize)
+		if _, err := io.CopyBuffer(&s.hash, written, make([]byte, writeBuffer)); err != nil {
 			return File{}, err
 		}
 	}
@@ -112,21 +114,14 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	return s.spec, s.file.Sync()
 }
 
-// column writes a whole one-column section.
-func column[T scalar](w *Writer, name string, e Elem, cols int64, v []T) (File, error) {
+// packed writes a whole section without padding between its rows.
+func packed[T scalar](w *Writer, name string, e Elem, rows, cols int64, v []T) (File, error) {
 	s, err := w.section(name, e, cols, cols*int64(e.Size()), 0)
 	if err != nil {
 		return File{}, err
 	}
 	if err := s.append(bytesOf(v)); err != nil {
 		return File{}, errors.Join(err, s.discard())
-	}
-	rows := int64(len(v))
-	if cols != 1 {
-		rows = 0
-		if cols > 0 {
-			rows = int64(len(v)) / cols
-		}
 	}
 	return s.close(rows)
 }

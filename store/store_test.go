@@ -429,6 +429,54 @@ func TestManyCreate(t *testing.T) {
 	}
 }
 
+// TestSealReadsBack seals text that JSON does not keep: the dataset opens all the same.
+func TestSealReadsBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	w, err := store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	require.NoError(t, w.AddNodeType("node", []int64{7}))
+	bad, good := "caf\xe9.npz <&>\u2028", "caf\ufffd.npz <&>\u2028"
+	classes := []string{bad}
+	require.NoError(t, w.AddLabels("label", "node", []int32{0}, 1, classes))
+	require.Equal(t, []string{bad}, classes)
+	_, err = w.Seal(store.Manifest{Name: "x", Order: "original", Provenance: store.Provenance{
+		Tool: bad, Source: bad, Options: map[string]string{bad: bad}, Counts: map[string]int64{bad: 1}, Notes: []string{bad}}})
+	require.NoError(t, err)
+	require.NoError(t, check(path))
+	d, err := store.Open(path)
+	require.NoError(t, err)
+	defer d.Close()
+	require.Equal(t, []string{good}, d.Manifest().Labels[0].ClassNames)
+	require.Equal(t, store.Provenance{Tool: good, Source: good, Options: map[string]string{good: good},
+		Counts: map[string]int64{good: 1}, Notes: []string{good}}, d.Manifest().Provenance)
+}
+
+// TestNamesAreRefused: what becomes a path is checked before anything is written there.
+func TestNamesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	w, err := store.Create(filepath.Join(dir, "x.gnn"), store.WriterOptions{})
+	require.NoError(t, err)
+	const bad = "../../y"
+	before := tree(t, dir)
+	_, relation := w.AddRelation("node", "to", bad, false)
+	_, table := w.AddTable("feat", bad, store.F16, 1, 1)
+	for _, err := range []error{
+		relation, table, w.AddNodeType(bad, nil), w.AddLabels(bad, "node", nil, 1, nil), w.AddMultiLabels("l", bad, nil, 1, nil),
+		w.AddSplit(bad, "node", nil, nil, nil),
+	} {
+		require.ErrorContains(t, err, `"../../y": names are`)
+	}
+	require.Equal(t, before, tree(t, dir))
+	for _, name := range []string{"", "../x", ".x", "a b", "é"} {
+		_, err = w.Seal(store.Manifest{Name: name, Order: "original"})
+		require.ErrorContains(t, err, fmt.Sprintf("the dataset's name is %q", name))
+		require.NotContains(t, err.Error(), "\n", "one line")
+	}
+	_, err = w.Seal(store.Manifest{Name: "x", Order: "chaos"})
+	require.ErrorContains(t, err, "nodes are numbered by")
+	require.NoError(t, w.Abort())
+}
+
 func TestManifestIsStable(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(storetest.Build(t, small()), "manifest.json"))
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) 
 		seen := make([]uint8, nodes.Count)
 		sets := d.Split(i)
 		for p, ids := range [][]NodeID{sets.Train, sets.Valid, sets.Test} {
-			v.check([]*File{&s.Train, &s.Valid, &s.Test}[p], func() error { return checkPart(ids, seen, uint8(p+1)) })
+			v.check(s.parts()[p], func() error { return checkPart(ids, seen, uint8(p+1)) })
 		}
 	}
 	return v.problems, ctx.Err()

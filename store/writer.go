@@ -225,14 +225,15 @@ func (w *Writer) Abort() error {
 	return err
 }
 
-// NodeTypes, Relations and the rest are declared by the calls that write them; Seal adds the description and makes the
-// dataset whole. Of m only Name, Provenance and Order are read. The first error leaves the Writer to be Aborted.
+// Seal adds the description and makes the dataset whole. Of m only Name, Provenance and Order are read: node types,
+// relations and the rest are declared by the calls that write them. Name is one that [CleanName] leaves as it is. Bytes of
+// Provenance that are not UTF-8 become U+FFFD. The first error leaves the Writer to be Aborted.
 func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	if len(w.open) > 0 {
 		panic("store: Seal before every section writer is closed: " + w.open[0].spec.Path)
 	}
 	w.manifest.Format, w.manifest.Version = formatName, Version
-	w.manifest.Name, w.manifest.Provenance, w.manifest.Order = m.Name, m.Provenance, m.Order
+	w.manifest.Name, w.manifest.Provenance, w.manifest.Order = m.Name, m.Provenance.valid(), m.Order
 	w.manifest.Created = time.Now().UTC().Truncate(time.Second)
 	if err := w.manifest.validate(); err != nil {
 		return nil, fmt.Errorf("seal %s: %w", w.final, err)
@@ -240,6 +241,10 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	text, err := w.manifest.seal()
 	if err != nil {
 		return nil, fmt.Errorf("seal %s: %w", w.final, err)
+	}
+	// What a reader would refuse is not published.
+	if _, err := decodeManifest(text); err != nil {
+		return nil, fmt.Errorf("seal %s: the manifest does not read back: %w; please report it", w.final, err)
 	}
 	if err := w.publish(text); err != nil {
 		return nil, fmt.Errorf("seal %s: %w", w.final, err)

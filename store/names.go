@@ -1,0 +1,100 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxPart bounds a name, so that three of them fit in a section's path.
+const maxPart = 100
+
+// CleanName makes s the name of a dataset: what is not an ASCII letter, a digit, _, - or . becomes _, and so does a . in
+// front, since directories are named after datasets. A name that it leaves as it is is valid.
+func CleanName(s string) string {
+	if s == "" {
+		return "dataset"
+	}
+	b := []byte(strings.Map(func(c rune) rune {
+		if c == '.' || wordRune(c) {
+			return c
+		}
+		return '_'
+	}, s))
+	if b[0] == '.' {
+		b[0] = '_'
+	}
+	return string(b[:min(len(b), maxPart)])
+}
+
+func wordRune(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// checkNames refuses names of a kind of thing that may not become parts of a path: relations join three with "__".
+func checkNames(kind string, names ...string) error {
+	for _, s := range names {
+		if s == "" || len(s) > maxPart || strings.Contains(s, "__") || s[0] == '_' || s[len(s)-1] == '_' ||
+			strings.ContainsFunc(s, func(c rune) bool { return !wordRune(c) }) {
+			return fmt.Errorf("%s %q: names are up to %d letters, digits, _ and -, without a _ at either end or two in a row", kind, s, maxPart)
+		}
+	}
+	return nil
+}
+
+// Where sections lie: what the writer follows and the reader insists on.
+
+func (t *NodeType) originalPath() string  { return "ids/" + t.Name + "/original.i64" }
+func (t *NodeType) orderPath() string     { return "ids/" + t.Name + "/order.u32" }
+func (r *Relation) offsetsPath() string   { return "topo/" + r.Key() + "/offsets.u64" }
+func (r *Relation) neighborsPath() string { return "topo/" + r.Key() + "/neighbors.u32" }
+
+func (t *Table) shardPath(i int) string {
+	return fmt.Sprintf("feat/%s/%s-%05d.%v", t.NodeType, t.Name, i, t.Elem)
+}
+
+func (l *Label) path() string {
+	ext := I32
+	if l.Multi {
+		ext = U8
+	}
+	return fmt.Sprintf("label/%s/%s.%v", l.NodeType, l.Name, ext)
+}
+
+func (s *Split) partPath(i int) string {
+	return "split/" + s.Name + "/" + [...]string{"train", "valid", "test"}[i] + ".u32"
+}
+
+// toValid replaces the bytes of free text that are not UTF-8: they would not come back from JSON as they went in.
+func toValid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
+
+func toValidAll(list []string) []string {
+	if list == nil {
+		return nil
+	}
+	valid := make([]string, len(list))
+	for i, s := range list {
+		valid[i] = toValid(s)
+	}
+	return valid
+}
+
+func toValidKeys[V any](m map[string]V, value func(V) V) map[string]V {
+	if m == nil {
+		return nil
+	}
+	valid := make(map[string]V, len(m))
+	for k, v := range m {
+		valid[toValid(k)] = value(v)
+	}
+	return valid
+}
+
+// valid is p with text that JSON keeps.
+func (p Provenance) valid() Provenance {
+	same := func(n int64) int64 { return n }
+	return Provenance{
+		Tool: toValid(p.Tool), Source: toValid(p.Source), Notes: toValidAll(p.Notes),
+		Options: toValidKeys(p.Options, toValid), Counts: toValidKeys(p.Counts, same),
+	}
+}
