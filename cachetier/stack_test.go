@@ -292,7 +292,7 @@ func TestTruncatedFile(t *testing.T) {
 			ids := []uint32{20, 22, 23, uint32(last.FirstRow), 299}
 			err = s.Gather(make([]byte, len(ids)*size), ids)
 			require.ErrorIs(t, err, store.ErrCorrupt)
-			require.ErrorContains(t, err, last.Path)
+			require.ErrorContains(t, err, last.Dataset+": "+last.Section)
 			require.NotContains(t, err.Error(), "\n")
 
 			st := s.Stats()

@@ -124,7 +124,8 @@ func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int6
 		return nil, -1, err
 	}
 	if fi.Size() != spec.Bytes {
-		return nil, min(fi.Size(), spec.Bytes), fmt.Errorf("%d bytes, and the manifest says %d: an interrupted copy?", fi.Size(), spec.Bytes)
+		return nil, min(fi.Size(), spec.Bytes),
+			fmt.Errorf("%d bytes, and the manifest says %d: an interrupted copy?", fi.Size(), spec.Bytes)
 	}
 	var h [PageSize]byte
 	if _, err := f.ReadAt(h[:], 0); err != nil {
@@ -133,7 +134,7 @@ func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int6
 	if at, err := checkHeader(h[:], spec); err != nil {
 		return nil, at, err
 	}
-	m, err := mapping.Open(f, filepath.Join(dataset, filepath.FromSlash(spec.Path)), int(spec.Bytes))
+	m, err := mapping.Open(f, dataset, spec.Path, int(spec.Bytes))
 	if err != nil {
 		return nil, -1, err
 	}

@@ -16,16 +16,13 @@ var ErrVersion = errors.New("unknown dataset version")
 // SectionError says where in a dataset something is wrong. errors.Is(err, ErrCorrupt) holds for it.
 type SectionError struct {
 	Dataset string // path of the dataset
-	Section string // file inside it; empty for the whole
+	Section string // file inside it
 	Offset  int64  // byte in the file, -1 when no single byte is to blame
 	Err     error
 }
 
 func (e *SectionError) Error() string {
-	s := e.Dataset
-	if e.Section != "" {
-		s += ": " + e.Section
-	}
+	s := e.Dataset + ": " + e.Section
 	if e.Offset >= 0 {
 		s += fmt.Sprintf(" at 0x%x", e.Offset)
 	}
@@ -35,9 +32,9 @@ func (e *SectionError) Error() string {
 // Unwrap gives the cause, and ErrCorrupt.
 func (e *SectionError) Unwrap() []error { return []error{e.Err, ErrCorrupt} }
 
-// Guard runs fn, which may read mapped memory, and returns its error. A page that can no longer be read, and an offset or
-// id that cannot be true, come back as a *SectionError instead of a crash. Call it at the top of every goroutine that
-// reads a Graph or Features.
+// Guard runs fn, which may read mapped memory, and returns its error. A page that can no longer be read, and an offset
+// or id that cannot be true, come back as a *SectionError instead of a crash. Call it at the top of every goroutine
+// that reads a Graph or Features.
 func Guard(fn func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -51,8 +48,8 @@ func Guard(fn func() error) (err error) {
 	err = mapping.Guard(fn)
 	var fault *mapping.Fault
 	if errors.As(err, &fault) {
-		return &SectionError{Dataset: fault.Path, Offset: fault.Offset, Err: errors.New(
-			"page cannot be read: the file was truncated or replaced while in use, or the disk failed; restore it and run gnnstore verify")}
+		return &SectionError{fault.Dataset, fault.Section, fault.Offset, errors.New("page cannot be read: " +
+			"the file was truncated or replaced while in use, or the disk failed; restore it and run gnnstore verify")}
 	}
 	return err
 }

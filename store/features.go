@@ -19,6 +19,8 @@ type Features struct {
 type Shard struct {
 	File       *os.File
 	Path       string // for messages
+	Dataset    string // path of the dataset, for a SectionError
+	Section    string // the shard inside it
 	FirstRow   int64
 	Rows       int64
 	DataOffset int64 // of the first row
@@ -32,7 +34,10 @@ func (d *Dataset) Features(i int) *Features {
 	for j := range t.Shards {
 		spec := &t.Shards[j]
 		s := d.sections[spec.Path]
-		f.shards = append(f.shards, Shard{s.file, filepath.Join(d.path, filepath.FromSlash(spec.Path)), spec.First, spec.Rows, PageSize, spec.Stride})
+		f.shards = append(f.shards, Shard{
+			File: s.file, Path: filepath.Join(d.path, filepath.FromSlash(spec.Path)), Dataset: d.path, Section: spec.Path,
+			FirstRow: spec.First, Rows: spec.Rows, DataOffset: PageSize, Stride: spec.Stride,
+		})
 		f.data = append(f.data, s.payload())
 		f.rows += int(spec.Rows)
 	}

@@ -152,14 +152,17 @@ func TestOpenRefuses(t *testing.T) {
 		break_ func(t *testing.T, dir string)
 		want   string
 	}{
-		"newer version": {edit(`"version": 1`, `"version": 7`), "unknown dataset version 7: this build reads versions 1 to 1"},
+		"newer version": {edit(`"version": 1`, `"version": 7`),
+			"unknown dataset version 7: this build reads versions 1 to 1"},
 		"other format":  {edit(`"format": "gnnstore"`, `"format": "gnnshop"`), `format is "gnnshop"`},
 		"edited":        {edit(`"order": "original"`, `"order": "degree"`), "edited or damaged"},
 		"unknown field": {edit(`"order"`, `"odour"`), "unknown field"},
 		"empty manifest": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Truncate(filepath.Join(dir, "manifest.json"), 0))
 		}, "not a manifest"},
-		"no manifest": {func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "manifest.json"))) }, "not a sealed dataset"},
+		"no manifest": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, "manifest.json")))
+		}, "not a sealed dataset"},
 		"missing section": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, "split/given/train.u32")))
 		}, "split/given/train.u32: missing"},
@@ -211,7 +214,11 @@ func TestTruncatedUnderTheMap(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, store.ErrCorrupt)
-	require.ErrorContains(t, err, "feat-00000.f16 at 0x")
+	var at *store.SectionError
+	require.ErrorAs(t, err, &at)
+	require.Equal(t, dir, at.Dataset)
+	require.Equal(t, "feat/node/feat-00000.f16", at.Section)
+	require.ErrorContains(t, err, dir+": feat/node/feat-00000.f16 at 0x")
 	require.Zero(t, sum)
 }
 
@@ -309,7 +316,8 @@ func TestCreateTouchesNothing(t *testing.T) {
 		want string
 	}{
 		"a stranger's directory": {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial/thesis.txt", "precious") },
-			"x.gnn", `x.gnn.partial: is not empty, and no ingest left it: it has no empty file "lock"; move it away or choose another name`},
+			"x.gnn", "x.gnn.partial: is not empty, and no ingest left it: " +
+				`it has no empty file "lock"; move it away or choose another name`},
 		"a stranger's lock": {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial/lock", "Yale") },
 			"x.gnn", "no ingest left it"},
 		"a directory lock": {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial/lock/key", "") },
@@ -324,11 +332,14 @@ func TestCreateTouchesNothing(t *testing.T) {
 			write(t, dir+"/home/lock", "")
 			require.NoError(t, os.Symlink("home", dir+"/x.gnn.partial"))
 		}, "x.gnn", "x.gnn.partial: is a symbolic link"},
-		"a dangling link beside": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("none", dir+"/x.gnn.partial")) },
-			"x.gnn", "x.gnn.partial: is a symbolic link"},
-		"a file":          {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial", "precious") }, "x.gnn", "x.gnn.partial: is a file"},
-		"a dangling link": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("none", dir+"/x.gnn")) }, "x.gnn", fs.ErrExist.Error()},
-		"no parent":       {func(*testing.T, string) {}, "a/b/x.gnn", "a/b: no such directory; make it first"},
+		"a dangling link beside": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Symlink("none", dir+"/x.gnn.partial"))
+		}, "x.gnn", "x.gnn.partial: is a symbolic link"},
+		"a file": {func(t *testing.T, dir string) { write(t, dir+"/x.gnn.partial", "precious") },
+			"x.gnn", "x.gnn.partial: is a file"},
+		"a dangling link": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("none", dir+"/x.gnn")) },
+			"x.gnn", fs.ErrExist.Error()},
+		"no parent": {func(*testing.T, string) {}, "a/b/x.gnn", "a/b: no such directory; make it first"},
 		"a file as parent": {func(t *testing.T, dir string) { write(t, dir+"/a", "precious") },
 			"a/x.gnn", "a: not a directory; choose another name"},
 	} {
@@ -439,8 +450,8 @@ func TestSealReadsBack(t *testing.T) {
 	classes := []string{bad}
 	require.NoError(t, w.AddLabels("label", "node", []int32{0}, 1, classes))
 	require.Equal(t, []string{bad}, classes)
-	_, err = w.Seal(store.Manifest{Name: "x", Order: "original", Provenance: store.Provenance{
-		Tool: bad, Source: bad, Options: map[string]string{bad: bad}, Counts: map[string]int64{bad: 1}, Notes: []string{bad}}})
+	_, err = w.Seal(store.Manifest{Name: "x", Order: "original", Provenance: store.Provenance{Tool: bad, Source: bad,
+		Options: map[string]string{bad: bad}, Counts: map[string]int64{bad: 1}, Notes: []string{bad}}})
 	require.NoError(t, err)
 	require.NoError(t, check(path))
 	d, err := store.Open(path)
@@ -461,8 +472,8 @@ func TestNamesAreRefused(t *testing.T) {
 	_, relation := w.AddRelation("node", "to", bad, false)
 	_, table := w.AddTable("feat", bad, store.F16, 1, 1)
 	for _, err := range []error{
-		relation, table, w.AddNodeType(bad, nil), w.AddLabels(bad, "node", nil, 1, nil), w.AddMultiLabels("l", bad, nil, 1, nil),
-		w.AddSplit(bad, "node", nil, nil, nil),
+		relation, table, w.AddNodeType(bad, nil), w.AddLabels(bad, "node", nil, 1, nil),
+		w.AddMultiLabels("l", bad, nil, 1, nil), w.AddSplit(bad, "node", nil, nil, nil),
 	} {
 		require.ErrorContains(t, err, `"../../y": names are`)
 	}
@@ -482,7 +493,9 @@ func TestManifestIsStable(t *testing.T) {
 	require.NoError(t, err)
 	var m map[string]any
 	require.NoError(t, json.Unmarshal(b, &m))
-	for _, k := range []string{"format", "version", "name", "node_types", "relations", "tables", "labels", "splits", "seal", "check"} {
+	for _, k := range []string{
+		"format", "version", "name", "node_types", "relations", "tables", "labels", "splits", "seal", "check",
+	} {
 		require.Contains(t, m, k)
 	}
 }

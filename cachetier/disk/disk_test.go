@@ -128,7 +128,7 @@ func TestTruncatedFileIsOneClearError(t *testing.T) {
 			dst := make([]byte, 300*table.RowBytes())
 			_, err = r.Read(dst, some(rand.New(rand.NewPCG(3, 4)), 300, 300))
 			require.ErrorIs(t, err, store.ErrCorrupt)
-			require.ErrorContains(t, err, last.Path+" at 0x1000: ")
+			require.ErrorContains(t, err, last.Dataset+": "+last.Section+" at 0x1000: ")
 			require.ErrorContains(t, err, "truncated")
 			require.NotContains(t, err.Error(), "\n")
 

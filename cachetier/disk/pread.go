@@ -146,7 +146,7 @@ func readFull(r run, b []byte) error {
 	case n == len(b):
 		return nil
 	case errors.Is(err, io.EOF):
-		return &store.SectionError{Dataset: r.shard.Path, Offset: r.offset + int64(n), Err: fmt.Errorf(
+		return &store.SectionError{Dataset: r.shard.Dataset, Section: r.shard.Section, Offset: r.offset + int64(n), Err: fmt.Errorf(
 			"the file ends %d bytes into a read of %d: it was truncated while in use; restore it and run gnnstore verify", n, len(b))}
 	}
 	var path *fs.PathError // names the file as it was opened; the shard's path says where it lies

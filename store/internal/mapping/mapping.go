@@ -19,18 +19,18 @@ import (
 
 // Map is a whole file mapped read-only. Its bytes may be read by any number of goroutines until Close.
 type Map struct {
-	data mmap.MMap
-	path string
+	data             mmap.MMap
+	dataset, section string
 }
 
-// Open maps the first size bytes of f, which must be at least that long: the caller has compared the size. path is for
-// messages. f may be closed afterwards.
-func Open(f *os.File, path string, size int) (*Map, error) {
+// Open maps the first size bytes of f, which must be at least that long: the caller has compared the size. dataset and
+// section are what a Fault says of it. f may be closed afterwards.
+func Open(f *os.File, dataset, section string, size int) (*Map, error) {
 	data, err := mmap.MapRegion(f, size, mmap.RDONLY, 0, 0)
 	if err != nil {
-		return nil, fmt.Errorf("map %s: %w", path, err)
+		return nil, fmt.Errorf("map: %w", err)
 	}
-	m := &Map{data: data, path: path}
+	m := &Map{data: data, dataset: dataset, section: section}
 	live.Lock()
 	live.maps[m] = struct{}{}
 	live.Unlock()
@@ -56,12 +56,14 @@ var live = struct {
 
 // Fault says which mapped page could not be read.
 type Fault struct {
-	Path   string
-	Offset int64
+	Dataset string // its path
+	Section string // the file inside it
+	Offset  int64
 }
 
 func (f *Fault) Error() string {
-	return fmt.Sprintf("%s at 0x%x: page cannot be read; the file was truncated or replaced, or the disk failed", f.Path, f.Offset)
+	return fmt.Sprintf("%s: %s at 0x%x: page cannot be read; the file was truncated or replaced, or the disk failed",
+		f.Dataset, f.Section, f.Offset)
 }
 
 // Guard runs fn and returns its error, or a *Fault where fn read a page of a Map that is no longer there. Any other
@@ -93,7 +95,7 @@ func locate(addr uintptr) *Fault {
 	for m := range live.maps {
 		base := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
 		if addr >= base && addr < base+uintptr(len(m.data)) {
-			return &Fault{Path: m.path, Offset: int64(addr - base)}
+			return &Fault{Dataset: m.dataset, Section: m.section, Offset: int64(addr - base)}
 		}
 	}
 	return nil
