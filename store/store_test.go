@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -220,6 +221,38 @@ func TestTruncatedUnderTheMap(t *testing.T) {
 	require.Equal(t, "feat/node/feat-00000.f16", at.Section)
 	require.ErrorContains(t, err, dir+": feat/node/feat-00000.f16 at 0x")
 	require.Zero(t, sum)
+}
+
+// TestVerifyBlamesOnce damages sections that another one's invariant reads as well: each is reported, and once.
+func TestVerifyBlamesOnce(t *testing.T) {
+	for _, damaged := range [][]string{
+		{"topo/node__to__node/offsets.u64"},
+		{"ids/node/original.i64"},
+		{"topo/node__to__node/offsets.u64", "topo/node__to__node/neighbors.u32"},
+		{"ids/node/original.i64", "ids/node/order.u32", "label/node/label.i32"},
+	} {
+		dir := storetest.Build(t, small())
+		for _, section := range damaged {
+			f, err := os.OpenFile(filepath.Join(dir, section), os.O_WRONLY, 0)
+			require.NoError(t, err)
+			_, err = f.WriteAt([]byte{99}, store.PageSize+8)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		}
+		d, err := store.Open(dir)
+		require.NoError(t, err)
+		problems, err := d.Verify(context.Background(), nil)
+		require.NoError(t, err)
+		var found []string
+		for _, p := range problems {
+			require.ErrorContains(t, p, "checksum is")
+			found = append(found, p.Section)
+		}
+		slices.Sort(found)
+		slices.Sort(damaged)
+		require.Equal(t, damaged, found)
+		require.NoError(t, d.Close())
+	}
 }
 
 // TestEveryWriteFails fails the n-th operation for every n: the final name must not exist, or hold a whole dataset, and

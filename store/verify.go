@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 )
@@ -12,20 +13,22 @@ import (
 // Problem is one thing that Verify found.
 type Problem = *SectionError
 
-// Verify reads the whole dataset: every checksum, and every invariant that readers lean on. It returns all problems
-// found, a few a section at most; the error is for ctx alone. progress, when not nil, is called with the bytes read so far.
+// Verify reads the whole dataset: every checksum, and every invariant that readers lean on. It returns the first
+// problem of each section that has one, but for those that only follow from another section's; the error is for ctx
+// alone. progress, when not nil, is called with the bytes read so far.
 func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) (problems []Problem, err error) {
-	v := verifier{d: d, ctx: ctx, progress: progress, total: d.manifest.Bytes()}
+	v := verifier{d: d, ctx: ctx, progress: progress, total: d.manifest.Bytes(), failed: map[*File]bool{}}
 	m := d.manifest
 	for i := range m.NodeTypes {
-		v.check(&m.NodeTypes[i].Original, nil)
-		v.check(&m.NodeTypes[i].Order, func() error { return checkIDs(d.IDs(i)) })
+		t := &m.NodeTypes[i]
+		v.check(&t.Original, nil)
+		v.check(&t.Order, func() error { return checkIDs(d.IDs(i)) }, &t.Original)
 	}
 	for i := range m.Relations {
 		g := d.Graph(i)
 		src, _ := d.NodeType(g.Relation.Src)
 		v.check(&g.Relation.Offsets, g.checkOffsets)
-		v.check(&g.Relation.Neighbors, func() error { return g.checkNeighbors(uint32(src.Count)) })
+		v.check(&g.Relation.Neighbors, func() error { return g.checkNeighbors(uint32(src.Count)) }, &g.Relation.Offsets)
 	}
 	for i := range m.Tables {
 		f := d.Features(i)
@@ -54,10 +57,12 @@ type verifier struct {
 	progress    func(done, total int64)
 	done, total int64
 	problems    []Problem
+	failed      map[*File]bool // the sections of problems
 }
 
-// check compares a section's checksum, then its invariants. A section whose bytes are wrong is not looked into further.
-func (v *verifier) check(f *File, invariant func() error) {
+// check compares a section's checksum, then its invariant, which reads the sections through as well. Where the bytes of
+// one of them are wrong it is not looked at.
+func (v *verifier) check(f *File, invariant func() error, through ...*File) {
 	if v.ctx.Err() != nil {
 		return
 	}
@@ -80,7 +85,7 @@ func (v *verifier) check(f *File, invariant func() error) {
 		if sum := hex64(h.Sum64()); sum != f.XXH3 {
 			return fmt.Errorf("checksum is %s, and the manifest says %s: restore the file or ingest again", sum, f.XXH3)
 		}
-		if invariant == nil {
+		if invariant == nil || slices.ContainsFunc(through, func(t *File) bool { return v.failed[t] }) {
 			return nil
 		}
 		return invariant()
@@ -91,6 +96,7 @@ func (v *verifier) check(f *File, invariant func() error) {
 	}
 	if se != nil {
 		v.problems = append(v.problems, se)
+		v.failed[f] = true
 	}
 }
 
