@@ -1,5 +1,5 @@
-// Package store is the dataset on disk: a sealed directory of memory-mapped topology, feature shards, labels, splits and
-// original ids, described byte by byte in FORMAT.md.
+// Package store is the dataset on disk: a sealed directory of memory-mapped topology, feature shards, labels, splits
+// and original ids, described byte by byte in FORMAT.md.
 //
 // Three types to know. A [Writer] builds a dataset under a temporary name and seals it: it is whole or absent. A
 // [Dataset] is a sealed one, opened; opening reads a manifest and one header page a file, whatever the size. A [Graph]
@@ -15,6 +15,7 @@
 //
 // # Why not
 //
-// Why not a checksum at open: at 375 GB of features it costs minutes; sizes and headers cost nothing, and [Dataset.Verify]
-// is there for doubt. Why not headerless arrays: a swapped or half-copied file must be refused, not trained on.
+// Why not a checksum at open: at 375 GB of features it costs minutes; sizes and headers cost nothing, and
+// [Dataset.Verify] is there for doubt. Why not headerless arrays: a swapped or half-copied file must be refused, not
+// trained on.
 package store

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/v1.gnn anew; only while version 1 has not been released")
 
-// TestVersion1 reads a dataset that an earlier build sealed. When the format moves on, this test stays, and the golden of
-// the new version joins it: that is the promise to read the version before.
+// TestVersion1 reads a dataset that an earlier build sealed. When the format moves on, this test stays, and the golden
+// of the new version joins it: that is the promise to read the version before.
 func TestVersion1(t *testing.T) {
 	const golden = "testdata/v1.gnn"
 	if *update {

@@ -40,23 +40,27 @@ func (g *Graph) Degree(v NodeID) int { return len(g.Neighbors(v)) }
 // closed. Safe for concurrent use. An offset that cannot be true panics with a *SectionError, which [Guard] returns.
 func (g *Graph) Neighbors(v NodeID) []NodeID {
 	if int64(v) >= int64(len(g.offsets))-1 {
-		panic(g.corrupt(g.Relation.Neighbors.Path, -1, fmt.Errorf("neighbour id %d, and there are %d nodes", v, g.Nodes())))
+		err := fmt.Errorf("neighbour id %d, and there are %d nodes", v, g.Nodes())
+		panic(g.corrupt(g.Relation.Neighbors.Path, -1, err))
 	}
 	lo, hi := g.offsets[v], g.offsets[v+1]
 	if lo > hi || hi > uint64(len(g.edges)) {
-		panic(g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), fmt.Errorf("node %d has edges %d to %d of %d", v, lo, hi, len(g.edges))))
+		err := fmt.Errorf("node %d has edges %d to %d of %d", v, lo, hi, len(g.edges))
+		panic(g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), err))
 	}
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
 }
 
-// CorruptNeighbor is the error of neighbour u of node v where u is no node. Neighbors lends what the file holds; whoever
-// uses a neighbour as an index compares it with the number of nodes first and panics with this, which [Guard] returns.
+// CorruptNeighbor is the error of neighbour u of node v where u is no node. Neighbors lends what the file holds;
+// whoever uses a neighbour as an index compares it with the number of nodes first and panics with this, which [Guard]
+// returns.
 func (g *Graph) CorruptNeighbor(v, u NodeID) *SectionError {
 	at := int64(-1)
 	if i := slices.Index(g.Neighbors(v), u); i >= 0 {
 		at = PageSize + 4*(int64(g.offsets[v])+int64(i))
 	}
-	return g.corrupt(g.Relation.Neighbors.Path, at, fmt.Errorf("node %d has neighbour %d, and there are %d nodes", v, u, g.sources))
+	err := fmt.Errorf("node %d has neighbour %d, and there are %d nodes", v, u, g.sources)
+	return g.corrupt(g.Relation.Neighbors.Path, at, err)
 }
 
 func (g *Graph) corrupt(section string, at int64, err error) *SectionError {

@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestCorruptNeighbor makes a neighbour a node that does not exist: Neighbors lends it, and who indexes by it reports it.
+// TestCorruptNeighbor makes a neighbour a node that does not exist: Neighbors lends it, and who indexes by it reports
+// it.
 func TestCorruptNeighbor(t *testing.T) {
 	dir := storetest.Build(t, small())
 	const section = "topo/node__to__node/neighbors.u32"
@@ -28,5 +29,6 @@ func TestCorruptNeighbor(t *testing.T) {
 	require.Equal(t, []store.NodeID{3, 3, 4, 200}, g.Neighbors(4))
 	err = store.Guard(func() error { panic(g.CorruptNeighbor(4, 200)) })
 	require.ErrorIs(t, err, store.ErrCorrupt)
-	require.EqualError(t, err, dir+": "+section+" at 0x1020: node 4 has neighbour 200, and there are 9 nodes; run gnnstore verify")
+	require.EqualError(t, err, dir+": "+section+" at 0x1020: "+
+		"node 4 has neighbour 200, and there are 9 nodes; run gnnstore verify")
 }

@@ -264,7 +264,9 @@ func (m *Manifest) validate() error {
 			fail("node type %s: %d nodes; ids are 32 bits, so at most %d", t.Name, t.Count, uint32(math.MaxUint32))
 		}
 		count[t.Name] = t.Count
-		errs = append(errs, shape(&t.Original, t.originalPath(), I64, t.Count, 1), shape(&t.Order, t.orderPath(), U32, t.Count, 1))
+		errs = append(errs,
+			shape(&t.Original, t.originalPath(), I64, t.Count, 1),
+			shape(&t.Order, t.orderPath(), U32, t.Count, 1))
 	}
 	nodes := func(what, typ string) int64 {
 		n, ok := count[typ]
@@ -278,7 +280,9 @@ func (m *Manifest) validate() error {
 		named("relation", r.Key(), r.Src, r.Name, r.Dst)
 		nodes("relation "+r.Key(), r.Src)
 		n := nodes("relation "+r.Key(), r.Dst)
-		errs = append(errs, shape(&r.Offsets, r.offsetsPath(), U64, n+1, 1), shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1))
+		errs = append(errs,
+			shape(&r.Offsets, r.offsetsPath(), U64, n+1, 1),
+			shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1))
 	}
 	for i := range m.Tables {
 		t := &m.Tables[i]

@@ -14,15 +14,18 @@ import (
 // sealed is a manifest that is right in every checksum, so that only validate stands between its lies and the reader.
 func sealed(t *testing.T, change func(m *Manifest)) []byte {
 	file := func(path string, e Elem, rows, cols, stride int64) File {
-		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: PageSize + roundUp(rows*stride, PageSize)}
+		bytes := PageSize + roundUp(rows*stride, PageSize)
+		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: bytes}
 	}
 	m := &Manifest{
 		Format: formatName, Version: Version, Name: "x", Order: "original",
 		NodeTypes: []NodeType{{Name: "node", Count: 3,
 			Original: file("ids/node/original.i64", I64, 3, 1, 8), Order: file("ids/node/order.u32", U32, 3, 1, 4)}},
 		Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: 2,
-			Offsets: file("topo/node__to__node/offsets.u64", U64, 4, 1, 8), Neighbors: file("topo/node__to__node/neighbors.u32", U32, 2, 1, 4)}},
-		Tables: []Table{{Name: "feat", NodeType: "node", Elem: F16, Dim: 3, Shards: []File{file("feat/node/feat-00000.f16", F16, 3, 3, 8)}}},
+			Offsets:   file("topo/node__to__node/offsets.u64", U64, 4, 1, 8),
+			Neighbors: file("topo/node__to__node/neighbors.u32", U32, 2, 1, 4)}},
+		Tables: []Table{{Name: "feat", NodeType: "node", Elem: F16, Dim: 3,
+			Shards: []File{file("feat/node/feat-00000.f16", F16, 3, 3, 8)}}},
 		Labels: []Label{{Name: "label", NodeType: "node", Classes: 2, Values: file("label/node/label.i32", I32, 3, 1, 4)}},
 		Splits: []Split{{Name: "given", NodeType: "node", Train: file("split/given/train.u32", U32, 2, 1, 4),
 			Valid: file("split/given/valid.u32", U32, 1, 1, 4), Test: file("split/given/test.u32", U32, 0, 1, 4)}},
@@ -57,9 +60,10 @@ func TestHostileManifest(t *testing.T) {
 		"short offsets":  {func(m *Manifest) { m.NodeTypes[0].Count = 5 }, "belongs"},
 		"edges":          {func(m *Manifest) { m.Relations[0].Edges = 3 }, "belongs"},
 		"unknown type":   {func(m *Manifest) { m.Relations[0].Src = "author" }, `no node type "author"`},
-		"bad name":       {func(m *Manifest) { m.NodeTypes[0].Name = "a__b" }, `node type "a__b": names are up to 100 letters`},
-		"shard gap":      {func(m *Manifest) { m.Tables[0].Shards[0].First = 1 }, "follow each other"},
-		"element":        {func(m *Manifest) { m.Tables[0].Elem = I32 }, "features are f16 or f32"},
+		"bad name": {func(m *Manifest) { m.NodeTypes[0].Name = "a__b" },
+			`node type "a__b": names are up to 100 letters`},
+		"shard gap": {func(m *Manifest) { m.Tables[0].Shards[0].First = 1 }, "follow each other"},
+		"element":   {func(m *Manifest) { m.Tables[0].Elem = I32 }, "features are f16 or f32"},
 		"odd stride": {func(m *Manifest) {
 			f := &m.Tables[0].Shards[0]
 			m.Tables[0].Dim, f.Cols, f.Stride, f.Bytes = 1, 1, 3, PageSize+PageSize
@@ -72,9 +76,11 @@ func TestHostileManifest(t *testing.T) {
 		"label name":    {func(m *Manifest) { m.Labels[0].Name = "\x1b[2J" }, `label "\x1b[2J": names are`},
 		"split name":    {func(m *Manifest) { m.Splits[0].Name = "_given" }, `split "_given": names are`},
 		"long name":     {func(m *Manifest) { m.Splits[0].Name = strings.Repeat("x", 101) }, "names are"},
-		"two types":     {func(m *Manifest) { m.NodeTypes = append(m.NodeTypes, m.NodeTypes[0]) }, "node type node: there are two"},
-		"two relations": {func(m *Manifest) { m.Relations = append(m.Relations, m.Relations[0]) }, "relation node__to__node: there are two"},
-		"two tables":    {func(m *Manifest) { m.Tables = append(m.Tables, m.Tables[0]) }, "table node/feat: there are two"},
+		"two types": {func(m *Manifest) { m.NodeTypes = append(m.NodeTypes, m.NodeTypes[0]) },
+			"node type node: there are two"},
+		"two relations": {func(m *Manifest) { m.Relations = append(m.Relations, m.Relations[0]) },
+			"relation node__to__node: there are two"},
+		"two tables": {func(m *Manifest) { m.Tables = append(m.Tables, m.Tables[0]) }, "table node/feat: there are two"},
 		"two labels": {func(m *Manifest) {
 			l := m.Labels[0]
 			l.Multi = true
@@ -88,9 +94,11 @@ func TestHostileManifest(t *testing.T) {
 		"escaping name": {func(m *Manifest) { m.Name = "\x1b[2Jx" }, `the dataset's name is "\x1b[2Jx"`},
 		"hidden name":   {func(m *Manifest) { m.Name = ".x" }, `the dataset's name is ".x"`},
 
-		"original elsewhere": {func(m *Manifest) { m.NodeTypes[0].Original.Path = "ids/o" }, `"ids/o" is named where ids/node/original.i64 belongs`},
-		"order elsewhere":    {func(m *Manifest) { m.NodeTypes[0].Order.Path = "x" }, "where ids/node/order.u32 belongs"},
-		"offsets elsewhere":  {func(m *Manifest) { m.Relations[0].Offsets.Path = "x" }, "where topo/node__to__node/offsets.u64 belongs"},
+		"original elsewhere": {func(m *Manifest) { m.NodeTypes[0].Original.Path = "ids/o" },
+			`"ids/o" is named where ids/node/original.i64 belongs`},
+		"order elsewhere": {func(m *Manifest) { m.NodeTypes[0].Order.Path = "x" }, "where ids/node/order.u32 belongs"},
+		"offsets elsewhere": {func(m *Manifest) { m.Relations[0].Offsets.Path = "x" },
+			"where topo/node__to__node/offsets.u64 belongs"},
 		"neighbors elsewhere": {func(m *Manifest) { m.Relations[0].Neighbors.Path = "x" },
 			"where topo/node__to__node/neighbors.u32 belongs"},
 		"shard elsewhere": {func(m *Manifest) { m.Tables[0].Shards[0].Path = "x" }, "where feat/node/feat-00000.f16 belongs"},

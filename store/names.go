@@ -9,8 +9,8 @@ import (
 // maxPart bounds a name, so that three of them fit in a section's path.
 const maxPart = 100
 
-// CleanName makes s the name of a dataset: what is not an ASCII letter, a digit, _, - or . becomes _, and so does a . in
-// front, since directories are named after datasets. A name that it leaves as it is is valid.
+// CleanName makes s the name of a dataset: what is not an ASCII letter, a digit, _, - or . becomes _, and so does a .
+// in front, since directories are named after datasets. A name that it leaves as it is is valid.
 func CleanName(s string) string {
 	if s == "" {
 		return "dataset"
@@ -36,7 +36,8 @@ func checkNames(kind string, names ...string) error {
 	for _, s := range names {
 		if s == "" || len(s) > maxPart || strings.Contains(s, "__") || s[0] == '_' || s[len(s)-1] == '_' ||
 			strings.ContainsFunc(s, func(c rune) bool { return !wordRune(c) }) {
-			return fmt.Errorf("%s %q: names are up to %d letters, digits, _ and -, without a _ at either end or two in a row", kind, s, maxPart)
+			return fmt.Errorf("%s %q: names are up to %d letters, digits, _ and -, without a _ at either end or two in a row",
+				kind, s, maxPart)
 		}
 	}
 	return nil

@@ -13,7 +13,8 @@ func (w *Writer) AddNodeType(name string, original []int64) error {
 		return err
 	}
 	if int64(len(original)) > math.MaxUint32 {
-		return fmt.Errorf("node type %s: %d nodes; ids are 32 bits, so at most %d", name, len(original), uint32(math.MaxUint32))
+		return fmt.Errorf("node type %s: %d nodes; ids are 32 bits, so at most %d",
+			name, len(original), uint32(math.MaxUint32))
 	}
 	order := make([]NodeID, len(original))
 	for i := range order {
@@ -157,7 +158,8 @@ func (w *Writer) AddLabels(name, nodeType string, class []int32, classes int, cl
 			return fmt.Errorf("label %s: node %d has class %d of %d", name, v, c, classes)
 		}
 	}
-	return addLabel(w, Label{Name: name, NodeType: nodeType, Classes: int64(classes), ClassNames: classNames}, I32, len(class), 1, class)
+	l := Label{Name: name, NodeType: nodeType, Classes: int64(classes), ClassNames: classNames}
+	return addLabel(w, l, I32, len(class), 1, class)
 }
 
 // AddMultiLabels writes a multi-label target: classes cells a node, each 0, 1 or MissingBit.

@@ -47,8 +47,8 @@ const (
 )
 
 // Create begins a dataset at path, which must not exist, in a directory that must. It fails at once, changing nothing,
-// when anything is at path (fs.ErrExist), when another process is writing it (ErrBusy), and when what is at PATH.partial
-// is not what an interrupted Writer leaves.
+// when anything is at path (fs.ErrExist), when another process is writing it (ErrBusy), and when what is at
+// PATH.partial is not what an interrupted Writer leaves.
 func Create(pathname string, o WriterOptions) (*Writer, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -59,7 +59,9 @@ func Create(pathname string, o WriterOptions) (*Writer, error) {
 	if pathname != "" {
 		pathname = filepath.Clean(pathname) // "x.gnn/" would put the partial directory inside
 	}
-	w := &Writer{fs: o.FS, final: pathname, partial: pathname + partialSuffix, shardBytes: o.ShardBytes, dirs: map[string]bool{}}
+	w := &Writer{
+		fs: o.FS, final: pathname, partial: pathname + partialSuffix, shardBytes: o.ShardBytes, dirs: map[string]bool{},
+	}
 	for range 3 { // the holder of the lock may rename the directory away between two steps, or remove it
 		taken, err := w.take()
 		if err != nil {
@@ -157,7 +159,8 @@ func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
 	if _, err := w.lstat(w.partial); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return false, fmt.Errorf("%s: is not empty, and no ingest left it: it has no empty file %q; %s", w.partial, lockName, remedy)
+	return false, fmt.Errorf("%s: is not empty, and no ingest left it: it has no empty file %q; %s",
+		w.partial, lockName, remedy)
 }
 
 // lstat looks at a name without following a symbolic link. A vfs.FS cannot; of those, only the disk has links.
@@ -226,8 +229,8 @@ func (w *Writer) Abort() error {
 }
 
 // Seal adds the description and makes the dataset whole. Of m only Name, Provenance and Order are read: node types,
-// relations and the rest are declared by the calls that write them. Name is one that [CleanName] leaves as it is. Bytes of
-// Provenance that are not UTF-8 become U+FFFD. The first error leaves the Writer to be Aborted.
+// relations and the rest are declared by the calls that write them. Name is one that [CleanName] leaves as it is. Bytes
+// of Provenance that are not UTF-8 become U+FFFD. The first error leaves the Writer to be Aborted.
 func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	if len(w.open) > 0 {
 		panic("store: Seal before every section writer is closed: " + w.open[0].spec.Path)
@@ -252,8 +255,8 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	return &w.manifest, nil
 }
 
-// publish keeps the order that FORMAT.md promises: data and its directories are on disk before the manifest, the manifest
-// before the final name, the final name before success is reported.
+// publish keeps the order that FORMAT.md promises: data and its directories are on disk before the manifest, the
+// manifest before the final name, the final name before success is reported.
 func (w *Writer) publish(manifest []byte) error {
 	f, err := w.fs.Create(w.fs.PathJoin(w.partial, manifestName), vfs.WriteCategoryUnspecified)
 	if err != nil {
