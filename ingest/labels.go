@@ -8,6 +8,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
+// maxInferredClasses bounds the classes of a label that no source declares the number of. A model has a row of weights and
+// a score a class, so one stray id among the labels would make it of any size; the largest node benchmarks have hundreds.
+const maxInferredClasses = 1 << 20
+
 // labelled is what splits need to know of a node type's first label.
 type labelled struct {
 	label   Label
@@ -92,6 +96,10 @@ func (b *builder) readClasses(ctx context.Context, i int, l Label) (*labelled, e
 		}
 		if l.Classes > 0 && int(class) >= l.Classes {
 			return fmt.Errorf("%s: row %d (counting from 0): class %d, and label %s has %d classes, which count from 0", p.File, row, class, l.Name, l.Classes)
+		}
+		if l.Classes == 0 && class >= maxInferredClasses {
+			return fmt.Errorf("%s: row %d (counting from 0): class %d, and %d classes are the most; the labels look like ids, not classes",
+				p.File, row, class, maxInferredClasses)
 		}
 		if l.Classes == 0 {
 			known.classes = max(known.classes, int(class)+1)
