@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"time"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -37,6 +38,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	if err != nil {
 		return nil, err
 	}
+	out = filepath.Clean(out) // without the slash at the end, which hides the parent
 	w, err := store.Create(out, store.WriterOptions{FS: p.FS})
 	if err != nil {
 		return nil, err

@@ -200,6 +200,16 @@ func TestNameOfTheSource(t *testing.T) {
 	require.Equal(t, "mine", d.Manifest().Name)
 }
 
+func TestTrailingSlash(t *testing.T) {
+	dir := t.TempDir()
+	rep, err := Build(context.Background(), small(), dir+"/x.gnn/", Options{})
+	require.NoError(t, err)
+	require.Equal(t, dir+"/x.gnn", rep.Path)
+	names, err := filepath.Glob(dir + "/*")
+	require.NoError(t, err)
+	require.Equal(t, []string{dir + "/x.gnn"}, names)
+}
+
 // TestOutputIsClaimedFirst: an output that exists, or is being written, is refused before the source is touched.
 func TestOutputIsClaimedFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.gnn")
