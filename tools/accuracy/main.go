@@ -27,7 +27,7 @@ import (
 // hyperparameters are those of every run: nothing is tuned to a data set. The small ones set the rates of dropout, as with
 // 20 training nodes a class the best epoch comes early; and the batch, as theirs are 200 and 300 nodes in all.
 var hyperparameters = []string{
-	"--layers", "2", "--hidden", "256", "--fanout", "15,10", "--batch", "32", "--epochs", "100", "--patience", "25",
+	"--layers", "2", "--hidden", "256", "--fanout", "15,10", "--batch", "32", "--epochs", "60", "--eval-every", "2", "--patience", "6",
 	"--lr", "0.003", "--dropout", "0.8", "--input-dropout", "0.7",
 }
 

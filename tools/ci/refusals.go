@@ -141,10 +141,7 @@ func readOnly(ctx context.Context, a *arxiv) error {
 	if _, err := exec.LookPath("setpriv"); err != nil {
 		return fmt.Errorf("becoming an ordinary user takes setpriv, of util-linux: %w", err)
 	}
-	nobody := func(args ...string) *exec.Cmd {
-		become := []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", string(a.gnnstore)}
-		return exec.CommandContext(ctx, "setpriv", append(become, args...)...)
-	}
+	nobody := func(args ...string) *exec.Cmd { return asNobody(ctx, string(a.gnnstore), args...) }
 	dataset, err := a.dataset(ctx, directed)
 	if err != nil {
 		return err
@@ -176,5 +173,29 @@ func readOnly(ctx context.Context, a *arxiv) error {
 		}
 		fmt.Printf("%s: %s\n", args[0], message)
 	}
+	return testReadOnly(ctx, a)
+}
+
+// testReadOnly runs the test of package train that root passes over.
+func testReadOnly(ctx context.Context, a *arxiv) error {
+	binary := filepath.Join(a.tmp, "train.test")
+	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./train").CombinedOutput(); err != nil {
+		return fmt.Errorf("go test -c ./train: %w\n%s", err, out)
+	}
+	dir := filepath.Join(a.tmp, "runs")
+	cmd := asNobody(ctx, binary, "-test.run", "ReadOnly", "-test.v")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS") || strings.Contains(string(out), "--- SKIP") {
+		return fmt.Errorf("train's test of read-only directories, as an ordinary user: %v\n%s", err, out)
+	}
+	fmt.Println("train's test of read-only directories: passed")
 	return nil
+}
+
+// asNobody is a command run by an ordinary user.
+func asNobody(ctx context.Context, program string, args ...string) *exec.Cmd {
+	become := []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", program}
+	return exec.CommandContext(ctx, "setpriv", append(become, args...)...)
 }
