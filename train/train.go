@@ -349,9 +349,6 @@ func (t *trainer) finish(e Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)
 	t.snapshot()
-	if t.hooks.Epoch != nil {
-		t.hooks.Epoch(e)
-	}
 	if err := t.saveLast(); err != nil {
 		return err
 	}
@@ -362,7 +359,13 @@ func (t *trainer) finish(e Epoch) error {
 	}
 	soFar := *t.result
 	soFar.Epochs, soFar.Losses = nil, nil
-	return t.dir.appendMetrics(metricsLine{e, soFar})
+	if err := t.dir.appendMetrics(metricsLine{e, soFar}); err != nil {
+		return err
+	}
+	if t.hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
+		t.hooks.Epoch(e)
+	}
+	return nil
 }
 
 // snapshot brings the result's counters up to now.

@@ -25,6 +25,7 @@ type trainOptions struct {
 	device, host, eval byteSize
 	run                string
 	json               bool
+	brief              bool // a line an evaluated epoch only
 }
 
 func newTrain() *cobra.Command {
@@ -162,7 +163,9 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 		},
 		Epoch: func(e train.Epoch) {
 			p.clear()
-			fmt.Fprintln(stdout, epochLine(e, o.Epochs))
+			if !o.brief || e.ValidAcc != nil {
+				fmt.Fprintln(stdout, epochLine(e, o.Epochs))
+			}
 		},
 	})
 }

@@ -42,7 +42,7 @@ func belowBars(results []result, slack float64) error {
 	return errors.Join(errs...)
 }
 
-var header = []string{"data set", "model", "seeds", "test %", "valid %", "s a seed"}
+var header = []string{"data set", "model", "epochs", "seeds", "test %", "valid %", "s a seed"}
 
 // cells are a result's row below header.
 func (r *result) cells() []string {
@@ -51,7 +51,7 @@ func (r *result) cells() []string {
 	seconds, _ := meanDeviation(r.seconds)
 	name, _, _ := strings.Cut(r.name, "/")
 	return []string{
-		name, r.model, fmt.Sprint(len(r.test)), fmt.Sprintf("%.2f ± %.2f", 100*test, 100*deviation),
+		name, r.model, r.epochs, fmt.Sprint(len(r.test)), fmt.Sprintf("%.2f ± %.2f", 100*test, 100*deviation),
 		fmt.Sprintf("%.2f", 100*valid), fmt.Sprintf("%.1f", seconds),
 	}
 }
@@ -83,8 +83,8 @@ func appendMarkdown(file, commit string, results []result, seeds int) error {
 	_, err = fmt.Fprintf(f, `
 ## Accuracy, %s
 
-`+"`go run ./tools/accuracy %s`"+` at commit %s, %s. Every row: `+"`gnnstore train DATASET --model MODEL %s --seed 1..%d`"+`;
-the epoch is the best one of validation. ± is the standard deviation over seeds, which also draw the split of the small
+`+"`go run ./tools/accuracy %s`"+` at commit %s, %s. Every row: `+"`gnnstore train DATASET --model MODEL --epochs N %s --seed 1..%d`"+`;
+the tested epoch is the best one of validation. ± is the standard deviation over seeds, which also draw the split of the small
 data sets (20 training and 30 validation nodes a class). The features of ogbn_arxiv are fastrp:128, made of the graph.
 
 %s`, time.Now().UTC().Format(time.DateOnly), strings.Join(os.Args[1:], " "), commit, machine(),

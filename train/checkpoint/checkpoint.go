@@ -49,7 +49,6 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 			err = fmt.Errorf("write checkpoint %s: %w", path, err)
 		}
 	}()
-	var h xxh3.Hasher
 	var data []byte
 	header := map[string]any{}
 	at := uint64(0)
@@ -62,8 +61,7 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
 		}
 	}
-	h.Write(data)
-	all := map[string]string{sumKey: fmt.Sprintf("%016x", h.Sum64())}
+	all := map[string]string{sumKey: fmt.Sprintf("%016x", xxh3.Hash(data))}
 	for k, v := range meta {
 		all[k] = v
 	}
@@ -129,16 +127,21 @@ func Load(path string) (_ []Tensor, meta map[string]string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return read(f, fi.Size())
+}
+
+// read decodes a file of size bytes.
+func read(r io.Reader, size int64) (_ []Tensor, meta map[string]string, err error) {
 	var length [8]byte
-	if _, err := io.ReadFull(f, length[:]); err != nil {
+	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, nil, errors.New("shorter than a safetensors header: truncated?")
 	}
 	n := binary.LittleEndian.Uint64(length[:])
-	if n > maxHeader || int64(n) > fi.Size()-8 {
-		return nil, nil, fmt.Errorf("header of %d bytes in a file of %d: truncated, or not safetensors", n, fi.Size())
+	if n > maxHeader || int64(n) > size-8 {
+		return nil, nil, fmt.Errorf("header of %d bytes in a file of %d: truncated, or not safetensors", n, size)
 	}
 	text := make([]byte, n)
-	if _, err := io.ReadFull(f, text); err != nil {
+	if _, err := io.ReadFull(r, text); err != nil {
 		return nil, nil, err
 	}
 	raw := map[string]json.RawMessage{}
@@ -152,13 +155,11 @@ func Load(path string) (_ []Tensor, meta map[string]string, err error) {
 		}
 		delete(raw, metaKey)
 	}
-	data := make([]byte, fi.Size()-8-int64(n))
-	if _, err := io.ReadFull(f, data); err != nil {
+	data := make([]byte, size-8-int64(n))
+	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, nil, err
 	}
-	var h xxh3.Hasher
-	h.Write(data)
-	if want, ok := meta[sumKey]; ok && want != fmt.Sprintf("%016x", h.Sum64()) {
+	if want, ok := meta[sumKey]; ok && want != fmt.Sprintf("%016x", xxh3.Hash(data)) {
 		return nil, nil, errors.New("data checksum differs: truncated or damaged; use the checkpoint before it")
 	}
 	tensors, err := decode(raw, data)

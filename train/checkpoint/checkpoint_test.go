@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -76,12 +77,17 @@ func FuzzLoad(f *testing.F) {
 	if err := Save(vfs.Default, path, sample, nil); err != nil {
 		f.Fatal(err)
 	}
-	b, _ := os.ReadFile(path)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := filepath.Join(t.TempDir(), "c")
-		if os.WriteFile(p, b, 0o666) == nil {
-			Load(p)
+		tensors, _, err := read(bytes.NewReader(b), int64(len(b)))
+		for _, x := range tensors {
+			if err != nil || 4*len(x.Data) > len(b) {
+				t.Fatal("more data than the file has")
+			}
 		}
 	})
 }
