@@ -115,7 +115,8 @@ func accuracy(v *float64) string {
 
 func seconds(s float64) string { return fmt.Sprintf("%.*f s", precision(s), s) }
 
-// progress shows how far a command is: a line that redraws itself on a terminal, elsewhere a line a stage and one every few seconds.
+// progress shows how far a command is: on a terminal a line that redraws itself, elsewhere a line a stage and one every
+// few seconds.
 type progress struct {
 	w     io.Writer
 	tty   bool

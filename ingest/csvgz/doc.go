@@ -10,5 +10,6 @@
 //
 // # Why not encoding/csv
 //
-// It makes a string of every cell; scanning the digits where they lie is over three times as fast (BenchmarkInts, gzip without compression).
+// It makes a string of every cell; scanning the digits where they lie is over three times as fast (BenchmarkInts, gzip
+// without compression).
 package csvgz

@@ -41,7 +41,8 @@ func New(be kernels.Backend) *Tape { return &Tape{be: be, arena: arena{be: be}} 
 // Backend is what the tape computes on.
 func (t *Tape) Backend() kernels.Backend { return t.be }
 
-// Reset forgets the step: every Var but leaves' and parameters' memory is invalid. With record false, no gradients will be wanted.
+// Reset forgets the step: the values of every Var but leaves and parameters are invalid. With record false nothing is
+// recorded, and Backward does nothing.
 func (t *Tape) Reset(record bool) {
 	clear(t.backward) // drop what the closures hold
 	t.backward = t.backward[:0]
