@@ -149,19 +149,26 @@ func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
 	if len(names) == 0 {
 		return true, nil
 	}
-	lock, err := w.lstat(w.fs.PathJoin(w.partial, lockName))
-	if err == nil && lock.Mode().IsRegular() && lock.Size() == 0 {
-		return true, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("create dataset: %w", err)
-	}
-	if _, err := w.lstat(w.partial); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	if slices.Contains(names, lockName) {
+		lock, err := w.lstat(w.fs.PathJoin(w.partial, lockName))
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("create dataset: %w", err)
+		}
+		if lock.Mode().IsRegular() && lock.Size() == 0 {
+			return true, nil
+		}
+	} else if now, err := w.lstat(w.partial); err != nil || !sameFile(fi, now) {
+		return false, nil // the names are those of a dataset that was sealed while they were read
 	}
 	return false, fmt.Errorf("%s: is not empty, and no ingest left it: it has no empty file %q; %s",
 		w.partial, lockName, remedy)
 }
+
+// sameFile says whether two looks at a name found one file. Of the file systems, only the disk can tell files apart.
+func sameFile(a, b fs.FileInfo) bool { return a.Sys() == nil || os.SameFile(a, b) }
 
 // lstat looks at a name without following a symbolic link. A vfs.FS cannot; of those, only the disk has links.
 func (w *Writer) lstat(name string) (fs.FileInfo, error) {
