@@ -11,7 +11,7 @@ import (
 func BenchmarkMatMul(b *testing.B) {
 	const rows, in, out = 8192, 256, 256
 	for _, threads := range []int{1, 2} {
-		c := NewCPU(threads)
+		c := NewCPU(CPUOptions{Threads: threads})
 		x, w, y := tensorOf(c, rows, in, floatsFrom(1, rows*in)), tensorOf(c, in, out, floatsFrom(2, in*out)), tensorOf(c, rows, out, floatsFrom(3, rows*out))
 		for _, product := range []struct {
 			name string
@@ -51,7 +51,7 @@ func BenchmarkNeighborMean(b *testing.B) {
 		for _, dtype := range []DType{F16, F32} {
 			for _, threads := range []int{1, 2} {
 				b.Run(fmt.Sprintf("dtype=%v/cols=%d/degree=%d/table=%s/threads=%d", dtype, cols, degree, table.name, threads), func(b *testing.B) {
-					c := NewCPU(threads)
+					c := NewCPU(CPUOptions{Threads: threads})
 					column := func(values []uint32) Tensor {
 						t := Tensor{Buf: c.Alloc(U32, len(values)), Type: U32, Rows: len(values), Cols: 1}
 						c.UploadU32(t, values)

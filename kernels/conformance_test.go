@@ -8,7 +8,14 @@ import (
 )
 
 func TestCPUConforms(t *testing.T) {
-	kerneltest.Run(t, func() kernels.Backend { return kernels.NewCPU(2) })
+	for _, set := range []kernels.Set{kernels.AVX512, kernels.AVX2, kernels.Portable} {
+		t.Run(string(set), func(t *testing.T) {
+			if _, err := kernels.ParseSet(string(set)); err != nil {
+				t.Skip("no such CPU feature: ", err)
+			}
+			kerneltest.Run(t, func() kernels.Backend { return kernels.NewCPU(kernels.CPUOptions{Threads: 2, Set: set}) })
+		})
+	}
 }
 
 // TestReferenceConforms cannot find a wrong formula, but does find a wrong window, shape check or overwritten input.

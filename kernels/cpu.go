@@ -2,8 +2,10 @@ package kernels
 
 import "runtime"
 
-// CPU is the Backend that runs the plain functions of this package, in host memory, on several threads. Use [NewCPU].
+// CPU is the Backend that computes in host memory, on several threads, with the fastest loops that the machine has. Use
+// [NewCPU].
 type CPU struct {
+	routines
 	threads int
 
 	// Scratch, kept between calls.
@@ -13,17 +15,26 @@ type CPU struct {
 
 var _ Backend = (*CPU)(nil)
 
-// NewCPU returns a CPU backend that uses up to threads goroutines in an operation; 0 means GOMAXPROCS at this moment.
-// Results do not depend on it.
-func NewCPU(threads int) *CPU {
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	return &CPU{threads: threads}
+// CPUOptions configures NewCPU. The zero value works.
+type CPUOptions struct {
+	Threads int // goroutines in an operation, at most; 0 means GOMAXPROCS at this moment. Results do not depend on it
+	Set     Set // one of Sets; empty or "auto" means its first
 }
 
-// Name implements [Backend].
-func (*CPU) Name() string { return "portable" }
+// NewCPU returns a CPU backend. It panics when this machine cannot run o.Set: see [ParseSet].
+func NewCPU(o CPUOptions) *CPU {
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	set, err := ParseSet(string(o.Set))
+	if err != nil {
+		panic("kernels: NewCPU: " + err.Error())
+	}
+	return &CPU{routines: routinesOf(set), threads: o.Threads}
+}
+
+// Name implements [Backend]: it is the kernel set.
+func (c *CPU) Name() string { return string(c.set) }
 
 // Alloc implements [Backend].
 func (*CPU) Alloc(t DType, n int) Buffer { return newMemory[float32](t, n) }

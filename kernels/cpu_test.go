@@ -35,7 +35,7 @@ func valuesOf(b Backend, t Tensor) []float32 {
 func TestThreadsGiveTheSameBits(t *testing.T) {
 	var want map[string][]float32
 	for _, threads := range []int{1, 2, 7} {
-		got := manyChunks(NewCPU(threads))
+		got := manyChunks(NewCPU(CPUOptions{Threads: threads}))
 		if want == nil {
 			want = got
 		}

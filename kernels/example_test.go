@@ -9,7 +9,7 @@ import (
 // A layer's first half: three nodes' features, stored as float16, averaged into the two destinations that have them as
 // neighbours.
 func Example() {
-	var b kernels.Backend = kernels.NewCPU(0)
+	var b kernels.Backend = kernels.NewCPU(kernels.CPUOptions{})
 
 	halves := make([]uint16, 6)
 	kernels.Float32ToHalf(halves, []float32{1, 2, 3, 4, 5, 6})

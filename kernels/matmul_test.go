@@ -46,7 +46,7 @@ func TestMatMulStartsNoGoroutines(t *testing.T) {
 
 // TestOperationsAllocateLittle: at steady state nothing that grows with the data.
 func TestOperationsAllocateLittle(t *testing.T) {
-	c := NewCPU(2)
+	c := NewCPU(CPUOptions{Threads: 2})
 	x, w, y := tensorOf(c, 2000, 64, floatsFrom(1, 2000*64)), tensorOf(c, 64, 64, floatsFrom(2, 64*64)), tensorOf(c, 2000, 64, floatsFrom(3, 2000*64))
 	sum := tensorOf(c, 1, 64, make([]float32, 64))
 	step := func() {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestShapesAreRefusedByName(t *testing.T) {
-	for _, b := range []Backend{NewCPU(1), NewReference()} {
+	for _, b := range []Backend{NewCPU(CPUOptions{Threads: 1}), NewReference()} {
 		buf, ints := b.Alloc(F32, 100), b.Alloc(U32, 100)
 		f := func(rows, cols int) Tensor { return Tensor{Buf: buf, Rows: rows, Cols: cols} }
 		u := func(rows, cols int) Tensor { return Tensor{Buf: ints, Type: U32, Rows: rows, Cols: cols} }
@@ -44,14 +44,14 @@ func TestShapesAreRefusedByName(t *testing.T) {
 }
 
 func TestBuffersOfAnotherBackendAreRefused(t *testing.T) {
-	c, r := NewCPU(1), NewReference()
+	c, r := NewCPU(CPUOptions{Threads: 1}), NewReference()
 	require.PanicsWithValue(t, "kernels: Fill: the buffer of dst is *kernels.memory[float64], of another backend", func() {
 		c.Fill(tensorOf(r, 1, 1, []float32{1}), 0)
 	})
 }
 
 func TestSliceIsAWindowOfRows(t *testing.T) {
-	c := NewCPU(1)
+	c := NewCPU(CPUOptions{Threads: 1})
 	x := tensorOf(c, 3, 2, []float32{1, 2, 3, 4, 5, 6})
 	c.Fill(x.Slice(1, 2), 9)
 	require.Equal(t, []float32{1, 2, 9, 9, 5, 6}, valuesOf(c, x))

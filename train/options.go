@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -33,6 +34,8 @@ type Options struct {
 	EvalNodes int   `json:"eval_nodes"`
 	// Split names the split to train on; empty where the dataset has just one.
 	Split string `json:"split"`
+	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
+	Kernels string `json:"kernels"`
 	// Cache is the budgets and policies of the tiers.
 	Cache cachetier.Options `json:"cache"`
 }
@@ -68,6 +71,9 @@ func (o Options) Validate() error {
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
 	fail(o.EvalBytes < 0, "--eval-memory %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
+	if _, err := kernels.ParseSet(o.Kernels); err != nil {
+		errs = append(errs, fmt.Errorf("--kernels: %w", err))
+	}
 	if err := o.Cache.Validate(); err != nil {
 		errs = append(errs, err)
 	}

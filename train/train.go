@@ -74,9 +74,6 @@ func Run(ctx context.Context, ds *store.Dataset, newDir func() (*RunDir, error),
 	return t.result, t.dir.writeJSON(resultFile, t.result)
 }
 
-// Kernels names the kernel set that Run uses.
-func Kernels() string { return kernels.NewCPU(0).Name() }
-
 // trainer is the state of a run.
 type trainer struct {
 	Options
@@ -101,7 +98,7 @@ type trainer struct {
 }
 
 func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
-	t := &trainer{Options: o, hooks: h, be: kernels.NewCPU(0)}
+	t := &trainer{Options: o, hooks: h, be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})}
 	defer func() {
 		if err != nil {
 			t.close()

@@ -71,6 +71,7 @@ func newTrain() *cobra.Command {
 	f.Var(&o.host, "host-memory", "host cache of feature rows")
 	f.StringVar(&o.policy, "policy", string(cachetier.LRU), "host cache policy: lru or none")
 	f.StringVar(&o.engine, "disk-engine", string(disk.Auto), "how the disk is read: auto, mmap or pread")
+	f.StringVar(&o.Kernels, "kernels", "auto", "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 	return cmd

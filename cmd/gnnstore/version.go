@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train"
 )
 
 type versionInfo struct {
@@ -16,8 +16,10 @@ type versionInfo struct {
 	Go      string `json:"go"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
-	Kernels string `json:"kernels"`
+	Kernels string `json:"kernels"` // what runs unless --kernels says otherwise
 	Format  int    `json:"dataset_format"`
+	// KernelSets is all that this machine can run, the fastest first.
+	KernelSets []kernels.Set `json:"kernel_sets"`
 }
 
 func newVersion() *cobra.Command {
@@ -27,11 +29,12 @@ func newVersion() *cobra.Command {
 		Short: "Print the version, and what this build can do",
 		Args:  exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versionInfo{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, train.Kernels(), store.Version}
+			v := versionInfo{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, string(kernels.Sets()[0]), store.Version, kernels.Sets()}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), v)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "gnnstore %s, %s %s/%s, kernels %s, dataset format %d\n", v.Version, v.Go, v.OS, v.Arch, v.Kernels, v.Format)
+			fmt.Fprintf(cmd.OutOrStdout(), "gnnstore %s, %s %s/%s, kernels %s of %v, dataset format %d\n",
+				v.Version, v.Go, v.OS, v.Arch, v.Kernels, v.KernelSets, v.Format)
 			return nil
 		},
 	}

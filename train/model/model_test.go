@@ -138,7 +138,7 @@ func TestBackendsAgree(t *testing.T) {
 		}
 		return all
 	}
-	require.InDeltaSlice(t, run(kernels.NewReference()), run(kernels.NewCPU(0)), 1e-5)
+	require.InDeltaSlice(t, run(kernels.NewReference()), run(kernels.NewCPU(kernels.CPUOptions{})), 1e-5)
 }
 
 func TestValidate(t *testing.T) {

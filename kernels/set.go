@@ -1,0 +1,46 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Set names the kernel set of a [CPU]: which implementation its inner loops have. Results are the same bits whenever the
+// set is the same, and within rounding of each other between sets.
+type Set string
+
+const (
+	AVX512   Set = "avx512"   // assembly for AVX-512 F, DQ, BW and VL
+	AVX2     Set = "avx2"     // assembly for AVX2, FMA and F16C
+	Portable Set = "portable" // Go, on every machine; the only one under the build tag purego
+)
+
+// Sets lists what this machine can run, the fastest first. It is never empty: Portable is always its last.
+func Sets() []Set { return append(nativeSets(), Portable) }
+
+// ParseSet finds the set called name, the fastest one for "auto" or the empty string.
+func ParseSet(name string) (Set, error) {
+	sets := Sets()
+	if name == "" || name == "auto" {
+		return sets[0], nil
+	}
+	if s := Set(name); slices.Contains(sets, s) {
+		return s, nil
+	}
+	var names []string
+	for _, s := range sets {
+		names = append(names, string(s))
+	}
+	return "", fmt.Errorf("kernel set %q does not run here; there is: auto, %s", name, strings.Join(names, ", "))
+}
+
+// routines are the inner loops of a CPU: those that a set has in assembly, and the plain functions of this package for
+// all others. A routine computes what the plain function of its name documents, on the caller's goroutine; the CPU has
+// checked shapes and cuts work so that no call runs longer than about 100 µs, since Go cannot preempt assembly.
+type routines struct {
+	set Set
+}
+
+// portable is the definition of every routine; a faster set copies it and replaces what it has.
+var portable = routines{set: Portable}

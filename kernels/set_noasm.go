@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package kernels
+
+func nativeSets() []Set { return nil }
+
+func routinesOf(Set) routines { return portable }
