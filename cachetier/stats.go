@@ -137,6 +137,37 @@ func (st Stats) Sub(earlier Stats) Stats {
 	return st
 }
 
+// Add is st with what an earlier Stack over the same table had counted. Capacities and what is held now stay as in st.
+func (st Stats) Add(earlier Stats) Stats {
+	st.InputRows += earlier.InputRows
+	st.Tiers.Device.plus(earlier.Tiers.Device)
+	st.Tiers.Host.plus(earlier.Tiers.Host)
+	st.Tiers.Disk.plus(earlier.Tiers.Disk)
+	st.Disk = st.Disk.Add(earlier.Disk)
+	st.Warmup = st.Warmup.Add(earlier.Warmup)
+	return st
+}
+
+func (t *Tier) plus(u Tier) {
+	t.RowsHit += u.RowsHit
+	t.RowsMissed += u.RowsMissed
+	t.BytesOut += u.BytesOut
+	t.BytesRead += u.BytesRead
+	t.Evictions += u.Evictions
+}
+
+// Add is the sum of both.
+func (d Disk) Add(e Disk) Disk {
+	d.Rows += e.Rows
+	d.RowsRepeated += e.RowsRepeated
+	d.BytesWanted += e.BytesWanted
+	d.BytesRead += e.BytesRead
+	d.Reads += e.Reads
+	d.Seconds += e.Seconds
+	d.setAmplification()
+	return d
+}
+
 func (t *Tier) sub(u Tier) {
 	t.RowsHit -= u.RowsHit
 	t.RowsMissed -= u.RowsMissed

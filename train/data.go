@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -129,6 +130,9 @@ func (d *data) classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 	}
 	return dst, nil
 }
+
+// name is the id by which users know a node.
+func (d *data) name(v uint32) string { return strconv.FormatInt(d.ds.IDs(0).Original(v), 10) }
 
 // dtype is the element type of the feature rows on a backend.
 func (d *data) dtype() kernels.DType {

@@ -34,6 +34,14 @@ type Options struct {
 	EvalNodes int   `json:"eval_nodes"`
 	// Split names the split to train on; empty where the dataset has just one.
 	Split string `json:"split"`
+	// BatchBytes bounds the batches that are sampled and gathered ahead; one is always let through.
+	BatchBytes int64 `json:"batch_bytes"`
+	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
+	CheckpointEvery int `json:"checkpoint_every"`
+	KeepCheckpoints int `json:"keep_checkpoints"` // the newest ones
+	LogEvery        int `json:"log_every"`        // steps between lines of metrics, beside the one an epoch; 0: only that
+	// Init is a safetensors file of weights to begin with; empty: drawn from Seed.
+	Init string `json:"init"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels string `json:"kernels"`
 	// Cache is the budgets and policies of the tiers.
@@ -46,6 +54,7 @@ func DefaultOptions() Options {
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer"},
 		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: 2 << 30, EvalNodes: 20000,
+		BatchBytes: 1 << 30, KeepCheckpoints: 2, LogEvery: 100,
 	}
 }
 
@@ -71,6 +80,10 @@ func (o Options) Validate() error {
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
 	fail(o.EvalBytes < 0, "--eval-memory %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
+	fail(o.BatchBytes < 0, "--batch-memory %d: at least 0", o.BatchBytes)
+	fail(o.CheckpointEvery < 0, "--checkpoint-every %d: at least 0", o.CheckpointEvery)
+	fail(o.KeepCheckpoints < 1, "--keep-checkpoints %d: at least 1", o.KeepCheckpoints)
+	fail(o.LogEvery < 0, "--log-every %d: at least 0", o.LogEvery)
 	if _, err := kernels.ParseSet(o.Kernels); err != nil {
 		errs = append(errs, fmt.Errorf("--kernels: %w", err))
 	}

@@ -2,6 +2,7 @@ package train
 
 import (
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/pipeline"
 )
 
 // Result is what a run came to. Its JSON keys are stable; others may be added.
@@ -22,9 +23,11 @@ type Result struct {
 	Best   Best      `json:"best"`
 	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
 	cachetier.Stats
-	DiskEngine string       `json:"disk_engine"`
-	Evaluation Evaluation   `json:"evaluation"`
-	Seconds    StageSeconds `json:"stage_seconds"`
+	DiskEngine string     `json:"disk_engine"`
+	Evaluation Evaluation `json:"evaluation"`
+	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample", "gather" or "step".
+	Stages        pipeline.Stats `json:"stage_seconds"`
+	LimitingStage string         `json:"limiting_stage"`
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile: mapped file pages.
 	PeakRSSBytes  int64 `json:"peak_rss_bytes"`
 	PeakFileBytes int64 `json:"peak_file_bytes"`
@@ -45,6 +48,8 @@ type Epoch struct {
 	InputRows int64    `json:"input_rows"`
 	DiskBytes int64    `json:"disk_bytes"`
 	HitRate   float64  `json:"hit_rate"` // rows that no disk read was needed for
+	// LimitingStage is what the epoch waited for.
+	LimitingStage string `json:"limiting_stage"`
 }
 
 // Best is the epoch that validation chose; Epoch is 0 when nothing was validated.
@@ -61,9 +66,9 @@ type Evaluation struct {
 	Disk    cachetier.Disk `json:"disk"`
 }
 
-// StageSeconds is where a run's training time went.
-type StageSeconds struct {
-	Wait   float64 `json:"wait"`   // for a sampled batch
-	Gather float64 `json:"gather"` // of feature rows
-	Step   float64 `json:"step"`   // forward, backward, update
+// soFar is r without its epochs, which stand in the metrics already.
+func (r *Result) soFar() Result {
+	short := *r
+	short.Epochs, short.Losses = nil, nil
+	return short
 }

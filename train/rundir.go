@@ -1,8 +1,6 @@
 package train
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -20,12 +19,14 @@ import (
 
 // Files of a run directory.
 const (
-	recordFile  = "run.json"      // RunRecord, written at the start
-	metricsFile = "metrics.jsonl" // a metricsLine an epoch, as they finish
-	resultFile  = "result.json"   // Result, written at the end
-	lastFile    = "last.safetensors"
-	bestFile    = "best.safetensors"
-	runLock     = "lock"
+	recordFile     = "run.json"      // RunRecord, written at the start
+	metricsFile    = "metrics.jsonl" // a metricsLine an epoch and every so many steps, as they finish
+	resultFile     = "result.json"   // Result, written at the end
+	checkpointDir  = "checkpoints"   // NNNNNNNN.safetensors after so many updates: all that resuming needs
+	lastFile       = "last.safetensors"
+	bestFile       = "best.safetensors"
+	runLock        = "lock"
+	checkpointName = "%s/%08d.safetensors"
 )
 
 // RunRecord is what a run started as.
@@ -39,6 +40,17 @@ type RunRecord struct {
 	Version    string    `json:"version"`
 	Host       Host      `json:"host"`
 	Started    time.Time `json:"started"`
+	// Resumed has an entry for each time that the run was continued.
+	Resumed []Resumption `json:"resumed,omitempty"`
+}
+
+// Resumption is where a run was continued, and by what.
+type Resumption struct {
+	Updates int       `json:"updates"` // that it had made by then
+	Kernels string    `json:"kernels"`
+	Version string    `json:"version"`
+	Host    Host      `json:"host"`
+	Started time.Time `json:"started"`
 }
 
 // Host is the machine of a run.
@@ -54,35 +66,60 @@ func thisHost() Host {
 	return Host{name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU()}
 }
 
-// metricsLine is a line of metrics.jsonl: an epoch, and the run so far without its epochs.
-type metricsLine struct {
-	Epoch Epoch  `json:"epoch"`
-	SoFar Result `json:"so_far"`
-}
-
 // RunDir is the directory of one run, locked while the run lasts.
 type RunDir struct {
 	fs      vfs.FS
 	path    string
 	lock    io.Closer
-	metrics vfs.File
+	metrics metrics
+	record  *RunRecord // of the run that is to be resumed; nil: a new one
 }
 
 // CreateRun makes the directory path, which must not exist or be empty.
-func CreateRun(path string) (*RunDir, error) {
-	fsys := vfs.Default
+func CreateRun(path string) (*RunDir, error) { return createRun(vfs.Default, path) }
+
+func createRun(fsys vfs.FS, path string) (*RunDir, error) {
+	if err := holdsOnly(fsys, path, nil); err != nil {
+		return nil, err
+	}
+	d, err := lockRun(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	if err = holdsOnly(fsys, path, []string{runLock}); err == nil { // a run may have come and gone since the first look
+		err = d.metrics.create(fsys, d.file(metricsFile))
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// holdsOnly refuses a directory with other files than those named. One that does not exist holds none.
+func holdsOnly(fsys vfs.FS, path string, allowed []string) error {
+	names, err := fsys.List(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	for _, name := range names {
+		if slices.Contains(allowed, name) {
+			continue
+		}
+		if slices.Contains(names, recordFile) {
+			return fmt.Errorf("run directory %s: it holds a run; continue it with --resume, or choose another with --run", path)
+		}
+		return fmt.Errorf("run directory %s: it holds %s, and is no run; choose another with --run", path, name)
+	}
+	return nil
+}
+
+// lockRun makes the directory, if need be, and takes its lock.
+func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
 	if err := fsys.MkdirAll(path, 0o777); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
-	}
-	refuse := func(why string) error {
-		return fmt.Errorf("run directory %s: %s; choose another with --run", path, why)
-	}
-	names, err := fsys.List(path)
-	if err != nil {
-		return nil, fmt.Errorf("run directory: %w", err)
-	}
-	if len(names) > 0 {
-		return nil, refuse("it exists and holds files")
 	}
 	lock, err := fsys.Lock(filepath.Join(path, runLock))
 	var denied *fs.PathError
@@ -90,19 +127,56 @@ func CreateRun(path string) (*RunDir, error) {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	if err != nil {
-		return nil, refuse("another run has just taken it")
+		return nil, fmt.Errorf("run directory %s: a run is at work in it; wait for its end, or choose another with --run", path)
 	}
-	d := &RunDir{fs: fsys, path: path, lock: lock}
-	if names, err = fsys.List(path); err == nil && len(names) > 1 { // a run came and went since the first look
-		err = refuse("it holds files")
+	return &RunDir{fs: fsys, path: path, lock: lock}, nil
+}
+
+// OpenRun takes over the directory of a run that ended, in whatever way; what it started as is in the RunRecord. A
+// directory that does not exist, or whose run had not begun, is a new run's, and its RunRecord is nil.
+func OpenRun(path string) (*RunDir, *RunRecord, error) { return openRun(vfs.Default, path) }
+
+func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
+	// What a run leaves that was killed before its record was written.
+	begun := []string{runLock, metricsFile, recordFile + ".tmp"}
+	if _, err := fsys.Stat(filepath.Join(path, recordFile)); errors.Is(err, fs.ErrNotExist) {
+		if err := holdsOnly(fsys, path, begun); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err == nil {
-		d.metrics, err = fsys.Create(d.file(metricsFile), vfs.WriteCategoryUnspecified)
+	d, err := lockRun(fsys, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	text, err := readFile(fsys, d.file(recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil, d.metrics.create(fsys, d.file(metricsFile))
 	}
 	if err != nil {
-		return nil, errors.Join(err, d.Close())
+		return nil, nil, fmt.Errorf("run directory: %w", err)
 	}
-	return d, nil
+	d.record = new(RunRecord)
+	if err := json.Unmarshal(text, d.record); err != nil {
+		return nil, nil, fmt.Errorf("run %s: %s: %w", path, recordFile, err)
+	}
+	return d, d.record, nil
+}
+
+// Finished is the result of a run that needs no resuming; ok is false for all others.
+func (d *RunDir) Finished() (r *Result, ok bool, err error) {
+	r, err = readResult(d.fs, d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil || r.Status != Done && r.Status != StoppedEarly {
+		return nil, false, err
+	}
+	return r, true, nil
 }
 
 // FreshRun makes the first directory NAME-N of parent that does not exist.
@@ -128,13 +202,14 @@ func (d *RunDir) Path() string { return d.path }
 
 func (d *RunDir) file(name string) string { return filepath.Join(d.path, name) }
 
-// Close ends the run's hold on the directory.
+// Close ends the run's hold on the directory. A second Close does nothing.
 func (d *RunDir) Close() error {
-	var err error
-	if d.metrics != nil {
-		err = d.metrics.Close()
+	if d.lock == nil {
+		return nil
 	}
-	return errors.Join(err, d.lock.Close())
+	err := errors.Join(d.metrics.close(), d.lock.Close())
+	d.lock = nil
+	return err
 }
 
 // writeJSON replaces a file of the run atomically.
@@ -146,19 +221,73 @@ func (d *RunDir) writeJSON(name string, v any) error {
 	return checkpoint.WriteFile(d.fs, d.file(name), append(b, '\n'))
 }
 
-func (d *RunDir) appendMetrics(line metricsLine) error {
-	b, err := json.Marshal(line)
-	if err == nil {
-		_, err = d.metrics.Write(append(b, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", d.file(metricsFile), err)
+// remove deletes a file of the run, if it is there.
+func (d *RunDir) remove(name string) error {
+	if err := d.fs.Remove(d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("run directory: %w", err)
 	}
 	return nil
 }
 
-func (d *RunDir) saveCheckpoint(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
+// saveWeights replaces a file of tensors atomically.
+func (d *RunDir) saveWeights(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
 	return checkpoint.Save(d.fs, d.file(name), tensors, meta)
+}
+
+// addCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
+func (d *RunDir) addCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
+	if err := d.fs.MkdirAll(d.file(checkpointDir), 0o777); err != nil {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	if err := d.saveWeights(fmt.Sprintf(checkpointName, checkpointDir, updates), tensors, meta); err != nil {
+		return err
+	}
+	names, err := d.checkpoints()
+	if err != nil {
+		return err
+	}
+	return d.removeCheckpoints(names[:max(0, len(names)-keep)])
+}
+
+func (d *RunDir) removeCheckpoints(names []string) error {
+	for _, name := range names {
+		if err := d.remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoints lists the checkpoints, the oldest first.
+func (d *RunDir) checkpoints() ([]string, error) {
+	files, err := d.fs.List(d.file(checkpointDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	updates := map[string]int{}
+	var names []string
+	for _, f := range files {
+		var n int
+		name := checkpointDir + "/" + f
+		if _, err := fmt.Sscanf(name, checkpointDir+"/%d.safetensors", &n); err == nil && fmt.Sprintf(checkpointName, checkpointDir, n) == name {
+			names = append(names, name)
+			updates[name] = n
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return updates[a] - updates[b] })
+	return names, nil
+}
+
+// newestCheckpoint is its path, or empty.
+func (d *RunDir) newestCheckpoint() string {
+	names, err := d.checkpoints()
+	if err != nil || len(names) == 0 {
+		return ""
+	}
+	return d.file(names[len(names)-1])
 }
 
 // ReadRun returns the result of the run in path; of one that has not ended, the result so far.
@@ -167,52 +296,23 @@ func ReadRun(path string) (*Result, error) {
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return nil, fail(errors.New("no such run directory"))
 	}
-	b, err := os.ReadFile(filepath.Join(path, resultFile))
-	if err == nil {
-		r := new(Result)
-		if err := json.Unmarshal(b, r); err != nil {
-			return nil, fail(fmt.Errorf("%s: %w", resultFile, err))
-		}
-		r.Run = path // it may have been moved
-		return r, nil
-	}
+	r, err := readResult(vfs.Default, path)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fail(err)
+		return r, err
 	}
-	return readMetrics(path)
+	return readSoFar(path)
 }
 
-// readMetrics rebuilds the result so far from the lines of metrics.jsonl; a last line without its end is being written.
-func readMetrics(path string) (*Result, error) {
-	b, err := os.ReadFile(filepath.Join(path, metricsFile))
+func readResult(fsys vfs.FS, path string) (*Result, error) {
+	b, err := readFile(fsys, filepath.Join(path, resultFile))
 	if err != nil {
-		return nil, fmt.Errorf("run %s: not a run directory: it has neither %s nor %s", path, resultFile, metricsFile)
+		return nil, fmt.Errorf("run %s: %w", path, err)
 	}
-	r := &Result{Run: path}
-	var epochs []Epoch
-	lines := bufio.NewReader(bytes.NewReader(b))
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			break
-		}
-		var m metricsLine
-		if err := json.Unmarshal(line, &m); err != nil {
-			return nil, fmt.Errorf("run %s: %s line %d: %w", path, metricsFile, n, err)
-		}
-		epochs = append(epochs, m.Epoch)
-		r = &m.SoFar
+	r := new(Result)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("run %s: %s: %w", path, resultFile, err)
 	}
-	if len(epochs) == 0 {
-		return nil, fmt.Errorf("run %s: no epoch has finished yet", path)
-	}
-	r.Run, r.Epochs = path, epochs
-	if !held(filepath.Join(path, runLock)) {
-		r.Status = Died
-	}
-	for _, e := range epochs {
-		r.Losses = append(r.Losses, e.Loss)
-	}
+	r.Run = path // it may have been moved
 	return r, nil
 }
 
@@ -226,4 +326,13 @@ func held(lock string) bool {
 		return true // held, or not ours to try
 	}
 	return l.Close() != nil
+}
+
+func readFile(fsys vfs.FS, path string) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(f)
+	return b, errors.Join(err, f.Close())
 }

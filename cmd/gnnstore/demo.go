@@ -90,7 +90,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 		return err
 	}
 	defer ds.Close()
-	r, err := trainOn(ctx, stdout, stderr, ds, o)
+	r, err := trainOn(ctx, stdout, stderr, ds, &o, o.newDir(out))
 	if err != nil {
 		return err
 	}

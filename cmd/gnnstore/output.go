@@ -57,8 +57,19 @@ func (b *byteSize) Set(s string) error {
 	return nil
 }
 
-func (b *byteSize) String() string { return size(int64(*b)) }
-func (b *byteSize) Type() string   { return "size" }
+// String is exact, and reads back: in the largest binary unit that divides it.
+func (b *byteSize) String() string {
+	for _, u := range []struct {
+		suffix string
+		bytes  byteSize
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if *b != 0 && *b%u.bytes == 0 {
+			return strconv.FormatInt(int64(*b/u.bytes), 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+func (b *byteSize) Type() string { return "size" }
 
 // size prints bytes with a binary unit.
 func size(n int64) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -53,8 +54,10 @@ func printTiers(w io.Writer, r *train.Result) {
 	d := r.Disk
 	fmt.Fprintf(w, "\ndisk: %s   wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
 		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
-	s := r.Seconds
-	fmt.Fprintf(w, "time: waiting for samples %s, gathering %s, computing %s; evaluation (%s) %s, %s read\n",
-		seconds(s.Wait), seconds(s.Gather), seconds(s.Step), r.Evaluation.Method, seconds(r.Evaluation.Seconds), size(r.Evaluation.Disk.BytesRead))
+	s := r.Stages
+	fmt.Fprintf(w, "time: of %s, %d samplers drew for %s each, gathering took %s, steps %s, and they waited %s; %s limits\n",
+		seconds(s.Run), s.Samplers, seconds(s.Sample/float64(max(s.Samplers, 1))), seconds(s.Gather), seconds(s.Step), seconds(s.Wait),
+		cmp.Or(r.LimitingStage, "nothing"))
+	fmt.Fprintf(w, "evaluation (%s): %s, %s read\n", r.Evaluation.Method, seconds(r.Evaluation.Seconds), size(r.Evaluation.Disk.BytesRead))
 	fmt.Fprintf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
 }

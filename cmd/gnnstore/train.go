@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -23,34 +25,63 @@ type trainOptions struct {
 	kind, fanout       string
 	policy, engine     string
 	device, host, eval byteSize
+	batch              byteSize // in flight
 	run                string
+	resume             bool
 	json               bool
 	brief              bool // a line an evaluated epoch only
 }
 
 func newTrain() *cobra.Command {
-	o := trainOptions{Options: train.DefaultOptions(), host: 256 << 20}
-	o.eval = byteSize(o.EvalBytes)
+	o := &trainOptions{Options: train.DefaultOptions(), fanout: "15,10", policy: string(cachetier.LRU), engine: string(disk.Auto), host: 256 << 20}
+	o.texts()
 	cmd := &cobra.Command{
 		Use:   "train DATASET",
 		Short: "Train a network on a dataset",
 		Long: "Train a network on a sealed dataset and keep the record in a run directory.\n\n" +
 			"The same dataset, options and seed give the same losses and weights, bit for bit, at any --workers, --*-memory,\n" +
-			"--policy and --disk-engine. Ctrl-C ends at the next step, with a checkpoint.",
-		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n  gnnstore stats runs/arxiv-1",
-		Args:    exactArgs("DATASET"),
+			"--policy and --disk-engine. Ctrl-C ends at the next step, with a checkpoint. After that, or after a crash,\n" +
+			"--resume with the same --run goes on at the step after the newest checkpoint, with the options it began with, and\n" +
+			"ends with the weights that it would have had. Then DATASET may be left out.",
+		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
+			"  gnnstore train arxiv.gnn --run runs/long --checkpoint-every 200\n" +
+			"  gnnstore train --resume --run runs/long\n" +
+			"  gnnstore stats runs/long",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.resume && len(args) == 0 {
+				return nil
+			}
+			return exactArgs("DATASET")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.resolve(cmd.Flags().Changed("layers"), cmd.Flags().Changed("fanout")); err != nil {
 				return misuse(err)
 			}
-			return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
+			path := ""
+			if len(args) > 0 {
+				path = args[0]
+			}
+			if o.resume {
+				return resumeTrain(cmd, path, o)
+			}
+			return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o, o.newDir(path))
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.kind, "model", string(o.Kind), "sage (GraphSAGE-mean) or mlp")
+	cmd.Flags().SortFlags = false
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+// texts fills the fields that stand for options while they are flags.
+func (o *trainOptions) texts() {
+	o.kind, o.eval, o.batch = string(o.Kind), byteSize(o.EvalBytes), byteSize(o.BatchBytes)
+}
+
+// flags binds every option, its value now the default.
+func (o *trainOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean) or mlp")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
-	f.StringVar(&o.fanout, "fanout", "15,10", "neighbours drawn at each hop from the seeds; -1 for all")
+	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
 	f.IntVar(&o.Hidden, "hidden", o.Hidden, "width of the hidden layers")
 	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
@@ -69,12 +100,17 @@ func newTrain() *cobra.Command {
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that sample ahead")
 	f.Var(&o.device, "device-memory", "device region: the hottest feature rows, fixed")
 	f.Var(&o.host, "host-memory", "host cache of feature rows")
-	f.StringVar(&o.policy, "policy", string(cachetier.LRU), "host cache policy: lru or none")
-	f.StringVar(&o.engine, "disk-engine", string(disk.Auto), "how the disk is read: auto, mmap or pread")
-	f.StringVar(&o.Kernels, "kernels", "auto", "kernel set: auto, or one that gnnstore version lists")
+	f.StringVar(&o.policy, "policy", o.policy, "host cache policy: lru or none")
+	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: auto, mmap or pread")
+	f.Var(&o.batch, "batch-memory", "batches sampled and gathered ahead of the step")
+	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
+	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
 	f.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
+	f.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
+	f.IntVar(&o.CheckpointEvery, "checkpoint-every", o.CheckpointEvery, "steps between checkpoints, beside one an epoch; 0 only that")
+	f.IntVar(&o.KeepCheckpoints, "keep-checkpoints", o.KeepCheckpoints, "how many checkpoints are kept")
+	f.IntVar(&o.LogEvery, "log-every", o.LogEvery, "steps between lines of metrics.jsonl, beside one an epoch; 0 only that")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
-	return cmd
 }
 
 // defaultFanout is filled up with its last number for deeper networks.
@@ -102,46 +138,110 @@ func (o *trainOptions) resolve(layersSet, fanoutSet bool) error {
 		}
 	}
 	o.Kind = model.Kind(o.kind)
-	o.EvalBytes = int64(o.eval)
+	o.EvalBytes, o.BatchBytes = int64(o.eval), int64(o.batch)
 	o.Cache = cachetier.Options{DeviceBytes: int64(o.device), HostBytes: int64(o.host), Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine)}
+	if o.resume && o.run == "" {
+		errs = append(errs, errors.New("--resume needs --run DIR, the directory of the run to go on with"))
+	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	return o.Validate()
 }
 
-func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o trainOptions) error {
+// newDir makes o.run, or a fresh directory below runs named after the dataset.
+func (o *trainOptions) newDir(dataset string) func() (*train.RunDir, error) {
+	return func() (*train.RunDir, error) {
+		if o.run != "" {
+			return train.CreateRun(o.run)
+		}
+		return train.FreshRun("runs", strings.TrimSuffix(filepath.Base(filepath.Clean(dataset)), ".gnn"))
+	}
+}
+
+func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*train.RunDir, error)) error {
 	ds, err := store.Open(path)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	r, err := trainOn(ctx, stdout, stderr, ds, o)
+	r, err := trainOn(ctx, stdout, stderr, ds, o, openDir)
 	if err != nil {
 		return err
 	}
-	if o.json {
-		if err := printJSON(stdout, r); err != nil {
-			return err
-		}
-	} else {
-		printResult(stdout, r)
+	if err := o.print(stdout, r); err != nil {
+		return err
 	}
 	if r.Status == train.Interrupted {
-		return fmt.Errorf("interrupted after %d whole epochs; the state is in %s", len(r.Epochs), filepath.Join(r.Run, "last.safetensors"))
+		return fmt.Errorf("interrupted after %d whole epochs; go on with gnnstore train --resume --run %s", len(r.Epochs), r.Run)
 	}
 	return nil
 }
 
-// trainOn trains in o.run, or in a fresh directory below runs, and prints a line an epoch.
-func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o trainOptions) (*train.Result, error) {
-	var run string
-	newDir := func() (dir *train.RunDir, err error) {
-		if o.run == "" {
-			dir, err = train.FreshRun("runs", ds.Manifest().Name)
-		} else {
-			dir, err = train.CreateRun(o.run)
+func (o *trainOptions) print(stdout io.Writer, r *train.Result) error {
+	if o.json {
+		return printJSON(stdout, r)
+	}
+	printResult(stdout, r)
+	return nil
+}
+
+// resumeTrain goes on with the run in o.run, which began with options of its own: only flags that are given count. A run
+// that has finished prints its result again; one that had not begun does.
+func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
+	dir, record, err := train.OpenRun(o.run)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	openDir := func() (*train.RunDir, error) { return dir, nil }
+	if record == nil {
+		if dataset == "" {
+			return misuse(fmt.Errorf("%s holds no run yet, so DATASET is missing", o.run))
 		}
+		return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), dataset, o, openDir)
+	}
+	again := &trainOptions{Options: record.Options}
+	if err := again.override(record, cmd.Flags()); err != nil {
+		return misuse(err)
+	}
+	r, ok, err := dir.Finished()
+	if err != nil {
+		return err
+	}
+	if ok && (r.Status == train.StoppedEarly || len(r.Epochs) >= again.Epochs) {
+		return again.print(cmd.OutOrStdout(), r)
+	}
+	return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), cmp.Or(dataset, record.Dataset), again, openDir)
+}
+
+// override takes the options of a record, and then the flags that were given.
+func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) error {
+	o.Kernels = record.Kernels // what auto meant then
+	fanouts := make([]string, len(o.Fanouts))
+	for i, k := range o.Fanouts {
+		fanouts[i] = strconv.Itoa(k)
+	}
+	o.fanout = strings.Join(fanouts, ",")
+	o.policy, o.engine = string(o.Cache.Policy), string(o.Cache.Engine)
+	o.device, o.host = byteSize(o.Cache.DeviceBytes), byteSize(o.Cache.HostBytes)
+	o.texts()
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.flags(f)
+	var errs []error
+	given.Visit(func(g *pflag.Flag) {
+		if f.Lookup(g.Name) != nil {
+			errs = append(errs, f.Set(g.Name, g.Value.String()))
+		}
+	})
+	return errors.Join(errors.Join(errs...), o.resolve(true, true))
+}
+
+// trainOn trains in the directory that openDir gives, and prints a line an epoch.
+func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o *trainOptions, openDir func() (*train.RunDir, error)) (*train.Result, error) {
+	var run string
+	named := func() (*train.RunDir, error) {
+		dir, err := openDir()
 		if err == nil {
 			run = dir.Path()
 		}
@@ -152,9 +252,12 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	}
 	p := newProgress(stderr)
 	defer p.clear()
-	return train.Run(ctx, ds, newDir, o.Options, version(), train.Hooks{
+	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
 		Start: func(rec *train.RunRecord) {
 			fmt.Fprintf(stdout, "run %s   %s\n", run, describe(o.Options, rec))
+			if n := len(rec.Resumed); n > 0 {
+				fmt.Fprintf(stdout, "resumed after %s steps\n", count(int64(rec.Resumed[n-1].Updates)))
+			}
 		},
 		Note: func(s string) { p.line("note: %s", s) },
 		Step: func(epoch, step, steps int, loss float64) {

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,13 +111,13 @@ func replace(fs vfs.FS, path string, chunks ...[]byte) (err error) {
 }
 
 // Load reads all tensors of path, in the order of their data, and its metadata.
-func Load(path string) (_ []Tensor, meta map[string]string, err error) {
+func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("read checkpoint %s: %w", path, err)
 		}
 	}()
-	f, err := os.Open(path)
+	f, err := fs.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

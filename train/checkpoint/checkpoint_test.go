@@ -21,7 +21,7 @@ var sample = []Tensor{
 func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.safetensors")
 	require.NoError(t, Save(vfs.Default, path, sample, map[string]string{"epoch": "3"}))
-	got, meta, err := Load(path)
+	got, meta, err := Load(vfs.Default, path)
 	require.NoError(t, err)
 	require.Equal(t, "3", meta["epoch"])
 	require.ElementsMatch(t, sample, got)
@@ -36,14 +36,14 @@ func TestEveryCut(t *testing.T) {
 	require.NoError(t, err)
 	for n := range b {
 		require.NoError(t, os.WriteFile(path, b[:n], 0o666))
-		_, _, err := Load(path)
+		_, _, err := Load(vfs.Default, path)
 		require.Error(t, err, n)
 	}
 	for n := len(b) - 32; n < len(b); n++ {
 		c := append([]byte{}, b...)
 		c[n] ^= 1
 		require.NoError(t, os.WriteFile(path, c, 0o666))
-		_, _, err := Load(path)
+		_, _, err := Load(vfs.Default, path)
 		require.ErrorContains(t, err, "checksum")
 	}
 }
@@ -61,7 +61,7 @@ func TestOldOrNew(t *testing.T) {
 			return nil
 		}))
 		err := Save(fs, path, sample, map[string]string{"epoch": "2"})
-		_, meta, lerr := Load(path)
+		_, meta, lerr := Load(vfs.Default, path)
 		require.NoError(t, lerr, n)
 		if err == nil {
 			require.Equal(t, "2", meta["epoch"])

@@ -53,3 +53,13 @@ type Batch struct {
 
 // Inputs are the nodes whose feature rows the batch reads, each once.
 func (b *Batch) Inputs() []uint32 { return b.Blocks[0].Src }
+
+// Bytes is what the batch's blocks take.
+func (b *Batch) Bytes() int64 {
+	n := 0
+	for i := range b.Blocks {
+		k := &b.Blocks[i]
+		n += len(k.Src) + len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst)
+	}
+	return 4 * int64(n)
+}

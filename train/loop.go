@@ -1,0 +1,273 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// run is the loop over epochs, and the test of the model they chose.
+func (t *trainer) run(ctx context.Context) error {
+	err := t.epochs(ctx)
+	if err == nil {
+		err = t.testBest(ctx)
+	}
+	if ended(ctx, err) {
+		t.result.Status = Interrupted
+		err = t.checkpointNow()
+	}
+	t.result.ParamsXXH3 = t.paramsHash()
+	t.snapshot()
+	if err == nil {
+		err = t.dir.saveWeights(lastFile, t.weights(), t.meta())
+	}
+	return err
+}
+
+// ended tells an error that is the end of ctx, which is no failure.
+func ended(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+func (t *trainer) epochs(ctx context.Context) error {
+	seeds := make([]uint32, len(t.data.train))
+	for n := len(t.result.Epochs) + 1; n <= t.Epochs && !t.outOfPatience(); n++ {
+		copy(seeds, t.data.train)
+		sample.Shuffle(seeds, t.Seed, n)
+		epoch, err := t.epoch(ctx, seeds, n)
+		if err != nil {
+			return err
+		}
+		if n%t.EvalEvery == 0 || n == t.Epochs {
+			err = t.validate(ctx, &epoch)
+		}
+		if err != nil {
+			return err // an epoch whose evaluation was interrupted is not whole: resuming evaluates it
+		}
+		if err := t.finish(epoch); err != nil {
+			return err
+		}
+	}
+	t.result.Status = Done
+	if t.outOfPatience() && len(t.result.Epochs) < t.Epochs {
+		t.result.Status = StoppedEarly
+	}
+	return nil
+}
+
+func (t *trainer) outOfPatience() bool { return t.Patience > 0 && t.worse >= t.Patience }
+
+// epoch trains on all seeds once, or on those that were left when the run was cut short.
+func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, error) {
+	steps := (len(seeds) + t.Batch - 1) / t.Batch
+	z := func(step int) uint64 { return sample.StepSeed(t.Seed, n, step) }
+	started, stages := time.Now(), t.pipe.Stats()
+	seconds := t.partial.Seconds
+	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: func(step int) []uint32 {
+		return seeds[step*t.Batch : min((step+1)*t.Batch, len(seeds))]
+	}}, func(b *pipeline.Gathered) error {
+		sum, right, err := t.step(b, z(b.Step))
+		if err != nil {
+			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
+		}
+		t.partial.count(sum, right, b.Read.Sub(t.read))
+		t.partial.Seconds = seconds + time.Since(started).Seconds()
+		t.read = b.Read
+		if err := t.tell(n, steps, sum/float64(len(b.Batch.Seeds))); err != nil {
+			return err
+		}
+		if b.Step == steps-1 {
+			return nil // the epoch is whole
+		}
+		return ctx.Err()
+	})
+	p := &t.partial
+	e := Epoch{
+		Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Loss / float64(len(seeds)), TrainAcc: float64(p.Right) / float64(len(seeds)),
+		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(stages).Limiting(),
+	}
+	if p.InputRows > 0 {
+		e.HitRate = 1 - float64(p.DiskRows)/float64(p.InputRows)
+	}
+	return e, err
+}
+
+// tell records a step, and checkpoints when it is time to. The last step of an epoch is followed by a checkpoint anyway.
+func (t *trainer) tell(epoch, steps int, loss float64) error {
+	t.peak.look()
+	step := t.partial.Steps
+	if t.LogEvery > 0 && t.adam.steps%t.LogEvery == 0 {
+		t.snapshot()
+		m := &StepMetric{Epoch: epoch, Step: step, Updates: t.adam.steps, Loss: loss}
+		if err := t.dir.appendMetrics(metricsLine{Step: m, SoFar: t.result.soFar()}); err != nil {
+			return err
+		}
+	}
+	if t.CheckpointEvery > 0 && t.adam.steps%t.CheckpointEvery == 0 && step < steps {
+		if err := t.saveCheckpoint(); err != nil {
+			return err
+		}
+	}
+	if t.hooks.Step != nil {
+		t.hooks.Step(epoch, step, steps, loss)
+	}
+	return nil
+}
+
+// step is one update: forward, backward, Adam. It returns the sum of the seeds' losses and how many were right.
+func (t *trainer) step(b *pipeline.Gathered, key uint64) (loss float64, right int, err error) {
+	seeds := b.Batch.Seeds
+	graphs := t.feed.blocks(b.Batch.Blocks)
+	if t.labels, err = t.data.classes(t.labels[:0], seeds); err != nil {
+		return 0, 0, err
+	}
+	labels := t.feed.upload(t.labels)
+	t.tape.Reset(true)
+	logits := t.model.Forward(t.tape, t.tape.Leaf(b.Rows), graphs, key|1)
+	rows := t.tape.CrossEntropy(logits, labels, 1/float32(len(seeds)))
+	t.losses = append(t.losses[:0], make([]float32, rows.Rows)...)
+	t.be.DownloadF32(t.losses, rows)
+	for _, l := range t.losses {
+		loss += float64(l)
+	}
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return 0, 0, t.explainLoss(loss, b)
+	}
+	right = t.feed.correct(logits.Value, t.labels)
+	t.tape.Backward()
+	t.adam.step(t.model)
+	return loss, right, nil
+}
+
+// explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
+func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
+	if row, col, v, ok := t.feed.notFinite(b.Rows); ok {
+		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, or leave the node out%s",
+			loss, col, t.data.name(b.Batch.Inputs()[row]), v, t.lastGood())
+	}
+	for _, w := range t.weights() {
+		for i, x := range w.Data {
+			if x-x != 0 {
+				return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower --lr%s", loss, w.Name, i, x, t.lastGood())
+			}
+		}
+	}
+	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower --lr%s", loss, t.lastGood())
+}
+
+// validate measures the epoch and remembers its weights when they are the best so far.
+func (t *trainer) validate(ctx context.Context, e *Epoch) error {
+	start := time.Now()
+	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
+	if t.EvalTest == "epoch" {
+		acc, ok, err := t.eval.accuracy(ctx, t.data.test)
+		if err != nil {
+			return err
+		}
+		if ok {
+			e.TestAcc = &acc
+		}
+	}
+	acc, ok, err := t.eval.accuracy(ctx, t.data.valid)
+	if err != nil || !ok {
+		return err
+	}
+	e.ValidAcc = &acc
+	if best := t.result.Best.ValidAcc; best != nil && acc <= *best {
+		t.worse++
+		return nil
+	}
+	t.worse = 0
+	t.result.Best = Best{Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
+	t.best = t.weights()
+	return nil
+}
+
+// testBest measures the test set with the weights that validation chose, or with the last ones, which it leaves in place.
+func (t *trainer) testBest(ctx context.Context) error {
+	if len(t.result.Epochs) == 0 || t.result.Best.TestAcc != nil {
+		return nil
+	}
+	start := time.Now()
+	last := t.weights()
+	if t.best != nil {
+		t.restore(t.best)
+		defer t.restore(last)
+	}
+	acc, ok, err := t.eval.accuracy(ctx, t.data.test)
+	if err != nil || !ok {
+		return err
+	}
+	t.result.Best.TestAcc = &acc
+	if n := t.result.Best.Epoch; n > 0 {
+		t.result.Epochs[n-1].TestAcc = &acc
+	}
+	t.result.Evaluation.Seconds += time.Since(start).Seconds()
+	return nil
+}
+
+// finish adds the epoch to the result and to the run directory: first to its metrics, then to a checkpoint that counts
+// on them.
+func (t *trainer) finish(e Epoch) error {
+	t.result.Epochs = append(t.result.Epochs, e)
+	t.result.Losses = append(t.result.Losses, e.Loss)
+	t.partial = partial{}
+	t.snapshot()
+	if err := t.dir.appendMetrics(metricsLine{Epoch: &e, SoFar: t.result.soFar()}); err != nil {
+		return err
+	}
+	if t.result.Best.Epoch == e.Epoch {
+		if err := t.dir.saveWeights(bestFile, t.best, t.meta()); err != nil {
+			return err
+		}
+	}
+	if err := t.saveCheckpoint(); err != nil {
+		return err
+	}
+	if t.hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
+		t.hooks.Epoch(e)
+	}
+	return nil
+}
+
+// checkpointNow writes a checkpoint unless the newest one is of this very step.
+func (t *trainer) checkpointNow() error {
+	if t.saved == t.adam.steps {
+		return nil
+	}
+	return t.saveCheckpoint()
+}
+
+// checkedSampler names the place of what it finds damaged.
+type checkedSampler struct {
+	*sample.Sampler
+	data *data
+}
+
+func (s checkedSampler) Sample(b *sample.Batch, z uint64, seeds []uint32) error {
+	return s.data.sample(s.Sampler, b, z, seeds)
+}
+
+// notFinite finds the first element of rows that is NaN or infinite.
+func (f *feed) notFinite(rows kernels.Tensor) (row, col int, v float32, ok bool) {
+	wide := kernels.Tensor{Type: kernels.F32, Rows: 1, Cols: rows.Cols}
+	wide.Buf = f.be.Alloc(kernels.F32, rows.Cols)
+	defer f.be.Free(wide.Buf)
+	host := make([]float32, rows.Cols)
+	for row := range rows.Rows {
+		f.be.Convert(wide, rows.Slice(row, row+1))
+		f.be.DownloadF32(host, wide)
+		for col, v := range host {
+			if v-v != 0 {
+				return row, col, v, true
+			}
+		}
+	}
+	return 0, 0, 0, false
+}

@@ -1,0 +1,317 @@
+package train
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// What a checkpoint's metadata holds. The first ones are for people and other programs; progressKey is what resuming
+// needs beside the tensors: batches, dropout and shuffles are functions of (seed, epoch, step), so nothing else has state.
+const (
+	epochsKey   = "gnnstore.epochs" // whole ones
+	stepsKey    = "gnnstore.steps"  // updates in all; those beyond the whole epochs are of the one under way
+	sealKey     = "gnnstore.dataset_seal"
+	modelKey    = "gnnstore.model"
+	seedKey     = "gnnstore.seed"
+	progressKey = "gnnstore.progress"
+)
+
+// Prefixes of tensors that are no weights.
+const (
+	firstMoment  = "adam.exp_avg."
+	secondMoment = "adam.exp_avg_sq."
+	bestPrefix   = "best." // the weights that validation has chosen so far
+)
+
+// progress is where a run stands between two steps.
+type progress struct {
+	Updates int     `json:"updates"`
+	Partial partial `json:"partial"`
+	Worse   int     `json:"worse"`
+	HasBest bool    `json:"has_best"`
+	// MetricsBytes of metrics.jsonl were written by then; what follows belongs to steps that resuming runs again.
+	MetricsBytes int64  `json:"metrics_bytes"`
+	Epochs       int    `json:"epochs"` // whole ones, which metrics.jsonl has
+	SoFar        Result `json:"so_far"`
+}
+
+// partial is the epoch under way.
+type partial struct {
+	Steps     int     `json:"steps"`
+	Loss      float64 `json:"loss"` // sum over seeds, in step order
+	Right     int     `json:"right"`
+	Seconds   float64 `json:"seconds"`
+	InputRows int64   `json:"input_rows"`
+	DiskRows  int64   `json:"disk_rows"`
+	DiskBytes int64   `json:"disk_bytes"`
+}
+
+// count adds a step that read what the tiers did since before.
+func (p *partial) count(loss float64, right int, read cachetier.Stats) {
+	p.Steps++
+	p.Loss += loss
+	p.Right += right
+	p.InputRows += read.InputRows
+	p.DiskRows += read.Disk.Rows
+	p.DiskBytes += read.Disk.BytesRead
+}
+
+// saveCheckpoint writes all that resuming needs, and forgets the oldest checkpoint.
+func (t *trainer) saveCheckpoint() error {
+	t.snapshot()
+	metrics, err := t.dir.syncMetrics()
+	if err != nil {
+		return err
+	}
+	tensors := t.weights()
+	for _, w := range tensors {
+		if i := slices.IndexFunc(w.Data, func(x float32) bool { return x-x != 0 }); i >= 0 {
+			return fmt.Errorf("step %d: weight %s[%d] is %v; lower --lr%s", t.adam.steps, w.Name, i, w.Data[i], t.lastGood())
+		}
+	}
+	for i, p := range t.model.Params {
+		tensors = append(tensors, t.download(firstMoment+p.Name, p.Shape, t.adam.first[i]),
+			t.download(secondMoment+p.Name, p.Shape, t.adam.sec[i]))
+	}
+	for _, w := range t.best {
+		w.Name = bestPrefix + w.Name
+		tensors = append(tensors, w)
+	}
+	at := progress{
+		Updates: t.adam.steps, Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics,
+		Epochs: len(t.result.Epochs), SoFar: t.result.soFar(),
+	}
+	text, err := json.Marshal(at)
+	if err != nil {
+		return err
+	}
+	meta := t.meta()
+	meta[progressKey] = string(text)
+	t.saved = t.adam.steps
+	return t.dir.addCheckpoint(t.adam.steps, tensors, meta, t.KeepCheckpoints)
+}
+
+// lastGood is a remedy, if there is one.
+func (t *trainer) lastGood() string {
+	if path := t.dir.newestCheckpoint(); path != "" {
+		return "; the state before it is in " + path
+	}
+	return ""
+}
+
+// resume continues where the newest checkpoint that can be read left off, and removes what is newer. Where there is no
+// checkpoint, the run starts at step 0.
+func (t *trainer) resume() error {
+	names, err := t.dir.checkpoints()
+	if err != nil {
+		return err
+	}
+	for i, name := range slices.Backward(names) {
+		tensors, meta, err := checkpoint.Load(t.dir.fs, t.dir.file(name))
+		if err != nil {
+			t.note("%v; trying the one before it", err)
+			continue
+		}
+		at, err := t.fits(tensors, meta)
+		if err != nil {
+			return fmt.Errorf("resume %s: %w", t.dir.file(name), err)
+		}
+		epochs, err := t.dir.cutMetrics(at.MetricsBytes)
+		if err == nil && len(epochs) != at.Epochs {
+			err = fmt.Errorf("%s has %d epochs where the checkpoint has %d", t.dir.file(metricsFile), len(epochs), at.Epochs)
+		}
+		if err != nil {
+			return fmt.Errorf("resume %s: %w", t.dir.file(name), err)
+		}
+		t.adopt(tensors, at, epochs)
+		return t.dir.removeCheckpoints(names[i+1:])
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0",
+			t.dir.Path(), t.dir.file(checkpointDir))
+	}
+	t.note("no checkpoint to resume from: starting at step 0")
+	_, err = t.dir.cutMetrics(0)
+	return err
+}
+
+// fits refuses a checkpoint of another dataset or another model, and reads its progress.
+func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at progress, err error) {
+	if seal := meta[sealKey]; seal != t.result.Seal {
+		return at, fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, t.data.ds.Path(), t.result.Seal)
+	}
+	if kind := meta[modelKey]; kind != string(t.Kind) {
+		return at, fmt.Errorf("it is of a %q model, and --model is %s", kind, t.Kind)
+	}
+	if seed := meta[seedKey]; seed != strconv.FormatUint(t.Seed, 10) {
+		return at, fmt.Errorf("it is of a run with seed %s, and --seed is %d", seed, t.Seed)
+	}
+	if err := json.Unmarshal([]byte(meta[progressKey]), &at); err != nil {
+		return at, fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
+	}
+	want := []string{"", firstMoment, secondMoment}
+	if at.HasBest {
+		want = append(want, bestPrefix)
+	}
+	for _, prefix := range want {
+		if _, err := t.pick(tensors, prefix); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// pick finds a tensor for each parameter, by name behind prefix, and checks its shape.
+func (t *trainer) pick(tensors []checkpoint.Tensor, prefix string) ([]checkpoint.Tensor, error) {
+	byName := map[string]checkpoint.Tensor{}
+	for _, x := range tensors {
+		byName[x.Name] = x
+	}
+	var picked []checkpoint.Tensor
+	for _, p := range t.model.Params {
+		x, ok := byName[prefix+p.Name]
+		if !ok {
+			return nil, fmt.Errorf("it has no tensor %s: it is of another model", prefix+p.Name)
+		}
+		if !slices.Equal(x.Shape, p.Shape) {
+			return nil, fmt.Errorf("tensor %s is %v and the model's is %v: it is of another model", x.Name, x.Shape, p.Shape)
+		}
+		x.Name = p.Name
+		picked = append(picked, x)
+	}
+	return picked, nil
+}
+
+// adopt takes over a state that fits.
+func (t *trainer) adopt(tensors []checkpoint.Tensor, at progress, epochs []Epoch) {
+	picked := func(prefix string) []checkpoint.Tensor {
+		found, err := t.pick(tensors, prefix)
+		if err != nil {
+			panic("train: adopt before fits: " + err.Error())
+		}
+		return found
+	}
+	t.restore(picked(""))
+	for i, w := range picked(firstMoment) {
+		t.be.UploadF32(t.adam.first[i], w.Data)
+	}
+	for i, w := range picked(secondMoment) {
+		t.be.UploadF32(t.adam.sec[i], w.Data)
+	}
+	if at.HasBest {
+		t.best = picked(bestPrefix)
+	}
+	t.adam.steps, t.saved = at.Updates, at.Updates
+	t.partial, t.worse = at.Partial, at.Worse
+	now := t.result
+	t.result = &at.SoFar
+	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
+	t.result.Kernels, t.result.DiskEngine = now.Kernels, now.DiskEngine
+	t.result.Status, t.result.Error = Running, ""
+	t.result.Epochs, t.result.Losses = epochs, []float64{}
+	for _, e := range epochs {
+		t.result.Losses = append(t.result.Losses, e.Loss)
+	}
+	t.before = before{stats: at.SoFar.Stats, stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
+	t.peak.rss, t.peak.file = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
+}
+
+// startFrom reads the weights that a run begins with: a safetensors file under this model's names, other tensors in it
+// ignored.
+func (t *trainer) startFrom(path string) error {
+	tensors, _, err := checkpoint.Load(vfs.Default, path)
+	if err != nil {
+		return err
+	}
+	weights, err := t.pick(tensors, "")
+	if err != nil {
+		return fmt.Errorf("--init %s: %w", path, err)
+	}
+	t.restore(weights)
+	return nil
+}
+
+// meta says what a file of weights belongs to.
+func (t *trainer) meta() map[string]string {
+	return map[string]string{
+		epochsKey: strconv.Itoa(len(t.result.Epochs)), stepsKey: strconv.Itoa(t.adam.steps), sealKey: t.result.Seal,
+		modelKey: string(t.Kind), seedKey: strconv.FormatUint(t.Seed, 10),
+	}
+}
+
+func (t *trainer) weights() []checkpoint.Tensor {
+	var ts []checkpoint.Tensor
+	for _, p := range t.model.Params {
+		ts = append(ts, t.download(p.Name, p.Shape, p.Value))
+	}
+	return ts
+}
+
+func (t *trainer) restore(weights []checkpoint.Tensor) {
+	for i, p := range t.model.Params {
+		t.be.UploadF32(p.Value, weights[i].Data)
+	}
+}
+
+func (t *trainer) download(name string, shape []int, v kernels.Tensor) checkpoint.Tensor {
+	host := make([]float32, v.Len())
+	t.be.DownloadF32(host, v)
+	return checkpoint.Tensor{Name: name, Shape: shape, Data: host}
+}
+
+// paramsHash is XXH3-64 over the weights as they are.
+func (t *trainer) paramsHash() string {
+	var b []byte
+	for _, w := range t.weights() {
+		for _, x := range w.Data {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	return fmt.Sprintf("%016x", xxh3.Hash(b))
+}
+
+// runtimeOptions change how a run goes and not what it computes; they may differ when it resumes. --epochs may too: a run
+// can be made longer.
+var runtimeOptions = []string{
+	"workers", "batch_bytes", "cache", "checkpoint_every", "keep_checkpoints", "log_every", "kernels", "memory_bytes", "epochs", "init",
+}
+
+// Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
+func (o Options) Resumes(saved Options) error {
+	fields := func(o Options) (m map[string]json.RawMessage) {
+		b, err := json.Marshal(o)
+		if err == nil {
+			err = json.Unmarshal(b, &m)
+		}
+		if err != nil {
+			panic("train: options are no JSON: " + err.Error())
+		}
+		return m
+	}
+	var errs []error
+	now, then := fields(o), fields(saved)
+	var names []string
+	for name := range now {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(runtimeOptions, name) && string(now[name]) != string(then[name]) {
+			errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", strings.ReplaceAll(name, "_", "-"), now[name], then[name]))
+		}
+	}
+	return errors.Join(errs...)
+}
