@@ -129,7 +129,11 @@ func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run directory %s: a run is at work in it; wait for its end, or choose another with --run", path)
 	}
-	return &RunDir{fs: fsys, path: path, lock: lock}, nil
+	d := &RunDir{fs: fsys, path: path, lock: lock}
+	if err := d.sync(fsys.PathDir(path)); err != nil { // a checkpoint is worth nothing in a directory that is not there
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
 // OpenRun takes over the directory of a run that ended, in whatever way; what it started as is in the RunRecord. A
@@ -212,6 +216,18 @@ func (d *RunDir) Close() error {
 	return err
 }
 
+// sync puts the names in a directory on disk.
+func (d *RunDir) sync(dir string) error {
+	f, err := d.fs.OpenDir(dir)
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	return nil
+}
+
 // writeJSON replaces a file of the run atomically.
 func (d *RunDir) writeJSON(name string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
@@ -238,6 +254,9 @@ func (d *RunDir) saveWeights(name string, tensors []checkpoint.Tensor, meta map[
 func (d *RunDir) addCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
 	if err := d.fs.MkdirAll(d.file(checkpointDir), 0o777); err != nil {
 		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	if err := d.sync(d.path); err != nil {
+		return err
 	}
 	if err := d.saveWeights(fmt.Sprintf(checkpointName, checkpointDir, updates), tensors, meta); err != nil {
 		return err

@@ -136,6 +136,10 @@ func (p *Pipeline) issueAll(ctx context.Context, steps Steps, toSample, inOrder 
 			}
 			s := free[len(free)-1]
 			free = free[:len(free)-1]
+			select {
+			case <-s.drawn: // by a Run that was cut short
+			default:
+			}
 			s.Step, s.seeds, s.z, s.bytes = step, steps.Seeds(step), steps.Z(step), p.largest
 			flying, bytes = flying+1, bytes+s.bytes
 			inOrder <- s

@@ -1,0 +1,406 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+)
+
+// long is small with everything that a checkpoint must carry: a best epoch before the last, an epoch not evaluated,
+// checkpoints within epochs.
+func long() Options {
+	o := small()
+	o.Epochs, o.EvalEvery, o.CheckpointEvery, o.LogEvery, o.LR = 5, 2, 3, 1, 0.03
+	return o
+}
+
+// runOn starts or resumes the run in directory /run of fsys.
+func runOn(ctx context.Context, fsys vfs.FS, ds *store.Dataset, o Options, h Hooks) (*Result, error) {
+	return Run(ctx, ds, func() (*RunDir, error) {
+		d, _, err := openRun(fsys, "/run")
+		return d, err
+	}, o, "test", h)
+}
+
+// sameRun compares all that does not depend on time or on what the caches held.
+func sameRun(t *testing.T, want, got *Result, msg ...any) {
+	t.Helper()
+	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, msg...)
+	require.Equal(t, want.Losses, got.Losses, msg...)
+	require.Equal(t, want.Best, got.Best, msg...)
+	require.Equal(t, want.Status, got.Status, msg...)
+	require.Equal(t, want.InputRows, got.InputRows, msg...)
+	require.Equal(t, want.Tiers.Disk.RowsHit, got.Tiers.Disk.RowsHit, msg...)
+	require.Len(t, got.Epochs, len(want.Epochs), msg...)
+	for i, e := range want.Epochs {
+		g := got.Epochs[i]
+		e.Seconds, e.LimitingStage, g.Seconds, g.LimitingStage = 0, "", 0, ""
+		require.Equal(t, e, g, msg...)
+	}
+}
+
+// errCrash ends a run at the moment whose disk contents were taken.
+var errCrash = errors.New("the power is out")
+
+// TestResumeAfterPowerLoss takes what is on disk, synced writes only, at every step and in the middle of every kind of
+// write, and resumes from that: weights, losses and counters are those of the run that was never cut.
+func TestResumeAfterPowerLoss(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := long()
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, Done, want.Status)
+
+	// Every write, sync, rename and removal is a moment; a run has some hundreds of them.
+	count := 0
+	crashAt := -1
+	var disk *vfs.MemFS
+	var left *vfs.MemFS
+	moments := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpRename, errorfs.OpRemove, errorfs.OpCreate:
+		default:
+			return nil
+		}
+		if count++; count == crashAt {
+			left = disk.CrashClone(vfs.CrashCloneCfg{})
+		}
+		if crashAt > 0 && count >= crashAt {
+			return errCrash
+		}
+		return nil
+	})
+	disk = vfs.NewCrashableMem()
+	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+	require.NoError(t, err)
+	total := count
+	stride := 2
+	if testing.Short() {
+		stride = 23
+	}
+	from := map[int]int{} // checkpoints resumed from
+	for crashAt = 1; crashAt <= total; crashAt += stride {
+		count, left, disk = 0, nil, vfs.NewCrashableMem()
+		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+		require.ErrorIs(t, err, errCrash)
+		require.NotNil(t, left)
+		if d, _, err := openRun(left, "/run"); err == nil {
+			if r, ok, err := d.Finished(); ok {
+				require.NoError(t, err)
+				sameRun(t, want, r)
+				require.NoError(t, d.Close())
+				continue
+			}
+			require.NoError(t, d.Close())
+		}
+		got, err := runOn(context.Background(), left, ds, o, Hooks{Start: func(r *RunRecord) {
+			if n := len(r.Resumed); n > 0 {
+				from[r.Resumed[n-1].Updates]++
+			}
+		}})
+		require.NoError(t, err, "after moment %d of %d", crashAt, total)
+		sameRun(t, want, got, "after moment %d of %d", crashAt, total)
+	}
+	if !testing.Short() {
+		require.Greater(t, len(from), 12, "resumed at %v", from)
+	}
+}
+
+// TestResumeOverAndOver interrupts a run after every second step.
+func TestResumeOverAndOver(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := long()
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	disk := vfs.NewMem()
+	for cuts := 0; ; cuts++ {
+		ctx, cancel := context.WithCancel(context.Background())
+		steps := 0
+		got, err := runOn(ctx, disk, ds, o, Hooks{Step: func(int, int, int, float64) {
+			if steps++; steps == 2 {
+				cancel()
+			}
+		}})
+		cancel()
+		require.NoError(t, err)
+		if got.Status == Interrupted {
+			require.Less(t, cuts, 40)
+			o.Workers = 1 + cuts%3 // what does not change results may change
+			o.Cache.HostBytes = int64(cuts%4) * 1000
+			continue
+		}
+		require.Greater(t, cuts, 15)
+		want.Tiers.Disk.RowsHit = got.Tiers.Disk.RowsHit // the caches were not the same
+		for i := range want.Epochs {
+			want.Epochs[i].DiskBytes, want.Epochs[i].HitRate = got.Epochs[i].DiskBytes, got.Epochs[i].HitRate
+		}
+		sameRun(t, want, got)
+		return
+	}
+}
+
+// TestResumeEarlyStop: patience and the best weights are part of the state.
+func TestResumeEarlyStop(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	o := small()
+	o.Epochs, o.Patience = 100, 3
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, StoppedEarly, want.Status)
+	disk := vfs.NewMem()
+	for range len(want.Epochs) {
+		ctx, cancel := context.WithCancel(context.Background())
+		got, err := runOn(ctx, disk, ds, o, Hooks{Epoch: func(Epoch) { cancel() }})
+		cancel()
+		require.NoError(t, err)
+		if got.Status != Interrupted {
+			sameRun(t, want, got)
+			return
+		}
+	}
+	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	require.NoError(t, err)
+	sameRun(t, want, got)
+}
+
+// TestResumeLonger: more epochs than asked for at first are those of a run that asked for them at once.
+func TestResumeLonger(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	o := small()
+	o.Epochs = 6
+	want := run(t, ds, o)
+	disk := vfs.NewMem()
+	o.Epochs = 3
+	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	require.NoError(t, err)
+	o.Epochs = 6
+	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	require.NoError(t, err)
+	sameRun(t, want, got)
+}
+
+// half runs a few steps and leaves a run directory to resume.
+func half(t *testing.T, ds *store.Dataset, o Options) *vfs.MemFS {
+	disk := vfs.NewMem()
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := runOn(ctx, disk, ds, o, Hooks{Step: func(epoch, step, _ int, _ float64) {
+		if epoch == 2 && step == 4 {
+			cancel()
+		}
+	}})
+	require.NoError(t, err)
+	require.Equal(t, Interrupted, r.Status)
+	return disk
+}
+
+func TestResumeRefuses(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	other := open(t, storetest.Communities(600, 4, 8, 16, 3))
+	for name, c := range map[string]struct {
+		ds     *store.Dataset
+		change func(o *Options)
+		want   []string
+	}{
+		"another dataset": {other, func(*Options) {}, []string{"it trained on a dataset with seal"}},
+		"other options": {ds, func(o *Options) { o.LR, o.Hidden, o.Seed = 1, 99, 7 },
+			[]string{"--hidden is 99 and the run's is 16", "--lr is 1 and the run's is 0.03", "--seed is 7 and the run's is 1"}},
+		"another model": {ds, func(o *Options) { o.Kind = model.MLP }, []string{`--model is "mlp" and the run's is "sage"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := half(t, ds, long())
+			o := long()
+			c.change(&o)
+			_, err := runOn(context.Background(), disk, c.ds, o, Hooks{})
+			for _, want := range c.want {
+				require.ErrorContains(t, err, want)
+			}
+			_, err = runOn(context.Background(), disk, ds, long(), Hooks{}) // a refusal spoils nothing
+			require.NoError(t, err)
+		})
+	}
+}
+
+// edit changes a file in the directory /run.
+func edit(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) {
+	path := filepath.Join("/run", name)
+	text, err := readFile(disk, path)
+	require.NoError(t, err)
+	f, err := disk.Create(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(change(text))
+	require.NoError(t, errors.Join(err, f.Close()))
+}
+
+// TestResumeDamaged: a damaged checkpoint is passed over for the one before it, and a checkpoint from elsewhere is named.
+func TestResumeDamaged(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := long()
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	cut := func(b []byte) []byte { return b[:len(b)/2] }
+	flip := func(b []byte) []byte { b[len(b)-9] ^= 4; return b }
+	for name, damage := range map[string]func([]byte) []byte{"truncated": cut, "flipped": flip} {
+		t.Run(name, func(t *testing.T) {
+			disk := half(t, ds, o)
+			d := &RunDir{fs: disk, path: "/run"}
+			names, err := d.checkpoints()
+			require.NoError(t, err)
+			require.Len(t, names, o.KeepCheckpoints)
+			edit(t, disk, names[1], damage)
+			var notes []string
+			got, err := runOn(context.Background(), disk, ds, o, Hooks{Note: func(s string) { notes = append(notes, s) }})
+			require.NoError(t, err)
+			require.Contains(t, notes[0], names[1])
+			require.Contains(t, notes[0], "trying the one before it")
+			sameRun(t, want, got)
+
+			disk = half(t, ds, o)
+			edit(t, disk, names[0], damage)
+			edit(t, disk, names[1], damage)
+			_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+			require.ErrorContains(t, err, "none of its checkpoints can be read; remove /run/checkpoints to start at step 0")
+		})
+	}
+	disk := half(t, ds, o)
+	edit(t, disk, metricsFile, func(b []byte) []byte { return b[:100] })
+	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+	require.ErrorContains(t, err, "metrics.jsonl has 100 bytes, and the checkpoint was made at")
+
+	wide := o
+	wide.Hidden = 32
+	disk, strange := half(t, ds, o), half(t, ds, wide)
+	d := &RunDir{fs: disk, path: "/run"}
+	names, err := d.checkpoints()
+	require.NoError(t, err)
+	foreign, err := readFile(strange, filepath.Join("/run", names[1]))
+	require.NoError(t, err)
+	edit(t, disk, names[1], func([]byte) []byte { return foreign })
+	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+	require.ErrorContains(t, err, "tensor convs.0.lin_l.weight is [32 16] and the model's is [16 16]: it is of another model")
+}
+
+// TestFullDisk fills the disk while a checkpoint is written: the one before it stays, and the run goes on from there.
+func TestFullDisk(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := long()
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	disk := vfs.NewMem()
+	full := true
+	fsys := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full && op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "00000009") {
+			return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+		}
+		return nil
+	}))
+	_, err = runOn(context.Background(), fsys, ds, o, Hooks{})
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorContains(t, err, "write checkpoint /run/checkpoints/00000009.safetensors")
+	files, err := disk.List("/run/checkpoints")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"00000006.safetensors", "00000008.safetensors"}, files)
+	full = false
+	got, err := runOn(context.Background(), fsys, ds, o, Hooks{})
+	require.NoError(t, err)
+	sameRun(t, want, got)
+}
+
+func TestTwoAtOnce(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	path := filepath.Join(t.TempDir(), "run")
+	asked := false
+	r, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{Step: func(int, int, int, float64) {
+		if asked {
+			return
+		}
+		asked = true
+		_, _, err := OpenRun(path)
+		require.ErrorContains(t, err, "a run is at work in it")
+		_, err = CreateRun(path)
+		require.ErrorContains(t, err, "it holds a run")
+	}})
+	require.NoError(t, err)
+	dir, rec, err := OpenRun(path)
+	require.NoError(t, err)
+	require.Equal(t, r.Options, rec.Options)
+	again, ok, err := dir.Finished()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, r, again)
+	require.NoError(t, dir.Close())
+	require.NoError(t, dir.Close())
+
+	// A directory of something else is left as it is.
+	path = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(path, "thesis.tex"), nil, 0o600))
+	_, _, err = OpenRun(path)
+	require.ErrorContains(t, err, "it holds thesis.tex, and is no run")
+	_, err = CreateRun(path)
+	require.ErrorContains(t, err, "it holds thesis.tex, and is no run")
+	names, err := os.ReadDir(path)
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+}
+
+// TestInit begins with the weights of another run.
+func TestInit(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	path := filepath.Join(t.TempDir(), "run")
+	first, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{})
+	require.NoError(t, err)
+	o := small()
+	o.Epochs, o.Init = 0, filepath.Join(path, lastFile)
+	require.Equal(t, first.ParamsXXH3, run(t, ds, o).ParamsXXH3)
+	o.Hidden = 17
+	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+	require.ErrorContains(t, err, "--init "+o.Init+": tensor convs.0.lin_l.weight is [16 8] and the model's is [17 8]")
+	o.Init = filepath.Join(path, "none")
+	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// TestNaN: the run stops at the step, says where the NaN comes from, and keeps the last good state.
+func TestNaN(t *testing.T) {
+	deep := long()
+	deep.LR, deep.Norm, deep.Layers, deep.Fanouts = 9e5, "none", 8, []int{3, 2, 2, 2, 2, 2, 2, 2}
+	disk := vfs.NewMem()
+	_, err := runOn(context.Background(), disk, open(t, storetest.Communities(600, 4, 8, 16, 2)), deep, Hooks{})
+	require.ErrorContains(t, err, "epoch 1, step ")
+	require.ErrorContains(t, err, "lower --lr")
+
+	spec := storetest.Communities(600, 4, 8, 16, 2)
+	row := spec.Row
+	spec.Elem = store.F32
+	spec.Row = func(v int) []float32 {
+		r := row(v)
+		if v == 77 {
+			r[5] = float32(math.NaN())
+		}
+		return r
+	}
+	one := long()
+	one.Batch, one.Fanouts = 4, []int{1, 1}
+	_, err = runOn(context.Background(), disk, open(t, spec), one, Hooks{})
+	require.ErrorContains(t, err, "resume /run") // another dataset's run is there
+	disk = vfs.NewMem()
+	_, err = runOn(context.Background(), disk, open(t, spec), one, Hooks{})
+	require.ErrorContains(t, err, "since feature column 5 of node 77 is NaN; repair the features, or leave the node out; "+
+		"the state before it is in /run/checkpoints/")
+	r, err := readResult(disk, "/run")
+	require.NoError(t, err)
+	require.Equal(t, Failed, r.Status)
+}
