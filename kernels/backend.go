@@ -71,7 +71,9 @@ type Backend interface {
 	// Name says what runs, for records: "portable", "reference".
 	Name() string
 
-	// Alloc returns a zeroed buffer of n elements; Free gives it back. Len 0 is allowed.
+	// Alloc returns a zeroed buffer of n elements; Free gives it back, and nothing else does: not the garbage collector.
+	// Len 0 is allowed. Where the system refuses the memory, Alloc panics with a *MemoryError: see [RecoverMemory].
+	// Windows into a freed buffer panic when they are used; bytes that Host lent must not be.
 	Alloc(t DType, n int) Buffer
 	Free(b Buffer)
 
@@ -83,7 +85,7 @@ type Backend interface {
 	DownloadF32(dst []float32, src Tensor)
 	DownloadU32(dst []uint32, src Tensor)
 	// Host lends the memory of t where the host can address it (little-endian bytes), so that a gather can write
-	// straight into it; ok is false where it cannot, and then the caller uploads.
+	// straight into it; ok is false where it cannot, and then the caller uploads. The bytes die with the buffer.
 	Host(t Tensor) (b []byte, ok bool)
 
 	// Fill sets every element to v.

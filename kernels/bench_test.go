@@ -58,6 +58,7 @@ func BenchmarkNeighborMean(b *testing.B) {
 						return t
 					}
 					src := Tensor{Buf: c.Alloc(dtype, table.rows*cols), Type: dtype, Rows: table.rows, Cols: cols}
+					defer c.Free(src.Buf)
 					row, wide := make([]uint16, cols), floatsFrom(1, cols)
 					Float32ToHalf(row, wide)
 					for r := range table.rows {

@@ -36,8 +36,8 @@ func NewCPU(o CPUOptions) *CPU {
 // Name implements [Backend]: it is the kernel set.
 func (c *CPU) Name() string { return string(c.set) }
 
-// Alloc implements [Backend].
-func (*CPU) Alloc(t DType, n int) Buffer { return newMemory[float32](t, n) }
+// Alloc implements [Backend]. Buffers of 64 KiB and more are a [HostBuf].
+func (*CPU) Alloc(t DType, n int) Buffer { return newHostMemory(t, n) }
 
 // Free implements [Backend].
 func (*CPU) Free(b Buffer) { b.(*memory[float32]).free() }

@@ -11,7 +11,8 @@
 // in float64, as the oracle of the conformance suite in package kerneltest and for gradient checks.
 //
 // Memory: a Buffer belongs to the Backend that made it, a [Tensor] is a window into one, and the caller frees buffers,
-// not windows. Host lends; the other transfers copy. Plain functions keep no slice after they return.
+// not windows. Host lends; the other transfers copy. Plain functions keep no slice after they return. Large buffers of a
+// CPU are a [HostBuf], memory outside the Go heap, which other packages use for what they keep.
 //
 // Concurrency: plain functions may run at once on destinations that do not overlap. A Backend serves one goroutine at a
 // time; the goroutines that it starts end before the call does.

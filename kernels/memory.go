@@ -3,6 +3,7 @@ package kernels
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"unsafe"
 )
 
@@ -13,6 +14,7 @@ type memory[F float] struct {
 	floats []F
 	halves []uint16
 	uints  []uint32
+	host   *HostBuf // what the slice is a view of, when it is not of the Go heap
 }
 
 func newMemory[F float](t DType, n int) *memory[F] {
@@ -30,11 +32,51 @@ func newMemory[F float](t DType, n int) *memory[F] {
 	return m
 }
 
+// hostMemoryBytes is the size from which a CPU's buffers lie outside the Go heap; below it, a map costs more than it saves.
+const hostMemoryBytes = 64 << 10
+
+// newHostMemory is newMemory for a CPU, with large buffers outside the Go heap. It panics with a *MemoryError.
+func newHostMemory(t DType, n int) *memory[float32] {
+	size := 4
+	if t == F16 {
+		size = 2
+	}
+	if n < hostMemoryBytes/size {
+		return newMemory[float32](t, n)
+	}
+	bytes := math.MaxInt // which NewHostBuf refuses
+	if n <= math.MaxInt/size {
+		bytes = n * size
+	}
+	host, err := NewHostBuf(bytes)
+	if err != nil {
+		panic(err)
+	}
+	m := &memory[float32]{dtype: t, host: host}
+	switch t {
+	case F32:
+		m.floats = host.Float32s()
+	case F16:
+		m.halves = host.Uint16s()
+	case U32:
+		m.uints = host.Uint32s()
+	default:
+		panic("kernels: Alloc: no such type: " + t.String())
+	}
+	return m
+}
+
 // Len implements [Buffer].
 func (m *memory[F]) Len() int { return len(m.floats) + len(m.halves) + len(m.uints) }
 
 // free forgets the memory, so that a window into it fails instead of reading what another buffer may own by then.
-func (m *memory[F]) free() { m.floats, m.halves, m.uints = nil, nil, nil }
+func (m *memory[F]) free() {
+	m.floats, m.halves, m.uints = nil, nil, nil
+	if m.host != nil {
+		m.host.Close()
+		m.host = nil
+	}
+}
 
 // memoryOf is t's buffer, after checking that t is a window into it.
 func memoryOf[F float](op, name string, t Tensor, want DType) *memory[F] {
