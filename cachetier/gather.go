@@ -37,12 +37,15 @@ func (s *Stack) Gather(dst []byte, ids []uint32) error {
 		panic("cachetier: Gather after Close")
 	}
 
+	device, slab := s.mu.device.Lend(), s.mu.slab.Lend() // to the goroutines of copyRows
+	defer s.mu.device.Return()
+	defer s.mu.slab.Return()
 	p := &s.mu.plan
 	s.decideLocked(ids)
 	p.uniteWants()
 	// What is in the slab is copied out before anything is copied in: a slot may serve a hit and then be given away.
-	copyRows(dst, s.mu.device, p.fromDevice, s.rowBytes)
-	copyRows(dst, s.mu.slab, p.fromHost, s.rowBytes)
+	copyRows(dst, device, p.fromDevice, s.rowBytes)
+	copyRows(dst, slab, p.fromHost, s.rowBytes)
 	read, err := s.reader.Read(dst, p.wants)
 	if err != nil {
 		s.forgetLocked()
@@ -50,7 +53,7 @@ func (s *Stack) Gather(dst []byte, ids []uint32) error {
 	}
 	copyRows(dst, dst, p.repeats, s.rowBytes)
 	s.settleAdmissionsLocked()
-	copyRows(s.mu.slab, dst, p.toHost, s.rowBytes)
+	copyRows(slab, dst, p.toHost, s.rowBytes)
 
 	s.count(len(ids), p, read, s.mu.keeper.Len())
 	return nil

@@ -5,9 +5,9 @@
 // that "is row v there" is v < H. The host cache holds rows read before, under a [Policy]. What neither has is read from
 // disk by package disk, in file order. [Options] gives each tier its budget; [Stats] says what each did.
 //
-// Memory: a Stack allocates its tiers in Open and gives them up in Close. Gather also keeps scratch lists, some 40
-// bytes per id of the largest call: they grow with the batch and not with the table. Rows are copied into the
-// caller's buffer; nothing is lent.
+// Memory: a Stack allocates its tiers in Open, outside the Go heap (kernels.HostBuf), and gives them up in Close, which
+// nothing else does. Gather also keeps scratch lists, some 40 bytes per id of the largest call: they grow with the batch
+// and not with the table. Rows are copied into the caller's buffer; nothing is lent.
 //
 // Start reading at [Stack.Gather].
 //
@@ -25,6 +25,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // keeper decides which rows the host cache keeps: a policy.LRU or policy.None, later one that knows the future. Slots
@@ -50,8 +51,8 @@ type Stack struct {
 	mu struct { // held by a Gather from its first decision to its last copy
 		sync.Mutex
 		closed bool
-		device []byte // the first hot rows
-		slab   []byte // the rows that keeper gave slots
+		device *kernels.HostBuf // the first hot rows; nil once closed
+		slab   *kernels.HostBuf // the rows that keeper gave slots; nil once closed
 		keeper keeper
 		fresh  []bool // of a slot: given away in this Gather, its bytes are still to come; all false between Gathers
 		plan   plan
@@ -79,26 +80,25 @@ func Open(t disk.Table, o Options) (*Stack, error) {
 	s := &Stack{table: t, rowBytes: t.RowBytes(), reader: reader}
 	s.hot = o.hotRows(t.Rows(), s.rowBytes)
 	hostRows := o.hostRows(t.Rows(), s.hot, s.rowBytes)
-	s.mu.device = allocate(s.hot * s.rowBytes)
-	s.mu.slab = allocate(hostRows * s.rowBytes)
+	if s.mu.device, err = kernels.NewHostBuf(s.hot * s.rowBytes); err != nil {
+		return nil, fmt.Errorf("cachetier: the device region of %d rows: %w", s.hot, err)
+	}
+	if s.mu.slab, err = kernels.NewHostBuf(hostRows * s.rowBytes); err != nil {
+		s.mu.device.Close()
+		return nil, fmt.Errorf("cachetier: the host cache of %d rows: %w", hostRows, err)
+	}
 	s.mu.fresh = make([]bool, hostRows)
 	if s.mu.keeper = keeper(policy.None{}); hostRows > 0 {
 		s.mu.keeper = policy.NewLRU(hostRows)
 	}
 	warmup, err := s.loadDevice()
 	if err != nil {
+		s.mu.device.Close()
+		s.mu.slab.Close()
 		return nil, fmt.Errorf("cachetier: load the first %d rows: %w", s.hot, err)
 	}
 	s.stats.Stats = newStats(t.Rows(), s.rowBytes, s.hot, hostRows, warmup)
 	return s, nil
-}
-
-// allocate makes the memory of a tier. It is the one place to change for memory outside the Go heap.
-func allocate(bytes int) []byte {
-	if bytes == 0 {
-		return nil
-	}
-	return make([]byte, bytes)
 }
 
 // loadDevice fills the device region, a portion at a time.
@@ -106,12 +106,14 @@ func (s *Stack) loadDevice() (disk.Traffic, error) {
 	const portion = 1 << 14 // requests: 128 KiB of them
 	want := make([]disk.Request, 0, min(portion, s.hot))
 	var total disk.Traffic
+	device := s.mu.device.Lend()
+	defer s.mu.device.Return()
 	for lo := 0; lo < s.hot; lo += portion {
 		want = want[:0]
 		for i := range min(portion, s.hot-lo) {
 			want = append(want, disk.Want(uint32(lo+i), uint32(i)))
 		}
-		t, err := s.reader.Read(s.mu.device[lo*s.rowBytes:], want)
+		t, err := s.reader.Read(device[lo*s.rowBytes:], want)
 		if err != nil {
 			return total, err
 		}
@@ -128,7 +130,12 @@ func (s *Stack) Engine() (kind disk.Kind, why string) { return s.reader.Kind(), 
 func (s *Stack) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mu.closed {
+		return nil
+	}
 	s.mu.closed = true
+	s.mu.device.Close()
+	s.mu.slab.Close()
 	s.mu.device, s.mu.slab, s.mu.fresh, s.mu.keeper, s.mu.plan = nil, nil, nil, nil, plan{}
 	return nil
 }
