@@ -94,6 +94,11 @@ type Backend interface {
 	Convert(dst, src Tensor)
 	// Add computes dst += src.
 	Add(dst, src Tensor)
+	// Scale multiplies dst by factor, in place; ScaleRows row r by factors[r], of which there are Rows×1.
+	Scale(dst Tensor, factor float32)
+	ScaleRows(dst, factors Tensor)
+	// SumSquares writes the sum of the squares of src to dst (1×1). It is added up in float64 and rounded once.
+	SumSquares(dst, src Tensor)
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.
 	MatMul(dst, a, b Tensor, transA, transB, accumulate bool)
@@ -126,6 +131,10 @@ type Backend interface {
 	// SoftmaxCrossEntropy writes each row's loss -log softmax(logits)[label] to loss (Rows×1), and to dlogits its gradient
 	// times scale. labels is U32; a row labelled NoLabel has loss 0 and gradient 0.
 	SoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor, scale float32)
+	// SigmoidCrossEntropy writes to loss (Rows×1) the sum over each row of -y·log σ(x) - (1-y)·log(1-σ(x)), with x in logits
+	// and y in targets (Rows×Cols, 0 to 1), and to dlogits the gradient times scale. A target of NaN is not known: its
+	// element has loss 0 and gradient 0.
+	SigmoidCrossEntropy(loss, dlogits, logits, targets Tensor, scale float32)
 	// ArgMax writes to dst (U32, Rows×1) the column of each row's largest value: the first of equals, and a NaN counts as
 	// largest, so that it is seen.
 	ArgMax(dst, src Tensor)

@@ -43,6 +43,11 @@ func testRefusals(r *rig) {
 		"LayerNormGrad":              func() { b.LayerNormGrad(f(2, 3), f(1, 3), f(1, 2), f(2, 3), f(2, 3), f(2, 2), f(1, 3)) },
 		"SoftmaxCrossEntropy":        func() { b.SoftmaxCrossEntropy(f(2, 1), f(2, 3), f(2, 3), u(3), 1) },
 		"SoftmaxCrossEntropy labels": func() { b.SoftmaxCrossEntropy(f(1, 1), f(1, 3), f(1, 3), r.uints([]uint32{3}).tensor, 1) },
+		"SigmoidCrossEntropy":        func() { b.SigmoidCrossEntropy(f(2, 1), f(2, 3), f(2, 3), f(3, 2), 1) },
+		"SigmoidCrossEntropy losses": func() { b.SigmoidCrossEntropy(f(2, 3), f(2, 3), f(2, 3), f(2, 3), 1) },
+		"Scale of indices":           func() { b.Scale(u(3), 2) },
+		"ScaleRows":                  func() { b.ScaleRows(f(2, 3), f(3, 1)) },
+		"SumSquares":                 func() { b.SumSquares(f(1, 2), f(2, 3)) },
 		"ArgMax":                     func() { b.ArgMax(u(3), f(2, 3)) },
 		"Adam":                       func() { b.Adam(f(2, 3), f(2, 3), f(2, 3), f(3, 3), kernels.AdamStep{}) },
 	} {

@@ -1,0 +1,95 @@
+package kerneltest
+
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+func testScale(r *rig) {
+	for _, s := range shapes {
+		for _, factor := range []float32{0, 1, -1.5, 1e-30, float32(math.NaN()), float32(math.Inf(1))} {
+			r.at("%d×%d by %v", s[0], s[1], factor)
+			dst := r.floats(s[0], s[1], r.spread(s[0]*s[1]))
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.Scale(on(dst), factor) })
+			r.close(1e-7, dst)
+		}
+	}
+}
+
+func testScaleRows(r *rig) {
+	for _, s := range shapes {
+		r.at("%d×%d", s[0], s[1])
+		dst, factors := r.floats(s[0], s[1], r.spread(s[0]*s[1])), r.floats(s[0], 1, r.spread(s[0]))
+		r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ScaleRows(on(dst), on(factors)) })
+		r.close(1e-7, dst)
+		r.unchanged(factors)
+	}
+}
+
+func testSumSquares(r *rig) {
+	for _, s := range append(shapes, [2]int{1, 100_003}, [2]int{1021, 1031}) {
+		n := s[0] * s[1]
+		r.at("%d×%d", s[0], s[1])
+		large := r.normals(n)
+		if n > 0 {
+			large[n/2] = 1e10 // beside which float32 would lose all others' squares
+		}
+		overflow := r.normals(n)
+		if n > 0 {
+			overflow[n-1] = 1e20 // whose square is beyond float32 and not beyond float64
+		}
+		for _, values := range [][]float32{r.normals(n), large, overflow, r.spread(n)} {
+			dst, src := r.normal(1, 1), r.floats(s[0], s[1], values)
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.SumSquares(on(dst), on(src)) })
+			r.close(1e-7, dst)
+			r.unchanged(src)
+		}
+	}
+}
+
+// targets draws zeros, ones and some between; every fifth is not known, and so is all of every seventh row.
+func (r *rig) targets(rows, cols int) operand {
+	s := make([]float32, rows*cols)
+	for i := range s {
+		switch {
+		case i%5 == 3 || i/cols%7 == 4:
+			s[i] = float32(math.NaN())
+		case i%11 == 0:
+			s[i] = r.rng.Float32()
+		default:
+			s[i] = float32(r.rng.IntN(2))
+		}
+	}
+	return r.floats(rows, cols, s)
+}
+
+func (r *rig) sigmoid(rows, cols int, tolerance float64, values []float32) {
+	loss, dlogits, logits, targets := r.normal(rows, 1), r.normal(rows, cols), r.floats(rows, cols, values), r.targets(rows, cols)
+	r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+		b.SigmoidCrossEntropy(on(loss), on(dlogits), on(logits), on(targets), 0.125)
+	})
+	r.close(tolerance, loss, dlogits)
+	r.unchanged(logits, targets)
+}
+
+func testSigmoidCrossEntropy(r *rig) {
+	for _, s := range append(shapes, [2]int{3, 1500}) {
+		r.at("%d×%d", s[0], s[1])
+		r.sigmoid(s[0], s[1], 1e-6, r.rowsFor(s[0], s[1]))
+	}
+}
+
+// testSigmoidCrossEntropyExtremes has logits whose exponentials overflow or vanish.
+func testSigmoidCrossEntropyExtremes(r *rig) {
+	for _, size := range []float32{0, 1e-30, 20, 80, 1e3, 1e6, 1e30} {
+		r.at("logits of size %v", size)
+		values := r.normals(40 * 9)
+		for i := range values {
+			values[i] *= size
+		}
+		r.sigmoid(40, 9, 1e-6, values)
+	}
+	r.at("NaN and Inf")
+	r.sigmoid(40, 9, 1e-6, r.spread(40*9))
+}

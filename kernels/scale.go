@@ -1,0 +1,88 @@
+package kernels
+
+// Scale multiplies every element of dst by factor.
+func Scale(dst []float32, factor float32) {
+	for i := range dst {
+		dst[i] *= factor
+	}
+}
+
+// ScaleRows multiplies each row of dst by its factor. dst has cols columns and as many rows as there are factors.
+func ScaleRows(dst, factors []float32, cols int) {
+	for r, f := range factors {
+		Scale(dst[r*cols:][:cols], f)
+	}
+}
+
+// SumSquares is the sum of the squares of x. It adds in float64, so that a million small ones are not lost beside a large
+// one, and in four lanes like sum.
+func SumSquares(x []float32) float64 {
+	var s0, s1, s2, s3 float64
+	for ; len(x) >= 4; x = x[4:] {
+		v0, v1, v2, v3 := float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3])
+		s0 += v0 * v0
+		s1 += v1 * v1
+		s2 += v2 * v2
+		s3 += v3 * v3
+	}
+	for _, v := range x {
+		s0 += float64(v) * float64(v)
+	}
+	return s0 + s1 + (s2 + s3)
+}
+
+func checkScaleRows(dst, factors Tensor) {
+	if !isColumn(factors, dst.Rows) {
+		refuse("ScaleRows", "dst", dst, "factors", factors)
+	}
+}
+
+func checkSumSquares(dst, src Tensor) {
+	if dst.Rows != 1 || dst.Cols != 1 {
+		refuse("SumSquares", "dst", dst, "src", src)
+	}
+}
+
+// Scale implements [Backend].
+func (c *CPU) Scale(dst Tensor, factor float32) {
+	d := c.floats("Scale", "dst", dst)
+	c.elements(len(d), func(lo, hi int) { Scale(d[lo:hi], factor) })
+}
+
+// ScaleRows implements [Backend].
+func (c *CPU) ScaleRows(dst, factors Tensor) {
+	checkScaleRows(dst, factors)
+	d, f, n := c.floats("ScaleRows", "dst", dst), c.floats("ScaleRows", "factors", factors), dst.Cols
+	c.rows(dst.Rows, n, func(lo, hi int) { ScaleRows(d[lo*n:hi*n], f[lo:hi], n) })
+}
+
+// SumSquares implements [Backend].
+func (c *CPU) SumSquares(dst, src Tensor) {
+	checkSumSquares(dst, src)
+	d, s := c.floats("SumSquares", "dst", dst), c.floats("SumSquares", "src", src)
+	var partials [maxPartials]float64 // of chunks that depend on the size alone
+	chunk := max(chunkElements, (len(s)+maxPartials-1)/maxPartials)
+	parallelFor(c.threads, len(s), chunk, func(lo, hi int) { partials[lo/chunk] = SumSquares(s[lo:hi]) })
+	total := 0.0
+	for _, p := range partials {
+		total += p
+	}
+	d[0] = float32(total)
+}
+
+// Scale implements [Backend].
+func (r *Reference) Scale(dst Tensor, factor float32) {
+	scaleRef(r.floats("Scale", "dst", dst), float64(factor))
+}
+
+// ScaleRows implements [Backend].
+func (r *Reference) ScaleRows(dst, factors Tensor) {
+	checkScaleRows(dst, factors)
+	scaleRowsRef(r.floats("ScaleRows", "dst", dst), r.floats("ScaleRows", "factors", factors), dst.Rows, dst.Cols)
+}
+
+// SumSquares implements [Backend].
+func (r *Reference) SumSquares(dst, src Tensor) {
+	checkSumSquares(dst, src)
+	r.floats("SumSquares", "dst", dst)[0] = sumSquaresRef(r.floats("SumSquares", "src", src))
+}
