@@ -1,0 +1,30 @@
+package tape
+
+import "github.com/gnnstore/gnnstore/kernels"
+
+// WeightedCrossEntropy is CrossEntropy with a weight for each row (N×1): rows' losses and gradients are multiplied by it.
+// Given each row its class's weight, and 1/Σ weights as scale, the loss is PyTorch's weighted mean.
+func (t *Tape) WeightedCrossEntropy(logits *Var, labels, weights kernels.Tensor, scale float32) kernels.Tensor {
+	loss := t.arena.alloc(logits.Value.Rows, 1)
+	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
+	t.be.SoftmaxCrossEntropy(loss, d, logits.Value, labels, scale)
+	t.be.ScaleRows(loss, weights)
+	if logits.needsGrad {
+		t.be.ScaleRows(d, weights)
+		t.be.Add(t.grad(logits), d)
+	}
+	return loss
+}
+
+// SigmoidCrossEntropy is the multi-label loss: it returns the sum over each row (N×1) and starts the backward pass with
+// scale times the gradient. targets is N×C zeros and ones, NaN where not known; with scale 1/known targets, the loss is
+// their mean.
+func (t *Tape) SigmoidCrossEntropy(logits *Var, targets kernels.Tensor, scale float32) kernels.Tensor {
+	loss := t.arena.alloc(logits.Value.Rows, 1)
+	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
+	t.be.SigmoidCrossEntropy(loss, d, logits.Value, targets, scale)
+	if logits.needsGrad {
+		t.be.Add(t.grad(logits), d)
+	}
+	return loss
+}
