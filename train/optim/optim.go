@@ -1,0 +1,229 @@
+// Package optim turns gradients into new weights: Adam and AdamW with PyTorch's semantics, clipping by the global norm,
+// and learning rates that follow a [Schedule].
+//
+// An [Optimizer] updates parameters in place, on the backend that holds them, and keeps two moments for each there: 8 bytes
+// a weight, from New to Close. State and Restore copy them out and in, for a run that goes on later to the bit. Sums are
+// in fixed order: the same gradients give the same weights, whatever the number of threads. One goroutine uses it.
+//
+// Start reading at [Optimizer.Step].
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// Kind names an optimizer.
+type Kind string
+
+const (
+	// Adam is Kingma and Ba 2015, algorithm 1; weight decay is added to the gradient. It is the default: an empty Kind
+	// means Adam.
+	Adam Kind = "adam"
+	// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter 2019): each step first takes the fraction
+	// rate × WeightDecay off every weight.
+	AdamW Kind = "adamw"
+)
+
+// Options configures an Optimizer. The zero value works. The rates of the moments and the epsilon are PyTorch's defaults,
+// 0.9, 0.999 and 1e-8.
+type Options struct {
+	Kind Kind `json:"optimizer"`
+	// WeightDecay is for all parameters, biases and normalisation among them, as in PyTorch. Default 0: none.
+	WeightDecay float64 `json:"weight_decay"`
+	// ClipNorm is the largest norm of all gradients together; larger ones are scaled down to it. Default 0: any norm.
+	ClipNorm float64 `json:"clip_norm"`
+}
+
+// Validate reports every problem.
+func (o Options) Validate() error {
+	var errs []error
+	if o.Kind != "" && o.Kind != Adam && o.Kind != AdamW {
+		errs = append(errs, fmt.Errorf("--optimizer %s: there are adam and adamw", o.Kind))
+	}
+	if !(o.WeightDecay >= 0 && o.WeightDecay < 1e6) {
+		errs = append(errs, fmt.Errorf("--weight-decay %v: at least 0", o.WeightDecay))
+	}
+	if !(o.ClipNorm >= 0 && o.ClipNorm <= math.MaxFloat32) {
+		errs = append(errs, fmt.Errorf("--clip-norm %v: above 0, or 0 for no limit", o.ClipNorm))
+	}
+	return errors.Join(errs...)
+}
+
+// Param is one parameter on the backend. Its tensors stay the caller's.
+type Param struct {
+	Name        string
+	Shape       []int // as a checkpoint has it
+	Value, Grad kernels.Tensor
+}
+
+// Optimizer updates parameters. Close gives its memory back.
+type Optimizer struct {
+	Options
+	be     kernels.Backend
+	params []optimized
+	norms  kernels.Tensor // the squared norm of each gradient, when clipping
+	host   []float32      // norms, downloaded
+	steps  int
+}
+
+// optimized is a Param with its moments.
+type optimized struct {
+	Param
+	first, second kernels.Tensor
+}
+
+// New makes an optimizer of params on be. It panics when o is not valid.
+func New(be kernels.Backend, params []Param, o Options) *Optimizer {
+	if err := o.Validate(); err != nil {
+		panic("optim: New: " + err.Error())
+	}
+	opt := &Optimizer{Options: o, be: be}
+	zeros := func(rows, cols int) kernels.Tensor {
+		return kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}
+	}
+	for _, p := range params {
+		rows, cols := p.Value.Rows, p.Value.Cols
+		opt.params = append(opt.params, optimized{p, zeros(rows, cols), zeros(rows, cols)})
+	}
+	if o.ClipNorm > 0 {
+		opt.norms, opt.host = zeros(len(params), 1), make([]float32, len(params))
+	}
+	return opt
+}
+
+// The moments' rates and the epsilon, as the kernels have them: in float32. The bias corrections are powers of these, and
+// not of 0.9 and 0.999, so that they correct what is there: of 1-0.999, rounding leaves 1e-5 less.
+const (
+	beta1 = float32(0.9)
+	beta2 = float32(0.999)
+	eps   = float32(1e-8)
+)
+
+// Step updates every parameter from its gradient at the learning rate given, and sets the gradients to 0. With ClipNorm it
+// returns the norm of all gradients as they came, else 0. A norm that is not finite makes the weights useless, as in
+// PyTorch: the caller looks.
+func (o *Optimizer) Step(rate float64) (norm float64) {
+	if o.ClipNorm > 0 {
+		norm = o.clip()
+	}
+	o.steps++
+	s := kernels.AdamStep{LR: float32(rate), Beta1: beta1, Beta2: beta2, Eps: eps, Correct1: correction(beta1, o.steps), Correct2: correction(beta2, o.steps)}
+	decoupled := o.Kind == AdamW && o.WeightDecay > 0
+	if !decoupled {
+		s.WeightDecay = float32(o.WeightDecay)
+	}
+	for _, p := range o.params {
+		if decoupled {
+			o.be.Scale(p.Value, float32(1-rate*o.WeightDecay))
+		}
+		o.be.Adam(p.Value, p.Grad, p.first, p.second, s)
+		o.be.Fill(p.Grad, 0)
+	}
+	return norm
+}
+
+func correction(beta float32, steps int) float32 {
+	return float32(1 - math.Pow(float64(beta), float64(steps)))
+}
+
+// clip scales the gradients to the norm ClipNorm where they are above it, as PyTorch's clip_grad_norm_ does, and returns
+// the norm before. Squares are added up within a parameter as SumSquares does, then in the order of the parameters.
+func (o *Optimizer) clip() (norm float64) {
+	for i, p := range o.params {
+		o.be.SumSquares(o.norms.Slice(i, i+1), p.Grad)
+	}
+	o.be.DownloadF32(o.host, o.norms)
+	for _, square := range o.host {
+		norm += float64(square)
+	}
+	norm = math.Sqrt(norm)
+	factor := o.ClipNorm / (norm + 1e-6)
+	if factor >= 1 {
+		return norm
+	}
+	for _, p := range o.params {
+		o.be.Scale(p.Grad, float32(factor)) // NaN, too
+	}
+	return norm
+}
+
+// Steps is the number of updates so far, those before a Restore included.
+func (o *Optimizer) Steps() int { return o.steps }
+
+// The names of the moments in a checkpoint, before the parameter's.
+const (
+	firstPrefix  = "adam.exp_avg."
+	secondPrefix = "adam.exp_avg_sq."
+)
+
+// State copies the moments out: for each parameter NAME, adam.exp_avg.NAME and adam.exp_avg_sq.NAME. The number of steps,
+// which belongs to it, is Steps.
+func (o *Optimizer) State() []checkpoint.Tensor {
+	var state []checkpoint.Tensor
+	download := func(name string, shape []int, t kernels.Tensor) {
+		data := make([]float32, t.Len())
+		o.be.DownloadF32(data, t)
+		state = append(state, checkpoint.Tensor{Name: name, Shape: slices.Clone(shape), Data: data})
+	}
+	for _, p := range o.params {
+		download(firstPrefix+p.Name, p.Shape, p.first)
+		download(secondPrefix+p.Name, p.Shape, p.second)
+	}
+	return state
+}
+
+// Restore takes back what State gave after steps updates. Other tensors in state are ignored. Where a moment is missing or
+// of another shape, the error names it, and nothing has changed.
+func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
+	if steps < 0 {
+		return fmt.Errorf("optimizer state after %d steps; the checkpoint is damaged", steps)
+	}
+	named := map[string]*checkpoint.Tensor{}
+	for i := range state {
+		named[state[i].Name] = &state[i]
+	}
+	find := func(name string, p *optimized) ([]float32, error) {
+		t := named[name]
+		if t == nil {
+			return nil, fmt.Errorf("optimizer state: no tensor %s; the checkpoint is of another model, or of weights alone", name)
+		}
+		if !slices.Equal(t.Shape, p.Shape) || len(t.Data) != p.Value.Len() {
+			return nil, fmt.Errorf("optimizer state: %s has shape %v, and the model %v; the checkpoint is of another model", name, t.Shape, p.Shape)
+		}
+		return t.Data, nil
+	}
+	moments := make([][2][]float32, len(o.params))
+	for i := range o.params {
+		p := &o.params[i]
+		for k, prefix := range []string{firstPrefix, secondPrefix} {
+			var err error
+			if moments[i][k], err = find(prefix+p.Name, p); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range o.params {
+		o.be.UploadF32(p.first, moments[i][0])
+		o.be.UploadF32(p.second, moments[i][1])
+	}
+	o.steps = steps
+	return nil
+}
+
+// Close frees the moments.
+func (o *Optimizer) Close() {
+	for _, p := range o.params {
+		o.be.Free(p.first.Buf)
+		o.be.Free(p.second.Buf)
+	}
+	if o.norms.Buf != nil {
+		o.be.Free(o.norms.Buf)
+	}
+	o.params, o.norms = nil, kernels.Tensor{}
+}
