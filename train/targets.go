@@ -1,0 +1,37 @@
+package train
+
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// targets appends the multi-label targets of nodes to dst, a row of 0 and 1 for each, NaN where one is not known, and
+// counts those that are known: what kernels.Backend.SigmoidCrossEntropy and metric.Multi take. The label has several
+// classes a node.
+func (d *data) targets(dst []float32, nodes []uint32) (_ []float32, known int, err error) {
+	for _, v := range nodes {
+		for c, bit := range d.labels.Bits(v) {
+			switch bit {
+			case 0, 1:
+				dst = append(dst, float32(bit))
+				known++
+			case store.MissingBit:
+				dst = append(dst, float32(math.NaN()))
+			default:
+				return nil, 0, d.corrupt("node %d has %d for class %d; want 0, 1 or %d", v, bit, c, store.MissingBit)
+			}
+		}
+	}
+	return dst, known, nil
+}
+
+// anyTarget tells whether any of v's targets is known; a node without one is no seed.
+func (d *data) anyTarget(v uint32) bool {
+	for _, bit := range d.labels.Bits(v) {
+		if bit != store.MissingBit {
+			return true
+		}
+	}
+	return false
+}
