@@ -1,8 +1,10 @@
 package tape
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,4 +82,69 @@ func TestLossGradients(t *testing.T) {
 		}
 		tape.Close()
 	}
+}
+
+// TestLossesAgreeWithPyTorch reads testdata/torch.json: see tools/refnums/losses.py.
+func TestLossesAgreeWithPyTorch(t *testing.T) {
+	type mean struct {
+		Loss     float64   `json:"loss"`
+		Gradient []float32 `json:"gradient"`
+	}
+	var torch struct {
+		Rows     int       `json:"rows"`
+		Classes  int       `json:"classes"`
+		Logits   []float32 `json:"logits"`
+		Labels   []int64   `json:"labels"`
+		Weights  []float32 `json:"weights"`
+		Targets  []float32 `json:"targets"`
+		Known    []int     `json:"known"`
+		Weighted mean      `json:"weighted"`
+		Sigmoid  mean      `json:"sigmoid"`
+	}
+	b, err := os.ReadFile("testdata/torch.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &torch))
+
+	be := kernels.NewCPU(kernels.CPUOptions{})
+	tensor := func(rows int, values []float32) kernels.Tensor {
+		x := kernels.Tensor{Buf: be.Alloc(kernels.F32, len(values)), Rows: rows, Cols: len(values) / rows}
+		be.UploadF32(x, values)
+		return x
+	}
+	labels, weights, total := make([]uint32, torch.Rows), make([]float32, torch.Rows), 0.0
+	for r, label := range torch.Labels {
+		if labels[r] = kernels.NoLabel; label >= 0 {
+			labels[r], weights[r] = uint32(label), torch.Weights[label]
+			total += float64(weights[r])
+		}
+	}
+	labelled := kernels.Tensor{Buf: be.Alloc(kernels.U32, torch.Rows), Type: kernels.U32, Rows: torch.Rows, Cols: 1}
+	be.UploadU32(labelled, labels)
+	known := 0.0
+	for i, k := range torch.Known {
+		known += float64(k)
+		if k == 0 {
+			torch.Targets[i] = float32(math.NaN())
+		}
+	}
+	check := func(name string, want mean, total float64, of func(*Tape, *Var, float32) kernels.Tensor) {
+		tape, grad := New(be), tensor(torch.Rows, make([]float32, len(torch.Logits)))
+		defer tape.Close()
+		losses := of(tape, NewParam(tensor(torch.Rows, torch.Logits), grad), float32(1/total))
+		rows, sum := make([]float32, torch.Rows), 0.0
+		be.DownloadF32(rows, losses)
+		for _, l := range rows {
+			sum += float64(l)
+		}
+		require.InEpsilon(t, want.Loss, sum/total, 1e-6, name)
+		got := make([]float32, len(torch.Logits))
+		be.DownloadF32(got, grad)
+		require.InDeltaSlice(t, want.Gradient, got, 1e-7, name)
+	}
+	check("weighted", torch.Weighted, total, func(t *Tape, y *Var, scale float32) kernels.Tensor {
+		return t.WeightedCrossEntropy(y, labelled, tensor(torch.Rows, weights), scale)
+	})
+	check("sigmoid", torch.Sigmoid, known, func(t *Tape, y *Var, scale float32) kernels.Tensor {
+		return t.SigmoidCrossEntropy(y, tensor(torch.Rows, torch.Targets), scale)
+	})
 }
