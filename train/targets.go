@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -34,4 +35,18 @@ func (d *data) anyTarget(v uint32) bool {
 		}
 	}
 	return false
+}
+
+// rowWeights appends to dst the weight of each row's class, 0 for kernels.NoLabel, and adds them up in order: what
+// tape.WeightedCrossEntropy takes, and what its mean divides by. class has a weight for every class.
+func rowWeights(dst []float32, labels []uint32, class []float32) (_ []float32, sum float64) {
+	for _, label := range labels {
+		w := float32(0)
+		if label != kernels.NoLabel {
+			w = class[label]
+		}
+		dst = append(dst, w)
+		sum += float64(w)
+	}
+	return dst, sum
 }

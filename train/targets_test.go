@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -59,4 +60,10 @@ func TestTargets(t *testing.T) {
 	_, _, err = d.targets(nil, []uint32{0, 1})
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	require.ErrorContains(t, err, "node 1 has 9 for class 1; want 0, 1 or 255; run gnnstore verify")
+}
+
+func TestRowWeights(t *testing.T) {
+	got, sum := rowWeights([]float32{9}, []uint32{2, 0, kernels.NoLabel, 2}, []float32{0.5, 1, 4})
+	require.Equal(t, []float32{9, 4, 0.5, 0, 4}, got)
+	require.Equal(t, 8.5, sum)
 }
