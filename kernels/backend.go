@@ -40,10 +40,11 @@ func (t Tensor) Slice(lo, hi int) Tensor {
 // Adjacency is one sampled layer in CSR2 form: destination i has the neighbours Nbr[Start[i]:End[i]], which are row
 // numbers of the source tensor. RevStart and RevDst are the same edges by source, for the backward pass: source u is a
 // neighbour of RevDst[RevStart[u]:RevStart[u+1]], ascending, repeated as often as the edge is. They may be zero
-// Tensors where no gradient flows to the sources. All are U32 with one column.
+// Tensors where no gradient flows to the sources. RevEdge is beside RevDst and says which position of Nbr each of them is;
+// only operations whose edges have values read it. All are U32 with one column.
 type Adjacency struct {
-	Start, End, Nbr  Tensor
-	RevStart, RevDst Tensor
+	Start, End, Nbr           Tensor
+	RevStart, RevDst, RevEdge Tensor
 }
 
 // AdamStep holds the numbers of one Adam update (Kingma and Ba 2015, algorithm 1). Correct1 and Correct2 are the bias
@@ -113,9 +114,36 @@ type Backend interface {
 	// NeighborMeanGrad adds to dsrc[u] the sum over its RevDst i of ddst[i] / degree(i), in the order of RevDst.
 	NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency)
 
+	// Edge values: a tensor of edges has a row for every position of Nbr and a column for every head; rows of positions
+	// that are in no list are neither read nor written. Heads split the columns of a row into equal parts.
+
+	// WeightedSum computes head h of dst[i] = Σ w[e,h] · head h of src[Nbr[e]] over the edges e of i, in the order of Nbr,
+	// and 0 where there is none. src is F16 or F32. WeightedSumGrad adds to dsrc, in the order of RevDst,
+	// WeightedSumWeightGrad to dw the products of head h of ddst[i] and src[Nbr[e]], src being F32.
+	WeightedSum(dst, src, w Tensor, g Adjacency)
+	WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency)
+	WeightedSumWeightGrad(dw, ddst, src Tensor, g Adjacency)
+	// HeadDot computes dst[n,h] = head h of src[n] · a[h]: src has Rows × heads·C elements, a heads × C, dst Rows × heads.
+	HeadDot(dst, src, a Tensor)
+	HeadDotGrad(dsrc, da, ddst, src, a Tensor)
+	// EdgeSoftmax computes for every destination i and head h the softmax, over its edges e, of
+	// LeakyReLU(srcScore[Nbr[e],h] + dstScore[i,h]) with the given slope below 0. dst is a tensor of edges.
+	EdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency, slope float32)
+	// EdgeSoftmaxGrad takes the gradient dalpha of its result alpha back to both scores. dedge, a tensor of edges like them,
+	// is overwritten with what each edge's sum of scores receives.
+	EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore Tensor, g Adjacency, slope float32)
+	// EdgeDropout keeps head h of the edges from Nbr[e] to i when EdgeDropoutKeep(key, ids[i], ids[Nbr[e]], h, p), and scales
+	// as Dropout does. ids is U32, one per source; destinations are the first sources. dst may be src: in place.
+	EdgeDropout(dst, src, ids Tensor, g Adjacency, key uint64, p float32)
+	EdgeDropoutGrad(dx, dy, ids Tensor, g Adjacency, key uint64, p float32)
+
 	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0.
 	ReLU(dst, src Tensor)
 	ReLUGrad(dx, dy, y Tensor)
+
+	// ELU computes dst = src above 0 and exp(src)-1 elsewhere. ELUGrad adds dy times 1 where y > 0, times y+1 elsewhere.
+	ELU(dst, src Tensor)
+	ELUGrad(dx, dy, y Tensor)
 
 	// Dropout keeps element (r, c) of src (F16 or F32) when DropoutKeep(key, ids[r], c, p) and scales it by 1/(1-p'), with
 	// p' the effective rate of p (see DropoutKeep); all else is 0. ids is U32, one per row. 0 ≤ p < 1.

@@ -1,0 +1,320 @@
+package kernels
+
+import "math"
+
+// Edges with values: an edge array has a row for every position of Nbr and a column for every head. Heads split the columns
+// of a row into equal parts: with C columns a head, head h has the columns h·C … (h+1)·C. A destination writes the edges
+// of its own list and no other, so work is split by destinations; sums over a source's edges find them through RevEdge.
+
+// WeightedSum computes, for every destination i and head h, the sum over its edges e of w[e,h] times head h of src's row
+// nbr[e], in the order of nbr; 0 where there are none. dst has len(start) rows of cols columns.
+func WeightedSum(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
+	width := cols / heads
+	for i, lo := range start {
+		list := nbr[lo:end[i]]
+		for h := range heads {
+			sum := dst[i*cols+h*width:][:width:width]
+			clear(sum)
+			var block weights
+			for e := 0; e < len(list); e += len(block) {
+				part := list[e:min(e+len(block), len(list))]
+				addWeighted(sum, src[h*width:], cols, part, block.take(w, heads, h, int(lo)+e, len(part)))
+			}
+		}
+	}
+}
+
+// WeightedSumHalf is WeightedSum of float16 rows, summed in float32. Its results are, bit for bit, those of widening the
+// rows first.
+func WeightedSumHalf(dst []float32, src []uint16, w []float32, cols, heads int, start, end, nbr []uint32) {
+	width := cols / heads
+	for i, lo := range start {
+		list := nbr[lo:end[i]]
+		for h := range heads {
+			sum := dst[i*cols+h*width:][:width:width]
+			clear(sum)
+			var block weights
+			for e := 0; e < len(list); e += len(block) {
+				part := list[e:min(e+len(block), len(list))]
+				addWeightedHalves(sum, src[h*width:], cols, part, block.take(w, heads, h, int(lo)+e, len(part)))
+			}
+		}
+	}
+}
+
+// WeightedSumGrad adds to head h of every source row u of dsrc the rows revDst[k] of ddst, times w[revEdge[k],h], for k from
+// revStart[u] to revStart[u+1]. dsrc has len(revStart)-1 rows of cols columns.
+func WeightedSumGrad(dsrc, ddst, w []float32, cols, heads int, revStart, revDst, revEdge []uint32) {
+	width := cols / heads
+	for u := range len(revStart) - 1 {
+		list, edges := revDst[revStart[u]:revStart[u+1]], revEdge[revStart[u]:revStart[u+1]]
+		for h := range heads {
+			sum := dsrc[u*cols+h*width:][:width:width]
+			var block weights
+			for e := 0; e < len(list); e += len(block) {
+				part := list[e:min(e+len(block), len(list))]
+				addWeighted(sum, ddst[h*width:], cols, part, block.pick(w, heads, h, edges[e:][:len(part)]))
+			}
+		}
+	}
+}
+
+// weights holds one head's weights of a run of edges side by side, as the inner loops want them.
+type weights [64]float32
+
+// take is head h of the n edges from first on, in w itself where they lie side by side already.
+func (b *weights) take(w []float32, heads, h, first, n int) []float32 {
+	if heads == 1 {
+		return w[first : first+n]
+	}
+	for k := range b[:n] {
+		b[k] = w[(first+k)*heads+h]
+	}
+	return b[:n]
+}
+
+// pick is head h of the listed edges.
+func (b *weights) pick(w []float32, heads, h int, edges []uint32) []float32 {
+	for k, e := range edges {
+		b[k] = w[int(e)*heads+h]
+	}
+	return b[:len(edges)]
+}
+
+// addWeighted adds to sum the listed rows of src, which lie stride apart and are as wide as sum, each times its weight:
+// the inner loop of all weighted sums, one destination and one head a call.
+func addWeighted(sum, src []float32, stride int, list []uint32, w []float32) {
+	w = w[:len(list)]
+	for len(list) >= 4 {
+		r0, r1 := src[int(list[0])*stride:][:len(sum)], src[int(list[1])*stride:][:len(sum)]
+		r2, r3 := src[int(list[2])*stride:][:len(sum)], src[int(list[3])*stride:][:len(sum)]
+		w0, w1, w2, w3 := w[0], w[1], w[2], w[3]
+		for c := range sum {
+			sum[c] = sum[c] + w0*r0[c] + w1*r1[c] + w2*r2[c] + w3*r3[c]
+		}
+		list, w = list[4:], w[4:]
+	}
+	for k, u := range list {
+		r, by := src[int(u)*stride:][:len(sum)], w[k]
+		for c := range sum {
+			sum[c] += by * r[c]
+		}
+	}
+}
+
+// maxHalfWeight bounds the weights that halfScale can be multiplied into: 2¹⁵ times 2¹¹² is just finite.
+const maxHalfWeight = 1 << 15
+
+// addWeightedHalves is addWeighted of float16 rows. The power of two that shiftHalf leaves out goes into the weights: the
+// exact product is the same, so its rounding is, too. Rows with Inf or NaN and huge weights take the plain way.
+func addWeightedHalves(sum []float32, src []uint16, stride int, list []uint32, w []float32) {
+	w = w[:len(list)]
+	for k, u := range list {
+		r, by := src[int(u)*stride:][:len(sum)], w[k]
+		if !(by < maxHalfWeight && by > -maxHalfWeight) || !finiteHalves(r) {
+			for c := range sum {
+				sum[c] += by * halfToFloat32(r[c])
+			}
+			continue
+		}
+		by *= halfScale
+		for c := range sum {
+			sum[c] += by * math.Float32frombits(shiftHalf(r[c]))
+		}
+	}
+}
+
+func finiteHalves(r []uint16) bool {
+	seen := uint32(0)
+	for _, h := range r {
+		seen |= shiftHalf(h) + halfCarry
+	}
+	return seen&halfNonFinite == 0
+}
+
+// WeightedSumWeightGrad adds to dw[e,h] the product of head h of ddst's row i and of src's row nbr[e], for the edges e of
+// every destination i.
+func WeightedSumWeightGrad(dw, ddst, src []float32, cols, heads int, start, end, nbr []uint32) {
+	width := cols / heads
+	for i, lo := range start {
+		up := ddst[i*cols:][:cols]
+		for e := lo; e < end[i]; e++ {
+			r, d := row(src, nbr[e], cols), dw[int(e)*heads:][:heads]
+			for h := range d {
+				d[h] += dot(up[h*width:][:width], r[h*width:][:width])
+			}
+		}
+	}
+}
+
+// dot adds in four lanes, like sum.
+func dot(x, y []float32) float32 {
+	var s0, s1, s2, s3 float32
+	for y = y[:len(x)]; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+	}
+	for c := range x {
+		s0 += x[c] * y[c]
+	}
+	return s0 + s1 + (s2 + s3)
+}
+
+// HeadDot computes dst[n,h], the product of head h of src's row n and row h of a. a holds heads rows, and dst heads columns.
+func HeadDot(dst, src, a []float32, heads int) {
+	width := len(a) / heads
+	for k := range dst {
+		dst[k] = dot(src[k*width:][:width], a[k%heads*width:][:width])
+	}
+}
+
+// HeadDotGrad adds ddst[n,h] times row h of a to head h of dsrc's row n, and times head h of src's row n to row h of da,
+// rows in order.
+func HeadDotGrad(dsrc, da, ddst, src, a []float32, heads int) {
+	width := len(a) / heads
+	for k, g := range ddst {
+		ds, s := dsrc[k*width:][:width], src[k*width:][:width]
+		ah, dah := a[k%heads*width:][:width], da[k%heads*width:][:width]
+		for c := range s {
+			ds[c] += g * ah[c]
+			dah[c] += g * s[c]
+		}
+	}
+}
+
+// leaky is LeakyReLU (Maas, Hannun, Ng 2013).
+func leaky(x, slope float32) float32 {
+	if x > 0 {
+		return x
+	}
+	return x * slope
+}
+
+// EdgeSoftmax computes, for every destination i and head h, the softmax over its edges e of
+// leaky(srcScore[nbr[e],h] + dstScore[i,h]), the attention of GAT (Veličković et al. 2018, equation 3).
+func EdgeSoftmax(dst, srcScore, dstScore []float32, heads int, start, end, nbr []uint32, slope float32) {
+	for i, lo := range start {
+		list, own := nbr[lo:end[i]], dstScore[i*heads:][:heads]
+		if len(list) == 0 {
+			continue
+		}
+		d := dst[int(lo)*heads:][:len(list)*heads]
+		for h, at := range own {
+			top := leaky(srcScore[int(list[0])*heads+h]+at, slope)
+			for e, u := range list {
+				score := leaky(srcScore[int(u)*heads+h]+at, slope)
+				d[e*heads+h] = score
+				top = max(top, score) // the built-in max keeps a NaN
+			}
+			var total float64 // see SoftmaxCrossEntropy
+			for e := range list {
+				x := math.Exp(float64(d[e*heads+h] - top))
+				d[e*heads+h] = float32(x)
+				total += x
+			}
+			factor := float32(1 / total)
+			for e := range list {
+				d[e*heads+h] *= factor
+			}
+		}
+	}
+}
+
+// EdgeSoftmaxGrad takes the gradient dalpha of EdgeSoftmax's result alpha back. It sets dedge[e,h], for the edges of every
+// destination, to the gradient of srcScore[nbr[e],h] + dstScore[i,h], and adds their sums to ddstScore. Their sums by source
+// are EdgeSumGrad's.
+func EdgeSoftmaxGrad(dedge, ddstScore, dalpha, alpha, srcScore, dstScore []float32, heads int, start, end, nbr []uint32, slope float32) {
+	for i, lo := range start {
+		list := nbr[lo:end[i]]
+		for h := range heads {
+			first, at := int(lo)*heads+h, dstScore[i*heads+h]
+			var mean, sum float32
+			for e := range list {
+				mean += alpha[first+e*heads] * dalpha[first+e*heads]
+			}
+			for e, u := range list {
+				g := alpha[first+e*heads] * (dalpha[first+e*heads] - mean)
+				if !(srcScore[int(u)*heads+h]+at > 0) {
+					g *= slope
+				}
+				dedge[first+e*heads] = g
+				sum += g
+			}
+			ddstScore[i*heads+h] += sum
+		}
+	}
+}
+
+// EdgeSumGrad adds to every row u of dsrc the rows revEdge[revStart[u]:revStart[u+1]] of dedge. dsrc has len(revStart)-1 rows
+// of heads columns.
+func EdgeSumGrad(dsrc, dedge []float32, heads int, revStart, revEdge []uint32) {
+	for u := range len(revStart) - 1 {
+		sum := dsrc[u*heads:][:heads]
+		for _, e := range revEdge[revStart[u]:revStart[u+1]] {
+			Add(sum, row(dedge, e, heads))
+		}
+	}
+}
+
+// EdgeDropoutKeep reports whether [EdgeDropout] keeps a head of the edges between two nodes: [DropoutKeep], with a key for
+// every destination. Parallel edges share their fate.
+func EdgeDropoutKeep(key uint64, dst, src uint32, head int, p float32) bool {
+	return DropoutKeep(edgeKey(key, dst), src, head, p)
+}
+
+func edgeKey(key uint64, dst uint32) uint64 { return splitMix(key + golden*uint64(dst)) }
+
+// EdgeDropout keeps the values of src that EdgeDropoutKeep names, scaled as Dropout does, and sets the others to 0, for the
+// edges of the destinations ids[i]; ids holds the sources' ids, and the destinations are the first of them, from dstIDs on.
+// dst may be src itself.
+func EdgeDropout(dst, src []float32, ids, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
+	threshold := dropoutThreshold(p)
+	factor := float32(dropoutScale(threshold))
+	for i, lo := range start {
+		own := edgeKey(key, dstIDs[i])
+		for e := lo; e < end[i]; e++ {
+			state := own + golden*(uint64(ids[nbr[e]])<<32)
+			d, s := dst[int(e)*heads:][:heads], src[int(e)*heads:][:heads]
+			for h, v := range s {
+				d[h] = keepLane(v*factor, splitMix(state+golden*uint64(h/4))>>(16*(h%4)), threshold)
+			}
+		}
+	}
+}
+
+// EdgeDropoutGrad adds to dx the values of dy that EdgeDropout kept, scaled as it does.
+func EdgeDropoutGrad(dx, dy []float32, ids, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
+	threshold := dropoutThreshold(p)
+	factor := float32(dropoutScale(threshold))
+	for i, lo := range start {
+		own := edgeKey(key, dstIDs[i])
+		for e := lo; e < end[i]; e++ {
+			state := own + golden*(uint64(ids[nbr[e]])<<32)
+			d, s := dx[int(e)*heads:][:heads], dy[int(e)*heads:][:heads]
+			for h, v := range s {
+				d[h] += keepLane(v*factor, splitMix(state+golden*uint64(h/4))>>(16*(h%4)), threshold)
+			}
+		}
+	}
+}
+
+// ELU computes dst = src where it is above 0, and exp(src)-1 elsewhere (Clevert, Unterthiner, Hochreiter 2016, with α = 1).
+func ELU(dst, src []float32) {
+	src = src[:len(dst)]
+	for i, x := range src {
+		if !(x > 0) {
+			x = float32(math.Expm1(float64(x)))
+		}
+		dst[i] = x
+	}
+}
+
+// ELUGrad adds dy times the slope of ELU to dx. The slope is 1 where y > 0, and y+1 elsewhere.
+func ELUGrad(dx, dy, y []float32) {
+	dy, y = dy[:len(dx)], y[:len(dx)]
+	for i := range dx {
+		dx[i] += dy[i] * min(y[i]+1, 1) // the built-in min keeps a NaN
+	}
+}
