@@ -43,7 +43,7 @@ func newProblem(be kernels.Backend, layers, in int) problem {
 	for i := range fan {
 		fan[i] = 3
 	}
-	if err := sample.NewSampler(ring(nodes), fan).Sample(&b, 5, []uint32{0, 4, 7, 9, 15}); err != nil {
+	if err := sample.NewSampler(ring(nodes), fan, sample.Options{}).Sample(&b, 5, []uint32{0, 4, 7, 9, 15}); err != nil {
 		panic(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))

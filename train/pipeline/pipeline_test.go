@@ -39,7 +39,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) config(samplers int, bytes int64) pipeline.Config {
 	c := pipeline.Config{Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: r.be, Bytes: bytes}
 	for range samplers {
-		c.Samplers = append(c.Samplers, sample.NewSampler(r.ds.Graph(0), []int{5, 3}))
+		c.Samplers = append(c.Samplers, sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{}))
 	}
 	return c
 }
@@ -66,7 +66,7 @@ func TestSameBatches(t *testing.T) {
 	}
 	r := newRig(t)
 	want := func() (want []batch) {
-		sampler := sample.NewSampler(r.ds.Graph(0), []int{5, 3})
+		sampler := sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{})
 		s := steps(0, 40)
 		read := int64(0)
 		for step := range 40 {
@@ -131,7 +131,7 @@ func TestBudget(t *testing.T) {
 	seeds := same.Seeds(20)
 	same.Seeds = func(int) []uint32 { return seeds }
 	var one sample.Batch
-	require.NoError(t, sample.NewSampler(r.ds.Graph(0), []int{5, 3}).Sample(&one, 7, seeds))
+	require.NoError(t, sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{}).Sample(&one, 7, seeds))
 	for fit := int64(0); fit < 5; fit++ {
 		var flying, most atomic.Int64
 		c := r.config(4, fit*size(&one)+1)

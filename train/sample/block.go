@@ -11,15 +11,23 @@ type Block struct {
 	Start, End []uint32
 	Nbr        []uint32
 
+	// Weight is beside Nbr: the edges' weights in GCN's sum, where Options.Weights asked for them.
+	Weight []float32
+
 	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the destinations
-	// RevDst[RevStart[u]:RevStart[u+1]], ascending. The input layer has none: no gradient flows to features.
-	RevStart, RevDst []uint32
+	// RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where Options.RevEdges asked for it, is beside RevDst and
+	// says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to features, unless
+	// Options.RevInput asked for one.
+	RevStart, RevDst, RevEdge []uint32
 }
 
-// reverse fills RevStart and RevDst by a counting sort.
-func (b *Block) reverse() {
+// reverse fills RevStart, RevDst and with edges RevEdge by a counting sort.
+func (b *Block) reverse(edges bool) {
 	b.RevStart = resize(b.RevStart, len(b.Src)+1)
 	b.RevDst = resize(b.RevDst, len(b.Nbr))
+	if edges {
+		b.RevEdge = resize(b.RevEdge, len(b.Nbr))
+	}
 	clear(b.RevStart)
 	for _, u := range b.Nbr {
 		b.RevStart[u+1]++
@@ -28,8 +36,13 @@ func (b *Block) reverse() {
 		b.RevStart[u+1] += b.RevStart[u]
 	}
 	for i := range b.Dst {
-		for _, u := range b.Nbr[b.Start[i]:b.End[i]] {
-			b.RevDst[b.RevStart[u]] = uint32(i)
+		for e := b.Start[i]; e < b.End[i]; e++ {
+			u := b.Nbr[e]
+			at := b.RevStart[u]
+			b.RevDst[at] = uint32(i)
+			if edges {
+				b.RevEdge[at] = e
+			}
 			b.RevStart[u]++
 		}
 	}
@@ -38,9 +51,9 @@ func (b *Block) reverse() {
 }
 
 // resize returns s with length n, its contents undefined.
-func resize(s []uint32, n int) []uint32 {
+func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]uint32, n, n+n/4)
+		return make([]T, n, n+n/4)
 	}
 	return s[:n]
 }

@@ -36,7 +36,16 @@ func graph(t *rapid.T) lists {
 }
 
 // reference is the whiteboard sampler: Floyd's algorithm with a set, and positions from a map.
-func reference(topo Topology, fanouts []int, z uint64, seeds []uint32) []Block {
+func reference(topo lists, fanouts []int, o Options, z uint64, seeds []uint32) []Block {
+	others := func(v uint32, list []uint32) (o []uint32) {
+		for _, u := range list {
+			if u != v {
+				o = append(o, u)
+			}
+		}
+		return o
+	}
+	degree := func(v uint32) float64 { return float64(len(others(v, topo[v])) + 1) }
 	blocks := make([]Block, len(fanouts))
 	dst := slices.Clone(seeds)
 	for hop, k := range fanouts {
@@ -63,7 +72,16 @@ func reference(topo Topology, fanouts []int, z uint64, seeds []uint32) []Block {
 				}
 			}
 			b.Start = append(b.Start, uint32(len(b.Nbr)))
-			for _, u := range chosen {
+			behind := float64(len(list)) / float64(len(chosen))
+			if o.SelfLoops {
+				chosen = append(others(v, chosen), v)
+			}
+			for n, u := range chosen {
+				if o.Weights && n < len(chosen)-1 {
+					b.Weight = append(b.Weight, float32(behind/math.Sqrt(degree(u)*degree(v))))
+				} else if o.Weights {
+					b.Weight = append(b.Weight, float32(1/degree(v)))
+				}
 				if _, ok := pos[u]; !ok {
 					pos[u] = uint32(len(b.Src))
 					b.Src = append(b.Src, u)
@@ -72,17 +90,21 @@ func reference(topo Topology, fanouts []int, z uint64, seeds []uint32) []Block {
 			}
 			b.End = append(b.End, uint32(len(b.Nbr)))
 		}
-		if layer > 1 {
-			rev := make([][]uint32, len(b.Src))
-			for i := range b.Dst {
-				for _, u := range b.Nbr[b.Start[i]:b.End[i]] {
-					rev[u] = append(rev[u], uint32(i))
-				}
-			}
+		if layer > 1 || o.RevInput {
 			b.RevStart = []uint32{0}
-			for _, r := range rev {
-				b.RevDst = append(b.RevDst, r...)
+			for p := range b.Src {
+				for i := range b.Dst {
+					for e := b.Start[i]; e < b.End[i]; e++ {
+						if b.Nbr[e] == uint32(p) {
+							b.RevDst = append(b.RevDst, uint32(i))
+							b.RevEdge = append(b.RevEdge, e)
+						}
+					}
+				}
 				b.RevStart = append(b.RevStart, uint32(len(b.RevDst)))
+			}
+			if !o.RevEdges {
+				b.RevEdge = nil
 			}
 		}
 		blocks[layer-1] = b
@@ -95,21 +117,27 @@ func TestSamplerEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo := graph(t)
 		fanouts := rapid.SliceOfN(rapid.SampledFrom([]int{All, 0, 1, 2, 5, 33, 50}), 1, 3).Draw(t, "fanouts")
-		s := NewSampler(topo, fanouts)
 		var b Batch
-		for range 3 { // the same buffers again
+		for range 5 { // the same buffers again
+			o := Options{SelfLoops: rapid.Bool().Draw(t, "self loops"), RevEdges: rapid.Bool().Draw(t, "edges"), RevInput: rapid.Bool().Draw(t, "input")}
+			o.Weights = o.SelfLoops && rapid.Bool().Draw(t, "weights")
+			s := NewSampler(topo, fanouts, o)
 			seeds := rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 			z := rapid.Uint64().Draw(t, "z")
 			require.NoError(t, s.Sample(&b, z, seeds))
-			want := reference(topo, fanouts, z, seeds)
+			want := reference(topo, fanouts, o, z, seeds)
 			for l := range want {
 				got := b.Blocks[l]
 				require.Equal(t, want[l].Dst, got.Dst)
 				for name, pair := range map[string][2][]uint32{
 					"Src": {want[l].Src, got.Src}, "Start": {want[l].Start, got.Start}, "End": {want[l].End, got.End},
-					"Nbr": {want[l].Nbr, got.Nbr}, "RevStart": {want[l].RevStart, got.RevStart}, "RevDst": {want[l].RevDst, got.RevDst},
+					"Nbr": {want[l].Nbr, got.Nbr}, "RevStart": {want[l].RevStart, got.RevStart}, "RevDst": {want[l].RevDst, got.RevDst}, "RevEdge": {want[l].RevEdge, got.RevEdge},
 				} {
 					require.True(t, slices.Equal(pair[0], pair[1]), "layer %d %s: want %v, got %v", l, name, pair[0], pair[1])
+				}
+				require.Len(t, got.Weight, len(want[l].Weight))
+				for e, w := range want[l].Weight {
+					require.InEpsilon(t, w, got.Weight[e], 2e-7, "layer %d, edge %d", l, e)
 				}
 			}
 			require.Equal(t, b.Inputs(), b.Blocks[0].Src)
@@ -120,7 +148,7 @@ func TestSamplerEqualsReference(t *testing.T) {
 // TestNeighborThatIsNot: a damaged topology is an error that names the place.
 func TestNeighborThatIsNot(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
-	err := NewSampler(topo, []int{All}).Sample(new(Batch), 1, []uint32{2, 0, 1})
+	err := NewSampler(topo, []int{All}, Options{}).Sample(new(Batch), 1, []uint32{2, 0, 1})
 	require.EqualError(t, err, "node 1 has neighbour 7, and there are 3 nodes")
 }
 
@@ -129,7 +157,7 @@ func TestNeighborThatIsNot(t *testing.T) {
 func TestInclusionIsUniform(t *testing.T) {
 	const trials = 40000
 	for _, c := range []struct{ k, d int }{{1, 7}, {3, 10}, {10, 11}, {40, 60}} {
-		s := NewSampler(star(c.d), []int{c.k})
+		s := NewSampler(star(c.d), []int{c.k}, Options{})
 		single := make([]float64, c.d+1)
 		pairs := map[[2]uint32]float64{}
 		var b Batch
@@ -157,6 +185,45 @@ func TestInclusionIsUniform(t *testing.T) {
 	}
 }
 
+// TestWeightsAreUnbiased: over 40,000 draws, each edge's weight, 0 where it is not drawn, has the mean that it has with all
+// neighbours. The topology's own self loop is drawn, dropped, and changes no mean, not even with a fanout of one.
+func TestWeightsAreUnbiased(t *testing.T) {
+	const trials = 40000
+	topo := lists{{0, 1, 2, 3, 4, 5}, {0, 1}, {}, {4}, {0, 1, 2}, {}}
+	o := Options{SelfLoops: true, Weights: true}
+	weights := func(s *Sampler, z uint64) []float64 {
+		var b Batch
+		require.NoError(t, s.Sample(&b, z, []uint32{0}))
+		w := make([]float64, len(topo))
+		for e, p := range b.Blocks[0].Nbr {
+			w[b.Blocks[0].Src[p]] += float64(b.Blocks[0].Weight[e])
+		}
+		return w
+	}
+	all := weights(NewSampler(topo, []int{All}, o), 0)
+	require.InDeltaSlice(t, []float64{1 / 6., 1 / math.Sqrt(12), 1 / math.Sqrt(6), 1 / math.Sqrt(12), 1 / math.Sqrt(24), 1 / math.Sqrt(6)}, all, 1e-7)
+	for _, k := range []int{1, 2, 5} {
+		s := NewSampler(topo, []int{k}, o)
+		sum, square := make([]float64, len(topo)), make([]float64, len(topo))
+		for z := range trials {
+			for u, w := range weights(s, StepSeed(3, z, 0)) {
+				sum[u] += w
+				square[u] += w * w
+			}
+		}
+		require.InDelta(t, all[0], sum[0]/trials, 1e-6, "the self loop is exact")
+		for u := 1; u < len(topo); u++ {
+			mean := sum[u] / trials
+			deviation := math.Sqrt((square[u]/trials - mean*mean) / trials)
+			require.InDelta(t, 0, (mean-all[u])/deviation, 5, "k=%d u=%d", k, u)
+		}
+	}
+}
+
+func TestWeightsNeedSelfLoops(t *testing.T) {
+	require.PanicsWithValue(t, "sample: Weights without SelfLoops", func() { NewSampler(star(2), []int{1}, Options{Weights: true}) })
+}
+
 // TestDrawsDependOnLayerAndNodeOnly: the same node in another batch of the same step draws the same neighbours.
 func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
 	topo := make(lists, 50)
@@ -165,7 +232,7 @@ func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
 			topo[v] = append(topo[v], uint32(u))
 		}
 	}
-	s := NewSampler(topo, []int{5})
+	s := NewSampler(topo, []int{5}, Options{})
 	neighbours := func(seeds []uint32, v uint32) []uint32 {
 		var b Batch
 		require.NoError(t, s.Sample(&b, 99, seeds))
@@ -206,7 +273,7 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 			topo[v] = append(topo[v], uint32((v*31+j*j*7)%2000))
 		}
 	}
-	s := NewSampler(topo, []int{10, 5})
+	s := NewSampler(topo, []int{10, 5}, Options{SelfLoops: true, Weights: true, RevEdges: true, RevInput: true})
 	seeds := make([]uint32, 200)
 	for i := range seeds {
 		seeds[i] = uint32(i)
@@ -229,7 +296,7 @@ func BenchmarkSample(b *testing.B) {
 			topo[v] = append(topo[v], uint32(draw(uint64(v), j, len(topo))))
 		}
 	}
-	s := NewSampler(topo, []int{15, 10, 5})
+	s := NewSampler(topo, []int{15, 10, 5}, Options{})
 	seeds := make([]uint32, 1000)
 	var batch Batch
 	edges := 0

@@ -10,7 +10,7 @@ import (
 type Topology interface {
 	// Nodes is the number of nodes: ids are below it.
 	Nodes() int
-	// Neighbors returns v's in-neighbours; the slice is only read, and not kept.
+	// Neighbors returns v's in-neighbours, ascending; the slice is only read, and not kept.
 	Neighbors(v uint32) []uint32
 }
 
@@ -27,25 +27,52 @@ func (e *NeighborError) Error() string {
 	return fmt.Sprintf("node %d has neighbour %d, and there are %d nodes", e.Node, e.Neighbor, e.Nodes)
 }
 
+// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under all of them. The zero
+// value adds nothing.
+type Options struct {
+	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A self loop that the
+	// topology has is drawn like any other neighbour, takes its place among the fanout, and is then dropped for this one:
+	// of a node with d in-neighbours, c of them itself, min(k, d) are drawn and between min(k, d)-c and min(k, d) stay.
+	SelfLoops bool
+	// Weights fills Block.Weight, and needs SelfLoops. The weight of the edge from u to v is 1/√(d̂(u)·d̂(v)), where d̂ is
+	// the in-degree in the whole topology without self loops, plus 1: gcn_norm of PyTorch Geometric, which looks at the
+	// in-degree of both ends, so that on a directed graph it is not the source's out-degree that counts. Weights of drawn
+	// neighbours are multiplied by the inverse of their inclusion probability, d/min(k, d), so that the expected sum is
+	// that of all neighbours; the self loop is always there and needs no factor. Counting the self loops of sources reads
+	// their neighbour lists.
+	Weights bool
+	// RevEdges fills Block.RevEdge, for networks whose edges have values.
+	RevEdges bool
+	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them.
+	RevInput bool
+}
+
 // Sampler draws neighbourhoods without replacement (GraphSAGE's neighbour sampling): of a node with d in-neighbours,
 // min(k, d) of them, each set equally likely.
 type Sampler struct {
 	topo    Topology
 	nodes   int
 	fanouts []int
-	index   index
-	picked  index // of Floyd's algorithm, when k is large
+	Options
+	index  index
+	picked index // of Floyd's algorithm, when k is large
+
+	// For weights: of each destination, how many neighbours stand behind a drawn one, and of each source, 1/√d̂.
+	factor, norm []float64
 }
 
 // NewSampler draws from topo with fanouts[h] neighbours at hop h from the seeds: fanouts[0] belongs to the last layer.
 // A fanout is at least 0, or All.
-func NewSampler(topo Topology, fanouts []int) *Sampler {
+func NewSampler(topo Topology, fanouts []int, o Options) *Sampler {
+	if o.Weights && !o.SelfLoops {
+		panic("sample: Weights without SelfLoops")
+	}
 	for _, k := range fanouts {
 		if k < All {
 			panic(fmt.Sprintf("sample: fanout %d", k))
 		}
 	}
-	return &Sampler{topo: topo, nodes: topo.Nodes(), fanouts: fanouts}
+	return &Sampler{topo: topo, nodes: topo.Nodes(), fanouts: fanouts, Options: o}
 }
 
 // Sample fills b with the blocks of seeds, which must differ from each other. The draws depend on z, the layer (1 reads
@@ -62,8 +89,9 @@ func (s *Sampler) Sample(b *Batch, z uint64, seeds []uint32) error {
 		if err := s.expand(block, Hash(z, uint64(layer)), dst, k); err != nil {
 			return err
 		}
-		if layer > 1 {
-			block.reverse()
+		block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
+		if layer > 1 || s.RevInput {
+			block.reverse(s.RevEdges)
 		}
 		dst = block.Src
 	}
@@ -79,6 +107,7 @@ func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) error {
 		s.index.add(v)
 	}
 	b.Start, b.End, b.Nbr = resize(b.Start, len(dst)), resize(b.End, len(dst)), b.Nbr[:0]
+	s.factor = resize(s.factor, len(dst))
 	for i, v := range dst {
 		list := s.topo.Neighbors(v)
 		b.Start[i] = uint32(len(b.Nbr))
@@ -86,6 +115,12 @@ func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) error {
 			b.Nbr = append(b.Nbr, list...)
 		} else {
 			b.Nbr = s.choose(b.Nbr, list, k, mix(zl^mix(uint64(v)+golden)))
+		}
+		if s.SelfLoops {
+			drawn := b.Nbr[b.Start[i]:]
+			s.factor[i] = float64(len(list)) / float64(max(len(drawn), 1))
+			others := slices.DeleteFunc(drawn, func(u uint32) bool { return u == v })
+			b.Nbr = append(b.Nbr[:int(b.Start[i])+len(others)], v)
 		}
 		if uint64(len(b.Nbr)) > math.MaxUint32 {
 			panic("sample: more than 4,294,967,295 edges in a block; use a smaller batch or fanout")
@@ -104,7 +139,41 @@ func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) error {
 		}
 		b.Nbr[e] = pos
 	}
+	b.Weight = b.Weight[:0]
+	if s.Weights {
+		s.weigh(b)
+	}
 	return nil
+}
+
+// weigh fills b.Weight as Options.Weights says.
+func (s *Sampler) weigh(b *Block) {
+	s.norm = resize(s.norm, len(b.Src))
+	for p, u := range b.Src {
+		list := s.topo.Neighbors(u)
+		s.norm[p] = 1 / math.Sqrt(float64(len(list)-selfLoops(list, u)+1))
+	}
+	b.Weight = resize(b.Weight, len(b.Nbr))
+	for i := range b.Dst {
+		self, norm := b.End[i]-1, s.norm[i]
+		for e := b.Start[i]; e < self; e++ {
+			b.Weight[e] = float32(s.factor[i] * norm * s.norm[b.Nbr[e]])
+		}
+		b.Weight[self] = float32(norm * norm)
+	}
+}
+
+// selfLoops counts u in its own list.
+func selfLoops(list []uint32, u uint32) int {
+	lo, _ := slices.BinarySearch(list, u)
+	n := 0
+	for _, w := range list[lo:] {
+		if w != u {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // choose appends k of list, k < len(list), by Floyd's algorithm (Bentley and Floyd 1987): k draws, and every k-subset of
