@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -22,9 +24,18 @@ const (
 	// SAGE is GraphSAGE with the mean aggregator (Hamilton et al. 2017, algorithm 1 with the mean of section 3.3):
 	// y = W_r·x_v + W_l·mean(x_u, u → v) + b.
 	SAGE Kind = "sage"
+	// GCN is the graph convolution of Kipf and Welling 2017, equation 2, on the in-degrees of the whole graph:
+	// y = W·Σ x_u/√(d̂_u·d̂_v) + b, the sum being over v and u → v. See sample.Options.Weights for d̂ and for sampling.
+	GCN Kind = "gcn"
+	// GAT is graph attention (Veličković et al. 2018, equations 1 to 5): y = ‖_h Σ α_h·W_h·x_u + b over v and u → v. Hidden
+	// layers have Config.Heads heads side by side, the last one a single head, as the paper has it for Cora.
+	GAT Kind = "gat"
 	// MLP is SAGE without neighbours: what the features are worth alone.
 	MLP Kind = "mlp"
 )
+
+// Kinds lists the networks there are.
+var Kinds = []Kind{SAGE, GCN, GAT, MLP}
 
 // All is the fanout that reads everything this network looks at: every neighbour, or for an MLP none.
 func (k Kind) All() int {
@@ -34,22 +45,31 @@ func (k Kind) All() int {
 	return sample.All
 }
 
+// Sampling is what the network needs of its blocks.
+func (k Kind) Sampling() sample.Options {
+	return sample.Options{SelfLoops: k == GCN || k == GAT, Weights: k == GCN, RevEdges: k == GCN || k == GAT, RevInput: k == GAT}
+}
+
 // Config describes a network.
 type Config struct {
 	Kind    Kind    `json:"model"`
 	Layers  int     `json:"layers"`
-	Hidden  int     `json:"hidden"`
+	Hidden  int     `json:"hidden"`  // width of a hidden row; for GAT, of all heads together
 	Dropout float64 `json:"dropout"` // of each layer's input but the first's
 	// InputDropout is the rate for feature rows.
 	InputDropout float64 `json:"input_dropout"`
 	Norm         string  `json:"norm"` // between layers: "layer", "none"
+	// Heads is the number of heads of GAT's hidden layers, which divides Hidden; other networks have none. AttnDropout is
+	// the rate for their attention, and for that of the last layer.
+	Heads       int     `json:"heads"`
+	AttnDropout float64 `json:"attn_dropout"`
 }
 
 // Validate reports every problem.
 func (c Config) Validate() error {
 	var errs []error
-	if c.Kind != SAGE && c.Kind != MLP {
-		errs = append(errs, fmt.Errorf("--model %s: there are sage and mlp", c.Kind))
+	if !slices.Contains(Kinds, c.Kind) {
+		errs = append(errs, fmt.Errorf("--model %s: there are %s", c.Kind, kindNames()))
 	}
 	if c.Layers < 1 || c.Layers > 64 {
 		errs = append(errs, fmt.Errorf("--layers %d: from 1 to 64", c.Layers))
@@ -66,7 +86,22 @@ func (c Config) Validate() error {
 	if c.Norm != "layer" && c.Norm != "none" {
 		errs = append(errs, fmt.Errorf("--norm %s: there are layer and none", c.Norm))
 	}
+	if c.Kind == GAT && (c.Heads < 1 || c.Heads > c.Hidden || c.Hidden%c.Heads != 0) {
+		errs = append(errs, fmt.Errorf("--heads %d: as many as divide --hidden %d, the width of all heads together", c.Heads, c.Hidden))
+	}
+	if !(c.AttnDropout >= 0 && float32(c.AttnDropout) < 1) {
+		errs = append(errs, fmt.Errorf("--attn-dropout %v: at least 0 and below 1", c.AttnDropout))
+	}
 	return errors.Join(errs...)
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range Kinds {
+		names = append(names, string(k))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // Param is a weight matrix, or a vector of one row, with its gradient, on the backend.
@@ -76,11 +111,13 @@ type Param struct {
 	*tape.Var
 }
 
-// Graph is one layer of a batch on the backend: kernels.Adjacency plus the ids of the source rows, which dropout needs.
+// Graph is one layer of a batch on the backend: kernels.Adjacency plus the ids of the source rows, which dropout needs, and
+// the weights of the edges, which GCN needs.
 type Graph struct {
 	kernels.Adjacency
-	Dst int
-	IDs kernels.Tensor // U32, S×1
+	Dst    int
+	IDs    kernels.Tensor // U32, S×1
+	Weight kernels.Tensor // F32, one a position of Nbr; others than GCN's have none
 }
 
 // Model is a network on a backend.
@@ -92,10 +129,12 @@ type Model struct {
 	convs   []conv
 }
 
-// conv holds one layer's parameters; self is the only weight of an MLP.
+// conv holds one layer's parameters; what its network does not have is nil.
 type conv struct {
-	neighbor, self, bias *tape.Var
-	gain, shift          *tape.Var // of the normalisation; nil in the last layer
+	neighbor, self *tape.Var // weights for the sum of neighbours, and for the node's own row: an MLP's only one
+	attSrc, attDst *tape.Var // H×C
+	bias           *tape.Var
+	gain, shift    *tape.Var // of the normalisation; nil in the last layer
 }
 
 // New makes a network for In feature columns and Out classes, with weights drawn from seed: Glorot uniform matrices, zero
@@ -103,81 +142,119 @@ type conv struct {
 func New(be kernels.Backend, c Config, in, out int, seed uint64) *Model {
 	m := &Model{Config: c, In: in, Out: out, be: be}
 	for l := range c.Layers {
-		i, o := c.Hidden, c.Hidden
+		i, o, heads := c.Hidden, c.Hidden, c.Heads
 		if l == 0 {
 			i = in
 		}
 		if l == c.Layers-1 {
-			o = out
+			o, heads = out, 1
 		}
+		name := func(format string) string { return fmt.Sprintf(format, l) }
 		var v conv
-		if c.Kind == SAGE {
-			v.neighbor = m.weight(fmt.Sprintf("convs.%d.lin_l.weight", l), o, i, seed)
-			v.bias = m.constant(fmt.Sprintf("convs.%d.lin_l.bias", l), o, 0)
-			v.self = m.weight(fmt.Sprintf("convs.%d.lin_r.weight", l), o, i, seed)
-		} else {
-			v.self = m.weight(fmt.Sprintf("lins.%d.weight", l), o, i, seed)
-			v.bias = m.constant(fmt.Sprintf("lins.%d.bias", l), o, 0)
+		switch c.Kind {
+		case SAGE:
+			v.neighbor = m.weight(name("convs.%d.lin_l.weight"), seed, o, i)
+			v.bias = m.constant(name("convs.%d.lin_l.bias"), o, 0)
+			v.self = m.weight(name("convs.%d.lin_r.weight"), seed, o, i)
+		case GCN:
+			v.neighbor = m.weight(name("convs.%d.lin.weight"), seed, o, i)
+			v.bias = m.constant(name("convs.%d.bias"), o, 0)
+		case GAT:
+			v.neighbor = m.weight(name("convs.%d.lin.weight"), seed, o, i)
+			v.attSrc = m.weight(name("convs.%d.att_src"), seed, 1, heads, o/heads)
+			v.attDst = m.weight(name("convs.%d.att_dst"), seed, 1, heads, o/heads)
+			v.bias = m.constant(name("convs.%d.bias"), o, 0)
+		default:
+			v.self = m.weight(name("lins.%d.weight"), seed, o, i)
+			v.bias = m.constant(name("lins.%d.bias"), o, 0)
 		}
 		if c.Norm == "layer" && l < c.Layers-1 {
-			v.gain = m.constant(fmt.Sprintf("norms.%d.weight", l), o, 1)
-			v.shift = m.constant(fmt.Sprintf("norms.%d.bias", l), o, 0)
+			v.gain = m.constant(name("norms.%d.weight"), o, 1)
+			v.shift = m.constant(name("norms.%d.bias"), o, 0)
 		}
 		m.convs = append(m.convs, v)
 	}
 	return m
 }
 
-func (m *Model) param(name string, rows, cols int, vector bool, fill func(i int) float32) *tape.Var {
-	host := make([]float32, rows*cols)
+// param makes a parameter of this shape; on the backend it is a matrix of as many columns as the last number says.
+func (m *Model) param(name string, shape []int, fill func(i int) float32) *tape.Var {
+	n, cols := 1, shape[len(shape)-1]
+	for _, d := range shape {
+		n *= d
+	}
+	host := make([]float32, n)
 	for i := range host {
 		host[i] = fill(i)
 	}
 	tensor := func() kernels.Tensor {
-		return kernels.Tensor{Buf: m.be.Alloc(kernels.F32, len(host)), Type: kernels.F32, Rows: rows, Cols: cols}
+		return kernels.Tensor{Buf: m.be.Alloc(kernels.F32, n), Type: kernels.F32, Rows: n / cols, Cols: cols}
 	}
 	v := tape.NewParam(tensor(), tensor())
 	m.be.UploadF32(v.Value, host)
-	shape := []int{rows, cols}
-	if vector {
-		shape = shape[1:]
-	}
 	m.Params = append(m.Params, &Param{name, shape, v})
 	return v
 }
 
 func (m *Model) constant(name string, cols int, v float32) *tape.Var {
-	return m.param(name, 1, cols, true, func(int) float32 { return v })
+	return m.param(name, []int{cols}, func(int) float32 { return v })
 }
 
-// weight draws from U(-a, a) with a = sqrt(6/(fan in + fan out)) (Glorot and Bengio 2010), element i of parameter n by a
-// hash of (seed, n, i).
-func (m *Model) weight(name string, out, in int, seed uint64) *tape.Var {
-	a := math.Sqrt(6 / float64(in+out))
+// weight draws from U(-a, a) with a = sqrt(6/(fan in + fan out)), the last two numbers of its shape (Glorot and Bengio
+// 2010), element i of parameter n by a hash of (seed, n, i).
+func (m *Model) weight(name string, seed uint64, shape ...int) *tape.Var {
+	a := math.Sqrt(6 / float64(shape[len(shape)-1]+shape[len(shape)-2]))
 	n := uint64(len(m.Params))
-	return m.param(name, out, in, false, func(i int) float32 {
+	return m.param(name, shape, func(i int) float32 {
 		u := float64(sample.Hash(seed, n, uint64(i))>>11) / (1 << 53)
 		return float32((2*u - 1) * a)
 	})
 }
 
 // Layer computes layer l (0 reads features) for the destinations of g from the rows x of its sources: the activation
-// before dropout, or the logits in the last layer.
+// before dropout, or the logits in the last layer. It drops nothing, as evaluation wants it.
 func (m *Model) Layer(t *tape.Tape, l int, x *tape.Var, g Graph) *tape.Var {
+	return m.layer(t, l, x, g, 0)
+}
+
+func (m *Model) layer(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *tape.Var {
 	c := m.convs[l]
-	terms := []tape.Term{{X: t.Convert(t.Head(x, g.Dst)), W: c.self}}
-	if c.neighbor != nil {
-		terms = append(terms, tape.Term{X: t.NeighborMean(x, g.Adjacency), W: c.neighbor})
-	}
-	y := t.Affine(c.bias, terms...)
+	y := m.conv(t, l, x, g, key)
 	if l == m.Layers-1 {
 		return y
 	}
 	if c.gain != nil {
 		y = t.LayerNorm(y, c.gain, c.shift)
 	}
+	if m.Kind == GAT {
+		return t.ELU(y) // as in the paper
+	}
 	return t.ReLU(y)
 }
+
+// conv is layer l without what comes after it. GCN multiplies by its weights after the sum and not before: there are
+// fewer destinations than sources, and features are read as they are stored.
+func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *tape.Var {
+	c := m.convs[l]
+	switch m.Kind {
+	case SAGE:
+		return t.Affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self},
+			tape.Term{X: t.NeighborMean(x, g.Adjacency), W: c.neighbor})
+	case GCN:
+		return t.Affine(c.bias, tape.Term{X: t.WeightedSum(x, t.Leaf(g.Weight), nil, g.Adjacency), W: c.neighbor})
+	case GAT:
+		rows := t.Affine(nil, tape.Term{X: t.Convert(x), W: c.neighbor})
+		alpha := t.EdgeSoftmax(t.HeadDot(rows, c.attSrc), t.HeadDot(t.Head(rows, g.Dst), c.attDst), g.Adjacency, attentionSlope)
+		if key != 0 {
+			alpha = t.EdgeDropout(alpha, g.IDs, g.Adjacency, sample.Hash(key, uint64(l), 1), float32(m.AttnDropout))
+		}
+		return t.WeightedSum(rows, alpha, c.bias, g.Adjacency)
+	}
+	return t.Affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self})
+}
+
+// attentionSlope is that of the paper's LeakyReLU.
+const attentionSlope = 0.2
 
 // Forward computes the logits of a batch's seeds from the feature rows x of its inputs. key seeds dropout, a new one each
 // step; 0 turns it off, for evaluation.
@@ -186,7 +263,7 @@ func (m *Model) Forward(t *tape.Tape, x *tape.Var, graphs []Graph, key uint64) *
 		if p := m.dropout(l); key != 0 && p > 0 {
 			x = t.Dropout(x, g.IDs, sample.Hash(key, uint64(l)), p)
 		}
-		x = m.Layer(t, l, x, g)
+		x = m.layer(t, l, x, g, key)
 	}
 	return x
 }

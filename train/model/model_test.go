@@ -1,8 +1,10 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
+// ring joins each node to three others, one of them twice; some nodes to themselves, and some to none.
 type ring int
 
 func (n ring) Nodes() int { return int(n) }
@@ -20,7 +23,12 @@ func (n ring) Neighbors(v uint32) []uint32 {
 	if v%5 == 4 {
 		return nil // an isolated destination
 	}
-	return []uint32{(v + 1) % uint32(n), (v + 3) % uint32(n), (v + 3) % uint32(n), (v + 7) % uint32(n)}
+	list := []uint32{(v + 1) % uint32(n), (v + 3) % uint32(n), (v + 3) % uint32(n), (v + 7) % uint32(n)}
+	if v%3 == 0 {
+		list = append(list, v)
+	}
+	slices.Sort(list)
+	return list
 }
 
 func u32(be kernels.Backend, v []uint32) kernels.Tensor {
@@ -36,30 +44,51 @@ type problem struct {
 	labels kernels.Tensor
 }
 
-func newProblem(be kernels.Backend, layers, in int) problem {
-	const nodes = 24
+// someSeeds are those of a problem on 24 nodes.
+var someSeeds = []uint32{0, 4, 7, 9, 15}
+
+// newProblem draws a batch of seeds among nodes, as kind wants it. The fourth seed has no label.
+func newProblem(be kernels.Backend, kind Kind, nodes int, seeds []uint32, layers, fanout, in int) problem {
 	var b sample.Batch
 	fan := make([]int, layers)
 	for i := range fan {
-		fan[i] = 3
+		fan[i] = fanout
 	}
-	if err := sample.NewSampler(ring(nodes), fan, sample.Options{}).Sample(&b, 5, []uint32{0, 4, 7, 9, 15}); err != nil {
+	if err := sample.NewSampler(ring(nodes), fan, kind.Sampling()).Sample(&b, 5, seeds); err != nil {
 		panic(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	host := make([]float32, len(b.Inputs())*in)
-	for i := range host {
-		host[i] = float32(rng.NormFloat64())
+	all := make([]float32, nodes*in)
+	for i := range all {
+		all[i] = float32(rng.NormFloat64())
 	}
-	p := problem{x: kernels.Tensor{Buf: be.Alloc(kernels.F32, len(host)), Type: kernels.F32, Rows: len(b.Inputs()), Cols: in}}
-	be.UploadF32(p.x, host)
+	var host []float32
+	for _, v := range b.Inputs() {
+		host = append(host, all[int(v)*in:][:in]...)
+	}
+	p := problem{x: f32(be, host, len(b.Inputs()), in)}
 	for i := range b.Blocks {
-		k := &b.Blocks[i]
-		p.graphs = append(p.graphs, Graph{Dst: k.Dst, IDs: u32(be, k.Src), Adjacency: kernels.Adjacency{
-			Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr), RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst)}})
+		p.graphs = append(p.graphs, upload(be, &b.Blocks[i]))
 	}
-	p.labels = u32(be, []uint32{0, 2, 1, kernels.NoLabel, 2})
+	labels := make([]uint32, len(seeds))
+	for i := range labels {
+		labels[i] = uint32(2 * i % 3)
+	}
+	labels[3] = kernels.NoLabel
+	p.labels = u32(be, labels)
 	return p
+}
+
+func f32(be kernels.Backend, v []float32, rows, cols int) kernels.Tensor {
+	t := kernels.Tensor{Buf: be.Alloc(kernels.F32, len(v)), Type: kernels.F32, Rows: rows, Cols: cols}
+	be.UploadF32(t, v)
+	return t
+}
+
+func upload(be kernels.Backend, k *sample.Block) Graph {
+	return Graph{Dst: k.Dst, IDs: u32(be, k.Src), Weight: f32(be, k.Weight, len(k.Weight), 1), Adjacency: kernels.Adjacency{
+		Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr),
+		RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst), RevEdge: u32(be, k.RevEdge)}}
 }
 
 // TestGradients compares every parameter's gradient with central differences, in float64.
@@ -69,10 +98,16 @@ func TestGradients(t *testing.T) {
 		{Kind: SAGE, Layers: 2, Hidden: 4, Norm: "none"},
 		{Kind: SAGE, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.4, InputDropout: 0.2},
 		{Kind: MLP, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.3},
+		{Kind: GCN, Layers: 1, Hidden: 4, Norm: "none"},
+		{Kind: GCN, Layers: 2, Hidden: 4, Norm: "none"},
+		{Kind: GCN, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.4, InputDropout: 0.2},
+		{Kind: GAT, Layers: 1, Hidden: 4, Norm: "none", Heads: 2},
+		{Kind: GAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3},
+		{Kind: GAT, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.4, InputDropout: 0.2, Heads: 2, AttnDropout: 0.3},
 	} {
 		be := kernels.NewReference()
 		m := New(be, c, 6, 3, 11)
-		p := newProblem(be, c.Layers, 6)
+		p := newProblem(be, c.Kind, 24, someSeeds, c.Layers, 3, 6)
 		tp := tape.New(be)
 		loss := func(record bool) float64 {
 			tp.Reset(record)
@@ -118,33 +153,113 @@ func TestGradients(t *testing.T) {
 	}
 }
 
+// networks has one of every kind, with all that a network can have.
+var networks = []Config{
+	{Kind: SAGE, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
+	{Kind: GCN, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
+	{Kind: GAT, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5, Heads: 4, AttnDropout: 0.5},
+	{Kind: MLP, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
+}
+
+// gradients runs one step and returns the gradients of all parameters.
+func gradients(be kernels.Backend, c Config, p problem) []float32 {
+	m := New(be, c, p.x.Cols, 3, 11)
+	defer m.Close()
+	tp := tape.New(be)
+	defer tp.Close()
+	tp.Reset(true)
+	tp.CrossEntropy(m.Forward(tp, tp.Leaf(p.x), p.graphs, 77), p.labels, 0.25)
+	tp.Backward()
+	var all []float32
+	for _, param := range m.Params {
+		g := make([]float32, param.Grad.Len())
+		be.DownloadF32(g, param.Grad)
+		all = append(all, g...)
+	}
+	return all
+}
+
 // TestBackendsAgree runs one step on both backends.
 func TestBackendsAgree(t *testing.T) {
-	c := Config{Kind: SAGE, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5}
-	run := func(be kernels.Backend) []float32 {
-		m := New(be, c, 6, 3, 11)
-		defer m.Close()
-		p := newProblem(be, 2, 6)
-		tp := tape.New(be)
-		defer tp.Close()
-		tp.Reset(true)
-		tp.CrossEntropy(m.Forward(tp, tp.Leaf(p.x), p.graphs, 77), p.labels, 0.25)
-		tp.Backward()
-		var all []float32
-		for _, param := range m.Params {
-			g := make([]float32, param.Grad.Len())
-			be.DownloadF32(g, param.Grad)
-			all = append(all, g...)
+	for _, c := range networks {
+		run := func(be kernels.Backend) []float32 {
+			return gradients(be, c, newProblem(be, c.Kind, 24, someSeeds, 2, 3, 6))
 		}
-		return all
+		require.InDeltaSlice(t, run(kernels.NewReference()), run(kernels.NewCPU(kernels.CPUOptions{})), 1e-5, "%v", c.Kind)
 	}
-	require.InDeltaSlice(t, run(kernels.NewReference()), run(kernels.NewCPU(kernels.CPUOptions{})), 1e-5)
+}
+
+// TestThreadsGiveTheSameBits: a step on blocks of several chunks, for several numbers of threads and every kernel set.
+func TestThreadsGiveTheSameBits(t *testing.T) {
+	seeds := make([]uint32, 1500)
+	for i := range seeds {
+		seeds[i] = uint32(2 * i)
+	}
+	for _, set := range kernels.Sets() {
+		for _, c := range networks {
+			c.Hidden = 64
+			run := func(threads int) []float32 {
+				be := kernels.NewCPU(kernels.CPUOptions{Threads: threads, Set: set})
+				return gradients(be, c, newProblem(be, c.Kind, 3000, seeds, c.Layers, 3, 50))
+			}
+			want := run(1)
+			for _, threads := range []int{2, 7} {
+				require.Equal(t, want, run(threads), "%s %s, %d threads", set, c.Kind, threads)
+			}
+		}
+	}
+}
+
+// TestBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a batch are those of layer
+// after layer over all nodes.
+func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
+	const nodes, in = 24, 6
+	be := kernels.NewReference()
+	for _, c := range networks {
+		c.Layers = 3
+		m, tp := New(be, c, in, 3, 11), tape.New(be)
+		tp.Reset(false)
+		p := newProblem(be, c.Kind, nodes, someSeeds, c.Layers, c.Kind.All(), in)
+		batch := make([]float64, 5*3)
+		be.DownloadF64(batch, m.Forward(tp, tp.Leaf(p.x), p.graphs, 0).Value)
+
+		everyone := make([]uint32, nodes)
+		for v := range everyone {
+			everyone[v] = uint32(v)
+		}
+		var b sample.Batch
+		require.NoError(t, sample.NewSampler(ring(nodes), []int{c.Kind.All()}, c.Kind.Sampling()).Sample(&b, 0, everyone))
+		g := upload(be, &b.Blocks[0])
+		rng := rand.New(rand.NewPCG(1, 2))
+		all := make([]float32, nodes*in)
+		for i := range all {
+			all[i] = float32(rng.NormFloat64())
+		}
+		x := tp.Leaf(f32(be, all, nodes, in))
+		for l := range c.Layers {
+			x = m.Layer(tp, l, x, g)
+		}
+		whole := make([]float64, nodes*3)
+		be.DownloadF64(whole, x.Value)
+		for i, v := range someSeeds {
+			require.InDeltaSlice(t, whole[int(v)*3:][:3], batch[i*3:][:3], 1e-12, "%s, node %d", c.Kind, v)
+		}
+	}
 }
 
 func TestValidate(t *testing.T) {
 	require.NoError(t, Config{Kind: SAGE, Layers: 2, Hidden: 8, Norm: "layer"}.Validate())
 	err := Config{Kind: "gru", Layers: 0, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
-	for _, want := range []string{"--model gru", "--layers 0", "--hidden -1", "--dropout 1", "--input-dropout NaN", "--norm batch"} {
+	for _, want := range []string{
+		"--model gru: there are sage, gcn, gat and mlp", "--layers 0", "--hidden -1", "--dropout 1", "--input-dropout NaN", "--norm batch",
+	} {
 		require.ErrorContains(t, err, want)
 	}
+	gat := Config{Kind: GAT, Layers: 2, Hidden: 8, Norm: "none", Heads: 8}
+	require.NoError(t, gat.Validate())
+	for _, heads := range []int{-1, 0, 3, 16} {
+		gat.Heads = heads
+		require.ErrorContains(t, gat.Validate(), fmt.Sprintf("--heads %d: as many as divide --hidden 8", heads))
+	}
+	require.ErrorContains(t, Config{Kind: GAT, AttnDropout: 1}.Validate(), "--attn-dropout 1")
 }
