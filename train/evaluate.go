@@ -37,10 +37,10 @@ type evaluator struct {
 
 func newEvaluator(d *data, m *model.Model, be kernels.Backend, stack *cachetier.Stack, peak *memoryPeak, o Options) *evaluator {
 	e := &evaluator{data: d, model: m, stack: stack, peak: peak, tape: tape.New(be), feed: &feed{be: be},
-		full: sample.NewSampler(d.graph, []int{o.Kind.All()}, sample.Options{}), seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch}
+		full: sample.NewSampler(d.graph, []int{o.Kind.All()}, o.Kind.Sampling()), seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch}
 	// The widest pair of layers of hidden rows, if every node were needed.
 	if rows := int64(d.graph.Nodes()); o.Layers > 1 && rows*int64(o.Hidden)*4*int64(min(o.Layers-1, 2)) > o.EvalBytes {
-		e.sampler = sample.NewSampler(d.graph, o.samplerFanouts(), sample.Options{})
+		e.sampler = sample.NewSampler(d.graph, o.samplerFanouts(), o.Kind.Sampling())
 	}
 	return e
 }

@@ -14,6 +14,7 @@ type feed struct {
 	graphs []model.Graph
 	ints   kernels.Buffer // the U32 arrays of a batch, one behind the other
 	used   int
+	floats kernels.Buffer // the edges' weights, likewise
 	rows   kernels.Buffer // of features
 	hidden kernels.Buffer // rows of a lower layer, in evaluation
 	host   []uint32
@@ -21,18 +22,24 @@ type feed struct {
 
 // blocks uploads the blocks of b.
 func (f *feed) blocks(blocks []sample.Block) []model.Graph {
-	n := 0
+	n, weights := 0, 0
 	for i := range blocks {
 		b := &blocks[i]
-		n += len(b.Src) + 2*b.Dst + len(b.Nbr) + len(b.RevStart) + len(b.RevDst)
+		n += len(b.Src) + 2*b.Dst + len(b.Nbr) + len(b.RevStart) + len(b.RevDst) + len(b.RevEdge)
+		weights += len(b.Weight)
 	}
+	f.floats = grow(f.be, f.floats, kernels.F32, weights)
 	f.reserve(n + 2*blocks[len(blocks)-1].Dst) // room for labels and predictions, too
 	f.graphs = f.graphs[:0]
+	weights = 0
 	for i := range blocks {
 		b := &blocks[i]
-		f.graphs = append(f.graphs, model.Graph{Dst: b.Dst, IDs: f.upload(b.Src), Adjacency: kernels.Adjacency{
+		w := kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
+		f.be.UploadF32(w, b.Weight)
+		weights += len(b.Weight)
+		f.graphs = append(f.graphs, model.Graph{Dst: b.Dst, IDs: f.upload(b.Src), Weight: w, Adjacency: kernels.Adjacency{
 			Start: f.upload(b.Start), End: f.upload(b.End), Nbr: f.upload(b.Nbr),
-			RevStart: f.upload(b.RevStart), RevDst: f.upload(b.RevDst),
+			RevStart: f.upload(b.RevStart), RevDst: f.upload(b.RevDst), RevEdge: f.upload(b.RevEdge),
 		}})
 	}
 	return f.graphs
@@ -107,7 +114,7 @@ func grow(be kernels.Backend, b kernels.Buffer, t kernels.DType, n int) kernels.
 }
 
 func (f *feed) close() {
-	for _, b := range []kernels.Buffer{f.ints, f.rows, f.hidden} {
+	for _, b := range []kernels.Buffer{f.ints, f.floats, f.rows, f.hidden} {
 		if b != nil {
 			f.be.Free(b)
 		}

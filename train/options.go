@@ -51,7 +51,7 @@ type Options struct {
 // DefaultOptions trains a two-layer GraphSAGE.
 func DefaultOptions() Options {
 	return Options{
-		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer"},
+		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: 2 << 30, EvalNodes: 20000,
 		BatchBytes: 1 << 30, KeepCheckpoints: 2, LogEvery: 100,

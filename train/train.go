@@ -167,7 +167,7 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	t.read, t.saved = t.stack.Stats(), -1
 	samplers := make([]pipeline.Sampler, o.Workers)
 	for i := range samplers {
-		samplers[i] = checkedSampler{sample.NewSampler(t.data.graph, o.samplerFanouts(), sample.Options{}), t.data}
+		samplers[i] = checkedSampler{sample.NewSampler(t.data.graph, o.samplerFanouts(), o.Kind.Sampling()), t.data}
 	}
 	t.pipe = pipeline.New(pipeline.Config{
 		Samplers: samplers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(), Backend: t.be, Bytes: o.BatchBytes,

@@ -67,6 +67,27 @@ func TestLearns(t *testing.T) {
 	require.EqualValues(t, 960*15, mlp.InputRows, "an MLP reads the seeds alone")
 }
 
+// TestEveryNetwork trains GCN and GAT as TestLearns trains GraphSAGE, with the same bits for any number of workers, and
+// measures them in full and on blocks of every neighbour alike.
+func TestEveryNetwork(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 10, 16, 1))
+	for _, kind := range []model.Kind{model.GCN, model.GAT} {
+		o := small()
+		o.Kind, o.Epochs, o.AttnDropout = kind, 12, 0.2
+		want := run(t, ds, o)
+		require.Greater(t, *want.Best.TestAcc, 0.85, kind)
+		o.Workers = 7
+		require.Equal(t, want.ParamsXXH3, run(t, ds, o).ParamsXXH3, kind)
+
+		o.Epochs, o.Fanouts, o.EvalNodes = 2, []int{sample.All, sample.All}, 1000
+		full := run(t, ds, o)
+		o.EvalBytes = 0
+		blocks := run(t, ds, o)
+		require.Equal(t, "sampled", blocks.Evaluation.Method)
+		require.Equal(t, full.Best, blocks.Best, kind)
+	}
+}
+
 // TestSameBits is principle 2: workers, budgets, policies and engines change no loss and no weight.
 func TestSameBits(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
