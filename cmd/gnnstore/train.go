@@ -79,10 +79,12 @@ func (o *trainOptions) texts() {
 
 // flags binds every option, its value now the default.
 func (o *trainOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean) or mlp")
+	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat or mlp")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
 	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
 	f.IntVar(&o.Hidden, "hidden", o.Hidden, "width of the hidden layers")
+	f.IntVar(&o.Heads, "heads", o.Heads, "attention heads of gat's hidden layers, which share --hidden; the last layer has one")
+	f.Float64Var(&o.AttnDropout, "attn-dropout", o.AttnDropout, "dropout rate of gat's attention")
 	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
