@@ -4,30 +4,42 @@
 
 package kernels
 
-// matMulStripAVX512x2 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols ≤ 32, l < k; k > 0.
-// Row i of a starts at aTile·(i/14) + aRow·(i%14), row i of dst at dstRow·i, row l of b, of which
-// 32 elements are read, at bStep·l; the elements of a row of a are aStep apart. All distances are in bytes.
+// matMulStripAVX512x2 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols, l < k, where cols = 32
+// and k > 0. Row i of dst starts at dstRow·i, row l of b at bStep·l. a[i][l] is at aTile·(i/14) + aRow·(i%14) + aStep·l. For
+// every 14 rows and every l, a line at ahead is prefetched, and ahead moves by aheadStep. All distances are in bytes.
 //
 //go:noescape
-func matMulStripAVX512x2(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, rows int, cols int, k int, add bool)
+func matMulStripAVX512x2(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, ahead *float32, aheadStep int, rows int, cols int, k int, add bool)
 
-// matMulStripAVX512x1 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols ≤ 16, l < k; k > 0.
-// Row i of a starts at aTile·(i/14) + aRow·(i%14), row i of dst at dstRow·i, row l of b, of which
-// 16 elements are read, at bStep·l; the elements of a row of a are aStep apart. All distances are in bytes.
+// matMulStripAVX512x1 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols, l < k, where cols ≤ 16
+// and k > 0. Row i of dst starts at dstRow·i, row l of b at bStep·l. a[i][l] is at aTile·(i/14) + aRow·(i%14) + aStep·l. For
+// every 14 rows and every l, a line at ahead is prefetched, and ahead moves by aheadStep. All distances are in bytes.
 //
 //go:noescape
-func matMulStripAVX512x1(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, rows int, cols int, k int, add bool)
+func matMulStripAVX512x1(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, ahead *float32, aheadStep int, rows int, cols int, k int, add bool)
 
-// matMulStripAVX2x2 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols ≤ 16, l < k; k > 0.
-// Row i of a starts at aTile·(i/6) + aRow·(i%6), row i of dst at dstRow·i, row l of b, of which
-// 16 elements are read, at bStep·l; the elements of a row of a are aStep apart. All distances are in bytes.
+// matMulStripAVX2x2 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols, l < k, where cols = 16
+// and k > 0. Row i of dst starts at dstRow·i, row l of b at bStep·l. a[i][l] is at aTile·(i/6) + aRow·(i%6) + aStep·l. For
+// every 6 rows and every l, a line at ahead is prefetched, and ahead moves by aheadStep. All distances are in bytes.
 //
 //go:noescape
-func matMulStripAVX2x2(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, rows int, cols int, k int, add bool)
+func matMulStripAVX2x2(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, ahead *float32, aheadStep int, rows int, cols int, k int, add bool)
 
-// matMulStripAVX2x1 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols ≤ 8, l < k; k > 0.
-// Row i of a starts at aTile·(i/6) + aRow·(i%6), row i of dst at dstRow·i, row l of b, of which
-// 8 elements are read, at bStep·l; the elements of a row of a are aStep apart. All distances are in bytes.
+// matMulStripAVX2x1 computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols, l < k, where cols ≤ 8
+// and k > 0. Row i of dst starts at dstRow·i, row l of b at bStep·l. a[i][l] is at aTile·(i/6) + aRow·(i%6) + aStep·l. For
+// every 6 rows and every l, a line at ahead is prefetched, and ahead moves by aheadStep. All distances are in bytes.
 //
 //go:noescape
-func matMulStripAVX2x1(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, rows int, cols int, k int, add bool)
+func matMulStripAVX2x1(dst *float32, dstRow int, a *float32, aRow int, aStep int, aTile int, b *float32, bStep int, ahead *float32, aheadStep int, rows int, cols int, k int, add bool)
+
+// matMulPack8 computes dst[l][r] = src[r][l] for r < 8, l < 8·blocks, where blocks > 0. Row l of dst starts at dstRow·l,
+// row r of src at srcRow·r, in bytes.
+//
+//go:noescape
+func matMulPack8(dst *float32, dstRow int, src *float32, srcRow int, blocks int)
+
+// matMulAdd8 adds src[0][j], src[1][j] … src[rows-1][j], in this order, to dst[j] for j < 8·blocks, where rows > 0 and blocks
+// > 0. Row r of src starts at srcRow·r, in bytes.
+//
+//go:noescape
+func matMulAdd8(dst *float32, src *float32, srcRow int, rows int, blocks int)

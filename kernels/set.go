@@ -39,7 +39,8 @@ func ParseSet(name string) (Set, error) {
 // all others. A routine computes what the plain function of its name documents, on the caller's goroutine; the CPU has
 // checked shapes and cuts work so that no call runs longer than about 100 µs, since Go cannot preempt assembly.
 type routines struct {
-	set Set
+	set    Set
+	strips *strips // of MatMul; nil where it is gonum's
 }
 
 // portable is the definition of every routine; a faster set copies it and replaces what it has.

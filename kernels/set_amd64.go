@@ -20,5 +20,11 @@ func nativeSets() []Set {
 func routinesOf(s Set) routines {
 	r := portable
 	r.set = s
+	switch s {
+	case AVX512:
+		r.strips = &strips{tile: 14, lanes: 16, wide: matMulStripAVX512x2, narrow: matMulStripAVX512x1, pack8: matMulPack8, add8: matMulAdd8}
+	case AVX2:
+		r.strips = &strips{tile: 6, lanes: 8, wide: matMulStripAVX2x2, narrow: matMulStripAVX2x1, pack8: matMulPack8, add8: matMulAdd8}
+	}
 	return r
 }

@@ -1,11 +1,16 @@
-// Matmul generates the inner loops of kernels.CPU.MatMul, of the kernel sets avx512 and avx2; ../generate.go runs it.
+// Matmul generates the inner loops of kernels.CPU.MatMul, of the kernel sets avx512 and avx2; ../../generate.go runs it.
 //
-// A strip is a few rows of a product, as wide as two vectors: the operand to its left is read where it lies, one element
-// at a time, and the one above it from a panel, that is a copy in which what the strip reads next lies next. The product of
-// a tile of it stays in registers. How matrices are cut into strips is in ../matmul_blocked.go.
+// A strip is some rows of a product, as wide as one or two vectors. It is computed in tiles, whose sums stay in registers
+// while the operands are read where they lie: the left one an element at a time, the right one a vector at a time. How
+// matrices are cut into strips is in ../../matmul_strips.go.
 package main
 
-import . "github.com/mmcloughlin/avo/build"
+import (
+	"github.com/mmcloughlin/avo/attr"
+	. "github.com/mmcloughlin/avo/build"
+)
+
+const attributes = attr.RODATA | attr.NOPTR
 
 func main() {
 	ConstraintExpr("amd64,!purego")
@@ -13,5 +18,7 @@ func main() {
 		m.strip(2)
 		m.strip(1)
 	}
+	pack()
+	addAll()
 	Generate()
 }

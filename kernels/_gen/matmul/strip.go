@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -11,10 +10,10 @@ import (
 
 // machine is what the strips of one kernel set are made of.
 type machine struct {
-	set   string // as in matMulStripAVX512x2
-	rows  int    // of a tile: as many as leave registers for two vectors of the panel and two elements of the left operand
-	lanes int    // of a vector
-	all   []reg.VecPhysical
+	set       string // as in matMulStripAVX512x2
+	rows      int    // of a tile: what the registers beside two vectors of b and two elements of a hold, at two vectors a row
+	lanes     int    // of a vector
+	registers []reg.VecPhysical
 }
 
 var (
@@ -30,29 +29,31 @@ var (
 // strip is one routine in the making.
 type strip struct {
 	machine
-	vectors                  int // across
-	dst, dstRow              reg.GPVirtual
-	a, aRow, aRow3, aStep    reg.GPVirtual
-	bStep                    reg.GPVirtual
-	mask                     []reg.VecPhysical // AVX2
-	element                  []reg.VecPhysical // of the left operand, in all lanes
-	panel                    []reg.VecPhysical
-	sum                      []reg.VecPhysical // row by row
-	add, cols, aTile, b, len Mem               // parameters, read where they are used
+	vectors int // across: two, or one of which some lanes may be no columns
+
+	dst, dstRow, a, aRow, aRow3, aStep, bStep, ahead reg.GPVirtual
+	aTile, b, aheadStep, cols, k, add                Mem // parameters that are read where they are used
+
+	element, vector, sum []reg.VecPhysical // of a, in all lanes; of b; of dst, row by row
+	mask                 reg.VecPhysical   // AVX2's lanes that are columns, where vectors is 1; AVX-512 has them in K1
 }
 
-// strip writes the routine for strips that are vectors wide.
+// strip writes the routine for strips of this many vectors.
 func (m machine) strip(vectors int) {
-	width := vectors * m.lanes
+	columns := fmt.Sprintf("cols = %d", vectors*m.lanes)
+	if vectors == 1 {
+		columns = fmt.Sprintf("cols ≤ %d", m.lanes)
+	}
 	name := fmt.Sprintf("matMulStrip%sx%d", m.set, vectors)
-	TEXT(name, NOSPLIT, "func(dst *float32, dstRow int, a *float32, aRow, aStep, aTile int, b *float32, bStep int, rows, cols, k int, add bool)")
+	TEXT(name, NOSPLIT, "func(dst *float32, dstRow int, a *float32, aRow, aStep, aTile int, b *float32, bStep int, "+
+		"ahead *float32, aheadStep, rows, cols, k int, add bool)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols ≤ %d, l < k; k > 0.", name, width),
-		fmt.Sprintf("Row i of a starts at aTile·(i/%d) + aRow·(i%%%d), row i of dst at dstRow·i, row l of b, of which", m.rows, m.rows),
-		fmt.Sprintf("%d elements are read, at bStep·l; the elements of a row of a are aStep apart. All distances are in bytes.", width))
+	Doc(fmt.Sprintf("%s computes dst[i][j] = Σ a[i][l]·b[l][j], or += with add, for i < rows, j < cols, l < k, where %s", name, columns),
+		fmt.Sprintf("and k > 0. Row i of dst starts at dstRow·i, row l of b at bStep·l. a[i][l] is at aTile·(i/%d) + aRow·(i%%%d) + aStep·l. For", m.rows, m.rows),
+		fmt.Sprintf("every %d rows and every l, a line at ahead is prefetched, and ahead moves by aheadStep. All distances are in bytes.", m.rows))
 	s := strip{machine: m, vectors: vectors}
-	s.element, s.panel, s.sum = m.all[:2], m.all[2:2+vectors], m.all[4:]
-	s.dst, s.dstRow = GP64(), GP64()
+	s.element, s.vector, s.sum = m.registers[:2], m.registers[2:2+vectors], m.registers[4:]
+	s.dst, s.dstRow, s.ahead = GP64(), GP64(), GP64()
 	s.a, s.aRow, s.aRow3, s.aStep, s.bStep = GP64(), GP64(), GP64(), GP64(), GP64()
 	Load(Param("dst"), s.dst)
 	Load(Param("dstRow"), s.dstRow)
@@ -60,10 +61,14 @@ func (m machine) strip(vectors int) {
 	Load(Param("aRow"), s.aRow)
 	Load(Param("aStep"), s.aStep)
 	Load(Param("bStep"), s.bStep)
+	Load(Param("ahead"), s.ahead)
 	LEAQ(Mem{Base: s.aRow, Index: s.aRow, Scale: 2}, s.aRow3)
-	s.add, s.cols, s.aTile, s.b, s.len = parameter("add"), parameter("cols"), parameter("aTile"), parameter("b"), parameter("k")
-	if m.lanes == 16 {
-		s.laneMasks()
+	s.aTile, s.b, s.aheadStep = parameter("aTile"), parameter("b"), parameter("aheadStep")
+	s.k, s.add = parameter("k"), parameter("add")
+	if vectors == 1 {
+		s.cols = parameter("cols")
+		s.mask = m.registers[3]
+		s.setMask()
 	}
 	rows := GP64()
 	Load(Param("rows"), rows)
@@ -99,28 +104,57 @@ func parameter(name string) Mem {
 	return c.Addr
 }
 
-// laneMasks sets K1 and, for two vectors, K2 to the lanes of columns that exist.
-func (s *strip) laneMasks() {
-	MOVQ(s.cols, reg.RCX)
-	bits := GP64()
-	MOVQ(U32(1), bits)
-	SHLQ(reg.CL, bits)
-	DECQ(bits)
-	KMOVW(bits.As32(), reg.K1)
-	if s.vectors == 2 {
-		SHRQ(Imm(16), bits)
-		KMOVW(bits.As32(), reg.K2)
+// setMask finds the lanes that are columns.
+func (s *strip) setMask() {
+	if s.lanes == 16 {
+		MOVQ(s.cols, reg.RCX)
+		bits := GP32()
+		MOVL(U32(1), bits)
+		SHLL(reg.CL, bits)
+		DECL(bits)
+		KMOVW(bits, reg.K1)
+		return
 	}
+	lanes, cols := GP64(), GP64()
+	LEAQ(laneMasks, lanes)
+	MOVQ(s.cols, cols)
+	SHLQ(Imm(2), cols)
+	SUBQ(cols, lanes)
+	VMOVUPS(Mem{Base: lanes, Disp: 32}, s.mask)
 }
 
-// tile multiplies rows rows of the left operand and moves dst past them.
+// laneMasks are eight dwords of ones, then eight of zeros: the mask for c columns starts 8-c dwords in.
+var laneMasks = func() Mem {
+	table := GLOBL("matMulLaneMasks", attributes)
+	for i := range 8 {
+		bits := uint64(0)
+		if i < 4 {
+			bits = 1<<64 - 1
+		}
+		DATA(8*i, U64(bits))
+	}
+	return table
+}()
+
+// tile multiplies some rows of a, and moves dst past them.
 func (s *strip) tile(rows int) {
 	label := func(name string) string { return fmt.Sprintf("%s%d", name, rows) }
-	for _, v := range s.sum[:rows*s.vectors] {
+	for _, sum := range s.sum[:rows*s.vectors] {
 		if s.lanes == 16 {
-			VPXORD(v, v, v)
+			VPXORD(sum, sum, sum)
 		} else {
-			VXORPS(v, v, v)
+			VXORPS(sum, sum, sum)
+		}
+	}
+	// The tile of dst is wanted when the sums are done, which leaves its lines time to arrive.
+	row := GP64()
+	MOVQ(s.dst, row)
+	for r := range rows {
+		for v := 0; v < s.vectors*s.lanes; v += 16 {
+			PREFETCHT0(Mem{Base: row, Disp: v * 4})
+		}
+		if r < rows-1 {
+			ADDQ(s.dstRow, row)
 		}
 	}
 	// One address reaches five rows: those at 0, 1, 2 and 4 times aRow, and at aRow3.
@@ -137,11 +171,11 @@ func (s *strip) tile(rows int) {
 	}
 	b, left := GP64(), GP64()
 	MOVQ(s.b, b)
-	MOVQ(s.len, left)
+	MOVQ(s.k, left)
 
 	Label(label("step"))
 	for v := range s.vectors {
-		VMOVUPS(Mem{Base: b, Disp: v * s.lanes * 4}, s.panel[v])
+		s.load(s.at(b, v), s.vector[v])
 	}
 	for r := range rows {
 		at := Mem{Base: bases[r/5]}
@@ -154,103 +188,61 @@ func (s *strip) tile(rows int) {
 		element := s.element[r%2]
 		VBROADCASTSS(at, element)
 		for v := range s.vectors {
-			VFMADD231PS(s.panel[v], element, s.sum[r*s.vectors+v])
+			VFMADD231PS(s.vector[v], element, s.sum[r*s.vectors+v])
 		}
 	}
 	for _, base := range bases {
 		ADDQ(s.aStep, base)
 	}
 	ADDQ(s.bStep, b)
+	PREFETCHT0(Mem{Base: s.ahead})
+	ADDQ(s.aheadStep, s.ahead)
 	DECQ(left)
 	JNE(LabelRef(label("step")))
 
-	if s.lanes == 16 {
-		s.storeMasked512(rows, label)
-	} else {
-		s.store256(rows, label)
-	}
-}
-
-// storeMasked512 writes the sums: a store under a full mask costs no more than one without.
-func (s *strip) storeMasked512(rows int, label func(string) string) {
-	masks := []reg.Register{reg.K1, reg.K2}
-	store := func(add bool) {
-		for r := range rows {
-			for v := range s.vectors {
-				sum, at := s.sum[r*s.vectors+v], Mem{Base: s.dst, Disp: v * s.lanes * 4}
-				if add {
-					VADDPS(at, sum, masks[v], sum)
-				}
-				VMOVUPS(sum, masks[v], at)
-			}
-			ADDQ(s.dstRow, s.dst)
-		}
-	}
-	s.either(store, label)
-}
-
-// either writes store twice, and the choice between the two.
-func (s *strip) either(store func(add bool), label func(string) string) {
 	CMPB(s.add, Imm(0))
 	JNE(LabelRef(label("add")))
-	store(false)
+	s.store(rows, false)
 	JMP(LabelRef(label("stored")))
 	Label(label("add"))
-	store(true)
+	s.store(rows, true)
 	Label(label("stored"))
 }
 
-// store256 writes the sums, past the last full vector under a mask. A masked store is slow on some machines, so there is
-// one only where a column is missing.
-func (s *strip) store256(rows int, label func(string) string) {
-	masks := s.element[:s.vectors] // idle by now, like the panel's registers
-	CMPQ(s.cols, Imm(uint64(s.vectors*s.lanes)))
-	JNE(LabelRef(label("narrow")))
-	s.either(func(add bool) {
-		for r := range rows {
-			for v := range s.vectors {
-				sum, at := s.sum[r*s.vectors+v], Mem{Base: s.dst, Disp: v * s.lanes * 4}
-				if add {
-					VADDPS(at, sum, sum)
-				}
-				VMOVUPS(sum, at)
-			}
-			ADDQ(s.dstRow, s.dst)
-		}
-	}, label)
-	JMP(LabelRef(label("wrote")))
-
-	Label(label("narrow"))
-	first := GP64()
-	LEAQ(lanes, first)
-	cols := GP64()
-	MOVQ(s.cols, cols)
-	SHLQ(Imm(2), cols)
-	SUBQ(cols, first)
-	for v := range s.vectors {
-		VMOVUPS(Mem{Base: first, Disp: (v*s.lanes + 16) * 4}, masks[v])
-	}
-	s.either(func(add bool) {
-		for r := range rows {
-			for v := range s.vectors {
-				sum, at := s.sum[r*s.vectors+v], Mem{Base: s.dst, Disp: v * s.lanes * 4}
-				if add {
-					VMASKMOVPS(at, masks[v], s.panel[v])
-					VADDPS(s.panel[v], sum, sum)
-				}
-				VMASKMOVPS(sum, masks[v], at)
-			}
-			ADDQ(s.dstRow, s.dst)
-		}
-	}, func(name string) string { return label("narrow_" + name) })
-	Label(label("wrote"))
+func (s *strip) at(base reg.Register, vector int) Mem {
+	return Mem{Base: base, Disp: vector * s.lanes * 4}
 }
 
-// lanes are 16 dwords of ones, then 16 of zeros: c columns are the vectors that start 16-c dwords in.
-var lanes = func() Mem {
-	table := GLOBL("matMulLanes", attr.RODATA|attr.NOPTR)
-	for i := range 32 {
-		DATA(4*i, U32(0xffffffff*uint64(1-i/16)))
+// load reads the lanes that are columns.
+func (s *strip) load(from Mem, to reg.VecPhysical) {
+	switch {
+	case s.vectors == 2:
+		VMOVUPS(from, to)
+	case s.lanes == 16:
+		VMOVUPS_Z(from, reg.K1, to)
+	default:
+		VMASKMOVPS(from, s.mask, to)
 	}
-	return table
-}()
+}
+
+// store writes the sums, or adds them, to the lanes that are columns.
+func (s *strip) store(rows int, add bool) {
+	for r := range rows {
+		for v := range s.vectors {
+			sum, at := s.sum[r*s.vectors+v], s.at(s.dst, v)
+			if add {
+				s.load(at, s.vector[v])
+				VADDPS(s.vector[v], sum, sum)
+			}
+			switch {
+			case s.vectors == 2:
+				VMOVUPS(sum, at)
+			case s.lanes == 16:
+				VMOVUPS(sum, reg.K1, at)
+			default:
+				VMASKMOVPS(sum, s.mask, at)
+			}
+		}
+		ADDQ(s.dstRow, s.dst)
+	}
+}
