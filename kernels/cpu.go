@@ -149,12 +149,15 @@ func (c *CPU) Add(dst, src Tensor) {
 // MatMul implements [Backend].
 func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 	m, n, k := checkMatMul(dst, a, b, transA, transB)
+	c.matMul(c.floats("MatMul", "dst", dst), c.floats("MatMul", "a", a), c.floats("MatMul", "b", b), m, n, k, transA, transB, accumulate)
+}
+
+func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool) {
 	multiply := matMul
 	if c.strips != nil {
 		multiply = c.strips.matMul
 	}
-	c.packed = multiply(c.floats("MatMul", "dst", dst), c.floats("MatMul", "a", a), c.floats("MatMul", "b", b),
-		m, n, k, transA, transB, accumulate, c.packed, c.threads)
+	c.packed = multiply(dst, a, b, m, n, k, transA, transB, accumulate, c.packed, c.threads)
 }
 
 // AddRow implements [Backend].

@@ -33,14 +33,16 @@ func valuesOf(b Backend, t Tensor) []float32 {
 // TestThreadsGiveTheSameBits runs the operations whose work is split in some other way than by element, on shapes of many
 // chunks, for several numbers of threads.
 func TestThreadsGiveTheSameBits(t *testing.T) {
-	var want map[string][]float32
-	for _, threads := range []int{1, 2, 7} {
-		got := manyChunks(NewCPU(CPUOptions{Threads: threads}))
-		if want == nil {
-			want = got
-		}
-		for name := range want {
-			require.Equal(t, want[name], got[name], "%s with %d threads", name, threads)
+	for _, set := range Sets() {
+		var want map[string][]float32
+		for _, threads := range []int{1, 2, 3, 8} {
+			got := manyChunks(NewCPU(CPUOptions{Threads: threads, Set: set}))
+			if want == nil {
+				want = got
+			}
+			for name := range want {
+				require.Equal(t, want[name], got[name], "%s: %s with %d threads", set, name, threads)
+			}
 		}
 	}
 }
@@ -53,11 +55,18 @@ func manyChunks(c *CPU) map[string][]float32 {
 	w := tensorOf(c, cols, out, floatsFrom(3, cols*out))
 	zeros := func(r, n int) Tensor { return tensorOf(c, r, n, make([]float32, r*n)) }
 
-	y, dw, dx := zeros(rows, out), zeros(cols, out), zeros(rows, cols)
+	y, dw, dwT, dx, wide := zeros(rows, out), zeros(cols, out), zeros(out, cols), zeros(rows, cols), zeros(20, 30)
 	c.MatMul(y, x, w, false, false, false)
 	c.MatMul(dw, x, dy, true, false, false)
+	c.MatMul(dwT, dy, x, true, false, true)
 	c.MatMul(dx, dy, w, false, true, false)
-	results["x·w"], results["xᵀ·dy"], results["dy·wᵀ"] = valuesOf(c, y), valuesOf(c, dw), valuesOf(c, dx)
+	// What was x is read as 20×3003 and 30×3003 to have a long inner dimension and a transposed b.
+	long := Tensor{Buf: x.Buf, Rows: 20, Cols: 3003}
+	longer := Tensor{Buf: x.Buf, Rows: 30, Cols: 3003}
+	c.MatMul(wide, long, longer, false, true, false)
+	for name, product := range map[string]Tensor{"x·w": y, "xᵀ·dy": dw, "dyᵀ·x": dwT, "dy·wᵀ": dx, "long": wide} {
+		results[name] = valuesOf(c, product)
+	}
 
 	db := zeros(1, out)
 	c.ColumnSumGrad(db, dy)

@@ -29,7 +29,7 @@ const (
 	longChunk  = 1024
 	maxChunks  = 16
 	maxPartial = 1 << 23 // elements of all partial products
-	maxPacked  = 1 << 24 // elements of b that are packed at a time
+	maxPacked  = 1 << 22 // elements of b that are packed at a time
 	tasks      = 8       // at least so many, where there is work for them, so that threads end together
 	serialWork = 1 << 18 // multiplications, some microseconds: what other threads would not be worth starting for
 )
@@ -225,19 +225,22 @@ func (p *stripProduct) block(b block, h ahead, add bool) {
 
 // pack copies the first k columns of b, which has n rows of stride elements, to wide strips, transposed.
 func (s *strips) pack(dst, b []float32, n, stride, k, threads int) {
-	const piece = 4096 // columns of a call
+	const piece = 64 // columns of a call: 64 rows of a strip are 8 KiB, written eight columns at a time
 	wide := 2 * s.lanes
-	parallelFor(threads, n, 8, func(lo, hi int) {
-		to := dst[(lo-lo%wide)*k+lo%wide:]
-		done := 0
-		if hi-lo == 8 {
-			for ; done+8 <= k; done = min(done+piece, k/8*8) {
-				s.pack8(&to[done*wide], 4*wide, &b[lo*stride+done], 4*stride, (min(done+piece, k)-done)/8)
-			}
-		}
-		for r := lo; r < hi; r++ {
-			for l, v := range b[r*stride+done : r*stride+k] {
-				to[(done+l)*wide+r-lo] = v
+	parallelFor(threads, n, wide, func(lo, hi int) {
+		for l := 0; l < k; l += piece {
+			end := min(l+piece, k)
+			for r := lo; r < hi; r += 8 {
+				to, done := dst[lo*k+r-lo:], l
+				if blocks := (end - l) / 8; blocks > 0 && hi-r >= 8 {
+					s.pack8(&to[l*wide], 4*wide, &b[r*stride+l], 4*stride, blocks)
+					done += 8 * blocks
+				}
+				for rest := r; rest < min(r+8, hi); rest++ {
+					for at := done; at < end; at++ {
+						to[at*wide+rest-r] = b[rest*stride+at]
+					}
+				}
 			}
 		}
 	})

@@ -7,10 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatMulFunction compares the plain function with the whiteboard loop, beyond one packed piece of the inner dimension,
-// with a ReLU's zeros in a and Inf or NaN in b: their product is NaN, and must not be skipped.
+// TestMatMulFunction compares the plain function, and the CPU of every set, with the whiteboard loop, beyond one packed piece
+// of the inner dimension, with a ReLU's zeros in a and Inf or NaN in b: their product is NaN, and must not be skipped.
 func TestMatMulFunction(t *testing.T) {
 	const m, n, k = 5, 19, 2*packDeep + 1
+	multiply := map[string]func(dst, a, b []float32, transA, transB bool){
+		"function": func(dst, a, b []float32, transA, transB bool) { MatMul(dst, a, b, m, n, k, transA, transB, false) },
+	}
+	for _, set := range Sets() {
+		c := NewCPU(CPUOptions{Threads: 2, Set: set})
+		multiply[string(set)] = func(dst, a, b []float32, transA, transB bool) {
+			c.matMul(dst, a, b, m, n, k, transA, transB, false)
+		}
+	}
 	a, b := floatsFrom(1, m*k), floatsFrom(2, k*n)
 	for i := range a {
 		a[i] = max(a[i], 0)
@@ -18,14 +27,17 @@ func TestMatMulFunction(t *testing.T) {
 	for _, special := range []float64{1, math.NaN(), math.Inf(1)} {
 		b[0] = float32(special)
 		for kind := range 4 {
-			got, want := make([]float32, m*n), make([]float32, m*n)
-			MatMul(got, a, b, m, n, k, kind&1 != 0, kind&2 != 0, false)
+			want := make([]float32, m*n)
 			matMulRef(want, a, b, m, n, k, kind&1 != 0, kind&2 != 0, false)
-			for i := range want {
-				if want[i] != want[i] {
-					require.True(t, got[i] != got[i], "transposes %d, element %d: %v, want NaN", kind, i, got[i])
-				} else if got[i] != want[i] {
-					require.InDelta(t, want[i], got[i], 1e-3, "transposes %d, element %d", kind, i)
+			for name, f := range multiply {
+				got := make([]float32, m*n)
+				f(got, a, b, kind&1 != 0, kind&2 != 0)
+				for i := range want {
+					if want[i] != want[i] {
+						require.True(t, got[i] != got[i], "%s: transposes %d, element %d: %v, want NaN", name, kind, i, got[i])
+					} else if got[i] != want[i] {
+						require.InDelta(t, want[i], got[i], 1e-3, "%s: transposes %d, element %d", name, kind, i)
+					}
 				}
 			}
 		}

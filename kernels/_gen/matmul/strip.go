@@ -31,8 +31,8 @@ type strip struct {
 	machine
 	vectors int // across: two, or one of which some lanes may be no columns
 
-	dst, dstRow, a, aRow, aRow3, aStep, bStep, ahead reg.GPVirtual
-	aTile, b, aheadStep, cols, k, add                Mem // parameters that are read where they are used
+	dst, dstRow, a, aRow, aRow3, aStep, bStep, ahead, aheadStep reg.GPVirtual
+	aTile, b, cols, k, add                                      Mem // parameters that are read where they are used
 
 	element, vector, sum []reg.VecPhysical // of a, in all lanes; of b; of dst, row by row
 	mask                 reg.VecPhysical   // AVX2's lanes that are columns, where vectors is 1; AVX-512 has them in K1
@@ -53,7 +53,7 @@ func (m machine) strip(vectors int) {
 		fmt.Sprintf("every %d rows and every l, a line at ahead is prefetched, and ahead moves by aheadStep. All distances are in bytes.", m.rows))
 	s := strip{machine: m, vectors: vectors}
 	s.element, s.vector, s.sum = m.registers[:2], m.registers[2:2+vectors], m.registers[4:]
-	s.dst, s.dstRow, s.ahead = GP64(), GP64(), GP64()
+	s.dst, s.dstRow, s.ahead, s.aheadStep = GP64(), GP64(), GP64(), GP64()
 	s.a, s.aRow, s.aRow3, s.aStep, s.bStep = GP64(), GP64(), GP64(), GP64(), GP64()
 	Load(Param("dst"), s.dst)
 	Load(Param("dstRow"), s.dstRow)
@@ -62,9 +62,9 @@ func (m machine) strip(vectors int) {
 	Load(Param("aStep"), s.aStep)
 	Load(Param("bStep"), s.bStep)
 	Load(Param("ahead"), s.ahead)
+	Load(Param("aheadStep"), s.aheadStep)
 	LEAQ(Mem{Base: s.aRow, Index: s.aRow, Scale: 2}, s.aRow3)
-	s.aTile, s.b, s.aheadStep = parameter("aTile"), parameter("b"), parameter("aheadStep")
-	s.k, s.add = parameter("k"), parameter("add")
+	s.aTile, s.b, s.k, s.add = parameter("aTile"), parameter("b"), parameter("k"), parameter("add")
 	if vectors == 1 {
 		s.cols = parameter("cols")
 		s.mask = m.registers[3]

@@ -1,0 +1,73 @@
+package kernels
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// fillWhole fills s with small whole numbers, so that sums of some thousand products are exact in every order.
+func fillWhole(s []float32, step int) {
+	for i := range s {
+		s[i] = float32((i+1)*step%11 - 5)
+	}
+}
+
+// checkWholeProduct multiplies whole numbers on a CPU, and compares with the whiteboard loop.
+func checkWholeProduct(t require.TestingT, c *CPU, m, n, k int, transA, transB, accumulate bool) {
+	shape := func(rows, cols int, trans bool, step int) (Tensor, []float32) {
+		values := make([]float32, rows*cols)
+		fillWhole(values, step)
+		if trans {
+			rows, cols = cols, rows
+		}
+		return tensorOf(c, rows, cols, values), values
+	}
+	dst, want := shape(m, n, false, 3)
+	a, left := shape(m, k, transA, 5)
+	b, right := shape(k, n, transB, 7)
+	c.MatMul(dst, a, b, transA, transB, accumulate)
+	matMulRef(want, left, right, m, n, k, transA, transB, accumulate)
+	if got := valuesOf(c, dst); !slices.Equal(want, got) {
+		i := 0
+		for want[i] == got[i] {
+			i++
+		}
+		require.Fail(t, "wrong product", "%s m=%d n=%d k=%d transA=%v transB=%v accumulate=%v: row %d column %d is %v, not %v",
+			c.Name(), m, n, k, transA, transB, accumulate, i/n, i%n, got[i], want[i])
+	}
+}
+
+// TestMatMulOfAnyShape draws shapes of several strips, pieces and chunks.
+func TestMatMulOfAnyShape(t *testing.T) {
+	for _, set := range Sets() {
+		c := NewCPU(CPUOptions{Threads: 2, Set: set})
+		rapid.Check(t, func(t *rapid.T) {
+			size := func(name string, large int) int {
+				return rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, large)).Draw(t, name)
+			}
+			flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+			checkWholeProduct(t, c, size("m", 400), size("n", 150), size("k", 800), flag("transA"), flag("transB"), flag("accumulate"))
+		})
+	}
+}
+
+// TestMatMulOfLongShapes has what is cut along the inner dimension: chunks side by side, for a and b as they are, and a
+// transposed b that is packed in parts.
+func TestMatMulOfLongShapes(t *testing.T) {
+	const packedInParts = maxPacked/16 + 1000
+	for _, set := range Sets() {
+		for _, threads := range []int{1, 3} {
+			c := NewCPU(CPUOptions{Threads: threads, Set: set})
+			for _, accumulate := range []bool{false, true} {
+				checkWholeProduct(t, c, 15, 41, 5003, true, false, accumulate)
+				checkWholeProduct(t, c, 200, 7, 2048, true, false, accumulate)
+				checkWholeProduct(t, c, 3, 33, 4099, false, false, accumulate)
+				checkWholeProduct(t, c, 1, 2, packedInParts, false, true, accumulate)
+				checkWholeProduct(t, c, 1, 2, packedInParts, true, true, accumulate)
+			}
+		}
+	}
+}
