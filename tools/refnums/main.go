@@ -22,6 +22,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
@@ -187,7 +189,7 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, cl
 
 // load fills m from a checkpoint; what a checkpoint has besides, as the optimizer's state, is left alone.
 func (p *predictor) load(m *model.Model, file string) error {
-	tensors, _, err := checkpoint.Load(file)
+	tensors, _, err := checkpoint.Load(vfs.Default, file)
 	if err != nil {
 		return err
 	}
