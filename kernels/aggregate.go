@@ -110,22 +110,89 @@ func sumHalvesPlain(sum []float32, src []uint16, list []uint32) {
 // NeighborMeanGrad adds to every source row u of dsrc the rows revDst[revStart[u]:revStart[u+1]] of ddst, each divided by
 // its degree end[i]-start[i]. dsrc has len(revStart)-1 rows.
 func NeighborMeanGrad(dsrc, ddst []float32, cols int, start, end, revStart, revDst []uint32) {
-	weight := func(i uint32) float32 { return 1 / float32(end[i]-start[i]) }
-	for u := range len(revStart) - 1 {
-		list := revDst[revStart[u]:revStart[u+1]]
-		sum := dsrc[u*cols:][:cols:cols]
+	weights := make([]float32, len(start))
+	inverseDegrees(weights, start, end)
+	last := len(revStart) - 1
+	rowWeightedSum(dsrc, ddst, cols, revStart[:last], revStart[1:], revDst, weights)
+}
+
+// inverseDegrees sets w[i] to 1/(end[i]-start[i]), once per row instead of once per edge.
+func inverseDegrees(w []float32, start, end []uint32) {
+	end, w = end[:len(start)], w[:len(start)]
+	for i, lo := range start {
+		w[i] = 1 / float32(end[i]-lo)
+	}
+}
+
+// rowWeightedSum adds to every row i of dst the rows u of src that nbr[start[i]:end[i]] names, times w[u].
+func rowWeightedSum(dst, src []float32, cols int, start, end, nbr []uint32, w []float32) {
+	for i, lo := range start {
+		list := nbr[lo:end[i]]
+		sum := dst[i*cols:][:cols:cols]
 		for ; len(list) >= 4; list = list[4:] {
-			r0, r1, r2, r3 := row(ddst, list[0], len(sum)), row(ddst, list[1], len(sum)), row(ddst, list[2], len(sum)), row(ddst, list[3], len(sum))
-			w0, w1, w2, w3 := weight(list[0]), weight(list[1]), weight(list[2]), weight(list[3])
+			r0, r1, r2, r3 := row(src, list[0], len(sum)), row(src, list[1], len(sum)), row(src, list[2], len(sum)), row(src, list[3], len(sum))
+			w0, w1, w2, w3 := w[list[0]], w[list[1]], w[list[2]], w[list[3]]
 			for c := range sum {
 				sum[c] = sum[c] + w0*r0[c] + w1*r1[c] + w2*r2[c] + w3*r3[c]
 			}
 		}
-		for _, i := range list {
-			r, w := row(ddst, i, len(sum)), weight(i)
-			for c := range sum {
-				sum[c] += w * r[c]
-			}
+		for _, u := range list {
+			addScaled(sum, row(src, u, len(sum)), w[u])
 		}
 	}
+}
+
+func addScaled(dst, src []float32, by float32) {
+	src = src[:len(dst)]
+	for c := range dst {
+		dst[c] += by * src[c]
+	}
+}
+
+// weightedSum adds to cols columns of every row i of dst the same columns of the rows of src that nbr[start[i]:end[i]]
+// names, each times the weight of its edge: w[e*wstride] for nbr[e]. Rows of dst lie dstStride elements apart, rows of src
+// stride. So one head of several is dst, src and w from its first element on, with the width of all heads as strides.
+func weightedSum(dst []float32, dstStride, cols int, src []float32, stride int, start, end, nbr []uint32, w []float32, wstride int) {
+	for i, lo := range start {
+		sum := dst[i*dstStride:][:cols:cols]
+		for e, u := range nbr[lo:end[i]] {
+			addScaled(sum, src[int(u)*stride:][:cols], w[(int(lo)+e)*wstride])
+		}
+	}
+}
+
+// weightedSumHalf is weightedSum of float16 rows.
+func weightedSumHalf(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int) {
+	for i, lo := range start {
+		sum := dst[i*dstStride:][:cols:cols]
+		for e, u := range nbr[lo:end[i]] {
+			addScaledHalf(sum, src[int(u)*stride:][:cols], w[(int(lo)+e)*wstride])
+		}
+	}
+}
+
+// maxHalfWeight bounds the weights that halfScale can be multiplied into: 2¹⁵ times 2¹¹² is just finite.
+const maxHalfWeight = 1 << 15
+
+// addScaledHalf is addScaled of a float16 row. The power of two that shiftHalf leaves out goes into the weight: the exact
+// product is the same, so its rounding is, too. A row with Inf or NaN and a huge weight take the plain way.
+func addScaledHalf(sum []float32, r []uint16, by float32) {
+	if !(by < maxHalfWeight && by > -maxHalfWeight) || !finiteHalves(r) {
+		for c := range sum {
+			sum[c] += by * halfToFloat32(r[c])
+		}
+		return
+	}
+	by *= halfScale
+	for c := range sum {
+		sum[c] += by * math.Float32frombits(shiftHalf(r[c]))
+	}
+}
+
+func finiteHalves(r []uint16) bool {
+	seen := uint32(0)
+	for _, h := range r {
+		seen |= shiftHalf(h) + halfCarry
+	}
+	return seen&halfNonFinite == 0
 }

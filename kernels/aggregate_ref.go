@@ -25,3 +25,13 @@ func neighborMeanGradRef[T float](dsrc, ddst []T, cols int, start, end, revStart
 		}
 	}
 }
+
+func weightedStripRef[T float](dst []T, dstStride, cols int, src []T, stride int, start, end, nbr []uint32, w []T, wstride int) {
+	for i := range start {
+		for e := int(start[i]); e < int(end[i]); e++ {
+			for c := range cols {
+				dst[i*dstStride+c] += w[e*wstride] * src[int(nbr[e])*stride+c]
+			}
+		}
+	}
+}

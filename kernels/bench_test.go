@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -32,59 +31,6 @@ func BenchmarkMatMul(b *testing.B) {
 						b.ReportMetric(2*float64(rows*in*out)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 					})
 				}
-			}
-		}
-	}
-}
-
-// BenchmarkNeighborMean counts the bytes of the rows that are read. table=warm fits in the second-level cache, table=cold in
-// none, so that its rows come from memory.
-func BenchmarkNeighborMean(b *testing.B) {
-	const dsts, degree, cols = 4096, 10, 128
-	for _, table := range []struct {
-		name string
-		rows int
-	}{{"warm", 2000}, {"cold", 400_000}} {
-		rng := rand.New(rand.NewPCG(1, 2))
-		start, end, nbr := make([]uint32, dsts), make([]uint32, dsts), make([]uint32, dsts*degree)
-		for i := range start {
-			start[i], end[i] = uint32(i*degree), uint32(i*degree+degree)
-		}
-		for i := range nbr {
-			nbr[i] = rng.Uint32N(uint32(table.rows))
-		}
-		for _, dtype := range []DType{F16, F32} {
-			for _, threads := range []int{1, 2} {
-				b.Run(fmt.Sprintf("dtype=%v/cols=%d/degree=%d/table=%s/threads=%d", dtype, cols, degree, table.name, threads), func(b *testing.B) {
-					c := NewCPU(CPUOptions{Threads: threads})
-					column := func(values []uint32) Tensor {
-						t := Tensor{Buf: c.Alloc(U32, len(values)), Type: U32, Rows: len(values), Cols: 1}
-						c.UploadU32(t, values)
-						return t
-					}
-					src := Tensor{Buf: c.Alloc(dtype, table.rows*cols), Type: dtype, Rows: table.rows, Cols: cols}
-					defer c.Free(src.Buf)
-					row, wide := make([]uint16, cols), floatsFrom(1, cols)
-					Float32ToHalf(row, wide)
-					for r := range table.rows {
-						if dtype == F16 {
-							c.UploadHalf(src.Slice(r, r+1), row)
-						} else {
-							c.UploadF32(src.Slice(r, r+1), wide)
-						}
-					}
-					dst := Tensor{Buf: c.Alloc(F32, dsts*cols), Rows: dsts, Cols: cols}
-					g := Adjacency{Start: column(start), End: column(end), Nbr: column(nbr)}
-					size := 4
-					if dtype == F16 {
-						size = 2
-					}
-					b.SetBytes(int64(size * dsts * degree * cols))
-					for b.Loop() {
-						c.NeighborMean(dst, src, g)
-					}
-					b.ReportMetric(float64(dsts*degree)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-				})
 			}
 		}
 	}

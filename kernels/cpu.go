@@ -11,6 +11,7 @@ type CPU struct {
 	// Scratch, kept between calls.
 	partial []float32 // sums of fixed chunks of rows
 	packed  []float32 // pieces of matrices, transposed
+	weights []float32 // of rows, or of edges by source
 }
 
 var _ Backend = (*CPU)(nil)
@@ -185,15 +186,17 @@ func (c *CPU) NeighborMean(dst, src Tensor, g Adjacency) {
 	start, end, nbr := c.uints(op, "Start", g.Start), c.uints(op, "End", g.End), c.uints(op, "Nbr", g.Nbr)
 	if src.Type == F16 {
 		s := c.halves(op, "src", src)
-		c.rows(dst.Rows, edgeWidth*n, func(lo, hi int) { NeighborMeanHalf(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
+		c.lists(dst.Rows, n, func(lo, hi int) { c.neighborMeanHalf(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
 		return
 	}
 	s := c.floats(op, "src", src)
-	c.rows(dst.Rows, edgeWidth*n, func(lo, hi int) { NeighborMean(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
+	c.lists(dst.Rows, n, func(lo, hi int) { c.neighborMean(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
 }
 
-// edgeWidth is a guess at a row's number of edges, to size the chunks of an aggregation.
-const edgeWidth = 8
+// lists splits the rows of an aggregation, whose work is that of their lists: some ten neighbours as a guess.
+func (c *CPU) lists(rows, cols int, work func(lo, hi int)) {
+	parallelFor(c.threads, rows, 4*chunkRows(10*cols), work)
+}
 
 // NeighborMeanGrad implements [Backend].
 func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
@@ -202,8 +205,12 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
 	ds, dd, n := c.floats(op, "dsrc", dsrc), c.floats(op, "ddst", ddst), dsrc.Cols
 	start, end := c.uints(op, "Start", g.Start), c.uints(op, "End", g.End)
 	revStart, revDst := c.uints(op, "RevStart", g.RevStart), c.uints(op, "RevDst", g.RevDst)
-	c.rows(dsrc.Rows, edgeWidth*n, func(lo, hi int) {
-		NeighborMeanGrad(ds[lo*n:hi*n], dd, n, start, end, revStart[lo:hi+1], revDst)
+	if len(c.weights) < len(start) {
+		c.weights = make([]float32, len(start))
+	}
+	inverseDegrees(c.weights, start, end)
+	c.lists(dsrc.Rows, n, func(lo, hi int) {
+		c.rowWeightedSum(ds[lo*n:hi*n], dd, n, revStart[lo:hi], revStart[lo+1:hi+1], revDst, c.weights[:len(start)])
 	})
 }
 

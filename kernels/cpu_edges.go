@@ -5,22 +5,22 @@ func (c *CPU) WeightedSum(dst, src, w Tensor, g Adjacency) {
 	const op = "WeightedSum"
 	checkWeightedSum(dst, src, w, g)
 	d, by, n, heads := c.floats(op, "dst", dst), c.floats(op, "w", w), dst.Cols, w.Cols
-	start, end, nbr := c.lists(op, g)
+	start, end, nbr := c.adjacency(op, g)
 	if src.Type == F16 {
 		s := c.halves(op, "src", src)
-		c.rows(dst.Rows, edgeWidth*n, func(lo, hi int) {
-			WeightedSumHalf(d[lo*n:hi*n], s, by, n, heads, start[lo:hi], end[lo:hi], nbr)
+		c.lists(dst.Rows, n, func(lo, hi int) {
+			c.weightedHeadsHalf(d[lo*n:hi*n], s, by, n, heads, start[lo:hi], end[lo:hi], nbr)
 		})
 		return
 	}
 	s := c.floats(op, "src", src)
-	c.rows(dst.Rows, edgeWidth*n, func(lo, hi int) {
-		WeightedSum(d[lo*n:hi*n], s, by, n, heads, start[lo:hi], end[lo:hi], nbr)
+	c.lists(dst.Rows, n, func(lo, hi int) {
+		c.weightedHeads(d[lo*n:hi*n], s, by, n, heads, start[lo:hi], end[lo:hi], nbr)
 	})
 }
 
-// lists lends the lists of g.
-func (c *CPU) lists(op string, g Adjacency) (start, end, nbr []uint32) {
+// adjacency lends the lists of g.
+func (c *CPU) adjacency(op string, g Adjacency) (start, end, nbr []uint32) {
 	return c.uints(op, "Start", g.Start), c.uints(op, "End", g.End), c.uints(op, "Nbr", g.Nbr)
 }
 
@@ -32,8 +32,13 @@ func (c *CPU) WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency) {
 	by, heads := c.floats(op, "w", w), w.Cols
 	revStart := c.uints(op, "RevStart", g.RevStart)
 	revDst, revEdge := c.uints(op, "RevDst", g.RevDst), c.uints(op, "RevEdge", g.RevEdge)
-	c.rows(dsrc.Rows, edgeWidth*n, func(lo, hi int) {
-		WeightedSumGrad(ds[lo*n:hi*n], dd, by, n, heads, revStart[lo:hi+1], revDst, revEdge)
+	if len(c.weights) < len(revEdge)*heads {
+		c.weights = make([]float32, len(revEdge)*heads)
+	}
+	byEdge := c.weights[:len(revEdge)*heads]
+	c.rows(len(revEdge), heads, func(lo, hi int) { pickRows(byEdge[lo*heads:hi*heads], by, heads, revEdge[lo:hi]) })
+	c.lists(dsrc.Rows, n, func(lo, hi int) {
+		c.addWeightedHeads(ds[lo*n:hi*n], dd, byEdge, n, heads, revStart[lo:hi], revStart[lo+1:hi+1], revDst)
 	})
 }
 
@@ -42,9 +47,9 @@ func (c *CPU) WeightedSumWeightGrad(dw, ddst, src Tensor, g Adjacency) {
 	const op = "WeightedSumWeightGrad"
 	checkWeightedSumWeightGrad(dw, ddst, src, g)
 	d, up, s := c.floats(op, "dw", dw), c.floats(op, "ddst", ddst), c.floats(op, "src", src)
-	start, end, nbr := c.lists(op, g)
+	start, end, nbr := c.adjacency(op, g)
 	n, heads := src.Cols, dw.Cols
-	c.rows(ddst.Rows, edgeWidth*n, func(lo, hi int) {
+	c.lists(ddst.Rows, n, func(lo, hi int) {
 		WeightedSumWeightGrad(d, up[lo*n:hi*n], s, n, heads, start[lo:hi], end[lo:hi], nbr)
 	})
 }
@@ -77,8 +82,8 @@ func (c *CPU) EdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency, slope flo
 	checkEdgeSoftmax(dst, srcScore, dstScore, g)
 	d, heads := c.floats(op, "dst", dst), dst.Cols
 	src, own := c.floats(op, "srcScore", srcScore), c.floats(op, "dstScore", dstScore)
-	start, end, nbr := c.lists(op, g)
-	c.rows(dstScore.Rows, edgeCost*edgeWidth*heads, func(lo, hi int) {
+	start, end, nbr := c.adjacency(op, g)
+	c.lists(dstScore.Rows, edgeCost*heads, func(lo, hi int) {
 		EdgeSoftmax(d, src, own[lo*heads:hi*heads], heads, start[lo:hi], end[lo:hi], nbr, slope)
 	})
 }
@@ -90,12 +95,12 @@ func (c *CPU) EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcSco
 	dsrc, down, de := c.floats(op, "dsrcScore", dsrcScore), c.floats(op, "ddstScore", ddstScore), c.floats(op, "dedge", dedge)
 	da, a, heads := c.floats(op, "dalpha", dalpha), c.floats(op, "alpha", alpha), alpha.Cols
 	src, own := c.floats(op, "srcScore", srcScore), c.floats(op, "dstScore", dstScore)
-	start, end, nbr := c.lists(op, g)
-	c.rows(dstScore.Rows, edgeWidth*heads, func(lo, hi int) {
+	start, end, nbr := c.adjacency(op, g)
+	c.lists(dstScore.Rows, heads, func(lo, hi int) {
 		EdgeSoftmaxGrad(de, down[lo*heads:hi*heads], da, a, src, own[lo*heads:hi*heads], heads, start[lo:hi], end[lo:hi], nbr, slope)
 	})
 	revStart, revEdge := c.uints(op, "RevStart", g.RevStart), c.uints(op, "RevEdge", g.RevEdge)
-	c.rows(srcScore.Rows, edgeWidth*heads, func(lo, hi int) {
+	c.lists(srcScore.Rows, heads, func(lo, hi int) {
 		EdgeSumGrad(dsrc[lo*heads:hi*heads], de, heads, revStart[lo:hi+1], revEdge)
 	})
 }
@@ -105,8 +110,8 @@ func (c *CPU) EdgeDropout(dst, src, ids Tensor, g Adjacency, key uint64, p float
 	const op = "EdgeDropout"
 	checkEdgeDropout(op, dst, src, ids, g, p)
 	d, s, id, heads := c.floats(op, "dst", dst), c.floats(op, "src", src), c.uints(op, "ids", ids), dst.Cols
-	start, end, nbr := c.lists(op, g)
-	c.rows(len(start), edgeWidth*heads, func(lo, hi int) {
+	start, end, nbr := c.adjacency(op, g)
+	c.lists(len(start), heads, func(lo, hi int) {
 		EdgeDropout(d, s, id, id[lo:hi], heads, start[lo:hi], end[lo:hi], nbr, key, p)
 	})
 }
@@ -116,8 +121,8 @@ func (c *CPU) EdgeDropoutGrad(dx, dy, ids Tensor, g Adjacency, key uint64, p flo
 	const op = "EdgeDropoutGrad"
 	checkEdgeDropout(op, dx, dy, ids, g, p)
 	d, s, id, heads := c.floats(op, "dx", dx), c.floats(op, "dy", dy), c.uints(op, "ids", ids), dx.Cols
-	start, end, nbr := c.lists(op, g)
-	c.rows(len(start), edgeWidth*heads, func(lo, hi int) {
+	start, end, nbr := c.adjacency(op, g)
+	c.lists(len(start), heads, func(lo, hi int) {
 		EdgeDropoutGrad(d, s, id, id[lo:hi], heads, start[lo:hi], end[lo:hi], nbr, key, p)
 	})
 }

@@ -9,127 +9,58 @@ import "math"
 // WeightedSum computes, for every destination i and head h, the sum over its edges e of w[e,h] times head h of src's row
 // nbr[e], in the order of nbr; 0 where there are none. dst has len(start) rows of cols columns.
 func WeightedSum(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
-	width := cols / heads
-	for i, lo := range start {
-		list := nbr[lo:end[i]]
-		for h := range heads {
-			sum := dst[i*cols+h*width:][:width:width]
-			clear(sum)
-			var block weights
-			for e := 0; e < len(list); e += len(block) {
-				part := list[e:min(e+len(block), len(list))]
-				addWeighted(sum, src[h*width:], cols, part, block.take(w, heads, h, int(lo)+e, len(part)))
-			}
-		}
-	}
+	portable.weightedHeads(dst, src, w, cols, heads, start, end, nbr)
 }
 
 // WeightedSumHalf is WeightedSum of float16 rows, summed in float32. Its results are, bit for bit, those of widening the
 // rows first.
 func WeightedSumHalf(dst []float32, src []uint16, w []float32, cols, heads int, start, end, nbr []uint32) {
-	width := cols / heads
-	for i, lo := range start {
-		list := nbr[lo:end[i]]
-		for h := range heads {
-			sum := dst[i*cols+h*width:][:width:width]
-			clear(sum)
-			var block weights
-			for e := 0; e < len(list); e += len(block) {
-				part := list[e:min(e+len(block), len(list))]
-				addWeightedHalves(sum, src[h*width:], cols, part, block.take(w, heads, h, int(lo)+e, len(part)))
-			}
-		}
-	}
+	portable.weightedHeadsHalf(dst, src, w, cols, heads, start, end, nbr)
 }
 
 // WeightedSumGrad adds to head h of every source row u of dsrc the rows revDst[k] of ddst, times w[revEdge[k],h], for k from
 // revStart[u] to revStart[u+1]. dsrc has len(revStart)-1 rows of cols columns.
 func WeightedSumGrad(dsrc, ddst, w []float32, cols, heads int, revStart, revDst, revEdge []uint32) {
+	byEdge := make([]float32, len(revEdge)*heads)
+	pickRows(byEdge, w, heads, revEdge)
+	last := len(revStart) - 1
+	portable.addWeightedHeads(dsrc, ddst, byEdge, cols, heads, revStart[:last], revStart[1:], revDst)
+}
+
+// weightedHeads is WeightedSum.
+func (r *routines) weightedHeads(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
+	clear(dst[:len(start)*cols])
+	r.addWeightedHeads(dst, src, w, cols, heads, start, end, nbr)
+}
+
+// addWeightedHeads is WeightedSum that adds.
+func (r *routines) addWeightedHeads(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
+	if len(w) == 0 || len(src) == 0 {
+		return
+	}
 	width := cols / heads
-	for u := range len(revStart) - 1 {
-		list, edges := revDst[revStart[u]:revStart[u+1]], revEdge[revStart[u]:revStart[u+1]]
-		for h := range heads {
-			sum := dsrc[u*cols+h*width:][:width:width]
-			var block weights
-			for e := 0; e < len(list); e += len(block) {
-				part := list[e:min(e+len(block), len(list))]
-				addWeighted(sum, ddst[h*width:], cols, part, block.pick(w, heads, h, edges[e:][:len(part)]))
-			}
-		}
+	for h := range heads {
+		r.weightedSum(dst[h*width:], cols, width, src[h*width:], cols, start, end, nbr, w[h:], heads)
 	}
 }
 
-// weights holds one head's weights of a run of edges side by side, as the inner loops want them.
-type weights [64]float32
-
-// take is head h of the n edges from first on, in w itself where they lie side by side already.
-func (b *weights) take(w []float32, heads, h, first, n int) []float32 {
-	if heads == 1 {
-		return w[first : first+n]
+// weightedHeadsHalf is WeightedSumHalf.
+func (r *routines) weightedHeadsHalf(dst []float32, src []uint16, w []float32, cols, heads int, start, end, nbr []uint32) {
+	clear(dst[:len(start)*cols])
+	if len(w) == 0 || len(src) == 0 {
+		return
 	}
-	for k := range b[:n] {
-		b[k] = w[(first+k)*heads+h]
-	}
-	return b[:n]
-}
-
-// pick is head h of the listed edges.
-func (b *weights) pick(w []float32, heads, h int, edges []uint32) []float32 {
-	for k, e := range edges {
-		b[k] = w[int(e)*heads+h]
-	}
-	return b[:len(edges)]
-}
-
-// addWeighted adds to sum the listed rows of src, which lie stride apart and are as wide as sum, each times its weight:
-// the inner loop of all weighted sums, one destination and one head a call.
-func addWeighted(sum, src []float32, stride int, list []uint32, w []float32) {
-	w = w[:len(list)]
-	for len(list) >= 4 {
-		r0, r1 := src[int(list[0])*stride:][:len(sum)], src[int(list[1])*stride:][:len(sum)]
-		r2, r3 := src[int(list[2])*stride:][:len(sum)], src[int(list[3])*stride:][:len(sum)]
-		w0, w1, w2, w3 := w[0], w[1], w[2], w[3]
-		for c := range sum {
-			sum[c] = sum[c] + w0*r0[c] + w1*r1[c] + w2*r2[c] + w3*r3[c]
-		}
-		list, w = list[4:], w[4:]
-	}
-	for k, u := range list {
-		r, by := src[int(u)*stride:][:len(sum)], w[k]
-		for c := range sum {
-			sum[c] += by * r[c]
-		}
+	width := cols / heads
+	for h := range heads {
+		r.weightedSumHalf(dst[h*width:], cols, width, src[h*width:], cols, start, end, nbr, w[h:], heads)
 	}
 }
 
-// maxHalfWeight bounds the weights that halfScale can be multiplied into: 2¹⁵ times 2¹¹² is just finite.
-const maxHalfWeight = 1 << 15
-
-// addWeightedHalves is addWeighted of float16 rows. The power of two that shiftHalf leaves out goes into the weights: the
-// exact product is the same, so its rounding is, too. Rows with Inf or NaN and huge weights take the plain way.
-func addWeightedHalves(sum []float32, src []uint16, stride int, list []uint32, w []float32) {
-	w = w[:len(list)]
-	for k, u := range list {
-		r, by := src[int(u)*stride:][:len(sum)], w[k]
-		if !(by < maxHalfWeight && by > -maxHalfWeight) || !finiteHalves(r) {
-			for c := range sum {
-				sum[c] += by * halfToFloat32(r[c])
-			}
-			continue
-		}
-		by *= halfScale
-		for c := range sum {
-			sum[c] += by * math.Float32frombits(shiftHalf(r[c]))
-		}
+// pickRows copies the listed rows of src side by side.
+func pickRows(dst, src []float32, cols int, list []uint32) {
+	for k, e := range list {
+		copy(dst[k*cols:][:cols], src[int(e)*cols:][:cols])
 	}
-}
-
-func finiteHalves(r []uint16) bool {
-	seen := uint32(0)
-	for _, h := range r {
-		seen |= shiftHalf(h) + halfCarry
-	}
-	return seen&halfNonFinite == 0
 }
 
 // WeightedSumWeightGrad adds to dw[e,h] the product of head h of ddst's row i and of src's row nbr[e], for the edges e of

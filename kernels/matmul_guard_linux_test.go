@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fence is memory between two pages that nothing may touch: a load or store of assembly beyond it ends the test.
-type fence []float32
+// guarded is memory between two pages that nothing may touch: a load or store of assembly beyond it ends the test.
+type guarded []float32
 
-func newFence(t *testing.T, n int) fence {
+func newGuarded(t *testing.T, n int) guarded {
 	page := unix.Getpagesize()
 	size := (4*n + page - 1) / page * page
 	all, err := unix.Mmap(-1, 0, size+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -24,15 +24,15 @@ func newFence(t *testing.T, n int) fence {
 }
 
 // first and last are the n elements behind the page before, and in front of the page after.
-func (f fence) first(n int) []float32 { return f[:n:n] }
-func (f fence) last(n int) []float32  { return f[len(f)-n:] }
+func (f guarded) first(n int) []float32 { return f[:n:n] }
+func (f guarded) last(n int) []float32  { return f[len(f)-n:] }
 
 // TestMatMulStaysInside multiplies in every shape up to a tile and three more, at both ends of memory. The numbers are small
 // and whole, so that every order of additions is exact.
 func TestMatMulStaysInside(t *testing.T) {
 	const maxM, maxN, maxK = 17, 35, 17
-	dsts, as, bs := newFence(t, maxM*maxN), newFence(t, maxM*maxK), newFence(t, maxN*maxK)
-	packed, want := newFence(t, 64*maxK), make([]float32, maxM*maxN)
+	dsts, as, bs := newGuarded(t, maxM*maxN), newGuarded(t, maxM*maxK), newGuarded(t, maxN*maxK)
+	packed, want := newGuarded(t, 64*maxK), make([]float32, maxM*maxN)
 	for _, set := range Sets() {
 		s := routinesOf(set).strips
 		if s == nil {
@@ -44,9 +44,9 @@ func TestMatMulStaysInside(t *testing.T) {
 				for i, k := range []int{1, 3, 8, 17} {
 					kind := (m + n + i) % 8
 					transA, transB, accumulate := kind&1 != 0, kind&2 != 0, kind&4 != 0
-					place := fence.first
+					place := guarded.first
 					if (m+n/8+i)%2 == 0 {
-						place = fence.last
+						place = guarded.last
 					}
 					dst, a, b := place(dsts, m*n), place(as, m*k), place(bs, k*n)
 					fillWhole(dst, 3)

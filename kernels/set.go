@@ -41,7 +41,21 @@ func ParseSet(name string) (Set, error) {
 type routines struct {
 	set    Set
 	strips *strips // of MatMul; nil where it is gonum's
+
+	neighborMean     func(dst, src []float32, cols int, start, end, nbr []uint32)
+	neighborMeanHalf func(dst []float32, src []uint16, cols int, start, end, nbr []uint32)
+	rowWeightedSum   func(dst, src []float32, cols int, start, end, nbr []uint32, w []float32)
+	weightedSum      func(dst []float32, dstStride, cols int, src []float32, stride int, start, end, nbr []uint32, w []float32, wstride int)
+	weightedSumHalf  func(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int)
 }
 
 // portable is the definition of every routine; a faster set copies it and replaces what it has.
-var portable = routines{set: Portable}
+var portable = routines{
+	set: Portable,
+
+	neighborMean:     NeighborMean,
+	neighborMeanHalf: NeighborMeanHalf,
+	rowWeightedSum:   rowWeightedSum,
+	weightedSum:      weightedSum,
+	weightedSumHalf:  weightedSumHalf,
+}

@@ -6,7 +6,7 @@ import "github.com/klauspost/cpuid/v2"
 
 func nativeSets() []Set {
 	var sets []Set
-	avx2 := cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C)
+	avx2 := cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.BMI2, cpuid.POPCNT)
 	if avx2 && cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL) {
 		sets = append(sets, AVX512)
 	}
@@ -23,8 +23,10 @@ func routinesOf(s Set) routines {
 	switch s {
 	case AVX512:
 		r.strips = &strips{tile: 14, lanes: 16, wide: matMulStripAVX512x2, narrow: matMulStripAVX512x1, pack8: matMulPack8, add8: matMulAdd8}
+		r.aggregation(sumListsAVX512, sumListsHalfAVX512, weightedSumAVX512, weightedSumHalfAVX512, rowWeightedSumAVX512, 1)
 	case AVX2:
 		r.strips = &strips{tile: 6, lanes: 8, wide: matMulStripAVX2x2, narrow: matMulStripAVX2x1, pack8: matMulPack8, add8: matMulAdd8}
+		r.aggregation(sumListsAVX2, sumListsHalfAVX2, weightedSumAVX2, weightedSumHalfAVX2, rowWeightedSumAVX2, 8)
 	}
 	return r
 }

@@ -1,0 +1,303 @@
+// Package vector writes one kernel for two instruction sets. A [Target] knows how wide a vector is and how the end of a
+// row is masked; [Target.Each] is the loop over elements. Everything else a generator says in avo's own words, since the
+// three-operand instructions have the same names at both widths.
+package vector
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Target is a kernel set: AVX-512 (F, DQ, BW, VL) or AVX2 with FMA and F16C.
+type Target struct {
+	Name  string // the suffix of its functions
+	Lanes int    // float32s in a vector
+}
+
+// Targets are the sets that have assembly.
+var Targets = []Target{{"AVX512", 16}, {"AVX2", 8}}
+
+// Wide reports AVX-512, which masks any instruction and has 32 registers.
+func (t Target) Wide() bool { return t.Lanes == 16 }
+
+// Func starts the function name of this target. Whoever calls it keeps the pointers alive: they do not escape.
+func (t Target) Func(name, signature string, doc ...string) {
+	TEXT(name+t.Name, NOSPLIT, "func"+signature)
+	Pragma("noescape")
+	doc[0] = name + t.Name + " " + doc[0]
+	Doc(doc...)
+}
+
+// End ends a function: code that follows may use the old encodings.
+func End() {
+	VZEROUPPER()
+	RET()
+}
+
+// Vec is a new vector of float32s, and HalfVec the one of half its width, which holds as many float16s.
+func (t Target) Vec() reg.VecVirtual {
+	if t.Wide() {
+		return ZMM()
+	}
+	return YMM()
+}
+
+// Vecs are n new vectors.
+func (t Target) Vecs(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = t.Vec()
+	}
+	return v
+}
+
+// HalfVec is a new vector of half the width.
+func (t Target) HalfVec() reg.VecVirtual {
+	if t.Wide() {
+		return YMM()
+	}
+	return XMM()
+}
+
+// Zero returns a vector of zeros.
+func (t Target) Zero() reg.VecVirtual {
+	v := t.Vec()
+	VXORPS(v, v, v)
+	return v
+}
+
+// Param64 loads an integer or pointer parameter into a new register.
+func Param64(name string) reg.GPVirtual {
+	return Load(Param(name), GP64()).(reg.GPVirtual)
+}
+
+// Slot is where a parameter lies in memory.
+func Slot(name string) Mem {
+	c, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return c.Addr
+}
+
+// Broadcast returns a vector of one float32 parameter.
+func (t Target) Broadcast(name string) reg.VecVirtual {
+	v := t.Vec()
+	VBROADCASTSS(Slot(name), v)
+	return v
+}
+
+// Const returns a vector of one 32-bit constant, which is stored in the read-only data of the file.
+func (t Target) Const(bits uint32) reg.VecVirtual {
+	v := t.Vec()
+	VBROADCASTSS(Word(bits), v)
+	return v
+}
+
+var words = map[uint32]Mem{}
+
+// Word is a 32-bit constant in memory.
+func Word(bits uint32) Mem {
+	if _, ok := words[bits]; !ok {
+		words[bits] = ConstData(fmt.Sprintf("word_%08x", bits), U32(bits))
+	}
+	return words[bits]
+}
+
+// A Mask names the lanes of a vector that lie inside a row; nil names all of them.
+type Mask struct {
+	k reg.Register   // AVX-512: an opmask
+	v reg.VecVirtual // AVX2: all bits of a lane
+}
+
+// K is the opmask of an AVX-512 mask.
+func (m *Mask) K() reg.Register { return m.k }
+
+// Vector is the mask of AVX2.
+func (m *Mask) Vector() reg.VecVirtual { return m.v }
+
+// NewMask returns a mask without value, to be set by Low.
+func (t Target) NewMask() *Mask {
+	if t.Wide() {
+		return &Mask{k: K()}
+	}
+	return &Mask{v: YMM()}
+}
+
+// Low makes m name the first n lanes, 1 ≤ n ≤ Lanes. It destroys n.
+func (t Target) Low(m *Mask, n reg.GPVirtual) {
+	if t.Wide() {
+		bits := GP64()
+		MOVQ(I32(-1), bits)
+		BZHIQ(n, bits, bits)
+		KMOVW(bits.As32(), m.k)
+		return
+	}
+	NEGQ(n)
+	t.edge(m, n)
+}
+
+// High makes an AVX2 mask name the last n lanes. It destroys n.
+func (t Target) High(m *Mask, n reg.GPVirtual) { t.edge(m, n) }
+
+// edge reads lanes 8+at to 15+at of the table of edges.
+func (t Target) edge(m *Mask, at reg.GPVirtual) {
+	base := GP64()
+	LEAQ(edges(), base)
+	VMOVDQU(Mem{Base: base, Index: at, Scale: 4, Disp: 32}, m.v)
+}
+
+var edgeTable *Mem
+
+// edges is a table of eight lanes set, eight clear, eight set, from which unaligned reads make masks.
+func edges() Mem {
+	if edgeTable == nil {
+		m := GLOBL("edges", RODATA|NOPTR)
+		for i := range 24 {
+			word := uint32(0xffff_ffff)
+			if i/8 == 1 {
+				word = 0
+			}
+			DATA(4*i, U32(word))
+		}
+		edgeTable = &m
+	}
+	return *edgeTable
+}
+
+// Load reads float32s into v; lanes outside the mask become 0 and are not read.
+func (t Target) Load(m Mem, mask *Mask, v reg.VecVirtual) {
+	switch {
+	case mask == nil:
+		VMOVUPS(m, v)
+	case t.Wide():
+		VMOVUPS_Z(m, mask.k, v)
+	default:
+		VMASKMOVPS(m, mask.v, v)
+	}
+}
+
+// LoadHalf reads and widens float16s. AVX2 has no mask for them: there, the mask must be nil.
+func (t Target) LoadHalf(m Mem, mask *Mask, v reg.VecVirtual) {
+	switch {
+	case mask == nil:
+		VCVTPH2PS(m, v)
+	case t.Wide():
+		VCVTPH2PS_Z(m, mask.k, v)
+	default:
+		panic("AVX2 cannot mask float16")
+	}
+}
+
+// Store writes float32s; lanes outside the mask are not written.
+func (t Target) Store(v reg.VecVirtual, mask *Mask, m Mem) {
+	switch {
+	case mask == nil:
+		VMOVUPS(v, m)
+	case t.Wide():
+		VMOVUPS(v, mask.k, m)
+	default:
+		VMASKMOVPS(v, mask.v, m)
+	}
+}
+
+// Sum adds the lanes of v in halves: lane i and lane i+n/2 first, then quarters. The result is in lane 0 of the XMM.
+func (t Target) Sum(v reg.VecVirtual) reg.VecVirtual {
+	return t.fold(v, func(a, b Op, to reg.VecVirtual) { VADDPS(a, b, to) })
+}
+
+// Max is the largest lane of v, as VMAXPS has it.
+func (t Target) Max(v reg.VecVirtual) reg.VecVirtual {
+	return t.fold(v, func(a, b Op, to reg.VecVirtual) { VMAXPS(a, b, to) })
+}
+
+func (t Target) fold(v reg.VecVirtual, with func(a, b Op, to reg.VecVirtual)) reg.VecVirtual {
+	y := v.AsY()
+	if t.Wide() {
+		high, folded := YMM(), YMM()
+		VEXTRACTF64X4(U8(1), v, high)
+		with(high, v.AsY(), folded)
+		y = folded.AsY()
+	}
+	x, high := XMM(), XMM()
+	VEXTRACTF128(U8(1), y, high)
+	with(high, y.(reg.Vec).AsX(), x)
+	VPSHUFD(U8(0x0e), x, high)
+	with(high, x, x)
+	VPSHUFD(U8(0x01), x, high)
+	with(high, x, x)
+	return x
+}
+
+// Spread copies lane 0 of an XMM to all lanes.
+func (t Target) Spread(x reg.VecVirtual) reg.VecVirtual {
+	v := t.Vec()
+	VBROADCASTSS(x, v)
+	return v
+}
+
+// At is one step of [Target.Each]: a vector of elements, the last one masked.
+type At struct {
+	Target
+	Mask  *Mask // nil where all lanes are inside
+	Index reg.GPVirtual
+	Off   int // elements after Index
+}
+
+// Float is the address of these elements in an array of float32.
+func (a At) Float(base reg.Register) Mem {
+	return Mem{Base: base, Index: a.Index, Scale: 4, Disp: 4 * a.Off}
+}
+
+// Half is their address in an array of float16.
+func (a At) Half(base reg.Register) Mem {
+	return Mem{Base: base, Index: a.Index, Scale: 2, Disp: 2 * a.Off}
+}
+
+// Read loads these float32s into a new vector.
+func (a At) Read(base reg.Register) reg.VecVirtual {
+	v := a.Vec()
+	a.Load(a.Float(base), a.Mask, v)
+	return v
+}
+
+// Write stores these float32s.
+func (a At) Write(v reg.VecVirtual, base reg.Register) { a.Store(v, a.Mask, a.Float(base)) }
+
+// Each emits a loop over the elements [0, n): several vectors at a time, then one, then the masked rest. prefix makes
+// labels of this function unique. n is not changed.
+func (t Target) Each(prefix string, n reg.GPVirtual, unroll int, body func(At)) {
+	i := t.Whole(prefix, n, unroll, body)
+	left := GP64()
+	MOVQ(n, left)
+	SUBQ(i, left)
+	JE(LabelRef(prefix + "Done"))
+	mask := t.NewMask()
+	t.Low(mask, left)
+	body(At{Target: t, Mask: mask, Index: i})
+	Label(prefix + "Done")
+}
+
+// Whole is Each without the rest that fills no vector. It returns the number of elements done.
+func (t Target) Whole(prefix string, n reg.GPVirtual, unroll int, body func(At)) reg.GPVirtual {
+	i, next := GP64(), GP64()
+	XORQ(i, i)
+	for _, u := range slices.Compact([]int{unroll, 1}) {
+		label := fmt.Sprintf("%s%d", prefix, u)
+		Label(label)
+		LEAQ(Mem{Base: i, Disp: u * t.Lanes}, next)
+		CMPQ(next, n)
+		JHI(LabelRef(label + "End"))
+		for j := range u {
+			body(At{Target: t, Index: i, Off: j * t.Lanes})
+		}
+		MOVQ(next, i)
+		JMP(LabelRef(label))
+		Label(label + "End")
+	}
+	return i
+}
