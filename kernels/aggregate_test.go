@@ -128,10 +128,7 @@ func TestLongListsAreCut(t *testing.T) {
 		for _, set := range nativeSets() {
 			r := routinesOf(set)
 			for i, got := range run(&r) {
-				for c := range got {
-					require.True(t, nearby(got[c], want[i][c], 1e-3), "%s, %d columns, operation %d: element %d is %v, plain %v",
-						set, s.cols, i, c, got[c], want[i][c])
-				}
+				near(t, got, want[i], 1e-3, fmt.Sprintf("%s, %d columns, operation %d", set, s.cols, i))
 			}
 		}
 	}

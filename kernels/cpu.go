@@ -124,7 +124,7 @@ func (*CPU) uints(op, name string, t Tensor) []uint32   { return uintsOf[float32
 // Fill implements [Backend].
 func (c *CPU) Fill(dst Tensor, v float32) {
 	d := c.floats("Fill", "dst", dst)
-	c.elements(len(d), func(lo, hi int) { Fill(d[lo:hi], v) })
+	c.elements(len(d), func(lo, hi int) { c.fill(d[lo:hi], v) })
 }
 
 // Convert implements [Backend].
@@ -133,7 +133,7 @@ func (c *CPU) Convert(dst, src Tensor) {
 	d := c.floats("Convert", "dst", dst)
 	if src.Type == F16 {
 		s := c.halves("Convert", "src", src)
-		c.elements(len(d), func(lo, hi int) { HalfToFloat32(d[lo:hi], s[lo:hi]) })
+		c.elements(len(d), func(lo, hi int) { c.widen(d[lo:hi], s[lo:hi]) })
 		return
 	}
 	s := c.floats("Convert", "src", src)
@@ -144,7 +144,7 @@ func (c *CPU) Convert(dst, src Tensor) {
 func (c *CPU) Add(dst, src Tensor) {
 	checkSame("Add", "dst", dst, "src", src)
 	d, s := c.floats("Add", "dst", dst), c.floats("Add", "src", src)
-	c.elements(len(d), func(lo, hi int) { Add(d[lo:hi], s[lo:hi]) })
+	c.elements(len(d), func(lo, hi int) { c.add(d[lo:hi], s[lo:hi]) })
 }
 
 // MatMul implements [Backend].
@@ -165,7 +165,7 @@ func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulat
 func (c *CPU) AddRow(dst, row Tensor) {
 	checkRow("AddRow", "dst", dst, "row", row)
 	d, r, n := c.floats("AddRow", "dst", dst), c.floats("AddRow", "row", row), dst.Cols
-	c.rows(dst.Rows, n, func(lo, hi int) { AddRow(d[lo*n:hi*n], r) })
+	c.rows(dst.Rows, n, func(lo, hi int) { c.addRow(d[lo*n:hi*n], r) })
 }
 
 // ColumnSumGrad implements [Backend].
@@ -174,8 +174,8 @@ func (c *CPU) ColumnSumGrad(drow, src Tensor) {
 	n := src.Cols
 	d, s := c.floats("ColumnSumGrad", "drow", drow), c.floats("ColumnSumGrad", "src", src)
 	c.sumRows(src.Rows, n, func(partial []float32, lo, hi int) {
-		ColumnSumGrad(partial, s[lo*n:hi*n])
-	}, func(partial []float32) { Add(d, partial) })
+		c.columnSumGrad(partial, s[lo*n:hi*n])
+	}, func(partial []float32) { c.add(d, partial) })
 }
 
 // NeighborMean implements [Backend].
@@ -218,7 +218,7 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
 func (c *CPU) ReLU(dst, src Tensor) {
 	checkSame("ReLU", "dst", dst, "src", src)
 	d, s := c.floats("ReLU", "dst", dst), c.floats("ReLU", "src", src)
-	c.elements(len(d), func(lo, hi int) { ReLU(d[lo:hi], s[lo:hi]) })
+	c.elements(len(d), func(lo, hi int) { c.relu(d[lo:hi], s[lo:hi]) })
 }
 
 // ReLUGrad implements [Backend].
@@ -226,7 +226,7 @@ func (c *CPU) ReLUGrad(dx, dy, y Tensor) {
 	checkSame("ReLUGrad", "dx", dx, "dy", dy)
 	checkSame("ReLUGrad", "dx", dx, "y", y)
 	d, g, v := c.floats("ReLUGrad", "dx", dx), c.floats("ReLUGrad", "dy", dy), c.floats("ReLUGrad", "y", y)
-	c.elements(len(d), func(lo, hi int) { ReLUGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
+	c.elements(len(d), func(lo, hi int) { c.reluGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
 }
 
 // Dropout implements [Backend].
@@ -235,11 +235,11 @@ func (c *CPU) Dropout(dst, src, ids Tensor, key uint64, p float32) {
 	d, id, n := c.floats("Dropout", "dst", dst), c.uints("Dropout", "ids", ids), dst.Cols
 	if src.Type == F16 {
 		s := c.halves("Dropout", "src", src)
-		c.rows(dst.Rows, n, func(lo, hi int) { DropoutHalf(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
+		c.rows(dst.Rows, n, func(lo, hi int) { c.dropoutHalf(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
 		return
 	}
 	s := c.floats("Dropout", "src", src)
-	c.rows(dst.Rows, n, func(lo, hi int) { Dropout(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
+	c.rows(dst.Rows, n, func(lo, hi int) { c.dropout(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
 }
 
 // DropoutGrad implements [Backend].
@@ -247,7 +247,7 @@ func (c *CPU) DropoutGrad(dx, dy, ids Tensor, key uint64, p float32) {
 	checkDropout("DropoutGrad", dx, dy, ids, p)
 	d, s, n := c.floats("DropoutGrad", "dx", dx), c.floats("DropoutGrad", "dy", dy), dx.Cols
 	id := c.uints("DropoutGrad", "ids", ids)
-	c.rows(dx.Rows, n, func(lo, hi int) { DropoutGrad(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
+	c.rows(dx.Rows, n, func(lo, hi int) { c.dropoutGrad(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
 }
 
 // LayerNorm implements [Backend].
@@ -259,7 +259,7 @@ func (c *CPU) LayerNorm(dst, stats, x, gain, bias Tensor, eps float32) {
 	if n == 0 {
 		return
 	}
-	c.rows(x.Rows, n, func(lo, hi int) { LayerNorm(d[lo*n:hi*n], st[2*lo:2*hi], v[lo*n:hi*n], g, b, eps) })
+	c.rows(x.Rows, n, func(lo, hi int) { c.layerNorm(d[lo*n:hi*n], st[2*lo:2*hi], v[lo*n:hi*n], g, b, eps) })
 }
 
 // LayerNormGrad implements [Backend].
@@ -270,10 +270,10 @@ func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor) {
 	dg, db := c.floats(op, "dgain", dgain), c.floats(op, "dbias", dbias)
 	st, g := c.floats(op, "stats", stats), c.floats(op, "gain", gain)
 	c.sumRows(x.Rows, 2*n, func(partial []float32, lo, hi int) {
-		LayerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g)
+		c.layerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g)
 	}, func(partial []float32) {
-		Add(dg, partial[:n])
-		Add(db, partial[n:])
+		c.add(dg, partial[:n])
+		c.add(db, partial[n:])
 	})
 }
 
@@ -289,7 +289,7 @@ func (c *CPU) SoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor, scale fl
 	checkLabels(label, n)
 	// An exponential costs about as much as eight elements of anything else.
 	c.rows(logits.Rows, 8*n, func(lo, hi int) {
-		SoftmaxCrossEntropy(l[lo:hi], d[lo*n:hi*n], x[lo*n:hi*n], label[lo:hi], n, scale)
+		c.softmaxCrossEntropy(l[lo:hi], d[lo*n:hi*n], x[lo*n:hi*n], label[lo:hi], n, scale)
 	})
 }
 
@@ -300,7 +300,7 @@ func (c *CPU) ArgMax(dst, src Tensor) {
 	if n == 0 {
 		return
 	}
-	c.rows(src.Rows, n, func(lo, hi int) { ArgMax(d[lo:hi], s[lo*n:hi*n], n) })
+	c.rows(src.Rows, n, func(lo, hi int) { c.argMax(d[lo:hi], s[lo*n:hi*n], n) })
 }
 
 // Adam implements [Backend].
@@ -308,5 +308,5 @@ func (c *CPU) Adam(param, grad, m, v Tensor, s AdamStep) {
 	checkAdam(param, grad, m, v)
 	w, g := c.floats("Adam", "param", param), c.floats("Adam", "grad", grad)
 	mm, vv := c.floats("Adam", "m", m), c.floats("Adam", "v", v)
-	c.elements(len(w), func(lo, hi int) { Adam(w[lo:hi], g[lo:hi], mm[lo:hi], vv[lo:hi], s) })
+	c.elements(len(w), func(lo, hi int) { c.adam(w[lo:hi], g[lo:hi], mm[lo:hi], vv[lo:hi], s) })
 }

@@ -59,7 +59,7 @@ func Dropout(dst, src []float32, ids []uint32, cols int, key uint64, p float32) 
 
 // DropoutHalf is Dropout of float16 rows.
 func DropoutHalf(dst []float32, src []uint16, ids []uint32, cols int, key uint64, p float32) {
-	HalfToFloat32(dst, src)
+	widenPlain(dst, src)
 	Dropout(dst, dst, ids, cols, key, p)
 }
 

@@ -88,16 +88,22 @@ func agree(t *testing.T, f *fence, tolerance float64, note string, run trial) {
 			note := fmt.Sprintf("%s, %s, %s", note, set, kind)
 			f.reset(kind)
 			for i, got := range run(&r, f) {
-				require.Len(t, got, len(want[i]), note)
-				for c, w := range want[i] {
-					if !nearby(got[c], w, tolerance) {
-						require.FailNow(t, "sets differ", "%s: operand %d, element %d of %d: %v, plain %v", note, i, c, len(got), got[c], w)
-					}
-				}
+				near(t, got, want[i], tolerance, fmt.Sprintf("%s: operand %d", note, i))
 			}
 			for _, check := range f.cells {
 				check(t, note)
 			}
+		}
+	}
+}
+
+// near compares what a set computed with what the plain functions did, as nearby does.
+func near(t *testing.T, got, want []float32, tolerance float64, note string) {
+	t.Helper()
+	require.Len(t, got, len(want), note)
+	for i, w := range want {
+		if !nearby(got[i], w, tolerance) {
+			require.FailNow(t, "sets differ", "%s: element %d of %d: %v, plain %v", note, i, len(got), got[i], w)
 		}
 	}
 }

@@ -15,21 +15,23 @@ func TestHalfToFloat32Exhaustively(t *testing.T) {
 	for i := range halves {
 		halves[i] = uint16(i)
 	}
-	got := make([]float32, len(halves))
-	HalfToFloat32(got, halves)
-	for i, h := range halves {
-		bits := math.Float32bits(got[i])
-		if want := math.Float32bits(float16.Frombits(h).Float32()); bits != want {
-			t.Fatalf("%#04x: %#08x, x448/float16 has %#08x", h, bits, want)
-		}
-		ref := halfToFloatRef[float32](h)
-		if ref != ref {
-			require.True(t, got[i] != got[i], "%#04x", h)
-		} else if math.Float32bits(ref) != bits {
-			t.Fatalf("%#04x: %#08x, by definition %#08x", h, bits, math.Float32bits(ref))
-		}
-		if one := math.Float32bits(halfToFloat32(h)); one != bits {
-			t.Fatalf("%#04x: %#08x alone, %#08x in a slice", h, one, bits)
+	for _, set := range Sets() {
+		got, r := make([]float32, len(halves)), routinesOf(set)
+		r.widen(got, halves)
+		for i, h := range halves {
+			bits := math.Float32bits(got[i])
+			if want := math.Float32bits(float16.Frombits(h).Float32()); bits != want {
+				t.Fatalf("%s: %#04x: %#08x, x448/float16 has %#08x", set, h, bits, want)
+			}
+			ref := halfToFloatRef[float32](h)
+			if ref != ref {
+				require.True(t, got[i] != got[i], "%#04x", h)
+			} else if math.Float32bits(ref) != bits {
+				t.Fatalf("%s: %#04x: %#08x, by definition %#08x", set, h, bits, math.Float32bits(ref))
+			}
+			if one := math.Float32bits(halfToFloat32(h)); one != bits {
+				t.Fatalf("%s: %#04x: %#08x alone, %#08x in a slice", set, h, one, bits)
+			}
 		}
 	}
 }
@@ -54,20 +56,22 @@ func TestFloat32ToHalf(t *testing.T) {
 	for range 1 << 19 {
 		values = append(values, math.Float32frombits(rng.Uint32()))
 	}
-	got := make([]uint16, len(values))
-	overflowed, want := Float32ToHalf(got, values), 0
-	for i, v := range values {
-		if theirs := float16.Fromfloat32(v).Bits(); got[i] != theirs {
-			t.Fatalf("%#08x (%v): %#04x, x448/float16 has %#04x", math.Float32bits(v), v, got[i], theirs)
+	for _, set := range Sets() {
+		got, r := make([]uint16, len(values)), routinesOf(set)
+		overflowed, want := r.narrow(got, values), 0
+		for i, v := range values {
+			if theirs := float16.Fromfloat32(v).Bits(); got[i] != theirs {
+				t.Fatalf("%s: %#08x (%v): %#04x, x448/float16 has %#04x", set, math.Float32bits(v), v, got[i], theirs)
+			}
+			if ref := floatToHalfRef(float64(v)); v == v && got[i] != ref {
+				t.Fatalf("%s: %#08x (%v): %#04x, by definition %#04x", set, math.Float32bits(v), v, got[i], ref)
+			}
+			if math.Abs(float64(v)) >= 65520 && !math.IsInf(float64(v), 0) {
+				want++
+			}
 		}
-		if ref := floatToHalfRef(float64(v)); v == v && got[i] != ref {
-			t.Fatalf("%#08x (%v): %#04x, by definition %#04x", math.Float32bits(v), v, got[i], ref)
-		}
-		if math.Abs(float64(v)) >= 65520 && !math.IsInf(float64(v), 0) {
-			want++
-		}
+		require.Equal(t, want, overflowed, set)
 	}
-	require.Equal(t, want, overflowed)
 }
 
 func TestFloat32ToHalfCountsOverflow(t *testing.T) {

@@ -32,6 +32,15 @@ func SoftmaxCrossEntropy(loss, dlogits, logits []float32, labels []uint32, cols 
 	}
 }
 
+// exp computes dst = e^src; dst may be src itself. The assembly sets are within one unit in the last place of the exact
+// value, subnormal ones included. NaN stays NaN.
+func exp(dst, src []float32) {
+	src = src[:len(dst)]
+	for i, v := range src {
+		dst[i] = float32(math.Exp(float64(v)))
+	}
+}
+
 // ArgMax writes to dst the column of each row's largest value: the first of equals. NaN counts as larger than any number.
 func ArgMax(dst []uint32, src []float32, cols int) {
 	for r := range dst {

@@ -42,20 +42,69 @@ type routines struct {
 	set    Set
 	strips *strips // of MatMul; nil where it is gonum's
 
+	widen  func(dst []float32, src []uint16)
+	narrow func(dst []uint16, src []float32) (overflowed int)
+
+	fill          func(dst []float32, v float32)
+	add           func(dst, src []float32)
+	addRow        func(dst, row []float32)
+	columnSumGrad func(drow, src []float32)
+	relu          func(dst, src []float32)
+	reluGrad      func(dx, dy, y []float32)
+
 	neighborMean     func(dst, src []float32, cols int, start, end, nbr []uint32)
 	neighborMeanHalf func(dst []float32, src []uint16, cols int, start, end, nbr []uint32)
 	rowWeightedSum   func(dst, src []float32, cols int, start, end, nbr []uint32, w []float32)
 	weightedSum      func(dst []float32, dstStride, cols int, src []float32, stride int, start, end, nbr []uint32, w []float32, wstride int)
 	weightedSumHalf  func(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int)
+
+	dropout     func(dst, src []float32, ids []uint32, cols int, key uint64, p float32)
+	dropoutHalf func(dst []float32, src []uint16, ids []uint32, cols int, key uint64, p float32)
+	dropoutGrad func(dx, dy []float32, ids []uint32, cols int, key uint64, p float32)
+
+	layerNorm     func(dst, stats, x, gain, bias []float32, eps float32)
+	layerNormGrad func(dx, dgain, dbias, dy, x, stats, gain []float32)
+
+	exp                 func(dst, src []float32)
+	softmaxCrossEntropy func(loss, dlogits, logits []float32, labels []uint32, cols int, scale float32)
+	argMax              func(dst []uint32, src []float32, cols int)
+
+	adam func(param, grad, m, v []float32, s AdamStep)
 }
 
 // portable is the definition of every routine; a faster set copies it and replaces what it has.
 var portable = routines{
 	set: Portable,
 
+	widen:  widenPlain,
+	narrow: narrowPlain,
+
+	fill:          Fill,
+	add:           Add,
+	addRow:        AddRow,
+	columnSumGrad: ColumnSumGrad,
+	relu:          ReLU,
+	reluGrad:      ReLUGrad,
+
 	neighborMean:     NeighborMean,
 	neighborMeanHalf: NeighborMeanHalf,
 	rowWeightedSum:   rowWeightedSum,
 	weightedSum:      weightedSum,
 	weightedSumHalf:  weightedSumHalf,
+
+	dropout:     Dropout,
+	dropoutHalf: DropoutHalf,
+	dropoutGrad: DropoutGrad,
+
+	layerNorm:     LayerNorm,
+	layerNormGrad: LayerNormGrad,
+
+	exp:                 exp,
+	softmaxCrossEntropy: SoftmaxCrossEntropy,
+	argMax:              ArgMax,
+
+	adam: Adam,
 }
+
+// fastest is the first of Sets, for the conversions: they give the same bits in every set, and so need no choice.
+var fastest = routinesOf(Sets()[0])

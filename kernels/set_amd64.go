@@ -6,7 +6,7 @@ import "github.com/klauspost/cpuid/v2"
 
 func nativeSets() []Set {
 	var sets []Set
-	avx2 := cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.BMI2, cpuid.POPCNT)
+	avx2 := cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.BMI1, cpuid.BMI2, cpuid.POPCNT)
 	if avx2 && cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512DQ, cpuid.AVX512BW, cpuid.AVX512VL) {
 		sets = append(sets, AVX512)
 	}
@@ -23,10 +23,20 @@ func routinesOf(s Set) routines {
 	switch s {
 	case AVX512:
 		r.strips = &strips{tile: 14, lanes: 16, wide: matMulStripAVX512x2, narrow: matMulStripAVX512x1, pack8: matMulPack8, add8: matMulAdd8}
+		r.halves(widenAVX512, narrowAVX512)
+		r.elementwise(fillAVX512, addAVX512, reluAVX512, reluGradAVX512, addRowAVX512, columnSumAVX512, adamAVX512)
 		r.aggregation(sumListsAVX512, sumListsHalfAVX512, weightedSumAVX512, weightedSumHalfAVX512, rowWeightedSumAVX512, 1)
+		r.dropouts(dropoutAVX512, dropoutGradAVX512, dropoutHalfAVX512)
+		r.norms(layerNormAVX512, layerNormGradAVX512)
+		r.losses(expAVX512, softmaxAVX512, argMaxAVX512)
 	case AVX2:
 		r.strips = &strips{tile: 6, lanes: 8, wide: matMulStripAVX2x2, narrow: matMulStripAVX2x1, pack8: matMulPack8, add8: matMulAdd8}
+		r.halves(widenAVX2, narrowAVX2)
+		r.elementwise(fillAVX2, addAVX2, reluAVX2, reluGradAVX2, addRowAVX2, columnSumAVX2, adamAVX2)
 		r.aggregation(sumListsAVX2, sumListsHalfAVX2, weightedSumAVX2, weightedSumHalfAVX2, rowWeightedSumAVX2, 8)
+		r.dropouts(dropoutAVX2, dropoutGradAVX2, nil)
+		r.norms(layerNormAVX2, layerNormGradAVX2)
+		r.losses(expAVX2, softmaxAVX2, argMaxAVX2)
 	}
 	return r
 }

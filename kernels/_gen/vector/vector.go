@@ -98,6 +98,14 @@ func (t Target) Const(bits uint32) reg.VecVirtual {
 	return v
 }
 
+// Operand is Const where registers are plenty, and on AVX2 a vector in memory.
+func (t Target) Operand(bits uint32) Op {
+	if t.Wide() {
+		return t.Const(bits)
+	}
+	return table(fmt.Sprintf("vector_%08x", bits), 4, func(uint64) uint64 { return uint64(bits)<<32 | uint64(bits) })
+}
+
 var words = map[uint32]Mem{}
 
 // Word is a 32-bit constant in memory.
@@ -106,6 +114,40 @@ func Word(bits uint32) Mem {
 		words[bits] = ConstData(fmt.Sprintf("word_%08x", bits), U32(bits))
 	}
 	return words[bits]
+}
+
+var quads = map[uint64]Mem{}
+
+// Quad is a 64-bit constant in memory.
+func Quad(bits uint64) Mem {
+	if _, ok := quads[bits]; !ok {
+		quads[bits] = ConstData(fmt.Sprintf("quad_%016x", bits), U64(bits))
+	}
+	return quads[bits]
+}
+
+var tables = map[string]Mem{}
+
+// table is n 64-bit constants in memory.
+func table(name string, n int, value func(i uint64) uint64) Mem {
+	if _, ok := tables[name]; !ok {
+		m := GLOBL(name, RODATA|NOPTR)
+		for i := range n {
+			DATA(8*i, U64(value(uint64(i))))
+		}
+		tables[name] = m
+	}
+	return tables[name]
+}
+
+// Multiples fills v with 0, by, 2·by … in 64-bit lanes.
+func (t Target) Multiples(by uint64, v reg.VecVirtual) {
+	m := table(fmt.Sprintf("multiples_%016x", by), 8, func(i uint64) uint64 { return i * by })
+	if t.Wide() {
+		VMOVDQU64(m, v)
+		return
+	}
+	VMOVDQU(m, v)
 }
 
 // A Mask names the lanes of a vector that lie inside a row; nil names all of them.
@@ -128,7 +170,7 @@ func (t Target) NewMask() *Mask {
 	return &Mask{v: YMM()}
 }
 
-// Low makes m name the first n lanes, 1 ≤ n ≤ Lanes. It destroys n.
+// Low makes m name the first n lanes, 0 ≤ n ≤ Lanes. It destroys n.
 func (t Target) Low(m *Mask, n reg.GPVirtual) {
 	if t.Wide() {
 		bits := GP64()
@@ -139,6 +181,26 @@ func (t Target) Low(m *Mask, n reg.GPVirtual) {
 	}
 	NEGQ(n)
 	t.edge(m, n)
+}
+
+// LowPair makes two masks name the first n lanes of two vectors, 1 ≤ n < 2·Lanes. It destroys n.
+func (t Target) LowPair(low, high *Mask, n reg.GPVirtual) {
+	if t.Wide() {
+		bits := GP64()
+		MOVQ(I32(-1), bits)
+		BZHIQ(n, bits, bits)
+		KMOVW(bits.As32(), low.k)
+		SHRQ(U8(16), bits)
+		KMOVW(bits.As32(), high.k)
+		return
+	}
+	part := GP64()
+	MOVQ(U32(8), part)
+	CMPQ(n, part)
+	CMOVQCS(n, part)
+	SUBQ(part, n)
+	t.Low(low, part)
+	t.Low(high, n)
 }
 
 // High makes an AVX2 mask name the last n lanes. It destroys n.
@@ -268,6 +330,50 @@ func (a At) Read(base reg.Register) reg.VecVirtual {
 // Write stores these float32s.
 func (a At) Write(v reg.VecVirtual, base reg.Register) { a.Store(v, a.Mask, a.Float(base)) }
 
+// ReadOr is Read with the lanes outside the mask taken from fill.
+func (a At) ReadOr(base reg.Register, fill reg.VecVirtual) reg.VecVirtual {
+	v := a.Vec()
+	switch {
+	case a.Mask == nil:
+		VMOVUPS(a.Float(base), v)
+	case a.Wide():
+		VMOVAPS(fill, v)
+		VMOVUPS(a.Float(base), a.Mask.k, v)
+	default:
+		VMASKMOVPS(a.Float(base), a.Mask.v, v)
+		VBLENDVPS(a.Mask.v, v, fill, v)
+	}
+	return v
+}
+
+// Only sets the lanes of v outside the mask to 0.
+func (a At) Only(v reg.VecVirtual) {
+	switch {
+	case a.Mask == nil:
+	case a.Wide():
+		VMOVAPS_Z(v, a.Mask.k, v)
+	default:
+		VANDPS(a.Mask.v, v, v)
+	}
+}
+
+// Rows emits a loop that runs body rows times. It destroys rows. A function has one such loop.
+func (t Target) Rows(rows reg.GPVirtual, body func()) {
+	Label("nextRow")
+	SUBQ(U8(1), rows)
+	JLT(LabelRef("noRow"))
+	body()
+	JMP(LabelRef("nextRow"))
+	Label("noRow")
+}
+
+// Next moves pointers on by a row of float32s.
+func Next(cols reg.GPVirtual, rows ...reg.GPVirtual) {
+	for _, p := range rows {
+		LEAQ(Mem{Base: p, Index: cols, Scale: 4}, p)
+	}
+}
+
 // Each emits a loop over the elements [0, n): several vectors at a time, then one, then the masked rest. prefix makes
 // labels of this function unique. n is not changed.
 func (t Target) Each(prefix string, n reg.GPVirtual, unroll int, body func(At)) {
@@ -280,6 +386,22 @@ func (t Target) Each(prefix string, n reg.GPVirtual, unroll int, body func(At)) 
 	t.Low(mask, left)
 	body(At{Target: t, Mask: mask, Index: i})
 	Label(prefix + "Done")
+}
+
+// Sums is Each for a sum, which it returns. Several vectors take turns at adding, since one would wait for each addition to
+// end before the next.
+func (t Target) Sums(prefix string, n reg.GPVirtual, unroll int, body func(at At, sum reg.VecVirtual)) reg.VecVirtual {
+	acc := t.Vecs(unroll)
+	for _, a := range acc {
+		VXORPS(a, a, a)
+	}
+	t.Each(prefix, n, unroll, func(at At) { body(at, acc[at.Off/t.Lanes]) })
+	for half := unroll / 2; half > 0; half /= 2 {
+		for i := range half {
+			VADDPS(acc[half+i], acc[i], acc[i])
+		}
+	}
+	return acc[0]
 }
 
 // Whole is Each without the rest that fills no vector. It returns the number of elements done.
@@ -301,3 +423,12 @@ func (t Target) Whole(prefix string, n reg.GPVirtual, unroll int, body func(At))
 	}
 	return i
 }
+
+// Predicates of VCMPPS, all of which are false for NaN but for Unordered, which is true for it alone.
+const (
+	Equal          = 0
+	Unordered      = 3
+	Less           = 17
+	GreaterOrEqual = 29
+	Greater        = 30
+)
