@@ -1,127 +1,40 @@
 package csvgz
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/gzip"
-)
-
-const (
-	firstBuffer = 128 << 10
-	maxLine     = 16 << 20 // a row of a million floats; beyond it, the file is no table
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // Scanner reads one table from its first line.
 type Scanner struct {
-	name string
-	file io.Closer // nil when the caller's
-	r    io.Reader // inflated
-	buf  []byte
-	pos  int   // of the next line in buf
-	end  int   // of what is read into buf
-	done bool  // all is read
-	line int64 // number of the line read last, from 1
-	err  error // the first stays
-
+	*lines.Scanner
 	blanks int64 // missing labels still to be given for a run of blank lines
 }
 
 // Open opens a .csv.gz file.
-func Open(path string) (*Scanner, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	s, err := NewScanner(path, f)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	s.file = f
-	return s, nil
-}
+func Open(path string) (*Scanner, error) { return table(lines.OpenGzip(path)) }
 
 // NewScanner scans r; the name is for messages.
-func NewScanner(name string, r io.Reader) (*Scanner, error) {
-	in := bufio.NewReaderSize(r, 64<<10)
-	head, err := in.Peek(2)
-	switch {
-	case len(head) == 0 && err == io.EOF:
-		return nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
-	case err != nil && err != io.EOF:
-		return nil, fmt.Errorf("%s: %w", name, err)
-	case !bytes.Equal(head, []byte{0x1f, 0x8b}):
-		return nil, fmt.Errorf("%s: not a gzip file: it starts with %q; fetch it again, or compress it", name, start(in))
-	}
-	z, err := gzip.NewReader(in)
+func NewScanner(name string, r io.Reader) (*Scanner, error) { return table(lines.NewGzip(name, r)) }
+
+func table(in *lines.Scanner, err error) (*Scanner, error) {
 	if err != nil {
-		return nil, damaged(name, err)
+		return nil, err
 	}
-	return &Scanner{name: name, r: z, buf: make([]byte, firstBuffer)}, nil
-}
-
-// start is the beginning of a file that should have been something else.
-func start(in *bufio.Reader) string {
-	head, _ := in.Peek(24)
-	if i := bytes.IndexByte(head, '\n'); i >= 0 {
-		head = head[:i]
-	}
-	return string(head)
-}
-
-// damaged tells a broken gzip stream from a broken disk.
-func damaged(name string, err error) error {
-	var corrupt flate.CorruptInputError
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt) {
-		return fmt.Errorf("%s: truncated or damaged download (%w); fetch it again", name, err)
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
-
-// Close closes the file that Open opened.
-func (s *Scanner) Close() error {
-	if s.file == nil {
-		return nil
-	}
-	return s.file.Close()
-}
-
-// Name is the file's, for messages.
-func (s *Scanner) Name() string { return s.name }
-
-// Line is the number of the line read last, from 1.
-func (s *Scanner) Line() int64 { return s.line }
-
-// lookAhead is how far Errorf reads: a broken deflate stream rarely stays undetected for a block of 64 KiB, and a sound
-// one of gigabytes should not keep its reader from the message.
-const lookAhead = 64 << 20
-
-// Errorf is an error about the line read last. Damage to the file is the likeliest cause of nonsense in it, so the bytes
-// that follow are held against gzip's checks first; the Scanner reads nothing more after that.
-func (s *Scanner) Errorf(format string, args ...any) error {
-	if s.err == nil {
-		s.err = fmt.Errorf("%s: line %d: %w", s.name, s.line, fmt.Errorf(format, args...))
-		if _, err := io.CopyN(io.Discard, s.r, lookAhead); err != nil && err != io.EOF {
-			s.err = damaged(s.name, err)
-		}
-	}
-	return s.err
+	return &Scanner{Scanner: in}, nil
 }
 
 // Columns is the number of cells in the next line that is not blank, which becomes the next; 0 at the end of the table.
 func (s *Scanner) Columns() (int, error) {
-	text, size, err := s.peek()
-	for ; err == nil && len(text) == 0; text, size, err = s.peek() {
-		s.take(size)
+	text, size, err := s.Peek()
+	for ; err == nil && len(text) == 0; text, size, err = s.Peek() {
+		s.Take(size)
 	}
 	if err == io.EOF {
 		return 0, nil
@@ -133,14 +46,14 @@ func (s *Scanner) Columns() (int, error) {
 func (s *Scanner) Rest() (int64, error) {
 	rows := int64(0)
 	for {
-		text, size, err := s.peek()
+		text, size, err := s.Peek()
 		if err == io.EOF {
 			return rows, nil
 		}
 		if err != nil {
 			return rows, err
 		}
-		s.take(size)
+		s.Take(size)
 		if len(text) > 0 {
 			rows++
 		}
@@ -172,7 +85,7 @@ func (s *Scanner) Ints(dst []int64) error {
 		}
 		v, ok := integer(cell)
 		if !ok {
-			return s.Errorf("%q is not an integer", clip(cell))
+			return s.Errorf("%q is not an integer", lines.Clip(cell))
 		}
 		dst[i], rest = v, after
 	}
@@ -198,7 +111,7 @@ func (s *Scanner) Floats(dst []float32) error {
 		}
 		v, err := strconv.ParseFloat(string(cell), 32)
 		if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large becomes infinite, as in NumPy
-			return s.Errorf("%q is not a number", clip(cell))
+			return s.Errorf("%q is not a number", lines.Clip(cell))
 		}
 		dst[i] = float32(v)
 	}
@@ -234,7 +147,7 @@ func (s *Scanner) Labels(dst []int32) error {
 			v, ok = integer(cell)
 		}
 		if !ok || v > math.MaxInt32 {
-			return s.Errorf("%q is not the number of a class", clip(cell))
+			return s.Errorf("%q is not the number of a class", lines.Clip(cell))
 		}
 		dst[i] = int32(max(v, -1))
 	}
@@ -245,10 +158,10 @@ func (s *Scanner) Labels(dst []int32) error {
 // they mean anything is known at its end.
 func (s *Scanner) blankLabel() (bool, error) {
 	if s.blanks == 0 {
-		text, size, err := s.peek()
+		text, size, err := s.Peek()
 		for run := int64(1); err == nil && len(text) == 0; run++ {
-			s.take(size)
-			if text, size, err = s.peek(); len(text) > 0 {
+			s.Take(size)
+			if text, size, err = s.Peek(); len(text) > 0 {
 				s.blanks = run
 			}
 		}
@@ -262,23 +175,22 @@ func (s *Scanner) blankLabel() (bool, error) {
 
 // row is the next line that is not blank; blank lines may only be the last.
 func (s *Scanner) row() ([]byte, error) {
-	text, size, err := s.peek()
+	text, size, err := s.Peek()
 	if err != nil {
 		return nil, err
 	}
-	s.take(size)
+	s.Take(size)
 	if len(text) > 0 {
 		return text, nil
 	}
-	blank := s.line
+	blank := s.Line()
 	for len(text) == 0 {
-		if text, size, err = s.peek(); err != nil {
+		if text, size, err = s.Peek(); err != nil {
 			return nil, err
 		}
-		s.take(size)
+		s.Take(size)
 	}
-	s.line = blank
-	return nil, s.Errorf("the line is blank, and others follow")
+	return nil, s.ErrorAt(blank, "the line is blank, and others follow")
 }
 
 // cell cuts number i of n cells off rest, the unread part of text.
@@ -311,66 +223,4 @@ func integer(cell []byte) (int64, bool) {
 		return 0, false
 	}
 	return int64(v), true
-}
-
-// peek gives the next line without its end, and its size with it. The text is lent until the next peek.
-func (s *Scanner) peek() (text []byte, size int, err error) {
-	searched := 0
-	for {
-		if s.err != nil {
-			return nil, 0, s.err
-		}
-		if i := bytes.IndexByte(s.buf[s.pos+searched:s.end], '\n'); i >= 0 {
-			size = searched + i + 1
-			text = s.buf[s.pos : s.pos+size-1]
-			break
-		}
-		searched = s.end - s.pos
-		if s.done {
-			if searched == 0 {
-				return nil, 0, io.EOF
-			}
-			text, size = s.buf[s.pos:s.end], searched
-			break
-		}
-		s.fill()
-	}
-	if n := len(text); n > 0 && text[n-1] == '\r' {
-		text = text[:n-1]
-	}
-	return text, size, nil
-}
-
-func (s *Scanner) take(size int) {
-	s.pos += size
-	s.line++
-}
-
-// fill reads more, after moving the unfinished line to the front of the buffer.
-func (s *Scanner) fill() {
-	s.end = copy(s.buf, s.buf[s.pos:s.end])
-	s.pos = 0
-	if s.end == len(s.buf) {
-		if s.end >= maxLine {
-			s.err = fmt.Errorf("%s: line %d: longer than %d bytes; is this a table?", s.name, s.line+1, maxLine)
-			return
-		}
-		s.buf = append(s.buf, make([]byte, len(s.buf))...)
-	}
-	n, err := s.r.Read(s.buf[s.end:])
-	s.end += n
-	if err == io.EOF {
-		s.done = true
-	} else if err != nil {
-		s.err = damaged(s.name, err)
-	}
-}
-
-// clip shortens a cell for a message.
-func clip(cell []byte) string {
-	const most = 40
-	if len(cell) <= most {
-		return string(cell)
-	}
-	return strings.ToValidUTF8(string(cell[:most]), "") + "…"
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // zip compresses parts, each to a gzip member of its own.
@@ -95,7 +97,7 @@ func TestIntsRefuses(t *testing.T) {
 	f("src,dst\n0,1\n", `line 1: "src" is not an integer`)
 	f("0,"+strings.Repeat("z", 1000)+"\n", `line 1: "`+strings.Repeat("z", 40)+`…" is not an integer`)
 	f("0,\x00\xff\n1,1\n", `line 1: "\x00\xff" is not an integer`)
-	f(strings.Repeat("1", maxLine+10), "line 1: longer than 16777216 bytes; is this a table?")
+	f(strings.Repeat("1", lines.MaxLine+10), "line 1: longer than 16777216 bytes; is this a table?")
 }
 
 func TestFloats(t *testing.T) {
@@ -188,7 +190,7 @@ func TestBorders(t *testing.T) {
 		require.Equal(t, int64(len(want)), s.Line())
 	}
 
-	wide := strings.TrimSuffix(strings.Repeat("12345678,", 3*firstBuffer/9), ",")
+	wide := strings.TrimSuffix(strings.Repeat("12345678,", (384<<10)/9), ",")
 	s := scan(t, wide+"\n"+wide)
 	n, err := s.Columns()
 	require.NoError(t, err)

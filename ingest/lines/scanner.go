@@ -1,0 +1,257 @@
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	firstBuffer = 128 << 10
+	MaxLine     = 16 << 20  // a row of a million floats; beyond it, the file is no table
+	maxWindow   = 128 << 20 // what zstd itself inflates without being told to (--long=27)
+)
+
+// Scanner gives the lines of one file.
+type Scanner struct {
+	name   string
+	close  []func() error
+	r      io.Reader // inflated
+	packed bool      // r checks its bytes: it inflates
+	buf    []byte
+	pos    int   // of the next line in buf
+	end    int   // of what is read into buf
+	done   bool  // all is read
+	line   int64 // number of the line read last, from 1
+	err    error // the first stays
+}
+
+// Open opens a file, compressed or not.
+func Open(path string) (*Scanner, error) { return open(path, New) }
+
+// OpenGzip opens a file that must be gzipped.
+func OpenGzip(path string) (*Scanner, error) { return open(path, NewGzip) }
+
+func open(path string, scan func(string, io.Reader) (*Scanner, error)) (*Scanner, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := scan(path, f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	s.close = append(s.close, f.Close)
+	return s, nil
+}
+
+// New scans r, which holds text, or text that gzip or zstd packed: the first bytes tell. The name is for messages.
+func New(name string, r io.Reader) (*Scanner, error) {
+	in, head, err := peek(name, r)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return inflate(name, in)
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, damaged(name, err)
+		}
+		s := scan(name, z, true)
+		s.close = append(s.close, func() error { z.Close(); return nil })
+		return s, nil
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return nil, fmt.Errorf("%s: a zip archive; unpack it first and name the file inside", name)
+	case bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")):
+		return nil, fmt.Errorf("%s: packed by bzip2 or xz; unpack it, or pack it by gzip or zstd", name)
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
+		return nil, fmt.Errorf("%s: text in UTF-16; convert it to UTF-8", name)
+	}
+	return scan(name, in, false), nil
+}
+
+// NewGzip scans r, which must be gzipped.
+func NewGzip(name string, r io.Reader) (*Scanner, error) {
+	in, head, err := peek(name, r)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
+		return nil, fmt.Errorf("%s: not a gzip file: it starts with %q; fetch it again, or compress it", name, start(in))
+	}
+	return inflate(name, in)
+}
+
+func peek(name string, r io.Reader) (*bufio.Reader, []byte, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, err := in.Peek(6)
+	switch {
+	case len(head) == 0 && err == io.EOF:
+		return nil, nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
+	case err != nil && err != io.EOF:
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return in, head, nil
+}
+
+func inflate(name string, in io.Reader) (*Scanner, error) {
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, damaged(name, err)
+	}
+	return scan(name, z, true), nil
+}
+
+func scan(name string, r io.Reader, packed bool) *Scanner {
+	return &Scanner{name: name, r: r, packed: packed, buf: make([]byte, firstBuffer)}
+}
+
+// start is the beginning of a file that should have been something else.
+func start(in *bufio.Reader) string {
+	head, _ := in.Peek(24)
+	if i := bytes.IndexByte(head, '\n'); i >= 0 {
+		head = head[:i]
+	}
+	return string(head)
+}
+
+// damaged tells a broken stream from a broken disk.
+func damaged(name string, err error) error {
+	var corrupt flate.CorruptInputError
+	for _, cause := range []error{
+		io.EOF, io.ErrUnexpectedEOF, gzip.ErrChecksum, gzip.ErrHeader,
+		zstd.ErrMagicMismatch, zstd.ErrCRCMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig, zstd.ErrBlockTooSmall,
+		zstd.ErrUnexpectedBlockSize, zstd.ErrWindowSizeTooSmall, zstd.ErrFrameSizeExceeded, zstd.ErrFrameSizeMismatch,
+	} {
+		if errors.Is(err, cause) || errors.As(err, &corrupt) {
+			return fmt.Errorf("%s: truncated or damaged download (%w); fetch it again", name, err)
+		}
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return fmt.Errorf("%s: packed by zstd with a window beyond %d MiB; pack it again without --long", name, maxWindow>>20)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// Close closes what Open opened.
+func (s *Scanner) Close() error {
+	var errs []error
+	for _, f := range s.close {
+		errs = append(errs, f())
+	}
+	s.close = nil
+	return errors.Join(errs...)
+}
+
+// Name is the file's, for messages.
+func (s *Scanner) Name() string { return s.name }
+
+// Line is the number of the line read last, from 1.
+func (s *Scanner) Line() int64 { return s.line }
+
+// lookAhead is how far Errorf reads: a broken deflate stream rarely stays undetected for a block of 64 KiB, and a sound
+// one of gigabytes should not keep its reader from the message.
+const lookAhead = 64 << 20
+
+// Errorf is an error about the line read last. Damage to a packed file is the likeliest cause of nonsense in it, so the
+// bytes that follow are held against its checks first; the Scanner reads nothing more after that.
+func (s *Scanner) Errorf(format string, args ...any) error {
+	return s.ErrorAt(s.line, format, args...)
+}
+
+// ErrorAt is Errorf for another line.
+func (s *Scanner) ErrorAt(line int64, format string, args ...any) error {
+	if s.err == nil {
+		s.err = fmt.Errorf("%s: line %d: %w", s.name, line, fmt.Errorf(format, args...))
+		if s.packed {
+			if _, err := io.CopyN(io.Discard, s.r, lookAhead); err != nil && err != io.EOF {
+				s.err = damaged(s.name, err)
+			}
+		}
+	}
+	return s.err
+}
+
+// Peek gives the next line without its end, and its size with it; io.EOF after the last. The text is lent until the next
+// call of Peek.
+func (s *Scanner) Peek() (text []byte, size int, err error) {
+	searched := 0
+	for {
+		if s.err != nil {
+			return nil, 0, s.err
+		}
+		if i := bytes.IndexByte(s.buf[s.pos+searched:s.end], '\n'); i >= 0 {
+			size = searched + i + 1
+			text = s.buf[s.pos : s.pos+size-1]
+			break
+		}
+		searched = s.end - s.pos
+		if s.done {
+			if searched == 0 {
+				return nil, 0, io.EOF
+			}
+			text, size = s.buf[s.pos:s.end], searched
+			break
+		}
+		s.fill()
+	}
+	if n := len(text); n > 0 && text[n-1] == '\r' {
+		text = text[:n-1]
+	}
+	return text, size, nil
+}
+
+// Take passes over the line that Peek gave with that size.
+func (s *Scanner) Take(size int) {
+	s.pos += size
+	s.line++
+}
+
+// Next is Peek and Take.
+func (s *Scanner) Next() ([]byte, error) {
+	text, size, err := s.Peek()
+	if err == nil {
+		s.Take(size)
+	}
+	return text, err
+}
+
+// fill reads more, after moving the unfinished line to the front of the buffer.
+func (s *Scanner) fill() {
+	s.end = copy(s.buf, s.buf[s.pos:s.end])
+	s.pos = 0
+	if s.end == len(s.buf) {
+		if s.end >= MaxLine {
+			s.err = fmt.Errorf("%s: line %d: longer than %d bytes; is this a table?", s.name, s.line+1, MaxLine)
+			return
+		}
+		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+	}
+	n, err := s.r.Read(s.buf[s.end:])
+	s.end += n
+	if err == io.EOF {
+		s.done = true
+	} else if err != nil {
+		s.err = damaged(s.name, err)
+	}
+}
+
+// Clip shortens a cell for a message.
+func Clip(cell []byte) string {
+	const most = 40
+	if len(cell) <= most {
+		return string(cell)
+	}
+	return strings.ToValidUTF8(string(cell[:most]), "") + "…"
+}

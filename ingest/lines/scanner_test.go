@@ -1,0 +1,193 @@
+package lines
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// packings are the ways a file may hold text.
+var packings = map[string]func(t require.TestingT, text string) []byte{
+	"plain": func(_ require.TestingT, text string) []byte { return []byte(text) },
+	"gzip": func(t require.TestingT, text string) []byte {
+		var b bytes.Buffer
+		half := min(len(text), firstBuffer)
+		for _, part := range []string{text[:half], text[half:]} { // two members, where there is enough
+			if part == "" && b.Len() > 0 {
+				break
+			}
+			w := gzip.NewWriter(&b)
+			_, err := io.WriteString(w, part)
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+		}
+		return b.Bytes()
+	},
+	"zstd": func(t require.TestingT, text string) []byte {
+		w, err := zstd.NewWriter(nil, zstd.WithZeroFrames(true))
+		require.NoError(t, err)
+		return w.EncodeAll([]byte(text), nil)
+	},
+}
+
+func all(s *Scanner) (got []string, err error) {
+	for {
+		text, err := s.Next()
+		if err == io.EOF {
+			return got, s.Close()
+		}
+		if err != nil {
+			return got, err
+		}
+		got = append(got, string(text))
+	}
+}
+
+// split is what lines are.
+func split(text string) []string {
+	var want []string
+	for line := range strings.Lines(text) {
+		want = append(want, strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"))
+	}
+	return want
+}
+
+func TestLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"\n", "\r\n", "1,2", "x", "\r", "é", strings.Repeat("w", firstBuffer/2)}), 1, 30).Draw(t, "text"), "")
+		little := rapid.Bool().Draw(t, "little")
+		for name, pack := range packings {
+			var r io.Reader = bytes.NewReader(pack(t, text))
+			if little {
+				r = iotest.DataErrReader(iotest.HalfReader(r))
+			}
+			s, err := New(name, r)
+			require.NoError(t, err)
+			got, err := all(s)
+			require.NoError(t, err)
+			require.Equal(t, split(text), got, name)
+			require.EqualValues(t, len(got), s.Line())
+		}
+	})
+}
+
+func TestDamaged(t *testing.T) {
+	text := strings.Repeat("12345,67890\n", 400) + strings.Repeat("a quick fox\n", 30)
+	for _, name := range []string{"gzip", "zstd"} {
+		whole := packings[name](t, text)
+		read := func(file []byte) ([]string, error) {
+			s, err := New("t", bytes.NewReader(file))
+			if err != nil {
+				return nil, err
+			}
+			return all(s)
+		}
+		got, err := read(whole)
+		require.NoError(t, err)
+		require.Equal(t, split(text), got)
+		for n := 6; n < len(whole); n++ {
+			_, err := read(whole[:n])
+			require.ErrorContains(t, err, "t: truncated or damaged download (", "%s of %d bytes", name, n)
+		}
+		for i := 6; i < len(whole); i++ {
+			bad := bytes.Clone(whole)
+			bad[i] ^= 0x24
+			got, err := read(bad)
+			if err == nil {
+				require.Equal(t, split(text), got, "%s: byte %d", name, i) // of gzip's header
+				continue
+			}
+			require.ErrorContains(t, err, "t: ")
+			require.NotContains(t, err.Error(), "\n")
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for file, want := range map[string]string{
+		"":                   "t: the file is empty; fetch it again",
+		"PK\x03\x04rest":     "t: a zip archive; unpack it first and name the file inside",
+		"BZh91AY":            "t: packed by bzip2 or xz; unpack it, or pack it by gzip or zstd",
+		"\xfd7zXZ\x00\x00":   "t: packed by bzip2 or xz; unpack it, or pack it by gzip or zstd",
+		"\xff\xfe1\x00,\x00": "t: text in UTF-16; convert it to UTF-8",
+	} {
+		_, err := New("t", strings.NewReader(file))
+		require.EqualError(t, err, want)
+	}
+	_, err := NewGzip("t", strings.NewReader("1,2\n"))
+	require.EqualError(t, err, `t: not a gzip file: it starts with "1,2"; fetch it again, or compress it`)
+
+	// A line without an end takes no more memory than the longest line may.
+	s, err := New("t", io.MultiReader(strings.NewReader("1\n"), endless{}))
+	require.NoError(t, err)
+	_, err = all(s)
+	require.EqualError(t, err, "t: line 2: longer than 16777216 bytes; is this a table?")
+	require.LessOrEqual(t, len(s.buf), 2*MaxLine)
+
+	broken := errors.New("disk on fire")
+	s, err = New("t", io.MultiReader(strings.NewReader("1\n2222222"), iotest.ErrReader(broken)))
+	require.NoError(t, err)
+	_, err = all(s)
+	require.ErrorIs(t, err, broken)
+	require.EqualError(t, err, "t: disk on fire")
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = '7'
+	}
+	return len(b), nil
+}
+
+func TestErrors(t *testing.T) {
+	s, err := New("t", strings.NewReader("1\n2\n3\n"))
+	require.NoError(t, err)
+	_, err = s.Next()
+	require.NoError(t, err)
+	require.EqualError(t, s.Errorf("%q is odd", Clip(bytes.Repeat([]byte("é"), 40))), `t: line 1: "`+strings.Repeat("é", 20)+`…" is odd`)
+	_, err = s.Next()
+	require.EqualError(t, err, s.Errorf("something else").Error(), "the first error stays")
+
+	// Nonsense in a damaged file is the damage's.
+	file := packings["gzip"](t, strings.Repeat("1\n", firstBuffer))
+	s, err = New("t", bytes.NewReader(file[:len(file)-1]))
+	require.NoError(t, err)
+	_, err = s.Next()
+	require.NoError(t, err)
+	require.ErrorContains(t, s.ErrorAt(1, "odd"), "t: truncated or damaged download (")
+}
+
+func TestOpen(t *testing.T) {
+	for name, pack := range packings {
+		path := filepath.Join(t.TempDir(), "any name")
+		require.NoError(t, os.WriteFile(path, pack(t, "1\n2"), 0o644))
+		s, err := Open(path)
+		require.NoError(t, err)
+		got, err := all(s)
+		require.NoError(t, err)
+		require.Equal(t, []string{"1", "2"}, got)
+		require.Equal(t, path, s.Name())
+		s, err = OpenGzip(path)
+		if name != "gzip" {
+			require.ErrorContains(t, err, "not a gzip file")
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close())
+	}
+	_, err := Open(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
