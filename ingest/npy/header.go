@@ -124,6 +124,25 @@ func readHeaderBytes(r io.Reader, b []byte) error {
 	return err
 }
 
+// NewHeader is the header of an array whose form stands elsewhere, as in a Python pickle. It is checked as a header in a
+// file is.
+func NewHeader(descr string, fortran bool, shape []int64) (Header, error) {
+	h := Header{Descr: descr, Fortran: fortran, Shape: shape}
+	if len(shape) > maxDims {
+		return h, fmt.Errorf("a shape of %d dimensions, and %d are the most", len(shape), maxDims)
+	}
+	for _, d := range shape {
+		if d < 0 {
+			return h, fmt.Errorf("shape %s: %d is not a dimension", h.String(), d)
+		}
+	}
+	var err error
+	if h.Type, err = parseDescr(descr); err != nil {
+		return h, err
+	}
+	return h, checkSize(h)
+}
+
 // parseHeader reads the dict literal: the three keys, each once, in any order, and padding after it.
 func parseHeader(text string) (Header, error) {
 	p := literal{text: text}

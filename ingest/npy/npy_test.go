@@ -248,3 +248,23 @@ func TestTruncatedData(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	require.NotErrorIs(t, err, ErrTruncated)
 }
+
+func TestNewHeader(t *testing.T) {
+	h, err := NewHeader(">i2", false, []int64{2, 2})
+	require.NoError(t, err)
+	require.Equal(t, "(2, 2) of >i2", h.String())
+	got := make([]int64, 9)
+	n, err := NewDataReader(h, bytes.NewReader([]byte{0, 1, 0, 2, 0xff, 0xff, 1, 0})).ReadInt64s(got)
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 2, -1, 256}, got[:n])
+	for want, shape := range map[string][]int64{
+		"shape (-1,) of <f8: -1 is not a dimension":                     {-1},
+		"a shape of 65 dimensions, and 64 are the most":                 make([]int64, 65),
+		"shape (4611686018427387904, 3) of <f8 is larger than any file": {1 << 62, 3},
+	} {
+		_, err := NewHeader("<f8", false, shape)
+		require.EqualError(t, err, want)
+	}
+	_, err = NewHeader("<c16", false, nil)
+	require.ErrorIs(t, err, ErrUnsupported)
+}

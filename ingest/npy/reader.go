@@ -36,8 +36,14 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	return NewDataReader(h, r), nil
+}
+
+// NewDataReader reads the elements of an array whose header is known: r starts with the first of them. The header comes
+// from [ReadHeader] or [NewHeader].
+func NewDataReader(h Header, r io.Reader) *Reader {
 	size := max(rawBytes/h.Type.Size, 1) * h.Type.Size
-	return &Reader{r: r, header: h, len: h.Len(), raw: make([]byte, min(int64(size), h.Bytes()))}, nil
+	return &Reader{r: r, header: h, len: h.Len(), raw: make([]byte, min(int64(size), h.Bytes()))}
 }
 
 // Header is the form of the array.
