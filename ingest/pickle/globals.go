@@ -1,0 +1,302 @@
+package pickle
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gnnstore/gnnstore/ingest/npy"
+)
+
+// global is a name that was imported, one of the allow-list.
+type global string
+
+// role is what a global may be used for.
+type role int
+
+const (
+	passed      role = iota + 1 // only as an argument
+	makeDict                    // called: an empty dict
+	reconstruct                 // called: an array to be built
+	makeDtype                   // called: a dtype to be built
+	scalar                      // called: a number
+	frombuffer                  // called: an array
+	encode                      // called: bytes
+	instance                    // called or made anew: an object to be built
+	copyInstance
+)
+
+// allowed is every global that a pickle may name. The names changed over the years: NumPy 2 moved numpy.core, SciPy 1.8
+// scipy.sparse.csr, Python 3 __builtin__ and copy_reg.
+var allowed = map[global]role{
+	"numpy.ndarray":                       passed,
+	"numpy.dtype":                         makeDtype,
+	"numpy.core.multiarray._reconstruct":  reconstruct,
+	"numpy._core.multiarray._reconstruct": reconstruct,
+	"numpy.core.multiarray.scalar":        scalar,
+	"numpy._core.multiarray.scalar":       scalar,
+	"numpy.core.numeric._frombuffer":      frombuffer,
+	"numpy._core.numeric._frombuffer":     frombuffer,
+	"scipy.sparse.csr.csr_matrix":         instance,
+	"scipy.sparse._csr.csr_matrix":        instance,
+	"scipy.sparse._csr.csr_array":         instance,
+	"collections.defaultdict":             makeDict,
+	"collections.OrderedDict":             makeDict,
+	"__builtin__.list":                    passed,
+	"builtins.list":                       passed,
+	"__builtin__.object":                  passed,
+	"builtins.object":                     passed,
+	"copy_reg._reconstructor":             copyInstance,
+	"copyreg._reconstructor":              copyInstance,
+	"_codecs.encode":                      encode,
+}
+
+// global pushes a name, after holding it against the list.
+func (m *machine) global(code byte) error {
+	var module, name string
+	if code == 'c' {
+		a, err := m.line(maxLine)
+		if err != nil {
+			return err
+		}
+		b, err := m.line(maxLine)
+		if err != nil {
+			return err
+		}
+		module, name = string(a), string(b)
+	} else {
+		names, err := m.popN(2)
+		if err != nil {
+			return err
+		}
+		a, okA := names[0].(string)
+		b, okB := names[1].(string)
+		if !okA || !okB {
+			return fmt.Errorf("a global is named by %s and %s instead of two strings", kind(names[0]), kind(names[1]))
+		}
+		module, name = a, b
+	}
+	g := global(module + "." + name)
+	if allowed[g] == 0 {
+		return fmt.Errorf("it imports %q, which is not on the list of what data needs; this file is refused", clip([]byte(g)))
+	}
+	return m.push(g)
+}
+
+// reduce calls a global.
+func (m *machine) reduce() error {
+	pair, err := m.popN(2)
+	if err != nil {
+		return err
+	}
+	g, ok := pair[0].(global)
+	args, isTuple := pair[1].(Tuple)
+	if !ok || !isTuple {
+		return fmt.Errorf("%s is called with %s", kind(pair[0]), kind(pair[1]))
+	}
+	v, err := m.call(g, args)
+	if err != nil {
+		return fmt.Errorf("%s: %w", g, err)
+	}
+	return m.push(v)
+}
+
+func (m *machine) call(g global, args Tuple) (any, error) {
+	switch allowed[g] {
+	case makeDict:
+		if len(args) == 0 || len(args) == 1 && isFactory(args[0]) {
+			return &Dict{}, nil
+		}
+	case reconstruct: // (ndarray, (0,), b'b'): an empty array for BUILD
+		if len(args) == 3 && args[0] == global("numpy.ndarray") {
+			return &Array{}, nil
+		}
+	case makeDtype: // ('i4', align, copy)
+		if len(args) > 0 && len(args) <= 3 {
+			if descr, ok := Text(args[0]); ok && len(descr) < 16 {
+				return &dtype{descr: descr, order: '='}, nil
+			}
+		}
+	case scalar: // (dtype, bytes)
+		if len(args) == 2 {
+			return m.scalar(args[0], args[1])
+		}
+	case frombuffer: // (buffer, dtype, shape, 'C' or 'F')
+		if len(args) == 4 {
+			order, _ := Text(args[3])
+			if order == "C" || order == "F" {
+				return array(args[2], args[1], order == "F", args[0])
+			}
+		}
+	case encode: // (text, 'latin1'): how protocol 2 writes bytes
+		if len(args) == 2 {
+			if name, _ := Text(args[1]); name == "latin1" || name == "latin-1" {
+				if text, ok := args[0].(string); ok {
+					return m.latin1(text)
+				}
+			}
+		}
+	case instance:
+		if len(args) == 0 {
+			return &Object{Class: string(g)}, nil
+		}
+	case copyInstance: // (class, object, None)
+		if len(args) == 3 && args[2] == nil {
+			if class, ok := args[0].(global); ok && allowed[class] == instance {
+				return &Object{Class: string(class)}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("it is called in a way that data does not need; this file is refused")
+}
+
+func isFactory(v any) bool {
+	return v == nil || v == global("__builtin__.list") || v == global("builtins.list")
+}
+
+// newObject makes an instance without a call.
+func (m *machine) newObject() error {
+	pair, err := m.popN(2)
+	if err != nil {
+		return err
+	}
+	class, ok := pair[0].(global)
+	args, isTuple := pair[1].(Tuple)
+	if !ok || allowed[class] != instance || !isTuple || len(args) > 0 {
+		return fmt.Errorf("a new object is made of %s and %s; this file is refused", kind(pair[0]), kind(pair[1]))
+	}
+	return m.push(&Object{Class: string(class)})
+}
+
+// build gives the object on the stack its state.
+func (m *machine) build() error {
+	state, err := m.pop()
+	if err != nil {
+		return err
+	}
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case *Object:
+		v.State = state
+		return nil
+	case *dtype:
+		return v.build(state)
+	case *Array: // (version, shape, dtype, Fortran order, data)
+		s, ok := state.(Tuple)
+		if !ok || len(s) != 5 {
+			return fmt.Errorf("an array gets %s instead of the five values of its state", kind(state))
+		}
+		fortran, ok := s[3].(bool)
+		if n, isInt := s[3].(int64); isInt { // of a Python without bool in its protocol
+			fortran, ok = n != 0, true
+		}
+		if !ok {
+			return fmt.Errorf("an array's order is %s", kind(s[3]))
+		}
+		a, err := array(s[1], s[2], fortran, s[4])
+		if err != nil {
+			return err
+		}
+		*v = *a
+		return nil
+	}
+	return fmt.Errorf("%s gets a state; this file is refused", kind(v))
+}
+
+// dtype is the type of an array's elements: numpy.dtype('i4') and the byte order that its state adds.
+type dtype struct {
+	descr string
+	order byte
+}
+
+// build takes (version, byte order, subtype, names, fields, size, alignment, flags).
+func (d *dtype) build(state any) error {
+	s, ok := state.(Tuple)
+	if !ok || len(s) < 5 || len(s) > 16 {
+		return fmt.Errorf("a dtype gets %s instead of its state", kind(state))
+	}
+	order, _ := Text(s[1])
+	if len(order) != 1 || !strings.Contains("<>|=", order) {
+		return fmt.Errorf("%q is no byte order", clip([]byte(order)))
+	}
+	if s[2] != nil || s[3] != nil || s[4] != nil {
+		return fmt.Errorf("an array of records, which are not read")
+	}
+	d.order = order[0]
+	return nil
+}
+
+// array puts one together, and holds its shape against its data.
+func array(shape, kindOf any, fortran bool, data any) (*Array, error) {
+	d, ok := kindOf.(*dtype)
+	if !ok {
+		return nil, fmt.Errorf("an array's elements are %s instead of a dtype", kind(kindOf))
+	}
+	dims, ok := shape.(Tuple)
+	if !ok || len(dims) > 64 { // NumPy's limit
+		return nil, fmt.Errorf("an array's shape is %s of up to 64 dimensions", kind(shape))
+	}
+	sizes := make([]int64, len(dims))
+	for i, v := range dims {
+		if sizes[i], ok = v.(int64); !ok {
+			return nil, fmt.Errorf("a dimension of an array is %s", kind(v))
+		}
+	}
+	descr := d.descr
+	if !strings.ContainsAny(descr[:min(1, len(descr))], "<>|=") {
+		descr = string(d.order) + descr
+	}
+	h, err := npy.NewHeader(descr, fortran, sizes)
+	if err != nil {
+		return nil, err
+	}
+	b, ok := data.(Bytes)
+	if !ok {
+		return nil, fmt.Errorf("an array's data are %s instead of bytes", kind(data))
+	}
+	if int64(len(b)) != h.Bytes() {
+		return nil, fmt.Errorf("an array of %s takes %d bytes, and has %d", h.String(), h.Bytes(), len(b))
+	}
+	return &Array{Header: h, data: b}, nil
+}
+
+// scalar is a number of one element.
+func (m *machine) scalar(kindOf, data any) (any, error) {
+	a, err := array(Tuple{}, kindOf, false, data)
+	if err != nil {
+		return nil, err
+	}
+	if a.Type.Kind == npy.Float {
+		var v [1]float64
+		_, err := a.Reader().ReadFloat64s(v[:])
+		return v[0], err
+	}
+	var v [1]int64
+	if _, err := a.Reader().ReadInt64s(v[:]); err != nil {
+		return nil, err
+	}
+	if a.Type.Kind == npy.Bool {
+		return v[0] != 0, nil
+	}
+	return v[0], nil
+}
+
+// latin1 makes one byte of each character.
+func (m *machine) latin1(text string) (Bytes, error) {
+	if m.budget -= int64(len(text)); m.budget < 0 {
+		return nil, fmt.Errorf("one string is decoded again and again; this file is refused")
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if r > 0xff {
+			return nil, fmt.Errorf("a character beyond Latin-1 among bytes")
+		}
+		out = append(out, byte(r))
+		i += n
+	}
+	return out, nil
+}

@@ -1,0 +1,618 @@
+package pickle
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"unicode/utf8"
+)
+
+const (
+	// MaxFile is the size of the largest file that is read. Pickled graphs of Planetoid's kind have a few MB.
+	MaxFile = 256 << 20
+
+	maxValues  = 1 << 26 // pushed: up to 24 bytes each
+	maxObjects = 1 << 23 // lists, dicts, tuples, arrays: up to 100 bytes each
+	maxMemo    = 1 << 23
+	maxLine    = 4 << 10 // of a number or a name in protocol 0
+)
+
+// ReadFile loads a file.
+func ReadFile(path string) (any, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return Load(path, b)
+}
+
+// Load reads the object of a pickle: nil, bool, int64, float64, string, [Bytes], [Tuple], *[List], *[Dict], *[Array] or
+// *[Object], and these in each other. The name is for messages. The result lends from b.
+func Load(name string, b []byte) (any, error) {
+	if len(b) > MaxFile {
+		return nil, fmt.Errorf("%s: more than %d MiB; such a pickle is not read", name, MaxFile>>20)
+	}
+	if len(b) == 0 {
+		return nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
+	}
+	m := machine{b: b, memo: map[uint32]any{}, budget: 2 * int64(len(b))}
+	v, err := m.run()
+	if err != nil {
+		return nil, fmt.Errorf("%s: byte %d: %w", name, m.op, err)
+	}
+	if rest := len(b) - m.pos; rest > 0 {
+		return nil, fmt.Errorf("%s: byte %d: %d bytes follow the end of the pickle", name, m.pos, rest)
+	}
+	return v, nil
+}
+
+// machine is one pickle being read. Nothing is called by it but what globals.go holds.
+type machine struct {
+	b       []byte
+	pos     int // of the byte to be read next
+	op      int // of the opcode under way
+	stack   []any
+	marks   []int // heights of the stack
+	memo    map[uint32]any
+	values  int
+	objects int
+	budget  int64 // bytes that calls may still make
+}
+
+// run follows the opcodes to STOP.
+func (m *machine) run() (any, error) {
+	for {
+		m.op = m.pos
+		if m.pos == len(m.b) {
+			return nil, m.truncated(1)
+		}
+		code := m.b[m.pos]
+		m.pos++
+		if code == '.' {
+			v, err := m.pop()
+			if err == nil && (len(m.stack) > 0 || len(m.marks) > 0) {
+				err = fmt.Errorf("the pickle ends with %d values left over", len(m.stack))
+			}
+			return v, err
+		}
+		if err := m.step(code); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// step follows one opcode. The letters are those of Python's pickletools.
+func (m *machine) step(code byte) error {
+	switch code {
+	// What a stack machine has.
+	case 0x80: // PROTO
+		v, err := m.uint(1)
+		if err == nil && v > 5 {
+			err = fmt.Errorf("pickle protocol %d is not known (0 to 5 are)", v)
+		}
+		return err
+	case 0x95: // FRAME: a hint for readers of streams
+		n, err := m.uint(8)
+		if err == nil && n > uint64(len(m.b)-m.pos) {
+			err = m.truncated(n)
+		}
+		return err
+	case '(': // MARK
+		if m.values++; m.values > maxValues {
+			return fmt.Errorf("more than %d values", maxValues)
+		}
+		m.marks = append(m.marks, len(m.stack))
+		return nil
+	case '0': // POP
+		if n := len(m.marks); n > 0 && m.marks[n-1] == len(m.stack) {
+			m.marks = m.marks[:n-1]
+			return nil
+		}
+		_, err := m.pop()
+		return err
+	case '1': // POP_MARK
+		_, err := m.popMark()
+		return err
+	case '2': // DUP
+		v, err := m.top()
+		if err != nil {
+			return err
+		}
+		return m.push(v)
+	case 'p', 'q', 'r', 0x94: // PUT, BINPUT, LONG_BINPUT, MEMOIZE
+		return m.put(code)
+	case 'g', 'h', 'j': // GET, BINGET, LONG_BINGET
+		return m.get(code)
+
+	// Plain values.
+	case 'N':
+		return m.push(nil)
+	case 0x88, 0x89: // NEWTRUE, NEWFALSE
+		return m.push(code == 0x88)
+	case 'I', 'L', 'F': // INT, LONG, FLOAT, as text
+		return m.number(code)
+	case 'K', 'M': // BININT1, BININT2
+		v, err := m.uint(int(code-'K')/2 + 1)
+		return m.pushed(int64(v), err)
+	case 'J': // BININT
+		v, err := m.uint(4)
+		return m.pushed(int64(int32(v)), err)
+	case 0x8a, 0x8b: // LONG1, LONG4
+		n, err := m.uint(3*int(code-0x8a) + 1)
+		if err != nil {
+			return err
+		}
+		return m.long(n)
+	case 'G': // BINFLOAT, big-endian
+		b, err := m.take(8)
+		if err != nil {
+			return err
+		}
+		return m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
+	case 'S', 'V': // STRING, UNICODE, as text
+		return m.quoted(code)
+	case 'U', 'C': // SHORT_BINSTRING, SHORT_BINBYTES
+		b, err := m.sized(1)
+		return m.pushed(Bytes(b), err)
+	case 'T', 'B': // BINSTRING, BINBYTES
+		b, err := m.sized(4)
+		return m.pushed(Bytes(b), err)
+	case 0x8e, 0x96: // BINBYTES8, BYTEARRAY8
+		b, err := m.sized(8)
+		return m.pushed(Bytes(b), err)
+	case 0x8c: // SHORT_BINUNICODE
+		b, err := m.sized(1)
+		return m.pushed(string(b), err)
+	case 'X': // BINUNICODE
+		b, err := m.sized(4)
+		return m.pushed(string(b), err)
+	case 0x8d: // BINUNICODE8
+		b, err := m.sized(8)
+		return m.pushed(string(b), err)
+
+	// Containers.
+	case ')':
+		return m.push(Tuple(nil))
+	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
+		items, err := m.popN(int(code-0x85) + 1)
+		return m.pushed(Tuple(items), err)
+	case 't': // TUPLE
+		items, err := m.popMark()
+		return m.pushed(Tuple(items), err)
+	case ']':
+		return m.push(&List{})
+	case 'l': // LIST
+		items, err := m.popMark()
+		return m.pushed(&List{Items: items}, err)
+	case 'a', 'e': // APPEND, APPENDS
+		return m.appends(code)
+	case '}':
+		return m.push(&Dict{})
+	case 'd': // DICT
+		items, err := m.popMark()
+		if err != nil {
+			return err
+		}
+		d := &Dict{}
+		if err := d.add(items); err != nil {
+			return err
+		}
+		return m.push(d)
+	case 's', 'u': // SETITEM, SETITEMS
+		return m.setItems(code)
+
+	// Classes: see globals.go.
+	case 'c', 0x93: // GLOBAL, STACK_GLOBAL
+		return m.global(code)
+	case 'R': // REDUCE
+		return m.reduce()
+	case 0x81: // NEWOBJ
+		return m.newObject()
+	case 'b': // BUILD
+		return m.build()
+	}
+	return fmt.Errorf("opcode 0x%02x%s is no part of a pickle of data; this file is refused", code, opcodeName(code))
+}
+
+// opcodeName names the opcodes that Python has and this machine refuses.
+func opcodeName(code byte) string {
+	name := map[byte]string{
+		'P': "PERSID", 'Q': "BINPERSID", 'i': "INST", 'o': "OBJ", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x8f: "EMPTY_SET",
+		0x90: "ADDITEMS", 0x91: "FROZENSET", 0x92: "NEWOBJ_EX", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
+	}[code]
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+// The file.
+
+func (m *machine) truncated(n uint64) error {
+	return fmt.Errorf("truncated: %d bytes are needed and %d are left; fetch it again", n, len(m.b)-m.pos)
+}
+
+// take gives the next n bytes, lent.
+func (m *machine) take(n uint64) ([]byte, error) {
+	if n > uint64(len(m.b)-m.pos) {
+		return nil, m.truncated(n)
+	}
+	b := m.b[m.pos : m.pos+int(n) : m.pos+int(n)]
+	m.pos += int(n)
+	return b, nil
+}
+
+// uint reads a little-endian number of size bytes.
+func (m *machine) uint(size int) (uint64, error) {
+	b, err := m.take(uint64(size))
+	if err != nil {
+		return 0, err
+	}
+	var wide [8]byte
+	copy(wide[:], b)
+	return binary.LittleEndian.Uint64(wide[:]), nil
+}
+
+// sized gives bytes after their number, itself of size bytes.
+func (m *machine) sized(size int) ([]byte, error) {
+	n, err := m.uint(size)
+	if err != nil {
+		return nil, err
+	}
+	return m.take(n)
+}
+
+// line gives the text up to the end of the line.
+func (m *machine) line(most int) ([]byte, error) {
+	end := bytes.IndexByte(m.b[m.pos:], '\n')
+	if end < 0 {
+		return nil, fmt.Errorf("truncated: a line does not end; fetch it again")
+	}
+	if end > most {
+		return nil, fmt.Errorf("a line of %d bytes, and %d are the most here", end, most)
+	}
+	text := m.b[m.pos : m.pos+end]
+	m.pos += end + 1
+	return text, nil
+}
+
+// The stack.
+
+func (m *machine) push(v any) error {
+	switch v.(type) {
+	case Tuple, *List, *Dict, *Array, *Object, *dtype:
+		if m.objects++; m.objects > maxObjects {
+			return fmt.Errorf("more than %d lists, dicts, tuples and arrays", maxObjects)
+		}
+	}
+	if m.values++; m.values > maxValues {
+		return fmt.Errorf("more than %d values", maxValues)
+	}
+	m.stack = append(m.stack, v)
+	return nil
+}
+
+// pushed pushes what was read without an error.
+func (m *machine) pushed(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return m.push(v)
+}
+
+// floor is where the values since the last mark begin.
+func (m *machine) floor() int {
+	if n := len(m.marks); n > 0 {
+		return m.marks[n-1]
+	}
+	return 0
+}
+
+func (m *machine) top() (any, error) {
+	if len(m.stack) <= m.floor() {
+		return nil, fmt.Errorf("a value is needed and the stack is empty")
+	}
+	return m.stack[len(m.stack)-1], nil
+}
+
+func (m *machine) pop() (any, error) {
+	v, err := m.top()
+	if err == nil {
+		m.stack = m.stack[:len(m.stack)-1]
+	}
+	return v, err
+}
+
+// popN gives the last n values, a copy.
+func (m *machine) popN(n int) ([]any, error) {
+	if len(m.stack)-m.floor() < n {
+		return nil, fmt.Errorf("%d values are needed and the stack has %d", n, len(m.stack)-m.floor())
+	}
+	items := append([]any(nil), m.stack[len(m.stack)-n:]...)
+	m.stack = m.stack[:len(m.stack)-n]
+	return items, nil
+}
+
+// popMark gives the values since the last mark, a copy, and drops the mark.
+func (m *machine) popMark() ([]any, error) {
+	n := len(m.marks)
+	if n == 0 {
+		return nil, fmt.Errorf("a mark is needed and there is none")
+	}
+	items, err := m.popN(len(m.stack) - m.marks[n-1])
+	m.marks = m.marks[:n-1]
+	return items, err
+}
+
+// put remembers the value on top of the stack.
+func (m *machine) put(code byte) error {
+	key, err := uint64(len(m.memo)), error(nil)
+	switch code {
+	case 'p':
+		key, err = m.memoKey()
+	case 'q':
+		key, err = m.uint(1)
+	case 'r':
+		key, err = m.uint(4)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	m.memo[uint32(key)] = v
+	if len(m.memo) > maxMemo {
+		return fmt.Errorf("more than %d values are remembered", maxMemo)
+	}
+	return nil
+}
+
+func (m *machine) get(code byte) (err error) {
+	var key uint64
+	switch code {
+	case 'g':
+		key, err = m.memoKey()
+	case 'h':
+		key, err = m.uint(1)
+	case 'j':
+		key, err = m.uint(4)
+	}
+	if err != nil {
+		return err
+	}
+	v, ok := m.memo[uint32(key)]
+	if !ok {
+		return fmt.Errorf("value %d is recalled and was never remembered", key)
+	}
+	m.values++ // recalled, not pushed anew: it is no object more
+	if m.values > maxValues {
+		return fmt.Errorf("more than %d values", maxValues)
+	}
+	m.stack = append(m.stack, v)
+	return nil
+}
+
+func (m *machine) memoKey() (uint64, error) {
+	text, err := m.line(maxLine)
+	if err != nil {
+		return 0, err
+	}
+	key, err := strconv.ParseUint(string(text), 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number to remember a value by", clip(text))
+	}
+	return key, nil
+}
+
+// Numbers and text.
+
+// number reads one that stands as text: I01\n is true, for protocols without bool.
+func (m *machine) number(code byte) error {
+	text, err := m.line(maxLine)
+	if err != nil {
+		return err
+	}
+	if code == 'I' && (string(text) == "01" || string(text) == "00") {
+		return m.push(text[1] == '1')
+	}
+	if code == 'F' {
+		v, err := strconv.ParseFloat(string(text), 64)
+		if err != nil && !math.IsInf(v, 0) {
+			return fmt.Errorf("%q is not a number", clip(text))
+		}
+		return m.push(v)
+	}
+	v, err := strconv.ParseInt(string(bytes.TrimSuffix(text, []byte("L"))), 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not an integer of 64 bits", clip(text))
+	}
+	return m.push(v)
+}
+
+// long reads an integer of n bytes, in two's complement.
+func (m *machine) long(n uint64) error {
+	b, err := m.take(n)
+	if err != nil {
+		return err
+	}
+	if n > 8 {
+		return fmt.Errorf("an integer of %d bytes, and 8 are the most", n)
+	}
+	var wide [8]byte
+	if n > 0 && b[n-1] >= 0x80 {
+		wide = [8]byte{255, 255, 255, 255, 255, 255, 255, 255}
+	}
+	copy(wide[:], b)
+	return m.push(int64(binary.LittleEndian.Uint64(wide[:])))
+}
+
+// quoted reads a string of protocol 0: S'…' with Python's escapes, or V… with \u alone.
+func (m *machine) quoted(code byte) error {
+	text, err := m.line(len(m.b))
+	if err != nil {
+		return err
+	}
+	if code == 'V' {
+		return m.pushed(unescapeUnicode(text))
+	}
+	text = bytes.TrimSpace(text)
+	if n := len(text); n < 2 || text[0] != text[n-1] || text[0] != '\'' && text[0] != '"' {
+		return fmt.Errorf("a string is not in quotes: %q", clip(text))
+	}
+	return m.pushed(unescape(text[1 : len(text)-1]))
+}
+
+var escapes = map[byte]byte{'\\': '\\', '\'': '\'', '"': '"', 'n': '\n', 't': '\t', 'r': '\r', 'a': 7, 'b': 8, 'f': 12, 'v': 11}
+
+// unescape undoes Python 2's repr of a str.
+func unescape(text []byte) (Bytes, error) {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			out = append(out, text[i])
+			continue
+		}
+		i++
+		switch {
+		case i < len(text) && escapes[text[i]] != 0:
+			out = append(out, escapes[text[i]])
+		case i+2 < len(text) && text[i] == 'x':
+			v, err := strconv.ParseUint(string(text[i+1:i+3]), 16, 8)
+			if err != nil {
+				return nil, fmt.Errorf(`\%s is no escape of a string`, clip(text[i:i+3]))
+			}
+			out = append(out, byte(v))
+			i += 2
+		default:
+			return nil, fmt.Errorf(`\%s is no escape of a string`, clip(text[i:min(i+1, len(text))]))
+		}
+	}
+	return out, nil
+}
+
+// unescapeUnicode undoes Python's raw-unicode-escape: Latin-1 bytes, \uXXXX and \UXXXXXXXX.
+func unescapeUnicode(text []byte) (string, error) {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		digits := 0
+		if text[i] == '\\' && i+1 < len(text) {
+			digits = map[byte]int{'u': 4, 'U': 8}[text[i+1]]
+		}
+		if digits == 0 {
+			out = utf8.AppendRune(out, rune(text[i]))
+			continue
+		}
+		if i+1+digits >= len(text) {
+			return "", fmt.Errorf("%q is cut off", clip(text[i:]))
+		}
+		v, err := strconv.ParseUint(string(text[i+2:i+2+digits]), 16, 32)
+		if err != nil || v > utf8.MaxRune {
+			return "", fmt.Errorf("%q is no character", clip(text[i:i+2+digits]))
+		}
+		out = utf8.AppendRune(out, rune(v))
+		i += 1 + digits
+	}
+	return string(out), nil
+}
+
+// Containers.
+
+func (m *machine) appends(code byte) error {
+	items, err := m.popFor(code == 'e', 1)
+	if err != nil {
+		return err
+	}
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	l, ok := v.(*List)
+	if !ok {
+		return fmt.Errorf("something is appended to %s, which is no list", kind(v))
+	}
+	l.Items = append(l.Items, items...)
+	return nil
+}
+
+func (m *machine) setItems(code byte) error {
+	items, err := m.popFor(code == 'u', 2)
+	if err != nil {
+		return err
+	}
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	d, ok := v.(*Dict)
+	if !ok {
+		return fmt.Errorf("an item is set in %s, which is no dict", kind(v))
+	}
+	return d.add(items)
+}
+
+// popFor gives the values since the last mark, or the last n.
+func (m *machine) popFor(marked bool, n int) ([]any, error) {
+	if marked {
+		return m.popMark()
+	}
+	return m.popN(n)
+}
+
+// add takes keys and values by turns.
+func (d *Dict) add(items []any) error {
+	if len(items)%2 != 0 {
+		return fmt.Errorf("a dict gets a key without a value")
+	}
+	for i := 0; i < len(items); i += 2 {
+		d.Keys, d.Values = append(d.Keys, items[i]), append(d.Values, items[i+1])
+	}
+	return nil
+}
+
+// kind is what a value is called in messages.
+func kind(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		return "a bool"
+	case int64:
+		return "an integer"
+	case float64:
+		return "a float"
+	case string:
+		return "a string"
+	case Bytes:
+		return "bytes"
+	case Tuple:
+		return "a tuple"
+	case *List:
+		return "a list"
+	case *Dict:
+		return "a dict"
+	case *Array:
+		return "an array"
+	case *Object:
+		return "a " + v.Class
+	case global:
+		return "the class " + string(v)
+	}
+	return "a dtype"
+}
+
+// Kind is what a value that came out of [Load] is called in messages: "a dict".
+func Kind(v any) string { return kind(v) }
+
+// clip shortens text for a message, which quotes it.
+func clip(text []byte) []byte { return text[:min(len(text), 40)] }
