@@ -28,19 +28,18 @@ func (c *csr) keys() []string {
 	return keys
 }
 
-// findCSR finds the matrix name ("adj", "attr") under any spelling of its keys, nil if there is none, and checks the
-// sizes of its arrays against each other.
+// findCSR finds the matrix name ("adj", "attr") under any spelling of its keys, nil if there is none.
 func (a *archive) findCSR(name string) (*csr, error) {
-	var prefix string
-	for _, p := range []string{name + "_", name + "_matrix.", name + ".", name + "_matrix_"} {
-		if a.files[p+"indptr"] != nil {
-			prefix = p
-			break
+	for _, prefix := range []string{name + "_", name + "_matrix.", name + ".", name + "_matrix_"} {
+		if a.files[prefix+"indptr"] != nil {
+			return a.csrUnder(prefix)
 		}
 	}
-	if prefix == "" {
-		return nil, nil
-	}
+	return nil, nil
+}
+
+// csrUnder is the matrix whose keys begin with prefix, the sizes of its arrays checked against each other.
+func (a *archive) csrUnder(prefix string) (*csr, error) {
 	c := &csr{indptr: prefix + "indptr", indices: prefix + "indices", data: prefix + "data", shape: prefix + "shape"}
 	if a.files[c.indices] == nil {
 		return nil, fmt.Errorf("no key %s beside %s; a scipy CSR matrix has both", c.indices, c.indptr)

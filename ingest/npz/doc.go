@@ -10,6 +10,9 @@
 // which reads adj_data through once for it, so that the number of edges it declares is the number that Edges streams.
 // Other weights are dropped, and Schema.Skipped says so.
 //
+// A matrix that has an archive to itself, as scipy.sparse.save_npz writes it, is a [Matrix]: other layouts keep their
+// adjacency so.
+//
 // Memory does not grow with the graph: the arrays of a matrix are inflated side by side, a chunk at a time. A dense
 // attr_matrix in column-major order is read once for every 64 MiB of it.
 //

@@ -86,7 +86,7 @@ func (s *Source) findEdges(used map[string]bool) error {
 	}
 	s.schema.NodeTypes = []ingest.NodeType{{Name: "node", Count: s.adj.rows}}
 	s.schema.Relations = []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: s.adj.entries}}
-	s.edges = s.adj.data == ""
+	s.counted = s.adj.data == ""
 	return nil
 }
 
@@ -202,12 +202,12 @@ func (s *Source) passOver(key, why string) error {
 
 // Schema reads adj_data through on its first call, if there is one: see the package comment.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
-	if !s.edges {
-		zeros, weighted, err := s.scanWeights(ctx)
+	if !s.counted {
+		zeros, weighted, err := s.scanWeights(ctx, s.adj)
 		if err != nil {
 			return nil, s.fail(ctx, err, s.adj.data)
 		}
-		s.edges = true
+		s.counted = true
 		s.schema.Relations[0].Edges = s.adj.entries - zeros
 		if zeros > 0 {
 			s.skip(s.adj.data, strconv.FormatInt(zeros, 10)+" explicit zeros are not edges")
@@ -218,31 +218,4 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	}
 	schema := s.schema
 	return &schema, nil
-}
-
-func (s *Source) scanWeights(ctx context.Context) (zeros int64, weighted bool, err error) {
-	m, err := s.open(s.adj.data)
-	if err != nil {
-		return 0, false, err
-	}
-	defer m.body.Close()
-	values := make([]float32, min(entryChunk, s.adj.entries))
-	for left := s.adj.entries; left > 0; {
-		if err := ctx.Err(); err != nil {
-			return 0, false, err
-		}
-		n, err := m.ReadFloat32s(values)
-		if err != nil {
-			return 0, false, fmt.Errorf("%s: %w", m.key, err)
-		}
-		for _, v := range values[:n] {
-			if v == 0 {
-				zeros++
-			} else if v != 1 {
-				weighted = true
-			}
-		}
-		left -= int64(n)
-	}
-	return zeros, weighted, m.finish()
 }

@@ -20,22 +20,37 @@ const (
 // Source is a graph in an npz archive.
 type Source struct {
 	*archive
-	file   io.Closer // nil when the caller's
-	adj    *csr
-	attr   *csr   // nil without sparse features
-	dense  string // the key of dense features, "" without
-	labels bool
-	schema ingest.Schema
-	edges  bool // schema has the number of edges
+	file    io.Closer // nil when the caller's
+	adj     *csr
+	attr    *csr   // nil without sparse features
+	dense   string // the key of dense features, "" without
+	labels  bool
+	schema  ingest.Schema
+	counted bool // schema has the number of edges
 }
 
 var _ ingest.Source = (*Source)(nil)
 
 // Open opens an archive and reads its headers.
 func Open(path string) (*Source, error) {
-	f, err := os.Open(path)
+	f, size, err := openFile(path)
 	if err != nil {
 		return nil, err
+	}
+	s, err := OpenReader(path, f, size)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	s.file = f
+	return s, nil
+}
+
+// openFile opens an ordinary file, and says how large it is.
+func openFile(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -43,15 +58,9 @@ func Open(path string) (*Source, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, 0, err
 	}
-	s, err := OpenReader(path, f, info.Size())
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	s.file = f
-	return s, nil
+	return f, info.Size(), nil
 }
 
 // OpenReader is Open for an archive that is already there, in memory or in another file. The name is for messages and
@@ -76,40 +85,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	if relation != 0 {
 		panic("npz: no such relation")
 	}
-	k, err := s.walk(s.adj)
-	if err != nil {
-		return s.fail(ctx, err, s.adj.keys()...)
-	}
-	defer k.close()
-	place := ingest.Place{File: s.name + ": " + s.adj.indices}
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		src, dst, values, err := k.next()
-		if err != nil {
-			return s.fail(ctx, err, s.adj.keys()...)
-		}
-		if len(src) == 0 {
-			return nil
-		}
-		if values != nil {
-			n := 0
-			for i, v := range values {
-				if v != 0 {
-					src[n], dst[n] = src[i], dst[i]
-					n++
-				}
-			}
-			if src, dst = src[:n], dst[:n]; n == 0 {
-				continue
-			}
-		}
-		if err := emit(ingest.EdgeChunk{Place: place, Src: src, Dst: dst}); err != nil {
-			return err
-		}
-		place.First += int64(len(src))
-	}
+	return s.edges(ctx, s.adj, emit)
 }
 
 // Rows streams the features as dense rows. Entries of one place in a sparse matrix are added up, as scipy does.
