@@ -54,6 +54,27 @@ func open(path string, scan func(string, io.Reader) (*Scanner, error)) (*Scanner
 	return s, nil
 }
 
+// OpenBytes opens a file as Open does, for text that does not come in lines. Errors of Read name the file.
+func OpenBytes(path string) (io.ReadCloser, error) {
+	s, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return inflated{s}, nil
+}
+
+type inflated struct{ s *Scanner }
+
+func (i inflated) Close() error { return i.s.Close() }
+
+func (i inflated) Read(b []byte) (int, error) {
+	n, err := i.s.r.Read(b)
+	if err != nil && err != io.EOF {
+		err = damaged(i.s.name, err)
+	}
+	return n, err
+}
+
 // New scans r, which holds text, or text that gzip or zstd packed: the first bytes tell. The name is for messages.
 func New(name string, r io.Reader) (*Scanner, error) {
 	in, head, err := peek(name, r)
