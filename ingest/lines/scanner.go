@@ -188,13 +188,22 @@ const lookAhead = 64 << 20
 // Errorf is an error about the line read last. Damage to a packed file is the likeliest cause of nonsense in it, so the
 // bytes that follow are held against its checks first; the Scanner reads nothing more after that.
 func (s *Scanner) Errorf(format string, args ...any) error {
-	return s.ErrorAt(s.line, format, args...)
+	return s.fail(s.line, "", format, args)
 }
 
 // ErrorAt is Errorf for another line.
 func (s *Scanner) ErrorAt(line int64, format string, args ...any) error {
+	return s.fail(line, "", format, args)
+}
+
+// ErrorIn is Errorf for a cell of the line read last; columns count from 1.
+func (s *Scanner) ErrorIn(column int, format string, args ...any) error {
+	return s.fail(s.line, fmt.Sprintf(", column %d", column), format, args)
+}
+
+func (s *Scanner) fail(line int64, column, format string, args []any) error {
 	if s.err == nil {
-		s.err = fmt.Errorf("%s: line %d: %w", s.name, line, fmt.Errorf(format, args...))
+		s.err = fmt.Errorf("%s: line %d%s: %w", s.name, line, column, fmt.Errorf(format, args...))
 		if s.packed {
 			if _, err := io.CopyN(io.Discard, s.r, lookAhead); err != nil && err != io.EOF {
 				s.err = damaged(s.name, err)

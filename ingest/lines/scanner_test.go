@@ -160,6 +160,12 @@ func TestErrors(t *testing.T) {
 	_, err = s.Next()
 	require.EqualError(t, err, s.Errorf("something else").Error(), "the first error stays")
 
+	s, err = New("t", strings.NewReader("1,2\n"))
+	require.NoError(t, err)
+	_, err = s.Next()
+	require.NoError(t, err)
+	require.EqualError(t, s.ErrorIn(2, "odd"), "t: line 1, column 2: odd")
+
 	// Nonsense in a damaged file is the damage's.
 	file := packings["gzip"](t, strings.Repeat("1\n", firstBuffer))
 	s, err = New("t", bytes.NewReader(file[:len(file)-1]))
