@@ -25,23 +25,20 @@ type data struct {
 // maxClasses bounds the logits of a batch: a thousand seeds take 4 GB of them.
 const maxClasses = 1 << 20
 
-// selectData finds what a homogeneous, single-label run needs, or says what is missing and what to do.
+// selectData finds what a run on one type of nodes needs, or says what is missing and what to do.
 func selectData(ds *store.Dataset, split string) (*data, error) {
 	m := ds.Manifest()
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %s", ds.Path(), fmt.Sprintf(format, args...))
 	}
 	if len(m.NodeTypes) != 1 || len(m.Relations) != 1 {
-		return nil, fail("%d node types and %d relations; sage and mlp train on one of each", len(m.NodeTypes), len(m.Relations))
+		return nil, fail("%d node types and %d relations; networks train on one of each", len(m.NodeTypes), len(m.Relations))
 	}
 	if len(m.Tables) == 0 {
 		return nil, fail("no features; ingest it again with --features degree, random:D or fastrp:D")
 	}
 	if len(m.Labels) == 0 {
 		return nil, fail("no labels, so nothing to learn")
-	}
-	if m.Labels[0].Multi {
-		return nil, fail("label %s has several classes a node; single-label classification is what trains", m.Labels[0].Name)
 	}
 	if n := m.Labels[0].Classes; n < 1 {
 		return nil, fail("label %s has no classes: every label is missing", m.Labels[0].Name)
@@ -95,7 +92,7 @@ func (d *data) labelled(ids []uint32) ([]uint32, error) {
 		if i > 0 && ids[i-1] >= v {
 			return nil, d.corrupt("the split names node %d after node %d", v, ids[i-1])
 		}
-		if d.labels.Class(v) < 0 {
+		if d.labels.Label.Multi && !d.anyTarget(v) || !d.labels.Label.Multi && d.labels.Class(v) < 0 {
 			d.unlabelled++
 			continue
 		}

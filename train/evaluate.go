@@ -13,13 +13,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// evaluator measures accuracy on fixed sets of nodes: exactly, layer by layer over every neighbour, or, where the hidden
+// evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, or, where the hidden
 // rows would not fit its budget, on blocks sampled once and for all.
 //
 // Its reads go past the host cache, so that a pass over the graph does not throw the training's hot rows out, and they
 // are counted apart.
 type evaluator struct {
 	data    *data
+	task    *task
 	model   *model.Model
 	stack   *cachetier.Stack
 	peak    *memoryPeak
@@ -30,13 +31,12 @@ type evaluator struct {
 	seed    uint64
 	nodes   int // at most, when sampled
 	batch   int
-	labels  []uint32
 	block   sample.Batch
 	place   []uint32 // row of a node in the layer below the one at hand
 }
 
-func newEvaluator(d *data, m *model.Model, be kernels.Backend, stack *cachetier.Stack, peak *memoryPeak, o Options) *evaluator {
-	e := &evaluator{data: d, model: m, stack: stack, peak: peak, tape: tape.New(be), feed: &feed{be: be},
+func newEvaluator(d *data, k *task, m *model.Model, be kernels.Backend, stack *cachetier.Stack, peak *memoryPeak, o Options) *evaluator {
+	e := &evaluator{data: d, task: k, model: m, stack: stack, peak: peak, tape: tape.New(be), feed: &feed{be: be},
 		full: sample.NewSampler(d.graph, []int{o.Kind.All()}, o.Kind.Sampling()), seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch}
 	// The widest pair of layers of hidden rows, if every node were needed.
 	if rows := int64(d.graph.Nodes()); o.Layers > 1 && rows*int64(o.Hidden)*4*int64(min(o.Layers-1, 2)) > o.EvalBytes {
@@ -53,58 +53,58 @@ func (e *evaluator) method() string {
 	return "full"
 }
 
-// accuracy is the share of nodes whose largest logit is their class; ok is false for an empty set.
-func (e *evaluator) accuracy(ctx context.Context, nodes []uint32) (acc float64, ok bool, err error) {
+// measure is the metric over nodes; ok is false for an empty set.
+func (e *evaluator) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
 	if len(nodes) == 0 {
 		return 0, false, nil
 	}
-	var right int
-	err = store.Guard(func() (err error) {
+	err = store.Guard(func() error {
 		if e.sampler != nil {
-			nodes, right, err = e.sampled(ctx, nodes)
-		} else {
-			right, err = e.layerwise(ctx, nodes)
+			return e.sampled(ctx, nodes)
 		}
-		return err
+		return e.layerwise(ctx, nodes)
 	})
-	return float64(right) / float64(len(nodes)), err == nil, err
+	v, undefined := e.task.value() // an evaluation that was cut short leaves nothing for the next
+	if err == nil {
+		err = undefined
+	}
+	return v, err == nil, err
 }
 
 // sampled evaluates at most e.nodes of nodes, the same ones with the same blocks each time.
-func (e *evaluator) sampled(ctx context.Context, nodes []uint32) (used []uint32, right int, err error) {
-	used = slices.Clone(nodes)
+func (e *evaluator) sampled(ctx context.Context, nodes []uint32) error {
+	used := slices.Clone(nodes)
 	sample.Shuffle(used, e.seed, -1)
 	used = used[:min(len(used), e.nodes)]
 	var b sample.Batch
 	for i := 0; i*e.batch < len(used); i++ {
 		if err := ctx.Err(); err != nil {
-			return used, 0, err
+			return err
 		}
 		seeds := used[i*e.batch : min((i+1)*e.batch, len(used))]
 		if err := e.data.sample(e.sampler, &b, sample.StepSeed(e.seed, -1, i), seeds); err != nil {
-			return used, 0, err
+			return err
 		}
 		x, err := e.feed.gather(e.stack, e.data, b.Inputs())
 		if err != nil {
-			return used, 0, err
+			return err
 		}
 		e.tape.Reset(false)
-		n, err := e.count(e.model.Forward(e.tape, e.tape.Leaf(x), e.feed.blocks(b.Blocks), 0).Value, seeds)
-		if err != nil {
-			return used, 0, err
+		logits := e.model.Forward(e.tape, e.tape.Leaf(x), e.feed.blocks(b.Blocks), 0)
+		if err := e.task.measure(e.feed, logits.Value, seeds); err != nil {
+			return err
 		}
-		right += n
 		e.peak.look()
 	}
-	return used, right, nil
+	return nil
 }
 
 // layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
 // every hop says, at the cost of each node once a layer.
-func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) (right int, err error) {
+func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 	need, err := e.plan(nodes)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	be := e.tape.Backend()
 	var below, out kernels.Tensor // rows of the layer below, and of the one at hand
@@ -142,15 +142,13 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) (right int, e
 				done += len(chunk)
 				return nil
 			}
-			n, err := e.count(y, chunk)
-			right += n
-			return err
+			return e.task.measure(e.feed, y, chunk)
 		})
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return right, nil
+	return nil
 }
 
 // layer computes layer l for nodes from the features, or from the rows of the layer below.
@@ -237,14 +235,6 @@ func (e *evaluator) plan(nodes []uint32) ([]nodeSet, error) {
 		}
 	}
 	return need, nil
-}
-
-// count compares predictions with labels.
-func (e *evaluator) count(logits kernels.Tensor, nodes []uint32) (right int, err error) {
-	if e.labels, err = e.data.classes(e.labels[:0], nodes); err != nil {
-		return 0, err
-	}
-	return e.feed.correct(logits, e.labels), nil
 }
 
 func (e *evaluator) close() {

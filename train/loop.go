@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -72,14 +73,14 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, erro
 	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: func(step int) []uint32 {
 		return seeds[step*t.Batch : min((step+1)*t.Batch, len(seeds))]
 	}}, func(b *pipeline.Gathered) error {
-		sum, right, err := t.step(b, z(b.Step))
+		a, err := t.step(b, z(b.Step), steps)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
-		t.partial.count(sum, right, b.Read.Sub(t.read))
+		t.partial.count(a, b.Read.Sub(t.read))
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
 		t.read = b.Read
-		if err := t.tell(n, steps, sum/float64(len(b.Batch.Seeds))); err != nil {
+		if err := t.tell(n, steps, a.mean()); err != nil {
 			return err
 		}
 		if b.Step == steps-1 {
@@ -89,7 +90,7 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, erro
 	})
 	p := &t.partial
 	e := Epoch{
-		Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Loss / float64(len(seeds)), TrainAcc: float64(p.Right) / float64(len(seeds)),
+		Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.mean(), TrainAcc: p.accuracy(),
 		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(stages).Limiting(),
 	}
 	if p.InputRows > 0 {
@@ -101,15 +102,16 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, erro
 // tell records a step, and checkpoints when it is time to. The last step of an epoch is followed by a checkpoint anyway.
 func (t *trainer) tell(epoch, steps int, loss float64) error {
 	t.peak.look()
+	t.heap.follow()
 	step := t.partial.Steps
-	if t.LogEvery > 0 && t.adam.steps%t.LogEvery == 0 {
+	if t.LogEvery > 0 && t.optim.Steps()%t.LogEvery == 0 {
 		t.snapshot()
-		m := &StepMetric{Epoch: epoch, Step: step, Updates: t.adam.steps, Loss: loss}
+		m := &StepMetric{Epoch: epoch, Step: step, Updates: t.optim.Steps(), Loss: loss}
 		if err := t.dir.appendMetrics(metricsLine{Step: m, SoFar: t.result.soFar()}); err != nil {
 			return err
 		}
 	}
-	if t.CheckpointEvery > 0 && t.adam.steps%t.CheckpointEvery == 0 && step < steps {
+	if t.CheckpointEvery > 0 && t.optim.Steps()%t.CheckpointEvery == 0 && step < steps {
 		if err := t.saveCheckpoint(); err != nil {
 			return err
 		}
@@ -120,29 +122,23 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 	return nil
 }
 
-// step is one update: forward, backward, Adam. It returns the sum of the seeds' losses and how many were right.
-func (t *trainer) step(b *pipeline.Gathered, key uint64) (loss float64, right int, err error) {
-	seeds := b.Batch.Seeds
+// step is one update: forward, backward, and what the optimizer makes of it, in an epoch of steps.
+func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, err error) {
 	graphs := t.feed.blocks(b.Batch.Blocks)
-	if t.labels, err = t.data.classes(t.labels[:0], seeds); err != nil {
-		return 0, 0, err
-	}
-	labels := t.feed.upload(t.labels)
 	t.tape.Reset(true)
 	logits := t.model.Forward(t.tape, t.tape.Leaf(b.Rows), graphs, key|1)
-	rows := t.tape.CrossEntropy(logits, labels, 1/float32(len(seeds)))
-	t.losses = append(t.losses[:0], make([]float32, rows.Rows)...)
-	t.be.DownloadF32(t.losses, rows)
-	for _, l := range t.losses {
-		loss += float64(l)
+	if a, err = t.task.loss(t.tape, t.feed, logits, b.Batch.Seeds); err != nil {
+		return a, err
 	}
-	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return 0, 0, t.explainLoss(loss, b)
+	if math.IsNaN(a.Loss) || math.IsInf(a.Loss, 0) {
+		return a, t.explainLoss(a.Loss, b)
 	}
-	right = t.feed.correct(logits.Value, t.labels)
 	t.tape.Backward()
-	t.adam.step(t.model)
-	return loss, right, nil
+	norm := t.optim.Step(t.Schedule.Rate(t.LR, t.optim.Steps(), t.Epochs*steps, steps))
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return a, fmt.Errorf("the norm of the gradients is %v; lower --lr%s", norm, t.lastGood())
+	}
+	return a, nil
 }
 
 // explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
@@ -161,12 +157,22 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower --lr%s", loss, t.lastGood())
 }
 
+// measure evaluates nodes; ok is false where there is nothing to measure.
+func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
+	v, ok, err = t.eval.measure(ctx, nodes)
+	if errors.Is(err, metric.ErrUndefined) {
+		t.note("not measured: %v", err)
+		return 0, false, nil
+	}
+	return v, ok, err
+}
+
 // validate measures the epoch and remembers its weights when they are the best so far.
 func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	start := time.Now()
 	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
 	if t.EvalTest == "epoch" {
-		acc, ok, err := t.eval.accuracy(ctx, t.data.test)
+		acc, ok, err := t.measure(ctx, t.data.test)
 		if err != nil {
 			return err
 		}
@@ -174,7 +180,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 			e.TestAcc = &acc
 		}
 	}
-	acc, ok, err := t.eval.accuracy(ctx, t.data.valid)
+	acc, ok, err := t.measure(ctx, t.data.valid)
 	if err != nil || !ok {
 		return err
 	}
@@ -200,7 +206,7 @@ func (t *trainer) testBest(ctx context.Context) error {
 		t.restore(t.best)
 		defer t.restore(last)
 	}
-	acc, ok, err := t.eval.accuracy(ctx, t.data.test)
+	acc, ok, err := t.measure(ctx, t.data.test)
 	if err != nil || !ok {
 		return err
 	}
@@ -238,7 +244,7 @@ func (t *trainer) finish(e Epoch) error {
 
 // checkpointNow writes a checkpoint unless the newest one is of this very step.
 func (t *trainer) checkpointNow() error {
-	if t.saved == t.adam.steps {
+	if t.saved == t.optim.Steps() {
 		return nil
 	}
 	return t.saveCheckpoint()

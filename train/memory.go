@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // memoryPeak follows the process's memory; it looks a few times a second at most.
@@ -21,6 +24,37 @@ func (p *memoryPeak) look() {
 		p.last = now
 		anon, file := residentBytes()
 		p.rss, p.file = max(p.rss, anon), max(p.file, file)
+	}
+}
+
+// heapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the budget less what lies
+// outside the heap. Its zero value limits nothing.
+type heapLimit struct {
+	budget  int64
+	outside int64
+	before  int64 // the limit to put back
+}
+
+// minHeap is what the Go heap gets though the rest takes the whole budget: below it the collector would never rest.
+const minHeap = 64 << 20
+
+// follow adjusts the limit to what lies outside the heap now.
+func (l *heapLimit) follow() {
+	outside := kernels.HostBytes() + kernels.MaxSpareBytes
+	if l.budget == 0 || outside == l.outside {
+		return
+	}
+	before := debug.SetMemoryLimit(max(l.budget-outside, minHeap))
+	if l.outside == 0 {
+		l.before = before
+	}
+	l.outside = outside
+}
+
+func (l *heapLimit) close() {
+	if l.outside != 0 {
+		debug.SetMemoryLimit(l.before)
+		l.outside = 0
 	}
 }
 

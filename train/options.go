@@ -7,7 +7,9 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -16,15 +18,21 @@ type Options struct {
 	model.Config
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
 	// layers.
-	Fanouts     []int   `json:"fanout"`
-	Batch       int     `json:"batch"` // seeds a step; more than there are is one step an epoch
-	Epochs      int     `json:"epochs"`
-	LR          float64 `json:"lr"`
-	WeightDecay float64 `json:"weight_decay"`
-	Seed        uint64  `json:"seed"`
-	Workers     int     `json:"workers"`  // goroutines that sample ahead
-	Patience    int     `json:"patience"` // stop after so many evaluations without a better one; 0: never
-	EvalEvery   int     `json:"eval_every"`
+	Fanouts   []int   `json:"fanout"`
+	Batch     int     `json:"batch"` // seeds a step; more than there are is one step an epoch
+	Epochs    int     `json:"epochs"`
+	LR        float64 `json:"lr"` // before the schedule
+	Seed      uint64  `json:"seed"`
+	Workers   int     `json:"workers"`  // goroutines that sample ahead
+	Patience  int     `json:"patience"` // stop after so many evaluations without a better one; 0: never
+	EvalEvery int     `json:"eval_every"`
+	// Optim and Schedule are what becomes of gradients.
+	Optim    optim.Options  `json:"optim"`
+	Schedule optim.Schedule `json:"schedule"`
+	// ClassWeights weighs the loss of a row by its class: "none", "balanced", or a number for each class with commas between.
+	ClassWeights string `json:"class_weights"`
+	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several classes.
+	Metric metric.Kind `json:"metric"`
 	// EvalTest says when the test set is looked at: "best", once, with the weights that validation chose, or "epoch", at
 	// every evaluation.
 	EvalTest string `json:"eval_test"`
@@ -42,6 +50,9 @@ type Options struct {
 	LogEvery        int `json:"log_every"`        // steps between lines of metrics, beside the one an epoch; 0: only that
 	// Init is a safetensors file of weights to begin with; empty: drawn from Seed.
 	Init string `json:"init"`
+	// MemoryBytes is what the process should take in all: the Go heap is kept below it less what lies outside the heap. 0:
+	// no limit.
+	MemoryBytes int64 `json:"memory_bytes"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels string `json:"kernels"`
 	// Cache is the budgets and policies of the tiers.
@@ -52,7 +63,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
-		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2,
+		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: 2 << 30, EvalNodes: 20000,
 		BatchBytes: 1 << 30, KeepCheckpoints: 2, LogEvery: 100,
 	}
@@ -73,13 +84,26 @@ func (o Options) Validate() error {
 	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
 	fail(o.Epochs < 0, "--epochs %d: at least 0", o.Epochs)
 	fail(!(o.LR > 0 && o.LR < 1e6), "--lr %v: above 0", o.LR)
-	fail(!(o.WeightDecay >= 0 && o.WeightDecay < 1e6), "--weight-decay %v: at least 0", o.WeightDecay)
+	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
+	switch o.Metric {
+	case "", metric.Accuracy, metric.MicroF1, metric.MacroF1, metric.ROCAUC:
+	default:
+		fail(true, "--metric %s: there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric)
+	}
+	if o.ClassWeights != "" && o.ClassWeights != noWeights && o.ClassWeights != balancedWeights {
+		_, err := classWeightList(o.ClassWeights)
+		fail(err != nil, "--class-weights %s: %v", o.ClassWeights, err)
+	}
 	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
 	fail(o.Patience < 0, "--patience %d: at least 0", o.Patience)
 	fail(o.EvalEvery < 1, "--eval-every %d: at least 1", o.EvalEvery)
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
 	fail(o.EvalBytes < 0, "--eval-memory %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
+	fixed := o.BatchBytes + o.Cache.DeviceBytes + o.Cache.HostBytes
+	fail(o.MemoryBytes < 0, "--memory %d: at least 0", o.MemoryBytes)
+	fail(o.MemoryBytes > 0 && o.MemoryBytes < fixed, "--memory %d: less than the %d of --batch-memory, --device-memory and --host-memory together",
+		o.MemoryBytes, fixed)
 	fail(o.BatchBytes < 0, "--batch-memory %d: at least 0", o.BatchBytes)
 	fail(o.CheckpointEvery < 0, "--checkpoint-every %d: at least 0", o.CheckpointEvery)
 	fail(o.KeepCheckpoints < 1, "--keep-checkpoints %d: at least 1", o.KeepCheckpoints)

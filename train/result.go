@@ -2,6 +2,7 @@ package train
 
 import (
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 )
 
@@ -23,8 +24,10 @@ type Result struct {
 	Best   Best      `json:"best"`
 	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
 	cachetier.Stats
-	DiskEngine string     `json:"disk_engine"`
-	Evaluation Evaluation `json:"evaluation"`
+	DiskEngine string `json:"disk_engine"`
+	// Metric is what valid_acc and test_acc are; train_acc is the accuracy, or with several classes a node the micro-F1.
+	Metric     metric.Kind `json:"metric"`
+	Evaluation Evaluation  `json:"evaluation"`
 	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample", "gather" or "step".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`

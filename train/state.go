@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/optim"
 )
 
 // What a checkpoint's metadata holds. The first ones are for people and other programs; progressKey is what resuming
@@ -29,12 +30,8 @@ const (
 	progressKey = "gnnstore.progress"
 )
 
-// Prefixes of tensors that are no weights.
-const (
-	firstMoment  = "adam.exp_avg."
-	secondMoment = "adam.exp_avg_sq."
-	bestPrefix   = "best." // the weights that validation has chosen so far
-)
+// bestPrefix stands before the weights that validation has chosen so far.
+const bestPrefix = "best."
 
 // progress is where a run stands between two steps.
 type progress struct {
@@ -50,9 +47,8 @@ type progress struct {
 
 // partial is the epoch under way.
 type partial struct {
+	tally
 	Steps     int     `json:"steps"`
-	Loss      float64 `json:"loss"` // sum over seeds, in step order
-	Right     int     `json:"right"`
 	Seconds   float64 `json:"seconds"`
 	InputRows int64   `json:"input_rows"`
 	DiskRows  int64   `json:"disk_rows"`
@@ -60,10 +56,9 @@ type partial struct {
 }
 
 // count adds a step that read what the tiers did since before.
-func (p *partial) count(loss float64, right int, read cachetier.Stats) {
+func (p *partial) count(a tally, read cachetier.Stats) {
 	p.Steps++
-	p.Loss += loss
-	p.Right += right
+	p.add(a)
 	p.InputRows += read.InputRows
 	p.DiskRows += read.Disk.Rows
 	p.DiskBytes += read.Disk.BytesRead
@@ -79,19 +74,16 @@ func (t *trainer) saveCheckpoint() error {
 	tensors := t.weights()
 	for _, w := range tensors {
 		if i := slices.IndexFunc(w.Data, func(x float32) bool { return x-x != 0 }); i >= 0 {
-			return fmt.Errorf("step %d: weight %s[%d] is %v; lower --lr%s", t.adam.steps, w.Name, i, w.Data[i], t.lastGood())
+			return fmt.Errorf("step %d: weight %s[%d] is %v; lower --lr%s", t.optim.Steps(), w.Name, i, w.Data[i], t.lastGood())
 		}
 	}
-	for i, p := range t.model.Params {
-		tensors = append(tensors, t.download(firstMoment+p.Name, p.Shape, t.adam.first[i]),
-			t.download(secondMoment+p.Name, p.Shape, t.adam.sec[i]))
-	}
+	tensors = append(tensors, t.optim.State()...)
 	for _, w := range t.best {
 		w.Name = bestPrefix + w.Name
 		tensors = append(tensors, w)
 	}
 	at := progress{
-		Updates: t.adam.steps, Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics,
+		Updates: t.optim.Steps(), Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics,
 		Epochs: len(t.result.Epochs), SoFar: t.result.soFar(),
 	}
 	text, err := json.Marshal(at)
@@ -100,8 +92,8 @@ func (t *trainer) saveCheckpoint() error {
 	}
 	meta := t.meta()
 	meta[progressKey] = string(text)
-	t.saved = t.adam.steps
-	return t.dir.addCheckpoint(t.adam.steps, tensors, meta, t.KeepCheckpoints)
+	t.saved = t.optim.Steps()
+	return t.dir.addCheckpoint(t.optim.Steps(), tensors, meta, t.KeepCheckpoints)
 }
 
 // lastGood is a remedy, if there is one.
@@ -133,6 +125,9 @@ func (t *trainer) resume() error {
 		if err == nil && len(epochs) != at.Epochs {
 			err = fmt.Errorf("%s has %d epochs where the checkpoint has %d", t.dir.file(metricsFile), len(epochs), at.Epochs)
 		}
+		if err == nil {
+			err = t.optim.Restore(at.Updates, tensors)
+		}
 		if err != nil {
 			return fmt.Errorf("resume %s: %w", t.dir.file(name), err)
 		}
@@ -162,16 +157,10 @@ func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at 
 	if err := json.Unmarshal([]byte(meta[progressKey]), &at); err != nil {
 		return at, fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
 	}
-	want := []string{"", firstMoment, secondMoment}
-	if at.HasBest {
-		want = append(want, bestPrefix)
+	if _, err = t.pick(tensors, ""); err == nil && at.HasBest {
+		_, err = t.pick(tensors, bestPrefix)
 	}
-	for _, prefix := range want {
-		if _, err := t.pick(tensors, prefix); err != nil {
-			return at, err
-		}
-	}
-	return at, nil
+	return at, err
 }
 
 // pick finds a tensor for each parameter, by name behind prefix, and checks its shape.
@@ -205,16 +194,10 @@ func (t *trainer) adopt(tensors []checkpoint.Tensor, at progress, epochs []Epoch
 		return found
 	}
 	t.restore(picked(""))
-	for i, w := range picked(firstMoment) {
-		t.be.UploadF32(t.adam.first[i], w.Data)
-	}
-	for i, w := range picked(secondMoment) {
-		t.be.UploadF32(t.adam.sec[i], w.Data)
-	}
 	if at.HasBest {
 		t.best = picked(bestPrefix)
 	}
-	t.adam.steps, t.saved = at.Updates, at.Updates
+	t.saved = at.Updates
 	t.partial, t.worse = at.Partial, at.Worse
 	now := t.result
 	t.result = &at.SoFar
@@ -247,7 +230,7 @@ func (t *trainer) startFrom(path string) error {
 // meta says what a file of weights belongs to.
 func (t *trainer) meta() map[string]string {
 	return map[string]string{
-		epochsKey: strconv.Itoa(len(t.result.Epochs)), stepsKey: strconv.Itoa(t.adam.steps), sealKey: t.result.Seal,
+		epochsKey: strconv.Itoa(len(t.result.Epochs)), stepsKey: strconv.Itoa(t.optim.Steps()), sealKey: t.result.Seal,
 		modelKey: string(t.Kind), seedKey: strconv.FormatUint(t.Seed, 10),
 	}
 }
@@ -291,15 +274,31 @@ var runtimeOptions = []string{
 
 // Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
 func (o Options) Resumes(saved Options) error {
-	fields := func(o Options) (m map[string]json.RawMessage) {
-		b, err := json.Marshal(o)
-		if err == nil {
-			err = json.Unmarshal(b, &m)
+	// fields has an option under the name of its flag; options that are structs give theirs.
+	fields := func(o Options) map[string]string {
+		flat := map[string]string{}
+		var add func(v any)
+		add = func(v any) {
+			b, err := json.Marshal(v)
+			var m map[string]json.RawMessage
+			if err == nil {
+				err = json.Unmarshal(b, &m)
+			}
+			if err != nil {
+				panic("train: options are no JSON: " + err.Error())
+			}
+			for name, text := range m {
+				if text[0] == '{' {
+					if !slices.Contains(runtimeOptions, name) {
+						add(text)
+					}
+					continue
+				}
+				flat[name] = string(text)
+			}
 		}
-		if err != nil {
-			panic("train: options are no JSON: " + err.Error())
-		}
-		return m
+		add(o)
+		return flat
 	}
 	var errs []error
 	now, then := fields(o), fields(saved)
@@ -309,7 +308,8 @@ func (o Options) Resumes(saved Options) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !slices.Contains(runtimeOptions, name) && string(now[name]) != string(then[name]) {
+		fixed := !slices.Contains(runtimeOptions, name) || name == "epochs" && o.Schedule.Kind == optim.Cosine // which ends with them
+		if fixed && now[name] != then[name] {
 			errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", strings.ReplaceAll(name, "_", "-"), now[name], then[name]))
 		}
 	}

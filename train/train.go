@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
@@ -41,6 +42,7 @@ const (
 // When ctx ends, the run stops at the next step boundary, writes a checkpoint and returns its result so far, Status
 // Interrupted, without an error. On an error the directory holds what finished before, and the error.
 func Run(ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error), o Options, version string, h Hooks) (_ *Result, err error) {
+	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func (t *trainer) begin(version string) error {
 		if err := t.resume(); err != nil {
 			return err
 		}
-		record.Resumed = append(record.Resumed, Resumption{t.adam.steps, t.be.Name(), version, thisHost(), now})
+		record.Resumed = append(record.Resumed, Resumption{t.optim.Steps(), t.be.Name(), version, thisHost(), now})
 		if record.Kernels != t.be.Name() {
 			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits", record.Kernels, t.be.Name())
 		}
@@ -113,20 +115,20 @@ type trainer struct {
 	dir   *RunDir
 	hooks Hooks
 	data  *data
+	task  *task
 	be    kernels.Backend
 	stack *cachetier.Stack // for training
 	plain *cachetier.Stack // for evaluation: no caches
 	model *model.Model
-	adam  *adam
+	optim *optim.Optimizer
 	tape  *tape.Tape
 	feed  *feed
 	eval  *evaluator
 
 	pipe *pipeline.Pipeline
 
-	losses  []float32 // of the rows of a step
-	labels  []uint32
 	peak    memoryPeak
+	heap    heapLimit
 	best    []checkpoint.Tensor // weights of the best epoch
 	worse   int                 // evaluations since then
 	partial partial             // the epoch under way
@@ -144,13 +146,20 @@ type before struct {
 }
 
 func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
-	t := &trainer{Options: o, hooks: h, be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})}
+	t := &trainer{Options: o, hooks: h, heap: heapLimit{budget: o.MemoryBytes}, be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})}
 	defer func() {
 		if err != nil {
 			t.close()
 		}
 	}()
 	if t.data, err = selectData(ds, o.Split); err != nil {
+		return nil, err
+	}
+	err = store.Guard(func() (err error) {
+		t.task, err = newTask(t.data, o)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if t.stack, err = cachetier.Open(t.data.features, o.Cache); err != nil {
@@ -160,10 +169,14 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 		return nil, err
 	}
 	t.model = model.New(t.be, o.Config, t.data.features.Dim(), t.data.labels.Classes(), o.Seed)
-	t.adam = newAdam(t.be, t.model, o.LR, o.WeightDecay)
+	var params []optim.Param
+	for _, p := range t.model.Params {
+		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
+	}
+	t.optim = optim.New(t.be, params, o.Optim)
 	t.tape = tape.New(t.be)
 	t.feed = &feed{be: t.be}
-	t.eval = newEvaluator(t.data, t.model, t.be, t.plain, &t.peak, o)
+	t.eval = newEvaluator(t.data, t.task, t.model, t.be, t.plain, &t.peak, o)
 	t.read, t.saved = t.stack.Stats(), -1
 	samplers := make([]pipeline.Sampler, o.Workers)
 	for i := range samplers {
@@ -176,12 +189,13 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	t.result = &Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: o, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: fmt.Sprintf("%s (%s)", engine, why),
-		Evaluation: Evaluation{Method: t.eval.method()},
+		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()},
 	}
 	return t, nil
 }
 
 func (t *trainer) close() {
+	t.heap.close()
 	if t.pipe != nil {
 		t.pipe.Close()
 	}
@@ -194,8 +208,11 @@ func (t *trainer) close() {
 	if t.tape != nil {
 		t.tape.Close()
 	}
-	if t.adam != nil {
-		t.adam.close()
+	if t.optim != nil {
+		t.optim.Close()
+	}
+	if t.task != nil {
+		t.task.close(t.be)
 	}
 	if t.model != nil {
 		t.model.Close()

@@ -40,7 +40,7 @@ func newDemo() *cobra.Command {
 // demoOptions are the hyperparameters that tools/accuracy uses for every dataset, but for fewer evaluations.
 func demoOptions() train.Options {
 	o := train.DefaultOptions()
-	o.Hidden, o.Epochs, o.EvalEvery, o.LR, o.WeightDecay, o.Dropout, o.InputDropout = 64, 100, 5, 0.01, 5e-4, 0.6, 0.6
+	o.Hidden, o.Epochs, o.EvalEvery, o.LR, o.Optim.WeightDecay, o.Dropout, o.InputDropout = 64, 100, 5, 0.01, 5e-4, 0.6, 0.6
 	return o
 }
 

@@ -17,15 +17,20 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
 )
 
 type trainOptions struct {
 	train.Options
 	kind, fanout       string
+	optimizer          string
+	schedule, metric   string
 	policy, engine     string
 	device, host, eval byteSize
 	batch              byteSize // in flight
+	memory             byteSize
 	run                string
 	resume             bool
 	json               bool
@@ -54,7 +59,7 @@ func newTrain() *cobra.Command {
 			return exactArgs("DATASET")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.resolve(cmd.Flags().Changed("layers"), cmd.Flags().Changed("fanout")); err != nil {
+			if err := o.resolve(cmd.Flags().Changed); err != nil {
 				return misuse(err)
 			}
 			path := ""
@@ -74,7 +79,9 @@ func newTrain() *cobra.Command {
 
 // texts fills the fields that stand for options while they are flags.
 func (o *trainOptions) texts() {
-	o.kind, o.eval, o.batch = string(o.Kind), byteSize(o.EvalBytes), byteSize(o.BatchBytes)
+	o.kind, o.metric = string(o.Kind), string(o.Metric)
+	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
+	o.eval, o.batch, o.memory = byteSize(o.EvalBytes), byteSize(o.BatchBytes), byteSize(o.MemoryBytes)
 }
 
 // flags binds every option, its value now the default.
@@ -90,8 +97,18 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
 	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step")
 	f.IntVar(&o.Epochs, "epochs", o.Epochs, "passes over the training nodes")
-	f.Float64Var(&o.LR, "lr", o.LR, "learning rate of Adam")
-	f.Float64Var(&o.WeightDecay, "weight-decay", o.WeightDecay, "L2 penalty")
+	f.Float64Var(&o.LR, "lr", o.LR, "learning rate")
+	f.StringVar(&o.optimizer, "optimizer", o.optimizer, "adam (L2 penalty) or adamw (decoupled weight decay)")
+	f.Float64Var(&o.Optim.WeightDecay, "weight-decay", o.Optim.WeightDecay, "weight decay")
+	f.Float64Var(&o.Optim.ClipNorm, "clip-norm", o.Optim.ClipNorm, "largest norm of all gradients together; 0 any")
+	f.StringVar(&o.schedule, "schedule", o.schedule, "learning rate: constant, cosine or step")
+	f.IntVar(&o.Schedule.Warmup, "warmup", o.Schedule.Warmup, "steps in which the learning rate rises to --lr")
+	f.Float64Var(&o.Schedule.MinLR, "min-lr", o.Schedule.MinLR, "where cosine ends")
+	f.Float64Var(&o.Schedule.Gamma, "lr-gamma", o.Schedule.Gamma, "factor of step; 0 is 0.1")
+	f.IntVar(&o.Schedule.Every, "lr-every", o.Schedule.Every, "epochs between two drops of step")
+	f.IntSliceVar(&o.Schedule.Milestones, "lr-milestones", o.Schedule.Milestones, "epochs after which step drops")
+	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
+	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc (default accuracy, micro-f1 with several classes a node)")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
 	f.StringVar(&o.Split, "split", "", "split to train on, where there are several")
 	f.IntVar(&o.Patience, "patience", o.Patience, "stop after so many evaluations without a better one; 0 never")
@@ -104,6 +121,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.host, "host-memory", "host cache of feature rows")
 	f.StringVar(&o.policy, "policy", o.policy, "host cache policy: lru or none")
 	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: auto, mmap or pread")
+	f.Var(&o.memory, "memory", "what the process should take in all; half is for the host cache, an eighth each for batches and evaluation, unless their flags say otherwise; 0 no limit")
 	f.Var(&o.batch, "batch-memory", "batches sampled and gathered ahead of the step")
 	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
@@ -119,8 +137,20 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 var defaultFanout = []int{15, 10, 5}
 
 // resolve turns the texts of flags into options.
-func (o *trainOptions) resolve(layersSet, fanoutSet bool) error {
+func (o *trainOptions) resolve(given func(flag string) bool) error {
 	var errs []error
+	layersSet, fanoutSet := given("layers"), given("fanout")
+	if o.memory > 0 { // what is not given is a part of it
+		if !given("host-memory") {
+			o.host = o.memory / 2
+		}
+		if !given("batch-memory") {
+			o.batch = o.memory / 8
+		}
+		if !given("eval-memory") {
+			o.eval = o.memory / 8
+		}
+	}
 	o.Fanouts = nil
 	if layersSet && !fanoutSet {
 		for l := range min(max(o.Layers, 0), 64) {
@@ -140,7 +170,8 @@ func (o *trainOptions) resolve(layersSet, fanoutSet bool) error {
 		}
 	}
 	o.Kind = model.Kind(o.kind)
-	o.EvalBytes, o.BatchBytes = int64(o.eval), int64(o.batch)
+	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
+	o.EvalBytes, o.BatchBytes, o.MemoryBytes = int64(o.eval), int64(o.batch), int64(o.memory)
 	o.Cache = cachetier.Options{DeviceBytes: int64(o.device), HostBytes: int64(o.host), Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine)}
 	if o.resume && o.run == "" {
 		errs = append(errs, errors.New("--resume needs --run DIR, the directory of the run to go on with"))
@@ -232,11 +263,18 @@ func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) e
 	o.flags(f)
 	var errs []error
 	given.Visit(func(g *pflag.Flag) {
-		if f.Lookup(g.Name) != nil {
-			errs = append(errs, f.Set(g.Name, g.Value.String()))
+		mine := f.Lookup(g.Name)
+		if mine == nil {
+			return
 		}
+		if list, ok := g.Value.(pflag.SliceValue); ok {
+			errs = append(errs, mine.Value.(pflag.SliceValue).Replace(list.GetSlice()))
+			return
+		}
+		errs = append(errs, f.Set(g.Name, g.Value.String()))
 	})
-	return errors.Join(errors.Join(errs...), o.resolve(true, true))
+	all := func(string) bool { return true }
+	return errors.Join(errors.Join(errs...), o.resolve(all))
 }
 
 // trainOn trains in the directory that openDir gives, and prints a line an epoch.

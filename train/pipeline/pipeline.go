@@ -103,7 +103,12 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	began := time.Now()
 	defer func() { p.clock.running.Add(int64(time.Since(began))) }()
 	g, ctx := errgroup.WithContext(ctx)
-	stage := func(work func() error) { g.Go(func() error { return store.Guard(work) }) }
+	stage := func(work func() error) {
+		g.Go(func() (err error) {
+			defer kernels.RecoverMemory(&err)
+			return store.Guard(work)
+		})
+	}
 
 	// There are at most depth batches, and two events of each, so none of these ever blocks its sender.
 	toSample, inOrder, gathered := make(chan *slot, p.depth), make(chan *slot, p.depth), make(chan *slot, p.depth)
