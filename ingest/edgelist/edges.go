@@ -1,0 +1,244 @@
+package edgelist
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+const edgeChunk = 64 << 10 // edges: 1 MiB of ids
+
+// findFiles gives the files of an edge list: the one, or those of a folder in natural order.
+func findFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		name := e.Name()
+		if name[0] == '.' || name[0] == '_' || e.IsDir() { // _SUCCESS and its like
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(path, name)); err != nil {
+			return nil, err
+		} else if info.Size() == 0 && info.Mode().IsRegular() { // a part that nothing fell to
+			continue
+		}
+		files = append(files, filepath.Join(path, name))
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: nothing in it; name an edge list, or a folder of its parts", path)
+	}
+	slices.SortFunc(files, naturally)
+	return files, nil
+}
+
+// naturally orders part_2 before part_10.
+func naturally(a, b string) int {
+	digits := func(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+	for x, y := a, b; x != "" && y != ""; {
+		n, m := digits(x), digits(y)
+		if n > 0 && m > 0 {
+			u, v := strings.TrimLeft(x[:n], "0"), strings.TrimLeft(y[:m], "0")
+			if c := cmp.Or(cmp.Compare(len(u), len(v)), strings.Compare(u, v)); c != 0 {
+				return c
+			}
+			x, y = x[n:], y[m:]
+			continue
+		}
+		if x[0] != y[0] {
+			return cmp.Compare(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+// edgeColumns are those of sources and destinations.
+func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
+	if t.columns == 0 {
+		return 0, 1, nil // an empty list
+	}
+	src, dst = 0, 1
+	for _, pair := range [][2]string{{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}} {
+		s, errS := t.column("", pair[0])
+		d, errD := t.column("", pair[1])
+		if errS == nil && errD == nil {
+			src, dst = s, d
+			break
+		}
+	}
+	if o.Src != "" {
+		if src, err = t.column("--src", o.Src); err != nil {
+			return 0, 0, err
+		}
+	}
+	if o.Dst != "" {
+		if dst, err = t.column("--dst", o.Dst); err != nil {
+			return 0, 0, err
+		}
+	}
+	if src == dst {
+		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with --src and --dst", t.Name(), t.title(src))
+	}
+	if most := max(src, dst); most >= t.columns {
+		return 0, 0, t.Errorf("found %d columns, and an edge has two ids; parted by commas, tabs, semicolons or blanks?", t.columns)
+	}
+	return src, dst, nil
+}
+
+// eachEdge reads all files. What emit gets is lent for the call.
+func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error) error {
+	c := ingest.EdgeChunk{Src: make([]int64, 0, edgeChunk), Dst: make([]int64, 0, edgeChunk)}
+	flush := func() error {
+		if err := ctx.Err(); err != nil || len(c.Src) == 0 {
+			return err
+		}
+		err := emit(c)
+		c.First += int64(len(c.Src))
+		c.Src, c.Dst = c.Src[:0], c.Dst[:0]
+		return err
+	}
+	for _, path := range s.files {
+		c.File = path
+		if err := s.eachEdgeOf(path, &c, flush); err != nil {
+			return err
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Source) eachEdgeOf(path string, c *ingest.EdgeChunk, flush func() error) error {
+	t, err := openTable(path, s.o.Header, true)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	src, dst, err := s.o.edgeColumns(t)
+	if err != nil {
+		return err
+	}
+	for {
+		line, err := t.row()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		u, v, ok := int64(0), int64(0), false
+		if src == 0 && dst == 1 {
+			u, v, ok = plainPair(line, t.delim)
+		}
+		if !ok {
+			cells, err := t.split(line)
+			if err != nil {
+				return err
+			}
+			if u, err = t.id(cells, src); err != nil {
+				return err
+			}
+			if v, err = t.id(cells, dst); err != nil {
+				return err
+			}
+		}
+		c.Src, c.Dst = append(c.Src, u), append(c.Dst, v)
+		if len(c.Src) == edgeChunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// plainPair reads the usual line: up to 18 digits, which cannot overflow, the delimiter, digits, and the end or more cells.
+func plainPair(line []byte, delim byte) (u, v int64, ok bool) {
+	i := 0
+	for i < len(line) && i < 19 && line[i]-'0' <= 9 {
+		u = u*10 + int64(line[i]-'0')
+		i++
+	}
+	if i == 0 || i == 19 || i == len(line) || line[i] != delim {
+		return 0, 0, false
+	}
+	rest := line[i+1:]
+	n := 0
+	for n < len(rest) && n < 19 && rest[n]-'0' <= 9 {
+		v = v*10 + int64(rest[n]-'0')
+		n++
+	}
+	return u, v, 0 < n && n < 19 && (n == len(rest) || rest[n] == delim)
+}
+
+// smallIDs are kept as bits: 128 MiB at most.
+const smallIDs = 1 << 30
+
+// idSet is a set of ids.
+type idSet struct {
+	bits   []uint64 // of ids below smallIDs
+	large  []int64  // the others: ascending and without repeats up to sorted, then as they came
+	sorted int
+}
+
+func (s *idSet) add(id int64) {
+	if id < smallIDs {
+		for int(id>>6) >= len(s.bits) {
+			s.bits = append(s.bits, make([]uint64, max(1024, min(len(s.bits), smallIDs/64-len(s.bits)), int(id>>6)+1-len(s.bits)))...)
+		}
+		s.bits[id>>6] |= 1 << (id & 63)
+		return
+	}
+	if s.large = append(s.large, id); len(s.large) > 2*s.sorted+1<<20 {
+		s.compact()
+	}
+}
+
+func (s *idSet) compact() {
+	slices.Sort(s.large)
+	s.large = slices.Compact(s.large)
+	s.sorted = len(s.large)
+}
+
+// count is the number of ids; dense says that they are 0…count-1.
+func (s *idSet) count() (n int64, dense bool) {
+	s.compact()
+	last := int64(-1)
+	for i, word := range s.bits {
+		n += int64(bits.OnesCount64(word))
+		if word != 0 {
+			last = int64(i)*64 + int64(bits.Len64(word)) - 1
+		}
+	}
+	return n + int64(len(s.large)), len(s.large) == 0 && last == n-1
+}
+
+// ascending gives the ids.
+func (s *idSet) ascending() []int64 {
+	n, _ := s.count()
+	ids := make([]int64, 0, n)
+	for i, word := range s.bits {
+		for ; word != 0; word &= word - 1 {
+			ids = append(ids, int64(i)*64+int64(bits.TrailingZeros64(word)))
+		}
+	}
+	return append(ids, s.large...)
+}

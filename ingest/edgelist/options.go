@@ -1,0 +1,45 @@
+package edgelist
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Options say where things are. The zero value reads an edge list of two columns. A column is named by its header, or by
+// its number, from 1.
+type Options struct {
+	Header string // of the edge list and the table of nodes: "yes", "no", or "auto" (the default): yes when no cell of the first row is a number
+	Src    string // column of the edge list; default see the package comment
+	Dst    string // column of the edge list
+
+	Nodes   string   // path of a table of nodes; default none
+	ID      string   // column of it; default "id", "node_id" or "node", else the first
+	Label   string   // column of it; default "label" where there is one, else no labels
+	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
+
+	Features string // path of a map of features; default none
+}
+
+// Validate reports every problem, a line each.
+func (o *Options) Validate() error {
+	var errs []error
+	switch o.Header {
+	case "", "auto", "yes", "no":
+	default:
+		errs = append(errs, fmt.Errorf("--header %q: choose yes, no or auto", o.Header))
+	}
+	if o.Nodes == "" {
+		for _, flag := range []struct{ name, value string }{
+			{"--id", o.ID}, {"--label", o.Label}, {"--feature-columns", strings.Join(o.Columns, ",")},
+		} {
+			if flag.value != "" {
+				errs = append(errs, fmt.Errorf("%s: it names a column of the table of nodes; say which file that is with --nodes", flag.name))
+			}
+		}
+	}
+	if len(o.Columns) > 0 && o.Features != "" {
+		errs = append(errs, errors.New("--feature-columns and --node-features: a graph has one table of features; choose one of them"))
+	}
+	return errors.Join(errs...)
+}

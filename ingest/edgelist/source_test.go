@@ -1,0 +1,603 @@
+package edgelist
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+// files is a folder by name.
+type files map[string]string
+
+func (f files) write(t testing.TB) string {
+	dir := t.TempDir()
+	for name, body := range f {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(body), 0o644))
+	}
+	return dir
+}
+
+// graph is all that a source says.
+type graph struct {
+	schema   *ingest.Schema
+	ids      []int64
+	src, dst []int64
+	rows     []float32
+	labels   []int32
+}
+
+func readAll(s *Source) (g graph, err error) {
+	ctx := context.Background()
+	if g.schema, err = s.Schema(ctx); err != nil {
+		return g, err
+	}
+	if g.schema.NodeTypes[0].ExternalIDs {
+		err = s.NodeIDs(ctx, 0, func(c ingest.IDChunk) error {
+			if c.First != int64(len(g.ids)) {
+				return errors.New("bad chunk of ids")
+			}
+			g.ids = append(g.ids, c.IDs...)
+			return nil
+		})
+		if err != nil {
+			return g, err
+		}
+	}
+	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		if c.First != int64(len(g.src)) || len(c.Src) != len(c.Dst) || len(c.Src) > edgeChunk || len(c.Src) == 0 {
+			return errors.New("bad chunk of edges")
+		}
+		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
+		return nil
+	})
+	if err != nil {
+		return g, err
+	}
+	for i, table := range g.schema.Tables {
+		err := s.Rows(ctx, i, func(c ingest.RowChunk) error {
+			if c.First*int64(table.Dim) != int64(len(g.rows)) || len(c.Values)*4 > max(chunkBytes, table.Dim*4) {
+				return errors.New("bad chunk of rows")
+			}
+			g.rows = append(g.rows, c.Values...)
+			return nil
+		})
+		if err != nil {
+			return g, err
+		}
+	}
+	for i := range g.schema.Labels {
+		err := s.Labels(ctx, i, func(c ingest.LabelChunk) error {
+			if c.First != int64(len(g.labels)) {
+				return errors.New("bad chunk of labels")
+			}
+			g.labels = append(g.labels, c.Values...)
+			return nil
+		})
+		if err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// read reads DIR/edges.csv; files that Options name are in DIR.
+func read(dir string, o Options) (graph, error) {
+	for _, path := range []*string{&o.Nodes, &o.Features} {
+		if *path != "" {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+	s, err := Open(filepath.Join(dir, "edges.csv"), o)
+	if err != nil {
+		return graph{}, err
+	}
+	defer s.Close()
+	return readAll(s)
+}
+
+func zipped(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	return b.String()
+}
+
+func TestEdges(t *testing.T) {
+	src, dst := []int64{0, 2, 1}, []int64{1, 0, 1}
+	f := func(text string, o Options) {
+		t.Helper()
+		g, err := read(files{"edges.csv": text}.write(t), o)
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, src, g.src, "%q", text)
+		require.Equal(t, dst, g.dst, "%q", text)
+		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 3}}, g.schema.NodeTypes)
+		require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 3}}, g.schema.Relations)
+	}
+	var auto Options
+	f("0,1\n2,0\n1,1\n", auto)
+	f("0,1\r\n2,0\r\n1,1", auto)
+	f("\xef\xbb\xbf0,1\n2,0\n1,1\n", auto)
+	f("\xef\xbb\xbfid_1,id_2\n0,1\n2,0\n1,1\n\n", auto)
+	f("a;b\n0;1\n2;0\n1;1\n", auto)
+	f("0 1\n2   0\n 1 1 \n", auto)
+	f("0\t1\n2\t0\n1\t1\n", auto)
+	f("# Directed graph\n# FromNodeId\tToNodeId\n0\t1\n# more\n2\t0\n\n1\t1\n", auto)
+	f("% a comment\n0 1 1.5\n2 0 0.25\n1 1 x\n", auto)
+	f("\"0\",\"1\"\n 2 , 0\n1.0,+1\n", auto)
+	f("src,dst\n0,1,9\n2,0\n1,1,7,8\n", auto) // further columns come and go
+	f(zipped("0,1\n2,0\n1,1\n"), auto)
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	f(string(w.EncodeAll([]byte("0,1\n2,0\n1,1\n"), nil)), auto)
+	// Columns by name and by number.
+	f(",src,dst,time,int_roll,ext_roll\n0,0,1,0.5,0,0\n1,2,0,0.7,0,0\n2,1,1,1e9,0,0\n", auto)
+	f("timestamp,Source,Target\n5,0,1\n6,2,0\n7,1,1\n", auto)
+	f("to,from\n1,0\n0,2\n1,1\n", auto)
+	f("b,a\n1,0\n0,2\n1,1\n", Options{Src: "a", Dst: "b"})
+	f("b,A\n1,0\n0,2\n1,1\n", Options{Src: "a", Dst: "B"})
+	f("b,a\n1,0\n0,2\n1,1\n", Options{Src: "2", Dst: "1"})
+	f("7 1 0\n7 0 2\n7 1 1\n", Options{Src: "3", Dst: "2"})
+	f("note,src,dst\n\"a, \"\"b\"\"\",0,1\n,2,0\n\"\",1,1\n", auto)
+	// A header of numbers, and a first row that is none.
+	f("7,8\n0,1\n2,0\n1,1\n", Options{Header: "yes"})
+	f("0,1\n2,0\n1,1\n", Options{Header: "no"})
+
+	g, err := read(files{"edges.csv": "a,src,dst,w\n0,0,1,3\n"}.write(t), auto)
+	require.NoError(t, err)
+	require.Len(t, g.schema.Skipped, 1)
+	require.Contains(t, g.schema.Skipped[0], "edges.csv: columns a, w: further columns of edges are not kept")
+}
+
+func TestFolder(t *testing.T) {
+	dir := files{"p/part_10.csv": "2,3\n", "p/part_2.csv": "1,2\n", "p/part_1.csv.gz": zipped("src,dst\n0,1\n"), "p/part_3.csv": "", "p/_SUCCESS": "", "p/.crc": "x", "p/more/x": ""}.write(t)
+	s, err := Open(filepath.Join(dir, "p"), Options{})
+	require.NoError(t, err)
+	g, err := readAll(s)
+	require.NoError(t, err)
+	require.Equal(t, "p", g.schema.Name)
+	require.Equal(t, []int64{0, 1, 2}, g.src)
+	_, err = Open(filepath.Join(dir, "p", "more"), Options{})
+	require.ErrorContains(t, err, "more: nothing in it; name an edge list, or a folder of its parts")
+}
+
+func TestNaturally(t *testing.T) {
+	names := []string{"b", "a10", "a2", "a02", "a", "a1b10", "a1b9", "a99999999999999999999999", "a100000000000000000000000"}
+	slices.SortFunc(names, naturally)
+	require.Equal(t, []string{"a", "a1b9", "a1b10", "a2", "a02", "a10", "a99999999999999999999999", "a100000000000000000000000", "b"}, names)
+}
+
+func TestIDsWithGaps(t *testing.T) {
+	g, err := read(files{"edges.csv": "7,9223372036854775807\n3000000000,7\n3000000000,0\n"}.write(t), Options{})
+	require.NoError(t, err)
+	require.Equal(t, []int64{0, 7, 3000000000, 9223372036854775807}, g.ids)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4, ExternalIDs: true}}, g.schema.NodeTypes)
+	require.Equal(t, []int64{7, 3000000000, 3000000000}, g.src)
+}
+
+// TestIDSet holds the set against a map.
+func TestIDSet(t *testing.T) {
+	var s idSet
+	want := map[int64]bool{}
+	for i := range int64(2_200_000) {
+		id := i * i % 10_007
+		if i%2 == 0 {
+			id = smallIDs + i*7919%50_021
+		}
+		s.add(id)
+		want[id] = true
+	}
+	n, dense := s.count()
+	require.Len(t, want, int(n))
+	require.False(t, dense)
+	got := s.ascending()
+	require.True(t, slices.IsSorted(got))
+	require.Len(t, got, len(want))
+	for _, id := range got {
+		if !want[id] {
+			t.Fatal(id)
+		}
+	}
+	require.Less(t, len(s.large), 60_000, "repeats are not kept")
+	var d idSet
+	for id := range int64(200) {
+		d.add(199 - id)
+	}
+	n, dense = d.count()
+	require.EqualValues(t, 200, n)
+	require.True(t, dense)
+}
+
+const edges5 = "10,11\n11,14\n12,10\n"
+
+func TestNodes(t *testing.T) {
+	table := "id,name,label,x,y\n10,ten,cat,1,0.5\n11,\"a, b\",dog,2,-1e-05\n14,x,,3,1\n12,y,ant,0,0\n"
+	g, err := read(files{"edges.csv": edges5, "n.csv": table}.write(t), Options{Nodes: "n.csv"})
+	require.NoError(t, err)
+	require.Equal(t, []int64{10, 11, 14, 12}, g.ids)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, ClassNames: []string{"ant", "cat", "dog"}}}, g.schema.Labels)
+	require.Equal(t, []int32{1, 2, -1, 0}, g.labels)
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}}, g.schema.Tables)
+	require.Equal(t, []float32{1, 0.5, 2, -1e-5, 3, 1, 0, 0}, g.rows)
+	require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}, g.schema.Relations)
+	require.Contains(t, g.schema.Skipped[0], "n.csv: columns name: they do not hold numbers")
+
+	// Named columns, in their order.
+	g, err = read(files{"edges.csv": edges5, "n.csv": table}.write(t), Options{Nodes: "n.csv", Label: "name", Columns: []string{"y", "4"}, ID: "ID"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a, b", "ten", "x", "y"}, g.schema.Labels[0].ClassNames)
+	require.Equal(t, []float32{0.5, 1, -1e-5, 2, 1, 3, 0, 0}, g.rows)
+	require.Contains(t, g.schema.Skipped[0], "n.csv: columns label: --feature-columns chooses others")
+
+	// Numbers are classes as they stand; the ids are rows.
+	g, err = read(files{"edges.csv": "0,1\n2,0\n", "n.csv": "0 3\n1 nan\n2 1.0\n3 -1\n"}.write(t), Options{Nodes: "n.csv", Label: "2"})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4}}, g.schema.NodeTypes)
+	require.Equal(t, []int32{3, -1, 1, -1}, g.labels)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node"}}, g.schema.Labels)
+	require.Empty(t, g.schema.Tables)
+
+	// A name that begins as a comment does, in a table that begins with one.
+	g, err = read(files{"edges.csv": "0,1\n", "n.csv": "# nodes\nname,id\n#1,0\n%2,1\n"}.write(t), Options{Nodes: "n.csv"})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, g.schema.NodeTypes[0].Count)
+}
+
+func TestFeatureMap(t *testing.T) {
+	f := files{"edges.csv": edges5, "n.csv": "id,size,label\n10,1,a\n14,2,b\n12,3,a\n11,4,b\n", "f.json": `{"14": [3, 0, 3], "10": [], "12": [1]}`}
+	g, err := read(f.write(t), Options{Nodes: "n.csv", Features: "f.json"})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 4}}, g.schema.Tables)
+	require.Equal(t, []float32{0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0}, g.rows)
+	require.Contains(t, g.schema.Skipped[0], "n.csv: columns size: the features come from --node-features")
+	// The nodes that edges name, in ascending order: 10, 11, 12, 14.
+	g, err = read(f.write(t), Options{Features: "f.json"})
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1}, g.rows)
+	g, err = read(files{"edges.csv": "0,1\n", "f.json": `{"1":[0]}`}.write(t), Options{Features: "f.json"})
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 1}, g.rows)
+}
+
+func TestManyRows(t *testing.T) {
+	const n = 2*edgeChunk + 11
+	var edges, nodes, features strings.Builder
+	nodes.WriteString("id,label,x\n")
+	for i := range n {
+		fmt.Fprintf(&edges, "%d\t%d\n", 3*i, 3*(n-1-i))
+		fmt.Fprintf(&nodes, "%d,%d,%d\n", 3*i, i%5, i%100)
+		fmt.Fprintf(&features, `,"%d":[%d]`, 3*(n-1-i), (n-1-i)%50)
+	}
+	dir := files{"edges.csv": edges.String(), "n.csv": nodes.String(), "f.json": "{" + features.String()[1:] + "}"}.write(t)
+	for _, o := range []Options{{Nodes: "n.csv"}, {Nodes: "n.csv", Features: "f.json"}, {Features: "f.json"}} {
+		g, err := read(dir, o)
+		require.NoError(t, err)
+		require.Len(t, g.src, n)
+		require.Len(t, g.ids, n)
+		dim := g.schema.Tables[0].Dim
+		for i := range n {
+			if g.src[i] != int64(3*i) || g.dst[i] != int64(3*(n-1-i)) || g.ids[i] != int64(3*i) || o.Nodes != "" && g.labels[i] != int32(i%5) {
+				t.Fatal("row", i)
+			}
+			if dim == 1 && g.rows[i] != float32(i%100) || dim == 50 && g.rows[i*50+i%50] != 1 {
+				t.Fatal("features of row", i)
+			}
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	const id = "as ids are; number the nodes first"
+	nodes, both := Options{Nodes: "n.csv"}, Options{Nodes: "n.csv", Features: "f.json"}
+	for _, c := range []struct {
+		f    files
+		o    Options
+		want string // DIR is the folder
+	}{
+		{files{"edges.csv": ""}, Options{}, "DIR/edges.csv: the file is empty; fetch it again"},
+		{files{"edges.csv": "\n\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
+		{files{"edges.csv": "src,dst\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
+		{files{"edges.csv": "0,1\n2,x\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "x" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{}, `DIR/edges.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "id,2019\n1,2\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "id" is not an integer of 64 bits, as ids are; if this is the header, say --header yes`},
+		{files{"edges.csv": "0,1\n-2,1\n"}, Options{}, "DIR/edges.csv: line 2, column 1: id -2 is negative; ids are integers from 0"},
+		{files{"edges.csv": "0,1\n2,1.5\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "1.5" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "0,9223372036854775808\n"}, Options{Header: "yes"}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
+		{files{"edges.csv": "0,1\n0,9223372036854775808\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "9223372036854775808" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "0,1\n0,99999999999999999999999999\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "99999999999999999999999999" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "0,1\n0,1e300\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "1e300" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "0,1\n0,\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id is missing"},
+		{files{"edges.csv": "0,1\n2\n"}, Options{}, "DIR/edges.csv: line 2: found 1 columns, and 2 are needed; are all rows parted by commas?"},
+		{files{"edges.csv": "0,1\n2\t3\n"}, Options{}, `DIR/edges.csv: line 2, column 1: "2\t3" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "0|1\n"}, Options{}, "DIR/edges.csv: line 1: found 1 columns, and an edge has two ids; parted by commas, tabs, semicolons or blanks?"},
+		{files{"edges.csv": "0,\"1\n"}, Options{}, "DIR/edges.csv: line 1, column 2: a quote does not close on its line; join the lines of the cell, or double the quote"},
+		{files{"edges.csv": "0,\"1\"2\n"}, Options{}, `DIR/edges.csv: line 1, column 2: "2" follows the closing quote; double the quotes inside the cell`},
+		{files{"edges.csv": "0,\x001\n"}, Options{}, "DIR/edges.csv: line 1: the file is not text: its first line holds a zero byte"},
+		{files{"edges.csv": "0,1\n0,\x001\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "\x001" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "0,1\n" + strings.Repeat("7", 17<<20)}, Options{}, "DIR/edges.csv: line 2: longer than 16777216 bytes; is this a table?"},
+		{files{"edges.csv": zipped("0,1\n2,3\n")[:30]}, Options{}, "DIR/edges.csv: truncated or damaged download (unexpected EOF); fetch it again"},
+		{files{"edges.csv": "PK\x03\x04"}, Options{}, "DIR/edges.csv: a zip archive; unpack it first and name the file inside"},
+		{files{"edges.csv": "a,b\n0,1\n"}, Options{Src: "c"}, "DIR/edges.csv: --src c: there is no such column; there are a, b"},
+		{files{"edges.csv": "0,1\n"}, Options{Dst: "3"}, "DIR/edges.csv: --dst 3: the table has no header, so columns go by number, from 1 to 2"},
+		{files{"edges.csv": "a,b\n0,1\n"}, Options{Dst: "a"}, "DIR/edges.csv: column a is both source and destination; choose two with --src and --dst"},
+		{files{"edges.csv": edges5}, nodes, "open DIR/n.csv: no such file or directory"},
+		{files{"edges.csv": edges5, "n.csv": "\n"}, nodes, "DIR/n.csv: there are no rows in it"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n"}, nodes, "DIR/n.csv: there are no rows in it"},
+		{files{"edges.csv": edges5, "n.csv": "name,x\nbob,1\n"}, nodes, `DIR/n.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,y\n"}, Options{Nodes: "n.csv", Columns: []string{"x"}}, `DIR/n.csv: line 3, column 2: "y" is not a number; choose the columns of features with --feature-columns`},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,\n"}, nodes, "DIR/n.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and 2 are needed; are all rows parted by commas?"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "y"}, "DIR/n.csv: --label y: there is no such column; there are id, x"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "id"}, "DIR/n.csv: column id holds both ids and labels; choose two with --id and --label"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Columns: []string{"id"}}, "DIR/n.csv: --feature-columns id: it holds ids or labels, or is named twice"},
+		{files{"edges.csv": edges5, "n.csv": "id,l\n1," + strings.Repeat("z", 300) + "\n"}, Options{Nodes: "n.csv", Label: "l"}, "DIR/n.csv: line 2, column 2: a label of 300 bytes is not a class; choose another --label"},
+		{files{"edges.csv": edges5, "f.json": `{"10":[1],"13":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 13 is not in the graph; name the table of all nodes with --nodes"},
+		{files{"edges.csv": edges5, "f.json": `{"10":[1],"10":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 10 is there twice"},
+		{files{"edges.csv": edges5, "f.json": `{"10":1}`}, Options{Features: "f.json"}, "DIR/f.json: byte 6: node 10 has a number, and a list of columns is expected"},
+		{files{"edges.csv": edges5, "f.json": `{"10":[-1]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 8: node 10: -1 is not a column; columns count from 0 to 4194303"},
+		{files{"edges.csv": edges5, "f.json": `{"10":[4194304]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 13: node 10: 4194304 is not a column; columns count from 0 to 4194303"},
+		{files{"edges.csv": edges5, "f.json": `{"ten":[1]}`}, Options{Features: "f.json"}, `DIR/f.json: byte 6: key "ten" is not the id of a node; a map of features goes from ids to lists of columns`},
+		{files{"edges.csv": edges5, "n.csv": "id\n10\n", "f.json": `{"10":[1`}, both, "DIR/f.json: byte 8: the file ends within the object; fetch it again"},
+	} {
+		dir := c.f.write(t)
+		_, err := read(dir, c.o)
+		require.EqualError(t, err, strings.ReplaceAll(c.want, "DIR", dir))
+	}
+	_, err := Open(filepath.Join(t.TempDir(), "none"), Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	dir := t.TempDir()
+	_, err = Open(dir, Options{})
+	require.EqualError(t, err, dir+": nothing in it; name an edge list, or a folder of its parts")
+	if os.Geteuid() != 0 {
+		require.NoError(t, os.Chmod(dir, 0))
+		_, err = Open(dir, Options{})
+		require.ErrorIs(t, err, os.ErrPermission)
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	o := Options{Header: "maybe", Label: "x", Columns: []string{"a"}, Features: "f"}
+	require.EqualError(t, o.Validate(), strings.Join([]string{
+		`--header "maybe": choose yes, no or auto`,
+		"--label: it names a column of the table of nodes; say which file that is with --nodes",
+		"--feature-columns: it names a column of the table of nodes; say which file that is with --nodes",
+		"--feature-columns and --node-features: a graph has one table of features; choose one of them",
+	}, "\n"))
+}
+
+// TestTooManyLabels: a column of names is no column of classes, and is told before it fills the memory.
+func TestTooManyLabels(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("id,name\n")
+	for i := range maxClassNames + 10 {
+		fmt.Fprintf(&text, "%d,n%d\n", i, i)
+	}
+	dir := files{"edges.csv": "0,1\n", "n.csv": text.String()}.write(t)
+	_, err := read(dir, Options{Nodes: "n.csv", Label: "name"})
+	require.EqualError(t, err, dir+"/n.csv: line 65538, column 2: more than 65536 different labels are not classes; choose another --label")
+}
+
+func TestStops(t *testing.T) {
+	dir := files{"edges.csv": "0,1\n", "n.csv": "id,label,x\n0,1,1\n1,0,1\n"}.write(t)
+	s, err := Open(filepath.Join(dir, "edges.csv"), Options{Nodes: filepath.Join(dir, "n.csv")})
+	require.NoError(t, err)
+	_, err = s.Schema(context.Background())
+	require.NoError(t, err)
+	stop := errors.New("enough")
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
+		require.Equal(t, want, s.NodeIDs(ctx, 0, func(ingest.IDChunk) error { return stop }))
+		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
+		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
+		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
+	}
+	s, err = Open(filepath.Join(dir, "edges.csv"), Options{})
+	require.NoError(t, err)
+	_, err = s.Schema(gone)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// FuzzSplit: a line that encoding/csv reads is cut the same, but for blanks around a cell.
+func FuzzSplit(f *testing.F) {
+	for _, line := range []string{"a,b", `"a, b","c""d"`, ` x ,"y" , `, `"",,""`, `"open`, `a"b,c`, "1\t2"} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		if strings.ContainsAny(line, "\r\n") {
+			return
+		}
+		path := filepath.Join(t.TempDir(), "t.csv")
+		require.NoError(t, os.WriteFile(path, []byte("1,1\n"+line+"\n"), 0o644))
+		in, err := openTable(path, "no", true)
+		require.NoError(t, err)
+		defer in.Close()
+		var cells [][]byte
+		for range 2 {
+			if cells, err = in.next(); err != nil {
+				break
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Fatalf("not one line: %q", err)
+		}
+		r := csv.NewReader(strings.NewReader(line))
+		r.TrimLeadingSpace = true
+		want, wantErr := r.Read()
+		if wantErr != nil || err != nil && err.Error() == "EOF" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "%") || strings.ContainsAny(line, "\t\u0085\u00a0\v\f") || !isASCII(line) {
+			return // it is stricter, or has other blanks
+		}
+		require.NoError(t, err)
+		var got []string
+		for i, c := range cells {
+			got = append(got, strings.TrimSpace(string(c)))
+			want[i] = strings.TrimSpace(want[i])
+		}
+		require.Equal(t, want, got)
+	})
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
+}
+
+// FuzzOpen: whatever the files hold, the end is a graph or an error of one line.
+func FuzzOpen(f *testing.F) {
+	f.Add("0,1\n1,2\n", "id,label,x\n0,a,1\n1,b,2\n2,,3\n", `{"0":[1],"2":[0,3]}`, uint8(3))
+	f.Add("src dst\n5 6\n", "5\t1\n6\t0\n", `{}`, uint8(1))
+	f.Add("\xef\xbb\xbf# x\n\"1\";2;\n", "id\n1\n2\n1\n", `{"1":[]}`, uint8(2))
+	f.Fuzz(func(t *testing.T, edges, nodes, features string, which uint8) {
+		dir := files{"edges.csv": edges, "n.csv": nodes, "f.json": features}.write(t)
+		var o Options
+		if which&1 != 0 {
+			o.Nodes = "n.csv"
+		}
+		if which&2 != 0 {
+			o.Features = "f.json"
+		}
+		g, err := read(dir, o)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("not one line: %q", err)
+			}
+			return
+		}
+		n := int(g.schema.NodeTypes[0].Count)
+		if g.schema.NodeTypes[0].ExternalIDs {
+			require.Len(t, g.ids, n)
+		}
+		if declared := g.schema.Relations[0].Edges; declared >= 0 {
+			require.Len(t, g.src, int(declared))
+		}
+		for _, table := range g.schema.Tables {
+			require.Len(t, g.rows, n*table.Dim)
+		}
+		if len(g.schema.Labels) > 0 {
+			require.Len(t, g.labels, n)
+		}
+	})
+}
+
+func BenchmarkEdges(b *testing.B) {
+	var text strings.Builder
+	for i := range 500_000 {
+		fmt.Fprintf(&text, "%d,%d\n", i*31%169343, i*7919%169343)
+	}
+	dir := files{"edges.csv": text.String()}.write(b)
+	s, err := Open(filepath.Join(dir, "edges.csv"), Options{})
+	require.NoError(b, err)
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		require.NoError(b, s.Edges(context.Background(), 0, func(ingest.EdgeChunk) error { return nil }))
+	}
+}
+
+func expect(t *testing.T, name string, want any) string {
+	root := os.Getenv("GNNSTORE_DATA")
+	if root == "" {
+		t.Skip("GNNSTORE_DATA is not set: the folder with musae_facebook, soc_slashdot0902, bitcoin_otc and expected.json")
+	}
+	raw, err := os.ReadFile(filepath.Join(root, "expected.json"))
+	require.NoError(t, err)
+	var expected map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(raw, &expected))
+	require.NoError(t, json.Unmarshal(expected[name], want))
+	return filepath.Join(root, name)
+}
+
+func TestFacebook(t *testing.T) {
+	var want struct {
+		Nodes     int64 `json:"nodes"`
+		Edges     int   `json:"edges"`
+		SelfLoops int   `json:"self_loops"`
+		Features  int   `json:"features"`
+		Classes   int   `json:"classes"`
+	}
+	dir := expect(t, "musae_facebook", &want)
+	s, err := Open(filepath.Join(dir, "facebook_edges.csv"), Options{
+		Nodes: filepath.Join(dir, "facebook_target.csv"), Label: "page_type", Features: filepath.Join(dir, "facebook.json"),
+	})
+	require.NoError(t, err)
+	schema, err := s.Schema(context.Background())
+	require.NoError(t, err)
+	s.schema.Tables = nil // 424 MB, which are counted and not kept
+	g, err := readAll(s)
+	require.NoError(t, err)
+	s.schema = schema
+	ones, last := 0, int64(0)
+	require.NoError(t, s.Rows(context.Background(), 0, func(c ingest.RowChunk) error {
+		for _, v := range c.Values {
+			if v == 1 {
+				ones++
+			}
+		}
+		last = c.First + int64(len(c.Values)/want.Features)
+		return nil
+	}))
+	require.Equal(t, want.Nodes, last)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: want.Nodes}}, g.schema.NodeTypes)
+	require.Len(t, g.src, want.Edges)
+	require.Equal(t, want.Features, schema.Tables[0].Dim)
+	require.Equal(t, []string{"company", "government", "politician", "tvshow"}, g.schema.Labels[0].ClassNames)
+	require.Equal(t, want.Classes, g.schema.Labels[0].Classes)
+	loops, counts := 0, [4]int{}
+	for i, u := range g.src {
+		if u == g.dst[i] {
+			loops++
+		}
+	}
+	for _, c := range g.labels {
+		counts[c]++
+	}
+	require.Equal(t, want.SelfLoops, loops)
+	require.Equal(t, [4]int{6495, 6880, 5768, 3327}, counts)
+	require.Equal(t, 314583, ones)
+}
+
+func TestSNAP(t *testing.T) {
+	for name, c := range map[string]struct {
+		file     string
+		external bool
+	}{"soc_slashdot0902": {"soc-Slashdot0902.txt.gz", false}, "bitcoin_otc": {"soc-sign-bitcoinotc.csv", true}, "email_eu_core_temporal": {"email-Eu-core-temporal.txt.gz", true}, "patent_temporal": {"patent.txt", false}, "jodie_wikipedia_edges": {"ml_wikipedia.txt", true}} {
+		var want struct {
+			Nodes int64 `json:"nodes"`
+			Users int64 `json:"users"`
+			Items int64 `json:"items"`
+			Edges int   `json:"directed_edges"`
+			Event int   `json:"events"`
+			Loops int   `json:"self_loops"`
+		}
+		dir := expect(t, name, &want)
+		s, err := Open(filepath.Join(dir, c.file), Options{})
+		require.NoError(t, err)
+		g, err := readAll(s)
+		require.NoError(t, err, name)
+		require.Equal(t, want.Nodes+want.Users+want.Items, g.schema.NodeTypes[0].Count, name)
+		require.Len(t, g.src, want.Edges+want.Event, name)
+		require.Equal(t, c.external, g.schema.NodeTypes[0].ExternalIDs, name)
+		if name != "soc_slashdot0902" {
+			continue
+		}
+		loops := 0
+		for i, u := range g.src {
+			if u == g.dst[i] {
+				loops++
+			}
+		}
+		require.Equal(t, want.Loops, loops)
+	}
+}
