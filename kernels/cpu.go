@@ -193,9 +193,9 @@ func (c *CPU) NeighborMean(dst, src Tensor, g Adjacency) {
 	c.lists(dst.Rows, n, func(lo, hi int) { c.neighborMean(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
 }
 
-// lists splits the rows of an aggregation, whose work is that of their lists: some ten neighbours as a guess.
+// lists splits the rows of an aggregation. A row is worth four elsewhere: it may add ten neighbours, of fewer bytes each.
 func (c *CPU) lists(rows, cols int, work func(lo, hi int)) {
-	parallelFor(c.threads, rows, 4*chunkRows(10*cols), work)
+	parallelFor(c.threads, rows, chunkRows(4*cols), work)
 }
 
 // NeighborMeanGrad implements [Backend].
