@@ -128,27 +128,27 @@ begin16:
 	JE   sum16
 
 row16:
-	LEAQ         16(R8), R10
+	LEAQ         64(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
-	PREFETCHT0   256(CX)(R10*1)
-	PREFETCHT0   320(CX)(R10*1)
-	PREFETCHT0   384(CX)(R10*1)
-	PREFETCHT0   448(CX)(R10*1)
-	PREFETCHT0   512(CX)(R10*1)
-	PREFETCHT0   576(CX)(R10*1)
-	PREFETCHT0   640(CX)(R10*1)
-	PREFETCHT0   704(CX)(R10*1)
-	PREFETCHT0   768(CX)(R10*1)
-	PREFETCHT0   832(CX)(R10*1)
-	PREFETCHT0   896(CX)(R10*1)
-	PREFETCHT0   960(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
+	PREFETCHT1   256(CX)(R10*1)
+	PREFETCHT1   320(CX)(R10*1)
+	PREFETCHT1   384(CX)(R10*1)
+	PREFETCHT1   448(CX)(R10*1)
+	PREFETCHT1   512(CX)(R10*1)
+	PREFETCHT1   576(CX)(R10*1)
+	PREFETCHT1   640(CX)(R10*1)
+	PREFETCHT1   704(CX)(R10*1)
+	PREFETCHT1   768(CX)(R10*1)
+	PREFETCHT1   832(CX)(R10*1)
+	PREFETCHT1   896(CX)(R10*1)
+	PREFETCHT1   960(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -280,19 +280,19 @@ begin8:
 	JE   sum8
 
 row8:
-	LEAQ         32(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
-	PREFETCHT0   256(CX)(R10*1)
-	PREFETCHT0   320(CX)(R10*1)
-	PREFETCHT0   384(CX)(R10*1)
-	PREFETCHT0   448(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
+	PREFETCHT1   256(CX)(R10*1)
+	PREFETCHT1   320(CX)(R10*1)
+	PREFETCHT1   384(CX)(R10*1)
+	PREFETCHT1   448(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -398,18 +398,18 @@ begin7:
 	JE   sum7
 
 row7:
-	LEAQ         36(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
-	PREFETCHT0   256(CX)(R10*1)
-	PREFETCHT0   320(CX)(R10*1)
-	PREFETCHT0   384(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
+	PREFETCHT1   256(CX)(R10*1)
+	PREFETCHT1   320(CX)(R10*1)
+	PREFETCHT1   384(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -510,17 +510,17 @@ begin6:
 	JE   sum6
 
 row6:
-	LEAQ         40(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
-	PREFETCHT0   256(CX)(R10*1)
-	PREFETCHT0   320(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
+	PREFETCHT1   256(CX)(R10*1)
+	PREFETCHT1   320(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -616,16 +616,16 @@ begin5:
 	JE   sum5
 
 row5:
-	LEAQ         48(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
-	PREFETCHT0   256(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
+	PREFETCHT1   256(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -716,15 +716,15 @@ begin4:
 	JE   sum4
 
 row4:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -810,14 +810,14 @@ begin3:
 	JE   sum3
 
 row3:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -898,13 +898,13 @@ begin2:
 	JE   sum2
 
 row2:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -980,12 +980,12 @@ begin1:
 	JE   sum1
 
 row1:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1165,19 +1165,19 @@ begin16:
 	JE   sum16
 
 row16:
-	LEAQ         32(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
-	PREFETCHT0   256(CX)(R10*1)
-	PREFETCHT0   320(CX)(R10*1)
-	PREFETCHT0   384(CX)(R10*1)
-	PREFETCHT0   448(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
+	PREFETCHT1   256(CX)(R10*1)
+	PREFETCHT1   320(CX)(R10*1)
+	PREFETCHT1   384(CX)(R10*1)
+	PREFETCHT1   448(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1324,15 +1324,15 @@ begin8:
 	JE   sum8
 
 row8:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1445,15 +1445,15 @@ begin7:
 	JE   sum7
 
 row7:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1560,14 +1560,14 @@ begin6:
 	JE   sum6
 
 row6:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1668,14 +1668,14 @@ begin5:
 	JE   sum5
 
 row5:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1770,13 +1770,13 @@ begin4:
 	JE   sum4
 
 row4:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1865,13 +1865,13 @@ begin3:
 	JE   sum3
 
 row3:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -1954,12 +1954,12 @@ begin2:
 	JE   sum2
 
 row2:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -2036,12 +2036,12 @@ begin1:
 	JE   sum1
 
 row1:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -2204,27 +2204,27 @@ list16:
 	JE        sum16
 
 row16:
-	LEAQ         16(R9), R11
+	LEAQ         64(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
-	PREFETCHT0   384(CX)(R11*1)
-	PREFETCHT0   448(CX)(R11*1)
-	PREFETCHT0   512(CX)(R11*1)
-	PREFETCHT0   576(CX)(R11*1)
-	PREFETCHT0   640(CX)(R11*1)
-	PREFETCHT0   704(CX)(R11*1)
-	PREFETCHT0   768(CX)(R11*1)
-	PREFETCHT0   832(CX)(R11*1)
-	PREFETCHT0   896(CX)(R11*1)
-	PREFETCHT0   960(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
+	PREFETCHT1   384(CX)(R11*1)
+	PREFETCHT1   448(CX)(R11*1)
+	PREFETCHT1   512(CX)(R11*1)
+	PREFETCHT1   576(CX)(R11*1)
+	PREFETCHT1   640(CX)(R11*1)
+	PREFETCHT1   704(CX)(R11*1)
+	PREFETCHT1   768(CX)(R11*1)
+	PREFETCHT1   832(CX)(R11*1)
+	PREFETCHT1   896(CX)(R11*1)
+	PREFETCHT1   960(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2322,19 +2322,19 @@ list8:
 	JE        sum8
 
 row8:
-	LEAQ         32(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
-	PREFETCHT0   384(CX)(R11*1)
-	PREFETCHT0   448(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
+	PREFETCHT1   384(CX)(R11*1)
+	PREFETCHT1   448(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2415,18 +2415,18 @@ list7:
 	JE        sum7
 
 row7:
-	LEAQ         36(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
-	PREFETCHT0   384(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
+	PREFETCHT1   384(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2504,17 +2504,17 @@ list6:
 	JE        sum6
 
 row6:
-	LEAQ         40(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2589,16 +2589,16 @@ list5:
 	JE        sum5
 
 row5:
-	LEAQ         48(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2670,15 +2670,15 @@ list4:
 	JE        sum4
 
 row4:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2747,14 +2747,14 @@ list3:
 	JE        sum3
 
 row3:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2820,13 +2820,13 @@ list2:
 	JE        sum2
 
 row2:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -2889,12 +2889,12 @@ list1:
 	JE        sum1
 
 row1:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3047,19 +3047,19 @@ list16:
 	JE        sum16
 
 row16:
-	LEAQ         32(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
-	PREFETCHT0   384(CX)(R11*1)
-	PREFETCHT0   448(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
+	PREFETCHT1   384(CX)(R11*1)
+	PREFETCHT1   448(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3172,15 +3172,15 @@ list8:
 	JE        sum8
 
 row8:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3268,15 +3268,15 @@ list7:
 	JE        sum7
 
 row7:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3360,14 +3360,14 @@ list6:
 	JE        sum6
 
 row6:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3447,14 +3447,14 @@ list5:
 	JE        sum5
 
 row5:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3530,13 +3530,13 @@ list4:
 	JE        sum4
 
 row4:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3608,13 +3608,13 @@ list3:
 	JE        sum3
 
 row3:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3682,12 +3682,12 @@ list2:
 	JE        sum2
 
 row2:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3751,12 +3751,12 @@ list1:
 	JE        sum1
 
 row1:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -3904,27 +3904,27 @@ list16:
 	JE        sum16
 
 row16:
-	LEAQ         16(R9), R11
+	LEAQ         64(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
-	PREFETCHT0   384(CX)(R11*1)
-	PREFETCHT0   448(CX)(R11*1)
-	PREFETCHT0   512(CX)(R11*1)
-	PREFETCHT0   576(CX)(R11*1)
-	PREFETCHT0   640(CX)(R11*1)
-	PREFETCHT0   704(CX)(R11*1)
-	PREFETCHT0   768(CX)(R11*1)
-	PREFETCHT0   832(CX)(R11*1)
-	PREFETCHT0   896(CX)(R11*1)
-	PREFETCHT0   960(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
+	PREFETCHT1   384(CX)(R11*1)
+	PREFETCHT1   448(CX)(R11*1)
+	PREFETCHT1   512(CX)(R11*1)
+	PREFETCHT1   576(CX)(R11*1)
+	PREFETCHT1   640(CX)(R11*1)
+	PREFETCHT1   704(CX)(R11*1)
+	PREFETCHT1   768(CX)(R11*1)
+	PREFETCHT1   832(CX)(R11*1)
+	PREFETCHT1   896(CX)(R11*1)
+	PREFETCHT1   960(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4018,19 +4018,19 @@ list8:
 	JE        sum8
 
 row8:
-	LEAQ         32(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
-	PREFETCHT0   384(CX)(R11*1)
-	PREFETCHT0   448(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
+	PREFETCHT1   384(CX)(R11*1)
+	PREFETCHT1   448(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4107,18 +4107,18 @@ list7:
 	JE        sum7
 
 row7:
-	LEAQ         36(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
-	PREFETCHT0   384(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
+	PREFETCHT1   384(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4192,17 +4192,17 @@ list6:
 	JE        sum6
 
 row6:
-	LEAQ         40(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
-	PREFETCHT0   320(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
+	PREFETCHT1   320(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4273,16 +4273,16 @@ list5:
 	JE        sum5
 
 row5:
-	LEAQ         48(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
-	PREFETCHT0   256(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
+	PREFETCHT1   256(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4350,15 +4350,15 @@ list4:
 	JE        sum4
 
 row4:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4423,14 +4423,14 @@ list3:
 	JE        sum3
 
 row3:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4492,13 +4492,13 @@ list2:
 	JE        sum2
 
 row2:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4557,12 +4557,12 @@ list1:
 	JE        sum1
 
 row1:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -4705,15 +4705,15 @@ begin8:
 	JE   sum8
 
 row8:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -4819,15 +4819,15 @@ begin7:
 	JE   sum7
 
 row7:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
-	PREFETCHT0   192(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
+	PREFETCHT1   192(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -4928,14 +4928,14 @@ begin6:
 	JE   sum6
 
 row6:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -5031,14 +5031,14 @@ begin5:
 	JE   sum5
 
 row5:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
-	PREFETCHT0   128(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
+	PREFETCHT1   128(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -5129,13 +5129,13 @@ begin4:
 	JE   sum4
 
 row4:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -5221,13 +5221,13 @@ begin3:
 	JE   sum3
 
 row3:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
-	PREFETCHT0   64(CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
+	PREFETCHT1   64(CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -5308,12 +5308,12 @@ begin2:
 	JE   sum2
 
 row2:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -5389,12 +5389,12 @@ begin1:
 	JE   sum1
 
 row1:
-	LEAQ         64(R8), R10
+	LEAQ         128(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
 	IMULQ        DX, R10
-	PREFETCHT0   (CX)(R10*1)
+	PREFETCHT1   (CX)(R10*1)
 	MOVL         (R8), R10
 	CMPQ         R10, rows+40(FP)
 	JCC          bad
@@ -5575,13 +5575,13 @@ begin8:
 	JE   sum8
 
 row8:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -5694,13 +5694,13 @@ begin7:
 	JE   sum7
 
 row7:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -5807,13 +5807,13 @@ begin6:
 	JE   sum6
 
 row6:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -5914,13 +5914,13 @@ begin5:
 	JE   sum5
 
 row5:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6015,12 +6015,12 @@ begin4:
 	JE   sum4
 
 row4:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6109,12 +6109,12 @@ begin3:
 	JE   sum3
 
 row3:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6197,12 +6197,12 @@ begin2:
 	JE   sum2
 
 row2:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6279,12 +6279,12 @@ begin1:
 	JE   sum1
 
 row1:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6432,15 +6432,15 @@ list8:
 	JE         sum8
 
 row8:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6521,15 +6521,15 @@ list7:
 	JE         sum7
 
 row7:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6607,14 +6607,14 @@ list6:
 	JE         sum6
 
 row6:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6689,14 +6689,14 @@ list5:
 	JE         sum5
 
 row5:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6768,13 +6768,13 @@ list4:
 	JE         sum4
 
 row4:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6843,13 +6843,13 @@ list3:
 	JE         sum3
 
 row3:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6915,12 +6915,12 @@ list2:
 	JE         sum2
 
 row2:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -6983,12 +6983,12 @@ list1:
 	JE         sum1
 
 row1:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -7127,13 +7127,13 @@ list8:
 	JE         sum8
 
 row8:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
-	PREFETCHT0   64(CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
+	PREFETCHT1   64(CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7221,13 +7221,13 @@ list7:
 	JE         sum7
 
 row7:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
-	PREFETCHT0   64(CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
+	PREFETCHT1   64(CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7311,13 +7311,13 @@ list6:
 	JE         sum6
 
 row6:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
-	PREFETCHT0   64(CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
+	PREFETCHT1   64(CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7397,13 +7397,13 @@ list5:
 	JE         sum5
 
 row5:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
-	PREFETCHT0   64(CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
+	PREFETCHT1   64(CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7479,12 +7479,12 @@ list4:
 	JE         sum4
 
 row4:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7556,12 +7556,12 @@ list3:
 	JE         sum3
 
 row3:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7629,12 +7629,12 @@ list2:
 	JE         sum2
 
 row2:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7698,12 +7698,12 @@ list1:
 	JE         sum1
 
 row1:
-	LEAQ         64(R10), R12
+	LEAQ         128(R10), R12
 	CMPQ         R12, BX
 	CMOVQHI      BX, R12
 	MOVL         (R12), R12
 	IMULQ        DX, R12
-	PREFETCHT0   (CX)(R12*1)
+	PREFETCHT1   (CX)(R12*1)
 	MOVL         (R10), R12
 	CMPQ         R12, rows+40(FP)
 	JCC          bad
@@ -7836,15 +7836,15 @@ list8:
 	JE         sum8
 
 row8:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -7921,15 +7921,15 @@ list7:
 	JE         sum7
 
 row7:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
-	PREFETCHT0   192(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
+	PREFETCHT1   192(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -8003,14 +8003,14 @@ list6:
 	JE         sum6
 
 row6:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -8081,14 +8081,14 @@ list5:
 	JE         sum5
 
 row5:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
-	PREFETCHT0   128(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
+	PREFETCHT1   128(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -8156,13 +8156,13 @@ list4:
 	JE         sum4
 
 row4:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -8227,13 +8227,13 @@ list3:
 	JE         sum3
 
 row3:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
-	PREFETCHT0   64(CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
+	PREFETCHT1   64(CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -8295,12 +8295,12 @@ list2:
 	JE         sum2
 
 row2:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad
@@ -8359,12 +8359,12 @@ list1:
 	JE         sum1
 
 row1:
-	LEAQ         64(R9), R11
+	LEAQ         128(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
 	IMULQ        DX, R11
-	PREFETCHT0   (CX)(R11*1)
+	PREFETCHT1   (CX)(R11*1)
 	MOVL         (R9), R11
 	CMPQ         R11, rows+40(FP)
 	JCC          bad

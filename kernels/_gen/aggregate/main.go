@@ -38,11 +38,12 @@ const (
 	byRow                 // the weight of its number
 )
 
-// ahead is how many list entries ahead the rows of a block are fetched: some 4 KB, which hides the latency of memory and
-// stays well inside a first-level cache. Lists lie behind one another, so that this reaches into those of the next
-// destinations.
+// ahead is how many list entries ahead the rows of a block are fetched into the second-level cache: 16 KB, or 32 rows that
+// are shorter. On a Xeon with AVX512-FP16 this read a table of 64 MB a third faster than 4 KB ahead into the first-level
+// cache, whose fewer buffers bound the misses under way. Lists lie behind one another, so that this reaches into those of
+// the next destinations.
 func (s *sum) ahead(k int) int {
-	return min(max(4096/(k*s.Lanes<<s.size()), 4), 16)
+	return min(max(16384/(k*s.Lanes<<s.size()), 4), 32)
 }
 
 // sum is one function. It works on blocks of columns that fit in registers; each block has its loop over destinations,
@@ -311,7 +312,7 @@ func (s *sum) row(k int, entry reg.GPVirtual, acc []reg.VecVirtual) {
 	MOVL(Mem{Base: ahead}, ahead.As32())
 	IMULQ(s.stride, ahead)
 	for line := 0; line < k*s.Lanes<<s.size(); line += 64 {
-		PREFETCHT0(Mem{Base: s.src, Index: ahead, Scale: 1, Disp: line})
+		PREFETCHT1(Mem{Base: s.src, Index: ahead, Scale: 1, Disp: line})
 	}
 
 	u := GP64()
