@@ -5447,30 +5447,18 @@ bad:
 	VZEROUPPER
 	RET
 
-DATA edges<>+0(SB)/4, $0xffffffff
-DATA edges<>+4(SB)/4, $0xffffffff
-DATA edges<>+8(SB)/4, $0xffffffff
-DATA edges<>+12(SB)/4, $0xffffffff
-DATA edges<>+16(SB)/4, $0xffffffff
-DATA edges<>+20(SB)/4, $0xffffffff
-DATA edges<>+24(SB)/4, $0xffffffff
-DATA edges<>+28(SB)/4, $0xffffffff
-DATA edges<>+32(SB)/4, $0x00000000
-DATA edges<>+36(SB)/4, $0x00000000
-DATA edges<>+40(SB)/4, $0x00000000
-DATA edges<>+44(SB)/4, $0x00000000
-DATA edges<>+48(SB)/4, $0x00000000
-DATA edges<>+52(SB)/4, $0x00000000
-DATA edges<>+56(SB)/4, $0x00000000
-DATA edges<>+60(SB)/4, $0x00000000
-DATA edges<>+64(SB)/4, $0xffffffff
-DATA edges<>+68(SB)/4, $0xffffffff
-DATA edges<>+72(SB)/4, $0xffffffff
-DATA edges<>+76(SB)/4, $0xffffffff
-DATA edges<>+80(SB)/4, $0xffffffff
-DATA edges<>+84(SB)/4, $0xffffffff
-DATA edges<>+88(SB)/4, $0xffffffff
-DATA edges<>+92(SB)/4, $0xffffffff
+DATA edges<>+0(SB)/8, $0xffffffffffffffff
+DATA edges<>+8(SB)/8, $0xffffffffffffffff
+DATA edges<>+16(SB)/8, $0xffffffffffffffff
+DATA edges<>+24(SB)/8, $0xffffffffffffffff
+DATA edges<>+32(SB)/8, $0x0000000000000000
+DATA edges<>+40(SB)/8, $0x0000000000000000
+DATA edges<>+48(SB)/8, $0x0000000000000000
+DATA edges<>+56(SB)/8, $0x0000000000000000
+DATA edges<>+64(SB)/8, $0xffffffffffffffff
+DATA edges<>+72(SB)/8, $0xffffffffffffffff
+DATA edges<>+80(SB)/8, $0xffffffffffffffff
+DATA edges<>+88(SB)/8, $0xffffffffffffffff
 GLOBL edges<>(SB), RODATA|NOPTR, $96
 
 // func sumListsHalfAVX2(dst *float32, dstStride int, cols int, src *uint16, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, keep int) (bad uint64)

@@ -38,7 +38,7 @@ func End() {
 	RET()
 }
 
-// Vec is a new vector of float32s, and HalfVec the one of half its width, which holds as many float16s.
+// Vec is a new vector.
 func (t Target) Vec() reg.VecVirtual {
 	if t.Wide() {
 		return ZMM()
@@ -53,14 +53,6 @@ func (t Target) Vecs(n int) []reg.VecVirtual {
 		v[i] = t.Vec()
 	}
 	return v
-}
-
-// HalfVec is a new vector of half the width.
-func (t Target) HalfVec() reg.VecVirtual {
-	if t.Wide() {
-		return YMM()
-	}
-	return XMM()
 }
 
 // Zero returns a vector of zeros.
@@ -106,24 +98,18 @@ func (t Target) Operand(bits uint32) Op {
 	return table(fmt.Sprintf("vector_%08x", bits), 4, func(uint64) uint64 { return uint64(bits)<<32 | uint64(bits) })
 }
 
-var words = map[uint32]Mem{}
-
 // Word is a 32-bit constant in memory.
 func Word(bits uint32) Mem {
-	if _, ok := words[bits]; !ok {
-		words[bits] = ConstData(fmt.Sprintf("word_%08x", bits), U32(bits))
+	name := fmt.Sprintf("word_%08x", bits)
+	if _, ok := tables[name]; !ok {
+		tables[name] = ConstData(name, U32(bits))
 	}
-	return words[bits]
+	return tables[name]
 }
-
-var quads = map[uint64]Mem{}
 
 // Quad is a 64-bit constant in memory.
 func Quad(bits uint64) Mem {
-	if _, ok := quads[bits]; !ok {
-		quads[bits] = ConstData(fmt.Sprintf("quad_%016x", bits), U64(bits))
-	}
-	return quads[bits]
+	return table(fmt.Sprintf("quad_%016x", bits), 1, func(uint64) uint64 { return bits })
 }
 
 var tables = map[string]Mem{}
@@ -159,10 +145,7 @@ type Mask struct {
 // K is the opmask of an AVX-512 mask.
 func (m *Mask) K() reg.Register { return m.k }
 
-// Vector is the mask of AVX2.
-func (m *Mask) Vector() reg.VecVirtual { return m.v }
-
-// NewMask returns a mask without value, to be set by Low.
+// NewMask returns a mask that names nothing yet: see Low, LowPair and High.
 func (t Target) NewMask() *Mask {
 	if t.Wide() {
 		return &Mask{k: K()}
@@ -213,22 +196,14 @@ func (t Target) edge(m *Mask, at reg.GPVirtual) {
 	VMOVDQU(Mem{Base: base, Index: at, Scale: 4, Disp: 32}, m.v)
 }
 
-var edgeTable *Mem
-
 // edges is a table of eight lanes set, eight clear, eight set, from which unaligned reads make masks.
 func edges() Mem {
-	if edgeTable == nil {
-		m := GLOBL("edges", RODATA|NOPTR)
-		for i := range 24 {
-			word := uint32(0xffff_ffff)
-			if i/8 == 1 {
-				word = 0
-			}
-			DATA(4*i, U32(word))
+	return table("edges", 12, func(i uint64) uint64 {
+		if i/4 == 1 {
+			return 0
 		}
-		edgeTable = &m
-	}
-	return *edgeTable
+		return 1<<64 - 1
+	})
 }
 
 // Load reads float32s into v; lanes outside the mask become 0 and are not read.
