@@ -82,7 +82,8 @@ func edgeSoftmaxRef[T float](dst, srcScore, dstScore []T, heads int, start, end,
 	}
 }
 
-func edgeSoftmaxGradRef[T float](dedge, ddstScore, dalpha, alpha, srcScore, dstScore []T, heads int, start, end, nbr []uint32, slope T) {
+func edgeSoftmaxGradRef[T float](dedge, ddstScore, dalpha, alpha, srcScore, dstScore []T, heads int,
+	start, end, nbr []uint32, slope T) {
 	for i := range start {
 		for h := range heads {
 			var mean T
@@ -112,7 +113,8 @@ func edgeSumGradRef[T float](dsrc, dedge []T, heads int, revStart, revEdge []uin
 }
 
 // edgeDropoutRef calls set with the place of every edge value and whether it is kept.
-func edgeDropoutRef(set func(at int, keep bool), ids []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
+func edgeDropoutRef(set func(at int, keep bool), ids []uint32, heads int, start, end, nbr []uint32, key uint64,
+	p float32) {
 	for i := range start {
 		for e := start[i]; e < end[i]; e++ {
 			for h := range heads {

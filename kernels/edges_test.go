@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallEdges is 4 destinations among 4 sources, with a repeated edge, a self loop, an empty list and an unused position.
+// smallEdges is 4 destinations among 4 sources, with a repeated edge, a self loop, an empty list and an unused
+// position.
 func (g gradCheck) smallEdges() Adjacency {
 	return Adjacency{ // 0: 1 1 2, 1: none, 2: 2 0, 3: 2 0
 		Start: g.uints(0, 3, 4, 6), End: g.uints(3, 3, 6, 8), Nbr: g.uints(1, 1, 2, 99, 2, 0, 2, 0),
@@ -160,7 +161,8 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 	}
 }
 
-// BenchmarkGATEdges is one attention layer of 8 heads on a block of 10,000 destinations with 10 edges each, forward and back.
+// BenchmarkGATEdges is one attention layer of 8 heads on a block of 10,000 destinations with 10 edges each, forward and
+// back.
 func BenchmarkGATEdges(b *testing.B) {
 	const dsts, srcs, degree, heads, cols = 10000, 60000, 10, 8, 64
 	c := NewCPU(CPUOptions{})

@@ -5,7 +5,8 @@ func (r *Reference) WeightedSum(dst, src, w Tensor, g Adjacency) {
 	const op = "WeightedSum"
 	checkWeightedSum(dst, src, w, g)
 	start, end, nbr := r.lists(op, g)
-	weightedSumRef(r.floats(op, "dst", dst), r.input(op, "src", src), r.floats(op, "w", w), dst.Cols, w.Cols, start, end, nbr)
+	weightedSumRef(r.floats(op, "dst", dst), r.input(op, "src", src), r.floats(op, "w", w), dst.Cols, w.Cols,
+		start, end, nbr)
 }
 
 // lists lends the lists of g.
@@ -29,8 +30,8 @@ func (r *Reference) WeightedSumWeightGrad(dw, ddst, src Tensor, g Adjacency) {
 	const op = "WeightedSumWeightGrad"
 	checkWeightedSumWeightGrad(dw, ddst, src, g)
 	start, end, nbr := r.lists(op, g)
-	weightedSumWeightGradRef(r.floats(op, "dw", dw), r.floats(op, "ddst", ddst), r.floats(op, "src", src), src.Cols, dw.Cols,
-		start, end, nbr)
+	weightedSumWeightGradRef(r.floats(op, "dw", dw), r.floats(op, "ddst", ddst), r.floats(op, "src", src),
+		src.Cols, dw.Cols, start, end, nbr)
 }
 
 // HeadDot implements [Backend].
@@ -44,8 +45,8 @@ func (r *Reference) HeadDot(dst, src, a Tensor) {
 func (r *Reference) HeadDotGrad(dsrc, da, ddst, src, a Tensor) {
 	const op = "HeadDotGrad"
 	checkHeadDotGrad(dsrc, da, ddst, src, a)
-	headDotGradRef(r.floats(op, "dsrc", dsrc), r.floats(op, "da", da), r.floats(op, "ddst", ddst), r.floats(op, "src", src),
-		r.floats(op, "a", a), src.Rows, src.Cols, a.Rows)
+	headDotGradRef(r.floats(op, "dsrc", dsrc), r.floats(op, "da", da), r.floats(op, "ddst", ddst),
+		r.floats(op, "src", src), r.floats(op, "a", a), src.Rows, src.Cols, a.Rows)
 }
 
 // EdgeSoftmax implements [Backend].
@@ -53,22 +54,25 @@ func (r *Reference) EdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency, slo
 	const op = "EdgeSoftmax"
 	checkEdgeSoftmax(dst, srcScore, dstScore, g)
 	start, end, nbr := r.lists(op, g)
-	edgeSoftmaxRef(r.floats(op, "dst", dst), r.floats(op, "srcScore", srcScore), r.floats(op, "dstScore", dstScore), dst.Cols,
-		start, end, nbr, float64(slope))
+	edgeSoftmaxRef(r.floats(op, "dst", dst), r.floats(op, "srcScore", srcScore), r.floats(op, "dstScore", dstScore),
+		dst.Cols, start, end, nbr, float64(slope))
 }
 
 // EdgeSoftmaxGrad implements [Backend].
-func (r *Reference) EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore Tensor, g Adjacency, slope float32) {
+func (r *Reference) EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore Tensor, g Adjacency,
+	slope float32) {
 	const op = "EdgeSoftmaxGrad"
 	checkEdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore, g)
 	start, end, nbr := r.lists(op, g)
 	de, heads := r.floats(op, "dedge", dedge), alpha.Cols
-	edgeSoftmaxGradRef(de, r.floats(op, "ddstScore", ddstScore), r.floats(op, "dalpha", dalpha), r.floats(op, "alpha", alpha),
-		r.floats(op, "srcScore", srcScore), r.floats(op, "dstScore", dstScore), heads, start, end, nbr, float64(slope))
+	edgeSoftmaxGradRef(de, r.floats(op, "ddstScore", ddstScore), r.floats(op, "dalpha", dalpha),
+		r.floats(op, "alpha", alpha), r.floats(op, "srcScore", srcScore), r.floats(op, "dstScore", dstScore), heads,
+		start, end, nbr, float64(slope))
 	if srcScore.Rows == 0 {
 		return
 	}
-	edgeSumGradRef(r.floats(op, "dsrcScore", dsrcScore), de, heads, r.uints(op, "RevStart", g.RevStart), r.uints(op, "RevEdge", g.RevEdge))
+	edgeSumGradRef(r.floats(op, "dsrcScore", dsrcScore), de, heads,
+		r.uints(op, "RevStart", g.RevStart), r.uints(op, "RevEdge", g.RevEdge))
 }
 
 // EdgeDropout implements [Backend].

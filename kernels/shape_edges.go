@@ -52,15 +52,18 @@ func checkHeadDotGrad(dsrc, da, ddst, src, a Tensor) {
 
 func checkEdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency) {
 	heads := dst.Cols
-	if heads < 1 || !isEdges(dst, g, heads) || srcScore.Cols != heads || dstScore.Cols != heads || !isList(g, dstScore.Rows) {
-		refuse("EdgeSoftmax", "dst", dst, "srcScore", srcScore, "dstScore", dstScore, "Start", g.Start, "End", g.End, "Nbr", g.Nbr)
+	if heads < 1 || !isEdges(dst, g, heads) || srcScore.Cols != heads || dstScore.Cols != heads ||
+		!isList(g, dstScore.Rows) {
+		refuse("EdgeSoftmax", "dst", dst, "srcScore", srcScore, "dstScore", dstScore,
+			"Start", g.Start, "End", g.End, "Nbr", g.Nbr)
 	}
 }
 
 func checkEdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore Tensor, g Adjacency) {
 	heads := alpha.Cols
 	if heads < 1 || !isEdges(alpha, g, heads) || !sameShape(dedge, alpha) || !sameShape(dalpha, alpha) ||
-		srcScore.Cols != heads || dstScore.Cols != heads || !sameShape(dsrcScore, srcScore) || !sameShape(ddstScore, dstScore) ||
+		srcScore.Cols != heads || dstScore.Cols != heads ||
+		!sameShape(dsrcScore, srcScore) || !sameShape(ddstScore, dstScore) ||
 		!isList(g, dstScore.Rows) || !isReversed(g, srcScore.Rows) {
 		refuse("EdgeSoftmaxGrad", "dsrcScore", dsrcScore, "ddstScore", ddstScore, "dedge", dedge, "dalpha", dalpha,
 			"alpha", alpha, "srcScore", srcScore, "dstScore", dstScore, "Start", g.Start, "End", g.End, "Nbr", g.Nbr,

@@ -80,8 +80,8 @@ func testWeightedSum(r *rig) {
 // testWeightedSumHalf adds weights that no power of two may be multiplied into, and halves that are zero or subnormal.
 func testWeightedSumHalf(r *rig) {
 	r.edgeCases(func(e edges, dsts, srcs, heads, width int) {
-		cols := heads * width
-		huge := r.normals(e.positions() * heads)
+		cols, n := heads*width, e.positions()*heads
+		huge := r.normals(n)
 		for i := 0; i < len(huge); i += 7 {
 			huge[i] *= 1e6
 		}
@@ -93,10 +93,10 @@ func testWeightedSumHalf(r *rig) {
 			src, w    operand
 			tolerance float64
 		}{
-			{r.halves(srcs, cols, r.normals(srcs*cols)), r.perEdge(e, heads, r.normals(e.positions()*heads)), sumTolerance},
-			{r.halves(srcs, cols, r.sparseSpecials(srcs*cols)), r.perEdge(e, heads, r.sparseSpecials(e.positions()*heads)), sumTolerance},
+			{r.halves(srcs, cols, r.normals(srcs*cols)), r.perEdge(e, heads, r.normals(n)), sumTolerance},
+			{r.halves(srcs, cols, r.sparseSpecials(srcs*cols)), r.perEdge(e, heads, r.sparseSpecials(n)), sumTolerance},
 			{r.halves(srcs, cols, r.normals(srcs*cols)), r.perEdge(e, heads, huge), 10},
-			{r.halfBits(srcs, cols, bits), r.perEdge(e, heads, r.normals(e.positions()*heads)), 1e-8},
+			{r.halfBits(srcs, cols, bits), r.perEdge(e, heads, r.normals(n)), 1e-8},
 		} {
 			dst := r.normal(dsts, cols)
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
@@ -142,7 +142,9 @@ func testHeadDot(r *rig) {
 	for _, s := range shapes {
 		for _, heads := range []int{1, 3, 8} {
 			r.at("%d rows, %d heads of %d", s[0], heads, s[1])
-			dst, src, a := r.normal(s[0], heads), r.floats(s[0], heads*s[1], r.sparseSpecials(s[0]*heads*s[1])), r.normal(heads, s[1])
+			cols := heads * s[1]
+			dst, src := r.normal(s[0], heads), r.floats(s[0], cols, r.sparseSpecials(s[0]*cols))
+			a := r.normal(heads, s[1])
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.HeadDot(on(dst), on(src), on(a)) })
 			r.close(1e-5, dst)
 			r.unchanged(src, a)
@@ -156,7 +158,8 @@ func testHeadDotGrad(r *rig) {
 			r.at("%d rows, %d heads of %d", s[0], heads, s[1])
 			cols := heads * s[1]
 			dsrc, da, a := r.normal(s[0], cols), r.normal(heads, s[1]), r.normal(heads, s[1])
-			ddst, src := r.floats(s[0], heads, r.sparseSpecials(s[0]*heads)), r.floats(s[0], cols, r.sparseSpecials(s[0]*cols))
+			ddst := r.floats(s[0], heads, r.sparseSpecials(s[0]*heads))
+			src := r.floats(s[0], cols, r.sparseSpecials(s[0]*cols))
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
 				b.HeadDotGrad(on(dsrc), on(da), on(ddst), on(src), on(a))
 			})
@@ -201,14 +204,17 @@ func testEdgeSoftmaxGrad(r *rig) {
 		for _, draw := range []func(int) []float32{r.normals, r.sparseSpecials} {
 			src, own := r.normal(srcs, heads), r.normal(dsts, heads)
 			// Both sides start from the same, rounded, attention.
-			result := r.perEdge(e, heads, make([]float32, e.positions()*heads))
-			r.ref.EdgeSoftmax(result.oracle, src.oracle, own.oracle, e.on(func(o operand) kernels.Tensor { return o.oracle }), slope)
 			given := make([]float32, e.positions()*heads)
+			result := r.perEdge(e, heads, given)
+			g := e.on(func(o operand) kernels.Tensor { return o.oracle })
+			r.ref.EdgeSoftmax(result.oracle, src.oracle, own.oracle, g, slope)
 			r.ref.DownloadF32(given, result.oracle)
 			alpha, dalpha := r.perEdge(e, heads, given), r.perEdge(e, heads, draw(e.positions()*heads))
-			dsrc, down, dedge := r.normal(srcs, heads), r.normal(dsts, heads), r.perEdge(e, heads, r.normals(e.positions()*heads))
+			dsrc, down := r.normal(srcs, heads), r.normal(dsts, heads)
+			dedge := r.perEdge(e, heads, r.normals(e.positions()*heads))
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-				b.EdgeSoftmaxGrad(on(dsrc), on(down), on(dedge), on(dalpha), on(alpha), on(src), on(own), e.on(on), slope)
+				b.EdgeSoftmaxGrad(on(dsrc), on(down), on(dedge), on(dalpha), on(alpha), on(src), on(own), e.on(on),
+					slope)
 			})
 			r.close(1e-5, dsrc, down, dedge)
 			r.unchanged(append(e.operands(), dalpha, alpha, src, own)...)
@@ -254,7 +260,8 @@ func testELU(r *rig) {
 	for _, s := range shapes {
 		r.at("%d×%d", s[0], s[1])
 		n := s[0] * s[1]
-		dst, src, dx, dy := r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(n)), r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(n))
+		dst, src := r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(n))
+		dx, dy := r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(n))
 		r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ELU(on(dst), on(src)) })
 		r.close(1e-6, dst)
 		y := r.floats(s[0], s[1], append(r.normals(n-n/2), r.spread(n/2)...))
@@ -278,24 +285,28 @@ func testEdgeRefusals(r *rig) {
 	short.RevEdge = u(4)
 	b := r.b
 	r.refuses(map[string]func(){
-		"WeightedSum heads":          func() { b.WeightedSum(f(2, 6), f(3, 6), f(5, 4), g) },
-		"WeightedSum of no heads":    func() { b.WeightedSum(f(2, 6), f(3, 6), f(5, 0), g) },
-		"WeightedSum edges":          func() { b.WeightedSum(f(2, 6), f(3, 6), f(4, 2), g) },
-		"WeightedSum destinations":   func() { b.WeightedSum(f(3, 6), f(3, 6), f(5, 2), g) },
-		"WeightedSumGrad reverse":    func() { b.WeightedSumGrad(f(3, 6), f(2, 6), f(5, 2), short) },
-		"WeightedSumGrad sources":    func() { b.WeightedSumGrad(f(4, 6), f(2, 6), f(5, 2), g) },
-		"WeightedSumWeightGrad":      func() { b.WeightedSumWeightGrad(f(5, 2), f(2, 6), f(3, 4), g) },
-		"HeadDot":                    func() { b.HeadDot(f(3, 2), f(3, 6), f(2, 4)) },
-		"HeadDotGrad":                func() { b.HeadDotGrad(f(3, 6), f(2, 2), f(3, 2), f(3, 6), f(2, 3)) },
-		"EdgeSoftmax heads":          func() { b.EdgeSoftmax(f(5, 2), f(3, 2), f(2, 3), g, slope) },
-		"EdgeSoftmax edges":          func() { b.EdgeSoftmax(f(4, 2), f(3, 2), f(2, 2), g, slope) },
-		"EdgeSoftmaxGrad":            func() { b.EdgeSoftmaxGrad(f(3, 2), f(2, 2), f(4, 2), f(5, 2), f(5, 2), f(3, 2), f(2, 2), g, slope) },
-		"EdgeSoftmaxGrad no reverse": func() { b.EdgeSoftmaxGrad(f(4, 2), f(2, 2), f(5, 2), f(5, 2), f(5, 2), f(4, 2), f(2, 2), g, slope) },
-		"EdgeDropout ids":            func() { b.EdgeDropout(f(5, 2), f(5, 2), u(1), g, 1, 0.5) },
-		"EdgeDropout of all":         func() { b.EdgeDropout(f(5, 2), f(5, 2), u(3), g, 1, 1) },
-		"EdgeDropoutGrad":            func() { b.EdgeDropoutGrad(f(5, 2), f(5, 3), u(3), g, 1, 0.5) },
-		"ELU":                        func() { b.ELU(f(2, 3), f(3, 2)) },
-		"ELUGrad":                    func() { b.ELUGrad(f(2, 3), f(2, 3), f(3, 2)) },
+		"WeightedSum heads":        func() { b.WeightedSum(f(2, 6), f(3, 6), f(5, 4), g) },
+		"WeightedSum of no heads":  func() { b.WeightedSum(f(2, 6), f(3, 6), f(5, 0), g) },
+		"WeightedSum edges":        func() { b.WeightedSum(f(2, 6), f(3, 6), f(4, 2), g) },
+		"WeightedSum destinations": func() { b.WeightedSum(f(3, 6), f(3, 6), f(5, 2), g) },
+		"WeightedSumGrad reverse":  func() { b.WeightedSumGrad(f(3, 6), f(2, 6), f(5, 2), short) },
+		"WeightedSumGrad sources":  func() { b.WeightedSumGrad(f(4, 6), f(2, 6), f(5, 2), g) },
+		"WeightedSumWeightGrad":    func() { b.WeightedSumWeightGrad(f(5, 2), f(2, 6), f(3, 4), g) },
+		"HeadDot":                  func() { b.HeadDot(f(3, 2), f(3, 6), f(2, 4)) },
+		"HeadDotGrad":              func() { b.HeadDotGrad(f(3, 6), f(2, 2), f(3, 2), f(3, 6), f(2, 3)) },
+		"EdgeSoftmax heads":        func() { b.EdgeSoftmax(f(5, 2), f(3, 2), f(2, 3), g, slope) },
+		"EdgeSoftmax edges":        func() { b.EdgeSoftmax(f(4, 2), f(3, 2), f(2, 2), g, slope) },
+		"EdgeSoftmaxGrad": func() {
+			b.EdgeSoftmaxGrad(f(3, 2), f(2, 2), f(4, 2), f(5, 2), f(5, 2), f(3, 2), f(2, 2), g, slope)
+		},
+		"EdgeSoftmaxGrad no reverse": func() {
+			b.EdgeSoftmaxGrad(f(4, 2), f(2, 2), f(5, 2), f(5, 2), f(5, 2), f(4, 2), f(2, 2), g, slope)
+		},
+		"EdgeDropout ids":    func() { b.EdgeDropout(f(5, 2), f(5, 2), u(1), g, 1, 0.5) },
+		"EdgeDropout of all": func() { b.EdgeDropout(f(5, 2), f(5, 2), u(3), g, 1, 1) },
+		"EdgeDropoutGrad":    func() { b.EdgeDropoutGrad(f(5, 2), f(5, 3), u(3), g, 1, 0.5) },
+		"ELU":                func() { b.ELU(f(2, 3), f(3, 2)) },
+		"ELUGrad":            func() { b.ELUGrad(f(2, 3), f(2, 3), f(3, 2)) },
 	})
 }
 

@@ -1,6 +1,7 @@
-// Refnums holds gnnstore's networks against PyTorch Geometric. Recorded numbers are for the tests of train/model
-// (refnums.py, run by hand); this program and roundtrip.py are for whole runs: it writes what the network of a finished run
-// says about the nodes of its dataset, and roundtrip.py loads the run's weights into PyTorch Geometric and compares.
+// Refnums holds gnnstore's networks against PyTorch Geometric. The numbers that the tests of train/model compare with are
+// recorded by refnums.py, by hand. This program and roundtrip.py are for whole runs: it writes what the network of a
+// finished run says about nodes of its dataset, and roundtrip.py loads the run's weights into PyTorch Geometric and
+// compares.
 //
 //	gnnstore train cs.gnn --model gat --run runs/cs
 //	go run ./tools/refnums -run runs/cs -out /tmp/cs
@@ -54,7 +55,8 @@ func main() {
 	}
 }
 
-// export writes nodes.npy, logits.npy (a row for each of nodes), features.npy and edges.npy (sources above destinations).
+// export writes nodes.npy, logits.npy (a row for each of nodes), features.npy and edges.npy (sources above
+// destinations).
 func export(ctx context.Context, run, weights, dataset, set string, count int, out string) error {
 	result, err := train.ReadRun(run)
 	if err != nil {
@@ -86,8 +88,9 @@ func export(ctx context.Context, run, weights, dataset, set string, count int, o
 			nodes[i] = uint32(i * n / len(nodes))
 		}
 		x := readFeatures(ds.Features(0))
-		p := predictor{be: kernels.NewCPU(kernels.CPUOptions{Set: kernelSet}), graph: g, features: x, dim: ds.Features(0).Dim()}
-		logits, err := p.predict(ctx, filepath.Join(run, weights+".safetensors"), result.Options.Config, ds.Labels(0).Classes(), nodes)
+		be := kernels.NewCPU(kernels.CPUOptions{Set: kernelSet})
+		p := predictor{be: be, graph: g, features: x, dim: ds.Features(0).Dim(), classes: ds.Labels(0).Classes()}
+		logits, err := p.predict(ctx, filepath.Join(run, weights+".safetensors"), result.Options.Config, nodes)
 		if err != nil {
 			return err
 		}
@@ -135,14 +138,15 @@ type predictor struct {
 	be       kernels.Backend
 	graph    *store.Graph
 	features []float32
-	dim      int
+	dim      int // columns of features
+	classes  int
 }
 
 // chunk is how many nodes are predicted at once.
 const chunk = 256
 
-func (p *predictor) predict(ctx context.Context, file string, c model.Config, classes int, nodes []uint32) ([]float32, error) {
-	m := model.New(p.be, c, p.dim, classes, 1)
+func (p *predictor) predict(ctx context.Context, file string, c model.Config, nodes []uint32) ([]float32, error) {
+	m := model.New(p.be, c, p.dim, p.classes, 1)
 	defer m.Close()
 	if err := p.load(m, file); err != nil {
 		return nil, err
@@ -155,7 +159,7 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, cl
 	t := tape.New(p.be)
 	defer t.Close()
 	var b sample.Batch
-	logits := make([]float32, 0, len(nodes)*classes)
+	logits := make([]float32, 0, len(nodes)*p.classes)
 	for ; len(nodes) > 0; nodes = nodes[min(chunk, len(nodes)):] {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -27,8 +27,8 @@ const (
 	// GCN is the graph convolution of Kipf and Welling 2017, equation 2, on the in-degrees of the whole graph:
 	// y = W·Σ x_u/√(d̂_u·d̂_v) + b, the sum being over v and u → v. See sample.Options.Weights for d̂ and for sampling.
 	GCN Kind = "gcn"
-	// GAT is graph attention (Veličković et al. 2018, equations 1 to 5): y = ‖_h Σ α_h·W_h·x_u + b over v and u → v. Hidden
-	// layers have Config.Heads heads side by side, the last one a single head, as the paper has it for Cora.
+	// GAT is graph attention (Veličković et al. 2018, equations 1 to 5): y = ‖_h Σ α_h·W_h·x_u + b over v and u → v.
+	// Hidden layers have Config.Heads heads side by side, the last one a single head, as the paper has it for Cora.
 	GAT Kind = "gat"
 	// MLP is SAGE without neighbours: what the features are worth alone.
 	MLP Kind = "mlp"
@@ -47,7 +47,8 @@ func (k Kind) All() int {
 
 // Sampling is what the network needs of its blocks.
 func (k Kind) Sampling() sample.Options {
-	return sample.Options{SelfLoops: k == GCN || k == GAT, Weights: k == GCN, RevEdges: k == GCN || k == GAT, RevInput: k == GAT}
+	looped := k == GCN || k == GAT
+	return sample.Options{SelfLoops: looped, Weights: k == GCN, RevEdges: looped, RevInput: k == GAT}
 }
 
 // Config describes a network.
@@ -59,8 +60,8 @@ type Config struct {
 	// InputDropout is the rate for feature rows.
 	InputDropout float64 `json:"input_dropout"`
 	Norm         string  `json:"norm"` // between layers: "layer", "none"
-	// Heads is the number of heads of GAT's hidden layers, which divides Hidden; other networks have none. AttnDropout is
-	// the rate for their attention, and for that of the last layer.
+	// Heads is the number of heads of GAT's hidden layers, which divides Hidden; other networks have none. AttnDropout
+	// is the rate for their attention, and for that of the last layer.
 	Heads       int     `json:"heads"`
 	AttnDropout float64 `json:"attn_dropout"`
 }
@@ -87,7 +88,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--norm %s: there are layer and none", c.Norm))
 	}
 	if c.Kind == GAT && (c.Heads < 1 || c.Heads > c.Hidden || c.Hidden%c.Heads != 0) {
-		errs = append(errs, fmt.Errorf("--heads %d: as many as divide --hidden %d, the width of all heads together", c.Heads, c.Hidden))
+		errs = append(errs, fmt.Errorf("--heads %d: as many as divide --hidden %d, the width of all together", c.Heads, c.Hidden))
 	}
 	if !(c.AttnDropout >= 0 && float32(c.AttnDropout) < 1) {
 		errs = append(errs, fmt.Errorf("--attn-dropout %v: at least 0 and below 1", c.AttnDropout))
@@ -111,8 +112,8 @@ type Param struct {
 	*tape.Var
 }
 
-// Graph is one layer of a batch on the backend: kernels.Adjacency plus the ids of the source rows, which dropout needs, and
-// the weights of the edges, which GCN needs.
+// Graph is one layer of a batch on the backend: kernels.Adjacency plus the ids of the source rows, which dropout needs,
+// and the weights of the edges, which GCN needs.
 type Graph struct {
 	kernels.Adjacency
 	Dst    int
@@ -137,8 +138,8 @@ type conv struct {
 	gain, shift    *tape.Var // of the normalisation; nil in the last layer
 }
 
-// New makes a network for In feature columns and Out classes, with weights drawn from seed: Glorot uniform matrices, zero
-// biases.
+// New makes a network for In feature columns and Out classes, with weights drawn from seed: Glorot uniform matrices,
+// zero biases.
 func New(be kernels.Backend, c Config, in, out int, seed uint64) *Model {
 	m := &Model{Config: c, In: in, Out: out, be: be}
 	for l := range c.Layers {
@@ -244,7 +245,8 @@ func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *tap
 		return t.Affine(c.bias, tape.Term{X: t.WeightedSum(x, t.Leaf(g.Weight), nil, g.Adjacency), W: c.neighbor})
 	case GAT:
 		rows := t.Affine(nil, tape.Term{X: t.Convert(x), W: c.neighbor})
-		alpha := t.EdgeSoftmax(t.HeadDot(rows, c.attSrc), t.HeadDot(t.Head(rows, g.Dst), c.attDst), g.Adjacency, attentionSlope)
+		src, dst := t.HeadDot(rows, c.attSrc), t.HeadDot(t.Head(rows, g.Dst), c.attDst)
+		alpha := t.EdgeSoftmax(src, dst, g.Adjacency, attentionSlope)
 		if key != 0 {
 			alpha = t.EdgeDropout(alpha, g.IDs, g.Adjacency, sample.Hash(key, uint64(l), 1), float32(m.AttnDropout))
 		}
@@ -256,8 +258,8 @@ func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *tap
 // attentionSlope is that of the paper's LeakyReLU.
 const attentionSlope = 0.2
 
-// Forward computes the logits of a batch's seeds from the feature rows x of its inputs. key seeds dropout, a new one each
-// step; 0 turns it off, for evaluation.
+// Forward computes the logits of a batch's seeds from the feature rows x of its inputs. key seeds dropout, a new one
+// each step; 0 turns it off, for evaluation.
 func (m *Model) Forward(t *tape.Tape, x *tape.Var, graphs []Graph, key uint64) *tape.Var {
 	for l, g := range graphs {
 		if p := m.dropout(l); key != 0 && p > 0 {

@@ -210,8 +210,8 @@ func TestThreadsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a batch are those of layer
-// after layer over all nodes.
+// TestBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a batch are those of
+// layer after layer over all nodes.
 func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	const nodes, in = 24, 6
 	be := kernels.NewReference()
@@ -251,7 +251,8 @@ func TestValidate(t *testing.T) {
 	require.NoError(t, Config{Kind: SAGE, Layers: 2, Hidden: 8, Norm: "layer"}.Validate())
 	err := Config{Kind: "gru", Layers: 0, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
 	for _, want := range []string{
-		"--model gru: there are sage, gcn, gat and mlp", "--layers 0", "--hidden -1", "--dropout 1", "--input-dropout NaN", "--norm batch",
+		"--model gru: there are sage, gcn, gat and mlp", "--layers 0", "--hidden -1", "--dropout 1", "--input-dropout NaN",
+		"--norm batch",
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -60,7 +60,8 @@ func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
 func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 	var b sample.Batch
 	if c.On == "whole graph" {
-		require.NoError(t, sample.NewSampler(r.Neighbors, []int{sample.All, sample.All}, c.Model.Sampling()).Sample(&b, 1, r.Seeds))
+		s := sample.NewSampler(r.Neighbors, []int{sample.All, sample.All}, c.Model.Sampling())
+		require.NoError(t, s.Sample(&b, 1, r.Seeds))
 		return b
 	}
 	o := c.Model.Sampling()
@@ -82,9 +83,9 @@ func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 	return b
 }
 
-// How far results may be from those of PyTorch Geometric in float64, as a share of the largest logit, the largest gradient
-// of any parameter, the largest loss. Kernel sets differ by the order of their sums only. The Reference computes in float64
-// as well, but GCN's edge weights, GAT's slope and Adam's rates are float32 even there.
+// How far results may be from those of PyTorch Geometric in float64, as a share of the largest logit, the largest
+// gradient of any parameter, the largest loss. Kernel sets differ by the order of their sums only. The Reference
+// computes in float64 as well, but GCN's edge weights, GAT's slope and Adam's rates are float32 even there.
 type tolerance struct{ step, losses float64 }
 
 var (
@@ -92,7 +93,8 @@ var (
 	tolerance64 = tolerance{1e-7, 5e-8}
 )
 
-// TestPyTorchGeometricAgrees compares logits, the gradient of every parameter and ten losses of Adam, on every kernel set.
+// TestPyTorchGeometricAgrees compares logits, the gradient of every parameter and ten losses of Adam, on every kernel
+// set.
 func TestPyTorchGeometricAgrees(t *testing.T) {
 	text, err := os.ReadFile("testdata/refnums/pyg.json")
 	require.NoError(t, err)
@@ -176,7 +178,8 @@ func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, wit
 		losses = append(losses, loss)
 		s := kernels.AdamStep{LR: r.LR, Beta1: beta1, Beta2: beta2, Eps: 1e-8, WeightDecay: r.WeightDecay,
 			// Of the rates as they are: 1-float32(0.999) is 1.3e-5 below 0.001, and ten losses show it.
-			Correct1: float32(1 - math.Pow(float64(beta1), float64(n+1))), Correct2: float32(1 - math.Pow(float64(beta2), float64(n+1)))}
+			Correct1: float32(1 - math.Pow(float64(beta1), float64(n+1))),
+			Correct2: float32(1 - math.Pow(float64(beta2), float64(n+1)))}
 		for i, p := range m.Params {
 			be.Adam(p.Value, p.Grad, moments[i][0], moments[i][1], s)
 			be.Fill(p.Grad, 0)

@@ -16,8 +16,8 @@ type Block struct {
 
 	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the destinations
 	// RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where Options.RevEdges asked for it, is beside RevDst and
-	// says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to features, unless
-	// Options.RevInput asked for one.
+	// says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to features,
+	// unless Options.RevInput asked for one.
 	RevStart, RevDst, RevEdge []uint32
 }
 

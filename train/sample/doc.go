@@ -5,11 +5,11 @@
 // is a hash of (seed, epoch, step) from [StepSeed], so a batch is the same whoever draws it and whenever. Nodes are
 // hashed by their id as stored: the order of a dataset is part of its identity.
 //
-// [Options] add what some networks need of a block: each destination among its own neighbours, the weights of GCN's sum, the
-// places of edges seen from their sources. They change no draw.
+// [Options] add what some networks need of a block: each destination among its own neighbours, the weights of GCN's
+// sum, the places of edges seen from their sources. They change no draw.
 //
-// A Batch owns its slices and is refilled without allocation once they have grown. A Sampler is used by one goroutine at
-// a time; several Samplers may share one topology. The topology may be mapped: call Sample inside store.Guard.
+// A Batch owns its slices and is refilled without allocation once they have grown. A Sampler is used by one goroutine
+// at a time; several Samplers may share one topology. The topology may be mapped: call Sample inside store.Guard.
 //
 // Start at [Sampler.Sample].
 package sample

@@ -27,19 +27,20 @@ func (e *NeighborError) Error() string {
 	return fmt.Sprintf("node %d has neighbour %d, and there are %d nodes", e.Node, e.Neighbor, e.Nodes)
 }
 
-// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under all of them. The zero
-// value adds nothing.
+// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under all of them. The
+// zero value adds nothing.
 type Options struct {
 	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A self loop that the
-	// topology has is drawn like any other neighbour, takes its place among the fanout, and is then dropped for this one:
-	// of a node with d in-neighbours, c of them itself, min(k, d) are drawn and between min(k, d)-c and min(k, d) stay.
+	// topology has is drawn like any other neighbour, takes its place among the fanout, and is then dropped for this
+	// one: of a node with d in-neighbours, c of them itself, min(k, d) are drawn and between min(k, d)-c and min(k, d)
+	// stay.
 	SelfLoops bool
-	// Weights fills Block.Weight, and needs SelfLoops. The weight of the edge from u to v is 1/√(d̂(u)·d̂(v)), where d̂ is
-	// the in-degree in the whole topology without self loops, plus 1: gcn_norm of PyTorch Geometric, which looks at the
-	// in-degree of both ends, so that on a directed graph it is not the source's out-degree that counts. Weights of drawn
-	// neighbours are multiplied by the inverse of their inclusion probability, d/min(k, d), so that the expected sum is
-	// that of all neighbours; the self loop is always there and needs no factor. Counting the self loops of sources reads
-	// their neighbour lists.
+	// Weights fills Block.Weight, and needs SelfLoops. The weight of the edge from u to v is 1/√(d̂(u)·d̂(v)), where d̂
+	// is the in-degree in the whole topology without self loops, plus 1: gcn_norm of PyTorch Geometric, which looks at
+	// the in-degree of both ends, so that on a directed graph it is not the source's out-degree that counts. Weights of
+	// drawn neighbours are multiplied by the inverse of their inclusion probability, d/min(k, d), so that the expected
+	// sum is that of all neighbours; the self loop is always there and needs no factor. Counting the self loops of
+	// sources reads their neighbour lists.
 	Weights bool
 	// RevEdges fills Block.RevEdge, for networks whose edges have values.
 	RevEdges bool
@@ -176,8 +177,8 @@ func selfLoops(list []uint32, u uint32) int {
 	return n
 }
 
-// choose appends k of list, k < len(list), by Floyd's algorithm (Bentley and Floyd 1987): k draws, and every k-subset of
-// positions is equally likely.
+// choose appends k of list, k < len(list), by Floyd's algorithm (Bentley and Floyd 1987): k draws, and every k-subset
+// of positions is equally likely.
 func (s *Sampler) choose(out, list []uint32, k int, key uint64) []uint32 {
 	d := len(list)
 	if k > 32 { // below, comparing with all earlier picks beats a table

@@ -4,8 +4,8 @@ import "github.com/gnnstore/gnnstore/kernels"
 
 // Shapes: D destinations, S sources, E edges (rows of an edge value, one a position of Nbr), H heads of C columns each.
 
-// WeightedSum is, for each destination and head, the sum of its neighbours' rows of x (S×H·C) times the edges' weights w
-// (E×H), plus bias (1×H·C, or nil): D×H·C. x may be a leaf in float16 when w needs no gradient.
+// WeightedSum is, for each destination and head, the sum of its neighbours' rows of x (S×H·C) times the edges' weights
+// w (E×H), plus bias (1×H·C, or nil): D×H·C. x may be a leaf in float16 when w needs no gradient.
 func (t *Tape) WeightedSum(x, w, bias *Var, g kernels.Adjacency) *Var {
 	inputs := []*Var{x, w}
 	if bias != nil {
@@ -31,7 +31,8 @@ func (t *Tape) WeightedSum(x, w, bias *Var, g kernels.Adjacency) *Var {
 	return y
 }
 
-// HeadDot is the product of each head of each row of x (N×H·C) with the head's row of a (H×C): N×H. Both need gradients.
+// HeadDot is the product of each head of each row of x (N×H·C) with the head's row of a (H×C): N×H. Both need
+// gradients.
 func (t *Tape) HeadDot(x, a *Var) *Var {
 	y := t.result(x.Value.Rows, a.Value.Rows, x, a)
 	t.be.HeadDot(y.Value, x.Value, a.Value)
@@ -46,13 +47,14 @@ func (t *Tape) EdgeSoftmax(src, dst *Var, g kernels.Adjacency, slope float32) *V
 	t.be.EdgeSoftmax(alpha.Value, src.Value, dst.Value, g, slope)
 	t.record(alpha, func() {
 		dedge := t.arena.alloc(alpha.Value.Rows, alpha.Value.Cols)
-		t.be.EdgeSoftmaxGrad(t.grad(src), t.grad(dst), dedge, t.grad(alpha), alpha.Value, src.Value, dst.Value, g, slope)
+		t.be.EdgeSoftmaxGrad(t.grad(src), t.grad(dst), dedge, t.grad(alpha), alpha.Value, src.Value, dst.Value, g,
+			slope)
 	})
 	return alpha
 }
 
-// EdgeDropout zeroes values of edges (E×H) at rate p and scales the rest, by a hash of (key, destination's id, source's id,
-// head). ids has the sources'. p = 0 is x itself.
+// EdgeDropout zeroes values of edges (E×H) at rate p and scales the rest, by a hash of (key, destination's id, source's
+// id, head). ids has the sources'. p = 0 is x itself.
 func (t *Tape) EdgeDropout(x *Var, ids kernels.Tensor, g kernels.Adjacency, key uint64, p float32) *Var {
 	if p == 0 {
 		return x
