@@ -1,0 +1,53 @@
+package model
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// BenchmarkStep is forward and backward on a batch of 1,000 seeds, two layers, fanouts 10 and 5, 128 feature columns, without
+// sampling and gathering.
+func BenchmarkStep(b *testing.B) {
+	const nodes, in = 100000, 128
+	topo := make(lists, nodes)
+	x := uint64(1)
+	for v := range topo {
+		for range 12 {
+			x = sample.Hash(x)
+			topo[v] = append(topo[v], uint32(x%nodes))
+		}
+		slices.Sort(topo[v])
+	}
+	seeds := make([]uint32, 1000)
+	for i := range seeds {
+		seeds[i] = uint32(i * 97)
+	}
+	for _, kind := range []Kind{SAGE, GCN, GAT} {
+		b.Run("model="+string(kind), func(b *testing.B) {
+			be := kernels.NewCPU(kernels.CPUOptions{})
+			m := New(be, Config{Kind: kind, Layers: 2, Hidden: 64, Norm: "layer", Heads: 8}, in, 40, 1)
+			var batch sample.Batch
+			require.NoError(b, sample.NewSampler(topo, []int{10, 5}, kind.Sampling()).Sample(&batch, 1, seeds))
+			n := len(batch.Inputs())
+			xs := f32(be, make([]float32, n*in), n, in)
+			var graphs []Graph
+			for i := range batch.Blocks {
+				graphs = append(graphs, upload(be, &batch.Blocks[i]))
+			}
+			labels := u32(be, make([]uint32, len(seeds)))
+			tp := tape.New(be)
+			for b.Loop() {
+				tp.Reset(true)
+				tp.CrossEntropy(m.Forward(tp, tp.Leaf(xs), graphs, 0), labels, 1)
+				tp.Backward()
+			}
+			b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
