@@ -4,8 +4,8 @@
 // compares.
 //
 //	gnnstore train cs.gnn --model gat --run runs/cs
-//	go run ./tools/refnums -run runs/cs -out /tmp/cs
-//	env/bin/python tools/refnums/roundtrip.py runs/cs/best.safetensors /tmp/cs
+//	go run ./tools/refnums -run runs/cs -out cs.out
+//	env/bin/python tools/refnums/roundtrip.py runs/cs/best.safetensors cs.out
 //
 // It writes the whole graph and all features in float32, so it is for graphs that fit in memory.
 package main

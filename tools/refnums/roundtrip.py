@@ -1,7 +1,7 @@
 """Loads the weights of a finished run into PyTorch Geometric by name, and compares what it says of some nodes.
 
-    go run ./tools/refnums -run runs/cs -out /tmp/cs
-    env/bin/python tools/refnums/roundtrip.py runs/cs/best.safetensors /tmp/cs
+    go run ./tools/refnums -run runs/cs -out cs.out
+    env/bin/python tools/refnums/roundtrip.py runs/cs/best.safetensors cs.out
 
 The network is built from the file alone: its kind from the metadata, its sizes from the shapes. It sees the whole graph;
 its rows for the predicted nodes are compared with the logits that the Go program wrote. Where nothing is normalised,
