@@ -72,7 +72,7 @@ func (b *Batch) Bytes() int64 {
 	n := 0
 	for i := range b.Blocks {
 		k := &b.Blocks[i]
-		n += len(k.Src) + len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst)
+		n += len(k.Src) + len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight)
 	}
 	return 4 * int64(n)
 }
