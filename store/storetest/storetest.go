@@ -24,6 +24,7 @@ type Spec struct {
 	Row        func(v int) []float32
 	Classes    int // default 2
 	Class      func(v int) int32
+	Bits       func(v int) []uint8 // a row for each class: the label is multi-label then
 	Train      []store.NodeID
 	Valid      []store.NodeID
 	Test       []store.NodeID
@@ -108,13 +109,24 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	if err := w.AddLabels("label", "node", class, s.Classes, nil); err != nil {
+	if err := s.addLabels(w, class); err != nil {
 		return nil, err
 	}
 	if err := w.AddSplit("given", "node", s.Train, s.Valid, s.Test); err != nil {
 		return nil, err
 	}
 	return w.Seal(store.Manifest{Name: "test", Order: "original", Provenance: store.Provenance{Tool: "storetest"}})
+}
+
+func (s *Spec) addLabels(w *store.Writer, class []int32) error {
+	if s.Bits == nil {
+		return w.AddLabels("label", "node", class, s.Classes, nil)
+	}
+	var bits []uint8
+	for v := range s.Nodes {
+		bits = append(bits, s.Bits(v)...)
+	}
+	return w.AddMultiLabels("label", "node", bits, s.Classes, nil)
 }
 
 func encode(row []float32, e store.Elem) []byte {
