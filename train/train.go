@@ -51,6 +51,11 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error)
 		return nil, err
 	}
 	defer t.close()
+	if o.Init != "" {
+		if err := t.startFrom(o.Init); err != nil {
+			return nil, err
+		}
+	}
 	if t.dir, err = openDir(); err != nil {
 		return nil, err
 	}
@@ -75,11 +80,6 @@ func (t *trainer) begin(version string) error {
 		record = &RunRecord{
 			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
 			Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
-		}
-		if t.Init != "" {
-			if err := t.startFrom(t.Init); err != nil {
-				return err
-			}
 		}
 	} else {
 		if err := t.Resumes(record.Options); err != nil {

@@ -238,6 +238,9 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	if err := again.override(record, cmd.Flags()); err != nil {
 		return misuse(err)
 	}
+	if err := again.Resumes(record.Options); err != nil {
+		return fmt.Errorf("resume %s: %w", o.run, err)
+	}
 	r, ok, err := dir.Finished()
 	if err != nil {
 		return err
@@ -250,7 +253,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 
 // override takes the options of a record, and then the flags that were given.
 func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) error {
-	o.Kernels = record.Kernels // what auto meant then
+	o.Kernels, o.Init = record.Kernels, "" // what auto meant then
 	fanouts := make([]string, len(o.Fanouts))
 	for i, k := range o.Fanouts {
 		fanouts[i] = strconv.Itoa(k)
