@@ -11,8 +11,8 @@
 // ascending order; with it they are its rows. Ids with gaps are kept as the users' names for the nodes.
 //
 // A table of nodes has a row a node: a column of ids, perhaps one of labels, and features in the other columns of numbers.
-// Labels that are all integers are classes by number; any other text is a class of that name, in alphabetical order. Empty
-// cells and nan are missing. A cell in quotes may hold the delimiter, but not the end of a line.
+// Labels that are integers counting from 0 are classes by number. Other integers and text are classes of that name, in
+// their order. Empty cells, nan and negative integers are missing. A cell in quotes may hold the delimiter, but not the end of a line.
 //
 // A map of features ([Options].Features) is JSON, from a node's id to the list of the columns where its row is one, as
 // SNAP's copies of the MUSAE graphs have it.

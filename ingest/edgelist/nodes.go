@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -31,8 +32,8 @@ type nodeTable struct {
 	skipped  []string
 
 	rows    int64
-	dense   bool           // the id of every row is its number
-	classes map[string]int // nil: labels are numbers
+	dense   bool             // the id of every row is its number
+	classes map[string]int32 // by text; nil: labels are the numbers of classes
 }
 
 // openNodes reads the start of a table and settles what its columns are.
@@ -110,18 +111,23 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		why = "the features come from --node-features"
 	}
 	if len(o.Columns) == 0 && o.Features == "" {
-		numbers, err := n.numbers(t, rest)
+		numbers, ids, err := n.numbers(t, rest)
 		if err != nil {
 			return err
 		}
 		n.features, why = numbers, "they do not hold numbers"
-		rest = slices.DeleteFunc(rest, func(i int) bool { return slices.Contains(numbers, i) })
+		rest = slices.DeleteFunc(rest, func(i int) bool { return slices.Contains(numbers, i) || slices.Contains(ids, i) })
+		n.skip(t, ids, "their numbers look like ids; name those that are features with --feature-columns")
 	}
-	if len(rest) > 0 {
-		titles := t.titles(func(i int) bool { return slices.Contains(rest, i) })
+	n.skip(t, rest, why)
+	return n.tooMany()
+}
+
+func (n *nodeTable) skip(t *table, columns []int, why string) {
+	if len(columns) > 0 {
+		titles := t.titles(func(i int) bool { return slices.Contains(columns, i) })
 		n.skipped = append(n.skipped, fmt.Sprintf("%s: columns %s: %s", n.path, titles, why))
 	}
-	return n.tooMany()
 }
 
 func (n *nodeTable) tooMany() error {
@@ -131,16 +137,17 @@ func (n *nodeTable) tooMany() error {
 	return nil
 }
 
-// numbers are the columns that hold a number in some of the first rows, and nothing else in any.
-func (n *nodeTable) numbers(t *table, columns []int) ([]int, error) {
-	some := map[int]bool{}
+// numbers are the columns that hold a number in some of the first rows, and nothing else in any. Those among them with
+// integers that float32 cannot tell from their neighbours are ids.
+func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err error) {
+	some, large := map[int]bool{}, map[int]bool{}
 	for range sampleRows {
 		cells, err := t.next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		columns = slices.DeleteFunc(slices.Clone(columns), func(i int) bool {
 			if i >= len(cells) || missing(cells[i]) {
@@ -148,10 +155,19 @@ func (n *nodeTable) numbers(t *table, columns []int) ([]int, error) {
 			}
 			_, err := strconv.ParseFloat(string(cells[i]), 32)
 			some[i] = some[i] || err == nil
+			v, whole := integer(cells[i])
+			large[i] = large[i] || whole && (v > 1<<24 || v < -1<<24)
 			return err != nil && !isRange(err)
 		})
 	}
-	return slices.DeleteFunc(columns, func(i int) bool { return !some[i] }), nil
+	for _, i := range columns {
+		if large[i] {
+			ids = append(ids, i)
+		} else if some[i] {
+			numbers = append(numbers, i)
+		}
+	}
+	return numbers, ids, nil
 }
 
 // each reads the table: visit gets the cells of each row, lent for the call.
@@ -181,7 +197,8 @@ func (n *nodeTable) each(ctx context.Context, visit func(t *table, row int64, ce
 // scan counts the rows and finds the classes.
 func (n *nodeTable) scan(ctx context.Context) error {
 	n.rows, n.dense, n.classes, n.names = 0, true, nil, nil
-	names, numbers, many := map[string]int{}, true, false
+	names, numbers, many := map[string]int32{}, true, false
+	least, labelled := int64(math.MaxInt64), 0 // of the labels that are numbers
 	err := n.each(ctx, func(t *table, row int64, cells [][]byte) error {
 		id, err := t.id(cells, n.id)
 		if err != nil {
@@ -199,8 +216,11 @@ func (n *nodeTable) scan(ctx context.Context) error {
 		if len(cell) > maxClassName {
 			return t.ErrorIn(n.label+1, "a label of %d bytes is not a class; choose another --label", len(cell))
 		}
-		if _, ok := integer(cell); !ok {
+		labelled++
+		if v, ok := integer(cell); !ok {
 			numbers = false
+		} else if v >= 0 {
+			least = min(least, v)
 		}
 		if _, known := names[string(cell)]; !known && !many {
 			names[string(cell)] = 0
@@ -216,19 +236,50 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	if err == nil && n.rows == 0 {
 		err = fmt.Errorf("%s: there are no rows in it", n.path)
 	}
-	if err != nil || numbers {
+	if err == nil && !numbers && len(names) > 100 && 2*len(names) > labelled {
+		err = fmt.Errorf("%s: column %d: %d different labels on %d nodes are not classes; choose another --label", n.path, n.label+1, len(names), labelled)
+	}
+	if err != nil || numbers && (least == 0 || many || labelled == 0) {
 		return err
 	}
-	for name := range names {
-		n.names = append(n.names, name)
-	}
-	slices.Sort(n.names)
 	n.classes = names
-	for i, name := range n.names {
-		n.classes[name] = i
-		n.names[i] = strings.ToValidUTF8(name, "\uFFFD")
+	if numbers {
+		n.nameNumbers()
+	} else {
+		n.nameTexts()
 	}
 	return nil
+}
+
+// nameTexts makes each text a class of its name.
+func (n *nodeTable) nameTexts() {
+	n.names = slices.Sorted(maps.Keys(n.classes))
+	for i, name := range n.names {
+		n.classes[name] = int32(i)
+		n.names[i] = strings.ToValidUTF8(name, "\uFFFD")
+	}
+}
+
+// nameNumbers makes a class of each number, for numbers that do not count from 0: 1…6, or years.
+func (n *nodeTable) nameNumbers() {
+	var values []int64
+	for text := range n.classes {
+		if v, _ := integer([]byte(text)); v >= 0 {
+			values = append(values, v)
+		}
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	for _, v := range values {
+		n.names = append(n.names, strconv.FormatInt(v, 10))
+	}
+	for text := range n.classes {
+		v, _ := integer([]byte(text))
+		i, ok := slices.BinarySearch(values, v)
+		if n.classes[text] = int32(i); !ok {
+			n.classes[text] = -1
+		}
+	}
 }
 
 // class reads the label of a row.
@@ -242,7 +293,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (int32, error) {
 		if !ok {
 			return 0, t.ErrorIn(n.label+1, "label %q is new; the file changed while it was read", clipText(string(cell)))
 		}
-		return int32(class), nil
+		return class, nil
 	}
 	v, ok := integer(cell)
 	if !ok || v > math.MaxInt32 {

@@ -246,12 +246,28 @@ func TestNodes(t *testing.T) {
 	require.Contains(t, g.schema.Skipped[0], "n.csv: columns label: --feature-columns chooses others")
 
 	// Numbers are classes as they stand; the ids are rows.
-	g, err = read(files{"edges.csv": "0,1\n2,0\n", "n.csv": "0 3\n1 nan\n2 1.0\n3 -1\n"}.write(t), Options{Nodes: "n.csv", Label: "2"})
+	g, err = read(files{"edges.csv": "0,1\n2,0\n", "n.csv": "0 3\n1 nan\n2 1.0\n3 -1\n4 0\n"}.write(t), Options{Nodes: "n.csv", Label: "2"})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4}}, g.schema.NodeTypes)
-	require.Equal(t, []int32{3, -1, 1, -1}, g.labels)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.schema.NodeTypes)
+	require.Equal(t, []int32{3, -1, 1, -1, 0}, g.labels)
 	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node"}}, g.schema.Labels)
 	require.Empty(t, g.schema.Tables)
+
+	// Numbers that do not count from 0 are names of classes.
+	g, err = read(files{"edges.csv": "0,1\n", "n.csv": "0,2010\n1,1999.0\n2,-1\n3,2010.0\n4,1999\n"}.write(t), Options{Nodes: "n.csv", Label: "2"})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, ClassNames: []string{"1999", "2010"}}}, g.schema.Labels)
+	require.Equal(t, []int32{1, 0, -1, 1, 0}, g.labels)
+
+	// Large integers are ids, unless they are asked for.
+	dir := files{"edges.csv": "0,1\n", "n.csv": "id,other,x\n0,16777217,1.5\n1,2,2.5\n"}.write(t)
+	g, err = read(dir, Options{Nodes: "n.csv"})
+	require.NoError(t, err)
+	require.Equal(t, []float32{1.5, 2.5}, g.rows)
+	require.Equal(t, []string{dir + "/n.csv: columns other: their numbers look like ids; name those that are features with --feature-columns"}, g.schema.Skipped)
+	g, err = read(dir, Options{Nodes: "n.csv", Columns: []string{"other"}})
+	require.NoError(t, err)
+	require.Equal(t, []float32{16777216, 2}, g.rows)
 
 	// A name that begins as a comment does, in a table that begins with one.
 	g, err = read(files{"edges.csv": "0,1\n", "n.csv": "# nodes\nname,id\n#1,0\n%2,1\n"}.write(t), Options{Nodes: "n.csv"})
@@ -332,6 +348,7 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "0,1\n0,\x001\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "\x001" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,1\n" + strings.Repeat("7", 17<<20)}, Options{}, "DIR/edges.csv: line 2: longer than 16777216 bytes; is this a table?"},
 		{files{"edges.csv": zipped("0,1\n2,3\n")[:30]}, Options{}, "DIR/edges.csv: truncated or damaged download (unexpected EOF); fetch it again"},
+		{files{"edges.csv": "{\"0\": [1]}"}, Options{}, "DIR/edges.csv: line 1: it starts with {: JSON or a web page, and a table is expected"},
 		{files{"edges.csv": "PK\x03\x04"}, Options{}, "DIR/edges.csv: a zip archive; unpack it first and name the file inside"},
 		{files{"edges.csv": "a,b\n0,1\n"}, Options{Src: "c"}, "DIR/edges.csv: --src c: there is no such column; there are a, b"},
 		{files{"edges.csv": "0,1\n"}, Options{Dst: "3"}, "DIR/edges.csv: --dst 3: the table has no header, so columns go by number, from 1 to 2"},
@@ -389,6 +406,10 @@ func TestTooManyLabels(t *testing.T) {
 	dir := files{"edges.csv": "0,1\n", "n.csv": text.String()}.write(t)
 	_, err := read(dir, Options{Nodes: "n.csv", Label: "name"})
 	require.EqualError(t, err, dir+"/n.csv: line 65538, column 2: more than 65536 different labels are not classes; choose another --label")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "n.csv"), []byte(text.String()[:strings.LastIndexByte(text.String()[:10_000], '\n')]), 0o644))
+	_, err = read(dir, Options{Nodes: "n.csv", Label: "name"})
+	require.ErrorContains(t, err, "n.csv: column 2: ")
+	require.ErrorContains(t, err, " nodes are not classes; choose another --label")
 }
 
 func TestStops(t *testing.T) {

@@ -50,6 +50,10 @@ func (t *table) start(header string) error {
 	if bytes.IndexByte(line, 0) >= 0 {
 		return t.Errorf("the file is not text: its first line holds a zero byte")
 	}
+	switch line[0] {
+	case '{', '[', '<':
+		return t.Errorf("it starts with %c: JSON or a web page, and a table is expected", line[0])
+	}
 	t.delim = delimiter(line)
 	t.ahead = bytes.Clone(line)
 	cells, err := t.split(t.ahead)
