@@ -38,7 +38,8 @@ func (f *featureMap) each(ctx context.Context, visit func(in *jsonmap.Scanner, i
 		}
 		id, err := strconv.ParseInt(string(key), 10, 64)
 		if err != nil || id < 0 {
-			return in.Errorf("key %q is not the id of a node; a map of features goes from ids to lists of columns", clipText(string(key)))
+			return in.Errorf("key %q is not the id of a node; a map of features goes from ids to lists of columns",
+				clipText(string(key)))
 		}
 		if err := visit(in, id); err != nil {
 			return err
@@ -66,7 +67,9 @@ func (f *featureMap) scan(ctx context.Context) error {
 }
 
 // load reads the lists by row: those of row i are columns[start[i]:start[i+1]].
-func (f *featureMap) load(ctx context.Context, rows int64, rowOf func(id int64) (int64, bool)) (start []int64, columns []int32, err error) {
+func (f *featureMap) load(ctx context.Context, rows int64, rowOf func(id int64) (row int64, ok bool)) (
+	start []int64, columns []int32, err error,
+) {
 	const listed = 1 << 62 // a row whose list was read, so that a second one is told
 	start = make([]int64, rows+1)
 	err = f.each(ctx, func(in *jsonmap.Scanner, id int64) error {

@@ -1,7 +1,6 @@
 package edgelist
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -237,7 +236,8 @@ func (n *nodeTable) scan(ctx context.Context) error {
 		err = fmt.Errorf("%s: there are no rows in it", n.path)
 	}
 	if err == nil && !numbers && len(names) > 100 && 2*len(names) > labelled {
-		err = fmt.Errorf("%s: column %d: %d different labels on %d nodes are not classes; choose another --label", n.path, n.label+1, len(names), labelled)
+		err = fmt.Errorf("%s: column %d: %d different labels on %d nodes are not classes; choose another --label",
+			n.path, n.label+1, len(names), labelled)
 	}
 	if err != nil || numbers && (least == 0 || many || labelled == 0) {
 		return err
@@ -314,7 +314,8 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 		}
 		v, err := strconv.ParseFloat(string(cell), 32)
 		if err != nil && !isRange(err) { // what is too large becomes infinite, and the builder refuses it
-			return dst, t.ErrorIn(i+1, "%q is not a number; choose the columns of features with --feature-columns", clipText(string(bytes.TrimSpace(cell))))
+			return dst, t.ErrorIn(i+1, "%q is not a number; choose the columns of features with --feature-columns",
+				clipText(string(cell)))
 		}
 		dst = append(dst, float32(v))
 	}

@@ -9,7 +9,9 @@ import (
 // Options say where things are. The zero value reads an edge list of two columns. A column is named by its header, or by
 // its number, from 1.
 type Options struct {
-	Header string // of the edge list and the table of nodes: "yes", "no", or "auto" (the default): yes when no cell of the first row is a number
+	// Header says whether the edge list and the table of nodes begin with one: "yes", "no", or "auto" (the default): they
+	// do when no cell of the first row is a number.
+	Header string
 	Src    string // column of the edge list; default see the package comment
 	Dst    string // column of the edge list
 
@@ -34,12 +36,14 @@ func (o *Options) Validate() error {
 			{"--id", o.ID}, {"--label", o.Label}, {"--feature-columns", strings.Join(o.Columns, ",")},
 		} {
 			if flag.value != "" {
-				errs = append(errs, fmt.Errorf("%s: it names a column of the table of nodes; say which file that is with --nodes", flag.name))
+				errs = append(errs, fmt.Errorf("%s: it names a column of the table of nodes; say which file that is with --nodes",
+					flag.name))
 			}
 		}
 	}
 	if len(o.Columns) > 0 && o.Features != "" {
-		errs = append(errs, errors.New("--feature-columns and --node-features: a graph has one table of features; choose one of them"))
+		errs = append(errs,
+			errors.New("--feature-columns and --node-features: a graph has one table of features; choose one of them"))
 	}
 	return errors.Join(errs...)
 }

@@ -63,7 +63,8 @@ func (s *Source) openEdges(path string) error {
 	defer t.Close()
 	src, dst, err := s.o.edgeColumns(t)
 	if err == nil && path == s.files[0] && t.columns > 2 {
-		s.skipped = append(s.skipped, fmt.Sprintf("%s: columns %s: further columns of edges are not kept", path, t.titles(func(i int) bool { return i != src && i != dst })))
+		others := t.titles(func(i int) bool { return i != src && i != dst })
+		s.skipped = append(s.skipped, fmt.Sprintf("%s: columns %s: further columns of edges are not kept", path, others))
 	}
 	return err
 }
@@ -84,7 +85,11 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	node := ingest.NodeType{Name: "node"}
-	schema := &ingest.Schema{Name: name(s.files[0]), Skipped: slices.Clone(s.skipped), Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}}
+	schema := &ingest.Schema{
+		Name:      name(s.files[0]),
+		Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}},
+		Skipped:   slices.Clone(s.skipped),
+	}
 	if len(s.files) > 1 {
 		schema.Name = name(filepath.Dir(s.files[0]))
 	}

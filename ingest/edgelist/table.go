@@ -148,14 +148,16 @@ func (t *table) split(line []byte) ([][]byte, error) {
 		if len(trimmed) > 0 && trimmed[0] == '"' {
 			cell, after, ok := quoted(trimmed[1:])
 			if !ok {
-				return nil, t.ErrorIn(len(t.cells)+1, "a quote does not close on its line; join the lines of the cell, or double the quote")
+				return nil, t.ErrorIn(len(t.cells)+1,
+					"a quote does not close on its line; join the lines of the cell, or double the quote")
 			}
 			t.cells = append(t.cells, cell)
 			if after = bytes.TrimLeft(after, " "); len(after) == 0 {
 				return t.cells, nil
 			}
 			if after[0] != t.delim {
-				return nil, t.ErrorIn(len(t.cells), "%q follows the closing quote; double the quotes inside the cell", lines.Clip(after))
+				return nil, t.ErrorIn(len(t.cells), "%q follows the closing quote; double the quotes inside the cell",
+					lines.Clip(after))
 			}
 			rest = after[1:]
 			continue
@@ -206,7 +208,8 @@ func (t *table) column(flag, name string) (int, error) {
 		return n - 1, nil
 	}
 	if t.header == nil {
-		return 0, fmt.Errorf("%s: %s %s: the table has no header, so columns go by number, from 1 to %d", t.Name(), flag, name, t.columns)
+		return 0, fmt.Errorf("%s: %s %s: the table has no header, so columns go by number, from 1 to %d",
+			t.Name(), flag, name, t.columns)
 	}
 	return 0, fmt.Errorf("%s: %s %s: there is no such column; there are %s", t.Name(), flag, name, list(t.header))
 }
@@ -262,14 +265,13 @@ func clipText(s string) string {
 // cell gives the cell of a column.
 func (t *table) cell(cells [][]byte, column int) ([]byte, error) {
 	if column >= len(cells) {
-		return nil, t.Errorf("found %d columns, and %d are needed; are all rows parted by %s?", len(cells), column+1, delimName(t.delim))
+		return nil, t.Errorf("found %d columns, and %d are needed; are all rows parted by %s?",
+			len(cells), column+1, delimName[t.delim])
 	}
 	return cells[column], nil
 }
 
-func delimName(delim byte) string {
-	return map[byte]string{'\t': "tabs", ',': "commas", ';': "semicolons"}[delim] + map[bool]string{true: "blanks"}[delim == ' ' || delim == 0]
-}
+var delimName = map[byte]string{'\t': "tabs", ',': "commas", ';': "semicolons", ' ': "blanks"}
 
 // id reads a node's id.
 func (t *table) id(cells [][]byte, column int) (int64, error) {
@@ -282,7 +284,8 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	case len(cell) == 0:
 		return 0, t.ErrorIn(column+1, "an id is missing")
 	case !ok && t.header == nil && t.Line() == 1:
-		return 0, t.ErrorIn(column+1, "%q is not an integer of 64 bits, as ids are; if this is the header, say --header yes", lines.Clip(cell))
+		return 0, t.ErrorIn(column+1, "%q is not an integer of 64 bits, as ids are; if this is the header, say --header yes",
+			lines.Clip(cell))
 	case !ok:
 		return 0, t.ErrorIn(column+1, "%q is not an integer of 64 bits, as ids are; number the nodes first", lines.Clip(cell))
 	case v < 0:

@@ -48,7 +48,8 @@ func Open(dir string) (*Source, error) {
 	}
 	s := &Source{dir: dir, schema: ingest.Schema{Name: name(dir)}}
 	if s.adj, err = npz.OpenMatrix(s.file("adj_full.npz")); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no adj_full.npz in it; a GraphSAINT folder has adj_full.npz, feats.npy, class_map.json and role.json", dir)
+		return nil, fmt.Errorf("%s: no adj_full.npz in it; a GraphSAINT folder has adj_full.npz, feats.npy, class_map.json and role.json",
+			dir)
 	} else if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,8 @@ func (s *Source) file(name string) string { return filepath.Join(s.dir, name) }
 func (s *Source) findAll() error {
 	rows, cols := s.adj.Shape()
 	if rows != cols {
-		return fmt.Errorf("%s: (%d, %d) is not square; an adjacency has a row and a column for each node", s.file("adj_full.npz"), rows, cols)
+		return fmt.Errorf("%s: (%d, %d) is not square; an adjacency has a row and a column for each node",
+			s.file("adj_full.npz"), rows, cols)
 	}
 	s.nodes = rows
 	s.schema.NodeTypes = []ingest.NodeType{{Name: "node", Count: rows}}
@@ -93,7 +95,8 @@ func (s *Source) findAll() error {
 			return nil
 		}},
 		{"adj_train.npz", func() error {
-			s.schema.Skipped = append(s.schema.Skipped, "adj_train.npz: training samples from adj_full.npz, where GraphSAINT trains on the edges among training nodes")
+			s.schema.Skipped = append(s.schema.Skipped,
+				"adj_train.npz: training samples from adj_full.npz, where GraphSAINT trains on the edges among training nodes")
 			return nil
 		}},
 	} {
@@ -207,7 +210,8 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	}
 	path := s.file("feats.npy")
 	var stopped error
-	err := npy.Rows(ctx, func() (io.ReadCloser, error) { return os.Open(path) }, chunkBytes, blockBytes, func(first int64, values []float32) error {
+	open := func() (io.ReadCloser, error) { return os.Open(path) }
+	err := npy.Rows(ctx, open, chunkBytes, blockBytes, func(first int64, values []float32) error {
 		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: path, First: first}, Values: values})
 		return stopped
 	})
