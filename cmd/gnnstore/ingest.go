@@ -6,25 +6,41 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/edgelist"
+	"github.com/gnnstore/gnnstore/ingest/graphsaint"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/ogb"
+	"github.com/gnnstore/gnnstore/ingest/planetoid"
 )
 
 // formats are the readers by the name that the user gives.
 var formats = map[string]struct {
 	about string
-	open  func(path string) (ingest.Source, error)
+	open  func(path string, o *ingestOptions) (ingest.Source, error)
 }{
-	"npz": {"a scipy CSR graph in one .npz: adj_*, attr_*, labels", func(p string) (ingest.Source, error) { return opened(npz.Open(p)) }},
-	"ogb": {"an OGB node-property dataset: raw/*.csv.gz, split/", func(p string) (ingest.Source, error) { return opened(ogb.Open(p)) }},
+	"csv": {"an edge list in a table, or a folder of its parts, .gz and .zst included; see the flags that begin with csv",
+		func(p string, o *ingestOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.tables)) }},
+	"graphsaint": {"a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json",
+		func(p string, _ *ingestOptions) (ingest.Source, error) { return opened(graphsaint.Open(p)) }},
+	"npz": {"a scipy CSR graph in one .npz: adj_*, attr_*, labels",
+		func(p string, _ *ingestOptions) (ingest.Source, error) { return opened(npz.Open(p)) }},
+	"ogb": {"an OGB node-property dataset: raw/*.csv.gz, split/",
+		func(p string, _ *ingestOptions) (ingest.Source, error) { return opened(ogb.Open(p)) }},
+	"planetoid": {"Cora, CiteSeer, PubMed: a folder with ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}, or DIR/NAME",
+		func(p string, _ *ingestOptions) (ingest.Source, error) { return opened(planetoid.Open(p)) }},
 }
+
+// formatNames are sorted.
+func formatNames() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // opened keeps a nil pointer from becoming a Source that is not nil.
 func opened[S ingest.Source](s S, err error) (ingest.Source, error) {
@@ -36,27 +52,33 @@ func opened[S ingest.Source](s S, err error) (ingest.Source, error) {
 
 type ingestOptions struct {
 	ingest.Options
+	tables       edgelist.Options // of format csv
 	order, dtype string
 	json         bool
 }
 
 func newIngest() *cobra.Command {
 	var o ingestOptions
-	var names []string
-	for n, f := range formats {
-		names = append(names, fmt.Sprintf("  %-5s %s", n, f.about))
+	var about []string
+	for _, n := range formatNames() {
+		about = append(about, fmt.Sprintf("  %-10s %s", n, formats[n].about))
 	}
-	sort.Strings(names)
 	cmd := &cobra.Command{
 		Use:   "ingest FORMAT SRC OUT",
 		Short: "Read raw graph data into a sealed dataset",
 		Long: "Read raw graph data from SRC into a sealed dataset at OUT, which must not exist.\n" +
-			"OUT is whole or absent: until it is sealed, the work is in OUT.partial.\n\nFormats:\n" + strings.Join(names, "\n"),
+			"OUT is whole or absent: until it is sealed, the work is in OUT.partial.\n\nFormats:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore ingest npz amazon_electronics_computers.npz computers.gnn --undirected --split per-class:20/30\n" +
-			"  gnnstore ingest ogb raw/ogbn_arxiv arxiv.gnn --features fastrp:128 --undirected",
+			"  gnnstore ingest ogb raw/ogbn_arxiv arxiv.gnn --features fastrp:128 --undirected\n" +
+			"  gnnstore ingest planetoid raw/cora cora.gnn --undirected\n" +
+			"  gnnstore ingest csv facebook_edges.csv facebook.gnn --undirected \\\n" +
+			"    --nodes facebook_target.csv --label page_type --node-features facebook.json",
 		Args: exactArgs("FORMAT", "SRC", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Order, o.DType = ingest.Order(o.order), ingest.DType(o.dtype)
+			if err := checkFormat(cmd.Flags(), args[0]); err != nil {
+				return err
+			}
 			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], args[2], o)
 		},
 	}
@@ -70,20 +92,52 @@ func newIngest() *cobra.Command {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
 	f.StringVar(&o.Name, "name", "", "name of the dataset (default from the source)")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	of := func(format string, add func(name string), name string) {
+		add(name)
+		_ = f.SetAnnotation(name, formatOf, []string{format}) // of a flag that was just added
+	}
+	text := func(p *string, about string) func(string) {
+		return func(name string) { f.StringVar(p, name, "", "csv: "+about) }
+	}
+	of("csv", text(&o.tables.Header, "whether tables begin with a header: yes, no or auto (default auto)"), "header")
+	of("csv", text(&o.tables.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
+	of("csv", text(&o.tables.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
+	of("csv", text(&o.tables.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
+	of("csv", text(&o.tables.ID, "column of --nodes that holds ids (default id, or the first)"), "id")
+	of("csv", text(&o.tables.Label, "column of --nodes that holds labels, numbers or text (default label, if there is one)"), "label")
+	of("csv", func(name string) {
+		f.StringSliceVar(&o.tables.Columns, name, nil, "csv: columns of --nodes that are features (default all others of numbers)")
+	}, "feature-columns")
+	of("csv", text(&o.tables.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
 	return cmd
 }
 
-func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out string, o ingestOptions) error {
-	reader, ok := formats[format]
-	if !ok {
-		return misuse(fmt.Errorf("unknown format %q; there are npz and ogb", format))
+// formatOf annotates a flag with the one format that it goes with.
+const formatOf = "format"
+
+// checkFormat refuses unknown formats, and flags of another one.
+func checkFormat(flags *pflag.FlagSet, format string) error {
+	if _, ok := formats[format]; !ok {
+		names := formatNames()
+		last := len(names) - 1
+		return misuse(fmt.Errorf("unknown format %q; there are %s and %s", format, strings.Join(names[:last], ", "), names[last]))
 	}
-	if err := o.Validate(); err != nil {
+	var errs []error
+	flags.Visit(func(f *pflag.Flag) {
+		if of := f.Annotations[formatOf]; len(of) > 0 && of[0] != format {
+			errs = append(errs, fmt.Errorf("--%s: it goes with format %s, and this is %s", f.Name, of[0], format))
+		}
+	})
+	return misuse(errors.Join(errs...))
+}
+
+func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out string, o ingestOptions) error {
+	if err := errors.Join(o.Validate(), o.tables.Validate()); err != nil {
 		return misuse(err)
 	}
-	source, err := reader.open(src)
+	source, err := formats[format].open(src, &o)
 	if err != nil {
-		if _, serr := os.Stat(src); errors.Is(serr, fs.ErrNotExist) {
+		if _, serr := os.Stat(src); errors.Is(err, fs.ErrNotExist) && errors.Is(serr, fs.ErrNotExist) {
 			return fmt.Errorf("%s: no such file or directory", src)
 		}
 		return err

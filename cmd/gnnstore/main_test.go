@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,14 +20,19 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gnnstore": main})
 }
 
-// TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each finds tiny.npz, a
-// graph of 60 nodes in three communities, in its directory.
+// TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each finds in its directory
+// a graph of 60 nodes in three communities: tiny.npz, and much the same one in the folders planetoid and graphsaint.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TMPDIR", e.WorkDir)
-			return os.WriteFile(filepath.Join(e.WorkDir, "tiny.npz"), tinyNPZ(nil), 0o666)
+			planetoid := os.DirFS(filepath.Join("..", "..", "ingest", "planetoid", "testdata"))
+			return errors.Join(
+				os.WriteFile(filepath.Join(e.WorkDir, "tiny.npz"), tinyNPZ(nil), 0o666),
+				os.CopyFS(filepath.Join(e.WorkDir, "planetoid"), planetoid),
+				writeGraphSAINT(filepath.Join(e.WorkDir, "graphsaint")),
+			)
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
@@ -127,8 +134,55 @@ func tinyNPZ(changes []string) []byte {
 	return buf.Bytes()
 }
 
-func npy[T any](descr string, v []T) []byte {
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }", descr, len(v))
+// writeGraphSAINT writes the graph of tinyNPZ, and its communities as features, in GraphSAINT's layout.
+func writeGraphSAINT(dir string) error {
+	const nodes, classes = 60, 3
+	indptr, indices := []int32{0}, []int32{}
+	var features []float64
+	classOf, role := map[string]int{}, map[string][]int{}
+	for v := range nodes {
+		for _, step := range []int{classes, 2 * classes, 5 * classes} {
+			indices = append(indices, int32((v+step)%nodes))
+		}
+		indptr = append(indptr, int32(len(indices)))
+		for c := range classes {
+			features = append(features, map[bool]float64{true: 1}[c == v%classes])
+		}
+		classOf[fmt.Sprint(v)] = v % classes
+		part := []string{"tr", "va", "te"}[v/20]
+		role[part] = append(role[part], v)
+	}
+	var adjacency bytes.Buffer
+	z := zip.NewWriter(&adjacency)
+	var errs []error
+	for key, body := range map[string][]byte{"indptr": npy("<i4", indptr), "indices": npy("<i4", indices), "shape": npy("<i8", []int64{nodes, nodes})} {
+		w, err := z.Create(key + ".npy")
+		if err == nil {
+			_, err = w.Write(body)
+		}
+		errs = append(errs, err)
+	}
+	classMap, err := json.Marshal(classOf)
+	errs = append(errs, z.Close(), err, os.Mkdir(dir, 0o777))
+	roles, err := json.Marshal(role)
+	errs = append(errs, err)
+	for name, body := range map[string][]byte{"adj_full.npz": adjacency.Bytes(), "adj_train.npz": nil,
+		"feats.npy": npy("<f8", features, nodes, classes), "class_map.json": classMap, "role.json": roles} {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), body, 0o666))
+	}
+	return errors.Join(errs...)
+}
+
+// npy is v as NumPy saves an array of that shape, of one dimension if none is given.
+func npy[T any](descr string, v []T, shape ...int) []byte {
+	if shape == nil {
+		shape = []int{len(v)}
+	}
+	dims := ""
+	for _, d := range shape {
+		dims += fmt.Sprint(d, ",")
+	}
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, dims)
 	for (10+len(header)+1)%64 != 0 {
 		header += " "
 	}
