@@ -55,7 +55,7 @@ type AdamStep struct {
 }
 
 // Backend is the one deliberately wide interface of the project: every operation that a model needs, on buffer handles,
-// so that model code is written once. Implementations are the CPU (portable Go now, assembly later), the float64
+// so that model code is written once. Implementations are the CPU (assembly, and portable Go), the float64
 // [Reference], and CUDA to come; package kerneltest holds them together.
 //
 // Conventions, for every operation:
