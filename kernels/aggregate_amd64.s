@@ -22,23 +22,20 @@ TEXT ·sumListsAVX512(SB), NOSPLIT, $24-104
 	LEAQ -4(SI)(BX*4), BX
 
 choose:
-	MOVQ  (SP), DI
-	MOVQ  $0x00000010, R8
-	CMPQ  DI, $0x00000100
-	JCC   wide16
-	CMPQ  DI, $0x00000080
-	JCC   wide8
-	MOVQ  DI, R8
-	DECQ  R8
+	MOVQ (SP), DI
+	CMPQ DI, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, DI
+
+narrow:
+	LEAQ  -1(DI), R8
 	ANDQ  $0x0000000f, R8
 	INCQ  R8
-	ADDQ  $0x0f, DI
+	LEAQ  15(DI), DI
 	SHRQ  $0x04, DI
 	MOVQ  $-1, R9
 	BZHIQ R8, R9, R9
 	KMOVW R9, K1
-	CMPQ  DI, $0x00000004
-	JHI   over4
 	CMPQ  DI, $0x00000004
 	JE    columns4
 	CMPQ  DI, $0x00000003
@@ -49,638 +46,6 @@ choose:
 	JE    columns1
 	XORQ  AX, AX
 	MOVQ  AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-over4:
-	CMPQ DI, $0x00000005
-	JE   columns5
-	CMPQ DI, $0x00000006
-	JE   columns6
-	CMPQ DI, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ  $0x00000080, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	JMP   columns8
-
-wide16:
-	MOVQ  $0x00000100, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	XORQ  DI, DI
-
-list16:
-	CMPQ      DI, n+64(FP)
-	JE        next16
-	MOVQ      start+48(FP), R9
-	MOVL      (R9)(DI*4), R8
-	MOVQ      end+56(FP), R9
-	MOVL      (R9)(DI*4), R9
-	CMPQ      R8, R9
-	JHI       bad
-	CMPQ      R9, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R8*4), R8
-	LEAQ      (SI)(R9*4), R9
-	VXORPS    Z0, Z0, Z0
-	VXORPS    Z1, Z1, Z1
-	VXORPS    Z2, Z2, Z2
-	VXORPS    Z3, Z3, Z3
-	VXORPS    Z4, Z4, Z4
-	VXORPS    Z5, Z5, Z5
-	VXORPS    Z6, Z6, Z6
-	VXORPS    Z7, Z7, Z7
-	VXORPS    Z8, Z8, Z8
-	VXORPS    Z9, Z9, Z9
-	VXORPS    Z10, Z10, Z10
-	VXORPS    Z11, Z11, Z11
-	VXORPS    Z12, Z12, Z12
-	VXORPS    Z13, Z13, Z13
-	VXORPS    Z14, Z14, Z14
-	VXORPS    Z15, Z15, Z15
-	CMPQ      keep+88(FP), $0x00
-	JE        begin16
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS   448(AX), Z7
-	VMOVUPS   512(AX), Z8
-	VMOVUPS   576(AX), Z9
-	VMOVUPS   640(AX), Z10
-	VMOVUPS   704(AX), Z11
-	VMOVUPS   768(AX), Z12
-	VMOVUPS   832(AX), Z13
-	VMOVUPS   896(AX), Z14
-	VMOVUPS.Z 960(AX), K1, Z15
-
-begin16:
-	CMPQ R8, R9
-	JE   sum16
-
-row16:
-	LEAQ         64(R8), R10
-	CMPQ         R10, BX
-	CMOVQHI      BX, R10
-	MOVL         (R10), R10
-	IMULQ        DX, R10
-	PREFETCHT1   (CX)(R10*1)
-	PREFETCHT1   64(CX)(R10*1)
-	PREFETCHT1   128(CX)(R10*1)
-	PREFETCHT1   192(CX)(R10*1)
-	PREFETCHT1   256(CX)(R10*1)
-	PREFETCHT1   320(CX)(R10*1)
-	PREFETCHT1   384(CX)(R10*1)
-	PREFETCHT1   448(CX)(R10*1)
-	PREFETCHT1   512(CX)(R10*1)
-	PREFETCHT1   576(CX)(R10*1)
-	PREFETCHT1   640(CX)(R10*1)
-	PREFETCHT1   704(CX)(R10*1)
-	PREFETCHT1   768(CX)(R10*1)
-	PREFETCHT1   832(CX)(R10*1)
-	PREFETCHT1   896(CX)(R10*1)
-	PREFETCHT1   960(CX)(R10*1)
-	MOVL         (R8), R10
-	CMPQ         R10, rows+40(FP)
-	JCC          bad
-	IMULQ        DX, R10
-	ADDQ         CX, R10
-	VADDPS       (R10), Z0, Z0
-	VADDPS       64(R10), Z1, Z1
-	VADDPS       128(R10), Z2, Z2
-	VADDPS       192(R10), Z3, Z3
-	VADDPS       256(R10), Z4, Z4
-	VADDPS       320(R10), Z5, Z5
-	VADDPS       384(R10), Z6, Z6
-	VADDPS       448(R10), Z7, Z7
-	VADDPS       512(R10), Z8, Z8
-	VADDPS       576(R10), Z9, Z9
-	VADDPS       640(R10), Z10, Z10
-	VADDPS       704(R10), Z11, Z11
-	VADDPS       768(R10), Z12, Z12
-	VADDPS       832(R10), Z13, Z13
-	VADDPS       896(R10), Z14, Z14
-	VMOVUPS.Z    960(R10), K1, Z16
-	VADDPS       Z16, Z15, Z15
-	ADDQ         $0x04, R8
-	CMPQ         R8, R9
-	JNE          row16
-	CMPQ         keep+88(FP), $0x00
-	JNE          sum16
-	MOVQ         end+56(FP), R9
-	MOVL         (R9)(DI*4), R8
-	MOVQ         start+48(FP), R9
-	SUBL         (R9)(DI*4), R8
-	VXORPS       X16, X16, X16
-	VCVTSI2SSQ   R8, X16, X16
-	VMOVSS       word_3f800000<>+0(SB), X17
-	VDIVSS       X16, X17, X16
-	VBROADCASTSS X16, Z16
-	VMULPS       Z16, Z0, Z0
-	VMULPS       Z16, Z1, Z1
-	VMULPS       Z16, Z2, Z2
-	VMULPS       Z16, Z3, Z3
-	VMULPS       Z16, Z4, Z4
-	VMULPS       Z16, Z5, Z5
-	VMULPS       Z16, Z6, Z6
-	VMULPS       Z16, Z7, Z7
-	VMULPS       Z16, Z8, Z8
-	VMULPS       Z16, Z9, Z9
-	VMULPS       Z16, Z10, Z10
-	VMULPS       Z16, Z11, Z11
-	VMULPS       Z16, Z12, Z12
-	VMULPS       Z16, Z13, Z13
-	VMULPS       Z16, Z14, Z14
-	VMULPS       Z16, Z15, Z15
-
-sum16:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	VMOVUPS Z14, 896(AX)
-	VMOVUPS Z15, K1, 960(AX)
-	ADDQ    16(SP), AX
-	INCQ    DI
-	JMP     list16
-
-next16:
-	MOVQ (SP), AX
-	SUBQ $0x00000100, AX
-	JLS  done16
-	MOVQ AX, (SP)
-	ADDQ $0x00000400, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000400, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done16:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns8:
-	XORQ DI, DI
-
-list8:
-	CMPQ      DI, n+64(FP)
-	JE        next8
-	MOVQ      start+48(FP), R9
-	MOVL      (R9)(DI*4), R8
-	MOVQ      end+56(FP), R9
-	MOVL      (R9)(DI*4), R9
-	CMPQ      R8, R9
-	JHI       bad
-	CMPQ      R9, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R8*4), R8
-	LEAQ      (SI)(R9*4), R9
-	VXORPS    Z0, Z0, Z0
-	VXORPS    Z1, Z1, Z1
-	VXORPS    Z2, Z2, Z2
-	VXORPS    Z3, Z3, Z3
-	VXORPS    Z4, Z4, Z4
-	VXORPS    Z5, Z5, Z5
-	VXORPS    Z6, Z6, Z6
-	VXORPS    Z7, Z7, Z7
-	CMPQ      keep+88(FP), $0x00
-	JE        begin8
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS.Z 448(AX), K1, Z7
-
-begin8:
-	CMPQ R8, R9
-	JE   sum8
-
-row8:
-	LEAQ         128(R8), R10
-	CMPQ         R10, BX
-	CMOVQHI      BX, R10
-	MOVL         (R10), R10
-	IMULQ        DX, R10
-	PREFETCHT1   (CX)(R10*1)
-	PREFETCHT1   64(CX)(R10*1)
-	PREFETCHT1   128(CX)(R10*1)
-	PREFETCHT1   192(CX)(R10*1)
-	PREFETCHT1   256(CX)(R10*1)
-	PREFETCHT1   320(CX)(R10*1)
-	PREFETCHT1   384(CX)(R10*1)
-	PREFETCHT1   448(CX)(R10*1)
-	MOVL         (R8), R10
-	CMPQ         R10, rows+40(FP)
-	JCC          bad
-	IMULQ        DX, R10
-	ADDQ         CX, R10
-	VADDPS       (R10), Z0, Z0
-	VADDPS       64(R10), Z1, Z1
-	VADDPS       128(R10), Z2, Z2
-	VADDPS       192(R10), Z3, Z3
-	VADDPS       256(R10), Z4, Z4
-	VADDPS       320(R10), Z5, Z5
-	VADDPS       384(R10), Z6, Z6
-	VMOVUPS.Z    448(R10), K1, Z8
-	VADDPS       Z8, Z7, Z7
-	ADDQ         $0x04, R8
-	CMPQ         R8, R9
-	JNE          row8
-	CMPQ         keep+88(FP), $0x00
-	JNE          sum8
-	MOVQ         end+56(FP), R9
-	MOVL         (R9)(DI*4), R8
-	MOVQ         start+48(FP), R9
-	SUBL         (R9)(DI*4), R8
-	VXORPS       X8, X8, X8
-	VCVTSI2SSQ   R8, X8, X8
-	VMOVSS       word_3f800000<>+0(SB), X9
-	VDIVSS       X8, X9, X8
-	VBROADCASTSS X8, Z8
-	VMULPS       Z8, Z0, Z0
-	VMULPS       Z8, Z1, Z1
-	VMULPS       Z8, Z2, Z2
-	VMULPS       Z8, Z3, Z3
-	VMULPS       Z8, Z4, Z4
-	VMULPS       Z8, Z5, Z5
-	VMULPS       Z8, Z6, Z6
-	VMULPS       Z8, Z7, Z7
-
-sum8:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, K1, 448(AX)
-	ADDQ    16(SP), AX
-	INCQ    DI
-	JMP     list8
-
-next8:
-	MOVQ (SP), AX
-	SUBQ $0x00000080, AX
-	JLS  done8
-	MOVQ AX, (SP)
-	ADDQ $0x00000200, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000200, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done8:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns7:
-	XORQ DI, DI
-
-list7:
-	CMPQ      DI, n+64(FP)
-	JE        next7
-	MOVQ      start+48(FP), R9
-	MOVL      (R9)(DI*4), R8
-	MOVQ      end+56(FP), R9
-	MOVL      (R9)(DI*4), R9
-	CMPQ      R8, R9
-	JHI       bad
-	CMPQ      R9, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R8*4), R8
-	LEAQ      (SI)(R9*4), R9
-	VXORPS    Z0, Z0, Z0
-	VXORPS    Z1, Z1, Z1
-	VXORPS    Z2, Z2, Z2
-	VXORPS    Z3, Z3, Z3
-	VXORPS    Z4, Z4, Z4
-	VXORPS    Z5, Z5, Z5
-	VXORPS    Z6, Z6, Z6
-	CMPQ      keep+88(FP), $0x00
-	JE        begin7
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS.Z 384(AX), K1, Z6
-
-begin7:
-	CMPQ R8, R9
-	JE   sum7
-
-row7:
-	LEAQ         128(R8), R10
-	CMPQ         R10, BX
-	CMOVQHI      BX, R10
-	MOVL         (R10), R10
-	IMULQ        DX, R10
-	PREFETCHT1   (CX)(R10*1)
-	PREFETCHT1   64(CX)(R10*1)
-	PREFETCHT1   128(CX)(R10*1)
-	PREFETCHT1   192(CX)(R10*1)
-	PREFETCHT1   256(CX)(R10*1)
-	PREFETCHT1   320(CX)(R10*1)
-	PREFETCHT1   384(CX)(R10*1)
-	MOVL         (R8), R10
-	CMPQ         R10, rows+40(FP)
-	JCC          bad
-	IMULQ        DX, R10
-	ADDQ         CX, R10
-	VADDPS       (R10), Z0, Z0
-	VADDPS       64(R10), Z1, Z1
-	VADDPS       128(R10), Z2, Z2
-	VADDPS       192(R10), Z3, Z3
-	VADDPS       256(R10), Z4, Z4
-	VADDPS       320(R10), Z5, Z5
-	VMOVUPS.Z    384(R10), K1, Z7
-	VADDPS       Z7, Z6, Z6
-	ADDQ         $0x04, R8
-	CMPQ         R8, R9
-	JNE          row7
-	CMPQ         keep+88(FP), $0x00
-	JNE          sum7
-	MOVQ         end+56(FP), R9
-	MOVL         (R9)(DI*4), R8
-	MOVQ         start+48(FP), R9
-	SUBL         (R9)(DI*4), R8
-	VXORPS       X7, X7, X7
-	VCVTSI2SSQ   R8, X7, X7
-	VMOVSS       word_3f800000<>+0(SB), X8
-	VDIVSS       X7, X8, X7
-	VBROADCASTSS X7, Z7
-	VMULPS       Z7, Z0, Z0
-	VMULPS       Z7, Z1, Z1
-	VMULPS       Z7, Z2, Z2
-	VMULPS       Z7, Z3, Z3
-	VMULPS       Z7, Z4, Z4
-	VMULPS       Z7, Z5, Z5
-	VMULPS       Z7, Z6, Z6
-
-sum7:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, K1, 384(AX)
-	ADDQ    16(SP), AX
-	INCQ    DI
-	JMP     list7
-
-next7:
-	MOVQ (SP), AX
-	SUBQ $0x00000070, AX
-	JLS  done7
-	MOVQ AX, (SP)
-	ADDQ $0x000001c0, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x000001c0, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done7:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns6:
-	XORQ DI, DI
-
-list6:
-	CMPQ      DI, n+64(FP)
-	JE        next6
-	MOVQ      start+48(FP), R9
-	MOVL      (R9)(DI*4), R8
-	MOVQ      end+56(FP), R9
-	MOVL      (R9)(DI*4), R9
-	CMPQ      R8, R9
-	JHI       bad
-	CMPQ      R9, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R8*4), R8
-	LEAQ      (SI)(R9*4), R9
-	VXORPS    Z0, Z0, Z0
-	VXORPS    Z1, Z1, Z1
-	VXORPS    Z2, Z2, Z2
-	VXORPS    Z3, Z3, Z3
-	VXORPS    Z4, Z4, Z4
-	VXORPS    Z5, Z5, Z5
-	CMPQ      keep+88(FP), $0x00
-	JE        begin6
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS.Z 320(AX), K1, Z5
-
-begin6:
-	CMPQ R8, R9
-	JE   sum6
-
-row6:
-	LEAQ         128(R8), R10
-	CMPQ         R10, BX
-	CMOVQHI      BX, R10
-	MOVL         (R10), R10
-	IMULQ        DX, R10
-	PREFETCHT1   (CX)(R10*1)
-	PREFETCHT1   64(CX)(R10*1)
-	PREFETCHT1   128(CX)(R10*1)
-	PREFETCHT1   192(CX)(R10*1)
-	PREFETCHT1   256(CX)(R10*1)
-	PREFETCHT1   320(CX)(R10*1)
-	MOVL         (R8), R10
-	CMPQ         R10, rows+40(FP)
-	JCC          bad
-	IMULQ        DX, R10
-	ADDQ         CX, R10
-	VADDPS       (R10), Z0, Z0
-	VADDPS       64(R10), Z1, Z1
-	VADDPS       128(R10), Z2, Z2
-	VADDPS       192(R10), Z3, Z3
-	VADDPS       256(R10), Z4, Z4
-	VMOVUPS.Z    320(R10), K1, Z6
-	VADDPS       Z6, Z5, Z5
-	ADDQ         $0x04, R8
-	CMPQ         R8, R9
-	JNE          row6
-	CMPQ         keep+88(FP), $0x00
-	JNE          sum6
-	MOVQ         end+56(FP), R9
-	MOVL         (R9)(DI*4), R8
-	MOVQ         start+48(FP), R9
-	SUBL         (R9)(DI*4), R8
-	VXORPS       X6, X6, X6
-	VCVTSI2SSQ   R8, X6, X6
-	VMOVSS       word_3f800000<>+0(SB), X7
-	VDIVSS       X6, X7, X6
-	VBROADCASTSS X6, Z6
-	VMULPS       Z6, Z0, Z0
-	VMULPS       Z6, Z1, Z1
-	VMULPS       Z6, Z2, Z2
-	VMULPS       Z6, Z3, Z3
-	VMULPS       Z6, Z4, Z4
-	VMULPS       Z6, Z5, Z5
-
-sum6:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, K1, 320(AX)
-	ADDQ    16(SP), AX
-	INCQ    DI
-	JMP     list6
-
-next6:
-	MOVQ (SP), AX
-	SUBQ $0x00000060, AX
-	JLS  done6
-	MOVQ AX, (SP)
-	ADDQ $0x00000180, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000180, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done6:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns5:
-	XORQ DI, DI
-
-list5:
-	CMPQ      DI, n+64(FP)
-	JE        next5
-	MOVQ      start+48(FP), R9
-	MOVL      (R9)(DI*4), R8
-	MOVQ      end+56(FP), R9
-	MOVL      (R9)(DI*4), R9
-	CMPQ      R8, R9
-	JHI       bad
-	CMPQ      R9, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R8*4), R8
-	LEAQ      (SI)(R9*4), R9
-	VXORPS    Z0, Z0, Z0
-	VXORPS    Z1, Z1, Z1
-	VXORPS    Z2, Z2, Z2
-	VXORPS    Z3, Z3, Z3
-	VXORPS    Z4, Z4, Z4
-	CMPQ      keep+88(FP), $0x00
-	JE        begin5
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS.Z 256(AX), K1, Z4
-
-begin5:
-	CMPQ R8, R9
-	JE   sum5
-
-row5:
-	LEAQ         128(R8), R10
-	CMPQ         R10, BX
-	CMOVQHI      BX, R10
-	MOVL         (R10), R10
-	IMULQ        DX, R10
-	PREFETCHT1   (CX)(R10*1)
-	PREFETCHT1   64(CX)(R10*1)
-	PREFETCHT1   128(CX)(R10*1)
-	PREFETCHT1   192(CX)(R10*1)
-	PREFETCHT1   256(CX)(R10*1)
-	MOVL         (R8), R10
-	CMPQ         R10, rows+40(FP)
-	JCC          bad
-	IMULQ        DX, R10
-	ADDQ         CX, R10
-	VADDPS       (R10), Z0, Z0
-	VADDPS       64(R10), Z1, Z1
-	VADDPS       128(R10), Z2, Z2
-	VADDPS       192(R10), Z3, Z3
-	VMOVUPS.Z    256(R10), K1, Z5
-	VADDPS       Z5, Z4, Z4
-	ADDQ         $0x04, R8
-	CMPQ         R8, R9
-	JNE          row5
-	CMPQ         keep+88(FP), $0x00
-	JNE          sum5
-	MOVQ         end+56(FP), R9
-	MOVL         (R9)(DI*4), R8
-	MOVQ         start+48(FP), R9
-	SUBL         (R9)(DI*4), R8
-	VXORPS       X5, X5, X5
-	VCVTSI2SSQ   R8, X5, X5
-	VMOVSS       word_3f800000<>+0(SB), X6
-	VDIVSS       X5, X6, X5
-	VBROADCASTSS X5, Z5
-	VMULPS       Z5, Z0, Z0
-	VMULPS       Z5, Z1, Z1
-	VMULPS       Z5, Z2, Z2
-	VMULPS       Z5, Z3, Z3
-	VMULPS       Z5, Z4, Z4
-
-sum5:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, K1, 256(AX)
-	ADDQ    16(SP), AX
-	INCQ    DI
-	JMP     list5
-
-next5:
-	MOVQ (SP), AX
-	SUBQ $0x00000050, AX
-	JLS  done5
-	MOVQ AX, (SP)
-	ADDQ $0x00000140, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000140, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done5:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
 	VZEROUPPER
 	RET
 
@@ -716,7 +81,7 @@ begin4:
 	JE   sum4
 
 row4:
-	LEAQ         128(R8), R10
+	LEAQ         64(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -810,7 +175,7 @@ begin3:
 	JE   sum3
 
 row3:
-	LEAQ         128(R8), R10
+	LEAQ         84(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -1059,23 +424,28 @@ TEXT ·sumListsHalfAVX512(SB), NOSPLIT, $24-104
 	LEAQ -4(SI)(BX*4), BX
 
 choose:
-	MOVQ  (SP), DI
-	MOVQ  $0x00000010, R8
-	CMPQ  DI, $0x00000100
-	JCC   wide16
-	CMPQ  DI, $0x00000080
-	JCC   wide8
-	MOVQ  DI, R8
-	DECQ  R8
+	MOVQ (SP), DI
+	CMPQ DI, $0x00000080
+	JCS  narrow
+	MOVQ $0x00000080, DI
+
+narrow:
+	LEAQ  -1(DI), R8
 	ANDQ  $0x0000000f, R8
 	INCQ  R8
-	ADDQ  $0x0f, DI
+	LEAQ  15(DI), DI
 	SHRQ  $0x04, DI
 	MOVQ  $-1, R9
 	BZHIQ R8, R9, R9
 	KMOVW R9, K1
-	CMPQ  DI, $0x00000004
-	JHI   over4
+	CMPQ  DI, $0x00000008
+	JE    columns8
+	CMPQ  DI, $0x00000007
+	JE    columns7
+	CMPQ  DI, $0x00000006
+	JE    columns6
+	CMPQ  DI, $0x00000005
+	JE    columns5
 	CMPQ  DI, $0x00000004
 	JE    columns4
 	CMPQ  DI, $0x00000003
@@ -1086,201 +456,6 @@ choose:
 	JE    columns1
 	XORQ  AX, AX
 	MOVQ  AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-over4:
-	CMPQ DI, $0x00000005
-	JE   columns5
-	CMPQ DI, $0x00000006
-	JE   columns6
-	CMPQ DI, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ  $0x00000080, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	JMP   columns8
-
-wide16:
-	MOVQ  $0x00000100, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	XORQ  DI, DI
-
-list16:
-	CMPQ      DI, n+64(FP)
-	JE        next16
-	MOVQ      start+48(FP), R9
-	MOVL      (R9)(DI*4), R8
-	MOVQ      end+56(FP), R9
-	MOVL      (R9)(DI*4), R9
-	CMPQ      R8, R9
-	JHI       bad
-	CMPQ      R9, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R8*4), R8
-	LEAQ      (SI)(R9*4), R9
-	VXORPS    Z0, Z0, Z0
-	VXORPS    Z1, Z1, Z1
-	VXORPS    Z2, Z2, Z2
-	VXORPS    Z3, Z3, Z3
-	VXORPS    Z4, Z4, Z4
-	VXORPS    Z5, Z5, Z5
-	VXORPS    Z6, Z6, Z6
-	VXORPS    Z7, Z7, Z7
-	VXORPS    Z8, Z8, Z8
-	VXORPS    Z9, Z9, Z9
-	VXORPS    Z10, Z10, Z10
-	VXORPS    Z11, Z11, Z11
-	VXORPS    Z12, Z12, Z12
-	VXORPS    Z13, Z13, Z13
-	VXORPS    Z14, Z14, Z14
-	VXORPS    Z15, Z15, Z15
-	CMPQ      keep+88(FP), $0x00
-	JE        begin16
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS   448(AX), Z7
-	VMOVUPS   512(AX), Z8
-	VMOVUPS   576(AX), Z9
-	VMOVUPS   640(AX), Z10
-	VMOVUPS   704(AX), Z11
-	VMOVUPS   768(AX), Z12
-	VMOVUPS   832(AX), Z13
-	VMOVUPS   896(AX), Z14
-	VMOVUPS.Z 960(AX), K1, Z15
-
-begin16:
-	CMPQ R8, R9
-	JE   sum16
-
-row16:
-	LEAQ         128(R8), R10
-	CMPQ         R10, BX
-	CMOVQHI      BX, R10
-	MOVL         (R10), R10
-	IMULQ        DX, R10
-	PREFETCHT1   (CX)(R10*1)
-	PREFETCHT1   64(CX)(R10*1)
-	PREFETCHT1   128(CX)(R10*1)
-	PREFETCHT1   192(CX)(R10*1)
-	PREFETCHT1   256(CX)(R10*1)
-	PREFETCHT1   320(CX)(R10*1)
-	PREFETCHT1   384(CX)(R10*1)
-	PREFETCHT1   448(CX)(R10*1)
-	MOVL         (R8), R10
-	CMPQ         R10, rows+40(FP)
-	JCC          bad
-	IMULQ        DX, R10
-	ADDQ         CX, R10
-	VCVTPH2PS    (R10), Z16
-	VADDPS       Z16, Z0, Z0
-	VCVTPH2PS    32(R10), Z16
-	VADDPS       Z16, Z1, Z1
-	VCVTPH2PS    64(R10), Z16
-	VADDPS       Z16, Z2, Z2
-	VCVTPH2PS    96(R10), Z16
-	VADDPS       Z16, Z3, Z3
-	VCVTPH2PS    128(R10), Z16
-	VADDPS       Z16, Z4, Z4
-	VCVTPH2PS    160(R10), Z16
-	VADDPS       Z16, Z5, Z5
-	VCVTPH2PS    192(R10), Z16
-	VADDPS       Z16, Z6, Z6
-	VCVTPH2PS    224(R10), Z16
-	VADDPS       Z16, Z7, Z7
-	VCVTPH2PS    256(R10), Z16
-	VADDPS       Z16, Z8, Z8
-	VCVTPH2PS    288(R10), Z16
-	VADDPS       Z16, Z9, Z9
-	VCVTPH2PS    320(R10), Z16
-	VADDPS       Z16, Z10, Z10
-	VCVTPH2PS    352(R10), Z16
-	VADDPS       Z16, Z11, Z11
-	VCVTPH2PS    384(R10), Z16
-	VADDPS       Z16, Z12, Z12
-	VCVTPH2PS    416(R10), Z16
-	VADDPS       Z16, Z13, Z13
-	VCVTPH2PS    448(R10), Z16
-	VADDPS       Z16, Z14, Z14
-	VCVTPH2PS.Z  480(R10), K1, Z16
-	VADDPS       Z16, Z15, Z15
-	ADDQ         $0x04, R8
-	CMPQ         R8, R9
-	JNE          row16
-	CMPQ         keep+88(FP), $0x00
-	JNE          sum16
-	MOVQ         end+56(FP), R9
-	MOVL         (R9)(DI*4), R8
-	MOVQ         start+48(FP), R9
-	SUBL         (R9)(DI*4), R8
-	VXORPS       X16, X16, X16
-	VCVTSI2SSQ   R8, X16, X16
-	VMOVSS       word_3f800000<>+0(SB), X17
-	VDIVSS       X16, X17, X16
-	VBROADCASTSS X16, Z16
-	VMULPS       Z16, Z0, Z0
-	VMULPS       Z16, Z1, Z1
-	VMULPS       Z16, Z2, Z2
-	VMULPS       Z16, Z3, Z3
-	VMULPS       Z16, Z4, Z4
-	VMULPS       Z16, Z5, Z5
-	VMULPS       Z16, Z6, Z6
-	VMULPS       Z16, Z7, Z7
-	VMULPS       Z16, Z8, Z8
-	VMULPS       Z16, Z9, Z9
-	VMULPS       Z16, Z10, Z10
-	VMULPS       Z16, Z11, Z11
-	VMULPS       Z16, Z12, Z12
-	VMULPS       Z16, Z13, Z13
-	VMULPS       Z16, Z14, Z14
-	VMULPS       Z16, Z15, Z15
-
-sum16:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	VMOVUPS Z14, 896(AX)
-	VMOVUPS Z15, K1, 960(AX)
-	ADDQ    16(SP), AX
-	INCQ    DI
-	JMP     list16
-
-next16:
-	MOVQ (SP), AX
-	SUBQ $0x00000100, AX
-	JLS  done16
-	MOVQ AX, (SP)
-	ADDQ $0x00000200, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000400, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done16:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
 	VZEROUPPER
 	RET
 
@@ -1324,7 +499,7 @@ begin8:
 	JE   sum8
 
 row8:
-	LEAQ         128(R8), R10
+	LEAQ         64(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -1445,7 +620,7 @@ begin7:
 	JE   sum7
 
 row7:
-	LEAQ         128(R8), R10
+	LEAQ         72(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -1560,7 +735,7 @@ begin6:
 	JE   sum6
 
 row6:
-	LEAQ         128(R8), R10
+	LEAQ         84(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -1668,7 +843,7 @@ begin5:
 	JE   sum5
 
 row5:
-	LEAQ         128(R8), R10
+	LEAQ         100(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -2115,23 +1290,20 @@ TEXT ·weightedSumAVX512(SB), NOSPLIT, $32-112
 	MOVQ DI, 24(SP)
 
 choose:
-	MOVQ  (SP), DI
-	MOVQ  $0x00000010, R8
-	CMPQ  DI, $0x00000100
-	JCC   wide16
-	CMPQ  DI, $0x00000080
-	JCC   wide8
-	MOVQ  DI, R8
-	DECQ  R8
+	MOVQ (SP), DI
+	CMPQ DI, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, DI
+
+narrow:
+	LEAQ  -1(DI), R8
 	ANDQ  $0x0000000f, R8
 	INCQ  R8
-	ADDQ  $0x0f, DI
+	LEAQ  15(DI), DI
 	SHRQ  $0x04, DI
 	MOVQ  $-1, R9
 	BZHIQ R8, R9, R9
 	KMOVW R9, K1
-	CMPQ  DI, $0x00000004
-	JHI   over4
 	CMPQ  DI, $0x00000004
 	JE    columns4
 	CMPQ  DI, $0x00000003
@@ -2142,504 +1314,6 @@ choose:
 	JE    columns1
 	XORQ  AX, AX
 	MOVQ  AX, bad+104(FP)
-	VZEROUPPER
-	RET
-
-over4:
-	CMPQ DI, $0x00000005
-	JE   columns5
-	CMPQ DI, $0x00000006
-	JE   columns6
-	CMPQ DI, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ  $0x00000080, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	JMP   columns8
-
-wide16:
-	MOVQ  $0x00000100, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	XORQ  R8, R8
-
-list16:
-	CMPQ      R8, n+64(FP)
-	JE        next16
-	MOVQ      start+48(FP), DI
-	MOVL      (DI)(R8*4), R9
-	MOVQ      end+56(FP), DI
-	MOVL      (DI)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	MOVQ      24(SP), DI
-	IMULQ     R9, DI
-	ADDQ      w+88(FP), DI
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS   448(AX), Z7
-	VMOVUPS   512(AX), Z8
-	VMOVUPS   576(AX), Z9
-	VMOVUPS   640(AX), Z10
-	VMOVUPS   704(AX), Z11
-	VMOVUPS   768(AX), Z12
-	VMOVUPS   832(AX), Z13
-	VMOVUPS   896(AX), Z14
-	VMOVUPS.Z 960(AX), K1, Z15
-	CMPQ      R9, R10
-	JE        sum16
-
-row16:
-	LEAQ         64(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	PREFETCHT1   384(CX)(R11*1)
-	PREFETCHT1   448(CX)(R11*1)
-	PREFETCHT1   512(CX)(R11*1)
-	PREFETCHT1   576(CX)(R11*1)
-	PREFETCHT1   640(CX)(R11*1)
-	PREFETCHT1   704(CX)(R11*1)
-	PREFETCHT1   768(CX)(R11*1)
-	PREFETCHT1   832(CX)(R11*1)
-	PREFETCHT1   896(CX)(R11*1)
-	PREFETCHT1   960(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI), Z16
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z16, Z0
-	VFMADD231PS  64(R11), Z16, Z1
-	VFMADD231PS  128(R11), Z16, Z2
-	VFMADD231PS  192(R11), Z16, Z3
-	VFMADD231PS  256(R11), Z16, Z4
-	VFMADD231PS  320(R11), Z16, Z5
-	VFMADD231PS  384(R11), Z16, Z6
-	VFMADD231PS  448(R11), Z16, Z7
-	VFMADD231PS  512(R11), Z16, Z8
-	VFMADD231PS  576(R11), Z16, Z9
-	VFMADD231PS  640(R11), Z16, Z10
-	VFMADD231PS  704(R11), Z16, Z11
-	VFMADD231PS  768(R11), Z16, Z12
-	VFMADD231PS  832(R11), Z16, Z13
-	VFMADD231PS  896(R11), Z16, Z14
-	VMOVUPS.Z    960(R11), K1, Z17
-	VFMADD231PS  Z17, Z16, Z15
-	ADDQ         $0x04, R9
-	ADDQ         24(SP), DI
-	CMPQ         R9, R10
-	JNE          row16
-
-sum16:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	VMOVUPS Z14, 896(AX)
-	VMOVUPS Z15, K1, 960(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list16
-
-next16:
-	MOVQ (SP), AX
-	SUBQ $0x00000100, AX
-	JLS  done16
-	MOVQ AX, (SP)
-	ADDQ $0x00000400, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000400, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done16:
-	XORQ AX, AX
-	MOVQ AX, bad+104(FP)
-	VZEROUPPER
-	RET
-
-columns8:
-	XORQ R8, R8
-
-list8:
-	CMPQ      R8, n+64(FP)
-	JE        next8
-	MOVQ      start+48(FP), DI
-	MOVL      (DI)(R8*4), R9
-	MOVQ      end+56(FP), DI
-	MOVL      (DI)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	MOVQ      24(SP), DI
-	IMULQ     R9, DI
-	ADDQ      w+88(FP), DI
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS.Z 448(AX), K1, Z7
-	CMPQ      R9, R10
-	JE        sum8
-
-row8:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	PREFETCHT1   384(CX)(R11*1)
-	PREFETCHT1   448(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI), Z8
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z8, Z0
-	VFMADD231PS  64(R11), Z8, Z1
-	VFMADD231PS  128(R11), Z8, Z2
-	VFMADD231PS  192(R11), Z8, Z3
-	VFMADD231PS  256(R11), Z8, Z4
-	VFMADD231PS  320(R11), Z8, Z5
-	VFMADD231PS  384(R11), Z8, Z6
-	VMOVUPS.Z    448(R11), K1, Z9
-	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         $0x04, R9
-	ADDQ         24(SP), DI
-	CMPQ         R9, R10
-	JNE          row8
-
-sum8:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, K1, 448(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list8
-
-next8:
-	MOVQ (SP), AX
-	SUBQ $0x00000080, AX
-	JLS  done8
-	MOVQ AX, (SP)
-	ADDQ $0x00000200, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000200, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done8:
-	XORQ AX, AX
-	MOVQ AX, bad+104(FP)
-	VZEROUPPER
-	RET
-
-columns7:
-	XORQ R8, R8
-
-list7:
-	CMPQ      R8, n+64(FP)
-	JE        next7
-	MOVQ      start+48(FP), DI
-	MOVL      (DI)(R8*4), R9
-	MOVQ      end+56(FP), DI
-	MOVL      (DI)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	MOVQ      24(SP), DI
-	IMULQ     R9, DI
-	ADDQ      w+88(FP), DI
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS.Z 384(AX), K1, Z6
-	CMPQ      R9, R10
-	JE        sum7
-
-row7:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	PREFETCHT1   384(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI), Z7
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z7, Z0
-	VFMADD231PS  64(R11), Z7, Z1
-	VFMADD231PS  128(R11), Z7, Z2
-	VFMADD231PS  192(R11), Z7, Z3
-	VFMADD231PS  256(R11), Z7, Z4
-	VFMADD231PS  320(R11), Z7, Z5
-	VMOVUPS.Z    384(R11), K1, Z8
-	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         $0x04, R9
-	ADDQ         24(SP), DI
-	CMPQ         R9, R10
-	JNE          row7
-
-sum7:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, K1, 384(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list7
-
-next7:
-	MOVQ (SP), AX
-	SUBQ $0x00000070, AX
-	JLS  done7
-	MOVQ AX, (SP)
-	ADDQ $0x000001c0, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x000001c0, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done7:
-	XORQ AX, AX
-	MOVQ AX, bad+104(FP)
-	VZEROUPPER
-	RET
-
-columns6:
-	XORQ R8, R8
-
-list6:
-	CMPQ      R8, n+64(FP)
-	JE        next6
-	MOVQ      start+48(FP), DI
-	MOVL      (DI)(R8*4), R9
-	MOVQ      end+56(FP), DI
-	MOVL      (DI)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	MOVQ      24(SP), DI
-	IMULQ     R9, DI
-	ADDQ      w+88(FP), DI
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS.Z 320(AX), K1, Z5
-	CMPQ      R9, R10
-	JE        sum6
-
-row6:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI), Z6
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z6, Z0
-	VFMADD231PS  64(R11), Z6, Z1
-	VFMADD231PS  128(R11), Z6, Z2
-	VFMADD231PS  192(R11), Z6, Z3
-	VFMADD231PS  256(R11), Z6, Z4
-	VMOVUPS.Z    320(R11), K1, Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         $0x04, R9
-	ADDQ         24(SP), DI
-	CMPQ         R9, R10
-	JNE          row6
-
-sum6:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, K1, 320(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list6
-
-next6:
-	MOVQ (SP), AX
-	SUBQ $0x00000060, AX
-	JLS  done6
-	MOVQ AX, (SP)
-	ADDQ $0x00000180, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000180, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done6:
-	XORQ AX, AX
-	MOVQ AX, bad+104(FP)
-	VZEROUPPER
-	RET
-
-columns5:
-	XORQ R8, R8
-
-list5:
-	CMPQ      R8, n+64(FP)
-	JE        next5
-	MOVQ      start+48(FP), DI
-	MOVL      (DI)(R8*4), R9
-	MOVQ      end+56(FP), DI
-	MOVL      (DI)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	MOVQ      24(SP), DI
-	IMULQ     R9, DI
-	ADDQ      w+88(FP), DI
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS.Z 256(AX), K1, Z4
-	CMPQ      R9, R10
-	JE        sum5
-
-row5:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI), Z5
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z5, Z0
-	VFMADD231PS  64(R11), Z5, Z1
-	VFMADD231PS  128(R11), Z5, Z2
-	VFMADD231PS  192(R11), Z5, Z3
-	VMOVUPS.Z    256(R11), K1, Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         $0x04, R9
-	ADDQ         24(SP), DI
-	CMPQ         R9, R10
-	JNE          row5
-
-sum5:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, K1, 256(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list5
-
-next5:
-	MOVQ (SP), AX
-	SUBQ $0x00000050, AX
-	JLS  done5
-	MOVQ AX, (SP)
-	ADDQ $0x00000140, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000140, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done5:
-	XORQ AX, AX
-	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -2670,7 +1344,7 @@ list4:
 	JE        sum4
 
 row4:
-	LEAQ         128(R9), R11
+	LEAQ         64(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -2747,7 +1421,7 @@ list3:
 	JE        sum3
 
 row3:
-	LEAQ         128(R9), R11
+	LEAQ         84(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -2958,23 +1632,28 @@ TEXT ·weightedSumHalfAVX512(SB), NOSPLIT, $32-112
 	MOVQ DI, 24(SP)
 
 choose:
-	MOVQ  (SP), DI
-	MOVQ  $0x00000010, R8
-	CMPQ  DI, $0x00000100
-	JCC   wide16
-	CMPQ  DI, $0x00000080
-	JCC   wide8
-	MOVQ  DI, R8
-	DECQ  R8
+	MOVQ (SP), DI
+	CMPQ DI, $0x00000080
+	JCS  narrow
+	MOVQ $0x00000080, DI
+
+narrow:
+	LEAQ  -1(DI), R8
 	ANDQ  $0x0000000f, R8
 	INCQ  R8
-	ADDQ  $0x0f, DI
+	LEAQ  15(DI), DI
 	SHRQ  $0x04, DI
 	MOVQ  $-1, R9
 	BZHIQ R8, R9, R9
 	KMOVW R9, K1
-	CMPQ  DI, $0x00000004
-	JHI   over4
+	CMPQ  DI, $0x00000008
+	JE    columns8
+	CMPQ  DI, $0x00000007
+	JE    columns7
+	CMPQ  DI, $0x00000006
+	JE    columns6
+	CMPQ  DI, $0x00000005
+	JE    columns5
 	CMPQ  DI, $0x00000004
 	JE    columns4
 	CMPQ  DI, $0x00000003
@@ -2985,159 +1664,6 @@ choose:
 	JE    columns1
 	XORQ  AX, AX
 	MOVQ  AX, bad+104(FP)
-	VZEROUPPER
-	RET
-
-over4:
-	CMPQ DI, $0x00000005
-	JE   columns5
-	CMPQ DI, $0x00000006
-	JE   columns6
-	CMPQ DI, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ  $0x00000080, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	JMP   columns8
-
-wide16:
-	MOVQ  $0x00000100, DI
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	XORQ  R8, R8
-
-list16:
-	CMPQ      R8, n+64(FP)
-	JE        next16
-	MOVQ      start+48(FP), DI
-	MOVL      (DI)(R8*4), R9
-	MOVQ      end+56(FP), DI
-	MOVL      (DI)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	MOVQ      24(SP), DI
-	IMULQ     R9, DI
-	ADDQ      w+88(FP), DI
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS   448(AX), Z7
-	VMOVUPS   512(AX), Z8
-	VMOVUPS   576(AX), Z9
-	VMOVUPS   640(AX), Z10
-	VMOVUPS   704(AX), Z11
-	VMOVUPS   768(AX), Z12
-	VMOVUPS   832(AX), Z13
-	VMOVUPS   896(AX), Z14
-	VMOVUPS.Z 960(AX), K1, Z15
-	CMPQ      R9, R10
-	JE        sum16
-
-row16:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	PREFETCHT1   384(CX)(R11*1)
-	PREFETCHT1   448(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI), Z16
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VCVTPH2PS    (R11), Z17
-	VFMADD231PS  Z17, Z16, Z0
-	VCVTPH2PS    32(R11), Z17
-	VFMADD231PS  Z17, Z16, Z1
-	VCVTPH2PS    64(R11), Z17
-	VFMADD231PS  Z17, Z16, Z2
-	VCVTPH2PS    96(R11), Z17
-	VFMADD231PS  Z17, Z16, Z3
-	VCVTPH2PS    128(R11), Z17
-	VFMADD231PS  Z17, Z16, Z4
-	VCVTPH2PS    160(R11), Z17
-	VFMADD231PS  Z17, Z16, Z5
-	VCVTPH2PS    192(R11), Z17
-	VFMADD231PS  Z17, Z16, Z6
-	VCVTPH2PS    224(R11), Z17
-	VFMADD231PS  Z17, Z16, Z7
-	VCVTPH2PS    256(R11), Z17
-	VFMADD231PS  Z17, Z16, Z8
-	VCVTPH2PS    288(R11), Z17
-	VFMADD231PS  Z17, Z16, Z9
-	VCVTPH2PS    320(R11), Z17
-	VFMADD231PS  Z17, Z16, Z10
-	VCVTPH2PS    352(R11), Z17
-	VFMADD231PS  Z17, Z16, Z11
-	VCVTPH2PS    384(R11), Z17
-	VFMADD231PS  Z17, Z16, Z12
-	VCVTPH2PS    416(R11), Z17
-	VFMADD231PS  Z17, Z16, Z13
-	VCVTPH2PS    448(R11), Z17
-	VFMADD231PS  Z17, Z16, Z14
-	VCVTPH2PS.Z  480(R11), K1, Z17
-	VFMADD231PS  Z17, Z16, Z15
-	ADDQ         $0x04, R9
-	ADDQ         24(SP), DI
-	CMPQ         R9, R10
-	JNE          row16
-
-sum16:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	VMOVUPS Z14, 896(AX)
-	VMOVUPS Z15, K1, 960(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list16
-
-next16:
-	MOVQ (SP), AX
-	SUBQ $0x00000100, AX
-	JLS  done16
-	MOVQ AX, (SP)
-	ADDQ $0x00000200, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000400, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done16:
-	XORQ AX, AX
-	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -3172,7 +1698,7 @@ list8:
 	JE        sum8
 
 row8:
-	LEAQ         128(R9), R11
+	LEAQ         64(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -3268,7 +1794,7 @@ list7:
 	JE        sum7
 
 row7:
-	LEAQ         128(R9), R11
+	LEAQ         72(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -3360,7 +1886,7 @@ list6:
 	JE        sum6
 
 row6:
-	LEAQ         128(R9), R11
+	LEAQ         84(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -3447,7 +1973,7 @@ list5:
 	JE        sum5
 
 row5:
-	LEAQ         128(R9), R11
+	LEAQ         100(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -3818,23 +2344,20 @@ TEXT ·rowWeightedSumAVX512(SB), NOSPLIT, $24-104
 	MOVQ w+88(FP), DI
 
 choose:
-	MOVQ  (SP), R8
-	MOVQ  $0x00000010, R9
-	CMPQ  R8, $0x00000100
-	JCC   wide16
-	CMPQ  R8, $0x00000080
-	JCC   wide8
-	MOVQ  R8, R9
-	DECQ  R9
+	MOVQ (SP), R8
+	CMPQ R8, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, R8
+
+narrow:
+	LEAQ  -1(R8), R9
 	ANDQ  $0x0000000f, R9
 	INCQ  R9
-	ADDQ  $0x0f, R8
+	LEAQ  15(R8), R8
 	SHRQ  $0x04, R8
 	MOVQ  $-1, R10
 	BZHIQ R9, R10, R10
 	KMOVW R10, K1
-	CMPQ  R8, $0x00000004
-	JHI   over4
 	CMPQ  R8, $0x00000004
 	JE    columns4
 	CMPQ  R8, $0x00000003
@@ -3845,484 +2368,6 @@ choose:
 	JE    columns1
 	XORQ  AX, AX
 	MOVQ  AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-over4:
-	CMPQ R8, $0x00000005
-	JE   columns5
-	CMPQ R8, $0x00000006
-	JE   columns6
-	CMPQ R8, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ  $0x00000080, R8
-	MOVQ  $-1, R8
-	BZHIQ R9, R8, R8
-	KMOVW R8, K1
-	JMP   columns8
-
-wide16:
-	MOVQ  $0x00000100, R8
-	MOVQ  $-1, R8
-	BZHIQ R9, R8, R8
-	KMOVW R8, K1
-	XORQ  R8, R8
-
-list16:
-	CMPQ      R8, n+64(FP)
-	JE        next16
-	MOVQ      start+48(FP), R10
-	MOVL      (R10)(R8*4), R9
-	MOVQ      end+56(FP), R10
-	MOVL      (R10)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS   448(AX), Z7
-	VMOVUPS   512(AX), Z8
-	VMOVUPS   576(AX), Z9
-	VMOVUPS   640(AX), Z10
-	VMOVUPS   704(AX), Z11
-	VMOVUPS   768(AX), Z12
-	VMOVUPS   832(AX), Z13
-	VMOVUPS   896(AX), Z14
-	VMOVUPS.Z 960(AX), K1, Z15
-	CMPQ      R9, R10
-	JE        sum16
-
-row16:
-	LEAQ         64(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	PREFETCHT1   384(CX)(R11*1)
-	PREFETCHT1   448(CX)(R11*1)
-	PREFETCHT1   512(CX)(R11*1)
-	PREFETCHT1   576(CX)(R11*1)
-	PREFETCHT1   640(CX)(R11*1)
-	PREFETCHT1   704(CX)(R11*1)
-	PREFETCHT1   768(CX)(R11*1)
-	PREFETCHT1   832(CX)(R11*1)
-	PREFETCHT1   896(CX)(R11*1)
-	PREFETCHT1   960(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI)(R11*4), Z16
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z16, Z0
-	VFMADD231PS  64(R11), Z16, Z1
-	VFMADD231PS  128(R11), Z16, Z2
-	VFMADD231PS  192(R11), Z16, Z3
-	VFMADD231PS  256(R11), Z16, Z4
-	VFMADD231PS  320(R11), Z16, Z5
-	VFMADD231PS  384(R11), Z16, Z6
-	VFMADD231PS  448(R11), Z16, Z7
-	VFMADD231PS  512(R11), Z16, Z8
-	VFMADD231PS  576(R11), Z16, Z9
-	VFMADD231PS  640(R11), Z16, Z10
-	VFMADD231PS  704(R11), Z16, Z11
-	VFMADD231PS  768(R11), Z16, Z12
-	VFMADD231PS  832(R11), Z16, Z13
-	VFMADD231PS  896(R11), Z16, Z14
-	VMOVUPS.Z    960(R11), K1, Z17
-	VFMADD231PS  Z17, Z16, Z15
-	ADDQ         $0x04, R9
-	CMPQ         R9, R10
-	JNE          row16
-
-sum16:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, 448(AX)
-	VMOVUPS Z8, 512(AX)
-	VMOVUPS Z9, 576(AX)
-	VMOVUPS Z10, 640(AX)
-	VMOVUPS Z11, 704(AX)
-	VMOVUPS Z12, 768(AX)
-	VMOVUPS Z13, 832(AX)
-	VMOVUPS Z14, 896(AX)
-	VMOVUPS Z15, K1, 960(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list16
-
-next16:
-	MOVQ (SP), AX
-	SUBQ $0x00000100, AX
-	JLS  done16
-	MOVQ AX, (SP)
-	ADDQ $0x00000400, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000400, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done16:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns8:
-	XORQ R8, R8
-
-list8:
-	CMPQ      R8, n+64(FP)
-	JE        next8
-	MOVQ      start+48(FP), R10
-	MOVL      (R10)(R8*4), R9
-	MOVQ      end+56(FP), R10
-	MOVL      (R10)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS   384(AX), Z6
-	VMOVUPS.Z 448(AX), K1, Z7
-	CMPQ      R9, R10
-	JE        sum8
-
-row8:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	PREFETCHT1   384(CX)(R11*1)
-	PREFETCHT1   448(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI)(R11*4), Z8
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z8, Z0
-	VFMADD231PS  64(R11), Z8, Z1
-	VFMADD231PS  128(R11), Z8, Z2
-	VFMADD231PS  192(R11), Z8, Z3
-	VFMADD231PS  256(R11), Z8, Z4
-	VFMADD231PS  320(R11), Z8, Z5
-	VFMADD231PS  384(R11), Z8, Z6
-	VMOVUPS.Z    448(R11), K1, Z9
-	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         $0x04, R9
-	CMPQ         R9, R10
-	JNE          row8
-
-sum8:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, 384(AX)
-	VMOVUPS Z7, K1, 448(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list8
-
-next8:
-	MOVQ (SP), AX
-	SUBQ $0x00000080, AX
-	JLS  done8
-	MOVQ AX, (SP)
-	ADDQ $0x00000200, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000200, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done8:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns7:
-	XORQ R8, R8
-
-list7:
-	CMPQ      R8, n+64(FP)
-	JE        next7
-	MOVQ      start+48(FP), R10
-	MOVL      (R10)(R8*4), R9
-	MOVQ      end+56(FP), R10
-	MOVL      (R10)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS   320(AX), Z5
-	VMOVUPS.Z 384(AX), K1, Z6
-	CMPQ      R9, R10
-	JE        sum7
-
-row7:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	PREFETCHT1   384(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI)(R11*4), Z7
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z7, Z0
-	VFMADD231PS  64(R11), Z7, Z1
-	VFMADD231PS  128(R11), Z7, Z2
-	VFMADD231PS  192(R11), Z7, Z3
-	VFMADD231PS  256(R11), Z7, Z4
-	VFMADD231PS  320(R11), Z7, Z5
-	VMOVUPS.Z    384(R11), K1, Z8
-	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         $0x04, R9
-	CMPQ         R9, R10
-	JNE          row7
-
-sum7:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, 320(AX)
-	VMOVUPS Z6, K1, 384(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list7
-
-next7:
-	MOVQ (SP), AX
-	SUBQ $0x00000070, AX
-	JLS  done7
-	MOVQ AX, (SP)
-	ADDQ $0x000001c0, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x000001c0, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done7:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns6:
-	XORQ R8, R8
-
-list6:
-	CMPQ      R8, n+64(FP)
-	JE        next6
-	MOVQ      start+48(FP), R10
-	MOVL      (R10)(R8*4), R9
-	MOVQ      end+56(FP), R10
-	MOVL      (R10)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS   256(AX), Z4
-	VMOVUPS.Z 320(AX), K1, Z5
-	CMPQ      R9, R10
-	JE        sum6
-
-row6:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	PREFETCHT1   320(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI)(R11*4), Z6
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z6, Z0
-	VFMADD231PS  64(R11), Z6, Z1
-	VFMADD231PS  128(R11), Z6, Z2
-	VFMADD231PS  192(R11), Z6, Z3
-	VFMADD231PS  256(R11), Z6, Z4
-	VMOVUPS.Z    320(R11), K1, Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         $0x04, R9
-	CMPQ         R9, R10
-	JNE          row6
-
-sum6:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, 256(AX)
-	VMOVUPS Z5, K1, 320(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list6
-
-next6:
-	MOVQ (SP), AX
-	SUBQ $0x00000060, AX
-	JLS  done6
-	MOVQ AX, (SP)
-	ADDQ $0x00000180, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000180, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done6:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
-	VZEROUPPER
-	RET
-
-columns5:
-	XORQ R8, R8
-
-list5:
-	CMPQ      R8, n+64(FP)
-	JE        next5
-	MOVQ      start+48(FP), R10
-	MOVL      (R10)(R8*4), R9
-	MOVQ      end+56(FP), R10
-	MOVL      (R10)(R8*4), R10
-	CMPQ      R9, R10
-	JHI       bad
-	CMPQ      R10, edges+80(FP)
-	JHI       bad
-	LEAQ      (SI)(R9*4), R9
-	LEAQ      (SI)(R10*4), R10
-	VMOVUPS   (AX), Z0
-	VMOVUPS   64(AX), Z1
-	VMOVUPS   128(AX), Z2
-	VMOVUPS   192(AX), Z3
-	VMOVUPS.Z 256(AX), K1, Z4
-	CMPQ      R9, R10
-	JE        sum5
-
-row5:
-	LEAQ         128(R9), R11
-	CMPQ         R11, BX
-	CMOVQHI      BX, R11
-	MOVL         (R11), R11
-	IMULQ        DX, R11
-	PREFETCHT1   (CX)(R11*1)
-	PREFETCHT1   64(CX)(R11*1)
-	PREFETCHT1   128(CX)(R11*1)
-	PREFETCHT1   192(CX)(R11*1)
-	PREFETCHT1   256(CX)(R11*1)
-	MOVL         (R9), R11
-	CMPQ         R11, rows+40(FP)
-	JCC          bad
-	VBROADCASTSS (DI)(R11*4), Z5
-	IMULQ        DX, R11
-	ADDQ         CX, R11
-	VFMADD231PS  (R11), Z5, Z0
-	VFMADD231PS  64(R11), Z5, Z1
-	VFMADD231PS  128(R11), Z5, Z2
-	VFMADD231PS  192(R11), Z5, Z3
-	VMOVUPS.Z    256(R11), K1, Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         $0x04, R9
-	CMPQ         R9, R10
-	JNE          row5
-
-sum5:
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	VMOVUPS Z4, K1, 256(AX)
-	ADDQ    16(SP), AX
-	INCQ    R8
-	JMP     list5
-
-next5:
-	MOVQ (SP), AX
-	SUBQ $0x00000050, AX
-	JLS  done5
-	MOVQ AX, (SP)
-	ADDQ $0x00000140, CX
-	MOVQ 8(SP), AX
-	ADDQ $0x00000140, AX
-	MOVQ AX, 8(SP)
-	JMP  choose
-
-done5:
-	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
 	VZEROUPPER
 	RET
 
@@ -4350,7 +2395,7 @@ list4:
 	JE        sum4
 
 row4:
-	LEAQ         128(R9), R11
+	LEAQ         64(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -4423,7 +2468,7 @@ list3:
 	JE        sum3
 
 row3:
-	LEAQ         128(R9), R11
+	LEAQ         84(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -4622,21 +2667,28 @@ TEXT ·sumListsAVX2(SB), NOSPLIT, $24-104
 	LEAQ -4(SI)(BX*4), BX
 
 choose:
-	MOVQ    (SP), DI
-	MOVQ    $0x00000008, R8
-	CMPQ    DI, $0x00000040
-	JCC     wide8
-	MOVQ    DI, R8
-	DECQ    R8
+	MOVQ (SP), DI
+	CMPQ DI, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, DI
+
+narrow:
+	LEAQ    -1(DI), R8
 	ANDQ    $0x00000007, R8
 	INCQ    R8
-	ADDQ    $0x07, DI
+	LEAQ    7(DI), DI
 	SHRQ    $0x03, DI
 	NEGQ    R8
 	LEAQ    edges<>+0(SB), R9
 	VMOVDQU 32(R9)(R8*4), Y0
-	CMPQ    DI, $0x00000004
-	JHI     over4
+	CMPQ    DI, $0x00000008
+	JE      columns8
+	CMPQ    DI, $0x00000007
+	JE      columns7
+	CMPQ    DI, $0x00000006
+	JE      columns6
+	CMPQ    DI, $0x00000005
+	JE      columns5
 	CMPQ    DI, $0x00000004
 	JE      columns4
 	CMPQ    DI, $0x00000003
@@ -4649,21 +2701,6 @@ choose:
 	MOVQ    AX, bad+96(FP)
 	VZEROUPPER
 	RET
-
-over4:
-	CMPQ DI, $0x00000005
-	JE   columns5
-	CMPQ DI, $0x00000006
-	JE   columns6
-	CMPQ DI, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ    $0x00000040, DI
-	NEGQ    R8
-	LEAQ    edges<>+0(SB), DI
-	VMOVDQU 32(DI)(R8*4), Y0
 
 columns8:
 	XORQ DI, DI
@@ -4705,7 +2742,7 @@ begin8:
 	JE   sum8
 
 row8:
-	LEAQ         128(R8), R10
+	LEAQ         64(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -4819,7 +2856,7 @@ begin7:
 	JE   sum7
 
 row7:
-	LEAQ         128(R8), R10
+	LEAQ         72(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -4928,7 +2965,7 @@ begin6:
 	JE   sum6
 
 row6:
-	LEAQ         128(R8), R10
+	LEAQ         84(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -5031,7 +3068,7 @@ begin5:
 	JE   sum5
 
 row5:
-	LEAQ         128(R8), R10
+	LEAQ         100(R8), R10
 	CMPQ         R10, BX
 	CMOVQHI      BX, R10
 	MOVL         (R10), R10
@@ -5479,22 +3516,28 @@ TEXT ·sumListsHalfAVX2(SB), NOSPLIT, $24-104
 	LEAQ -4(SI)(BX*4), BX
 
 choose:
-	MOVQ    (SP), DI
-	MOVQ    $0x00000008, R9
-	CMPQ    DI, $0x00000040
-	JCC     wide8
-	MOVQ    DI, R9
-	DECQ    R9
+	MOVQ (SP), DI
+	CMPQ DI, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, DI
+
+narrow:
+	LEAQ    -1(DI), R9
 	ANDQ    $0x00000007, R9
 	INCQ    R9
-	MOVQ    DI, R8
-	ADDQ    $0x07, R8
+	LEAQ    7(DI), R8
 	SHRQ    $0x03, R8
 	LEAQ    edges<>+0(SB), R10
 	VMOVDQU 32(R10)(R9*4), Y0
 	LEAQ    -16(DI)(DI*1), DI
-	CMPQ    R8, $0x00000004
-	JHI     over4
+	CMPQ    R8, $0x00000008
+	JE      columns8
+	CMPQ    R8, $0x00000007
+	JE      columns7
+	CMPQ    R8, $0x00000006
+	JE      columns6
+	CMPQ    R8, $0x00000005
+	JE      columns5
 	CMPQ    R8, $0x00000004
 	JE      columns4
 	CMPQ    R8, $0x00000003
@@ -5507,21 +3550,6 @@ choose:
 	MOVQ    AX, bad+96(FP)
 	VZEROUPPER
 	RET
-
-over4:
-	CMPQ R8, $0x00000005
-	JE   columns5
-	CMPQ R8, $0x00000006
-	JE   columns6
-	CMPQ R8, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ    $0x00000040, DI
-	LEAQ    edges<>+0(SB), R8
-	VMOVDQU 32(R8)(R9*4), Y0
-	LEAQ    -16(DI)(DI*1), DI
 
 columns8:
 	XORQ R8, R8
@@ -6346,21 +4374,28 @@ TEXT ·weightedSumAVX2(SB), NOSPLIT, $32-112
 	MOVQ DI, 24(SP)
 
 choose:
-	MOVQ    (SP), DI
-	MOVQ    $0x00000008, R8
-	CMPQ    DI, $0x00000040
-	JCC     wide8
-	MOVQ    DI, R8
-	DECQ    R8
+	MOVQ (SP), DI
+	CMPQ DI, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, DI
+
+narrow:
+	LEAQ    -1(DI), R8
 	ANDQ    $0x00000007, R8
 	INCQ    R8
-	ADDQ    $0x07, DI
+	LEAQ    7(DI), DI
 	SHRQ    $0x03, DI
 	NEGQ    R8
 	LEAQ    edges<>+0(SB), R9
 	VMOVDQU 32(R9)(R8*4), Y0
-	CMPQ    DI, $0x00000004
-	JHI     over4
+	CMPQ    DI, $0x00000008
+	JE      columns8
+	CMPQ    DI, $0x00000007
+	JE      columns7
+	CMPQ    DI, $0x00000006
+	JE      columns6
+	CMPQ    DI, $0x00000005
+	JE      columns5
 	CMPQ    DI, $0x00000004
 	JE      columns4
 	CMPQ    DI, $0x00000003
@@ -6373,21 +4408,6 @@ choose:
 	MOVQ    AX, bad+104(FP)
 	VZEROUPPER
 	RET
-
-over4:
-	CMPQ DI, $0x00000005
-	JE   columns5
-	CMPQ DI, $0x00000006
-	JE   columns6
-	CMPQ DI, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ    $0x00000040, DI
-	NEGQ    R8
-	LEAQ    edges<>+0(SB), DI
-	VMOVDQU 32(DI)(R8*4), Y0
 
 columns8:
 	XORQ R8, R8
@@ -6420,7 +4440,7 @@ list8:
 	JE         sum8
 
 row8:
-	LEAQ         128(R9), R11
+	LEAQ         64(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -6509,7 +4529,7 @@ list7:
 	JE         sum7
 
 row7:
-	LEAQ         128(R9), R11
+	LEAQ         72(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -6595,7 +4615,7 @@ list6:
 	JE         sum6
 
 row6:
-	LEAQ         128(R9), R11
+	LEAQ         84(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -6677,7 +4697,7 @@ list5:
 	JE         sum5
 
 row5:
-	LEAQ         128(R9), R11
+	LEAQ         100(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -7040,22 +5060,28 @@ TEXT ·weightedSumHalfAVX2(SB), NOSPLIT, $32-112
 	MOVQ DI, 24(SP)
 
 choose:
-	MOVQ    (SP), R8
-	MOVQ    $0x00000008, R9
-	CMPQ    R8, $0x00000040
-	JCC     wide8
-	MOVQ    R8, R9
-	DECQ    R9
+	MOVQ (SP), R8
+	CMPQ R8, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, R8
+
+narrow:
+	LEAQ    -1(R8), R9
 	ANDQ    $0x00000007, R9
 	INCQ    R9
-	MOVQ    R8, DI
-	ADDQ    $0x07, DI
+	LEAQ    7(R8), DI
 	SHRQ    $0x03, DI
 	LEAQ    edges<>+0(SB), R10
 	VMOVDQU 32(R10)(R9*4), Y0
 	LEAQ    -16(R8)(R8*1), R8
-	CMPQ    DI, $0x00000004
-	JHI     over4
+	CMPQ    DI, $0x00000008
+	JE      columns8
+	CMPQ    DI, $0x00000007
+	JE      columns7
+	CMPQ    DI, $0x00000006
+	JE      columns6
+	CMPQ    DI, $0x00000005
+	JE      columns5
 	CMPQ    DI, $0x00000004
 	JE      columns4
 	CMPQ    DI, $0x00000003
@@ -7068,21 +5094,6 @@ choose:
 	MOVQ    AX, bad+104(FP)
 	VZEROUPPER
 	RET
-
-over4:
-	CMPQ DI, $0x00000005
-	JE   columns5
-	CMPQ DI, $0x00000006
-	JE   columns6
-	CMPQ DI, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ    $0x00000040, DI
-	LEAQ    edges<>+0(SB), R8
-	VMOVDQU 32(R8)(R9*4), Y0
-	LEAQ    -16(DI)(DI*1), R8
 
 columns8:
 	XORQ R9, R9
@@ -7753,21 +5764,28 @@ TEXT ·rowWeightedSumAVX2(SB), NOSPLIT, $24-104
 	MOVQ w+88(FP), DI
 
 choose:
-	MOVQ    (SP), R8
-	MOVQ    $0x00000008, R9
-	CMPQ    R8, $0x00000040
-	JCC     wide8
-	MOVQ    R8, R9
-	DECQ    R9
+	MOVQ (SP), R8
+	CMPQ R8, $0x00000040
+	JCS  narrow
+	MOVQ $0x00000040, R8
+
+narrow:
+	LEAQ    -1(R8), R9
 	ANDQ    $0x00000007, R9
 	INCQ    R9
-	ADDQ    $0x07, R8
+	LEAQ    7(R8), R8
 	SHRQ    $0x03, R8
 	NEGQ    R9
 	LEAQ    edges<>+0(SB), R10
 	VMOVDQU 32(R10)(R9*4), Y0
-	CMPQ    R8, $0x00000004
-	JHI     over4
+	CMPQ    R8, $0x00000008
+	JE      columns8
+	CMPQ    R8, $0x00000007
+	JE      columns7
+	CMPQ    R8, $0x00000006
+	JE      columns6
+	CMPQ    R8, $0x00000005
+	JE      columns5
 	CMPQ    R8, $0x00000004
 	JE      columns4
 	CMPQ    R8, $0x00000003
@@ -7780,21 +5798,6 @@ choose:
 	MOVQ    AX, bad+96(FP)
 	VZEROUPPER
 	RET
-
-over4:
-	CMPQ R8, $0x00000005
-	JE   columns5
-	CMPQ R8, $0x00000006
-	JE   columns6
-	CMPQ R8, $0x00000007
-	JE   columns7
-	JMP  columns8
-
-wide8:
-	MOVQ    $0x00000040, R8
-	NEGQ    R9
-	LEAQ    edges<>+0(SB), R8
-	VMOVDQU 32(R8)(R9*4), Y0
 
 columns8:
 	XORQ R8, R8
@@ -7824,7 +5827,7 @@ list8:
 	JE         sum8
 
 row8:
-	LEAQ         128(R9), R11
+	LEAQ         64(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -7909,7 +5912,7 @@ list7:
 	JE         sum7
 
 row7:
-	LEAQ         128(R9), R11
+	LEAQ         72(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -7991,7 +5994,7 @@ list6:
 	JE         sum6
 
 row6:
-	LEAQ         128(R9), R11
+	LEAQ         84(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
@@ -8069,7 +6072,7 @@ list5:
 	JE         sum5
 
 row5:
-	LEAQ         128(R9), R11
+	LEAQ         100(R9), R11
 	CMPQ         R11, BX
 	CMOVQHI      BX, R11
 	MOVL         (R11), R11
