@@ -41,7 +41,8 @@ func (sum listSum[T]) mean(dst []float32, src []T, cols int, start, end, nbr []u
 
 // weighted is weightedSum or weightedSumHalf, reporting as mean does.
 func (sum weightedFunc[T]) weighted(dst []float32, dstStride, cols int, src []T, stride int, start, end, nbr []uint32, w []float32, wstride int) bool {
-	if len(src) < cols || cols == 0 || len(start) == 0 || len(dst) < (len(start)-1)*dstStride+cols || len(w) < (len(nbr)-1)*wstride+1 {
+	if len(src) < cols || cols == 0 || stride < 1 || dstStride < 0 || wstride < 0 || len(start) == 0 ||
+		len(dst) < (len(start)-1)*dstStride+cols || len(w) < (len(nbr)-1)*wstride+1 {
 		return false
 	}
 	rows := (len(src)-cols)/stride + 1
