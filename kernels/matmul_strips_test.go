@@ -15,7 +15,8 @@ func fillWhole(s []float32, step int) {
 	}
 }
 
-// checkWholeProduct multiplies whole numbers on a CPU, and compares with the whiteboard loop.
+// checkWholeProduct multiplies whole numbers on a CPU, and compares with the whiteboard loop or, where that takes too long,
+// with the portable CPU.
 func checkWholeProduct(t require.TestingT, c *CPU, m, n, k int, transA, transB, accumulate bool) {
 	shape := func(rows, cols int, trans bool, step int) (Tensor, []float32) {
 		values := make([]float32, rows*cols)
@@ -29,7 +30,11 @@ func checkWholeProduct(t require.TestingT, c *CPU, m, n, k int, transA, transB, 
 	a, left := shape(m, k, transA, 5)
 	b, right := shape(k, n, transB, 7)
 	c.MatMul(dst, a, b, transA, transB, accumulate)
-	matMulRef(want, left, right, m, n, k, transA, transB, accumulate)
+	if m*n*k < 1<<24 {
+		matMulRef(want, left, right, m, n, k, transA, transB, accumulate)
+	} else {
+		matMul(want, left, right, m, n, k, transA, transB, accumulate, nil, 2)
+	}
 	if got := valuesOf(c, dst); !slices.Equal(want, got) {
 		i := 0
 		for want[i] == got[i] {
@@ -54,20 +59,28 @@ func TestMatMulOfAnyShape(t *testing.T) {
 	}
 }
 
-// TestMatMulOfLongShapes has what is cut along the inner dimension: chunks side by side, for a and b as they are, and a
-// transposed b that is packed in parts.
-func TestMatMulOfLongShapes(t *testing.T) {
+// TestMatMulOfLargeShapes has what is cut or packed for its size: a long inner dimension in chunks side by side, also in
+// blocks of which one operand is packed, or both; a transposed b that is packed in parts; a wide b.
+func TestMatMulOfLargeShapes(t *testing.T) {
 	const packedInParts = maxPacked/16 + 1000
 	for _, set := range Sets() {
+		if set == Portable {
+			continue
+		}
 		for _, threads := range []int{1, 3} {
 			c := NewCPU(CPUOptions{Threads: threads, Set: set})
 			for _, accumulate := range []bool{false, true} {
 				checkWholeProduct(t, c, 15, 41, 5003, true, false, accumulate)
 				checkWholeProduct(t, c, 200, 7, 2048, true, false, accumulate)
 				checkWholeProduct(t, c, 3, 33, 4099, false, false, accumulate)
-				checkWholeProduct(t, c, 1, 2, packedInParts, false, true, accumulate)
-				checkWholeProduct(t, c, 1, 2, packedInParts, true, true, accumulate)
+				checkWholeProduct(t, c, 2, 1, packedInParts, false, true, accumulate)
+				checkWholeProduct(t, c, packRows+1, packFrom+9, 50, false, false, accumulate)
 			}
 		}
+		c := NewCPU(CPUOptions{Threads: 2, Set: set})
+		checkWholeProduct(t, c, 680, 1130, longFrom+9, true, false, true)
+		checkWholeProduct(t, c, 1500, 70, longFrom+1, true, false, false)
+		checkWholeProduct(t, c, 40, 2500, longFrom+1, true, false, false)
+		checkWholeProduct(t, c, 400, 300, longFrom, false, false, false)
 	}
 }
