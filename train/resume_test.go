@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,6 +54,20 @@ func sameRun(t *testing.T, want, got *Result, msg ...any) {
 	}
 }
 
+// listing is the files of the run in directory /run.
+func listing(t *testing.T, fsys vfs.FS) []string {
+	var names []string
+	for _, dir := range []string{"", checkpointDir} {
+		files, err := fsys.List(filepath.Join("/run", dir))
+		require.NoError(t, err)
+		for _, f := range files {
+			names = append(names, filepath.Join(dir, f))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // errCrash ends a run at the moment whose disk contents were taken.
 var errCrash = errors.New("the power is out")
 
@@ -61,7 +76,8 @@ var errCrash = errors.New("the power is out")
 func TestResumeAfterPowerLoss(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	whole := vfs.NewMem()
+	want, err := runOn(context.Background(), whole, ds, o, Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, Done, want.Status)
 
@@ -114,6 +130,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 		}})
 		require.NoError(t, err, "after moment %d of %d", crashAt, total)
 		sameRun(t, want, got, "after moment %d of %d", crashAt, total)
+		require.Equal(t, listing(t, whole), listing(t, left), "after moment %d of %d", crashAt, total)
 	}
 	if !testing.Short() {
 		require.Greater(t, len(from), 12, "resumed at %v", from)
@@ -291,6 +308,23 @@ func TestResumeDamaged(t *testing.T) {
 	edit(t, disk, names[1], func([]byte) []byte { return foreign })
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
 	require.ErrorContains(t, err, "tensor convs.0.lin_l.weight is [32 16] and the model's is [16 16]: it is of another model")
+}
+
+// TestResumeTidies: what was half written goes, whatever checkpoints the run writes from then on.
+func TestResumeTidies(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := long()
+	disk := half(t, ds, o)
+	for _, name := range []string{"checkpoints/00000013.safetensors.tmp", "metrics.jsonl.tmp", "best.safetensors.tmp"} {
+		f, err := disk.Create(filepath.Join("/run", name), vfs.WriteCategoryUnspecified)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	o.CheckpointEvery, o.KeepCheckpoints = 0, 1
+	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"best.safetensors", "checkpoints", "checkpoints/00000040.safetensors", "last.safetensors", "lock",
+		"metrics.jsonl", "result.json", "run.json"}, listing(t, disk))
 }
 
 // TestFullDisk fills the disk while a checkpoint is written: the one before it stays, and the run goes on from there.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -272,6 +273,28 @@ func (d *RunDir) removeCheckpoints(names []string) error {
 	for _, name := range names {
 		if err := d.remove(name); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// removeHalves deletes what a killed run left half written: temporary files, which would be replaced only if it came to
+// write the same checkpoint again.
+func (d *RunDir) removeHalves() error {
+	for _, dir := range []string{"", checkpointDir} {
+		names, err := d.fs.List(d.file(dir))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("run directory: %w", err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, ".tmp") {
+				if err := d.remove(filepath.Join(dir, name)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

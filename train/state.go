@@ -104,9 +104,12 @@ func (t *trainer) lastGood() string {
 	return ""
 }
 
-// resume continues where the newest checkpoint that can be read left off, and removes what is newer. Where there is no
-// checkpoint, the run starts at step 0.
+// resume continues where the newest checkpoint that can be read left off, and removes what is newer, what is older than
+// those to keep, and what was half written. Where there is no checkpoint, the run starts at step 0.
 func (t *trainer) resume() error {
+	if err := t.dir.removeHalves(); err != nil {
+		return err
+	}
 	names, err := t.dir.checkpoints()
 	if err != nil {
 		return err
@@ -132,7 +135,10 @@ func (t *trainer) resume() error {
 			return fmt.Errorf("resume %s: %w", t.dir.file(name), err)
 		}
 		t.adopt(tensors, at, epochs)
-		return t.dir.removeCheckpoints(names[i+1:])
+		if err := t.dir.removeCheckpoints(names[i+1:]); err != nil {
+			return err
+		}
+		return t.dir.removeCheckpoints(names[:max(0, i+1-t.KeepCheckpoints)]) // the kill may have come before their removal
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0",
