@@ -70,6 +70,8 @@ type routines struct {
 	argMax              func(dst []uint32, src []float32, cols int)
 
 	adam func(param, grad, m, v []float32, s AdamStep)
+
+	peak func() (operations int) // nil where there is no assembly
 }
 
 // portable is the definition of every routine; a faster set copies it and replaces what it has.

@@ -29,6 +29,7 @@ func routinesOf(s Set) routines {
 		r.dropouts(dropoutAVX512, dropoutGradAVX512, dropoutHalfAVX512)
 		r.norms(layerNormAVX512, layerNormGradAVX512)
 		r.losses(expAVX512, softmaxAVX512, argMaxAVX512)
+		r.peakOf(peakAVX512, 16)
 	case AVX2:
 		r.strips = &strips{tile: 6, lanes: 8, wide: matMulStripAVX2x2, narrow: matMulStripAVX2x1, pack8: matMulPack8, add8: matMulAdd8}
 		r.halves(widenAVX2, narrowAVX2)
@@ -37,6 +38,7 @@ func routinesOf(s Set) routines {
 		r.dropouts(dropoutAVX2, dropoutGradAVX2, nil)
 		r.norms(layerNormAVX2, layerNormGradAVX2)
 		r.losses(expAVX2, softmaxAVX2, argMaxAVX2)
+		r.peakOf(peakAVX2, 8)
 	}
 	return r
 }
