@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// Ceilings are what the machine does at best, on so many threads: what a kernel can be a share of.
+type Ceilings struct {
+	Set     kernels.Set `json:"kernels"`
+	Threads int         `json:"threads"`
+	Flops   float64     `json:"flops"` // a second: multiplications and additions in registers
+	How     string      `json:"how"`   // Flops were measured
+	Bytes   float64     `json:"bytes"` // a second: memory read from one end to the other
+}
+
+// readBytes is more than a last-level cache holds for one of many tenants.
+const readBytes = 256 << 20
+
+// MeasureCeilings takes the best of five pieces of d altogether: other work on the machine can only make one slower.
+func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
+	const pieces = 5
+	top := Ceilings{Set: set, Threads: threads, How: "multiply-adds in registers"}
+	run := func() float64 { return float64(kernels.Peak(set)) }
+	if run() == 0 {
+		// No assembly: the best that the set's own product does in cache.
+		top.How = "product of 96×96 matrices"
+		run = smallProduct(set)
+	}
+	for range pieces {
+		top.Flops = max(top.Flops, onThreads(threads, d/pieces, run))
+	}
+	be := kernels.NewCPU(kernels.CPUOptions{Threads: threads}) // of the fastest set: memory is the same for all
+	const cols = 256
+	big, sum := newMatrix(be, readBytes/4/cols, cols), newMatrix(be, 1, cols)
+	defer be.Free(big.Buf)
+	be.Fill(big, 1)
+	for range pieces {
+		_, each := Time(func() { be.ColumnSumGrad(sum, big) }, d/pieces)
+		top.Bytes = max(top.Bytes, readBytes/each.Seconds())
+	}
+	return top
+}
+
+// smallProduct returns a product whose operands stay in the first two levels of cache; a run returns its operations.
+func smallProduct(set kernels.Set) func() float64 {
+	const n = 96
+	return func() float64 {
+		be := kernels.NewCPU(kernels.CPUOptions{Threads: 1, Set: set})
+		x, y, z := newMatrix(be, n, n), newMatrix(be, n, n), newMatrix(be, n, n)
+		for range 64 {
+			be.MatMul(z, x, y, false, true, false)
+		}
+		return 64 * 2 * n * n * n
+	}
+}
+
+// onThreads runs run again and again for d, on so many goroutines at once, and returns the sum of what it returned in a
+// second.
+func onThreads(threads int, d time.Duration, run func() float64) float64 {
+	var all sync.WaitGroup
+	done := make([]float64, threads)
+	start := time.Now()
+	for i := range threads {
+		all.Go(func() {
+			for done[i] = run(); time.Since(start) < d; {
+				done[i] += run()
+			}
+		})
+	}
+	all.Wait()
+	spent, total := time.Since(start).Seconds(), 0.0
+	for _, n := range done {
+		total += n
+	}
+	return total / spent
+}
+
+// String is the ceilings as lines of a benchmark's head, key: value.
+func (c Ceilings) String() string {
+	return fmt.Sprintf("kernels: %s\nthreads: %d\npeak: %.1f GFLOP/s (%s)\nread: %.1f GB/s (of %d MiB)", c.Set, c.Threads, c.Flops/1e9, c.How, c.Bytes/1e9, readBytes>>20)
+}
