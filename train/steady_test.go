@@ -1,0 +1,55 @@
+package train
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+)
+
+// TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its batch. Batches differ in
+// size from step to step, so what grows to the largest one does so in the first epoch.
+func TestSteadyState(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of steps")
+	}
+	ds := open(t, storetest.Communities(20000, 8, 8, 8, 1))
+	small, large := bytesPerStep(t, ds, 500), bytesPerStep(t, ds, 1000)
+	t.Logf("bytes on the Go heap per step: %.0f at batch 500, %.0f at batch 1000", small, large)
+	require.Less(t, large-small, 4096.0)
+}
+
+// bytesPerStep is the mean over 200 steps that follow as many others.
+func bytesPerStep(t *testing.T, ds *store.Dataset, batch int) float64 {
+	const steps = 200
+	o := DefaultOptions()
+	o.Hidden, o.Fanouts, o.Layers, o.Batch, o.EvalEvery, o.LogEvery = 8, []int{5, 3}, 2, batch, 1000, 0
+	o.Epochs = 1 + 2*steps*batch/len(mustData(t, ds).train)
+	o.Cache = cachetier.Options{DeviceBytes: 30 << 10, HostBytes: 100 << 10}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var before, after runtime.MemStats
+	step := 0
+	_, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{Step: func(int, int, int, float64) {
+		switch step++; step {
+		case steps:
+			runtime.ReadMemStats(&before)
+		case 2 * steps:
+			runtime.ReadMemStats(&after)
+			cancel()
+		}
+	}})
+	require.NoError(t, err)
+	return float64(after.TotalAlloc-before.TotalAlloc) / steps
+}
+
+func mustData(t *testing.T, ds *store.Dataset) *data {
+	d, err := selectData(ds, "")
+	require.NoError(t, err)
+	return d
+}
