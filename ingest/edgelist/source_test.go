@@ -292,7 +292,7 @@ func TestFeatureMap(t *testing.T) {
 }
 
 func TestManyRows(t *testing.T) {
-	const n = 2*edgeChunk + 11
+	const n = edgeChunk + 11
 	var edges, nodes, features strings.Builder
 	nodes.WriteString("id,label,x\n")
 	for i := range n {

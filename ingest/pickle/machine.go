@@ -15,11 +15,17 @@ const (
 	// MaxFile is the size of the largest file that is read. Pickled graphs of Planetoid's kind have a few MB.
 	MaxFile = 256 << 20
 
-	maxValues  = 1 << 26 // pushed: up to 24 bytes each
-	maxObjects = 1 << 23 // lists, dicts, tuples, arrays: up to 100 bytes each
-	maxMemo    = 1 << 23
-	maxLine    = 4 << 10 // of a number or a name in protocol 0
+	maxLine = 4 << 10 // of a number or a name in protocol 0
 )
+
+// limits bound what a machine makes.
+type limits struct{ values, objects, memo int }
+
+var standard = limits{
+	values:  1 << 26, // pushed: up to 24 bytes each
+	objects: 1 << 23, // lists, dicts, tuples, arrays: up to 100 bytes each
+	memo:    1 << 23,
+}
 
 // ReadFile loads a file.
 func ReadFile(path string) (any, error) {
@@ -37,14 +43,16 @@ func ReadFile(path string) (any, error) {
 
 // Load reads the object of a pickle: nil, bool, int64, float64, string, [Bytes], [Tuple], *[List], *[Dict], *[Array] or
 // *[Object], and these in each other. The name is for messages. The result lends from b.
-func Load(name string, b []byte) (any, error) {
+func Load(name string, b []byte) (any, error) { return load(name, b, standard) }
+
+func load(name string, b []byte, most limits) (any, error) {
 	if len(b) > MaxFile {
 		return nil, fmt.Errorf("%s: more than %d MiB; such a pickle is not read", name, MaxFile>>20)
 	}
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
 	}
-	m := machine{b: b, memo: map[uint32]any{}, budget: 2 * int64(len(b))}
+	m := machine{b: b, memo: map[uint32]any{}, most: most, budget: 2 * int64(len(b))}
 	v, err := m.run()
 	if err != nil {
 		return nil, fmt.Errorf("%s: byte %d: %w", name, m.op, err)
@@ -63,6 +71,7 @@ type machine struct {
 	stack   []any
 	marks   []int // heights of the stack
 	memo    map[uint32]any
+	most    limits
 	values  int
 	objects int
 	budget  int64 // bytes that calls may still make
@@ -107,8 +116,8 @@ func (m *machine) step(code byte) error {
 		}
 		return err
 	case '(': // MARK
-		if m.values++; m.values > maxValues {
-			return fmt.Errorf("more than %d values", maxValues)
+		if err := m.count(); err != nil {
+			return err
 		}
 		m.marks = append(m.marks, len(m.stack))
 		return nil
@@ -127,7 +136,7 @@ func (m *machine) step(code byte) error {
 		if err != nil {
 			return err
 		}
-		return m.push(v)
+		return m.pushAgain(v)
 	case 'p', 'q', 'r', 0x94: // PUT, BINPUT, LONG_BINPUT, MEMOIZE
 		return m.put(code)
 	case 'g', 'h', 'j': // GET, BINGET, LONG_BINGET
@@ -290,14 +299,24 @@ func (m *machine) line(most int) ([]byte, error) {
 func (m *machine) push(v any) error {
 	switch v.(type) {
 	case Tuple, *List, *Dict, *Array, *Object, *dtype:
-		if m.objects++; m.objects > maxObjects {
-			return fmt.Errorf("more than %d lists, dicts, tuples and arrays", maxObjects)
+		if m.objects++; m.objects > m.most.objects {
+			return fmt.Errorf("more than %d lists, dicts, tuples and arrays", m.most.objects)
 		}
 	}
-	if m.values++; m.values > maxValues {
-		return fmt.Errorf("more than %d values", maxValues)
-	}
+	return m.pushAgain(v)
+}
+
+// pushAgain pushes what was remembered: it is no object more.
+func (m *machine) pushAgain(v any) error {
 	m.stack = append(m.stack, v)
+	return m.count()
+}
+
+// count counts a value.
+func (m *machine) count() error {
+	if m.values++; m.values > m.most.values {
+		return fmt.Errorf("more than %d values", m.most.values)
+	}
 	return nil
 }
 
@@ -372,8 +391,8 @@ func (m *machine) put(code byte) error {
 		return err
 	}
 	m.memo[uint32(key)] = v
-	if len(m.memo) > maxMemo {
-		return fmt.Errorf("more than %d values are remembered", maxMemo)
+	if len(m.memo) > m.most.memo {
+		return fmt.Errorf("more than %d values are remembered", m.most.memo)
 	}
 	return nil
 }
@@ -395,12 +414,7 @@ func (m *machine) get(code byte) (err error) {
 	if !ok {
 		return fmt.Errorf("value %d is recalled and was never remembered", key)
 	}
-	m.values++ // recalled, not pushed anew: it is no object more
-	if m.values > maxValues {
-		return fmt.Errorf("more than %d values", maxValues)
-	}
-	m.stack = append(m.stack, v)
-	return nil
+	return m.pushAgain(v)
 }
 
 func (m *machine) memoKey() (uint64, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
-// load loads opcodes.
-func load(code ...string) (any, error) { return Load("t.pkl", []byte(strings.Join(code, ""))) }
+// loads loads opcodes.
+func loads(code ...string) (any, error) { return Load("t.pkl", []byte(strings.Join(code, ""))) }
 
 func floats(t *testing.T, v any) []float64 {
 	a, ok := v.(*Array)
@@ -69,17 +69,17 @@ func TestProtocols(t *testing.T) {
 
 // TestPython2 reads what Python 2 writes: str is bytes, escaped as its repr under protocol 0.
 func TestPython2(t *testing.T) {
-	v, err := load("(dp1\nS'a\\x00\\n\\'\\\\'\np2\nI01\nsI7\nL12L\nsV\\u00e9\\\\\nF1e3\nsS\"it's\"\nNs.")
+	v, err := loads("(dp1\nS'a\\x00\\n\\'\\\\'\np2\nI01\nsI7\nL12L\nsV\\u00e9\\\\\nF1e3\nsS\"it's\"\nNs.")
 	require.NoError(t, err)
 	require.Equal(t, &Dict{
 		Keys:   []any{Bytes("a\x00\n'\\"), int64(7), "é\\\\", Bytes("it's")},
 		Values: []any{true, int64(12), 1000.0, nil},
 	}, v)
 	array := "\x80\x02cnumpy.core.multiarray\n_reconstruct\nq\x01cnumpy\nndarray\nq\x02K\x00\x85U\x01b\x87Rq\x03(K\x01K\x03\x85cnumpy\ndtype\nq\x04U\x02i2K\x00K\x01\x87Rq\x05(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x06\x01\x00\x02\x00\xff\xfftb."
-	v, err = load(array)
+	v, err = loads(array)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 2, -1}, floats(t, v))
-	v, err = load("\x80\x02cscipy.sparse.csr\ncsr_matrix\nq\x01)\x81q\x02}q\x03U\x06formatU\x03csrsb.")
+	v, err = loads("\x80\x02cscipy.sparse.csr\ncsr_matrix\nq\x01)\x81q\x02}q\x03U\x06formatU\x03csrsb.")
 	require.NoError(t, err)
 	require.Equal(t, &Object{Class: "scipy.sparse.csr.csr_matrix", State: &Dict{Keys: []any{Bytes("format")}, Values: []any{Bytes("csr")}}}, v)
 }
@@ -87,7 +87,7 @@ func TestPython2(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	f := func(want string, code ...string) {
 		t.Helper()
-		_, err := load(code...)
+		_, err := loads(code...)
 		require.EqualError(t, err, "t.pkl: "+want)
 	}
 	const refused = "; this file is refused"
@@ -143,15 +143,15 @@ func TestBounds(t *testing.T) {
 		"unicode escape":     {"V\\u12\n.", `byte 0: "\\u12" is cut off`},
 		"no character":       {"V\\UFFFFFFFF\n.", `byte 0: "\\UFFFFFFFF" is no character`},
 	} {
-		_, err := load(c.code)
+		_, err := loads(c.code)
 		require.EqualError(t, err, "t.pkl: "+c.want, name)
 	}
 	// The largest memo index is an entry like any other.
-	v, err := load("K\x07r" + le(1<<32-1, 4) + "0j" + le(1<<32-1, 4) + ".")
+	v, err := loads("K\x07r" + le(1<<32-1, 4) + "0j" + le(1<<32-1, 4) + ".")
 	require.NoError(t, err)
 	require.Equal(t, int64(7), v)
 	for want, code := range map[int64]string{-1: "\x8a\x01\xff", 255: "\x8a\x02\xff\x00", 0: "\x8a\x00", -1 << 63: "\x8b\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80", -2: "J\xfe\xff\xff\xff"} {
-		v, err := load(code + ".")
+		v, err := loads(code + ".")
 		require.NoError(t, err)
 		require.Equal(t, want, v)
 	}
@@ -159,29 +159,40 @@ func TestBounds(t *testing.T) {
 
 func TestBombs(t *testing.T) {
 	// A tuple of a tuple of …, deeper than any stack of calls.
-	v, err := load(")" + strings.Repeat("\x85", 1_000_000) + ".")
+	v, err := loads(")" + strings.Repeat("\x85", 200_000) + ".")
 	require.NoError(t, err)
 	require.Len(t, v, 1)
 	// Each level holds the one below twice: 2^1000 leaves to whoever walks them all, 2,000 values here.
-	_, err = load("]" + strings.Repeat("2\x86", 1000) + ".")
+	_, err = loads("]" + strings.Repeat("2\x86", 1000) + ".")
 	require.NoError(t, err)
 	// A list in itself.
-	v, err = load("]q\x00h\x00a.")
+	v, err = loads("]q\x00h\x00a.")
 	require.NoError(t, err)
 	require.Same(t, v, v.(*List).Items[0])
 	// One text decoded into bytes again and again.
-	_, err = load("c_codecs\nencode\nq\x00X\x00\x00\x01\x00" + strings.Repeat("x", 1<<16) + "X\x06\x00\x00\x00latin1\x86q\x01" + strings.Repeat("h\x00h\x01R", 10_000) + ".")
+	_, err = loads("c_codecs\nencode\nq\x00X\x00\x00\x01\x00" + strings.Repeat("x", 1<<16) + "X\x06\x00\x00\x00latin1\x86q\x01" + strings.Repeat("h\x00h\x01R", 10_000) + ".")
 	require.ErrorContains(t, err, "_codecs.encode: one string is decoded again and again; this file is refused")
 	// More objects than any graph of this kind has.
-	_, err = Load("t.pkl", bytes.Repeat([]byte(")"), maxObjects+1))
-	require.EqualError(t, err, "t.pkl: byte 8388608: more than 8388608 lists, dicts, tuples and arrays")
+	small := limits{values: 1000, objects: 100, memo: 10}
+	for code, want := range map[string]string{
+		")": "t.pkl: byte 100: more than 100 lists, dicts, tuples and arrays",
+		"N": "t.pkl: byte 1000: more than 1000 values",
+		"(": "t.pkl: byte 1000: more than 1000 values",
+	} {
+		_, err = load("t.pkl", bytes.Repeat([]byte(code), 2000), small)
+		require.EqualError(t, err, want)
+	}
+	for code, want := range map[string]string{"2": "t.pkl: byte 1000: more than 1000 values", "\x94": "t.pkl: byte 11: more than 10 values are remembered"} {
+		_, err = load("t.pkl", []byte("N"+strings.Repeat(code, 2000)), small)
+		require.EqualError(t, err, want)
+	}
 	_, err = Load("t.pkl", make([]byte, MaxFile+1))
 	require.EqualError(t, err, "t.pkl: more than 256 MiB; such a pickle is not read")
 }
 
 // TestMemory: no opcode takes more than some hundred bytes.
 func TestMemory(t *testing.T) {
-	const n = 1 << 18
+	const n = 1 << 16
 	for _, unit := range []string{"]", "}", ")", "K\x01", "M\x01\x02", "N", "2", "(", "]\x94", "G12345678"} {
 		code := []byte("N" + strings.Repeat(unit, n))
 		var before, after runtime.MemStats
@@ -212,11 +223,11 @@ func TestArrays(t *testing.T) {
 		"byte order": {"cnumpy\ndtype\nU\x02i4\x85R(K\x03U\x01!NNNtb.", `"!" is no byte order`},
 		"records":    {"cnumpy\ndtype\nU\x02V8\x85R(K\x03U\x01|N)}tb.", "an array of records, which are not read"},
 	} {
-		_, err := load(c.code)
+		_, err := loads(c.code)
 		require.ErrorContains(t, err, c.want, name)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	_, err := load(array("K\x01\x85", "O8", "]"))
+	_, err := loads(array("K\x01\x85", "O8", "]"))
 	require.ErrorIs(t, err, npy.ErrUnsupported)
 }
 
