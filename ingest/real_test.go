@@ -12,8 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/edgelist"
+	"github.com/gnnstore/gnnstore/ingest/graphsaint"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/ogb"
+	"github.com/gnnstore/gnnstore/ingest/planetoid"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -53,7 +56,7 @@ func data(t *testing.T, name string) string {
 	t.Helper()
 	root := os.Getenv("GNNSTORE_DATA")
 	if root == "" {
-		t.Skip("GNNSTORE_DATA is not set: the folder with coauthor_cs and ogbn_arxiv")
+		t.Skip("GNNSTORE_DATA is not set: the folder with coauthor_cs, ogbn_arxiv and others")
 	}
 	return filepath.Join(root, name)
 }
@@ -80,6 +83,68 @@ func TestOgbnArxiv(t *testing.T) {
 		require.Equal(t, 40, rep.Labels[0].Classes)
 		require.Equal(t, [3]int{90941, 29799, 48603}, [3]int{rep.Splits[0].Train, rep.Splits[0].Valid, rep.Splits[0].Test})
 	}
+}
+
+// TestPlanetoid: 5,278 pairs in Cora; 4,552 in CiteSeer, and 124 nodes that cite themselves.
+func TestPlanetoid(t *testing.T) {
+	for _, c := range []struct {
+		name                              string
+		nodes, read, merged, edges, loops int64
+		dim, classes, train, missing      int
+	}{
+		{"cora", 2708, 10858, 302, 2 * 5278, 0, 1433, 7, 140, 0},
+		{"citeseer", 3327, 9464, 236, 2*4552 + 124, 124, 3703, 6, 120, 15},
+	} {
+		src, err := planetoid.Open(data(t, "planetoid_"+c.name))
+		require.NoError(t, err)
+		rep := build(t, src, ingest.Options{Undirected: true})
+		require.Equal(t, c.name, rep.Name)
+		require.Equal(t, c.nodes, rep.NodeTypes[0].Count)
+		r := rep.Relations[0]
+		require.Equal(t, [4]int64{c.read, c.merged, c.edges, 0}, [4]int64{r.EdgesRead, r.DuplicatesMerged, r.Edges, r.ReverseAdded})
+		require.GreaterOrEqual(t, r.SelfLoops, c.loops, "with repeats")
+		require.Equal(t, c.dim, rep.Tables[0].Dim)
+		require.Equal(t, c.classes, rep.Labels[0].Classes)
+		require.EqualValues(t, c.missing, rep.Labels[0].Missing)
+		require.Equal(t, [3]int{c.train, 500, 1000}, [3]int{rep.Splits[0].Train, rep.Splits[0].Valid, rep.Splits[0].Test})
+	}
+}
+
+// TestGraphSAINT: the graph of TestOgbnArxiv in its other layout.
+func TestGraphSAINT(t *testing.T) {
+	src, err := graphsaint.Open(data(t, "ogbn_arxiv/graphsaint"))
+	require.NoError(t, err)
+	rep := build(t, src, ingest.Options{Undirected: true, Features: "degree"})
+	require.Equal(t, "ogbn_arxiv", rep.Name)
+	require.EqualValues(t, 1166243, rep.Relations[0].EdgesRead)
+	require.EqualValues(t, 2315598, rep.Relations[0].Edges)
+	require.Equal(t, 40, rep.Labels[0].Classes)
+	require.Equal(t, [3]int{90941, 29799, 48603}, [3]int{rep.Splits[0].Train, rep.Splits[0].Valid, rep.Splits[0].Test})
+}
+
+func TestFacebook(t *testing.T) {
+	src, err := edgelist.Open(data(t, "musae_facebook/facebook_edges.csv"), edgelist.Options{
+		Nodes: data(t, "musae_facebook/facebook_target.csv"), Label: "page_type", Features: data(t, "musae_facebook/facebook.json"),
+	})
+	require.NoError(t, err)
+	rep := build(t, src, ingest.Options{Undirected: true, Split: "per-class:20/30"})
+	require.EqualValues(t, 22470, rep.NodeTypes[0].Count)
+	require.EqualValues(t, 171002, rep.Relations[0].EdgesRead)
+	require.EqualValues(t, 179, rep.Relations[0].SelfLoops)
+	require.EqualValues(t, 2*(171002-179)+179, rep.Relations[0].Edges)
+	require.Equal(t, 4714, rep.Tables[0].Dim)
+	require.Equal(t, 4, rep.Labels[0].Classes)
+	require.Equal(t, [3]int{80, 120, 22270}, [3]int{rep.Splits[0].Train, rep.Splits[0].Valid, rep.Splits[0].Test})
+}
+
+// TestBitcoinOTC: ids from 1 to 6005 with gaps stay the nodes' names.
+func TestBitcoinOTC(t *testing.T) {
+	src, err := edgelist.Open(data(t, "bitcoin_otc/soc-sign-bitcoinotc.csv"), edgelist.Options{})
+	require.NoError(t, err)
+	rep := build(t, src, ingest.Options{Features: "degree"})
+	require.EqualValues(t, 5881, rep.NodeTypes[0].Count)
+	require.EqualValues(t, 35592, rep.Relations[0].Edges)
+	require.Zero(t, rep.Relations[0].Duplicates)
 }
 
 // TestFastRPFindsClasses: the mean embedding of 20 nodes a class tells most of the others apart. A tenth is chance; the
