@@ -22,9 +22,9 @@ const (
 type limits struct{ values, objects, memo int }
 
 var standard = limits{
-	values:  1 << 26, // pushed: up to 24 bytes each
-	objects: 1 << 23, // lists, dicts, tuples, arrays: up to 100 bytes each
-	memo:    1 << 23,
+	values:  1 << 24, // pushed: up to 60 bytes each while lists grow
+	objects: 1 << 22, // lists, dicts, tuples, arrays: up to 130 bytes each
+	memo:    1 << 22,
 }
 
 // ReadFile loads a file.
