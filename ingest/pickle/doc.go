@@ -9,11 +9,11 @@
 // # Bounds
 //
 // The file is in memory, [MaxFile] bytes at most, and strings and arrays are lent from it; they last as long as it does.
-// The machine does not recurse. The worst files that were
-// found take 1.2 GiB with themselves. Each opcode takes time and memory in proportion to the bytes and values that it consumes:
+// The machine does not recurse. Each opcode takes time and memory in proportion to the bytes and values that it consumes:
 // sizes are held against what is left of the file before they are believed, the memo is a table of the entries there are
-// and not of the largest index, and values, objects and memo entries have fixed limits. Text that a call
-// decodes is charged against the size of the file, so that one string decoded many times ends in an error.
+// and not of the largest index, and values, objects and memo entries have fixed limits. Text that a call decodes is
+// charged against the size of the file, so that one string decoded many times ends in an error. The worst files that were
+// found take 1.2 GiB, themselves included.
 //
 // What comes out may hold one list in many places, or a list in itself. Whoever walks it goes by the form that it should
 // have, and counts.
