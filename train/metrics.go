@@ -51,7 +51,7 @@ func (d *RunDir) appendMetrics(line metricsLine) error {
 		_, err = d.metrics.file.Write(append(b, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", d.file(metricsFile), err)
+		return d.wayOut(fmt.Errorf("write %s: %w", d.file(metricsFile), err))
 	}
 	d.metrics.size += int64(len(b) + 1)
 	return nil
@@ -60,7 +60,7 @@ func (d *RunDir) appendMetrics(line metricsLine) error {
 // syncMetrics puts what was appended on disk, and returns how much that is in all.
 func (d *RunDir) syncMetrics() (size int64, err error) {
 	if err := d.metrics.file.Sync(); err != nil {
-		return 0, fmt.Errorf("write %s: %w", d.file(metricsFile), err)
+		return 0, d.wayOut(fmt.Errorf("write %s: %w", d.file(metricsFile), err))
 	}
 	return d.metrics.size, nil
 }

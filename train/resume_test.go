@@ -344,6 +344,7 @@ func TestFullDisk(t *testing.T) {
 	_, err = runOn(context.Background(), fsys, ds, o, Hooks{})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "write checkpoint /run/checkpoints/00000009.safetensors")
+	require.ErrorContains(t, err, "; make room, then go on with gnnstore train --resume --run /run")
 	files, err := disk.List("/run/checkpoints")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"00000006.safetensors", "00000008.safetensors"}, files)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -248,7 +249,15 @@ func (d *RunDir) remove(name string) error {
 
 // saveWeights replaces a file of tensors atomically.
 func (d *RunDir) saveWeights(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
-	return checkpoint.Save(d.fs, d.file(name), tensors, meta)
+	return d.wayOut(checkpoint.Save(d.fs, d.file(name), tensors, meta))
+}
+
+// wayOut adds to an error what to do about it, where the disk is full: all that the run has on record is still there.
+func (d *RunDir) wayOut(err error) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	return fmt.Errorf("%w; make room, then go on with gnnstore train --resume --run %s", err, d.path)
 }
 
 // addCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
