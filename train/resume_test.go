@@ -205,7 +205,14 @@ func TestResumeLonger(t *testing.T) {
 	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
 	require.NoError(t, err)
 	o.Epochs = 6
-	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err = runOn(ctx, disk, ds, o, Hooks{Epoch: func(Epoch) { cancel() }})
+	require.NoError(t, err)
+	d, record, err := openRun(disk, "/run")
+	require.NoError(t, err)
+	require.Equal(t, 6, record.Options.Epochs, "the next resume knows the new length")
+	require.NoError(t, d.Close())
+	got, err := runOn(context.Background(), disk, ds, record.Options, Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, got)
 }

@@ -95,6 +95,10 @@ func (t *trainer) begin(version string) error {
 		if record.Kernels != t.be.Name() {
 			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits", record.Kernels, t.be.Name())
 		}
+		// What was changed now is what the run goes on with the next time.
+		begun := record.Options.Init
+		record.Options, record.Kernels = t.Options, t.be.Name()
+		record.Options.Init = begun
 	}
 	if err := t.dir.writeJSON(recordFile, record); err != nil {
 		return err
@@ -152,6 +156,7 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 			t.close()
 		}
 	}()
+	defer kernels.RecoverMemory(&err)
 	if t.data, err = selectData(ds, o.Split); err != nil {
 		return nil, err
 	}
