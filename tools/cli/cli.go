@@ -61,7 +61,7 @@ func (b Binary) output(ctx context.Context, args []string) ([]byte, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("gnnstore %s: %w: %s", strings.Join(args, " "), err, lastLine(stderr.Bytes()))
+		return nil, fmt.Errorf("gnnstore %s: %w: %s", strings.Join(args, " "), err, LastLine(stderr.Bytes()))
 	}
 	return out, nil
 }
@@ -80,7 +80,7 @@ func Refused(cmd *exec.Cmd) (string, error) {
 	case !errors.As(err, &exit):
 		return "", err
 	case exit.ExitCode() != 1:
-		return "", fmt.Errorf("%s: %w, want exit 1: %s", name, err, lastLine(stderr.Bytes()))
+		return "", fmt.Errorf("%s: %w, want exit 1: %s", name, err, LastLine(stderr.Bytes()))
 	case stdout.Len() > 0:
 		return "", fmt.Errorf("%s: failed and wrote %.200q to stdout", name, &stdout)
 	}
@@ -89,15 +89,15 @@ func Refused(cmd *exec.Cmd) (string, error) {
 			return "", fmt.Errorf("%s: want one line, not %.1000s", name, &stderr)
 		}
 	}
-	message := lastLine(stderr.Bytes())
+	message := LastLine(stderr.Bytes())
 	if message == "" {
 		return "", fmt.Errorf("%s: failed without a word", name)
 	}
 	return message, nil
 }
 
-// lastLine returns the last line with text. Progress may end its lines with a carriage return.
-func lastLine(text []byte) string {
+// LastLine returns the last line with text. Progress may end its lines with a carriage return.
+func LastLine(text []byte) string {
 	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
 		if line := strings.TrimSpace(lines[i]); line != "" {

@@ -1,0 +1,79 @@
+// Crash kills gnnstore train where it hurts, and proves that every run goes on exactly: see package resume.
+//
+//	go run ./tools/crash [-data DIR] [-kills 50] [-seed 1] [-bin FILE]
+//
+// It trains on ogbn-arxiv below DIR or, without it, on the graph that gnnstore ships. It exits 1 at the first difference,
+// and leaves dataset and run for a look.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/gnnstore/gnnstore/ingest/sampledata"
+	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/tools/resume"
+)
+
+func main() {
+	data := flag.String("data", os.Getenv("GNNSTORE_DATA"), "`directory` of the real graphs; default $GNNSTORE_DATA, else the bundled one")
+	kills := flag.Int("kills", 50, "how often to kill")
+	seed := flag.Uint64("seed", 1, "of where to kill")
+	binary := flag.String("bin", "", "a built `gnnstore`; default: built now")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, *data, *kills, *seed, cli.Binary(*binary))
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "crash:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, w io.Writer, data string, kills int, seed uint64, binary cli.Binary) (err error) {
+	if kills < 1 {
+		return fmt.Errorf("-kills %d: at least 1", kills)
+	}
+	began := time.Now()
+	dir, err := os.MkdirTemp("", "gnnstore-crash-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if binary == "" {
+		if binary, err = cli.Build(ctx, dir); err != nil {
+			return err
+		}
+	}
+	p := &resume.Prover{Binary: binary, Dataset: filepath.Join(dir, "graph.gnn"), Dir: dir, Seed: seed, Out: w}
+	source := []string{"ogb", filepath.Join(data, "ogbn_arxiv"), p.Dataset, "--features", "fastrp:8"}
+	p.Batch = 1000 // 91 steps an epoch
+	if data == "" {
+		raw := filepath.Join(dir, "amazon_electronics_computers.npz")
+		if err := os.WriteFile(raw, sampledata.AmazonComputers(), 0o666); err != nil {
+			return err
+		}
+		source, p.Batch = []string{"npz", raw, p.Dataset, "--split", "random:0.6/0.2/0.2"}, 200 // 42 steps an epoch
+	}
+	if err := binary.Run(ctx, append([]string{"ingest", "--undirected"}, source...)...); err != nil {
+		return err
+	}
+	if err := p.Kill(ctx, resume.Configs, kills); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "in %.0f s\n", time.Since(began).Seconds())
+	return nil
+}
