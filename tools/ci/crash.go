@@ -14,10 +14,11 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/tools/resume"
 )
 
-// crash kills ingest and train at several of their own lines of progress. A second ingest then makes what an undisturbed
-// one makes, and a killed run can be read.
+// crash kills ingest at several of its lines of progress, and a second ingest makes what an undisturbed one makes. It
+// kills train at steps and inside writes, and the run goes on to the end of an undisturbed one.
 func crash(ctx context.Context, a *arxiv) error {
 	if err := crashIngest(ctx, a); err != nil {
 		return err
@@ -90,40 +91,39 @@ func (a *arxiv) seal(ctx context.Context, dataset string) (string, error) {
 	return got.Seal, nil
 }
 
+// crashTrain is a short run of what tools/crash does at length.
 func crashTrain(ctx context.Context, a *arxiv) error {
+	return a.prove(ctx, func(p *resume.Prover) error {
+		if err := p.Kill(ctx, resume.Configs[:2], 6); err != nil {
+			return err
+		}
+		messages, err := p.Twice(ctx, resume.Configs[0])
+		if err != nil {
+			return err
+		}
+		for _, message := range messages {
+			fmt.Println("a second train in the directory of a run at work:", message)
+		}
+		return nil
+	})
+}
+
+// prove hands proof a prover, and keeps its runs when something did not hold.
+func (a *arxiv) prove(ctx context.Context, proof func(*resume.Prover) error) (err error) {
 	dataset, err := a.dataset(ctx, directed)
 	if err != nil {
 		return err
 	}
-	train := func(run string) *exec.Cmd {
-		return a.gnnstore.Command(ctx, trainArgs(dataset, "4", "--run", run, "--json")...)
-	}
-	lines, _, err := runUntil(train(filepath.Join(a.tmp, "whole")), -1)
+	dir, err := os.MkdirTemp("", "gnnstore-resume-")
 	if err != nil {
 		return err
 	}
-	kills := 0
-	for _, point := range pick(lines, 4) {
-		if point == 0 {
-			continue // the run's first line: no epoch is in its record yet
+	defer func() {
+		if err == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
 		}
-		run := filepath.Join(a.tmp, fmt.Sprintf("killed-%d", point))
-		_, killed, err := runUntil(train(run), point)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("train: line %d of %d: killed %v\n", point+1, lines, killed)
-		if killed {
-			kills++
-		}
-		if err := a.gnnstore.Run(ctx, "stats", run); err != nil {
-			return err
-		}
-	}
-	if kills == 0 {
-		return errors.New("every training run ended before its kill: nothing was proved")
-	}
-	return nil
+	}()
+	return proof(&resume.Prover{Binary: a.gnnstore, Dataset: dataset, Batch: 2000, Dir: dir, Seed: 1, Out: os.Stdout})
 }
 
 // runUntil runs cmd and kills it as soon as it has written more than point lines of progress to stderr; a negative point

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/tools/resume"
 )
 
-// noSpace lets ingest and train run into a full disk: each says so in one line and exits 1, and ingest leaves nothing.
+// noSpace lets ingest and train run into a full disk: each says so in one line and exits 1. Ingest leaves nothing, and a
+// run goes on once there is room.
 func noSpace(ctx context.Context, a *arxiv) error {
 	if os.Geteuid() != 0 {
 		fmt.Println("skipped: no root, and a file system of a few MB takes one to mount")
@@ -26,7 +28,10 @@ func noSpace(ctx context.Context, a *arxiv) error {
 	if err := noSpaceLeft(ctx, a); err != nil {
 		return err
 	}
-	return noSpaceToTrain(ctx, a)
+	if err := noSpaceToTrain(ctx, a); err != nil {
+		return err
+	}
+	return noSpaceToCheckpoint(ctx, a)
 }
 
 // noSpaceAtAll gives ingest a disk that is too small from the start.
@@ -56,7 +61,9 @@ func noSpaceLeft(ctx context.Context, a *arxiv) error {
 	out := filepath.Join(disk, "out.gnn")
 	filled := make(chan error, 1)
 	started, stop := context.WithCancel(ctx)
-	go func() { filled <- fill(started, filepath.Join(disk, "filler"), filepath.Join(out+".partial", "topo")) }()
+	go func() {
+		filled <- fillAfter(started, filepath.Join(disk, "filler"), filepath.Join(out+".partial", "topo"))
+	}()
 	message, err := cli.Refused(a.gnnstore.Command(ctx, a.ingestArgs(out)...))
 	stop()
 	left, listErr := os.ReadDir(disk)
@@ -70,8 +77,8 @@ func noSpaceLeft(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// fill waits for a sign and then writes zeros until the disk is full.
-func fill(ctx context.Context, file, sign string) error {
+// fillAfter waits for a sign and then fills the disk.
+func fillAfter(ctx context.Context, file, sign string) error {
 	for !exists(sign) {
 		select {
 		case <-ctx.Done():
@@ -79,6 +86,11 @@ func fill(ctx context.Context, file, sign string) error {
 		case <-time.After(time.Millisecond):
 		}
 	}
+	return fill(file)
+}
+
+// fill writes zeros to file until the disk is full.
+func fill(file string) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
@@ -113,6 +125,24 @@ func noSpaceToTrain(ctx context.Context, a *arxiv) error {
 	}
 	fmt.Println("train into 16 KiB:", message)
 	return nil
+}
+
+// noSpaceToCheckpoint fills the disk of a run that has a checkpoint, and makes room again.
+func noSpaceToCheckpoint(ctx context.Context, a *arxiv) error {
+	disk, unmount, err := tmpfs(ctx, a.tmp, "4m")
+	if err != nil {
+		return err
+	}
+	filler := filepath.Join(disk, "filler")
+	err = a.prove(ctx, func(p *resume.Prover) error {
+		message, err := p.FullDisk(ctx, resume.Configs[0], filepath.Join(disk, "run"),
+			func() error { return fill(filler) }, func() error { return os.Remove(filler) })
+		if err == nil {
+			fmt.Println("train on a disk that fills up:", message)
+		}
+		return err
+	})
+	return errors.Join(err, unmount())
 }
 
 // tmpfs mounts an empty file system of a fixed size below dir.
