@@ -93,7 +93,7 @@ const (
 // The bars of sage lie somewhat below what is published.
 var tasks = []task{
 	{name: "coauthor_cs", model: "sage", raw: coauthor, flags: perClass, splits: true, settings: sampled, epochs: "100", bar: 0.905, published: "91.3 " + shchur},
-	{name: "amazon_computers", model: "sage", raw: computers, flags: perClass, splits: true, settings: sampled, epochs: "100", bar: 0.80, published: "82.4 " + shchur},
+	{name: "amazon_computers", model: "sage", raw: computers, flags: perClass, splits: true, settings: sampled, epochs: "200", bar: 0.80, published: "82.4 " + shchur},
 	{name: "ogbn_arxiv", model: "sage", raw: []string{"ogb", "ogbn_arxiv"}, flags: arxiv, settings: sampled, epochs: "15", bar: 0.65, published: "none with these features"},
 	{name: "ogbn_arxiv/mlp", model: "mlp", raw: []string{"ogb", "ogbn_arxiv"}, flags: arxiv, settings: sampled, epochs: "15", published: "none with these features"},
 	{name: "cora", model: "sage", raw: cora, flags: public, settings: wholeSAGE, epochs: "200", published: "83.3 " + dgl},
