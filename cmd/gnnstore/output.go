@@ -124,7 +124,13 @@ func accuracy(v *float64) string {
 	return fmt.Sprintf("%.2f %%", 100**v)
 }
 
-func seconds(s float64) string { return fmt.Sprintf("%.*f s", precision(s), s) }
+// seconds prints a duration; below a tenth, in milliseconds.
+func seconds(s float64) string {
+	if s > 0 && s < 0.1 {
+		return fmt.Sprintf("%.*f ms", precision(1000*s), 1000*s)
+	}
+	return fmt.Sprintf("%.*f s", precision(s), s)
+}
 
 // progress shows how far a command is: on a terminal a line that redraws itself, elsewhere a line a stage and one every
 // few seconds.
