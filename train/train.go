@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -67,7 +68,10 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error)
 	if err := t.run(ctx); err != nil {
 		t.result.Status, t.result.Error = Failed, err.Error()
 		t.snapshot()
-		return nil, errors.Join(err, t.dir.writeJSON(resultFile, t.result))
+		if werr := t.dir.writeJSON(resultFile, t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
+			err = errors.Join(err, werr)
+		}
+		return nil, err
 	}
 	return t.result, t.dir.writeJSON(resultFile, t.result)
 }

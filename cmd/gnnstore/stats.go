@@ -16,7 +16,7 @@ func newStats() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats RUN",
 		Short: "Show what each tier of a run did",
-		Long:  "Show what each tier of a run did: of a finished run, or of a running one up to its last whole epoch.",
+		Long:  "Show what each tier of a run did: of a finished run, or of a running one up to the last step on record (train --log-every).",
 		Args:  exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := train.ReadRun(args[0])
