@@ -5,10 +5,11 @@
 NumPy brings OpenBLAS: install it by hand, in an environment of its own; nothing else of gnnstore needs Python.
 
     python3 -m venv venv && venv/bin/pip install numpy
-    OPENBLAS_NUM_THREADS=1 venv/bin/python tools/bench/openblas.py [SECONDS]
+    OPENBLAS_NUM_THREADS=1 venv/bin/python tools/bench/openblas.py [SECONDS [PRODUCT]]
 
 OPENBLAS_CORETYPE chooses the kernel and must not be set, or what is measured is another processor's. Each product runs for
-SECONDS (0.15) after one run that does not count. The time is the mean, as Go's is.
+SECONDS (0.15) after one run that does not count. The time is the mean, as Go's is. PRODUCT, as in product=dy·w/rows=16/…,
+is the only one then.
 """
 
 import os
@@ -24,9 +25,12 @@ def main():
     if "OPENBLAS_CORETYPE" in os.environ:
         sys.exit("openblas.py: OPENBLAS_CORETYPE is set: unset it")
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 0.15
+    only = sys.argv[2] if len(sys.argv) > 2 else None
     threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
     rng = np.random.default_rng(1)
     for rows, width, out in SHAPES:
+        if only and not only.endswith(f"/rows={rows}/in={width}/out={out}"):
+            continue
         x = rng.standard_normal((rows, width), dtype=np.float32)
         w = rng.standard_normal((out, width), dtype=np.float32)
         y = rng.standard_normal((rows, out), dtype=np.float32)
@@ -37,10 +41,13 @@ def main():
             ("dy·w", lambda: np.matmul(y, w, out=into_x)),
             ("dyT·x", lambda: np.matmul(y.T, x, out=into_w)),
         ]:
+            name = f"product={name}/rows={rows}/in={width}/out={out}"
+            if only and name != only:
+                continue
             runs, each = timed(product, seconds)
             flops = 2 * rows * width * out
             print(
-                f"BenchmarkOpenBLAS/product={name}/rows={rows}/in={width}/out={out}/threads={threads}\t"
+                f"BenchmarkOpenBLAS/{name}/threads={threads}\t"
                 f"{runs}\t{each * 1e9:.0f} ns/op\t{flops / each / 1e9:.1f} GFLOP/s"
             )
 

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/bench"
+)
+
+// turnTime is how long each kernel runs at its turn.
+const turnTime = 60 * time.Millisecond
+
+// kernel is one case on every set: nanoseconds a run by the name of the set, a measurement a round.
+type kernel struct {
+	name string
+	work bench.Work
+	ns   map[string]series
+}
+
+// openBLAS is beside the sets' names.
+const openBLAS = "OpenBLAS"
+
+// compareKernels times each kernel on one set after the other, and the products in OpenBLAS, round by round.
+func compareKernels(ctx context.Context, c *comparison) error {
+	sets := kernels.Sets()
+	var rows []*kernel
+	cases := make([][]bench.Case, len(sets))
+	for i, s := range sets {
+		cases[i] = bench.Cases(s, c.threads)
+	}
+	for i, first := range cases[0] {
+		name, _, onSet := strings.Cut(first.Name, "/kernels=")
+		if !onSet || strings.HasPrefix(name, "Step/") {
+			continue // the sampler has no sets; the step has a comparison of its own
+		}
+		k := &kernel{name: name, ns: map[string]series{}}
+		rows = append(rows, k)
+		for range c.rounds {
+			for j, s := range sets {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				job := cases[j][i].Prepare()
+				_, each := bench.Time(job.Run, turnTime)
+				job.Free()
+				k.work = job.Work
+				k.ns[string(s)] = append(k.ns[string(s)], float64(each))
+			}
+			if c.python != "" && strings.HasPrefix(name, "MatMul/") {
+				each, err := c.openBLAS(ctx, strings.TrimPrefix(name, "MatMul/"))
+				if err != nil {
+					return err
+				}
+				k.ns[openBLAS] = append(k.ns[openBLAS], each)
+			}
+		}
+	}
+	return c.printKernels(rows, sets)
+}
+
+var openBLASLine = regexp.MustCompile(`^BenchmarkOpenBLAS/(product=.*)/threads=\d+\t\d+\t(\d+) ns/op`)
+
+// openBLAS is the time that openblas.py finds for one product.
+func (c *comparison) openBLAS(ctx context.Context, product string) (ns float64, err error) {
+	cmd := exec.CommandContext(ctx, c.python, filepath.Join(c.scripts, "openblas.py"), fmt.Sprint(turnTime.Seconds()), product)
+	cmd.Env = c.environment()
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return 0, fmt.Errorf("openblas.py: %w: %.2000s", err, exit.Stderr)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		if m := openBLASLine.FindStringSubmatch(lines.Text()); m != nil && m[1] == product {
+			return strconv.ParseFloat(m[2], 64)
+		}
+	}
+	return 0, fmt.Errorf("openblas.py does not time %s", product)
+}
+
+// printKernels prints a row a kernel: the rate of each set, and how often the time of the fastest set goes into the others'.
+func (c *comparison) printKernels(rows []*kernel, sets []kernels.Set) error {
+	top := bench.MeasureCeilings(sets[0], c.threads, time.Second)
+	fmt.Fprintf(c.out, "%d threads, %d turns of %v each, OPENBLAS_CORETYPE unset. Peak %.0f GFLOP/s (%s), memory reads %.1f GB/s.\n",
+		c.threads, c.rounds, turnTime, top.Flops/1e9, top.How, top.Bytes/1e9)
+	fmt.Fprintf(c.out, "Rates are medians; ratios, times over that of %s in the same turn, are median (smallest–largest).\n\n", sets[0])
+	others := []string{}
+	for _, s := range sets[1:] {
+		others = append(others, string(s))
+	}
+	if c.python != "" {
+		others = append(others, openBLAS)
+	}
+	fmt.Fprintf(c.out, "| kernel | %s | × %s |\n|%s\n", sets[0], strings.Join(others, " | × "), strings.Repeat(" --- |", 2+len(others)))
+	for _, k := range rows {
+		first := k.ns[string(sets[0])]
+		rate := k.work.Rates(time.Duration(first.median()), bench.Ceilings{})[0]
+		cells := []string{k.name, fmt.Sprintf("%.1f %s", rate.Value, rate.Unit)}
+		for _, o := range others {
+			if ns := k.ns[o]; ns != nil {
+				cells = append(cells, ns.over(first).spread("%.2f"))
+			} else {
+				cells = append(cells, "")
+			}
+		}
+		fmt.Fprintf(c.out, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+// Bench holds gnnstore's speed against the obvious alternatives, measured in the same run, in turns: A, B, A, B, so that
+// whatever else the machine does falls on both. It prints Markdown for tools/RESULTS.md.
+//
+//	go run ./tools/bench kernels [-python PATH] [-rounds 7]
+//	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
+//	go run ./tools/bench epoch   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7]
+//
+// kernels times each kernel on every kernel set beside the portable one, which is gonum for products and Go for all else,
+// and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
+// fails when the losses differ. epoch alternates whole epochs with DGL's or PyTorch Geometric's loader.
+//
+// Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
+// or pyg-lib, for epoch; nothing else of gnnstore needs any. OPENBLAS_CORETYPE is unset for it: it would choose the kernel of
+// another processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/gnnstore/gnnstore/tools/cli"
+)
+
+// comparison is what the commands are asked for.
+type comparison struct {
+	out     io.Writer
+	python  string
+	data    string
+	dataset string
+	rounds  int
+	batches int
+	threads int
+	tmp     string // gone afterwards
+	scripts string // where the Python lies
+}
+
+var commands = map[string]func(context.Context, *comparison) error{"kernels": compareKernels, "step": compareSteps, "epoch": compareEpochs}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, args []string) (err error) {
+	if len(args) == 0 || commands[args[0]] == nil {
+		return errors.New("there are: bench kernels, bench step, bench epoch")
+	}
+	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
+	f := flag.NewFlagSet(args[0], flag.ExitOnError)
+	f.StringVar(&c.python, "python", "", "`path` of the Python to compare with")
+	f.StringVar(&c.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
+	f.StringVar(&c.dataset, "dataset", "", "sealed `dataset` to use; default: ogbn_arxiv of -data, undirected, fastrp:128")
+	f.IntVar(&c.rounds, "rounds", 7, "turns of each side")
+	f.IntVar(&c.batches, "batches", 20, "batches of a turn, in step")
+	f.IntVar(&c.threads, "threads", runtime.GOMAXPROCS(0), "threads of each side")
+	_ = f.Parse(args[1:]) // ExitOnError
+	switch {
+	case f.NArg() > 0:
+		return fmt.Errorf("%q is one argument too many", f.Arg(0))
+	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
+		return errors.New("-rounds, -batches and -threads: at least 1")
+	case c.python == "" && args[0] != "kernels":
+		return errors.New("-python is missing: the path of a Python with PyTorch")
+	}
+	if c.tmp, err = os.MkdirTemp("", "gnnstore-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
+	return commands[args[0]](ctx, &c)
+}
+
+// arxiv returns the dataset to train on, ingested with gnnstore if there is none yet.
+func (c *comparison) arxiv(ctx context.Context, gnnstore cli.Binary) (string, error) {
+	if c.dataset != "" {
+		return c.dataset, nil
+	}
+	if c.data == "" {
+		return "", errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
+	}
+	path := filepath.Join(c.tmp, "arxiv.gnn")
+	return path, gnnstore.Run(ctx, "ingest", "ogb", filepath.Join(c.data, "ogbn_arxiv"), path, "--undirected", "--features", "fastrp:128")
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// python is a script that does a turn for every line that it is sent, and answers each with one line of JSON. It waits in
+// between, so that both sides have the machine to themselves.
+type python struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Scanner
+	notes strings.Builder
+}
+
+// startPython starts a script, whose first line of JSON, when it is ready, is read into ready.
+func (c *comparison) startPython(ctx context.Context, ready any, script string, args ...string) (*python, error) {
+	p := &python{cmd: exec.CommandContext(ctx, c.python, append([]string{filepath.Join(c.scripts, script)}, args...)...)}
+	p.cmd.Env, p.cmd.Stderr = c.environment(), &p.notes
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewScanner(out)
+	p.out.Buffer(nil, 1<<20)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := p.read(ready); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// environment has the threads that both sides get.
+func (c *comparison) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
+		return strings.HasPrefix(e, "OPENBLAS_CORETYPE=")
+	})
+	n := strconv.Itoa(c.threads)
+	return append(env, "OMP_NUM_THREADS="+n, "MKL_NUM_THREADS="+n, "OPENBLAS_NUM_THREADS="+n, "PYTHONWARNINGS=ignore")
+}
+
+// turn asks for one, and reads the answer into result.
+func (p *python) turn(result any) error {
+	if _, err := io.WriteString(p.in, "turn\n"); err != nil {
+		return err
+	}
+	return p.read(result)
+}
+
+func (p *python) read(result any) error {
+	if !p.out.Scan() {
+		return errors.Join(fmt.Errorf("%s ended: %.2000s", filepath.Base(p.cmd.Args[1]), &p.notes), p.out.Err())
+	}
+	return json.Unmarshal(p.out.Bytes(), result)
+}
+
+func (p *python) close() error {
+	p.in.Close() //nolint:errcheck // the script ends at the end of its input, and Wait says how
+	return p.cmd.Wait()
+}
