@@ -37,7 +37,8 @@ func (t *Tape) Affine(bias *Var, terms ...Term) *Var {
 				t.be.MatMul(t.grad(term.W), dy, term.X.Value, true, false, true)
 			}
 			if term.X.needsGrad {
-				t.be.MatMul(t.grad(term.X), dy, term.W.Value, false, false, true)
+				dx, fresh := t.into(term.X)
+				t.be.MatMul(dx, dy, term.W.Value, false, false, !fresh)
 			}
 		}
 	})

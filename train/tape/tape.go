@@ -95,6 +95,16 @@ func (t *Tape) grad(v *Var) kernels.Tensor {
 	return v.Grad
 }
 
+// into is grad for an operation that can write as well as add: fresh says that nothing has been added yet, and then the memory
+// holds anything.
+func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
+	if v.Grad.Buf != nil || v.whole != nil {
+		return t.grad(v), false
+	}
+	v.Grad = t.arena.alloc(v.Value.Rows, v.Value.Cols)
+	return v.Grad, true
+}
+
 // arena hands out float32 matrices and takes all of them back at once. It grows to the largest step and stays there.
 type arena struct {
 	be     kernels.Backend
