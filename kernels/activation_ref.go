@@ -16,3 +16,11 @@ func reluGradRef[T float](dx, dy, y []T) {
 		}
 	}
 }
+
+func reluMaskRef[T float](d, y []T) {
+	for i, v := range y {
+		if !(v > 0) {
+			d[i] = 0
+		}
+	}
+}

@@ -47,6 +47,9 @@ type Adjacency struct {
 	RevStart, RevDst, RevEdge Tensor
 }
 
+// Term is one product of Affine: rows X (N×I) and weights W (O×I), as PyTorch's Linear keeps them.
+type Term struct{ X, W Tensor }
+
 // AdamStep holds the numbers of one Adam update (Kingma and Ba 2015, algorithm 1). Correct1 and Correct2 are the bias
 // corrections 1-β₁ᵗ and 1-β₂ᵗ; WeightDecay is added to the gradient (L2), as in the original.
 type AdamStep struct {
@@ -103,6 +106,9 @@ type Backend interface {
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.
 	MatMul(dst, a, b Tensor, transA, transB, accumulate bool)
+	// Affine computes dst = Σ x·wᵀ + bias over the terms, and with relu the larger of that and 0, NaN staying NaN: MatMul,
+	// AddRow and ReLU in one. bias is 1×Cols, or the zero Tensor for none.
+	Affine(dst, bias Tensor, relu bool, terms ...Term)
 	// AddRow adds the 1×Cols row to every row of dst.
 	AddRow(dst, row Tensor)
 	// ColumnSumGrad adds the sum of src's rows to the 1×Cols row drow.
@@ -137,9 +143,11 @@ type Backend interface {
 	EdgeDropout(dst, src, ids Tensor, g Adjacency, key uint64, p float32)
 	EdgeDropoutGrad(dx, dy, ids Tensor, g Adjacency, key uint64, p float32)
 
-	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0.
+	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0. ReLUMask sets d to 0 where y is not above
+	// 0, in place: what ReLUGrad makes of zeros and of d.
 	ReLU(dst, src Tensor)
 	ReLUGrad(dx, dy, y Tensor)
+	ReLUMask(d, y Tensor)
 
 	// ELU computes dst = src above 0 and exp(src)-1 elsewhere. ELUGrad adds dy times 1 where y > 0, times y+1 elsewhere.
 	ELU(dst, src Tensor)

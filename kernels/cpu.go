@@ -161,6 +161,52 @@ func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulat
 	c.packed = multiply(dst, a, b, m, n, k, transA, transB, accumulate, c.packed, c.threads)
 }
 
+// Affine implements [Backend]. Bias and ReLU are taken while the block that was computed last is in a cache.
+func (c *CPU) Affine(dst, bias Tensor, relu bool, terms ...Term) {
+	const op = "Affine"
+	checkAffine(dst, bias, terms)
+	d, n := c.floats(op, "dst", dst), dst.Cols
+	var b []float32
+	if bias.Buf != nil {
+		b = c.floats(op, "bias", bias)
+	}
+	finish := func(i0, i1, j0, j1 int) {
+		if j0 > 0 || j1 < n {
+			for i := i0; i < i1; i++ {
+				c.finish(d[i*n+j0:i*n+j1], b[min(j0, len(b)):min(j1, len(b))], relu)
+			}
+			return
+		}
+		c.finish(d[i0*n:i1*n], b, relu)
+	}
+	fused := false
+	for i, t := range terms {
+		x, w, k := c.floats(op, "x", t.X), c.floats(op, "w", t.W), t.X.Cols
+		if last := i == len(terms)-1; last && c.strips != nil && k > 0 {
+			fused = true
+			c.packed = c.strips.affine(d, x, w, dst.Rows, n, k, i > 0, finish, c.packed, c.threads)
+			continue
+		}
+		c.matMul(d, x, w, dst.Rows, n, k, false, true, i > 0)
+	}
+	if len(terms) == 0 {
+		c.elements(len(d), func(lo, hi int) { c.fill(d[lo:hi], 0) })
+	}
+	if !fused {
+		c.rows(dst.Rows, n, func(lo, hi int) { finish(lo, hi, 0, n) })
+	}
+}
+
+// finish adds the row b, unless it is empty, to rows of as many columns, and takes what is above 0.
+func (c *CPU) finish(d, b []float32, relu bool) {
+	if len(b) > 0 {
+		c.addRow(d, b)
+	}
+	if relu {
+		c.relu(d, d)
+	}
+}
+
 // AddRow implements [Backend].
 func (c *CPU) AddRow(dst, row Tensor) {
 	checkRow("AddRow", "dst", dst, "row", row)
@@ -227,6 +273,13 @@ func (c *CPU) ReLUGrad(dx, dy, y Tensor) {
 	checkSame("ReLUGrad", "dx", dx, "y", y)
 	d, g, v := c.floats("ReLUGrad", "dx", dx), c.floats("ReLUGrad", "dy", dy), c.floats("ReLUGrad", "y", y)
 	c.elements(len(d), func(lo, hi int) { c.reluGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
+}
+
+// ReLUMask implements [Backend].
+func (c *CPU) ReLUMask(d, y Tensor) {
+	checkSame("ReLUMask", "d", d, "y", y)
+	g, v := c.floats("ReLUMask", "d", d), c.floats("ReLUMask", "y", y)
+	c.elements(len(g), func(lo, hi int) { c.reluMask(g[lo:hi], v[lo:hi]) })
 }
 
 // Dropout implements [Backend].

@@ -23,7 +23,7 @@ func cutRows(rows, cols int, work func(lo, n int)) bool {
 }
 
 func (r *routines) elementwise(
-	fill func(dst *float32, n int, v float32), add, relu func(dst, src *float32, n int), reluGrad func(dx, dy, y *float32, n int),
+	fill func(dst *float32, n int, v float32), add, relu, reluMask func(dst, src *float32, n int), reluGrad func(dx, dy, y *float32, n int),
 	addRow, columnSum func(dst, row *float32, rows, cols int),
 	adam func(param, grad, m, v *float32, n int, lr, eps, decay, beta1, rest1, beta2, rest2, inverse1, inverse2 float32),
 ) {
@@ -37,6 +37,10 @@ func (r *routines) elementwise(
 	r.relu = func(dst, src []float32) {
 		src = src[:len(dst)]
 		cutElements(len(dst), func(lo, n int) { relu(&dst[lo], &src[lo], n) })
+	}
+	r.reluMask = func(d, y []float32) {
+		y = y[:len(d)]
+		cutElements(len(d), func(lo, n int) { reluMask(&d[lo], &y[lo], n) })
 	}
 	r.reluGrad = func(dx, dy, y []float32) {
 		dy, y = dy[:len(dx)], y[:len(dx)]

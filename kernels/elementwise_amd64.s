@@ -426,6 +426,71 @@ vectorDone:
 	VZEROUPPER
 	RET
 
+// func reluMaskAVX512(d *float32, y *float32, n int)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·reluMaskAVX512(SB), NOSPLIT, $0-24
+	MOVQ   d+0(FP), AX
+	MOVQ   y+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VXORPS Z0, Z0, Z0
+	XORQ   BX, BX
+
+vector4:
+	LEAQ      64(BX), SI
+	CMPQ      SI, DX
+	JHI       vector4End
+	VMOVUPS   (AX)(BX*4), Z1
+	VMOVUPS   (CX)(BX*4), Z2
+	VCMPPS    $0x1e, Z0, Z2, K1
+	VMOVAPS.Z Z1, K1, Z1
+	VMOVUPS   Z1, (AX)(BX*4)
+	VMOVUPS   64(AX)(BX*4), Z1
+	VMOVUPS   64(CX)(BX*4), Z2
+	VCMPPS    $0x1e, Z0, Z2, K1
+	VMOVAPS.Z Z1, K1, Z1
+	VMOVUPS   Z1, 64(AX)(BX*4)
+	VMOVUPS   128(AX)(BX*4), Z1
+	VMOVUPS   128(CX)(BX*4), Z2
+	VCMPPS    $0x1e, Z0, Z2, K1
+	VMOVAPS.Z Z1, K1, Z1
+	VMOVUPS   Z1, 128(AX)(BX*4)
+	VMOVUPS   192(AX)(BX*4), Z1
+	VMOVUPS   192(CX)(BX*4), Z2
+	VCMPPS    $0x1e, Z0, Z2, K1
+	VMOVAPS.Z Z1, K1, Z1
+	VMOVUPS   Z1, 192(AX)(BX*4)
+	MOVQ      SI, BX
+	JMP       vector4
+
+vector4End:
+vector1:
+	LEAQ      16(BX), SI
+	CMPQ      SI, DX
+	JHI       vector1End
+	VMOVUPS   (AX)(BX*4), Z1
+	VMOVUPS   (CX)(BX*4), Z2
+	VCMPPS    $0x1e, Z0, Z2, K1
+	VMOVAPS.Z Z1, K1, Z1
+	VMOVUPS   Z1, (AX)(BX*4)
+	MOVQ      SI, BX
+	JMP       vector1
+
+vector1End:
+	SUBQ      BX, DX
+	JE        vectorDone
+	MOVQ      $-1, SI
+	BZHIQ     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (AX)(BX*4), K1, Z1
+	VMOVUPS.Z (CX)(BX*4), K1, Z2
+	VCMPPS    $0x1e, Z0, Z2, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, K1, (AX)(BX*4)
+
+vectorDone:
+	VZEROUPPER
+	RET
+
 // func adamAVX512(param *float32, grad *float32, m *float32, v *float32, n int, lr float32, eps float32, decay float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, inverse1 float32, inverse2 float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·adamAVX512(SB), NOSPLIT, $0-76
@@ -936,6 +1001,71 @@ vector1End:
 	VANDPS     Y0, Y3, Y3
 	VADDPS     Y3, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(SI*4)
+
+vectorDone:
+	VZEROUPPER
+	RET
+
+// func reluMaskAVX2(d *float32, y *float32, n int)
+// Requires: AVX
+TEXT ·reluMaskAVX2(SB), NOSPLIT, $0-24
+	MOVQ   d+0(FP), AX
+	MOVQ   y+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	XORQ   BX, BX
+
+vector4:
+	LEAQ    32(BX), SI
+	CMPQ    SI, DX
+	JHI     vector4End
+	VMOVUPS (AX)(BX*4), Y1
+	VMOVUPS (CX)(BX*4), Y2
+	VCMPPS  $0x1e, Y0, Y2, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	VMOVUPS 32(AX)(BX*4), Y1
+	VMOVUPS 32(CX)(BX*4), Y2
+	VCMPPS  $0x1e, Y0, Y2, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(AX)(BX*4)
+	VMOVUPS 64(AX)(BX*4), Y1
+	VMOVUPS 64(CX)(BX*4), Y2
+	VCMPPS  $0x1e, Y0, Y2, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(AX)(BX*4)
+	VMOVUPS 96(AX)(BX*4), Y1
+	VMOVUPS 96(CX)(BX*4), Y2
+	VCMPPS  $0x1e, Y0, Y2, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(AX)(BX*4)
+	MOVQ    SI, BX
+	JMP     vector4
+
+vector4End:
+vector1:
+	LEAQ    8(BX), SI
+	CMPQ    SI, DX
+	JHI     vector1End
+	VMOVUPS (AX)(BX*4), Y1
+	VMOVUPS (CX)(BX*4), Y2
+	VCMPPS  $0x1e, Y0, Y2, Y2
+	VANDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	MOVQ    SI, BX
+	JMP     vector1
+
+vector1End:
+	SUBQ       BX, DX
+	JE         vectorDone
+	NEGQ       DX
+	LEAQ       edges<>+0(SB), SI
+	VMOVDQU    32(SI)(DX*4), Y1
+	VMASKMOVPS (AX)(BX*4), Y1, Y2
+	VMASKMOVPS (CX)(BX*4), Y1, Y3
+	VCMPPS     $0x1e, Y0, Y3, Y3
+	VANDPS     Y3, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
 vectorDone:
 	VZEROUPPER

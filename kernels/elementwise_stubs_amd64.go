@@ -34,6 +34,11 @@ func reluAVX512(dst *float32, src *float32, n int)
 //go:noescape
 func reluGradAVX512(dx *float32, dy *float32, y *float32, n int)
 
+// reluMaskAVX512 sets d to 0 where y is not above 0.
+//
+//go:noescape
+func reluMaskAVX512(d *float32, y *float32, n int)
+
 // adamAVX512 updates n parameters. rest is 1-beta, inverse the reciprocal of a bias correction.
 //
 //go:noescape
@@ -68,6 +73,11 @@ func reluAVX2(dst *float32, src *float32, n int)
 //
 //go:noescape
 func reluGradAVX2(dx *float32, dy *float32, y *float32, n int)
+
+// reluMaskAVX2 sets d to 0 where y is not above 0.
+//
+//go:noescape
+func reluMaskAVX2(d *float32, y *float32, n int)
 
 // adamAVX2 updates n parameters. rest is 1-beta, inverse the reciprocal of a bias correction.
 //

@@ -42,8 +42,9 @@ type stripProduct struct {
 	aRow, aCol int // elements from one row of op(a) to the next, in a tile, and from one column to the next
 	aTile      int // elements from one tile to the next
 	b          []float32
-	bRow       int // elements from one row of op(b) to the next
-	bPanel     int // 1, or the rows of b that are packed: then the columns of a wide strip lie together
+	bRow       int                      // elements from one row of op(b) to the next
+	bPanel     int                      // 1, or the rows of b that are packed: then the columns of a wide strip lie together
+	after      func(i0, i1, j0, j1 int) // if not nil, called once for each block of dst, while it is in a cache
 }
 
 // matMul is MatMul on several threads. It returns the scratch, grown if need be, for the next call.
@@ -73,17 +74,44 @@ func (s *strips) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumu
 		p.flat(m, k, accumulate, threads)
 		return scratch
 	}
-	wide := 2 * s.lanes
+	return p.packed(m, k, transB, accumulate, nil, scratch, threads)
+}
+
+// affine is matMul with b transposed, and after called with rows and columns of each block of dst when it is done.
+func (s *strips) affine(dst, a, b []float32, m, n, k int, accumulate bool, after func(i0, i1, j0, j1 int), scratch []float32, threads int) []float32 {
+	if m*n == 0 {
+		return scratch
+	}
+	if k == 0 {
+		if !accumulate {
+			clear(dst[:m*n])
+		}
+		after(0, m, 0, n)
+		return scratch
+	}
+	if m*n*k < serialWork {
+		threads = 1
+	}
+	p := stripProduct{strips: s, dst: dst[:m*n], n: n, a: a[:m*k], aRow: k, aCol: 1, aTile: s.tile * k, b: b[:n*k]}
+	return p.packed(m, k, true, accumulate, after, scratch, threads)
+}
+
+// packed computes all of dst from b that is packed a piece of the inner dimension at a time.
+func (p *stripProduct) packed(m, k int, transB, accumulate bool, after func(i0, i1, j0, j1 int), scratch []float32, threads int) []float32 {
+	wide, n, a, b := 2*p.lanes, p.n, p.a, p.b
 	padded := (n + wide - 1) / wide * wide
 	deep := min(k, max(maxPacked/padded/flatDeep, 1)*flatDeep)
 	scratch = grow(scratch, padded*deep)
 	p.b, p.bRow = scratch, wide
 	for l := 0; l < k; l += deep {
 		p.a, p.bPanel = a[l*p.aCol:], min(deep, k-l)
+		if l+deep >= k {
+			p.after = after
+		}
 		if transB {
-			s.packTransposed(scratch, b[l:], n, k, p.bPanel, threads)
+			p.packTransposed(scratch, b[l:], n, k, p.bPanel, threads)
 		} else {
-			parallelFor(threads, p.bPanel, 16, func(lo, hi int) { s.packB(scratch[lo*wide:], b[(l+lo)*n:], n, n, p.bPanel, hi-lo) })
+			parallelFor(threads, p.bPanel, 16, func(lo, hi int) { p.packB(scratch[lo*wide:], b[(l+lo)*n:], n, n, p.bPanel, hi-lo) })
 		}
 		p.flat(m, p.bPanel, accumulate || l > 0, threads)
 	}
@@ -117,6 +145,9 @@ func (p *stripProduct) flat(m, k int, accumulate bool, threads int) {
 				h = ahead{first: p.a[b.i0*p.aRow : (b.i1-1)*p.aRow+k], strips: p.stripCount(b)}
 			}
 			p.block(b, h, accumulate || l > 0)
+		}
+		if p.after != nil {
+			p.after(b.i0, b.i1, b.j0, b.j1)
 		}
 	})
 }

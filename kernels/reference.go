@@ -117,6 +117,21 @@ func (r *Reference) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 		m, n, k, transA, transB, accumulate)
 }
 
+// Affine implements [Backend].
+func (r *Reference) Affine(dst, bias Tensor, relu bool, terms ...Term) {
+	checkAffine(dst, bias, terms)
+	r.Fill(dst, 0)
+	for _, t := range terms {
+		r.MatMul(dst, t.X, t.W, false, true, true)
+	}
+	if bias.Buf != nil {
+		r.AddRow(dst, bias)
+	}
+	if relu {
+		r.ReLU(dst, dst)
+	}
+}
+
 // AddRow implements [Backend].
 func (r *Reference) AddRow(dst, row Tensor) {
 	checkRow("AddRow", "dst", dst, "row", row)
@@ -160,6 +175,12 @@ func (r *Reference) ReLUGrad(dx, dy, y Tensor) {
 	checkSame("ReLUGrad", "dx", dx, "dy", dy)
 	checkSame("ReLUGrad", "dx", dx, "y", y)
 	reluGradRef(r.floats("ReLUGrad", "dx", dx), r.floats("ReLUGrad", "dy", dy), r.floats("ReLUGrad", "y", y))
+}
+
+// ReLUMask implements [Backend].
+func (r *Reference) ReLUMask(d, y Tensor) {
+	checkSame("ReLUMask", "d", d, "y", y)
+	reluMaskRef(r.floats("ReLUMask", "d", d), r.floats("ReLUMask", "y", y))
 }
 
 // Dropout implements [Backend].

@@ -46,6 +46,11 @@ func TestElementwiseSetsAgree(t *testing.T) {
 				r.reluGrad(dx, dy, out)
 				return [][]float32{dx, dy, out}
 			},
+			"reluMask": func(r *routines, f *fence) [][]float32 {
+				d, out := lay(f, x), lay(f, y)
+				r.reluMask(d, out)
+				return [][]float32{d, out}
+			},
 			"widen": func(r *routines, f *fence) [][]float32 {
 				dst := lay(f, y)
 				r.widen(dst, lay(f, halvesOfFloats(x)))

@@ -51,6 +51,7 @@ type routines struct {
 	columnSumGrad func(drow, src []float32)
 	relu          func(dst, src []float32)
 	reluGrad      func(dx, dy, y []float32)
+	reluMask      func(d, y []float32)
 
 	neighborMean     func(dst, src []float32, cols int, start, end, nbr []uint32)
 	neighborMeanHalf func(dst []float32, src []uint16, cols int, start, end, nbr []uint32)
@@ -87,6 +88,7 @@ var portable = routines{
 	columnSumGrad: ColumnSumGrad,
 	relu:          ReLU,
 	reluGrad:      ReLUGrad,
+	reluMask:      ReLUMask,
 
 	neighborMean:     NeighborMean,
 	neighborMeanHalf: NeighborMeanHalf,

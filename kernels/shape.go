@@ -59,6 +59,17 @@ func checkMatMul(dst, a, b Tensor, transA, transB bool) (m, n, k int) {
 	return m, n, k
 }
 
+func checkAffine(dst, bias Tensor, terms []Term) {
+	for _, t := range terms {
+		if t.X.Rows != dst.Rows || t.W.Rows != dst.Cols || t.X.Cols != t.W.Cols {
+			refuse("Affine", "dst", dst, "x", t.X, "w", t.W)
+		}
+	}
+	if bias.Buf != nil && !isRow(bias, dst.Cols) {
+		refuse("Affine", "dst", dst, "bias", bias)
+	}
+}
+
 func checkRow(op, name string, t Tensor, rowName string, row Tensor) {
 	if !isRow(row, t.Cols) {
 		refuse(op, name, t, rowName, row)

@@ -27,6 +27,19 @@ func testReLUGrad(r *rig) {
 	}
 }
 
+func testReLUMask(r *rig) {
+	for _, s := range shapes {
+		r.at("%d×%d", s[0], s[1])
+		n := s[0] * s[1]
+		y := r.floats(s[0], s[1], r.spread(n))
+		for _, d := range []operand{r.floats(s[0], s[1], r.spread(n)), r.normal(s[0], s[1])} {
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ReLUMask(on(d), on(y)) })
+			r.close(0, d)
+			r.unchanged(y)
+		}
+	}
+}
+
 // rates are dropout's p: none, usual, one that is no multiple of 1/65536, and the largest below 1.
 var rates = []float32{0, 0.1, 0.5, 1.0 / 3, 0.99999994}
 

@@ -53,3 +53,37 @@ func (r *rig) products(m, n, k int, draw func(n int) []float32) {
 		r.unchanged(a, b)
 	}
 }
+
+// testAffine has no, one and two terms, with and without bias and ReLU, some of them with Inf and NaN.
+func testAffine(r *rig) {
+	for _, s := range []struct{ n, o, i int }{
+		{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {5, 7, 3}, {17, 33, 65}, {64, 31, 40}, {65, 131, 129}, {300, 20, 33}, {1600, 40, 24}, {9, 17, 2100},
+	} {
+		for kind := range 12 {
+			count, biased, relu := kind/4, kind&1 != 0, kind&2 != 0
+			r.at("n=%d o=%d i=%d terms=%d bias=%v relu=%v", s.n, s.o, s.i, count, biased, relu)
+			dst, bias := r.normal(s.n, s.o), r.normal(1, s.o)
+			var inputs []operand
+			for t := range count {
+				x, w := r.normals(s.n*(s.i+t)), r.normals(s.o*(s.i+t))
+				if kind == 7 && len(x) > 2 {
+					x[len(x)/2], x[len(x)/3] = float32(math.NaN()), float32(math.Inf(1))
+				}
+				inputs = append(inputs, r.floats(s.n, s.i+t, x), r.floats(s.o, s.i+t, w))
+			}
+			r.both(func(be kernels.Backend, on func(operand) kernels.Tensor) {
+				var terms []kernels.Term
+				for t := range count {
+					terms = append(terms, kernels.Term{X: on(inputs[2*t]), W: on(inputs[2*t+1])})
+				}
+				var row kernels.Tensor
+				if biased {
+					row = on(bias)
+				}
+				be.Affine(on(dst), row, relu, terms...)
+			})
+			r.close(1e-6+8e-7*float64(s.i), dst)
+			r.unchanged(append(inputs, bias)...)
+		}
+	}
+}

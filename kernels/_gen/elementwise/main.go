@@ -17,6 +17,7 @@ func main() {
 		columnSum(t)
 		relu(t)
 		reluGrad(t)
+		reluMask(t)
 		adam(t)
 	}
 	Generate()
@@ -119,6 +120,25 @@ func reluGrad(t vector.Target) {
 			VADDPS(positive, d, d)
 		}
 		at.Write(d, dx)
+	})
+	vector.End()
+}
+
+func reluMask(t vector.Target) {
+	t.Func("reluMask", "(d, y *float32, n int)", "sets d to 0 where y is not above 0.")
+	d, y, n := vector.Param64("d"), vector.Param64("y"), vector.Param64("n")
+	zero := t.Zero()
+	t.Each("vector", n, 4, func(at vector.At) {
+		g, positive := at.Read(d), at.Read(y)
+		if t.Wide() {
+			k := K()
+			VCMPPS(U8(vector.Greater), zero, positive, k)
+			VMOVAPS_Z(g, k, g)
+		} else {
+			VCMPPS(U8(vector.Greater), zero, positive, positive)
+			VANDPS(positive, g, g)
+		}
+		at.Write(g, d)
 	})
 	vector.End()
 }
