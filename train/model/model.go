@@ -219,9 +219,13 @@ func (m *Model) Layer(t *tape.Tape, l int, x *tape.Var, g Graph) *tape.Var {
 }
 
 func (m *Model) layer(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *tape.Var {
-	c := m.convs[l]
-	y := m.conv(t, l, x, g, key)
-	if l == m.Layers-1 {
+	c, last := m.convs[l], l == m.Layers-1
+	affine := t.Affine
+	if !last && c.gain == nil && m.Kind != GAT {
+		affine = t.AffineReLU
+	}
+	y := m.conv(t, l, x, g, key, affine)
+	if last {
 		return y
 	}
 	if c.gain != nil {
@@ -230,19 +234,22 @@ func (m *Model) layer(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *ta
 	if m.Kind == GAT {
 		return t.ELU(y) // as in the paper
 	}
+	if c.gain == nil {
+		return y // affine was AffineReLU
+	}
 	return t.ReLU(y)
 }
 
-// conv is layer l without what comes after it. GCN multiplies by its weights after the sum and not before: there are
+// conv is layer l without what comes after affine, its last operation in all networks but GAT. GCN multiplies by its weights after the sum and not before: there are
 // fewer destinations than sources, and features are read as they are stored.
-func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *tape.Var {
+func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64, affine func(*tape.Var, ...tape.Term) *tape.Var) *tape.Var {
 	c := m.convs[l]
 	switch m.Kind {
 	case SAGE:
-		return t.Affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self},
+		return affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self},
 			tape.Term{X: t.NeighborMean(x, g.Adjacency), W: c.neighbor})
 	case GCN:
-		return t.Affine(c.bias, tape.Term{X: t.WeightedSum(x, t.Leaf(g.Weight), nil, g.Adjacency), W: c.neighbor})
+		return affine(c.bias, tape.Term{X: t.WeightedSum(x, t.Leaf(g.Weight), nil, g.Adjacency), W: c.neighbor})
 	case GAT:
 		rows := t.Affine(nil, tape.Term{X: t.Convert(x), W: c.neighbor})
 		src, dst := t.HeadDot(rows, c.attSrc), t.HeadDot(t.Head(rows, g.Dst), c.attDst)
@@ -252,7 +259,7 @@ func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *tap
 		}
 		return t.WeightedSum(rows, alpha, c.bias, g.Adjacency)
 	}
-	return t.Affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self})
+	return affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self})
 }
 
 // attentionSlope is that of the paper's LeakyReLU.

@@ -11,24 +11,28 @@ type Term struct {
 }
 
 // Affine is y = Σ x·wᵀ + bias, N×O; bias (1×O) may be nil.
-func (t *Tape) Affine(bias *Var, terms ...Term) *Var {
-	first := terms[0]
-	inputs := make([]*Var, 0, 2*len(terms)+1)
+func (t *Tape) Affine(bias *Var, terms ...Term) *Var { return t.affine(false, bias, terms) }
+
+// AffineReLU is max(0, Affine), which is nowhere in memory before it is that.
+func (t *Tape) AffineReLU(bias *Var, terms ...Term) *Var { return t.affine(true, bias, terms) }
+
+func (t *Tape) affine(relu bool, bias *Var, terms []Term) *Var {
+	inputs, products := make([]*Var, 0, 2*len(terms)+1), make([]kernels.Term, 0, len(terms))
 	for _, term := range terms {
 		inputs = append(inputs, term.X, term.W)
+		products = append(products, kernels.Term{X: term.X.Value, W: term.W.Value})
 	}
+	var row kernels.Tensor
 	if bias != nil {
-		inputs = append(inputs, bias)
+		inputs, row = append(inputs, bias), bias.Value
 	}
-	y := t.result(first.X.Value.Rows, first.W.Value.Rows, inputs...)
-	for i, term := range terms {
-		t.be.MatMul(y.Value, term.X.Value, term.W.Value, false, true, i > 0)
-	}
-	if bias != nil {
-		t.be.AddRow(y.Value, bias.Value)
-	}
+	y := t.result(terms[0].X.Value.Rows, terms[0].W.Value.Rows, inputs...)
+	t.be.Affine(y.Value, row, relu, products...)
 	t.record(y, func() {
 		dy := t.grad(y)
+		if relu {
+			t.be.ReLUMask(dy, y.Value) // whoever read y is done with its gradient
+		}
 		if bias != nil && bias.needsGrad {
 			t.be.ColumnSumGrad(t.grad(bias), dy)
 		}
