@@ -7,6 +7,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -126,6 +127,9 @@ func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error
 	if err != nil {
 		return nil, nil, err
 	}
+	if fi.IsDir() {
+		return nil, nil, errors.New("it is a directory; name a safetensors file")
+	}
 	return read(f, fi.Size())
 }
 
@@ -154,60 +158,70 @@ func read(r io.Reader, size int64) (_ []Tensor, meta map[string]string, err erro
 		}
 		delete(raw, metaKey)
 	}
-	data := make([]byte, size-8-int64(n))
+	entries, end, err := decode(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	if have := uint64(size) - 8 - n; have != end {
+		return nil, nil, fmt.Errorf("%d bytes of data, and its tensors take %d: truncated or damaged", have, end)
+	}
+	data := make([]byte, end)
 	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, nil, err
 	}
 	if want, ok := meta[sumKey]; ok && want != fmt.Sprintf("%016x", xxh3.Hash(data)) {
 		return nil, nil, errors.New("data checksum differs: truncated or damaged; use the checkpoint before it")
 	}
-	tensors, err := decode(raw, data)
-	return tensors, meta, err
+	tensors := make([]Tensor, len(entries))
+	for i, e := range entries {
+		t := Tensor{Name: e.name, Shape: e.Shape, Data: make([]float32, (e.Offsets[1]-e.Offsets[0])/4)}
+		for i := range t.Data {
+			t.Data[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[e.Offsets[0]+uint64(4*i):]))
+		}
+		tensors[i] = t
+	}
+	return tensors, meta, nil
 }
 
-// decode checks each entry against the data and copies it out.
-func decode(raw map[string]json.RawMessage, data []byte) ([]Tensor, error) {
-	type placed struct {
-		at uint64
-		Tensor
-	}
-	var found []placed
+// named is an entry of the header under its name.
+type named struct {
+	name string
+	entry
+}
+
+// decode checks the entries and returns them in the order of their data, which fills the bytes [0, end) without a gap or
+// an overlap: the format wants that, and so no header makes much of little.
+func decode(raw map[string]json.RawMessage) (entries []named, end uint64, err error) {
 	for name, m := range raw {
-		var e entry
-		if err := json.Unmarshal(m, &e); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", name, err)
+		e := named{name: name}
+		if err := json.Unmarshal(m, &e.entry); err != nil {
+			return nil, 0, fmt.Errorf("tensor %q: %w", name, err)
 		}
 		if e.DType != "F32" {
-			return nil, fmt.Errorf("tensor %q: elements are %s; float32 (F32) is read", name, e.DType)
+			return nil, 0, fmt.Errorf("tensor %q: elements are %s; save it as float32 (F32)", name, e.DType)
 		}
 		size := uint64(4)
 		for _, d := range e.Shape {
-			if d < 0 || d != 0 && size > uint64(len(data))/uint64(d) {
-				return nil, fmt.Errorf("tensor %q: shape %s does not fit in the file", name, shapeString(e.Shape))
+			if d < 0 || d != 0 && size > math.MaxInt64/uint64(d) {
+				return nil, 0, fmt.Errorf("tensor %q: no file holds shape %s", name, shapeString(e.Shape))
 			}
 			size *= uint64(d)
 		}
-		lo, hi := e.Offsets[0], e.Offsets[1]
-		if lo > hi || hi > uint64(len(data)) || hi-lo != size {
-			return nil, fmt.Errorf("tensor %q: bytes %d to %d of %d for shape %s", name, lo, hi, len(data), shapeString(e.Shape))
+		if lo, hi := e.Offsets[0], e.Offsets[1]; lo > hi || hi-lo != size {
+			return nil, 0, fmt.Errorf("tensor %q: bytes %d to %d for shape %s", name, lo, hi, shapeString(e.Shape))
 		}
-		t := Tensor{Name: name, Shape: e.Shape, Data: make([]float32, size/4)}
-		for i := range t.Data {
-			t.Data[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[lo+uint64(4*i):]))
-		}
-		found = append(found, placed{lo, t})
+		entries = append(entries, e)
 	}
-	slices.SortFunc(found, func(a, b placed) int {
-		if a.at != b.at {
-			return int(int64(a.at - b.at))
-		}
-		return strings.Compare(a.Name, b.Name)
+	slices.SortFunc(entries, func(a, b named) int {
+		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), cmp.Compare(a.Offsets[1], b.Offsets[1]), strings.Compare(a.name, b.name))
 	})
-	tensors := make([]Tensor, len(found))
-	for i, p := range found {
-		tensors[i] = p.Tensor
+	for _, e := range entries {
+		if e.Offsets[0] != end {
+			return nil, 0, fmt.Errorf("tensor %q: its data begin at byte %d, and those before it end at %d", e.name, e.Offsets[0], end)
+		}
+		end = e.Offsets[1]
 	}
-	return tensors, nil
+	return entries, end, nil
 }
 
 func shapeString(shape []int) string {

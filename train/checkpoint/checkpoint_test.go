@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -70,6 +71,31 @@ func TestOldOrNew(t *testing.T) {
 		}
 		require.ErrorIs(t, err, syscall.ENOSPC)
 	}
+}
+
+// TestRefusesBeforeReading gives headers that do not describe what follows: nothing of its size is allocated.
+func TestRefusesBeforeReading(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.safetensors")
+	for want, c := range map[string]struct {
+		header string
+		data   int64
+	}{
+		"1099511627776 bytes of data, and its tensors take 4: truncated or damaged": {`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 1 << 40},
+		"4 bytes of data, and its tensors take 4611686018427387904":                 {`{"a":{"dtype":"F32","shape":[1152921504606846976],"data_offsets":[0,4611686018427387904]}}`, 4},
+		`tensor "a": no file holds shape [4294967296 4294967296]`:                   {`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}}`, 4},
+		`tensor "b": its data begin at byte 8, and those before it end at 4`:        {`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}`, 12},
+		`tensor "b": its data begin at byte 0, and those before it end at 4`:        {`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4},
+		`tensor "a": elements are BF16; save it as float32 (F32)`:                   {`{"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}`, 4},
+		`tensor "a": bytes 0 to 8 for shape [1]`:                                    {`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, 8},
+	} {
+		b := append(binary.LittleEndian.AppendUint64(nil, uint64(len(c.header))), c.header...)
+		require.NoError(t, os.WriteFile(path, b, 0o666))
+		require.NoError(t, os.Truncate(path, int64(len(b))+c.data))
+		_, _, err := Load(vfs.Default, path)
+		require.ErrorContains(t, err, path+": "+want)
+	}
+	_, _, err := Load(vfs.Default, filepath.Dir(path))
+	require.ErrorContains(t, err, "it is a directory; name a safetensors file")
 }
 
 func FuzzLoad(f *testing.F) {
