@@ -64,9 +64,12 @@ func (t *trainer) epochs(ctx context.Context) error {
 
 func (t *trainer) outOfPatience() bool { return t.Patience > 0 && t.worse >= t.Patience }
 
+// steps is the number of steps of an epoch.
+func (t *trainer) steps() int { return (len(t.data.train) + t.Batch - 1) / t.Batch }
+
 // epoch trains on all seeds once, or on those that were left when the run was cut short.
 func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, error) {
-	steps := (len(seeds) + t.Batch - 1) / t.Batch
+	steps := t.steps()
 	z := func(step int) uint64 { return sample.StepSeed(t.Seed, n, step) }
 	started, stages := time.Now(), t.pipe.Stats()
 	seconds := t.partial.Seconds

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"math"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
 )
 
@@ -315,6 +317,40 @@ func TestResumeDamaged(t *testing.T) {
 	edit(t, disk, names[1], func([]byte) []byte { return foreign })
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
 	require.ErrorContains(t, err, "tensor convs.0.lin_l.weight is [32 16] and the model's is [16 16]: it is of another model")
+}
+
+// TestResumeImpossible: a checkpoint's header has no checksum, so what it counts may be anything.
+func TestResumeImpossible(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	for change, want := range map[string]string{
+		`"metrics_bytes": -5`:                   "-5 bytes of metrics",
+		`"worse": -1`:                           "-1 evaluations since the best",
+		`"updates": -1`:                         "-1 updates cannot be 1 epochs of 8 and 4 more",
+		`"updates": 13`:                         "13 updates cannot be",
+		`"epochs": 2`:                           "12 updates cannot be 2 epochs",
+		`"partial": {"steps": -3}`:              "1 epochs of 8 and -3 more",
+		`"epochs": 0, "partial": {"steps": 12}`: "0 epochs of 8 and 12 more",
+		`"has_best": true`:                      "the best epoch is 0 of 1",
+		`"so_far": {"best": {"epoch": 7}}`:      "the best epoch is 7 of 1",
+	} {
+		disk := half(t, ds, long())
+		name := "/run/checkpoints/00000012.safetensors"
+		tensors, meta, err := checkpoint.Load(disk, name)
+		require.NoError(t, err)
+		var at map[string]any
+		require.NoError(t, json.Unmarshal([]byte(meta[progressKey]), &at))
+		require.NoError(t, json.Unmarshal([]byte("{"+change+"}"), &at))
+		text, err := json.Marshal(at)
+		require.NoError(t, err)
+		meta[progressKey] = string(text)
+		require.NoError(t, checkpoint.Save(disk, name, tensors, meta))
+		_, err = runOn(context.Background(), disk, ds, long(), Hooks{})
+		require.ErrorContains(t, err, "resume "+name+": no progress to resume from: gnnstore.progress: ")
+		require.ErrorContains(t, err, want)
+		require.NoError(t, disk.Remove(name))
+		_, err = runOn(context.Background(), disk, ds, long(), Hooks{})
+		require.NoError(t, err, "as the error says")
+	}
 }
 
 // TestResumeTidies: what was half written goes, whatever checkpoints the run writes from then on.

@@ -163,10 +163,30 @@ func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at 
 	if err := json.Unmarshal([]byte(meta[progressKey]), &at); err != nil {
 		return at, fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
 	}
+	if err := at.valid(t.steps()); err != nil {
+		return at, fmt.Errorf("no progress to resume from: %s: %w; remove the file to resume from the one before it",
+			progressKey, err)
+	}
 	if _, err = t.pick(tensors, ""); err == nil && at.HasBest {
 		_, err = t.pick(tensors, bestPrefix)
 	}
 	return at, err
+}
+
+// valid refuses counts that no run of steps an epoch comes to. The header of a checkpoint has no checksum, so they may be
+// anything.
+func (p progress) valid(steps int) error {
+	if p.Epochs < 0 || p.Epochs > p.Updates || p.Partial.Steps < 0 || p.Partial.Steps > steps ||
+		p.Updates != p.Epochs*steps+p.Partial.Steps {
+		return fmt.Errorf("%d updates cannot be %d epochs of %d and %d more", p.Updates, p.Epochs, steps, p.Partial.Steps)
+	}
+	if p.Worse < 0 || p.MetricsBytes < 0 {
+		return fmt.Errorf("%d evaluations since the best, and %d bytes of metrics", p.Worse, p.MetricsBytes)
+	}
+	if best := p.SoFar.Best.Epoch; best < 0 || best > p.Epochs || p.HasBest != (best > 0) {
+		return fmt.Errorf("the best epoch is %d of %d", best, p.Epochs)
+	}
+	return nil
 }
 
 // pick finds a tensor for each parameter, by name behind prefix, and checks its shape.
