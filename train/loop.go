@@ -146,15 +146,14 @@ func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, er
 
 // explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
-	if row, col, v, ok := t.feed.notFinite(b.Rows); ok {
+	if row, col, v, ok := t.feed.badRow(b.Rows); ok {
 		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, or leave the node out%s",
 			loss, col, t.data.name(b.Batch.Inputs()[row]), v, t.lastGood())
 	}
 	for _, w := range t.weights() {
-		for i, x := range w.Data {
-			if x-x != 0 {
-				return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower --lr%s", loss, w.Name, i, x, t.lastGood())
-			}
+		if i := notFinite(w.Data); i >= 0 {
+			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower --lr%s",
+				loss, w.Name, i, w.Data[i], t.lastGood())
 		}
 	}
 	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower --lr%s", loss, t.lastGood())
@@ -263,8 +262,8 @@ func (s checkedSampler) Sample(b *sample.Batch, z uint64, seeds []uint32) error 
 	return s.data.sample(s.Sampler, b, z, seeds)
 }
 
-// notFinite finds the first element of rows that is NaN or infinite.
-func (f *feed) notFinite(rows kernels.Tensor) (row, col int, v float32, ok bool) {
+// badRow finds the first element of rows that is NaN or infinite.
+func (f *feed) badRow(rows kernels.Tensor) (row, col int, v float32, ok bool) {
 	wide := kernels.Tensor{Type: kernels.F32, Rows: 1, Cols: rows.Cols}
 	wide.Buf = f.be.Alloc(kernels.F32, rows.Cols)
 	defer f.be.Free(wide.Buf)
@@ -272,10 +271,8 @@ func (f *feed) notFinite(rows kernels.Tensor) (row, col int, v float32, ok bool)
 	for row := range rows.Rows {
 		f.be.Convert(wide, rows.Slice(row, row+1))
 		f.be.DownloadF32(host, wide)
-		for col, v := range host {
-			if v-v != 0 {
-				return row, col, v, true
-			}
+		if col := notFinite(host); col >= 0 {
+			return row, col, host[col], true
 		}
 	}
 	return 0, 0, 0, false

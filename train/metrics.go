@@ -74,7 +74,8 @@ func (d *RunDir) cutMetrics(size int64) ([]Epoch, error) {
 		return nil, err
 	}
 	if int64(len(text)) < size {
-		return nil, fmt.Errorf("%s has %d bytes, and the checkpoint was made at %d", path, len(text), size)
+		return nil, fmt.Errorf("%s has %d bytes, and the checkpoint was made at %d; restore it, or begin another run with --run",
+			path, len(text), size)
 	}
 	text = text[:size]
 	epochs, _, err := decodeMetrics(path, text)

@@ -48,7 +48,8 @@ type Options struct {
 	CheckpointEvery int `json:"checkpoint_every"`
 	KeepCheckpoints int `json:"keep_checkpoints"` // the newest ones
 	LogEvery        int `json:"log_every"`        // steps between lines of metrics, beside the one an epoch; 0: only that
-	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed has no use for it.
+	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed
+	// has no use for it, unless it was cut before its first checkpoint; then what it began with counts.
 	Init string `json:"init"`
 	// MemoryBytes is what the process should take in all: the Go heap is kept below it less what lies outside the heap. 0:
 	// no limit.

@@ -291,7 +291,7 @@ func TestResumeDamaged(t *testing.T) {
 			got, err := runOn(context.Background(), disk, ds, o, Hooks{Note: func(s string) { notes = append(notes, s) }})
 			require.NoError(t, err)
 			require.Contains(t, notes[0], names[1])
-			require.Contains(t, notes[0], "trying the one before it")
+			require.Contains(t, notes[0], "passing it over")
 			sameRun(t, want, got)
 
 			disk = half(t, ds, o)
@@ -317,6 +317,22 @@ func TestResumeDamaged(t *testing.T) {
 	edit(t, disk, names[1], func([]byte) []byte { return foreign })
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
 	require.ErrorContains(t, err, "tensor convs.0.lin_l.weight is [32 16] and the model's is [16 16]: it is of another model")
+}
+
+// TestResumeForbidden: a checkpoint that may not be read may be whole, so it is not passed over, which removes it.
+func TestResumeForbidden(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	disk := half(t, ds, long())
+	before := listing(t, disk)
+	forbid := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, "12.safetensors") {
+			return &fs.PathError{Op: "open", Path: op.Path, Err: fs.ErrPermission}
+		}
+		return nil
+	}))
+	_, err := runOn(context.Background(), forbid, ds, long(), Hooks{})
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.Equal(t, before, listing(t, disk))
 }
 
 // TestResumeImpossible: a checkpoint's header has no checksum, so what it counts may be anything.
@@ -449,6 +465,15 @@ func TestInit(t *testing.T) {
 	o.Init = filepath.Join(path, "none")
 	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	o.Init, o.Hidden = filepath.Join(path, lastFile), small().Hidden
+	tensors, _, err := checkpoint.Load(vfs.Default, o.Init)
+	require.NoError(t, err)
+	i := slices.IndexFunc(tensors, func(x checkpoint.Tensor) bool { return x.Name == "convs.1.lin_l.bias" })
+	tensors[i].Data[2] = float32(math.Inf(1))
+	require.NoError(t, checkpoint.Save(vfs.Default, o.Init, tensors, nil))
+	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+	require.ErrorContains(t, err, "--init "+o.Init+": weight convs.1.lin_l.bias[2] is +Inf: it is no network that works")
 }
 
 // TestNaN: the run stops at the step, says where the NaN comes from, and keeps the last good state.

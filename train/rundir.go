@@ -33,7 +33,7 @@ const (
 
 // RunRecord is what a run started as.
 type RunRecord struct {
-	Dataset    string    `json:"dataset"`
+	Dataset    string    `json:"dataset"` // absolute, so that the run resumes from any working directory; Options.Init, too
 	Seal       string    `json:"seal"`
 	Options    Options   `json:"options"`
 	Kernels    string    `json:"kernels"`

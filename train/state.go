@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -73,7 +74,7 @@ func (t *trainer) saveCheckpoint() error {
 	}
 	tensors := t.weights()
 	for _, w := range tensors {
-		if i := slices.IndexFunc(w.Data, func(x float32) bool { return x-x != 0 }); i >= 0 {
+		if i := notFinite(w.Data); i >= 0 {
 			return fmt.Errorf("step %d: weight %s[%d] is %v; lower --lr%s", t.optim.Steps(), w.Name, i, w.Data[i], t.lastGood())
 		}
 	}
@@ -96,6 +97,9 @@ func (t *trainer) saveCheckpoint() error {
 	return t.dir.addCheckpoint(t.optim.Steps(), tensors, meta, t.KeepCheckpoints)
 }
 
+// notFinite is the place of the first element that is NaN or infinite, or -1.
+func notFinite(v []float32) int { return slices.IndexFunc(v, func(x float32) bool { return x-x != 0 }) }
+
 // lastGood is a remedy, if there is one.
 func (t *trainer) lastGood() string {
 	if path := t.dir.newestCheckpoint(); path != "" {
@@ -116,8 +120,11 @@ func (t *trainer) resume() error {
 	}
 	for i, name := range slices.Backward(names) {
 		tensors, meta, err := checkpoint.Load(t.dir.fs, t.dir.file(name))
+		if errors.Is(err, fs.ErrPermission) {
+			return err // the file may be whole, and going on would remove it
+		}
 		if err != nil {
-			t.note("%v; trying the one before it", err)
+			t.note("%v; passing it over", err)
 			continue
 		}
 		at, err := t.fits(tensors, meta)
@@ -126,7 +133,8 @@ func (t *trainer) resume() error {
 		}
 		epochs, err := t.dir.cutMetrics(at.MetricsBytes)
 		if err == nil && len(epochs) != at.Epochs {
-			err = fmt.Errorf("%s has %d epochs where the checkpoint has %d", t.dir.file(metricsFile), len(epochs), at.Epochs)
+			err = fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with --run",
+				t.dir.file(metricsFile), len(epochs), at.Epochs)
 		}
 		if err == nil {
 			err = t.optim.Restore(at.Updates, tensors)
@@ -145,6 +153,11 @@ func (t *trainer) resume() error {
 			t.dir.Path(), t.dir.file(checkpointDir))
 	}
 	t.note("no checkpoint to resume from: starting at step 0")
+	if init := t.dir.record.Options.Init; init != "" {
+		if err := t.startFrom(init); err != nil {
+			return err
+		}
+	}
 	_, err = t.dir.cutMetrics(0)
 	return err
 }
@@ -249,6 +262,11 @@ func (t *trainer) startFrom(path string) error {
 	if err != nil {
 		return fmt.Errorf("--init %s: %w", path, err)
 	}
+	for _, w := range weights {
+		if i := notFinite(w.Data); i >= 0 {
+			return fmt.Errorf("--init %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
+		}
+	}
 	t.restore(weights)
 	return nil
 }
@@ -298,8 +316,12 @@ var runtimeOptions = []string{
 	"workers", "batch_bytes", "cache", "checkpoint_every", "keep_checkpoints", "log_every", "kernels", "memory_bytes", "epochs", "init",
 }
 
+// flagName turns the JSON key of an option into its flag.
+var flagName = strings.NewReplacer("_bytes", "-memory", "_", "-")
+
 // Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
 func (o Options) Resumes(saved Options) error {
+	o.Init = absolute(o.Init)
 	// fields has an option under the name of its flag; options that are structs give theirs.
 	fields := func(o Options) map[string]string {
 		flat := map[string]string{}
@@ -334,9 +356,11 @@ func (o Options) Resumes(saved Options) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fixed := !slices.Contains(runtimeOptions, name) || name == "epochs" && o.Schedule.Kind == optim.Cosine // which ends with them
+		fixed := !slices.Contains(runtimeOptions, name) ||
+			name == "epochs" && o.Schedule.Kind == optim.Cosine || // which ends with them
+			name == "init" && o.Init != ""
 		if fixed && now[name] != then[name] {
-			errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", strings.ReplaceAll(name, "_", "-"), now[name], then[name]))
+			errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", flagName.Replace(name), now[name], then[name]))
 		}
 	}
 	return errors.Join(errs...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -82,15 +83,17 @@ func (t *trainer) begin(version string) error {
 	record := t.dir.record
 	if record == nil {
 		record = &RunRecord{
-			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
+			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
 			Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
 		}
+		record.Options.Init = absolute(t.Init)
 	} else {
 		if err := t.Resumes(record.Options); err != nil {
 			return fmt.Errorf("resume %s: %w", t.dir.Path(), err)
 		}
 		if record.Seal != t.result.Seal {
-			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s", t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
+			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s",
+				t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
 		}
 		if err := t.resume(); err != nil {
 			return err
@@ -104,6 +107,7 @@ func (t *trainer) begin(version string) error {
 		record.Options, record.Kernels = t.Options, t.be.Name()
 		record.Options.Init = begun
 	}
+	record.Dataset, t.result.Options = absolute(t.result.Dataset), record.Options
 	if err := t.dir.writeJSON(recordFile, record); err != nil {
 		return err
 	}
@@ -115,6 +119,14 @@ func (t *trainer) begin(version string) error {
 	}
 	t.notes()
 	return nil
+}
+
+// absolute is path as it reads from any working directory.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path // which is as good as it gets where the working directory is gone
 }
 
 // trainer is the state of a run.
