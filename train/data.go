@@ -17,6 +17,7 @@ type data struct {
 	graph    *store.Graph
 	features *store.Features
 	labels   *store.Labels
+	split    string
 	// The parts of the split, less the nodes without a label.
 	train, valid, test []uint32
 	unlabelled         int // nodes of the split that were left out
@@ -59,7 +60,7 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 		}
 		return nil, fail("no split %q; --split takes one of: %s", split, strings.Join(names, ", "))
 	}
-	d := &data{ds: ds, graph: ds.Graph(0), features: ds.Features(0), labels: ds.Labels(0)}
+	d := &data{ds: ds, graph: ds.Graph(0), features: ds.Features(0), labels: ds.Labels(0), split: names[chosen]}
 	sets := ds.Split(chosen)
 	err := store.Guard(func() (err error) {
 		for _, p := range []struct {

@@ -101,10 +101,11 @@ func (o Options) Validate() error {
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
 	fail(o.EvalBytes < 0, "--eval-memory %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
-	fixed := o.BatchBytes + o.Cache.DeviceBytes + o.Cache.HostBytes
 	fail(o.MemoryBytes < 0, "--memory %d: at least 0", o.MemoryBytes)
-	fail(o.MemoryBytes > 0 && o.MemoryBytes < fixed, "--memory %d: less than the %d of --batch-memory, --device-memory and --host-memory together",
-		o.MemoryBytes, fixed)
+	// Three sizes may overflow an int64 together, and a rounded sum will do.
+	parts := float64(o.BatchBytes) + float64(o.Cache.DeviceBytes) + float64(o.Cache.HostBytes)
+	fail(o.MemoryBytes > 0 && float64(o.MemoryBytes) < parts,
+		"--memory %d: less than the %.0f of --batch-memory, --device-memory and --host-memory together", o.MemoryBytes, parts)
 	fail(o.BatchBytes < 0, "--batch-memory %d: at least 0", o.BatchBytes)
 	fail(o.CheckpointEvery < 0, "--checkpoint-every %d: at least 0", o.CheckpointEvery)
 	fail(o.KeepCheckpoints < 1, "--keep-checkpoints %d: at least 1", o.KeepCheckpoints)

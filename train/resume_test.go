@@ -20,6 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 )
 
@@ -212,6 +213,8 @@ func TestResumeLonger(t *testing.T) {
 	require.NoError(t, err)
 	d, record, err := openRun(disk, "/run")
 	require.NoError(t, err)
+	require.Equal(t, metric.Accuracy, record.Options.Metric, "what the default came to")
+	require.Equal(t, ds.Manifest().Splits[0].Name, record.Options.Split)
 	require.Equal(t, 6, record.Options.Epochs, "the next resume knows the new length")
 	require.NoError(t, d.Close())
 	got, err := runOn(context.Background(), disk, ds, record.Options, Hooks{})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,9 @@ func classWeightList(s string) (w []float32, err error) {
 			return nil, fmt.Errorf("%q is no weight; give none, balanced, or a number from 0 on for each class", field)
 		}
 		w = append(w, float32(x))
+	}
+	if slices.Max(w) == 0 {
+		return nil, errors.New("nothing is learnt where all weigh 0")
 	}
 	return w, nil
 }

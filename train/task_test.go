@@ -127,7 +127,7 @@ func TestClassWeights(t *testing.T) {
 		sum += float64(k.classWeights[d.labels.Class(v)])
 	}
 	require.InDelta(t, len(d.train), sum, 1e-3)
-	for _, bad := range []string{"1,2", "1,2,3,x", "1,2,3,-1", "1,1,1,NaN", "some"} {
+	for _, bad := range []string{"1,2", "1,2,3,x", "1,2,3,-1", "1,1,1,NaN", "0,0,0,0", "some"} {
 		o.ClassWeights = bad
 		refused(t, ds, o, "--class-weights "+bad)
 	}
@@ -181,6 +181,9 @@ func TestMemoryBudget(t *testing.T) {
 	o := small()
 	o.MemoryBytes = 100
 	require.ErrorContains(t, o.Validate(), "--memory 100: less than")
+	huge := o
+	huge.BatchBytes, huge.Cache.DeviceBytes, huge.Cache.HostBytes = math.MaxInt64/2, math.MaxInt64/2, math.MaxInt64/2
+	require.ErrorContains(t, huge.Validate(), "--memory 100: less than", "the sum overflows")
 	o.MemoryBytes = 4 << 30
 	r, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
 	require.NoError(t, err)

@@ -183,6 +183,7 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Metric, t.Split = t.task.kind, t.data.split // as they are called when a resumed run is asked for them
 	if t.stack, err = cachetier.Open(t.data.features, o.Cache); err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	})
 	engine, why := t.stack.Engine()
 	t.result = &Result{
-		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: o, Kernels: t.be.Name(), Seed: o.Seed,
+		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: fmt.Sprintf("%s (%s)", engine, why),
 		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()},
 	}

@@ -110,7 +110,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
 	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc (default accuracy, micro-f1 with several classes a node)")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
-	f.StringVar(&o.Split, "split", "", "split to train on, where there are several")
+	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
 	f.IntVar(&o.Patience, "patience", o.Patience, "stop after so many evaluations without a better one; 0 never")
 	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
 	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
