@@ -35,7 +35,7 @@ var (
 	// step on 200 training nodes and 91 on ogbn-arxiv's. They are a compromise: the small data sets, with 20 training nodes a
 	// class, want the dropout and the penalty, and ogbn-arxiv would do better with less of both.
 	sampled = settings{"sampled", []string{
-		"--layers", "2", "--hidden", "64", "--fanout", "15,10", "--batch", "1000", "--lr", "0.01", "--weight-decay", "5e-4",
+		"--layers", "2", "--hidden", "64", "--fanout", "25,25", "--batch", "1000", "--lr", "0.01", "--weight-decay", "5e-4",
 		"--dropout", "0.6", "--input-dropout", "0.6", "--eval-every", "2", "--patience", "15",
 	}}
 	// whole are those of the papers that use the public splits: every neighbour, no normalisation between layers.
