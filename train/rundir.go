@@ -138,6 +138,12 @@ func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
 	return d, nil
 }
 
+// Begun tells whether path holds the record of a run, to resume or to look at.
+func Begun(path string) bool {
+	_, err := os.Stat(filepath.Join(path, recordFile))
+	return err == nil
+}
+
 // OpenRun takes over the directory of a run that ended, in whatever way; what it started as is in the RunRecord. A
 // directory that does not exist, or whose run had not begun, is a new run's, and its RunRecord is nil.
 func OpenRun(path string) (*RunDir, *RunRecord, error) { return openRun(vfs.Default, path) }

@@ -59,12 +59,21 @@ func newTrain() *cobra.Command {
 			return exactArgs("DATASET")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.resolve(cmd.Flags().Changed); err != nil {
-				return misuse(err)
-			}
 			path := ""
 			if len(args) > 0 {
 				path = args[0]
+			}
+			if o.resume && o.run == "" {
+				return misuse(errors.New("--resume needs --run DIR, the directory of the run to go on with"))
+			}
+			if o.resume && train.Begun(o.run) {
+				return resumeTrain(cmd, path, o)
+			}
+			if err := o.resolve(cmd.Flags().Changed); err != nil {
+				return misuse(err)
+			}
+			if path == "" {
+				return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
 			}
 			if o.resume {
 				return resumeTrain(cmd, path, o)
@@ -173,9 +182,6 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
 	o.EvalBytes, o.BatchBytes, o.MemoryBytes = int64(o.eval), int64(o.batch), int64(o.memory)
 	o.Cache = cachetier.Options{DeviceBytes: int64(o.device), HostBytes: int64(o.host), Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine)}
-	if o.resume && o.run == "" {
-		errs = append(errs, errors.New("--resume needs --run DIR, the directory of the run to go on with"))
-	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
@@ -229,9 +235,6 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	defer dir.Close()
 	openDir := func() (*train.RunDir, error) { return dir, nil }
 	if record == nil {
-		if dataset == "" {
-			return misuse(fmt.Errorf("%s holds no run yet, so DATASET is missing", o.run))
-		}
 		return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), dataset, o, openDir)
 	}
 	again := &trainOptions{Options: record.Options}
@@ -276,8 +279,11 @@ func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) e
 		}
 		errs = append(errs, f.Set(g.Name, g.Value.String()))
 	})
-	all := func(string) bool { return true }
-	return errors.Join(errors.Join(errs...), o.resolve(all))
+	// The parts of another --memory are made anew; all else is as given, now or then. Evaluation stays as it was.
+	set := func(flag string) bool {
+		return !given.Changed("memory") || given.Changed(flag) || flag != "host-memory" && flag != "batch-memory"
+	}
+	return errors.Join(errors.Join(errs...), o.resolve(set))
 }
 
 // trainOn trains in the directory that openDir gives, and prints a line an epoch.
