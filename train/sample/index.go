@@ -9,6 +9,8 @@ type index struct {
 	slots []indexSlot
 	gen   uint32
 	n     int
+
+	touched uint32 // a sum of what was read early, so that reading it is not left out
 }
 
 type indexSlot struct{ gen, id, pos uint32 }
@@ -24,6 +26,14 @@ func (x *index) reset(n int) {
 		x.gen = 1
 	}
 	x.n = 0
+}
+
+// touch brings near the slots in which a search for each of ids begins.
+func (x *index) touch(ids []uint32) {
+	mask := uint32(len(x.slots) - 1)
+	for _, id := range ids {
+		x.touched += x.slots[uint32(mix(uint64(id)))&mask].gen
+	}
 }
 
 // add returns id's position, and whether it is new.

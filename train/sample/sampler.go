@@ -109,8 +109,12 @@ func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) error {
 	}
 	b.Start, b.End, b.Nbr = resize(b.Start, len(dst)), resize(b.End, len(dst)), b.Nbr[:0]
 	s.factor = resize(s.factor, len(dst))
+	var lists [ahead][]uint32
 	for i, v := range dst {
-		list := s.topo.Neighbors(v)
+		if i%ahead == 0 {
+			s.near(&lists, dst[i:min(i+ahead, len(dst))])
+		}
+		list := lists[i%ahead]
 		b.Start[i] = uint32(len(b.Nbr))
 		if k == All || k >= len(list) {
 			b.Nbr = append(b.Nbr, list...)
@@ -130,6 +134,9 @@ func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) error {
 	}
 	// A second pass gives positions, so that the lists above were read without probing in between.
 	for e, u := range b.Nbr {
+		if e%ahead == 0 {
+			s.index.touch(b.Nbr[e:min(e+ahead, len(b.Nbr))])
+		}
 		if int64(u) >= int64(s.nodes) {
 			i, _ := slices.BinarySearch(b.End, uint32(e)+1)
 			return &NeighborError{dst[i], u, s.nodes}
@@ -145,6 +152,22 @@ func (s *Sampler) expand(b *Block, zl uint64, dst []uint32, k int) error {
 		s.weigh(b)
 	}
 	return nil
+}
+
+// ahead is how many list heads, and then how many places in the index, are read before the first of them is used: these
+// reads are cache misses that do not wait for each other, and a processor has ten or more under way at a time.
+const ahead = 16
+
+// near sets lists to those of at most ahead nodes, and reads both ends of each.
+func (s *Sampler) near(lists *[ahead][]uint32, nodes []uint32) {
+	for i, v := range nodes {
+		lists[i] = s.topo.Neighbors(v)
+	}
+	for _, list := range lists[:len(nodes)] {
+		if n := len(list); n > 0 {
+			s.index.touched += list[0] + list[n-1]
+		}
+	}
 }
 
 // weigh fills b.Weight as Options.Weights says.
