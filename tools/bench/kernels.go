@@ -18,7 +18,7 @@ import (
 )
 
 // turnTime is how long each kernel runs at its turn.
-const turnTime = 60 * time.Millisecond
+const turnTime = 30 * time.Millisecond
 
 // kernel is one case on every set: nanoseconds a run by the name of the set, a measurement a round.
 type kernel struct {
@@ -45,15 +45,17 @@ func compareKernels(ctx context.Context, c *comparison) error {
 		}
 		k := &kernel{name: name, ns: map[string]series{}}
 		rows = append(rows, k)
+		jobs := make([]bench.Job, len(sets))
+		for j := range sets {
+			jobs[j] = cases[j][i].Prepare()
+		}
+		k.work = jobs[0].Work
 		for range c.rounds {
 			for j, s := range sets {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				job := cases[j][i].Prepare()
-				_, each := bench.Time(job.Run, turnTime)
-				job.Free()
-				k.work = job.Work
+				_, each := bench.Time(jobs[j].Run, turnTime)
 				k.ns[string(s)] = append(k.ns[string(s)], float64(each))
 			}
 			if c.python != "" && strings.HasPrefix(name, "MatMul/") {
@@ -63,6 +65,9 @@ func compareKernels(ctx context.Context, c *comparison) error {
 				}
 				k.ns[openBLAS] = append(k.ns[openBLAS], each)
 			}
+		}
+		for _, job := range jobs {
+			job.Free()
 		}
 	}
 	return c.printKernels(rows, sets)
