@@ -44,22 +44,22 @@ def main():
             name = f"product={name}/rows={rows}/in={width}/out={out}"
             if only and name != only:
                 continue
-            runs, each = timed(product, seconds)
+            runs, each, processor = timed(product, seconds)
             flops = 2 * rows * width * out
             print(
                 f"BenchmarkOpenBLAS/{name}/threads={threads}\t"
-                f"{runs}\t{each * 1e9:.0f} ns/op\t{flops / each / 1e9:.1f} GFLOP/s"
+                f"{runs}\t{each * 1e9:.0f} ns/op\t{flops / each / 1e9:.1f} GFLOP/s\t{processor * 1e9:.0f} cpu-ns/op"
             )
 
 
 def timed(run, seconds):
-    """Returns how often run ran in so many seconds, and how long it took each time."""
+    """Returns how often run ran in so many seconds, how long it took each time, and how much of a processor."""
     run()
-    runs, start = 0, time.perf_counter()
+    runs, start, before = 0, time.perf_counter(), time.process_time()
     while (spent := time.perf_counter() - start) < seconds:
         run()
         runs += 1
-    return runs, spent / runs
+    return runs, spent / runs, (time.process_time() - before) / runs
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/tools/cli"
@@ -65,27 +67,27 @@ func compareSteps(ctx context.Context, c *comparison) error {
 	}
 	defer torch.close() //nolint:errcheck // what matters was read
 	ours.turn()         // to warm up
-	var us, them series
+	var us, them, ourCPU, theirCPU series
+	perStep := 1e3 / float64(c.batches)
 	for range c.rounds {
-		seconds, losses := ours.turn()
-		var theirs struct {
-			Seconds float64   `json:"seconds"`
-			Losses  []float64 `json:"losses"`
-		}
+		mine := ours.turn()
+		var theirs turn
 		if err := torch.turn(&theirs); err != nil {
 			return err
 		}
-		for i, l := range losses {
+		for i, l := range mine.Losses {
 			if math.Abs(l-theirs.Losses[i]) > tolerance*theirs.Losses[i] {
 				return fmt.Errorf("batch %d has loss %v, and %v in PyTorch: that is other work", i, l, theirs.Losses[i])
 			}
 		}
-		us, them = append(us, 1e3*seconds/float64(c.batches)), append(them, 1e3*theirs.Seconds/float64(c.batches))
+		us, them = append(us, perStep*mine.Seconds), append(them, perStep*theirs.Seconds)
+		ourCPU, theirCPU = append(ourCPU, perStep*mine.Processor), append(theirCPU, perStep*theirs.Processor)
 	}
 	fmt.Fprintf(c.out, "PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; ms/step while choosing: %v.\n", ready.Torch, c.threads, ready.Variants)
 	fmt.Fprintf(c.out, "%d turns of %d batches each; losses agree to %g. Median (smallest–largest):\n\n", c.rounds, c.batches, tolerance)
-	fmt.Fprintf(c.out, "| step | ms |\n| --- | --- |\n| gnnstore, %s | %s |\n| PyTorch, %s | %s |\n| PyTorch / gnnstore | %s |\n",
-		be.Name(), us.spread("%.1f"), ready.Chosen, them.spread("%.1f"), them.over(us).spread("%.2f"))
+	fmt.Fprintf(c.out, "| a step | ms | ms of processor time |\n| --- | --- | --- |\n| gnnstore, %s | %s | %s |\n| PyTorch, %s | %s | %s |\n| PyTorch / gnnstore | %s | %s |\n",
+		be.Name(), us.spread("%.1f"), ourCPU.spread("%.1f"), ready.Chosen, them.spread("%.1f"), theirCPU.spread("%.1f"),
+		them.over(us).spread("%.2f"), theirCPU.over(ourCPU).spread("%.2f"))
 	return nil
 }
 
@@ -107,15 +109,33 @@ func newSteps(be kernels.Backend, batches []*batch, classes int) *steps {
 	return s
 }
 
+// turn is one side's training on every batch: wall and processor time in seconds, and the loss of each batch.
+type turn struct {
+	Seconds   float64   `json:"seconds"`
+	Processor float64   `json:"processor"`
+	Losses    []float64 `json:"losses"`
+}
+
 // turn trains on every batch once, from the initial weights on.
-func (s *steps) turn() (seconds float64, losses []float64) {
+func (s *steps) turn() turn {
 	s.trainer.Restart()
 	for i, p := range s.trainer.Model.Params {
 		s.be.UploadF32(p.Value, s.initial[i])
 	}
-	start := time.Now()
+	var t turn
+	start, before := time.Now(), processorSeconds()
 	for _, b := range s.batches {
-		losses = append(losses, s.trainer.Step(&b.Batch, b.rows, b.labels, rate, 1))
+		t.Losses = append(t.Losses, s.trainer.Step(&b.Batch, b.rows, b.labels, rate, 1))
 	}
-	return time.Since(start).Seconds(), losses
+	t.Seconds, t.Processor = time.Since(start).Seconds(), processorSeconds()-before
+	return t
+}
+
+// processorSeconds is what this process has used of all cores.
+func processorSeconds() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return math.NaN()
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
