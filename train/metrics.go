@@ -51,7 +51,7 @@ func (d *RunDir) appendMetrics(line metricsLine) error {
 		_, err = d.metrics.file.Write(append(b, '\n'))
 	}
 	if err != nil {
-		return d.wayOut(fmt.Errorf("write %s: %w", d.file(metricsFile), err))
+		return fmt.Errorf("metrics: %w", err)
 	}
 	d.metrics.size += int64(len(b) + 1)
 	return nil
@@ -60,7 +60,7 @@ func (d *RunDir) appendMetrics(line metricsLine) error {
 // syncMetrics puts what was appended on disk, and returns how much that is in all.
 func (d *RunDir) syncMetrics() (size int64, err error) {
 	if err := d.metrics.file.Sync(); err != nil {
-		return 0, d.wayOut(fmt.Errorf("write %s: %w", d.file(metricsFile), err))
+		return 0, fmt.Errorf("metrics: %w", err)
 	}
 	return d.metrics.size, nil
 }
@@ -87,11 +87,11 @@ func (d *RunDir) cutMetrics(size int64) ([]Epoch, error) {
 		return nil, err
 	}
 	if _, err := d.metrics.file.Write(text); err != nil {
-		return nil, fmt.Errorf("write %s: %w", tmp, err)
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	d.metrics.size = size
 	if err := errors.Join(d.metrics.file.Sync(), d.fs.Rename(tmp, path)); err != nil {
-		return nil, fmt.Errorf("write %s: %w", path, err)
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	return epochs, nil
 }

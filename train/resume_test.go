@@ -338,6 +338,26 @@ func TestResumeForbidden(t *testing.T) {
 	require.Equal(t, before, listing(t, disk))
 }
 
+// TestDamagedRecords: what cannot be read is named, with a way out.
+func TestDamagedRecords(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	path := filepath.Join(t.TempDir(), "run")
+	_, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{})
+	require.NoError(t, err)
+	for _, text := range []string{"", "{", "[]"} {
+		require.NoError(t, os.WriteFile(filepath.Join(path, resultFile), []byte(text), 0o666))
+		_, err = ReadRun(path)
+		require.ErrorContains(t, err, "run "+path+": result.json is damaged: ")
+		require.ErrorContains(t, err, "; remove it, and train --resume makes it again")
+	}
+	for _, text := range []string{"", "[]", "{}", "null"} {
+		require.NoError(t, os.WriteFile(filepath.Join(path, recordFile), []byte(text), 0o666))
+		_, _, err = OpenRun(path)
+		require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
+		require.ErrorContains(t, err, "; restore it, or begin another run with --run")
+	}
+}
+
 // TestResumeImpossible: a checkpoint's header has no checksum, so what it counts may be anything.
 func TestResumeImpossible(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
@@ -410,6 +430,14 @@ func TestFullDisk(t *testing.T) {
 	files, err := disk.List("/run/checkpoints")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"00000006.safetensors", "00000008.safetensors"}, files)
+	_, err = runOn(context.Background(), errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWrite {
+			return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+		}
+		return nil
+	})), ds, o, Hooks{})
+	require.ErrorContains(t, err, "metrics: write /run/metrics.jsonl.tmp: ", "room for nothing at all")
+	require.ErrorContains(t, err, "; make room, then go on with gnnstore train --resume --run /run")
 	full = false
 	got, err := runOn(context.Background(), fsys, ds, o, Hooks{})
 	require.NoError(t, err)

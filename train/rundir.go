@@ -11,10 +11,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
@@ -132,6 +134,7 @@ func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
 		return nil, fmt.Errorf("run directory %s: a run is at work in it; wait for its end, or choose another with --run", path)
 	}
 	d := &RunDir{fs: fsys, path: path, lock: lock}
+	ours.Store(absolute(d.file(runLock)), true)
 	if err := d.sync(fsys.PathDir(path)); err != nil { // a checkpoint is worth nothing in a directory that is not there
 		return nil, errors.Join(err, d.Close())
 	}
@@ -173,8 +176,11 @@ func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
 		return nil, nil, fmt.Errorf("run directory: %w", err)
 	}
 	d.record = new(RunRecord)
-	if err := json.Unmarshal(text, d.record); err != nil {
-		return nil, nil, fmt.Errorf("run %s: %s: %w", path, recordFile, err)
+	if err = json.Unmarshal(text, d.record); err == nil && d.record.Seal == "" {
+		err = errors.New("no dataset seal in it")
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run", path, recordFile, err)
 	}
 	return d, d.record, nil
 }
@@ -219,6 +225,7 @@ func (d *RunDir) Close() error {
 	if d.lock == nil {
 		return nil
 	}
+	ours.Delete(absolute(d.file(runLock)))
 	err := errors.Join(d.metrics.close(), d.lock.Close())
 	d.lock = nil
 	return err
@@ -255,10 +262,10 @@ func (d *RunDir) remove(name string) error {
 
 // saveWeights replaces a file of tensors atomically.
 func (d *RunDir) saveWeights(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
-	return d.wayOut(checkpoint.Save(d.fs, d.file(name), tensors, meta))
+	return checkpoint.Save(d.fs, d.file(name), tensors, meta)
 }
 
-// wayOut adds to an error what to do about it, where the disk is full: all that the run has on record is still there.
+// wayOut adds to the error of a run what to do about it, where the disk is full: all that the run has on record is still there.
 func (d *RunDir) wayOut(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
@@ -367,22 +374,29 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 	}
 	r := new(Result)
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("run %s: %s: %w", path, resultFile, err)
+		return nil, fmt.Errorf("run %s: %s is damaged: %w; remove it, and train --resume makes it again", path, resultFile, err)
 	}
 	r.Run = path // it may have been moved
 	return r, nil
 }
 
-// held tells whether some process holds the lock file.
+// ours has the absolute paths of the locks that this process holds.
+var ours sync.Map
+
+// held tells whether somebody holds the lock file. It only asks: taking the lock, if for a moment, would turn away a run
+// that begins just then, and needs the right to write.
 func held(lock string) bool {
-	if _, err := os.Stat(lock); err != nil {
+	if _, ok := ours.Load(absolute(lock)); ok { // and must not be opened: closing it would give up the lock
+		return true
+	}
+	f, err := os.Open(lock)
+	if err != nil {
 		return false
 	}
-	l, err := vfs.Default.Lock(lock)
-	if err != nil {
-		return true // held, or not ours to try
-	}
-	return l.Close() != nil
+	defer f.Close()
+	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} // all of it, as vfs locks it
+	err = unix.FcntlFlock(f.Fd(), unix.F_GETLK, &l)
+	return err == nil && l.Type != unix.F_UNLCK
 }
 
 func readFile(fsys vfs.FS, path string) ([]byte, error) {

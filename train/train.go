@@ -61,7 +61,7 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error)
 	if t.dir, err = openDir(); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.dir.Close()) }()
+	defer func() { err = t.dir.wayOut(errors.Join(err, t.dir.Close())) }()
 	t.result.Run = t.dir.Path()
 	if err := t.begin(version); err != nil {
 		return nil, err
