@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
@@ -190,6 +191,9 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	if t.plain, err = cachetier.Open(t.data.features, cachetier.Options{Engine: o.Cache.Engine, Readers: o.Cache.Readers}); err != nil {
 		return nil, err
 	}
+	if err := t.checkModel(); err != nil {
+		return nil, err
+	}
 	t.model = model.New(t.be, o.Config, t.data.features.Dim(), t.data.labels.Classes(), o.Seed)
 	var params []optim.Param
 	for _, p := range t.model.Params {
@@ -214,6 +218,19 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()},
 	}
 	return t, nil
+}
+
+// checkModel refuses a network that there is no memory for, before the system kills the process for trying: pages are
+// taken as they are written to, so that the allocations succeed.
+func (t *trainer) checkModel() error {
+	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
+	need := 16 * t.Config.Weights(t.data.features.Dim(), t.data.labels.Classes())
+	available, err := disk.AvailableMemory()
+	if err != nil || need <= available {
+		return nil // not known: then the system decides
+	}
+	return fmt.Errorf("--model %s, --layers %d, --hidden %d: its weights take %d MiB with their gradients and moments, and %d MiB "+
+		"of memory are available; use fewer or narrower layers", t.Kind, t.Layers, t.Hidden, need>>20, available>>20)
 }
 
 func (t *trainer) close() {

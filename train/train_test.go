@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -154,6 +155,16 @@ func TestAnyOptionWorks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTooLargeModel is refused before a byte of it is allocated: it would be killed while it is being filled.
+func TestTooLargeModel(t *testing.T) {
+	if _, err := disk.AvailableMemory(); err != nil {
+		t.Skip(err)
+	}
+	o := small()
+	o.Hidden, o.Layers, o.Fanouts = 1<<16, 64, slices.Repeat([]int{1}, 64)
+	refused(t, open(t, storetest.Communities(300, 3, 6, 8, 3)), o, "--model sage, --layers 64, --hidden 65536: its weights take 8")
 }
 
 func TestValidate(t *testing.T) {

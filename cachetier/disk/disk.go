@@ -120,7 +120,7 @@ func Open(kind Kind, t Table, readers int) (*Reader, error) {
 		for _, s := range t.Shards() {
 			size += s.Rows * s.Stride
 		}
-		available, err := availableMemory()
+		available, err := AvailableMemory()
 		r.kind, r.why = choose(size, available, err)
 	}
 	if r.kind == Mmap {

@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// availableMemory is the kernel's estimate of what can be used without swapping: free memory and the page cache that
+// AvailableMemory is the kernel's estimate of what can be used without swapping: free memory and the page cache that
 // it would give up. sysinfo(2) has no such figure: its free memory leaves the page cache out.
-func availableMemory() (int64, error) {
+func AvailableMemory() (int64, error) {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ func TestParseAvailable(t *testing.T) {
 		_, err := parseAvailable([]byte(bad))
 		require.ErrorContains(t, err, "MemAvailable")
 	}
-	n, err = availableMemory()
+	n, err = AvailableMemory()
 	require.NoError(t, err)
 	require.Positive(t, n)
 }

@@ -4,6 +4,6 @@ package disk
 
 import "errors"
 
-// availableMemory is not known here: each system tells it in its own way, and mmap, which Auto then takes, needs no
+// AvailableMemory is not known here: each system tells it in its own way, and mmap, which Auto then takes, needs no
 // answer.
-func availableMemory() (int64, error) { return 0, errors.New("no figure on this system") }
+func AvailableMemory() (int64, error) { return 0, errors.New("no figure on this system") }

@@ -178,6 +178,31 @@ func New(be kernels.Backend, c Config, in, out int, seed uint64) *Model {
 	return m
 }
 
+// Weights is how many numbers the parameters of New have, for in feature columns and out classes: what their memory is
+// known by before it is taken.
+func (c Config) Weights(in, out int) int64 {
+	var n int64
+	for l := range c.Layers {
+		rows, cols := int64(c.Hidden), int64(c.Hidden) // of a matrix
+		if l == 0 {
+			cols = int64(in)
+		}
+		if l == c.Layers-1 {
+			rows = int64(out)
+		} else if c.Norm == "layer" {
+			n += 2 * rows
+		}
+		n += rows*cols + rows
+		switch c.Kind {
+		case SAGE:
+			n += rows * cols
+		case GAT:
+			n += 2 * rows
+		}
+	}
+	return n
+}
+
 // param makes a parameter of this shape; on the backend it is a matrix of as many columns as the last number says.
 func (m *Model) param(name string, shape []int, fill func(i int) float32) *tape.Var {
 	n, cols := 1, shape[len(shape)-1]

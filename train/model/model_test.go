@@ -247,6 +247,21 @@ func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	}
 }
 
+func TestWeights(t *testing.T) {
+	for _, kind := range Kinds {
+		for layers := 1; layers < 4; layers++ {
+			for _, norm := range []string{"layer", "none"} {
+				c := Config{Kind: kind, Layers: layers, Hidden: 6, Norm: norm, Heads: 3}
+				want := int64(0)
+				for _, p := range New(kernels.NewReference(), c, 5, 4, 1).Params {
+					want += int64(p.Value.Len())
+				}
+				require.Equal(t, want, c.Weights(5, 4), "%+v", c)
+			}
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	require.NoError(t, Config{Kind: SAGE, Layers: 2, Hidden: 8, Norm: "layer"}.Validate())
 	err := Config{Kind: "gru", Layers: 0, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
