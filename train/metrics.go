@@ -23,7 +23,7 @@ type StepMetric struct {
 	Epoch   int     `json:"epoch"`
 	Step    int     `json:"step"`    // of the epoch, from 1
 	Updates int     `json:"updates"` // of the run
-	Loss    float64 `json:"loss"`    // mean over the seeds of the step
+	Loss    float64 `json:"loss"`    // as Epoch.Loss, of the step
 }
 
 // metrics is metrics.jsonl, open for appending.

@@ -41,7 +41,7 @@ type Result struct {
 // Epoch is one pass over the training seeds.
 type Epoch struct {
 	Epoch    int     `json:"epoch"`     // from 1
-	Loss     float64 `json:"loss"`      // mean cross-entropy of the seeds, summed in float64 in step order
+	Loss     float64 `json:"loss"`      // mean cross-entropy of the seeds, or of their known targets, weighted by class
 	TrainAcc float64 `json:"train_acc"` // of the batches as they were trained: sampled, with dropout
 	// ValidAcc and TestAcc are null where they were not measured.
 	ValidAcc  *float64 `json:"valid_acc"`

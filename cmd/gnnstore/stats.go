@@ -16,8 +16,9 @@ func newStats() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats RUN",
 		Short: "Show what each tier of a run did",
-		Long:  "Show what each tier of a run did: of a finished run, or of a running one up to the last step on record (train --log-every).",
-		Args:  exactArgs("RUN"),
+		Long: "Show what each tier of a run did: of a finished run, or of one that is running or died, up to the\n" +
+			"last step or epoch on record (train --log-every).",
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := train.ReadRun(args[0])
 			if err != nil {
