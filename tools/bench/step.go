@@ -83,7 +83,7 @@ func compareSteps(ctx context.Context, c *comparison) error {
 		us, them = append(us, perStep*mine.Seconds), append(them, perStep*theirs.Seconds)
 		ourCPU, theirCPU = append(ourCPU, perStep*mine.Processor), append(theirCPU, perStep*theirs.Processor)
 	}
-	fmt.Fprintf(c.out, "PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; ms/step while choosing: %v.\n", ready.Torch, c.threads, ready.Variants)
+	fmt.Fprintf(c.out, "PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; processor ms a step while choosing: %v.\n", ready.Torch, c.threads, ready.Variants)
 	fmt.Fprintf(c.out, "%d turns of %d batches each; losses agree to %g. Median (smallest–largest):\n\n", c.rounds, c.batches, tolerance)
 	fmt.Fprintf(c.out, "| a step | ms | ms of processor time |\n| --- | --- | --- |\n| gnnstore, %s | %s | %s |\n| PyTorch, %s | %s | %s |\n| PyTorch / gnnstore | %s | %s |\n",
 		be.Name(), us.spread("%.1f"), ourCPU.spread("%.1f"), ready.Chosen, them.spread("%.1f"), theirCPU.spread("%.1f"),
