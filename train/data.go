@@ -44,7 +44,8 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 	if n := m.Labels[0].Classes; n < 1 {
 		return nil, fail("label %s has no classes: every label is missing", m.Labels[0].Name)
 	} else if n > maxClasses {
-		return nil, fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes", m.Labels[0].Name, n, maxClasses)
+		return nil, fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes",
+			m.Labels[0].Name, n, maxClasses)
 	}
 	var names []string
 	chosen := -1

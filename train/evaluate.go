@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, or, where the hidden
-// rows would not fit its budget, on blocks sampled once and for all.
+// evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, or, where the
+// hidden rows would not fit its budget, on blocks sampled once and for all.
 //
 // Its reads go past the host cache, so that a pass over the graph does not throw the training's hot rows out, and they
 // are counted apart.
@@ -35,9 +35,14 @@ type evaluator struct {
 	place   []uint32 // row of a node in the layer below the one at hand
 }
 
-func newEvaluator(d *data, k *task, m *model.Model, be kernels.Backend, stack *cachetier.Stack, peak *memoryPeak, o Options) *evaluator {
-	e := &evaluator{data: d, task: k, model: m, stack: stack, peak: peak, tape: tape.New(be), feed: &feed{be: be},
-		full: sample.NewSampler(d.graph, []int{o.Kind.All()}, o.Kind.Sampling()), seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch}
+func newEvaluator(
+	d *data, k *task, m *model.Model, be kernels.Backend, stack *cachetier.Stack, peak *memoryPeak, o Options,
+) *evaluator {
+	e := &evaluator{
+		data: d, task: k, model: m, stack: stack, peak: peak, tape: tape.New(be), feed: &feed{be: be},
+		full: sample.NewSampler(d.graph, []int{o.Kind.All()}, o.Kind.Sampling()),
+		seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch,
+	}
 	// The widest pair of layers of hidden rows, if every node were needed.
 	if rows := int64(d.graph.Nodes()); o.Layers > 1 && rows*int64(o.Hidden)*4*int64(min(o.Layers-1, 2)) > o.EvalBytes {
 		e.sampler = sample.NewSampler(d.graph, o.samplerFanouts(), o.Kind.Sampling())

@@ -83,7 +83,9 @@ func (f *feed) rowsOf(below kernels.Tensor, ids, place []uint32) kernels.Tensor 
 	for i, id := range ids {
 		f.host[i] = place[id]
 	}
-	f.be.NeighborMean(x, below, kernels.Adjacency{Start: ends.Slice(0, len(ids)), End: ends.Slice(1, len(ids)+1), Nbr: f.upload(f.host[:len(ids)])})
+	f.be.NeighborMean(x, below, kernels.Adjacency{
+		Start: ends.Slice(0, len(ids)), End: ends.Slice(1, len(ids)+1), Nbr: f.upload(f.host[:len(ids)]),
+	})
 	return x
 }
 

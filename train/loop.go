@@ -147,8 +147,8 @@ func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, er
 // explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 	if row, col, v, ok := t.feed.badRow(b.Rows); ok {
-		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, or leave the node out%s",
-			loss, col, t.data.name(b.Batch.Inputs()[row]), v, t.lastGood())
+		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
+			"or leave the node out%s", loss, col, t.data.name(b.Batch.Inputs()[row]), v, t.lastGood())
 	}
 	for _, w := range t.weights() {
 		if i := notFinite(w.Data); i >= 0 {
@@ -156,7 +156,8 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 				loss, w.Name, i, w.Data[i], t.lastGood())
 		}
 	}
-	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower --lr%s", loss, t.lastGood())
+	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower --lr%s",
+		loss, t.lastGood())
 }
 
 // measure evaluates nodes; ok is false where there is nothing to measure.

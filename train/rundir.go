@@ -35,7 +35,7 @@ const (
 
 // RunRecord is what a run started as.
 type RunRecord struct {
-	Dataset    string    `json:"dataset"` // absolute, so that the run resumes from any working directory; Options.Init, too
+	Dataset    string    `json:"dataset"` // absolute, to resume from any working directory; as is Options.Init
 	Seal       string    `json:"seal"`
 	Options    Options   `json:"options"`
 	Kernels    string    `json:"kernels"`
@@ -180,7 +180,8 @@ func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
 		err = errors.New("no dataset seal in it")
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run", path, recordFile, err)
+		return nil, nil, fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run",
+			path, recordFile, err)
 	}
 	return d, d.record, nil
 }
@@ -265,7 +266,8 @@ func (d *RunDir) saveWeights(name string, tensors []checkpoint.Tensor, meta map[
 	return checkpoint.Save(d.fs, d.file(name), tensors, meta)
 }
 
-// wayOut adds to the error of a run what to do about it, where the disk is full: all that the run has on record is still there.
+// wayOut adds to the error of a run what to do about it, where the disk is full: all that the run has on record is still
+// there.
 func (d *RunDir) wayOut(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
@@ -336,7 +338,8 @@ func (d *RunDir) checkpoints() ([]string, error) {
 	for _, f := range files {
 		var n int
 		name := checkpointDir + "/" + f
-		if _, err := fmt.Sscanf(name, checkpointDir+"/%d.safetensors", &n); err == nil && fmt.Sprintf(checkpointName, checkpointDir, n) == name {
+		_, err := fmt.Sscanf(f, "%d.safetensors", &n)
+		if err == nil && fmt.Sprintf(checkpointName, checkpointDir, n) == name {
 			names = append(names, name)
 			updates[name] = n
 		}
@@ -374,7 +377,8 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 	}
 	r := new(Result)
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("run %s: %s is damaged: %w; remove it, and train --resume makes it again", path, resultFile, err)
+		return nil, fmt.Errorf("run %s: %s is damaged: %w; remove it, and train --resume makes it again",
+			path, resultFile, err)
 	}
 	r.Run = path // it may have been moved
 	return r, nil

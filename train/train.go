@@ -44,7 +44,9 @@ const (
 //
 // When ctx ends, the run stops at the next step boundary, writes a checkpoint and returns its result so far, Status
 // Interrupted, without an error. On an error the directory holds what finished before, and the error.
-func Run(ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error), o Options, version string, h Hooks) (_ *Result, err error) {
+func Run(
+	ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error), o Options, version string, h Hooks,
+) (_ *Result, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -101,7 +103,8 @@ func (t *trainer) begin(version string) error {
 		}
 		record.Resumed = append(record.Resumed, Resumption{t.optim.Steps(), t.be.Name(), version, thisHost(), now})
 		if record.Kernels != t.be.Name() {
-			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits", record.Kernels, t.be.Name())
+			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits",
+				record.Kernels, t.be.Name())
 		}
 		// What was changed now is what the run goes on with the next time.
 		begun := record.Options.Init
@@ -145,8 +148,7 @@ type trainer struct {
 	tape  *tape.Tape
 	feed  *feed
 	eval  *evaluator
-
-	pipe *pipeline.Pipeline
+	pipe  *pipeline.Pipeline
 
 	peak    memoryPeak
 	heap    heapLimit
@@ -167,7 +169,10 @@ type before struct {
 }
 
 func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
-	t := &trainer{Options: o, hooks: h, heap: heapLimit{budget: o.MemoryBytes}, be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})}
+	t := &trainer{
+		Options: o, hooks: h, heap: heapLimit{budget: o.MemoryBytes},
+		be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
+	}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -188,7 +193,8 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	if t.stack, err = cachetier.Open(t.data.features, o.Cache); err != nil {
 		return nil, err
 	}
-	if t.plain, err = cachetier.Open(t.data.features, cachetier.Options{Engine: o.Cache.Engine, Readers: o.Cache.Readers}); err != nil {
+	plain := cachetier.Options{Engine: o.Cache.Engine, Readers: o.Cache.Readers}
+	if t.plain, err = cachetier.Open(t.data.features, plain); err != nil {
 		return nil, err
 	}
 	if err := t.checkModel(); err != nil {
@@ -209,7 +215,8 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 		samplers[i] = checkedSampler{sample.NewSampler(t.data.graph, o.samplerFanouts(), o.Kind.Sampling()), t.data}
 	}
 	t.pipe = pipeline.New(pipeline.Config{
-		Samplers: samplers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(), Backend: t.be, Bytes: o.BatchBytes,
+		Samplers: samplers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(),
+		Backend: t.be, Bytes: o.BatchBytes,
 	})
 	engine, why := t.stack.Engine()
 	t.result = &Result{
@@ -229,8 +236,8 @@ func (t *trainer) checkModel() error {
 	if err != nil || need <= available {
 		return nil // not known: then the system decides
 	}
-	return fmt.Errorf("--model %s, --layers %d, --hidden %d: its weights take %d MiB with their gradients and moments, and %d MiB "+
-		"of memory are available; use fewer or narrower layers", t.Kind, t.Layers, t.Hidden, need>>20, available>>20)
+	return fmt.Errorf("--model %s, --layers %d, --hidden %d: its weights take %d MiB with their gradients and moments, "+
+		"and %d MiB of memory are available; use fewer or narrower layers", t.Kind, t.Layers, t.Hidden, need>>20, available>>20)
 }
 
 func (t *trainer) close() {

@@ -48,7 +48,8 @@ func printTiers(w io.Writer, r *train.Result) {
 		if r.InputRows > 0 {
 			share = percent(float64(t.RowsHit) / float64(r.InputRows))
 		}
-		rows = append(rows, []string{t.name, size(t.CapacityBytes), size(t.UsedBytes), count(t.RowsHit), share, size(t.BytesOut), size(t.BytesRead), count(t.Evictions)})
+		rows = append(rows, []string{t.name, size(t.CapacityBytes), size(t.UsedBytes), count(t.RowsHit), share,
+			size(t.BytesOut), size(t.BytesRead), count(t.Evictions)})
 	}
 	rows = append(rows, []string{"all", "", "", count(r.InputRows), "", size(r.InputRows * r.RowBytes), "", ""})
 	table(w, rows)

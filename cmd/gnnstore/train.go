@@ -38,7 +38,10 @@ type trainOptions struct {
 }
 
 func newTrain() *cobra.Command {
-	o := &trainOptions{Options: train.DefaultOptions(), fanout: "15,10", policy: string(cachetier.LRU), engine: string(disk.Auto), host: 256 << 20}
+	o := &trainOptions{
+		Options: train.DefaultOptions(), fanout: "15,10",
+		policy: string(cachetier.LRU), engine: string(disk.Auto), host: 256 << 20,
+	}
 	o.texts()
 	cmd := &cobra.Command{
 		Use:   "train DATASET",
@@ -130,7 +133,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.host, "host-memory", "host cache of feature rows")
 	f.StringVar(&o.policy, "policy", o.policy, "host cache policy: lru or none")
 	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: auto, mmap or pread")
-	f.Var(&o.memory, "memory", "what the process should take in all; half is for the host cache, an eighth each for batches and evaluation, unless their flags say otherwise; 0 no limit")
+	f.Var(&o.memory, "memory", "what the process should take in all; half is for the host cache, an eighth each for batches and "+
+		"evaluation, unless their flags say otherwise; 0 no limit")
 	f.Var(&o.batch, "batch-memory", "batches sampled and gathered ahead of the step")
 	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
@@ -181,7 +185,10 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	o.Kind = model.Kind(o.kind)
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
 	o.EvalBytes, o.BatchBytes, o.MemoryBytes = int64(o.eval), int64(o.batch), int64(o.memory)
-	o.Cache = cachetier.Options{DeviceBytes: int64(o.device), HostBytes: int64(o.host), Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine)}
+	o.Cache = cachetier.Options{
+		DeviceBytes: int64(o.device), HostBytes: int64(o.host),
+		Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine),
+	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
