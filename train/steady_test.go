@@ -16,7 +16,7 @@ import (
 // size from step to step, so what grows to the largest one does so in the first epoch.
 func TestSteadyState(t *testing.T) {
 	if testing.Short() {
-		t.Skip("hundreds of steps")
+		t.Skip("-short: hundreds of steps")
 	}
 	ds := open(t, storetest.Communities(20000, 8, 8, 8, 1))
 	small, large := bytesPerStep(t, ds, 500), bytesPerStep(t, ds, 1000)
