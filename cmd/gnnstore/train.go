@@ -264,11 +264,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 // override takes the options of a record, and then the flags that were given.
 func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) error {
 	o.Kernels, o.Init = record.Kernels, "" // what auto meant then
-	fanouts := make([]string, len(o.Fanouts))
-	for i, k := range o.Fanouts {
-		fanouts[i] = strconv.Itoa(k)
-	}
-	o.fanout = strings.Join(fanouts, ",")
+	o.fanout = fanoutText(o.Fanouts)
 	o.policy, o.engine = string(o.Cache.Policy), string(o.Cache.Engine)
 	o.device, o.host = byteSize(o.Cache.DeviceBytes), byteSize(o.Cache.HostBytes)
 	o.texts()
@@ -330,13 +326,18 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	})
 }
 
-func describe(o train.Options, rec *train.RunRecord) string {
-	fan := make([]string, len(o.Fanouts))
-	for i, k := range o.Fanouts {
-		fan[i] = strconv.Itoa(k)
+// fanoutText is fanouts as --fanout takes them.
+func fanoutText(fanouts []int) string {
+	texts := make([]string, len(fanouts))
+	for i, k := range fanouts {
+		texts[i] = strconv.Itoa(k)
 	}
+	return strings.Join(texts, ",")
+}
+
+func describe(o train.Options, rec *train.RunRecord) string {
 	return fmt.Sprintf("%s, %d layers of %d, fanout %s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
-		o.Kind, o.Layers, o.Hidden, strings.Join(fan, ","), o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
+		o.Kind, o.Layers, o.Hidden, fanoutText(o.Fanouts), o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
 func epochLine(e train.Epoch, epochs int) string {

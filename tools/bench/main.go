@@ -5,7 +5,7 @@
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench epoch   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //
-// kernels times each kernel on every kernel set beside the portable one, which is gonum for products and Go for all else,
+// kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
 // fails when the losses differ. epoch alternates whole epochs with DGL's or PyTorch Geometric's loader.
 //

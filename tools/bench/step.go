@@ -75,8 +75,11 @@ func compareSteps(ctx context.Context, c *comparison) error {
 		if err := torch.turn(&theirs); err != nil {
 			return err
 		}
+		if len(theirs.Losses) != len(mine.Losses) {
+			return fmt.Errorf("PyTorch trained on %d batches, and gnnstore on %d", len(theirs.Losses), len(mine.Losses))
+		}
 		for i, l := range mine.Losses {
-			if math.Abs(l-theirs.Losses[i]) > tolerance*theirs.Losses[i] {
+			if !(math.Abs(l-theirs.Losses[i]) <= tolerance*theirs.Losses[i]) { // NaN is other work, too
 				return fmt.Errorf("batch %d has loss %v, and %v in PyTorch: that is other work", i, l, theirs.Losses[i])
 			}
 		}

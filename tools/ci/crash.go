@@ -50,8 +50,12 @@ func crashIngest(ctx context.Context, a *arxiv) error {
 		}
 		fmt.Printf("ingest: line %d of %d: killed %v, partial dataset left %v\n", point+1, lines, killed, left)
 		if exists(out) { // sealed before the kill
-			if got, err := a.seal(ctx, out); err != nil || got != want {
-				return fmt.Errorf("%s stands after a kill with seal %s, want %s (%w)", out, got, want, err)
+			got, err := a.seal(ctx, out)
+			if err != nil {
+				return err
+			}
+			if got != want {
+				return fmt.Errorf("%s stands after a kill with seal %s, want %s", out, got, want)
 			}
 			if err := os.RemoveAll(out); err != nil {
 				return err
@@ -63,8 +67,12 @@ func crashIngest(ctx context.Context, a *arxiv) error {
 		if exists(out + ".partial") {
 			return fmt.Errorf("%s.partial is left after a whole ingest", out)
 		}
-		if got, err := a.seal(ctx, out); err != nil || got != want {
-			return fmt.Errorf("after a kill and a rerun the seal is %s, want %s (%w)", got, want, err)
+		got, err := a.seal(ctx, out)
+		if err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("after a kill and a rerun the seal is %s, want %s", got, want)
 		}
 		if err := os.RemoveAll(out); err != nil {
 			return err

@@ -86,14 +86,15 @@ func Run(ctx context.Context, o Options, started func(Ceilings), each func(Resul
 	if err != nil {
 		return err
 	}
+	all := Cases(o.Set, o.Threads)
 	var chosen []Case
-	for _, c := range Cases(o.Set, o.Threads) {
+	for _, c := range all {
 		if o.Filter == nil || o.Filter.MatchString(c.Name) {
 			chosen = append(chosen, c)
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("no benchmark matches %s", o.Filter)
+		return fmt.Errorf("no benchmark matches %s; names are like %s, and MatMul or Step match several", o.Filter, all[0].Name)
 	}
 	top := MeasureCeilings(o.Set, o.Threads, o.Time)
 	started(top)

@@ -47,6 +47,8 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, Run(ctx, o, func(Ceilings) {}, func(Result) { t.Error("went on") }), context.Canceled)
+	o.Filter = regexp.MustCompile("nosuch")
+	require.ErrorContains(t, Run(t.Context(), o, nil, nil), "no benchmark matches nosuch; names are like MatMul/")
 	o.Set = "abacus"
 	require.ErrorContains(t, Run(ctx, o, nil, nil), "does not run here")
 }

@@ -37,6 +37,7 @@ func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
 	const cols = 256
 	big, sum := newMatrix(be, readBytes/4/cols, cols), newMatrix(be, 1, cols)
 	defer be.Free(big.Buf)
+	defer be.Free(sum.Buf)
 	be.Fill(big, 1)
 	for range pieces {
 		_, each := Time(func() { be.ColumnSumGrad(sum, big) }, d/pieces)
@@ -51,6 +52,9 @@ func smallProduct(set kernels.Set) func() float64 {
 	return func() float64 {
 		be := kernels.NewCPU(kernels.CPUOptions{Threads: 1, Set: set})
 		x, y, z := newMatrix(be, n, n), newMatrix(be, n, n), newMatrix(be, n, n)
+		for _, t := range []kernels.Tensor{x, y, z} {
+			defer be.Free(t.Buf)
+		}
 		for range 64 {
 			be.MatMul(z, x, y, false, true, false)
 		}

@@ -21,8 +21,12 @@ type Trainer struct {
 	losses []float32
 }
 
-// NewTrainer makes a network for feature rows of in columns and out classes, with weights drawn from seed.
+// NewTrainer makes a network for feature rows of in columns and out classes, with weights drawn from seed: GraphSAGE or an
+// MLP, which need nothing of a block but its edges.
 func NewTrainer(be kernels.Backend, c model.Config, in, out int, seed uint64) *Trainer {
+	if c.Kind.Sampling() != (sample.Options{}) {
+		panic("bench: NewTrainer: " + string(c.Kind) + " needs more of a block than its edges")
+	}
 	t := &Trainer{be: be, tape: tape.New(be), Model: model.New(be, c, in, out, seed)}
 	t.Restart()
 	return t
