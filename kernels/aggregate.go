@@ -14,7 +14,7 @@ func NeighborMean(dst, src []float32, cols int, start, end, nbr []uint32) {
 		sum := dst[i*cols:][:cols:cols]
 		sumRows(sum, src, list)
 		if len(list) > 1 {
-			scale(sum, 1/float32(len(list)))
+			Scale(sum, 1/float32(len(list)))
 		}
 	}
 }
@@ -38,12 +38,6 @@ func row[T any](src []T, u uint32, cols int) []T {
 	return src[int(u)*cols:][:cols]
 }
 
-func scale(dst []float32, by float32) {
-	for i := range dst {
-		dst[i] *= by
-	}
-}
-
 // NeighborMeanHalf is NeighborMean of float16 rows, summed in float32. Its results are, bit for bit, those of widening the
 // rows first.
 func NeighborMeanHalf(dst []float32, src []uint16, cols int, start, end, nbr []uint32) {
@@ -52,11 +46,11 @@ func NeighborMeanHalf(dst []float32, src []uint16, cols int, start, end, nbr []u
 		sum := dst[i*cols:][:cols:cols]
 		if !sumHalves(sum, src, list) {
 			sumHalvesPlain(sum, src, list)
-			scale(sum, 1/float32(len(list)))
+			Scale(sum, 1/float32(len(list)))
 			continue
 		}
 		if len(list) > 0 {
-			scale(sum, halfScale*(1/float32(len(list))))
+			Scale(sum, halfScale*(1/float32(len(list))))
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (sum listSum[T]) mean(dst []float32, src []T, cols int, start, end, nbr []u
 		return sum(&d[0], cols, width, &src[c], cols, len(src)/cols, &start[0], &end[0], len(start),
 			unsafe.SliceData(nbr), len(nbr), keep) == 0
 	}, func(c, width, i int) { clear(dst[i*cols+c:][:width]) }, func(c, width, i int) {
-		scale(dst[i*cols+c:][:width], 1/float32(end[i]-start[i]))
+		Scale(dst[i*cols+c:][:width], 1/float32(end[i]-start[i]))
 	})
 }
 

@@ -37,6 +37,7 @@ func randomLists(dsts, degree, rows int) (start, end, nbr []uint32) {
 }
 
 // tables are sizes of a table of rows in bytes: one that fits in a second-level cache, one for a large third-level cache,
+// and one that fits in none.
 var tables = []struct {
 	name  string
 	bytes int

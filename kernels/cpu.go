@@ -84,6 +84,14 @@ func (c *CPU) Host(t Tensor) (b []byte, ok bool) {
 	return bytesOf(c.floats("Host", "tensor", t))
 }
 
+// grow returns scratch of n elements at least: s, or more in its place without what s held.
+func grow(s []float32, n int) []float32 {
+	if len(s) < n {
+		return make([]float32, n)
+	}
+	return s
+}
+
 // rows splits the rows of a tensor with this many columns.
 func (c *CPU) rows(rows, cols int, work func(lo, hi int)) {
 	parallelFor(c.threads, rows, chunkRows(cols), work)
@@ -102,9 +110,7 @@ const maxPartials = 64
 func (c *CPU) sumRows(rows, width int, work func(partial []float32, lo, hi int), into func(partial []float32)) {
 	chunk := max(chunkRows(width), (rows+maxPartials-1)/maxPartials)
 	chunks := (rows + chunk - 1) / chunk
-	if len(c.partial) < chunks*width {
-		c.partial = make([]float32, chunks*width)
-	}
+	c.partial = grow(c.partial, chunks*width)
 	partials := c.partial[:chunks*width]
 	clear(partials)
 	parallelFor(c.threads, rows, chunk, func(lo, hi int) {
@@ -229,7 +235,7 @@ func (c *CPU) NeighborMean(dst, src Tensor, g Adjacency) {
 	const op = "NeighborMean"
 	checkNeighborMean(dst, src, g)
 	d, n := c.floats(op, "dst", dst), dst.Cols
-	start, end, nbr := c.uints(op, "Start", g.Start), c.uints(op, "End", g.End), c.uints(op, "Nbr", g.Nbr)
+	start, end, nbr := c.adjacency(op, g)
 	if src.Type == F16 {
 		s := c.halves(op, "src", src)
 		c.lists(dst.Rows, n, func(lo, hi int) { c.neighborMeanHalf(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
@@ -251,9 +257,7 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
 	ds, dd, n := c.floats(op, "dsrc", dsrc), c.floats(op, "ddst", ddst), dsrc.Cols
 	start, end := c.uints(op, "Start", g.Start), c.uints(op, "End", g.End)
 	revStart, revDst := c.uints(op, "RevStart", g.RevStart), c.uints(op, "RevDst", g.RevDst)
-	if len(c.weights) < len(start) {
-		c.weights = make([]float32, len(start))
-	}
+	c.weights = grow(c.weights, len(start))
 	inverseDegrees(c.weights, start, end)
 	c.lists(dsrc.Rows, n, func(lo, hi int) {
 		c.rowWeightedSum(ds[lo*n:hi*n], dd, n, revStart[lo:hi], revStart[lo+1:hi+1], revDst, c.weights[:len(start)])

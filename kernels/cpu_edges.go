@@ -32,9 +32,7 @@ func (c *CPU) WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency) {
 	by, heads := c.floats(op, "w", w), w.Cols
 	revStart := c.uints(op, "RevStart", g.RevStart)
 	revDst, revEdge := c.uints(op, "RevDst", g.RevDst), c.uints(op, "RevEdge", g.RevEdge)
-	if len(c.weights) < len(revEdge)*heads {
-		c.weights = make([]float32, len(revEdge)*heads)
-	}
+	c.weights = grow(c.weights, len(revEdge)*heads)
 	byEdge := c.weights[:len(revEdge)*heads]
 	c.rows(len(revEdge), heads, func(lo, hi int) { pickRows(byEdge[lo*heads:hi*heads], by, heads, revEdge[lo:hi]) })
 	c.lists(dsrc.Rows, n, func(lo, hi int) {

@@ -39,9 +39,7 @@ func matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, s
 	if !transB {
 		needB = n * deep
 	}
-	if len(scratch) < needA+needB {
-		scratch = make([]float32, needA+needB)
-	}
+	scratch = grow(scratch, needA+needB)
 	packA, packB := scratch[:needA], scratch[needA:needA+needB]
 	for l0 := 0; l0 < k; l0 += packDeep {
 		l1 := min(l0+packDeep, k)

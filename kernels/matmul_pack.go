@@ -44,10 +44,3 @@ func (s *strips) packA(dst, a []float32, h, stride, k int) {
 		}
 	}
 }
-
-func grow(s []float32, n int) []float32 {
-	if len(s) < n {
-		return make([]float32, n)
-	}
-	return s
-}

@@ -77,16 +77,9 @@ func (s *strips) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumu
 	return p.packed(m, k, transB, accumulate, nil, scratch, threads)
 }
 
-// affine is matMul with b transposed, and after called with rows and columns of each block of dst when it is done.
+// affine is matMul with b transposed, for k > 0, and after called with rows and columns of each block of dst when it is done.
 func (s *strips) affine(dst, a, b []float32, m, n, k int, accumulate bool, after func(i0, i1, j0, j1 int), scratch []float32, threads int) []float32 {
 	if m*n == 0 {
-		return scratch
-	}
-	if k == 0 {
-		if !accumulate {
-			clear(dst[:m*n])
-		}
-		after(0, m, 0, n)
 		return scratch
 	}
 	if m*n*k < serialWork {

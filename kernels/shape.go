@@ -77,7 +77,7 @@ func checkRow(op, name string, t Tensor, rowName string, row Tensor) {
 }
 
 func checkNeighborMean(dst, src Tensor, g Adjacency) {
-	if dst.Cols != src.Cols || !isColumn(g.Start, dst.Rows) || !isColumn(g.End, dst.Rows) || !isColumn(g.Nbr, g.Nbr.Rows) {
+	if dst.Cols != src.Cols || !isList(g, dst.Rows) {
 		refuse("NeighborMean", "dst", dst, "src", src, "Start", g.Start, "End", g.End, "Nbr", g.Nbr)
 	}
 }
@@ -94,6 +94,10 @@ func checkDropout(op string, dst, src, ids Tensor, p float32) {
 	if !sameShape(dst, src) || !isColumn(ids, dst.Rows) {
 		refuse(op, "dst", dst, "src", src, "ids", ids)
 	}
+	checkRate(op, p)
+}
+
+func checkRate(op string, p float32) {
 	if !(p >= 0 && p < 1) {
 		panic(fmt.Sprintf("kernels: %s: p is %v, not in [0, 1)", op, p))
 	}

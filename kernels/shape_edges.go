@@ -1,7 +1,5 @@
 package kernels
 
-import "fmt"
-
 // isList accepts the positions and the lists of g, for dsts destinations, and isReversed its reverse, for srcs sources.
 func isList(g Adjacency, dsts int) bool {
 	return isColumn(g.Start, dsts) && isColumn(g.End, dsts) && isColumn(g.Nbr, g.Nbr.Rows)
@@ -76,7 +74,5 @@ func checkEdgeDropout(op string, dst, src, ids Tensor, g Adjacency, p float32) {
 		!isList(g, g.Start.Rows) || ids.Rows < g.Start.Rows {
 		refuse(op, "dst", dst, "src", src, "ids", ids, "Start", g.Start, "End", g.End, "Nbr", g.Nbr)
 	}
-	if !(p >= 0 && p < 1) {
-		panic(fmt.Sprintf("kernels: %s: p is %v, not in [0, 1)", op, p))
-	}
+	checkRate(op, p)
 }

@@ -1,8 +1,0 @@
-package kernels
-
-//go:generate go run -C _gen ./aggregate -out ../aggregate_amd64.s -stubs ../aggregate_stubs_amd64.go -pkg kernels
-//go:generate go run -C _gen ./half -out ../half_amd64.s -stubs ../half_stubs_amd64.go -pkg kernels
-//go:generate go run -C _gen ./elementwise -out ../elementwise_amd64.s -stubs ../elementwise_stubs_amd64.go -pkg kernels
-//go:generate go run -C _gen ./dropout -out ../dropout_amd64.s -stubs ../dropout_stubs_amd64.go -pkg kernels
-//go:generate go run -C _gen ./norm -out ../norm_amd64.s -stubs ../norm_stubs_amd64.go -pkg kernels
-//go:generate go run -C _gen ./loss -out ../loss_amd64.s -stubs ../loss_stubs_amd64.go -pkg kernels
