@@ -20,7 +20,7 @@
 // # Memory
 //
 // Rows are streamed. Without a table of nodes, the edges are read once beforehand to know the nodes: a bit an id below
-// 2³⁰ up to the largest, and at most 24 bytes for each distinct id beyond. Ids with gaps then take 8 bytes a node, labels
-// in a table their distinct names, and a map of features 4 bytes an entry and 16 a node (28 where ids have gaps) while it
-// is read.
+// 2³⁰ up to the largest; of ids beyond, some 40 bytes for each distinct one, and 8 MiB. Ids with gaps then take 8 bytes a
+// node, labels in a table their distinct names, and a map of features 4 bytes an entry and 16 a node (28 where ids have
+// gaps) while it is read.
 package edgelist

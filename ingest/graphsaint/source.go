@@ -11,6 +11,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/jsonmap"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 )
@@ -333,7 +334,7 @@ func (s *Source) eachLabelled(ctx context.Context, visit func(in *jsonmap.Scanne
 		}
 		node, err := strconv.ParseInt(string(key), 10, 64)
 		if err != nil || node < 0 || node >= s.nodes {
-			return in.Errorf("key %q is not one of the %d nodes, which count from 0", clip(key), s.nodes)
+			return in.Errorf("key %q is not one of the %d nodes, which count from 0", lines.Clip(key), s.nodes)
 		}
 		if err := visit(in, node); err != nil {
 			return err
@@ -398,5 +399,3 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 
 // Close closes the adjacency.
 func (s *Source) Close() error { return s.adj.Close() }
-
-func clip(key []byte) []byte { return key[:min(len(key), 40)] }

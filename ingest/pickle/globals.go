@@ -72,7 +72,7 @@ func (m *machine) global(code byte) error {
 		a, okA := names[0].(string)
 		b, okB := names[1].(string)
 		if !okA || !okB {
-			return fmt.Errorf("a global is named by %s and %s instead of two strings", kind(names[0]), kind(names[1]))
+			return fmt.Errorf("a global is named by %s and %s instead of two strings", Kind(names[0]), Kind(names[1]))
 		}
 		module, name = a, b
 	}
@@ -92,7 +92,7 @@ func (m *machine) reduce() error {
 	g, ok := pair[0].(global)
 	args, isTuple := pair[1].(Tuple)
 	if !ok || !isTuple {
-		return fmt.Errorf("%s is called with %s", kind(pair[0]), kind(pair[1]))
+		return fmt.Errorf("%s is called with %s", Kind(pair[0]), Kind(pair[1]))
 	}
 	v, err := m.call(g, args)
 	if err != nil {
@@ -163,7 +163,7 @@ func (m *machine) newObject() error {
 	class, ok := pair[0].(global)
 	args, isTuple := pair[1].(Tuple)
 	if !ok || allowed[class] != instance || !isTuple || len(args) > 0 {
-		return fmt.Errorf("a new object is made of %s and %s; this file is refused", kind(pair[0]), kind(pair[1]))
+		return fmt.Errorf("a new object is made of %s and %s; this file is refused", Kind(pair[0]), Kind(pair[1]))
 	}
 	return m.push(&Object{Class: string(class)})
 }
@@ -187,14 +187,14 @@ func (m *machine) build() error {
 	case *Array: // (version, shape, dtype, Fortran order, data)
 		s, ok := state.(Tuple)
 		if !ok || len(s) != 5 {
-			return fmt.Errorf("an array gets %s instead of the five values of its state", kind(state))
+			return fmt.Errorf("an array gets %s instead of the five values of its state", Kind(state))
 		}
 		fortran, ok := s[3].(bool)
 		if n, isInt := s[3].(int64); isInt { // of a Python without bool in its protocol
 			fortran, ok = n != 0, true
 		}
 		if !ok {
-			return fmt.Errorf("an array's order is %s", kind(s[3]))
+			return fmt.Errorf("an array's order is %s", Kind(s[3]))
 		}
 		a, err := array(s[1], s[2], fortran, s[4])
 		if err != nil {
@@ -203,7 +203,7 @@ func (m *machine) build() error {
 		*v = *a
 		return nil
 	}
-	return fmt.Errorf("%s gets a state; this file is refused", kind(v))
+	return fmt.Errorf("%s gets a state; this file is refused", Kind(v))
 }
 
 // dtype is the type of an array's elements: numpy.dtype('i4') and the byte order that its state adds.
@@ -216,7 +216,7 @@ type dtype struct {
 func (d *dtype) build(state any) error {
 	s, ok := state.(Tuple)
 	if !ok || len(s) < 5 || len(s) > 16 {
-		return fmt.Errorf("a dtype gets %s instead of its state", kind(state))
+		return fmt.Errorf("a dtype gets %s instead of its state", Kind(state))
 	}
 	order, _ := Text(s[1])
 	if len(order) != 1 || !strings.Contains("<>|=", order) {
@@ -233,16 +233,16 @@ func (d *dtype) build(state any) error {
 func array(shape, kindOf any, fortran bool, data any) (*Array, error) {
 	d, ok := kindOf.(*dtype)
 	if !ok {
-		return nil, fmt.Errorf("an array's elements are %s instead of a dtype", kind(kindOf))
+		return nil, fmt.Errorf("an array's elements are %s instead of a dtype", Kind(kindOf))
 	}
 	dims, ok := shape.(Tuple)
 	if !ok || len(dims) > 64 { // NumPy's limit
-		return nil, fmt.Errorf("an array's shape is %s of up to 64 dimensions", kind(shape))
+		return nil, fmt.Errorf("an array's shape is %s of up to 64 dimensions", Kind(shape))
 	}
 	sizes := make([]int64, len(dims))
 	for i, v := range dims {
 		if sizes[i], ok = v.(int64); !ok {
-			return nil, fmt.Errorf("a dimension of an array is %s", kind(v))
+			return nil, fmt.Errorf("a dimension of an array is %s", Kind(v))
 		}
 	}
 	descr := d.descr
@@ -255,7 +255,7 @@ func array(shape, kindOf any, fortran bool, data any) (*Array, error) {
 	}
 	b, ok := data.(Bytes)
 	if !ok {
-		return nil, fmt.Errorf("an array's data are %s instead of bytes", kind(data))
+		return nil, fmt.Errorf("an array's data are %s instead of bytes", Kind(data))
 	}
 	if int64(len(b)) != h.Bytes() {
 		return nil, fmt.Errorf("an array of %s takes %d bytes, and has %d", h.String(), h.Bytes(), len(b))

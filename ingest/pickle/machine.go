@@ -553,7 +553,7 @@ func (m *machine) appends(code byte) error {
 	}
 	l, ok := v.(*List)
 	if !ok {
-		return fmt.Errorf("something is appended to %s, which is no list", kind(v))
+		return fmt.Errorf("something is appended to %s, which is no list", Kind(v))
 	}
 	l.Items = append(l.Items, items...)
 	return nil
@@ -570,7 +570,7 @@ func (m *machine) setItems(code byte) error {
 	}
 	d, ok := v.(*Dict)
 	if !ok {
-		return fmt.Errorf("an item is set in %s, which is no dict", kind(v))
+		return fmt.Errorf("an item is set in %s, which is no dict", Kind(v))
 	}
 	return d.add(items)
 }
@@ -594,8 +594,8 @@ func (d *Dict) add(items []any) error {
 	return nil
 }
 
-// kind is what a value is called in messages.
-func kind(v any) string {
+// Kind is what a value that came out of [Load] is called in messages: "a dict".
+func Kind(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "None"
@@ -624,9 +624,6 @@ func kind(v any) string {
 	}
 	return "a dtype"
 }
-
-// Kind is what a value that came out of [Load] is called in messages: "a dict".
-func Kind(v any) string { return kind(v) }
 
 // clip shortens text for a message, which quotes it.
 func clip(text []byte) []byte { return text[:min(len(text), 40)] }

@@ -20,7 +20,7 @@ func loads(code ...string) (any, error) { return Load("t.pkl", []byte(strings.Jo
 
 func floats(t *testing.T, v any) []float64 {
 	a, ok := v.(*Array)
-	require.True(t, ok, kind(v))
+	require.True(t, ok, Kind(v))
 	got := make([]float64, a.Len())
 	n, err := a.Reader().ReadFloat64s(got)
 	require.NoError(t, err)
@@ -263,6 +263,6 @@ func FuzzLoad(f *testing.F) {
 		if a, ok := v.(*Array); ok && a.Bytes() > int64(2*len(code)) {
 			t.Fatalf("%d bytes of data from a file of %d", a.Bytes(), len(code))
 		}
-		kind(v)
+		Kind(v)
 	})
 }
