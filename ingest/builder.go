@@ -153,7 +153,7 @@ func (s *Schema) check() error {
 		if t.Count > math.MaxUint32 {
 			return tooManyNodes(t.Name, t.Count)
 		}
-		if t.Count < 0 && !t.ExternalIDs {
+		if t.Count < 0 && t.IDs == RowIDs {
 			return fmt.Errorf("node type %s: %d nodes", t.Name, t.Count)
 		}
 		if err := again("node type", t.Name); err != nil {
@@ -161,7 +161,7 @@ func (s *Schema) check() error {
 		}
 	}
 	for _, r := range s.Relations {
-		key := relationKey(r)
+		key := r.Key()
 		if err := firstOf(again("relation", key), isType("relation", key, r.Src), isType("relation", key, r.Dst)); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (b *builder) checkUndirected() error {
 		if r.Src == r.Dst {
 			applies++
 		} else {
-			b.note("relation %s joins two node types and is stored as given: --undirected adds reverses within a type only", relationKey(r))
+			b.note("relation %s joins two node types and is stored as given: --undirected adds reverses within a type only", r.Key())
 		}
 	}
 	if applies == 0 {

@@ -86,7 +86,7 @@ func TestFastRPIsItsFormula(t *testing.T) {
 	f := &fake{schema: Schema{
 		Name:      "two",
 		NodeTypes: []NodeType{{Name: "paper", Count: papers}, {Name: "author", Count: authors}},
-		Relations: []Relation{{"paper", "cites", "paper", -1}, {"author", "writes", "paper", -1}},
+		Relations: []Relation{{Src: "paper", Name: "cites", Dst: "paper", Edges: -1}, {Src: "author", Name: "writes", Dst: "paper", Edges: -1}},
 	}, edges: map[int][][2]int64{}}
 	adjacency := make([][]float64, papers+authors)
 	for v := range adjacency {

@@ -69,7 +69,7 @@ func (b *builder) readNodes(ctx context.Context) error {
 	for i, t := range b.schema.NodeTypes {
 		n := &nodes{name: t.Name, count: int(t.Count)}
 		b.nodes = append(b.nodes, n)
-		if !t.ExternalIDs {
+		if t.IDs == RowIDs {
 			continue
 		}
 		b.meter.begin("read node ids", t.Count, "nodes")

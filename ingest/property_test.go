@@ -27,9 +27,9 @@ func drawGraph(t *rapid.T) *fake {
 	f := &fake{
 		schema: Schema{
 			Name:      "random",
-			NodeTypes: []NodeType{{Name: "paper", Count: int64(papers)}, {Name: "author", Count: int64(len(authors)), ExternalIDs: true}},
-			Relations: []Relation{{"paper", "cites", "paper", -1}, {"author", "writes", "paper", -1}, {"author", "knows", "author", -1}},
-			Tables:    []Table{{"feat", "paper", 3}, {"feat", "author", 1}},
+			NodeTypes: []NodeType{{Name: "paper", Count: int64(papers)}, {Name: "author", Count: int64(len(authors)), IDs: IntIDs}},
+			Relations: []Relation{{Src: "paper", Name: "cites", Dst: "paper", Edges: -1}, {Src: "author", Name: "writes", Dst: "paper", Edges: -1}, {Src: "author", Name: "knows", Dst: "author", Edges: -1}},
+			Tables:    []Table{{Name: "feat", NodeType: "paper", Dim: 3}, {Name: "feat", NodeType: "author", Dim: 1}},
 			Labels:    []Label{{Name: "topic", NodeType: "paper", Classes: 4}, {Name: "roles", NodeType: "author", Classes: 2, Multi: true}},
 			Splits:    []Split{{"time", "paper"}, {"other", "author"}},
 		},
@@ -74,7 +74,7 @@ type reference struct {
 
 func obvious(f *fake, relation int, undirected bool) reference {
 	r := f.schema.Relations[relation]
-	ref := reference{map[[2]int64]int{}, RelationReport{Key: relationKey(r)}}
+	ref := reference{map[[2]int64]int{}, RelationReport{Key: r.Key()}}
 	for _, e := range f.edges[relation] {
 		ref.report.EdgesRead++
 		if r.Src == r.Dst && e[0] == e[1] {

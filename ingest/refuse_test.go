@@ -18,7 +18,7 @@ import (
 // external is small under ids with gaps: node of row i is 10·i+7.
 func external() *fake {
 	f := small()
-	f.schema.NodeTypes[0].ExternalIDs = true
+	f.schema.NodeTypes[0].IDs = IntIDs
 	f.ids = map[int][]int64{0: {7, 17, 27, 37, 47, 57}}
 	name := func(id *int64) { *id = 10**id + 7 }
 	for i := range f.edges[0] {

@@ -12,7 +12,7 @@ import (
 func TestProvenance(t *testing.T) {
 	f := small()
 	f.schema.NodeTypes = append(f.schema.NodeTypes, NodeType{Name: "author", Count: 2})
-	f.schema.Relations = append(f.schema.Relations, Relation{"author", "writes", "paper", -1})
+	f.schema.Relations = append(f.schema.Relations, Relation{Src: "author", Name: "writes", Dst: "paper", Edges: -1})
 	f.edges[1] = [][2]int64{{1, 5}, {0, 0}, {1, 5}}
 	d, _ := build(t, f, Options{Undirected: true, Name: "named"})
 	m := d.Manifest()

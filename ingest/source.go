@@ -1,6 +1,10 @@
 package ingest
 
-import "context"
+import (
+	"context"
+
+	"github.com/gnnstore/gnnstore/store"
+)
 
 // Source is one raw graph where its owner left it. It is read a section at a time, and every section can be read again:
 // a builder in bounded memory makes several passes. A Source holds no section in memory beyond the chunk it emits, and
@@ -13,7 +17,7 @@ import "context"
 type Source interface {
 	// Schema says what there is, from metadata where the format has it.
 	Schema(ctx context.Context) (*Schema, error)
-	// NodeIDs streams the original ids of a node type whose ExternalIDs is set, in row order.
+	// NodeIDs streams the original ids of a node type that has its own and is not Gathered, in row order.
 	NodeIDs(ctx context.Context, nodeType int, emit func(IDChunk) error) error
 	// Edges streams the edges of Schema.Relations[relation].
 	Edges(ctx context.Context, relation int, emit func(EdgeChunk) error) error
@@ -36,25 +40,55 @@ type Schema struct {
 	Splits    []Split
 	// Skipped says, a sentence each, what the source holds and this reader passes over, and why.
 	Skipped []string
+	// Identity is equal for equal contents: parameters of what is made, names, sizes and times of files (see [Files]). A
+	// killed ingest goes on where it was only when it is the same as before; "" is never the same.
+	Identity string
 }
 
-// NodeType is one kind of node. Without ExternalIDs its nodes are 0…Count-1; with it NodeIDs gives any distinct int64s,
-// and edges and splits speak in those.
+// IDs is what the nodes of a type are called by: in NodeIDs, and at the ends of edges and in splits.
+type IDs uint8
+
+const (
+	RowIDs  IDs = iota // 0…Count-1
+	IntIDs             // distinct int64s
+	TextIDs            // distinct texts of 1 to MaxIDBytes bytes
+)
+
+// MaxIDBytes is the length of the longest text that is an id.
+const MaxIDBytes = 4096
+
+// NodeType is one kind of node. Where its nodes have ids of their own, rows are in the order of NodeIDs; where they are
+// Gathered, that of ascending ids (texts by their bytes).
 type NodeType struct {
-	Name        string
-	Count       int64
-	ExternalIDs bool
+	Name  string
+	Count int64 // declared number; 0 or -1 when not known beforehand, which it is for RowIDs
+	IDs   IDs
+	// Gathered says that there is no list of the nodes: they are those that edges name. Such a type has no tables and no
+	// labels from the source, since nobody knows its rows beforehand.
+	Gathered bool
 }
 
 // Relation is one kind of edge, from type Src to type Dst.
 type Relation struct {
 	Src, Name, Dst string
-	Edges          int64 // declared number, -1 when not known beforehand
+	Edges          int64        // declared number, -1 when not known beforehand
+	Columns        []EdgeColumn // kept beside the neighbours
 }
 
-// Table is one feature matrix, Dim columns, a row per node of NodeType.
+// Key names a relation in tables, paths and messages: src__name__dst.
+func (r Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
+
+// EdgeColumn is one value of every edge of a relation: "weight", F32; "time", I64; "type", U8.
+type EdgeColumn struct {
+	Name string // not "id": that is the edge's number as read, which Options.EdgeIDs keeps
+	Elem store.Elem
+}
+
+// Table is one feature matrix, Dim columns: a row per node of NodeType, or, when Relation is set instead, a row per edge of
+// that relation in the order of Edges.
 type Table struct {
 	Name, NodeType string
+	Relation       string // a Key
 	Dim            int
 }
 
@@ -86,11 +120,44 @@ type Place struct {
 	First int64 // number of the chunk's first row in its section, from 0
 }
 
-// EdgeChunk holds edges Src[i]→Dst[i]; messages flow from Src to Dst.
+// Texts are some texts one behind the other: the i-th ends before Bytes[Ends[i]].
+type Texts struct {
+	Bytes []byte
+	Ends  []uint32
+}
+
+func (t *Texts) Len() int { return len(t.Ends) }
+
+// At lends the i-th text.
+func (t *Texts) At(i int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = t.Ends[i-1]
+	}
+	return t.Bytes[start:t.Ends[i]]
+}
+
+// Append copies a text to the end.
+func (t *Texts) Append(text []byte) {
+	t.Bytes = append(t.Bytes, text...)
+	t.Ends = append(t.Ends, uint32(len(t.Bytes)))
+}
+
+// Reset makes it empty and keeps the memory.
+func (t *Texts) Reset() { t.Bytes, t.Ends = t.Bytes[:0], t.Ends[:0] }
+
+// EdgeChunk holds edges Src[i]→Dst[i]; messages flow from Src to Dst. The ends in a node type of TextIDs are in SrcTexts
+// and DstTexts, and those of other types in Src and Dst. Values has, for each column of the relation, the bits of each
+// edge's value: math.Float32bits of an F32, the two's complement of an I64.
 type EdgeChunk struct {
 	Place
-	Src, Dst []int64
+	Src, Dst           []int64
+	SrcTexts, DstTexts Texts
+	Values             [][]uint64
 }
+
+// Len is the number of edges.
+func (c *EdgeChunk) Len() int { return max(len(c.Src), c.SrcTexts.Len()) }
 
 // RowChunk holds len(Values)/Dim feature rows for the nodes of rows First, First+1, ….
 type RowChunk struct {
@@ -105,8 +172,28 @@ type LabelChunk struct {
 	Values []int32
 }
 
-// IDChunk holds original node ids.
+// IDChunk holds original node ids: IDs, or Texts where the node type has TextIDs.
 type IDChunk struct {
 	Place
-	IDs []int64
+	IDs   []int64
+	Texts Texts
+}
+
+// Len is the number of ids.
+func (c *IDChunk) Len() int { return max(len(c.IDs), c.Texts.Len()) }
+
+// RowMaker is a Source whose feature rows can be had in any order, as those that are made from a seed can. A builder that
+// renumbers nodes then writes a table once, where it would else have to sort it.
+type RowMaker interface {
+	Source
+	// RowsAt fills dst with the feature rows of nodes rows, len(dst)/len(rows) = Dim values each. It is safe for concurrent
+	// use. It says false for a table that only Rows can read.
+	RowsAt(table int, rows []uint32, dst []float32) bool
+}
+
+// Tolerant is a Source that may have passed over rows that it could not read, as it was allowed to.
+type Tolerant interface {
+	Source
+	// BadRows is their number so far, and what was wrong with the first.
+	BadRows() (n int64, first error)
 }

@@ -44,7 +44,7 @@ func (f *fake) each(section string, n int, emit func(p Place, lo, hi int) error)
 
 func (f *fake) NodeIDs(_ context.Context, i int, emit func(IDChunk) error) error {
 	ids := f.ids[i]
-	return f.each("ids", len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{p, slices.Clone(ids[lo:hi])}) })
+	return f.each("ids", len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{Place: p, IDs: slices.Clone(ids[lo:hi])}) })
 }
 
 func (f *fake) Edges(_ context.Context, i int, emit func(EdgeChunk) error) error {
@@ -82,7 +82,7 @@ func (f *fake) Split(_ context.Context, i int, part Part, emit func(IDChunk) err
 		return errors.New("no such part")
 	}
 	ids := f.splits[i][part]
-	return f.each(part.String(), len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{p, ids[lo:hi]}) })
+	return f.each(part.String(), len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{Place: p, IDs: ids[lo:hi]}) })
 }
 
 // small is 6 papers with every kind of section: a self loop (2→2), a duplicate (0→1), a mutual pair (3, 4), node 5 alone.

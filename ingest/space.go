@@ -25,7 +25,7 @@ func (b *builder) checkDeclaredSpace() error {
 	}
 	counts := map[string]int64{}
 	for _, t := range b.schema.NodeTypes {
-		if counts[t.Name] = t.Count; t.ExternalIDs && t.Count <= 0 {
+		if counts[t.Name] = t.Count; t.IDs != RowIDs && t.Count <= 0 {
 			return nil
 		}
 	}

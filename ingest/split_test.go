@@ -14,7 +14,7 @@ func classed(n int) *fake {
 	f := &fake{schema: Schema{
 		Name:      "classed",
 		NodeTypes: []NodeType{{Name: "node", Count: int64(n)}},
-		Relations: []Relation{{"node", "to", "node", -1}},
+		Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}},
 		Labels:    []Label{{Name: "class", NodeType: "node"}},
 	}, edges: map[int][][2]int64{}, labels: map[int][]int32{0: make([]int32, n)}, chunk: 64}
 	for v := range n {

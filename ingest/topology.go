@@ -32,7 +32,7 @@ const edgeBlock = 1 << 20
 func (b *builder) readEdges(ctx context.Context) error {
 	for i, r := range b.schema.Relations {
 		src, dst := b.typeOf(r.Src), b.typeOf(r.Dst)
-		rep := RelationReport{Key: relationKey(r)}
+		rep := RelationReport{Key: r.Key()}
 		b.meter.begin("read edges", r.Edges, "edges")
 		blocks, err := b.readRelation(ctx, i, src, dst, &rep)
 		if err != nil {
@@ -61,7 +61,6 @@ func (b *builder) readEdges(ctx context.Context) error {
 	return b.checkSpace()
 }
 
-func relationKey(r Relation) string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
 // readRelation reads and resolves the edges of relation i.
 func (b *builder) readRelation(ctx context.Context, i int, src, dst *nodes, rep *RelationReport) ([][]edge, error) {

@@ -114,12 +114,12 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if s.nodes, dense = seen.count(); !dense {
 			s.ids = seen.ascending()
 		}
-		node.ExternalIDs, schema.Relations[0].Edges = !dense, edges
+		node.IDs, schema.Relations[0].Edges = idKind(dense), edges
 	} else {
 		if err := s.table.scan(ctx); err != nil {
 			return nil, err
 		}
-		s.nodes, node.ExternalIDs = s.table.rows, !s.table.dense
+		s.nodes, node.IDs = s.table.rows, idKind(s.table.dense)
 		schema.Skipped = append(schema.Skipped, s.table.skipped...)
 		if s.table.label >= 0 {
 			schema.Labels = []ingest.Label{{Name: "label", NodeType: "node", ClassNames: s.table.names, Classes: len(s.table.names)}}
@@ -153,6 +153,14 @@ func name(path string) string {
 		}
 	}
 	return base
+}
+
+// idKind is what the ids are: rows when they are 0…n-1 in this order.
+func idKind(dense bool) ingest.IDs {
+	if dense {
+		return ingest.RowIDs
+	}
+	return ingest.IntIDs
 }
 
 // NodeIDs streams the ids that have gaps: of the table's rows, or of the edges, ascending.

@@ -47,7 +47,7 @@ func readAll(s *Source) (g graph, err error) {
 	if g.schema, err = s.Schema(ctx); err != nil {
 		return g, err
 	}
-	if g.schema.NodeTypes[0].ExternalIDs {
+	if g.schema.NodeTypes[0].IDs == ingest.IntIDs {
 		err = s.NodeIDs(ctx, 0, func(c ingest.IDChunk) error {
 			if c.First != int64(len(g.ids)) {
 				return errors.New("bad chunk of ids")
@@ -187,7 +187,7 @@ func TestIDsWithGaps(t *testing.T) {
 	g, err := read(files{"edges.csv": "7,9223372036854775807\n3000000000,7\n3000000000,0\n"}.write(t), Options{})
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 7, 3000000000, 9223372036854775807}, g.ids)
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4, ExternalIDs: true}}, g.schema.NodeTypes)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4, IDs: ingest.IntIDs}}, g.schema.NodeTypes)
 	require.Equal(t, []int64{7, 3000000000, 3000000000}, g.src)
 }
 
@@ -498,7 +498,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		n := int(g.schema.NodeTypes[0].Count)
-		if g.schema.NodeTypes[0].ExternalIDs {
+		if g.schema.NodeTypes[0].IDs == ingest.IntIDs {
 			require.Len(t, g.ids, n)
 		}
 		if declared := g.schema.Relations[0].Edges; declared >= 0 {
@@ -609,7 +609,7 @@ func TestSNAP(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, want.Nodes+want.Users+want.Items, g.schema.NodeTypes[0].Count, name)
 		require.Len(t, g.src, want.Edges+want.Event, name)
-		require.Equal(t, c.external, g.schema.NodeTypes[0].ExternalIDs, name)
+		require.Equal(t, c.external, g.schema.NodeTypes[0].IDs == ingest.IntIDs, name)
 		if name != "soc_slashdot0902" {
 			continue
 		}
