@@ -61,7 +61,6 @@ func (b *builder) readEdges(ctx context.Context) error {
 	return b.checkSpace()
 }
 
-
 // readRelation reads and resolves the edges of relation i.
 func (b *builder) readRelation(ctx context.Context, i int, src, dst *nodes, rep *RelationReport) ([][]edge, error) {
 	var blocks [][]edge
