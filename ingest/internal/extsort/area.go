@@ -1,0 +1,150 @@
+// Package extsort sorts more records than fit in memory: it parts them into buckets on disk by ranges of their keys, so that
+// each bucket fits, and whoever reads the buckets one after another reads the records in order.
+//
+// An [Area] is the directory. A [Writer] parts records into [Bucket]s, from any number of goroutines with an [Appender]
+// each; [Area.Load] brings a bucket into memory, and [Area.Each] streams one. [Texts] sorts texts of any length, by merging.
+// Files are written and read around the page cache where the file system can: through it, writing was bound by the
+// processor at a fifth of the speed (334 MB/s against 1.5 GB/s on the machine where this was measured).
+//
+// Records have a fixed width and no meaning here. An Area and its methods are safe for concurrent use.
+package extsort
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// sector is what sizes and places of direct transfers are multiples of; so are buffers that Load and Each fill.
+const sector = 4096
+
+// Area is a directory of buckets.
+type Area struct {
+	fs            vfs.FS
+	dir           string
+	written, read atomic.Int64
+}
+
+// Open makes the directory dir if need be.
+func Open(fs vfs.FS, dir string) (*Area, error) {
+	if err := fs.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("spill directory: %w", err)
+	}
+	return &Area{fs: fs, dir: dir}, nil
+}
+
+// Traffic is the bytes written and read so far.
+func (a *Area) Traffic() (written, read int64) { return a.written.Load(), a.read.Load() }
+
+// Bucket is a finished run of records in a file of its own. The zero Bucket is empty and has no file.
+type Bucket struct {
+	Name  string `json:"name,omitempty"` // inside the Area
+	Bytes int64  `json:"bytes"`
+}
+
+func (a *Area) path(name string) string { return a.fs.PathJoin(a.dir, name) }
+
+// Has says whether a bucket is there, whole.
+func (a *Area) Has(b Bucket) bool {
+	if b.Bytes == 0 {
+		return true
+	}
+	fi, err := a.fs.Stat(a.path(b.Name))
+	return err == nil && fi.Size() >= b.Bytes
+}
+
+// Remove removes buckets.
+func (a *Area) Remove(buckets ...Bucket) error {
+	for _, b := range buckets {
+		if b.Name == "" {
+			continue
+		}
+		if err := a.fs.Remove(a.path(b.Name)); err != nil {
+			return fmt.Errorf("spill directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// RoundUp is the room that Load needs for bytes.
+func RoundUp(bytes int64) int64 { return (bytes + sector - 1) / sector * sector }
+
+// readStep is the size of one read: 1 to 4 MiB were level, 256 KiB took a fifth longer.
+const readStep = 2 << 20
+
+// Load fills dst with bytes of the bucket from offset at on, a multiple of 4096; dst has room for RoundUp(n), lies on a
+// page (as a [kernels.HostBuf] does), and is returned cut to n.
+func (a *Area) Load(b Bucket, at, n int64, dst []byte) ([]byte, error) {
+	if at+n > b.Bytes || RoundUp(n) > int64(len(dst)) || at%sector != 0 {
+		panic("extsort: Load past the end of a bucket or a buffer")
+	}
+	if n == 0 {
+		return dst[:0], nil
+	}
+	f, err := a.open(b)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for done := int64(0); done < n; {
+		want := min(readStep, RoundUp(n-done))
+		got, err := f.ReadAt(dst[done:done+want], at+done)
+		a.read.Add(int64(got))
+		done += int64(got)
+		if done >= n {
+			break
+		}
+		if err == io.EOF || err == nil && int64(got) < want {
+			err = fmt.Errorf("ends at byte %d of %d: something else changed it", at+done, b.Bytes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", a.path(b.Name), err)
+		}
+	}
+	return dst[:n], nil
+}
+
+func (a *Area) open(b Bucket) (vfs.File, error) {
+	f, err := a.fs.Open(a.path(b.Name))
+	if err != nil {
+		return nil, fmt.Errorf("spill directory: %w", err)
+	}
+	setDirect(f)
+	return f, nil
+}
+
+// Each streams a bucket of records of width bytes through buf, in chunks of whole records. buf is made by [Area.Buffer].
+func (a *Area) Each(b Bucket, width int, buf []byte, visit func(records []byte) error) error {
+	step := chunk(width, len(buf))
+	for at := int64(0); at < b.Bytes; at += step {
+		records, err := a.Load(b, at, min(step, b.Bytes-at), buf)
+		if err != nil {
+			return err
+		}
+		if err := visit(records); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunk is the largest size up to bytes that is a multiple of a sector and of width.
+func chunk(width, bytes int) int64 {
+	unit := int64(sector * width)
+	for _, d := range []int64{8, 4, 2} { // widths are multiples of 4 as a rule
+		if int64(width)%d == 0 {
+			unit /= d
+			break
+		}
+	}
+	return max(1, int64(bytes)/unit) * unit
+}
+
+// Buffer is memory for Each over records of width bytes: about bytes, and at least one chunk.
+func Buffer(width, bytes int) (*kernels.HostBuf, error) {
+	return kernels.NewHostBuf(int(max(chunk(width, bytes), sector)))
+}
