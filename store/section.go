@@ -11,9 +11,12 @@ import (
 
 // Version is the format version this build writes; MinVersion is the oldest it reads. See FORMAT.md for the policy.
 const (
-	Version    = 1
+	Version    = 2
 	MinVersion = 1
 )
+
+// sectionVersion is the version of a section's layout, which moves less often than that of the dataset.
+const sectionVersion = 1
 
 // PageSize is the unit of layout: a section's header fills one page, its payload starts on the next, and the file ends
 // on a page boundary, so that direct reads need no special case at either end.
@@ -120,7 +123,7 @@ func encodeHeader(f *File) [PageSize]byte {
 	var h [PageSize]byte
 	le := binary.LittleEndian
 	copy(h[0x00:], magic[:])
-	le.PutUint32(h[0x08:], Version)
+	le.PutUint32(h[0x08:], sectionVersion)
 	le.PutUint32(h[0x0c:], uint32(f.Elem))
 	le.PutUint64(h[0x10:], uint64(f.Rows))
 	le.PutUint64(h[0x18:], uint64(f.Cols))
@@ -138,8 +141,8 @@ func checkHeader(h []byte, f *File) (at int64, err error) {
 	if [8]byte(h[:8]) != magic {
 		return 0, fmt.Errorf("magic is %q, not %q: not a gnnstore section", h[:8], magic[:])
 	}
-	if v := le.Uint32(h[0x08:]); v < MinVersion || v > Version {
-		return 0x08, fmt.Errorf("%w %d: this build reads %d to %d", ErrVersion, v, MinVersion, Version)
+	if v := le.Uint32(h[0x08:]); v != sectionVersion {
+		return 0x08, fmt.Errorf("%w %d of a section: this build reads %d", ErrVersion, v, sectionVersion)
 	}
 	if sum, want := crc32.Checksum(h[:PageSize-4], castagnoli), le.Uint32(h[PageSize-4:]); sum != want {
 		return PageSize - 4, fmt.Errorf("header checksum is %08x, not %08x", sum, want)

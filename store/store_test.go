@@ -153,8 +153,8 @@ func TestOpenRefuses(t *testing.T) {
 		break_ func(t *testing.T, dir string)
 		want   string
 	}{
-		"newer version": {edit(`"version": 1`, `"version": 7`),
-			"unknown dataset version 7: this build reads versions 1 to 1"},
+		"newer version": {edit(`"version": 2`, `"version": 7`),
+			"unknown dataset version 7: this build reads versions 1 to 2"},
 		"other format":  {edit(`"format": "gnnstore"`, `"format": "gnnshop"`), `format is "gnnshop"`},
 		"edited":        {edit(`"order": "original"`, `"order": "degree"`), "edited or damaged"},
 		"unknown field": {edit(`"order"`, `"odour"`), "unknown field"},

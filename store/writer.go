@@ -23,13 +23,18 @@ var ErrBusy = errors.New("another ingest is writing it")
 type WriterOptions struct {
 	FS         vfs.FS // where files go; default the disk
 	ShardBytes int64  // largest feature shard; default 1 GiB
+	// Continue is asked, once the lock is held, what of an interrupted Writer's to go on from. work is the directory that
+	// WorkDir gave it, and need not exist. Continue returns what Parts returned to that Writer, and gives it away:
+	// the sections in it and the work directory stay, all else goes, and the new Writer has that much behind it. On nil, or when a file of the
+	// manifest is missing or of another size, everything is cleared, the work directory too; so it is when Continue is nil.
+	Continue func(work string) *Manifest
 }
 
 // Writer builds one dataset under the temporary name PATH.partial, which it holds locked, and seals it: sections are
 // synced, the manifest is written last, and the directory takes its final name in one rename. Until then the final name
-// does not exist; what an interrupted writer leaves is cleared by the next.
+// does not exist; what an interrupted writer leaves is cleared by the next, or gone on from ([WriterOptions.Continue]).
 //
-// Call the methods from one goroutine, in any order, and end with Seal or Abort.
+// Call the methods from one goroutine, in any order, and end with Seal, Abort or Leave.
 type Writer struct {
 	fs         vfs.FS
 	final      string
@@ -70,8 +75,11 @@ func Create(pathname string, o WriterOptions) (*Writer, error) {
 		if !taken {
 			continue
 		}
-		if err := errors.Join(w.refuseExisting(), w.clear()); err != nil {
+		if err := w.refuseExisting(); err != nil {
 			return nil, errors.Join(err, w.Abort())
+		}
+		if err := w.takeOver(o.Continue); err != nil {
+			return nil, errors.Join(err, w.Leave())
 		}
 		return w, nil
 	}
@@ -194,30 +202,12 @@ func (w *Writer) refuseExisting() error {
 	return nil
 }
 
-// clear removes everything in the partial directory but the lock.
-func (w *Writer) clear() error {
-	names, err := w.fs.List(w.partial)
-	if err != nil {
-		return fmt.Errorf("create dataset: %w", err)
-	}
-	for _, n := range names {
-		if n != lockName {
-			if err := w.fs.RemoveAll(w.fs.PathJoin(w.partial, n)); err != nil {
-				return fmt.Errorf("create dataset: clear an interrupted one: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// Abort removes everything written. It does nothing after Seal.
+// Abort removes everything written. It does nothing after Seal or Leave.
 func (w *Writer) Abort() error {
 	if w.lock == nil {
 		return nil
 	}
-	for _, s := range w.open {
-		s.file.Close()
-	}
+	_ = w.dropOpen() // what they lack goes with them
 	// The lock goes last: when this is cut short, the next writer knows what is left for ours. Then the directory, which
 	// is not empty where that writer is already at work.
 	err := w.clear()
@@ -235,10 +225,26 @@ func (w *Writer) Abort() error {
 	return err
 }
 
+// dropOpen closes the files of sections that nobody closed.
+func (w *Writer) dropOpen() error {
+	var errs []error
+	for _, s := range slices.Clone(w.open) {
+		errs = append(errs, s.discard())
+	}
+	return errors.Join(errs...)
+}
+
+func (w *Writer) mustBeOpen() {
+	if w.lock == nil {
+		panic("store: use of a Writer after Seal, Abort or Leave")
+	}
+}
+
 // Seal adds the description and makes the dataset whole. Of m only Name, Provenance and Order are read: node types,
 // relations and the rest are declared by the calls that write them. Name is one that [CleanName] leaves as it is. Bytes
 // of Provenance that are not UTF-8 become U+FFFD. The first error leaves the Writer to be Aborted.
 func (w *Writer) Seal(m Manifest) (*Manifest, error) {
+	w.mustBeOpen()
 	if len(w.open) > 0 {
 		panic("store: Seal before every section writer is closed: " + w.open[0].spec.Path)
 	}
@@ -273,17 +279,13 @@ func (w *Writer) publish(manifest []byte) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	dirs := []string{w.partial}
-	for d := range w.dirs {
-		dirs = append(dirs, d)
-	}
-	slices.Sort(dirs)
-	for _, d := range dirs {
-		if err := w.syncDir(d); err != nil {
-			return err
-		}
+	if err := w.syncDirs(); err != nil {
+		return err
 	}
 	if err := w.refuseExisting(); err != nil {
+		return err
+	}
+	if err := w.clearWork(); err != nil {
 		return err
 	}
 	if err := w.fs.Rename(w.partial, w.final); err != nil {
@@ -293,6 +295,21 @@ func (w *Writer) publish(manifest []byte) error {
 	err = errors.Join(w.fs.Remove(w.fs.PathJoin(w.final, lockName)), w.lock.Close())
 	w.lock = nil
 	return errors.Join(err, w.syncDir(w.final), w.syncDir(w.fs.PathDir(w.final)))
+}
+
+// syncDirs makes the names of all sections durable, and those in the other directories.
+func (w *Writer) syncDirs(others ...string) error {
+	dirs := append(others, w.partial)
+	for d := range w.dirs {
+		dirs = append(dirs, d)
+	}
+	slices.Sort(dirs)
+	for _, d := range dirs {
+		if err := w.syncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *Writer) syncDir(name string) error {
@@ -305,9 +322,7 @@ func (w *Writer) syncDir(name string) error {
 
 // section creates the file of a section; rows may be written in order or at their places.
 func (w *Writer) section(name string, e Elem, cols, stride, first int64) (*sectionWriter, error) {
-	if w.lock == nil {
-		panic("store: use of a Writer after Seal or Abort")
-	}
+	w.mustBeOpen()
 	full := w.fs.PathJoin(w.partial, name)
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		w.dirs[w.fs.PathJoin(w.partial, dir)] = true

@@ -1,0 +1,278 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// piecewise writes a dataset in steps, and after each keeps a journal of what is done: what ingest does, in small.
+type piecewise struct {
+	fs      vfs.FS
+	path    string
+	skipped int // steps that an earlier run had done
+}
+
+func (p *piecewise) options() store.WriterOptions {
+	return store.WriterOptions{FS: p.fs, ShardBytes: 64, Continue: func(work string) *store.Manifest {
+		f, err := p.fs.Open(p.fs.PathJoin(work, "journal"))
+		if err != nil {
+			return nil
+		}
+		defer f.Close()
+		b, err := io.ReadAll(f)
+		m := new(store.Manifest)
+		if err != nil || json.Unmarshal(b, m) != nil {
+			return nil
+		}
+		p.skipped = len(m.NodeTypes) + len(m.Relations) + len(m.Tables)
+		return m
+	}}
+}
+
+// run writes all steps from the first that is not done, and leaves what there is on an error.
+func (p *piecewise) run() (_ *store.Manifest, err error) {
+	p.skipped = 0
+	w, err := store.Create(p.path, p.options())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = w.Leave()
+		}
+	}()
+	if m, err := w.Parts(); err != nil || len(m.NodeTypes)+len(m.Relations)+len(m.Tables) < p.skipped {
+		p.skipped = 0 // the journal told of more than there was
+	}
+	for i, step := range []func() error{
+		func() error { return w.AddNodeType("node", []int64{5, 3, 4}) },
+		func() error {
+			g, err := w.AddRelation("node", "to", "node", false)
+			for v := range 3 {
+				if err == nil {
+					err = g.Append([]store.NodeID{store.NodeID(2 - v)})
+				}
+			}
+			if err == nil {
+				err = g.Close()
+			}
+			return err
+		},
+		func() error {
+			f, err := w.AddTable("feat", "node", store.F32, 3, 16)
+			for _, v := range []store.NodeID{2, 0, 1} {
+				if err == nil {
+					err = f.Put(v, make([]byte, 64))
+				}
+			}
+			if err == nil {
+				err = f.Close()
+			}
+			return err
+		},
+	} {
+		if i < p.skipped {
+			continue
+		}
+		if err := step(); err != nil {
+			return nil, err
+		}
+		if err := p.journal(w); err != nil {
+			return nil, err
+		}
+	}
+	return w.Seal(store.Manifest{Name: "x", Order: "original"})
+}
+
+func (p *piecewise) journal(w *store.Writer) error {
+	m, err := w.Parts()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	dir, err := w.WorkDir()
+	if err != nil {
+		return err
+	}
+	next := p.fs.PathJoin(dir, "next")
+	f, err := p.fs.Create(next, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := p.fs.Rename(next, p.fs.PathJoin(dir, "journal")); err != nil {
+		return err
+	}
+	d, err := p.fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func straight(t *testing.T) string {
+	m, err := (&piecewise{fs: vfs.Default, path: filepath.Join(t.TempDir(), "x.gnn")}).run()
+	require.NoError(t, err)
+	return m.Seal
+}
+
+// TestContinueAfterEveryFailure fails the n-th operation for every n, and runs again without: the same dataset comes
+// out, with nothing beside it, and once a step was done, it is not done again.
+func TestContinueAfterEveryFailure(t *testing.T) {
+	want := straight(t)
+	most := 0
+	for n := int32(0); ; n++ {
+		path := filepath.Join(t.TempDir(), "x.gnn")
+		inj, fired := errorfs.OnIndex(n), false
+		failing := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind != errorfs.OpStat && inj.MaybeError(op) != nil {
+				fired = true
+				return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+			}
+			return nil
+		}))
+		_, err := (&piecewise{fs: failing, path: path}).run()
+		if err == nil && !fired {
+			require.Greater(t, n, int32(60))
+			break
+		}
+		if err == nil { // no journal could be read, and none was there
+			require.NoError(t, check(path), "operation %d", n)
+			continue
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC, "operation %d", n)
+		if _, err := os.Stat(path); err == nil {
+			require.NoError(t, check(path), "operation %d", n)
+			continue
+		}
+		again := &piecewise{fs: vfs.Default, path: path}
+		m, err := again.run()
+		require.NoError(t, err, "operation %d", n)
+		require.Equal(t, want, m.Seal, "operation %d", n)
+		require.NoError(t, check(path))
+		require.NoDirExists(t, path+".partial")
+		require.NoDirExists(t, filepath.Join(path, "work"))
+		most = max(most, again.skipped)
+	}
+	require.Equal(t, 3, most, "all steps were skipped when only the seal was missing")
+}
+
+// TestContinueAfterEveryCrash cuts the power at every operation, losing some or all of what was not synced.
+func TestContinueAfterEveryCrash(t *testing.T) {
+	want := straight(t)
+	for n := 0; ; n++ {
+		mem := vfs.NewCrashableMem()
+		require.NoError(t, mem.MkdirAll("/d", 0o777))
+		root, err := mem.OpenDir("/")
+		require.NoError(t, err)
+		require.NoError(t, root.Sync())
+		var crashed *vfs.MemFS
+		ops := 0
+		cutting := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				if ops++; ops == n {
+					rng := rand.New(rand.NewPCG(uint64(n), 1))
+					crashed = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: n % 3 * 50, RNG: rng})
+				}
+			}
+			return nil
+		}))
+		_, err = (&piecewise{fs: cutting, path: "/d/x.gnn"}).run()
+		require.NoError(t, err)
+		if n == 0 {
+			continue
+		}
+		if crashed == nil {
+			require.Greater(t, n, 30)
+			return
+		}
+		if _, err := crashed.Stat("/d/x.gnn"); err != nil {
+			m, err := (&piecewise{fs: crashed, path: "/d/x.gnn"}).run()
+			require.NoError(t, err, "operation %d", n)
+			require.Equal(t, want, m.Seal, "operation %d", n)
+		}
+		out := filepath.Join(t.TempDir(), "x.gnn")
+		_, err = vfs.Clone(crashed, vfs.Default, "/d/x.gnn", out)
+		require.NoError(t, err)
+		require.NoError(t, check(out), "operation %d", n)
+	}
+}
+
+func TestContinue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	var parts *store.Manifest
+	begin := func() {
+		w, err := store.Create(path, store.WriterOptions{})
+		require.NoError(t, err)
+		require.NoError(t, w.AddNodeType("node", []int64{1, 2}))
+		require.NoError(t, w.AddSplit("given", "node", []store.NodeID{1}, nil, nil))
+		parts, err = w.Parts()
+		require.NoError(t, err)
+		work, err := w.WorkDir()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(work, "notes"), []byte("kept"), 0o666))
+		_, err = w.AddTable("feat", "node", store.F16, 2, 1) // open: lost
+		require.NoError(t, err)
+		require.NoError(t, w.Leave())
+		require.NoError(t, w.Leave())
+		require.PanicsWithValue(t, "store: use of a Writer after Seal, Abort or Leave", func() { w.WorkDir() })
+	}
+	again := func(m *store.Manifest) *store.Writer {
+		w, err := store.Create(path, store.WriterOptions{Continue: func(work string) *store.Manifest {
+			require.Equal(t, filepath.Join(path+".partial", "work"), work)
+			return m
+		}})
+		require.NoError(t, err)
+		return w
+	}
+	partial := func(name string) string { return filepath.Join(path+".partial", name) }
+
+	begin()
+	w := again(parts)
+	require.FileExists(t, partial("work/notes"))
+	require.FileExists(t, partial("split/given/train.u32"))
+	require.NoDirExists(t, partial("feat"))
+	require.NoError(t, w.Abort())
+	require.NoDirExists(t, path+".partial")
+
+	for name, spoil := range map[string]func(){
+		"nil":       func() { parts = nil },
+		"missing":   func() { require.NoError(t, os.Remove(partial("split/given/test.u32"))) },
+		"cut":       func() { require.NoError(t, os.Truncate(partial("ids/node/order.u32"), 5000)) },
+		"hostile":   func() { parts.Splits[0].Train.Path = "../../secret" },
+		"directory": func() { parts.Splits[0].Train.Path = "split/given" },
+		"nowhere":   func() { parts.Splits[0].Train.Path = "else/where" },
+		"link": func() {
+			require.NoError(t, os.Rename(partial("split"), path+".moved"))
+			require.NoError(t, os.Symlink(path+".moved", partial("split")))
+		},
+	} {
+		begin()
+		spoil()
+		w := again(parts)
+		left, err := os.ReadDir(path + ".partial")
+		require.NoError(t, err, name)
+		require.Len(t, left, 1, "%s: only the lock is left", name)
+		require.NoError(t, w.Abort())
+	}
+	require.FileExists(t, path+".moved/given/train.u32", "what a link leads to is not ours")
+}
