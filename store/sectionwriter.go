@@ -5,104 +5,173 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"syscall"
+	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
 )
 
-// sectionWriter writes the payload of one section: appended, or in runs placed anywhere. Its header goes in last, when
-// the number of rows is known.
+const (
+	// writeBuffer is what one write takes: direct writes of 1 MiB reach 1.5 GB/s where buffered ones stay below 0.5.
+	writeBuffer = 1 << 20
+	// directBytes is the least that is worth a direct write; less goes through the page cache, which joins it.
+	directBytes = 256 << 10
+	// asideBytes is the least that is worth a goroutine.
+	asideBytes = 64 << 10
+	// maxFilling bounds the buffers that fill at a time, and with as many that are being written, a Writer's memory.
+	maxFilling = 16
+)
+
+// sectionWriter writes the payload of one section: appended, or in runs placed anywhere. One buffer fills while another
+// is written aside, past the page cache where the file system lets it. The header goes in last, when the number of rows
+// is known.
 type sectionWriter struct {
 	w      *Writer
 	file   vfs.File
 	spec   File
-	buf    []byte // bytes that follow at, not yet written
+	start  int64  // of the payload in the file
+	buf    []byte // bytes that follow at, not yet written; page-aligned; nil when none
 	at     int64  // payload offset of buf
-	end    int64  // payload bytes, the furthest written
+	end    int64  // payload bytes, the furthest handed to a write
 	placed bool   // some run went elsewhere than to the end, so the hash needs a second reading
 	hash   xxh3.Hasher
+
+	aside   []byte     // what is being written, nil when nothing
+	written chan error // what became of it
+	direct  directMode // used by whoever writes
+	err     error      // of the first write that failed
 }
 
-const writeBuffer = 1 << 20
-
-// put writes p at payload offset off. Runs that follow each other are joined into large writes.
+// put writes p at payload offset off. Runs that follow each other are joined into large writes, which end on pages so
+// that the next begins on one. An error may be an earlier write's.
 func (s *sectionWriter) put(off int64, p []byte) error {
-	if off != s.at+int64(len(s.buf)) || len(s.buf)+len(p) > writeBuffer {
+	if off != s.next() {
 		if err := s.flush(); err != nil {
 			return err
 		}
 		s.at = off
 	}
-	s.buf = append(s.buf, p...)
-	return nil
-}
-
-func (s *sectionWriter) append(p []byte) error {
 	for len(p) > 0 {
-		n := min(len(p), writeBuffer)
-		if err := s.put(s.at+int64(len(s.buf)), p[:n]); err != nil {
-			return err
+		if s.buf == nil {
+			s.buf = s.w.takeBuffer(s)
 		}
+		room := writeBuffer - int(s.at%PageSize) - len(s.buf)
+		n := min(len(p), room)
+		s.buf = append(s.buf, p[:n]...)
 		p = p[n:]
+		if n == room {
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
+	return s.err
 }
 
+// next is the payload offset behind what was put last.
+func (s *sectionWriter) next() int64 { return s.at + int64(len(s.buf)) }
+
+func (s *sectionWriter) append(p []byte) error { return s.put(s.next(), p) }
+
+// flush hands the buffer to a write.
 func (s *sectionWriter) flush() error {
-	if len(s.buf) == 0 {
-		return nil
+	if s.buf == nil {
+		return s.err
 	}
-	if s.at != s.end {
+	buf, at := s.buf, s.at
+	s.w.filling = slices.DeleteFunc(s.w.filling, func(o *sectionWriter) bool { return o == s })
+	s.buf = nil
+	if at != s.end {
 		s.placed = true
 	}
 	if !s.placed {
-		s.hash.Write(s.buf)
+		s.hash.Write(buf)
 	}
-	if _, err := s.file.WriteAt(s.buf, PageSize+s.at); err != nil {
-		return fmt.Errorf("write %s: %w", s.spec.Path, err)
-	}
-	s.at += int64(len(s.buf))
+	s.at += int64(len(buf))
 	s.end = max(s.end, s.at)
-	s.buf = s.buf[:0]
-	return nil
+	err := s.wait()
+	if err == nil && len(buf) < asideBytes {
+		err = s.fail(s.write(buf, at))
+	} else if err == nil {
+		s.aside = buf
+		go func() { s.written <- s.write(buf, at) }()
+		return nil
+	}
+	s.w.free = append(s.w.free, buf[:0])
+	return err
 }
+
+// wait returns when nothing is being written.
+func (s *sectionWriter) wait() error {
+	if s.aside == nil {
+		return s.err
+	}
+	err := s.fail(<-s.written)
+	s.w.free = append(s.w.free, s.aside[:0])
+	s.aside = nil
+	return err
+}
+
+// fail keeps the first error.
+func (s *sectionWriter) fail(err error) error {
+	if err != nil && s.err == nil {
+		s.err = fmt.Errorf("write %s: %w", s.spec.Path, err)
+	}
+	return s.err
+}
+
+// write puts p, which begins on a page of memory, at payload offset at.
+func (s *sectionWriter) write(p []byte, at int64) error {
+	if n := len(p) / PageSize * PageSize; at%PageSize == 0 && n >= directBytes && s.direct.set(s.file, true) {
+		_, err := s.file.WriteAt(p[:n], s.start+at)
+		if errors.Is(err, syscall.EINVAL) { // it took the flag, and wants blocks of another size
+			s.direct.refuse(s.file)
+			n = 0
+		} else if err != nil {
+			return err
+		}
+		if p = p[n:]; len(p) == 0 {
+			return nil
+		}
+		at += int64(n)
+	}
+	s.direct.set(s.file, false)
+	_, err := s.file.WriteAt(p, s.start+at)
+	return err
+}
+
+// inOrder says that all came one behind the other.
+func (s *sectionWriter) inOrder() bool { return !s.placed && s.at == s.end }
 
 // close pads, hashes, writes the header and syncs. rows must agree with what was written.
 func (s *sectionWriter) close(rows int64) (_ File, err error) {
-	s.w.open = slices.DeleteFunc(s.w.open, func(o *sectionWriter) bool { return o == s })
-	defer func() {
-		if cerr := s.file.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", s.spec.Path, err)
-		}
-	}()
-	if err := s.flush(); err != nil {
-		return File{}, err
-	}
+	defer func() { err = s.finish(err) }()
 	s.spec.Rows = rows
-	if s.end > s.spec.payload() {
-		return File{}, fmt.Errorf("%d bytes written for %d rows of %d", s.end, rows, s.spec.Stride)
+	end := max(s.end, s.next())
+	if end > s.spec.payload() {
+		return File{}, fmt.Errorf("%d bytes written for %d rows of %d", end, rows, s.spec.Stride)
 	}
 	s.spec.Bytes = PageSize + roundUp(s.spec.payload(), PageSize)
 	// A last row that ends in padding, or was never written, reads as zeros up to the page boundary.
-	if tail := s.spec.Bytes - PageSize - s.end; tail > 0 {
-		zeros := make([]byte, min(tail, writeBuffer))
-		for at := s.end; at < s.end+tail; at += int64(len(zeros)) {
-			z := zeros[:min(int64(len(zeros)), s.end+tail-at)]
-			if !s.placed {
-				s.hash.Write(z)
-			}
-			if _, err := s.file.WriteAt(z, PageSize+at); err != nil {
-				return File{}, err
-			}
+	for size := s.spec.Bytes - PageSize; end < size; {
+		n := min(size-end, int64(len(zeros)))
+		if err := s.put(end, zeros[:n]); err != nil {
+			return File{}, err
 		}
+		end += n
 	}
+	if err := s.flush(); err != nil {
+		return File{}, err
+	}
+	if err := s.wait(); err != nil {
+		return File{}, err
+	}
+	s.direct.set(s.file, false)
 	if s.placed {
 		s.hash.Reset()
-		written := io.NewSectionReader(s.file, PageSize, s.spec.Bytes-PageSize)
-		if _, err := io.CopyBuffer(&s.hash, written, make([]byte, writeBuffer)); err != nil {
+		payload := io.NewSectionReader(s.file, PageSize, s.spec.Bytes-PageSize)
+		if _, err := io.CopyBuffer(&s.hash, payload, make([]byte, 64<<10)); err != nil {
 			return File{}, err
 		}
 	}
@@ -112,6 +181,47 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 		return File{}, err
 	}
 	return s.spec, s.file.Sync()
+}
+
+var zeros [64 << 10]byte
+
+// finish closes the file, says what err is about, and frees what the section held.
+func (s *sectionWriter) finish(err error) error {
+	if werr := s.wait(); err == nil {
+		err = werr
+	}
+	if s.buf != nil {
+		s.w.free = append(s.w.free, s.buf[:0])
+		s.buf = nil
+	}
+	s.w.filling = slices.DeleteFunc(s.w.filling, func(o *sectionWriter) bool { return o == s })
+	s.w.open = slices.DeleteFunc(s.w.open, func(o *sectionWriter) bool { return o == s })
+	if cerr := s.file.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil && err != s.err {
+		err = fmt.Errorf("write %s: %w", s.spec.Path, err)
+	}
+	return err
+}
+
+// discard closes a section that failed; the Writer is about to be aborted.
+func (s *sectionWriter) discard() error { return s.finish(nil) }
+
+// takeBuffer gives s a buffer to fill. Where too many fill, the one that began first is written as it is.
+func (w *Writer) takeBuffer(s *sectionWriter) []byte {
+	if len(w.filling) >= maxFilling {
+		_ = w.filling[0].flush() // an error stays with its section
+	}
+	w.filling = append(w.filling, s)
+	if n := len(w.free); n > 0 {
+		buf := w.free[n-1]
+		w.free = w.free[:n-1]
+		return buf
+	}
+	buf := make([]byte, writeBuffer+PageSize)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(buf))) % PageSize
+	return buf[skip : skip : skip+writeBuffer]
 }
 
 // packed writes a whole section without padding between its rows.
@@ -124,10 +234,4 @@ func packed[T scalar](w *Writer, name string, e Elem, rows, cols int64, v []T) (
 		return File{}, errors.Join(err, s.discard())
 	}
 	return s.close(rows)
-}
-
-// discard closes a section that failed; the Writer is about to be aborted.
-func (s *sectionWriter) discard() error {
-	s.w.open = slices.DeleteFunc(s.w.open, func(o *sectionWriter) bool { return o == s })
-	return s.file.Close()
 }

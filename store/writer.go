@@ -44,6 +44,8 @@ type Writer struct {
 	dirs       map[string]bool // inside partial, made and to be synced
 	manifest   Manifest
 	open       []*sectionWriter
+	filling    []*sectionWriter // those that hold a buffer, oldest first
+	free       [][]byte         // buffers to fill
 }
 
 const (
@@ -291,10 +293,15 @@ func (w *Writer) publish(manifest []byte) error {
 	if err := w.fs.Rename(w.partial, w.final); err != nil {
 		return err
 	}
-	// The lock travelled with the directory, so that nobody could clear it before the rename; now it goes.
-	err = errors.Join(w.fs.Remove(w.fs.PathJoin(w.final, lockName)), w.lock.Close())
+	// The lock travelled with the directory, so that nobody could clear it before the rename; now it goes. Were it gone
+	// before the new name is on disk, a crash could leave the old one without it.
+	err = w.syncDir(w.fs.PathDir(w.final))
+	if err == nil {
+		err = w.fs.Remove(w.fs.PathJoin(w.final, lockName))
+	}
+	err = errors.Join(err, w.lock.Close())
 	w.lock = nil
-	return errors.Join(err, w.syncDir(w.final), w.syncDir(w.fs.PathDir(w.final)))
+	return errors.Join(err, w.syncDir(w.final))
 }
 
 // syncDirs makes the names of all sections durable, and those in the other directories.
@@ -334,7 +341,10 @@ func (w *Writer) section(name string, e Elem, cols, stride, first int64) (*secti
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	s := &sectionWriter{w: w, file: f, spec: File{Path: name, Elem: e, Cols: cols, Stride: stride, First: first}}
+	s := &sectionWriter{
+		w: w, file: f, spec: File{Path: name, Elem: e, Cols: cols, Stride: stride, First: first}, start: PageSize,
+		written: make(chan error, 1),
+	}
 	w.open = append(w.open, s)
 	return s, nil
 }

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package store
+
+import "github.com/cockroachdb/pebble/v2/vfs"
+
+// directMode is for Linux; elsewhere every write goes through the page cache.
+type directMode struct{}
+
+func (directMode) set(_ vfs.File, on bool) bool { return !on }
+
+func (directMode) refuse(vfs.File) {}
