@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 )
 
-// Features is one feature table: a row of Dim elements a node, in shards.
+// Features is one feature table: a row of Dim elements a node, or an edge as read, in shards.
 type Features struct {
 	Table     *Table
 	shards    []Shard
 	data      [][]byte // payload of each shard
-	shardRows uint32
+	shardRows uint64
 	rows      int
 	rowBytes  int
 }
@@ -42,12 +42,12 @@ func (d *Dataset) Features(i int) *Features {
 		f.rows += int(spec.Rows)
 	}
 	if len(f.shards) > 0 {
-		f.shardRows = uint32(max(1, f.shards[0].Rows))
+		f.shardRows = uint64(max(1, f.shards[0].Rows))
 	}
 	return f
 }
 
-// Rows is the number of rows: one a node.
+// Rows is the number of rows: one a node, or one an edge as read.
 func (f *Features) Rows() int { return f.rows }
 
 // Dim is the number of columns.
@@ -61,9 +61,12 @@ func (f *Features) RowBytes() int { return f.rowBytes }
 
 // Row returns v's row as little-endian bytes, RowBytes long. The slice is borrowed: read-only, and valid until the
 // Dataset is closed. Safe for concurrent use. A row past the end panics: ids are checked where they enter.
-func (f *Features) Row(v NodeID) []byte {
-	shard := v / f.shardRows
-	at := int64(v%f.shardRows) * f.shards[shard].Stride
+func (f *Features) Row(v NodeID) []byte { return f.RowAt(uint64(v)) }
+
+// RowAt is Row for tables of edges, whose rows are numbered by the column "id" of their relation.
+func (f *Features) RowAt(i uint64) []byte {
+	shard := i / f.shardRows
+	at := int64(i%f.shardRows) * f.shards[shard].Stride
 	return f.data[shard][at : at+int64(f.rowBytes) : at+int64(f.rowBytes)]
 }
 

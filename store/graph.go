@@ -10,21 +10,76 @@ type Graph struct {
 	Relation *Relation
 	offsets  []uint64
 	edges    []NodeID
+	columns  []EdgeColumn
 	sources  int64 // nodes that neighbours are ids of
 	path     string
+}
+
+// EdgeColumn is one value of every edge of a Graph.
+type EdgeColumn struct {
+	Column *Column
+	graph  *Graph
+	data   []byte
 }
 
 // Graph returns the topology of relation i of the manifest.
 func (d *Dataset) Graph(i int) *Graph {
 	r := &d.manifest.Relations[i]
 	src, _ := d.NodeType(r.Src)
-	return &Graph{
+	g := &Graph{
 		Relation: r,
 		offsets:  cast[uint64](d.sections[r.Offsets.Path].payload()),
 		edges:    cast[NodeID](d.sections[r.Neighbors.Path].payload()),
 		sources:  src.Count,
 		path:     d.path,
 	}
+	for j := range r.Columns {
+		c := &r.Columns[j]
+		g.columns = append(g.columns, EdgeColumn{c, g, d.sections[c.Values.Path].payload()})
+	}
+	return g
+}
+
+// Column returns the column of that name, nil when the relation has none.
+func (g *Graph) Column(name string) *EdgeColumn {
+	if i, ok := g.Relation.column(name); ok {
+		return &g.columns[i]
+	}
+	return nil
+}
+
+// Bytes returns the values of v's edges as little-endian bytes, in the order of [Graph.Neighbors], and like those it
+// lends them and panics. Safe for concurrent use.
+func (c *EdgeColumn) Bytes(v NodeID) []byte {
+	lo, hi := c.graph.list(v)
+	size := uint64(c.Column.Elem.Size())
+	return c.data[lo*size : hi*size : hi*size]
+}
+
+// EdgeValues is [EdgeColumn.Bytes] as the type that the column's element says; any other panics.
+func EdgeValues[T uint8 | float32 | int32 | uint32 | int64 | uint64](c *EdgeColumn, v NodeID) []T {
+	if elemOf[T]() != c.Column.Elem {
+		panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String())
+	}
+	return cast[T](c.Bytes(v))
+}
+
+func elemOf[T scalar]() Elem {
+	switch any(*new(T)).(type) {
+	case uint8:
+		return U8
+	case float32:
+		return F32
+	case int32:
+		return I32
+	case uint32:
+		return U32
+	case int64:
+		return I64
+	case uint64:
+		return U64
+	}
+	return 0
 }
 
 // Nodes is the number of destination nodes.
@@ -39,16 +94,27 @@ func (g *Graph) Degree(v NodeID) int { return len(g.Neighbors(v)) }
 // Neighbors returns v's in-neighbours, ascending. The slice is borrowed: read-only, and valid until the Dataset is
 // closed. Safe for concurrent use. An offset that cannot be true panics with a *SectionError, which [Guard] returns.
 func (g *Graph) Neighbors(v NodeID) []NodeID {
+	lo, hi := g.list(v)
+	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
+}
+
+// list is where v's edges lie.
+func (g *Graph) list(v NodeID) (lo, hi uint64) {
+	if int64(v) < int64(len(g.offsets))-1 {
+		if lo, hi = g.offsets[v], g.offsets[v+1]; lo <= hi && hi <= uint64(len(g.edges)) {
+			return lo, hi
+		}
+	}
+	panic(g.badList(v)) // apart, so that list is inlined
+}
+
+func (g *Graph) badList(v NodeID) *SectionError {
 	if int64(v) >= int64(len(g.offsets))-1 {
 		err := fmt.Errorf("neighbour id %d, and there are %d nodes", v, g.Nodes())
-		panic(g.corrupt(g.Relation.Neighbors.Path, -1, err))
+		return g.corrupt(g.Relation.Neighbors.Path, -1, err)
 	}
-	lo, hi := g.offsets[v], g.offsets[v+1]
-	if lo > hi || hi > uint64(len(g.edges)) {
-		err := fmt.Errorf("node %d has edges %d to %d of %d", v, lo, hi, len(g.edges))
-		panic(g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), err))
-	}
-	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
+	err := fmt.Errorf("node %d has edges %d to %d of %d", v, g.offsets[v], g.offsets[v+1], len(g.edges))
+	return g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), err)
 }
 
 // CorruptNeighbor is the error of neighbour u of node v where u is no node. Neighbors lends what the file holds;

@@ -9,6 +9,7 @@ import (
 	"math"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type Manifest struct {
 	Name       string     `json:"name"`
 	Created    time.Time  `json:"created"`
 	Provenance Provenance `json:"provenance"`
-	Order      string     `json:"order"` // how nodes were numbered: "degree" or "original"
+	Order      string     `json:"order"` // how nodes were numbered: "access", "degree" or "original"
 	NodeTypes  []NodeType `json:"node_types"`
 	Relations  []Relation `json:"relations"`
 	Tables     []Table    `json:"tables"`
@@ -70,18 +71,46 @@ type Relation struct {
 	Symmetric bool   `json:"symmetric"` // v→u is there whenever u→v is
 	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
 	Neighbors File   `json:"neighbors"` // U32, ascending within a node
+	// Columns are values of the edges, since version 2.
+	Columns []Column `json:"columns,omitempty"`
+}
+
+// Column is one value of every edge: a section of one element an edge, in the order of the neighbours.
+type Column struct {
+	Name   string `json:"name"`
+	Elem   Elem   `json:"elem"` // of 1, 4 or 8 bytes
+	Values File   `json:"values"`
+}
+
+// edgeID is the column that holds the edge's number as it was read, U32 or U64.
+const edgeID = "id"
+
+// column finds a column by name.
+func (r *Relation) column(name string) (i int, ok bool) {
+	i = slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
+	return i, i >= 0
 }
 
 // Key is the relation's name in paths and messages: src__name__dst.
 func (r *Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
-// Table is a feature matrix: one row of Dim elements a node of NodeType, in shards of equal row count but the last.
+// Table is a feature matrix of Dim columns, in shards of equal row count but the last. It has a row for every node of
+// NodeType; or, where Relation is set instead (since version 2), row i is that of the edges whose column "id" is i.
 type Table struct {
 	Name     string `json:"name"`
-	NodeType string `json:"node_type"`
+	NodeType string `json:"node_type,omitempty"`
+	Relation string `json:"relation,omitempty"` // a Key
 	Elem     Elem   `json:"elem"`
 	Dim      int64  `json:"dim"`
 	Shards   []File `json:"shards"`
+}
+
+// Owner is the node type or relation whose rows these are.
+func (t *Table) Owner() string {
+	if t.Relation != "" {
+		return t.Relation
+	}
+	return t.NodeType
 }
 
 // Label is a prediction target. Values is I32 with one column (the class, -1 missing), or U8 with Classes columns when
@@ -115,6 +144,9 @@ func (m *Manifest) Files() []*File {
 	}
 	for i := range m.Relations {
 		fs = append(fs, &m.Relations[i].Offsets, &m.Relations[i].Neighbors)
+		for j := range m.Relations[i].Columns {
+			fs = append(fs, &m.Relations[i].Columns[j].Values)
+		}
 	}
 	for i := range m.Tables {
 		for j := range m.Tables[i].Shards {
@@ -227,9 +259,16 @@ func (m *Manifest) validate() error {
 	if m.Name != CleanName(m.Name) {
 		fail("the dataset's name is %q; it is one to %d letters, digits, _, - and ., not starting with a .", m.Name, maxPart)
 	}
-	if m.Order != "degree" && m.Order != "original" {
-		fail("nodes are numbered by %q; this build knows degree and original", m.Order)
+	if m.Order != "access" && m.Order != "degree" && m.Order != "original" {
+		fail("nodes are numbered by %q; this build knows access, degree and original", m.Order)
 	}
+	// later refuses what version 1 did not have.
+	later := func(has bool, what string) {
+		if has && m.Version < 2 {
+			fail("%s in version %d, which has none", what, m.Version)
+		}
+	}
+	later(m.Order == "access", "order access")
 	seen := map[string]bool{}
 	for _, f := range m.Files() {
 		if !safePath(f.Path) {
@@ -275,6 +314,7 @@ func (m *Manifest) validate() error {
 		}
 		return n
 	}
+	relations := map[string]*Relation{}
 	for i := range m.Relations {
 		r := &m.Relations[i]
 		named("relation", r.Key(), r.Src, r.Name, r.Dst)
@@ -282,11 +322,25 @@ func (m *Manifest) validate() error {
 		n := nodes("relation "+r.Key(), r.Dst)
 		errs = append(errs,
 			shape(&r.Offsets, r.offsetsPath(), U64, n+1, 1),
-			shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1))
+			shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1),
+			r.checkColumns())
+		relations[r.Key()] = r
+		for j := range r.Columns {
+			c := &r.Columns[j]
+			errs = append(errs, shape(&c.Values, r.columnPath(j), c.Elem, r.Edges, 1))
+			if c.Values.First != 0 {
+				fail("%s: first row %d of a section without shards", c.Values.Path, c.Values.First)
+			}
+		}
+		later(len(r.Columns) > 0, "edge columns")
 	}
 	for i := range m.Tables {
 		t := &m.Tables[i]
-		named("table", t.NodeType+"/"+t.Name, t.NodeType, t.Name)
+		if t.Relation == "" {
+			named("table", t.Owner()+"/"+t.Name, t.NodeType, t.Name)
+		} else {
+			named("table", t.Owner()+"/"+t.Name, t.Name)
+		}
 		if t.Elem != F16 && t.Elem != F32 {
 			fail("table %s: elements are %v; features are f16 or f32", t.Name, t.Elem)
 		}
@@ -306,8 +360,17 @@ func (m *Manifest) validate() error {
 			}
 			next += s.Rows
 		}
-		if n := nodes("table "+t.Name, t.NodeType); next != n {
-			fail("table %s: %d rows for %d nodes", t.Name, next, n)
+		later(t.Relation != "", "a table of edges")
+		if r := relations[t.Relation]; t.Relation == "" {
+			if n := nodes("table "+t.Name, t.NodeType); next != n {
+				fail("table %s: %d rows for %d nodes", t.Name, next, n)
+			}
+		} else if t.NodeType != "" {
+			fail("table %s: of node type %s and of relation %s", t.Name, t.NodeType, t.Relation)
+		} else if r == nil {
+			fail("table %s: no relation %q", t.Name, t.Relation)
+		} else if _, ok := r.column(edgeID); !ok {
+			fail("table %s: relation %s has no column %q to find rows by", t.Name, t.Relation, edgeID)
 		}
 	}
 	for i := range m.Labels {

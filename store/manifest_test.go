@@ -38,9 +38,26 @@ func sealed(t *testing.T, change func(m *Manifest)) []byte {
 	return b
 }
 
+// withEdges adds columns and a table of edges.
+func withEdges(m *Manifest) *Relation {
+	file := func(path string, e Elem, rows, cols, stride int64) File {
+		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: 2 * PageSize}
+	}
+	r := &m.Relations[0]
+	r.Columns = []Column{
+		{Name: "id", Elem: U32, Values: file("topo/node__to__node/id.u32", U32, 2, 1, 4)},
+		{Name: "weight", Elem: F32, Values: file("topo/node__to__node/weight.f32", F32, 2, 1, 4)},
+	}
+	m.Tables = append(m.Tables, Table{Name: "feat", Relation: r.Key(), Elem: F16, Dim: 3,
+		Shards: []File{file("feat/node__to__node/feat-00000.f16", F16, 7, 3, 8)}})
+	return r
+}
+
 func TestHostileManifest(t *testing.T) {
-	_, err := decodeManifest(sealed(t, nil))
-	require.NoError(t, err)
+	for _, good := range []func(m *Manifest){nil, func(m *Manifest) { withEdges(m) }, func(m *Manifest) { m.Version = 1 }} {
+		_, err := decodeManifest(sealed(t, good))
+		require.NoError(t, err)
+	}
 	for name, c := range map[string]struct {
 		change func(m *Manifest)
 		want   string
@@ -108,6 +125,23 @@ func TestHostileManifest(t *testing.T) {
 			s.Train.Path, s.Test.Path = s.Test.Path, s.Train.Path
 		}, `"split/given/test.u32" is named where split/given/train.u32 belongs`},
 		"no columns": {func(m *Manifest) { m.Tables[0].Dim = 0 }, "0 columns"},
+
+		"column of halves": {func(m *Manifest) { withEdges(m).Columns[1].Elem = F16 }, "elements of 1, 4 or 8 bytes"},
+		"column of many":   {func(m *Manifest) { withEdges(m).Columns[1].Values.Cols = 2 }, "do not fit in a stride"},
+		"short column":     {func(m *Manifest) { withEdges(m).Columns[1].Values.Rows = 1 }, "where 2×1 f32 belongs"},
+		"column elsewhere": {func(m *Manifest) { withEdges(m).Columns[1].Values.Path = "x" },
+			"where topo/node__to__node/weight.f32 belongs"},
+		"column of a shard":    {func(m *Manifest) { withEdges(m).Columns[1].Values.First = 1 }, "first row 1"},
+		"column named outside": {func(m *Manifest) { withEdges(m).Columns[1].Name = "../x" }, `column "../x": names are`},
+		"column as offsets":    {func(m *Manifest) { withEdges(m).Columns[1].Name = "offsets" }, "cannot be called offsets"},
+		"two columns":          {func(m *Manifest) { withEdges(m).Columns[1].Name = "id" }, "relation node__to__node: column id is f32"},
+		"same column":          {func(m *Manifest) { withEdges(m).Columns[0] = m.Relations[0].Columns[1] }, "two columns weight"},
+		"edge table alone":     {func(m *Manifest) { withEdges(m).Columns = nil }, `has no column "id" to find rows by`},
+		"edge table of none":   {func(m *Manifest) { withEdges(m); m.Tables[1].Relation = "a__b__c" }, `no relation "a__b__c"`},
+		"edge table of both": {func(m *Manifest) { withEdges(m); m.Tables[1].NodeType = "node" },
+			"of node type node and of relation node__to__node"},
+		"columns in version 1": {func(m *Manifest) { withEdges(m); m.Version = 1 }, "edge columns in version 1"},
+		"access in version 1":  {func(m *Manifest) { m.Order, m.Version = "access", 1 }, "order access in version 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeManifest(sealed(t, c.change))

@@ -43,6 +43,32 @@ func checkNames(kind string, names ...string) error {
 	return nil
 }
 
+// splitKey undoes [Relation.Key].
+func splitKey(key string) []string { return strings.Split(key, "__") }
+
+// checkColumns refuses columns that have no place beside the topology, or that no reader knows how to read.
+func (r *Relation) checkColumns() error {
+	for i, c := range r.Columns {
+		if err := checkNames("column", c.Name); err != nil {
+			return err
+		}
+		switch size := c.Elem.Size(); {
+		case c.Name == "offsets" || c.Name == "neighbors":
+			return fmt.Errorf("relation %s: a column cannot be called %s, as the topology itself is", r.Key(), c.Name)
+		case size != 1 && size != 4 && size != 8:
+			return fmt.Errorf("relation %s: column %s is %v; columns have elements of 1, 4 or 8 bytes", r.Key(), c.Name, c.Elem)
+		case c.Name == edgeID && c.Elem != U32 && c.Elem != U64:
+			return fmt.Errorf("relation %s: column %s is %v; edges are numbered in u32 or u64", r.Key(), c.Name, c.Elem)
+		}
+		for _, o := range r.Columns[:i] {
+			if o.Name == c.Name {
+				return fmt.Errorf("relation %s: there are two columns %s", r.Key(), c.Name)
+			}
+		}
+	}
+	return nil
+}
+
 // Where sections lie: what the writer follows and the reader insists on.
 
 func (t *NodeType) originalPath() string  { return "ids/" + t.Name + "/original.i64" }
@@ -50,8 +76,12 @@ func (t *NodeType) orderPath() string     { return "ids/" + t.Name + "/order.u32
 func (r *Relation) offsetsPath() string   { return "topo/" + r.Key() + "/offsets.u64" }
 func (r *Relation) neighborsPath() string { return "topo/" + r.Key() + "/neighbors.u32" }
 
+func (r *Relation) columnPath(i int) string {
+	return fmt.Sprintf("topo/%s/%s.%v", r.Key(), r.Columns[i].Name, r.Columns[i].Elem)
+}
+
 func (t *Table) shardPath(i int) string {
-	return fmt.Sprintf("feat/%s/%s-%05d.%v", t.NodeType, t.Name, i, t.Elem)
+	return fmt.Sprintf("feat/%s/%s-%05d.%v", t.Owner(), t.Name, i, t.Elem)
 }
 
 func (l *Label) path() string {

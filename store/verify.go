@@ -29,6 +29,11 @@ func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) 
 		src, _ := d.NodeType(g.Relation.Src)
 		v.check(&g.Relation.Offsets, g.checkOffsets)
 		v.check(&g.Relation.Neighbors, func() error { return g.checkNeighbors(uint32(src.Count)) }, &g.Relation.Offsets)
+		rows := d.edgeRows(g.Relation)
+		for j := range g.columns {
+			c := &g.columns[j]
+			v.check(&c.Column.Values, func() error { return c.check(rows) })
+		}
 	}
 	for i := range m.Tables {
 		f := d.Features(i)
@@ -142,11 +147,48 @@ func (g *Graph) checkNeighbors(sources uint32) error {
 	return nil
 }
 
+// edgeRows is the least number of rows of the tables of r's edges, the largest number when there are none.
+func (d *Dataset) edgeRows(r *Relation) uint64 {
+	rows := uint64(math.MaxUint64)
+	for i := range d.manifest.Tables {
+		if t := &d.manifest.Tables[i]; t.Relation == r.Key() {
+			rows = min(rows, uint64(d.Features(i).Rows()))
+		}
+	}
+	return rows
+}
+
+// check looks for numbers that no model survives, and for ids that no table of edges has a row for.
+func (c *EdgeColumn) check(rows uint64) error {
+	switch {
+	case c.Column.Elem == F32:
+		for i, x := range cast[float32](c.data) {
+			if x-x != 0 {
+				return fmt.Errorf("edge %d is not finite", i)
+			}
+		}
+	case c.Column.Name == edgeID && c.Column.Elem == U32:
+		return checkEdgeIDs(cast[uint32](c.data), rows)
+	case c.Column.Name == edgeID:
+		return checkEdgeIDs(cast[uint64](c.data), rows)
+	}
+	return nil
+}
+
+func checkEdgeIDs[T uint32 | uint64](ids []T, rows uint64) error {
+	for i, id := range ids {
+		if uint64(id) >= rows {
+			return fmt.Errorf("edge %d has id %d, and its table has %d rows", i, id, rows)
+		}
+	}
+	return nil
+}
+
 // checkShard looks for numbers that no model survives.
 func (f *Features) checkShard(j int) error {
 	s := f.shards[j]
 	for v := s.FirstRow; v < s.FirstRow+s.Rows; v++ {
-		row := f.Row(NodeID(v))
+		row := f.RowAt(uint64(v))
 		if f.Table.Elem == F16 {
 			for c, h := range cast[uint16](row) {
 				if h&0x7c00 == 0x7c00 {
@@ -156,7 +198,7 @@ func (f *Features) checkShard(j int) error {
 			continue
 		}
 		for c, x := range cast[float32](row) {
-			if x-x != 0 || math.IsNaN(float64(x)) {
+			if x-x != 0 {
 				return fmt.Errorf("row %d, column %d is not finite", v, c)
 			}
 		}

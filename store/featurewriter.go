@@ -1,0 +1,155 @@
+package store
+
+import "fmt"
+
+// FeatureWriter writes the rows of a table, each once and in any order; rows that follow each other are written
+// together, and a shard whose rows came in order is finished with its last.
+type FeatureWriter struct {
+	table    Table
+	w        *Writer
+	shards   []*sectionWriter // nil before their first row
+	finished []bool
+	shard    int64 // rows a shard
+	rows     int64
+	rowBytes int
+	stride   int64
+	padded   []byte // whole rows with their padding
+}
+
+// AddTable begins a feature table of rows × dim elements, F16 or F32.
+func (w *Writer) AddTable(name, nodeType string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
+	if err := checkNames("table", nodeType, name); err != nil {
+		return nil, err
+	}
+	return w.addTable(Table{Name: name, NodeType: nodeType, Elem: e, Dim: int64(dim)}, rows)
+}
+
+// AddEdgeTable begins a feature table of rows × dim elements, F16 or F32, of the edges of a relation, given by its Key:
+// row i belongs to the edges whose column "id" is i.
+func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
+	err := checkNames("table", name)
+	if err == nil {
+		err = checkNames("relation", splitKey(relation)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.addTable(Table{Name: name, Relation: relation, Elem: e, Dim: int64(dim)}, rows)
+}
+
+func (w *Writer) addTable(t Table, rows int64) (*FeatureWriter, error) {
+	if t.Elem != F16 && t.Elem != F32 {
+		panic("store: features are F16 or F32")
+	}
+	if t.Dim < 1 {
+		return nil, fmt.Errorf("table %s: %d columns; a table has at least one", t.Name, t.Dim)
+	}
+	rowBytes := t.Dim * int64(t.Elem.Size())
+	stride := rowStride(rowBytes)
+	f := &FeatureWriter{
+		table: t, w: w, rows: rows, shard: max(1, w.shardBytes/stride), rowBytes: int(rowBytes), stride: stride,
+		padded: make([]byte, max(1, (64<<10)/stride)*stride),
+	}
+	shards := max(1, (rows+f.shard-1)/f.shard)
+	f.shards, f.finished = make([]*sectionWriter, shards), make([]bool, shards)
+	f.table.Shards = make([]File, shards)
+	_, err := f.open(0)
+	return f, err
+}
+
+// open makes the file of shard i, or returns it.
+func (f *FeatureWriter) open(i int64) (*sectionWriter, error) {
+	if f.finished[i] {
+		panic("store: a row is written twice: those before it in its shard all were")
+	}
+	if f.shards[i] == nil {
+		s, err := f.w.section(f.table.shardPath(int(i)), f.table.Elem, f.table.Dim, f.stride, i*f.shard)
+		if err != nil {
+			return nil, err
+		}
+		f.shards[i] = s
+	}
+	return f.shards[i], nil
+}
+
+// finish closes shard i.
+func (f *FeatureWriter) finish(i int64) (err error) {
+	s, err := f.open(i)
+	if err != nil {
+		return err
+	}
+	f.finished[i] = true
+	f.table.Shards[i], err = s.close(min(f.shard, f.rows-i*f.shard))
+	return err
+}
+
+// Put writes row v: dim elements as little-endian bytes.
+func (f *FeatureWriter) Put(v NodeID, row []byte) error {
+	if len(row) != f.rowBytes {
+		panic("store: Put of a row that does not belong to the table")
+	}
+	return f.PutRowsAt(int64(v), row)
+}
+
+// PutRows writes rows v, v+1, …: dim elements each, as little-endian bytes, without padding.
+func (f *FeatureWriter) PutRows(v NodeID, rows []byte) error { return f.PutRowsAt(int64(v), rows) }
+
+// PutRowsAt is PutRows for tables of edges, which may have more rows than there are node ids.
+func (f *FeatureWriter) PutRowsAt(first int64, rows []byte) error {
+	count := int64(len(rows) / f.rowBytes)
+	if len(rows)%f.rowBytes != 0 || first < 0 || first > f.rows || count > f.rows-first {
+		panic("store: Put of rows that do not belong to the table")
+	}
+	for count > 0 {
+		i, row := first/f.shard, first%f.shard
+		n := min(count, min(f.shard, f.rows-i*f.shard)-row)
+		s, err := f.open(i)
+		if err != nil {
+			return err
+		}
+		if err := f.put(s, row*f.stride, rows[:n*int64(f.rowBytes)]); err != nil {
+			return err
+		}
+		if first, count, rows = first+n, count-n, rows[n*int64(f.rowBytes):]; first == min((i+1)*f.shard, f.rows) &&
+			s.inOrder() {
+			if err := f.finish(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// put writes rows at off of a shard, with their padding.
+func (f *FeatureWriter) put(s *sectionWriter, off int64, rows []byte) error {
+	if int64(f.rowBytes) == f.stride {
+		return s.put(off, rows)
+	}
+	for len(rows) > 0 {
+		n := 0
+		for at := int64(0); at < int64(len(f.padded)) && n < len(rows); at += f.stride {
+			copy(f.padded[at:], rows[n:n+f.rowBytes])
+			n += f.rowBytes
+		}
+		size := int64(n/f.rowBytes) * f.stride
+		if err := s.put(off, f.padded[:size]); err != nil {
+			return err
+		}
+		off, rows = off+size, rows[n:]
+	}
+	return nil
+}
+
+// Close ends the table. Rows that were never Put are zeros.
+func (f *FeatureWriter) Close() error {
+	for i, done := range f.finished {
+		if done {
+			continue
+		}
+		if err := f.finish(int64(i)); err != nil {
+			return err
+		}
+	}
+	f.w.manifest.Tables = append(f.w.manifest.Tables, f.table)
+	return nil
+}

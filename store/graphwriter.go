@@ -1,0 +1,117 @@
+package store
+
+import "errors"
+
+// GraphWriter writes a relation node by node.
+type GraphWriter struct {
+	w         *Writer
+	relation  Relation
+	offsets   *sectionWriter
+	neighbors *sectionWriter
+	columns   []*sectionWriter
+	nodes     int64
+}
+
+// ColumnSpec names a value that every edge of a relation has. Elements have 1, 4 or 8 bytes. A column "id", U32 or U64,
+// is the edge's number as it was read, which tables of edges go by.
+type ColumnSpec struct {
+	Name string
+	Elem Elem
+}
+
+// AddRelation begins the topology of a relation, and its columns.
+func (w *Writer) AddRelation(src, name, dst string, symmetric bool, columns ...ColumnSpec) (_ *GraphWriter, err error) {
+	g := &GraphWriter{w: w, relation: Relation{Src: src, Name: name, Dst: dst, Symmetric: symmetric}}
+	if err := checkNames("relation", src, name, dst); err != nil {
+		return nil, err
+	}
+	for _, c := range columns {
+		g.relation.Columns = append(g.relation.Columns, Column{Name: c.Name, Elem: c.Elem})
+	}
+	if err := g.relation.checkColumns(); err != nil {
+		return nil, err
+	}
+	begin := func(path string, e Elem) (s *sectionWriter) {
+		if err == nil {
+			s, err = w.section(path, e, 1, int64(e.Size()), 0)
+		}
+		return s
+	}
+	g.offsets = begin(g.relation.offsetsPath(), U64)
+	g.neighbors = begin(g.relation.neighborsPath(), U32)
+	for i, c := range columns {
+		g.columns = append(g.columns, begin(g.relation.columnPath(i), c.Elem))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, g.offsets.append(bytesOf([]uint64{0}))
+}
+
+// Append writes the in-neighbours of the next node, ascending, and for each column their values, as little-endian bytes.
+func (g *GraphWriter) Append(neighbors []NodeID, columns ...[]byte) error {
+	if err := g.appendEdges(neighbors, columns); err != nil {
+		return err
+	}
+	g.relation.Edges += int64(len(neighbors))
+	g.nodes++
+	return g.offsets.append(bytesOf([]uint64{uint64(g.relation.Edges)}))
+}
+
+// AppendLists writes the in-neighbours of the next len(lengths) nodes, ascending within each, one list behind the other,
+// and for each column their values, as little-endian bytes.
+func (g *GraphWriter) AppendLists(lengths []uint32, neighbors []NodeID, columns ...[]byte) error {
+	var offsets [1024]uint64
+	end := uint64(g.relation.Edges)
+	for rest := lengths; len(rest) > 0; {
+		n := min(len(rest), len(offsets))
+		for i, l := range rest[:n] {
+			end += uint64(l)
+			offsets[i] = end
+		}
+		if err := g.offsets.append(bytesOf(offsets[:n])); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	if end != uint64(g.relation.Edges)+uint64(len(neighbors)) {
+		panic("store: AppendLists of lists that do not add up to the neighbours")
+	}
+	if err := g.appendEdges(neighbors, columns); err != nil {
+		return err
+	}
+	g.relation.Edges += int64(len(neighbors))
+	g.nodes += int64(len(lengths))
+	return nil
+}
+
+func (g *GraphWriter) appendEdges(neighbors []NodeID, columns [][]byte) error {
+	if len(columns) != len(g.columns) {
+		panic("store: values for another number of columns than the relation has")
+	}
+	for i, c := range g.columns {
+		if len(columns[i]) != len(neighbors)*c.spec.Elem.Size() {
+			panic("store: values of column " + g.relation.Columns[i].Name + " for another number of edges")
+		}
+		if err := c.append(columns[i]); err != nil {
+			return err
+		}
+	}
+	return g.neighbors.append(bytesOf(neighbors))
+}
+
+// Close ends the relation.
+func (g *GraphWriter) Close() error {
+	var err, err2 error
+	g.relation.Offsets, err = g.offsets.close(g.nodes + 1)
+	g.relation.Neighbors, err2 = g.neighbors.close(g.relation.Edges)
+	err = errors.Join(err, err2)
+	for i, c := range g.columns {
+		g.relation.Columns[i].Values, err2 = c.close(g.relation.Edges)
+		err = errors.Join(err, err2)
+	}
+	if err == nil {
+		g.w.manifest.Relations = append(g.w.manifest.Relations, g.relation)
+	}
+	return err
+}

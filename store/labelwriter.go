@@ -1,0 +1,121 @@
+package store
+
+import "fmt"
+
+// LabelWriter writes a prediction target node by node, as stored.
+type LabelWriter struct {
+	w      *Writer
+	label  Label
+	s      *sectionWriter
+	rows   int64 // declared
+	done   int64 // values appended
+	most   int32 // the largest class, -1 before there is one
+	mostAt int64 // the first node that has it
+}
+
+// NewLabels begins a target of rows nodes. classes is their number, or 0 when only Close will know; a multi-label target
+// (multi) knows it now.
+func (w *Writer) NewLabels(
+	name, nodeType string, rows int64, classes int, multi bool, classNames []string,
+) (*LabelWriter, error) {
+	if err := checkNames("label", nodeType, name); err != nil {
+		return nil, err
+	}
+	l := &LabelWriter{w: w, rows: rows, most: -1, label: Label{
+		Name: name, NodeType: nodeType, Classes: int64(classes), Multi: multi, ClassNames: toValidAll(classNames),
+	}}
+	e, cols := I32, 1
+	if multi {
+		e, cols = U8, classes
+	}
+	var err error
+	l.s, err = w.section(l.label.path(), e, int64(cols), int64(cols*e.Size()), 0)
+	return l, err
+}
+
+// AppendClasses writes the classes of the next nodes, -1 where it is missing.
+func (l *LabelWriter) AppendClasses(class []int32) error {
+	if l.label.Multi {
+		panic("store: classes for a multi-label target")
+	}
+	for i, c := range class {
+		if c < -1 {
+			return fmt.Errorf("label %s: node %d has class %d; -1 is missing", l.label.Name, l.done+int64(i), c)
+		}
+		if c > l.most {
+			l.most, l.mostAt = c, l.done+int64(i)
+		}
+	}
+	l.done += int64(len(class))
+	return l.s.append(bytesOf(class))
+}
+
+// AppendBits writes the next nodes' cells, one for each class: 0, 1 or [MissingBit].
+func (l *LabelWriter) AppendBits(bits []uint8) error {
+	if !l.label.Multi {
+		panic("store: bits for a target of one class a node")
+	}
+	for i, b := range bits {
+		if b > 1 && b != MissingBit {
+			at, classes := l.done+int64(i), max(1, l.label.Classes)
+			return fmt.Errorf("label %s: node %d, class %d: %d is neither 0, 1 nor missing",
+				l.label.Name, at/classes, at%classes, b)
+		}
+	}
+	l.done += int64(len(bits))
+	return l.s.append(bits)
+}
+
+// Close ends the target. classes is the number of classes; 0 stands for what NewLabels was given.
+func (l *LabelWriter) Close(classes int) error {
+	if classes == 0 {
+		classes = int(l.label.Classes)
+	} else if l.label.Classes != 0 && classes != int(l.label.Classes) {
+		panic("store: a label was begun with another number of classes")
+	}
+	l.label.Classes = int64(classes)
+	want := l.rows
+	if l.label.Multi {
+		want *= l.label.Classes
+	}
+	err := error(nil)
+	if int64(l.most) >= l.label.Classes {
+		err = fmt.Errorf("label %s: node %d has class %d of %d", l.label.Name, l.mostAt, l.most, classes)
+	} else if l.done != want {
+		err = fmt.Errorf("label %s: %d values written for %d nodes; please report it", l.label.Name, l.done, l.rows)
+	}
+	if err != nil {
+		_ = l.s.discard()
+		return err
+	}
+	if l.label.Values, err = l.s.close(l.rows); err == nil {
+		l.w.manifest.Labels = append(l.w.manifest.Labels, l.label)
+	}
+	return err
+}
+
+// AddLabels writes a single-label target: the class of each stored node, -1 where it is missing.
+func (w *Writer) AddLabels(name, nodeType string, class []int32, classes int, classNames []string) error {
+	l, err := w.NewLabels(name, nodeType, int64(len(class)), classes, false, classNames)
+	if err != nil {
+		return err
+	}
+	if err := l.AppendClasses(class); err != nil {
+		_ = l.s.discard()
+		return err
+	}
+	return l.Close(classes)
+}
+
+// AddMultiLabels writes a multi-label target: classes cells a node, each 0, 1 or MissingBit.
+func (w *Writer) AddMultiLabels(name, nodeType string, bits []uint8, classes int, classNames []string) error {
+	l, err := w.NewLabels(name, nodeType, int64(len(bits)/max(1, classes)), classes, true, classNames)
+	if err != nil {
+		return err
+	}
+	if err := l.AppendBits(bits); err != nil {
+		_ = l.s.discard()
+		return err
+	}
+	return l.Close(classes)
+}

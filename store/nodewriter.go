@@ -1,0 +1,94 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// NodeTypeWriter writes the id map of a node type.
+type NodeTypeWriter struct {
+	w        *Writer
+	node     NodeType
+	original *sectionWriter
+	order    *sectionWriter
+	done     [2]int64 // rows of original and order
+}
+
+// NewNodeType begins the id map of a node type of count nodes.
+func (w *Writer) NewNodeType(name string, count int64) (*NodeTypeWriter, error) {
+	if err := checkNames("node type", name); err != nil {
+		return nil, err
+	}
+	if count > math.MaxUint32 {
+		return nil, fmt.Errorf("node type %s: %d nodes; ids are 32 bits, so at most %d", name, count, uint32(math.MaxUint32))
+	}
+	t := &NodeTypeWriter{w: w, node: NodeType{Name: name, Count: count}}
+	var err error
+	if t.original, err = w.section(t.node.originalPath(), I64, 1, 8, 0); err != nil {
+		return nil, err
+	}
+	if t.order, err = w.section(t.node.orderPath(), U32, 1, 4, 0); err != nil {
+		return nil, errors.Join(err, t.original.discard())
+	}
+	return t, nil
+}
+
+// AppendOriginal writes the ids that users know the next stored nodes by. No two of a node type are equal.
+func (t *NodeTypeWriter) AppendOriginal(ids []int64) error {
+	t.done[0] += int64(len(ids))
+	return t.original.append(bytesOf(ids))
+}
+
+// AppendOrder writes stored nodes by ascending original id: all of them, once each.
+func (t *NodeTypeWriter) AppendOrder(nodes []NodeID) error {
+	t.done[1] += int64(len(nodes))
+	return t.order.append(bytesOf(nodes))
+}
+
+// Close ends the id map.
+func (t *NodeTypeWriter) Close() error {
+	if n := t.node.Count; t.done != [2]int64{n, n} {
+		_, _ = t.original.discard(), t.order.discard()
+		return fmt.Errorf("node type %s: %d original ids and an order of %d for %d nodes; please report it",
+			t.node.Name, t.done[0], t.done[1], n)
+	}
+	var err, err2 error
+	t.node.Original, err = t.original.close(t.node.Count)
+	t.node.Order, err2 = t.order.close(t.node.Count)
+	if err = errors.Join(err, err2); err == nil {
+		t.w.manifest.NodeTypes = append(t.w.manifest.NodeTypes, t.node)
+	}
+	return err
+}
+
+// AddNodeType writes the id map of a node type: original[v] is the id that users know stored node v by.
+func (w *Writer) AddNodeType(name string, original []int64) error {
+	t, err := w.NewNodeType(name, int64(len(original)))
+	if err != nil {
+		return err
+	}
+	order := make([]NodeID, len(original))
+	for i := range order {
+		order[i] = NodeID(i)
+	}
+	slices.SortFunc(order, func(a, b NodeID) int { return cmp.Compare(original[a], original[b]) })
+	for k := 1; k < len(order) && err == nil; k++ {
+		if original[order[k]] == original[order[k-1]] {
+			err = fmt.Errorf("node type %s: original id %d is used twice", name, original[order[k]])
+		}
+	}
+	if err == nil {
+		err = t.AppendOriginal(original)
+	}
+	if err == nil {
+		err = t.AppendOrder(order)
+	}
+	if err != nil {
+		_, _ = t.original.discard(), t.order.discard()
+		return err
+	}
+	return t.Close()
+}
