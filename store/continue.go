@@ -55,28 +55,34 @@ func (w *Writer) Leave() error {
 	return err
 }
 
-// takeOver clears what an interrupted Writer left, but for what ask wants to go on from.
-func (w *Writer) takeOver(ask func(work string) *Manifest) error {
+// takeOver clears what an interrupted Writer left, but for what ask wants to go on from. It says whether anything was
+// there.
+func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err error) {
+	names, err := w.fs.List(w.partial)
+	if err != nil {
+		return true, fmt.Errorf("create dataset: %w", err)
+	}
+	found = len(names) > 1
 	// The lock file, by which the next Writer knows what is left for ours, is on disk before anything else is there.
 	if err := w.syncDir(w.partial); err != nil {
-		return fmt.Errorf("create dataset: %w", err)
+		return found, fmt.Errorf("create dataset: %w", err)
 	}
-	if ask == nil {
-		return w.clear()
+	if !found || ask == nil {
+		return found, w.clear()
 	}
 	m := ask(w.fs.PathJoin(w.partial, workName))
 	if m == nil {
-		return w.clear()
+		return found, w.clear()
 	}
 	kept, err := w.holds(m)
 	if err != nil {
-		return fmt.Errorf("create dataset: look at an interrupted one: %w", err)
+		return found, fmt.Errorf("create dataset: look at an interrupted one: %w", err)
 	}
 	if kept == nil {
-		return w.clear()
+		return found, w.clear()
 	}
 	if err := w.clearBut(kept, "."); err != nil {
-		return fmt.Errorf("create dataset: clear an interrupted one: %w", err)
+		return found, fmt.Errorf("create dataset: clear an interrupted one: %w", err)
 	}
 	w.manifest = Manifest{
 		NodeTypes: m.NodeTypes, Relations: m.Relations, Tables: m.Tables, Labels: m.Labels, Splits: m.Splits,
@@ -86,7 +92,7 @@ func (w *Writer) takeOver(ask func(work string) *Manifest) error {
 			w.dirs[w.fs.PathJoin(w.partial, name)] = true
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // holds lists the files of m, and true for the directories on the way to them and for the work directory. It is nil

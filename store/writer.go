@@ -23,7 +23,7 @@ var ErrBusy = errors.New("another ingest is writing it")
 type WriterOptions struct {
 	FS         vfs.FS // where files go; default the disk
 	ShardBytes int64  // largest feature shard; default 1 GiB
-	// Continue is asked, once the lock is held, what of an interrupted Writer's to go on from. work is the directory that
+	// Continue is asked, once the lock is held, what to go on from of what an interrupted Writer left. work is the directory that
 	// WorkDir gave it, and need not exist. Continue returns what Parts returned to that Writer, and gives it away:
 	// the sections in it and the work directory stay, all else goes, and the new Writer has that much behind it. On nil, or when a file of the
 	// manifest is missing or of another size, everything is cleared, the work directory too; so it is when Continue is nil.
@@ -80,10 +80,14 @@ func Create(pathname string, o WriterOptions) (*Writer, error) {
 		if err := w.refuseExisting(); err != nil {
 			return nil, errors.Join(err, w.Abort())
 		}
-		if err := w.takeOver(o.Continue); err != nil {
+		found, err := w.takeOver(o.Continue)
+		if err == nil {
+			return w, nil
+		}
+		if found && o.Continue != nil {
 			return nil, errors.Join(err, w.Leave())
 		}
-		return w, nil
+		return nil, errors.Join(err, w.Abort())
 	}
 	return nil, fmt.Errorf("%s: %w", w.partial, ErrBusy)
 }
