@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -38,8 +39,20 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	if err != nil {
 		return nil, err
 	}
-	out = filepath.Clean(out) // without the slash at the end, which hides the parent
-	w, err := store.Create(out, store.WriterOptions{FS: p.FS})
+	b := &builder{
+		plan: *p, src: src, out: filepath.Clean(out), // without the slash at the end, which hides the parent
+		meter: meter{report: p.Progress}, journalEvery: journalEvery, saved: start, sums: map[string]uint64{},
+	}
+	b.begin()
+	defer b.free()
+	var schemaErr error
+	b.w, err = store.Create(b.out, store.WriterOptions{FS: p.FS, Continue: func(work string) *store.Manifest {
+		if schemaErr = b.readSchema(ctx); schemaErr == nil {
+			return b.readJournal(work)
+		}
+		b.journaled = true // the source may come back: see leave
+		return b.anyJournal(work)
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -48,21 +61,30 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		if sealed {
 			return
 		}
-		if aerr := w.Abort(); aerr != nil && err != nil {
-			err = fmt.Errorf("%w; clearing up failed as well: %w", err, aerr)
+		if lerr := b.leave(err); lerr != nil && err != nil {
+			err = fmt.Errorf("%w; clearing up failed as well: %w", err, lerr)
+		} else if b.kept {
+			err = fmt.Errorf("%w: %d passes are done and kept in %s.partial; the same command goes on after them", err, len(b.report.Passes), b.out)
 		}
 	}()
-	b := &builder{plan: *p, src: src, out: out, w: w, meter: meter{report: p.Progress}, report: &Report{
-		Path: out, Order: p.Order, Seconds: 0,
-		// Empty, not absent, in JSON.
-		NodeTypes: []NodeTypeReport{}, Relations: []RelationReport{}, Tables: []TableReport{}, Labels: []LabelReport{},
-		Splits: []SplitReport{}, Dropped: []string{}, Notes: []string{},
-	}}
+	if b.schema == nil && schemaErr == nil {
+		schemaErr = b.readSchema(ctx)
+	}
+	if schemaErr != nil {
+		return nil, schemaErr
+	}
+	if err := b.openJournal(); err != nil {
+		return nil, err
+	}
 	for _, phase := range []func(context.Context) error{
-		b.readSchema,
 		b.readNodes,
 		b.readEdges,
+		b.joinEdges,
+		b.checkSpace,
+		b.readSplits,
+		b.mergeEdges,
 		b.numberNodes,
+		b.renumberEdges,
 		b.writeTopology,
 		b.writeTables,
 		b.writeLabels,
@@ -76,7 +98,21 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 			return nil, err
 		}
 	}
-	m, err := w.Seal(store.Manifest{Name: b.report.Name, Order: string(b.Order), Provenance: b.provenance()})
+	if t, ok := src.(Tolerant); ok {
+		if n, first := t.BadRows(); n > 0 {
+			b.note("%d rows could not be read and were passed over, the first of them: %v", n, first)
+		}
+	}
+	if b.state.Skipped > 0 {
+		b.note("%d edges were passed over, the first of them: %s", b.state.Skipped, b.state.FirstSkipped)
+	}
+	b.sumReport()
+	if b.Tmp != "" {
+		if err := b.area.RemoveAll(); err != nil {
+			return nil, err
+		}
+	}
+	m, err := b.w.Seal(store.Manifest{Name: b.report.Name, Order: string(b.Order), Provenance: b.provenance()})
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +130,63 @@ type builder struct {
 	meter  meter
 	report *Report
 
-	schema   *Schema
-	nodes    []*nodes             // by Schema.NodeTypes
-	topology []*topology          // by Schema.Relations
-	labelled map[string]*labelled // by node type: its first label, for splits
-	makes    map[string]bool      // node types that get made features
+	schema *Schema
+	nodes  []*nodes        // by Schema.NodeTypes
+	makes  map[string]bool // node types that get made features
+	splits []*partition    // those to be written
+
+	// See journal.go.
+	state        *state
+	area         *extsort.Area
+	work         string // the writer's directory for us
+	journalEvery time.Duration
+	saved        time.Time // when the journal was last written, or Build began
+	journaled    bool
+	kept         bool   // what is done stays for the next Build
+	resumed      *state // read from a journal
+	stranger     string // the spill directory of another ingest to the same place
+	discarded    []extsort.Bucket
+	generation   int
+	sums         map[string]uint64 // of the arrays in the journal
+
+	held int64 // see budget.go
+}
+
+// begin makes the empty report and state.
+func (b *builder) begin() {
+	b.report = &Report{
+		Path: b.out, Order: b.Order,
+		// Empty, not absent, in JSON.
+		NodeTypes: []NodeTypeReport{}, Relations: []RelationReport{}, Tables: []TableReport{}, Labels: []LabelReport{},
+		Splits: []SplitReport{}, Dropped: []string{}, Notes: []string{}, Passes: []PassReport{},
+	}
+	b.state = &state{Report: b.report, Arrays: map[string]extsort.Bucket{}}
+}
+
+// free gives back all memory outside the heap.
+func (b *builder) free() {
+	for _, n := range b.nodes {
+		for _, a := range n.arrays() {
+			b.release(*a.buf)
+			*a.buf = nil
+		}
+	}
+	for _, p := range b.splits {
+		b.release(p.of)
+		p.of = nil
+	}
+}
+
+func (b *builder) addMeter(n int) { b.meter.add(n) }
+
+// sumReport puts together what was counted.
+func (b *builder) sumReport() {
+	for i := range b.state.Relations {
+		b.report.Relations = append(b.report.Relations, b.state.Relations[i].Report)
+	}
+	for _, t := range b.state.Tables {
+		b.report.Tables = append(b.report.Tables, t.Report)
+	}
 }
 
 func (b *builder) typeOf(name string) *nodes {
@@ -117,16 +205,39 @@ func (b *builder) readSchema(ctx context.Context) error {
 		return err
 	}
 	b.schema = s
+	for range s.Relations {
+		b.state.Relations = append(b.state.Relations, relation{})
+	}
 	if b.report.Name = b.Name; b.Name == "" {
 		b.report.Name = store.CleanName(s.Name) // the name of a file, as often as not
 	}
 	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
-	for _, check := range []func() error{s.check, b.checkUndirected, b.chooseFeatures, b.chooseSplit} {
+	for _, check := range []func() error{s.check, b.checkUndirected, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
+	for _, t := range s.NodeTypes {
+		b.nodes = append(b.nodes, &nodes{name: t.Name, count: int(max(t.Count, 0)), kind: t.IDs, gathered: t.Gathered})
+		b.state.Counts = append(b.state.Counts, max(t.Count, 0))
+	}
+	if b.state.Key, err = b.key(); err != nil {
+		return err
+	}
 	return b.checkDeclaredSpace()
+}
+
+// checkPolicies refuses what cannot be kept together.
+func (b *builder) checkPolicies() error {
+	if b.SelfLoops != SelfLoopsAdd {
+		return nil
+	}
+	for _, r := range b.schema.Relations {
+		if r.Src == r.Dst && (len(r.Columns) > 0 || b.EdgeIDs || b.hasEdgeTable(r.Key())) {
+			return fmt.Errorf("--self-loops add: edges of relation %s have columns or numbers, and an added loop has none; choose keep or drop", r.Key())
+		}
+	}
+	return nil
 }
 
 // check finds references to nothing and things that are named twice. It stops at the first, which is a reader's fault or a
@@ -156,6 +267,9 @@ func (s *Schema) check() error {
 		if t.Count < 0 && t.IDs == RowIDs {
 			return fmt.Errorf("node type %s: %d nodes", t.Name, t.Count)
 		}
+		if t.Gathered && t.IDs == RowIDs {
+			return fmt.Errorf("node type %s: its nodes are to be gathered from edges that call them by their rows; this is a fault of the reader, please report it", t.Name)
+		}
 		if err := again("node type", t.Name); err != nil {
 			return err
 		}
@@ -167,7 +281,7 @@ func (s *Schema) check() error {
 		}
 	}
 	for _, t := range s.Tables {
-		if err := firstOf(again("table", t.NodeType+"/"+t.Name), isType("table", t.Name, t.NodeType)); err != nil {
+		if err := firstOf(again("table", t.of()+"/"+t.Name), s.checkOwner(t, isType)); err != nil {
 			return err
 		}
 		if t.Dim < 1 {
@@ -188,6 +302,27 @@ func (s *Schema) check() error {
 		}
 	}
 	return nil
+}
+
+// of is what a table's rows belong to: a node type or the key of a relation.
+func (t Table) of() string {
+	if t.Relation != "" {
+		return t.Relation
+	}
+	return t.NodeType
+}
+
+// checkOwner finds what a table's rows belong to.
+func (s *Schema) checkOwner(t Table, isType func(kind, key, nodeType string) error) error {
+	if t.Relation == "" {
+		return isType("table", t.Name, t.NodeType)
+	}
+	for _, r := range s.Relations {
+		if r.Key() == t.Relation {
+			return nil
+		}
+	}
+	return fmt.Errorf("table %s: there is no relation %q", t.Name, t.Relation)
 }
 
 func firstOf(errs ...error) error {

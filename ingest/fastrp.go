@@ -2,7 +2,10 @@ package ingest
 
 import (
 	"context"
+	"fmt"
 	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // FastRP (Chen, Sultan, Tian, Chen, Skiena: Fast and Accurate Network Embeddings via Very Sparse Random Projection, CIKM
@@ -55,8 +58,8 @@ type span struct{ first, nodes int }
 // embedChunk is the number of nodes in a chunk: some 100 µs at ten neighbours and 128 columns.
 const embedChunk = 256
 
-// newEmbedder takes every relation in both directions.
-func (b *builder) newEmbedder(dim int) *embedder {
+// newEmbedder reads every written relation, and takes it in both directions.
+func (b *builder) newEmbedder(dim int) (*embedder, error) {
 	e := &embedder{dim: dim}
 	base := map[*nodes]int{}
 	for _, n := range b.nodes {
@@ -65,7 +68,12 @@ func (b *builder) newEmbedder(dim int) *embedder {
 		e.nodes += n.count
 	}
 	for i, r := range b.schema.Relations {
-		src, dst, t := b.typeOf(r.Src), b.typeOf(r.Dst), b.topology[i]
+		src, dst := b.typeOf(r.Src), b.typeOf(r.Dst)
+		t := &topology{symmetric: b.form(i).reverse}
+		var err error
+		if t.offsets, t.neighbors, err = b.w.ReadRelation(r.Key()); err != nil {
+			return nil, err
+		}
 		e.pulls = append(e.pulls, pull{base[dst], base[src], t})
 		if !t.symmetric {
 			e.pulls = append(e.pulls, pull{base[src], base[dst], t.transposed(src.count)})
@@ -77,17 +85,73 @@ func (b *builder) newEmbedder(dim int) *embedder {
 			e.degree[p.to+v] += float32(p.lists.offsets[v+1] - p.lists.offsets[v])
 		}
 	}
-	return e
+	return e, nil
 }
 
-// fastRP embeds every node of the graph, all types one after another, in dim columns.
-func (b *builder) fastRP(ctx context.Context, dim int) ([]float32, error) {
-	e := b.newEmbedder(dim)
-	b.meter.begin("embed nodes", int64(e.nodes)*fastRPLast, "nodes")
-	x, next, sum := make([]float32, e.nodes*dim), make([]float32, e.nodes*dim), make([]float32, e.nodes*dim)
-	err := e.each(ctx, func(v int) { projectRow(x[v*dim:(v+1)*dim], b.Seed, uint64(v)) })
+// embedding is the rows of all nodes, by stored id.
+type embedding struct {
+	*embedder
+	rows *kernels.HostBuf
+	free func()
+}
+
+func (e *embedding) row(node int) []float32 { return e.rows.Float32s()[node*e.dim : (node+1)*e.dim] }
+
+// fastRPBytes is what an embedding takes beside what is held.
+func (b *builder) fastRPBytes(dim int) int64 {
+	edges, nodes := int64(0), b.state.total()
+	for i := range b.schema.Relations {
+		rel := &b.state.Relations[i]
+		if edges += rel.Report.Edges; !b.form(i).reverse {
+			edges += rel.Report.Edges
+		}
+	}
+	return 12*int64(dim)*nodes + 4*edges + (16+4)*nodes
+}
+
+// fastRP embeds every node of the graph, all types one after another, in dim columns. It works in memory, on the edges as
+// stored: sums run in the order of stored ids, so the last bits follow Order.
+func (b *builder) fastRP(ctx context.Context, dim int) (_ *embedding, err error) {
+	if need := b.fastRPBytes(dim); b.held+need+baseBytes > b.Memory {
+		return nil, fmt.Errorf("--features fastrp:%d works in memory, and needs --memory %d MiB for this graph; give that, or fewer columns, or choose random:D or degree",
+			dim, (b.held+need+baseBytes)>>20+1)
+	}
+	e, err := b.newEmbedder(dim)
 	if err != nil {
 		return nil, err
+	}
+	b.meter.begin("embed nodes", int64(e.nodes)*fastRPLast, "nodes")
+	var bufs [3]*kernels.HostBuf
+	free := func() {
+		for _, buf := range bufs {
+			b.release(buf)
+		}
+	}
+	for i := range bufs {
+		if bufs[i], err = b.hold(4 * int64(dim) * int64(max(e.nodes, 1))); err != nil {
+			free()
+			return nil, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			free()
+		}
+	}()
+	x, next, sum := bufs[0].Float32s(), bufs[1].Float32s(), bufs[2].Float32s()
+	base := 0
+	for _, n := range b.nodes { // by rows, so that rows do not depend on the order of nodes
+		stored := n.storedIDs()
+		err := parallel(ctx, n.count, embedChunk, func(lo, hi int) {
+			for row := lo; row < hi; row++ {
+				v := base + int(storedID(stored, uint32(row)))
+				projectRow(x[v*dim:(v+1)*dim], b.Seed, uint64(base+row))
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		base += n.count
 	}
 	for k := 1; k <= fastRPLast; k++ {
 		if err := e.walk(ctx, next, x); err != nil {
@@ -115,8 +179,41 @@ func (b *builder) fastRP(ctx context.Context, dim int) ([]float32, error) {
 	}
 	length := float32(math.Sqrt(float64(dim)))
 	err = e.each(ctx, func(v int) { stretch(sum[v*dim:(v+1)*dim], length) })
-	b.meter.end()
-	return sum, err
+	return &embedding{e, bufs[2], free}, err
+}
+
+// topology is one relation in memory, by stored ids: the in-neighbours of each destination, ascending.
+type topology struct {
+	offsets   []uint64
+	neighbors []uint32
+	symmetric bool
+}
+
+func (t *topology) nodes() int { return len(t.offsets) - 1 }
+
+// list is v's in-neighbours, borrowed.
+func (t *topology) list(v uint32) []uint32 { return t.neighbors[t.offsets[v]:t.offsets[v+1]] }
+
+// transposed returns the out-neighbours of each of n sources, ascending.
+func (t *topology) transposed(n int) *topology {
+	r := &topology{offsets: make([]uint64, n+1), neighbors: make([]uint32, len(t.neighbors))}
+	for _, u := range t.neighbors {
+		r.offsets[u]++
+	}
+	sum := uint64(0)
+	for u, c := range r.offsets {
+		r.offsets[u] = sum
+		sum += c
+	}
+	for v := range uint32(t.nodes()) {
+		for _, u := range t.list(v) {
+			r.neighbors[r.offsets[u]] = v
+			r.offsets[u]++
+		}
+	}
+	copy(r.offsets[1:], r.offsets[:n])
+	r.offsets[0] = 0
+	return r
 }
 
 // walk makes each row of dst the mean of its neighbours' rows in src.

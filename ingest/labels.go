@@ -2,58 +2,37 @@ package ingest
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
-	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 )
 
 // maxInferredClasses bounds the classes of a label that no source declares the number of. A model has a row of weights and
 // a score a class, so one stray id among the labels would make it of any size; the largest node benchmarks have hundreds.
 const maxInferredClasses = 1 << 20
 
-// labelled is what splits need to know of a node type's first label.
-type labelled struct {
-	label   Label
-	has     []bool  // by row
-	class   []int32 // by row; nil when multi
-	classes int
-}
-
-// writeLabels writes every label, and keeps the first of each node type for the splits.
+// writeLabels writes every label.
 func (b *builder) writeLabels(ctx context.Context) error {
-	b.labelled = map[string]*labelled{}
 	for i, l := range b.schema.Labels {
-		b.meter.begin("write labels", int64(b.typeOf(l.NodeType).count), "rows")
-		read := b.readClasses
-		if l.Multi {
-			read = b.readBits
-		}
-		known, err := read(ctx, i, l)
+		rows := int64(b.typeOf(l.NodeType).count)
+		err := b.pass(ctx, "write labels "+l.NodeType+"/"+l.Name, rows, "rows", func() error { return b.writeLabel(ctx, i, l) })
 		if err != nil {
 			return err
-		}
-		b.meter.end()
-		missing := int64(0)
-		for _, has := range known.has {
-			if !has {
-				missing++
-			}
-		}
-		b.report.Labels = append(b.report.Labels, LabelReport{
-			Name: l.Name, NodeType: l.NodeType, Classes: known.classes, Multi: l.Multi, Missing: missing,
-		})
-		if b.labelled[l.NodeType] == nil {
-			b.labelled[l.NodeType] = known
 		}
 	}
 	return nil
 }
 
-// eachLabel streams label i: visit gets the values of one row after another, width of them, each at least -1.
-func (b *builder) eachLabel(ctx context.Context, i int, width int, visit func(p Place, row int, values []int32) error) error {
+// eachLabel streams label i: visit gets the values of one row after another, width of them, checked.
+func (b *builder) eachLabel(ctx context.Context, i int, visit func(row int, values []int32)) error {
 	l := b.schema.Labels[i]
 	n := b.typeOf(l.NodeType)
+	width := 1
+	if l.Multi {
+		width = l.Classes
+	}
 	var from origin
 	err := b.src.Labels(ctx, i, func(c LabelChunk) error {
 		if len(c.Values)%width != 0 {
@@ -68,9 +47,11 @@ func (b *builder) eachLabel(ctx context.Context, i int, width int, visit func(p 
 			if row >= n.count {
 				continue // counted, and refused below with both numbers
 			}
-			if err := visit(c.Place, row, c.Values[k*width:(k+1)*width]); err != nil {
+			values := c.Values[k*width : (k+1)*width]
+			if err := l.checkValues(c.File, row, values); err != nil {
 				return err
 			}
+			visit(row, values)
 		}
 		b.meter.add(rows)
 		return nil
@@ -84,63 +65,140 @@ func (b *builder) eachLabel(ctx context.Context, i int, width int, visit func(p 
 	return nil
 }
 
-// readClasses reads and writes a label of one class a node.
-func (b *builder) readClasses(ctx context.Context, i int, l Label) (*labelled, error) {
-	n := b.typeOf(l.NodeType)
-	known := &labelled{label: l, has: make([]bool, n.count), class: make([]int32, n.count), classes: l.Classes}
-	stored := make([]int32, n.count)
-	err := b.eachLabel(ctx, i, 1, func(p Place, row int, values []int32) error {
-		class := values[0]
-		if class < -1 {
-			return fmt.Errorf("%s: row %d (counting from 0): class %d; classes count from 0, and -1 is missing", p.File, row, class)
-		}
-		if l.Classes > 0 && int(class) >= l.Classes {
-			return fmt.Errorf("%s: row %d (counting from 0): class %d, and label %s has %d classes, which count from 0", p.File, row, class, l.Name, l.Classes)
-		}
-		if l.Classes == 0 && class >= maxInferredClasses {
-			return fmt.Errorf("%s: row %d (counting from 0): class %d, and %d classes are the most; the labels look like ids, not classes",
-				p.File, row, class, maxInferredClasses)
-		}
-		if l.Classes == 0 {
-			known.classes = max(known.classes, int(class)+1)
-		}
-		known.has[row], known.class[row] = class >= 0, class
-		stored[n.storedID(uint32(row))] = class
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if l.Classes == 0 {
-		known.classes = max(known.classes, len(l.ClassNames))
-	}
-	return known, b.w.AddLabels(l.Name, l.NodeType, stored, known.classes, b.classNames(l, known.classes))
-}
-
-// readBits reads and writes a label of any number of classes a node.
-func (b *builder) readBits(ctx context.Context, i int, l Label) (*labelled, error) {
-	n := b.typeOf(l.NodeType)
-	known := &labelled{label: l, has: make([]bool, n.count), classes: l.Classes}
-	stored := make([]uint8, n.count*l.Classes)
-	err := b.eachLabel(ctx, i, l.Classes, func(p Place, row int, values []int32) error {
-		bits := stored[int(n.storedID(uint32(row)))*l.Classes:]
+// checkValues refuses what is no label of a row.
+func (l *Label) checkValues(file string, row int, values []int32) error {
+	if l.Multi {
 		for c, x := range values {
-			switch x {
-			case 0, 1:
-				bits[c] = uint8(x)
-				known.has[row] = true
-			case -1:
-				bits[c] = store.MissingBit
-			default:
-				return fmt.Errorf("%s: row %d, class %d (counting from 0) is %d; a node has a class (1), has it not (0), or it is missing (-1)", p.File, row, c, x)
+			if x < -1 || x > 1 {
+				return fmt.Errorf("%s: row %d, class %d (counting from 0) is %d; a node has a class (1), has it not (0), or it is missing (-1)", file, row, c, x)
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	return known, b.w.AddMultiLabels(l.Name, l.NodeType, stored, l.Classes, b.classNames(l, l.Classes))
+	class := values[0]
+	if class < -1 {
+		return fmt.Errorf("%s: row %d (counting from 0): class %d; classes count from 0, and -1 is missing", file, row, class)
+	}
+	if l.Classes > 0 && int(class) >= l.Classes {
+		return fmt.Errorf("%s: row %d (counting from 0): class %d, and label %s has %d classes, which count from 0", file, row, class, l.Name, l.Classes)
+	}
+	if l.Classes == 0 && class >= maxInferredClasses {
+		return fmt.Errorf("%s: row %d (counting from 0): class %d, and %d classes are the most; the labels look like ids, not classes",
+			file, row, class, maxInferredClasses)
+	}
+	return nil
+}
+
+// writeLabel reads label i and writes it in stored order.
+func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
+	n := b.typeOf(l.NodeType)
+	stored := n.storedIDs()
+	width := 4
+	if l.Multi {
+		width = l.Classes
+	}
+	memory := b.room() / 2
+	if least := extsort.PlacerMemory(int64(n.count), width); memory < least {
+		return b.tooLittle(b.Memory - memory + least)
+	}
+	p, err := b.area.NewPlacer(fmt.Sprintf("label-%d", i), int64(n.count), width, memory)
+	if err != nil {
+		return err
+	}
+	defer p.Free()
+	classes, missing := l.Classes, int64(0)
+	var splits []*partition // whose nodes should have labels
+	for _, s := range b.splits {
+		if s.nodes == n && b.isFirstLabel(i) {
+			s.unlabelled = 0
+			splits = append(splits, s)
+		}
+	}
+	cell := make([]byte, width)
+	err = b.eachLabel(ctx, i, func(row int, values []int32) {
+		has := false
+		if l.Multi {
+			for c, x := range values {
+				has = has || x >= 0
+				cell[c] = uint8(x) // -1 is store.MissingBit
+			}
+		} else {
+			has = values[0] >= 0
+			binary.LittleEndian.PutUint32(cell, uint32(values[0]))
+			if l.Classes == 0 {
+				classes = max(classes, int(values[0])+1)
+			}
+		}
+		if !has {
+			missing++
+			for _, s := range splits {
+				if s.of.Bytes()[row] != 0 {
+					s.unlabelled++
+				}
+			}
+		}
+		p.Put(storedID(stored, uint32(row)), cell)
+	})
+	buckets, cerr := p.Close()
+	if err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	if l.Classes == 0 {
+		classes = max(classes, len(l.ClassNames))
+	}
+	w, err := b.w.NewLabels(l.Name, l.NodeType, int64(n.count), classes, l.Multi, b.classNames(l, classes))
+	if err != nil {
+		return err
+	}
+	values := make([]int32, labelChunk)
+	emit := func(_ int64, rows []byte) error {
+		if l.Multi {
+			return w.AppendBits(rows)
+		}
+		for len(rows) > 0 {
+			k := min(len(rows)/4, labelChunk)
+			for i := range values[:k] {
+				values[i] = int32(binary.LittleEndian.Uint32(rows[4*i:]))
+			}
+			if err := w.AppendClasses(values[:k]); err != nil {
+				return err
+			}
+			rows = rows[4*k:]
+		}
+		return nil
+	}
+	if buckets == nil {
+		err = p.Each(emit)
+	} else {
+		err = b.area.Placed(buckets, int64(n.count), width, memory, emit)
+		b.discard(buckets...)
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range splits {
+		if s.unlabelled > 0 {
+			b.note("split %s holds %d nodes without label %s", s.name, s.unlabelled, l.Name)
+		}
+	}
+	b.report.Labels = append(b.report.Labels, LabelReport{Name: l.Name, NodeType: l.NodeType, Classes: classes, Multi: l.Multi, Missing: missing})
+	return w.Close(classes)
+}
+
+// labelChunk is the number of labels written at a time.
+const labelChunk = 1 << 16
+
+// isFirstLabel says whether splits go by label i.
+func (b *builder) isFirstLabel(i int) bool {
+	for k, l := range b.schema.Labels[:i] {
+		if l.NodeType == b.schema.Labels[i].NodeType && k < i {
+			return false
+		}
+	}
+	return true
 }
 
 // classNames are the names if there is one for each class.

@@ -2,7 +2,11 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // madeTable is the name of a table of made features.
@@ -12,76 +16,127 @@ const madeTable = "feat"
 const degreeDim = 3
 
 // madeChunk is the number of values of made features that are filled at a time.
-const madeChunk = 1 << 16
+const madeChunk = 1 << 20
 
 // makeTables writes the made features of every node type that is to have them.
 func (b *builder) makeTables(ctx context.Context) error {
-	var embedding []float32 // of fastrp: all types' nodes
-	first := 0              // node of the type, among all
+	var e *embedding // of fastrp: all types' nodes
+	defer func() {
+		if e != nil {
+			e.free()
+		}
+	}()
 	for i, t := range b.schema.NodeTypes {
-		n := b.nodes[i]
 		if !b.makes[t.Name] {
-			first += n.count
 			continue
 		}
-		var fill func(row int, dst []float32)
-		switch b.features.kind {
-		case "degree":
-			in, out := b.listLengths(n), b.timesListed(n)
-			fill = func(row int, dst []float32) {
-				dst[0], dst[1], dst[2] = 1, float32(math.Log1p(float64(in[row]))), float32(math.Log1p(float64(out[row])))
-			}
-		case "random":
-			seed := mix(b.Seed ^ mix(uint64(i)+1))
-			fill = func(row int, dst []float32) { normalRow(dst, seed, uint64(row)) }
-		case "fastrp":
-			if embedding == nil {
-				var err error
-				if embedding, err = b.fastRP(ctx, b.features.dim); err != nil {
+		n := b.nodes[i]
+		table := Table{Name: madeTable, NodeType: t.Name, Dim: b.features.dim}
+		err := b.pass(ctx, "make features "+t.Name+"/"+madeTable, int64(n.count), "rows", func() error {
+			var fill func(row uint32, dst []float32)
+			switch b.features.kind {
+			case "degree":
+				if n.out == nil { // nodes keep their order
+					n.out, n.times = n.times, nil
+				}
+				if err := errors.Join(b.count(&n.degree, n.count), b.count(&n.out, n.count)); err != nil {
 					return err
 				}
+				in, out := n.degree.Uint32s(), n.out.Uint32s()
+				fill = func(row uint32, dst []float32) {
+					dst[0], dst[1], dst[2] = 1, float32(math.Log1p(float64(in[row]))), float32(math.Log1p(float64(out[row])))
+				}
+			case "random":
+				seed := mix(b.Seed ^ mix(uint64(i)+1))
+				fill = func(row uint32, dst []float32) { normalRow(dst, seed, uint64(row)) }
+			case "fastrp":
+				if e == nil {
+					var err error
+					if e, err = b.fastRP(ctx, b.features.dim); err != nil {
+						return err
+					}
+				}
+				first, stored := e.types[i].first, n.storedIDs()
+				fill = func(row uint32, dst []float32) { copy(dst, e.row(first+int(storedID(stored, row)))) }
 			}
-			base := first * b.features.dim
-			fill = func(row int, dst []float32) { copy(dst, embedding[base+row*len(dst):]) }
-		}
-		if err := b.makeTable(ctx, t.Name, n.count, fill); err != nil {
-			return err
-		}
-		first += n.count
-	}
-	return nil
-}
-
-// makeTable writes the table of one node type, each row filled on its own.
-func (b *builder) makeTable(ctx context.Context, nodeType string, count int, fill func(row int, dst []float32)) error {
-	dim := b.features.dim
-	w, err := b.newTable(Table{Name: madeTable, NodeType: nodeType, Dim: dim}, true)
-	if err != nil {
-		return err
-	}
-	b.meter.begin("write features", int64(count), "rows")
-	rows := max(1, madeChunk/dim)
-	values := make([]float32, rows*dim)
-	for lo := 0; lo < count; lo += rows {
-		hi := min(lo+rows, count)
-		err := parallel(ctx, hi-lo, max(1, rows/16), func(from, to int) {
-			for r := from; r < to; r++ {
-				fill(lo+r, values[r*dim:(r+1)*dim])
-			}
+			return b.makeTable(ctx, table, true, func(rows []uint32, dst []float32) {
+				for k, row := range rows {
+					fill(row, dst[k*table.Dim:(k+1)*table.Dim])
+				}
+			})
 		})
 		if err != nil {
 			return err
 		}
-		place := Place{File: "--features " + b.Features, First: int64(lo)}
-		if err := w.put(ctx, RowChunk{Place: place, Values: values[:(hi-lo)*dim]}); err != nil {
-			return err
-		}
 	}
-	if err := w.close(); err != nil {
+	return nil
+}
+
+// makeTable writes a table in stored order, whose rows can be had in any; fill is called by many goroutines.
+func (b *builder) makeTable(ctx context.Context, t Table, made bool, fill func(rows []uint32, dst []float32)) error {
+	n := b.typeOf(t.NodeType)
+	w, err := b.newTable(t, made)
+	if err != nil {
 		return err
 	}
-	b.meter.end()
-	return nil
+	if err := w.open(); err != nil {
+		return err
+	}
+	rowOf, err := b.rowsInOrder(n)
+	if err != nil {
+		return err
+	}
+	defer b.release(rowOf)
+	place := Place{File: "features " + t.NodeType + "/" + t.Name}
+	if made {
+		place.File = "--features " + b.Features
+	}
+	size := b.elem().Size()
+	chunk := max(1, madeChunk/t.Dim)
+	values, out := make([]float32, chunk*t.Dim), make([]byte, chunk*t.Dim*size)
+	rows := make([]uint32, chunk)
+	for lo := 0; lo < n.count; lo += chunk {
+		count := min(chunk, n.count-lo)
+		for k := range rows[:count] {
+			if rows[k] = uint32(lo + k); rowOf != nil {
+				rows[k] = rowOf.Uint32s()[lo+k]
+			}
+		}
+		err := parallel(ctx, count, max(1, convertPiece/t.Dim), func(from, to int) {
+			fill(rows[from:to], values[from*t.Dim:to*t.Dim])
+		})
+		if err != nil {
+			return err
+		}
+		place.First = int64(lo)
+		if err := w.convert(place, values[:count*t.Dim], out[:count*t.Dim*size]); err != nil {
+			return err
+		}
+		if err := w.rows.PutRows(store.NodeID(lo), out[:count*t.Dim*size]); err != nil {
+			return err
+		}
+		b.addMeter(count)
+	}
+	if err := w.checkOverflow(); err != nil {
+		return err
+	}
+	return w.close()
+}
+
+// rowsInOrder is the row of each stored id, nil when they are the same.
+func (b *builder) rowsInOrder(n *nodes) (*kernels.HostBuf, error) {
+	if n.stored == nil {
+		return nil, nil
+	}
+	buf, err := b.hold(4 * int64(max(n.count, 1)))
+	if err != nil {
+		return nil, err
+	}
+	rowOf := buf.Uint32s()
+	for row, v := range n.storedIDs() {
+		rowOf[v] = uint32(row)
+	}
+	return buf, nil
 }
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): a

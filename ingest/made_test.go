@@ -23,7 +23,7 @@ func TestDegreeFeatures(t *testing.T) {
 	f := small()
 	f.schema.Tables = nil
 	d, rep := build(t, f, Options{Features: "degree"})
-	require.Equal(t, []TableReport{{"feat", "paper", 3, F16, true, 0}}, rep.Tables)
+	require.Equal(t, []TableReport{{Name: "feat", NodeType: "paper", Dim: 3, DType: F16, Made: true}}, rep.Tables)
 	in, out := []int{1, 3, 1, 1, 2, 0}, []int{2, 1, 1, 3, 1, 0}
 	for id, row := range rows(d, 0) {
 		require.EqualValues(t, 1, row[0])
@@ -62,7 +62,7 @@ func TestMadeBesideGiven(t *testing.T) {
 
 	f.schema.NodeTypes = append(f.schema.NodeTypes, NodeType{Name: "author", Count: 2})
 	_, rep = build(t, f, Options{Features: "random:5"})
-	require.Equal(t, []TableReport{{"feat", "paper", 2, F16, false, 0}, {"feat", "author", 5, F16, true, 0}}, rep.Tables)
+	require.Equal(t, []TableReport{{Name: "feat", NodeType: "paper", Dim: 2, DType: F16}, {Name: "feat", NodeType: "author", Dim: 5, DType: F16, Made: true}}, rep.Tables)
 	_, rep = build(t, f, Options{})
 	require.Contains(t, rep.Notes, "node type author has no features")
 }

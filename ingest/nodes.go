@@ -1,121 +1,53 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
 // nodes is one node type. A node has three names: its id, which users and edges say; its row, which features and labels
-// follow; and its stored id, which the dataset uses. Without external ids, id and row are the same.
+// follow; and its stored id, which the dataset uses. For RowIDs, id and row are the same; else see join.go.
 type nodes struct {
-	name   string
-	count  int
-	ids    []int64        // id of a row; nil: the row
-	byID   []uint32       // rows by ascending id; nil: the row
-	stored []store.NodeID // stored id of a row; nil: the row
-	rowOf  []uint32       // row of a stored id; nil: the id
+	name     string
+	count    int
+	kind     IDs
+	gathered bool
+
+	// One uint32 a row each, nil where nobody needs them: see order.go.
+	times  *kernels.HostBuf // neighbour lists that the row is in
+	degree *kernels.HostBuf // neighbours
+	out    *kernels.HostBuf // times, kept for features
+	stored *kernels.HostBuf // stored id; nil: the row
 }
 
-// row finds the row of an id.
-func (n *nodes) row(id int64) (uint32, bool) {
-	if n.ids == nil {
-		return uint32(id), id >= 0 && id < int64(n.count)
-	}
-	k, ok := slices.BinarySearchFunc(n.byID, id, func(row uint32, id int64) int { return cmp.Compare(n.ids[row], id) })
-	if !ok {
-		return 0, false
-	}
-	return n.byID[k], true
-}
-
-// id is what users call the node of a row.
-func (n *nodes) id(row uint32) int64 {
-	if n.ids == nil {
-		return int64(row)
-	}
-	return n.ids[row]
-}
-
-func (n *nodes) storedID(row uint32) store.NodeID {
+// storedIDs are the stored ids of all rows, borrowed; nil when they are the rows.
+func (n *nodes) storedIDs() []store.NodeID {
 	if n.stored == nil {
+		return nil
+	}
+	return n.stored.Uint32s()[:n.count]
+}
+
+// storedID is the stored id of a row.
+func storedID(stored []store.NodeID, row uint32) store.NodeID {
+	if stored == nil {
 		return row
 	}
-	return n.stored[row]
-}
-
-func (n *nodes) storedRow(v store.NodeID) uint32 {
-	if n.rowOf == nil {
-		return v
-	}
-	return n.rowOf[v]
+	return stored[row]
 }
 
 // unknown says why an id has no row, and what to try.
-func (n *nodes) unknown(id int64) string {
-	if n.ids == nil {
-		return fmt.Sprintf("%d is not one of the %d nodes of type %s, which count from 0; are the ids 1-based, or the node count of another file?",
+func (n *nodes) unknown(id string) string {
+	if n.kind == RowIDs {
+		return fmt.Sprintf("%s is not one of the %d nodes of type %s, which count from 0; are the ids 1-based, or the node count of another file?",
 			id, n.count, n.name)
 	}
-	return fmt.Sprintf("%d is not among the %d node ids of type %s; is the node list complete?", id, n.count, n.name)
-}
-
-// readNodes fixes the nodes of every type.
-func (b *builder) readNodes(ctx context.Context) error {
-	for i, t := range b.schema.NodeTypes {
-		n := &nodes{name: t.Name, count: int(t.Count)}
-		b.nodes = append(b.nodes, n)
-		if t.IDs == RowIDs {
-			continue
-		}
-		b.meter.begin("read node ids", t.Count, "nodes")
-		if err := n.readIDs(ctx, b.src, i, t.Count, &b.meter); err != nil {
-			return err
-		}
-		b.meter.end()
-	}
-	return nil
-}
-
-func (n *nodes) readIDs(ctx context.Context, src Source, nodeType int, declared int64, m *meter) error {
-	n.ids = []int64{}
-	var from origin
-	err := src.NodeIDs(ctx, nodeType, func(c IDChunk) error {
-		if err := from.follow(ctx, c.Place, len(c.IDs)); err != nil {
-			return err
-		}
-		n.ids = append(n.ids, c.IDs...)
-		if int64(len(n.ids)) > math.MaxUint32 {
-			return tooManyNodes(n.name, int64(len(n.ids)))
-		}
-		m.add(len(c.IDs))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if declared > 0 && declared != int64(len(n.ids)) {
-		return fmt.Errorf("node type %s: %d ids for %d nodes; is %s complete?", n.name, len(n.ids), declared, from.name(n.name))
-	}
-	n.count = len(n.ids)
-	n.byID = make([]uint32, n.count)
-	for i := range n.byID {
-		n.byID[i] = uint32(i)
-	}
-	slices.SortFunc(n.byID, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(n.ids[a], n.ids[b]), cmp.Compare(a, b))
-	})
-	for k := 1; k < n.count; k++ {
-		if first, again := n.byID[k-1], n.byID[k]; n.ids[first] == n.ids[again] {
-			return fmt.Errorf("%s: row %d (counting from 0): node id %d is already that of row %d; ids must be unique within node type %s",
-				from.file(int64(again)), again, n.ids[again], first, n.name)
-		}
-	}
-	return nil
+	return fmt.Sprintf("%s is not among the %d node ids of type %s; is the node list complete?", id, n.count, n.name)
 }
 
 func tooManyNodes(nodeType string, n int64) error {
@@ -124,20 +56,105 @@ func tooManyNodes(nodeType string, n int64) error {
 
 // writeIDs writes the id maps, the last thing that needs the rows' order.
 func (b *builder) writeIDs(ctx context.Context) error {
-	for _, n := range b.nodes {
-		b.meter.begin("write ids", int64(n.count), "nodes")
-		original := make([]int64, n.count)
-		for v := range original {
-			original[v] = n.id(n.storedRow(store.NodeID(v)))
-		}
-		if err := b.w.AddNodeType(n.name, original); err != nil {
+	for i, n := range b.nodes {
+		err := b.pass(ctx, "write ids of "+n.name, int64(n.count), "nodes", func() error {
+			w, err := b.w.NewNodeType(n.name, int64(n.count))
+			if err != nil {
+				return err
+			}
+			if n.kind == RowIDs {
+				err = b.writeRowIDs(ctx, n, w)
+			} else {
+				err = b.writeOwnIDs(ctx, i, n, w)
+			}
+			if err != nil {
+				return err
+			}
+			b.report.NodeTypes = append(b.report.NodeTypes, NodeTypeReport{Name: n.name, Count: int64(n.count)})
+			return w.Close()
+		})
+		if err != nil {
 			return err
 		}
-		b.meter.add(n.count)
-		b.meter.end()
-		b.report.NodeTypes = append(b.report.NodeTypes, NodeTypeReport{Name: n.name, Count: int64(n.count)})
 	}
 	return nil
+}
+
+// idChunk is the number of ids written at a time.
+const idChunk = 1 << 17
+
+// writeRowIDs writes the ids of a type that is called by its rows: ascending ids are ascending rows.
+func (b *builder) writeRowIDs(ctx context.Context, n *nodes, w *store.NodeTypeWriter) error {
+	stored := n.storedIDs()
+	order := make([]store.NodeID, 0, min(n.count, idChunk))
+	flush := func() error {
+		err := w.AppendOrder(order)
+		b.addMeter(len(order))
+		order = order[:0]
+		if err == nil {
+			err = ctx.Err()
+		}
+		return err
+	}
+	for row := range uint32(n.count) {
+		if order = append(order, storedID(stored, row)); len(order) == idChunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return b.placeOriginals(n, w, func(put func(row uint32, id int64)) error {
+		for row := range uint32(n.count) {
+			put(row, int64(row))
+		}
+		return nil
+	})
+}
+
+// placeOriginals writes the ids of rows, which each gives in any order, in stored order.
+func (b *builder) placeOriginals(n *nodes, w *store.NodeTypeWriter, each func(put func(row uint32, id int64)) error) error {
+	stored := n.storedIDs()
+	memory := b.room() / 2
+	p, err := b.area.NewPlacer("ids-"+n.name, int64(n.count), 8, memory)
+	if err != nil {
+		return err
+	}
+	defer p.Free()
+	var id8 [8]byte
+	err = each(func(row uint32, id int64) {
+		binary.LittleEndian.PutUint64(id8[:], uint64(id))
+		p.Put(storedID(stored, row), id8[:])
+	})
+	buckets, cerr := p.Close()
+	if err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, idChunk)
+	emit := func(_ int64, rows []byte) error {
+		for len(rows) > 0 {
+			k := min(len(rows)/8, idChunk)
+			for i := range ids[:k] {
+				ids[i] = int64(binary.LittleEndian.Uint64(rows[8*i:]))
+			}
+			if err := w.AppendOriginal(ids[:k]); err != nil {
+				return err
+			}
+			rows = rows[8*k:]
+		}
+		return nil
+	}
+	if buckets == nil {
+		return p.Each(emit)
+	}
+	err = b.area.Placed(buckets, int64(n.count), 8, memory, emit)
+	b.discard(buckets...)
+	return err
 }
 
 // origin checks that the chunks of a section follow each other, and remembers which file each row came from.

@@ -17,7 +17,25 @@ type Order string
 
 const (
 	OrderDegree   Order = "degree"   // nodes that appear in most neighbour lists first, ties as given
+	OrderAccess   Order = "access"   // nodes that training from the first split's seeds is expected to read most first
 	OrderOriginal Order = "original" // as given
+)
+
+// SelfLoops is what becomes of edges from a node to itself, in relations from a node type to itself.
+type SelfLoops string
+
+const (
+	SelfLoopsKeep SelfLoops = "keep" // as they are
+	SelfLoopsDrop SelfLoops = "drop" // none is stored
+	SelfLoopsAdd  SelfLoops = "add"  // those there are give way to exactly one a node
+)
+
+// Duplicates is what becomes of edges that are there more than once in one direction.
+type Duplicates string
+
+const (
+	DuplicatesKeep  Duplicates = "keep"  // as they are
+	DuplicatesMerge Duplicates = "merge" // the first read stays, with what rides on it
 )
 
 // DType is how a dataset stores features.
@@ -30,10 +48,21 @@ const (
 
 // Options say what to make of a [Source]. The zero value works for every source that has features.
 type Options struct {
-	Undirected bool  // store the reverse of every edge as well, in relations from a node type to itself; default as given
-	Order      Order // default OrderDegree
-	DType      DType // default F16
-	Clamp      bool  // values beyond float16 become ±65504 and are counted; default: they are refused
+	Undirected bool       // store the reverse of every edge as well, in relations from a node type to itself; default as given
+	SelfLoops  SelfLoops  // default SelfLoopsKeep
+	Duplicates Duplicates // default DuplicatesKeep; edges with reverses are always merged
+	EdgeIDs    bool       // store the number of each edge as read, as column "id"; with a table of edges it is anyhow
+	SkipBad    int64      // edges whose ends are no nodes that may be passed over, counted; default none
+
+	// Memory is the bytes that Build stays within, LeastMemory at least; the source's files in the page cache are not
+	// counted. Default 1 GiB.
+	Memory int64
+	// Tmp is an existing directory for what does not fit in memory; default one inside the unfinished dataset.
+	Tmp string
+
+	Order Order // default OrderDegree
+	DType DType // default F16
+	Clamp bool  // values beyond float16 become ±65504 and are counted; default: they are refused
 
 	// Features made instead of read: "degree", "random:D" or "fastrp:D"; see [Build]. Default: the source's own.
 	Features string
@@ -43,7 +72,7 @@ type Options struct {
 
 	Seed     uint64         // of made features and splits; default 1
 	Name     string         // of the dataset, one that store.CleanName leaves as it is; default the source's, cleaned
-	Progress func(Progress) // called some ten times a second, from the goroutine that called Build; default nobody
+	Progress func(Progress) // called some ten times a second, by one goroutine at a time; default nobody
 	FS       vfs.FS         // where the dataset goes; default the disk
 }
 
@@ -63,8 +92,29 @@ func (o *Options) effective() (*plan, error) {
 	if p.Order == "" {
 		p.Order = OrderDegree
 	}
-	if p.Order != OrderDegree && p.Order != OrderOriginal {
-		errs = append(errs, fmt.Errorf("--order %q: there is no such order; choose degree or original", p.Order))
+	if p.Order != OrderDegree && p.Order != OrderAccess && p.Order != OrderOriginal {
+		errs = append(errs, fmt.Errorf("--order %q: there is no such order; choose degree, access or original", p.Order))
+	}
+	if p.SelfLoops == "" {
+		p.SelfLoops = SelfLoopsKeep
+	}
+	if p.SelfLoops != SelfLoopsKeep && p.SelfLoops != SelfLoopsDrop && p.SelfLoops != SelfLoopsAdd {
+		errs = append(errs, fmt.Errorf("--self-loops %q: choose keep, drop or add", p.SelfLoops))
+	}
+	if p.Duplicates == "" {
+		p.Duplicates = DuplicatesKeep
+	}
+	if p.Duplicates != DuplicatesKeep && p.Duplicates != DuplicatesMerge {
+		errs = append(errs, fmt.Errorf("--duplicates %q: choose keep or merge", p.Duplicates))
+	}
+	if p.SkipBad < 0 {
+		errs = append(errs, fmt.Errorf("--skip-bad %d: choose a number of rows, or 0 for none", p.SkipBad))
+	}
+	if p.Memory == 0 {
+		p.Memory = defaultMemory
+	}
+	if p.Memory < LeastMemory {
+		errs = append(errs, fmt.Errorf("--memory %d: %d MiB is the least that works, and every node adds a few bytes to it", p.Memory, LeastMemory>>20))
 	}
 	if p.DType == "" {
 		p.DType = F16
@@ -181,6 +231,10 @@ func (s splitPlan) String() string {
 func (p *plan) record() map[string]string {
 	return map[string]string{
 		"undirected": strconv.FormatBool(p.Undirected),
+		"self-loops": string(p.SelfLoops),
+		"duplicates": string(p.Duplicates),
+		"edge-ids":   strconv.FormatBool(p.EdgeIDs),
+		"skip-bad":   strconv.FormatInt(p.SkipBad, 10),
 		"order":      string(p.Order),
 		"dtype":      string(p.DType),
 		"clamp":      strconv.FormatBool(p.Clamp),

@@ -1,6 +1,9 @@
 package ingest
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Progress says how far one stage of a [Build] is.
 type Progress struct {
@@ -13,9 +16,10 @@ type Progress struct {
 // progressInterval is the least time between two reports within a stage: ten a second read as motion.
 const progressInterval = 100 * time.Millisecond
 
-// meter counts a stage and reports it now and then. A nil report makes it silent.
+// meter counts a stage and reports it now and then. A nil report makes it silent. Any goroutine may add.
 type meter struct {
 	report func(Progress)
+	mu     sync.Mutex
 	now    Progress
 	last   time.Time
 }
@@ -26,6 +30,8 @@ func (m *meter) begin(stage string, total int64, unit string) {
 }
 
 func (m *meter) add(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.now.Done += int64(n)
 	if m.report == nil {
 		return
@@ -36,9 +42,10 @@ func (m *meter) add(n int) {
 	}
 }
 
-func (m *meter) end() {
+func (m *meter) end() (done int64) {
 	if m.report != nil {
 		m.last = time.Now()
 		m.report(m.now)
 	}
+	return m.now.Done
 }

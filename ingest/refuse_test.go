@@ -156,7 +156,11 @@ func TestOptionsRefuse(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Order: "access"}, `--order "access": there is no such order; choose degree or original`},
+		{Options{Order: "hot"}, `--order "hot": there is no such order; choose degree, access or original`},
+		{Options{SelfLoops: "no"}, `--self-loops "no": choose keep, drop or add`},
+		{Options{Duplicates: "no"}, `--duplicates "no": choose keep or merge`},
+		{Options{SkipBad: -1}, "--skip-bad -1: choose a number of rows"},
+		{Options{Memory: 100 << 20}, "--memory 104857600: 128 MiB is the least that works"},
 		{Options{DType: "f64"}, `--dtype "f64": features are not stored so; choose f16 or f32`},
 		{Options{Features: "pagerank"}, `--features "pagerank": there are no such features; choose degree, random:D or fastrp:D`},
 		{Options{Features: "degree:3"}, `--features "degree:3": there are no such features`},

@@ -19,8 +19,10 @@ type Report struct {
 	Splits    []SplitReport    `json:"splits"`
 	Dropped   []string         `json:"dropped"` // what the source holds and the dataset does not, a sentence each
 	Notes     []string         `json:"notes"`   // what was decided without being asked for, a sentence each
-	Seconds   float64          `json:"seconds"`
-	Bytes     int64            `json:"bytes"` // of all sections
+	Passes    []PassReport     `json:"passes"`
+	Resumed   int              `json:"resumed"` // passes that an interrupted Build had done
+	Seconds   float64          `json:"seconds"` // of this Build
+	Bytes     int64            `json:"bytes"`   // of all sections
 }
 
 // NodeTypeReport is one kind of node.
@@ -29,7 +31,8 @@ type NodeTypeReport struct {
 	Count int64  `json:"count"`
 }
 
-// RelationReport counts one kind of edge, from reading to storing: Edges = EdgesRead - DuplicatesMerged + ReverseAdded.
+// RelationReport counts one kind of edge, from reading to storing:
+// Edges = EdgesRead - Skipped - SelfLoopsDropped + SelfLoopsAdded - DuplicatesMerged + ReverseAdded.
 type RelationReport struct {
 	Key              string `json:"key"` // src__name__dst
 	EdgesRead        int64  `json:"edges_read"`
@@ -37,13 +40,17 @@ type RelationReport struct {
 	Duplicates       int64  `json:"duplicates"`        // edges read that repeat another from the same source to the same destination
 	DuplicatesMerged int64  `json:"duplicates_merged"` // of them not stored; all when undirected, else none
 	ReverseAdded     int64  `json:"reverse_added"`     // edges stored because only their reverse was read
-	Edges            int64  `json:"edges"`             // stored
+	SelfLoopsDropped int64  `json:"self_loops_dropped"`
+	SelfLoopsAdded   int64  `json:"self_loops_added"`
+	Skipped          int64  `json:"skipped"` // one of their ends is no node, and that was allowed
+	Edges            int64  `json:"edges"`   // stored
 }
 
 // TableReport is one feature table.
 type TableReport struct {
 	Name       string `json:"name"`
 	NodeType   string `json:"node_type"`
+	Relation   string `json:"relation,omitempty"` // instead, for a table of edges
 	Dim        int    `json:"dim"`
 	DType      DType  `json:"dtype"`
 	Made       bool   `json:"made"`       // by Options.Features, not read
@@ -87,6 +94,9 @@ func (b *builder) provenance() store.Provenance {
 		counts[prefix+"duplicates_merged"] += r.DuplicatesMerged
 		counts[prefix+"reverse_added"] += r.ReverseAdded
 		counts[prefix+"edges"] += r.Edges
+		if r.Skipped > 0 {
+			counts[prefix+"skipped"] += r.Skipped
+		}
 	}
 	for i := range b.report.Relations {
 		r := &b.report.Relations[i]

@@ -20,7 +20,7 @@ func TestProvenance(t *testing.T) {
 	require.Equal(t, "degree", m.Order)
 	require.Equal(t, "small", m.Provenance.Source)
 	require.Equal(t, map[string]string{"undirected": "true", "order": "degree", "dtype": "f16", "clamp": "false", "features": "",
-		"split": "given", "seed": "1"}, m.Provenance.Options)
+		"split": "given", "seed": "1", "self-loops": "keep", "duplicates": "keep", "edge-ids": "false", "skip-bad": "0"}, m.Provenance.Options)
 	require.Equal(t, []string{
 		"years: not read",
 		"relation author__writes__paper joins two node types and is stored as given: --undirected adds reverses within a type only",
@@ -42,10 +42,11 @@ func TestReportKeys(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &top))
 	keys := func(m any) []string { return slices.Sorted(maps.Keys(m.(map[string]any))) }
 	first := func(key string) any { return top[key].([]any)[0] }
-	require.Equal(t, []string{"bytes", "dropped", "labels", "name", "node_types", "notes", "order", "path", "relations", "seal",
+	require.Equal(t, []string{"bytes", "dropped", "labels", "name", "node_types", "notes", "order", "passes", "path", "relations", "resumed", "seal",
 		"seconds", "splits", "tables"}, keys(top))
 	require.Equal(t, []string{"count", "name"}, keys(first("node_types")))
-	require.Equal(t, []string{"duplicates", "duplicates_merged", "edges", "edges_read", "key", "reverse_added", "self_loops"}, keys(first("relations")))
+	require.Equal(t, []string{"duplicates", "duplicates_merged", "edges", "edges_read", "key", "reverse_added", "self_loops", "self_loops_added",
+		"self_loops_dropped", "skipped"}, keys(first("relations")))
 	require.Equal(t, []string{"dim", "dtype", "made", "name", "node_type", "overflowed"}, keys(first("tables")))
 	require.Equal(t, []string{"classes", "missing", "multi", "name", "node_type"}, keys(first("labels")))
 	require.Equal(t, []string{"name", "node_type", "test", "train", "valid"}, keys(first("splits")))

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -32,15 +33,15 @@ func (b *builder) checkDeclaredSpace() error {
 	return b.checkFree(b.estimate(counts, edges))
 }
 
-// checkSpace refuses before the first write, when nodes and edges are counted.
-func (b *builder) checkSpace() error {
+// checkSpace refuses before the first large write of the dataset, when nodes and edges are counted.
+func (b *builder) checkSpace(context.Context) error {
 	counts := map[string]int64{}
 	for _, n := range b.nodes {
 		counts[n.name] = int64(n.count)
 	}
 	edges := int64(0)
-	for _, t := range b.topology {
-		edges += int64(len(t.neighbors))
+	for _, r := range b.state.Relations {
+		edges += max(r.Report.Edges, r.Report.EdgesRead)
 	}
 	return b.checkFree(b.estimate(counts, edges))
 }
@@ -60,7 +61,7 @@ func (b *builder) estimate(counts map[string]int64, edges int64) int64 {
 		total += 8 * (counts[r.Dst] + 1)
 	}
 	for _, t := range s.Tables {
-		if !b.replaced(t.NodeType) {
+		if !b.replaced(t) {
 			total += counts[t.NodeType] * b.rowBytes(t.Dim)
 		}
 	}

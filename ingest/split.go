@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -57,11 +58,20 @@ func (s *Schema) firstLabels() []Label {
 	return first
 }
 
-// writeSplits writes the given splits, or one made for each labelled node type: for each node type when nothing is.
-func (b *builder) writeSplits(ctx context.Context) error {
+// partition is one split, by row: 0, or 1 + the part. It is read before nodes are numbered, since OrderAccess goes by it.
+type partition struct {
+	name       string
+	nodes      *nodes
+	of         *kernels.HostBuf
+	unlabelled int64
+}
+
+// readSplits finds the given splits, or makes one for each labelled node type: for each node type when nothing is. They are
+// not in the journal: a Build that goes on reads them again.
+func (b *builder) readSplits(ctx context.Context) error {
 	if b.split.kind == "given" {
 		for i := range b.schema.Splits {
-			if err := b.resolveSplit(ctx, i); err != nil {
+			if err := b.readSplit(ctx, i); err != nil {
 				return err
 			}
 		}
@@ -82,44 +92,120 @@ func (b *builder) writeSplits(ctx context.Context) error {
 			name += "-" + t // names are unique over all types
 		}
 		rng := rand.New(rand.NewPCG(b.Seed, mix(uint64(i)+1)))
-		parts, err := b.draw(b.typeOf(t), b.labelled[t], rng)
+		p, err := b.newParts(name, b.typeOf(t))
 		if err != nil {
 			return err
 		}
-		if err := b.addSplit(name, b.typeOf(t), parts); err != nil {
+		if err := b.draw(ctx, p, rng); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// draw makes the three parts of a split, as rows.
-func (b *builder) draw(n *nodes, known *labelled, rng *rand.Rand) (parts [3][]uint32, err error) {
-	var rows []uint32
-	for row := range n.count {
-		if known == nil || known.has[row] {
-			rows = append(rows, uint32(row))
+func (b *builder) newParts(name string, n *nodes) (*partition, error) {
+	of, err := b.hold(int64(max(n.count, 1)))
+	if err != nil {
+		return nil, err
+	}
+	p := &partition{name: name, nodes: n, of: of}
+	b.splits = append(b.splits, p)
+	return p, nil
+}
+
+// eachTrainingRow visits the training nodes of a type, by its first split: all of its nodes when there is no split of any
+// type.
+func (b *builder) eachTrainingRow(n *nodes, visit func(row uint32)) {
+	for _, p := range b.splits {
+		if p.nodes != n {
+			continue
+		}
+		for row, part := range p.of.Bytes()[:n.count] {
+			if part == uint8(Train)+1 {
+				visit(uint32(row))
+			}
+		}
+		return
+	}
+	if len(b.splits) == 0 {
+		for row := range uint32(n.count) {
+			visit(row)
+		}
+	}
+}
+
+// draw makes the three parts of a split.
+func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error {
+	n := p.nodes
+	label := -1
+	for i, l := range b.schema.Labels {
+		if label < 0 && l.NodeType == n.name {
+			label = i
+		}
+	}
+	buf, err := b.hold(4 * int64(max(n.count, 1)))
+	if err != nil {
+		return err
+	}
+	defer b.release(buf)
+	rows := buf.Uint32s()[:0]
+	var class []uint32
+	classes := 0
+	if label < 0 {
+		for row := range uint32(n.count) {
+			rows = append(rows, row)
+		}
+	} else {
+		if b.split.kind == "per-class" {
+			held, err := b.hold(4 * int64(max(n.count, 1)))
+			if err != nil {
+				return err
+			}
+			defer b.release(held)
+			class = held.Uint32s()
+		}
+		b.meter.begin("draw split "+p.name, int64(n.count), "rows")
+		err := b.eachLabel(ctx, label, func(row int, values []int32) {
+			has := false
+			for _, x := range values {
+				has = has || x >= 0
+			}
+			if has {
+				rows = append(rows, uint32(row))
+				classes = max(classes, int(values[0])+1)
+				if class != nil {
+					class[row] = uint32(values[0])
+				}
+			}
+		})
+		b.meter.end()
+		if err != nil {
+			return err
 		}
 	}
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	of := p.of.Bytes()
 	if b.split.kind == "per-class" {
-		return drawPerClass(rows, known, b.split)
+		l := b.schema.Labels[label]
+		return drawPerClass(rows, class, max(classes, l.Classes, len(l.ClassNames)), &l, of, b.split)
 	}
 	sum, from := 0.0, 0
-	for p, f := range b.split.fractions {
+	for part, f := range b.split.fractions {
 		sum += f // cumulated, so that rounding loses no node when the fractions sum to 1
 		to := min(len(rows), int(math.Round(sum*float64(len(rows)))))
-		parts[p] = rows[from:to]
+		for _, row := range rows[from:to] {
+			of[row] = uint8(part) + 1
+		}
 		from = to
 	}
-	return parts, nil
+	return nil
 }
 
 // drawPerClass takes the first t rows of a class for training, the next v for validation, and tests on the rest.
-func drawPerClass(rows []uint32, known *labelled, s splitPlan) (parts [3][]uint32, err error) {
-	taken := make([]int, known.classes)
+func drawPerClass(rows, class []uint32, classes int, l *Label, of []byte, s splitPlan) error {
+	taken := make([]int, classes)
 	for _, row := range rows {
-		c := known.class[row]
+		c := class[row]
 		part := Test
 		if taken[c] < s.train {
 			part = Train
@@ -127,79 +213,124 @@ func drawPerClass(rows []uint32, known *labelled, s splitPlan) (parts [3][]uint3
 			part = Valid
 		}
 		taken[c]++
-		parts[part] = append(parts[part], row)
+		of[row] = uint8(part) + 1
 	}
 	for c, n := range taken {
 		if n < s.train+s.val {
 			name := fmt.Sprint(c)
-			if c < len(known.label.ClassNames) {
-				name += fmt.Sprintf(" (%s)", known.label.ClassNames[c])
+			if c < len(l.ClassNames) {
+				name += fmt.Sprintf(" (%s)", l.ClassNames[c])
 			}
-			return parts, fmt.Errorf("--split %v: class %s of label %s has %d nodes, and %d are needed; ask for fewer, or for random:a/b/c",
-				s, name, known.label.Name, n, s.train+s.val)
+			return fmt.Errorf("--split %v: class %s of label %s has %d nodes, and %d are needed; ask for fewer, or for random:a/b/c",
+				s, name, l.Name, n, s.train+s.val)
 		}
 	}
-	return parts, nil
+	return nil
 }
 
-// resolveSplit reads split i of the source.
-func (b *builder) resolveSplit(ctx context.Context, i int) error {
+// readSplit reads split i of the source.
+func (b *builder) readSplit(ctx context.Context, i int) error {
 	s := b.schema.Splits[i]
 	n := b.typeOf(s.NodeType)
-	b.meter.begin("write splits", -1, "nodes")
-	var parts [3][]uint32
-	in := make([]uint8, n.count) // 1 + the part of each row
-	for part := range parts {
-		var from origin
-		err := b.src.Split(ctx, i, Part(part), func(c IDChunk) error {
-			if err := from.follow(ctx, c.Place, len(c.IDs)); err != nil {
-				return err
+	p, err := b.newParts(s.Name, n)
+	if err != nil {
+		return err
+	}
+	if n.kind != RowIDs {
+		return b.joinSplit(ctx, i, p)
+	}
+	b.meter.begin("read split "+s.Name, -1, "nodes")
+	defer b.meter.end()
+	for part := Train; part <= Test; part++ {
+		err := b.eachSplitID(ctx, i, part, func(c *IDChunk, k int) error {
+			id := c.IDs[k]
+			if id < 0 || id >= int64(n.count) {
+				return fmt.Errorf("%s: row %d (counting from 0): node %s", c.File, c.First+int64(k), n.unknown(fmt.Sprint(id)))
 			}
-			for k, id := range c.IDs {
-				row, ok := n.row(id)
-				if !ok {
-					return fmt.Errorf("%s: row %d (counting from 0): node %s", c.File, c.First+int64(k), n.unknown(id))
-				}
-				if in[row] != 0 {
-					return fmt.Errorf("%s: row %d (counting from 0): node %d is already in %v; the parts of split %s must not overlap",
-						c.File, c.First+int64(k), id, Part(in[row]-1), s.Name)
-				}
-				in[row] = uint8(part) + 1
-				parts[part] = append(parts[part], row)
-			}
-			b.meter.add(len(c.IDs))
-			return nil
+			return p.put(uint32(id), part, c.Place, k, fmt.Sprint(id))
 		})
 		if err != nil {
 			return err
 		}
 	}
-	b.meter.end()
-	if known := b.labelled[s.NodeType]; known != nil {
-		unlabelled := 0
-		for row, part := range in {
-			if part != 0 && !known.has[row] {
-				unlabelled++
-			}
-		}
-		if unlabelled > 0 {
-			b.note("split %s holds %d nodes without label %s", s.Name, unlabelled, known.label.Name)
-		}
-	}
-	return b.addSplit(s.Name, n, parts)
+	return nil
 }
 
-// addSplit writes parts given by rows.
-func (b *builder) addSplit(name string, n *nodes, parts [3][]uint32) error {
-	for p := range parts {
-		stored := make([]store.NodeID, len(parts[p]))
-		for k, row := range parts[p] {
-			stored[k] = n.storedID(row)
+// eachSplitID streams a part of split i, one id after another.
+func (b *builder) eachSplitID(ctx context.Context, i int, part Part, visit func(c *IDChunk, k int) error) error {
+	var from origin
+	return b.src.Split(ctx, i, part, func(c IDChunk) error {
+		n := c.Len()
+		if err := from.follow(ctx, c.Place, n); err != nil {
+			return err
 		}
-		parts[p] = stored
-	}
-	b.report.Splits = append(b.report.Splits, SplitReport{
-		Name: name, NodeType: n.name, Train: len(parts[Train]), Valid: len(parts[Valid]), Test: len(parts[Test]),
+		for k := range n {
+			if err := visit(&c, k); err != nil {
+				return err
+			}
+		}
+		b.meter.add(n)
+		return nil
 	})
-	return b.w.AddSplit(name, n.name, parts[Train], parts[Valid], parts[Test])
+}
+
+// put notes that a row is in a part, once.
+func (p *partition) put(row uint32, part Part, at Place, k int, id string) error {
+	of := p.of.Bytes()
+	if of[row] != 0 {
+		return fmt.Errorf("%s: row %d (counting from 0): node %s is already in %v; the parts of split %s must not overlap",
+			at.File, at.First+int64(k), id, Part(of[row]-1), p.name)
+	}
+	of[row] = uint8(part) + 1
+	return nil
+}
+
+// writeSplits writes the splits by stored ids.
+func (b *builder) writeSplits(ctx context.Context) error {
+	for _, p := range b.splits {
+		err := b.pass(ctx, "write split "+p.name, int64(p.nodes.count), "nodes", func() error { return b.writeSplit(p) })
+		if err != nil {
+			return err
+		}
+		b.release(p.of)
+		p.of = nil
+	}
+	b.splits = nil
+	return nil
+}
+
+func (b *builder) writeSplit(p *partition) error {
+	n := p.nodes
+	of := p.of.Bytes()[:n.count]
+	if stored := n.storedIDs(); stored != nil {
+		buf, err := b.hold(int64(max(n.count, 1)))
+		if err != nil {
+			return err
+		}
+		defer b.release(buf)
+		for row, part := range of {
+			buf.Bytes()[stored[row]] = part
+		}
+		of = buf.Bytes()[:n.count]
+	}
+	var ids [3][]store.NodeID
+	var counts [3]int
+	for _, part := range of {
+		if part > 0 {
+			counts[part-1]++
+		}
+	}
+	for part, c := range counts {
+		ids[part] = make([]store.NodeID, 0, c)
+	}
+	for v, part := range of {
+		if part > 0 {
+			ids[part-1] = append(ids[part-1], store.NodeID(v))
+		}
+	}
+	b.addMeter(n.count)
+	b.report.Splits = append(b.report.Splits, SplitReport{
+		Name: p.name, NodeType: n.name, Train: counts[Train], Valid: counts[Valid], Test: counts[Test],
+	})
+	return b.w.AddSplit(p.name, n.name, ids[Train], ids[Valid], ids[Test])
 }

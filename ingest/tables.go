@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -15,7 +17,9 @@ import (
 func (b *builder) chooseFeatures() error {
 	has := map[string]bool{}
 	for _, t := range b.schema.Tables {
-		has[t.NodeType] = true
+		if t.Relation == "" {
+			has[t.NodeType] = true
+		}
 	}
 	b.makes = map[string]bool{}
 	if b.features.kind == "" {
@@ -34,116 +38,276 @@ func (b *builder) chooseFeatures() error {
 		b.makes[t.Name] = replace || !has[t.Name]
 	}
 	for _, t := range b.schema.Tables {
-		if replace {
+		if replace && t.Relation == "" {
 			b.drop("features %s of node type %s: --features %s takes their place", t.Name, t.NodeType, b.Features)
 		}
 	}
 	return nil
 }
 
-// replaced says whether the source's tables of a node type are passed over.
-func (b *builder) replaced(nodeType string) bool { return b.makes[nodeType] }
+// replaced says whether one of the source's tables is passed over.
+func (b *builder) replaced(t Table) bool { return t.Relation == "" && b.makes[t.NodeType] }
+
+// tableState is one table under way, as the journal keeps it.
+type tableState struct {
+	Report  TableReport      `json:"report"`
+	Buckets []extsort.Bucket `json:"buckets,omitempty"` // rows by stored id, on their way
+	Memory  int64            `json:"memory,omitempty"`  // that they were parted for
+}
 
 // writeTables writes the source's tables, then the made ones.
 func (b *builder) writeTables(ctx context.Context) error {
 	for i, t := range b.schema.Tables {
-		if b.replaced(t.NodeType) {
+		if b.replaced(t) {
 			continue
 		}
-		w, err := b.newTable(t, false)
-		if err != nil {
+		if err := b.writeTable(ctx, i, t); err != nil {
 			return err
 		}
-		b.meter.begin("write features", int64(w.nodes.count), "rows")
-		err = b.src.Rows(ctx, i, func(c RowChunk) error { return w.put(ctx, c) })
-		if err != nil {
-			return err
-		}
-		if err := w.close(); err != nil {
-			return err
-		}
-		b.meter.end()
 	}
 	return b.makeTables(ctx)
 }
 
-// tableWriter takes rows in the source's order, converts them and puts them at their stored ids.
+// writeTable writes table i of the source. Rows go where they belong at once when they come in stored order or can be had
+// in it; else they are sorted first.
+func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
+	name := "features " + t.of() + "/" + t.Name
+	rows := b.tableRows(t)
+	var stored []store.NodeID
+	if t.Relation == "" {
+		stored = b.typeOf(t.NodeType).storedIDs()
+	}
+	maker, made := b.src.(RowMaker)
+	if made && t.Relation == "" && maker.RowsAt(i, nil, nil) {
+		return b.pass(ctx, "write "+name, rows, "rows", func() error {
+			return b.makeTable(ctx, t, false, func(rows []uint32, dst []float32) { maker.RowsAt(i, rows, dst) })
+		})
+	}
+	width := t.Dim * b.elem().Size()
+	spilled := stored != nil && !extsort.PlacerFits(rows, width, b.room()/2)
+	if stored == nil || !spilled {
+		return b.pass(ctx, "write "+name, rows, "rows", func() error {
+			w, err := b.newTable(t, false)
+			if err != nil {
+				return err
+			}
+			if stored != nil {
+				if w.placer, err = b.area.NewPlacer("", rows, width, b.room()/2); err != nil {
+					return err
+				}
+				defer w.placer.Free()
+			} else if err := w.open(); err != nil {
+				return err
+			}
+			if err := w.read(ctx, i); err != nil {
+				return err
+			}
+			if stored != nil {
+				if err := w.open(); err != nil {
+					return err
+				}
+				if err := w.placer.Each(w.writeRows(ctx)); err != nil {
+					return err
+				}
+			}
+			return w.close()
+		})
+	}
+	err := b.pass(ctx, "sort "+name, rows, "rows", func() error {
+		w, err := b.newTable(t, false)
+		if err != nil {
+			return err
+		}
+		memory := b.room() / 4 * 3
+		if least := extsort.PlacerMemory(rows, width); memory < least {
+			return b.tooLittle(b.Memory - memory + least)
+		}
+		if w.placer, err = b.area.NewPlacer(fmt.Sprintf("table-%d", i), rows, width, memory); err != nil {
+			return err
+		}
+		err = w.read(ctx, i)
+		buckets, cerr := w.placer.Close()
+		if err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return err
+		}
+		b.state.Tables = append(b.state.Tables, tableState{Report: w.rep, Buckets: buckets, Memory: memory})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	at := len(b.state.Tables) - 1
+	return b.pass(ctx, "write "+name, rows, "rows", func() error {
+		w, err := b.newTable(t, false)
+		if err != nil {
+			return err
+		}
+		if err := w.open(); err != nil {
+			return err
+		}
+		s := &b.state.Tables[at]
+		if err := b.area.Placed(s.Buckets, rows, width, s.Memory, w.writeRows(ctx)); err != nil {
+			return err
+		}
+		b.discard(s.Buckets...)
+		s.Buckets = nil
+		return w.rows.Close()
+	})
+}
+
+// tableRows is the number of rows that a table must have.
+func (b *builder) tableRows(t Table) int64 {
+	if t.Relation == "" {
+		return int64(b.typeOf(t.NodeType).count)
+	}
+	for i, r := range b.schema.Relations {
+		if r.Key() == t.Relation {
+			return b.state.Relations[i].Report.EdgesRead
+		}
+	}
+	panic("ingest: a table of no relation was let through")
+}
+
+func (b *builder) elem() store.Elem {
+	if b.DType == F32 {
+		return store.F32
+	}
+	return store.F16
+}
+
+// tableWriter converts the rows of a table and takes them to where they belong.
 type tableWriter struct {
-	b     *builder
-	spec  Table
-	nodes *nodes
-	rows  *store.FeatureWriter
-	from  origin
-	half  []uint16
-	row   []byte // a converted row
-	rep   TableReport
-	first string // of the values that overflowed
+	b      *builder
+	spec   Table
+	count  int64
+	stored []store.NodeID       // nil: rows go where they come
+	rows   *store.FeatureWriter // of the dataset; nil while rows are sorted
+	placer *extsort.Placer
+	from   origin
+	out    []byte // converted rows
+	rep    TableReport
+	// The first of the values that overflowed, and its number in the table.
+	first   string
+	firstAt int64
 }
 
 func (b *builder) newTable(spec Table, made bool) (*tableWriter, error) {
-	n := b.typeOf(spec.NodeType)
-	elem := store.F16
-	if b.DType == F32 {
-		elem = store.F32
+	w := &tableWriter{b: b, spec: spec, count: b.tableRows(spec),
+		rep: TableReport{Name: spec.Name, NodeType: spec.NodeType, Relation: spec.Relation, Dim: spec.Dim, DType: b.DType, Made: made}}
+	if spec.Relation == "" {
+		w.stored = b.typeOf(spec.NodeType).storedIDs()
 	}
-	rows, err := b.w.AddTable(spec.Name, spec.NodeType, elem, int64(n.count), spec.Dim)
-	if err != nil {
-		return nil, err
-	}
-	return &tableWriter{
-		b: b, spec: spec, nodes: n, rows: rows, half: make([]uint16, spec.Dim), row: make([]byte, spec.Dim*elem.Size()),
-		rep: TableReport{Name: spec.Name, NodeType: spec.NodeType, Dim: spec.Dim, DType: b.DType, Made: made},
-	}, nil
+	return w, nil
 }
 
-// put writes the rows of a chunk.
+// open begins the table in the dataset.
+func (w *tableWriter) open() (err error) {
+	if w.spec.Relation != "" {
+		w.rows, err = w.b.w.AddEdgeTable(w.spec.Name, w.spec.Relation, w.b.elem(), w.count, w.spec.Dim)
+	} else {
+		w.rows, err = w.b.w.AddTable(w.spec.Name, w.spec.NodeType, w.b.elem(), w.count, w.spec.Dim)
+	}
+	return err
+}
+
+// what is what rows are counted against.
+func (w *tableWriter) what() string {
+	if w.spec.Relation != "" {
+		return "edges of relation " + w.spec.Relation
+	}
+	return "nodes of type " + w.spec.NodeType
+}
+
+// read takes the rows of table i of the source.
+func (w *tableWriter) read(ctx context.Context, i int) error {
+	err := w.b.src.Rows(ctx, i, func(c RowChunk) error { return w.put(ctx, c) })
+	if err != nil {
+		return err
+	}
+	return w.check()
+}
+
+// put takes the rows of a chunk.
 func (w *tableWriter) put(ctx context.Context, c RowChunk) error {
 	dim := w.spec.Dim
 	if len(c.Values)%dim != 0 {
 		return fmt.Errorf("%s: the reader gave %d values for rows of %d; this is a fault of the reader, please report it", c.File, len(c.Values), dim)
 	}
-	count := len(c.Values) / dim
-	if err := w.from.follow(ctx, c.Place, count); err != nil {
+	n := len(c.Values) / dim
+	if err := w.from.follow(ctx, c.Place, n); err != nil {
 		return err
 	}
-	if w.from.next > int64(w.nodes.count) {
-		return fmt.Errorf("%s: row %d (counting from 0) and there are %d nodes of type %s; are features and graph of one dataset?",
-			c.File, w.nodes.count, w.nodes.count, w.nodes.name)
+	if w.from.next > w.count {
+		return fmt.Errorf("%s: row %d (counting from 0) and there are %d %s; are features and graph of one dataset?", c.File, w.count, w.count, w.what())
 	}
-	for i := range count {
-		row := c.Values[i*dim : (i+1)*dim]
-		if err := w.convert(c, i, row); err != nil {
-			return err
-		}
-		if err := w.rows.Put(w.nodes.storedID(uint32(c.First)+uint32(i)), w.row); err != nil {
-			return err
-		}
+	width := dim * w.b.elem().Size()
+	if cap(w.out) < n*width {
+		w.out = make([]byte, n*width)
 	}
-	w.b.meter.add(count)
-	return nil
+	out := w.out[:n*width]
+	if err := w.convert(c.Place, c.Values, out); err != nil {
+		return err
+	}
+	w.b.addMeter(n)
+	if w.placer == nil {
+		return w.rows.PutRows(store.NodeID(c.First), out)
+	}
+	for k := range n {
+		w.placer.Put(storedID(w.stored, uint32(c.First)+uint32(k)), out[k*width:(k+1)*width])
+	}
+	return w.placer.Err()
 }
 
-// convert fills w.row from the i-th row of c.
-func (w *tableWriter) convert(c RowChunk, i int, row []float32) error {
-	for col, x := range row {
-		if x-x != 0 {
-			return fmt.Errorf("%s: row %d, column %d (counting from 0) is %v; features are finite numbers, so replace it", c.File, c.First+int64(i), col, x)
+// writeRows writes rows that were placed.
+func (w *tableWriter) writeRows(ctx context.Context) func(first int64, rows []byte) error {
+	width := w.spec.Dim * w.b.elem().Size()
+	return func(first int64, rows []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-	}
-	if w.b.DType == F32 {
-		for col, x := range row {
-			binary.LittleEndian.PutUint32(w.row[4*col:], math.Float32bits(x))
+		if w.from.next == 0 { // not counted while reading
+			w.b.addMeter(len(rows) / width)
 		}
-		return nil
+		return w.rows.PutRows(store.NodeID(first), rows)
 	}
-	if n := kernels.Float32ToHalf(w.half, row); n > 0 {
-		w.clamp(c, i, row)
-		w.rep.Overflowed += int64(n)
+}
+
+// convertPiece is the number of values that one goroutine converts at a time.
+const convertPiece = 1 << 14
+
+// convert fills out with the elements of values, rows from p on.
+func (w *tableWriter) convert(p Place, values []float32, out []byte) error {
+	size := w.b.elem().Size()
+	var mu sync.Mutex
+	var failed error
+	failedAt := len(values)
+	_ = parallel(context.Background(), len(values), convertPiece, func(lo, hi int) {
+		n, first, err := w.b.convertValues(p, lo, w.spec.Dim, values[lo:hi], out[lo*size:hi*size])
+		if n == 0 && err == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if w.rep.Overflowed += n; n > 0 {
+			w.overflowed(p, lo+first, values[lo+first])
+		}
+		if err != nil && lo < failedAt {
+			failed, failedAt = err, lo
+		}
+	})
+	return failed
+}
+
+// overflowed remembers the first value that did.
+func (w *tableWriter) overflowed(p Place, at int, x float32) {
+	row, col := p.First+int64(at/w.spec.Dim), at%w.spec.Dim
+	if w.first == "" || row*int64(w.spec.Dim)+int64(col) < w.firstAt {
+		w.first = fmt.Sprintf("%s: row %d, column %d (counting from 0) is %v", p.File, row, col, x)
+		w.firstAt = row*int64(w.spec.Dim) + int64(col)
 	}
-	for col, h := range w.half {
-		binary.LittleEndian.PutUint16(w.row[2*col:], h)
-	}
-	return nil
 }
 
 const (
@@ -151,31 +315,61 @@ const (
 	halfMax = 0x7bff // 65504
 )
 
-// clamp makes the infinities in w.half, all of them overflows, the largest finite halves, and remembers the first.
-func (w *tableWriter) clamp(c RowChunk, i int, row []float32) {
-	for col, h := range w.half {
-		if h&halfInf != halfInf {
-			continue
+// convertValues fills out from values, which begin at value at of a chunk. It returns how many are beyond float16 and the
+// first of them; those become the largest finite halves.
+func (b *builder) convertValues(p Place, at, dim int, values []float32, out []byte) (overflowed int64, first int, err error) {
+	for k, x := range values {
+		if x-x != 0 {
+			row, col := p.First+int64((at+k)/dim), (at+k)%dim
+			return 0, 0, fmt.Errorf("%s: row %d, column %d (counting from 0) is %v; features are finite numbers, so replace it", p.File, row, col, x)
 		}
-		if w.first == "" {
-			w.first = fmt.Sprintf("%s: row %d, column %d (counting from 0) is %v", c.File, c.First+int64(i), col, row[col])
-		}
-		w.half[col] = h&0x8000 | halfMax
 	}
+	if b.DType == F32 {
+		for k, x := range values {
+			binary.LittleEndian.PutUint32(out[4*k:], math.Float32bits(x))
+		}
+		return 0, 0, nil
+	}
+	var half [1024]uint16
+	first = -1
+	for done := 0; done < len(values); done += len(half) {
+		part := values[done:min(done+len(half), len(values))]
+		n := kernels.Float32ToHalf(half[:len(part)], part)
+		if n > 0 {
+			overflowed += int64(n)
+			for k, h := range half[:len(part)] {
+				if h&halfInf == halfInf {
+					if first < 0 {
+						first = done + k
+					}
+					half[k] = h&0x8000 | halfMax
+				}
+			}
+		}
+		for k, h := range half[:len(part)] {
+			binary.LittleEndian.PutUint16(out[2*(done+k):], h)
+		}
+	}
+	return overflowed, max(first, 0), nil
 }
 
-// close ends the table, or refuses it for what the whole pass has shown.
-func (w *tableWriter) close() error {
-	if w.from.next < int64(w.nodes.count) {
-		return fmt.Errorf("%s: %d rows for the %d nodes of type %s; is the file complete?",
-			w.from.name("table "+w.spec.Name), w.from.next, w.nodes.count, w.nodes.name)
+// check refuses a table for what the whole of it has shown.
+func (w *tableWriter) check() error {
+	if w.from.next < w.count {
+		return fmt.Errorf("%s: %d rows for the %d %s; is the file complete?", w.from.name("table "+w.spec.Name), w.from.next, w.count, w.what())
 	}
+	return w.checkOverflow()
+}
+
+func (w *tableWriter) checkOverflow() error {
 	if w.rep.Overflowed > 0 && !w.b.Clamp {
 		return fmt.Errorf("%s, and %d values in all are beyond float16, which ends at 65504; store --dtype f32, or --clamp them", w.first, w.rep.Overflowed)
 	}
-	if err := w.rows.Close(); err != nil {
-		return err
-	}
-	w.b.report.Tables = append(w.b.report.Tables, w.rep)
 	return nil
+}
+
+// close ends the table and reports it.
+func (w *tableWriter) close() error {
+	w.b.state.Tables = append(w.b.state.Tables, tableState{Report: w.rep})
+	return w.rows.Close()
 }

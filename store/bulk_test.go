@@ -86,7 +86,8 @@ func TestBulkEqualsOneByOne(t *testing.T) {
 				for _, n := range lengths[v:end] {
 					edges += int(n)
 				}
-				require.NoError(t, g.AppendLists(lengths[v:end], neighbors[edge:edges], weights[4*edge:4*edges]))
+				require.NoError(t, g.AppendLengths(lengths[v:end]))
+				require.NoError(t, g.AppendNeighbors(neighbors[edge:edges], weights[4*edge:4*edges]))
 				edge = edges
 				require.NoError(t, f.PutRows(store.NodeID(v), rows[v*dim*2:end*dim*2]))
 				require.NoError(t, ids.AppendOrder(order[v:end]))
@@ -116,7 +117,8 @@ func edgeDataset(t *testing.T, id store.Elem, numbers []byte, weight float32) st
 	weights := binary.LittleEndian.AppendUint32(nil, math.Float32bits(weight))
 	weights = binary.LittleEndian.AppendUint32(weights, math.Float32bits(2))
 	weights = binary.LittleEndian.AppendUint32(weights, math.Float32bits(3))
-	require.NoError(t, g.AppendLists([]uint32{1, 2}, []store.NodeID{1, 0, 0}, numbers, weights, []byte{7, 8, 9}))
+	require.NoError(t, g.AppendLengths([]uint32{1, 2}))
+	require.NoError(t, g.AppendNeighbors([]store.NodeID{1, 0, 0}, numbers, weights, []byte{7, 8, 9}))
 	require.NoError(t, g.Close())
 	f, err := w.AddEdgeTable("feat", "node__to__node", store.F32, 3, 4)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ type GraphWriter struct {
 	neighbors *sectionWriter
 	columns   []*sectionWriter
 	nodes     int64
+	end       uint64 // of the last node's list
 }
 
 // ColumnSpec names a value that every edge of a relation has. Elements have 1, 4 or 8 bytes. A column "id", U32 or U64,
@@ -50,38 +51,37 @@ func (w *Writer) AddRelation(src, name, dst string, symmetric bool, columns ...C
 
 // Append writes the in-neighbours of the next node, ascending, and for each column their values, as little-endian bytes.
 func (g *GraphWriter) Append(neighbors []NodeID, columns ...[]byte) error {
+	if err := g.AppendNeighbors(neighbors, columns...); err != nil {
+		return err
+	}
+	return g.AppendLengths([]uint32{uint32(len(neighbors))})
+}
+
+// AppendNeighbors writes in-neighbours of the next nodes, ascending within each, one list behind the other, and for each
+// column their values, as little-endian bytes. A list may be cut anywhere: AppendLengths says where it ends.
+func (g *GraphWriter) AppendNeighbors(neighbors []NodeID, columns ...[]byte) error {
 	if err := g.appendEdges(neighbors, columns); err != nil {
 		return err
 	}
 	g.relation.Edges += int64(len(neighbors))
-	g.nodes++
-	return g.offsets.append(bytesOf([]uint64{uint64(g.relation.Edges)}))
+	return nil
 }
 
-// AppendLists writes the in-neighbours of the next len(lengths) nodes, ascending within each, one list behind the other,
-// and for each column their values, as little-endian bytes.
-func (g *GraphWriter) AppendLists(lengths []uint32, neighbors []NodeID, columns ...[]byte) error {
+// AppendLengths writes how many in-neighbours the next len(lengths) nodes have, before or after those are written.
+func (g *GraphWriter) AppendLengths(lengths []uint32) error {
 	var offsets [1024]uint64
-	end := uint64(g.relation.Edges)
-	for rest := lengths; len(rest) > 0; {
-		n := min(len(rest), len(offsets))
-		for i, l := range rest[:n] {
-			end += uint64(l)
-			offsets[i] = end
+	for len(lengths) > 0 {
+		n := min(len(lengths), len(offsets))
+		for i, l := range lengths[:n] {
+			g.end += uint64(l)
+			offsets[i] = g.end
 		}
 		if err := g.offsets.append(bytesOf(offsets[:n])); err != nil {
 			return err
 		}
-		rest = rest[n:]
+		lengths = lengths[n:]
+		g.nodes += int64(n)
 	}
-	if end != uint64(g.relation.Edges)+uint64(len(neighbors)) {
-		panic("store: AppendLists of lists that do not add up to the neighbours")
-	}
-	if err := g.appendEdges(neighbors, columns); err != nil {
-		return err
-	}
-	g.relation.Edges += int64(len(neighbors))
-	g.nodes += int64(len(lengths))
 	return nil
 }
 
@@ -102,6 +102,9 @@ func (g *GraphWriter) appendEdges(neighbors []NodeID, columns [][]byte) error {
 
 // Close ends the relation.
 func (g *GraphWriter) Close() error {
+	if g.end != uint64(g.relation.Edges) {
+		panic("store: a relation's lists do not add up to its neighbours")
+	}
 	var err, err2 error
 	g.relation.Offsets, err = g.offsets.close(g.nodes + 1)
 	g.relation.Neighbors, err2 = g.neighbors.close(g.relation.Edges)

@@ -82,8 +82,8 @@ type Column struct {
 	Values File   `json:"values"`
 }
 
-// edgeID is the column that holds the edge's number as it was read, U32 or U64.
-const edgeID = "id"
+// EdgeID is the column that holds the edge's number as it was read, U32 or U64.
+const EdgeID = "id"
 
 // column finds a column by name.
 func (r *Relation) column(name string) (i int, ok bool) {
@@ -369,8 +369,8 @@ func (m *Manifest) validate() error {
 			fail("table %s: of node type %s and of relation %s", t.Name, t.NodeType, t.Relation)
 		} else if r == nil {
 			fail("table %s: no relation %q", t.Name, t.Relation)
-		} else if _, ok := r.column(edgeID); !ok {
-			fail("table %s: relation %s has no column %q to find rows by", t.Name, t.Relation, edgeID)
+		} else if _, ok := r.column(EdgeID); !ok {
+			fail("table %s: relation %s has no column %q to find rows by", t.Name, t.Relation, EdgeID)
 		}
 	}
 	for i := range m.Labels {

@@ -57,7 +57,7 @@ func (r *Relation) checkColumns() error {
 			return fmt.Errorf("relation %s: a column cannot be called %s, as the topology itself is", r.Key(), c.Name)
 		case size != 1 && size != 4 && size != 8:
 			return fmt.Errorf("relation %s: column %s is %v; columns have elements of 1, 4 or 8 bytes", r.Key(), c.Name, c.Elem)
-		case c.Name == edgeID && c.Elem != U32 && c.Elem != U64:
+		case c.Name == EdgeID && c.Elem != U32 && c.Elem != U64:
 			return fmt.Errorf("relation %s: column %s is %v; edges are numbered in u32 or u64", r.Key(), c.Name, c.Elem)
 		}
 		for _, o := range r.Columns[:i] {

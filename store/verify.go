@@ -167,9 +167,9 @@ func (c *EdgeColumn) check(rows uint64) error {
 				return fmt.Errorf("edge %d is not finite", i)
 			}
 		}
-	case c.Column.Name == edgeID && c.Column.Elem == U32:
+	case c.Column.Name == EdgeID && c.Column.Elem == U32:
 		return checkEdgeIDs(cast[uint32](c.data), rows)
-	case c.Column.Name == edgeID:
+	case c.Column.Name == EdgeID:
 		return checkEdgeIDs(cast[uint64](c.data), rows)
 	}
 	return nil

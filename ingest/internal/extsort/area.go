@@ -10,6 +10,7 @@
 package extsort
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type Area struct {
 	fs            vfs.FS
 	dir           string
 	written, read atomic.Int64
+	held          atomic.Int64
 }
 
 // Open makes the directory dir if need be.
@@ -66,6 +68,7 @@ func (a *Area) Remove(buckets ...Bucket) error {
 		if err := a.fs.Remove(a.path(b.Name)); err != nil {
 			return fmt.Errorf("spill directory: %w", err)
 		}
+		a.held.Add(-b.Bytes)
 	}
 	return nil
 }
@@ -119,7 +122,7 @@ func (a *Area) open(b Bucket) (vfs.File, error) {
 
 // Each streams a bucket of records of width bytes through buf, in chunks of whole records. buf is made by [Area.Buffer].
 func (a *Area) Each(b Bucket, width int, buf []byte, visit func(records []byte) error) error {
-	step := chunk(width, len(buf))
+	step := Chunk(width, len(buf))
 	for at := int64(0); at < b.Bytes; at += step {
 		records, err := a.Load(b, at, min(step, b.Bytes-at), buf)
 		if err != nil {
@@ -132,8 +135,8 @@ func (a *Area) Each(b Bucket, width int, buf []byte, visit func(records []byte) 
 	return nil
 }
 
-// chunk is the largest size up to bytes that is a multiple of a sector and of width.
-func chunk(width, bytes int) int64 {
+// Chunk is the largest size up to bytes that is a multiple of a sector and of width.
+func Chunk(width, bytes int) int64 {
 	unit := int64(sector * width)
 	for _, d := range []int64{8, 4, 2} { // widths are multiples of 4 as a rule
 		if int64(width)%d == 0 {
@@ -146,5 +149,78 @@ func chunk(width, bytes int) int64 {
 
 // Buffer is memory for Each over records of width bytes: about bytes, and at least one chunk.
 func Buffer(width, bytes int) (*kernels.HostBuf, error) {
-	return kernels.NewHostBuf(int(max(chunk(width, bytes), sector)))
+	return kernels.NewHostBuf(int(max(Chunk(width, bytes), sector)))
 }
+
+// Keep writes bytes to a bucket.
+func (a *Area) Keep(name string, bytes []byte) (Bucket, error) {
+	w, err := a.NewWriter(name, 1, MaxBlock)
+	if err != nil {
+		return Bucket{}, err
+	}
+	w.append(0, bytes)
+	kept, err := w.Close()
+	return kept[0], err
+}
+
+// Fill reads a whole bucket into buf, which is as large.
+func (a *Area) Fill(b Bucket, buf *kernels.HostBuf) error {
+	step, err := kernels.NewHostBuf(readStep)
+	if err != nil {
+		return err
+	}
+	defer step.Close()
+	dst := buf.Bytes()
+	for at := int64(0); at < b.Bytes; at += readStep {
+		part, err := a.Load(b, at, min(readStep, b.Bytes-at), step.Bytes())
+		if err != nil {
+			return err
+		}
+		copy(dst[at:], part)
+	}
+	return nil
+}
+
+// Retain removes every file but those of buckets, which must be there.
+func (a *Area) Retain(buckets []Bucket) error {
+	names, err := a.fs.List(a.dir)
+	if err != nil {
+		return fmt.Errorf("spill directory: %w", err)
+	}
+	wanted := map[string]bool{}
+	held := int64(0)
+	for _, b := range buckets {
+		if !a.Has(b) {
+			return fmt.Errorf("%s: is gone or cut short, and the ingest that is to be gone on with needs it; remove the .partial directory and begin again", a.path(b.Name))
+		}
+		wanted[b.Name] = true
+		held += b.Bytes
+	}
+	for _, n := range names {
+		if !wanted[n] {
+			if err := a.fs.Remove(a.path(n)); err != nil {
+				return fmt.Errorf("spill directory: %w", err)
+			}
+		}
+	}
+	a.held.Store(held)
+	return nil
+}
+
+// Held is the bytes of the buckets on disk.
+func (a *Area) Held() int64 { return a.held.Load() }
+
+// SyncDir makes the names of finished buckets last.
+func (a *Area) SyncDir() error {
+	d, err := a.fs.OpenDir(a.dir)
+	if err != nil {
+		return fmt.Errorf("spill directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("spill directory: %w", err)
+	}
+	return nil
+}
+
+// RemoveAll removes the directory.
+func (a *Area) RemoveAll() error { return a.fs.RemoveAll(a.dir) }

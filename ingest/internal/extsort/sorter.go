@@ -373,7 +373,7 @@ func (s *Sorter) splitters(inputs []Bucket, first, last Key, total int64) ([]Key
 		return nil, err
 	}
 	defer buf.Close()
-	step := chunk(s.width, len(buf.Bytes()))
+	step := Chunk(s.width, len(buf.Bytes()))
 	const places = 64
 	for _, b := range inputs {
 		for i := range int64(places) {

@@ -163,6 +163,7 @@ func (w *Writer) Close() ([]Bucket, error) {
 			continue
 		}
 		done[i] = Bucket{b.name, b.end}
+		w.area.held.Add(b.end)
 		if w.failed.Load() == nil {
 			if err := b.file.Sync(); err != nil {
 				w.fail(err)

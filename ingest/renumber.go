@@ -1,0 +1,173 @@
+package ingest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
+)
+
+// renumberEdges turns rows into stored ids and parts the edges by destination.
+func (b *builder) renumberEdges(ctx context.Context) error {
+	if b.Order == OrderOriginal {
+		return nil
+	}
+	for i, r := range b.schema.Relations {
+		rel := &b.state.Relations[i]
+		total := rel.Report.EdgesRead
+		if rel.Merged != nil {
+			total = rel.Report.Edges
+		}
+		if err := b.pass(ctx, "renumber "+r.Key(), total, "edges", func() error { return b.renumberRelation(ctx, i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) renumberRelation(ctx context.Context, i int) error {
+	f, rel := b.form(i), &b.state.Relations[i]
+	logs := rel.Given
+	if f.merge {
+		logs = rel.Merged
+	}
+	total := int64(0)
+	for _, l := range logs {
+		total += l.Bytes / int64(f.width)
+	}
+	src, dst := f.src.stored.Uint32s(), f.dst.stored.Uint32s()
+	buckets, block := b.spread(total, int64(f.dst.count), f.width, 1)
+	ranges, err := b.sampleRanges(logs, &f, dst, buckets)
+	if err != nil {
+		return err
+	}
+	w, err := b.area.NewWriter(fmt.Sprintf("stored-%d", i), ranges.Len(), block)
+	if err != nil {
+		return err
+	}
+	err = b.eachChunk(ctx, logs, f.width, func(next func() ([]byte, error)) error {
+		to := w.NewAppender()
+		defer to.Flush()
+		keys := make([]extsort.Key, renumberBatch)
+		for {
+			records, err := next()
+			if err != nil || records == nil {
+				return err
+			}
+			b.addMeter(len(records) / f.width)
+			for len(records) > 0 {
+				n := min(renumberBatch, len(records)/f.width)
+				// Looking up apart from parting lets the processor have many look-ups under way.
+				for k := range keys[:n] {
+					e := binary.LittleEndian.Uint64(records[k*f.width:])
+					keys[k] = extsort.MakeKey(dst[e>>32], src[uint32(e)])
+				}
+				for k, e := range keys[:n] {
+					part := ranges.Find(uint32(e >> 32))
+					if f.width == 8 {
+						to.Put8(part, e)
+						continue
+					}
+					rec := records[k*f.width : (k+1)*f.width]
+					binary.LittleEndian.PutUint64(rec, e)
+					to.Put(part, rec)
+				}
+				records = records[n*f.width:]
+			}
+			if err := w.Err(); err != nil {
+				return err
+			}
+		}
+	})
+	stored, cerr := w.Close()
+	if err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	b.discard(logs...)
+	rel.Given, rel.Merged, rel.Stored, rel.Starts = nil, nil, stored, ranges.Starts()
+	return nil
+}
+
+// renumberBatch is the number of edges that are looked up before they are parted.
+const renumberBatch = 1024
+
+// streamBytes is a read of a log, a multiple of any record's width after rounding.
+const streamBytes = 2 << 20
+
+// eachChunk gives the records of logs out to workers, some at a time. next returns nil at the end.
+func (b *builder) eachChunk(ctx context.Context, logs []extsort.Bucket, width int, work func(next func() ([]byte, error)) error) error {
+	type place struct {
+		log extsort.Bucket
+		at  int64
+	}
+	step := extsort.Chunk(width, streamBytes)
+	var places []place
+	for _, l := range logs {
+		for at := int64(0); at < l.Bytes; at += step {
+			places = append(places, place{l, at})
+		}
+	}
+	var taken atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(workers(), max(1, len(places))) {
+		g.Go(func() error {
+			buf, err := extsort.Buffer(width, streamBytes)
+			if err != nil {
+				return err
+			}
+			defer buf.Close()
+			return work(func() ([]byte, error) {
+				k := int(taken.Add(1)) - 1
+				if err := ctx.Err(); err != nil || k >= len(places) {
+					return nil, err
+				}
+				p := places[k]
+				return b.area.Load(p.log, p.at, min(step, p.log.Bytes-p.at), buf.Bytes())
+			})
+		})
+	}
+	return g.Wait()
+}
+
+// sampleRanges finds ranges of stored destinations with about equally many edges, from a few places of the logs.
+func (b *builder) sampleRanges(logs []extsort.Bucket, f *edgeForm, dst []uint32, buckets int) (*extsort.Ranges, error) {
+	nodes := uint64(f.dst.count)
+	if buckets == 1 {
+		return extsort.EvenRanges(nodes, 1), nil
+	}
+	const places = 4096
+	buf, err := extsort.Buffer(f.width, 16<<10)
+	if err != nil {
+		return nil, err
+	}
+	defer buf.Close()
+	step := extsort.Chunk(f.width, len(buf.Bytes()))
+	var sample []uint32
+	for _, l := range logs {
+		for k := range int64(places) {
+			at := l.Bytes / step * k / places * step
+			if k > 0 && at == l.Bytes/step*(k-1)/places*step {
+				continue
+			}
+			if at >= l.Bytes {
+				break
+			}
+			records, err := b.area.Load(l, at, min(step, l.Bytes-at), buf.Bytes())
+			if err != nil {
+				return nil, err
+			}
+			for at := 0; at < len(records); at += 4 * f.width { // every fourth
+				sample = append(sample, dst[binary.LittleEndian.Uint64(records[at:])>>32])
+			}
+		}
+	}
+	width := uint64(max(b.sorting(f.width, 1).lists, 1))
+	return extsort.Quantiles(sample, nodes, buckets, width), nil
+}
