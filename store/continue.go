@@ -188,5 +188,8 @@ func (m *Manifest) sizes() map[string]int64 {
 	for _, f := range m.Files() {
 		sizes[f.Path] = f.Bytes
 	}
+	for _, b := range m.Blobs() {
+		sizes[b.Path] = b.Bytes
+	}
 	return sizes
 }

@@ -24,6 +24,7 @@ type Dataset struct {
 	path     string
 	manifest *Manifest
 	sections map[string]*section
+	texts    []*texts // of each node type, nil where it has no names
 }
 
 // section is one open, mapped file.
@@ -68,6 +69,12 @@ func Open(path string) (_ *Dataset, err error) {
 		}
 		d.sections[f.Path] = s
 	}
+	d.texts = make([]*texts, len(d.manifest.NodeTypes))
+	for i := range d.manifest.NodeTypes {
+		if d.texts[i], err = openTexts(root, path, d.manifest.NodeTypes[i].Names); err != nil {
+			return nil, err
+		}
+	}
 	return d, nil
 }
 
@@ -106,27 +113,62 @@ func openPlain(root *os.Root, name string) (*os.File, error) {
 	return root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 }
 
-func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int64, err error) {
-	f, err := openPlain(root, spec.Path)
+// openSized opens a file that the manifest gives the size of.
+func openSized(root *os.Root, name string, size int64) (f *os.File, at int64, err error) {
+	f, err = openPlain(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, -1, errors.New("missing")
 	}
 	if err != nil {
 		return nil, -1, err
 	}
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, -1, errors.Join(err, f.Close())
+	}
+	if fi.Size() != size {
+		f.Close()
+		return nil, min(fi.Size(), size),
+			fmt.Errorf("%d bytes, and the manifest says %d: an interrupted copy?", fi.Size(), size)
+	}
+	return f, 0, nil
+}
+
+// openTexts opens the files of names, nil when there are none. Nothing is read before the first use.
+func openTexts(root *os.Root, dataset string, names *Names) (_ *texts, err error) {
+	if names == nil {
+		return nil, nil
+	}
+	t := &texts{dataset: dataset}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	lists := names.lists()
+	for i, tables := range []*[]*textTable{&t.byName, &t.byNode} {
+		for j := range lists[i].blobs {
+			spec := &lists[i].blobs[j]
+			f, at, err := openSized(root, spec.Path, spec.Bytes)
+			if err != nil {
+				return nil, &SectionError{dataset, spec.Path, at, err}
+			}
+			*tables = append(*tables, &textTable{spec: spec, file: f})
+		}
+	}
+	return t, nil
+}
+
+func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int64, err error) {
+	f, at, err := openSized(root, spec.Path, spec.Bytes)
+	if err != nil {
+		return nil, at, err
+	}
 	defer func() {
 		if err != nil {
 			f.Close()
 		}
 	}()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, -1, err
-	}
-	if fi.Size() != spec.Bytes {
-		return nil, min(fi.Size(), spec.Bytes),
-			fmt.Errorf("%d bytes, and the manifest says %d: an interrupted copy?", fi.Size(), spec.Bytes)
-	}
 	var h [PageSize]byte
 	if _, err := f.ReadAt(h[:], 0); err != nil {
 		return nil, 0, err
@@ -147,7 +189,12 @@ func (d *Dataset) Close() error {
 	for _, s := range d.sections {
 		errs = append(errs, s.m.Close(), s.file.Close())
 	}
-	d.sections = nil
+	for _, t := range d.texts {
+		if t != nil {
+			errs = append(errs, t.close())
+		}
+	}
+	d.sections, d.texts = nil, nil
 	return errors.Join(errs...)
 }
 

@@ -1,5 +1,5 @@
 // Package store is the dataset on disk: a sealed directory of memory-mapped topology, feature shards, labels, splits
-// and original ids, described byte by byte in FORMAT.md.
+// and original ids (integers or texts), described byte by byte in FORMAT.md.
 //
 // Three types to know. A [Writer] builds a dataset under a temporary name and seals it: it is whole or absent. A
 // [Dataset] is a sealed one, opened; opening reads a manifest and one header page a file, whatever the size. A [Graph]
@@ -14,6 +14,9 @@
 // Start reading at [Open], then [Graph.Neighbors] and [Features.Row].
 //
 // # Why not
+//
+// Why not a pebble database for names: opening one takes an exclusive lock, even to read, and to write it adds logs, so
+// two trainings could not share a dataset and no seal could cover it. Its sorted tables alone do neither.
 //
 // Why not a checksum at open: at 375 GB of features it costs minutes; sizes and headers cost nothing, and
 // [Dataset.Verify] is there for doubt. Why not headerless arrays: a swapped or half-copied file must be refused, not

@@ -60,6 +60,33 @@ type NodeType struct {
 	// Original maps stored to original id, one I64 a node; Order lists stored ids by ascending original id.
 	Original File `json:"original"`
 	Order    File `json:"order"`
+	// Names are the texts that users know the nodes by, where they do (since version 2). Original is then the row that a
+	// node had in the source.
+	Names *Names `json:"names,omitempty"`
+}
+
+// Names are sorted tables of the texts that nodes are called by, one behind the other: by text, and by stored id.
+type Names struct {
+	ByName []Blob `json:"by_name"`
+	ByNode []Blob `json:"by_node"`
+}
+
+// lists are the two ways the tables are sorted, with the words that their paths have for them.
+func (n *Names) lists() [2]struct {
+	by    string
+	blobs []Blob
+} {
+	return [2]struct {
+		by    string
+		blobs []Blob
+	}{{byName, n.ByName}, {byNode, n.ByNode}}
+}
+
+// Blob is a file without a header page, in a format of its own.
+type Blob struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+	XXH3  string `json:"xxh3"` // of the whole file
 }
 
 // Relation is one kind of edge, stored as in-neighbours of Dst nodes.
@@ -162,11 +189,30 @@ func (m *Manifest) Files() []*File {
 	return fs
 }
 
-// Bytes is the size of all sections on disk.
+// Blobs lists every file that is not a section, in the order of the manifest.
+func (m *Manifest) Blobs() []*Blob {
+	var bs []*Blob
+	for i := range m.NodeTypes {
+		if m.NodeTypes[i].Names == nil {
+			continue
+		}
+		for _, l := range m.NodeTypes[i].Names.lists() {
+			for j := range l.blobs {
+				bs = append(bs, &l.blobs[j])
+			}
+		}
+	}
+	return bs
+}
+
+// Bytes is the size of all sections and blobs on disk.
 func (m *Manifest) Bytes() int64 {
 	var n int64
 	for _, f := range m.Files() {
 		n += f.Bytes
+	}
+	for _, b := range m.Blobs() {
+		n += b.Bytes
 	}
 	return n
 }
@@ -306,6 +352,23 @@ func (m *Manifest) validate() error {
 		errs = append(errs,
 			shape(&t.Original, t.originalPath(), I64, t.Count, 1),
 			shape(&t.Order, t.orderPath(), U32, t.Count, 1))
+		if t.Names == nil {
+			continue
+		}
+		later(true, "text ids")
+		for _, l := range t.Names.lists() {
+			for j, b := range l.blobs {
+				if b.Path != t.namesPath(l.by, j) {
+					fail("%q is named where %s belongs", b.Path, t.namesPath(l.by, j))
+				}
+				if b.Bytes <= 0 || b.Bytes > 1<<62 {
+					fail("%s: %d bytes", b.Path, b.Bytes)
+				}
+			}
+			if len(l.blobs) == 0 {
+				fail("node type %s: no tables of names %s", t.Name, l.by)
+			}
+		}
 	}
 	nodes := func(what, typ string) int64 {
 		n, ok := count[typ]

@@ -53,8 +53,16 @@ func withEdges(m *Manifest) *Relation {
 	return r
 }
 
+func withNames(m *Manifest) *Names {
+	m.NodeTypes[0].Names = &Names{
+		ByName: []Blob{{Path: "ids/node/by-name-00000.sst", Bytes: 9}},
+		ByNode: []Blob{{Path: "ids/node/by-node-00000.sst", Bytes: 9}},
+	}
+	return m.NodeTypes[0].Names
+}
+
 func TestHostileManifest(t *testing.T) {
-	for _, good := range []func(m *Manifest){nil, func(m *Manifest) { withEdges(m) }, func(m *Manifest) { m.Version = 1 }} {
+	for _, good := range []func(m *Manifest){nil, func(m *Manifest) { withEdges(m); withNames(m) }, func(m *Manifest) { m.Version = 1 }} {
 		_, err := decodeManifest(sealed(t, good))
 		require.NoError(t, err)
 	}
@@ -140,6 +148,12 @@ func TestHostileManifest(t *testing.T) {
 		"edge table of none":   {func(m *Manifest) { withEdges(m); m.Tables[1].Relation = "a__b__c" }, `no relation "a__b__c"`},
 		"edge table of both": {func(m *Manifest) { withEdges(m); m.Tables[1].NodeType = "node" },
 			"of node type node and of relation node__to__node"},
+		"no tables of names": {func(m *Manifest) { m.NodeTypes[0].Names = &Names{} }, "no tables of names by-name"},
+		"names elsewhere": {func(m *Manifest) { withNames(m).ByNode[0].Path = "../x" },
+			`"../x" is named where ids/node/by-node-00000.sst belongs`},
+		"empty names":        {func(m *Manifest) { withNames(m).ByName[0].Bytes = 0 }, "by-name-00000.sst: 0 bytes"},
+		"names in version 1": {func(m *Manifest) { withNames(m); m.Version = 1 }, "text ids in version 1"},
+
 		"columns in version 1": {func(m *Manifest) { withEdges(m); m.Version = 1 }, "edge columns in version 1"},
 		"access in version 1":  {func(m *Manifest) { m.Order, m.Version = "access", 1 }, "order access in version 1"},
 	} {

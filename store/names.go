@@ -71,8 +71,19 @@ func (r *Relation) checkColumns() error {
 
 // Where sections lie: what the writer follows and the reader insists on.
 
-func (t *NodeType) originalPath() string  { return "ids/" + t.Name + "/original.i64" }
-func (t *NodeType) orderPath() string     { return "ids/" + t.Name + "/order.u32" }
+func (t *NodeType) originalPath() string { return "ids/" + t.Name + "/original.i64" }
+func (t *NodeType) orderPath() string    { return "ids/" + t.Name + "/order.u32" }
+
+// The two orders of names, in paths.
+const (
+	byName = "by-name"
+	byNode = "by-node"
+)
+
+func (t *NodeType) namesPath(by string, i int) string {
+	return fmt.Sprintf("ids/%s/%s-%05d.sst", t.Name, by, i)
+}
+
 func (r *Relation) offsetsPath() string   { return "topo/" + r.Key() + "/offsets.u64" }
 func (r *Relation) neighborsPath() string { return "topo/" + r.Key() + "/neighbors.u32" }
 

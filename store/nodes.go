@@ -46,19 +46,23 @@ func (d *Dataset) Split(i int) Sets {
 	return Sets{ids(&s.Train), ids(&s.Valid), ids(&s.Test)}
 }
 
-// IDs translates between stored ids and the ids that users know.
+// IDs translates between stored ids and the ids that users know: integers, or, where HasNames, texts. It is safe for
+// concurrent use.
 type IDs struct {
 	original []int64
 	order    []NodeID
+	names    *texts // nil when there are none
 }
 
 // IDs returns the id map of node type i of the manifest.
 func (d *Dataset) IDs(i int) IDs {
 	t := &d.manifest.NodeTypes[i]
-	return IDs{cast[int64](d.sections[t.Original.Path].payload()), cast[NodeID](d.sections[t.Order.Path].payload())}
+	return IDs{
+		cast[int64](d.sections[t.Original.Path].payload()), cast[NodeID](d.sections[t.Order.Path].payload()), d.texts[i],
+	}
 }
 
-// Original is the user's id of stored node v.
+// Original is the user's id of stored node v, or its row in the source where it HasNames.
 func (m IDs) Original(v NodeID) int64 { return m.original[v] }
 
 // Stored finds the node that users know as id. It is a look-up in the dense case and a binary search with gaps.

@@ -8,13 +8,16 @@ import (
 	"slices"
 )
 
-// NodeTypeWriter writes the id map of a node type.
+// NodeTypeWriter writes the id map of a node type. Its calls may alternate in any way. Where users know the nodes by
+// texts, AppendName and AppendText say them, and the original ids are the nodes' rows in the source.
 type NodeTypeWriter struct {
 	w        *Writer
 	node     NodeType
 	original *sectionWriter
 	order    *sectionWriter
 	done     [2]int64 // rows of original and order
+	names    [2]textWriter
+	id       [4]byte
 }
 
 // NewNodeType begins the id map of a node type of count nodes.
@@ -26,6 +29,9 @@ func (w *Writer) NewNodeType(name string, count int64) (*NodeTypeWriter, error) 
 		return nil, fmt.Errorf("node type %s: %d nodes; ids are 32 bits, so at most %d", name, count, uint32(math.MaxUint32))
 	}
 	t := &NodeTypeWriter{w: w, node: NodeType{Name: name, Count: count}}
+	for i, by := range []string{byName, byNode} {
+		t.names[i] = textWriter{w: w, node: &t.node, by: by, limit: maxTextTable}
+	}
 	var err error
 	if t.original, err = w.section(t.node.originalPath(), I64, 1, 8, 0); err != nil {
 		return nil, err
@@ -50,12 +56,17 @@ func (t *NodeTypeWriter) AppendOrder(nodes []NodeID) error {
 
 // Close ends the id map.
 func (t *NodeTypeWriter) Close() error {
-	if n := t.node.Count; t.done != [2]int64{n, n} {
-		_, _ = t.original.discard(), t.order.discard()
-		return fmt.Errorf("node type %s: %d original ids and an order of %d for %d nodes; please report it",
+	names, err := t.closeNames()
+	if n := t.node.Count; err == nil && t.done != [2]int64{n, n} {
+		err = fmt.Errorf("node type %s: %d original ids and an order of %d for %d nodes; please report it",
 			t.node.Name, t.done[0], t.done[1], n)
 	}
-	var err, err2 error
+	if err != nil {
+		_, _ = t.original.discard(), t.order.discard()
+		return err
+	}
+	t.node.Names = names
+	var err2 error
 	t.node.Original, err = t.original.close(t.node.Count)
 	t.node.Order, err2 = t.order.close(t.node.Count)
 	if err = errors.Join(err, err2); err == nil {

@@ -28,9 +28,8 @@ const (
 // is known.
 type sectionWriter struct {
 	w      *Writer
-	file   vfs.File
+	out    output
 	spec   File
-	start  int64  // of the payload in the file
 	buf    []byte // bytes that follow at, not yet written; page-aligned; nil when none
 	at     int64  // payload offset of buf
 	end    int64  // payload bytes, the furthest handed to a write
@@ -39,7 +38,6 @@ type sectionWriter struct {
 
 	aside   []byte     // what is being written, nil when nothing
 	written chan error // what became of it
-	direct  directMode // used by whoever writes
 	err     error      // of the first write that failed
 }
 
@@ -92,10 +90,10 @@ func (s *sectionWriter) flush() error {
 	s.end = max(s.end, s.at)
 	err := s.wait()
 	if err == nil && len(buf) < asideBytes {
-		err = s.fail(s.write(buf, at))
+		err = s.fail(s.out.writeAt(buf, PageSize+at))
 	} else if err == nil {
 		s.aside = buf
-		go func() { s.written <- s.write(buf, at) }()
+		go func() { s.written <- s.out.writeAt(buf, PageSize+at) }()
 		return nil
 	}
 	s.w.free = append(s.w.free, buf[:0])
@@ -119,26 +117,6 @@ func (s *sectionWriter) fail(err error) error {
 		s.err = fmt.Errorf("write %s: %w", s.spec.Path, err)
 	}
 	return s.err
-}
-
-// write puts p, which begins on a page of memory, at payload offset at.
-func (s *sectionWriter) write(p []byte, at int64) error {
-	if n := len(p) / PageSize * PageSize; at%PageSize == 0 && n >= directBytes && s.direct.set(s.file, true) {
-		_, err := s.file.WriteAt(p[:n], s.start+at)
-		if errors.Is(err, syscall.EINVAL) { // it took the flag, and wants blocks of another size
-			s.direct.refuse(s.file)
-			n = 0
-		} else if err != nil {
-			return err
-		}
-		if p = p[n:]; len(p) == 0 {
-			return nil
-		}
-		at += int64(n)
-	}
-	s.direct.set(s.file, false)
-	_, err := s.file.WriteAt(p, s.start+at)
-	return err
 }
 
 // inOrder says that all came one behind the other.
@@ -167,20 +145,20 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	if err := s.wait(); err != nil {
 		return File{}, err
 	}
-	s.direct.set(s.file, false)
+	s.out.direct.set(s.out.file, false)
 	if s.placed {
 		s.hash.Reset()
-		payload := io.NewSectionReader(s.file, PageSize, s.spec.Bytes-PageSize)
+		payload := io.NewSectionReader(s.out.file, PageSize, s.spec.Bytes-PageSize)
 		if _, err := io.CopyBuffer(&s.hash, payload, make([]byte, 64<<10)); err != nil {
 			return File{}, err
 		}
 	}
 	s.spec.XXH3 = hex64(s.hash.Sum64())
 	h := encodeHeader(&s.spec)
-	if _, err := s.file.WriteAt(h[:], 0); err != nil {
+	if _, err := s.out.file.WriteAt(h[:], 0); err != nil {
 		return File{}, err
 	}
-	return s.spec, s.file.Sync()
+	return s.spec, s.out.file.Sync()
 }
 
 var zeros [64 << 10]byte
@@ -195,8 +173,8 @@ func (s *sectionWriter) finish(err error) error {
 		s.buf = nil
 	}
 	s.w.filling = slices.DeleteFunc(s.w.filling, func(o *sectionWriter) bool { return o == s })
-	s.w.open = slices.DeleteFunc(s.w.open, func(o *sectionWriter) bool { return o == s })
-	if cerr := s.file.Close(); err == nil {
+	s.w.closed(s)
+	if cerr := s.out.file.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil && err != s.err {
@@ -207,6 +185,8 @@ func (s *sectionWriter) finish(err error) error {
 
 // discard closes a section that failed; the Writer is about to be aborted.
 func (s *sectionWriter) discard() error { return s.finish(nil) }
+
+func (s *sectionWriter) path() string { return s.spec.Path }
 
 // takeBuffer gives s a buffer to fill. Where too many fill, the one that began first is written as it is.
 func (w *Writer) takeBuffer(s *sectionWriter) []byte {
@@ -219,9 +199,40 @@ func (w *Writer) takeBuffer(s *sectionWriter) []byte {
 		w.free = w.free[:n-1]
 		return buf
 	}
+	return pageBuffer()
+}
+
+// pageBuffer makes an empty buffer of writeBuffer bytes that begins on a page.
+func pageBuffer() []byte {
 	buf := make([]byte, writeBuffer+PageSize)
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(buf))) % PageSize
 	return buf[skip : skip : skip+writeBuffer]
+}
+
+// output is a file that is written past the page cache where that is possible and pays. One goroutine uses it at a time.
+type output struct {
+	file   vfs.File
+	direct directMode
+}
+
+// writeAt writes p, which begins on a page of memory.
+func (o *output) writeAt(p []byte, off int64) error {
+	if n := len(p) / PageSize * PageSize; off%PageSize == 0 && n >= directBytes && o.direct.set(o.file, true) {
+		_, err := o.file.WriteAt(p[:n], off)
+		if errors.Is(err, syscall.EINVAL) { // it took the flag, and wants blocks of another size
+			o.direct.refuse(o.file)
+			n = 0
+		} else if err != nil {
+			return err
+		}
+		if p = p[n:]; len(p) == 0 {
+			return nil
+		}
+		off += int64(n)
+	}
+	o.direct.set(o.file, false)
+	_, err := o.file.WriteAt(p, off)
+	return err
 }
 
 // packed writes a whole section without padding between its rows.

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -23,6 +25,9 @@ func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) 
 		t := &m.NodeTypes[i]
 		v.check(&t.Original, nil)
 		v.check(&t.Order, func() error { return checkIDs(d.IDs(i)) }, &t.Original)
+		if t.Names != nil {
+			v.checkNames(d.IDs(i))
+		}
 	}
 	for i := range m.Relations {
 		g := d.Graph(i)
@@ -71,7 +76,7 @@ func (v *verifier) check(f *File, invariant func() error, through ...*File) {
 	if v.ctx.Err() != nil {
 		return
 	}
-	err := Guard(func() error {
+	if se := v.problem(f.Path, Guard(func() error {
 		b := v.d.sections[f.Path].m.Bytes()[PageSize:]
 		var h xxh3.Hasher
 		for len(b) > 0 && v.ctx.Err() == nil {
@@ -94,15 +99,87 @@ func (v *verifier) check(f *File, invariant func() error, through ...*File) {
 			return nil
 		}
 		return invariant()
-	})
-	var se *SectionError
+	})); se != nil {
+		v.failed[f] = true
+	}
+}
+
+// problem notes err, which was met in a section, and returns it; nil when there was none.
+func (v *verifier) problem(section string, err error) (se Problem) {
 	if err != nil && !errors.As(err, &se) {
-		se = &SectionError{v.d.path, f.Path, -1, err}
+		se = &SectionError{v.d.path, section, -1, err}
 	}
 	if se != nil {
 		v.problems = append(v.problems, se)
-		v.failed[f] = true
 	}
+	return se
+}
+
+// checkNames reads the tables of names: checksums, then order and numbers, then that both orders hold the same.
+func (v *verifier) checkNames(m IDs) {
+	sound := true
+	for _, table := range m.names.tables() {
+		if v.ctx.Err() == nil && v.problem(table.spec.Path, v.checkBlob(table)) != nil {
+			sound = false
+		}
+	}
+	if !sound || v.ctx.Err() != nil {
+		return
+	}
+	sums, counts := [2]uint64{}, [2]int64{}
+	pairs := func(i int, name []byte, node uint32) {
+		sums[i] += xxh3.HashSeed(name, uint64(node)) // the sum does not depend on the order
+		counts[i]++
+	}
+	var last []byte
+	err := m.names.each(v.ctx, m.names.byName, func(key, value []byte) error {
+		node, err := m.node(value)
+		if err != nil {
+			return err
+		}
+		if len(key) == 0 || counts[0] > 0 && bytes.Compare(last, key) >= 0 {
+			return fmt.Errorf("name %d, %.100q, does not follow %.100q", counts[0], key, last)
+		}
+		last = append(last[:0], key...)
+		pairs(0, key, node)
+		return nil
+	})
+	if err == nil {
+		err = m.EachName(v.ctx, func(node NodeID, name []byte) error {
+			pairs(1, name, node)
+			return nil
+		})
+	}
+	if err == nil && (sums[0] != sums[1] || counts[0] != counts[1]) {
+		err = fmt.Errorf("holds other names than %s", m.names.byNode[0].spec.Path)
+	}
+	if v.ctx.Err() == nil {
+		v.problem(m.names.byName[0].spec.Path, err)
+	}
+}
+
+func (v *verifier) checkBlob(table *textTable) error {
+	r := io.NewSectionReader(table.file, 0, table.spec.Bytes)
+	buf := make([]byte, 1<<20)
+	var h xxh3.Hasher
+	for v.ctx.Err() == nil {
+		n, err := r.Read(buf)
+		h.Write(buf[:n])
+		v.done += int64(n)
+		if v.progress != nil && n > 0 {
+			v.progress(v.done, v.total)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if sum := hex64(h.Sum64()); v.ctx.Err() == nil && sum != table.spec.XXH3 {
+		return fmt.Errorf("checksum is %s, and the manifest says %s: restore the file or ingest again", sum, table.spec.XXH3)
+	}
+	return nil
 }
 
 func checkIDs(m IDs) error {

@@ -43,9 +43,15 @@ type Writer struct {
 	shardBytes int64
 	dirs       map[string]bool // inside partial, made and to be synced
 	manifest   Manifest
-	open       []*sectionWriter
+	open       []part
 	filling    []*sectionWriter // those that hold a buffer, oldest first
 	free       [][]byte         // buffers to fill
+}
+
+// part is a file that is being written.
+type part interface {
+	path() string
+	discard() error // closes it unfinished
 }
 
 const (
@@ -240,6 +246,11 @@ func (w *Writer) dropOpen() error {
 	return errors.Join(errs...)
 }
 
+// closed takes p off the list.
+func (w *Writer) closed(p part) {
+	w.open = slices.DeleteFunc(w.open, func(o part) bool { return o == p })
+}
+
 func (w *Writer) mustBeOpen() {
 	if w.lock == nil {
 		panic("store: use of a Writer after Seal, Abort or Leave")
@@ -252,7 +263,7 @@ func (w *Writer) mustBeOpen() {
 func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	w.mustBeOpen()
 	if len(w.open) > 0 {
-		panic("store: Seal before every section writer is closed: " + w.open[0].spec.Path)
+		panic("store: Seal before every section writer is closed: " + w.open[0].path())
 	}
 	w.manifest.Format, w.manifest.Version = formatName, Version
 	w.manifest.Name, w.manifest.Provenance, w.manifest.Order = m.Name, m.Provenance.valid(), m.Order
@@ -333,22 +344,32 @@ func (w *Writer) syncDir(name string) error {
 
 // section creates the file of a section; rows may be written in order or at their places.
 func (w *Writer) section(name string, e Elem, cols, stride, first int64) (*sectionWriter, error) {
+	f, err := w.create(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &sectionWriter{
+		w: w, out: output{file: f}, spec: File{Path: name, Elem: e, Cols: cols, Stride: stride, First: first},
+		written: make(chan error, 1),
+	}
+	w.open = append(w.open, s)
+	return s, nil
+}
+
+// create makes a file of the dataset, and the directories on the way to it.
+func (w *Writer) create(name string) (vfs.File, error) {
 	w.mustBeOpen()
 	full := w.fs.PathJoin(w.partial, name)
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		w.dirs[w.fs.PathJoin(w.partial, dir)] = true
 	}
-	if err := w.fs.MkdirAll(w.fs.PathDir(full), 0o777); err != nil {
+	err := w.fs.MkdirAll(w.fs.PathDir(full), 0o777)
+	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
 	f, err := w.fs.OpenReadWrite(full, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	s := &sectionWriter{
-		w: w, file: f, spec: File{Path: name, Elem: e, Cols: cols, Stride: stride, First: first}, start: PageSize,
-		written: make(chan error, 1),
-	}
-	w.open = append(w.open, s)
-	return s, nil
+	return f, nil
 }
