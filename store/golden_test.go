@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -12,29 +13,94 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-var update = flag.Bool("update", false, "write testdata/v1.gnn anew; only while version 1 has not been released")
+var update = flag.Bool("update", false, "write testdata/v2.gnn anew; only while version 2 has not been released")
 
-// TestVersion1 reads a dataset that an earlier build sealed. When the format moves on, this test stays, and the golden
-// of the new version joins it: that is the promise to read the version before.
+// TestVersion1 reads a dataset that an earlier build sealed: that is the promise to read the version before.
 func TestVersion1(t *testing.T) {
 	const golden = "testdata/v1.gnn"
-	if *update {
-		require.NoError(t, os.RemoveAll(golden))
-		require.NoError(t, os.CopyFS(golden, os.DirFS(storetest.Build(t, small()))))
-	}
 	require.NoError(t, check(golden))
 	d, err := store.Open(golden)
 	require.NoError(t, err)
 	defer d.Close()
+	require.Equal(t, 1, d.Manifest().Version)
 	now, err := store.Open(storetest.Build(t, small()))
 	require.NoError(t, err)
 	defer now.Close()
 	require.Equal(t, []store.NodeID{3, 3, 4, 5}, d.Graph(0).Neighbors(4))
 	require.Equal(t, now.Features(0).Row(8), d.Features(0).Row(8))
-	if d.Manifest().Version == store.Version {
-		require.Equal(t, d.Manifest().Seal, now.Manifest().Seal, "the bytes of a version do not change")
-	}
+	require.Equal(t, now.Manifest().Files(), d.Manifest().Files(), "the sections have not changed since")
+	require.False(t, d.IDs(0).HasNames())
 	files, err := filepath.Glob(filepath.Join(golden, "*"))
 	require.NoError(t, err)
 	require.Len(t, files, 6, "manifest, ids, topo, feat, label, split and nothing else")
+}
+
+// version2 seals a dataset with all that version 2 brought: names, edge columns, a table of edges, order access.
+func version2(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "v2.gnn")
+	w, err := store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	n, err := w.NewNodeType("user", 3)
+	require.NoError(t, err)
+	require.NoError(t, n.AppendOriginal([]int64{2, 0, 1}))
+	require.NoError(t, n.AppendOrder([]store.NodeID{1, 2, 0}))
+	for v, name := range []string{"Zoë", "adam", "\xff\x00"} {
+		require.NoError(t, n.AppendText([]byte(name)), v)
+	}
+	for _, of := range []struct {
+		name string
+		v    store.NodeID
+	}{{"Zoë", 0}, {"adam", 1}, {"\xff\x00", 2}} {
+		require.NoError(t, n.AppendName([]byte(of.name), of.v))
+	}
+	require.NoError(t, n.Close())
+	g, err := w.AddRelation("user", "likes", "user", false, store.ColumnSpec{Name: "id", Elem: store.U32},
+		store.ColumnSpec{Name: "kind", Elem: store.U8}, store.ColumnSpec{Name: "time", Elem: store.I64})
+	require.NoError(t, err)
+	times := make([]byte, 16)
+	times[0], times[15] = 7, 0x80
+	require.NoError(t, g.AppendLists([]uint32{0, 2, 0}, []store.NodeID{0, 2}, u32s(1, 0), []byte{3, 4}, times))
+	require.NoError(t, g.Close())
+	f, err := w.AddEdgeTable("feat", "user__likes__user", store.F16, 2, 3)
+	require.NoError(t, err)
+	require.NoError(t, f.PutRows(0, []byte{0, 0x3c, 0, 0, 0, 0x40, 1, 0x3c, 0, 0, 0, 0xc0}))
+	require.NoError(t, f.Close())
+	_, err = w.Seal(store.Manifest{Name: "v2", Order: "access", Provenance: store.Provenance{Tool: "test"}})
+	require.NoError(t, err)
+	return path
+}
+
+// TestVersion2 reads a dataset of this version that an earlier build sealed, and writes it again.
+func TestVersion2(t *testing.T) {
+	const golden = "testdata/v2.gnn"
+	if *update {
+		require.NoError(t, os.RemoveAll(golden))
+		require.NoError(t, os.CopyFS(golden, os.DirFS(version2(t))))
+	}
+	require.NoError(t, check(golden))
+	d, err := store.Open(golden)
+	require.NoError(t, err)
+	defer d.Close()
+	now, err := store.Open(version2(t))
+	require.NoError(t, err)
+	defer now.Close()
+	require.Equal(t, 2, d.Manifest().Version)
+	require.Equal(t, d.Manifest().Seal, now.Manifest().Seal, "the bytes of a version do not change")
+
+	g := d.Graph(0)
+	require.Equal(t, []store.NodeID{0, 2}, g.Neighbors(1))
+	require.Equal(t, []int64{7, -1 << 63}, store.EdgeValues[int64](g.Column("time"), 1))
+	row := d.Features(0).RowAt(uint64(store.EdgeValues[uint32](g.Column("id"), 1)[0]))
+	require.Equal(t, []byte{1, 0x3c, 0, 0, 0, 0xc0}, row)
+	var names []string
+	require.NoError(t, d.IDs(0).EachName(context.Background(), func(_ store.NodeID, name []byte) error {
+		names = append(names, string(name))
+		return nil
+	}))
+	require.Equal(t, []string{"Zoë", "adam", "\xff\x00"}, names)
+	v, ok, err := d.IDs(0).Find([]byte("adam"))
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.EqualValues(t, 1, v)
+	require.EqualValues(t, 0, d.IDs(0).Original(v))
 }

@@ -39,6 +39,8 @@ func TestRoundTrip(t *testing.T) {
 	for _, elem := range []store.Elem{store.F16, store.F32} {
 		spec := small()
 		spec.Elem = elem
+		spec.Name = func(v int) string { return fmt.Sprint("node ", 9-v) }
+		spec.Weight = func(v, i int) float32 { return float32(10*v + i) }
 		d, err := store.Open(storetest.Build(t, spec))
 		require.NoError(t, err)
 		problems, err := d.Verify(context.Background(), nil)
@@ -67,8 +69,12 @@ func TestRoundTrip(t *testing.T) {
 		require.EqualValues(t, -1, d.Labels(0).Class(4))
 		require.EqualValues(t, 2, d.Labels(0).Class(3))
 		require.Equal(t, store.Sets{Train: []store.NodeID{0, 1, 4}, Valid: []store.NodeID{2}}, d.Split(0))
+		require.Equal(t, []float32{40, 41, 42, 43}, store.EdgeValues[float32](g.Column("weight"), 4))
 		ids := d.IDs(0)
 		for v := range store.NodeID(9) {
+			name, err := ids.Name(v)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint("node ", 9-v), name)
 			got, ok := ids.Stored(ids.Original(v))
 			require.True(t, ok)
 			require.Equal(t, v, got)

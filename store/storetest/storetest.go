@@ -2,6 +2,7 @@
 package storetest
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -28,7 +29,9 @@ type Spec struct {
 	Train      []store.NodeID
 	Valid      []store.NodeID
 	Test       []store.NodeID
-	Original   func(v int) int64 // default v
+	Original   func(v int) int64      // default v
+	Name       func(v int) string     // the text that v is known by; default none
+	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	ShardBytes int64
 }
 
@@ -71,10 +74,14 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 			class[v] = s.Class(v)
 		}
 	}
-	if err := w.AddNodeType("node", original); err != nil {
+	if err := s.addNodes(w, original); err != nil {
 		return nil, err
 	}
-	g, err := w.AddRelation("node", "to", "node", false)
+	var columns []store.ColumnSpec
+	if s.Weight != nil {
+		columns = append(columns, store.ColumnSpec{Name: "weight", Elem: store.F32})
+	}
+	g, err := w.AddRelation("node", "to", "node", false, columns...)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +90,15 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 		if v < len(s.Neighbors) {
 			list = slices.Sorted(slices.Values(s.Neighbors[v]))
 		}
-		if err := g.Append(list); err != nil {
+		var values [][]byte
+		if s.Weight != nil {
+			weights := make([]float32, len(list))
+			for i := range weights {
+				weights[i] = s.Weight(v, i)
+			}
+			values = append(values, encode(weights, store.F32))
+		}
+		if err := g.Append(list, values...); err != nil {
 			return nil, err
 		}
 	}
@@ -116,6 +131,42 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 		return nil, err
 	}
 	return w.Seal(store.Manifest{Name: "test", Order: "original", Provenance: store.Provenance{Tool: "storetest"}})
+}
+
+func (s *Spec) addNodes(w *store.Writer, original []int64) error {
+	if s.Name == nil {
+		return w.AddNodeType("node", original)
+	}
+	n, err := w.NewNodeType("node", int64(len(original)))
+	if err != nil {
+		return err
+	}
+	by := func(less func(a, b store.NodeID) int) []store.NodeID {
+		order := make([]store.NodeID, len(original))
+		for v := range order {
+			order[v] = store.NodeID(v)
+		}
+		slices.SortFunc(order, less)
+		return order
+	}
+	err = n.AppendOriginal(original)
+	if err == nil {
+		err = n.AppendOrder(by(func(a, b store.NodeID) int { return cmp.Compare(original[a], original[b]) }))
+	}
+	for v := range original {
+		if err == nil {
+			err = n.AppendText([]byte(s.Name(v)))
+		}
+	}
+	for _, v := range by(func(a, b store.NodeID) int { return cmp.Compare(s.Name(int(a)), s.Name(int(b))) }) {
+		if err == nil {
+			err = n.AppendName([]byte(s.Name(int(v))), v)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return n.Close()
 }
 
 func (s *Spec) addLabels(w *store.Writer, class []int32) error {
