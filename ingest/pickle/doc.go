@@ -4,7 +4,8 @@
 // A pickle is a program that may call anything Python can import. This machine knows the opcodes that build data and an
 // allow-list of globals: NumPy's arrays, dtypes and scalars, SciPy's CSR matrices (as an [Object] with its state), defaultdict,
 // and the handful of helpers by which Python versions write them. Every other import, call or opcode is an error of one
-// line that names the file, the byte and the reason. Nothing is looked up by name beyond that list.
+// line that names the file, the byte and the reason. Nothing is looked up by name beyond that list, and those that a
+// [Dialect] adds for the files of one library.
 //
 // # Bounds
 //

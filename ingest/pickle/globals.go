@@ -8,8 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
-// global is a name that was imported, one of the allow-list.
-type global string
+// Global is a name that was imported, one of the allow-list or of a [Dialect]: "collections.OrderedDict".
+type Global string
 
 // role is what a global may be used for.
 type role int
@@ -28,7 +28,7 @@ const (
 
 // allowed is every global that a pickle may name. The names changed over the years: NumPy 2 moved numpy.core, SciPy 1.8
 // scipy.sparse.csr, Python 3 __builtin__ and copy_reg.
-var allowed = map[global]role{
+var allowed = map[Global]role{
 	"numpy.ndarray":                       passed,
 	"numpy.dtype":                         makeDtype,
 	"numpy.core.multiarray._reconstruct":  reconstruct,
@@ -76,8 +76,8 @@ func (m *machine) global(code byte) error {
 		}
 		module, name = a, b
 	}
-	g := global(module + "." + name)
-	if allowed[g] == 0 {
+	g := Global(module + "." + name)
+	if allowed[g] == 0 && !m.dialect.knows(g) {
 		return fmt.Errorf("it imports %q, which is not on the list of what data needs; this file is refused", clip([]byte(g)))
 	}
 	return m.push(g)
@@ -89,7 +89,7 @@ func (m *machine) reduce() error {
 	if err != nil {
 		return err
 	}
-	g, ok := pair[0].(global)
+	g, ok := pair[0].(Global)
 	args, isTuple := pair[1].(Tuple)
 	if !ok || !isTuple {
 		return fmt.Errorf("%s is called with %s", Kind(pair[0]), Kind(pair[1]))
@@ -101,14 +101,17 @@ func (m *machine) reduce() error {
 	return m.push(v)
 }
 
-func (m *machine) call(g global, args Tuple) (any, error) {
+func (m *machine) call(g Global, args Tuple) (any, error) {
+	if f := m.dialect.Calls[g]; f != nil {
+		return f(args)
+	}
 	switch allowed[g] {
 	case makeDict:
 		if len(args) == 0 || len(args) == 1 && isFactory(args[0]) {
-			return &Dict{}, nil
+			return &Dict{attributes: true}, nil
 		}
 	case reconstruct: // (ndarray, (0,), b'b'): an empty array for BUILD
-		if len(args) == 3 && args[0] == global("numpy.ndarray") {
+		if len(args) == 3 && args[0] == Global("numpy.ndarray") {
 			return &Array{}, nil
 		}
 	case makeDtype: // ('i4', align, copy)
@@ -142,7 +145,7 @@ func (m *machine) call(g global, args Tuple) (any, error) {
 		}
 	case copyInstance: // (class, object, None)
 		if len(args) == 3 && args[2] == nil {
-			if class, ok := args[0].(global); ok && allowed[class] == instance {
+			if class, ok := args[0].(Global); ok && (allowed[class] == instance || m.dialect.Objects[class]) {
 				return &Object{Class: string(class)}, nil
 			}
 		}
@@ -151,7 +154,7 @@ func (m *machine) call(g global, args Tuple) (any, error) {
 }
 
 func isFactory(v any) bool {
-	return v == nil || v == global("__builtin__.list") || v == global("builtins.list")
+	return v == nil || v == Global("__builtin__.list") || v == Global("builtins.list")
 }
 
 // newObject makes an instance without a call.
@@ -160,9 +163,9 @@ func (m *machine) newObject() error {
 	if err != nil {
 		return err
 	}
-	class, ok := pair[0].(global)
+	class, ok := pair[0].(Global)
 	args, isTuple := pair[1].(Tuple)
-	if !ok || allowed[class] != instance || !isTuple || len(args) > 0 {
+	if !ok || allowed[class] != instance && !m.dialect.Objects[class] || !isTuple || len(args) > 0 {
 		return fmt.Errorf("a new object is made of %s and %s; this file is refused", Kind(pair[0]), Kind(pair[1]))
 	}
 	return m.push(&Object{Class: string(class)})
@@ -182,6 +185,10 @@ func (m *machine) build() error {
 	case *Object:
 		v.State = state
 		return nil
+	case *Dict: // attributes of an OrderedDict, such as the versions in a model's weights
+		if v.attributes {
+			return nil
+		}
 	case *dtype:
 		return v.build(state)
 	case *Array: // (version, shape, dtype, Fortran order, data)

@@ -45,27 +45,53 @@ func ReadFile(path string) (any, error) {
 // *[Object], and these in each other. The name is for messages. The result lends from b.
 func Load(name string, b []byte) (any, error) { return load(name, b, standard) }
 
-func load(name string, b []byte, most limits) (any, error) {
-	if len(b) > MaxFile {
-		return nil, fmt.Errorf("%s: more than %d MiB; such a pickle is not read", name, MaxFile>>20)
-	}
-	if len(b) == 0 {
-		return nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
-	}
-	m := machine{b: b, memo: map[uint32]any{}, most: most, budget: 2 * int64(len(b))}
-	v, err := m.run()
+func load(name string, b []byte, most limits) (any, error) { return (&Dialect{}).load(name, b, most) }
+
+// Load is [Load] for a pickle of this dialect.
+func (d *Dialect) Load(name string, b []byte) (any, error) { return d.load(name, b, standard) }
+
+func (d *Dialect) load(name string, b []byte, most limits) (any, error) {
+	v, n, err := d.loadFirst(name, b, most)
 	if err != nil {
-		return nil, fmt.Errorf("%s: byte %d: %w", name, m.op, err)
+		return nil, err
 	}
-	if rest := len(b) - m.pos; rest > 0 {
-		return nil, fmt.Errorf("%s: byte %d: %d bytes follow the end of the pickle", name, m.pos, rest)
+	if rest := len(b) - n; rest > 0 {
+		return nil, fmt.Errorf("%s: byte %d: %d bytes follow the end of the pickle", name, n, rest)
 	}
 	return v, nil
 }
 
+// LoadFirst reads the object of a pickle that other bytes follow, and says how long the pickle is. An error that is
+// io.ErrUnexpectedEOF says that it is longer than b.
+func (d *Dialect) LoadFirst(name string, b []byte) (v any, n int, err error) {
+	return d.loadFirst(name, b, standard)
+}
+
+func (d *Dialect) loadFirst(name string, b []byte, most limits) (any, int, error) {
+	if len(b) > MaxFile {
+		return nil, 0, fmt.Errorf("%s: more than %d MiB; such a pickle is not read", name, MaxFile>>20)
+	}
+	if len(b) == 0 {
+		return nil, 0, fmt.Errorf("%s: %w", name, truncated("the file is empty; fetch it again"))
+	}
+	m := machine{b: b, dialect: d, memo: map[uint32]any{}, most: most, budget: 2 * int64(len(b))}
+	v, err := m.run()
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: byte %d: %w", name, m.op, err)
+	}
+	return v, m.pos, nil
+}
+
+// truncated is the error of a pickle that does not end.
+type truncated string
+
+func (t truncated) Error() string        { return string(t) }
+func (t truncated) Is(target error) bool { return target == io.ErrUnexpectedEOF }
+
 // machine is one pickle being read. Nothing is called by it but what globals.go holds.
 type machine struct {
 	b       []byte
+	dialect *Dialect
 	pos     int // of the byte to be read next
 	op      int // of the opcode under way
 	stack   []any
@@ -228,6 +254,10 @@ func (m *machine) step(code byte) error {
 		return m.newObject()
 	case 'b': // BUILD
 		return m.build()
+	case 'Q': // BINPERSID
+		if m.dialect.Persistent != nil {
+			return m.persistent()
+		}
 	}
 	return fmt.Errorf("opcode 0x%02x%s is no part of a pickle of data; this file is refused", code, opcodeName(code))
 }
@@ -247,7 +277,7 @@ func opcodeName(code byte) string {
 // The file.
 
 func (m *machine) truncated(n uint64) error {
-	return fmt.Errorf("truncated: %d bytes are needed and %d are left; fetch it again", n, len(m.b)-m.pos)
+	return truncated(fmt.Sprintf("truncated: %d bytes are needed and %d are left; fetch it again", n, len(m.b)-m.pos))
 }
 
 // take gives the next n bytes, lent.
@@ -284,7 +314,7 @@ func (m *machine) sized(size int) ([]byte, error) {
 func (m *machine) line(most int) ([]byte, error) {
 	end := bytes.IndexByte(m.b[m.pos:], '\n')
 	if end < 0 {
-		return nil, fmt.Errorf("truncated: a line does not end; fetch it again")
+		return nil, truncated("truncated: a line does not end; fetch it again")
 	}
 	if end > most {
 		return nil, fmt.Errorf("a line of %d bytes, and %d are the most here", end, most)
@@ -298,7 +328,8 @@ func (m *machine) line(most int) ([]byte, error) {
 
 func (m *machine) push(v any) error {
 	switch v.(type) {
-	case Tuple, *List, *Dict, *Array, *Object, *dtype:
+	case nil, bool, int64, float64, string, Bytes, Global:
+	default: // a list, a dict, a tuple, an array, what a dialect makes
 		if m.objects++; m.objects > m.most.objects {
 			return fmt.Errorf("more than %d lists, dicts, tuples and arrays", m.most.objects)
 		}
@@ -619,8 +650,10 @@ func Kind(v any) string {
 		return "an array"
 	case *Object:
 		return "a " + v.Class
-	case global:
+	case Global:
 		return "the class " + string(v)
+	case interface{ Kind() string }:
+		return v.Kind()
 	}
 	return "a dtype"
 }

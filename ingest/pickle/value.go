@@ -17,7 +17,11 @@ type List struct{ Items []any }
 
 // Dict is a Python dict, OrderedDict or defaultdict: the pairs in the order of the file. A key that is there twice stands
 // twice; for Python the last one counts.
-type Dict struct{ Keys, Values []any }
+type Dict struct {
+	Keys, Values []any
+
+	attributes bool // made by a call: its class is one whose instances may have attributes, which are passed over
+}
 
 // Get gives the last value under a key of text, nil without one.
 func (d *Dict) Get(key string) any {
@@ -35,7 +39,7 @@ type Object struct {
 	State any
 }
 
-// Array is a NumPy array.
+// Array is a NumPy array. Its Reader reads in file order.
 type Array struct {
 	npy.Header
 	data []byte
