@@ -33,6 +33,8 @@ const (
 	Float
 	Unicode // fixed-width UTF-32, NumPy's U
 	Bytes   // fixed-width bytes, NumPy's S
+	BFloat  // the upper half of a float32: PyTorch's bfloat16, which NumPy has no descr for
+	Opaque  // of a size, and nothing else is known: what other libraries have beyond these
 )
 
 // Type is the decoded descr.
@@ -41,6 +43,9 @@ type Type struct {
 	Size      int // bytes an element
 	BigEndian bool
 }
+
+// Number says that ReadInt64s and ReadFloat64s decode it.
+func (t Type) Number() bool { return t.Kind >= Bool && t.Kind <= Float || t.Kind == BFloat }
 
 // Header is the form of an array.
 type Header struct {

@@ -53,9 +53,9 @@ func (r *Reader) Header() Header { return r.header }
 // array, where a further call gives io.EOF. A number that is not an integer or does not fit is an error that names it.
 func (r *Reader) ReadInt64s(dst []int64) (int, error) {
 	switch t := r.header.Type; t.Kind {
-	case Unicode, Bytes:
+	case Unicode, Bytes, Opaque:
 		return 0, r.notNumbers()
-	case Float:
+	case Float, BFloat:
 		return readAll(r, dst, r.integers)
 	case Uint:
 		return readAll(r, dst, func(dst []int64, raw []byte) error {
@@ -121,7 +121,7 @@ func (r *Reader) notNumbers() error {
 
 func readFloats[D float32 | float64](r *Reader, dst []D) (int, error) {
 	t := r.header.Type
-	if t.Kind == Unicode || t.Kind == Bytes {
+	if !t.Number() {
 		return 0, r.notNumbers()
 	}
 	return readAll(r, dst, func(dst []D, raw []byte) error { decode(dst, raw, t); return nil })
@@ -255,6 +255,10 @@ func decode[D int64 | float32 | float64](dst []D, raw []byte, t Type) {
 			for i := range dst {
 				dst[i] = D(le.Uint64(raw[8*i:]))
 			}
+		}
+	case BFloat:
+		for i := range dst {
+			dst[i] = D(math.Float32frombits(uint32(le.Uint16(raw[2*i:])) << 16))
 		}
 	case Float:
 		switch t.Size {

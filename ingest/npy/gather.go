@@ -1,0 +1,194 @@
+package npy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+)
+
+const (
+	tileBytes   = 16 << 20 // put in order at a time: 128 KiB a column of 128
+	windowBytes = 1 << 20  // read at a time
+	gapBytes    = 16 << 10 // unwanted, and read through rather than read around: it costs no more than one more read
+)
+
+// gather gives the elements of a View in row-major order, as bytes. It fills a tile, a stretch of the output, after the
+// order of the storage: windows of it are read once for each tile, front to back, and their elements go where they belong.
+//
+// A storage is read once when each tile's part of it is apart from the others', as those of a matrix with its columns one
+// behind the other are; else once for every tile.
+type gather struct {
+	at     Storage
+	size   int64   // of an element
+	outer  []axis  // walked one by one
+	split  axis    // walked per by per: a tile is per of it, and all of the inner
+	inner  []axis  // innermost last
+	per    int64   // of split, in a tile
+	width  int64   // elements in one of split
+	index  []int64 // of the next tile, in outer
+	next   int64   // of the next tile, in split
+	start  int64   // of the next tile in the storage, less what next adds
+	done   bool
+	tile   []byte
+	rest   []byte // of the tile, not given yet
+	window []byte
+}
+
+func newGather(v *View, axes []axis) *gather {
+	g := &gather{at: v.at, size: int64(v.Type.Size), width: 1, start: v.offset}
+	p := len(axes) - 1
+	for p > 0 && g.width*axes[p].n*g.size <= tileBytes {
+		g.width *= axes[p].n
+		p--
+	}
+	g.outer, g.split, g.inner = axes[:p], axes[p], axes[p+1:]
+	g.per = min(max(tileBytes/g.size/g.width, 1), g.split.n)
+	g.index = make([]int64, p)
+	return g
+}
+
+func (g *gather) Read(b []byte) (int, error) {
+	if len(g.rest) == 0 {
+		if g.done {
+			return 0, io.EOF
+		}
+		if err := g.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, g.rest)
+	g.rest = g.rest[n:]
+	return n, nil
+}
+
+// fill makes the next tile and steps past it.
+func (g *gather) fill() error {
+	n := min(g.per, g.split.n-g.next)
+	if g.tile == nil {
+		g.tile = make([]byte, g.per*g.width*g.size)
+	}
+	axes, out := make([]axis, 0, len(g.inner)+1), int64(1)
+	for i := len(g.inner) - 1; i >= 0; i-- {
+		axes = append(axes, axis{g.inner[i].n, g.inner[i].stride, out})
+		out *= g.inner[i].n
+	}
+	axes = append(axes, axis{n, g.split.stride, out})
+	slices.SortStableFunc(axes, func(a, b axis) int { // as they lie in the storage
+		switch {
+		case a.stride > b.stride:
+			return -1
+		case a.stride < b.stride:
+			return 1
+		}
+		return 0
+	})
+	if err := g.scatter(axes, g.start+g.next*g.split.stride, 0); err != nil {
+		return err
+	}
+	g.rest = g.tile[:n*g.width*g.size]
+	if g.next += n; g.next == g.split.n {
+		g.next = 0
+		g.step()
+	}
+	return nil
+}
+
+// step moves to the next index of the outer axes.
+func (g *gather) step() {
+	for i := len(g.outer) - 1; i >= 0; i-- {
+		a := g.outer[i]
+		g.index[i]++
+		g.start += a.stride
+		if g.index[i] < a.n {
+			return
+		}
+		g.index[i] = 0
+		g.start -= a.n * a.stride
+	}
+	g.done = true
+}
+
+// scatter reads what the axes span from element src on, and puts it in the tile from element dst on.
+func (g *gather) scatter(axes []axis, src, dst int64) error {
+	window, width := windowBytes/g.size, int64(1) // of what the axes after the first span
+	if len(axes) == 0 {
+		return g.copyWindow(nil, 1, src, dst)
+	}
+	for _, a := range axes[1:] {
+		width += (a.n - 1) * a.stride
+	}
+	a, m := axes[0], int64(1) // m of the first go in one window
+	if width <= window && (a.stride-width)*g.size <= gapBytes {
+		if m = a.n; a.stride > 0 {
+			m = min(m, (window-width)/a.stride+1)
+		}
+	}
+	defer func() { axes[0].n = a.n }()
+	for i := int64(0); i < a.n; i += m {
+		var err error
+		if m == 1 {
+			err = g.scatter(axes[1:], src+i*a.stride, dst+i*a.out)
+		} else {
+			axes[0].n = min(m, a.n-i)
+			err = g.copyWindow(axes, width+(axes[0].n-1)*a.stride, src+i*a.stride, dst+i*a.out)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyWindow reads n elements of the storage and puts those on the axes in the tile.
+func (g *gather) copyWindow(axes []axis, n, src, dst int64) error {
+	if int64(len(g.window)) < n*g.size {
+		g.window = make([]byte, min(max(n*g.size, 4<<10)*2, max(windowBytes, n*g.size)))
+	}
+	w := g.window[:n*g.size]
+	if got, err := g.at.ReadAt(w, src*g.size); got < len(w) {
+		if err == nil || err == io.EOF {
+			err = fmt.Errorf("%w: it ends at byte %d of its data", ErrTruncated, src*g.size+int64(got))
+		}
+		return err
+	}
+	g.copyAxes(axes, w, g.tile[dst*g.size:])
+	return nil
+}
+
+func (g *gather) copyAxes(axes []axis, from, to []byte) {
+	if len(axes) == 0 {
+		copy(to[:g.size], from)
+		return
+	}
+	a := axes[0]
+	if len(axes) > 1 {
+		for i := range a.n {
+			g.copyAxes(axes[1:], from[i*a.stride*g.size:], to[i*a.out*g.size:])
+		}
+		return
+	}
+	s, d, le := a.stride*g.size, a.out*g.size, binary.LittleEndian
+	switch g.size {
+	case 1:
+		for i := range a.n {
+			to[i*d] = from[i*s]
+		}
+	case 2:
+		for i := range a.n {
+			le.PutUint16(to[i*d:], le.Uint16(from[i*s:]))
+		}
+	case 4:
+		for i := range a.n {
+			le.PutUint32(to[i*d:], le.Uint32(from[i*s:]))
+		}
+	case 8:
+		for i := range a.n {
+			le.PutUint64(to[i*d:], le.Uint64(from[i*s:]))
+		}
+	default:
+		for i := range a.n {
+			copy(to[i*d:i*d+g.size], from[i*s:])
+		}
+	}
+}
