@@ -38,6 +38,10 @@ func TestProtocols(t *testing.T) {
 		require.Equal(t, "(2, 3) of <i4", d.Get("array").(*Array).String())
 		require.Equal(t, []float64{1.5, 3, 2, 4}, floats(t, d.Get("fortran"))) // column by column
 		require.True(t, d.Get("fortran").(*Array).Fortran)
+		var turned [4]float64
+		_, err = d.Get("fortran").(*Array).View().Reader().ReadFloat64s(turned[:])
+		require.NoError(t, err)
+		require.Equal(t, [4]float64{1.5, 2, 3, 4}, turned)
 		require.Equal(t, []float64{1, -2}, floats(t, d.Get("big")))
 		require.Equal(t, []float64{1, 0}, floats(t, d.Get("bits")))
 		csr := d.Get("csr").(*Object)
@@ -229,6 +233,13 @@ func TestArrays(t *testing.T) {
 	}
 	_, err := loads(array("K\x01\x85", "O8", "]"))
 	require.ErrorIs(t, err, npy.ErrUnsupported)
+}
+
+// TestUnbuilt: an array that never gets its state is empty.
+func TestUnbuilt(t *testing.T) {
+	v, err := loads("cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R.")
+	require.NoError(t, err)
+	require.Empty(t, floats(t, v))
 }
 
 func TestReadFile(t *testing.T) {

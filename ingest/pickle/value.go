@@ -48,6 +48,15 @@ type Array struct {
 // Reader reads the elements, front to back. It may be called again.
 func (a *Array) Reader() *npy.Reader { return npy.NewDataReader(a.Header, bytes.NewReader(a.data)) }
 
+// View is the array in row-major order.
+func (a *Array) View() *npy.View {
+	v, err := npy.NewView(a.Header, nil, 0, npy.FileStorage(bytes.NewReader(a.data)), int64(len(a.data)))
+	if err != nil {
+		panic(err) // array has held the shape against the data
+	}
+	return v
+}
+
 // Text is a string of either kind.
 func Text(v any) (string, bool) {
 	switch v := v.(type) {
