@@ -54,7 +54,10 @@ func wrap(err error) error {
 	return damaged(err)
 }
 
-// Stream reads n bytes from off on, front to back; the checksum is compared when these are all.
+// maxPrefix is what Stream reads through, before its part, to compare the checksum: the header of an npy array.
+const maxPrefix = 64 << 10
+
+// Stream reads n bytes from off on, front to back; the checksum is compared when these are all but a header.
 func (m *Member) Stream(off, n int64) io.Reader {
 	if off < 0 || n < 0 || off > m.Size || n > m.Size-off {
 		panic(fmt.Sprintf("archive: bytes %d to %d of %s, which has %d", off, off+n, m.Name, m.Size))
@@ -63,32 +66,34 @@ func (m *Member) Stream(off, n int64) io.Reader {
 	if err != nil {
 		return &stream{err: err}
 	}
-	s := &stream{left: n}
-	if m.Deflated() {
-		s.r, s.skip = flate.NewReader(in), off
-	} else {
-		s.r = io.NewSectionReader(in, off, n)
-	}
-	if s.whole = n == m.Size; s.whole {
+	s := &stream{skip: off, left: n}
+	if n == m.Size-off && n > 0 && off <= maxPrefix {
 		s.want = m.file.CRC32
+	}
+	switch {
+	case m.Deflated():
+		s.r = flate.NewReader(in)
+	case s.want != 0:
+		s.r = in
+	default:
+		s.r, s.skip = io.NewSectionReader(in, off, n), 0
 	}
 	return s
 }
 
 // stream is a part of a member.
 type stream struct {
-	r     io.Reader
-	skip  int64 // inflated, and before the part
-	left  int64
-	whole bool
-	sum   uint32
-	want  uint32 // 0: not known
-	err   error
+	r    io.Reader
+	skip int64 // before the part
+	left int64
+	sum  uint32
+	want uint32 // 0: nothing is compared
+	err  error
 }
 
 func (s *stream) Read(b []byte) (int, error) {
 	if s.err == nil && s.skip > 0 {
-		if _, err := io.CopyN(io.Discard, s.r, s.skip); err != nil {
+		if _, err := io.CopyN(summing{s}, s.r, s.skip); err != nil {
 			s.err = short(err)
 		}
 		s.skip = 0
@@ -100,12 +105,10 @@ func (s *stream) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := s.r.Read(b[:min(int64(len(b)), s.left)])
-	if s.whole {
-		s.sum = crc32.Update(s.sum, crc32.IEEETable, b[:n])
-	}
+	summing{s}.Write(b[:n])
 	s.left -= int64(n)
 	switch {
-	case s.left == 0 && s.whole && s.want != 0 && s.sum != s.want: // before the last bytes are believed
+	case s.left == 0 && s.want != 0 && s.sum != s.want: // before the last bytes are believed
 		s.err = damaged(zip.ErrChecksum)
 		return 0, s.err
 	case s.left == 0:
@@ -114,6 +117,16 @@ func (s *stream) Read(b []byte) (int, error) {
 		s.err = short(err)
 	}
 	return n, s.err
+}
+
+// summing adds what it is given to a stream's checksum, where that is compared.
+type summing struct{ s *stream }
+
+func (w summing) Write(b []byte) (int, error) {
+	if w.s.want != 0 {
+		w.s.sum = crc32.Update(w.s.sum, crc32.IEEETable, b)
+	}
+	return len(b), nil
 }
 
 // short is for an error before the end.
@@ -141,8 +154,8 @@ func (m *Member) ReadAt(b []byte, off int64) (int, error) {
 	defer a.mu.Unlock()
 	if a.held != m {
 		if m.Size > MaxInflated {
-			return 0, fmt.Errorf("%s is compressed, has %d bytes and is needed out of order, which goes up to %d MiB; save it uncompressed, or in row-major order",
-				m.Name, m.Size, MaxInflated>>20)
+			return 0, fmt.Errorf("it is compressed, has %d bytes and is needed out of order, which goes up to %d MiB; save it uncompressed",
+				m.Size, MaxInflated>>20)
 		}
 		all, err := m.ReadAll(MaxInflated)
 		if err != nil {
