@@ -70,12 +70,21 @@ def hetero():
     return h
 
 
+def strided():
+    """A graph of four nodes, no tensor of which is contiguous, or alone in its storage."""
+    both = torch.tensor([1, 0, 1, 0, 3, 1])
+    return {
+        "x": (torch.arange(12).reshape(3, 4) % 5 == 0).t(), "y": both[:4], "train_idx": both[4:],
+        "edge_index": torch.arange(8).reshape(4, 2).remainder(4).t().flip(0)[:, 1:], "edge_weight": torch.tensor([2.5]).expand(3)}
+
+
 for p in 2, 3, 4, 5:
     torch.save(everything(True), OUT + f"all.zip.p{p}.pt", pickle_protocol=p)
     torch.save(everything(False), OUT + f"all.legacy.p{p}.pt", pickle_protocol=p, _use_new_zipfile_serialization=False)
 torch.save(graph(), OUT + "data.pt")
 torch.save(graph(), OUT + "data.legacy.pt", _use_new_zipfile_serialization=False)
 torch.save((graph().to_dict(), None, Data), OUT + "processed.pt")  # as an InMemoryDataset keeps one graph
+torch.save(strided(), OUT + "strided.pt")
 torch.save(hetero(), OUT + "hetero.pt", pickle_protocol=4)
 torch.jit.script(torch.nn.Linear(1, 1)).save(OUT + "script.pt")
 torch.serialization.set_crc32_options(False)
