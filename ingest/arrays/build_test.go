@@ -1,0 +1,212 @@
+package arrays
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+// arr is an npy file.
+func arr(descr string, fortran bool, shape []int, data any) []byte {
+	text := strings.ReplaceAll(fmt.Sprint(shape), " ", ", ")
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	if len(shape) == 1 {
+		text += ","
+	}
+	order := map[bool]string{false: "False", true: "True"}[fortran]
+	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }", descr, order, text)
+	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
+	var b bytes.Buffer
+	b.WriteString("\x93NUMPY\x01\x00")
+	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(head))))
+	b.WriteString(head)
+	var byteOrder binary.ByteOrder = binary.LittleEndian
+	if descr[0] == '>' {
+		byteOrder = binary.BigEndian
+	}
+	if err := binary.Write(&b, byteOrder, data); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+func i64(v ...int64) []byte   { return arr("<i8", false, []int{len(v)}, v) }
+func f32(v ...float32) []byte { return arr("<f4", false, []int{len(v)}, v) }
+
+// files are arrays by name.
+type files map[string][]byte
+
+func (f files) with(name string, b []byte) files {
+	g := files{}
+	for k, v := range f {
+		g[k] = v
+	}
+	if g[name] = b; b == nil {
+		delete(g, name)
+	}
+	return g
+}
+
+// small is a graph of five nodes: 0→1, 0→2, 2→0, 3→3; node 4 is in no edge.
+func small() files {
+	return files{
+		"edge_index": arr("<i8", false, []int{2, 4}, []int64{0, 0, 2, 3, 1, 2, 0, 3}),
+		"x":          arr("<f4", false, []int{5, 2}, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}),
+		"y":          i64(1, 0, 1, 0, -1),
+		"train_mask": arr("|b1", false, []int{5}, []bool{true, true, false, false, false}),
+		"val_mask":   arr("|b1", false, []int{5}, []bool{false, false, true, false, false}),
+		"test_mask":  arr("|b1", false, []int{5}, []bool{false, false, false, true, true}),
+	}
+}
+
+func pack(t testing.TB, f files, method uint16) string {
+	path := filepath.Join(t.TempDir(), "small.npz")
+	out, err := os.Create(path)
+	require.NoError(t, err)
+	w := zip.NewWriter(out)
+	for _, name := range sorted(f) {
+		m, err := w.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: method})
+		require.NoError(t, err)
+		_, err = m.Write(f[name])
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, out.Close())
+	return path
+}
+
+func folder(t testing.TB, f files) string {
+	dir := filepath.Join(t.TempDir(), "small")
+	require.NoError(t, os.Mkdir(dir, 0o777))
+	for name, b := range f {
+		if filepath.Ext(name) == "" {
+			name += ".npy"
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o666))
+	}
+	return dir
+}
+
+func sorted(f files) []string {
+	var names []string
+	for name := range f {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// graph is all that a source says.
+type graph struct {
+	schema *ingest.Schema
+	edges  [][2]int64
+	values []uint64
+	rows   [][]float32 // by table
+	labels []int32
+	parts  [3][]int64
+}
+
+func readAll(src ingest.Source) (g graph, err error) {
+	ctx := context.Background()
+	if g.schema, err = src.Schema(ctx); err != nil {
+		return g, err
+	}
+	for r, rel := range g.schema.Relations {
+		first := int64(0)
+		err = src.Edges(ctx, r, func(c ingest.EdgeChunk) error {
+			if c.First != first || len(c.Src) != len(c.Dst) || len(c.Src) == 0 || len(c.Src) > idChunk || len(c.Values) != len(rel.Columns) {
+				return errors.New("bad chunk of edges")
+			}
+			for i := range c.Src {
+				g.edges = append(g.edges, [2]int64{c.Src[i], c.Dst[i]})
+			}
+			if len(c.Values) > 0 {
+				g.values = append(g.values, c.Values[0]...)
+			}
+			first += int64(len(c.Src))
+			return nil
+		})
+		if err == nil && first != rel.Edges {
+			err = fmt.Errorf("%d edges of %d", first, rel.Edges)
+		}
+		if err != nil {
+			return g, err
+		}
+	}
+	for i, table := range g.schema.Tables {
+		var rows []float32
+		err := src.Rows(ctx, i, func(c ingest.RowChunk) error {
+			if c.First*int64(table.Dim) != int64(len(rows)) || len(c.Values)%table.Dim != 0 || len(c.Values)*4 > max(chunkBytes, table.Dim*4) {
+				return errors.New("bad chunk of rows")
+			}
+			rows = append(rows, c.Values...)
+			return nil
+		})
+		if err != nil {
+			return g, err
+		}
+		g.rows = append(g.rows, rows)
+	}
+	for i, l := range g.schema.Labels {
+		at := len(g.labels)
+		err := src.Labels(ctx, i, func(c ingest.LabelChunk) error {
+			if per := max(l.Classes, 1); c.First*int64(per) != int64(len(g.labels)-at) {
+				return errors.New("bad chunk of labels")
+			}
+			g.labels = append(g.labels, c.Values...)
+			return nil
+		})
+		if err != nil {
+			return g, err
+		}
+	}
+	for i := range g.schema.Splits {
+		for part := ingest.Train; part <= ingest.Test; part++ {
+			err := src.Split(ctx, i, part, func(c ingest.IDChunk) error {
+				g.parts[part] = append(g.parts[part], c.IDs...)
+				return nil
+			})
+			if err != nil {
+				return g, err
+			}
+		}
+	}
+	return g, nil
+}
+
+// read opens a source, and reads it twice.
+func read(t testing.TB, path string, o Options) (graph, error) {
+	src, err := Open(path, o)
+	if err != nil {
+		return graph{}, err
+	}
+	defer func() { require.NoError(t, src.Close()) }()
+	g, err := readAll(src)
+	if err != nil {
+		return g, err
+	}
+	again, err := readAll(src)
+	require.NoError(t, err)
+	require.Equal(t, g, again)
+	require.NotEmpty(t, g.schema.Identity)
+	return g, nil
+}
+
+func mustRead(t testing.TB, path string, o Options) graph {
+	t.Helper()
+	g, err := read(t, path, o)
+	require.NoError(t, err)
+	return g
+}

@@ -1,0 +1,467 @@
+package arrays
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// edges is one relation in the arrays: pairs, or two columns, or the rows of a CSR matrix.
+type edges struct {
+	name     string // for messages
+	count    int64
+	pairs    *array // (E, 2), row-major
+	src, dst *array // (E,) each; dst alone, with bounds, in CSR
+	bounds   *array // where the rows of a CSR matrix begin, one more than there are
+	shape    *array // of that matrix; may be nil
+	data     *array // its values; may be nil
+	inward   bool   // a row is that of a destination
+	weight   *array // a value of each edge; may be nil
+}
+
+func (e *edges) csr() bool { return e.bounds != nil }
+
+// fail asks each array about an error in reading them.
+func (e *edges) fail(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if bad, ok := err.(*located); ok { //nolint:errorlint // made by next, never wrapped
+		return bad.a.fail(ctx, bad.err)
+	}
+	return err
+}
+
+// located is an error and the array in which it is.
+type located struct {
+	a   *array
+	err error
+}
+
+func (l *located) Error() string { return l.a.name + ": " + l.err.Error() }
+func (l *located) Unwrap() error { return l.err }
+
+// findEdges finds the edges under a prefix: those named, or under the usual names; nil without.
+func (s *Source) findEdges(prefix string) (*edges, error) {
+	given := ""
+	if prefix == "" {
+		given = s.o.Edges
+	}
+	if a, b, ok := strings.Cut(given, ","); ok {
+		return s.ends(a, b, "--edges")
+	}
+	if given != "" && !s.bag.has(strings.TrimSuffix(given, ".npy")) && s.bag.has(given+"indptr") {
+		return s.compressed(given)
+	}
+	a, err := s.pick(prefix, "--edges", given, edgeNames)
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		return s.matrix(a, prefix != "" || a.key == "edge_index" && strings.HasSuffix(s.bag.path, ".pt"))
+	}
+	for _, n := range endNames {
+		if s.bag.has(prefix+n[0]) && s.bag.has(prefix+n[1]) {
+			return s.ends(prefix+n[0], prefix+n[1], "")
+		}
+	}
+	for _, key := range s.bag.keys {
+		if p, ok := strings.CutSuffix(key, "indptr"); ok && strings.HasPrefix(p, prefix) && s.bag.has(p+"indices") && !strings.HasPrefix(p, "attr") {
+			return s.compressed(p)
+		}
+	}
+	if prefix != "" {
+		return nil, nil // a relation without edges
+	}
+	return nil, fmt.Errorf("%s: no edges in it%s; looked for %s, for %s and %s and the like, for indptr and indices; --edges NAME or --edges SOURCES,DESTINATIONS says others",
+		s.bag.path, s.found(), strings.Join(edgeNames[:3], ", "), endNames[0][0], endNames[0][1])
+}
+
+// matrix is edges in one array of two rows or two columns.
+func (s *Source) matrix(a *array, isIndex bool) (*edges, error) {
+	if !a.Type.Number() || a.Type.Kind == npy.Bool {
+		return nil, fmt.Errorf("%s, and ids are numbers", a.form())
+	}
+	rows := len(a.Shape) == 2 && a.Shape[0] == 2
+	pairs := len(a.Shape) == 2 && a.Shape[1] == 2
+	layout := s.o.Layout
+	switch {
+	case !rows && !pairs:
+		return nil, fmt.Errorf("%s, and edges are (2, E), sources above destinations, or (E, 2)", a.form())
+	case layout == Rows && !rows || layout == Pairs && !pairs:
+		return nil, fmt.Errorf("%s, and --edge-layout says %s", a.form(), layout)
+	case rows && pairs && layout == "" && isIndex: // PyTorch Geometric's own: (2, E)
+		layout = Rows
+	case rows && pairs && layout == "":
+		return nil, fmt.Errorf("%s, which may be two edges of a row each or two rows of ends; say --edge-layout rows for (2, E), pairs for (E, 2)", a.form())
+	case rows && layout == "":
+		layout = Rows
+	case layout == "":
+		layout = Pairs
+	}
+	v := a.View
+	if layout == Rows {
+		v = v.Transposed() // (E, 2) in any case
+	}
+	e := &edges{name: a.name, count: v.Shape[0]}
+	if v.Strides[1] <= v.Strides[0] || e.count < 2 {
+		e.pairs = a.part(v)
+	} else { // one end after the other
+		e.src, e.dst = a.part(v.Select(1, 0)), a.part(v.Select(1, 1))
+	}
+	return e, nil
+}
+
+// ends is edges in an array of sources and one of destinations.
+func (s *Source) ends(src, dst, flag string) (*edges, error) {
+	var end [2]*array
+	for i, key := range [2]string{src, dst} {
+		a, err := s.pick("", flag, key, nil)
+		if err != nil {
+			return nil, err
+		}
+		if end[i], err = vector(a); err != nil {
+			return nil, err
+		}
+	}
+	if n, m := end[0].Len(), end[1].Len(); n != m {
+		return nil, fmt.Errorf("%s: %s, and %s has %d; each edge has one of both", end[0].name, plural(n, "source"), end[1].name, m)
+	}
+	e := &edges{name: end[0].name + ", " + end[1].key, count: end[0].Len(), src: end[0], dst: end[1]}
+	if s.bag.has("data") && src == "row" { // scipy.sparse.save_npz of a COO matrix
+		data, err := s.bag.get("data")
+		if err != nil {
+			return nil, err
+		}
+		e.data = data
+	}
+	return e, nil
+}
+
+// vector is an array of numbers in one dimension, or in a column.
+func vector(a *array) (*array, error) {
+	if len(a.Shape) == 2 && a.Shape[1] == 1 {
+		a = a.part(a.Select(1, 0))
+	}
+	if len(a.Shape) != 1 || !a.Type.Number() {
+		return nil, fmt.Errorf("%s, and numbers in one dimension are expected", a.form())
+	}
+	return a, nil
+}
+
+// compressed is edges as the rows of a CSR matrix, whose keys begin with prefix.
+func (s *Source) compressed(prefix string) (*edges, error) {
+	e := &edges{}
+	for _, part := range []struct {
+		key  string
+		to   **array
+		must bool
+	}{{"indptr", &e.bounds, true}, {"indices", &e.dst, true}, {"data", &e.data, false}, {"shape", &e.shape, false}} {
+		if !part.must && !s.bag.has(prefix+part.key) {
+			continue
+		}
+		a, err := s.bag.get(prefix + part.key)
+		if err != nil {
+			return nil, err
+		}
+		if *part.to, err = vector(a); err != nil {
+			return nil, err
+		}
+	}
+	if e.bounds.Len() < 1 {
+		return nil, fmt.Errorf("%s: it is empty; a matrix of n rows has n+1 bounds", e.bounds.name)
+	}
+	e.name, e.count = e.dst.name, e.dst.Len()
+	if e.data != nil && e.data.Len() != e.count {
+		return nil, fmt.Errorf("%s: %s, and %s has %d columns for them", e.data.name, plural(e.data.Len(), "value"), e.dst.name, e.count)
+	}
+	e.inward = strings.Contains(strings.ToLower(prefix), "csc")
+	why := "a row is a node's destinations, so row i with column j is the edge i→j; --csr-rows dst turns it round"
+	if s.bag.has(prefix + "format") {
+		format, err := s.format(prefix + "format")
+		if err != nil {
+			return nil, err
+		}
+		e.inward = format == "csc"
+	}
+	if s.o.RowsAre != "" {
+		e.inward = s.o.RowsAre == "dst"
+	}
+	if e.inward {
+		why = "a row is a node's sources, so row i with column j is the edge j→i; --csr-rows src turns it round"
+	}
+	s.skip(e.bounds.key, "direction is not in the file: "+why)
+	return e, nil
+}
+
+// format is the name of a SciPy matrix: csr or csc, whose arrays have the same names.
+func (s *Source) format(key string) (string, error) {
+	a, err := s.bag.get(key)
+	if err != nil {
+		return "", err
+	}
+	var name [1]string
+	if a.Len() != 1 || a.Type.Kind != npy.Bytes && a.Type.Kind != npy.Unicode {
+		return "", fmt.Errorf("%s, and a name such as csr is expected", a.form())
+	}
+	if _, err := a.Reader().ReadStrings(name[:]); err != nil {
+		return "", a.fail(context.Background(), err)
+	}
+	if name[0] != "csr" && name[0] != "csc" {
+		return "", fmt.Errorf("%s: the matrix is %q, and csr or csc is expected; save m.tocsr()", a.name, name[0])
+	}
+	return name[0], nil
+}
+
+// square holds the rows of a CSR matrix against the number of nodes.
+func (e *edges) square(t *nodeType) error {
+	rows := e.bounds.Len() - 1
+	if e.shape != nil {
+		var dim [2]int64
+		if e.shape.Len() != 2 {
+			return fmt.Errorf("%s, and rows and columns are expected", e.shape.form())
+		}
+		if _, err := e.shape.ids(1).read(dim[:]); err != nil {
+			return e.shape.fail(context.Background(), err)
+		}
+		if dim[0] != dim[1] || dim[0] != rows {
+			return fmt.Errorf("%s: (%d, %d), and %s has the bounds of %d rows; an adjacency has a row and a column for each node",
+				e.shape.name, dim[0], dim[1], e.bounds.name, rows)
+		}
+	}
+	if t.count < 0 {
+		t.count, t.from = rows, e.bounds.name
+	}
+	if rows > t.count || rows > maxNodes {
+		return fmt.Errorf("%s: the bounds of %d rows, and there are %d nodes by %s", e.bounds.name, rows, t.count, t.from)
+	}
+	return nil
+}
+
+// cursor gives edges a chunk at a time.
+type cursor struct {
+	e        *edges
+	src, dst *ids // src alone reads pairs
+	mixed    []int64
+	rows     *rowsOf // CSR
+	from, to []int64
+	done     int64
+}
+
+func (e *edges) open() (*cursor, error) {
+	n := min(idChunk, e.count)
+	c := &cursor{e: e, from: make([]int64, n), to: make([]int64, n)}
+	switch {
+	case e.pairs != nil:
+		c.src, c.mixed = e.pairs.ids(2), make([]int64, 2*n)
+	case e.csr():
+		c.rows, c.dst = &rowsOf{e: e, bounds: e.bounds.ids(1), row: -1}, e.dst.ids(1)
+	default:
+		c.src, c.dst = e.src.ids(1), e.dst.ids(1)
+	}
+	return c, nil
+}
+
+// next gives the following edges; none at the end. The slices are lent until the next call, and may be written to.
+func (c *cursor) next() (src, dst []int64, err error) {
+	n := min(idChunk, c.e.count-c.done)
+	src, dst = c.from[:n], c.to[:n]
+	if n == 0 {
+		if c.rows != nil {
+			err = c.rows.finish()
+		}
+		return nil, nil, err
+	}
+	switch {
+	case c.mixed != nil:
+		if _, err := c.src.read(c.mixed[:2*n]); err != nil {
+			return nil, nil, &located{c.e.pairs, err}
+		}
+		for i := range src {
+			src[i], dst[i] = c.mixed[2*i], c.mixed[2*i+1]
+		}
+	case c.rows != nil:
+		if _, err := c.dst.read(dst); err != nil {
+			return nil, nil, &located{c.e.dst, err}
+		}
+		if err := c.rows.read(src, c.done); err != nil {
+			return nil, nil, &located{c.e.bounds, err}
+		}
+		if c.e.inward {
+			src, dst = dst, src
+		}
+	default:
+		if _, err := c.src.read(src); err != nil {
+			return nil, nil, &located{c.e.src, err}
+		}
+		if _, err := c.dst.read(dst); err != nil {
+			return nil, nil, &located{c.e.dst, err}
+		}
+	}
+	c.done += n
+	return src, dst, nil
+}
+
+// rowsOf gives the row of each entry of a CSR matrix.
+type rowsOf struct {
+	e      *edges
+	bounds *ids
+	buf    []int64
+	ahead  []int64
+	row    int64
+	end    int64 // the entry after the row's last
+}
+
+// read fills dst with the rows of the entries from first on.
+func (r *rowsOf) read(dst []int64, first int64) error {
+	for i := range dst {
+		for first+int64(i) >= r.end {
+			if err := r.step(); err != nil {
+				return err
+			}
+		}
+		dst[i] = r.row
+	}
+	return nil
+}
+
+// step moves to the next row; the first step reads the first bound, which must be 0.
+func (r *rowsOf) step() error {
+	if r.buf == nil {
+		r.buf = make([]int64, min(8<<10, r.e.bounds.Len()))
+		start, err := r.bound()
+		if err != nil {
+			return err
+		}
+		if start != 0 {
+			return fmt.Errorf("it starts at %d instead of 0", start)
+		}
+	}
+	if r.row+1 == r.e.bounds.Len()-1 {
+		return fmt.Errorf("it ends at %d, and %s has %d entries", r.end, r.e.dst.key, r.e.count)
+	}
+	end, err := r.bound()
+	if err != nil {
+		return err
+	}
+	if r.row++; end < r.end {
+		return fmt.Errorf("row %d: it starts at %d and ends before that, at %d", r.row, r.end, end)
+	}
+	if end > r.e.count {
+		return fmt.Errorf("row %d: it ends at %d, and %s has %d entries", r.row, end, r.e.dst.key, r.e.count)
+	}
+	r.end = end
+	return nil
+}
+
+func (r *rowsOf) bound() (int64, error) {
+	if len(r.ahead) == 0 {
+		n, err := r.bounds.read(r.buf)
+		if err != nil {
+			return 0, err
+		}
+		r.ahead = r.buf[:n]
+	}
+	v := r.ahead[0]
+	r.ahead = r.ahead[1:]
+	return v, nil
+}
+
+// finish checks what follows the last entry: empty rows and nothing else.
+func (r *rowsOf) finish() error {
+	for r.row+1 < r.e.bounds.Len()-1 || r.buf == nil && r.e.bounds.Len() > 1 {
+		if err := r.step(); err != nil {
+			return &located{r.e.bounds, err}
+		}
+	}
+	if r.end != r.e.count {
+		return &located{r.e.bounds, fmt.Errorf("it ends at %d, and %s has %d entries", r.end, r.e.dst.key, r.e.count)}
+	}
+	return nil
+}
+
+// Edges streams the edges of a relation in the order of its arrays.
+func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
+	if relation < 0 || relation >= len(s.edges) {
+		panic("arrays: no such relation")
+	}
+	e := s.edges[relation]
+	c, err := e.open()
+	if err != nil {
+		return err
+	}
+	var w *weights
+	if e.weight != nil {
+		w = e.weights()
+	}
+	place := ingest.Place{File: e.name}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		src, dst, err := c.next()
+		if err != nil {
+			return e.fail(ctx, err)
+		}
+		if len(src) == 0 {
+			return nil
+		}
+		chunk := ingest.EdgeChunk{Place: place, Src: src, Dst: dst}
+		if w != nil {
+			bits, err := w.read(len(src))
+			if err != nil {
+				return e.weight.fail(ctx, err)
+			}
+			chunk.Values = [][]uint64{bits}
+		}
+		if err := emit(chunk); err != nil {
+			return err
+		}
+		place.First += int64(len(src))
+	}
+}
+
+// weights reads a value of each edge, as the bits that a chunk has.
+type weights struct {
+	ints   *ids // nil when they are floats
+	r      *npy.Reader
+	whole  []int64
+	floats []float32
+	bits   []uint64
+}
+
+func (e *edges) weights() *weights {
+	n := min(idChunk, e.count)
+	w := &weights{bits: make([]uint64, n)}
+	if e.weightElem() == store.F32 {
+		w.r, w.floats = e.weight.Reader(), make([]float32, n)
+	} else {
+		w.ints, w.whole = e.weight.ids(1), make([]int64, n)
+	}
+	return w
+}
+
+func (w *weights) read(n int) ([]uint64, error) {
+	bits := w.bits[:n]
+	if w.ints != nil {
+		if _, err := w.ints.read(w.whole[:n]); err != nil {
+			return nil, err
+		}
+		for i, v := range w.whole[:n] {
+			bits[i] = uint64(v)
+		}
+		return bits, nil
+	}
+	if _, err := w.r.ReadFloat32s(w.floats[:n]); err != nil {
+		return nil, err
+	}
+	for i, v := range w.floats[:n] {
+		bits[i] = uint64(math.Float32bits(v))
+	}
+	return bits, nil
+}

@@ -1,0 +1,453 @@
+package arrays
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+const (
+	chunkBytes = 1 << 20
+	blockBytes = 64 << 20 // of deflated column-major features, turned round in memory
+	idChunk    = 64 << 10
+	maxColumns = 1 << 22 // 16 MiB a row
+	maxClasses = 1 << 16 // of a multi-label task
+	maxNodes   = 1<<32 - 1
+)
+
+// Source is a graph in arrays.
+type Source struct {
+	o      Options
+	bag    *bag
+	schema ingest.Schema
+	nodes  map[string]*nodeType
+	edges  []*edges // by relation
+	tables []*array
+	labels []*array
+	splits []*split
+}
+
+var _ ingest.Source = (*Source)(nil)
+
+// nodeType is what is known about a type beforehand.
+type nodeType struct {
+	index int    // in the schema
+	count int64  // -1: one more than the largest id
+	from  string // where the count stands, for messages
+}
+
+// Open opens a .npy array of edges, an .npz archive, a .pt or .pth file, or a folder of .npy files, and reads headers. An
+// archive in the layout of package npz is that package's.
+func Open(path string, o Options) (ingest.Source, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	var b *bag
+	types := []string(nil)
+	switch ext := strings.ToLower(filepath.Ext(path)); {
+	case info.IsDir():
+		b, err = folderBag(path, &o)
+	case ext == ".pt" || ext == ".pth":
+		b, types, err = torchBag(path, &o)
+	case ext == ".npz":
+		b, err = npzBag(path, &o)
+	case ext == ".npy" || o.raw(path) != nil:
+		b, err = npyBag(path, &o)
+	default:
+		err = fmt.Errorf("%s: a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw %s:i8:-1,2", path, filepath.Base(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if strings.EqualFold(filepath.Ext(path), ".npz") && isSciPy(b) && o.Edges == "" {
+		b.close()
+		s, err := npz.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	s := &Source{o: o, bag: b, nodes: map[string]*nodeType{}}
+	if err := s.findAll(types); err != nil {
+		b.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// isSciPy says that the archive is one that package npz reads.
+func isSciPy(b *bag) bool {
+	for _, prefix := range []string{"adj_", "adj_matrix.", "adj.", "adj_matrix_"} {
+		if b.has(prefix + "indptr") {
+			return true
+		}
+	}
+	return false
+}
+
+// findAll lays down the schema.
+func (s *Source) findAll(types []string) error {
+	name, err := filepath.Abs(s.bag.path)
+	if err != nil {
+		return err
+	}
+	if s.schema.Name = filepath.Base(name); filepath.Ext(name) != "" {
+		s.schema.Name = stem(name)
+	}
+	if types == nil {
+		types = []string{"", "node__to__node"} // one node type and one relation, whose keys have no prefix
+	}
+	for _, t := range types {
+		if strings.Count(t, "__") < 2 {
+			if err := s.findNodes(t); err != nil {
+				return err
+			}
+		}
+	}
+	for _, t := range types {
+		if part := strings.Split(strings.TrimSuffix(t, "/"), "__"); len(part) == 3 {
+			prefix := t
+			if t == "node__to__node" {
+				prefix = ""
+			}
+			if err := s.findRelation(prefix, ingest.Relation{Src: part[0], Name: part[1], Dst: part[2]}); err != nil {
+				return err
+			}
+		}
+	}
+	if len(s.edges) == 0 {
+		return fmt.Errorf("%s: no edges in it%s", s.bag.path, s.found())
+	}
+	for _, key := range s.bag.keys {
+		if !s.bag.used[key] {
+			s.skip(key, "it is not one of the names that are looked for; flags such as --features name others")
+		}
+	}
+	s.schema.Identity, err = ingest.Files(s.bag.files...)
+	s.schema.Identity += fmt.Sprintf("%+v\n", s.o)
+	return err
+}
+
+const maxSkipped = 100
+
+func (s *Source) skip(key, why string) {
+	switch n := len(s.schema.Skipped); {
+	case n < maxSkipped:
+		s.schema.Skipped = append(s.schema.Skipped, key+": "+why)
+	case n == maxSkipped:
+		s.schema.Skipped = append(s.schema.Skipped, "and others")
+	}
+}
+
+// found lists what there is, for a message about what there is not.
+func (s *Source) found() string {
+	const most = 12
+	keys, more := s.bag.keys, ""
+	if len(keys) > most {
+		keys, more = keys[:most], ", …"
+	}
+	if len(keys) == 0 {
+		return " (it has no arrays)"
+	}
+	return " (found " + strings.Join(keys, ", ") + more + ")"
+}
+
+// pick opens the array that the user named, or the first of the usual names that is there; nil without one.
+func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error) {
+	if given != "" {
+		key := strings.TrimSuffix(given, ".npy")
+		if !s.bag.has(key) && s.bag.has(stem(given)) {
+			key = stem(given)
+		}
+		if !s.bag.has(key) {
+			return nil, fmt.Errorf("%s: there is no %s, which %s names%s", s.bag.path, given, flag, s.found())
+		}
+		return s.bag.get(key)
+	}
+	for _, name := range usual {
+		if !s.bag.has(prefix + name) {
+			continue
+		}
+		a, err := s.bag.get(prefix + name)
+		if errors.Is(err, npy.ErrUnsupported) || err == nil && !a.Type.Number() {
+			s.skip(prefix+name, "its elements are no numbers")
+			continue
+		}
+		return a, err
+	}
+	return nil, nil
+}
+
+// The usual names, as PyTorch Geometric, DGL, OGB, the heterophilous graphs of Platonov et al. and many a notebook have them.
+var (
+	edgeNames   = []string{"edge_index", "edges", "edge_list", "edgelist", "edge_indices", "train_edges"}
+	endNames    = [][2]string{{"row", "col"}, {"src", "dst"}, {"source", "target"}, {"sources", "targets"}, {"senders", "receivers"}, {"heads", "tails"}}
+	xNames      = []string{"x", "node_features", "node_feat", "node_feats", "features", "feature", "feats", "feat", "attr_matrix"}
+	yNames      = []string{"y", "node_labels", "node_label", "labels", "label"}
+	weightNames = []string{"edge_weight", "edge_weights", "weight", "weights", "edge_attr", "edge_attrs", "edge_features", "edge_feat", "edge_feats"}
+	countNames  = []string{"num_nodes", "n_nodes", "num_nodes_list", "_num_nodes"}
+	partNames   = [3][]string{
+		{"train_mask", "train_masks", "train_idx", "train_index", "train_nodes", "idx_train", "train_ids", "split_idx.train", "split.train", "train"},
+		{"val_mask", "val_masks", "valid_mask", "valid_masks", "val_idx", "valid_idx", "val_index", "valid_index", "val_nodes", "valid_nodes", "idx_val", "idx_valid",
+			"val_ids", "valid_ids", "split_idx.valid", "split_idx.val", "split.valid", "split.val", "valid", "val"},
+		{"test_mask", "test_masks", "test_idx", "test_index", "test_nodes", "idx_test", "test_ids", "split_idx.test", "split.test", "test"},
+	}
+)
+
+// findNodes finds what belongs to the nodes of a type.
+func (s *Source) findNodes(prefix string) error {
+	name, given := strings.TrimSuffix(prefix, "/"), s.o
+	if prefix == "" {
+		name = "node"
+	} else {
+		given = Options{}
+	}
+	t := &nodeType{index: len(s.schema.NodeTypes), count: -1}
+	s.nodes[name] = t
+	s.schema.NodeTypes = append(s.schema.NodeTypes, ingest.NodeType{Name: name})
+	if err := s.declared(prefix, t); err != nil {
+		return err
+	}
+	x, err := s.pick(prefix, "--features", given.Features, xNames)
+	if err != nil {
+		return err
+	}
+	if x != nil {
+		if n := len(x.Shape); n < 1 || n > 2 || n == 2 && (x.Shape[1] < 1 || x.Shape[1] > maxColumns) || !x.Type.Number() {
+			return fmt.Errorf("%s, and a row of 1 to %d numbers for each node is expected", x.form(), int64(maxColumns))
+		}
+		if err := t.hold(x); err != nil {
+			return err
+		}
+		s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", NodeType: name, Dim: columns(x)})
+		s.tables = append(s.tables, x)
+	}
+	y, err := s.pick(prefix, "--labels", given.Labels, yNames)
+	if err != nil {
+		return err
+	}
+	if y != nil {
+		if err := s.addLabel(name, t, y); err != nil {
+			return err
+		}
+	}
+	return s.findSplit(prefix, name, t, [3]string{given.Train, given.Valid, given.Test})
+}
+
+// declared takes the number of nodes from --nodes or an array or number of that name.
+func (s *Source) declared(prefix string, t *nodeType) error {
+	if prefix == "" && s.o.Nodes > 0 {
+		t.count, t.from = s.o.Nodes, "--nodes"
+	}
+	for _, name := range countNames {
+		key := prefix + name
+		n, ok := s.bag.numbers[key]
+		from := s.bag.path + ": " + key
+		if !ok && s.bag.has(key) {
+			a, err := s.bag.get(key)
+			if err != nil {
+				return err
+			}
+			if from = a.name; a.Len() != 1 {
+				return fmt.Errorf("%s, and one number is expected", a.form())
+			}
+			var one [1]int64
+			if _, err := a.ids(1).read(one[:]); err != nil {
+				return a.fail(context.Background(), err)
+			}
+			n, ok = one[0], true
+		}
+		if !ok || t.count >= 0 {
+			continue
+		}
+		if n < 0 || n > maxNodes {
+			return fmt.Errorf("%s: %d is no number of nodes (0 to %d are)", from, n, int64(maxNodes))
+		}
+		t.count, t.from = n, from
+	}
+	return nil
+}
+
+// hold holds the rows of an array against the number of nodes, or makes them that.
+func (t *nodeType) hold(a *array) error {
+	n := a.Shape[0]
+	if t.count < 0 {
+		if n > maxNodes {
+			return fmt.Errorf("%s, and at most %d nodes of a type have room", a.form(), int64(maxNodes))
+		}
+		t.count, t.from = n, a.name
+	}
+	if n == t.count {
+		return nil
+	}
+	hint := "; are they of one graph?"
+	if len(a.Shape) == 2 && a.Shape[1] == t.count {
+		hint = "; it seems to be transposed: save its .T"
+	}
+	return fmt.Errorf("%s: %d rows, and there are %d nodes by %s%s", a.name, n, t.count, t.from, hint)
+}
+
+func columns(a *array) int {
+	if len(a.Shape) == 1 {
+		return 1
+	}
+	return int(a.Shape[1])
+}
+
+func (s *Source) addLabel(name string, t *nodeType, y *array) error {
+	if n := len(y.Shape); n < 1 || n > 2 || n == 2 && (y.Shape[1] < 1 || y.Shape[1] > maxClasses) || !y.Type.Number() {
+		return fmt.Errorf("%s, and the number of a class for each node is expected, or 2 to %d zeros and ones", y.form(), maxClasses)
+	}
+	if err := t.hold(y); err != nil {
+		return err
+	}
+	l := ingest.Label{Name: "label", NodeType: name}
+	if c := columns(y); c > 1 {
+		l.Classes, l.Multi = c, true
+	}
+	s.schema.Labels = append(s.schema.Labels, l)
+	s.labels = append(s.labels, y)
+	return nil
+}
+
+// findRelation finds the edges under a prefix, and what belongs to them.
+func (s *Source) findRelation(prefix string, r ingest.Relation) error {
+	e, err := s.findEdges(prefix)
+	if err != nil || e == nil {
+		return err
+	}
+	for _, name := range []string{r.Src, r.Dst} { // a HeteroData need not list a type that has nothing of its own
+		if s.nodes[name] == nil {
+			s.nodes[name] = &nodeType{index: len(s.schema.NodeTypes), count: -1}
+			s.schema.NodeTypes = append(s.schema.NodeTypes, ingest.NodeType{Name: name})
+		}
+	}
+	if e.csr() {
+		if err := e.square(s.nodes[r.Src]); err != nil {
+			return err
+		}
+	}
+	given := ""
+	if prefix == "" {
+		given = s.o.Weights
+	}
+	w, err := s.pick(prefix, "--weights", given, weightNames)
+	if err != nil {
+		return err
+	}
+	if w == nil && e.data != nil && e.data.Type.Kind != npy.Bool {
+		w = e.data
+	}
+	r.Edges = e.count
+	if w != nil {
+		if n := len(w.Shape); n < 1 || n > 2 || n == 2 && (w.Shape[1] < 1 || w.Shape[1] > maxColumns) || !w.Type.Number() {
+			return fmt.Errorf("%s, and a row of 1 to %d numbers for each edge is expected", w.form(), int64(maxColumns))
+		}
+		if w.Shape[0] != e.count {
+			return fmt.Errorf("%s: %d rows, and %s has %d edges; are they of one graph?", w.name, w.Shape[0], e.name, e.count)
+		}
+		if columns(w) == 1 {
+			e.weight = w
+			r.Columns = []ingest.EdgeColumn{{Name: "weight", Elem: e.weightElem()}}
+		} else {
+			s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "edge_feat", Relation: r.Key(), Dim: columns(w)})
+			s.tables = append(s.tables, w)
+		}
+	}
+	s.schema.Relations = append(s.schema.Relations, r)
+	s.edges = append(s.edges, e)
+	return nil
+}
+
+func (e *edges) weightElem() store.Elem {
+	if k := e.weight.Type.Kind; k == npy.Float || k == npy.BFloat {
+		return store.F32
+	}
+	return store.I64
+}
+
+// Schema reads the edges through on its first call when nothing else says how many nodes there are.
+func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
+	unknown := false
+	for _, t := range s.nodes {
+		unknown = unknown || t.count < 0
+	}
+	if unknown {
+		if err := s.countNodes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range s.nodes {
+		s.schema.NodeTypes[t.index].Count = t.count
+	}
+	schema := s.schema
+	return &schema, nil
+}
+
+// countNodes finds the largest ids of the types whose number nobody declares.
+func (s *Source) countNodes(ctx context.Context) error {
+	most := map[*nodeType]int64{}
+	for i, r := range s.schema.Relations {
+		src, dst, e := s.nodes[r.Src], s.nodes[r.Dst], s.edges[i]
+		if src.count >= 0 && dst.count >= 0 {
+			continue
+		}
+		c, err := e.open()
+		if err != nil {
+			return err
+		}
+		for row := int64(0); ; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			from, to, err := c.next()
+			if err != nil {
+				return e.fail(ctx, err)
+			}
+			if len(from) == 0 {
+				break
+			}
+			for k := range from {
+				for _, v := range [2]int64{from[k], to[k]} {
+					if v < 0 || v >= maxNodes {
+						return fmt.Errorf("%s: row %d: %d is no id (0 to %d are); are ids something else than rows of arrays?", e.name, row+int64(k), v, int64(maxNodes-1))
+					}
+				}
+				most[src], most[dst] = max(most[src], from[k]+1), max(most[dst], to[k]+1)
+			}
+			row += int64(len(from))
+		}
+	}
+	for _, t := range s.nodes {
+		if t.count < 0 {
+			t.count = most[t]
+		}
+	}
+	return nil
+}
+
+// NodeIDs has nothing to give: nodes are numbered by row.
+func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+
+// Close closes the files.
+func (s *Source) Close() error { return s.bag.close() }
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatInt(n, 10) + " " + what + "s"
+}

@@ -1,0 +1,506 @@
+package arrays
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+var smallEdges = [][2]int64{{0, 1}, {0, 2}, {2, 0}, {3, 3}}
+
+// requireSmall holds a graph against small, whatever it was read from.
+func requireSmall(t *testing.T, g graph) {
+	t.Helper()
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.schema.NodeTypes)
+	require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}, g.schema.Relations)
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}}, g.schema.Tables)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node"}}, g.schema.Labels)
+	require.Equal(t, []ingest.Split{{Name: "given", NodeType: "node"}}, g.schema.Splits)
+	require.Equal(t, smallEdges, g.edges)
+	require.Equal(t, [][]float32{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}, g.rows)
+	require.Equal(t, []int32{1, 0, 1, 0, -1}, g.labels)
+	require.Equal(t, [3][]int64{{0, 1}, {2}, {3, 4}}, g.parts)
+}
+
+func TestContainers(t *testing.T) {
+	for name, path := range map[string]string{
+		"stored": pack(t, small(), zip.Store), "deflated": pack(t, small(), zip.Deflate), "folder": folder(t, small()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := mustRead(t, path, Options{})
+			requireSmall(t, g)
+			require.Equal(t, "small", g.schema.Name)
+			require.Empty(t, g.schema.Skipped)
+		})
+	}
+}
+
+// TestNames: the flags name what the usual names do not find, and the rest is said to be left over.
+func TestNames(t *testing.T) {
+	f := small()
+	renamed := files{"links": f["edge_index"], "emb": f["x"], "cls": f["y"], "a": f["train_mask"], "b": i64(2), "c": arr("<u1", false, []int{2, 1}, []uint8{3, 4}), "odd": i64(7)}
+	o := Options{Edges: "links", Features: "emb.npy", Labels: "cls", Train: "a", Valid: "b", Test: "c"}
+	for _, path := range []string{pack(t, renamed, zip.Deflate), folder(t, renamed)} {
+		g := mustRead(t, path, o)
+		requireSmall(t, g)
+		require.Equal(t, []string{"odd: it is not one of the names that are looked for; flags such as --features name others"}, g.schema.Skipped)
+	}
+	path := pack(t, renamed, zip.Store)
+	o.Labels = "clz"
+	_, err := read(t, path, o)
+	require.EqualError(t, err, path+": there is no clz, which --labels names (found a, b, c, cls, emb, links, odd)")
+	_, err = read(t, path, Options{})
+	require.EqualError(t, err, path+": no edges in it (found a, b, c, cls, emb, links, odd); looked for edge_index, edges, edge_list, for row and col and the like, "+
+		"for indptr and indices; --edges NAME or --edges SOURCES,DESTINATIONS says others")
+}
+
+func TestEdgeForms(t *testing.T) {
+	f := small().with("edge_index", nil)
+	ends := func(a, b string) files { return f.with(a, i64(0, 0, 2, 3)).with(b, i64(1, 2, 0, 3)) }
+	half := func(v ...float32) (h []float16.Float16) {
+		for _, x := range v {
+			h = append(h, float16.Fromfloat32(x))
+		}
+		return h
+	}
+	for name, c := range map[string]struct {
+		f files
+		o Options
+	}{
+		"row, col":         {ends("row", "col"), Options{}},
+		"src, dst":         {ends("src", "dst"), Options{}},
+		"named ends":       {ends("from", "to"), Options{Edges: "from,to"}},
+		"CSR":              {f.with("indptr", i64(0, 2, 2, 3, 4, 4)).with("indices", arr("<i4", false, []int{4}, []int32{1, 2, 0, 3})), Options{}},
+		"CSR with prefix":  {f.with("graph_indptr", i64(0, 2, 2, 3, 4, 4)).with("graph_indices", i64(1, 2, 0, 3)), Options{}},
+		"CSR, one named":   {f.with("graph_indptr", i64(0, 2, 2, 3, 4, 4)).with("graph_indices", i64(1, 2, 0, 3)).with("a_indptr", i64(0)).with("a_indices", i64()), Options{Edges: "graph_"}},
+		"CSC by name":      {f.with("csc_indptr", i64(0, 1, 2, 3, 4, 4)).with("csc_indices", i64(2, 0, 0, 3)), Options{}},
+		"u1 pairs":         {f.with("edges", arr("|u1", false, []int{4, 2}, []uint8{0, 1, 0, 2, 2, 0, 3, 3})), Options{}},
+		"big-endian i2":    {f.with("edges", arr(">i2", false, []int{4, 2}, []int16{0, 1, 0, 2, 2, 0, 3, 3})), Options{}},
+		"u8":               {f.with("edges", arr("<u8", false, []int{4, 2}, []uint64{0, 1, 0, 2, 2, 0, 3, 3})), Options{}},
+		"whole f4":         {f.with("edges", arr("<f4", false, []int{2, 4}, []float32{0, 0, 2, 3, 1, 2, 0, 3})), Options{}},
+		"whole f8 pairs":   {f.with("edges", arr("<f8", true, []int{2, 4}, []float64{0, 1, 0, 2, 2, 0, 3, 3})), Options{}},
+		"whole f2 columns": {f.with("edges", arr("<f2", true, []int{4, 2}, half(0, 0, 2, 3, 1, 2, 0, 3))), Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{pack(t, c.f, zip.Deflate), folder(t, c.f)} {
+				g := mustRead(t, path, c.o)
+				if name == "CSC by name" {
+					require.ElementsMatch(t, smallEdges, g.edges)
+					g.edges = smallEdges
+				}
+				requireSmall(t, g)
+			}
+		})
+	}
+	g := mustRead(t, pack(t, files{"indptr": i64(0, 2, 2, 3), "indices": i64(1, 2, 0), "data": f32(0.5, 0, 2)}, zip.Store), Options{RowsAre: "dst"})
+	require.Equal(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}}, g.edges)
+	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.schema.Relations[0].Columns)
+	require.Equal(t, []uint64{uint64(math.Float32bits(0.5)), 0, uint64(math.Float32bits(2))}, g.values)
+	require.Equal(t, []string{"indptr: direction is not in the file: a row is a node's sources, so row i with column j is the edge j→i; --csr-rows src turns it round"}, g.schema.Skipped)
+	g = mustRead(t, pack(t, files{"edges": small()["edge_index"], "edge_weight": arr("<i4", false, []int{4, 1}, []int32{5, -1, 7, 0})}, zip.Store), Options{})
+	require.Equal(t, store.I64, g.schema.Relations[0].Columns[0].Elem)
+	require.Equal(t, []uint64{5, math.MaxUint64, 7, 0}, g.values)
+	g = mustRead(t, pack(t, files{"edges": small()["edge_index"], "edge_attr": arr("<f8", true, []int{4, 2}, []float64{1, 2, 3, 4, 5, 6, 7, 8})}, zip.Store), Options{})
+	require.Equal(t, []ingest.Table{{Name: "edge_feat", Relation: "node__to__node", Dim: 2}}, g.schema.Tables)
+	require.Equal(t, []float32{1, 5, 2, 6, 3, 7, 4, 8}, g.rows[0])
+}
+
+// TestTrap1: an .npy without a header is said to be one, and read when its form is declared.
+func TestTrap1Headerless(t *testing.T) {
+	f := small()
+	dump := f["x"][len(f["x"])-40:]
+	dir := folder(t, f.with("x", dump))
+	_, err := read(t, dir, Options{})
+	require.EqualError(t, err, filepath.Join(dir, "x.npy")+": no NPY header, so it may be a headerless dump of 40 bytes; say what it holds, as in --raw x.npy:f4:-1,128")
+	for _, text := range []string{"x.npy:f4:5,2", "x.npy:float32:-1,2", "x.npy:<f4:-1,2"} {
+		raw, err := ParseRaw(text)
+		require.NoError(t, err)
+		requireSmall(t, mustRead(t, dir, Options{Raw: []Raw{raw}}))
+	}
+	for text, want := range map[string]string{
+		"x.npy:f4:6,2": "x.npy: (6, 2) of <f4 takes 48 bytes of data, and the file has 40; fetch it again, or is --raw right?",
+		"x.npy:f4:4,2": "x.npy: 8 bytes follow the data of (4, 2) of <f4; is it damaged?, or is --raw right?",
+		"y.npy:i8:-1":  "y.npy: it has a header, which says what it is; leave --raw y.npy away",
+	} {
+		raw, err := ParseRaw(text)
+		require.NoError(t, err)
+		o := Options{Raw: []Raw{raw}}
+		if strings.HasPrefix(text, "y") {
+			o.Raw = append(o.Raw, Raw{File: "x.npy", Header: mustRaw(t, "x.npy:f4:5,2").Header})
+		}
+		_, err = read(t, dir, o)
+		require.ErrorContains(t, err, want)
+	}
+	for text, want := range map[string]string{
+		"x.npy":                          "it has not three parts",
+		"x.npy:f4:a":                     `"a" is no dimension`,
+		"x.npy:f4:1,-1":                  `"-1" is no dimension`,
+		"x.npy:c8:1":                     "unsupported element type <c8",
+		"x.npy:f4:4611686018427387904,9": "is larger than any file",
+	} {
+		_, err := ParseRaw(text)
+		require.ErrorContains(t, err, "--raw "+text+": ")
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024")
+	}
+	// bfloat16, which NumPy has no name for, in a file of another suffix.
+	b := files{"edges": f["edge_index"], "x.bin": {0x80, 0x3f, 0, 0, 0x20, 0xc0, 0, 0, 0, 0, 0, 0}}
+	g := mustRead(t, folder(t, b), Options{Raw: []Raw{mustRaw(t, "x.bin:bf16:-1,1")}, Nodes: 6})
+	require.Equal(t, []float32{1, 0, -2.5, 0, 0, 0}, g.rows[0])
+}
+
+func mustRaw(t *testing.T, text string) Raw {
+	raw, err := ParseRaw(text)
+	require.NoError(t, err)
+	return raw
+}
+
+// TestTrap2: column-major edges and features.
+func TestTrap2Fortran(t *testing.T) {
+	f := small().with("x", arr("<f8", true, []int{5, 2}, []float64{0, 2, 4, 6, 8, 1, 3, 5, 7, 9}))
+	for _, edges := range [][]byte{
+		arr("<i4", true, []int{2, 4}, []int32{0, 1, 0, 2, 2, 0, 3, 3}),
+		arr("<i4", true, []int{4, 2}, []int32{0, 0, 2, 3, 1, 2, 0, 3}),
+	} {
+		f := f.with("edge_index", edges)
+		requireSmall(t, mustRead(t, pack(t, f, zip.Deflate), Options{}))
+		requireSmall(t, mustRead(t, folder(t, f), Options{}))
+	}
+}
+
+// TestTrap3: (E, 2) and (2, E), and (2, 2), which may be either.
+func TestTrap3RowsOrPairs(t *testing.T) {
+	requireSmall(t, mustRead(t, folder(t, small().with("edge_index", arr("<i8", false, []int{4, 2}, []int64{0, 1, 0, 2, 2, 0, 3, 3}))), Options{}))
+	two := pack(t, files{"edges": arr("<i8", false, []int{2, 2}, []int64{0, 1, 2, 3})}, zip.Store)
+	_, err := read(t, two, Options{})
+	require.EqualError(t, err, two+": edges is (2, 2) of <i8, which may be two edges of a row each or two rows of ends; say --edge-layout rows for (2, E), pairs for (E, 2)")
+	require.Equal(t, [][2]int64{{0, 2}, {1, 3}}, mustRead(t, two, Options{Layout: Rows}).edges)
+	require.Equal(t, [][2]int64{{0, 1}, {2, 3}}, mustRead(t, two, Options{Layout: Pairs}).edges)
+	_, err = read(t, pack(t, small(), zip.Store), Options{Layout: Pairs})
+	require.ErrorContains(t, err, "edge_index is (2, 4) of <i8, and --edge-layout says pairs")
+	_, err = read(t, pack(t, files{"edges": i64(1, 2, 3)}, zip.Store), Options{})
+	require.ErrorContains(t, err, "edges is (3,) of <i8, and edges are (2, E), sources above destinations, or (E, 2)")
+}
+
+// TestTrap6: labels as floats with NaN, as a column, with -1; and of several classes.
+func TestTrap6Labels(t *testing.T) {
+	nan := math.NaN()
+	for _, y := range [][]byte{
+		arr("<f8", false, []int{5}, []float64{1, 0, 1, 0, nan}),
+		arr("<f8", false, []int{5, 1}, []float64{1, 0, 1, 0, nan}),
+		arr("<f4", true, []int{5, 1}, []float32{1, 0, 1, 0, -1}),
+		arr("|i1", false, []int{5, 1}, []int8{1, 0, 1, 0, -100}),
+		arr(">u2", false, []int{5}, []uint16{1, 0, 1, 0, 9}),
+	} {
+		g := mustRead(t, pack(t, small().with("y", y), zip.Deflate), Options{})
+		if g.labels[4] == 9 {
+			g.labels[4] = -1
+		}
+		requireSmall(t, g)
+	}
+	g := mustRead(t, pack(t, small().with("y", arr("<f4", false, []int{5, 2}, []float32{0, 1, 1, 1, 0, 0, float32(nan), float32(nan), 1, 0})), zip.Store), Options{})
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, Multi: true}}, g.schema.Labels)
+	require.Equal(t, []int32{0, 1, 1, 1, 0, 0, -1, -1, 1, 0}, g.labels)
+	for want, y := range map[string][]byte{
+		"y: row 1: 0.5 is not the number of a class":             arr("<f8", false, []int{5}, []float64{1, 0.5, 1, 0, nan}),
+		"y: row 2: 2.147483648e+09 is not the number of a class": i64(0, 0, 1<<31, 0, 0),
+		"y: row 3: 2 among the zeros and ones of its classes":    arr("<i8", false, []int{5, 2}, []int64{0, 1, 1, 1, 0, 0, 2, 0, 1, 0}),
+		"small.npz: y: 4 rows, and there are 5 nodes by ":        i64(0, 0, 1, 0),
+		"y is (5, 0) of <i8, and the number of a class":          arr("<i8", false, []int{5, 0}, []int64{}),
+	} {
+		_, err := read(t, pack(t, small().with("y", y), zip.Store), Options{})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestTrap7: deflated members and data descriptors are in every test here; zip64 is package archive's; this is damage.
+func TestTrap7Damaged(t *testing.T) {
+	for _, method := range []uint16{zip.Store, zip.Deflate} {
+		path := pack(t, small(), method)
+		good, err := os.ReadFile(path)
+		require.NoError(t, err)
+		at := bytes.Index(good, []byte("\x93NUMPY")) + 130 // of the first member, edge_index
+		if method == zip.Deflate {
+			at = 60
+		}
+		bad := bytes.Clone(good)
+		bad[at] ^= 2
+		require.NoError(t, os.WriteFile(path, bad, 0o666))
+		_, err = read(t, path, Options{})
+		require.ErrorContains(t, err, path+": edge_index: ")
+		require.ErrorContains(t, err, "damaged or truncated download")
+		require.ErrorContains(t, err, "; fetch it again")
+		require.NoError(t, os.WriteFile(path, good[:len(good)/2], 0o666))
+		_, err = read(t, path, Options{})
+		require.ErrorContains(t, err, path+": damaged or truncated download: the zip directory at its end does not read")
+	}
+	dir := folder(t, small())
+	x := filepath.Join(dir, "x.npy")
+	require.NoError(t, os.Truncate(x, 150))
+	_, err := read(t, dir, Options{})
+	require.EqualError(t, err, x+": (5, 2) of <f4 takes 40 bytes of data, and the file has 22; fetch it again")
+}
+
+const fixtures = "../torch/testdata/"
+
+// TestTrap8: NumPy arrays in a pickle of protocol 2; TestTrap9 the tensors beside them.
+func TestTrap8NumPyInPickle(t *testing.T) {
+	for _, p := range []string{"zip.p2", "zip.p5", "legacy.p2", "legacy.p4"} {
+		g := mustRead(t, fixtures+"all."+p+".pt", Options{Edges: "first,numpy", Nodes: 201})
+		require.Equal(t, [][2]int64{{10, 0}, {11, 100}, {12, 200}}, g.edges)
+	}
+}
+
+// TestTrap9: strided and shared tensors, bool features.
+func TestTrap9Strided(t *testing.T) {
+	g := mustRead(t, fixtures+"strided.pt", Options{})
+	require.Equal(t, [][2]int64{{3, 2}, {1, 0}, {3, 2}}, g.edges)
+	require.Equal(t, []float32{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}, g.rows[0])
+	require.Equal(t, []int32{1, 0, 1, 0}, g.labels)
+	require.Equal(t, []int64{3, 1}, g.parts[0])
+	require.Equal(t, []uint64{0x40200000, 0x40200000, 0x40200000}, g.values)
+	g = mustRead(t, fixtures+"all.zip.p2.pt", Options{Edges: "slice", Layout: Rows})
+	require.Equal(t, [][2]int64{{6, 11}, {8, 13}}, g.edges)
+}
+
+func TestTorch(t *testing.T) {
+	for _, name := range []string{"data.pt", "data.legacy.pt", "processed.pt"} {
+		g := mustRead(t, fixtures+name, Options{})
+		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4}}, g.schema.NodeTypes)
+		require.Equal(t, [][2]int64{{0, 1}, {1, 2}, {2, 3}, {3, 0}}, g.edges)
+		require.Equal(t, []float32{0, 1, 2, 3, 4, 5, 6, 7}, g.rows[0])
+		require.Equal(t, []uint64{0x3f800000, 0x3f000000, 0x3e800000, 0x40000000}, g.values)
+		require.Equal(t, []int32{0, 1, 1, 0}, g.labels)
+		require.Equal(t, [3][]int64{{0, 1}, {2}, {3}}, g.parts)
+		require.Empty(t, g.schema.Skipped)
+	}
+	g := mustRead(t, fixtures+"hetero.pt", Options{})
+	require.Equal(t, []ingest.NodeType{{Name: "paper", Count: 3}, {Name: "author", Count: 2}}, g.schema.NodeTypes)
+	require.Equal(t, []ingest.Relation{{Src: "author", Name: "writes", Dst: "paper", Edges: 3}, {Src: "paper", Name: "cites", Dst: "paper", Edges: 2}}, g.schema.Relations)
+	require.Equal(t, [][2]int64{{0, 0}, {0, 1}, {1, 2}, {0, 1}, {2, 0}}, g.edges)
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "paper", Dim: 2}}, g.schema.Tables)
+	require.Equal(t, []int32{1, 0, 1}, g.labels)
+}
+
+// TestTrap11: nodes that no edge names, and numbers of nodes that contradict the ids or each other.
+func TestTrap11Counts(t *testing.T) {
+	edges := files{"edges": small()["edge_index"]}
+	require.EqualValues(t, 4, mustRead(t, pack(t, edges, zip.Store), Options{}).schema.NodeTypes[0].Count)
+	require.EqualValues(t, 9, mustRead(t, pack(t, edges, zip.Store), Options{Nodes: 9}).schema.NodeTypes[0].Count)
+	require.EqualValues(t, 7, mustRead(t, pack(t, edges.with("num_nodes", arr("<i8", false, []int{}, []int64{7})), zip.Store), Options{}).schema.NodeTypes[0].Count)
+	path := pack(t, small(), zip.Store)
+	_, err := read(t, path, Options{Nodes: 6})
+	require.EqualError(t, err, path+": x: 5 rows, and there are 6 nodes by --nodes; are they of one graph?")
+	path = pack(t, small().with("x", arr("<f4", false, []int{2, 5}, make([]float32, 10))), zip.Store)
+	_, err = read(t, path, Options{Nodes: 5})
+	require.EqualError(t, err, path+": x: 2 rows, and there are 5 nodes by --nodes; it seems to be transposed: save its .T")
+	// Fewer than the largest id: the builder says so, with the row of the file.
+	path = pack(t, edges.with("num_nodes", i64(3)), zip.Store)
+	src, err := Open(path, Options{})
+	require.NoError(t, err)
+	defer src.Close()
+	_, err = ingest.Build(context.Background(), src, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{Features: "degree"})
+	require.ErrorContains(t, err, path+": edges")
+	require.ErrorContains(t, err, "edge 3 (counting from 0)")
+	require.ErrorContains(t, err, "3 is not one of the 3 nodes")
+	for want, b := range map[string][]byte{
+		"edges: row 1: -1 is no id (0 to 4294967294 are)":               arr("<i8", false, []int{3, 2}, []int64{0, 1, 1, -1, 2, 2}),
+		"edges: row 2: 4294967295 is no id (0 to 4294967294 are)":       arr("<i8", false, []int{3, 2}, []int64{0, 1, 1, 1, 1<<32 - 1, 2}),
+		"edges: row 2: NaN is not an id; ids are whole numbers":         arr("<f8", false, []int{3, 2}, []float64{0, 1, 1, 1, 2, math.NaN()}),
+		"edges: row 1: 0.5 is not an id":                                arr("<f8", true, []int{3, 2}, []float64{0, 0.5, 1, 1, 1, 2}),
+		"edges: row 0: +Inf is not an id":                               arr("<f4", false, []int{3, 2}, []float32{float32(math.Inf(1)), 1, 1, 1, 2, 2}),
+		"edges: row 1: 9007199254740992 is beyond what <f8 tells apart": arr("<f8", false, []int{3, 2}, []float64{0, 1, 1 << 53, 1, 2, 2}),
+		"edges: row 1: 16777216 is beyond what <f4 tells apart":         arr("<f4", false, []int{3, 2}, []float32{0, 1, 1 << 24, 1, 2, 2}),
+		"edges: element 3 is 9223372036854775808, which does not fit":   arr("<u8", false, []int{3, 2}, []uint64{0, 1, 1, 1 << 63, 2, 2}),
+		"edges is (3, 2) of |b1, and ids are numbers":                   arr("|b1", false, []int{3, 2}, make([]bool, 6)),
+	} {
+		_, err := read(t, pack(t, files{"edges": b}, zip.Deflate), Options{})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestTrap15: paths with pt and spaces in them are but paths.
+func TestTrap15Paths(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my .pt files", "npy opt.npz")
+	require.NoError(t, os.MkdirAll(dir, 0o777))
+	for name, b := range small() {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".npy"), b, 0o666))
+	}
+	requireSmall(t, mustRead(t, dir, Options{}))
+	b, err := os.ReadFile(fixtures + "data.pt")
+	require.NoError(t, err)
+	path := filepath.Join(dir, "script attempt.PT")
+	require.NoError(t, os.WriteFile(path, b, 0o666))
+	require.Equal(t, "script attempt", mustRead(t, path, Options{}).schema.Name)
+}
+
+func TestMasks(t *testing.T) {
+	f := small().with("val_mask", nil).with("test_mask", nil).with("train_mask", nil)
+	three := []bool{true, false, false, true, false, false, true, true, false, false, false, true, true, false, false} // (3, 5)
+	byNode := make([]bool, 15)
+	for i, b := range three {
+		byNode[i%5*3+i/5] = b
+	}
+	for _, mask := range [][]byte{arr("|b1", false, []int{3, 5}, three), arr("|b1", true, []int{3, 5}, byNode), arr("|b1", false, []int{5, 3}, byNode)} {
+		path := pack(t, f.with("train_masks", mask), zip.Deflate)
+		for k, want := range [][]int64{{0, 3}, {1, 2}, {1, 2}} {
+			g := mustRead(t, path, Options{MaskSplit: k})
+			require.Equal(t, want, g.parts[0])
+			require.Len(t, g.schema.Skipped, 1)
+		}
+		_, err := read(t, path, Options{MaskSplit: 3})
+		require.EqualError(t, err, path+": train_masks: 3 splits, which count from 0, and --mask-split says 3")
+	}
+	_, err := read(t, pack(t, f.with("train_mask", arr("|u1", false, []int{5}, []uint8{0, 1, 2, 0, 0})), zip.Store), Options{})
+	require.ErrorContains(t, err, "train_mask: row 2: 2 in a mask, which is zeros and ones")
+	_, err = read(t, pack(t, f.with("train_mask", arr("|b1", false, []int{5, 5}, make([]bool, 25))), zip.Store), Options{})
+	require.ErrorContains(t, err, "save one split alone")
+	g := mustRead(t, pack(t, f.with("test_idx", i64(1)), zip.Store), Options{})
+	require.Empty(t, g.schema.Splits)
+	require.Equal(t, []string{"split: it has no training nodes"}, g.schema.Skipped)
+}
+
+func TestRefuses(t *testing.T) {
+	csr := func(bounds []byte, more files) files {
+		f := files{"indptr": bounds, "indices": i64(1, 2, 0)}
+		for k, v := range more {
+			f[k] = v
+		}
+		return f
+	}
+	for want, f := range map[string]files{
+		"indptr: it starts at 1 instead of 0":                                  csr(i64(1, 2, 2, 3), nil),
+		"indptr: row 1: it starts at 2 and ends before that, at 1":             csr(i64(0, 2, 1, 3), nil),
+		"indptr: row 1: it ends at 4, and indices has 3 entries":               csr(i64(0, 2, 4, 3), nil),
+		"indptr: it ends at 2, and indices has 3 entries":                      csr(i64(0, 1, 2, 2), nil),
+		"indptr: it is empty; a matrix of n rows has n+1 bounds":               csr(i64(), nil),
+		"data: 2 values, and ":                                                 csr(i64(0, 1, 2, 3), files{"data": f32(1, 2)}),
+		"shape: (3, 4), and ":                                                  csr(i64(0, 1, 2, 3), files{"shape": i64(3, 4)}),
+		`format: the matrix is "bsr", and csr or csc is expected`:              csr(i64(0, 1, 2, 3), files{"format": arr("|S3", false, []int{}, []byte("bsr"))}),
+		"src: 1 source, and ":                                                  {"src": i64(1), "dst": i64(1, 2)},
+		"edge_weight: 3 rows, and ":                                            small().with("edge_weight", f32(1, 2, 3)),
+		"x is (5, 1, 2) of <f4, and a row of 1 to":                             small().with("x", arr("<f4", false, []int{5, 1, 2}, make([]float32, 10))),
+		"num_nodes: -1 is no number of nodes":                                  small().with("num_nodes", i64(-1)),
+		"num_nodes is (2,) of <i8, and one number is expected":                 small().with("num_nodes", i64(1, 2)),
+		"x: (5, 9) of <f4 takes 180 bytes of data, the member has 40":          small().with("x", arr("<f4", false, []int{5, 9}, make([]float32, 10))),
+		"edge_index: npy header: ":                                             small().with("edge_index", []byte("\x93NUMPY\x01\x00\x02\x00{}")),
+		"edge_index: unsupported element type |O (Python objects, stored as a": {"edge_index": arr("|O", false, []int{1}, []byte("x"))},
+	} {
+		if strings.Contains(want, "|O") {
+			g, err := read(t, pack(t, f, zip.Store), Options{})
+			require.ErrorContains(t, err, "no edges in it", g)
+			continue
+		}
+		_, err := read(t, pack(t, f, zip.Deflate), Options{})
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	_, err := Open(t.TempDir(), Options{})
+	require.ErrorContains(t, err, "no .npy file in it; name the folder that has them, or one file")
+	text := filepath.Join(t.TempDir(), "edges.txt")
+	require.NoError(t, os.WriteFile(text, []byte("0 1"), 0o666))
+	_, err = Open(text, Options{})
+	require.ErrorContains(t, err, "a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw edges.txt:i8:-1,2")
+	_, err = Open(text, Options{Nodes: -1, MaskSplit: -1, Layout: "x", RowsAre: "y"})
+	require.ErrorContains(t, err, "--nodes -1: ")
+	require.Len(t, strings.Split(err.Error(), "\n"), 4)
+	_, err = Open(fixtures+"all.zip.p2.pt", Options{Edges: "complex"})
+	require.ErrorContains(t, err, "all.zip.p2.pt: complex: unsupported element type complex64")
+	_, err = Open(fixtures+"script.pt", Options{})
+	require.ErrorContains(t, err, "a TorchScript archive")
+}
+
+// TestSciPy: the layout of package npz is left to it.
+func TestSciPy(t *testing.T) {
+	path := pack(t, files{"adj_indptr": i64(0, 1, 1), "adj_indices": i64(1), "adj_shape": i64(2, 2)}, zip.Store)
+	src, err := Open(path, Options{})
+	require.NoError(t, err)
+	defer src.Close()
+	require.IsType(t, (*npz.Source)(nil), src)
+}
+
+func data(t *testing.T, name string) string {
+	root := os.Getenv("GNNSTORE_DATA")
+	if root == "" {
+		t.Skip("GNNSTORE_DATA is not set: the folder with heterophilous, cnr2000 and others")
+	}
+	return filepath.Join(root, name)
+}
+
+func TestHeterophilous(t *testing.T) {
+	raw, err := os.ReadFile(data(t, "expected.json"))
+	require.NoError(t, err)
+	var all map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(raw, &all))
+	for key, v := range all {
+		name, ok := strings.CutPrefix(key, "heterophilous/")
+		if !ok {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			var want struct{ Nodes, Edges, Features, Classes int64 }
+			require.NoError(t, json.Unmarshal(v, &want))
+			g := mustRead(t, data(t, key+".npz"), Options{MaskSplit: 9})
+			require.Equal(t, want.Nodes, g.schema.NodeTypes[0].Count)
+			require.Equal(t, want.Edges, g.schema.Relations[0].Edges)
+			require.EqualValues(t, want.Features, g.schema.Tables[0].Dim)
+			most := int32(0)
+			for _, l := range g.labels {
+				most = max(most, l)
+			}
+			require.EqualValues(t, want.Classes-1, most)
+			seen := map[int64]bool{}
+			for _, part := range g.parts {
+				require.NotEmpty(t, part)
+				for _, v := range part {
+					require.False(t, seen[v])
+					seen[v] = true
+				}
+			}
+			first := mustRead(t, data(t, key+".npz"), Options{})
+			require.NotEqual(t, g.parts, first.parts)
+		})
+	}
+}
+
+func TestCNR2000(t *testing.T) {
+	src, err := Open(data(t, "cnr2000/cnr-2000-csr.npz"), Options{})
+	require.NoError(t, err)
+	defer src.Close()
+	ctx := context.Background()
+	schema, err := src.Schema(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 325557, schema.NodeTypes[0].Count)
+	require.EqualValues(t, 3216152, schema.Relations[0].Edges)
+	out, in, loops := make([]int, 325557), make([]int, 325557), 0
+	require.NoError(t, src.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		for i, v := range c.Src {
+			out[v]++
+			in[c.Dst[i]]++
+			if v == c.Dst[i] {
+				loops++
+			}
+		}
+		return nil
+	}))
+	most := func(degrees []int) (m int) {
+		for _, d := range degrees {
+			m = max(m, d)
+		}
+		return m
+	}
+	require.Equal(t, [3]int{87442, 2716, 18235}, [3]int{loops, most(out), most(in)})
+}
