@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"hash/crc32"
 	"io"
 	"strings"
 	"testing"
@@ -137,4 +138,46 @@ func TestDirectory(t *testing.T) {
 	require.NoError(t, w.Close())
 	_, err := open(out.Bytes())
 	require.EqualError(t, err, "t.zip: its directory is larger than the 16 MiB that are read; it is not an archive")
+}
+
+// packZip64 is an archive of one member whose sizes and place stand in 64 bits, as those over 4 GiB have them.
+func packZip64(name, text string) []byte {
+	le, n := binary.LittleEndian, uint64(len(text))
+	words := func(b []byte, v ...uint16) []byte {
+		for _, w := range v {
+			b = le.AppendUint16(b, w)
+		}
+		return b
+	}
+	sum := crc32.ChecksumIEEE([]byte(text))
+	out := words(le.AppendUint32(nil, 0x04034b50), 45, 0, 0, 0, 0)
+	out = le.AppendUint64(le.AppendUint32(out, sum), 1<<64-1) // both sizes
+	out = append(words(out, uint16(len(name)), 20), name...)
+	out = le.AppendUint64(le.AppendUint64(words(out, 1, 16), n), n)
+	out = append(out, text...)
+	start := uint64(len(out))
+	out = words(le.AppendUint32(out, 0x02014b50), 45, 45, 0, 0, 0, 0)
+	out = le.AppendUint64(le.AppendUint32(out, sum), 1<<64-1)
+	out = words(out, uint16(len(name)), 28, 0, 0, 0, 0, 0, 0xffff, 0xffff)
+	out = words(append(out, name...), 1, 24)
+	for _, v := range []uint64{n, n, 0} {
+		out = le.AppendUint64(out, v)
+	}
+	end := uint64(len(out))
+	out = words(le.AppendUint64(le.AppendUint32(out, 0x06064b50), 44), 45, 45, 0, 0, 0, 0)
+	for _, v := range []uint64{1, 1, end - start, start} {
+		out = le.AppendUint64(out, v)
+	}
+	out = le.AppendUint64(words(le.AppendUint32(out, 0x07064b50), 0, 0), end)
+	out = words(le.AppendUint32(words(out), 1), 0x4b50, 0x0605, 0, 0, 0xffff, 0xffff)
+	return words(le.AppendUint64(out, 1<<64-1), 0)
+}
+
+func TestZip64(t *testing.T) {
+	text := strings.Repeat("0123456789", 1000)
+	a, err := open(packZip64("a", text))
+	require.NoError(t, err)
+	got, err := a.Member("a").ReadAll(1 << 20)
+	require.NoError(t, err)
+	require.Equal(t, text, string(got))
 }
