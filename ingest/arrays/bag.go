@@ -204,10 +204,18 @@ func npzBag(path string, _ *Options) (*bag, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := archive.Open(path, f, size, "an npz archive")
-	if err != nil {
+	if err := b.addArchive(f, size); err != nil {
 		b.close()
 		return nil, err
+	}
+	return b, nil
+}
+
+// addArchive gives a bag the arrays of an archive.
+func (b *bag) addArchive(r io.ReaderAt, size int64) error {
+	z, err := archive.Open(b.path, r, size, "an npz archive")
+	if err != nil {
+		return err
 	}
 	for _, m := range z.Members {
 		if key, ok := strings.CutSuffix(m.Name, ".npy"); ok {
@@ -215,7 +223,7 @@ func npzBag(path string, _ *Options) (*bag, error) {
 		}
 	}
 	b.open = func(key string) (*array, error) {
-		a := &array{key: key, name: path + ": " + key, member: z.Member(key + ".npy")}
+		a := &array{key: key, name: b.path + ": " + key, member: z.Member(key + ".npy")}
 		c := &counter{r: a.member.Stream(0, a.member.Size)}
 		h, err := npy.ReadHeader(c)
 		if err != nil {
@@ -231,7 +239,7 @@ func npzBag(path string, _ *Options) (*bag, error) {
 		}
 		return a, nil
 	}
-	return b, nil
+	return nil
 }
 
 // behind is a storage less what it begins with.
@@ -251,6 +259,17 @@ func torchBag(path string, _ *Options) (*bag, []string, error) {
 	}
 	b := newBag(path)
 	b.closers, b.files = append(b.closers, f), append(b.files, path)
+	types, err := b.addTorch(f.Value())
+	if err != nil {
+		b.close()
+		return nil, nil, err
+	}
+	return b, types, nil
+}
+
+// addTorch gives a bag the arrays of a value, and the types of a HeteroData.
+func (b *bag) addTorch(v any) (types []string, err error) {
+	path := b.path
 	values := map[string]any{}
 	add := func(prefix string, d *pickle.Dict) {
 		for i, k := range d.Keys {
@@ -262,22 +281,18 @@ func torchBag(path string, _ *Options) (*bag, []string, error) {
 			}
 		}
 	}
-	v := f.Value()
 	if t, ok := v.(pickle.Tuple); ok && len(t) > 0 { // (data, slices, class), as an InMemoryDataset keeps them
 		if len(t) > 1 && t[1] != nil {
-			b.close()
-			return nil, nil, fmt.Errorf("%s: several graphs in one file (a data set of many); save the one to train on", path)
+			return nil, fmt.Errorf("%s: several graphs in one file (a data set of many); save the one to train on", path)
 		}
 		v = t[0]
 	}
-	var types []string
 	switch d := torch.Fields(v); {
 	case isArray(v):
 		b.keys, values["edges"] = []string{"edges"}, v
 	case d != nil && d.Get("_node_store_dict") != nil:
 		if types, err = hetero(d, add); err != nil {
-			b.close()
-			return nil, nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	case d != nil:
 		add("", d)
@@ -288,8 +303,7 @@ func torchBag(path string, _ *Options) (*bag, []string, error) {
 			}
 		}
 	default:
-		b.close()
-		return nil, nil, fmt.Errorf("%s: it holds %s; a tensor, a dict of tensors or a Data of PyTorch Geometric is expected", path, pickle.Kind(v))
+		return nil, fmt.Errorf("%s: it holds %s; a tensor, a dict of tensors or a Data of PyTorch Geometric is expected", path, pickle.Kind(v))
 	}
 	keys := b.keys
 	b.keys = nil
@@ -314,7 +328,7 @@ func torchBag(path string, _ *Options) (*bag, []string, error) {
 		}
 		return a, nil
 	}
-	return b, types, nil
+	return types, nil
 }
 
 func isArray(v any) bool {
