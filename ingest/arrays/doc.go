@@ -18,7 +18,7 @@
 // The number of nodes is the declared one, else that of the rows of features, labels or masks, else one more than the largest
 // id, for which the edges are read once more. What contradicts it ends in a line.
 //
-// Memory: two chunks, 1.5 MiB, for what lies in the order in which it is read; 17 MiB for each array that does not, two at a
+// Memory: two chunks, 1.5 MiB, for what lies in the order in which it is read; 18 MiB for each array that does not, two at a
 // time; 64 MiB when it is compressed as well, and larger ones are refused or, features, read once for every 64 MiB.
 //
 // # Why not guess more

@@ -503,4 +503,8 @@ func TestCNR2000(t *testing.T) {
 		return m
 	}
 	require.Equal(t, [3]int{87442, 2716, 18235}, [3]int{loops, most(out), most(in)})
+	rep, err := ingest.Build(ctx, src, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{Undirected: true, Features: "degree"})
+	require.NoError(t, err)
+	require.EqualValues(t, 3216152, rep.Relations[0].EdgesRead)
+	require.EqualValues(t, 5565380, rep.Relations[0].Edges)
 }

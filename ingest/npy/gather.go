@@ -1,6 +1,7 @@
 package npy
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -9,7 +10,7 @@ import (
 
 const (
 	tileBytes   = 16 << 20 // put in order at a time: 128 KiB a column of 128
-	windowBytes = 1 << 20  // read at a time
+	windowBytes = 2 << 20  // read at a time, and picked apart: stays in the second cache level
 	gapBytes    = 16 << 10 // unwanted, and read through rather than read around: it costs no more than one more read
 )
 
@@ -33,6 +34,7 @@ type gather struct {
 	tile   []byte
 	rest   []byte // of the tile, not given yet
 	window []byte
+	order  []axis
 }
 
 func newGather(v *View, axes []axis) *gather {
@@ -74,15 +76,7 @@ func (g *gather) fill() error {
 		out *= g.inner[i].n
 	}
 	axes = append(axes, axis{n, g.split.stride, out})
-	slices.SortStableFunc(axes, func(a, b axis) int { // as they lie in the storage
-		switch {
-		case a.stride > b.stride:
-			return -1
-		case a.stride < b.stride:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(axes, func(a, b axis) int { return cmp.Compare(b.stride, a.stride) }) // as they lie in the storage
 	if err := g.scatter(axes, g.start+g.next*g.split.stride, 0); err != nil {
 		return err
 	}
@@ -112,26 +106,35 @@ func (g *gather) step() {
 // scatter reads what the axes span from element src on, and puts it in the tile from element dst on.
 func (g *gather) scatter(axes []axis, src, dst int64) error {
 	window, width := windowBytes/g.size, int64(1) // of what the axes after the first span
-	if len(axes) == 0 {
-		return g.copyWindow(nil, 1, src, dst)
-	}
 	for _, a := range axes[1:] {
 		width += (a.n - 1) * a.stride
 	}
-	a, m := axes[0], int64(1) // m of the first go in one window
-	if width <= window && (a.stride-width)*g.size <= gapBytes {
-		if m = a.n; a.stride > 0 {
+	a := axes[0]
+	m, apart := max(window/width, 1), true // m of the first go in one window, each read apart
+	if width > window {
+		m = 1
+	} else if (a.stride-width)*g.size <= gapBytes {
+		if apart, m = false, a.n; a.stride > 0 {
 			m = min(m, (window-width)/a.stride+1)
 		}
 	}
-	defer func() { axes[0].n = a.n }()
+	defer func() { axes[0] = a }()
 	for i := int64(0); i < a.n; i += m {
 		var err error
-		if m == 1 {
-			err = g.scatter(axes[1:], src+i*a.stride, dst+i*a.out)
-		} else {
-			axes[0].n = min(m, a.n-i)
-			err = g.copyWindow(axes, width+(axes[0].n-1)*a.stride, src+i*a.stride, dst+i*a.out)
+		k, from, to := min(m, a.n-i), src+i*a.stride, dst+i*a.out
+		switch {
+		case width > window:
+			err = g.scatter(axes[1:], from, to)
+		case apart:
+			axes[0] = axis{k, width, a.out}
+			if err = g.readWindow(k, width, from, a.stride); err == nil {
+				g.copyWindow(axes, to)
+			}
+		default:
+			axes[0].n = k
+			if err = g.readWindow(1, width+(k-1)*a.stride, from, 0); err == nil {
+				g.copyWindow(axes, to)
+			}
 		}
 		if err != nil {
 			return err
@@ -140,27 +143,32 @@ func (g *gather) scatter(axes []axis, src, dst int64) error {
 	return nil
 }
 
-// copyWindow reads n elements of the storage and puts those on the axes in the tile.
-func (g *gather) copyWindow(axes []axis, n, src, dst int64) error {
-	if int64(len(g.window)) < n*g.size {
-		g.window = make([]byte, min(max(n*g.size, 4<<10)*2, max(windowBytes, n*g.size)))
+// readWindow reads k pieces of n elements, stride apart, one behind the other.
+func (g *gather) readWindow(k, n, src, stride int64) error {
+	if need := k * n * g.size; int64(len(g.window)) < need {
+		g.window = make([]byte, max(need, min(2*need, windowBytes)))
 	}
-	w := g.window[:n*g.size]
-	if got, err := g.at.ReadAt(w, src*g.size); got < len(w) {
-		if err == nil || err == io.EOF {
-			err = fmt.Errorf("%w: it ends at byte %d of its data", ErrTruncated, src*g.size+int64(got))
+	for i := range k {
+		w := g.window[i*n*g.size : (i+1)*n*g.size]
+		at := (src + i*stride) * g.size
+		if got, err := g.at.ReadAt(w, at); got < len(w) {
+			if err == nil || err == io.EOF {
+				err = fmt.Errorf("%w: it ends at byte %d of its data", ErrTruncated, at+int64(got))
+			}
+			return err
 		}
-		return err
 	}
-	g.copyAxes(axes, w, g.tile[dst*g.size:])
 	return nil
 }
 
+// copyWindow puts what is on the axes in the tile. They are walked in the tile's order, so that it is written in whole lines.
+func (g *gather) copyWindow(axes []axis, dst int64) {
+	g.order = append(g.order[:0], axes...)
+	slices.SortStableFunc(g.order, func(a, b axis) int { return cmp.Compare(b.out, a.out) })
+	g.copyAxes(g.order, g.window, g.tile[dst*g.size:])
+}
+
 func (g *gather) copyAxes(axes []axis, from, to []byte) {
-	if len(axes) == 0 {
-		copy(to[:g.size], from)
-		return
-	}
 	a := axes[0]
 	if len(axes) > 1 {
 		for i := range a.n {

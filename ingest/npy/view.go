@@ -90,7 +90,7 @@ func (h *Header) strides() []int64 {
 }
 
 // Reader reads the elements in row-major order. It may be called again, and each reading begins anew. Reading what is not
-// contiguous takes 17 MiB at most.
+// contiguous takes 18 MiB at most.
 func (v *View) Reader() *Reader {
 	axes := v.axes()
 	if size := int64(v.Type.Size); len(axes) == 0 || len(axes) == 1 && axes[0].stride == 1 {
