@@ -28,6 +28,7 @@ type Reader struct {
 	next   int64 // number of the element to be read next
 	raw    []byte
 	wide   []float64 // for floats on their way to integers
+	whole  []int64   // for integers on their way to classes
 }
 
 // NewReader reads the header from r. It buffers by itself, so r need not.
@@ -193,10 +194,7 @@ func swap(raw []byte, t Type) {
 
 // integers converts floats that are whole. 2⁶³ is the first float past int64, and -2⁶³ is in it.
 func (r *Reader) integers(dst []int64, raw []byte) error {
-	if len(r.wide) < len(dst) {
-		r.wide = make([]float64, len(dst))
-	}
-	wide := r.wide[:len(dst)]
+	wide := grow(&r.wide, len(dst))
 	decode(wide, raw, r.header.Type)
 	for i, v := range wide {
 		if v != math.Trunc(v) || !(v >= -0x1p63 && v < 0x1p63) {
