@@ -2,6 +2,7 @@ package npz
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -17,6 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
+const inflateBuffer = 256 << 10 // of packed bytes: 4 KiB, which flate takes by itself, is a system call every 10 µs
+
 // archive is the zip and its arrays by key.
 type archive struct {
 	name   string // for messages
@@ -30,7 +33,9 @@ func openArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, notAnArchive(r, size, err))
 	}
-	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
+	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser {
+		return flate.NewReader(bufio.NewReaderSize(r, inflateBuffer))
+	})
 	a := &archive{name: name, files: make(map[string]*zip.File)}
 	for _, f := range z.File {
 		key, ok := strings.CutSuffix(f.Name, ".npy")

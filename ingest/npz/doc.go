@@ -11,7 +11,7 @@
 // Other weights are dropped, and Schema.Skipped says so.
 //
 // A matrix that has an archive to itself, as scipy.sparse.save_npz writes it, is a [Matrix]: other layouts keep their
-// adjacency so.
+// adjacency so. An [Archive] is any npz file, array by array, for layouts that are made of several.
 //
 // Memory does not grow with the graph: the arrays of a matrix are inflated side by side, a chunk at a time. A dense
 // attr_matrix in column-major order is read once for every 64 MiB of it.
