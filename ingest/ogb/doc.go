@@ -1,14 +1,27 @@
-// Package ogb reads the node-property graphs of the Open Graph Benchmark in their csv.gz layout: a folder with raw/ and
-// split/, as a download unpacks. Start at [Open]; [Lookup] has what the folder does not say.
+// Package ogb reads the graphs of the Open Graph Benchmark (ogbn-*, ogbl-*): a folder with raw/ and split/, as a download
+// unpacks, under the name of the download or the dataset. Start at [Open]; [Lookup] has what the folder does not say.
 //
-//	raw/num-node-list.csv.gz, num-edge-list.csv.gz   one number each
-//	raw/edge.csv.gz                                  source,destination
-//	raw/node-feat.csv.gz                             optional; a row a node
-//	raw/node-label.csv.gz                            optional; a column a task
-//	split/<scheme>/{train,valid,test}.csv.gz         a node a line
+//	raw/edge.csv.gz                    one type of node in tables: num-node-list, num-edge-list, node-feat, node-label,
+//	                                   edge-feat, edge_weight, edge_year, … beside it
+//	raw/data.npz                       the same in arrays: edge_index, num_nodes_list, num_edges_list, node_*, edge_*;
+//	                                   labels in raw/node-label.npz
+//	raw/triplet-type-list.csv.gz       several types in tables, in relations/HEAD___RELATION___TAIL/, node-feat/TYPE/, …
+//	raw/edge_index_dict.npz            several types in arrays, a file for each attribute, keyed by type or triplet
+//	split/SCHEME/{train,valid,test}.csv.gz, split/SCHEME/TYPE/…, or split/SCHEME/split_dict.pt, which goes first
 //
-// Edges come as the files have them. Where upstream adds the reverse of each (Info.AddReverse), that is the caller's to do.
+// Where upstream adds the reverse of each edge when it loads a graph (Info.AddReverse), so does this Source unless
+// [Options] say otherwise: edge i of the file becomes edges 2i and, the other way round, 2i+1, and its features and columns
+// stand twice. Splits of link prediction are not of nodes and are passed over; the graph of such a dataset has the edges of
+// training alone. Several columns of labels are a multi-label task, zeros and ones. Of further columns those of edges are
+// kept, if there is one number an edge. All that is passed over is named in Schema.Skipped.
 //
-// Several columns of labels are a multi-label task, zeros and ones. All other files are named in Schema.Skipped. The
-// binary layout (raw/data.npz), the heterogeneous one, and splits that are Python pickles are refused by name.
+// A download that is still a zip archive is read in place as long as it holds .csv.gz files.
+//
+// # Memory
+//
+// A chunk of each file that is read, and a MiB ahead of each deflated array. An edge_index of two rows lies in a deflated
+// member as all sources and then all destinations, so the member is inflated by two readers in step, the second of which
+// passes over the sources first: half as much inflating again buys not holding 8 bytes an edge. A stored member is read at
+// two places. A matrix in column-major order is read once for every 64 MiB of it. A split_dict.pt is held while a part of it
+// is read, 256 MiB of pickle at most.
 package ogb

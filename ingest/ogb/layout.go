@@ -1,181 +1,237 @@
 package ogb
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
-	"github.com/gnnstore/gnnstore/ingest/csvgz"
+	"github.com/gnnstore/gnnstore/store"
 )
 
-const maxColumns = 1 << 22 // 16 MiB a row
+// maxCount is more nodes or edges than any graph has, and small enough to be doubled.
+const maxCount = 1 << 48
 
-// refuseOthers recognises what people pass instead of such a folder.
-func refuseOthers(dir string) error {
-	stat, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if !stat.IsDir() {
-		if strings.EqualFold(filepath.Ext(dir), ".zip") {
-			return fmt.Errorf("%s: a zip archive; unpack it first and name the folder inside", dir)
-		}
-		return fmt.Errorf("%s: not a folder; name the one that holds raw/ and split/", dir)
-	}
-	raw := filepath.Join(dir, "raw")
-	for _, layout := range []struct{ file, refusal string }{
-		{"data.npz", "the binary OGB layout is not read yet, only raw/edge.csv.gz and its like"},
-		{"triplet-type-list.csv.gz", "heterogeneous OGB datasets are not read yet, only those with one type of node"},
-	} {
-		if _, err := os.Stat(filepath.Join(raw, layout.file)); err == nil {
-			return fmt.Errorf("%s: %s", filepath.Join(raw, layout.file), layout.refusal)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(raw, "edge.csv.gz")); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s: no raw/edge.csv.gz in it; name the folder that an OGB download unpacks to", dir)
-	} else if err != nil {
-		return err
-	}
-	return nil
+// layouts are known by a file in raw/, the more telling ones first.
+var layouts = []struct {
+	file string
+	read func(*Source) error
+}{
+	{"triplet-type-list.csv.gz", (*Source).typedTables},
+	{"edge_index_dict.npz", (*Source).typedArrays},
+	{"data.npz", (*Source).arrays},
+	{"edge.csv.gz", (*Source).tables},
 }
 
-func (s *Source) raw(file string) string { return filepath.Join(s.dir, "raw", file) }
+// findLayout lays down the graph.
+func (s *Source) findLayout() error {
+	for _, l := range layouts {
+		if s.has("raw/" + l.file) {
+			return l.read(s)
+		}
+	}
+	return fmt.Errorf("%s: no raw/edge.csv.gz in it, nor another file that OGB begins with (raw/data.npz, raw/triplet-type-list.csv.gz, raw/edge_index_dict.npz); fetch it again",
+		s.path)
+}
+
+func (s *Source) note(file, why string) {
+	s.schema.Skipped = append(s.schema.Skipped, file+": "+why)
+}
+
+// uses remembers a file for the schema's Identity.
+func (s *Source) uses(file string) { s.files = append(s.files, s.at(file)) }
+
+// table is a .csv.gz file with a row for each of something that has been counted.
+func (s *Source) table(file string, rows int64, declared string) *table {
+	s.uses(file)
+	return &table{folder: s.folder, file: file, rows: rows, declared: declared}
+}
 
 // readCount reads a file that has a number for each graph, and one graph.
-func readCount(path string) (int64, error) {
-	t, err := csvgz.Open(path)
+func (s *Source) readCount(file string) (n int64, declared string, err error) {
+	s.uses(file)
+	declared = s.at(file)
+	t, err := s.csv(file)
 	if err != nil {
-		return 0, err
+		return 0, declared, err
 	}
 	defer t.Close()
-	var n, more [1]int64
-	if err := t.Ints(n[:]); err == io.EOF {
-		return 0, fmt.Errorf("%s: there is no number in it; fetch it again", path)
+	var one, more [1]int64
+	if err := t.Ints(one[:]); err == io.EOF {
+		return 0, declared, fmt.Errorf("%s: there is no number in it; fetch it again", declared)
 	} else if err != nil {
-		return 0, err
+		return 0, declared, err
 	}
-	if n[0] < 0 {
-		return 0, t.Errorf("%d is not a count", n[0])
+	if one[0] < 0 || one[0] > maxCount {
+		return 0, declared, t.Errorf("%d is not a count", one[0])
 	}
 	if err := t.Ints(more[:]); err == nil {
-		return 0, t.Errorf("a second graph; node-property datasets have one")
+		return 0, declared, t.Errorf("a second graph; node-property datasets have one")
 	} else if err != io.EOF {
-		return 0, err
+		return 0, declared, err
 	}
-	return n[0], nil
+	return one[0], declared, nil
 }
 
-// findTables lays down features and labels, and lists the files that are passed over.
-func (s *Source) findTables(info Info) error {
-	files, err := os.ReadDir(filepath.Join(s.dir, "raw"))
+// tables is the layout of one type of node in .csv.gz files.
+func (s *Source) tables() error {
+	nodes, nodesIn, err := s.readCount("raw/num-node-list.csv.gz")
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		switch name := f.Name(); name {
-		case "edge.csv.gz", "num-node-list.csv.gz", "num-edge-list.csv.gz":
-		case "node-feat.csv.gz":
-			dim, err := columns(s.raw(name))
-			if err != nil {
-				return err
-			}
-			if dim > maxColumns {
-				return fmt.Errorf("%s: line 1: %d columns; feature rows have at most %d", s.raw(name), dim, maxColumns)
-			}
-			if dim > 0 || s.nodes > 0 {
-				s.schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: max(dim, 1)}}
-			}
-		case "node-label.csv.gz":
-			if s.tasks, err = columns(s.raw(name)); err != nil {
-				return err
-			}
-			label := ingest.Label{Name: "label", NodeType: "node"}
-			if s.tasks = max(s.tasks, 1); s.tasks > 1 {
-				label.Multi, label.Classes = true, s.tasks
-			} else if info.Tasks == 1 {
-				label.Classes = info.Classes
-			}
-			s.schema.Labels = []ingest.Label{label}
-		default:
-			why := "it is no part of this layout"
-			switch {
-			case strings.HasPrefix(name, "node_") || name == "species.csv.gz":
-				why = "further columns of nodes are not kept"
-			case strings.HasPrefix(name, "edge_"):
-				why = "further columns of edges are not kept"
-			case name == "edge-feat.csv.gz":
-				why = "features of edges are not kept"
-			}
-			s.schema.Skipped = append(s.schema.Skipped, "raw/"+name+": "+why)
-		}
-	}
-	return nil
-}
-
-// columns counts the cells of the first line: 0 in a table without lines.
-func columns(path string) (int, error) {
-	t, err := csvgz.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer t.Close()
-	return t.Columns()
-}
-
-// findSplit takes the known scheme, or else the only one.
-func (s *Source) findSplit(info Info) error {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "split"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+	count, countIn, err := s.readCount("raw/num-edge-list.csv.gz")
 	if err != nil {
 		return err
 	}
-	var schemes []string
+	s.addType("node", nodes)
+	s.addRelation("node", "to", "node", count, s.table("raw/edge.csv.gz", count, countIn))
+	entries, err := s.list("raw")
+	if err != nil {
+		return err
+	}
 	for _, e := range entries {
-		if stat, err := os.Stat(filepath.Join(s.dir, "split", e.Name())); err == nil && stat.IsDir() {
-			schemes = append(schemes, e.Name())
+		file := "raw/" + e.Name()
+		switch kind, attribute := attributeOf(e.Name()); kind {
+		case ofGraph:
+		case ofNodes:
+			err = s.addNodeData(0, file, attribute, func() (section, error) { return s.table(file, nodes, nodesIn), nil })
+		case ofEdges:
+			err = s.addEdgeData(0, file, attribute, func() (section, error) { return s.table(file, count, countIn), nil })
+		default:
+			s.note(file, "it is no part of this layout")
 		}
-	}
-	var scheme string
-	switch {
-	case len(schemes) == 0:
-		return nil
-	case slices.Contains(schemes, info.Split):
-		scheme = info.Split
-	case len(schemes) == 1:
-		scheme = schemes[0]
-	default:
-		return fmt.Errorf("%s: several schemes (%s), and none that is known for %s; leave one folder there",
-			filepath.Join(s.dir, "split"), strings.Join(schemes, ", "), s.schema.Name)
-	}
-	folder := filepath.Join(s.dir, "split", scheme)
-	_, pickled := os.Stat(filepath.Join(folder, "split_dict.pt"))
-	for part := ingest.Train; part <= ingest.Test; part++ {
-		file := filepath.Join(folder, part.String()+".csv.gz")
-		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-			if pickled == nil {
-				return fmt.Errorf("%s: a split in a Python pickle is not read yet; put train.csv.gz, valid.csv.gz and test.csv.gz beside it, a node a line",
-					filepath.Join(folder, "split_dict.pt"))
-			}
-			return fmt.Errorf("%s: no such file; a split has train.csv.gz, valid.csv.gz and test.csv.gz", file)
-		} else if err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if pickled == nil {
-		s.schema.Skipped = append(s.schema.Skipped, "split/"+scheme+"/split_dict.pt: the csv.gz files beside it are read instead")
+	return nil
+}
+
+// kind is what a file or array is about.
+type kind int
+
+const (
+	ofNothing kind = iota
+	ofGraph
+	ofNodes
+	ofEdges
+)
+
+// attributeOf reads the name of a .csv.gz file: node-feat is the one that upstream writes with a hyphen.
+func attributeOf(file string) (kind, string) {
+	name, ok := strings.CutSuffix(file, ".csv.gz")
+	switch {
+	case !ok:
+		return ofNothing, ""
+	case name == "edge" || name == "num-node-list" || name == "num-edge-list":
+		return ofGraph, ""
+	case name == "node-feat" || name == "node-label":
+		return ofNodes, strings.TrimPrefix(name, "node-")
+	case name == "species":
+		return ofNodes, name // as old downloads of ogbn-proteins have it
+	case name == "edge-feat":
+		return ofEdges, "feat"
 	}
-	for _, other := range schemes {
-		if other != scheme {
-			s.schema.Skipped = append(s.schema.Skipped, "split/"+other+": "+scheme+" is the split of this dataset")
+	return attributeOfKey(name)
+}
+
+// attributeOfKey reads the key of an array, or the name of a file of them.
+func attributeOfKey(key string) (kind, string) {
+	if name, ok := strings.CutPrefix(key, "node_"); ok && name != "" {
+		return ofNodes, name
+	}
+	if name, ok := strings.CutPrefix(key, "edge_"); ok && name != "" {
+		return ofEdges, name
+	}
+	return ofNothing, ""
+}
+
+func (s *Source) addType(name string, count int64) {
+	s.schema.NodeTypes = append(s.schema.NodeTypes, ingest.NodeType{Name: name, Count: count})
+}
+
+func (s *Source) addRelation(src, name, dst string, count int64, ends section) {
+	e := edges{ends: ends, count: count, reverse: s.reverse}
+	if s.reverse {
+		count *= 2
+	}
+	s.schema.Relations = append(s.schema.Relations, ingest.Relation{Src: src, Name: name, Dst: dst, Edges: count})
+	s.edges = append(s.edges, e)
+}
+
+// addNodeData takes features and labels of a node type, and notes what else there is. what names it in notes.
+func (s *Source) addNodeData(nodeType int, what, attribute string, open func() (section, error)) error {
+	of := s.schema.NodeTypes[nodeType]
+	if attribute != "feat" && attribute != "label" {
+		s.note(what, "further columns of nodes are not kept")
+		return nil
+	}
+	data, err := open()
+	if err != nil {
+		return err
+	}
+	width, err := data.columns()
+	if err != nil {
+		return err
+	}
+	if attribute == "feat" {
+		if width == 0 && of.Count == 0 {
+			return nil
 		}
+		s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", NodeType: of.Name, Dim: max(width, 1)})
+		s.rows = append(s.rows, rows{section: data})
+		return nil
 	}
-	s.schema.Splits = []ingest.Split{{Name: scheme, NodeType: "node"}}
+	tasks := max(width, 1)
+	label := ingest.Label{Name: "label", NodeType: of.Name}
+	if tasks > 1 {
+		label.Multi, label.Classes = true, tasks
+	} else if s.info.Tasks == 1 {
+		label.Classes = s.info.Classes
+	}
+	s.schema.Labels = append(s.schema.Labels, label)
+	s.labels = append(s.labels, labels{data, tasks})
+	return nil
+}
+
+// columnElems are how the columns that OGB's datasets have are stored; others go by their array, or are numbers with a
+// fraction for all that a table says.
+var columnElems = map[string]store.Elem{"weight": store.F32, "year": store.I64, "reltype": store.I64}
+
+// addEdgeData takes features and columns of a relation.
+func (s *Source) addEdgeData(relation int, what, attribute string, open func() (section, error)) error {
+	of := &s.schema.Relations[relation]
+	if attribute == "reltype" && s.typed {
+		s.note(what, "the relation says it")
+		return nil
+	}
+	data, err := open()
+	if err != nil {
+		return err
+	}
+	width, err := data.columns()
+	if err != nil {
+		return err
+	}
+	switch {
+	case width == 0 && of.Edges == 0:
+	case attribute == "feat":
+		s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", Relation: of.Key(), Dim: max(width, 1)})
+		s.rows = append(s.rows, rows{data, s.reverse})
+	case width > 1:
+		s.note(what, strconv.Itoa(width)+" columns an edge are not kept, one is")
+	case attribute == "id":
+		s.note(what, "ids of edges are not kept, but their order is")
+	default:
+		elem, ok := columnElems[attribute]
+		if m, isArray := data.(*member); isArray && !ok {
+			elem = m.elem()
+		} else if !ok {
+			elem = store.F32
+		}
+		of.Columns = append(of.Columns, ingest.EdgeColumn{Name: attribute, Elem: elem})
+		s.edges[relation].columns = append(s.edges[relation].columns, edgeColumn{data, elem})
+	}
 	return nil
 }

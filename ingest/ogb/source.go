@@ -2,57 +2,108 @@ package ogb
 
 import (
 	"context"
-	"path/filepath"
+	"errors"
+	"fmt"
 
 	"github.com/gnnstore/gnnstore/ingest"
-	"github.com/gnnstore/gnnstore/ingest/csvgz"
+	"github.com/gnnstore/gnnstore/ingest/npz"
 )
 
+// Options say how to read a dataset. The zero value works.
+type Options struct {
+	AddReverse Reverse // default Auto
+}
+
+// Reverse says whether the reverse of each edge is added.
+type Reverse string
+
 const (
-	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
-	idChunk    = 64 << 10 // nodes
-	chunkBytes = 1 << 20
+	Auto Reverse = "auto" // where upstream adds it to a dataset of this name: Info.AddReverse
+	Yes  Reverse = "yes"
+	No   Reverse = "no"
 )
+
+// Validate reports every problem.
+func (o Options) Validate() error {
+	switch o.AddReverse {
+	case "", Auto, Yes, No:
+		return nil
+	}
+	return fmt.Errorf("--add-reverse %q: choose auto, yes or no", o.AddReverse)
+}
 
 // Source is a graph in an OGB folder.
 type Source struct {
-	dir    string
-	schema ingest.Schema
-	nodes  int64
-	edges  int64
-	tasks  int // columns of labels
+	*folder
+	schema   ingest.Schema
+	info     Info
+	reverse  bool           // each edge is followed by its reverse
+	typed    bool           // the layout is that of several types
+	edges    []edges        // by relation
+	rows     []rows         // by table
+	labels   []labels       // by label
+	splits   []split        // by split
+	files    []string       // what is read, for Schema.Identity
+	archives []*npz.Archive // to be closed
+}
+
+// rows are a table's.
+type rows struct {
+	section
+	twice bool // a row of an edge belongs to its reverse as well
+}
+
+// labels are a label's.
+type labels struct {
+	section
+	tasks int // columns
 }
 
 var _ ingest.Source = (*Source)(nil)
 
-// Open reads the counts and the first rows of a dataset's folder, "ogbn_arxiv" or "arxiv".
-func Open(dir string) (*Source, error) {
-	if err := refuseOthers(dir); err != nil {
+// Open reads the counts and the first rows of a dataset: the folder "ogbn_arxiv" or "arxiv", the folder that holds it
+// alone, or the zip archive that was downloaded.
+func Open(path string) (*Source, error) { return Options{}.Open(path) }
+
+// Open is the function [Open] with these options.
+func (o Options) Open(path string) (*Source, error) {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Source{dir: dir, schema: ingest.Schema{Name: filepath.Base(dir)}}
-	if abs, err := filepath.Abs(dir); err == nil {
-		s.schema.Name = filepath.Base(abs) // "." has no name
-	}
-	info, isKnown := Lookup(s.schema.Name)
-	if isKnown {
-		s.schema.Name = info.Name
-	}
-	var err error
-	if s.nodes, err = readCount(s.raw("num-node-list.csv.gz")); err != nil {
+	d, err := openFolder(path)
+	if err != nil {
 		return nil, err
 	}
-	if s.edges, err = readCount(s.raw("num-edge-list.csv.gz")); err != nil {
+	return o.open(d)
+}
+
+// open takes the folder, and closes it on an error.
+func (o Options) open(d *folder) (_ *Source, err error) {
+	s := &Source{folder: d, schema: ingest.Schema{Name: d.name}}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	isKnown := false
+	if s.info, isKnown = Lookup(d.name); isKnown {
+		s.schema.Name = s.info.Name
+	}
+	s.reverse = o.AddReverse == Yes || o.AddReverse != No && s.info.AddReverse
+	if err := s.findLayout(); err != nil {
 		return nil, err
 	}
-	s.schema.NodeTypes = []ingest.NodeType{{Name: "node", Count: s.nodes}}
-	s.schema.Relations = []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: s.edges}}
-	if err := s.findTables(info); err != nil {
+	if err := s.findSplit(); err != nil {
 		return nil, err
 	}
-	if err := s.findSplit(info); err != nil {
+	if d.packed != "" {
+		s.files = []string{d.packed}
+	}
+	files, err := ingest.Files(s.files...)
+	if err != nil {
 		return nil, err
 	}
+	s.schema.Identity = fmt.Sprintf("ogb, reverses %v\n%s", s.reverse, files)
 	return s, nil
 }
 
@@ -65,104 +116,61 @@ func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
 // NodeIDs has nothing to give: nodes are numbered by row.
 func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
 
-// Edges streams raw/edge.csv.gz.
+// Edges streams a relation with its columns.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
-	if relation != 0 {
+	if relation >= len(s.edges) {
 		panic("ogb: no such relation")
 	}
-	t := table{path: s.raw("edge.csv.gz"), rows: s.edges, declared: s.raw("num-edge-list.csv.gz"), chunk: edgeChunk}
-	var src, dst []int64
-	var row [2]int64
-	return t.stream(ctx,
-		func(in *csvgz.Scanner) error {
-			err := in.Ints(row[:])
-			if err == nil {
-				src, dst = append(src, row[0]), append(dst, row[1])
-			}
-			return err
-		},
-		func(place ingest.Place) error {
-			err := emit(ingest.EdgeChunk{Place: place, Src: src, Dst: dst})
-			src, dst = src[:0], dst[:0]
-			return err
-		})
+	return s.edges[relation].stream(ctx, emit)
 }
 
-// Rows streams raw/node-feat.csv.gz.
-func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) error) error {
-	if i != 0 || len(s.schema.Tables) == 0 {
+// Rows streams features of nodes or edges.
+func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
+	if table >= len(s.rows) {
 		panic("ogb: no such table")
 	}
-	dim := s.schema.Tables[0].Dim
-	t := table{path: s.raw("node-feat.csv.gz"), rows: s.nodes, declared: s.raw("num-node-list.csv.gz"), chunk: max(chunkBytes/4/int64(dim), 1)}
-	var values []float32
-	row := make([]float32, dim)
-	return t.stream(ctx,
-		func(in *csvgz.Scanner) error {
-			err := in.Floats(row)
-			if err == nil {
-				values = append(values, row...)
-			}
-			return err
-		},
-		func(place ingest.Place) error {
-			err := emit(ingest.RowChunk{Place: place, Values: values})
-			values = values[:0]
-			return err
-		})
+	r, dim := s.rows[table], s.schema.Tables[table].Dim
+	copies := int64(1)
+	var both []float32
+	if r.twice {
+		copies = 2
+	}
+	return r.floats(ctx, dim, func(first int64, values []float32) error {
+		if r.twice {
+			both = append(append(both[:0], values...), values...)
+			twice(both, int64(len(values)/dim), dim)
+			values = both
+		}
+		return emit(ingest.RowChunk{Place: ingest.Place{File: r.place(), First: first * copies}, Values: values})
+	})
 }
 
-// Labels streams raw/node-label.csv.gz.
+// Labels streams the labels of a node type.
 func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
-	if label != 0 || len(s.schema.Labels) == 0 {
+	if label >= len(s.labels) {
 		panic("ogb: no such label")
 	}
-	t := table{path: s.raw("node-label.csv.gz"), rows: s.nodes, declared: s.raw("num-node-list.csv.gz"), chunk: max(chunkBytes/4/int64(s.tasks), 1)}
-	var values []int32
-	row := make([]int32, s.tasks)
-	return t.stream(ctx,
-		func(in *csvgz.Scanner) error {
-			if err := in.Labels(row); err != nil {
-				return err
-			}
-			for i, v := range row {
-				if s.tasks > 1 && v > 1 {
-					return in.Errorf("%d in column %d of %d; several columns of labels are zeros and ones", v, i+1, s.tasks)
-				}
-			}
-			values = append(values, row...)
-			return nil
-		},
-		func(place ingest.Place) error {
-			err := emit(ingest.LabelChunk{Place: place, Values: values})
-			values = values[:0]
-			return err
-		})
+	l := s.labels[label]
+	return l.classes(ctx, l.tasks, func(first int64, values []int32) error {
+		return emit(ingest.LabelChunk{Place: ingest.Place{File: l.place(), First: first}, Values: values})
+	})
 }
 
 // Split streams the nodes of a part.
 func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
-	if split != 0 || len(s.schema.Splits) == 0 {
+	if split >= len(s.splits) {
 		panic("ogb: no such split")
 	}
-	path := filepath.Join(s.dir, "split", s.schema.Splits[0].Name, part.String()+".csv.gz")
-	t := table{path: path, rows: -1, chunk: idChunk}
-	var ids []int64
-	var row [1]int64
-	return t.stream(ctx,
-		func(in *csvgz.Scanner) error {
-			err := in.Ints(row[:])
-			if err == nil {
-				ids = append(ids, row[0])
-			}
-			return err
-		},
-		func(place ingest.Place) error {
-			err := emit(ingest.IDChunk{Place: place, IDs: ids})
-			ids = ids[:0]
-			return err
-		})
+	return s.splits[split].stream(ctx, part, emit)
 }
 
-// Close has nothing to close: files are open while their section is read.
-func (s *Source) Close() error { return nil }
+// Close closes the archives; other files are open while their section is read.
+func (s *Source) Close() error {
+	errs := []error{s.close()}
+	for _, a := range s.archives {
+		errs = append(errs, a.Close())
+	}
+	s.archives = nil
+	s.close = func() error { return nil }
+	return errors.Join(errs...)
+}
