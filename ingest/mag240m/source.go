@@ -1,0 +1,149 @@
+package mag240m
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npy"
+)
+
+const (
+	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
+	labelChunk = 64 << 10 // nodes
+	chunkBytes = 1 << 20  // of features
+)
+
+// Source is the graph in its folder.
+type Source struct {
+	dir     string
+	schema  ingest.Schema
+	classes int64
+	ends    []*array // by relation
+	tables  []rows   // by table
+	labels  *array
+	splits  []split  // by split
+	files   []string // what is read, for Schema.Identity
+}
+
+var _ ingest.Source = (*Source)(nil)
+
+// Open reads the headers of a download: the folder mag240m_kddcup2021, or the one that holds it.
+func Open(path string) (*Source, error) { return Options{}.Open(path) }
+
+// Open is the function [Open] with these options.
+func (o Options) Open(path string) (*Source, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	dir, err := findFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{dir: dir, schema: ingest.Schema{Name: "mag240m"}}
+	for _, step := range []func() error{
+		s.readMeta, s.findRelations, func() error { return s.findFeatures(o) }, s.findLabels, s.findSplits, s.noteOthers,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	files, err := ingest.Files(s.files...)
+	if err != nil {
+		return nil, err
+	}
+	s.schema.Identity = fmt.Sprintf("mag240m, rows by %q\n%s", o.RowOrder, files)
+	return s, nil
+}
+
+// Schema is what Open found.
+func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
+	schema := s.schema
+	return &schema, nil
+}
+
+// NodeIDs has nothing to give: nodes are numbered by row.
+func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+
+// Edges streams a relation.
+func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
+	if relation >= len(s.ends) {
+		panic("mag240m: no such relation")
+	}
+	a := s.ends[relation]
+	pairs, err := npy.OpenPairs(ctx, a.open)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.path, err)
+	}
+	defer pairs.Close()
+	n := min(edgeChunk, pairs.Len())
+	src, dst := make([]int64, n), make([]int64, n)
+	for first := int64(0); ; {
+		n, err := pairs.Read(src, dst)
+		if err == io.EOF || n == 0 && err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.path, err)
+		}
+		if err := emit(ingest.EdgeChunk{Place: ingest.Place{File: a.path, First: first}, Src: src[:n], Dst: dst[:n]}); err != nil {
+			return err
+		}
+		first += int64(n)
+	}
+}
+
+// Rows streams the features of a node type.
+func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
+	if table >= len(s.tables) {
+		panic("mag240m: no such table")
+	}
+	return s.tables[table].stream(ctx, emit)
+}
+
+// Labels streams the classes of papers.
+func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
+	if label != 0 {
+		panic("mag240m: no such label")
+	}
+	body, err := s.labels.open()
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	in, err := npy.NewReader(body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.labels.path, err)
+	}
+	count := s.labels.header.Len()
+	values := make([]int32, min(labelChunk, count))
+	for first := int64(0); first < count; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := in.ReadClasses(values)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.labels.path, err)
+		}
+		if err := emit(ingest.LabelChunk{Place: ingest.Place{File: s.labels.path, First: first}, Values: values[:n]}); err != nil {
+			return err
+		}
+		first += int64(n)
+	}
+	return nil
+}
+
+// Split streams the nodes of a part.
+func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
+	if split >= len(s.splits) {
+		panic("mag240m: no such split")
+	}
+	return s.splits[split].stream(ctx, s.at("split_dict.pt"), part, emit)
+}
+
+// Close has nothing to close: files are open while their section is read.
+func (s *Source) Close() error { return nil }
