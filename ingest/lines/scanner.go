@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"errors"
@@ -102,6 +103,15 @@ func New(name string, r io.Reader) (*Scanner, error) {
 	return scan(name, in, false), nil
 }
 
+// NewChecked scans r, whose text is not packed any more: r inflates and checks it, as a member of a zip archive does.
+func NewChecked(name string, r io.Reader) (*Scanner, error) {
+	in, _, err := peek(name, r)
+	if err != nil {
+		return nil, err
+	}
+	return scan(name, in, true), nil
+}
+
 // NewGzip scans r, which must be gzipped.
 func NewGzip(name string, r io.Reader) (*Scanner, error) {
 	in, head, err := peek(name, r)
@@ -121,7 +131,7 @@ func peek(name string, r io.Reader) (*bufio.Reader, []byte, error) {
 	case len(head) == 0 && err == io.EOF:
 		return nil, nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
 	case err != nil && err != io.EOF:
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, nil, damaged(name, err)
 	}
 	return in, head, nil
 }
@@ -151,7 +161,7 @@ func start(in *bufio.Reader) string {
 func damaged(name string, err error) error {
 	var corrupt flate.CorruptInputError
 	for _, cause := range []error{
-		io.EOF, io.ErrUnexpectedEOF, gzip.ErrChecksum, gzip.ErrHeader,
+		io.EOF, io.ErrUnexpectedEOF, gzip.ErrChecksum, gzip.ErrHeader, zip.ErrChecksum, zip.ErrFormat,
 		zstd.ErrMagicMismatch, zstd.ErrCRCMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig, zstd.ErrBlockTooSmall,
 		zstd.ErrUnexpectedBlockSize, zstd.ErrWindowSizeTooSmall, zstd.ErrFrameSizeExceeded, zstd.ErrFrameSizeMismatch,
 	} {

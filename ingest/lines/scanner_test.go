@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"archive/zip"
 	"bytes"
 	"errors"
 	"io"
@@ -211,4 +212,21 @@ func TestOpen(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Open(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestNewChecked(t *testing.T) {
+	s, err := NewChecked("t", strings.NewReader("\x1f\x8b\n2")) // text that happens to start as gzip does
+	require.NoError(t, err)
+	got, err := all(s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"\x1f\x8b", "2"}, got)
+	// A member that fails its checksum says so, also where nonsense shows first.
+	broken := io.MultiReader(strings.NewReader("1\nodd\n"+strings.Repeat("1\n", firstBuffer)), iotest.ErrReader(zip.ErrChecksum))
+	s, err = NewChecked("a.zip: t", broken)
+	require.NoError(t, err)
+	_, err = s.Next()
+	require.NoError(t, err)
+	require.EqualError(t, s.Errorf("odd"), "a.zip: t: truncated or damaged download (zip: checksum error); fetch it again")
+	_, err = NewChecked("t", strings.NewReader(""))
+	require.EqualError(t, err, "t: the file is empty; fetch it again")
 }
