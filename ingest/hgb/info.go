@@ -1,0 +1,115 @@
+package hgb
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// maxInfo bounds info.dat; that of IMDB, which lists its keywords, has 291 KB.
+const maxInfo = 16 << 20
+
+// info is what the graph's types and classes are called.
+type info struct {
+	Nodes struct {
+		Types map[string]string `json:"node type"`
+	} `json:"node.dat"`
+	Links struct {
+		Types map[string]struct {
+			Start   *int   `json:"start"`
+			End     *int   `json:"end"`
+			Meaning string `json:"meaning"`
+		} `json:"link type"`
+	} `json:"link.dat"`
+	Labels struct {
+		Types map[string]map[string]string `json:"node type"`
+	} `json:"label.dat"`
+}
+
+// readInfo reads info.dat. Names are a comfort: without them, everything goes by number, and the error says why.
+func (f *files) readInfo() (*info, error) {
+	in := new(info)
+	if !f.has("info.dat") {
+		return in, fmt.Errorf("%s: not there; types and classes go by number", f.label("info.dat"))
+	}
+	body, err := f.open("info.dat")
+	if err != nil {
+		return in, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, maxInfo+1))
+	if err == nil && len(text) > maxInfo {
+		err = fmt.Errorf("longer than %d bytes", maxInfo)
+	}
+	if err == nil {
+		err = json.Unmarshal(withoutNaN(text), in)
+	}
+	if err != nil {
+		return new(info), fmt.Errorf("%s: %w; types and classes go by number", f.label("info.dat"), err)
+	}
+	return in, nil
+}
+
+// withoutNaN makes JSON of what Python writes for a float that is none, as IMDB's info.dat has it.
+func withoutNaN(text []byte) []byte {
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch {
+		case inString && text[i] == '\\':
+			i++
+		case text[i] == '"':
+			inString = !inString
+		case !inString && text[i] == 'N' && strings.HasPrefix(string(text[i:min(i+3, len(text))]), "NaN"):
+			copy(text[i:], "0  ")
+		}
+	}
+	return text
+}
+
+// typeName is what node type t is called.
+func (in *info) typeName(t int) string {
+	if name := in.Nodes.Types[strconv.Itoa(t)]; name != "" {
+		return store.CleanWord(name)
+	}
+	return "type" + strconv.Itoa(t)
+}
+
+// relationName is the meaning of link type t without the names of its ends, by which it is known anyhow.
+func (in *info) relationName(t int, src, dst string) string {
+	meaning := in.Links.Types[strconv.Itoa(t)].Meaning
+	if meaning == "" {
+		return "link" + strconv.Itoa(t)
+	}
+	words := strings.FieldsFunc(meaning, func(c rune) bool { return c == '-' || c == '>' })
+	if len(words) > 0 && store.CleanWord(words[0]) == src {
+		words = words[1:]
+	}
+	if len(words) > 0 && store.CleanWord(words[len(words)-1]) == dst {
+		words = words[:len(words)-1]
+	}
+	if len(words) == 0 {
+		return "to"
+	}
+	return store.CleanWord(strings.Join(words, "-"))
+}
+
+// classNames are those of node type t if each of the classes has one.
+func (in *info) classNames(t, classes int) []string {
+	known := in.Labels.Types[strconv.Itoa(t)]
+	if len(known) != classes {
+		return nil
+	}
+	names := make([]string, classes)
+	for c := range names {
+		name, ok := known[strconv.Itoa(c)]
+		if !ok {
+			return nil
+		}
+		names[c] = name
+	}
+	return names
+}

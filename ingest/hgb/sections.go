@@ -1,0 +1,230 @@
+package hgb
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+var weightColumn = ingest.EdgeColumn{Name: "weight", Elem: store.F32}
+
+// NodeIDs has nothing to give: nodes are numbered by row within their type.
+func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+
+// link is a line of link.dat.
+type link struct {
+	src, dst end
+	number   int // of its type
+	weight   float32
+}
+
+type end struct {
+	typ int // index of types
+	row int64
+}
+
+// link reads a line of link.dat.
+func (s *Source) link(in *lines.Scanner, cells [][]byte) (l link, err error) {
+	if len(cells) != 3 && len(cells) != 4 {
+		return l, in.Errorf("found %d columns; a link has a source, a destination, a type and perhaps a weight, between tabs", len(cells))
+	}
+	for i, e := range []*end{&l.src, &l.dst} {
+		id, ok := integer(cells[i])
+		if ok {
+			e.typ, e.row, ok = s.at(id)
+		}
+		if !ok {
+			return l, in.ErrorIn(i+1, "%q is not one of the %d nodes of node.dat, which count from 0", lines.Clip(cells[i]), s.nodes)
+		}
+	}
+	var ok bool
+	if l.number, ok = small(cells[2]); !ok {
+		return l, in.ErrorIn(3, "%q is not the number of a link type", lines.Clip(cells[2]))
+	}
+	l.weight = 1
+	if len(cells) == 4 {
+		if l.weight, ok = number(cells[3]); !ok || l.weight-l.weight != 0 {
+			return l, in.ErrorIn(4, "%q is not a weight", lines.Clip(cells[3]))
+		}
+	}
+	return l, nil
+}
+
+// Edges streams the links of one type, with their weights where there is a column for them.
+func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
+	if relation < 0 || relation >= len(s.links) {
+		panic("hgb: no such relation")
+	}
+	t := s.links[relation]
+	c := ingest.EdgeChunk{Place: ingest.Place{File: s.label("link.dat")}}
+	size := min(t.count, edgeChunk)
+	c.Src, c.Dst = make([]int64, 0, size), make([]int64, 0, size)
+	var weights []uint64
+	flush := func() error {
+		if t.weighted {
+			c.Values = [][]uint64{weights}
+		}
+		err := emit(c)
+		c.First += int64(len(c.Src))
+		c.Src, c.Dst, weights = c.Src[:0], c.Dst[:0], weights[:0]
+		return err
+	}
+	err := s.eachIn(ctx, "link.dat", func(in *lines.Scanner, cells [][]byte) error {
+		l, err := s.link(in, cells)
+		if err != nil || l.number != t.number {
+			return err
+		}
+		c.Src, c.Dst = append(c.Src, l.src.row), append(c.Dst, l.dst.row)
+		if t.weighted {
+			weights = append(weights, uint64(math.Float32bits(l.weight)))
+		}
+		if len(c.Src) == edgeChunk {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil || len(c.Src) == 0 {
+		return err
+	}
+	return flush()
+}
+
+// Rows streams the features of one node type.
+func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
+	t := s.tableType(table)
+	typ := s.types[t]
+	c := ingest.RowChunk{Place: ingest.Place{File: s.label("node.dat")}}
+	rows := max(chunkBytes/4/typ.dim, 1)
+	c.Values = make([]float32, 0, min(int64(rows), typ.count)*int64(typ.dim))
+	flush := func() error {
+		err := emit(c)
+		c.First += int64(len(c.Values) / typ.dim)
+		c.Values = c.Values[:0]
+		return err
+	}
+	id, left, wanted := int64(0), typ.count, -1
+	next := 0 // of runs
+	err := s.eachIn(ctx, "node.dat", func(in *lines.Scanner, cells [][]byte) error {
+		if next < len(s.runs) && s.runs[next].first == id {
+			wanted = s.runs[next].typ
+			next++
+		}
+		_, features, err := s.node(in, cells, id)
+		if err != nil {
+			return err
+		}
+		if id++; wanted != t {
+			return nil
+		}
+		if c.Values, err = appendFeatures(c.Values, in, features, typ.dim); err != nil {
+			return err
+		}
+		if len(c.Values) == rows*typ.dim {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if left--; left == 0 {
+			return errStop // Schema has read the rest, up to the checksum
+		}
+		return nil
+	})
+	if err != nil || len(c.Values) == 0 {
+		return err
+	}
+	return flush()
+}
+
+// tableType is the node type of a table of the schema.
+func (s *Source) tableType(table int) int {
+	for t, typ := range s.types {
+		if typ.dim > 0 {
+			if table == 0 {
+				return t
+			}
+			table--
+		}
+	}
+	panic("hgb: no such table")
+}
+
+// columns counts the features in a cell.
+func columns(features []byte) int {
+	if len(features) == 0 {
+		return 0
+	}
+	return bytes.Count(features, []byte{','}) + 1
+}
+
+func appendFeatures(values []float32, in *lines.Scanner, features []byte, dim int) ([]float32, error) {
+	for c := range dim {
+		cell := features
+		if c < dim-1 {
+			comma := bytes.IndexByte(features, ',')
+			if comma < 0 {
+				return values, in.Errorf("found %d features, and %d when it was read first; the file changed meanwhile", c+1, dim)
+			}
+			cell, features = features[:comma], features[comma+1:]
+		}
+		x, ok := number(cell)
+		if !ok {
+			return values, in.ErrorIn(4, "feature %d of %d: %q is not a number", c+1, dim, lines.Clip(cell))
+		}
+		values = append(values, x)
+	}
+	return values, nil
+}
+
+// integer reads digits; up to 18 cannot overflow, and more is no id.
+func integer(cell []byte) (v int64, ok bool) {
+	if len(cell) == 0 || len(cell) > 18 {
+		return 0, false
+	}
+	for _, c := range cell {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		v = v*10 + int64(c-'0')
+	}
+	return v, true
+}
+
+// small reads the number of a type or class.
+func small(cell []byte) (int, bool) {
+	v, ok := integer(bytes.TrimSpace(cell))
+	return int(v), ok && v <= math.MaxInt32
+}
+
+var pow10 = [...]float32{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10}
+
+// number reads a float. Up to seven digits around a point are exact over an exact power of ten, so one division rounds
+// right; most features of the benchmark are 0, 1.0 and the like.
+func number(cell []byte) (float32, bool) {
+	if 0 < len(cell) && len(cell) <= 8 {
+		v, digits, after, point := uint32(0), 0, 0, false
+		for _, c := range cell {
+			if c == '.' && !point {
+				point = true
+				continue
+			}
+			if c-'0' > 9 {
+				digits = 8 // not this way
+				break
+			}
+			v = v*10 + uint32(c-'0')
+			if digits++; point {
+				after++
+			}
+		}
+		if 0 < digits && digits <= 7 {
+			return float32(v) / pow10[after], true
+		}
+	}
+	x, err := strconv.ParseFloat(string(bytes.TrimSpace(cell)), 32)
+	return float32(x), err == nil
+}
