@@ -29,6 +29,9 @@ var objects = map[pickle.Global]bool{
 	"torch_geometric.data.graph_store.EdgeAttr":     true,
 	"torch_sparse.tensor.SparseTensor":              true,
 	"torch_sparse.storage.SparseStorage":            true,
+
+	"dgl.graphbolt.impl.fused_csc_sampling_graph.FusedCSCSamplingGraph": true,
+	"torch._C.ScriptObject": true, // (its state, the name of its class)
 }
 
 func init() {
