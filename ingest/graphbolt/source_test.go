@@ -1,0 +1,425 @@
+package graphbolt
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// copyOf is an example of testdata, to be changed.
+func copyOf(t testing.TB, name string) string {
+	dir := filepath.Join(t.TempDir(), "a pt folder")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))))
+	return dir
+}
+
+// edit replaces text in a file of a dataset; the text must be there.
+func edit(t testing.TB, dir, name, old, new string) {
+	path := filepath.Join(dir, name)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), old)
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), old, new)), 0o666))
+}
+
+// int64s and float32s write an array.
+func int64s(t testing.TB, path string, shape []int64, values ...int64) {
+	b := npy.AppendHeader(nil, "<i8", shape...)
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, uint64(v))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	require.NoError(t, os.WriteFile(path, b, 0o666))
+}
+
+func float32s(t testing.TB, path string, shape []int64, values ...float32) {
+	b := npy.AppendHeader(nil, "<f4", shape...)
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	require.NoError(t, os.WriteFile(path, b, 0o666))
+}
+
+// contents is all that a source says.
+type contents struct {
+	schema *ingest.Schema
+	edges  map[string][][2]int64
+	values map[string][][]uint64
+	rows   map[string][]float32
+	labels map[string][]int32
+	split  map[string][3][]int64
+}
+
+func read(path string) (*contents, error) {
+	ctx := context.Background()
+	s, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	g := &contents{
+		edges: map[string][][2]int64{}, values: map[string][][]uint64{}, rows: map[string][]float32{},
+		labels: map[string][]int32{}, split: map[string][3][]int64{},
+	}
+	if g.schema, err = s.Schema(ctx); err != nil {
+		return nil, err
+	}
+	for range 2 { // every section can be read again
+		for i, r := range g.schema.Relations {
+			edges, values := [][2]int64{}, make([][]uint64, len(r.Columns))
+			err := s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
+				if c.First != int64(len(edges)) {
+					return fmt.Errorf("row %d where %d follows", c.First, len(edges))
+				}
+				for k := range c.Src {
+					edges = append(edges, [2]int64{c.Src[k], c.Dst[k]})
+				}
+				for k := range values {
+					values[k] = append(values[k], c.Values[k]...)
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			g.edges[r.Key()], g.values[r.Key()] = edges, values
+		}
+		for i, t := range g.schema.Tables {
+			var rows []float32
+			if err := s.Rows(ctx, i, func(c ingest.RowChunk) error { rows = append(rows, c.Values...); return nil }); err != nil {
+				return nil, err
+			}
+			g.rows[t.NodeType+t.Relation+"/"+t.Name] = rows
+		}
+		for i, l := range g.schema.Labels {
+			var labels []int32
+			if err := s.Labels(ctx, i, func(c ingest.LabelChunk) error { labels = append(labels, c.Values...); return nil }); err != nil {
+				return nil, err
+			}
+			g.labels[l.NodeType+"/"+l.Name] = labels
+		}
+		for i, split := range g.schema.Splits {
+			var parts [3][]int64
+			for p := range parts {
+				err := s.Split(ctx, i, ingest.Part(p), func(c ingest.IDChunk) error { parts[p] = append(parts[p], c.IDs...); return nil })
+				if err != nil {
+					return nil, err
+				}
+			}
+			g.split[split.Name] = parts
+		}
+	}
+	return g, nil
+}
+
+func TestHomogeneous(t *testing.T) {
+	dir := copyOf(t, "homogeneous")
+	for _, path := range []string{dir, filepath.Join(dir, "metadata.yaml")} {
+		g, err := read(path)
+		require.NoError(t, err)
+		require.NotEmpty(t, g.schema.Identity)
+		g.schema.Identity = ""
+		require.Equal(t, &ingest.Schema{
+			Name:      "tiny",
+			NodeTypes: []ingest.NodeType{{Name: "node", Count: 6}},
+			Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4, Columns: []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}}},
+			Tables:    []ingest.Table{{Name: "feat", NodeType: "node", Dim: 1}},
+			Labels:    []ingest.Label{{Name: "label", NodeType: "node", Classes: 4}},
+			Splits:    []ingest.Split{{Name: "node_classification", NodeType: "node"}},
+			Skipped:   []string{filepath.Join(dir, "weights.npy") + ": its values are rounded to 32 bits"},
+		}, g.schema)
+		require.Equal(t, [][2]int64{{0, 1}, {1, 2}, {2, 0}, {5, 3}}, g.edges["node__to__node"])
+		require.Equal(t, [][]uint64{{0x3e800000, 0x3f000000, 0x3f400000, 0x3f800000}}, g.values["node__to__node"])
+		require.Equal(t, []float32{0, .5, 1, 1.5, 2, 2.5}, g.rows["node/feat"], "features of one dimension are a column")
+		require.Equal(t, []int32{0, 2, -1, 1, 1, -1}, g.labels["node/label"], "NaN is missing, and so are nodes outside the sets")
+		require.Equal(t, [3][]int64{{4, 0}, {1}, {5, 3}}, g.split["node_classification"])
+	}
+}
+
+func TestTyped(t *testing.T) {
+	g, err := read(copyOf(t, "typed"))
+	require.NoError(t, err)
+	require.Equal(t, []ingest.NodeType{{Name: "user", Count: 2}, {Name: "item", Count: 3}}, g.schema.NodeTypes)
+	require.Equal(t, []ingest.Relation{
+		{Src: "user", Name: "buys", Dst: "item", Edges: -1},
+		{Src: "item", Name: "bought_by", Dst: "user", Edges: 3},
+	}, g.schema.Relations)
+	require.Equal(t, []ingest.Table{
+		{Name: "feat", NodeType: "item", Dim: 2}, {Name: "price", Relation: "user__buys__item", Dim: 1},
+	}, g.schema.Tables)
+	require.Equal(t, []ingest.Label{
+		{Name: "label", NodeType: "item", Classes: 2, Multi: true}, {Name: "label", NodeType: "user"},
+	}, g.schema.Labels)
+	require.Equal(t, []ingest.Split{{Name: "tags-item", NodeType: "item"}, {Name: "tags-user", NodeType: "user"}}, g.schema.Splits)
+	require.Equal(t, []string{`task "links", train: sets of edges (user:buys:item), which link prediction has, are not kept`}, g.schema.Skipped)
+	require.Equal(t, [][2]int64{{0, 2}, {1, 0}, {1, 1}}, g.edges["user__buys__item"])
+	require.Equal(t, [][2]int64{{2, 0}, {0, 1}, {1, 1}}, g.edges["item__bought_by__user"], "in column-major order")
+	require.Equal(t, []float32{0, 1, 2, 3, 4, 5}, g.rows["item/feat"], "in column-major order")
+	require.Equal(t, []float32{9.5, 1, 2}, g.rows["user__buys__item/price"])
+	require.Equal(t, []int32{0, 1, -1, -1, 1, 0}, g.labels["item/label"])
+	require.Equal(t, []int32{-1, 3}, g.labels["user/label"], "without names, seeds come before labels")
+}
+
+// TestPreprocessed: ids are over all types there, and edges of all types among each other.
+func TestPreprocessed(t *testing.T) {
+	dir := copyOf(t, "preprocessed")
+	for _, path := range []string{dir, filepath.Join(dir, "preprocessed"), filepath.Join(dir, "preprocessed/metadata.yaml")} {
+		g, err := read(path)
+		require.NoError(t, err)
+		require.Equal(t, []ingest.NodeType{{Name: "item", Count: 3}, {Name: "user", Count: 2}}, g.schema.NodeTypes)
+		require.Equal(t, []ingest.Relation{
+			{Src: "item", Name: "bought_by", Dst: "user", Edges: -1}, {Src: "user", Name: "buys", Dst: "item", Edges: -1},
+		}, g.schema.Relations)
+		require.ElementsMatch(t, [][2]int64{{0, 2}, {1, 0}, {1, 1}}, g.edges["user__buys__item"])
+		require.ElementsMatch(t, [][2]int64{{2, 0}, {0, 1}, {1, 1}}, g.edges["item__bought_by__user"])
+		require.Equal(t, []float32{0, 1, 2, 3, 4, 5}, g.rows["item/feat"])
+		require.Equal(t, [3][]int64{{2, 0}, nil, nil}, g.split["tags"])
+		require.Empty(t, g.schema.Labels)
+		require.Len(t, g.schema.Skipped, 1)
+		require.Contains(t, g.schema.Skipped[0], "preprocessed/price.npy: rows of edges are in the order of the original files")
+	}
+
+	// The original files are preferred while they are there.
+	both := copyOf(t, "typed")
+	require.NoError(t, os.CopyFS(filepath.Join(both, "preprocessed"), os.DirFS("testdata/preprocessed/preprocessed")))
+	g, err := read(both)
+	require.NoError(t, err)
+	require.Contains(t, g.rows, "user__buys__item/price")
+	require.NoError(t, os.Remove(filepath.Join(both, "buys.csv")))
+	g, err = read(both)
+	require.NoError(t, err)
+	require.NotContains(t, g.rows, "user__buys__item/price")
+}
+
+func build(t testing.TB, dir string) (*ingest.Report, error) {
+	s, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return ingest.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+}
+
+// TestDeclaredNumber: num may be larger than the largest id, and not smaller; rows say what is wrong.
+func TestDeclaredNumber(t *testing.T) {
+	dir := copyOf(t, "homogeneous")
+	rep, err := build(t, dir)
+	require.NoError(t, err)
+	require.EqualValues(t, 6, rep.NodeTypes[0].Count, "node 4 has no edge, which is no mistake")
+
+	edit(t, dir, "metadata.yaml", "num: 6", "num: 7")
+	_, err = build(t, dir)
+	require.ErrorContains(t, err, "feature_data[0]: "+filepath.Join(dir, "node data/feat pt.npy")+": 6 rows, and there are 7 nodes of type node")
+
+	float32s(t, filepath.Join(dir, "node data/feat pt.npy"), []int64{5}, 0, 1, 2, 3, 4)
+	edit(t, dir, "metadata.yaml", "num: 7", "num: 5")
+	_, err = build(t, dir)
+	require.ErrorContains(t, err, filepath.Join(dir, "edges.npy")+": edge 3 (counting from 0): source 5 is not one of the 5 nodes")
+
+	int64s(t, filepath.Join(dir, "edges.npy"), []int64{2, 4}, 0, 1, 2, 4, 1, 2, 0, 3)
+	_, err = build(t, dir)
+	require.ErrorContains(t, err, "scripts/test.npy: row 0 (counting from 0): node 5 is not one of the 5")
+}
+
+// TestManyNodes: labels that are gathered in several blocks, and sections of several chunks.
+func TestManyNodes(t *testing.T) {
+	const nodes, edges, width = 700_000, 150_001, 32
+	dir := t.TempDir()
+	var ids, pairs, first, second []int64
+	for i := range int64(edges) {
+		first, second = append(first, i), append(second, (i*7)%nodes)
+	}
+	pairs = append(first, second...)
+	int64s(t, filepath.Join(dir, "e.npy"), []int64{2, edges}, pairs...)
+	bits := npy.AppendHeader(nil, "|u1", nodes/10, width)
+	for i := range int64(nodes / 10) {
+		ids = append(ids, nodes-1-10*i)
+		row := make([]byte, width)
+		row[i%width] = 1
+		bits = append(bits, row...)
+	}
+	int64s(t, filepath.Join(dir, "s.npy"), []int64{nodes / 10}, ids...)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "y.npy"), bits, 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "metadata.yaml"), []byte(fmt.Sprintf(
+		"graph: {nodes: [{num: %d}], edges: [{format: numpy, path: e.npy}]}\n"+
+			"tasks: [{train_set: [{data: [{name: seeds, format: numpy, path: s.npy}, {name: labels, format: numpy, path: y.npy}]}]}]\n", nodes)), 0o666))
+	g, err := read(dir)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Base(dir), g.schema.Name)
+	require.Len(t, g.edges["node__to__node"], edges)
+	require.Equal(t, [2]int64{edges - 1, (edges - 1) * 7 % nodes}, g.edges["node__to__node"][edges-1])
+	require.Len(t, g.labels["node/label"], nodes*width)
+	for v := range nodes {
+		row := g.labels["node/label"][v*width : (v+1)*width]
+		i := (nodes - 1 - v) / 10
+		if v%10 != 9 {
+			require.EqualValues(t, -1, row[i%width])
+		} else if row[i%width] != 1 || row[(i+1)%width] != 0 {
+			t.Fatal(v, row)
+		}
+	}
+	require.Equal(t, ids, g.split["given"][ingest.Train])
+}
+
+func TestRefusals(t *testing.T) {
+	y := func(old, new string) func(t testing.TB, dir string) {
+		return func(t testing.TB, dir string) { edit(t, dir, "metadata.yaml", old, new) }
+	}
+	for want, change := range map[string]func(t testing.TB, dir string){
+		"metadata.yaml: graph.edges[0]: path \"../edges.npy\" leads out of the dataset":   y("path: edges.npy", "path: ../edges.npy"),
+		"metadata.yaml: graph.edges[0]: path \"/etc/passwd\" leads out of the dataset":    y("path: edges.npy", "path: /etc/passwd"),
+		"metadata.yaml: graph.edges[0]: no path":                                          y("path: edges.npy", "pth: edges.npy"),
+		"edges.npy: format \"npy\"; edges are csv or numpy":                               y("format: numpy\n      path: edges.npy", "format: npy\n      path: edges.npy"),
+		"graph.nodes[0]: num is missing or negative":                                      y("num: 6", "number: 6"),
+		"graph.nodes[0]: num is missing":                                                  y("num: 6", "num: -1"),
+		"graph.nodes[0]: no type; only a graph of one node entry":                         y("- num: 6", "- num: 6\n    - num: 7"),
+		"graph.nodes is empty":                                                            y("    - num: 6\n", ""),
+		"metadata.yaml: yaml:":                                                            y("num: 6", "num: six"),
+		"there is neither graph nor a graph_topology":                                     y("graph:\n", "graf:\n"),
+		"feature_data[0]: domain \"nodes\"; features are of a node, an edge or the graph": y("domain: node", "domain: nodes"),
+		"feature_data[0]: there is no node type \"paper\" in graph.nodes, only node":      y("{domain: node,", "{type: paper, domain: node,"),
+		"feature_data[0]: open ":                                                          y("node data/feat pt.npy", "node data/feat npy.npy"),
+		"test_y.npy: row 0 (counting from 0): 0.5 is not the number of a class": func(t testing.TB, dir string) {
+			float32s(t, filepath.Join(dir, "scripts/test_y.npy"), []int64{2}, .5, 1)
+		},
+		"train.npy has 3 seeds; are they of one task": func(t testing.TB, dir string) {
+			int64s(t, filepath.Join(dir, "scripts/train.npy"), []int64{3}, 1, 2, 3)
+		},
+		"valid.npy: row 0 (counting from 0): node 4 has another label in valid": func(t testing.TB, dir string) { int64s(t, filepath.Join(dir, "scripts/valid.npy"), []int64{1}, 4) },
+		"valid.npy: it is (1, 3) of <i8, and seeds are a list of nodes": func(t testing.TB, dir string) {
+			int64s(t, filepath.Join(dir, "scripts/valid.npy"), []int64{1, 3}, 1, 2, 3)
+		},
+		"edges.npy: it is (4, 2) of <i8, and edges are integers of shape (2, E)": func(t testing.TB, dir string) {
+			int64s(t, filepath.Join(dir, "edges.npy"), []int64{4, 2}, 0, 1, 1, 2, 2, 0, 5, 3)
+		},
+		"edges.npy: truncated: ": func(t testing.TB, dir string) {
+			int64s(t, filepath.Join(dir, "edges.npy"), []int64{2, 4}, 0, 1, 2, 5, 1, 2, 0)
+		},
+		"edges.npy: element 2 is 0.5, not an integer": func(t testing.TB, dir string) {
+			float32s(t, filepath.Join(dir, "edges.npy"), []int64{2, 4}, 0, 1, .5, 5, 1, 2, 0, 3)
+		},
+		"weights.npy: 3 rows, and there are 4 edges": func(t testing.TB, dir string) { float32s(t, filepath.Join(dir, "weights.npy"), []int64{3}, 0, 1, 2) },
+		"edges.npy: not an npy array: it starts with ": func(t testing.TB, dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "edges.npy"), []byte("0,1\n1,2\n2,3\n"), 0o666))
+		},
+		"edges.npy: line 1: \"src\" is not an integer; GraphBolt's csv has two integers a line and no header": func(t testing.TB, dir string) {
+			edit(t, dir, "metadata.yaml", "format: numpy\n      path: edges.npy", "format: csv\n      path: edges.npy")
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "edges.npy"), []byte("src,dst\n1,2\n"), 0o666))
+		},
+		"weights.npy: 4 rows, and ": func(t testing.TB, dir string) {
+			edit(t, dir, "metadata.yaml", "format: numpy\n      path: edges.npy", "format: csv\n      path: edges.npy")
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "edges.npy"), []byte("0,1\n1,2\n2,3\n"), 0o666))
+		},
+	} {
+		dir := copyOf(t, "homogeneous")
+		change(t, dir)
+		_, err := read(dir)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	for want, change := range map[string]func(t testing.TB, dir string){
+		`graph.edges[0]: type "user.buys.item"; a type of edges is SRC:RELATION:DST`:                            y(`"user:buys:item", format: csv`, `"user.buys.item", format: csv`),
+		`graph.edges[0]: type "user:buys:thing": there is no node type "thing" in graph.nodes, only user, item`: y(`"user:buys:item", format: csv`, `"user:buys:thing", format: csv`),
+		`feature_data[1]: there are no edges of type "item:buys:user" in graph.edges`:                           y(`edge, type: "user:buys:item"`, `edge, type: "item:buys:user"`),
+		`graph.edges[1]: edges of type "user:buys:item" are there twice`:                                        y("item:bought_by:user", "user:buys:item"),
+	} {
+		dir := copyOf(t, "typed")
+		change(t, dir)
+		_, err := read(dir)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Open(t.TempDir())
+	require.ErrorContains(t, err, "no metadata.yaml in it; name the folder of a GraphBolt dataset")
+	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	zip := filepath.Join(t.TempDir(), "ogbn-arxiv.zip")
+	require.NoError(t, os.WriteFile(zip, []byte("PK"), 0o666))
+	_, err = Open(zip)
+	require.EqualError(t, err, zip+": a zip archive; unpack it first and name the folder inside")
+}
+
+func TestOtherElements(t *testing.T) {
+	dir := copyOf(t, "homogeneous")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "weights.npy"), append(npy.AppendHeader(nil, "|b1", 4, 1), 1, 0, 1, 1), 0o666))
+	edit(t, dir, "metadata.yaml", "feature_data:\n  - {", "feature_data:\n  - {domain: graph, name: g, format: numpy, path: none}\n"+
+		"  - {domain: edge, name: pair, format: numpy, path: pair.npy}\n  - {domain: node, name: text, format: numpy, path: text.npy}\n  - {")
+	float32s(t, filepath.Join(dir, "pair.npy"), []int64{4, 2}, 1, 2, 3, 4, 5, 6, 7, 8)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "text.npy"), append(npy.AppendHeader(nil, "|S1", 6), "abcdef"...), 0o666))
+	edit(t, dir, "metadata.yaml", "  feature_data:\n", "  feature_data:\n    - {domain: edge, name: two, format: numpy, path: pair.npy}\n")
+	g, err := read(dir)
+	require.NoError(t, err)
+	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.U8}}, g.schema.Relations[0].Columns)
+	require.Equal(t, [][]uint64{{1, 0, 1, 1}}, g.values["node__to__node"])
+	require.Equal(t, []float32{1, 2, 3, 4, 5, 6, 7, 8}, g.rows["node__to__node/pair"])
+	require.Equal(t, g.rows["node__to__node/pair"], g.rows["node__to__node/two"], "several values an edge are a table")
+	require.Len(t, g.schema.Skipped, 2)
+}
+
+func TestCancelled(t *testing.T) {
+	s, err := Open(copyOf(t, "typed"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, err := range []error{
+		s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return nil }),
+		s.Edges(ctx, 1, func(ingest.EdgeChunk) error { return nil }),
+		s.Rows(ctx, 0, func(ingest.RowChunk) error { return nil }),
+		s.Labels(ctx, 0, func(ingest.LabelChunk) error { return nil }),
+		s.Split(ctx, 0, ingest.Train, func(ingest.IDChunk) error { return nil }),
+	} {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// TestLabelsProperty: gathering agrees with a map.
+func TestLabelsProperty(t *testing.T) {
+	dir := copyOf(t, "homogeneous")
+	rapid.Check(t, func(rt *rapid.T) {
+		all := rapid.Permutation([]int64{0, 1, 2, 3, 4, 5}).Draw(rt, "nodes")
+		cut := rapid.IntRange(0, 6).Draw(rt, "cut")
+		want := []int32{-1, -1, -1, -1, -1, -1}
+		for part, ids := range map[string][]int64{"train": all[:cut], "valid": all[cut:], "test": nil} {
+			labels := make([]int64, len(ids))
+			for i, id := range ids {
+				labels[i] = int64(rapid.IntRange(-1, 3).Draw(rt, "label"))
+				want[id] = int32(labels[i])
+			}
+			int64s(t, filepath.Join(dir, "scripts", part+".npy"), []int64{int64(len(ids))}, ids...)
+			int64s(t, filepath.Join(dir, "scripts", part+"_y.npy"), []int64{int64(len(ids)), 1}, labels...)
+		}
+		g, err := read(dir)
+		require.NoError(rt, err)
+		require.Equal(rt, want, g.labels["node/label"])
+	})
+}
+
+func FuzzMetadata(f *testing.F) {
+	for _, name := range []string{"homogeneous", "typed", "preprocessed/preprocessed"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name, "metadata.yaml"))
+		require.NoError(f, err)
+		f.Add(string(text))
+	}
+	dir := f.TempDir()
+	require.NoError(f, os.CopyFS(dir, os.DirFS("testdata/typed")))
+	f.Fuzz(func(t *testing.T, text string) {
+		mine := filepath.Join(dir, fmt.Sprint(os.Getpid()))
+		require.NoError(t, os.MkdirAll(mine, 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(mine, "metadata.yaml"), []byte(text), 0o666))
+		if _, err := read(mine); err != nil {
+			require.NotContains(t, strings.ReplaceAll(err.Error(), text, ""), "\n")
+		}
+	})
+}
