@@ -1,0 +1,243 @@
+// Package auto says which format a raw graph has, and why, by the names of its files and their first bytes. Start at
+// [Recognise].
+//
+// It looks at names in two levels of folders and at the first 4 KiB, of an archive also the last 64, of a few files, so
+// that it costs the same for a graph of any size. It opens nothing as its reader would: what it recognises may still be
+// refused there, in more detail.
+package auto
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	maxEntries = 4096 // of a folder
+	maxInside  = 16   // things inside a folder that are looked at in turn
+)
+
+// formats are those that can be recognised, by the names that ingest has for them.
+const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table"
+
+// Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an OGB folder". Where it
+// finds none, the error says what it saw, and what to name or to do instead.
+func Recognise(path string) (format, why string, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if found, _ := os.Stat(path + ".graph"); found != nil { // a prefix, as planetoid takes it
+			return "planetoid", filepath.Base(path) + ".graph: the files of a citation graph", nil
+		}
+		return "", "", fmt.Errorf("%s: no such file or directory", path)
+	case err != nil:
+		return "", "", err
+	case info.IsDir():
+		return folder(path, true)
+	case !info.Mode().IsRegular():
+		return "", "", fmt.Errorf("%s: neither a file nor a folder", path)
+	}
+	return file(path)
+}
+
+// finding is what names in a folder tell.
+type finding struct {
+	names  []string // all of them there, * standing for anything but a slash; the first is named
+	format string   // "" refuses
+	say    string
+}
+
+// findings are tried in this order.
+var findings = []finding{
+	{[]string{"metadata.yaml"}, "graphbolt", "a GraphBolt dataset"},
+	{[]string{"preprocessed/metadata.yaml"}, "graphbolt", "a preprocessed GraphBolt dataset"},
+	{[]string{"meta.pt", "processed/paper"}, "mag240m", "MAG240M as OGB-LSC leaves it"},
+	{[]string{"raw/edge.csv.gz"}, "ogb", "an OGB folder"},
+	{[]string{"raw/data.npz"}, "ogb", "an OGB folder in its binary layout"},
+	{[]string{"raw/triplet-type-list.csv.gz"}, "ogb", "a heterogeneous OGB folder"},
+	{[]string{"raw/edge_index_dict.npz"}, "ogb", "a heterogeneous OGB folder in its binary layout"},
+	{[]string{"node.dat", "link.dat"}, "hgb", "a graph of the Heterogeneous Graph Benchmark"},
+	{[]string{"ind.*.graph", "ind.*.allx"}, "planetoid", "the files of a citation graph"},
+	{[]string{"adj_full.npz"}, "graphsaint", "a GraphSAINT folder"},
+
+	{[]string{"processed/paper__cites__paper/edge_index.npy"}, "", "an IGB folder, which is not read yet"},
+	{[]string{"processed/train_hrt.npy"}, "", "WikiKG90M, which is not read"},
+	{[]string{"dataset.yaml", "edges/train_edges.bin"}, "", "what Marius preprocessed, which is not read; name the graph that it was made from"},
+	{[]string{"metadata.json", "edge_data"}, "", "a chunked graph of DGL, which is not read"},
+	{[]string{"edges.csv", "ext_full.npz"}, "", "a temporal graph of TGL, which is not read yet"},
+	{[]string{"ml_*.csv", "ml_*.npy"}, "", "a temporal graph of TGN, which is not read yet"},
+	{[]string{"*_edgelist*.csv"}, "", "a temporal graph of TGB, which is not read yet"},
+}
+
+// folder looks for what only one format has, and then at the things inside one by one.
+func folder(path string, inside bool) (format, why string, err error) {
+	names, dirs, err := list(path)
+	if err != nil {
+		return "", "", err
+	}
+	if slices.Contains(names, "manifest.json") && strings.Contains(head(filepath.Join(path, "manifest.json")), `"format": "gnnstore"`) {
+		return "", "", fmt.Errorf("%s: manifest.json: it is a dataset already; train, inspect and verify take it as it is", path)
+	}
+	for _, f := range findings {
+		name, ok := f.match(path)
+		switch {
+		case !ok:
+		case f.format == "":
+			return "", "", fmt.Errorf("%s: %s: %s", path, name, f.say)
+		default:
+			return f.format, name + ": " + f.say, nil
+		}
+	}
+	if schemas := ofKind(names, ".yaml", ".yml"); len(schemas) > 0 {
+		if f, _, _ := file(filepath.Join(path, schemas[0])); f == "table" {
+			return "", "", fmt.Errorf("%s: %s describes a graph of tables; name this file", path, schemas[0])
+		}
+	}
+	if arrays := ofKind(names, ".npy"); slices.ContainsFunc(arrays, func(n string) bool { return strings.HasPrefix(n, "edge") }) {
+		return "npy", arrays[slices.IndexFunc(arrays, func(n string) bool { return strings.HasPrefix(n, "edge") })] + ": a folder of arrays", nil
+	}
+	if f, why, ok := parts(path, names, dirs); ok {
+		return f, why, nil
+	}
+	if !inside {
+		return "", "", errNone
+	}
+	return "", "", within(path, names, dirs)
+}
+
+// list gives the names in a folder, those of folders apart, ascending.
+func list(path string) (names, dirs []string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxEntries)
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name[0] == '.' || name[0] == '_':
+		case e.IsDir():
+			dirs = append(dirs, name)
+		default:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(dirs)
+	if len(entries) > 0 {
+		err = nil
+	}
+	if len(entries) == 0 && err != nil {
+		err = fmt.Errorf("%s: the folder is empty; name a file or folder of raw data", path)
+	}
+	return names, dirs, err
+}
+
+// match says whether all names are in a folder, and gives the first.
+func (f *finding) match(path string) (string, bool) {
+	first := ""
+	for _, pattern := range f.names {
+		found := pattern
+		if dir, base := filepath.Split(pattern); strings.Contains(base, "*") {
+			names, _, err := list(filepath.Join(path, dir))
+			i := slices.IndexFunc(names, func(n string) bool { ok, _ := filepath.Match(base, n); return ok })
+			if err != nil || i < 0 {
+				return "", false
+			}
+			found = dir + names[i]
+		} else if _, err := os.Stat(filepath.Join(path, filepath.FromSlash(pattern))); err != nil {
+			return "", false
+		}
+		if first == "" {
+			first = found
+		}
+	}
+	return first, true
+}
+
+// ofKind are the names that end so.
+func ofKind(names []string, ends ...string) []string {
+	var some []string
+	for _, n := range names {
+		if slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(strings.ToLower(n), end) }) {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+// parts recognises a folder that holds nothing but the parts of one edge list: names that differ in numbers only.
+func parts(path string, names, dirs []string) (format, why string, ok bool) {
+	if len(names) < 2 || len(dirs) > 0 {
+		return "", "", false
+	}
+	bare := func(s string) string {
+		return strings.Map(func(c rune) rune {
+			if '0' <= c && c <= '9' {
+				return -1
+			}
+			return c
+		}, s)
+	}
+	for _, n := range names {
+		if bare(n) != bare(names[0]) {
+			return "", "", false
+		}
+	}
+	f, _, err := file(filepath.Join(path, names[0]))
+	if err != nil || f != "csv" {
+		return "", "", false
+	}
+	return f, fmt.Sprintf("%s and %d more: the parts of an edge list", names[0], len(names)-1), true
+}
+
+var errNone = errors.New("no format")
+
+// within tells what to name inside a folder that is no graph itself.
+func within(path string, names, dirs []string) error {
+	var found []string
+	csv := 0
+	note := func(name, format string, err error) {
+		if err == nil {
+			found = append(found, fmt.Sprintf("%s (%s)", name, format))
+			if format == "csv" {
+				csv++
+			}
+		}
+	}
+	for _, d := range dirs[:min(len(dirs), maxInside)] {
+		f, _, err := folder(filepath.Join(path, d), false)
+		note(d, f, err)
+	}
+	for _, n := range names[:min(len(names), maxInside)] {
+		if low := strings.ToLower(n); strings.HasPrefix(low, "readme") || strings.HasPrefix(low, "license") {
+			continue
+		}
+		f, _, err := file(filepath.Join(path, n))
+		note(n, f, err)
+	}
+	switch {
+	case len(found) == 1:
+		return fmt.Errorf("%s: name what is inside: %s", path, found[0])
+	case len(found) > 1 && csv == len(found):
+		return fmt.Errorf("%s: several tables: name the one of the edges among %s, or describe them all: gnnstore ingest table --infer %s writes a first schema",
+			path, some(found), path)
+	case len(found) > 1:
+		return fmt.Errorf("%s: there are several things inside: name one of %s", path, some(found))
+	}
+	all := append(slices.Clone(dirs), names...)
+	return fmt.Errorf("%s: not one of the formats that are recognised (%s): inside are %s", path, formats, some(all))
+}
+
+// some names a few.
+func some(names []string) string {
+	const most = 6
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

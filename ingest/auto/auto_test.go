@@ -1,0 +1,233 @@
+package auto
+
+import (
+	"archive/zip"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+)
+
+// folderOf writes files by path; a name that ends in a slash is a folder.
+func folderOf(t testing.TB, files map[string]string) string {
+	dir := filepath.Join(t.TempDir(), "my graph")
+	require.NoError(t, os.Mkdir(dir, 0o777))
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		if strings.HasSuffix(name, "/") {
+			require.NoError(t, os.MkdirAll(path, 0o777))
+			continue
+		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+	}
+	return dir
+}
+
+func zipped(t testing.TB, names ...string) string {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, n := range names {
+		f, err := w.Create(n)
+		require.NoError(t, err)
+		_, err = f.Write([]byte("x"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return b.String()
+}
+
+func gzipped(t testing.TB, text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.String()
+}
+
+func TestFolders(t *testing.T) {
+	npy := "\x93NUMPY\x01\x00"
+	for _, c := range []struct {
+		format, why string
+		files       map[string]string
+	}{
+		{"ogb", "raw/edge.csv.gz: an OGB folder", map[string]string{"raw/edge.csv.gz": "x", "split/time/": ""}},
+		{"ogb", "raw/data.npz: an OGB folder in its binary layout", map[string]string{"raw/data.npz": "x"}},
+		{"ogb", "raw/triplet-type-list.csv.gz: a heterogeneous OGB folder", map[string]string{"raw/triplet-type-list.csv.gz": "x"}},
+		{"ogb", "raw/edge_index_dict.npz: a heterogeneous OGB folder in its binary layout", map[string]string{"raw/edge_index_dict.npz": "x"}},
+		{"mag240m", "meta.pt: MAG240M as OGB-LSC leaves it", map[string]string{"meta.pt": "x", "processed/paper/": "", "RELEASE_v1.txt": "x"}},
+		{"graphbolt", "metadata.yaml: a GraphBolt dataset", map[string]string{"metadata.yaml": "graph:\n", "edges.csv": "0,1\n"}},
+		{"graphbolt", "preprocessed/metadata.yaml: a preprocessed GraphBolt dataset", map[string]string{"preprocessed/metadata.yaml": "x"}},
+		{"hgb", "node.dat: a graph of the Heterogeneous Graph Benchmark", map[string]string{"node.dat": "x", "link.dat": "x", "label.dat": "x"}},
+		{"planetoid", "ind.cora.graph: the files of a citation graph", map[string]string{"ind.cora.graph": "x", "ind.cora.allx": "x"}},
+		{"graphsaint", "adj_full.npz: a GraphSAINT folder", map[string]string{"adj_full.npz": "x", "role.json": "{}", "feats.npy": "x"}},
+		{"npy", "edge_index.npy: a folder of arrays", map[string]string{"edge_index.npy": npy, "feat.npy": npy}},
+		{"csv", "part-1.csv and 1 more: the parts of an edge list", map[string]string{"part-1.csv": "0,1\n", "part-20.csv": "1,2\n", "_SUCCESS": ""}},
+	} {
+		format, why, err := Recognise(folderOf(t, c.files))
+		require.NoError(t, err)
+		require.Equal(t, c.format, format)
+		require.Equal(t, c.why, why)
+	}
+	for want, files := range map[string]map[string]string{
+		"manifest.json: it is a dataset already":                                {"manifest.json": "{\n  \"format\": \"gnnstore\",\n"},
+		"edges.csv: a temporal graph of TGL, which is not read yet":             {"edges.csv": ",src,dst,time,ext_roll\n", "ext_full.npz": "x"},
+		"ml_wiki.csv: a temporal graph of TGN, which is not read yet":           {"ml_wiki.csv": ",u,i,ts,label,idx\n", "ml_wiki.npy": "x"},
+		"tgbl-wiki_edgelist_v2.csv: a temporal graph of TGB":                    {"tgbl-wiki_edgelist_v2.csv": "x"},
+		"an IGB folder, which is not read yet":                                  {"processed/paper__cites__paper/edge_index.npy": npy},
+		"what Marius preprocessed":                                              {"dataset.yaml": "num_nodes: 3", "edges/train_edges.bin": "x"},
+		"schema.yaml describes a graph of tables; name this file":               {"schema.yaml": "nodes:\n", "users.csv": "id,age\n"},
+		"name what is inside: a.npz (npz)":                                      {"a.npz": zipped(t, "adj_data.npy"), "README.md": "0 1\n"},
+		"name what is inside: arxiv (ogb)":                                      {"arxiv/raw/edge.csv.gz": "x", "notes.txt": "words, many of them\nand, more, and, more\n"[:5]},
+		"there are several things inside: name one of a.npz (npz), b.npz (npz)": {"a.npz": zipped(t, "x.npy"), "b.npz": zipped(t, "x.npy")},
+		"several tables: name the one of the edges among edges.csv (csv), users.csv (csv), or describe them all: gnnstore ingest table --infer ": {
+			"edges.csv": "src,dst\na,b\n", "users.csv": "1,2\n"},
+		"not one of the formats that are recognised (csv, graphbolt, ": {"a.bin": "x", "b.bin": "y", "c/": ""},
+		"the folder is empty": {},
+	} {
+		dir := folderOf(t, files)
+		_, _, err := Recognise(dir)
+		require.ErrorContains(t, err, want)
+		require.True(t, strings.HasPrefix(err.Error(), dir+": "), err)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	long := strings.Repeat("# a comment\n", 10)
+	for _, c := range []struct{ name, text, format, why string }{
+		{"a.npz", zipped(t, "edge_index.npy"), "npz", "a.npz: edge_index.npy: arrays of NumPy"},
+		{"adj", zipped(t, "indptr.npy"), "npz", "adj: indptr.npy: arrays of NumPy"},
+		{"a.pt", zipped(t, "archive/data.pkl", "archive/data/0"), "pt", "a.pt: archive/data.pkl: tensors of PyTorch"},
+		{"old.pth", legacyTorch + "...", "pt", "old.pth: tensors of PyTorch"},
+		{"ACM.zip", zipped(t, "ACM/info.dat", "ACM/node.dat"), "hgb", "ACM.zip: ACM/node.dat: a graph of the Heterogeneous Graph Benchmark"},
+		{"e.npy", "\x93NUMPY\x01\x00", "npy", "e.npy: an array of NumPy"},
+		{"s.yaml", "# mine\nnodes:\n  - a\n", "table", "s.yaml: a schema of tables"},
+		{"s.yml", "edges: []\n", "table", "s.yml: a schema of tables"},
+		{"metadata.yaml", "dataset_name: x\ngraph:\n  nodes: []\n", "graphbolt", "metadata.yaml: a GraphBolt dataset"},
+		{"ind.cora.graph", "\x80\x02ccollections\n", "planetoid", "ind.cora.graph: a file of a citation graph"},
+		{"g.txt", long + "0\t1\n", "csv", `g.txt: an edge list, whose first row is "0\t1"`},
+		{"g.csv", "src,dst\r\n0,1\r\n", "csv", `g.csv: an edge list, whose columns are "src,dst"`},
+		{"g.edges", "% x\n3 4\n", "csv", `g.edges: an edge list, whose first row is "3 4"`},
+		{"g.txt.gz", gzipped(t, "0 1\n"), "csv", `g.txt.gz: an edge list, whose first row is "0 1"`},
+		{"g.tsv.zst", string(z.EncodeAll([]byte("0\t1\n"), nil)), "csv", `g.tsv.zst: an edge list, whose first row is "0\t1"`},
+		{"g.tsv", "ann\tbob\n", "csv", `g.tsv: an edge list with text for ids, whose first row is "ann\tbob"`},
+	} {
+		dir := folderOf(t, map[string]string{c.name: c.text})
+		format, why, err := Recognise(filepath.Join(dir, c.name))
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.format, format)
+		require.Equal(t, c.why, why)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"a.parquet", "PAR1...", "a table in parquet, which needs a schema: gnnstore ingest table --infer "},
+		{"a.zip", zipped(t, "arxiv/raw/edge.csv.gz"), "arxiv/raw/edge.csv.gz: a dataset in a zip archive; unpack it first"},
+		{"b.zip", zipped(t, "readme.txt"), "a zip archive of none of the formats"},
+		{"a.csv", ",src,dst,time,int_roll,ext_roll\n0,1,2,3.0,0,0\n", "a temporal graph of TGL"},
+		{"wikipedia.csv", "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n", "a temporal graph of JODIE"},
+		{"ml_w.csv", ",u,i,ts,label,idx\n0,1,2,0,0,1\n", "a temporal graph of TGN"},
+		{"a.pkl", "\x80\x03}q\x00.", "a Python pickle that is none of"},
+		{"a.npy", "rawrawraw", "its first bytes are not those of a .npy file"},
+		{"a.json", "{\"1\": [2]}", "JSON, which is no graph by itself"},
+		{"a.txt", "<!DOCTYPE html>", "a web page"},
+		{"a.nt", "<http://a> <http://b> <http://c> .\n", "RDF triples"},
+		{"a.mtx", "%%MatrixMarket matrix coordinate\n3 3 1\n", "Matrix Market"},
+		{"kg.txt", "a\tlikes\tb\n", "a table of 3 columns (a\tlikes\tb), of which nobody knows which are ids"},
+		{"one.txt", "17\n18\n", "its first row has one column (17), and an edge has two ids"},
+		{"comments.txt", long, "no row in its first 4096 bytes"},
+		{"empty.csv", "", "the file is empty"},
+		{"x.yaml", "a: b\n", "YAML without nodes: and edges:"},
+		{"a.dat", "\x00\x01\x02\x03\x04\x05\x06\x07", "not text, and not one of the formats that are recognised"},
+		{"a.h5", "\x89HDF\r\n", "an HDF5 file"},
+		{"cut.csv.gz", gzipped(t, "0,1\n")[:12], "truncated or damaged download"},
+	} {
+		path := filepath.Join(folderOf(t, map[string]string{c.name: c.text}), c.name)
+		_, _, err := Recognise(path)
+		require.ErrorContains(t, err, c.want, c.name)
+		require.True(t, strings.HasPrefix(err.Error(), path+": "), err)
+	}
+	dir := folderOf(t, map[string]string{"ind.cora.graph": "x"})
+	format, _, err := Recognise(filepath.Join(dir, "ind.cora"))
+	require.NoError(t, err)
+	require.Equal(t, "planetoid", format)
+	_, _, err = Recognise(filepath.Join(dir, "none"))
+	require.EqualError(t, err, filepath.Join(dir, "none")+": no such file or directory")
+}
+
+// TestReal: every folder of the public data, and files in them.
+func TestReal(t *testing.T) {
+	root := os.Getenv("GNNSTORE_DATA")
+	if root == "" {
+		t.Skip("GNNSTORE_DATA is not set: the folder of public data")
+	}
+	want := map[string]string{ // a format, or what the refusal says
+		"ogbn_arxiv":                         "ogb",
+		"ogbn_arxiv/graphsaint":              "graphsaint",
+		"ogbn_arxiv/graphsaint/adj_full.npz": "npz",
+		"planetoid_cora":                     "planetoid",
+		"planetoid_citeseer":                 "planetoid",
+		"amazon_computers":                   "! amazon_electronics_computers.npz (npz)",
+		"amazon_computers/amazon_electronics_computers.npz": "npz",
+		"coauthor_cs":                              "! ms_academic_cs.npz (npz)",
+		"dblp_citation":                            "! dblp.npz (npz)",
+		"musae_facebook":                           "! name what is inside: facebook_edges.csv (csv)",
+		"musae_facebook/facebook_edges.csv":        "csv",
+		"musae_facebook/facebook_target.csv":       "! a table of 4 columns",
+		"heterophilous":                            "! name one of actor.npz (npz), ",
+		"heterophilous/actor.npz":                  "npz",
+		"hgb_acm":                                  "! ACM.zip (hgb)",
+		"hgb_acm/ACM.zip":                          "hgb",
+		"hgb_imdb":                                 "! IMDB.zip (hgb)",
+		"hgb_imdb/IMDB.zip":                        "hgb",
+		"aifb":                                     "! not one of the formats",
+		"aifb/aifb_stripped.nt.gz":                 "! RDF triples",
+		"wn18rr":                                   "! not one of the formats",
+		"wn18rr/train.txt":                         "! gnnstore ingest table --infer",
+		"jodie_wikipedia_edges":                    "! ml_wikipedia.txt (csv)",
+		"bitcoin_otc":                              "! soc-sign-bitcoinotc.csv (csv)",
+		"bitcoin_otc/soc-sign-bitcoinotc.csv":      "csv",
+		"email_eu_core_temporal":                   "! email-Eu-core-temporal.txt.gz (csv)",
+		"patent_temporal":                          "! patent.txt (csv)",
+		"cnr2000":                                  "! cnr-2000-csr.npz (npz)",
+		"cnr2000/cnr-2000-csr.npz":                 "npz",
+		"soc_slashdot0902":                         "! soc-Slashdot0902.txt.gz (csv)",
+		"soc_slashdot0902/soc-Slashdot0902.txt.gz": "csv",
+	}
+	entries, err := os.ReadDir(root)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if e.IsDir() {
+			require.Contains(t, want, e.Name())
+		}
+	}
+	for name, w := range want {
+		format, why, err := Recognise(filepath.Join(root, name))
+		if says, refused := strings.CutPrefix(w, "! "); refused {
+			require.ErrorContains(t, err, says, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, w, format, why)
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	f.Add([]byte("0,1\n"))
+	f.Add([]byte("PK\x03\x04"))
+	f.Add([]byte(zipped(f, "a.npy")))
+	f.Add([]byte(gzipped(f, "0,1\n")))
+	path := filepath.Join(f.TempDir(), "x")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		require.NoError(t, os.WriteFile(path, b, 0o666))
+		format, _, err := Recognise(path)
+		require.Equal(t, format == "", err != nil)
+	})
+}

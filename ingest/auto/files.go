@@ -1,0 +1,215 @@
+package auto
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
+)
+
+const (
+	headBytes = 4 << 10
+	tailBytes = 64 << 10 // of an archive, whose directory stands at its end
+)
+
+// head is the beginning of a file as it stands; what cannot be read is empty.
+func head(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, headBytes))
+	return string(b)
+}
+
+// legacyTorch is how PyTorch's files began before they were zip archives: a pickle of a magic number.
+const legacyTorch = "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+
+// file looks at the first bytes of a file, and then at its name.
+func file(path string) (format, why string, err error) {
+	name, start := filepath.Base(path), head(path)
+	refuse := func(format string, args ...any) (string, string, error) {
+		return "", "", fmt.Errorf("%s: "+format, append([]any{path}, args...)...)
+	}
+	switch {
+	case start == "":
+		return refuse("the file is empty, or cannot be read; fetch it again")
+	case strings.HasPrefix(start, "PK\x03\x04"):
+		return packed(path)
+	case strings.HasPrefix(start, "\x93NUMPY"):
+		return "npy", name + ": an array of NumPy", nil
+	case strings.HasPrefix(start, legacyTorch):
+		return "pt", name + ": tensors of PyTorch", nil
+	case strings.HasPrefix(start, "PAR1"):
+		return refuse("a table in parquet, which needs a schema: gnnstore ingest table --infer %s writes a first one", filepath.Dir(path))
+	case strings.HasPrefix(name, "ind.") && strings.Count(name, ".") >= 2:
+		return "planetoid", name + ": a file of a citation graph", nil
+	case start[0] == 0x80:
+		return refuse("a Python pickle that is none of PyTorch's or Planetoid's; save what it holds as .npz")
+	case strings.HasPrefix(start, "\x89HDF"):
+		return refuse("an HDF5 file, which is not read; save its arrays as .npz")
+	case strings.HasPrefix(start, "BZh"), strings.HasPrefix(start, "\xfd7zXZ\x00"):
+		return refuse("packed by bzip2 or xz; unpack it, or pack it by gzip or zstd")
+	}
+	switch ext := strings.ToLower(filepath.Ext(name)); ext {
+	case ".yaml", ".yml":
+		switch {
+		case name == "metadata.yaml" && (hasKey(start, "graph") || hasKey(start, "graph_topology")):
+			return "graphbolt", name + ": a GraphBolt dataset", nil
+		case hasKey(start, "nodes") || hasKey(start, "edges"):
+			return "table", name + ": a schema of tables", nil
+		}
+		return refuse("YAML without nodes: and edges:, which a schema of tables has")
+	case ".bin", ".npy", ".npz", ".pt", ".pth":
+		return refuse("its first bytes are not those of a %s file; a dump without header is read by format npy, which is told its shape", ext)
+	}
+	return text(path)
+}
+
+func hasKey(text, key string) bool { return strings.Contains("\n"+text, "\n"+key+":") }
+
+// packed tells archives by the names in their directory, as far as these stand in the last bytes.
+func packed(path string) (format, why string, err error) {
+	name := filepath.Base(path)
+	for _, member := range members(path) {
+		base := member[strings.LastIndexByte(member, '/')+1:]
+		switch {
+		case base == "data.pkl":
+			return "pt", name + ": " + member + ": tensors of PyTorch", nil
+		case strings.HasSuffix(base, ".npy"):
+			return "npz", name + ": " + base + ": arrays of NumPy", nil
+		case base == "node.dat":
+			return "hgb", name + ": " + member + ": a graph of the Heterogeneous Graph Benchmark", nil
+		case strings.HasSuffix(member, "raw/edge.csv.gz"), base == "metadata.yaml", base == "meta.pt", base == "data.npz":
+			return "", "", fmt.Errorf("%s: %s: a dataset in a zip archive; unpack it first and name the folder inside", path, member)
+		}
+	}
+	return "", "", fmt.Errorf("%s: a zip archive of none of the formats that are recognised (%s); unpack it and name what is inside", path, formats)
+}
+
+// members are the names in the directory of a zip: its entries begin with a signature, and have the name at byte 46.
+func members(path string) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	b := make([]byte, min(info.Size(), tailBytes))
+	if _, err := f.ReadAt(b, info.Size()-int64(len(b))); err != nil {
+		return nil
+	}
+	var names []string
+	for {
+		i := bytes.Index(b, []byte("PK\x01\x02"))
+		if i < 0 || len(b) < i+46 {
+			return names
+		}
+		b = b[i:]
+		if n := int(binary.LittleEndian.Uint16(b[28:])); len(b) >= 46+n && utf8.Valid(b[46:46+n]) {
+			names = append(names, string(b[46:46+n]))
+		}
+		b = b[4:]
+	}
+}
+
+// text looks at the first row of a table, plain or packed by gzip or zstd.
+func text(path string) (format, why string, err error) {
+	name := filepath.Base(path)
+	refuse := func(format string, args ...any) (string, string, error) {
+		return "", "", fmt.Errorf("%s: "+format, append([]any{path}, args...)...)
+	}
+	in, err := lines.OpenBytes(path)
+	if err != nil {
+		return "", "", err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, headBytes))
+	if err != nil {
+		return "", "", err
+	}
+	if !utf8.Valid(b[:max(len(b)-utf8.UTFMax, 0)]) || bytes.IndexByte(b, 0) >= 0 {
+		return refuse("not text, and not one of the formats that are recognised (%s)", formats)
+	}
+	rows := strings.Split(strings.TrimPrefix(string(b), "\ufeff"), "\n")
+	first := ""
+	for _, row := range rows {
+		if row = strings.TrimRight(row, "\r"); row != "" && row[0] != '#' && row[0] != '%' {
+			first = row
+			break
+		}
+	}
+	cells := split(first)
+	numbers := 0
+	for _, c := range cells[:min(len(cells), 2)] {
+		if _, err := strconv.ParseInt(c, 10, 64); err == nil {
+			numbers++
+		}
+	}
+	low := strings.ToLower(first)
+	switch {
+	case strings.HasPrefix(string(b), "%%MatrixMarket"):
+		return refuse("Matrix Market, which is not read; save it by scipy.sparse.save_npz")
+	case first == "":
+		return refuse("no row in its first %d bytes", headBytes)
+	case first[0] == '{' || first[0] == '[':
+		return refuse("JSON, which is no graph by itself; format csv takes a map of features by --node-features")
+	case strings.HasPrefix(low, "<!doctype") || strings.HasPrefix(low, "<html"):
+		return refuse("a web page, not a graph; fetch the file itself")
+	case first[0] == '<' && strings.HasSuffix(strings.TrimSpace(first), "."):
+		return refuse("RDF triples, which are not read")
+	case strings.HasPrefix(low, ",src,dst,time"):
+		return refuse("a temporal graph of TGL (%s), which is not read yet", lines.Clip([]byte(first)))
+	case strings.HasPrefix(low, ",u,i,ts"):
+		return refuse("a temporal graph of TGN (%s), which is not read yet", lines.Clip([]byte(first)))
+	case strings.HasPrefix(low, "user_id,item_id,timestamp"):
+		return refuse("a temporal graph of JODIE (%s), which is not read yet", lines.Clip([]byte(first)))
+	case len(cells) < 2:
+		return refuse("its first row has one column (%s), and an edge has two ids", lines.Clip([]byte(first)))
+	case numbers == 2:
+		return "csv", fmt.Sprintf("%s: an edge list, whose first row is %q", name, lines.Clip([]byte(first))), nil
+	case isHeader(cells):
+		return "csv", fmt.Sprintf("%s: an edge list, whose columns are %q", name, lines.Clip([]byte(first))), nil
+	case len(cells) == 2:
+		return "csv", fmt.Sprintf("%s: an edge list with text for ids, whose first row is %q", name, lines.Clip([]byte(first))), nil
+	}
+	return refuse("a table of %d columns (%s), of which nobody knows which are ids; describe it: gnnstore ingest table --infer %s writes a first schema",
+		len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
+}
+
+// split cuts a row at the first of the delimiters that it has.
+func split(row string) []string {
+	for _, delim := range []string{"\t", ",", ";"} {
+		if strings.Contains(row, delim) {
+			return strings.Split(row, delim)
+		}
+	}
+	return strings.Fields(row)
+}
+
+// isHeader says whether a row names the two ends of an edge.
+func isHeader(cells []string) bool {
+	has := map[string]bool{}
+	for _, c := range cells {
+		has[strings.Trim(strings.ToLower(c), `" `)] = true
+	}
+	for _, ends := range [][2]string{
+		{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}, {"id_1", "id_2"},
+	} {
+		if has[ends[0]] && has[ends[1]] {
+			return true
+		}
+	}
+	return false
+}
