@@ -1,0 +1,36 @@
+// Package generate makes graphs of any size from a seed: degree-corrected block models (Karrer and Newman, Stochastic
+// blockmodels and community structure in networks, 2011) with the shapes of public benchmarks, whose labels a network
+// learns from neighbours and hardly from a node's own features.
+//
+// [Open] gives a [Source], which ingest.Build takes like any other; [WriteRaw] writes the same graph as the raw files that
+// its model is distributed as. [Kinds] lists what there is, [Options] changes it. A Source keeps a table of each
+// community's size and mean features, and nothing a node or an edge; a section that is streamed has a few chunks under way.
+//
+// # The model
+//
+// A node is a rank among the nodes of its type. Ranks are cut into one community a class, of sizes in proportion to
+// 1/(c + classes/8); a keyed bijection scatters ranks over ids, so that neither a community nor the nodes of high degree are
+// together. A node's class is its community.
+//
+// Within a community of n nodes, degrees fall with the position j as a power law of exponent 2.5: the quantile function of
+// the edges' ends is n·((t + y(1-t))³ - t³)/(1 - t³), where t bounds the largest degree. An edge's destination is its
+// evenly spaced quantile, so that in-degrees follow the curve exactly and sum to what was asked for, and edges come grouped
+// by destination. Its source is at a random quantile: with probability Homophily of the destination's community, else of
+// all nodes. Self loops and repeated edges are left in, as in a configuration model; dense small communities have many.
+//
+// Features are the class's mean, Signal long, plus standard normal noise in every column. The best guess from one row alone
+// depends on Signal and the number of classes only, so it stays as bad at any scale; averaging k neighbours of which a
+// share p is of the same class is worth a Signal p·√k times as strong.
+//
+// # Reproducible
+//
+// Every draw hashes the seed and the number of the edge, node or column, so any part can be made without the others, by
+// any number of goroutines. Only additions, multiplications, divisions and square roots decide about edges, rounded one by
+// one, so that a seed gives the same graph on every machine.
+//
+// # Why not
+//
+// Why not any exponent? With 2.5 the quantile function is a cube; others take a power for each edge, which costs more
+// than all else, and is rounded differently from machine to machine. Why not random destinations? Degrees would vary around
+// the curve, but the edges of a node would be all over the stream, and a sum over all of them needs memory for each.
+package generate

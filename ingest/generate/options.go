@@ -1,0 +1,274 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Options change a kind. The zero value is the kind as it is, at full size.
+type Options struct {
+	Nodes     int64   // of all types together; default the kind's
+	Edges     int64   // of all relations together; default the kind's
+	Scale     float64 // multiplies Nodes and Edges, given or not; default 1
+	Dim       int     // feature columns; default the kind's
+	Classes   int     // default the kind's
+	Homophily float64 // share of edges that stay in the community for sure; default the kind's
+	Signal    float64 // length of the classes' means, where noise has 1 a column; default the kind's
+	Seed      uint64  // default 1
+	// Shares of the nodes that can be labelled. Default: the kind's, when all three are 0; the rest has no label.
+	Train, Valid, Test float64
+}
+
+const (
+	maxDim     = 1 << 14
+	maxClasses = 1 << 15
+	maxMeans   = 1 << 24 // values of the classes' means: 64 MiB
+	maxNodes   = math.MaxUint32
+	maxEdges   = 1 << 42
+)
+
+// kind is a benchmark's shape.
+type kind struct {
+	about     string
+	name      string // of the dataset
+	types     []typeShape
+	relations []relationShape
+	dim       int // of the first type, the one that is labelled
+	classes   int
+	parts     [3]int64 // of the split: train, valid, test
+	split     string
+	hidden    bool // test labels are
+	homophily float64
+	signal    float64
+}
+
+type typeShape struct {
+	name  string
+	nodes int64
+}
+
+type relationShape struct {
+	src, name, dst string
+	edges          int64
+	in, out        float64 // the largest in-degree and out-degree, as multiples of the mean
+}
+
+// kinds have the counts of what they are named after: OGB's and OGB-LSC's pages, and for reddit Hamilton, Ying and
+// Leskovec, Inductive Representation Learning on Large Graphs, 2017, as GraphSAINT distributes it.
+var kinds = map[string]kind{
+	"papers100m": {
+		about:     "ogbn-papers100M: 111 M nodes, 1.6 G edges, 128 features, 172 classes, labels for 1.4 %",
+		name:      "ogbn_papers100M",
+		types:     []typeShape{{"node", 111_059_956}},
+		relations: []relationShape{{"node", "to", "node", 1_615_685_872, 10_000, 10_000}},
+		dim:       128, classes: 172, parts: [3]int64{1_207_179, 125_265, 214_338}, split: "time",
+		homophily: 0.65, signal: 2,
+	},
+	"mag240m": {
+		about: "MAG240M: papers, authors, institutions (244 M), 1.7 G edges, 768 features and 153 classes of papers",
+		name:  "mag240m",
+		types: []typeShape{{"paper", 121_751_666}, {"author", 122_383_112}, {"institution", 25_721}},
+		relations: []relationShape{
+			{"author", "writes", "paper", 386_022_720, 100, 1000},
+			{"author", "affiliated_with", "institution", 44_592_586, 100, 100},
+			{"paper", "cites", "paper", 1_297_748_926, 10_000, 1000},
+		},
+		dim: 768, classes: 153, parts: [3]int64{1_112_392, 138_949, 146_818}, split: "time", hidden: true,
+		homophily: 0.65, signal: 2,
+	},
+	"reddit": {
+		about:     "Reddit posts: 233 k nodes of degree 492, 602 features, 41 classes, all labelled",
+		name:      "reddit",
+		types:     []typeShape{{"node", 232_965}},
+		relations: []relationShape{{"node", "to", "node", 114_615_892, 44, 44}},
+		dim:       602, classes: 41, parts: [3]int64{153_431, 23_831, 55_703}, split: "role",
+		homophily: 0.1, signal: 1.5,
+	},
+	"products": {
+		about:     "ogbn-products: 2.4 M nodes, 61.9 M edges, 100 features, 47 classes, all labelled",
+		name:      "ogbn_products",
+		types:     []typeShape{{"node", 2_449_029}},
+		relations: []relationShape{{"node", "to", "node", 61_859_140, 350, 350}},
+		dim:       100, classes: 47, parts: [3]int64{196_615, 39_323, 2_213_091}, split: "sales_ranking",
+		homophily: 0.4, signal: 1.5,
+	},
+	temporal: {
+		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events; raw files only",
+		name:      "GENERATED",
+		types:     []typeShape{{"user", 8_227}, {"item", 1_000}},
+		relations: []relationShape{{"user", "event", "item", 157_474, 30, 30}},
+		dim:       172, classes: 10, parts: [3]int64{110_232, 23_621, 23_621}, split: "time",
+		homophily: 0.6, signal: 1.5,
+	},
+}
+
+const temporal = "temporal"
+
+// Kinds are the names of all kinds, sorted.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// About describes a kind in a line.
+func About(name string) string { return kinds[name].about }
+
+// Datasets says whether a kind can become a dataset; one that cannot has raw files only.
+func Datasets(name string) bool { return name != temporal }
+
+// shape is a kind as the options change it: sizes are final.
+type shape struct {
+	kind
+	key     string // the kind's
+	seed    uint64
+	nodes   int64
+	edges   int64
+	options Options
+}
+
+// Validate reports every problem of the options for a kind, a line each.
+func (o *Options) Validate(kind string) error {
+	_, err := o.shape(kind)
+	return err
+}
+
+// shape fills the defaults.
+func (o *Options) shape(name string) (*shape, error) {
+	k, ok := kinds[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown kind %q; there are %s", name, strings.Join(Kinds(), ", "))
+	}
+	s := &shape{kind: k, key: name, seed: o.Seed, nodes: o.Nodes, edges: o.Edges, options: *o}
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if s.seed == 0 {
+		s.seed = 1
+	}
+	scale := o.Scale
+	if scale == 0 {
+		scale = 1
+	}
+	if !(scale > 0) || math.IsInf(scale, 0) {
+		bad("--scale %v: it multiplies nodes and edges, so it is above 0, as in 0.01", o.Scale)
+		scale = 1
+	}
+	var fullNodes, fullEdges int64
+	for _, t := range k.types {
+		fullNodes += t.nodes
+	}
+	for _, r := range k.relations {
+		fullEdges += r.edges
+	}
+	count := func(flag string, given, full int64, most float64) int64 {
+		if given < 0 {
+			bad("--%s %d: a number from 1 on is wanted", flag, given)
+		}
+		if given <= 0 {
+			given = full
+		}
+		n := math.Round(float64(given) * scale)
+		if n > most {
+			bad("--%s: %.0f of them with the scale, and %.0f are the most", flag, n, most)
+			n = float64(full)
+		}
+		return max(1, int64(n))
+	}
+	s.nodes = count("nodes", o.Nodes, fullNodes, float64(len(k.types))*maxNodes)
+	s.edges = count("edges", o.Edges, fullEdges, maxEdges)
+	number := func(flag string, given, own, most int) int {
+		if given < 0 || given > most {
+			bad("--%s %d: want 1 to %d", flag, given, most)
+		}
+		if given <= 0 || given > most {
+			return own
+		}
+		return given
+	}
+	s.dim = number("dim", o.Dim, k.dim, maxDim)
+	s.classes = number("classes", o.Classes, k.classes, maxClasses)
+	if int64(s.dim)*int64(s.classes) > maxMeans {
+		bad("--dim %d and --classes %d: their product is at most %d", s.dim, s.classes, maxMeans)
+	}
+	s.share(fullNodes, fullEdges, bad)
+	if o.Homophily != 0 {
+		s.homophily = o.Homophily
+	}
+	if !(s.homophily >= 0 && s.homophily <= 1) {
+		bad("--homophily %v: it is a share of the edges, from 0 to 1", o.Homophily)
+	}
+	if o.Signal != 0 {
+		s.signal = o.Signal
+	}
+	if !(s.signal >= 0 && s.signal <= 1000) {
+		bad("--signal %v: want 0 to 1000", o.Signal)
+	}
+	s.setParts(k, fullNodes, bad)
+	return s, errors.Join(errs...)
+}
+
+// share gives each type and relation its part of the nodes and edges: exactly all of them, and at full size the kind's.
+func (s *shape) share(fullNodes, fullEdges int64, bad func(string, ...any)) {
+	s.types, s.relations = slices.Clone(s.types), slices.Clone(s.relations)
+	sum, before := int64(0), int64(0)
+	for i := range s.types {
+		t := &s.types[i]
+		sum += t.nodes
+		upTo := scaled(s.nodes, uint64(sum), uint64(fullNodes))
+		t.nodes, before = upTo-before, upTo
+		if t.nodes > maxNodes {
+			bad("--nodes: %d of type %s, and %d are the most", t.nodes, t.name, maxNodes)
+			t.nodes = maxNodes
+		}
+		if t.nodes < 1 {
+			bad("--nodes: %d leave none for type %s; ask for more", s.nodes, t.name)
+			t.nodes = 1
+		}
+	}
+	if s.types[0].nodes < int64(s.classes) {
+		bad("--nodes: %d of type %s for %d classes; ask for more nodes, or for fewer --classes", s.types[0].nodes, s.types[0].name, s.classes)
+	}
+	sum, before = 0, 0
+	for i := range s.relations {
+		r := &s.relations[i]
+		sum += r.edges
+		upTo := scaled(s.edges, uint64(sum), uint64(fullEdges))
+		r.edges, before = upTo-before, upTo
+	}
+}
+
+// setParts sizes the split: at least one node a part that is to have any.
+func (s *shape) setParts(k kind, fullNodes int64, bad func(string, ...any)) {
+	of := s.types[0].nodes
+	if s.key == temporal {
+		of = s.edges
+	}
+	given := [3]float64{s.options.Train, s.options.Valid, s.options.Test}
+	sum := 0.0
+	for i, f := range given {
+		if !(f >= 0 && f <= 1) {
+			bad("--%s %v: a share of the nodes, from 0 to 1", [...]string{"train", "valid", "test"}[i], f)
+		}
+		sum += f
+	}
+	if sum > 1+1e-9 {
+		bad("--train, --valid and --test: the shares sum to %v, and 1 is all", sum)
+		return
+	}
+	full := k.types[0].nodes
+	if s.key == temporal {
+		full = k.relations[0].edges
+	}
+	all := int64(0)
+	for i := range s.parts {
+		share := given[i]
+		if sum == 0 {
+			share = float64(s.parts[i]) / float64(full)
+		}
+		s.parts[i] = min(int64(math.Round(share*float64(of))), of-all)
+		if share > 0 && s.parts[i] == 0 && all < of {
+			s.parts[i] = 1
+		}
+		all += s.parts[i]
+	}
+}

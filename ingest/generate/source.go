@@ -1,0 +1,233 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+const (
+	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
+	nodeChunk  = 64 << 10
+	chunkBytes = 1 << 20 // of feature rows
+)
+
+// recipe is part of every identity: another number for another graph from the same options.
+const recipe = 1
+
+// Source is a graph that is made while it is read. Its sections can be read by several goroutines at once.
+type Source struct {
+	shape     *shape
+	schema    ingest.Schema
+	types     []*population
+	relations []*relation
+	features  *features
+	parts     bijection // of the split: of the nodes by this order, the first train, the next validate and test
+	years     uint64    // key
+}
+
+var _ ingest.RowMaker = (*Source)(nil)
+
+// Open prepares a kind of graph.
+func Open(kind string, o Options) (*Source, error) {
+	s, err := o.shape(kind)
+	if err != nil {
+		return nil, err
+	}
+	if !Datasets(kind) {
+		return nil, fmt.Errorf("kind %s is a stream of events, and a dataset holds none yet; write it as raw files", kind)
+	}
+	return newSource(s), nil
+}
+
+func newSource(s *shape) *Source {
+	g := &Source{shape: s, schema: ingest.Schema{Name: s.name, Identity: s.identity()}, years: key(s.seed, forYears, 0)}
+	byName := map[string]*population{}
+	for i, t := range s.types {
+		n := uint32(t.nodes)
+		p := &population{name: t.name, count: n, ids: newBijection(n, key(s.seed, forIDs, uint64(i))), communities: newCommunities(n, s.classes)}
+		g.types, byName[t.name] = append(g.types, p), p
+		g.schema.NodeTypes = append(g.schema.NodeTypes, ingest.NodeType{Name: t.name, Count: t.nodes})
+	}
+	for i, r := range s.relations {
+		src, dst := byName[r.src], byName[r.dst]
+		g.relations = append(g.relations, &relation{
+			src: src, dst: dst, edges: r.edges, first: dst.cut(r.edges), in: newQuantile(r.in), out: newQuantile(r.out),
+			homophily: s.homophily, key: key(s.seed, forEdges, uint64(i)),
+		})
+		g.schema.Relations = append(g.schema.Relations, ingest.Relation{Src: r.src, Name: r.name, Dst: r.dst, Edges: r.edges})
+	}
+	labelled := g.types[0]
+	g.features = newFeatures(labelled, s.dim, s.signal, s.seed)
+	g.parts = newBijection(labelled.count, key(s.seed, forSplit, 0))
+	g.schema.Tables = []ingest.Table{{Name: "feat", NodeType: labelled.name, Dim: s.dim}}
+	g.schema.Labels = []ingest.Label{{Name: "label", NodeType: labelled.name, Classes: s.classes}}
+	g.schema.Splits = []ingest.Split{{Name: s.split, NodeType: labelled.name}}
+	return g
+}
+
+// identity names all that the graph depends on.
+func (s *shape) identity() string {
+	text := fmt.Sprintf("generate %d %s seed %d dim %d classes %d homophily %v signal %v parts %v", recipe, s.key, s.seed, s.dim, s.classes,
+		s.homophily, s.signal, s.parts)
+	for _, t := range s.types {
+		text += fmt.Sprintf(" %s %d", t.name, t.nodes)
+	}
+	for _, r := range s.relations {
+		text += fmt.Sprintf(" %s %d", r.name, r.edges)
+	}
+	return text
+}
+
+// Schema is what was asked for.
+func (g *Source) Schema(context.Context) (*ingest.Schema, error) {
+	schema := g.schema
+	return &schema, nil
+}
+
+// NodeIDs has nothing to give: nodes are numbered by row.
+func (g *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+
+// place is where a row of a section is.
+func (g *Source) place(first int64) ingest.Place {
+	return ingest.Place{File: "generated " + g.shape.key, First: first}
+}
+
+// Edges makes them grouped by destination, in an order that has nothing to do with ids.
+func (g *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
+	r := g.relations[relation]
+	type buffer struct{ src, dst []int64 }
+	return ordered(ctx, chunks(r.edges, edgeChunk),
+		func() buffer {
+			n := min(edgeChunk, r.edges)
+			return buffer{make([]int64, n), make([]int64, n)}
+		},
+		func(chunk int64, b buffer) {
+			lo := chunk * edgeChunk
+			n := min(edgeChunk, r.edges-lo)
+			r.fill(b.src[:n], b.dst[:n], lo)
+		},
+		func(chunk int64, b buffer) error {
+			lo := chunk * edgeChunk
+			n := min(edgeChunk, r.edges-lo)
+			return emit(ingest.EdgeChunk{Place: g.place(lo), Src: b.src[:n], Dst: b.dst[:n]})
+		})
+}
+
+// chunks is the number of chunks that n things take.
+func chunks(n, each int64) int64 { return (n + each - 1) / each }
+
+// Rows makes the features of all nodes.
+func (g *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
+	mustBeFirst(table)
+	return eachChunk(ctx, g, max(1, chunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.features.row,
+		func(first int64, values []float32) error {
+			return emit(ingest.RowChunk{Place: g.place(first), Values: values})
+		})
+}
+
+// RowsAt makes the features of any nodes.
+func (g *Source) RowsAt(table int, rows []uint32, dst []float32) bool {
+	mustBeFirst(table)
+	dim := g.shape.dim
+	if len(dst) != len(rows)*dim {
+		panic(fmt.Sprintf("generate: %d values for %d rows of %d", len(dst), len(rows), dim))
+	}
+	for i, v := range rows {
+		g.features.row(dst[i*dim:(i+1)*dim], v)
+	}
+	return true
+}
+
+// Labels gives each node's community, or -1.
+func (g *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
+	mustBeFirst(label)
+	return eachChunk(ctx, g, nodeChunk, 1, func(dst []int32, v uint32) { dst[0] = g.label(v) },
+		func(first int64, values []int32) error {
+			return emit(ingest.LabelChunk{Place: g.place(first), Values: values})
+		})
+}
+
+// Split gives the nodes of a part, ascending.
+func (g *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
+	mustBeFirst(split)
+	var ids []int64
+	given := int64(0)
+	return eachChunk(ctx, g, nodeChunk, 1, func(dst []bool, v uint32) { dst[0] = g.part(v) == int(part) },
+		func(first int64, in []bool) error {
+			ids = ids[:0]
+			for i, is := range in {
+				if is {
+					ids = append(ids, first+int64(i))
+				}
+			}
+			if len(ids) == 0 {
+				return nil
+			}
+			c := ingest.IDChunk{Place: g.place(given), IDs: ids}
+			given += int64(len(ids))
+			return emit(c)
+		})
+}
+
+// Close has nothing to close.
+func (g *Source) Close() error { return nil }
+
+// part is the part of the split that a node is in, or -1.
+func (g *Source) part(v uint32) int {
+	at := int64(g.parts.rank(v))
+	for i, n := range g.shape.parts {
+		if at < n {
+			return i
+		}
+		at -= n
+	}
+	return -1
+}
+
+// label is a node's class, or -1.
+func (g *Source) label(v uint32) int32 {
+	part := g.part(v)
+	if part < 0 || g.shape.hidden && part == int(ingest.Test) {
+		return -1
+	}
+	return int32(g.types[0].of(g.types[0].ids.rank(v)))
+}
+
+// year is when a paper appeared; those of the split are parted by it, as the benchmarks' are.
+func (g *Source) year(v uint32) int64 {
+	h := draw(g.years, uint64(v))
+	switch g.part(v) {
+	case int(ingest.Train):
+		return 2018 - 1 - int64(h%20)
+	case int(ingest.Valid):
+		return 2018
+	case int(ingest.Test):
+		return 2019
+	}
+	return 2019 - int64(h%60)
+}
+
+// eachChunk makes width values for each labelled node, rows nodes at a time, and takes them in order.
+func eachChunk[T any](ctx context.Context, g *Source, rows int64, width int, make1 func(dst []T, v uint32), take func(first int64, values []T) error) error {
+	n := int64(g.types[0].count)
+	return ordered(ctx, chunks(n, rows),
+		func() []T { return make([]T, min(rows, n)*int64(width)) },
+		func(chunk int64, b []T) {
+			for v := chunk * rows; v < min(n, (chunk+1)*rows); v++ {
+				at := int(v-chunk*rows) * width
+				make1(b[at:at+width], uint32(v))
+			}
+		},
+		func(chunk int64, b []T) error {
+			return take(chunk*rows, b[:int(min(rows, n-chunk*rows))*width])
+		})
+}
+
+// mustBeFirst panics for a section that there is not: every kind has one table, one label and one split.
+func mustBeFirst(section int) {
+	if section != 0 {
+		panic("generate: no such section")
+	}
+}

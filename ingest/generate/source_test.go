@@ -1,0 +1,267 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// graph is all that a source says.
+type graph struct {
+	src, dst [][]int64 // by relation
+	rows     []float32
+	labels   []int32
+	split    [3][]int64
+}
+
+func read(t require.TestingT, s ingest.Source) *graph {
+	ctx := context.Background()
+	schema, err := s.Schema(ctx)
+	require.NoError(t, err)
+	g := &graph{}
+	for i := range schema.Relations {
+		var src, dst []int64
+		require.NoError(t, s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
+			require.EqualValues(t, len(src), c.First)
+			src, dst = append(src, c.Src...), append(dst, c.Dst...)
+			return nil
+		}))
+		g.src, g.dst = append(g.src, src), append(g.dst, dst)
+	}
+	require.NoError(t, s.Rows(ctx, 0, func(c ingest.RowChunk) error {
+		require.EqualValues(t, len(g.rows)/schema.Tables[0].Dim, c.First)
+		g.rows = append(g.rows, c.Values...)
+		return nil
+	}))
+	require.NoError(t, s.Labels(ctx, 0, func(c ingest.LabelChunk) error {
+		require.EqualValues(t, len(g.labels), c.First)
+		g.labels = append(g.labels, c.Values...)
+		return nil
+	}))
+	for part := range g.split {
+		require.NoError(t, s.Split(ctx, 0, ingest.Part(part), func(c ingest.IDChunk) error {
+			require.EqualValues(t, len(g.split[part]), c.First)
+			g.split[part] = append(g.split[part], c.IDs...)
+			return nil
+		}))
+	}
+	return g
+}
+
+func open(t require.TestingT, kind string, o Options) *Source {
+	g, err := Open(kind, o)
+	require.NoError(t, err)
+	return g
+}
+
+// TestFullShape holds the kinds to the counts of what they are named after.
+func TestFullShape(t *testing.T) {
+	for kind, want := range map[string]struct {
+		nodes        map[string]int64
+		edges        map[string]int64
+		dim, classes int
+		parts        [3]int64
+	}{
+		"papers100m": {map[string]int64{"node": 111059956}, map[string]int64{"node__to__node": 1615685872}, 128, 172, [3]int64{1207179, 125265, 214338}},
+		"mag240m": {map[string]int64{"paper": 121751666, "author": 122383112, "institution": 25721},
+			map[string]int64{"author__writes__paper": 386022720, "author__affiliated_with__institution": 44592586, "paper__cites__paper": 1297748926},
+			768, 153, [3]int64{1112392, 138949, 146818}},
+		"reddit":   {map[string]int64{"node": 232965}, map[string]int64{"node__to__node": 114615892}, 602, 41, [3]int64{153431, 23831, 55703}},
+		"products": {map[string]int64{"node": 2449029}, map[string]int64{"node__to__node": 61859140}, 100, 47, [3]int64{196615, 39323, 2213091}},
+	} {
+		g := open(t, kind, Options{})
+		for _, n := range g.schema.NodeTypes {
+			require.Equal(t, want.nodes[n.Name], n.Count, "%s %s", kind, n.Name)
+		}
+		require.Len(t, g.schema.NodeTypes, len(want.nodes))
+		for i, r := range g.schema.Relations {
+			require.Equal(t, want.edges[r.Key()], r.Edges, "%s %s", kind, r.Key())
+			require.Equal(t, r.Edges, g.relations[i].first[want.classes], "every edge is some community's")
+		}
+		require.Len(t, g.schema.Relations, len(want.edges))
+		require.Equal(t, want.dim, g.schema.Tables[0].Dim)
+		require.Equal(t, want.classes, g.schema.Labels[0].Classes)
+		require.Equal(t, want.parts, g.shape.parts)
+	}
+	require.Equal(t, []string{"mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
+}
+
+// TestAnySize: what comes out is what was asked for, whatever that was.
+func TestAnySize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]string{"papers100m", "mag240m", "reddit"}).Draw(t, "kind")
+		o := Options{
+			Classes: rapid.IntRange(1, 40).Draw(t, "classes"), Dim: rapid.IntRange(1, 9).Draw(t, "dim"),
+			Edges: rapid.Int64Range(1, 3000).Draw(t, "edges"), Seed: rapid.Uint64().Draw(t, "seed"),
+			Train: rapid.Float64Range(0, 0.3).Draw(t, "train"), Test: rapid.Float64Range(0, 0.7).Draw(t, "test"),
+			Homophily: rapid.SampledFrom([]float64{0, 0.01, 0.5, 1}).Draw(t, "homophily"),
+		}
+		o.Nodes = rapid.Int64Range(1, 2000).Draw(t, "nodes")
+		s, err := Open(kind, o)
+		if err != nil {
+			require.ErrorContains(t, err, "--nodes: ")
+			return
+		}
+		g := read(t, s)
+		nodes, edges := int64(0), 0
+		for _, n := range s.schema.NodeTypes {
+			nodes += n.Count
+		}
+		require.Equal(t, o.Nodes, nodes)
+		for i, r := range s.relations {
+			require.Len(t, g.src[i], int(r.edges))
+			edges += len(g.src[i])
+			for k, u := range g.src[i] {
+				require.True(t, u >= 0 && u < int64(r.src.count), "source %d", u)
+				require.True(t, g.dst[i][k] >= 0 && g.dst[i][k] < int64(r.dst.count), "destination %d", g.dst[i][k])
+			}
+		}
+		require.EqualValues(t, o.Edges, edges)
+		n := int(s.types[0].count)
+		require.Len(t, g.labels, n)
+		require.Len(t, g.rows, n*o.Dim)
+		in := map[int64]bool{}
+		for part, ids := range g.split {
+			require.Len(t, ids, int(s.shape.parts[part]))
+			require.True(t, slices.IsSorted(ids))
+			for _, v := range ids {
+				require.False(t, in[v])
+				in[v] = true
+				if !s.shape.hidden || ingest.Part(part) != ingest.Test {
+					require.GreaterOrEqual(t, g.labels[v], int32(0))
+				}
+			}
+		}
+		for v, class := range g.labels {
+			require.Less(t, class, int32(o.Classes))
+			require.True(t, class < 0 || in[int64(v)], "a node outside the split has no label")
+		}
+	})
+}
+
+// TestSame: the stream depends on the seed and the options alone.
+func TestSame(t *testing.T) {
+	o := Options{Nodes: 50_000, Edges: 300_000, Dim: 20}
+	want := read(t, open(t, "mag240m", o))
+	for _, procs := range []int{1, 3} {
+		old := runtime.GOMAXPROCS(procs)
+		got := read(t, open(t, "mag240m", o))
+		runtime.GOMAXPROCS(old)
+		require.Equal(t, want, got)
+	}
+	o.Seed = 1
+	require.Equal(t, want, read(t, open(t, "mag240m", o)), "the seed is 1 when there is none")
+	o.Seed = 2
+	other := read(t, open(t, "mag240m", o))
+	require.NotEqual(t, want.src, other.src)
+	require.NotEqual(t, want.dst, other.dst)
+	require.NotEqual(t, want.rows, other.rows)
+	require.NotEqual(t, want.labels, other.labels)
+	require.NotEqual(t, want.split, other.split)
+}
+
+// TestPinned: the recipe has not changed by accident. A change on purpose changes recipe as well, which is part of every
+// source's identity.
+func TestPinned(t *testing.T) {
+	g := read(t, open(t, "papers100m", Options{Nodes: 100_000, Edges: 1_000_000, Dim: 4, Classes: 10}))
+	require.Equal(t, []int64{31566, 57330, 13453, 66896}, g.src[0][500_000:500_004])
+	require.Equal(t, []int64{88770, 88770, 88770, 88770}, g.dst[0][500_000:500_004])
+	require.Equal(t, []float32{0.8264923, -2.8457031, -1.8578491, -0.47061157}, g.rows[4000:4004])
+	require.Equal(t, []int64{50, 51, 169, 370}, g.split[0][:4])
+	require.Equal(t, 1, recipe)
+}
+
+// TestRanges: any part of the edges is what it is in the whole.
+func TestRanges(t *testing.T) {
+	s := open(t, "mag240m", Options{Nodes: 3000, Edges: 20_000, Dim: 3})
+	g := read(t, s)
+	rapid.Check(t, func(t *rapid.T) {
+		i := rapid.IntRange(0, 2).Draw(t, "relation")
+		lo := rapid.IntRange(0, len(g.src[i])-1).Draw(t, "lo")
+		n := rapid.IntRange(0, len(g.src[i])-lo).Draw(t, "n")
+		src, dst := make([]int64, n), make([]int64, n)
+		s.relations[i].fill(src, dst, int64(lo))
+		require.Equal(t, g.src[i][lo:lo+n], src)
+		require.Equal(t, g.dst[i][lo:lo+n], dst)
+	})
+}
+
+func TestRowsAt(t *testing.T) {
+	for _, dim := range []int{1, 3, 4, 7, 602} {
+		s := open(t, "papers100m", Options{Nodes: 5000, Edges: 1, Dim: dim})
+		g := read(t, s)
+		rows := []uint32{4999, 0, 17, 17, 2500}
+		dst := make([]float32, len(rows)*dim)
+		require.True(t, s.RowsAt(0, rows, dst))
+		for i, v := range rows {
+			require.Equal(t, g.rows[int(v)*dim:(int(v)+1)*dim], dst[i*dim:(i+1)*dim])
+		}
+		require.Panics(t, func() { s.RowsAt(0, rows, dst[1:]) })
+		require.Panics(t, func() { s.RowsAt(1, rows, dst) })
+	}
+}
+
+// TestStops: a section ends with emit's error or the context's, and leaves no goroutine.
+func TestStops(t *testing.T) {
+	s := open(t, "papers100m", Options{Nodes: 1_000_000, Edges: 3_000_000, Dim: 8})
+	enough := errors.New("enough")
+	n := 0
+	err := s.Edges(context.Background(), 0, func(ingest.EdgeChunk) error {
+		if n++; n == 3 {
+			return enough
+		}
+		return nil
+	})
+	require.Equal(t, enough, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	n = 0
+	err = s.Rows(ctx, 0, func(ingest.RowChunk) error { n++; cancel(); return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, n)
+	for _, section := range []func(){
+		func() { _ = s.Edges(ctx, 1, nil) }, func() { _ = s.Rows(ctx, 1, nil) },
+		func() { _ = s.Labels(ctx, 1, nil) }, func() { _ = s.Split(ctx, 1, ingest.Train, nil) },
+	} {
+		require.Panics(t, section)
+	}
+	require.NoError(t, s.NodeIDs(ctx, 0, nil))
+	require.NoError(t, s.Close())
+}
+
+func TestRefuses(t *testing.T) {
+	for _, c := range []struct {
+		kind string
+		o    Options
+		want string
+	}{
+		{"twitter", Options{}, `unknown kind "twitter"; there are mag240m, papers100m, products, reddit, temporal`},
+		{"reddit", Options{Scale: -1}, "--scale -1: it multiplies nodes and edges, so it is above 0, as in 0.01"},
+		{"reddit", Options{Scale: math.NaN(), Dim: -3}, "--scale NaN: it multiplies nodes and edges, so it is above 0, as in 0.01\n--dim -3: want 1 to 16384"},
+		{"reddit", Options{Nodes: -5, Edges: -5}, "--nodes -5: a number from 1 on is wanted\n--edges -5: a number from 1 on is wanted"},
+		{"reddit", Options{Nodes: 10}, "--nodes: 10 of type node for 41 classes; ask for more nodes, or for fewer --classes"},
+		{"papers100m", Options{Scale: 50, Edges: 1 << 30}, "--nodes: 5552997800 of them with the scale, and 4294967295 are the most"},
+		{"mag240m", Options{Nodes: 1, Classes: 1}, "--nodes: 1 leave none for type paper; ask for more\n--nodes: 1 leave none for type author; ask for more"},
+		{"reddit", Options{Classes: 1 << 20}, "--classes 1048576: want 1 to 32768"},
+		{"papers100m", Options{Dim: 1 << 14, Classes: 1 << 15}, "--dim 16384 and --classes 32768: their product is at most 16777216"},
+		{"reddit", Options{Homophily: 1.5, Signal: -1}, "--homophily 1.5: it is a share of the edges, from 0 to 1\n--signal -1: want 0 to 1000"},
+		{"reddit", Options{Train: 0.9, Test: 0.2}, "--train, --valid and --test: the shares sum to 1.1, and 1 is all"},
+		{"reddit", Options{Valid: -0.5}, "--valid -0.5: a share of the nodes, from 0 to 1"},
+	} {
+		require.EqualError(t, c.o.Validate(c.kind), c.want)
+		_, err := Open(c.kind, c.o)
+		require.EqualError(t, err, c.want)
+	}
+	_, err := Open("temporal", Options{})
+	require.EqualError(t, err, "kind temporal is a stream of events, and a dataset holds none yet; write it as raw files")
+}
