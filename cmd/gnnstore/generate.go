@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/generate"
+)
+
+type generateOptions struct {
+	ingest.Options
+	graph        generate.Options
+	nodes, edges countFlag
+	order, dtype string
+	raw, json    bool
+}
+
+func newGenerate() *cobra.Command {
+	var o generateOptions
+	var about []string
+	for _, k := range generate.Kinds() {
+		about = append(about, fmt.Sprintf("  %-10s %s", k, generate.About(k)))
+	}
+	cmd := &cobra.Command{
+		Use:   "generate KIND OUT",
+		Short: "Make a graph of any size from a seed",
+		Long: "Make a graph in the shape of a public benchmark into a sealed dataset at OUT, which must not exist; with --raw, the\n" +
+			"raw files of that benchmark. Degrees follow a power law, communities decide the labels, and features are weak alone\n" +
+			"and strong with neighbours. The same options and seed give the same graph on every machine.\n\n" +
+			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
+		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
+			"  gnnstore generate reddit small.gnn --nodes 20k --edges 1M --undirected\n" +
+			"  gnnstore generate mag240m mag240m_kddcup2021 --raw --scale 0.001",
+		Args: exactArgs("KIND", "OUT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Order, o.DType = ingest.Order(o.order), ingest.DType(o.dtype)
+			o.graph.Nodes, o.graph.Edges, o.graph.Seed = int64(o.nodes), int64(o.edges), o.Seed
+			if err := errors.Join(o.graph.Validate(args[0]), o.Validate(), o.checkFlags(cmd.Flags(), args[0])); err != nil {
+				return misuse(err)
+			}
+			if o.raw {
+				return runGenerateRaw(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], o)
+			}
+			return runGenerate(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], o)
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&o.nodes, "nodes", "nodes of all types together, such as 2M (default the kind's)")
+	f.Var(&o.edges, "edges", "edges of all relations together, such as 40M (default the kind's)")
+	f.Float64Var(&o.graph.Scale, "scale", 1, "multiplies nodes and edges")
+	f.IntVar(&o.graph.Dim, "dim", 0, "feature columns (default the kind's)")
+	f.IntVar(&o.graph.Classes, "classes", 0, "classes, and communities (default the kind's)")
+	f.Float64Var(&o.graph.Homophily, "homophily", 0, "share of edges within communities, but for those that are there by chance (default the kind's)")
+	f.Float64Var(&o.graph.Signal, "signal", 0, "length of a class's mean features, whose noise is 1 a column (default the kind's)")
+	f.Float64Var(&o.graph.Train, "train", 0, "share of nodes to train on; --valid and --test go with it (default the kind's)")
+	f.Float64Var(&o.graph.Valid, "valid", 0, "share of nodes to validate on")
+	f.Float64Var(&o.graph.Test, "test", 0, "share of nodes to test on")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the graph")
+	f.BoolVar(&o.raw, "raw", false, "write raw files in the benchmark's own layout")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge and merge duplicates")
+	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree (hot rows first) or original")
+	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")
+	f.StringVar(&o.Name, "name", "", "name of the dataset (default the kind's)")
+	return cmd
+}
+
+// ofDatasets are the flags that raw files know nothing of.
+var ofDatasets = []string{"undirected", "order", "dtype", "name"}
+
+// checkFlags refuses what does not go with raw files, or only with them.
+func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {
+	if !o.raw {
+		if generate.About(kind) != "" && !generate.Datasets(kind) {
+			return fmt.Errorf("kind %s is a stream of events, and a dataset holds none yet; add --raw", kind)
+		}
+		return nil
+	}
+	var errs []error
+	for _, name := range ofDatasets {
+		if flags.Changed(name) {
+			errs = append(errs, fmt.Errorf("--%s: it is about datasets, and --raw writes raw files", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func runGenerate(ctx context.Context, stdout, stderr io.Writer, kind, out string, o generateOptions) error {
+	source, err := generate.Open(kind, o.graph)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	report, err := build(ctx, stderr, source, out, o.Options)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printJSON(stdout, report)
+	}
+	printReport(stdout, report)
+	return nil
+}
+
+func runGenerateRaw(ctx context.Context, stdout, stderr io.Writer, kind, out string, o generateOptions) error {
+	p := newProgress(stderr)
+	defer p.clear()
+	report, err := generate.WriteRaw(ctx, kind, out, o.graph,
+		func(at ingest.Progress) { p.show(at.Stage, at.Done, at.Total, at.Unit) })
+	if err != nil {
+		return err
+	}
+	p.clear()
+	if o.json {
+		return printJSON(stdout, report)
+	}
+	fmt.Fprintf(stdout, "%-9s %s nodes, %s edges\n", report.Kind, count(report.Nodes), count(report.Edges))
+	fmt.Fprintf(stdout, "%-9s %s in %s: %s in %s files\n", "written", report.Path, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
+	return nil
+}
+
+// countFlag is a flag value such as 40M, 2.5k or 1000.
+type countFlag int64
+
+func (c *countFlag) Set(s string) error {
+	number, unit := s, 1.0
+	for suffix, u := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
+		if n, ok := strings.CutSuffix(s, suffix); ok {
+			number, unit = n, u
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if n := v * unit; err != nil || !(n >= 1 && n < 1<<53) || n != math.Trunc(n) || strings.ContainsAny(number, "xXeEpP_+") {
+		return fmt.Errorf("%q is not a number such as 1000, 2.5k, 40M or 1.6G", s)
+	}
+	*c = countFlag(v * unit)
+	return nil
+}
+
+func (c *countFlag) String() string {
+	if *c == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*c), 10)
+}
+
+// Type is shown in help.
+func (c *countFlag) Type() string { return "count" }
