@@ -44,7 +44,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		meter: meter{report: p.Progress}, journalEvery: journalEvery, saved: start, sums: map[string]uint64{},
 	}
 	b.begin()
-	defer b.free()
+	defer b.freeMemory()
 	var schemaErr error
 	b.w, err = store.Create(b.out, store.WriterOptions{FS: p.FS, Continue: func(work string) *store.Manifest {
 		if schemaErr = b.readSchema(ctx); schemaErr == nil {
@@ -163,8 +163,8 @@ func (b *builder) begin() {
 	b.state = &state{Report: b.report, Arrays: map[string]extsort.Bucket{}}
 }
 
-// free gives back all memory outside the heap.
-func (b *builder) free() {
+// freeMemory gives back all memory outside the heap.
+func (b *builder) freeMemory() {
 	for _, n := range b.nodes {
 		for _, a := range n.arrays() {
 			b.release(*a.buf)

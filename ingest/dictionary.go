@@ -411,7 +411,7 @@ func (b *builder) writeNames(ctx context.Context, i int, n *nodes, w *store.Node
 		v := storedID(stored, row)
 		record = extsort.AppendText(record[:0], text, v)
 		to.Put(ranges.Find(v), record)
-		return errors.Join(any(w).(namer).AppendName(text, v), by.Err())
+		return errors.Join(w.AppendName(text, v), by.Err())
 	})
 	to.Flush()
 	buckets, cerr := by.Close()
@@ -439,7 +439,7 @@ func (b *builder) writeNames(ctx context.Context, i int, n *nodes, w *store.Node
 				continue // a type without nodes
 			}
 			text, _, _ := extsort.CutText(all[at-1:])
-			if err := any(w).(namer).AppendText(text); err != nil {
+			if err := w.AppendText(text); err != nil {
 				return err
 			}
 		}
@@ -448,9 +448,4 @@ func (b *builder) writeNames(ctx context.Context, i int, n *nodes, w *store.Node
 		}
 	}
 	return nil
-}
-
-type namer interface {
-	AppendName([]byte, store.NodeID) error
-	AppendText([]byte) error
 }

@@ -238,8 +238,8 @@ func TestSpace(t *testing.T) {
 	touched := small()
 	touched.before = func(string, int) error { t.Fatal("read although the declared size does not fit"); return nil }
 	err := build(touched, 1<<20)
-	require.ErrorContains(t, err, "d/x.gnn: the dataset needs about ")
-	require.ErrorContains(t, err, " bytes and 1048576 are free; make room or write it elsewhere")
+	require.ErrorContains(t, err, "d/x.gnn: the dataset and what is spilled on the way need about ")
+	require.ErrorContains(t, err, " bytes and 1048576 are free; make room, or write it elsewhere, or spill elsewhere with --tmp")
 	require.NotContains(t, err.Error(), "\n", "one line")
 
 	// Where the source declares nothing, it is the count that refuses, before the first write.
@@ -260,12 +260,19 @@ func TestSpace(t *testing.T) {
 func TestEstimateIsEnough(t *testing.T) {
 	for _, o := range []Options{{}, {DType: F32}, {Undirected: true}, {Features: "random:100", Split: "random:0.5/0.2/0.3"}} {
 		_, rep := build(t, small(), o)
-		b := builder{schema: &small().schema}
-		p, err := o.effective()
+		plan, err := PlanBuild(context.Background(), small(), filepath.Join(t.TempDir(), "x.gnn"), o)
 		require.NoError(t, err)
-		b.plan, b.report = *p, &Report{}
-		require.NoError(t, b.chooseFeatures())
-		require.NoError(t, b.chooseSplit())
-		require.GreaterOrEqual(t, b.estimate(map[string]int64{"paper": 6}, rep.Relations[0].Edges), rep.Bytes)
+		require.GreaterOrEqual(t, plan.Bytes, rep.Bytes)
+		var planned, done []string
+		for _, p := range plan.Passes {
+			planned = append(planned, p.Name)
+		}
+		for _, p := range rep.Passes {
+			if done = append(done, p.Name); strings.HasPrefix(p.Name, "write split ") {
+				done[len(done)-1] = "write splits"
+			}
+			require.GreaterOrEqual(t, plan.SpillBytes+1<<12, p.SpillPeak, p.Name) // quick passes leave removing to later ones
+		}
+		require.Equal(t, planned, done)
 	}
 }

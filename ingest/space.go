@@ -14,96 +14,52 @@ const sectionOverhead = 2 * 4096
 // manifestBytes is ample for the manifest of a dataset without many shards.
 const manifestBytes = 1 << 20
 
-// checkDeclaredSpace refuses early, from what the source declares, so that nobody waits for hours of reading. Where
-// something is not declared it waits for checkSpace.
-func (b *builder) checkDeclaredSpace() error {
-	edges := int64(0)
-	for _, r := range b.schema.Relations {
-		if r.Edges < 0 {
-			return nil
-		}
-		edges += r.Edges
-	}
-	counts := map[string]int64{}
-	for _, t := range b.schema.NodeTypes {
-		if counts[t.Name] = t.Count; t.IDs != RowIDs && t.Count <= 0 {
-			return nil
-		}
-	}
-	return b.checkFree(b.estimate(counts, edges))
-}
+// checkDeclaredSpace refuses early, from what the source declares, so that nobody waits for hours of reading. What is not
+// declared counts nothing, and waits for checkSpace.
+func (b *builder) checkDeclaredSpace() error { return b.checkFree(b.forecast(), 0) }
 
-// checkSpace refuses before the first large write of the dataset, when nodes and edges are counted.
-func (b *builder) checkSpace(context.Context) error {
-	counts := map[string]int64{}
-	for _, n := range b.nodes {
-		counts[n.name] = int64(n.count)
-	}
-	edges := int64(0)
-	for _, r := range b.state.Relations {
-		edges += max(r.Report.Edges, r.Report.EdgesRead)
-	}
-	return b.checkFree(b.estimate(counts, edges))
-}
-
-// estimate is the bytes of the dataset, a little more than it takes.
-func (b *builder) estimate(counts map[string]int64, edges int64) int64 {
-	s := b.schema
-	sections := 2*len(s.NodeTypes) + 2*len(s.Relations) + len(s.Tables) + len(s.NodeTypes) + len(s.Labels) + 3*max(len(s.Splits), len(s.NodeTypes))
-	total := manifestBytes + int64(sections)*sectionOverhead + 4*edges
-	for _, t := range s.NodeTypes {
-		total += 12 * counts[t.Name]
-		if b.makes[t.Name] {
-			total += counts[t.Name] * b.rowBytes(b.features.dim)
-		}
-	}
-	for _, r := range s.Relations {
-		total += 8 * (counts[r.Dst] + 1)
-	}
-	for _, t := range s.Tables {
-		if !b.replaced(t) {
-			total += counts[t.NodeType] * b.rowBytes(t.Dim)
-		}
-	}
-	for _, l := range s.Labels {
-		if l.Multi {
-			total += counts[l.NodeType] * int64(l.Classes)
-		} else {
-			total += 4 * counts[l.NodeType]
-		}
-	}
-	if b.split.kind != "given" {
-		for _, n := range counts {
-			total += 4 * n
-		}
-	} else {
-		for _, p := range s.Splits {
-			total += 4 * counts[p.NodeType]
-		}
-	}
-	return total
-}
+// checkSpace refuses before the first write of the dataset, when nodes and edges are counted.
+func (b *builder) checkSpace(context.Context) error { return b.checkFree(b.forecast(), b.area.Held()) }
 
 // rowBytes is a row on disk: its stride is a power of two or packed to 16 bytes, at most 5 % more.
 func (b *builder) rowBytes(dim int) int64 {
-	size := int64(dim) * 2
-	if b.DType == F32 {
-		size *= 2
-	}
+	size := int64(dim * b.elem().Size())
 	return size + max(size/20, 15)
 }
 
-// checkFree compares with the space left where the dataset goes. A file system that does not tell is believed to have it.
-func (b *builder) checkFree(need int64) error {
-	usage, err := b.FS.GetDiskUsage(b.FS.PathDir(b.out))
+// checkFree compares with the space left where the dataset and what is spilled go, of which there is something already.
+func (b *builder) checkFree(p *Plan, there int64) error {
+	parent := b.FS.PathDir(b.out)
+	if b.Tmp == "" {
+		return b.free(parent, "dataset and what is spilled on the way need", p.DiskBytes-there, p.Files)
+	}
+	if err := b.free(b.Tmp, "data that do not fit in memory need", p.SpillBytes-there, p.Files); err != nil {
+		return err
+	}
+	return b.free(parent, "dataset needs", p.Bytes, 0)
+}
+
+// free refuses a directory without space for bytes and files. A file system that does not tell is believed to have it.
+func (b *builder) free(dir, what string, bytes, files int64) error {
+	usage, err := b.FS.GetDiskUsage(dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("space left for %s: %w", b.out, err)
+		return fmt.Errorf("space left in %s: %w", dir, err)
 	}
-	if uint64(need) > usage.AvailBytes {
-		return fmt.Errorf("%s: the dataset needs about %d bytes and %d are free; make room or write it elsewhere", b.out, need, usage.AvailBytes)
+	if bytes > 0 && uint64(bytes) > usage.AvailBytes {
+		remedy := "make room, or write it elsewhere"
+		if b.Tmp == "" {
+			remedy += ", or spill elsewhere with --tmp"
+		}
+		return fmt.Errorf("%s: the %s about %d bytes and %d are free; %s", b.out, what, bytes, usage.AvailBytes, remedy)
+	}
+	if vfs.Root(b.FS) != vfs.Default {
+		return nil
+	}
+	if left, ok := freeFiles(dir); ok && files > left {
+		return fmt.Errorf("%s: up to %d files are needed on the way and the file system has room for %d; remove some, or spill elsewhere with --tmp", b.out, files, left)
 	}
 	return nil
 }
