@@ -22,6 +22,18 @@
 // depends on Signal and the number of classes only, so it stays as bad at any scale; averaging k neighbours of which a
 // share p is of the same class is worth a Signal p·√k times as strong.
 //
+// Measured: the best possible guess from a row alone and from the mean of the in-neighbours' rows, in graphs of full size, at
+// 200 nodes (TestWeakAloneStrongTogether); and test accuracies of gnnstore train on small ones, of an MLP and of
+// GraphSAGE with two layers:
+//
+//	kind         own row   neighbours   --scale   mlp      sage
+//	papers100m   28 %       88 %        0.002     8.6 %    60.1 %
+//	                                    0.01      15.7 %   86.5 %
+//	                                    0.05      19.2 %   92.6 %
+//	reddit       26 %      100 %        0.1       17.3 %   86.8 %
+//	products     25 %       79 %        0.1       22.2 %   85.0 %
+//	mag240m      29 %       86 %
+//
 // # Reproducible
 //
 // Every draw hashes the seed and the number of the edge, node or column, so any part can be made without the others, by

@@ -86,7 +86,7 @@ var kinds = map[string]kind{
 		types:     []typeShape{{"node", 232_965}},
 		relations: []relationShape{{"node", "to", "node", 114_615_892, 44, 44}},
 		dim:       602, classes: 41, parts: [3]int64{153_431, 23_831, 55_703}, split: "role",
-		homophily: 0.1, signal: 1.5,
+		homophily: 0.4, signal: 1.3,
 	},
 	"products": {
 		about:     "ogbn-products: 2.4 M nodes, 61.9 M edges, 100 features, 47 classes, all labelled",
@@ -94,7 +94,7 @@ var kinds = map[string]kind{
 		types:     []typeShape{{"node", 2_449_029}},
 		relations: []relationShape{{"node", "to", "node", 61_859_140, 350, 350}},
 		dim:       100, classes: 47, parts: [3]int64{196_615, 39_323, 2_213_091}, split: "sales_ranking",
-		homophily: 0.4, signal: 1.5,
+		homophily: 0.5, signal: 1.3,
 	},
 	temporal: {
 		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events; raw files only",

@@ -152,7 +152,7 @@ func TestAnySize(t *testing.T) {
 
 // TestSame: the stream depends on the seed and the options alone.
 func TestSame(t *testing.T) {
-	o := Options{Nodes: 50_000, Edges: 300_000, Dim: 20}
+	o := Options{Nodes: 20_000, Edges: 300_000, Dim: 20}
 	want := read(t, open(t, "mag240m", o))
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
