@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
@@ -45,6 +46,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	}
 	b.begin()
 	defer b.freeMemory()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	var schemaErr error
 	b.w, err = store.Create(b.out, store.WriterOptions{FS: p.FS, Continue: func(work string) *store.Manifest {
 		if schemaErr = b.readSchema(ctx); schemaErr == nil {
@@ -117,6 +119,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		return nil, err
 	}
 	sealed = true
+	b.report.Memory, b.report.PeakRSSBytes, b.report.PeakFileBytes = b.Memory, b.meter.peakOwn, b.meter.peakFile
 	b.report.Seal, b.report.Bytes, b.report.Seconds = m.Seal, m.Bytes(), time.Since(start).Seconds()
 	return b.report, nil
 }

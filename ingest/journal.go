@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -73,6 +74,7 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 		return err
 	}
 	b.meter.begin(name, total, unit)
+	debug.SetMemoryLimit(max(b.Memory-kernels.HostBytes()-kernels.MaxSpareBytes-b.room()/2, baseBytes)) // the heap's part
 	start := time.Now()
 	written, read := b.area.Traffic()
 	if err := work(); err != nil {

@@ -3,6 +3,8 @@ package ingest
 import (
 	"sync"
 	"time"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // Progress says how far one stage of a [Build] is.
@@ -22,6 +24,8 @@ type meter struct {
 	mu     sync.Mutex
 	now    Progress
 	last   time.Time
+
+	peakOwn, peakFile int64 // bytes in memory, of the process and of mapped files
 }
 
 // begin starts a stage; end ends it with a last report.
@@ -33,19 +37,23 @@ func (m *meter) add(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now.Done += int64(n)
-	if m.report == nil {
-		return
-	}
 	if t := time.Now(); t.Sub(m.last) >= progressInterval {
 		m.last = t
+		m.look()
+	}
+}
+
+// look measures memory and reports.
+func (m *meter) look() {
+	own, file := kernels.ResidentBytes()
+	m.peakOwn, m.peakFile = max(m.peakOwn, own), max(m.peakFile, file)
+	if m.report != nil {
 		m.report(m.now)
 	}
 }
 
 func (m *meter) end() (done int64) {
-	if m.report != nil {
-		m.last = time.Now()
-		m.report(m.now)
-	}
+	m.last = time.Now()
+	m.look()
 	return m.now.Done
 }

@@ -23,6 +23,10 @@ type Report struct {
 	Resumed   int              `json:"resumed"` // passes that an interrupted Build had done
 	Seconds   float64          `json:"seconds"` // of this Build
 	Bytes     int64            `json:"bytes"`   // of all sections
+
+	Memory        int64 `json:"memory_bytes"`    // allowed
+	PeakRSSBytes  int64 `json:"peak_rss_bytes"`  // RssAnon + RssShmem, the most of this Build
+	PeakFileBytes int64 `json:"peak_file_bytes"` // mapped file pages
 }
 
 // NodeTypeReport is one kind of node.

@@ -1,14 +1,8 @@
 package train
 
 import (
-	"bytes"
-	"os"
-	"runtime"
 	"runtime/debug"
-	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gnnstore/gnnstore/kernels"
 )
@@ -22,7 +16,7 @@ type memoryPeak struct {
 func (p *memoryPeak) look() {
 	if now := time.Now(); now.Sub(p.last) > 100*time.Millisecond {
 		p.last = now
-		anon, file := residentBytes()
+		anon, file := kernels.ResidentBytes()
 		p.rss, p.file = max(p.rss, anon), max(p.file, file)
 	}
 }
@@ -56,26 +50,4 @@ func (l *heapLimit) close() {
 		debug.SetMemoryLimit(l.before)
 		l.outside = 0
 	}
-}
-
-// residentBytes is RssAnon + RssShmem and RssFile on Linux; elsewhere the largest resident size, and 0.
-func residentBytes() (anon, file int64) {
-	if b, err := os.ReadFile("/proc/self/status"); err == nil {
-		return statusBytes(b, "RssAnon:") + statusBytes(b, "RssShmem:"), statusBytes(b, "RssFile:")
-	}
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0, 0
-	}
-	if unit := int64(1024); runtime.GOOS != "darwin" {
-		return int64(u.Maxrss) * unit, 0
-	}
-	return int64(u.Maxrss), 0
-}
-
-func statusBytes(status []byte, key string) int64 {
-	_, after, _ := bytes.Cut(status, []byte(key))
-	line, _, _ := bytes.Cut(after, []byte("\n"))
-	kb, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(line, []byte("kB")))), 10, 64)
-	return kb * 1024
 }

@@ -1,0 +1,72 @@
+package kernels
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ResidentBytes is what the process has in memory: RssAnon + RssShmem, which is its own, and RssFile, mapped file pages
+// that the system takes back at will. Where there is no /proc it is the largest resident size so far, and 0.
+func ResidentBytes() (own, file int64) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return largestResident(), 0
+	}
+	anon, _ := kibOf(b, "RssAnon:")
+	shm, _ := kibOf(b, "RssShmem:")
+	file, _ = kibOf(b, "RssFile:")
+	return anon + shm, file
+}
+
+func largestResident() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return int64(u.Maxrss) // bytes there, and KiB elsewhere
+	}
+	return int64(u.Maxrss) * 1024
+}
+
+// SystemMemory is the memory of the machine, or what the process's control group allows of it, in bytes.
+func SystemMemory() (int64, error) {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	total, ok := kibOf(b, "MemTotal:")
+	if !ok {
+		return 0, errors.New("/proc/meminfo has no MemTotal")
+	}
+	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		if limit, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64); err == nil && limit > 0 {
+			total = min(total, limit)
+		}
+	}
+	return total, nil
+}
+
+// kibOf is a line of a file in /proc, in bytes.
+func kibOf(b []byte, key string) (int64, bool) {
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte(key)); ok {
+			fields := bytes.Fields(rest)
+			if len(fields) == 0 {
+				return 0, false
+			}
+			kib, err := strconv.ParseInt(string(fields[0]), 10, 53)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}
