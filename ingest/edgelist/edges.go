@@ -1,7 +1,6 @@
 package edgelist
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 const edgeChunk = 64 << 10 // edges: 1 MiB of ids
@@ -45,29 +44,8 @@ func findFiles(path string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: nothing in it; name an edge list, or a folder of its parts", path)
 	}
-	slices.SortFunc(files, naturally)
+	slices.SortFunc(files, lines.Natural)
 	return files, nil
-}
-
-// naturally orders part_2 before part_10.
-func naturally(a, b string) int {
-	digits := func(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
-	for x, y := a, b; x != "" && y != ""; {
-		n, m := digits(x), digits(y)
-		if n > 0 && m > 0 {
-			u, v := strings.TrimLeft(x[:n], "0"), strings.TrimLeft(y[:m], "0")
-			if c := cmp.Or(cmp.Compare(len(u), len(v)), strings.Compare(u, v)); c != 0 {
-				return c
-			}
-			x, y = x[n:], y[m:]
-			continue
-		}
-		if x[0] != y[0] {
-			return cmp.Compare(x[0], y[0])
-		}
-		x, y = x[1:], y[1:]
-	}
-	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
 // edgeColumns are those of sources and destinations.

@@ -177,12 +177,6 @@ func TestFolder(t *testing.T) {
 	require.ErrorContains(t, err, "more: nothing in it; name an edge list, or a folder of its parts")
 }
 
-func TestNaturally(t *testing.T) {
-	names := []string{"b", "a10", "a2", "a02", "a", "a1b10", "a1b9", "a99999999999999999999999", "a100000000000000000000000"}
-	slices.SortFunc(names, naturally)
-	require.Equal(t, []string{"a", "a1b9", "a1b10", "a2", "a02", "a10", "a99999999999999999999999", "a100000000000000000000000", "b"}, names)
-}
-
 func TestIDsWithGaps(t *testing.T) {
 	g, err := read(files{"edges.csv": "7,9223372036854775807\n3000000000,7\n3000000000,0\n"}.write(t), Options{})
 	require.NoError(t, err)
