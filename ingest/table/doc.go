@@ -1,0 +1,68 @@
+// Package table reads a graph of many types of nodes and edges from users' tables, which one small schema in YAML
+// describes: [Open] it as a Source. [Infer] writes a first schema for a folder of tables.
+//
+// A schema has entries of nodes and of edges. Everything but type, files, src and dst may be left out:
+//
+//	name: shop                      # of the dataset; default the schema file's name
+//	nodes:
+//	  - type: user
+//	    files: users/part_*.csv.gz  # a path, a pattern, or a list of both, relative to the schema
+//	    format: csv                 # csv, tsv, parquet or jsonl; default by the names of the files
+//	    delimiter: ","              # of csv and tsv
+//	    header: yes                 # no: columns go by number, from 1
+//	    id: user_id                 # default: the number of the row, from 0
+//	    id_type: text               # text, int, or auto, which the first rows tell
+//	    features: [age, embedding, country]
+//	    categorical: [country]
+//	    label: segment
+//	    split: part                 # its values are train, valid, test, or nothing
+//	  - type: item
+//	    files: [items.parquet]
+//	    id: sku
+//	    features: {feat: [price], text: [title_vector]}
+//	    split: {train: train.csv, valid: valid.csv, test: test.csv}
+//	  - type: brand                 # no files: its nodes are those that edges name
+//	edges:
+//	  - type: user:buys:item
+//	    files: buys.parquet
+//	    src: user
+//	    dst: item
+//	    weight: amount              # kept beside the edge, as f32
+//	    columns: [{name: time, column: bought_at, type: i64}]
+//	    features: [price_paid, days]
+//	  - type: item:*:brand          # a relation for every value of a column
+//	    files: facts.tsv
+//	    src: item
+//	    relation_column: relation
+//	    dst: brand
+//
+// Where nodes are listed, all types that edges have are; where none are, all of them are what edges name.
+//
+// # Cells
+//
+// Text files are read as encoding/csv reads them; an empty cell is missing. Parquet has nulls, JSON lines leave keys out.
+//
+// An id is an integer from 0, or text of 1 to 4096 bytes, kept as it is: leading zeros, blanks and all. auto makes
+// integers of a column only when the first 1000 ids print as they stand, so that 007 stays text.
+//
+// A feature is a number, a list of numbers, or numbers parted by semicolons, as many in every row as in most of the
+// first 1000. A categorical one becomes a column for each of its values in their order (onehot, up to 1024), or, with
+// categorical: {country: index}, its number among them (up to 65536; half precision tells 2048 apart), -1 where it is
+// missing.
+//
+// Labels that are integers counting from 0 are classes by number; other integers and text are classes of that name, in
+// their order. Empty cells, nan and negative integers are missing.
+//
+// Values of a relation_column become names of relations, in the order of their bytes, with _ for what no name may have.
+//
+// # Bad rows
+//
+// A row that one column makes bad is bad for all: every pass reads the declared columns of a row whole, and those that
+// [Options].SkipBad lets pass are passed over in every section.
+//
+// # Memory
+//
+// A chunk, a row, and the different values of labels, categories and relations, which are bounded; for Parquet its pages
+// (see its package). A table is read once beforehand where it has labels or categories or no column of ids, and for a
+// relation_column; each relation of such a column is a reading of its own.
+package table

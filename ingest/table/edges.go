@@ -1,0 +1,253 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/ingest/parquet"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+const (
+	anyRelation  = "*"
+	maxRelations = 1 << 12 // of one file: each is a reading of it
+)
+
+// edges is one entry: a relation, or as many as a column has values.
+type edges struct {
+	entry
+	src, relation, dst string // of node types, and the relation's name, or anyRelation
+	by                 column
+	from, to           column
+	columns            []edgeColumn
+	tables             []matrix
+
+	srcIDs, dstIDs ids
+	relations      *category // of by
+	names          []string  // of relations, clean
+	counts         []int64   // of their edges
+}
+
+// edgeColumn is a value of every edge.
+type edgeColumn struct {
+	column
+	name string
+	elem store.Elem
+}
+
+// edgeReader reads rows of edges whole.
+type edgeReader struct {
+	*edges
+	columns  []column
+	features *featureReader
+	learning bool
+
+	src, dst         int64
+	srcText, dstText []byte
+	values           []uint64
+	kind             int32 // of the relations
+	srcBuf, dstBuf   []byte
+	token            []byte
+}
+
+func (e *edges) reader(learning bool) *edgeReader {
+	r := &edgeReader{
+		edges: e, features: newFeatureReader(e.tables), learning: learning, values: make([]uint64, len(e.columns)),
+		srcBuf: make([]byte, 0, 24), dstBuf: make([]byte, 0, 24), token: make([]byte, 0, 32),
+	}
+	r.columns = r.features.columns()
+	for _, c := range e.columns {
+		r.columns = append(r.columns, c.column)
+	}
+	r.columns = append(r.columns, e.from, e.to)
+	if e.by.set() {
+		r.columns = append(r.columns, e.by)
+	}
+	return r
+}
+
+func (r *edgeReader) each(ctx context.Context, t *lines.Tolerance, visit func(path string) error) error {
+	return r.edges.each(ctx, t, r.columns, func(path string, cells []value) error {
+		if err := r.read(cells); err != nil {
+			return err
+		}
+		return visit(path)
+	})
+}
+
+func (r *edgeReader) read(cells []value) (err error) {
+	if err := r.features.read(cells, r.learning); err != nil {
+		return err
+	}
+	i := len(r.features.columns())
+	for k, c := range r.edges.columns {
+		if r.values[k], err = bitsOf(&cells[i], c.elem); err != nil {
+			return &rowError{c.text, err}
+		}
+		i++
+	}
+	if r.src, r.srcText, err = r.srcIDs.id(&cells[i], r.srcBuf); err != nil {
+		return &rowError{r.from.text, err}
+	}
+	if r.dst, r.dstText, err = r.dstIDs.id(&cells[i+1], r.dstBuf); err != nil {
+		return &rowError{r.to.text, err}
+	}
+	r.kind = 0
+	if r.by.set() {
+		t, there, err := relationOf(&cells[i+2], r.token)
+		switch {
+		case err != nil:
+		case !there:
+			err = fmt.Errorf("a relation is missing")
+		case !r.learning:
+			r.kind, err = r.relations.of(t)
+		default:
+			r.relations.learn(t)
+		}
+		if err != nil {
+			return &rowError{r.by.text, err}
+		}
+	}
+	if r.learning {
+		r.features.learn(cells)
+	}
+	return nil
+}
+
+// relationOf reads the name of a relation, which is what it says: nan is one, and 007 is not 7.
+func relationOf(v *value, buf []byte) (token, bool, error) {
+	if v.Kind != parquet.Text {
+		return tokenOf(v, buf)
+	}
+	if len(v.Text) > maxCategory {
+		return token{}, false, fmt.Errorf("%d bytes are no name of a relation", len(v.Text))
+	}
+	return token{text: v.Text}, len(v.Text) > 0, nil
+}
+
+// bitsOf reads the value of an edge's column.
+func bitsOf(v *value, elem store.Elem) (uint64, error) {
+	if elem == store.F32 {
+		f, err := number(v)
+		return uint64(math.Float32bits(float32(f))), err
+	}
+	n, ok := v.Int, v.Kind == parquet.Int
+	switch v.Kind {
+	case parquet.Null:
+		return 0, fmt.Errorf("a value is missing; fill it in, or leave the column out")
+	case parquet.Float:
+		n, ok = whole(v.Float)
+	case parquet.Text:
+		var err error
+		if n, err = strconv.ParseInt(string(v.Text), 10, 64); err == nil {
+			ok = true
+		} else {
+			n, ok = integer(v.Text)
+		}
+	}
+	low, high := int64(math.MinInt64), int64(math.MaxInt64)
+	switch elem {
+	case store.I32:
+		low, high = math.MinInt32, math.MaxInt32
+	case store.U8:
+		low, high = 0, math.MaxUint8
+	}
+	switch {
+	case !ok && v.Kind == parquet.Text:
+		return 0, fmt.Errorf("%q is not an integer of 64 bits; round it, or keep it as f32", clip(string(v.Text)))
+	case !ok:
+		return 0, fmt.Errorf("%v is not an integer of 64 bits; round it, or keep it as f32", v.Float)
+	case n < low || n > high:
+		return 0, fmt.Errorf("%d is not a value of %v, which go from %d to %d; choose another type", n, elem, low, high)
+	}
+	return uint64(n), nil
+}
+
+// settle learns what the schema needs to know; what ids are is known by now.
+func (e *edges) settle(ctx context.Context, t *lines.Tolerance) error {
+	e.counts = nil
+	forget(e.tables)
+	if err := e.measure(ctx, e.tables); err != nil {
+		return err
+	}
+	if !e.by.set() && !categorical(e.tables) {
+		e.names = []string{e.relation}
+		return nil
+	}
+	e.relations = newCategory(maxRelations)
+	r := e.reader(true)
+	rows := int64(0)
+	if err := r.each(ctx, t, func(string) error { rows++; return nil }); err != nil {
+		return err
+	}
+	if err := e.entry.settle(e.tables); err != nil {
+		return err
+	}
+	if !e.by.set() {
+		e.names, e.counts = []string{e.relation}, []int64{rows}
+		return nil
+	}
+	switch {
+	case rows == 0:
+		return fmt.Errorf("%s: there are no rows in it to name the relations of %s:*:%s", e.files[0], e.src, e.dst)
+	case e.relations.many:
+		return fmt.Errorf("%s: line %d: relation_column: %s has more than %d different values; is it the column of relations?",
+			e.schema, e.by.line, clip(e.by.text), maxRelations)
+	}
+	e.relations.texts = true // sorted as text
+	e.relations.number(false)
+	e.names = cleanNames(e.relations.names)
+	return nil
+}
+
+// cleaned says which names of relations had to change.
+func (e *edges) cleaned() string {
+	if !e.by.set() {
+		return ""
+	}
+	var changed []string
+	for i, name := range e.names {
+		if raw := e.relations.names[i]; raw != name {
+			changed = append(changed, fmt.Sprintf("%s is %s", raw, name))
+		}
+	}
+	if changed == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: names of relations that a dataset cannot have: %s", e.files[0], list(changed))
+}
+
+// relation is the schema's form of the i-th.
+func (e *edges) relationAt(i int) ingest.Relation {
+	r := ingest.Relation{Src: e.src, Name: e.names[i], Dst: e.dst, Edges: -1}
+	if e.counts != nil {
+		r.Edges = e.counts[i]
+	}
+	for _, c := range e.columns {
+		r.Columns = append(r.Columns, ingest.EdgeColumn{Name: c.name, Elem: c.elem})
+	}
+	return r
+}
+
+// sampleIDs says whether the ends in a node type look like integers.
+func (e *edges) sampleIDs(ctx context.Context, nodeType string) (integers bool, err error) {
+	var ends []column
+	if e.src == nodeType {
+		ends = append(ends, e.from)
+	}
+	if e.dst == nodeType && !slices.Contains(ends, e.to) {
+		ends = append(ends, e.to)
+	}
+	integers = true
+	err = e.sample(ctx, ends, func(cells []value) {
+		for i := range cells {
+			integers = integers && (cells[i].Kind == parquet.Null || looksInt(&cells[i]))
+		}
+	})
+	return integers, err
+}

@@ -1,0 +1,477 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/ingest/parquet"
+)
+
+const (
+	chunkRows  = 64 << 10 // edges and ids of a chunk, at most
+	chunkBytes = 1 << 20  // values and texts of a chunk, about
+	sampleRows = 1000     // by which ids and the lengths of vectors are told
+)
+
+// ids is what the ids of a node type are.
+type ids uint8
+
+const (
+	autoIDs ids = iota
+	rowIDs
+	intIDs
+	textIDs
+)
+
+func (k ids) kind() ingest.IDs {
+	return map[ids]ingest.IDs{rowIDs: ingest.RowIDs, intIDs: ingest.IntIDs, textIDs: ingest.TextIDs}[k]
+}
+
+// each reads the entry's files, row by row: visit gets the cells of columns, and returns a *rowError about what may be
+// forgiven. Rows that were forgiven count nowhere.
+func (e *entry) each(
+	ctx context.Context, t *lines.Tolerance, columns []column, visit func(path string, cells []value) error,
+) error {
+	for _, path := range e.files {
+		if err := e.eachOf(ctx, path, t, columns, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *entry) eachOf(
+	ctx context.Context, path string, t *lines.Tolerance, columns []column, visit func(path string, cells []value) error,
+) error {
+	r, err := e.form.open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	at, err := e.find(path, r.titles(), columns)
+	if err == nil {
+		err = r.choose(at)
+	}
+	if err != nil {
+		return err
+	}
+	cells := make([]value, len(columns))
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := r.next(cells)
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = visit(path, cells)
+		}
+		if bad, ok := err.(*rowError); ok {
+			err = forgive(t, path, r, bad)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// forgive passes over a bad row, or says what is wrong with it. Damage to a packed file is the likelier cause, and is told
+// instead.
+func forgive(t *lines.Tolerance, path string, r rows, bad *rowError) error {
+	err := bad.err
+	if bad.column != "" {
+		err = fmt.Errorf("column %s: %w", clip(bad.column), err)
+	}
+	place, row := r.where()
+	said := fmt.Errorf("%s: %s: %w", path, place, err)
+	refused := t.Forgive(path, row, said)
+	if refused == nil {
+		return nil
+	}
+	if told := r.fail(err); told.Error() != said.Error() {
+		return told
+	}
+	return refused
+}
+
+// sample reads the first rows, and passes over those that are bad: they are told when all are read.
+func (e *entry) sample(ctx context.Context, columns []column, visit func(cells []value)) error {
+	n := 0
+	err := e.each(ctx, lines.NewTolerance(sampleRows), columns, func(_ string, cells []value) error {
+		if n++; n > sampleRows {
+			return errEnough
+		}
+		visit(cells)
+		return nil
+	})
+	if err == errEnough {
+		return nil
+	}
+	return err
+}
+
+var errEnough = errors.New("enough rows")
+
+// check opens every file, so that a missing column is told before anything large is read.
+func (e *entry) check(columns []column) error {
+	for _, path := range e.files {
+		r, err := e.form.open(path)
+		if err != nil {
+			return err
+		}
+		at, err := e.find(path, r.titles(), columns)
+		if err == nil {
+			err = r.choose(at)
+		}
+		r.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// looksInt says whether an id may be an integer: from 0, and without leading zeros, which would be lost.
+func looksInt(v *value) bool {
+	switch v.Kind {
+	case parquet.Int:
+		return v.Int >= 0
+	case parquet.Float:
+		n, ok := whole(v.Float)
+		return ok && n >= 0
+	case parquet.Text:
+		_, ok := plainInt(v.Text)
+		return ok
+	}
+	return false
+}
+
+// plainInt reads digits that print as they stand.
+func plainInt(text []byte) (int64, bool) {
+	if len(text) == 0 || len(text) > 19 || text[0] == '0' && len(text) > 1 {
+		return 0, false
+	}
+	v := uint64(0)
+	for _, c := range text {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		v = v*10 + uint64(c-'0')
+	}
+	return int64(v), v <= math.MaxInt64
+}
+
+// id reads an id: an integer, or text, which is lent as the cell is or in buf.
+func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
+	if v.Kind == parquet.Null || v.Kind == parquet.Text && len(v.Text) == 0 {
+		return 0, nil, fmt.Errorf("an id is missing")
+	}
+	if k != textIDs {
+		ok := false
+		switch v.Kind {
+		case parquet.Int:
+			n, ok = v.Int, true
+		case parquet.Float:
+			n, ok = whole(v.Float)
+		case parquet.Text:
+			if n, ok = plainInt(v.Text); !ok {
+				return 0, nil, fmt.Errorf("%q is not an integer from 0 to 2⁶³-1 without leading zeros, as the ids of this node "+
+					"type are; for other ids say id_type: text", clip(string(v.Text)))
+			}
+		}
+		switch {
+		case !ok:
+			return 0, nil, fmt.Errorf("%v are no ids", v.Kind)
+		case n < 0:
+			return 0, nil, fmt.Errorf("id %d is negative, and the ids of this node type count from 0; for others say "+
+				"id_type: text", n)
+		}
+		return n, nil, nil
+	}
+	switch v.Kind {
+	case parquet.Text:
+		text = v.Text
+	case parquet.Int:
+		text = strconv.AppendInt(buf[:0], v.Int, 10)
+	default:
+		return 0, nil, fmt.Errorf("%v are no ids that are text; cast the column to text", v.Kind)
+	}
+	if len(text) > ingest.MaxIDBytes {
+		return 0, nil, fmt.Errorf("an id of %d bytes, and %d are the most", len(text), ingest.MaxIDBytes)
+	}
+	return 0, text, nil
+}
+
+// number reads a finite number.
+func number(v *value) (float64, error) {
+	f := v.Float
+	switch v.Kind {
+	case parquet.Null:
+		return 0, fmt.Errorf("a number is missing; fill it in, or leave the column out")
+	case parquet.Int:
+		f = float64(v.Int)
+	case parquet.Text:
+		var err error
+		f, err = strconv.ParseFloat(string(v.Text), 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large is infinite, and told below
+			return 0, fmt.Errorf("%q is not a number; if they are categories, list the column under categorical",
+				clip(string(v.Text)))
+		}
+	case parquet.List:
+		return 0, fmt.Errorf("a list, and one number is expected")
+	}
+	if math.Abs(f) <= math.MaxFloat32 {
+		return f, nil
+	}
+	return 0, fmt.Errorf("%v is not a finite number of 32 bits", f)
+}
+
+// appendNumbers appends a cell that is a number, a list of numbers, or numbers parted by semicolons.
+func appendNumbers(dst []float32, v *value) ([]float32, error) {
+	switch {
+	case v.Kind == parquet.List:
+		for _, f := range v.List {
+			if math.IsNaN(f) || math.Abs(f) > math.MaxFloat32 {
+				return dst, fmt.Errorf("%v in a list is not a finite number of 32 bits", f)
+			}
+			dst = append(dst, float32(f))
+		}
+		return dst, nil
+	case v.Kind == parquet.Text && strings.IndexByte(string(v.Text), ';') >= 0:
+		for part := range strings.SplitSeq(strings.TrimSuffix(string(v.Text), ";"), ";") {
+			f, err := number(&value{Kind: parquet.Text, Text: []byte(strings.TrimSpace(part))})
+			if err != nil {
+				return dst, err
+			}
+			dst = append(dst, float32(f))
+		}
+		return dst, nil
+	}
+	f, err := number(v)
+	return append(dst, float32(f)), err
+}
+
+// measure finds how many numbers the cells of features hold: most cells of the first rows.
+func (e *entry) measure(ctx context.Context, tables []matrix) error {
+	var columns []column
+	var wanted []*feature
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.category == nil {
+				columns, wanted = append(columns, f.column), append(wanted, f)
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	votes := make([]map[int]int, len(wanted))
+	for i := range votes {
+		votes[i] = map[int]int{}
+	}
+	var scratch []float32
+	problem := make([]error, len(wanted))
+	err := e.sample(ctx, columns, func(cells []value) {
+		for i := range cells {
+			var err error
+			if scratch, err = appendNumbers(scratch[:0], &cells[i]); err == nil {
+				votes[i][len(scratch)]++
+			} else if problem[i] == nil {
+				problem[i] = err
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, f := range wanted {
+		for dim, n := range votes[i] {
+			if best := votes[i][f.dim]; dim > 0 && (n > best || n == best && dim < f.dim) {
+				f.dim = dim
+			}
+		}
+		switch {
+		case f.dim > 0:
+		case problem[i] != nil:
+			return fmt.Errorf("%s: line %d: features: column %s of %s: %w",
+				e.schema, f.line, clip(f.text), e.files[0], problem[i])
+		default:
+			return fmt.Errorf("%s: line %d: features: column %s of %s has no numbers in its first rows",
+				e.schema, f.line, clip(f.text), e.files[0])
+		}
+	}
+	for _, t := range tables {
+		if dim := t.width(); dim > maxWidth {
+			return fmt.Errorf("%s: line %d: table %s has %d columns, and %d are the most",
+				e.schema, e.line, t.name, dim, maxWidth)
+		}
+	}
+	return nil
+}
+
+const maxWidth = 1 << 22 // 16 MiB a row
+
+// featureReader reads the cells of one table after the other, in the order of its columns: rows gets a row of each.
+type featureReader struct {
+	tables []matrix
+	rows   [][]float32
+	buf    []byte
+}
+
+func newFeatureReader(tables []matrix) *featureReader {
+	return &featureReader{tables: tables, rows: make([][]float32, len(tables)), buf: make([]byte, 0, 32)}
+}
+
+func (r *featureReader) columns() (list []column) {
+	for _, t := range r.tables {
+		for _, f := range t.features {
+			list = append(list, f.column)
+		}
+	}
+	return list
+}
+
+func (r *featureReader) read(cells []value, learn bool) error {
+	i := 0
+	for k, t := range r.tables {
+		row := r.rows[k][:0]
+		for _, f := range t.features {
+			var err error
+			if row, err = r.append(row, f, &cells[i], learn); err != nil {
+				r.rows[k] = row
+				return &rowError{f.text, err}
+			}
+			i++
+		}
+		r.rows[k] = row
+	}
+	return nil
+}
+
+func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) ([]float32, error) {
+	if f.category == nil {
+		before := len(row)
+		row, err := appendNumbers(row, v)
+		if n := len(row) - before; err == nil && n != f.dim {
+			err = fmt.Errorf("%d numbers, and %d in most rows; vectors are of one length", n, f.dim)
+		}
+		return row, err
+	}
+	t, there, err := tokenOf(v, r.buf)
+	if err != nil || learn {
+		return row, err
+	}
+	id := int32(-1)
+	if there {
+		if id, err = f.category.of(t); err != nil {
+			return row, err
+		}
+	}
+	if f.index {
+		return append(row, float32(id)), nil
+	}
+	for i := range f.width() {
+		one := float32(0)
+		if int32(i) == id {
+			one = 1
+		}
+		row = append(row, one)
+	}
+	return row, nil
+}
+
+// learn adds the categories of a row that is good.
+func (r *featureReader) learn(cells []value) {
+	i := 0
+	for _, t := range r.tables {
+		for _, f := range t.features {
+			if f.category != nil {
+				if t, there, err := tokenOf(&cells[i], r.buf); there && err == nil {
+					f.category.learn(t)
+				}
+			}
+			i++
+		}
+	}
+}
+
+func (e *entry) settle(tables []matrix) error {
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.category == nil {
+				continue
+			}
+			if err := f.category.settle(); err != nil {
+				return fmt.Errorf("%s: line %d: categorical: column %s: %w", e.schema, f.line, clip(f.text), err)
+			}
+		}
+	}
+	return nil
+}
+
+// forget makes the features as they were before they were settled.
+func forget(tables []matrix) {
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.category != nil {
+				f.category = newCategory(f.category.most)
+			} else {
+				f.dim = 0
+			}
+		}
+	}
+}
+
+func categorical(tables []matrix) bool {
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.category != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// section cuts what a pass emits into chunks, which end with a file.
+type section struct {
+	place ingest.Place
+	rows  int
+	emit  func(ingest.Place) error // sends what was gathered, and forgets it
+}
+
+// add counts a row of a file that was just read; full says that the chunk has enough.
+func (s *section) add(full bool) error {
+	if s.rows++; full || s.rows == chunkRows {
+		return s.flush()
+	}
+	return nil
+}
+
+// at goes to a file.
+func (s *section) at(path string) error {
+	if path == s.place.File {
+		return nil
+	}
+	err := s.flush()
+	s.place.File = path
+	return err
+}
+
+func (s *section) flush() error {
+	if s.rows == 0 {
+		return nil
+	}
+	err := s.emit(s.place)
+	s.place.First += int64(s.rows)
+	s.rows = 0
+	return err
+}

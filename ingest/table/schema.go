@@ -1,0 +1,483 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// schema is what a document says, checked as far as it goes without the tables.
+type schema struct {
+	path  string
+	name  string
+	nodes []*nodes
+	edges []*edges
+}
+
+// entry is one of nodes or edges: some files of one form.
+type entry struct {
+	schema string // path, for messages
+	line   int
+	form   form
+	files  []string
+}
+
+// column is one that the schema names, at a key.
+type column struct {
+	word
+	key string
+}
+
+func (c column) set() bool { return c.word.set() }
+
+// feature is a column of features.
+type feature struct {
+	column
+	category *category // nil: numbers
+	index    bool      // the category's number instead of a column for each
+	dim      int       // numbers of a cell; 0: as many as there are categories
+}
+
+// width is the number of columns of the table that the feature takes.
+func (f *feature) width() int {
+	if f.dim > 0 {
+		return f.dim
+	}
+	return max(f.category.len(), 1)
+}
+
+// matrix is a table of features.
+type matrix struct {
+	name     string
+	features []*feature
+}
+
+func (m *matrix) width() (dim int) {
+	for _, f := range m.features {
+		dim += f.width()
+	}
+	return dim
+}
+
+// readSchema reads a schema file.
+func readSchema(path string) (*schema, error) {
+	d := &document{path: path}
+	top := d.open("name", "nodes", "edges")
+	s := &schema{path: path, name: store.CleanName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))}
+	if w := top.word("name"); w.set() {
+		if s.name = store.CleanName(w.text); s.name != w.text {
+			d.errorf(w.line, "name %q: names are letters, digits, _, - and .; try %s", clip(w.text), s.name)
+		}
+	}
+	types := map[string]int{}
+	top.list("nodes", func(n *yaml.Node) {
+		if e := d.nodes(n); d.err == nil {
+			if first := types[e.name]; first > 0 {
+				d.errorf(e.line, "node type %s is also on line %d; list its files in one entry", e.name, first)
+			}
+			types[e.name] = e.line
+			s.nodes = append(s.nodes, e)
+		}
+	})
+	relations := map[string]int{}
+	top.list("edges", func(n *yaml.Node) {
+		if e := d.edges(n); d.err == nil {
+			key := e.src + ":" + e.relation + ":" + e.dst
+			if first := relations[key]; first > 0 {
+				d.errorf(e.line, "edges of type %s are also on line %d; list their files in one entry", key, first)
+			}
+			relations[key] = e.line
+			s.edges = append(s.edges, e)
+		}
+	})
+	if d.err == nil && len(s.edges) == 0 {
+		d.errorf(1, "there are no edges; list at least one entry under edges")
+	}
+	for _, e := range s.edges {
+		for _, name := range []string{e.src, e.dst} {
+			if len(s.nodes) > 0 && types[name] == 0 {
+				d.errorf(e.line, "node type %s is not declared; there are %s; add \"- type: %s\" to nodes, without files if its "+
+					"nodes are those that edges name", name, s.typeNames(), name)
+			}
+		}
+	}
+	return s, d.err
+}
+
+func (s *schema) typeNames() string {
+	var names []string
+	for _, n := range s.nodes {
+		names = append(names, n.name)
+	}
+	return list(names)
+}
+
+// list joins names, the first few.
+func list(names []string) string {
+	const most = 12
+	var short []string
+	for _, n := range names[:min(len(names), most)] {
+		short = append(short, clip(n))
+	}
+	if len(names) > most {
+		short = append(short, "…")
+	}
+	return strings.Join(short, ", ")
+}
+
+var nodeKeys = []string{
+	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "label", "split",
+}
+
+// nodes reads an entry of nodes.
+func (d *document) nodes(n *yaml.Node) *nodes {
+	o := d.object(n, "an entry of nodes", nodeKeys...)
+	e := &nodes{entry: d.entry(o)}
+	e.name = d.name(o.need("type", "the name of the node type"), "a node type")
+	e.gathered = !o.has("files")
+	if e.gathered {
+		for _, key := range []string{"id", "features", "categorical", "label", "split", "format", "header", "delimiter"} {
+			if o.has(key) {
+				d.errorf(o.line, "node type %s has no files, and %s is about their columns; name them with files", e.name, key)
+			}
+		}
+	}
+	e.id = o.column("id")
+	switch kind := o.word("id_type"); kind.text {
+	case "", "auto":
+	case "int":
+		e.declared = intIDs
+	case "text":
+		e.declared = textIDs
+	default:
+		d.errorf(kind.line, "id_type %q: choose text, int or auto", clip(kind.text))
+	}
+	if !e.gathered && !e.id.set() {
+		e.declared = rowIDs
+		if o.has("id_type") {
+			d.errorf(o.line, "id_type without id: without a column of ids, a node's id is the number of its row, from 0")
+		}
+	}
+	e.tables = d.features(o)
+	e.label = o.column("label")
+	if n := o.keys["split"]; n != nil && n.Kind == yaml.MappingNode {
+		parts := d.object(n, "split", "train", "valid", "test")
+		for i, key := range []string{"train", "valid", "test"} {
+			if parts.has(key) {
+				part := e.entry
+				part.files = d.files(parts.words(key))
+				e.splitFiles[i] = &part
+			}
+		}
+		e.split = column{}
+		e.hasSplit = true
+	} else if e.split = o.column("split"); e.split.set() {
+		e.hasSplit = true
+	}
+	return e
+}
+
+var edgeKeys = []string{
+	"type", "files", "format", "delimiter", "header", "src", "dst", "relation_column", "weight", "columns", "features",
+	"categorical",
+}
+
+// edges reads an entry of edges.
+func (d *document) edges(n *yaml.Node) *edges {
+	o := d.object(n, "an entry of edges", edgeKeys...)
+	e := &edges{entry: d.entry(o)}
+	kind := o.need("type", "SOURCE:RELATION:DESTINATION, as in user:buys:item")
+	parts := strings.Split(kind.text, ":")
+	if len(parts) != 3 {
+		d.errorf(kind.line, "type %q: edges go from a node type by a relation to a node type, SOURCE:RELATION:DESTINATION, "+
+			"as in user:buys:item", clip(kind.text))
+		return e
+	}
+	e.src, e.dst = d.name(word{parts[0], kind.line}, "a node type"), d.name(word{parts[2], kind.line}, "a node type")
+	e.relation = parts[1]
+	e.by = o.column("relation_column")
+	switch {
+	case e.by.set() && e.relation != anyRelation:
+		d.errorf(kind.line, "type %q: with a relation_column the relation is a star, %s:*:%s", clip(kind.text), e.src, e.dst)
+	case !e.by.set() && e.relation == anyRelation:
+		d.errorf(kind.line, "type %q: the star stands for the values of a column; name it with relation_column", clip(kind.text))
+	case !e.by.set():
+		d.name(word{parts[1], kind.line}, "a relation")
+	}
+	if !o.has("files") && d.err == nil {
+		d.errorf(o.line, "an entry of edges needs files: a path, a pattern such as part_*.csv, or a list of them")
+	}
+	e.from = column{o.need("src", "the column of sources"), "src"}
+	e.to = column{o.need("dst", "the column of destinations"), "dst"}
+	if w := o.column("weight"); w.set() {
+		e.columns = append(e.columns, edgeColumn{column: w, name: "weight", elem: store.F32})
+	}
+	o.list("columns", func(n *yaml.Node) {
+		item := d.object(n, "an entry of columns", "name", "column", "type")
+		name := item.need("name", "what the column is called in the dataset")
+		from := item.column("column")
+		if !from.set() {
+			from = column{name, "columns"}
+		}
+		elem, ok := elems[item.need("type", "f32, i64, i32 or u8").text]
+		if !ok {
+			d.errorf(item.line, "column %s: its type is f32, i64, i32 or u8", clip(name.text))
+		}
+		d.name(name, "a column")
+		if name.text == "id" {
+			d.errorf(name.line, "column id: that is an edge's number; choose another name, with column: id")
+		}
+		for _, c := range e.columns {
+			if c.name == name.text {
+				d.errorf(name.line, "column %s is there twice", name.text)
+			}
+		}
+		e.columns = append(e.columns, edgeColumn{column: from, name: name.text, elem: elem})
+	})
+	e.tables = d.features(o)
+	return e
+}
+
+var elems = map[string]store.Elem{"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8}
+
+func (o *object) column(key string) column { return column{o.word(key), key} }
+
+// entry reads what nodes and edges share.
+func (d *document) entry(o *object) entry {
+	e := entry{schema: d.path, line: o.line, form: form{header: true}}
+	if o.has("files") {
+		e.files = d.files(o.words("files"))
+	}
+	switch f := o.word("format"); Format(f.text) {
+	case "", CSV, TSV, Parquet, JSONL:
+		e.form.format = Format(f.text)
+	default:
+		d.errorf(f.line, "format %q: choose csv, tsv, parquet or jsonl", clip(f.text))
+	}
+	switch h := o.word("header"); strings.ToLower(h.text) {
+	case "", "yes", "true":
+	case "no", "false":
+		e.form.header = false
+	default:
+		d.errorf(h.line, "header %q: choose yes or no", clip(h.text))
+	}
+	if w := o.word("delimiter"); w.set() {
+		if len(w.text) != 1 || strings.Contains("\"\r\n\x00", w.text) {
+			d.errorf(w.line, "delimiter %q: it is one character of ASCII, and no quote; \"\\t\" is a tab", clip(w.text))
+			return e
+		}
+		e.form.delim = w.text[0]
+	}
+	return e
+}
+
+// files finds the files of paths and patterns, which are relative to the schema.
+func (d *document) files(words []word) (files []string) {
+	for _, w := range words {
+		if d.err != nil {
+			return nil
+		}
+		path := w.text
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(d.path), path)
+		}
+		found := []string{path}
+		switch _, err := os.Stat(path); {
+		case err == nil:
+		case !errors.Is(err, os.ErrNotExist):
+			d.errorf(w.line, "%w", err)
+			return nil
+		default: // a pattern, or nothing: a file with a bracket in its name is found above
+			matches, err := filepath.Glob(path)
+			if err != nil {
+				d.errorf(w.line, "files %q: the pattern is not one: %w", clip(w.text), err)
+			} else if len(matches) == 0 {
+				d.errorf(w.line, "files %q: there is no such file; paths are relative to the schema's folder", clip(w.text))
+			}
+			slices.SortFunc(matches, lines.Natural)
+			found = matches
+		}
+		for _, f := range found {
+			switch info, err := os.Stat(f); {
+			case err != nil:
+				d.errorf(w.line, "%w", err)
+			case info.IsDir():
+				d.errorf(w.line, "files %q: %s is a folder; name the files in it, as in %s/*.csv",
+					clip(w.text), clip(f), clip(w.text))
+			case info.Size() == 0 && len(found) > 1: // a part that nothing fell to
+			case slices.Contains(files, f):
+				d.errorf(w.line, "files %q: %s is listed twice", clip(w.text), clip(f))
+			default:
+				files = append(files, f)
+			}
+		}
+	}
+	if len(files) == 0 && len(words) > 0 {
+		d.errorf(words[0].line, "files: all of them are empty")
+	} else if len(files) == 0 {
+		d.errorf(1, "files: an empty list; name at least one")
+	}
+	return files
+}
+
+// features reads features, a list of columns or named lists of them, and which of them are categories.
+func (d *document) features(o *object) (tables []matrix) {
+	if n := o.keys["features"]; n != nil && n.Kind == yaml.MappingNode {
+		named := d.object(n, "features")
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := d.word(n.Content[i], "a table's name")
+			d.name(key, "a table")
+			tables = append(tables, matrix{name: key.text, features: features(named.words(key.text))})
+		}
+	} else if n != nil {
+		tables = []matrix{{name: "feat", features: features(o.words("features"))}}
+	}
+	taken := map[string]*feature{}
+	for _, t := range tables {
+		if len(t.features) == 0 {
+			d.errorf(o.keys["features"].Line, "table %s has no columns", t.name)
+		}
+		for _, f := range t.features {
+			if taken[f.text] != nil {
+				d.errorf(f.line, "column %s is a feature twice", clip(f.text))
+			}
+			taken[f.text] = f
+		}
+	}
+	mark := func(w word, how word) {
+		f := taken[w.text]
+		switch {
+		case f == nil:
+			d.errorf(w.line, "categorical %s: it is not among the features; list it there as well", clip(w.text))
+			return
+		case how.text != "onehot" && how.text != "index":
+			d.errorf(how.line, "categorical %s: choose onehot or index", clip(w.text))
+		}
+		most := maxIndexed
+		if f.index = how.text == "index"; !f.index {
+			most = maxOneHot
+		} else {
+			f.dim = 1
+		}
+		f.category = newCategory(most)
+	}
+	if n := o.keys["categorical"]; n != nil && n.Kind == yaml.MappingNode {
+		d.object(n, "categorical") // keys are unique
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			mark(d.word(n.Content[i], "a column"), d.word(n.Content[i+1], "onehot or index"))
+		}
+	} else {
+		for _, w := range o.words("categorical") {
+			mark(w, word{"onehot", w.line})
+		}
+	}
+	return tables
+}
+
+func features(words []word) (list []*feature) {
+	for _, w := range words {
+		list = append(list, &feature{column: column{w, "features"}})
+	}
+	return list
+}
+
+// name refuses what a dataset cannot call a thing.
+func (d *document) name(w word, what string) string {
+	if clean := cleanName(w.text); clean != w.text {
+		d.errorf(w.line, "%s may not be called %q: names are up to %d letters, digits, _ and -, without a _ at either end or "+
+			"two in a row; try %s", what, clip(w.text), maxName, clean)
+	}
+	return w.text
+}
+
+const maxName = 100 // bytes
+
+// cleanName makes s what a dataset accepts as the name of a type or relation.
+func cleanName(s string) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range s {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			if gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
+			gap = false
+			b.WriteRune(r)
+		} else {
+			gap = true
+		}
+		if b.Len() >= maxName {
+			break
+		}
+	}
+	if b.Len() == 0 {
+		return "unnamed"
+	}
+	return strings.TrimRight(b.String()[:min(b.Len(), maxName)], "_")
+}
+
+// cleanNames makes names of texts, no two the same.
+func cleanNames(texts []string) []string {
+	taken := map[string]bool{}
+	names := make([]string, len(texts))
+	for i, text := range texts {
+		name := cleanName(text)
+		for n := 2; taken[name]; n++ {
+			suffix := "-" + strconv.Itoa(n)
+			name = cleanName(text)
+			name = name[:min(len(name), maxName-len(suffix))] + suffix
+		}
+		taken[name], names[i] = true, name
+	}
+	return names
+}
+
+// find gives the numbers of columns in a file: by name, or by number from 1.
+func (e *entry) find(path string, titles []string, columns []column) ([]int, error) {
+	found := make([]int, len(columns))
+	for i, c := range columns {
+		at := slices.Index(titles, c.text)
+		if at < 0 {
+			if n, err := strconv.Atoi(c.text); err == nil && n >= 1 && n <= len(titles) && e.form.of(path) != JSONL {
+				at = n - 1
+			}
+		}
+		if at < 0 {
+			return nil, fmt.Errorf("%s: line %d: %s: there is no column %q in %s; there are %s",
+				e.schema, c.line, c.key, clip(c.text), path, list(titles))
+		}
+		if slices.Contains(titles[at+1:], c.text) {
+			return nil, fmt.Errorf("%s: line %d: %s: two columns of %s are called %q; name one by its number, from 1 to %d",
+				e.schema, c.line, c.key, path, clip(c.text), len(titles))
+		}
+		found[i] = at
+	}
+	return found, nil
+}
+
+// of is the format of a file.
+func (f form) of(path string) Format {
+	if f.format != "" {
+		return f.format
+	}
+	format, _ := formatOf(path)
+	return format
+}
+
+func readFull(r io.Reader, b []byte) (int, error) {
+	n, err := io.ReadFull(r, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	return n, err
+}

@@ -1,0 +1,409 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+)
+
+// Options are what the schema does not say.
+type Options struct {
+	SkipBad int64 // rows that may be passed over; default none
+}
+
+// Source is a graph in tables that a schema describes.
+type Source struct {
+	schema  *schema
+	forgive *lines.Tolerance
+	edges   []*edges
+
+	// What the sections of the seam are of, once Schema was called:
+	form      *ingest.Schema
+	nodes     []*nodes
+	relations []relation
+	tables    []tableOf
+	labels    []*nodes
+	splits    []*nodes
+}
+
+// relation is one of an entry's.
+type relation struct {
+	*edges
+	kind int32
+}
+
+// tableOf is where a table comes from: nodes or edges.
+type tableOf struct {
+	nodes *nodes
+	edges relation
+	index int // in their tables
+}
+
+var _ ingest.Tolerant = (*Source)(nil)
+
+// Open reads a schema, and the beginnings of the files that it names.
+func Open(path string, o Options) (*Source, error) {
+	sch, err := readSchema(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{schema: sch, forgive: lines.NewTolerance(o.SkipBad), edges: sch.edges, nodes: sch.nodes}
+	for _, n := range sch.nodes {
+		if err := n.checkAll(); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range sch.edges {
+		if err := e.check(e.reader(true).columns); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Schema reads what must be known beforehand on its first call: the first rows of every entry, and whole tables that have
+// labels or categories, name relations, or have no column of ids.
+func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
+	if s.form == nil {
+		form, err := s.scan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.form = form
+	}
+	form := *s.form
+	return &form, nil
+}
+
+func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
+	form := &ingest.Schema{Name: s.schema.name}
+	var err error
+	if form.Identity, err = ingest.Files(s.files()...); err != nil {
+		return nil, err
+	}
+	all := slices.Clone(s.schema.nodes)
+	byName := map[string]*nodes{}
+	for _, n := range all {
+		byName[n.name] = n
+		if !n.gathered {
+			if err := n.settle(ctx, s.forgive); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, e := range s.edges {
+		for _, name := range []string{e.src, e.dst} {
+			if byName[name] == nil { // no nodes are declared
+				byName[name] = &nodes{name: name, gathered: true}
+				all = append(all, byName[name])
+			}
+		}
+	}
+	for _, n := range all {
+		if !n.gathered {
+			continue
+		}
+		if n.ids = n.declared; n.ids == autoIDs {
+			if err := s.gatheredIDs(ctx, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.nodes, s.relations, s.tables, s.labels, s.splits = all, nil, nil, nil, nil
+	for _, n := range all {
+		s.describeNodes(form, n)
+	}
+	for _, e := range s.edges {
+		e.srcIDs, e.dstIDs = byName[e.src].ids, byName[e.dst].ids
+		if err := e.settle(ctx, s.forgive); err != nil {
+			return nil, err
+		}
+		s.describeEdges(form, e)
+	}
+	seen := map[string]bool{}
+	for i, r := range form.Relations {
+		if seen[r.Key()] {
+			return nil, fmt.Errorf("%s: line %d: there are edges of %s:%s:%s in two entries; list their files in one",
+				s.schema.path, s.relations[i].line, r.Src, r.Name, r.Dst)
+		}
+		seen[r.Key()] = true
+	}
+	if len(form.Splits) > 1 {
+		for i := range form.Splits {
+			form.Splits[i].Name = form.Splits[i].NodeType
+		}
+	}
+	return form, nil
+}
+
+// files are all that the schema names, and itself.
+func (s *Source) files() []string {
+	files := []string{s.schema.path}
+	for _, n := range s.schema.nodes {
+		files = append(files, n.files...)
+		for _, part := range n.splitFiles {
+			if part != nil {
+				files = append(files, part.files...)
+			}
+		}
+	}
+	for _, e := range s.edges {
+		files = append(files, e.files...)
+	}
+	return files
+}
+
+// gatheredIDs tells what the ids of nodes are that only edges name.
+func (s *Source) gatheredIDs(ctx context.Context, n *nodes) error {
+	n.ids = intIDs
+	for _, e := range s.edges {
+		if e.src != n.name && e.dst != n.name {
+			continue
+		}
+		integers, err := e.sampleIDs(ctx, n.name)
+		if err != nil {
+			return err
+		}
+		if !integers {
+			n.ids = textIDs
+		}
+	}
+	return nil
+}
+
+func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
+	form.NodeTypes = append(form.NodeTypes, n.nodeType())
+	for i := range n.tables {
+		m := &n.tables[i]
+		form.Tables = append(form.Tables, ingest.Table{Name: m.name, NodeType: n.name, Dim: m.width()})
+		s.tables = append(s.tables, tableOf{nodes: n, index: i})
+	}
+	if n.label.set() {
+		form.Labels = append(form.Labels, ingest.Label{
+			Name: "label", NodeType: n.name, Classes: n.classes.len(), ClassNames: n.classes.names,
+		})
+		s.labels = append(s.labels, n)
+	}
+	if n.hasSplit {
+		form.Splits = append(form.Splits, ingest.Split{Name: "given", NodeType: n.name})
+		s.splits = append(s.splits, n)
+	}
+}
+
+func (s *Source) describeEdges(form *ingest.Schema, e *edges) {
+	for i := range e.names {
+		r := e.relationAt(i)
+		form.Relations = append(form.Relations, r)
+		s.relations = append(s.relations, relation{e, int32(i)})
+		for k := range e.tables {
+			m := &e.tables[k]
+			form.Tables = append(form.Tables, ingest.Table{Name: m.name, Relation: r.Key(), Dim: m.width()})
+			s.tables = append(s.tables, tableOf{edges: relation{e, int32(i)}, index: k})
+		}
+	}
+	if note := e.cleaned(); note != "" {
+		form.Skipped = append(form.Skipped, note)
+	}
+}
+
+// NodeIDs streams the column of ids.
+func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChunk) error) error {
+	s.opened(nodeType, len(s.nodes))
+	n := s.nodes[nodeType]
+	if n.gathered {
+		panic("table: nodes that are gathered have no list")
+	}
+	r := n.reader(false)
+	return s.emitIDs(emit, func(add func(path string, id int64, text []byte) error) error {
+		return r.each(ctx, s.forgive, func(path string) error { return add(path, r.number, r.text) })
+	})
+}
+
+// emitIDs makes chunks of the ids that each gives.
+func (s *Source) emitIDs(
+	emit func(ingest.IDChunk) error, each func(add func(path string, id int64, text []byte) error) error,
+) error {
+	var c ingest.IDChunk
+	out := section{emit: func(p ingest.Place) error {
+		c.Place = p
+		err := emit(c)
+		c.IDs = c.IDs[:0]
+		c.Texts.Reset()
+		return err
+	}}
+	err := each(func(path string, id int64, text []byte) error {
+		if err := out.at(path); err != nil {
+			return err
+		}
+		if text != nil {
+			c.Texts.Append(text)
+		} else {
+			c.IDs = append(c.IDs, id)
+		}
+		return out.add(len(c.Texts.Bytes) >= chunkBytes)
+	})
+	if err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// Edges streams the rows of a relation.
+func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) error) error {
+	s.opened(i, len(s.relations))
+	rel := s.relations[i]
+	r := rel.reader(false)
+	c := ingest.EdgeChunk{Values: make([][]uint64, len(rel.columns))}
+	out := section{emit: func(p ingest.Place) error {
+		c.Place = p
+		err := emit(c)
+		c.Src, c.Dst = c.Src[:0], c.Dst[:0]
+		c.SrcTexts.Reset()
+		c.DstTexts.Reset()
+		for k := range c.Values {
+			c.Values[k] = c.Values[k][:0]
+		}
+		return err
+	}}
+	err := r.each(ctx, s.forgive, func(path string) error {
+		if r.kind != rel.kind {
+			return nil
+		}
+		if err := out.at(path); err != nil {
+			return err
+		}
+		if r.srcText != nil {
+			c.SrcTexts.Append(r.srcText)
+		} else {
+			c.Src = append(c.Src, r.src)
+		}
+		if r.dstText != nil {
+			c.DstTexts.Append(r.dstText)
+		} else {
+			c.Dst = append(c.Dst, r.dst)
+		}
+		for k, v := range r.values {
+			c.Values[k] = append(c.Values[k], v)
+		}
+		return out.add(len(c.SrcTexts.Bytes)+len(c.DstTexts.Bytes) >= chunkBytes)
+	})
+	if err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// Rows streams a table of features.
+func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) error) error {
+	s.opened(i, len(s.tables))
+	t := s.tables[i]
+	var c ingest.RowChunk
+	out := section{emit: func(p ingest.Place) error {
+		c.Place = p
+		err := emit(c)
+		c.Values = c.Values[:0]
+		return err
+	}}
+	add := func(path string, row []float32) error {
+		if err := out.at(path); err != nil {
+			return err
+		}
+		c.Values = append(c.Values, row...)
+		return out.add(4*(len(c.Values)+len(row)) > chunkBytes)
+	}
+	var err error
+	if t.nodes != nil {
+		r := t.nodes.reader(false)
+		err = r.each(ctx, s.forgive, func(path string) error { return add(path, r.features.rows[t.index]) })
+	} else {
+		r := t.edges.reader(false)
+		err = r.each(ctx, s.forgive, func(path string) error {
+			if r.kind != t.edges.kind {
+				return nil
+			}
+			return add(path, r.features.rows[t.index])
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// Labels streams a column of labels.
+func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk) error) error {
+	s.opened(i, len(s.labels))
+	r := s.labels[i].reader(false)
+	var c ingest.LabelChunk
+	out := section{emit: func(p ingest.Place) error {
+		c.Place = p
+		err := emit(c)
+		c.Values = c.Values[:0]
+		return err
+	}}
+	err := r.each(ctx, s.forgive, func(path string) error {
+		if err := out.at(path); err != nil {
+			return err
+		}
+		c.Values = append(c.Values, r.class)
+		return out.add(false)
+	})
+	if err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// Split streams the ids of a part: of the rows that say so, or of the files that list them.
+func (s *Source) Split(ctx context.Context, i int, part ingest.Part, emit func(ingest.IDChunk) error) error {
+	s.opened(i, len(s.splits))
+	n := s.splits[i]
+	return s.emitIDs(emit, func(add func(path string, id int64, text []byte) error) error {
+		if n.split.set() {
+			r := n.reader(false)
+			return r.each(ctx, s.forgive, func(path string) error {
+				if r.part != int(part) {
+					return nil
+				}
+				return add(path, r.number, r.text)
+			})
+		}
+		files := n.splitFiles[part]
+		if files == nil {
+			return nil
+		}
+		for _, path := range files.files {
+			c, err := files.columnOf(path, n.id)
+			if err != nil {
+				return err
+			}
+			err = files.eachOf(ctx, path, s.forgive, []column{c}, func(path string, cells []value) error {
+				number, text, err := n.ids.id(&cells[0], nil)
+				if err != nil {
+					return &rowError{c.text, err}
+				}
+				return add(path, number, text)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// opened panics on a section that the schema does not list.
+func (s *Source) opened(i, n int) {
+	if s.form == nil || i < 0 || i >= n {
+		panic("table: no such section; they are those of Schema")
+	}
+}
+
+// BadRows is what was passed over, as Options allow.
+func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
+
+// Close has nothing to close: files are open while their section is read.
+func (s *Source) Close() error { return nil }
