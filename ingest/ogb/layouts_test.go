@@ -569,3 +569,19 @@ func TestArraysRefuse(t *testing.T) {
 	_, err := openWhole(dir, Options{})
 	require.ErrorContains(t, err, dir+"/raw/data.npz: damaged or truncated download: the zip directory at its end does not read")
 }
+
+// Trap 11: counts that are smaller than the largest id are told with the file and the row, and larger ones are isolated nodes.
+func TestDeclaredNodes(t *testing.T) {
+	build := func(change arrays) (*ingest.Report, error) {
+		dir := files{"raw/data.npz": papers().with(change).npz(t, zip.Deflate)}.write(t, "x")
+		s, err := Open(dir)
+		require.NoError(t, err)
+		defer s.Close()
+		return ingest.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{Features: "degree"})
+	}
+	_, err := build(arrays{"num_nodes_list": array("<i8", "(1,)", false, []int64{2}), "node_feat": nil})
+	require.ErrorContains(t, err, "x/raw/data.npz: edge_index: edge 1 (counting from 0): source")
+	r, err := build(arrays{"num_nodes_list": array("<i8", "(1,)", false, []int64{9}), "node_feat": nil})
+	require.NoError(t, err)
+	require.Equal(t, int64(9), r.NodeTypes[0].Count)
+}
