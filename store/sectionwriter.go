@@ -19,7 +19,7 @@ const (
 	directBytes = 256 << 10
 	// asideBytes is the least that is worth a goroutine.
 	asideBytes = 64 << 10
-	// maxFilling bounds the buffers that fill at a time, and with as many that are being written, a Writer's memory.
+	// maxFilling bounds the buffers that fill at a time, and those that are being written: a Writer's memory.
 	maxFilling = 16
 )
 
@@ -92,6 +92,10 @@ func (s *sectionWriter) flush() error {
 	if err == nil && len(buf) < asideBytes {
 		err = s.fail(s.out.writeAt(buf, PageSize+at))
 	} else if err == nil {
+		if len(s.w.writing) >= maxFilling {
+			_ = s.w.writing[0].wait() // an error stays with its section
+		}
+		s.w.writing = append(s.w.writing, s)
 		s.aside = buf
 		go func() { s.written <- s.out.writeAt(buf, PageSize+at) }()
 		return nil
@@ -108,6 +112,7 @@ func (s *sectionWriter) wait() error {
 	err := s.fail(<-s.written)
 	s.w.free = append(s.w.free, s.aside[:0])
 	s.aside = nil
+	s.w.writing = slices.DeleteFunc(s.w.writing, func(o *sectionWriter) bool { return o == s })
 	return err
 }
 

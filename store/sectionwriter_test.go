@@ -88,6 +88,7 @@ func TestBuffersAreBounded(t *testing.T) {
 			chunk[0] = byte(i)
 			require.NoError(t, s.append(chunk))
 			require.LessOrEqual(t, len(w.filling), maxFilling)
+			require.LessOrEqual(t, len(w.writing), maxFilling)
 		}
 	}
 	for i, s := range open {
@@ -100,6 +101,8 @@ func TestBuffersAreBounded(t *testing.T) {
 		require.Equal(t, hex64(xxh3.Hash(want)), spec.XXH3)
 	}
 	require.Empty(t, w.filling)
+	require.Empty(t, w.writing)
+	require.LessOrEqual(t, len(w.free), 2*maxFilling+1)
 	require.NoError(t, w.Abort())
 }
 

@@ -153,6 +153,36 @@ func TestNamesAreTheirBytes(t *testing.T) {
 	require.Equal(t, a.Seal, c.Seal)
 }
 
+// TestNamesGoneOnFrom interrupts a Writer after the names: the next one keeps their tables.
+func TestNamesGoneOnFrom(t *testing.T) {
+	names := someNames(100)
+	want := sealNames(t, filepath.Join(t.TempDir(), "straight"), names, 1000)
+	path := filepath.Join(t.TempDir(), "x")
+	w, err := Create(path, WriterOptions{})
+	require.NoError(t, err)
+	require.NoError(t, writeNames(w, names, 1000))
+	parts, err := w.Parts()
+	require.NoError(t, err)
+	require.Equal(t, want.NodeTypes, parts.NodeTypes)
+	open, err := w.NewNodeType("more", 1)
+	require.NoError(t, err)
+	require.NoError(t, open.AppendText([]byte("lost")))
+	require.NoError(t, w.Leave())
+
+	w, err = Create(path, WriterOptions{Continue: func(string) *Manifest { return parts }})
+	require.NoError(t, err)
+	require.NoDirExists(t, filepath.Join(path+".partial", "ids", "more"))
+	got, err := w.Seal(Manifest{Name: "x", Order: "original"})
+	require.NoError(t, err)
+	require.Equal(t, want.Seal, got.Seal)
+	d, err := Open(path)
+	require.NoError(t, err)
+	name, err := d.IDs(0).Name(42)
+	require.NoError(t, err)
+	require.Equal(t, names[42], name)
+	require.NoError(t, d.Close())
+}
+
 // TestNamesAtOnce uses one dataset's names from many goroutines, some of which are the first.
 func TestNamesAtOnce(t *testing.T) {
 	names := someNames(5000)

@@ -44,7 +44,8 @@ type Writer struct {
 	dirs       map[string]bool // inside partial, made and to be synced
 	manifest   Manifest
 	open       []part
-	filling    []*sectionWriter // those that hold a buffer, oldest first
+	filling    []*sectionWriter // those that fill a buffer, oldest first
+	writing    []*sectionWriter // those that have one written aside, oldest first
 	free       [][]byte         // buffers to fill
 }
 
