@@ -9,8 +9,8 @@ import (
 // sizes, and cost a quarter of the processor time.
 type directMode struct{ on, refused bool }
 
-// set switches f over and says whether it is now as wanted. Files without a descriptor, and file systems that refuse the
-// flag, stay with the page cache.
+// set switches f over and says whether it is now as wanted. Files without a descriptor, and file systems that refuse
+// the flag, stay with the page cache.
 func (d *directMode) set(f vfs.File, on bool) bool {
 	if d.on == on {
 		return true

@@ -24,8 +24,8 @@ func (w *Writer) AddTable(name, nodeType string, e Elem, rows int64, dim int) (*
 	return w.addTable(Table{Name: name, NodeType: nodeType, Elem: e, Dim: int64(dim)}, rows)
 }
 
-// AddEdgeTable begins a feature table of rows × dim elements, F16 or F32, of the edges of a relation, given by its Key:
-// row i belongs to the edges whose column "id" is i.
+// AddEdgeTable begins a feature table of rows × dim elements, F16 or F32, of the edges of a relation, named by its
+// Key: row i belongs to the edges whose column "id" is i.
 func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
 	err := checkNames("table", name)
 	if err == nil {

@@ -62,7 +62,9 @@ func withNames(m *Manifest) *Names {
 }
 
 func TestHostileManifest(t *testing.T) {
-	for _, good := range []func(m *Manifest){nil, func(m *Manifest) { withEdges(m); withNames(m) }, func(m *Manifest) { m.Version = 1 }} {
+	for _, good := range []func(m *Manifest){
+		nil, func(m *Manifest) { withEdges(m); withNames(m) }, func(m *Manifest) { m.Version = 1 },
+	} {
 		_, err := decodeManifest(sealed(t, good))
 		require.NoError(t, err)
 	}
@@ -142,10 +144,13 @@ func TestHostileManifest(t *testing.T) {
 		"column of a shard":    {func(m *Manifest) { withEdges(m).Columns[1].Values.First = 1 }, "first row 1"},
 		"column named outside": {func(m *Manifest) { withEdges(m).Columns[1].Name = "../x" }, `column "../x": names are`},
 		"column as offsets":    {func(m *Manifest) { withEdges(m).Columns[1].Name = "offsets" }, "cannot be called offsets"},
-		"two columns":          {func(m *Manifest) { withEdges(m).Columns[1].Name = "id" }, "relation node__to__node: column id is f32"},
-		"same column":          {func(m *Manifest) { withEdges(m).Columns[0] = m.Relations[0].Columns[1] }, "two columns weight"},
-		"edge table alone":     {func(m *Manifest) { withEdges(m).Columns = nil }, `has no column "id" to find rows by`},
-		"edge table of none":   {func(m *Manifest) { withEdges(m); m.Tables[1].Relation = "a__b__c" }, `no relation "a__b__c"`},
+		"two columns": {func(m *Manifest) { withEdges(m).Columns[1].Name = "id" },
+			"relation node__to__node: column id is f32"},
+		"same column": {func(m *Manifest) { withEdges(m).Columns[0] = m.Relations[0].Columns[1] },
+			"two columns weight"},
+		"edge table alone": {func(m *Manifest) { withEdges(m).Columns = nil }, `has no column "id" to find rows by`},
+		"edge table of none": {func(m *Manifest) { withEdges(m); m.Tables[1].Relation = "a__b__c" },
+			`no relation "a__b__c"`},
 		"edge table of both": {func(m *Manifest) { withEdges(m); m.Tables[1].NodeType = "node" },
 			"of node type node and of relation node__to__node"},
 		"no tables of names": {func(m *Manifest) { m.NodeTypes[0].Names = &Names{} }, "no tables of names by-name"},

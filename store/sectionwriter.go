@@ -214,7 +214,7 @@ func pageBuffer() []byte {
 	return buf[skip : skip : skip+writeBuffer]
 }
 
-// output is a file that is written past the page cache where that is possible and pays. One goroutine uses it at a time.
+// output is a file that is written past the page cache where that is possible and pays. One goroutine uses it at once.
 type output struct {
 	file   vfs.File
 	direct directMode

@@ -13,8 +13,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// TestSectionAgainstSlice writes runs of every kind, in order and placed, aligned and not, large and small, and compares
-// the file with a slice that took the same runs: on the disk, and on a file system without descriptors.
+// TestSectionAgainstSlice writes runs of every kind, in order and placed, aligned and not, large and small, and
+// compares the file with a slice that took the same runs: on the disk, and on a file system without descriptors.
 func TestSectionAgainstSlice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 3*writeBuffer)

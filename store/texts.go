@@ -190,7 +190,7 @@ func (t *texts) find(tables []*textTable, key []byte, fn func(value []byte) erro
 	if err := t.open(); err != nil {
 		return false, err
 	}
-	i, ok := slices.BinarySearchFunc(tables, key, func(t *textTable, key []byte) int { return bytes.Compare(t.first, key) })
+	i, ok := slices.BinarySearchFunc(tables, key, func(t *textTable, k []byte) int { return bytes.Compare(t.first, k) })
 	if !ok {
 		i--
 	}
@@ -214,7 +214,7 @@ func (t *texts) find(tables []*textTable, key []byte, fn func(value []byte) erro
 	return found, err
 }
 
-// each calls fn with every key and value, which are lent for the call. ctx is looked at from time to time.
+// each calls fn with every key and value, lent for the call. ctx is looked at from time to time.
 func (t *texts) each(ctx context.Context, tables []*textTable, fn func(key, value []byte) error) error {
 	if err := t.open(); err != nil {
 		return err

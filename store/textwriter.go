@@ -141,8 +141,8 @@ func (t *NodeTypeWriter) closeNames() (*Names, error) {
 	return &Names{ByName: byName.done, ByNode: byNode.done}, nil
 }
 
-// blobWriter is the file of a table (objstorage.Writable). The table's own goroutine writes to it while the caller fills
-// the next block, so nothing more happens aside.
+// blobWriter is the file of a table (objstorage.Writable). The table's own goroutine writes to it while the caller
+// fills the next block, so nothing more happens aside.
 type blobWriter struct {
 	out  output
 	spec Blob

@@ -23,10 +23,11 @@ var ErrBusy = errors.New("another ingest is writing it")
 type WriterOptions struct {
 	FS         vfs.FS // where files go; default the disk
 	ShardBytes int64  // largest feature shard; default 1 GiB
-	// Continue is asked, once the lock is held, what to go on from of what an interrupted Writer left. work is the directory that
-	// WorkDir gave it, and need not exist. Continue returns what Parts returned to that Writer, and gives it away:
-	// the sections in it and the work directory stay, all else goes, and the new Writer has that much behind it. On nil, or when a file of the
-	// manifest is missing or of another size, everything is cleared, the work directory too; so it is when Continue is nil.
+	// Continue is asked, once the lock is held, what to go on from of what an interrupted Writer left. work is the
+	// directory that WorkDir gave it, and need not exist. Continue returns what Parts returned to that Writer, and gives
+	// it away: the sections in it and the work directory stay, all else goes, and the new Writer has that much behind it.
+	// On nil, or when a file of the manifest is missing or of another size, everything is cleared, the work directory
+	// too; so it is when Continue is nil.
 	Continue func(work string) *Manifest
 }
 
