@@ -59,7 +59,8 @@ func version2(t *testing.T) string {
 	require.NoError(t, err)
 	times := make([]byte, 16)
 	times[0], times[15] = 7, 0x80
-	require.NoError(t, g.AppendLists([]uint32{0, 2, 0}, []store.NodeID{0, 2}, u32s(1, 0), []byte{3, 4}, times))
+	require.NoError(t, g.AppendLengths([]uint32{0, 2, 0}))
+	require.NoError(t, g.AppendNeighbors([]store.NodeID{0, 2}, u32s(1, 0), []byte{3, 4}, times))
 	require.NoError(t, g.Close())
 	f, err := w.AddEdgeTable("feat", "user__likes__user", store.F16, 2, 3)
 	require.NoError(t, err)
