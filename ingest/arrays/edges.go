@@ -2,6 +2,7 @@ package arrays
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -31,7 +32,7 @@ func (e *edges) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if bad, ok := err.(*located); ok { //nolint:errorlint // made by next, never wrapped
+	if bad := (*located)(nil); errors.As(err, &bad) {
 		return bad.a.fail(ctx, bad.err)
 	}
 	return err
@@ -133,14 +134,10 @@ func (s *Source) ends(src, dst, flag string) (*edges, error) {
 		return nil, fmt.Errorf("%s: %s, and %s has %d; each edge has one of both", end[0].name, plural(n, "source"), end[1].name, m)
 	}
 	e := &edges{name: end[0].name + ", " + end[1].key, count: end[0].Len(), src: end[0], dst: end[1]}
-	if s.bag.has("data") && src == "row" { // scipy.sparse.save_npz of a COO matrix
-		data, err := s.bag.get("data")
-		if err != nil {
-			return nil, err
-		}
-		e.data = data
+	if src != "row" {
+		return e, nil
 	}
-	return e, nil
+	return e, s.rest("", e) // scipy.sparse.save_npz of a COO matrix has both
 }
 
 // vector is an array of numbers in one dimension, or in a column.
@@ -152,95 +149,6 @@ func vector(a *array) (*array, error) {
 		return nil, fmt.Errorf("%s, and numbers in one dimension are expected", a.form())
 	}
 	return a, nil
-}
-
-// compressed is edges as the rows of a CSR matrix, whose keys begin with prefix.
-func (s *Source) compressed(prefix string) (*edges, error) {
-	e := &edges{}
-	for _, part := range []struct {
-		key  string
-		to   **array
-		must bool
-	}{{"indptr", &e.bounds, true}, {"indices", &e.dst, true}, {"data", &e.data, false}, {"shape", &e.shape, false}} {
-		if !part.must && !s.bag.has(prefix+part.key) {
-			continue
-		}
-		a, err := s.bag.get(prefix + part.key)
-		if err != nil {
-			return nil, err
-		}
-		if *part.to, err = vector(a); err != nil {
-			return nil, err
-		}
-	}
-	if e.bounds.Len() < 1 {
-		return nil, fmt.Errorf("%s: it is empty; a matrix of n rows has n+1 bounds", e.bounds.name)
-	}
-	e.name, e.count = e.dst.name, e.dst.Len()
-	if e.data != nil && e.data.Len() != e.count {
-		return nil, fmt.Errorf("%s: %s, and %s has %d columns for them", e.data.name, plural(e.data.Len(), "value"), e.dst.name, e.count)
-	}
-	e.inward = strings.Contains(strings.ToLower(prefix), "csc")
-	why := "a row is a node's destinations, so row i with column j is the edge i→j; --csr-rows dst turns it round"
-	if s.bag.has(prefix + "format") {
-		format, err := s.format(prefix + "format")
-		if err != nil {
-			return nil, err
-		}
-		e.inward = format == "csc"
-	}
-	if s.o.RowsAre != "" {
-		e.inward = s.o.RowsAre == "dst"
-	}
-	if e.inward {
-		why = "a row is a node's sources, so row i with column j is the edge j→i; --csr-rows src turns it round"
-	}
-	s.skip(e.bounds.key, "direction is not in the file: "+why)
-	return e, nil
-}
-
-// format is the name of a SciPy matrix: csr or csc, whose arrays have the same names.
-func (s *Source) format(key string) (string, error) {
-	a, err := s.bag.get(key)
-	if err != nil {
-		return "", err
-	}
-	var name [1]string
-	if a.Len() != 1 || a.Type.Kind != npy.Bytes && a.Type.Kind != npy.Unicode {
-		return "", fmt.Errorf("%s, and a name such as csr is expected", a.form())
-	}
-	if _, err := a.Reader().ReadStrings(name[:]); err != nil {
-		return "", a.fail(context.Background(), err)
-	}
-	if name[0] != "csr" && name[0] != "csc" {
-		return "", fmt.Errorf("%s: the matrix is %q, and csr or csc is expected; save m.tocsr()", a.name, name[0])
-	}
-	return name[0], nil
-}
-
-// square holds the rows of a CSR matrix against the number of nodes.
-func (e *edges) square(t *nodeType) error {
-	rows := e.bounds.Len() - 1
-	if e.shape != nil {
-		var dim [2]int64
-		if e.shape.Len() != 2 {
-			return fmt.Errorf("%s, and rows and columns are expected", e.shape.form())
-		}
-		if _, err := e.shape.ids(1).read(dim[:]); err != nil {
-			return e.shape.fail(context.Background(), err)
-		}
-		if dim[0] != dim[1] || dim[0] != rows {
-			return fmt.Errorf("%s: (%d, %d), and %s has the bounds of %d rows; an adjacency has a row and a column for each node",
-				e.shape.name, dim[0], dim[1], e.bounds.name, rows)
-		}
-	}
-	if t.count < 0 {
-		t.count, t.from = rows, e.bounds.name
-	}
-	if rows > t.count || rows > maxNodes {
-		return fmt.Errorf("%s: the bounds of %d rows, and there are %d nodes by %s", e.bounds.name, rows, t.count, t.from)
-	}
-	return nil
 }
 
 // cursor gives edges a chunk at a time.
@@ -305,84 +213,6 @@ func (c *cursor) next() (src, dst []int64, err error) {
 	}
 	c.done += n
 	return src, dst, nil
-}
-
-// rowsOf gives the row of each entry of a CSR matrix.
-type rowsOf struct {
-	e      *edges
-	bounds *ids
-	buf    []int64
-	ahead  []int64
-	row    int64
-	end    int64 // the entry after the row's last
-}
-
-// read fills dst with the rows of the entries from first on.
-func (r *rowsOf) read(dst []int64, first int64) error {
-	for i := range dst {
-		for first+int64(i) >= r.end {
-			if err := r.step(); err != nil {
-				return err
-			}
-		}
-		dst[i] = r.row
-	}
-	return nil
-}
-
-// step moves to the next row; the first step reads the first bound, which must be 0.
-func (r *rowsOf) step() error {
-	if r.buf == nil {
-		r.buf = make([]int64, min(8<<10, r.e.bounds.Len()))
-		start, err := r.bound()
-		if err != nil {
-			return err
-		}
-		if start != 0 {
-			return fmt.Errorf("it starts at %d instead of 0", start)
-		}
-	}
-	if r.row+1 == r.e.bounds.Len()-1 {
-		return fmt.Errorf("it ends at %d, and %s has %d entries", r.end, r.e.dst.key, r.e.count)
-	}
-	end, err := r.bound()
-	if err != nil {
-		return err
-	}
-	if r.row++; end < r.end {
-		return fmt.Errorf("row %d: it starts at %d and ends before that, at %d", r.row, r.end, end)
-	}
-	if end > r.e.count {
-		return fmt.Errorf("row %d: it ends at %d, and %s has %d entries", r.row, end, r.e.dst.key, r.e.count)
-	}
-	r.end = end
-	return nil
-}
-
-func (r *rowsOf) bound() (int64, error) {
-	if len(r.ahead) == 0 {
-		n, err := r.bounds.read(r.buf)
-		if err != nil {
-			return 0, err
-		}
-		r.ahead = r.buf[:n]
-	}
-	v := r.ahead[0]
-	r.ahead = r.ahead[1:]
-	return v, nil
-}
-
-// finish checks what follows the last entry: empty rows and nothing else.
-func (r *rowsOf) finish() error {
-	for r.row+1 < r.e.bounds.Len()-1 || r.buf == nil && r.e.bounds.Len() > 1 {
-		if err := r.step(); err != nil {
-			return &located{r.e.bounds, err}
-		}
-	}
-	if r.end != r.e.count {
-		return &located{r.e.bounds, fmt.Errorf("it ends at %d, and %s has %d entries", r.end, r.e.dst.key, r.e.count)}
-	}
-	return nil
 }
 
 // Edges streams the edges of a relation in the order of its arrays.

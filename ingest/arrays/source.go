@@ -172,10 +172,13 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 		if !s.bag.has(key) && s.bag.has(stem(given)) {
 			key = stem(given)
 		}
-		if !s.bag.has(key) {
-			return nil, fmt.Errorf("%s: there is no %s, which %s names%s", s.bag.path, given, flag, s.found())
+		if s.bag.has(key) {
+			return s.bag.get(key)
 		}
-		return s.bag.get(key)
+		if a, err := s.bag.beside(given, &s.o); a != nil || err != nil {
+			return a, err
+		}
+		return nil, fmt.Errorf("%s: there is no %s, which %s names%s", s.bag.path, given, flag, s.found())
 	}
 	for _, name := range usual {
 		if !s.bag.has(prefix + name) {
@@ -335,7 +338,7 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 			s.schema.NodeTypes = append(s.schema.NodeTypes, ingest.NodeType{Name: name})
 		}
 	}
-	if e.csr() {
+	if e.csr() || e.shape != nil {
 		if err := e.square(s.nodes[r.Src]); err != nil {
 			return err
 		}

@@ -118,6 +118,18 @@ func TestEdgeForms(t *testing.T) {
 	require.Equal(t, []float32{1, 5, 2, 6, 3, 7, 4, 8}, g.rows[0])
 }
 
+// TestBeside: one file, and others that the flags name.
+func TestBeside(t *testing.T) {
+	dir := folder(t, small())
+	at := func(name string) string { return filepath.Join(dir, name) }
+	requireSmall(t, mustRead(t, at("edge_index.npy"), Options{Features: "x.npy", Labels: at("y.npy"), Train: "train_mask.npy", Valid: "val_mask.npy", Test: "test_mask.npy"}))
+	_, err := read(t, at("edge_index.npy"), Options{Features: "z.npy"})
+	require.EqualError(t, err, at("edge_index.npy")+": there is no z.npy, which --features names (found edges)")
+	g := mustRead(t, pack(t, files{"row": i64(0, 1), "col": i64(1, 1), "shape": i64(7, 7), "data": f32(1, 2), "format": arr("|S3", false, []int{}, []byte("coo"))}, zip.Store), Options{})
+	require.EqualValues(t, 7, g.schema.NodeTypes[0].Count)
+	require.Len(t, g.values, 2)
+}
+
 // TestTrap1: an .npy without a header is said to be one, and read when its form is declared.
 func TestTrap1Headerless(t *testing.T) {
 	f := small()
@@ -388,7 +400,8 @@ func TestRefuses(t *testing.T) {
 		"indptr: it ends at 2, and indices has 3 entries":                      csr(i64(0, 1, 2, 2), nil),
 		"indptr: it is empty; a matrix of n rows has n+1 bounds":               csr(i64(), nil),
 		"data: 2 values, and ":                                                 csr(i64(0, 1, 2, 3), files{"data": f32(1, 2)}),
-		"shape: (3, 4), and ":                                                  csr(i64(0, 1, 2, 3), files{"shape": i64(3, 4)}),
+		"shape: (3, 4) is not square; an adjacency has":                        csr(i64(0, 1, 2, 3), files{"shape": i64(3, 4)}),
+		"shape: 9 rows, and ":                                                  csr(i64(0, 1, 2, 3), files{"shape": i64(9, 9)}),
 		`format: the matrix is "bsr", and csr or csc is expected`:              csr(i64(0, 1, 2, 3), files{"format": arr("|S3", false, []int{}, []byte("bsr"))}),
 		"src: 1 source, and ":                                                  {"src": i64(1), "dst": i64(1, 2)},
 		"edge_weight: 3 rows, and ":                                            small().with("edge_weight", f32(1, 2, 3)),
@@ -474,6 +487,14 @@ func TestHeterophilous(t *testing.T) {
 			require.NotEqual(t, g.parts, first.parts)
 		})
 	}
+}
+
+// TestMatrix: an adjacency as scipy.sparse.save_npz leaves it is a graph as well.
+func TestMatrix(t *testing.T) {
+	g := mustRead(t, data(t, "ogbn_arxiv/graphsaint/adj_full.npz"), Options{})
+	require.EqualValues(t, 169343, g.schema.NodeTypes[0].Count)
+	require.Len(t, g.edges, 1166243)
+	require.Empty(t, g.values)
 }
 
 func TestCNR2000(t *testing.T) {
