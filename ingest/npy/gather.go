@@ -8,11 +8,14 @@ import (
 	"slices"
 )
 
-const (
-	tileBytes   = 16 << 20 // put in order at a time: 128 KiB a column of 128
-	windowBytes = 2 << 20  // read at a time, and picked apart: stays in the second cache level
-	gapBytes    = 16 << 10 // unwanted, and read through rather than read around: it costs no more than one more read
-)
+// sizes of a gather, in bytes.
+type sizes struct {
+	tile   int64 // put in order at a time: 128 KiB a column of 128
+	window int64 // read at a time, and picked apart: stays in the second cache level
+	gap    int64 // unwanted, and read through rather than read around: it costs no more than one more read
+}
+
+var standard = sizes{tile: 16 << 20, window: 2 << 20, gap: 16 << 10}
 
 // gather gives the elements of a View in row-major order, as bytes. It fills a tile, a stretch of the output, after the
 // order of the storage: windows of it are read once for each tile, front to back, and their elements go where they belong.
@@ -21,6 +24,7 @@ const (
 // behind the other are; else once for every tile.
 type gather struct {
 	at     Storage
+	sizes  sizes
 	size   int64   // of an element
 	outer  []axis  // walked one by one
 	split  axis    // walked per by per: a tile is per of it, and all of the inner
@@ -37,15 +41,15 @@ type gather struct {
 	order  []axis
 }
 
-func newGather(v *View, axes []axis) *gather {
-	g := &gather{at: v.at, size: int64(v.Type.Size), width: 1, start: v.offset}
+func newGather(v *View, axes []axis, s sizes) *gather {
+	g := &gather{at: v.at, sizes: s, size: int64(v.Type.Size), width: 1, start: v.offset}
 	p := len(axes) - 1
-	for p > 0 && g.width*axes[p].n*g.size <= tileBytes {
+	for p > 0 && g.width*axes[p].n*g.size <= g.sizes.tile {
 		g.width *= axes[p].n
 		p--
 	}
 	g.outer, g.split, g.inner = axes[:p], axes[p], axes[p+1:]
-	g.per = min(max(tileBytes/g.size/g.width, 1), g.split.n)
+	g.per = min(max(g.sizes.tile/g.size/g.width, 1), g.split.n)
 	g.index = make([]int64, p)
 	return g
 }
@@ -105,7 +109,7 @@ func (g *gather) step() {
 
 // scatter reads what the axes span from element src on, and puts it in the tile from element dst on.
 func (g *gather) scatter(axes []axis, src, dst int64) error {
-	window, width := windowBytes/g.size, int64(1) // of what the axes after the first span
+	window, width := max(g.sizes.window/g.size, 1), int64(1) // of what the axes after the first span
 	for _, a := range axes[1:] {
 		width += (a.n - 1) * a.stride
 	}
@@ -113,7 +117,7 @@ func (g *gather) scatter(axes []axis, src, dst int64) error {
 	m, apart := max(window/width, 1), true // m of the first go in one window, each read apart
 	if width > window {
 		m = 1
-	} else if (a.stride-width)*g.size <= gapBytes {
+	} else if (a.stride-width)*g.size <= g.sizes.gap {
 		if apart, m = false, a.n; a.stride > 0 {
 			m = min(m, (window-width)/a.stride+1)
 		}
@@ -146,7 +150,7 @@ func (g *gather) scatter(axes []axis, src, dst int64) error {
 // readWindow reads k pieces of n elements, stride apart, one behind the other.
 func (g *gather) readWindow(k, n, src, stride int64) error {
 	if need := k * n * g.size; int64(len(g.window)) < need {
-		g.window = make([]byte, max(need, min(2*need, windowBytes)))
+		g.window = make([]byte, max(need, min(2*need, g.sizes.window)))
 	}
 	for i := range k {
 		w := g.window[i*n*g.size : (i+1)*n*g.size]

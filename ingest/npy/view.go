@@ -96,7 +96,7 @@ func (v *View) Reader() *Reader {
 	if size := int64(v.Type.Size); len(axes) == 0 || len(axes) == 1 && axes[0].stride == 1 {
 		return NewDataReader(v.Header, v.at.Stream(v.offset*size, v.Bytes()))
 	}
-	return NewDataReader(v.Header, newGather(v, axes))
+	return NewDataReader(v.Header, newGather(v, axes, standard))
 }
 
 // Select is the part with index i in dimension dim, which it lacks. An index outside is the caller's bug.

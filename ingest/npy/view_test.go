@@ -68,6 +68,10 @@ func TestViewProperty(t *testing.T) {
 		v, err := NewView(h, strides, offset, FileStorage(bytes.NewReader(raw)), int64(len(raw)))
 		require.NoError(t, err)
 		require.Equal(t, inOrder(v, data), readInts(t, v.Reader(), v.Len()))
+		if axes := v.axes(); len(axes) > 0 && v.Len() > 0 {
+			small := sizes{rapid.Int64Range(1, 300).Draw(t, "tile"), rapid.Int64Range(1, 300).Draw(t, "window"), rapid.Int64Range(0, 300).Draw(t, "gap")}
+			require.Equal(t, inOrder(v, data), readInts(t, NewDataReader(v.Header, newGather(v, axes, small)), v.Len()))
+		}
 		if dims > 0 && v.Len() > 0 {
 			part := v.Select(dims-1, v.Shape[dims-1]-1)
 			require.Equal(t, inOrder(part, data), readInts(t, part.Reader(), part.Len()))
@@ -81,26 +85,28 @@ func TestViewProperty(t *testing.T) {
 
 // TestViewTiles: more than a tile, both ways round, and rows too far apart to read what lies between.
 func TestViewTiles(t *testing.T) {
-	const n = 3 << 20 // 24 MiB
+	const n = 3 << 10
 	data, raw := counting(n)
 	at := FileStorage(bytes.NewReader(raw))
-	for _, c := range []struct{ shape, strides []int64 }{
-		{[]int64{n / 2, 2}, []int64{1, n / 2}},
-		{[]int64{2, n / 2}, []int64{1, 2}},
-		{[]int64{3, n / 3}, []int64{1, 3}},
-		{[]int64{n / 128, 128}, []int64{1, n / 128}},
-		{[]int64{n / 4096, 3}, []int64{4096, 1}},
-		{[]int64{2, n / 8, 2}, []int64{2, 4, 1}},
-		{[]int64{3, n}, []int64{0, 1}},
-	} {
-		v, err := NewView(Header{Descr: "<i8", Type: Type{Kind: Int, Size: 8}, Shape: c.shape}, c.strides, 0, at, int64(len(raw)))
-		if slices.Contains(c.strides, 0) {
-			require.EqualError(t, err, "(3, 3145728) of <i8 repeats the 3145728 elements that are stored; save its contiguous()")
-			continue
+	for _, s := range []sizes{{8 << 10, 1 << 10, 64}, {1 << 10, 64, 0}, {8, 8, 0}, {100, 1 << 10, 1 << 10}} {
+		for _, c := range []struct{ shape, strides []int64 }{
+			{[]int64{n / 2, 2}, []int64{1, n / 2}},
+			{[]int64{2, n / 2}, []int64{1, 2}},
+			{[]int64{3, n / 3}, []int64{1, 3}},
+			{[]int64{n / 128, 128}, []int64{1, n / 128}},
+			{[]int64{n / 64, 3}, []int64{64, 1}},
+			{[]int64{2, n / 8, 2}, []int64{2, 4, 1}},
+			{[]int64{4, 8, n / 32}, []int64{8, 1, 32}},
+		} {
+			v, err := NewView(Header{Descr: "<i8", Type: Type{Kind: Int, Size: 8}, Shape: c.shape}, c.strides, 0, at, int64(len(raw)))
+			require.NoError(t, err)
+			got := readInts(t, NewDataReader(v.Header, newGather(v, v.axes(), s)), v.Len())
+			require.True(t, slices.Equal(inOrder(v, data), got), "%v %v %v", s, c.shape, c.strides)
 		}
-		require.NoError(t, err)
-		require.True(t, slices.Equal(inOrder(v, data), readInts(t, v.Reader(), v.Len())), "%v %v", c.shape, c.strides)
 	}
+	h := Header{Descr: "<i8", Type: Type{Kind: Int, Size: 8}, Shape: []int64{1 << 23, 2}}
+	_, err := NewView(h, []int64{0, 1}, 0, at, int64(len(raw)))
+	require.EqualError(t, err, "(8388608, 2) of <i8 repeats the 3072 elements that are stored; save its contiguous()")
 }
 
 func TestNewViewRefuses(t *testing.T) {

@@ -301,21 +301,22 @@ func npz(t testing.TB) []byte {
 
 // TestBomb: a pickle that inflates to more than is read, and a directory that lies about a storage.
 func TestBomb(t *testing.T) {
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	m, err := w.Create("archive/data.pkl")
-	require.NoError(t, err)
-	zeros := make([]byte, 1<<20)
-	for range pickle.MaxFile>>20 + 1 {
-		_, err := m.Write(zeros)
-		require.NoError(t, err)
-	}
-	require.NoError(t, w.Close())
-	_, err = openBytes(out.Bytes())
-	require.ErrorContains(t, err, "t.pt: archive/data.pkl has 269484032 bytes, and 256 MiB are the most of a pickle")
+	bomb := repack(t, fixture(t, "data.pt"), zip.Deflate, func(name string, b []byte) []byte {
+		if strings.HasSuffix(name, "data.pkl") {
+			return make([]byte, 1<<20)
+		}
+		return b
+	})
+	at := bytes.Index(bomb, []byte("PK\x01\x02")) // of data.pkl, the first
+	binary.LittleEndian.PutUint32(bomb[at+24:], pickle.MaxFile+1)
+	_, err := openBytes(bomb)
+	require.ErrorContains(t, err, "data.pkl has 268435457 bytes, and 256 MiB are the most of a pickle")
+	binary.LittleEndian.PutUint32(bomb[at+24:], pickle.MaxFile)
+	_, err = openBytes(bomb)
+	require.ErrorContains(t, err, "data.pkl: damaged or truncated download (unexpected EOF); fetch it again")
 
 	b := saved(tensor("LongStorage", "0", 3, "K\x00", "K\x03\x85", "K\x01\x85"), map[string]string{"0": "0123456789abcdefghijklmn"})
-	at := bytes.LastIndex(b, []byte("PK\x01\x02"))
+	at = bytes.LastIndex(b, []byte("PK\x01\x02"))
 	for _, size := range []uint32{1 << 30, 25} { // in the directory: packed and unpacked
 		lie := bytes.Clone(b)
 		binary.LittleEndian.PutUint32(lie[at+20:], size)
