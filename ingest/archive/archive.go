@@ -56,6 +56,7 @@ func Open(name string, r io.ReaderAt, size int64, kind string) (*Archive, error)
 			return nil, fmt.Errorf("%s: member %s is declared to have %d bytes; the file is damaged, fetch it again", name, f.Name, f.UncompressedSize64)
 		}
 		m := &Member{Name: f.Name, Size: int64(f.UncompressedSize64), archive: a, file: f}
+		m.find = sync.OnceValues(m.packed)
 		a.byName[f.Name] = m
 		a.Members = append(a.Members, m)
 	}

@@ -21,6 +21,7 @@ type Member struct {
 
 	archive *Archive
 	file    *zip.File
+	find    func() (*io.SectionReader, error) // packed, once
 }
 
 // Deflated says that the member is inflated as it is read.
@@ -28,7 +29,7 @@ func (m *Member) Deflated() bool { return m.file.Method != zip.Store }
 
 func damaged(err error) error { return fmt.Errorf("%w (%w); fetch it again", ErrDamaged, err) }
 
-// packed gives the bytes as they lie in the file.
+// packed finds the bytes as they lie in the file.
 func (m *Member) packed() (*io.SectionReader, error) {
 	f := m.file
 	switch {
@@ -62,10 +63,11 @@ func (m *Member) Stream(off, n int64) io.Reader {
 	if off < 0 || n < 0 || off > m.Size || n > m.Size-off {
 		panic(fmt.Sprintf("archive: bytes %d to %d of %s, which has %d", off, off+n, m.Name, m.Size))
 	}
-	in, err := m.packed()
+	packed, err := m.find()
 	if err != nil {
 		return &stream{err: err}
 	}
+	in := io.NewSectionReader(packed, 0, packed.Size())
 	s := &stream{skip: off, left: n}
 	if n == m.Size-off && n > 0 && off <= maxPrefix {
 		s.want = m.file.CRC32
@@ -143,7 +145,7 @@ func (m *Member) ReadAt(b []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	if !m.Deflated() {
-		in, err := m.packed()
+		in, err := m.find()
 		if err != nil {
 			return 0, err
 		}
