@@ -1,0 +1,151 @@
+package table
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+// inferred infers a schema of dir, and reads the graph by it.
+func inferAndRead(t testing.TB, dir string) (string, graph) {
+	yaml, err := Infer(dir)
+	require.NoError(t, err)
+	path := filepath.Join(dir, "s.yaml")
+	require.NoError(t, os.WriteFile(path, yaml, 0o644))
+	g, err := read(dir, Options{})
+	require.NoError(t, err, "%s", yaml)
+	return string(yaml), g
+}
+
+func TestInfer(t *testing.T) {
+	var users, items, orders, follows strings.Builder
+	users.WriteString("user_id,age,country,segment,bio,split\n")
+	items.WriteString("id;price;vector;created\n")
+	orders.WriteString("{}\n")
+	orders.Reset()
+	follows.WriteString("src\tdst\tweight\ttimestamp\tnote\n")
+	for i := range 40 {
+		fmt.Fprintf(&users, "u%02d,%d,%s,s%d,text %d,%s\n", i, i, []string{"de", "at", "ch"}[i%3], i%2, i, []string{"train", "valid", "test"}[i%3])
+		fmt.Fprintf(&items, "%d;0.5;1|2|%d;1700000000%03d\n", i+100, i, i)
+		fmt.Fprintf(&orders, `{"user":"u%02d","item_id":%d,"amount":%d}`+"\n", i, i+100, i)
+		fmt.Fprintf(&follows, "u%02d\tu%02d\t0.5\t17000000%02d\tx\n", i, (i+1)%40, i)
+	}
+	dir := files{
+		"users.csv": users.String(), "stock/items_1.csv": items.String(), "stock/items_2.csv": "id;price;vector;created\n7;1;2|3|4;5\n",
+		"orders.jsonl.gz": zipped(orders.String()), "follows.tsv": follows.String(), "README.md": "hello", "notes.csv": "a,b\n1,x\n1,y\n", ".hidden.csv": "x\n",
+	}.write(t)
+	yaml, g := inferAndRead(t, dir)
+	require.Equal(t, strings.ReplaceAll(`# A first schema, from the names, headers and first 1000 rows of the tables. Read it, and correct it.
+# notes.csv: passed over: no column is an id that is unique in the first 2 rows, and no two look like the ends of edges
+name: NAME
+nodes:
+  - type: item
+    files: "stock/items_*.csv"
+    delimiter: ";"
+    id: id # unique in the first 40 rows, integers
+    features: [price] # columns of numbers
+    # not used: vector (text), created (large integers, as ids and times are)
+  - type: user
+    files: users.csv
+    id: user_id # unique in the first 40 rows, text
+    features: [age, country, segment] # columns of numbers, and of few different texts
+    categorical: [country, segment]
+    split: "split" # its values are train, valid and test
+    # not used: bio (text)
+edges:
+  - type: "user:follows:user" # columns src and dst
+    files: follows.tsv
+    src: src
+    dst: dst
+    weight: weight # by its name
+    columns: [{name: time, column: timestamp, type: i64}] # by its name, and integers
+    # not used: note
+  - type: "item:orders:user" # columns item_id and user are called as the ids of nodes
+    files: orders.jsonl.gz
+    src: item_id
+    dst: user
+    weight: amount # by its name
+`, "NAME", quote(g.schema.Name)), strings.ReplaceAll(yaml, `split: split`, `split: "split"`))
+	require.Equal(t, []ingest.NodeType{{Name: "item", IDs: ingest.IntIDs}, {Name: "user", Count: 40, IDs: ingest.TextIDs}}, g.schema.NodeTypes)
+	require.Len(t, g.ids["item"], 41)
+	require.Equal(t, "u00>u01 0.5 1700000000", g.edges["user__follows__user"][0])
+	require.Equal(t, "100>u00 0", g.edges["item__orders__user"][0])
+}
+
+// TestInferForeign: a column of a table of nodes that is called after another is an edge.
+func TestInferForeign(t *testing.T) {
+	yaml, g := inferAndRead(t, files{"companies.csv": "id,name\na,A\nb,B\n", "people.csv": "id,company_id,age\n1,a,3\n2,a,4\n"}.write(t))
+	require.Contains(t, yaml, `type: "people:has:company" # column company_id is called as the ids of company`)
+	require.Equal(t, map[string][]string{"people__has__company": {"1>a", "2>a"}}, g.edges)
+	require.Equal(t, []float32{3, 4}, g.rows["people/feat"])
+}
+
+func TestInferRefuses(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Infer(dir)
+	require.EqualError(t, err, dir+": there are no tables in it: csv, tsv, txt, parquet or jsonl, perhaps with .gz or .zst")
+	dir = files{"a.csv": "a,b\n1,x\n1,y\n", "b.parquet": "no"}.write(t)
+	_, err = Infer(dir)
+	require.EqualError(t, err, dir+": no table in it looks like edges: two columns such as src and dst, or that are called as ids of nodes; write the schema by hand")
+	_, err = Infer(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	yaml, _ := inferAndRead(t, files{"edges.csv": "from,to\na,b\n", "odd [1].csv": "src,dst\n1,2\n", "x.parquet": "PAR1 broken file"}.write(t))
+	require.Contains(t, yaml, "# x.parquet: passed over: ")
+	require.Contains(t, yaml, `files: "odd [1].csv"`)
+}
+
+// TestInferred: what is inferred loads, whatever the columns are called.
+func TestInferred(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		name := rapid.OneOf(rapid.SampledFrom([]string{"id", "user_id", "src", "dst", "label", "split", "no", "a: b", "#x", "é", "1", "", "weight", "time", "users"}), rapid.StringMatching(`[ -!#-+\--~]{1,8}`))
+		f := files{"edges.csv": "src,dst\n0,1\n"}
+		for _, table := range []string{"users.csv", "items.csv", "buys.csv"} {
+			header := rapid.SliceOfN(name, 1, 4).Draw(r, "header")
+			var b strings.Builder
+			b.WriteString("\"" + strings.Join(header, "\",\"") + "\"\n")
+			for i := range rapid.IntRange(1, 10).Draw(r, "rows") {
+				for k := range header {
+					fmt.Fprintf(&b, "%s%s", map[bool]string{true: ","}[k > 0], rapid.SampledFrom([]string{fmt.Sprint(i), fmt.Sprint("v", i), "0.5", "train", "1;2"}).Draw(r, "cell"))
+				}
+				b.WriteString("\n")
+			}
+			f[table] = b.String()
+		}
+		dir := f.write(t)
+		yaml, err := Infer(dir)
+		require.NoError(r, err)
+		require.NoError(r, os.WriteFile(filepath.Join(dir, "s.yaml"), yaml, 0o644))
+		s, err := Open(filepath.Join(dir, "s.yaml"), Options{})
+		require.NoError(r, err, "%s", yaml)
+		require.NoError(r, s.Close())
+	})
+}
+
+func TestInferReal(t *testing.T) {
+	var want map[string]any
+	copied := func(name string, only ...string) string {
+		from, to := expect(t, name, &want), t.TempDir()
+		for _, file := range only {
+			b, err := os.ReadFile(filepath.Join(from, file))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(to, file), b, 0o644))
+		}
+		return to
+	}
+	yaml, g := inferAndRead(t, copied("wn18rr", "train.txt", "valid.txt", "test.txt"))
+	require.Contains(t, yaml, "files: [test.txt, train.txt, valid.txt]\n    format: tsv\n    header: no")
+	require.Len(t, g.schema.Relations, 11)
+	yaml, g = inferAndRead(t, copied("musae_facebook", "facebook_edges.csv", "facebook_target.csv"))
+	require.Contains(t, yaml, "categorical: [page_type]")
+	require.Equal(t, []ingest.NodeType{{Name: "facebook_target", Count: 22470}}, g.schema.NodeTypes)
+	require.Len(t, g.edges["facebook_target__facebook_edges__facebook_target"], 171002)
+	_, g = inferAndRead(t, copied("bitcoin_otc", "soc-sign-bitcoinotc.csv"))
+	require.Len(t, g.edges["node__soc-sign-bitcoinotc__node"], 35592)
+}

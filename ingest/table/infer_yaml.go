@@ -1,0 +1,245 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest/parquet"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// yaml writes the guess as a schema.
+func (g *guess) yaml(name string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# A first schema, from the names, headers and first %d rows of the tables. Read it, and correct it.\n",
+		sampleRows)
+	for _, n := range g.notes {
+		fmt.Fprintf(&b, "# %s\n", plain(n))
+	}
+	fmt.Fprintf(&b, "name: %s\n", quote(store.CleanName(name)))
+	declared := map[string]bool{}
+	if len(g.nodes) > 0 {
+		b.WriteString("nodes:\n")
+		for _, n := range g.nodes {
+			n.write(&b, g.foreign(n))
+			declared[n.name] = true
+		}
+		for _, e := range g.edges {
+			for _, t := range []string{e.from, e.to} {
+				if !declared[t] {
+					declared[t] = true
+					fmt.Fprintf(&b, "  - type: %s # no table lists them: they are what edges name\n", quote(t))
+				}
+			}
+		}
+	}
+	b.WriteString("edges:\n")
+	for _, e := range g.edges {
+		e.write(&b)
+	}
+	return b.Bytes()
+}
+
+// foreign are the columns of a table of nodes that became edges.
+func (g *guess) foreign(n *inferredNodes) (columns []*guessed) {
+	for _, e := range g.edges {
+		if e.foreign && e.inferred == n.inferred {
+			columns = append(columns, e.dst)
+		}
+	}
+	return columns
+}
+
+// plain makes a text fit for a comment.
+func plain(s string) string {
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0xfeff {
+			return '?'
+		}
+		return r
+	}, s), "?")
+}
+
+var bare = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$|^[1-9][0-9]*$`)
+
+// quote writes a word of YAML.
+func quote(s string) string {
+	switch strings.ToLower(s) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		return strconv.Quote(s)
+	}
+	if bare.MatchString(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func quotes(list []string) string {
+	var words []string
+	for _, s := range list {
+		words = append(words, quote(s))
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+// writeFiles writes where the table is and how to read it.
+func (t *inferred) writeFiles(b *bytes.Buffer) {
+	files := quotes(t.files)
+	if len(t.files) == 1 {
+		files = quote(t.files[0]) // with brackets too: what exists is no pattern
+	}
+	if len(t.files) > 1 {
+		if pattern, ok := t.pattern(); ok {
+			files = quote(pattern)
+		}
+	}
+	fmt.Fprintf(b, "    files: %s\n", files)
+	if t.form.format != "" {
+		fmt.Fprintf(b, "    format: %s\n", t.form.format)
+	}
+	if t.form.delim != 0 {
+		fmt.Fprintf(b, "    delimiter: %q\n", string(t.form.delim))
+	}
+	if !t.form.header {
+		b.WriteString("    header: no # a cell of the first row is a number\n")
+	}
+}
+
+// pattern is one that stands for all files of a group: where their numbers differ, if their names have no other star.
+func (t *inferred) pattern() (string, bool) {
+	dir, base := path.Split(t.files[0])
+	if strings.ContainsAny(t.files[0], `*?[\`) {
+		return "", false
+	}
+	ends := digits.FindAllStringIndex(base, -1)
+	for i := len(ends) - 1; i >= 0; i-- {
+		pattern := dir + base[:ends[i][0]] + "*" + base[ends[i][1]:]
+		if !slices.ContainsFunc(t.files, func(f string) bool { ok, _ := path.Match(pattern, f); return !ok }) && t.only(pattern) {
+			return pattern, true
+		}
+	}
+	return "", false
+}
+
+// only says that a pattern finds the group and nothing else.
+func (t *inferred) only(pattern string) bool {
+	found, err := filepath.Glob(filepath.Join(t.dir, filepath.FromSlash(pattern)))
+	n := 0
+	for _, f := range found {
+		if info, err := os.Stat(f); err == nil && info.Size() > 0 {
+			n++
+		}
+	}
+	return err == nil && n == len(t.files)
+}
+
+func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
+	fmt.Fprintf(b, "  - type: %s\n", quote(n.name))
+	n.writeFiles(b)
+	kind := "text"
+	if n.id.integer(n.rows) {
+		kind = "integers"
+	}
+	fmt.Fprintf(b, "    id: %s # unique in the first %d rows, %s\n", quote(n.id.key()), n.rows, kind)
+	var features, categories, passed []string
+	label, split := "", ""
+	for _, c := range n.columns {
+		texts := c.missing+c.integers+c.floats+c.lists < n.rows
+		switch {
+		case c == n.id || slices.Contains(foreign, c):
+		case split == "" && c.is("split", "part", "set", "fold", "subset") && c.isSplit():
+			split = c.key()
+		case label == "" && c.is("label", "class", "category", "target", "y") && c.isLabel(n.rows):
+			label = c.key()
+		case strings.HasSuffix(strings.ToLower(c.name), "_id") || c.is("id", ""):
+			passed = append(passed, c.key()+" (it looks like an id)")
+		case c.numeric(n.rows):
+			features = append(features, c.key())
+		case texts && len(c.values) <= fewValues && len(c.values)*4 <= n.rows:
+			features, categories = append(features, c.key()), append(categories, c.key())
+		case c.large:
+			passed = append(passed, c.key()+" (large integers, as ids and times are)")
+		case c.missing > 0:
+			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have none)", c.key(), c.missing, n.rows))
+		default:
+			passed = append(passed, c.key()+" (text)")
+		}
+	}
+	if len(features) > 0 {
+		fmt.Fprintf(b, "    features: %s # columns of numbers", quotes(features))
+		if len(categories) > 0 {
+			fmt.Fprintf(b, ", and of few different texts\n    categorical: %s", quotes(categories))
+		}
+		b.WriteString("\n")
+	}
+	if label != "" {
+		fmt.Fprintf(b, "    label: %s # by its name\n", quote(label))
+	}
+	if split != "" {
+		fmt.Fprintf(b, "    split: %s # its values are train, valid and test\n", quote(split))
+	}
+	if len(passed) > 0 {
+		fmt.Fprintf(b, "    # not used: %s\n", plain(strings.Join(passed, ", ")))
+	}
+}
+
+func (c *guessed) isSplit() bool {
+	for v := range c.values {
+		if _, err := partOf(&value{Kind: parquet.Text, Text: []byte(v)}); err != nil {
+			return false
+		}
+	}
+	return len(c.values) > 0 && c.lists == 0
+}
+
+// isLabel says that the values repeat, or are few.
+func (c *guessed) isLabel(rows int) bool {
+	return c.lists == 0 && len(c.values) > 0 && (len(c.values) <= manyClasses || len(c.values)*4 <= rows)
+}
+
+func (e *inferredEdges) write(b *bytes.Buffer) {
+	relation := e.relation
+	if e.by != nil {
+		relation = anyRelation
+	}
+	fmt.Fprintf(b, "  - type: %q # %s\n", e.from+":"+relation+":"+e.to, plain(e.why))
+	e.writeFiles(b)
+	fmt.Fprintf(b, "    src: %s\n    dst: %s\n", quote(e.src.key()), quote(e.dst.key()))
+	if e.by != nil {
+		fmt.Fprintf(b, "    relation_column: %s # %d different values in the first %d rows\n",
+			quote(e.by.key()), len(e.by.values), e.rows)
+	}
+	if e.foreign {
+		return
+	}
+	var passed []string
+	weight, time := "", ""
+	for _, c := range e.columns {
+		name := strings.ToLower(c.name)
+		switch {
+		case c == e.src || c == e.dst || c == e.by:
+		case weight == "" && c.is("weight", "w", "rating", "score", "amount") && c.numeric(e.rows) && c.lists == 0:
+			weight = c.key()
+		case time == "" && (c.is("time", "ts", "t", "date", "unixtime") || strings.Contains(name, "timestamp")) && c.integer(e.rows):
+			time = c.key()
+		default:
+			passed = append(passed, c.key())
+		}
+	}
+	if weight != "" {
+		fmt.Fprintf(b, "    weight: %s # by its name\n", quote(weight))
+	}
+	if time != "" {
+		fmt.Fprintf(b, "    columns: [{name: time, column: %s, type: i64}] # by its name, and integers\n", quote(time))
+	}
+	if len(passed) > 0 {
+		fmt.Fprintf(b, "    # not used: %s\n", plain(strings.Join(passed, ", ")))
+	}
+}
