@@ -1,0 +1,30 @@
+// Package export writes a dataset, or a sample of it, back to files that others read: the way out of a dataset, and the way
+// to measure something else on the same data. Start at [Export].
+//
+//	npy        a folder: TYPE/*.npy, SRC__RELATION__DST/*.npy, split/*.npy, manifest.json
+//	graphbolt  a folder that DGL's GraphBolt reads as it is: metadata.yaml, and the same arrays
+//	parquet    a folder: nodes-TYPE.parquet, edges-SRC__RELATION__DST.parquet, manifest.json
+//
+// Nodes are numbered by their original ids where these are 0…n-1. Where they have gaps, as in every sample, rows are in
+// the order of ascending original ids, and ids.npy has these. Nodes that are called by texts are in the order of their
+// source, and names.csv has a line for each, row and text, in the order of the dataset. In parquet edges name their ends
+// by original id; nodes that are called by texts have these in a column of their own.
+//
+// Edges are grouped by destination, as the dataset has them: what was added or merged when it was made stays so. Columns
+// of edges come along; rows of edge tables are written for each edge, so that an undirected edge has its row twice.
+// Missing labels are -1.
+//
+// # Sampling
+//
+// A sample of N nodes is burnt by forest fires (Leskovec and Faloutsos, Sampling from Large Graphs, KDD 2006, section
+// 3.3: of the samplers compared there it keeps degrees, components and clustering best, with p = 0.7), and has all
+// edges between its nodes. A fire starts at a training node of the first split, so that samples of graphs where few nodes
+// are labelled have something to learn, and where these are burnt, at any node; it spreads to in-neighbours, as training
+// does.
+//
+// # Memory
+//
+// 4 bytes for each node of the dataset, 8 more for each of a sample while it burns, and some 20 MiB. Feature rows are
+// gathered 16 MiB at a time in the order of their file. The output is written under OUT.partial and takes its name when it
+// is whole.
+package export

@@ -1,0 +1,299 @@
+package export
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Format is how a dataset is written.
+type Format string
+
+const (
+	NPY       Format = "npy"
+	GraphBolt Format = "graphbolt"
+	Parquet   Format = "parquet"
+)
+
+// Options say what to write; the zero value writes everything as npy.
+type Options struct {
+	Format   Format // default NPY
+	Sample   int64  // nodes of a sample, of all types together; default 0: the whole dataset
+	Seed     uint64 // of the sample
+	Progress func(ingest.Progress)
+	FS       vfs.FS // where the files go; default the disk
+}
+
+func (o *Options) effective() (*Options, error) {
+	p := *o
+	if p.FS == nil {
+		p.FS = vfs.Default
+	}
+	if p.Format == "" {
+		p.Format = NPY
+	}
+	var errs []error
+	switch p.Format {
+	case NPY, GraphBolt, Parquet:
+	default:
+		errs = append(errs, fmt.Errorf("--format %q: choose npy, graphbolt or parquet", p.Format))
+	}
+	if p.Sample < 0 {
+		errs = append(errs, fmt.Errorf("--sample %d: a number of nodes, or 0 for all", p.Sample))
+	}
+	return &p, errors.Join(errs...)
+}
+
+// Report is what was written.
+type Report struct {
+	Path      string           `json:"path"`
+	Format    Format           `json:"format"`
+	Seal      string           `json:"seal"` // of the dataset
+	NodeTypes []NodeTypeReport `json:"node_types"`
+	Relations []RelationReport `json:"relations"`
+	Skipped   []string         `json:"skipped"`
+	Files     int              `json:"files"`
+	Bytes     int64            `json:"bytes"`
+	Seconds   float64          `json:"seconds"`
+}
+
+// NodeTypeReport says how many of the nodes of a type were written, and how they are numbered.
+type NodeTypeReport struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+	Of    int64  `json:"of"`
+	IDs   string `json:"ids"` // "rows", or the file or column that has the original ids
+}
+
+// RelationReport says how many of the edges of a relation were written.
+type RelationReport struct {
+	Name  string `json:"name"` // src__name__dst
+	Edges int64  `json:"edges"`
+	Of    int64  `json:"of"`
+}
+
+// exporter is one Export under way.
+type exporter struct {
+	Options
+	ctx    context.Context
+	ds     *store.Dataset
+	m      *store.Manifest
+	dir    string   // that is written
+	dirs   []string // it and those in it that were made
+	types  []*numbering
+	report *Report
+}
+
+// Export writes ds to the folder out, which must not exist: whole, or on an error not at all. It borrows ds, whose maps it
+// reads on the calling goroutine only.
+func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Report, error) {
+	p, err := o.effective()
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	out = filepath.Clean(out)
+	e := &exporter{Options: *p, ctx: ctx, ds: ds, m: ds.Manifest(), dir: out + ".partial"}
+	e.report = &Report{
+		Path: out, Format: p.Format, Seal: e.m.Seal,
+		NodeTypes: []NodeTypeReport{}, Relations: []RelationReport{}, Skipped: []string{}, // empty, not absent, in JSON
+	}
+	if _, err := p.FS.Stat(out); err == nil {
+		return nil, fmt.Errorf("%s: it exists already; choose another name", out)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	err = store.Guard(func() error {
+		for _, step := range []func() error{e.number, e.count, e.checkSpace} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.FS.Stat(e.dir); err == nil {
+		return nil, fmt.Errorf("%s: an export was interrupted, or another is writing it; remove it if no export runs", e.dir)
+	}
+	if err := p.FS.MkdirAll(e.dir, 0o777); err != nil {
+		return nil, err
+	}
+	e.dirs = []string{e.dir}
+	if err := e.writeAll(out); err != nil {
+		if rerr := p.FS.RemoveAll(e.dir); rerr != nil {
+			err = fmt.Errorf("%w; clearing up failed as well: %w", err, rerr)
+		}
+		return nil, err
+	}
+	e.report.Seconds = time.Since(start).Seconds()
+	return e.report, nil
+}
+
+// writeAll fills the partial folder and gives it its name.
+func (e *exporter) writeAll(out string) error {
+	write := map[Format]func() error{NPY: e.writeNPY, GraphBolt: e.writeGraphBolt, Parquet: e.writeParquet}[e.Format]
+	if err := store.Guard(write); err != nil {
+		return err
+	}
+	if err := e.ctx.Err(); err != nil {
+		return err
+	}
+	for _, dir := range slices.Backward(e.dirs) {
+		if err := e.syncDir(dir); err != nil {
+			return err
+		}
+	}
+	if err := e.FS.Rename(e.dir, out); err != nil {
+		return err
+	}
+	return e.syncDir(e.FS.PathDir(out))
+}
+
+// syncDir makes the names in a folder durable.
+func (e *exporter) syncDir(path string) error {
+	d, err := e.FS.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (e *exporter) skip(format string, args ...any) {
+	e.report.Skipped = append(e.report.Skipped, fmt.Sprintf(format, args...))
+}
+
+// progress reports a stage now and then; each step of it is a block of some MiB.
+func (e *exporter) progress(stage string, done, total int64, unit string) error {
+	if e.Progress != nil {
+		e.Progress(ingest.Progress{Stage: stage, Done: done, Total: total, Unit: unit})
+	}
+	return e.ctx.Err()
+}
+
+// checkSpace compares what will be written with what is free. A file system that does not tell is believed to have it.
+func (e *exporter) checkSpace() error {
+	need := int64(1 << 20)
+	for i, t := range e.m.NodeTypes {
+		need += 16 * e.types[i].count
+		for _, table := range e.m.Tables {
+			if table.NodeType == t.Name {
+				need += e.types[i].count * table.Dim * int64(table.Elem.Size())
+			}
+		}
+		for _, l := range e.m.Labels {
+			if l.NodeType == t.Name {
+				need += e.types[i].count * max(8, l.Classes)
+			}
+		}
+	}
+	for i, r := range e.m.Relations {
+		edges := e.report.Relations[i].Edges
+		need += 16 * edges
+		for _, c := range r.Columns {
+			need += edges * int64(c.Elem.Size())
+		}
+		for _, table := range e.m.Tables {
+			if table.Relation == r.Key() {
+				need += edges * table.Dim * int64(table.Elem.Size())
+			}
+		}
+	}
+	parent := filepath.Dir(e.report.Path)
+	usage, err := e.FS.GetDiskUsage(parent)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such directory; make it first", parent)
+	}
+	if err != nil {
+		return fmt.Errorf("space left for %s: %w", e.report.Path, err)
+	}
+	if uint64(need) > usage.AvailBytes {
+		return fmt.Errorf("%s: the export needs about %d bytes and %d are free; make room, write it elsewhere, or take a sample",
+			e.report.Path, need, usage.AvailBytes)
+	}
+	return nil
+}
+
+// manifest is manifest.json: what the other files are.
+type manifest struct {
+	Format    Format             `json:"format"`
+	Name      string             `json:"name"`
+	Seal      string             `json:"dataset_seal"`
+	Sample    *sampleOf          `json:"sample,omitempty"`
+	NodeTypes []manifestType     `json:"node_types"`
+	Relations []manifestRelation `json:"relations"`
+	Notes     []string           `json:"notes"`
+}
+
+type sampleOf struct {
+	Nodes int64  `json:"nodes"`
+	Seed  uint64 `json:"seed"`
+}
+
+type manifestType struct {
+	NodeTypeReport
+	Tables map[string]string        `json:"tables,omitempty"` // name to file or column
+	Labels map[string]manifestLabel `json:"labels,omitempty"`
+	Splits map[string]string        `json:"splits,omitempty"` // name to files, * being train, valid and test, or column
+	Names  string                   `json:"names,omitempty"`
+}
+
+type manifestLabel struct {
+	File       string   `json:"file"`
+	Classes    int64    `json:"classes"`
+	Multi      bool     `json:"multi"`
+	ClassNames []string `json:"class_names,omitempty"`
+}
+
+type manifestRelation struct {
+	RelationReport
+	Src     string            `json:"src"`
+	Dst     string            `json:"dst"`
+	File    string            `json:"file"`
+	Columns map[string]string `json:"columns,omitempty"`
+	Tables  map[string]string `json:"tables,omitempty"`
+}
+
+// newManifest has all but the files.
+func (e *exporter) newManifest() *manifest {
+	m := &manifest{Format: e.Format, Name: e.m.Name, Seal: e.m.Seal, Notes: []string{
+		"edges are messages from source to destination, grouped by destination",
+		"missing labels are -1",
+	}}
+	if e.Sample > 0 {
+		m.Sample = &sampleOf{e.Sample, e.Seed}
+	}
+	for i := range e.m.NodeTypes {
+		m.NodeTypes = append(m.NodeTypes, manifestType{
+			NodeTypeReport: e.report.NodeTypes[i], Tables: map[string]string{}, Labels: map[string]manifestLabel{}, Splits: map[string]string{},
+		})
+	}
+	for i, r := range e.m.Relations {
+		m.Relations = append(m.Relations, manifestRelation{
+			RelationReport: e.report.Relations[i], Src: r.Src, Dst: r.Dst, Columns: map[string]string{}, Tables: map[string]string{},
+		})
+	}
+	return m
+}
+
+func (e *exporter) writeManifest(m *manifest) error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return e.writeFile("manifest.json", func(f *file) error { return f.write(append(b, '\n')) })
+}
