@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,22 @@ type Options struct {
 	FS       vfs.FS // where the files go; default the disk
 }
 
-func (o *Options) effective() (*Options, error) {
+// Validate reports every problem, a line each.
+func (o *Options) Validate() error {
+	var errs []error
+	switch o.Format {
+	case "", NPY, GraphBolt, Parquet:
+	default:
+		errs = append(errs, fmt.Errorf("--format %q: choose npy, graphbolt or parquet", o.Format))
+	}
+	if o.Sample < 0 {
+		errs = append(errs, fmt.Errorf("--sample %d: a number of nodes, or 0 for all", o.Sample))
+	}
+	return errors.Join(errs...)
+}
+
+// effective is o with its defaults.
+func (o *Options) effective() *Options {
 	p := *o
 	if p.FS == nil {
 		p.FS = vfs.Default
@@ -42,16 +58,7 @@ func (o *Options) effective() (*Options, error) {
 	if p.Format == "" {
 		p.Format = NPY
 	}
-	var errs []error
-	switch p.Format {
-	case NPY, GraphBolt, Parquet:
-	default:
-		errs = append(errs, fmt.Errorf("--format %q: choose npy, graphbolt or parquet", p.Format))
-	}
-	if p.Sample < 0 {
-		errs = append(errs, fmt.Errorf("--sample %d: a number of nodes, or 0 for all", p.Sample))
-	}
-	return &p, errors.Join(errs...)
+	return &p
 }
 
 // Report is what was written.
@@ -97,11 +104,10 @@ type exporter struct {
 // Export writes ds to the folder out, which must not exist: whole, or on an error not at all. It borrows ds, whose maps it
 // reads on the calling goroutine only.
 func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Report, error) {
-	p, err := o.effective()
-	if err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	start := time.Now()
+	start, p := time.Now(), o.effective()
 	out = filepath.Clean(out)
 	e := &exporter{Options: *p, ctx: ctx, ds: ds, m: ds.Manifest(), dir: out + ".partial"}
 	e.report = &Report{
@@ -113,7 +119,7 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	err = store.Guard(func() error {
+	err := store.Guard(func() error {
 		for _, step := range []func() error{e.number, e.count, e.checkSpace} {
 			if err := step(); err != nil {
 				return err
@@ -167,7 +173,7 @@ func (e *exporter) syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return cmp.Or(d.Sync(), d.Close())
 }
 
 func (e *exporter) skip(format string, args ...any) {

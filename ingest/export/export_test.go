@@ -5,15 +5,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
 	"pgregory.net/rapid"
@@ -586,6 +591,96 @@ func TestRefusals(t *testing.T) {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, entries)
+	}
+}
+
+// TestFullDisk fails the n-th operation that may need space, for every n: nothing is left, and the error is one line.
+func TestFullDisk(t *testing.T) {
+	d := ring(t, 600)
+	for _, format := range []Format{NPY, GraphBolt, Parquet} {
+		for n := int32(0); ; n++ {
+			dir := t.TempDir()
+			inj := errorfs.OnIndex(n)
+			fsys := errorfs.Wrap(noSync{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				switch op.Kind {
+				case errorfs.OpCreate, errorfs.OpMkdirAll, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpRename:
+					if inj.MaybeError(op) != nil {
+						return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+					}
+				}
+				return nil
+			}))
+			out := filepath.Join(dir, "out")
+			_, err := Export(context.Background(), d, out, Options{Format: format, FS: fsys})
+			if err == nil {
+				require.Greater(t, n, int32(8))
+				break
+			}
+			require.ErrorIs(t, err, syscall.ENOSPC, "operation %d", n)
+			require.NotContains(t, err.Error(), "\n")
+			if entries, err := os.ReadDir(dir); assert.NoError(t, err) && len(entries) > 0 { // past the rename it is there, whole
+				require.Equal(t, "out", entries[0].Name())
+				require.FileExists(t, filepath.Join(out, "manifest.json"))
+			}
+		}
+	}
+}
+
+// TestNames: nodes that are called by texts have these beside their rows.
+func TestNames(t *testing.T) {
+	names := []string{"ann, the first", "b\"ob", "dora\nlee", "çelik"} // as stored
+	rows := []int64{2, 0, 3, 1}                                        // in the source
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	w, err := store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	n, err := w.NewNodeType("person", 4)
+	require.NoError(t, err)
+	require.NoError(t, n.AppendOriginal(rows))
+	require.NoError(t, n.AppendOrder([]store.NodeID{1, 3, 0, 2}))
+	for v, name := range names {
+		require.NoError(t, n.AppendText([]byte(name)))
+		require.NoError(t, n.AppendName([]byte(name), store.NodeID(v))) // which ascend
+	}
+	require.NoError(t, n.Close())
+	g, err := w.AddRelation("person", "knows", "person", false)
+	require.NoError(t, err)
+	for v := range 4 {
+		require.NoError(t, g.Append([]store.NodeID{store.NodeID(v+1) % 4}))
+	}
+	require.NoError(t, g.Close())
+	_, err = w.Seal(store.Manifest{Name: "x", Order: "original"})
+	require.NoError(t, err)
+	d, err := store.Open(path)
+	require.NoError(t, err)
+	defer d.Close()
+
+	out := filepath.Join(t.TempDir(), "npy")
+	rep, err := Export(context.Background(), d, out, Options{})
+	require.NoError(t, err)
+	require.Equal(t, "rows", rep.NodeTypes[0].IDs)
+	f, err := os.Open(filepath.Join(out, "person/names.csv"))
+	require.NoError(t, err)
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	require.NoError(t, err)
+	want := [][]string{{"row", "id"}}
+	for v, name := range names {
+		want = append(want, []string{fmt.Sprint(rows[v]), name})
+	}
+	require.Equal(t, want, lines)
+	require.Equal(t, []int64{0, 3, 1, 2, 2, 0, 3, 1}, ints(t, filepath.Join(out, "person__knows__person/edge_index.npy")))
+
+	out = filepath.Join(t.TempDir(), "parquet")
+	_, err = Export(context.Background(), d, out, Options{Format: Parquet})
+	require.NoError(t, err)
+	type row struct {
+		ID   int64  `parquet:"id"`
+		Name string `parquet:"name"`
+	}
+	table, err := parquet.ReadFile[row](filepath.Join(out, "names-person.parquet"))
+	require.NoError(t, err)
+	for v, r := range table {
+		require.Equal(t, row{rows[v], names[v]}, r)
 	}
 }
 

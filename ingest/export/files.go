@@ -2,9 +2,9 @@ package export
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/csv"
-	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -39,12 +39,12 @@ func (e *exporter) writeFile(name string, fill func(f *file) error) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // also when a map turns out damaged
+	defer func() { err = cmp.Or(err, f.Close()) }() // also when a map turns out damaged
 	out := &file{f, bufio.NewWriterSize(f, fileBuffer)}
 	if err := fill(out); err != nil {
 		return err
 	}
-	if err := errors.Join(out.w.Flush(), f.Sync()); err != nil {
+	if err := cmp.Or(out.w.Flush(), f.Sync()); err != nil {
 		return err
 	}
 	info, err := f.Stat()
@@ -95,7 +95,7 @@ func (e *exporter) writeIDs(name string, n *numbering) (string, error) {
 			for _, v := range nodes {
 				b = binary.LittleEndian.AppendUint64(b, uint64(n.ids.Original(v)))
 			}
-			return errors.Join(out.write(b), e.ctx.Err())
+			return cmp.Or(out.write(b), e.ctx.Err())
 		})
 	})
 }
@@ -114,7 +114,7 @@ func (e *exporter) writeNames(name string, n *numbering) error {
 			return w.Write([]string{strconv.FormatUint(uint64(n.row[v]), 10), string(text)})
 		})
 		w.Flush()
-		return errors.Join(err, w.Error())
+		return cmp.Or(err, w.Error())
 	})
 }
 
@@ -153,7 +153,7 @@ func (e *exporter) writeLabels(name string, label int) error {
 			for _, v := range nodes {
 				b = appendLabel(b, l, v)
 			}
-			return errors.Join(out.write(b), e.ctx.Err())
+			return cmp.Or(out.write(b), e.ctx.Err())
 		})
 	})
 }
@@ -191,7 +191,7 @@ func (e *exporter) writePart(name string, n *numbering, part []store.NodeID, l *
 				}
 			}
 			if len(b) >= 1<<20 || i == len(part)-1 {
-				if err := errors.Join(out.write(b), e.ctx.Err()); err != nil {
+				if err := cmp.Or(out.write(b), e.ctx.Err()); err != nil {
 					return err
 				}
 				b = b[:0]
@@ -257,7 +257,7 @@ func (e *exporter) writeEdges(i int, dir string, m *manifestRelation) error {
 		}
 		half := int64(len(header)) + 8*a.edges
 		a.src, a.dst = f.w, bufio.NewWriterSize(io.NewOffsetWriter(f.f, half), fileBuffer)
-		return errors.Join(fill(), a.dst.Flush())
+		return cmp.Or(fill(), a.dst.Flush())
 	})
 }
 

@@ -1,8 +1,8 @@
 package export
 
 import (
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"math"
 	"slices"
 
@@ -42,11 +42,11 @@ func (e *exporter) writeParquet() error {
 // sheet is a parquet file whose rows are being written. Its cells are added in any order within a row.
 type sheet struct {
 	columns parquet.Group
-	schema  *parquet.Schema
 	w       *parquet.GenericWriter[any]
 	index   map[string]int // of the leaf of a column
-	cells   []([]parquet.Value)
-	row     parquet.Row
+	level   []int          // of definition, of a value that is there; by leaf
+	cells   [][]parquet.Value
+	rows    [1]parquet.Row
 	size    int // bytes of a row, about
 }
 
@@ -64,46 +64,43 @@ func (s *sheet) column(name, kind string, node parquet.Node, size int) string {
 
 // begin starts the file, when all columns are there.
 func (s *sheet) begin(f *file, name string) {
-	s.schema = parquet.NewSchema(name, s.columns)
+	schema := parquet.NewSchema(name, s.columns)
+	s.level, s.cells = make([]int, len(s.columns)), make([][]parquet.Value, len(s.columns))
 	for c := range s.columns {
-		leaf, ok := s.schema.Lookup(c)
+		leaf, ok := schema.Lookup(c)
 		if !ok {
-			leaf, _ = s.schema.Lookup(c, "list", "element")
+			leaf, _ = schema.Lookup(c, "list", "element")
 		}
 		s.index[c] = leaf.ColumnIndex
+		s.level[leaf.ColumnIndex] = int(leaf.MaxDefinitionLevel)
 	}
-	s.cells = make([][]parquet.Value, len(s.index))
-	s.w = parquet.NewGenericWriter[any](f.w, s.schema, parquet.Compression(&parquet.Snappy),
+	s.w = parquet.NewGenericWriter[any](f.w, schema, parquet.Compression(&parquet.Snappy),
 		parquet.MaxRowsPerRowGroup(int64(max(blockBytes/s.size, 1))), parquet.PageBufferSize(256<<10))
 }
 
-// set gives a column its only value in this row; null is the zero Value.
-func (s *sheet) set(column string, v parquet.Value) {
-	i, level := s.index[column], 0
-	if s.columns[column].Optional() && !v.IsNull() {
-		level = 1
+// set gives a leaf its only value in this row; null is the zero Value.
+func (s *sheet) set(leaf int, v parquet.Value) {
+	level := s.level[leaf]
+	if v.IsNull() {
+		level = 0
 	}
-	s.cells[i] = append(s.cells[i][:0], v.Level(0, level, i))
+	s.cells[leaf] = append(s.cells[leaf][:0], v.Level(0, level, leaf))
 }
 
-// list begins the list of a column in this row, and add adds to it.
-func (s *sheet) list(column string) int {
-	i := s.index[column]
-	s.cells[i] = s.cells[i][:0]
-	return i
-}
+// list begins the list of a leaf in this row, and add adds to it.
+func (s *sheet) list(leaf int) { s.cells[leaf] = s.cells[leaf][:0] }
 
-func (s *sheet) add(i int, v parquet.Value) {
-	s.cells[i] = append(s.cells[i], v.Level(min(len(s.cells[i]), 1), 1, i))
+func (s *sheet) add(leaf int, v parquet.Value) {
+	s.cells[leaf] = append(s.cells[leaf], v.Level(min(len(s.cells[leaf]), 1), s.level[leaf], leaf))
 }
 
 // end writes the row.
 func (s *sheet) end() error {
-	s.row = s.row[:0]
+	s.rows[0] = s.rows[0][:0]
 	for _, cells := range s.cells {
-		s.row = append(s.row, cells...)
+		s.rows[0] = append(s.rows[0], cells...)
 	}
-	_, err := s.w.WriteRows([]parquet.Row{s.row})
+	_, err := s.w.WriteRows(s.rows[:])
 	return err
 }
 
@@ -162,6 +159,7 @@ func (e *exporter) parquetNodes(name string, n *numbering, to *manifestType) err
 	}
 	return e.writeFile(name, func(f *file) error {
 		s.begin(f, n.typ.Name)
+		id := s.index["id"]
 		err := n.each(block, func(first int64, nodes []store.NodeID) error {
 			if err := e.progress("write nodes", first, n.count, "nodes"); err != nil {
 				return err
@@ -170,19 +168,19 @@ func (e *exporter) parquetNodes(name string, n *numbering, to *manifestType) err
 				t.bytes = t.gather(len(nodes), func(i int) uint64 { return uint64(nodes[i]) })
 			}
 			for i, v := range nodes {
-				s.set("id", parquet.Int64Value(n.ids.Original(v)))
+				s.set(id, parquet.Int64Value(n.ids.Original(v)))
 				for _, t := range tables {
 					size := t.features.RowBytes()
-					s.addFloats(t.column, t.bytes[i*size:(i+1)*size], t.features.Elem())
+					s.addFloats(s.index[t.column], t.bytes[i*size:(i+1)*size], t.features.Elem())
 				}
 				for _, l := range labels {
-					s.addLabel(to.Labels[l.Label.Name].File, l, v)
+					s.addLabel(s.index[to.Labels[l.Label.Name].File], l, v)
 				}
 				for _, p := range splits {
-					s.set(p.column, parquet.Value{})
+					s.set(s.index[p.column], parquet.Value{})
 					for part, ids := range p.parts {
 						if _, in := slices.BinarySearch(ids, v); in {
-							s.set(p.column, parquet.ByteArrayValue([]byte(ingest.Part(part).String())))
+							s.set(s.index[p.column], parquet.ByteArrayValue([]byte(ingest.Part(part).String())))
 						}
 					}
 				}
@@ -192,39 +190,39 @@ func (e *exporter) parquetNodes(name string, n *numbering, to *manifestType) err
 			}
 			return nil
 		})
-		return errors.Join(err, s.w.Close())
+		return cmp.Or(err, s.w.Close())
 	})
 }
 
-func (s *sheet) addFloats(column string, row []byte, elem store.Elem) {
-	i := s.list(column)
+func (s *sheet) addFloats(leaf int, row []byte, elem store.Elem) {
+	s.list(leaf)
 	if elem == store.F16 {
 		for ; len(row) > 0; row = row[2:] {
-			s.add(i, parquet.FloatValue(float16.Frombits(binary.LittleEndian.Uint16(row)).Float32()))
+			s.add(leaf, parquet.FloatValue(float16.Frombits(binary.LittleEndian.Uint16(row)).Float32()))
 		}
 		return
 	}
 	for ; len(row) > 0; row = row[4:] {
-		s.add(i, parquet.FloatValue(math.Float32frombits(binary.LittleEndian.Uint32(row))))
+		s.add(leaf, parquet.FloatValue(math.Float32frombits(binary.LittleEndian.Uint32(row))))
 	}
 }
 
-func (s *sheet) addLabel(column string, l *store.Labels, v store.NodeID) {
+func (s *sheet) addLabel(leaf int, l *store.Labels, v store.NodeID) {
 	if !l.Label.Multi {
 		if class := l.Class(v); class >= 0 {
-			s.set(column, parquet.Int32Value(class))
+			s.set(leaf, parquet.Int32Value(class))
 		} else {
-			s.set(column, parquet.Value{})
+			s.set(leaf, parquet.Value{})
 		}
 		return
 	}
-	i := s.list(column)
+	s.list(leaf)
 	for _, x := range l.Bits(v) {
 		value := int32(x)
 		if x == store.MissingBit {
 			value = -1
 		}
-		s.add(i, parquet.Int32Value(value))
+		s.add(leaf, parquet.Int32Value(value))
 	}
 }
 
@@ -239,11 +237,11 @@ func (e *exporter) parquetNames(name string, n *numbering) error {
 			if n.row[v] == none {
 				return nil
 			}
-			s.set("id", parquet.Int64Value(n.ids.Original(v)))
-			s.set("name", parquet.ByteArrayValue(text))
+			s.set(s.index["id"], parquet.Int64Value(n.ids.Original(v)))
+			s.set(s.index["name"], parquet.ByteArrayValue(text))
 			return s.end()
 		})
-		return errors.Join(err, s.w.Close())
+		return cmp.Or(err, s.w.Close())
 	})
 }
 
@@ -301,18 +299,25 @@ func (e *exporter) parquetEdges(i int, to *manifestRelation) error {
 	}
 	return e.writeFile(to.File, func(f *file) error {
 		s.begin(f, r.Key())
+		from, into, leaves := s.index["src"], s.index["dst"], make([]int, len(columns))
+		for j, column := range columns {
+			leaves[j] = -1
+			if column != "" {
+				leaves[j] = s.index[column]
+			}
+		}
 		err := e.eachEdge(i, func(c *edges) error {
 			for k := range c.src {
-				s.set("src", parquet.Int64Value(src.ids.Original(c.from[k])))
-				s.set("dst", parquet.Int64Value(dst.ids.Original(c.to[k])))
-				for j, column := range columns {
-					if column != "" {
-						s.set(column, parquetValue(c.columns[j], k, r.Columns[j].Elem))
+				s.set(from, parquet.Int64Value(src.ids.Original(c.from[k])))
+				s.set(into, parquet.Int64Value(dst.ids.Original(c.to[k])))
+				for j, leaf := range leaves {
+					if leaf >= 0 {
+						s.set(leaf, parquetValue(c.columns[j], k, r.Columns[j].Elem))
 					}
 				}
 				for j, t := range tables {
 					row := t.gather(1, func(int) uint64 { return c.ids[k] })
-					s.addFloats(names[j], row, t.features.Elem())
+					s.addFloats(s.index[names[j]], row, t.features.Elem())
 				}
 				if err := s.end(); err != nil {
 					return err
@@ -320,6 +325,6 @@ func (e *exporter) parquetEdges(i int, to *manifestRelation) error {
 			}
 			return nil
 		})
-		return errors.Join(err, s.w.Close())
+		return cmp.Or(err, s.w.Close())
 	})
 }

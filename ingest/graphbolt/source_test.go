@@ -236,7 +236,7 @@ func TestDeclaredNumber(t *testing.T) {
 
 // TestManyNodes: labels that are gathered in several blocks, and sections of several chunks.
 func TestManyNodes(t *testing.T) {
-	const nodes, edges, width = 700_000, 150_001, 32
+	const nodes, edges, width = 530_000, 150_001, 32
 	dir := t.TempDir()
 	var ids, pairs, first, second []int64
 	for i := range int64(edges) {
