@@ -66,7 +66,8 @@ var findings = []finding{
 
 	{[]string{"processed/paper__cites__paper/edge_index.npy"}, "", "an IGB folder, which is not read yet"},
 	{[]string{"processed/train_hrt.npy"}, "", "WikiKG90M, which is not read"},
-	{[]string{"dataset.yaml", "edges/train_edges.bin"}, "", "what Marius preprocessed, which is not read; name the graph that it was made from"},
+	{[]string{"dataset.yaml", "edges/train_edges.bin"}, "",
+		"what Marius preprocessed, which is not read; name the graph that it was made from"},
 	{[]string{"metadata.json", "edge_data"}, "", "a chunked graph of DGL, which is not read"},
 	{[]string{"edges.csv", "ext_full.npz"}, "", "a temporal graph of TGL, which is not read yet"},
 	{[]string{"ml_*.csv", "ml_*.npy"}, "", "a temporal graph of TGN, which is not read yet"},
@@ -79,7 +80,7 @@ func folder(path string, inside bool) (format, why string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if slices.Contains(names, "manifest.json") && strings.Contains(head(filepath.Join(path, "manifest.json")), `"format": "gnnstore"`) {
+	if strings.Contains(head(filepath.Join(path, "manifest.json")), `"format": "gnnstore"`) {
 		return "", "", fmt.Errorf("%s: manifest.json: it is a dataset already; train, inspect and verify take it as it is", path)
 	}
 	for _, f := range findings {
@@ -97,8 +98,10 @@ func folder(path string, inside bool) (format, why string, err error) {
 			return "", "", fmt.Errorf("%s: %s describes a graph of tables; name this file", path, schemas[0])
 		}
 	}
-	if arrays := ofKind(names, ".npy"); slices.ContainsFunc(arrays, func(n string) bool { return strings.HasPrefix(n, "edge") }) {
-		return "npy", arrays[slices.IndexFunc(arrays, func(n string) bool { return strings.HasPrefix(n, "edge") })] + ": a folder of arrays", nil
+	for _, n := range ofKind(names, ".npy") {
+		if strings.HasPrefix(n, "edge") {
+			return "npy", n + ": a folder of arrays", nil
+		}
 	}
 	if f, why, ok := parts(path, names, dirs); ok {
 		return f, why, nil
@@ -224,8 +227,8 @@ func within(path string, names, dirs []string) error {
 	case len(found) == 1:
 		return fmt.Errorf("%s: name what is inside: %s", path, found[0])
 	case len(found) > 1 && csv == len(found):
-		return fmt.Errorf("%s: several tables: name the one of the edges among %s, or describe them all: gnnstore ingest table --infer %s writes a first schema",
-			path, some(found), path)
+		return fmt.Errorf("%s: several tables: name the one of the edges among %s, or describe them all: "+
+			"gnnstore ingest table --infer %s writes a first schema", path, some(found), path)
 	case len(found) > 1:
 		return fmt.Errorf("%s: there are several things inside: name one of %s", path, some(found))
 	}

@@ -49,7 +49,8 @@ func file(path string) (format, why string, err error) {
 	case strings.HasPrefix(start, legacyTorch):
 		return "pt", name + ": tensors of PyTorch", nil
 	case strings.HasPrefix(start, "PAR1"):
-		return refuse("a table in parquet, which needs a schema: gnnstore ingest table --infer %s writes a first one", filepath.Dir(path))
+		return refuse("a table in parquet, which needs a schema: gnnstore ingest table --infer %s writes a first one",
+			filepath.Dir(path))
 	case strings.HasPrefix(name, "ind.") && strings.Count(name, ".") >= 2:
 		return "planetoid", name + ": a file of a citation graph", nil
 	case start[0] == 0x80:
@@ -69,7 +70,8 @@ func file(path string) (format, why string, err error) {
 		}
 		return refuse("YAML without nodes: and edges:, which a schema of tables has")
 	case ".bin", ".npy", ".npz", ".pt", ".pth":
-		return refuse("its first bytes are not those of a %s file; a dump without header is read by format npy, which is told its shape", ext)
+		return refuse("its first bytes are not those of a %s file; a dump without header is read by format npy, "+
+			"which is told its shape", ext)
 	}
 	return text(path)
 }
@@ -89,10 +91,12 @@ func packed(path string) (format, why string, err error) {
 		case base == "node.dat":
 			return "hgb", name + ": " + member + ": a graph of the Heterogeneous Graph Benchmark", nil
 		case strings.HasSuffix(member, "raw/edge.csv.gz"), base == "metadata.yaml", base == "meta.pt", base == "data.npz":
-			return "", "", fmt.Errorf("%s: %s: a dataset in a zip archive; unpack it first and name the folder inside", path, member)
+			return "", "", fmt.Errorf("%s: %s: a dataset in a zip archive; unpack it first and name the folder inside",
+				path, member)
 		}
 	}
-	return "", "", fmt.Errorf("%s: a zip archive of none of the formats that are recognised (%s); unpack it and name what is inside", path, formats)
+	return "", "", fmt.Errorf("%s: a zip archive of none of the formats that are recognised (%s); "+
+		"unpack it and name what is inside", path, formats)
 }
 
 // members are the names in the directory of a zip: its entries begin with a signature, and have the name at byte 46.
@@ -182,10 +186,11 @@ func text(path string) (format, why string, err error) {
 	case isHeader(cells):
 		return "csv", fmt.Sprintf("%s: an edge list, whose columns are %q", name, lines.Clip([]byte(first))), nil
 	case len(cells) == 2:
-		return "csv", fmt.Sprintf("%s: an edge list with text for ids, whose first row is %q", name, lines.Clip([]byte(first))), nil
+		return "csv", fmt.Sprintf("%s: an edge list with text for ids, whose first row is %q", name,
+			lines.Clip([]byte(first))), nil
 	}
-	return refuse("a table of %d columns (%s), of which nobody knows which are ids; describe it: gnnstore ingest table --infer %s writes a first schema",
-		len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
+	return refuse("a table of %d columns (%s), of which nobody knows which are ids; describe it: "+
+		"gnnstore ingest table --infer %s writes a first schema", len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
 }
 
 // split cuts a row at the first of the delimiters that it has.

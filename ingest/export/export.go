@@ -131,7 +131,8 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 		return nil, err
 	}
 	if _, err := p.FS.Stat(e.dir); err == nil {
-		return nil, fmt.Errorf("%s: an export was interrupted, or another is writing it; remove it if no export runs", e.dir)
+		return nil, fmt.Errorf("%s: an export was interrupted, or another is writing it; remove it if no export runs",
+			e.dir)
 	}
 	if err := p.FS.MkdirAll(e.dir, 0o777); err != nil {
 		return nil, err

@@ -162,7 +162,8 @@ func (e *exporter) writeLabels(name string, label int) error {
 func (e *exporter) written(n *numbering, part []store.NodeID) (count int64) {
 	for _, v := range part {
 		if int64(v) >= int64(len(n.row)) {
-			panic(&store.SectionError{Dataset: e.ds.Path(), Section: "a split of " + n.typ.Name, Offset: -1, Err: errNoNode})
+			panic(&store.SectionError{Dataset: e.ds.Path(), Section: "a split of " + n.typ.Name, Offset: -1,
+				Err: errNoNode})
 		}
 		if n.row[v] != none {
 			count++
@@ -248,7 +249,8 @@ func (e *exporter) writeEdges(i int, dir string, m *manifestRelation) error {
 		f := e.ds.Features(k)
 		at := len(a.tables)
 		a.tables = append(a.tables, edgeTable{rows: rows{features: f}})
-		fill = e.nest(fill, name, npy.AppendHeader(nil, descr(f.Elem()), a.edges, t.Dim), func(f *file) { a.tables[at].out = f })
+		fill = e.nest(fill, name, npy.AppendHeader(nil, descr(f.Elem()), a.edges, t.Dim),
+			func(f *file) { a.tables[at].out = f })
 	}
 	return e.writeFile(m.File, func(f *file) error {
 		header := npy.AppendHeader(nil, "<i8", 2, a.edges)

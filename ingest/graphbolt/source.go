@@ -98,7 +98,8 @@ func (s *Source) findEdges(m *metadata) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		if r.Edges = edges; slices.ContainsFunc(s.schema.Relations, func(o ingest.Relation) bool { return o.Key() == r.Key() }) {
+		r.Edges = edges
+		if slices.ContainsFunc(s.schema.Relations, func(o ingest.Relation) bool { return o.Key() == r.Key() }) {
 			return fmt.Errorf("%s: edges of type %q are there twice", where, e.Type)
 		}
 		s.schema.Relations, s.relations = append(s.schema.Relations, r), append(s.relations, files)
@@ -129,7 +130,8 @@ func (s *Source) nodeType(name string) (ingest.NodeType, error) {
 		}
 		names = append(names, t.Name)
 	}
-	return ingest.NodeType{}, fmt.Errorf("there is no node type %q in graph.nodes, only %s", name, strings.Join(names, ", "))
+	return ingest.NodeType{}, fmt.Errorf("there is no node type %q in graph.nodes, only %s", name,
+		strings.Join(names, ", "))
 }
 
 // path is where a file is, which must be inside the dataset, and remembers it.

@@ -116,10 +116,12 @@ func (s *Source) findSeeds(set *set) (found seeds, why string, err error) {
 	}
 	if l := found.labels; l != nil {
 		if len(l.header.Shape) == 0 || len(l.header.Shape) > 2 || l.columns() < 1 || l.columns() > maxMulti {
-			return found, "", fmt.Errorf("%s: it is %s, and labels are a class, or 1 to %d zeros and ones, for each seed", l.path, l.header.String(), maxMulti)
+			return found, "", fmt.Errorf("%s: it is %s, and labels are a class, or 1 to %d zeros and ones, for each seed",
+				l.path, l.header.String(), maxMulti)
 		}
 		if l.rows() != ids.rows() {
-			return found, "", fmt.Errorf("%s: %d labels, and %s has %d seeds; are they of one task?", l.path, l.rows(), ids.path, ids.rows())
+			return found, "", fmt.Errorf("%s: %d labels, and %s has %d seeds; are they of one task?", l.path, l.rows(),
+				ids.path, ids.rows())
 		}
 	}
 	return found, "", nil
@@ -135,7 +137,8 @@ func (s *Source) addTargets(i int, t *task, nodeType string, to *targets, severa
 			if w := int(p.labels.columns()); to.width == 0 {
 				to.width = w
 			} else if w != to.width {
-				return fmt.Errorf("%s: %d columns of labels, and another set of the task has %d", p.labels.path, w, to.width)
+				return fmt.Errorf("%s: %d columns of labels, and another set of the task has %d", p.labels.path, w,
+					to.width)
 			}
 		}
 	}
@@ -149,7 +152,8 @@ func (s *Source) addTargets(i int, t *task, nodeType string, to *targets, severa
 		if slices.ContainsFunc(s.schema.Labels, func(o ingest.Label) bool { return o.NodeType == nodeType }) {
 			l.Name = store.CleanWord(taskName(i, t))
 		}
-		if slices.ContainsFunc(s.schema.Labels, func(o ingest.Label) bool { return o.NodeType == nodeType && o.Name == l.Name }) {
+		if slices.ContainsFunc(s.schema.Labels,
+			func(o ingest.Label) bool { return o.NodeType == nodeType && o.Name == l.Name }) {
 			l.Name = fmt.Sprintf("label-%d", i)
 		}
 		s.schema.Labels, s.labels = append(s.schema.Labels, l), append(s.labels, to)

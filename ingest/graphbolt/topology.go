@@ -145,7 +145,8 @@ const maxTypes = 1 << 16
 // findTopology lays down nodes and edges of a dataset that has been preprocessed.
 func (s *Source) findTopology(m *metadata) error {
 	if m.Topology == nil || m.Topology.Type != "FusedCSCSamplingGraph" {
-		return errors.New("there is neither graph nor a graph_topology of type FusedCSCSamplingGraph; a GraphBolt dataset has graph: nodes and edges")
+		return errors.New("there is neither graph nor a graph_topology of type FusedCSCSamplingGraph; " +
+			"a GraphBolt dataset has graph: nodes and edges")
 	}
 	path, err := s.path(file{Path: m.Topology.Path})
 	if err != nil {
@@ -181,7 +182,8 @@ func (s *Source) findTopology(m *metadata) error {
 func (s *Source) findTyped(path string, t *topologyState, nodes int64) error {
 	n := t.nodeTypeOffset.Len() - 1
 	if n < 1 || n > maxTypes || int64(len(t.nodeTypes)) != n || t.edgeTypes == nil || len(t.relations) == 0 {
-		return fmt.Errorf("%d node types have %d names, and %d relations; preprocess the dataset again", n, len(t.nodeTypes), len(t.relations))
+		return fmt.Errorf("%d node types have %d names, and %d relations; preprocess the dataset again", n,
+			len(t.nodeTypes), len(t.relations))
 	}
 	offsets := make([]int64, n+1)
 	if _, err := t.nodeTypeOffset.Reader().ReadInt64s(offsets); err != nil {
@@ -247,7 +249,8 @@ func (c *csc) each(ctx context.Context, flush func(src, dst []int64) error) erro
 		}
 		for _, e := range ends {
 			if e < end || e > edges || node < 0 && e != 0 {
-				return fmt.Errorf("%s: indptr has %d behind %d at node %d, and there are %d edges", c.path, e, end, node, edges)
+				return fmt.Errorf("%s: indptr has %d behind %d at node %d, and there are %d edges", c.path, e, end,
+					node, edges)
 			}
 			for end = e; done < end; {
 				n := min(end-done, edgeChunk)
@@ -264,7 +267,8 @@ func (c *csc) each(ctx context.Context, flush func(src, dst []int64) error) erro
 						continue
 					}
 					if u < c.src[0] || u >= c.src[1] || node < c.dst[0] || node >= c.dst[1] {
-						return fmt.Errorf("%s: edge %d (counting from 0) joins nodes %d and %d, which are not of its types", c.path, done+int64(i), u, node)
+						return fmt.Errorf("%s: edge %d (counting from 0) joins nodes %d and %d, which are not of its types",
+							c.path, done+int64(i), u, node)
 					}
 					if src, dst = append(src, u-c.src[0]), append(dst, node-c.dst[0]); len(src) == edgeChunk {
 						if err := flush(src, dst); err != nil {

@@ -112,7 +112,8 @@ func oneDir(pathname string, names func(emit func(string)) error) (string, error
 	case len(dirs) == 0:
 		return "", fmt.Errorf("%s: no node.dat in it; name the folder or zip of one graph of the benchmark", pathname)
 	case len(dirs) > 1:
-		return "", fmt.Errorf("%s: several graphs (%q, %q and perhaps others); name the folder of one", pathname, dirs[0], dirs[1])
+		return "", fmt.Errorf("%s: several graphs (%q, %q and perhaps others); name the folder of one", pathname,
+			dirs[0], dirs[1])
 	}
 	return dirs[0], nil
 }
@@ -152,7 +153,8 @@ func (f *files) open(name string) (io.ReadCloser, error) {
 	}
 	r, err := m.Open()
 	if errors.Is(err, zip.ErrAlgorithm) {
-		return nil, fmt.Errorf("%s: packed by method %d, which is not read; unpack the zip and name the folder", f.label(name), m.Method)
+		return nil, fmt.Errorf("%s: packed by method %d, which is not read; unpack the zip and name the folder",
+			f.label(name), m.Method)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.label(name), err)

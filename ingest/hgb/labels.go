@@ -71,7 +71,8 @@ func (s *Source) readLabels(ctx context.Context) error {
 
 func (s *Source) readLabel(in *lines.Scanner, cells [][]byte, part int64, byType map[int]*labelled) error {
 	if len(cells) != 4 {
-		return in.Errorf("found %d columns; a label has the node's id, its name, its type and classes, between tabs", len(cells))
+		return in.Errorf("found %d columns; a label has the node's id, its name, its type and classes, between tabs",
+			len(cells))
 	}
 	id, ok := integer(cells[0])
 	var t int
@@ -83,7 +84,8 @@ func (s *Source) readLabel(in *lines.Scanner, cells [][]byte, part int64, byType
 		return in.ErrorIn(1, "%q is not one of the %d nodes of node.dat, which count from 0", lines.Clip(cells[0]), s.nodes)
 	}
 	if number, ok := small(cells[2]); !ok || number != s.types[t].number {
-		return in.ErrorIn(3, "node %d is said to be of type %q, and node.dat has %d; fetch both again", id, lines.Clip(cells[2]), s.types[t].number)
+		return in.ErrorIn(3, "node %d is said to be of type %q, and node.dat has %d; fetch both again", id,
+			lines.Clip(cells[2]), s.types[t].number)
 	}
 	l := byType[t]
 	if l == nil {
@@ -108,7 +110,8 @@ func (s *Source) readLabel(in *lines.Scanner, cells [][]byte, part int64, byType
 func (s *Source) finishLabels(l *labelled) error {
 	t := s.types[l.typ]
 	slices.SortFunc(l.entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.at&1, b.at&1), cmp.Compare(a.at, b.at), cmp.Compare(a.class, b.class))
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.at&1, b.at&1), cmp.Compare(a.at, b.at),
+			cmp.Compare(a.class, b.class))
 	})
 	for k := 1; k < len(l.entries); k++ {
 		if a, b := l.entries[k-1], l.entries[k]; a.row == b.row && a.at != b.at {
@@ -122,7 +125,8 @@ func (s *Source) finishLabels(l *labelled) error {
 		}
 	}
 	if l.multi && l.classes > maxMulti {
-		return fmt.Errorf("%s: %d classes, and where a node may have several there are at most %d", s.label("label.dat"), l.classes, maxMulti)
+		return fmt.Errorf("%s: %d classes, and where a node may have several there are at most %d",
+			s.label("label.dat"), l.classes, maxMulti)
 	}
 	return nil
 }
@@ -200,7 +204,8 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := emit(ingest.IDChunk{Place: place, IDs: rows[place.First:min(place.First+edgeChunk, int64(len(rows)))]}); err != nil {
+		ids := rows[place.First:min(place.First+edgeChunk, int64(len(rows)))]
+		if err := emit(ingest.IDChunk{Place: place, IDs: ids}); err != nil {
 			return err
 		}
 	}

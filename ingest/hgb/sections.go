@@ -39,7 +39,8 @@ func (s *Source) link(in *lines.Scanner, cells [][]byte) (l link, err error) {
 			e.typ, e.row, ok = s.at(id)
 		}
 		if !ok {
-			return l, in.ErrorIn(i+1, "%q is not one of the %d nodes of node.dat, which count from 0", lines.Clip(cells[i]), s.nodes)
+			return l, in.ErrorIn(i+1, "%q is not one of the %d nodes of node.dat, which count from 0",
+				lines.Clip(cells[i]), s.nodes)
 		}
 	}
 	var ok bool
@@ -167,7 +168,8 @@ func appendFeatures(values []float32, in *lines.Scanner, features []byte, dim in
 		if c < dim-1 {
 			comma := bytes.IndexByte(features, ',')
 			if comma < 0 {
-				return values, in.Errorf("found %d features, and %d when it was read first; the file changed meanwhile", c+1, dim)
+				return values, in.Errorf("found %d features, and %d when it was read first; the file changed meanwhile",
+					c+1, dim)
 			}
 			cell, features = features[:comma], features[comma+1:]
 		}

@@ -85,7 +85,8 @@ func Open(path string, o Options) (*Source, error) {
 	}
 	s := &Source{files: f, o: o}
 	if !f.has("link.dat") {
-		return nil, errors.Join(fmt.Errorf("%s: no such file; a graph has node.dat and link.dat", f.label("link.dat")), s.Close())
+		return nil, errors.Join(fmt.Errorf("%s: no such file; a graph has node.dat and link.dat", f.label("link.dat")),
+			s.Close())
 	}
 	return s, nil
 }
@@ -141,7 +142,8 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	for _, l := range s.labels {
 		t := s.types[l.typ]
 		schema.Labels = append(schema.Labels, ingest.Label{
-			Name: "label", NodeType: t.name, Classes: l.classes, Multi: l.multi, ClassNames: s.info.classNames(t.number, l.classes),
+			Name: "label", NodeType: t.name, Classes: l.classes, Multi: l.multi,
+			ClassNames: s.info.classNames(t.number, l.classes),
 		})
 		name := "hgb"
 		if len(s.labels) > 1 {
@@ -154,7 +156,8 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		switch name {
 		case "node.dat", "link.dat", "label.dat", "label.dat.test", "info.dat":
 		case "label.dat.test_full":
-			schema.Skipped = append(schema.Skipped, name+": its labels are shuffled on purpose; label.dat.test has true ones for half of the test nodes")
+			schema.Skipped = append(schema.Skipped,
+				name+": its labels are shuffled on purpose; label.dat.test has true ones for half of the test nodes")
 		default:
 			schema.Skipped = append(schema.Skipped, name+": it is no part of the graph")
 		}
@@ -196,7 +199,8 @@ func (s *Source) scanNodes(ctx context.Context) error {
 			typ.dim = dim
 		}
 		if dim != typ.dim {
-			return in.Errorf("%d features, and the first node of type %d has %d; all nodes of a type have the same", dim, number, typ.dim)
+			return in.Errorf("%d features, and the first node of type %d has %d; all nodes of a type have the same",
+				dim, number, typ.dim)
 		}
 		if dim > maxColumns {
 			return in.Errorf("%d features; a node has at most %d", dim, maxColumns)
@@ -246,7 +250,8 @@ func (s *Source) node(in *lines.Scanner, cells [][]byte, next int64) (number int
 	}
 	id, ok := integer(cells[0])
 	if !ok || id != next {
-		return 0, nil, in.ErrorIn(1, "node %q, and %d follows: ids run from 0 in the order of the file", lines.Clip(cells[0]), next)
+		return 0, nil, in.ErrorIn(1, "node %q, and %d follows: ids run from 0 in the order of the file",
+			lines.Clip(cells[0]), next)
 	}
 	if number, ok = small(cells[2]); !ok {
 		return 0, nil, in.ErrorIn(3, "%q is not the number of a node type", lines.Clip(cells[2]))
