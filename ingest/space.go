@@ -27,6 +27,23 @@ func (b *builder) rowBytes(dim int) int64 {
 	return size + max(size/20, 15)
 }
 
+// SpaceError says that a disk has too little room.
+type SpaceError struct {
+	Path string // of the dataset
+	What string // needs it
+	Need int64  // bytes
+	Free uint64
+	Tmp  bool // Options.Tmp is set already
+}
+
+func (e *SpaceError) Error() string {
+	remedy := "make room, or write it elsewhere"
+	if !e.Tmp {
+		remedy += ", or spill elsewhere with --tmp"
+	}
+	return fmt.Sprintf("%s: the %s about %d bytes and %d are free; %s", e.Path, e.What, e.Need, e.Free, remedy)
+}
+
 // checkFree compares with the space left where the dataset and what is spilled go, of which there is something already.
 func (b *builder) checkFree(p *Plan, there int64) error {
 	parent := b.FS.PathDir(b.out)
@@ -49,11 +66,7 @@ func (b *builder) free(dir, what string, bytes, files int64) error {
 		return fmt.Errorf("space left in %s: %w", dir, err)
 	}
 	if bytes > 0 && uint64(bytes) > usage.AvailBytes {
-		remedy := "make room, or write it elsewhere"
-		if b.Tmp == "" {
-			remedy += ", or spill elsewhere with --tmp"
-		}
-		return fmt.Errorf("%s: the %s about %d bytes and %d are free; %s", b.out, what, bytes, usage.AvailBytes, remedy)
+		return &SpaceError{Path: b.out, What: what, Need: bytes, Free: usage.AvailBytes, Tmp: b.Tmp != ""}
 	}
 	if vfs.Root(b.FS) != vfs.Default {
 		return nil

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,8 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 	if len(m.NodeTypes) != 1 || len(m.Relations) != 1 {
 		return nil, fail("%d node types and %d relations; networks train on one of each", len(m.NodeTypes), len(m.Relations))
 	}
-	if len(m.Tables) == 0 {
+	features := slices.IndexFunc(m.Tables, func(t store.Table) bool { return t.Relation == "" }) // those of edges are not trained on
+	if features < 0 {
 		return nil, fail("no features; ingest it again with --features degree, random:D or fastrp:D")
 	}
 	if len(m.Labels) == 0 {
@@ -61,7 +63,7 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 		}
 		return nil, fail("no split %q; --split takes one of: %s", split, strings.Join(names, ", "))
 	}
-	d := &data{ds: ds, graph: ds.Graph(0), features: ds.Features(0), labels: ds.Labels(0), split: names[chosen]}
+	d := &data{ds: ds, graph: ds.Graph(0), features: ds.Features(features), labels: ds.Labels(0), split: names[chosen]}
 	sets := ds.Split(chosen)
 	err := store.Guard(func() (err error) {
 		for _, p := range []struct {

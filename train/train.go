@@ -277,6 +277,11 @@ func (t *trainer) note(format string, args ...any) {
 }
 
 func (t *trainer) notes() {
+	for _, c := range t.data.graph.Relation.Columns {
+		if c.Name != store.EdgeID {
+			t.note("column %s of the edges is not used in training", c.Name)
+		}
+	}
 	if t.data.unlabelled > 0 {
 		t.note("%d nodes of the split have no label and are left out", t.data.unlabelled)
 	}

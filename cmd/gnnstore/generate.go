@@ -17,11 +17,10 @@ import (
 )
 
 type generateOptions struct {
-	ingest.Options
+	buildOptions
 	graph        generate.Options
 	nodes, edges countFlag
-	order, dtype string
-	raw, json    bool
+	raw          bool
 }
 
 func newGenerate() *cobra.Command {
@@ -42,7 +41,7 @@ func newGenerate() *cobra.Command {
 			"  gnnstore generate mag240m mag240m_kddcup2021 --raw --scale 0.001",
 		Args: exactArgs("KIND", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Order, o.DType = ingest.Order(o.order), ingest.DType(o.dtype)
+			o.complete()
 			o.graph.Nodes, o.graph.Edges, o.graph.Seed = int64(o.nodes), int64(o.edges), o.Seed
 			if err := errors.Join(o.graph.Validate(args[0]), o.Validate(), o.checkFlags(cmd.Flags(), args[0])); err != nil {
 				return misuse(err)
@@ -66,16 +65,12 @@ func newGenerate() *cobra.Command {
 	f.Float64Var(&o.graph.Test, "test", 0, "share of nodes to test on")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the graph")
 	f.BoolVar(&o.raw, "raw", false, "write raw files in the benchmark's own layout")
-	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge and merge duplicates")
-	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree (hot rows first) or original")
-	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")
-	f.StringVar(&o.Name, "name", "", "name of the dataset (default the kind's)")
+	o.flags(f)
 	return cmd
 }
 
 // ofDatasets are the flags that raw files know nothing of.
-var ofDatasets = []string{"undirected", "order", "dtype", "name"}
+var ofDatasets = []string{"undirected", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
 
 // checkFlags refuses what does not go with raw files, or only with them.
 func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {
@@ -100,15 +95,14 @@ func runGenerate(ctx context.Context, stdout, stderr io.Writer, kind, out string
 		return err
 	}
 	defer source.Close()
-	report, err := build(ctx, stderr, source, out, o.Options)
-	if err != nil {
-		return err
+	err = o.run(ctx, stdout, stderr, source, out)
+	var space *ingest.SpaceError
+	if errors.As(err, &space) {
+		if scale := source.FittingScale(space.Need, space.Free); scale > 0 {
+			err = fmt.Errorf("%w; --scale %.2g fits", err, scale)
+		}
 	}
-	if o.json {
-		return printJSON(stdout, report)
-	}
-	printReport(stdout, report)
-	return nil
+	return err
 }
 
 func runGenerateRaw(ctx context.Context, stdout, stderr io.Writer, kind, out string, o generateOptions) error {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,21 +37,26 @@ type inspection struct {
 type inspectedNodes struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
+	IDs   string `json:"ids"` // what users call nodes by: "numbers" or "texts"
+	First string `json:"first_id"`
+	Last  string `json:"last_id"` // of the nodes as stored
 }
 
 type inspectedRelation struct {
-	Key          string  `json:"key"`
-	Edges        int64   `json:"edges"`
-	Symmetric    bool    `json:"symmetric"`
-	MeanInDegree float64 `json:"mean_in_degree"`
-	MaxInDegree  int     `json:"max_in_degree"`
-	NoInEdge     int64   `json:"nodes_without_in_edges"`
-	Bytes        int64   `json:"bytes"`
+	Key          string   `json:"key"`
+	Edges        int64    `json:"edges"`
+	Symmetric    bool     `json:"symmetric"`
+	MeanInDegree float64  `json:"mean_in_degree"`
+	MaxInDegree  int      `json:"max_in_degree"`
+	NoInEdge     int64    `json:"nodes_without_in_edges"`
+	Columns      []string `json:"columns,omitempty"` // beside the neighbours: "weight f32"
+	Bytes        int64    `json:"bytes"`
 }
 
 type inspectedTable struct {
 	Name     string `json:"name"`
-	NodeType string `json:"node_type"`
+	NodeType string `json:"node_type,omitempty"`
+	Relation string `json:"relation,omitempty"` // instead, for a table of edges
 	Dim      int64  `json:"dim"`
 	DType    string `json:"dtype"`
 	RowBytes int64  `json:"row_bytes"`
@@ -88,7 +95,7 @@ func newInspect() *cobra.Command {
 			}
 			defer ds.Close()
 			var in inspection
-			if err := store.Guard(func() error { in = inspect(ds); return nil }); err != nil {
+			if err := store.Guard(func() (err error) { in, err = inspect(ds); return err }); err != nil {
 				return err
 			}
 			if asJSON {
@@ -103,16 +110,24 @@ func newInspect() *cobra.Command {
 }
 
 // inspect reads the offsets and the labels, and nothing larger.
-func inspect(ds *store.Dataset) inspection {
+func inspect(ds *store.Dataset) (inspection, error) {
 	m := ds.Manifest()
 	in := inspection{Name: m.Name, Path: ds.Path(), Seal: m.Seal, Version: m.Version, Created: m.Created, Order: m.Order, Bytes: m.Bytes(), Provenance: m.Provenance}
-	for _, t := range m.NodeTypes {
-		in.NodeTypes = append(in.NodeTypes, inspectedNodes{t.Name, t.Count})
+	for i, t := range m.NodeTypes {
+		row, err := inspectNodes(t, ds.IDs(i))
+		if err != nil {
+			return in, err
+		}
+		in.NodeTypes = append(in.NodeTypes, row)
 		in.Nodes += t.Count
 	}
 	for i := range m.Relations {
 		g := ds.Graph(i)
 		r := inspectedRelation{Key: g.Relation.Key(), Edges: g.Edges(), Symmetric: g.Relation.Symmetric, Bytes: g.Relation.Offsets.Bytes + g.Relation.Neighbors.Bytes}
+		for _, c := range g.Relation.Columns {
+			r.Columns = append(r.Columns, fmt.Sprintf("%s %v", c.Name, c.Elem))
+			r.Bytes += c.Values.Bytes
+		}
 		for v := range g.Nodes() {
 			d := g.Degree(store.NodeID(v))
 			r.MaxInDegree = max(r.MaxInDegree, d)
@@ -128,7 +143,7 @@ func inspect(ds *store.Dataset) inspection {
 	}
 	for i, t := range m.Tables {
 		f := ds.Features(i)
-		row := inspectedTable{Name: t.Name, NodeType: t.NodeType, Dim: t.Dim, DType: t.Elem.String(), RowBytes: int64(f.RowBytes()), Shards: len(t.Shards)}
+		row := inspectedTable{Name: t.Name, NodeType: t.NodeType, Relation: t.Relation, Dim: t.Dim, DType: t.Elem.String(), RowBytes: int64(f.RowBytes()), Shards: len(t.Shards)}
 		for _, s := range t.Shards {
 			row.Stride = s.Stride
 			row.Bytes += s.Bytes
@@ -155,7 +170,31 @@ func inspect(ds *store.Dataset) inspection {
 	for _, s := range m.Splits {
 		in.Splits = append(in.Splits, inspectedSplit{s.Name, s.NodeType, s.Train.Rows, s.Valid.Rows, s.Test.Rows})
 	}
-	return in
+	return in, nil
+}
+
+// inspectNodes shows a node type by the first and the last of its nodes.
+func inspectNodes(t store.NodeType, ids store.IDs) (inspectedNodes, error) {
+	row := inspectedNodes{Name: t.Name, Count: t.Count, IDs: "numbers"}
+	if ids.HasNames() {
+		row.IDs = "texts"
+	}
+	if t.Count == 0 {
+		return row, nil
+	}
+	for _, end := range []struct {
+		to *string
+		v  store.NodeID
+	}{{&row.First, 0}, {&row.Last, store.NodeID(t.Count - 1)}} {
+		if *end.to = fmt.Sprint(ids.Original(end.v)); ids.HasNames() {
+			name, err := ids.Name(end.v)
+			if err != nil {
+				return row, err
+			}
+			*end.to = strconv.Quote(name)
+		}
+	}
+	return row, nil
 }
 
 func printInspection(w io.Writer, in inspection) {
@@ -166,6 +205,9 @@ func printInspection(w io.Writer, in inspection) {
 	line("sealed", "%s, %s", in.Created.Format(time.DateTime+" MST"), in.Seal)
 	for _, t := range in.NodeTypes {
 		line("nodes", "%s: %s, numbered by %s order", t.Name, count(t.Count), in.Order)
+		if t.IDs == "texts" {
+			line("", "called by texts, from %s to %s", t.First, t.Last)
+		}
 	}
 	for _, r := range in.Relations {
 		kind := "directed"
@@ -173,9 +215,18 @@ func printInspection(w io.Writer, in inspection) {
 			kind = "symmetric"
 		}
 		line("edges", "%s: %s %s, in-degree mean %.1f, max %s, none at %s nodes, %s", r.Key, count(r.Edges), kind, r.MeanInDegree, count(int64(r.MaxInDegree)), count(r.NoInEdge), size(r.Bytes))
+		if len(r.Columns) > 0 {
+			line("", "each with %s", strings.Join(r.Columns, ", "))
+		}
 	}
 	for _, t := range in.Tables {
-		line("features", "%s: %d × %s, rows of %d bytes every %d, %d shards, %s", t.Name, t.Dim, t.DType, t.RowBytes, t.Stride, t.Shards, size(t.Bytes))
+		name := t.Name
+		if t.Relation != "" {
+			name += " of " + t.Relation
+		} else if len(in.NodeTypes) > 1 {
+			name += " of " + t.NodeType
+		}
+		line("features", "%s: %d × %s, rows of %d bytes every %d, %d shards, %s", name, t.Dim, t.DType, t.RowBytes, t.Stride, t.Shards, size(t.Bytes))
 	}
 	for _, l := range in.Labels {
 		line("labels", "%s: %d classes, %s missing", l.Name, l.Classes, count(l.Missing))

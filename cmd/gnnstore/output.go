@@ -21,8 +21,8 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// table aligns rows of cells; the first row is its head.
-func table(w io.Writer, rows [][]string) {
+// tabulate aligns rows of cells; the first row is its head.
+func tabulate(w io.Writer, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	for _, r := range rows {
 		fmt.Fprintln(t, strings.Join(r, "\t")+"\t")

@@ -52,7 +52,7 @@ func printTiers(w io.Writer, r *train.Result) {
 			size(t.BytesOut), size(t.BytesRead), count(t.Evictions)})
 	}
 	rows = append(rows, []string{"all", "", "", count(r.InputRows), "", size(r.InputRows * r.RowBytes), "", ""})
-	table(w, rows)
+	tabulate(w, rows)
 	d := r.Disk
 	fmt.Fprintf(w, "\ndisk: %s   wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
 		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))

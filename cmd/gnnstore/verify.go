@@ -49,7 +49,7 @@ func runVerify(ctx context.Context, stdout, stderr io.Writer, path string, asJSO
 		return err
 	}
 	m := ds.Manifest()
-	r := verifyReport{Path: path, Seal: m.Seal, OK: len(problems) == 0, Problems: []string{}, Sections: len(m.Files()), Bytes: m.Bytes(), Seconds: time.Since(start).Seconds()}
+	r := verifyReport{Path: path, Seal: m.Seal, OK: len(problems) == 0, Problems: []string{}, Sections: len(m.Files()) + len(m.Blobs()), Bytes: m.Bytes(), Seconds: time.Since(start).Seconds()}
 	for _, problem := range problems {
 		r.Problems = append(r.Problems, problem.Error())
 		fmt.Fprintln(stderr, problem)

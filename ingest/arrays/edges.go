@@ -54,12 +54,12 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 		given = s.o.Edges
 	}
 	if a, b, ok := strings.Cut(given, ","); ok {
-		return s.ends(a, b, "--edges")
+		return s.ends(a, b, "--array-edges")
 	}
 	if given != "" && !s.bag.has(strings.TrimSuffix(given, ".npy")) && s.bag.has(given+"indptr") {
 		return s.compressed(given)
 	}
-	a, err := s.pick(prefix, "--edges", given, edgeNames)
+	a, err := s.pick(prefix, "--array-edges", given, edgeNames)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 	if prefix != "" {
 		return nil, nil // a relation without edges
 	}
-	return nil, fmt.Errorf("%s: no edges in it%s; looked for %s, for %s and %s and the like, for indptr and indices; --edges NAME or --edges SOURCES,DESTINATIONS says others",
+	return nil, fmt.Errorf("%s: no edges in it%s; looked for %s, for %s and %s and the like, for indptr and indices; --array-edges NAME or --array-edges SOURCES,DESTINATIONS says others",
 		s.bag.path, s.found(), strings.Join(edgeNames[:3], ", "), endNames[0][0], endNames[0][1])
 }
 

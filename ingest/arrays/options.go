@@ -44,7 +44,7 @@ type Raw struct {
 // makes it.
 func ParseRaw(text string) (Raw, error) {
 	wrong := func(why string) (Raw, error) {
-		return Raw{}, fmt.Errorf("--raw %s: %s; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024", text, why)
+		return Raw{}, fmt.Errorf("--raw-array %s: %s; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024", text, why)
 	}
 	rest, shape, ok := cutLast(text)
 	file, dtype, ok2 := cutLast(rest)
@@ -106,7 +106,7 @@ func descr(dtype string) string {
 func (o *Options) Validate() error {
 	var errs []error
 	if o.Nodes < 0 {
-		errs = append(errs, fmt.Errorf("--nodes %d: a number of nodes is not negative", o.Nodes))
+		errs = append(errs, fmt.Errorf("--node-count %d: a number of nodes is not negative", o.Nodes))
 	}
 	if o.MaskSplit < 0 {
 		errs = append(errs, fmt.Errorf("--mask-split %d: splits count from 0", o.MaskSplit))

@@ -67,7 +67,7 @@ func Open(path string, o Options) (ingest.Source, error) {
 	case ext == ".npy" || o.raw(path) != nil:
 		b, err = npyBag(path, &o)
 	default:
-		err = fmt.Errorf("%s: a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw %s:i8:-1,2", path, filepath.Base(path))
+		err = fmt.Errorf("%s: a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw-array %s:i8:-1,2", path, filepath.Base(path))
 	}
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (s *Source) findAll(types []string) error {
 	}
 	for _, key := range s.bag.keys {
 		if !s.bag.used[key] {
-			s.skip(key, "it is not one of the names that are looked for; flags such as --features name others")
+			s.skip(key, "it is not one of the names that are looked for; flags such as --array-features name others")
 		}
 	}
 	s.schema.Identity, err = ingest.Files(s.bag.files...)
@@ -224,7 +224,7 @@ func (s *Source) findNodes(prefix string) error {
 	if err := s.declared(prefix, t); err != nil {
 		return err
 	}
-	x, err := s.pick(prefix, "--features", given.Features, xNames)
+	x, err := s.pick(prefix, "--array-features", given.Features, xNames)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (s *Source) findNodes(prefix string) error {
 		s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", NodeType: name, Dim: columns(x)})
 		s.tables = append(s.tables, x)
 	}
-	y, err := s.pick(prefix, "--labels", given.Labels, yNames)
+	y, err := s.pick(prefix, "--array-labels", given.Labels, yNames)
 	if err != nil {
 		return err
 	}
@@ -250,10 +250,10 @@ func (s *Source) findNodes(prefix string) error {
 	return s.findSplit(prefix, name, t, [3]string{given.Train, given.Valid, given.Test})
 }
 
-// declared takes the number of nodes from --nodes or an array or number of that name.
+// declared takes the number of nodes from --node-count or an array or number of that name.
 func (s *Source) declared(prefix string, t *nodeType) error {
 	if prefix == "" && s.o.Nodes > 0 {
-		t.count, t.from = s.o.Nodes, "--nodes"
+		t.count, t.from = s.o.Nodes, "--node-count"
 	}
 	for _, name := range countNames {
 		key := prefix + name
@@ -347,7 +347,7 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 	if prefix == "" {
 		given = s.o.Weights
 	}
-	w, err := s.pick(prefix, "--weights", given, weightNames)
+	w, err := s.pick(prefix, "--array-weights", given, weightNames)
 	if err != nil {
 		return err
 	}

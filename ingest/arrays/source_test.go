@@ -56,15 +56,15 @@ func TestNames(t *testing.T) {
 	for _, path := range []string{pack(t, renamed, zip.Deflate), folder(t, renamed)} {
 		g := mustRead(t, path, o)
 		requireSmall(t, g)
-		require.Equal(t, []string{"odd: it is not one of the names that are looked for; flags such as --features name others"}, g.schema.Skipped)
+		require.Equal(t, []string{"odd: it is not one of the names that are looked for; flags such as --array-features name others"}, g.schema.Skipped)
 	}
 	path := pack(t, renamed, zip.Store)
 	o.Labels = "clz"
 	_, err := read(t, path, o)
-	require.EqualError(t, err, path+": there is no clz, which --labels names (found a, b, c, cls, emb, links, odd)")
+	require.EqualError(t, err, path+": there is no clz, which --array-labels names (found a, b, c, cls, emb, links, odd)")
 	_, err = read(t, path, Options{})
 	require.EqualError(t, err, path+": no edges in it (found a, b, c, cls, emb, links, odd); looked for edge_index, edges, edge_list, for row and col and the like, "+
-		"for indptr and indices; --edges NAME or --edges SOURCES,DESTINATIONS says others")
+		"for indptr and indices; --array-edges NAME or --array-edges SOURCES,DESTINATIONS says others")
 }
 
 func TestEdgeForms(t *testing.T) {
@@ -124,7 +124,7 @@ func TestBeside(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	requireSmall(t, mustRead(t, at("edge_index.npy"), Options{Features: "x.npy", Labels: at("y.npy"), Train: "train_mask.npy", Valid: "val_mask.npy", Test: "test_mask.npy"}))
 	_, err := read(t, at("edge_index.npy"), Options{Features: "z.npy"})
-	require.EqualError(t, err, at("edge_index.npy")+": there is no z.npy, which --features names (found edges)")
+	require.EqualError(t, err, at("edge_index.npy")+": there is no z.npy, which --array-features names (found edges)")
 	g := mustRead(t, pack(t, files{"row": i64(0, 1), "col": i64(1, 1), "shape": i64(7, 7), "data": f32(1, 2), "format": arr("|S3", false, []int{}, []byte("coo"))}, zip.Store), Options{})
 	require.EqualValues(t, 7, g.schema.NodeTypes[0].Count)
 	require.Len(t, g.values, 2)
@@ -136,16 +136,16 @@ func TestTrap1Headerless(t *testing.T) {
 	dump := f["x"][len(f["x"])-40:]
 	dir := folder(t, f.with("x", dump))
 	_, err := read(t, dir, Options{})
-	require.EqualError(t, err, filepath.Join(dir, "x.npy")+": no NPY header, so it may be a headerless dump of 40 bytes; say what it holds, as in --raw x.npy:f4:-1,128")
+	require.EqualError(t, err, filepath.Join(dir, "x.npy")+": no NPY header, so it may be a headerless dump of 40 bytes; say what it holds, as in --raw-array x.npy:f4:-1,128")
 	for _, text := range []string{"x.npy:f4:5,2", "x.npy:float32:-1,2", "x.npy:<f4:-1,2"} {
 		raw, err := ParseRaw(text)
 		require.NoError(t, err)
 		requireSmall(t, mustRead(t, dir, Options{Raw: []Raw{raw}}))
 	}
 	for text, want := range map[string]string{
-		"x.npy:f4:6,2": "x.npy: (6, 2) of <f4 takes 48 bytes of data, and the file has 40; fetch it again, or is --raw right?",
-		"x.npy:f4:4,2": "x.npy: 8 bytes follow the data of (4, 2) of <f4; is it damaged?, or is --raw right?",
-		"y.npy:i8:-1":  "y.npy: it has a header, which says what it is; leave --raw y.npy away",
+		"x.npy:f4:6,2": "x.npy: (6, 2) of <f4 takes 48 bytes of data, and the file has 40; fetch it again, or is --raw-array right?",
+		"x.npy:f4:4,2": "x.npy: 8 bytes follow the data of (4, 2) of <f4; is it damaged?, or is --raw-array right?",
+		"y.npy:i8:-1":  "y.npy: it has a header, which says what it is; leave --raw-array y.npy away",
 	} {
 		raw, err := ParseRaw(text)
 		require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestTrap1Headerless(t *testing.T) {
 		"x.npy:f4:4611686018427387904,9": "is larger than any file",
 	} {
 		_, err := ParseRaw(text)
-		require.ErrorContains(t, err, "--raw "+text+": ")
+		require.ErrorContains(t, err, "--raw-array "+text+": ")
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024")
 	}
@@ -315,10 +315,10 @@ func TestTrap11Counts(t *testing.T) {
 	require.EqualValues(t, 7, mustRead(t, pack(t, edges.with("num_nodes", arr("<i8", false, []int{}, []int64{7})), zip.Store), Options{}).schema.NodeTypes[0].Count)
 	path := pack(t, small(), zip.Store)
 	_, err := read(t, path, Options{Nodes: 6})
-	require.EqualError(t, err, path+": x: 5 rows, and there are 6 nodes by --nodes; are they of one graph?")
+	require.EqualError(t, err, path+": x: 5 rows, and there are 6 nodes by --node-count; are they of one graph?")
 	path = pack(t, small().with("x", arr("<f4", false, []int{2, 5}, make([]float32, 10))), zip.Store)
 	_, err = read(t, path, Options{Nodes: 5})
-	require.EqualError(t, err, path+": x: 2 rows, and there are 5 nodes by --nodes; it seems to be transposed: save its .T")
+	require.EqualError(t, err, path+": x: 2 rows, and there are 5 nodes by --node-count; it seems to be transposed: save its .T")
 	// Fewer than the largest id: the builder says so, with the row of the file.
 	path = pack(t, edges.with("num_nodes", i64(3)), zip.Store)
 	src, err := Open(path, Options{})
@@ -426,9 +426,9 @@ func TestRefuses(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "edges.txt")
 	require.NoError(t, os.WriteFile(text, []byte("0 1"), 0o666))
 	_, err = Open(text, Options{})
-	require.ErrorContains(t, err, "a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw edges.txt:i8:-1,2")
+	require.ErrorContains(t, err, "a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw-array edges.txt:i8:-1,2")
 	_, err = Open(text, Options{Nodes: -1, MaskSplit: -1, Layout: "x", RowsAre: "y"})
-	require.ErrorContains(t, err, "--nodes -1: ")
+	require.ErrorContains(t, err, "--node-count -1: ")
 	require.Len(t, strings.Split(err.Error(), "\n"), 4)
 	_, err = Open(fixtures+"all.zip.p2.pt", Options{Edges: "complex"})
 	require.ErrorContains(t, err, "all.zip.p2.pt: complex: unsupported element type complex64")

@@ -103,7 +103,7 @@ type split struct {
 // findSplit finds the parts of a node type.
 func (s *Source) findSplit(prefix, name string, t *nodeType, given [3]string) error {
 	sp, any := &split{}, false
-	for i, flag := range [3]string{"--train", "--valid", "--test"} {
+	for i, flag := range [3]string{"--array-train", "--array-valid", "--array-test"} {
 		a, err := s.pick(prefix, flag, given[i], partNames[i])
 		if err != nil {
 			return err

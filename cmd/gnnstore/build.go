@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// buildOptions are the flags of the commands that make datasets.
+type buildOptions struct {
+	ingest.Options
+	order, dtype      string
+	loops, duplicates string
+	memory            byteSize
+	plan, json        bool
+}
+
+// leastDefault bounds the default budget from below, for machines with little memory.
+const leastDefault = 256 << 20
+
+// flags adds what all of them have.
+func (o *buildOptions) flags(f *pflag.FlagSet) {
+	if total, err := kernels.SystemMemory(); err == nil {
+		o.memory = byteSize(max(total/4>>20<<20, leastDefault))
+	} else {
+		o.memory = 1 << 30
+	}
+	f.Var(&o.memory, "memory", "memory to stay within (default a quarter of the machine's)")
+	f.StringVar(&o.Tmp, "tmp", "", "directory for what does not fit in memory (default inside the unfinished dataset)")
+	f.BoolVar(&o.plan, "plan", false, "say what it would take, pass by pass, and write nothing")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge and merge duplicates")
+	f.StringVar(&o.loops, "self-loops", string(ingest.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
+	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that are there more than once")
+	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
+	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")
+	f.StringVar(&o.Name, "name", "", "name of the dataset (default from the source)")
+}
+
+// complete turns the texts of flags into options.
+func (o *buildOptions) complete() {
+	o.Order, o.DType = ingest.Order(o.order), ingest.DType(o.dtype)
+	o.SelfLoops, o.Duplicates = ingest.SelfLoops(o.loops), ingest.Duplicates(o.duplicates)
+	o.Memory = max(int64(o.memory), 1) // 0 would be the default
+}
+
+// run builds the dataset, or says what that would take.
+func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source ingest.Source, out string) error {
+	plan, err := ingest.PlanBuild(ctx, source, out, o.Options)
+	if o.plan {
+		if plan != nil {
+			if o.json {
+				if jerr := printJSON(stdout, plan); jerr != nil {
+					return jerr
+				}
+			} else {
+				printPlan(stdout, plan)
+			}
+		}
+		return err
+	}
+	report, err := build(ctx, stderr, source, out, o.Options)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printJSON(stdout, report)
+	}
+	printReport(stdout, report)
+	printPasses(stderr, report, plan)
+	return nil
+}
+
+// build shows progress on stderr.
+func build(ctx context.Context, stderr io.Writer, source ingest.Source, out string, o ingest.Options) (*ingest.Report, error) {
+	p := newProgress(stderr)
+	defer p.clear()
+	o.Progress = func(at ingest.Progress) { p.show(at.Stage, at.Done, at.Total, at.Unit) }
+	return ingest.Build(ctx, source, out, o)
+}
+
+func printPlan(w io.Writer, p *ingest.Plan) {
+	rows := [][]string{{"pass", "", "items", "about", "spill read", "spill written", "dataset"}}
+	for _, s := range p.Passes {
+		rows = append(rows, []string{s.Name, s.Unit, count(s.Items), duration(s.Seconds), size(s.SpillRead), size(s.SpillWritten), size(s.Written)})
+	}
+	tabulate(w, rows)
+	fmt.Fprintf(w, "%-9s %s, of which the source's own speed may make more\n", "time", duration(p.Seconds))
+	fmt.Fprintf(w, "%-9s %s allowed, %s is the least that works\n", "memory", size(p.Memory), size(p.LeastMemory))
+	fmt.Fprintf(w, "%-9s %s of dataset, up to %s beside it, %s together at most\n", "disk", size(p.Bytes), size(p.SpillBytes), size(p.DiskBytes))
+	for _, u := range p.Unknown {
+		fmt.Fprintf(w, "%-9s %s\n", "unknown", u)
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(w, "%-9s %s\n", "note", n)
+	}
+}
+
+// worthTelling is the length of a build whose passes are told of, unasked.
+const worthTelling = 30.0 // seconds
+
+// printPasses shows what the passes of a long build took, beside what was expected.
+func printPasses(w io.Writer, r *ingest.Report, plan *ingest.Plan) {
+	if r.Seconds < worthTelling || plan == nil {
+		return
+	}
+	expected := map[string]float64{}
+	for _, p := range plan.Passes {
+		expected[p.Name] = p.Seconds
+	}
+	rows := [][]string{{"pass", "", "items", "took", "expected", "spill read", "spill written"}}
+	for _, p := range r.Passes {
+		about := "-"
+		if s, ok := expected[p.Name]; ok {
+			about = duration(s)
+		}
+		rows = append(rows, []string{p.Name, p.Unit, count(p.Items), duration(p.Seconds), about, size(p.SpillRead), size(p.SpillWritten)})
+	}
+	tabulate(w, rows)
+	fmt.Fprintf(w, "memory: at most %s of %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.Memory), size(r.PeakFileBytes))
+}
+
+// duration prints seconds that may be hours.
+func duration(s float64) string {
+	if s < 60 {
+		return seconds(s)
+	}
+	return (time.Duration(s) * time.Second).String()
+}
+
+func printReport(w io.Writer, r *ingest.Report) {
+	for _, t := range r.NodeTypes {
+		fmt.Fprintf(w, "%-9s %s nodes, by %s\n", t.Name, count(t.Count), r.Order)
+	}
+	for _, e := range r.Relations {
+		name := "edges"
+		if len(r.Relations) > 1 {
+			name = e.Key
+		}
+		fmt.Fprintf(w, "%-9s %s edges from %s read", name, count(e.Edges), count(e.EdgesRead))
+		for _, c := range []struct {
+			n    int64
+			what string
+		}{
+			{e.ReverseAdded, "reverse edges added"}, {e.DuplicatesMerged, "duplicates merged"}, {e.Duplicates - e.DuplicatesMerged, "duplicates kept"},
+			{e.SelfLoops, "self loops"}, {e.SelfLoopsDropped, "of them dropped"}, {e.SelfLoopsAdded, "self loops added"}, {e.Skipped, "passed over"},
+		} {
+			if c.n > 0 {
+				fmt.Fprintf(w, ", %s %s", count(c.n), c.what)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	for _, t := range r.Tables {
+		fmt.Fprintf(w, "%-9s %s", "features", t.Name)
+		if t.Relation != "" {
+			fmt.Fprintf(w, " of %s", t.Relation)
+		} else if len(r.NodeTypes) > 1 {
+			fmt.Fprintf(w, " of %s", t.NodeType)
+		}
+		fmt.Fprintf(w, ": %d × %s", t.Dim, t.DType)
+		if t.Made {
+			fmt.Fprint(w, ", made")
+		}
+		if t.Overflowed > 0 {
+			fmt.Fprintf(w, ", %s values clamped", count(t.Overflowed))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, l := range r.Labels {
+		fmt.Fprintf(w, "%-9s %s: %d classes, %s nodes without\n", "labels", l.Name, l.Classes, count(l.Missing))
+	}
+	for _, s := range r.Splits {
+		fmt.Fprintf(w, "%-9s %s: %s train, %s valid, %s test\n", "split", s.Name, count(int64(s.Train)), count(int64(s.Valid)), count(int64(s.Test)))
+	}
+	for _, n := range append(r.Dropped, r.Notes...) {
+		fmt.Fprintf(w, "%-9s %s\n", "note", n)
+	}
+	if r.Resumed > 0 {
+		fmt.Fprintf(w, "%-9s after the %d passes that an interrupted ingest had done\n", "went on", r.Resumed)
+	}
+	fmt.Fprintf(w, "%-9s %s in %s, seal %s\n", "sealed", r.Path, duration(r.Seconds), r.Seal)
+	fmt.Fprintf(w, "%-9s %s on disk\n", "", size(r.Bytes))
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/export"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+type exportOptions struct {
+	export.Options
+	format string
+	sample countFlag
+	json   bool
+}
+
+func newExport() *cobra.Command {
+	var o exportOptions
+	cmd := &cobra.Command{
+		Use:   "export DATASET OUT",
+		Short: "Write a dataset, or a sample of it, for other programs",
+		Long: "Write a dataset, or a sampled sub-graph of it, to the folder OUT, which must not exist, under the ids that users know.\n\n" +
+			"Formats:\n" +
+			"  npy        arrays for NumPy, in a folder for each node type and relation\n" +
+			"  parquet    a table for each node type and relation\n" +
+			"  graphbolt  metadata.yaml and arrays, as DGL's GraphBolt reads them\n\n" +
+			"A sample burns like a forest fire from training nodes, so that neighbourhoods stay together, and keeps the edges\n" +
+			"among its nodes.",
+		Example: "  gnnstore export arxiv.gnn arxiv-npy\n" +
+			"  gnnstore export papers.gnn small --format graphbolt --sample 100k",
+		Args: exactArgs("DATASET", "OUT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Format, o.Sample = export.Format(o.format), int64(o.sample)
+			if err := o.Validate(); err != nil {
+				return misuse(err)
+			}
+			return runExport(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", string(export.NPY), "npy, parquet or graphbolt")
+	f.Var(&o.sample, "sample", "number of nodes of a sample, such as 100k (default all)")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the sample")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	return cmd
+}
+
+func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, o exportOptions) error {
+	ds, err := store.Open(path)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	p := newProgress(stderr)
+	defer p.clear()
+	o.Progress = func(at ingest.Progress) { p.show(at.Stage, at.Done, at.Total, at.Unit) }
+	report, err := export.Export(ctx, ds, out, o.Options)
+	if err != nil {
+		return err
+	}
+	p.clear()
+	if o.json {
+		return printJSON(stdout, report)
+	}
+	for _, t := range report.NodeTypes {
+		fmt.Fprintf(stdout, "%-9s %s nodes\n", t.Name, count(t.Count))
+	}
+	for _, r := range report.Relations {
+		fmt.Fprintf(stdout, "%-9s %s edges\n", r.Name, count(r.Edges))
+	}
+	for _, s := range report.Skipped {
+		fmt.Fprintf(stdout, "%-9s %s\n", "note", s)
+	}
+	fmt.Fprintf(stdout, "%-9s %s as %s in %s: %s in %s files\n", "written", report.Path, report.Format, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
+	return nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/arrays"
+	"github.com/gnnstore/gnnstore/ingest/auto"
+	"github.com/gnnstore/gnnstore/ingest/edgelist"
+	"github.com/gnnstore/gnnstore/ingest/graphbolt"
+	"github.com/gnnstore/gnnstore/ingest/graphsaint"
+	"github.com/gnnstore/gnnstore/ingest/hgb"
+	"github.com/gnnstore/gnnstore/ingest/mag240m"
+	"github.com/gnnstore/gnnstore/ingest/ogb"
+	"github.com/gnnstore/gnnstore/ingest/planetoid"
+	"github.com/gnnstore/gnnstore/ingest/table"
+)
+
+// formats are the readers by the name that the user gives.
+var formats = map[string]struct {
+	about string
+	open  func(path string, o *sourceOptions) (ingest.Source, error)
+}{
+	"csv": {"an edge list in a table, or a folder of its parts, .gz and .zst included, SNAP's text too",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
+	"graphbolt": {"a GraphBolt dataset: metadata.yaml and what it names",
+		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(graphbolt.Open(p)) }},
+	"graphsaint": {"a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json",
+		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(graphsaint.Open(p)) }},
+	"hgb": {"a graph of the Heterogeneous Graph Benchmark: node.dat, link.dat, label.dat, or their zip",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(hgb.Open(p, hgb.Options{Seed: o.seed}))
+		}},
+	"mag240m": {"MAG240M as OGB's package leaves it: mag240m_kddcup2021/",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.mag240m.Open(p)) }},
+	"npy": {"an .npy array of edges, or a folder of .npy files",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
+	"npz": {"a graph in one .npz: edge_index, x, y, masks, or scipy's adj_*, attr_*, labels",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
+	"ogb": {"an Open Graph Benchmark dataset (ogbn-*, ogbl-*): raw/ and split/, or its zip",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.ogb.Open(p)) }},
+	"planetoid": {"Cora, CiteSeer, PubMed: a folder with ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}, or DIR/NAME",
+		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(planetoid.Open(p)) }},
+	"pt": {"a graph in a .pt or .pth of PyTorch or PyTorch Geometric",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
+	"table": {"csv, tsv, parquet and JSON-lines tables of many types, by a schema.yaml; --infer writes a first one",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(table.Open(p, table.Options{SkipBad: o.skipBad}))
+		}},
+}
+
+// formatNames are sorted.
+func formatNames() []string { return slices.Sorted(maps.Keys(formats)) }
+
+// autoFormat stands for the format that auto.Recognise finds.
+const autoFormat = "auto"
+
+// opened keeps a nil pointer from becoming a Source that is not nil.
+func opened[S ingest.Source](s S, err error) (ingest.Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// sourceOptions are the flags of single formats.
+type sourceOptions struct {
+	csv     edgelist.Options
+	arrays  arrays.Options
+	ogb     ogb.Options
+	mag240m mag240m.Options
+	raw     []string // of arrays
+	layout  string
+	reverse string
+	seed    uint64
+	skipBad int64
+}
+
+// flags adds the flags that go with some formats only.
+func (o *sourceOptions) flags(f *pflag.FlagSet) {
+	of := func(names string, add func(name, of string), flag string) {
+		add(flag, names+": ")
+		_ = f.SetAnnotation(flag, formatOf, strings.Split(names, ", ")) // of a flag that was just added
+	}
+	text := func(p *string, about string) func(name, of string) {
+		return func(name, of string) { f.StringVar(p, name, "", of+about) }
+	}
+	const csv, array = "csv", "npy, npz, pt"
+	of(csv, text(&o.csv.Header, "whether tables begin with a header: yes, no or auto (default auto)"), "header")
+	of(csv, text(&o.csv.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
+	of(csv, text(&o.csv.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
+	of(csv, text(&o.csv.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
+	of(csv, text(&o.csv.ID, "column of --nodes that holds ids (default id, or the first)"), "id")
+	of(csv, text(&o.csv.Label, "column of --nodes that holds labels, numbers or text (default label, if there is one)"), "label")
+	of(csv, func(name, of string) {
+		f.StringSliceVar(&o.csv.Columns, name, nil, of+"columns of --nodes that are features (default all others of numbers)")
+	}, "feature-columns")
+	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
+
+	of(array, text(&o.arrays.Edges, "the array of edges, or two, A,B, of sources and destinations (default by the usual names)"), "array-edges")
+	of(array, text(&o.arrays.Features, "the array of features"), "array-features")
+	of(array, text(&o.arrays.Labels, "the array of labels"), "array-labels")
+	of(array, text(&o.arrays.Weights, "the array of edge weights, or of edge features"), "array-weights")
+	of(array, text(&o.arrays.Train, "mask or list of training nodes"), "array-train")
+	of(array, text(&o.arrays.Valid, "mask or list of validation nodes"), "array-valid")
+	of(array, text(&o.arrays.Test, "mask or list of test nodes"), "array-test")
+	of(array, func(name, of string) {
+		f.Int64Var(&o.arrays.Nodes, name, 0, of+"number of nodes (default the arrays' own, or one more than the largest id)")
+	}, "node-count")
+	of(array, text(&o.layout, "edges are rows, (2, E), or pairs, (E, 2) (default by shape)"), "edge-layout")
+	of(array, text(&o.arrays.RowsAre, "what rows of a CSR matrix are: src or dst (default src)"), "csr-rows")
+	of(array, func(name, of string) {
+		f.IntVar(&o.arrays.MaskSplit, name, 0, of+"which of several splits, where masks have two dimensions")
+	}, "mask-split")
+	of(array, func(name, of string) {
+		f.StringArrayVar(&o.raw, name, nil, of+"a file without header, FILE:DTYPE:SHAPE as in full_feat.npy:f2:1000,768; repeatable")
+	}, "raw-array")
+
+	of("ogb", text(&o.reverse, "add the reverse of each edge: auto, yes or no (default auto: as OGB does for the dataset)"), "add-reverse")
+	of("mag240m", text(&o.mag240m.FullFeatures, "a matrix of features of all nodes, with or without header (default papers alone have some)"), "full-features")
+	of("mag240m", text(&o.mag240m.RowOrder, "order of types in it: paper,author,institution or author,institution,paper"), "row-order")
+}
+
+// validate completes the options and reports every problem.
+func (o *sourceOptions) validate(b *buildOptions) error {
+	o.seed, o.skipBad = b.Seed, b.SkipBad
+	o.arrays.Layout, o.ogb.AddReverse = arrays.Layout(o.layout), ogb.Reverse(o.reverse)
+	var errs []error
+	for _, text := range o.raw {
+		raw, err := arrays.ParseRaw(text)
+		errs = append(errs, err)
+		o.arrays.Raw = append(o.arrays.Raw, raw)
+	}
+	return errors.Join(append(errs, o.csv.Validate(), o.arrays.Validate(), o.ogb.Validate(), o.mag240m.Validate())...)
+}
+
+// formatOf annotates a flag with the formats that it goes with.
+const formatOf = "format"
+
+// checkFormat refuses unknown formats, and flags of other ones.
+func checkFormat(flags *pflag.FlagSet, format string) error {
+	if _, ok := formats[format]; !ok {
+		names := formatNames()
+		last := len(names) - 1
+		return misuse(fmt.Errorf("unknown format %q; there are %s and %s, and auto finds out", format, strings.Join(names[:last], ", "), names[last]))
+	}
+	var errs []error
+	flags.Visit(func(f *pflag.Flag) {
+		if of := f.Annotations[formatOf]; len(of) > 0 && !slices.Contains(of, format) {
+			errs = append(errs, fmt.Errorf("--%s: it goes with format %s, and this is %s", f.Name, strings.Join(of, " or "), format))
+		}
+	})
+	return misuse(errors.Join(errs...))
+}
+
+// resolveFormat is format, or what auto finds, which it says.
+func resolveFormat(stderr io.Writer, format, path string) (string, error) {
+	if format != autoFormat {
+		return format, nil
+	}
+	found, why, err := auto.Recognise(path)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(stderr, "format %s: %s\n", found, why)
+	return found, nil
+}
