@@ -95,7 +95,7 @@ func (b *builder) spread(edges, lists int64, width, inputs int) (buckets, block 
 		edges = unknownEdges
 	}
 	// A little more, since ranges of nodes do not hold equally many.
-	buckets = int(max(edges*int64(inputs)/(s.records*2/3+1), lists/(s.lists+1)) + 1)
+	buckets = int(max(edges*int64(inputs)/(min(s.records*2/3, bucketEdges)+1), lists/(s.lists+1)) + 1)
 	room := b.room() / 4 * 3
 	for block = extsort.MaxBlock; block > extsort.MinBlock && extsort.WriterBytes(buckets, block)*int64(inputs) > room; {
 		block /= 2
@@ -109,6 +109,9 @@ func (b *builder) spread(edges, lists int64, width, inputs int) (buckets, block 
 
 const (
 	unknownEdges = 1 << 28
+	// bucketEdges are as many as sort in a second-level cache and a half; with more, sorting waits for memory, and too few
+	// buckets leave workers idle.
+	bucketEdges = 1 << 21
 	// fewEdges do not need large blocks.
 	fewEdges = 1 << 15
 	// maxBuckets keeps an Appender's staging in the cache, and files few; beyond, buckets are parted again.

@@ -318,13 +318,10 @@ const (
 // convertValues fills out from values, which begin at value at of a chunk. It returns how many are beyond float16 and the
 // first of them; those become the largest finite halves.
 func (b *builder) convertValues(p Place, at, dim int, values []float32, out []byte) (overflowed int64, first int, err error) {
-	for k, x := range values {
-		if x-x != 0 {
-			row, col := p.First+int64((at+k)/dim), (at+k)%dim
-			return 0, 0, fmt.Errorf("%s: row %d, column %d (counting from 0) is %v; features are finite numbers, so replace it", p.File, row, col, x)
-		}
-	}
 	if b.DType == F32 {
+		if err := checkFinite(p, at, dim, values); err != nil {
+			return 0, 0, err
+		}
 		for k, x := range values {
 			binary.LittleEndian.PutUint32(out[4*k:], math.Float32bits(x))
 		}
@@ -334,23 +331,49 @@ func (b *builder) convertValues(p Place, at, dim int, values []float32, out []by
 	first = -1
 	for done := 0; done < len(values); done += len(half) {
 		part := values[done:min(done+len(half), len(values))]
-		n := kernels.Float32ToHalf(half[:len(part)], part)
-		if n > 0 {
-			overflowed += int64(n)
-			for k, h := range half[:len(part)] {
-				if h&halfInf == halfInf {
-					if first < 0 {
-						first = done + k
-					}
-					half[k] = h&0x8000 | halfMax
-				}
-			}
+		kernels.Float32ToHalf(half[:len(part)], part)
+		if packHalves(out[2*done:], half[:len(part)]) {
+			continue
+		}
+		if err := checkFinite(p, at+done, dim, part); err != nil {
+			return 0, 0, err
 		}
 		for k, h := range half[:len(part)] {
-			binary.LittleEndian.PutUint16(out[2*(done+k):], h)
+			if h&halfInf == halfInf {
+				if overflowed++; first < 0 {
+					first = done + k
+				}
+				binary.LittleEndian.PutUint16(out[2*(done+k):], h&0x8000|halfMax)
+			}
 		}
 	}
 	return overflowed, max(first, 0), nil
+}
+
+// packHalves writes halves as bytes and says whether all of them are finite.
+func packHalves(dst []byte, halves []uint16) bool {
+	special := uint64(0) // the top bit of each half, where its exponent is all ones
+	for ; len(halves) >= 4; halves, dst = halves[4:], dst[8:] {
+		w := uint64(halves[0]) | uint64(halves[1])<<16 | uint64(halves[2])<<32 | uint64(halves[3])<<48
+		special |= w&0x7c007c007c007c00 + 0x0400040004000400
+		binary.LittleEndian.PutUint64(dst, w)
+	}
+	for i, h := range halves {
+		special |= uint64(h&halfInf) + 0x0400
+		binary.LittleEndian.PutUint16(dst[2*i:], h)
+	}
+	return special&0x8000800080008000 == 0
+}
+
+// checkFinite refuses NaN and infinities among values, the first of which is value at of a chunk.
+func checkFinite(p Place, at, dim int, values []float32) error {
+	for k, x := range values {
+		if x-x != 0 {
+			row, col := p.First+int64((at+k)/dim), (at+k)%dim
+			return fmt.Errorf("%s: row %d, column %d (counting from 0) is %v; features are finite numbers, so replace it", p.File, row, col, x)
+		}
+	}
+	return nil
 }
 
 // check refuses a table for what the whole of it has shown.
