@@ -7,8 +7,13 @@
 // blanks, which the first row tells. Lines that start with # or % are comments. A folder is read as one list, its files in
 // natural order (part_2 before part_10).
 //
-// A node's id is any integer from 0 to 2⁶³-1. Without a table of nodes, the nodes are the ids that the edges name, in
-// ascending order; with it they are its rows. Ids with gaps are kept as the users' names for the nodes.
+// A node's id is an integer from 0 to 2⁶³-1, or text of 1 to 4096 bytes, kept as it is; blanks around a cell without
+// quotes are not part of it. The first rows tell: most of the ids in them are no integers, or some begin with zeros that would be
+// lost. A table of words alone does not tell whether it has a header, and is refused until Options do.
+//
+// Without a table of nodes, the nodes are those that the edges name, and the builder finds them. With it they are its rows.
+// Where their number is known ([Options].Count, or a comment "# Nodes: 82168" before a single list in which no id is that
+// large) they are 0, 1, … up to it, isolated ones included.
 //
 // A table of nodes has a row a node: a column of ids, perhaps one of labels, and features in the other columns of
 // numbers. Labels that are integers counting from 0 are classes by number. Other integers and text are classes of that name, in
@@ -19,8 +24,8 @@
 //
 // # Memory
 //
-// Rows are streamed. Without a table of nodes, the edges are read once beforehand to know the nodes: a bit an id below
-// 2³⁰ up to the largest; of ids beyond, some 40 bytes for each distinct one, and 8 MiB. Ids with gaps then take 8 bytes a
-// node, labels in a table their distinct names, and a map of features 4 bytes an entry and 16 a node (28 where ids have
-// gaps) while it is read.
+// Rows are streamed: a chunk, and the different labels of a table. Only a map of features must know the nodes, and takes 4
+// bytes an entry and 16 a node (28 where ids have gaps) while it is read; without a table or a count of them, the edges are
+// read once beforehand, with a bit an id below 2³⁰ up to the largest, and of ids beyond some 40 bytes for each distinct one,
+// and 8 MiB.
 package edgelist

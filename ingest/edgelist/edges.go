@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -48,13 +49,16 @@ func findFiles(path string) ([]string, error) {
 	return files, nil
 }
 
+// endNames are what headers call the ends of edges.
+var endNames = [][]string{{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}}
+
 // edgeColumns are those of sources and destinations.
 func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 	if t.columns == 0 {
 		return 0, 1, nil // an empty list
 	}
 	src, dst = 0, 1
-	for _, pair := range [][2]string{{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}} {
+	for _, pair := range endNames {
 		s, errS := t.column("", pair[0])
 		d, errD := t.column("", pair[1])
 		if errS == nil && errD == nil {
@@ -76,21 +80,108 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with --src and --dst", t.Name(), t.title(src))
 	}
 	if most := max(src, dst); most >= t.columns {
-		return 0, 0, t.Errorf("found %d columns, and an edge has two ids; parted by commas, tabs, semicolons or blanks?", t.columns)
+		return 0, 0, t.judge(nil, bad(0, "found %d columns, and an edge has two ids; parted by commas, tabs, semicolons or blanks?",
+			t.columns))
 	}
 	return src, dst, nil
 }
 
+// edgeReader reads rows of edges.
+type edgeReader struct {
+	*table
+	src, dst, weight int // columns; weight -1 without
+	text             bool
+	plain            bool // the two first columns are integers, and no other is read
+}
+
+func (s *Source) openEdges(path string) (*edgeReader, error) {
+	t, err := openTable(path, s.o.Header, true)
+	if err != nil {
+		return nil, err
+	}
+	r := &edgeReader{table: t, weight: -1, text: s.text}
+	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && s.o.Weight != "" && t.columns > 0 {
+		r.weight, err = t.column("--weight", s.o.Weight)
+		if err == nil && (r.weight == r.src || r.weight == r.dst) {
+			err = fmt.Errorf("%s: %s holds both ids and weights; choose another --weight", path, t.title(r.weight))
+		}
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	r.plain = r.src == 0 && r.dst == 1 && r.weight < 0 && !r.text
+	return r, nil
+}
+
+// next appends an edge to c; io.EOF after the last.
+func (r *edgeReader) next(c *ingest.EdgeChunk) error {
+	line, err := r.row()
+	if err != nil {
+		return err
+	}
+	if r.plain {
+		if u, v, ok := plainPair(line, r.delim); ok {
+			c.Src, c.Dst = append(c.Src, u), append(c.Dst, v)
+			return nil
+		}
+	}
+	cells, err := r.split(line)
+	if err != nil {
+		return err
+	}
+	weight := float32(0)
+	if r.weight >= 0 {
+		if weight, err = r.number(cells, r.weight); err != nil {
+			return err
+		}
+	}
+	if r.text {
+		u, err := r.table.text(cells, r.src)
+		if err != nil {
+			return err
+		}
+		v, err := r.table.text(cells, r.dst)
+		if err != nil {
+			return err
+		}
+		c.SrcTexts.Append(u)
+		c.DstTexts.Append(v)
+	} else {
+		u, err := r.id(cells, r.src)
+		if err != nil {
+			return err
+		}
+		v, err := r.id(cells, r.dst)
+		if err != nil {
+			return err
+		}
+		c.Src, c.Dst = append(c.Src, u), append(c.Dst, v)
+	}
+	if r.weight >= 0 {
+		c.Values[0] = append(c.Values[0], uint64(math.Float32bits(weight)))
+	}
+	return nil
+}
+
 // eachEdge reads all files. What emit gets is lent for the call.
 func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error) error {
-	c := ingest.EdgeChunk{Src: make([]int64, 0, edgeChunk), Dst: make([]int64, 0, edgeChunk)}
+	c := ingest.EdgeChunk{}
+	if s.o.Weight != "" {
+		c.Values = make([][]uint64, 1)
+	}
 	flush := func() error {
-		if err := ctx.Err(); err != nil || len(c.Src) == 0 {
+		if err := ctx.Err(); err != nil || c.Len() == 0 {
 			return err
 		}
 		err := emit(c)
-		c.First += int64(len(c.Src))
+		c.First += int64(c.Len())
 		c.Src, c.Dst = c.Src[:0], c.Dst[:0]
+		c.SrcTexts.Reset()
+		c.DstTexts.Reset()
+		for i := range c.Values {
+			c.Values[i] = c.Values[i][:0]
+		}
 		return err
 	}
 	for _, path := range s.files {
@@ -106,44 +197,24 @@ func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error
 }
 
 func (s *Source) eachEdgeOf(path string, c *ingest.EdgeChunk, flush func() error) error {
-	t, err := openTable(path, s.o.Header, true)
+	r, err := s.openEdges(path)
 	if err != nil {
 		return err
 	}
-	defer t.Close()
-	src, dst, err := s.o.edgeColumns(t)
-	if err != nil {
-		return err
-	}
+	defer r.Close()
 	for {
-		line, err := t.row()
+		err := r.next(c)
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
+			err = r.judge(s.forgive, err)
+		}
+		if err == nil && (c.Len() == edgeChunk || len(c.SrcTexts.Bytes)+len(c.DstTexts.Bytes) >= chunkBytes) {
+			err = flush()
+		}
+		if err != nil {
 			return err
-		}
-		u, v, ok := int64(0), int64(0), false
-		if src == 0 && dst == 1 {
-			u, v, ok = plainPair(line, t.delim)
-		}
-		if !ok {
-			cells, err := t.split(line)
-			if err != nil {
-				return err
-			}
-			if u, err = t.id(cells, src); err != nil {
-				return err
-			}
-			if v, err = t.id(cells, dst); err != nil {
-				return err
-			}
-		}
-		c.Src, c.Dst = append(c.Src, u), append(c.Dst, v)
-		if len(c.Src) == edgeChunk {
-			if err := flush(); err != nil {
-				return err
-			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
@@ -30,9 +31,23 @@ type nodeTable struct {
 	names    []string
 	skipped  []string
 
-	rows    int64
-	dense   bool             // the id of every row is its number
-	classes map[string]int32 // by text; nil: labels are the numbers of classes
+	text     bool // ids are
+	forgive  *lines.Tolerance
+	rows     int64
+	dense    bool             // the id of every row is its number
+	learning bool             // classes are not known yet
+	classes  map[string]int32 // by text; nil: labels are the numbers of classes
+}
+
+// nodeRow is a row of it, lent until the next.
+type nodeRow struct {
+	line     int64
+	number   int64 // among those that are good
+	id       int64
+	text     []byte // the id that is text
+	class    int32  // -1: missing
+	label    []byte // its cell
+	features []float32
 }
 
 // openNodes reads the start of a table and settles what its columns are.
@@ -49,10 +64,38 @@ func openNodes(o *Options) (*nodeTable, error) {
 	if err := n.chooseKeys(t, o); err != nil {
 		return nil, err
 	}
+	if err := n.sampleIDs(o); err != nil {
+		return nil, err
+	}
 	if err := n.chooseFeatures(t, o); err != nil {
 		return nil, err
 	}
 	return n, nil
+}
+
+// sampleIDs tells what the ids are.
+func (n *nodeTable) sampleIDs(o *Options) error {
+	t, err := openTable(n.path, n.header, false)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	sample, err := sampleIDs(t, n.id)
+	if err != nil || sample.rows == 0 || o.IDType == "int" {
+		return err
+	}
+	n.text = o.IDType == "text" || sample.text()
+	return sample.sure(t, o.Header, t.named(append([]string{o.ID, o.Label, "id", "node_id", "node", "label"}, o.Columns...)...))
+}
+
+func (n *nodeTable) kind() ingest.IDs {
+	switch {
+	case n.text:
+		return ingest.TextIDs
+	case n.dense:
+		return ingest.RowIDs
+	}
+	return ingest.IntIDs
 }
 
 // chooseKeys finds the columns of ids and labels.
@@ -145,6 +188,9 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 		if err == io.EOF {
 			break
 		}
+		if _, wrong := err.(*rowError); wrong {
+			continue // told when all are read
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -169,69 +215,84 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 	return numbers, ids, nil
 }
 
-// each reads the table: visit gets the cells of each row, lent for the call.
-func (n *nodeTable) each(ctx context.Context, visit func(t *table, row int64, cells [][]byte) error) error {
+// each reads the table, row by row and each whole, so that one that is bad for one section is bad for all.
+func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) error {
 	t, err := openTable(n.path, n.header, false)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	for row := int64(0); ; row++ {
-		if row%1024 == 0 && ctx.Err() != nil {
+	var r nodeRow
+	for read := 0; ; read++ {
+		if read%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		cells, err := t.next()
 		if err == io.EOF {
 			return nil
 		}
+		if err == nil {
+			err = n.read(t, cells, &r)
+		}
 		if err != nil {
+			if err := t.judge(n.forgive, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := visit(&r); err != nil {
 			return err
 		}
-		if err := visit(t, row, cells); err != nil {
-			return err
-		}
+		r.number++
 	}
+}
+
+func (n *nodeTable) read(t *table, cells [][]byte, r *nodeRow) (err error) {
+	if n.text {
+		r.text, err = t.text(cells, n.id)
+	} else {
+		r.id, err = t.id(cells, n.id)
+	}
+	if err == nil {
+		r.features, err = n.appendRow(r.features[:0], t, cells)
+	}
+	if err == nil && n.label >= 0 { // the last, so that classes are of good rows only
+		r.class, r.label, err = n.class(t, cells)
+	}
+	r.line = t.at
+	return err
 }
 
 // scan counts the rows and finds the classes.
 func (n *nodeTable) scan(ctx context.Context) error {
-	n.rows, n.dense, n.classes, n.names = 0, true, nil, nil
+	n.rows, n.dense, n.classes, n.names, n.learning = 0, !n.text, nil, nil, true
 	names, numbers, many := map[string]int32{}, true, false
 	least, labelled := int64(math.MaxInt64), 0 // of the labels that are numbers
-	err := n.each(ctx, func(t *table, row int64, cells [][]byte) error {
-		id, err := t.id(cells, n.id)
-		if err != nil {
-			return err
-		}
-		n.dense = n.dense && id == row
+	err := n.each(ctx, func(r *nodeRow) error {
+		n.dense = n.dense && r.id == r.number
 		n.rows++
-		if n.label < 0 {
+		if n.label < 0 || missing(r.label) {
 			return nil
 		}
-		cell, err := t.cell(cells, n.label)
-		if err != nil || missing(cell) {
-			return err
-		}
-		if len(cell) > maxClassName {
-			return t.ErrorIn(n.label+1, "a label of %d bytes is not a class; choose another --label", len(cell))
-		}
 		labelled++
-		if v, ok := integer(cell); !ok {
+		if v, ok := integer(r.label); !ok {
 			numbers = false
 		} else if v >= 0 {
 			least = min(least, v)
 		}
-		if _, known := names[string(cell)]; !known && !many {
-			names[string(cell)] = 0
+		if _, known := names[string(r.label)]; !known && !many {
+			names[string(r.label)] = 0
 			if len(names) > maxClassNames {
 				names, many = nil, true
 			}
 		}
 		if many && !numbers {
-			return t.ErrorIn(n.label+1, "more than %d different labels are not classes; choose another --label", maxClassNames)
+			return fmt.Errorf("%s: line %d, column %d: more than %d different labels are not classes; choose another --label",
+				n.path, r.line, n.label+1, maxClassNames)
 		}
 		return nil
 	})
+	n.learning = false
 	if err == nil && n.rows == 0 {
 		err = fmt.Errorf("%s: there are no rows in it", n.path)
 	}
@@ -282,24 +343,28 @@ func (n *nodeTable) nameNumbers() {
 	}
 }
 
-// class reads the label of a row.
-func (n *nodeTable) class(t *table, cells [][]byte) (int32, error) {
-	cell, err := t.cell(cells, n.label)
-	if err != nil || missing(cell) {
-		return -1, err
-	}
-	if n.classes != nil {
+// class reads the label of a row; while classes are learnt, only its cell.
+func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, err error) {
+	cell, err = t.cell(cells, n.label)
+	switch {
+	case err != nil || missing(cell):
+		return -1, cell, err
+	case len(cell) > maxClassName:
+		return 0, cell, bad(n.label+1, "a label of %d bytes is not a class; choose another --label", len(cell))
+	case n.learning:
+		return 0, cell, nil
+	case n.classes != nil:
 		class, ok := n.classes[string(cell)]
 		if !ok {
-			return 0, t.ErrorIn(n.label+1, "label %q is new; the file changed while it was read", clipText(string(cell)))
+			return 0, cell, t.ErrorIn(n.label+1, "label %q is new; the file changed while it was read", clipText(string(cell)))
 		}
-		return class, nil
+		return class, cell, nil
 	}
 	v, ok := integer(cell)
 	if !ok || v > math.MaxInt32 {
-		return 0, t.ErrorIn(n.label+1, "%q is not the number of a class", lines.Clip(cell))
+		return 0, cell, t.ErrorIn(n.label+1, "%q is not the number of a class", lines.Clip(cell))
 	}
-	return int32(max(v, -1)), nil
+	return int32(max(v, -1)), cell, nil
 }
 
 // appendRow appends the features of a row, NaN where one is missing.
@@ -310,11 +375,11 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 			return dst, err
 		}
 		if missing(cell) {
-			return dst, t.ErrorIn(i+1, "a feature is missing; fill it in, or choose other columns with --feature-columns")
+			return dst, bad(i+1, "a feature is missing; fill it in, or choose other columns with --feature-columns")
 		}
 		v, err := strconv.ParseFloat(string(cell), 32)
 		if err != nil && !isRange(err) { // what is too large becomes infinite, and the builder refuses it
-			return dst, t.ErrorIn(i+1, "%q is not a number; choose the columns of features with --feature-columns",
+			return dst, bad(i+1, "%q is not a number; choose the columns of features with --feature-columns",
 				clipText(string(cell)))
 		}
 		dst = append(dst, float32(v))

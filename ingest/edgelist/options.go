@@ -3,6 +3,7 @@ package edgelist
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -14,6 +15,9 @@ type Options struct {
 	Header string
 	Src    string // column of the edge list; default see the package comment
 	Dst    string // column of the edge list
+	Weight string // column of the edge list; default none
+	IDType string // "int", "text", or "auto" (the default), which the first rows tell
+	Count  int64  // of nodes, whose ids are 0…Count-1; default not known
 
 	Nodes   string   // path of a table of nodes; default none
 	ID      string   // column of it; default "id", "node_id" or "node", else the first
@@ -21,6 +25,8 @@ type Options struct {
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none
+
+	SkipBad int64 // rows that may be passed over; default none
 }
 
 // Validate reports every problem, a line each.
@@ -40,6 +46,22 @@ func (o *Options) Validate() error {
 					flag.name))
 			}
 		}
+	}
+	switch o.IDType {
+	case "", "auto", "int", "text":
+	default:
+		errs = append(errs, fmt.Errorf("--id-type %q: choose int, text or auto", o.IDType))
+	}
+	switch {
+	case o.Count < 0 || o.Count > math.MaxUint32:
+		errs = append(errs, fmt.Errorf("--count %d: a graph has 1 to %d nodes", o.Count, math.MaxUint32))
+	case o.Count > 0 && o.Nodes != "":
+		errs = append(errs, errors.New("--count and --nodes: the table lists the nodes; leave --count out"))
+	case o.Count > 0 && o.IDType == "text":
+		errs = append(errs, errors.New("--count and --id-type text: counted nodes have the ids from 0 on; leave one of them out"))
+	}
+	if o.Features != "" && o.IDType == "text" {
+		errs = append(errs, errors.New("--node-features and --id-type text: the map is from integers; choose one of them"))
 	}
 	if len(o.Columns) > 0 && o.Features != "" {
 		errs = append(errs,

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const chunkBytes = 1 << 20
@@ -19,58 +21,97 @@ type Source struct {
 	o        Options
 	files    []string // of the edge list
 	skipped  []string
+	text     bool     // ids are
+	sample   idSample // of the first file that has rows
+	edges    int      // in samples
+	declared int64    // number of nodes that a comment tells, 0 without
+	forgive  *lines.Tolerance
 	table    *nodeTable
 	features *featureMap
-	ids      []int64 // of the nodes that edges name, ascending; nil when they are 0…n-1, or a table has them
+	ids      []int64 // of the nodes that edges name, ascending, for the map of features; nil when they are 0…n-1
 	nodes    int64
 	schema   *ingest.Schema // nil until the first call of Schema
 }
 
-var _ ingest.Source = (*Source)(nil)
+var _ ingest.Tolerant = (*Source)(nil)
 
 // Open reads the first rows of an edge list, a file or a folder of them, and of what the Options name.
 func Open(path string, o Options) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Source{o: o}
+	s := &Source{o: o, forgive: lines.NewTolerance(o.SkipBad)}
 	var err error
 	if s.files, err = findFiles(path); err != nil {
 		return nil, err
 	}
-	for _, file := range s.files {
-		if err := s.openEdges(file); err != nil {
-			return nil, err
-		}
+	if err := s.sampleEdges(); err != nil {
+		return nil, err
 	}
 	if o.Nodes != "" {
 		if s.table, err = openNodes(&s.o); err != nil {
 			return nil, err
 		}
+		s.text = s.text || o.IDType != "int" && s.table.text
+		s.table.text, s.table.forgive = s.text, s.forgive
 	}
 	if o.Features != "" {
+		if s.text {
+			return nil, fmt.Errorf("%s: its ids are text, and --node-features is a map from integers; if they are integers, say "+
+				"--id-type int", s.files[0])
+		}
 		s.features = &featureMap{path: o.Features}
 	}
 	return s, nil
 }
 
-// openEdges refuses a file whose columns are not there before anything large is read, and says which are passed over.
-func (s *Source) openEdges(path string) error {
-	t, err := openTable(path, s.o.Header, true)
+// sampleEdges refuses files whose columns are not there before anything large is read, tells what the ids are, and says
+// which columns are passed over.
+func (s *Source) sampleEdges() error {
+	for _, path := range s.files {
+		r, err := s.openEdges(path)
+		if err != nil {
+			return err
+		}
+		err = s.sampleEdgesOf(r)
+		r.Close()
+		if err != nil {
+			return err
+		}
+	}
+	if s.edges == 0 && s.o.Nodes == "" {
+		return errors.New(s.files[0] + ": there are no edges in it, and no --nodes to know the nodes from")
+	}
+	if s.text = s.o.IDType == "text" || s.o.IDType != "int" && s.sample.text(); s.text && s.o.Count > 0 {
+		return fmt.Errorf("%s: its ids are text, and --count is of nodes whose ids are integers from 0; leave it out", s.files[0])
+	}
+	return nil
+}
+
+func (s *Source) sampleEdgesOf(r *edgeReader) error {
+	if r.Name() == s.files[0] {
+		s.declared = r.nodes
+		if others := r.titles(func(i int) bool { return i != r.src && i != r.dst && i != r.weight }); others != "" {
+			s.skipped = append(s.skipped, fmt.Sprintf("%s: columns %s: further columns of edges are not kept", r.Name(), others))
+		}
+	}
+	sample, err := sampleIDs(r.table, r.src, r.dst)
 	if err != nil {
 		return err
 	}
-	defer t.Close()
-	src, dst, err := s.o.edgeColumns(t)
-	if err == nil && path == s.files[0] && t.columns > 2 {
-		others := t.titles(func(i int) bool { return i != src && i != dst })
-		s.skipped = append(s.skipped, fmt.Sprintf("%s: columns %s: further columns of edges are not kept", path, others))
+	if s.edges == 0 {
+		s.sample = sample
 	}
-	return err
+	s.edges += sample.rows
+	named := append([]string{s.o.Src, s.o.Dst, s.o.Weight}, slices.Concat(endNames...)...)
+	if s.o.IDType == "int" || sample.rows == 0 {
+		return nil
+	}
+	return sample.sure(r.table, s.o.Header, r.named(named...))
 }
 
-// Schema reads the edges through on its first call to know the nodes, or the table of nodes where there is one, and the map
-// of features.
+// Schema reads the table of nodes through on its first call, where there is one, and the map of features. It reads the
+// edges only where the number of nodes that a comment declares must be seen to hold, or where the map needs all nodes.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if s.schema == nil {
 		schema, err := s.scan(ctx)
@@ -85,49 +126,62 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	node := ingest.NodeType{Name: "node"}
-	schema := &ingest.Schema{
-		Name:      name(s.files[0]),
-		Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}},
-		Skipped:   slices.Clone(s.skipped),
+	to := ingest.Relation{Src: "node", Name: "to", Dst: "node", Edges: -1}
+	if s.o.Weight != "" {
+		to.Columns = []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}
 	}
+	schema := &ingest.Schema{Name: name(s.files[0]), Skipped: slices.Clone(s.skipped)}
 	if len(s.files) > 1 {
 		schema.Name = name(filepath.Dir(s.files[0]))
 	}
-	if s.table == nil {
-		var seen idSet
-		edges := int64(0)
-		err := s.eachEdge(ctx, func(c ingest.EdgeChunk) error {
-			for i, u := range c.Src {
-				seen.add(u)
-				seen.add(c.Dst[i])
-			}
-			edges += int64(len(c.Src))
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		if edges == 0 {
-			return nil, errors.New(s.files[0] + ": there are no edges in it, and no --nodes to know the nodes from")
-		}
-		dense := false
-		if s.nodes, dense = seen.count(); !dense {
-			s.ids = seen.ascending()
-		}
-		node.IDs, schema.Relations[0].Edges = idKind(dense), edges
-	} else {
+	var err error
+	if schema.Identity, err = ingest.Files(s.paths()...); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.table != nil:
 		if err := s.table.scan(ctx); err != nil {
 			return nil, err
 		}
-		s.nodes, node.IDs = s.table.rows, idKind(s.table.dense)
+		node.Count, node.IDs = s.table.rows, s.table.kind()
 		schema.Skipped = append(schema.Skipped, s.table.skipped...)
 		if s.table.label >= 0 {
-			schema.Labels = []ingest.Label{{Name: "label", NodeType: "node", ClassNames: s.table.names, Classes: len(s.table.names)}}
+			schema.Labels = []ingest.Label{{
+				Name: "label", NodeType: "node", ClassNames: s.table.names, Classes: len(s.table.names),
+			}}
 		}
 		if len(s.table.features) > 0 {
 			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: len(s.table.features)}}
 		}
+	case s.text:
+		node.IDs, node.Gathered = ingest.TextIDs, true
+	case s.o.Count > 0:
+		node.Count = s.o.Count
+	case s.features != nil:
+		if node.Count, to.Edges, err = s.gather(ctx); err != nil {
+			return nil, err
+		}
+		if s.ids != nil {
+			node.IDs = ingest.IntIDs
+		}
+	default:
+		node.IDs, node.Gathered = ingest.IntIDs, true
+		if s.declared == 0 || len(s.files) > 1 {
+			break
+		}
+		largest, edges, err := s.largest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if to.Edges = edges; largest < s.declared {
+			node = ingest.NodeType{Name: "node", Count: s.declared}
+		} else {
+			schema.Skipped = append(schema.Skipped, fmt.Sprintf("%s: the count of %d nodes: there is an id %d, so the nodes are those "+
+				"that edges name", s.files[0], s.declared, largest))
+		}
 	}
+	s.nodes = node.Count
+	schema.Relations = []ingest.Relation{to}
 	if s.features != nil {
 		if err := s.features.scan(ctx); err != nil {
 			return nil, err
@@ -136,9 +190,53 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: s.features.dim}}
 		}
 	}
-	node.Count = s.nodes
 	schema.NodeTypes = []ingest.NodeType{node}
 	return schema, nil
+}
+
+// paths are all files that are read.
+func (s *Source) paths() []string {
+	paths := slices.Clone(s.files)
+	for _, p := range []string{s.o.Nodes, s.o.Features} {
+		if p != "" {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+// gather keeps the ids that edges name, for a map of features.
+func (s *Source) gather(ctx context.Context) (nodes, edges int64, err error) {
+	var seen idSet
+	err = s.eachEdge(ctx, func(c ingest.EdgeChunk) error {
+		for i, u := range c.Src {
+			seen.add(u)
+			seen.add(c.Dst[i])
+		}
+		edges += int64(len(c.Src))
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	s.ids = nil
+	nodes, dense := seen.count()
+	if !dense {
+		s.ids = seen.ascending()
+	}
+	return nodes, edges, nil
+}
+
+// largest is that of all ids.
+func (s *Source) largest(ctx context.Context) (id, edges int64, err error) {
+	err = s.eachEdge(ctx, func(c ingest.EdgeChunk) error {
+		for i, u := range c.Src {
+			id = max(id, u, c.Dst[i])
+		}
+		edges += int64(len(c.Src))
+		return nil
+	})
+	return id, edges, err
 }
 
 // name is a file's without what its format adds.
@@ -155,18 +253,13 @@ func name(path string) string {
 	return base
 }
 
-// idKind is what the ids are: rows when they are 0…n-1 in this order.
-func idKind(dense bool) ingest.IDs {
-	if dense {
-		return ingest.RowIDs
-	}
-	return ingest.IntIDs
-}
-
-// NodeIDs streams the ids that have gaps: of the table's rows, or of the edges, ascending.
+// NodeIDs streams the ids of the table's rows, or those with gaps that were gathered for a map of features, ascending.
 func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChunk) error) error {
 	if nodeType != 0 {
 		panic("edgelist: no such node type")
+	}
+	if s.table == nil && s.ids == nil {
+		panic("edgelist: the nodes have no list")
 	}
 	if s.table == nil {
 		place := ingest.Place{File: s.files[0]}
@@ -183,19 +276,28 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 	}
 	c := ingest.IDChunk{Place: ingest.Place{File: s.table.path}}
 	flush := func() error {
+		n := c.Len()
+		if n == 0 {
+			return nil
+		}
 		err := emit(c)
-		c.First += int64(len(c.IDs))
+		c.First += int64(n)
 		c.IDs = c.IDs[:0]
+		c.Texts.Reset()
 		return err
 	}
-	err := s.table.each(ctx, func(t *table, _ int64, cells [][]byte) error {
-		id, err := t.id(cells, s.table.id)
-		if c.IDs = append(c.IDs, id); err == nil && len(c.IDs) == edgeChunk {
-			err = flush()
+	err := s.table.each(ctx, func(r *nodeRow) error {
+		if s.text {
+			c.Texts.Append(r.text)
+		} else {
+			c.IDs = append(c.IDs, r.id)
 		}
-		return err
+		if c.Len() == edgeChunk || len(c.Texts.Bytes) >= chunkBytes {
+			return flush()
+		}
+		return nil
 	})
-	if err != nil || len(c.IDs) == 0 {
+	if err != nil {
 		return err
 	}
 	return flush()
@@ -226,11 +328,11 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 		c.Values = c.Values[:0]
 		return err
 	}
-	err := s.table.each(ctx, func(t *table, _ int64, cells [][]byte) (err error) {
-		if c.Values, err = s.table.appendRow(c.Values, t, cells); err == nil && int64(len(c.Values)) == rows*dim {
-			err = flush()
+	err := s.table.each(ctx, func(r *nodeRow) error {
+		if c.Values = append(c.Values, r.features...); int64(len(c.Values)) == rows*dim {
+			return flush()
 		}
-		return err
+		return nil
 	})
 	if err != nil || len(c.Values) == 0 {
 		return err
@@ -285,12 +387,11 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 		c.Values = c.Values[:0]
 		return err
 	}
-	err := s.table.each(ctx, func(t *table, _ int64, cells [][]byte) error {
-		class, err := s.table.class(t, cells)
-		if c.Values = append(c.Values, class); err == nil && len(c.Values) == edgeChunk {
-			err = flush()
+	err := s.table.each(ctx, func(r *nodeRow) error {
+		if c.Values = append(c.Values, r.class); len(c.Values) == edgeChunk {
+			return flush()
 		}
-		return err
+		return nil
 	})
 	if err != nil || len(c.Values) == 0 {
 		return err
@@ -302,6 +403,9 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) error) error {
 	panic("edgelist: no such split")
 }
+
+// BadRows is what was passed over, as Options allow.
+func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
 
 // Close has nothing to close: files are open while their section is read.
 func (s *Source) Close() error { return nil }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // files is a folder by name.
@@ -38,6 +40,9 @@ type graph struct {
 	schema   *ingest.Schema
 	ids      []int64
 	src, dst []int64
+	texts    []string // ids that are text
+	ends     []string // of edges, "a>b"
+	weights  []float32
 	rows     []float32
 	labels   []int32
 }
@@ -47,12 +52,15 @@ func readAll(s *Source) (g graph, err error) {
 	if g.schema, err = s.Schema(ctx); err != nil {
 		return g, err
 	}
-	if g.schema.NodeTypes[0].IDs == ingest.IntIDs {
+	if node := g.schema.NodeTypes[0]; node.IDs != ingest.RowIDs && !node.Gathered {
 		err = s.NodeIDs(ctx, 0, func(c ingest.IDChunk) error {
-			if c.First != int64(len(g.ids)) {
+			if c.First != int64(len(g.ids)+len(g.texts)) || c.Len() == 0 {
 				return errors.New("bad chunk of ids")
 			}
 			g.ids = append(g.ids, c.IDs...)
+			for i := range c.Texts.Len() {
+				g.texts = append(g.texts, string(c.Texts.At(i)))
+			}
 			return nil
 		})
 		if err != nil {
@@ -60,10 +68,21 @@ func readAll(s *Source) (g graph, err error) {
 		}
 	}
 	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
-		if c.First != int64(len(g.src)) || len(c.Src) != len(c.Dst) || len(c.Src) > edgeChunk || len(c.Src) == 0 {
+		if c.First != int64(len(g.src)+len(g.ends)) || len(c.Src) != len(c.Dst) || c.SrcTexts.Len() != c.DstTexts.Len() || c.Len() > edgeChunk || c.Len() == 0 {
 			return errors.New("bad chunk of edges")
 		}
 		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
+		for i := range c.SrcTexts.Len() {
+			g.ends = append(g.ends, string(c.SrcTexts.At(i))+">"+string(c.DstTexts.At(i)))
+		}
+		if len(c.Values) != len(g.schema.Relations[0].Columns) || len(c.Values) > 0 && len(c.Values[0]) != c.Len() {
+			return errors.New("bad chunk of weights")
+		}
+		if len(c.Values) > 0 {
+			for _, bits := range c.Values[0] {
+				g.weights = append(g.weights, math.Float32frombits(uint32(bits)))
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -127,8 +146,8 @@ func TestEdges(t *testing.T) {
 		require.NoError(t, err, "%q", text)
 		require.Equal(t, src, g.src, "%q", text)
 		require.Equal(t, dst, g.dst, "%q", text)
-		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 3}}, g.schema.NodeTypes)
-		require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 3}}, g.schema.Relations)
+		require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
+		require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}, g.schema.Relations)
 	}
 	var auto Options
 	f("0,1\n2,0\n1,1\n", auto)
@@ -159,7 +178,19 @@ func TestEdges(t *testing.T) {
 	f("7,8\n0,1\n2,0\n1,1\n", Options{Header: "yes"})
 	f("0,1\n2,0\n1,1\n", Options{Header: "no"})
 
-	g, err := read(files{"edges.csv": "a,src,dst,w\n0,0,1,3\n"}.write(t), auto)
+	// Nodes that a number is declared of are rows, isolated ones included.
+	for text, o := range map[string]Options{"0 1\n3 0\n": {Count: 5}, "# Nodes: 5 Edges: 2\n0 1\n3 0\n": auto, "% nodes:\t5\n# x\n0 1\n3 0\n": auto} {
+		g, err := read(files{"edges.csv": text}.write(t), o)
+		require.NoError(t, err)
+		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.schema.NodeTypes)
+	}
+	// A declared number that does not hold is passed over, and told.
+	g, err := read(files{"edges.csv": "# Nodes: 3\n0 1\n# Nodes: 99\n3 0\n"}.write(t), auto)
+	require.NoError(t, err)
+	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
+	require.Contains(t, g.schema.Skipped[0], "edges.csv: the count of 3 nodes: there is an id 3, so the nodes are those that edges name")
+
+	g, err = read(files{"edges.csv": "a,src,dst,w\n0,0,1,3\n"}.write(t), auto)
 	require.NoError(t, err)
 	require.Len(t, g.schema.Skipped, 1)
 	require.Contains(t, g.schema.Skipped[0], "edges.csv: columns a, w: further columns of edges are not kept")
@@ -178,11 +209,98 @@ func TestFolder(t *testing.T) {
 }
 
 func TestIDsWithGaps(t *testing.T) {
-	g, err := read(files{"edges.csv": "7,9223372036854775807\n3000000000,7\n3000000000,0\n"}.write(t), Options{})
+	f := files{"edges.csv": "7,9223372036854775807\n3000000000,7\n3000000000,0\n"}
+	g, err := read(f.write(t), Options{})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
+	require.Equal(t, []int64{7, 3000000000, 3000000000}, g.src)
+	f["f.json"] = "{}"
+	g, err = read(f.write(t), Options{Features: "f.json"})
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 7, 3000000000, 9223372036854775807}, g.ids)
 	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4, IDs: ingest.IntIDs}}, g.schema.NodeTypes)
-	require.Equal(t, []int64{7, 3000000000, 3000000000}, g.src)
+}
+
+// TestTextIDs: ids that are no integers are text as it stands.
+func TestTextIDs(t *testing.T) {
+	f := func(text string, o Options, ends ...string) {
+		t.Helper()
+		g, err := read(files{"edges.csv": text}.write(t), o)
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, ends, g.ends, "%q", text)
+		require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.TextIDs, Gathered: true}}, g.schema.NodeTypes)
+	}
+	f("src,dst\nalice,bob\nbob,carol\n", Options{}, "alice>bob", "bob>carol")
+	f("alice,bob\nbob,carol\n", Options{Header: "no"}, "alice>bob", "bob>carol")
+	f("00260881\t00260622\n01332730\t7\n", Options{}, "00260881>00260622", "01332730>7")
+	f("a,b\nalice,bob\n", Options{Src: "b", Dst: "A"}, "bob>alice")
+	f("a,b,n\nalice,bob,3\n", Options{}, "alice>bob") // a number where the first row has none
+	f("src,dst\n\" a, \"\"b\"\"\",ü n\n", Options{}, " a, \"b\">ü n")
+	f("0,1\n2,x\n", Options{IDType: "text"}, "0>1", "2>x")
+	f("# Nodes: 2\nu1 u2\n", Options{Header: "no"}, "u1>u2")
+	f("src,dst\n"+strings.Repeat("é", 2048)+",b\n", Options{}, strings.Repeat("é", 2048)+">b")
+
+	table := "id,name,label,x\nu1,ten,cat,1\nu2,b,dog,2\n007,x,cat,3\n"
+	g, err := read(files{"edges.csv": "src,dst\nu1,u2\nu2,007\n", "n.csv": table}.write(t), Options{Nodes: "n.csv"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"u1", "u2", "007"}, g.texts)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 3, IDs: ingest.TextIDs}}, g.schema.NodeTypes)
+	require.Equal(t, []float32{1, 2, 3}, g.rows)
+	require.Equal(t, []int32{0, 1, 0}, g.labels)
+	// Integers in one of the tables are text when they are in the other.
+	g, err = read(files{"edges.csv": "1,2\n2,3\n", "n.csv": table}.write(t), Options{Nodes: "n.csv"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"1>2", "2>3"}, g.ends)
+}
+
+// TestTrapTwoIDSpaces: 1-based ids are no rows, with a declared number of nodes or without.
+func TestTrapTwoIDSpaces(t *testing.T) {
+	g, err := read(files{"edges.csv": "# Nodes: 3\n1 2\n2 3\n"}.write(t), Options{})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
+}
+
+func TestWeights(t *testing.T) {
+	g, err := read(files{"edges.csv": "src,dst,w,t\n0,1,-1.5,x\n1,0,2e3,y\n"}.write(t), Options{Weight: "w"})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.schema.Relations[0].Columns)
+	require.Equal(t, []float32{-1.5, 2000}, g.weights)
+	require.Contains(t, g.schema.Skipped[0], "edges.csv: columns t: further columns")
+	g, err = read(files{"edges.csv": "a b 1\nb c 2\n"}.write(t), Options{Weight: "3"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a>b", "b>c"}, g.ends)
+	require.Equal(t, []float32{1, 2}, g.weights)
+}
+
+// TestSkipBad: a row that is bad for one column is bad for all sections, and counts once.
+func TestSkipBad(t *testing.T) {
+	dir := files{
+		"edges.csv": "10,11,1\n11,x,1\n12\n\"10\"1,11,1\n12,10,nan\n12,11,2\n",
+		"n.csv":     "id,label,x\n10,cat,1\n11,dog,oops\n,cat,1\n12,ant,\n12,dog,4\n11,cat,5\n",
+	}.write(t)
+	o := Options{Nodes: "n.csv", Columns: []string{"x"}, Weight: "3"}
+	_, err := read(dir, o)
+	require.EqualError(t, err, dir+`/n.csv: line 3, column 3: "oops" is not a number; choose the columns of features with --feature-columns`)
+	o.SkipBad = 4
+	_, err = read(dir, o)
+	require.EqualError(t, err, dir+`/edges.csv: line 3: found 1 columns, and 3 are needed; are all rows parted by commas?; 4 bad rows were passed over before it, which is all that --skip-bad allows`)
+	o.SkipBad = 7
+	o.Nodes = filepath.Join(dir, "n.csv")
+	s, err := Open(filepath.Join(dir, "edges.csv"), o)
+	require.NoError(t, err)
+	for range 2 {
+		g, err := readAll(s)
+		require.NoError(t, err)
+		require.Equal(t, []int64{10, 12, 11}, g.ids)
+		require.Equal(t, []float32{1, 4, 5}, g.rows)
+		require.Equal(t, []int32{0, 1, 0}, g.labels)
+		require.Equal(t, []string{"cat", "dog"}, g.schema.Labels[0].ClassNames)
+		require.Equal(t, []int64{10, 12}, g.src)
+		require.Equal(t, []float32{1, 2}, g.weights)
+	}
+	n, first := s.BadRows()
+	require.EqualValues(t, 7, n)
+	require.ErrorContains(t, first, "n.csv: line 3, column 3")
 }
 
 // TestIDSet holds the set against a map.
@@ -313,7 +431,7 @@ func TestManyRows(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	const id = "as ids are; number the nodes first"
+	const id = "as ids are; if they are text, say --id-type text"
 	nodes, both := Options{Nodes: "n.csv"}, Options{Nodes: "n.csv", Features: "f.json"}
 	for _, c := range []struct {
 		f    files
@@ -324,9 +442,19 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "\n\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
 		{files{"edges.csv": "src,dst\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
 		{files{"edges.csv": "0,1\n2,x\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "x" is not an integer of 64 bits, ` + id},
-		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{}, `DIR/edges.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{}, "DIR/edges.csv: is the first row (alice, bob) a header? Nothing tells, so say --header yes or no"},
+		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{IDType: "int"}, `DIR/edges.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "src,dst\nbob,\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id is missing"},
+		{files{"edges.csv": "src,dst\nbob," + strings.Repeat("x", 4097) + "\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id of 4097 bytes, and 4096 are the most"},
+		{files{"edges.csv": "src,dst\nbob,al\n"}, Options{Count: 3}, "DIR/edges.csv: its ids are text, and --count is of nodes whose ids are integers from 0; leave it out"},
+		{files{"edges.csv": "src,dst\nbob,al\n", "f.json": "{}"}, Options{Features: "f.json"}, "DIR/edges.csv: its ids are text, and --node-features is a map from integers; if they are integers, say --id-type int"},
+		{files{"edges.csv": "src,dst,w\n1,2,x\n"}, Options{Weight: "w"}, `DIR/edges.csv: line 2, column 3: "x" is not a number; choose another --weight`},
+		{files{"edges.csv": "src,dst,w\n1,2,1e39\n"}, Options{Weight: "w"}, `DIR/edges.csv: line 2, column 3: "1e39" is not a finite number of 32 bits`},
+		{files{"edges.csv": "src,dst,w\n1,2,1\n"}, Options{Weight: "src"}, "DIR/edges.csv: column src holds both ids and weights; choose another --weight"},
+		{files{"edges.csv": "src,dst,w\n1,2,1\n"}, Options{Weight: "x"}, "DIR/edges.csv: --weight x: there is no such column; there are src, dst, w"},
+		{files{"edges.csv": "src,dst\na,b\n", "n.csv": "one\ntwo\n"}, nodes, "DIR/n.csv: is the first row (one) a header? Nothing tells, so say --header yes or no"},
 		{files{"edges.csv": "id,2019\n1,2\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "id" is not an integer of 64 bits, as ids are; if this is the header, say --header yes`},
-		{files{"edges.csv": "0,1\n-2,1\n"}, Options{}, "DIR/edges.csv: line 2, column 1: id -2 is negative; ids are integers from 0"},
+		{files{"edges.csv": "0,1\n-2,1\n"}, Options{}, "DIR/edges.csv: line 2, column 1: id -2 is negative; ids are integers from 0, or say --id-type text"},
 		{files{"edges.csv": "0,1\n2,1.5\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "1.5" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,9223372036854775808\n"}, Options{Header: "yes"}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
 		{files{"edges.csv": "0,1\n0,9223372036854775808\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "9223372036854775808" is not an integer of 64 bits, ` + id},
@@ -350,7 +478,7 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": edges5}, nodes, "open DIR/n.csv: no such file or directory"},
 		{files{"edges.csv": edges5, "n.csv": "\n"}, nodes, "DIR/n.csv: there are no rows in it"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n"}, nodes, "DIR/n.csv: there are no rows in it"},
-		{files{"edges.csv": edges5, "n.csv": "name,x\nbob,1\n"}, nodes, `DIR/n.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": edges5, "n.csv": "name,x\nbob,1\n"}, Options{Nodes: "n.csv", IDType: "int"}, `DIR/n.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,y\n"}, Options{Nodes: "n.csv", Columns: []string{"x"}}, `DIR/n.csv: line 3, column 2: "y" is not a number; choose the columns of features with --feature-columns`},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,\n"}, nodes, "DIR/n.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and 2 are needed; are all rows parted by commas?"},
@@ -368,7 +496,7 @@ func TestRefuses(t *testing.T) {
 	} {
 		dir := c.f.write(t)
 		_, err := read(dir, c.o)
-		require.EqualError(t, err, strings.ReplaceAll(c.want, "DIR", dir))
+		require.EqualError(t, err, strings.ReplaceAll(c.want, "DIR", dir), "%q", c.f)
 	}
 	_, err := Open(filepath.Join(t.TempDir(), "none"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -382,6 +510,13 @@ func TestRefuses(t *testing.T) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
 	o := Options{Header: "maybe", Label: "x", Columns: []string{"a"}, Features: "f"}
+	o = Options{IDType: "uuid", Count: -1}
+	require.EqualError(t, o.Validate(), "--id-type \"uuid\": choose int, text or auto\n--count -1: a graph has 1 to 4294967295 nodes")
+	o = Options{IDType: "text", Count: 7, Nodes: "n", Features: "f"}
+	require.ErrorContains(t, o.Validate(), "--count and --nodes")
+	o.Nodes = ""
+	require.EqualError(t, o.Validate(), "--count and --id-type text: counted nodes have the ids from 0 on; leave one of them out\n--node-features and --id-type text: the map is from integers; choose one of them")
+	o = Options{Header: "maybe", Label: "x", Columns: []string{"a"}, Features: "f"}
 	require.EqualError(t, o.Validate(), strings.Join([]string{
 		`--header "maybe": choose yes, no or auto`,
 		"--label: it names a column of the table of nodes; say which file that is with --nodes",
@@ -421,7 +556,7 @@ func TestStops(t *testing.T) {
 		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
 		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
 	}
-	s, err = Open(filepath.Join(dir, "edges.csv"), Options{})
+	s, err = Open(filepath.Join(files{"edges.csv": "# Nodes: 2\n0,1\n"}.write(t), "edges.csv"), Options{})
 	require.NoError(t, err)
 	_, err = s.Schema(gone)
 	require.ErrorIs(t, err, context.Canceled)
@@ -474,6 +609,8 @@ func isASCII(s string) bool {
 func FuzzOpen(f *testing.F) {
 	f.Add("0,1\n1,2\n", "id,label,x\n0,a,1\n1,b,2\n2,,3\n", `{"0":[1],"2":[0,3]}`, uint8(3))
 	f.Add("src dst\n5 6\n", "5\t1\n6\t0\n", `{}`, uint8(1))
+	f.Add("src,dst\nalice,bob\n", "id,label\nalice,x\nbob,y\n", "", uint8(1))
+	f.Add("# Nodes: 9\n1 2\n", "", "", uint8(0))
 	f.Add("\xef\xbb\xbf# x\n\"1\";2;\n", "id\n1\n2\n1\n", `{"1":[]}`, uint8(2))
 	f.Fuzz(func(t *testing.T, edges, nodes, features string, which uint8) {
 		dir := files{"edges.csv": edges, "n.csv": nodes, "f.json": features}.write(t)
@@ -492,8 +629,8 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		n := int(g.schema.NodeTypes[0].Count)
-		if g.schema.NodeTypes[0].IDs == ingest.IntIDs {
-			require.Len(t, g.ids, n)
+		if node := g.schema.NodeTypes[0]; !node.Gathered && node.IDs != ingest.RowIDs {
+			require.Equal(t, n, len(g.ids)+len(g.texts))
 		}
 		if declared := g.schema.Relations[0].Edges; declared >= 0 {
 			require.Len(t, g.src, int(declared))
@@ -585,9 +722,9 @@ func TestFacebook(t *testing.T) {
 
 func TestSNAP(t *testing.T) {
 	for name, c := range map[string]struct {
-		file     string
-		external bool
-	}{"soc_slashdot0902": {"soc-Slashdot0902.txt.gz", false}, "bitcoin_otc": {"soc-sign-bitcoinotc.csv", true}, "email_eu_core_temporal": {"email-Eu-core-temporal.txt.gz", true}, "patent_temporal": {"patent.txt", false}, "jodie_wikipedia_edges": {"ml_wikipedia.txt", true}} {
+		file    string
+		counted bool // by a comment
+	}{"soc_slashdot0902": {"soc-Slashdot0902.txt.gz", true}, "bitcoin_otc": {"soc-sign-bitcoinotc.csv", false}, "email_eu_core_temporal": {"email-Eu-core-temporal.txt.gz", false}, "patent_temporal": {"patent.txt", false}, "jodie_wikipedia_edges": {"ml_wikipedia.txt", false}} {
 		var want struct {
 			Nodes int64 `json:"nodes"`
 			Users int64 `json:"users"`
@@ -601,12 +738,19 @@ func TestSNAP(t *testing.T) {
 		require.NoError(t, err)
 		g, err := readAll(s)
 		require.NoError(t, err, name)
-		require.Equal(t, want.Nodes+want.Users+want.Items, g.schema.NodeTypes[0].Count, name)
 		require.Len(t, g.src, want.Edges+want.Event, name)
-		require.Equal(t, c.external, g.schema.NodeTypes[0].IDs == ingest.IntIDs, name)
-		if name != "soc_slashdot0902" {
+		nodes := want.Nodes + want.Users + want.Items
+		seen := map[int64]bool{}
+		for i, u := range g.src {
+			seen[u], seen[g.dst[i]] = true, true
+		}
+		require.Len(t, seen, int(nodes), name)
+		if !c.counted {
+			require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes, name)
 			continue
 		}
+		require.Equal(t, []ingest.NodeType{{Name: "node", Count: nodes}}, g.schema.NodeTypes)
+		require.EqualValues(t, want.Edges, g.schema.Relations[0].Edges)
 		loops := 0
 		for i, u := range g.src {
 			if u == g.dst[i] {
@@ -615,4 +759,15 @@ func TestSNAP(t *testing.T) {
 		}
 		require.Equal(t, want.Loops, loops)
 	}
+}
+
+func TestTrustWeights(t *testing.T) {
+	var want struct{ Events int }
+	s, err := Open(filepath.Join(expect(t, "bitcoin_otc", &want), "soc-sign-bitcoinotc.csv"), Options{Weight: "3"})
+	require.NoError(t, err)
+	g, err := readAll(s)
+	require.NoError(t, err)
+	require.Len(t, g.weights, want.Events)
+	require.EqualValues(t, -10, slices.Min(g.weights))
+	require.EqualValues(t, 10, slices.Max(g.weights))
 }

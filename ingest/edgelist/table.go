@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
@@ -20,6 +21,44 @@ type table struct {
 	comments bool     // lines that start with # or % are passed over anywhere, not only at the start
 	cells    [][]byte // of the row read last
 	ahead    []byte   // the first row, when it is no header: a copy
+	first    int64    // line of the first row
+	at       int64    // line of the row read last
+	nodes    int64    // that a comment before the table declares, as SNAP's do; 0 without
+}
+
+// rowError is about one row, which may be passed over.
+type rowError struct {
+	column int // from 1; 0 when it is about the row
+	err    error
+}
+
+func (e *rowError) Error() string { return e.err.Error() }
+
+func bad(column int, format string, args ...any) error {
+	return &rowError{column, fmt.Errorf(format, args...)}
+}
+
+// judge passes over what is wrong with the row read last, or says where it is. Damage to a packed file is the likelier
+// cause, and is told instead.
+func (t *table) judge(forgive *lines.Tolerance, err error) error {
+	wrong, ok := err.(*rowError)
+	if !ok {
+		return err
+	}
+	if err = wrong.err; wrong.column > 0 {
+		err = fmt.Errorf("%s: line %d, column %d: %w", t.Name(), t.at, wrong.column, err)
+	} else {
+		err = fmt.Errorf("%s: line %d: %w", t.Name(), t.at, err)
+	}
+	refused := forgive.Forgive(t.Name(), t.at, err)
+	if refused == nil {
+		return nil
+	}
+	told := t.ErrorAt(t.at, "%w", wrong.err) // looks for damage
+	if told.Error() != fmt.Sprintf("%s: line %d: %v", t.Name(), t.at, wrong.err) {
+		return told
+	}
+	return refused
 }
 
 // openTable opens a file and reads its first row.
@@ -56,9 +95,10 @@ func (t *table) start(header string) error {
 	}
 	t.delim = delimiter(line)
 	t.ahead = bytes.Clone(line)
+	t.first, t.at = t.Line(), t.Line()
 	cells, err := t.split(t.ahead)
 	if err != nil {
-		return err
+		return t.judge(nil, err)
 	}
 	t.columns = len(cells)
 	numbers := 0
@@ -89,10 +129,25 @@ func (t *table) line() ([]byte, error) {
 		if t.Line() == 1 {
 			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 		}
-		if len(text) == 0 || t.comments && (text[0] == '#' || text[0] == '%') || blank(text) {
-			continue
+		switch {
+		case len(text) == 0 || blank(text):
+		case t.comments && (text[0] == '#' || text[0] == '%'):
+			if t.first == 0 {
+				t.declares(text)
+			}
+		default:
+			return text, nil
 		}
-		return text, nil
+	}
+}
+
+// declares keeps the number of nodes that a comment tells: "# Nodes: 82168 Edges: 948464".
+func (t *table) declares(comment []byte) {
+	_, after, found := strings.Cut(strings.ToLower(string(comment)), "nodes:")
+	if words := strings.Fields(after); found && len(words) > 0 {
+		if n, err := strconv.ParseUint(words[0], 10, 32); err == nil {
+			t.nodes = int64(n)
+		}
 	}
 }
 
@@ -107,7 +162,9 @@ func (t *table) row() ([]byte, error) {
 		t.ahead = nil
 		return line, nil
 	}
-	return t.line()
+	line, err := t.line()
+	t.at = t.Line()
+	return line, err
 }
 
 // next gives the cells of the next row, lent until the next call.
@@ -148,7 +205,7 @@ func (t *table) split(line []byte) ([][]byte, error) {
 		if len(trimmed) > 0 && trimmed[0] == '"' {
 			cell, after, ok := quoted(trimmed[1:])
 			if !ok {
-				return nil, t.ErrorIn(len(t.cells)+1,
+				return nil, bad(len(t.cells)+1,
 					"a quote does not close on its line; join the lines of the cell, or double the quote")
 			}
 			t.cells = append(t.cells, cell)
@@ -156,7 +213,7 @@ func (t *table) split(line []byte) ([][]byte, error) {
 				return t.cells, nil
 			}
 			if after[0] != t.delim {
-				return nil, t.ErrorIn(len(t.cells), "%q follows the closing quote; double the quotes inside the cell",
+				return nil, bad(len(t.cells), "%q follows the closing quote; double the quotes inside the cell",
 					lines.Clip(after))
 			}
 			rest = after[1:]
@@ -265,7 +322,7 @@ func clipText(s string) string {
 // cell gives the cell of a column.
 func (t *table) cell(cells [][]byte, column int) ([]byte, error) {
 	if column >= len(cells) {
-		return nil, t.Errorf("found %d columns, and %d are needed; are all rows parted by %s?",
+		return nil, bad(0, "found %d columns, and %d are needed; are all rows parted by %s?",
 			len(cells), column+1, delimName[t.delim])
 	}
 	return cells[column], nil
@@ -273,7 +330,7 @@ func (t *table) cell(cells [][]byte, column int) ([]byte, error) {
 
 var delimName = map[byte]string{'\t': "tabs", ',': "commas", ';': "semicolons", ' ': "blanks"}
 
-// id reads a node's id.
+// id reads a node's id that is an integer.
 func (t *table) id(cells [][]byte, column int) (int64, error) {
 	cell, err := t.cell(cells, column)
 	if err != nil {
@@ -282,16 +339,45 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	v, ok := integer(cell)
 	switch {
 	case len(cell) == 0:
-		return 0, t.ErrorIn(column+1, "an id is missing")
-	case !ok && t.header == nil && t.Line() == 1:
-		return 0, t.ErrorIn(column+1, "%q is not an integer of 64 bits, as ids are; if this is the header, say --header yes",
-			lines.Clip(cell))
+		return 0, bad(column+1, "an id is missing")
+	case !ok && t.header == nil && t.at == t.first:
+		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if this is the header, say --header yes", lines.Clip(cell))
 	case !ok:
-		return 0, t.ErrorIn(column+1, "%q is not an integer of 64 bits, as ids are; number the nodes first", lines.Clip(cell))
+		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if they are text, say --id-type text", lines.Clip(cell))
 	case v < 0:
-		return 0, t.ErrorIn(column+1, "id %d is negative; ids are integers from 0", v)
+		return 0, bad(column+1, "id %d is negative; ids are integers from 0, or say --id-type text", v)
 	}
 	return v, nil
+}
+
+// text reads a node's id that is text.
+func (t *table) text(cells [][]byte, column int) ([]byte, error) {
+	cell, err := t.cell(cells, column)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(cell) == 0:
+		return nil, bad(column+1, "an id is missing")
+	case len(cell) > ingest.MaxIDBytes:
+		return nil, bad(column+1, "an id of %d bytes, and %d are the most", len(cell), ingest.MaxIDBytes)
+	}
+	return cell, nil
+}
+
+// number reads a finite number of 32 bits.
+func (t *table) number(cells [][]byte, column int) (float32, error) {
+	cell, err := t.cell(cells, column)
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseFloat(string(cell), 32)
+	switch {
+	case err != nil && !isRange(err):
+		return 0, bad(column+1, "%q is not a number; choose another --weight", lines.Clip(cell))
+	case err != nil || v-v != 0:
+		return 0, bad(column+1, "%q is not a finite number of 32 bits", lines.Clip(cell))
+	}
+	return float32(v), nil
 }
 
 // integer reads 3, and 3.0 as Python writes integers that came from floats.

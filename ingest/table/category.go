@@ -23,14 +23,15 @@ const (
 // category numbers the different values of a column, which are learnt in one reading and known in the others: by value
 // where all are integers, else by their bytes.
 type category struct {
-	most   int
-	ids    map[string]int32
-	names  []string // nil until known
-	values int64    // that were there
-	texts  bool     // some are no integers
-	least  int64    // of the integers that are not negative
-	many   bool     // more than most: ids is dropped
-	direct bool     // a label's integers are classes by number
+	most    int
+	ids     map[string]int32
+	names   []string // nil until known
+	values  int64    // that were there
+	texts   bool     // some are no integers
+	least   int64    // of the integers that are not negative
+	largest int64    // the largest
+	many    bool     // more than most: ids is dropped
+	direct  bool     // a label's integers are classes by number
 }
 
 func newCategory(most int) *category {
@@ -109,7 +110,7 @@ func (c *category) learn(t token) {
 	case !t.integer:
 		c.texts = true
 	case t.number >= 0:
-		c.least = min(c.least, t.number)
+		c.least, c.largest = min(c.least, t.number), max(c.largest, t.number)
 	}
 	if _, known := c.ids[string(t.text)]; known || c.many {
 		return
@@ -129,6 +130,9 @@ func (c *category) settleLabel() error {
 	case c.texts && len(c.ids) > manyClasses && 2*int64(len(c.ids)) > c.values:
 		return fmt.Errorf("%d different labels on %d nodes are not classes", len(c.ids), c.values)
 	case !c.texts && (c.least == 0 || c.many || c.values == 0 || c.least == math.MaxInt64):
+		if c.largest > math.MaxInt32 {
+			return fmt.Errorf("%d is not the number of a class", c.largest)
+		}
 		c.direct, c.ids = true, nil
 		return nil
 	}
@@ -174,8 +178,8 @@ func (c *category) number(positive bool) {
 // of is the number of what was learnt.
 func (c *category) of(t token) (int32, error) {
 	if c.direct {
-		if t.number > math.MaxInt32 || !t.integer {
-			return 0, fmt.Errorf("%q is not the number of a class", clip(string(t.text)))
+		if t.number > c.largest || !t.integer {
+			return 0, fmt.Errorf("%q is new; the file changed while it was read", clip(string(t.text)))
 		}
 		return int32(max(t.number, -1)), nil
 	}

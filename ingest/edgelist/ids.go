@@ -1,0 +1,70 @@
+package edgelist
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// idSample is what the first rows of a table say of its ids.
+type idSample struct {
+	rows, ids, texts int
+	zeros            bool // an integer has zeros in front, which only a text keeps
+	numbers          bool // some cell of another column is a number, so that a first row without is a header
+}
+
+const idRows = 1000 // that tell what ids are
+
+// sampleIDs reads the first rows, and passes over those that are bad: they are told when all are read.
+func sampleIDs(t *table, columns ...int) (s idSample, err error) {
+	for s.rows < idRows {
+		cells, err := t.next()
+		if err == io.EOF {
+			break
+		}
+		if _, wrong := err.(*rowError); wrong {
+			s.rows++
+			continue
+		}
+		if err != nil {
+			return s, err
+		}
+		s.rows++
+		for i, cell := range cells {
+			_, whole := integer(cell)
+			switch {
+			case !slices.Contains(columns, i):
+				s.numbers = s.numbers || whole
+			case len(cell) > 0:
+				s.ids++
+				if !whole {
+					s.texts++
+				}
+				s.zeros = s.zeros || whole && len(cell) > 1 && cell[0] == '0' && cell[1]-'0' <= 9
+			}
+		}
+	}
+	return s, nil
+}
+
+// text says that the ids are: most are no integers, so that a stray word among numbers is an error.
+func (s *idSample) text() bool { return s.zeros || 2*s.texts > s.ids }
+
+// sure refuses a first row that may be a header or a row: in a table of words, nothing tells.
+func (s *idSample) sure(t *table, header string, named bool) error {
+	if header != "" && header != "auto" || t.header == nil || named || s.numbers || s.ids > s.texts {
+		return nil
+	}
+	return fmt.Errorf("%s: is the first row (%s) a header? Nothing tells, so say --header yes or no", t.Name(), list(t.header))
+}
+
+// named says whether the header has what columns are called here, or what options call them.
+func (t *table) named(names ...string) bool {
+	for _, n := range names {
+		if n != "" && slices.ContainsFunc(t.header, func(h string) bool { return strings.EqualFold(h, n) }) {
+			return true
+		}
+	}
+	return false
+}
