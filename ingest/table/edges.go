@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
-	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -71,8 +70,8 @@ func (e *edges) reader(learning bool) *edgeReader {
 	return r
 }
 
-func (r *edgeReader) each(ctx context.Context, t *lines.Tolerance, visit func(path string) error) error {
-	return r.edges.each(ctx, t, r.columns, func(path string, cells []value) error {
+func (r *edgeReader) each(ctx context.Context, forgive forgiver, visit func(path string) error) error {
+	return r.edges.each(ctx, forgive, r.columns, func(path string, cells []value) error {
 		if err := r.read(cells); err != nil {
 			return err
 		}
@@ -169,7 +168,7 @@ func bitsOf(v *value, elem store.Elem) (uint64, error) {
 }
 
 // settle learns what the schema needs to know; what ids are is known by now.
-func (e *edges) settle(ctx context.Context, t *lines.Tolerance) error {
+func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 	e.counts = nil
 	forget(e.tables)
 	if err := e.measure(ctx, e.tables); err != nil {
@@ -182,7 +181,7 @@ func (e *edges) settle(ctx context.Context, t *lines.Tolerance) error {
 	e.relations = newCategory(maxRelations)
 	r := e.reader(true)
 	rows := int64(0)
-	if err := r.each(ctx, t, func(string) error { rows++; return nil }); err != nil {
+	if err := r.each(ctx, forgive, func(string) error { rows++; return nil }); err != nil {
 		return err
 	}
 	if err := e.entry.settle(e.tables); err != nil {

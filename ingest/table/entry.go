@@ -37,10 +37,10 @@ func (k ids) kind() ingest.IDs {
 // each reads the entry's files, row by row: visit gets the cells of columns, and returns a *rowError about what may be
 // forgiven. Rows that were forgiven count nowhere.
 func (e *entry) each(
-	ctx context.Context, t *lines.Tolerance, columns []column, visit func(path string, cells []value) error,
+	ctx context.Context, forgive forgiver, columns []column, visit func(path string, cells []value) error,
 ) error {
 	for _, path := range e.files {
-		if err := e.eachOf(ctx, path, t, columns, visit); err != nil {
+		if err := e.eachOf(ctx, path, forgive, columns, visit); err != nil {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (e *entry) each(
 }
 
 func (e *entry) eachOf(
-	ctx context.Context, path string, t *lines.Tolerance, columns []column, visit func(path string, cells []value) error,
+	ctx context.Context, path string, forgive forgiver, columns []column, visit func(path string, cells []value) error,
 ) error {
 	r, err := e.form.open(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *entry) eachOf(
 			err = visit(path, cells)
 		}
 		if bad, ok := err.(*rowError); ok {
-			err = forgive(t, path, r, bad)
+			err = forgive(path, r, bad)
 		}
 		if err != nil {
 			return err
@@ -83,9 +83,16 @@ func (e *entry) eachOf(
 	}
 }
 
-// forgive passes over a bad row, or says what is wrong with it. Damage to a packed file is the likelier cause, and is told
-// instead.
-func forgive(t *lines.Tolerance, path string, r rows, bad *rowError) error {
+// forgiver is asked about a bad row: nil passes over it.
+type forgiver func(path string, r rows, bad *rowError) error
+
+// forgiving passes over what a Tolerance does, and says what is wrong with other rows. Damage to a packed file is the
+// likelier cause, and is told instead.
+func forgiving(t *lines.Tolerance) forgiver {
+	return func(path string, r rows, bad *rowError) error { return judge(t, path, r, bad) }
+}
+
+func judge(t *lines.Tolerance, path string, r rows, bad *rowError) error {
 	err := bad.err
 	if bad.column != "" {
 		err = fmt.Errorf("column %s: %w", clip(bad.column), err)
@@ -105,9 +112,15 @@ func forgive(t *lines.Tolerance, path string, r rows, bad *rowError) error {
 // sample reads the first rows, and passes over those that are bad: they are told when all are read.
 func (e *entry) sample(ctx context.Context, columns []column, visit func(cells []value)) error {
 	n := 0
-	err := e.each(ctx, lines.NewTolerance(sampleRows), columns, func(_ string, cells []value) error {
+	enough := func() error {
 		if n++; n > sampleRows {
 			return errEnough
+		}
+		return nil
+	}
+	err := e.each(ctx, func(string, rows, *rowError) error { return enough() }, columns, func(_ string, cells []value) error {
+		if err := enough(); err != nil {
+			return err
 		}
 		visit(cells)
 		return nil

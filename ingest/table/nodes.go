@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/ingest"
-	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
@@ -60,9 +59,9 @@ func (n *nodes) reader(learning bool) *nodeReader {
 }
 
 // each reads all rows.
-func (r *nodeReader) each(ctx context.Context, t *lines.Tolerance, visit func(path string) error) error {
+func (r *nodeReader) each(ctx context.Context, forgive forgiver, visit func(path string) error) error {
 	r.row = 0
-	return r.nodes.each(ctx, t, r.columns, func(path string, cells []value) error {
+	return r.nodes.each(ctx, forgive, r.columns, func(path string, cells []value) error {
 		if err := r.read(cells); err != nil {
 			return err
 		}
@@ -139,7 +138,7 @@ func partOf(v *value) (int, error) {
 
 // settle learns what the schema needs to know: what ids are, how long vectors are, the classes. It reads the table through
 // only where it must.
-func (n *nodes) settle(ctx context.Context, t *lines.Tolerance) error {
+func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	n.ids, n.count = n.declared, 0
 	forget(n.tables)
 	if n.id.set() && n.ids == autoIDs {
@@ -164,7 +163,7 @@ func (n *nodes) settle(ctx context.Context, t *lines.Tolerance) error {
 	}
 	dense := n.ids == intIDs
 	r := n.reader(true)
-	err := r.each(ctx, t, func(string) error {
+	err := r.each(ctx, forgive, func(string) error {
 		dense = dense && r.number == r.row-1
 		return nil
 	})

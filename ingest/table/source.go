@@ -17,7 +17,8 @@ type Options struct {
 // Source is a graph in tables that a schema describes.
 type Source struct {
 	schema  *schema
-	forgive *lines.Tolerance
+	bad     *lines.Tolerance
+	forgive forgiver // what bad does
 	edges   []*edges
 
 	// What the sections of the seam are of, once Schema was called:
@@ -50,7 +51,8 @@ func Open(path string, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{schema: sch, forgive: lines.NewTolerance(o.SkipBad), edges: sch.edges, nodes: sch.nodes}
+	bad := lines.NewTolerance(o.SkipBad)
+	s := &Source{schema: sch, bad: bad, forgive: forgiving(bad), edges: sch.edges, nodes: sch.nodes}
 	for _, n := range sch.nodes {
 		if err := n.checkAll(); err != nil {
 			return nil, err
@@ -403,7 +405,7 @@ func (s *Source) opened(i, n int) {
 }
 
 // BadRows is what was passed over, as Options allow.
-func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
+func (s *Source) BadRows() (int64, error) { return s.bad.BadRows() }
 
 // Close has nothing to close: files are open while their section is read.
 func (s *Source) Close() error { return nil }

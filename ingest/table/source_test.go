@@ -285,8 +285,8 @@ func TestShop(t *testing.T) {
 
 const pairs = "edges:\n  - {type: a:to:a, files: e.csv, src: x, dst: y}\n"
 
-// TestIDs: what ids are told to be, by the first rows or by the schema.
-func TestIDs(t *testing.T) {
+// TestTrapStringIDs: what ids are told to be, by the first rows or by the schema.
+func TestTrapStringIDs(t *testing.T) {
 	f := func(e string, want ingest.IDs, ends ...string) {
 		t.Helper()
 		g, err := read(files{"s.yaml": pairs, "e.csv": "x,y\n" + e}.write(t), Options{})
@@ -380,29 +380,54 @@ func TestTrapPaths(t *testing.T) {
 	require.Equal(t, []string{"2>0", "10>0", "11>0"}, g.edges["a__to__a"])
 }
 
-// TestTables is what users have: several files in several forms, vectors, labels with gaps, missing values.
-func TestTables(t *testing.T) {
-	f := func(n, spec string) graph {
-		t.Helper()
-		g, err := read(files{"s.yaml": "nodes: [{type: a, files: n.csv, " + spec + "}]\n" + pairs, "n.csv": n, "e.csv": "x,y\n0,0\n"}.write(t), Options{})
-		require.NoError(t, err)
-		return g
+// TestTrapNaturalOrder: part_2 comes before part_10, in patterns.
+func TestTrapNaturalOrder(t *testing.T) {
+	f := files{"s.yaml": "edges: [{type: a:to:a, files: 'p*/part-*.csv', src: x, dst: y}]"}
+	for _, n := range []int{10, 9, 2, 1} {
+		f[fmt.Sprintf("p%d/part-%d.csv", n%2, n)] = fmt.Sprintf("x,y\n%d,0\n", n)
 	}
-	g := f("a,l\n1;2,3\n3;4;,nan\n5;6,\n", "features: [a], label: l")
-	require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, g.rows["a/feat"])
-	require.Equal(t, []int32{0, -1, -1}, g.labels["a"])
-	require.Equal(t, []string{"3"}, g.schema.Labels[0].ClassNames)
-	g = f("l\n0\n-1\n2.0\n", "label: l") // by number
-	require.Equal(t, []int32{0, -1, 2}, g.labels["a"])
-	require.Zero(t, g.schema.Labels[0].Classes)
-	g = f("l\n10\n9\n-1\n", "label: l") // by value, not as text
-	require.Equal(t, []string{"9", "10"}, g.schema.Labels[0].ClassNames)
-	require.Equal(t, []int32{1, 0, -1}, g.labels["a"])
-	g = f("l\n007\n7\n", "label: l")
-	require.Equal(t, []string{"007", "7"}, g.schema.Labels[0].ClassNames)
-	g = f("c\n10\n9\n\n\"\"\n", "features: [c], categorical: {c: index}")
+	g, err := read(f.write(t), Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"2>0", "10>0", "1>0", "9>0"}, g.edges["a__to__a"])
+}
+
+// nodesOf reads a table of nodes.
+func nodesOf(t *testing.T, n, spec string) graph {
+	t.Helper()
+	g, err := read(files{"s.yaml": "nodes: [{type: a, files: n.csv, " + spec + "}]\n" + pairs, "n.csv": n, "e.csv": "x,y\n0,0\n"}.write(t), Options{})
+	require.NoError(t, err)
+	return g
+}
+
+// TestTrapVectors: numbers, lists, and numbers parted by semicolons are features alike.
+func TestTrapVectors(t *testing.T) {
+	g := nodesOf(t, "a,b\n1;2,3\n3; 4;,1e-3\n5;6,-0\n", "features: [b, a]")
+	require.Equal(t, []float32{3, 1, 2, 1e-3, 3, 4, 0, 5, 6}, g.rows["a/feat"])
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "a", Dim: 3}}, g.schema.Tables)
+}
+
+// TestTrapCategories: by value where all are integers, else by their bytes; none is missing.
+func TestTrapCategories(t *testing.T) {
+	g := nodesOf(t, "c\n10\n9\n\n\"\"\n", "features: [c], categorical: {c: index}")
 	require.Equal(t, []float32{1, 0, -1}, g.rows["a/feat"])
 	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "a", Dim: 1}}, g.schema.Tables)
+	g = nodesOf(t, "c,d\n10,1\n9,2\nx,3\n,4\n", "features: [c, d], categorical: [c]")
+	require.Equal(t, []float32{1, 0, 0, 1, 0, 1, 0, 2, 0, 0, 1, 3, 0, 0, 0, 4}, g.rows["a/feat"])
+}
+
+// TestTrapLabels: integers from 0 are classes by number, others by value, texts by name; empty, nan and negative are missing.
+func TestTrapLabels(t *testing.T) {
+	g := nodesOf(t, "l,x\n3,\nnan,\n,\n", "label: l")
+	require.Equal(t, []int32{0, -1, -1}, g.labels["a"])
+	require.Equal(t, []string{"3"}, g.schema.Labels[0].ClassNames)
+	g = nodesOf(t, "l\n0\n-1\n2.0\n", "label: l")
+	require.Equal(t, []int32{0, -1, 2}, g.labels["a"])
+	require.Zero(t, g.schema.Labels[0].Classes)
+	g = nodesOf(t, "l\n10\n9\n-1\n", "label: l")
+	require.Equal(t, []string{"9", "10"}, g.schema.Labels[0].ClassNames)
+	require.Equal(t, []int32{1, 0, -1}, g.labels["a"])
+	g = nodesOf(t, "l\n007\n7\n", "label: l")
+	require.Equal(t, []string{"007", "7"}, g.schema.Labels[0].ClassNames)
 }
 
 func TestZstdAndDelimiter(t *testing.T) {
@@ -515,6 +540,7 @@ func TestRefuses(t *testing.T) {
 		{nodes("    id: id\n    label: l\n"), "id,l\n", ok, `DIR/n.csv: there are no rows in it for node type a`},
 		{nodes("    id: id\n    split: s\n"), "id,s\na,maybe\n", ok, `DIR/n.csv: line 2: column s: "maybe" is no part of a split; there are train, valid and test, and nothing for none`},
 		{nodes("    id: id\n    label: l\n"), "id,l\na," + strings.Repeat("z", 257) + "\n", ok, `DIR/n.csv: line 2: column l: 257 bytes are no class or category`},
+		{pairs, "", "x,y\n1,2,3\n" + strings.Repeat("1,2\n", 1500), "DIR/e.csv: line 3: found 2 columns, and 3 are expected; is a cell with a delimiter not in quotes?"},
 		{pairs, "", "x,y\n1,\n", "DIR/e.csv: line 2: column y: an id is missing"},
 		{pairs, "", "x,y\n\"1,2\n3,4\n", "DIR/e.csv: line 2: a cell's quote does not close; double the quotes inside cells"},
 		{pairs, "", "x,y\n1,2\n1\"2,2\n", "DIR/e.csv: line 3: a quote within a cell that does not begin with one; put the cell in quotes, and double those inside"},
