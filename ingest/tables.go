@@ -122,6 +122,7 @@ func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
 		if least := extsort.PlacerMemory(rows, width); memory < least {
 			return b.tooLittle(b.Memory - memory + least)
 		}
+		memory = min(memory, rows*int64(width)-1) // it must not fit: passes leave their results on disk
 		if w.placer, err = b.area.NewPlacer(fmt.Sprintf("table-%d", i), rows, width, memory); err != nil {
 			return err
 		}

@@ -102,6 +102,11 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	of(csv, func(name, of string) {
 		f.StringSliceVar(&o.csv.Columns, name, nil, of+"columns of --nodes that are features (default all others of numbers)")
 	}, "feature-columns")
+	of(csv, text(&o.csv.Weight, "column of edge weights (default none)"), "weight")
+	of(csv, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
+	of(csv, func(name, of string) {
+		f.Int64Var(&o.csv.Count, name, 0, of+"number of nodes, which edges call 0 to count-1 (default the nodes that edges name)")
+	}, "count")
 	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
 
 	of(array, text(&o.arrays.Edges, "the array of edges, or two, A,B, of sources and destinations (default by the usual names)"), "array-edges")
@@ -130,7 +135,7 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 
 // validate completes the options and reports every problem.
 func (o *sourceOptions) validate(b *buildOptions) error {
-	o.seed, o.skipBad = b.Seed, b.SkipBad
+	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.arrays.Layout, o.ogb.AddReverse = arrays.Layout(o.layout), ogb.Reverse(o.reverse)
 	var errs []error
 	for _, text := range o.raw {
