@@ -1,36 +1,46 @@
-// Package ingest turns raw graphs into sealed datasets.
+// Package ingest turns raw graphs of any size into sealed datasets, in bounded memory.
 //
 // Three types to know. A [Source] is a raw graph where its owner left it; each family of formats has a package of its own
 // below this one. [Options] say what to make of it. [Build] reads the one by the other, writes a dataset, and returns a
-// [Report] of what it met. Start reading at Build: its phases are the table of contents.
+// [Report] of what it met; [PlanBuild] says beforehand what that will take. Start reading at Build: its phases are the table
+// of contents.
 //
 // Build borrows the Source, which its caller closes. It refuses an output that exists before it reads anything, and
-// whatever goes wrong later, a cancelled context included, leaves nothing behind. Ids and values that cannot be true end
-// in one line with file, row, reason and remedy.
+// whatever goes wrong later leaves nothing behind. Ids and values that cannot be true end in one line with file, row, reason
+// and remedy.
+//
+// # Passes
+//
+// Every pass reads what the one before wrote, in the source's order or part by part: ids of nodes are sorted, edges read,
+// their ends resolved, equal ones merged, nodes ordered, edges renumbered, lists sorted into the dataset, rows of features
+// and labels placed by stored id. What does not fit in memory lies in files beside the unfinished dataset, or in
+// Options.Tmp, written and read around the page cache; see internal/extsort. The journal (journal.go) says which passes are
+// done. A Build that was killed, or interrupted by its context, goes on after the last of them when it is called again with
+// the same source and options; memory and Tmp may differ. Whatever the memory, the dataset is the same, bit for bit.
 //
 // # Memory
 //
-// Topology is sorted in memory. N nodes, E edges read, M edges stored (E, or up to 2E when undirected):
+// Options.Memory is what a Build stays within: its buffers, and these arrays, N nodes of all types, n of the largest:
 //
-//	reading        8 E  the edge list, freed block by block while
-//	sorting        4 E  the compressed rows fill, with 8 N of offsets
-//	undirected     4 E + 4 M + 16 N  the rows as read beside the rows with reverses
-//	until the end  4 M + 8 N of topology, 8 N of order (none when original), 12 N of external ids where there are any
-//	order          8 N of counts, 20 N in the last phase, which writes the id map
-//	features       a chunk at a time; fastrp:D takes 12 D N, and 4 M + 8 N more when some relation is directed
-//	labels         9 N, or N and N × classes when multi
+//	4 N    counts of edges by node, which become stored ids (none when nodes keep their order)
+//	12 N   more while OrderAccess counts visits
+//	8 N    more for degree features, until they are written
+//	n      a split, each
+//	4 n    rows by stored id, while features that are made or can be had in any order are written; while a split is drawn
 //
-// A relation is read while the finished topology of the ones before it is held; only its own edge list is extra.
+// fastrp:D works on the whole graph in memory: 12 D N, 4 an edge and direction, 20 N; where Memory is less it is refused. A
+// budget that is too small is refused with the least that works.
 //
 // # Direction
 //
 // An edge u→v makes u an in-neighbour of v. A directed relation is stored as it is given, duplicates and self loops
-// included, and both are counted. An undirected one has v→u whenever it has u→v, every edge once and one self loop a node
-// at most: edges = edges_read - duplicates_merged + reverse_added holds for it.
+// included, unless Options say otherwise, and both are counted. An undirected one has v→u whenever it has u→v, and every edge
+// once. Of equal edges the first read stays, with its number and columns, and a given one goes before a reverse.
 //
 // # Why not
 //
-// Why not read the edges twice, once to count and once to place, and save the edge list? Inflating and parsing text costs
-// more than everything that follows. Why not let a split follow the stored order? It would change with --order, and runs
-// on differently ordered copies of one graph would not compare.
+// Why not read the edges twice, once to count and once to place, and save a pass over the disk? Inflating and parsing text
+// costs more than all that follows. Why not let a split follow the stored order? It would change with --order, and runs on
+// differently ordered copies of one graph would not compare. Why hashes and parts for ids, and not a look-up in a
+// dictionary on disk? A look-up an edge costs a random read each, thousands of times what reading parts in sequence does.
 package ingest
