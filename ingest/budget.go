@@ -34,6 +34,7 @@ func (b *builder) hold(bytes int64) (*kernels.HostBuf, error) {
 	buf, err := kernels.NewHostBuf(int(bytes))
 	if err == nil {
 		b.held += bytes
+		b.mostHeld = max(b.mostHeld, b.held)
 	}
 	return buf, err
 }
@@ -46,10 +47,54 @@ func (b *builder) release(buf *kernels.HostBuf) {
 	}
 }
 
-func (b *builder) tooLittle(need int64) error {
+func (b *builder) tooLittle(need int64) error { return &memoryError{b.Memory, need} }
+
+// memoryError is too little memory. What is done stays: more memory can go on with it.
+type memoryError struct{ have, need int64 }
+
+func (e *memoryError) Error() string {
 	const unit = 1 << 20
-	return fmt.Errorf("--memory %d MiB is too little for this graph: it needs at least %d MiB, most of it a few bytes for each of its nodes",
-		b.Memory/unit, (need+unit-1)/unit)
+	return fmt.Sprintf("--memory %d MiB is too little for this graph: it needs at least %d MiB, most of it a few bytes for each of its nodes",
+		e.have/unit, (e.need+unit-1)/unit)
+}
+
+// checkMemory refuses what is too little for the nodes that are declared.
+func (b *builder) checkMemory() error {
+	if need := b.forecast().LeastMemory; need > b.Memory {
+		return b.tooLittle(need)
+	}
+	return nil
+}
+
+// hooks let tests have on ten edges what else takes ten million: buckets that do not fit, placers that spill, dictionaries
+// of many parts, runs of texts; and a journal after every pass. Zero is the real thing.
+type hooks struct {
+	records, lists int64 // that a sorter has room for
+	buckets        int   // of edges
+	placed         int64 // bytes that a placer has room for
+	parts          int   // of a dictionary
+	texts          int64 // bytes of texts that are sorted at a time, or held
+	journal        bool  // a journal after every pass
+	done           func(pass string)
+}
+
+// or is x unless a test sets another.
+func or[T int | int64](set, x T) T {
+	if set > 0 {
+		return set
+	}
+	return x
+}
+
+// forTexts is the memory that texts take while they are sorted, or held.
+func (b *builder) forTexts() int64 { return or(b.test.texts, b.room()/3) }
+
+// forPlacer is memory, for rows that are placed; an error when that is too little.
+func (b *builder) forPlacer(rows int64, width int, memory int64) (int64, error) {
+	if least := extsort.PlacerMemory(rows, width); memory < least {
+		return 0, b.tooLittle(b.Memory - memory + least)
+	}
+	return or(b.test.placed, memory), nil
 }
 
 // room is what a pass may take now.
@@ -68,8 +113,8 @@ func (b *builder) sorting(width, inputs int) sorting {
 	if perRecord += 4; width > 8 { // of a combiner
 		perRecord += int64(width)
 	}
-	s.records = min(each/4*3/perRecord, 1<<31) // places within a bucket are 32 bits
-	s.lists = each / 4 / int64(4*inputs)
+	s.records = or(b.test.records, min(each/4*3/perRecord, 1<<31)) // places within a bucket are 32 bits
+	s.lists = or(b.test.lists, each/4/int64(4*inputs))
 	return s
 }
 
@@ -104,7 +149,7 @@ func (b *builder) spread(edges, lists int64, width, inputs int) (buckets, block 
 		block = minPartBlock
 	}
 	most := int(room/int64(inputs)/int64(block)) - 8
-	return max(1, min(buckets, most, maxBuckets)), block
+	return or(b.test.buckets, max(1, min(buckets, most, maxBuckets))), block
 }
 
 const (

@@ -42,7 +42,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	}
 	b := &builder{
 		plan: *p, src: src, out: filepath.Clean(out), // without the slash at the end, which hides the parent
-		meter: meter{report: p.Progress}, journalEvery: journalEvery, saved: start, sums: map[string]uint64{},
+		meter: meter{report: p.Progress}, saved: start, sums: map[string]uint64{},
 	}
 	b.begin()
 	defer b.freeMemory()
@@ -52,8 +52,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		if schemaErr = b.readSchema(ctx); schemaErr == nil {
 			return b.readJournal(work)
 		}
-		b.journaled = true // the source may come back: see leave
-		return b.anyJournal(work)
+		return b.anyJournal(work) // the source may come back
 	}})
 	if err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		if lerr := b.leave(err); lerr != nil && err != nil {
 			err = fmt.Errorf("%w; clearing up failed as well: %w", err, lerr)
 		} else if b.kept {
-			err = fmt.Errorf("%w: %d passes are done and kept in %s.partial; the same command goes on after them", err, len(b.report.Passes), b.out)
+			err = fmt.Errorf("%w: %d passes are done and kept in %s.partial; the same command goes on after them", err, b.journaled, b.out)
 		}
 	}()
 	if b.schema == nil && schemaErr == nil {
@@ -78,6 +77,13 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	if err := b.openJournal(); err != nil {
 		return nil, err
 	}
+	if err := b.checkMemory(); err != nil {
+		return nil, err
+	}
+	if err := b.checkSpace(ctx); err != nil { // by what is declared, so that nobody waits for hours of reading
+		return nil, err
+	}
+	b.begun = true
 	for _, phase := range []func(context.Context) error{
 		b.readNodes,
 		b.readEdges,
@@ -109,7 +115,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		b.note("%d edges were passed over, the first of them: %s", b.state.Skipped, b.state.FirstSkipped)
 	}
 	b.sumReport()
-	if b.Tmp != "" {
+	if b.state.Spill != "" {
 		if err := b.area.RemoveAll(); err != nil {
 			return nil, err
 		}
@@ -139,20 +145,18 @@ type builder struct {
 	splits []*partition    // those to be written
 
 	// See journal.go.
-	state        *state
-	area         *extsort.Area
-	work         string // the writer's directory for us
-	journalEvery time.Duration
-	saved        time.Time // when the journal was last written, or Build began
-	journaled    bool
-	kept         bool   // what is done stays for the next Build
-	resumed      *state // read from a journal
-	stranger     string // the spill directory of another ingest to the same place
-	discarded    []extsort.Bucket
-	generation   int
-	sums         map[string]uint64 // of the arrays in the journal
+	state     *state
+	area      *extsort.Area
+	work      string    // the writer's directory for us
+	saved     time.Time // when the journal was last written, or Build began
+	journaled int       // passes that are in the journal on disk
+	begun     bool      // what an interrupted Build left is taken over
+	kept      bool      // what is done stays for the next Build
+	resumed   *state    // read from a journal
+	discarded []extsort.Bucket
+	sums      map[string]uint64 // of the arrays in the journal
 
-	held int64 // see budget.go
+	held, mostHeld int64 // see budget.go
 }
 
 // begin makes the empty report and state.
@@ -224,10 +228,8 @@ func (b *builder) readSchema(ctx context.Context) error {
 		b.nodes = append(b.nodes, &nodes{name: t.Name, count: int(max(t.Count, 0)), kind: t.IDs, gathered: t.Gathered})
 		b.state.Counts = append(b.state.Counts, max(t.Count, 0))
 	}
-	if b.state.Key, err = b.key(); err != nil {
-		return err
-	}
-	return b.checkDeclaredSpace()
+	b.state.Key, err = b.key()
+	return err
 }
 
 // checkPolicies refuses what cannot be kept together.

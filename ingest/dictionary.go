@@ -103,6 +103,7 @@ func (b *builder) beginDictionaries() {
 		for d.Parts < maxParts && ids*tableBytes > each*int64(d.Parts) {
 			d.Parts *= 2
 		}
+		d.Parts = or(b.test.parts, d.Parts)
 		d.Seed = rand.Uint64()
 	}
 }
@@ -139,7 +140,7 @@ func (b *builder) readIDs(ctx context.Context, i int) error {
 		return err
 	}
 	to := w.NewAppender()
-	texts := b.area.NewTextSorter(fmt.Sprintf("sort-%d", i), b.room()/3)
+	texts := b.area.NewTextSorter(fmt.Sprintf("sort-%d", i), b.forTexts())
 	var from origin
 	var entry [entryBytes]byte
 	var int8 []byte
@@ -229,7 +230,7 @@ func (g *gatherer) add(text []byte, h xxh3.Uint128) {
 // gather makes the dictionary of a gathered type.
 func (b *builder) gather(ctx context.Context, i int) error {
 	n, d := b.nodes[i], &b.state.Dictionaries[i]
-	texts := b.area.NewTextSorter(fmt.Sprintf("sort-%d", i), b.room()/3)
+	texts := b.area.NewTextSorter(fmt.Sprintf("sort-%d", i), b.forTexts())
 	for p := range d.Parts {
 		seen := map[xxh3.Uint128]struct{}{}
 		for at := p; at < len(d.Gathered); at += d.Parts {
@@ -398,7 +399,7 @@ func (b *builder) writeNames(ctx context.Context, i int, n *nodes, w *store.Node
 	d := &b.state.Dictionaries[i]
 	stored := n.storedIDs()
 	// A third of the room holds a range of stored ids with their texts.
-	room := b.room() / 3
+	room := b.forTexts()
 	count := int((d.Sorted.Bytes+8*int64(n.count))/room) + 1
 	ranges := extsort.EvenRanges(uint64(max(n.count, 1)), count)
 	by, err := b.area.NewWriter(fmt.Sprintf("names-%d", i), ranges.Len(), b.partBlock(1))

@@ -33,12 +33,13 @@ const (
 // state is everything that passes leave for later ones, but for the dataset's sections.
 type state struct {
 	Key          string                    `json:"key"`   // of source and options
-	Spill        string                    `json:"spill"` // the directory of what is spilled
+	Spill        string                    `json:"spill"` // the directory of what is spilled; "" is the one beside the journal
 	Counts       []int64                   `json:"counts"`
 	Relations    []relation                `json:"relations"`
 	Tables       []tableState              `json:"tables"`
 	Dictionaries []dictionary              `json:"dictionaries"`
-	Arrays       map[string]extsort.Bucket `json:"arrays"` // of the node types, by kind and number
+	Arrays       map[string]extsort.Bucket `json:"arrays"`     // of the node types, by kind and number
+	Generation   int                       `json:"generation"` // of the newest array
 	Skipped      int64                     `json:"skipped"`
 	FirstSkipped string                    `json:"first_skipped"`
 	Report       *Report                   `json:"report"`
@@ -67,7 +68,7 @@ type PassReport struct {
 
 // pass does work unless it is done already, and notes that it is.
 func (b *builder) pass(ctx context.Context, name string, total int64, unit string, work func() error) error {
-	if slices.ContainsFunc(b.report.Passes, func(p PassReport) bool { return p.Name == name }) {
+	if b.did(name) {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -89,10 +90,20 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 	p.SpillWritten, p.SpillRead = p.SpillWritten-written, p.SpillRead-read
 	p.SpillPeak = b.area.Held()
 	b.report.Passes = append(b.report.Passes, p)
-	if time.Since(b.saved) < b.journalEvery {
-		return nil
+	if time.Since(b.saved) >= journalEvery || b.test.journal {
+		if err := b.save(); err != nil {
+			return err
+		}
 	}
-	return b.save()
+	if b.test.done != nil {
+		b.test.done(name)
+	}
+	return nil
+}
+
+// did says whether a pass is done.
+func (b *builder) did(pass string) bool {
+	return slices.ContainsFunc(b.report.Passes, func(p PassReport) bool { return p.Name == pass })
 }
 
 // discard removes buckets as soon as no journal needs them.
@@ -135,8 +146,8 @@ func (b *builder) save() error {
 			if had {
 				b.discard(old)
 			}
-			b.generation++
-			kept, err := b.area.Keep(fmt.Sprintf("%s.%d", name, b.generation), buf.Bytes())
+			b.state.Generation++
+			kept, err := b.area.Keep(fmt.Sprintf("%s.%d", name, b.state.Generation), buf.Bytes())
 			if err != nil {
 				return err
 			}
@@ -148,6 +159,9 @@ func (b *builder) save() error {
 		return err
 	}
 	text, err := json.Marshal(b.state)
+	if err == nil {
+		text, err = json.Marshal(journal{checksum(text), text})
+	}
 	if err != nil {
 		return err
 	}
@@ -157,7 +171,7 @@ func (b *builder) save() error {
 	if err := replaceFile(b.FS, b.work, journalName, text); err != nil {
 		return fmt.Errorf("write %s: %w", journalName, err)
 	}
-	b.journaled = true
+	b.journaled = len(b.report.Passes)
 	err = b.area.Remove(b.discarded...)
 	b.discarded = nil
 	return err
@@ -191,7 +205,7 @@ func (b *builder) key() (string, error) {
 		return "", nil
 	}
 	text, err := json.Marshal([]any{journalVersion, b.schema, b.record(), b.Name})
-	return fmt.Sprintf("%016x", xxh3.Hash(text)), err
+	return checksum(text), err
 }
 
 // journalVersion changes when the meaning of a journal or of the files it names does.
@@ -200,38 +214,56 @@ const journalVersion = 1
 // readJournal returns what an interrupted ingest of this source with these options left in work, or nil. It is called with
 // the writer's lock held.
 func (b *builder) readJournal(work string) *store.Manifest {
-	old := b.parseJournal(work)
-	if old == nil {
+	old, there := b.parseJournal(work)
+	if !there {
 		return nil
 	}
-	if old.Key != b.state.Key || old.Key == "" || len(old.Relations) != len(b.schema.Relations) || len(old.Counts) != len(b.schema.NodeTypes) {
-		b.stranger = old.Spill
-		b.note("%s.partial held the unfinished work of another ingest, and it is gone", b.out)
-		return nil
+	why := "of another ingest"
+	switch {
+	case old == nil:
+		why = "with a damaged journal"
+	case old.Key != b.state.Key:
+	case !b.whole(old, work):
+		why = "without some of its files"
+	default:
+		b.resumed, b.journaled = old, len(old.Report.Passes)
+		return old.Manifest
 	}
-	if _, err := b.FS.Stat(old.Spill); err != nil {
-		return nil
-	}
-	b.resumed = old
-	return old.Manifest
+	b.clearStranger(old)
+	b.note("%s.partial held unfinished work %s, and it is gone", b.out, why)
+	return nil
 }
 
 // anyJournal returns what an interrupted ingest left, whatever it read.
 func (b *builder) anyJournal(work string) *store.Manifest {
-	if old := b.parseJournal(work); old != nil {
-		return old.Manifest
-	}
-	return nil
-}
-
-// parseJournal is nil where there is no journal of this version.
-func (b *builder) parseJournal(work string) *state {
-	text, err := readFile(b.FS, b.FS.PathJoin(work, journalName))
-	old := new(state)
-	if err != nil || json.Unmarshal(text, old) != nil || old.Manifest == nil || old.Report == nil {
+	old, _ := b.parseJournal(work)
+	if old == nil {
 		return nil
 	}
-	return old
+	b.journaled = len(old.Report.Passes)
+	return old.Manifest
+}
+
+// journal is the file: a state, and a checksum of its text.
+type journal struct {
+	XXH3  string          `json:"xxh3"`
+	State json.RawMessage `json:"state"`
+}
+
+func checksum(text []byte) string { return fmt.Sprintf("%016x", xxh3.Hash(text)) }
+
+// parseJournal says whether there is a journal. The state is nil when it cannot be read.
+func (b *builder) parseJournal(work string) (_ *state, there bool) {
+	text, err := readFile(b.FS, b.FS.PathJoin(work, journalName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false
+	}
+	var j journal
+	old := new(state)
+	if err != nil || json.Unmarshal(text, &j) != nil || j.XXH3 != checksum(j.State) || json.Unmarshal(j.State, old) != nil {
+		return nil, true
+	}
+	return old, true
 }
 
 func readFile(fsys vfs.FS, name string) ([]byte, error) {
@@ -243,46 +275,92 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 1<<28))
 }
 
+// outside is the directory for what is spilled to Options.Tmp, "" when that is not asked for: told apart from those of other
+// datasets by the full name of this one.
+func (b *builder) outside() (string, error) {
+	if b.Tmp == "" {
+		return "", nil
+	}
+	tmp := b.Tmp
+	if vfs.Root(b.FS) == vfs.Default {
+		var err error
+		if tmp, err = filepath.Abs(tmp); err != nil { // the next Build may run elsewhere
+			return "", err
+		}
+	}
+	fi, err := b.FS.Stat(tmp)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("--tmp %s: no such directory; make it first", b.Tmp)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--tmp: %w", err)
+	}
+	if !fi.IsDir() {
+		return "", fmt.Errorf("--tmp %s: not a directory; choose one", b.Tmp)
+	}
+	return b.FS.PathJoin(tmp, b.outsideName()), nil
+}
+
+func (b *builder) outsideName() string {
+	full, err := filepath.Abs(b.out)
+	if err != nil {
+		full = b.out
+	}
+	return "gnnstore-" + checksum([]byte(full))
+}
+
+// spillDir is the directory of what a state names.
+func (b *builder) spillDir(s *state, work string) string {
+	if s.Spill == "" {
+		return b.FS.PathJoin(work, spillName)
+	}
+	return s.Spill
+}
+
+// whole says whether all is there that a state names, but for the dataset's sections.
+func (b *builder) whole(s *state, work string) bool {
+	area := extsort.At(b.FS, b.spillDir(s, work))
+	return !slices.ContainsFunc(s.buckets(), func(bucket extsort.Bucket) bool { return !area.Has(bucket) })
+}
+
+// clearStranger removes what a state that is not gone on with has outside the writer's directory, which the writer clears.
+func (b *builder) clearStranger(s *state) {
+	if s != nil && s.Spill != "" && b.FS.PathBase(s.Spill) == b.outsideName() {
+		_ = b.FS.RemoveAll(s.Spill) // it takes space, and does no other harm
+	}
+}
+
 // openJournal finds what an interrupted ingest left, or begins anew.
 func (b *builder) openJournal() error {
-	var err error
+	outside, err := b.outside()
+	if err != nil {
+		return err
+	}
 	if b.work, err = b.w.WorkDir(); err != nil {
 		return err
 	}
-	spill := b.FS.PathJoin(b.work, spillName)
-	if b.Tmp != "" {
-		full, err := filepath.Abs(b.out)
-		if err != nil {
-			return err
-		}
-		spill = b.FS.PathJoin(b.Tmp, fmt.Sprintf("gnnstore-%016x", xxh3.HashString(full)))
-	}
 	old := b.resumed
-	if _, err := b.FS.Stat(b.FS.PathJoin(b.work, journalName)); err != nil {
-		old = nil // the writer found that the sections are not as the journal has them
-	}
-	if old != nil {
-		spill = old.Spill
-	}
-	if dir := b.stranger; dir != "" && filepath.Base(dir) == filepath.Base(spill) { // outside the writer's directory, perhaps
-		_ = b.FS.RemoveAll(dir)
+	if _, err := b.FS.Stat(b.FS.PathJoin(b.work, journalName)); err != nil && old != nil {
+		b.clearStranger(old)
+		b.note("%s.partial held unfinished work without some of its sections, and it is gone", b.out)
+		old, b.journaled = nil, 0
 	}
 	if old == nil {
-		if err := b.FS.RemoveAll(spill); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.state.Spill = outside
+		dir := b.spillDir(b.state, b.work)
+		if err := b.FS.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("spill directory: %w", err)
 		}
-	}
-	if b.area, err = extsort.Open(b.FS, spill); err != nil {
+		b.area, err = extsort.Open(b.FS, dir)
 		return err
 	}
-	if old == nil {
-		b.state.Spill = spill
-		return nil
+	if b.area, err = extsort.Open(b.FS, b.spillDir(old, b.work)); err != nil {
+		return err
 	}
 	b.state = old
 	b.report = old.Report
 	b.report.Resumed = len(b.report.Passes)
-	b.journaled, b.saved = true, time.Now()
+	b.saved = time.Now()
 	return b.restore()
 }
 
@@ -327,15 +405,17 @@ func (s *state) buckets() []extsort.Bucket {
 	return all
 }
 
-// leave ends a Build that did not succeed: what is whole stays where the user interrupted it, and goes otherwise.
+// leave ends a Build that did not succeed. What is whole stays where it was before this Build began, where the user
+// interrupted it, and where it wants more memory; it goes otherwise.
 func (b *builder) leave(cause error) error {
-	if b.journaled && (errors.Is(cause, context.Canceled) || b.schema == nil) {
+	var memory *memoryError
+	if b.journaled > 0 && (!b.begun || errors.Is(cause, context.Canceled) || errors.As(cause, &memory)) {
 		err := b.w.Leave()
 		b.kept = err == nil
 		return err
 	}
 	err := b.w.Abort()
-	if b.area != nil && b.Tmp != "" {
+	if b.area != nil && b.state.Spill != "" {
 		err = errors.Join(err, b.area.RemoveAll())
 	}
 	return err

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-
-	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 )
 
 // maxInferredClasses bounds the classes of a label that no source declares the number of. A model has a row of weights and
@@ -97,9 +95,9 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 	if l.Multi {
 		width = l.Classes
 	}
-	memory := b.room() / 2
-	if least := extsort.PlacerMemory(int64(n.count), width); memory < least {
-		return b.tooLittle(b.Memory - memory + least)
+	memory, err := b.forPlacer(int64(n.count), width, b.room()/2)
+	if err != nil {
+		return err
 	}
 	p, err := b.area.NewPlacer(fmt.Sprintf("label-%d", i), int64(n.count), width, memory)
 	if err != nil {

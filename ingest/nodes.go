@@ -117,8 +117,11 @@ func (b *builder) writeRowIDs(ctx context.Context, n *nodes, w *store.NodeTypeWr
 // placeOriginals writes the ids of rows, which each gives in any order, in stored order.
 func (b *builder) placeOriginals(n *nodes, w *store.NodeTypeWriter, each func(put func(row uint32, id int64)) error) error {
 	stored := n.storedIDs()
-	memory := b.room() / 2
-	p, err := b.area.NewPlacer("ids-"+n.name, int64(n.count), 8, memory)
+	memory, err := b.forPlacer(int64(n.count), 8, b.room()/2)
+	if err != nil {
+		return err
+	}
+	p, err := b.area.NewPlacer("originals-"+n.name, int64(n.count), 8, memory)
 	if err != nil {
 		return err
 	}

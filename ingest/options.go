@@ -74,6 +74,8 @@ type Options struct {
 	Name     string         // of the dataset, one that store.CleanName leaves as it is; default the source's, cleaned
 	Progress func(Progress) // called some ten times a second, by one goroutine at a time; default nobody
 	FS       vfs.FS         // where the dataset goes; default the disk
+
+	test hooks
 }
 
 // maxMadeDim bounds the columns of made features: 64 KiB a row as float32.

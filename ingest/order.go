@@ -165,6 +165,11 @@ func (b *builder) countVisits(ctx context.Context) error {
 	for _, n := range b.nodes {
 		size := 4 * int64(max(n.count, 1))
 		l := &layer{}
+		if b.makes[n.name] && b.features.kind == "degree" && n.times == nil { // nothing starts there
+			if err := b.count(&n.times, n.count); err != nil {
+				return err
+			}
+		}
 		n.out, n.times = n.times, nil // counted for features, if it is there
 		if err := b.count(&n.degree, n.count); err != nil {
 			return err
@@ -181,14 +186,13 @@ func (b *builder) countVisits(ctx context.Context) error {
 		b.eachTrainingRow(n, func(row uint32) { now[row] = visitOne })
 		copy(n.times.Bytes(), l.now.Bytes())
 	}
-	buf, err := extsort.Buffer(24, 4<<20)
-	if err != nil {
-		return err
-	}
-	defer buf.Close()
 	for _, fanout := range accessFanouts {
 		for i := range b.schema.Relations {
 			f, rel := b.form(i), &b.state.Relations[i]
+			buf, err := extsort.Buffer(f.width, streamBytes)
+			if err != nil {
+				return err
+			}
 			log := rel.Given
 			if f.merge {
 				log = rel.Merged
@@ -212,9 +216,11 @@ func (b *builder) countVisits(ctx context.Context) error {
 					return ctx.Err()
 				})
 				if err != nil {
+					buf.Close()
 					return err
 				}
 			}
+			buf.Close()
 		}
 		for _, n := range b.nodes {
 			l := visits[n]

@@ -22,7 +22,13 @@ type Plan struct {
 	// Unknown says, a sentence each, what the source does not declare and so what stands for it here.
 	Unknown []string `json:"unknown"`
 	Notes   []string `json:"notes"`
+
+	left growth
 }
+
+// growth is how many bytes there will be more than there are, at most at one time: of both together, of what is spilled, and
+// of the dataset.
+type growth struct{ disk, spill, written int64 }
 
 // PassPlan is one pass over the data.
 type PassPlan struct {
@@ -66,7 +72,7 @@ func PlanBuild(ctx context.Context, src Source, out string, o Options) (*Plan, e
 	if plan.LeastMemory > b.Memory {
 		return plan, b.tooLittle(plan.LeastMemory)
 	}
-	return plan, nil
+	return plan, b.checkFree(plan)
 }
 
 // forecaster adds up passes.
@@ -75,6 +81,8 @@ type forecaster struct {
 	plan    *Plan
 	spilled int64
 	written int64
+	// What there is when the passes that are done are done.
+	spilledNow, writtenNow int64
 }
 
 // pass adds a pass whose work takes seconds of all workers, and which removes what it read when it is done.
@@ -85,8 +93,15 @@ func (f *forecaster) pass(name string, items int64, unit string, seconds float64
 	f.plan.Seconds += math.Max(seconds, disk)
 	f.plan.SpillBytes = max(f.plan.SpillBytes, f.spilled+spillWritten)
 	f.plan.DiskBytes = max(f.plan.DiskBytes, f.spilled+spillWritten+f.written+written)
+	left := &f.plan.left
+	left.spill = max(left.spill, f.spilled+spillWritten-f.spilledNow)
+	left.disk = max(left.disk, f.spilled+spillWritten+f.written+written-f.spilledNow-f.writtenNow)
 	f.spilled += spillWritten - spillRead
 	f.written += written
+	left.written = f.written - f.writtenNow
+	if f.b.did(name) {
+		f.spilledNow, f.writtenNow, *left = f.spilled, f.written, growth{}
+	}
 }
 
 // forecast goes through the phases of Build, by what is known now.
@@ -104,25 +119,57 @@ func (b *builder) forecast() *Plan {
 			plan.Unknown = append(plan.Unknown, "relation "+r.Key()+": the number of edges; as if there were none")
 		}
 	}
-	const idBytes = 24 // of a text, with its hash or row
-	for i, t := range b.schema.NodeTypes {
+	const idBytes = 24                     // of a text, with its hash or row
+	for i, t := range b.schema.NodeTypes { // as readNodes, readEdges and joinEdges do it
 		if t.IDs != RowIDs && !t.Gathered {
 			f.pass("read ids of "+t.Name, nodes[i], "nodes", float64(nodes[i])/rateIDs, 0, nodes[i]*2*idBytes, 0)
 		}
 	}
+	log := func(i int) int64 { // of edges as they are read
+		form := b.form(i)
+		if form.reverse {
+			return 2 * edges[i] * int64(form.width)
+		}
+		return edges[i] * int64(form.width)
+	}
+	for i, r := range b.schema.Relations {
+		if form := b.form(i); !form.own() {
+			f.pass("read "+r.Key(), edges[i], "edges", float64(edges[i])/rateRead, 0, log(i), 0)
+		}
+	}
+	gathered := make([]int64, len(nodes)) // ids that edges name
 	for i, r := range b.schema.Relations {
 		form := b.form(i)
-		e, w := edges[i], int64(form.width)
-		log := e * w
-		if form.reverse {
-			log *= 2
+		if !form.own() {
+			continue
 		}
-		if form.own() {
-			keyed := e * int64(keyBytes(form.src)+keyBytes(form.dst)+form.width-8)
-			f.pass("read "+r.Key(), e, "edges", float64(e)/rateRead*2, 0, keyed, 0)
-			f.pass("resolve ends of "+r.Key(), e, "edges", 2*float64(e)/rateJoin/each, keyed, log, 0)
-		} else {
-			f.pass("read "+r.Key(), e, "edges", float64(e)/rateRead, 0, log, 0)
+		written := edges[i] * int64(keyBytes(form.src)+keyBytes(form.dst)+form.width-8)
+		for e := source; e <= target; e++ {
+			if n := form.end(e); n.gathered {
+				gathered[b.typeIndex(n.name)] += edges[i]
+				written += edges[i] * idBytes
+			}
+		}
+		f.pass("read "+r.Key(), edges[i], "edges", float64(edges[i])/rateRead*2, 0, written, 0)
+	}
+	for i, t := range b.schema.NodeTypes {
+		if t.Gathered {
+			f.pass("gather ids of "+t.Name, nodes[i], "nodes", float64(gathered[i])/rateIDs, gathered[i]*idBytes, nodes[i]*2*idBytes, 0)
+		}
+	}
+	for i, r := range b.schema.Relations {
+		form := b.form(i)
+		read, seconds := edges[i]*int64(keyBytes(form.src)+keyBytes(form.dst)+form.width-8), float64(edges[i])/rateJoin/each
+		if form.src.kind != RowIDs {
+			written := log(i)
+			if form.dst.kind != RowIDs {
+				written = read - edges[i]*(hashBytes-rowBytes)
+			}
+			f.pass("resolve sources of "+r.Key(), edges[i], "edges", seconds, read, written, 0)
+			read = written
+		}
+		if form.dst.kind != RowIDs {
+			f.pass("resolve targets of "+r.Key(), edges[i], "edges", seconds, read, log(i), 0)
 		}
 	}
 	stored := make([]int64, len(edges)) // edges
@@ -175,6 +222,8 @@ func (b *builder) forecast() *Plan {
 	}
 	plan.Bytes = f.written + manifestBytes
 	plan.DiskBytes = max(plan.DiskBytes, plan.Bytes)
+	plan.left.written += manifestBytes
+	plan.left.disk = max(plan.left.disk, plan.left.written)
 	plan.Files = 2*maxBuckets + int64(len(plan.Passes))*4
 	plan.LeastMemory = LeastMemory + b.nodeBytes(nodes)
 	return plan
@@ -253,31 +302,53 @@ func (b *builder) declaredNodes(plan *Plan) []int64 {
 	return nodes
 }
 
-// nodeBytes is the most that arrays of the nodes take at one time.
+// nodeBytes is the most that arrays of the nodes take at one time, as hold counts them.
 func (b *builder) nodeBytes(nodes []int64) int64 {
-	total, largest := int64(0), int64(0)
-	for _, n := range nodes {
-		total += n
-		largest = max(largest, n)
+	const each = 4 // of one array, a node
+	size := func(i int) int64 { return max(nodes[i], 1) }
+	var all, counted, degrees, outs, made, splits, draws, largest int64
+	from, to := map[string]bool{}, map[string]bool{} // types that relations are from and to
+	for _, r := range b.schema.Relations {
+		from[r.Src], to[r.Dst] = true, true
 	}
-	per := int64(0)
-	if b.Order != OrderOriginal {
-		per += 4
+	for i, t := range b.schema.NodeTypes {
+		all += each * size(i)
+		largest = max(largest, size(i))
+		byDegree := b.makes[t.Name] && b.features.kind == "degree"
+		if from[t.Name] && (b.Order == OrderDegree || byDegree) {
+			counted += each * size(i)
+		}
+		if to[t.Name] && (b.Order == OrderAccess || byDegree) {
+			counted += each * size(i)
+		}
+		if byDegree {
+			outs += each * size(i)
+			degrees += each * size(i)
+		}
+		if b.makes[t.Name] {
+			made = max(made, each*size(i))
+		}
 	}
-	if b.Order == OrderAccess {
-		per += 12
+	if _, ok := b.src.(RowMaker); ok {
+		made = each * largest
 	}
-	if b.features.kind == "degree" {
-		per += 8
+	for _, i := range b.splitTypes() {
+		splits += size(i)
+		switch b.split.kind {
+		case "per-class":
+			draws = max(draws, splits+2*each*size(i))
+		case "random":
+			draws = max(draws, splits+each*size(i))
+		}
 	}
-	sum := per*total + int64(max(1, len(b.schema.Splits)))*largest
-	if b.split.kind != "given" {
-		sum += 8 * largest
-	} else {
-		sum += largest
+	most := max(counted+draws, counted+splits)
+	switch b.Order {
+	case OrderOriginal:
+		return max(most, degrees+outs+splits)
+	case OrderAccess: // degrees, visits, those of this layer and of the next
+		most = max(most, 4*all+outs+splits)
+	default:
+		most = max(most, all+degrees+outs+splits)
 	}
-	if _, ok := b.src.(RowMaker); (ok || len(b.makes) > 0) && b.Order != OrderOriginal {
-		sum = max(sum, per*total+int64(max(1, len(b.schema.Splits)))*largest+4*largest)
-	}
-	return sum
+	return max(most, all+degrees+outs+splits+made, all+degrees+outs+splits+largest)
 }

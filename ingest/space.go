@@ -14,12 +14,9 @@ const sectionOverhead = 2 * 4096
 // manifestBytes is ample for the manifest of a dataset without many shards.
 const manifestBytes = 1 << 20
 
-// checkDeclaredSpace refuses early, from what the source declares, so that nobody waits for hours of reading. What is not
-// declared counts nothing, and waits for checkSpace.
-func (b *builder) checkDeclaredSpace() error { return b.checkFree(b.forecast(), 0) }
-
-// checkSpace refuses before the first write of the dataset, when nodes and edges are counted.
-func (b *builder) checkSpace(context.Context) error { return b.checkFree(b.forecast(), b.area.Held()) }
+// checkSpace refuses what the passes that are left have no room for, as far as it is known: before anything is read, what
+// is not declared counts nothing, and once nodes and edges are counted it is called again.
+func (b *builder) checkSpace(context.Context) error { return b.checkFree(b.forecast()) }
 
 // rowBytes is a row on disk: its stride is a power of two or packed to 16 bytes, at most 5 % more.
 func (b *builder) rowBytes(dim int) int64 {
@@ -44,16 +41,16 @@ func (e *SpaceError) Error() string {
 	return fmt.Sprintf("%s: the %s about %d bytes and %d are free; %s", e.Path, e.What, e.Need, e.Free, remedy)
 }
 
-// checkFree compares with the space left where the dataset and what is spilled go, of which there is something already.
-func (b *builder) checkFree(p *Plan, there int64) error {
+// checkFree compares with the space left where the dataset and what is spilled go.
+func (b *builder) checkFree(p *Plan) error {
 	parent := b.FS.PathDir(b.out)
 	if b.Tmp == "" {
-		return b.free(parent, "dataset and what is spilled on the way need", p.DiskBytes-there, p.Files)
+		return b.free(parent, "dataset and what is spilled on the way need", p.left.disk, p.Files)
 	}
-	if err := b.free(b.Tmp, "data that do not fit in memory need", p.SpillBytes-there, p.Files); err != nil {
+	if err := b.free(b.Tmp, "data that do not fit in memory need", p.left.spill, p.Files); err != nil {
 		return err
 	}
-	return b.free(parent, "dataset needs", p.Bytes, 0)
+	return b.free(parent, "dataset needs", p.left.written, 0)
 }
 
 // free refuses a directory without space for bytes and files. A file system that does not tell is believed to have it.

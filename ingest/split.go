@@ -70,29 +70,27 @@ type partition struct {
 // not in the journal: a Build that goes on reads them again.
 func (b *builder) readSplits(ctx context.Context) error {
 	if b.split.kind == "given" {
-		for i := range b.schema.Splits {
+		for i, s := range b.schema.Splits {
+			if b.did("write split " + s.Name) {
+				continue // and so is all that goes by it; the ids that it is found by may be gone
+			}
 			if err := b.readSplit(ctx, i); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	var types []string
-	for _, l := range b.schema.firstLabels() {
-		types = append(types, l.NodeType)
-	}
-	if len(types) == 0 {
-		for _, t := range b.schema.NodeTypes {
-			types = append(types, t.Name)
-		}
-	}
+	types := b.splitTypes()
 	for i, t := range types {
 		name := b.split.kind
 		if len(types) > 1 {
-			name += "-" + t // names are unique over all types
+			name += "-" + b.nodes[t].name // names are unique over all types
+		}
+		if b.did("write split " + name) {
+			continue
 		}
 		rng := rand.New(rand.NewPCG(b.Seed, mix(uint64(i)+1)))
-		p, err := b.newParts(name, b.typeOf(t))
+		p, err := b.newParts(name, b.nodes[t])
 		if err != nil {
 			return err
 		}
@@ -101,6 +99,25 @@ func (b *builder) readSplits(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// splitTypes are the node types of the splits to be written, a number each.
+func (b *builder) splitTypes() (types []int) {
+	if b.split.kind == "given" {
+		for _, s := range b.schema.Splits {
+			types = append(types, b.typeIndex(s.NodeType))
+		}
+		return types
+	}
+	for _, l := range b.schema.firstLabels() {
+		types = append(types, b.typeIndex(l.NodeType))
+	}
+	if len(types) == 0 {
+		for i := range b.nodes {
+			types = append(types, i)
+		}
+	}
+	return types
 }
 
 func (b *builder) newParts(name string, n *nodes) (*partition, error) {

@@ -36,8 +36,11 @@ func Open(fs vfs.FS, dir string) (*Area, error) {
 	if err := fs.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("spill directory: %w", err)
 	}
-	return &Area{fs: fs, dir: dir}, nil
+	return At(fs, dir), nil
 }
+
+// At is the directory dir, which is there if anything is.
+func At(fs vfs.FS, dir string) *Area { return &Area{fs: fs, dir: dir} }
 
 // Traffic is the bytes written and read so far.
 func (a *Area) Traffic() (written, read int64) { return a.written.Load(), a.read.Load() }

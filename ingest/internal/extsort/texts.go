@@ -126,7 +126,7 @@ const (
 
 // NewTextSorter takes about memory bytes; its files are named after name.
 func (a *Area) NewTextSorter(name string, memory int64) *TextSorter {
-	return &TextSorter{area: a, name: name, memory: int(min(max(memory, 8<<20), 1<<31-1))}
+	return &TextSorter{area: a, name: name, memory: int(min(memory, 1<<31-1))}
 }
 
 // Add copies a text.
