@@ -98,6 +98,12 @@ type edgeSinks struct {
 // newEdgeSinks begins the buckets of relation i. edges may be -1.
 func (b *builder) newEdgeSinks(i int, edges int64) (*edgeSinks, error) {
 	s := &edgeSinks{b: b, form: b.form(i)}
+	var err error
+	if !s.form.merge {
+		if s.counts, err = b.countsOf(&s.form); err != nil {
+			return nil, err
+		}
+	}
 	inputs := 1
 	if s.form.reverse {
 		inputs = 2
@@ -114,18 +120,11 @@ func (b *builder) newEdgeSinks(i int, edges int64) (*edgeSinks, error) {
 		s.ranges = extsort.EvenRanges(uint64(s.form.dst.count), count)
 		count = s.ranges.Len()
 	}
-	var err error
 	if s.given, err = b.area.NewWriter(fmt.Sprintf("read-%d", i), count, block); err != nil {
 		return nil, err
 	}
 	if s.form.reverse {
 		if s.reverse, err = b.area.NewWriter(fmt.Sprintf("reverse-%d", i), count, block); err != nil {
-			_, _ = s.given.Close()
-			return nil, err
-		}
-	}
-	if !s.form.merge {
-		if s.counts, err = b.countsOf(&s.form); err != nil {
 			_, _ = s.given.Close()
 			return nil, err
 		}

@@ -110,6 +110,9 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 			g := &gatherer{d: dicts[e]}
 			if g.w, err = b.area.NewWriter(fmt.Sprintf("gathered-%d-%d", i, e), g.d.Parts, block); err != nil {
 				_, _ = w.Close()
+				if first := gather[source]; first != nil {
+					_, _ = first.w.Close()
+				}
 				return err
 			}
 			g.to = g.w.NewAppender()
@@ -120,22 +123,28 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 	var int8 []byte
 	err = b.eachEdges(ctx, i, &rel.Report, func(c *EdgeChunk) error {
 		for k := range c.Len() {
-			at, part := 0, -1
+			at, part, bad := 0, -1, false
 			for e := source; e <= target; e++ {
 				ids, texts, name := c.Src, &c.SrcTexts, "source"
 				if e == target {
 					ids, texts, name = c.Dst, &c.DstTexts, "destination"
 				}
 				n := f.end(e)
+				// An edge that is passed over names nodes nevertheless: whether the others know both their ends turns out later.
+				pass := func(what string) error {
+					if bad { // and counted
+						return nil
+					}
+					bad = true
+					rel.Report.Skipped++
+					return b.skip(fmt.Errorf("%s: edge %d (counting from 0): %s %s", c.File, c.First+int64(k), name, what))
+				}
 				if n.kind == RowIDs {
 					if id := ids[k]; id < 0 || id >= int64(n.count) {
-						err := fmt.Errorf("%s: edge %d (counting from 0): %s %s", c.File, c.First+int64(k), name, n.unknown(fmt.Sprint(id)))
-						if err := b.skip(err); err != nil {
+						if err := pass(n.unknown(fmt.Sprint(id))); err != nil {
 							return err
 						}
-						rel.Report.Skipped++
-						part = -2
-						break
+						continue
 					}
 					binary.LittleEndian.PutUint32(record[at:], uint32(ids[k]))
 					at += rowBytes
@@ -146,7 +155,10 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 					int8 = idText(int8, ids[k])
 					text = int8
 				} else if text = texts.At(k); len(text) == 0 || len(text) > MaxIDBytes {
-					return fmt.Errorf("%s: edge %d (counting from 0): %s has %d bytes; ids have 1 to %d", c.File, c.First+int64(k), name, len(text), MaxIDBytes)
+					if err := pass(fmt.Sprintf("has %d bytes; ids have 1 to %d", len(text), MaxIDBytes)); err != nil {
+						return err
+					}
+					continue
 				}
 				h := dicts[e].hash(text)
 				putHash(record[at:], h)
@@ -158,7 +170,7 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 					g.add(text, h)
 				}
 			}
-			if part < 0 {
+			if bad {
 				continue
 			}
 			f.pack(record[at:], uint64(c.First)+uint64(k), c.Values, k)
@@ -309,9 +321,7 @@ func (b *builder) resolve(ctx context.Context, i int, e end) error {
 			err = cerr
 		}
 	} else {
-		skipped := rel.Report.Skipped
 		err = sinks.close(rel, err)
-		rel.Report.Skipped = skipped
 	}
 	if u := missing.Load(); u != nil && (err == nil && b.state.FirstSkipped == "" || errors.As(err, &u)) {
 		found := b.find(ctx, u)

@@ -168,6 +168,8 @@ func (b *builder) sampleRanges(logs []extsort.Bucket, f *edgeForm, dst []uint32,
 			}
 		}
 	}
-	width := uint64(max(b.sorting(f.width, 1).lists, 1))
-	return extsort.Quantiles(sample, nodes, buckets, width), nil
+	// A quarter of the buckets may go to keeping ranges narrow; what has more lists than a sorter has room for is parted
+	// again.
+	width := max(uint64(max(b.sorting(f.width, 1).lists, 1)), 4*nodes/uint64(buckets)+1)
+	return extsort.Quantiles(sample, nodes, max(1, buckets-int(nodes/width)), width), nil
 }

@@ -14,14 +14,43 @@ type fake struct {
 	rows   map[int][]float32
 	labels map[int][]int32
 	splits map[int][3][]int64
+	values map[int][][]uint64    // by relation and column
+	text   func(id int64) string // of nodes with TextIDs
 
 	chunk    int                                 // rows a chunk; default 3
 	before   func(section string, row int) error // called before each chunk
 	firstOff int64                               // added to every Place.First
 }
 
-func (f *fake) Schema(context.Context) (*Schema, error) { return &f.schema, nil }
-func (f *fake) Close() error                            { return nil }
+func (f *fake) Schema(context.Context) (*Schema, error) {
+	if f.before != nil {
+		if err := f.before("schema", 0); err != nil {
+			return nil, err
+		}
+	}
+	return &f.schema, nil
+}
+
+func (f *fake) typeOf(name string) *NodeType {
+	for i, t := range f.schema.NodeTypes {
+		if t.Name == name {
+			return &f.schema.NodeTypes[i]
+		}
+	}
+	return nil
+}
+
+// named are ids as the source has them.
+func (f *fake) named(kind IDs, ids []int64) (numbers []int64, texts Texts) {
+	if kind != TextIDs {
+		return slices.Clone(ids), Texts{}
+	}
+	for _, id := range ids {
+		texts.Append([]byte(f.text(id)))
+	}
+	return nil, texts
+}
+func (f *fake) Close() error { return nil }
 
 // each calls emit for [0, n) in chunks, and once when n is 0.
 func (f *fake) each(section string, n int, emit func(p Place, lo, hi int) error) error {
@@ -44,14 +73,25 @@ func (f *fake) each(section string, n int, emit func(p Place, lo, hi int) error)
 
 func (f *fake) NodeIDs(_ context.Context, i int, emit func(IDChunk) error) error {
 	ids := f.ids[i]
-	return f.each("ids", len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{Place: p, IDs: slices.Clone(ids[lo:hi])}) })
+	return f.each("ids", len(ids), func(p Place, lo, hi int) error {
+		c := IDChunk{Place: p}
+		c.IDs, c.Texts = f.named(f.schema.NodeTypes[i].IDs, ids[lo:hi])
+		return emit(c)
+	})
 }
 
 func (f *fake) Edges(_ context.Context, i int, emit func(EdgeChunk) error) error {
 	return f.each("edge", len(f.edges[i]), func(p Place, lo, hi int) error {
 		c := EdgeChunk{Place: p}
+		var src, dst []int64
 		for _, e := range f.edges[i][lo:hi] {
-			c.Src, c.Dst = append(c.Src, e[0]), append(c.Dst, e[1])
+			src, dst = append(src, e[0]), append(dst, e[1])
+		}
+		r := f.schema.Relations[i]
+		c.Src, c.SrcTexts = f.named(f.typeOf(r.Src).IDs, src)
+		c.Dst, c.DstTexts = f.named(f.typeOf(r.Dst).IDs, dst)
+		for k := range r.Columns {
+			c.Values = append(c.Values, slices.Clone(f.values[i][k][lo:hi]))
 		}
 		return emit(c)
 	})
@@ -82,7 +122,12 @@ func (f *fake) Split(_ context.Context, i int, part Part, emit func(IDChunk) err
 		return errors.New("no such part")
 	}
 	ids := f.splits[i][part]
-	return f.each(part.String(), len(ids), func(p Place, lo, hi int) error { return emit(IDChunk{Place: p, IDs: ids[lo:hi]}) })
+	kind := f.typeOf(f.schema.Splits[i].NodeType).IDs
+	return f.each(part.String(), len(ids), func(p Place, lo, hi int) error {
+		c := IDChunk{Place: p}
+		c.IDs, c.Texts = f.named(kind, ids[lo:hi])
+		return emit(c)
+	})
 }
 
 // small is 6 papers with every kind of section: a self loop (2→2), a duplicate (0→1), a mutual pair (3, 4), node 5 alone.

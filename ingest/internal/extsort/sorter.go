@@ -276,7 +276,17 @@ func sortRecords(r *Run, counts []uint32) bool {
 // equal streams records that have one key.
 func (s *Sorter) equal(inputs []Bucket, k Key, visit func([]Run) error) error {
 	if s.width > 8 {
-		return fmt.Errorf("one edge is there more often than %d times, which is all that --memory has room for; give more", s.records)
+		for i, b := range inputs { // of one input after the other: the order is by key, then by input, then by number
+			alone := make([]Bucket, len(inputs))
+			err := s.byNumber(b, func(b Bucket) error {
+				alone[i] = b
+				return s.sortAll(alone, k, 1, visit)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	left := make([]int64, len(inputs))
 	for i, b := range inputs {
@@ -315,36 +325,18 @@ func (s *Sorter) split(inputs []Bucket, first, last Key, total int64, visit func
 			_ = s.area.Remove(p...) // they go with the directory otherwise
 		}
 	}()
-	buf, err := Buffer(s.width, 1<<20)
-	if err != nil {
-		return err
-	}
-	defer buf.Close()
 	for i, b := range inputs {
-		w, err := s.area.NewWriter(fmt.Sprintf("part-%d", splits.Add(1)), len(starts), MinBlock)
-		if err != nil {
-			return err
-		}
-		to := w.NewAppender()
-		err = s.area.Each(b, s.width, buf.Bytes(), func(records []byte) error {
-			for ; len(records) > 0; records = records[s.width:] {
-				k := binary.LittleEndian.Uint64(records)
-				at, found := slices.BinarySearch(starts, k)
-				if !found {
-					at--
-				}
-				if at < 0 || k > last {
-					return fmt.Errorf("%s: has a record that does not belong there: something else changed it", s.area.path(b.Name))
-				}
-				to.Put(at, records[:s.width])
+		parts[i], err = s.part(b, len(starts), func(record []byte) int {
+			k := binary.LittleEndian.Uint64(record)
+			at, found := slices.BinarySearch(starts, k)
+			if !found {
+				at--
 			}
-			return w.Err()
+			if k > last {
+				return -1
+			}
+			return at
 		})
-		to.Flush()
-		var cerr error
-		if parts[i], cerr = w.Close(); err == nil {
-			err = cerr
-		}
 		if err != nil {
 			return err
 		}
@@ -363,6 +355,74 @@ func (s *Sorter) split(inputs []Bucket, first, last Key, total int64, visit func
 		}
 	}
 	return nil
+}
+
+// part puts each record of a bucket in one of so many, as of says; less than 0 is a record that cannot be there. Buckets come
+// back with an error, too.
+func (s *Sorter) part(b Bucket, buckets int, of func(record []byte) int) ([]Bucket, error) {
+	buf, err := Buffer(s.width, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	defer buf.Close()
+	w, err := s.area.NewWriter(fmt.Sprintf("part-%d", splits.Add(1)), buckets, MinBlock)
+	if err != nil {
+		return nil, err
+	}
+	to := w.NewAppender()
+	err = s.area.Each(b, s.width, buf.Bytes(), func(records []byte) error {
+		for ; len(records) > 0; records = records[s.width:] {
+			at := of(records[:s.width])
+			if at < 0 {
+				return fmt.Errorf("%s: has a record that does not belong there: something else changed it", s.area.path(b.Name))
+			}
+			to.Put(at, records[:s.width])
+		}
+		return w.Err()
+	})
+	to.Flush()
+	parts, cerr := w.Close()
+	if err == nil {
+		err = cerr
+	}
+	return parts, err
+}
+
+// byNumber visits buckets that fit, in ascending order of the numbers in them: b, or parts of it.
+func (s *Sorter) byNumber(b Bucket, visit func(Bucket) error) error {
+	n := b.Bytes / int64(s.width)
+	if n <= int64(s.records) {
+		return visit(b)
+	}
+	number := func(record []byte) uint64 { return binary.LittleEndian.Uint64(record[8:]) }
+	least, most := ^uint64(0), uint64(0)
+	buf, err := Buffer(s.width, 1<<20)
+	if err != nil {
+		return err
+	}
+	err = s.area.Each(b, s.width, buf.Bytes(), func(records []byte) error {
+		for ; len(records) > 0; records = records[s.width:] {
+			least, most = min(least, number(records)), max(most, number(records))
+		}
+		return nil
+	})
+	buf.Close()
+	if err != nil {
+		return err
+	}
+	if least == most {
+		return fmt.Errorf("%s: has a number twice: something else changed it", s.area.path(b.Name))
+	}
+	ways := min(n*4/3/int64(s.records)+2, splitWays)
+	width := (most-least)/uint64(ways) + 1 // the least and the most part ways
+	parts, err := s.part(b, int(ways), func(record []byte) int { return int((number(record) - least) / width) })
+	defer func() { _ = s.area.Remove(parts...) }()
+	for _, p := range parts {
+		if err == nil {
+			err = s.byNumber(p, visit)
+		}
+	}
+	return err
 }
 
 // splitters are the first keys of the parts, the first of all included. There are at least two.

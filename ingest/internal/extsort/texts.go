@@ -131,14 +131,18 @@ func (a *Area) NewTextSorter(name string, memory int64) *TextSorter {
 
 // Add copies a text.
 func (s *TextSorter) Add(text []byte, value uint32) error {
-	need := len(s.arena) + len(text) + 6 + (len(s.places)+1)*placeBytes
-	if need > s.memory && len(s.places) > 0 {
+	const around = 6 // of a text in its record
+	if used := len(s.arena) + len(text) + around; len(s.places) > 0 && max(2*used, used+(len(s.places)+1)*placeBytes) > s.memory {
 		if err := s.spill(); err != nil {
 			return err
 		}
 	}
-	if s.arena == nil { // grown by doubling it would take twice the memory
-		s.arena = make([]byte, 0, s.memory/2)
+	if need := len(s.arena) + len(text) + around; need > cap(s.arena) {
+		size := max(2*cap(s.arena), need, 64<<10)
+		if size > s.memory/8 { // doubled once more, both together would be too much
+			size = max(s.memory/2, need)
+		}
+		s.arena = append(make([]byte, 0, size), s.arena...)
 	}
 	at := len(s.arena)
 	s.arena = AppendText(s.arena, text, value)
