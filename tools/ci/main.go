@@ -2,7 +2,6 @@
 // that says what did not hold.
 //
 //	go test -json ./... | go run ./tools/ci tests [-allow TEXT,…]   count tests; fail on failures and on skips not allowed
-//	go run ./tools/ci fuzz -for 1m                                  fuzz every target, in equal shares
 //	go run ./tools/ci demo                                          the newcomer's first command learns
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
@@ -20,7 +19,6 @@ import (
 
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"tests":    runTests,
-	"fuzz":     runFuzz,
 	"demo":     runDemo,
 	"counts":   withArxiv(counts),
 	"same":     withArxiv(same),

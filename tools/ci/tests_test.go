@@ -43,18 +43,6 @@ func TestCountTests(t *testing.T) {
 	}
 }
 
-func TestTargets(t *testing.T) {
-	const listed = "FuzzManifest\nok  \texample.org/store\t0.01s\n" +
-		"?   \texample.org/kernels\t[no test files]\n" +
-		"ok  \texample.org/train\t0.02s\n" +
-		"FuzzHeader\nFuzzRows\nok  \texample.org/npy\t(cached)\n"
-	require.Equal(t, []target{
-		{"example.org/store", "FuzzManifest"},
-		{"example.org/npy", "FuzzHeader"},
-		{"example.org/npy", "FuzzRows"},
-	}, targets(listed))
-}
-
 func TestPick(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, pick(3, 5))
 	require.Equal(t, []int{0, 24, 49, 74, 99}, pick(100, 5))

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTargets(t *testing.T) {
+	const listed = "FuzzManifest\nok  \texample.org/store\t0.01s\n" +
+		"?   \texample.org/kernels\t[no test files]\n" +
+		"ok  \texample.org/train\t0.02s\n" +
+		"FuzzHeader\nFuzzRows\nok  \texample.org/npy\t(cached)\n"
+	const dirs = "example.org/npy\t/src/a b/npy\nexample.org/store\t/src/store\n"
+	require.Equal(t, []target{
+		{"example.org/store", "/src/store", "FuzzManifest"},
+		{"example.org/npy", "/src/a b/npy", "FuzzHeader"},
+		{"example.org/npy", "/src/a b/npy", "FuzzRows"},
+	}, targets(dirs, listed))
+	require.Equal(t, "ingest/npy.FuzzRows", target{pkg: "github.com/gnnstore/gnnstore/ingest/npy", name: "FuzzRows"}.String())
+}
+
+func TestParse(t *testing.T) {
+	const baseline = "fuzz: elapsed: 0s, gathering baseline coverage: 0/19 completed\n" +
+		"fuzz: elapsed: 0s, gathering baseline coverage: 19/19 completed, now fuzzing with 2 workers\n"
+	require.Equal(t, result{executions: 325017, interesting: 12}, parse(baseline+
+		"fuzz: elapsed: 3s, execs: 200003 (66665/sec), new interesting: 11 (total: 201)\n"+
+		"fuzz: elapsed: 5s, execs: 325017 (62500/sec), new interesting: 12 (total: 202)\nPASS\nok  \texample.org/npy\t5.1s\n"))
+	require.Equal(t, result{executions: 7, crashers: []string{"testdata/fuzz/FuzzRows/0f3a"}}, parse(baseline+
+		"fuzz: elapsed: 0s, execs: 7 (70/sec), new interesting: 0 (total: 19)\n--- FAIL: FuzzRows (0.10s)\n"+
+		"    --- FAIL: FuzzRows (0.00s)\n        rows_test.go:7: 3 rows of 2\n\n"+
+		"    Failing input written to testdata/fuzz/FuzzRows/0f3a\n    To re-run:\n    go test -run=FuzzRows/0f3a\nFAIL\n"))
+}

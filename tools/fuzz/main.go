@@ -1,0 +1,178 @@
+// Fuzz runs every fuzz test of the module in turn, each for its share of the time, says how often each ran, and goes on
+// after a crash. It exits 1 if anything crashed; the crashing input is then in testdata/fuzz of the package, where it is
+// a seed of every later test. Run it in the module's root:
+//
+//	go run ./tools/fuzz -time 1h [-only REGEX]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	total := flag.Duration("time", time.Hour, "the `time` that all targets share, at least a second each")
+	only := flag.String("only", "", "a `regexp` of targets, as in ingest/npy.FuzzHeader; default all")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *total, *only)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fuzz:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, total time.Duration, only string) error {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	all, err := list(ctx)
+	if err != nil {
+		return err
+	}
+	var chosen []target
+	for _, t := range all {
+		if pattern.MatchString(t.String()) {
+			chosen = append(chosen, t)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("none of %d targets is called %s", len(all), only)
+	}
+	share := max(total/time.Duration(len(chosen)), time.Second)
+	fmt.Printf("%d targets, %s each\n", len(chosen), share.Round(100*time.Millisecond))
+	var crashed []string
+	executions := int64(0)
+	for _, t := range chosen {
+		r := t.fuzz(ctx, share)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		executions += r.executions
+		fmt.Printf("%-36s %11d executions, %7.0f a second, %d new inputs of interest\n", t, r.executions,
+			float64(r.executions)/share.Seconds(), r.interesting)
+		if r.err != nil {
+			crashed = append(crashed, t.String())
+			fmt.Printf("%s: %v\n%s\n", t, r.err, r.output)
+		}
+		for _, file := range r.crashers {
+			fmt.Printf("%s: a new seed, %s/%s\n", t, strings.TrimPrefix(t.dir, workingDir()), file)
+		}
+	}
+	fmt.Printf("%d executions\n", executions)
+	if len(crashed) > 0 {
+		return fmt.Errorf("%d of %d targets crashed: %s", len(crashed), len(chosen), strings.Join(crashed, ", "))
+	}
+	return nil
+}
+
+// workingDir is the prefix of directories that no message needs.
+func workingDir() string {
+	dir, _ := os.Getwd() // "" shows them whole
+	return dir + "/"
+}
+
+// A target is a fuzz test of a package.
+type target struct{ pkg, dir, name string }
+
+// String is short: ingest/npy.FuzzHeader.
+func (t target) String() string {
+	_, path, _ := strings.Cut(t.pkg, "/gnnstore/gnnstore/")
+	return path + "." + t.name
+}
+
+// list finds the fuzz tests of all packages.
+func list(ctx context.Context) ([]target, error) {
+	dirs, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}", "./...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	listed, err := exec.CommandContext(ctx, "go", "test", "-list", "^Fuzz", "./...").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("go test -list: %w\n%s", err, listed)
+	}
+	return targets(string(dirs), string(listed)), nil
+}
+
+// targets reads go list, a package and its directory a line, and go test -list: names, then the line of their package.
+func targets(dirs, listed string) []target {
+	dirOf := map[string]string{}
+	for line := range strings.Lines(dirs) {
+		pkg, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		dirOf[pkg] = dir
+	}
+	var all []target
+	var names []string
+	for line := range strings.Lines(listed) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 1 && strings.HasPrefix(fields[0], "Fuzz"):
+			names = append(names, fields[0])
+		case len(fields) > 1 && fields[0] == "ok":
+			for _, name := range names {
+				all = append(all, target{pkg: fields[1], dir: dirOf[fields[1]], name: name})
+			}
+			names = nil
+		}
+	}
+	return all
+}
+
+// result is how far a target came.
+type result struct {
+	executions, interesting int64
+	crashers                []string // new seeds, relative to the package
+	output                  string   // of a failure
+	err                     error
+}
+
+// linking bounds what go test may take beside the fuzzing itself.
+const linking = 5 * time.Minute
+
+// fuzz runs a target for a while.
+func (t target) fuzz(ctx context.Context, share time.Duration) result {
+	ctx, cancel := context.WithTimeout(ctx, share+linking)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", share.String(), t.pkg)
+	// go test, the test and its workers are one group, which ends together.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	output, err := cmd.CombinedOutput()
+	r := parse(string(output))
+	if err != nil {
+		r.err, r.output = err, string(output)
+	}
+	return r
+}
+
+var (
+	progressLine = regexp.MustCompile(`(?m)^fuzz: elapsed: \S+, execs: (\d+) .*?(?:new interesting: (\d+))?(?: \(total: \d+\))?$`)
+	crasherLine  = regexp.MustCompile(`(?m)^\s*Failing input written to (\S+)$`)
+)
+
+// parse reads what go test -fuzz says.
+func parse(output string) result {
+	var r result
+	for _, m := range progressLine.FindAllStringSubmatch(output, -1) {
+		r.executions, _ = strconv.ParseInt(m[1], 10, 64)
+		if m[2] != "" {
+			r.interesting, _ = strconv.ParseInt(m[2], 10, 64)
+		}
+	}
+	for _, m := range crasherLine.FindAllStringSubmatch(output, -1) {
+		r.crashers = append(r.crashers, m[1])
+	}
+	return r
+}
