@@ -7,16 +7,8 @@ import (
 )
 
 func TestTargets(t *testing.T) {
-	const listed = "FuzzManifest\nok  \texample.org/store\t0.01s\n" +
-		"?   \texample.org/kernels\t[no test files]\n" +
-		"ok  \texample.org/train\t0.02s\n" +
-		"FuzzHeader\nFuzzRows\nok  \texample.org/npy\t(cached)\n"
-	const dirs = "example.org/npy\t/src/a b/npy\nexample.org/store\t/src/store\n"
-	require.Equal(t, []target{
-		{"example.org/store", "/src/store", "FuzzManifest"},
-		{"example.org/npy", "/src/a b/npy", "FuzzHeader"},
-		{"example.org/npy", "/src/a b/npy", "FuzzRows"},
-	}, targets(dirs, listed))
+	require.Equal(t, []string{"FuzzHeader", "FuzzRows"}, targets([]byte("package npy\n\nfunc FuzzHeader(f *testing.F) {\n}\n\n"+
+		"func FuzzyMatch(a, b string) bool {\n}\n\n// func FuzzNothing(f *testing.F) {\nfunc FuzzRows(fuzz *testing.F) {\n}\n")))
 	require.Equal(t, "ingest/npy.FuzzRows", target{pkg: "github.com/gnnstore/gnnstore/ingest/npy", name: "FuzzRows"}.String())
 }
 

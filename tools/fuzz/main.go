@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -51,12 +52,17 @@ func run(ctx context.Context, total time.Duration, only string) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("none of %d targets is called %s", len(all), only)
 	}
+	environ, clear, err := inMemory()
+	if err != nil {
+		return err
+	}
+	defer clear()
 	share := max(total/time.Duration(len(chosen)), time.Second)
 	fmt.Printf("%d targets, %s each\n", len(chosen), share.Round(100*time.Millisecond))
 	var crashed []string
 	executions := int64(0)
 	for _, t := range chosen {
-		r := t.fuzz(ctx, share)
+		r := t.fuzz(ctx, share, environ)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
@@ -78,6 +84,24 @@ func run(ctx context.Context, total time.Duration, only string) error {
 	return nil
 }
 
+// inMemory is an environment in which temporary files are in memory, where there is such a place: targets that read files
+// write some for each execution.
+func inMemory() (environ []string, clear func(), err error) {
+	const place = "/dev/shm"
+	if info, err := os.Stat(place); err != nil || !info.IsDir() {
+		return nil, func() {}, nil // this process's own environment
+	}
+	dir, err := os.MkdirTemp(place, "gnnstore-fuzz-")
+	if err != nil {
+		return nil, nil, err
+	}
+	builds := os.Getenv("GOTMPDIR")
+	if builds == "" {
+		builds = os.TempDir() // programs may not run from /dev/shm
+	}
+	return append(os.Environ(), "TMPDIR="+dir, "GOTMPDIR="+builds), func() { os.RemoveAll(dir) }, nil
+}
+
 // workingDir is the prefix of directories that no message needs.
 func workingDir() string {
 	dir, _ := os.Getwd() // "" shows them whole
@@ -93,41 +117,38 @@ func (t target) String() string {
 	return path + "." + t.name
 }
 
-// list finds the fuzz tests of all packages.
+// list finds the fuzz tests of all packages. go test -list would link every test of the module first.
 func list(ctx context.Context) ([]target, error) {
-	dirs, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}", "./...").Output()
+	const files = "{{range .TestGoFiles}}\t{{.}}{{end}}{{range .XTestGoFiles}}\t{{.}}{{end}}"
+	listed, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}"+files, "./...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	listed, err := exec.CommandContext(ctx, "go", "test", "-list", "^Fuzz", "./...").CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("go test -list: %w\n%s", err, listed)
-	}
-	return targets(string(dirs), string(listed)), nil
-}
-
-// targets reads go list, a package and its directory a line, and go test -list: names, then the line of their package.
-func targets(dirs, listed string) []target {
-	dirOf := map[string]string{}
-	for line := range strings.Lines(dirs) {
-		pkg, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		dirOf[pkg] = dir
-	}
 	var all []target
-	var names []string
-	for line := range strings.Lines(listed) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) == 1 && strings.HasPrefix(fields[0], "Fuzz"):
-			names = append(names, fields[0])
-		case len(fields) > 1 && fields[0] == "ok":
-			for _, name := range names {
-				all = append(all, target{pkg: fields[1], dir: dirOf[fields[1]], name: name})
+	for line := range strings.Lines(string(listed)) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		for _, file := range fields[2:] {
+			source, err := os.ReadFile(filepath.Join(fields[1], file))
+			if err != nil {
+				return nil, err
 			}
-			names = nil
+			for _, name := range targets(source) {
+				all = append(all, target{pkg: fields[0], dir: fields[1], name: name})
+			}
 		}
 	}
-	return all
+	return all, nil
+}
+
+var fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\) \{$`)
+
+// targets are the names of the fuzz tests in a Go file.
+func targets(source []byte) []string {
+	var names []string
+	for _, m := range fuzzFunc.FindAllSubmatch(source, -1) {
+		names = append(names, string(m[1]))
+	}
+	return names
 }
 
 // result is how far a target came.
@@ -142,10 +163,14 @@ type result struct {
 const linking = 5 * time.Minute
 
 // fuzz runs a target for a while.
-func (t target) fuzz(ctx context.Context, share time.Duration) result {
+func (t target) fuzz(ctx context.Context, share time.Duration, environ []string) result {
 	ctx, cancel := context.WithTimeout(ctx, share+linking)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", share.String(), t.pkg)
+	// Go makes inputs of interest smaller for up to a minute each, in which some targets do nothing else: with 1x, FuzzFolder of
+	// mag240m runs 45 times as often and finds more. An input that crashes is made smaller by hand.
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", share.String(),
+		"-fuzzminimizetime", "1x", t.pkg)
+	cmd.Env = environ
 	// go test, the test and its workers are one group, which ends together.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
