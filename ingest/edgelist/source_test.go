@@ -25,8 +25,10 @@ import (
 // files is a folder by name.
 type files map[string]string
 
-func (f files) write(t testing.TB) string {
-	dir := t.TempDir()
+func (f files) write(t testing.TB) string { return f.writeTo(t, t.TempDir()) }
+
+// writeTo writes over what an earlier call has left there.
+func (f files) writeTo(t testing.TB, dir string) string {
 	for name, body := range f {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -567,11 +569,11 @@ func FuzzSplit(f *testing.F) {
 	for _, line := range []string{"a,b", `"a, b","c""d"`, ` x ,"y" , `, `"",,""`, `"open`, `a"b,c`, "1\t2"} {
 		f.Add(line)
 	}
+	path := filepath.Join(f.TempDir(), "t.csv") // of this process
 	f.Fuzz(func(t *testing.T, line string) {
 		if strings.ContainsAny(line, "\r\n") {
 			return
 		}
-		path := filepath.Join(t.TempDir(), "t.csv")
 		require.NoError(t, os.WriteFile(path, []byte("1,1\n"+line+"\n"), 0o644))
 		in, err := openTable(path, "no", true)
 		require.NoError(t, err)
@@ -612,8 +614,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add("src,dst\nalice,bob\n", "id,label\nalice,x\nbob,y\n", "", uint8(1))
 	f.Add("# Nodes: 9\n1 2\n", "", "", uint8(0))
 	f.Add("\xef\xbb\xbf# x\n\"1\";2;\n", "id\n1\n2\n1\n", `{"1":[]}`, uint8(2))
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, edges, nodes, features string, which uint8) {
-		dir := files{"edges.csv": edges, "n.csv": nodes, "f.json": features}.write(t)
+		files{"edges.csv": edges, "n.csv": nodes, "f.json": features}.writeTo(t, dir)
 		var o Options
 		if which&1 != 0 {
 			o.Nodes = "n.csv"

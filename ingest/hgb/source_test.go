@@ -42,8 +42,12 @@ func with(all map[string]string, changes ...string) map[string]string {
 }
 
 func writeDir(t testing.TB, all map[string]string) string {
-	dir := filepath.Join(t.TempDir(), "a pt [of] files")
-	require.NoError(t, os.Mkdir(dir, 0o777))
+	return writeTo(t, filepath.Join(t.TempDir(), "a pt [of] files"), all)
+}
+
+// writeTo writes over what an earlier call has left there.
+func writeTo(t testing.TB, dir string, all map[string]string) string {
+	require.NoError(t, os.MkdirAll(dir, 0o777))
 	for name, text := range all {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
@@ -315,8 +319,9 @@ func FuzzSource(f *testing.F) {
 	all := tiny(f)
 	f.Add(all["node.dat"], all["link.dat"], all["label.dat"], all["info.dat"])
 	f.Add("0\ta\t0\t1,2\n", "0\t0\t0\t1\n", "0\ta\t0\t0,1\n", "{}")
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, nodes, links, labels, info string) {
-		path := writeDir(t, map[string]string{"node.dat": nodes, "link.dat": links, "label.dat": labels, "info.dat": info})
+		path := writeTo(t, dir, map[string]string{"node.dat": nodes, "link.dat": links, "label.dat": labels, "info.dat": info})
 		g, err := read(path, Options{})
 		if err != nil {
 			require.NotContains(t, strings.ReplaceAll(err.Error(), path, ""), "\n")

@@ -120,8 +120,10 @@ func (f files) with(name string, b []byte) files {
 }
 
 // write lays it down as OGB's package does, and gives the folder above it.
-func (f files) write(t testing.TB) string {
-	root := t.TempDir()
+func (f files) write(t testing.TB) string { return f.writeTo(t, t.TempDir()) }
+
+// writeTo writes over what an earlier call has left there.
+func (f files) writeTo(t testing.TB, root string) string {
 	for name, b := range f {
 		path := filepath.Join(root, folder, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -406,11 +408,12 @@ func FuzzFolder(f *testing.F) {
 	const label, writes = "processed/paper/node_label.npy", "processed/author___writes___paper/edge_index.npy"
 	f.Add(d["meta.pt"], d["split_dict.pt"], d[label], d[writes])
 	f.Add(d.from(f, "meta.pt", "meta.legacy.pt")["meta.pt"], d.from(f, "split_dict.pt", "split_dict.parts.pt")["split_dict.pt"], npyFile("<i2", "(60, 1)", true, make([]int16, 60)), npyFile(">u1", "(2, 3)", true, make([]uint8, 6)))
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, meta, splits, label60, edges []byte) {
 		root := files{"meta.pt": meta, "split_dict.pt": splits, label: label60, writes: edges,
 			"processed/paper/node_feat.npy":                                   d["processed/paper/node_feat.npy"],
 			"processed/author___affiliated_with___institution/edge_index.npy": d["processed/author___affiliated_with___institution/edge_index.npy"],
-			"processed/paper___cites___paper/edge_index.npy":                  edges}.write(t)
+			"processed/paper___cites___paper/edge_index.npy":                  edges}.writeTo(t, dir)
 		w, err := read(root, Options{})
 		if err != nil {
 			require.NotContains(t, err.Error(), "bad chunk")

@@ -87,16 +87,17 @@ func FuzzArrays(f *testing.F) {
 	f.Add("edge_index", p["edge_index"], "num_nodes_list", p["num_nodes_list"], "edge_", p["num_edges_list"], "node_", p["node_feat"], false)
 	f.Add("edge_index", p["edge_index"], "num_nodes_list", p["num_nodes_list"], "edge_w", array("<f2", "(2, 1)", true, []uint16{1, 2}), "node_label", array("<f8", "(3, 1)", false, []float64{1, 2, -1}), false)
 	f.Add("a___b___c", array("<i4", "(2, 1)", true, []int32{0, 0}), "a", array("<i8", "(1,)", false, []int64{1}), "c", array("<i8", "(1,)", false, []int64{1}), "x", []byte{}, true)
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, k1 string, a1 []byte, k2 string, a2 []byte, k3 string, a3 []byte, k4 string, a4 []byte, deflate bool) {
 		method := zip.Store
 		if deflate {
 			method = zip.Deflate
 		}
 		pack := func(a arrays) string { return a.npz(t, method) }
-		s, err := Open(files{"raw/data.npz": pack(arrays{k1: a1, k2: a2, k3: a3, k4: a4}), "raw/node-label.npz": pack(arrays{k4: a4})}.write(t, "x"))
+		s, err := Open(files{"raw/data.npz": pack(arrays{k1: a1, k2: a2, k3: a3, k4: a4}), "raw/node-label.npz": pack(arrays{k4: a4})}.writeTo(t, filepath.Join(dir, "x")))
 		sound(t, s, err)
 		s, err = Open(files{"raw/edge_index_dict.npz": pack(arrays{k1: a1}), "raw/num_nodes_dict.npz": pack(arrays{k2: a2, k3: a3}),
-			"raw/node_feat.npz": pack(arrays{k2: a4}), "raw/edge_x.npz": pack(arrays{k1: a4})}.write(t, "y"))
+			"raw/node_feat.npz": pack(arrays{k2: a4}), "raw/edge_x.npz": pack(arrays{k1: a4})}.writeTo(t, filepath.Join(dir, "y")))
 		sound(t, s, err)
 	})
 }
@@ -109,8 +110,8 @@ func FuzzDict(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(b)
 	}
+	path := filepath.Join(f.TempDir(), "split_dict.pt") // of this process
 	f.Fuzz(func(t *testing.T, pt []byte) {
-		path := filepath.Join(t.TempDir(), "split_dict.pt")
 		require.NoError(t, os.WriteFile(path, pt, 0o600))
 		d, err := OpenDict(path)
 		if err != nil {

@@ -61,7 +61,11 @@ func compress(t testing.TB, text string) []byte {
 }
 
 func (f files) write(t testing.TB, name string) string {
-	dir := filepath.Join(t.TempDir(), name)
+	return f.writeTo(t, filepath.Join(t.TempDir(), name))
+}
+
+// writeTo writes over what an earlier call has left there.
+func (f files) writeTo(t testing.TB, dir string) string {
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for path, text := range f {
 		body := []byte(text)

@@ -74,8 +74,10 @@ func seven() files {
 	}
 }
 
-func (f files) write(t testing.TB) string {
-	dir := t.TempDir()
+func (f files) write(t testing.TB) string { return f.writeTo(t, t.TempDir()) }
+
+// writeTo writes over what an earlier call has left there.
+func (f files) writeTo(t testing.TB, dir string) string {
 	for suffix, body := range f {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "ind.seven."+suffix), []byte(body), 0o644))
 	}
@@ -386,11 +388,14 @@ func FuzzOpen(f *testing.F) {
 		f.Add(suffix, []byte(whole[suffix]))
 		f.Add(suffix, []byte(whole[suffix][:len(whole[suffix])/2]))
 	}
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, suffix string, body []byte) {
 		if !slices.Contains(suffixes, suffix) {
 			return
 		}
-		s, err := Open(seven().with(suffix, string(body)).write(t))
+		whole := seven()
+		whole[suffix] = string(body)
+		s, err := Open(whole.writeTo(t, dir))
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			return

@@ -28,8 +28,10 @@ import (
 // files is a folder by name.
 type files map[string]string
 
-func (f files) write(t testing.TB) string {
-	dir := t.TempDir()
+func (f files) write(t testing.TB) string { return f.writeTo(t, t.TempDir()) }
+
+// writeTo writes over what an earlier call has left there.
+func (f files) writeTo(t testing.TB, dir string) string {
 	for name, body := range f {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -671,11 +673,12 @@ func FuzzSchema(f *testing.F) {
 	f.Add(pairs, "x,y\n1,2\n")
 	f.Add("nodes: [{type: a, files: e.csv, id: x, label: y}]\n"+pairs, "x,y\na,1\n\"b\",2\n")
 	f.Add("edges: &e\n  - *e\n", "x\n")
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, yaml, table string) {
 		if strings.Contains(yaml, "..") || strings.Contains(yaml, "/") {
 			return // of files elsewhere
 		}
-		dir := files{"s.yaml": yaml, "e.csv": table, "n.csv": table}.write(t)
+		files{"s.yaml": yaml, "e.csv": table, "n.csv": table}.writeTo(t, dir)
 		g, err := read(dir, Options{SkipBad: 2})
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
