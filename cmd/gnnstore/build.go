@@ -31,7 +31,7 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 	} else {
 		o.memory = 1 << 30
 	}
-	f.Var(&o.memory, "memory", "memory to stay within (default a quarter of the machine's)")
+	f.Var(&o.memory, "memory", "memory to stay within; unless told, a quarter of the machine's")
 	f.StringVar(&o.Tmp, "tmp", "", "directory for what does not fit in memory (default inside the unfinished dataset)")
 	f.BoolVar(&o.plan, "plan", false, "say what it would take, pass by pass, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
@@ -86,14 +86,14 @@ func build(ctx context.Context, stderr io.Writer, source ingest.Source, out stri
 }
 
 func printPlan(w io.Writer, p *ingest.Plan) {
-	rows := [][]string{{"pass", "", "items", "about", "spill read", "spill written", "dataset"}}
+	rows := [][]string{{"pass", "over", "about", "spill read", "spill written", "dataset"}}
 	for _, s := range p.Passes {
-		rows = append(rows, []string{s.Name, s.Unit, count(s.Items), duration(s.Seconds), size(s.SpillRead), size(s.SpillWritten), size(s.Written)})
+		rows = append(rows, []string{s.Name, count(s.Items) + " " + s.Unit, duration(s.Seconds), size(s.SpillRead), size(s.SpillWritten), size(s.Written)})
 	}
 	tabulate(w, rows)
-	fmt.Fprintf(w, "%-9s %s, of which the source's own speed may make more\n", "time", duration(p.Seconds))
+	fmt.Fprintf(w, "%-9s about %s, and more where the source is slow to read\n", "time", duration(p.Seconds))
 	fmt.Fprintf(w, "%-9s %s allowed, %s is the least that works\n", "memory", size(p.Memory), size(p.LeastMemory))
-	fmt.Fprintf(w, "%-9s %s of dataset, up to %s beside it, %s together at most\n", "disk", size(p.Bytes), size(p.SpillBytes), size(p.DiskBytes))
+	fmt.Fprintf(w, "%-9s %s in the end; at most %s of spill on the way, and %s at one time\n", "disk", size(p.Bytes), size(p.SpillBytes), size(p.DiskBytes))
 	for _, u := range p.Unknown {
 		fmt.Fprintf(w, "%-9s %s\n", "unknown", u)
 	}
@@ -114,13 +114,13 @@ func printPasses(w io.Writer, r *ingest.Report, plan *ingest.Plan) {
 	for _, p := range plan.Passes {
 		expected[p.Name] = p.Seconds
 	}
-	rows := [][]string{{"pass", "", "items", "took", "expected", "spill read", "spill written"}}
+	rows := [][]string{{"pass", "over", "took", "expected", "spill read", "spill written"}}
 	for _, p := range r.Passes {
 		about := "-"
 		if s, ok := expected[p.Name]; ok {
 			about = duration(s)
 		}
-		rows = append(rows, []string{p.Name, p.Unit, count(p.Items), duration(p.Seconds), about, size(p.SpillRead), size(p.SpillWritten)})
+		rows = append(rows, []string{p.Name, count(p.Items) + " " + p.Unit, duration(p.Seconds), about, size(p.SpillRead), size(p.SpillWritten)})
 	}
 	tabulate(w, rows)
 	fmt.Fprintf(w, "memory: at most %s of %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.Memory), size(r.PeakFileBytes))
@@ -135,15 +135,24 @@ func duration(s float64) string {
 }
 
 func printReport(w io.Writer, r *ingest.Report) {
+	name := func(e ingest.RelationReport) string {
+		if len(r.Relations) > 1 {
+			return e.Key
+		}
+		return "edges"
+	}
+	wide := 9 // names of types and relations, which stand below one another
 	for _, t := range r.NodeTypes {
-		fmt.Fprintf(w, "%-9s %s nodes, by %s\n", t.Name, count(t.Count), r.Order)
+		wide = max(wide, len(t.Name))
 	}
 	for _, e := range r.Relations {
-		name := "edges"
-		if len(r.Relations) > 1 {
-			name = e.Key
-		}
-		fmt.Fprintf(w, "%-9s %s edges from %s read", name, count(e.Edges), count(e.EdgesRead))
+		wide = max(wide, len(name(e)))
+	}
+	for _, t := range r.NodeTypes {
+		fmt.Fprintf(w, "%-*s %s nodes, by %s\n", wide, t.Name, count(t.Count), r.Order)
+	}
+	for _, e := range r.Relations {
+		fmt.Fprintf(w, "%-*s %s edges from %s read", wide, name(e), count(e.Edges), count(e.EdgesRead))
 		for _, c := range []struct {
 			n    int64
 			what string
@@ -174,7 +183,11 @@ func printReport(w io.Writer, r *ingest.Report) {
 		fmt.Fprintln(w)
 	}
 	for _, l := range r.Labels {
-		fmt.Fprintf(w, "%-9s %s: %d classes, %s nodes without\n", "labels", l.Name, l.Classes, count(l.Missing))
+		fmt.Fprintf(w, "%-9s %s", "labels", l.Name)
+		if len(r.NodeTypes) > 1 {
+			fmt.Fprintf(w, " of %s", l.NodeType)
+		}
+		fmt.Fprintf(w, ": %d classes, %s nodes without\n", l.Classes, count(l.Missing))
 	}
 	for _, s := range r.Splits {
 		fmt.Fprintf(w, "%-9s %s: %s train, %s valid, %s test\n", "split", s.Name, count(int64(s.Train)), count(int64(s.Valid)), count(int64(s.Test)))

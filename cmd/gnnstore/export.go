@@ -67,11 +67,18 @@ func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, 
 	if o.json {
 		return printJSON(stdout, report)
 	}
+	wide := 9
 	for _, t := range report.NodeTypes {
-		fmt.Fprintf(stdout, "%-9s %s nodes\n", t.Name, count(t.Count))
+		wide = max(wide, len(t.Name))
 	}
 	for _, r := range report.Relations {
-		fmt.Fprintf(stdout, "%-9s %s edges\n", r.Name, count(r.Edges))
+		wide = max(wide, len(r.Name))
+	}
+	for _, t := range report.NodeTypes {
+		fmt.Fprintf(stdout, "%-*s %s nodes\n", wide, t.Name, count(t.Count))
+	}
+	for _, r := range report.Relations {
+		fmt.Fprintf(stdout, "%-*s %s edges\n", wide, r.Name, count(r.Edges))
 	}
 	for _, s := range report.Skipped {
 		fmt.Fprintf(stdout, "%-9s %s\n", "note", s)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -52,6 +53,9 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"table": {"csv, tsv, parquet and JSON-lines tables of many types, by a schema.yaml; --infer writes a first one",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
+			if info, err := os.Stat(p); err == nil && info.IsDir() {
+				return nil, fmt.Errorf("%s: a folder; name the schema of its tables, or write a first one: gnnstore ingest table --infer %s", p, p)
+			}
 			return opened(table.Open(p, table.Options{SkipBad: o.skipBad}))
 		}},
 }
@@ -81,6 +85,8 @@ type sourceOptions struct {
 	reverse string
 	seed    uint64
 	skipBad int64
+
+	nodeCount int64 // of csv and arrays
 }
 
 // flags adds the flags that go with some formats only.
@@ -104,9 +110,6 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	}, "feature-columns")
 	of(csv, text(&o.csv.Weight, "column of edge weights (default none)"), "weight")
 	of(csv, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
-	of(csv, func(name, of string) {
-		f.Int64Var(&o.csv.Count, name, 0, of+"number of nodes, which edges call 0 to count-1 (default the nodes that edges name)")
-	}, "count")
 	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
 
 	of(array, text(&o.arrays.Edges, "the array of edges, or two, A,B, of sources and destinations (default by the usual names)"), "array-edges")
@@ -116,8 +119,8 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	of(array, text(&o.arrays.Train, "mask or list of training nodes"), "array-train")
 	of(array, text(&o.arrays.Valid, "mask or list of validation nodes"), "array-valid")
 	of(array, text(&o.arrays.Test, "mask or list of test nodes"), "array-test")
-	of(array, func(name, of string) {
-		f.Int64Var(&o.arrays.Nodes, name, 0, of+"number of nodes (default the arrays' own, or one more than the largest id)")
+	of(csv+", "+array, func(name, of string) {
+		f.Int64Var(&o.nodeCount, name, 0, of+"number of nodes, which edges call 0, 1, … (default csv's by the edges, arrays' by the largest id)")
 	}, "node-count")
 	of(array, text(&o.layout, "edges are rows, (2, E), or pairs, (E, 2) (default by shape)"), "edge-layout")
 	of(array, text(&o.arrays.RowsAre, "what rows of a CSR matrix are: src or dst (default src)"), "csr-rows")
@@ -134,8 +137,13 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 }
 
 // validate completes the options and reports every problem.
-func (o *sourceOptions) validate(b *buildOptions) error {
+func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
+	if format == "csv" {
+		o.csv.Count = o.nodeCount
+	} else {
+		o.arrays.Nodes = o.nodeCount
+	}
 	o.arrays.Layout, o.ogb.AddReverse = arrays.Layout(o.layout), ogb.Reverse(o.reverse)
 	var errs []error
 	for _, text := range o.raw {

@@ -85,7 +85,7 @@ func newIngest() *cobra.Command {
 }
 
 func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out string, o ingestOptions) error {
-	if err := errors.Join(o.Validate(), o.source.validate(&o.buildOptions)); err != nil {
+	if err := errors.Join(o.Validate(), o.source.validate(format, &o.buildOptions)); err != nil {
 		return misuse(err)
 	}
 	source, err := openSource(format, src, &o.source)

@@ -206,7 +206,7 @@ func printInspection(w io.Writer, in inspection) {
 	for _, t := range in.NodeTypes {
 		line("nodes", "%s: %s, numbered by %s order", t.Name, count(t.Count), in.Order)
 		if t.IDs == "texts" {
-			line("", "called by texts, from %s to %s", t.First, t.Last)
+			line("", "their ids are texts: the first is %s, the last %s", t.First, t.Last)
 		}
 	}
 	for _, r := range in.Relations {
@@ -229,7 +229,15 @@ func printInspection(w io.Writer, in inspection) {
 		line("features", "%s: %d × %s, rows of %d bytes every %d, %d shards, %s", name, t.Dim, t.DType, t.RowBytes, t.Stride, t.Shards, size(t.Bytes))
 	}
 	for _, l := range in.Labels {
-		line("labels", "%s: %d classes, %s missing", l.Name, l.Classes, count(l.Missing))
+		name := l.Name
+		if len(in.NodeTypes) > 1 {
+			name += " of " + l.NodeType
+		}
+		of := "nodes"
+		if l.Multi {
+			of = "cells"
+		}
+		line("labels", "%s: %d classes, missing in %s %s", name, l.Classes, count(l.Missing), of)
 	}
 	for _, s := range in.Splits {
 		line("split", "%s: %s train, %s valid, %s test", s.Name, count(s.Train), count(s.Valid), count(s.Test))

@@ -102,7 +102,8 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return misuse(fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and ")))
+			missing := names[len(args):]
+			return misuse(fmt.Errorf("%s %s missing", strings.Join(missing, " and "), map[bool]string{true: "is", false: "are"}[len(missing) == 1]))
 		case len(args) > len(names) && len(names) == 0 && !cmd.HasParent():
 			return misuse(fmt.Errorf("unknown command %q; gnnstore --help lists them", args[0]))
 		case len(args) > len(names):

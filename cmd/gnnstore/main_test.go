@@ -21,18 +21,22 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each finds in its directory
-// a graph of 60 nodes in three communities: tiny.npz, and much the same one in the folders planetoid and graphsaint.
+// a graph of 60 nodes in three communities: tiny.npz, and much the same one in the folders planetoid and graphsaint; and
+// the fixtures of formats that other programs write, in hgb, graphbolt and torch.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TMPDIR", e.WorkDir)
-			planetoid := os.DirFS(filepath.Join("..", "..", "ingest", "planetoid", "testdata"))
-			return errors.Join(
+			errs := []error{
 				os.WriteFile(filepath.Join(e.WorkDir, "tiny.npz"), tinyNPZ(nil), 0o666),
-				os.CopyFS(filepath.Join(e.WorkDir, "planetoid"), planetoid),
 				writeGraphSAINT(filepath.Join(e.WorkDir, "graphsaint")),
-			)
+			}
+			for _, format := range []string{"planetoid", "hgb", "graphbolt", "torch"} {
+				fixtures := os.DirFS(filepath.Join("..", "..", "ingest", format, "testdata"))
+				errs = append(errs, os.CopyFS(filepath.Join(e.WorkDir, format), fixtures))
+			}
+			return errors.Join(errs...)
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
@@ -75,6 +79,13 @@ func TestScripts(t *testing.T) {
 				same := bytes.Equal(resultOf(ts, args[0]), resultOf(ts, args[1]))
 				if same == neg {
 					ts.Fatalf("same result: %v", same)
+				}
+			},
+			// sameseal A.json B.json compares the seals of two datasets, as ingest --json or inspect --json says them.
+			"sameseal": func(ts *testscript.TestScript, neg bool, args []string) {
+				a, b := sealOf(ts, args[0]), sealOf(ts, args[1])
+				if (a == b) == neg {
+					ts.Fatalf("seals %s and %s", a, b)
 				}
 			},
 		},

@@ -24,3 +24,17 @@ func resultOf(ts *testscript.TestScript, name string) []byte {
 	ts.Check(err)
 	return b
 }
+
+// sealOf is the seal in a report of a dataset.
+func sealOf(ts *testscript.TestScript, name string) string {
+	raw, err := os.ReadFile(ts.MkAbs(name))
+	ts.Check(err)
+	var r struct {
+		Seal string `json:"seal"`
+	}
+	ts.Check(json.Unmarshal(raw, &r))
+	if r.Seal == "" {
+		ts.Fatalf("%s: no seal", name)
+	}
+	return r.Seal
+}

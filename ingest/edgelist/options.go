@@ -54,11 +54,11 @@ func (o *Options) Validate() error {
 	}
 	switch {
 	case o.Count < 0 || o.Count > math.MaxUint32:
-		errs = append(errs, fmt.Errorf("--count %d: a graph has 1 to %d nodes", o.Count, math.MaxUint32))
+		errs = append(errs, fmt.Errorf("--node-count %d: a graph has 1 to %d nodes", o.Count, math.MaxUint32))
 	case o.Count > 0 && o.Nodes != "":
-		errs = append(errs, errors.New("--count and --nodes: the table lists the nodes; leave --count out"))
+		errs = append(errs, errors.New("--node-count and --nodes: the table lists the nodes; leave --node-count out"))
 	case o.Count > 0 && o.IDType == "text":
-		errs = append(errs, errors.New("--count and --id-type text: counted nodes have the ids from 0 on; leave one of them out"))
+		errs = append(errs, errors.New("--node-count and --id-type text: counted nodes have the ids from 0 on; leave one of them out"))
 	}
 	if o.Features != "" && o.IDType == "text" {
 		errs = append(errs, errors.New("--node-features and --id-type text: the map is from integers; choose one of them"))

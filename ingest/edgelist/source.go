@@ -83,7 +83,7 @@ func (s *Source) sampleEdges() error {
 		return errors.New(s.files[0] + ": there are no edges in it, and no --nodes to know the nodes from")
 	}
 	if s.text = s.o.IDType == "text" || s.o.IDType != "int" && s.sample.text(); s.text && s.o.Count > 0 {
-		return fmt.Errorf("%s: its ids are text, and --count is of nodes whose ids are integers from 0; leave it out", s.files[0])
+		return fmt.Errorf("%s: its ids are text, and --node-count is of nodes whose ids are integers from 0; leave it out", s.files[0])
 	}
 	return nil
 }

@@ -448,7 +448,7 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{IDType: "int"}, `DIR/edges.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "src,dst\nbob,\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id is missing"},
 		{files{"edges.csv": "src,dst\nbob," + strings.Repeat("x", 4097) + "\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id of 4097 bytes, and 4096 are the most"},
-		{files{"edges.csv": "src,dst\nbob,al\n"}, Options{Count: 3}, "DIR/edges.csv: its ids are text, and --count is of nodes whose ids are integers from 0; leave it out"},
+		{files{"edges.csv": "src,dst\nbob,al\n"}, Options{Count: 3}, "DIR/edges.csv: its ids are text, and --node-count is of nodes whose ids are integers from 0; leave it out"},
 		{files{"edges.csv": "src,dst\nbob,al\n", "f.json": "{}"}, Options{Features: "f.json"}, "DIR/edges.csv: its ids are text, and --node-features is a map from integers; if they are integers, say --id-type int"},
 		{files{"edges.csv": "src,dst,w\n1,2,x\n"}, Options{Weight: "w"}, `DIR/edges.csv: line 2, column 3: "x" is not a number; choose another --weight`},
 		{files{"edges.csv": "src,dst,w\n1,2,1e39\n"}, Options{Weight: "w"}, `DIR/edges.csv: line 2, column 3: "1e39" is not a finite number of 32 bits`},
@@ -513,11 +513,11 @@ func TestRefuses(t *testing.T) {
 	}
 	o := Options{Header: "maybe", Label: "x", Columns: []string{"a"}, Features: "f"}
 	o = Options{IDType: "uuid", Count: -1}
-	require.EqualError(t, o.Validate(), "--id-type \"uuid\": choose int, text or auto\n--count -1: a graph has 1 to 4294967295 nodes")
+	require.EqualError(t, o.Validate(), "--id-type \"uuid\": choose int, text or auto\n--node-count -1: a graph has 1 to 4294967295 nodes")
 	o = Options{IDType: "text", Count: 7, Nodes: "n", Features: "f"}
-	require.ErrorContains(t, o.Validate(), "--count and --nodes")
+	require.ErrorContains(t, o.Validate(), "--node-count and --nodes")
 	o.Nodes = ""
-	require.EqualError(t, o.Validate(), "--count and --id-type text: counted nodes have the ids from 0 on; leave one of them out\n--node-features and --id-type text: the map is from integers; choose one of them")
+	require.EqualError(t, o.Validate(), "--node-count and --id-type text: counted nodes have the ids from 0 on; leave one of them out\n--node-features and --id-type text: the map is from integers; choose one of them")
 	o = Options{Header: "maybe", Label: "x", Columns: []string{"a"}, Features: "f"}
 	require.EqualError(t, o.Validate(), strings.Join([]string{
 		`--header "maybe": choose yes, no or auto`,
