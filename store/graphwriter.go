@@ -1,6 +1,6 @@
 package store
 
-import "errors"
+import "cmp"
 
 // GraphWriter writes a relation node by node.
 type GraphWriter struct {
@@ -105,13 +105,13 @@ func (g *GraphWriter) Close() error {
 	if g.end != uint64(g.relation.Edges) {
 		panic("store: a relation's lists do not add up to its neighbours")
 	}
-	var err, err2 error
+	var err, err2 error // of many that a full disk makes, the first says it
 	g.relation.Offsets, err = g.offsets.close(g.nodes + 1)
 	g.relation.Neighbors, err2 = g.neighbors.close(g.relation.Edges)
-	err = errors.Join(err, err2)
+	err = cmp.Or(err, err2)
 	for i, c := range g.columns {
 		g.relation.Columns[i].Values, err2 = c.close(g.relation.Edges)
-		err = errors.Join(err, err2)
+		err = cmp.Or(err, err2)
 	}
 	if err == nil {
 		g.w.manifest.Relations = append(g.w.manifest.Relations, g.relation)
