@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
@@ -62,6 +63,11 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		if sealed {
 			return
 		}
+		defer func() {
+			if err != nil && strings.Contains(err.Error(), "\n") { // several that were joined
+				err = oneLine{err}
+			}
+		}()
 		if lerr := b.leave(err); lerr != nil && err != nil {
 			err = fmt.Errorf("%w; clearing up failed as well: %w", err, lerr)
 		} else if b.kept {
@@ -129,6 +135,12 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	b.report.Seal, b.report.Bytes, b.report.Seconds = m.Seal, m.Bytes(), time.Since(start).Seconds()
 	return b.report, nil
 }
+
+// oneLine is an error of several lines in one.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e oneLine) Unwrap() error { return e.error }
 
 // builder is one Build under way. The phases fill it from top to bottom.
 type builder struct {

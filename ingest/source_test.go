@@ -17,16 +17,15 @@ type fake struct {
 	values map[int][][]uint64    // by relation and column
 	text   func(id int64) string // of nodes with TextIDs
 
+	gone     error                               // what Schema ends with
 	chunk    int                                 // rows a chunk; default 3
 	before   func(section string, row int) error // called before each chunk
 	firstOff int64                               // added to every Place.First
 }
 
 func (f *fake) Schema(context.Context) (*Schema, error) {
-	if f.before != nil {
-		if err := f.before("schema", 0); err != nil {
-			return nil, err
-		}
+	if f.gone != nil {
+		return nil, f.gone
 	}
 	return &f.schema, nil
 }
