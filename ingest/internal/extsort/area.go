@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -99,6 +100,10 @@ func (a *Area) Load(b Bucket, at, n int64, dst []byte) ([]byte, error) {
 	for done := int64(0); done < n; {
 		want := min(readStep, RoundUp(n-done))
 		got, err := f.ReadAt(dst[done:done+want], at+done)
+		if errors.Is(err, syscall.EINVAL) {
+			setDirect(f, false)
+			got, err = f.ReadAt(dst[done:done+want], at+done)
+		}
 		a.read.Add(int64(got))
 		done += int64(got)
 		if done >= n {
@@ -119,7 +124,7 @@ func (a *Area) open(b Bucket) (vfs.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spill directory: %w", err)
 	}
-	setDirect(f)
+	setDirect(f, true) // refused with EINVAL where blocks or memory lie in another way
 	return f, nil
 }
 

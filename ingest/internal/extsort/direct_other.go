@@ -4,4 +4,4 @@ package extsort
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-func setDirect(vfs.File) {}
+func setDirect(vfs.File, bool) {}

@@ -2,9 +2,11 @@ package extsort
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -79,6 +81,10 @@ func (w *Writer) write() {
 	for b := range w.full {
 		if w.failed.Load() == nil {
 			n, err := b.file.WriteAt(b.data, b.at)
+			if errors.Is(err, syscall.EINVAL) { // see open
+				setDirect(b.file, false)
+				n, err = b.file.WriteAt(b.data, b.at)
+			}
 			w.area.written.Add(int64(n))
 			if err != nil {
 				w.fail(err)
@@ -119,7 +125,7 @@ func (w *Writer) handOver(i int, b *bucket) {
 		if err != nil {
 			w.fail(err)
 		} else {
-			setDirect(f)
+			setDirect(f, true)
 			b.file = f
 		}
 	}
