@@ -1,6 +1,10 @@
 // Crash kills gnnstore train where it hurts, and proves that every run goes on exactly: see package resume.
 //
 //	go run ./tools/crash [-data DIR] [-kills 50] [-seed 1] [-bin FILE]
+//	go run ./tools/crash -ingest [-scale 0.02] [-bin FILE]
+//
+// With -ingest it kills generate in each of its passes instead, in 256 MiB, on graphs in the shape of papers100M and MAG240M,
+// and wants the dataset that an undisturbed one makes, and nothing beside it.
 //
 // It trains on ogbn-arxiv below DIR or, without it, on the graph that gnnstore ships. It exits 1 at the first difference,
 // and leaves dataset and run for a look.
@@ -15,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,16 +32,55 @@ func main() {
 	data := flag.String("data", os.Getenv("GNNSTORE_DATA"), "`directory` of the real graphs; default $GNNSTORE_DATA, else the bundled one")
 	kills := flag.Int("kills", 50, "how often to kill")
 	seed := flag.Uint64("seed", 1, "of where to kill")
+	ingest := flag.Bool("ingest", false, "kill generate, not train")
+	scale := flag.Float64("scale", 0.02, "of what -ingest generates")
 	binary := flag.String("bin", "", "a built `gnnstore`; default: built now")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, *data, *kills, *seed, cli.Binary(*binary))
+	var err error
+	if *ingest {
+		err = runIngest(ctx, os.Stdout, *scale, cli.Binary(*binary))
+	} else {
+		err = run(ctx, os.Stdout, *data, *kills, *seed, cli.Binary(*binary))
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
+}
+
+// runIngest kills what makes datasets.
+func runIngest(ctx context.Context, w io.Writer, scale float64, binary cli.Binary) (err error) {
+	began := time.Now()
+	dir, err := os.MkdirTemp("", "gnnstore-crash-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if binary == "" {
+		if binary, err = cli.Build(ctx, dir); err != nil {
+			return err
+		}
+	}
+	for _, flags := range []string{"papers100m --order access", "mag240m --undirected"} { // one node type, and three
+		fmt.Fprintf(w, "generate %s\n", flags)
+		kind, rest, _ := strings.Cut(flags, " ")
+		p := &resume.Ingest{Binary: binary, Dir: dir, Out: w, Args: func(out, tmp string) []string {
+			args := []string{"generate", kind, out, "--memory", "256MiB", "--tmp", tmp, "--scale", fmt.Sprint(scale)}
+			return append(args, strings.Fields(rest)...)
+		}}
+		if err := p.Kill(ctx, false); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "in %.0f s\n", time.Since(began).Seconds())
+	return nil
 }
 
 func run(ctx context.Context, w io.Writer, data string, kills int, seed uint64, binary cli.Binary) (err error) {
