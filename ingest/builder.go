@@ -264,6 +264,15 @@ func (s *Schema) check() error {
 		return errors.New("the source has no nodes")
 	}
 	named := map[string]bool{}
+	// The dataset would refuse a name that has no place in a path, hours later.
+	words := func(kind string, names ...string) error {
+		for _, n := range names {
+			if clean := store.CleanWord(n); clean != n {
+				return fmt.Errorf("%s %.100q: names are up to 100 letters, digits, _ and -, without a _ at either end or two in a row; as in %s", kind, n, clean)
+			}
+		}
+		return nil
+	}
 	again := func(kind, key string) error {
 		if named[kind+" "+key] {
 			return fmt.Errorf("%s %s: the source has two of that name", kind, key)
@@ -287,18 +296,27 @@ func (s *Schema) check() error {
 		if t.Gathered && t.IDs == RowIDs {
 			return fmt.Errorf("node type %s: its nodes are to be gathered from edges that call them by their rows; this is a fault of the reader, please report it", t.Name)
 		}
-		if err := again("node type", t.Name); err != nil {
+		if err := firstOf(words("node type", t.Name), again("node type", t.Name)); err != nil {
 			return err
 		}
 	}
 	for _, r := range s.Relations {
 		key := r.Key()
-		if err := firstOf(again("relation", key), isType("relation", key, r.Src), isType("relation", key, r.Dst)); err != nil {
+		if err := firstOf(words("relation", r.Name), again("relation", key), isType("relation", key, r.Src), isType("relation", key, r.Dst)); err != nil {
 			return err
+		}
+		for _, c := range r.Columns {
+			if err := firstOf(words("column", c.Name), again("column", key+"/"+c.Name)); err != nil {
+				return err
+			}
+			if size := c.Elem.Size(); c.Name == store.EdgeID || c.Name == "offsets" || c.Name == "neighbors" || size != 1 && size != 4 && size != 8 {
+				return fmt.Errorf("relation %s: column %s (%v): columns have elements of 1, 4 or 8 bytes, and names that are not %s, offsets or neighbors",
+					key, c.Name, c.Elem, store.EdgeID)
+			}
 		}
 	}
 	for _, t := range s.Tables {
-		if err := firstOf(again("table", t.of()+"/"+t.Name), s.checkOwner(t, isType)); err != nil {
+		if err := firstOf(words("table", t.Name), again("table", t.of()+"/"+t.Name), s.checkOwner(t, isType), s.checkRows("table", t.Name, t.NodeType)); err != nil {
 			return err
 		}
 		if t.Dim < 1 {
@@ -306,7 +324,7 @@ func (s *Schema) check() error {
 		}
 	}
 	for _, l := range s.Labels {
-		if err := firstOf(again("label", l.NodeType+"/"+l.Name), isType("label", l.Name, l.NodeType)); err != nil {
+		if err := firstOf(words("label", l.Name), again("label", l.NodeType+"/"+l.Name), isType("label", l.Name, l.NodeType), s.checkRows("label", l.Name, l.NodeType)); err != nil {
 			return err
 		}
 		if l.Classes < 0 || l.Multi && l.Classes == 0 {
@@ -314,8 +332,19 @@ func (s *Schema) check() error {
 		}
 	}
 	for _, p := range s.Splits {
-		if err := firstOf(again("split", p.Name), isType("split", p.Name, p.NodeType)); err != nil {
+		if err := firstOf(words("split", p.Name), again("split", p.Name), isType("split", p.Name, p.NodeType)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkRows refuses rows of nodes whose order nobody knows beforehand.
+func (s *Schema) checkRows(kind, name, nodeType string) error {
+	for _, t := range s.NodeTypes {
+		if t.Name == nodeType && t.Gathered {
+			return fmt.Errorf("%s %s: the nodes of type %s are those that edges name, so no row is known to be one's; this is a fault of the reader, please report it",
+				kind, name, nodeType)
 		}
 	}
 	return nil

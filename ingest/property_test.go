@@ -119,6 +119,7 @@ func half(b []byte) []float32 {
 }
 
 func TestBuildIsTheObviousThing(t *testing.T) {
+	fewer(t, 40)
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -157,7 +157,7 @@ func TestKilled(t *testing.T) {
 		requireOnly(t, whole.mem, "x.gnn")
 		all := forever - whole.left.Load()
 		resumed := 0
-		step := all/30 + 1
+		step := all/20 + 1
 		if testing.Short() {
 			step = all/8 + 1
 		}
@@ -342,7 +342,7 @@ func TestBeginsAnew(t *testing.T) {
 // TestFullDiskAnywhere fails every operation from the n-th on that takes space, and lets others work: nothing is left.
 func TestFullDiskAnywhere(t *testing.T) {
 	for _, o := range everyOptions() {
-		step := int64(5)
+		step := int64(9)
 		if testing.Short() {
 			step = 60
 		}
