@@ -18,9 +18,12 @@ import (
 )
 
 // crash kills ingest at several of its lines of progress, and a second ingest makes what an undisturbed one makes. It
-// kills train at steps and inside writes, and the run goes on to the end of an undisturbed one.
+// kills generate in each of its passes, and what goes on from there. It kills train at steps and inside writes, and the run goes on to the end of an undisturbed one.
 func crash(ctx context.Context, a *arxiv) error {
 	if err := crashIngest(ctx, a); err != nil {
+		return err
+	}
+	if err := crashPasses(ctx, a); err != nil {
 		return err
 	}
 	return crashTrain(ctx, a)
@@ -82,6 +85,14 @@ func crashIngest(ctx context.Context, a *arxiv) error {
 		return fmt.Errorf("none of %d kills left a partial dataset: nothing was proved", len(points))
 	}
 	return nil
+}
+
+// crashPasses is a short run of what tools/crash -ingest does at length: one kill after the other, in every pass.
+func crashPasses(ctx context.Context, a *arxiv) error {
+	p := &resume.Ingest{Binary: a.gnnstore, Dir: a.tmp, Out: os.Stdout, Args: func(out, tmp string) []string {
+		return []string{"generate", "papers100m", out, "--scale", "0.005", "--memory", "256MiB", "--tmp", tmp}
+	}}
+	return p.Kill(ctx, true)
 }
 
 // seal verifies a dataset and returns what identifies its data.
