@@ -30,12 +30,14 @@ type HostBuf struct {
 
 const (
 	hugePage  = 2 << 20
+	sector    = 4 << 10
 	cacheLine = 64
 )
 
 var pageSize = os.Getpagesize()
 
-// NewHostBuf allocates bytes of zeros, aligned to 2 MiB if there are as many, else to a page, or to 64 bytes below a page.
+// NewHostBuf allocates bytes of zeros, aligned to 2 MiB if there are as many, else to 4 KiB, or to 64 bytes below
+// 4 KiB.
 // The error is a *MemoryError.
 func NewHostBuf(bytes int) (*HostBuf, error) {
 	if bytes < 0 || bytes > maxHostBuf {
@@ -58,13 +60,18 @@ func NewHostBuf(bytes int) (*HostBuf, error) {
 	return &HostBuf{bytes: whole[:bytes:bytes], whole: whole}, nil
 }
 
-// alignedHeap is a slice of the Go heap that starts on a cache line.
+// alignedHeap is a slice of the Go heap that starts on a cache line, or, when it is as long, on a sector: direct transfers of
+// disks want that of memory that the race detector watches, too, and where pages are larger.
 func alignedHeap(bytes int) []byte {
 	if bytes == 0 {
 		return nil
 	}
-	b := make([]byte, bytes+cacheLine-1)
-	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % cacheLine)
+	align := cacheLine
+	if bytes >= sector {
+		align = sector
+	}
+	b := make([]byte, bytes+align-1)
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % uintptr(align))
 	return b[skip : skip+bytes : skip+bytes]
 }
 
