@@ -70,8 +70,10 @@ func readPickles(name string, r io.ReaderAt, size int64, b []byte) (any, error) 
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 && v != int64(1001) {
-			return nil, fmt.Errorf("%s: version %v of PyTorch's old container is not known (1001 is)", name, v)
+		if version, ok := v.(int64); i == 0 && !ok {
+			return nil, fmt.Errorf("%s: the version of PyTorch's old container is %s, and not a number; fetch the file again", name, pickle.Kind(v))
+		} else if i == 0 && version != 1001 {
+			return nil, fmt.Errorf("%s: version %d of PyTorch's old container is not known (1001 is)", name, version)
 		}
 		values[i] = v
 		at += n
