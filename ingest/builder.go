@@ -121,6 +121,12 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		b.note("%d edges were passed over, the first of them: %s", b.state.Skipped, b.state.FirstSkipped)
 	}
 	b.sumReport()
+	if b.journaled > 0 { // a journal that names no files: they go now, and a kill from here on loses nothing
+		b.freeMemory()
+		if err := b.save(); err != nil {
+			return nil, err
+		}
+	}
 	if b.state.Spill != "" {
 		if err := b.area.RemoveAll(); err != nil {
 			return nil, err

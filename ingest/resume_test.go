@@ -246,6 +246,45 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// TestKilledWhileSealing: the passes are done, and are not done again.
+func TestKilledWhileSealing(t *testing.T) {
+	for _, o := range everyOptions() {
+		o.test.journal = true
+		o.FS = newMem(t)
+		want, err := Build(context.Background(), everything(), "d/x.gnn", o)
+		require.NoError(t, err)
+		last := want.Passes[len(want.Passes)-1].Name
+		resumed := 0
+		for n := int64(1); ; n++ {
+			d := newDisk(newMem(t), forever)
+			o.FS = d
+			o.test.done = func(name string) {
+				if name == last {
+					d.left.Store(n)
+				}
+			}
+			_, err := Build(context.Background(), everything(), "d/x.gnn", o)
+			if err == nil {
+				break
+			}
+			require.ErrorIs(t, err, errPower)
+			if _, err := d.mem.Stat("d/x.gnn"); err == nil {
+				break
+			}
+			if names, err := d.mem.List("d/x.gnn.partial"); err == nil && !slices.Contains(names, "work") {
+				break // all but renamed
+			}
+			o.FS, o.test.done = d.mem, nil
+			got, err := Build(context.Background(), everything(), "d/x.gnn", o)
+			require.NoError(t, err)
+			require.Len(t, want.Passes, got.Resumed)
+			requireOnly(t, d.mem, "x.gnn")
+			resumed++
+		}
+		require.Greater(t, resumed, 5)
+	}
+}
+
 // interrupted leaves a build after a pass, and what it left.
 func interrupted(t *testing.T, o Options, pass string) *vfs.MemFS {
 	mem := newMem(t)
