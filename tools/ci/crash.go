@@ -90,7 +90,7 @@ func crashIngest(ctx context.Context, a *arxiv) error {
 // crashPasses is a short run of what tools/crash -ingest does at length: one kill after the other, in every pass.
 func crashPasses(ctx context.Context, a *arxiv) error {
 	p := &resume.Ingest{Binary: a.gnnstore, Dir: a.tmp, Out: os.Stdout, Args: func(out, tmp string) []string {
-		return []string{"generate", "papers100m", out, "--scale", "0.005", "--memory", "256MiB", "--tmp", tmp}
+		return []string{"generate", "papers100m", out, "--scale", "0.02", "--memory", "256MiB", "--tmp", tmp}
 	}}
 	return p.Kill(ctx, true)
 }

@@ -84,7 +84,7 @@ func (p *Ingest) Kill(ctx context.Context, chainOnly bool) error {
 			}
 		}
 	}
-	if err := try(passes); err != nil {
+	if err := try(passes[:len(passes)-1]); err != nil { // after the last there may be nothing to go on with
 		return err
 	}
 	if resumed == 0 {
