@@ -2,6 +2,8 @@
 // ends as if nothing had happened. Start at [Prover.Kill]. The same runs prove what a full disk leaves, in
 // [Prover.FullDisk], and that two runs keep out of each other's way, in [Prover.Twice].
 //
+// [Ingest.Kill] proves the same of what makes datasets.
+//
 // A run is killed at an update or in the middle of a write, and both are recognised by what the process did to its files:
 // the update's line in metrics.jsonl, the change to a temporary file. No proof waits for a time to pass. A Prover's
 // methods run one at a time.
