@@ -273,12 +273,15 @@ func prefixed(b *[]byte) ([]byte, error) {
 	return in, nil
 }
 
+// plainDictionary is what version 1 of the format calls RLEDictionary in data pages.
+const plainDictionary format.Encoding = 2
+
 // begin readies the decoder of a page's values.
 func (c *cursor) begin(b []byte, encoding format.Encoding, values int32) (err error) {
 	if values < 0 {
 		return errors.New("its number of values is negative")
 	}
-	if encoding == format.PlainDictionary {
+	if encoding == plainDictionary {
 		encoding = format.RLEDictionary
 	}
 	c.encoding, c.values, c.truth, c.at, c.index = encoding, b, 0, 0, runs{}
