@@ -27,6 +27,3 @@ func parallel(ctx context.Context, n, chunk int, work func(lo, hi int)) error {
 	wg.Wait()
 	return ctx.Err()
 }
-
-// nodeChunk is the number of nodes in a chunk of parallel: some 100 µs of work at a few neighbours a node.
-const nodeChunk = 2048
