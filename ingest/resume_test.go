@@ -205,6 +205,9 @@ func TestCancelled(t *testing.T) {
 		want, err := Build(context.Background(), everything(), "d/x.gnn", o)
 		require.NoError(t, err)
 		for k, pass := range passNames(want)[:len(want.Passes)-1] { // after the last it is as good as done
+			if testing.Short() && k%4 != 0 {
+				continue
+			}
 			mem := newMem(t)
 			o := o
 			o.FS = mem
@@ -255,7 +258,11 @@ func TestKilledWhileSealing(t *testing.T) {
 		require.NoError(t, err)
 		last := want.Passes[len(want.Passes)-1].Name
 		resumed := 0
-		for n := int64(1); ; n++ {
+		step := int64(4)
+		if testing.Short() {
+			step = 30
+		}
+		for n := int64(1); ; n += step {
 			d := newDisk(newMem(t), forever)
 			o.FS = d
 			o.test.done = func(name string) {
@@ -281,7 +288,7 @@ func TestKilledWhileSealing(t *testing.T) {
 			requireOnly(t, d.mem, "x.gnn")
 			resumed++
 		}
-		require.Greater(t, resumed, 5)
+		require.Positive(t, resumed)
 	}
 }
 
