@@ -112,6 +112,14 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 			return nil, err
 		}
 	}
+	if b.journaled > 0 {
+		// A journal that names no files: they go now, and a kill from here on loses nothing. What is summed up below is not in it,
+		// or the next Build would have it twice.
+		b.freeMemory()
+		if err := b.save(); err != nil {
+			return nil, err
+		}
+	}
 	if t, ok := src.(Tolerant); ok {
 		if n, first := t.BadRows(); n > 0 {
 			b.note("%d rows could not be read and were passed over, the first of them: %v", n, first)
@@ -121,12 +129,6 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		b.note("%d edges were passed over, the first of them: %s", b.state.Skipped, b.state.FirstSkipped)
 	}
 	b.sumReport()
-	if b.journaled > 0 { // a journal that names no files: they go now, and a kill from here on loses nothing
-		b.freeMemory()
-		if err := b.save(); err != nil {
-			return nil, err
-		}
-	}
 	if b.state.Spill != "" {
 		if err := b.area.RemoveAll(); err != nil {
 			return nil, err

@@ -285,6 +285,8 @@ func TestKilledWhileSealing(t *testing.T) {
 			got, err := Build(context.Background(), everything(), "d/x.gnn", o)
 			require.NoError(t, err)
 			require.Len(t, want.Passes, got.Resumed)
+			sameReport(t, want, got)
+			require.Equal(t, want.Notes, got.Notes)
 			requireOnly(t, d.mem, "x.gnn")
 			resumed++
 		}
