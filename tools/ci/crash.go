@@ -18,7 +18,8 @@ import (
 )
 
 // crash kills ingest at several of its lines of progress, and a second ingest makes what an undisturbed one makes. It
-// kills generate in each of its passes, and what goes on from there. It kills train at steps and inside writes, and the run goes on to the end of an undisturbed one.
+// kills generate in each of its passes, and what goes on from there. It kills train at steps and inside writes, and the
+// run goes on to the end of an undisturbed one.
 func crash(ctx context.Context, a *arxiv) error {
 	if err := crashIngest(ctx, a); err != nil {
 		return err
@@ -89,7 +90,11 @@ func crashIngest(ctx context.Context, a *arxiv) error {
 
 // crashPasses is a short run of what tools/crash -ingest does at length: one kill after the other, in every pass.
 func crashPasses(ctx context.Context, a *arxiv) error {
-	p := &resume.Ingest{Binary: a.gnnstore, Dir: a.tmp, Out: os.Stdout, Args: func(out, tmp string) []string {
+	dir := filepath.Join(a.tmp, "passes") // crashIngest has datasets in tmp
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return err
+	}
+	p := &resume.Ingest{Binary: a.gnnstore, Dir: dir, Out: os.Stdout, Args: func(out, tmp string) []string {
 		return []string{"generate", "papers100m", out, "--scale", "0.02", "--memory", "256MiB", "--tmp", tmp}
 	}}
 	return p.Kill(ctx, true)
