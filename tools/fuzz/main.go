@@ -52,17 +52,17 @@ func run(ctx context.Context, total time.Duration, only string) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("none of %d targets is called %s", len(all), only)
 	}
-	environ, clear, err := inMemory()
+	w, err := newWorkshop(ctx)
 	if err != nil {
 		return err
 	}
-	defer clear()
+	defer w.close()
 	share := max(total/time.Duration(len(chosen)), time.Second)
 	fmt.Printf("%d targets, %s each\n", len(chosen), share.Round(100*time.Millisecond))
 	var crashed []string
 	executions := int64(0)
 	for _, t := range chosen {
-		r := t.fuzz(ctx, share, environ)
+		r := w.fuzz(ctx, t, share)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
@@ -84,22 +84,50 @@ func run(ctx context.Context, total time.Duration, only string) error {
 	return nil
 }
 
-// inMemory is an environment in which temporary files are in memory, where there is such a place: targets that read files
-// write some for each execution.
-func inMemory() (environ []string, clear func(), err error) {
-	const place = "/dev/shm"
-	if info, err := os.Stat(place); err != nil || !info.IsDir() {
-		return nil, func() {}, nil // this process's own environment
-	}
-	dir, err := os.MkdirTemp(place, "gnnstore-fuzz-")
+// workshop is where targets are built and run.
+type workshop struct {
+	dir, scratch string // of programs, and of the files that targets write
+	cache        string // of inputs of interest, as go test -fuzz keeps them
+	built        string // the package whose program is in dir
+}
+
+// newWorkshop puts scratch in memory, where there is such a place: targets that read files write some for each execution.
+func newWorkshop(ctx context.Context) (*workshop, error) {
+	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("go env: %w", err)
 	}
-	builds := os.Getenv("GOTMPDIR")
-	if builds == "" {
-		builds = os.TempDir() // programs may not run from /dev/shm
+	w := &workshop{cache: filepath.Join(strings.TrimSpace(string(cache)), "fuzz")}
+	if w.dir, err = os.MkdirTemp("", "gnnstore-fuzz-"); err != nil {
+		return nil, err
 	}
-	return append(os.Environ(), "TMPDIR="+dir, "GOTMPDIR="+builds), func() { os.RemoveAll(dir) }, nil
+	w.scratch = w.dir
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); err == nil && info.IsDir() {
+		if w.scratch, err = os.MkdirTemp(memory, "gnnstore-fuzz-"); err != nil {
+			w.scratch = w.dir // which always goes
+			w.close()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+func (w *workshop) close() {
+	os.RemoveAll(w.dir)
+	os.RemoveAll(w.scratch)
+}
+
+// build makes the program of a target's package, unless it was the last that was made.
+func (w *workshop) build(ctx context.Context, t target) (program string, output []byte, err error) {
+	program = filepath.Join(w.dir, "fuzz.test")
+	if w.built != t.pkg {
+		w.built = ""
+		if output, err = exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-fuzz", ".", "-o", program, t.pkg).CombinedOutput(); err == nil {
+			w.built = t.pkg
+		}
+	}
+	return program, output, err
 }
 
 // workingDir is the prefix of directories that no message needs.
@@ -159,22 +187,33 @@ type result struct {
 	err                     error
 }
 
-// linking bounds what go test may take beside the fuzzing itself.
-const linking = 5 * time.Minute
+// brief is a share in which the inputs of interest of earlier runs would take all the time: it begins with the seeds alone.
+const brief = 10 * time.Second
+
+// overtime bounds what a target may take beside its share, to read the inputs of interest and to come to an end.
+const overtime = 5 * time.Minute
 
 // fuzz runs a target for a while.
-func (t target) fuzz(ctx context.Context, share time.Duration, environ []string) result {
-	ctx, cancel := context.WithTimeout(ctx, share+linking)
+func (w *workshop) fuzz(ctx context.Context, t target, share time.Duration) result {
+	program, output, err := w.build(ctx, t)
+	if err != nil {
+		return result{err: err, output: string(output)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, share+overtime)
 	defer cancel()
+	cache := filepath.Join(w.cache, filepath.FromSlash(t.pkg))
+	if share < brief {
+		cache = filepath.Join(w.dir, "cache", filepath.FromSlash(t.pkg))
+	}
 	// Go makes inputs of interest smaller for up to a minute each, in which some targets do nothing else: with 1x, FuzzFolder of
 	// mag240m runs 45 times as often and finds more. An input that crashes is made smaller by hand.
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", share.String(),
-		"-fuzzminimizetime", "1x", t.pkg)
-	cmd.Env = environ
-	// go test, the test and its workers are one group, which ends together.
+	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+share.String(),
+		"-test.fuzzminimizetime=1x", "-test.fuzzcachedir="+cache)
+	cmd.Dir, cmd.Env = t.dir, append(os.Environ(), "TMPDIR="+w.scratch)
+	// The program and its workers are one group, which ends together.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	output, err := cmd.CombinedOutput()
+	output, err = cmd.CombinedOutput()
 	r := parse(string(output))
 	if err != nil {
 		r.err, r.output = err, string(output)
