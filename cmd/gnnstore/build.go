@@ -52,8 +52,8 @@ func (o *buildOptions) complete() {
 
 // run builds the dataset, or says what that would take.
 func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source ingest.Source, out string) error {
-	plan, err := ingest.PlanBuild(ctx, source, out, o.Options)
 	if o.plan {
+		plan, err := ingest.PlanBuild(ctx, source, out, o.Options)
 		if plan != nil {
 			if o.json {
 				if jerr := printJSON(stdout, plan); jerr != nil {
@@ -73,7 +73,13 @@ func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source
 		return printJSON(stdout, report)
 	}
 	printReport(stdout, report)
-	printPasses(stderr, report, plan)
+	if report.Seconds < worthTelling {
+		return nil
+	}
+	// After the build, which refuses an output that exists before it reads anything; a source has its schema by now.
+	if plan, err := ingest.PlanBuild(ctx, source, out, o.Options); err == nil {
+		printPasses(stderr, report, plan)
+	}
 	return nil
 }
 
@@ -107,9 +113,6 @@ const worthTelling = 30.0 // seconds
 
 // printPasses shows what the passes of a long build took, beside what was expected.
 func printPasses(w io.Writer, r *ingest.Report, plan *ingest.Plan) {
-	if r.Seconds < worthTelling || plan == nil {
-		return
-	}
 	expected := map[string]float64{}
 	for _, p := range plan.Passes {
 		expected[p.Name] = p.Seconds
