@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 )
 
 // Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to dst[i*RowBytes:]. An id may
@@ -46,7 +44,7 @@ func (s *Stack) Gather(dst []byte, ids []uint32) error {
 	// What is in the slab is copied out before anything is copied in: a slot may serve a hit and then be given away.
 	copyRows(dst, device, p.fromDevice, s.rowBytes)
 	copyRows(dst, slab, p.fromHost, s.rowBytes)
-	read, err := s.reader.Read(dst, p.wants)
+	read, err := s.reader.read(dst, p.wants)
 	if err != nil {
 		s.forgetLocked()
 		return fmt.Errorf("cachetier: %w", err)
@@ -61,11 +59,11 @@ func (s *Stack) Gather(dst []byte, ids []uint32) error {
 
 // plan is what one Gather does. Its lists are kept for the next.
 type plan struct {
-	fromDevice []move         // from the device region to dst
-	fromHost   []move         // from the slab to dst
-	wants      []disk.Request // from disk to dst, in file order, no row twice
-	repeats    []move         // from dst to dst: ids whose row is among wants
-	toHost     []move         // from dst to the slab
+	fromDevice []move    // from the device region to dst
+	fromHost   []move    // from the slab to dst
+	wants      []request // from disk to dst, in file order, no row twice
+	repeats    []move    // from dst to dst: ids whose row is among wants
+	toHost     []move    // from dst to the slab
 
 	misses    int // ids that no tier had
 	freshHits int // ids found in the host cache where the row is still on its way
@@ -91,11 +89,11 @@ func (s *Stack) decideLocked(ids []uint32) {
 				continue
 			}
 			p.freshHits++
-			p.wants = append(p.wants, disk.Want(v, place))
+			p.wants = append(p.wants, want(v, place))
 			continue
 		}
 		p.misses++
-		p.wants = append(p.wants, disk.Want(v, place))
+		p.wants = append(p.wants, want(v, place))
 		if slot, evicted, ok := k.Admit(v); ok {
 			fresh[slot] = true
 			p.toHost = append(p.toHost, move{place, uint32(slot)})
@@ -111,8 +109,8 @@ func (p *plan) uniteWants() {
 	slices.Sort(p.wants)
 	n := 0
 	for _, q := range p.wants {
-		if n > 0 && p.wants[n-1].Row() == q.Row() {
-			p.repeats = append(p.repeats, move{p.wants[n-1].Place(), q.Place()})
+		if n > 0 && p.wants[n-1].row() == q.row() {
+			p.repeats = append(p.repeats, move{p.wants[n-1].place(), q.place()})
 			continue
 		}
 		p.wants[n] = q

@@ -37,8 +37,7 @@ type Options struct {
 	// Engine reads the disk. Default disk.Auto.
 	Engine disk.Kind `json:"engine"`
 
-	// Readers is the number of goroutines that read the disk, at most disk.MaxReaders. Default 0: what suits the engine,
-	// see disk.Open.
+	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what suits the engine.
 	Readers int `json:"readers"`
 }
 
@@ -54,12 +53,7 @@ func (o Options) Validate() error {
 	if o.Policy != "" && o.Policy != LRU && o.Policy != None {
 		errs = append(errs, fmt.Errorf("unknown cache policy %q: use lru or none", string(o.Policy)))
 	}
-	if err := o.Engine.Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	if o.Readers < 0 || o.Readers > disk.MaxReaders {
-		errs = append(errs, fmt.Errorf("%d disk readers: use 1 to %d, or 0 for the default", o.Readers, disk.MaxReaders))
-	}
+	errs = append(errs, disk.Options{Kind: o.Engine, Depth: o.Readers}.Validate())
 	return errors.Join(errs...)
 }
 

@@ -42,9 +42,9 @@ type keeper interface {
 // Stack is the tiers over one table. Its methods are safe for concurrent use; one Gather runs at a time, and others
 // wait for it.
 type Stack struct {
-	table    disk.Table
+	table    Table
 	rowBytes int
-	reader   *disk.Reader
+	reader   *rowReader
 
 	hot int // rows [0, hot) are in the device region
 
@@ -66,14 +66,14 @@ type Stack struct {
 
 // Open makes the tiers over t and loads the device region. The table stays the caller's and must stay open until Close
 // has returned.
-func Open(t disk.Table, o Options) (*Stack, error) {
+func Open(t Table, o Options) (*Stack, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
 	if int64(t.Rows()) > math.MaxUint32 {
 		return nil, fmt.Errorf("cachetier: a table of %d rows: ids are 32 bits", t.Rows())
 	}
-	reader, err := disk.Open(o.Engine, t, o.Readers)
+	reader, err := openRows(t, disk.Options{Kind: o.Engine, Depth: o.Readers})
 	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
@@ -104,16 +104,16 @@ func Open(t disk.Table, o Options) (*Stack, error) {
 // loadDevice fills the device region, a portion at a time.
 func (s *Stack) loadDevice() (disk.Traffic, error) {
 	const portion = 1 << 14 // requests: 128 KiB of them
-	want := make([]disk.Request, 0, min(portion, s.hot))
+	wants := make([]request, 0, min(portion, s.hot))
 	var total disk.Traffic
 	device := s.mu.device.Lend()
 	defer s.mu.device.Return()
 	for lo := 0; lo < s.hot; lo += portion {
-		want = want[:0]
+		wants = wants[:0]
 		for i := range min(portion, s.hot-lo) {
-			want = append(want, disk.Want(uint32(lo+i), uint32(i)))
+			wants = append(wants, want(uint32(lo+i), uint32(i)))
 		}
-		t, err := s.reader.Read(device[lo*s.rowBytes:], want)
+		t, err := s.reader.read(device[lo*s.rowBytes:], wants)
 		if err != nil {
 			return total, err
 		}
@@ -134,6 +134,7 @@ func (s *Stack) Close() error {
 		return nil
 	}
 	s.mu.closed = true
+	s.reader.Close()
 	s.mu.device.Close()
 	s.mu.slab.Close()
 	s.mu.device, s.mu.slab, s.mu.fresh, s.mu.keeper, s.mu.plan = nil, nil, nil, nil, plan{}

@@ -62,10 +62,10 @@ type Disk struct {
 	Rows         int64 `json:"rows"`          // rows served
 	RowsRepeated int64 `json:"rows_repeated"` // of these, how many shared a read with an earlier id of their Gather
 	BytesWanted  int64 `json:"bytes_wanted"`  // Rows × RowBytes
-	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and the padding between them
-	// is read too, and less where ids repeat.
+	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and what lies between them is
+	// read too, and less where ids repeat.
 	BytesRead     int64   `json:"bytes_read"`
-	Reads         int64   `json:"reads"`         // system calls, or under mmap rows copied out of the map
+	Reads         int64   `json:"reads"`         // stretches of the file
 	Seconds       float64 `json:"seconds"`       // in which a read was under way
 	Amplification float64 `json:"amplification"` // BytesRead / BytesWanted, 0 if none were wanted
 }
@@ -97,7 +97,7 @@ func newStats(rows, rowBytes, hot, hostRows int, warmup disk.Traffic) Stats {
 	st.Tiers.Device.BytesRead = int64(hot) * size
 	st.Tiers.Host.IndexBytes = int64(hostRows) * hostIndexBytes
 	st.Tiers.Disk.setUsed(int64(rows), size)
-	st.Warmup.add(warmup.Rows, 0, size, warmup)
+	st.Warmup.add(int64(hot), 0, size, warmup)
 	return st
 }
 
@@ -115,7 +115,7 @@ func (s *Stack) count(ids int, p *plan, read disk.Traffic, hostRows int) {
 	st.Tiers.Host.Evictions += int64(p.evictions)
 	st.Tiers.Disk.served(onDisk, 0, st.RowBytes)
 	st.Tiers.Disk.BytesRead += read.Bytes
-	st.Disk.add(onDisk, onDisk-read.Rows, st.RowBytes, read)
+	st.Disk.add(onDisk, onDisk-int64(len(p.wants)), st.RowBytes, read)
 }
 
 // Stats is a copy of the counters, as of the last Gather that ended. It does not wait for one that runs.

@@ -1,10 +1,5 @@
 package store
 
-import (
-	"os"
-	"path/filepath"
-)
-
 // Features is one feature table: a row of Dim elements a node, or an edge as read, in shards.
 type Features struct {
 	Table     *Table
@@ -15,12 +10,9 @@ type Features struct {
 	rowBytes  int
 }
 
-// Shard says where the rows of one shard lie, for readers that do their own reading. File stays the Dataset's.
+// Shard says where the rows of one shard lie, for readers that do their own reading.
 type Shard struct {
-	File       *os.File
-	Path       string // for messages
-	Dataset    string // path of the dataset, for a SectionError
-	Section    string // the shard inside it
+	SectionFile
 	FirstRow   int64
 	Rows       int64
 	DataOffset int64 // of the first row
@@ -35,8 +27,8 @@ func (d *Dataset) Features(i int) *Features {
 		spec := &t.Shards[j]
 		s := d.sections[spec.Path]
 		f.shards = append(f.shards, Shard{
-			File: s.file, Path: filepath.Join(d.path, filepath.FromSlash(spec.Path)), Dataset: d.path, Section: spec.Path,
-			FirstRow: spec.First, Rows: spec.Rows, DataOffset: PageSize, Stride: spec.Stride,
+			SectionFile: s.open(d.path),
+			FirstRow:    spec.First, Rows: spec.Rows, DataOffset: PageSize, Stride: spec.Stride,
 		})
 		f.data = append(f.data, s.payload())
 		f.rows += int(spec.Rows)

@@ -13,6 +13,7 @@ type Graph struct {
 	columns  []EdgeColumn
 	sources  int64 // nodes that neighbours are ids of
 	path     string
+	files    [2]SectionFile // of offsets and neighbours
 }
 
 // EdgeColumn is one value of every edge of a Graph.
@@ -32,6 +33,7 @@ func (d *Dataset) Graph(i int) *Graph {
 		edges:    cast[NodeID](d.sections[r.Neighbors.Path].payload()),
 		sources:  src.Count,
 		path:     d.path,
+		files:    [2]SectionFile{d.sections[r.Offsets.Path].open(d.path), d.sections[r.Neighbors.Path].open(d.path)},
 	}
 	for j := range r.Columns {
 		c := &r.Columns[j]
@@ -87,6 +89,10 @@ func (g *Graph) Nodes() int { return len(g.offsets) - 1 }
 
 // Edges is the number of edges.
 func (g *Graph) Edges() int64 { return int64(len(g.edges)) }
+
+// Sections are the files of the topology, for readers that do their own reading: node v's list starts at byte
+// [PageSize] + 4·offsets[v] of the second, and offsets[v] is the u64 at byte PageSize + 8·v of the first.
+func (g *Graph) Sections() (offsets, neighbors SectionFile) { return g.files[0], g.files[1] }
 
 // Degree is the number of v's in-neighbours.
 func (g *Graph) Degree(v NodeID) int { return len(g.Neighbors(v)) }

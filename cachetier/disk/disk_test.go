@@ -1,10 +1,12 @@
 package disk_test
 
 import (
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open builds a table whose rows all differ, in shards of a few pages.
-func open(t testing.TB, rows, dim int) *store.Features {
-	rng := rand.New(rand.NewPCG(uint64(rows), uint64(dim)))
-	path := storetest.Build(t, storetest.Spec{Nodes: rows, Dim: dim, ShardBytes: 20 << 10, Row: func(int) []float32 {
-		row := make([]float32, dim)
+// files are the shards of a table of random numbers, and what they hold.
+func files(t testing.TB) (sections []store.SectionFile, contents [][]byte) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	path := storetest.Build(t, storetest.Spec{Nodes: 5000, Dim: 100, ShardBytes: 400 << 10, Row: func(int) []float32 {
+		row := make([]float32, 100)
 		for c := range row {
 			row[c] = rng.Float32()
 		}
@@ -31,158 +33,146 @@ func open(t testing.TB, rows, dim int) *store.Features {
 	d, err := store.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	return d.Features(0)
-}
-
-// some is n rows without repeats, in file order, at places in random order.
-func some(rng *rand.Rand, rows, n int) []disk.Request {
-	places := rng.Perm(n)
-	var want []disk.Request
-	for i, row := range rng.Perm(rows)[:n] {
-		want = append(want, disk.Want(uint32(row), uint32(places[i])))
-	}
-	slices.Sort(want)
-	return want
-}
-
-func TestReadGivesTheSameRows(t *testing.T) {
-	const rows = 300
-	for _, dim := range []int{1, 3, 100, 767} {
-		table := open(t, rows, dim)
-		size := table.RowBytes()
-		rng := rand.New(rand.NewPCG(1, 2))
-		inOrder := make([]disk.Request, rows)
-		for v := range inOrder {
-			inOrder[v] = disk.Want(uint32(v), uint32(v))
-		}
-		batches := [][]disk.Request{nil, some(rng, rows, 1), some(rng, rows, 40), some(rng, rows, rows-1), inOrder}
-		for _, kind := range []disk.Kind{disk.Mmap, disk.Pread} {
-			for _, want := range batches {
-				var first disk.Traffic
-				for i, readers := range []int{1, 3, 64} {
-					t.Run(fmt.Sprintf("dim=%d/%s/rows=%d/readers=%d", dim, kind, len(want), readers), func(t *testing.T) {
-						r, err := disk.Open(kind, table, readers)
-						require.NoError(t, err)
-						require.Equal(t, kind, r.Kind())
-						require.NotEmpty(t, r.Why())
-						dst := make([]byte, len(want)*size+1)
-						dst[len(want)*size] = 0xa5
-						traffic, err := r.Read(dst, want)
-						require.NoError(t, err)
-						for _, q := range want {
-							at := int(q.Place()) * size
-							require.Equal(t, table.Row(q.Row()), dst[at:at+size], "row %d", q.Row())
-						}
-						require.EqualValues(t, 0xa5, dst[len(want)*size], "wrote past the last row")
-
-						require.EqualValues(t, len(want), traffic.Rows)
-						require.GreaterOrEqual(t, traffic.Bytes, int64(len(want)*size))
-						traffic.Seconds = 0
-						if i == 0 {
-							first = traffic
-						}
-						require.Equal(t, first, traffic, "the traffic depends on the number of readers")
-					})
-				}
-			}
-		}
-	}
-}
-
-func TestPreadMergesNeighbours(t *testing.T) {
-	table := open(t, 300, 100)
-	require.Greater(t, len(table.Shards()), 2, "the test wants rows on both sides of a shard's end")
-	r, err := disk.Open(disk.Pread, table, 4)
-	require.NoError(t, err)
-	size, end := table.RowBytes(), uint32(table.Shards()[1].FirstRow)
-	stride := table.Shards()[0].Stride
-	for _, c := range []struct {
-		rows         []uint32
-		reads, bytes int64
-	}{
-		{[]uint32{7}, 1, int64(size)},
-		{[]uint32{7, 9}, 2, 2 * int64(size)},
-		{[]uint32{7, 8, 9, 20}, 2, 2*stride + 2*int64(size)},
-		{[]uint32{end - 1, end}, 2, 2 * int64(size)},
-	} {
-		var want []disk.Request
-		for i, v := range c.rows {
-			want = append(want, disk.Want(v, uint32(i)))
-		}
-		traffic, err := r.Read(make([]byte, len(want)*size), want)
+	for _, s := range d.Features(0).Shards() {
+		b, err := os.ReadFile(s.Path)
 		require.NoError(t, err)
-		require.Equal(t, c.reads, traffic.Reads, "rows %v", c.rows)
-		require.Equal(t, c.bytes, traffic.Bytes, "rows %v", c.rows)
+		sections, contents = append(sections, s.SectionFile), append(contents, b)
+	}
+	require.Greater(t, len(sections), 2)
+	return sections, contents
+}
+
+// of gives one stretch after the other.
+func of(stretches []disk.Stretch) func() (disk.Stretch, bool) {
+	return func() (s disk.Stretch, ok bool) {
+		if len(stretches) == 0 {
+			return s, false
+		}
+		s, stretches = stretches[0], stretches[1:]
+		return s, true
 	}
 }
 
-func TestTruncatedFileIsOneClearError(t *testing.T) {
-	for _, kind := range []disk.Kind{disk.Mmap, disk.Pread} {
-		t.Run(string(kind), func(t *testing.T) {
-			table := open(t, 300, 100)
-			last := table.Shards()[len(table.Shards())-1]
-			require.NoError(t, os.Truncate(last.Path, last.DataOffset))
-			r, err := disk.Open(kind, table, 8)
+func engines() []disk.Kind { return disk.Kinds[1:] }
+
+func TestReadLendsWhatTheFilesHold(t *testing.T) {
+	sections, contents := files(t)
+	rng := rand.New(rand.NewPCG(3, 4))
+	var stretches []disk.Stretch
+	for i := range 400 {
+		f := rng.IntN(len(sections))
+		size := 1 + rng.IntN([]int{10, 9000, disk.MaxStretch}[i%3])
+		at := rng.IntN(max(1, len(contents[f])-size))
+		size = min(size, len(contents[f])-at)
+		stretches = append(stretches, disk.Stretch{File: f, Offset: int64(at), Size: size, Lo: i})
+	}
+	stretches = append(stretches, disk.Stretch{File: 0, Size: len(contents[0]), Lo: 400}) // larger than MaxStretch
+	for _, kind := range engines() {
+		for _, depth := range []int{0, 1, 3, 200} {
+			r, err := disk.Open(sections, disk.Options{Kind: kind, Depth: depth})
 			require.NoError(t, err)
-
-			dst := make([]byte, 300*table.RowBytes())
-			_, err = r.Read(dst, some(rand.New(rand.NewPCG(3, 4)), 300, 300))
-			require.ErrorIs(t, err, store.ErrCorrupt)
-			require.ErrorContains(t, err, last.Dataset+": "+last.Section+" at 0x1000: ")
-			require.ErrorContains(t, err, "truncated")
-			require.NotContains(t, err.Error(), "\n")
-
-			_, err = r.Read(dst, []disk.Request{disk.Want(0, 0)})
-			require.NoError(t, err, "rows that are still there can be read")
-		})
+			require.Equal(t, kind, r.Kind())
+			var mu sync.Mutex
+			seen := map[int]bool{}
+			traffic, err := r.Read(of(stretches), func(s disk.Stretch, b []byte) error {
+				if !slices.Equal(b, contents[s.File][s.Offset:s.Offset+int64(s.Size)]) {
+					return errors.New("wrong bytes")
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				seen[s.Lo] = true
+				return nil
+			})
+			require.NoError(t, err)
+			require.Len(t, seen, len(stretches), "%s, depth %d", kind, depth)
+			require.EqualValues(t, len(stretches), traffic.Reads)
+			r.Close()
+			r.Close()
+		}
 	}
 }
 
-// unreadable is a table whose first shard is a directory, which can be opened but not read.
-type unreadable struct {
-	*store.Features
-	shard store.Shard
+func TestMerge(t *testing.T) {
+	sections, _ := files(t)
+	r, err := disk.Open(sections, disk.Options{})
+	require.NoError(t, err)
+	defer r.Close()
+	gap := r.Costs().Gap()
+	require.Positive(t, gap)
+	pieces := []disk.Piece{
+		{0, 0, 10}, {0, 10, 10}, {0, 20 + gap, 1}, // read through
+		{0, 22 + 2*gap, 5},               // one byte further than that
+		{1, 22 + 2*gap, disk.MaxStretch}, // another file
+		{1, 22 + 2*gap + disk.MaxStretch, 5},
+		{1, 40 + 4*gap + disk.MaxStretch, 3 * disk.MaxStretch}, // larger than a stretch
+	}
+	next := r.Merge(len(pieces), func(i int) disk.Piece { return pieces[i] })
+	var got []disk.Stretch
+	for s, ok := next(); ok; s, ok = next() {
+		got = append(got, s)
+	}
+	require.Equal(t, []disk.Stretch{
+		{0, 0, 21 + int(gap), 0, 3}, {0, 22 + 2*gap, 5, 3, 4}, {1, 22 + 2*gap, disk.MaxStretch, 4, 5},
+		{1, 22 + 2*gap + disk.MaxStretch, 5, 5, 6}, {1, 40 + 4*gap + disk.MaxStretch, 3 * disk.MaxStretch, 6, 7},
+	}, got)
+	_, ok := r.Merge(0, nil)()
+	require.False(t, ok)
 }
 
-func (u unreadable) Shards() []store.Shard { return []store.Shard{u.shard} }
+func TestErrors(t *testing.T) {
+	sections, _ := files(t)
+	for _, kind := range engines() {
+		r, err := disk.Open(sections, disk.Options{Kind: kind})
+		require.NoError(t, err)
+		defer r.Close()
+		fine := func(disk.Stretch, []byte) error { return nil }
+		_, err = r.Read(of([]disk.Stretch{{Offset: sections[0].Size - 1, Size: 2}}), fine)
+		require.ErrorIs(t, err, store.ErrCorrupt)
+		require.ErrorContains(t, err, "2 bytes are wanted")
+
+		mine := errors.New("mine")
+		many := make([]disk.Stretch, 1000)
+		for i := range many {
+			many[i] = disk.Stretch{Size: 1, Offset: int64(i), Lo: i}
+		}
+		_, err = r.Read(of(many), func(s disk.Stretch, b []byte) error {
+			if s.Lo == 500 {
+				return mine
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, mine)
+
+		require.NoError(t, os.Truncate(sections[1].Path, 4096))
+		_, err = r.Read(of([]disk.Stretch{{File: 1, Offset: 4096, Size: 100}}), func(s disk.Stretch, b []byte) error {
+			_ = append([]byte(nil), b...)
+			return nil
+		})
+		require.ErrorIs(t, err, store.ErrCorrupt)
+		require.ErrorContains(t, err, sections[1].Section+" at 0x1000: ")
+		require.NotContains(t, err.Error(), "\n")
+		_, err = r.Read(of(many[:10]), fine)
+		require.NoError(t, err, "what is still there can be read")
+	}
+}
 
 func TestReadErrorIsNamed(t *testing.T) {
-	table := open(t, 10, 4)
 	dir, err := os.Open(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
-	shard := table.Shards()[0]
-	shard.File, shard.Path = dir, "some/shard.f16"
-	r, err := disk.Open(disk.Pread, unreadable{table, shard}, 0)
+	r, err := disk.Open([]store.SectionFile{{File: dir, Path: filepath.Join("some", "shard.f16"), Size: 1 << 20}}, disk.Options{Kind: disk.Pread})
 	require.NoError(t, err)
-	_, err = r.Read(make([]byte, 8), []disk.Request{disk.Want(1, 0)})
+	defer r.Close()
+	_, err = r.Read(of([]disk.Stretch{{Offset: 0x1008, Size: 8}}), func(disk.Stretch, []byte) error { return nil })
 	require.ErrorIs(t, err, syscall.EISDIR)
 	require.EqualError(t, err, "disk: read 8 bytes of some/shard.f16 at 0x1008: is a directory")
 }
 
-func TestReadRefusesRowsPastTheTable(t *testing.T) {
-	table := open(t, 10, 4)
-	for _, kind := range []disk.Kind{disk.Mmap, disk.Pread} {
-		r, err := disk.Open(kind, table, 0)
-		require.NoError(t, err)
-		_, err = r.Read(make([]byte, 8), []disk.Request{disk.Want(10, 0)})
-		require.EqualError(t, err, "disk: row 10 of a table of 10 rows")
-	}
-}
-
 func TestOpenRefuses(t *testing.T) {
-	table := open(t, 10, 4)
-	_, err := disk.Open("uring2", table, 0)
-	require.EqualError(t, err, `disk: unknown disk engine "uring2": use auto, mmap or pread`)
-	_, err = disk.Open(disk.Mmap, table, -1)
-	require.ErrorContains(t, err, "-1 readers")
-	_, err = disk.Open(disk.Mmap, table, disk.MaxReaders+1)
-	require.ErrorContains(t, err, "1025 readers")
-}
-
-func TestAutoTakesMmapForASmallTable(t *testing.T) {
-	r, err := disk.Open("", open(t, 10, 4), 0)
-	require.NoError(t, err)
-	require.Equal(t, disk.Mmap, r.Kind())
-	require.NotEmpty(t, r.Why())
+	_, err := disk.Open(nil, disk.Options{Kind: "uring2"})
+	require.ErrorContains(t, err, `disk: unknown disk engine "uring2": use auto`)
+	_, err = disk.Open(nil, disk.Options{Depth: -1})
+	require.ErrorContains(t, err, "-1 reads at a time")
+	_, err = disk.Open(nil, disk.Options{Depth: disk.MaxDepth + 1})
+	require.ErrorContains(t, err, "1025 reads at a time")
 }

@@ -1,66 +1,47 @@
 package disk
 
-import (
-	"sync/atomic"
+import "github.com/gnnstore/gnnstore/store"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/gnnstore/gnnstore/store"
-)
-
-// mapped copies rows out of the table's memory map.
+// mapped reads through memory maps.
 type mapped struct {
-	table   Table
-	readers int
+	files   []store.SectionFile
+	workers int
 }
 
-// mappedChunk is how many rows a reader takes at a time: enough that taking costs nothing, few enough that a cold
-// chunk, 64 × 35 µs, does not leave the others idle for long.
-const mappedChunk = 64
+// adviseAhead is how many stretches are asked for ahead of the one that is served: as many reads are under way.
+const adviseAhead = 64
 
-func (m *mapped) read(dst []byte, want []Request) (reads, bytes int64, err error) {
-	chunks := (len(want) + mappedChunk - 1) / mappedChunk
-	var taken atomic.Int64
-	var failed atomic.Bool
-	work := func() error {
-		err := store.Guard(func() error {
-			for !failed.Load() {
-				c := int(taken.Add(1)) - 1
-				if c >= chunks {
-					break
-				}
-				m.copyRows(dst, want[c*mappedChunk:min(len(want), (c+1)*mappedChunk)])
+func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error {
+	var ahead []Stretch // asked for, not given out yet
+	done := false
+	next := func() (Stretch, bool) {
+		for !done && len(ahead) < adviseAhead {
+			s, ok := take()
+			if !ok {
+				done = true
+				break
 			}
-			return nil
-		})
-		if err != nil {
-			failed.Store(true)
+			// A page that the system does not read ahead is read when it is touched.
+			_ = m.files[s.File].WillNeed(s.Offset, s.Size)
+			ahead = append(ahead, s)
 		}
-		return err
+		if len(ahead) == 0 {
+			return Stretch{}, false
+		}
+		s := ahead[0]
+		ahead = ahead[:copy(ahead, ahead[1:])]
+		return s, true
 	}
-	if err := together(min(m.readers, chunks), work); err != nil {
-		return 0, 0, err
-	}
-	return int64(len(want)), int64(len(want)) * int64(m.table.RowBytes()), nil
+	return together(m.workers, next, func() worker { return mapWorker{m, serve} })
 }
 
-func (m *mapped) copyRows(dst []byte, want []Request) {
-	size := m.table.RowBytes()
-	for _, q := range want {
-		at := int(q.Place()) * size
-		copy(dst[at:at+size], m.table.Row(q.Row()))
-	}
+func (m *mapped) close() {}
+
+type mapWorker struct {
+	*mapped
+	serve func(s Stretch, b []byte) error
 }
 
-// together runs work on n goroutines, of which the caller's is one if n is 1, waits for all, and returns the first
-// error.
-func together(n int, work func() error) error {
-	if n == 1 {
-		return work()
-	}
-	var g errgroup.Group
-	for range n {
-		g.Go(work)
-	}
-	return g.Wait()
+func (w mapWorker) read(s Stretch) error {
+	return w.serve(s, w.files[s.File].Mapped(s.Offset, s.Size))
 }

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/edsrzf/mmap-go"
+	"golang.org/x/sys/unix"
 )
 
 // Map is a whole file mapped read-only. Its bytes may be read by any number of goroutines until Close.
@@ -39,6 +40,12 @@ func Open(f *os.File, dataset, section string, size int) (*Map, error) {
 
 // Bytes lends the mapped file. Writing to it is a fault.
 func (m *Map) Bytes() []byte { return m.data }
+
+// WillNeed has the system read the pages of size bytes from offset on into the page cache, without waiting for them.
+func (m *Map) WillNeed(offset int64, size int) error {
+	lo := offset &^ int64(os.Getpagesize()-1)
+	return unix.Madvise(m.data[lo:offset+int64(size)], unix.MADV_WILLNEED)
+}
 
 // Close unmaps; every slice lent is invalid from here on.
 func (m *Map) Close() error {

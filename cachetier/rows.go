@@ -1,0 +1,73 @@
+package cachetier
+
+import (
+	"errors"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Table is what is read: a *store.Features. Rows are numbered across shards, which are listed in ascending order and have,
+// but for the last, as many rows each.
+type Table interface {
+	Rows() int
+	RowBytes() int
+	Shards() []store.Shard
+}
+
+// request asks for one row: its number in the upper half, and in the lower half its place in the destination, counted
+// in rows. So sorting requests as numbers puts them in file order.
+type request uint64
+
+func want(row, place uint32) request { return request(row)<<32 | request(place) }
+
+func (q request) row() uint32 { return uint32(q >> 32) }
+
+// place is where it goes: to the RowBytes bytes at place × RowBytes.
+func (q request) place() uint32 { return uint32(q) }
+
+// rowReader reads rows of one table.
+type rowReader struct {
+	*disk.Reader
+	shards   []store.Shard
+	rowBytes int
+}
+
+func openRows(t Table, o disk.Options) (*rowReader, error) {
+	if t.RowBytes() < 1 {
+		return nil, errors.New("the table has no columns")
+	}
+	shards := t.Shards()
+	files := make([]store.SectionFile, len(shards))
+	for i := range shards {
+		files[i] = shards[i].SectionFile
+	}
+	r, err := disk.Open(files, o)
+	return &rowReader{r, shards, t.RowBytes()}, err
+}
+
+// piece is where a row lies.
+func (r *rowReader) piece(row uint32) disk.Piece {
+	i := 0
+	if len(r.shards) > 1 {
+		i = int(int64(row) / r.shards[0].Rows)
+	}
+	s := &r.shards[i]
+	return disk.Piece{File: i, Offset: s.DataOffset + (int64(row)-s.FirstRow)*s.Stride, Size: r.rowBytes}
+}
+
+// read copies each row wanted to its place in dst. wants are in ascending order and ask for no row twice. After an error
+// the places wanted hold anything.
+func (r *rowReader) read(dst []byte, wants []request) (disk.Traffic, error) {
+	if len(wants) == 0 {
+		return disk.Traffic{}, nil
+	}
+	next := r.Merge(len(wants), func(i int) disk.Piece { return r.piece(wants[i].row()) })
+	return r.Read(next, func(s disk.Stretch, b []byte) error {
+		for _, q := range wants[s.Lo:s.Hi] {
+			at, from := int(q.place())*r.rowBytes, r.piece(q.row()).Offset-s.Offset
+			copy(dst[at:at+r.rowBytes], b[from:from+int64(r.rowBytes)])
+		}
+		return nil
+	})
+}
