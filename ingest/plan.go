@@ -45,14 +45,14 @@ type PassPlan struct {
 // cores of an Intel Xeon at 2.6 GHz with a virtual disk, and every Build reports what it took beside them.
 const (
 	rateRead     = 12e6  // edges from a source in all: the fastest sources give three times as many, text a third
-	rateMerge    = 10e6  // edges
-	rateRenumber = 22e6  // edges
-	rateWrite    = 14e6  // edges
+	rateMerge    = 14e6  // edges
+	rateRenumber = 24e6  // edges
+	rateWrite    = 24e6  // edges
 	rateJoin     = 5e6   // ends of edges
 	rateNodes    = 40e6  // nodes
 	rateIDs      = 1.2e6 // ids that are sorted, in all
 	rateValues   = 250e6 // feature values from a source in all
-	rateDisk     = 1.1e9 // bytes a second, read or written
+	rateDisk     = 1.4e9 // bytes a second, read or written
 )
 
 // PlanBuild says what Build would do with the same arguments, from what the source declares; it reads little and writes
