@@ -213,7 +213,7 @@ func TestCountersDoNotDependOnReaders(t *testing.T) {
 func TestWarmupIsCountedApart(t *testing.T) {
 	f := table(t, 300, 100)
 	size := int64(f.RowBytes())
-	s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 10*size + 5, Engine: disk.Pread})
+	s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 10*size + 5, Engine: disk.Buffered})
 	require.NoError(t, err)
 	defer s.Close()
 	st := s.Stats()

@@ -8,13 +8,15 @@
 // Memory: a Reader owns its buffers, which lie outside the Go heap, and gives them up in Close. What it lends to a
 // callback is read-only and valid until that returns.
 //
+// There are four engines, of which [Kind] tells; each lends the same bytes. A device or a system that lacks what one of them
+// needs gets the next, and [Reader.Why] says so.
+//
 // Start reading at [Reader.Read], then [Reader.Merge].
 package disk
 
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -22,61 +24,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/store"
 )
-
-// Kind names a way to read.
-type Kind string
-
-const (
-	// Auto is Mmap if the files fit in half of the memory that is available when they are opened, else Pread. It is the
-	// default: an empty Kind means Auto.
-	Auto Kind = "auto"
-	// Mmap reads through the memory map of the file: the fastest way to what the page cache holds. The pages of the next
-	// stretches are asked for ahead (MADV_WILLNEED), since a fault holds one of the threads that run Go code.
-	Mmap Kind = "mmap"
-	// Pread reads with many system calls in flight, each into a buffer of its own. What is in the page cache costs a system
-	// call, a cold stretch stops nobody else.
-	Pread Kind = "pread"
-)
-
-// Kinds are the ways that can be asked for.
-var Kinds = []Kind{Auto, Mmap, Pread}
-
-// MaxDepth bounds the reads under way, each of which may hold a thread: Go stops at 10,000 threads.
-const MaxDepth = 1024
-
-// defaultDepth keeps an NVMe or virtio disk busy; more reads only wait in its queue.
-const defaultDepth = 64
-
-// MaxStretch bounds the stretches that Merge makes of several pieces: at 256 KiB starting a read, which costs as much as
-// about 14 KB of transfer, is down to 5 %, and a buffer for each one under way is still small.
-const MaxStretch = 256 << 10
-
-// Validate refuses a name that is no Kind.
-func (k Kind) Validate() error {
-	switch k {
-	case "", Auto, Mmap, Pread:
-		return nil
-	}
-	return fmt.Errorf("unknown disk engine %q: use auto, mmap or pread", string(k))
-}
-
-// Options says how to read. The zero value works.
-type Options struct {
-	// Kind of engine. Default Auto.
-	Kind Kind
-	// Depth is how many reads are under way at most, up to MaxDepth. Default 64, and under Mmap one for each thread that
-	// runs Go code.
-	Depth int
-}
-
-// Validate reports every option that cannot be followed.
-func (o Options) Validate() error {
-	err := o.Kind.Validate()
-	if o.Depth < 0 || o.Depth > MaxDepth {
-		err = errors.Join(err, fmt.Errorf("%d reads at a time: use 1 to %d, or 0 for the default", o.Depth, MaxDepth))
-	}
-	return err
-}
 
 // Stretch is a piece of a file that is read at once.
 type Stretch struct {
@@ -102,72 +49,74 @@ func (t *Traffic) Add(u Traffic) {
 	t.Seconds += u.Seconds
 }
 
-// Reader reads stretches of some files. One Read runs at a time; the other methods are safe for concurrent use.
+// Reader reads stretches of some files. One Read runs at a time, and Close waits for none: either is a bug, and panics.
+// The other methods are safe for concurrent use.
 type Reader struct {
 	kind   Kind
 	why    string
 	costs  Costs
 	files  []store.SectionFile
 	engine engine
+	meter  *meter
+
+	mu struct {
+		sync.Mutex
+		reading, closed bool
+	}
 }
 
 // engine is a way to read. read asks take for stretches until it gives none, and lends the bytes of each to serve.
 type engine interface {
 	read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error
+	alignment() int64 // of the reads, see Reader.Block
 	close()
 }
 
-// Open makes a Reader of files, which stay the caller's and must stay open until Close.
-func Open(files []store.SectionFile, o Options) (*Reader, error) {
-	if err := o.Validate(); err != nil {
-		return nil, fmt.Errorf("disk: %w", err)
+// Close gives up the buffers. A second Close does nothing.
+func (r *Reader) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.reading {
+		panic("disk: Close while a Read is under way")
 	}
-	r := &Reader{kind: o.Kind, why: "it was asked for", costs: assumed, files: files}
-	if o.Kind == Auto || o.Kind == "" {
-		var size int64
-		for _, f := range files {
-			size += f.Size
-		}
-		available, err := AvailableMemory()
-		r.kind, r.why = choose(size, available, err)
+	if !r.mu.closed {
+		r.mu.closed = true
+		r.engine.close()
 	}
-	depth := o.Depth
-	if r.kind == Mmap {
-		if depth == 0 {
-			depth = runtime.GOMAXPROCS(0)
-		}
-		r.engine = &mapped{files: files, workers: depth}
-	} else {
-		if depth == 0 {
-			depth = defaultDepth
-		}
-		r.engine = &pool{files: files, workers: depth}
-	}
-	return r, nil
 }
 
-// Close gives up the buffers. A second Close does nothing.
-func (r *Reader) Close() { r.engine.close() }
-
-// Kind is the way chosen: Mmap or Pread.
+// Kind is the way chosen: any but Auto.
 func (r *Reader) Kind() Kind { return r.kind }
 
-// Why says in a sentence why that way was chosen.
+// Why says in a sentence why that way was chosen, what was measured, and what had to be done without.
 func (r *Reader) Why() string { return r.why }
 
 // Costs is what reading costs, as far as it is known.
 func (r *Reader) Costs() Costs { return r.costs }
 
+// Block is what the offsets and sizes of reads are multiples of: 512 or 4096 bytes, as a rule, past the page cache, and 1
+// through it.
+func (r *Reader) Block() int64 { return r.engine.alignment() }
+
+// Live is what was done so far, now.
+func (r *Reader) Live() Live { return r.meter.read() }
+
 // Read reads each stretch that next gives until it gives none, and lends its bytes to serve. next is called by one goroutine
-// at a time, in order; serve by several at once, inside store.Guard. Reads and bytes depend on the stretches alone. After
-// the first error, from serve or from a file, no more is asked of next; Read returns it when all its goroutines have ended.
+// at a time, in order; serve by several at once; both inside store.Guard. Reads and bytes depend on the stretches and Block
+// alone: of a stretch, the whole blocks around it are read. After the first error, from serve or from a file, no more is
+// asked of next; Read returns it when all its goroutines have ended and all its reads have.
 func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byte) error) (Traffic, error) {
-	began := time.Now()
+	r.begin()
+	defer r.end()
+	began, block := time.Now(), r.Block()
 	var t Traffic
 	var out error // a stretch that leads out of its file
 	err := r.engine.read(func() (Stretch, bool) {
+		if out != nil {
+			return Stretch{}, false
+		}
 		s, ok := next()
-		if !ok || out != nil {
+		if !ok {
 			return s, false
 		}
 		if f := &r.files[s.File]; s.Offset < 0 || s.Size < 1 || s.Offset > f.Size-int64(s.Size) {
@@ -175,8 +124,9 @@ func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byt
 				Err: fmt.Errorf("%d bytes are wanted, and the file has %d", s.Size, f.Size)}
 			return s, false
 		}
+		lo, hi := hull(s, block)
 		t.Reads++
-		t.Bytes += int64(s.Size)
+		t.Bytes += hi - lo
 		return s, true
 	}, serve)
 	if err = errors.Join(out, err); err != nil {
@@ -184,6 +134,26 @@ func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byt
 	}
 	t.Seconds = time.Since(began).Seconds()
 	return t, nil
+}
+
+func (r *Reader) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.closed {
+		panic("disk: Read after Close")
+	}
+	if r.mu.reading {
+		panic("disk: Read while another is under way")
+	}
+	r.mu.reading = true
+	r.meter.start()
+}
+
+func (r *Reader) end() {
+	r.meter.stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.reading = false
 }
 
 // together has n goroutines at work on what take gives, each with a worker of its own, and returns the first error. A
@@ -232,25 +202,4 @@ func together(n int, take func() (Stretch, bool), start func() worker) error {
 type worker interface {
 	read(s Stretch) error
 	close()
-}
-
-// choose is the decision of Auto for files of size bytes. Half of the memory, because the caches and the training itself
-// want the other half.
-func choose(size, available int64, err error) (Kind, string) {
-	switch {
-	case err != nil:
-		return Mmap, fmt.Sprintf("how much memory is available is not known (%v), and mmap adapts to what there is", err)
-	case size <= available/2:
-		return Mmap, fmt.Sprintf("the table of %s fits in half of the %s of available memory", gibibytes(size), gibibytes(available))
-	default:
-		return Pread, fmt.Sprintf("the table of %s does not fit in half of the %s of available memory, and page faults would stop the threads that compute",
-			gibibytes(size), gibibytes(available))
-	}
-}
-
-func gibibytes(n int64) string {
-	if n < 1<<30/10 {
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }

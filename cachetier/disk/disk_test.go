@@ -71,7 +71,7 @@ func TestReadLendsWhatTheFilesHold(t *testing.T) {
 		for _, depth := range []int{0, 1, 3, 200} {
 			r, err := disk.Open(sections, disk.Options{Kind: kind, Depth: depth})
 			require.NoError(t, err)
-			require.Equal(t, kind, r.Kind())
+			require.Equal(t, kind, r.Kind(), r.Why())
 			var mu sync.Mutex
 			seen := map[int]bool{}
 			traffic, err := r.Read(of(stretches), func(s disk.Stretch, b []byte) error {
@@ -160,7 +160,7 @@ func TestReadErrorIsNamed(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
-	r, err := disk.Open([]store.SectionFile{{File: dir, Path: filepath.Join("some", "shard.f16"), Size: 1 << 20}}, disk.Options{Kind: disk.Pread})
+	r, err := disk.Open([]store.SectionFile{{File: dir, Path: filepath.Join("some", "shard.f16"), Size: 1 << 20}}, disk.Options{Kind: disk.Buffered})
 	require.NoError(t, err)
 	defer r.Close()
 	_, err = r.Read(of([]disk.Stretch{{Offset: 0x1008, Size: 8}}), func(disk.Stretch, []byte) error { return nil })

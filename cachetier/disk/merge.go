@@ -25,13 +25,14 @@ type Piece struct {
 }
 
 // Merge makes stretches of n pieces, which at gives in the order of files and offsets; pieces do not overlap. What lies
-// between two pieces is read through where it is at most Costs.Gap, and where the stretch stays within MaxStretch. So a
-// region of which enough is wanted is read whole. A piece that is larger goes alone.
+// between the blocks of two pieces is read through where it is at most Costs.Gap, and where the stretch stays within
+// MaxStretch; so pieces that share a block are read together, and a region of which enough is wanted is read whole. A
+// piece that is larger goes alone. The stretches depend on the pieces, Costs and Block, and on nothing else.
 func (r *Reader) Merge(n int, at func(i int) Piece) func() (Stretch, bool) {
-	return merge(n, at, r.costs.Gap())
+	return merge(n, at, r.costs.Gap(), r.Block())
 }
 
-func merge(n int, at func(i int) Piece, gap int64) func() (Stretch, bool) {
+func merge(n int, at func(i int) Piece, gap, block int64) func() (Stretch, bool) {
 	i := 0
 	var p Piece
 	if n > 0 {
@@ -44,11 +45,12 @@ func merge(n int, at func(i int) Piece, gap int64) func() (Stretch, bool) {
 		s := Stretch{File: p.File, Offset: p.Offset, Size: p.Size, Lo: i}
 		for i++; i < n; i++ {
 			p = at(i)
-			end := p.Offset + int64(p.Size)
-			if p.File != s.File || p.Offset-s.Offset-int64(s.Size) > gap || end-s.Offset > MaxStretch {
+			lo, hi := hull(s, block)
+			from, to := hull(Stretch{Offset: p.Offset, Size: p.Size}, block)
+			if p.File != s.File || from-hi > gap || to-lo > MaxStretch {
 				break
 			}
-			s.Size = int(end - s.Offset)
+			s.Size = int(p.Offset - s.Offset + int64(p.Size))
 		}
 		s.Hi = i
 		return s, true

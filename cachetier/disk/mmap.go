@@ -1,11 +1,17 @@
 package disk
 
-import "github.com/gnnstore/gnnstore/store"
+import (
+	"time"
+
+	"github.com/gnnstore/gnnstore/store"
+)
 
 // mapped reads through memory maps.
 type mapped struct {
 	files   []store.SectionFile
 	workers int
+	faults  Faults
+	meter   *meter
 }
 
 // adviseAhead is how many stretches are asked for ahead of the one that is served: as many reads are under way.
@@ -35,6 +41,8 @@ func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byt
 	return together(m.workers, next, func() worker { return mapWorker{m, serve} })
 }
 
+func (m *mapped) alignment() int64 { return 1 }
+
 func (m *mapped) close() {}
 
 type mapWorker struct {
@@ -43,5 +51,14 @@ type mapWorker struct {
 }
 
 func (w mapWorker) read(s Stretch) error {
+	if _, err := w.faults.at(s.File, s.Offset, s.Size).befall(s.Size, nil); err != nil {
+		return failed(&w.files[s.File], s, err)
+	}
+	began := time.Now()
+	w.meter.underWay.Add(1)
+	defer func() {
+		w.meter.underWay.Add(-1)
+		w.meter.ended(s.Size, time.Since(began))
+	}()
 	return w.serve(s, w.files[s.File].Mapped(s.Offset, s.Size))
 }

@@ -1,20 +1,21 @@
 package disk
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
 )
 
 // pool reads with positioned reads from several goroutines.
 type pool struct {
-	files   []store.SectionFile
+	source
 	workers int
+	owns    bool // the descriptors
+
+	large sync.Mutex // held for a stretch that no buffer holds: one at a time bounds their memory
 
 	mu      sync.Mutex
 	buffers []*kernels.HostBuf // of MaxStretch bytes each, unused now; at most workers exist
@@ -24,6 +25,8 @@ func (p *pool) read(take func() (Stretch, bool), serve func(s Stretch, b []byte)
 	return together(p.workers, take, func() worker { return &preader{pool: p, serve: serve} })
 }
 
+func (p *pool) alignment() int64 { return p.block }
+
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,6 +34,9 @@ func (p *pool) close() {
 		b.Close()
 	}
 	p.buffers = nil
+	if p.owns {
+		p.closeOwn()
+	}
 }
 
 // preader is one of the goroutines.
@@ -41,12 +47,15 @@ type preader struct {
 }
 
 func (w *preader) read(s Stretch) error {
-	if s.Size > MaxStretch { // one piece, as a long neighbour list; rare
-		b := make([]byte, s.Size)
-		if err := readFull(&w.files[s.File], b, s.Offset); err != nil {
+	if lo, hi := hull(s, w.block); hi-lo > MaxStretch { // one piece, as a long neighbour list; rare
+		w.large.Lock()
+		defer w.large.Unlock()
+		b, err := kernels.NewHostBuf(int(hi - lo))
+		if err != nil {
 			return err
 		}
-		return w.serve(s, b)
+		defer b.Close()
+		return w.readInto(b, s)
 	}
 	if w.buffer == nil {
 		var err error
@@ -54,11 +63,32 @@ func (w *preader) read(s Stretch) error {
 			return err
 		}
 	}
-	b := w.buffer.Bytes()[:s.Size]
-	if err := readFull(&w.files[s.File], b, s.Offset); err != nil {
+	return w.readInto(w.buffer, s)
+}
+
+func (w *preader) readInto(b *kernels.HostBuf, s Stretch) error {
+	defer b.Return()
+	t := w.begin(s, b.Lend())
+	began := time.Now()
+	w.meter.underWay.Add(1)
+	err := w.fill(&t)
+	w.meter.underWay.Add(-1)
+	w.meter.ended(len(t.buf), time.Since(began))
+	if err != nil {
 		return err
 	}
-	return w.serve(s, b)
+	return w.serve(s, t.lent())
+}
+
+func (w *preader) fill(t *transfer) error {
+	for {
+		rest, offset := t.rest(w.block)
+		fault := w.faults.at(t.stretch.File, offset, len(rest))
+		n, err := fault.befall(unix.Pread(w.fds[t.stretch.File], rest, offset))
+		if done, err := w.took(t, n, err); done || err != nil {
+			return err
+		}
+	}
 }
 
 func (w *preader) close() {
@@ -79,20 +109,4 @@ func (p *pool) take() (*kernels.HostBuf, error) {
 		return b, nil
 	}
 	return kernels.NewHostBuf(MaxStretch)
-}
-
-func readFull(f *store.SectionFile, b []byte, offset int64) error {
-	n, err := f.File.ReadAt(b, offset)
-	switch {
-	case n == len(b):
-		return nil
-	case errors.Is(err, io.EOF):
-		return &store.SectionError{Dataset: f.Dataset, Section: f.Section, Offset: offset + int64(n), Err: fmt.Errorf(
-			"the file ends %d bytes into a read of %d: it was truncated while in use; restore it and run gnnstore verify", n, len(b))}
-	}
-	var path *fs.PathError // names the file as it was opened; Path says where it lies
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return fmt.Errorf("read %d bytes of %s at 0x%x: %w", len(b), f.Path, offset, err)
 }

@@ -1,0 +1,127 @@
+package disk
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// Live is what a Reader has done since Open. Latency is from handing a read to the system until its bytes are there;
+// under Mmap, where reading is touching, it is that of serving a stretch.
+type Live struct {
+	Reads    int64   `json:"reads"`     // that ended
+	Bytes    int64   `json:"bytes"`     // that they asked for
+	UnderWay int64   `json:"under_way"` // reads, now
+	Depth    float64 `json:"depth"`     // reads under way in the mean, while Read ran
+
+	P50 time.Duration `json:"p50_ns"`
+	P90 time.Duration `json:"p90_ns"`
+	P99 time.Duration `json:"p99_ns"`
+	Max time.Duration `json:"max_ns"`
+}
+
+// meter counts while reads are under way. Everything is an atomic of its own: what is read beside it is consistent to
+// within the reads under way.
+type meter struct {
+	reads, bytes, underWay atomic.Int64
+	waited                 atomic.Int64 // ns, of all reads together
+	running                atomic.Int64 // ns, of the calls of Read that ended
+	since                  atomic.Int64 // ns since origin when the call that runs began, 0 if none does
+	origin                 time.Time
+	latency                histogram
+}
+
+func newMeter() *meter { return &meter{origin: time.Now()} }
+
+// start and stop enclose a call of Read.
+func (m *meter) start() { m.since.Store(max(1, int64(time.Since(m.origin)))) }
+func (m *meter) stop()  { m.running.Add(int64(time.Since(m.origin)) - m.since.Swap(0)) }
+
+// ended counts a read that has ended, of so many bytes.
+func (m *meter) ended(bytes int, latency time.Duration) {
+	m.reads.Add(1)
+	m.bytes.Add(int64(bytes))
+	m.waited.Add(int64(latency))
+	m.latency.add(latency)
+}
+
+// reset forgets all, while nothing is under way.
+func (m *meter) reset() {
+	for _, n := range []*atomic.Int64{&m.reads, &m.bytes, &m.waited, &m.running, &m.latency.max} {
+		n.Store(0)
+	}
+	for b := range m.latency.counts {
+		m.latency.counts[b].Store(0)
+	}
+}
+
+func (m *meter) read() Live {
+	running := m.running.Load()
+	if since := m.since.Load(); since > 0 {
+		running += int64(time.Since(m.origin)) - since
+	}
+	l := Live{Reads: m.reads.Load(), Bytes: m.bytes.Load(), UnderWay: m.underWay.Load()}
+	if running > 0 {
+		l.Depth = float64(m.waited.Load()) / float64(running) // Little's law
+	}
+	p := m.latency.quantiles(0.5, 0.9, 0.99)
+	l.P50, l.P90, l.P99, l.Max = p[0], p[1], p[2], time.Duration(m.latency.max.Load())
+	return l
+}
+
+// histogram counts durations in buckets a sixteenth of a power of two wide, which is 3 % to either side of the middle.
+type histogram struct {
+	counts [61 << 4]atomic.Int64
+	max    atomic.Int64
+}
+
+// bucket is the number of d's: below 16 ns d itself, then four bits below the highest.
+func bucket(d time.Duration) int {
+	n := uint64(max(d, 0))
+	e := bits.Len64(n >> 4)
+	if e == 0 {
+		return int(n)
+	}
+	return e<<4 | int(n>>(e-1)&15)
+}
+
+// middle is the duration that a bucket stands for.
+func middle(b int) time.Duration {
+	e := b >> 4
+	if e == 0 {
+		return time.Duration(b)
+	}
+	return time.Duration((uint64(b&15|16)<<1 + 1) << (e - 1) >> 1)
+}
+
+func (h *histogram) add(d time.Duration) {
+	h.counts[bucket(d)].Add(1)
+	for {
+		top := h.max.Load()
+		if int64(d) <= top || h.max.CompareAndSwap(top, int64(d)) {
+			return
+		}
+	}
+}
+
+// quantiles are the durations that these shares, in ascending order, are not above: 0 of nothing.
+func (h *histogram) quantiles(shares ...float64) []time.Duration {
+	var total, seen int64
+	counts := make([]int64, len(h.counts))
+	for b := range counts {
+		counts[b] = h.counts[b].Load()
+		total += counts[b]
+	}
+	at, out := -1, make([]time.Duration, len(shares))
+	if total == 0 {
+		return out
+	}
+	for i, share := range shares {
+		for seen < max(1, int64(share*float64(total))) {
+			at++
+			seen += counts[at]
+		}
+		out[i] = min(middle(at), time.Duration(h.max.Load()))
+	}
+	return out
+}

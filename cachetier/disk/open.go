@@ -1,0 +1,133 @@
+package disk
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Open makes a Reader of files, which stay the caller's and must stay open until Close.
+func Open(files []store.SectionFile, o Options) (*Reader, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("disk: %w", err)
+	}
+	op := opening{Options: o, files: files, meter: newMeter()}
+	for _, f := range files {
+		op.size += f.Size
+	}
+	r := &Reader{files: files, meter: op.meter}
+	if err := op.start(); err != nil {
+		return nil, fmt.Errorf("disk: %w", err)
+	}
+	var err error
+	if r.costs, err = op.measure(); err != nil {
+		op.engine.close()
+		return nil, fmt.Errorf("disk: %w", err)
+	}
+	op.meter.reset()
+	r.engine, r.kind, r.why = op.engine, op.kind, strings.Join(op.notes, "; ")
+	return r, nil
+}
+
+// opening is a Reader in the making.
+type opening struct {
+	Options
+	files []store.SectionFile
+	size  int64 // of all files
+	meter *meter
+
+	engine engine
+	kind   Kind
+	notes  []string // the parts of Reader.Why
+}
+
+func (op *opening) note(format string, a ...any) {
+	op.notes = append(op.notes, fmt.Sprintf(format, a...))
+}
+
+// start makes the engine that was asked for or, of what works here, the next.
+func (op *opening) start() error {
+	op.kind = op.Kind
+	if op.auto() {
+		available, err := AvailableMemory()
+		var why string
+		op.kind, why = choose(op.size, available, err)
+		op.note("%s", why)
+	} else {
+		op.note("it was asked for")
+	}
+	if op.kind == Mmap {
+		workers := op.Depth
+		if workers == 0 {
+			workers = runtime.GOMAXPROCS(0)
+		}
+		op.engine = &mapped{files: op.files, workers: workers, faults: op.Faults, meter: op.meter}
+		return nil
+	}
+	if op.kind != Buffered {
+		switch src, err := direct(op.files); {
+		case err != nil:
+			op.note("the page cache cannot be gone around (%v), so %s", err, Buffered)
+			op.kind = Buffered
+		case op.kind == Uring:
+			e, note, err := openRing(op.with(src), op.depth())
+			if err == nil {
+				if note != "" {
+					op.note("%s", note)
+				}
+				op.engine = e
+				return nil
+			}
+			op.note("io_uring is not to be had (%v), so %s", err, Pread)
+			op.kind = Pread
+			fallthrough
+		default:
+			op.engine = op.pool(src, true)
+			return nil
+		}
+	}
+	op.engine = op.pool(cached(op.files), false)
+	return nil
+}
+
+func (op *opening) auto() bool { return op.Kind == Auto || op.Kind == "" }
+
+func (op *opening) depth() int {
+	if op.Depth == 0 {
+		return defaultDepth
+	}
+	return op.Depth
+}
+
+// with is src for this Reader.
+func (op *opening) with(src source) source {
+	src.faults, src.meter = op.Faults, op.meter
+	return src
+}
+
+func (op *opening) pool(src source, owns bool) *pool {
+	return &pool{source: op.with(src), workers: op.depth(), owns: owns}
+}
+
+// choose is the decision of Auto for files of size bytes, before anything is tried. Half of the memory, because the caches
+// and the training itself want the other half.
+func choose(size, available int64, err error) (Kind, string) {
+	switch {
+	case err != nil:
+		return Mmap, fmt.Sprintf("how much memory is available is not known (%v), and mmap adapts to what there is", err)
+	case size <= available/2:
+		return Mmap, fmt.Sprintf("files of %s fit in half of the %s of available memory", gibibytes(size), gibibytes(available))
+	default:
+		return Uring, fmt.Sprintf("files of %s do not fit in half of the %s of available memory, and page faults would stop the threads that compute",
+			gibibytes(size), gibibytes(available))
+	}
+}
+
+func gibibytes(n int64) string {
+	if n < 1<<30/10 {
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}

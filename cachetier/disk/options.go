@@ -1,0 +1,80 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Kind names a way to read.
+type Kind string
+
+const (
+	// Auto is Mmap if the files fit in half of the memory that is available when they are opened. Else it is Uring or Pread:
+	// the faster one where Options.Probe has them measured, and else the first that works here. It is the default: an empty
+	// Kind means Auto.
+	Auto Kind = "auto"
+	// Uring reads past the page cache (O_DIRECT), many reads under way by a few system calls of one goroutine (io_uring).
+	// It takes the least of the processor. Where the kernel has no io_uring, or a sandbox denies it, it becomes Pread.
+	Uring Kind = "uring"
+	// Pread reads past the page cache with a system call each, from as many goroutines as there are reads under way. Where
+	// the file system cannot do without the page cache, it and Uring become Buffered.
+	Pread Kind = "pread"
+	// Buffered is Pread through the page cache. What that holds costs a system call, a cold stretch stops nobody else.
+	Buffered Kind = "buffered"
+	// Mmap reads through the memory map of the file: the fastest way to what the page cache holds. The pages of the next
+	// stretches are asked for ahead (MADV_WILLNEED), since a fault holds one of the threads that run Go code.
+	Mmap Kind = "mmap"
+)
+
+// Kinds are the ways that can be asked for.
+var Kinds = []Kind{Auto, Uring, Pread, Buffered, Mmap}
+
+// MaxDepth bounds the reads under way, each of which may hold a thread: Go stops at 10,000 threads.
+const MaxDepth = 1024
+
+// defaultDepth keeps an NVMe or virtio disk busy; more reads only wait in its queue.
+const defaultDepth = 64
+
+// MaxStretch bounds the stretches that Merge makes of several pieces: at 256 KiB starting a read, which costs as much as
+// about 14 KB of transfer, is down to 5 %, and a buffer for each one under way is still small.
+const MaxStretch = 256 << 10
+
+// Validate refuses a name that is no Kind.
+func (k Kind) Validate() error {
+	switch k {
+	case "", Auto, Uring, Pread, Buffered, Mmap:
+		return nil
+	}
+	return fmt.Errorf("unknown disk engine %q: use auto, uring, pread, buffered or mmap", string(k))
+}
+
+// Options says how to read. The zero value works; none changes the bytes that are lent.
+type Options struct {
+	// Kind of engine. Default Auto.
+	Kind Kind
+	// Depth is how many reads are under way at most, up to MaxDepth. Default 64, and under Mmap one for each thread that
+	// runs Go code. Every Kind but Mmap takes up to Depth × MaxStretch bytes for buffers.
+	Depth int
+	// Probe measures the device in Open, for about 150 ms, where the files have 64 MiB or more: Auto takes the engine that
+	// was faster, and Merge goes by what was measured.
+	Probe bool
+	// Costs, if they are not zero, are what Merge goes by: those of an earlier Reader make the same stretches as it did.
+	Costs Costs
+	// Faults, for tests, says what befalls each read. Default: nothing.
+	Faults Faults
+}
+
+// Validate reports every option that cannot be followed.
+func (o Options) Validate() error {
+	errs := []error{o.Kind.Validate()}
+	if o.Depth < 0 || o.Depth > MaxDepth {
+		errs = append(errs, fmt.Errorf("%d reads at a time: use 1 to %d, or 0 for the default", o.Depth, MaxDepth))
+	}
+	if c := o.Costs; c != (Costs{}) && !(positive(c.SecondsPerRead) && positive(c.BytesPerSecond)) {
+		errs = append(errs, fmt.Errorf("costs of %v seconds a read and %v bytes a second: both are above 0", c.SecondsPerRead, c.BytesPerSecond))
+	}
+	return errors.Join(errs...)
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }

@@ -1,0 +1,139 @@
+package disk
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	// probeBytes is how much the files must have: less is read in a moment whatever it costs, and may be in the memory of
+	// the device.
+	probeBytes = 64 << 20
+	// probeSize is that of a small read: a page, which is what most devices read at the least.
+	probeSize = 4 << 10
+	// probeTime is for each of the measurements: 3,000 small reads of a virtual disk, 60 MB of large ones.
+	probeTime = 45 * time.Millisecond
+	// probeMargin is what Pread must be faster by: Uring takes a third of its processor time.
+	probeMargin = 1.1
+)
+
+// measure is what the Reader goes by: what was given, or what the device takes now, or what is assumed. Auto may change
+// its mind on the way.
+func (op *opening) measure() (Costs, error) {
+	switch {
+	case op.Costs != (Costs{}):
+		return op.Costs, nil
+	case !op.Probe:
+		return assumed, nil
+	case op.size < probeBytes:
+		op.note("%s are too little to measure the device by", gibibytes(op.size))
+		return assumed, nil
+	}
+	e, kind := op.engine, op.kind
+	if kind != Uring && kind != Pread {
+		// The page cache would be measured, and what misses it costs what the device takes.
+		src, err := direct(op.files)
+		if err != nil {
+			op.note("the device cannot be measured (%v)", err)
+			return assumed, nil
+		}
+		e, kind = op.pool(src, true), Pread
+		defer e.close()
+	}
+	small, err := op.randomReads(e)
+	if err != nil {
+		return Costs{}, err
+	}
+	beside := ""
+	if u, ok := op.engine.(ring); ok && op.auto() {
+		p := op.pool(u.opened(), false)
+		other, err := op.randomReads(p)
+		if err != nil {
+			p.close()
+			return Costs{}, err
+		}
+		if other > probeMargin*small {
+			u.discard()
+			p.owns = true
+			op.engine, op.kind = p, Pread
+			e, kind, small, other = p, Pread, other, small
+			beside = fmt.Sprintf(" (%s %s)", Uring, thousands(other))
+		} else {
+			p.close()
+			beside = fmt.Sprintf(" (%s %s)", Pread, thousands(other))
+		}
+	}
+	large, err := op.sequence(e)
+	if err != nil {
+		return Costs{}, err
+	}
+	op.note("by %s the device gives %s reads of %d bytes a second%s and %.2f GB/s in sequence", kind, thousands(small), probeSize, beside, large/1e9)
+	return Costs{SecondsPerRead: max(1/small-probeSize/large, 1e-7), BytesPerSecond: large}, nil
+}
+
+// ring is an engine that can be given up without its files.
+type ring interface {
+	opened() source
+	discard()
+}
+
+// randomReads is how many small reads e does a second, all over the files.
+func (op *opening) randomReads(e engine) (float64, error) {
+	ends := make([]int64, len(op.files)) // of each file, were they one
+	var all int64
+	for i, f := range op.files {
+		all += f.Size / probeSize
+		ends[i] = all
+	}
+	rng := rand.New(rand.NewPCG(1, 2)) // the same reads every time
+	n := 0
+	seconds, err := op.timed(e, func() Stretch {
+		n++
+		at := rng.Int64N(all)
+		i, _ := slices.BinarySearch(ends, at+1)
+		return Stretch{File: i, Offset: (op.files[i].Size/probeSize - (ends[i] - at)) * probeSize, Size: probeSize}
+	})
+	return float64(n) / seconds, err
+}
+
+// sequence is how many bytes a second e reads from one end to the other.
+func (op *opening) sequence(e engine) (float64, error) {
+	file, at := 0, int64(0)
+	var sum int64
+	seconds, err := op.timed(e, func() Stretch {
+		for at == op.files[file].Size { // not of all
+			file, at = (file+1)%len(op.files), 0
+		}
+		s := Stretch{File: file, Offset: at, Size: int(min(MaxStretch, op.files[file].Size-at))}
+		at += int64(s.Size)
+		sum += int64(s.Size)
+		return s
+	})
+	return float64(sum) / seconds, err
+}
+
+// timed has e read what next gives for probeTime, and returns how long that took with the last of it.
+func (op *opening) timed(e engine, next func() Stretch) (seconds float64, err error) {
+	began := time.Now()
+	err = e.read(func() (Stretch, bool) {
+		if time.Since(began) > probeTime {
+			return Stretch{}, false
+		}
+		return next(), true
+	}, func(Stretch, []byte) error { return nil })
+	return time.Since(began).Seconds(), err
+}
+
+// thousands writes n as 81,500.
+func thousands(n float64) string {
+	k := int64(n/100+0.5) * 100
+	if k < 1000 {
+		return fmt.Sprint(int64(n))
+	}
+	if k < 1e6 {
+		return fmt.Sprintf("%d,%03d", k/1000, k%1000)
+	}
+	return fmt.Sprintf("%.2f M", n/1e6)
+}

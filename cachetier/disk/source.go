@@ -1,0 +1,116 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// source is the files as an engine reads them by descriptor.
+type source struct {
+	files  []store.SectionFile
+	open   []*os.File // of files: kept, since a descriptor dies with its *os.File
+	fds    []int      // of open
+	block  int64      // offsets, sizes and memory of reads are multiples of it: 1 through the page cache
+	faults Faults
+	meter  *meter
+}
+
+// cached is files through the page cache, by the descriptors that they have.
+func cached(files []store.SectionFile) source {
+	src := source{files: files, block: 1}
+	for _, f := range files {
+		src.add(f.File)
+	}
+	return src
+}
+
+func (src *source) add(f *os.File) {
+	fd := -1 // reading it is an error, which names the file
+	if f != nil {
+		fd = int(f.Fd())
+	}
+	src.open, src.fds = append(src.open, f), append(src.fds, fd)
+}
+
+// hull is the whole blocks around s.
+func hull(s Stretch, block int64) (lo, hi int64) {
+	return s.Offset &^ (block - 1), (s.Offset + int64(s.Size) + block - 1) &^ (block - 1)
+}
+
+// maxTries bounds the reads in a row that bring nothing new and do not fail.
+const maxTries = 16
+
+// transfer is a stretch on its way into memory, by one read or, where reads come short, several.
+type transfer struct {
+	stretch Stretch
+	at      int64  // where the hull starts in the file
+	buf     []byte // the hull
+	got     int    // bytes of it that have come
+	tries   int    // since the last one came
+}
+
+// begin is a stretch of which nothing has been read; buf holds its hull.
+func (src *source) begin(s Stretch, buf []byte) transfer {
+	lo, hi := hull(s, src.block)
+	return transfer{stretch: s, at: lo, buf: buf[:hi-lo]}
+}
+
+// rest is what to read next: from the block that is not whole yet.
+func (t *transfer) rest(block int64) (buf []byte, offset int64) {
+	from := int64(t.got) &^ (block - 1)
+	return t.buf[from:], t.at + from
+}
+
+// lent is the bytes that were wanted.
+func (t *transfer) lent() []byte {
+	from := int(t.stretch.Offset - t.at)
+	return t.buf[from : from+t.stretch.Size : from+t.stretch.Size]
+}
+
+// took takes in the result of a read of rest. It reports whether all that is wanted is there.
+func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
+	s := t.stretch
+	want := int(s.Offset-t.at) + s.Size
+	switch {
+	case err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
+		return false, failed(&src.files[s.File], s, err)
+	case err == nil:
+		if got := int(int64(t.got)&^(src.block-1)) + n; got > t.got {
+			t.got, t.tries = got, 0
+			return got >= want, nil
+		}
+		// Nothing, or no more of a block than there was: the file ends, or the device dawdles.
+		if size, err := src.size(s.File); err != nil {
+			return false, failed(&src.files[s.File], s, err)
+		} else if n == 0 || t.at+int64(t.got) >= size {
+			had := max(0, t.got-int(s.Offset-t.at))
+			f := &src.files[s.File]
+			return false, &store.SectionError{Dataset: f.Dataset, Section: f.Section, Offset: s.Offset + int64(had), Err: fmt.Errorf(
+				"the file ends %d bytes into a read of %d: it was truncated while in use; restore it and run gnnstore verify", had, s.Size)}
+		}
+		err = errors.New("the device brings nothing and names no reason")
+	}
+	if t.tries++; t.tries == maxTries {
+		return false, failed(&src.files[s.File], s, err)
+	}
+	time.Sleep(time.Duration(t.tries) * 100 * time.Microsecond)
+	return false, nil
+}
+
+func failed(f *store.SectionFile, s Stretch, err error) error {
+	return fmt.Errorf("read %d bytes of %s at 0x%x: %w", s.Size, f.Path, s.Offset, err)
+}
+
+func (src *source) size(file int) (int64, error) {
+	info, err := src.open[file].Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,291 @@
+package disk
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// uring reads through an io_uring. One goroutine at a time drives the ring: it gives out the next stretches, waits for a
+// batch that has come, and lets go of the ring to serve it. Another takes over where more has come by then than one can
+// serve. So who waits for the disk is who serves, and as long as one goroutine is enough, nothing passes between threads.
+type uring struct {
+	source
+	workers int // that serve at once, at most
+	batch   int // reads that one takes from the ring at a time, at most
+	ring    *queues
+	buffers *kernels.HostBuf // MaxStretch bytes for each slot
+	fixed   bool             // they are registered
+
+	mu struct {
+		sync.Mutex
+		slots    []slot
+		free     []*slot
+		underWay int   // slots that the kernel has
+		large    bool  // one holds a stretch larger than its buffer
+		broken   error // the ring took no more while reads were under way
+	}
+}
+
+// slot is a read that may be under way.
+type slot struct {
+	transfer
+	index  int
+	buffer []byte           // MaxStretch bytes
+	large  *kernels.HostBuf // of a stretch that is larger; nil else
+	began  time.Time        // when it was first handed to the kernel
+	fault  Fault
+
+	n     int // the result of the last read
+	err   error
+	ended time.Time // when it came
+	more  bool      // it came short
+}
+
+// openRing makes an engine of src with depth reads under way. note says what it does without.
+func openRing(src source, depth int) (_ engine, note string, err error) {
+	u := &uring{source: src, workers: min(runtime.GOMAXPROCS(0), max(1, depth/4))}
+	u.batch = max(1, depth/4) // so three quarters stay under way while one is served
+	if u.ring, err = newRing(depth); err != nil {
+		return nil, "", err
+	}
+	if u.buffers, err = kernels.NewHostBuf(depth * MaxStretch); err != nil {
+		u.ring.close()
+		return nil, "", err
+	}
+	if err := u.ring.register(u.buffers.Bytes()); err != nil {
+		note = fmt.Sprintf("its buffers of %s are not registered (%v; ulimit -l bounds them)", gibibytes(int64(depth*MaxStretch)), err)
+	}
+	u.fixed = note == ""
+	u.mu.slots = make([]slot, depth)
+	for i := range u.mu.slots {
+		s := &u.mu.slots[i]
+		s.index, s.buffer = i, u.buffers.Bytes()[i*MaxStretch:(i+1)*MaxStretch:(i+1)*MaxStretch]
+		u.mu.free = append(u.mu.free, s)
+	}
+	if err := u.prove(); err != nil {
+		u.discard()
+		return nil, "", err
+	}
+	return u, note, nil
+}
+
+// prove reads a block: old kernels know the ring, and not the operation.
+func (u *uring) prove() error {
+	if len(u.files) == 0 {
+		return nil
+	}
+	s := u.mu.free[0]
+	u.ring.prepare(0, u.fds[0], s.buffer[:u.block], 0, u.fixed)
+	if err := u.ring.enter(1); err != nil {
+		u.mu.broken = err
+		return err
+	}
+	_, _, err := u.ring.take()
+	return err
+}
+
+func (u *uring) alignment() int64 { return u.block }
+
+func (u *uring) close() {
+	u.discard()
+	u.closeOwn()
+}
+
+// opened is what it reads.
+func (u *uring) opened() source { return u.source }
+
+// discard gives up the ring and leaves the files open.
+func (u *uring) discard() {
+	u.ring.close()
+	if u.mu.broken == nil { // else the kernel may still write to them: the memory stays taken
+		u.buffers.Close()
+	}
+}
+
+// ringRead is one call of read. What it holds is under the lock of its engine.
+type ringRead struct {
+	*uring
+	take    func() (Stretch, bool)
+	serve   func(s Stretch, b []byte) error
+	g       errgroup.Group
+	active  int // goroutines at work
+	held    Stretch
+	holding bool // held waits for the large stretch before it
+	ended   bool // take gave none, or something failed
+	failed  error
+}
+
+func (u *uring) read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error {
+	if u.mu.broken != nil {
+		return u.mu.broken
+	}
+	r := &ringRead{uring: u, take: take, serve: serve, active: 1}
+	u.buffers.Lend()
+	defer u.buffers.Return()
+	r.g.Go(r.work)
+	_ = r.g.Wait() // work fails by r.failed, since others must go on until the kernel has let go of every buffer
+	return r.failed
+}
+
+// work takes batches from the ring and serves them, until there are none.
+func (r *ringRead) work() error {
+	batch := make([]*slot, 0, r.batch)
+	for {
+		batch = r.turn(batch)
+		if len(batch) == 0 {
+			return nil
+		}
+		err := store.Guard(func() error {
+			for _, s := range batch {
+				if err := r.settle(s); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			r.mu.Lock()
+			r.failLocked(err)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// settle serves what has come whole. What came short goes back to the ring with more set.
+func (r *ringRead) settle(s *slot) error {
+	n, err := s.fault.befall(s.n, s.err)
+	done, err := r.took(&s.transfer, n, err)
+	if s.more = !done && err == nil; s.more {
+		return nil
+	}
+	r.meter.ended(len(s.buf), s.ended.Sub(s.began)+s.fault.Delay)
+	if err != nil {
+		return err
+	}
+	return r.serve(s.stretch, s.lent())
+}
+
+// turn gives back the slots of done and has the ring full, waits for reads to end, and returns those in done's memory.
+// None means that this goroutine is not needed any more.
+func (r *ringRead) turn(done []*slot) []*slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range done {
+		if s.more && r.failed == nil {
+			r.submitLocked(s)
+		} else {
+			r.releaseLocked(s)
+		}
+	}
+	done = done[:0]
+	if err := store.Guard(r.fillLocked); err != nil {
+		r.failLocked(err)
+	}
+	ready := r.ring.ready()
+	switch {
+	case r.mu.underWay == 0:
+		r.active--
+		return done
+	case ready == 0 && r.active > 1: // the others are enough
+		if err := r.ring.enter(0); err != nil {
+			r.breakLocked(err)
+		}
+		r.active--
+		return done
+	}
+	wait := 0
+	if ready == 0 {
+		wait = min(max(1, r.batch/2), r.mu.underWay)
+	}
+	if err := r.ring.enter(wait); err != nil {
+		r.breakLocked(err)
+		r.active--
+		return done
+	}
+	now := time.Now()
+	for ready = r.ring.ready(); ready > 0 && len(done) < r.batch; ready-- {
+		user, n, err := r.ring.take()
+		s := &r.mu.slots[user]
+		s.n, s.err, s.ended = n, err, now
+		done = append(done, s)
+	}
+	r.mu.underWay -= len(done)
+	r.meter.underWay.Add(-int64(len(done)))
+	if ready >= r.batch && r.active < r.workers {
+		r.active++
+		r.g.Go(r.work)
+	}
+	return done
+}
+
+// fillLocked gives stretches to free slots.
+func (r *ringRead) fillLocked() error {
+	now := time.Now()
+	for len(r.mu.free) > 0 && !r.ended {
+		s := r.held
+		if !r.holding {
+			var ok bool
+			if s, ok = r.take(); !ok {
+				r.ended = true
+				return nil
+			}
+		}
+		lo, hi := hull(s, r.block)
+		large := hi-lo > MaxStretch
+		if r.held, r.holding = s, large && r.mu.large; r.holding {
+			return nil
+		}
+		slot := r.mu.free[len(r.mu.free)-1]
+		memory := slot.buffer
+		if large {
+			var err error
+			if slot.large, err = kernels.NewHostBuf(int(hi - lo)); err != nil {
+				return err
+			}
+			r.mu.large = true
+			memory = slot.large.Bytes()
+		}
+		r.mu.free = r.mu.free[:len(r.mu.free)-1]
+		slot.transfer, slot.began = r.begin(s, memory), now
+		r.submitLocked(slot)
+	}
+	return nil
+}
+
+func (r *ringRead) submitLocked(s *slot) {
+	rest, offset := s.rest(r.block)
+	s.fault, s.more = r.faults.at(s.stretch.File, offset, len(rest)), false
+	r.ring.prepare(uint64(s.index), r.fds[s.stretch.File], rest, offset, r.fixed && s.large == nil)
+	r.mu.underWay++
+	r.meter.underWay.Add(1)
+}
+
+func (u *uring) releaseLocked(s *slot) {
+	if s.large != nil {
+		s.large.Close()
+		s.large, u.mu.large = nil, false
+	}
+	s.buf = nil
+	u.mu.free = append(u.mu.free, s)
+}
+
+// failLocked ends the giving out. The first error counts.
+func (r *ringRead) failLocked(err error) {
+	if r.failed == nil {
+		r.failed = err
+	}
+	r.ended = true
+}
+
+// breakLocked: the ring does not work any more. Nothing that is under way will be seen to end.
+func (r *ringRead) breakLocked(err error) {
+	r.mu.broken = err
+	r.failLocked(err)
+}
