@@ -31,6 +31,9 @@ func Open(files []store.SectionFile, o Options) (*Reader, error) {
 	return r, nil
 }
 
+// Asked is all that Reader.Why says of an engine that was asked for and works.
+const Asked = "it was asked for"
+
 // opening is a Reader in the making.
 type opening struct {
 	Options
@@ -56,7 +59,7 @@ func (op *opening) start() error {
 		op.kind, why = choose(op.size, available, err)
 		op.note("%s", why)
 	} else {
-		op.note("it was asked for")
+		op.note("%s", Asked)
 	}
 	if op.kind == Mmap {
 		workers := op.Depth

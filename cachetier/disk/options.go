@@ -54,7 +54,7 @@ type Options struct {
 	// Kind of engine. Default Auto.
 	Kind Kind
 	// Depth is how many reads are under way at most, up to MaxDepth. Default 64, and under Mmap one for each thread that
-	// runs Go code. Every Kind but Mmap takes up to Depth × MaxStretch bytes for buffers.
+	// runs Go code. Every Kind but Mmap takes up to Depth × MaxStretch bytes for buffers, and Uring a quarter more.
 	Depth int
 	// Probe measures the device in Open, for about 150 ms, where the files have 64 MiB or more: Auto takes the engine that
 	// was faster, and Merge goes by what was measured.

@@ -13,14 +13,16 @@ import (
 )
 
 // uring reads through an io_uring. One goroutine at a time drives the ring: it gives out the next stretches, waits for a
-// batch that has come, and lets go of the ring to serve it. Another takes over where more has come by then than one can
-// serve. So who waits for the disk is who serves, and as long as one goroutine is enough, nothing passes between threads.
+// batch that has come, and lets go of the ring to serve it. Another joins where more comes than one can serve. So who
+// waits for the disk is who serves, and as long as one goroutine is enough, nothing passes between threads: with two at any
+// rate, a read took 3.3 µs of the processor, and 2.6 so.
 type uring struct {
 	source
-	workers int // that serve at once, at most
+	depth   int // reads under way, at most
+	workers int // goroutines that serve at once, at most
 	batch   int // reads that one takes from the ring at a time, at most
 	ring    *queues
-	buffers *kernels.HostBuf // MaxStretch bytes for each slot
+	buffers *kernels.HostBuf // MaxStretch bytes for each slot: of the reads under way, and of a batch that is served
 	fixed   bool             // they are registered
 
 	mu struct {
@@ -50,20 +52,21 @@ type slot struct {
 
 // openRing makes an engine of src with depth reads under way. note says what it does without.
 func openRing(src source, depth int) (_ engine, note string, err error) {
-	u := &uring{source: src, workers: min(runtime.GOMAXPROCS(0), max(1, depth/4))}
-	u.batch = max(1, depth/4) // so three quarters stay under way while one is served
-	if u.ring, err = newRing(depth); err != nil {
+	u := &uring{source: src, depth: depth, batch: max(1, depth/4)}
+	u.workers = min(runtime.GOMAXPROCS(0), u.batch)
+	slots := depth + u.batch // so that the next reads are under way before a batch is served: 0.96 of fio's reads, against 0.88
+	if u.ring, err = newRing(slots); err != nil {
 		return nil, "", err
 	}
-	if u.buffers, err = kernels.NewHostBuf(depth * MaxStretch); err != nil {
+	if u.buffers, err = kernels.NewHostBuf(slots * MaxStretch); err != nil {
 		u.ring.close()
 		return nil, "", err
 	}
 	if err := u.ring.register(u.buffers.Bytes()); err != nil {
-		note = fmt.Sprintf("its buffers of %s are not registered (%v; ulimit -l bounds them)", gibibytes(int64(depth*MaxStretch)), err)
+		note = fmt.Sprintf("its buffers of %s are not registered (%v; ulimit -l bounds them)", gibibytes(int64(slots*MaxStretch)), err)
 	}
 	u.fixed = note == ""
-	u.mu.slots = make([]slot, depth)
+	u.mu.slots = make([]slot, slots)
 	for i := range u.mu.slots {
 		s := &u.mu.slots[i]
 		s.index, s.buffer = i, u.buffers.Bytes()[i*MaxStretch:(i+1)*MaxStretch:(i+1)*MaxStretch]
@@ -116,6 +119,7 @@ type ringRead struct {
 	serve   func(s Stretch, b []byte) error
 	g       errgroup.Group
 	active  int // goroutines at work
+	behind  int // turns in a row after which most of what is under way had come already
 	held    Stretch
 	holding bool // held waits for the large stretch before it
 	ended   bool // take gave none, or something failed
@@ -218,17 +222,32 @@ func (r *ringRead) turn(done []*slot) []*slot {
 	}
 	r.mu.underWay -= len(done)
 	r.meter.underWay.Add(-int64(len(done)))
-	if ready >= r.batch && r.active < r.workers {
+	if r.behind++; ready <= r.mu.underWay/2 {
+		r.behind = 0
+	}
+	if r.behind == patience && r.active < r.workers {
+		r.behind = 0
 		r.active++
 		r.g.Go(r.work)
+	}
+	if err := store.Guard(r.fillLocked); err != nil {
+		r.failLocked(err)
+	}
+	if r.ring.queued() > 0 {
+		if err := r.ring.enter(0); err != nil {
+			r.breakLocked(err)
+		}
 	}
 	return done
 }
 
-// fillLocked gives stretches to free slots.
+// patience is how long a goroutine may be behind before another joins: being kept from the processor for once does not count.
+const patience = 4
+
+// fillLocked gives stretches to free slots, up to depth.
 func (r *ringRead) fillLocked() error {
 	now := time.Now()
-	for len(r.mu.free) > 0 && !r.ended {
+	for len(r.mu.free) > 0 && r.mu.underWay < r.depth && !r.ended {
 		s := r.held
 		if !r.holding {
 			var ok bool
