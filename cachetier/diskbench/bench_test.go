@@ -1,0 +1,80 @@
+package diskbench
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestRun(t *testing.T) {
+	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
+	o := Options{Sizes: []int{100, 4096}, Depth: 8, Time: 5 * time.Millisecond, Rounds: 3}
+	o.Fio, _ = exec.LookPath("fio")
+	var results []Result
+	worked := 0
+	err := Run(t.Context(), path, o, func(file string, size int64, notes []string) {
+		require.Contains(t, file, "feat-00000.f16")
+		require.Greater(t, size, int64(6000*200))
+		worked = len(disk.Kinds[1:]) - len(notes) // of the engines, at least
+	}, func(r Result) { results = append(results, r) })
+	require.NoError(t, err)
+	if o.Fio != "" {
+		worked++
+	} else {
+		t.Log("fio is not installed")
+	}
+	require.GreaterOrEqual(t, len(results), 3*worked)
+	for _, r := range results {
+		require.Positive(t, r.Reads)
+		require.Positive(t, r.Bytes)
+		require.Positive(t, r.P99)
+		require.GreaterOrEqual(t, r.P99, r.P50)
+		require.Equal(t, 3, r.Turns)
+		require.GreaterOrEqual(t, r.Asked, r.Size)
+		require.Equal(t, o.Fio != "" && r.Engine != Fio, r.OfFio > 0)
+		if r.Engine == string(disk.Buffered) {
+			require.Equal(t, r.Size, r.Asked)
+			require.True(t, r.Cached)
+		}
+	}
+	require.Regexp(t, `^BenchmarkDisk/read=sequential/size=262144/depth=8/engine=mmap\t +3\t +\d+ ns/op\t +\d+ reads/s\t +[\d.]+ MB/s\t`, results[len(results)-1].String())
+}
+
+func TestRunRefuses(t *testing.T) {
+	o := Options{Engines: []disk.Kind{disk.Auto, "tape"}, Sizes: []int{0}, Depth: -1, Time: -1, Rounds: -1}
+	err := Run(t.Context(), "nowhere", o, nil, nil)
+	for _, want := range []string{"engine auto", `engine "tape"`, "rows of 0 bytes", "-1 reads at a time", "turns of -1ns", "-1 rounds"} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, Options{}.Validate())
+	small := storetest.Build(t, storetest.Spec{Nodes: 10})
+	require.ErrorContains(t, Run(t.Context(), small, Options{}, nil, nil), "measuring wants a dataset of gigabytes")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
+	err = Run(ctx, path, Options{}, func(string, int64, []string) {}, func(Result) { t.Error("went on") })
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestParseFio(t *testing.T) {
+	got, err := parseFio([]byte(`fio: a note that comes first
+{"fio version": "fio-3.33", "jobs": [{"jobname": "gnnstore", "error": 0, "job_runtime": 2000, "usr_cpu": 5.0, "sys_cpu": 20.0,
+  "read": {"io_bytes": 409600000, "total_ios": 100000, "runtime": 2000, "iops": 50000.0,
+    "clat_ns": {"percentile": {"50.000000": 400000, "99.000000": 900000}}}}]}`))
+	require.NoError(t, err)
+	require.Equal(t, turn{reads: 100_000, bytes: 409_600_000, seconds: 2, cpu: 5, p50: 400, p99: 900}, got)
+	for _, bad := range []string{"", "{", "{}", `{"jobs":[{"error":5,"read":{"total_ios":1,"runtime":1}}]}`, `{"jobs":[{"read":{"total_ios":0,"runtime":1}}]}`} {
+		_, err := parseFio([]byte(bad))
+		require.ErrorContains(t, err, "output: ", bad)
+	}
+}
