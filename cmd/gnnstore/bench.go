@@ -48,6 +48,7 @@ func newBench() *cobra.Command {
 	f.StringVar(&o.set, "kernels", o.set, "kernel set: auto, or one that gnnstore version lists")
 	f.DurationVar(&o.time, "time", o.time, "how long each is repeated, at least")
 	f.BoolVar(&o.json, "json", false, "print the results as one object")
+	cmd.AddCommand(newBenchDisk())
 	return cmd
 }
 
