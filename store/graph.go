@@ -87,6 +87,9 @@ func elemOf[T scalar]() Elem {
 // Nodes is the number of destination nodes.
 func (g *Graph) Nodes() int { return len(g.offsets) - 1 }
 
+// Sources is the number of nodes that neighbours are ids of.
+func (g *Graph) Sources() int { return int(g.sources) }
+
 // Edges is the number of edges.
 func (g *Graph) Edges() int64 { return int64(len(g.edges)) }
 

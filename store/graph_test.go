@@ -32,3 +32,26 @@ func TestCorruptNeighbor(t *testing.T) {
 	require.EqualError(t, err, dir+": "+section+" at 0x1020: "+
 		"node 4 has neighbour 200, and there are 9 nodes; run gnnstore verify")
 }
+
+func TestNodeIDs(t *testing.T) {
+	d, err := store.Open(storetest.Build(t, small()))
+	require.NoError(t, err)
+	defer d.Close()
+	g := d.Graph(0)
+	require.Equal(t, g.Nodes(), g.Sources())
+	_, file := g.Sections()
+	b := file.Mapped(store.PageSize, 4*int(g.Edges()))
+	ids, ok := store.NodeIDs(b)
+	require.True(t, ok)
+	var all []store.NodeID
+	for v := range g.Nodes() {
+		all = append(all, g.Neighbors(store.NodeID(v))...)
+	}
+	require.Equal(t, all, ids)
+	_, ok = store.NodeIDs(b[1:5])
+	require.False(t, ok)
+	require.Panics(t, func() { store.NodeIDs(b[:3]) })
+	ids, ok = store.NodeIDs(nil)
+	require.True(t, ok)
+	require.Empty(t, ids)
+}

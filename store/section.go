@@ -205,6 +205,15 @@ func cast[T scalar](b []byte) []T {
 	return unsafe.Slice((*T)(p), len(b)/size)
 }
 
+// NodeIDs views the bytes of a neighbours section as ids, for readers that do their own reading. The view is of b itself and
+// lasts as long; ok is false where b lies at an address that is no multiple of 4. A size that is none panics.
+func NodeIDs(b []byte) (ids []NodeID, ok bool) {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%4 != 0 {
+		return nil, false
+	}
+	return cast[NodeID](b), true
+}
+
 // bytesOf is cast the other way, for writing.
 func bytesOf[T scalar](v []T) []byte {
 	if len(v) == 0 {
