@@ -1,0 +1,100 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// loops says how many self loops a node has: a bit for whether it has any, and a list of those with several.
+type loops struct {
+	memory  *kernels.HostBuf
+	bits    []uint32
+	several []further // ascending
+}
+
+// further is how many self loops node has beyond the first.
+type further struct{ node, count uint32 }
+
+// SelfLoops gives a function that says how often v is its own neighbour, safe for concurrent use and valid until Close.
+// The first call reads all lists once, from start to end, since to read them for single nodes would be to read nearly all
+// of them for every batch. What it makes takes a bit a node beside the budget, and 8 bytes for each node with more than one.
+func (t *Tier) SelfLoops() (count func(v uint32) int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.loops == nil {
+		if t.mu.loops, err = t.findLoops(); err != nil {
+			return nil, fmt.Errorf("topology: self loops: %w", err)
+		}
+	}
+	return t.mu.loops.count, nil
+}
+
+func (t *Tier) findLoops() (_ *loops, err error) {
+	l := &loops{}
+	if l.memory, err = kernels.NewHostBuf((t.nodes + 31) / 32 * 4); err != nil {
+		return nil, err
+	}
+	l.bits = l.memory.Uint32s()
+	var mu sync.Mutex // of l.several
+	find := func(v uint32, _ uint64, part []uint32) error {
+		n := uint32(0)
+		for _, u := range part {
+			if u == v {
+				n++
+			}
+		}
+		if n == 0 {
+			return nil
+		}
+		if atomic.OrUint32(&l.bits[v/32], 1<<(v%32))&(1<<(v%32)) == 0 {
+			n-- // a list that comes in parts has its first self loop in whichever is first
+		}
+		if n > 0 {
+			mu.Lock()
+			l.several = append(l.several, further{v, n})
+			mu.Unlock()
+		}
+		return nil
+	}
+	for v := range t.resident {
+		_ = find(v, 0, t.Neighbors(v))
+	}
+	lo, hi := t.offsets.at(t.resident), uint64(t.Edges())
+	traffic, err := t.reader.Read(t.edges(lo, hi), func(s disk.Stretch, b []byte) error { return t.each(s, b, find) })
+	if err != nil {
+		l.memory.Close()
+		return nil, err
+	}
+	slices.SortFunc(l.several, func(a, b further) int { return cmp.Compare(a.node, b.node) })
+	n := 0
+	for _, f := range l.several { // parts of one list become one
+		if n > 0 && l.several[n-1].node == f.node {
+			l.several[n-1].count += f.count
+			continue
+		}
+		l.several[n] = f
+		n++
+	}
+	l.several = slices.Clip(l.several[:n])
+	t.stats.Lock()
+	defer t.stats.Unlock()
+	t.stats.Warmup.add(int64(t.nodes)-int64(t.resident), 4*int64(hi-lo), traffic)
+	return l, nil
+}
+
+func (l *loops) count(v uint32) int {
+	if l.bits[v/32]>>(v%32)&1 == 0 {
+		return 0
+	}
+	i, ok := slices.BinarySearchFunc(l.several, v, func(f further, v uint32) int { return cmp.Compare(f.node, v) })
+	if !ok {
+		return 1
+	}
+	return 1 + int(l.several[i].count)
+}

@@ -1,0 +1,159 @@
+package topology
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+	"sync/atomic"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// offsets say where the list of each node begins, counted in edges: a cache line for lineNodes of them, so that a degree
+// costs one miss and not two. A line is the first offset (u64) and how far behind it each of them lies (u16). Where 16 bits
+// do not reach, which takes 65,536 edges in a line, it is wideMark plus the number of a wide line instead, which holds all
+// offsets in full.
+type offsets struct {
+	nodes       int
+	lines, wide *kernels.HostBuf
+	packed      []byte // lent by lines
+	full        []byte // lent by wide
+	wideUsed    atomic.Int64
+}
+
+const (
+	lineBytes = 64
+	lineNodes = (lineBytes - 8) / 2
+	wideBytes = lineNodes * 8
+	wideMark  = 1 << 63
+	fileEntry = 8 // bytes of an offset in the file
+)
+
+// offsetBytes is what the offsets of a graph take.
+func offsetBytes(nodes int, edges int64) (lines, wide int64) {
+	lines = int64(nodes)/lineNodes + 1 // one offset more than there are nodes
+	return lines * lineBytes, min(lines, edges>>16) * wideBytes
+}
+
+// readOffsets reads the offsets file of g, file 0 of r, from its start to its end.
+func readOffsets(g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, err error) {
+	lines, wide := offsetBytes(g.Nodes(), g.Edges())
+	o := &offsets{nodes: g.Nodes()}
+	if o.lines, err = kernels.NewHostBuf(int(lines)); err != nil {
+		return nil, disk.Traffic{}, err
+	}
+	if o.wide, err = kernels.NewHostBuf(int(wide)); err != nil {
+		o.lines.Close()
+		return nil, disk.Traffic{}, err
+	}
+	o.packed, o.full = o.lines.Bytes(), o.wide.Bytes()
+
+	const portion = (disk.MaxStretch - fileEntry) / (lineNodes * fileEntry) * lineNodes // nodes read at once
+	entries, at := g.Nodes()+1, 0
+	next := func() (disk.Stretch, bool) {
+		if at >= entries {
+			return disk.Stretch{}, false
+		}
+		lo, hi := at, min(at+portion, entries)
+		at = hi
+		// The entry behind the portion is read as well, so that portions are held against each other in whatever order
+		// they come.
+		return disk.Stretch{Offset: store.PageSize + fileEntry*int64(lo), Size: fileEntry * (min(hi+1, entries) - lo), Lo: lo, Hi: hi}, true
+	}
+	file, _ := g.Sections()
+	t, err := r.Read(next, func(s disk.Stretch, b []byte) error {
+		if node, err := checkOffsets(b, s.Lo, entries, uint64(g.Edges())); err != nil {
+			return &store.SectionError{Dataset: file.Dataset, Section: file.Section, Offset: store.PageSize + fileEntry*int64(node),
+				Err: fmt.Errorf("%w; run gnnstore verify", err)}
+		}
+		return o.pack(b[:fileEntry*(s.Hi-s.Lo)], s.Lo)
+	})
+	if err != nil {
+		o.close()
+		return nil, t, err
+	}
+	return o, t, nil
+}
+
+// checkOffsets looks at offsets as they are in the file, from the one of node lo on, and says of which one is wrong. If no
+// portion has one, they begin at 0, never decrease and end at edges, since portions overlap.
+func checkOffsets(b []byte, lo, entries int, edges uint64) (node int, err error) {
+	last := uint64(0)
+	for i := range len(b) / fileEntry {
+		at := binary.LittleEndian.Uint64(b[fileEntry*i:])
+		switch node = lo + i; {
+		case node == 0 && at != 0:
+			return node, fmt.Errorf("starts at %d, not 0", at)
+		case at < last:
+			return node, fmt.Errorf("decreases at node %d (%d > %d)", node, last, at)
+		case at > edges || node == entries-1 && at != edges:
+			return node, fmt.Errorf("node %d begins at edge %d, and there are %d edges", node, at, edges)
+		}
+		last = at
+	}
+	return 0, nil
+}
+
+// pack fills the lines of offsets b, which begin with the one of node lo, the first of a line.
+func (o *offsets) pack(b []byte, lo int) error {
+	le := binary.LittleEndian
+	for ; len(b) > 0; lo += lineNodes {
+		n := min(lineNodes, len(b)/fileEntry)
+		line := o.packed[lo/lineNodes*lineBytes:][:lineBytes]
+		first, last := le.Uint64(b), le.Uint64(b[fileEntry*(n-1):])
+		if last-first < 1<<16 {
+			le.PutUint64(line, first)
+			for i := range n {
+				le.PutUint16(line[8+2*i:], uint16(le.Uint64(b[fileEntry*i:])-first))
+			}
+		} else {
+			slot := o.wideUsed.Add(1) - 1
+			if (slot+1)*wideBytes > int64(len(o.full)) { // more than the edges make: another portion is in error
+				return errors.New("offsets are out of order")
+			}
+			le.PutUint64(line, wideMark|uint64(slot))
+			copy(o.full[slot*wideBytes:], b[:fileEntry*n])
+		}
+		b = b[fileEntry*n:]
+	}
+	return nil
+}
+
+// span is where v's list lies.
+func (o *offsets) span(v uint32) (lo, hi uint64) {
+	line, i := o.packed[int(v/lineNodes)*lineBytes:][:lineBytes], v%lineNodes
+	first := binary.LittleEndian.Uint64(line)
+	if i == lineNodes-1 || first >= wideMark {
+		return o.at(v), o.at(v + 1)
+	}
+	return first + uint64(binary.LittleEndian.Uint16(line[8+2*i:])), first + uint64(binary.LittleEndian.Uint16(line[10+2*i:]))
+}
+
+// at is where v's list begins, and for the number of nodes where the last one ends.
+func (o *offsets) at(v uint32) uint64 {
+	line, i := o.packed[int(v/lineNodes)*lineBytes:][:lineBytes], v%lineNodes
+	first := binary.LittleEndian.Uint64(line)
+	if first >= wideMark {
+		return binary.LittleEndian.Uint64(o.full[(first-wideMark)*wideBytes+uint64(i)*8:])
+	}
+	return first + uint64(binary.LittleEndian.Uint16(line[8+2*i:]))
+}
+
+// prefix is how many nodes have their lists in the first edges edges.
+func (o *offsets) prefix(edges uint64) uint32 {
+	return uint32(sort.Search(o.nodes, func(v int) bool { return o.at(uint32(v)+1) > edges }))
+}
+
+// owner is the node in whose list edge e lies.
+func (o *offsets) owner(e uint64) uint32 {
+	return uint32(sort.Search(o.nodes, func(v int) bool { return o.at(uint32(v)+1) > e }))
+}
+
+func (o *offsets) close() {
+	o.lines.Close()
+	o.wide.Close()
+	o.packed, o.full = nil, nil
+}

@@ -1,0 +1,106 @@
+package topology
+
+import (
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Stats counts what a Tier holds, and what it did since Open. Its JSON keys are stable. Seconds apart, all of it depends
+// on the options and on what was asked for, and on nothing else.
+type Stats struct {
+	OffsetBytes   int64 `json:"offset_bytes"`   // taken by offsets
+	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists
+	ResidentLists int64 `json:"resident_lists"`
+	TotalBytes    int64 `json:"total_bytes"` // of all lists
+	TotalLists    int64 `json:"total_lists"`
+
+	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times not. A read serves all batches of
+	// a group, so Cold.Lists is at most Misses.
+	Asked  int64 `json:"asked"`
+	Hits   int64 `json:"hits"`
+	Misses int64 `json:"misses"`
+
+	Cold   Reading `json:"cold"`   // by Read
+	Warmup Reading `json:"warmup"` // by Open and SelfLoops: offsets and lists, from start to end
+}
+
+// Reading counts what was read.
+type Reading struct {
+	Lists         int64   `json:"lists"`
+	BytesWanted   int64   `json:"bytes_wanted"` // of the lists
+	BytesRead     int64   `json:"bytes_read"`   // asked of the file: more where what lies between lists is read too
+	Reads         int64   `json:"reads"`
+	Seconds       float64 `json:"seconds"`
+	Amplification float64 `json:"amplification"` // BytesRead / BytesWanted, 0 if none were wanted
+}
+
+func (r *Reading) add(lists, wanted int64, t disk.Traffic) {
+	r.Lists += lists
+	r.BytesWanted += wanted
+	r.BytesRead += t.Bytes
+	r.Reads += t.Reads
+	r.Seconds += t.Seconds
+	r.setAmplification()
+}
+
+func (r *Reading) setAmplification() {
+	r.Amplification = 0
+	if r.BytesWanted > 0 {
+		r.Amplification = float64(r.BytesRead) / float64(r.BytesWanted)
+	}
+}
+
+// Add is the sum of both.
+func (r Reading) Add(q Reading) Reading {
+	r.add(q.Lists, q.BytesWanted, disk.Traffic{Reads: q.Reads, Bytes: q.BytesRead, Seconds: q.Seconds})
+	return r
+}
+
+// Sub is what r has more than an earlier q.
+func (r Reading) Sub(q Reading) Reading {
+	r.add(-q.Lists, -q.BytesWanted, disk.Traffic{Reads: -q.Reads, Bytes: -q.BytesRead, Seconds: -q.Seconds})
+	return r
+}
+
+func newStats(g *store.Graph, resident uint32, residentBytes int64, warmup disk.Traffic) Stats {
+	s := Stats{
+		OffsetBytes: LeastBytes(g), ResidentBytes: residentBytes, ResidentLists: int64(resident),
+		TotalBytes: 4 * g.Edges(), TotalLists: int64(g.Nodes()),
+	}
+	s.Warmup.add(int64(resident), fileEntry*int64(g.Nodes()+1)+residentBytes, warmup)
+	return s
+}
+
+// Count adds what batches asked for: lists that were resident, and lists that were not. One call does for many.
+func (t *Tier) Count(hits, misses int64) {
+	t.stats.Lock()
+	defer t.stats.Unlock()
+	t.stats.Asked += hits + misses
+	t.stats.Hits += hits
+	t.stats.Misses += misses
+}
+
+// Stats is a copy of the counters. It does not wait for a Read.
+func (t *Tier) Stats() Stats {
+	t.stats.Lock()
+	defer t.stats.Unlock()
+	return t.stats.Stats
+}
+
+// Sub is what was counted since earlier, an older copy from the same Tier. What is held stays as in s.
+func (s Stats) Sub(earlier Stats) Stats {
+	s.Asked -= earlier.Asked
+	s.Hits -= earlier.Hits
+	s.Misses -= earlier.Misses
+	s.Cold, s.Warmup = s.Cold.Sub(earlier.Cold), s.Warmup.Sub(earlier.Warmup)
+	return s
+}
+
+// Add is s with what an earlier Tier over the same graph had counted. What is held stays as in s.
+func (s Stats) Add(earlier Stats) Stats {
+	s.Asked += earlier.Asked
+	s.Hits += earlier.Hits
+	s.Misses += earlier.Misses
+	s.Cold, s.Warmup = s.Cold.Add(earlier.Cold), s.Warmup.Add(earlier.Warmup)
+	return s
+}
