@@ -8,8 +8,11 @@
 // [Options] add what some networks need of a block: each destination among its own neighbours, the weights of GCN's
 // sum, the places of edges seen from their sources. They change no draw.
 //
+// A [Group] draws the same batches, several together, from a topology of which most is on disk: hop by hop, so that each hop
+// of all of them reads the lists it wants in one pass over the file.
+//
 // A Batch owns its slices and is refilled without allocation once they have grown. A Sampler is used by one goroutine
 // at a time; several Samplers may share one topology. The topology may be mapped: call Sample inside store.Guard.
 //
-// Start at [Sampler.Sample].
+// Start at [Sampler.Sample], then [Group.Sample]. What both share is in drawer.go.
 package sample

@@ -1,0 +1,251 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// tiered is a topology of which some lists are served by Read only, as parts of at most part neighbours, last first, several
+// at once.
+type tiered struct {
+	lists
+	resident     uint32
+	part         int
+	hits, misses atomic.Int64
+	reads        [][]uint32
+	err          error
+}
+
+func (t *tiered) Neighbors(v uint32) []uint32 {
+	if v >= t.resident {
+		panic(fmt.Sprintf("list %d is not resident", v))
+	}
+	return t.lists[v]
+}
+
+func (t *tiered) Degree(v uint32) int { return len(t.lists[v]) }
+func (t *tiered) Resident() uint32    { return t.resident }
+
+func (t *tiered) SelfLoops() (func(v uint32) int, error) {
+	return func(v uint32) int { return selfLoops(t.lists[v], v) }, nil
+}
+
+func (t *tiered) Count(hits, misses int64) {
+	t.hits.Add(hits)
+	t.misses.Add(misses)
+}
+
+func (t *tiered) Read(nodes []uint32, serve func(i, from int, part []uint32) error) error {
+	t.reads = append(t.reads, slices.Clone(nodes))
+	var wg sync.WaitGroup
+	errs := make(chan error, 1)
+	for i, v := range slices.Backward(nodes) {
+		if v < t.resident || i > 0 && nodes[i-1] >= v || len(t.lists[v]) == 0 {
+			panic(fmt.Sprintf("nodes[%d] is %d", i, v))
+		}
+		for from := 0; from < len(t.lists[v]); from += t.part {
+			wg.Go(func() {
+				lent := slices.Clone(t.lists[v][from:min(from+t.part, len(t.lists[v]))])
+				if err := serve(i, from, lent); err != nil {
+					select {
+					case errs <- err:
+					default:
+					}
+				}
+				for i := range lent { // what was lent is gone
+					lent[i] = 1 << 31
+				}
+			})
+		}
+	}
+	wg.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return t.err
+	}
+}
+
+// difference says where two batches differ, or nothing.
+func difference(want, got *Batch) string {
+	if !slices.Equal(want.Seeds, got.Seeds) || len(want.Blocks) != len(got.Blocks) {
+		return "seeds"
+	}
+	for l := range want.Blocks {
+		w, g := &want.Blocks[l], &got.Blocks[l]
+		if w.Dst != g.Dst || !slices.Equal(w.Weight, g.Weight) {
+			return fmt.Sprintf("layer %d: %d and %d destinations, weights %v and %v", l, w.Dst, g.Dst, w.Weight, g.Weight)
+		}
+		for name, pair := range map[string][2][]uint32{
+			"Src": {w.Src, g.Src}, "Start": {w.Start, g.Start}, "End": {w.End, g.End}, "Nbr": {w.Nbr, g.Nbr},
+			"RevStart": {w.RevStart, g.RevStart}, "RevDst": {w.RevDst, g.RevDst}, "RevEdge": {w.RevEdge, g.RevEdge},
+		} {
+			if !slices.Equal(pair[0], pair[1]) {
+				return fmt.Sprintf("layer %d %s: want %v, got %v", l, name, pair[0], pair[1])
+			}
+		}
+	}
+	return ""
+}
+
+func TestGroupEqualsSampler(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		topo := graph(t)
+		fanouts := rapid.SliceOfN(rapid.SampledFrom([]int{All, 0, 1, 2, 5, 33, 50}), 1, 3).Draw(t, "fanouts")
+		o := Options{SelfLoops: rapid.Bool().Draw(t, "self loops"), RevEdges: rapid.Bool().Draw(t, "edges"), RevInput: rapid.Bool().Draw(t, "input")}
+		o.Weights = o.SelfLoops && rapid.Bool().Draw(t, "weights")
+		tier := &tiered{lists: topo, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
+		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
+		s, g := NewSampler(topo, fanouts, o), NewGroup(tier, fanouts, o, rapid.IntRange(1, 4).Draw(t, "workers"))
+		g.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
+		for range 3 { // the same buffers again
+			n := rapid.IntRange(1, 8).Draw(t, "batches")
+			batches, z, seeds := make([]*Batch, n), make([]uint64, n), make([][]uint32, n)
+			for i := range batches {
+				batches[i], z[i] = new(Batch), rapid.Uint64().Draw(t, "z")
+				seeds[i] = rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
+			}
+			require.NoError(t, g.Sample(batches, z, seeds))
+			for i := range batches {
+				var want Batch
+				require.NoError(t, s.Sample(&want, z[i], seeds[i]))
+				require.Empty(t, difference(&want, batches[i]), "batch %d", i)
+			}
+		}
+		if int(tier.resident) == len(topo) {
+			require.Zero(t, tier.misses.Load())
+		}
+		if g.maxPairs == maxPairs {
+			require.LessOrEqual(t, len(tier.reads), 3*len(fanouts), "one pass a hop")
+		}
+	})
+}
+
+// wide is a graph of many nodes, so that a hop's passes have ranges to be split into.
+func wide(nodes, degree int) lists {
+	topo := make(lists, nodes)
+	for v := range topo {
+		for j := range degree {
+			topo[v] = append(topo[v], uint32(draw(uint64(v), j, nodes)))
+		}
+		slices.Sort(topo[v])
+	}
+	return topo
+}
+
+// TestPassesReadEachListOnce: a hop that wants more than a pass draws from is split by nodes, and what is counted depends
+// on nothing but the batches.
+func TestPassesReadEachListOnce(t *testing.T) {
+	topo := wide(100_000, 8)
+	const n = 6
+	sampleAll := func(pairs, workers int) *tiered {
+		tier := &tiered{lists: topo, resident: 1000, part: 1000}
+		g := NewGroup(tier, []int{4, 3}, Options{}, workers)
+		g.maxPairs = pairs
+		batches, z, seeds := make([]*Batch, n), make([]uint64, n), make([][]uint32, n)
+		for i := range batches {
+			batches[i], z[i] = new(Batch), uint64(i)
+			for j := range 300 {
+				seeds[i] = append(seeds[i], uint32(j*311+i*7))
+			}
+		}
+		require.NoError(t, g.Sample(batches, z, seeds))
+		return tier
+	}
+	whole := sampleAll(maxPairs, 1)
+	require.Len(t, whole.reads, 2, "a pass a hop")
+	for _, c := range []struct{ pairs, workers int }{{maxPairs, 4}, {1000, 1}, {1000, 3}} {
+		split := sampleAll(c.pairs, c.workers)
+		require.Equal(t, whole.hits.Load(), split.hits.Load())
+		require.Equal(t, whole.misses.Load(), split.misses.Load())
+		if c.pairs == maxPairs {
+			require.Equal(t, whole.reads, split.reads)
+			continue
+		}
+		require.Greater(t, len(split.reads), 6)
+		hop, all := 0, []uint32(nil)
+		for _, nodes := range split.reads {
+			require.LessOrEqual(t, len(nodes), 1000)
+			if all = append(all, nodes...); len(all) == len(whole.reads[hop]) {
+				require.Equal(t, whole.reads[hop], all)
+				hop, all = hop+1, nil
+			}
+		}
+		require.Equal(t, 2, hop)
+	}
+}
+
+func TestGroupErrors(t *testing.T) {
+	topo := lists{{1}, {0, 7}, {}}
+	one := func(tier *tiered, seeds ...uint32) error {
+		return NewGroup(tier, []int{All}, Options{}, 2).Sample([]*Batch{new(Batch), new(Batch)}, []uint64{1, 2}, [][]uint32{{2}, seeds})
+	}
+	for resident := range uint32(4) {
+		err := one(&tiered{lists: topo, part: 10, resident: resident}, 2, 0, 1)
+		require.EqualError(t, err, "node 1 has neighbour 7, and there are 3 nodes")
+		require.NoError(t, one(&tiered{lists: topo, part: 10, resident: resident}, 0))
+	}
+	mine := errors.New("mine")
+	require.ErrorIs(t, one(&tiered{lists: topo, part: 10, err: mine}, 0), mine)
+	require.NoError(t, one(&tiered{lists: topo, part: 10, err: mine}, 2), "what is not wanted is not read")
+	require.Panics(t, func() { _ = NewGroup(&tiered{lists: topo}, nil, Options{}, 1).Sample(nil, []uint64{1}, nil) })
+	require.NoError(t, NewGroup(&tiered{lists: topo}, []int{3}, Options{}, 1).Sample(nil, nil, nil))
+}
+
+func TestSortByNode(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := nodeRange{lo: uint64(rapid.Uint32().Draw(t, "lo"))}
+		part.hi = part.lo + uint64(rapid.SampledFrom([]uint32{1, 5, 2047, 2048, 2049, 1 << 25, 1<<32 - 1}).Draw(t, "range"))
+		part.hi = min(part.hi, 1<<32)
+		if part.lo == part.hi {
+			part.lo--
+		}
+		ids := rapid.SliceOf(rapid.Uint64Range(part.lo, part.hi-1)).Draw(t, "ids")
+		var pairs []pair
+		for i, v := range ids {
+			pairs = append(pairs, pair(v<<32|uint64(i)))
+		}
+		want := slices.Sorted(slices.Values(pairs))
+		sortByNode(pairs, make([]pair, len(pairs)), part)
+		require.Equal(t, want, slices.AppendSeq([]pair(nil), slices.Values(pairs)))
+	})
+}
+
+// BenchmarkGroup is BenchmarkSample by groups of eight batches, with all lists resident.
+func BenchmarkGroup(b *testing.B) {
+	topo := wide(200_000, 14)
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("resident=all/workers=%d", workers), func(b *testing.B) {
+			g := NewGroup(&tiered{lists: topo, resident: uint32(len(topo))}, []int{15, 10, 5}, Options{}, workers)
+			const n = 8
+			batches, z, seeds := make([]*Batch, n), make([]uint64, n), make([][]uint32, n)
+			for i := range batches {
+				batches[i], seeds[i] = new(Batch), make([]uint32, 1000)
+			}
+			edges := 0
+			for step := 0; b.Loop(); step++ {
+				for i := range batches {
+					z[i] = uint64(step*n + i)
+					for j := range seeds[i] {
+						seeds[i][j] = uint32(((step*n+i)*1000 + j) % len(topo))
+					}
+				}
+				require.NoError(b, g.Sample(batches, z, seeds))
+				for _, batch := range batches {
+					for l := range batch.Blocks {
+						edges += len(batch.Blocks[l].Nbr)
+					}
+				}
+			}
+			b.ReportMetric(float64(edges)/b.Elapsed().Seconds(), "edges/s")
+		})
+	}
+}
