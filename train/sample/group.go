@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -166,6 +167,7 @@ func (g *Group) readCold(batches []*Batch, z []uint64, hop, misses int) error {
 			panic("sample: more than 4,294,967,295 destinations in a group; use fewer or smaller batches")
 		}
 	}
+	g.pairs = slices.Grow(g.pairs[:0], min(misses, g.maxPairs))
 	for _, part := range g.parts(batches, hop, misses) {
 		g.collect(batches, hop, part)
 		if err := g.topo.Read(g.nodes, func(i, from int, list []uint32) error {
