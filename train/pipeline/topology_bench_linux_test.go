@@ -16,11 +16,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-var dataset = flag.String("dataset", "", "sealed `dataset` for BenchmarkGroupCold, instead of one that it makes")
+var dataset = flag.String("dataset", "", "sealed `dataset` for BenchmarkGroupCold and -Resident, instead of one that they make")
 
-// coldGraph is a graph of 5 M nodes and 72 M edges, where low ids are neighbours more often, as in a dataset that is
+// benchGraph is a graph of 5 M nodes and 72 M edges, where low ids are neighbours more often, as in a dataset that is
 // numbered by access.
-func coldGraph(b *testing.B) string {
+func benchGraph(b *testing.B) string {
 	if *dataset != "" {
 		return *dataset
 	}
@@ -54,7 +54,7 @@ func coldGraph(b *testing.B) string {
 // BenchmarkGroupCold draws 64 batches of a hundred seeds, the share of the graph that a thousand are of papers100M's, in
 // groups of so many, with no list resident, from a file of which the page cache holds nothing when a group begins.
 func BenchmarkGroupCold(b *testing.B) {
-	path := coldGraph(b)
+	path := benchGraph(b)
 	d, err := store.Open(path)
 	require.NoError(b, err)
 	defer d.Close()
@@ -95,6 +95,60 @@ func BenchmarkGroupCold(b *testing.B) {
 			b.ReportMetric(float64(st.Cold.Reads)/n/steps, "reads/step")
 			b.ReportMetric(float64(st.Cold.BytesRead)/n/steps/1e6, "MB/step")
 			b.ReportMetric(st.Cold.Amplification, "amplification")
+		})
+	}
+}
+
+// BenchmarkGroupResident draws batches of a thousand seeds on one core: with a Sampler from the map of a dataset that the page
+// cache holds, and in groups of eight from a tier that holds all of it.
+func BenchmarkGroupResident(b *testing.B) {
+	d, err := store.Open(benchGraph(b))
+	require.NoError(b, err)
+	defer d.Close()
+	const seeds, size = 1000, 8
+	g, fanouts := d.Graph(0), []int{15, 10, 5}
+	tier, err := topology.Open(g, topology.Options{Bytes: 1 << 40})
+	require.NoError(b, err)
+	defer tier.Close()
+	group, sampler := sample.NewGroup(tier, fanouts, sample.Options{}, 1), sample.NewSampler(g, fanouts, sample.Options{})
+	var batches []*sample.Batch
+	z, ids := make([]uint64, size), make([][]uint32, size)
+	for i := range size {
+		batches, ids[i] = append(batches, new(sample.Batch)), make([]uint32, seeds)
+	}
+	for _, c := range []struct {
+		name string
+		draw func() error
+	}{
+		{"group/tier", func() error { return group.Sample(batches, z, ids) }},
+		{"sampler/map", func() error {
+			return store.Guard(func() error {
+				for i := range batches {
+					if err := sampler.Sample(batches[i], z[i], ids[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			edges := 0
+			for step := 0; b.Loop(); step++ {
+				for i := range size {
+					z[i] = uint64(step*size + i)
+					for j := range ids[i] {
+						ids[i][j] = uint32((z[i]*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
+					}
+				}
+				require.NoError(b, c.draw())
+				for _, batch := range batches {
+					for l := range batch.Blocks {
+						edges += len(batch.Blocks[l].Nbr)
+					}
+				}
+			}
+			b.ReportMetric(float64(edges)/b.Elapsed().Seconds()/1e6, "Medges/s")
 		})
 	}
 }
