@@ -41,6 +41,13 @@ func (t *Tier) findLoops() (_ *loops, err error) {
 		return nil, err
 	}
 	l.bits = l.memory.Uint32s()
+	l.memory.Lend()
+	defer func() {
+		l.memory.Return()
+		if err != nil {
+			l.memory.Close()
+		}
+	}()
 	var mu sync.Mutex // of l.several
 	find := func(v uint32, _ uint64, part []uint32) error {
 		n := uint32(0)
@@ -68,7 +75,6 @@ func (t *Tier) findLoops() (_ *loops, err error) {
 	lo, hi := t.offsets.at(t.resident), uint64(t.Edges())
 	traffic, err := t.reader.Read(t.edges(lo, hi), func(s disk.Stretch, b []byte) error { return t.each(s, b, find) })
 	if err != nil {
-		l.memory.Close()
 		return nil, err
 	}
 	slices.SortFunc(l.several, func(a, b further) int { return cmp.Compare(a.node, b.node) })

@@ -50,6 +50,15 @@ func readOffsets(g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, er
 		return nil, disk.Traffic{}, err
 	}
 	o.packed, o.full = o.lines.Bytes(), o.wide.Bytes()
+	o.lines.Lend()
+	o.wide.Lend()
+	defer func() {
+		o.lines.Return()
+		o.wide.Return()
+		if err != nil {
+			o.close()
+		}
+	}()
 
 	const portion = (disk.MaxStretch - fileEntry) / (lineNodes * fileEntry) * lineNodes // nodes read at once
 	entries, at := g.Nodes()+1, 0
@@ -72,7 +81,6 @@ func readOffsets(g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, er
 		return o.pack(b[:fileEntry*(s.Hi-s.Lo)], s.Lo)
 	})
 	if err != nil {
-		o.close()
 		return nil, t, err
 	}
 	return o, t, nil

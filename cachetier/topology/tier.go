@@ -91,7 +91,8 @@ func Open(g *store.Graph, o Options) (_ *Tier, err error) {
 
 // load reads the resident lists.
 func (t *Tier) load() (disk.Traffic, error) {
-	b := t.memory.Bytes()
+	b := t.memory.Lend()
+	defer t.memory.Return()
 	return t.reader.Read(t.edges(0, uint64(len(b))/4), func(s disk.Stretch, part []byte) error {
 		copy(b[s.Offset-store.PageSize:], part)
 		return t.each(s, part, func(v uint32, _ uint64, part []uint32) error { return t.check(v, part) })
@@ -188,6 +189,8 @@ func (t *Tier) Neighbors(v uint32) []uint32 {
 func (t *Tier) Read(nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.offsets.lines.Lend()
+	defer t.offsets.lines.Return()
 	wanted := int64(0)
 	t.mu.long = t.mu.long[:0]
 	for i, v := range nodes {
