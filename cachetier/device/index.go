@@ -1,0 +1,97 @@
+package device
+
+import "math/bits"
+
+// Key names an embedding: of a node, after layer 1, 2 … of the network. What has no layer is no embedding.
+type Key struct {
+	Node  uint32
+	Layer uint8
+}
+
+func (k Key) word() uint64 { return uint64(k.Layer)<<32 | uint64(k.Node) }
+
+// index finds the slot of a key. The keys lie in the slots. It is a hash table as that of policy.LRU: open addressing with
+// linear probing, at most half full, followers shifted back on deletion, so that look-ups do not slow down with time.
+type index struct {
+	slots  []slot   // the ring's
+	places []uint32 // slot+1, 0 is free
+}
+
+// placesPerSlot: see policy.LRU.
+const placesPerSlot = 2
+
+// BytesPerSlot is the memory that a [Ledger] takes for each slot that there may be.
+const BytesPerSlot = slotBytes + 4*placesPerSlot
+
+// find looks for k. Without any slot there are no places, and nothing to look through.
+func (x *index) find(k Key) (s uint32, ok bool) {
+	if len(x.places) == 0 {
+		return 0, false
+	}
+	for p := x.home(k); x.places[p] != 0; p = x.after(p) {
+		s := x.places[p] - 1
+		if t := &x.slots[s]; t.node == k.Node && t.layer == k.Layer {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// put makes the key in slot s lead there. If it led elsewhere before, that slot is not live any more: replaced.
+func (x *index) put(s uint32) (replaced bool) {
+	t := &x.slots[s]
+	p := x.home(Key{t.node, t.layer})
+	for x.places[p] != 0 {
+		old := &x.slots[x.places[p]-1]
+		if old.node == t.node && old.layer == t.layer {
+			old.live = false
+			replaced = true
+			break
+		}
+		p = x.after(p)
+	}
+	x.places[p] = s + 1
+	t.live = true
+	return replaced
+}
+
+// remove takes slot s, which is live, out: its key leads nowhere. A follower in the run of taken places moves into the hole
+// unless its home lies behind the hole, where a probe would no longer come by.
+func (x *index) remove(s uint32) {
+	hole := x.homeOf(s)
+	for x.places[hole] != s+1 {
+		hole = x.after(hole)
+	}
+	for p := x.after(hole); x.places[p] != 0; p = x.after(p) {
+		if home := x.homeOf(x.places[p] - 1); x.distance(home, p) >= x.distance(hole, p) {
+			x.places[hole] = x.places[p]
+			hole = p
+		}
+	}
+	x.places[hole] = 0
+	x.slots[s].live = false
+}
+
+// home is where the probe for k starts: the golden ratio spreads runs of nodes (Knuth, The Art of Computer Programming 3,
+// section 6.4), and scaling by the upper bits lets the table have any size.
+func (x *index) home(k Key) int {
+	home, _ := bits.Mul64(k.word()*0x9e3779b97f4a7c15, uint64(len(x.places)))
+	return int(home)
+}
+
+func (x *index) homeOf(s uint32) int { return x.home(Key{x.slots[s].node, x.slots[s].layer}) }
+
+func (x *index) after(p int) int {
+	if p++; p == len(x.places) {
+		return 0
+	}
+	return p
+}
+
+// distance is how many places a probe walks from place a to reach place b.
+func (x *index) distance(a, b int) int {
+	if a <= b {
+		return b - a
+	}
+	return b - a + len(x.places)
+}

@@ -1,0 +1,33 @@
+package device
+
+// Stats counts what a Ledger did, as of the plan made last. Of the embeddings that were ever seen,
+//
+//	Admitted = Live + Superseded + Vetoed + Expired
+//
+// and Reserved is more than Admitted + Holes by those that wait to be seen.
+type Stats struct {
+	Used int64 // embeddings that plans used
+	Ages int64 // steps between writing and use, over all uses: Ages / Used is the mean age
+
+	Reserved int64 // slots given to steps
+	Refused  int64 // slots that steps asked for and did not get
+	Holes    int64 // slots of rows that were NaN
+	Admitted int64 // embeddings that plans came to see
+
+	Superseded int64 // admitted again before they were old, since the second step could not see the first
+	Vetoed     int64 // evicted by a step that used them
+	Expired    int64 // evicted by age
+
+	Displaced int64 // feature rows that slots took the place of
+	Restored  int64 // feature rows that came back
+
+	Live  int // embeddings that can be found, some of which may be too old by now
+	Slots int // slots in the ring, free ones included
+}
+
+// Stats is a copy of the counters.
+func (l *Ledger) Stats() Stats {
+	st := l.stats
+	st.Slots = l.ring.used.n + l.ring.free.n
+	return st
+}
