@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/device"
 )
 
-// full is a ledger in its steady state: each step admits perStep embeddings, which live for age steps and then give their
-// slots to others.
+// full is a ledger in its steady state: each step admits perStep embeddings, which live for age steps and then give
+// their slots to others.
 type full struct {
 	ledger  *device.Ledger
 	step    int
@@ -29,7 +29,8 @@ func newFull(t require.TestingT, perStep, age, staleness int) *full {
 		Staleness: staleness, MaxAge: age,
 	})
 	require.NoError(t, err)
-	f := &full{ledger: l, perStep: perStep, nodes: uint32(4 * perStep * age), keys: make([]device.Key, perStep), rng: rand.New(rand.NewPCG(1, 2))}
+	f := &full{ledger: l, perStep: perStep, nodes: uint32(4 * perStep * age), keys: make([]device.Key, perStep)}
+	f.rng = rand.New(rand.NewPCG(1, 2))
 	for range 3 * age {
 		f.next(perStep / 8)
 	}

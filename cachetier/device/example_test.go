@@ -21,14 +21,14 @@ func ExampleLedger() {
 	l.Begin(0)
 	_, found := l.Use(node)
 	r := l.Reserve(nil, 2)
-	fmt.Println("step 0: rows below", l.Features(), "found", found, "writes slots", r.Slots, "over rows", r.Displaced)
+	fmt.Println("step 0 reads rows below", l.Features(), "found", found, "writes", r.Slots, "over rows", r.Displaced)
 	l.WriteBack(0, []device.Key{node, {Node: 9, Layer: 2}}, nil)
 
 	l.Begin(1)
 	v, found := l.Use(node)
 	r = l.Reserve(r.Slots, 1)
-	fmt.Println("step 1: rows below", l.Features(), "found", found, "slot", v.Slot, "of step", v.Stamp, "writes slots", r.Slots)
+	fmt.Println("step 1 reads rows below", l.Features(), "found", found, "slot", v.Slot, "of step", v.Stamp)
 	// Output:
-	// step 0: rows below 20 found false writes slots [0 1] over rows {16 20}
-	// step 1: rows below 16 found true slot 0 of step 0 writes slots [2]
+	// step 0 reads rows below 20 found false writes [0 1] over rows {16 20}
+	// step 1 reads rows below 16 found true slot 0 of step 0
 }

@@ -10,8 +10,9 @@ type Key struct {
 
 func (k Key) word() uint64 { return uint64(k.Layer)<<32 | uint64(k.Node) }
 
-// index finds the slot of a key. The keys lie in the slots. It is a hash table as that of policy.LRU: open addressing with
-// linear probing, at most half full, followers shifted back on deletion, so that look-ups do not slow down with time.
+// index finds the slot of a key. The keys lie in the slots. It is a hash table as that of policy.LRU: open addressing
+// with linear probing, at most half full, followers shifted back on deletion, so that look-ups do not slow down with
+// time.
 type index struct {
 	slots  []slot   // the ring's
 	places []uint32 // slot+1, 0 is free
@@ -55,8 +56,8 @@ func (x *index) put(s uint32) (replaced bool) {
 	return replaced
 }
 
-// remove takes slot s, which is live, out: its key leads nowhere. A follower in the run of taken places moves into the hole
-// unless its home lies behind the hole, where a probe would no longer come by.
+// remove takes slot s, which is live, out: its key leads nowhere. A follower in the run of taken places moves into the
+// hole unless its home lies behind the hole, where a probe would no longer come by.
 func (x *index) remove(s uint32) {
 	hole := x.homeOf(s)
 	for x.places[hole] != s+1 {
@@ -72,8 +73,8 @@ func (x *index) remove(s uint32) {
 	x.slots[s].live = false
 }
 
-// home is where the probe for k starts: the golden ratio spreads runs of nodes (Knuth, The Art of Computer Programming 3,
-// section 6.4), and scaling by the upper bits lets the table have any size.
+// home is where the probe for k starts: the golden ratio spreads runs of nodes (Knuth, The Art of Computer Programming
+// 3, section 6.4), and scaling by the upper bits lets the table have any size.
 func (x *index) home(k Key) int {
 	home, _ := bits.Mul64(k.word()*0x9e3779b97f4a7c15, uint64(len(x.places)))
 	return int(home)

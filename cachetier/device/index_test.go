@@ -17,7 +17,7 @@ func TestIndexAgainstMap(t *testing.T) {
 		want := map[Key]uint32{}
 		// Few keys, at either end of the range of nodes.
 		key := rapid.Custom(func(t *rapid.T) Key {
-			return Key{Node: rapid.Uint32Range(0, 30).Draw(t, "node") - 15, Layer: uint8(rapid.IntRange(1, 3).Draw(t, "layer"))}
+			return Key{rapid.Uint32Range(0, 30).Draw(t, "node") - 15, rapid.Uint8Range(1, 3).Draw(t, "layer")}
 		})
 		for range rapid.IntRange(1, 200).Draw(t, "operations") {
 			s := uint32(rapid.IntRange(0, n-1).Draw(t, "slot"))

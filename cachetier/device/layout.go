@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Layout says where slots and rows lie in the region. Slots count from its start. Rows lie on the grid of RowBytes, which
-// also counts from the start, so that both sides are as well aligned as the region and their widths: row v is the v-th
-// from the end of the grid.
+// Layout says where slots and rows lie in the region. Slots count from its start. Rows lie on the grid of RowBytes,
+// which also counts from the start, so that both sides are as well aligned as the region and their widths: row v is the
+// v-th from the end of the grid.
 type Layout struct {
 	// Bytes of the region. Any size works, down to 0 and to less than a row.
 	Bytes int64
@@ -59,8 +59,8 @@ func (l Layout) Features(slots int) int {
 // SlotOffset is the byte at which slot s starts.
 func (l Layout) SlotOffset(s uint32) int64 { return int64(s) * int64(l.SlotBytes) }
 
-// GridRow is where row v lies when the region is seen as packed rows of RowBytes, as kernels that gather see it. Only for
-// v < Features(0).
+// GridRow is where row v lies when the region is seen as packed rows of RowBytes, as kernels that gather see it. Only
+// for v < Features(0).
 func (l Layout) GridRow(v uint32) int64 { return l.grid() - 1 - int64(v) }
 
 // FeatureOffset is the byte at which row v starts. Only for v < Features(0).

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/device"
 )
 
-// TestLayoutKeepsSidesApart marks the bytes of slots and of the rows that are left beside them: none has two owners, all lie
-// in the region and on their grid, and one more of the rows would not fit.
+// TestLayoutKeepsSidesApart marks the bytes of slots and of the rows that are left beside them: none has two owners,
+// all lie in the region and on their grid, and one more of the rows would not fit.
 func TestLayoutKeepsSidesApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawOptions(t).Layout

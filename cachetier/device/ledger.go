@@ -13,11 +13,11 @@ type Options struct {
 	// Staleness is k: a step sees the embeddings written k steps before it and earlier, and none written later.
 	// Default 1.
 	Staleness int
-	// MaxAge is the most steps between writing an embedding and using it. Below Staleness, and so by default, no embedding
-	// can ever be used, and there are no slots.
+	// MaxAge is the most steps between writing an embedding and using it. Below Staleness, and so by default, no
+	// embedding can ever be used, and there are no slots.
 	MaxAge int
-	// MaxSlots bounds the ring for good, and with it the feature rows that can be displaced. Default 0: as many as fit in
-	// the region.
+	// MaxSlots bounds the ring for good, and with it the feature rows that can be displaced. Default 0: as many as fit
+	// in the region.
 	MaxSlots int
 	// FirstStep is the first that is planned. Default 0.
 	FirstStep int
@@ -100,7 +100,8 @@ type run struct {
 // low is how many rows stay in the region, from a step on until another.
 type low struct{ step, rows int }
 
-// NewLedger makes the ledger of an empty ring: all rows that fit are in the region, [0, Features), which the caller loads.
+// NewLedger makes the ledger of an empty ring: all rows that fit are in the region, [0, Features), which the caller
+// loads.
 func NewLedger(o Options) (*Ledger, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("device: %w", err)
@@ -124,18 +125,21 @@ func NewLedger(o Options) (*Ledger, error) {
 // Features is how many feature rows the step begun last finds in the region: the rows [0, Features).
 func (l *Ledger) Features() int { return l.features }
 
-// Displaceable is the feature rows that embeddings may displace, now or ever. The host keeps them, so that they come back
-// without the disk; the rows before them never leave the region.
+// Displaceable is the feature rows that embeddings may displace, now or ever. The host keeps them, so that they come
+// back without the disk; the rows before them never leave the region.
 func (l *Ledger) Displaceable() Span {
 	return Span{l.o.Layout.Features(l.o.MaxSlots), l.o.Layout.Features(0)}
 }
 
-// Begin starts the plan of a step, the one after the last. It panics if the step Staleness before has not been written back.
+// Begin starts the plan of a step, the one after the last. It panics if the step Staleness before has not been written
+// back.
 func (l *Ledger) Begin(step int) {
 	seen := step - l.o.Staleness
 	switch {
-	case l.open || step != l.step+1:
-		panic(fmt.Sprintf("device: Begin(%d) is not what follows step %d, which is reserved for: %v", step, l.step, !l.open))
+	case l.open:
+		panic(fmt.Sprintf("device: Begin(%d) before Reserve for step %d", step, l.step))
+	case step != l.step+1:
+		panic(fmt.Sprintf("device: Begin(%d): step %d is next", step, l.step+1))
 	case seen >= l.written:
 		panic(fmt.Sprintf("device: Begin(%d) before WriteBack(%d)", step, seen))
 	case step > maxStep:
@@ -207,8 +211,8 @@ func (l *Ledger) Use(k Key) (v Version, ok bool) {
 
 func (l *Ledger) age(stamp uint32) int { return l.step - int(stamp) }
 
-// SetLimit bounds the ring at slots, or at MaxSlots if that is less, from the next Reserve on. Slots beyond leave the ring
-// as they become free, and feature rows come back; embeddings that may still be used stay until then.
+// SetLimit bounds the ring at slots, or at MaxSlots if that is less, from the next Reserve on. Slots beyond leave the
+// ring as they become free, and feature rows come back; embeddings that may still be used stay until then.
 func (l *Ledger) SetLimit(slots int) {
 	if slots < 0 {
 		panic("device: SetLimit below 0")
@@ -216,9 +220,9 @@ func (l *Ledger) SetLimit(slots int) {
 	l.limit = min(slots, l.o.MaxSlots)
 }
 
-// Reserve ends the plan of a step that would keep n embeddings: it gives it n slots, or as many as there are, appended to
-// dst[:0], and moves the junction. Which rows of the step go there, WriteBack tells later. A slot that is given is past
-// its lease, and whoever wrote it before has been seen.
+// Reserve ends the plan of a step that would keep n embeddings: it gives it n slots, or as many as there are, appended
+// to dst[:0], and moves the junction. Which rows of the step go there, WriteBack tells later. A slot that is given is
+// past its lease, and whoever wrote it before has been seen.
 func (l *Ledger) Reserve(dst []uint32, n int) Reservation {
 	if !l.open || n < 0 {
 		panic("device: Reserve without Begin, or of less than nothing")
@@ -232,8 +236,7 @@ func (l *Ledger) Reserve(dst []uint32, n int) Reservation {
 		if !ok {
 			break
 		}
-		t := &l.ring.slots[s]
-		t.layer, t.stamp, t.lease = 0, uint32(l.step), uint32(l.step)
+		l.ring.slots[s].stamp = uint32(l.step)
 		l.unseen.extend(s)
 		l.unwritten.extend(s)
 		r.Slots = append(r.Slots, s)
@@ -289,19 +292,21 @@ func (l *Ledger) moveJunction() (displaced, restored Span) {
 }
 
 // WriteBack says what a step wrote, the one after the step that was written back last: keys[i] went to the i-th slot
-// reserved for it, and the zero Key is a hole, where a NaN came instead of a row; no key comes twice. vetoes are versions
-// that the step used and that are to be evicted; one that has gone meanwhile, or has been replaced, is passed over. Steps
-// see both from step + Staleness on: uses planned before stand.
+// reserved for it, and the zero Key is a hole, where a NaN came instead of a row; no key comes twice. vetoes are
+// versions that the step used and that are to be evicted; one that has gone meanwhile, or has been replaced, is passed
+// over. Steps see both from step + Staleness on: uses planned before stand.
 func (l *Ledger) WriteBack(step int, keys []Key, vetoes []Version) {
-	if step != l.written || step > l.step || step == l.step && l.open {
-		panic(fmt.Sprintf("device: WriteBack(%d): step %d is next, and reserved for: %v", step, l.written, l.written < l.step || !l.open))
-	}
-	if len(vetoes) > len(l.ring.slots) {
+	switch {
+	case step != l.written:
+		panic(fmt.Sprintf("device: WriteBack(%d): step %d is next", step, l.written))
+	case step > l.step || step == l.step && l.open:
+		panic(fmt.Sprintf("device: WriteBack(%d) before Reserve for that step", step))
+	case len(vetoes) > len(l.ring.slots):
 		panic("device: WriteBack: more vetoes than slots")
 	}
 	for _, v := range vetoes {
 		if int(v.Slot) >= len(l.ring.slots) || int(v.Stamp)+l.o.Staleness > step {
-			panic(fmt.Sprintf("device: WriteBack(%d): it cannot have used slot %d as of step %d", step, v.Slot, v.Stamp))
+			panic(fmt.Sprintf("device: WriteBack(%d): slot %d of step %d is none it used", step, v.Slot, v.Stamp))
 		}
 	}
 	given := 0

@@ -230,8 +230,8 @@ func drawOptions(t *rapid.T) device.Options {
 	return o
 }
 
-// TestLedgerAgainstReference draws regions, and runs steps at random moments: slots, junction, rows and embeddings are the
-// reference's, whatever may be read is there whenever it is read, and the moments do not matter.
+// TestLedgerAgainstReference draws regions, and runs steps at random moments: slots, junction, rows and embeddings are
+// the reference's, whatever may be read is there whenever it is read, and the moments do not matter.
 func TestLedgerAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, seed, steps := drawOptions(t), rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 80).Draw(t, "steps")
@@ -329,8 +329,9 @@ func TestLedgerShrinksAndRegrows(t *testing.T) {
 	}
 }
 
-// TestLedgerVetoIsLate has step 2 evict a row that step 3 was planned to use when that was not known: its slot, the only one
-// there is, stays for step 3 and is step 4's. A second veto of the row finds the younger one that step 4 wrote, and passes.
+// TestLedgerVetoIsLate has step 2 evict a row that step 3 was planned to use when that was not known: its slot, the
+// only one there is, stays for step 3 and is step 4's. A second veto of the row finds the younger one that step 4
+// wrote, and passes.
 func TestLedgerVetoIsLate(t *testing.T) {
 	l, err := device.NewLedger(device.Options{Layout: device.Layout{Bytes: 8, SlotBytes: 8}, Staleness: 2, MaxAge: 100})
 	require.NoError(t, err)
@@ -361,32 +362,40 @@ func TestLedgerVetoIsLate(t *testing.T) {
 		require.Len(t, r.Slots, step.slots, "step %d", i)
 		l.WriteBack(i, []device.Key{key}[:step.slots], step.vetoes)
 	}
-	require.Equal(t, device.Stats{Used: 5, Ages: 2 + 3 + 2 + 3 + 4, Reserved: 2, Refused: 7, Admitted: 2, Vetoed: 1, Live: 1, Slots: 1}, l.Stats())
+	require.Equal(t, device.Stats{
+		Used: 5, Ages: 2 + 3 + 2 + 3 + 4, Reserved: 2, Refused: 7, Admitted: 2, Vetoed: 1, Live: 1, Slots: 1,
+	}, l.Stats())
 }
 
-// TestLedgerRefusesDisorder calls what must not be called then, after a step 0 that has a slot and waits to be written back.
+// TestLedgerRefusesDisorder calls what must not be called then, after a step 0 that has a slot and waits to be written
+// back.
 func TestLedgerRefusesDisorder(t *testing.T) {
 	keys := []device.Key{{Node: 1, Layer: 1}}
+	o := device.Options{Layout: device.Layout{Bytes: 64, SlotBytes: 8}, Staleness: 2, MaxAge: 5}
 	for name, call := range map[string]func(l *device.Ledger){
-		"a step again":              func(l *device.Ledger) { l.Begin(0) },
-		"a step left out":           func(l *device.Ledger) { l.Begin(2) },
-		"two steps at once":         func(l *device.Ledger) { l.Begin(1); l.Begin(2) },
-		"blind":                     func(l *device.Ledger) { l.Begin(1); l.Reserve(nil, 0); l.Begin(2) },
-		"look-up without a step":    func(l *device.Ledger) { l.Use(keys[0]) },
-		"look-up of features":       func(l *device.Ledger) { l.Begin(1); l.Find(device.Key{Node: 1}) },
-		"slots without a step":      func(l *device.Ledger) { l.Reserve(nil, 1) },
-		"slots below none":          func(l *device.Ledger) { l.Begin(1); l.Reserve(nil, -1) },
-		"a limit below none":        func(l *device.Ledger) { l.SetLimit(-1) },
-		"written twice":             func(l *device.Ledger) { l.WriteBack(0, keys, nil); l.WriteBack(0, keys, nil) },
-		"written before planned":    func(l *device.Ledger) { l.WriteBack(0, keys, nil); l.WriteBack(1, nil, nil) },
-		"written before reserved":   func(l *device.Ledger) { l.WriteBack(0, keys, nil); l.Begin(1); l.WriteBack(1, nil, nil) },
+		"a step again":           func(l *device.Ledger) { l.Begin(0) },
+		"a step left out":        func(l *device.Ledger) { l.Begin(2) },
+		"two steps at once":      func(l *device.Ledger) { l.Begin(1); l.Begin(2) },
+		"blind":                  func(l *device.Ledger) { l.Begin(1); l.Reserve(nil, 0); l.Begin(2) },
+		"look-up without a step": func(l *device.Ledger) { l.Use(keys[0]) },
+		"look-up of features":    func(l *device.Ledger) { l.Begin(1); l.Find(device.Key{Node: 1}) },
+		"slots without a step":   func(l *device.Ledger) { l.Reserve(nil, 1) },
+		"slots below none":       func(l *device.Ledger) { l.Begin(1); l.Reserve(nil, -1) },
+		"a limit below none":     func(l *device.Ledger) { l.SetLimit(-1) },
+		"written twice":          func(l *device.Ledger) { l.WriteBack(0, keys, nil); l.WriteBack(0, keys, nil) },
+		"written before planned": func(l *device.Ledger) { l.WriteBack(0, keys, nil); l.WriteBack(1, nil, nil) },
+		"written before reserved": func(l *device.Ledger) {
+			l.WriteBack(0, keys, nil)
+			l.Begin(1)
+			l.WriteBack(1, nil, nil)
+		},
 		"too few keys":              func(l *device.Ledger) { l.WriteBack(0, nil, nil) },
 		"too many keys":             func(l *device.Ledger) { l.WriteBack(0, append(keys, keys...), nil) },
 		"veto of an unseen row":     func(l *device.Ledger) { l.WriteBack(0, keys, []device.Version{{}}) },
 		"veto of a slot too far":    func(l *device.Ledger) { l.WriteBack(0, keys, []device.Version{{Slot: 9}}) },
 		"more vetoes than vetoable": func(l *device.Ledger) { l.WriteBack(0, keys, make([]device.Version, 100)) },
 	} {
-		l, err := device.NewLedger(device.Options{Layout: device.Layout{Bytes: 64, SlotBytes: 8}, Staleness: 2, MaxAge: 5})
+		l, err := device.NewLedger(o)
 		require.NoError(t, err)
 		l.Begin(0)
 		require.Len(t, l.Reserve(nil, 1).Slots, 1)
@@ -405,7 +414,10 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		Layout:    device.Layout{Bytes: -1, SlotBytes: -2, RowBytes: -3, Rows: 1 << 33},
 		Staleness: -4, MaxAge: -5, MaxSlots: -6, FirstStep: 1 << 32,
 	})
-	for _, want := range []string{"-1 bytes", "-2 bytes", "-3 bytes", "8589934592 rows", "staleness of -4", "age of -5", "slots of -6", "first step 4294967296"} {
+	for _, want := range []string{
+		"-1 bytes", "-2 bytes", "-3 bytes", "8589934592 rows", "staleness of -4", "age of -5", "slots of -6",
+		"first step 4294967296",
+	} {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = device.NewBuffer(device.Layout{Bytes: -1})

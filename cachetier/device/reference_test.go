@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/device"
 )
 
-// reference is the definition of right: FreshGNN's Algorithm 1 with a delay of k steps, in plain maps that are kept for each
-// step, and a ring in plain slices.
+// reference is the definition of right: FreshGNN's Algorithm 1 with a delay of k steps, in plain maps that are kept for
+// each step, and a ring in plain slices.
 type reference struct {
 	o      device.Options // with every default filled
 	seen   map[int]map[device.Key]device.Version
@@ -22,8 +22,14 @@ type reference struct {
 }
 
 func newReference(o device.Options) *reference {
-	r := &reference{o: o, limit: o.MaxSlots, keys: map[device.Version]device.Key{}, leases: map[device.Version]int{}, inRing: map[uint32]bool{}}
-	r.seen = map[int]map[device.Key]device.Version{o.FirstStep - 1: {}}
+	r := &reference{
+		o:      o,
+		seen:   map[int]map[device.Key]device.Version{o.FirstStep - 1: {}},
+		keys:   map[device.Version]device.Key{},
+		leases: map[device.Version]int{},
+		inRing: map[uint32]bool{},
+		limit:  o.MaxSlots,
+	}
 	r.rows = map[int]int{o.FirstStep - 1: r.rowsBeside(0)}
 	return r
 }
@@ -53,7 +59,7 @@ func (r *reference) features(i int) int {
 // wanted says that v must stay when step i writes: a step after i may use it, or one from i on leases it, or it is not
 // there yet.
 func (r *reference) wanted(i int, v device.Version) bool {
-	if int(v.Stamp) > i-r.o.Staleness || r.leases[v] >= i && r.leases[v] > int(v.Stamp) {
+	if int(v.Stamp) > i-r.o.Staleness || r.leases[v] >= i {
 		return true
 	}
 	k, written := r.keys[v]

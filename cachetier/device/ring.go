@@ -1,12 +1,13 @@
 package device
 
-// slot is what is known about a slot. One array of structs: who looks at one field wants the others.
+// slot is what is known about a slot. One array of structs: who looks at one field wants the others. Node and layer are
+// those of the last WriteBack, which comes after the stamp.
 type slot struct {
 	node  uint32
 	stamp uint32 // the step that it was given to last
-	lease uint32 // the last step planned that reads or writes it
+	lease uint32 // the last step planned that reads it
 	next  uint32 // the slot behind it in its queue
-	layer uint8  // 0: holds no embedding
+	layer uint8  // 0: a hole
 	live  bool   // the index leads here
 	in    bool   // belongs to the ring
 }
@@ -14,7 +15,8 @@ type slot struct {
 // slotBytes is the size of a slot.
 const slotBytes = 20
 
-// ring is the slots that embeddings have: a queue of those in use, in order of age, and behind it a queue of those free.
+// ring is the slots that embeddings have: a queue of those in use, in order of age, and behind it a queue of those
+// free.
 type ring struct {
 	slots []slot // all there may be
 	used  queue
@@ -83,7 +85,8 @@ func (r *ring) settle(s uint32) {
 	}
 }
 
-// setLimit keeps the ring below slot limit: at once what is free, the others when they are released.
+// setLimit keeps the ring below slot limit: at once what is free, the others when they are released. It is called for
+// each step, so it does nothing unless the limit falls.
 func (r *ring) setLimit(limit int) {
 	lower := limit < r.limit
 	r.limit = limit
