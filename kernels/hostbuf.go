@@ -88,7 +88,7 @@ func roundSize(bytes int) int {
 // Bytes lends the memory.
 func (h *HostBuf) Bytes() []byte { return h.bytes }
 
-// Float32s, Uint16s and Uint32s lend the memory in elements of their type; its size must be a multiple of theirs.
+// Float32s, Uint16s, Uint32s and Uint64s lend the memory in elements of their type; its size must be a multiple of theirs.
 func (h *HostBuf) Float32s() []float32 { return cast[float32](h.bytes) }
 
 // Uint16s: see Float32s.
@@ -96,6 +96,9 @@ func (h *HostBuf) Uint16s() []uint16 { return cast[uint16](h.bytes) }
 
 // Uint32s: see Float32s.
 func (h *HostBuf) Uint32s() []uint32 { return cast[uint32](h.bytes) }
+
+// Uint64s: see Float32s.
+func (h *HostBuf) Uint64s() []uint64 { return cast[uint64](h.bytes) }
 
 // Lend is Bytes for a borrower who calls Return when done, and must not be outrun by Close.
 func (h *HostBuf) Lend() []byte {
@@ -170,7 +173,7 @@ func (s *spares) put(whole []byte) bool {
 }
 
 // cast views b as elements of T. It is the only place that does.
-func cast[T float32 | uint16 | uint32](b []byte) []T {
+func cast[T float32 | uint16 | uint32 | uint64](b []byte) []T {
 	if len(b) == 0 {
 		return nil
 	}
