@@ -10,19 +10,53 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-func ExampleStack_Gather() {
-	d, remove := exampleDataset() // 100 nodes, 8 float16 features each
+func ExampleStack_Next() {
+	d, remove := exampleDataset() // 100 nodes, 64 float16 features each
 	defer remove()
 
-	// Ten rows in the device region, and some hundred in the host cache.
-	s, err := cachetier.Open(d.Features(0), cachetier.Options{DeviceBytes: 160, HostBytes: 4 << 10})
+	// Ten rows in the device region, and some twenty in the host tier, with the bookkeeping.
+	s, err := cachetier.Open(d.Features(0), cachetier.Options{DeviceBytes: 1280, HostBytes: 4 << 10})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer s.Close()
 
-	ids := []uint32{3, 40, 41, 40}
+	// Two groups of steps are known. What they need is read by the window, each row once, in file order.
+	s.Expect([][]uint32{{3, 70, 41, 40}, {40, 72, 4}})
+	s.Expect([][]uint32{{3, 70, 71}})
+	for w := s.Next(); w != nil; w = s.Next() {
+		if err := w.Load(); err != nil {
+			fmt.Println(err)
+			return
+		}
+		rows := make([]byte, 4*d.Features(0).RowBytes())
+		for i := range w.Steps() {
+			if err := w.Gather(i, rows); err != nil {
+				fmt.Println(err)
+				return
+			}
+		}
+		w.Release()
+		st := s.Stats()
+		fmt.Printf("%d rows: device %d, host %d, disk %d\n", st.InputRows, st.Tiers.Device.RowsHit, st.Tiers.Host.RowsHit, st.Disk.Rows)
+	}
+	// Output:
+	// 7 rows: device 2, host 1, disk 4
+	// 10 rows: device 3, host 2, disk 5
+}
+
+func ExampleStack_Gather() {
+	d, remove := exampleDataset()
+	defer remove()
+	s, err := cachetier.Open(d.Features(0), cachetier.Options{DeviceBytes: 1280, HostBytes: 4 << 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	ids := []uint32{3, 40, 41, 40} // nobody planned this
 	rows := make([]byte, len(ids)*d.Features(0).RowBytes())
 	for range 2 {
 		if err := s.Gather(rows, ids); err != nil {
@@ -33,8 +67,8 @@ func ExampleStack_Gather() {
 		fmt.Printf("%d rows: device %d, host %d, disk %d\n", st.InputRows, st.Tiers.Device.RowsHit, st.Tiers.Host.RowsHit, st.Disk.Rows)
 	}
 	// Output:
-	// 4 rows: device 1, host 1, disk 2
-	// 8 rows: device 2, host 4, disk 2
+	// 4 rows: device 1, host 0, disk 3
+	// 8 rows: device 2, host 3, disk 3
 }
 
 func exampleDataset() (d *store.Dataset, remove func()) {
@@ -48,7 +82,7 @@ func exampleDataset() (d *store.Dataset, remove func()) {
 	path := filepath.Join(dir, "example.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
 	check(err)
-	_, err = storetest.Write(w, storetest.Spec{Nodes: 100, Dim: 8})
+	_, err = storetest.Write(w, storetest.Spec{Nodes: 100, Dim: 64})
 	check(err)
 	d, err = store.Open(path)
 	check(err)

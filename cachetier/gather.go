@@ -7,100 +7,227 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to dst[i*RowBytes:]. An id may
-// repeat; its row is read from disk at most once in a call. An id past the table is an error, and dst is then untouched;
-// a dst that is too short panics.
+// Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to dst[i*RowBytes:]. It is a window
+// of one step that nobody planned: for evaluation, and for who does not know what comes next. An id may repeat; its row is
+// read from disk at most once in a call. An id past the table is an error, and dst is then untouched; a dst that is too short
+// panics, and so does a window that is not released.
 //
-// Which tier serves an id is decided in the order of ids, so the counters of Stats, seconds apart, depend on the
-// options and the calls made so far, and on nothing else. A Gather that fails counts nothing, leaves anything in dst and
-// empties the host cache, since rows that it admitted never came.
+// Which tier serves an id, and which rows stay, depends on the options, on the calls made so far and on what is expected, and
+// on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the slab as it was.
 func (s *Stack) Gather(dst []byte, ids []uint32) error {
-	if len(dst)/s.rowBytes < len(ids) {
-		panic("cachetier: Gather: dst is too short for ids")
-	}
-	if int64(len(ids)) > math.MaxUint32 {
-		panic("cachetier: Gather: more ids than 32 bits can count")
-	}
+	s.check("Gather", dst, ids)
 	rows := s.table.Rows()
 	for i, v := range ids {
 		if int(v) >= rows {
 			return fmt.Errorf("cachetier: ids[%d] is %d, and the table has %d rows", i, v, rows)
 		}
 	}
+	s.gathering.Lock()
+	defer s.gathering.Unlock()
+	s.alive("Gather")
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.closed {
-		panic("cachetier: Gather after Close")
+	planned := len(s.mu.windows)
+	s.mu.Unlock()
+	if planned > 0 {
+		panic("cachetier: Gather while a window is not released")
 	}
-
-	device, slab := s.mu.device.Lend(), s.mu.slab.Lend() // to the goroutines of copyRows
-	defer s.mu.device.Return()
-	defer s.mu.slab.Return()
-	p := &s.mu.plan
-	s.decideLocked(ids)
-	p.uniteWants()
-	// What is in the slab is copied out before anything is copied in: a slot may serve a hit and then be given away.
-	copyRows(dst, device, p.fromDevice, s.rowBytes)
-	copyRows(dst, slab, p.fromHost, s.rowBytes)
-	read, err := s.reader.read(dst, p.wants)
-	if err != nil {
-		s.forgetLocked()
-		return fmt.Errorf("cachetier: %w", err)
+	var future []policy.Set
+	if s.keeper != nil {
+		s.planning.Lock()
+		defer s.planning.Unlock()
+		s.foresee(s.lookahead)
+		for _, g := range s.groups[:min(s.lookahead, len(s.groups))] {
+			future = append(future, g.rows.Set)
+		}
 	}
-	copyRows(dst, dst, p.repeats, s.rowBytes)
-	s.settleAdmissionsLocked()
-	copyRows(slab, dst, p.toHost, s.rowBytes)
+	return s.gatherStep(dst, ids, nil, future)
+}
 
-	s.count(len(ids), p, read, s.mu.keeper.Len())
+// Gather copies the rows of step i of the window into dst, packed, in the order of its ids. The window must be loaded; one
+// of a single step is read now, and the windows before it must be released. A dst that is too short panics.
+//
+// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the slab as it was.
+func (w *Window) Gather(i int, dst []byte) error {
+	s, ids := w.s, w.steps[i]
+	s.check("Window.Gather", dst, ids)
+	s.gathering.Lock()
+	defer s.gathering.Unlock()
+	s.alive("Window.Gather")
+	s.mu.Lock()
+	at := s.at(w)
+	s.mu.Unlock()
+	if at < 0 || !w.loaded || at > 0 && w.single {
+		panic("cachetier: Window.Gather before Load, after Release, or before the release of the window before")
+	}
+	if w.single {
+		err := s.gatherStep(dst, ids, w.need, sets(w.future))
+		if err == nil {
+			w.forget()
+		}
+		return err
+	}
+	t, held := s.gatherWindow(dst, ids, w.index), 0
+	t.add(w.came)
+	w.came = tally{}
+	if w.index != nil {
+		held = w.index.Len()
+	}
+	s.count(t, held)
 	return nil
 }
 
-// plan is what one Gather does. Its lists are kept for the next.
-type plan struct {
-	fromDevice []move    // from the device region to dst
-	fromHost   []move    // from the slab to dst
-	wants      []request // from disk to dst, in file order, no row twice
-	repeats    []move    // from dst to dst: ids whose row is among wants
-	toHost     []move    // from dst to the slab
+func (s *Stack) check(call string, dst []byte, ids []uint32) {
+	if len(dst)/s.rowBytes < len(ids) {
+		panic("cachetier: " + call + ": dst is too short for ids")
+	}
+	if int64(len(ids)) > math.MaxUint32 {
+		panic("cachetier: " + call + ": more ids than 32 bits can count")
+	}
+}
 
-	misses    int // ids that no tier had
-	freshHits int // ids found in the host cache where the row is still on its way
-	evictions int
+// gatherWindow copies rows that are all in memory.
+func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tally) {
+	device, static, slab := s.device.Lend(), s.static.Lend(), s.slab.Lend() // to the goroutines of inChunks
+	defer s.device.Return()
+	defer s.static.Return()
+	defer s.slab.Return()
+	first, hot, size := uint32(s.layout.device), uint32(s.hot), s.rowBytes
+	var mu sync.Mutex
+	inChunks(len(ids), size, func(lo, hi int) {
+		var t tally
+		var slots [64]uint32 // found first, copied then: the processor has many look-ups under way, but not across copies
+		for ; lo < hi; lo += len(slots) {
+			some := ids[lo:min(lo+len(slots), hi)]
+			for i, v := range some {
+				if v < hot {
+					continue
+				}
+				slot, new, ok := x.Use(v - hot)
+				if !ok {
+					panic("cachetier: a row of a window has no slot")
+				}
+				slots[i] = slot
+				if new {
+					t.read++
+				} else {
+					t.cached++
+				}
+			}
+			for i, v := range some {
+				from, row := slab, int(slots[i])
+				switch {
+				case v < first:
+					from, row = device, int(v)
+					t.device++
+				case v < hot:
+					from, row = static, int(v-first)
+					t.static++
+				}
+				at := (lo + i) * size
+				copy(dst[at:at+size], from[row*size:])
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sum.add(t)
+	})
+	return sum
+}
+
+// plan is what gathering a step at once does. Its lists are kept for the next.
+type plan struct {
+	fromDevice, fromStatic, fromSlab []move
+
+	wants   []request // from disk to dst, in file order, no row twice
+	repeats []move    // from dst to dst: ids whose row is among wants
+	toSlab  []move    // from dst
 }
 
 // move is a row to copy: numbers of rows in the source and the destination.
 type move struct{ from, to uint32 }
 
-// decideLocked finds the tier of each id and lets the policy admit what is read. Wants are left unsorted and with repeats.
-func (s *Stack) decideLocked(ids []uint32) {
-	p, k, fresh, hot := &s.mu.plan, s.mu.keeper, s.mu.fresh, uint32(s.hot)
-	*p = plan{fromDevice: p.fromDevice[:0], fromHost: p.fromHost[:0], wants: p.wants[:0], repeats: p.repeats[:0], toHost: p.toHost[:0]}
+// gatherStep is a window of one step: what no tier has is read straight to dst, and only then does the policy say what of it
+// is kept. need is what of ids is not hot, if that is known.
+func (s *Stack) gatherStep(dst []byte, ids []uint32, need *set, future []policy.Set) error {
+	device, static, slab := s.device.Lend(), s.static.Lend(), s.slab.Lend() // to the goroutines of copyRows
+	defer s.device.Return()
+	defer s.static.Return()
+	defer s.slab.Return()
+	var t tally
+	t.windows = 1
+	if s.layout.keeper.Kind == policy.None && s.keeper != nil {
+		t.evicted = int64(s.keeper.Forget())
+	}
+	p := &s.scratch
+	s.find(p, ids)
+	t.device, t.static, t.cached = int64(len(p.fromDevice)), int64(len(p.fromStatic)), int64(len(p.fromSlab))
+	t.read = int64(len(p.wants))
+	p.uniteWants()
+	t.repeated = t.read - int64(len(p.wants))
+	// What is in the slab is copied out before anything is copied in: a slot may serve a hit and then be given away.
+	copyRows(dst, device, p.fromDevice, s.rowBytes)
+	copyRows(dst, static, p.fromStatic, s.rowBytes)
+	copyRows(dst, slab, p.fromSlab, s.rowBytes)
+	var err error
+	if t.traffic, err = s.reader.read(dst, p.wants); err != nil {
+		return fmt.Errorf("cachetier: %w", err)
+	}
+	copyRows(dst, dst, p.repeats, s.rowBytes)
+	if s.keeper == nil {
+		t.bypassed = int64(len(p.wants))
+		s.count(t, 0)
+		return nil
+	}
+	if need == nil {
+		need = s.newSet()
+		defer s.drop(need)
+		s.add(need, ids)
+	}
+	change := s.keeper.Step(need.Set, future)
+	s.drop(s.running)
+	s.running = nil
+	p.toSlab = p.toSlab[:0]
+	if x := s.keeper.Now(); change.Admitted > 0 {
+		for _, q := range p.wants {
+			if slot, ok := x.Slot(q.row() - uint32(s.hot)); ok {
+				p.toSlab = append(p.toSlab, move{q.place(), slot})
+			}
+		}
+	}
+	copyRows(slab, dst, p.toSlab, s.rowBytes)
+	t.copied, t.bypassed = int64(change.Admitted), int64(len(p.wants)-change.Admitted)
+	t.evicted += int64(change.Evicted)
+	s.count(t, s.keeper.Now().Len())
+	return nil
+}
+
+// find lists where each row is. Wants are left unsorted and with repeats.
+func (s *Stack) find(p *plan, ids []uint32) {
+	p.fromDevice, p.fromStatic, p.fromSlab = p.fromDevice[:0], p.fromStatic[:0], p.fromSlab[:0]
+	p.wants, p.repeats = p.wants[:0], p.repeats[:0]
+	device, hot := uint32(s.layout.device), uint32(s.hot)
 	for i, v := range ids {
 		place := uint32(i)
-		if v < hot {
+		switch {
+		case v < device:
 			p.fromDevice = append(p.fromDevice, move{v, place})
 			continue
-		}
-		if slot, ok := k.Get(v); ok {
-			if !fresh[slot] {
-				p.fromHost = append(p.fromHost, move{uint32(slot), place})
-				continue
-			}
-			p.freshHits++
-			p.wants = append(p.wants, want(v, place))
+		case v < hot:
+			p.fromStatic = append(p.fromStatic, move{v - device, place})
 			continue
 		}
-		p.misses++
-		p.wants = append(p.wants, want(v, place))
-		if slot, evicted, ok := k.Admit(v); ok {
-			fresh[slot] = true
-			p.toHost = append(p.toHost, move{place, uint32(slot)})
-			if evicted {
-				p.evictions++
+		if s.keeper != nil {
+			if slot, ok := s.keeper.Now().Slot(v - hot); ok {
+				p.fromSlab = append(p.fromSlab, move{slot, place})
+				continue
 			}
 		}
+		p.wants = append(p.wants, want(v, place))
 	}
 }
 
@@ -119,57 +246,60 @@ func (p *plan) uniteWants() {
 	p.wants = p.wants[:n]
 }
 
-// settleAdmissionsLocked leaves in toHost the last admission to each slot, so that a batch larger than the cache copies
-// in only what stays, and clears the fresh marks.
-func (s *Stack) settleAdmissionsLocked() {
-	all := s.mu.plan.toHost
-	first := len(all)
-	for i := len(all) - 1; i >= 0; i-- {
-		if slot := all[i].to; s.mu.fresh[slot] {
-			s.mu.fresh[slot] = false
-			first--
-			all[first] = all[i]
+// copyRows does moves, whose destinations differ from each other and from all sources.
+func copyRows(dst, src []byte, moves []move, rowBytes int) {
+	inChunks(len(moves), rowBytes, func(lo, hi int) {
+		for _, m := range moves[lo:hi] {
+			from, to := int(m.from)*rowBytes, int(m.to)*rowBytes
+			copy(dst[to:to+rowBytes], src[from:from+rowBytes])
 		}
-	}
-	// The front of the list stays allocated: the settled ones move there.
-	s.mu.plan.toHost = all[:copy(all, all[first:])]
-}
-
-// forgetLocked empties the host cache.
-func (s *Stack) forgetLocked() {
-	clear(s.mu.fresh)
-	s.mu.keeper.Reset()
-	s.stats.Lock()
-	defer s.stats.Unlock()
-	s.stats.Tiers.Host.setUsed(0, int64(s.rowBytes))
+	})
 }
 
 // copyChunkBytes is how much one goroutine copies at a time: some 10 µs of work, against the microsecond that starting
 // it costs.
 const copyChunkBytes = 128 << 10
 
-// copyRows does moves, whose destinations differ from each other and from all sources, in chunks that do not depend on
-// the number of threads.
-func copyRows(dst, src []byte, moves []move, rowBytes int) {
+// inChunks calls work for pieces of n rows, which do not depend on the number of threads, several at once.
+func inChunks(n, rowBytes int, work func(lo, hi int)) {
 	perChunk := max(1, copyChunkBytes/rowBytes)
-	chunks := (len(moves) + perChunk - 1) / perChunk
+	chunks := (n + perChunk - 1) / perChunk
 	var taken atomic.Int64
-	work := func() {
+	turn := func() {
 		for {
 			c := int(taken.Add(1)) - 1
 			if c >= chunks {
 				return
 			}
-			for _, m := range moves[c*perChunk : min(len(moves), (c+1)*perChunk)] {
-				from, to := int(m.from)*rowBytes, int(m.to)*rowBytes
-				copy(dst[to:to+rowBytes], src[from:from+rowBytes])
-			}
+			work(c*perChunk, min((c+1)*perChunk, n))
 		}
 	}
 	var wg sync.WaitGroup
 	for range min(chunks, runtime.GOMAXPROCS(0)) - 1 {
-		wg.Go(work)
+		wg.Go(turn)
 	}
-	work()
+	turn()
 	wg.Wait()
+}
+
+// tally is what a part of the work did, in rows.
+type tally struct {
+	device, static, cached, read int64 // ids by where their rows came from
+	repeated                     int64 // of read
+	windows                      int64
+	copied, evicted, bypassed    int64
+	traffic                      disk.Traffic
+}
+
+func (t *tally) add(u tally) {
+	t.device += u.device
+	t.static += u.static
+	t.cached += u.cached
+	t.read += u.read
+	t.repeated += u.repeated
+	t.windows += u.windows
+	t.copied += u.copied
+	t.evicted += u.evicted
+	t.bypassed += u.bypassed
+	t.traffic.Add(u.traffic)
 }

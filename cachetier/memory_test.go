@@ -16,7 +16,7 @@ func TestCloseGivesTheMemoryBack(t *testing.T) {
 	f := table(t, 2000, 100)
 	start := kernels.HostBytes()
 	for range 3 {
-		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000})
+		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000, Lookahead: 5})
 		require.NoError(t, err)
 		require.NoError(t, s.Gather(make([]byte, 3*f.RowBytes()), []uint32{7, 1999, 700}))
 		require.NoError(t, s.Close())
@@ -24,7 +24,7 @@ func TestCloseGivesTheMemoryBack(t *testing.T) {
 		require.Equal(t, start, kernels.HostBytes())
 	}
 	require.NoError(t, os.Truncate(f.Shards()[0].Path, 0))
-	_, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000})
+	_, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000, Lookahead: 5})
 	require.Error(t, err)
 	require.Equal(t, start, kernels.HostBytes())
 }
@@ -41,7 +41,8 @@ func TestTiersThatDoNotFitAreAnError(t *testing.T) {
 	start := kernels.HostBytes()
 	for want, o := range map[string]cachetier.Options{
 		"cachetier: the device region of 4294967295 rows: no memory for a buffer of 1125899906580480 bytes: ": {DeviceBytes: math.MaxInt64},
-		"cachetier: the host cache of 4294967294 rows: no memory for a buffer of 1125899906318336 bytes: ":    {HostBytes: math.MaxInt64},
+		"cachetier: the static region of 4294967295 rows: no memory for a buffer of 1125899906580480 bytes: ": {HostBytes: math.MaxInt64},
+		"cachetier: the host cache of 2147391235 rows: no memory for a buffer of 562925727907840 bytes: ":     {HostBytes: 1 << 49},
 	} {
 		_, err := cachetier.Open(vast{}, o)
 		require.ErrorContains(t, err, want)

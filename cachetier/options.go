@@ -3,36 +3,61 @@ package cachetier
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// Policy names how the host cache chooses the rows that it keeps.
-type Policy string
+// Policy names how the host cache chooses the rows that it keeps: see policy.Kind.
+type Policy = policy.Kind
 
+// The policies. Belady is the default: an empty Policy means Belady.
 const (
-	// LRU admits every row read from disk and throws out the row unused for longest. It is the default: an empty Policy
-	// means LRU.
-	LRU Policy = "lru"
-	// None keeps nothing: the host cache takes no memory, whatever its budget.
-	None Policy = "none"
+	Belady = policy.Belady
+	LRU    = policy.LRU
+	Sieve  = policy.Sieve
+	Static = policy.Static
+	None   = policy.None
 )
 
-// Options says how much memory the tiers may take and how the disk is read. The zero value caches nothing and works;
-// no option changes the rows that Gather delivers. Any budget is fine: one that is too small for a row buys no row, and
-// one larger than the table is cut down to it.
+// MaxLookahead bounds Options.Lookahead.
+const MaxLookahead = 1024
+
+// Options says how much memory the tiers may take, how the host cache is used, and how the disk is read. The zero value
+// caches nothing and works; no option changes the rows that are delivered. Any budget is fine: one that is too small for a
+// row buys no row, and one larger than the table is cut down to it.
 type Options struct {
 	// DeviceBytes is the budget of the device region, which holds as many rows as fit from the start of the table.
 	// Default 0: no region.
 	DeviceBytes int64 `json:"device_bytes"`
 
-	// HostBytes is the budget of the host cache: rows, and the bookkeeping that finds them. Default 0: no cache.
+	// HostBytes is the budget of the host tier: its static region, the slab, and the bookkeeping. Where the rest of the table
+	// fits in it, the static region has it whole, except under None. Default 0: no host tier.
 	HostBytes int64 `json:"host_bytes"`
 
-	// Policy of the host cache. Default LRU.
+	// StaticBytes is the part of HostBytes, at most all of it, for the static region: the rows that follow the device
+	// region's, read once. Default 0. A HostBytes that the bookkeeping of a slab would take half of is all static, too,
+	// except under None.
+	StaticBytes int64 `json:"static_bytes,omitempty"`
+
+	// Policy of the slab. Default Belady.
 	Policy Policy `json:"policy"`
+
+	// Lookahead is how many groups after the one at hand Belady foresees, at most MaxLookahead: each takes a bit per row of
+	// the table, and together at most a quarter of what the slab has. Default 0: only the rest of the group at hand.
+	Lookahead int `json:"lookahead,omitempty"`
+
+	// Overlap has a window loaded while the one before it is in use, so that either has at most half of the slab. It is
+	// better where reading and computing take about as long and half a slab still holds windows of several steps: then the
+	// shorter of the two is for nothing. Without it, a window has all of the slab, and is loaded when the one before it has
+	// been released. That is better under a tight budget, for a window of twice the steps reads a denser part of the file,
+	// in less time for each step. [Stack.Forecast] says how much less. Default false.
+	Overlap bool `json:"overlap,omitempty"`
+
+	// Prewarm fills the slab in Open with the rows that follow the static region's, in one sequential pass. It saves the
+	// first windows their random reads, and is not worth it for a run that reads less than the slab holds. Under None it does
+	// nothing. Default false.
+	Prewarm bool `json:"prewarm,omitempty"`
 
 	// Engine reads the disk. Default disk.Auto.
 	Engine disk.Kind `json:"engine"`
@@ -50,26 +75,65 @@ func (o Options) Validate() error {
 	if o.HostBytes < 0 {
 		errs = append(errs, fmt.Errorf("host budget of %d bytes: use 0 for none", o.HostBytes))
 	}
-	if o.Policy != "" && o.Policy != LRU && o.Policy != None {
-		errs = append(errs, fmt.Errorf("unknown cache policy %q: use lru or none", string(o.Policy)))
+	if o.StaticBytes < 0 {
+		errs = append(errs, fmt.Errorf("static region of %d bytes: use 0 for none", o.StaticBytes))
+	}
+	if o.Policy != "" {
+		errs = append(errs, o.Policy.Validate())
+	}
+	if o.Lookahead < 0 || o.Lookahead > MaxLookahead {
+		errs = append(errs, fmt.Errorf("a look-ahead of %d groups: use 0 to %d", o.Lookahead, MaxLookahead))
 	}
 	errs = append(errs, disk.Options{Kind: o.Engine, Depth: o.Readers}.Validate())
 	return errors.Join(errs...)
 }
 
-// hotRows is how many rows the device region holds.
-func (o Options) hotRows(rows, rowBytes int) int {
-	return int(min(o.DeviceBytes/int64(rowBytes), int64(rows)))
+// layout is what the budgets buy, in rows.
+type layout struct {
+	device    int // rows [0, device) are in the device region
+	hot       int // rows [device, hot) are in the static region
+	slots     int // of the slab; 0: no bookkeeping either
+	lookahead int // groups
+	keeper    policy.Config
 }
 
-// hostIndexBytes is the bookkeeping of the host cache per row: the policy's, and a mark in Stack.fresh.
-const hostIndexBytes = policy.LRUBytesPerRow + 1
+// layout makes the plan of memory for a table of rows rows. Policy is filled in.
+func (o Options) layout(rows, rowBytes int) layout {
+	size := int64(rowBytes)
+	l := layout{device: int(min(o.DeviceBytes/size, int64(rows)))}
+	static := min(o.StaticBytes, o.HostBytes) / size
+	if all := o.HostBytes / size; o.Policy != None && all >= int64(rows-l.device) {
+		static = all
+	}
+	l.hot = l.device + int(min(static, int64(rows-l.device)))
+	left := o.HostBytes - int64(l.hot-l.device)*size
+	if l.hot == rows {
+		return l
+	}
+	l.keeper = policy.Config{Kind: o.Policy, Rows: rows - l.hot, Halves: o.Overlap}
+	set := int64(8 * policy.SetWords(l.keeper.Rows))
+	if o.Policy == Belady {
+		l.lookahead = int(min(int64(o.Lookahead), left/4/set))
+	}
+	fixed := l.keeper.FixedBytes() + int64(l.lookahead+spareSets)*set
+	if fixed > left/2 {
+		if o.Policy != None {
+			l.hot = l.device + int(min(o.HostBytes/size, int64(rows-l.device)))
+		}
+		return l
+	}
+	l.slots = int(min((left-fixed)/(size+l.keeper.SlotBytes()), int64(l.keeper.Rows)))
+	l.keeper.Slots = l.slots
+	if l.slots == 0 {
+		l.lookahead = 0
+	}
+	return l
+}
 
-// hostRows is how many rows the host cache holds, of a table of rows rows of which hot are in the device region.
-func (o Options) hostRows(rows, hot, rowBytes int) int {
-	if o.Policy == None {
+// indexBytes is the bookkeeping of the slab.
+func (l layout) indexBytes() int64 {
+	if l.slots == 0 {
 		return 0
 	}
-	fit := o.HostBytes / int64(rowBytes+hostIndexBytes)
-	return int(min(fit, int64(rows-hot), math.MaxUint32-1)) // a policy's slots are 32 bits
+	return l.keeper.Bytes() + int64(l.lookahead+spareSets)*int64(8*policy.SetWords(l.keeper.Rows))
 }

@@ -56,18 +56,49 @@ func (r *rowReader) piece(row uint32) disk.Piece {
 	return disk.Piece{File: i, Offset: s.DataOffset + (int64(row)-s.FirstRow)*s.Stride, Size: r.rowBytes}
 }
 
+// span is the first and the last row that lie whole in a stretch, which is as Merge makes them of pieces.
+func (r *rowReader) span(s disk.Stretch) (first, last uint32) {
+	h := &r.shards[s.File]
+	from := s.Offset - h.DataOffset
+	lo, hi := (from+h.Stride-1)/h.Stride, (from+int64(s.Size-r.rowBytes))/h.Stride
+	return uint32(h.FirstRow + lo), uint32(h.FirstRow + min(hi, h.Rows-1))
+}
+
+// merge makes stretches of wants, which are in ascending order.
+func (r *rowReader) merge(wants []request) func() (disk.Stretch, bool) {
+	return r.Merge(len(wants), func(i int) disk.Piece { return r.piece(wants[i].row()) })
+}
+
 // read copies each row wanted to its place in dst. wants are in ascending order and ask for no row twice. After an error
 // the places wanted hold anything.
 func (r *rowReader) read(dst []byte, wants []request) (disk.Traffic, error) {
 	if len(wants) == 0 {
 		return disk.Traffic{}, nil
 	}
-	next := r.Merge(len(wants), func(i int) disk.Piece { return r.piece(wants[i].row()) })
-	return r.Read(next, func(s disk.Stretch, b []byte) error {
+	return r.Read(r.merge(wants), func(s disk.Stretch, b []byte) error {
 		for _, q := range wants[s.Lo:s.Hi] {
 			at, from := int(q.place())*r.rowBytes, r.piece(q.row()).Offset-s.Offset
 			copy(dst[at:at+r.rowBytes], b[from:from+int64(r.rowBytes)])
 		}
 		return nil
 	})
+}
+
+// readRun copies n rows from first on to dst, a portion at a time.
+func (r *rowReader) readRun(dst []byte, first, n int) (disk.Traffic, error) {
+	const portion = 1 << 14 // requests: 128 KiB of them
+	wants := make([]request, 0, min(portion, n))
+	var total disk.Traffic
+	for lo := 0; lo < n; lo += portion {
+		wants = wants[:0]
+		for i := range min(portion, n-lo) {
+			wants = append(wants, want(uint32(first+lo+i), uint32(i)))
+		}
+		t, err := r.read(dst[lo*r.rowBytes:], wants)
+		if err != nil {
+			return total, err
+		}
+		total.Add(t)
+	}
+	return total, nil
 }

@@ -2,60 +2,73 @@
 // little as possible.
 //
 // A [Stack] has three tiers. The device region holds the first rows of the table, which ingest has made the hottest, so
-// that "is row v there" is v < H. The host cache holds rows read before, under a [Policy]. What neither has is read from
-// disk by package disk, in file order. [Options] gives each tier its budget; [Stats] says what each did.
+// that "is row v there" is v < H. The host tier has a static region with the rows that follow, and a slab: rows wait there
+// for their step, and stay as long as a [Policy] finds them worth it. What neither has is read from disk by package disk,
+// in file order. [Options] gives each tier its budget; [Stats] says what each did.
 //
-// Memory: a Stack allocates its tiers in Open, outside the Go heap (kernels.HostBuf), and gives them up in Close, which
-// nothing else does. Gather also keeps scratch lists, some 40 bytes per id of the largest call: they grow with the batch
-// and not with the table. Rows are copied into the caller's buffer; nothing is lent.
+// Batches are known before they run, so rows are read by the [Window]: the union of what several steps need, in one sorted
+// and merged pass. Whoever plans tells the batches of a group of steps ([Stack.Expect]) and takes windows of it
+// ([Stack.Next]); each is loaded, gathered from step by step, and released. What is not planned can be had at once
+// ([Stack.Gather]), and is a window of one step. Windows, hits and evictions are decided in step order and depend on the
+// batches and the options alone: not on time, nor on workers.
 //
-// Start reading at [Stack.Gather].
+// Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap (kernels.HostBuf), and gives them
+// up in Close, which nothing else does. A window of one step also keeps scratch lists, some 40 bytes per id of the largest:
+// they grow with the batch and not with the table. Rows are copied into the caller's buffer; nothing is lent.
+//
+// Start reading at [Stack.Next], then [Window.Load].
 //
 // # Why not
 //
 // Why not a lock per shard of the cache: the decisions then depend on timing, and with them the counters and the disk
-// traffic. One Gather decides at a time, at some 50 ns a row, and what takes long, copying and reading, is done by many
-// goroutines.
+// traffic. One goroutine decides at a time, at some 20 ns a row, and what takes long, copying and reading, is done by many.
+//
+// Why not hold back rows that are read for a step until there is room: a budget that is too small would wait for ever. A
+// step whose rows do not fit is read to where it is used.
 package cachetier
 
 import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// keeper decides which rows the host cache keeps: a policy.LRU or policy.None, later one that knows the future. Slots
-// number the rows of the slab.
-type keeper interface {
-	// Get finds the slot of id, and takes note of the use.
-	Get(id uint32) (slot int, ok bool)
-	// Admit gives id, which Get has just missed, a slot, which may be that of another row; or it refuses.
-	Admit(id uint32) (slot int, evicted, ok bool)
-	Len() int
-	Reset()
-}
-
-// Stack is the tiers over one table. Its methods are safe for concurrent use; one Gather runs at a time, and others
-// wait for it.
+// Stack is the tiers over one table. Stats, Stop and Engine may be called at any time. Of the others one goroutine at a time
+// plans (Expect, Next, Forecast), one loads (Window.Load) and one gathers (Window.Gather, Window.Release, Gather); these may
+// be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Close want them all to be idle.
 type Stack struct {
 	table    Table
 	rowBytes int
 	reader   *rowReader
+	layout
+	device, static, slab *kernels.HostBuf // rows [0, device), rows [device, hot), slots
+	sets                 *kernels.HostBuf
+	stopped              atomic.Bool // set under mu
 
-	hot int // rows [0, hot) are in the device region
+	// keeper is nil if there is no slab. It belongs to whoever brings the next window: Load, or Gather for one of one step.
+	// Each waits for those before it, so there is only one.
+	keeper  *policy.Keeper
+	running *set // what the last window needed, if Options.Overlap protects it
+	scratch plan
+	portion []uint32
 
-	mu struct { // held by a Gather from its first decision to its last copy
+	planning sync.Mutex // held by who plans
+	groups   []*group
+
+	loading, gathering sync.Mutex // held by who loads, and who gathers
+
+	mu struct {
 		sync.Mutex
-		closed bool
-		device *kernels.HostBuf // the first hot rows; nil once closed
-		slab   *kernels.HostBuf // the rows that keeper gave slots; nil once closed
-		keeper keeper
-		fresh  []bool // of a slot: given away in this Gather, its bytes are still to come; all false between Gathers
-		plan   plan
+		windows []*Window // not released
+		changed *sync.Cond
+		closed  bool
+		unused  []*set
+		made    int // sets
 	}
 
 	stats struct {
@@ -64,8 +77,8 @@ type Stack struct {
 	}
 }
 
-// Open makes the tiers over t and loads the device region. The table stays the caller's and must stay open until Close
-// has returned.
+// Open makes the tiers over t and loads the device region and the static one. The table stays the caller's and must stay
+// open until Close has returned.
 func Open(t Table, o Options) (*Stack, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
@@ -73,70 +86,177 @@ func Open(t Table, o Options) (*Stack, error) {
 	if int64(t.Rows()) > math.MaxUint32 {
 		return nil, fmt.Errorf("cachetier: a table of %d rows: ids are 32 bits", t.Rows())
 	}
+	if o.Policy == "" {
+		o.Policy = Belady
+	}
 	reader, err := openRows(t, disk.Options{Kind: o.Engine, Depth: o.Readers})
 	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
-	s := &Stack{table: t, rowBytes: t.RowBytes(), reader: reader}
-	s.hot = o.hotRows(t.Rows(), s.rowBytes)
-	hostRows := o.hostRows(t.Rows(), s.hot, s.rowBytes)
-	if s.mu.device, err = kernels.NewHostBuf(s.hot * s.rowBytes); err != nil {
-		return nil, fmt.Errorf("cachetier: the device region of %d rows: %w", s.hot, err)
+	s := newStack(t, reader, o.layout(t.Rows(), t.RowBytes()))
+	if err = s.open(o.Prewarm); err != nil {
+		s.free()
+		return nil, fmt.Errorf("cachetier: %w", err)
 	}
-	if s.mu.slab, err = kernels.NewHostBuf(hostRows * s.rowBytes); err != nil {
-		s.mu.device.Close()
-		return nil, fmt.Errorf("cachetier: the host cache of %d rows: %w", hostRows, err)
-	}
-	s.mu.fresh = make([]bool, hostRows)
-	if s.mu.keeper = keeper(policy.None{}); hostRows > 0 {
-		s.mu.keeper = policy.NewLRU(hostRows)
-	}
-	warmup, err := s.loadDevice()
-	if err != nil {
-		s.mu.device.Close()
-		s.mu.slab.Close()
-		return nil, fmt.Errorf("cachetier: load the first %d rows: %w", s.hot, err)
-	}
-	s.stats.Stats = newStats(t.Rows(), s.rowBytes, s.hot, hostRows, warmup)
 	return s, nil
 }
 
-// loadDevice fills the device region, a portion at a time.
-func (s *Stack) loadDevice() (disk.Traffic, error) {
-	const portion = 1 << 14 // requests: 128 KiB of them
-	wants := make([]request, 0, min(portion, s.hot))
-	var total disk.Traffic
-	device := s.mu.device.Lend()
-	defer s.mu.device.Return()
-	for lo := 0; lo < s.hot; lo += portion {
-		wants = wants[:0]
-		for i := range min(portion, s.hot-lo) {
-			wants = append(wants, want(uint32(lo+i), uint32(i)))
+func newStack(t Table, r *rowReader, l layout) *Stack {
+	s := &Stack{table: t, rowBytes: t.RowBytes(), reader: r, layout: l}
+	s.mu.changed = sync.NewCond(&s.mu)
+	return s
+}
+
+func (s *Stack) open(prewarm bool) error {
+	l := s.layout
+	for _, m := range []struct {
+		buf  **kernels.HostBuf
+		what string
+		rows int
+	}{
+		{&s.device, "device region", l.device},
+		{&s.static, "static region", l.hot - l.device},
+		{&s.slab, "host cache", l.slots},
+	} {
+		var err error
+		if *m.buf, err = kernels.NewHostBuf(m.rows * s.rowBytes); err != nil {
+			return fmt.Errorf("the %s of %d rows: %w", m.what, m.rows, err)
 		}
-		t, err := s.reader.read(device[lo*s.rowBytes:], wants)
-		if err != nil {
-			return total, err
-		}
-		total.Add(t)
 	}
-	return total, nil
+	if err := s.openKeeper(); err != nil {
+		return err
+	}
+	device, err := s.reader.readRun(s.device.Bytes(), 0, l.device)
+	if err != nil {
+		return fmt.Errorf("load the first %d rows: %w", l.device, err)
+	}
+	static, err := s.reader.readRun(s.static.Bytes(), l.device, l.hot-l.device)
+	if err != nil {
+		return fmt.Errorf("load rows %d to %d: %w", l.device, l.hot, err)
+	}
+	device.Add(static)
+	s.stats.Stats = newStats(s.table.Rows(), s.rowBytes, l, device)
+	if prewarm && s.keeper != nil {
+		fill := s.newSet()
+		for v := range uint32(l.slots) {
+			fill.Add(v)
+		}
+		err = s.fill(fill.Set)
+		s.drop(fill)
+	}
+	return err
+}
+
+func (s *Stack) openKeeper() (err error) {
+	if s.slots == 0 {
+		return nil
+	}
+	n := (s.lookahead + spareSets) * policy.SetWords(s.layout.keeper.Rows)
+	if s.sets, err = kernels.NewHostBuf(8 * n); err == nil {
+		s.keeper, err = policy.New(s.layout.keeper)
+	}
+	if err != nil {
+		return fmt.Errorf("the index of the host cache of %d rows: %w", s.slots, err)
+	}
+	return nil
+}
+
+// fill brings the lowest of rows, which are counted from the end of the static region, into the slab.
+func (s *Stack) fill(rows policy.Set) error {
+	x := s.keeper.Fill(rows)
+	t, err := s.readNew(x)
+	if err != nil {
+		s.keeper.DropNew()
+		return fmt.Errorf("fill the host cache with %d rows: %w", x.Len(), err)
+	}
+	s.keeper.Settle()
+	s.stats.Lock()
+	defer s.stats.Unlock()
+	s.stats.Warmup.add(int64(x.Len()), 0, int64(s.rowBytes), t)
+	s.stats.Tiers.Host.BytesRead += int64(x.Len() * s.rowBytes)
+	s.stats.Tiers.Host.setUsed(int64(s.hot-s.layout.device+x.Len()), int64(s.rowBytes))
+	return nil
 }
 
 // Engine is the way the disk is read, and in a sentence why.
 func (s *Stack) Engine() (kind disk.Kind, why string) { return s.reader.Kind(), s.reader.Why() }
 
-// Close waits for a running Gather and gives up the memory of the tiers. The table stays open. Stats stays valid, Gather
-// panics from here on, and a second Close does nothing.
+// WindowRows is how many different rows, beyond those of the device region and the static one, a window of several steps
+// can have. It is 0 if there is no slab.
+func (s *Stack) WindowRows() int {
+	if s.keeper == nil {
+		return 0
+	}
+	return s.keeper.WindowRows()
+}
+
+// Stop ends the waiting of Next and Load, now and until Reset: they return nil and ErrStopped. It is for a run that is cut
+// short, whose other goroutines wait for each other.
+func (s *Stack) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped.Store(true)
+	s.mu.changed.Broadcast()
+}
+
+// Reset forgets what was expected and planned, after a run was cut short. Rows that are there stay; windows from before are
+// of no use any more. Nobody may plan, load or gather meanwhile.
+func (s *Stack) Reset() {
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	for _, g := range s.groups {
+		s.drop(g.rows)
+	}
+	s.groups = nil
+	s.drop(s.running)
+	s.running = nil
+	s.mu.Lock()
+	windows := s.mu.windows
+	s.mu.windows = nil
+	s.stopped.Store(false)
+	s.mu.Unlock()
+	for _, w := range windows {
+		w.forget()
+	}
+}
+
+// Close waits for a running Gather or Load and gives up the memory of the tiers. The table stays open. Stats stays valid,
+// everything else panics from here on, and a second Close does nothing.
 func (s *Stack) Close() error {
+	s.Stop()
+	for _, m := range []*sync.Mutex{&s.planning, &s.loading, &s.gathering} {
+		m.Lock()
+		defer m.Unlock()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
 		return nil
 	}
 	s.mu.closed = true
-	s.reader.Close()
-	s.mu.device.Close()
-	s.mu.slab.Close()
-	s.mu.device, s.mu.slab, s.mu.fresh, s.mu.keeper, s.mu.plan = nil, nil, nil, nil, plan{}
+	s.free()
 	return nil
+}
+
+// free gives up what there is.
+func (s *Stack) free() {
+	s.reader.Close()
+	for _, b := range []*kernels.HostBuf{s.device, s.static, s.slab} {
+		if b != nil {
+			b.Close()
+		}
+	}
+	s.freeIndex()
+	s.scratch, s.portion = plan{}, nil
+}
+
+// freeIndex gives up the bookkeeping of the slab.
+func (s *Stack) freeIndex() {
+	if s.sets != nil {
+		s.sets.Close()
+	}
+	if s.keeper != nil {
+		s.keeper.Close()
+	}
+	s.mu.unused = nil
 }

@@ -7,12 +7,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -80,7 +78,7 @@ func checkSums(t require.TestingT, st cachetier.Stats) {
 
 func TestGatherGivesTheSameBytes(t *testing.T) {
 	const rows = 200
-	for _, dim := range []int{1, 3, 100, 767} {
+	for _, dim := range []int{1, 3, 767} {
 		f := table(t, rows, dim)
 		size := int64(f.RowBytes())
 		all := size * rows
@@ -92,9 +90,9 @@ func TestGatherGivesTheSameBytes(t *testing.T) {
 			batches = append(batches, ids, ids) // the second time, the cache has what it can hold
 			want = append(want, direct(f, ids), direct(f, ids))
 		}
-		for _, device := range []int64{0, 1, size, all / 2, all + 1, math.MaxInt64} {
-			for _, host := range []int64{0, 1, size, size + policy.LRUBytesPerRow + 1, all / 2, all + 1, math.MaxInt64} {
-				for _, pol := range []cachetier.Policy{cachetier.LRU, cachetier.None} {
+		for _, device := range []int64{0, 1, all / 2, all + 1, math.MaxInt64} {
+			for _, host := range []int64{0, 1, size, 20*size + 2000, all / 2, all + 1, math.MaxInt64} {
+				for _, pol := range policy.Kinds {
 					for _, engine := range []disk.Kind{disk.Mmap, disk.Pread} {
 						o := cachetier.Options{DeviceBytes: device, HostBytes: host, Policy: pol, Engine: engine, Readers: 3}
 						s, err := cachetier.Open(f, o)
@@ -118,79 +116,11 @@ func TestGatherGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// lruModel is the host cache as the comments tell it: rows in order of use, oldest first.
-type lruModel struct {
-	hot, capacity           int
-	held                    []uint32
-	device, host, evictions int64
-	disk, unique            int64
-}
-
-func (m *lruModel) gather(ids []uint32) {
-	read := map[uint32]bool{}
-	for _, v := range ids {
-		if int(v) < m.hot {
-			m.device++
-			continue
-		}
-		if i := slices.Index(m.held, v); i >= 0 {
-			m.host++
-			m.held = append(slices.Delete(m.held, i, i+1), v)
-			continue
-		}
-		m.disk++
-		read[v] = true
-		if m.capacity == 0 {
-			continue
-		}
-		if len(m.held) == m.capacity {
-			m.held = slices.Delete(m.held, 0, 1)
-			m.evictions++
-		}
-		m.held = append(m.held, v)
-	}
-	m.unique += int64(len(read))
-}
-
-func TestGatherCountsWhatTheModelDoes(t *testing.T) {
-	const rows = 40
-	f := table(t, rows, 3)
-	size := int64(f.RowBytes())
-	rapid.Check(t, func(t *rapid.T) {
-		m := lruModel{hot: rapid.IntRange(0, 10).Draw(t, "hot"), capacity: rapid.IntRange(0, rows-10).Draw(t, "host rows")}
-		o := cachetier.Options{
-			DeviceBytes: int64(m.hot) * size,
-			HostBytes:   int64(m.capacity) * (size + policy.LRUBytesPerRow + 1),
-			Engine:      rapid.SampledFrom([]disk.Kind{disk.Mmap, disk.Pread}).Draw(t, "engine"),
-			Readers:     rapid.IntRange(0, 5).Draw(t, "readers"),
-		}
-		s, err := cachetier.Open(f, o)
-		require.NoError(t, err)
-		defer s.Close()
-		for _, ids := range rapid.SliceOfN(rapid.SliceOfN(rapid.Uint32Range(0, rows-1), 0, 80), 1, 8).Draw(t, "batches") {
-			got := make([]byte, len(ids)*int(size))
-			require.NoError(t, s.Gather(got, ids))
-			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
-			m.gather(ids)
-
-			st := s.Stats()
-			checkSums(t, st)
-			require.Equal(t, m.device, st.Tiers.Device.RowsHit)
-			require.Equal(t, m.host, st.Tiers.Host.RowsHit)
-			require.Equal(t, m.evictions, st.Tiers.Host.Evictions)
-			require.Equal(t, m.disk, st.Disk.Rows)
-			require.Equal(t, m.disk-m.unique, st.Disk.RowsRepeated)
-			require.EqualValues(t, len(m.held), st.Tiers.Host.UsedRows)
-			require.EqualValues(t, m.capacity, st.Tiers.Host.CapacityRows)
-		}
-	})
-}
-
 func TestCountersDoNotDependOnReaders(t *testing.T) {
 	f := table(t, 300, 100)
 	var first cachetier.Stats
 	for _, readers := range []int{1, 2, 64} {
-		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 3000, HostBytes: 9000, Engine: disk.Pread, Readers: readers})
+		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 3000, HostBytes: 20000, Policy: cachetier.LRU, Engine: disk.Pread, Readers: readers})
 		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(7, 8))
 		for range 10 {
@@ -242,7 +172,8 @@ func TestStatsKeysAreStable(t *testing.T) {
 	require.NoError(t, err)
 	tier := `{"capacity_bytes":0,"used_bytes":0,"capacity_rows":0,"used_rows":0,"index_bytes":0,"rows_hit":0,"rows_missed":0,"bytes_out":0,"bytes_read":0,"evictions":0}`
 	disk := `{"rows":0,"rows_repeated":0,"bytes_wanted":0,"bytes_read":0,"reads":0,"seconds":0,"amplification":0}`
-	require.JSONEq(t, fmt.Sprintf(`{"tiers":{"device":%[1]s,"host":%[1]s,"disk":%[1]s},"disk":%[2]s,"warmup":%[2]s,"input_rows":0,"row_bytes":0}`, tier, disk), string(b))
+	require.JSONEq(t, fmt.Sprintf(`{"tiers":{"device":%[1]s,"host":%[1]s,"disk":%[1]s},"disk":%[2]s,"warmup":%[2]s,"input_rows":0,"row_bytes":0,`+
+		`"windows":0,"static_rows_hit":0,"rows_bypassed":0}`, tier, disk), string(b))
 }
 
 func TestGatherRefuses(t *testing.T) {
@@ -261,8 +192,11 @@ func TestGatherRefuses(t *testing.T) {
 }
 
 func TestOptionsReportEveryProblem(t *testing.T) {
-	err := cachetier.Options{DeviceBytes: -1, HostBytes: -2, Policy: "fifo", Engine: "tape", Readers: -3}.Validate()
-	for _, want := range []string{"device budget of -1 bytes", "host budget of -2 bytes", `policy "fifo"`, `engine "tape"`, "-3 reads at a time"} {
+	err := cachetier.Options{
+		DeviceBytes: -1, HostBytes: -2, StaticBytes: -4, Policy: "fifo", Lookahead: -5, Engine: "tape", Readers: -3,
+	}.Validate()
+	for _, want := range []string{"device budget of -1 bytes", "host budget of -2 bytes", "static region of -4 bytes",
+		"look-ahead of -5 groups", `policy "fifo"`, `engine "tape"`, "-3 reads at a time"} {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = cachetier.Open(nil, cachetier.Options{Readers: 2000})
@@ -275,7 +209,8 @@ func TestTruncatedFile(t *testing.T) {
 		t.Run(string(engine), func(t *testing.T) {
 			f := table(t, 300, 100)
 			size := f.RowBytes()
-			s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: int64(10 * size), HostBytes: 1 << 20, Engine: engine})
+			o := cachetier.Options{DeviceBytes: int64(10 * size), HostBytes: int64(250 * size), Engine: engine}
+			s, err := cachetier.Open(f, o)
 			require.NoError(t, err)
 			defer s.Close()
 			require.NoError(t, s.Gather(make([]byte, 3*size), []uint32{0, 20, 21}))
@@ -286,32 +221,59 @@ func TestTruncatedFile(t *testing.T) {
 			last := f.Shards()[len(f.Shards())-1]
 			require.NoError(t, os.Truncate(last.Path, last.DataOffset))
 			ids := []uint32{20, 22, 23, uint32(last.FirstRow), 299}
-			err = s.Gather(make([]byte, len(ids)*size), ids)
-			require.ErrorIs(t, err, store.ErrCorrupt)
-			require.ErrorContains(t, err, last.Dataset+": "+last.Section)
-			require.NotContains(t, err.Error(), "\n")
+			refused := func(err error) {
+				require.ErrorIs(t, err, store.ErrCorrupt)
+				require.ErrorContains(t, err, last.Dataset+": "+last.Section)
+				require.NotContains(t, err.Error(), "\n")
+				require.Equal(t, before.InputRows, s.Stats().InputRows)
+				require.Equal(t, before.Tiers.Host.UsedRows, s.Stats().Tiers.Host.UsedRows)
+			}
+			refused(s.Gather(make([]byte, len(ids)*size), ids))
 
-			st := s.Stats()
-			require.Zero(t, st.Tiers.Host.UsedRows, "emptied: rows 22 and 23 were admitted and never came")
-			require.Equal(t, before.InputRows, st.InputRows)
-			for range 2 {
+			s.Expect([][]uint32{whole, ids})
+			w := s.Next()
+			require.Equal(t, 2, w.Steps())
+			refused(w.Load())
+			require.Error(t, w.Load(), "still")
+			require.Panics(t, func() { w.Gather(0, make([]byte, len(whole)*size)) })
+			s.Expect([][]uint32{ids})
+			s.Reset()
+			require.Nil(t, s.Next())
+
+			for i := range 4 { // what is left can be had, planned and not, and rows that never came are not taken for there
 				got := make([]byte, len(whole)*size)
-				require.NoError(t, s.Gather(got, whole), "rows that are still there can be had")
+				if i%2 == 0 {
+					require.NoError(t, s.Gather(got, whole))
+				} else {
+					s.Expect([][]uint32{whole, whole})
+					w := s.Next()
+					require.NoError(t, w.Load())
+					require.NoError(t, w.Gather(1, got))
+					w.Release()
+				}
 				require.Equal(t, want, got)
 			}
-			checkSums(t, s.Stats())
+			st := s.Stats()
+			require.Equal(t, st.InputRows, st.Tiers.Device.RowsHit+st.Tiers.Host.RowsHit+st.Disk.Rows)
+			require.Zero(t, s.SetsInUse())
 
 			require.NoError(t, os.Truncate(f.Shards()[0].Path, 0))
-			_, err = cachetier.Open(f, cachetier.Options{DeviceBytes: 1 << 20, Engine: engine})
-			require.ErrorIs(t, err, store.ErrCorrupt)
-			require.ErrorContains(t, err, "load the first 300 rows")
+			for want, o := range map[string]cachetier.Options{
+				"load the first 300 rows": {DeviceBytes: 1 << 20, Engine: engine},
+				"load rows 0 to 300":      {HostBytes: 1 << 20, Engine: engine},
+				"fill the host cache":     {HostBytes: int64(100 * size), Prewarm: true, Engine: engine},
+			} {
+				_, err = cachetier.Open(f, o)
+				require.ErrorIs(t, err, store.ErrCorrupt)
+				require.ErrorContains(t, err, want)
+			}
 		})
 	}
 }
 
 func TestStatsWhileGathersRun(t *testing.T) {
 	f := table(t, 300, 100)
-	s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 2000, HostBytes: 10000, Engine: disk.Pread})
+	s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 2000, HostBytes: 20000, Engine: disk.Pread})
 	require.NoError(t, err)
 	const gathers, n = 20, 250
 	errs := make(chan error, 3)

@@ -8,14 +8,20 @@ import "github.com/gnnstore/gnnstore/cachetier/disk"
 //
 //	input_rows = device.rows_hit + host.rows_hit + disk.rows
 //
-// and input_rows × row_bytes is the sum of the three bytes_out. What a tier misses is what it passes on to the next.
-// The load of the device region in Open is no input; it is counted in Warmup.
+// and input_rows × row_bytes is the sum of the three bytes_out. What a tier misses is what it passes on to the next. A row
+// that was read for a window of several steps is served by the disk at its first use, and by the host tier from then on;
+// what reading the window took is counted with its first Gather. What Open, and Restore, read is no input; it is counted in
+// Warmup.
 type Stats struct {
 	Tiers     Tiers `json:"tiers"`
 	Disk      Disk  `json:"disk"`       // reading for Gather
-	Warmup    Disk  `json:"warmup"`     // reading for the device region, in Open
+	Warmup    Disk  `json:"warmup"`     // reading to fill the regions and the slab
 	InputRows int64 `json:"input_rows"` // rows that a run without caches would have read
 	RowBytes  int64 `json:"row_bytes"`
+
+	Windows       int64 `json:"windows"`         // of which rows were gathered
+	StaticRowsHit int64 `json:"static_rows_hit"` // of host.rows_hit, what the static region served
+	RowsBypassed  int64 `json:"rows_bypassed"`   // read for a step, and not kept
 }
 
 // Tiers is a Tier each, in the order in which they are asked.
@@ -41,11 +47,10 @@ type Tier struct {
 	BytesOut   int64 `json:"bytes_out"`   // RowsHit × RowBytes
 
 	// BytesRead is what came into the tier. Device: the bytes loaded into the region, all in Open. Host: the bytes of rows
-	// copied in; of the rows that a Gather admits, only those count that are still there when it ends. Disk: as
-	// Disk.BytesRead.
+	// that came into the static region and the slab. Disk: as Disk.BytesRead.
 	BytesRead int64 `json:"bytes_read"`
 
-	// Evictions is how many rows lost their place, those included that were admitted in the same Gather.
+	// Evictions is how many rows lost their place.
 	Evictions int64 `json:"evictions"`
 }
 
@@ -63,7 +68,7 @@ type Disk struct {
 	RowsRepeated int64 `json:"rows_repeated"` // of these, how many shared a read with an earlier id of their Gather
 	BytesWanted  int64 `json:"bytes_wanted"`  // Rows × RowBytes
 	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and what lies between them is
-	// read too, and less where ids repeat.
+	// read too, and less where ids repeat. While a window is in use, its rows of later steps are not counted as wanted yet.
 	BytesRead     int64   `json:"bytes_read"`
 	Reads         int64   `json:"reads"`         // stretches of the file
 	Seconds       float64 `json:"seconds"`       // in which a read was under way
@@ -87,35 +92,41 @@ func (d *Disk) setAmplification() {
 	}
 }
 
-func newStats(rows, rowBytes, hot, hostRows int, warmup disk.Traffic) Stats {
+func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
 	size := int64(rowBytes)
 	tier := func(rows int) Tier {
 		return Tier{CapacityRows: int64(rows), CapacityBytes: int64(rows) * size}
 	}
-	st := Stats{RowBytes: size, Tiers: Tiers{Device: tier(hot), Host: tier(hostRows), Disk: tier(rows)}}
-	st.Tiers.Device.setUsed(int64(hot), size)
-	st.Tiers.Device.BytesRead = int64(hot) * size
-	st.Tiers.Host.IndexBytes = int64(hostRows) * hostIndexBytes
+	static := int64(l.hot - l.device)
+	st := Stats{RowBytes: size, Tiers: Tiers{Device: tier(l.device), Host: tier(int(static) + l.slots), Disk: tier(rows)}}
+	st.Tiers.Device.setUsed(int64(l.device), size)
+	st.Tiers.Device.BytesRead = int64(l.device) * size
+	st.Tiers.Host.setUsed(static, size)
+	st.Tiers.Host.BytesRead = static * size
+	st.Tiers.Host.IndexBytes = l.indexBytes()
 	st.Tiers.Disk.setUsed(int64(rows), size)
-	st.Warmup.add(int64(hot), 0, size, warmup)
+	st.Warmup.add(int64(l.hot), 0, size, warmup)
 	return st
 }
 
-// count adds a Gather of ids input rows that went as planned.
-func (s *Stack) count(ids int, p *plan, read disk.Traffic, hostRows int) {
+// count adds t. held rows are in the slab.
+func (s *Stack) count(t tally, held int) {
 	s.stats.Lock()
 	defer s.stats.Unlock()
 	st := &s.stats.Stats
-	device, host, onDisk := int64(len(p.fromDevice)), int64(len(p.fromHost)+p.freshHits), int64(p.misses)
-	st.InputRows += int64(ids)
-	st.Tiers.Device.served(device, host+onDisk, st.RowBytes)
-	st.Tiers.Host.served(host, onDisk, st.RowBytes)
-	st.Tiers.Host.setUsed(int64(hostRows), st.RowBytes)
-	st.Tiers.Host.BytesRead += int64(len(p.toHost)) * st.RowBytes
-	st.Tiers.Host.Evictions += int64(p.evictions)
-	st.Tiers.Disk.served(onDisk, 0, st.RowBytes)
-	st.Tiers.Disk.BytesRead += read.Bytes
-	st.Disk.add(onDisk, onDisk-int64(len(p.wants)), st.RowBytes, read)
+	host := t.static + t.cached
+	st.InputRows += t.device + host + t.read
+	st.Windows += t.windows
+	st.StaticRowsHit += t.static
+	st.RowsBypassed += t.bypassed
+	st.Tiers.Device.served(t.device, host+t.read, st.RowBytes)
+	st.Tiers.Host.served(host, t.read, st.RowBytes)
+	st.Tiers.Host.setUsed(int64(s.hot-s.layout.device+held), st.RowBytes)
+	st.Tiers.Host.BytesRead += t.copied * st.RowBytes
+	st.Tiers.Host.Evictions += t.evicted
+	st.Tiers.Disk.served(t.read, 0, st.RowBytes)
+	st.Tiers.Disk.BytesRead += t.traffic.Bytes
+	st.Disk.add(t.read, t.repeated, st.RowBytes, t.traffic)
 }
 
 // Stats is a copy of the counters, as of the last Gather that ended. It does not wait for one that runs.
@@ -129,6 +140,9 @@ func (s *Stack) Stats() Stats {
 // st.
 func (st Stats) Sub(earlier Stats) Stats {
 	st.InputRows -= earlier.InputRows
+	st.Windows -= earlier.Windows
+	st.StaticRowsHit -= earlier.StaticRowsHit
+	st.RowsBypassed -= earlier.RowsBypassed
 	st.Tiers.Device.sub(earlier.Tiers.Device)
 	st.Tiers.Host.sub(earlier.Tiers.Host)
 	st.Tiers.Disk.sub(earlier.Tiers.Disk)
@@ -140,6 +154,9 @@ func (st Stats) Sub(earlier Stats) Stats {
 // Add is st with what an earlier Stack over the same table had counted. Capacities and what is held now stay as in st.
 func (st Stats) Add(earlier Stats) Stats {
 	st.InputRows += earlier.InputRows
+	st.Windows += earlier.Windows
+	st.StaticRowsHit += earlier.StaticRowsHit
+	st.RowsBypassed += earlier.RowsBypassed
 	st.Tiers.Device.plus(earlier.Tiers.Device)
 	st.Tiers.Host.plus(earlier.Tiers.Host)
 	st.Tiers.Disk.plus(earlier.Tiers.Disk)

@@ -1,25 +1,59 @@
-// Package policy decides which rows stay in a cache. It is pure bookkeeping: a policy maps row ids to slots
-// 0 … capacity-1 and never sees a feature byte; whoever holds the bytes keeps them in a slab of as many slots.
+// Package policy decides which rows of a table lie in the slots of a cache, a window of steps at a time. It is pure
+// bookkeeping and never sees a feature byte: whoever holds the bytes keeps them in a slab of as many slots.
 //
-// [LRU] is the baseline and [None] keeps nothing. Both are told of every lookup (Get) and, after a miss, asked for a
-// slot (Admit), which may throw another row out. Start reading at [LRU.Get].
+// A [Keeper] is told what the next window needs, a [Set], and what later ones will need as far as that is known. It chooses
+// the rows that make room, by its [Kind], and hands out an [Index], which finds the slot of each row and knows which rows
+// have yet to be brought. Sets are bitmaps over rows: a scan of one gives file order for nothing, intersections and counts
+// go 64 rows at a time, and no hash table, heap or array of four bytes per row of the table is needed.
 //
-// A policy allocates when it is made and never afterwards, so its memory is known beforehand: capacity times the
-// policy's bytes per row. A policy is used by one goroutine at a time, and its answers depend on nothing but the
-// calls made before.
+// Memory: a Keeper allocates when it is made, outside the Go heap, and gives that up in Close; [Bytes] says beforehand how
+// much. An Index is lent: it stays as it is until the second change after it, so that one window may be used while the next
+// is loaded.
+//
+// Concurrency: one goroutine at a time changes a Keeper. An Index may be read by many at once, Use included.
+//
+// All answers depend on nothing but the calls made before. Start reading at [Keeper.Window].
+//
+// # Why not
+//
+// Why not a heap on the next use of each row, as MIN is commonly built: it costs a cache miss or more for each row and
+// step, and memory per row of the table. What is foreseen are groups of steps, few at a time, and a row's next use is the
+// first group that has it: counting the bits of intersections finds the victims of a whole window at once.
+//
+// Why not change the index in place: the window before still finds its rows by it while the next is planned, and a merge in
+// order of rows costs a few nanoseconds a row.
 package policy
 
-// None keeps nothing: every lookup misses and no row is admitted.
-type None struct{}
+import "fmt"
 
-// Get misses.
-func (None) Get(uint32) (slot int, ok bool) { return 0, false }
+// Kind names how the rows that make room are chosen.
+type Kind string
 
-// Admit refuses.
-func (None) Admit(uint32) (slot int, evicted, ok bool) { return 0, false, false }
+const (
+	// Belady gives up the rows that are needed the furthest from now: first those of which no use is foreseen, and of
+	// these the highest numbers, which ingest has made the coldest (Belady, A study of replacement algorithms for a
+	// virtual-storage computer, 1966; MIN, with bypass where a window has one step).
+	Belady Kind = "belady"
+	// LRU gives up the rows whose last window is the longest ago, and of these the highest numbers.
+	LRU Kind = "lru"
+	// Sieve gives up rows in the order in which they came, but each that was used since it was last looked at is passed over
+	// once (Zhang et al., SIEVE is simpler than LRU, NSDI 2024, section 3.1).
+	Sieve Kind = "sieve"
+	// Static gives up the highest numbers: what stays becomes the hottest rows, as ingest orders them.
+	Static Kind = "static"
+	// None gives up everything: no row outlives its window.
+	None Kind = "none"
+)
 
-// Len is 0.
-func (None) Len() int { return 0 }
+// Kinds are all there are.
+var Kinds = []Kind{Belady, LRU, Sieve, Static, None}
 
-// Reset does nothing.
-func (None) Reset() {}
+// Validate refuses a name that is no Kind.
+func (k Kind) Validate() error {
+	for _, known := range Kinds {
+		if k == known {
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown cache policy %q: use belady, lru, sieve, static or none", string(k))
+}

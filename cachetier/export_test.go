@@ -1,0 +1,13 @@
+package cachetier
+
+// Layout is what the budgets bought.
+func (s *Stack) Layout() (device, hot, slots, lookahead int) {
+	return s.layout.device, s.hot, s.slots, s.lookahead
+}
+
+// SetsInUse counts the sets that somebody refers to.
+func (s *Stack) SetsInUse() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.made - len(s.mu.unused)
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sizes are a graph of ten million nodes with a fifth of its rows cached, and one of papers100M's shape in 4 GiB.
+var sizes = []struct{ rows, slots, step int }{{10_000_000, 2_000_000, 38_000}, {111_000_000, 16_000_000, 380_000}}
+
+// drawn is n different rows of a skewed draw: low numbers are hot, as ingest orders them.
+func drawn(rng *rand.Rand, rows, n int) (Set, []uint32) {
+	s := make(Set, SetWords(rows))
+	ids := make([]uint32, 0, n)
+	for len(ids) < n {
+		x := rng.Float64()
+		if v := uint32(x * x * x * float64(rows)); s.Add(v) {
+			ids = append(ids, v)
+		}
+	}
+	return s, ids
+}
+
+// BenchmarkKeeper plans windows that fill most of the slots, and steps; of each the next four are foreseen.
+func BenchmarkKeeper(b *testing.B) {
+	for _, size := range sizes {
+		for _, windows := range []bool{true, false} {
+			need, name := size.step, "step"
+			if windows {
+				need, name = size.slots*9/10, "window"
+			}
+			rng := rand.New(rand.NewPCG(1, 2))
+			var sets []Set
+			for range 8 {
+				s, _ := drawn(rng, size.rows, need)
+				sets = append(sets, s)
+			}
+			sets = append(sets, sets...)
+			for _, kind := range Kinds {
+				b.Run(fmt.Sprintf("rows=%d/plan=%s/policy=%s", size.rows, name, kind), func(b *testing.B) {
+					k, err := New(Config{Kind: kind, Rows: size.rows, Slots: size.slots})
+					require.NoError(b, err)
+					defer k.Close()
+					for i := range 2 * size.slots / need {
+						k.Step(sets[i%8], sets[i%8+1:i%8+5])
+					}
+					i := 0
+					for b.Loop() {
+						if windows {
+							k.Window(sets[i%8], nil, sets[i%8+1:i%8+5])
+						} else {
+							k.Step(sets[i%8], sets[i%8+1:i%8+5])
+						}
+						i++
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(need), "ns/row")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkUse looks up the rows of a step, in the order in which a sample gives them: none.
+func BenchmarkUse(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("rows=%d", size.rows), func(b *testing.B) {
+			k, err := New(Config{Kind: Belady, Rows: size.rows, Slots: size.slots})
+			require.NoError(b, err)
+			defer k.Close()
+			need, ids := drawn(rand.New(rand.NewPCG(1, 2)), size.rows, size.slots*9/10)
+			x, _ := k.Window(need, nil, nil)
+			i := 0
+			for b.Loop() {
+				i = (i + 1) % (len(ids) / size.step)
+				for _, v := range ids[i*size.step : (i+1)*size.step] {
+					if _, _, ok := x.Use(v); !ok {
+						b.Fatal("lost")
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(size.step), "ns/row")
+		})
+	}
+}
+
+// BenchmarkWalk goes over the new rows of a window, as loading it does.
+func BenchmarkWalk(b *testing.B) {
+	size := sizes[0]
+	k, err := New(Config{Kind: Belady, Rows: size.rows, Slots: size.slots})
+	require.NoError(b, err)
+	defer k.Close()
+	need, _ := drawn(rand.New(rand.NewPCG(1, 2)), size.rows, size.slots/2)
+	x, _ := k.Window(need, nil, nil)
+	portion := make([]uint32, 1<<16)
+	for b.Loop() {
+		var w Walk
+		for w.Next(x, portion) > 0 {
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(size.slots/2), "ns/row")
+}

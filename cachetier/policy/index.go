@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// Index finds the slots of rows: a bitmap of the rows that have one, and their slots in order of rows, so that a row's
+// place among them, its rank, is how many bits are set below its own. A directory has that for each cache line of bits.
+//
+// A row that is new has a slot, but its bytes are not there before whoever loads the window has brought them; it counts as
+// new until its first use.
+type Index struct {
+	rows  Set
+	ranks []uint32 // rows before each line of the bitmap
+	slots []uint32 // by rank
+	fresh Set      // by rank: new and not used yet
+	seen  []uint32 // by rank: the window of the last use, under LRU
+	n     int
+}
+
+// Len is how many rows have a slot.
+func (x *Index) Len() int { return x.n }
+
+// Rows lends the set of rows that have one.
+func (x *Index) Rows() Set { return x.rows }
+
+// rank is the place of row v among those that have a slot.
+func (x *Index) rank(v uint32) (rank uint32, ok bool) {
+	w := v >> 6
+	word, bit := x.rows[w], uint64(1)<<(v&63)
+	if word&bit == 0 {
+		return 0, false
+	}
+	r := int(x.ranks[w/lineWords]) + bits.OnesCount64(word&(bit-1))
+	for _, u := range x.rows[w&^(lineWords-1) : w] {
+		r += bits.OnesCount64(u)
+	}
+	return uint32(r), true
+}
+
+// Slot finds the slot of row v.
+func (x *Index) Slot(v uint32) (slot uint32, ok bool) {
+	r, ok := x.rank(v)
+	if !ok {
+		return 0, false
+	}
+	return x.slots[r], true
+}
+
+// Use finds the slot of row v and takes note of the use: first says that v is new and was not used before.
+func (x *Index) Use(v uint32) (slot uint32, first, ok bool) {
+	r, ok := x.rank(v)
+	if !ok {
+		return 0, false, false
+	}
+	word, bit := &x.fresh[r>>6], uint64(1)<<(r&63)
+	if atomic.LoadUint64(word)&bit != 0 {
+		first = atomic.AndUint64(word, ^bit)&bit != 0
+	}
+	return x.slots[r], first, true
+}
+
+// settle takes note that no row is new.
+func (x *Index) settle() { clear(x.fresh) }
+
+// freshAt is which of the n rows from rank r on are new: bit i is rank r+i. n is at most 64.
+func (x *Index) freshAt(r, n int) uint64 {
+	if n == 0 {
+		return 0
+	}
+	w, shift := r>>6, r&63
+	f := x.fresh[w] >> shift
+	if shift+n > 64 {
+		f |= x.fresh[w+1] << (64 - shift)
+	}
+	return f & (^uint64(0) >> (64 - n))
+}
+
+// Walk gives out the new rows of an Index in ascending order, a portion at a time. The zero Walk is at the start.
+type Walk struct {
+	word, rank int    // of the word after the one that is given out, and how many rows lie before it
+	left       uint64 // of that one, what was not given out
+}
+
+// Next fills rows with as many new rows as there are or fit, and returns how many.
+func (w *Walk) Next(x *Index, rows []uint32) int {
+	n := 0
+	for n < len(rows) {
+		for w.left == 0 {
+			if w.word == len(x.rows) {
+				return n
+			}
+			w.left = x.freshRows(w.word, w.rank)
+			w.rank += bits.OnesCount64(x.rows[w.word])
+			w.word++
+		}
+		for ; w.left != 0 && n < len(rows); w.left &= w.left - 1 {
+			rows[n] = uint32((w.word-1)<<6 + bits.TrailingZeros64(w.left))
+			n++
+		}
+	}
+	return n
+}
+
+// freshRows is the new rows of word w of the bitmap, before which rank rows lie.
+func (x *Index) freshRows(w, rank int) uint64 {
+	word := x.rows[w]
+	var fresh uint64
+	for f := x.freshAt(rank, bits.OnesCount64(word)); f != 0; f >>= 1 {
+		if f&1 != 0 {
+			fresh |= word & -word
+		}
+		word &= word - 1
+	}
+	return fresh
+}
+
+// EachNew calls do with each new row from first to last, both included, and its slot, in ascending order. It may run
+// several times at once, but not beside Use.
+func (x *Index) EachNew(first, last uint32, do func(v, slot uint32)) {
+	line := int(first>>6) / lineWords
+	rank := int(x.ranks[line])
+	for w := line * lineWords; w <= int(last>>6); w++ {
+		word := x.rows[w]
+		n := bits.OnesCount64(word)
+		if w >= int(first>>6) {
+			r := rank
+			for f := x.freshAt(rank, n); f != 0; f >>= 1 {
+				if v := uint32(w<<6 + bits.TrailingZeros64(word)); f&1 != 0 && v >= first && v <= last {
+					do(v, x.slots[r])
+				}
+				word &= word - 1
+				r++
+			}
+		}
+		rank += n
+	}
+}

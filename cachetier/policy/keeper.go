@@ -1,0 +1,403 @@
+package policy
+
+import (
+	"math/bits"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// Config says what a [Keeper] keeps.
+type Config struct {
+	Kind  Kind
+	Rows  int // of the table, from 1 to 2³²-1
+	Slots int // of the cache, from 1 to Rows
+
+	// Halves says that a window is loaded while the one before it is in use, so that neither needs more than half of the
+	// slots, and the one takes none of the other's.
+	Halves bool
+}
+
+// WindowRows is how many rows a window of several steps may need.
+func (c Config) WindowRows() int {
+	if c.Halves {
+		return c.Slots / 2
+	}
+	return c.Slots
+}
+
+// Bytes is the memory that a Keeper takes.
+func (c Config) Bytes() int64 { return 8*int64(c.words()) + 4*int64(c.numbers()) }
+
+// words counts the 64-bit numbers: rows of two tables and those given up; new rows of two tables and free slots.
+func (c Config) words() int {
+	n := 3*SetWords(c.Rows) + 3*SetWords(c.Slots)
+	if c.Kind == Sieve {
+		n += SetWords(c.Rows)
+	}
+	return n
+}
+
+// numbers counts the 32-bit ones, all of which a slot has two of.
+func (c Config) numbers() int {
+	n := 2*SetWords(c.Rows)/lineWords + 2*c.Slots
+	if c.Kind == LRU || c.Kind == Sieve {
+		n += 2 * c.Slots
+	}
+	return n
+}
+
+// FixedBytes and SlotBytes bound Bytes from above: what there is without a slot, and what each slot adds.
+func (c Config) FixedBytes() int64 {
+	c.Slots = 1
+	return c.Bytes()
+}
+
+// SlotBytes: see FixedBytes.
+func (c Config) SlotBytes() int64 {
+	const marks = 1 // three bits
+	if c.Kind == LRU || c.Kind == Sieve {
+		return marks + 16
+	}
+	return marks + 8
+}
+
+// Keeper decides which rows are in the slots. Use New.
+type Keeper struct {
+	Config
+	words, numbers *kernels.HostBuf
+
+	now, next *Index // next is the one before now, too
+	gone      Set    // rows chosen to lose their slot, or not to get one
+	free      Set    // slots
+	clock     uint32 // changes so far
+	queue     queue  // under Sieve
+	upper     bool   // under None with Halves: the last window is in the upper half
+}
+
+// Change is what one change did, in rows.
+type Change struct {
+	Hits     int // needed, and had a slot
+	Misses   int // needed, and had none
+	Admitted int // misses that have a slot now
+	Evicted  int // rows that had a slot, and have none now
+}
+
+// New makes a Keeper of free slots. It panics if c is out of range. The error is a *kernels.MemoryError.
+func New(c Config) (*Keeper, error) {
+	if c.Rows < 1 || int64(c.Rows) > 1<<32-1 || c.Slots < 1 || c.Slots > c.Rows || c.Kind.Validate() != nil {
+		panic("policy: New: a configuration out of range")
+	}
+	k := &Keeper{Config: c}
+	var err error
+	if k.words, err = kernels.NewHostBuf(8 * c.words()); err != nil {
+		return nil, err
+	}
+	if k.numbers, err = kernels.NewHostBuf(4 * c.numbers()); err != nil {
+		k.words.Close()
+		return nil, err
+	}
+	words, numbers := k.words.Uint64s(), k.numbers.Uint32s()
+	set := func(n int) (s Set) {
+		n = SetWords(n)
+		s, words = words[:n:n], words[n:]
+		return s
+	}
+	list := func(n int) (l []uint32) {
+		l, numbers = numbers[:n:n], numbers[n:]
+		return l
+	}
+	index := func() *Index {
+		x := &Index{rows: set(c.Rows), ranks: list(SetWords(c.Rows) / lineWords), slots: list(c.Slots), fresh: set(c.Slots)}
+		if c.Kind == LRU {
+			x.seen = list(c.Slots)
+		}
+		return x
+	}
+	k.now, k.next, k.gone, k.free = index(), index(), set(c.Rows), set(c.Slots)
+	if c.Kind == Sieve {
+		k.queue = queue{nodes: list(2 * c.Slots), visited: set(c.Rows)}
+	}
+	k.reset()
+	return k, nil
+}
+
+// Close gives up the memory, that of each Index included. A second Close does nothing.
+func (k *Keeper) Close() {
+	k.words.Close()
+	k.numbers.Close()
+}
+
+// Now lends the index as of the last change.
+func (k *Keeper) Now() *Index { return k.now }
+
+// Forget frees every slot. It returns how many rows lost theirs. The Index from before is changed.
+func (k *Keeper) Forget() (evicted int) {
+	if evicted = k.now.n; evicted > 0 {
+		k.now.rows.Clear()
+		clear(k.now.ranks)
+		k.now.settle()
+		k.now.n = 0
+		k.reset()
+	}
+	return evicted
+}
+
+// reset frees the slots, and forgets the order of rows.
+func (k *Keeper) reset() {
+	k.free.Clear()
+	for s := range k.Slots / 64 {
+		k.free[s] = ^uint64(0)
+	}
+	if n := k.Slots % 64; n > 0 {
+		k.free[k.Slots/64] = 1<<n - 1
+	}
+	k.queue.reset()
+}
+
+// Fill puts the lowest of rows into the slots, as many as there are, and nothing else; under None it only frees them. The
+// rows are new in the Index. The Index from before is changed.
+func (k *Keeper) Fill(rows Set) *Index {
+	k.clock++
+	k.Forget()
+	if k.Kind == None {
+		return k.now
+	}
+	k.gone.Clear()
+	excess := rows.Len() - k.Slots
+	for w := len(rows) - 1; w >= 0 && excess > 0; w-- {
+		k.gone[w] = highest(rows[w], &excess)
+	}
+	if k.Kind == Sieve {
+		for w, r := range rows {
+			each(w, r&^k.gone[w], k.queue.push)
+		}
+	}
+	k.merge(rows, true)
+	return k.now
+}
+
+// Window makes room for all of need, of which there may be WindowRows at most. running is what the window before needs if
+// it is still in use, else nil; future is what is foreseen of later ones, the nearest first. The misses are new in the
+// Index, and their slots are free to be written to, unless rows were evicted while their window is in use.
+func (k *Keeper) Window(need, running Set, future []Set) (*Index, Change) {
+	k.clock++
+	c := k.count(need)
+	if c.Hits+c.Misses > k.WindowRows() {
+		panic("policy: Window: more rows than fit")
+	}
+	if k.Kind == None {
+		return k.replace(need)
+	}
+	k.gone.Clear()
+	k.choose(demand{need: need, running: running, future: future, excess: k.now.n + c.Misses - k.Slots})
+	c.Admitted, c.Evicted = k.merge(need, true)
+	return k.now, c
+}
+
+// Step is a window of one step, which can do without slots: its misses are read to where they are used, and those that
+// deserve a slot are copied there afterwards. So it may need any number of rows, and those that are not worth it pass by.
+// No row is new in the Index, Now, from which the caller sees which misses to copy.
+func (k *Keeper) Step(need Set, future []Set) Change {
+	k.clock++
+	c := k.count(need)
+	if k.Kind == None {
+		c.Evicted = k.Forget()
+		return c
+	}
+	k.gone.Clear()
+	k.choose(demand{need: need, future: future, excess: k.now.n + c.Misses - k.Slots, step: true})
+	if k.same(need) {
+		k.Settle()
+		k.touch(need)
+		return c
+	}
+	c.Admitted, c.Evicted = k.merge(need, false)
+	return c
+}
+
+// count says how many of need have slots.
+func (k *Keeper) count(need Set) (c Change) {
+	for w, n := range need {
+		c.Hits += bits.OnesCount64(n & k.now.rows[w])
+		c.Misses += bits.OnesCount64(n &^ k.now.rows[w])
+	}
+	return c
+}
+
+// demand is what a change is decided by.
+type demand struct {
+	need, running Set
+	future        []Set
+	excess        int // rows that must give up a slot, or in a step be refused one; not positive: none
+	step          bool
+}
+
+// choose puts excess rows in k.gone, which is empty.
+func (k *Keeper) choose(d demand) {
+	switch k.Kind {
+	case Sieve:
+		k.queue.choose(k.now.rows, k.gone, k.Slots, d)
+		return
+	case Static:
+		d.future = nil
+	}
+	if d.excess <= 0 {
+		return
+	}
+	for w, rows := range k.now.rows { // who may be chosen
+		switch {
+		case d.step && k.Kind != LRU:
+			rows |= d.need[w]
+		case d.running != nil:
+			rows &^= d.need[w] | d.running[w]
+		default:
+			rows &^= d.need[w]
+		}
+		k.gone[w] = rows
+	}
+	if k.Kind == LRU {
+		k.now.leastRecent(k.gone, k.clock, d)
+	} else {
+		farthest(k.gone, d.future, d.excess)
+	}
+}
+
+// same says that with need in and k.gone out the rows are those of now.
+func (k *Keeper) same(need Set) bool {
+	for w, old := range k.now.rows {
+		if (old|need[w])&^k.gone[w] != old {
+			return false
+		}
+	}
+	return true
+}
+
+// merge makes the next index: with need in and k.gone out. Rows keep their slots; those that come get free ones, in
+// ascending order both, so that what is read in file order is written in about that order.
+func (k *Keeper) merge(need Set, window bool) (admitted, evicted int) {
+	old, x := k.now, k.next
+	rank := 0
+	for w, rows := range old.rows {
+		for g := rows & k.gone[w]; g != 0; g &= g - 1 {
+			k.free.Add(old.slots[rank+bits.OnesCount64(rows&(g&-g-1))])
+			evicted++
+		}
+		rank += bits.OnesCount64(rows)
+	}
+	x.settle()
+	from, to := 0, 0            // ranks in old and in x
+	runFrom, runTo := 0, 0      // since when nothing changed
+	free, left := -1, uint64(0) // word of k.free, and what of it is not given out
+	for w, rows := range old.rows {
+		if w%lineWords == 0 {
+			x.ranks[w/lineWords] = uint32(to)
+		}
+		stay := (rows | need[w]) &^ k.gone[w]
+		x.rows[w] = stay
+		if stay == rows {
+			n := bits.OnesCount64(rows)
+			from, to = from+n, to+n
+			continue
+		}
+		x.copyRun(runTo, to, old, runFrom)
+		for m := rows | stay; m != 0; m &= m - 1 {
+			switch bit := m & -m; {
+			case stay&bit == 0:
+				from++
+			case rows&bit != 0:
+				x.copyRun(to, to+1, old, from)
+				from, to = from+1, to+1
+			default:
+				for left == 0 {
+					free++
+					left, k.free[free] = k.free[free], 0
+				}
+				x.slots[to] = uint32(free<<6 + bits.TrailingZeros64(left))
+				left &= left - 1
+				if window {
+					x.fresh.Add(uint32(to))
+				}
+				to++
+				admitted++
+			}
+		}
+		runFrom, runTo = from, to
+	}
+	x.copyRun(runTo, to, old, runFrom)
+	if left != 0 {
+		k.free[free] = left
+	}
+	x.n = to
+	k.now, k.next = x, old
+	k.touch(need)
+	return admitted, evicted
+}
+
+// copyRun copies what is known of rows that keep their slots: of ranks [lo, hi), in old from rank at on.
+func (x *Index) copyRun(lo, hi int, old *Index, at int) {
+	if hi-lo == 1 {
+		x.slots[lo] = old.slots[at]
+		if x.seen != nil {
+			x.seen[lo] = old.seen[at]
+		}
+		return
+	}
+	copy(x.slots[lo:hi], old.slots[at:])
+	if x.seen != nil {
+		copy(x.seen[lo:hi], old.seen[at:])
+	}
+}
+
+// replace makes the next index of need alone, under None.
+func (k *Keeper) replace(need Set) (*Index, Change) {
+	old, x := k.now, k.next
+	slot := uint32(0)
+	if k.upper = k.Halves && !k.upper; k.upper {
+		slot = uint32(k.Slots / 2)
+	}
+	x.n = 0
+	for w, rows := range need {
+		if w%lineWords == 0 {
+			x.ranks[w/lineWords] = uint32(x.n)
+		}
+		x.rows[w] = rows
+		x.n += bits.OnesCount64(rows)
+	}
+	x.settle()
+	for r := range x.n {
+		x.slots[r] = slot + uint32(r)
+		x.fresh.Add(uint32(r))
+	}
+	k.now, k.next = x, old
+	return x, Change{Misses: x.n, Admitted: x.n, Evicted: old.n}
+}
+
+// DropNew frees the slots of the rows that are new: their bytes will not come. The Index of the last change is changed.
+func (k *Keeper) DropNew() {
+	x := k.now
+	from, to := 0, 0
+	for w, rows := range x.rows {
+		if w%lineWords == 0 {
+			x.ranks[w/lineWords] = uint32(to)
+		}
+		lost := x.freshRows(w, from)
+		for m := rows; m != 0; m &= m - 1 {
+			if lost&m&-m != 0 {
+				k.free.Add(x.slots[from])
+			} else {
+				x.copyRun(to, to+1, x, from)
+				to++
+			}
+			from++
+		}
+		x.rows[w] = rows &^ lost
+	}
+	x.n = to
+	x.settle()
+	if k.Kind == Sieve {
+		k.queue.keep(x.rows)
+	}
+}
+
+// Settle takes note that no row is new: their bytes came for no window.
+func (k *Keeper) Settle() { k.now.settle() }

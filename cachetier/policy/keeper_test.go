@@ -1,0 +1,316 @@
+package policy
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/cachetier/policy/policytest"
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+type rows = policytest.Rows
+
+// asSet makes a Set of a table of n rows.
+func asSet(n int, r rows) Set {
+	s := make(Set, SetWords(n))
+	for v := range r {
+		s.Add(v)
+	}
+	return s
+}
+
+func asSets(n int, rs []rows) (sets []Set) {
+	for _, r := range rs {
+		sets = append(sets, asSet(n, r))
+	}
+	return sets
+}
+
+func asRows(s Set) rows {
+	r := rows{}
+	for w, word := range s {
+		each(w, word, func(v uint32) { r[v] = true })
+	}
+	return r
+}
+
+// drawRows draws at most most rows, small ones more often; half of the time rows lie close together.
+func drawRows(t *rapid.T, n, most int, label string) rows {
+	id := rapid.OneOf(rapid.Uint32Range(0, uint32(n-1)), rapid.Uint32Range(0, uint32(min(n-1, 70))))
+	r := rows{}
+	for _, v := range rapid.SliceOfN(id, 0, most).Draw(t, label) {
+		r[v] = true
+	}
+	return r
+}
+
+func TestKeeperAgainstOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Config{Kind: rapid.SampledFrom(Kinds).Draw(t, "kind"), Rows: rapid.SampledFrom([]int{1, 60, 64, 511, 512, 1300}).Draw(t, "rows")}
+		c.Slots = rapid.IntRange(1, min(c.Rows, 130)).Draw(t, "slots")
+		c.Halves = rapid.Bool().Draw(t, "halves")
+		k, err := New(c)
+		require.NoError(t, err)
+		defer k.Close()
+		o := policytest.New(string(c.Kind), c.Slots)
+		var running rows
+		slotOf := map[uint32]uint32{}
+		for range rapid.IntRange(1, 25).Draw(t, "changes") {
+			step := c.WindowRows() == 0 || rapid.Bool().Draw(t, "step")
+			most := 2 * c.Slots
+			if !step {
+				most = c.WindowRows()
+			}
+			need := drawRows(t, c.Rows, most, "need")
+			var future []rows
+			for range rapid.IntRange(0, 4).Draw(t, "foreseen") {
+				future = append(future, drawRows(t, c.Rows, 100, "later"))
+			}
+			before := asRows(k.Now().Rows())
+			old := k.Now()
+			oldSlots := maps.Clone(slotOf)
+			var got Change
+			if step {
+				if c.Kind == None {
+					got.Evicted = k.Forget()
+					before = rows{}
+				}
+				n := k.Step(asSet(c.Rows, need), asSets(c.Rows, future))
+				n.Evicted += got.Evicted
+				got = n
+			} else {
+				var x *Index
+				var protect Set
+				if c.Halves && running != nil {
+					protect = asSet(c.Rows, running)
+				}
+				x, got = k.Window(asSet(c.Rows, need), protect, asSets(c.Rows, future))
+				require.Same(t, x, k.Now())
+				require.NotSame(t, old, x)
+				require.Equal(t, before, asRows(old.Rows()), "the index before stays")
+				for v, s := range oldSlots {
+					was, ok := old.Slot(v)
+					require.True(t, ok)
+					require.Equal(t, s, was)
+				}
+			}
+			var protect rows
+			if c.Halves {
+				protect = running
+			}
+			want := Change(o.Change(need, protect, future, step))
+			if c.Kind == None {
+				got.Hits, want.Hits = 0, 0
+				got.Misses, got.Admitted = want.Misses, want.Admitted
+			}
+			require.Equal(t, want, got)
+			held := slices.Sorted(maps.Keys(o.Held))
+			require.Equal(t, held, slices.Sorted(maps.Keys(asRows(k.Now().Rows()))))
+			slotOf = checkIndex(t, k, need, before, step)
+			if c.Kind != None {
+				for v, s := range slotOf {
+					if was, ok := oldSlots[v]; ok {
+						require.Equal(t, was, s, "rows keep their slots")
+					}
+				}
+			}
+			running = need
+			if step {
+				running = nil
+			} else if rapid.IntRange(0, 9).Draw(t, "lost") == 0 && c.Kind != None {
+				lost := rows{}
+				for v := range need {
+					if !before[v] {
+						lost[v] = true
+					}
+				}
+				k.DropNew()
+				o.Drop(lost)
+				slotOf = checkIndex(t, k, rows{}, rows{}, true)
+				require.Equal(t, slices.Sorted(maps.Keys(o.Held)), slices.Sorted(maps.Keys(slotOf)))
+			}
+		}
+	})
+}
+
+// checkIndex looks every row up in every way, and returns the slots.
+func checkIndex(t *rapid.T, k *Keeper, need, before rows, step bool) map[uint32]uint32 {
+	x := k.Now()
+	slots, taken := map[uint32]uint32{}, map[uint32]bool{}
+	var fresh []uint32
+	for v := range uint32(k.Rows) {
+		s, ok := x.Slot(v)
+		require.Equal(t, x.Rows().Has(v), ok)
+		if !ok {
+			continue
+		}
+		require.False(t, taken[s], "slot %d has two rows", s)
+		require.Less(t, int(s), k.Slots)
+		slots[v], taken[s] = s, true
+		if !step && need[v] && (!before[v] || k.Kind == None) {
+			fresh = append(fresh, v)
+		}
+	}
+	require.Equal(t, x.Len(), len(slots))
+	if k.Kind != None {
+		for s := range uint32(k.Slots) {
+			require.Equal(t, !taken[s], k.free.Has(s))
+		}
+	}
+	var walk Walk
+	var walked []uint32
+	for buf := make([]uint32, 7); ; {
+		n := walk.Next(x, buf)
+		if n == 0 {
+			break
+		}
+		walked = append(walked, buf[:n]...)
+	}
+	require.Equal(t, fresh, walked)
+	first, last := uint32(k.Rows/3), uint32(k.Rows*2/3)
+	var between []uint32
+	x.EachNew(first, last, func(v, slot uint32) {
+		require.Equal(t, slots[v], slot)
+		between = append(between, v)
+	})
+	inside := slices.DeleteFunc(slices.Clone(fresh), func(v uint32) bool { return v < first || v > last })
+	require.True(t, slices.Equal(inside, between), "%v, want %v", between, inside)
+	for v, s := range slots {
+		if v%2 == 0 {
+			continue // some are left new
+		}
+		slot, first, ok := x.Use(v)
+		require.True(t, ok)
+		require.Equal(t, s, slot)
+		require.Equal(t, slices.Contains(fresh, v), first)
+		_, first, _ = x.Use(v)
+		require.False(t, first, "used already")
+	}
+	if len(fresh) > 0 {
+		for _, v := range fresh { // new again, for who takes them back
+			r, _ := x.rank(v)
+			x.fresh.Add(r)
+		}
+	}
+	return slots
+}
+
+// TestBeladyIsOptimal compares with the fewest misses that any choice of rows leads to.
+func TestBeladyIsOptimal(t *testing.T) {
+	const n = 6
+	rapid.Check(t, func(t *rapid.T) {
+		slots := rapid.IntRange(1, 4).Draw(t, "slots")
+		trace := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rows { return drawRows(t, n, 4, "step") }), 1, 8).Draw(t, "trace")
+		k, err := New(Config{Kind: Belady, Rows: n, Slots: slots})
+		require.NoError(t, err)
+		defer k.Close()
+		misses := 0
+		for i, need := range trace {
+			misses += k.Step(asSet(n, need), asSets(n, trace[i+1:])).Misses
+		}
+		require.Equal(t, fewestMisses(trace, slots, n), misses)
+	})
+}
+
+// fewestMisses tries every set of rows that could be kept after every step: of those that were held or needed, at most slots.
+func fewestMisses(trace []rows, slots, n int) int {
+	best := map[uint64]int{0: 0} // kept to fewest misses so far
+	for _, need := range trace {
+		var wanted uint64
+		for v := range need {
+			wanted |= 1 << v
+		}
+		after := map[uint64]int{}
+		for held, misses := range best {
+			misses += Set{wanted &^ held}.Len()
+			for keep := range uint64(1) << n {
+				if keep&^(held|wanted) != 0 || (Set{keep}).Len() > slots {
+					continue
+				}
+				if m, ok := after[keep]; !ok || misses < m {
+					after[keep] = misses
+				}
+			}
+		}
+		best = after
+	}
+	return slices.Min(slices.Collect(maps.Values(best)))
+}
+
+// TestLRUOfManyAges has rows whose last uses are further apart than a byte counts, and two.
+func TestLRUOfManyAges(t *testing.T) {
+	const n = 300
+	k, err := New(Config{Kind: LRU, Rows: n, Slots: 200})
+	require.NoError(t, err)
+	defer k.Close()
+	o := policytest.New("lru", 200)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		jump := []uint32{1, 1, 200, 70_000, 20_000_000}[rng.IntN(5)]
+		k.clock += jump
+		o.Clock += int(jump)
+		need := rows{}
+		for range rng.IntN(4) {
+			need[rng.Uint32N(n)] = true
+		}
+		if k.clock > 1<<31 {
+			break
+		}
+		require.Equal(t, Change(o.Change(need, nil, nil, true)), k.Step(asSet(n, need), nil))
+	}
+	require.Equal(t, slices.Sorted(maps.Keys(o.Held)), slices.Sorted(maps.Keys(asRows(k.Now().Rows()))))
+}
+
+func TestMemory(t *testing.T) {
+	start := kernels.HostBytes()
+	for _, kind := range Kinds {
+		for _, slots := range []int{1, 63, 1000, 100_000} {
+			c := Config{Kind: kind, Rows: 1_000_000, Slots: slots}
+			require.LessOrEqual(t, c.Bytes(), c.FixedBytes()+int64(slots)*c.SlotBytes())
+			k, err := New(c)
+			require.NoError(t, err)
+			require.EqualValues(t, c.Bytes(), len(k.words.Bytes())+len(k.numbers.Bytes()))
+			k.Close()
+			k.Close()
+		}
+	}
+	require.Equal(t, start, kernels.HostBytes())
+	require.Panics(t, func() { New(Config{Kind: LRU, Rows: 3, Slots: 4}) })
+	require.Panics(t, func() { New(Config{Kind: "fifo", Rows: 3, Slots: 3}) })
+	k, err := New(Config{Kind: Belady, Rows: 100, Slots: 3, Halves: true})
+	require.NoError(t, err)
+	defer k.Close()
+	require.Panics(t, func() { k.Window(asSet(100, rows{1: true, 2: true}), nil, nil) })
+}
+
+func TestChangesAllocateNothing(t *testing.T) {
+	const n = 5000
+	need := [2]Set{make(Set, SetWords(n)), make(Set, SetWords(n))}
+	for v := range uint32(400) {
+		need[0].Add(v * 7)
+		need[1].Add(v * 11)
+	}
+	for _, kind := range Kinds {
+		k, err := New(Config{Kind: kind, Rows: n, Slots: 500})
+		require.NoError(t, err)
+		i := 0
+		require.LessOrEqual(t, testing.AllocsPerRun(20, func() {
+			k.Window(need[i%2], nil, need[(i+1)%2:])
+			k.Step(need[(i+1)%2], need[i%2:])
+			i++
+		}), 2.0, "%s: counts of the future", kind)
+		k.Close()
+	}
+}
+
+func TestKindsAreKnown(t *testing.T) {
+	for _, k := range Kinds {
+		require.NoError(t, k.Validate())
+	}
+	require.EqualError(t, Kind("fifo").Validate(), `unknown cache policy "fifo": use belady, lru, sieve, static or none`)
+}

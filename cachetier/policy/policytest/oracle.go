@@ -1,0 +1,163 @@
+// Package policytest has the rules of package policy as a whiteboard would: in plain maps, a row at a time. Package policy
+// must agree with it, and so must the tiers that go by it. Start at [Oracle.Change].
+package policytest
+
+import (
+	"cmp"
+	"container/list"
+	"maps"
+	"slices"
+)
+
+// Rows is a set of rows.
+type Rows = map[uint32]bool
+
+// Change is what one change did, as policy.Change.
+type Change struct{ Hits, Misses, Admitted, Evicted int }
+
+// Oracle is the definition of right for a policy.Keeper of the same kind. Use New.
+type Oracle struct {
+	Held  map[uint32]int // row to the time of its last use
+	Clock int            // changes so far
+
+	kind  string
+	slots int
+	order *list.List // SIEVE's queue of rows, newest first
+	hand  *list.Element
+	seen  map[uint32]bool // visited
+}
+
+// New makes the oracle of a kind of policy, by its name, with free slots.
+func New(kind string, slots int) *Oracle {
+	return &Oracle{kind: kind, slots: slots, Held: map[uint32]int{}, order: list.New(), seen: map[uint32]bool{}}
+}
+
+// Change is a window, or a step: it needs need, while running is in use and keeps its slots. future is what is foreseen, the
+// nearest first.
+func (o *Oracle) Change(need, running Rows, future []Rows, step bool) (c Change) {
+	o.Clock++
+	before := maps.Clone(o.Held)
+	var misses []uint32
+	for _, v := range slices.Sorted(maps.Keys(need)) {
+		if _, ok := o.Held[v]; ok {
+			c.Hits++
+		} else {
+			misses = append(misses, v)
+		}
+	}
+	switch o.kind {
+	case "none":
+		// Nothing that was there before counts.
+		c.Hits, misses = 0, slices.Sorted(maps.Keys(need))
+		c.Evicted = len(before)
+		clear(o.Held)
+		if !step {
+			o.insert(misses)
+			c.Admitted = len(misses)
+		}
+		c.Misses = len(misses)
+		return c
+	case "sieve":
+		o.sieve(need, running, misses, step)
+	default:
+		o.insert(slices.Collect(maps.Keys(need)))
+		var may []uint32
+		for v := range o.Held {
+			if step || !need[v] && !running[v] {
+				may = append(may, v)
+			}
+		}
+		o.leaveFirst(may, future)
+		for _, v := range may[:max(0, len(o.Held)-o.slots)] {
+			delete(o.Held, v)
+		}
+	}
+	c.Misses = len(misses)
+	for v := range o.Held {
+		if _, ok := before[v]; !ok {
+			c.Admitted++
+		}
+	}
+	for v := range before {
+		if _, ok := o.Held[v]; !ok {
+			c.Evicted++
+		}
+	}
+	return c
+}
+
+func (o *Oracle) insert(need []uint32) {
+	for _, v := range need {
+		o.Held[v] = o.Clock
+	}
+}
+
+// leaveFirst sorts rows: those that leave first come first.
+func (o *Oracle) leaveFirst(rows []uint32, future []Rows) {
+	use := func(v uint32) int {
+		for i, f := range future {
+			if f[v] {
+				return i
+			}
+		}
+		return len(future)
+	}
+	slices.SortFunc(rows, func(a, b uint32) int {
+		first := 0
+		switch o.kind {
+		case "belady":
+			first = cmp.Compare(use(b), use(a))
+		case "lru":
+			first = cmp.Compare(o.Held[a], o.Held[b])
+		}
+		return cmp.Or(first, cmp.Compare(b, a))
+	})
+}
+
+// sieve follows the paper's algorithm 1.
+func (o *Oracle) sieve(need, running Rows, misses []uint32, step bool) {
+	for v := range need {
+		if _, ok := o.Held[v]; ok {
+			o.seen[v] = true
+		}
+	}
+	for _, v := range misses {
+		if len(o.Held) == o.slots {
+			e := o.hand
+			for {
+				if e == nil {
+					e = o.order.Back()
+				}
+				w := e.Value.(uint32)
+				if o.seen[w] {
+					delete(o.seen, w)
+				} else if step || !need[w] && !running[w] {
+					break
+				}
+				e = e.Prev()
+			}
+			o.hand = e.Prev()
+			delete(o.Held, o.order.Remove(e).(uint32))
+		}
+		o.order.PushFront(v)
+		o.Held[v] = o.Clock
+	}
+}
+
+// Drop takes rows out that never came.
+func (o *Oracle) Drop(lost Rows) {
+	for e := o.order.Front(); e != nil; {
+		next := e.Next()
+		if v := e.Value.(uint32); lost[v] {
+			if e == o.hand {
+				o.hand = e.Prev()
+			}
+			o.order.Remove(e)
+			delete(o.seen, v)
+		}
+		e = next
+	}
+	for v := range lost {
+		delete(o.Held, v)
+	}
+}

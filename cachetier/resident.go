@@ -1,0 +1,161 @@
+package cachetier
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+)
+
+// The resident rows as bytes: a magic number, the rows of the table in 8 bytes, and then varints: how many rows are absent,
+// how many present, absent, present, … until all are told. Each but the first is at least 1. The XXH3 of all that in 8 bytes
+// ends it. Numbers are little-endian.
+const residentMagic = "gnnrows1"
+
+// ErrResident is what Restore's errors are: what was read is no set of rows of this table.
+var ErrResident = errors.New("no list of this table's resident rows")
+
+// Resident writes which rows are in the slab, a byte or two for each: for a run that is to go on later with a warm cache.
+func (s *Stack) Resident(w io.Writer) error {
+	s.alive("Resident")
+	h := xxh3.New()
+	b := bufio.NewWriter(io.MultiWriter(w, h))
+	b.WriteString(residentMagic) // errors stay until Flush
+	var buf [binary.MaxVarintLen64]byte
+	binary.LittleEndian.PutUint64(buf[:8], uint64(s.table.Rows()))
+	b.Write(buf[:8])
+	at, start := 0, 0 // how far runs are written; where the run of present rows starts
+	run := func(start, end int) {
+		b.Write(binary.AppendUvarint(buf[:0], uint64(start-at)))
+		b.Write(binary.AppendUvarint(buf[:0], uint64(end-start)))
+		at = end
+	}
+	if s.keeper != nil {
+		start = s.hot
+		end := start
+		for i, word := range s.keeper.Now().Rows() {
+			for ; word != 0; word &= word - 1 {
+				v := s.hot + i<<6 + bits.TrailingZeros64(word)
+				if v != end {
+					if end > start {
+						run(start, end)
+					}
+					start = v
+				}
+				end = v + 1
+			}
+		}
+		if end > start {
+			run(start, end)
+		}
+	}
+	if rest := s.table.Rows() - at; rest > 0 {
+		b.Write(binary.AppendUvarint(buf[:0], uint64(rest)))
+	}
+	err := b.Flush()
+	if err == nil {
+		_, err = w.Write(binary.LittleEndian.AppendUint64(nil, h.Sum64()))
+	}
+	if err != nil {
+		return fmt.Errorf("cachetier: write the resident rows: %w", err)
+	}
+	return nil
+}
+
+// Restore fills the slab with the rows that Resident wrote, or with the lowest of them if it has become smaller. What it
+// reads of the table is counted in Stats.Warmup. Under None it only looks at what it is given. An error that is ErrResident
+// leaves the slab as it was, another one empties it.
+func (s *Stack) Restore(r io.Reader) error {
+	s.alive("Restore")
+	keep := s.keeper != nil
+	var rows *set
+	if keep {
+		rows = s.newSet()
+		defer s.drop(rows)
+	}
+	err := readResident(r, s.table.Rows(), func(from, to int) {
+		for v := max(from, s.hot); keep && v < to; v++ {
+			rows.Add(uint32(v - s.hot))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("cachetier: %w: %w", ErrResident, err)
+	}
+	if !keep || s.layout.keeper.Kind == policy.None {
+		return nil
+	}
+	if err := s.fill(rows.Set); err != nil {
+		return fmt.Errorf("cachetier: %w", err)
+	}
+	return nil
+}
+
+// hashed is bytes on their way, and their hash.
+type hashed struct {
+	r *bufio.Reader
+	h *xxh3.Hasher
+}
+
+func (b hashed) ReadByte() (byte, error) {
+	c, err := b.r.ReadByte()
+	if err == nil {
+		b.h.Write([]byte{c})
+	}
+	return c, err
+}
+
+// readResident calls present with each run [from, to) of rows that is there, of a table of n.
+func readResident(r io.Reader, n int, present func(from, to int)) error {
+	b := hashed{bufio.NewReader(r), xxh3.New()}
+	var head [len(residentMagic) + 8]byte
+	if _, err := io.ReadFull(b.r, head[:]); err != nil {
+		return fmt.Errorf("its head: %w", unexpected(err))
+	}
+	b.h.Write(head[:])
+	if string(head[:len(residentMagic)]) != residentMagic {
+		return fmt.Errorf("it starts with %q, not with %q", head[:len(residentMagic)], residentMagic)
+	}
+	if of := binary.LittleEndian.Uint64(head[len(residentMagic):]); of != uint64(n) {
+		return fmt.Errorf("it is of a table of %d rows, and this one has %d", of, n)
+	}
+	for at, i := 0, 0; at < n; i++ {
+		run, err := binary.ReadUvarint(b)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the run from row %d on: %w", at, unexpected(err))
+		case run > uint64(n-at) || run == 0 && i > 0:
+			return fmt.Errorf("a run of %d rows from row %d on, in a table of %d", run, at, n)
+		}
+		if i%2 == 1 {
+			present(at, at+int(run))
+		}
+		at += int(run)
+	}
+	want := b.h.Sum64()
+	var sum [8]byte
+	if _, err := io.ReadFull(b.r, sum[:]); err != nil {
+		return fmt.Errorf("its checksum: %w", unexpected(err))
+	}
+	if got := binary.LittleEndian.Uint64(sum[:]); got != want {
+		return fmt.Errorf("its checksum is %016x, and its bytes give %016x", got, want)
+	}
+	if _, err := b.r.ReadByte(); err == nil {
+		return errors.New("more follows its end")
+	} else if err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,384 @@
+package cachetier
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+)
+
+// ErrStopped is what a Load returns that waited when Stop was called, or whose window a Reset forgot.
+var ErrStopped = errors.New("stopped")
+
+// maxWindows bounds the windows that are planned and not released: one in use, one loading.
+const maxWindows = 2
+
+// spareSets is how many sets there are at most beside those that Lookahead counts: of the group at hand, of two windows, of
+// the one before them, of what the group's rest was when the first of them was planned, and one for a step without a plan.
+const spareSets = 6
+
+// group is steps of which windows are made.
+type group struct {
+	steps [][]uint32 // those in no window yet
+	rows  *set       // theirs, nil until it is wanted
+	count int        // of rows
+}
+
+// set is rows that are not hot, counted from the first such. Several may refer to it.
+type set struct {
+	policy.Set
+	users int
+}
+
+// Window is one or more steps whose rows are read together. See [Stack.Next].
+type Window struct {
+	s      *Stack
+	steps  [][]uint32
+	single bool // of one step: read to where it is used
+
+	need   *set // nil without a slab
+	future []*set
+
+	index  *policy.Index // as of this window, once it is planned; nil for a single one, and without a slab
+	came   tally         // what loading it did; counted with its first Gather
+	loaded bool
+	err    error // of Load
+}
+
+// Expect tells the next group of steps: of each the ids whose rows it will need, none twice. They are borrowed until their
+// steps are released. An id past the table panics.
+func (s *Stack) Expect(steps [][]uint32) {
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	s.alive("Expect")
+	rows := s.table.Rows()
+	for i, ids := range steps {
+		for _, v := range ids {
+			if int(v) >= rows {
+				panic(fmt.Sprintf("cachetier: Expect: step %d has row %d, and the table has %d", i, v, rows))
+			}
+		}
+	}
+	if len(steps) > 0 {
+		s.groups = append(s.groups, &group{steps: steps})
+	}
+}
+
+// Next plans the next window: as many steps of the oldest group as have their rows fit in the slab together (all of the
+// slab, or half of it: Options.Overlap), but one at least. The rest of the group is for the windows that follow. It is nil
+// when nothing is expected, and after Stop. It reads nothing, but waits while two windows are not released: so that whoever
+// plans is not ahead without bounds, though a window is of use only if others gather from it.
+//
+// What is known of the future is what was expected by then, up to Options.Lookahead groups. So the order of calls to Expect
+// and Next has a part in what the tiers keep; time has none.
+func (s *Stack) Next() *Window {
+	s.mu.Lock()
+	for len(s.mu.windows) >= maxWindows && !s.stopped.Load() {
+		s.mu.changed.Wait()
+	}
+	s.mu.Unlock()
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	s.alive("Next")
+	if len(s.groups) == 0 || s.stopped.Load() {
+		return nil
+	}
+	g := s.groups[0]
+	w := &Window{s: s, came: tally{windows: 1}}
+	switch {
+	case s.hot == s.table.Rows(): // nothing is ever read
+		w.steps = g.steps
+	case s.keeper == nil:
+		w.steps, w.single = g.steps[:1], true
+	default:
+		s.foresee(1 + s.lookahead)
+		s.take(w, g)
+	}
+	if g.steps = g.steps[len(w.steps):]; len(g.steps) == 0 {
+		s.groups = s.groups[1:]
+	}
+	s.mu.Lock()
+	s.mu.windows = append(s.mu.windows, w)
+	s.mu.Unlock()
+	return w
+}
+
+// foresee makes the sets of the next n groups.
+func (s *Stack) foresee(n int) {
+	for _, g := range s.groups[:min(n, len(s.groups))] {
+		if g.rows == nil {
+			g.rows, g.count = s.unite(g.steps)
+		}
+	}
+}
+
+// unite is the set of the rows of steps that are not hot, and its size.
+func (s *Stack) unite(steps [][]uint32) (u *set, count int) {
+	u = s.newSet()
+	for _, ids := range steps {
+		count += s.add(u, ids)
+	}
+	return u, count
+}
+
+// add puts the rows of ids that are not hot into u, and says how many were not there.
+func (s *Stack) add(u *set, ids []uint32) (count int) {
+	hot := uint32(s.hot)
+	for _, v := range ids {
+		if v >= hot && u.Add(v-hot) {
+			count++
+		}
+	}
+	return count
+}
+
+// take decides which steps of g, whose set is made, become w.
+func (s *Stack) take(w *Window, g *group) {
+	most := s.keeper.WindowRows()
+	n := len(g.steps)
+	if n > 1 && g.count > most { // the group is split
+		w.need = s.newSet()
+		count := 0
+		for n = 0; count <= most; n++ {
+			count += s.add(w.need, g.steps[n])
+		}
+		n = max(n-1, 1)
+		w.need.Clear() // the step that was too much is in it
+		for _, ids := range g.steps[:n] {
+			s.add(w.need, ids)
+		}
+		s.drop(g.rows)
+		g.rows, g.count = s.unite(g.steps[n:])
+	} else {
+		w.need, g.rows = g.rows, nil
+	}
+	w.steps, w.single = g.steps[:n], n == 1
+	if s.layout.keeper.Kind == Belady {
+		if g.rows != nil {
+			w.future = append(w.future, s.share(g.rows))
+		}
+		for _, later := range s.groups[1:min(1+s.lookahead, len(s.groups))] {
+			w.future = append(w.future, s.share(later.rows))
+		}
+	}
+}
+
+// Steps is how many steps the window has.
+func (w *Window) Steps() int { return len(w.steps) }
+
+// Load reads the rows of the window that are not there, in file order, into the slab. It waits by itself until the earlier
+// windows whose slots it takes are released. For a window of one step there is nothing to load: its rows are read when it is
+// gathered. After an error, of a file or ErrStopped, the window is of no use, and the rows that did not come are not there.
+func (w *Window) Load() error {
+	s := w.s
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	s.alive("Load")
+	if w.loaded || w.err != nil {
+		return w.err
+	}
+	w.err = w.load()
+	w.loaded = w.err == nil
+	return w.err
+}
+
+func (w *Window) load() error {
+	s := w.s
+	if w.single || w.need == nil {
+		return nil
+	}
+	// The window before may be in use, but not one before that: its index is made anew. One of a single step changes what
+	// is in the slab until it is released.
+	err := s.await(w, func(before []*Window) bool { return len(before) == 0 || len(before) == 1 && !before[0].single })
+	if err != nil {
+		return err
+	}
+	x, change := s.plan(w)
+	if !s.layout.keeper.Halves && change.Evicted > 0 {
+		err = s.await(w, func(before []*Window) bool { return len(before) == 0 })
+	}
+	if err == nil {
+		w.came.traffic, err = s.readNew(x)
+	}
+	if err != nil {
+		s.keeper.DropNew()
+		return fmt.Errorf("cachetier: %w", err)
+	}
+	w.came.copied, w.came.evicted, w.index = int64(change.Admitted), int64(change.Evicted), x
+	return nil
+}
+
+// plan has the keeper make room for w, and lets go of the sets that this took.
+func (s *Stack) plan(w *Window) (*policy.Index, policy.Change) {
+	var running policy.Set
+	if s.running != nil {
+		running = s.running.Set
+	}
+	x, change := s.keeper.Window(w.need.Set, running, sets(w.future))
+	s.drop(s.running)
+	s.running = nil
+	if s.layout.keeper.Halves {
+		s.running, w.need = w.need, nil
+	}
+	w.forget()
+	return x, change
+}
+
+// forget lets go of the sets of w.
+func (w *Window) forget() {
+	for _, f := range w.future {
+		w.s.drop(f)
+	}
+	w.s.drop(w.need)
+	w.need, w.future = nil, nil
+}
+
+// await waits until ready says so of the windows before w that are not released.
+func (s *Stack) await(w *Window, ready func(before []*Window) bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		at := s.at(w)
+		if s.stopped.Load() || at < 0 {
+			return ErrStopped
+		}
+		if ready(s.mu.windows[:at]) {
+			return nil
+		}
+		s.mu.changed.Wait()
+	}
+}
+
+// at is the place of w among the windows that are not released, or -1. The caller holds s.mu.
+func (s *Stack) at(w *Window) int {
+	for i, v := range s.mu.windows {
+		if v == w {
+			return i
+		}
+	}
+	return -1
+}
+
+// portionRows is how many of the rows to read are listed at a time: 256 KiB of numbers.
+const portionRows = 64 << 10
+
+// stretches gives the stretches of the new rows of x.
+func (s *Stack) stretches(x *policy.Index) func() (disk.Stretch, bool) {
+	if s.portion == nil {
+		s.portion = make([]uint32, portionRows)
+	}
+	var walk policy.Walk
+	var next func() (disk.Stretch, bool)
+	return func() (disk.Stretch, bool) {
+		for {
+			if next != nil {
+				if t, ok := next(); ok {
+					return t, true
+				}
+			}
+			n := walk.Next(x, s.portion)
+			if n == 0 {
+				return disk.Stretch{}, false
+			}
+			next = s.reader.Merge(n, func(i int) disk.Piece { return s.reader.piece(s.portion[i] + uint32(s.hot)) })
+		}
+	}
+}
+
+// readNew brings the new rows of x into their slots.
+func (s *Stack) readNew(x *policy.Index) (disk.Traffic, error) {
+	slab := s.slab.Lend() // to the goroutines of Read
+	defer s.slab.Return()
+	size, hot := s.rowBytes, uint32(s.hot)
+	cut, all := false, s.stretches(x)
+	next := func() (disk.Stretch, bool) {
+		if cut = s.stopped.Load(); cut {
+			return disk.Stretch{}, false
+		}
+		return all()
+	}
+	traffic, err := s.reader.Read(next, func(t disk.Stretch, b []byte) error {
+		first, last := s.reader.span(t)
+		// By the time that a stretch is there the portion that it was made of may be gone, so its rows are found anew.
+		x.EachNew(first-hot, last-hot, func(v, slot uint32) {
+			from := int(s.reader.piece(v+hot).Offset - t.Offset)
+			copy(slab[int(slot)*size:(int(slot)+1)*size], b[from:])
+		})
+		return nil
+	})
+	if err == nil && cut {
+		err = ErrStopped
+	}
+	return traffic, err
+}
+
+// Release ends the use of the window: from now on its rows stay only while the policy finds them worth it. Windows are
+// released in order. A second Release does nothing.
+func (w *Window) Release() {
+	s := w.s
+	w.forget() // if it was never loaded
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.at(w)
+	if at < 0 {
+		return
+	}
+	if at > 0 {
+		panic("cachetier: Release of a window before the release of the one before it")
+	}
+	s.mu.windows = append(s.mu.windows[:0], s.mu.windows[1:]...)
+	s.mu.changed.Broadcast()
+}
+
+// alive panics if the stack is closed.
+func (s *Stack) alive(call string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed {
+		panic("cachetier: " + call + " after Close")
+	}
+}
+
+// newSet is an empty set, with one user.
+func (s *Stack) newSet() *set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.mu.unused); n > 0 {
+		u := s.mu.unused[n-1]
+		s.mu.unused, u.users = s.mu.unused[:n-1], 1
+		u.Clear()
+		return u
+	}
+	n := policy.SetWords(s.layout.keeper.Rows)
+	at := s.mu.made * n
+	s.mu.made++
+	return &set{s.sets.Uint64s()[at : at+n : at+n], 1} // past the end: more than are accounted for
+}
+
+func (s *Stack) share(u *set) *set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.users++
+	return u
+}
+
+// drop ends a use of u, which may be nil.
+func (s *Stack) drop(u *set) {
+	if u == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.users--; u.users == 0 {
+		s.mu.unused = append(s.mu.unused, u)
+	}
+}
+
+func sets(of []*set) []policy.Set {
+	list := make([]policy.Set, len(of))
+	for i, u := range of {
+		list[i] = u.Set
+	}
+	return list
+}

@@ -1,0 +1,553 @@
+package cachetier_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/cachetier/policy/policytest"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// within ends the tests, and shows who waits for what, if do takes much longer than any machine needs: it hangs.
+func within(do func()) {
+	defer time.AfterFunc(time.Minute, func() { panic("it hangs") }).Stop()
+	do()
+}
+
+// model is the tiers as their comments tell them, in maps.
+type model struct {
+	device, hot, slots, most, lookahead int
+	rows                                int
+	o                                   cachetier.Options
+	oracle                              *policytest.Oracle
+	groups                              [][][]uint32
+	running                             policytest.Rows
+	window                              struct {
+		steps    [][]uint32
+		single   bool
+		need     policytest.Rows
+		future   []policytest.Rows
+		fresh    policytest.Rows
+		evicted  int64
+		admitted int64
+		counted  bool
+	}
+	want cachetier.Stats // of the counters, those that are set below
+}
+
+// newModel takes what the budgets buy from s, which has just been opened.
+func newModel(s *cachetier.Stack, o cachetier.Options, rows int) *model {
+	m := &model{most: s.WindowRows(), rows: rows, o: o}
+	m.device, m.hot, m.slots, m.lookahead = s.Layout()
+	m.oracle = policytest.New(string(o.Policy), m.slots)
+	if o.Prewarm && m.slots > 0 && o.Policy != cachetier.None {
+		all := policytest.Rows{}
+		for v := range m.slots {
+			all[uint32(m.hot+v)] = true
+		}
+		m.oracle.Change(all, nil, nil, false)
+	}
+	return m
+}
+
+// union is the rows of steps that are not hot.
+func (m *model) union(steps ...[]uint32) policytest.Rows {
+	u := policytest.Rows{}
+	for _, ids := range steps {
+		for _, v := range ids {
+			if int(v) >= m.hot {
+				u[v] = true
+			}
+		}
+	}
+	return u
+}
+
+// next plans the next window.
+func (m *model) next() {
+	g, w := m.groups[0], &m.window
+	*w = struct {
+		steps    [][]uint32
+		single   bool
+		need     policytest.Rows
+		future   []policytest.Rows
+		fresh    policytest.Rows
+		evicted  int64
+		admitted int64
+		counted  bool
+	}{}
+	n := len(g)
+	if m.hot < m.rows {
+		for n > 1 && len(m.union(g[:n]...)) > m.most {
+			n--
+		}
+		if m.slots == 0 {
+			n = 1
+		}
+		w.single = n == 1
+	}
+	w.steps, w.need = g[:n], m.union(g[:n]...)
+	if m.groups[0] = g[n:]; n == len(g) {
+		m.groups = m.groups[1:]
+	} else {
+		w.future = append(w.future, m.union(g[n:]...))
+	}
+	later := m.groups
+	if n < len(g) {
+		later = later[1:]
+	}
+	for _, g := range later[:min(m.lookahead, len(later))] {
+		w.future = append(w.future, m.union(g...))
+	}
+	if m.hot == m.rows || w.single {
+		return
+	}
+	before := maps.Clone(m.oracle.Held)
+	var running policytest.Rows
+	if m.o.Overlap {
+		running = m.running
+	}
+	c := m.oracle.Change(w.need, running, w.future, false)
+	w.evicted, w.admitted = int64(c.Evicted), int64(c.Admitted)
+	w.fresh = policytest.Rows{}
+	for v := range w.need {
+		if _, ok := before[v]; !ok || m.o.Policy == cachetier.None {
+			w.fresh[v] = true
+		}
+	}
+	m.running = w.need
+}
+
+// gather counts step i of the window.
+func (m *model) gather(i int) {
+	w := &m.window
+	if w.single {
+		m.step(w.steps[i], w.future)
+		return
+	}
+	st := &m.want
+	if !w.counted {
+		w.counted = true
+		st.Windows++
+		st.Tiers.Host.Evictions += w.evicted
+		st.Tiers.Host.BytesRead += w.admitted
+	}
+	for _, v := range w.steps[i] {
+		switch {
+		case int(v) < m.device:
+			st.Tiers.Device.RowsHit++
+		case int(v) < m.hot:
+			st.StaticRowsHit++
+			st.Tiers.Host.RowsHit++
+		case w.fresh[v]:
+			delete(w.fresh, v)
+			st.Disk.Rows++
+		default:
+			st.Tiers.Host.RowsHit++
+		}
+	}
+}
+
+// step is a window of one.
+func (m *model) step(ids []uint32, future []policytest.Rows) {
+	st := &m.want
+	st.Windows++
+	held := maps.Clone(m.oracle.Held)
+	if m.o.Policy == cachetier.None {
+		clear(held)
+	}
+	missed := policytest.Rows{}
+	for _, v := range ids {
+		_, hit := held[v]
+		switch {
+		case int(v) < m.device:
+			st.Tiers.Device.RowsHit++
+		case int(v) < m.hot:
+			st.StaticRowsHit++
+			st.Tiers.Host.RowsHit++
+		case hit:
+			st.Tiers.Host.RowsHit++
+		default:
+			st.Disk.Rows++
+			if missed[v] {
+				st.Disk.RowsRepeated++
+			}
+			missed[v] = true
+		}
+	}
+	m.running = nil
+	if m.slots == 0 {
+		st.RowsBypassed += int64(len(missed))
+		return
+	}
+	c := m.oracle.Change(m.union(ids), nil, future, true)
+	st.Tiers.Host.Evictions += int64(c.Evicted)
+	st.Tiers.Host.BytesRead += int64(c.Admitted)
+	st.RowsBypassed += int64(len(missed) - c.Admitted)
+}
+
+// checkCounters holds the counters of s since start to the model's.
+func (m *model) checkCounters(t require.TestingT, s *cachetier.Stack, start cachetier.Stats) {
+	st := s.Stats()
+	require.LessOrEqual(t, st.Tiers.Host.CapacityBytes+st.Tiers.Host.IndexBytes, m.o.HostBytes)
+	st = st.Sub(start)
+	require.Equal(t, st.InputRows, st.Tiers.Device.RowsHit+st.Tiers.Host.RowsHit+st.Disk.Rows)
+	w := m.want
+	type counters struct {
+		device, host, static, disk, repeated, evictions, copied, bypassed, windows, used int64
+	}
+	require.Equal(t, counters{
+		w.Tiers.Device.RowsHit, w.Tiers.Host.RowsHit, w.StaticRowsHit, w.Disk.Rows, w.Disk.RowsRepeated, w.Tiers.Host.Evictions,
+		w.Tiers.Host.BytesRead, w.RowsBypassed, w.Windows, int64(m.hot - m.device + len(m.oracle.Held)),
+	}, counters{
+		st.Tiers.Device.RowsHit, st.Tiers.Host.RowsHit, st.StaticRowsHit, st.Disk.Rows, st.Disk.RowsRepeated,
+		st.Tiers.Host.Evictions, st.Tiers.Host.BytesRead / st.RowBytes, st.RowsBypassed, st.Windows, st.Tiers.Host.UsedRows,
+	})
+}
+
+// drawOptions draws budgets from nothing to more than the table.
+func drawOptions(t *rapid.T, f *store.Features) cachetier.Options {
+	size := int64(f.RowBytes())
+	all := size * int64(f.Rows())
+	return cachetier.Options{
+		DeviceBytes: rapid.SampledFrom([]int64{0, 5 * size, all / 4}).Draw(t, "device"),
+		HostBytes:   rapid.OneOf(rapid.Int64Range(0, all+2*size), rapid.Int64Range(8*size, all/2)).Draw(t, "host"),
+		StaticBytes: rapid.SampledFrom([]int64{0, 0, 7 * size, all / 8}).Draw(t, "static"),
+		Policy:      rapid.SampledFrom(policy.Kinds).Draw(t, "policy"),
+		Lookahead:   rapid.IntRange(0, 4).Draw(t, "lookahead"),
+		Overlap:     rapid.Bool().Draw(t, "overlap"),
+		Prewarm:     rapid.IntRange(0, 3).Draw(t, "prewarm") == 0,
+		Engine:      rapid.SampledFrom([]disk.Kind{disk.Mmap, disk.Pread}).Draw(t, "engine"),
+	}
+}
+
+// drawGroups draws groups of steps of different ids.
+func drawGroups(t *rapid.T, rows uint32) [][][]uint32 {
+	most := rapid.SampledFrom([]int{5, 15, 60}).Draw(t, "most rows a step")
+	id := rapid.OneOf(rapid.Uint32Range(0, rows-1), rapid.Uint32Range(0, rows/3))
+	step := rapid.SliceOfNDistinct(id, 0, most, rapid.ID)
+	return rapid.SliceOfN(rapid.SliceOfN(step, 0, 5), 1, 8).Draw(t, "groups")
+}
+
+const tableRows = 150
+
+func TestWindowsDoWhatTheModelDoes(t *testing.T) {
+	f := table(t, tableRows, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, f)
+		groups := drawGroups(t, tableRows)
+		ahead := rapid.IntRange(1, 6).Draw(t, "groups expected")
+		s, err := cachetier.Open(f, o)
+		require.NoError(t, err)
+		defer s.Close()
+		start, m := s.Stats(), newModel(s, o, tableRows)
+		within(func() {
+			for len(groups) > 0 || len(m.groups) > 0 {
+				for len(groups) > 0 && len(m.groups) < ahead {
+					s.Expect(groups[0])
+					if len(groups[0]) > 0 {
+						m.groups = append(m.groups, groups[0])
+					}
+					groups = groups[1:]
+				}
+				w := s.Next()
+				if len(m.groups) == 0 {
+					require.Nil(t, w)
+					break
+				}
+				m.next()
+				require.Equal(t, len(m.window.steps), w.Steps())
+				require.NoError(t, w.Load())
+				for i, ids := range m.window.steps {
+					got := make([]byte, len(ids)*f.RowBytes())
+					require.NoError(t, w.Gather(i, got))
+					require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
+					m.gather(i)
+					m.checkCounters(t, s, start)
+				}
+				w.Release()
+				if rapid.IntRange(0, 4).Draw(t, "unplanned") == 0 {
+					ids := rapid.SliceOfN(rapid.Uint32Range(0, tableRows-1), 0, 40).Draw(t, "ids")
+					var future []policytest.Rows
+					for _, g := range m.groups[:min(m.lookahead, len(m.groups))] {
+						future = append(future, m.union(g...))
+					}
+					got := make([]byte, len(ids)*f.RowBytes())
+					require.NoError(t, s.Gather(got, ids))
+					require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
+					m.step(ids, future)
+					m.checkCounters(t, s, start)
+				}
+			}
+			require.Nil(t, s.Next())
+		})
+		s.Reset()
+		require.Zero(t, s.SetsInUse())
+	})
+}
+
+// counters is what must not depend on time.
+func counters(s *cachetier.Stack) cachetier.Stats {
+	st := s.Stats()
+	st.Disk.Seconds, st.Warmup.Seconds = 0, 0
+	return st
+}
+
+// runAll takes groups through the windows: at once, or with a goroutine to plan, one to load and one to gather. It returns the
+// counters after each step.
+func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead int, atOnce bool) (after []cachetier.Stats, err error) {
+	type planned struct {
+		*cachetier.Window
+		steps [][]uint32
+	}
+	plan := func(give func(planned)) {
+		var steps [][]uint32
+		expected := 0
+		for {
+			for ; len(groups) > 0 && expected < ahead; expected++ {
+				s.Expect(groups[0])
+				steps = append(steps, groups[0]...)
+				groups = groups[1:]
+			}
+			w := s.Next()
+			if w == nil && len(groups) == 0 {
+				return
+			}
+			expected--
+			if w == nil {
+				continue
+			}
+			give(planned{w, steps[:w.Steps()]})
+			steps = steps[w.Steps():]
+		}
+	}
+	gather := func(w planned) error {
+		for i, ids := range w.steps {
+			got := make([]byte, len(ids)*f.RowBytes())
+			if err := w.Gather(i, got); err != nil {
+				return err
+			}
+			if !bytes.Equal(direct(f, ids), got) {
+				return fmt.Errorf("wrong rows")
+			}
+			after = append(after, counters(s))
+		}
+		w.Release()
+		return nil
+	}
+	if !atOnce {
+		plan(func(w planned) {
+			if err == nil {
+				err = w.Load()
+			}
+			if err == nil {
+				err = gather(w)
+			}
+		})
+		return after, err
+	}
+	var g errgroup.Group
+	load, use := make(chan planned, 1), make(chan planned, 1)
+	g.Go(func() error {
+		defer close(load)
+		plan(func(w planned) { load <- w })
+		return nil
+	})
+	g.Go(func() error {
+		defer close(use)
+		for w := range load {
+			if err := w.Load(); err != nil {
+				return err
+			}
+			use <- w
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for w := range use {
+			if err := gather(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return after, g.Wait()
+}
+
+// TestTimeHasNoPart runs the same batches one thing at a time, and with all at once: the rows and the counters after each
+// step are the same.
+func TestTimeHasNoPart(t *testing.T) {
+	f := table(t, tableRows, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, f)
+		groups := drawGroups(t, tableRows)
+		ahead := rapid.IntRange(1, 6).Draw(t, "groups expected")
+		var want []cachetier.Stats
+		for i, atOnce := range []bool{false, true, true} {
+			s, err := cachetier.Open(f, o)
+			require.NoError(t, err)
+			within(func() {
+				got, err := runAll(s, f, groups, ahead, atOnce)
+				require.NoError(t, err)
+				if i == 0 {
+					want = got
+				}
+				require.Equal(t, want, got)
+			})
+			require.NoError(t, s.Close())
+		}
+	})
+}
+
+// TestRunsCutShort stops runs anywhere and goes on: nobody waits for ever, and no row is wrong afterwards.
+func TestRunsCutShort(t *testing.T) {
+	f := table(t, tableRows, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, f)
+		groups := drawGroups(t, tableRows)
+		s, err := cachetier.Open(f, o)
+		require.NoError(t, err)
+		defer s.Close()
+		for range 3 {
+			stop := time.Duration(rapid.IntRange(0, 300).Draw(t, "µs")) * time.Microsecond
+			within(func() {
+				g := new(errgroup.Group)
+				load, use := make(chan *cachetier.Window, 9), make(chan *cachetier.Window, 9)
+				g.Go(func() error {
+					defer close(load)
+					for _, steps := range groups {
+						s.Expect(steps)
+						if w := s.Next(); w != nil {
+							load <- w
+						}
+					}
+					return nil
+				})
+				g.Go(func() error {
+					defer close(use)
+					for w := range load {
+						if err := w.Load(); err != nil {
+							return err
+						}
+						use <- w
+					}
+					return nil
+				})
+				g.Go(func() error {
+					time.Sleep(stop)
+					s.Stop()
+					for w := range use {
+						w.Release()
+					}
+					return nil
+				})
+				if err := g.Wait(); err != nil {
+					require.ErrorIs(t, err, cachetier.ErrStopped)
+				}
+			})
+			s.Reset()
+			require.Zero(t, s.SetsInUse())
+			within(func() {
+				_, err := runAll(s, f, groups, 2, false)
+				require.NoError(t, err)
+			})
+			s.Reset()
+		}
+	})
+}
+
+func TestWindowsAreSplitAndShared(t *testing.T) {
+	f := table(t, tableRows, 100)
+	s, err := cachetier.Open(f, cachetier.Options{HostBytes: 40 * 200, Policy: cachetier.Belady})
+	require.NoError(t, err)
+	defer s.Close()
+	most := uint32(s.WindowRows())
+	require.Greater(t, most, uint32(10))
+	seq := func(from, to uint32) (ids []uint32) {
+		for v := from; v < to; v++ {
+			ids = append(ids, v)
+		}
+		return ids
+	}
+	// Two steps that fill the slab, one that shares rows with both and still fits, one that does not.
+	s.Expect([][]uint32{seq(0, 5), seq(5, most), seq(3, 9), seq(most, most+1), seq(0, 2)})
+	w := s.Next()
+	require.Equal(t, 3, w.Steps())
+	w.Release()
+	w = s.Next()
+	require.Equal(t, 2, w.Steps())
+	w.Release()
+	require.Nil(t, s.Next())
+	s.Expect([][]uint32{seq(0, most+1), seq(0, 1)}) // more than fits
+	require.Equal(t, 1, s.Next().Steps())
+	s.Reset()
+	s.Expect(nil)
+	require.Nil(t, s.Next())
+}
+
+func TestMisuseOfWindowsPanics(t *testing.T) {
+	f := table(t, tableRows, 100)
+	s, err := cachetier.Open(f, cachetier.Options{HostBytes: 40 * 200})
+	require.NoError(t, err)
+	defer s.Close()
+	require.Panics(t, func() { s.Expect([][]uint32{{1, tableRows}}) })
+	s.Expect([][]uint32{{1, 2}, {3}})
+	s.Expect([][]uint32{{4}})
+	first, second := s.Next(), s.Next()
+	dst := make([]byte, 2*f.RowBytes())
+	require.Panics(t, func() { first.Gather(0, dst) }, "not loaded")
+	require.Panics(t, func() { s.Gather(dst, []uint32{1}) }, "a window is planned")
+	require.NoError(t, first.Load())
+	require.NoError(t, second.Load())
+	require.Panics(t, func() { second.Gather(0, dst) }, "the one before is not released")
+	require.Panics(t, func() { second.Release() })
+	require.Panics(t, func() { first.Gather(0, dst[:1]) })
+	require.Panics(t, func() { first.Gather(2, dst) })
+	require.NoError(t, first.Gather(0, dst))
+	first.Release()
+	first.Release()
+	require.Panics(t, func() { first.Gather(0, dst) }, "released")
+	require.NoError(t, second.Gather(0, dst))
+	second.Release()
+	require.Panics(t, func() { s.Forecast(nil, 0) })
+}
+
+// TestForecastIsWhatHappens compares it with the counters of a run.
+func TestForecastIsWhatHappens(t *testing.T) {
+	f := table(t, tableRows, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, f)
+		o.Prewarm = false
+		trace := slices.Concat(drawGroups(t, tableRows)...)
+		w := rapid.IntRange(1, 6).Draw(t, "w")
+		s, err := cachetier.Open(f, o)
+		require.NoError(t, err)
+		defer s.Close()
+		before := s.Stats()
+		want, err := s.Forecast(trace, w)
+		require.NoError(t, err)
+		require.Equal(t, before, s.Stats(), "it reads and counts nothing")
+		groups := slices.Collect(slices.Chunk(trace, w))
+		_, err = runAll(s, f, groups, len(groups)+1, false)
+		require.NoError(t, err)
+		st := s.Stats()
+		require.Equal(t, st.InputRows, want.InputRows)
+		require.Equal(t, st.Windows, int64(want.All.Windows))
+		require.Equal(t, st.Disk.Reads, want.All.Reads)
+		require.Equal(t, st.Disk.BytesRead, want.All.Bytes)
+		require.Equal(t, st.Disk.Rows-st.Disk.RowsRepeated, want.All.Rows)
+		require.Equal(t, len(trace), want.All.Steps)
+		require.LessOrEqual(t, want.Warm.Rows, want.All.Rows)
+	})
+}
