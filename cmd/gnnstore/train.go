@@ -131,7 +131,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that sample ahead")
 	f.Var(&o.device, "device-memory", "device region: the hottest feature rows, fixed")
 	f.Var(&o.host, "host-memory", "host cache of feature rows")
-	f.StringVar(&o.policy, "policy", o.policy, "host cache policy: lru or none")
+	f.StringVar(&o.policy, "policy", o.policy, "host cache policy: belady, lru, sieve, static or none")
 	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: auto, uring, pread, buffered or mmap")
 	f.Var(&o.memory, "memory", "what the process should take in all; half is for the host cache, an eighth each for batches and "+
 		"evaluation, unless their flags say otherwise; 0 no limit")
