@@ -129,10 +129,10 @@ func (op *opening) timed(e engine, next func() Stretch) (seconds float64, err er
 // thousands writes n as 81,500.
 func thousands(n float64) string {
 	k := int64(n/100+0.5) * 100
-	if k < 1000 {
+	switch {
+	case n < 1000:
 		return fmt.Sprint(int64(n))
-	}
-	if k < 1e6 {
+	case k < 1e6:
 		return fmt.Sprintf("%d,%03d", k/1000, k%1000)
 	}
 	return fmt.Sprintf("%.2f M", n/1e6)
