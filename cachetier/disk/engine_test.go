@@ -360,3 +360,30 @@ func TestThousands(t *testing.T) {
 		require.Equal(t, want, thousands(n))
 	}
 }
+
+// TestSlowServesAreShared: where serving takes longer than reading, several goroutines serve.
+func TestSlowServesAreShared(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	files, _ := oddFiles(t, 1<<20)
+	for _, kind := range []Kind{Uring, Pread, Buffered} {
+		t.Run(string(kind), func(t *testing.T) {
+			r := openOne(t, files, Options{Kind: kind})
+			defer r.Close()
+			var now, most atomic.Int64
+			i := int64(0)
+			_, err := r.Read(func() (Stretch, bool) {
+				i++
+				return Stretch{Offset: i * 1000, Size: 1000}, i <= 1000
+			}, func(Stretch, []byte) error {
+				n := now.Add(1)
+				defer now.Add(-1)
+				for top := most.Load(); n > top && !most.CompareAndSwap(top, n); top = most.Load() {
+				}
+				time.Sleep(200 * time.Microsecond)
+				return nil
+			})
+			require.NoError(t, err)
+			require.Greater(t, most.Load(), int64(1))
+		})
+	}
+}

@@ -62,11 +62,7 @@ func (op *opening) start() error {
 		op.note("%s", Asked)
 	}
 	if op.kind == Mmap {
-		workers := op.Depth
-		if workers == 0 {
-			workers = runtime.GOMAXPROCS(0)
-		}
-		op.engine = &mapped{files: op.files, workers: workers, faults: op.Faults, meter: op.meter}
+		op.engine = &mapped{files: op.files, workers: op.depth(runtime.GOMAXPROCS(0)), faults: op.Faults, meter: op.meter}
 		return nil
 	}
 	if op.kind != Buffered {
@@ -75,7 +71,7 @@ func (op *opening) start() error {
 			op.note("the page cache cannot be gone around (%v), so %s", err, Buffered)
 			op.kind = Buffered
 		case op.kind == Uring:
-			e, note, err := openRing(op.with(src), op.depth())
+			e, note, err := openRing(op.with(src), op.depth(defaultRingDepth))
 			if err == nil {
 				if note != "" {
 					op.note("%s", note)
@@ -97,9 +93,9 @@ func (op *opening) start() error {
 
 func (op *opening) auto() bool { return op.Kind == Auto || op.Kind == "" }
 
-func (op *opening) depth() int {
+func (op *opening) depth(usual int) int {
 	if op.Depth == 0 {
-		return defaultDepth
+		return usual
 	}
 	return op.Depth
 }
@@ -111,7 +107,7 @@ func (op *opening) with(src source) source {
 }
 
 func (op *opening) pool(src source, owns bool) *pool {
-	return &pool{source: op.with(src), workers: op.depth(), owns: owns}
+	return &pool{source: op.with(src), workers: op.depth(defaultDepth), owns: owns}
 }
 
 // choose is the decision of Auto for files of size bytes, before anything is tried. Half of the memory, because the caches

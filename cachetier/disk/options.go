@@ -33,8 +33,12 @@ var Kinds = []Kind{Auto, Uring, Pread, Buffered, Mmap}
 // MaxDepth bounds the reads under way, each of which may hold a thread: Go stops at 10,000 threads.
 const MaxDepth = 1024
 
-// defaultDepth keeps an NVMe or virtio disk busy; more reads only wait in its queue.
-const defaultDepth = 64
+// defaultDepth keeps an NVMe or virtio disk busy; more reads only wait in its queue. A ring has them wait there rather than for
+// a goroutine that waits for a processor.
+const (
+	defaultDepth     = 64
+	defaultRingDepth = 256
+)
 
 // MaxStretch bounds the stretches that Merge makes of several pieces: at 256 KiB starting a read, which costs as much as
 // about 14 KB of transfer, is down to 5 %, and a buffer for each one under way is still small.
@@ -53,8 +57,9 @@ func (k Kind) Validate() error {
 type Options struct {
 	// Kind of engine. Default Auto.
 	Kind Kind
-	// Depth is how many reads are under way at most, up to MaxDepth. Default 64, and under Mmap one for each thread that
-	// runs Go code. Every Kind but Mmap takes up to Depth × MaxStretch bytes for buffers, and Uring a quarter more.
+	// Depth is how many reads are under way at most, up to MaxDepth. Default 256 under Uring, of which 64 are larger than 16
+	// KiB; 64 under Pread and Buffered; and under Mmap one for each thread that runs Go code. Uring takes 25 MiB for buffers,
+	// and Pread and Buffered up to Depth × MaxStretch.
 	Depth int
 	// Probe measures the device in Open, for about 150 ms, where the files have 64 MiB or more: Auto takes the engine that
 	// was faster, and Merge goes by what was measured.

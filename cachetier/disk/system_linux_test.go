@@ -82,7 +82,7 @@ func TestMemoryThatMayNotBeLocked(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Close()
 	require.Equal(t, Uring, r.Kind())
-	require.Equal(t, "it was asked for; its buffers of 20.0 MiB are not registered (io_uring_register: cannot allocate memory; ulimit -l bounds them)", r.Why())
+	require.Equal(t, "it was asked for; its buffers of 24.2 MiB are not registered (io_uring_register: cannot allocate memory; ulimit -l bounds them)", r.Why())
 	_, err = r.Read(everything(files, 1), func(s Stretch, b []byte) error {
 		require.Equal(t, contents[0][s.Offset:s.Offset+int64(s.Size)], b)
 		return nil
