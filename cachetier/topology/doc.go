@@ -22,15 +22,15 @@
 //	generated, coldest      32.0  32.0   23.0  23.1       1,719    131   122
 //	ogbn-arxiv              32.0  20.2   14.6  14.5         206    173   167
 //
-// zstd takes a tenth off the differences of hot lists, and finds nothing in cold ones. Differences take 20.9 bits
-// on average there, and 26.1 with gaps as wide as those of 111 M nodes: 18 % less of a file whose passes are a third of the
-// time that the device works, so some 6 % of that. For it offsets would have to say bytes as well as neighbours, twice the memory that
-// they take; lists could not be lent from a map, nor a neighbour be drawn without unpacking all that come before it; and
-// what is unpacked at 0.5 GB/s would have to keep up with a disk of 1.5.
+// zstd takes a tenth off the differences of hot lists, and finds nothing in cold ones. Differences take 20.9 bits on
+// average there, and 26.1 with gaps as wide as those of 111 M nodes: 18 % less of a file whose passes are a third of the
+// time that the device works, so some 6 % of that. For it offsets would have to say bytes as well as neighbours, twice the
+// memory that they take; lists could not be lent from a map; and no neighbour could be drawn without unpacking all that
+// come before it.
 //
 // Why not hold the lists with the most visits a byte, wherever they are: a prefix needs no map, and under a window of many
-// batches a pass reads most of the file through anyway, so that each byte held saves a byte read if they lie together, and
-// nothing if they lie apart.
+// batches the passes of a last hop read most of the file through anyway, so that each byte held saves a byte read if they
+// lie together, and nothing if they lie apart.
 //
 // Why not 64 nodes to a block of offsets: that is 7 % smaller, and a degree would be two cache misses and not one.
 package topology

@@ -70,13 +70,15 @@ func readOffsets(g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, er
 		at = hi
 		// The entry behind the portion is read as well, so that portions are held against each other in whatever order
 		// they come.
-		return disk.Stretch{Offset: store.PageSize + fileEntry*int64(lo), Size: fileEntry * (min(hi+1, entries) - lo), Lo: lo, Hi: hi}, true
+		size := fileEntry * (min(hi+1, entries) - lo)
+		return disk.Stretch{Offset: store.PageSize + fileEntry*int64(lo), Size: size, Lo: lo, Hi: hi}, true
 	}
 	file, _ := g.Sections()
 	t, err := r.Read(next, func(s disk.Stretch, b []byte) error {
 		if node, err := checkOffsets(b, s.Lo, entries, uint64(g.Edges())); err != nil {
-			return &store.SectionError{Dataset: file.Dataset, Section: file.Section, Offset: store.PageSize + fileEntry*int64(node),
-				Err: fmt.Errorf("%w; run gnnstore verify", err)}
+			at := store.PageSize + fileEntry*int64(node)
+			err = fmt.Errorf("%w; run gnnstore verify", err)
+			return &store.SectionError{Dataset: file.Dataset, Section: file.Section, Offset: at, Err: err}
 		}
 		return o.pack(b[:fileEntry*(s.Hi-s.Lo)], s.Lo)
 	})
@@ -137,7 +139,8 @@ func (o *offsets) span(v uint32) (lo, hi uint64) {
 	if i == lineNodes-1 || first >= wideMark {
 		return o.at(v), o.at(v + 1)
 	}
-	return first + uint64(binary.LittleEndian.Uint16(line[8+2*i:])), first + uint64(binary.LittleEndian.Uint16(line[10+2*i:]))
+	behind := line[8+2*i:]
+	return first + uint64(binary.LittleEndian.Uint16(behind)), first + uint64(binary.LittleEndian.Uint16(behind[2:]))
 }
 
 // at is where v's list begins, and for the number of nodes where the last one ends.

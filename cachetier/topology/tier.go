@@ -28,6 +28,9 @@ func LeastBytes(g *store.Graph) int64 {
 	return lines + wide
 }
 
+// AllBytes is the budget from which on all of g is resident.
+func AllBytes(g *store.Graph) int64 { return LeastBytes(g) + 4*g.Edges() }
+
 // Tier is the topology of one relation, partly in memory. Read and SelfLoops wait for each other; all else is safe for
 // concurrent use, beside them too. Close wants every other user gone.
 type Tier struct {
@@ -59,8 +62,8 @@ func Open(g *store.Graph, o Options) (_ *Tier, err error) {
 		return nil, fmt.Errorf("topology: %w", err)
 	}
 	if o.Bytes < least {
-		return nil, fmt.Errorf("topology: a budget of %d bytes: the offsets of %d nodes and %d edges take %d, the least that works",
-			o.Bytes, g.Nodes(), g.Edges(), least)
+		return nil, fmt.Errorf("topology: a budget of %d bytes: the offsets of %d nodes and %d edges take %d, the least that "+
+			"works", o.Bytes, g.Nodes(), g.Edges(), least)
 	}
 	t := &Tier{graph: g, nodes: g.Nodes()}
 	offsets, neighbors := g.Sections()
@@ -165,8 +168,11 @@ func (t *Tier) Edges() int64 { return t.graph.Edges() }
 // training reads most come first.
 func (t *Tier) Resident() uint32 { return t.resident }
 
-// Degree is the number of v's in-neighbours.
+// Degree is the number of v's in-neighbours. A v that is no node panics.
 func (t *Tier) Degree(v uint32) int {
+	if int(v) >= t.nodes {
+		panic(fmt.Sprintf("topology: Degree(%d), and there are %d nodes", v, t.nodes))
+	}
 	lo, hi := t.offsets.span(v)
 	return int(hi - lo)
 }
@@ -196,7 +202,8 @@ func (t *Tier) Read(nodes []uint32, serve func(i, from int, part []uint32) error
 	for i, v := range nodes {
 		n := t.Degree(v)
 		if v < t.resident || i > 0 && nodes[i-1] >= v || n == 0 {
-			panic(fmt.Sprintf("topology: Read: nodes[%d] is %d, with %d neighbours, %d lists are resident, and they ascend", i, v, n, t.resident))
+			panic(fmt.Sprintf("topology: Read: nodes[%d] is %d, which has %d neighbours, and %d lists are resident",
+				i, v, n, t.resident))
 		}
 		wanted += 4 * int64(n)
 		if n > MaxPart {
@@ -276,8 +283,8 @@ func (t *Tier) stretches(nodes []uint32, long []int) func() (disk.Stretch, bool)
 	}
 }
 
-// Kind is the way in which the disk is read, and why.
-func (t *Tier) Kind() (kind disk.Kind, why string) { return t.reader.Kind(), t.reader.Why() }
+// Engine is the way the disk is read, and in a sentence why.
+func (t *Tier) Engine() (kind disk.Kind, why string) { return t.reader.Kind(), t.reader.Why() }
 
 // Close gives up the memory. A second Close does nothing.
 func (t *Tier) Close() {

@@ -101,7 +101,7 @@ func read(t *topology.Tier, nodes []uint32) ([][]uint32, error) {
 func TestTierHoldsTheGraph(t *testing.T) {
 	lists := uneven(1000, 2)
 	g, _ := open(t, lists)
-	least, all := topology.LeastBytes(g), topology.LeastBytes(g)+4*g.Edges()
+	least, all := topology.LeastBytes(g), topology.AllBytes(g)
 	for _, bytes := range []int64{least, least + 4*1000 + 3, (least + all) / 2, all, 1 << 60} {
 		for _, kind := range disk.Kinds[1:] {
 			start := kernels.HostBytes()
@@ -148,6 +148,7 @@ func TestTierHoldsTheGraph(t *testing.T) {
 				require.True(t, slices.Equal(lists[v], got[i]), "node %d", v)
 			}
 			require.Panics(t, func() { tier.Neighbors(uint32(len(lists))) })
+			require.Panics(t, func() { tier.Degree(uint32(len(lists))) })
 			tier.Close()
 			tier.Close()
 			require.Equal(t, start, kernels.HostBytes())
