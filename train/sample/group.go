@@ -33,7 +33,7 @@ type GroupTopology interface {
 //
 // Batches are those of a [Sampler] over the whole topology, bit for bit, whatever is resident, however many batches come
 // together, and whoever draws them. A Group is used by one goroutine at a time, and has workers of its own at work inside
-// Sample. Beside the batches it keeps 24 bytes for each cold list of a batch that a pass draws from; maxPairs bounds those.
+// Sample. Beside the batches, and what a Sampler keeps for each worker, it takes up to GroupBytes.
 type Group struct {
 	topo     GroupTopology
 	resident uint32
@@ -56,9 +56,13 @@ type pair uint64
 func (p pair) node() uint32        { return uint32(p >> 32) }
 func (p pair) destination() uint32 { return uint32(p) }
 
-// maxPairs is how many cold lists a pass draws from, which takes up to 48 MiB. When a hop wants more, it makes several
-// passes, each over a range of nodes, so that every list is still read once, and all of them in the order of the file.
+// maxPairs is how many cold lists a pass draws from. When a hop wants more, it makes several passes, each over a range of
+// nodes, so that every list is still read once, and all of them in the order of the file.
 const maxPairs = 1 << 21
+
+// GroupBytes bounds what a Group keeps of a pass: pairs, scratch to sort them, nodes and where their pairs begin. A pass over
+// the 65,536th part of the nodes is not split further, so groups of more than 32 batches may take more in theory.
+const GroupBytes = (8 + 8 + 4 + 4) * maxPairs
 
 // NewGroup draws from topo as NewSampler does, on up to workers goroutines.
 func NewGroup(topo GroupTopology, fanouts []int, o Options, workers int) *Group {
@@ -171,29 +175,32 @@ func (g *Group) readCold(batches []*Batch, z []uint64, hop, misses int) error {
 	for _, part := range g.parts(batches, hop, misses) {
 		g.collect(batches, hop, part)
 		if err := g.topo.Read(g.nodes, func(i, from int, list []uint32) error {
-			p := g.pickers.Get().(*picker)
-			defer g.pickers.Put(p)
-			v, degree := g.nodes[i], len(list)
-			if from > 0 || len(list) < g.topo.Degree(v) {
-				degree = g.topo.Degree(v)
-			}
-			for _, q := range g.pairs[g.first[i]:g.first[i+1]] {
-				at := sort.Search(len(g.bases), func(i int) bool { return g.bases[i] > q.destination() }) - 1
-				block, _ := g.drawers[0].block(batches[at], hop)
-				dst := q.destination() - g.bases[at]
-				out, key := block.Nbr[block.Start[dst]:block.End[dst]], listKey(g.keys[at], v)
-				if len(list) == degree {
-					p.choose(out, list, key)
-				} else {
-					p.choosePart(out, degree, from, list, key)
-				}
-			}
+			g.draw(batches, hop, i, from, list)
 			return nil
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// draw draws from the list of nodes[i], of which part begins at neighbour from, for every destination that wants it.
+func (g *Group) draw(batches []*Batch, hop, i, from int, part []uint32) {
+	p := g.pickers.Get().(*picker)
+	defer g.pickers.Put(p)
+	v := g.nodes[i]
+	degree := g.topo.Degree(v)
+	for _, q := range g.pairs[g.first[i]:g.first[i+1]] {
+		at := sort.Search(len(g.bases), func(i int) bool { return g.bases[i] > q.destination() }) - 1
+		block, _ := g.drawers[0].block(batches[at], hop)
+		dst := q.destination() - g.bases[at]
+		out, key := block.Nbr[block.Start[dst]:block.End[dst]], listKey(g.keys[at], v)
+		if len(part) == degree {
+			p.choose(out, part, key)
+		} else {
+			p.choosePart(out, degree, from, part, key)
+		}
+	}
 }
 
 // nodeRange is the nodes from lo to hi, hi not included.
@@ -222,8 +229,8 @@ func (g *Group) parts(batches []*Batch, hop, misses int) []nodeRange {
 	return append(parts, nodeRange{lo, all.hi})
 }
 
-// cold calls do with the destinations of a hop that lie in part, are not resident, and have something to draw: with the node,
-// and which destination of the group it is.
+// cold calls do with the destinations of a hop that lie in part, where nothing is resident, and have something to draw: with
+// the node, and which destination of the group it is.
 func (g *Group) cold(batches []*Batch, hop int, part nodeRange, do func(v, destination uint32)) {
 	for i, b := range batches {
 		block, dst := g.drawers[0].block(b, hop)
