@@ -42,7 +42,9 @@ func hubs(t testing.TB, nodes int) (*store.Graph, string) {
 }
 
 // drawGroup samples steps 0 to n-1 from tier, size of them at a time.
-func drawGroup(tier *topology.Tier, fanouts []int, o sample.Options, workers, size, n int, seeds func(step int) []uint32) ([]*sample.Batch, error) {
+func drawGroup(tier *topology.Tier, fanouts []int, o sample.Options, workers, size, n int,
+	seeds func(step int) []uint32,
+) ([]*sample.Batch, error) {
 	g := sample.NewGroup(tier, fanouts, o, workers)
 	batches, z, all := make([]*sample.Batch, n), make([]uint64, n), make([][]uint32, n)
 	for i := range batches {
@@ -76,7 +78,7 @@ func TestGroupsOverTiers(t *testing.T) {
 		}
 		return append(ids, nodes-1)
 	}
-	all := topology.LeastBytes(g) + 4*g.Edges()
+	least, all := topology.LeastBytes(g), topology.AllBytes(g)
 	for _, fanouts := range [][]int{{6, 4, 3}, {40, sample.All}} {
 		for _, o := range []sample.Options{{}, {SelfLoops: true, Weights: true, RevEdges: true, RevInput: true}} {
 			var want []*sample.Batch
@@ -92,8 +94,8 @@ func TestGroupsOverTiers(t *testing.T) {
 				kind          disk.Kind
 				workers, size int
 			}{
-				{topology.LeastBytes(g), disk.Mmap, 1, 1}, {topology.LeastBytes(g), disk.Pread, 3, 1}, {topology.LeastBytes(g), disk.Pread, 2, n},
-				{topology.LeastBytes(g), disk.Mmap, 2, n}, {all / 2, disk.Pread, 2, 3}, {all, disk.Mmap, 2, 2},
+				{least, disk.Mmap, 1, 1}, {least, disk.Pread, 3, 1}, {least, disk.Pread, 2, n}, {least, disk.Mmap, 2, n},
+				{all / 2, disk.Pread, 2, 3}, {all, disk.Mmap, 2, 2},
 			} {
 				tier, err := topology.Open(g, topology.Options{Bytes: c.bytes, Options: disk.Options{Kind: c.kind}})
 				require.NoError(t, err)
@@ -114,7 +116,7 @@ func TestGroupsOverTiers(t *testing.T) {
 				costs[key] = st.Cold
 				tier.Close()
 			}
-			one, together := costs[fmt.Sprint(topology.LeastBytes(g), 1)], costs[fmt.Sprint(topology.LeastBytes(g), n)]
+			one, together := costs[fmt.Sprint(least, 1)], costs[fmt.Sprint(least, n)]
 			require.Greater(t, one.Lists, together.Lists, "a group reads a list once")
 		}
 	}
