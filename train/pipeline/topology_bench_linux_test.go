@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -85,7 +86,7 @@ func BenchmarkGroupCold(b *testing.B) {
 						}
 					}
 					b.StartTimer()
-					require.NoError(b, group.Sample(batches, z, ids))
+					require.NoError(b, group.Sample(context.Background(), batches, z, ids))
 				}
 			}
 			st, n := tier.Stats(), float64(b.N)
@@ -120,7 +121,7 @@ func BenchmarkGroupResident(b *testing.B) {
 		name string
 		draw func() error
 	}{
-		{"group/tier", func() error { return group.Sample(batches, z, ids) }},
+		{"group/tier", func() error { return group.Sample(context.Background(), batches, z, ids) }},
 		{"sampler/map", func() error {
 			return store.Guard(func() error {
 				for i := range batches {

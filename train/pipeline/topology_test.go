@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -52,7 +53,7 @@ func drawGroup(tier *topology.Tier, fanouts []int, o sample.Options, workers, si
 	}
 	for lo := 0; lo < n; lo += size {
 		hi := min(lo+size, n)
-		if err := g.Sample(batches[lo:hi], z[lo:hi], all[lo:hi]); err != nil {
+		if err := g.Sample(context.Background(), batches[lo:hi], z[lo:hi], all[lo:hi]); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/bits"
@@ -76,9 +77,9 @@ func NewGroup(topo GroupTopology, fanouts []int, o Options, workers int) *Group 
 	return g
 }
 
-// Sample fills batches[i] with the blocks of seeds[i] under z[i], as [Sampler.Sample] does. The error is a
-// *NeighborError, or one of the topology's; batches are undefined then.
-func (g *Group) Sample(batches []*Batch, z []uint64, seeds [][]uint32) error {
+// Sample fills batches[i] with the blocks of seeds[i] under z[i], as [Sampler.Sample] does. The error is a *NeighborError, one
+// of the topology's, or ctx's, which ends a pass over the file as well; batches are undefined then.
+func (g *Group) Sample(ctx context.Context, batches []*Batch, z []uint64, seeds [][]uint32) error {
 	if len(z) != len(batches) || len(seeds) != len(batches) {
 		panic(fmt.Sprintf("sample: Group: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
 	}
@@ -90,19 +91,20 @@ func (g *Group) Sample(batches []*Batch, z []uint64, seeds [][]uint32) error {
 	}
 	for hop := range g.drawers[0].fanouts {
 		var hits, misses atomic.Int64
-		_ = g.each(len(batches), func(d *drawer, i int) error {
+		err := g.each(ctx, len(batches), func(d *drawer, i int) error {
 			h, m := d.fill(batches[i], z[i], hop)
 			hits.Add(int64(h))
 			misses.Add(int64(m))
 			return nil
 		})
-		if misses.Load() > 0 {
-			if err := g.readCold(batches, z, hop, int(misses.Load())); err != nil {
-				return err
-			}
+		if err == nil && misses.Load() > 0 {
+			err = g.readCold(ctx, batches, z, hop, int(misses.Load()))
+		}
+		if err != nil {
+			return err
 		}
 		g.topo.Count(hits.Load(), misses.Load())
-		if err := g.each(len(batches), func(d *drawer, i int) error { return d.finish(batches[i], hop) }); err != nil {
+		if err := g.each(ctx, len(batches), func(d *drawer, i int) error { return d.finish(batches[i], hop) }); err != nil {
 			return err
 		}
 	}
@@ -137,13 +139,15 @@ func (g *Group) countLoops() error {
 }
 
 // each calls work for the batches 0 to n-1, each once, on the drawers, and returns the error of the first batch that has
-// one.
-func (g *Group) each(n int, work func(d *drawer, i int) error) error {
+// one. When ctx ends, batches have its.
+func (g *Group) each(ctx context.Context, n int, work func(d *drawer, i int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64
 	run := func(d *drawer) {
 		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-			errs[i] = work(d, i)
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				errs[i] = work(d, i)
+			}
 		}
 	}
 	var others sync.WaitGroup
@@ -161,7 +165,7 @@ func (g *Group) each(n int, work func(d *drawer, i int) error) error {
 }
 
 // readCold draws from the lists that fill left out, of which there are misses.
-func (g *Group) readCold(batches []*Batch, z []uint64, hop, misses int) error {
+func (g *Group) readCold(ctx context.Context, batches []*Batch, z []uint64, hop, misses int) error {
 	g.bases, g.keys = g.bases[:0], g.keys[:0]
 	total := 0
 	for i, b := range batches {
@@ -176,7 +180,7 @@ func (g *Group) readCold(batches []*Batch, z []uint64, hop, misses int) error {
 		g.collect(batches, hop, part)
 		if err := g.topo.Read(g.nodes, func(i, from int, list []uint32) error {
 			g.draw(batches, hop, i, from, list)
-			return nil
+			return ctx.Err()
 		}); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ type tiered struct {
 	hits, misses atomic.Int64
 	reads        [][]uint32
 	err          error
+	onRead       func()
 }
 
 func (t *tiered) Neighbors(v uint32) []uint32 {
@@ -44,6 +46,9 @@ func (t *tiered) Count(hits, misses int64) {
 
 func (t *tiered) Read(nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	t.reads = append(t.reads, slices.Clone(nodes))
+	if t.onRead != nil {
+		t.onRead()
+	}
 	var wg sync.WaitGroup
 	errs := make(chan error, 1)
 	for i, v := range slices.Backward(nodes) {
@@ -113,7 +118,7 @@ func TestGroupEqualsSampler(t *testing.T) {
 				batches[i], z[i] = new(Batch), rapid.Uint64().Draw(t, "z")
 				seeds[i] = rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 			}
-			require.NoError(t, g.Sample(batches, z, seeds))
+			require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
 			for i := range batches {
 				var want Batch
 				require.NoError(t, s.Sample(&want, z[i], seeds[i]))
@@ -157,7 +162,7 @@ func TestPassesReadEachListOnce(t *testing.T) {
 				seeds[i] = append(seeds[i], uint32(j*311+i*7))
 			}
 		}
-		require.NoError(t, g.Sample(batches, z, seeds))
+		require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
 		return tier
 	}
 	whole := sampleAll(maxPairs, 1)
@@ -186,7 +191,7 @@ func TestPassesReadEachListOnce(t *testing.T) {
 func TestGroupErrors(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
 	one := func(tier *tiered, seeds ...uint32) error {
-		return NewGroup(tier, []int{All}, Options{}, 2).Sample([]*Batch{new(Batch), new(Batch)}, []uint64{1, 2}, [][]uint32{{2}, seeds})
+		return NewGroup(tier, []int{All}, Options{}, 2).Sample(context.Background(), []*Batch{new(Batch), new(Batch)}, []uint64{1, 2}, [][]uint32{{2}, seeds})
 	}
 	for resident := range uint32(4) {
 		err := one(&tiered{lists: topo, part: 10, resident: resident}, 2, 0, 1)
@@ -196,8 +201,24 @@ func TestGroupErrors(t *testing.T) {
 	mine := errors.New("mine")
 	require.ErrorIs(t, one(&tiered{lists: topo, part: 10, err: mine}, 0), mine)
 	require.NoError(t, one(&tiered{lists: topo, part: 10, err: mine}, 2), "what is not wanted is not read")
-	require.Panics(t, func() { _ = NewGroup(&tiered{lists: topo}, nil, Options{}, 1).Sample(nil, []uint64{1}, nil) })
-	require.NoError(t, NewGroup(&tiered{lists: topo}, []int{3}, Options{}, 1).Sample(nil, nil, nil))
+	require.Panics(t, func() {
+		_ = NewGroup(&tiered{lists: topo}, nil, Options{}, 1).Sample(context.Background(), nil, []uint64{1}, nil)
+	})
+	require.NoError(t, NewGroup(&tiered{lists: topo}, []int{3}, Options{}, 1).Sample(context.Background(), nil, nil, nil))
+}
+
+// TestGroupEndsWithItsContext: before a batch, and in the middle of a pass.
+func TestGroupEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	tier := &tiered{lists: wide(1000, 8), part: 1, onRead: cancel}
+	g := NewGroup(tier, []int{3, 3}, Options{}, 2)
+	b := []*Batch{new(Batch), new(Batch)}
+	seeds := [][]uint32{{1, 2}, {3, 4}}
+	require.ErrorIs(t, g.Sample(ctx, b, []uint64{1, 2}, seeds), context.Canceled)
+	require.Len(t, tier.reads, 1)
+	require.ErrorIs(t, g.Sample(ctx, b, []uint64{1, 2}, seeds), context.Canceled)
+	require.Len(t, tier.reads, 1, "nothing is read once it has ended")
+	require.NoError(t, g.Sample(context.Background(), b, []uint64{1, 2}, seeds))
 }
 
 func TestSortByNode(t *testing.T) {
@@ -238,7 +259,7 @@ func BenchmarkGroup(b *testing.B) {
 						seeds[i][j] = uint32(((step*n+i)*1000 + j) % len(topo))
 					}
 				}
-				require.NoError(b, g.Sample(batches, z, seeds))
+				require.NoError(b, g.Sample(context.Background(), batches, z, seeds))
 				for _, batch := range batches {
 					for l := range batch.Blocks {
 						edges += len(batch.Blocks[l].Nbr)
