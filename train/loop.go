@@ -122,6 +122,7 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 	if t.hooks.Step != nil {
 		t.hooks.Step(epoch, step, steps, loss)
 	}
+	t.showStep(epoch, step, loss)
 	return nil
 }
 
@@ -228,6 +229,7 @@ func (t *trainer) finish(e Epoch) error {
 	t.result.Losses = append(t.result.Losses, e.Loss)
 	t.partial = partial{}
 	t.snapshot()
+	t.showEpoch()
 	if err := t.dir.appendMetrics(metricsLine{Epoch: &e, SoFar: t.result.soFar()}); err != nil {
 		return err
 	}

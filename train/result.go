@@ -36,6 +36,14 @@ type Result struct {
 	PeakFileBytes int64 `json:"peak_file_bytes"`
 	// ParamsXXH3 is XXH3-64 over the final weights, parameter after parameter, little-endian float32.
 	ParamsXXH3 string `json:"params_xxh3"`
+
+	// What not every run has is left out. Live is of a run that goes on; Advice says what limits it, and what to change.
+	Topology *Topology `json:"topology,omitempty"`
+	Latency  *Latency  `json:"latency_seconds,omitempty"`
+	Window   *Window   `json:"window,omitempty"`
+	Memory   *Memory   `json:"memory,omitempty"`
+	Live     *Live     `json:"live,omitempty"`
+	Advice   string    `json:"advice,omitempty"`
 }
 
 // Epoch is one pass over the training seeds.

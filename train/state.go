@@ -241,7 +241,7 @@ func (t *trainer) adopt(tensors []checkpoint.Tensor, at progress, epochs []Epoch
 	now := t.result
 	t.result = &at.SoFar
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
-	t.result.Kernels, t.result.DiskEngine = now.Kernels, now.DiskEngine
+	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
 	t.result.Status, t.result.Error = Running, ""
 	t.result.Epochs, t.result.Losses = epochs, []float64{}
 	for _, e := range epochs {

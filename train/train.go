@@ -26,6 +26,10 @@ type Hooks struct {
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(Epoch)
 	Note  func(string) // something that the user should know, once
+	// Live is called once the run is on record, with a function that gives the result so far, or how the run ended. It
+	// may be called by several at any time, and costs the run nothing, until stop, which is called when the run has ended
+	// and before its directory is given up.
+	Live func(now func() *Result) (stop func())
 }
 
 // Status of a run.
@@ -69,6 +73,7 @@ func Run(
 	if err := t.begin(version); err != nil {
 		return nil, err
 	}
+	defer t.serve()()
 	if err := t.run(ctx); err != nil {
 		t.result.Status, t.result.Error = Failed, err.Error()
 		t.snapshot()
@@ -159,6 +164,7 @@ type trainer struct {
 	before  before
 	saved   int // updates in the newest checkpoint
 	result  *Result
+	shown   showcase
 }
 
 // before is what a resumed run had counted when it was made anew.
@@ -222,7 +228,7 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	t.result = &Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: fmt.Sprintf("%s (%s)", engine, why),
-		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()},
+		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()}, Memory: o.split(),
 	}
 	return t, nil
 }
