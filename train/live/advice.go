@@ -1,0 +1,146 @@
+package live
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+)
+
+// load is how busy each part was of late, as shares of the time that steps worked or waited; of a run that has ended,
+// over all of it.
+type load struct {
+	limiting                         string // a stage
+	sample, gather, step, wait, disk float64
+	stats                            cachetier.Stats
+	ran                              bool
+}
+
+func lately(r *train.Result) load {
+	stages, stats := r.Stages, r.Stats
+	if r.Live != nil && r.Live.Recent.Stages.Step > 0 {
+		stages, stats = r.Live.Recent.Stages, r.Live.Recent.Stats
+	}
+	trained := stages.Step + stages.Wait
+	share := func(seconds float64) float64 { return min(seconds/trained, 1) }
+	if trained <= 0 {
+		return load{stats: stats}
+	}
+	return load{
+		limiting: stages.Limiting(), ran: true, stats: stats, wait: share(stages.Wait), disk: share(stats.Disk.Seconds),
+		sample: share(stages.Sample / float64(max(stages.Samplers, 1))), gather: share(stages.Gather), step: share(stages.Step),
+	}
+}
+
+// Shares that Advise goes by.
+const (
+	full       = 0.95 // of a tier's room: the rest is what no row fits in, or rounding
+	overlapped = 0.7  // busy for less, the busiest stage itself waits for others
+	mostly     = 0.5
+)
+
+// Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and what to change. It is
+// empty where no step was done.
+func Advise(r *train.Result) string {
+	l := lately(r)
+	if !l.ran {
+		return ""
+	}
+	busiest := max(l.sample, l.gather, l.step)
+	switch {
+	case busiest < overlapped:
+		return fmt.Sprintf("no stage is busy all the time (sample %s, gather %s, step %s), so they wait for each other; a larger --batch-memory "+
+			"lets more batches be under way, and more cores let stages run at once", percent(l.sample), percent(l.gather), percent(l.step))
+	case l.limiting == pipeline.Gather && l.disk >= mostly*l.gather:
+		return diskLimits(r, l)
+	case l.limiting == pipeline.Gather:
+		return fmt.Sprintf("copying rows limits: gathering is busy %s of the time and reads the disk for little of it; "+
+			"fewer rows a batch (--fanout) or faster memory would help, larger caches would not", percent(l.gather))
+	case l.limiting == pipeline.Sample:
+		return samplingLimits(r, l)
+	case l.limiting == pipeline.Step && l.wait < 1-overlapped:
+		return fmt.Sprintf("the step limits: it computes %s of the time, and its rows are there when it wants them; more cores, a smaller "+
+			"--hidden or fewer rows a batch (--fanout) would help, more memory would not", percent(l.step))
+	}
+	return fmt.Sprintf("%s limits: it is busy %s of the time", l.limiting, percent(busiest))
+}
+
+func diskLimits(r *train.Result, l load) string {
+	d, t := l.stats.Disk, r.Tiers
+	var b strings.Builder
+	fmt.Fprintf(&b, "the disk limits: it is busy %s of the time", percent(l.disk))
+	if d.Reads > 0 {
+		fmt.Fprintf(&b, ", in reads of %s", size(d.BytesRead/d.Reads))
+	}
+	if d.Amplification >= 1.5 {
+		fmt.Fprintf(&b, " that bring %.1f bytes for each one wanted", d.Amplification)
+	}
+	b.WriteString("; ")
+
+	room, held, table := t.Device.CapacityBytes+t.Host.CapacityBytes, t.Device.UsedBytes+t.Host.UsedBytes, t.Disk.UsedBytes
+	switch {
+	case room == 0:
+		b.WriteString("no rows are kept in memory, and what " + memoryFlag(r) + " gives the host cache is not read again")
+	case float64(held) < full*float64(room):
+		fmt.Fprintf(&b, "the caches are still filling (%s of %s), so it will get better by itself", size(held), size(room))
+	case held >= table:
+		b.WriteString("the caches hold every row by now, so it will get better by itself")
+	default:
+		fmt.Fprintf(&b, "the caches are full with %s of the rows, and serve %s of what is asked for: a larger %s",
+			percent(float64(held)/float64(table)), percent(served(l.stats)), memoryFlag(r))
+		if r.Window != nil {
+			fmt.Fprintf(&b, " or --lookahead (%d steps now)", r.Window.Steps)
+		}
+		b.WriteString(" would help most")
+		if r.Memory != nil && r.Live != nil {
+			fmt.Fprintf(&b, "; %s of %s are used", size(r.Live.ResidentBytes), size(r.Memory.BudgetBytes))
+		}
+	}
+	return b.String()
+}
+
+func samplingLimits(r *train.Result, l load) string {
+	if t := r.Topology; t != nil && t.Disk.Seconds >= mostly*r.Stages.Sample/float64(max(r.Stages.Samplers, 1)) {
+		asked := t.RowsHit + t.RowsMissed
+		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them for most of sampling; the topology tier holds %s of %s "+
+			"and serves %s of the lists: a larger --topology-memory would help most",
+			size(t.UsedBytes), size(t.CapacityBytes), percent(float64(t.RowsHit)/float64(max(asked, 1))))
+	}
+	return fmt.Sprintf("sampling limits: %d samplers are busy %s of the time; more --workers help while cores are idle, a smaller --fanout "+
+		"always does", r.Stages.Samplers, percent(l.sample))
+}
+
+// memoryFlag is the flag that gives caches room.
+func memoryFlag(r *train.Result) string {
+	if r.Memory != nil {
+		return "--memory"
+	}
+	return "--host-memory"
+}
+
+// served is the share of rows that no disk read was needed for.
+func served(s cachetier.Stats) float64 {
+	if s.InputRows == 0 {
+		return 0
+	}
+	return 1 - float64(s.Disk.Rows)/float64(s.InputRows)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+func size(n int64) string {
+	v, unit := float64(n), "B"
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if v < 1024 {
+			break
+		}
+		v, unit = v/1024, u
+	}
+	if v >= 10 || v == math.Trunc(v) {
+		return fmt.Sprintf("%.0f %s", v, unit)
+	}
+	return fmt.Sprintf("%.1f %s", v, unit)
+}

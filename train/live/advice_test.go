@@ -1,0 +1,73 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+)
+
+const gib = 1 << 30
+
+// onDisk is a run that waits for the disk, with full caches.
+func onDisk() *train.Result {
+	r := &train.Result{Stages: pipeline.Stats{Sample: 20, Gather: 95, Step: 10, Wait: 90, Run: 100, Samplers: 2}}
+	r.Stats = cachetier.Stats{
+		InputRows: 1000, Disk: cachetier.Disk{Rows: 660, Reads: 100, BytesRead: 400 << 10, BytesWanted: 100 << 10, Amplification: 4, Seconds: 93},
+		Tiers: cachetier.Tiers{
+			Device: cachetier.Tier{CapacityBytes: 1 * gib, UsedBytes: 1 * gib}, Host: cachetier.Tier{CapacityBytes: 4 * gib, UsedBytes: 4 * gib},
+			Disk: cachetier.Tier{CapacityBytes: 28 * gib, UsedBytes: 28 * gib},
+		},
+	}
+	return r
+}
+
+func TestAdvise(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(r *train.Result)
+		want   string
+	}{
+		{"nothing ran", func(r *train.Result) { r.Stages = pipeline.Stats{Samplers: 2} }, ""},
+		{"disk, full caches", func(*train.Result) {},
+			"the disk limits: it is busy 93 % of the time, in reads of 4 KiB that bring 4.0 bytes for each one wanted; the caches are full with 18 % " +
+				"of the rows, and serve 34 % of what is asked for: a larger --host-memory would help most"},
+		{"disk, a budget and a window", func(r *train.Result) {
+			r.Memory, r.Window = &train.Memory{BudgetBytes: 8 * gib}, &train.Window{Steps: 50}
+			r.Live = &train.Live{ResidentBytes: 8*gib - 100<<20}
+		}, "…a larger --memory or --lookahead (50 steps now) would help most; 7.9 GiB of 8 GiB are used"},
+		{"disk, no caches", func(r *train.Result) { r.Tiers.Device, r.Tiers.Host = cachetier.Tier{}, cachetier.Tier{} },
+			"…no rows are kept in memory, and what --host-memory gives the host cache is not read again"},
+		{"disk, cold caches", func(r *train.Result) { r.Tiers.Host.UsedBytes = gib },
+			"…the caches are still filling (2 GiB of 5 GiB), so it will get better by itself"},
+		{"disk, the caches hold all", func(r *train.Result) { r.Tiers.Disk.UsedBytes = 5 * gib },
+			"…the caches hold every row by now, so it will get better by itself"},
+		{"copying", func(r *train.Result) { r.Disk.Seconds = 5 }, "copying rows limits: gathering is busy 95 % of the time…"},
+		{"step", func(r *train.Result) { r.Stages.Step, r.Stages.Gather, r.Stages.Wait = 97, 40, 3 },
+			"the step limits: it computes 97 % of the time, and its rows are there when it wants them; more cores…"},
+		{"sampling", func(r *train.Result) { r.Stages.Sample, r.Stages.Gather = 190, 20 },
+			"sampling limits: 2 samplers are busy 95 % of the time; more --workers help while cores are idle, a smaller --fanout always does"},
+		{"sampling, from the disk", func(r *train.Result) {
+			r.Stages.Sample, r.Stages.Gather = 190, 20
+			r.Topology = &train.Topology{
+				Tier: cachetier.Tier{CapacityBytes: gib, UsedBytes: gib, RowsHit: 3, RowsMissed: 1}, Disk: cachetier.Disk{Seconds: 80},
+			}
+		}, "reading neighbour lists limits:…holds 1 GiB of 1 GiB and serves 75 % of the lists: a larger --topology-memory would help most"},
+		{"in turns", func(r *train.Result) { r.Stages.Gather, r.Stages.Step, r.Stages.Wait = 50, 45, 55 },
+			"no stage is busy all the time (sample 10 %, gather 50 %, step 45 %), so they wait for each other; a larger --batch-memory…"},
+		{"of late, not in all", func(r *train.Result) {
+			r.Live = &train.Live{Recent: train.Recent{Stages: pipeline.Stats{Step: 9, Gather: 2, Wait: 1}}}
+		}, "the step limits: it computes 90 % of the time…"},
+	} {
+		r := onDisk()
+		c.change(r)
+		got := Advise(r)
+		before, after, cut := strings.Cut(c.want, "…")
+		require.True(t, strings.HasPrefix(got, before) && strings.HasSuffix(got, strings.TrimSuffix(after, "…")) && (cut || got == c.want), "%s: %s", c.name, got)
+		require.Less(t, len(got), 330, "%s", c.name)
+	}
+}

@@ -1,0 +1,113 @@
+package live
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseListen(t *testing.T) {
+	for addr, want := range map[string]string{
+		":8080": "127.0.0.1:8080", "0.0.0.0:8080": "0.0.0.0:8080", "[::]:1": "[::]:1", "localhost:0": "localhost:0", "box:65535": "box:65535",
+	} {
+		got, err := ParseListen(addr)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, addr := range []string{"", "8080", "localhost", ":http", ":-1", ":65536", "::1", "a:b:c", ":"} {
+		_, err := ParseListen(addr)
+		require.ErrorContains(t, err, "is no HOST:PORT")
+	}
+}
+
+// dead leaves the socket of a killed process.
+func dead(t *testing.T, path string) {
+	l, err := listenUnix(path)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.FileExists(t, path)
+}
+
+// TestSocket: in the directory or, where its path is too long, elsewhere, there is a socket that its owner alone may open;
+// one that was left by a killed process is no obstacle, and nothing stays.
+func TestSocket(t *testing.T) {
+	tmp, err := os.MkdirTemp("", "") // t.TempDir is too long where test names are
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(tmp) })
+	t.Setenv("TMPDIR", tmp)
+	long := filepath.Join(tmp, strings.Repeat("x", 110))
+	short := filepath.Join(tmp, "run")
+	for _, run := range []string{short, long} {
+		require.NoError(t, os.Mkdir(run, 0o777))
+		_, err := socketOf(run)
+		require.Error(t, err)
+		for range 2 { // the second after a kill
+			l, remove, err := listenRun(run)
+			require.NoError(t, err)
+			path, err := socketOf(run)
+			require.NoError(t, err)
+			require.Equal(t, run == short, filepath.Dir(path) == run)
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Equal(t, os.ModeSocket|0o600, info.Mode())
+			require.True(t, answers(path))
+			if run == long {
+				info, err = os.Stat(filepath.Dir(path))
+				require.NoError(t, err)
+				require.Equal(t, os.ModeDir|0o700, info.Mode())
+			}
+			require.NoError(t, l.Close())
+			remove()
+			require.NoFileExists(t, path)
+			left, err := os.ReadDir(run)
+			require.NoError(t, err)
+			require.Empty(t, left)
+
+			if run == short {
+				dead(t, path)
+				continue
+			}
+			require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
+			dead(t, path)
+			require.NoError(t, os.WriteFile(filepath.Join(run, addrFile), []byte(path+"\n"), 0o600))
+		}
+	}
+	require.NoError(t, removeStale(long))
+	left, err := filepath.Glob(filepath.Join(tmp, socketDir+"*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestStaleElsewhere: what a file of a run names is removed only where it is a dead socket of ours.
+func TestStaleElsewhere(t *testing.T) {
+	tmp, err := os.MkdirTemp("", "")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(tmp) })
+	run := filepath.Join(tmp, "run")
+	require.NoError(t, os.Mkdir(run, 0o777))
+	place := func(dir string) string {
+		require.NoError(t, os.MkdirAll(filepath.Join(tmp, dir), 0o700))
+		return filepath.Join(tmp, dir, socketFile)
+	}
+	precious := place("precious")
+	require.NoError(t, os.WriteFile(precious, nil, 0o666))
+	file := place(socketDir + "1")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	alive := place(socketDir + "2")
+	l, err := net.Listen("unix", alive)
+	require.NoError(t, err)
+	defer l.Close()
+	for _, text := range []string{precious, file, alive, "", "\x00", "../" + socketDir + "1/" + socketFile, strings.Repeat("/x", 1<<20)} {
+		require.NoError(t, os.WriteFile(filepath.Join(run, addrFile), []byte(text), 0o666))
+		require.NoError(t, removeStale(run))
+		require.NoFileExists(t, filepath.Join(run, addrFile))
+		for _, path := range []string{precious, file, alive} {
+			_, err := os.Lstat(path)
+			require.NoError(t, err, text)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+// Package live lets others look at a training while it goes on: over a unix socket in its run directory, which its owner
+// alone may open, and over HTTP on TCP where that is asked for. It only reads.
+//
+//	/stats          the result so far, as JSON: what gnnstore stats --json prints
+//	/watch?every=1s the same, a line each time, and how the run ended in the last line
+//	/metrics        the same figures as Prometheus wants them
+//	/healthz        ok
+//
+// A [Server] answers for one training, and a [Client] asks one. [Advise] says in a sentence or two what limits a run,
+// and what to change.
+//
+// Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks (train.Hooks.Live).
+// So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its deadlines. What cannot be
+// served is a note and no error. [Server.Close] tells who watches how it ended, and waits for them, a second at most.
+// Start at [Serve].
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gnnstore/gnnstore/train"
+)
+
+// Options says whom to serve, and where.
+type Options struct {
+	// Run is the run directory, which the training holds the lock of: whatever socket lies there is a dead one's.
+	Run string
+	// Listen is an address as ParseListen gives it; empty: no TCP.
+	Listen string
+	// Now is the result so far, the caller's own, as train.Hooks.Live gives it.
+	Now func() *train.Result
+	// Note is told where the statistics are, and what could not be served. It may be nil.
+	Note func(string)
+}
+
+// Bounds of what one who looks may take.
+const (
+	maxConns     = 32 // at once, of the socket and of TCP each
+	maxHeader    = 8 << 10
+	readTimeout  = 5 * time.Second // of a request
+	writeTimeout = 5 * time.Second // of an answer, or of a line of /watch
+	idleTimeout  = 15 * time.Second
+	drainTimeout = time.Second
+)
+
+// Server answers for one training until Close. Its methods are safe for concurrent use.
+type Server struct {
+	now     func() *train.Result
+	metrics http.Handler
+	http    http.Server
+	serving sync.WaitGroup
+	ending  chan struct{} // closed when the training has ended
+	close   func()
+	addr    net.Addr
+}
+
+// Serve starts to answer.
+func Serve(o Options) *Server {
+	s := &Server{now: o.Now, ending: make(chan struct{})}
+	s.metrics = newMetrics(s.advised)
+	s.http = http.Server{
+		Handler: http.HandlerFunc(s.answer), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	note := func(text string) {
+		if o.Note != nil {
+			o.Note(text)
+		}
+	}
+	removeSocket := func() {}
+	if l, remove, err := listenRun(o.Run); err == nil {
+		removeSocket = remove
+		s.serve(l)
+	} else {
+		note("gnnstore stats will not see this run live: " + err.Error())
+	}
+	if o.Listen != "" {
+		if l, err := net.Listen("tcp", o.Listen); err == nil {
+			s.addr = l.Addr()
+			s.serve(l)
+			note("statistics at http://" + l.Addr().String() + "/stats and /metrics")
+		} else {
+			note("no statistics over HTTP: " + err.Error())
+		}
+	}
+	s.close = sync.OnceFunc(func() {
+		close(s.ending)
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		if s.http.Shutdown(ctx) != nil {
+			s.http.Close() // of somebody who does not read
+		}
+		s.serving.Wait()
+		removeSocket()
+	})
+	return s
+}
+
+func (s *Server) serve(l net.Listener) {
+	l = &limited{Listener: l, slots: make(chan struct{}, maxConns), closed: s.ending}
+	s.serving.Go(func() { _ = s.http.Serve(l) }) // it ends with Close, or because the system closed the listener
+}
+
+// Addr is where TCP is served; nil where it is not.
+func (s *Server) Addr() net.Addr { return s.addr }
+
+// Close tells those who watch how the training ended and stops answering. A second Close does nothing.
+func (s *Server) Close() { s.close() }
+
+// advised is the result so far with advice.
+func (s *Server) advised() *train.Result {
+	r := s.now()
+	r.Advice = Advise(r)
+	return r
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	switch {
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		refuse(w, http.StatusMethodNotAllowed, "statistics are only read: use GET")
+	case r.ContentLength != 0:
+		refuse(w, http.StatusBadRequest, "a request has no body")
+	case !ours(r):
+		refuse(w, http.StatusForbidden, "ask for localhost, or for the address itself: this is served to this machine alone")
+	case r.URL.Path == "/stats":
+		b, err := json.MarshalIndent(s.advised(), "", "  ")
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(append(b, '\n')) // who does not listen is no concern of ours, here and below
+	case r.URL.Path == "/watch":
+		s.watch(w, r)
+	case r.URL.Path == "/metrics":
+		s.metrics.ServeHTTP(w, r)
+	case r.URL.Path == "/healthz":
+		_, _ = io.WriteString(w, "ok\n")
+	default:
+		refuse(w, http.StatusNotFound, "there are /stats, /watch, /metrics and /healthz")
+	}
+}
+
+// refuse answers in a line, and hangs up: what else the connection brings is not read.
+func refuse(w http.ResponseWriter, code int, why string) {
+	w.Header().Set("Connection", "close")
+	http.Error(w, why, code)
+}
+
+// ours tells whether a request to a loopback address was meant for it. A page in the user's browser can have the browser
+// ask there under a name of its own, which it resolves to 127.0.0.1 (DNS rebinding); under a number it cannot.
+func ours(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok || !local.IP.IsLoopback() {
+		return true
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || strings.EqualFold(host, "localhost")
+}
+
+// The interval of /watch is between these; others are brought there.
+const (
+	minEvery = 100 * time.Millisecond
+	maxEvery = time.Hour
+)
+
+// watch writes a line each time, and one more when the training ends.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	every := time.Second
+	if text := r.URL.Query().Get("every"); text != "" {
+		var err error
+		if every, err = time.ParseDuration(text); err != nil {
+			refuse(w, http.StatusBadRequest, "every is a time such as 1s or 500ms")
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // it was of the request; from here on reading tells that they hung up
+	tick := time.NewTicker(min(max(every, minEvery), maxEvery))
+	defer tick.Stop()
+	for last := false; ; {
+		result := s.advised()
+		b, err := json.Marshal(result)
+		if err != nil {
+			return
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err = w.Write(append(b, '\n')); err == nil {
+			err = c.Flush()
+		}
+		if err != nil || last || result.Live == nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ending:
+			last = true
+		case <-tick.C:
+		}
+	}
+}
