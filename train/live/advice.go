@@ -10,29 +10,40 @@ import (
 	"github.com/gnnstore/gnnstore/train/pipeline"
 )
 
-// load is how busy each part was of late, as shares of the time that steps worked or waited; of a run that has ended,
-// over all of it.
-type load struct {
-	limiting                         string // a stage
-	sample, gather, step, wait, disk float64
-	stats                            cachetier.Stats
-	ran                              bool
+// Load is how busy each part of a run is, as shares of the time that steps worked or waited for rows.
+type Load struct {
+	// Limiting is the stage that the others wait for; empty where no step was done.
+	Limiting string
+	// Sample is that of a sampler. Wait is the step's; Disk is the time in which it was read for feature rows.
+	Sample, Gather, Step, Wait, Disk float64
+	// Seconds is the time that they are shares of, and Stats what the tiers did in it.
+	Seconds float64
+	Stats   cachetier.Stats
 }
 
-func lately(r *train.Result) load {
+// LoadOf is the load of late; of a run that has ended, over all of it.
+func LoadOf(r *train.Result) Load {
 	stages, stats := r.Stages, r.Stats
 	if r.Live != nil && r.Live.Recent.Stages.Step > 0 {
 		stages, stats = r.Live.Recent.Stages, r.Live.Recent.Stats
 	}
-	trained := stages.Step + stages.Wait
-	share := func(seconds float64) float64 { return min(seconds/trained, 1) }
-	if trained <= 0 {
-		return load{stats: stats}
+	seconds := stages.Step + stages.Wait
+	if seconds <= 0 {
+		return Load{Stats: stats}
 	}
-	return load{
-		limiting: stages.Limiting(), ran: true, stats: stats, wait: share(stages.Wait), disk: share(stats.Disk.Seconds),
-		sample: share(stages.Sample / float64(max(stages.Samplers, 1))), gather: share(stages.Gather), step: share(stages.Step),
+	share := func(s float64) float64 { return min(s/seconds, 1) } // stages run ahead, and are counted as they end
+	return Load{
+		Limiting: stages.Limiting(), Seconds: seconds, Stats: stats, Wait: share(stages.Wait), Disk: share(stats.Disk.Seconds),
+		Sample: share(stages.Sample / float64(max(stages.Samplers, 1))), Gather: share(stages.Gather), Step: share(stages.Step),
 	}
+}
+
+// Hits is the share of rows that no disk read was needed for.
+func (l Load) Hits() float64 {
+	if l.Stats.InputRows == 0 {
+		return 0
+	}
+	return 1 - float64(l.Stats.Disk.Rows)/float64(l.Stats.InputRows)
 }
 
 // Shares that Advise goes by.
@@ -45,33 +56,33 @@ const (
 // Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and what to change. It is
 // empty where no step was done.
 func Advise(r *train.Result) string {
-	l := lately(r)
-	if !l.ran {
+	l := LoadOf(r)
+	if l.Limiting == "" {
 		return ""
 	}
-	busiest := max(l.sample, l.gather, l.step)
+	busiest := max(l.Sample, l.Gather, l.Step)
 	switch {
 	case busiest < overlapped:
 		return fmt.Sprintf("no stage is busy all the time (sample %s, gather %s, step %s), so they wait for each other; a larger --batch-memory "+
-			"lets more batches be under way, and more cores let stages run at once", percent(l.sample), percent(l.gather), percent(l.step))
-	case l.limiting == pipeline.Gather && l.disk >= mostly*l.gather:
+			"lets more batches be under way, and more cores let stages run at once", percent(l.Sample), percent(l.Gather), percent(l.Step))
+	case l.Limiting == pipeline.Gather && l.Disk >= mostly*l.Gather:
 		return diskLimits(r, l)
-	case l.limiting == pipeline.Gather:
+	case l.Limiting == pipeline.Gather:
 		return fmt.Sprintf("copying rows limits: gathering is busy %s of the time and reads the disk for little of it; "+
-			"fewer rows a batch (--fanout) or faster memory would help, larger caches would not", percent(l.gather))
-	case l.limiting == pipeline.Sample:
+			"fewer rows a batch (--fanout) or faster memory would help, larger caches would not", percent(l.Gather))
+	case l.Limiting == pipeline.Sample:
 		return samplingLimits(r, l)
-	case l.limiting == pipeline.Step && l.wait < 1-overlapped:
+	case l.Limiting == pipeline.Step && l.Wait < 1-overlapped:
 		return fmt.Sprintf("the step limits: it computes %s of the time, and its rows are there when it wants them; more cores, a smaller "+
-			"--hidden or fewer rows a batch (--fanout) would help, more memory would not", percent(l.step))
+			"--hidden or fewer rows a batch (--fanout) would help, more memory would not", percent(l.Step))
 	}
-	return fmt.Sprintf("%s limits: it is busy %s of the time", l.limiting, percent(busiest))
+	return fmt.Sprintf("%s limits: it is busy %s of the time", l.Limiting, percent(busiest))
 }
 
-func diskLimits(r *train.Result, l load) string {
-	d, t := l.stats.Disk, r.Tiers
+func diskLimits(r *train.Result, l Load) string {
+	d, t := l.Stats.Disk, r.Tiers
 	var b strings.Builder
-	fmt.Fprintf(&b, "the disk limits: it is busy %s of the time", percent(l.disk))
+	fmt.Fprintf(&b, "the disk limits: it is busy %s of the time", percent(l.Disk))
 	if d.Reads > 0 {
 		fmt.Fprintf(&b, ", in reads of %s", size(d.BytesRead/d.Reads))
 	}
@@ -90,7 +101,7 @@ func diskLimits(r *train.Result, l load) string {
 		b.WriteString("the caches hold every row by now, so it will get better by itself")
 	default:
 		fmt.Fprintf(&b, "the caches are full with %s of the rows, and serve %s of what is asked for: a larger %s",
-			percent(float64(held)/float64(table)), percent(served(l.stats)), memoryFlag(r))
+			percent(float64(held)/float64(table)), percent(l.Hits()), memoryFlag(r))
 		if r.Window != nil {
 			fmt.Fprintf(&b, " or --lookahead (%d steps now)", r.Window.Steps)
 		}
@@ -102,7 +113,7 @@ func diskLimits(r *train.Result, l load) string {
 	return b.String()
 }
 
-func samplingLimits(r *train.Result, l load) string {
+func samplingLimits(r *train.Result, l Load) string {
 	if t := r.Topology; t != nil && t.Disk.Seconds >= mostly*r.Stages.Sample/float64(max(r.Stages.Samplers, 1)) {
 		asked := t.RowsHit + t.RowsMissed
 		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them for most of sampling; the topology tier holds %s of %s "+
@@ -110,7 +121,7 @@ func samplingLimits(r *train.Result, l load) string {
 			size(t.UsedBytes), size(t.CapacityBytes), percent(float64(t.RowsHit)/float64(max(asked, 1))))
 	}
 	return fmt.Sprintf("sampling limits: %d samplers are busy %s of the time; more --workers help while cores are idle, a smaller --fanout "+
-		"always does", r.Stages.Samplers, percent(l.sample))
+		"always does", r.Stages.Samplers, percent(l.Sample))
 }
 
 // memoryFlag is the flag that gives caches room.
@@ -119,14 +130,6 @@ func memoryFlag(r *train.Result) string {
 		return "--memory"
 	}
 	return "--host-memory"
-}
-
-// served is the share of rows that no disk read was needed for.
-func served(s cachetier.Stats) float64 {
-	if s.InputRows == 0 {
-		return 0
-	}
-	return 1 - float64(s.Disk.Rows)/float64(s.InputRows)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

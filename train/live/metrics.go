@@ -81,7 +81,7 @@ var families = []family{
 	{"gnnstore_samplers", "Goroutines that sample.", gauge, nil, single(func(r *train.Result) float64 { return float64(r.Stages.Samplers) })},
 	{"gnnstore_limiting_stage_info", "The stage that the others wait for of late; always 1.", gauge, []string{"stage"},
 		func(r *train.Result, put func(float64, ...string)) {
-			if stage := lately(r).limiting; stage != "" {
+			if stage := LoadOf(r).Limiting; stage != "" {
 				put(1, stage)
 			}
 		}},
