@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
@@ -73,6 +75,16 @@ func TestScripts(t *testing.T) {
 				}
 				b[n] ^= 0x40
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
+			},
+			// awaitlive RUN waits until the training in a run directory has done a step, and can be asked.
+			"awaitlive": func(ts *testscript.TestScript, _ bool, args []string) {
+				for range 1000 {
+					if r, err := (statsOptions{run: ts.MkAbs(args[0])}).look(context.Background()); err == nil && r.Live != nil && r.Live.Updates > 0 {
+						return
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+				ts.Fatalf("no training answers in %s", args[0])
 			},
 			// sameresult A.json B.json compares losses and weights.
 			"sameresult": func(ts *testscript.TestScript, neg bool, args []string) {

@@ -2,39 +2,156 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/live"
 )
 
+// statsOptions says whose statistics are shown, and how.
+type statsOptions struct {
+	run, addr   string // either
+	watch, json bool
+	every       time.Duration
+}
+
 func newStats() *cobra.Command {
-	var asJSON bool
+	o := statsOptions{every: time.Second}
 	cmd := &cobra.Command{
 		Use:   "stats RUN",
-		Short: "Show what each tier of a run did",
-		Long: "Show what each tier of a run did: of a finished run, or of one that is running or died, up to the\n" +
-			"last step or epoch on record (train --log-every).",
-		Args: exactArgs("RUN"),
+		Short: "Show what each tier of a run does, live or afterwards",
+		Long: "Show what each tier of a run does, which stage the others wait for, and what to change. A training that is\n" +
+			"under way is asked itself, through the socket in its run directory or, with --addr instead of RUN, over HTTP\n" +
+			"(train --listen). Of one that cannot be asked, and of one that died, it is what was on record at the last step\n" +
+			"or epoch (train --log-every). --watch ends when the run does.",
+		Example: "  gnnstore stats runs/arxiv-1\n" +
+			"  gnnstore stats runs/arxiv-1 --watch\n" +
+			"  gnnstore stats --addr :8080 --watch --json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.addr != "" {
+				return exactArgs()(cmd, args)
+			}
+			return exactArgs("RUN")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := train.ReadRun(args[0])
-			if err != nil {
-				return err
+			if len(args) > 0 {
+				o.run = args[0]
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), r)
+			if cmd.Flags().Changed("interval") && !o.watch {
+				return misuse(errors.New("--interval goes with --watch"))
 			}
-			w := cmd.OutOrStdout()
-			fmt.Fprintf(w, "run %s   dataset %s\n%s\n\n", r.Run, r.Dataset, outcome(r))
-			printTiers(w, r)
-			return nil
+			if o.every < 100*time.Millisecond || o.every > time.Hour {
+				return misuse(fmt.Errorf("--interval %v: from 100ms to 1h", o.every))
+			}
+			return runStats(cmd.Context(), cmd.OutOrStdout(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&o.addr, "addr", "", "ask the training that serves HTTP at HOST:PORT")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "show it again and again until the run ends: in place on a terminal, else a line each time")
+	cmd.Flags().DurationVar(&o.every, "interval", o.every, "how often --watch shows it")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print as JSON; with --watch, a line each time")
 	return cmd
+}
+
+func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
+	if o.watch {
+		return watch(ctx, o, newScreen(stdout, o.json).show)
+	}
+	r, err := o.look(ctx)
+	switch {
+	case err != nil:
+		return err
+	case o.json:
+		return printJSON(stdout, r)
+	case r.Live != nil:
+		for _, line := range view(r) {
+			fmt.Fprintln(stdout, line)
+		}
+		return nil
+	}
+	fmt.Fprintf(stdout, "run %s   dataset %s\n%s\n\n", clean(r.Run), clean(r.Dataset), clean(outcome(r)))
+	printTiers(stdout, r)
+	if r.Advice != "" {
+		fmt.Fprintln(stdout, clean(r.Advice))
+	}
+	return nil
+}
+
+// look asks the training, and where there is none reads the record of the run.
+func (o statsOptions) look(ctx context.Context) (*train.Result, error) {
+	c, err := o.client()
+	if err == nil {
+		var r *train.Result
+		if r, err = c.Stats(ctx); err == nil {
+			return o.named(r), nil
+		}
+	}
+	if o.addr != "" || ctx.Err() != nil {
+		return nil, err
+	}
+	return o.record()
+}
+
+func (o statsOptions) client() (*live.Client, error) {
+	if o.addr == "" {
+		return live.OfRun(o.run)
+	}
+	c, err := live.At(o.addr)
+	if err != nil {
+		err = misuse(fmt.Errorf("--addr: %w", err))
+	}
+	return c, err
+}
+
+// record is what the run has on disk.
+func (o statsOptions) record() (*train.Result, error) {
+	r, err := train.ReadRun(o.run)
+	if err == nil {
+		r.Advice = live.Advise(r)
+	}
+	return r, err
+}
+
+// named calls the run what the user called it.
+func (o statsOptions) named(r *train.Result) *train.Result {
+	r.Run = cmp.Or(o.run, r.Run)
+	return r
+}
+
+// watch shows a run at an interval until it ends. Ctrl-C is the way out, and no failure.
+func watch(ctx context.Context, o statsOptions, show func(*train.Result) error) error {
+	for {
+		c, err := o.client()
+		if err == nil {
+			err = c.Watch(ctx, o.every, func(r *train.Result) error { return show(o.named(r)) })
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case o.addr != "" || err == nil || !errors.Is(err, live.ErrNotServed):
+			return err
+		}
+		// It has ended, died, or cannot be asked: then its record goes forward, too, if more slowly.
+		r, err := o.record()
+		if err == nil {
+			err = show(r)
+		}
+		if err != nil || r.Status != train.Running {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(o.every):
+		}
+	}
 }
 
 // printTiers is the tier table: where each row that training asked for came from.

@@ -17,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
@@ -32,6 +33,7 @@ type trainOptions struct {
 	batch              byteSize // in flight
 	memory             byteSize
 	run                string
+	listen             string
 	resume             bool
 	json               bool
 	brief              bool // a line an evaluated epoch only
@@ -54,7 +56,7 @@ func newTrain() *cobra.Command {
 		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
 			"  gnnstore train arxiv.gnn --run runs/long --checkpoint-every 200\n" +
 			"  gnnstore train --resume --run runs/long\n" +
-			"  gnnstore stats runs/long",
+			"  gnnstore stats runs/long --watch",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.resume && len(args) == 0 {
 				return nil
@@ -143,6 +145,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.CheckpointEvery, "checkpoint-every", o.CheckpointEvery, "steps between checkpoints, beside one an epoch; 0 only that")
 	f.IntVar(&o.KeepCheckpoints, "keep-checkpoints", o.KeepCheckpoints, "how many checkpoints are kept")
 	f.IntVar(&o.LogEvery, "log-every", o.LogEvery, "steps between lines of metrics.jsonl, beside one an epoch; 0 only that")
+	f.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /metrics; without HOST to this machine alone")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 }
 
@@ -189,6 +192,13 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		DeviceBytes: int64(o.device), HostBytes: int64(o.host),
 		Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine),
 	}
+	if o.listen != "" {
+		listen, err := live.ParseListen(o.listen)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--listen: %w", err))
+		}
+		o.listen = listen
+	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
@@ -225,6 +235,7 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 }
 
 func (o *trainOptions) print(stdout io.Writer, r *train.Result) error {
+	r.Advice = live.Advise(r)
 	if o.json {
 		return printJSON(stdout, r)
 	}
@@ -304,6 +315,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	}
 	p := newProgress(stderr)
 	defer p.clear()
+	note := func(s string) { p.line("note: %s", s) }
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
 		Start: func(rec *train.RunRecord) {
 			fmt.Fprintf(stdout, "run %s   %s\n", run, describe(o.Options, rec))
@@ -311,7 +323,10 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 				fmt.Fprintf(stdout, "resumed after %s steps\n", count(int64(rec.Resumed[n-1].Updates)))
 			}
 		},
-		Note: func(s string) { p.line("note: %s", s) },
+		Note: note,
+		Live: func(now func() *train.Result) func() {
+			return live.Serve(live.Options{Run: run, Listen: o.listen, Now: now, Note: note}).Close
+		},
 		Step: func(epoch, step, steps int, loss float64) {
 			if p.tty {
 				p.show(fmt.Sprintf("epoch %d/%d", epoch, o.Epochs), int64(step), int64(steps), "steps")

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/live"
+)
+
+// screen shows results one after the other: in place on a terminal, as lines elsewhere.
+type screen struct {
+	w     io.Writer
+	fd    int // of the terminal, or -1
+	json  bool
+	drawn int // lines, which the next result overwrites
+}
+
+func newScreen(w io.Writer, asJSON bool) *screen {
+	s := &screen{w: w, fd: -1, json: asJSON}
+	inner := w
+	if o, ok := w.(*output); ok {
+		inner = o.Writer
+	}
+	if f, ok := inner.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.fd = int(f.Fd())
+	}
+	return s
+}
+
+func (s *screen) show(r *train.Result) error {
+	switch {
+	case s.json:
+		return json.NewEncoder(s.w).Encode(r)
+	case s.fd < 0:
+		_, err := fmt.Fprintln(s.w, line(r))
+		return err
+	}
+	width, height, err := term.GetSize(s.fd)
+	if err != nil || width < 1 || height < 2 {
+		width, height = viewWidth, viewHeight+1
+	}
+	return s.draw(view(r), width, height)
+}
+
+// draw overwrites what was drawn before. Lines are cut to the terminal: a broken one would take the place of two.
+func (s *screen) draw(lines []string, width, height int) error {
+	var b strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
+	}
+	lines = lines[:min(len(lines), height-1)]
+	for _, l := range lines {
+		if text := []rune(l); len(text) > width {
+			l = string(text[:width])
+		}
+		fmt.Fprintf(&b, "\r%s\x1b[K\n", l)
+	}
+	b.WriteString("\x1b[J")
+	s.drawn = len(lines)
+	_, err := io.WriteString(s.w, b.String())
+	return err
+}
+
+// line is a run in a line.
+func line(r *train.Result) string {
+	if r.Status != train.Running {
+		return clean(outcome(r))
+	}
+	l := live.LoadOf(r)
+	parts := []string{where(r)}
+	if r.Live != nil && r.Live.Loss != nil {
+		parts = append(parts, fmt.Sprintf("loss %.4f", *r.Live.Loss))
+	}
+	if l.Limiting != "" {
+		parts = append(parts, rates(l), l.Limiting+" limits")
+	}
+	if t := left(r); t != "" {
+		parts = append(parts, t)
+	}
+	return clean(strings.Join(parts, "   "))
+}
+
+// where is how far a run is.
+func where(r *train.Result) string {
+	if r.Live == nil {
+		return fmt.Sprintf("epoch %d/%d", len(r.Epochs), r.Options.Epochs)
+	}
+	if r.Live.Epoch == 0 {
+		return fmt.Sprintf("epoch %d/%d   no step is done yet", len(r.Epochs)+1, r.Options.Epochs)
+	}
+	s := fmt.Sprintf("epoch %d/%d   step %s/%s", r.Live.Epoch, r.Options.Epochs, count(int64(r.Live.Step)), count(int64(r.Live.Steps)))
+	if r.Live.Step == r.Live.Steps {
+		s += ", evaluating"
+	}
+	return s
+}
+
+// rates is what training does in a second of late.
+func rates(l live.Load) string {
+	return fmt.Sprintf("rows %s/s   disk %s/s   hit %s", number(float64(l.Stats.InputRows)/l.Seconds),
+		size(int64(float64(l.Stats.Disk.BytesRead)/l.Seconds)), percent(l.Hits()))
+}
+
+// left is how long a run will still take, if that is known.
+func left(r *train.Result) string {
+	if r.Live == nil || r.Live.ETASeconds == nil {
+		return ""
+	}
+	return duration(min(*r.Live.ETASeconds, 1e9)) + " left"
+}
+
+// A view fits in a terminal of 80 × 24, the line of the cursor included.
+const (
+	viewWidth  = 80
+	viewHeight = 23
+)
+
+// view is a run on a screen: where it stands, its tiers, its stages, and what limits it.
+func view(r *train.Result) []string {
+	l := live.LoadOf(r)
+	var b strings.Builder
+	if fmt.Fprintf(&b, "run %s   %s", r.Run, where(r)); r.Status != train.Running {
+		b.Reset()
+		fmt.Fprintf(&b, "run %s   %s", r.Run, outcome(r))
+	}
+	if r.Live != nil && r.Live.Loss != nil {
+		fmt.Fprintf(&b, "   loss %.4f", *r.Live.Loss)
+	}
+	b.WriteByte('\n')
+	if l.Limiting != "" {
+		fmt.Fprintf(&b, "%s", rates(l))
+	}
+	if r.Live != nil {
+		fmt.Fprintf(&b, "   %s so far   %s", duration(min(r.Live.Seconds, 1e9)), left(r))
+	}
+	b.WriteString("\n\n")
+	tierTable(&b, r)
+	b.WriteByte('\n')
+	for _, stage := range []struct {
+		name  string
+		share float64
+		note  string
+	}{
+		{"sample", l.Sample, fmt.Sprintf("of %d samplers", r.Stages.Samplers)}, {"gather", l.Gather, "with the disk " + percent(l.Disk)},
+		{"step", l.Step, ""}, {"wait", l.Wait, "of the step, for rows"},
+	} {
+		if stage.name == l.Limiting {
+			stage.note = strings.TrimPrefix(stage.note+", limits", ", ")
+		}
+		fmt.Fprintf(&b, "%-6s  %s %8s  %s\n", stage.name, bar(stage.share), percent(stage.share), stage.note)
+	}
+	diskLines(&b, r)
+	memoryLines(&b, r)
+	if r.Advice != "" {
+		b.WriteByte('\n')
+		for _, text := range wrap(r.Advice, viewWidth) {
+			fmt.Fprintln(&b, text)
+		}
+	}
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	for i, text := range lines {
+		lines[i] = strings.TrimRight(clean(text), " ")
+	}
+	return lines
+}
+
+func tierTable(w io.Writer, r *train.Result) {
+	tiers := []struct {
+		name string
+		cachetier.Tier
+	}{{"device", r.Tiers.Device}, {"host", r.Tiers.Host}, {"disk", r.Tiers.Disk}}
+	if r.Topology != nil {
+		tiers = append(tiers, struct {
+			name string
+			cachetier.Tier
+		}{"topology", r.Topology.Tier})
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "tier\troom\tused\trows out\tshare\tbytes out\tbytes in\tevicted\t")
+	for i, tier := range tiers {
+		asked := r.InputRows
+		if i == 3 { // lists are asked of it alone
+			asked = tier.RowsHit + tier.RowsMissed
+		}
+		share := "-"
+		if asked > 0 {
+			share = percent(float64(tier.RowsHit) / float64(asked))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", tier.name, size(tier.CapacityBytes), size(tier.UsedBytes),
+			number(float64(tier.RowsHit)), share, size(tier.BytesOut), size(tier.BytesRead), number(float64(tier.Evictions)))
+	}
+	t.Flush()
+}
+
+func diskLines(w io.Writer, r *train.Result) {
+	line := func(what string, d cachetier.Disk) {
+		fmt.Fprintf(w, "%s: %s read for %s (x %.1f), %s reads, %s", what, size(d.BytesRead), size(d.BytesWanted),
+			d.Amplification, number(float64(d.Reads)), duration(d.Seconds))
+	}
+	line("disk", r.Disk)
+	if r.Live != nil && r.Live.ReadsUnderWay != nil {
+		fmt.Fprintf(w, ", %d now", *r.Live.ReadsUnderWay)
+	}
+	if r.Topology != nil {
+		fmt.Fprintln(w)
+		line("topology", r.Topology.Disk)
+	}
+	if l := r.Latency; l != nil {
+		fmt.Fprintf(w, "\nlatency: half within %s, 90 %% %s, 99 %% %s, all %s", latency(l.P50), latency(l.P90), latency(l.P99), latency(l.Max))
+	}
+	fmt.Fprintln(w)
+}
+
+func latency(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(10 * time.Microsecond).String()
+}
+
+func memoryLines(w io.Writer, r *train.Result) {
+	own, file, peak := r.PeakRSSBytes, r.PeakFileBytes, ""
+	if r.Live != nil {
+		own, file, peak = r.Live.ResidentBytes, r.Live.FileBytes, fmt.Sprintf(", peak %s", size(r.PeakRSSBytes))
+	}
+	fmt.Fprintf(w, "memory: %s%s, mapped files %s", size(own), peak, size(file))
+	if r.Window != nil {
+		fmt.Fprintf(w, "   window: %d steps, %s", r.Window.Steps, size(r.Window.Bytes))
+	}
+	fmt.Fprintln(w)
+	if m := r.Memory; m != nil {
+		var parts []string
+		for _, p := range m.Parts {
+			parts = append(parts, p.Name+" "+size(p.Bytes))
+		}
+		fmt.Fprintf(w, "of %s: %s\n", size(m.BudgetBytes), strings.Join(parts, ", "))
+	}
+}
+
+// bar is a share of 30 cells.
+func bar(share float64) string {
+	const cells = 30
+	n := int(min(max(share, 0), 1)*cells + 0.5)
+	return strings.Repeat("#", n) + strings.Repeat(".", cells-n)
+}
+
+// wrap breaks a text at spaces into lines of so many characters, or more where a word has more.
+func wrap(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		if n := len(lines); n > 0 && len(lines[n-1])+1+len(word) <= width {
+			lines[n-1] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
+}
+
+// clean is text for a terminal: what came over a network, or out of a file, moves no cursor.
+func clean(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return '?'
+		}
+		return c
+	}, text)
+}

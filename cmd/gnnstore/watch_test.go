@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/live"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+)
+
+// crowded is a run of which every figure is there, and large.
+func crowded() *train.Result {
+	loss, left, reads := 12.3456, 1e6, 1024
+	tier := cachetier.Tier{
+		CapacityBytes: 1000 << 30, UsedBytes: 999 << 30, RowsHit: 987654321987, RowsMissed: 1, BytesOut: 1022 << 40, BytesRead: 1021 << 40, Evictions: 987654321987,
+	}
+	on := cachetier.Disk{Rows: 1 << 40, BytesWanted: 1022 << 40, BytesRead: 1022 << 40, Reads: 987654321987, Seconds: 3e7, Amplification: 123.45}
+	stats := cachetier.Stats{InputRows: 1 << 40, RowBytes: 256, Disk: on, Tiers: cachetier.Tiers{Device: tier, Host: tier, Disk: tier}}
+	stages := pipeline.Stats{Sample: 1, Gather: 95, Step: 1, Wait: 99, Run: 100, Samplers: 1024}
+	r := &train.Result{
+		Run: "runs/papers100m-1", Dataset: "papers100m.gnn", Status: train.Running, Stats: stats, Stages: stages, DiskEngine: "pread",
+		PeakRSSBytes: 8 << 40, Topology: &train.Topology{Tier: tier, Disk: on}, Window: &train.Window{Steps: 1000, Rows: 1e10, Bytes: 1 << 40},
+		Latency: &train.Latency{Reads: 1, P50: 0.0001, P90: 0.0012, P99: 0.0123, Max: 12.345},
+		Memory: &train.Memory{BudgetBytes: 8 << 30, Parts: []train.MemoryPart{{Name: "topology", Bytes: 1 << 30}, {Name: "host cache", Bytes: 4 << 30},
+			{Name: "batches", Bytes: 1 << 30}, {Name: "evaluation", Bytes: 1 << 30}}},
+		Live: &train.Live{
+			Epoch: 100, Step: 1207, Steps: 1207, Updates: 1, Loss: &loss, Seconds: 1e6, ETASeconds: &left, ResidentBytes: 8 << 40, FileBytes: 1 << 40,
+			ReadsUnderWay: &reads, Recent: train.Recent{Stats: stats, Stages: stages},
+		},
+	}
+	r.Options.Epochs = 100
+	r.Advice = live.Advise(r)
+	return r
+}
+
+// TestView: it fits in a terminal, whatever there is to show, and nothing in it moves the cursor.
+func TestView(t *testing.T) {
+	full, ended, hostile := crowded(), crowded(), crowded()
+	ended.Status, ended.Live, ended.Error = train.Failed, nil, "no space left on device"
+	hostile.Run, hostile.Advice = "\x1b[2J\x1b]0;mine\a", "a\nb\x9b2J"
+	for _, r := range []*train.Result{full, ended, hostile, {}, {Live: &train.Live{}, Status: train.Running}} {
+		lines := view(r)
+		require.LessOrEqual(t, len(lines), viewHeight, strings.Join(lines, "\n"))
+		for _, l := range append(lines, line(r)) {
+			require.Equal(t, l, clean(l))
+		}
+		for _, l := range lines[1:] { // the first has a path, and is cut
+			require.LessOrEqual(t, utf8.RuneCountInString(l), viewWidth, l)
+		}
+	}
+	text := strings.Join(view(full), "\n")
+	t.Log("\n" + text)
+	for _, want := range []string{"topology", "gather  ############################", "95.0 %  with the disk 100.0 %, limits", "the disk limits: it is busy 100 %", "left"} {
+		require.Contains(t, text, want)
+	}
+	require.Contains(t, view(ended)[0], "failed after 0 epochs: no space left on device")
+}
+
+// TestDraw: a view takes the place of the one before, on terminals of any size.
+func TestDraw(t *testing.T) {
+	var b bytes.Buffer
+	s := &screen{w: &b}
+	require.NoError(t, s.draw([]string{"one", "two two"}, 4, 24))
+	require.Equal(t, "\rone\x1b[K\n\rtwo \x1b[K\n\x1b[J", b.String())
+	b.Reset()
+	require.NoError(t, s.draw([]string{"1", "2", "3"}, 80, 3))
+	require.Equal(t, "\x1b[2A\r1\x1b[K\n\r2\x1b[K\n\x1b[J", b.String())
+}
+
+// TestStatsOverHTTP: --addr shows what --listen serves.
+func TestStatsOverHTTP(t *testing.T) {
+	r := crowded()
+	s := live.Serve(live.Options{Run: t.TempDir(), Listen: "127.0.0.1:0", Now: func() *train.Result {
+		now := *r
+		return &now
+	}})
+	defer s.Close()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "run runs/papers100m-1   epoch 100/100   step 1,207/1,207, evaluating   loss 12.3456\n"},
+		{[]string{"--json"}, "\n  \"run\": \"runs/papers100m-1\",\n"},
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Zero(t, run(append([]string{"stats", "--addr", s.Addr().String()}, c.args...), &stdout, &stderr), stderr.String())
+		require.Contains(t, stdout.String(), c.want)
+	}
+	// A training that stops without a word is no end that could be told.
+	var stdout, stderr bytes.Buffer
+	w := &thenDo{w: &stdout, writes: 1, do: s.Close}
+	require.Equal(t, 1, run([]string{"stats", "--watch", "--addr", s.Addr().String()}, w, &stderr))
+	require.Equal(t, "gnnstore: "+s.Addr().String()+": no training answers any more\n", stderr.String())
+	require.Contains(t, stdout.String(), "epoch 100/100   step 1,207/1,207, evaluating   loss 12.3456   rows 11 G/s")
+	w.wait()
+}
+
+// TestWatch: a line each time, in words or JSON, and how the run ended in the last.
+func TestWatch(t *testing.T) {
+	for _, args := range [][]string{nil, {"--json"}} {
+		dir := t.TempDir()
+		var ended atomic.Bool
+		s := live.Serve(live.Options{Run: dir, Now: func() *train.Result {
+			r := crowded()
+			if ended.Load() {
+				r.Status, r.Live = train.Interrupted, nil
+			}
+			return r
+		}})
+		var stdout, stderr bytes.Buffer
+		w := &thenDo{w: &stdout, writes: 3, do: func() { ended.Store(true); s.Close() }}
+		require.Zero(t, run(append([]string{"stats", dir, "--watch", "--interval", "100ms"}, args...), w, &stderr), stderr.String())
+		w.wait()
+		lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+		require.Len(t, lines, 4)
+		for i, l := range lines {
+			want := map[bool]string{false: "epoch 100/100   step 1,207/1,207", true: "interrupted after 0 epochs"}[i == 3]
+			if args != nil {
+				var r train.Result
+				require.NoError(t, json.Unmarshal([]byte(l), &r))
+				require.Equal(t, dir, r.Run, "as it was asked for")
+				l, want = r.Status, map[bool]string{false: train.Running, true: train.Interrupted}[i == 3]
+			}
+			require.True(t, strings.HasPrefix(l, want), l)
+		}
+	}
+}
+
+// thenDo does something, once, after so many writes.
+type thenDo struct {
+	w      io.Writer
+	writes int
+	do     func()
+	done   sync.WaitGroup
+}
+
+func (t *thenDo) Write(p []byte) (int, error) {
+	if t.writes--; t.writes == 0 {
+		t.done.Go(t.do)
+	}
+	return t.w.Write(p)
+}
+
+func (t *thenDo) wait() { t.done.Wait() }
