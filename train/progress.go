@@ -19,7 +19,8 @@ type Live struct {
 	Updates int       `json:"updates"` // of the run
 	Loss    *float64  `json:"loss"`    // of that step; null before it
 	Seconds float64   `json:"seconds"` // since this process began to train
-	// ETASeconds is how long all epochs still take at the rate of Recent, evaluation included; absent before a first step.
+	// ETASeconds is how long all epochs still take at the rate of Recent, evaluation included; absent before a first
+	// step.
 	ETASeconds *float64 `json:"eta_seconds,omitempty"`
 	// RowsPerSecond is how many feature rows the steps of Recent took for a second of training.
 	RowsPerSecond float64 `json:"rows_per_second"`
@@ -157,8 +158,8 @@ func (t *trainer) show(at Live) {
 	t.shown.moment.Store(m)
 }
 
-// now is the result so far, and the caller's own; of a run that has ended, its result. It may be called at any time from
-// serve on.
+// now is the result so far, and the caller's own; of a run that has ended, its result. It may be called at any time
+// from serve on.
 func (t *trainer) now() *Result {
 	m := t.shown.moment.Load()
 	r := m.Result
@@ -197,7 +198,8 @@ func (o Options) split() *Memory {
 	}
 	m := &Memory{BudgetBytes: o.MemoryBytes}
 	for _, p := range []MemoryPart{
-		{"device region", o.Cache.DeviceBytes}, {"host cache", o.Cache.HostBytes}, {"batches", o.BatchBytes}, {"evaluation", o.EvalBytes},
+		{"device region", o.Cache.DeviceBytes}, {"host cache", o.Cache.HostBytes},
+		{"batches", o.BatchBytes}, {"evaluation", o.EvalBytes},
 	} {
 		if p.Bytes > 0 {
 			m.Parts = append(m.Parts, p)

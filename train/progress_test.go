@@ -74,7 +74,20 @@ func TestLive(t *testing.T) {
 	require.Equal(t, Done, now().Status)
 }
 
-// TestLiveOfAFailure: a run that fails says so to those who look, and its directory is still its own while they are told.
+// TestShowIsFree: a step costs no memory, whether others may look at the run or not.
+func TestShowIsFree(t *testing.T) {
+	for _, live := range []func(func() *Result) func(){nil, func(func() *Result) func() { return func() {} }} {
+		tr, err := newTrainer(open(t, storetest.Communities(300, 3, 6, 8, 3)), small(), Hooks{Live: live})
+		require.NoError(t, err)
+		stop := tr.serve()
+		require.Zero(t, testing.AllocsPerRun(1000, func() { tr.showStep(1, 1, 0.5) })) // but a few times a second
+		stop()
+		tr.close()
+	}
+}
+
+// TestLiveOfAFailure: a run that fails says so to those who look, and its directory is still its own while they are
+// told.
 func TestLiveOfAFailure(t *testing.T) {
 	o := small()
 	o.LR, o.Norm, o.Layers, o.Fanouts = 9e5, "none", 8, []int{3, 2, 2, 2, 2, 2, 2, 2}
