@@ -33,8 +33,9 @@ func LoadOf(r *train.Result) Load {
 	}
 	share := func(s float64) float64 { return min(s/seconds, 1) } // stages run ahead, and are counted as they end
 	return Load{
-		Limiting: stages.Limiting(), Seconds: seconds, Stats: stats, Wait: share(stages.Wait), Disk: share(stats.Disk.Seconds),
-		Sample: share(stages.Sample / float64(max(stages.Samplers, 1))), Gather: share(stages.Gather), Step: share(stages.Step),
+		Limiting: stages.Limiting(), Seconds: seconds, Stats: stats,
+		Sample: share(stages.Sample / float64(max(stages.Samplers, 1))), Gather: share(stages.Gather),
+		Step: share(stages.Step), Wait: share(stages.Wait), Disk: share(stats.Disk.Seconds),
 	}
 }
 
@@ -62,9 +63,13 @@ func Advise(r *train.Result) string {
 	}
 	busiest := max(l.Sample, l.Gather, l.Step)
 	switch {
+	case busiest < overlapped && r.Window != nil:
+		return fmt.Sprintf("reading a window and computing its steps take turns (gather %s, step %s): a larger %s lets the "+
+			"next window be read meanwhile", percent(l.Gather), percent(l.Step), memoryFlag(r))
 	case busiest < overlapped:
-		return fmt.Sprintf("no stage is busy all the time (sample %s, gather %s, step %s), so they wait for each other; a larger --batch-memory "+
-			"lets more batches be under way, and more cores let stages run at once", percent(l.Sample), percent(l.Gather), percent(l.Step))
+		return fmt.Sprintf("no stage is busy all the time (sample %s, gather %s, step %s), so they wait for each other; "+
+			"a larger --batch-memory lets more batches be under way, and more cores let stages run at once",
+			percent(l.Sample), percent(l.Gather), percent(l.Step))
 	case l.Limiting == pipeline.Gather && l.Disk >= mostly*l.Gather:
 		return diskLimits(r, l)
 	case l.Limiting == pipeline.Gather:
@@ -73,8 +78,8 @@ func Advise(r *train.Result) string {
 	case l.Limiting == pipeline.Sample:
 		return samplingLimits(r, l)
 	case l.Limiting == pipeline.Step && l.Wait < 1-overlapped:
-		return fmt.Sprintf("the step limits: it computes %s of the time, and its rows are there when it wants them; more cores, a smaller "+
-			"--hidden or fewer rows a batch (--fanout) would help, more memory would not", percent(l.Step))
+		return fmt.Sprintf("the step limits: it computes %s of the time, and its rows are there when it wants them; "+
+			"more cores, a smaller --hidden or fewer rows a batch (--fanout) would help, more memory would not", percent(l.Step))
 	}
 	return fmt.Sprintf("%s limits: it is busy %s of the time", l.Limiting, percent(busiest))
 }
@@ -116,12 +121,12 @@ func diskLimits(r *train.Result, l Load) string {
 func samplingLimits(r *train.Result, l Load) string {
 	if t := r.Topology; t != nil && t.Disk.Seconds >= mostly*r.Stages.Sample/float64(max(r.Stages.Samplers, 1)) {
 		asked := t.RowsHit + t.RowsMissed
-		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them for most of sampling; the topology tier holds %s of %s "+
-			"and serves %s of the lists: a larger --topology-memory would help most",
+		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them for most of sampling; "+
+			"the topology tier holds %s of %s and serves %s of the lists: a larger --topology-memory would help most",
 			size(t.UsedBytes), size(t.CapacityBytes), percent(float64(t.RowsHit)/float64(max(asked, 1))))
 	}
-	return fmt.Sprintf("sampling limits: %d samplers are busy %s of the time; more --workers help while cores are idle, a smaller --fanout "+
-		"always does", r.Stages.Samplers, percent(l.Sample))
+	return fmt.Sprintf("sampling limits: %d samplers are busy %s of the time; more --workers help while cores are idle, "+
+		"a smaller --fanout always does", r.Stages.Samplers, percent(l.Sample))
 }
 
 // memoryFlag is the flag that gives caches room.

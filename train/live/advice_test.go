@@ -59,6 +59,10 @@ func TestAdvise(t *testing.T) {
 		}, "reading neighbour lists limits:…holds 1 GiB of 1 GiB and serves 75 % of the lists: a larger --topology-memory would help most"},
 		{"in turns", func(r *train.Result) { r.Stages.Gather, r.Stages.Step, r.Stages.Wait = 50, 45, 55 },
 			"no stage is busy all the time (sample 10 %, gather 50 %, step 45 %), so they wait for each other; a larger --batch-memory…"},
+		{"window after window", func(r *train.Result) {
+			r.Stages.Gather, r.Stages.Step, r.Stages.Wait = 55, 45, 55
+			r.Window, r.Memory = &train.Window{Steps: 50}, &train.Memory{BudgetBytes: gib}
+		}, "reading a window and computing its steps take turns (gather 55 %, step 45 %): a larger --memory lets the next window be read meanwhile"},
 		{"of late, not in all", func(r *train.Result) {
 			r.Live = &train.Live{Recent: train.Recent{Stages: pipeline.Stats{Step: 9, Gather: 2, Wait: 1}}}
 		}, "the step limits: it computes 90 % of the time…"},

@@ -81,8 +81,8 @@ func (c *Client) Stats(ctx context.Context) (*train.Result, error) {
 	return c.decode(b)
 }
 
-// Watch calls show with the result so far, at once and then at an interval, and at last with how the run ended, which has
-// no Live. It returns the error of show or of ctx; ErrNotServed where the end was not told, since the process died.
+// Watch calls show with the result so far, at once and then at an interval, and at last with how the run ended, which
+// has no Live. It returns the error of show or of ctx; ErrNotServed where the end was not told, since the process died.
 func (c *Client) Watch(ctx context.Context, every time.Duration, show func(*train.Result) error) error {
 	body, err := c.get(ctx, "/watch?every="+url.QueryEscape(every.String()))
 	if err != nil {
@@ -116,11 +116,13 @@ func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%s: %w: %w", c.whom, ErrNotServed, errors.Unwrap(err)) // without the URL, which the user never gave
+		// Without the URL, which the user never gave.
+		return nil, fmt.Errorf("%s: %w: %w", c.whom, ErrNotServed, errors.Unwrap(err))
 	}
 	if a.StatusCode != http.StatusOK {
 		a.Body.Close()
-		return nil, fmt.Errorf("%s: it answers %q, and is no training of gnnstore, or does not serve this machine", c.whom, a.Status)
+		return nil, fmt.Errorf("%s: it answers %q, and is no training of gnnstore, or does not serve this machine",
+			c.whom, a.Status)
 	}
 	return a.Body, nil
 }

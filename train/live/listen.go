@@ -46,7 +46,8 @@ func ParseListen(addr string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// listenRun listens on a socket in the run directory, else on one among the temporary files, whose path it leaves there.
+// listenRun listens on a socket in the run directory, else on one among the temporary files, whose path it leaves
+// there.
 func listenRun(run string) (_ net.Listener, remove func(), err error) {
 	if run, err = filepath.Abs(run); err != nil {
 		return nil, nil, err

@@ -28,48 +28,69 @@ const (
 // result leaves out is left out here.
 var families = []family{
 	{"gnnstore_run_info", "The training, by its labels; always 1.", gauge,
-		[]string{"run", "dataset", "model", "kernels", "disk_engine", "status"}, func(r *train.Result, put func(float64, ...string)) {
+		[]string{"run", "dataset", "model", "kernels", "disk_engine", "status"},
+		func(r *train.Result, put func(float64, ...string)) {
 			put(1, r.Run, r.Dataset, string(r.Options.Kind), r.Kernels, r.DiskEngine, r.Status)
 		}},
-	{"gnnstore_epochs_total", "Whole epochs.", counter, nil, single(func(r *train.Result) float64 { return float64(len(r.Epochs)) })},
-	{"gnnstore_updates_total", "Steps of the run.", counter, nil, ofLive(func(l *train.Live) float64 { return float64(l.Updates) })},
-	{"gnnstore_epoch_step", "The last step done of the epoch under way.", gauge, nil, ofLive(func(l *train.Live) float64 { return float64(l.Step) })},
-	{"gnnstore_epoch_steps", "The steps of an epoch.", gauge, nil, ofLive(func(l *train.Live) float64 { return float64(l.Steps) })},
+	{"gnnstore_epochs_total", "Whole epochs.", counter, nil,
+		single(func(r *train.Result) float64 { return float64(len(r.Epochs)) })},
+	{"gnnstore_updates_total", "Steps of the run.", counter, nil,
+		ofLive(func(l *train.Live) float64 { return float64(l.Updates) })},
+	{"gnnstore_epoch_step", "The last step done of the epoch under way.", gauge, nil,
+		ofLive(func(l *train.Live) float64 { return float64(l.Step) })},
+	{"gnnstore_epoch_steps", "The steps of an epoch.", gauge, nil,
+		ofLive(func(l *train.Live) float64 { return float64(l.Steps) })},
 	{"gnnstore_loss", "The loss of the last step.", gauge, nil, func(r *train.Result, put func(float64, ...string)) {
 		if r.Live != nil && r.Live.Loss != nil {
 			put(*r.Live.Loss)
 		}
 	}},
-	{"gnnstore_best_valid_ratio", "The best validation metric so far.", gauge, nil, func(r *train.Result, put func(float64, ...string)) {
-		if r.Best.ValidAcc != nil {
-			put(*r.Best.ValidAcc)
-		}
-	}},
-	{"gnnstore_left_seconds", "What all epochs still take at the present rate.", gauge, nil, func(r *train.Result, put func(float64, ...string)) {
-		if r.Live != nil && r.Live.ETASeconds != nil {
-			put(*r.Live.ETASeconds)
-		}
-	}},
-	{"gnnstore_input_rows_total", "Feature rows that training steps took.", counter, nil, single(func(r *train.Result) float64 { return float64(r.InputRows) })},
+	{"gnnstore_best_valid_ratio", "The best validation metric so far.", gauge, nil,
+		func(r *train.Result, put func(float64, ...string)) {
+			if r.Best.ValidAcc != nil {
+				put(*r.Best.ValidAcc)
+			}
+		}},
+	{"gnnstore_left_seconds", "What all epochs still take at the present rate.", gauge, nil,
+		func(r *train.Result, put func(float64, ...string)) {
+			if r.Live != nil && r.Live.ETASeconds != nil {
+				put(*r.Live.ETASeconds)
+			}
+		}},
+	{"gnnstore_input_rows_total", "Feature rows that training steps took.", counter, nil,
+		single(func(r *train.Result) float64 { return float64(r.InputRows) })},
 
-	{"gnnstore_tier_capacity_bytes", "Room for rows, or neighbour lists.", gauge, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.CapacityBytes })},
-	{"gnnstore_tier_used_bytes", "What is held of them.", gauge, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.UsedBytes })},
-	{"gnnstore_tier_index_bytes", "Bookkeeping.", gauge, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.IndexBytes })},
-	{"gnnstore_tier_rows_served_total", "Rows that the tier had.", counter, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.RowsHit })},
-	{"gnnstore_tier_rows_missed_total", "Rows that it passed on.", counter, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.RowsMissed })},
-	{"gnnstore_tier_served_bytes_total", "Bytes of the rows that it had.", counter, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.BytesOut })},
-	{"gnnstore_tier_filled_bytes_total", "Bytes that came into the tier.", counter, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.BytesRead })},
-	{"gnnstore_tier_evictions_total", "Rows that lost their place.", counter, byTier, ofTiers(func(t *cachetier.Tier) int64 { return t.Evictions })},
+	{"gnnstore_tier_capacity_bytes", "Room for rows, or neighbour lists.", gauge, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.CapacityBytes })},
+	{"gnnstore_tier_used_bytes", "What is held of them.", gauge, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.UsedBytes })},
+	{"gnnstore_tier_index_bytes", "Bookkeeping.", gauge, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.IndexBytes })},
+	{"gnnstore_tier_rows_served_total", "Rows that the tier had.", counter, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.RowsHit })},
+	{"gnnstore_tier_rows_missed_total", "Rows that it passed on.", counter, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.RowsMissed })},
+	{"gnnstore_tier_served_bytes_total", "Bytes of the rows that it had.", counter, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.BytesOut })},
+	{"gnnstore_tier_filled_bytes_total", "Bytes that came into the tier.", counter, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.BytesRead })},
+	{"gnnstore_tier_evictions_total", "Rows that lost their place.", counter, byTier,
+		ofTiers(func(t *cachetier.Tier) int64 { return t.Evictions })},
 
-	{"gnnstore_disk_reads_total", "Stretches of files that were read.", counter, byPurpose, ofDisk(func(d *cachetier.Disk) float64 { return float64(d.Reads) })},
-	{"gnnstore_disk_wanted_bytes_total", "Bytes that were wanted of the disk.", counter, byPurpose, ofDisk(func(d *cachetier.Disk) float64 { return float64(d.BytesWanted) })},
-	{"gnnstore_disk_read_bytes_total", "Bytes that were read for them.", counter, byPurpose, ofDisk(func(d *cachetier.Disk) float64 { return float64(d.BytesRead) })},
-	{"gnnstore_disk_busy_seconds_total", "Time in which a read was under way.", counter, byPurpose, ofDisk(func(d *cachetier.Disk) float64 { return d.Seconds })},
-	{"gnnstore_disk_reads_under_way", "Reads that the disk has before it.", gauge, nil, func(r *train.Result, put func(float64, ...string)) {
-		if r.Live != nil && r.Live.ReadsUnderWay != nil {
-			put(float64(*r.Live.ReadsUnderWay))
-		}
-	}},
+	{"gnnstore_disk_reads_total", "Stretches of files that were read.", counter, byPurpose,
+		ofDisk(func(d *cachetier.Disk) float64 { return float64(d.Reads) })},
+	{"gnnstore_disk_wanted_bytes_total", "Bytes that were wanted of the disk.", counter, byPurpose,
+		ofDisk(func(d *cachetier.Disk) float64 { return float64(d.BytesWanted) })},
+	{"gnnstore_disk_read_bytes_total", "Bytes that were read for them.", counter, byPurpose,
+		ofDisk(func(d *cachetier.Disk) float64 { return float64(d.BytesRead) })},
+	{"gnnstore_disk_busy_seconds_total", "Time in which a read was under way.", counter, byPurpose,
+		ofDisk(func(d *cachetier.Disk) float64 { return d.Seconds })},
+	{"gnnstore_disk_reads_under_way", "Reads that the disk has before it.", gauge, nil,
+		func(r *train.Result, put func(float64, ...string)) {
+			if r.Live != nil && r.Live.ReadsUnderWay != nil {
+				put(float64(*r.Live.ReadsUnderWay))
+			}
+		}},
 
 	{"gnnstore_stage_busy_seconds_total", "Time that a stage worked, of all its goroutines together.", counter, []string{"stage"},
 		func(r *train.Result, put func(float64, ...string)) {
@@ -77,35 +98,43 @@ var families = []family{
 			put(r.Stages.Gather, "gather")
 			put(r.Stages.Step, "step")
 		}},
-	{"gnnstore_step_waits_seconds_total", "Time in which no batch was there for the step.", counter, nil, single(func(r *train.Result) float64 { return r.Stages.Wait })},
-	{"gnnstore_samplers", "Goroutines that sample.", gauge, nil, single(func(r *train.Result) float64 { return float64(r.Stages.Samplers) })},
+	{"gnnstore_step_waits_seconds_total", "Time in which no batch was there for the step.", counter, nil,
+		single(func(r *train.Result) float64 { return r.Stages.Wait })},
+	{"gnnstore_samplers", "Goroutines that sample.", gauge, nil,
+		single(func(r *train.Result) float64 { return float64(r.Stages.Samplers) })},
 	{"gnnstore_limiting_stage_info", "The stage that the others wait for of late; always 1.", gauge, []string{"stage"},
 		func(r *train.Result, put func(float64, ...string)) {
 			if stage := LoadOf(r).Limiting; stage != "" {
 				put(1, stage)
 			}
 		}},
-	{"gnnstore_window_steps", "Steps whose rows are read at once.", gauge, nil, func(r *train.Result, put func(float64, ...string)) {
-		if r.Window != nil {
-			put(float64(r.Window.Steps))
-		}
-	}},
-
-	{"gnnstore_resident_bytes", "Memory of the process, mapped files apart.", gauge, nil, ofLive(func(l *train.Live) float64 { return float64(l.ResidentBytes) })},
-	{"gnnstore_mapped_bytes", "Pages of mapped files that are in memory.", gauge, nil, ofLive(func(l *train.Live) float64 { return float64(l.FileBytes) })},
-	{"gnnstore_resident_peak_bytes", "The most memory of the process so far, mapped files apart.", gauge, nil, single(func(r *train.Result) float64 { return float64(r.PeakRSSBytes) })},
-	{"gnnstore_memory_budget_bytes", "What the process should take in all.", gauge, nil, func(r *train.Result, put func(float64, ...string)) {
-		if r.Memory != nil {
-			put(float64(r.Memory.BudgetBytes))
-		}
-	}},
-	{"gnnstore_memory_part_bytes", "How that is split.", gauge, []string{"part"}, func(r *train.Result, put func(float64, ...string)) {
-		if r.Memory != nil {
-			for _, p := range r.Memory.Parts {
-				put(float64(p.Bytes), p.Name)
+	{"gnnstore_window_steps", "Steps whose rows are read at once.", gauge, nil,
+		func(r *train.Result, put func(float64, ...string)) {
+			if r.Window != nil {
+				put(float64(r.Window.Steps))
 			}
-		}
-	}},
+		}},
+
+	{"gnnstore_resident_bytes", "Memory of the process, mapped files apart.", gauge, nil,
+		ofLive(func(l *train.Live) float64 { return float64(l.ResidentBytes) })},
+	{"gnnstore_mapped_bytes", "Pages of mapped files that are in memory.", gauge, nil,
+		ofLive(func(l *train.Live) float64 { return float64(l.FileBytes) })},
+	{"gnnstore_resident_peak_bytes", "The most memory of the process so far, mapped files apart.", gauge, nil,
+		single(func(r *train.Result) float64 { return float64(r.PeakRSSBytes) })},
+	{"gnnstore_memory_budget_bytes", "What the process should take in all.", gauge, nil,
+		func(r *train.Result, put func(float64, ...string)) {
+			if r.Memory != nil {
+				put(float64(r.Memory.BudgetBytes))
+			}
+		}},
+	{"gnnstore_memory_part_bytes", "How that is split.", gauge, []string{"part"},
+		func(r *train.Result, put func(float64, ...string)) {
+			if r.Memory != nil {
+				for _, p := range r.Memory.Parts {
+					put(float64(p.Bytes), p.Name)
+				}
+			}
+		}},
 }
 
 var byTier, byPurpose = []string{"tier"}, []string{"of"}

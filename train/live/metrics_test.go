@@ -25,7 +25,9 @@ func TestMetrics(t *testing.T) {
 		return n
 	}
 	few := check()
-	for _, name := range []string{"gnnstore_updates_total", "gnnstore_memory_budget_bytes", "gnnstore_disk_read_latency_seconds", "gnnstore_window_steps"} {
+	for _, name := range []string{
+		"gnnstore_updates_total", "gnnstore_memory_budget_bytes", "gnnstore_disk_read_latency_seconds", "gnnstore_window_steps",
+	} {
 		n, err := testutil.GatherAndCount(registry, name)
 		require.NoError(t, err)
 		require.Zero(t, n, name)
@@ -42,7 +44,9 @@ gnnstore_tier_used_bytes{tier="host"} 4.294967296e+09
 	r.Run, r.Best.ValidAcc = "runs/\xff\n\"", &acc
 	r.Live = &train.Live{Updates: 7, Loss: &loss, ETASeconds: &left, ReadsUnderWay: &reads}
 	r.Topology, r.Window = &train.Topology{}, &train.Window{Steps: 50}
-	r.Memory = &train.Memory{BudgetBytes: 8 * gib, Parts: []train.MemoryPart{{Name: "host cache", Bytes: gib}, {Name: "batches", Bytes: gib}}}
+	r.Memory = &train.Memory{BudgetBytes: 8 * gib, Parts: []train.MemoryPart{
+		{Name: "host cache", Bytes: gib}, {Name: "batches", Bytes: gib},
+	}}
 	r.Latency = &train.Latency{Reads: 1000, Seconds: 2, P50: 0.001, P90: 0.002, P99: 0.005, Max: 0.1}
 	require.Greater(t, check(), few)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`

@@ -1,5 +1,5 @@
-// Package live lets others look at a training while it goes on: over a unix socket in its run directory, which its owner
-// alone may open, and over HTTP on TCP where that is asked for. It only reads.
+// Package live lets others look at a training while it goes on: over a unix socket in its run directory, which its
+// owner alone may open, and over HTTP on TCP where that is asked for. It only reads.
 //
 //	/stats          the result so far, as JSON: what gnnstore stats --json prints
 //	/watch?every=1s the same, a line each time, and how the run ended in the last line
@@ -9,10 +9,10 @@
 // A [Server] answers for one training, and a [Client] asks one. [Advise] says in a sentence or two what limits a run,
 // and what to change.
 //
-// Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks (train.Hooks.Live).
-// So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its deadlines. What cannot be
-// served is a note and no error. [Server.Close] tells who watches how it ended, and waits for them, a second at most.
-// Start at [Serve].
+// Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks
+// (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its
+// deadlines. What cannot be served is a note and no error. [Server.Close] tells who watches how it ended, and waits for
+// them, a second at most. Start at [Serve].
 package live
 
 import (
@@ -68,8 +68,8 @@ func Serve(o Options) *Server {
 	s := &Server{now: o.Now, ending: make(chan struct{})}
 	s.metrics = newMetrics(s.advised)
 	s.http = http.Server{
-		Handler: http.HandlerFunc(s.answer), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(s.answer), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 	}
 	note := func(text string) {
 		if o.Note != nil {
@@ -159,8 +159,8 @@ func refuse(w http.ResponseWriter, code int, why string) {
 	http.Error(w, why, code)
 }
 
-// ours tells whether a request to a loopback address was meant for it. A page in the user's browser can have the browser
-// ask there under a name of its own, which it resolves to 127.0.0.1 (DNS rebinding); under a number it cannot.
+// ours tells whether a request to a loopback address was meant for it. A page in the user's browser can have the
+// browser ask there under a name of its own, which it resolves to 127.0.0.1 (DNS rebinding); under a number it cannot.
 func ours(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok || !local.IP.IsLoopback() {

@@ -52,8 +52,8 @@ func serve(tb testing.TB, dir string, t *training) *live.Server {
 	return s
 }
 
-// TestTrainings: two trainings at once are each seen by several, through the socket and over HTTP; they come to what they
-// come to alone, and those who watch are told.
+// TestTrainings: two trainings at once are each seen by several, through the socket and over HTTP; they come to what
+// they come to alone, and those who watch are told.
 func TestTrainings(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(600, 4, 8, 16, 2)))
 	require.NoError(t, err)
@@ -64,7 +64,8 @@ func TestTrainings(t *testing.T) {
 		o := o
 		o.Seed = seed
 		dir := filepath.Join(t.TempDir(), "run")
-		r, err := train.Run(t.Context(), ds, func() (*train.RunDir, error) { return train.CreateRun(dir) }, o, "test", train.Hooks{
+		create := func() (*train.RunDir, error) { return train.CreateRun(dir) }
+		r, err := train.Run(t.Context(), ds, create, o, "test", train.Hooks{
 			Live: func(now func() *train.Result) func() {
 				if look == nil {
 					return func() {}
@@ -187,8 +188,8 @@ func TestHostile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestSlow: those who connect and do not ask, or ask and do not read, hold up neither the training nor its end, and leave
-// room on the socket for others.
+// TestSlow: those who connect and do not ask, or ask and do not read, hold up neither the training nor its end, and
+// leave room on the socket for others.
 func TestSlow(t *testing.T) {
 	run, dir := new(training), t.TempDir()
 	s := serve(t, dir, run)
