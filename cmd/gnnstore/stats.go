@@ -55,7 +55,7 @@ func newStats() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&o.addr, "addr", "", "ask the training that serves HTTP at HOST:PORT")
-	cmd.Flags().BoolVar(&o.watch, "watch", false, "show it again and again until the run ends: in place on a terminal, else a line each time")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "show it until the run ends: in place on a terminal, else a line each time")
 	cmd.Flags().DurationVar(&o.every, "interval", o.every, "how often --watch shows it")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print as JSON; with --watch, a line each time")
 	return cmd
@@ -172,11 +172,11 @@ func printTiers(w io.Writer, r *train.Result) {
 	tabulate(w, rows)
 	d := r.Disk
 	fmt.Fprintf(w, "\ndisk: %s   wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
-		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
+		clean(r.DiskEngine), size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
 	s := r.Stages
 	fmt.Fprintf(w, "time: of %s, %d samplers drew for %s each, gathering took %s, steps %s, and they waited %s; %s limits\n",
 		seconds(s.Run), s.Samplers, seconds(s.Sample/float64(max(s.Samplers, 1))), seconds(s.Gather), seconds(s.Step), seconds(s.Wait),
-		cmp.Or(r.LimitingStage, "nothing"))
-	fmt.Fprintf(w, "evaluation (%s): %s, %s read\n", r.Evaluation.Method, seconds(r.Evaluation.Seconds), size(r.Evaluation.Disk.BytesRead))
+		clean(cmp.Or(r.LimitingStage, "nothing")))
+	fmt.Fprintf(w, "evaluation (%s): %s, %s read\n", clean(r.Evaluation.Method), seconds(r.Evaluation.Seconds), size(r.Evaluation.Disk.BytesRead))
 	fmt.Fprintf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
 }

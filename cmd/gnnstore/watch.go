@@ -98,8 +98,9 @@ func where(r *train.Result) string {
 	if r.Live.Epoch == 0 {
 		return fmt.Sprintf("epoch %d/%d   no step is done yet", len(r.Epochs)+1, r.Options.Epochs)
 	}
-	s := fmt.Sprintf("epoch %d/%d   step %s/%s", r.Live.Epoch, r.Options.Epochs, count(int64(r.Live.Step)), count(int64(r.Live.Steps)))
-	if r.Live.Step == r.Live.Steps {
+	step, steps := int64(r.Live.Step), int64(r.Live.Steps)
+	s := fmt.Sprintf("epoch %d/%d   step %s/%s", r.Live.Epoch, r.Options.Epochs, count(step), count(steps))
+	if step == steps {
 		s += ", evaluating"
 	}
 	return s
@@ -151,7 +152,8 @@ func view(r *train.Result) []string {
 		share float64
 		note  string
 	}{
-		{"sample", l.Sample, fmt.Sprintf("of %d samplers", r.Stages.Samplers)}, {"gather", l.Gather, "with the disk " + percent(l.Disk)},
+		{"sample", l.Sample, fmt.Sprintf("of %d samplers", r.Stages.Samplers)},
+		{"gather", l.Gather, "with the disk " + percent(l.Disk)},
 		{"step", l.Step, ""}, {"wait", l.Wait, "of the step, for rows"},
 	} {
 		if stage.name == l.Limiting {
@@ -216,7 +218,8 @@ func diskLines(w io.Writer, r *train.Result) {
 		line("topology", r.Topology.Disk)
 	}
 	if l := r.Latency; l != nil {
-		fmt.Fprintf(w, "\nlatency: half within %s, 90 %% %s, 99 %% %s, all %s", latency(l.P50), latency(l.P90), latency(l.P99), latency(l.Max))
+		fmt.Fprintf(w, "\nlatency: half within %s, 90 %% %s, 99 %% %s, all %s",
+			latency(l.P50), latency(l.P90), latency(l.P99), latency(l.Max))
 	}
 	fmt.Fprintln(w)
 }
@@ -251,10 +254,13 @@ func bar(share float64) string {
 	return strings.Repeat("#", n) + strings.Repeat(".", cells-n)
 }
 
-// wrap breaks a text at spaces into lines of so many characters, or more where a word has more.
+// wrap breaks a text at spaces into lines of so many characters, or more where a word has more. A percent sign stays
+// with its number.
 func wrap(text string, width int) []string {
+	const tied = "\u2007" // a space as wide as a digit, which no text of ours has
 	var lines []string
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Split(strings.ReplaceAll(text, " %", tied+"%"), " ") {
+		word = strings.ReplaceAll(word, tied, " ")
 		if n := len(lines); n > 0 && len(lines[n-1])+1+len(word) <= width {
 			lines[n-1] += " " + word
 			continue

@@ -20,22 +20,29 @@ import (
 
 // crowded is a run of which every figure is there, and large.
 func crowded() *train.Result {
+	const many = 987_654_321_987
 	loss, left, reads := 12.3456, 1e6, 1024
 	tier := cachetier.Tier{
-		CapacityBytes: 1000 << 30, UsedBytes: 999 << 30, RowsHit: 987654321987, RowsMissed: 1, BytesOut: 1022 << 40, BytesRead: 1021 << 40, Evictions: 987654321987,
+		CapacityBytes: 1000 << 30, UsedBytes: 999 << 30, RowsHit: many, RowsMissed: 1, BytesOut: 1022 << 40, BytesRead: 1021 << 40,
+		Evictions: many,
 	}
-	on := cachetier.Disk{Rows: 1 << 40, BytesWanted: 1022 << 40, BytesRead: 1022 << 40, Reads: 987654321987, Seconds: 3e7, Amplification: 123.45}
-	stats := cachetier.Stats{InputRows: 1 << 40, RowBytes: 256, Disk: on, Tiers: cachetier.Tiers{Device: tier, Host: tier, Disk: tier}}
+	on := cachetier.Disk{
+		Rows: 1 << 40, BytesWanted: 1022 << 40, BytesRead: 1022 << 40, Reads: many, Seconds: 3e7, Amplification: 123.45,
+	}
+	stats := cachetier.Stats{
+		InputRows: 1 << 40, RowBytes: 256, Disk: on, Tiers: cachetier.Tiers{Device: tier, Host: tier, Disk: tier},
+	}
 	stages := pipeline.Stats{Sample: 1, Gather: 95, Step: 1, Wait: 99, Run: 100, Samplers: 1024}
 	r := &train.Result{
-		Run: "runs/papers100m-1", Dataset: "papers100m.gnn", Status: train.Running, Stats: stats, Stages: stages, DiskEngine: "pread",
-		PeakRSSBytes: 8 << 40, Topology: &train.Topology{Tier: tier, Disk: on}, Window: &train.Window{Steps: 1000, Rows: 1e10, Bytes: 1 << 40},
+		Run: "runs/papers100m-1", Dataset: "papers100m.gnn", Status: train.Running, Stats: stats, Stages: stages,
+		PeakRSSBytes: 8 << 40, Topology: &train.Topology{Tier: tier, Disk: on},
+		Window:  &train.Window{Steps: 1000, Rows: 1e10, Bytes: 1 << 40},
 		Latency: &train.Latency{Reads: 1, P50: 0.0001, P90: 0.0012, P99: 0.0123, Max: 12.345},
-		Memory: &train.Memory{BudgetBytes: 8 << 30, Parts: []train.MemoryPart{{Name: "topology", Bytes: 1 << 30}, {Name: "host cache", Bytes: 4 << 30},
-			{Name: "batches", Bytes: 1 << 30}, {Name: "evaluation", Bytes: 1 << 30}}},
+		Memory: &train.Memory{BudgetBytes: 8 << 30, Parts: []train.MemoryPart{
+			{Name: "topology", Bytes: 1 << 30}, {Name: "host cache", Bytes: 4 << 30}, {Name: "batches", Bytes: 1 << 30}, {Name: "evaluation", Bytes: 1 << 30}}},
 		Live: &train.Live{
-			Epoch: 100, Step: 1207, Steps: 1207, Updates: 1, Loss: &loss, Seconds: 1e6, ETASeconds: &left, ResidentBytes: 8 << 40, FileBytes: 1 << 40,
-			ReadsUnderWay: &reads, Recent: train.Recent{Stats: stats, Stages: stages},
+			Epoch: 100, Step: 1207, Steps: 1207, Updates: 1, Loss: &loss, Seconds: 1e6, ETASeconds: &left,
+			ResidentBytes: 8 << 40, FileBytes: 1 << 40, ReadsUnderWay: &reads, Recent: train.Recent{Stats: stats, Stages: stages},
 		},
 	}
 	r.Options.Epochs = 100
@@ -60,7 +67,9 @@ func TestView(t *testing.T) {
 	}
 	text := strings.Join(view(full), "\n")
 	t.Log("\n" + text)
-	for _, want := range []string{"topology", "gather  ############################", "95.0 %  with the disk 100.0 %, limits", "the disk limits: it is busy 100 %", "left"} {
+	for _, want := range []string{
+		"topology", "gather  ###########", "95.0 %  with the disk 100.0 %, limits", "the disk limits: it is busy 100 %", "left",
+	} {
 		require.Contains(t, text, want)
 	}
 	require.Contains(t, view(ended)[0], "failed after 0 epochs: no space left on device")
@@ -93,7 +102,8 @@ func TestStatsOverHTTP(t *testing.T) {
 		{[]string{"--json"}, "\n  \"run\": \"runs/papers100m-1\",\n"},
 	} {
 		var stdout, stderr bytes.Buffer
-		require.Zero(t, run(append([]string{"stats", "--addr", s.Addr().String()}, c.args...), &stdout, &stderr), stderr.String())
+		args := append([]string{"stats", "--addr", s.Addr().String()}, c.args...)
+		require.Zero(t, run(args, &stdout, &stderr), stderr.String())
 		require.Contains(t, stdout.String(), c.want)
 	}
 	// A training that stops without a word is no end that could be told.
@@ -119,7 +129,8 @@ func TestWatch(t *testing.T) {
 		}})
 		var stdout, stderr bytes.Buffer
 		w := &thenDo{w: &stdout, writes: 3, do: func() { ended.Store(true); s.Close() }}
-		require.Zero(t, run(append([]string{"stats", dir, "--watch", "--interval", "100ms"}, args...), w, &stderr), stderr.String())
+		line := append([]string{"stats", dir, "--watch", "--interval", "100ms"}, args...)
+		require.Zero(t, run(line, w, &stderr), stderr.String())
 		w.wait()
 		lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 		require.Len(t, lines, 4)
