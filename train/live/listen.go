@@ -170,10 +170,13 @@ func answers(path string) bool {
 	return true
 }
 
-// limited accepts so many connections at a time; others wait in the system's queue, which is bounded, too.
+// limited accepts so many connections at a time, and one in a while; others wait in the system's queue, which is
+// bounded, too. Its Accept is for one goroutine.
 type limited struct {
 	net.Listener
 	slots  chan struct{}
+	every  time.Duration
+	next   time.Time // when one may be accepted
 	closed <-chan struct{}
 }
 
@@ -183,6 +186,10 @@ func (l *limited) Accept() (net.Conn, error) {
 	case <-l.closed:
 		return nil, net.ErrClosed
 	}
+	if wait := time.Until(l.next); wait > 0 {
+		time.Sleep(wait) // a fraction of a second, and nobody waits for its end but who is to be accepted, and Close
+	}
+	l.next = time.Now().Add(l.every)
 	c, err := l.Listener.Accept()
 	if err != nil {
 		<-l.slots

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -110,4 +112,48 @@ func TestStaleElsewhere(t *testing.T) {
 			require.NoError(t, err, text)
 		}
 	}
+}
+
+// endless is a listener to which somebody always connects.
+type endless struct{ net.Listener }
+
+func (endless) Accept() (net.Conn, error) {
+	c, other := net.Pipe()
+	return c, other.Close()
+}
+
+// TestLimited: connections come one in a while, and so many at once; a second Close gives back no second slot.
+func TestLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ending := make(chan struct{})
+		l := &limited{Listener: endless{}, slots: make(chan struct{}, 2), every: time.Second, closed: ending}
+		began := time.Now()
+		for range 11 {
+			c, err := l.Accept()
+			require.NoError(t, err)
+			require.NoError(t, c.Close())
+			require.NoError(t, c.Close())
+		}
+		require.Equal(t, 10*time.Second, time.Since(began))
+		var held []net.Conn
+		for range 2 {
+			c, err := l.Accept()
+			require.NoError(t, err)
+			held = append(held, c)
+		}
+		accepted := 0
+		go func() {
+			for _, err := l.Accept(); err == nil; _, err = l.Accept() {
+				accepted++
+			}
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, accepted)
+		held[0].Close()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, accepted)
+		close(ending)
+	})
 }

@@ -11,8 +11,9 @@
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks
 // (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its
-// deadlines. What cannot be served is a note and no error. [Server.Close] tells who watches how it ended, and waits for
-// them, a second at most. Start at [Serve].
+// deadlines and of one request, maxRate new ones a second, and a result is encoded once for all who ask within a
+// twentieth of a second. What cannot be served is a note and no error. [Server.Close] tells who watches how it ended,
+// and waits for them, a second at most. Start at [Serve].
 package live
 
 import (
@@ -45,10 +46,10 @@ type Options struct {
 // Bounds of what one who looks may take.
 const (
 	maxConns     = 32 // at once, of the socket and of TCP each
+	maxRate      = 50 // new ones a second, likewise
 	maxHeader    = 8 << 10
 	readTimeout  = 5 * time.Second // of a request
 	writeTimeout = 5 * time.Second // of an answer, or of a line of /watch
-	idleTimeout  = 15 * time.Second
 	drainTimeout = time.Second
 )
 
@@ -61,7 +62,24 @@ type Server struct {
 	ending  chan struct{} // closed when the training has ended
 	close   func()
 	addr    net.Addr
+
+	last struct {
+		sync.Mutex
+		encoding
+	}
 }
+
+// encoding is a result as JSON, on a line, and how long it will do.
+type encoding struct {
+	json  []byte
+	until time.Time
+}
+
+// An encoding does for so long, and for so many times what it took: results grow with their epochs.
+const (
+	encodeEvery = minEvery / 2
+	encodeShare = 20
+)
 
 // Serve starts to answer.
 func Serve(o Options) *Server {
@@ -69,8 +87,9 @@ func Serve(o Options) *Server {
 	s.metrics = newMetrics(s.advised)
 	s.http = http.Server{
 		Handler: http.HandlerFunc(s.answer), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 	}
+	s.http.SetKeepAlivesEnabled(false)
 	note := func(text string) {
 		if o.Note != nil {
 			o.Note(text)
@@ -106,7 +125,7 @@ func Serve(o Options) *Server {
 }
 
 func (s *Server) serve(l net.Listener) {
-	l = &limited{Listener: l, slots: make(chan struct{}, maxConns), closed: s.ending}
+	l = &limited{Listener: l, slots: make(chan struct{}, maxConns), every: time.Second / maxRate, closed: s.ending}
 	s.serving.Go(func() { _ = s.http.Serve(l) }) // it ends with Close, or because the system closed the listener
 }
 
@@ -123,6 +142,26 @@ func (s *Server) advised() *train.Result {
 	return r
 }
 
+// encoded is the result so far, or of just before; once the training has ended, it is how it did.
+func (s *Server) encoded() ([]byte, error) {
+	s.last.Lock()
+	defer s.last.Unlock()
+	now := time.Now()
+	select {
+	case <-s.ending:
+	default:
+		if now.Before(s.last.until) {
+			return s.last.json, nil
+		}
+	}
+	b, err := json.Marshal(s.advised())
+	if err != nil {
+		return nil, err
+	}
+	s.last.encoding = encoding{append(b, '\n'), now.Add(max(encodeEvery, encodeShare*time.Since(now)))}
+	return s.last.json, nil
+}
+
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
@@ -135,13 +174,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	case !ours(r):
 		refuse(w, http.StatusForbidden, "ask for localhost, or for the address itself: this is served to this machine alone")
 	case r.URL.Path == "/stats":
-		b, err := json.MarshalIndent(s.advised(), "", "  ")
+		b, err := s.encoded()
 		if err != nil {
 			refuse(w, http.StatusInternalServerError, err.Error())
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(b, '\n')) // who does not listen is no concern of ours, here and below
+		_, _ = w.Write(b) // who does not listen is no concern of ours, here and below
 	case r.URL.Path == "/watch":
 		s.watch(w, r)
 	case r.URL.Path == "/metrics":
@@ -196,16 +235,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(min(max(every, minEvery), maxEvery))
 	defer tick.Stop()
 	for last := false; ; {
-		result := s.advised()
-		b, err := json.Marshal(result)
-		if err != nil {
-			return
+		b, err := s.encoded()
+		if err == nil {
+			_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
+			_, err = w.Write(b)
 		}
-		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err = w.Write(append(b, '\n')); err == nil {
+		if err == nil {
 			err = c.Flush()
 		}
-		if err != nil || last || result.Live == nil {
+		if err != nil || last {
 			return
 		}
 		select {
