@@ -1,11 +1,11 @@
 package disk_test
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -75,7 +75,7 @@ func TestReadLendsWhatTheFilesHold(t *testing.T) {
 			var mu sync.Mutex
 			seen := map[int]bool{}
 			traffic, err := r.Read(of(stretches), func(s disk.Stretch, b []byte) error {
-				if !slices.Equal(b, contents[s.File][s.Offset:s.Offset+int64(s.Size)]) {
+				if !bytes.Equal(b, contents[s.File][s.Offset:s.Offset+int64(s.Size)]) {
 					return errors.New("wrong bytes")
 				}
 				mu.Lock()
