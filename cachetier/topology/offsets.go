@@ -60,7 +60,9 @@ func readOffsets(g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, er
 		}
 	}()
 
-	const portion = (disk.MaxStretch - fileEntry) / (lineNodes * fileEntry) * lineNodes // nodes read at once
+	// What is read at once ends with a line, and with a page of the file: that is each 128 lines, or 7 pages.
+	const unit = 128 * lineNodes
+	const portion = (disk.MaxStretch - store.PageSize) / (unit * fileEntry) * unit // nodes, and room for an entry behind
 	entries, at := g.Nodes()+1, 0
 	next := func() (disk.Stretch, bool) {
 		if at >= entries {

@@ -102,13 +102,14 @@ func (t *Tier) load() (disk.Traffic, error) {
 	})
 }
 
-// edges are stretches of the neighbours file that hold the edges from lo to hi.
+// edges are stretches of the neighbours file that hold the edges from lo to hi. Between them they end where a page of the
+// file does, so that engines that read whole pages read none twice.
 func (t *Tier) edges(lo, hi uint64) func() (disk.Stretch, bool) {
 	return func() (s disk.Stretch, ok bool) {
 		if lo == hi {
 			return s, false
 		}
-		n := min(hi-lo, MaxPart)
+		n := min(hi-lo, MaxPart-lo%MaxPart)
 		s = disk.Stretch{File: 1, Offset: place(lo), Size: 4 * int(n)}
 		lo += n
 		return s, true
