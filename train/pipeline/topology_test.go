@@ -95,7 +95,8 @@ func TestGroupsOverTiers(t *testing.T) {
 				kind          disk.Kind
 				workers, size int
 			}{
-				{least, disk.Mmap, 1, 1}, {least, disk.Pread, 3, 1}, {least, disk.Pread, 2, n}, {least, disk.Mmap, 2, n},
+				{least, disk.Pread, 1, 1}, {least, disk.Pread, 3, 1}, {least, disk.Pread, 2, n}, {least, disk.Pread, 1, n},
+				{least, disk.Mmap, 2, n - 1},
 				{all / 2, disk.Pread, 2, 3}, {all, disk.Mmap, 2, 2},
 			} {
 				tier, err := topology.Open(g, topology.Options{Bytes: c.bytes, Options: disk.Options{Kind: c.kind}})
