@@ -112,3 +112,89 @@ func BenchmarkGatherRepeats(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkWindow takes groups of steps through their windows, from the page cache: planning, loading and gathering.
+func BenchmarkWindow(b *testing.B) {
+	d, err := store.Open(benchDataset(b))
+	require.NoError(b, err)
+	defer d.Close()
+	f := d.Features(0)
+	rng := rand.New(rand.NewPCG(5, 6))
+	steps := make([][]uint32, 64)
+	for i := range steps {
+		steps[i] = distinct(rng, benchRows, benchBatch/8)
+	}
+	for _, engine := range []disk.Kind{disk.Mmap, disk.Pread} {
+		for _, w := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("engine=%s/steps=%d", engine, w), func(b *testing.B) {
+				s, err := cachetier.Open(f, cachetier.Options{Engine: engine, HostBytes: benchRows * benchDim * 2 / 3, Lookahead: 2})
+				require.NoError(b, err)
+				defer s.Close()
+				dst := make([]byte, benchBatch/8*f.RowBytes())
+				b.SetBytes(int64(len(steps) * len(dst)))
+				for b.Loop() {
+					for i := 0; i < len(steps); i += w {
+						s.Expect(steps[i : i+w])
+						for win := s.Next(); win != nil; win = s.Next() {
+							require.NoError(b, win.Load())
+							for i := range win.Steps() {
+								require.NoError(b, win.Gather(i, dst))
+							}
+							win.Release()
+						}
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(steps)*benchBatch/8), "ns/row")
+			})
+		}
+	}
+}
+
+// distinct draws n different ids, small ones more often.
+func distinct(rng *rand.Rand, rows, n int) []uint32 {
+	seen := make(map[uint32]bool, n)
+	ids := make([]uint32, 0, n)
+	for len(ids) < n {
+		x := rng.Float64()
+		if v := uint32(x * x * x * float64(rows)); !seen[v] {
+			seen[v] = true
+			ids = append(ids, v)
+		}
+	}
+	return ids
+}
+
+// wide is a table of papers100M's shape that nobody reads.
+type wide struct{}
+
+func (wide) Rows() int     { return 111_000_000 }
+func (wide) RowBytes() int { return 256 }
+func (w wide) Shards() []store.Shard {
+	return []store.Shard{{Rows: int64(w.Rows()), DataOffset: 4096, Stride: 256}}
+}
+
+// BenchmarkForecast plans windows at that size and merges what they read: all of the work but reading and copying. The slab
+// is of 4 GiB, of which no byte is written to.
+func BenchmarkForecast(b *testing.B) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	trace := make([][]uint32, 16)
+	rows := 0
+	for i := range trace {
+		trace[i] = distinct(rng, wide{}.Rows(), 380_000)
+		rows += len(trace[i])
+	}
+	for _, w := range []int{1, 4, 16} {
+		b.Run(fmt.Sprintf("steps=%d", w), func(b *testing.B) {
+			s, err := cachetier.Open(wide{}, cachetier.Options{HostBytes: 4 << 30, Lookahead: 2, Engine: disk.Pread})
+			require.NoError(b, err)
+			defer s.Close()
+			var f cachetier.Forecast
+			for b.Loop() {
+				f, err = s.Forecast(trace, w)
+				require.NoError(b, err)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/row")
+			b.ReportMetric(f.All.Seconds/float64(f.All.Steps), "device-s/step")
+		})
+	}
+}

@@ -11,3 +11,6 @@ func (s *Stack) SetsInUse() int {
 	defer s.mu.Unlock()
 	return s.mu.made - len(s.mu.unused)
 }
+
+// SetPortion has n rows to read listed at a time.
+func (s *Stack) SetPortion(n int) { s.portion = make([]uint32, n) }

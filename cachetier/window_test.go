@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -251,6 +252,7 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 		s, err := cachetier.Open(f, o)
 		require.NoError(t, err)
 		defer s.Close()
+		s.SetPortion(rapid.IntRange(1, 60).Draw(t, "portion"))
 		start, m := s.Stats(), newModel(s, o, tableRows)
 		within(func() {
 			for len(groups) > 0 || len(m.groups) > 0 {
@@ -494,6 +496,44 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 	s.Reset()
 	s.Expect(nil)
 	require.Nil(t, s.Next())
+}
+
+// TestLargeWindow has more rows to read than are listed at a time, and steps of many chunks.
+func TestLargeWindow(t *testing.T) {
+	const n = 150_000
+	f := table(t, n, 32)
+	for _, engine := range []disk.Kind{disk.Mmap, disk.Pread} {
+		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 64_000, HostBytes: 8 << 20, StaticBytes: 128_000, Engine: engine, Policy: cachetier.LRU})
+		require.NoError(t, err)
+		defer s.Close()
+		require.Greater(t, s.WindowRows(), 80_000)
+		ids := make([]uint32, n)
+		for i := range ids {
+			ids[i] = uint32(i)
+		}
+		rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		steps := [][]uint32{ids[:40_000], ids[20_000:70_000], ids[60_000:80_000]}
+		s.Expect(steps)
+		w := s.Next()
+		require.Equal(t, 3, w.Steps())
+		require.NoError(t, w.Load())
+		for i, ids := range steps {
+			got := make([]byte, len(ids)*f.RowBytes())
+			require.NoError(t, w.Gather(i, got))
+			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
+		}
+		w.Release()
+		hot := 0
+		for _, v := range ids[:80_000] {
+			if v < 3000 {
+				hot++
+			}
+		}
+		st := s.Stats()
+		checkSums(t, st)
+		require.EqualValues(t, 80_000-hot, st.Disk.Rows)
+		require.EqualValues(t, 110_000, st.InputRows)
+	}
 }
 
 func TestMisuseOfWindowsPanics(t *testing.T) {
