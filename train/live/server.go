@@ -61,7 +61,10 @@ type Server struct {
 	serving sync.WaitGroup
 	ending  chan struct{} // closed when the training has ended
 	close   func()
-	addr    net.Addr
+
+	addr     net.Addr // of TCP
+	host     string   // as it was given
+	loopback bool
 
 	last struct {
 		sync.Mutex
@@ -105,6 +108,9 @@ func Serve(o Options) *Server {
 	if o.Listen != "" {
 		if l, err := net.Listen("tcp", o.Listen); err == nil {
 			s.addr = l.Addr()
+			s.host, _, _ = net.SplitHostPort(o.Listen) // which has just been listened on
+			tcp, ok := s.addr.(*net.TCPAddr)
+			s.loopback = ok && tcp.IP.IsLoopback()
 			s.serve(l)
 			note("statistics at http://" + l.Addr().String() + "/stats and /metrics")
 		} else {
@@ -171,7 +177,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "statistics are only read: use GET")
 	case r.ContentLength != 0:
 		refuse(w, http.StatusBadRequest, "a request has no body")
-	case !ours(r):
+	case !s.ours(r):
 		refuse(w, http.StatusForbidden, "ask for localhost, or for the address itself: this is served to this machine alone")
 	case r.URL.Path == "/stats":
 		b, err := s.encoded()
@@ -200,9 +206,10 @@ func refuse(w http.ResponseWriter, code int, why string) {
 
 // ours tells whether a request to a loopback address was meant for it. A page in the user's browser can have the
 // browser ask there under a name of its own, which it resolves to 127.0.0.1 (DNS rebinding); under a number it cannot.
-func ours(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if !ok || !local.IP.IsLoopback() {
+// What is served to other machines is served under any name.
+func (s *Server) ours(r *http.Request) bool {
+	_, tcp := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !tcp || !s.loopback {
 		return true
 	}
 	host := r.Host
@@ -210,7 +217,7 @@ func ours(r *http.Request) bool {
 		host = h
 	}
 	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil || strings.EqualFold(host, "localhost")
+	return err == nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, s.host)
 }
 
 // The interval of /watch is between these; others are brought there.

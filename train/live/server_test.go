@@ -188,6 +188,21 @@ func TestHostile(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestOpen: who serves other machines serves them under any name.
+func TestOpen(t *testing.T) {
+	s := live.Serve(live.Options{Run: t.TempDir(), Listen: "0.0.0.0:0", Now: new(training).now})
+	defer s.Close()
+	_, port, err := net.SplitHostPort(s.Addr().String())
+	require.NoError(t, err)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/healthz", nil)
+	require.NoError(t, err)
+	q.Host = "trainbox.example:8080"
+	a, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	a.Body.Close()
+	require.Equal(t, 200, a.StatusCode)
+}
+
 // TestSlow: those who connect and do not ask, or ask and do not read, hold up neither the training nor its end, and
 // leave room on the socket for others.
 func TestSlow(t *testing.T) {
