@@ -79,8 +79,8 @@ func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 	}
 	fmt.Fprintf(stdout, "run %s   dataset %s\n%s\n\n", clean(r.Run), clean(r.Dataset), clean(outcome(r)))
 	printTiers(stdout, r)
-	if r.Advice != "" {
-		fmt.Fprintln(stdout, clean(r.Advice))
+	for _, line := range wrap(r.Advice, viewWidth) {
+		fmt.Fprintln(stdout, clean(line))
 	}
 	return nil
 }

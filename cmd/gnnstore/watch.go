@@ -259,6 +259,9 @@ func bar(share float64) string {
 func wrap(text string, width int) []string {
 	const tied = "\u2007" // a space as wide as a digit, which no text of ours has
 	var lines []string
+	if text == "" {
+		return lines
+	}
 	for _, word := range strings.Split(strings.ReplaceAll(text, " %", tied+"%"), " ") {
 		word = strings.ReplaceAll(word, tied, " ")
 		if n := len(lines); n > 0 && len(lines[n-1])+1+len(word) <= width {
