@@ -99,8 +99,7 @@ func (s *Stack) forecast(w *Window) Cost {
 	}
 	var t disk.Traffic
 	for stretch, ok := next(); ok; stretch, ok = next() {
-		t.Reads++
-		t.Bytes += int64(stretch.Size)
+		t.Add(s.reader.Takes(stretch))
 	}
 	c.Reads, c.Bytes, c.Seconds = t.Reads, t.Bytes, s.reader.Costs().Seconds(t)
 	return c

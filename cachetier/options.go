@@ -62,6 +62,11 @@ type Options struct {
 	// Engine reads the disk. Default disk.Auto.
 	Engine disk.Kind `json:"engine"`
 
+	// Direct, Probe and Costs are those of disk.Options.
+	Direct bool       `json:"-"`
+	Probe  bool       `json:"-"`
+	Costs  disk.Costs `json:"-"`
+
 	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what suits the engine.
 	Readers int `json:"readers"`
 }
@@ -84,8 +89,13 @@ func (o Options) Validate() error {
 	if o.Lookahead < 0 || o.Lookahead > MaxLookahead {
 		errs = append(errs, fmt.Errorf("a look-ahead of %d groups: use 0 to %d", o.Lookahead, MaxLookahead))
 	}
-	errs = append(errs, disk.Options{Kind: o.Engine, Depth: o.Readers}.Validate())
+	errs = append(errs, o.Disk().Validate())
 	return errors.Join(errs...)
+}
+
+// Disk is the part of o that says how the disk is read.
+func (o Options) Disk() disk.Options {
+	return disk.Options{Kind: o.Engine, Depth: o.Readers, Direct: o.Direct, Probe: o.Probe, Costs: o.Costs}
 }
 
 // layout is what the budgets buy, in rows.

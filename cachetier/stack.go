@@ -89,7 +89,7 @@ func Open(t Table, o Options) (*Stack, error) {
 	if o.Policy == "" {
 		o.Policy = Belady
 	}
-	reader, err := openRows(t, disk.Options{Kind: o.Engine, Depth: o.Readers})
+	reader, err := openRows(t, o.Disk())
 	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
@@ -180,6 +180,9 @@ func (s *Stack) fill(rows policy.Set) error {
 
 // Engine is the way the disk is read, and in a sentence why.
 func (s *Stack) Engine() (kind disk.Kind, why string) { return s.reader.Kind(), s.reader.Why() }
+
+// Live is what reading the disk is like, now and since Open.
+func (s *Stack) Live() disk.Live { return s.reader.Live() }
 
 // WindowRows is how many different rows, beyond those of the device region and the static one, a window of several steps
 // can have. It is 0 if there is no slab.

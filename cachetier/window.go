@@ -37,6 +37,7 @@ type Window struct {
 	steps  [][]uint32
 	single bool // of one step: read to where it is used
 
+	rows   int  // that it needs beyond the hot ones, each once; 0 without a slab
 	need   *set // nil without a slab
 	future []*set
 
@@ -146,12 +147,12 @@ func (s *Stack) take(w *Window, g *group) {
 		n = max(n-1, 1)
 		w.need.Clear() // the step that was too much is in it
 		for _, ids := range g.steps[:n] {
-			s.add(w.need, ids)
+			w.rows += s.add(w.need, ids)
 		}
 		s.drop(g.rows)
 		g.rows, g.count = s.unite(g.steps[n:])
 	} else {
-		w.need, g.rows = g.rows, nil
+		w.need, w.rows, g.rows = g.rows, g.count, nil
 	}
 	w.steps, w.single = g.steps[:n], n == 1
 	if s.layout.keeper.Kind == Belady {
@@ -166,6 +167,12 @@ func (s *Stack) take(w *Window, g *group) {
 
 // Steps is how many steps the window has.
 func (w *Window) Steps() int { return len(w.steps) }
+
+// Rows is how many different rows of the slab the window needs, 0 if there is no slab.
+func (w *Window) Rows() int { return w.rows }
+
+// ReadSeconds is how long Load read, its waiting left out. It is valid between Load and the first Gather.
+func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }
 
 // Load reads the rows of the window that are not there, in file order, into the slab. It waits by itself until the earlier
 // windows whose slots it takes are released. For a window of one step there is nothing to load: its rows are read when it is

@@ -108,7 +108,7 @@ func (r *Reader) Live() Live { return r.meter.read() }
 func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byte) error) (Traffic, error) {
 	r.begin()
 	defer r.end()
-	began, block := time.Now(), r.Block()
+	began := time.Now()
 	var t Traffic
 	var out error // a stretch that leads out of its file
 	err := r.engine.read(func() (Stretch, bool) {
@@ -124,9 +124,7 @@ func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byt
 				Err: fmt.Errorf("%d bytes are wanted, and the file has %d", s.Size, f.Size)}
 			return s, false
 		}
-		lo, hi := hull(s, block)
-		t.Reads++
-		t.Bytes += hi - lo
+		t.Add(r.Takes(s))
 		return s, true
 	}, serve)
 	if err = errors.Join(out, err); err != nil {
@@ -134,6 +132,12 @@ func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byt
 	}
 	t.Seconds = time.Since(began).Seconds()
 	return t, nil
+}
+
+// Takes is what reading s is counted as, without reading it.
+func (r *Reader) Takes(s Stretch) Traffic {
+	lo, hi := hull(s, r.Block())
+	return Traffic{Reads: 1, Bytes: hi - lo}
 }
 
 func (r *Reader) begin() {

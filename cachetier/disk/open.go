@@ -53,12 +53,16 @@ func (op *opening) note(format string, a ...any) {
 // start makes the engine that was asked for or, of what works here, the next.
 func (op *opening) start() error {
 	op.kind = op.Kind
-	if op.auto() {
+	switch {
+	case op.auto() && op.Direct:
+		op.kind = Uring
+		op.note("the budget has no page cache in it")
+	case op.auto():
 		available, err := AvailableMemory()
 		var why string
 		op.kind, why = choose(op.size, available, err)
 		op.note("%s", why)
-	} else {
+	default:
 		op.note("%s", Asked)
 	}
 	if op.kind == Mmap {

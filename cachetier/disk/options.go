@@ -61,6 +61,8 @@ type Options struct {
 	// KiB; 64 under Pread and Buffered; and under Mmap one for each thread that runs Go code. Uring takes 25 MiB for buffers,
 	// and Pread and Buffered up to Depth × MaxStretch.
 	Depth int
+	// Direct has Auto leave Mmap and the page cache out, for who has a budget that it would be in.
+	Direct bool
 	// Probe measures the device in Open, for about 150 ms, where the files have 64 MiB or more: Auto takes the engine that
 	// was faster, and Merge goes by what was measured.
 	Probe bool

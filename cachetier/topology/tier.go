@@ -287,6 +287,9 @@ func (t *Tier) stretches(nodes []uint32, long []int) func() (disk.Stretch, bool)
 // Engine is the way the disk is read, and in a sentence why.
 func (t *Tier) Engine() (kind disk.Kind, why string) { return t.reader.Kind(), t.reader.Why() }
 
+// Costs is what reading costs, as far as it is known.
+func (t *Tier) Costs() disk.Costs { return t.reader.Costs() }
+
 // Close gives up the memory. A second Close does nothing.
 func (t *Tier) Close() {
 	t.reader.Close()
