@@ -5,54 +5,48 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
-	"github.com/gnnstore/gnnstore/train/tape"
 )
 
 // evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, or, where the
 // hidden rows would not fit its budget, on blocks sampled once and for all.
 //
-// Its reads go past the host cache, so that a pass over the graph does not throw the training's hot rows out, and they
-// are counted apart.
+// Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads neighbour lists through
+// the map of the graph, in their order, and feature rows without changing what the host cache holds. What either reads
+// is counted apart.
 type evaluator struct {
-	data    *data
-	task    *task
-	model   *model.Model
-	stack   *cachetier.Stack
-	peak    *memoryPeak
-	tape    *tape.Tape
-	feed    *feed
-	full    *sample.Sampler // every neighbour, one layer
-	sampler *sample.Sampler // nil: evaluate in full
-	seed    uint64
-	nodes   int // at most, when sampled
-	batch   int
-	block   sample.Batch
-	place   []uint32 // row of a node in the layer below the one at hand
+	*trainer
+	full   *sample.Sampler // every neighbour, one layer
+	hidden int64           // bytes of hidden rows: the widest pair of layers, if every node were needed
+	block  sample.Batch
+	place  []uint32 // row of a node in the layer below the one at hand
 }
 
-func newEvaluator(
-	d *data, k *task, m *model.Model, be kernels.Backend, stack *cachetier.Stack, peak *memoryPeak, o Options,
-) *evaluator {
-	e := &evaluator{
-		data: d, task: k, model: m, stack: stack, peak: peak, tape: tape.New(be), feed: &feed{be: be},
-		full: sample.NewSampler(d.graph, []int{o.Kind.All()}, o.Kind.Sampling()),
-		seed: o.Seed, nodes: o.EvalNodes, batch: o.Batch,
-	}
-	// The widest pair of layers of hidden rows, if every node were needed.
-	if rows := int64(d.graph.Nodes()); o.Layers > 1 && rows*int64(o.Hidden)*4*int64(min(o.Layers-1, 2)) > o.EvalBytes {
-		e.sampler = sample.NewSampler(d.graph, o.samplerFanouts(), o.Kind.Sampling())
+func newEvaluator(t *trainer, o Options) *evaluator {
+	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.graph, []int{o.Kind.All()}, o.Kind.Sampling())}
+	if o.Layers > 1 {
+		e.hidden = int64(t.data.graph.Nodes()) * int64(o.Hidden) * 4 * int64(min(o.Layers-1, 2))
 	}
 	return e
 }
 
+// bytes is the memory that it takes beside what training has.
+func (e *evaluator) bytes() int64 {
+	if e.isSampled() {
+		return 0
+	}
+	rows := int64(e.data.graph.Nodes()) * int64(max(e.Hidden, e.data.features.Dim())) * 4
+	return e.hidden + 4*int64(e.data.graph.Nodes()) + min(chunkBytes, rows)*evalChunks
+}
+
+func (e *evaluator) isSampled() bool { return e.hidden > e.EvalBytes }
+
 // method says how accuracy is measured: "full" or "sampled".
 func (e *evaluator) method() string {
-	if e.sampler != nil {
+	if e.isSampled() {
 		return "sampled"
 	}
 	return "full"
@@ -64,7 +58,7 @@ func (e *evaluator) measure(ctx context.Context, nodes []uint32) (v float64, ok 
 		return 0, false, nil
 	}
 	err = store.Guard(func() error {
-		if e.sampler != nil {
+		if e.isSampled() {
 			return e.sampled(ctx, nodes)
 		}
 		return e.layerwise(ctx, nodes)
@@ -76,32 +70,22 @@ func (e *evaluator) measure(ctx context.Context, nodes []uint32) (v float64, ok 
 	return v, err == nil, err
 }
 
-// sampled evaluates at most e.nodes of nodes, the same ones with the same blocks each time.
+// sampled evaluates at most EvalNodes of nodes, the same ones with the same blocks each time.
 func (e *evaluator) sampled(ctx context.Context, nodes []uint32) error {
 	used := slices.Clone(nodes)
-	sample.Shuffle(used, e.seed, -1)
-	used = used[:min(len(used), e.nodes)]
-	var b sample.Batch
-	for i := 0; i*e.batch < len(used); i++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		seeds := used[i*e.batch : min((i+1)*e.batch, len(used))]
-		if err := e.data.sample(e.sampler, &b, sample.StepSeed(e.seed, -1, i), seeds); err != nil {
-			return err
-		}
-		x, err := e.feed.gather(e.stack, e.data, b.Inputs())
-		if err != nil {
-			return err
-		}
-		e.tape.Reset(false)
-		logits := e.model.Forward(e.tape, e.tape.Leaf(x), e.feed.blocks(b.Blocks), 0)
-		if err := e.task.measure(e.feed, logits.Value, seeds); err != nil {
-			return err
-		}
-		e.peak.look()
+	sample.Shuffle(used, e.Seed, -1)
+	used = used[:min(len(used), e.EvalNodes)]
+	steps := pipeline.Steps{
+		To:    (len(used) + e.Batch - 1) / e.Batch,
+		Seeds: func(step int) []uint32 { return used[step*e.Batch : min((step+1)*e.Batch, len(used))] },
+		Z:     func(step int) uint64 { return sample.StepSeed(e.Seed, -1, step) },
 	}
-	return nil
+	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
+		e.tape.Reset(false)
+		logits := e.model.Forward(e.tape, e.tape.Leaf(b.Rows), e.feed.blocks(b.Batch.Blocks), 0)
+		e.peak.look()
+		return e.task.measure(e.feed, logits.Value, b.Batch.Seeds)
+	})
 }
 
 // layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
@@ -179,6 +163,7 @@ func (e *evaluator) layer(l int, below kernels.Tensor, nodes []uint32) (kernels.
 const (
 	chunkBytes = 32 << 20 // of float32 destination rows
 	chunkEdges = 1 << 18
+	evalChunks = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 )
 
 // chunks calls do with the nodes of layer l in ascending order, at least one and as many as the bounds allow at a time.
@@ -240,11 +225,6 @@ func (e *evaluator) plan(nodes []uint32) ([]nodeSet, error) {
 		}
 	}
 	return need, nil
-}
-
-func (e *evaluator) close() {
-	e.tape.Close()
-	e.feed.close()
 }
 
 // nodeSet has a bit a node.

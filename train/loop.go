@@ -65,7 +65,18 @@ func (t *trainer) epochs(ctx context.Context) error {
 func (t *trainer) outOfPatience() bool { return t.Patience > 0 && t.worse >= t.Patience }
 
 // steps is the number of steps of an epoch.
-func (t *trainer) steps() int { return (len(t.data.train) + t.Batch - 1) / t.Batch }
+func (t *trainer) steps() int {
+	n := (len(t.data.train) + t.Batch - 1) / t.Batch
+	if t.EpochSteps > 0 {
+		n = min(n, t.EpochSteps)
+	}
+	return n
+}
+
+// seedsOf is the part of an epoch's seeds that a step has.
+func (t *trainer) seedsOf(seeds []uint32, step int) []uint32 {
+	return seeds[step*t.Batch : min((step+1)*t.Batch, len(seeds))]
+}
 
 // epoch trains on all seeds once, or on those that were left when the run was cut short.
 func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, error) {
@@ -74,15 +85,16 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, erro
 	started, stages := time.Now(), t.pipe.Stats()
 	seconds := t.partial.Seconds
 	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: func(step int) []uint32 {
-		return seeds[step*t.Batch : min((step+1)*t.Batch, len(seeds))]
+		return t.seedsOf(seeds, step)
 	}}, func(b *pipeline.Gathered) error {
 		a, err := t.step(b, z(b.Step), steps)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
-		t.partial.count(a, b.Read.Sub(t.read))
+		did := b.Read.Sub(t.read)
+		t.partial.count(a, did)
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
-		t.read = b.Read
+		t.read, t.trained = b.Read, did.Add(t.trained)
 		if err := t.tell(n, steps, a.mean()); err != nil {
 			return err
 		}
@@ -109,7 +121,7 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 	step := t.partial.Steps
 	if t.LogEvery > 0 && t.optim.Steps()%t.LogEvery == 0 {
 		t.snapshot()
-		m := &StepMetric{Epoch: epoch, Step: step, Updates: t.optim.Steps(), Loss: loss}
+		m := &StepMetric{Epoch: epoch, Step: step, Updates: t.optim.Steps(), Loss: loss, Seconds: t.partial.Seconds}
 		if err := t.dir.appendMetrics(metricsLine{Step: m, SoFar: t.result.soFar()}); err != nil {
 			return err
 		}
@@ -163,7 +175,11 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 
 // measure evaluates nodes; ok is false where there is nothing to measure.
 func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
+	stages := t.pipe.Stats()
 	v, ok, err = t.eval.measure(ctx, nodes)
+	read := t.stack.Stats()
+	t.evaluated = t.evaluated.Add(read.Sub(t.read).Disk)
+	t.read, t.other = read, t.other.Add(t.pipe.Stats().Sub(stages))
 	if errors.Is(err, metric.ErrUndefined) {
 		t.note("not measured: %v", err)
 		return 0, false, nil
@@ -253,16 +269,6 @@ func (t *trainer) checkpointNow() error {
 		return nil
 	}
 	return t.saveCheckpoint()
-}
-
-// checkedSampler names the place of what it finds damaged.
-type checkedSampler struct {
-	*sample.Sampler
-	data *data
-}
-
-func (s checkedSampler) Sample(b *sample.Batch, z uint64, seeds []uint32) error {
-	return s.data.sample(s.Sampler, b, z, seeds)
 }
 
 // badRow finds the first element of rows that is NaN or infinite.

@@ -24,6 +24,7 @@ type StepMetric struct {
 	Step    int     `json:"step"`    // of the epoch, from 1
 	Updates int     `json:"updates"` // of the run
 	Loss    float64 `json:"loss"`    // as Epoch.Loss, of the step
+	Seconds float64 `json:"seconds"` // of training in the epoch so far
 }
 
 // metrics is metrics.jsonl, open for appending.

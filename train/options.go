@@ -18,14 +18,16 @@ type Options struct {
 	model.Config
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
 	// layers.
-	Fanouts   []int   `json:"fanout"`
-	Batch     int     `json:"batch"` // seeds a step; more than there are is one step an epoch
-	Epochs    int     `json:"epochs"`
-	LR        float64 `json:"lr"` // before the schedule
-	Seed      uint64  `json:"seed"`
-	Workers   int     `json:"workers"`  // goroutines that sample ahead
-	Patience  int     `json:"patience"` // stop after so many evaluations without a better one; 0: never
-	EvalEvery int     `json:"eval_every"`
+	Fanouts []int `json:"fanout"`
+	Batch   int   `json:"batch"` // seeds a step; more than there are is one step an epoch
+	Epochs  int   `json:"epochs"`
+	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
+	EpochSteps int     `json:"epoch_steps"`
+	LR         float64 `json:"lr"` // before the schedule
+	Seed       uint64  `json:"seed"`
+	Workers    int     `json:"workers"`  // goroutines that sample ahead
+	Patience   int     `json:"patience"` // stop after so many evaluations without a better one; 0: never
+	EvalEvery  int     `json:"eval_every"`
 	// Optim and Schedule are what becomes of gradients.
 	Optim    optim.Options  `json:"optim"`
 	Schedule optim.Schedule `json:"schedule"`
@@ -42,8 +44,15 @@ type Options struct {
 	EvalNodes int   `json:"eval_nodes"`
 	// Split names the split to train on; empty where the dataset has just one.
 	Split string `json:"split"`
-	// BatchBytes bounds the batches that are sampled and gathered ahead; one is always let through.
+	// BatchBytes bounds the blocks that are drawn ahead; one batch is always let through. Auto is a part of MemoryBytes.
 	BatchBytes int64 `json:"batch_bytes"`
+	// TopologyBytes is for offsets and for the neighbour lists that stay in memory. Auto is a part of MemoryBytes.
+	TopologyBytes int64 `json:"topology_bytes"`
+	// Window is how many steps are drawn and read together, where the budgets allow; 0: as many as they do.
+	Window int `json:"window"`
+	// Lookahead is how many groups of such steps are drawn before the one whose reads are planned: what the policy of the
+	// host cache knows of the future.
+	Lookahead int `json:"lookahead"`
 	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
 	CheckpointEvery int `json:"checkpoint_every"`
 	KeepCheckpoints int `json:"keep_checkpoints"` // the newest ones
@@ -51,12 +60,12 @@ type Options struct {
 	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed
 	// has no use for it, unless it was cut before its first checkpoint; then what it began with counts.
 	Init string `json:"init"`
-	// MemoryBytes is what the process should take in all: the Go heap is kept below it less what lies outside the heap. 0:
-	// no limit.
+	// MemoryBytes is what the process may take in all: see Budget. The Go heap is kept below it less what lies outside the
+	// heap. 0: half of the machine's memory, or of what its control group allows.
 	MemoryBytes int64 `json:"memory_bytes"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels string `json:"kernels"`
-	// Cache is the budgets and policies of the tiers.
+	// Cache is the budgets and policies of the tiers. HostBytes may be Auto: a part of MemoryBytes.
 	Cache cachetier.Options `json:"cache"`
 }
 
@@ -66,9 +75,16 @@ func DefaultOptions() Options {
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: 2 << 30, EvalNodes: 20000,
-		BatchBytes: 1 << 30, KeepCheckpoints: 2, LogEvery: 100,
+		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
+		Cache: cachetier.Options{HostBytes: Auto},
 	}
 }
+
+// Bounds of options, far beyond what is of use.
+const (
+	maxWindow    = 1 << 16
+	maxLookahead = 1 << 10
+)
 
 // Validate reports every problem.
 func (o Options) Validate() error {
@@ -102,20 +118,22 @@ func (o Options) Validate() error {
 	fail(o.EvalBytes < 0, "--eval-memory %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
 	fail(o.MemoryBytes < 0, "--memory %d: at least 0", o.MemoryBytes)
-	// Three sizes may overflow an int64 together, and a rounded sum will do.
-	parts := float64(o.BatchBytes) + float64(o.Cache.DeviceBytes) + float64(o.Cache.HostBytes)
-	fail(o.MemoryBytes > 0 && float64(o.MemoryBytes) < parts,
-		"--memory %d: less than the %.0f of --batch-memory, --device-memory and --host-memory together", o.MemoryBytes, parts)
-	fail(o.BatchBytes < 0, "--batch-memory %d: at least 0", o.BatchBytes)
+	fail(o.BatchBytes < Auto, "--batch-memory %d: at least 0", o.BatchBytes)
+	fail(o.TopologyBytes < Auto, "--topology-memory %d: at least 0", o.TopologyBytes)
+	fail(o.Window < 0 || o.Window > maxWindow, "--window %d: from 1 to %d, or 0 for as many as fit", o.Window, maxWindow)
+	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "--lookahead %d: from 0 to %d", o.Lookahead, maxLookahead)
+	fail(o.EpochSteps < 0, "--epoch-steps %d: at least 0", o.EpochSteps)
 	fail(o.CheckpointEvery < 0, "--checkpoint-every %d: at least 0", o.CheckpointEvery)
 	fail(o.KeepCheckpoints < 1, "--keep-checkpoints %d: at least 1", o.KeepCheckpoints)
 	fail(o.LogEvery < 0, "--log-every %d: at least 0", o.LogEvery)
 	if _, err := kernels.ParseSet(o.Kernels); err != nil {
 		errs = append(errs, fmt.Errorf("--kernels: %w", err))
 	}
-	if err := o.Cache.Validate(); err != nil {
-		errs = append(errs, err)
+	cache := o.Cache
+	if cache.HostBytes == Auto {
+		cache.HostBytes = 0
 	}
+	errs = append(errs, cache.Validate())
 	return errors.Join(errs...)
 }
 

@@ -41,10 +41,12 @@ type Recent struct {
 	LimitingStage string         `json:"limiting_stage"`
 }
 
-// Topology is the tier of neighbour lists, and what it reads. The rows of its counters are lists.
+// Topology is the tier of neighbour lists, and what it reads. The rows of its counters are lists; IndexBytes is that of
+// offsets.
 type Topology struct {
 	cachetier.Tier
-	Disk cachetier.Disk `json:"disk"`
+	Lists int64          `json:"lists"` // that there are
+	Disk  cachetier.Disk `json:"disk"`
 }
 
 // Latency is what single reads of the disk took, in seconds.
@@ -95,8 +97,10 @@ type moment struct {
 	Result
 	live  Live
 	began time.Time
-	total int  // updates that all epochs have
-	since mark // where Recent begins
+	total int             // updates that all epochs have
+	done  cachetier.Stats // by this process, in training
+	other pipeline.Stats  // of the stages, for evaluation
+	since mark            // where Recent begins
 }
 
 // mark is a time, and the counters by then.
@@ -113,7 +117,7 @@ func (t *trainer) serve() (stop func()) {
 		return func() {}
 	}
 	now := time.Now()
-	m := mark{now, t.optim.Steps(), t.stack.Stats(), t.pipe.Stats()}
+	m := mark{now, t.optim.Steps(), t.trained, t.pipe.Stats().Sub(t.other)}
 	t.shown.began, t.shown.marks = now, [2]mark{m, m}
 	t.show(Live{})
 	hooked := t.hooks.Live(t.now)
@@ -151,9 +155,9 @@ func (t *trainer) show(at Live) {
 	}
 	marks := &t.shown.marks
 	if now.Sub(marks[1].at) > markEvery {
-		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), t.stack.Stats(), t.pipe.Stats()}
+		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), t.trained, t.pipe.Stats().Sub(t.other)}
 	}
-	m.since = marks[0]
+	m.since, m.done, m.other = marks[0], t.trained, t.other
 	m.PeakRSSBytes, m.PeakFileBytes = t.peak.rss, t.peak.file
 	t.shown.moment.Store(m)
 }
@@ -166,19 +170,22 @@ func (t *trainer) now() *Result {
 	if r.Status != Running {
 		return &r
 	}
-	stats, stages := t.stack.Stats(), t.pipe.Stats()
-	r.Stats, r.Stages = stats.Add(t.before.stats), stages.Add(t.before.stages)
+	stages := t.pipe.Stats().Sub(m.other)
+	r.Stats, r.Stages = m.done.Add(t.before.stats), stages.Add(t.before.stages)
 	r.LimitingStage = r.Stages.Limiting()
-	r.Evaluation.Disk = t.plain.Stats().Disk.Add(t.before.evaluated)
+	r.Topology, r.Window = t.topology(), t.window()
 
 	l := m.live
+	var underWay int
+	r.Latency, underWay = t.latency()
+	l.ReadsUnderWay = &underWay
 	l.At = time.Now()
 	l.Seconds = l.At.Sub(m.began).Seconds()
 	l.ResidentBytes, l.FileBytes = kernels.ResidentBytes()
 	r.PeakRSSBytes, r.PeakFileBytes = max(r.PeakRSSBytes, l.ResidentBytes), max(r.PeakFileBytes, l.FileBytes)
 	recent := &l.Recent
 	*recent = Recent{Wall: l.At.Sub(m.since.at).Seconds(), Updates: l.Updates - m.since.updates,
-		Stats: stats.Sub(m.since.stats), Stages: stages.Sub(m.since.stages)}
+		Stats: m.done.Sub(m.since.stats), Stages: stages.Sub(m.since.stages)}
 	recent.LimitingStage = recent.Stages.Limiting()
 	if trained := recent.Stages.Step + recent.Stages.Wait; trained > 0 {
 		l.RowsPerSecond = float64(recent.InputRows) / trained
@@ -191,15 +198,45 @@ func (t *trainer) now() *Result {
 	return &r
 }
 
-// split is how --memory is divided; nil where there is no such budget.
-func (o Options) split() *Memory {
-	if o.MemoryBytes == 0 {
+// topology is what its tier holds and did.
+func (t *trainer) topology() *Topology {
+	s := t.topo.Stats()
+	c := s.Cold
+	return &Topology{
+		Tier: cachetier.Tier{
+			CapacityBytes: s.ResidentBytes, UsedBytes: s.ResidentBytes, CapacityRows: s.ResidentLists, UsedRows: s.ResidentLists,
+			IndexBytes: s.OffsetBytes, RowsHit: s.Hits, RowsMissed: s.Misses, BytesRead: s.Warmup.BytesRead,
+		},
+		Lists: s.TotalLists,
+		Disk: cachetier.Disk{
+			Rows: c.Lists, BytesWanted: c.BytesWanted, BytesRead: c.BytesRead, Reads: c.Reads, Seconds: c.Seconds, Amplification: c.Amplification,
+		},
+	}
+}
+
+// latency is that of reading rows; nil where nothing was read.
+func (t *trainer) latency() (*Latency, int) {
+	l := t.stack.Live()
+	if l.Reads == 0 {
+		return nil, int(l.UnderWay)
+	}
+	return &Latency{Reads: l.Reads, P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds()}, int(l.UnderWay)
+}
+
+// window is the newest one; nil where rows are not read by windows.
+func (t *trainer) window() *Window {
+	steps, rows := t.pipe.Window()
+	if rows == 0 {
 		return nil
 	}
-	m := &Memory{BudgetBytes: o.MemoryBytes}
+	return &Window{Steps: steps, Rows: int64(rows), Bytes: int64(t.stack.WindowRows()) * int64(t.data.features.RowBytes())}
+}
+
+// shown is the split as others see it.
+func (b Budget) shown() *Memory {
+	m := &Memory{BudgetBytes: b.Total}
 	for _, p := range []MemoryPart{
-		{"device region", o.Cache.DeviceBytes}, {"host cache", o.Cache.HostBytes},
-		{"batches", o.BatchBytes}, {"evaluation", o.EvalBytes},
+		{"topology", b.Topology}, {"device", b.Device}, {"host", b.Host}, {"batches", b.Batches}, {"step", b.Step}, {"fixed", b.Fixed},
 	} {
 		if p.Bytes > 0 {
 			m.Parts = append(m.Parts, p)

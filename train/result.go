@@ -28,7 +28,8 @@ type Result struct {
 	// Metric is what valid_acc and test_acc are; train_acc is the accuracy, or with several classes a node the micro-F1.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
-	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample", "gather" or "step".
+	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample",
+	// "load", "gather" or "step".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile: mapped file pages.
@@ -37,7 +38,7 @@ type Result struct {
 	// ParamsXXH3 is XXH3-64 over the final weights, parameter after parameter, little-endian float32.
 	ParamsXXH3 string `json:"params_xxh3"`
 
-	// What not every run has is left out. Live is of a run that goes on; Advice says what limits it, and what to change.
+	// What not every run has is left out. Topology counts for evaluation, too, as does Latency. Live is of a run that goes on; Advice says what limits it, and what to change.
 	Topology *Topology `json:"topology,omitempty"`
 	Latency  *Latency  `json:"latency_seconds,omitempty"`
 	Window   *Window   `json:"window,omitempty"`

@@ -40,6 +40,7 @@ type RunRecord struct {
 	Options    Options   `json:"options"`
 	Kernels    string    `json:"kernels"`
 	DiskEngine string    `json:"disk_engine"`
+	Memory     Budget    `json:"memory"` // how it was split
 	Evaluation string    `json:"evaluation"`
 	Version    string    `json:"version"`
 	Host       Host      `json:"host"`

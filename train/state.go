@@ -313,7 +313,7 @@ func (t *trainer) paramsHash() string {
 // runtimeOptions change how a run goes and not what it computes; they may differ when it resumes. --epochs may too: a run
 // can be made longer.
 var runtimeOptions = []string{
-	"workers", "batch_bytes", "cache", "checkpoint_every", "keep_checkpoints", "log_every", "kernels", "memory_bytes",
+	"workers", "batch_bytes", "topology_bytes", "window", "lookahead", "cache", "checkpoint_every", "keep_checkpoints", "log_every", "kernels", "memory_bytes",
 	"epochs", "init",
 }
 

@@ -180,10 +180,12 @@ func TestMemoryBudget(t *testing.T) {
 	l.close()
 	o := small()
 	o.MemoryBytes = 100
-	require.ErrorContains(t, o.Validate(), "--memory 100: less than")
+	_, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
+	require.ErrorContains(t, err, "--memory 0.0 MiB is not enough: with this dataset, batch and fanout the least that works is ")
 	huge := o
-	huge.BatchBytes, huge.Cache.DeviceBytes, huge.Cache.HostBytes = math.MaxInt64/2, math.MaxInt64/2, math.MaxInt64/2
-	require.ErrorContains(t, huge.Validate(), "--memory 100: less than", "the sum overflows")
+	huge.MemoryBytes, huge.BatchBytes, huge.Cache.DeviceBytes, huge.Cache.HostBytes = 1<<30, math.MaxInt64/4, math.MaxInt64/4, math.MaxInt64/4
+	_, err = runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), huge, Hooks{})
+	require.ErrorContains(t, err, "is not enough")
 	o.MemoryBytes = 4 << 30
 	r, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
@@ -92,7 +93,7 @@ func (t *trainer) begin(version string) error {
 	if record == nil {
 		record = &RunRecord{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-			Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
+			Memory: t.budget, Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
 		}
 		record.Options.Init = absolute(t.Init)
 	} else {
@@ -113,7 +114,7 @@ func (t *trainer) begin(version string) error {
 		}
 		// What was changed now is what the run goes on with the next time.
 		begun := record.Options.Init
-		record.Options, record.Kernels = t.Options, t.be.Name()
+		record.Options, record.Kernels, record.Memory = t.Options, t.be.Name(), t.budget
 		record.Options.Init = begun
 	}
 	record.Dataset, t.result.Options = absolute(t.result.Dataset), record.Options
@@ -146,8 +147,10 @@ type trainer struct {
 	data  *data
 	task  *task
 	be    kernels.Backend
-	stack *cachetier.Stack // for training
-	plain *cachetier.Stack // for evaluation: no caches
+	disk  disk.Options // of topo and stack
+	topo  *topology.Tier
+	group *sample.Group
+	stack *cachetier.Stack
 	model *model.Model
 	optim *optim.Optimizer
 	tape  *tape.Tape
@@ -155,16 +158,20 @@ type trainer struct {
 	eval  *evaluator
 	pipe  *pipeline.Pipeline
 
-	peak    memoryPeak
-	heap    heapLimit
-	best    []checkpoint.Tensor // weights of the best epoch
-	worse   int                 // evaluations since then
-	partial partial             // the epoch under way
-	read    cachetier.Stats     // what the tiers did for the steps so far
-	before  before
-	saved   int // updates in the newest checkpoint
-	result  *Result
-	shown   showcase
+	peak      memoryPeak
+	heap      heapLimit
+	best      []checkpoint.Tensor // weights of the best epoch
+	worse     int                 // evaluations since then
+	partial   partial             // the epoch under way
+	budget    Budget
+	read      cachetier.Stats // what the tiers had done when last looked at
+	trained   cachetier.Stats // of that, what they did for steps of training
+	other     pipeline.Stats  // what the stages did for evaluation
+	evaluated cachetier.Disk  // reading for evaluation
+	before    before
+	saved     int // updates in the newest checkpoint
+	result    *Result
+	shown     showcase
 }
 
 // before is what a resumed run had counted when it was made anew.
@@ -196,13 +203,6 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 		return nil, err
 	}
 	t.Metric, t.Split = t.task.kind, t.data.split // as they are called when a resumed run is asked for them
-	if t.stack, err = cachetier.Open(t.data.features, o.Cache); err != nil {
-		return nil, err
-	}
-	plain := cachetier.Options{Engine: o.Cache.Engine, Readers: o.Cache.Readers}
-	if t.plain, err = cachetier.Open(t.data.features, plain); err != nil {
-		return nil, err
-	}
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
@@ -214,21 +214,16 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	t.optim = optim.New(t.be, params, o.Optim)
 	t.tape = tape.New(t.be)
 	t.feed = &feed{be: t.be}
-	t.eval = newEvaluator(t.data, t.task, t.model, t.be, t.plain, &t.peak, o)
-	t.read, t.saved = t.stack.Stats(), -1
-	samplers := make([]pipeline.Sampler, o.Workers)
-	for i := range samplers {
-		samplers[i] = checkedSampler{sample.NewSampler(t.data.graph, o.samplerFanouts(), o.Kind.Sampling()), t.data}
+	t.eval = newEvaluator(t, o)
+	if err := t.openTiers(); err != nil {
+		return nil, err
 	}
-	t.pipe = pipeline.New(pipeline.Config{
-		Samplers: samplers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(),
-		Backend: t.be, Bytes: o.BatchBytes,
-	})
+	t.saved = -1
 	engine, why := t.stack.Engine()
 	t.result = &Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
-		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: fmt.Sprintf("%s (%s)", engine, why),
-		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()}, Memory: o.split(),
+		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: fmt.Sprintf("%s (%s)", engine, why), Memory: t.budget.shown(),
+		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()},
 	}
 	return t, nil
 }
@@ -251,9 +246,6 @@ func (t *trainer) close() {
 	if t.pipe != nil {
 		t.pipe.Close()
 	}
-	if t.eval != nil {
-		t.eval.close()
-	}
 	if t.feed != nil {
 		t.feed.close()
 	}
@@ -269,10 +261,11 @@ func (t *trainer) close() {
 	if t.model != nil {
 		t.model.Close()
 	}
-	for _, s := range []*cachetier.Stack{t.plain, t.stack} {
-		if s != nil {
-			s.Close()
-		}
+	if t.stack != nil {
+		t.stack.Close()
+	}
+	if t.topo != nil {
+		t.topo.Close()
 	}
 }
 
@@ -305,10 +298,12 @@ func (t *trainer) notes() {
 
 // snapshot brings the result's counters up to the last step.
 func (t *trainer) snapshot() {
-	t.result.Stats = t.read.Add(t.before.stats)
-	t.result.Stages = t.pipe.Stats().Add(t.before.stages)
+	t.result.Stats = t.trained.Add(t.before.stats)
+	t.result.Stages = t.pipe.Stats().Sub(t.other).Add(t.before.stages)
 	t.result.LimitingStage = t.result.Stages.Limiting()
-	t.result.Evaluation.Disk = t.plain.Stats().Disk.Add(t.before.evaluated)
+	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
+	t.result.Topology, t.result.Window = t.topology(), t.window()
+	t.result.Latency, _ = t.latency()
 	t.peak.look()
 	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.rss, t.peak.file
 }

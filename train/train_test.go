@@ -20,6 +20,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
@@ -170,7 +171,7 @@ func TestTooLargeModel(t *testing.T) {
 func TestValidate(t *testing.T) {
 	require.NoError(t, DefaultOptions().Validate())
 	o := DefaultOptions()
-	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, math.MaxInt32+1, -1, 0, 0, "x", -1
+	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, math.MaxInt32+1, -1, 0, 0, "x", -2
 	err := o.Validate()
 	for _, want := range []string{"--fanout has 3", "--fanout 0:", "--fanout -7:", "--batch 2147483648", "--epochs -1", "--lr 0", "--workers 0", "--eval-test x", "host budget"} {
 		require.ErrorContains(t, err, want)
@@ -249,6 +250,7 @@ func TestTruncatedWhileTraining(t *testing.T) {
 			path := t.TempDir()
 			o := small()
 			o.Cache.Engine, o.Epochs = engine, 50
+			o.Cache.HostBytes, o.TopologyBytes = 0, topology.LeastBytes(ds.Graph(0)) // so that all is read again and again
 			_, err := Run(context.Background(), ds, in(path), o, "test", Hooks{Step: func(epoch, step, steps int, loss float64) {
 				if epoch == 1 && step == 2 {
 					require.NoError(t, os.Truncate(filepath.Join(ds.Path(), file), 4096))

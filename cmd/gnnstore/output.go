@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gnnstore/gnnstore/train"
 	"golang.org/x/term"
 )
 
@@ -70,6 +71,29 @@ func (b *byteSize) String() string {
 	return strconv.FormatInt(int64(*b), 10)
 }
 func (b *byteSize) Type() string { return "size" }
+
+// autoSize is a byteSize, or train.Auto.
+type autoSize byteSize
+
+func (b *autoSize) Set(s string) error {
+	if s == "auto" {
+		*b = train.Auto
+		return nil
+	}
+	if err := (*byteSize)(b).Set(s); err != nil {
+		return fmt.Errorf("%q is neither auto nor a size such as 0, 1MiB or 4GiB", s)
+	}
+	return nil
+}
+
+func (b *autoSize) String() string {
+	if *b == train.Auto {
+		return "auto"
+	}
+	return (*byteSize)(b).String()
+}
+
+func (b *autoSize) Type() string { return "size" }
 
 // size prints bytes with a binary unit.
 func size(n int64) string {

@@ -171,11 +171,19 @@ func printTiers(w io.Writer, r *train.Result) {
 	rows = append(rows, []string{"all", "", "", count(r.InputRows), "", size(r.InputRows * r.RowBytes), "", ""})
 	tabulate(w, rows)
 	d := r.Disk
-	fmt.Fprintf(w, "\ndisk: %s   wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
+	fmt.Fprintf(w, "\ndisk: %s   rows: wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
 		clean(r.DiskEngine), size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
+	if t := r.Topology; t != nil {
+		fmt.Fprintf(w, "topology: %s of %s lists in memory (%s)", count(t.UsedRows), count(t.Lists), size(t.IndexBytes+t.UsedBytes))
+		if c := t.Disk; c.Rows > 0 {
+			fmt.Fprintf(w, "   the others: wanted %s, read %s (amplification %.2f) in %s reads, %s",
+				size(c.BytesWanted), size(c.BytesRead), c.Amplification, count(c.Reads), seconds(c.Seconds))
+		}
+		fmt.Fprintln(w)
+	}
 	s := r.Stages
-	fmt.Fprintf(w, "time: of %s, %d samplers drew for %s each, gathering took %s, steps %s, and they waited %s; %s limits\n",
-		seconds(s.Run), s.Samplers, seconds(s.Sample/float64(max(s.Samplers, 1))), seconds(s.Gather), seconds(s.Step), seconds(s.Wait),
+	fmt.Fprintf(w, "time: of %s, drawing took %s (%d at once), planning %s, loading %s, gathering %s, steps %s, and they waited %s; %s limits\n",
+		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), seconds(s.Gather), seconds(s.Step), seconds(s.Wait),
 		clean(cmp.Or(r.LimitingStage, "nothing")))
 	fmt.Fprintf(w, "evaluation (%s): %s, %s read\n", clean(r.Evaluation.Method), seconds(r.Evaluation.Seconds), size(r.Evaluation.Disk.BytesRead))
 	fmt.Fprintf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/live"
@@ -25,24 +26,25 @@ import (
 
 type trainOptions struct {
 	train.Options
-	kind, fanout       string
-	optimizer          string
-	schedule, metric   string
-	policy, engine     string
-	device, host, eval byteSize
-	batch              byteSize // in flight
-	memory             byteSize
-	run                string
-	listen             string
-	resume             bool
-	json               bool
-	brief              bool // a line an evaluated epoch only
+	kind, fanout     string
+	optimizer        string
+	schedule, metric string
+	policy, engine   string
+	device, eval     byteSize
+	host, topology   autoSize
+	batch            autoSize // blocks in flight
+	memory           byteSize
+	run, listen      string
+	resume           bool
+	plan             bool
+	json             bool
+	brief            bool // a line an evaluated epoch only
 }
 
 func newTrain() *cobra.Command {
 	o := &trainOptions{
 		Options: train.DefaultOptions(), fanout: "15,10",
-		policy: string(cachetier.LRU), engine: string(disk.Auto), host: 256 << 20,
+		policy: string(cachetier.Belady), engine: string(disk.Auto),
 	}
 	o.texts()
 	cmd := &cobra.Command{
@@ -80,6 +82,9 @@ func newTrain() *cobra.Command {
 			if path == "" {
 				return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
 			}
+			if o.plan {
+				return planTrain(cmd.Context(), cmd.OutOrStdout(), path, o)
+			}
 			if o.resume {
 				return resumeTrain(cmd, path, o)
 			}
@@ -95,7 +100,8 @@ func newTrain() *cobra.Command {
 func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
-	o.eval, o.batch, o.memory = byteSize(o.EvalBytes), byteSize(o.BatchBytes), byteSize(o.MemoryBytes)
+	o.eval, o.memory = byteSize(o.EvalBytes), byteSize(o.MemoryBytes)
+	o.batch, o.host, o.topology = autoSize(o.BatchBytes), autoSize(o.Cache.HostBytes), autoSize(o.TopologyBytes)
 }
 
 // flags binds every option, its value now the default.
@@ -111,6 +117,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
 	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step")
 	f.IntVar(&o.Epochs, "epochs", o.Epochs, "passes over the training nodes")
+	f.IntVar(&o.EpochSteps, "epoch-steps", o.EpochSteps, "steps after which an epoch ends; 0 when all training nodes were seen")
 	f.Float64Var(&o.LR, "lr", o.LR, "learning rate")
 	f.StringVar(&o.optimizer, "optimizer", o.optimizer, "adam (L2 penalty) or adamw (decoupled weight decay)")
 	f.Float64Var(&o.Optim.WeightDecay, "weight-decay", o.Optim.WeightDecay, "weight decay")
@@ -131,13 +138,16 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation; beyond it, sampled evaluation")
 	f.IntVar(&o.EvalNodes, "eval-nodes", o.EvalNodes, "nodes a part in sampled evaluation")
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that sample ahead")
-	f.Var(&o.device, "device-memory", "device region: the hottest feature rows, fixed")
-	f.Var(&o.host, "host-memory", "host cache of feature rows")
-	f.StringVar(&o.policy, "policy", o.policy, "host cache policy: belady, lru, sieve, static or none")
-	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: auto, uring, pread, buffered or mmap")
-	f.Var(&o.memory, "memory", "what the process should take in all; half is for the host cache, an eighth each for batches and "+
-		"evaluation, unless their flags say otherwise; 0 no limit")
-	f.Var(&o.batch, "batch-memory", "batches sampled and gathered ahead of the step")
+	f.Var(&o.memory, "memory", "what the process may take in all; it is split among the parts that follow, and the split is printed "+
+		"(default half of the memory)")
+	f.Var(&o.topology, "topology-memory", "part for the topology: offsets, and the neighbour lists of the hottest nodes")
+	f.Var(&o.device, "device-memory", "part for the device region: the hottest feature rows, fixed")
+	f.Var(&o.host, "host-memory", "part for feature rows on the host: those that wait for their step, and those kept for later")
+	f.Var(&o.batch, "batch-memory", "part for blocks that are drawn ahead of the step")
+	f.StringVar(&o.policy, "policy", o.policy, "which rows the host keeps: "+texts(policy.Kinds))
+	f.IntVar(&o.Window, "window", o.Window, "steps whose lists and rows are read together; 0 as many as fit")
+	f.IntVar(&o.Lookahead, "lookahead", o.Lookahead, "windows drawn before the one whose reads are planned, for belady to see")
+	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: "+texts(disk.Kinds))
 	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
 	f.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
@@ -146,6 +156,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.KeepCheckpoints, "keep-checkpoints", o.KeepCheckpoints, "how many checkpoints are kept")
 	f.IntVar(&o.LogEvery, "log-every", o.LogEvery, "steps between lines of metrics.jsonl, beside one an epoch; 0 only that")
 	f.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /metrics; without HOST to this machine alone")
+	f.BoolVar(&o.plan, "plan", false, "say what a run would take, by its first steps, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 }
 
@@ -156,13 +167,7 @@ var defaultFanout = []int{15, 10, 5}
 func (o *trainOptions) resolve(given func(flag string) bool) error {
 	var errs []error
 	layersSet, fanoutSet := given("layers"), given("fanout")
-	if o.memory > 0 { // what is not given is a part of it
-		if !given("host-memory") {
-			o.host = o.memory / 2
-		}
-		if !given("batch-memory") {
-			o.batch = o.memory / 8
-		}
+	if o.memory > 0 { // evaluation's is a part of it, unless it is given
 		if !given("eval-memory") {
 			o.eval = o.memory / 8
 		}
@@ -187,7 +192,8 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	}
 	o.Kind = model.Kind(o.kind)
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
-	o.EvalBytes, o.BatchBytes, o.MemoryBytes = int64(o.eval), int64(o.batch), int64(o.memory)
+	o.EvalBytes, o.MemoryBytes = int64(o.eval), int64(o.memory)
+	o.BatchBytes, o.TopologyBytes = int64(o.batch), int64(o.topology)
 	o.Cache = cachetier.Options{
 		DeviceBytes: int64(o.device), HostBytes: int64(o.host),
 		Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine),
@@ -234,6 +240,34 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 	return nil
 }
 
+// planTrain prints what a run would take.
+func planTrain(ctx context.Context, stdout io.Writer, path string, o *trainOptions) error {
+	ds, err := store.Open(path)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	p, err := train.MakePlan(ctx, ds, o.Options)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printJSON(stdout, p)
+	}
+	fmt.Fprintln(stdout, p.Memory)
+	tabulate(stdout, [][]string{
+		{"a step", "", ""},
+		{"feature rows", count(int64(p.InputRows)), fmt.Sprintf("%s of them from disk (%s), %s read", count(int64(p.ColdRows)), percent(p.MissRate), size(int64(p.FeatureBytes)))},
+		{"neighbour lists", "", size(int64(p.TopologyBytes)) + " read"},
+		{"loading", seconds(p.LoadSeconds), fmt.Sprintf("rows, %d steps at a time", p.Window)},
+		{"drawing", seconds(p.SampleSeconds), "lists from disk included"},
+		{"computing", seconds(p.StepSeconds), ""},
+		{"in all", seconds(p.Seconds), "limited by " + p.LimitingStage},
+	})
+	fmt.Fprintf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
+	return nil
+}
+
 func (o *trainOptions) print(stdout io.Writer, r *train.Result) error {
 	r.Advice = live.Advise(r)
 	if o.json {
@@ -277,7 +311,7 @@ func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) e
 	o.Kernels, o.Init = record.Kernels, "" // what auto meant then
 	o.fanout = fanoutText(o.Fanouts)
 	o.policy, o.engine = string(o.Cache.Policy), string(o.Cache.Engine)
-	o.device, o.host = byteSize(o.Cache.DeviceBytes), byteSize(o.Cache.HostBytes)
+	o.device = byteSize(o.Cache.DeviceBytes)
 	o.texts()
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.flags(f)
@@ -293,11 +327,7 @@ func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) e
 		}
 		errs = append(errs, f.Set(g.Name, g.Value.String()))
 	})
-	// The parts of another --memory are made anew; all else is as given, now or then. Evaluation stays as it was.
-	set := func(flag string) bool {
-		return !given.Changed("memory") || given.Changed(flag) || flag != "host-memory" && flag != "batch-memory"
-	}
-	return errors.Join(errors.Join(errs...), o.resolve(set))
+	return errors.Join(errors.Join(errs...), o.resolve(func(string) bool { return true })) // evaluation stays as it was
 }
 
 // trainOn trains in the directory that openDir gives, and prints a line an epoch.
@@ -318,7 +348,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	note := func(s string) { p.line("note: %s", s) }
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
 		Start: func(rec *train.RunRecord) {
-			fmt.Fprintf(stdout, "run %s   %s\n", run, describe(o.Options, rec))
+			fmt.Fprintf(stdout, "run %s   %s\n%s\n", run, describe(o.Options, rec), rec.Memory)
 			if n := len(rec.Resumed); n > 0 {
 				fmt.Fprintf(stdout, "resumed after %s steps\n", count(int64(rec.Resumed[n-1].Updates)))
 			}
@@ -339,6 +369,16 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 			}
 		},
 	})
+}
+
+// texts lists names for a flag's description.
+func texts[S ~string](names []S) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = string(n)
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
 // fanoutText is fanouts as --fanout takes them.

@@ -1,20 +1,24 @@
-// Package pipeline samples and gathers batches ahead of the step that uses them.
+// Package pipeline brings batches to the step that uses them: drawn, planned, read and gathered ahead of it.
 //
-//	issue ─▶ sample (several at once) ─▶ gather (one, in step order) ─▶ use (in step order)
+//	draw a group of steps, plan its windows ─▶ load a window ─▶ gather a step ─▶ use a step
 //
-// Each stage has an output type of its own: [Sampled] has blocks, [Gathered] has feature rows as well. The batches
-// between issue and the end of use are bounded in bytes, and a batch that is alone is always let through, so that no
-// budget hangs. Steps are issued, gathered and used in order: neither the number of samplers nor the budget changes a
-// batch, an order or a counter of the tiers. [Stats] says how long each stage worked, and which one the others wait for.
+// A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of them are read in one
+// pass of the file; a window is the steps, of one group, whose feature rows are read in one pass. How many steps make a
+// group follows from the batches drawn before and from the budgets, never from timing: neither that nor the number of
+// samplers changes a batch, an order or a counter of the tiers. [Stats] says how long each stage worked, and which one the
+// others wait for.
 //
 // Memory: a Pipeline owns the batches and lends one to use for the length of the call; they are recycled, and given up
-// in Close. Their rows are buffers of the backend, written where kernels.Backend.Host lends them. One Run at a time.
-// Start at [Pipeline.Run].
+// in Close. Their rows are buffers of the backend, written where kernels.Backend.Host lends them, two of them: one in use,
+// one being gathered. A budget that is too small for one batch lets that one through, so that none hangs. One Run at a
+// time.
+//
+// Start at [Pipeline.Run], then drawAll, where all is decided.
 package pipeline
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,21 +31,26 @@ import (
 
 // Config is what the stages work with.
 type Config struct {
-	// Samplers draw at once, each in a goroutine of its own.
-	Samplers []Sampler
+	// Sampler draws groups of batches, and Parallel is how many it draws at once.
+	Sampler  Sampler
+	Parallel int
 	// Stack is where feature rows come from: Cols elements of Type each.
 	Stack *cachetier.Stack
 	Type  kernels.DType
 	Cols  int
 	// Backend holds the rows. Gather calls its Alloc, Free and Host while use is at work with it.
 	Backend kernels.Backend
-	// Bytes bounds the batches in flight, blocks and rows. A batch that is alone may be larger.
+	// Bytes bounds the blocks in flight. A batch that is alone may be larger.
 	Bytes int64
+	// Group is how many steps are drawn together, where Bytes allows. Default 0: as many as a window of the stack takes.
+	Group int
+	// Ahead is how many groups are drawn before the one that is planned: what the stack's policy knows of the future.
+	Ahead int
 }
 
-// Sampler draws the blocks of a batch, as a sample.Sampler does.
+// Sampler draws the blocks of several batches, as a sample.Group does.
 type Sampler interface {
-	Sample(b *sample.Batch, z uint64, seeds []uint32) error
+	Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error
 }
 
 // Steps are the steps [From, To), and what their batches are drawn from.
@@ -63,211 +72,276 @@ type Gathered struct {
 	Rows kernels.Tensor // one for each of Batch.Inputs()
 	// Read is what the tiers had done by then: for this batch and those before it, and for none after it.
 	Read cachetier.Stats
+
+	buffer kernels.Buffer // of Rows
+}
+
+// window is steps whose rows are read together.
+type window struct {
+	*cachetier.Window
+	steps []Sampled
 }
 
 // Pipeline runs ranges of steps. Use New.
 type Pipeline struct {
 	Config
-	depth   int // batches in flight, at most
-	largest int64
-	slots   []*slot // all there are
+	flight  flight
+	size    sizing
+	free    []*sample.Batch   // under flight's lock
+	buffers [2]kernels.Buffer // of rows; nil where there is none yet
 	clock   clock
 }
 
 // New makes a pipeline that has no memory yet.
 func New(c Config) *Pipeline {
-	// A batch is in use, one waits for it, one is gathered, and each sampler draws one: more would only take memory.
-	return &Pipeline{Config: c, depth: len(c.Samplers) + 3}
-}
-
-// slot is the memory of a batch, and the batch on its way through the stages.
-type slot struct {
-	Gathered
-	seeds  []uint32
-	z      uint64
-	buffer kernels.Buffer // of Rows
-	bytes  int64          // counted against the budget
-	drawn  chan struct{}  // receives when Batch is drawn
-}
-
-// event tells the issuing stage what became of a batch.
-type event struct {
-	slot  *slot
-	bytes int64 // its size, now that it is drawn
-	used  bool  // it is free again
+	p := &Pipeline{Config: c}
+	p.flight.init()
+	return p
 }
 
 // Run takes steps through the stages, and calls use with each batch inside store.Guard. It returns the first error, or
 // that of ctx, after all its goroutines have ended.
-func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error) error {
+func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error) (err error) {
 	began := time.Now()
-	defer func() { p.clock.running.Add(int64(time.Since(began))) }()
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		p.Stack.Stop()
+		close(stopped)
+	})
+	defer func() {
+		p.clock.running.Add(int64(time.Since(began)))
+		late := !stop()
+		if late {
+			<-stopped
+		}
+		if late || err != nil { // there may be windows that were planned and never used
+			p.Stack.Reset()
+			p.flight.bytes = 0
+		}
+	}()
 	g, ctx := errgroup.WithContext(ctx)
 	stage := func(work func() error) {
 		g.Go(func() (err error) {
+			defer func() {
+				if err != nil {
+					p.Stack.Stop()
+				}
+			}()
 			defer kernels.RecoverMemory(&err)
 			return store.Guard(work)
 		})
 	}
-
-	// There are at most depth batches, and two events of each, so none of these ever blocks its sender.
-	toSample, inOrder, gathered := make(chan *slot, p.depth), make(chan *slot, p.depth), make(chan *slot, p.depth)
-	events := make(chan event, 2*p.depth)
-	stage(func() error {
-		defer close(toSample)
-		defer close(inOrder)
-		return p.issueAll(ctx, steps, toSample, inOrder, events)
-	})
-	for _, s := range p.Samplers {
-		stage(func() error { return p.sampleAll(ctx, s, toSample, events) })
+	planned, loaded := make(chan *window), make(chan *window)
+	gathered, buffers := make(chan *Gathered), make(chan kernels.Buffer, len(p.buffers))
+	for _, b := range p.buffers {
+		buffers <- b
 	}
+	stage(func() error {
+		defer close(planned)
+		return p.drawAll(ctx, steps, planned)
+	})
+	stage(func() error {
+		defer close(loaded)
+		return p.loadAll(ctx, planned, loaded)
+	})
 	stage(func() error {
 		defer close(gathered)
-		return p.gatherAll(ctx, inOrder, gathered)
+		return p.gatherAll(ctx, loaded, gathered, buffers)
 	})
-	stage(func() error { return p.useAll(ctx, steps, gathered, events, use) })
-	return g.Wait()
-}
-
-// issueAll gives out the steps in order, each with memory, as the budget allows. It alone does the accounting.
-func (p *Pipeline) issueAll(ctx context.Context, steps Steps, toSample, inOrder chan<- *slot, events <-chan event) error {
-	free := slices.Clone(p.slots) // the last used on top
-	flying, bytes := 0, int64(0)
-	for step := steps.From; step < steps.To; {
-		// How large a batch is shows when it is drawn: until then it counts as the largest so far, and the first runs alone.
-		if flying == 0 || flying < p.depth && p.largest > 0 && bytes+p.largest <= p.Bytes {
-			if len(free) == 0 {
-				free = append(free, p.newSlot())
-			}
-			s := free[len(free)-1]
-			free = free[:len(free)-1]
-			select {
-			case <-s.drawn: // by a Run that was cut short
-			default:
-			}
-			s.Step, s.seeds, s.z, s.bytes = step, steps.Seeds(step), steps.Z(step), p.largest
-			flying, bytes = flying+1, bytes+s.bytes
-			inOrder <- s
-			toSample <- s
-			step++
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case e := <-events:
-			if !e.used {
-				bytes += e.bytes - e.slot.bytes
-				e.slot.bytes = e.bytes
-				p.largest = max(p.largest, e.bytes)
-				continue
-			}
-			flying, bytes = flying-1, bytes-e.slot.bytes
-			if spare := int64(len(p.slots)-1) * p.largest; spare > 0 && spare+p.largest > p.Bytes {
-				p.drop(e.slot) // batches have grown: what is kept for the next ones counts, too
-				continue
-			}
-			free = append(free, e.slot)
-		}
+	stage(func() error { return p.useAll(ctx, steps, gathered, buffers, use) })
+	if err = g.Wait(); errors.Is(err, cachetier.ErrStopped) {
+		return context.Cause(ctx) // which the stack was stopped for
 	}
-	return nil
-}
-
-func (p *Pipeline) newSlot() *slot {
-	s := &slot{Gathered: Gathered{Sampled: Sampled{Batch: new(sample.Batch)}}, drawn: make(chan struct{}, 1)}
-	p.slots = append(p.slots, s)
-	return s
-}
-
-func (p *Pipeline) drop(s *slot) {
-	p.slots = slices.DeleteFunc(p.slots, func(t *slot) bool { return t == s })
-	if s.buffer != nil {
-		p.Backend.Free(s.buffer)
-	}
-}
-
-// sampleAll draws the batches that it gets hold of.
-func (p *Pipeline) sampleAll(ctx context.Context, sampler Sampler, in <-chan *slot, events chan<- event) error {
-	for s := range in {
-		if ctx.Err() != nil {
-			return nil // the error is another stage's
-		}
-		began := time.Now()
-		if err := sampler.Sample(s.Batch, s.z, s.seeds); err != nil {
-			return err
-		}
-		p.clock.sample.Add(int64(time.Since(began)))
-		events <- event{slot: s, bytes: s.Batch.Bytes() + int64(len(s.Batch.Inputs())*p.rowBytes())}
-		s.drawn <- struct{}{} // from here on it is the next stage's
-	}
-	return nil
-}
-
-// gatherAll brings the rows of each batch, in step order.
-func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *slot, out chan<- *slot) error {
-	for s := range in {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.drawn:
-		}
-		began := time.Now()
-		if err := p.gather(s); err != nil {
-			return err
-		}
-		p.clock.gather.Add(int64(time.Since(began)))
-		out <- s
-	}
-	return nil
-}
-
-func (p *Pipeline) gather(s *slot) error {
-	ids := s.Batch.Inputs()
-	if n := len(ids) * p.Cols; s.buffer == nil || s.buffer.Len() < n {
-		if s.buffer != nil {
-			p.Backend.Free(s.buffer)
-		}
-		s.buffer = p.Backend.Alloc(p.Type, n+n/8)
-	}
-	s.Rows = kernels.Tensor{Buf: s.buffer, Type: p.Type, Rows: len(ids), Cols: p.Cols}
-	dst, ok := p.Backend.Host(s.Rows)
-	if !ok {
-		panic("pipeline: the backend's memory cannot be addressed, and rows are gathered straight into it")
-	}
-	err := p.Stack.Gather(dst, ids)
-	s.Read = p.Stack.Stats()
 	return err
 }
 
+// drawAll draws groups in order, as the budget allows, and plans their windows. How far it draws ahead of the planning is a
+// matter of bytes, not of how far the other stages are.
+func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window) error {
+	var drawn []group // of the oldest what is not planned yet
+	for next := steps.From; next < steps.To || len(drawn) > 0; {
+		n := min(p.groupSteps(), steps.To-next)
+		if held, more := bytesOf(drawn), int64(n)*p.size.largest; n > 0 && len(drawn) <= p.Ahead && p.fitsAhead(held, more) {
+			// What is not planned cannot be used up.
+			if err := p.flight.wait(ctx, held, more, p.Bytes); err != nil {
+				return err
+			}
+			g, err := p.draw(ctx, steps, next, n)
+			if err != nil {
+				return err
+			}
+			drawn = append(drawn, g)
+			next += n
+			continue
+		}
+		began := time.Now()
+		w := &window{Window: p.Stack.Next()}
+		if w.Window == nil {
+			return cachetier.ErrStopped
+		}
+		p.clock.plan.Add(int64(time.Since(began)))
+		p.size.note(w.Window)
+		p.clock.steps.Store(int64(w.Window.Steps()))
+		p.clock.rows.Store(int64(w.Rows()))
+		w.steps, drawn[0] = drawn[0][:w.Steps()], drawn[0][w.Steps():]
+		if len(drawn[0]) == 0 {
+			drawn = drawn[1:]
+		}
+		select {
+		case out <- w:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// draw draws the n steps from first on, and has the stack expect their rows.
+func (p *Pipeline) draw(ctx context.Context, steps Steps, first, n int) (group, error) {
+	began := time.Now()
+	g := make(group, n)
+	batches, z, seeds := make([]*sample.Batch, n), make([]uint64, n), make([][]uint32, n)
+	for i := range g {
+		g[i] = Sampled{first + i, p.takeBatch()}
+		batches[i], z[i], seeds[i] = g[i].Batch, steps.Z(first+i), steps.Seeds(first+i)
+	}
+	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
+		return nil, err
+	}
+	p.clock.sample.Add(int64(time.Since(began)))
+	began = time.Now()
+	ids := make([][]uint32, n)
+	for i, b := range batches {
+		ids[i] = b.Inputs()
+		p.flight.add(b.Bytes())
+		p.size.largest = max(p.size.largest, b.Bytes())
+	}
+	p.Stack.Expect(ids)
+	p.clock.plan.Add(int64(time.Since(began)))
+	return g, nil
+}
+
+// loadAll reads the rows of each window, in order.
+func (p *Pipeline) loadAll(ctx context.Context, in <-chan *window, out chan<- *window) error {
+	for w := range in {
+		if err := w.Load(); err != nil {
+			return err
+		}
+		p.clock.load.Add(int64(w.ReadSeconds() * 1e9))
+		select {
+		case out <- w:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// gatherAll copies the rows of each step to a buffer of its own.
+func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *window, out chan<- *Gathered, buffers <-chan kernels.Buffer) error {
+	for w := range in {
+		for i, s := range w.steps {
+			b := &Gathered{Sampled: s}
+			select {
+			case b.buffer = <-buffers:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			began := time.Now()
+			if err := p.gather(w, i, b); err != nil {
+				return err
+			}
+			p.clock.gather.Add(int64(time.Since(began)))
+			if i == len(w.steps)-1 {
+				w.Release()
+			}
+			select {
+			case out <- b:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Pipeline) gather(w *window, i int, b *Gathered) error {
+	rows := len(b.Batch.Inputs())
+	if n := rows * p.Cols; b.buffer == nil || b.buffer.Len() < n {
+		b.buffer = p.growBuffer(b.buffer, n+n/8)
+	}
+	b.Rows = kernels.Tensor{Buf: b.buffer, Type: p.Type, Rows: rows, Cols: p.Cols}
+	dst, ok := p.Backend.Host(b.Rows)
+	if !ok {
+		panic("pipeline: the backend's memory cannot be addressed, and rows are gathered straight into it")
+	}
+	err := w.Gather(i, dst)
+	b.Read = p.Stack.Stats()
+	return err
+}
+
+// growBuffer puts a buffer of n elements in the place of old among p.buffers.
+func (p *Pipeline) growBuffer(old kernels.Buffer, n int) kernels.Buffer {
+	for i := range p.buffers {
+		if p.buffers[i] != old {
+			continue
+		}
+		if old != nil {
+			p.buffers[i] = nil // before Alloc may fail
+			p.Backend.Free(old)
+		}
+		p.buffers[i] = p.Backend.Alloc(p.Type, n)
+		return p.buffers[i]
+	}
+	panic("pipeline: a buffer of nobody")
+}
+
 // useAll is the last stage. Steps that were all used are no failure, though ctx has ended meanwhile.
-func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *slot, events chan<- event, use func(*Gathered) error) error {
+func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, buffers chan<- kernels.Buffer, use func(*Gathered) error) error {
 	for left := steps.To - steps.From; left > 0; left-- {
 		began := time.Now()
-		s, ok := <-in // closed when the stage before ends, for whatever reason
+		b, ok := <-in // closed when the stage before ends, for whatever reason
 		started := time.Now()
 		p.clock.wait.Add(int64(started.Sub(began)))
 		if !ok || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := use(&s.Gathered); err != nil {
+		if err := use(b); err != nil {
 			return err
 		}
 		p.clock.use.Add(int64(time.Since(started)))
-		events <- event{slot: s, used: true}
+		buffers <- b.buffer
+		p.giveBatch(b.Batch)
 	}
 	return nil
 }
 
-func (p *Pipeline) rowBytes() int {
-	if p.Type == kernels.F16 {
-		return 2 * p.Cols
+func (p *Pipeline) takeBatch() *sample.Batch {
+	p.flight.Lock()
+	defer p.flight.Unlock()
+	if n := len(p.free); n > 0 {
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		return b
 	}
-	return 4 * p.Cols
+	return new(sample.Batch)
+}
+
+// giveBatch takes b out of flight and keeps its memory for the next.
+func (p *Pipeline) giveBatch(b *sample.Batch) {
+	p.flight.add(-b.Bytes())
+	p.flight.Lock()
+	defer p.flight.Unlock()
+	p.free = append(p.free, b)
 }
 
 // Close gives up the memory.
 func (p *Pipeline) Close() {
-	for len(p.slots) > 0 {
-		p.drop(p.slots[0])
+	for i, b := range p.buffers {
+		if b != nil {
+			p.Backend.Free(b)
+			p.buffers[i] = nil
+		}
 	}
+	p.free = nil
 }

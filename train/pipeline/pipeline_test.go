@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
@@ -24,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type rig struct {
 	ds    *store.Dataset
 	stack *cachetier.Stack
+	topo  *topology.Tier
 	be    kernels.Backend
 }
 
@@ -32,16 +35,17 @@ func newRig(t *testing.T) *rig {
 	require.NoError(t, err)
 	stack, err := cachetier.Open(ds.Features(0), cachetier.Options{HostBytes: 3000})
 	require.NoError(t, err)
-	t.Cleanup(func() { stack.Close(); ds.Close() })
-	return &rig{ds, stack, kernels.NewCPU(kernels.CPUOptions{})}
+	topo, err := topology.Open(ds.Graph(0), topology.Options{Bytes: topology.LeastBytes(ds.Graph(0)) + 5000})
+	require.NoError(t, err)
+	t.Cleanup(func() { topo.Close(); stack.Close(); ds.Close() })
+	return &rig{ds, stack, topo, kernels.NewCPU(kernels.CPUOptions{})}
 }
 
 func (r *rig) config(samplers int, bytes int64) pipeline.Config {
-	c := pipeline.Config{Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: r.be, Bytes: bytes}
-	for range samplers {
-		c.Samplers = append(c.Samplers, sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{}))
+	return pipeline.Config{
+		Sampler: sample.NewGroup(r.topo, []int{5, 3}, sample.Options{}, samplers), Parallel: samplers, Stack: r.stack, Type: kernels.F16,
+		Cols: 16, Backend: r.be, Bytes: bytes,
 	}
-	return c
 }
 
 // steps have batches of different sizes, the largest in the middle.
@@ -81,42 +85,49 @@ func TestSameBatches(t *testing.T) {
 	}()
 	for _, samplers := range []int{1, 2, 7} {
 		for _, bytes := range []int64{0, 1, 10_000, 1 << 30} {
-			p := pipeline.New(r.config(samplers, bytes))
-			started := r.stack.Stats().InputRows
-			var got []batch
-			use := func(b *pipeline.Gathered) error {
-				require.Equal(t, len(got), b.Step)
-				rows, ok := r.be.Host(b.Rows)
-				require.True(t, ok)
-				got = append(got, batch{
-					slices.Clone(b.Batch.Inputs()), slices.Clone(b.Batch.Blocks[1].Nbr), slices.Clone(rows), b.Read.InputRows - started,
-				})
-				return nil
+			for _, group := range []int{0, 1, 5} {
+				for ahead := range 3 {
+					c := r.config(samplers, bytes)
+					c.Group, c.Ahead = group, ahead
+					p := pipeline.New(c)
+					started := r.stack.Stats().InputRows
+					var got []batch
+					use := func(b *pipeline.Gathered) error {
+						require.Equal(t, len(got), b.Step)
+						rows, ok := r.be.Host(b.Rows)
+						require.True(t, ok)
+						got = append(got, batch{
+							slices.Clone(b.Batch.Inputs()), slices.Clone(b.Batch.Blocks[1].Nbr), slices.Clone(rows), b.Read.InputRows - started,
+						})
+						return nil
+					}
+					require.NoError(t, p.Run(t.Context(), steps(0, 13), use))
+					require.NoError(t, p.Run(t.Context(), steps(13, 13), use))
+					require.NoError(t, p.Run(t.Context(), steps(13, 40), use))
+					p.Close()
+					require.Equal(t, want, got, "%d samplers, %d bytes, groups of %d, %d ahead", samplers, bytes, group, ahead)
+					s := p.Stats()
+					require.NotEmpty(t, s.Limiting())
+					require.Equal(t, samplers, s.Samplers)
+				}
 			}
-			require.NoError(t, p.Run(t.Context(), steps(0, 13), use))
-			require.NoError(t, p.Run(t.Context(), steps(13, 13), use))
-			require.NoError(t, p.Run(t.Context(), steps(13, 40), use))
-			p.Close()
-			require.Equal(t, want, got, "%d samplers, %d bytes", samplers, bytes)
-			s := p.Stats()
-			require.NotEmpty(t, s.Limiting())
-			require.Equal(t, samplers, s.Samplers)
 		}
 	}
 }
 
-// counted notes how many bytes of batches there are between drawing and use.
+// counted notes how many bytes of blocks there are between drawing and use.
 type counted struct {
-	*sample.Sampler
+	pipeline.Sampler
 	flying *atomic.Int64
 	most   *atomic.Int64
 }
 
-func size(b *sample.Batch) int64 { return b.Bytes() + int64(len(b.Inputs())*32) }
-
-func (c counted) Sample(b *sample.Batch, z uint64, seeds []uint32) error {
-	err := c.Sampler.Sample(b, z, seeds)
-	now := c.flying.Add(size(b))
+func (c counted) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+	err := c.Sampler.Sample(ctx, batches, z, seeds)
+	now := int64(0)
+	for _, b := range batches {
+		now = c.flying.Add(b.Bytes())
+	}
 	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
 	}
 	return err
@@ -132,48 +143,35 @@ func TestBudget(t *testing.T) {
 	same.Seeds = func(int) []uint32 { return seeds }
 	var one sample.Batch
 	require.NoError(t, sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{}).Sample(&one, 7, seeds))
-	for fit := int64(0); fit < 5; fit++ {
-		var flying, most atomic.Int64
-		c := r.config(4, fit*size(&one)+1)
-		for i, s := range c.Samplers {
-			c.Samplers[i] = counted{s.(*sample.Sampler), &flying, &most}
+	for fit := int64(0); fit < 13; fit++ {
+		for _, group := range []int{0, 3} {
+			var flying, most atomic.Int64
+			c := r.config(4, fit*one.Bytes()+1)
+			c.Sampler, c.Group = counted{c.Sampler, &flying, &most}, group
+			p := pipeline.New(c)
+			require.NoError(t, p.Run(t.Context(), same, func(b *pipeline.Gathered) error {
+				flying.Add(-b.Batch.Bytes())
+				return nil
+			}))
+			p.Close()
+			require.LessOrEqual(t, most.Load(), max(1, fit)*one.Bytes(), "room for %d", fit)
 		}
-		p := pipeline.New(c)
-		require.NoError(t, p.Run(t.Context(), same, func(b *pipeline.Gathered) error {
-			flying.Add(-size(b.Batch))
-			return nil
-		}))
-		p.Close()
-		require.LessOrEqual(t, most.Load(), max(1, fit)*size(&one), "room for %d", fit)
 	}
 }
 
 var errTest = errors.New("broken on purpose")
 
+// broken fails at the batch whose z is at.
 type broken struct {
-	*sample.Sampler
+	pipeline.Sampler
 	at uint64
 }
 
-func (s broken) Sample(b *sample.Batch, z uint64, seeds []uint32) error {
-	if z == s.at {
+func (s broken) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+	if slices.Contains(z, s.at) {
 		return errTest
 	}
-	return s.Sampler.Sample(b, z, seeds)
-}
-
-// outside asks for a row that the table does not have.
-type outside struct {
-	*sample.Sampler
-	at uint64
-}
-
-func (s outside) Sample(b *sample.Batch, z uint64, seeds []uint32) error {
-	err := s.Sampler.Sample(b, z, seeds)
-	if z == s.at {
-		b.Blocks[0].Src[0] = 500
-	}
-	return err
+	return s.Sampler.Sample(ctx, batches, z, seeds)
 }
 
 // TestErrors: an error in any stage ends all of them, and a later Run works.
@@ -181,13 +179,11 @@ func TestErrors(t *testing.T) {
 	r := newRig(t)
 	for _, at := range []int{0, 1, 17, 39} {
 		c := r.config(3, 20_000)
-		sound := slices.Clone(c.Samplers)
-		for i, s := range sound {
-			c.Samplers[i] = broken{s.(*sample.Sampler), uint64(at)}
-		}
+		sound := c.Sampler
+		c.Sampler = broken{sound, uint64(at)}
 		p := pipeline.New(c)
 		require.ErrorIs(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }), errTest)
-		copy(p.Samplers, sound)
+		p.Sampler = sound
 
 		last := -1
 		require.ErrorIs(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
@@ -198,15 +194,25 @@ func TestErrors(t *testing.T) {
 		}), errTest)
 		require.Equal(t, at, last)
 
-		for i, s := range sound {
-			p.Samplers[i] = outside{s.(*sample.Sampler), uint64(at)}
-		}
-		require.ErrorContains(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }), "the table has 500 rows")
-		copy(p.Samplers, sound)
-
 		used := 0
 		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { used++; return nil }))
 		require.Equal(t, 40, used)
+		p.Close()
+	}
+}
+
+// TestTruncated: rows that are gone end the run with an error that names the file, in whichever stage they are read.
+func TestTruncated(t *testing.T) {
+	r := newRig(t)
+	shard := r.ds.Features(0).Shards()[0]
+	require.NoError(t, os.Truncate(shard.Path, shard.DataOffset))
+	for _, group := range []int{1, 4} {
+		c := r.config(2, 1<<20)
+		c.Group = group
+		p := pipeline.New(c)
+		err := p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil })
+		require.ErrorIs(t, err, store.ErrCorrupt)
+		require.ErrorContains(t, err, shard.Section)
 		p.Close()
 	}
 }

@@ -8,29 +8,32 @@ import (
 // Stage names.
 const (
 	Sample = "sample"
+	Load   = "load"
 	Gather = "gather"
 	Step   = "step"
 )
 
-// Stats is where the time of all Runs went.
+// Stats is where the time of all Runs went: seconds in which each stage was at work.
 type Stats struct {
-	Sample float64 `json:"sample"` // seconds of drawing, summed over the samplers
-	Gather float64 `json:"gather"` // seconds of gathering
-	Step   float64 `json:"step"`   // seconds in use
-	Wait   float64 `json:"wait"`   // seconds in which use had no batch
-	Run    float64 `json:"run"`    // seconds in Run, which the stages share
-	// Samplers is how many drew at once.
+	Sample float64 `json:"sample"` // drawing groups, neighbour lists read from disk included
+	Plan   float64 `json:"plan"`   // deciding what is read and kept
+	Load   float64 `json:"load"`   // reading the rows of windows
+	Gather float64 `json:"gather"` // copying the rows of steps, and reading those that no window did
+	Step   float64 `json:"step"`   // in use
+	Wait   float64 `json:"wait"`   // in which use had no batch
+	Run    float64 `json:"run"`    // in Run, which the stages share
+	// Samplers is how many batches were drawn at once.
 	Samplers int `json:"samplers"`
 }
 
 // Limiting names the stage that was busy for the largest share of the time, which is the one that the others wait for;
-// it is empty where nothing ran.
+// it is empty where nothing ran. Drawing and planning are one stage.
 func (s Stats) Limiting() string {
 	busiest, share := "", 0.0
 	for _, stage := range []struct {
 		name string
 		busy float64
-	}{{Step, s.Step}, {Gather, s.Gather}, {Sample, s.Sample / float64(max(s.Samplers, 1))}} {
+	}{{Step, s.Step}, {Gather, s.Gather}, {Load, s.Load}, {Sample, s.Sample + s.Plan}} {
 		if stage.busy > share {
 			busiest, share = stage.name, stage.busy
 		}
@@ -41,27 +44,31 @@ func (s Stats) Limiting() string {
 // Add is the sum of two counts of one pipeline's work.
 func (s Stats) Add(t Stats) Stats {
 	return Stats{
-		Sample: s.Sample + t.Sample, Gather: s.Gather + t.Gather, Step: s.Step + t.Step, Wait: s.Wait + t.Wait,
-		Run: s.Run + t.Run, Samplers: max(s.Samplers, t.Samplers),
+		Sample: s.Sample + t.Sample, Plan: s.Plan + t.Plan, Load: s.Load + t.Load, Gather: s.Gather + t.Gather,
+		Step: s.Step + t.Step, Wait: s.Wait + t.Wait, Run: s.Run + t.Run, Samplers: max(s.Samplers, t.Samplers),
 	}
 }
 
 // Sub is what was counted since earlier.
 func (s Stats) Sub(earlier Stats) Stats {
 	return Stats{
-		Sample: s.Sample - earlier.Sample, Gather: s.Gather - earlier.Gather, Step: s.Step - earlier.Step,
-		Wait: s.Wait - earlier.Wait, Run: s.Run - earlier.Run, Samplers: s.Samplers,
+		Sample: s.Sample - earlier.Sample, Plan: s.Plan - earlier.Plan, Load: s.Load - earlier.Load, Gather: s.Gather - earlier.Gather,
+		Step: s.Step - earlier.Step, Wait: s.Wait - earlier.Wait, Run: s.Run - earlier.Run, Samplers: s.Samplers,
 	}
 }
 
-// clock counts nanoseconds.
-type clock struct{ sample, gather, use, wait, running atomic.Int64 }
+// clock counts nanoseconds, and remembers the newest window.
+type clock struct {
+	sample, plan, load, gather, use, wait, running atomic.Int64
+
+	steps, rows atomic.Int64
+}
 
 // Stats may be called at any time. A Run counts when it ends, its stages as they go.
 func (p *Pipeline) Stats() Stats {
 	seconds := func(n *atomic.Int64) float64 { return time.Duration(n.Load()).Seconds() }
 	return Stats{
-		Sample: seconds(&p.clock.sample), Gather: seconds(&p.clock.gather), Step: seconds(&p.clock.use),
-		Wait: seconds(&p.clock.wait), Run: seconds(&p.clock.running), Samplers: len(p.Samplers),
+		Sample: seconds(&p.clock.sample), Plan: seconds(&p.clock.plan), Load: seconds(&p.clock.load), Gather: seconds(&p.clock.gather),
+		Step: seconds(&p.clock.use), Wait: seconds(&p.clock.wait), Run: seconds(&p.clock.running), Samplers: p.Parallel,
 	}
 }

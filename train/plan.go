@@ -1,0 +1,136 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Plan is what a run is expected to take, judged by the first steps of its first epoch: they are drawn as the run draws them,
+// and what their windows would read is worked out without reading. Its JSON keys are stable.
+type Plan struct {
+	Dataset string  `json:"dataset"`
+	Options Options `json:"options"`
+	Memory  Budget  `json:"memory"`
+	Steps   int     `json:"steps"`  // of an epoch
+	Window  int     `json:"window"` // steps that are drawn and read together
+	Drawn   int     `json:"drawn"`  // steps that the figures come from
+
+	// Of a step:
+	InputRows     float64 `json:"input_rows"` // feature rows that it reads
+	ColdRows      float64 `json:"cold_rows"`  // of these, how many come from the disk
+	MissRate      float64 `json:"miss_rate"`  // ColdRows ÷ InputRows
+	FeatureBytes  float64 `json:"feature_bytes"`
+	TopologyBytes float64 `json:"topology_bytes"`
+	LoadSeconds   float64 `json:"load_seconds"`   // reading rows, by what the disk was found to do
+	SampleSeconds float64 `json:"sample_seconds"` // drawing, neighbour lists read from disk included; measured
+	StepSeconds   float64 `json:"step_seconds"`   // forward, backward; measured
+	Seconds       float64 `json:"seconds"`
+
+	EpochSeconds  float64 `json:"epoch_seconds"`
+	LimitingStage string  `json:"limiting_stage"`
+}
+
+// MakePlan says what Run would take with the same options, and writes nothing.
+func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err error) {
+	defer kernels.RecoverMemory(&err)
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t, err := newTrainer(ds, o, Hooks{})
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group}
+	if t.Window > 0 {
+		p.Window = min(t.Window, p.Window)
+	}
+	seeds := slices.Clone(t.data.train)
+	sample.Shuffle(seeds, t.Seed, 1)
+	// Two groups: the first finds the slab empty, the second is like those that follow. A short epoch has to do.
+	var trace [][]uint32
+	var batches []*sample.Batch
+	for first := 0; first < min(p.Steps, 2*p.Window); first += p.Window {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n := min(p.Window, p.Steps-first)
+		for len(batches) < n {
+			batches = append(batches, new(sample.Batch))
+		}
+		var z []uint64
+		var of [][]uint32
+		for step := first; step < first+n; step++ {
+			z = append(z, sample.StepSeed(t.Seed, 1, step))
+			of = append(of, t.seedsOf(seeds, step))
+		}
+		before, began := t.topo.Stats(), time.Now()
+		if err := (checkedGroup{t.group, t.data}).Sample(ctx, batches[:n], z, of); err != nil {
+			return nil, err
+		}
+		p.SampleSeconds = time.Since(began).Seconds() / float64(n)
+		p.TopologyBytes = float64(t.topo.Stats().Cold.BytesRead-before.Cold.BytesRead) / float64(n)
+		for _, b := range batches[:n] {
+			trace = append(trace, slices.Clone(b.Inputs()))
+		}
+	}
+	f, err := t.stack.Forecast(trace, p.Window)
+	if err != nil {
+		return nil, err
+	}
+	cost := f.Warm
+	if cost.Steps == 0 {
+		cost = f.All
+	}
+	p.Drawn = len(trace)
+	steps := float64(max(cost.Steps, 1))
+	p.InputRows, p.ColdRows = float64(f.InputRows)/float64(len(trace)), float64(cost.Rows)/steps
+	p.MissRate = p.ColdRows / max(p.InputRows, 1)
+	p.FeatureBytes, p.LoadSeconds = float64(cost.Bytes)/steps, cost.Seconds/steps
+	began := time.Now()
+	if err := t.rehearse(batches[0]); err != nil {
+		return nil, err
+	}
+	p.StepSeconds = time.Since(began).Seconds()
+	// Drawing and computing go on side by side; the rows of a window are loaded before its steps can begin.
+	p.LimitingStage, p.Seconds = pipeline.Step, p.StepSeconds
+	if p.SampleSeconds > p.Seconds {
+		p.LimitingStage, p.Seconds = pipeline.Sample, p.SampleSeconds
+	}
+	if p.LoadSeconds > p.Seconds {
+		p.LimitingStage = pipeline.Load
+	}
+	if t.Cache.Overlap {
+		p.Seconds = max(p.Seconds, p.LoadSeconds)
+	} else {
+		p.Seconds += p.LoadSeconds
+	}
+	p.EpochSeconds = p.Seconds * float64(p.Steps)
+	return p, nil
+}
+
+// rehearse takes b through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
+func (t *trainer) rehearse(b *sample.Batch) error {
+	rows := kernels.Tensor{Type: t.data.dtype(), Rows: len(b.Inputs()), Cols: t.data.features.Dim()}
+	rows.Buf = t.be.Alloc(rows.Type, rows.Len())
+	defer t.be.Free(rows.Buf)
+	return store.Guard(func() error {
+		t.tape.Reset(true)
+		logits := t.model.Forward(t.tape, t.tape.Leaf(rows), t.feed.blocks(b.Blocks), 1)
+		if _, err := t.task.loss(t.tape, t.feed, logits, b.Seeds); err != nil {
+			return fmt.Errorf("the first batch: %w", err)
+		}
+		t.tape.Backward()
+		for _, p := range t.model.Params { // the first step adds to them
+			t.be.Fill(p.Grad, 0)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,146 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// openTiers takes the measure of a batch, splits the memory by it, and opens what brings batches to the step.
+func (t *trainer) openTiers() (err error) {
+	total := t.MemoryBytes
+	if total == 0 {
+		if total, err = defaultMemory(); err != nil {
+			return err
+		}
+	}
+	// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
+	topologyBytes := topology.LeastBytes(t.data.graph)
+	if all := topologyBytes + 4*t.data.graph.Edges(); all <= total/8 {
+		topologyBytes = all
+	}
+	if t.TopologyBytes != Auto {
+		topologyBytes = t.TopologyBytes
+	}
+	f := t.data.features
+	t.disk = disk.Options{Kind: t.Cache.Engine, Depth: t.Cache.Readers}
+	if everything := int64(f.Rows())*int64(f.RowBytes()) + 4*t.data.graph.Edges(); everything > total/2 {
+		t.disk.Direct, t.disk.Probe = true, true
+	}
+	if err := t.openTopology(topologyBytes); err != nil {
+		return err
+	}
+	t.disk.Costs, t.disk.Probe = t.topo.Costs(), false // one measurement, for lists and rows
+	d, err := t.demand()
+	if err != nil {
+		return err
+	}
+	t.budget, err = d.split(total, Budget{
+		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.data.ds.Path(), err)
+	}
+	if t.budget.Topology != topologyBytes {
+		if err := t.openTopology(t.budget.Topology); err != nil {
+			return err
+		}
+	}
+	cache := t.Cache
+	cache.HostBytes, cache.Lookahead, cache.Direct, cache.Costs = t.budget.Host, t.Lookahead, t.disk.Direct, t.disk.Costs
+	if t.stack, err = cachetier.Open(t.data.features, cache); err != nil {
+		return err
+	}
+	t.read = t.stack.Stats()
+	t.pipe = pipeline.New(pipeline.Config{
+		Sampler: checkedGroup{t.group, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(),
+		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
+	})
+	return nil
+}
+
+// defaultMemory is what a run takes that is not told: half of what there is.
+func defaultMemory() (int64, error) {
+	system, err := kernels.SystemMemory()
+	if err != nil {
+		return 0, fmt.Errorf("how much memory there is, is not known (%w); say how much to take with --memory", err)
+	}
+	return system / 2, nil
+}
+
+// openTopology opens the topology tier anew.
+func (t *trainer) openTopology(bytes int64) (err error) {
+	if t.topo != nil {
+		t.topo.Close()
+		t.topo = nil
+	}
+	t.topo, err = topology.Open(t.data.graph, topology.Options{Bytes: bytes, Options: t.disk})
+	if err == nil {
+		t.group = sample.NewGroup(t.topo, t.samplerFanouts(), t.Kind.Sampling(), t.Workers)
+	}
+	return err
+}
+
+// demand takes the measure of the first batch: it is drawn, and goes through the network forwards and backwards with rows of
+// zeros, so that the memory of a step is there and known.
+func (t *trainer) demand() (d demand, err error) {
+	f, g := t.data.features, t.data.graph
+	d = demand{
+		groups: pipeline.InFlight + t.Lookahead, parallel: t.Workers, nodes: int64(g.Nodes()),
+		rows: int64(f.Rows()), rowBytes: int64(f.RowBytes()), rowIndex: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
+		offsets: topology.LeastBytes(g), listBytes: 4 * g.Edges(), costs: t.topo.Costs(),
+	}
+	seeds := append([]uint32(nil), t.data.train...)
+	sample.Shuffle(seeds, t.Seed, 1)
+	seeds = seeds[:min(t.Batch, len(seeds))]
+	b := new(sample.Batch)
+	sampler := checkedGroup{t.group, t.data}
+	if err := sampler.Sample(context.Background(), []*sample.Batch{b}, []uint64{sample.StepSeed(t.Seed, 1, 0)}, [][]uint32{seeds}); err != nil {
+		return d, err
+	}
+	d.batch, d.inputs = b.Bytes(), len(b.Inputs())
+	for i := range b.Blocks {
+		d.lists = append(d.lists, int64(b.Blocks[i].Dst))
+	}
+	before := kernels.HostBytes()
+	if err := t.rehearse(b); err != nil {
+		return d, err
+	}
+	rowBuffer := int64(d.inputs) * d.rowBytes
+	d.step = (kernels.HostBytes()-before)*stepMargin/100 + 2*rowBuffer*stepMargin/100
+	seedBytes := int64(4 * (len(t.data.train)*3 + len(t.data.valid)*2 + len(t.data.test)*2))
+	weights := t.Config.Weights(f.Dim(), t.data.labels.Classes())
+	d.fixed = programBytes + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() +
+		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes)
+	return d, nil
+}
+
+const (
+	engineBytes     = 24 << 20 // of the buffers of a disk.Reader
+	programBytes    = 48 << 20 // the program and its heap beside what is counted
+	checkpointBytes = 12       // a weight: the best epoch's, and the file of a checkpoint while it is built
+	stepMargin      = 112      // percent of the first batch that others may take
+)
+
+// checkedGroup names the place of what it finds damaged.
+type checkedGroup struct {
+	*sample.Group
+	data *data
+}
+
+func (s checkedGroup) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+	err := s.Group.Sample(ctx, batches, z, seeds)
+	var bad *sample.NeighborError
+	if errors.As(err, &bad) {
+		return s.data.graph.CorruptNeighbor(bad.Node, bad.Neighbor)
+	}
+	return err
+}
