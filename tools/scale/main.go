@@ -3,12 +3,12 @@
 // Scale ingests graphs as large as the disk allows, each in a memory cgroup of 110 % of its --memory, and prints what every
 // pass took beside what the disk can do and what --plan had said.
 //
-//	go run ./tools/scale [-dir DIR] [-only papers,raw,equal,strings,mag240m,peer] [-scale 1] [-python PYTHON] [-bin FILE]
+//	go run ./tools/scale [-dir DIR] [-only papers,raw,equal,strings,mag240m,peer,train] [-scale 1] [-python PYTHON] [-dataset DIR] [-bin FILE]
 //
 // papers makes papers100M's shape at -scale straight through the builder, with 4 GiB; raw writes the raw files of the same at
 // a quarter of it and ingests them; equal builds one graph with 256 MiB and with 4 GiB, and compares seals; strings
 // ingests 20 million string ids out of parquet with 512 MiB; mag240m ingests that layout; peer builds 10 million nodes and
-// 160 million edges beside what NumPy and SciPy users do. It needs root for the cgroup, and says so when it goes on
+// 160 million edges beside what NumPy and SciPy users do; train trains on papers100M's shape with 8 GiB. It needs root for the cgroup, and says so when it goes on
 // without. Results go to tools/RESULTS.md by hand.
 package main
 
@@ -29,12 +29,13 @@ import (
 
 // bench is one run of the program.
 type bench struct {
-	w      io.Writer
-	dir    string // work is done below it
-	scale  float64
-	python string
-	binary cli.Binary
-	disk   rates
+	w       io.Writer
+	dir     string // work is done below it
+	scale   float64
+	python  string
+	dataset string // for train; empty: made
+	binary  cli.Binary
+	disk    rates
 }
 
 var parts = []struct {
@@ -47,6 +48,7 @@ var parts = []struct {
 	{"strings", (*bench).strings},
 	{"mag240m", (*bench).mag240m},
 	{"peer", (*bench).peer},
+	{"train", (*bench).train},
 }
 
 func main() {
@@ -55,6 +57,7 @@ func main() {
 	only := flag.String("only", "papers,raw,equal,strings,mag240m,peer", "parts to run")
 	flag.Float64Var(&b.scale, "scale", 1, "of papers100M")
 	flag.StringVar(&b.python, "python", "python3", "`interpreter` with numpy and scipy, for peer")
+	flag.StringVar(&b.dataset, "dataset", "", "a `dataset` of papers100M's shape, for train; default: made at -scale")
 	binary := flag.String("bin", "", "a built `gnnstore`; default: built now")
 	flag.Parse()
 	b.binary = cli.Binary(*binary)

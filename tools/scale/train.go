@@ -1,0 +1,121 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/train"
+)
+
+// trained is a run of gnnstore train.
+type trained struct {
+	train.Result
+	steps            []float64 // seconds from the start of the epoch to the end of each tenth step
+	groupPeak, limit int64
+	hits             int64
+}
+
+// logEvery is how often a step is put on record.
+const logEvery = 10
+
+// train trains a 3-layer GraphSAGE on papers100M's shape with 8 GiB, for an epoch; then 60 steps of it row by row and with an
+// LRU cache of the same memory, and a network without neighbours.
+func (b *bench) train(ctx context.Context) error {
+	dataset := b.dataset
+	if dataset == "" {
+		dataset = b.path("papers.gnn")
+		if err := b.binary.Run(ctx, "generate", "papers100m", dataset, "--scale", fmt.Sprint(b.scale), "--memory", "4GiB"); err != nil {
+			return err
+		}
+	}
+	sage := []string{"--layers", "3", "--hidden", "256", "--fanout", "15,10,5", "--batch", "1000", "--eval-nodes", "20000", "--eval-memory", "0"}
+	few := func(more ...string) []string {
+		return append(slices.Clone(sage), append([]string{"--epoch-steps", "60", "--eval-nodes", "1000"}, more...)...)
+	}
+	fmt.Fprintln(b.w, "| run | steps | s a step | device s a step | rows a step | cold rows a step | read MB a step | amplification | lists: cold a step | read MB a step | accuracy | peak MiB | group's peak MiB |")
+	fmt.Fprintln(b.w, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	for _, v := range []struct {
+		name string
+		args []string
+	}{
+		{"windows", slices.Clone(sage)},
+		{"row by row", few("--window", "1", "--lookahead", "0", "--policy", "none", "--host-memory", "0")},
+		{"LRU", few("--window", "1", "--lookahead", "0", "--policy", "lru")},
+		{"MLP", []string{"--model", "mlp", "--layers", "3", "--hidden", "256", "--batch", "1000", "--eval-nodes", "20000", "--eval-memory", "0"}},
+	} {
+		r, err := b.trainOnce(ctx, 8*gib, append([]string{dataset, "--epochs", "1"}, v.args...)...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
+		}
+		b.printTrained(v.name, r)
+	}
+	return nil
+}
+
+// trainOnce runs gnnstore train with args within 110 % of memory bytes.
+func (b *bench) trainOnce(ctx context.Context, memory int64, args ...string) (*trained, error) {
+	run := b.path("run")
+	if err := os.RemoveAll(run); err != nil {
+		return nil, err
+	}
+	args = append([]string{"train"}, append(args, "--memory", fmt.Sprint(memory), "--log-every", fmt.Sprint(logEvery), "--run", run, "--json")...)
+	r := &trained{limit: memory / 10 * 11}
+	group, err := newCgroup(fmt.Sprint(os.Getpid()), r.limit)
+	if err != nil {
+		fmt.Fprintln(b.w, "note:", err)
+	}
+	defer group.close()
+	cmd := group.command(ctx, string(b.binary), args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%v: %w: %s", args, err, cli.LastLine(stderr.Bytes()))
+	}
+	r.groupPeak, r.hits = group.peak()
+	if err := json.Unmarshal(stdout.Bytes(), &r.Result); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(run, "metrics.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct{ Step *train.StepMetric }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return nil, err
+		}
+		if line.Step != nil {
+			r.steps = append(r.steps, line.Step.Seconds)
+		}
+	}
+	return r, lines.Err()
+}
+
+func (b *bench) printTrained(name string, r *trained) {
+	n := float64(r.Epochs[0].Steps)
+	accuracy := "-"
+	if a := r.Best.TestAcc; a != nil {
+		accuracy = fmt.Sprintf("%.1f %%", 100**a)
+	}
+	lists := r.Topology.Disk
+	fmt.Fprintf(b.w, "| %s | %.0f | %.2f | %.2f | %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %s | %d | %d of %d |\n", name, n, r.Epochs[0].Seconds/n,
+		(r.Disk.Seconds+lists.Seconds)/n, float64(r.InputRows)/n, float64(r.Disk.Rows)/n, float64(r.Disk.BytesRead)/n/1e6, r.Disk.Amplification,
+		float64(lists.Rows)/n, float64(lists.BytesRead)/n/1e6, accuracy, r.PeakRSSBytes/mib, r.groupPeak/mib, r.limit/mib)
+	if last := len(r.steps) - 1; last >= 40 { // 400 steps, after the window that the caches are cold in
+		first := last - 40
+		fmt.Fprintf(b.w, "%s: the last %d steps on record: %.2f s each\n", name, (last-first)*logEvery, (r.steps[last]-r.steps[first])/float64((last-first)*logEvery))
+	}
+	fmt.Fprintf(b.w, "%s: stages %+v, limited by %s; memory %+v; engine %s\n", name, r.Stages, r.LimitingStage, r.Memory.Parts, r.DiskEngine)
+}
