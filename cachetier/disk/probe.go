@@ -13,8 +13,8 @@ const (
 	probeBytes = 64 << 20
 	// probeSize is that of a small read: a page, which is what most devices read at the least.
 	probeSize = 4 << 10
-	// probeTime is for each of the measurements: 3,000 small reads of a virtual disk, 60 MB of large ones.
-	probeTime = 45 * time.Millisecond
+	// probeTime is for each of the two or three measurements: 4,000 small reads of a virtual disk, 60 MB of large ones.
+	probeTime = 40 * time.Millisecond
 	// probeMargin is what Pread must be faster by: Uring takes a third of its processor time.
 	probeMargin = 1.1
 )
@@ -39,7 +39,11 @@ func (op *opening) measure() (Costs, error) {
 			op.note("the device cannot be measured (%v)", err)
 			return assumed, nil
 		}
-		e, kind = op.pool(src, true), Pread
+		if e, _, err = openRing(op.with(src), defaultRingDepth); err == nil {
+			kind = Uring
+		} else {
+			e, kind = op.pool(src, true), Pread
+		}
 		defer e.close()
 	}
 	small, err := op.randomReads(e)
