@@ -146,14 +146,14 @@ func view(r *train.Result) []string {
 	}
 	b.WriteString("\n\n")
 	tierTable(&b, r)
-	b.WriteByte('\n')
 	for _, stage := range []struct {
 		name  string
 		share float64
 		note  string
 	}{
-		{"sample", l.Sample, fmt.Sprintf("of %d samplers", r.Stages.Samplers)},
-		{"gather", l.Gather, "with the disk " + percent(l.Disk)},
+		{"sample", l.Sample, "lists from disk " + percent(l.Lists)},
+		{"load", l.Load, "rows from disk " + percent(l.Disk)},
+		{"gather", l.Gather, ""},
 		{"step", l.Step, ""}, {"wait", l.Wait, "of the step, for rows"},
 	} {
 		if stage.name == l.Limiting {

@@ -14,8 +14,9 @@ import (
 type Load struct {
 	// Limiting is the stage that the others wait for; empty where no step was done.
 	Limiting string
-	// Sample is that of a sampler. Wait is the step's; Disk is the time in which it was read for feature rows.
-	Sample, Gather, Step, Wait, Disk float64
+	// Sample is drawing and planning. Wait is the step's; Disk is the time in which it was read for feature rows, while
+	// windows were loaded or steps gathered, and Lists that for neighbour lists, over all of the run.
+	Sample, Load, Gather, Step, Wait, Disk, Lists float64
 	// Seconds is the time that they are shares of, and Stats what the tiers did in it.
 	Seconds float64
 	Stats   cachetier.Stats
@@ -32,11 +33,15 @@ func LoadOf(r *train.Result) Load {
 		return Load{Stats: stats}
 	}
 	share := func(s float64) float64 { return min(s/seconds, 1) } // stages run ahead, and are counted as they end
-	return Load{
+	l := Load{
 		Limiting: stages.Limiting(), Seconds: seconds, Stats: stats,
-		Sample: share(stages.Sample / float64(max(stages.Samplers, 1))), Gather: share(stages.Gather),
+		Sample: share(stages.Sample + stages.Plan), Load: share(stages.Load), Gather: share(stages.Gather),
 		Step: share(stages.Step), Wait: share(stages.Wait), Disk: share(stats.Disk.Seconds),
 	}
+	if all := r.Stages.Step + r.Stages.Wait; r.Topology != nil && all > 0 {
+		l.Lists = min(r.Topology.Disk.Seconds/all, 1)
+	}
+	return l
 }
 
 // Hits is the share of rows that no disk read was needed for.
@@ -61,16 +66,19 @@ func Advise(r *train.Result) string {
 	if l.Limiting == "" {
 		return ""
 	}
-	busiest := max(l.Sample, l.Gather, l.Step)
+	busiest := max(l.Sample, l.Load, l.Gather, l.Step)
+	reading := l.Disk+l.Lists >= overlapped
 	switch {
-	case busiest < overlapped && r.Window != nil:
-		return fmt.Sprintf("reading a window and computing its steps take turns (gather %s, step %s): a larger %s lets the "+
-			"next window be read meanwhile", percent(l.Gather), percent(l.Step), memoryFlag(r))
-	case busiest < overlapped:
+	case busiest < overlapped && !reading && r.Window != nil:
+		return fmt.Sprintf("reading a window (%s of the time) and computing its %d steps (%s) take turns: the longer windows are, "+
+			"the less is read for a step, and a larger %s makes them longer", percent(l.Load), r.Window.Steps, percent(l.Step), memoryFlag(r))
+	case busiest < overlapped && !reading:
 		return fmt.Sprintf("no stage is busy all the time (sample %s, gather %s, step %s), so they wait for each other; "+
 			"a larger --batch-memory lets more batches be under way, and more cores let stages run at once",
 			percent(l.Sample), percent(l.Gather), percent(l.Step))
-	case l.Limiting == pipeline.Gather && l.Disk >= mostly*l.Gather:
+	case l.Limiting == pipeline.Sample && l.Lists >= l.Disk, reading && l.Lists > l.Disk && l.Step < overlapped:
+		return samplingLimits(r, l)
+	case l.Limiting == pipeline.Load, l.Limiting == pipeline.Gather && l.Disk >= mostly*l.Gather, reading && l.Step < overlapped:
 		return diskLimits(r, l)
 	case l.Limiting == pipeline.Gather:
 		return fmt.Sprintf("copying rows limits: gathering is busy %s of the time and reads the disk for little of it; "+
@@ -88,6 +96,9 @@ func diskLimits(r *train.Result, l Load) string {
 	d, t := l.Stats.Disk, r.Tiers
 	var b strings.Builder
 	fmt.Fprintf(&b, "the disk limits: it is busy %s of the time", percent(l.Disk))
+	if l.Lists >= 0.05 {
+		fmt.Fprintf(&b, " with rows and %s with neighbour lists", percent(l.Lists))
+	}
 	if d.Reads > 0 {
 		fmt.Fprintf(&b, ", in reads of %s", size(d.BytesRead/d.Reads))
 	}
@@ -108,7 +119,7 @@ func diskLimits(r *train.Result, l Load) string {
 		fmt.Fprintf(&b, "the caches are full with %s of the rows, and serve %s of what is asked for: a larger %s",
 			percent(float64(held)/float64(table)), percent(l.Hits()), memoryFlag(r))
 		if r.Window != nil {
-			fmt.Fprintf(&b, " or --lookahead (%d steps now)", r.Window.Steps)
+			fmt.Fprintf(&b, ", which makes windows longer than their %d steps,", r.Window.Steps)
 		}
 		b.WriteString(" would help most")
 		if r.Memory != nil && r.Live != nil {
@@ -119,14 +130,14 @@ func diskLimits(r *train.Result, l Load) string {
 }
 
 func samplingLimits(r *train.Result, l Load) string {
-	if t := r.Topology; t != nil && t.Disk.Seconds >= mostly*r.Stages.Sample/float64(max(r.Stages.Samplers, 1)) {
-		asked := t.RowsHit + t.RowsMissed
-		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them for most of sampling; "+
-			"the topology tier holds %s of %s and serves %s of the lists: a larger --topology-memory would help most",
-			size(t.UsedBytes), size(t.CapacityBytes), percent(float64(t.RowsHit)/float64(max(asked, 1))))
+	if l.Lists >= mostly*l.Sample && l.Lists > 0 {
+		t := r.Topology
+		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them %s of the time, and %s of %s lists are in memory; "+
+			"a larger %s, or --topology-memory where most would fit, would help most",
+			percent(l.Lists), percent(float64(t.UsedRows)/float64(max(t.Lists, 1))), count(t.Lists), memoryFlag(r))
 	}
-	return fmt.Sprintf("sampling limits: %d samplers are busy %s of the time; more --workers help while cores are idle, "+
-		"a smaller --fanout always does", r.Stages.Samplers, percent(l.Sample))
+	return fmt.Sprintf("sampling limits: it is busy %s of the time, drawing %d batches at once; more --workers help while cores are "+
+		"idle, a smaller --fanout always does", percent(l.Sample), r.Stages.Samplers)
 }
 
 // memoryFlag is the flag that gives caches room.
@@ -135,6 +146,19 @@ func memoryFlag(r *train.Result) string {
 		return "--memory"
 	}
 	return "--host-memory"
+}
+
+// count is a number to three digits.
+func count(n int64) string {
+	for _, u := range []struct {
+		name  string
+		value int64
+	}{{"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
+		if n >= u.value {
+			return fmt.Sprintf("%.3g %s", float64(n)/float64(u.value), u.name)
+		}
+	}
+	return fmt.Sprint(n)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -95,6 +95,8 @@ var families = []family{
 	{"gnnstore_stage_busy_seconds_total", "Time that a stage worked, of all its goroutines together.", counter, []string{"stage"},
 		func(r *train.Result, put func(float64, ...string)) {
 			put(r.Stages.Sample, "sample")
+			put(r.Stages.Plan, "plan")
+			put(r.Stages.Load, "load")
 			put(r.Stages.Gather, "gather")
 			put(r.Stages.Step, "step")
 		}},
