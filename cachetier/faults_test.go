@@ -2,7 +2,11 @@ package cachetier_test
 
 import (
 	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -58,6 +62,56 @@ func TestFilesThatFailAndRecover(t *testing.T) {
 		got := make([]byte, tableRows*f.RowBytes())
 		require.NoError(t, s.Gather(got, all))
 		require.True(t, string(direct(f, all)) == string(got), "wrong rows")
+	})
+}
+
+// TestReadsThatFail has some reads fail, come short or late: short ones and late ones change nothing, and a run that ends with
+// an error leaves no wrong row, in any tier.
+func TestReadsThatFail(t *testing.T) {
+	f := table(t, tableRows, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, f)
+		groups := drawGroups(t, tableRows)
+		every := rapid.IntRange(1, 40).Draw(t, "one read in")
+		errno := rapid.SampledFrom([]syscall.Errno{0, syscall.EIO, syscall.ENOMEM}).Draw(t, "errno")
+		fault := disk.Fault{Errno: errno, Short: rapid.IntRange(0, 600).Draw(t, "bytes short"),
+			Delay: time.Duration(rapid.IntRange(0, 20).Draw(t, "µs late")) * time.Microsecond}
+		var reads atomic.Int64
+		var trouble atomic.Bool
+		o.Faults = func(int, int64, int) disk.Fault {
+			if trouble.Load() && reads.Add(1)%int64(every) == 0 {
+				return fault
+			}
+			return disk.Fault{}
+		}
+		s, err := cachetier.Open(f, o)
+		require.NoError(t, err)
+		defer s.Close()
+		want, err := s.Forecast(slices.Concat(groups...), 3)
+		require.NoError(t, err)
+		for range 3 {
+			trouble.Store(true)
+			within(func() { _, err = runAll(s, f, groups, 3, false) })
+			trouble.Store(false)
+			if err != nil {
+				if errno != 0 {
+					require.ErrorIs(t, err, errno)
+				} else { // every read of some stretch came short
+					require.ErrorContains(t, err, "the device brings nothing")
+				}
+				require.ErrorContains(t, err, "feat-0")
+				require.NotContains(t, err.Error(), "\n")
+			}
+			s.Reset()
+			require.Zero(t, s.SetsInUse())
+			within(func() {
+				_, err := runAll(s, f, groups, 3, true)
+				require.NoError(t, err)
+			})
+		}
+		again, err := s.Forecast(slices.Concat(groups...), 3)
+		require.NoError(t, err)
+		require.Equal(t, want, again, "a forecast does not depend on what happened")
 	})
 }
 

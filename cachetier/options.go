@@ -62,10 +62,11 @@ type Options struct {
 	// Engine reads the disk. Default disk.Auto.
 	Engine disk.Kind `json:"engine"`
 
-	// Direct, Probe and Costs are those of disk.Options.
-	Direct bool       `json:"-"`
-	Probe  bool       `json:"-"`
-	Costs  disk.Costs `json:"-"`
+	// Direct, Probe, Costs and Faults are those of disk.Options.
+	Direct bool        `json:"-"`
+	Probe  bool        `json:"-"`
+	Costs  disk.Costs  `json:"-"`
+	Faults disk.Faults `json:"-"`
 
 	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what suits the engine.
 	Readers int `json:"readers"`
@@ -95,7 +96,9 @@ func (o Options) Validate() error {
 
 // Disk is the part of o that says how the disk is read.
 func (o Options) Disk() disk.Options {
-	return disk.Options{Kind: o.Engine, Depth: o.Readers, Direct: o.Direct, Probe: o.Probe, Costs: o.Costs}
+	return disk.Options{
+		Kind: o.Engine, Depth: o.Readers, Direct: o.Direct, Probe: o.Probe, Costs: o.Costs, Faults: o.Faults,
+	}
 }
 
 // layout is what the budgets buy, in rows.

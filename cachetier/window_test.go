@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -22,7 +23,10 @@ import (
 
 // within ends the tests, and shows who waits for what, if do takes much longer than any machine needs: it hangs.
 func within(do func()) {
-	defer time.AfterFunc(time.Minute, func() { panic("it hangs") }).Stop()
+	defer time.AfterFunc(time.Minute, func() {
+		stacks := make([]byte, 1<<20)
+		panic("it hangs:\n" + string(stacks[:runtime.Stack(stacks, true)]))
+	}).Stop()
 	do()
 }
 
@@ -229,7 +233,7 @@ func drawOptions(t *rapid.T, f *store.Features) cachetier.Options {
 		Lookahead:   rapid.IntRange(0, 4).Draw(t, "lookahead"),
 		Overlap:     rapid.Bool().Draw(t, "overlap"),
 		Prewarm:     rapid.IntRange(0, 3).Draw(t, "prewarm") == 0,
-		Engine:      rapid.SampledFrom([]disk.Kind{disk.Mmap, disk.Pread}).Draw(t, "engine"),
+		Engine:      rapid.SampledFrom([]disk.Kind{disk.Mmap, disk.Pread, disk.Buffered, disk.Uring}).Draw(t, "engine"),
 	}
 }
 
@@ -355,6 +359,9 @@ func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead in
 			}
 			if err == nil {
 				err = gather(w)
+			}
+			if err != nil {
+				s.Stop() // nobody releases any more
 			}
 		})
 		return after, err
