@@ -35,9 +35,6 @@ func TestFilesThatFailAndRecover(t *testing.T) {
 		require.NoError(t, err)
 
 		end := shard.DataOffset + lost*shard.Stride
-		if o.Engine == disk.Mmap {
-			end -= end % int64(os.Getpagesize()) // the rest of a page that the file ends in reads as zeros
-		}
 		require.NoError(t, os.Truncate(shard.Path, end))
 		failed := fill(s, groups)
 		require.NoError(t, os.WriteFile(shard.Path, whole, 0o644))

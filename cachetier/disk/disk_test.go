@@ -176,3 +176,18 @@ func TestOpenRefuses(t *testing.T) {
 	_, err = disk.Open(nil, disk.Options{Depth: disk.MaxDepth + 1})
 	require.ErrorContains(t, err, "1025 reads at a time")
 }
+
+// TestCutWithinAPage: what is left of the page reads as zeros through a map, and must not be believed.
+func TestCutWithinAPage(t *testing.T) {
+	for _, kind := range engines() {
+		sections, _ := files(t)
+		r, err := disk.Open(sections, disk.Options{Kind: kind})
+		require.NoError(t, err)
+		defer r.Close()
+		require.NoError(t, os.Truncate(sections[1].Path, 8192+100))
+		_, err = r.Read(of([]disk.Stretch{{File: 1, Offset: 8192, Size: 200}}), func(disk.Stretch, []byte) error { return nil })
+		require.ErrorIs(t, err, store.ErrCorrupt, "%s", kind)
+		require.ErrorContains(t, err, sections[1].Section+" at 0x2064: ")
+		require.ErrorContains(t, err, "truncated while in use")
+	}
+}

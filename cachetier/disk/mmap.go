@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -19,6 +20,7 @@ const adviseAhead = 64
 
 func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error {
 	var ahead []Stretch // asked for, not given out yet
+	ends := make([]int64, len(m.files)) // of what was taken
 	done := false
 	next := func() (Stretch, bool) {
 		for !done && len(ahead) < adviseAhead {
@@ -29,6 +31,7 @@ func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byt
 			}
 			// A page that the system does not read ahead is read when it is touched.
 			_ = m.files[s.File].WillNeed(s.Offset, s.Size)
+			ends[s.File] = max(ends[s.File], s.Offset+int64(s.Size))
 			ahead = append(ahead, s)
 		}
 		if len(ahead) == 0 {
@@ -38,7 +41,24 @@ func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byt
 		ahead = ahead[:copy(ahead, ahead[1:])]
 		return s, true
 	}
-	return together(m.workers, next, func() worker { return mapWorker{m, serve} })
+	if err := together(m.workers, next, func() worker { return mapWorker{m, serve} }); err != nil {
+		return err
+	}
+	// A page that a file was cut within reads as zeros from there on, without a fault.
+	for i, end := range ends {
+		if end == 0 {
+			continue
+		}
+		f := &m.files[i]
+		switch fi, err := f.File.Stat(); {
+		case err != nil:
+			return fmt.Errorf("read %s: %w", f.Path, err)
+		case fi.Size() < end:
+			return &store.SectionError{Dataset: f.Dataset, Section: f.Section, Offset: fi.Size(), Err: fmt.Errorf(
+				"the file ends here, and had %d bytes: it was truncated while in use; restore it and run gnnstore verify", f.Size)}
+		}
+	}
+	return nil
 }
 
 func (m *mapped) alignment() int64 { return 1 }
