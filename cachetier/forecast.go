@@ -95,7 +95,16 @@ func (s *Stack) forecast(w *Window) Cost {
 	default:
 		x, change := s.plan(w)
 		c.Rows = int64(change.Misses)
-		next = s.stretches(x)
+		s.mark(w.steps)
+		rows, part := s.newRows(x), 0
+		next = func() (disk.Stretch, bool) {
+			for ; part <= policy.Parts; part++ {
+				if t, ok := rows.stretch(part); ok {
+					return t, true
+				}
+			}
+			return disk.Stretch{}, false
+		}
 	}
 	var t disk.Traffic
 	for stretch, ok := next(); ok; stretch, ok = next() {

@@ -49,7 +49,9 @@ func (s *Stack) Gather(dst []byte, ids []uint32) error {
 }
 
 // Gather copies the rows of step i of the window into dst, packed, in the order of its ids. The window must be loaded; one
-// of a single step is read now, and the windows before it must be released. A dst that is too short panics.
+// of a single step is read now, and the windows before it must be released. Steps come in their order: those before i are
+// not gathered from any more, and the rows that they alone wanted give way to the window that is being loaded. A dst that is
+// too short panics.
 //
 // A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the slab as it was.
 func (w *Window) Gather(i int, dst []byte) error {
@@ -59,10 +61,15 @@ func (w *Window) Gather(i int, dst []byte) error {
 	defer s.gathering.Unlock()
 	s.alive("Window.Gather")
 	s.mu.Lock()
-	at := s.at(w)
+	at, passed := s.at(w), w.passed
+	w.passed = max(i, passed)
+	s.mu.changed.Broadcast()
 	s.mu.Unlock()
 	if at < 0 || !w.loaded || at > 0 && w.single {
 		panic("cachetier: Window.Gather before Load, after Release, or before the release of the window before")
+	}
+	if i < passed {
+		panic("cachetier: Window.Gather of a step before one that was gathered")
 	}
 	if w.single {
 		err := s.gatherStep(dst, ids, w.need, sets(w.future))
@@ -78,6 +85,10 @@ func (w *Window) Gather(i int, dst []byte) error {
 		held = w.index.Len()
 	}
 	s.count(t, held)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.passed = i + 1
+	s.mu.changed.Broadcast()
 	return nil
 }
 

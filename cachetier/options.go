@@ -47,11 +47,11 @@ type Options struct {
 	// the table, and together at most a quarter of what the slab has. Default 0: only the rest of the group at hand.
 	Lookahead int `json:"lookahead,omitempty"`
 
-	// Overlap has a window loaded while the one before it is in use, so that either has at most half of the slab. It is
-	// better where reading and computing take about as long and half a slab still holds windows of several steps: then the
-	// shorter of the two is for nothing. Without it, a window has all of the slab, and is loaded when the one before it has
-	// been released. That is better under a tight budget, for a window of twice the steps reads a denser part of the file,
-	// in less time for each step. [Stack.Forecast] says how much less. Default false.
+	// Overlap gives either of two windows half of the slab, so that one can be loaded whole while the other is in use. Without
+	// it a window has all of the slab, and is loaded bit by bit as the steps of the one before it are gathered, which takes as
+	// little time and reads a file that is twice as dense in wanted rows; but under None it is loaded when that one has been
+	// released. So it is for None, where reading and computing take about as long. [Stack.Forecast] says what it costs.
+	// Default false.
 	Overlap bool `json:"overlap,omitempty"`
 
 	// Prewarm fills the slab in Open with the rows that follow the static region's, in one sequential pass. It saves the

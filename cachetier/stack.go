@@ -164,7 +164,7 @@ func (s *Stack) openKeeper() (err error) {
 // fill brings the lowest of rows, which are counted from the end of the static region, into the slab.
 func (s *Stack) fill(rows policy.Set) error {
 	x := s.keeper.Fill(rows)
-	t, err := s.readNew(x)
+	t, err := s.readNew(nil, x)
 	if err != nil {
 		s.keeper.DropNew()
 		return fmt.Errorf("fill the host cache with %d rows: %w", x.Len(), err)

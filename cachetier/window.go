@@ -3,6 +3,8 @@ package cachetier
 import (
 	"errors"
 	"fmt"
+	"sort"
+	"sync"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
@@ -45,6 +47,7 @@ type Window struct {
 	came   tally         // what loading it did; counted with its first Gather
 	loaded bool
 	err    error // of Load
+	passed int   // steps that are not gathered from any more; under s.mu
 }
 
 // Expect tells the next group of steps: of each the ids whose rows it will need, none twice. They are borrowed until their
@@ -174,8 +177,8 @@ func (w *Window) Rows() int { return w.rows }
 // ReadSeconds is how long Load read, its waiting left out. It is valid between Load and the first Gather.
 func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }
 
-// Load reads the rows of the window that are not there, in file order, into the slab. It waits by itself until the earlier
-// windows whose slots it takes are released. For a window of one step there is nothing to load: its rows are read when it is
+// Load reads the rows of the window that are not there, in file order, into the slab. It waits by itself for their slots: the
+// first ones are free at once, and the others become so as the steps of the window before are gathered. For a window of one step there is nothing to load: its rows are read when it is
 // gathered. After an error, of a file or ErrStopped, the window is of no use, and the rows that did not come are not there.
 func (w *Window) Load() error {
 	s := w.s
@@ -202,12 +205,15 @@ func (w *Window) load() error {
 		return err
 	}
 	x, change := s.plan(w)
-	if !s.layout.keeper.Halves && change.Evicted > 0 {
+	if s.layout.keeper.Kind == policy.None && !s.layout.keeper.Halves && change.Evicted > 0 {
 		err = s.await(w, func(before []*Window) bool { return len(before) == 0 })
 	}
+	var marked sync.WaitGroup
+	marked.Go(func() { s.mark(w.steps) })
 	if err == nil {
-		w.came.traffic, err = s.readNew(x)
+		w.came.traffic, err = s.readNew(w, x)
 	}
+	marked.Wait()
 	if err != nil {
 		s.keeper.DropNew()
 		return fmt.Errorf("cachetier: %w", err)
@@ -230,6 +236,33 @@ func (s *Stack) plan(w *Window) (*policy.Index, policy.Change) {
 	}
 	w.forget()
 	return x, change
+}
+
+// mark tells the keeper when the rows of the newest window, whose steps these are, are used last.
+func (s *Stack) mark(steps [][]uint32) {
+	if !s.keeper.Marks() {
+		return
+	}
+	s.keeper.BeginMarks()
+	for i, ids := range steps {
+		part := 1 + i*policy.Parts/len(steps)
+		inChunks(len(ids), copyChunkBytes/markChunk, func(lo, hi int) {
+			for _, v := range ids[lo:hi] {
+				if v >= uint32(s.hot) {
+					s.keeper.Mark(v-uint32(s.hot), part)
+				}
+			}
+		})
+	}
+}
+
+// markChunk is how many rows one goroutine marks at a time.
+const markChunk = 4096
+
+// over says whether the parts up to this one of w, which is not released, are over.
+func (w *Window) over(part int) bool {
+	steps := (part*len(w.steps) + policy.Parts - 1) / policy.Parts // that fall into them: see mark
+	return w.passed >= steps
 }
 
 // forget lets go of the sets of w.
@@ -270,54 +303,89 @@ func (s *Stack) at(w *Window) int {
 // portionRows is how many of the rows to read are listed at a time: 256 KiB of numbers.
 const portionRows = 64 << 10
 
-// stretches gives the stretches of the new rows of x.
-func (s *Stack) stretches(x *policy.Index) func() (disk.Stretch, bool) {
+// reading is the way through the new rows of an index.
+type reading struct {
+	s       *Stack
+	x       *policy.Index
+	walk    policy.Walk
+	portion []uint32 // listed and not given out yet
+	next    func() (disk.Stretch, bool)
+}
+
+// newRows begins at the first new row of x.
+func (s *Stack) newRows(x *policy.Index) *reading {
 	if s.portion == nil {
 		s.portion = make([]uint32, portionRows)
 	}
-	var walk policy.Walk
-	var next func() (disk.Stretch, bool)
-	return func() (disk.Stretch, bool) {
-		for {
-			if next != nil {
-				if t, ok := next(); ok {
-					return t, true
-				}
+	return &reading{s: s, x: x}
+}
+
+// begin says whether there are rows whose slots can be had after this part of the window before, and are not given out.
+func (r *reading) begin(part int) bool {
+	if len(r.portion) == 0 {
+		r.portion = r.s.portion[:r.walk.Next(r.x, r.s.portion)]
+	}
+	return len(r.portion) > 0 && int(r.portion[0]) < r.x.End(part)
+}
+
+// stretch gives out the next stretch of these rows.
+func (r *reading) stretch(part int) (disk.Stretch, bool) {
+	for {
+		if r.next != nil {
+			if t, ok := r.next(); ok {
+				return t, true
 			}
-			n := walk.Next(x, s.portion)
-			if n == 0 {
-				return disk.Stretch{}, false
-			}
-			next = s.reader.Merge(n, func(i int) disk.Piece { return s.reader.piece(s.portion[i] + uint32(s.hot)) })
+			r.next = nil
 		}
+		if !r.begin(part) {
+			return disk.Stretch{}, false
+		}
+		n := sort.Search(len(r.portion), func(i int) bool { return int(r.portion[i]) >= r.x.End(part) })
+		rows := r.portion[:n]
+		r.portion = r.portion[n:]
+		r.next = r.s.reader.Merge(n, func(i int) disk.Piece { return r.s.reader.piece(rows[i] + uint32(r.s.hot)) })
 	}
 }
 
-// readNew brings the new rows of x into their slots.
-func (s *Stack) readNew(x *policy.Index) (disk.Traffic, error) {
+// readNew brings the new rows of x, which are those of w or of no window, into their slots, as these can be had.
+func (s *Stack) readNew(w *Window, x *policy.Index) (total disk.Traffic, err error) {
 	slab := s.slab.Lend() // to the goroutines of Read
 	defer s.slab.Return()
-	size, hot := s.rowBytes, uint32(s.hot)
-	cut, all := false, s.stretches(x)
-	next := func() (disk.Stretch, bool) {
-		if cut = s.stopped.Load(); cut {
-			return disk.Stretch{}, false
+	rows, size, hot := s.newRows(x), s.rowBytes, uint32(s.hot)
+	for part := range 1 + policy.Parts {
+		if !rows.begin(part) {
+			continue
 		}
-		return all()
-	}
-	traffic, err := s.reader.Read(next, func(t disk.Stretch, b []byte) error {
-		first, last := s.reader.span(t)
-		// By the time that a stretch is there the portion that it was made of may be gone, so its rows are found anew.
-		x.EachNew(first-hot, last-hot, func(v, slot uint32) {
-			from := int(s.reader.piece(v+hot).Offset - t.Offset)
-			copy(slab[int(slot)*size:(int(slot)+1)*size], b[from:])
+		if part > 0 {
+			err := s.await(w, func(before []*Window) bool { return len(before) == 0 || before[0].over(part) })
+			if err != nil {
+				return total, err
+			}
+		}
+		cut := false
+		traffic, err := s.reader.Read(func() (disk.Stretch, bool) {
+			if cut = s.stopped.Load(); cut {
+				return disk.Stretch{}, false
+			}
+			return rows.stretch(part)
+		}, func(t disk.Stretch, b []byte) error {
+			first, last := s.reader.span(t)
+			// By the time that a stretch is there the portion that it was made of may be gone, so its rows are found anew.
+			x.EachNew(first-hot, last-hot, func(v, slot uint32) {
+				from := int(s.reader.piece(v+hot).Offset - t.Offset)
+				copy(slab[int(slot)*size:(int(slot)+1)*size], b[from:])
+			})
+			return nil
 		})
-		return nil
-	})
-	if err == nil && cut {
-		err = ErrStopped
+		total.Add(traffic)
+		if err == nil && cut {
+			err = ErrStopped
+		}
+		if err != nil {
+			return total, err
+		}
 	}
-	return traffic, err
+	return total, nil
 }
 
 // Release ends the use of the window: from now on its rows stay only while the policy finds them worth it. Windows are

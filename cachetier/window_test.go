@@ -570,6 +570,57 @@ func TestMisuseOfWindowsPanics(t *testing.T) {
 	require.Panics(t, func() { s.Forecast(nil, 0) })
 }
 
+// TestLoadFollowsTheWindowInUse loads a window into the slots of one that is not released: some once a step is gathered, all
+// of them once the last one is.
+func TestLoadFollowsTheWindowInUse(t *testing.T) {
+	f := table(t, tableRows, 100)
+	const slots = 40
+	index := policy.Config{Kind: cachetier.Belady, Rows: tableRows}
+	s, err := cachetier.Open(f, cachetier.Options{HostBytes: slots*(200+index.SlotBytes()) + index.FixedBytes() + 400})
+	require.NoError(t, err)
+	defer s.Close()
+	n := s.WindowRows()
+	require.Less(t, 2*n, tableRows)
+	group := func(first int) (steps [][]uint32) {
+		for v := first; v < first+n; v += 2 {
+			steps = append(steps, []uint32{uint32(v)})
+			if v+1 < first+n {
+				steps[len(steps)-1] = append(steps[len(steps)-1], uint32(v+1))
+			}
+		}
+		return steps
+	}
+	groups := [][][]uint32{group(0), group(n)}
+	s.Expect(groups[0])
+	s.Expect(groups[1])
+	within(func() {
+		first, second := s.Next(), s.Next()
+		require.NoError(t, first.Load())
+		read := s.Live().Reads
+		gathering := make(chan error)
+		go func() { gathering <- second.Load() }()
+		for i, ids := range groups[0] {
+			got := make([]byte, len(ids)*f.RowBytes())
+			require.NoError(t, first.Gather(i, got))
+			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
+			if i == len(groups[0])/2 {
+				for s.Live().Reads == read { // or it hangs
+					time.Sleep(time.Millisecond)
+				}
+			}
+		}
+		require.NoError(t, <-gathering)
+		require.Panics(t, func() { first.Gather(0, make([]byte, 400)) }, "its rows have given way")
+		first.Release()
+		for i, ids := range groups[1] {
+			got := make([]byte, len(ids)*f.RowBytes())
+			require.NoError(t, second.Gather(i, got))
+			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
+		}
+		second.Release()
+	})
+}
+
 // TestForecastIsWhatHappens compares it with the counters of a run.
 func TestForecastIsWhatHappens(t *testing.T) {
 	f := table(t, tableRows, 100)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -99,7 +100,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		return nil, err
 	}
 	p.StepSeconds = time.Since(began).Seconds()
-	// Drawing and computing go on side by side; the rows of a window are loaded before its steps can begin.
+	// Drawing, loading and computing go on side by side; but without a policy windows take turns with their steps.
 	p.LimitingStage, p.Seconds = pipeline.Step, p.StepSeconds
 	if p.SampleSeconds > p.Seconds {
 		p.LimitingStage, p.Seconds = pipeline.Sample, p.SampleSeconds
@@ -107,7 +108,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 	if p.LoadSeconds > p.Seconds {
 		p.LimitingStage = pipeline.Load
 	}
-	if t.Cache.Overlap {
+	if t.Cache.Overlap || t.Cache.Policy != cachetier.None {
 		p.Seconds = max(p.Seconds, p.LoadSeconds)
 	} else {
 		p.Seconds += p.LoadSeconds

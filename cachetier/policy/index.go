@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 )
@@ -17,6 +18,17 @@ type Index struct {
 	fresh Set      // by rank: new and not used yet
 	seen  []uint32 // by rank: the window of the last use, under LRU
 	n     int
+	ends  [1 + Parts]int // see End
+}
+
+// End is the first of the new rows whose slots are not to be had yet when this part of the window before is over, or is past
+// all rows. Part 0 is over before that window begins. Where no row was marked, all slots are to be had then.
+func (x *Index) End(part int) int { return x.ends[part] }
+
+func (x *Index) endAll() {
+	for part := range x.ends {
+		x.ends[part] = math.MaxInt
+	}
 }
 
 // Len is how many rows have a slot.

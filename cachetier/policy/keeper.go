@@ -17,6 +17,17 @@ type Config struct {
 	Halves bool
 }
 
+// Parts is how many parts the steps of a window fall into, for the slots that it leaves: see [Keeper.Mark].
+const Parts = 15
+
+// classes is how many kinds of free slots are told apart: free now, or after one of the parts of the window in use.
+func (c Config) classes() int {
+	if c.Kind == None || c.Halves {
+		return 1
+	}
+	return 1 + Parts
+}
+
 // WindowRows is how many rows a window of several steps may need.
 func (c Config) WindowRows() int {
 	if c.Halves {
@@ -26,11 +37,11 @@ func (c Config) WindowRows() int {
 }
 
 // Bytes is the memory that a Keeper takes.
-func (c Config) Bytes() int64 { return 8*int64(c.words()) + 4*int64(c.numbers()) }
+func (c Config) Bytes() int64 { return 8*int64(c.words()) + 4*int64(c.numbers()) + int64(c.marks()) }
 
 // words counts the 64-bit numbers: rows of two tables and those given up; new rows of two tables and free slots.
 func (c Config) words() int {
-	n := 3*SetWords(c.Rows) + 3*SetWords(c.Slots)
+	n := 3*SetWords(c.Rows) + (2+c.classes())*SetWords(c.Slots)
 	if c.Kind == Sieve {
 		n += SetWords(c.Rows)
 	}
@@ -46,6 +57,14 @@ func (c Config) numbers() int {
 	return n
 }
 
+// marks counts the bytes of last.
+func (c Config) marks() int {
+	if c.classes() == 1 {
+		return 0
+	}
+	return c.Slots
+}
+
 // FixedBytes and SlotBytes bound Bytes from above: what there is without a slot, and what each slot adds.
 func (c Config) FixedBytes() int64 {
 	c.Slots = 1
@@ -54,7 +73,8 @@ func (c Config) FixedBytes() int64 {
 
 // SlotBytes: see FixedBytes.
 func (c Config) SlotBytes() int64 {
-	const marks = 1 // three bits
+	c.Slots = 1
+	marks := int64(2+c.classes()+7)/8 + int64(c.marks())
 	if c.Kind == LRU || c.Kind == Sieve {
 		return marks + 16
 	}
@@ -64,13 +84,15 @@ func (c Config) SlotBytes() int64 {
 // Keeper decides which rows are in the slots. Use New.
 type Keeper struct {
 	Config
-	words, numbers *kernels.HostBuf
+	words, numbers, marks *kernels.HostBuf
 
 	now, next *Index // next is the one before now, too
 	gone      Set    // rows chosen to lose their slot, or not to get one
-	free      Set    // slots
+	free      []Set  // slots, by class
 	clock     uint32 // changes so far
 	queue     queue  // under Sieve
+	last      []byte // by rank in now: the part of its window in which a row is used last, 0 where it has none; see Mark
+	marked    bool   // last is of now
 	upper     bool   // under None with Halves: the last window is in the upper half
 }
 
@@ -96,6 +118,12 @@ func New(c Config) (*Keeper, error) {
 		k.words.Close()
 		return nil, err
 	}
+	if k.marks, err = kernels.NewHostBuf(c.marks()); err != nil {
+		k.words.Close()
+		k.numbers.Close()
+		return nil, err
+	}
+	k.last = k.marks.Bytes()
 	words, numbers := k.words.Uint64s(), k.numbers.Uint32s()
 	set := func(n int) (s Set) {
 		n = SetWords(n)
@@ -113,7 +141,10 @@ func New(c Config) (*Keeper, error) {
 		}
 		return x
 	}
-	k.now, k.next, k.gone, k.free = index(), index(), set(c.Rows), set(c.Slots)
+	k.now, k.next, k.gone = index(), index(), set(c.Rows)
+	for range c.classes() {
+		k.free = append(k.free, set(c.Slots))
+	}
 	if c.Kind == Sieve {
 		k.queue = queue{nodes: list(2 * c.Slots), visited: set(c.Rows)}
 	}
@@ -125,6 +156,7 @@ func New(c Config) (*Keeper, error) {
 func (k *Keeper) Close() {
 	k.words.Close()
 	k.numbers.Close()
+	k.marks.Close()
 }
 
 // Now lends the index as of the last change.
@@ -144,14 +176,47 @@ func (k *Keeper) Forget() (evicted int) {
 
 // reset frees the slots, and forgets the order of rows.
 func (k *Keeper) reset() {
-	k.free.Clear()
+	for _, f := range k.free {
+		f.Clear()
+	}
 	for s := range k.Slots / 64 {
-		k.free[s] = ^uint64(0)
+		k.free[0][s] = ^uint64(0)
 	}
 	if n := k.Slots % 64; n > 0 {
-		k.free[k.Slots/64] = 1<<n - 1
+		k.free[0][k.Slots/64] = 1<<n - 1
 	}
 	k.queue.reset()
+	k.marked = false
+}
+
+// freeAll takes note that the window is over whose parts slots were waiting for.
+func (k *Keeper) freeAll() {
+	for _, f := range k.free[1:] {
+		for i, w := range f {
+			k.free[0][i] |= w
+			f[i] = 0
+		}
+	}
+}
+
+// Marks says whether the keeper wants to be told when rows are used: after a Window, and before the next change, BeginMarks
+// and then Mark. It makes no difference to which rows are kept, but to when the slots of the others can be had: the next
+// Window gives out first what the rows of the one before do not have, then what they have in the order of their last use.
+// So that one can be loaded bit by bit while the other is in use. See [Index.End].
+func (k *Keeper) Marks() bool { return k.classes() > 1 }
+
+// BeginMarks takes note that no row is used.
+func (k *Keeper) BeginMarks() {
+	clear(k.last[:k.now.n])
+	k.marked = true
+}
+
+// Mark takes note that row v is used in this part of its window, from 1 to Parts. The last call for a row counts. Several
+// goroutines may mark different rows.
+func (k *Keeper) Mark(v uint32, part int) {
+	if r, ok := k.now.rank(v); ok {
+		k.last[r] = byte(part)
+	}
 }
 
 // Fill puts the lowest of rows into the slots, as many as there are, and nothing else; under None it only frees them. The
@@ -199,6 +264,7 @@ func (k *Keeper) Window(need, running Set, future []Set) (*Index, Change) {
 // No row is new in the Index, Now, from which the caller sees which misses to copy.
 func (k *Keeper) Step(need Set, future []Set) Change {
 	k.clock++
+	k.marked = false
 	c := k.count(need)
 	if k.Kind == None {
 		c.Evicted = k.Forget()
@@ -272,22 +338,29 @@ func (k *Keeper) same(need Set) bool {
 	return true
 }
 
-// merge makes the next index: with need in and k.gone out. Rows keep their slots; those that come get free ones, in
-// ascending order both, so that what is read in file order is written in about that order.
+// merge makes the next index: with need in and k.gone out. Rows keep their slots; those that come get free ones, class after
+// class and in ascending order both, so that what is read in file order is written in about that order.
 func (k *Keeper) merge(need Set, window bool) (admitted, evicted int) {
 	old, x := k.now, k.next
+	k.freeAll()
 	rank := 0
 	for w, rows := range old.rows {
 		for g := rows & k.gone[w]; g != 0; g &= g - 1 {
-			k.free.Add(old.slots[rank+bits.OnesCount64(rows&(g&-g-1))])
+			r, class := rank+bits.OnesCount64(rows&(g&-g-1)), 0
+			if k.marked {
+				class = int(k.last[r])
+			}
+			k.free[class].Add(old.slots[r])
 			evicted++
 		}
 		rank += bits.OnesCount64(rows)
 	}
+	k.marked = false
 	x.settle()
-	from, to := 0, 0            // ranks in old and in x
-	runFrom, runTo := 0, 0      // since when nothing changed
-	free, left := -1, uint64(0) // word of k.free, and what of it is not given out
+	x.endAll()
+	from, to := 0, 0                      // ranks in old and in x
+	runFrom, runTo := 0, 0                // since when nothing changed
+	class, free, left := 0, -1, uint64(0) // class and word of k.free, and what of it is not given out
 	for w, rows := range old.rows {
 		if w%lineWords == 0 {
 			x.ranks[w/lineWords] = uint32(to)
@@ -309,8 +382,11 @@ func (k *Keeper) merge(need Set, window bool) (admitted, evicted int) {
 				from, to = from+1, to+1
 			default:
 				for left == 0 {
-					free++
-					left, k.free[free] = k.free[free], 0
+					if free++; free == len(k.free[class]) {
+						x.ends[class] = w<<6 + bits.TrailingZeros64(bit)
+						class, free = class+1, 0
+					}
+					left, k.free[class][free] = k.free[class][free], 0
 				}
 				x.slots[to] = uint32(free<<6 + bits.TrailingZeros64(left))
 				left &= left - 1
@@ -325,7 +401,7 @@ func (k *Keeper) merge(need Set, window bool) (admitted, evicted int) {
 	}
 	x.copyRun(runTo, to, old, runFrom)
 	if left != 0 {
-		k.free[free] = left
+		k.free[class][free] = left
 	}
 	x.n = to
 	k.now, k.next = x, old
@@ -364,6 +440,7 @@ func (k *Keeper) replace(need Set) (*Index, Change) {
 		x.n += bits.OnesCount64(rows)
 	}
 	x.settle()
+	x.endAll()
 	for r := range x.n {
 		x.slots[r] = slot + uint32(r)
 		x.fresh.Add(uint32(r))
@@ -383,7 +460,7 @@ func (k *Keeper) DropNew() {
 		lost := x.freshRows(w, from)
 		for m := rows; m != 0; m &= m - 1 {
 			if lost&m&-m != 0 {
-				k.free.Add(x.slots[from])
+				k.free[0].Add(x.slots[from])
 			} else {
 				x.copyRun(to, to+1, x, from)
 				to++
@@ -394,6 +471,7 @@ func (k *Keeper) DropNew() {
 	}
 	x.n = to
 	x.settle()
+	k.marked = false
 	if k.Kind == Sieve {
 		k.queue.keep(x.rows)
 	}

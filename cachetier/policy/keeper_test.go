@@ -60,6 +60,7 @@ func TestKeeperAgainstOracle(t *testing.T) {
 		o := policytest.New(string(c.Kind), c.Slots)
 		var running rows
 		slotOf := map[uint32]uint32{}
+		parts := map[uint32]int{} // of slots, by the last use of their rows
 		for range rapid.IntRange(1, 25).Draw(t, "changes") {
 			step := c.WindowRows() == 0 || rapid.Bool().Draw(t, "step")
 			most := 2 * c.Slots
@@ -112,6 +113,19 @@ func TestKeeperAgainstOracle(t *testing.T) {
 			held := slices.Sorted(maps.Keys(o.Held))
 			require.Equal(t, held, slices.Sorted(maps.Keys(asRows(k.Now().Rows()))))
 			slotOf = checkIndex(t, k, need, before, step)
+			if !step && c.Kind != None {
+				checkEnds(t, k.Now(), slotOf, before, parts)
+			}
+			clear(parts)
+			if !step && k.Marks() {
+				k.BeginMarks()
+				for _, v := range slices.Sorted(maps.Keys(need)) {
+					part := rapid.IntRange(1, Parts).Draw(t, "part")
+					k.Mark(v, 1)
+					k.Mark(v, part)
+					parts[slotOf[v]] = part
+				}
+			}
 			if c.Kind != None {
 				for v, s := range slotOf {
 					if was, ok := oldSlots[v]; ok {
@@ -130,12 +144,25 @@ func TestKeeperAgainstOracle(t *testing.T) {
 					}
 				}
 				k.DropNew()
+				clear(parts)
 				o.Drop(lost)
 				slotOf = checkIndex(t, k, rows{}, rows{}, true)
 				require.Equal(t, slices.Sorted(maps.Keys(o.Held)), slices.Sorted(maps.Keys(slotOf)))
 			}
 		}
 	})
+}
+
+// checkEnds holds the slots of rows that were not there before to what waited for them: parts of the window before.
+func checkEnds(t *rapid.T, x *Index, slots map[uint32]uint32, before rows, parts map[uint32]int) {
+	for v, s := range slots {
+		if before[v] {
+			continue
+		}
+		for part := range 1 + Parts {
+			require.Equal(t, parts[s] <= part, int(v) < x.End(part), "row %d in a slot that is free after part %d, at part %d", v, parts[s], part)
+		}
+	}
 }
 
 // checkIndex looks every row up in every way, and returns the slots.
@@ -159,7 +186,7 @@ func checkIndex(t *rapid.T, k *Keeper, need, before rows, step bool) map[uint32]
 	require.Equal(t, x.Len(), len(slots))
 	if k.Kind != None {
 		for s := range uint32(k.Slots) {
-			require.Equal(t, !taken[s], k.free.Has(s))
+			require.Equal(t, !taken[s], freeSlot(k, s))
 		}
 	}
 	var walk Walk
@@ -274,7 +301,7 @@ func TestMemory(t *testing.T) {
 			require.LessOrEqual(t, c.Bytes(), c.FixedBytes()+int64(slots)*c.SlotBytes())
 			k, err := New(c)
 			require.NoError(t, err)
-			require.EqualValues(t, c.Bytes(), len(k.words.Bytes())+len(k.numbers.Bytes()))
+			require.EqualValues(t, c.Bytes(), len(k.words.Bytes())+len(k.numbers.Bytes())+len(k.marks.Bytes()))
 			k.Close()
 			k.Close()
 		}
@@ -313,4 +340,8 @@ func TestKindsAreKnown(t *testing.T) {
 		require.NoError(t, k.Validate())
 	}
 	require.EqualError(t, Kind("fifo").Validate(), `unknown cache policy "fifo": use belady, lru, sieve, static or none`)
+}
+
+func freeSlot(k *Keeper, s uint32) bool {
+	return slices.ContainsFunc(k.free, func(f Set) bool { return f.Has(s) })
 }
