@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
@@ -39,8 +40,9 @@ type Window struct {
 	steps  [][]uint32
 	single bool // of one step: read to where it is used
 
-	rows   int  // that it needs beyond the hot ones, each once; 0 without a slab
-	need   *set // nil without a slab
+	took   time.Duration // for Next to plan it
+	rows   int           // that it needs beyond the hot ones, each once; 0 without a slab
+	need   *set          // nil without a slab
 	future []*set
 
 	index  *policy.Index // as of this window, once it is planned; nil for a single one, and without a slab
@@ -84,6 +86,7 @@ func (s *Stack) Next() *Window {
 	s.mu.Unlock()
 	s.planning.Lock()
 	defer s.planning.Unlock()
+	began := time.Now()
 	s.alive("Next")
 	if len(s.groups) == 0 || s.stopped.Load() {
 		return nil
@@ -105,6 +108,7 @@ func (s *Stack) Next() *Window {
 	s.mu.Lock()
 	s.mu.windows = append(s.mu.windows, w)
 	s.mu.Unlock()
+	w.took = time.Since(began)
 	return w
 }
 
@@ -173,6 +177,9 @@ func (w *Window) Steps() int { return len(w.steps) }
 
 // Rows is how many different rows of the slab the window needs, 0 if there is no slab.
 func (w *Window) Rows() int { return w.rows }
+
+// PlanSeconds is how long Next planned, its waiting left out.
+func (w *Window) PlanSeconds() float64 { return w.took.Seconds() }
 
 // ReadSeconds is how long Load read, its waiting left out. It is valid between Load and the first Gather.
 func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }

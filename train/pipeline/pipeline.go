@@ -174,12 +174,11 @@ func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window)
 			next += n
 			continue
 		}
-		began := time.Now()
 		w := &window{Window: p.Stack.Next()}
 		if w.Window == nil {
 			return cachetier.ErrStopped
 		}
-		p.clock.plan.Add(int64(time.Since(began)))
+		p.clock.plan.Add(int64(w.PlanSeconds() * 1e9))
 		p.size.note(w.Window)
 		p.clock.steps.Store(int64(w.Window.Steps()))
 		p.clock.rows.Store(int64(w.Rows()))
