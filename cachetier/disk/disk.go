@@ -55,6 +55,7 @@ type Reader struct {
 	kind   Kind
 	why    string
 	costs  Costs
+	stop   func() error
 	files  []store.SectionFile
 	engine engine
 	meter  *meter
@@ -110,8 +111,11 @@ func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byt
 	defer r.end()
 	began := time.Now()
 	var t Traffic
-	var out error // a stretch that leads out of its file
+	var out error // a stretch that leads out of its file, or what Stop returned
 	err := r.engine.read(func() (Stretch, bool) {
+		if out == nil && r.stop != nil {
+			out = r.stop()
+		}
 		if out != nil {
 			return Stretch{}, false
 		}

@@ -133,6 +133,37 @@ func TestAnyPieces(t *testing.T) {
 	})
 }
 
+// TestStop ends a Read that has nearly everything before it, on a disk that takes its time.
+func TestStop(t *testing.T) {
+	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, _ [][]byte) {
+		stopped := errors.New("enough")
+		var asked, served atomic.Int64
+		var stop atomic.Bool
+		r := openOne(t, files, Options{Kind: kind, Depth: 4, Stop: func() error {
+			if stop.Load() {
+				return stopped
+			}
+			return nil
+		}, Faults: func(int, int64, int) Fault { return Fault{Delay: time.Millisecond} }})
+		defer r.Close()
+		all := drain(everything(files, 1))
+		_, err := r.Read(func() (Stretch, bool) {
+			s := all[int(asked.Add(1)-1)%len(all)] // without end
+			return s, true
+		}, func(Stretch, []byte) error {
+			stop.Store(served.Add(1) == 3 || stop.Load())
+			return nil
+		})
+		require.ErrorIs(t, err, stopped)
+		require.Less(t, asked.Load(), int64(3+adviseAhead+8), "what was under way, and no more")
+		_, err = r.Read(everything(files, 1), func(Stretch, []byte) error { return nil })
+		require.ErrorIs(t, err, stopped)
+		stop.Store(false)
+		_, err = r.Read(everything(files, 1), func(Stretch, []byte) error { return nil })
+		require.NoError(t, err, "a Read that was stopped leaves the Reader as it was")
+	})
+}
+
 // everything is stretches over all files, of many sizes.
 func everything(files []store.SectionFile, seed uint64) func() (Stretch, bool) {
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -25,9 +25,12 @@ func (f Faults) at(file int, offset int64, size int) Fault {
 }
 
 // befall makes of the result of a read what the fault leaves of it.
-func (f Fault) befall(n int, err error) (int, error) {
+func (f Fault) befall(n int, err error) (int, error) { return f.befallSince(time.Now(), n, err) }
+
+// befallSince is befall of a read that was asked for at began: the delays of reads that are under way together pass together.
+func (f Fault) befallSince(began time.Time, n int, err error) (int, error) {
 	if f.Delay > 0 {
-		time.Sleep(f.Delay)
+		time.Sleep(time.Until(began.Add(f.Delay)))
 	}
 	if f.Errno != 0 {
 		return 0, f.Errno

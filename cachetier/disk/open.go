@@ -17,7 +17,7 @@ func Open(files []store.SectionFile, o Options) (*Reader, error) {
 	for _, f := range files {
 		op.size += f.Size
 	}
-	r := &Reader{files: files, meter: op.meter}
+	r := &Reader{files: files, meter: op.meter, stop: o.Stop}
 	if err := op.start(); err != nil {
 		return nil, fmt.Errorf("disk: %w", err)
 	}

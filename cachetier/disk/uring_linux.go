@@ -52,6 +52,7 @@ type slot struct {
 	buffer []byte
 	large  *kernels.HostBuf // of a stretch that is larger; nil else
 	began  time.Time        // when it was first handed to the kernel
+	asked  time.Time        // when it was last
 	fault  Fault
 
 	n     int // the result of the last read
@@ -180,12 +181,12 @@ func (r *ringRead) work() error {
 
 // settle serves what has come whole. What came short goes back to the ring with more set.
 func (r *ringRead) settle(s *slot) error {
-	n, err := s.fault.befall(s.n, s.err)
+	n, err := s.fault.befallSince(s.asked, s.n, s.err)
 	done, err := r.took(&s.transfer, n, err)
 	if s.more = !done && err == nil; s.more {
 		return nil
 	}
-	r.meter.ended(len(s.buf), s.ended.Sub(s.began)+s.fault.Delay)
+	r.meter.ended(len(s.buf), max(s.ended.Sub(s.began), s.asked.Sub(s.began)+s.fault.Delay))
 	if err != nil {
 		return err
 	}
@@ -318,6 +319,11 @@ func (u *uring) slotLocked(size int) (s *slot, err error) {
 func (r *ringRead) submitLocked(s *slot) {
 	rest, offset := s.rest(r.block)
 	s.fault, s.more = r.faults.at(s.stretch.File, offset, len(rest)), false
+	if s.fault.Delay > 0 {
+		s.asked = time.Now()
+	} else {
+		s.asked = s.began
+	}
 	r.ring.prepare(uint64(s.index), r.fds[s.stretch.File], rest, offset, r.fixed && s.large == nil)
 	r.mu.underWay++
 	r.meter.underWay.Add(1)
