@@ -1,6 +1,7 @@
 package cachetier_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -130,4 +131,71 @@ func fill(s *cachetier.Stack, groups [][][]uint32) error {
 		}
 	}
 	return nil
+}
+
+// TestStopWhileReading stops a stack that reads for ever so long, by Stop and by Options.Stop: Load and both Gathers end soon,
+// and after Reset all is as before.
+func TestStopWhileReading(t *testing.T) {
+	f := table(t, tableRows, 100)
+	ids := make([]uint32, tableRows)
+	for v := range ids {
+		ids[v] = uint32(v)
+	}
+	ended := errors.New("the run has ended")
+	for _, hostBytes := range []int64{0, int64(tableRows * f.RowBytes())} { // windows of one step, and of two
+		for _, byOption := range []bool{false, true} {
+			var reads atomic.Int64
+			var end atomic.Bool
+			first := make(chan struct{}, 1)
+			s, err := cachetier.Open(f, cachetier.Options{HostBytes: hostBytes, Policy: cachetier.None, Engine: disk.Pread, Readers: 1,
+				Costs: disk.Costs{SecondsPerRead: 1e-9, BytesPerSecond: 1}, // a read a row
+				Stop: func() error {
+					if end.Load() {
+						return ended
+					}
+					return nil
+				},
+				Faults: func(int, int64, int) disk.Fault {
+					reads.Add(1)
+					select {
+					case first <- struct{}{}:
+					default:
+					}
+					return disk.Fault{Delay: 10 * time.Millisecond}
+				}})
+			require.NoError(t, err)
+			dst := make([]byte, tableRows*f.RowBytes())
+			for name, read := range map[string]func() error{
+				"Gather": func() error { return s.Gather(dst, ids) },
+				"windows": func() error {
+					s.Expect([][]uint32{ids[:tableRows/2], ids[tableRows/2:]})
+					w := s.Next()
+					if err := w.Load(); err != nil {
+						return err
+					}
+					return w.Gather(0, dst)
+				},
+			} {
+				go func() {
+					<-first
+					if byOption {
+						end.Store(true)
+					} else {
+						s.Stop()
+					}
+				}()
+				before := reads.Load()
+				within(func() { err = read() })
+				want := cachetier.ErrStopped
+				if byOption {
+					want = ended
+				}
+				require.ErrorIs(t, err, want, name)
+				require.Less(t, reads.Load()-before, int64(4), name)
+				end.Store(false)
+				s.Reset()
+			}
+			require.NoError(t, s.Close())
+		}
+	}
 }

@@ -184,9 +184,11 @@ func (s *Stack) gatherStep(dst []byte, ids []uint32, need *set, future []policy.
 	copyRows(dst, device, p.fromDevice, s.rowBytes)
 	copyRows(dst, static, p.fromStatic, s.rowBytes)
 	copyRows(dst, slab, p.fromSlab, s.rowBytes)
-	var err error
-	if t.traffic, err = s.reader.read(dst, p.wants); err != nil {
-		return fmt.Errorf("cachetier: %w", err)
+	if len(p.wants) > 0 {
+		var err error
+		if t.traffic, err = s.readUnlessStopped(s.reader.merge(p.wants), s.reader.copyTo(dst, p.wants)); err != nil {
+			return fmt.Errorf("cachetier: %w", err)
+		}
 	}
 	copyRows(dst, dst, p.repeats, s.rowBytes)
 	if s.keeper == nil {

@@ -75,13 +75,18 @@ func (r *rowReader) read(dst []byte, wants []request) (disk.Traffic, error) {
 	if len(wants) == 0 {
 		return disk.Traffic{}, nil
 	}
-	return r.Read(r.merge(wants), func(s disk.Stretch, b []byte) error {
+	return r.Read(r.merge(wants), r.copyTo(dst, wants))
+}
+
+// copyTo is what copies rows wanted from stretches that merge made of them.
+func (r *rowReader) copyTo(dst []byte, wants []request) func(s disk.Stretch, b []byte) error {
+	return func(s disk.Stretch, b []byte) error {
 		for _, q := range wants[s.Lo:s.Hi] {
 			at, from := int(q.place())*r.rowBytes, r.piece(q.row()).Offset-s.Offset
 			copy(dst[at:at+r.rowBytes], b[from:from+int64(r.rowBytes)])
 		}
 		return nil
-	})
+	}
 }
 
 // readRun copies n rows from first on to dst, a portion at a time.

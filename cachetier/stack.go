@@ -193,8 +193,8 @@ func (s *Stack) WindowRows() int {
 	return s.keeper.WindowRows()
 }
 
-// Stop ends the waiting of Next and Load, now and until Reset: they return nil and ErrStopped. It is for a run that is cut
-// short, whose other goroutines wait for each other.
+// Stop ends the waiting of Next and Load, and the reading of Load and the Gathers, now and until Reset: they return nil and
+// ErrStopped. It is for a run that is cut short, whose other goroutines wait for each other.
 func (s *Stack) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,8 +223,8 @@ func (s *Stack) Reset() {
 	}
 }
 
-// Close waits for a running Gather or Load and gives up the memory of the tiers. The table stays open. Stats stays valid,
-// everything else panics from here on, and a second Close does nothing.
+// Close stops a running Gather or Load, waits for it and gives up the memory of the tiers. The table stays open. Stats stays
+// valid, everything else panics from here on, and a second Close does nothing.
 func (s *Stack) Close() error {
 	s.Stop()
 	for _, m := range []*sync.Mutex{&s.planning, &s.loading, &s.gathering} {

@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// ErrStopped is what a Load returns that waited when Stop was called, or whose window a Reset forgot.
+// ErrStopped is what a Load returns that waited or read when Stop was called, or whose window a Reset forgot, and a Gather
+// that read.
 var ErrStopped = errors.New("stopped")
 
 // maxWindows bounds the windows that are planned and not released: one in use, one loading.
@@ -369,13 +370,8 @@ func (s *Stack) readNew(w *Window, x *policy.Index) (total disk.Traffic, err err
 				return total, err
 			}
 		}
-		cut := false
-		traffic, err := s.reader.Read(func() (disk.Stretch, bool) {
-			if cut = s.stopped.Load(); cut {
-				return disk.Stretch{}, false
-			}
-			return rows.stretch(part)
-		}, func(t disk.Stretch, b []byte) error {
+		next := func() (disk.Stretch, bool) { return rows.stretch(part) }
+		traffic, err := s.readUnlessStopped(next, func(t disk.Stretch, b []byte) error {
 			first, last := s.reader.span(t)
 			// By the time that a stretch is there the portion that it was made of may be gone, so its rows are found anew.
 			x.EachNew(first-hot, last-hot, func(v, slot uint32) {
@@ -385,14 +381,26 @@ func (s *Stack) readNew(w *Window, x *policy.Index) (total disk.Traffic, err err
 			return nil
 		})
 		total.Add(traffic)
-		if err == nil && cut {
-			err = ErrStopped
-		}
 		if err != nil {
 			return total, err
 		}
 	}
 	return total, nil
+}
+
+// readUnlessStopped reads what next gives, and is cut short by Stop.
+func (s *Stack) readUnlessStopped(next func() (disk.Stretch, bool), serve func(t disk.Stretch, b []byte) error) (disk.Traffic, error) {
+	cut := false
+	traffic, err := s.reader.Read(func() (disk.Stretch, bool) {
+		if cut = s.stopped.Load(); cut {
+			return disk.Stretch{}, false
+		}
+		return next()
+	}, serve)
+	if err == nil && cut {
+		err = ErrStopped
+	}
+	return traffic, err
 }
 
 // Release ends the use of the window: from now on its rows stay only while the policy finds them worth it. Windows are
