@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gnnstore/gnnstore/store/internal/mapping"
 )
@@ -29,9 +30,10 @@ type Dataset struct {
 
 // section is one open, mapped file.
 type section struct {
-	file *os.File
-	spec *File
-	m    *mapping.Map
+	file    *os.File
+	spec    *File
+	m       *mapping.Map
+	written time.Time // for the last time, when it was opened
 }
 
 // payload is the rows without header and padding.
@@ -169,6 +171,10 @@ func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int6
 			f.Close()
 		}
 	}()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, -1, err
+	}
 	var h [PageSize]byte
 	if _, err := f.ReadAt(h[:], 0); err != nil {
 		return nil, 0, err
@@ -180,7 +186,7 @@ func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int6
 	if err != nil {
 		return nil, -1, err
 	}
-	return &section{f, spec, m}, 0, nil
+	return &section{f, spec, m, info.ModTime()}, 0, nil
 }
 
 // Close unmaps everything. Whatever was borrowed from the dataset is invalid afterwards.
@@ -196,6 +202,24 @@ func (d *Dataset) Close() error {
 	}
 	d.sections, d.texts = nil, nil
 	return errors.Join(errs...)
+}
+
+// Unchanged says which section was written to since Open, by its time and its size: what was read of it may be neither what
+// Open found nor what is there now. It takes a system call a section. A section that another file took the place of is
+// unchanged, since the one that is open stays.
+func (d *Dataset) Unchanged() error {
+	for _, f := range d.manifest.Files() {
+		s := d.sections[f.Path]
+		info, err := s.file.Stat()
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.path, err)
+		}
+		if info.Size() != s.spec.Bytes || !info.ModTime().Equal(s.written) {
+			return &SectionError{d.path, f.Path, -1,
+				errors.New("it was written to while in use; run gnnstore verify, and restore it if it is damaged")}
+		}
+	}
+	return nil
 }
 
 // Path is where the dataset was opened.

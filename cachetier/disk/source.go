@@ -103,8 +103,23 @@ func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
 	return false, nil
 }
 
+// ReadError is a read that the system failed. The file may be whole; another time it may be read.
+type ReadError struct {
+	Path   string
+	Offset int64
+	Size   int
+	Err    error // an errno, as a rule
+}
+
+func (e *ReadError) Error() string {
+	return fmt.Sprintf("read %d bytes of %s at 0x%x: %v", e.Size, e.Path, e.Offset, e.Err)
+}
+
+// Unwrap gives Err.
+func (e *ReadError) Unwrap() error { return e.Err }
+
 func failed(f *store.SectionFile, s Stretch, err error) error {
-	return fmt.Errorf("read %d bytes of %s at 0x%x: %w", s.Size, f.Path, s.Offset, err)
+	return &ReadError{Path: f.Path, Offset: s.Offset, Size: s.Size, Err: err}
 }
 
 func (src *source) size(file int) (int64, error) {
