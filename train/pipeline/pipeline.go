@@ -19,6 +19,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -119,16 +120,18 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 			p.flight.bytes = 0
 		}
 	}()
+	whole := ctx
 	g, ctx := errgroup.WithContext(ctx)
+	var first error // of the stages
+	var once sync.Once
 	stage := func(work func() error) {
-		g.Go(func() (err error) {
-			defer func() {
-				if err != nil {
-					p.Stack.Stop()
-				}
-			}()
-			defer kernels.RecoverMemory(&err)
-			return store.Guard(work)
+		g.Go(func() error {
+			err := guarded(work)
+			if err != nil {
+				once.Do(func() { first = err }) // and then the others are stopped, whose errors say nothing
+				p.Stack.Stop()
+			}
+			return err
 		})
 	}
 	planned, loaded := make(chan *window), make(chan *window)
@@ -149,10 +152,17 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 		return p.gatherAll(ctx, loaded, gathered, buffers)
 	})
 	stage(func() error { return p.useAll(ctx, steps, gathered, buffers, use) })
-	if err = g.Wait(); errors.Is(err, cachetier.ErrStopped) {
-		return context.Cause(ctx) // which the stack was stopped for
+	_ = g.Wait() // first
+	if errors.Is(first, cachetier.ErrStopped) {
+		return whole.Err() // which the stack was stopped for
 	}
-	return err
+	return first
+}
+
+// guarded is the error of work, or of memory or of a map that there is none of.
+func guarded(work func() error) (err error) {
+	defer kernels.RecoverMemory(&err)
+	return store.Guard(work)
 }
 
 // drawAll draws groups in order, as the budget allows, and plans their windows. How far it draws ahead of the planning is a
