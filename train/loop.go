@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -15,13 +16,13 @@ import (
 
 // run is the loop over epochs, and the test of the model they chose.
 func (t *trainer) run(ctx context.Context) error {
-	err := t.epochs(ctx)
-	if err == nil {
-		err = t.testBest(ctx)
-	}
-	if ended(ctx, err) {
+	err := t.work(ctx)
+	switch {
+	case ended(ctx, err):
 		t.result.Status = Interrupted
 		err = t.checkpointNow()
+	case outside(err) && t.checkpointNow() == nil:
+		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train --resume --run %s", err, t.dir.path)
 	}
 	t.result.ParamsXXH3 = t.paramsHash()
 	t.snapshot()
@@ -29,6 +30,26 @@ func (t *trainer) run(ctx context.Context) error {
 		err = t.dir.saveWeights(lastFile, t.weights(), t.meta())
 	}
 	return err
+}
+
+// work is run without its end.
+func (t *trainer) work(ctx context.Context) (err error) {
+	defer kernels.RecoverMemory(&err)
+	if err = t.epochs(ctx); err == nil {
+		err = t.testBest(ctx)
+	}
+	if err == nil {
+		err = t.data.ds.Unchanged()
+	}
+	return err
+}
+
+// outside tells an error of the machine, which another time may not come, and which no step has come of: a read or an
+// allocation that the system failed. A step allocates before it changes a weight.
+func outside(err error) bool {
+	var read *disk.ReadError
+	var memory *kernels.MemoryError
+	return errors.As(err, &read) || errors.As(err, &memory)
 }
 
 // ended tells an error that is the end of ctx, which is no failure.

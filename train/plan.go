@@ -44,7 +44,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ds, o, Hooks{})
+	t, err := newTrainer(ctx, ds, o, Hooks{})
 	if err != nil {
 		return nil, err
 	}

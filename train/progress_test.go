@@ -77,7 +77,7 @@ func TestLive(t *testing.T) {
 // TestShowIsFree: a step costs no memory, whether others may look at the run or not.
 func TestShowIsFree(t *testing.T) {
 	for _, live := range []func(func() *Result) func(){nil, func(func() *Result) func() { return func() {} }} {
-		tr, err := newTrainer(open(t, storetest.Communities(300, 3, 6, 8, 3)), small(), Hooks{Live: live})
+		tr, err := newTrainer(t.Context(), open(t, storetest.Communities(300, 3, 6, 8, 3)), small(), Hooks{Live: live})
 		require.NoError(t, err)
 		stop := tr.serve()
 		require.Zero(t, testing.AllocsPerRun(1000, func() { tr.showStep(1, 1, 0.5) })) // but a few times a second

@@ -65,8 +65,12 @@ func (p *partial) count(a tally, read cachetier.Stats) {
 	p.DiskBytes += read.Disk.BytesRead
 }
 
-// saveCheckpoint writes all that resuming needs, and forgets the oldest checkpoint.
+// saveCheckpoint writes all that resuming needs, and forgets the oldest checkpoint. Steps on a dataset that changed under
+// them are not worth resuming from: the rows may have been neither the old ones nor the new.
 func (t *trainer) saveCheckpoint() error {
+	if err := t.data.ds.Unchanged(); err != nil {
+		return err
+	}
 	t.snapshot()
 	metrics, err := t.dir.syncMetrics()
 	if err != nil {

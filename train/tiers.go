@@ -15,7 +15,7 @@ import (
 )
 
 // openTiers takes the measure of a batch, splits the memory by it, and opens what brings batches to the step.
-func (t *trainer) openTiers() (err error) {
+func (t *trainer) openTiers(ctx context.Context) (err error) {
 	total := t.MemoryBytes
 	if total == 0 {
 		if total, err = defaultMemory(); err != nil {
@@ -31,7 +31,7 @@ func (t *trainer) openTiers() (err error) {
 		topologyBytes = t.TopologyBytes
 	}
 	f := t.data.features
-	t.disk = disk.Options{Kind: t.Cache.Engine, Depth: t.Cache.Readers}
+	t.disk = disk.Options{Kind: t.Cache.Engine, Depth: t.Cache.Readers, Stop: ctx.Err, Faults: t.hooks.faults}
 	if everything := int64(f.Rows())*int64(f.RowBytes()) + 4*t.data.graph.Edges(); everything > total/2 {
 		t.disk.Direct, t.disk.Probe = true, true
 	}
@@ -39,7 +39,7 @@ func (t *trainer) openTiers() (err error) {
 		return err
 	}
 	t.disk.Costs, t.disk.Probe = t.topo.Costs(), false // one measurement, for lists and rows
-	d, err := t.demand()
+	d, err := t.demand(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,7 @@ func (t *trainer) openTiers() (err error) {
 	}
 	cache := t.Cache
 	cache.HostBytes, cache.Lookahead, cache.Direct, cache.Costs = t.budget.Host, t.Lookahead, t.disk.Direct, t.disk.Costs
+	cache.Stop, cache.Faults = t.disk.Stop, t.disk.Faults
 	if t.stack, err = cachetier.Open(t.data.features, cache); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 
 // demand takes the measure of the first batch: it is drawn, and goes through the network forwards and backwards with rows of
 // zeros, so that the memory of a step is there and known.
-func (t *trainer) demand() (d demand, err error) {
+func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	f, g := t.data.features, t.data.graph
 	d = demand{
 		groups: pipeline.InFlight + t.Lookahead, parallel: t.Workers, nodes: int64(g.Nodes()),
@@ -103,7 +104,7 @@ func (t *trainer) demand() (d demand, err error) {
 	seeds = seeds[:min(t.Batch, len(seeds))]
 	b := new(sample.Batch)
 	sampler := checkedGroup{t.group, t.data}
-	if err := sampler.Sample(context.Background(), []*sample.Batch{b}, []uint64{sample.StepSeed(t.Seed, 1, 0)}, [][]uint32{seeds}); err != nil {
+	if err := sampler.Sample(ctx, []*sample.Batch{b}, []uint64{sample.StepSeed(t.Seed, 1, 0)}, [][]uint32{seeds}); err != nil {
 		return d, err
 	}
 	d.batch, d.inputs = b.Bytes(), len(b.Inputs())

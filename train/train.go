@@ -31,6 +31,8 @@ type Hooks struct {
 	// may be called by several at any time, and costs the run nothing, until stop, which is called when the run has ended
 	// and before its directory is given up.
 	Live func(now func() *Result) (stop func())
+
+	faults disk.Faults // of tests
 }
 
 // Status of a run.
@@ -47,8 +49,10 @@ const (
 // version is recorded. A directory from OpenRun continues the run in it, at the step after its newest checkpoint; options
 // that would change its results are refused.
 //
-// When ctx ends, the run stops at the next step boundary, writes a checkpoint and returns its result so far, Status
-// Interrupted, without an error. On an error the directory holds what finished before, and the error.
+// When ctx ends, the run stops at the next step boundary, whatever it reads just then, writes a checkpoint and returns its
+// result so far, Status Interrupted, without an error; before the run directory is opened, ctx's error is all. On an error the
+// directory holds what finished before, and the error; where it is only that something could not be read, or that memory was
+// short, that is every step up to then.
 func Run(
 	ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error), o Options, version string, h Hooks,
 ) (_ *Result, err error) {
@@ -56,7 +60,7 @@ func Run(
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ds, o, h)
+	t, err := newTrainer(ctx, ds, o, h)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +185,8 @@ type before struct {
 	evaluated cachetier.Disk
 }
 
-func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
+// newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
+func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	t := &trainer{
 		Options: o, hooks: h, heap: heapLimit{budget: o.MemoryBytes},
 		be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
@@ -215,7 +220,7 @@ func newTrainer(ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	t.tape = tape.New(t.be)
 	t.feed = &feed{be: t.be}
 	t.eval = newEvaluator(t, o)
-	if err := t.openTiers(); err != nil {
+	if err := t.openTiers(ctx); err != nil {
 		return nil, err
 	}
 	t.saved = -1
