@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 func TestSeries(t *testing.T) {
@@ -38,10 +40,29 @@ func TestNPY(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	for want, args := range map[string][]string{
 		"there are: bench kernels": nil,
+		"-dataset is missing":      {"windows"},
+		"-batch and -steps":        {"policies", "-steps", "-1"},
+		"unknown disk engine":      {"policies", "-engine", "tape"},
+		"both above 0":             {"policies", "-device", "70000,0"},
 		"-python is missing":       {"step"},
 		"at least 1":               {"kernels", "-rounds", "0"},
 		"one argument too many":    {"kernels", "all"},
 	} {
 		require.ErrorContains(t, run(context.Background(), io.Discard, args), want)
 	}
+}
+
+func TestTrace(t *testing.T) {
+	trace := [][]uint32{{1, 2, 3}, {3, 4}, {1, 4}, {9}}
+	require.Equal(t, 2.0, meanRows(trace))
+	for most, want := range []int{1, 1, 1, 1, 3, 4} {
+		require.Equal(t, want, fitting(trace, 10, most), "in %d rows", most)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	var out bytes.Buffer
+	c := comparison{out: &out, dataset: storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)), batch: 10, steps: 24}
+	require.NoError(t, comparePolicies(t.Context(), &c))
+	require.Contains(t, out.String(), "belady, 16 ahead")
 }

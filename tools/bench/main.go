@@ -4,10 +4,18 @@
 //	go run ./tools/bench kernels [-python PATH] [-rounds 7]
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench epoch   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7]
+//	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
+//	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
+//	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
 // fails when the losses differ. epoch alternates whole epochs with DGL's or PyTorch Geometric's loader.
+//
+// The others are of training out of core. policies plans the same steps under every policy of the host tier, at 2 to 20 % of
+// the feature bytes, and says how many rows and device seconds each takes; without -dataset, of ogbn-arxiv and cnr-2000.
+// windows trains with read windows of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates
+// the same steps in memory and with 40 % of the feature bytes.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
 // or pyg-lib, for epoch; nothing else of gnnstore needs any. OPENBLAS_CORETYPE is unset for it: it would choose the kernel of
@@ -26,6 +34,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
@@ -38,11 +47,25 @@ type comparison struct {
 	rounds  int
 	batches int
 	threads int
+	memory  string
+	batch   int
+	steps   int
+	engine  disk.Kind
+	device  device
+	binary  string
 	tmp     string // gone afterwards
 	scripts string // where the Python lies
 }
 
-var commands = map[string]func(context.Context, *comparison) error{"kernels": compareKernels, "step": compareSteps, "epoch": compareEpochs}
+var commands = map[string]func(context.Context, *comparison) error{
+	"kernels": compareKernels, "step": compareSteps, "epoch": compareEpochs,
+	"policies": comparePolicies, "windows": compareWindows, "epoch-disk": compareDiskEpochs,
+}
+
+// defaultSteps is how many an epoch, or a trace, has; of other commands, none.
+var defaultSteps = map[string]int{"policies": 400, "windows": 512, "epoch-disk": 240}
+
+var errNoData = errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -56,7 +79,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]] == nil {
-		return errors.New("there are: bench kernels, bench step, bench epoch")
+		return errors.New("there are: bench kernels, step, epoch, policies, windows, epoch-disk")
 	}
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
 	f := flag.NewFlagSet(args[0], flag.ExitOnError)
@@ -66,14 +89,31 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.rounds, "rounds", 7, "turns of each side")
 	f.IntVar(&c.batches, "batches", 20, "batches of a turn, in step")
 	f.IntVar(&c.threads, "threads", runtime.GOMAXPROCS(0), "threads of each side")
+	f.StringVar(&c.memory, "memory", "", "--memory of training out of core: `size`; default 1GiB in windows, and in epoch-disk the size of the data")
+	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
+	f.IntVar(&c.steps, "steps", defaultSteps[args[0]], "steps of a run, or of a trace, in training out of core")
+	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
+	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
+	f.StringVar(&c.binary, "bin", "", "a built `gnnstore`; default: built now")
 	_ = f.Parse(args[1:]) // ExitOnError
+	c.engine = disk.Kind(*engine)
+	if c.device, err = parseDevice(*device); err != nil {
+		return err
+	}
+	outOfCore := defaultSteps[args[0]] > 0
 	switch {
 	case f.NArg() > 0:
 		return fmt.Errorf("%q is one argument too many", f.Arg(0))
 	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
 		return errors.New("-rounds, -batches and -threads: at least 1")
-	case c.python == "" && args[0] != "kernels":
+	case c.python == "" && args[0] != "kernels" && !outOfCore:
 		return errors.New("-python is missing: the path of a Python with PyTorch")
+	case outOfCore && (c.batch < 1 || c.steps < 1):
+		return errors.New("-batch and -steps: at least 1")
+	case outOfCore && c.engine.Validate() != nil:
+		return fmt.Errorf("-engine: %w", c.engine.Validate())
+	case c.dataset == "" && outOfCore && args[0] != "policies":
+		return errors.New("-dataset is missing: a sealed dataset, such as that of gnnstore generate papers100m ten.gnn --nodes 10M --edges 144M")
 	}
 	if c.tmp, err = os.MkdirTemp("", "gnnstore-bench-"); err != nil {
 		return err
@@ -88,7 +128,7 @@ func (c *comparison) arxiv(ctx context.Context, gnnstore cli.Binary) (string, er
 		return c.dataset, nil
 	}
 	if c.data == "" {
-		return "", errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
+		return "", errNoData
 	}
 	path := filepath.Join(c.tmp, "arxiv.gnn")
 	return path, gnnstore.Run(ctx, "ingest", "ogb", filepath.Join(c.data, "ogbn_arxiv"), path, "--undirected", "--features", "fastrp:128")

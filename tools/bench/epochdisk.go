@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+)
+
+const hostShare = 40 // percent of the feature bytes
+
+// nvme is a solid-state disk of a workstation: assumed, not measured.
+var nvme = disk.Costs{SecondsPerRead: 1.0 / 500_000, BytesPerSecond: 3e9}
+
+// compareDiskEpochs alternates epochs with everything in memory and with neighbour lists and 40 % of the feature bytes, for
+// cache, windows and their index. An epoch is the second of its run, so that neither begins with an empty cache.
+func compareDiskEpochs(ctx context.Context, c *comparison) error {
+	gnnstore, err := c.build(ctx)
+	if err != nil {
+		return err
+	}
+	ds, err := store.Open(c.dataset)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	f, g := ds.Features(0), ds.Graph(0)
+	device, err := c.device.measure(f)
+	if err != nil {
+		return err
+	}
+	table := int64(f.Rows()) * int64(f.RowBytes())
+	host := strconv.FormatInt(table*hostShare/100, 10)
+	if c.memory == "" { // less than twice the data, so that train reads past the page cache
+		c.memory = strconv.FormatInt(table+topology.AllBytes(g), 10)
+	}
+	inMemory := []string{"--topology-memory", strconv.FormatInt(topology.AllBytes(g), 10)}
+	sides := []struct {
+		name              string
+		args              []string
+		s, device, epochs series
+		last              epochCounts
+	}{
+		{name: "in memory", args: append(inMemory[:2:2], "--host-memory", strconv.FormatInt(table, 10))},
+		{name: fmt.Sprintf("%d %%", hostShare), args: append(inMemory[:2:2], "--host-memory", host, "--memory", c.memory)},
+	}
+	for round := range c.rounds {
+		for i := range sides {
+			s := &sides[i]
+			run := filepath.Join(c.tmp, fmt.Sprintf("%d-%d", i, round))
+			args := append([]string{"--epochs", "2", "--eval-every", "2", "--run", run}, s.args...)
+			if s.last, err = secondEpoch(ctx, gnnstore, run, c.train(args...)); err != nil {
+				return err
+			}
+			s.epochs = append(s.epochs, s.last.seconds)
+			s.device = append(s.device, 1e3*s.last.disk.Seconds/s.last.steps)
+			if err := os.RemoveAll(run); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(c.out, "%s, batch %d, epochs of %d steps, %d turns; the device: %s. Median (smallest–largest):\n\n", filepath.Base(c.dataset), c.batch, c.steps, c.rounds, device)
+	fmt.Fprint(c.out, "| features in memory | s an epoch | device ms a step | cold rows | reads | MB | steps a window | sampling ms | planning | loading | gathering | step | waiting |\n")
+	fmt.Fprint(c.out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, s := range sides {
+		l := s.last
+		ms := 1e3 / l.steps
+		fmt.Fprintf(c.out, "| %s | %s | %s | %.0f | %.0f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", s.name, s.epochs.spread("%.2f"),
+			s.device.spread("%.1f"), float64(l.disk.Rows)/l.steps, float64(l.disk.Reads)/l.steps, float64(l.disk.BytesRead)/l.steps/1e6,
+			l.steps/float64(max(l.windows, 1)), ms*l.stages.Sample, ms*l.stages.Plan, ms*l.stages.Load, ms*l.stages.Gather, ms*l.stages.Step, ms*l.stages.Wait)
+	}
+	memory, out := &sides[0], &sides[1]
+	fmt.Fprintf(c.out, "| out of core / in memory | %s |\n\n", out.epochs.over(memory.epochs).spread("%.2f"))
+	return c.expectNVMe(ctx, ds, out.last, device.Costs, memory.epochs.median())
+}
+
+// expectNVMe prints what the same epoch would take with another device: the same windows, merged as it pays there.
+func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochCounts, here disk.Costs, inMemory float64) error {
+	f := ds.Features(0)
+	w := max(1, int(l.steps/float64(max(l.windows, 1))+0.5))
+	trace, err := drawTrace(ctx, ds, c.batch, max(c.steps, 4*w))
+	if err != nil {
+		return err
+	}
+	o := cachetier.Options{HostBytes: int64(f.Rows()) * int64(f.RowBytes()) * hostShare / 100, Lookahead: 1, Direct: true, Engine: c.engine}
+	fmt.Fprintln(c.out, "Worked out for windows of", w, "steps: the epoch is the one in memory and, at least, what reading takes longer than it; at most, all of what it takes.")
+	fmt.Fprint(c.out, "\n| device | reads a step | MB a step | device ms a step | out of core / in memory |\n| --- | --- | --- | --- | --- |\n")
+	for _, d := range []struct {
+		name  string
+		costs disk.Costs
+	}{{"this one", here}, {"500,000 reads/s, 3 GB/s", nvme}} {
+		o.Costs = d.costs
+		s, err := cachetier.Open(f, o)
+		if err != nil {
+			return err
+		}
+		forecast, err := s.Forecast(trace, w)
+		if err = errors.Join(err, s.Close()); err != nil {
+			return err
+		}
+		cost := forecast.Warm
+		n, step := float64(max(cost.Steps, 1)), inMemory/l.steps
+		device := cost.Seconds / n
+		fmt.Fprintf(c.out, "| %s | %.0f | %.1f | %.1f | %.2f to %.2f |\n", d.name, float64(cost.Reads)/n, float64(cost.Bytes)/n/1e6, 1e3*device,
+			max(device, step)/step, (device+step)/step)
+	}
+	return nil
+}
+
+// epochCounts is what the second epoch of a run did.
+type epochCounts struct {
+	seconds, steps float64
+	disk           cachetier.Disk
+	windows        int64
+	stages         pipeline.Stats
+}
+
+// secondEpoch trains for two epochs into run, and takes what the second counted from the record of both.
+func secondEpoch(ctx context.Context, gnnstore cli.Binary, run string, args []string) (e epochCounts, err error) {
+	if err := gnnstore.Run(ctx, args...); err != nil {
+		return e, err
+	}
+	record, err := os.Open(filepath.Join(run, "metrics.jsonl"))
+	if err != nil {
+		return e, err
+	}
+	defer record.Close()
+	var epochs []train.Epoch
+	var counts []train.Result
+	lines := bufio.NewScanner(record)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			Epoch *train.Epoch `json:"epoch"`
+			SoFar train.Result `json:"so_far"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return e, err
+		}
+		if line.Epoch != nil {
+			epochs, counts = append(epochs, *line.Epoch), append(counts, line.SoFar)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return e, err
+	}
+	if len(epochs) != 2 {
+		return e, fmt.Errorf("%s: the record has %d epochs, and the run had 2", run, len(epochs))
+	}
+	both, first := counts[1], counts[0]
+	stats := both.Stats.Sub(first.Stats)
+	return epochCounts{seconds: epochs[1].Seconds, steps: float64(epochs[1].Steps), disk: stats.Disk, windows: stats.Windows,
+		stages: both.Stages.Sub(first.Stages)}, nil
+}

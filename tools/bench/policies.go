@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/tools/cli"
+)
+
+// shares of the feature bytes that the host tier gets, in percent, and the one of them at which rows are really read.
+var shares = []int{2, 5, 10, 20}
+
+const readShare = 10
+
+// variant is a way to use the host tier's bytes.
+type variant struct {
+	name string
+	cachetier.Options
+	windows bool  // of as many steps as fit; else of one
+	prefix  int64 // percent of the bytes that are the static region
+}
+
+// variants lists all policies, step by step and by windows.
+func variants() (all []variant) {
+	all = append(all, variant{name: "static prefix", Options: cachetier.Options{Policy: cachetier.Static}, prefix: 100})
+	for _, windows := range []bool{false, true} {
+		for _, p := range []cachetier.Policy{cachetier.None, cachetier.Static, cachetier.LRU, cachetier.Sieve} {
+			all = append(all, variant{name: string(p), Options: cachetier.Options{Policy: p}, windows: windows})
+		}
+		for _, ahead := range []int{0, 1, 4, 16} {
+			all = append(all, variant{name: fmt.Sprintf("belady, %d ahead", ahead), Options: cachetier.Options{Lookahead: ahead}, windows: windows})
+		}
+	}
+	for _, prefix := range []int64{25, 50} {
+		all = append(all, variant{fmt.Sprintf("belady, 1 ahead, %d %% of it a prefix", prefix), cachetier.Options{Lookahead: 1}, true, prefix})
+	}
+	return all
+}
+
+// comparePolicies has every policy plan the same steps with the same bytes, its index and the rows of windows included, and
+// prints what each would read: rows, and device seconds by what reads and bytes were measured to cost. Then some of them
+// read for real, which says how far those seconds hold.
+func comparePolicies(ctx context.Context, c *comparison) error {
+	paths := []string{c.dataset}
+	if c.dataset == "" {
+		var err error
+		if paths, err = c.smallGraphs(ctx); err != nil {
+			return err
+		}
+	}
+	for _, path := range paths {
+		if err := c.policiesOn(ctx, path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// smallGraphs ingests ogbn-arxiv and cnr-2000 with features of 256 bytes, and as large a part of papers100M's nodes to train on.
+func (c *comparison) smallGraphs(ctx context.Context) (paths []string, err error) {
+	if c.data == "" {
+		return nil, errNoData
+	}
+	gnnstore, err := c.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range []struct {
+		name string
+		args []string
+	}{
+		{"arxiv.gnn", []string{"ogb", filepath.Join(c.data, "ogbn_arxiv"), "--undirected"}},
+		{"cnr2000.gnn", []string{"npz", filepath.Join(c.data, "cnr2000", "cnr-2000-csr.npz")}},
+	} {
+		path := filepath.Join(c.tmp, g.name)
+		args := append([]string{"ingest", g.args[0], g.args[1], path}, g.args[2:]...)
+		if err := gnnstore.Run(ctx, append(args, "--features", "random:128", "--order", "access", "--split", "random:0.0109/0.005/0.005")...); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+func (c *comparison) policiesOn(ctx context.Context, path string) error {
+	ds, err := store.Open(path)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	f, g := ds.Features(0), ds.Graph(0)
+	device, err := c.device.measure(f)
+	if err != nil {
+		return err
+	}
+	trace, err := drawTrace(ctx, ds, c.batch, c.steps)
+	if err != nil {
+		return err
+	}
+	table := int64(f.Rows()) * int64(f.RowBytes())
+	fmt.Fprintf(c.out, "%s: %d nodes, mean degree %.1f, %d training nodes; rows of %d bytes, %d MiB. Batch %d, fanout 15,10,5: %.0f rows a step.\n",
+		filepath.Base(path), g.Nodes(), float64(g.Edges())/float64(g.Nodes()), len(ds.Split(0).Train), f.RowBytes(), table>>20, c.batch, meanRows(trace))
+	fmt.Fprintf(c.out, "Cold rows a step, and device ms a step of %s. Steps %d to %d, those before fill the slab.\n\n", device, len(trace)/2+1, len(trace))
+	fmt.Fprint(c.out, "| policy | steps a window |")
+	for _, share := range shares {
+		fmt.Fprintf(c.out, " rows, %d %% | ms, %d %% |", share, share)
+	}
+	fmt.Fprintf(c.out, "\n| --- | --- |%s\n", strings.Repeat(" --- | --- |", len(shares)))
+	var checked []string
+	for _, v := range variants() {
+		steps, cells := "", ""
+		for _, share := range shares {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			o := v.Options
+			o.HostBytes, o.Costs, o.Direct, o.Engine = table*int64(share)/100, device.Costs, true, c.engine
+			o.StaticBytes = o.HostBytes * v.prefix / 100
+			r, err := planned(f, o, trace, v.windows)
+			if err != nil {
+				return err
+			}
+			steps += fmt.Sprintf(", %d", r.window)
+			if r.cost.Steps == 0 {
+				cells += " | |"
+				continue
+			}
+			n := float64(r.cost.Steps)
+			cells += fmt.Sprintf(" %.0f | %.1f |", float64(r.cost.Rows)/n, 1e3*r.cost.Seconds/n)
+			if share == readShare && slices.Contains([]string{"none", "lru", "belady, 1 ahead"}, v.name) {
+				line, err := reallyRead(f, o, trace, r.window)
+				if err != nil {
+					return err
+				}
+				checked = append(checked, fmt.Sprintf("| %s | %d | %s |", v.name, r.window, line))
+			}
+		}
+		if !v.windows {
+			steps = ", 1"
+		}
+		fmt.Fprintf(c.out, "| %s | %s |%s\n", v.name, steps[2:], cells)
+	}
+	fmt.Fprintf(c.out, "\nThe first steps of it read for real, with %d %%, from an empty slab, past the page cache:\n\n", readShare)
+	fmt.Fprintf(c.out, "| policy | steps a window | steps | reads a step | MB a step | MB wanted | device ms a step | by the model | real / model |\n%s\n",
+		"| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	fmt.Fprintf(c.out, "%s\n\n", strings.Join(checked, "\n"))
+	return nil
+}
+
+// forecast is what a variant would read once its slab is full; no steps where the trace is too short to say.
+type forecast struct {
+	window int // steps
+	cost   cachetier.Cost
+}
+
+// planned plans trace and takes the cost of its second half: that of all of it less that of the first.
+func planned(f *store.Features, o cachetier.Options, trace [][]uint32, windows bool) (r forecast, err error) {
+	s, err := cachetier.Open(f, o)
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	r.window = 1
+	if most := s.WindowRows(); windows && most > 0 {
+		// Groups must not be split, or their ends become windows of their own: so the least that fits at some places.
+		r.window = len(trace)
+		for i := range 8 {
+			r.window = min(r.window, fitting(trace[i*len(trace)/8:], f.Rows(), most))
+		}
+	}
+	half := (len(trace)/2 + r.window - 1) / r.window * r.window
+	if whole := len(trace) / r.window * r.window; whole-half < r.window*(1+o.Lookahead) {
+		return r, nil // most of the measured part would foresee less than it should
+	}
+	all, err := s.Forecast(trace[:len(trace)/r.window*r.window], r.window)
+	if err != nil {
+		return r, err
+	}
+	first, err := s.Forecast(trace[:half], r.window)
+	if err != nil {
+		return r, err
+	}
+	a, b := all.All, first.All
+	r.cost = cachetier.Cost{Windows: a.Windows - b.Windows, Steps: a.Steps - b.Steps, Rows: a.Rows - b.Rows,
+		Reads: a.Reads - b.Reads, Bytes: a.Bytes - b.Bytes, Seconds: a.Seconds - b.Seconds}
+	return r, nil
+}
+
+// reallyRead takes two windows of trace, or 16 steps if that is more, through the tiers, and compares the seconds in which a
+// read was under way with those that the costs give.
+func reallyRead(f *store.Features, o cachetier.Options, trace [][]uint32, window int) (line string, err error) {
+	s, err := cachetier.Open(f, o)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	trace = trace[:min(max(2*window, 16), len(trace))]
+	largest := 0
+	for _, ids := range trace {
+		largest = max(largest, len(ids))
+	}
+	dst := make([]byte, largest*f.RowBytes())
+	for group := range slices.Chunk(trace, window) {
+		s.Expect(group)
+	}
+	for w := s.Next(); w != nil; w = s.Next() {
+		if err := w.Load(); err != nil {
+			return "", err
+		}
+		for i := range w.Steps() {
+			if err := w.Gather(i, dst); err != nil {
+				return "", err
+			}
+		}
+		w.Release()
+	}
+	n, d := float64(len(trace)), s.Stats().Disk
+	model := o.Costs.Seconds(traffic(d))
+	return fmt.Sprintf("%d | %.0f | %.1f | %.1f | %.1f | %.1f | %.2f", len(trace), float64(d.Reads)/n, float64(d.BytesRead)/n/1e6,
+		float64(d.BytesWanted)/n/1e6, 1e3*d.Seconds/n, 1e3*model/n, d.Seconds/model), nil
+}
+
+// build builds gnnstore, unless one was given.
+func (c *comparison) build(ctx context.Context) (cli.Binary, error) {
+	if c.binary != "" {
+		return cli.Binary(c.binary), nil
+	}
+	return cli.Build(ctx, c.tmp)
+}
