@@ -56,8 +56,9 @@ func TestTrace(t *testing.T) {
 	trace := [][]uint32{{1, 2, 3}, {3, 4}, {1, 4}, {9}}
 	require.Equal(t, 2.0, meanRows(trace))
 	for most, want := range []int{1, 1, 1, 1, 3, 4} {
-		require.Equal(t, want, fitting(trace, 10, most), "in %d rows", most)
+		require.Equal(t, want, fitting(trace, 10, 0, most), "in %d rows", most)
 	}
+	require.Equal(t, 4, fitting(trace, 10, 4, 2), "all but 4 and 9 are hot")
 }
 
 func TestPolicies(t *testing.T) {

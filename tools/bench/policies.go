@@ -165,14 +165,7 @@ func planned(f *store.Features, o cachetier.Options, trace [][]uint32, windows b
 		return r, err
 	}
 	defer s.Close()
-	r.window = 1
-	if most := s.WindowRows(); windows && most > 0 {
-		// Groups must not be split, or their ends become windows of their own: so the least that fits at some places.
-		r.window = len(trace)
-		for i := range 8 {
-			r.window = min(r.window, fitting(trace[i*len(trace)/8:], f.Rows(), most))
-		}
-	}
+	r.window = windowSteps(s, f, trace, windows)
 	half := (len(trace)/2 + r.window - 1) / r.window * r.window
 	if whole := len(trace) / r.window * r.window; whole-half < r.window*(1+o.Lookahead) {
 		return r, nil // most of the measured part would foresee less than it should
@@ -189,6 +182,21 @@ func planned(f *store.Features, o cachetier.Options, trace [][]uint32, windows b
 	r.cost = cachetier.Cost{Windows: a.Windows - b.Windows, Steps: a.Steps - b.Steps, Rows: a.Rows - b.Rows,
 		Reads: a.Reads - b.Reads, Bytes: a.Bytes - b.Bytes, Seconds: a.Seconds - b.Seconds}
 	return r, nil
+}
+
+// windowSteps is how many steps the windows of s have: 1, or as many as fit. Groups must not be split, or their ends become
+// windows of their own: so the least that fits at some places.
+func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, windows bool) int {
+	most := s.WindowRows()
+	if !windows || most == 0 {
+		return 1
+	}
+	tiers := s.Stats().Tiers // only what is resident was used so far
+	n := len(trace)
+	for i := range 8 {
+		n = min(n, fitting(trace[i*len(trace)/8:], f.Rows(), int(tiers.Device.UsedRows+tiers.Host.UsedRows), most))
+	}
+	return n
 }
 
 // reallyRead takes two windows of trace, or 16 steps if that is more, through the tiers, and compares the seconds in which a

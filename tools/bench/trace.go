@@ -48,13 +48,13 @@ func meanRows(trace [][]uint32) float64 {
 	return float64(n) / float64(len(trace))
 }
 
-// fitting is how many steps from the start of trace have their rows fit in so many, each once; at least 1.
-func fitting(trace [][]uint32, rows, most int) int {
+// fitting is how many steps from the start of trace have their rows from hot on fit in most, each once; at least 1.
+func fitting(trace [][]uint32, rows, hot, most int) int {
 	seen := make(policy.Set, policy.SetWords(rows))
 	count := 0
 	for i, ids := range trace {
 		for _, v := range ids {
-			if seen.Add(v) {
+			if int(v) >= hot && seen.Add(v) {
 				count++
 			}
 		}
