@@ -33,20 +33,20 @@ func (b *bench) build(ctx context.Context, memory int64, args ...string) (*built
 	if err := b.binary.JSON(ctx, &r.plan, append(args[:len(args)-1:len(args)-1], "--plan")...); err != nil {
 		return nil, err
 	}
-	group, err := newCgroup(fmt.Sprint(os.Getpid()), r.groupLimit)
+	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid()), r.groupLimit)
 	if err != nil {
 		fmt.Fprintln(b.w, "note:", err)
 	}
-	defer group.close()
+	defer group.Close()
 	start := time.Now()
-	cmd := group.command(ctx, string(b.binary), args...)
+	cmd := group.Command(ctx, string(b.binary), args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%v: %w: %s", args, err, cli.LastLine(stderr.Bytes()))
 	}
 	r.seconds = time.Since(start).Seconds()
-	r.groupPeak, r.hits = group.peak()
+	r.groupPeak, r.hits = group.Peak()
 	if err := json.Unmarshal(stdout.Bytes(), &r.Report); err != nil {
 		return nil, err
 	}

@@ -69,18 +69,18 @@ func (b *bench) trainOnce(ctx context.Context, memory int64, args ...string) (*t
 	}
 	args = append([]string{"train"}, append(args, "--memory", fmt.Sprint(memory), "--log-every", fmt.Sprint(logEvery), "--run", run, "--json")...)
 	r := &trained{limit: memory / 10 * 11}
-	group, err := newCgroup(fmt.Sprint(os.Getpid()), r.limit)
+	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid()), r.limit)
 	if err != nil {
 		fmt.Fprintln(b.w, "note:", err)
 	}
-	defer group.close()
-	cmd := group.command(ctx, string(b.binary), args...)
+	defer group.Close()
+	cmd := group.Command(ctx, string(b.binary), args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%v: %w: %s", args, err, cli.LastLine(stderr.Bytes()))
 	}
-	r.groupPeak, r.hits = group.peak()
+	r.groupPeak, r.hits = group.Peak()
 	if err := json.Unmarshal(stdout.Bytes(), &r.Result); err != nil {
 		return nil, err
 	}

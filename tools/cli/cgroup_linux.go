@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -10,15 +10,15 @@ import (
 	"strconv"
 )
 
-// cgroup is a memory control group, of either version; nil where there is none to be had.
-type cgroup struct {
+// Cgroup is a memory control group, of either version; nil where there is none to be had.
+type Cgroup struct {
 	dir string
 	v2  bool
 }
 
-// newCgroup makes a group that holds what is in it, page cache included, to limit bytes.
-func newCgroup(name string, limit int64) (*cgroup, error) {
-	for _, c := range []cgroup{
+// NewCgroup makes a group that holds what is in it, page cache included, to limit bytes.
+func NewCgroup(name string, limit int64) (*Cgroup, error) {
+	for _, c := range []Cgroup{
 		{"/sys/fs/cgroup/memory/gnnstore-" + name, false},
 		{"/sys/fs/cgroup/gnnstore-" + name, true},
 	} {
@@ -41,8 +41,8 @@ func newCgroup(name string, limit int64) (*cgroup, error) {
 	return nil, fmt.Errorf("no memory cgroup: the process is only watched")
 }
 
-// command runs inside the group from its first instruction on.
-func (c *cgroup) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+// Command runs name inside the group from its first instruction on.
+func (c *Cgroup) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	if c == nil {
 		return exec.CommandContext(ctx, name, args...)
 	}
@@ -50,8 +50,8 @@ func (c *cgroup) command(ctx context.Context, name string, args ...string) *exec
 	return exec.CommandContext(ctx, "sh", append([]string{"-c", script, c.dir, name}, args...)...)
 }
 
-// peak is the most memory the group has had, page cache included, and how often it ran into its limit.
-func (c *cgroup) peak() (bytes, hits int64) {
+// Peak is the most memory the group has had, page cache included, and how often it ran into its limit.
+func (c *Cgroup) Peak() (bytes, hits int64) {
 	if c == nil {
 		return 0, 0
 	}
@@ -61,7 +61,7 @@ func (c *cgroup) peak() (bytes, hits int64) {
 	return c.number("memory.max_usage_in_bytes"), c.number("memory.failcnt")
 }
 
-func (c *cgroup) number(name string) int64 {
+func (c *Cgroup) number(name string) int64 {
 	b, err := os.ReadFile(filepath.Join(c.dir, name))
 	if err != nil {
 		return 0
@@ -70,7 +70,8 @@ func (c *cgroup) number(name string) int64 {
 	return n
 }
 
-func (c *cgroup) close() {
+// Close removes the group, which must be empty.
+func (c *Cgroup) Close() {
 	if c != nil {
 		_ = os.Remove(c.dir)
 	}
