@@ -19,7 +19,7 @@ type mapped struct {
 const adviseAhead = 64
 
 func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error {
-	var ahead []Stretch // asked for, not given out yet
+	var ahead []Stretch                 // asked for, not given out yet
 	ends := make([]int64, len(m.files)) // of what was taken
 	done := false
 	next := func() (Stretch, bool) {
