@@ -144,7 +144,7 @@ type Backend interface {
 	EdgeDropoutGrad(dx, dy, ids Tensor, g Adjacency, key uint64, p float32)
 
 	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0. ReLUMask sets d to 0 where y is not above
-	// 0, in place: what ReLUGrad makes of zeros and of d.
+	// 0, in place: what ReLUGrad makes of zeros and of d. ReLU's dst may be src: in place.
 	ReLU(dst, src Tensor)
 	ReLUGrad(dx, dy, y Tensor)
 	ReLUMask(d, y Tensor)
@@ -154,7 +154,8 @@ type Backend interface {
 	ELUGrad(dx, dy, y Tensor)
 
 	// Dropout keeps element (r, c) of src (F16 or F32) when DropoutKeep(key, ids[r], c, p) and scales it by 1/(1-p'), with
-	// p' the effective rate of p (see DropoutKeep); all else is 0. ids is U32, one per row. 0 ≤ p < 1.
+	// p' the effective rate of p (see DropoutKeep); all else is 0. ids is U32, one per row. 0 ≤ p < 1. dst may be an F32 src:
+	// in place.
 	Dropout(dst, src, ids Tensor, key uint64, p float32)
 	DropoutGrad(dx, dy, ids Tensor, key uint64, p float32)
 

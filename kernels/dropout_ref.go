@@ -4,10 +4,11 @@ func dropoutRef[T float](dst, src []T, ids []uint32, cols int, key uint64, p flo
 	scale := T(dropoutScale(dropoutThreshold(p)))
 	for r, id := range ids {
 		for c := range cols {
-			dst[r*cols+c] = 0
-			if DropoutKeep(key, id, c, p) {
-				dst[r*cols+c] = src[r*cols+c] * scale
+			x := src[r*cols+c] * scale // read first: dst may be src
+			if !DropoutKeep(key, id, c, p) {
+				x = 0
 			}
+			dst[r*cols+c] = x
 		}
 	}
 }

@@ -9,6 +9,8 @@ func testReLU(r *rig) {
 		r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ReLU(on(dst), on(src)) })
 		r.close(0, dst)
 		r.unchanged(src)
+		r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ReLU(on(src), on(src)) })
+		r.close(0, src)
 	}
 }
 
@@ -55,6 +57,11 @@ func testDropout(r *rig) {
 				r.close(1e-7, dst)
 				r.unchanged(src, ids)
 			}
+			place := r.floats(s[0], s[1], r.spread(n))
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+				b.Dropout(on(place), on(place), on(ids), key, p)
+			})
+			r.close(1e-7, place)
 		}
 	}
 }
