@@ -75,11 +75,13 @@ func (t *Tape) NeighborMean(x *Var, g kernels.Adjacency) *Var {
 	return y
 }
 
-// ReLU is max(0, x).
-func (t *Tape) ReLU(x *Var) *Var {
-	y := t.result(x.Value.Rows, x.Value.Cols, x)
+// ReLUInPlace is max(0, x) in the place of x, and its gradient becomes that of x in the place of its own: no such matrix is
+// there twice. x is the result of an operation that does not look at it in its backward pass, and nobody else has a use for
+// it: LayerNorm's, Affine's.
+func (t *Tape) ReLUInPlace(x *Var) *Var {
+	y := t.view(x)
 	t.be.ReLU(y.Value, x.Value)
-	t.record(y, func() { t.be.ReLUGrad(t.grad(x), t.grad(y), y.Value) })
+	t.record(y, func() { t.be.ReLUMask(t.grad(y), y.Value) })
 	return y
 }
 
@@ -97,6 +99,24 @@ func (t *Tape) Dropout(x *Var, ids kernels.Tensor, key uint64, p float32) *Var {
 
 // layerNormEps is PyTorch's default.
 const layerNormEps = 1e-5
+
+// DropoutInPlace is Dropout in the place of x, as ReLUInPlace is. x may also be the result of ReLUInPlace and AffineReLU: what
+// is dropped is 0 there too then, and has no gradient in either case.
+func (t *Tape) DropoutInPlace(x *Var, ids kernels.Tensor, key uint64, p float32) *Var {
+	if p == 0 {
+		return x
+	}
+	y := t.view(x)
+	t.be.Dropout(y.Value, x.Value, ids, key, p)
+	t.record(y, func() {
+		dy := t.grad(y)
+		t.be.Dropout(dy, dy, ids, key, p)
+	})
+	return y
+}
+
+// view is x under a name of its own.
+func (t *Tape) view(x *Var) *Var { return &Var{Value: x.Value, needsGrad: x.needsGrad, whole: x} }
 
 // LayerNorm normalises each row, then scales by gain and shifts by bias, both 1×I.
 func (t *Tape) LayerNorm(x, gain, bias *Var) *Var {
