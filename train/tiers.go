@@ -64,6 +64,7 @@ func (t *trainer) openTiers(ctx context.Context) (err error) {
 	t.pipe = pipeline.New(pipeline.Config{
 		Sampler: checkedGroup{t.group, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(),
 		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
+		BatchBytes: d.batch, BatchRows: d.inputs,
 	})
 	return nil
 }

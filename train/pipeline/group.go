@@ -82,8 +82,8 @@ func (p *Pipeline) Window() (steps, rows int) {
 const InFlight = 3
 
 // groupSteps is the size of the next group: as many steps as the last window says will fill one, or more, since each row is
-// wanted by more of them the more they are. Where no rows are read, one step for each that is drawn at once. The first
-// groups are a single step, which shows how large they are.
+// wanted by more of them the more they are. Where no rows are read, one step for each that is drawn at once. Where nothing
+// is known of batches, the first groups are a single step, which shows how large they are.
 func (p *Pipeline) groupSteps() int {
 	g := &p.size
 	if g.steps == 0 {

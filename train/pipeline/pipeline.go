@@ -45,6 +45,10 @@ type Config struct {
 	Bytes int64
 	// Group is how many steps are drawn together, where Bytes allows. Default 0: as many as a window of the stack takes.
 	Group int
+	// BatchBytes and BatchRows are what a batch is known to take: the bytes of its blocks and the different rows that it reads. With
+	// them the first group is as large as the others. Default 0: the first groups are a single step, which shows them.
+	BatchBytes int64
+	BatchRows  int
 	// Ahead is how many groups are drawn before the one that is planned: what the stack's policy knows of the future.
 	Ahead int
 }
@@ -96,6 +100,9 @@ type Pipeline struct {
 // New makes a pipeline that has no memory yet.
 func New(c Config) *Pipeline {
 	p := &Pipeline{Config: c}
+	if c.BatchRows > 0 && c.BatchBytes > 0 {
+		p.size = sizing{largest: c.BatchBytes, steps: 1, rows: c.BatchRows}
+	}
 	p.flight.init()
 	return p
 }

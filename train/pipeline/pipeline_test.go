@@ -144,10 +144,13 @@ func TestBudget(t *testing.T) {
 	var one sample.Batch
 	require.NoError(t, sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{}).Sample(&one, 7, seeds))
 	for fit := int64(0); fit < 13; fit++ {
-		for _, group := range []int{0, 3} {
+		for _, group := range []int{0, 3, -1} {
 			var flying, most atomic.Int64
 			c := r.config(4, fit*one.Bytes()+1)
-			c.Sampler, c.Group = counted{c.Sampler, &flying, &most}, group
+			c.Sampler, c.Group = counted{c.Sampler, &flying, &most}, max(0, group)
+			if group < 0 {
+				c.BatchBytes, c.BatchRows = one.Bytes(), len(one.Inputs())
+			}
 			p := pipeline.New(c)
 			require.NoError(t, p.Run(t.Context(), same, func(b *pipeline.Gathered) error {
 				flying.Add(-b.Batch.Bytes())
@@ -156,6 +159,33 @@ func TestBudget(t *testing.T) {
 			p.Close()
 			require.LessOrEqual(t, most.Load(), max(1, fit)*one.Bytes(), "room for %d", fit)
 		}
+	}
+}
+
+// sized remembers how large the first group was.
+type sized struct {
+	pipeline.Sampler
+	first *int
+}
+
+func (s sized) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+	if *s.first == 0 {
+		*s.first = len(batches)
+	}
+	return s.Sampler.Sample(ctx, batches, z, seeds)
+}
+
+// TestFirstGroup: it is a step, or as many as what is known of a batch says.
+func TestFirstGroup(t *testing.T) {
+	r := newRig(t)
+	for rows, want := range map[int]int{0: 1, 200: 4} {
+		first := 0
+		c := r.config(4, 1<<30)
+		c.Sampler, c.BatchBytes, c.BatchRows = sized{c.Sampler, &first}, 10_000, rows
+		p := pipeline.New(c)
+		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }))
+		p.Close()
+		require.Equal(t, want, first)
 	}
 }
 
