@@ -60,14 +60,16 @@ type demand struct {
 // windows are smaller than they could be, towards 0 they are cut.
 const marginal = 0.9
 
-// split divides total bytes among the tiers. Parts of given that are not Auto are as they are.
+// split divides total bytes among the tiers. Parts of given that are not Auto are as they are. The error names the least total
+// that works.
 func (d demand) split(total int64, given Budget) (Budget, error) {
+	given = d.useful(given)
 	b := Budget{Total: total, Fixed: d.fixed, Step: d.step, Device: max(given.Device, 0)}
 	one := d.batch * int64(d.groups) // a step a group
 	least := d.fixed + d.step + orElse(given.Batches, d.batch) + orElse(given.Topology, d.offsets) + b.Device + max(given.Host, 0)
-	if total < least {
-		return b, fmt.Errorf("--memory %s is not enough: with this dataset, batch and fanout the least that works is %s (%s)",
-			mebibytes(total), mebibytes(roundMiB(least)), Budget{Total: least, Fixed: d.fixed, Step: d.step, Batches: orElse(given.Batches, d.batch),
+	if total < least { // in whole MiB, since what is said is tried
+		return b, fmt.Errorf("--memory %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
+			mebibytes(total), roundMiB(least)>>20, Budget{Total: least, Fixed: d.fixed, Step: d.step, Batches: orElse(given.Batches, d.batch),
 				Topology: orElse(given.Topology, d.offsets), Device: b.Device, Host: max(given.Host, 0)})
 	}
 	room := total - d.fixed - d.step - b.Device
@@ -79,10 +81,11 @@ func (d demand) split(total int64, given Budget) (Budget, error) {
 		c := b
 		c.Topology = orElse(given.Topology, d.offsets+(d.listBytes*part+7)/8)
 		left := room - c.Topology
+		if left < orElse(given.Batches, d.batch)+max(given.Host, 0) {
+			break
+		}
 		ahead := int64(d.parallel) * one // to keep all who draw at work
 		switch {
-		case left < min(one, d.batch):
-			continue
 		case given.Host == Auto && given.Batches == Auto && left >= table+ahead:
 			c.Host, c.Group = table, d.parallel
 			c.Batches = min(left-table, 4*ahead)
@@ -90,24 +93,33 @@ func (d demand) split(total int64, given Budget) (Budget, error) {
 			rows := marginal * float64(d.inputs) * float64(d.rowBytes+d.rowIndex)
 			group := float64(left) / (rows + float64(one))
 			if given.Host != Auto {
-				group = min(group, float64(given.Host)/rows)
+				group = min(float64(given.Host)/rows, float64(left-given.Host)/float64(one))
 			}
-			if given.Batches != Auto {
-				group = min(group, float64(given.Batches)/float64(one))
+			switch {
+			case given.Batches != Auto && given.Host != Auto:
+				group = min(float64(given.Host)/rows, float64(given.Batches)/float64(one))
+			case given.Batches != Auto:
+				group = min(float64(left-given.Batches)/rows, float64(given.Batches)/float64(one))
 			}
-			c.Group = max(1, int(group))
-			c.Batches = orElse(given.Batches, min(left, max(one*int64(c.Group), d.batch)))
+			c.Group = max(1, int(min(group, maxWindow)))
+			c.Batches = orElse(given.Batches, min(left-max(given.Host, 0), max(one*int64(c.Group), d.batch)))
 			c.Host = orElse(given.Host, min(left-c.Batches, table+table/16))
 		}
 		if cost := d.seconds(c); cost < best {
 			best, b = cost, c
 		}
 	}
-	if math.IsInf(best, 1) {
-		return b, fmt.Errorf("--memory %s is not enough beside --topology-memory, --host-memory, --device-memory and --batch-memory",
-			mebibytes(total))
-	}
 	return b, nil
+}
+
+// useful is given without what no tier has a use for: budgets may be larger than the data.
+func (d demand) useful(given Budget) Budget {
+	table := d.rows * d.rowBytes
+	given.Topology = min(given.Topology, d.offsets+d.listBytes)
+	given.Device = min(given.Device, table)
+	given.Host = min(given.Host, 2*table+1<<20) // with the bookkeeping of rows of any width
+	given.Batches = min(given.Batches, math.MaxInt64/8)
+	return given
 }
 
 // seconds is what the device is busy for, for a step.

@@ -39,7 +39,8 @@ type Options struct {
 	// every evaluation.
 	EvalTest string `json:"eval_test"`
 	// EvalBytes bounds the hidden rows of full-neighbour evaluation; a graph that needs more is evaluated on blocks sampled
-	// with the training fanouts, from EvalNodes nodes of each part at most.
+	// with the training fanouts, from EvalNodes nodes of each part at most. Auto is an eighth of MemoryBytes where that is
+	// given, else 2 GiB, and 0 where training leaves no room for it.
 	EvalBytes int64 `json:"eval_bytes"`
 	EvalNodes int   `json:"eval_nodes"`
 	// Split names the split to train on; empty where the dataset has just one.
@@ -74,7 +75,7 @@ func DefaultOptions() Options {
 	return Options{
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
-		EvalEvery: 1, EvalTest: "best", EvalBytes: 2 << 30, EvalNodes: 20000,
+		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
 		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
 		Cache: cachetier.Options{HostBytes: Auto},
 	}
@@ -115,7 +116,7 @@ func (o Options) Validate() error {
 	fail(o.Patience < 0, "--patience %d: at least 0", o.Patience)
 	fail(o.EvalEvery < 1, "--eval-every %d: at least 1", o.EvalEvery)
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
-	fail(o.EvalBytes < 0, "--eval-memory %d: at least 0", o.EvalBytes)
+	fail(o.EvalBytes < Auto, "--eval-memory %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
 	fail(o.MemoryBytes < 0, "--memory %d: at least 0", o.MemoryBytes)
 	fail(o.BatchBytes < Auto, "--batch-memory %d: at least 0", o.BatchBytes)

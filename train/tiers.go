@@ -14,8 +14,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// openTiers takes the measure of a batch, splits the memory by it, and opens what brings batches to the step.
-func (t *trainer) openTiers(ctx context.Context) (err error) {
+// openTiers takes the measure of a batch, splits the memory by it, and opens what brings batches to the step. Where that leaves
+// no room for full-neighbour evaluation, and may, there is none.
+func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	total := t.MemoryBytes
 	if total == 0 {
 		if total, err = defaultMemory(); err != nil {
@@ -43,9 +44,14 @@ func (t *trainer) openTiers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.budget, err = d.split(total, Budget{
-		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
-	})
+	given := Budget{Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes}
+	t.budget, err = d.split(total, given)
+	if err != nil && anyEvaluation {
+		d.fixed -= t.eval.bytes()
+		t.EvalBytes = 0
+		d.fixed += t.eval.bytes()
+		t.budget, err = d.split(total, given)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.data.ds.Path(), err)
 	}

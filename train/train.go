@@ -219,8 +219,14 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	t.optim = optim.New(t.be, params, o.Optim)
 	t.tape = tape.New(t.be)
 	t.feed = &feed{be: t.be}
+	if t.EvalBytes == Auto {
+		t.EvalBytes = 2 << 30
+		if t.MemoryBytes > 0 {
+			t.EvalBytes = t.MemoryBytes / 8
+		}
+	}
 	t.eval = newEvaluator(t, o)
-	if err := t.openTiers(ctx); err != nil {
+	if err := t.openTiers(ctx, o.EvalBytes == Auto); err != nil {
 		return nil, err
 	}
 	t.saved = -1
@@ -296,8 +302,8 @@ func (t *trainer) notes() {
 		t.note("the split has no validation nodes: no model is chosen, and the last one is tested")
 	}
 	if t.eval.method() == "sampled" {
-		t.note("full-neighbour evaluation could need more than %d bytes: evaluating on sampled blocks of up to %d nodes a part",
-			t.EvalBytes, t.EvalNodes)
+		t.note("full-neighbour evaluation could need more than %s: evaluating on sampled blocks of up to %d nodes a part",
+			mebibytes(t.EvalBytes), t.EvalNodes)
 	}
 }
 

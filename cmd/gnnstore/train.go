@@ -30,8 +30,9 @@ type trainOptions struct {
 	optimizer        string
 	schedule, metric string
 	policy, engine   string
-	device, eval     byteSize
+	device           byteSize
 	host, topology   autoSize
+	eval             autoSize
 	batch            autoSize // blocks in flight
 	memory           byteSize
 	run, listen      string
@@ -100,7 +101,7 @@ func newTrain() *cobra.Command {
 func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
-	o.eval, o.memory = byteSize(o.EvalBytes), byteSize(o.MemoryBytes)
+	o.eval, o.memory = autoSize(o.EvalBytes), byteSize(o.MemoryBytes)
 	o.batch, o.host, o.topology = autoSize(o.BatchBytes), autoSize(o.Cache.HostBytes), autoSize(o.TopologyBytes)
 }
 
@@ -135,7 +136,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Patience, "patience", o.Patience, "stop after so many evaluations without a better one; 0 never")
 	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
 	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
-	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation; beyond it, sampled evaluation")
+	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation; beyond it, sampled evaluation; auto is an "+
+		"eighth of --memory, or 2GiB, as far as training leaves room")
 	f.IntVar(&o.EvalNodes, "eval-nodes", o.EvalNodes, "nodes a part in sampled evaluation")
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that sample ahead")
 	f.Var(&o.memory, "memory", "what the process may take in all; it is split among the parts that follow, and the split is printed "+
@@ -167,11 +169,6 @@ var defaultFanout = []int{15, 10, 5}
 func (o *trainOptions) resolve(given func(flag string) bool) error {
 	var errs []error
 	layersSet, fanoutSet := given("layers"), given("fanout")
-	if o.memory > 0 { // evaluation's is a part of it, unless it is given
-		if !given("eval-memory") {
-			o.eval = o.memory / 8
-		}
-	}
 	o.Fanouts = nil
 	if layersSet && !fanoutSet {
 		for l := range min(max(o.Layers, 0), 64) {
