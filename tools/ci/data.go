@@ -107,39 +107,3 @@ func counts(ctx context.Context, a *arxiv) error {
 	}
 	return nil
 }
-
-// same trains one seed under many settings that must not matter.
-func same(ctx context.Context, a *arxiv) error {
-	dataset, err := a.dataset(ctx, undirected)
-	if err != nil {
-		return err
-	}
-	var want cli.Trained
-	for i, setting := range [][]string{
-		{"--workers", "2"},
-		{"--workers", "1"},
-		{"--workers", "8"},
-		{"--host-memory", "0"},
-		{"--host-memory", "1MiB", "--policy", "lru"},
-		{"--host-memory", "1MiB", "--policy", "none"},
-		{"--host-memory", "1GiB", "--workers", "8"},
-	} {
-		run := filepath.Join(a.tmp, fmt.Sprintf("run-%d", i))
-		var got cli.Trained
-		if err := a.gnnstore.JSON(ctx, &got, trainArgs(dataset, "2", append(setting, "--run", run)...)...); err != nil {
-			return err
-		}
-		fmt.Printf("%v: losses %v, params %s\n", setting, got.Losses(), got.ParamsXXH3)
-		if i == 0 {
-			want = got
-		}
-		if len(got.Epochs) != 2 || got.ParamsXXH3 == "" {
-			return fmt.Errorf("%v: want two epochs and a hash of the weights", setting)
-		}
-		if !slices.Equal(got.Losses(), want.Losses()) || got.ParamsXXH3 != want.ParamsXXH3 {
-			return fmt.Errorf("%v changes the result: losses %v and params %s, want %v and %s",
-				setting, got.Losses(), got.ParamsXXH3, want.Losses(), want.ParamsXXH3)
-		}
-	}
-	return nil
-}

@@ -14,6 +14,23 @@ type Trained struct {
 		TestAcc  float64 `json:"test_acc"`
 	} `json:"best"`
 	ParamsXXH3 string `json:"params_xxh3"`
+
+	InputRows int64 `json:"input_rows"` // of training
+	Tiers     struct {
+		Device Tier `json:"device"`
+		Host   Tier `json:"host"`
+	} `json:"tiers"`
+	Disk struct {
+		Rows      int64 `json:"rows"`
+		BytesRead int64 `json:"bytes_read"`
+	} `json:"disk"`
+	DiskEngine   string `json:"disk_engine"` // and why
+	PeakRSSBytes int64  `json:"peak_rss_bytes"`
+}
+
+// Tier is what a tier of the memory did.
+type Tier struct {
+	RowsHit int64 `json:"rows_hit"`
 }
 
 // Losses lists the loss of every epoch.

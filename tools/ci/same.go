@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/tools/cli"
+)
+
+// same trains one seed under many settings that must not matter: a few of them for two epochs, and out of core, where a run
+// takes longer, many of them for some steps.
+func same(ctx context.Context, a *arxiv) error {
+	dataset, err := a.dataset(ctx, undirected)
+	if err != nil {
+		return err
+	}
+	err = a.sameResults(ctx, dataset, [][]string{
+		{"--workers", "2"},
+		{"--workers", "1"},
+		{"--workers", "8"},
+		{"--host-memory", "1MiB", "--policy", "lru"},
+		{"--host-memory", "1GiB", "--workers", "8"},
+	})
+	if err != nil {
+		return err
+	}
+	settings, err := outOfCore(dataset)
+	if err != nil {
+		return err
+	}
+	return a.sameResults(ctx, dataset, settings, "--epoch-steps", "12", "--eval-memory", "0", "--eval-nodes", "1000")
+}
+
+// outOfCore lists a run in memory, and then every engine with every policy; with them, in turn, windows, budgets and workers.
+func outOfCore(dataset string) (settings [][]string, err error) {
+	ds, err := store.Open(dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ds.Close()) }()
+	features := int64(ds.Features(0).Rows()) * int64(ds.Features(0).RowBytes())
+	bytes := func(n int64) string { return strconv.FormatInt(n, 10) }
+	lists := []string{bytes(topology.LeastBytes(ds.Graph(0))), bytes(topology.AllBytes(ds.Graph(0)))}
+	rows := []string{"0", "1KiB", bytes(features / 10), bytes(features)}
+	settings = [][]string{{"--disk-engine", "mmap"}}
+	for n := range len(disk.Kinds[1:]) * len(policy.Kinds) {
+		settings = append(settings, []string{
+			"--disk-engine", string(disk.Kinds[1+n%4]), "--policy", string(policy.Kinds[n/4]),
+			"--window", []string{"0", "1", "8"}[(n+n/4)%3], "--host-memory", rows[(n+n/4+n/16)%4],
+			"--topology-memory", lists[(n/2+n/8)%2], "--workers", []string{"1", "2", "8"}[n/3%3],
+			"--lookahead", strconv.Itoa(n % 3),
+		})
+	}
+	return settings, nil
+}
+
+// sameResults trains under each setting, and wants losses, weights and counts of rows to be those of the first.
+func (a *arxiv) sameResults(ctx context.Context, dataset string, settings [][]string, more ...string) error {
+	var want cli.Trained
+	for i, setting := range settings {
+		run, err := os.MkdirTemp(a.tmp, "run-")
+		if err != nil {
+			return err
+		}
+		var got cli.Trained
+		if err := a.gnnstore.JSON(ctx, &got, trainArgs(dataset, "2", slices.Concat(more, setting, []string{"--run", run})...)...); err != nil {
+			return err
+		}
+		in := got.Tiers.Device.RowsHit + got.Tiers.Host.RowsHit
+		fmt.Printf("%s: losses %v, params %s, rows %d = %d in memory + %d from disk\n",
+			strings.Join(setting, " "), got.Losses(), got.ParamsXXH3, got.InputRows, in, got.Disk.Rows)
+		if i == 0 {
+			want = got
+		}
+		switch {
+		case len(got.Epochs) != 2 || got.ParamsXXH3 == "":
+			return fmt.Errorf("%v: want two epochs and a hash of the weights", setting)
+		case !slices.Equal(got.Losses(), want.Losses()) || got.ParamsXXH3 != want.ParamsXXH3:
+			return fmt.Errorf("%v changes the result: losses %v and params %s, want %v and %s",
+				setting, got.Losses(), got.ParamsXXH3, want.Losses(), want.ParamsXXH3)
+		case got.InputRows != want.InputRows || got.InputRows != in+got.Disk.Rows:
+			return fmt.Errorf("%v: %d rows, of which %d came from memory and %d from disk, and there are %d",
+				setting, got.InputRows, in, got.Disk.Rows, want.InputRows)
+		}
+	}
+	return nil
+}
