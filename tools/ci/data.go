@@ -22,16 +22,26 @@ type arxiv struct {
 
 // withArxiv makes a command of a proof over ogbn-arxiv.
 func withArxiv(proof func(context.Context, *arxiv) error) func(context.Context, []string) error {
+	return withBinary(func(ctx context.Context, a *arxiv) error {
+		if a.raw == "" {
+			return errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv")
+		}
+		return proof(ctx, a)
+	})
+}
+
+// withBinary makes a command of a proof that does without the data.
+func withBinary(proof func(context.Context, *arxiv) error) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) (err error) {
 		flags := flag.NewFlagSet("data", flag.ExitOnError)
 		data := flags.String("data", os.Getenv("GNNSTORE_DATA"), "`directory` of the real graphs")
 		binary := flags.String("bin", "", "a built `gnnstore`; default: built now")
 		work := flags.String("work", "", "`directory` that keeps datasets for the next proof; default: none")
 		_ = flags.Parse(args) // ExitOnError
-		if *data == "" {
-			return errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv")
+		a := &arxiv{gnnstore: cli.Binary(*binary), work: *work}
+		if *data != "" {
+			a.raw = filepath.Join(*data, "ogbn_arxiv")
 		}
-		a := &arxiv{gnnstore: cli.Binary(*binary), raw: filepath.Join(*data, "ogbn_arxiv"), work: *work}
 		if a.tmp, err = os.MkdirTemp("", "gnnstore-ci-"); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 //
 //	go test -json ./... | go run ./tools/ci tests [-allow TEXT,…]   count tests; fail on failures and on skips not allowed
 //	go run ./tools/ci demo                                          the newcomer's first command learns
+//	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
 
@@ -23,6 +24,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"counts":   withArxiv(counts),
 	"same":     withArxiv(same),
 	"crash":    withArxiv(crash),
+	"memory":   withBinary(memory),
 	"nospace":  withArxiv(noSpace),
 	"readonly": withArxiv(readOnly),
 }

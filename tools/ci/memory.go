@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/tools/cli"
+)
+
+// memory trains on features of four times --memory, within a control group of 110 % of it that counts page cache as well: by
+// no engine is the program killed, and by its own account it stays below --memory.
+func memory(ctx context.Context, a *arxiv) (err error) {
+	if os.Geteuid() != 0 {
+		fmt.Println("skipped: no root, and a memory cgroup takes one to make")
+		return nil
+	}
+	dataset := filepath.Join(a.tmp, "made.gnn")
+	const made = 146 << 20
+	group, err := cli.NewCgroup(fmt.Sprintf("ci-%d", os.Getpid()), made/10*11)
+	if err != nil {
+		fmt.Println("skipped: no root that may make one:", err)
+		return nil
+	}
+	defer group.Close()
+	// Made in the group, too: so the pages that are left in memory are the group's.
+	cmd := group.Command(ctx, string(a.gnnstore), "generate", "papers100m", dataset,
+		"--nodes", "400k", "--edges", "6M", "--dim", "768", "--memory", fmt.Sprint(made))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("generate in a group of %d MiB: %w: %s", made/10*11>>20, err, cli.LastLine(out))
+	}
+	ds, err := store.Open(dataset)
+	if err != nil {
+		return err
+	}
+	features := int64(ds.Features(0).Rows()) * int64(ds.Features(0).RowBytes())
+	if err := ds.Close(); err != nil {
+		return err
+	}
+	budget := features / 4
+	var want cli.Trained
+	for i, engine := range disk.Kinds[1:] {
+		args := append([]string{"train", dataset, "--json", "--memory", fmt.Sprint(budget), "--disk-engine", string(engine)},
+			"--batch", "200", "--fanout", "5,5", "--hidden", "32", "--epochs", "1", "--epoch-steps", "12", "--eval-nodes", "2000", "--run", filepath.Join(a.tmp, "run-"+string(engine)))
+		cmd := group.Command(ctx, string(a.gnnstore), args...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		peak, hits := group.Peak()
+		if err != nil {
+			return fmt.Errorf("train by %s with --memory %d MiB in a group of %d MiB: %w: %s",
+				engine, budget>>20, made/10*11>>20, err, cli.LastLine(stderr.Bytes()))
+		}
+		var got cli.Trained
+		if err := json.Unmarshal(out, &got); err != nil {
+			return err
+		}
+		fmt.Printf("%s: features of %d MiB, --memory %d MiB: peak %d MiB by its own account; the group's peak so far %d of %d MiB, limit reached %d times\n",
+			engine, features>>20, budget>>20, got.PeakRSSBytes>>20, peak>>20, made/10*11>>20, hits)
+		if i == 0 {
+			want = got
+		}
+		switch {
+		case got.PeakRSSBytes > budget:
+			return fmt.Errorf("by %s %d bytes were taken of --memory %d", engine, got.PeakRSSBytes, budget)
+		case got.Disk.BytesRead == 0:
+			return fmt.Errorf("by %s nothing was read from disk: nothing was proved", engine)
+		case got.ParamsXXH3 != want.ParamsXXH3:
+			return fmt.Errorf("by %s the weights are %s, want %s", engine, got.ParamsXXH3, want.ParamsXXH3)
+		}
+	}
+	return nil
+}
