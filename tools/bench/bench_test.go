@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
@@ -66,4 +67,36 @@ func TestPolicies(t *testing.T) {
 	c := comparison{out: &out, dataset: storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)), batch: 10, steps: 24}
 	require.NoError(t, comparePolicies(t.Context(), &c))
 	require.Contains(t, out.String(), "belady, 16 ahead")
+}
+
+func TestFetch(t *testing.T) {
+	ds, err := store.Open(storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)))
+	require.NoError(t, err)
+	defer ds.Close()
+	trace, err := drawTrace(t.Context(), ds, 10, 12)
+	require.NoError(t, err)
+	m, err := newFetcher(ds, &comparison{}, trace)
+	require.NoError(t, err)
+	defer m.close()
+	_, err = m.fetch(3)
+	require.NoError(t, err)
+	var want uint64
+	for _, ids := range trace[9:] {
+		for _, v := range ids {
+			for row := ds.Features(0).Row(v); len(row) > 0; row = row[2:] {
+				want += uint64(row[0]) + uint64(row[1])<<8
+			}
+		}
+	}
+	require.Equal(t, want, m.sum)
+}
+
+func TestBytesOf(t *testing.T) {
+	for text, want := range map[string]int64{"7": 7, "2KiB": 2048, "1.5GiB": 3 << 29} {
+		n, err := bytesOf(text)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	_, err := bytesOf("many")
+	require.Error(t, err)
 }

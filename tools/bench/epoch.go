@@ -66,6 +66,9 @@ func compareEpochs(ctx context.Context, c *comparison) error {
 	return nil
 }
 
+// npyType is what NumPy calls an element.
+var npyType = map[store.Elem]string{store.F16: "<f2", store.F32: "<f4"}
+
 // exportGraph writes a dataset as arrays: in-neighbours as CSR, rows, labels, training nodes.
 func exportGraph(path, dir string) (classes int, err error) {
 	ds, err := store.Open(path)
@@ -85,7 +88,7 @@ func exportGraph(path, dir string) (classes int, err error) {
 	w := npyWriter{dir: dir}
 	w.write("offsets", "<i8", []int{len(offsets)}, offsets)
 	w.write("neighbors", "<i4", []int{len(neighbors)}, neighbors)
-	w.write("rows", map[store.Elem]string{store.F16: "<f2", store.F32: "<f4"}[features.Elem()], []int{features.Rows(), features.Dim()}, rows)
+	w.write("rows", npyType[features.Elem()], []int{features.Rows(), features.Dim()}, rows)
 	w.write("labels", "<i4", []int{len(class)}, class)
 	train := ds.Split(0).Train
 	w.write("train", "<i4", []int{len(train)}, train)

@@ -7,6 +7,7 @@
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
+//	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 2560MiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
@@ -15,7 +16,8 @@
 // The others are of training out of core. policies plans the same steps under every policy of the host tier, at 2 to 20 % of
 // the feature bytes, and says how many rows and device seconds each takes; without -dataset, of ogbn-arxiv and cnr-2000.
 // windows trains with read windows of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates
-// the same steps in memory and with 40 % of the feature bytes.
+// the same steps in memory and with 40 % of the feature bytes. peers alternates the fetching of rows, and training, with a NumPy
+// memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
 // or pyg-lib, for epoch; nothing else of gnnstore needs any. OPENBLAS_CORETYPE is unset for it: it would choose the kernel of
@@ -53,17 +55,19 @@ type comparison struct {
 	engine  disk.Kind
 	device  device
 	binary  string
-	tmp     string // gone afterwards
-	scripts string // where the Python lies
+	group   *cli.Cgroup // of the Python; nil: none
+	tmp     string      // gone afterwards
+	scripts string      // where the Python lies
 }
 
 var commands = map[string]func(context.Context, *comparison) error{
 	"kernels": compareKernels, "step": compareSteps, "epoch": compareEpochs,
 	"policies": comparePolicies, "windows": compareWindows, "epoch-disk": compareDiskEpochs,
+	"peers": comparePeers,
 }
 
 // defaultSteps is how many an epoch, or a trace, has; of other commands, none.
-var defaultSteps = map[string]int{"policies": 400, "windows": 512, "epoch-disk": 240}
+var defaultSteps = map[string]int{"policies": 400, "windows": 512, "epoch-disk": 240, "peers": 240}
 
 var errNoData = errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
 
@@ -79,7 +83,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]] == nil {
-		return errors.New("there are: bench kernels, step, epoch, policies, windows, epoch-disk")
+		return errors.New("there are: bench kernels, step, epoch, policies, windows, epoch-disk, peers")
 	}
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
 	f := flag.NewFlagSet(args[0], flag.ExitOnError)
@@ -87,9 +91,9 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.StringVar(&c.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
 	f.StringVar(&c.dataset, "dataset", "", "sealed `dataset` to use; default: ogbn_arxiv of -data, undirected, fastrp:128")
 	f.IntVar(&c.rounds, "rounds", 7, "turns of each side")
-	f.IntVar(&c.batches, "batches", 20, "batches of a turn, in step")
+	f.IntVar(&c.batches, "batches", 20, "batches of a turn: in step, and of Python in peers")
 	f.IntVar(&c.threads, "threads", runtime.GOMAXPROCS(0), "threads of each side")
-	f.StringVar(&c.memory, "memory", "", "--memory of training out of core: `size`; default 1GiB in windows, and in epoch-disk the size of the data")
+	f.StringVar(&c.memory, "memory", "", "--memory of training out of core: `size`; default 1GiB in windows, 2560MiB in peers, and in epoch-disk the size of the data")
 	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
 	f.IntVar(&c.steps, "steps", defaultSteps[args[0]], "steps of a run, or of a trace, in training out of core")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
@@ -106,7 +110,7 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 		return fmt.Errorf("%q is one argument too many", f.Arg(0))
 	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
 		return errors.New("-rounds, -batches and -threads: at least 1")
-	case c.python == "" && args[0] != "kernels" && !outOfCore:
+	case c.python == "" && args[0] != "kernels" && (!outOfCore || args[0] == "peers"):
 		return errors.New("-python is missing: the path of a Python with PyTorch")
 	case outOfCore && (c.batch < 1 || c.steps < 1):
 		return errors.New("-batch and -steps: at least 1")

@@ -208,29 +208,40 @@ func reallyRead(f *store.Features, o cachetier.Options, trace [][]uint32, window
 	}
 	defer s.Close()
 	trace = trace[:min(max(2*window, 16), len(trace))]
-	largest := 0
-	for _, ids := range trace {
-		largest = max(largest, len(ids))
-	}
-	dst := make([]byte, largest*f.RowBytes())
-	for group := range slices.Chunk(trace, window) {
-		s.Expect(group)
-	}
-	for w := s.Next(); w != nil; w = s.Next() {
-		if err := w.Load(); err != nil {
-			return "", err
-		}
-		for i := range w.Steps() {
-			if err := w.Gather(i, dst); err != nil {
-				return "", err
-			}
-		}
-		w.Release()
+	if err := replay(s, trace, window, func(int, []byte) {}); err != nil {
+		return "", err
 	}
 	n, d := float64(len(trace)), s.Stats().Disk
 	model := o.Costs.Seconds(traffic(d))
 	return fmt.Sprintf("%d | %.0f | %.1f | %.1f | %.1f | %.1f | %.2f", len(trace), float64(d.Reads)/n, float64(d.BytesRead)/n/1e6,
 		float64(d.BytesWanted)/n/1e6, 1e3*d.Seconds/n, 1e3*model/n, d.Seconds/model), nil
+}
+
+// replay takes steps through the tiers, so many a window, and lends the rows of each to use.
+func replay(s *cachetier.Stack, steps [][]uint32, window int, use func(step int, rows []byte)) error {
+	for group := range slices.Chunk(steps, window) {
+		s.Expect(group)
+	}
+	size := int(s.Stats().RowBytes)
+	var dst []byte
+	for step := 0; ; {
+		w := s.Next()
+		if w == nil {
+			return nil
+		}
+		if err := w.Load(); err != nil {
+			return err
+		}
+		for i := range w.Steps() {
+			dst = slices.Grow(dst[:0], len(steps[step])*size)[:len(steps[step])*size]
+			if err := w.Gather(i, dst); err != nil {
+				return err
+			}
+			use(step, dst)
+			step++
+		}
+		w.Release()
+	}
 }
 
 // build builds gnnstore, unless one was given.

@@ -18,15 +18,16 @@ import (
 // python is a script that does a turn for every line that it is sent, and answers each with one line of JSON. It waits in
 // between, so that both sides have the machine to themselves.
 type python struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Scanner
-	notes strings.Builder
+	script string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Scanner
+	notes  strings.Builder
 }
 
 // startPython starts a script, whose first line of JSON, when it is ready, is read into ready.
 func (c *comparison) startPython(ctx context.Context, ready any, script string, args ...string) (*python, error) {
-	p := &python{cmd: exec.CommandContext(ctx, c.python, append([]string{filepath.Join(c.scripts, script)}, args...)...)}
+	p := &python{script: script, cmd: c.group.Command(ctx, c.python, append([]string{filepath.Join(c.scripts, script)}, args...)...)}
 	p.cmd.Env, p.cmd.Stderr = c.environment(), &p.notes
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -57,8 +58,11 @@ func (c *comparison) environment() []string {
 }
 
 // turn asks for one, and reads the answer into result.
-func (p *python) turn(result any) error {
-	if _, err := io.WriteString(p.in, "turn\n"); err != nil {
+func (p *python) turn(result any) error { return p.ask("turn", result) }
+
+// ask is turn for a script that has turns of several kinds.
+func (p *python) ask(kind string, result any) error {
+	if _, err := io.WriteString(p.in, kind+"\n"); err != nil {
 		return err
 	}
 	return p.read(result)
@@ -66,7 +70,7 @@ func (p *python) turn(result any) error {
 
 func (p *python) read(result any) error {
 	if !p.out.Scan() {
-		return errors.Join(fmt.Errorf("%s ended: %.2000s", filepath.Base(p.cmd.Args[1]), &p.notes), p.out.Err())
+		return errors.Join(fmt.Errorf("%s ended: %.2000s", p.script, &p.notes), p.out.Err())
 	}
 	return json.Unmarshal(p.out.Bytes(), result)
 }
