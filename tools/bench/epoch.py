@@ -34,7 +34,8 @@ def dgl_loader(graph):
 
     offsets, neighbors, rows, labels, train = graph
     count = len(offsets) - 1
-    g = dgl.graph(("csc", (offsets, neighbors, torch.tensor([], dtype=offsets.dtype))), num_nodes=count)
+    g = dgl.graph(("csc", (offsets, neighbors, torch.tensor([], dtype=torch.int64))), num_nodes=count)
+    g = g.formats("csc")  # others are made ahead of time, else, and take as much again
     sampler = dgl.dataloading.NeighborSampler(FANOUTS[::-1])
 
     def epochs(workers):

@@ -7,7 +7,7 @@
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
-//	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 2560MiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
+//	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
@@ -93,7 +93,7 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.rounds, "rounds", 7, "turns of each side")
 	f.IntVar(&c.batches, "batches", 20, "batches of a turn: in step, and of Python in peers")
 	f.IntVar(&c.threads, "threads", runtime.GOMAXPROCS(0), "threads of each side")
-	f.StringVar(&c.memory, "memory", "", "--memory of training out of core: `size`; default 1GiB in windows, 2560MiB in peers, and in epoch-disk the size of the data")
+	f.StringVar(&c.memory, "memory", "", "--memory of training out of core: `size`; default 1GiB in windows, 4GiB in peers, and in epoch-disk the size of the data")
 	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
 	f.IntVar(&c.steps, "steps", defaultSteps[args[0]], "steps of a run, or of a trace, in training out of core")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")

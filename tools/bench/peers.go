@@ -30,7 +30,7 @@ func comparePeers(ctx context.Context, c *comparison) error {
 	}
 	defer ds.Close()
 	if c.memory == "" {
-		c.memory = "2560MiB"
+		c.memory = "4GiB"
 	}
 	trace, err := drawTrace(ctx, ds, c.batch, 2*c.steps)
 	if err != nil {
@@ -41,12 +41,12 @@ func comparePeers(ctx context.Context, c *comparison) error {
 		return err
 	}
 	defer mine.close()
+	defer func() { c.group.Close() }() // after the Python that is in it
 	peer, ready, err := c.startPeer(ctx, ds, trace)
 	if err != nil {
 		return err
 	}
-	defer peer.close()    //nolint:errcheck // what matters was read
-	defer c.group.Close() // after the Python has ended, which it does at the end of its input
+	defer peer.close() //nolint:errcheck // what matters was read
 	var ours, theirs, ourStep, theirStep series
 	for round := range c.rounds {
 		seconds, err := mine.fetch(c.batches)

@@ -30,7 +30,7 @@ class Rows:
             self.shards.append(table)
             self.first.append(s["first"])
         self.hot = np.empty((job["hot"], self.dim), dtype)
-        self.copy(self.hot, np.arange(job["hot"]), slice(None))
+        self.copy(self.hot, np.arange(job["hot"]), np.arange(job["hot"]))
 
     def advise(self, advice):
         """From here on, with nothing in the page cache."""
@@ -43,7 +43,7 @@ class Rows:
     def copy(self, out, ids, places):
         """Rows of ids, which ascend, to places of out."""
         ends = np.searchsorted(ids, self.first[1:] + [1 << 62])
-        at, places = 0, np.arange(len(out)) if places == slice(None) else places
+        at = 0
         for table, first, end in zip(self.shards, self.first, ends):
             if end > at:
                 out[places[at:end]] = table[ids[at:end] - first, : self.dim]
@@ -61,6 +61,15 @@ class Rows:
 
     def __getitem__(self, ids):
         return torch.from_numpy(self.fetch(ids.numpy())).float()
+
+
+def whole(section, dtype, count):
+    """A section of the topology as 64-bit numbers, converted a piece at a time."""
+    stored = np.memmap(section["path"], dtype, "r", section["offset"], (count,))
+    numbers = torch.empty(count, dtype=torch.int64)
+    for at in range(0, count, 1 << 22):
+        numbers[at : at + (1 << 22)] = torch.from_numpy(stored[at : at + (1 << 22)].astype(np.int64))
+    return numbers
 
 
 def main():
@@ -88,12 +97,9 @@ def main():
     report["advice"] = min(report["variants"], key=report["variants"].get)
     side = None
     try:
-        whole = lambda s, dtype, count: torch.from_numpy(np.fromfile(s["path"], dtype, count, offset=s["offset"]))
         offsets = whole(job["offsets"], np.int64, job["nodes"] + 1)
-        neighbors = whole(job["neighbors"], np.int32, job["edges"])
-        offsets = offsets.int() if job["edges"] < 1 << 31 else offsets
-        neighbors = neighbors.to(offsets.dtype)
-        labels, train = torch.from_numpy(load("labels").astype(np.int64)), torch.from_numpy(load("train")).to(offsets.dtype)
+        neighbors = whole(job["neighbors"], np.uint32, job["edges"])  # DGL 1.1.3 crashes on ids of 32 bits
+        labels, train = torch.from_numpy(load("labels").astype(np.int64)), torch.from_numpy(load("train").astype(np.int64))
         loader = loaders.dgl_loader((offsets, neighbors, rows, labels, train))
         report["loader"] = loader[0]
         side = loaders.Side(loader, rows.dim, job["classes"], job["workers"])

@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +43,8 @@ func (c *comparison) startPython(ctx context.Context, ready any, script string, 
 		return nil, err
 	}
 	if err := p.read(ready); err != nil {
-		return nil, errors.Join(err, p.close())
+		p.close() //nolint:errcheck // it is in err
+		return nil, err
 	}
 	return p, nil
 }
@@ -70,7 +71,7 @@ func (p *python) ask(kind string, result any) error {
 
 func (p *python) read(result any) error {
 	if !p.out.Scan() {
-		return errors.Join(fmt.Errorf("%s ended: %.2000s", p.script, &p.notes), p.out.Err())
+		return fmt.Errorf("%s ended: %w: %.2000s", p.script, cmp.Or(p.out.Err(), p.close(), io.EOF), &p.notes)
 	}
 	return json.Unmarshal(p.out.Bytes(), result)
 }
