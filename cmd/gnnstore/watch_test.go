@@ -68,7 +68,7 @@ func TestView(t *testing.T) {
 	text := strings.Join(view(full), "\n")
 	t.Log("\n" + text)
 	for _, want := range []string{
-		"topology", "gather  ###########", "95.0 %  with the disk 100.0 %, limits", "the disk limits: it is busy 100 %", "left",
+		"topology", "gather  ###########", "95.0 %  limits", "rows from disk 100.0 %", "the disk limits: it is busy 100 %", "left",
 	} {
 		require.Contains(t, text, want)
 	}
