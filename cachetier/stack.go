@@ -40,7 +40,8 @@ import (
 
 // Stack is the tiers over one table. Stats, Stop and Engine may be called at any time. Of the others one goroutine at a time
 // plans (Expect, Next, Forecast), one loads (Window.Load) and one gathers (Window.Gather, Window.Release, Gather); these may
-// be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Close want them all to be idle.
+// be three, and each takes the windows in the order of Next. Reset, Resident, Restore, Prewarm and Close want them all to be
+// idle.
 type Stack struct {
 	table    Table
 	rowBytes int
@@ -136,15 +137,25 @@ func (s *Stack) open(prewarm bool) error {
 	}
 	device.Add(static)
 	s.stats.Stats = newStats(s.table.Rows(), s.rowBytes, l, device)
-	if prewarm && s.keeper != nil {
-		fill := s.newSet()
-		for v := range uint32(l.slots) {
-			fill.Add(v)
-		}
-		err = s.fill(fill.Set)
-		s.drop(fill)
+	if prewarm {
+		return s.Prewarm()
 	}
-	return err
+	return nil
+}
+
+// Prewarm is what Options.Prewarm has Open do, for who knows later that it is worth it. What was in the slab is forgotten; an
+// error empties it.
+func (s *Stack) Prewarm() error {
+	s.alive("Prewarm")
+	if s.keeper == nil || s.layout.keeper.Kind == policy.None {
+		return nil
+	}
+	rows := s.newSet()
+	defer s.drop(rows)
+	for v := range uint32(s.slots) {
+		rows.Add(v)
+	}
+	return s.fill(rows.Set)
 }
 
 func (s *Stack) openKeeper() (err error) {

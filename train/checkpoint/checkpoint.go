@@ -73,29 +73,39 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 	for len(text)%8 != 0 { // the reference implementation aligns the data with spaces
 		text = append(text, ' ')
 	}
-	return replace(fs, path, binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data)
+	return replace(fs, path, func(w io.Writer) error {
+		for _, b := range [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data} {
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // WriteFile replaces path atomically, by way of path.tmp: whatever happens, path holds the old contents or the new.
 func WriteFile(fs vfs.FS, path string, contents []byte) error {
-	if err := replace(fs, path, contents); err != nil {
+	return WriteBy(fs, path, func(w io.Writer) error {
+		_, err := w.Write(contents)
+		return err
+	})
+}
+
+// WriteBy is WriteFile of what write writes.
+func WriteBy(fs vfs.FS, path string, write func(w io.Writer) error) error {
+	if err := replace(fs, path, write); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
 
-func replace(fs vfs.FS, path string, chunks ...[]byte) (err error) {
+func replace(fs vfs.FS, path string, write func(w io.Writer) error) (err error) {
 	tmp := path + ".tmp"
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	for _, b := range chunks {
-		if err == nil {
-			_, err = f.Write(b)
-		}
-	}
-	if err == nil {
+	if err = write(f); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
