@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
@@ -35,16 +36,18 @@ const (
 
 // RunRecord is what a run started as.
 type RunRecord struct {
-	Dataset    string    `json:"dataset"` // absolute, to resume from any working directory; as is Options.Init
-	Seal       string    `json:"seal"`
-	Options    Options   `json:"options"`
-	Kernels    string    `json:"kernels"`
-	DiskEngine string    `json:"disk_engine"`
-	Memory     Budget    `json:"memory"` // how it was split
-	Evaluation string    `json:"evaluation"`
-	Version    string    `json:"version"`
-	Host       Host      `json:"host"`
-	Started    time.Time `json:"started"`
+	Dataset    string  `json:"dataset"` // absolute, to resume from any working directory; as is Options.Init
+	Seal       string  `json:"seal"`
+	Options    Options `json:"options"`
+	Kernels    string  `json:"kernels"`
+	DiskEngine string  `json:"disk_engine"`
+	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it makes the same stretches.
+	Costs      disk.Costs `json:"disk_costs"`
+	Memory     Budget     `json:"memory"` // how it was split
+	Evaluation string     `json:"evaluation"`
+	Version    string     `json:"version"`
+	Host       Host       `json:"host"`
+	Started    time.Time  `json:"started"`
 	// Resumed has an entry for each time that the run was continued.
 	Resumed []Resumption `json:"resumed,omitempty"`
 }
@@ -179,6 +182,10 @@ func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
 	d.record = new(RunRecord)
 	if err = json.Unmarshal(text, d.record); err == nil && d.record.Seal == "" {
 		err = errors.New("no dataset seal in it")
+	}
+	if err == nil {
+		err = disk.Options{Costs: d.record.Costs}.Validate()
+		d.record.Options.Cache.Costs = d.record.Costs
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run",

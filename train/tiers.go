@@ -32,7 +32,9 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		topologyBytes = t.TopologyBytes
 	}
 	f := t.data.features
-	t.disk = disk.Options{Kind: t.Cache.Engine, Depth: t.Cache.Readers, Stop: ctx.Err, Faults: t.hooks.faults}
+	t.disk = disk.Options{
+		Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Stop: ctx.Err, Faults: t.hooks.faults,
+	}
 	if everything := int64(f.Rows())*int64(f.RowBytes()) + 4*t.data.graph.Edges(); everything > total/2 {
 		t.disk.Direct, t.disk.Probe = true, true
 	}

@@ -97,7 +97,7 @@ func (t *trainer) begin(version string) error {
 	if record == nil {
 		record = &RunRecord{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-			Memory: t.budget, Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
+			Costs: t.disk.Costs, Memory: t.budget, Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
 		}
 		record.Options.Init = absolute(t.Init)
 	} else {
@@ -118,7 +118,7 @@ func (t *trainer) begin(version string) error {
 		}
 		// What was changed now is what the run goes on with the next time.
 		begun := record.Options.Init
-		record.Options, record.Kernels, record.Memory = t.Options, t.be.Name(), t.budget
+		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.disk.Costs, t.budget
 		record.Options.Init = begun
 	}
 	record.Dataset, t.result.Options = absolute(t.result.Dataset), record.Options
