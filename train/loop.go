@@ -278,6 +278,7 @@ func (t *trainer) finish(e Epoch) error {
 	if err := t.saveCheckpoint(); err != nil {
 		return err
 	}
+	t.saveResident()
 	if t.hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
 		t.hooks.Epoch(e)
 	}
@@ -289,6 +290,7 @@ func (t *trainer) checkpointNow() error {
 	if t.saved == t.optim.Steps() {
 		return nil
 	}
+	t.saveResident()
 	return t.saveCheckpoint()
 }
 

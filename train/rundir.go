@@ -24,10 +24,11 @@ import (
 
 // Files of a run directory.
 const (
-	recordFile     = "run.json"      // RunRecord, written at the start
-	metricsFile    = "metrics.jsonl" // a metricsLine an epoch and every so many steps, as they finish
-	resultFile     = "result.json"   // Result, written at the end
-	checkpointDir  = "checkpoints"   // NNNNNNNN.safetensors after so many updates: all that resuming needs
+	recordFile     = "run.json"       // RunRecord, written at the start
+	metricsFile    = "metrics.jsonl"  // a metricsLine an epoch and every so many steps, as they finish
+	resultFile     = "result.json"    // Result, written at the end
+	checkpointDir  = "checkpoints"    // NNNNNNNN.safetensors after so many updates: all that resuming needs
+	residentFile   = "cache.resident" // rows of the host cache after the newest whole epoch; without it, a run resumes as well
 	lastFile       = "last.safetensors"
 	bestFile       = "best.safetensors"
 	runLock        = "lock"

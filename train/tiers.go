@@ -69,6 +69,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		return err
 	}
 	t.read = t.stack.Stats()
+	t.inputs = d.inputs
 	t.pipe = pipeline.New(pipeline.Config{
 		Sampler: checkedGroup{t.group, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(),
 		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,

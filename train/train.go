@@ -132,7 +132,7 @@ func (t *trainer) begin(version string) error {
 		t.hooks.Start(record)
 	}
 	t.notes()
-	return nil
+	return t.warm(t.dir.record != nil)
 }
 
 // absolute is path as it reads from any working directory.
@@ -168,6 +168,7 @@ type trainer struct {
 	worse     int                 // evaluations since then
 	partial   partial             // the epoch under way
 	budget    Budget
+	inputs    int             // feature rows that the first batch reads, and others about as many
 	read      cachetier.Stats // what the tiers had done when last looked at
 	trained   cachetier.Stats // of that, what they did for steps of training
 	other     pipeline.Stats  // what the stages did for evaluation

@@ -2,13 +2,64 @@ package train
 
 import (
 	"bytes"
+	"context"
+	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
+
+// TestWarmCache: a run whose windows leave room in the slab begins with the hottest rows, and goes on with those that it had.
+// A list of them that is missing or damaged is a note, and no weight depends on any of it.
+func TestWarmCache(t *testing.T) {
+	ds := open(t, storetest.Communities(4000, 4, 8, 16, 2))
+	o := small()
+	o.Epochs, o.Batch, o.Fanouts, o.Layers, o.Window = 2, 20, []int{2}, 1, 1
+	rowBytes := int64(ds.Features(0).RowBytes())
+	o.Cache.HostBytes = 2000 * rowBytes
+	ctx := context.Background()
+	cold := o
+	cold.Cache.Policy = cachetier.None
+	want, err := runOn(ctx, vfs.NewMem(), ds, cold, Hooks{})
+	require.NoError(t, err)
+	require.Zero(t, want.Stats.Warmup.Rows)
+
+	for what, change := range map[string]func(fs vfs.FS){
+		"as it was": func(vfs.FS) {},
+		"missing":   func(fs vfs.FS) { require.NoError(t, fs.Remove("/run/"+residentFile)) },
+		"damaged":   func(fs vfs.FS) { edit(t, fs, residentFile, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) },
+	} {
+		fs := vfs.NewMem()
+		until, cancel := context.WithCancel(ctx)
+		first, err := runOn(until, fs, ds, o, Hooks{Epoch: func(Epoch) { cancel() }})
+		require.NoError(t, err)
+		require.Equal(t, Interrupted, first.Status)
+		require.Positive(t, first.Stats.Warmup.Rows)
+		change(fs)
+		var notes []string
+		got, err := runOn(ctx, fs, ds, o, Hooks{Note: func(s string) { notes = append(notes, s) }})
+		require.NoError(t, err)
+		require.Equal(t, Done, got.Status)
+		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, what)
+		require.Greater(t, got.Stats.Warmup.Rows, first.Stats.Warmup.Rows, what)
+		about := 0
+		for _, n := range notes {
+			if strings.Contains(n, "host cache") {
+				about++
+			}
+		}
+		if what == "as it was" {
+			require.Zero(t, about, notes)
+		} else {
+			require.Equal(t, 1, about, "%s: %q", what, notes)
+		}
+	}
+}
 
 // TestCostsOnRecord: what reading was found to cost is what a run goes on with.
 func TestCostsOnRecord(t *testing.T) {

@@ -1,0 +1,68 @@
+package train
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// lasting says whether what is in the host cache is of use to the windows that follow. One that takes more than half of the
+// slab brings most of its rows by a scan of the file, and leaves little room for those of others.
+func (t *trainer) lasting() bool {
+	steps := t.budget.Group
+	if t.Window > 0 {
+		steps = min(steps, t.Window)
+	}
+	slab := t.stack.WindowRows()
+	return slab > 0 && t.Cache.Policy != cachetier.None && int64(slab) >= 2*int64(steps)*int64(t.inputs)
+}
+
+// warm fills the host cache before the first step, where that lasts: in a run that is resumed with the rows that it had, else
+// with the hottest, if the run reads more rows than that. Either is one pass in file order. No row that is delivered depends
+// on it, so a file that is missing or damaged is no more than worth a note.
+func (t *trainer) warm(resumed bool) error {
+	if !t.lasting() {
+		return nil
+	}
+	if resumed {
+		switch found, err := t.restoreResident(); {
+		case err == nil && found:
+			return nil
+		case err != nil && !errors.Is(err, cachetier.ErrResident):
+			return err
+		case err != nil:
+			t.note("%s: %v; the host cache starts with the first rows instead", t.dir.file(residentFile), err)
+		default:
+			t.note("no %s from before: the host cache starts with the first rows", residentFile)
+		}
+	}
+	if steps := t.Epochs*t.steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
+		return nil
+	}
+	return t.stack.Prewarm()
+}
+
+// restoreResident reads the file of saveResident.
+func (t *trainer) restoreResident() (found bool, err error) {
+	f, err := t.dir.fs.Open(t.dir.file(residentFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, errors.Join(cachetier.ErrResident, err)
+	}
+	defer f.Close()
+	return true, t.stack.Restore(f)
+}
+
+// saveResident puts on record which rows are in the host cache. The stages are at rest.
+func (t *trainer) saveResident() {
+	if !t.lasting() {
+		return
+	}
+	if err := checkpoint.WriteBy(t.dir.fs, t.dir.file(residentFile), t.stack.Resident); err != nil {
+		t.note("%v; a run that is resumed begins with a cold host cache", err)
+	}
+}
