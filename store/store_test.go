@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -536,5 +537,41 @@ func TestManifestIsStable(t *testing.T) {
 		"format", "version", "name", "node_types", "relations", "tables", "labels", "splits", "seal", "check",
 	} {
 		require.Contains(t, m, k)
+	}
+}
+
+// TestUnchanged: what is written to a section since Open is seen, another file in its place is none of the dataset's business.
+func TestUnchanged(t *testing.T) {
+	path := storetest.Build(t, storetest.Communities(50, 3, 4, 8, 1))
+	for _, change := range []func(section string) error{
+		func(section string) error { return os.Truncate(section, 4096) },
+		func(section string) error { return os.Chtimes(section, time.Time{}, time.Now().Add(time.Second)) },
+	} {
+		ds, err := store.Open(path)
+		require.NoError(t, err)
+		require.NoError(t, ds.Unchanged())
+		for _, f := range ds.Manifest().Files() {
+			section := filepath.Join(path, f.Path)
+			sound, err := os.ReadFile(section)
+			require.NoError(t, err)
+			ds, err := store.Open(path)
+			require.NoError(t, err)
+			other := section + ".other"
+			require.NoError(t, os.WriteFile(other, sound, 0o666))
+			require.NoError(t, os.Rename(other, section))
+			require.NoError(t, ds.Unchanged())
+			require.NoError(t, ds.Close())
+
+			ds, err = store.Open(path)
+			require.NoError(t, err)
+			require.NoError(t, change(section))
+			var wrong *store.SectionError
+			require.ErrorAs(t, ds.Unchanged(), &wrong)
+			require.Equal(t, f.Path, wrong.Section)
+			require.ErrorIs(t, wrong, store.ErrCorrupt)
+			require.NoError(t, ds.Close())
+			require.NoError(t, os.WriteFile(section, sound, 0o666))
+		}
+		require.NoError(t, ds.Close())
 	}
 }

@@ -7,6 +7,7 @@
 package mapping
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -28,6 +29,9 @@ type Map struct {
 // section are what a Fault says of it. f may be closed afterwards.
 func Open(f *os.File, dataset, section string, size int) (*Map, error) {
 	data, err := mmap.MapRegion(f, size, mmap.RDONLY, 0, 0)
+	if errors.Is(err, unix.ENOMEM) { // a map takes addresses, and no memory
+		return nil, fmt.Errorf("map %d bytes: %w; the address space seems limited: raise ulimit -v", size, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("map: %w", err)
 	}
