@@ -131,7 +131,10 @@ func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byt
 		t.Add(r.Takes(s))
 		return s, true
 	}, serve)
-	if err = errors.Join(out, err); err != nil {
+	if out != nil && !errors.Is(err, out) {
+		err = errors.Join(out, err)
+	}
+	if err != nil {
 		return Traffic{}, fmt.Errorf("disk: %w", err)
 	}
 	t.Seconds = time.Since(began).Seconds()
