@@ -61,6 +61,9 @@ func Run(
 		return nil, err
 	}
 	t, err := newTrainer(ctx, ds, o, h)
+	if ended(ctx, err) {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
