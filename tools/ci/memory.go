@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
@@ -74,5 +76,22 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 			return fmt.Errorf("by %s the weights are %s, want %s", engine, got.ParamsXXH3, want.ParamsXXH3)
 		}
 	}
+	return denied(ctx, a, dataset)
+}
+
+// denied has the system refuse an allocation that --memory allows, by a bound on the address space: two parts in three of it
+// are the dataset's maps and what the Go runtime reserves, and the rest is less than the features.
+func denied(ctx context.Context, a *arxiv, dataset string) error {
+	const kibibytes = "2300000"
+	run := filepath.Join(a.tmp, "run-denied")
+	message, err := cli.Refused(exec.CommandContext(ctx, "sh", "-c", `ulimit -v "$0" && exec "$@"`, kibibytes, string(a.gnnstore),
+		"train", dataset, "--json", "--memory", "64GiB", "--batch", "200", "--fanout", "5,5", "--hidden", "32", "--run", run))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(message, "no memory for a buffer of ") || !strings.Contains(message, "use smaller caches") || exists(run) {
+		return fmt.Errorf("train where memory is denied: %q does not say so, or %s is left", message, run)
+	}
+	fmt.Println("train where memory is denied:", message)
 	return nil
 }
