@@ -185,7 +185,7 @@ func planned(f *store.Features, o cachetier.Options, trace [][]uint32, windows b
 }
 
 // windowSteps is how many steps the windows of s have: 1, or as many as fit. Groups must not be split, or their ends become
-// windows of their own: so the least that fits at some places.
+// windows of their own: so the least that fits at some places of the first half, from which the other half can be seen.
 func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, windows bool) int {
 	most := s.WindowRows()
 	if !windows || most == 0 {
@@ -194,7 +194,7 @@ func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, window
 	tiers := s.Stats().Tiers // only what is resident was used so far
 	n := len(trace)
 	for i := range 8 {
-		n = min(n, fitting(trace[i*len(trace)/8:], f.Rows(), int(tiers.Device.UsedRows+tiers.Host.UsedRows), most))
+		n = min(n, fitting(trace[i*len(trace)/16:], f.Rows(), int(tiers.Device.UsedRows+tiers.Host.UsedRows), most))
 	}
 	return n
 }
