@@ -76,7 +76,7 @@ func TestCostsOnRecord(t *testing.T) {
 	d, record, err = openRun(fs, "/run")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
-	made, err := newTrainer(ds, record.Options, Hooks{})
+	made, err := newTrainer(t.Context(), ds, record.Options, Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, record.Costs, made.topo.Costs())
 	require.Equal(t, record.Costs, made.disk.Costs)
