@@ -306,8 +306,8 @@ func (t *trainer) notes() {
 		t.note("the split has no validation nodes: no model is chosen, and the last one is tested")
 	}
 	if t.eval.method() == "sampled" {
-		t.note("full-neighbour evaluation could need more than %s: evaluating on sampled blocks of up to %d nodes a part",
-			mebibytes(t.EvalBytes), t.EvalNodes)
+		t.note("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
+			"and --eval-memory is %s", t.EvalNodes, mebibytes(t.eval.hidden), mebibytes(t.EvalBytes))
 	}
 }
 
