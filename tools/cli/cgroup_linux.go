@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // Cgroup is a memory control group, of either version; nil where there is none to be had.
@@ -70,9 +71,12 @@ func (c *Cgroup) number(name string) int64 {
 	return n
 }
 
-// Close removes the group, which must be empty.
+// Close removes the group, whose processes have ended, or are about to: children may outlive their parent by a moment.
 func (c *Cgroup) Close() {
-	if c != nil {
-		_ = os.Remove(c.dir)
+	for i := 0; c != nil && i < 20; i++ {
+		if err := os.Remove(c.dir); err == nil || os.IsNotExist(err) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
