@@ -25,8 +25,8 @@ var ErrResident = errors.New("no list of this table's resident rows")
 func (s *Stack) Resident(w io.Writer) error {
 	s.alive("Resident")
 	h := xxh3.New()
-	b := bufio.NewWriter(io.MultiWriter(w, h))
-	b.WriteString(residentMagic) // errors stay until Flush
+	b := bufio.NewWriter(io.MultiWriter(h, w)) // in this order: a vfs.File may change the bytes that it has written
+	b.WriteString(residentMagic)               // errors stay until Flush
 	var buf [binary.MaxVarintLen64]byte
 	binary.LittleEndian.PutUint64(buf[:8], uint64(s.table.Rows()))
 	b.Write(buf[:8])

@@ -56,6 +56,19 @@ func TestResidentBytes(t *testing.T) {
 	require.EqualValues(t, 8, warm.Stats().Tiers.Host.RowsHit)
 	require.EqualValues(t, 3, warm.Stats().Disk.Rows, "0 to 2 were in other tiers")
 	require.Error(t, s.Resident(brokenWriter{}))
+
+	var kept scribbler
+	require.NoError(t, s.Resident(&kept))
+	require.NoError(t, warm.Restore(bytes.NewReader(kept.Bytes())), "a writer that changes what it has written")
+}
+
+// scribbler does what a vfs.File is allowed to do.
+type scribbler struct{ bytes.Buffer }
+
+func (s *scribbler) Write(p []byte) (int, error) {
+	n, err := s.Buffer.Write(p)
+	clear(p)
+	return n, err
 }
 
 type brokenWriter struct{}

@@ -91,7 +91,7 @@ func WriteFile(fs vfs.FS, path string, contents []byte) error {
 	})
 }
 
-// WriteBy is WriteFile of what write writes.
+// WriteBy is WriteFile of what write writes, which may find the bytes of a Write changed afterwards: a vfs.File may do that.
 func WriteBy(fs vfs.FS, path string, write func(w io.Writer) error) error {
 	if err := replace(fs, path, write); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
