@@ -87,7 +87,11 @@ func TestReadsThatFail(t *testing.T) {
 		defer s.Close()
 		want, err := s.Forecast(slices.Concat(groups...), 3)
 		require.NoError(t, err)
-		for range 3 {
+		rounds := 3
+		if testing.Short() {
+			rounds = 1
+		}
+		for range rounds {
 			trouble.Store(true)
 			within(func() { _, err = runAll(s, f, groups, 3, false) })
 			trouble.Store(false)

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun(t *testing.T) {
 	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
-	o := Options{Sizes: []int{100, 4096}, Depth: 8, Time: 5 * time.Millisecond, Rounds: 3}
+	o := Options{Sizes: []int{100, 4096}, Depth: 8, Time: 30 * time.Millisecond, Rounds: 3} // in less, nothing ends under the race detector
 	o.Fio, _ = exec.LookPath("fio")
 	var results []Result
 	worked := 0
