@@ -23,3 +23,12 @@ func TestParse(t *testing.T) {
 		"    --- FAIL: FuzzRows (0.00s)\n        rows_test.go:7: 3 rows of 2\n\n"+
 		"    Failing input written to testdata/fuzz/FuzzRows/0f3a\n    To re-run:\n    go test -run=FuzzRows/0f3a\nFAIL\n"))
 }
+
+// TestEndedLate: running out of time is no crash, unless there is one as well.
+func TestEndedLate(t *testing.T) {
+	const late = "fuzz: elapsed: 1s, execs: 691 (496/sec), new interesting: 30 (total: 34)\n--- FAIL: FuzzSchema (1.39s)\n" +
+		"    context deadline exceeded\nFAIL\n"
+	require.True(t, endedLate(late))
+	require.False(t, endedLate(late+"    Failing input written to testdata/fuzz/FuzzRows/0f3a\n"))
+	require.False(t, endedLate("--- FAIL: FuzzRows (0.10s)\n    --- FAIL: FuzzRows (0.00s)\n        rows_test.go:7: 3 rows of 2\nFAIL\n"))
+}

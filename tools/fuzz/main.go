@@ -215,14 +215,21 @@ func (w *workshop) fuzz(ctx context.Context, t target, share time.Duration) resu
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	output, err = cmd.CombinedOutput()
 	r := parse(string(output))
-	if err != nil {
+	if err != nil && !endedLate(string(output)) {
 		r.err, r.output = err, string(output)
 	}
 	return r
 }
 
+// endedLate tells what go test -fuzz says now and then where its time is up, and nothing failed: that the time was up
+// (https://go.dev/issue/48591).
+func endedLate(output string) bool {
+	return deadlineLine.MatchString(output) && !crasherLine.MatchString(output)
+}
+
 var (
 	progressLine = regexp.MustCompile(`(?m)^fuzz: elapsed: \S+, execs: (\d+) .*?(?:new interesting: (\d+))?(?: \(total: \d+\))?$`)
+	deadlineLine = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(\S+\)\n    context deadline exceeded\nFAIL$`)
 	crasherLine  = regexp.MustCompile(`(?m)^\s*Failing input written to (\S+)$`)
 )
 
