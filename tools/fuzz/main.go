@@ -222,7 +222,7 @@ func (w *workshop) fuzz(ctx context.Context, t target, share time.Duration) resu
 }
 
 // endedLate tells what go test -fuzz says now and then where its time is up, and nothing failed: that the time was up
-// (https://go.dev/issue/48591).
+// (https://go.dev/issue/75804).
 func endedLate(output string) bool {
 	return deadlineLine.MatchString(output) && !crasherLine.MatchString(output)
 }
