@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -32,28 +31,6 @@ func largestResident() int64 {
 		return int64(u.Maxrss) // bytes there, and KiB elsewhere
 	}
 	return int64(u.Maxrss) * 1024
-}
-
-// SystemMemory is the memory of the machine, or what the process's control group allows of it, in bytes.
-func SystemMemory() (int64, error) {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	total, ok := kibOf(b, "MemTotal:")
-	if !ok {
-		return 0, errors.New("/proc/meminfo has no MemTotal")
-	}
-	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			continue
-		}
-		if limit, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64); err == nil && limit > 0 {
-			total = min(total, limit)
-		}
-	}
-	return total, nil
 }
 
 // kibOf is a line of a file in /proc, in bytes.

@@ -248,7 +248,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 func (t *trainer) checkModel() error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
 	need := 16 * t.Config.Weights(t.data.features.Dim(), t.data.labels.Classes())
-	available, err := disk.AvailableMemory()
+	available, err := kernels.AvailableMemory()
 	if err != nil || need <= available {
 		return nil // not known: then the system decides
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
@@ -160,7 +161,7 @@ func TestAnyOptionWorks(t *testing.T) {
 
 // TestTooLargeModel is refused before a byte of it is allocated: it would be killed while it is being filled.
 func TestTooLargeModel(t *testing.T) {
-	if _, err := disk.AvailableMemory(); err != nil {
+	if _, err := kernels.AvailableMemory(); err != nil {
 		t.Skip(err)
 	}
 	o := small()

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
@@ -261,7 +262,10 @@ func TestLive(t *testing.T) {
 		})
 		require.NoError(t, err)
 		live := r.Live()
-		require.Equal(t, Live{Reads: traffic.Reads, Bytes: traffic.Bytes, Depth: live.Depth, P50: live.P50, P90: live.P90, P99: live.P99, Max: live.Max}, live)
+		require.Equal(t, Live{
+			Reads: traffic.Reads, Bytes: traffic.Bytes, Depth: live.Depth, Waited: live.Waited, P50: live.P50, P90: live.P90, P99: live.P99, Max: live.Max,
+		}, live)
+		require.GreaterOrEqual(t, live.Waited, live.Max)
 		require.Positive(t, live.Depth)
 		require.Positive(t, live.P50)
 		require.LessOrEqual(t, live.P50, live.P90)
@@ -360,7 +364,7 @@ func TestProbe(t *testing.T) {
 
 // TestAutoGoesAroundThePageCache with files that no memory holds.
 func TestAutoGoesAroundThePageCache(t *testing.T) {
-	if _, err := AvailableMemory(); err != nil {
+	if _, err := kernels.AvailableMemory(); err != nil {
 		t.Skip(err)
 	}
 	files := sparse(t, 8<<40)

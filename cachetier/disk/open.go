@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -58,7 +59,7 @@ func (op *opening) start() error {
 		op.kind = Uring
 		op.note("the budget has no page cache in it")
 	case op.auto():
-		available, err := AvailableMemory()
+		available, err := kernels.AvailableMemory()
 		var why string
 		op.kind, why = choose(op.size, available, err)
 		op.note("%s", why)
