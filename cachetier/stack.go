@@ -183,7 +183,7 @@ func (s *Stack) fill(rows policy.Set) error {
 	s.keeper.Settle()
 	s.stats.Lock()
 	defer s.stats.Unlock()
-	s.stats.Warmup.add(int64(x.Len()), 0, int64(s.rowBytes), t)
+	s.stats.Warmup.Count(int64(x.Len()), 0, int64(x.Len()*s.rowBytes), t)
 	s.stats.Tiers.Host.BytesRead += int64(x.Len() * s.rowBytes)
 	s.stats.Tiers.Host.setUsed(int64(s.hot-s.layout.device+x.Len()), int64(s.rowBytes))
 	return nil

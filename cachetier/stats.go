@@ -62,35 +62,8 @@ func (t *Tier) served(hit, missed, rowBytes int64) {
 	t.BytesOut += hit * rowBytes
 }
 
-// Disk counts what was read.
-type Disk struct {
-	Rows         int64 `json:"rows"`          // rows served
-	RowsRepeated int64 `json:"rows_repeated"` // of these, how many shared a read with an earlier id of their Gather
-	BytesWanted  int64 `json:"bytes_wanted"`  // Rows × RowBytes
-	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and what lies between them is
-	// read too, and less where ids repeat. While a window is in use, its rows of later steps are not counted as wanted yet.
-	BytesRead     int64   `json:"bytes_read"`
-	Reads         int64   `json:"reads"`         // stretches of the file
-	Seconds       float64 `json:"seconds"`       // in which a read was under way
-	Amplification float64 `json:"amplification"` // BytesRead / BytesWanted, 0 if none were wanted
-}
-
-func (d *Disk) add(rows, repeated, rowBytes int64, t disk.Traffic) {
-	d.Rows += rows
-	d.RowsRepeated += repeated
-	d.BytesWanted += rows * rowBytes
-	d.BytesRead += t.Bytes
-	d.Reads += t.Reads
-	d.Seconds += t.Seconds
-	d.setAmplification()
-}
-
-func (d *Disk) setAmplification() {
-	d.Amplification = 0
-	if d.BytesWanted > 0 {
-		d.Amplification = float64(d.BytesRead) / float64(d.BytesWanted)
-	}
-}
+// Disk counts what was read. While a window is in use, its rows of later steps are not counted as wanted yet.
+type Disk = disk.Account
 
 func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
 	size := int64(rowBytes)
@@ -105,7 +78,7 @@ func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
 	st.Tiers.Host.BytesRead = static * size
 	st.Tiers.Host.IndexBytes = l.indexBytes()
 	st.Tiers.Disk.setUsed(int64(rows), size)
-	st.Warmup.add(int64(l.hot), 0, size, warmup)
+	st.Warmup.Count(int64(l.hot), 0, int64(l.hot)*size, warmup)
 	return st
 }
 
@@ -126,7 +99,7 @@ func (s *Stack) count(t tally, held int) {
 	st.Tiers.Host.Evictions += t.evicted
 	st.Tiers.Disk.served(t.read, 0, st.RowBytes)
 	st.Tiers.Disk.BytesRead += t.traffic.Bytes
-	st.Disk.add(t.read, t.repeated, st.RowBytes, t.traffic)
+	st.Disk.Count(t.read, t.repeated, t.read*st.RowBytes, t.traffic)
 }
 
 // Stats is a copy of the counters, as of the last Gather that ended. It does not wait for one that runs.
@@ -146,8 +119,8 @@ func (st Stats) Sub(earlier Stats) Stats {
 	st.Tiers.Device.sub(earlier.Tiers.Device)
 	st.Tiers.Host.sub(earlier.Tiers.Host)
 	st.Tiers.Disk.sub(earlier.Tiers.Disk)
-	st.Disk.sub(earlier.Disk)
-	st.Warmup.sub(earlier.Warmup)
+	st.Disk = st.Disk.Sub(earlier.Disk)
+	st.Warmup = st.Warmup.Sub(earlier.Warmup)
 	return st
 }
 
@@ -173,32 +146,10 @@ func (t *Tier) plus(u Tier) {
 	t.Evictions += u.Evictions
 }
 
-// Add is the sum of both.
-func (d Disk) Add(e Disk) Disk {
-	d.Rows += e.Rows
-	d.RowsRepeated += e.RowsRepeated
-	d.BytesWanted += e.BytesWanted
-	d.BytesRead += e.BytesRead
-	d.Reads += e.Reads
-	d.Seconds += e.Seconds
-	d.setAmplification()
-	return d
-}
-
 func (t *Tier) sub(u Tier) {
 	t.RowsHit -= u.RowsHit
 	t.RowsMissed -= u.RowsMissed
 	t.BytesOut -= u.BytesOut
 	t.BytesRead -= u.BytesRead
 	t.Evictions -= u.Evictions
-}
-
-func (d *Disk) sub(e Disk) {
-	d.Rows -= e.Rows
-	d.RowsRepeated -= e.RowsRepeated
-	d.BytesWanted -= e.BytesWanted
-	d.BytesRead -= e.BytesRead
-	d.Reads -= e.Reads
-	d.Seconds -= e.Seconds
-	d.setAmplification()
 }

@@ -201,16 +201,13 @@ func (t *trainer) now() *Result {
 // topology is what its tier holds and did.
 func (t *trainer) topology() *Topology {
 	s := t.topo.Stats()
-	c := s.Cold
 	return &Topology{
 		Tier: cachetier.Tier{
 			CapacityBytes: s.ResidentBytes, UsedBytes: s.ResidentBytes, CapacityRows: s.ResidentLists, UsedRows: s.ResidentLists,
 			IndexBytes: s.OffsetBytes, RowsHit: s.Hits, RowsMissed: s.Misses, BytesRead: s.Warmup.BytesRead,
 		},
 		Lists: s.TotalLists,
-		Disk: cachetier.Disk{
-			Rows: c.Lists, BytesWanted: c.BytesWanted, BytesRead: c.BytesRead, Reads: c.Reads, Seconds: c.Seconds, Amplification: c.Amplification,
-		},
+		Disk:  s.Cold,
 	}
 }
 
@@ -220,7 +217,7 @@ func (t *trainer) latency() (*Latency, int) {
 	if l.Reads == 0 {
 		return nil, int(l.UnderWay)
 	}
-	return &Latency{Reads: l.Reads, P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds()}, int(l.UnderWay)
+	return &Latency{Reads: l.Reads, Seconds: l.Waited.Seconds(), P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds()}, int(l.UnderWay)
 }
 
 // window is the newest one; nil where rows are not read by windows.

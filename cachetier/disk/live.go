@@ -14,6 +14,8 @@ type Live struct {
 	UnderWay int64   `json:"under_way"` // reads, now
 	Depth    float64 `json:"depth"`     // reads under way in the mean, while Read ran
 
+	Waited time.Duration `json:"waited_ns"` // latency of all of them together
+
 	P50 time.Duration `json:"p50_ns"`
 	P90 time.Duration `json:"p90_ns"`
 	P99 time.Duration `json:"p99_ns"`
@@ -60,9 +62,9 @@ func (m *meter) read() Live {
 	if since := m.since.Load(); since > 0 {
 		running += int64(time.Since(m.origin)) - since
 	}
-	l := Live{Reads: m.reads.Load(), Bytes: m.bytes.Load(), UnderWay: m.underWay.Load()}
+	l := Live{Reads: m.reads.Load(), Bytes: m.bytes.Load(), UnderWay: m.underWay.Load(), Waited: time.Duration(m.waited.Load())}
 	if running > 0 {
-		l.Depth = float64(m.waited.Load()) / float64(running) // Little's law
+		l.Depth = float64(l.Waited) / float64(running) // Little's law
 	}
 	p := m.latency.quantiles(0.5, 0.9, 0.99)
 	l.P50, l.P90, l.P99, l.Max = p[0], p[1], p[2], time.Duration(m.latency.max.Load())

@@ -90,7 +90,7 @@ func (t *Tier) findLoops() (_ *loops, err error) {
 	l.several = slices.Clip(l.several[:n])
 	t.stats.Lock()
 	defer t.stats.Unlock()
-	t.stats.Warmup.add(int64(t.nodes)-int64(t.resident), 4*int64(hi-lo), traffic)
+	t.stats.Warmup.Count(int64(t.nodes)-int64(t.resident), 0, 4*int64(hi-lo), traffic)
 	return l, nil
 }
 

@@ -15,51 +15,13 @@ type Stats struct {
 	TotalLists    int64 `json:"total_lists"`
 
 	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times not. A read serves all batches of
-	// a group, so Cold.Lists is at most Misses.
+	// a group, so Cold.Rows, of lists, is at most Misses.
 	Asked  int64 `json:"asked"`
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
 
-	Cold   Reading `json:"cold"`   // by Read
-	Warmup Reading `json:"warmup"` // by Open and SelfLoops: offsets and lists, from start to end
-}
-
-// Reading counts what was read.
-type Reading struct {
-	Lists         int64   `json:"lists"`
-	BytesWanted   int64   `json:"bytes_wanted"` // of the lists
-	BytesRead     int64   `json:"bytes_read"`   // asked of the file: more where what lies between lists is read too
-	Reads         int64   `json:"reads"`
-	Seconds       float64 `json:"seconds"`
-	Amplification float64 `json:"amplification"` // BytesRead / BytesWanted, 0 if none were wanted
-}
-
-func (r *Reading) add(lists, wanted int64, t disk.Traffic) {
-	r.Lists += lists
-	r.BytesWanted += wanted
-	r.BytesRead += t.Bytes
-	r.Reads += t.Reads
-	r.Seconds += t.Seconds
-	r.setAmplification()
-}
-
-func (r *Reading) setAmplification() {
-	r.Amplification = 0
-	if r.BytesWanted > 0 {
-		r.Amplification = float64(r.BytesRead) / float64(r.BytesWanted)
-	}
-}
-
-// Add is the sum of both.
-func (r Reading) Add(q Reading) Reading {
-	r.add(q.Lists, q.BytesWanted, disk.Traffic{Reads: q.Reads, Bytes: q.BytesRead, Seconds: q.Seconds})
-	return r
-}
-
-// Sub is what r has more than an earlier q.
-func (r Reading) Sub(q Reading) Reading {
-	r.add(-q.Lists, -q.BytesWanted, disk.Traffic{Reads: -q.Reads, Bytes: -q.BytesRead, Seconds: -q.Seconds})
-	return r
+	Cold   disk.Account `json:"cold"`   // by Read
+	Warmup disk.Account `json:"warmup"` // by Open and SelfLoops: offsets and lists, from start to end
 }
 
 func newStats(g *store.Graph, resident uint32, residentBytes int64, warmup disk.Traffic) Stats {
@@ -67,7 +29,7 @@ func newStats(g *store.Graph, resident uint32, residentBytes int64, warmup disk.
 		OffsetBytes: LeastBytes(g), ResidentBytes: residentBytes, ResidentLists: int64(resident),
 		TotalBytes: 4 * g.Edges(), TotalLists: int64(g.Nodes()),
 	}
-	s.Warmup.add(int64(resident), fileEntry*int64(g.Nodes()+1)+residentBytes, warmup)
+	s.Warmup.Count(int64(resident), 0, fileEntry*int64(g.Nodes()+1)+residentBytes, warmup)
 	return s
 }
 

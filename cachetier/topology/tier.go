@@ -231,7 +231,7 @@ func (t *Tier) Read(nodes []uint32, serve func(i, from int, part []uint32) error
 	}
 	t.stats.Lock()
 	defer t.stats.Unlock()
-	t.stats.Cold.add(int64(len(nodes)), wanted, traffic)
+	t.stats.Cold.Count(int64(len(nodes)), 0, wanted, traffic)
 	return nil
 }
 

@@ -180,7 +180,7 @@ func TestReadAnyNodes(t *testing.T) {
 		for _, v := range nodes {
 			wanted += 4 * int64(len(lists[v]))
 		}
-		var first topology.Reading
+		var first disk.Account
 		for n, tier := range tiers {
 			before := tier.Stats()
 			got, err := read(tier, nodes)
@@ -189,7 +189,7 @@ func TestReadAnyNodes(t *testing.T) {
 				require.True(t, slices.Equal(lists[v], got[i]), "node %d", v)
 			}
 			cost := tier.Stats().Sub(before).Cold
-			require.EqualValues(t, len(nodes), cost.Lists)
+			require.EqualValues(t, len(nodes), cost.Rows)
 			require.Equal(t, wanted, cost.BytesWanted)
 			require.GreaterOrEqual(t, cost.BytesRead, wanted)
 			cost.Seconds = 0

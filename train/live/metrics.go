@@ -92,7 +92,7 @@ var families = []family{
 			}
 		}},
 
-	{"gnnstore_stage_busy_seconds_total", "Time that a stage worked, of all its goroutines together.", counter, []string{"stage"},
+	{"gnnstore_stage_busy_seconds_total", "Time in which a stage worked, on however many batches at once.", counter, []string{"stage"},
 		func(r *train.Result, put func(float64, ...string)) {
 			put(r.Stages.Sample, "sample")
 			put(r.Stages.Plan, "plan")
@@ -102,7 +102,7 @@ var families = []family{
 		}},
 	{"gnnstore_step_waits_seconds_total", "Time in which no batch was there for the step.", counter, nil,
 		single(func(r *train.Result) float64 { return r.Stages.Wait })},
-	{"gnnstore_samplers", "Goroutines that sample.", gauge, nil,
+	{"gnnstore_samplers", "Batches that are drawn at once.", gauge, nil,
 		single(func(r *train.Result) float64 { return float64(r.Stages.Samplers) })},
 	{"gnnstore_limiting_stage_info", "The stage that the others wait for of late; always 1.", gauge, []string{"stage"},
 		func(r *train.Result, put func(float64, ...string)) {

@@ -91,7 +91,7 @@ func BenchmarkGroupCold(b *testing.B) {
 			}
 			st, n := tier.Stats(), float64(b.N)
 			b.ReportMetric(float64(st.Misses)/b.Elapsed().Seconds(), "lists/s")
-			b.ReportMetric(float64(st.Cold.Lists)/b.Elapsed().Seconds(), "distinct-lists/s")
+			b.ReportMetric(float64(st.Cold.Rows)/b.Elapsed().Seconds(), "distinct-lists/s")
 			b.ReportMetric(1e3*st.Cold.Seconds/n/steps, "read-ms/step")
 			b.ReportMetric(float64(st.Cold.Reads)/n/steps, "reads/step")
 			b.ReportMetric(float64(st.Cold.BytesRead)/n/steps/1e6, "MB/step")

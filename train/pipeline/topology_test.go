@@ -89,7 +89,7 @@ func TestGroupsOverTiers(t *testing.T) {
 				require.NoError(t, store.Guard(func() error { return s.Sample(b, uint64(step), seeds(step)) }))
 				want = append(want, b)
 			}
-			costs := map[string]topology.Reading{}
+			costs := map[string]disk.Account{}
 			for _, c := range []struct {
 				bytes         int64
 				kind          disk.Kind
@@ -108,8 +108,8 @@ func TestGroupsOverTiers(t *testing.T) {
 				}
 				st := tier.Stats()
 				require.Equal(t, st.Asked, st.Hits+st.Misses)
-				require.LessOrEqual(t, st.Cold.Lists, st.Misses)
-				require.Equal(t, c.bytes == all, st.Cold.Lists == 0)
+				require.LessOrEqual(t, st.Cold.Rows, st.Misses)
+				require.Equal(t, c.bytes == all, st.Cold.Rows == 0)
 				st.Cold.Seconds = 0
 				key := fmt.Sprint(c.bytes, c.size)
 				st.Cold.BytesRead, st.Cold.Amplification = 0, 0 // whole blocks past the page cache
@@ -120,7 +120,7 @@ func TestGroupsOverTiers(t *testing.T) {
 				tier.Close()
 			}
 			one, together := costs[fmt.Sprint(least, 1)], costs[fmt.Sprint(least, n)]
-			require.Greater(t, one.Lists, together.Lists, "a group reads a list once")
+			require.Greater(t, one.Rows, together.Rows, "a group reads a list once")
 		}
 	}
 }
