@@ -86,8 +86,6 @@ func (s *Stack) forecast(w *Window) Cost {
 		c.Rows = int64(len(p.wants))
 		if s.keeper != nil {
 			s.keeper.Step(w.need.Set, sets(w.future))
-			s.drop(s.running)
-			s.running = nil
 		}
 		next = s.reader.merge(p.wants)
 	case w.need == nil:

@@ -109,7 +109,7 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 	defer s.slab.Return()
 	first, hot, size := uint32(s.layout.device), uint32(s.hot), s.rowBytes
 	var mu sync.Mutex
-	inChunks(len(ids), size, func(lo, hi int) {
+	inChunks(len(ids), chunkRows(size), func(lo, hi int) {
 		var t tally
 		var slots [64]uint32 // found first, copied then: the processor has many look-ups under way, but not across copies
 		for ; lo < hi; lo += len(slots) {
@@ -202,8 +202,6 @@ func (s *Stack) gatherStep(dst []byte, ids []uint32, need *set, future []policy.
 		s.add(need, ids)
 	}
 	change := s.keeper.Step(need.Set, future)
-	s.drop(s.running)
-	s.running = nil
 	p.toSlab = p.toSlab[:0]
 	if x := s.keeper.Now(); change.Admitted > 0 {
 		for _, q := range p.wants {
@@ -261,7 +259,7 @@ func (p *plan) uniteWants() {
 
 // copyRows does moves, whose destinations differ from each other and from all sources.
 func copyRows(dst, src []byte, moves []move, rowBytes int) {
-	inChunks(len(moves), rowBytes, func(lo, hi int) {
+	inChunks(len(moves), chunkRows(rowBytes), func(lo, hi int) {
 		for _, m := range moves[lo:hi] {
 			from, to := int(m.from)*rowBytes, int(m.to)*rowBytes
 			copy(dst[to:to+rowBytes], src[from:from+rowBytes])
@@ -273,9 +271,10 @@ func copyRows(dst, src []byte, moves []move, rowBytes int) {
 // it costs.
 const copyChunkBytes = 128 << 10
 
-// inChunks calls work for pieces of n rows, which do not depend on the number of threads, several at once.
-func inChunks(n, rowBytes int, work func(lo, hi int)) {
-	perChunk := max(1, copyChunkBytes/rowBytes)
+func chunkRows(rowBytes int) int { return max(1, copyChunkBytes/rowBytes) }
+
+// inChunks calls work for pieces of n things, perChunk in each, several at once.
+func inChunks(n, perChunk int, work func(lo, hi int)) {
 	chunks := (n + perChunk - 1) / perChunk
 	var taken atomic.Int64
 	turn := func() {

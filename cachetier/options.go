@@ -47,13 +47,6 @@ type Options struct {
 	// the table, and together at most a quarter of what the slab has. Default 0: only the rest of the group at hand.
 	Lookahead int `json:"lookahead,omitempty"`
 
-	// Overlap gives either of two windows half of the slab, so that one can be loaded whole while the other is in use. Without
-	// it a window has all of the slab, and is loaded bit by bit as the steps of the one before it are gathered, which takes as
-	// little time and reads a file that is twice as dense in wanted rows; but under None it is loaded when that one has been
-	// released. So it is for None, where reading and computing take about as long. [Stack.Forecast] says what it costs.
-	// Default false.
-	Overlap bool `json:"overlap,omitempty"`
-
 	// Prewarm fills the slab in Open with the rows that follow the static region's, in one sequential pass. It saves the
 	// first windows their random reads, and is not worth it for a run that reads less than the slab holds. Under None it does
 	// nothing. Default false.
@@ -125,7 +118,7 @@ func (o Options) layout(rows, rowBytes int) layout {
 	if l.hot == rows {
 		return l
 	}
-	l.keeper = policy.Config{Kind: o.Policy, Rows: rows - l.hot, Halves: o.Overlap}
+	l.keeper = policy.Config{Kind: o.Policy, Rows: rows - l.hot}
 	set := int64(8 * policy.SetWords(l.keeper.Rows))
 	if o.Policy == Belady {
 		l.lookahead = int(min(int64(o.Lookahead), left/4/set))

@@ -99,7 +99,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		}
 		require.NoError(t, second.Resident(&b))
 		require.Equal(t, same, b.Bytes())
-		if o.Policy == policy.LRU || o.Policy == policy.Sieve || o.Overlap {
+		if o.Policy == policy.LRU || o.Policy == policy.Sieve {
 			return
 		}
 		want, err := runAll(first, f, groups, 2, false)

@@ -64,21 +64,13 @@ func (r *rowReader) span(s disk.Stretch) (first, last uint32) {
 	return uint32(h.FirstRow + lo), uint32(h.FirstRow + min(hi, h.Rows-1))
 }
 
-// merge makes stretches of wants, which are in ascending order.
+// merge makes stretches of wants, which are in ascending order and ask for no row twice.
 func (r *rowReader) merge(wants []request) func() (disk.Stretch, bool) {
 	return r.Merge(len(wants), func(i int) disk.Piece { return r.piece(wants[i].row()) })
 }
 
-// read copies each row wanted to its place in dst. wants are in ascending order and ask for no row twice. After an error
-// the places wanted hold anything.
-func (r *rowReader) read(dst []byte, wants []request) (disk.Traffic, error) {
-	if len(wants) == 0 {
-		return disk.Traffic{}, nil
-	}
-	return r.Read(r.merge(wants), r.copyTo(dst, wants))
-}
-
-// copyTo is what copies rows wanted from stretches that merge made of them.
+// copyTo copies each row wanted to its place in dst, from stretches that merge made of wants. After an error the places hold
+// anything.
 func (r *rowReader) copyTo(dst []byte, wants []request) func(s disk.Stretch, b []byte) error {
 	return func(s disk.Stretch, b []byte) error {
 		for _, q := range wants[s.Lo:s.Hi] {
@@ -89,21 +81,14 @@ func (r *rowReader) copyTo(dst []byte, wants []request) func(s disk.Stretch, b [
 	}
 }
 
-// readRun copies n rows from first on to dst, a portion at a time.
-func (r *rowReader) readRun(dst []byte, first, n int) (disk.Traffic, error) {
-	const portion = 1 << 14 // requests: 128 KiB of them
-	wants := make([]request, 0, min(portion, n))
-	var total disk.Traffic
-	for lo := 0; lo < n; lo += portion {
-		wants = wants[:0]
-		for i := range min(portion, n-lo) {
-			wants = append(wants, want(uint32(first+lo+i), uint32(i)))
+// readRun fills dst with the rows from first on.
+func (r *rowReader) readRun(dst []byte, first int) (disk.Traffic, error) {
+	next := r.Merge(len(dst)/r.rowBytes, func(i int) disk.Piece { return r.piece(uint32(first + i)) })
+	return r.Read(next, func(s disk.Stretch, b []byte) error {
+		for i := s.Lo; i < s.Hi; i++ {
+			from := r.piece(uint32(first+i)).Offset - s.Offset
+			copy(dst[i*r.rowBytes:(i+1)*r.rowBytes], b[from:])
 		}
-		t, err := r.read(dst[lo*r.rowBytes:], wants)
-		if err != nil {
-			return total, err
-		}
-		total.Add(t)
-	}
-	return total, nil
+		return nil
+	})
 }

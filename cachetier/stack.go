@@ -54,7 +54,6 @@ type Stack struct {
 	// keeper is nil if there is no slab. It belongs to whoever brings the next window: Load, or Gather for one of one step.
 	// Each waits for those before it, so there is only one.
 	keeper  *policy.Keeper
-	running *set // what the last window needed, if Options.Overlap protects it
 	scratch plan
 	portion []uint32
 
@@ -127,11 +126,11 @@ func (s *Stack) open(prewarm bool) error {
 	if err := s.openKeeper(); err != nil {
 		return err
 	}
-	device, err := s.reader.readRun(s.device.Bytes(), 0, l.device)
+	device, err := s.reader.readRun(s.device.Bytes(), 0)
 	if err != nil {
 		return fmt.Errorf("load the first %d rows: %w", l.device, err)
 	}
-	static, err := s.reader.readRun(s.static.Bytes(), l.device, l.hot-l.device)
+	static, err := s.reader.readRun(s.static.Bytes(), l.device)
 	if err != nil {
 		return fmt.Errorf("load rows %d to %d: %w", l.device, l.hot, err)
 	}
@@ -197,12 +196,7 @@ func (s *Stack) Live() disk.Live { return s.reader.Live() }
 
 // WindowRows is how many different rows, beyond those of the device region and the static one, a window of several steps
 // can have. It is 0 if there is no slab.
-func (s *Stack) WindowRows() int {
-	if s.keeper == nil {
-		return 0
-	}
-	return s.keeper.WindowRows()
-}
+func (s *Stack) WindowRows() int { return s.slots }
 
 // Stop ends the waiting of Next and Load, and the reading of Load and the Gathers, now and until Reset: they return nil and
 // ErrStopped. It is for a run that is cut short, whose other goroutines wait for each other.
@@ -222,8 +216,6 @@ func (s *Stack) Reset() {
 		s.drop(g.rows)
 	}
 	s.groups = nil
-	s.drop(s.running)
-	s.running = nil
 	s.mu.Lock()
 	windows := s.mu.windows
 	s.mu.windows = nil

@@ -72,8 +72,8 @@ func (s *Stack) Expect(steps [][]uint32) {
 	}
 }
 
-// Next plans the next window: as many steps of the oldest group as have their rows fit in the slab together (all of the
-// slab, or half of it: Options.Overlap), but one at least. The rest of the group is for the windows that follow. It is nil
+// Next plans the next window: as many steps of the oldest group as have their rows fit in the slab together, but one at
+// least. The rest of the group is for the windows that follow. It is nil
 // when nothing is expected, and after Stop. It reads nothing, but waits while two windows are not released: so that whoever
 // plans is not ahead without bounds, though a window is of use only if others gather from it.
 //
@@ -144,7 +144,7 @@ func (s *Stack) add(u *set, ids []uint32) (count int) {
 
 // take decides which steps of g, whose set is made, become w.
 func (s *Stack) take(w *Window, g *group) {
-	most := s.keeper.WindowRows()
+	most := s.slots
 	n := len(g.steps)
 	if n > 1 && g.count > most { // the group is split
 		w.need = s.newSet()
@@ -186,8 +186,9 @@ func (w *Window) PlanSeconds() float64 { return w.took.Seconds() }
 func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }
 
 // Load reads the rows of the window that are not there, in file order, into the slab. It waits by itself for their slots: the
-// first ones are free at once, and the others become so as the steps of the window before are gathered. For a window of one step there is nothing to load: its rows are read when it is
-// gathered. After an error, of a file or ErrStopped, the window is of no use, and the rows that did not come are not there.
+// first ones are free at once, and the others become so as the steps of the window before are gathered; under None all of
+// them when it is released. For a window of one step there is nothing to load: its rows are read when it is gathered. After
+// an error, of a file or ErrStopped, the window is of no use, and the rows that did not come are not there.
 func (w *Window) Load() error {
 	s := w.s
 	s.loading.Lock()
@@ -213,7 +214,7 @@ func (w *Window) load() error {
 		return err
 	}
 	x, change := s.plan(w)
-	if s.layout.keeper.Kind == policy.None && !s.layout.keeper.Halves && change.Evicted > 0 {
+	if s.layout.keeper.Kind == policy.None && change.Evicted > 0 {
 		err = s.await(w, func(before []*Window) bool { return len(before) == 0 })
 	}
 	var marked sync.WaitGroup
@@ -232,16 +233,7 @@ func (w *Window) load() error {
 
 // plan has the keeper make room for w, and lets go of the sets that this took.
 func (s *Stack) plan(w *Window) (*policy.Index, policy.Change) {
-	var running policy.Set
-	if s.running != nil {
-		running = s.running.Set
-	}
-	x, change := s.keeper.Window(w.need.Set, running, sets(w.future))
-	s.drop(s.running)
-	s.running = nil
-	if s.layout.keeper.Halves {
-		s.running, w.need = w.need, nil
-	}
+	x, change := s.keeper.Window(w.need.Set, sets(w.future))
 	w.forget()
 	return x, change
 }
@@ -254,7 +246,7 @@ func (s *Stack) mark(steps [][]uint32) {
 	s.keeper.BeginMarks()
 	for i, ids := range steps {
 		part := 1 + i*policy.Parts/len(steps)
-		inChunks(len(ids), copyChunkBytes/markChunk, func(lo, hi int) {
+		inChunks(len(ids), markChunk, func(lo, hi int) {
 			for _, v := range ids[lo:hi] {
 				if v >= uint32(s.hot) {
 					s.keeper.Mark(v-uint32(s.hot), part)

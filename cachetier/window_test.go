@@ -37,7 +37,6 @@ type model struct {
 	o                                   cachetier.Options
 	oracle                              *policytest.Oracle
 	groups                              [][][]uint32
-	running                             policytest.Rows
 	window                              struct {
 		steps    [][]uint32
 		single   bool
@@ -61,7 +60,7 @@ func newModel(s *cachetier.Stack, o cachetier.Options, rows int) *model {
 		for v := range m.slots {
 			all[uint32(m.hot+v)] = true
 		}
-		m.oracle.Change(all, nil, nil, false)
+		m.oracle.Change(all, nil, false)
 	}
 	return m
 }
@@ -119,11 +118,7 @@ func (m *model) next() {
 		return
 	}
 	before := maps.Clone(m.oracle.Held)
-	var running policytest.Rows
-	if m.o.Overlap {
-		running = m.running
-	}
-	c := m.oracle.Change(w.need, running, w.future, false)
+	c := m.oracle.Change(w.need, w.future, false)
 	w.evicted, w.admitted = int64(c.Evicted), int64(c.Admitted)
 	w.fresh = policytest.Rows{}
 	for v := range w.need {
@@ -131,7 +126,6 @@ func (m *model) next() {
 			w.fresh[v] = true
 		}
 	}
-	m.running = w.need
 }
 
 // gather counts step i of the window.
@@ -191,12 +185,11 @@ func (m *model) step(ids []uint32, future []policytest.Rows) {
 			missed[v] = true
 		}
 	}
-	m.running = nil
 	if m.slots == 0 {
 		st.RowsBypassed += int64(len(missed))
 		return
 	}
-	c := m.oracle.Change(m.union(ids), nil, future, true)
+	c := m.oracle.Change(m.union(ids), future, true)
 	st.Tiers.Host.Evictions += int64(c.Evicted)
 	st.Tiers.Host.BytesRead += int64(c.Admitted)
 	st.RowsBypassed += int64(len(missed) - c.Admitted)
@@ -231,7 +224,6 @@ func drawOptions(t *rapid.T, f *store.Features) cachetier.Options {
 		StaticBytes: rapid.SampledFrom([]int64{0, 0, 7 * size, all / 8}).Draw(t, "static"),
 		Policy:      rapid.SampledFrom(policy.Kinds).Draw(t, "policy"),
 		Lookahead:   rapid.IntRange(0, 4).Draw(t, "lookahead"),
-		Overlap:     rapid.Bool().Draw(t, "overlap"),
 		Prewarm:     rapid.IntRange(0, 3).Draw(t, "prewarm") == 0,
 		Engine:      rapid.SampledFrom([]disk.Kind{disk.Mmap, disk.Pread, disk.Buffered, disk.Uring}).Draw(t, "engine"),
 	}

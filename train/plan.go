@@ -108,7 +108,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 	if p.LoadSeconds > p.Seconds {
 		p.LimitingStage = pipeline.Load
 	}
-	if t.Cache.Overlap || t.Cache.Policy != cachetier.None {
+	if t.Cache.Policy != cachetier.None {
 		p.Seconds = max(p.Seconds, p.LoadSeconds)
 	} else {
 		p.Seconds += p.LoadSeconds

@@ -56,7 +56,7 @@ func TestSameResults(t *testing.T) {
 						}
 						o.Cache.Engine, o.Cache.Policy, o.Window, o.Cache.HostBytes, o.TopologyBytes = engine, kind, window, host, lists
 						o.Workers, o.Lookahead = []int{1, 2, 9}[n%3], n/3%4
-						o.Cache.Overlap, o.BatchBytes = n%2 == 0, []int64{Auto, 0, 1 << 18}[i]
+						o.BatchBytes = []int64{Auto, 0, 1 << 18}[i]
 						sameWork(t, want, run(t, ds, o), "%+v", o)
 					}
 				}

@@ -50,7 +50,7 @@ func BenchmarkKeeper(b *testing.B) {
 					i := 0
 					for b.Loop() {
 						if windows {
-							k.Window(sets[i%8], nil, sets[i%8+1:i%8+5])
+							k.Window(sets[i%8], sets[i%8+1:i%8+5])
 						} else {
 							k.Step(sets[i%8], sets[i%8+1:i%8+5])
 						}
@@ -71,7 +71,7 @@ func BenchmarkUse(b *testing.B) {
 			require.NoError(b, err)
 			defer k.Close()
 			need, ids := drawn(rand.New(rand.NewPCG(1, 2)), size.rows, size.slots*9/10)
-			x, _ := k.Window(need, nil, nil)
+			x, _ := k.Window(need, nil)
 			i := 0
 			for b.Loop() {
 				i = (i + 1) % (len(ids) / size.step)
@@ -93,7 +93,7 @@ func BenchmarkWalk(b *testing.B) {
 	require.NoError(b, err)
 	defer k.Close()
 	need, _ := drawn(rand.New(rand.NewPCG(1, 2)), size.rows, size.slots/2)
-	x, _ := k.Window(need, nil, nil)
+	x, _ := k.Window(need, nil)
 	portion := make([]uint32, 1<<16)
 	for b.Loop() {
 		var w Walk

@@ -11,10 +11,6 @@ type Config struct {
 	Kind  Kind
 	Rows  int // of the table, from 1 to 2³²-1
 	Slots int // of the cache, from 1 to Rows
-
-	// Halves says that a window is loaded while the one before it is in use, so that neither needs more than half of the
-	// slots, and the one takes none of the other's.
-	Halves bool
 }
 
 // Parts is how many parts the steps of a window fall into, for the slots that it leaves: see [Keeper.Mark].
@@ -22,18 +18,10 @@ const Parts = 15
 
 // classes is how many kinds of free slots are told apart: free now, or after one of the parts of the window in use.
 func (c Config) classes() int {
-	if c.Kind == None || c.Halves {
+	if c.Kind == None {
 		return 1
 	}
 	return 1 + Parts
-}
-
-// WindowRows is how many rows a window of several steps may need.
-func (c Config) WindowRows() int {
-	if c.Halves {
-		return c.Slots / 2
-	}
-	return c.Slots
 }
 
 // Bytes is the memory that a Keeper takes.
@@ -93,7 +81,6 @@ type Keeper struct {
 	queue     queue  // under Sieve
 	last      []byte // by rank in now: the part of its window in which a row is used last, 0 where it has none; see Mark
 	marked    bool   // last is of now
-	upper     bool   // under None with Halves: the last window is in the upper half
 }
 
 // Change is what one change did, in rows.
@@ -241,20 +228,20 @@ func (k *Keeper) Fill(rows Set) *Index {
 	return k.now
 }
 
-// Window makes room for all of need, of which there may be WindowRows at most. running is what the window before needs if
-// it is still in use, else nil; future is what is foreseen of later ones, the nearest first. The misses are new in the
-// Index, and their slots are free to be written to, unless rows were evicted while their window is in use.
-func (k *Keeper) Window(need, running Set, future []Set) (*Index, Change) {
+// Window makes room for all of need, of which there may be as many as slots. future is what is foreseen of later windows,
+// the nearest first. The misses are new in the Index, and their slots are free to be written to, unless rows were evicted
+// while their window is in use.
+func (k *Keeper) Window(need Set, future []Set) (*Index, Change) {
 	k.clock++
 	c := k.count(need)
-	if c.Hits+c.Misses > k.WindowRows() {
+	if c.Hits+c.Misses > k.Slots {
 		panic("policy: Window: more rows than fit")
 	}
 	if k.Kind == None {
 		return k.replace(need)
 	}
 	k.gone.Clear()
-	k.choose(demand{need: need, running: running, future: future, excess: k.now.n + c.Misses - k.Slots})
+	k.choose(demand{need: need, future: future, excess: k.now.n + c.Misses - k.Slots})
 	c.Admitted, c.Evicted = k.merge(need, true)
 	return k.now, c
 }
@@ -292,10 +279,10 @@ func (k *Keeper) count(need Set) (c Change) {
 
 // demand is what a change is decided by.
 type demand struct {
-	need, running Set
-	future        []Set
-	excess        int // rows that must give up a slot, or in a step be refused one; not positive: none
-	step          bool
+	need   Set
+	future []Set
+	excess int // rows that must give up a slot, or in a step be refused one; not positive: none
+	step   bool
 }
 
 // choose puts excess rows in k.gone, which is empty.
@@ -311,12 +298,9 @@ func (k *Keeper) choose(d demand) {
 		return
 	}
 	for w, rows := range k.now.rows { // who may be chosen
-		switch {
-		case d.step && k.Kind != LRU:
+		if d.step && k.Kind != LRU {
 			rows |= d.need[w]
-		case d.running != nil:
-			rows &^= d.need[w] | d.running[w]
-		default:
+		} else {
 			rows &^= d.need[w]
 		}
 		k.gone[w] = rows
@@ -427,10 +411,6 @@ func (x *Index) copyRun(lo, hi int, old *Index, at int) {
 // replace makes the next index of need alone, under None.
 func (k *Keeper) replace(need Set) (*Index, Change) {
 	old, x := k.now, k.next
-	slot := uint32(0)
-	if k.upper = k.Halves && !k.upper; k.upper {
-		slot = uint32(k.Slots / 2)
-	}
 	x.n = 0
 	for w, rows := range need {
 		if w%lineWords == 0 {
@@ -442,7 +422,7 @@ func (k *Keeper) replace(need Set) (*Index, Change) {
 	x.settle()
 	x.endAll()
 	for r := range x.n {
-		x.slots[r] = slot + uint32(r)
+		x.slots[r] = uint32(r)
 		x.fresh.Add(uint32(r))
 	}
 	k.now, k.next = x, old

@@ -53,19 +53,17 @@ func TestKeeperAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Kind: rapid.SampledFrom(Kinds).Draw(t, "kind"), Rows: rapid.SampledFrom([]int{1, 60, 64, 511, 512, 1300}).Draw(t, "rows")}
 		c.Slots = rapid.IntRange(1, min(c.Rows, 130)).Draw(t, "slots")
-		c.Halves = rapid.Bool().Draw(t, "halves")
 		k, err := New(c)
 		require.NoError(t, err)
 		defer k.Close()
 		o := policytest.New(string(c.Kind), c.Slots)
-		var running rows
 		slotOf := map[uint32]uint32{}
 		parts := map[uint32]int{} // of slots, by the last use of their rows
 		for range rapid.IntRange(1, 25).Draw(t, "changes") {
-			step := c.WindowRows() == 0 || rapid.Bool().Draw(t, "step")
-			most := 2 * c.Slots
-			if !step {
-				most = c.WindowRows()
+			step := rapid.Bool().Draw(t, "step")
+			most := c.Slots
+			if step {
+				most = 2 * c.Slots
 			}
 			need := drawRows(t, c.Rows, most, "need")
 			var future []rows
@@ -86,11 +84,7 @@ func TestKeeperAgainstOracle(t *testing.T) {
 				got = n
 			} else {
 				var x *Index
-				var protect Set
-				if c.Halves && running != nil {
-					protect = asSet(c.Rows, running)
-				}
-				x, got = k.Window(asSet(c.Rows, need), protect, asSets(c.Rows, future))
+				x, got = k.Window(asSet(c.Rows, need), asSets(c.Rows, future))
 				require.Same(t, x, k.Now())
 				require.NotSame(t, old, x)
 				require.Equal(t, before, asRows(old.Rows()), "the index before stays")
@@ -100,11 +94,7 @@ func TestKeeperAgainstOracle(t *testing.T) {
 					require.Equal(t, s, was)
 				}
 			}
-			var protect rows
-			if c.Halves {
-				protect = running
-			}
-			want := Change(o.Change(need, protect, future, step))
+			want := Change(o.Change(need, future, step))
 			if c.Kind == None {
 				got.Hits, want.Hits = 0, 0
 				got.Misses, got.Admitted = want.Misses, want.Admitted
@@ -133,10 +123,7 @@ func TestKeeperAgainstOracle(t *testing.T) {
 					}
 				}
 			}
-			running = need
-			if step {
-				running = nil
-			} else if rapid.IntRange(0, 9).Draw(t, "lost") == 0 && c.Kind != None {
+			if !step && c.Kind != None && rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
 				lost := rows{}
 				for v := range need {
 					if !before[v] {
@@ -288,7 +275,7 @@ func TestLRUOfManyAges(t *testing.T) {
 		if k.clock > 1<<31 {
 			break
 		}
-		require.Equal(t, Change(o.Change(need, nil, nil, true)), k.Step(asSet(n, need), nil))
+		require.Equal(t, Change(o.Change(need, nil, true)), k.Step(asSet(n, need), nil))
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(o.Held)), slices.Sorted(maps.Keys(asRows(k.Now().Rows()))))
 }
@@ -309,10 +296,10 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, start, kernels.HostBytes())
 	require.Panics(t, func() { New(Config{Kind: LRU, Rows: 3, Slots: 4}) })
 	require.Panics(t, func() { New(Config{Kind: "fifo", Rows: 3, Slots: 3}) })
-	k, err := New(Config{Kind: Belady, Rows: 100, Slots: 3, Halves: true})
+	k, err := New(Config{Kind: Belady, Rows: 100, Slots: 1})
 	require.NoError(t, err)
 	defer k.Close()
-	require.Panics(t, func() { k.Window(asSet(100, rows{1: true, 2: true}), nil, nil) })
+	require.Panics(t, func() { k.Window(asSet(100, rows{1: true, 2: true}), nil) })
 }
 
 func TestChangesAllocateNothing(t *testing.T) {
@@ -327,7 +314,7 @@ func TestChangesAllocateNothing(t *testing.T) {
 		require.NoError(t, err)
 		i := 0
 		require.LessOrEqual(t, testing.AllocsPerRun(20, func() {
-			k.Window(need[i%2], nil, need[(i+1)%2:])
+			k.Window(need[i%2], need[(i+1)%2:])
 			k.Step(need[(i+1)%2], need[i%2:])
 			i++
 		}), 2.0, "%s: counts of the future", kind)

@@ -6,8 +6,7 @@ import "math/bits"
 // the oldest. A row that the hand finds visited it passes over, and takes the mark away; one that is not loses its slot.
 //
 // Who needs a row at once has no order among its rows. So the hits of a window come first, then the misses in ascending
-// order, each with its eviction. What the window needs itself, or the one before it if it is still in use, is passed over,
-// except in a step, which can do without slots.
+// order, each with its eviction. What the window needs itself is passed over, except in a step, which can do without slots.
 type queue struct {
 	nodes   []uint32 // two numbers each: the row, and the node of the next newer one
 	visited Set      // rows
@@ -27,9 +26,7 @@ func (q *queue) reset() {
 	*q = queue{q.nodes, q.visited, 0, 0, none, none, none, none}
 	q.visited.Clear()
 }
-func (q *queue) stays(v uint32, d *demand) bool {
-	return !d.step && (d.need.Has(v) || d.running != nil && d.running.Has(v))
-}
+func (q *queue) stays(v uint32, d *demand) bool { return !d.step && d.need.Has(v) }
 
 // choose takes note of what d needs, and puts rows that lose their slot, or get none, in gone. rows have slots now.
 func (q *queue) choose(rows, gone Set, slots int, d demand) {
@@ -102,9 +99,8 @@ func (q *queue) push(v uint32) {
 
 // keep takes out all but rows. The hand stays where it is.
 func (q *queue) keep(rows Set) {
-	hand := q.before
+	hand, passed := q.before, uint32(none)
 	q.before = none
-	passed := q.before
 	for at := q.oldest; at != none; {
 		after := *q.next(at)
 		if rows.Has(q.row(at)) {

@@ -32,9 +32,8 @@ func New(kind string, slots int) *Oracle {
 	return &Oracle{kind: kind, slots: slots, Held: map[uint32]int{}, order: list.New(), seen: map[uint32]bool{}}
 }
 
-// Change is a window, or a step: it needs need, while running is in use and keeps its slots. future is what is foreseen, the
-// nearest first.
-func (o *Oracle) Change(need, running Rows, future []Rows, step bool) (c Change) {
+// Change is a window, or a step: it needs need. future is what is foreseen, the nearest first.
+func (o *Oracle) Change(need Rows, future []Rows, step bool) (c Change) {
 	o.Clock++
 	before := maps.Clone(o.Held)
 	var misses []uint32
@@ -58,12 +57,12 @@ func (o *Oracle) Change(need, running Rows, future []Rows, step bool) (c Change)
 		c.Misses = len(misses)
 		return c
 	case "sieve":
-		o.sieve(need, running, misses, step)
+		o.sieve(need, misses, step)
 	default:
 		o.insert(slices.Collect(maps.Keys(need)))
 		var may []uint32
 		for v := range o.Held {
-			if step || !need[v] && !running[v] {
+			if step || !need[v] {
 				may = append(may, v)
 			}
 		}
@@ -115,7 +114,7 @@ func (o *Oracle) leaveFirst(rows []uint32, future []Rows) {
 }
 
 // sieve follows the paper's algorithm 1.
-func (o *Oracle) sieve(need, running Rows, misses []uint32, step bool) {
+func (o *Oracle) sieve(need Rows, misses []uint32, step bool) {
 	for v := range need {
 		if _, ok := o.Held[v]; ok {
 			o.seen[v] = true
@@ -131,7 +130,7 @@ func (o *Oracle) sieve(need, running Rows, misses []uint32, step bool) {
 				w := e.Value.(uint32)
 				if o.seen[w] {
 					delete(o.seen, w)
-				} else if step || !need[w] && !running[w] {
+				} else if step || !need[w] {
 					break
 				}
 				e = e.Prev()
