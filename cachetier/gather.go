@@ -19,8 +19,13 @@ import (
 //
 // Which tier serves an id, and which rows stay, depends on the options, on the calls made so far and on what is expected, and
 // on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the slab as it was.
-func (s *Stack) Gather(dst []byte, ids []uint32) error {
-	s.check("Gather", dst, ids)
+func (s *Stack) Gather(dst []byte, ids []uint32) error { return s.gather("Gather", dst, ids, true) }
+
+// Peek is a Gather that leaves the slab as it is: for a pass over much of the table, which would wash it out.
+func (s *Stack) Peek(dst []byte, ids []uint32) error { return s.gather("Peek", dst, ids, false) }
+
+func (s *Stack) gather(call string, dst []byte, ids []uint32, keep bool) error {
+	s.check(call, dst, ids)
 	rows := s.table.Rows()
 	for i, v := range ids {
 		if int(v) >= rows {
@@ -29,12 +34,15 @@ func (s *Stack) Gather(dst []byte, ids []uint32) error {
 	}
 	s.gathering.Lock()
 	defer s.gathering.Unlock()
-	s.alive("Gather")
+	s.alive(call)
 	s.mu.Lock()
 	planned := len(s.mu.windows)
 	s.mu.Unlock()
 	if planned > 0 {
-		panic("cachetier: Gather while a window is not released")
+		panic("cachetier: " + call + " while a window is not released")
+	}
+	if !keep {
+		return s.peekStep(dst, ids)
 	}
 	var future []policy.Set
 	if s.keeper != nil {
@@ -165,17 +173,65 @@ type move struct{ from, to uint32 }
 // gatherStep is a window of one step: what no tier has is read straight to dst, and only then does the policy say what of it
 // is kept. need is what of ids is not hot, if that is known.
 func (s *Stack) gatherStep(dst []byte, ids []uint32, need *set, future []policy.Set) error {
+	if s.keeper == nil {
+		return s.peekStep(dst, ids)
+	}
+	evicted := 0
+	if s.layout.keeper.Kind == policy.None {
+		evicted = s.keeper.Forget()
+	}
+	t, err := s.fetch(dst, ids)
+	if err != nil {
+		return err
+	}
+	if need == nil {
+		need = s.newSet()
+		defer s.drop(need)
+		s.add(need, ids)
+	}
+	change := s.keeper.Step(need.Set, future)
+	p := &s.scratch
+	p.toSlab = p.toSlab[:0]
+	if x := s.keeper.Now(); change.Admitted > 0 {
+		for _, q := range p.wants {
+			if slot, ok := x.Slot(q.row() - uint32(s.hot)); ok {
+				p.toSlab = append(p.toSlab, move{q.place(), slot})
+			}
+		}
+	}
+	slab := s.slab.Lend() // to the goroutines of copyRows
+	defer s.slab.Return()
+	copyRows(slab, dst, p.toSlab, s.rowBytes)
+	t.copied, t.bypassed = int64(change.Admitted), int64(len(p.wants)-change.Admitted)
+	t.evicted = int64(evicted + change.Evicted)
+	s.count(t, s.keeper.Now().Len())
+	return nil
+}
+
+// peekStep is gatherStep without a policy.
+func (s *Stack) peekStep(dst []byte, ids []uint32) error {
+	t, err := s.fetch(dst, ids)
+	if err != nil {
+		return err
+	}
+	t.bypassed = int64(len(s.scratch.wants))
+	held := 0
+	if s.keeper != nil {
+		held = s.keeper.Now().Len()
+	}
+	s.count(t, held)
+	return nil
+}
+
+// fetch brings the rows of ids to dst from where they are. s.scratch then has those that were read.
+func (s *Stack) fetch(dst []byte, ids []uint32) (t tally, err error) {
 	device, static, slab := s.device.Lend(), s.static.Lend(), s.slab.Lend() // to the goroutines of copyRows
 	defer s.device.Return()
 	defer s.static.Return()
 	defer s.slab.Return()
-	var t tally
-	t.windows = 1
-	if s.layout.keeper.Kind == policy.None && s.keeper != nil {
-		t.evicted = int64(s.keeper.Forget())
-	}
 	p := &s.scratch
 	s.find(p, ids)
+	t.windows = 1
 	t.device, t.static, t.cached = int64(len(p.fromDevice)), int64(len(p.fromStatic)), int64(len(p.fromSlab))
 	t.read = int64(len(p.wants))
 	p.uniteWants()
@@ -185,36 +241,12 @@ func (s *Stack) gatherStep(dst []byte, ids []uint32, need *set, future []policy.
 	copyRows(dst, static, p.fromStatic, s.rowBytes)
 	copyRows(dst, slab, p.fromSlab, s.rowBytes)
 	if len(p.wants) > 0 {
-		var err error
 		if t.traffic, err = s.readUnlessStopped(s.reader.merge(p.wants), s.reader.copyTo(dst, p.wants)); err != nil {
-			return fmt.Errorf("cachetier: %w", err)
+			return t, fmt.Errorf("cachetier: %w", err)
 		}
 	}
 	copyRows(dst, dst, p.repeats, s.rowBytes)
-	if s.keeper == nil {
-		t.bypassed = int64(len(p.wants))
-		s.count(t, 0)
-		return nil
-	}
-	if need == nil {
-		need = s.newSet()
-		defer s.drop(need)
-		s.add(need, ids)
-	}
-	change := s.keeper.Step(need.Set, future)
-	p.toSlab = p.toSlab[:0]
-	if x := s.keeper.Now(); change.Admitted > 0 {
-		for _, q := range p.wants {
-			if slot, ok := x.Slot(q.row() - uint32(s.hot)); ok {
-				p.toSlab = append(p.toSlab, move{q.place(), slot})
-			}
-		}
-	}
-	copyRows(slab, dst, p.toSlab, s.rowBytes)
-	t.copied, t.bypassed = int64(change.Admitted), int64(len(p.wants)-change.Admitted)
-	t.evicted += int64(change.Evicted)
-	s.count(t, s.keeper.Now().Len())
-	return nil
+	return t, nil
 }
 
 // find lists where each row is. Wants are left unsorted and with repeats.

@@ -57,7 +57,8 @@ func (f *feed) upload(v []uint32) kernels.Tensor {
 	return t
 }
 
-// gather fetches the feature rows of ids through the tiers, straight into the backend's memory.
+// gather fetches the feature rows of ids through the tiers, straight into the backend's memory, and leaves the host cache as it
+// is.
 func (f *feed) gather(s *cachetier.Stack, d *data, ids []uint32) (kernels.Tensor, error) {
 	t, dim := d.dtype(), d.features.Dim()
 	f.rows = grow(f.be, f.rows, t, len(ids)*dim)
@@ -66,7 +67,7 @@ func (f *feed) gather(s *cachetier.Stack, d *data, ids []uint32) (kernels.Tensor
 	if !ok {
 		panic("train: the backend's memory cannot be addressed, and rows are gathered straight into it")
 	}
-	return x, s.Gather(dst, ids)
+	return x, s.Peek(dst, ids)
 }
 
 // rowsOf copies rows place[id] of below, one for each of ids.
