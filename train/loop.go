@@ -35,7 +35,10 @@ func (t *trainer) run(ctx context.Context) error {
 // work is run without its end.
 func (t *trainer) work(ctx context.Context) (err error) {
 	defer kernels.RecoverMemory(&err)
-	if err = t.epochs(ctx); err == nil {
+	if err = t.warm(); err == nil {
+		err = t.epochs(ctx)
+	}
+	if err == nil {
 		err = t.testBest(ctx)
 	}
 	if err == nil {

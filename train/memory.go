@@ -2,6 +2,7 @@ package train
 
 import (
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -22,15 +23,22 @@ func (p *memoryPeak) look() {
 }
 
 // heapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the budget less what lies
-// outside the heap. Its zero value limits nothing.
+// outside the heap. Without a budget nothing is limited. Of runs side by side in one process the one that adjusted it last
+// counts.
 type heapLimit struct {
 	budget  int64
-	outside int64
-	before  int64 // the limit to put back
+	outside int64 // 0: not at work
 }
 
 // minHeap is what the Go heap gets though the rest takes the whole budget: below it the collector would never rest.
 const minHeap = 64 << 20
+
+// heapLimits are those at work in this process.
+var heapLimits struct {
+	sync.Mutex
+	atWork int
+	before int64 // the limit to put back after the last of them
+}
 
 // follow adjusts the limit to what lies outside the heap now.
 func (l *heapLimit) follow() {
@@ -38,16 +46,25 @@ func (l *heapLimit) follow() {
 	if l.budget == 0 || outside == l.outside {
 		return
 	}
+	heapLimits.Lock()
+	defer heapLimits.Unlock()
 	before := debug.SetMemoryLimit(max(l.budget-outside, minHeap))
 	if l.outside == 0 {
-		l.before = before
+		if heapLimits.atWork++; heapLimits.atWork == 1 {
+			heapLimits.before = before
+		}
 	}
 	l.outside = outside
 }
 
 func (l *heapLimit) close() {
-	if l.outside != 0 {
-		debug.SetMemoryLimit(l.before)
-		l.outside = 0
+	if l.outside == 0 {
+		return
 	}
+	heapLimits.Lock()
+	defer heapLimits.Unlock()
+	if heapLimits.atWork--; heapLimits.atWork == 0 {
+		debug.SetMemoryLimit(heapLimits.before)
+	}
+	l.outside = 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -175,9 +176,15 @@ func TestMemoryBudget(t *testing.T) {
 	none.follow()
 	none.close()
 	l := heapLimit{budget: 8 << 30}
+	other := l
 	l.follow()
-	require.Equal(t, int64(math.MaxInt64), l.before)
+	other.follow()
+	require.Less(t, debug.SetMemoryLimit(-1), l.budget)
 	l.close()
+	require.Less(t, debug.SetMemoryLimit(-1), l.budget)
+	other.close()
+	other.close()
+	require.Equal(t, int64(math.MaxInt64), debug.SetMemoryLimit(-1))
 	o := small()
 	o.MemoryBytes = 100
 	_, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})

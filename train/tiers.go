@@ -25,7 +25,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
 	topologyBytes := topology.LeastBytes(t.data.graph)
-	if all := topologyBytes + 4*t.data.graph.Edges(); all <= total/8 {
+	if all := topology.AllBytes(t.data.graph); all <= total/8 {
 		topologyBytes = all
 	}
 	if t.TopologyBytes != Auto {
@@ -40,6 +40,10 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	if err := t.openTopology(topologyBytes); err != nil {
 		return err
+	}
+	kind, why := t.topo.Engine()
+	if t.disk.Direct {
+		t.disk.Kind = kind
 	}
 	t.disk.Costs, t.disk.Probe = t.topo.Costs(), false // one measurement, for lists and rows
 	d, err := t.demand(ctx)
@@ -63,11 +67,15 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		}
 	}
 	cache := t.Cache
-	cache.HostBytes, cache.Lookahead, cache.Direct, cache.Costs = t.budget.Host, t.Lookahead, t.disk.Direct, t.disk.Costs
-	cache.Stop, cache.Faults = t.disk.Stop, t.disk.Faults
+	cache.HostBytes, cache.Lookahead, cache.Engine, cache.Direct = t.budget.Host, t.Lookahead, t.disk.Kind, t.disk.Direct
+	cache.Costs, cache.Stop, cache.Faults = t.disk.Costs, t.disk.Stop, t.disk.Faults
 	if t.stack, err = cachetier.Open(t.data.features, cache); err != nil {
 		return err
 	}
+	if !t.disk.Direct {
+		kind, why = t.stack.Engine()
+	}
+	t.engine, t.heap.budget = fmt.Sprintf("%s (%s)", kind, why), total
 	t.read = t.stack.Stats()
 	t.inputs = d.inputs
 	t.pipe = pipeline.New(pipeline.Config{
@@ -130,7 +138,7 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	seedBytes := int64(4 * (len(t.data.train)*3 + len(t.data.valid)*2 + len(t.data.test)*2))
 	weights := t.Config.Weights(f.Dim(), t.data.labels.Classes())
 	d.fixed = programBytes + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() +
-		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes)
+		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes) + min(sample.GroupBytes, d.listBytes)
 	return d, nil
 }
 

@@ -135,7 +135,7 @@ func (t *trainer) begin(version string) error {
 		t.hooks.Start(record)
 	}
 	t.notes()
-	return t.warm(t.dir.record != nil)
+	return nil
 }
 
 // absolute is path as it reads from any working directory.
@@ -155,15 +155,17 @@ type trainer struct {
 	task  *task
 	be    kernels.Backend
 	disk  disk.Options // of topo and stack
-	topo  *topology.Tier
-	group *sample.Group
-	stack *cachetier.Stack
-	model *model.Model
-	optim *optim.Optimizer
-	tape  *tape.Tape
-	feed  *feed
-	eval  *evaluator
-	pipe  *pipeline.Pipeline
+	// engine is what came of it, and why.
+	engine string
+	topo   *topology.Tier
+	group  *sample.Group
+	stack  *cachetier.Stack
+	model  *model.Model
+	optim  *optim.Optimizer
+	tape   *tape.Tape
+	feed   *feed
+	eval   *evaluator
+	pipe   *pipeline.Pipeline
 
 	peak      memoryPeak
 	heap      heapLimit
@@ -192,7 +194,7 @@ type before struct {
 // newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
 func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
 	t := &trainer{
-		Options: o, hooks: h, heap: heapLimit{budget: o.MemoryBytes},
+		Options: o, hooks: h,
 		be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
 	}
 	defer func() {
@@ -234,10 +236,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 		return nil, err
 	}
 	t.saved = -1
-	engine, why := t.stack.Engine()
 	t.result = &Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
-		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: fmt.Sprintf("%s (%s)", engine, why), Memory: t.budget.shown(),
+		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: t.budget.shown(),
 		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()},
 	}
 	return t, nil

@@ -22,11 +22,11 @@ func (t *trainer) lasting() bool {
 // warm fills the host cache before the first step, where that lasts: in a run that is resumed with the rows that it had, else
 // with the hottest, if the run reads more rows than that. Either is one pass in file order. No row that is delivered depends
 // on it, so a file that is missing or damaged is no more than worth a note.
-func (t *trainer) warm(resumed bool) error {
+func (t *trainer) warm() error {
 	if !t.lasting() {
 		return nil
 	}
-	if resumed {
+	if t.dir.record != nil { // resumed
 		switch found, err := t.restoreResident(); {
 		case err == nil && found:
 			return nil
@@ -59,7 +59,7 @@ func (t *trainer) restoreResident() (found bool, err error) {
 
 // saveResident puts on record which rows are in the host cache. The stages are at rest.
 func (t *trainer) saveResident() {
-	if !t.lasting() {
+	if !t.lasting() || t.trained.InputRows == 0 { // the file from before is as good
 		return
 	}
 	if err := checkpoint.WriteBy(t.dir.fs, t.dir.file(residentFile), t.stack.Resident); err != nil {

@@ -61,6 +61,36 @@ func TestWarmCache(t *testing.T) {
 	}
 }
 
+// TestInterruptedWhileWarming: a run may be stopped before its first step, and the rows that it had are not forgotten then.
+func TestInterruptedWhileWarming(t *testing.T) {
+	ds := open(t, storetest.Communities(4000, 4, 8, 16, 2))
+	o := small()
+	o.Epochs, o.Batch, o.Fanouts, o.Layers, o.Window = 2, 20, []int{2}, 1, 1
+	o.Cache.HostBytes = 2000 * int64(ds.Features(0).RowBytes())
+	want := run(t, ds, o)
+	fs := vfs.NewMem()
+	stopped := func(hooks func(cancel func()) Hooks) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, err := runOn(ctx, fs, ds, o, hooks(cancel))
+		require.NoError(t, err)
+		require.Equal(t, Interrupted, r.Status)
+	}
+	atOnce := func(cancel func()) Hooks { return Hooks{Start: func(*RunRecord) { cancel() }} }
+	stopped(atOnce)
+	stopped(func(cancel func()) Hooks { return Hooks{Epoch: func(Epoch) { cancel() }} })
+	kept, err := readFile(fs, "/run/"+residentFile)
+	require.NoError(t, err)
+	stopped(atOnce)
+	still, err := readFile(fs, "/run/"+residentFile)
+	require.NoError(t, err)
+	require.Equal(t, kept, still)
+	got, err := runOn(t.Context(), fs, ds, o, Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, Done, got.Status)
+	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+}
+
 // TestCostsOnRecord: what reading was found to cost is what a run goes on with.
 func TestCostsOnRecord(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
