@@ -47,6 +47,7 @@ type demand struct {
 	lists       []int64 // neighbour lists that each hop reads
 	groups      int     // that are in flight at a time
 	parallel    int     // batches that are drawn at once
+	window      int     // steps of a group at most
 
 	rows, rowBytes int64 // of the feature table
 	rowIndex       int64 // bookkeeping of a row in the slab
@@ -87,7 +88,7 @@ func (d demand) split(total int64, given Budget) (Budget, error) {
 		ahead := int64(d.parallel) * one // to keep all who draw at work
 		switch {
 		case given.Host == Auto && given.Batches == Auto && left >= table+ahead:
-			c.Host, c.Group = table, d.parallel
+			c.Host, c.Group = table, min(d.parallel, d.window)
 			c.Batches = min(left-table, 4*ahead)
 		default:
 			rows := marginal * float64(d.inputs) * float64(d.rowBytes+d.rowIndex)
@@ -101,7 +102,7 @@ func (d demand) split(total int64, given Budget) (Budget, error) {
 			case given.Batches != Auto:
 				group = min(float64(left-given.Batches)/rows, float64(given.Batches)/float64(one))
 			}
-			c.Group = max(1, int(min(group, maxWindow)))
+			c.Group = max(1, int(min(group, float64(d.window))))
 			c.Batches = orElse(given.Batches, min(left-max(given.Host, 0), max(one*int64(c.Group), d.batch)))
 			c.Host = orElse(given.Host, min(left-c.Batches, table+table/16))
 		}

@@ -50,9 +50,6 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 	}
 	defer t.close()
 	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group}
-	if t.Window > 0 {
-		p.Window = min(t.Window, p.Window)
-	}
 	seeds := slices.Clone(t.data.train)
 	sample.Shuffle(seeds, t.Seed, 1)
 	// Two groups: the first finds the slab empty, the second is like those that follow. A short epoch has to do.

@@ -113,9 +113,12 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	f, g := t.data.features, t.data.graph
 	d = demand{
-		groups: pipeline.InFlight + t.Lookahead, parallel: t.Workers, nodes: int64(g.Nodes()),
+		groups: pipeline.InFlight + t.Lookahead, parallel: t.Workers, window: maxWindow, nodes: int64(g.Nodes()),
 		rows: int64(f.Rows()), rowBytes: int64(f.RowBytes()), rowIndex: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
 		offsets: topology.LeastBytes(g), listBytes: 4 * g.Edges(), costs: t.topo.Costs(),
+	}
+	if t.Window > 0 {
+		d.window = t.Window
 	}
 	seeds := append([]uint32(nil), t.data.train...)
 	sample.Shuffle(seeds, t.Seed, 1)

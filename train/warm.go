@@ -11,12 +11,8 @@ import (
 // lasting says whether what is in the host cache is of use to the windows that follow. One that takes more than half of the
 // slab brings most of its rows by a scan of the file, and leaves little room for those of others.
 func (t *trainer) lasting() bool {
-	steps := t.budget.Group
-	if t.Window > 0 {
-		steps = min(steps, t.Window)
-	}
 	slab := t.stack.WindowRows()
-	return slab > 0 && t.Cache.Policy != cachetier.None && int64(slab) >= 2*int64(steps)*int64(t.inputs)
+	return slab > 0 && t.Cache.Policy != cachetier.None && int64(slab) >= 2*int64(t.budget.Group)*int64(t.inputs)
 }
 
 // warm fills the host cache before the first step, where that lasts: in a run that is resumed with the rows that it had, else
