@@ -9,8 +9,12 @@
 //	go run ./tools/check -generated [DIR]
 //
 // holds the generated files of kernels against their generators instead: it runs every go:generate line in a copy, and names
-// each file that is not, byte for byte, what is committed. It needs
-// what the generators import, and so, the first time, the network.
+// each file that is not, byte for byte, what is committed. It needs what the generators import, and so, the first time, the
+// network.
+//
+//	go run ./tools/check -platforms [DIR]
+//
+// checks the types of every package as other platforms have it.
 package main
 
 import (
@@ -25,7 +29,8 @@ const module = "github.com/gnnstore/gnnstore"
 
 func main() {
 	generated := flag.Bool("generated", false, "compare the generated files of kernels with what their generators write")
-	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: go run ./tools/check [-generated] [DIR]") }
+	others := flag.Bool("platforms", false, "check the types of every package on other platforms")
+	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: go run ./tools/check [-generated | -platforms] [DIR]") }
 	flag.Parse()
 	root := "."
 	switch flag.NArg() {
@@ -36,11 +41,16 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	verify := check
-	if *generated {
-		verify = checkGenerated
+	var ok bool
+	var err error
+	switch {
+	case *generated:
+		ok, err = checkGenerated(os.Stdout, os.DirFS(root))
+	case *others:
+		ok, err = checkPlatforms(os.Stdout, root)
+	default:
+		ok, err = check(os.Stdout, os.DirFS(root))
 	}
-	ok, err := verify(os.Stdout, os.DirFS(root))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "check:", err)
 	}
