@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // Auto stands for a budget that is a part of --memory.
@@ -24,19 +25,9 @@ type Budget struct {
 }
 
 func (b Budget) String() string {
-	text := fmt.Sprintf("memory %s: topology %s, features %s", mebibytes(b.Total), mebibytes(b.Topology), mebibytes(b.Host+b.Device))
-	return text + fmt.Sprintf(", %s of batches drawn ahead, %s a step, %s the rest",
-		mebibytes(b.Batches), mebibytes(b.Step), mebibytes(b.Fixed))
-}
-
-func mebibytes(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	size := kernels.FormatBytes
+	return fmt.Sprintf("memory %s: topology %s, features %s, %s of batches drawn ahead, %s a step, %s the rest",
+		size(b.Total), size(b.Topology), size(b.Host+b.Device), size(b.Batches), size(b.Step), size(b.Fixed))
 }
 
 // demand is what a run could use, and what a batch takes: the first of its first epoch, which the others are like.
@@ -70,7 +61,7 @@ func (d demand) split(total int64, given Budget) (Budget, error) {
 	least := d.fixed + d.step + orElse(given.Batches, d.batch) + orElse(given.Topology, d.offsets) + b.Device + max(given.Host, 0)
 	if total < least { // in whole MiB, since what is said is tried
 		return b, fmt.Errorf("--memory %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
-			mebibytes(total), roundMiB(least)>>20, Budget{Total: least, Fixed: d.fixed, Step: d.step, Batches: orElse(given.Batches, d.batch),
+			kernels.FormatBytes(total), roundMiB(least)>>20, Budget{Total: least, Fixed: d.fixed, Step: d.step, Batches: orElse(given.Batches, d.batch),
 				Topology: orElse(given.Topology, d.offsets), Device: b.Device, Host: max(given.Host, 0)})
 	}
 	room := total - d.fixed - d.step - b.Device

@@ -308,7 +308,7 @@ func (t *trainer) notes() {
 	}
 	if t.eval.method() == "sampled" {
 		t.note("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
-			"and --eval-memory is %s", t.EvalNodes, mebibytes(t.eval.hidden), mebibytes(t.EvalBytes))
+			"and --eval-memory is %s", t.EvalNodes, kernels.FormatBytes(t.eval.hidden), kernels.FormatBytes(t.EvalBytes))
 	}
 }
 

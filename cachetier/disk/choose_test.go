@@ -14,9 +14,9 @@ func TestChoose(t *testing.T) {
 		require.Equal(t, want, kind)
 		require.Contains(t, got, why)
 	}
-	f(1<<30, 2<<30, nil, Mmap, "files of 1.0 GiB fit in half of the 2.0 GiB")
+	f(1<<30, 2<<30, nil, Mmap, "files of 1 GiB fit in half of the 2 GiB")
 	f(1<<30+1, 2<<30, nil, Uring, "do not fit")
-	f(3<<20, 23<<30, nil, Mmap, "3.0 MiB")
+	f(3<<20, 23<<30, nil, Mmap, "files of 3 MiB")
 	f(0, 0, nil, Mmap, "fit")
 	f(1<<40, 0, errors.New("no figure"), Mmap, "(no figure)")
 }

@@ -372,7 +372,7 @@ func TestAutoGoesAroundThePageCache(t *testing.T) {
 		r, err := Open(files, Options{Probe: probe})
 		require.NoError(t, err)
 		defer r.Close()
-		require.Contains(t, r.Why(), "files of 8192.0 GiB do not fit in half of the ")
+		require.Contains(t, r.Why(), "files of 8 TiB do not fit in half of the ")
 		if src, err := direct(files); err != nil {
 			require.Equal(t, Buffered, r.Kind())
 		} else {

@@ -122,16 +122,9 @@ func choose(size, available int64, err error) (Kind, string) {
 	case err != nil:
 		return Mmap, fmt.Sprintf("how much memory is available is not known (%v), and mmap adapts to what there is", err)
 	case size <= available/2:
-		return Mmap, fmt.Sprintf("files of %s fit in half of the %s of available memory", gibibytes(size), gibibytes(available))
+		return Mmap, fmt.Sprintf("files of %s fit in half of the %s of available memory", kernels.FormatBytes(size), kernels.FormatBytes(available))
 	default:
 		return Uring, fmt.Sprintf("files of %s do not fit in half of the %s of available memory, and page faults would stop the threads that compute",
-			gibibytes(size), gibibytes(available))
+			kernels.FormatBytes(size), kernels.FormatBytes(available))
 	}
-}
-
-func gibibytes(n int64) string {
-	if n < 1<<30/10 {
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 const (
@@ -28,7 +30,7 @@ func (op *opening) measure() (Costs, error) {
 	case !op.Probe:
 		return assumed, nil
 	case op.size < probeBytes:
-		op.note("%s are too little to measure the device by", gibibytes(op.size))
+		op.note("%s are too little to measure the device by", kernels.FormatBytes(op.size))
 		return assumed, nil
 	}
 	e, kind := op.engine, op.kind

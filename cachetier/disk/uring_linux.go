@@ -77,7 +77,7 @@ func openRing(src source, depth int) (_ engine, note string, err error) {
 		return nil, "", err
 	}
 	if err := u.ring.register(u.buffers.Bytes()); err != nil {
-		note = fmt.Sprintf("its buffers of %s are not registered (%v; ulimit -l bounds them)", gibibytes(int64(size)), err)
+		note = fmt.Sprintf("its buffers of %s are not registered (%v; ulimit -l bounds them)", kernels.FormatBytes(int64(size)), err)
 	}
 	u.fixed = note == ""
 	u.mu.slots = make([]slot, small+wide)

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train"
 	"golang.org/x/term"
 )
@@ -96,19 +97,7 @@ func (b *autoSize) String() string {
 func (b *autoSize) Type() string { return "size" }
 
 // size prints bytes with a binary unit.
-func size(n int64) string {
-	v, unit := float64(n), "B"
-	for _, u := range []string{"KiB", "MiB", "GiB", "TiB", "PiB"} {
-		if math.Abs(v) < 1024 {
-			break
-		}
-		v, unit = v/1024, u
-	}
-	if unit == "B" {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.*f %s", precision(v), v, unit)
-}
+func size(n int64) string { return kernels.FormatBytes(n) }
 
 // number prints large counts with a decimal unit, as in 3.1 M.
 func number(v float64) string {

@@ -2,10 +2,10 @@ package live
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 )
@@ -100,7 +100,7 @@ func diskLimits(r *train.Result, l Load) string {
 		fmt.Fprintf(&b, " with rows and %s with neighbour lists", percent(l.Lists))
 	}
 	if d.Reads > 0 {
-		fmt.Fprintf(&b, ", in reads of %s", size(d.BytesRead/d.Reads))
+		fmt.Fprintf(&b, ", in reads of %s", kernels.FormatBytes(d.BytesRead/d.Reads))
 	}
 	if d.Amplification >= 1.5 {
 		fmt.Fprintf(&b, " that bring %.1f bytes for each one wanted", d.Amplification)
@@ -112,7 +112,7 @@ func diskLimits(r *train.Result, l Load) string {
 	case room == 0:
 		b.WriteString("no rows are kept in memory, and what " + memoryFlag(r) + " gives the host cache is not read again")
 	case float64(held) < full*float64(room):
-		fmt.Fprintf(&b, "the caches are still filling (%s of %s), so it will get better by itself", size(held), size(room))
+		fmt.Fprintf(&b, "the caches are still filling (%s of %s), so it will get better by itself", kernels.FormatBytes(held), kernels.FormatBytes(room))
 	case held >= table:
 		b.WriteString("the caches hold every row by now, so it will get better by itself")
 	default:
@@ -123,7 +123,7 @@ func diskLimits(r *train.Result, l Load) string {
 		}
 		b.WriteString(" would help most")
 		if r.Memory != nil && r.Live != nil {
-			fmt.Fprintf(&b, "; %s of %s are used", size(r.Live.ResidentBytes), size(r.Memory.BudgetBytes))
+			fmt.Fprintf(&b, "; %s of %s are used", kernels.FormatBytes(r.Live.ResidentBytes), kernels.FormatBytes(r.Memory.BudgetBytes))
 		}
 	}
 	return b.String()
@@ -162,17 +162,3 @@ func count(n int64) string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
-
-func size(n int64) string {
-	v, unit := float64(n), "B"
-	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if v < 1024 {
-			break
-		}
-		v, unit = v/1024, u
-	}
-	if v >= 10 || v == math.Trunc(v) {
-		return fmt.Sprintf("%.0f %s", v, unit)
-	}
-	return fmt.Sprintf("%.1f %s", v, unit)
-}
