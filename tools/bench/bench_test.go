@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
@@ -75,7 +76,7 @@ func TestFetch(t *testing.T) {
 	defer ds.Close()
 	trace, err := drawTrace(t.Context(), ds, 10, 12)
 	require.NoError(t, err)
-	m, err := newFetcher(ds, &comparison{}, trace)
+	m, err := newFetcher(ds.Features(0), disk.Auto, disk.Costs{}, trace)
 	require.NoError(t, err)
 	defer m.close()
 	_, err = m.fetch(3)

@@ -13,11 +13,7 @@ import (
 // compareEpochs alternates an epoch of gnnstore train, the first of a run, with one of whatever loader the Python has, which
 // has warmed up.
 func compareEpochs(ctx context.Context, c *comparison) error {
-	gnnstore, err := cli.Build(ctx, c.tmp)
-	if err != nil {
-		return err
-	}
-	path, err := c.arxiv(ctx, gnnstore)
+	path, err := c.arxiv(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,7 +42,7 @@ func compareEpochs(ctx context.Context, c *comparison) error {
 	var ourLoss, theirLoss float64
 	for i := range c.rounds {
 		var r cli.Trained
-		if err := gnnstore.JSON(ctx, &r, "train", path, "--model", "sage", "--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden),
+		if err := c.binary.JSON(ctx, &r, "train", path, "--model", "sage", "--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden),
 			"--batch", strconv.Itoa(batchSize), "--lr", fmt.Sprint(rate), "--dropout", "0", "--norm", "none", "--epochs", "1",
 			"--eval-memory", "0", "--eval-nodes", "1", "--workers", strconv.Itoa(c.threads), "--run", filepath.Join(c.tmp, fmt.Sprintf("run-%d", i))); err != nil {
 			return err

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -14,9 +11,6 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/tools/cli"
-	"github.com/gnnstore/gnnstore/train"
-	"github.com/gnnstore/gnnstore/train/pipeline"
 )
 
 const hostShare = 40 // percent of the feature bytes
@@ -27,21 +21,12 @@ var nvme = disk.Costs{SecondsPerRead: 1.0 / 500_000, BytesPerSecond: 3e9}
 // compareDiskEpochs alternates epochs with everything in memory and with neighbour lists and 40 % of the feature bytes, for
 // cache, windows and their index. An epoch is the second of its run, so that neither begins with an empty cache.
 func compareDiskEpochs(ctx context.Context, c *comparison) error {
-	gnnstore, err := c.build(ctx)
-	if err != nil {
-		return err
-	}
-	ds, err := store.Open(c.dataset)
+	ds, device, err := c.open(c.dataset)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	f, g := ds.Features(0), ds.Graph(0)
-	device, err := c.device.measure(f)
-	if err != nil {
-		return err
-	}
-	table := int64(f.Rows()) * int64(f.RowBytes())
+	g, table := ds.Graph(0), tableBytes(ds.Features(0))
 	host := strconv.FormatInt(table*hostShare/100, 10)
 	if c.memory == "" { // less than twice the data, so that train reads past the page cache
 		c.memory = strconv.FormatInt(table+topology.AllBytes(g), 10)
@@ -56,24 +41,18 @@ func compareDiskEpochs(ctx context.Context, c *comparison) error {
 		{name: "in memory", args: append(inMemory[:2:2], "--host-memory", strconv.FormatInt(table, 10))},
 		{name: fmt.Sprintf("%d %%", hostShare), args: append(inMemory[:2:2], "--host-memory", host, "--memory", c.memory)},
 	}
-	for round := range c.rounds {
+	for range c.rounds {
 		for i := range sides {
 			s := &sides[i]
-			run := filepath.Join(c.tmp, fmt.Sprintf("%d-%d", i, round))
-			args := append([]string{"--epochs", "2", "--eval-every", "2", "--run", run}, s.args...)
-			if s.last, err = secondEpoch(ctx, gnnstore, run, c.train(args...)); err != nil {
+			if s.last, err = c.secondEpoch(ctx, s.args...); err != nil {
 				return err
 			}
 			s.epochs = append(s.epochs, s.last.seconds)
 			s.device = append(s.device, 1e3*s.last.disk.Seconds/s.last.steps)
-			if err := os.RemoveAll(run); err != nil {
-				return err
-			}
 		}
 	}
 	fmt.Fprintf(c.out, "%s, batch %d, epochs of %d steps, %d turns; the device: %s. Median (smallest–largest):\n\n", filepath.Base(c.dataset), c.batch, c.steps, c.rounds, device)
-	fmt.Fprint(c.out, "| features in memory | s an epoch | device ms a step | cold rows | reads | MB | steps a window | sampling ms | planning | loading | gathering | step | waiting |\n")
-	fmt.Fprint(c.out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	tableHead(c.out, "| features in memory | s an epoch | device ms a step | cold rows | reads | MB | steps a window | sampling ms | planning | loading | gathering | step | waiting |")
 	for _, s := range sides {
 		l := s.last
 		ms := 1e3 / l.steps
@@ -94,9 +73,9 @@ func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochC
 	if err != nil {
 		return err
 	}
-	o := cachetier.Options{HostBytes: int64(f.Rows()) * int64(f.RowBytes()) * hostShare / 100, Lookahead: 1, Direct: true, Engine: c.engine}
-	fmt.Fprintln(c.out, "Worked out for windows of", w, "steps: the epoch is the one in memory and, at least, what reading takes longer than it; at most, all of what it takes.")
-	fmt.Fprint(c.out, "\n| device | reads a step | MB a step | device ms a step | out of core / in memory |\n| --- | --- | --- | --- | --- |\n")
+	o := cachetier.Options{HostBytes: tableBytes(f) * hostShare / 100, Lookahead: 1, Direct: true, Engine: c.engine}
+	fmt.Fprintf(c.out, "Worked out for windows of %d steps: the epoch is the one in memory and, at least, what reading takes longer than it; at most, all of what it takes.\n\n", w)
+	tableHead(c.out, "| device | reads a step | MB a step | device ms a step | out of core / in memory |")
 	for _, d := range []struct {
 		name  string
 		costs disk.Costs
@@ -117,50 +96,4 @@ func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochC
 			max(device, step)/step, (device+step)/step)
 	}
 	return nil
-}
-
-// epochCounts is what the second epoch of a run did.
-type epochCounts struct {
-	seconds, steps float64
-	disk           cachetier.Disk
-	windows        int64
-	stages         pipeline.Stats
-}
-
-// secondEpoch trains for two epochs into run, and takes what the second counted from the record of both.
-func secondEpoch(ctx context.Context, gnnstore cli.Binary, run string, args []string) (e epochCounts, err error) {
-	if err := gnnstore.Run(ctx, args...); err != nil {
-		return e, err
-	}
-	record, err := os.Open(filepath.Join(run, "metrics.jsonl"))
-	if err != nil {
-		return e, err
-	}
-	defer record.Close()
-	var epochs []train.Epoch
-	var counts []train.Result
-	lines := bufio.NewScanner(record)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var line struct {
-			Epoch *train.Epoch `json:"epoch"`
-			SoFar train.Result `json:"so_far"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return e, err
-		}
-		if line.Epoch != nil {
-			epochs, counts = append(epochs, *line.Epoch), append(counts, line.SoFar)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return e, err
-	}
-	if len(epochs) != 2 {
-		return e, fmt.Errorf("%s: the record has %d epochs, and the run had 2", run, len(epochs))
-	}
-	both, first := counts[1], counts[0]
-	stats := both.Stats.Sub(first.Stats)
-	return epochCounts{seconds: epochs[1].Seconds, steps: float64(epochs[1].Steps), disk: stats.Disk, windows: stats.Windows,
-		stages: both.Stages.Sub(first.Stages)}, nil
 }

@@ -110,7 +110,7 @@ func (c *comparison) printKernels(rows []*kernel, sets []kernels.Set) error {
 	if c.python != "" {
 		others = append(others, openBLAS)
 	}
-	fmt.Fprintf(c.out, "| kernel | %s | × %s |\n|%s\n", sets[0], strings.Join(others, " | × "), strings.Repeat(" --- |", 2+len(others)))
+	tableHead(c.out, fmt.Sprintf("| kernel | %s | × %s |", sets[0], strings.Join(others, " | × ")))
 	for _, k := range rows {
 		first := k.ns[string(sets[0])]
 		rate := k.work.Rates(time.Duration(first.median()), bench.Ceilings{})[0]

@@ -34,6 +34,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -54,22 +55,25 @@ type comparison struct {
 	steps   int
 	engine  disk.Kind
 	device  device
-	binary  string
+	binary  cli.Binary  // none where the command has no use for it
 	group   *cli.Cgroup // of the Python; nil: none
 	tmp     string      // gone afterwards
 	scripts string      // where the Python lies
 }
 
-var commands = map[string]func(context.Context, *comparison) error{
-	"kernels": compareKernels, "step": compareSteps, "epoch": compareEpochs,
-	"policies": comparePolicies, "windows": compareWindows, "epoch-disk": compareDiskEpochs,
-	"peers": comparePeers,
+var commands = map[string]struct {
+	compare func(context.Context, *comparison) error
+	steps   int    // that an epoch, or a trace, has unless said otherwise; none where nothing is out of core
+	memory  string // unless said otherwise
+}{
+	"kernels":    {compare: compareKernels},
+	"step":       {compare: compareSteps},
+	"epoch":      {compare: compareEpochs},
+	"policies":   {compare: comparePolicies, steps: 400},
+	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
+	"epoch-disk": {compare: compareDiskEpochs, steps: 240},
+	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
 }
-
-// defaultSteps is how many an epoch, or a trace, has; of other commands, none.
-var defaultSteps = map[string]int{"policies": 400, "windows": 512, "epoch-disk": 240, "peers": 240}
-
-var errNoData = errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -82,58 +86,69 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, args []string) (err error) {
-	if len(args) == 0 || commands[args[0]] == nil {
+	if len(args) == 0 || commands[args[0]].compare == nil {
 		return errors.New("there are: bench kernels, step, epoch, policies, windows, epoch-disk, peers")
 	}
+	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
-	f := flag.NewFlagSet(args[0], flag.ExitOnError)
+	f := flag.NewFlagSet(name, flag.ExitOnError)
 	f.StringVar(&c.python, "python", "", "`path` of the Python to compare with")
 	f.StringVar(&c.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
 	f.StringVar(&c.dataset, "dataset", "", "sealed `dataset` to use; default: ogbn_arxiv of -data, undirected, fastrp:128")
 	f.IntVar(&c.rounds, "rounds", 7, "turns of each side")
 	f.IntVar(&c.batches, "batches", 20, "batches of a turn: in step, and of Python in peers")
 	f.IntVar(&c.threads, "threads", runtime.GOMAXPROCS(0), "threads of each side")
-	f.StringVar(&c.memory, "memory", "", "--memory of training out of core: `size`; default 1GiB in windows, 4GiB in peers, and in epoch-disk the size of the data")
+	f.StringVar(&c.memory, "memory", command.memory, "--memory of training out of core: `size`; default in epoch-disk: the size of the data")
 	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
-	f.IntVar(&c.steps, "steps", defaultSteps[args[0]], "steps of a run, or of a trace, in training out of core")
+	f.IntVar(&c.steps, "steps", command.steps, "steps of a run, or of a trace, in training out of core")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
-	f.StringVar(&c.binary, "bin", "", "a built `gnnstore`; default: built now")
+	f.StringVar((*string)(&c.binary), "bin", "", "a built `gnnstore`; default: built now")
 	_ = f.Parse(args[1:]) // ExitOnError
 	c.engine = disk.Kind(*engine)
 	if c.device, err = parseDevice(*device); err != nil {
 		return err
 	}
-	outOfCore := defaultSteps[args[0]] > 0
+	outOfCore := command.steps > 0
 	switch {
 	case f.NArg() > 0:
 		return fmt.Errorf("%q is one argument too many", f.Arg(0))
 	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
 		return errors.New("-rounds, -batches and -threads: at least 1")
-	case c.python == "" && args[0] != "kernels" && (!outOfCore || args[0] == "peers"):
+	case c.python == "" && name != "kernels" && (!outOfCore || name == "peers"):
 		return errors.New("-python is missing: the path of a Python with PyTorch")
 	case outOfCore && (c.batch < 1 || c.steps < 1):
 		return errors.New("-batch and -steps: at least 1")
 	case outOfCore && c.engine.Validate() != nil:
 		return fmt.Errorf("-engine: %w", c.engine.Validate())
-	case c.dataset == "" && outOfCore && args[0] != "policies":
+	case c.dataset == "" && outOfCore && name != "policies":
 		return errors.New("-dataset is missing: a sealed dataset, such as that of gnnstore generate papers100m ten.gnn --nodes 10M --edges 144M")
+	case c.dataset == "" && c.data == "" && name != "kernels":
+		return errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
 	}
 	if c.tmp, err = os.MkdirTemp("", "gnnstore-bench-"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	return commands[args[0]](ctx, &c)
+	onlyIngests := name == "step" || name == "policies"
+	if c.binary == "" && name != "kernels" && !(onlyIngests && c.dataset != "") {
+		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
+			return err
+		}
+	}
+	return command.compare(ctx, &c)
 }
 
-// arxiv returns the dataset to train on, ingested with gnnstore if there is none yet.
-func (c *comparison) arxiv(ctx context.Context, gnnstore cli.Binary) (string, error) {
+// arxiv returns the dataset to train on, ingested if there is none yet.
+func (c *comparison) arxiv(ctx context.Context) (string, error) {
 	if c.dataset != "" {
 		return c.dataset, nil
 	}
-	if c.data == "" {
-		return "", errNoData
-	}
 	path := filepath.Join(c.tmp, "arxiv.gnn")
-	return path, gnnstore.Run(ctx, "ingest", "ogb", filepath.Join(c.data, "ogbn_arxiv"), path, "--undirected", "--features", "fastrp:128")
+	return path, c.binary.Run(ctx, "ingest", "ogb", filepath.Join(c.data, "ogbn_arxiv"), path, "--undirected", "--features", "fastrp:128")
+}
+
+// tableHead prints the names of a Markdown table's columns, as in | one | two |, and the line that makes them its head.
+func tableHead(w io.Writer, columns string) {
+	fmt.Fprintf(w, "%s\n|%s\n", columns, strings.Repeat(" --- |", strings.Count(columns, "|")-1))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
@@ -20,23 +21,16 @@ const cacheShare = 20 // percent of the feature bytes, on both sides
 
 // comparePeers alternates the fetching of the rows of the same steps, and training, with NumPy and DGL.
 func comparePeers(ctx context.Context, c *comparison) error {
-	gnnstore, err := c.build(ctx)
-	if err != nil {
-		return err
-	}
-	ds, err := store.Open(c.dataset)
+	ds, device, err := c.open(c.dataset)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	if c.memory == "" {
-		c.memory = "4GiB"
-	}
 	trace, err := drawTrace(ctx, ds, c.batch, 2*c.steps)
 	if err != nil {
 		return err
 	}
-	mine, err := newFetcher(ds, c, trace)
+	mine, err := newFetcher(ds.Features(0), c.engine, device.Costs, trace)
 	if err != nil {
 		return err
 	}
@@ -48,7 +42,7 @@ func comparePeers(ctx context.Context, c *comparison) error {
 	}
 	defer peer.close() //nolint:errcheck // what matters was read
 	var ours, theirs, ourStep, theirStep series
-	for round := range c.rounds {
+	for range c.rounds {
 		seconds, err := mine.fetch(c.batches)
 		if err != nil {
 			return err
@@ -64,9 +58,7 @@ func comparePeers(ctx context.Context, c *comparison) error {
 		if ready.Loader == "" {
 			continue
 		}
-		run := filepath.Join(c.tmp, fmt.Sprintf("peers-%d", round))
-		e, err := secondEpoch(ctx, gnnstore, run, c.train("--epochs", "2", "--eval-every", "2", "--run", run, "--norm", "none", "--dropout", "0",
-			"--memory", c.memory, "--host-memory", strconv.FormatInt(mine.bytes, 10)))
+		e, err := c.secondEpoch(ctx, "--norm", "none", "--dropout", "0", "--memory", c.memory, "--host-memory", strconv.FormatInt(mine.bytes, 10))
 		if err != nil {
 			return err
 		}
@@ -81,7 +73,7 @@ func comparePeers(ctx context.Context, c *comparison) error {
 	peak, hits := c.group.Peak()
 	fmt.Fprintf(c.out, "%s, batch %d, fanout 15,10,5, a cache of %d %% of the feature bytes; windows of %d steps. Theirs: %s; ms a step by advice to the memory map: %v; at most %d MiB with the page cache, limit reached %d times. %d turns, median (smallest–largest):\n\n",
 		filepath.Base(c.dataset), c.batch, cacheShare, mine.window, ready.Versions, ready.Variants, peak>>20, hits, c.rounds)
-	fmt.Fprintf(c.out, "| | rows fetched, k/s | ms a step of training |\n| --- | --- | --- |\n")
+	tableHead(c.out, "| | rows fetched, k/s | ms a step of training |")
 	if ready.Loader == "" {
 		fmt.Fprintf(c.out, "| gnnstore | %s | |\n| NumPy, %s | %s | |\n| ours / theirs | %s | |\n", ours.spread("%.0f"), ready.Advice,
 			theirs.spread("%.0f"), ours.over(theirs).spread("%.2f"))
@@ -187,14 +179,9 @@ type fetcher struct {
 	rows   float64 // that a fetch has
 }
 
-func newFetcher(ds *store.Dataset, c *comparison, trace [][]uint32) (*fetcher, error) {
-	f := ds.Features(0)
-	device, err := c.device.measure(f)
-	if err != nil {
-		return nil, err
-	}
-	m := &fetcher{bytes: int64(f.Rows()) * int64(f.RowBytes()) * cacheShare / 100, trace: trace}
-	m.stack, err = cachetier.Open(f, cachetier.Options{HostBytes: m.bytes, Lookahead: 1, Direct: true, Engine: c.engine, Costs: device.Costs})
+func newFetcher(f *store.Features, engine disk.Kind, costs disk.Costs, trace [][]uint32) (m *fetcher, err error) {
+	m = &fetcher{bytes: tableBytes(f) * cacheShare / 100, trace: trace}
+	m.stack, err = cachetier.Open(f, cachetier.Options{HostBytes: m.bytes, Lookahead: 1, Direct: true, Engine: engine, Costs: costs})
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
 // shares of the feature bytes that the host tier gets, in percent, and the one of them at which rows are really read.
@@ -63,13 +62,6 @@ func comparePolicies(ctx context.Context, c *comparison) error {
 
 // smallGraphs ingests ogbn-arxiv and cnr-2000 with features of 256 bytes, and as large a part of papers100M's nodes to train on.
 func (c *comparison) smallGraphs(ctx context.Context) (paths []string, err error) {
-	if c.data == "" {
-		return nil, errNoData
-	}
-	gnnstore, err := c.build(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, g := range []struct {
 		name string
 		args []string
@@ -79,7 +71,7 @@ func (c *comparison) smallGraphs(ctx context.Context) (paths []string, err error
 	} {
 		path := filepath.Join(c.tmp, g.name)
 		args := append([]string{"ingest", g.args[0], g.args[1], path}, g.args[2:]...)
-		if err := gnnstore.Run(ctx, append(args, "--features", "random:128", "--order", "access", "--split", "random:0.0109/0.005/0.005")...); err != nil {
+		if err := c.binary.Run(ctx, append(args, "--features", "random:128", "--order", "access", "--split", "random:0.0109/0.005/0.005")...); err != nil {
 			return nil, err
 		}
 		paths = append(paths, path)
@@ -88,29 +80,25 @@ func (c *comparison) smallGraphs(ctx context.Context) (paths []string, err error
 }
 
 func (c *comparison) policiesOn(ctx context.Context, path string) error {
-	ds, err := store.Open(path)
+	ds, device, err := c.open(path)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
 	f, g := ds.Features(0), ds.Graph(0)
-	device, err := c.device.measure(f)
-	if err != nil {
-		return err
-	}
 	trace, err := drawTrace(ctx, ds, c.batch, c.steps)
 	if err != nil {
 		return err
 	}
-	table := int64(f.Rows()) * int64(f.RowBytes())
+	table := tableBytes(f)
 	fmt.Fprintf(c.out, "%s: %d nodes, mean degree %.1f, %d training nodes; rows of %d bytes, %d MiB. Batch %d, fanout 15,10,5: %.0f rows a step.\n",
 		filepath.Base(path), g.Nodes(), float64(g.Edges())/float64(g.Nodes()), len(ds.Split(0).Train), f.RowBytes(), table>>20, c.batch, meanRows(trace))
 	fmt.Fprintf(c.out, "Cold rows a step, and device ms a step of %s. Steps %d to %d, those before fill the slab.\n\n", device, len(trace)/2+1, len(trace))
-	fmt.Fprint(c.out, "| policy | steps a window |")
+	columns := "| policy | steps a window |"
 	for _, share := range shares {
-		fmt.Fprintf(c.out, " rows, %d %% | ms, %d %% |", share, share)
+		columns += fmt.Sprintf(" rows, %d %% | ms, %d %% |", share, share)
 	}
-	fmt.Fprintf(c.out, "\n| --- | --- |%s\n", strings.Repeat(" --- | --- |", len(shares)))
+	tableHead(c.out, columns)
 	var checked []string
 	for _, v := range variants() {
 		steps, cells := "", ""
@@ -146,8 +134,7 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 		fmt.Fprintf(c.out, "| %s | %s |%s\n", v.name, steps[2:], cells)
 	}
 	fmt.Fprintf(c.out, "\nThe first steps of it read for real, with %d %%, from an empty slab, past the page cache:\n\n", readShare)
-	fmt.Fprintf(c.out, "| policy | steps a window | steps | reads a step | MB a step | MB wanted | device ms a step | by the model | real / model |\n%s\n",
-		"| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	tableHead(c.out, "| policy | steps a window | steps | reads a step | MB a step | MB wanted | device ms a step | by the model | real / model |")
 	fmt.Fprintf(c.out, "%s\n\n", strings.Join(checked, "\n"))
 	return nil
 }
@@ -242,12 +229,4 @@ func replay(s *cachetier.Stack, steps [][]uint32, window int, use func(step int,
 		}
 		w.Release()
 	}
-}
-
-// build builds gnnstore, unless one was given.
-func (c *comparison) build(ctx context.Context) (cli.Binary, error) {
-	if c.binary != "" {
-		return cli.Binary(c.binary), nil
-	}
-	return cli.Build(ctx, c.tmp)
 }

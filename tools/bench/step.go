@@ -11,7 +11,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/tools/cli"
 	"github.com/gnnstore/gnnstore/train/bench"
 	"github.com/gnnstore/gnnstore/train/model"
 )
@@ -31,14 +30,7 @@ var (
 
 // compareSteps alternates our step with PyTorch's on the same batches, from the same weights.
 func compareSteps(ctx context.Context, c *comparison) error {
-	gnnstore := cli.Binary("")
-	if c.dataset == "" {
-		var err error
-		if gnnstore, err = cli.Build(ctx, c.tmp); err != nil {
-			return err
-		}
-	}
-	path, err := c.arxiv(ctx, gnnstore)
+	path, err := c.arxiv(ctx)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
 )
 
@@ -17,34 +16,22 @@ var readWindows = []int{1, 8, 64, 256, 0}
 // compareWindows trains the same steps under the same --memory with each read window, from empty caches, and prints what the
 // disk did: as timed, and by what reads and bytes were measured to cost before, which other work on the machine leaves alone.
 func compareWindows(ctx context.Context, c *comparison) error {
-	gnnstore, err := c.build(ctx)
-	if err != nil {
-		return err
-	}
-	ds, err := store.Open(c.dataset)
+	ds, device, err := c.open(c.dataset)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	device, err := c.device.measure(ds.Features(0))
-	if err != nil {
-		return err
-	}
-	if c.memory == "" {
-		c.memory = "1GiB"
-	}
 	fmt.Fprintf(c.out, "%s, --memory %s, --batch %d, %d steps from empty caches; the device: %s.\n\n", filepath.Base(c.dataset), c.memory, c.batch, c.steps, device)
-	fmt.Fprintln(c.out, "| --window | steps a window | s a step | rows a step | cold rows | reads | MB | amplification | device ms, rows | of lists | of both, by the model | planned: window | device ms, rows | drawing ms |")
-	fmt.Fprintln(c.out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	tableHead(c.out, "| --window | steps a window | s a step | rows a step | cold rows | reads | MB | amplification | device ms, rows | of lists | of both, by the model | planned: window | device ms, rows | drawing ms |")
 	best, automatic := math.Inf(1), 0.0
 	for _, w := range readWindows {
 		args := []string{"--memory", c.memory, "--window", strconv.Itoa(w)}
 		var plan train.Plan
-		if err := gnnstore.JSON(ctx, &plan, c.train(append(args, "--plan")...)...); err != nil {
+		if err := c.binary.JSON(ctx, &plan, c.train(append(args, "--plan")...)...); err != nil {
 			return err
 		}
 		var r train.Result
-		if err := gnnstore.JSON(ctx, &r, c.train(append(args, "--run", filepath.Join(c.tmp, fmt.Sprintf("window-%d", w)))...)...); err != nil {
+		if err := c.binary.JSON(ctx, &r, c.train(append(args, "--run", filepath.Join(c.tmp, fmt.Sprintf("window-%d", w)))...)...); err != nil {
 			return err
 		}
 		n, lists := float64(r.Epochs[0].Steps), r.Topology.Disk
@@ -62,11 +49,4 @@ func compareWindows(ctx context.Context, c *comparison) error {
 	}
 	fmt.Fprintf(c.out, "\nBy the model, the automatic window takes %.2f of the device time of the best by hand, of rows and lists.\n", automatic/best)
 	return nil
-}
-
-// train is what the commands that train out of core have in common.
-func (c *comparison) train(args ...string) []string {
-	return append([]string{"train", c.dataset, "--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden), "--batch", strconv.Itoa(c.batch),
-		"--lr", fmt.Sprint(rate), "--epochs", "1", "--epoch-steps", strconv.Itoa(c.steps), "--workers", strconv.Itoa(c.threads),
-		"--eval-nodes", "100", "--eval-memory", "0", "--disk-engine", string(c.engine)}, args...)
 }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+)
+
+// open opens a dataset, which is the caller's to close, and measures the device under its feature rows.
+func (c *comparison) open(path string) (*store.Dataset, device, error) {
+	ds, err := store.Open(path)
+	if err != nil {
+		return nil, device{}, err
+	}
+	d, err := c.device.measure(ds.Features(0))
+	if err != nil {
+		ds.Close()
+		return nil, d, err
+	}
+	return ds, d, nil
+}
+
+// tableBytes is what all rows of f take.
+func tableBytes(f *store.Features) int64 { return int64(f.Rows()) * int64(f.RowBytes()) }
+
+// train is what the commands that train out of core have in common.
+func (c *comparison) train(args ...string) []string {
+	return append([]string{"train", c.dataset, "--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden), "--batch", strconv.Itoa(c.batch),
+		"--lr", fmt.Sprint(rate), "--epochs", "1", "--epoch-steps", strconv.Itoa(c.steps), "--workers", strconv.Itoa(c.threads),
+		"--eval-nodes", "100", "--eval-memory", "0", "--disk-engine", string(c.engine)}, args...)
+}
+
+// epochCounts is what the second epoch of a run did.
+type epochCounts struct {
+	seconds, steps float64
+	disk           cachetier.Disk
+	windows        int64
+	stages         pipeline.Stats
+}
+
+// secondEpoch trains for two epochs, and takes what the second counted from the record of both.
+func (c *comparison) secondEpoch(ctx context.Context, args ...string) (e epochCounts, err error) {
+	run := filepath.Join(c.tmp, "run")
+	defer func() { err = errors.Join(err, os.RemoveAll(run)) }()
+	if err := c.binary.Run(ctx, c.train(append(args, "--epochs", "2", "--eval-every", "2", "--run", run)...)...); err != nil {
+		return e, err
+	}
+	record, err := os.Open(filepath.Join(run, "metrics.jsonl"))
+	if err != nil {
+		return e, err
+	}
+	defer record.Close()
+	var epochs []train.Epoch
+	var counts []train.Result
+	lines := bufio.NewScanner(record)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			Epoch *train.Epoch `json:"epoch"`
+			SoFar train.Result `json:"so_far"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return e, err
+		}
+		if line.Epoch != nil {
+			epochs, counts = append(epochs, *line.Epoch), append(counts, line.SoFar)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return e, err
+	}
+	if len(epochs) != 2 {
+		return e, fmt.Errorf("%s: the record has %d epochs, and the run had 2", run, len(epochs))
+	}
+	both, first := counts[1], counts[0]
+	stats := both.Stats.Sub(first.Stats)
+	return epochCounts{seconds: epochs[1].Seconds, steps: float64(epochs[1].Steps), disk: stats.Disk, windows: stats.Windows,
+		stages: both.Stages.Sub(first.Stages)}, nil
+}
