@@ -38,11 +38,15 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	var err error
-	if *ingest {
-		err = runIngest(ctx, os.Stdout, *scale, cli.Binary(*binary))
-	} else {
-		err = run(ctx, os.Stdout, *data, *kills, *seed, cli.Binary(*binary))
+	proof := func(binary cli.Binary, dir string) error {
+		if *ingest {
+			return killGenerate(ctx, os.Stdout, binary, dir, *scale)
+		}
+		return killTrain(ctx, os.Stdout, binary, dir, *data, *kills, *seed)
+	}
+	err := fmt.Errorf("-kills %d: at least 1", *kills)
+	if *ingest || *kills > 0 {
+		err = run(ctx, os.Stdout, cli.Binary(*binary), proof)
 	}
 	stop()
 	if err != nil {
@@ -51,8 +55,8 @@ func main() {
 	}
 }
 
-// runIngest kills what makes datasets.
-func runIngest(ctx context.Context, w io.Writer, scale float64, binary cli.Binary) (err error) {
+// run gives proof a gnnstore, built unless there is one, and a directory, which stays where something did not hold.
+func run(ctx context.Context, w io.Writer, binary cli.Binary, proof func(binary cli.Binary, dir string) error) (err error) {
 	began := time.Now()
 	dir, err := os.MkdirTemp("", "gnnstore-crash-")
 	if err != nil {
@@ -68,6 +72,15 @@ func runIngest(ctx context.Context, w io.Writer, scale float64, binary cli.Binar
 			return err
 		}
 	}
+	if err := proof(binary, dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "in %.0f s\n", time.Since(began).Seconds())
+	return nil
+}
+
+// killGenerate kills what makes datasets.
+func killGenerate(ctx context.Context, w io.Writer, binary cli.Binary, dir string, scale float64) error {
 	for _, flags := range []string{"papers100m --order access", "mag240m --undirected"} { // one node type, and three
 		fmt.Fprintf(w, "generate %s\n", flags)
 		kind, rest, _ := strings.Cut(flags, " ")
@@ -79,29 +92,11 @@ func runIngest(ctx context.Context, w io.Writer, scale float64, binary cli.Binar
 			return err
 		}
 	}
-	fmt.Fprintf(w, "in %.0f s\n", time.Since(began).Seconds())
 	return nil
 }
 
-func run(ctx context.Context, w io.Writer, data string, kills int, seed uint64, binary cli.Binary) (err error) {
-	if kills < 1 {
-		return fmt.Errorf("-kills %d: at least 1", kills)
-	}
-	began := time.Now()
-	dir, err := os.MkdirTemp("", "gnnstore-crash-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil || ctx.Err() != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}()
-	if binary == "" {
-		if binary, err = cli.Build(ctx, dir); err != nil {
-			return err
-		}
-	}
+// killTrain kills training on a graph of data or, without it, on the one that gnnstore ships.
+func killTrain(ctx context.Context, w io.Writer, binary cli.Binary, dir, data string, kills int, seed uint64) error {
 	p := &resume.Prover{Binary: binary, Dataset: filepath.Join(dir, "graph.gnn"), Dir: dir, Seed: seed, Out: w}
 	source := []string{"ogb", filepath.Join(data, "ogbn_arxiv"), p.Dataset, "--features", "fastrp:8"}
 	p.Batch = 1000 // 91 steps an epoch
@@ -115,9 +110,5 @@ func run(ctx context.Context, w io.Writer, data string, kills int, seed uint64, 
 	if err := binary.Run(ctx, append([]string{"ingest", "--undirected"}, source...)...); err != nil {
 		return err
 	}
-	if err := p.Kill(ctx, resume.Configs, kills); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "in %.0f s\n", time.Since(began).Seconds())
-	return nil
+	return p.Kill(ctx, resume.Configs, kills)
 }
