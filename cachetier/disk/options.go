@@ -63,7 +63,7 @@ type Options struct {
 	Depth int
 	// Direct has Auto leave Mmap and the page cache out, for who has a budget that it would be in.
 	Direct bool
-	// Probe measures the device in Open, for about 130 ms, where the files have 64 MiB or more: Auto takes the engine that
+	// Probe measures the device in Open, for about 400 ms, where the files have 64 MiB or more: Auto takes the engine that
 	// was faster, and Merge goes by what was measured.
 	Probe bool
 	// Costs, if they are not zero, are what Merge goes by: those of an earlier Reader make the same stretches as it did.
