@@ -6,6 +6,7 @@
 package diskbench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,9 +113,11 @@ type turn struct {
 	cpu, p50, p99 float64 // µs; cpu of a read
 }
 
-// Run measures with the files of the dataset at path and tells each result as soon as its last turn is over. started gets
-// the file that is read and what is to be said of the engines. It ends with ctx, between two turns.
-func Run(ctx context.Context, path string, o Options, started func(file string, size int64, notes []string), each func(Result)) error {
+// Run measures with the files of the dataset at path and tells each result as soon as its last turn is over. started
+// gets the file that is read and what is to be said of the engines. It ends with ctx.
+func Run(
+	ctx context.Context, path string, o Options, started func(file string, size int64, notes []string), each func(Result),
+) error {
 	o, err := o.withDefaults()
 	if err != nil {
 		return err
@@ -169,7 +172,8 @@ func largest(d *store.Dataset) (store.SectionFile, error) {
 		take(neighbors)
 	}
 	if best.Size < disk.MaxStretch {
-		return best, fmt.Errorf("%s: its largest file has %d bytes; measuring wants a dataset of gigabytes, as gnnstore generate makes", d.Path(), best.Size)
+		return best, fmt.Errorf(
+			"%s: its largest file has %d bytes; measuring wants a dataset of gigabytes, as gnnstore generate makes", d.Path(), best.Size)
 	}
 	return best, nil
 }
@@ -222,7 +226,7 @@ func (b *bench) compare(ctx context.Context, read string, size int, each func(Re
 			}
 			// It is opened for each turn, since pages stay in the page cache as long as something maps them.
 			err := b.withFile(func(f store.SectionFile) error {
-				t, err := b.measure(f, kind, read, size)
+				t, err := b.measure(ctx, f, kind, read, size)
 				turns[i] = append(turns[i], t)
 				return err
 			})
@@ -279,8 +283,8 @@ func (b *bench) result(engine, read string, size int, turns []turn) Result {
 	}
 }
 
-// measure is one turn of an engine.
-func (b *bench) measure(f store.SectionFile, kind disk.Kind, read string, size int) (turn, error) {
+// measure is one turn of an engine. The end of ctx cuts it short.
+func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind, read string, size int) (turn, error) {
 	if err := dropPages(f.File); err != nil {
 		return turn{}, fmt.Errorf("%s: take it out of the page cache: %w", f.Path, err)
 	}
@@ -295,7 +299,7 @@ func (b *bench) measure(f store.SectionFile, kind disk.Kind, read string, size i
 	buffers := sync.Pool{New: func() any { b := make([]byte, size); return &b }}
 	cpu, began := cpuTime(), time.Now()
 	traffic, err := r.Read(func() (disk.Stretch, bool) {
-		if time.Since(began) > b.Time {
+		if time.Since(began) > b.Time || ctx.Err() != nil {
 			return disk.Stretch{}, false
 		}
 		row := (first + n) % rows
@@ -309,7 +313,7 @@ func (b *bench) measure(f store.SectionFile, kind disk.Kind, read string, size i
 		buffers.Put(to)
 		return nil
 	})
-	if err != nil {
+	if err := cmp.Or(err, ctx.Err()); err != nil {
 		return turn{}, err
 	}
 	if traffic.Reads == 0 {

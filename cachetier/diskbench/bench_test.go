@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
@@ -64,6 +65,29 @@ func TestRunRefuses(t *testing.T) {
 	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
 	err = Run(ctx, path, Options{}, func(string, int64, []string) {}, func(Result) { t.Error("went on") })
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestRunEndsWithin a turn, be it an engine's or fio's.
+func TestRunEndsWithin(t *testing.T) {
+	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
+	o := Options{Engines: []disk.Kind{disk.Buffered}, Time: time.Hour}
+	ctx, cancel := context.WithCancel(t.Context())
+	started := func(string, int64, []string) { time.AfterFunc(50*time.Millisecond, cancel) }
+	require.ErrorIs(t, Run(ctx, path, o, started, nil), context.Canceled)
+
+	fio, err := exec.LookPath("fio")
+	if err != nil {
+		t.Log("fio is not installed")
+		return
+	}
+	b := bench{Options: Options{Fio: fio, Depth: 1, Time: time.Hour}, path: path}
+	require.NoError(t, b.withFile(func(f store.SectionFile) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // within which it has begun to read
+		defer cancel()
+		_, err := b.runFio(ctx, f, random, 4096)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return nil
+	}))
 }
 
 func TestParseFio(t *testing.T) {

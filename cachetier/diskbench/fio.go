@@ -30,7 +30,8 @@ type fioReport struct {
 	} `json:"jobs"`
 }
 
-// runFio is one turn of fio: reads of the blocks that a row of size bytes lies in.
+// runFio is one turn of fio: reads of the blocks that a row of size bytes lies in. Its job is a thread, and so ends with
+// the process that the end of ctx kills.
 func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, size int) (t turn, err error) {
 	pattern := "randread"
 	if read == sequential {
@@ -38,16 +39,17 @@ func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, si
 	}
 	block := max(b.block, fioBlock)
 	for _, engine := range []string{"io_uring", "libaio"} {
-		cmd := exec.CommandContext(ctx, b.Fio, "--name=gnnstore", "--readonly", "--direct=1", "--time_based", "--output-format=json",
-			"--filename="+strings.ReplaceAll(f.Path, ":", `\:`), "--rw="+pattern, "--ioengine="+engine, fmt.Sprint("--randseed=", b.seed),
-			fmt.Sprint("--bs=", (int64(size)+block-1)/block*block), fmt.Sprint("--iodepth=", b.Depth), fmt.Sprintf("--runtime=%dms", b.Time.Milliseconds()))
+		cmd := exec.CommandContext(ctx, b.Fio, "--name=gnnstore", "--thread", "--readonly", "--direct=1", "--time_based",
+			"--output-format=json", "--filename="+strings.ReplaceAll(f.Path, ":", `\:`), "--rw="+pattern, "--ioengine="+engine,
+			fmt.Sprint("--randseed=", b.seed), fmt.Sprint("--bs=", (int64(size)+block-1)/block*block),
+			fmt.Sprint("--iodepth=", b.Depth), fmt.Sprintf("--runtime=%dms", b.Time.Milliseconds()))
 		var out, trouble bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &trouble
 		if err = cmd.Run(); err == nil {
 			t, err = parseFio(out.Bytes())
 		}
 		if err == nil || ctx.Err() != nil {
-			return t, err
+			return t, ctx.Err()
 		}
 		if line, _, _ := strings.Cut(strings.TrimSpace(trouble.String()), "\n"); line != "" {
 			err = fmt.Errorf("%w: %s", err, line)
