@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -247,9 +248,12 @@ func memoryLines(w io.Writer, r *train.Result) {
 	}
 }
 
-// bar is a share of 30 cells.
+// bar is a share of 30 cells. What no training says, but somebody else might, is a share, too: none.
 func bar(share float64) string {
 	const cells = 30
+	if math.IsNaN(share) {
+		share = 0
+	}
 	n := int(min(max(share, 0), 1)*cells + 0.5)
 	return strings.Repeat("#", n) + strings.Repeat(".", cells-n)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train"
@@ -73,6 +75,47 @@ func TestView(t *testing.T) {
 		require.Contains(t, text, want)
 	}
 	require.Contains(t, view(ended)[0], "failed after 0 epochs: no space left on device")
+}
+
+// TestBar: whatever a share is, there are 30 cells.
+func TestBar(t *testing.T) {
+	for share, want := range map[float64]int{
+		0: 0, 0.5: 15, 1: 30, 2: 30, -1: 0, math.Inf(1): 30, math.Inf(-1): 0, math.NaN(): 0, 1e-9: 0, 0.99: 30,
+	} {
+		require.Equal(t, strings.Repeat("#", want)+strings.Repeat(".", 30-want), bar(share), share)
+	}
+}
+
+// TestViewOfAnything: numbers that no training has are no reason to crash.
+func TestViewOfAnything(t *testing.T) {
+	number := rapid.SampledFrom([]float64{0, 1, -1, 0.5, 1e-300, 1e308, -1e308})
+	whole := rapid.SampledFrom([]int64{0, 1, -1, 1e6, math.MaxInt64, math.MinInt64})
+	rapid.Check(t, func(t *rapid.T) {
+		stages := func(what string) pipeline.Stats {
+			n := func() float64 { return number.Draw(t, what) }
+			return pipeline.Stats{Sample: n(), Plan: n(), Load: n(), Gather: n(), Step: n(), Wait: n(), Run: n()}
+		}
+		stats := func(what string) cachetier.Stats {
+			n := func() int64 { return whole.Draw(t, what) }
+			tier := cachetier.Tier{CapacityBytes: n(), UsedBytes: n(), RowsHit: n(), RowsMissed: n(), BytesOut: n(), Evictions: n()}
+			return cachetier.Stats{
+				InputRows: n(), RowBytes: n(), Tiers: cachetier.Tiers{Device: tier, Host: tier, Disk: tier},
+				Disk: cachetier.Disk{Rows: n(), Reads: n(), BytesRead: n(), Seconds: number.Draw(t, "reading"), Amplification: 1e308},
+			}
+		}
+		loss, left := number.Draw(t, "loss"), number.Draw(t, "left")
+		r := &train.Result{
+			Status: train.Running, Stats: stats("all"), Stages: stages("all"),
+			Window: &train.Window{Steps: int(whole.Draw(t, "steps"))}, Latency: &train.Latency{P50: loss, Max: left},
+			Live: &train.Live{Loss: &loss, ETASeconds: &left, Seconds: left, Steps: int(whole.Draw(t, "step"))},
+		}
+		r.Topology = &train.Topology{Tier: r.Tiers.Host, Disk: r.Disk, Lists: whole.Draw(t, "lists")}
+		r.Live.Recent = train.Recent{Stats: stats("recent"), Stages: stages("recent")}
+		r.Advice = live.Advise(r)
+		view(r)
+		line(r)
+		printTiers(io.Discard, r)
+	})
 }
 
 // TestDraw: a view takes the place of the one before, on terminals of any size.
