@@ -64,7 +64,7 @@ func (s *screen) draw(lines []string, width, height int) error {
 		if text := []rune(l); len(text) > width {
 			l = string(text[:width])
 		}
-		fmt.Fprintf(&b, "\r%s\x1b[K\n", l)
+		fmt.Fprintf(&b, "\r\x1b[K%s\n", l) // cleared first: behind a line as wide as the terminal, its last character would go
 	}
 	b.WriteString("\x1b[J")
 	s.drawn = len(lines)
@@ -145,7 +145,7 @@ func view(r *train.Result) []string {
 	if r.Live != nil {
 		fmt.Fprintf(&b, "   %s so far   %s", duration(min(r.Live.Seconds, 1e9)), left(r))
 	}
-	b.WriteString("\n\n")
+	b.WriteByte('\n')
 	tierTable(&b, r)
 	for _, stage := range []struct {
 		name  string
@@ -165,8 +165,11 @@ func view(r *train.Result) []string {
 	diskLines(&b, r)
 	memoryLines(&b, r)
 	if r.Advice != "" {
-		b.WriteByte('\n')
-		for _, text := range wrap(r.Advice, viewWidth) {
+		advice := wrap(r.Advice, viewWidth)
+		if strings.Count(b.String(), "\n")+len(advice) < viewHeight {
+			b.WriteByte('\n')
+		}
+		for _, text := range advice {
 			fmt.Fprintln(&b, text)
 		}
 	}
@@ -242,9 +245,11 @@ func memoryLines(w io.Writer, r *train.Result) {
 	if m := r.Memory; m != nil {
 		var parts []string
 		for _, p := range m.Parts {
-			parts = append(parts, p.Name+" "+size(p.Bytes))
+			parts = append(parts, strings.ReplaceAll(p.Name+" "+size(p.Bytes), " ", tied))
 		}
-		fmt.Fprintf(w, "of %s: %s\n", size(m.BudgetBytes), strings.Join(parts, ", "))
+		for _, text := range wrap("of "+size(m.BudgetBytes)+": "+strings.Join(parts, ", "), viewWidth) {
+			fmt.Fprintln(w, text)
+		}
 	}
 }
 
@@ -258,10 +263,12 @@ func bar(share float64) string {
 	return strings.Repeat("#", n) + strings.Repeat(".", cells-n)
 }
 
+// tied is a space as wide as a digit, which no text of ours has: wrap does not break there.
+const tied = "\u2007"
+
 // wrap breaks a text at spaces into lines of so many characters, or more where a word has more. A percent sign stays
 // with its number.
 func wrap(text string, width int) []string {
-	const tied = "\u2007" // a space as wide as a digit, which no text of ours has
 	var lines []string
 	if text == "" {
 		return lines

@@ -41,7 +41,8 @@ func crowded() *train.Result {
 		Window:  &train.Window{Steps: 1000, Rows: 1e10, Bytes: 1 << 40},
 		Latency: &train.Latency{Reads: 1, P50: 0.0001, P90: 0.0012, P99: 0.0123, Max: 12.345},
 		Memory: &train.Memory{BudgetBytes: 8 << 30, Parts: []train.MemoryPart{
-			{Name: "topology", Bytes: 1 << 30}, {Name: "host cache", Bytes: 4 << 30}, {Name: "batches", Bytes: 1 << 30}, {Name: "evaluation", Bytes: 1 << 30}}},
+			{Name: "topology", Bytes: 1023 << 20}, {Name: "device", Bytes: 1023 << 20}, {Name: "host", Bytes: 1023 << 20},
+			{Name: "batches", Bytes: 1023 << 20}, {Name: "step", Bytes: 1023 << 20}, {Name: "fixed", Bytes: 1023 << 20}}},
 		Live: &train.Live{
 			Epoch: 100, Step: 1207, Steps: 1207, Updates: 1, Loss: &loss, Seconds: 1e6, ETASeconds: &left,
 			ResidentBytes: 8 << 40, FileBytes: 1 << 40, ReadsUnderWay: &reads, Recent: train.Recent{Stats: stats, Stages: stages},
@@ -54,10 +55,12 @@ func crowded() *train.Result {
 
 // TestView: it fits in a terminal, whatever there is to show, and nothing in it moves the cursor.
 func TestView(t *testing.T) {
-	full, ended, hostile := crowded(), crowded(), crowded()
+	full, long, ended, hostile := crowded(), crowded(), crowded(), crowded()
+	long.Tiers.Disk.UsedBytes *= 5 // of which the caches hold a part: that has the longest advice
+	long.Advice = live.Advise(long)
 	ended.Status, ended.Live, ended.Error = train.Failed, nil, "no space left on device"
 	hostile.Run, hostile.Advice = "\x1b[2J\x1b]0;mine\a", "a\nb\x9b2J"
-	for _, r := range []*train.Result{full, ended, hostile, {}, {Live: &train.Live{}, Status: train.Running}} {
+	for _, r := range []*train.Result{full, long, ended, hostile, {}, {Live: &train.Live{}, Status: train.Running}} {
 		lines := view(r)
 		require.LessOrEqual(t, len(lines), viewHeight, strings.Join(lines, "\n"))
 		for _, l := range append(lines, line(r)) {
@@ -67,7 +70,10 @@ func TestView(t *testing.T) {
 			require.LessOrEqual(t, utf8.RuneCountInString(l), viewWidth, l)
 		}
 	}
-	text := strings.Join(view(full), "\n")
+	text := strings.Join(view(long), "\n")
+	require.Equal(t, viewHeight, strings.Count(text, "\n")+1, text)
+	require.Contains(t, text, "\nmost; 8 TiB of 8 GiB are used")
+	text = strings.Join(view(full), "\n")
 	t.Log("\n" + text)
 	for _, want := range []string{
 		"topology", "gather  ###########", "95.0 %  limits", "rows from disk 100.0 %", "the disk limits: it is busy 100 %", "left",
@@ -123,10 +129,10 @@ func TestDraw(t *testing.T) {
 	var b bytes.Buffer
 	s := &screen{w: &b}
 	require.NoError(t, s.draw([]string{"one", "two two"}, 4, 24))
-	require.Equal(t, "\rone\x1b[K\n\rtwo \x1b[K\n\x1b[J", b.String())
+	require.Equal(t, "\r\x1b[Kone\n\r\x1b[Ktwo \n\x1b[J", b.String())
 	b.Reset()
 	require.NoError(t, s.draw([]string{"1", "2", "3"}, 80, 3))
-	require.Equal(t, "\x1b[2A\r1\x1b[K\n\r2\x1b[K\n\x1b[J", b.String())
+	require.Equal(t, "\x1b[2A\r\x1b[K1\n\r\x1b[K2\n\x1b[J", b.String())
 }
 
 // TestStatsOverHTTP: --addr shows what --listen serves.
