@@ -15,16 +15,17 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// memory trains on features of four times --memory, within a control group of 110 % of it that counts page cache as well: by
-// no engine is the program killed, and by its own account it stays below --memory.
+// memory trains on features of four times --memory, within a control group of 110 % of it that counts page cache as
+// well: by no engine is the program killed, and by its own account it stays below --memory.
 func memory(ctx context.Context, a *arxiv) (err error) {
 	if os.Geteuid() != 0 {
 		fmt.Println("skipped: no root, and a memory cgroup takes one to make")
 		return nil
 	}
 	dataset := filepath.Join(a.tmp, "made.gnn")
-	const made = 146 << 20
-	group, err := cli.NewCgroup(fmt.Sprintf("ci-%d", os.Getpid()), made/10*11)
+	const made = 146 << 20 // a quarter of the features
+	const limit = made / 10 * 11
+	group, err := cli.NewCgroup(fmt.Sprintf("ci-%d", os.Getpid()), limit)
 	if err != nil {
 		fmt.Println("skipped: no root that may make one:", err)
 		return nil
@@ -34,7 +35,7 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 	cmd := group.Command(ctx, string(a.gnnstore), "generate", "papers100m", dataset,
 		"--nodes", "400k", "--edges", "6M", "--dim", "768", "--memory", fmt.Sprint(made))
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("generate in a group of %d MiB: %w: %s", made/10*11>>20, err, cli.LastLine(out))
+		return fmt.Errorf("generate in a group of %d MiB: %w: %s", limit>>20, err, cli.LastLine(out))
 	}
 	ds, err := store.Open(dataset)
 	if err != nil {
@@ -47,23 +48,25 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 	budget := features / 4
 	var want cli.Trained
 	for i, engine := range disk.Kinds[1:] {
-		args := append([]string{"train", dataset, "--json", "--memory", fmt.Sprint(budget), "--disk-engine", string(engine)},
-			"--batch", "200", "--fanout", "5,5", "--hidden", "32", "--epochs", "1", "--epoch-steps", "12", "--eval-nodes", "2000", "--run", filepath.Join(a.tmp, "run-"+string(engine)))
-		cmd := group.Command(ctx, string(a.gnnstore), args...)
+		cmd := group.Command(ctx, string(a.gnnstore), "train", dataset, "--json", "--memory", fmt.Sprint(budget),
+			"--disk-engine", string(engine), "--batch", "200", "--fanout", "5,5", "--hidden", "32",
+			"--epochs", "1", "--epoch-steps", "12", "--eval-nodes", "2000",
+			"--run", filepath.Join(a.tmp, "run-"+string(engine)))
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		peak, hits := group.Peak()
 		if err != nil {
 			return fmt.Errorf("train by %s with --memory %d MiB in a group of %d MiB: %w: %s",
-				engine, budget>>20, made/10*11>>20, err, cli.LastLine(stderr.Bytes()))
+				engine, budget>>20, limit>>20, err, cli.LastLine(stderr.Bytes()))
 		}
 		var got cli.Trained
 		if err := json.Unmarshal(out, &got); err != nil {
 			return err
 		}
-		fmt.Printf("%s: features of %d MiB, --memory %d MiB: peak %d MiB by its own account; the group's peak so far %d of %d MiB, limit reached %d times\n",
-			engine, features>>20, budget>>20, got.PeakRSSBytes>>20, peak>>20, made/10*11>>20, hits)
+		fmt.Printf("%s: features of %d MiB, --memory %d MiB: peak %d MiB by its own account; "+
+			"the group's peak so far %d of %d MiB, limit reached %d times\n",
+			got.DiskEngine, features>>20, budget>>20, got.PeakRSSBytes>>20, peak>>20, limit>>20, hits)
 		if i == 0 {
 			want = got
 		}
@@ -79,17 +82,19 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 	return denied(ctx, a, dataset)
 }
 
-// denied has the system refuse an allocation that --memory allows, by a bound on the address space: two parts in three of it
-// are the dataset's maps and what the Go runtime reserves, and the rest is less than the features.
+// denied has the system refuse an allocation that --memory allows, by a bound on the address space: two parts in three
+// of it are the dataset's maps and what the Go runtime reserves, and the rest is less than the features.
 func denied(ctx context.Context, a *arxiv, dataset string) error {
-	const kibibytes = "2300000"
+	const kibibytes = "2450000" // with 2100000 the features are not mapped, with 2700000 they fit
 	run := filepath.Join(a.tmp, "run-denied")
-	message, err := cli.Refused(exec.CommandContext(ctx, "sh", "-c", `ulimit -v "$0" && exec "$@"`, kibibytes, string(a.gnnstore),
-		"train", dataset, "--json", "--memory", "64GiB", "--batch", "200", "--fanout", "5,5", "--hidden", "32", "--run", run))
+	message, err := cli.Refused(exec.CommandContext(ctx, "sh", "-c", `ulimit -v "$0" && exec "$@"`, kibibytes,
+		string(a.gnnstore), "train", dataset, "--json", "--memory", "64GiB",
+		"--batch", "200", "--fanout", "5,5", "--hidden", "32", "--run", run))
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(message, "no memory for a buffer of ") || !strings.Contains(message, "use smaller caches") || exists(run) {
+	said := strings.Contains(message, "no memory for a buffer of ") && strings.Contains(message, "use smaller caches")
+	if !said || exists(run) {
 		return fmt.Errorf("train where memory is denied: %q does not say so, or %s is left", message, run)
 	}
 	fmt.Println("train where memory is denied:", message)

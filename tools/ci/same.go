@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// same trains one seed under many settings that must not matter: a few of them for two epochs, and out of core, where a run
-// takes longer, many of them for some steps.
+// same trains one seed under many settings that must not matter: a few of them for two epochs, and out of core, where a
+// run takes longer, many of them for some steps.
 func same(ctx context.Context, a *arxiv) error {
 	dataset, err := a.dataset(ctx, undirected)
 	if err != nil {
@@ -40,7 +40,8 @@ func same(ctx context.Context, a *arxiv) error {
 	return a.sameResults(ctx, dataset, settings, "--epoch-steps", "12", "--eval-memory", "0", "--eval-nodes", "1000")
 }
 
-// outOfCore lists a run in memory, and then every engine with every policy; with them, in turn, windows, budgets and workers.
+// outOfCore lists a run in memory, and then every engine with every policy; with them, in turn, windows, budgets and
+// workers.
 func outOfCore(dataset string) (settings [][]string, err error) {
 	ds, err := store.Open(dataset)
 	if err != nil {
@@ -52,9 +53,10 @@ func outOfCore(dataset string) (settings [][]string, err error) {
 	lists := []string{bytes(topology.LeastBytes(ds.Graph(0))), bytes(topology.AllBytes(ds.Graph(0)))}
 	rows := []string{"0", "1KiB", bytes(features / 10), bytes(features)}
 	settings = [][]string{{"--disk-engine", "mmap"}}
-	for n := range len(disk.Kinds[1:]) * len(policy.Kinds) {
+	engines := disk.Kinds[1:]
+	for n := range len(engines) * len(policy.Kinds) {
 		settings = append(settings, []string{
-			"--disk-engine", string(disk.Kinds[1+n%4]), "--policy", string(policy.Kinds[n/4]),
+			"--disk-engine", string(engines[n%len(engines)]), "--policy", string(policy.Kinds[n/len(engines)]),
 			"--window", []string{"0", "1", "8"}[(n+n/4)%3], "--host-memory", rows[(n+n/4+n/16)%4],
 			"--topology-memory", lists[(n/2+n/8)%2], "--workers", []string{"1", "2", "8"}[n/3%3],
 			"--lookahead", strconv.Itoa(n % 3),
@@ -72,12 +74,13 @@ func (a *arxiv) sameResults(ctx context.Context, dataset string, settings [][]st
 			return err
 		}
 		var got cli.Trained
-		if err := a.gnnstore.JSON(ctx, &got, trainArgs(dataset, "2", slices.Concat(more, setting, []string{"--run", run})...)...); err != nil {
+		args := trainArgs(dataset, "2", slices.Concat(more, setting, []string{"--run", run})...)
+		if err := a.gnnstore.JSON(ctx, &got, args...); err != nil {
 			return err
 		}
 		in := got.Tiers.Device.RowsHit + got.Tiers.Host.RowsHit
-		fmt.Printf("%s: losses %v, params %s, rows %d = %d in memory + %d from disk\n",
-			strings.Join(setting, " "), got.Losses(), got.ParamsXXH3, got.InputRows, in, got.Disk.Rows)
+		fmt.Printf("%s: losses %v, params %s, rows %d = %d in memory + %d from disk by %s\n",
+			strings.Join(setting, " "), got.Losses(), got.ParamsXXH3, got.InputRows, in, got.Disk.Rows, got.DiskEngine)
 		if i == 0 {
 			want = got
 		}
