@@ -131,13 +131,15 @@ const (
 func view(r *train.Result) []string {
 	l := live.LoadOf(r)
 	var b strings.Builder
-	if fmt.Fprintf(&b, "run %s   %s", r.Run, where(r)); r.Status != train.Running {
-		b.Reset()
-		fmt.Fprintf(&b, "run %s   %s", r.Run, outcome(r))
+	if r.Status == train.Running {
+		b.WriteString(where(r))
+	} else {
+		b.WriteString(outcome(r))
 	}
 	if r.Live != nil && r.Live.Loss != nil {
 		fmt.Fprintf(&b, "   loss %.4f", *r.Live.Loss)
 	}
+	fmt.Fprintf(&b, "   run %s", r.Run) // last, for where there is no room for the path
 	b.WriteByte('\n')
 	if l.Limiting != "" {
 		fmt.Fprintf(&b, "%s", rates(l))
