@@ -66,7 +66,7 @@ type Server struct {
 	host     string   // as it was given
 	loopback bool
 
-	last struct {
+	shown struct {
 		sync.Mutex
 		encoding
 	}
@@ -76,6 +76,7 @@ type Server struct {
 type encoding struct {
 	json  []byte
 	until time.Time
+	last  bool // it tells how the training ended, and does for good
 }
 
 // An encoding does for so long, and for so many times what it took: results grow with their epochs.
@@ -112,7 +113,11 @@ func Serve(o Options) *Server {
 			tcp, ok := s.addr.(*net.TCPAddr)
 			s.loopback = ok && tcp.IP.IsLoopback()
 			s.serve(l)
-			note("statistics at http://" + l.Addr().String() + "/stats and /metrics")
+			whom := ""
+			if !s.loopback {
+				whom = ", for everybody who reaches this machine"
+			}
+			note("statistics at http://" + l.Addr().String() + "/stats and /metrics" + whom)
 		} else {
 			note("no statistics over HTTP: " + err.Error())
 		}
@@ -150,22 +155,23 @@ func (s *Server) advised() *train.Result {
 
 // encoded is the result so far, or of just before; once the training has ended, it is how it did.
 func (s *Server) encoded() ([]byte, error) {
-	s.last.Lock()
-	defer s.last.Unlock()
-	now := time.Now()
+	s.shown.Lock()
+	defer s.shown.Unlock()
+	now, ended := time.Now(), false
 	select {
 	case <-s.ending:
+		ended = true
 	default:
-		if now.Before(s.last.until) {
-			return s.last.json, nil
-		}
+	}
+	if s.shown.last || !ended && now.Before(s.shown.until) {
+		return s.shown.json, nil
 	}
 	b, err := json.Marshal(s.advised())
 	if err != nil {
 		return nil, err
 	}
-	s.last.encoding = encoding{append(b, '\n'), now.Add(max(encodeEvery, encodeShare*time.Since(now)))}
-	return s.last.json, nil
+	s.shown.encoding = encoding{append(b, '\n'), now.Add(max(encodeEvery, encodeShare*time.Since(now))), ended}
+	return s.shown.json, nil
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {

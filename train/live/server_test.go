@@ -188,10 +188,15 @@ func TestHostile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestOpen: who serves other machines serves them under any name.
+// TestOpen: who serves other machines serves them under any name, and is told so.
 func TestOpen(t *testing.T) {
-	s := live.Serve(live.Options{Run: t.TempDir(), Listen: "0.0.0.0:0", Now: new(training).now})
+	var notes []string
+	s := live.Serve(live.Options{
+		Run: t.TempDir(), Listen: "0.0.0.0:0", Now: new(training).now, Note: func(n string) { notes = append(notes, n) },
+	})
 	defer s.Close()
+	require.Len(t, notes, 1)
+	require.Contains(t, notes[0], "/stats and /metrics, for everybody who reaches this machine")
 	_, port, err := net.SplitHostPort(s.Addr().String())
 	require.NoError(t, err)
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/healthz", nil)
@@ -252,6 +257,37 @@ func TestWatch(t *testing.T) {
 	s.Close()
 	_, err = live.OfRun(dir)
 	require.ErrorIs(t, err, live.ErrNotServed)
+}
+
+// TestEndIsToldOnce asks how the training ended once, however many watch.
+func TestEndIsToldOnce(t *testing.T) {
+	var ended atomic.Bool
+	var asked atomic.Int64 // after the end
+	dir := t.TempDir()
+	s := live.Serve(live.Options{Run: dir, Now: func() *train.Result {
+		if ended.Load() {
+			asked.Add(1)
+			return &train.Result{Status: train.Done}
+		}
+		return &train.Result{Status: train.Running, Live: new(train.Live)}
+	}})
+	defer s.Close()
+	c, err := live.OfRun(dir)
+	require.NoError(t, err)
+	var watchers errgroup.Group
+	for range 10 {
+		began := make(chan struct{})
+		watchers.Go(func() error {
+			first := sync.OnceFunc(func() { close(began) })
+			defer first()
+			return c.Watch(t.Context(), time.Hour, func(*train.Result) error { first(); return nil })
+		})
+		<-began
+	}
+	ended.Store(true)
+	s.Close()
+	require.NoError(t, watchers.Wait())
+	require.EqualValues(t, 1, asked.Load())
 }
 
 // TestWatchEnds with its context, with the error of show, and when the process dies without a word.
