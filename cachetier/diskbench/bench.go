@@ -192,26 +192,45 @@ func (b *bench) withFile(use func(f store.SectionFile) error) error {
 	return use(f)
 }
 
-// survey leaves out the engines that do not work here. notes is what is to be said of any.
+// survey leaves out the engines that do not work here, and fio where it would not. notes is what is to be said of any.
 func (b *bench) survey(f store.SectionFile) (notes []string, err error) {
 	var work []disk.Kind
 	for _, kind := range b.Engines {
-		r, err := disk.Open([]store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
+		works, why, err := b.try(f, kind)
 		if err != nil {
 			return nil, err
 		}
-		if b.block = max(b.block, r.Block()); r.Kind() == kind {
+		if works {
 			work = append(work, kind)
 		}
-		if why := r.Why(); r.Kind() != kind || why != disk.Asked {
+		if !works || why != disk.Asked {
 			notes = append(notes, fmt.Sprintf("%s: %s", kind, why))
 		}
-		r.Close()
 	}
 	if b.Engines = work; len(work) == 0 {
 		return nil, fmt.Errorf("no engine works here: %s", notes[0])
 	}
-	return notes, nil
+	if b.Fio == "" {
+		return notes, nil
+	}
+	// It goes around the page cache, if none of the engines does.
+	works, why, err := b.try(f, disk.Pread)
+	if !works {
+		b.Fio = ""
+		notes = append(notes, fmt.Sprintf("%s: %s", Fio, why))
+	}
+	return notes, err
+}
+
+// try opens f by an engine, and takes note of the blocks it reads.
+func (b *bench) try(f store.SectionFile, kind disk.Kind) (works bool, why string, err error) {
+	r, err := disk.Open([]store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
+	if err != nil {
+		return false, "", err
+	}
+	defer r.Close()
+	b.block = max(b.block, r.Block())
+	return r.Kind() == kind, r.Why(), nil
 }
 
 // compare has the engines, and fio, take turns at one kind of read.

@@ -67,6 +67,23 @@ func TestRunRefuses(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// TestFioReadsBlocks, whatever blocks the engines read that it is beside.
+func TestFioReadsBlocks(t *testing.T) {
+	b := bench{Options: Options{Engines: []disk.Kind{disk.Buffered}, Depth: 1, Fio: "fio"}}
+	b.path = storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
+	require.NoError(t, b.withFile(func(f store.SectionFile) error {
+		notes, err := b.survey(f)
+		require.NoError(t, err)
+		if b.Fio == "" {
+			require.Contains(t, notes[0], "fio: ")
+			return nil
+		}
+		require.Empty(t, notes)
+		require.GreaterOrEqual(t, b.block, int64(512))
+		return nil
+	}))
+}
+
 // TestRunEndsWithin a turn, be it an engine's or fio's.
 func TestRunEndsWithin(t *testing.T) {
 	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
@@ -80,7 +97,7 @@ func TestRunEndsWithin(t *testing.T) {
 		t.Log("fio is not installed")
 		return
 	}
-	b := bench{Options: Options{Fio: fio, Depth: 1, Time: time.Hour}, path: path}
+	b := bench{Options: Options{Fio: fio, Depth: 1, Time: time.Hour}, path: path, block: 4096}
 	require.NoError(t, b.withFile(func(f store.SectionFile) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // within which it has begun to read
 		defer cancel()

@@ -37,11 +37,10 @@ func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, si
 	if read == sequential {
 		pattern = "read"
 	}
-	block := max(b.block, fioBlock)
 	for _, engine := range []string{"io_uring", "libaio"} {
 		cmd := exec.CommandContext(ctx, b.Fio, "--name=gnnstore", "--thread", "--readonly", "--direct=1", "--time_based",
 			"--output-format=json", "--filename="+strings.ReplaceAll(f.Path, ":", `\:`), "--rw="+pattern, "--ioengine="+engine,
-			fmt.Sprint("--randseed=", b.seed), fmt.Sprint("--bs=", (int64(size)+block-1)/block*block),
+			fmt.Sprint("--randseed=", b.seed), fmt.Sprint("--bs=", (int64(size)+b.block-1)/b.block*b.block),
 			fmt.Sprint("--iodepth=", b.Depth), fmt.Sprintf("--runtime=%dms", b.Time.Milliseconds()))
 		var out, trouble bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &trouble
@@ -57,10 +56,6 @@ func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, si
 	}
 	return turn{}, fmt.Errorf("%s: %w", b.Fio, err)
 }
-
-// fioBlock is the smallest request that fio is given where all engines go through the page cache: past it, a disk reads
-// sectors.
-const fioBlock = 512
 
 // parseFio reads fio's output.
 func parseFio(out []byte) (turn, error) {
