@@ -1,8 +1,8 @@
 // Package diskbench measures what the engines of package disk make of a device, and what fio makes of it.
 //
 // [Run] reads the largest file of a dataset, as training does: rows at random, and from one end to the other. Engines
-// and sizes take turns, since the speed of a device that is shared drifts; every [Result] is the median of its turns. The
-// file is taken out of the page cache before each turn. Nothing here prints.
+// take turns, since the speed of a device that is shared drifts; every [Result] is the median of its turns. The file is
+// taken out of the page cache before each turn. Nothing here prints.
 package diskbench
 
 import (
@@ -98,8 +98,9 @@ type Result struct {
 
 // String is the result as go test prints one, so that benchstat reads it.
 func (r Result) String() string {
-	s := fmt.Sprintf("BenchmarkDisk/read=%s/size=%d/depth=%d/engine=%s\t%8d\t%10.0f ns/op\t%9.0f reads/s\t%8.1f MB/s\t%6d asked-B/read\t%6.2f cpu-µs/read\t%7.0f p50-µs\t%7.0f p99-µs",
-		r.Read, r.Size, r.Depth, r.Engine, r.Turns, 1e9/r.Reads, r.Reads, r.Bytes/1e6, r.Asked, r.MicrosOfCPU, r.P50, r.P99)
+	s := fmt.Sprintf("BenchmarkDisk/read=%s/size=%d/depth=%d/engine=%s\t%8d\t%10.0f ns/op\t%9.0f reads/s\t%8.1f MB/s",
+		r.Read, r.Size, r.Depth, r.Engine, r.Turns, 1e9/r.Reads, r.Reads, r.Bytes/1e6)
+	s += fmt.Sprintf("\t%6d asked-B/read\t%6.2f cpu-µs/read\t%7.0f p50-µs\t%7.0f p99-µs", r.Asked, r.MicrosOfCPU, r.P50, r.P99)
 	if r.OfFio > 0 {
 		s += fmt.Sprintf("\t%6.2f ×fio", r.OfFio)
 	}
@@ -172,8 +173,8 @@ func largest(d *store.Dataset) (store.SectionFile, error) {
 		take(neighbors)
 	}
 	if best.Size < disk.MaxStretch {
-		return best, fmt.Errorf(
-			"%s: its largest file has %d bytes; measuring wants a dataset of gigabytes, as gnnstore generate makes", d.Path(), best.Size)
+		return best, fmt.Errorf("%s: its largest file has %d bytes; measuring wants a dataset of gigabytes, "+
+			"as gnnstore generate makes", d.Path(), best.Size)
 	}
 	return best, nil
 }

@@ -174,7 +174,8 @@ func printTiers(w io.Writer, r *train.Result) {
 	fmt.Fprintf(w, "\ndisk: %s   rows: wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
 		clean(r.DiskEngine), size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
 	if t := r.Topology; t != nil {
-		fmt.Fprintf(w, "topology: %s of %s lists in memory (%s)", count(t.UsedRows), count(t.Lists), size(t.IndexBytes+t.UsedBytes))
+		fmt.Fprintf(w, "topology: %s of %s lists in memory (%s)",
+			count(t.UsedRows), count(t.Lists), size(t.IndexBytes+t.UsedBytes))
 		if c := t.Disk; c.Rows > 0 {
 			fmt.Fprintf(w, "   the others: wanted %s, read %s (amplification %.2f) in %s reads, %s",
 				size(c.BytesWanted), size(c.BytesRead), c.Amplification, count(c.Reads), seconds(c.Seconds))
@@ -182,9 +183,11 @@ func printTiers(w io.Writer, r *train.Result) {
 		fmt.Fprintln(w)
 	}
 	s := r.Stages
-	fmt.Fprintf(w, "time: of %s, drawing took %s (%d at once), planning %s, loading %s, gathering %s, steps %s, and they waited %s; %s limits\n",
-		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), seconds(s.Gather), seconds(s.Step), seconds(s.Wait),
-		clean(cmp.Or(r.LimitingStage, "nothing")))
-	fmt.Fprintf(w, "evaluation (%s): %s, %s read\n", clean(r.Evaluation.Method), seconds(r.Evaluation.Seconds), size(r.Evaluation.Disk.BytesRead))
+	fmt.Fprintf(w, "time: of %s, drawing took %s (%d at once), planning %s, loading %s, gathering %s, ",
+		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), seconds(s.Gather))
+	fmt.Fprintf(w, "steps %s, and they waited %s; %s limits\n",
+		seconds(s.Step), seconds(s.Wait), clean(cmp.Or(r.LimitingStage, "nothing")))
+	e := r.Evaluation
+	fmt.Fprintf(w, "evaluation (%s): %s, %s read\n", clean(e.Method), seconds(e.Seconds), size(e.Disk.BytesRead))
 	fmt.Fprintf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
 }

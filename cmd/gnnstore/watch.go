@@ -64,7 +64,7 @@ func (s *screen) draw(lines []string, width, height int) error {
 		if text := []rune(l); len(text) > width {
 			l = string(text[:width])
 		}
-		fmt.Fprintf(&b, "\r\x1b[K%s\n", l) // cleared first: behind a line as wide as the terminal, its last character would go
+		fmt.Fprintf(&b, "\r\x1b[K%s\n", l) // cleared first: behind a line that is full, its last character would go
 	}
 	b.WriteString("\x1b[J")
 	s.drawn = len(lines)

@@ -63,7 +63,8 @@ func (b *bench) print(r *built) {
 		expected[p.Name] = p
 	}
 	t := tabwriter.NewWriter(b.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "| pass | items | s | planned s | M items/s | spill read MiB | spill written MiB | dataset MiB | MB/s | of the disk's rate |")
+	fmt.Fprintln(t, "| pass | items | s | planned s | M items/s | spill read MiB | spill written MiB | dataset MiB | MB/s | "+
+		"of the disk's rate |")
 	fmt.Fprintln(t, "|---|---|---|---|---|---|---|---|---|---|")
 	for _, p := range r.Passes {
 		e := expected[p.Name]
@@ -73,12 +74,15 @@ func (b *bench) print(r *built) {
 		if bytes > 64*mib {
 			share = fmt.Sprintf("%.0f %%", 100*least/p.Seconds)
 		}
-		fmt.Fprintf(t, "| %s | %d %s | %.1f | %.1f | %.1f | %d | %d | %d | %.0f | %s |\n", p.Name, p.Items, p.Unit, p.Seconds, e.Seconds,
-			float64(p.Items)/p.Seconds/1e6, p.SpillRead/mib, p.SpillWritten/mib, e.Written/mib, bytes/p.Seconds/1e6, share)
+		fmt.Fprintf(t, "| %s | %d %s | %.1f | %.1f | %.1f | %d | %d | %d | %.0f | %s |\n",
+			p.Name, p.Items, p.Unit, p.Seconds, e.Seconds, float64(p.Items)/p.Seconds/1e6,
+			p.SpillRead/mib, p.SpillWritten/mib, e.Written/mib, bytes/p.Seconds/1e6, share)
 	}
 	t.Flush()
-	fmt.Fprintf(b.w, "all: %.1f s, planned %.1f s; dataset %.2f GB, planned %.2f; seal %s\n", r.seconds, r.plan.Seconds, float64(r.Bytes)/1e9, float64(r.plan.Bytes)/1e9, r.Seal)
-	fmt.Fprintf(b.w, "memory: peak_rss %d MiB and peak_file %d MiB of --memory %d MiB; cgroup peak %d of %d MiB (page cache included), limit reached %d times\n",
+	fmt.Fprintf(b.w, "all: %.1f s, planned %.1f s; dataset %.2f GB, planned %.2f; seal %s\n",
+		r.seconds, r.plan.Seconds, float64(r.Bytes)/1e9, float64(r.plan.Bytes)/1e9, r.Seal)
+	fmt.Fprintf(b.w, "memory: peak_rss %d MiB and peak_file %d MiB of --memory %d MiB; "+
+		"cgroup peak %d of %d MiB (page cache included), limit reached %d times\n",
 		r.PeakRSSBytes/mib, r.PeakFileBytes/mib, r.Report.Memory/mib, r.groupPeak/mib, r.groupLimit/mib, r.hits)
 }
 

@@ -96,7 +96,8 @@ func (b *bench) run(ctx context.Context, only []string) (err error) {
 	if b.disk, err = measureDisk(b.dir); err != nil {
 		return err
 	}
-	fmt.Fprintf(b.w, "disk: %.0f MB/s written, %.0f MB/s read in sequence, around the page cache\n", b.disk.write/1e6, b.disk.read/1e6)
+	fmt.Fprintf(b.w, "disk: %.0f MB/s written, %.0f MB/s read in sequence, around the page cache\n",
+		b.disk.write/1e6, b.disk.read/1e6)
 	fmt.Fprintf(b.w, "memory: %.1f GB/s copied by one core\n", b.disk.memory/1e9)
 	for _, p := range parts {
 		if slices.Contains(only, p.name) {

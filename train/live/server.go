@@ -184,7 +184,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	case r.ContentLength != 0:
 		refuse(w, http.StatusBadRequest, "a request has no body")
 	case !s.ours(r):
-		refuse(w, http.StatusForbidden, "ask for localhost, or for the address itself: this is served to this machine alone")
+		refuse(w, http.StatusForbidden,
+			"ask for localhost, or for the address itself: this is served to this machine alone")
 	case r.URL.Path == "/stats":
 		b, err := s.encoded()
 		if err != nil {
