@@ -62,6 +62,9 @@ type Server struct {
 	ending  chan struct{} // closed when the training has ended
 	close   func()
 
+	answering sync.RWMutex // read-locked by each who answers
+	closed    bool         // nobody does any more
+
 	addr     net.Addr // of TCP
 	host     string   // as it was given
 	loopback bool
@@ -130,6 +133,9 @@ func Serve(o Options) *Server {
 			s.http.Close() // of somebody who does not read
 		}
 		s.serving.Wait()
+		s.answering.Lock() // http.Close waits for no answer, and one that is being made looks at the training
+		s.closed = true
+		s.answering.Unlock()
 		removeSocket()
 	})
 	return s
@@ -143,7 +149,8 @@ func (s *Server) serve(l net.Listener) {
 // Addr is where TCP is served; nil where it is not.
 func (s *Server) Addr() net.Addr { return s.addr }
 
-// Close tells those who watch how the training ended and stops answering. A second Close does nothing.
+// Close tells those who watch how the training ended and stops answering: Now is not called after it. A second Close
+// does nothing.
 func (s *Server) Close() { s.close() }
 
 // advised is the result so far with advice.
@@ -175,6 +182,11 @@ func (s *Server) encoded() ([]byte, error) {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	s.answering.RLock()
+	defer s.answering.RUnlock()
+	if s.closed {
+		return
+	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	switch {

@@ -290,6 +290,32 @@ func TestEndIsToldOnce(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
+// TestCloseWaits for an answer that is being made, even if it takes longer than those who watch are waited for.
+func TestCloseWaits(t *testing.T) {
+	looking, dir := make(chan struct{}), t.TempDir()
+	first := sync.OnceFunc(func() { close(looking) })
+	var now atomic.Int64 // looking
+	s := live.Serve(live.Options{Run: dir, Now: func() *train.Result {
+		now.Add(1)
+		defer now.Add(-1)
+		first()
+		time.Sleep(1200 * time.Millisecond)
+		return &train.Result{Status: train.Running, Live: new(train.Live)}
+	}})
+	defer s.Close()
+	c, err := live.OfRun(dir)
+	require.NoError(t, err)
+	var g errgroup.Group
+	g.Go(func() error {
+		_, _ = c.Stats(t.Context()) // it may be hung up on
+		return nil
+	})
+	<-looking
+	s.Close()
+	require.Zero(t, now.Load())
+	require.NoError(t, g.Wait())
+}
+
 // TestWatchEnds with its context, with the error of show, and when the process dies without a word.
 func TestWatchEnds(t *testing.T) {
 	dir := t.TempDir()
