@@ -84,6 +84,19 @@ func TestFioReadsBlocks(t *testing.T) {
 	}))
 }
 
+// TestOtherProgram: what is given as fio may be none.
+func TestOtherProgram(t *testing.T) {
+	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
+	o := Options{Engines: []disk.Kind{disk.Buffered}, Sizes: []int{100}, Rounds: 1, Time: 30 * time.Millisecond}
+	for program, want := range map[string]string{
+		"true":  "true: output: unexpected end of JSON input; name another fio, or none",
+		"false": "false: exit status 1; name another fio, or none",
+	} {
+		o.Fio = program
+		require.EqualError(t, Run(t.Context(), path, o, func(string, int64, []string) {}, nil), want)
+	}
+}
+
 // TestRunEndsWithin a turn, be it an engine's or fio's.
 func TestRunEndsWithin(t *testing.T) {
 	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})

@@ -54,7 +54,7 @@ func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, si
 			err = fmt.Errorf("%w: %s", err, line)
 		}
 	}
-	return turn{}, fmt.Errorf("%s: %w", b.Fio, err)
+	return turn{}, fmt.Errorf("%s: %w; name another fio, or none", b.Fio, err)
 }
 
 // parseFio reads fio's output.
