@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -30,7 +31,8 @@ type Plan struct {
 	FeatureBytes  float64 `json:"feature_bytes"`
 	TopologyBytes float64 `json:"topology_bytes"`
 	LoadSeconds   float64 `json:"load_seconds"`   // reading rows, by what the disk was found to do
-	SampleSeconds float64 `json:"sample_seconds"` // drawing, neighbour lists read from disk included; measured
+	ListSeconds   float64 `json:"list_seconds"`   // reading neighbour lists; measured
+	SampleSeconds float64 `json:"sample_seconds"` // drawing, which that is part of; measured
 	StepSeconds   float64 `json:"step_seconds"`   // forward, backward; measured
 	Seconds       float64 `json:"seconds"`
 
@@ -74,7 +76,8 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 			return nil, err
 		}
 		p.SampleSeconds = time.Since(began).Seconds() / float64(n)
-		p.TopologyBytes = float64(t.topo.Stats().Cold.BytesRead-before.Cold.BytesRead) / float64(n)
+		cold := t.topo.Stats().Cold.Sub(before.Cold)
+		p.TopologyBytes, p.ListSeconds = float64(cold.BytesRead)/float64(n), cold.Seconds/float64(n)
 		for _, b := range batches[:n] {
 			trace = append(trace, slices.Clone(b.Inputs()))
 		}
@@ -97,21 +100,28 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		return nil, err
 	}
 	p.StepSeconds = time.Since(began).Seconds()
-	// Drawing, loading and computing go on side by side; but without a policy windows take turns with their steps.
-	p.LimitingStage, p.Seconds = pipeline.Step, p.StepSeconds
-	if p.SampleSeconds > p.Seconds {
-		p.LimitingStage, p.Seconds = pipeline.Sample, p.SampleSeconds
-	}
-	if p.LoadSeconds > p.Seconds {
-		p.LimitingStage = pipeline.Load
-	}
-	if t.Cache.Policy != cachetier.None {
-		p.Seconds = max(p.Seconds, p.LoadSeconds)
-	} else {
-		p.Seconds += p.LoadSeconds
-	}
+	threads := runtime.GOMAXPROCS(0)
+	p.LimitingStage, p.Seconds = p.pace(float64(min(t.Workers, threads))/float64(threads), t.Cache.Policy == cachetier.None)
 	p.EpochSeconds = p.Seconds * float64(p.Steps)
 	return p, nil
+}
+
+// pace is the stage that limits a step, and how long one takes. Drawing, loading and computing go on side by side, but the
+// disk is one, and so are the processors, of which drawing has this share and computing all. Without a policy windows take
+// turns with their steps.
+func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float64) {
+	reading, computing := p.LoadSeconds+p.ListSeconds, p.StepSeconds+share*max(0, p.SampleSeconds-p.ListSeconds)
+	if inTurns {
+		computing += p.LoadSeconds
+	}
+	seconds = max(reading, computing, p.SampleSeconds)
+	switch {
+	case p.LoadSeconds > max(p.StepSeconds, p.SampleSeconds):
+		return pipeline.Load, seconds
+	case p.SampleSeconds > p.StepSeconds:
+		return pipeline.Sample, seconds
+	}
+	return pipeline.Step, seconds
 }
 
 // rehearse takes b through the network forwards and backwards with rows of zeros, and leaves the weights as they are.

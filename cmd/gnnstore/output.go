@@ -137,9 +137,9 @@ func accuracy(v *float64) string {
 	return fmt.Sprintf("%.2f %%", 100**v)
 }
 
-// seconds prints a duration; below a tenth, in milliseconds.
+// seconds prints a duration; below one, in milliseconds.
 func seconds(s float64) string {
-	if s > 0 && s < 0.1 {
+	if s > 0 && s < 1 {
 		return fmt.Sprintf("%.*f ms", precision(1000*s), 1000*s)
 	}
 	return fmt.Sprintf("%.*f s", precision(s), s)

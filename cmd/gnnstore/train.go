@@ -255,9 +255,9 @@ func planTrain(ctx context.Context, stdout io.Writer, path string, o *trainOptio
 	tabulate(stdout, [][]string{
 		{"a step", "", ""},
 		{"feature rows", count(int64(p.InputRows)), fmt.Sprintf("%s of them from disk (%s), %s read", count(int64(p.ColdRows)), percent(p.MissRate), size(int64(p.FeatureBytes)))},
-		{"neighbour lists", "", size(int64(p.TopologyBytes)) + " read"},
+		{"neighbour lists", seconds(p.ListSeconds), size(int64(p.TopologyBytes)) + " read"},
 		{"loading", seconds(p.LoadSeconds), fmt.Sprintf("rows, %d steps at a time", p.Window)},
-		{"drawing", seconds(p.SampleSeconds), "lists from disk included"},
+		{"drawing", seconds(p.SampleSeconds), "with the reading of lists"},
 		{"computing", seconds(p.StepSeconds), ""},
 		{"in all", seconds(p.Seconds), "limited by " + p.LimitingStage},
 	})
