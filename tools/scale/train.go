@@ -44,10 +44,11 @@ func (b *bench) train(ctx context.Context) error {
 	all := []string{"--layers", "3", "--hidden", "256", "--batch", "1000", "--eval-nodes", "20000", "--eval-memory", "0"}
 	sage := append(slices.Clone(all), "--fanout", "15,10,5")
 	few := append(slices.Clone(sage), "--epoch-steps", "60", "--eval-nodes", "1000", "--window", "1", "--lookahead", "0")
-	fmt.Fprintln(b.w, "| run | steps | s a step | device s a step | rows a step | cold rows a step | read MB a step | "+
-		"amplification | lists: cold a step | read MB a step | accuracy | peak MiB | group's peak MiB |")
-	fmt.Fprintln(b.w, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-	steps := 0 // of a whole epoch
+	table := "| run | steps | s a step | device s a step | rows a step | cold rows a step | read MB a step | " +
+		"amplification | lists: cold a step | read MB a step | accuracy | peak MiB | group's peak MiB |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+	defer func() { fmt.Fprint(b.w, "\n", table) }() // of the runs that there were
+	steps := 0                                      // of a whole epoch
 	for _, v := range []struct {
 		name string
 		args []string
@@ -64,6 +65,7 @@ func (b *bench) train(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
+		table += r.row(v.name)
 		b.printTrained(v.name, r)
 		e := r.Epochs[0]
 		if steps = max(steps, e.Steps); e.Steps < steps {
@@ -136,17 +138,20 @@ func (b *bench) trainOnce(ctx context.Context, memory int64, args ...string) (*t
 	return r, lines.Err()
 }
 
-func (b *bench) printTrained(name string, r *trained) {
+func (r *trained) row(name string) string {
 	n := float64(r.Epochs[0].Steps)
 	accuracy := "-"
 	if a := r.Best.TestAcc; a != nil {
 		accuracy = fmt.Sprintf("%.1f %%", 100**a)
 	}
 	lists := r.Topology.Disk
-	fmt.Fprintf(b.w, "| %s | %.0f | %.2f | %.2f | %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %s | %d | %d of %d |\n",
+	return fmt.Sprintf("| %s | %.0f | %.2f | %.2f | %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %s | %d | %d of %d |\n",
 		name, n, r.Epochs[0].Seconds/n, (r.Disk.Seconds+lists.Seconds)/n,
 		float64(r.InputRows)/n, float64(r.Disk.Rows)/n, float64(r.Disk.BytesRead)/n/1e6, r.Disk.Amplification,
 		float64(lists.Rows)/n, float64(lists.BytesRead)/n/1e6, accuracy, r.PeakRSSBytes/mib, r.groupPeak/mib, r.limit/mib)
+}
+
+func (b *bench) printTrained(name string, r *trained) {
 	const timed = 400 // steps, after the window that the caches are cold in
 	if last := len(r.steps) - 1; last >= timed/logEvery {
 		took := r.steps[last] - r.steps[last-timed/logEvery]
