@@ -34,6 +34,7 @@ func (b Budget) String() string {
 type demand struct {
 	fixed, step int64
 	batch       int64   // bytes of its blocks
+	scratch     int64   // of drawing, for a step of the group that is drawn
 	inputs      int     // feature rows that it reads
 	lists       []int64 // neighbour lists that each hop reads
 	groups      int     // that are in flight at a time
@@ -56,15 +57,15 @@ const marginal = 0.9
 // that works.
 func (d demand) split(total int64, given Budget) (Budget, error) {
 	given = d.useful(given)
-	b := Budget{Total: total, Fixed: d.fixed, Step: d.step, Device: max(given.Device, 0)}
-	one := d.batch * int64(d.groups) // a step a group
-	least := d.fixed + d.step + orElse(given.Batches, d.batch) + orElse(given.Topology, d.offsets) + b.Device + max(given.Host, 0)
+	b := Budget{Total: total, Fixed: d.fixed + d.scratch, Step: d.step, Device: max(given.Device, 0)}
+	one := d.batch*int64(d.groups) + d.scratch // a step a group
+	least := b.Fixed + d.step + orElse(given.Batches, d.batch) + orElse(given.Topology, d.offsets) + b.Device + max(given.Host, 0)
 	if total < least { // in whole MiB, since what is said is tried
 		return b, fmt.Errorf("--memory %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
-			kernels.FormatBytes(total), roundMiB(least)>>20, Budget{Total: least, Fixed: d.fixed, Step: d.step, Batches: orElse(given.Batches, d.batch),
+			kernels.FormatBytes(total), roundMiB(least)>>20, Budget{Total: least, Fixed: b.Fixed, Step: d.step, Batches: orElse(given.Batches, d.batch),
 				Topology: orElse(given.Topology, d.offsets), Device: b.Device, Host: max(given.Host, 0)})
 	}
-	room := total - d.fixed - d.step - b.Device
+	room := total - b.Fixed - d.step - b.Device
 	table := max(0, d.rows*d.rowBytes-b.Device)
 	best := math.Inf(1)
 	// What is left is for neighbour lists, for rows, and for the blocks of as many steps as the rows allow. How much of it
@@ -94,7 +95,7 @@ func (d demand) split(total int64, given Budget) (Budget, error) {
 				group = min(float64(left-given.Batches)/rows, float64(given.Batches)/float64(one))
 			}
 			c.Group = max(1, int(min(group, float64(d.window))))
-			c.Batches = orElse(given.Batches, min(left-max(given.Host, 0), max(one*int64(c.Group), d.batch)))
+			c.Batches = orElse(given.Batches, min(left-max(given.Host, 0), max((one-d.scratch)*int64(c.Group), d.batch)))
 			c.Host = orElse(given.Host, min(left-c.Batches, table+table/16))
 		}
 		if cost := d.seconds(c); cost < best {

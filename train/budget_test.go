@@ -35,7 +35,7 @@ func TestSplit(t *testing.T) {
 			return rapid.Int64Range(0, 1<<rapid.IntRange(0, 36).Draw(t, name+" bits")).Draw(t, name)
 		}
 		d := demand{
-			fixed: 48<<20 + size("fixed"), step: size("step"), batch: 1 + size("batch"), inputs: 1 + int(size("inputs")),
+			fixed: 48<<20 + size("fixed"), step: size("step"), batch: 1 + size("batch"), scratch: size("scratch"), inputs: 1 + int(size("inputs")),
 			lists: []int64{size("lists"), size("lists")}, groups: rapid.IntRange(3, 1000).Draw(t, "groups"), parallel: rapid.IntRange(1, 1024).Draw(t, "workers"),
 			window: rapid.IntRange(1, maxWindow).Draw(t, "window"),
 			rows:   1 + size("rows")>>4, rowBytes: 1 + size("row")>>20, rowIndex: rapid.Int64Range(0, 24).Draw(t, "index"),

@@ -131,6 +131,7 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	d.batch, d.inputs = b.Bytes(), len(b.Inputs())
 	for i := range b.Blocks {
 		d.lists = append(d.lists, int64(b.Blocks[i].Dst))
+		d.scratch = max(d.scratch, int64(b.Blocks[i].Dst)*sample.PairBytes)
 	}
 	before := kernels.HostBytes()
 	if err := t.rehearse(b); err != nil {
@@ -141,7 +142,7 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	seedBytes := int64(4 * (len(t.data.train)*3 + len(t.data.valid)*2 + len(t.data.test)*2))
 	weights := t.Config.Weights(f.Dim(), t.data.labels.Classes())
 	d.fixed = programBytes + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() +
-		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes) + min(sample.GroupBytes, d.listBytes)
+		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes)
 	return d, nil
 }
 

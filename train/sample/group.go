@@ -63,7 +63,10 @@ const maxPairs = 1 << 21
 
 // GroupBytes bounds what a Group keeps of a pass: pairs, scratch to sort them, nodes and where their pairs begin. A pass over
 // the 65,536th part of the nodes is not split further, so groups of more than 32 batches may take more in theory.
-const GroupBytes = (8 + 8 + 4 + 4) * maxPairs
+const GroupBytes = PairBytes * maxPairs
+
+// PairBytes is what a cold list that a batch draws from takes in it.
+const PairBytes = 8 + 8 + 4 + 4
 
 // NewGroup draws from topo as NewSampler does, on up to workers goroutines.
 func NewGroup(topo GroupTopology, fanouts []int, o Options, workers int) *Group {
