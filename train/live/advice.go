@@ -59,12 +59,12 @@ const (
 	mostly     = 0.5
 )
 
-// Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and what to change. It is
-// empty where no step was done.
+// Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and what to change; before the
+// first step, what a run is at. It is empty for one that ended without a step.
 func Advise(r *train.Result) string {
 	l := LoadOf(r)
 	if l.Limiting == "" {
-		return ""
+		return beginning(r)
 	}
 	busiest := max(l.Sample, l.Load, l.Gather, l.Step)
 	reading := l.Disk+l.Lists >= overlapped
@@ -90,6 +90,21 @@ func Advise(r *train.Result) string {
 			"more cores, a smaller --hidden or fewer rows a batch (--fanout) would help, more memory would not", percent(l.Step))
 	}
 	return fmt.Sprintf("%s limits: it is busy %s of the time", l.Limiting, percent(busiest))
+}
+
+// beginning says what keeps a run that goes on from its first step.
+func beginning(r *train.Result) string {
+	switch {
+	case r.Live == nil || r.Live.Step > 0:
+		return ""
+	case r.Window != nil:
+		return fmt.Sprintf("the %s of rows that the first %d steps want are being read; the next ones are read while steps compute",
+			kernels.FormatBytes(r.Window.Rows*r.RowBytes), r.Window.Steps)
+	case r.Topology != nil && r.Topology.Disk.BytesRead > 0:
+		return fmt.Sprintf("the first steps are being drawn together, for which %s of neighbour lists were read so far",
+			kernels.FormatBytes(r.Topology.Disk.BytesRead))
+	}
+	return "caches are being filled, or the first steps drawn"
 }
 
 func diskLimits(r *train.Result, l Load) string {

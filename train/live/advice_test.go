@@ -33,6 +33,17 @@ func TestAdvise(t *testing.T) {
 		want   string
 	}{
 		{"nothing ran", func(r *train.Result) { r.Stages = pipeline.Stats{Samplers: 2} }, ""},
+		{"drawing the first steps", func(r *train.Result) {
+			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &train.Live{}
+		}, "caches are being filled, or the first steps drawn"},
+		{"drawing them from the disk", func(r *train.Result) {
+			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &train.Live{}
+			r.Topology = &train.Topology{Disk: cachetier.Disk{BytesRead: 3 * gib}}
+		}, "the first steps are being drawn together, for which 3 GiB of neighbour lists were read so far"},
+		{"reading the first window", func(r *train.Result) {
+			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &train.Live{}
+			r.RowBytes, r.Window = 256, &train.Window{Steps: 50, Rows: 4 << 20}
+		}, "the 1 GiB of rows that the first 50 steps want are being read; the next ones…"},
 		{"disk, full caches", func(*train.Result) {},
 			"the disk limits: it is busy 93 % of the time, in reads of 4 KiB that bring 4.0 bytes for each one wanted; the caches are full with 18 % " +
 				"of the rows, and serve 34 % of what is asked for: a larger --host-memory would help most"},
