@@ -116,10 +116,10 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 	}
 	seconds = max(reading, computing, p.SampleSeconds)
 	switch {
-	case p.LoadSeconds > max(p.StepSeconds, p.SampleSeconds):
-		return pipeline.Load, seconds
-	case p.SampleSeconds > p.StepSeconds:
+	case seconds == p.SampleSeconds, seconds == reading && p.ListSeconds > p.LoadSeconds:
 		return pipeline.Sample, seconds
+	case seconds == reading, inTurns && p.LoadSeconds > p.StepSeconds:
+		return pipeline.Load, seconds
 	}
 	return pipeline.Step, seconds
 }

@@ -24,6 +24,7 @@ func TestPace(t *testing.T) {
 		{Plan{StepSeconds: 2, SampleSeconds: 1, ListSeconds: 1, LoadSeconds: 4}, 1, false, pipeline.Load, 5},
 		{Plan{StepSeconds: 2, SampleSeconds: 1, ListSeconds: 1, LoadSeconds: 4}, 1, true, pipeline.Load, 6},
 		{Plan{StepSeconds: 2, SampleSeconds: 5, ListSeconds: 5, LoadSeconds: 4}, 1, false, pipeline.Sample, 9},
+		{Plan{StepSeconds: 3, SampleSeconds: 2, ListSeconds: 1.5, LoadSeconds: 2.5}, 1, false, pipeline.Load, 4}, // less than a step each
 	} {
 		stage, seconds := c.p.pace(c.share, c.inTurns)
 		require.Equal(t, c.stage, stage, c)
