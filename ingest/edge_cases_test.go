@@ -16,9 +16,6 @@ import (
 
 // TestNothing: types without nodes and relations without edges are datasets, too, under every order.
 func TestNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: hundreds of datasets without an edge")
-	}
 	for _, order := range []Order{OrderDegree, OrderAccess, OrderOriginal} {
 		for _, features := range []string{"degree", "random:3", "fastrp:4"} {
 			f := &fake{schema: Schema{Name: "nothing", NodeTypes: []NodeType{{Name: "a"}, {Name: "b", IDs: IntIDs}, {Name: "c", IDs: TextIDs},

@@ -150,9 +150,6 @@ func TestBitcoinOTC(t *testing.T) {
 // TestFastRPFindsClasses: the mean embedding of 20 nodes a class tells most of the others apart. A tenth is chance; the
 // largest class is 37 %.
 func TestFastRPFindsClasses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: seconds, and minutes under the race detector")
-	}
 	raw := sampledata.AmazonComputers()
 	src, err := npz.OpenReader("amazon.npz", bytes.NewReader(raw), int64(len(raw)))
 	require.NoError(t, err)

@@ -423,9 +423,6 @@ func TestFullDiskAnywhere(t *testing.T) {
 
 // TestLeastMemory: what a plan says is needed is, and is enough.
 func TestLeastMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: seconds, and minutes under the race detector")
-	}
 	for _, o := range append(everyOptions(), Options{Split: "per-class:1/1"}, Options{Split: "random:0.5/0.2/0.2", Features: "degree", Order: OrderOriginal}) {
 		big := everything()
 		big.schema.NodeTypes[0].Count = 300_000 // of which few have edges
