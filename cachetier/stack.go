@@ -39,9 +39,9 @@ import (
 )
 
 // Stack is the tiers over one table. Stats, Stop and Engine may be called at any time. Of the others one goroutine at a time
-// plans (Expect, Next, Forecast), one loads (Window.Load) and one gathers (Window.Gather, Window.Release, Gather); these may
-// be three, and each takes the windows in the order of Next. Reset, Resident, Restore, Prewarm and Close want them all to be
-// idle.
+// plans (Expect, Next, Forecast), one loads (Window.Load) and one gathers (Window.Gather, Window.Release, Gather, Peek); these
+// may be three, and each takes the windows in the order of Next. Reset, Resident, Restore, Prewarm and Close want them all to
+// be idle.
 type Stack struct {
 	table    Table
 	rowBytes int

@@ -73,9 +73,9 @@ func (s *Stack) Expect(steps [][]uint32) {
 }
 
 // Next plans the next window: as many steps of the oldest group as have their rows fit in the slab together, but one at
-// least. The rest of the group is for the windows that follow. It is nil
-// when nothing is expected, and after Stop. It reads nothing, but waits while two windows are not released: so that whoever
-// plans is not ahead without bounds, though a window is of use only if others gather from it.
+// least. The rest of the group is for the windows that follow. It is nil when nothing is expected, and after Stop. It reads
+// nothing, but waits while two windows are not released: so that whoever plans is not ahead without bounds, though a window
+// is of use only if others gather from it.
 //
 // What is known of the future is what was expected by then, up to Options.Lookahead groups. So the order of calls to Expect
 // and Next has a part in what the tiers keep; time has none.

@@ -217,7 +217,10 @@ func (t *trainer) latency() (*Latency, int) {
 	if l.Reads == 0 {
 		return nil, int(l.UnderWay)
 	}
-	return &Latency{Reads: l.Reads, Seconds: l.Waited.Seconds(), P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds()}, int(l.UnderWay)
+	return &Latency{
+		Reads: l.Reads, Seconds: l.Waited.Seconds(),
+		P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds(),
+	}, int(l.UnderWay)
 }
 
 // window is the newest one; nil where rows are not read by windows.
