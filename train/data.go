@@ -111,7 +111,7 @@ func (d *data) corrupt(format string, args ...any) error {
 }
 
 // sample draws b, and names the place of a neighbour that does not exist.
-func (d *data) sample(s *sample.Sampler, b *sample.Batch, z uint64, seeds []uint32) error {
+func (d *data) sample(s *sample.Sampler, b *sample.Batch, z sample.Z, seeds []uint32) error {
 	err := s.Sample(b, z, seeds)
 	var bad *sample.NeighborError
 	if errors.As(err, &bad) {

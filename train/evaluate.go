@@ -26,7 +26,7 @@ type evaluator struct {
 }
 
 func newEvaluator(t *trainer, o Options) *evaluator {
-	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.graph, []int{o.Kind.All()}, o.Kind.Sampling())}
+	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.graph, sample.Config{Fanouts: []int{o.Kind.All()}, Options: o.Kind.Sampling()})}
 	if o.Layers > 1 {
 		e.hidden = int64(t.data.graph.Nodes()) * int64(o.Hidden) * 4 * int64(min(o.Layers-1, 2))
 	}
@@ -78,7 +78,7 @@ func (e *evaluator) sampled(ctx context.Context, nodes []uint32) error {
 	steps := pipeline.Steps{
 		To:    (len(used) + e.Batch - 1) / e.Batch,
 		Seeds: func(step int) []uint32 { return used[step*e.Batch : min((step+1)*e.Batch, len(used))] },
-		Z:     func(step int) uint64 { return sample.StepSeed(e.Seed, -1, step) },
+		Z:     func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
 	}
 	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
 		e.tape.Reset(false)
@@ -143,7 +143,7 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 // layer computes layer l for nodes from the features, or from the rows of the layer below.
 func (e *evaluator) layer(l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
 	b := &e.block
-	if err := e.data.sample(e.full, b, 0, nodes); err != nil {
+	if err := e.data.sample(e.full, b, sample.Z{}, nodes); err != nil {
 		return kernels.Tensor{}, err
 	}
 	var x kernels.Tensor

@@ -105,13 +105,13 @@ func (t *trainer) seedsOf(seeds []uint32, step int) []uint32 {
 // epoch trains on all seeds once, or on those that were left when the run was cut short.
 func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, error) {
 	steps := t.steps()
-	z := func(step int) uint64 { return sample.StepSeed(t.Seed, n, step) }
+	z := func(step int) sample.Z { return t.schedule().At((n-1)*steps + step) }
 	started, stages := time.Now(), t.pipe.Stats()
 	seconds := t.partial.Seconds
 	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: func(step int) []uint32 {
 		return t.seedsOf(seeds, step)
 	}}, func(b *pipeline.Gathered) error {
-		a, err := t.step(b, z(b.Step), steps)
+		a, err := t.step(b, sample.StepSeed(t.Seed, n, b.Step), steps)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}

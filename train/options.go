@@ -138,10 +138,14 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// samplerFanouts is what is drawn: nothing for an MLP.
-func (o Options) samplerFanouts() []int {
+// sampling is how batches are drawn: nothing for an MLP.
+func (o Options) sampling() sample.Config {
+	c := sample.Config{Fanouts: o.Fanouts, Options: o.Kind.Sampling()}
 	if o.Kind.All() == 0 {
-		return make([]int, o.Layers)
+		c.Fanouts = make([]int, o.Layers)
 	}
-	return o.Fanouts
+	return c
 }
+
+// schedule is what batches are drawn from.
+func (o Options) schedule() sample.Schedule { return sample.Schedule{Seed: o.Seed, Kappa: 1} }

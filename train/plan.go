@@ -65,10 +65,10 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		for len(batches) < n {
 			batches = append(batches, new(sample.Batch))
 		}
-		var z []uint64
+		var z []sample.Z
 		var of [][]uint32
 		for step := first; step < first+n; step++ {
-			z = append(z, sample.StepSeed(t.Seed, 1, step))
+			z = append(z, t.schedule().At(step))
 			of = append(of, t.seedsOf(seeds, step))
 		}
 		before, began := t.topo.Stats(), time.Now()

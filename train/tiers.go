@@ -103,7 +103,7 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 	}
 	t.topo, err = topology.Open(t.data.graph, topology.Options{Bytes: bytes, Options: t.disk})
 	if err == nil {
-		t.group = sample.NewGroup(t.topo, t.samplerFanouts(), t.Kind.Sampling(), t.Workers)
+		t.group = sample.NewGroup(t.topo, t.sampling(), t.Workers)
 	}
 	return err
 }
@@ -125,7 +125,7 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	seeds = seeds[:min(t.Batch, len(seeds))]
 	b := new(sample.Batch)
 	sampler := checkedGroup{t.group, t.data}
-	if err := sampler.Sample(ctx, []*sample.Batch{b}, []uint64{sample.StepSeed(t.Seed, 1, 0)}, [][]uint32{seeds}); err != nil {
+	if err := sampler.Sample(ctx, []*sample.Batch{b}, []sample.Z{t.schedule().At(0)}, [][]uint32{seeds}); err != nil {
 		return d, err
 	}
 	d.batch, d.inputs = b.Bytes(), len(b.Inputs())
@@ -159,7 +159,7 @@ type checkedGroup struct {
 	data *data
 }
 
-func (s checkedGroup) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+func (s checkedGroup) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
 	err := s.Group.Sample(ctx, batches, z, seeds)
 	var bad *sample.NeighborError
 	if errors.As(err, &bad) {

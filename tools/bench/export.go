@@ -29,11 +29,11 @@ func drawBatches(be kernels.Backend, ds *store.Dataset, fanouts []int, size, cou
 		return nil, fmt.Errorf("%s: %d training nodes with %s features; %d × %d with float16 are needed", ds.Path(), len(seeds), features.Elem(), count, size)
 	}
 	sample.Shuffle(seeds, 1, 1)
-	sampler := sample.NewSampler(ds.Graph(0), fanouts, sample.Options{})
+	sampler := sample.NewSampler(ds.Graph(0), sample.Config{Fanouts: fanouts})
 	var batches []*batch
 	for i := range count {
 		b := new(batch)
-		if err := sampler.Sample(&b.Batch, sample.StepSeed(1, 1, i), seeds[i*size:(i+1)*size]); err != nil {
+		if err := sampler.Sample(&b.Batch, sample.Alone(1, 1, i), seeds[i*size:(i+1)*size]); err != nil {
 			return nil, err
 		}
 		for _, v := range b.Seeds {

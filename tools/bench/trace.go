@@ -16,13 +16,13 @@ func drawTrace(ctx context.Context, ds *store.Dataset, size, steps int) ([][]uin
 	if len(train) == 0 {
 		return nil, fmt.Errorf("%s: its first split has no training nodes", ds.Path())
 	}
-	sampler := sample.NewSampler(ds.Graph(0), fanouts, sample.Options{})
+	sampler := sample.NewSampler(ds.Graph(0), sample.Config{Fanouts: fanouts})
+	schedule := sample.Schedule{Seed: 1, Kappa: 1}
 	seeds, b := make([]uint32, len(train)), new(sample.Batch)
 	var trace [][]uint32
 	for epoch := 1; ; epoch++ {
 		copy(seeds, train)
 		sample.Shuffle(seeds, 1, epoch)
-		step := 0
 		for of := range slices.Chunk(seeds, size) {
 			if len(trace) == steps {
 				return trace, nil
@@ -30,11 +30,10 @@ func drawTrace(ctx context.Context, ds *store.Dataset, size, steps int) ([][]uin
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			if err := sampler.Sample(b, sample.StepSeed(1, epoch, step), of); err != nil {
+			if err := sampler.Sample(b, schedule.At(len(trace)), of); err != nil {
 				return nil, err
 			}
 			trace = append(trace, slices.Clone(b.Inputs()))
-			step++
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, no
 	for i := range fanouts {
 		fanouts[i] = c.Kind.All()
 	}
-	sampler := sample.NewSampler(p.graph, fanouts, c.Kind.Sampling())
+	sampler := sample.NewSampler(p.graph, sample.Config{Fanouts: fanouts, Options: c.Kind.Sampling()})
 	t := tape.New(p.be)
 	defer t.Close()
 	var b sample.Batch
@@ -164,7 +164,7 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, no
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := sampler.Sample(&b, 0, nodes[:min(chunk, len(nodes))]); err != nil {
+		if err := sampler.Sample(&b, sample.Z{}, nodes[:min(chunk, len(nodes))]); err != nil {
 			return nil, err
 		}
 		x := p.floats(nil, len(b.Inputs()), p.dim)

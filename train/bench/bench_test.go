@@ -75,7 +75,7 @@ func TestGenerate(t *testing.T) {
 func TestTrainer(t *testing.T) {
 	g := generate(500, 8, 1)
 	var b sample.Batch
-	require.NoError(t, sample.NewSampler(g, []int{5, 3}, sample.Options{}).Sample(&b, 1, g.seedsOf(40, 1)))
+	require.NoError(t, sample.NewSampler(g, sample.Config{Fanouts: []int{5, 3}}).Sample(&b, sample.Z{First: 1}, g.seedsOf(40, 1)))
 	labels := make([]uint32, 40)
 	for i := range labels {
 		labels[i] = uint32(i % 3)

@@ -33,7 +33,7 @@ func BenchmarkStep(b *testing.B) {
 			be := kernels.NewCPU(kernels.CPUOptions{})
 			m := New(be, Config{Kind: kind, Layers: 2, Hidden: 64, Norm: "layer", Heads: 8}, in, 40, 1)
 			var batch sample.Batch
-			require.NoError(b, sample.NewSampler(topo, []int{10, 5}, kind.Sampling()).Sample(&batch, 1, seeds))
+			require.NoError(b, sample.NewSampler(topo, sample.Config{Fanouts: []int{10, 5}, Options: kind.Sampling()}).Sample(&batch, sample.Z{First: 1}, seeds))
 			n := len(batch.Inputs())
 			xs := f32(be, make([]float32, n*in), n, in)
 			var graphs []Graph

@@ -25,7 +25,7 @@ const (
 	// y = W_r·x_v + W_l·mean(x_u, u → v) + b.
 	SAGE Kind = "sage"
 	// GCN is the graph convolution of Kipf and Welling 2017, equation 2, on the in-degrees of the whole graph:
-	// y = W·Σ x_u/√(d̂_u·d̂_v) + b, the sum being over v and u → v. See sample.Options.Weights for d̂ and for sampling.
+	// y = W·Σ x_u/√(d̂_u·d̂_v) + b, the sum being over v and u → v. See sample.Options.GCN for d̂ and for sampling.
 	GCN Kind = "gcn"
 	// GAT is graph attention (Veličković et al. 2018, equations 1 to 5): y = ‖_h Σ α_h·W_h·x_u + b over v and u → v.
 	// Hidden layers have Config.Heads heads side by side, the last one a single head, as the paper has it for Cora.
@@ -48,7 +48,7 @@ func (k Kind) All() int {
 // Sampling is what the network needs of its blocks.
 func (k Kind) Sampling() sample.Options {
 	looped := k == GCN || k == GAT
-	return sample.Options{SelfLoops: looped, Weights: k == GCN, RevEdges: looped, RevInput: k == GAT}
+	return sample.Options{SelfLoops: looped, GCN: k == GCN, RevEdges: looped, RevInput: k == GAT}
 }
 
 // Config describes a network.

@@ -54,7 +54,7 @@ func newProblem(be kernels.Backend, kind Kind, nodes int, seeds []uint32, layers
 	for i := range fan {
 		fan[i] = fanout
 	}
-	if err := sample.NewSampler(ring(nodes), fan, kind.Sampling()).Sample(&b, 5, seeds); err != nil {
+	if err := sample.NewSampler(ring(nodes), sample.Config{Fanouts: fan, Options: kind.Sampling()}).Sample(&b, sample.Z{First: 5}, seeds); err != nil {
 		panic(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -228,7 +228,7 @@ func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 			everyone[v] = uint32(v)
 		}
 		var b sample.Batch
-		require.NoError(t, sample.NewSampler(ring(nodes), []int{c.Kind.All()}, c.Kind.Sampling()).Sample(&b, 0, everyone))
+		require.NoError(t, sample.NewSampler(ring(nodes), sample.Config{Fanouts: []int{c.Kind.All()}, Options: c.Kind.Sampling()}).Sample(&b, sample.Z{}, everyone))
 		g := upload(be, &b.Blocks[0])
 		rng := rand.New(rand.NewPCG(1, 2))
 		all := make([]float32, nodes*in)

@@ -60,8 +60,8 @@ func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
 func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 	var b sample.Batch
 	if c.On == "whole graph" {
-		s := sample.NewSampler(r.Neighbors, []int{sample.All, sample.All}, c.Model.Sampling())
-		require.NoError(t, s.Sample(&b, 1, r.Seeds))
+		s := sample.NewSampler(r.Neighbors, sample.Config{Fanouts: []int{sample.All, sample.All}, Options: c.Model.Sampling()})
+		require.NoError(t, s.Sample(&b, sample.Z{First: 1}, r.Seeds))
 		return b
 	}
 	o := c.Model.Sampling()
@@ -72,7 +72,7 @@ func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 			drawn[v] = spelled.Lists[i]
 		}
 		var one sample.Batch
-		require.NoError(t, sample.NewSampler(drawn, []int{sample.All}, o).Sample(&one, 1, spelled.Dst))
+		require.NoError(t, sample.NewSampler(drawn, sample.Config{Fanouts: []int{sample.All}, Options: o}).Sample(&one, sample.Z{First: 1}, spelled.Dst))
 		require.Equal(t, spelled.Src, one.Blocks[0].Src)
 		if c.Model == GCN {
 			require.Len(t, c.EdgeWeights[l], len(one.Blocks[0].Weight))

@@ -55,14 +55,14 @@ type Config struct {
 
 // Sampler draws the blocks of several batches, as a sample.Group does.
 type Sampler interface {
-	Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error
+	Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error
 }
 
 // Steps are the steps [From, To), and what their batches are drawn from.
 type Steps struct {
 	From, To int
 	Seeds    func(step int) []uint32 // valid until Run returns
-	Z        func(step int) uint64
+	Z        func(step int) sample.Z
 }
 
 // Sampled is a batch whose blocks are drawn.
@@ -216,7 +216,7 @@ func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window)
 func (p *Pipeline) draw(ctx context.Context, steps Steps, first, n int) (group, error) {
 	began := time.Now()
 	g := make(group, n)
-	batches, z, seeds := make([]*sample.Batch, n), make([]uint64, n), make([][]uint32, n)
+	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][]uint32, n)
 	for i := range g {
 		g[i] = Sampled{first + i, p.takeBatch()}
 		batches[i], z[i], seeds[i] = g[i].Batch, steps.Z(first+i), steps.Seeds(first+i)

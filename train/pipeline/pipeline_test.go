@@ -43,14 +43,14 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) config(samplers int, bytes int64) pipeline.Config {
 	return pipeline.Config{
-		Sampler: sample.NewGroup(r.topo, []int{5, 3}, sample.Options{}, samplers), Parallel: samplers, Stack: r.stack, Type: kernels.F16,
+		Sampler: sample.NewGroup(r.topo, sample.Config{Fanouts: []int{5, 3}}, samplers), Parallel: samplers, Stack: r.stack, Type: kernels.F16,
 		Cols: 16, Backend: r.be, Bytes: bytes,
 	}
 }
 
 // steps have batches of different sizes, the largest in the middle.
 func steps(from, to int) pipeline.Steps {
-	return pipeline.Steps{From: from, To: to, Z: func(step int) uint64 { return uint64(step) }, Seeds: func(step int) []uint32 {
+	return pipeline.Steps{From: from, To: to, Z: func(step int) sample.Z { return sample.Z{First: uint64(step)} }, Seeds: func(step int) []uint32 {
 		seeds := make([]uint32, 1+min(step, 40-step)*2)
 		for i := range seeds {
 			seeds[i] = uint32(i * 5)
@@ -70,7 +70,7 @@ func TestSameBatches(t *testing.T) {
 	}
 	r := newRig(t)
 	want := func() (want []batch) {
-		sampler := sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{})
+		sampler := sample.NewSampler(r.ds.Graph(0), sample.Config{Fanouts: []int{5, 3}})
 		s := steps(0, 40)
 		read := int64(0)
 		for step := range 40 {
@@ -122,7 +122,7 @@ type counted struct {
 	most   *atomic.Int64
 }
 
-func (c counted) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+func (c counted) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
 	err := c.Sampler.Sample(ctx, batches, z, seeds)
 	now := int64(0)
 	for _, b := range batches {
@@ -138,11 +138,11 @@ func (c counted) Sample(ctx context.Context, batches []*sample.Batch, z []uint64
 func TestBudget(t *testing.T) {
 	r := newRig(t)
 	same := steps(0, 60)
-	same.Z = func(int) uint64 { return 7 }
+	same.Z = func(int) sample.Z { return sample.Z{First: 7} }
 	seeds := same.Seeds(20)
 	same.Seeds = func(int) []uint32 { return seeds }
 	var one sample.Batch
-	require.NoError(t, sample.NewSampler(r.ds.Graph(0), []int{5, 3}, sample.Options{}).Sample(&one, 7, seeds))
+	require.NoError(t, sample.NewSampler(r.ds.Graph(0), sample.Config{Fanouts: []int{5, 3}}).Sample(&one, sample.Z{First: 7}, seeds))
 	for fit := int64(0); fit < 13; fit++ {
 		for _, group := range []int{0, 3, -1} {
 			var flying, most atomic.Int64
@@ -168,7 +168,7 @@ type sized struct {
 	first *int
 }
 
-func (s sized) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+func (s sized) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
 	if *s.first == 0 {
 		*s.first = len(batches)
 	}
@@ -194,10 +194,10 @@ var errTest = errors.New("broken on purpose")
 // broken fails at the batch whose z is at.
 type broken struct {
 	pipeline.Sampler
-	at uint64
+	at sample.Z
 }
 
-func (s broken) Sample(ctx context.Context, batches []*sample.Batch, z []uint64, seeds [][]uint32) error {
+func (s broken) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
 	if slices.Contains(z, s.at) {
 		return errTest
 	}
@@ -210,7 +210,7 @@ func TestErrors(t *testing.T) {
 	for _, at := range []int{0, 1, 17, 39} {
 		c := r.config(3, 20_000)
 		sound := c.Sampler
-		c.Sampler = broken{sound, uint64(at)}
+		c.Sampler = broken{sound, sample.Z{First: uint64(at)}}
 		p := pipeline.New(c)
 		require.ErrorIs(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }), errTest)
 		p.Sampler = sound

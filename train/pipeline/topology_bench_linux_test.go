@@ -67,9 +67,9 @@ func BenchmarkGroupCold(b *testing.B) {
 			tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: disk.Pread}})
 			require.NoError(b, err)
 			defer tier.Close()
-			group := sample.NewGroup(tier, []int{15, 10, 5}, sample.Options{}, 2)
+			group := sample.NewGroup(tier, sample.Config{Fanouts: []int{15, 10, 5}}, 2)
 			var batches []*sample.Batch
-			z, ids := make([]uint64, size), make([][]uint32, size)
+			z, ids := make([]sample.Z, size), make([][]uint32, size)
 			for i := range size {
 				batches, ids[i] = append(batches, new(sample.Batch)), make([]uint32, seeds)
 			}
@@ -80,7 +80,7 @@ func BenchmarkGroupCold(b *testing.B) {
 					require.NoError(b, unix.Fdatasync(fd))
 					require.NoError(b, unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED))
 					for i := range size {
-						z[i] = uint64(lo + i)
+						z[i] = sample.Z{First: uint64(lo + i)}
 						for j := range ids[i] {
 							ids[i][j] = uint32((uint64(lo+i)*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
 						}
@@ -111,9 +111,9 @@ func BenchmarkGroupResident(b *testing.B) {
 	tier, err := topology.Open(g, topology.Options{Bytes: 1 << 40})
 	require.NoError(b, err)
 	defer tier.Close()
-	group, sampler := sample.NewGroup(tier, fanouts, sample.Options{}, 1), sample.NewSampler(g, fanouts, sample.Options{})
+	group, sampler := sample.NewGroup(tier, sample.Config{Fanouts: fanouts}, 1), sample.NewSampler(g, sample.Config{Fanouts: fanouts})
 	var batches []*sample.Batch
-	z, ids := make([]uint64, size), make([][]uint32, size)
+	z, ids := make([]sample.Z, size), make([][]uint32, size)
 	for i := range size {
 		batches, ids[i] = append(batches, new(sample.Batch)), make([]uint32, seeds)
 	}
@@ -137,9 +137,9 @@ func BenchmarkGroupResident(b *testing.B) {
 			edges := 0
 			for step := 0; b.Loop(); step++ {
 				for i := range size {
-					z[i] = uint64(step*size + i)
+					z[i] = sample.Z{First: uint64(step*size + i)}
 					for j := range ids[i] {
-						ids[i][j] = uint32((z[i]*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
+						ids[i][j] = uint32((z[i].First*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
 					}
 				}
 				require.NoError(b, c.draw())

@@ -43,13 +43,13 @@ func hubs(t testing.TB, nodes int) (*store.Graph, string) {
 }
 
 // drawGroup samples steps 0 to n-1 from tier, size of them at a time.
-func drawGroup(tier *topology.Tier, fanouts []int, o sample.Options, workers, size, n int,
+func drawGroup(tier *topology.Tier, c sample.Config, workers, size, n int,
 	seeds func(step int) []uint32,
 ) ([]*sample.Batch, error) {
-	g := sample.NewGroup(tier, fanouts, o, workers)
-	batches, z, all := make([]*sample.Batch, n), make([]uint64, n), make([][]uint32, n)
+	g := sample.NewGroup(tier, c, workers)
+	batches, z, all := make([]*sample.Batch, n), make([]sample.Z, n), make([][]uint32, n)
 	for i := range batches {
-		batches[i], z[i], all[i] = new(sample.Batch), uint64(i), seeds(i)
+		batches[i], z[i], all[i] = new(sample.Batch), sample.Z{First: uint64(i)}, seeds(i)
 	}
 	for lo := 0; lo < n; lo += size {
 		hi := min(lo+size, n)
@@ -81,12 +81,12 @@ func TestGroupsOverTiers(t *testing.T) {
 	}
 	least, all := topology.LeastBytes(g), topology.AllBytes(g)
 	for _, fanouts := range [][]int{{6, 4, 3}, {40, sample.All}} {
-		for _, o := range []sample.Options{{}, {SelfLoops: true, Weights: true, RevEdges: true, RevInput: true}} {
+		for _, o := range []sample.Options{{}, {SelfLoops: true, GCN: true, RevEdges: true, RevInput: true}} {
 			var want []*sample.Batch
-			s := sample.NewSampler(g, fanouts, o)
+			s := sample.NewSampler(g, sample.Config{Fanouts: fanouts, Options: o})
 			for step := range n {
 				b := new(sample.Batch)
-				require.NoError(t, store.Guard(func() error { return s.Sample(b, uint64(step), seeds(step)) }))
+				require.NoError(t, store.Guard(func() error { return s.Sample(b, sample.Z{First: uint64(step)}, seeds(step)) }))
 				want = append(want, b)
 			}
 			costs := map[string]disk.Account{}
@@ -101,7 +101,7 @@ func TestGroupsOverTiers(t *testing.T) {
 			} {
 				tier, err := topology.Open(g, topology.Options{Bytes: c.bytes, Options: disk.Options{Kind: c.kind}})
 				require.NoError(t, err)
-				got, err := drawGroup(tier, fanouts, o, c.workers, c.size, n, seeds)
+				got, err := drawGroup(tier, sample.Config{Fanouts: fanouts, Options: o}, c.workers, c.size, n, seeds)
 				require.NoError(t, err)
 				for i := range want {
 					require.True(t, equal(want[i], got[i]), "%+v: batch %d", c, i)
@@ -142,13 +142,13 @@ func TestGroupOverDamage(t *testing.T) {
 	_, err = f.WriteAt([]byte{0, 2, 0, 0}, store.PageSize) // 512
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	_, err = drawGroup(tier, []int{2}, sample.Options{}, 2, 2, 2, every)
+	_, err = drawGroup(tier, sample.Config{Fanouts: []int{2}}, 2, 2, 2, every)
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	require.ErrorContains(t, err, path+": "+section+" at 0x1000: node ")
 	require.ErrorContains(t, err, " has neighbour 512, and there are 500 nodes; run gnnstore verify")
 
 	require.NoError(t, os.Truncate(f.Name(), store.PageSize+4*int64(topology.MaxPart)))
-	_, err = drawGroup(tier, []int{2}, sample.Options{}, 2, 2, 2, func(int) []uint32 { return slices.Clone(every(0)[400:]) })
+	_, err = drawGroup(tier, sample.Config{Fanouts: []int{2}}, 2, 2, 2, func(int) []uint32 { return slices.Clone(every(0)[400:]) })
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	require.ErrorContains(t, err, path+": "+section+" at 0x")
 	require.ErrorContains(t, err, "truncated")

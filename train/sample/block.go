@@ -11,7 +11,9 @@ type Block struct {
 	Start, End []uint32
 	Nbr        []uint32
 
-	// Weight is beside Nbr: the edges' weights in GCN's sum, where Options.Weights asked for them.
+	// Weight is beside Nbr: what each neighbour counts in a sum over them. With Options.GCN these are GCN's weights. Else, where
+	// the sampler chose some neighbours more readily than others, they are Hájek's: the inverse of how readily, for RW how often
+	// it was visited, made to add up to 1. Where all count the same Weight is empty, and a mean is right.
 	Weight []float32
 
 	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the destinations

@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -9,9 +8,8 @@ import (
 // drawer is what one goroutine makes blocks with: the rules, and scratch. A block is made in two goes: fill draws its
 // neighbours from lists, and finish numbers them. In between, lists that were not at hand may be read and drawn from.
 type drawer struct {
-	nodes   int
-	fanouts []int
-	Options
+	nodes int
+	Config
 
 	// near has list heads of at most ahead nodes read early.
 	near func(near *[ahead]list, nodes []uint32)
@@ -36,29 +34,27 @@ type list struct {
 // reads are cache misses that do not wait for each other, and a processor has ten or more under way at a time.
 const ahead = 16
 
-func newDrawer(nodes int, fanouts []int, o Options) drawer {
-	if o.Weights && !o.SelfLoops {
-		panic("sample: Weights without SelfLoops")
+func newDrawer(nodes int, c Config) drawer {
+	if err := c.Validate(); err != nil {
+		panic("sample: " + err.Error())
 	}
-	for _, k := range fanouts {
-		if k < All {
-			panic(fmt.Sprintf("sample: fanout %d", k))
-		}
+	if c.Kind != "" && c.Kind != NS || c.Smoothed || c.Weighted || c.LayerDependency {
+		panic("sample: only independent neighbour sampling so far")
 	}
-	return drawer{nodes: nodes, fanouts: fanouts, Options: o}
+	return drawer{nodes: nodes, Config: c}
 }
 
 // begin makes b a batch of seeds without blocks.
 func (d *drawer) begin(b *Batch, seeds []uint32) {
 	b.Seeds = append(b.Seeds[:0], seeds...)
-	if len(b.Blocks) != len(d.fanouts) {
-		b.Blocks = make([]Block, len(d.fanouts))
+	if len(b.Blocks) != len(d.Fanouts) {
+		b.Blocks = make([]Block, len(d.Fanouts))
 	}
 }
 
 // block is what hop fills of b, and the destinations that it is for.
 func (d *drawer) block(b *Batch, hop int) (block *Block, dst []uint32) {
-	layer := len(d.fanouts) - hop
+	layer := len(d.Fanouts) - hop
 	if hop == 0 {
 		return &b.Blocks[layer-1], b.Seeds
 	}
@@ -66,7 +62,7 @@ func (d *drawer) block(b *Batch, hop int) (block *Block, dst []uint32) {
 }
 
 // layerKey is what the draws of a hop of a batch have in common; listKey is that of the draws from v's list.
-func (d *drawer) layerKey(z uint64, hop int) uint64 { return Hash(z, uint64(len(d.fanouts)-hop)) }
+func (d *drawer) layerKey(z Z, hop int) uint64 { return Hash(z.First, uint64(len(d.Fanouts)-hop)) }
 
 func listKey(layerKey uint64, v uint32) uint64 { return mix(layerKey ^ mix(uint64(v)+golden)) }
 
@@ -80,9 +76,9 @@ func drawn(degree, k int) int {
 
 // fill gives each destination its places in Nbr, and draws neighbours, as ids, from the lists that are at hand. Where
 // SelfLoops wants one place more, it is left free behind End. It counts lists at hand that were drawn from, and others.
-func (d *drawer) fill(b *Batch, z uint64, hop int) (hits, misses int) {
+func (d *drawer) fill(b *Batch, z Z, hop int) (hits, misses int) {
 	block, dst := d.block(b, hop)
-	k, key := d.fanouts[hop], d.layerKey(z, hop)
+	k, key := d.Fanouts[hop], d.layerKey(z, hop)
 	block.Dst = len(dst)
 	block.Src = append(block.Src[:0], dst...)
 	block.Start, block.End = resize(block.Start, len(dst)), resize(block.End, len(dst))
@@ -149,11 +145,11 @@ func (d *drawer) finish(b *Batch, hop int) error {
 		block.Nbr[e] = pos
 	}
 	block.Weight = block.Weight[:0]
-	if d.Weights {
-		d.weigh(block, d.fanouts[hop])
+	if d.GCN {
+		d.weigh(block, d.Fanouts[hop])
 	}
 	block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
-	if hop < len(d.fanouts)-1 || d.RevInput {
+	if hop < len(d.Fanouts)-1 || d.RevInput {
 		block.reverse(d.RevEdges)
 	}
 	return nil
@@ -178,7 +174,7 @@ func (b *Block) loop(dst []uint32) {
 	b.Nbr = b.Nbr[:n]
 }
 
-// weigh fills b.Weight as Options.Weights says, for fanout k.
+// weigh fills b.Weight as Options.GCN says, for fanout k.
 func (d *drawer) weigh(b *Block, k int) {
 	d.norm, d.factor = resize(d.norm, len(b.Src)), resize(d.factor, b.Dst)
 	for p, u := range b.Src {

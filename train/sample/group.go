@@ -69,11 +69,11 @@ const GroupBytes = PairBytes * maxPairs
 const PairBytes = 8 + 8 + 4 + 4
 
 // NewGroup draws from topo as NewSampler does, on up to workers goroutines.
-func NewGroup(topo GroupTopology, fanouts []int, o Options, workers int) *Group {
+func NewGroup(topo GroupTopology, c Config, workers int) *Group {
 	g := &Group{topo: topo, resident: topo.Resident(), maxPairs: maxPairs}
 	g.pickers.New = func() any { return new(picker) }
 	for range max(1, workers) {
-		d := newDrawer(topo.Nodes(), fanouts, o)
+		d := newDrawer(topo.Nodes(), c)
 		d.near = g.near
 		g.drawers = append(g.drawers, d)
 	}
@@ -82,7 +82,7 @@ func NewGroup(topo GroupTopology, fanouts []int, o Options, workers int) *Group 
 
 // Sample fills batches[i] with the blocks of seeds[i] under z[i], as [Sampler.Sample] does. The error is a *NeighborError, one
 // of the topology's, or ctx's, which ends a pass over the file as well; batches are undefined then.
-func (g *Group) Sample(ctx context.Context, batches []*Batch, z []uint64, seeds [][]uint32) error {
+func (g *Group) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][]uint32) error {
 	if len(z) != len(batches) || len(seeds) != len(batches) {
 		panic(fmt.Sprintf("sample: Group: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
 	}
@@ -92,7 +92,7 @@ func (g *Group) Sample(ctx context.Context, batches []*Batch, z []uint64, seeds 
 	for i, b := range batches {
 		g.drawers[0].begin(b, seeds[i])
 	}
-	for hop := range g.drawers[0].fanouts {
+	for hop := range g.drawers[0].Fanouts {
 		var hits, misses atomic.Int64
 		err := g.each(ctx, len(batches), func(d *drawer, i int) error {
 			h, m := d.fill(batches[i], z[i], hop)
@@ -128,7 +128,7 @@ func (g *Group) near(near *[ahead]list, nodes []uint32) {
 
 // countLoops asks the topology for self loops before the first batch that needs them: that may read all of it.
 func (g *Group) countLoops() error {
-	if !g.drawers[0].Weights || g.drawers[0].degree != nil {
+	if !g.drawers[0].GCN || g.drawers[0].degree != nil {
 		return nil
 	}
 	count, err := g.topo.SelfLoops()
@@ -168,7 +168,7 @@ func (g *Group) each(ctx context.Context, n int, work func(d *drawer, i int) err
 }
 
 // readCold draws from the lists that fill left out, of which there are misses.
-func (g *Group) readCold(ctx context.Context, batches []*Batch, z []uint64, hop, misses int) error {
+func (g *Group) readCold(ctx context.Context, batches []*Batch, z []Z, hop, misses int) error {
 	g.bases, g.keys = g.bases[:0], g.keys[:0]
 	total := 0
 	for i, b := range batches {

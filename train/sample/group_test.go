@@ -106,16 +106,16 @@ func TestGroupEqualsSampler(t *testing.T) {
 		topo := graph(t)
 		fanouts := rapid.SliceOfN(rapid.SampledFrom([]int{All, 0, 1, 2, 5, 33, 50}), 1, 3).Draw(t, "fanouts")
 		o := Options{SelfLoops: rapid.Bool().Draw(t, "self loops"), RevEdges: rapid.Bool().Draw(t, "edges"), RevInput: rapid.Bool().Draw(t, "input")}
-		o.Weights = o.SelfLoops && rapid.Bool().Draw(t, "weights")
+		o.GCN = o.SelfLoops && rapid.Bool().Draw(t, "weights")
 		tier := &tiered{lists: topo, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
 		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
-		s, g := NewSampler(topo, fanouts, o), NewGroup(tier, fanouts, o, rapid.IntRange(1, 4).Draw(t, "workers"))
+		s, g := NewSampler(topo, Config{Fanouts: fanouts, Options: o}), NewGroup(tier, Config{Fanouts: fanouts, Options: o}, rapid.IntRange(1, 4).Draw(t, "workers"))
 		g.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
 		for range 3 { // the same buffers again
 			n := rapid.IntRange(1, 8).Draw(t, "batches")
-			batches, z, seeds := make([]*Batch, n), make([]uint64, n), make([][]uint32, n)
+			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
 			for i := range batches {
-				batches[i], z[i] = new(Batch), rapid.Uint64().Draw(t, "z")
+				batches[i], z[i] = new(Batch), Z{First: rapid.Uint64().Draw(t, "z")}
 				seeds[i] = rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 			}
 			require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
@@ -153,11 +153,11 @@ func TestPassesReadEachListOnce(t *testing.T) {
 	const n = 6
 	sampleAll := func(pairs, workers int) *tiered {
 		tier := &tiered{lists: topo, resident: 1000, part: 1000}
-		g := NewGroup(tier, []int{4, 3}, Options{}, workers)
+		g := NewGroup(tier, Config{Fanouts: []int{4, 3}}, workers)
 		g.maxPairs = pairs
-		batches, z, seeds := make([]*Batch, n), make([]uint64, n), make([][]uint32, n)
+		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
 		for i := range batches {
-			batches[i], z[i] = new(Batch), uint64(i)
+			batches[i], z[i] = new(Batch), Z{First: uint64(i)}
 			for j := range 300 {
 				seeds[i] = append(seeds[i], uint32(j*311+i*7))
 			}
@@ -191,7 +191,7 @@ func TestPassesReadEachListOnce(t *testing.T) {
 func TestGroupErrors(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
 	one := func(tier *tiered, seeds ...uint32) error {
-		return NewGroup(tier, []int{All}, Options{}, 2).Sample(context.Background(), []*Batch{new(Batch), new(Batch)}, []uint64{1, 2}, [][]uint32{{2}, seeds})
+		return NewGroup(tier, Config{Fanouts: []int{All}}, 2).Sample(context.Background(), []*Batch{new(Batch), new(Batch)}, []Z{{First: 1}, {First: 2}}, [][]uint32{{2}, seeds})
 	}
 	for resident := range uint32(4) {
 		err := one(&tiered{lists: topo, part: 10, resident: resident}, 2, 0, 1)
@@ -202,23 +202,23 @@ func TestGroupErrors(t *testing.T) {
 	require.ErrorIs(t, one(&tiered{lists: topo, part: 10, err: mine}, 0), mine)
 	require.NoError(t, one(&tiered{lists: topo, part: 10, err: mine}, 2), "what is not wanted is not read")
 	require.Panics(t, func() {
-		_ = NewGroup(&tiered{lists: topo}, nil, Options{}, 1).Sample(context.Background(), nil, []uint64{1}, nil)
+		_ = NewGroup(&tiered{lists: topo}, Config{}, 1).Sample(context.Background(), nil, []Z{{First: 1}}, nil)
 	})
-	require.NoError(t, NewGroup(&tiered{lists: topo}, []int{3}, Options{}, 1).Sample(context.Background(), nil, nil, nil))
+	require.NoError(t, NewGroup(&tiered{lists: topo}, Config{Fanouts: []int{3}}, 1).Sample(context.Background(), nil, nil, nil))
 }
 
 // TestGroupEndsWithItsContext: before a batch, and in the middle of a pass.
 func TestGroupEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	tier := &tiered{lists: wide(1000, 8), part: 1, onRead: cancel}
-	g := NewGroup(tier, []int{3, 3}, Options{}, 2)
+	g := NewGroup(tier, Config{Fanouts: []int{3, 3}}, 2)
 	b := []*Batch{new(Batch), new(Batch)}
 	seeds := [][]uint32{{1, 2}, {3, 4}}
-	require.ErrorIs(t, g.Sample(ctx, b, []uint64{1, 2}, seeds), context.Canceled)
+	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, seeds), context.Canceled)
 	require.Len(t, tier.reads, 1)
-	require.ErrorIs(t, g.Sample(ctx, b, []uint64{1, 2}, seeds), context.Canceled)
+	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, seeds), context.Canceled)
 	require.Len(t, tier.reads, 1, "nothing is read once it has ended")
-	require.NoError(t, g.Sample(context.Background(), b, []uint64{1, 2}, seeds))
+	require.NoError(t, g.Sample(context.Background(), b, []Z{{First: 1}, {First: 2}}, seeds))
 }
 
 func TestSortByNode(t *testing.T) {
@@ -245,16 +245,16 @@ func BenchmarkGroup(b *testing.B) {
 	topo := wide(200_000, 14)
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("resident=all/workers=%d", workers), func(b *testing.B) {
-			g := NewGroup(&tiered{lists: topo, resident: uint32(len(topo))}, []int{15, 10, 5}, Options{}, workers)
+			g := NewGroup(&tiered{lists: topo, resident: uint32(len(topo))}, Config{Fanouts: []int{15, 10, 5}}, workers)
 			const n = 8
-			batches, z, seeds := make([]*Batch, n), make([]uint64, n), make([][]uint32, n)
+			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
 			for i := range batches {
 				batches[i], seeds[i] = new(Batch), make([]uint32, 1000)
 			}
 			edges := 0
 			for step := 0; b.Loop(); step++ {
 				for i := range batches {
-					z[i] = uint64(step*n + i)
+					z[i] = Z{First: uint64(step*n + i)}
 					for j := range seeds[i] {
 						seeds[i][j] = uint32(((step*n+i)*1000 + j) % len(topo))
 					}

@@ -22,7 +22,7 @@ func Hash(words ...uint64) uint64 {
 	return h
 }
 
-// StepSeed is z of a step: with it, batches are a function of (seed, epoch, step) alone.
+// StepSeed is a hash of a step, for what is drawn anew in each: dropout, and batches that share nothing ([Alone]).
 func StepSeed(seed uint64, epoch, step int) uint64 {
 	return Hash(seed, 1, uint64(epoch), uint64(step))
 }

@@ -77,9 +77,9 @@ func reference(topo lists, fanouts []int, o Options, z uint64, seeds []uint32) [
 				chosen = append(others(v, chosen), v)
 			}
 			for n, u := range chosen {
-				if o.Weights && n < len(chosen)-1 {
+				if o.GCN && n < len(chosen)-1 {
 					b.Weight = append(b.Weight, float32(behind/math.Sqrt(degree(u)*degree(v))))
-				} else if o.Weights {
+				} else if o.GCN {
 					b.Weight = append(b.Weight, float32(1/degree(v)))
 				}
 				if _, ok := pos[u]; !ok {
@@ -120,11 +120,11 @@ func TestSamplerEqualsReference(t *testing.T) {
 		var b Batch
 		for range 5 { // the same buffers again
 			o := Options{SelfLoops: rapid.Bool().Draw(t, "self loops"), RevEdges: rapid.Bool().Draw(t, "edges"), RevInput: rapid.Bool().Draw(t, "input")}
-			o.Weights = o.SelfLoops && rapid.Bool().Draw(t, "weights")
-			s := NewSampler(topo, fanouts, o)
+			o.GCN = o.SelfLoops && rapid.Bool().Draw(t, "weights")
+			s := NewSampler(topo, Config{Fanouts: fanouts, Options: o})
 			seeds := rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 			z := rapid.Uint64().Draw(t, "z")
-			require.NoError(t, s.Sample(&b, z, seeds))
+			require.NoError(t, s.Sample(&b, Z{First: z}, seeds))
 			want := reference(topo, fanouts, o, z, seeds)
 			for l := range want {
 				got := b.Blocks[l]
@@ -148,7 +148,7 @@ func TestSamplerEqualsReference(t *testing.T) {
 // TestNeighborThatIsNot: a damaged topology is an error that names the place.
 func TestNeighborThatIsNot(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
-	err := NewSampler(topo, []int{All}, Options{}).Sample(new(Batch), 1, []uint32{2, 0, 1})
+	err := NewSampler(topo, Config{Fanouts: []int{All}}).Sample(new(Batch), Z{First: 1}, []uint32{2, 0, 1})
 	require.EqualError(t, err, "node 1 has neighbour 7, and there are 3 nodes")
 }
 
@@ -157,12 +157,12 @@ func TestNeighborThatIsNot(t *testing.T) {
 func TestInclusionIsUniform(t *testing.T) {
 	const trials = 40000
 	for _, c := range []struct{ k, d int }{{1, 7}, {3, 10}, {10, 11}, {40, 60}} {
-		s := NewSampler(star(c.d), []int{c.k}, Options{})
+		s := NewSampler(star(c.d), Config{Fanouts: []int{c.k}})
 		single := make([]float64, c.d+1)
 		pairs := map[[2]uint32]float64{}
 		var b Batch
 		for z := range trials {
-			require.NoError(t, s.Sample(&b, StepSeed(7, z, 0), []uint32{0}))
+			require.NoError(t, s.Sample(&b, Alone(7, z, 0), []uint32{0}))
 			got := slices.Sorted(slices.Values(b.Blocks[0].Src[1:]))
 			require.Len(t, got, c.k)
 			for i, u := range got {
@@ -190,8 +190,8 @@ func TestInclusionIsUniform(t *testing.T) {
 func TestWeightsAreUnbiased(t *testing.T) {
 	const trials = 40000
 	topo := lists{{0, 1, 2, 3, 4, 5}, {0, 1}, {}, {4}, {0, 1, 2}, {}}
-	o := Options{SelfLoops: true, Weights: true}
-	weights := func(s *Sampler, z uint64) []float64 {
+	o := Options{SelfLoops: true, GCN: true}
+	weights := func(s *Sampler, z Z) []float64 {
 		var b Batch
 		require.NoError(t, s.Sample(&b, z, []uint32{0}))
 		w := make([]float64, len(topo))
@@ -200,13 +200,13 @@ func TestWeightsAreUnbiased(t *testing.T) {
 		}
 		return w
 	}
-	all := weights(NewSampler(topo, []int{All}, o), 0)
+	all := weights(NewSampler(topo, Config{Fanouts: []int{All}, Options: o}), Z{})
 	require.InDeltaSlice(t, []float64{1 / 6., 1 / math.Sqrt(12), 1 / math.Sqrt(6), 1 / math.Sqrt(12), 1 / math.Sqrt(24), 1 / math.Sqrt(6)}, all, 1e-7)
 	for _, k := range []int{1, 2, 5} {
-		s := NewSampler(topo, []int{k}, o)
+		s := NewSampler(topo, Config{Fanouts: []int{k}, Options: o})
 		sum, square := make([]float64, len(topo)), make([]float64, len(topo))
 		for z := range trials {
-			for u, w := range weights(s, StepSeed(3, z, 0)) {
+			for u, w := range weights(s, Alone(3, z, 0)) {
 				sum[u] += w
 				square[u] += w * w
 			}
@@ -221,7 +221,7 @@ func TestWeightsAreUnbiased(t *testing.T) {
 }
 
 func TestWeightsNeedSelfLoops(t *testing.T) {
-	require.PanicsWithValue(t, "sample: Weights without SelfLoops", func() { NewSampler(star(2), []int{1}, Options{Weights: true}) })
+	require.PanicsWithValue(t, "sample: GCN's weights go with self loops", func() { NewSampler(star(2), Config{Fanouts: []int{1}, Options: Options{GCN: true}}) })
 }
 
 // TestDrawsDependOnLayerAndNodeOnly: the same node in another batch of the same step draws the same neighbours.
@@ -232,10 +232,10 @@ func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
 			topo[v] = append(topo[v], uint32(u))
 		}
 	}
-	s := NewSampler(topo, []int{5}, Options{})
+	s := NewSampler(topo, Config{Fanouts: []int{5}})
 	neighbours := func(seeds []uint32, v uint32) []uint32 {
 		var b Batch
-		require.NoError(t, s.Sample(&b, 99, seeds))
+		require.NoError(t, s.Sample(&b, Z{First: 99}, seeds))
 		i := slices.Index(seeds, v)
 		var ids []uint32
 		for _, p := range b.Blocks[0].Nbr[b.Blocks[0].Start[i]:b.Blocks[0].End[i]] {
@@ -273,17 +273,17 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 			topo[v] = append(topo[v], uint32((v*31+j*j*7)%2000))
 		}
 	}
-	s := NewSampler(topo, []int{10, 5}, Options{SelfLoops: true, Weights: true, RevEdges: true, RevInput: true})
+	s := NewSampler(topo, Config{Fanouts: []int{10, 5}, Options: Options{SelfLoops: true, GCN: true, RevEdges: true, RevInput: true}})
 	seeds := make([]uint32, 200)
 	for i := range seeds {
 		seeds[i] = uint32(i)
 	}
 	var b Batch
 	for z := range uint64(50) {
-		require.NoError(t, s.Sample(&b, z, seeds))
+		require.NoError(t, s.Sample(&b, Z{First: z}, seeds))
 	}
 	require.Less(t, testing.AllocsPerRun(50, func() {
-		if err := s.Sample(&b, 7, seeds); err != nil {
+		if err := s.Sample(&b, Z{First: 7}, seeds); err != nil {
 			panic(err)
 		}
 	}), 3.0)
@@ -296,7 +296,7 @@ func BenchmarkSample(b *testing.B) {
 			topo[v] = append(topo[v], uint32(draw(uint64(v), j, len(topo))))
 		}
 	}
-	s := NewSampler(topo, []int{15, 10, 5}, Options{})
+	s := NewSampler(topo, Config{Fanouts: []int{15, 10, 5}})
 	seeds := make([]uint32, 1000)
 	var batch Batch
 	edges := 0
@@ -304,7 +304,7 @@ func BenchmarkSample(b *testing.B) {
 		for j := range seeds {
 			seeds[j] = uint32((i*1000 + j) % len(topo))
 		}
-		require.NoError(b, s.Sample(&batch, uint64(i), seeds))
+		require.NoError(b, s.Sample(&batch, Z{First: uint64(i)}, seeds))
 		for l := range batch.Blocks {
 			edges += len(batch.Blocks[l].Nbr)
 		}

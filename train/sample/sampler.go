@@ -13,9 +13,6 @@ type Topology interface {
 	Neighbors(v uint32) []uint32
 }
 
-// All as a fanout means every neighbour.
-const All = -1
-
 // NeighborError is a topology that names a node it does not have.
 type NeighborError struct {
 	Node, Neighbor uint32
@@ -34,30 +31,28 @@ type Options struct {
 	// one: of a node with d in-neighbours, c of them itself, min(k, d) are drawn and between min(k, d)-c and min(k, d)
 	// stay.
 	SelfLoops bool
-	// Weights fills Block.Weight, and needs SelfLoops. The weight of the edge from u to v is 1/√(d̂(u)·d̂(v)), where d̂
+	// GCN fills Block.Weight with the weights of GCN's sum, and needs SelfLoops. The weight of the edge from u to v is 1/√(d̂(u)·d̂(v)), where d̂
 	// is the in-degree in the whole topology without self loops, plus 1: gcn_norm of PyTorch Geometric, which looks at
 	// the in-degree of both ends, so that on a directed graph it is not the source's out-degree that counts. Weights of
 	// drawn neighbours are multiplied by the inverse of their inclusion probability, d/min(k, d), so that the expected
 	// sum is that of all neighbours; the self loop is always there and needs no factor. Counting the self loops of
 	// sources reads their neighbour lists.
-	Weights bool
+	GCN bool
 	// RevEdges fills Block.RevEdge, for networks whose edges have values.
 	RevEdges bool
 	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them.
 	RevInput bool
 }
 
-// Sampler draws neighbourhoods without replacement (GraphSAGE's neighbour sampling): of a node with d in-neighbours,
-// min(k, d) of them, each set equally likely. It draws one batch at a time from a topology of which all is at hand.
+// Sampler draws the batches that a Config asks for, one at a time, from a topology of which all is at hand.
 type Sampler struct {
 	drawer
 	topo Topology
 }
 
-// NewSampler draws from topo with fanouts[h] neighbours at hop h from the seeds: fanouts[0] belongs to the last layer.
-// A fanout is at least 0, or All.
-func NewSampler(topo Topology, fanouts []int, o Options) *Sampler {
-	s := &Sampler{drawer: newDrawer(topo.Nodes(), fanouts, o), topo: topo}
+// NewSampler draws from topo. A Config that is not valid panics.
+func NewSampler(topo Topology, c Config) *Sampler {
+	s := &Sampler{drawer: newDrawer(topo.Nodes(), c), topo: topo}
 	s.near = s.nearLists
 	s.degree = func(v uint32) (degree, selves int) {
 		list := topo.Neighbors(v)
@@ -67,10 +62,10 @@ func NewSampler(topo Topology, fanouts []int, o Options) *Sampler {
 }
 
 // Sample fills b with the blocks of seeds, which must differ from each other. The draws depend on z, the layer (1 reads
-// features, len(fanouts) produces the seeds) and the node. The error is a *NeighborError; b is undefined then.
-func (s *Sampler) Sample(b *Batch, z uint64, seeds []uint32) error {
+// features, len(Fanouts) produces the seeds) and the nodes. The error is a *NeighborError; b is undefined then.
+func (s *Sampler) Sample(b *Batch, z Z, seeds []uint32) error {
 	s.begin(b, seeds)
-	for hop := range s.fanouts {
+	for hop := range s.Fanouts {
 		s.fill(b, z, hop)
 		if err := s.finish(b, hop); err != nil {
 			return err

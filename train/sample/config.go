@@ -1,0 +1,101 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Kind names a way to choose neighbours.
+type Kind string
+
+const (
+	// NS is neighbour sampling without replacement (GraphSAGE): of a node with d in-neighbours min(k, d), each set equally
+	// likely, nodes independent of each other.
+	NS Kind = "ns"
+	// Labor0 is LABOR-0 (Balin and Çatalyürek, NeurIPS 2023, section 3.2): every vertex t has one number r_t a layer, and s
+	// keeps its min(k, d) neighbours of the smallest (sequential Poisson sampling, appendix A.3), or with Config.Poisson those
+	// with r_t ≤ k/d. Nodes that share neighbours so keep the same ones.
+	Labor0 Kind = "labor0"
+	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected number of different sources
+	// smallest at the variance that NS has (equations 11 to 16 there, iterated to convergence). How many a node keeps varies.
+	LaborStar Kind = "labor-star"
+	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s visit, the k that are visited
+	// most often.
+	RW Kind = "rw"
+)
+
+// Kinds lists the samplers there are.
+var Kinds = []Kind{NS, Labor0, LaborStar, RW}
+
+// All as a fanout means every neighbour.
+const All = -1
+
+// Walk is what RW does from each destination: Walks walks of Length steps, each of which begins at the destination again
+// with probability Restart.
+type Walk struct {
+	Length  int     `json:"walk_length"`
+	Walks   int     `json:"walks"`
+	Restart float64 `json:"walk_restart"`
+}
+
+// DefaultWalk visits some twenty nodes: twice as many as usual fanouts choose from them.
+var DefaultWalk = Walk{Length: 3, Walks: 10, Restart: 0.5}
+
+// Config says how neighbours are drawn, and what blocks hold. The zero Kind is NS.
+type Config struct {
+	Kind Kind
+	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, All for every one; Fanouts[0] belongs to the last
+	// layer. 0 draws none.
+	Fanouts []int
+	// LayerDependency makes a vertex draw the same at every layer: hashes leave out the layer.
+	LayerDependency bool
+	// Poisson makes LABOR-0 keep t when r_t ≤ k/d, as the paper has it, so that how many are kept varies.
+	Poisson bool
+	// Smoothed draws from numbers that drift from one seed of a Z to the next. RW cannot.
+	Smoothed bool
+	// Weighted draws neighbours of NS in proportion to the weights of their edges, which the topology must have.
+	Weighted bool
+	Walk     Walk // of RW
+	Options
+}
+
+// Validate reports every problem, in terms of flags.
+func (c Config) Validate() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(c.Kind != "" && !slices.Contains(Kinds, c.Kind), "--sampler %s: there are %s", c.Kind, names(Kinds))
+	for _, k := range c.Fanouts {
+		fail(k < All || k > math.MaxInt32, "--fanout %d: at least 0, or -1 for every neighbour", k)
+		fail(k == All && c.Kind == RW, "--fanout -1: --sampler rw needs a number of neighbours, since walks visit no end of them")
+	}
+	fail(c.Poisson && c.Kind != Labor0, "--poisson goes with --sampler labor0")
+	fail(c.Smoothed && c.Kind == RW, "--dependent smoothed: walks have no numbers that drift; --sampler rw takes --dependent nested")
+	fail(c.Weighted && c.Kind != NS && c.Kind != "", "--weighted goes with --sampler ns")
+	if c.Kind == RW {
+		w := c.Walk
+		fail(w.Length < 1 || w.Length > 1<<10, "--walk-length %d: from 1 to %d", w.Length, 1<<10)
+		fail(w.Walks < 1 || w.Walks > 1<<16, "--walks %d: from 1 to %d", w.Walks, 1<<16)
+		fail(!(w.Restart >= 0 && w.Restart < 1), "--walk-restart %v: at least 0 and below 1", w.Restart)
+	}
+	fail(c.GCN && !c.SelfLoops, "GCN's weights go with self loops")
+	fail(c.GCN && c.Kind == RW, "--model gcn needs the probabilities of neighbours, which --sampler rw does not know; take sage or gat")
+	fail(c.GCN && c.Weighted, "--weighted: --model gcn takes its weights from degrees; take sage or gat")
+	return errors.Join(errs...)
+}
+
+// names lists kinds for people.
+func names(kinds []Kind) string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, string(k))
+	}
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " and " + all[last]
+}

@@ -1,0 +1,37 @@
+package sample
+
+import "math"
+
+// Z is what the draws of a batch are a function of: the numbers that First gives, or with Config.Smoothed a mixture of them
+// and those of Next, which has drifted so far of the way from the one, 0, to the other, 1.
+type Z struct {
+	First, Next uint64
+	Drift       float64
+}
+
+// Forever as κ means that all batches share their draws.
+const Forever = -1
+
+// Schedule gives the Z of each step: dependent minibatches (Balin et al., Cooperative Minibatching, section 3.2 and appendix
+// A.7). Seed j is a hash, and step i has that of i div κ, of all epochs counted together; from there to the next one it has
+// gone (i mod κ)/κ of the way. Nested batches, Config.Smoothed unset, look at First alone, so that κ batches share their
+// draws. With κ = 1 no two steps share a seed, and none has left its own: those are independent batches.
+type Schedule struct {
+	Seed  uint64
+	Kappa int // at least 1, or Forever
+}
+
+// At is the Z of step i, counted over all epochs.
+func (s Schedule) At(i int) Z {
+	kappa := s.Kappa
+	if kappa == Forever {
+		kappa = math.MaxInt
+	}
+	j := uint64(i / kappa)
+	return Z{s.at(j), s.at(j + 1), float64(i%kappa) / float64(kappa)}
+}
+
+func (s Schedule) at(j uint64) uint64 { return Hash(s.Seed, 1, j) }
+
+// Alone is a Z that shares nothing with that of another seed, epoch or step.
+func Alone(seed uint64, epoch, step int) Z { return Z{First: StepSeed(seed, epoch, step)} }
