@@ -21,6 +21,8 @@ type Block struct {
 	// says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to features,
 	// unless Options.RevInput asked for one.
 	RevStart, RevDst, RevEdge []uint32
+
+	places []uint32 // of neighbours whose lists are still to come
 }
 
 // reverse fills RevStart, RevDst and with edges RevEdge by a counting sort.
@@ -74,7 +76,7 @@ func (b *Batch) Bytes() int64 {
 	n := 0
 	for i := range b.Blocks {
 		k := &b.Blocks[i]
-		n += len(k.Src) + len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight)
+		n += len(k.Src) + len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.places)
 	}
 	return 4 * int64(n)
 }

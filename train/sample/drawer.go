@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -17,17 +18,12 @@ type drawer struct {
 	degree func(v uint32) (degree, selves int)
 
 	index index
-	picker
+	chooser
+	star  star
 	lists [ahead]list
 
 	// For weights: of each destination, how many neighbours stand behind a drawn one, and of each source, 1/√d̂.
 	factor, norm []float64
-}
-
-// list is a node's in-neighbours.
-type list struct {
-	ids    []uint32 // nil where they are not at hand
-	degree int
 }
 
 // ahead is how many list heads, and then how many places in the index, are read before the first of them is used: these
@@ -38,8 +34,9 @@ func newDrawer(nodes int, c Config) drawer {
 	if err := c.Validate(); err != nil {
 		panic("sample: " + err.Error())
 	}
-	if c.Kind != "" && c.Kind != NS || c.Smoothed || c.Weighted || c.LayerDependency {
-		panic("sample: only independent neighbour sampling so far")
+	c.Kind = cmp.Or(c.Kind, NS)
+	if c.Smoothed {
+		makeKnots()
 	}
 	return drawer{nodes: nodes, Config: c}
 }
@@ -61,53 +58,68 @@ func (d *drawer) block(b *Batch, hop int) (block *Block, dst []uint32) {
 	return &b.Blocks[layer-1], b.Blocks[layer].Src
 }
 
-// layerKey is what the draws of a hop of a batch have in common; listKey is that of the draws from v's list.
-func (d *drawer) layerKey(z Z, hop int) uint64 { return Hash(z.First, uint64(len(d.Fanouts)-hop)) }
-
-func listKey(layerKey uint64, v uint32) uint64 { return mix(layerKey ^ mix(uint64(v)+golden)) }
-
-// drawn is how many neighbours are drawn from a list of degree with fanout k.
-func drawn(degree, k int) int {
-	if k == All {
-		return degree
-	}
-	return min(k, degree)
+// start makes b a block of dst without neighbours.
+func (b *Block) start(dst []uint32) {
+	b.Dst = len(dst)
+	b.Src = append(b.Src[:0], dst...)
+	b.Start, b.End = resize(b.Start, len(dst)), resize(b.End, len(dst))
+	b.Nbr, b.Weight, b.places = b.Nbr[:0], b.Weight[:0], b.places[:0]
 }
 
-// fill gives each destination its places in Nbr, and draws neighbours, as ids, from the lists that are at hand. Where
-// SelfLoops wants one place more, it is left free behind End. It counts lists at hand that were drawn from, and others.
-func (d *drawer) fill(b *Batch, z Z, hop int) (hits, misses int) {
-	block, dst := d.block(b, hop)
-	k, key := d.Fanouts[hop], d.layerKey(z, hop)
-	block.Dst = len(dst)
-	block.Src = append(block.Src[:0], dst...)
-	block.Start, block.End = resize(block.Start, len(dst)), resize(block.End, len(dst))
-	nbr, free := block.Nbr[:0], 0
+// make gives destination i of b places for n neighbours, and where SelfLoops wants one place more, leaves it free behind them.
+func (d *drawer) make(b *Block, i, n int) {
+	start, free := len(b.Nbr), 0
 	if d.SelfLoops {
 		free = 1
 	}
+	if uint64(start)+uint64(n+free) > math.MaxUint32 {
+		panic("sample: more than 4,294,967,295 edges in a block; use a smaller batch or fanout")
+	}
+	b.Nbr = slices.Grow(b.Nbr, n+free)[:start+n+free]
+	if d.weighs() {
+		b.Weight = slices.Grow(b.Weight, n+free)[:start+n+free]
+	}
+	b.Start[i], b.End[i] = uint32(start), uint32(start+n)
+}
+
+// fill gives each destination its places in Nbr, and draws neighbours, as ids, from the lists that are at hand. It counts lists
+// at hand that were drawn from, and others.
+func (d *drawer) fill(b *Block, dst []uint32, draws *draws) (hits, misses int, err error) {
+	b.start(dst)
 	for i, v := range dst {
 		if i%ahead == 0 {
 			d.read(dst[i:min(i+ahead, len(dst))])
 		}
 		l := &d.lists[i%ahead]
-		start, n := len(nbr), drawn(l.degree, k)
-		if uint64(start)+uint64(n+free) > math.MaxUint32 {
-			panic("sample: more than 4,294,967,295 edges in a block; use a smaller batch or fanout")
-		}
-		nbr = slices.Grow(nbr, n+free)[:start+n+free]
-		block.Start[i], block.End[i] = uint32(start), uint32(start+n)
+		n := d.room(l.degree, draws.fanout)
+		d.make(b, i, n)
 		switch {
 		case n == 0:
 		case l.ids == nil:
 			misses++
 		default:
 			hits++
-			d.choose(nbr[start:start+n], l.ids, listKey(key, v))
+			if n, err = d.choose(&d.Config, draws, v, *l, b.drawn(i), b.values(i)); err != nil {
+				return 0, 0, err
+			}
+			b.End[i] = b.Start[i] + uint32(n)
+			if !d.SelfLoops { // nothing is left free
+				b.Nbr = b.Nbr[:b.End[i]]
+				b.Weight = b.Weight[:min(len(b.Weight), int(b.End[i]))]
+			}
 		}
 	}
-	block.Nbr = nbr
-	return hits, misses
+	return hits, misses, nil
+}
+
+// drawn and values are the places of destination i in Nbr and in Weight, if that is in use.
+func (b *Block) drawn(i int) []uint32 { return b.Nbr[b.Start[i]:b.End[i]] }
+
+func (b *Block) values(i int) []float32 {
+	if len(b.Weight) == 0 {
+		return nil
+	}
+	return b.Weight[b.Start[i]:b.End[i]]
 }
 
 // read sets lists to those of at most ahead nodes, and reads both ends of each.
@@ -120,11 +132,24 @@ func (d *drawer) read(nodes []uint32) {
 	}
 }
 
+// appendLists appends the lists of nodes, of those at hand.
+func (d *drawer) appendLists(lists []list, nodes []uint32) []list {
+	for lo := 0; lo < len(nodes); lo += ahead {
+		some := nodes[lo:min(lo+ahead, len(nodes))]
+		d.read(some)
+		lists = append(lists, d.lists[:len(some)]...)
+	}
+	return lists
+}
+
 // finish turns ids in Nbr into positions in Src, and adds what Options want.
 func (d *drawer) finish(b *Batch, hop int) error {
 	block, dst := d.block(b, hop)
-	if d.SelfLoops {
+	switch {
+	case d.SelfLoops:
 		block.loop(dst)
+	case d.varies():
+		block.squeeze()
 	}
 	d.index.reset(2 * len(dst))
 	for _, v := range dst {
@@ -144,116 +169,15 @@ func (d *drawer) finish(b *Batch, hop int) error {
 		}
 		block.Nbr[e] = pos
 	}
-	block.Weight = block.Weight[:0]
-	if d.GCN {
-		d.weigh(block, d.Fanouts[hop])
+	switch {
+	case d.GCN:
+		d.normalize(block, d.Fanouts[hop])
+	case d.weighs() && !d.SelfLoops:
+		block.addUp()
 	}
 	block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
 	if hop < len(d.Fanouts)-1 || d.RevInput {
 		block.reverse(d.RevEdges)
 	}
 	return nil
-}
-
-// loop drops what each of dst drew of itself, puts it at the end of its list, into the place that fill left, and closes
-// the gaps. Nbr holds ids.
-func (b *Block) loop(dst []uint32) {
-	n := uint32(0)
-	for i, v := range dst {
-		start := n
-		for _, u := range b.Nbr[b.Start[i]:b.End[i]] {
-			if u != v {
-				b.Nbr[n] = u
-				n++
-			}
-		}
-		b.Nbr[n] = v
-		n++
-		b.Start[i], b.End[i] = start, n
-	}
-	b.Nbr = b.Nbr[:n]
-}
-
-// weigh fills b.Weight as Options.GCN says, for fanout k.
-func (d *drawer) weigh(b *Block, k int) {
-	d.norm, d.factor = resize(d.norm, len(b.Src)), resize(d.factor, b.Dst)
-	for p, u := range b.Src {
-		degree, selves := d.degree(u)
-		d.norm[p] = 1 / math.Sqrt(float64(degree-selves+1))
-		if p < b.Dst {
-			d.factor[p] = float64(degree) / float64(max(drawn(degree, k), 1))
-		}
-	}
-	b.Weight = resize(b.Weight, len(b.Nbr))
-	for i := range b.Dst {
-		self, norm := b.End[i]-1, d.norm[i]
-		for e := b.Start[i]; e < self; e++ {
-			b.Weight[e] = float32(d.factor[i] * norm * d.norm[b.Nbr[e]])
-		}
-		b.Weight[self] = float32(norm * norm)
-	}
-}
-
-// picker chooses from lists.
-type picker struct {
-	picked index // of Floyd's algorithm, when many are chosen
-	places []uint32
-}
-
-// choose fills out with as many of list. If those are not all, they are the ones that key says, each set equally likely.
-func (p *picker) choose(out, list []uint32, key uint64) {
-	if len(out) == len(list) {
-		copy(out, list)
-		return
-	}
-	p.floyd(out, len(list), key)
-	for n, place := range out {
-		out[n] = list[place]
-	}
-}
-
-// choosePart is choose for a list of degree neighbours of which only part is there, from neighbour from on: the other
-// elements of out are left alone, for other parts.
-func (p *picker) choosePart(out []uint32, degree, from int, part []uint32, key uint64) {
-	if len(out) == degree {
-		copy(out[from:], part)
-		return
-	}
-	p.places = resize(p.places, len(out))
-	p.floyd(p.places, degree, key)
-	for n, place := range p.places {
-		if i := int(place) - from; i >= 0 && i < len(part) {
-			out[n] = part[i]
-		}
-	}
-}
-
-// floyd fills out with different places below d, more than out has, by Floyd's algorithm (Bentley and Floyd 1987): as many
-// draws, and every set of places is equally likely.
-func (p *picker) floyd(out []uint32, d int, key uint64) {
-	k := len(out)
-	if k > 32 { // below, comparing with all earlier picks beats a table
-		p.picked.reset(k)
-		for n := range out {
-			j := d - k + n
-			t := uint32(draw(key, n, j+1))
-			if _, isNew := p.picked.add(t); !isNew {
-				t = uint32(j)
-				p.picked.add(t)
-			}
-			out[n] = t
-		}
-		return
-	}
-	for n := range out {
-		j := d - k + n
-		t := uint32(draw(key, n, j+1))
-		for _, earlier := range out[:n] {
-			if earlier == t {
-				t = uint32(j)
-				break
-			}
-		}
-		out[n] = t
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,23 @@ func (t *tiered) Count(hits, misses int64) {
 	t.misses.Add(misses)
 }
 
+func (t *tiered) Weights(v uint32) []float32 {
+	if v >= t.resident {
+		panic(fmt.Sprintf("weights %d are not resident", v))
+	}
+	return t.lists.Weights(v)
+}
+
 func (t *tiered) Read(nodes []uint32, serve func(i, from int, part []uint32) error) error {
+	return readParts(t, nodes, func(v uint32) []uint32 { return t.lists[v] }, 1<<31, serve)
+}
+
+func (t *tiered) ReadWeights(nodes []uint32, serve func(i, from int, part []float32) error) error {
+	return readParts(t, nodes, t.lists.Weights, float32(math.NaN()), serve)
+}
+
+// readParts lends what of has for nodes, and then spoils it.
+func readParts[T any](t *tiered, nodes []uint32, of func(v uint32) []T, spoilt T, serve func(i, from int, part []T) error) error {
 	t.reads = append(t.reads, slices.Clone(nodes))
 	if t.onRead != nil {
 		t.onRead()
@@ -57,15 +74,15 @@ func (t *tiered) Read(nodes []uint32, serve func(i, from int, part []uint32) err
 		}
 		for from := 0; from < len(t.lists[v]); from += t.part {
 			wg.Go(func() {
-				lent := slices.Clone(t.lists[v][from:min(from+t.part, len(t.lists[v]))])
+				lent := slices.Clone(of(v)[from:min(from+t.part, len(t.lists[v]))])
 				if err := serve(i, from, lent); err != nil {
 					select {
 					case errs <- err:
 					default:
 					}
 				}
-				for i := range lent { // what was lent is gone
-					lent[i] = 1 << 31
+				for i := range lent {
+					lent[i] = spoilt
 				}
 			})
 		}
@@ -104,18 +121,17 @@ func difference(want, got *Batch) string {
 func TestGroupEqualsSampler(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo := graph(t)
-		fanouts := rapid.SliceOfN(rapid.SampledFrom([]int{All, 0, 1, 2, 5, 33, 50}), 1, 3).Draw(t, "fanouts")
-		o := Options{SelfLoops: rapid.Bool().Draw(t, "self loops"), RevEdges: rapid.Bool().Draw(t, "edges"), RevInput: rapid.Bool().Draw(t, "input")}
-		o.GCN = o.SelfLoops && rapid.Bool().Draw(t, "weights")
+		c := config(t)
 		tier := &tiered{lists: topo, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
 		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
-		s, g := NewSampler(topo, Config{Fanouts: fanouts, Options: o}), NewGroup(tier, Config{Fanouts: fanouts, Options: o}, rapid.IntRange(1, 4).Draw(t, "workers"))
+		s, g := NewSampler(topo, c), NewGroup(tier, c, rapid.IntRange(1, 4).Draw(t, "workers"))
 		g.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
+		g.chunkBytes = rapid.SampledFrom([]int64{1, 1000, chunkBytes}).Draw(t, "chunk")
 		for range 3 { // the same buffers again
 			n := rapid.IntRange(1, 8).Draw(t, "batches")
 			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
 			for i := range batches {
-				batches[i], z[i] = new(Batch), Z{First: rapid.Uint64().Draw(t, "z")}
+				batches[i], z[i] = new(Batch), anyZ(t)
 				seeds[i] = rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 			}
 			require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
@@ -128,8 +144,15 @@ func TestGroupEqualsSampler(t *testing.T) {
 		if int(tier.resident) == len(topo) {
 			require.Zero(t, tier.misses.Load())
 		}
-		if g.maxPairs == maxPairs {
-			require.LessOrEqual(t, len(tier.reads), 3*len(fanouts), "one pass a hop")
+		passes := 1
+		switch {
+		case c.Kind == RW:
+			passes = c.Walk.Length
+		case c.Weighted:
+			passes = 2
+		}
+		if g.maxPairs == maxPairs && g.chunkBytes == chunkBytes {
+			require.LessOrEqual(t, len(tier.reads), 3*passes*len(c.Fanouts), "so many passes a hop")
 		}
 	})
 }

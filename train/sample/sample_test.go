@@ -16,8 +16,41 @@ type lists [][]uint32
 func (l lists) Nodes() int                  { return len(l) }
 func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
 
-// star joins nodes 1…d to node 0.
-func star(d int) lists {
+// Weights gives every edge one, 0 to some.
+func (l lists) Weights(v uint32) []float32 {
+	w := make([]float32, len(l[v]))
+	for i := range w {
+		w[i] = float32(Hash(uint64(v), uint64(i))%8) / 2
+	}
+	return w
+}
+
+// config is any way to draw.
+func config(t *rapid.T) Config {
+	c := Config{
+		Kind: rapid.SampledFrom(Kinds).Draw(t, "kind"), LayerDependency: rapid.Bool().Draw(t, "layer dependency"),
+		Fanouts: rapid.SliceOfN(rapid.SampledFrom([]int{All, 0, 1, 2, 5, 33, 50}), 1, 3).Draw(t, "fanouts"),
+		Options: Options{SelfLoops: rapid.Bool().Draw(t, "self loops"), RevEdges: rapid.Bool().Draw(t, "edges"), RevInput: rapid.Bool().Draw(t, "input")},
+	}
+	c.Poisson = c.Kind == Labor0 && rapid.Bool().Draw(t, "poisson")
+	c.Weighted = c.Kind == NS && rapid.Bool().Draw(t, "weighted")
+	c.Smoothed = c.Kind != RW && rapid.Bool().Draw(t, "smoothed")
+	c.GCN = c.SelfLoops && c.Kind != RW && !c.Weighted && rapid.Bool().Draw(t, "GCN")
+	if c.Kind == RW {
+		c.Walk = Walk{Length: rapid.IntRange(1, 4).Draw(t, "length"), Walks: rapid.IntRange(1, 5).Draw(t, "walks"), Restart: rapid.Float64Range(0, 0.9).Draw(t, "restart")}
+		for i, k := range c.Fanouts {
+			c.Fanouts[i] = max(k, 0)
+		}
+	}
+	return c
+}
+
+func anyZ(t *rapid.T) Z {
+	return Z{rapid.Uint64().Draw(t, "z"), rapid.Uint64().Draw(t, "next"), rapid.SampledFrom([]float64{0, 0.25, 0.9}).Draw(t, "drift")}
+}
+
+// hub joins nodes 1…d to node 0.
+func hub(d int) lists {
 	l := make(lists, d+1)
 	for u := 1; u <= d; u++ {
 		l[0] = append(l[0], uint32(u))
@@ -157,7 +190,7 @@ func TestNeighborThatIsNot(t *testing.T) {
 func TestInclusionIsUniform(t *testing.T) {
 	const trials = 40000
 	for _, c := range []struct{ k, d int }{{1, 7}, {3, 10}, {10, 11}, {40, 60}} {
-		s := NewSampler(star(c.d), Config{Fanouts: []int{c.k}})
+		s := NewSampler(hub(c.d), Config{Fanouts: []int{c.k}})
 		single := make([]float64, c.d+1)
 		pairs := map[[2]uint32]float64{}
 		var b Batch
@@ -221,7 +254,7 @@ func TestWeightsAreUnbiased(t *testing.T) {
 }
 
 func TestWeightsNeedSelfLoops(t *testing.T) {
-	require.PanicsWithValue(t, "sample: GCN's weights go with self loops", func() { NewSampler(star(2), Config{Fanouts: []int{1}, Options: Options{GCN: true}}) })
+	require.PanicsWithValue(t, "sample: GCN's weights go with self loops", func() { NewSampler(hub(2), Config{Fanouts: []int{1}, Options: Options{GCN: true}}) })
 }
 
 // TestDrawsDependOnLayerAndNodeOnly: the same node in another batch of the same step draws the same neighbours.

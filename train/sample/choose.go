@@ -1,0 +1,210 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+)
+
+// list is a node's in-neighbours.
+type list struct {
+	ids     []uint32 // nil where they are not at hand
+	weights []float32
+	degree  int
+}
+
+// drawn is how many neighbours are drawn from a list of degree with fanout k, and at most how many where that varies.
+func drawn(degree, k int) int {
+	if k == All {
+		return degree
+	}
+	return min(k, degree)
+}
+
+// room is how many places the neighbours drawn from a list of degree may take. Where their number varies, it is bounded: under
+// Poisson it is beyond room once in 10¹² lists or more seldom, and then those of the lowest numbers stay.
+func (c *Config) room(degree, k int) int {
+	switch {
+	case k == All || k >= degree || k == 0:
+	case c.Poisson:
+		return min(degree, k+int(8*math.Sqrt(float64(k)))+16)
+	case c.Kind == LaborStar:
+		return min(degree, starRoom*k)
+	}
+	return drawn(degree, k)
+}
+
+// varies says whether a node may keep fewer neighbours than there is room for.
+func (c *Config) varies() bool { return c.Poisson || c.Weighted || c.Kind == LaborStar || c.Kind == RW }
+
+// weighs says whether neighbours count differently.
+func (c *Config) weighs() bool { return c.Weighted || c.Kind == LaborStar || c.Kind == RW }
+
+// floyds says that neighbours are drawn by Floyd's algorithm, which looks at as many numbers as it draws. Others look at one
+// for each neighbour.
+func (c *Config) floyds() bool { return c.Kind == NS && !c.Smoothed && !c.Weighted }
+
+// chooser chooses from lists. It is used by one goroutine at a time.
+type chooser struct {
+	picked index // of Floyd's algorithm, when many are chosen
+	places []uint32
+	selection
+}
+
+// WeightError is a weight of an edge that is none: negative, infinite or NaN.
+type WeightError struct {
+	Node   uint32
+	Place  int // in the node's list
+	Weight float32
+}
+
+func (e *WeightError) Error() string {
+	return fmt.Sprintf("neighbour %d of node %d has the weight %v; weights are finite and at least 0", e.Place, e.Node, e.Weight)
+}
+
+// choose fills out, which has room, with neighbours of v, and where Weighted is set values with what each counts. It returns
+// how many there are.
+func (c *chooser) choose(cfg *Config, d *draws, v uint32, l list, out []uint32, values []float32) (n int, err error) {
+	k := d.fanout
+	switch {
+	case k == 0:
+		return 0, nil
+	case cfg.Weighted:
+		n, err = c.weighted(d, v, l.weights, out, values)
+		for i, place := range out[:n] {
+			out[i] = l.ids[place]
+		}
+		return n, err
+	case k == All || k >= l.degree:
+		return copy(out, l.ids), nil
+	case cfg.floyds():
+		c.floyd(out, l.degree, listKey(d.first, v))
+		for i, place := range out {
+			out[i] = l.ids[place]
+		}
+		return len(out), nil
+	}
+	numbers := cfg.numbers(d, v)
+	limit, least := cfg.limit(&numbers, k, l.degree)
+	c.reset(len(out), limit)
+	c.offer(cfg, &numbers, 0, l.ids)
+	if len(c.kept) < least { // the limit was a guess, and too low
+		c.reset(len(out), math.MaxUint64)
+		c.offer(cfg, &numbers, 0, l.ids)
+	}
+	return takeIDs(out, c.chosen()), nil
+}
+
+// takeIDs fills out with those of chosen, and returns how many there are.
+func takeIDs(out []uint32, chosen []candidate) int {
+	for i, k := range chosen {
+		out[i] = k.id
+	}
+	return len(chosen)
+}
+
+// numbers are those that choose from v's list.
+func (c *Config) numbers(d *draws, v uint32) numbers {
+	if c.Kind == NS {
+		return d.ofList(v)
+	}
+	return d.ofLayer()
+}
+
+// offer shows part of a list, from place from on.
+func (c *chooser) offer(cfg *Config, n *numbers, from int, ids []uint32) {
+	if cfg.Kind == NS {
+		c.offerPlaces(n, from, ids)
+	} else {
+		c.offerIDs(n, from, ids)
+	}
+}
+
+// limit is a number that nothing above is chosen of from a list of degree: under Poisson that of r ≤ k/d, else one that lies
+// above the k lowest but rarely not, and then fewer than least are found.
+func (c *Config) limit(n *numbers, k, degree int) (limit uint64, least int) {
+	if c.Poisson {
+		return n.below(float64(k) / float64(degree)), 0
+	}
+	return n.below((float64(k) + 3*math.Sqrt(float64(k)) + 3) / float64(degree)), k
+}
+
+// weighted fills out with the places of the edges drawn from v's list, in proportion to their weights and without replacement,
+// and values with w/p, p being the probability of an edge given the lowest number τ that was not drawn, 1-exp(-w·τ): sums
+// that count so are unbiased (rank conditioning, Cohen and Kaplan 2007).
+func (c *chooser) weighted(d *draws, v uint32, weights []float32, out []uint32, values []float32) (int, error) {
+	numbers := d.ofList(v)
+	c.reset(len(out)+1, math.MaxUint64)
+	if bad := c.offerWeights(&numbers, 0, weights); bad >= 0 {
+		return 0, &WeightError{v, bad, weights[bad]}
+	}
+	return c.takeWeighted(out, values), nil
+}
+
+// takeWeighted takes what weights were selected for weighted.
+func (c *chooser) takeWeighted(out []uint32, values []float32) int {
+	chosen := c.chosen()
+	if len(chosen) <= len(out) {
+		for i, k := range chosen {
+			out[i], values[i] = k.place, k.weight
+		}
+		return len(chosen)
+	}
+	last := 0 // the highest, and of equal ones the one of the highest place
+	for i, k := range chosen {
+		if k.number >= chosen[last].number {
+			last = i
+		}
+	}
+	tau := math.Float64frombits(chosen[last].number &^ (1 << 63))
+	chosen = append(chosen[:last], chosen[last+1:]...)
+	for i, k := range chosen {
+		out[i], values[i] = k.place, float32(float64(k.weight)/-math.Expm1(-float64(k.weight)*tau))
+	}
+	return len(chosen)
+}
+
+// floydPart is floyd's choice from a list of degree neighbours of which only part is there, from place from on: the other
+// elements of out are left alone, for other parts.
+func (c *chooser) floydPart(out []uint32, degree, from int, part []uint32, key uint64) {
+	if len(out) == degree {
+		copy(out[from:], part)
+		return
+	}
+	c.places = resize(c.places, len(out))
+	c.floyd(c.places, degree, key)
+	for n, place := range c.places {
+		if i := int(place) - from; i >= 0 && i < len(part) {
+			out[n] = part[i]
+		}
+	}
+}
+
+// floyd fills out with different places below d, more than out has, by Floyd's algorithm (Bentley and Floyd 1987): as many
+// draws, and every set of places is equally likely.
+func (c *chooser) floyd(out []uint32, d int, key uint64) {
+	k := len(out)
+	if k > 32 { // below, comparing with all earlier picks beats a table
+		c.picked.reset(k)
+		for n := range out {
+			j := d - k + n
+			t := uint32(draw(key, n, j+1))
+			if _, isNew := c.picked.add(t); !isNew {
+				t = uint32(j)
+				c.picked.add(t)
+			}
+			out[n] = t
+		}
+		return
+	}
+	for n := range out {
+		j := d - k + n
+		t := uint32(draw(key, n, j+1))
+		for _, earlier := range out[:n] {
+			if earlier == t {
+				t = uint32(j)
+				break
+			}
+		}
+		out[n] = t
+	}
+}

@@ -1,0 +1,305 @@
+package sample
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+	"sync"
+)
+
+// job is what one batch wants of a hop: lists, to be drawn from for a block.
+type job struct {
+	block *Block
+	dst   []uint32
+	draws draws
+	// lists are the nodes whose lists are wanted: dst, or where the walkers are.
+	lists   []uint32
+	walkers *walkers // of RW
+	whole   []list   // of LABOR-*: all lists, those that are not resident in arena
+	arena   []uint32
+}
+
+func (j *job) begin(b *Block, dst []uint32, d draws) {
+	j.block, j.dst, j.draws, j.lists = b, dst, d, dst
+}
+
+// cold is what a Group keeps of a pass over the file.
+type cold struct {
+	choosers sync.Pool // of *chooser, for lists as they come
+
+	maxPairs   int
+	chunkBytes int64
+	bases      []uint32 // of each job: its first list, counted over all jobs
+	pairs      []pair
+	scratch    []pair
+	nodes      []uint32 // of a pass, ascending
+	first      []uint32 // of each of them: its first pair
+
+	mu    sync.Mutex
+	parts map[int]*partial // of lists that come in parts, by pair
+}
+
+// pair is a list that a job wants: the node in the upper half, and in the lower which list of the group it is. So sorting
+// pairs as numbers puts lists in the order of the file.
+type pair uint64
+
+func (p pair) node() uint32 { return uint32(p >> 32) }
+func (p pair) list() uint32 { return uint32(p) }
+
+// maxPairs is how many cold lists a pass draws from. When a hop wants more, it makes several passes, each over a range of
+// nodes, so that every list is still read once, and all of them in the order of the file.
+const maxPairs = 1 << 21
+
+// GroupBytes bounds what a Group keeps of a pass: pairs, scratch to sort them, nodes and where their pairs begin. A pass over
+// the 65,536th part of the nodes is not split further, so groups of more than 32 batches may take more in theory.
+const GroupBytes = PairBytes * maxPairs
+
+// PairBytes is what a cold list that a batch draws from takes in it.
+const PairBytes = 8 + 8 + 4 + 4
+
+// readLists draws from the lists of jobs that are not resident, of which there are at most misses.
+func (g *Group) readLists(ctx context.Context, jobs []job, misses int64) error {
+	if g.Weighted { // whose places were chosen by their weights
+		for i := range jobs {
+			b := jobs[i].block
+			b.places = append(b.places[:0], b.Nbr...)
+		}
+	}
+	return g.passes(jobs, misses, func() error {
+		return g.topo.Read(g.nodes, func(i, from int, part []uint32) error {
+			c := g.choosers.Get().(*chooser)
+			defer g.choosers.Put(c)
+			for at := g.first[i]; at < g.first[i+1]; at++ {
+				if err := g.serve(c, jobs, int(at), from, part); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+// serve takes what the list of a pair wants of it, of which part begins at neighbour from.
+func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err error) {
+	j, n, v := g.of(jobs, at)
+	degree := g.topo.Degree(v)
+	switch g.Kind {
+	case RW:
+		j.walkers.follow(n, degree, from, part)
+		return nil
+	case LaborStar:
+		copy(j.whole[n].ids[from:], part)
+		return nil
+	}
+	b := j.block
+	out, k := b.drawn(n), j.draws.fanout
+	switch {
+	case g.Weighted:
+		for e := b.Start[n]; e < b.End[n]; e++ {
+			if i := int(b.places[e]) - from; i >= 0 && i < len(part) {
+				b.Nbr[e] = part[i]
+			}
+		}
+	case k == All || k >= degree:
+		copy(out[from:], part)
+	case g.floyds():
+		c.floydPart(out, degree, from, part, listKey(j.draws.first, v))
+	case len(part) == degree:
+		m := 0
+		m, err = c.choose(&g.Config, &j.draws, v, list{ids: part, degree: degree}, out, nil)
+		b.End[n] = b.Start[n] + uint32(m)
+	default:
+		numbers, limit := g.numbers(&j.draws, v), uint64(math.MaxUint64)
+		if g.Poisson {
+			limit, _ = g.limit(&numbers, k, degree)
+		}
+		p := g.partial(at, len(out), limit)
+		p.Lock()
+		defer p.Unlock()
+		p.offer(&g.Config, &numbers, from, part)
+		if p.seen += len(part); p.seen == degree {
+			b.End[n] = b.Start[n] + uint32(takeIDs(out, p.chosen()))
+		}
+	}
+	return err
+}
+
+// readWeights chooses from the lists of jobs that are not resident, by their weights, the places of neighbours.
+func (g *Group) readWeights(ctx context.Context, jobs []job, misses int64) error {
+	return g.passes(jobs, misses, func() error {
+		return g.weighted.ReadWeights(g.nodes, func(i, from int, part []float32) error {
+			c := g.choosers.Get().(*chooser)
+			defer g.choosers.Put(c)
+			for at := g.first[i]; at < g.first[i+1]; at++ {
+				if err := g.serveWeights(c, jobs, int(at), from, part); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+// serveWeights is serve for weights.
+func (g *Group) serveWeights(c *chooser, jobs []job, at, from int, part []float32) error {
+	j, n, v := g.of(jobs, at)
+	b, degree := j.block, g.topo.Degree(v)
+	out, values := b.drawn(n), b.values(n)
+	if len(part) == degree {
+		m, err := c.weighted(&j.draws, v, part, out, values)
+		b.End[n] = b.Start[n] + uint32(m)
+		return err
+	}
+	p := g.partial(at, len(out)+1, math.MaxUint64)
+	p.Lock()
+	defer p.Unlock()
+	numbers := j.draws.ofList(v)
+	if bad := p.offerWeights(&numbers, from, part); bad >= 0 {
+		return &WeightError{v, bad, part[bad-from]}
+	}
+	if p.seen += len(part); p.seen == degree {
+		b.End[n] = b.Start[n] + uint32(p.takeWeighted(out, values))
+	}
+	return nil
+}
+
+// partial is a choice from a list that comes in parts.
+type partial struct {
+	sync.Mutex
+	chooser
+	seen int // neighbours
+}
+
+// partial is that of a pair: of as many as keep, and of numbers up to limit.
+func (g *Group) partial(at, keep int, limit uint64) *partial {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.parts[at]
+	if p == nil {
+		p = new(partial)
+		p.reset(keep, limit)
+		g.parts[at] = p
+	}
+	return p
+}
+
+// of says which of jobs wants the list of a pair, which of its lists that is, and whose.
+func (g *Group) of(jobs []job, at int) (j *job, n int, v uint32) {
+	p := g.pairs[at]
+	i := sort.Search(len(g.bases), func(i int) bool { return g.bases[i] > p.list() }) - 1
+	return &jobs[i], int(p.list() - g.bases[i]), p.node()
+}
+
+// passes calls read for every range of nodes that holds at most maxPairs of the cold lists of jobs, with g.nodes, g.pairs and
+// g.first set to what it wants.
+func (g *Group) passes(jobs []job, misses int64, read func() error) error {
+	g.bases = g.bases[:0]
+	total := 0
+	for i := range jobs {
+		g.bases = append(g.bases, uint32(total))
+		if total += len(jobs[i].lists); int64(total) > math.MaxUint32 {
+			panic("sample: more than 4,294,967,295 lists in a group; use fewer or smaller batches")
+		}
+	}
+	g.pairs = slices.Grow(g.pairs[:0], min(int(misses), g.maxPairs))
+	for _, r := range g.ranges(jobs, misses) {
+		g.collect(jobs, r)
+		clear(g.parts)
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeRange is the nodes from lo to hi, hi not included.
+type nodeRange struct{ lo, hi uint64 }
+
+// ranges splits the nodes into ranges with at most maxPairs cold lists each, as far as that goes without a finer count.
+func (g *Group) ranges(jobs []job, misses int64) []nodeRange {
+	all := nodeRange{uint64(g.resident), uint64(g.topo.Nodes())}
+	if misses <= int64(g.maxPairs) {
+		return []nodeRange{all}
+	}
+	const countBits = 16
+	shift := max(0, bits.Len64(all.hi)-countBits)
+	counts := make([]int, all.hi>>shift+1)
+	g.wanted(jobs, all, func(v, _ uint32) { counts[v>>shift]++ })
+	var ranges []nodeRange
+	n, lo := 0, all.lo
+	for c, count := range counts {
+		if n > 0 && n+count > g.maxPairs {
+			cut := uint64(c) << shift
+			ranges = append(ranges, nodeRange{lo, cut})
+			n, lo = 0, cut
+		}
+		n += count
+	}
+	return append(ranges, nodeRange{lo, all.hi})
+}
+
+// wanted calls do with the lists of jobs whose nodes lie in r, where nothing is resident, and which have something to draw: with
+// the node, and which list of the group it is.
+func (g *Group) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
+	for i := range jobs {
+		j := &jobs[i]
+		for n, v := range j.lists {
+			if uint64(v) >= r.lo && uint64(v) < r.hi && g.wants(j, n, v) {
+				do(v, g.bases[i]+uint32(n))
+			}
+		}
+	}
+}
+
+// wants says whether j draws something from list n, that of v.
+func (g *Group) wants(j *job, n int, v uint32) bool {
+	if g.Kind == RW || g.Kind == LaborStar {
+		return g.topo.Degree(v) > 0
+	}
+	return j.block.Start[n] < j.block.End[n]
+}
+
+// collect sets pairs to those of r, sorted, nodes to theirs, each once, and first to where each of them begins.
+func (g *Group) collect(jobs []job, r nodeRange) {
+	g.pairs = g.pairs[:0]
+	g.wanted(jobs, r, func(v, list uint32) { g.pairs = append(g.pairs, pair(v)<<32|pair(list)) })
+	g.scratch = resize(g.scratch, len(g.pairs))
+	sortByNode(g.pairs, g.scratch, r)
+	g.nodes, g.first = g.nodes[:0], g.first[:0]
+	for i, p := range g.pairs {
+		if v := p.node(); len(g.nodes) == 0 || g.nodes[len(g.nodes)-1] != v {
+			g.nodes, g.first = append(g.nodes, v), append(g.first, uint32(i))
+		}
+	}
+	g.first = append(g.first, uint32(len(g.pairs)))
+}
+
+// sortByNode sorts pairs, whose nodes lie in r, by radix: the lowest bits first, keeping the order of what is equal.
+func sortByNode(pairs, scratch []pair, r nodeRange) {
+	const digit = 11 // a table of 2,048 counts stays in the fastest cache
+	var counts [1 << digit]int
+	from, to := pairs, scratch
+	for shift := 0; (r.hi-r.lo)>>shift > 0; shift += digit {
+		clear(counts[:])
+		at := func(p pair) int { return int(uint64(p.node())-r.lo) >> shift & (1<<digit - 1) }
+		for _, p := range from {
+			counts[at(p)]++
+		}
+		n := 0
+		for i, count := range counts {
+			counts[i] = n
+			n += count
+		}
+		for _, p := range from {
+			i := at(p)
+			to[counts[i]] = p
+			counts[i]++
+		}
+		from, to = to, from
+	}
+	if len(pairs) > 0 && &from[0] != &pairs[0] {
+		copy(pairs, from)
+	}
+}

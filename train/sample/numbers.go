@@ -1,0 +1,85 @@
+package sample
+
+import "math"
+
+// draws is what the draws of a hop of a batch are a function of, beside the nodes.
+type draws struct {
+	fanout     int
+	first      uint64 // key of the layer under Z.First
+	next       uint64 // under Z.Next
+	mixed      bool   // the numbers are mixtures of both
+	stay, move float64
+}
+
+// draws are those of a hop under z.
+func (c Config) draws(z Z, hop int) draws {
+	layer := uint64(len(c.Fanouts) - hop)
+	if c.LayerDependency {
+		layer = 0
+	}
+	d := draws{fanout: c.Fanouts[hop], first: Hash(z.First, layer)}
+	if c.Smoothed && z.Drift != 0 {
+		d.next, d.mixed = Hash(z.Next, layer), true
+		d.move, d.stay = math.Sincos(z.Drift * math.Pi / 2)
+	}
+	return d
+}
+
+// numbers gives everything that may be drawn a number of its own, uniform over all integers; or, where it is mixed of two, the
+// integer that a float of the standard normal distribution is ordered by. The lowest are drawn.
+type numbers struct {
+	first, next uint64
+	mixed       bool
+	stay, move  float64
+}
+
+// ofLayer are the numbers that all destinations of a hop share: r_t of LABOR, which vertices have.
+func (d *draws) ofLayer() numbers { return numbers{d.first, d.next, d.mixed, d.stay, d.move} }
+
+// ofList are those of the draws from v's list, which places in it have.
+func (d *draws) ofList(v uint32) numbers {
+	n := d.ofLayer()
+	n.first = listKey(n.first, v)
+	if n.mixed {
+		n.next = listKey(n.next, v)
+	}
+	return n
+}
+
+// listKey is the key of the draws from v's list.
+func listKey(layerKey uint64, v uint32) uint64 { return mix(layerKey ^ mix(uint64(v)+golden)) }
+
+// of is x's number.
+func (n *numbers) of(x uint32) uint64 {
+	at := (uint64(x) + 1) * golden // SplitMix64's sequence, at any place of it
+	a := mix(n.first + at)
+	if !n.mixed {
+		return a
+	}
+	return ordered(n.stay*quantile(a) + n.move*quantile(mix(n.next+at)))
+}
+
+// uniform is x's number as a float from 0 to 1, both excluded.
+func (n *numbers) uniform(x uint32) float64 {
+	at := (uint64(x) + 1) * golden
+	a := mix(n.first + at)
+	if !n.mixed {
+		return (float64(a>>11) + 0.5) * 0x1p-53
+	}
+	z := n.stay*quantile(a) + n.move*quantile(mix(n.next+at))
+	if z < 0 {
+		return normalTail(-z)
+	}
+	return min(1-normalTail(z), 1-0x1p-53)
+}
+
+// below is the number that a share p of all numbers lie below.
+func (n *numbers) below(p float64) uint64 {
+	switch {
+	case p >= 1:
+		return math.MaxUint64
+	case n.mixed:
+		return ordered(quantile(uint64(p * 0x1p64)))
+	}
+	return uint64(p * 0x1p64)
+}

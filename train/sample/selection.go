@@ -1,0 +1,167 @@
+package sample
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// selection keeps the lowest of the numbers that it is shown, of equal ones those of lower places. It may be shown the parts
+// of a list in any order, and holds a few times as many candidates as it keeps, however long the list.
+type selection struct {
+	keep  int
+	limit uint64 // what is above is not among the lowest
+	kept  []candidate
+	// ordered says that kept is in the order of places.
+	ordered bool
+	numbers []uint64 // scratch
+}
+
+type candidate struct {
+	number    uint64
+	place, id uint32
+	weight    float32 // of the edge, where edges have one
+}
+
+// reset makes a selection of keep candidates, none of them above limit.
+func (s *selection) reset(keep int, limit uint64) {
+	s.keep, s.limit, s.kept, s.ordered = keep, limit, s.kept[:0], true
+}
+
+// room is how many candidates there may be at a time.
+func (s *selection) room() int { return 2*s.keep + 64 }
+
+// offerIDs shows the neighbours of a list from place from on, whose numbers are those of their ids.
+func (s *selection) offerIDs(n *numbers, from int, ids []uint32) {
+	s.follow(from)
+	for i, id := range ids {
+		if number := n.of(id); number <= s.limit {
+			s.take(candidate{number: number, place: uint32(from + i), id: id})
+		}
+	}
+}
+
+// offerPlaces shows them with numbers of their places.
+func (s *selection) offerPlaces(n *numbers, from int, ids []uint32) {
+	s.follow(from)
+	for i, id := range ids {
+		if number := n.of(uint32(from + i)); number <= s.limit {
+			s.take(candidate{number: number, place: uint32(from + i), id: id})
+		}
+	}
+}
+
+// offerWeights shows the weights of a list's edges from place from on: numbers are -ln(u)/w, exponential with rate w, so that
+// the lowest are a draw in proportion to weights without replacement (Efraimidis and Spirakis 2006). It returns the place of
+// the first weight that is none, or -1. Edges of weight 0 are not drawn.
+func (s *selection) offerWeights(n *numbers, from int, weights []float32) (bad int) {
+	s.follow(from)
+	for i, w := range weights {
+		if !(w >= 0) || math.IsInf(float64(w), 1) {
+			return from + i
+		}
+		if w == 0 {
+			continue
+		}
+		if number := ordered(-math.Log(n.uniform(uint32(from+i))) / float64(w)); number <= s.limit {
+			s.take(candidate{number: number, place: uint32(from + i), weight: w})
+		}
+	}
+	return -1
+}
+
+// follow takes note that what comes begins at place from.
+func (s *selection) follow(from int) {
+	if n := len(s.kept); n > 0 && int(s.kept[n-1].place) > from {
+		s.ordered = false
+	}
+}
+
+func (s *selection) take(c candidate) {
+	s.kept = append(s.kept, c)
+	if len(s.kept) >= s.room() {
+		s.shrink()
+	}
+}
+
+// shrink forgets all candidates but those to keep, and lowers the limit to the highest of them.
+func (s *selection) shrink() {
+	if len(s.kept) <= s.keep {
+		return
+	}
+	if s.keep == 0 {
+		s.kept, s.limit = s.kept[:0], 0
+		return
+	}
+	s.sort()
+	s.numbers = s.numbers[:0]
+	for _, c := range s.kept {
+		s.numbers = append(s.numbers, c.number)
+	}
+	s.limit = nth(s.numbers, s.keep-1)
+	equal := s.keep // of those at the limit, how many stay
+	for _, c := range s.kept {
+		if c.number < s.limit {
+			equal--
+		}
+	}
+	n := 0
+	for _, c := range s.kept {
+		if c.number == s.limit {
+			if equal == 0 {
+				continue
+			}
+			equal--
+		}
+		if c.number <= s.limit {
+			s.kept[n] = c
+			n++
+		}
+	}
+	s.kept = s.kept[:n]
+}
+
+// sort puts candidates in the order of places.
+func (s *selection) sort() {
+	if !s.ordered {
+		slices.SortFunc(s.kept, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
+		s.ordered = true
+	}
+}
+
+// chosen are the candidates in the order of places, valid until the next reset.
+func (s *selection) chosen() []candidate {
+	s.shrink()
+	s.sort()
+	return s.kept
+}
+
+// nth is the n-th smallest of x, from 0 on, which it puts into another order (Hoare's FIND).
+func nth(x []uint64, n int) uint64 {
+	for lo, hi := 0, len(x)-1; lo < hi; {
+		pivot := x[lo+(hi-lo)/2]
+		i, j := lo, hi
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for pivot < x[j] {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return x[n]
+		}
+	}
+	return x[n]
+}

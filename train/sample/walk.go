@@ -1,0 +1,148 @@
+package sample
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// walkers are those of a hop of a batch. They take a step all at once, so that the lists that a step wants can be read together.
+type walkers struct {
+	Walk
+	keys   []uint64 // of each destination
+	dst    []uint32 // each is the start of Walks of them, one behind the other
+	at     []uint32 // where each walker is
+	visits []uint32 // of each walker, Length nodes; nobody where there was no way on
+	step   int
+	seen   []uint64 // scratch of count
+	counts []visit
+}
+
+// nobody is a node that there is none of: ids are below 2³²-1.
+const nobody = math.MaxUint32
+
+// visit is a node, how often it was visited, and when first.
+type visit struct{ node, times, first uint32 }
+
+// begin puts walkers at each of dst.
+func (w *walkers) begin(walk Walk, draws *draws, dst []uint32) {
+	w.Walk, w.dst, w.step = walk, dst, 0
+	w.keys = resize(w.keys, len(dst))
+	w.at = resize(w.at, len(dst)*w.Walks)
+	w.visits = resize(w.visits, len(w.at)*w.Length)
+	for i, v := range dst {
+		w.keys[i] = listKey(draws.first, v)
+		for j := range w.Walks {
+			w.at[i*w.Walks+j] = v
+		}
+	}
+}
+
+// number is walker i's random number of this step.
+func (w *walkers) number(i int) uint64 {
+	return mix(w.keys[i/w.Walks] + uint64(i%w.Walks*w.Length+w.step+1)*golden)
+}
+
+// restart sends some walkers back to where they began.
+func (w *walkers) restart() {
+	if w.step == 0 {
+		return
+	}
+	limit := uint64(w.Restart * 0x1p64)
+	for i := range w.at {
+		if mix(w.number(i)) < limit {
+			w.at[i] = w.dst[i/w.Walks]
+		}
+	}
+}
+
+// follow has walker i go on to a neighbour of where it is, if that lies in the part of the list that begins at place from.
+func (w *walkers) follow(i, degree, from int, part []uint32) {
+	place, _ := bits.Mul64(w.number(i), uint64(degree))
+	if at := int(place) - from; at >= 0 && at < len(part) {
+		w.visits[i*w.Length+w.step] = part[at]
+	}
+}
+
+// stay takes note that there is no way on from where walker i is, or none yet.
+func (w *walkers) stay(i int) { w.visits[i*w.Length+w.step] = nobody }
+
+// next ends the step: who found no way on begins again. The error is a *NeighborError.
+func (w *walkers) next(nodes int) error {
+	for i, v := range w.at {
+		switch u := w.visits[i*w.Length+w.step]; {
+		case u == nobody:
+			w.at[i] = w.dst[i/w.Walks]
+		case int64(u) >= int64(nodes):
+			return &NeighborError{v, u, nodes}
+		default:
+			w.at[i] = u
+		}
+	}
+	w.step++
+	return nil
+}
+
+// walkBytes is what the walkers of so many destinations take.
+func (c *Config) walkBytes(dst int) int64 {
+	return 4 * int64(dst) * int64(c.Walk.Walks) * int64(c.Walk.Length+1)
+}
+
+// fillWalk draws a step of w from the lists that are at hand. It counts them, and others.
+func (d *drawer) fillWalk(w *walkers) (hits, misses int) {
+	w.restart()
+	for i := range w.at {
+		if i%ahead == 0 {
+			d.read(w.at[i:min(i+ahead, len(w.at))])
+		}
+		w.stay(i)
+		switch l := &d.lists[i%ahead]; {
+		case l.degree == 0:
+		case l.ids == nil:
+			misses++
+		default:
+			hits++
+			w.follow(i, l.degree, 0, l.ids)
+		}
+	}
+	return hits, misses
+}
+
+// fillVisits makes b of the k nodes that the walkers of each destination visited most often, those first; of equal ones those
+// that were visited earlier. A destination is not its own neighbour.
+func (d *drawer) fillVisits(b *Block, w *walkers, k int) {
+	b.start(w.dst)
+	each := w.Walks * w.Length
+	for i, v := range w.dst {
+		counts := w.count(v, w.visits[i*each:(i+1)*each])
+		counts = counts[:min(k, len(counts))]
+		d.make(b, i, len(counts))
+		out, values := b.drawn(i), b.values(i)
+		for e, c := range counts {
+			out[e], values[e] = c.node, float32(c.times)
+		}
+	}
+}
+
+// count lists the nodes of visits but for v, the most visited first.
+func (w *walkers) count(v uint32, visits []uint32) []visit {
+	w.seen, w.counts = w.seen[:0], w.counts[:0]
+	for i, u := range visits {
+		if u != nobody && u != v {
+			w.seen = append(w.seen, uint64(u)<<32|uint64(i))
+		}
+	}
+	slices.Sort(w.seen)
+	for _, s := range w.seen {
+		if n := len(w.counts); n > 0 && w.counts[n-1].node == uint32(s>>32) {
+			w.counts[n-1].times++
+		} else {
+			w.counts = append(w.counts, visit{uint32(s >> 32), 1, uint32(s)})
+		}
+	}
+	slices.SortFunc(w.counts, func(a, b visit) int {
+		return cmp.Or(cmp.Compare(b.times, a.times), cmp.Compare(a.first, b.first))
+	})
+	return w.counts
+}

@@ -1,0 +1,83 @@
+package sample
+
+import "math"
+
+// loop drops what each of dst drew of itself, puts it at the end of its list, into the place that fill left, with a weight of
+// 1, and closes the gaps. Nbr holds ids.
+func (b *Block) loop(dst []uint32) {
+	n := uint32(0)
+	weighs := len(b.Weight) > 0
+	for i, v := range dst {
+		start := n
+		for e := b.Start[i]; e < b.End[i]; e++ {
+			if u := b.Nbr[e]; u != v {
+				b.Nbr[n] = u
+				if weighs {
+					b.Weight[n] = b.Weight[e]
+				}
+				n++
+			}
+		}
+		b.Nbr[n] = v
+		if weighs {
+			b.Weight[n] = 1
+		}
+		n++
+		b.Start[i], b.End[i] = start, n
+	}
+	b.Nbr, b.Weight = b.Nbr[:n], b.Weight[:min(len(b.Weight), int(n))]
+}
+
+// squeeze closes the gaps between lists that are shorter than the places there were for them.
+func (b *Block) squeeze() {
+	n := 0
+	for i := range b.Dst {
+		start, end := b.Start[i], b.End[i]
+		b.Start[i] = uint32(n)
+		if len(b.Weight) > 0 {
+			copy(b.Weight[n:], b.Weight[start:end])
+		}
+		n += copy(b.Nbr[n:], b.Nbr[start:end])
+		b.End[i] = uint32(n)
+	}
+	b.Nbr, b.Weight = b.Nbr[:n], b.Weight[:min(len(b.Weight), n)]
+}
+
+// addUp makes the weights of each destination add up to 1: Hájek's estimate of a mean is the sum of what was drawn, each as
+// often as it stands for, over how many they stand for together. Without neighbours the sum is 0.
+func (b *Block) addUp() {
+	for i := range b.Dst {
+		w := b.values(i)
+		sum := 0.0
+		for _, x := range w {
+			sum += float64(x)
+		}
+		for e, x := range w {
+			w[e] = float32(float64(x) / sum)
+		}
+	}
+}
+
+// normalize makes weights those of GCN, as Options.GCN says, for fanout k.
+func (d *drawer) normalize(b *Block, k int) {
+	d.norm, d.factor = resize(d.norm, len(b.Src)), resize(d.factor, b.Dst)
+	for p, u := range b.Src {
+		degree, selves := d.degree(u)
+		d.norm[p] = 1 / math.Sqrt(float64(degree-selves+1))
+		if p < b.Dst {
+			d.factor[p] = float64(degree) / float64(max(drawn(degree, k), 1))
+		}
+	}
+	weighs := d.weighs()
+	b.Weight = resize(b.Weight, len(b.Nbr))
+	for i := range b.Dst {
+		self, norm, factor := b.End[i]-1, d.norm[i], d.factor[i]
+		for e := b.Start[i]; e < self; e++ {
+			if weighs {
+				factor = float64(b.Weight[e])
+			}
+			b.Weight[e] = float32(factor * norm * d.norm[b.Nbr[e]])
+		}
+		b.Weight[self] = float32(norm * norm)
+	}
+}
