@@ -86,10 +86,10 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l list, out []uint32, 
 	numbers := cfg.numbers(d, v)
 	limit, least := cfg.limit(&numbers, k, l.degree)
 	c.reset(len(out), limit)
-	c.offer(cfg, &numbers, 0, l.ids)
+	c.show(cfg, &numbers, 0, l.ids)
 	if len(c.kept) < least { // the limit was a guess, and too low
 		c.reset(len(out), math.MaxUint64)
-		c.offer(cfg, &numbers, 0, l.ids)
+		c.show(cfg, &numbers, 0, l.ids)
 	}
 	return takeIDs(out, c.chosen()), nil
 }
@@ -110,8 +110,8 @@ func (c *Config) numbers(d *draws, v uint32) numbers {
 	return d.ofLayer()
 }
 
-// offer shows part of a list, from place from on.
-func (c *chooser) offer(cfg *Config, n *numbers, from int, ids []uint32) {
+// show shows part of a list, from place from on.
+func (c *chooser) show(cfg *Config, n *numbers, from int, ids []uint32) {
 	if cfg.Kind == NS {
 		c.offerPlaces(n, from, ids)
 	} else {

@@ -118,7 +118,7 @@ func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err 
 		p := g.partial(at, len(out), limit)
 		p.Lock()
 		defer p.Unlock()
-		p.offer(&g.Config, &numbers, from, part)
+		p.show(&g.Config, &numbers, from, part)
 		if p.seen += len(part); p.seen == degree {
 			b.End[n] = b.Start[n] + uint32(takeIDs(out, p.chosen()))
 		}

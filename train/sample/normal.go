@@ -37,11 +37,19 @@ const (
 // 2⁻⁽ᵒ⁺²⁾·(1 + i/octaveKnots) begins.
 var knots [64 * (octaveKnots + 1)]float64
 
+// floors[c] is the least quantile of numbers whose first floorBits are c.
+var floors [1 << floorBits]float64
+
+const floorBits = 11 // 16 KiB, half of the fastest cache
+
 var makeKnots = sync.OnceFunc(func() {
 	for o := range 64 {
 		for i := range octaveKnots + 1 {
 			knots[o*(octaveKnots+1)+i] = -normalQuantile(math.Ldexp(1+float64(i)/octaveKnots, -(o + 2)))
 		}
+	}
+	for c := range floors {
+		floors[c] = quantile(uint64(c) << (64 - floorBits))
 	}
 })
 
@@ -77,4 +85,12 @@ func ordered(x float64) uint64 {
 		return ^b
 	}
 	return b | 1<<63
+}
+
+// unordered is the inverse of ordered.
+func unordered(x uint64) float64 {
+	if int64(x) < 0 {
+		return math.Float64frombits(x &^ (1 << 63))
+	}
+	return math.Float64frombits(^x)
 }

@@ -49,14 +49,9 @@ func (d *draws) ofList(v uint32) numbers {
 // listKey is the key of the draws from v's list.
 func listKey(layerKey uint64, v uint32) uint64 { return mix(layerKey ^ mix(uint64(v)+golden)) }
 
-// of is x's number.
-func (n *numbers) of(x uint32) uint64 {
-	at := (uint64(x) + 1) * golden // SplitMix64's sequence, at any place of it
-	a := mix(n.first + at)
-	if !n.mixed {
-		return a
-	}
-	return ordered(n.stay*quantile(a) + n.move*quantile(mix(n.next+at)))
+// mixture is that of two numbers.
+func (n *numbers) mixture(a, b uint64) uint64 {
+	return ordered(n.stay*quantile(a) + n.move*quantile(b))
 }
 
 // uniform is x's number as a float from 0 to 1, both excluded.

@@ -11,7 +11,9 @@ import (
 type selection struct {
 	keep  int
 	limit uint64 // what is above is not among the lowest
-	kept  []candidate
+	// limitFloat is the float that limit is ordered by, where numbers are mixtures.
+	limitFloat float64
+	kept       []candidate
 	// ordered says that kept is in the order of places.
 	ordered bool
 	numbers []uint64 // scratch
@@ -25,7 +27,14 @@ type candidate struct {
 
 // reset makes a selection of keep candidates, none of them above limit.
 func (s *selection) reset(keep int, limit uint64) {
-	s.keep, s.limit, s.kept, s.ordered = keep, limit, s.kept[:0], true
+	s.keep, s.kept, s.ordered = keep, s.kept[:0], true
+	s.lower(limit)
+}
+
+func (s *selection) lower(limit uint64) {
+	if s.limit, s.limitFloat = limit, unordered(limit); limit == math.MaxUint64 { // which is NaN
+		s.limitFloat = math.Inf(1)
+	}
 }
 
 // room is how many candidates there may be at a time.
@@ -35,9 +44,7 @@ func (s *selection) room() int { return 2*s.keep + 64 }
 func (s *selection) offerIDs(n *numbers, from int, ids []uint32) {
 	s.follow(from)
 	for i, id := range ids {
-		if number := n.of(id); number <= s.limit {
-			s.take(candidate{number: number, place: uint32(from + i), id: id})
-		}
+		s.offer(n, id, uint32(from+i), id)
 	}
 }
 
@@ -45,9 +52,23 @@ func (s *selection) offerIDs(n *numbers, from int, ids []uint32) {
 func (s *selection) offerPlaces(n *numbers, from int, ids []uint32) {
 	s.follow(from)
 	for i, id := range ids {
-		if number := n.of(uint32(from + i)); number <= s.limit {
-			s.take(candidate{number: number, place: uint32(from + i), id: id})
+		s.offer(n, uint32(from+i), uint32(from+i), id)
+	}
+}
+
+// offer shows one neighbour, whose number is x's.
+func (s *selection) offer(n *numbers, x, place, id uint32) {
+	at := (uint64(x) + 1) * golden
+	number := mix(n.first + at)
+	if n.mixed { // most are too high, which their first bits tell
+		other := mix(n.next + at)
+		if n.stay*floors[number>>(64-floorBits)]+n.move*floors[other>>(64-floorBits)] > s.limitFloat {
+			return
 		}
+		number = n.mixture(number, other)
+	}
+	if number <= s.limit {
+		s.take(candidate{number: number, place: place, id: id})
 	}
 }
 
@@ -90,7 +111,8 @@ func (s *selection) shrink() {
 		return
 	}
 	if s.keep == 0 {
-		s.kept, s.limit = s.kept[:0], 0
+		s.kept = s.kept[:0]
+		s.lower(0)
 		return
 	}
 	s.sort()
@@ -98,7 +120,7 @@ func (s *selection) shrink() {
 	for _, c := range s.kept {
 		s.numbers = append(s.numbers, c.number)
 	}
-	s.limit = nth(s.numbers, s.keep-1)
+	s.lower(nth(s.numbers, s.keep-1))
 	equal := s.keep // of those at the limit, how many stay
 	for _, c := range s.kept {
 		if c.number < s.limit {

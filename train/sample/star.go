@@ -11,10 +11,12 @@ import "math"
 type star struct {
 	lists   []list // of all destinations
 	index   index
-	edges   []uint32 // neighbours of all destinations, one list behind the other, as positions among the different ones
-	begins  []int    // of the lists in edges
-	pi, top []float64
+	edges   []uint32  // neighbours of all destinations, one list behind the other, as positions among the different ones
+	begins  []int     // of the lists in edges
+	inverse []float32 // 1/π_t
+	top     []float32 // max_s c_s
 	scale   []float64 // c_s
+	near    []float32 // of a destination's edges: inverse
 	id      []uint32  // by position
 	number  []float64 // r_t
 }
@@ -53,7 +55,7 @@ func (d *drawer) fillStar(b *Block, dst []uint32, draws *draws) {
 		default:
 			d.selection.reset(n, math.MaxUint64)
 			for at, t := range s.edges[s.begins[i]:s.begins[i+1]] {
-				if p := min(1, s.scale[i]*s.pi[t]); s.number[t] < p {
+				if p := min(1, s.scale[i]/float64(s.inverse[t])); s.number[t] < p {
 					d.take(candidate{ordered(s.number[t] / p), uint32(at), s.id[t], float32(1 / p)})
 				}
 			}
@@ -66,7 +68,7 @@ func (d *drawer) fillStar(b *Block, dst []uint32, draws *draws) {
 	}
 }
 
-// solve sets pi and scale for the lists, each a set or a multiset of ids, and fanout k, not All.
+// solve sets inverse and scale for the lists, each a set or a multiset of ids, and fanout k, not All.
 func (s *star) solve(k int) {
 	lists, n := s.lists, 0
 	for _, l := range lists {
@@ -90,59 +92,68 @@ func (s *star) solve(k int) {
 		}
 	}
 	s.begins[len(lists)] = n
-	s.pi, s.top, s.scale = resize(s.pi, len(s.id)), resize(s.top, len(s.id)), resize(s.scale, len(lists))
-	for t := range s.pi {
-		s.pi[t] = 1
+	s.inverse, s.top, s.scale = resize(s.inverse, len(s.id)), resize(s.top, len(s.id)), resize(s.scale, len(lists))
+	for t := range s.inverse {
+		s.inverse[t] = 1
 	}
+	clear(s.scale)
 	last := math.Inf(1)
 	for round := 1; ; round++ {
 		clear(s.top)
 		for i := range s.scale {
 			edges := s.edges[s.begins[i]:s.begins[i+1]]
-			s.scale[i] = s.balance(edges, k)
+			s.near = s.near[:0]
 			for _, t := range edges {
-				s.top[t] = max(s.top[t], s.scale[i])
+				s.near = append(s.near, s.inverse[t])
+			}
+			s.scale[i] = balance(s.near, k, s.scale[i])
+			c := float32(s.scale[i])
+			for _, t := range edges {
+				s.top[t] = max(s.top[t], c)
 			}
 		}
 		expected := 0.0
-		for t, p := range s.pi {
-			expected += min(1, p*s.top[t])
+		for t, x := range s.inverse {
+			expected += float64(min(1, s.top[t]/x))
 		}
 		if expected >= last*(1-starTolerance) || round == starRounds {
 			return
 		}
 		last = expected
 		for t, c := range s.top {
-			s.pi[t] *= c
+			s.inverse[t] /= c
 		}
 	}
 }
 
-// balance is c_s for a destination's edges: they are divided into those that are kept for certain and others, of which c is then
-// a fraction. Each division raises c, and with it the first part, until none changes.
-func (s *star) balance(edges []uint32, k int) float64 {
-	d := len(edges)
-	if k >= d {
-		least := math.Inf(1)
-		for _, t := range edges {
-			least = min(least, s.pi[t])
+// balance is c_s of a destination from 1/π_t of its neighbours. Σ max(1, x/π_t) is d²/k at x = 1/c_s, a sum that is convex and
+// made of straight pieces, so that Newton's method ends at it from any c; on each piece some neighbours are kept for certain.
+func balance(inverse []float32, k int, c float64) float64 {
+	d := len(inverse)
+	if k >= d { // all are kept for certain
+		least := float32(0)
+		for _, x := range inverse {
+			least = max(least, x)
 		}
-		return 1 / least // all are kept for certain; without any it is 0
+		return float64(least)
 	}
 	target := float64(d) * float64(d) / float64(k)
-	c, certain := 0.0, -1
-	for {
+	for certain := -1; ; {
 		sum, n := 0.0, 0
-		for _, t := range edges {
-			if p := s.pi[t]; c*p >= 1 {
+		for _, x := range inverse {
+			if float64(x) <= c {
 				n++
 			} else {
-				sum += 1 / p
+				sum += float64(x)
 			}
 		}
-		if n == certain || n == d {
+		if n == certain {
 			return c
 		}
-		c, certain = sum/(target-float64(n)), n
+		if certain = n; n == d {
+			c, certain = 0, -1
+			continue
+		}
+		c = sum / (target - float64(n))
 	}
 }
