@@ -133,10 +133,12 @@ type Backend interface {
 	HeadDot(dst, src, a Tensor)
 	HeadDotGrad(dsrc, da, ddst, src, a Tensor)
 	// EdgeSoftmax computes for every destination i and head h the softmax, over its edges e, of
-	// LeakyReLU(srcScore[Nbr[e],h] + dstScore[i,h]) with the given slope below 0. dst is a tensor of edges.
-	EdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency, slope float32)
-	// EdgeSoftmaxGrad takes the gradient dalpha of its result alpha back to both scores. dedge, a tensor of edges like them,
-	// is overwritten with what each edge's sum of scores receives.
+	// LeakyReLU(srcScore[Nbr[e],h] + dstScore[i,h]) with the given slope below 0. dst is a tensor of edges. w has a weight
+	// above 0 for every position of Nbr (one column), and exponentials are multiplied by it, so that an edge counts as that
+	// many of its score; or w has no rows, and every edge counts once.
+	EdgeSoftmax(dst, srcScore, dstScore, w Tensor, g Adjacency, slope float32)
+	// EdgeSoftmaxGrad takes the gradient dalpha of its result alpha back to both scores, whatever the weights were. dedge, a
+	// tensor of edges like them, is overwritten with what each edge's sum of scores receives.
 	EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore Tensor, g Adjacency, slope float32)
 	// EdgeDropout keeps head h of the edges from Nbr[e] to i when EdgeDropoutKeep(key, ids[i], ids[Nbr[e]], h, p), and scales
 	// as Dropout does. ids is U32, one per source; destinations are the first sources. dst may be src: in place.

@@ -75,14 +75,14 @@ func (c *CPU) HeadDotGrad(dsrc, da, ddst, src, a Tensor) {
 const edgeCost = 8
 
 // EdgeSoftmax implements [Backend].
-func (c *CPU) EdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency, slope float32) {
+func (c *CPU) EdgeSoftmax(dst, srcScore, dstScore, w Tensor, g Adjacency, slope float32) {
 	const op = "EdgeSoftmax"
-	checkEdgeSoftmax(dst, srcScore, dstScore, g)
-	d, heads := c.floats(op, "dst", dst), dst.Cols
+	checkEdgeSoftmax(dst, srcScore, dstScore, w, g)
+	d, by, heads := c.floats(op, "dst", dst), c.floats(op, "w", w), dst.Cols
 	src, own := c.floats(op, "srcScore", srcScore), c.floats(op, "dstScore", dstScore)
 	start, end, nbr := c.adjacency(op, g)
 	c.lists(dstScore.Rows, edgeCost*heads, func(lo, hi int) {
-		EdgeSoftmax(d, src, own[lo*heads:hi*heads], heads, start[lo:hi], end[lo:hi], nbr, slope)
+		EdgeSoftmax(d, src, own[lo*heads:hi*heads], by, heads, start[lo:hi], end[lo:hi], nbr, slope)
 	})
 }
 

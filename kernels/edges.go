@@ -124,8 +124,9 @@ func leaky(x, slope float32) float32 {
 }
 
 // EdgeSoftmax computes, for every destination i and head h, the softmax over its edges e of
-// leaky(srcScore[nbr[e],h] + dstScore[i,h]), the attention of GAT (Veličković et al. 2018, equation 3).
-func EdgeSoftmax(dst, srcScore, dstScore []float32, heads int, start, end, nbr []uint32, slope float32) {
+// leaky(srcScore[nbr[e],h] + dstScore[i,h]), the attention of GAT (Veličković et al. 2018, equation 3). w, unless it is
+// empty, holds a weight above 0 for every position of nbr, which its exponential is multiplied by.
+func EdgeSoftmax(dst, srcScore, dstScore, w []float32, heads int, start, end, nbr []uint32, slope float32) {
 	for i, lo := range start {
 		list, own := nbr[lo:end[i]], dstScore[i*heads:][:heads]
 		if len(list) == 0 {
@@ -140,10 +141,18 @@ func EdgeSoftmax(dst, srcScore, dstScore []float32, heads int, start, end, nbr [
 				top = max(top, score) // the built-in max keeps a NaN
 			}
 			var total float64 // see SoftmaxCrossEntropy
-			for e := range list {
-				x := math.Exp(float64(d[e*heads+h] - top))
-				d[e*heads+h] = float32(x)
-				total += x
+			if len(w) > 0 {
+				for e, by := range w[lo:end[i]] {
+					x := float64(by) * math.Exp(float64(d[e*heads+h]-top))
+					d[e*heads+h] = float32(x)
+					total += x
+				}
+			} else {
+				for e := range list {
+					x := math.Exp(float64(d[e*heads+h] - top))
+					d[e*heads+h] = float32(x)
+					total += x
+				}
 			}
 			factor := float32(1 / total)
 			for e := range list {
@@ -155,7 +164,7 @@ func EdgeSoftmax(dst, srcScore, dstScore []float32, heads int, start, end, nbr [
 
 // EdgeSoftmaxGrad takes the gradient dalpha of EdgeSoftmax's result alpha back. It sets dedge[e,h], for the edges of every
 // destination, to the gradient of srcScore[nbr[e],h] + dstScore[i,h], and adds their sums to ddstScore. Their sums by source
-// are EdgeSumGrad's.
+// are EdgeSumGrad's. Weights need no mention: they are what is added to scores before a softmax, as logarithms.
 func EdgeSoftmaxGrad(dedge, ddstScore, dalpha, alpha, srcScore, dstScore []float32, heads int, start, end, nbr []uint32, slope float32) {
 	for i, lo := range start {
 		list := nbr[lo:end[i]]

@@ -62,7 +62,13 @@ func leakyRef[T float](x, slope T) T {
 	return x * slope
 }
 
-func edgeSoftmaxRef[T float](dst, srcScore, dstScore []T, heads int, start, end, nbr []uint32, slope T) {
+func edgeSoftmaxRef[T float](dst, srcScore, dstScore, w []T, heads int, start, end, nbr []uint32, slope T) {
+	weight := func(e uint32) float64 {
+		if len(w) == 0 {
+			return 1
+		}
+		return float64(w[e])
+	}
 	for i := range start {
 		for h := range heads {
 			score := func(e uint32) float64 {
@@ -73,10 +79,10 @@ func edgeSoftmaxRef[T float](dst, srcScore, dstScore []T, heads int, start, end,
 				top = max(top, score(e))
 			}
 			for e := start[i]; e < end[i]; e++ {
-				total += math.Exp(score(e) - top)
+				total += weight(e) * math.Exp(score(e)-top)
 			}
 			for e := start[i]; e < end[i]; e++ {
-				dst[int(e)*heads+h] = T(math.Exp(score(e)-top) / total)
+				dst[int(e)*heads+h] = T(weight(e) * math.Exp(score(e)-top) / total)
 			}
 		}
 	}

@@ -37,13 +37,17 @@ func TestEdgeSoftmaxGradients(t *testing.T) {
 	g := newGradCheck(t)
 	adj := g.smallEdges()
 	src, own, y := g.normal(4, 2), g.normal(4, 2), g.zeros(8, 2)
-	forward := func() { g.r.EdgeSoftmax(y, src, own, adj, 0.2) }
-	g.check("by srcScore", src, y, forward, func(d, dy Tensor) {
-		g.r.EdgeSoftmaxGrad(d, g.zeros(4, 2), g.zeros(8, 2), dy, y, src, own, adj, 0.2)
-	})
-	g.check("by dstScore", own, y, forward, func(d, dy Tensor) {
-		g.r.EdgeSoftmaxGrad(g.zeros(4, 2), d, g.zeros(8, 2), dy, y, src, own, adj, 0.2)
-	})
+	weights := g.zeros(8, 1)
+	g.r.UploadF64(weights, []float64{3, 0.5, 1, math.NaN(), 7, 1, 0.01, 250}) // one beside the unused position
+	for name, w := range map[string]Tensor{"": {}, ", weighted": weights} {
+		forward := func() { g.r.EdgeSoftmax(y, src, own, w, adj, 0.2) }
+		g.check("by srcScore"+name, src, y, forward, func(d, dy Tensor) {
+			g.r.EdgeSoftmaxGrad(d, g.zeros(4, 2), g.zeros(8, 2), dy, y, src, own, adj, 0.2)
+		})
+		g.check("by dstScore"+name, own, y, forward, func(d, dy Tensor) {
+			g.r.EdgeSoftmaxGrad(g.zeros(4, 2), d, g.zeros(8, 2), dy, y, src, own, adj, 0.2)
+		})
+	}
 }
 
 func TestEdgeDropoutGradient(t *testing.T) {
@@ -108,6 +112,29 @@ func TestWeightedSumHalfEqualsWidened(t *testing.T) {
 	}
 }
 
+// TestWeightsOfOneChangeNothing is exact, so that a softmax without weights stays what it was.
+func TestWeightsOfOneChangeNothing(t *testing.T) {
+	const srcs, heads = 40, 3
+	nbr, ones := make([]uint32, 3*srcs), make([]float32, 3*srcs)
+	for e := range nbr {
+		nbr[e], ones[e] = uint32(e*7%srcs), 1
+	}
+	start, end := []uint32{0, 1, 30, 110}, []uint32{1, 30, 110, 110}
+	src, own := floatsFrom(1, srcs*heads), floatsFrom(2, len(start)*heads)
+	want, got := make([]float32, len(nbr)*heads), make([]float32, len(nbr)*heads)
+	EdgeSoftmax(want, src, own, nil, heads, start, end, nbr, 0.2)
+	EdgeSoftmax(got, src, own, ones, heads, start, end, nbr, 0.2)
+	require.Equal(t, want, got)
+}
+
+// absolute makes weights of s.
+func absolute(s []float32) []float32 {
+	for i, x := range s {
+		s[i] = max(x, -x)
+	}
+	return s
+}
+
 // TestThreadsGiveTheSameBitsOnEdges runs everything that is split by destinations or by sources, on many chunks.
 func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 	const dsts, srcs, degree, heads, cols = 2000, 3000, 9, 4, 64
@@ -143,7 +170,7 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 		ids := u(nbr[:srcs])
 		alpha, y, dalpha := f(5, len(nbr), heads), f(6, dsts, cols), f(7, len(nbr), heads)
 		dedge, dsrc, down, dx, da := f(8, len(nbr), heads), f(9, srcs, heads), f(10, dsts, heads), f(11, srcs, cols), f(12, heads, cols/heads)
-		c.EdgeSoftmax(alpha, src, own, g, 0.2)
+		c.EdgeSoftmax(alpha, src, own, tensorOf(c, len(nbr), 1, absolute(floatsFrom(13, len(nbr)))), g, 0.2)
 		c.EdgeDropout(dalpha, alpha, ids, g, 5, 0.5)
 		c.WeightedSum(y, x, dalpha, g)
 		c.WeightedSumWeightGrad(dalpha, y, x, g)
@@ -181,12 +208,17 @@ func BenchmarkGATEdges(b *testing.B) {
 	g := Adjacency{Start: u(starts[:dsts]), End: u(starts[1:]), Nbr: u(nbr)}
 	f := func(seed uint64, rows, cols int) Tensor { return tensorOf(c, rows, cols, floatsFrom(seed, rows*cols)) }
 	x, y, alpha, dalpha, src, own := f(1, srcs, cols), f(2, dsts, cols), f(3, len(nbr), heads), f(4, len(nbr), heads), f(5, srcs, heads), f(6, dsts, heads)
-	b.Run("op=softmax", func(b *testing.B) {
-		for b.Loop() {
-			c.EdgeSoftmax(alpha, src, own, g, 0.2)
-		}
-		b.ReportMetric(float64(len(nbr)*b.N)/b.Elapsed().Seconds(), "edges/s")
-	})
+	for _, s := range []struct {
+		name string
+		w    Tensor
+	}{{"softmax", Tensor{}}, {"weighted_softmax", tensorOf(c, len(nbr), 1, absolute(floatsFrom(7, len(nbr))))}} {
+		b.Run("op="+s.name, func(b *testing.B) {
+			for b.Loop() {
+				c.EdgeSoftmax(alpha, src, own, s.w, g, 0.2)
+			}
+			b.ReportMetric(float64(len(nbr)*b.N)/b.Elapsed().Seconds(), "edges/s")
+		})
+	}
 	b.Run("op=sum", func(b *testing.B) {
 		for b.Loop() {
 			c.WeightedSum(y, x, alpha, g)

@@ -50,12 +50,12 @@ func (r *Reference) HeadDotGrad(dsrc, da, ddst, src, a Tensor) {
 }
 
 // EdgeSoftmax implements [Backend].
-func (r *Reference) EdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency, slope float32) {
+func (r *Reference) EdgeSoftmax(dst, srcScore, dstScore, w Tensor, g Adjacency, slope float32) {
 	const op = "EdgeSoftmax"
-	checkEdgeSoftmax(dst, srcScore, dstScore, g)
+	checkEdgeSoftmax(dst, srcScore, dstScore, w, g)
 	start, end, nbr := r.lists(op, g)
 	edgeSoftmaxRef(r.floats(op, "dst", dst), r.floats(op, "srcScore", srcScore), r.floats(op, "dstScore", dstScore),
-		dst.Cols, start, end, nbr, float64(slope))
+		r.floats(op, "w", w), dst.Cols, start, end, nbr, float64(slope))
 }
 
 // EdgeSoftmaxGrad implements [Backend].

@@ -48,11 +48,11 @@ func checkHeadDotGrad(dsrc, da, ddst, src, a Tensor) {
 	}
 }
 
-func checkEdgeSoftmax(dst, srcScore, dstScore Tensor, g Adjacency) {
+func checkEdgeSoftmax(dst, srcScore, dstScore, w Tensor, g Adjacency) {
 	heads := dst.Cols
 	if heads < 1 || !isEdges(dst, g, heads) || srcScore.Cols != heads || dstScore.Cols != heads ||
-		!isList(g, dstScore.Rows) {
-		refuse("EdgeSoftmax", "dst", dst, "srcScore", srcScore, "dstScore", dstScore,
+		w.Rows != 0 && !isEdges(w, g, 1) || !isList(g, dstScore.Rows) {
+		refuse("EdgeSoftmax", "dst", dst, "srcScore", srcScore, "dstScore", dstScore, "w", w,
 			"Start", g.Start, "End", g.End, "Nbr", g.Nbr)
 	}
 }

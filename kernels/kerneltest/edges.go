@@ -183,20 +183,32 @@ func testEdgeSoftmax(r *rig) {
 				}
 				return s
 			}
-			for _, draw := range []func(int) []float32{scaled, r.sparseSpecials} {
-				dst := r.perEdge(e, heads, r.normals(e.positions()*heads))
+			for i, draw := range []func(int) []float32{scaled, scaled, r.sparseSpecials, r.sparseSpecials} {
+				dst, w := r.perEdge(e, heads, r.normals(e.positions()*heads)), r.floats(0, 1, nil)
+				if i%2 == 1 {
+					w = r.perEdge(e, 1, r.shares(e.positions()))
+				}
 				src, own := r.floats(srcs, heads, draw(srcs*heads)), r.floats(dsts, heads, draw(dsts*heads))
 				if size > 1 { // the oracle must round a sum of scores where float32 does
 					own = r.floats(dsts, heads, make([]float32, dsts*heads))
 				}
 				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-					b.EdgeSoftmax(on(dst), on(src), on(own), e.on(on), slope)
+					b.EdgeSoftmax(on(dst), on(src), on(own), on(w), e.on(on), slope)
 				})
 				r.close(math.Max(5e-6, 1e-7*math.Min(float64(size), 1e3)), dst)
-				r.unchanged(append(e.operands(), src, own)...)
+				r.unchanged(append(e.operands(), src, own, w)...)
 			}
 		}
 	})
+}
+
+// shares are weights above 0, from a ten-thousandth to ten thousand.
+func (r *rig) shares(n int) []float32 {
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = float32(math.Pow(10, 8*r.rng.Float64()-4))
+	}
+	return s
 }
 
 func testEdgeSoftmaxGrad(r *rig) {
@@ -207,7 +219,7 @@ func testEdgeSoftmaxGrad(r *rig) {
 			given := make([]float32, e.positions()*heads)
 			result := r.perEdge(e, heads, given)
 			g := e.on(func(o operand) kernels.Tensor { return o.oracle })
-			r.ref.EdgeSoftmax(result.oracle, src.oracle, own.oracle, g, slope)
+			r.ref.EdgeSoftmax(result.oracle, src.oracle, own.oracle, kernels.Tensor{}, g, slope)
 			r.ref.DownloadF32(given, result.oracle)
 			alpha, dalpha := r.perEdge(e, heads, given), r.perEdge(e, heads, draw(e.positions()*heads))
 			dsrc, down := r.normal(srcs, heads), r.normal(dsts, heads)
@@ -244,13 +256,14 @@ func testEdgeDropout(r *rig) {
 func testEdgesOfNone(r *rig) {
 	r.at("no edges")
 	zeros, revStart := r.uints(make([]uint32, 3)), r.uints(make([]uint32, 6))
-	dst, src, none := r.normal(3, 4), r.normal(5, 4), r.floats(0, 2, nil)
+	dst, src, none, unweighted := r.normal(3, 4), r.normal(5, 4), r.floats(0, 2, nil), r.floats(0, 1, nil)
 	srcScore, own, dsrc, down, back := r.normal(5, 2), r.normal(3, 2), r.normal(5, 2), r.normal(3, 2), r.normal(5, 4)
 	r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
 		g := kernels.Adjacency{Start: on(zeros), End: on(zeros), RevStart: on(revStart)}
 		b.WeightedSum(on(dst), on(src), on(none), g)
 		b.WeightedSumGrad(on(back), on(dst), on(none), g)
-		b.EdgeSoftmax(on(none), on(srcScore), on(own), g, slope)
+		b.EdgeSoftmax(on(none), on(srcScore), on(own), kernels.Tensor{}, g, slope)
+		b.EdgeSoftmax(on(none), on(srcScore), on(own), on(unweighted), g, slope)
 		b.EdgeSoftmaxGrad(on(dsrc), on(down), on(none), on(none), on(none), on(srcScore), on(own), g, slope)
 	})
 	r.close(0, dst, back, dsrc, down)
@@ -281,7 +294,7 @@ func testEdgeRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
 	u := func(n int) kernels.Tensor { return r.uints(make([]uint32, n)).tensor }
 	g := kernels.Adjacency{Start: u(2), End: u(2), Nbr: u(5), RevStart: u(4), RevDst: u(5), RevEdge: u(5)}
-	short := g
+	short, none := g, kernels.Tensor{}
 	short.RevEdge = u(4)
 	b := r.b
 	r.refuses(map[string]func(){
@@ -294,8 +307,10 @@ func testEdgeRefusals(r *rig) {
 		"WeightedSumWeightGrad":    func() { b.WeightedSumWeightGrad(f(5, 2), f(2, 6), f(3, 4), g) },
 		"HeadDot":                  func() { b.HeadDot(f(3, 2), f(3, 6), f(2, 4)) },
 		"HeadDotGrad":              func() { b.HeadDotGrad(f(3, 6), f(2, 2), f(3, 2), f(3, 6), f(2, 3)) },
-		"EdgeSoftmax heads":        func() { b.EdgeSoftmax(f(5, 2), f(3, 2), f(2, 3), g, slope) },
-		"EdgeSoftmax edges":        func() { b.EdgeSoftmax(f(4, 2), f(3, 2), f(2, 2), g, slope) },
+		"EdgeSoftmax heads":        func() { b.EdgeSoftmax(f(5, 2), f(3, 2), f(2, 3), none, g, slope) },
+		"EdgeSoftmax edges":        func() { b.EdgeSoftmax(f(4, 2), f(3, 2), f(2, 2), none, g, slope) },
+		"EdgeSoftmax weights":      func() { b.EdgeSoftmax(f(5, 2), f(3, 2), f(2, 2), f(4, 1), g, slope) },
+		"EdgeSoftmax head weights": func() { b.EdgeSoftmax(f(5, 2), f(3, 2), f(2, 2), f(5, 2), g, slope) },
 		"EdgeSoftmaxGrad": func() {
 			b.EdgeSoftmaxGrad(f(3, 2), f(2, 2), f(4, 2), f(5, 2), f(5, 2), f(3, 2), f(2, 2), g, slope)
 		},

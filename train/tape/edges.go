@@ -44,7 +44,7 @@ func (t *Tape) HeadDot(x, a *Var) *Var {
 // over each destination's edges: E×H.
 func (t *Tape) EdgeSoftmax(src, dst *Var, g kernels.Adjacency, slope float32) *Var {
 	alpha := t.result(g.Nbr.Rows, src.Value.Cols, src, dst)
-	t.be.EdgeSoftmax(alpha.Value, src.Value, dst.Value, g, slope)
+	t.be.EdgeSoftmax(alpha.Value, src.Value, dst.Value, kernels.Tensor{}, g, slope)
 	t.record(alpha, func() {
 		dedge := t.arena.alloc(alpha.Value.Rows, alpha.Value.Cols)
 		t.be.EdgeSoftmaxGrad(t.grad(src), t.grad(dst), dedge, t.grad(alpha), alpha.Value, src.Value, dst.Value, g,
