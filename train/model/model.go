@@ -23,12 +23,14 @@ type Kind string
 const (
 	// SAGE is GraphSAGE with the mean aggregator (Hamilton et al. 2017, algorithm 1 with the mean of section 3.3):
 	// y = W_r·x_v + W_l·mean(x_u, u → v) + b.
+	// Neighbours that were not drawn alike count by their weights, see sample.Block.
 	SAGE Kind = "sage"
 	// GCN is the graph convolution of Kipf and Welling 2017, equation 2, on the in-degrees of the whole graph:
 	// y = W·Σ x_u/√(d̂_u·d̂_v) + b, the sum being over v and u → v. See sample.Options.GCN for d̂ and for sampling.
 	GCN Kind = "gcn"
 	// GAT is graph attention (Veličković et al. 2018, equations 1 to 5): y = ‖_h Σ α_h·W_h·x_u + b over v and u → v.
-	// Hidden layers have Config.Heads heads side by side, the last one a single head, as the paper has it for Cora.
+	// Hidden layers have Config.Heads heads side by side, the last one a single head, as the paper has it for Cora. A drawn
+	// neighbour's exponential is multiplied by its weight, see sample.Block: by how many neighbours it stands for.
 	GAT Kind = "gat"
 	// MLP is SAGE without neighbours: what the features are worth alone.
 	MLP Kind = "mlp"
@@ -113,12 +115,12 @@ type Param struct {
 }
 
 // Graph is one layer of a batch on the backend: kernels.Adjacency plus the ids of the source rows, which dropout needs,
-// and the weights of the edges, which GCN needs.
+// and the weights of the edges, where they have any.
 type Graph struct {
 	kernels.Adjacency
 	Dst    int
 	IDs    kernels.Tensor // U32, S×1
-	Weight kernels.Tensor // F32, one a position of Nbr; others than GCN's have none
+	Weight kernels.Tensor // F32, one a position of Nbr, or no rows: sample.Block.Weight
 }
 
 // Model is a network on a backend.
@@ -265,26 +267,35 @@ func (m *Model) layer(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *ta
 	return t.ReLUInPlace(y)
 }
 
-// conv is layer l without what comes after affine, its last operation in all networks but GAT. GCN multiplies by its weights after the sum and not before: there are
-// fewer destinations than sources, and features are read as they are stored.
-func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64, affine func(*tape.Var, ...tape.Term) *tape.Var) *tape.Var {
+// conv is layer l without what comes after affine, its last operation in all networks but GAT. GCN multiplies by its weights
+// after the sum and not before: there are fewer destinations than sources, and features are read as they are stored.
+func (m *Model) conv(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64,
+	affine func(*tape.Var, ...tape.Term) *tape.Var) *tape.Var {
 	c := m.convs[l]
 	switch m.Kind {
 	case SAGE:
 		return affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self},
-			tape.Term{X: t.NeighborMean(x, g.Adjacency), W: c.neighbor})
+			tape.Term{X: mean(t, x, g), W: c.neighbor})
 	case GCN:
 		return affine(c.bias, tape.Term{X: t.WeightedSum(x, t.Leaf(g.Weight), nil, g.Adjacency), W: c.neighbor})
 	case GAT:
 		rows := t.Affine(nil, tape.Term{X: t.Convert(x), W: c.neighbor})
 		src, dst := t.HeadDot(rows, c.attSrc), t.HeadDot(t.Head(rows, g.Dst), c.attDst)
-		alpha := t.EdgeSoftmax(src, dst, g.Adjacency, attentionSlope)
+		alpha := t.EdgeSoftmax(src, dst, g.Weight, g.Adjacency, attentionSlope)
 		if key != 0 {
 			alpha = t.EdgeDropout(alpha, g.IDs, g.Adjacency, sample.Hash(key, uint64(l), 1), float32(m.AttnDropout))
 		}
 		return t.WeightedSum(rows, alpha, c.bias, g.Adjacency)
 	}
 	return affine(c.bias, tape.Term{X: t.Convert(t.Head(x, g.Dst)), W: c.self})
+}
+
+// mean is that of the neighbours of every destination: by their weights, which add up to 1, where they have any.
+func mean(t *tape.Tape, x *tape.Var, g Graph) *tape.Var {
+	if g.Weight.Rows == 0 {
+		return t.NeighborMean(x, g.Adjacency)
+	}
+	return t.WeightedSum(x, t.Leaf(g.Weight), nil, g.Adjacency)
 }
 
 // attentionSlope is that of the paper's LeakyReLU.

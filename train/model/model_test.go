@@ -49,14 +49,20 @@ var someSeeds = []uint32{0, 4, 7, 9, 15}
 
 // newProblem draws a batch of seeds among nodes, as kind wants it. The fourth seed has no label.
 func newProblem(be kernels.Backend, kind Kind, nodes int, seeds []uint32, layers, fanout, in int) problem {
+	return problemOf(be, drawn(sample.Config{Fanouts: slices.Repeat([]int{fanout}, layers), Options: kind.Sampling()}, nodes, seeds), nodes, in)
+}
+
+// drawn is a batch of seeds among nodes.
+func drawn(c sample.Config, nodes int, seeds []uint32) *sample.Batch {
 	var b sample.Batch
-	fan := make([]int, layers)
-	for i := range fan {
-		fan[i] = fanout
-	}
-	if err := sample.NewSampler(ring(nodes), sample.Config{Fanouts: fan, Options: kind.Sampling()}).Sample(&b, sample.Z{First: 5}, seeds); err != nil {
+	if err := sample.NewSampler(ring(nodes), c).Sample(&b, sample.Z{First: 5}, seeds); err != nil {
 		panic(err)
 	}
+	return &b
+}
+
+// problemOf puts b on a backend, with rows that depend on the nodes alone.
+func problemOf(be kernels.Backend, b *sample.Batch, nodes, in int) problem {
 	rng := rand.New(rand.NewPCG(1, 2))
 	all := make([]float32, nodes*in)
 	for i := range all {
@@ -70,7 +76,7 @@ func newProblem(be kernels.Backend, kind Kind, nodes int, seeds []uint32, layers
 	for i := range b.Blocks {
 		p.graphs = append(p.graphs, upload(be, &b.Blocks[i]))
 	}
-	labels := make([]uint32, len(seeds))
+	labels := make([]uint32, len(b.Seeds))
 	for i := range labels {
 		labels[i] = uint32(2 * i % 3)
 	}
@@ -93,21 +99,30 @@ func upload(be kernels.Backend, k *sample.Block) Graph {
 
 // TestGradients compares every parameter's gradient with central differences, in float64.
 func TestGradients(t *testing.T) {
-	for _, c := range []Config{
-		{Kind: SAGE, Layers: 1, Hidden: 4, Norm: "none"},
-		{Kind: SAGE, Layers: 2, Hidden: 4, Norm: "none"},
-		{Kind: SAGE, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.4, InputDropout: 0.2},
-		{Kind: MLP, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.3},
-		{Kind: GCN, Layers: 1, Hidden: 4, Norm: "none"},
-		{Kind: GCN, Layers: 2, Hidden: 4, Norm: "none"},
-		{Kind: GCN, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.4, InputDropout: 0.2},
-		{Kind: GAT, Layers: 1, Hidden: 4, Norm: "none", Heads: 2},
-		{Kind: GAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3},
-		{Kind: GAT, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.4, InputDropout: 0.2, Heads: 2, AttnDropout: 0.3},
+	for _, c := range []struct {
+		Config
+		sampler sample.Kind
+	}{
+		{Config{Kind: SAGE, Layers: 1, Hidden: 4, Norm: "none"}, sample.NS},
+		{Config{Kind: SAGE, Layers: 2, Hidden: 4, Norm: "none"}, sample.NS},
+		{Config{Kind: SAGE, Layers: 2, Hidden: 4, Norm: "none"}, sample.LaborStar},
+		{Config{Kind: SAGE, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.4, InputDropout: 0.2}, sample.NS},
+		{Config{Kind: SAGE, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.4, InputDropout: 0.2}, sample.RW},
+		{Config{Kind: MLP, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.3}, sample.NS},
+		{Config{Kind: GCN, Layers: 1, Hidden: 4, Norm: "none"}, sample.NS},
+		{Config{Kind: GCN, Layers: 2, Hidden: 4, Norm: "none"}, sample.NS},
+		{Config{Kind: GCN, Layers: 3, Hidden: 5, Norm: "layer", Dropout: 0.4, InputDropout: 0.2}, sample.NS},
+		{Config{Kind: GAT, Layers: 1, Hidden: 4, Norm: "none", Heads: 2}, sample.NS},
+		{Config{Kind: GAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3}, sample.NS},
+		{Config{Kind: GAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3}, sample.RW},
+		{Config{Kind: GAT, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.4, InputDropout: 0.2, Heads: 2, AttnDropout: 0.3}, sample.NS},
+		{Config{Kind: GAT, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.4, InputDropout: 0.2, Heads: 2, AttnDropout: 0.3}, sample.LaborStar},
 	} {
 		be := kernels.NewReference()
-		m := New(be, c, 6, 3, 11)
-		p := newProblem(be, c.Kind, 24, someSeeds, c.Layers, 3, 6)
+		m := New(be, c.Config, 6, 3, 11)
+		p := problemOf(be, drawn(sample.Config{
+			Kind: c.sampler, Walk: sample.DefaultWalk, Fanouts: slices.Repeat([]int{3}, c.Layers), Options: c.Kind.Sampling(),
+		}, 24, someSeeds), 24, 6)
 		tp := tape.New(be)
 		loss := func(record bool) float64 {
 			tp.Reset(record)

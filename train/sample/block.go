@@ -13,20 +13,22 @@ type Block struct {
 
 	// Weight is beside Nbr: what each neighbour counts in a sum over them. With Options.GCN these are GCN's weights. Else, where
 	// the sampler chose some neighbours more readily than others, they are Hájek's: the inverse of how readily, for RW how often
-	// it was visited, made to add up to 1. Where all count the same Weight is empty, and a mean is right.
+	// it was visited, made to add up to 1; with Options.SelfLoops as they are, and 1 for the loop, which attention divides by
+	// their sum. Where all count the same Weight is empty, and a mean is right.
 	Weight []float32
 
 	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the destinations
-	// RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where Options.RevEdges asked for it, is beside RevDst and
-	// says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to features,
-	// unless Options.RevInput asked for one.
+	// RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where there are weights or Options.RevEdges asked for it, is
+	// beside RevDst and says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to
+	// features, unless Options.RevInput asked for one.
 	RevStart, RevDst, RevEdge []uint32
 
 	places []uint32 // of neighbours whose lists are still to come
 }
 
-// reverse fills RevStart, RevDst and with edges RevEdge by a counting sort.
+// reverse fills RevStart, RevDst and, with edges or where they have weights, RevEdge by a counting sort.
 func (b *Block) reverse(edges bool) {
+	edges = edges || len(b.Weight) > 0
 	b.RevStart = resize(b.RevStart, len(b.Src)+1)
 	b.RevDst = resize(b.RevDst, len(b.Nbr))
 	if edges {

@@ -136,7 +136,7 @@ func reference(topo lists, fanouts []int, o Options, z uint64, seeds []uint32) [
 				}
 				b.RevStart = append(b.RevStart, uint32(len(b.RevDst)))
 			}
-			if !o.RevEdges {
+			if !o.RevEdges && !o.GCN {
 				b.RevEdge = nil
 			}
 		}

@@ -45,7 +45,7 @@ type Options struct {
 	// d/min(k, d) but under LABOR-*, so that the expected sum is that of all neighbours; the self loop is always there and
 	// needs no factor. Counting the self loops of sources reads their neighbour lists.
 	GCN bool
-	// RevEdges fills Block.RevEdge, for networks whose edges have values.
+	// RevEdges fills Block.RevEdge even where edges have no weights, for networks that give them values.
 	RevEdges bool
 	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them.
 	RevInput bool

@@ -41,10 +41,10 @@ func (t *Tape) HeadDot(x, a *Var) *Var {
 }
 
 // EdgeSoftmax is GAT's attention: LeakyReLU of the sum of the source's (S×H) and the destination's score (D×H), softmax
-// over each destination's edges: E×H.
-func (t *Tape) EdgeSoftmax(src, dst *Var, g kernels.Adjacency, slope float32) *Var {
+// over each destination's edges: E×H. Exponentials are multiplied by w (E×1, a constant), unless that has no rows.
+func (t *Tape) EdgeSoftmax(src, dst *Var, w kernels.Tensor, g kernels.Adjacency, slope float32) *Var {
 	alpha := t.result(g.Nbr.Rows, src.Value.Cols, src, dst)
-	t.be.EdgeSoftmax(alpha.Value, src.Value, dst.Value, kernels.Tensor{}, g, slope)
+	t.be.EdgeSoftmax(alpha.Value, src.Value, dst.Value, w, g, slope)
 	t.record(alpha, func() {
 		dedge := t.arena.alloc(alpha.Value.Rows, alpha.Value.Cols)
 		t.be.EdgeSoftmaxGrad(t.grad(src), t.grad(dst), dedge, t.grad(alpha), alpha.Value, src.Value, dst.Value, g,

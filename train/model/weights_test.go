@@ -1,0 +1,193 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// weighing are networks without what comes between layers: those whose neighbours may have any weights.
+var weighing = []Config{
+	{Kind: SAGE, Layers: 2, Hidden: 6, Norm: "none"},
+	{Kind: GAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3},
+}
+
+// weighed draws a batch for c, whose edges get the weights that weight says: of a destination of so many.
+func weighed(c Config, weight func(degree uint32) float32) *sample.Batch {
+	o := c.Kind.Sampling()
+	o.RevEdges = true
+	b := drawn(sample.Config{Fanouts: slices.Repeat([]int{3}, c.Layers), Options: o}, 24, someSeeds)
+	for l := range b.Blocks {
+		k := &b.Blocks[l]
+		k.Weight = make([]float32, len(k.Nbr))
+		for i := range k.Dst {
+			for e := k.Start[i]; e < k.End[i]; e++ {
+				k.Weight[e] = weight(k.End[i] - k.Start[i])
+			}
+		}
+	}
+	return b
+}
+
+// TestEqualWeightsAreNone: not in what a step makes, at least, which is all gradients.
+func TestEqualWeightsAreNone(t *testing.T) {
+	for _, c := range weighing {
+		for _, be := range []kernels.Backend{kernels.NewReference(), kernels.NewCPU(kernels.CPUOptions{})} {
+			b := weighed(c, func(degree uint32) float32 {
+				if c.Kind == SAGE {
+					return 1 / float32(degree)
+				}
+				return 3 // of attention it matters only how much more one is than another
+			})
+			got := gradients(be, c, problemOf(be, b, 24, 5))
+			for l := range b.Blocks {
+				b.Blocks[l].Weight = nil
+			}
+			want := gradients(be, c, problemOf(be, b, 24, 5))
+			require.InDeltaSlice(t, want, got, 1e-6, "%s on %s", c.Kind, be.Name())
+		}
+	}
+}
+
+// TestWeightsAsTheFormulasHaveThem compares logits with sums over edges, one by one in float64; features are float16s on one
+// backend, and wide on the other.
+func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
+	const in, out = 5, 3
+	for _, c := range weighing {
+		rng := rand.New(rand.NewPCG(8, 9))
+		b := weighed(c, func(uint32) float32 { return float32(math.Exp(rng.NormFloat64())) })
+		rows := make([]float32, len(b.Inputs())*in)
+		for i := range rows {
+			rows[i] = float32(rng.IntN(65)-32) / 16 // float16s, too
+		}
+		logits := func(be kernels.Backend, x kernels.Tensor) ([]float64, *Model) {
+			m, tp := New(be, c, in, out, 11), tape.New(be)
+			for _, p := range m.Params { // no bias that is zero
+				value := make([]float32, p.Value.Len())
+				be.DownloadF32(value, p.Value)
+				for i := range value {
+					value[i] += float32(i%7) / 16
+				}
+				be.UploadF32(p.Value, value)
+			}
+			tp.Reset(false)
+			var graphs []Graph
+			for l := range b.Blocks {
+				graphs = append(graphs, upload(be, &b.Blocks[l]))
+			}
+			return wide(be, m.Forward(tp, tp.Leaf(x), graphs, 0).Value), m
+		}
+		reference := kernels.NewReference()
+		got, m := logits(reference, f32(reference, rows, len(rows)/in, in))
+		params := map[string][]float64{}
+		for _, p := range m.Params {
+			params[p.Name] = wide(reference, p.Value)
+		}
+		want := byFormula(c, b, rows, in, out, params)
+		require.InDeltaSlice(t, want, got, 1e-12, "%s", c.Kind)
+
+		cpu, half := kernels.NewCPU(kernels.CPUOptions{}), make([]uint16, len(rows))
+		kernels.Float32ToHalf(half, rows)
+		x := kernels.Tensor{Buf: cpu.Alloc(kernels.F16, len(half)), Type: kernels.F16, Rows: len(rows) / in, Cols: in}
+		cpu.UploadHalf(x, half)
+		got, _ = logits(cpu, x)
+		require.InDeltaSlice(t, want, got, 1e-4, "%s in float16", c.Kind)
+	}
+}
+
+// wide is what t holds.
+func wide(be kernels.Backend, t kernels.Tensor) []float64 {
+	all := make([]float64, t.Len())
+	if r, ok := be.(*kernels.Reference); ok {
+		r.DownloadF64(all, t)
+		return all
+	}
+	narrow := make([]float32, len(all))
+	be.DownloadF32(narrow, t)
+	for i, v := range narrow {
+		all[i] = float64(v)
+	}
+	return all
+}
+
+// byFormula computes the logits of b as the networks' papers write them, with weights.
+func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params map[string][]float64) []float64 {
+	x := make([][]float64, len(b.Inputs()))
+	for v := range x {
+		for _, r := range rows[v*in:][:in] {
+			x[v] = append(x[v], float64(r))
+		}
+	}
+	for l := range b.Blocks {
+		k, last := &b.Blocks[l], l == c.Layers-1
+		name := fmt.Sprintf("convs.%d.", l)
+		width, heads := c.Hidden, c.Heads
+		if last {
+			width, heads = out, 1
+		}
+		y := make([][]float64, k.Dst)
+		for i := range y {
+			if c.Kind == SAGE {
+				sum := make([]float64, len(x[0]))
+				for e := k.Start[i]; e < k.End[i]; e++ {
+					for j, v := range x[k.Nbr[e]] {
+						sum[j] += float64(k.Weight[e]) * v
+					}
+				}
+				own, others := times(params[name+"lin_r.weight"], x[i]), times(params[name+"lin_l.weight"], sum)
+				for j, bias := range params[name+"lin_l.bias"] {
+					y[i] = append(y[i], own[j]+others[j]+bias)
+					if !last {
+						y[i][j] = max(0, y[i][j])
+					}
+				}
+				continue
+			}
+			w, per := params[name+"lin.weight"], width/heads
+			own := times(w, x[i])
+			for j, bias := range params[name+"bias"] {
+				h := j / per
+				score := func(a string, row []float64) (sum float64) {
+					for c := h * per; c < (h+1)*per; c++ {
+						sum += params[name+a][c] * row[c]
+					}
+					return sum
+				}
+				above, below := 0.0, 0.0
+				for e := k.Start[i]; e < k.End[i]; e++ {
+					row := times(w, x[k.Nbr[e]])
+					s := score("att_src", row) + score("att_dst", own)
+					counts := float64(k.Weight[e]) * math.Exp(max(s, float64(float32(attentionSlope))*s))
+					above, below = above+counts*row[j], below+counts
+				}
+				v := above/below + bias
+				if !last && v < 0 {
+					v = math.Expm1(v)
+				}
+				y[i] = append(y[i], v)
+			}
+		}
+		x = y
+	}
+	return slices.Concat(x...)
+}
+
+// times is w·x, with a row of w for every number of the result.
+func times(w, x []float64) (y []float64) {
+	for ; len(w) > 0; w = w[len(x):] {
+		sum := 0.0
+		for j, v := range x {
+			sum += w[j] * v
+		}
+		y = append(y, sum)
+	}
+	return y
+}
