@@ -184,11 +184,12 @@ func (c *chooser) floydPart(out []uint32, degree, from int, part []uint32, key u
 func (c *chooser) floyd(out []uint32, d int, key uint64) {
 	k := len(out)
 	if k > 32 { // below, comparing with all earlier picks beats a table
-		c.picked.reset(k)
+		c.picked.begin(nil)
+		c.picked.fit(nil, k)
 		for n := range out {
 			j := d - k + n
 			t := uint32(draw(key, n, j+1))
-			if _, isNew := c.picked.add(t); !isNew {
+			if !c.picked.add(t) {
 				t = uint32(j)
 				c.picked.add(t)
 			}

@@ -18,16 +18,24 @@ type drawer struct {
 	degree func(v uint32) (degree, selves int)
 
 	index index
+	last  finished
 	chooser
-	star  star
-	lists [ahead]list
+	star    star
+	lists   [ahead]list
+	touched uint32 // a sum of what was read early, so that reading it is not left out
 
 	// For weights: of each destination, how many neighbours stand behind a drawn one, and of each source, 1/√d̂.
 	factor, norm []float64
 }
 
-// ahead is how many list heads, and then how many places in the index, are read before the first of them is used: these
-// reads are cache misses that do not wait for each other, and a processor has ten or more under way at a time.
+// finished is the hop of a batch whose sources the index holds.
+type finished struct {
+	*Batch
+	hop int
+}
+
+// ahead is how many list heads are read before the first of them is used: these reads are cache misses that do not wait for
+// each other, and a processor has ten or more under way at a time.
 const ahead = 16
 
 func newDrawer(nodes int, c Config) drawer {
@@ -38,7 +46,7 @@ func newDrawer(nodes int, c Config) drawer {
 	if c.Smoothed {
 		makeKnots()
 	}
-	return drawer{nodes: nodes, Config: c}
+	return drawer{nodes: nodes, Config: c, index: index{nodes: nodes}}
 }
 
 // begin makes b a batch of seeds without blocks.
@@ -127,7 +135,7 @@ func (d *drawer) read(nodes []uint32) {
 	d.near(&d.lists, nodes)
 	for i := range nodes {
 		if ids := d.lists[i].ids; len(ids) > 0 {
-			d.index.touched += ids[0] + ids[len(ids)-1]
+			d.touched += ids[0] + ids[len(ids)-1]
 		}
 	}
 }
@@ -151,23 +159,14 @@ func (d *drawer) finish(b *Batch, hop int) error {
 	case d.varies():
 		block.squeeze()
 	}
-	d.index.reset(2 * len(dst))
-	for _, v := range dst {
-		d.index.add(v)
+	if hop == 0 || d.last != (finished{b, hop - 1}) { // else the index holds dst, in this order
+		d.index.begin(dst)
 	}
-	for e, u := range block.Nbr {
-		if e%ahead == 0 {
-			d.index.touch(block.Nbr[e:min(e+ahead, len(block.Nbr))])
-		}
-		if int64(u) >= int64(d.nodes) {
-			i, _ := slices.BinarySearch(block.End, uint32(e)+1)
-			return &NeighborError{dst[i], u, d.nodes}
-		}
-		pos, isNew := d.index.add(u)
-		if isNew {
-			block.Src = append(block.Src, u)
-		}
-		block.Nbr[e] = pos
+	d.last = finished{b, hop}
+	var bad int
+	if block.Src, bad = d.index.number(block.Nbr, block.Src); bad >= 0 {
+		i, _ := slices.BinarySearch(block.End, uint32(bad)+1)
+		return &NeighborError{dst[i], block.Nbr[bad], d.nodes}
 	}
 	switch {
 	case d.GCN:

@@ -75,6 +75,9 @@ func (g *Group) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][]u
 	if err := g.countLoops(); err != nil {
 		return err
 	}
+	for i := range g.drawers {
+		g.drawers[i].last = finished{} // another may since have drawn the batch anew
+	}
 	for i, b := range batches {
 		g.drawers[0].begin(b, seeds[i])
 	}

@@ -1,71 +1,172 @@
 package sample
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
 
-// index numbers node ids in the order in which they first come. It is a hash table with linear probing, bounded by the
-// batch and not by the graph: an array over all nodes would be faster and costs 8 bytes a node for every worker.
-// Entries of older generations count as empty, so a reset is one increment.
+// index numbers node ids in the order in which they first come.
+//
+// It is a hash table with linear probing, bounded by the batch and not by the graph, until the table would take as much as an
+// array over all nodes: from there on it is the array. Both hold base plus the position of an id. What was numbered before the
+// last begin lies below base and counts as absent, so that forgetting it all is an addition.
 type index struct {
-	slots []indexSlot
-	gen   uint32
-	n     int
-
-	touched uint32 // a sum of what was read early, so that reading it is not left out
+	nodes int      // ids are below; 0: any may come, and there is no array
+	table []uint64 // slots: an id in the lower half, base + position in the upper; a power of two of them
+	array []uint32 // by id: base + position
+	base  uint32   // at least 1, so that what is cleared lies below
+	n     uint32   // positions given
 }
 
-type indexSlot struct{ gen, id, pos uint32 }
+// chunk is how many ids are numbered between two looks at how much room there is.
+const chunk = 1024
 
-// reset forgets all ids and makes room for about n.
-func (x *index) reset(n int) {
-	if want := 1 << bits.Len(uint(max(n, 64)*2)); len(x.slots) < want {
-		x.slots = make([]indexSlot, want)
-		x.gen = 0
-	}
-	if x.gen++; x.gen == 0 { // wrapped: old entries would look new
-		clear(x.slots)
-		x.gen = 1
-	}
+// begin forgets all ids, and numbers known, which differ from each other.
+func (x *index) begin(known []uint32) {
+	x.base += x.n
 	x.n = 0
+	x.fit(nil, len(known))
+	x.enter(known)
 }
 
-// touch brings near the slots in which a search for each of ids begins.
-func (x *index) touch(ids []uint32) {
-	mask := uint32(len(x.slots) - 1)
-	for _, id := range ids {
-		x.touched += x.slots[uint32(mix(uint64(id)))&mask].gen
+// number turns ids into positions, in place, and appends those that are new to known, which are all so far in the order of
+// their positions. It stops at the first id that is no node: bad is its place, or -1.
+func (x *index) number(ids, known []uint32) (all []uint32, bad int) {
+	for at := 0; at < len(ids); at += chunk {
+		some := ids[at:min(at+chunk, len(ids))]
+		x.fit(known, len(some))
+		known = slices.Grow(known, len(some)+1) // where the next new one would be is written to, before it is known to be new
+		room := known[:len(known)+len(some)+1]
+		if x.array != nil {
+			bad = x.numberByArray(some, room)
+		} else {
+			bad = x.numberByTable(some, room)
+		}
+		if known = room[:x.n]; bad >= 0 {
+			return known, at + bad
+		}
+	}
+	return known, -1
+}
+
+// numberByArray has no branch that depends on ids: reads of dozens of them are under way at a time.
+func (x *index) numberByArray(ids, room []uint32) (bad int) {
+	array, base, n := x.array, x.base, x.n
+	defer func() { x.n = n }()
+	for e, u := range ids {
+		if int64(u) >= int64(len(array)) {
+			return e
+		}
+		pos, isNew := array[u]-base, uint32(0)
+		if pos >= n {
+			isNew = 1
+		}
+		pos = min(pos, n)
+		array[u] = base + pos
+		room[n] = u
+		n += isNew
+		ids[e] = pos
+	}
+	return -1
+}
+
+func (x *index) numberByTable(ids, room []uint32) (bad int) {
+	table, base, n := x.table, x.base, x.n
+	defer func() { x.n = n }()
+	mask, shift, limit := uint64(len(table)-1), x.shift(), x.limit()
+	for e, u := range ids {
+		if uint64(u) >= limit {
+			return e
+		}
+		for i := uint64(u) * golden >> (shift & 63); ; i++ {
+			slot := table[i&mask]
+			pos := uint32(slot>>32) - base
+			if pos >= n {
+				table[i&mask] = uint64(base+n)<<32 | uint64(u)
+				room[n], ids[e] = u, n
+				n++
+				break
+			}
+			if uint32(slot) == u {
+				ids[e] = pos
+				break
+			}
+		}
+	}
+	return -1
+}
+
+// add numbers id, if it is new, and says whether it was. There must be room in the table.
+func (x *index) add(id uint32) bool {
+	i, pos := x.find(id)
+	if pos < x.n {
+		return false
+	}
+	x.table[i] = uint64(x.base+x.n)<<32 | uint64(id)
+	x.n++
+	return true
+}
+
+// find is the slot of id, or where it would be put, and its position, which is not below n if there is none.
+func (x *index) find(id uint32) (slot uint64, pos uint32) {
+	mask := uint64(len(x.table) - 1)
+	for i := uint64(id) * golden >> (x.shift() & 63); ; i++ {
+		slot := x.table[i&mask]
+		if pos := uint32(slot>>32) - x.base; pos >= x.n || uint32(slot) == id {
+			return i & mask, pos
+		}
 	}
 }
 
-// add returns id's position, and whether it is new.
-func (x *index) add(id uint32) (pos uint32, isNew bool) {
-	if 2*x.n >= len(x.slots) {
-		x.grow()
+// shift leaves of a product as many bits as number the slots.
+func (x *index) shift() int { return 64 - bits.TrailingZeros(uint(len(x.table))) }
+
+func (x *index) limit() uint64 {
+	if x.nodes == 0 {
+		return 1 << 32
 	}
-	mask := uint32(len(x.slots) - 1)
-	for h := uint32(mix(uint64(id))) & mask; ; h = (h + 1) & mask {
-		switch s := &x.slots[h]; {
-		case s.gen != x.gen:
-			*s = indexSlot{x.gen, id, uint32(x.n)}
+	return uint64(x.nodes)
+}
+
+// fit makes room for so many ids beside known, which are all so far.
+func (x *index) fit(known []uint32, more int) {
+	want := len(known) + more
+	if full := uint64(x.base)+uint64(want) > math.MaxUint32; full || x.base == 0 {
+		clear(x.table)
+		clear(x.array)
+		x.renumber(known)
+	}
+	if x.array != nil || 2*want <= len(x.table) {
+		return
+	}
+	slots := 1 << bits.Len(uint(max(2*want, 128)-1))
+	if x.nodes > 0 && 4*x.nodes <= 8*slots {
+		x.table, x.array = nil, make([]uint32, x.nodes)
+	} else {
+		x.table = make([]uint64, slots)
+	}
+	x.renumber(known)
+}
+
+// renumber enters known into a table or an array that is clear.
+func (x *index) renumber(known []uint32) {
+	x.base, x.n = 1, 0
+	if x.array != nil || x.table != nil {
+		x.enter(known)
+	}
+}
+
+// enter numbers ids, which differ from each other and from all before.
+func (x *index) enter(ids []uint32) {
+	if x.array != nil {
+		for _, u := range ids {
+			x.array[u] = x.base + x.n
 			x.n++
-			return s.pos, true
-		case s.id == id:
-			return s.pos, false
 		}
+		return
 	}
-}
-
-func (x *index) grow() {
-	old, gen := x.slots, x.gen
-	x.slots, x.gen = make([]indexSlot, 2*len(old)), 1
-	mask := uint32(len(x.slots) - 1)
-	for _, s := range old {
-		if s.gen != gen {
-			continue
-		}
-		h := uint32(mix(uint64(s.id))) & mask
-		for x.slots[h].gen == x.gen {
-			h = (h + 1) & mask
-		}
-		x.slots[h] = indexSlot{x.gen, s.id, s.pos}
+	for _, u := range ids {
+		x.add(u)
 	}
 }

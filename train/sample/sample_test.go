@@ -321,26 +321,3 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 		}
 	}), 3.0)
 }
-
-func BenchmarkSample(b *testing.B) {
-	topo := make(lists, 200000)
-	for v := range topo {
-		for j := range 14 {
-			topo[v] = append(topo[v], uint32(draw(uint64(v), j, len(topo))))
-		}
-	}
-	s := NewSampler(topo, Config{Fanouts: []int{15, 10, 5}})
-	seeds := make([]uint32, 1000)
-	var batch Batch
-	edges := 0
-	for i := 0; b.Loop(); i++ {
-		for j := range seeds {
-			seeds[j] = uint32((i*1000 + j) % len(topo))
-		}
-		require.NoError(b, s.Sample(&batch, Z{First: uint64(i)}, seeds))
-		for l := range batch.Blocks {
-			edges += len(batch.Blocks[l].Nbr)
-		}
-	}
-	b.ReportMetric(float64(edges)/b.Elapsed().Seconds(), "edges/s")
-}

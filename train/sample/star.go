@@ -75,22 +75,13 @@ func (s *star) solve(k int) {
 		n += len(l.ids)
 	}
 	s.edges, s.begins, s.id = resize(s.edges, n), resize(s.begins, len(lists)+1), s.id[:0]
-	s.index.reset(n / 2)
+	s.index.begin(nil)
 	n = 0
 	for i, l := range lists {
 		s.begins[i] = n
-		for at, u := range l.ids {
-			if at%ahead == 0 {
-				s.index.touch(l.ids[at:min(at+ahead, len(l.ids))])
-			}
-			pos, isNew := s.index.add(u)
-			if isNew {
-				s.id = append(s.id, u)
-			}
-			s.edges[n] = pos
-			n++
-		}
+		n += copy(s.edges[n:], l.ids)
 	}
+	s.id, _ = s.index.number(s.edges, s.id)
 	s.begins[len(lists)] = n
 	s.inverse, s.top, s.scale = resize(s.inverse, len(s.id)), resize(s.top, len(s.id)), resize(s.scale, len(lists))
 	for t := range s.inverse {
