@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 func TestSeries(t *testing.T) {
@@ -47,6 +48,7 @@ func TestMisuse(t *testing.T) {
 		"unknown disk engine":      {"policies", "-engine", "tape"},
 		"both above 0":             {"policies", "-device", "70000,0"},
 		"-python is missing":       {"step"},
+		"lower -batches":           {"samplers", "-python", "none", "-dataset", storetest.Build(t, storetest.Communities(300, 5, 8, 16, 1))},
 		"at least 1":               {"kernels", "-rounds", "0"},
 		"one argument too many":    {"kernels", "all"},
 	} {
@@ -100,4 +102,22 @@ func TestBytesOf(t *testing.T) {
 	}
 	_, err := bytesOf("many")
 	require.Error(t, err)
+}
+
+// TestDrawn: a turn counts the edges and the input nodes of all its batches.
+func TestDrawn(t *testing.T) {
+	ds, err := store.Open(storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)))
+	require.NoError(t, err)
+	defer ds.Close()
+	seeds := make([]uint32, 2*batchSize)
+	degrees := 0
+	for v := range seeds {
+		seeds[v] = uint32(v)
+		degrees += ds.Graph(0).Degree(uint32(v))
+	}
+	d := drawn{sampler: sample.NewSampler(ds.Graph(0), sample.Config{Fanouts: []int{sample.All}}), seeds: seeds}
+	turn, err := d.turn()
+	require.NoError(t, err)
+	require.EqualValues(t, degrees, turn.Edges)
+	require.Greater(t, turn.Nodes, 2.0*batchSize)
 }

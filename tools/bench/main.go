@@ -4,6 +4,7 @@
 //	go run ./tools/bench kernels [-python PATH] [-rounds 7]
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench epoch   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7]
+//	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
@@ -11,7 +12,9 @@
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
-// fails when the losses differ. epoch alternates whole epochs with DGL's or PyTorch Geometric's loader.
+// fails when the losses differ. epoch alternates whole epochs with DGL's or PyTorch Geometric's loader. samplers alternates what
+// turns 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails when the same sampler
+// draws other numbers of edges or of different nodes.
 //
 // The others are of training out of core. policies plans the same steps under every policy of the host tier, at 2 to 20 % of
 // the feature bytes, and says how many rows and device seconds each takes; without -dataset, of ogbn-arxiv and cnr-2000.
@@ -20,8 +23,10 @@
 // memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
-// or pyg-lib, for epoch; nothing else of gnnstore needs any. OPENBLAS_CORETYPE is unset for it: it would choose the kernel of
-// another processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
+// or pyg-lib, for epoch; samplers takes all of those that there are, and nothing else of gnnstore needs any. Where there is no
+// wheel of torch-sparse for the PyTorch at hand, pip install --no-build-isolation --no-deps torch-sparse builds one, with g++, in
+// ten minutes or twenty; samplers does without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for Python: it
+// would choose the kernel of another processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
 package main
 
 import (
@@ -69,6 +74,7 @@ var commands = map[string]struct {
 	"kernels":    {compare: compareKernels},
 	"step":       {compare: compareSteps},
 	"epoch":      {compare: compareEpochs},
+	"samplers":   {compare: compareSamplers},
 	"policies":   {compare: comparePolicies, steps: 400},
 	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
 	"epoch-disk": {compare: compareDiskEpochs, steps: 240},
@@ -87,7 +93,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, policies, windows, epoch-disk, peers")
+		return errors.New("there are: bench kernels, step, epoch, samplers, policies, windows, epoch-disk, peers")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -96,7 +102,7 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.StringVar(&c.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
 	f.StringVar(&c.dataset, "dataset", "", "sealed `dataset` to use; default: ogbn_arxiv of -data, undirected, fastrp:128")
 	f.IntVar(&c.rounds, "rounds", 7, "turns of each side")
-	f.IntVar(&c.batches, "batches", 20, "batches of a turn: in step, and of Python in peers")
+	f.IntVar(&c.batches, "batches", 20, "batches of a turn: in step, samplers, and of Python in peers")
 	f.IntVar(&c.threads, "threads", runtime.GOMAXPROCS(0), "threads of each side")
 	f.StringVar(&c.memory, "memory", command.memory, "--memory of training out of core: `size`; default in epoch-disk: the size of the data")
 	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
@@ -130,7 +136,7 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	onlyIngests := name == "step" || name == "policies"
+	onlyIngests := name == "step" || name == "samplers" || name == "policies"
 	if c.binary == "" && name != "kernels" && !(onlyIngests && c.dataset != "") {
 		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
 			return err

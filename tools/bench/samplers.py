@@ -1,0 +1,111 @@
+"""The C++ samplers of DGL and PyTorch Geometric, for `go run ./tools/bench samplers`: what turns seeds into blocks, and nothing
+of the loaders around it. One thread, on the processor that it is told.
+
+Each line on stdin is one turn: a sampler and its fanouts, from the seeds outward. It answers with a line of JSON: the seconds
+of the processor that all batches took, and how many edges and different nodes they have.
+"""
+
+import glob
+import importlib.util
+import json
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+
+from peers import whole
+
+
+def dgl_samplers(offsets, neighbors):
+    """DGL's, in the ways that each has. Its LABOR-0 keeps as many neighbours as chance will, as --poisson does."""
+    import dgl
+
+    g = dgl.graph(("csc", (offsets, neighbors, torch.tensor([], dtype=torch.int64))), num_nodes=len(offsets) - 1).formats("csc")
+    made = {}
+
+    def run(make, *how):
+        def sample(seeds, fanouts):
+            key = (*how, tuple(fanouts))
+            if key not in made:
+                made[key] = make(fanouts[::-1])
+            inputs, _, blocks = made[key].sample_blocks(g, seeds)
+            return sum(b.num_edges() for b in blocks), len(inputs)
+
+        return sample
+
+    d = dgl.dataloading
+    name = f"DGL {dgl.__version__}"
+    yield "ns", f"{name} NeighborSampler", run(lambda f: d.NeighborSampler(f), "ns", True)
+    yield "ns", f"{name} NeighborSampler, not fused", run(lambda f: d.NeighborSampler(f, fused=False), "ns", False)
+    yield "labor0 --poisson", f"{name} LaborSampler", run(lambda f: d.LaborSampler(f), "labor")
+
+
+def sparse_samplers(offsets, neighbors):
+    """torch-sparse's, under PyTorch Geometric. sample_adj makes a block for every hop, as all others here do; neighbor_sample,
+    which NeighborLoader uses, expands a node only at the hop that reaches it first, which is less work a batch."""
+    spec = importlib.util.find_spec("torch_sparse")
+    if spec is None:
+        raise ImportError("torch-sparse is not installed")
+    for part in ("sample", "neighbor_sample"):  # its Python wants torch-scatter besides
+        torch.ops.load_library(glob.glob(os.path.join(os.path.dirname(spec.origin), f"_{part}_cpu*.so"))[0])
+    ops = torch.ops.torch_sparse
+
+    def blocks(seeds, fanouts):
+        edges = 0
+        for k in fanouts:
+            _, cols, seeds, _ = ops.sample_adj(offsets, neighbors, seeds, k, False)
+            edges += len(cols)
+        return edges, len(seeds)
+
+    def subgraph(seeds, fanouts):
+        nodes, rows, _, _ = ops.neighbor_sample(offsets, neighbors, seeds, fanouts, False, True)
+        return len(rows), len(nodes)
+
+    yield "ns", "torch-sparse sample_adj", blocks
+    yield "once", "torch-sparse neighbor_sample", subgraph
+
+
+def pyg_samplers(offsets, neighbors):
+    """pyg-lib's, which NeighborLoader prefers to torch-sparse's."""
+    import pyg_lib
+
+    def subgraph(seeds, fanouts):
+        rows, _, nodes, *_ = pyg_lib.sampler.neighbor_sample(offsets, neighbors, seeds, fanouts)
+        return len(rows), len(nodes)
+
+    yield "once", f"pyg-lib {pyg_lib.__version__} neighbor_sample", subgraph
+
+
+def main():
+    answers, sys.stdout = sys.stdout, sys.stderr  # libraries print as well
+    os.environ.setdefault("DGLBACKEND", "pytorch")
+    job = json.load(open(sys.argv[1]))
+    if job["processor"] >= 0:
+        os.sched_setaffinity(0, {job["processor"]})
+    torch.set_num_threads(1)
+    offsets = whole(job["offsets"], np.int64, job["nodes"] + 1)
+    neighbors = whole(job["neighbors"], np.uint32, job["edges"])
+    seeds = np.load(os.path.join(os.path.dirname(sys.argv[1]), "seeds.npy")).astype(np.int64)
+    batches = [torch.from_numpy(s.copy()) for s in seeds]
+    report, samplers = {"versions": f"PyTorch {torch.__version__}", "samplers": [], "skipped": []}, []
+    for make in (dgl_samplers, sparse_samplers, pyg_samplers):
+        try:
+            for kind, name, sample in make(offsets, neighbors):
+                report["samplers"].append({"kind": kind, "name": name})
+                samplers.append(sample)
+        except (ImportError, OSError, RuntimeError, IndexError) as e:
+            report["skipped"].append(f"{make.__name__}: {e}")
+    print(json.dumps(report), file=answers, flush=True)
+    for line in sys.stdin:
+        turn = json.loads(line)
+        sample, edges, nodes, start = samplers[turn["sampler"]], 0, 0, time.process_time()
+        for s in batches:
+            e, n = sample(s, turn["fanouts"])
+            edges, nodes = edges + e, nodes + n
+        print(json.dumps({"seconds": time.process_time() - start, "edges": edges, "nodes": nodes}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
