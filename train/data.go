@@ -18,6 +18,7 @@ type data struct {
 	graph    *store.Graph
 	features *store.Features
 	labels   *store.Labels
+	weights  *store.EdgeColumn // of the edges, where they count
 	split    string
 	// The parts of the split, less the nodes without a label.
 	train, valid, test []uint32
@@ -84,6 +85,41 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 	}
 	return d, nil
 }
+
+// weightColumn is the column that ingest keeps the weights of edges in.
+const weightColumn = "weight"
+
+// useWeights finds the weights of edges.
+func (d *data) useWeights() error {
+	r := d.graph.Relation
+	c := d.graph.Column(weightColumn)
+	switch {
+	case c == nil:
+		return fmt.Errorf("%s: --weighted: the edges of relation %s have no column %s; ingest them with their weights "+
+			"(--weight names the column of a CSV), or leave --weighted out", d.ds.Path(), r.Key(), weightColumn)
+	case c.Column.Elem != store.F32:
+		return fmt.Errorf("%s: --weighted: column %s of relation %s is %v, and weights are f32; ingest them as numbers with a "+
+			"fraction, or leave --weighted out", d.ds.Path(), weightColumn, r.Key(), c.Column.Elem)
+	}
+	d.weights = c
+	return nil
+}
+
+// topology is the graph, with the weights of its edges where they count.
+func (d *data) topology() sample.Topology {
+	if d.weights == nil {
+		return d.graph
+	}
+	return weightedGraph{d.graph, d.weights}
+}
+
+// weightedGraph is a sample.WeightedTopology.
+type weightedGraph struct {
+	*store.Graph
+	weights *store.EdgeColumn
+}
+
+func (g weightedGraph) Weights(v uint32) []float32 { return store.EdgeValues[float32](g.weights, v) }
 
 // labelled copies the ids that have a label. It believes neither ids nor classes, since opening did not look at them:
 // seeds must differ from each other.

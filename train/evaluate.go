@@ -11,8 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, or, where the
-// hidden rows would not fit its budget, on blocks sampled once and for all.
+// evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, whose sums are what
+// those of training come to on average, or, where the hidden rows would not fit its budget or the network knows random walks,
+// on blocks sampled once and for all.
 //
 // Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads neighbour lists through
 // the map of the graph, in their order, and feature rows without changing what the host cache holds. What either reads
@@ -21,12 +22,15 @@ type evaluator struct {
 	*trainer
 	full   *sample.Sampler // every neighbour, one layer
 	hidden int64           // bytes of hidden rows: the widest pair of layers, if every node were needed
+	walks  bool            // a network of random walks has weights for those whom they visit, and none for all neighbours
 	block  sample.Batch
 	place  []uint32 // row of a node in the layer below the one at hand
 }
 
 func newEvaluator(t *trainer, o Options) *evaluator {
-	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.graph, sample.Config{Fanouts: []int{o.Kind.All()}, Options: o.Kind.Sampling()})}
+	draws := o.sampling()
+	c := sample.Config{Fanouts: []int{o.Kind.All()}, Weighted: draws.Weighted, Options: draws.Options}
+	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.topology(), c), walks: draws.Kind == sample.RW}
 	if o.Layers > 1 {
 		e.hidden = int64(t.data.graph.Nodes()) * int64(o.Hidden) * 4 * int64(min(o.Layers-1, 2))
 	}
@@ -42,7 +46,7 @@ func (e *evaluator) bytes() int64 {
 	return e.hidden + 4*int64(e.data.graph.Nodes()) + min(chunkBytes, rows)*evalChunks
 }
 
-func (e *evaluator) isSampled() bool { return e.hidden > e.EvalBytes }
+func (e *evaluator) isSampled() bool { return e.walks || e.hidden > e.EvalBytes }
 
 // method says how accuracy is measured: "full" or "sampled".
 func (e *evaluator) method() string {

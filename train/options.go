@@ -1,9 +1,14 @@
 package train
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
@@ -19,8 +24,19 @@ type Options struct {
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
 	// layers.
 	Fanouts []int `json:"fanout"`
-	Batch   int   `json:"batch"` // seeds a step; more than there are is one step an epoch
-	Epochs  int   `json:"epochs"`
+	// Sampler is how they are drawn; empty is sample.NS. LayerDependency, Poisson, Weighted and Walk are those of sample.Config.
+	// An MLP draws nothing, whatever they say.
+	Sampler         sample.Kind `json:"sampler"`
+	LayerDependency bool        `json:"layer_dependency"`
+	Poisson         bool        `json:"poisson"`
+	Weighted        bool        `json:"weighted"`
+	Walk            sample.Walk `json:"walk"`
+	// Kappa is the κ of sample.Schedule, over how many steps draws depend on each other: 1 is independent batches, and
+	// sample.Forever all steps of the run. Dependent says how: Nested or Smoothed.
+	Kappa     int    `json:"kappa"`
+	Dependent string `json:"dependent"`
+	Batch     int    `json:"batch"` // seeds a step; more than there are is one step an epoch
+	Epochs    int    `json:"epochs"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
 	EpochSteps int     `json:"epoch_steps"`
 	LR         float64 `json:"lr"` // before the schedule
@@ -74,12 +90,28 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
-		Fanouts: []int{15, 10}, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
+		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
 		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
 		Cache: cachetier.Options{HostBytes: Auto},
 	}
 }
+
+// UnmarshalJSON reads options from the record of a run. What a version had no keys for then has the value that it meant.
+func (o *Options) UnmarshalJSON(text []byte) error {
+	type plain Options
+	recorded := plain{Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested}
+	err := json.Unmarshal(text, &recorded)
+	*o = Options(recorded)
+	return err
+}
+
+// How draws depend on each other: batches look at the same random numbers for κ steps, and then at others, or at numbers that
+// drift from the ones to the others.
+const (
+	Nested   = "nested"
+	Smoothed = "smoothed"
+)
 
 // Bounds of options, far beyond what is of use.
 const (
@@ -96,9 +128,18 @@ func (o Options) Validate() error {
 		}
 	}
 	fail(len(o.Fanouts) != o.Layers, "--fanout has %d numbers and --layers is %d: one a layer", len(o.Fanouts), o.Layers)
-	for _, k := range o.Fanouts {
-		fail(k != sample.All && (k < 1 || k > math.MaxInt32), "--fanout %d: at least 1, or -1 for every neighbour", k)
+	draws := o.draws()
+	draws.Fanouts = nil
+	for _, k := range slices.Compact(slices.Sorted(slices.Values(o.Fanouts))) {
+		if k != sample.All && (k < 1 || k > math.MaxInt32) {
+			fail(true, "--fanout %d: at least 1, or -1 for every neighbour", k)
+		} else {
+			draws.Fanouts = append(draws.Fanouts, k)
+		}
 	}
+	errs = append(errs, draws.Validate())
+	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "--kappa %d: at least 1, which is independent batches, or inf", o.Kappa)
+	fail(o.Dependent != Nested && o.Dependent != Smoothed, "--dependent %s: there are nested and smoothed", o.Dependent)
 	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
 	fail(o.Epochs < 0, "--epochs %d: at least 0", o.Epochs)
 	fail(!(o.LR > 0 && o.LR < 1e6), "--lr %v: above 0", o.LR)
@@ -138,14 +179,49 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
+// draws is how neighbours are drawn where the network has any.
+func (o Options) draws() sample.Config {
+	return sample.Config{
+		Kind: o.Sampler, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Poisson: o.Poisson, Weighted: o.Weighted,
+		Smoothed: o.Dependent == Smoothed && o.Kappa != 1, Walk: o.Walk, Options: o.Kind.Sampling(),
+	}
+}
+
 // sampling is how batches are drawn: nothing for an MLP.
 func (o Options) sampling() sample.Config {
-	c := sample.Config{Fanouts: o.Fanouts, Options: o.Kind.Sampling()}
 	if o.Kind.All() == 0 {
-		c.Fanouts = make([]int, o.Layers)
+		return sample.Config{Fanouts: make([]int, o.Layers), Options: o.Kind.Sampling()}
 	}
-	return c
+	return o.draws()
 }
 
 // schedule is what batches are drawn from.
-func (o Options) schedule() sample.Schedule { return sample.Schedule{Seed: o.Seed, Kappa: 1} }
+func (o Options) schedule() sample.Schedule { return sample.Schedule{Seed: o.Seed, Kappa: o.Kappa} }
+
+// Draws is how batches are drawn, for people, where it is not by NS and independently: "labor0, kappa 64 smoothed".
+func (o Options) Draws() string {
+	c := o.sampling()
+	words := []string{cmp.Or(string(c.Kind), string(sample.NS))}
+	add := func(when bool, format string, args ...any) {
+		if when {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(c.Kind == sample.RW, "%d walks of %d", c.Walk.Walks, c.Walk.Length)
+	add(c.Weighted, "weighted")
+	add(c.Poisson, "poisson")
+	add(c.LayerDependency, "layer dependency")
+	add(o.Kappa != 1 && o.Kind.All() != 0, "kappa %s %s", kappaText(o.Kappa), o.Dependent)
+	if len(words) == 1 && words[0] == string(sample.NS) {
+		return ""
+	}
+	return strings.Join(words, ", ")
+}
+
+// kappaText is κ as --kappa takes it.
+func kappaText(kappa int) string {
+	if kappa == sample.Forever {
+		return "inf"
+	}
+	return strconv.Itoa(kappa)
+}

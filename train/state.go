@@ -28,6 +28,7 @@ const (
 	sealKey     = "gnnstore.dataset_seal"
 	modelKey    = "gnnstore.model"
 	seedKey     = "gnnstore.seed"
+	scheduleKey = "gnnstore.schedule" // drawing
 	progressKey = "gnnstore.progress"
 )
 
@@ -44,6 +45,33 @@ type progress struct {
 	MetricsBytes int64  `json:"metrics_bytes"`
 	Epochs       int    `json:"epochs"` // whole ones, which metrics.jsonl has
 	SoFar        Result `json:"so_far"`
+}
+
+// drawing is the schedule of the seeds that batches are drawn from, and how far it has come: step i of all epochs has that of
+// i div κ, and smoothed has gone (i mod κ)/κ of the way to the next.
+type drawing struct {
+	Seed      uint64 `json:"seed"`
+	Kappa     int    `json:"kappa"` // sample.Forever: all steps
+	Dependent string `json:"dependent"`
+	Step      int    `json:"step"`
+}
+
+func (t *trainer) drawingAt(step int) drawing { return drawing{t.Seed, t.Kappa, t.Dependent, step} }
+
+// goesOn refuses a schedule that is not now, which is where the run is.
+func (d drawing) goesOn(now drawing) error {
+	switch {
+	case d.Seed != now.Seed:
+		return fmt.Errorf("it draws from --seed %d, and the run from %d", d.Seed, now.Seed)
+	case d.Kappa != now.Kappa:
+		return fmt.Errorf("it draws with --kappa %s, and the run with %s", kappaText(d.Kappa), kappaText(now.Kappa))
+	case d.Dependent != now.Dependent:
+		return fmt.Errorf("it draws with --dependent %s, and the run with %s", d.Dependent, now.Dependent)
+	case d.Step != now.Step:
+		return fmt.Errorf("it has drawn %d steps and made %d updates; remove the file to resume from the one before it",
+			d.Step, now.Step)
+	}
+	return nil
 }
 
 // partial is the epoch under way.
@@ -95,8 +123,12 @@ func (t *trainer) saveCheckpoint() error {
 	if err != nil {
 		return err
 	}
+	schedule, err := json.Marshal(t.drawingAt(t.optim.Steps()))
+	if err != nil {
+		return err
+	}
 	meta := t.meta()
-	meta[progressKey] = string(text)
+	meta[progressKey], meta[scheduleKey] = string(text), string(schedule)
 	t.saved = t.optim.Steps()
 	return t.dir.addCheckpoint(t.optim.Steps(), tensors, meta, t.KeepCheckpoints)
 }
@@ -166,7 +198,7 @@ func (t *trainer) resume() error {
 	return err
 }
 
-// fits refuses a checkpoint of another dataset or another model, and reads its progress.
+// fits refuses a checkpoint of another dataset, another model or other draws, and reads its progress.
 func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at progress, err error) {
 	if seal := meta[sealKey]; seal != t.result.Seal {
 		return at, fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, t.data.ds.Path(), t.result.Seal)
@@ -184,10 +216,30 @@ func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at 
 		return at, fmt.Errorf("no progress to resume from: %s: %w; remove the file to resume from the one before it",
 			progressKey, err)
 	}
+	if err := t.fitsDraws(meta, at.Updates); err != nil {
+		return at, err
+	}
 	if _, err = t.pick(tensors, ""); err == nil && at.HasBest {
 		_, err = t.pick(tensors, bestPrefix)
 	}
 	return at, err
+}
+
+// fitsDraws refuses a checkpoint whose batches are not those of the run, or stand elsewhere in them.
+func (t *trainer) fitsDraws(meta map[string]string, updates int) error {
+	text, ok := meta[scheduleKey]
+	if !ok { // independent batches were all there was
+		err := drawing{t.Seed, 1, t.Dependent, updates}.goesOn(t.drawingAt(updates))
+		if err == nil && t.Kind.All() != 0 {
+			t.note("the checkpoint is of an earlier version, which drew other batches: the run does not end as it would have there")
+		}
+		return err
+	}
+	var d drawing
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		return fmt.Errorf("no schedule to draw by: %s: %w; remove the file to resume from the one before it", scheduleKey, err)
+	}
+	return d.goesOn(t.drawingAt(updates))
 }
 
 // valid refuses counts that no run of steps an epoch comes to. The header of a checkpoint has no checksum, so they may be
@@ -341,6 +393,9 @@ func (o Options) Resumes(saved Options) error {
 				panic("train: options are no JSON: " + err.Error())
 			}
 			for name, text := range m {
+				if name == "kappa" {
+					text = json.RawMessage(kappaText(o.Kappa))
+				}
 				if text[0] == '{' {
 					if !slices.Contains(runtimeOptions, name) {
 						add(text)

@@ -203,7 +203,10 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
-	if t.data, err = selectData(ds, o.Split); err != nil {
+	if t.data, err = selectData(ds, o.Split); err == nil && o.sampling().Weighted {
+		err = t.data.useWeights()
+	}
+	if err != nil {
 		return nil, err
 	}
 	err = store.Guard(func() (err error) {
@@ -293,7 +296,7 @@ func (t *trainer) note(format string, args ...any) {
 
 func (t *trainer) notes() {
 	for _, c := range t.data.graph.Relation.Columns {
-		if c.Name != store.EdgeID {
+		if c.Name != store.EdgeID && (c.Name != weightColumn || t.data.weights == nil) {
 			t.note("column %s of the edges is not used in training", c.Name)
 		}
 	}
@@ -306,7 +309,21 @@ func (t *trainer) notes() {
 	if len(t.data.valid) == 0 {
 		t.note("the split has no validation nodes: no model is chosen, and the last one is tested")
 	}
-	if t.eval.method() == "sampled" {
+	switch steps := t.steps(); {
+	case t.Draws() == "":
+	case t.Kappa == sample.Forever:
+		t.note("--kappa inf: every epoch draws the same neighbours of a node")
+	case t.Kappa > steps && t.Dependent == Nested:
+		t.note("--kappa %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa, float64(t.Kappa)/float64(steps), steps)
+	case t.Kappa > steps:
+		t.note("--kappa %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
+			float64(t.Kappa)/float64(steps), steps)
+	}
+	switch {
+	case t.eval.walks:
+		t.note("evaluating on sampled blocks of up to %d nodes a part: --sampler rw weighs the nodes that walks visit, and knows "+
+			"no weights for all neighbours", t.EvalNodes)
+	case t.eval.isSampled():
 		t.note("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
 			"and --eval-memory is %s", t.EvalNodes, kernels.FormatBytes(t.eval.hidden), kernels.FormatBytes(t.EvalBytes))
 	}

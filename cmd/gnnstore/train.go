@@ -22,11 +22,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 type trainOptions struct {
 	train.Options
 	kind, fanout     string
+	sampler          string
+	kappa            kappa
 	optimizer        string
 	schedule, metric string
 	policy, engine   string
@@ -100,6 +103,7 @@ func newTrain() *cobra.Command {
 // texts fills the fields that stand for options while they are flags.
 func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
+	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
 	o.eval, o.memory = autoSize(o.EvalBytes), byteSize(o.MemoryBytes)
 	o.batch, o.host, o.topology = autoSize(o.BatchBytes), autoSize(o.Cache.HostBytes), autoSize(o.TopologyBytes)
@@ -110,6 +114,17 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat or mlp")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
 	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
+	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: "+texts(sample.Kinds)+
+		" (neighbour sampling, LABOR-0, LABOR-*, random walks)")
+	f.Var(&o.kappa, "kappa", "steps in which batches draw alike, so that rows are met again; 1 is independent batches, inf all steps")
+	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps) or smoothed "+
+		"(draws that drift from step to step)")
+	f.BoolVar(&o.LayerDependency, "layer-dependency", o.LayerDependency, "let a node draw the same neighbours at every layer")
+	f.BoolVar(&o.Poisson, "poisson", o.Poisson, "labor0: let how many neighbours are drawn vary around --fanout")
+	f.BoolVar(&o.Weighted, "weighted", o.Weighted, "ns: draw and sum neighbours by the weights of their edges")
+	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "rw: steps of a walk; the --fanout nodes visited most often are drawn")
+	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "rw: walks from a node")
+	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "rw: probability that a step begins at the node again")
 	f.IntVar(&o.Hidden, "hidden", o.Hidden, "width of the hidden layers")
 	f.IntVar(&o.Heads, "heads", o.Heads, "attention heads of gat's hidden layers, which share --hidden; the last layer has one")
 	f.Float64Var(&o.AttnDropout, "attn-dropout", o.AttnDropout, "dropout rate of gat's attention")
@@ -187,7 +202,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 			o.Layers = len(o.Fanouts)
 		}
 	}
-	o.Kind = model.Kind(o.kind)
+	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
 	o.EvalBytes, o.MemoryBytes = int64(o.eval), int64(o.memory)
 	o.BatchBytes, o.TopologyBytes = int64(o.batch), int64(o.topology)
@@ -251,13 +266,17 @@ func planTrain(ctx context.Context, stdout io.Writer, path string, o *trainOptio
 	if o.json {
 		return printJSON(stdout, p)
 	}
+	drawing := "with the reading of lists"
+	if draws := p.Options.Draws(); draws != "" {
+		drawing = draws + "; " + drawing
+	}
 	fmt.Fprintln(stdout, p.Memory)
 	tabulate(stdout, [][]string{
 		{"a step", "", ""},
 		{"feature rows", count(int64(p.InputRows)), fmt.Sprintf("%s of them from disk (%s), %s read", count(int64(p.ColdRows)), percent(p.MissRate), size(int64(p.FeatureBytes)))},
 		{"neighbour lists", seconds(p.ListSeconds), size(int64(p.TopologyBytes)) + " read"},
 		{"loading", seconds(p.LoadSeconds), fmt.Sprintf("rows, %d steps at a time", p.Window)},
-		{"drawing", seconds(p.SampleSeconds), "with the reading of lists"},
+		{"drawing", seconds(p.SampleSeconds), drawing},
 		{"computing", seconds(p.StepSeconds), ""},
 		{"in all", seconds(p.Seconds), "limited by " + p.LimitingStage},
 	})
@@ -378,6 +397,31 @@ func texts[S ~string](names []S) string {
 	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
+// kappa is a number of steps, or sample.Forever.
+type kappa int
+
+func (k *kappa) Set(s string) error {
+	if s == "inf" {
+		*k = sample.Forever
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q is neither a number of steps from 1 on nor inf; 1 is independent batches", s)
+	}
+	*k = kappa(n)
+	return nil
+}
+
+func (k *kappa) String() string {
+	if *k == sample.Forever {
+		return "inf"
+	}
+	return strconv.Itoa(int(*k))
+}
+
+func (k *kappa) Type() string { return "steps" }
+
 // fanoutText is fanouts as --fanout takes them.
 func fanoutText(fanouts []int) string {
 	texts := make([]string, len(fanouts))
@@ -388,8 +432,12 @@ func fanoutText(fanouts []int) string {
 }
 
 func describe(o train.Options, rec *train.RunRecord) string {
-	return fmt.Sprintf("%s, %d layers of %d, fanout %s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
-		o.Kind, o.Layers, o.Hidden, fanoutText(o.Fanouts), o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
+	draws := o.Draws()
+	if draws != "" {
+		draws = " by " + draws
+	}
+	return fmt.Sprintf("%s, %d layers of %d, fanout %s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
+		o.Kind, o.Layers, o.Hidden, fanoutText(o.Fanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
 func epochLine(e train.Epoch, epochs int) string {

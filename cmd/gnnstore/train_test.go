@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // TestOverride: a run goes on with the options on record where no flag is given, none of which is a default here.
@@ -21,7 +22,8 @@ func TestOverride(t *testing.T) {
 		Config: model.Config{
 			Kind: model.GAT, Layers: 3, Hidden: 12, Dropout: 0.1, InputDropout: 0.2, Norm: "none", Heads: 3, AttnDropout: 0.3,
 		},
-		Fanouts: []int{-1, 4, 2}, Batch: 7, Epochs: 8, LR: 0.25, Seed: 1 << 63, Workers: 5, Patience: 6, EvalEvery: 9,
+		Fanouts: []int{-1, 4, 2}, Sampler: sample.Labor0, LayerDependency: true, Poisson: true, Kappa: sample.Forever,
+		Dependent: train.Smoothed, Walk: sample.Walk{Length: 7, Walks: 11, Restart: 0.75}, Batch: 7, Epochs: 8, LR: 0.25, Seed: 1 << 63, Workers: 5, Patience: 6, EvalEvery: 9,
 		Optim: optim.Options{Kind: optim.AdamW, WeightDecay: 1e-7, ClipNorm: 2.5},
 		Schedule: optim.Schedule{
 			Kind: optim.Step, Warmup: 4, Gamma: 0.7, Milestones: []int{2, 11},
