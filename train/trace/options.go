@@ -1,0 +1,223 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Policy names a way to use a cache of rows.
+type Policy string
+
+// The policies: see the package comment.
+const (
+	Static Policy = "static"
+	LRU    Policy = "lru"
+	Sieve  Policy = "sieve"
+	Belady Policy = "belady"
+)
+
+// Policies lists them, the one that knows least first.
+var Policies = []Policy{Static, LRU, Sieve, Belady}
+
+// Options says what to draw and to simulate. DefaultOptions has the defaults.
+type Options struct {
+	Samplers []sample.Kind
+	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one.
+	Fanouts         []int
+	LayerDependency bool
+	Poisson         bool // of LABOR-0
+	Walk            sample.Walk
+	Split           string // empty where the dataset has one at most
+	Seed            uint64
+
+	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds.
+	Growth []int
+
+	// Kappas are the κ of the traces: batches that share their draws. sample.Forever is all.
+	Kappas   []int
+	Smoothed bool // draws drift from one seed to the next over κ batches, and do not change at once
+	Batch    int  // seeds a batch
+	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without both, 0, it is one epoch,
+	// 256 batches of it at most, and at least twice the largest finite κ up to 1024.
+	//
+	// Requests are counted when the caches have filled: after as many batches as ask for more different rows than the largest
+	// cache holds, half of the trace at most. Where whole periods of κ batches fit in what is left, as many are counted
+	// as fit, the last ones, so that each change of draws weighs what it does in a long run.
+	Steps, Epochs int
+	// Caches are the sizes that are simulated, each under each of the policies.
+	Caches   []Capacity
+	Policies []Policy
+
+	Workers int    // goroutines that draw, and passes at a time
+	Tmp     string // directory of the trace's file; empty: where the system has its temporary files
+	// Progress is told now and then how far a stage is, by one goroutine at a time; nil: nobody is.
+	Progress func(stage string, done, total int64, unit string)
+}
+
+// DefaultOptions ends in seconds on a graph of a hundred thousand nodes.
+func DefaultOptions() Options {
+	return Options{
+		Samplers: []sample.Kind{sample.NS, sample.Labor0}, Fanouts: []int{15, 10}, Walk: sample.DefaultWalk, Seed: 1,
+		Kappas: []int{1, 64}, Batch: 1000, Caches: []Capacity{{Share: 0.05}, {Share: 0.2}}, Policies: Policies, Workers: 2,
+	}
+}
+
+// Validate reports every problem that does not lie in the dataset, in terms of flags.
+func (o Options) Validate() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(len(o.Samplers) == 0, "--samplers: at least one of %s", names(sample.Kinds))
+	fail(len(o.Kappas) == 0, "--kappa: at least one number, or inf")
+	fail(len(o.Fanouts) == 0, "--fanout: at least one number")
+	fail(len(o.Caches) > maxCaches, "--cache: at most %d sizes", maxCaches)
+	twice(&errs, "--samplers", o.Samplers)
+	twice(&errs, "--kappa", o.Kappas)
+	twice(&errs, "--batches", o.Growth)
+	twice(&errs, "--policies", o.Policies)
+	twice(&errs, "--cache", o.Caches)
+	for _, k := range o.Kappas {
+		fail(k < 1 && k != sample.Forever, "--kappa %d: at least 1, or inf", k)
+	}
+	fanouts := true // which a sampler would refuse as well, each in turn
+	for _, k := range o.Fanouts {
+		bad := k != sample.All && (k < 1 || k > math.MaxInt32)
+		fail(bad, "--fanout %d: at least 1, or -1 for every neighbour", k)
+		fanouts = fanouts && !bad
+	}
+	for _, kind := range o.Samplers {
+		c := o.config(kind, 1)
+		if fanouts {
+			errs = append(errs, c.Validate())
+		}
+	}
+	drifts := o.Smoothed && slices.ContainsFunc(o.Kappas, func(k int) bool { return k != 1 })
+	fail(drifts && slices.Contains(o.Samplers, sample.RW),
+		"--dependent smoothed: walks have no numbers that drift; take --dependent nested, or leave rw out of --samplers")
+	fail(o.Poisson && !slices.Contains(o.Samplers, sample.Labor0), "--poisson goes with labor0 among --samplers")
+	for _, p := range o.Policies {
+		fail(!slices.Contains(Policies, p), "--policies %s: there are %s", p, names(Policies))
+	}
+	for _, b := range o.Growth {
+		fail(b < 1 || b > math.MaxInt32, "--batches %d: from 1 to %d", b, math.MaxInt32)
+	}
+	for _, c := range o.Caches {
+		fail(c.Rows < 1 && !(c.Share > 0 && c.Share <= 1), "--cache %v: above 0 and at most 100%%, or a number of rows from 1", c)
+	}
+	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
+	fail(o.Steps < 0 || o.Steps > math.MaxInt32, "--steps %d: from 1 to %d, or 0 for as many as fit the other flags", o.Steps, math.MaxInt32)
+	fail(o.Epochs < 0 || o.Epochs > math.MaxInt32, "--epochs %d: from 1 to %d, or 0 for no bound", o.Epochs, math.MaxInt32)
+	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
+	return errors.Join(errs...)
+}
+
+// twice adds an error for what a list has more than once.
+func twice[T comparable](errs *[]error, flag string, list []T) {
+	for i, x := range list {
+		if slices.Index(list[:i], x) >= 0 {
+			*errs = append(*errs, fmt.Errorf("%s: %v is there twice", flag, x))
+		}
+	}
+}
+
+// names lists words for people.
+func names[T ~string](words []T) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, string(w))
+	}
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " and " + all[last]
+}
+
+// config is how a trace of a sampler is drawn.
+func (o Options) config(kind sample.Kind, kappa int) sample.Config {
+	return sample.Config{
+		Kind: kind, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Walk: o.Walk,
+		Poisson: o.Poisson && kind == sample.Labor0, Smoothed: o.Smoothed && kappa != 1,
+	}
+}
+
+// steps is how long traces are where an epoch has so many batches.
+func (o Options) steps(epoch int) int {
+	n := o.Steps
+	if o.Epochs > 0 && (n == 0 || n > o.Epochs*epoch) {
+		n = o.Epochs * epoch
+	}
+	if n > 0 {
+		return n
+	}
+	n = min(epoch, 256)
+	for _, k := range o.Kappas {
+		n = max(n, 2*min(k, 1024))
+	}
+	return n
+}
+
+// ParseKappa reads a number, or "inf" for sample.Forever.
+func ParseKappa(s string) (int, error) {
+	if s == "inf" {
+		return sample.Forever, nil
+	}
+	k, err := strconv.Atoi(s)
+	if err != nil || k < 1 {
+		return 0, fmt.Errorf("%q is neither a number from 1 nor inf", s)
+	}
+	return k, nil
+}
+
+// KappaText is what ParseKappa reads.
+func KappaText(kappa int) string {
+	if kappa == sample.Forever {
+		return "inf"
+	}
+	return strconv.Itoa(kappa)
+}
+
+// Capacity is the size of a cache: a share of all rows, at least one of them, or where that is 0 a number of rows.
+type Capacity struct {
+	Share float64
+	Rows  int64
+}
+
+// ParseCapacity reads "20%" or "60000".
+func ParseCapacity(s string) (Capacity, error) {
+	if number, ok := strings.CutSuffix(s, "%"); ok {
+		x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err == nil && !math.IsNaN(x) {
+			return Capacity{Share: x / 100}, nil
+		}
+	} else if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return Capacity{Rows: n}, nil
+	}
+	return Capacity{}, fmt.Errorf("%q is neither a share of the rows such as 20%% nor a number of them such as 60000", s)
+}
+
+// String is what ParseCapacity reads.
+func (c Capacity) String() string {
+	if c.Share != 0 || c.Rows == 0 {
+		return strconv.FormatFloat(100*c.Share, 'g', 12, 64) + "%"
+	}
+	return strconv.FormatInt(c.Rows, 10)
+}
+
+// of is the capacity in rows, of so many.
+func (c Capacity) of(rows int) (uint32, error) {
+	n := c.Rows
+	if c.Share > 0 {
+		n = max(1, int64(c.Share*float64(rows)))
+	}
+	if n > int64(rows) {
+		return 0, fmt.Errorf("--cache %v: the dataset has %d rows", c, rows)
+	}
+	return uint32(n), nil
+}

@@ -1,0 +1,310 @@
+package trace
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// SVG draws the report as one picture: how many rows a batch reads for each of its seeds, over its size and both on a
+// logarithmic scale, and for each sampler the miss rates over κ.
+func (r *Report) SVG() []byte {
+	panels := []panel{r.growthPanel()}
+	for _, t := range r.Traces {
+		if p := (&r.Traces[slices.IndexFunc(r.Traces, func(u Trace) bool { return u.Sampler == t.Sampler })]); p.Kappa == t.Kappa && len(t.Caches) > 0 {
+			panels = append(panels, r.missPanel(t.Sampler))
+		}
+	}
+	columns := min(len(panels), 2)
+	rows, legend := (len(panels)+columns-1)/columns, 0
+	for i := range panels {
+		legend = max(legend, panels[i].layOut())
+	}
+	d := drawing{}
+	height := plotTop + plotHeight + 50 + legend*legendLine + 16
+	d.open(columns*panelWidth, titleHeight+rows*height, r.title(), fmt.Sprintf("%s; %s", r.drawnBy(), r.simulatedBy()))
+	for i, p := range panels {
+		d.panel(p, i%columns*panelWidth, titleHeight+i/columns*height)
+	}
+	d.printf("</svg>\n")
+	return []byte(d.String())
+}
+
+func (r *Report) title() string {
+	return fmt.Sprintf("%s: %s, fanout %s, batch %d", filepath.Base(r.Dataset), strings.Join(r.samplers(), ", "), joined(r.Fanouts, ","), r.Batch)
+}
+
+func (r *Report) samplers() (all []string) {
+	for _, g := range r.Growth {
+		if !slices.Contains(all, string(g.Sampler)) {
+			all = append(all, string(g.Sampler))
+		}
+	}
+	return all
+}
+
+func (r *Report) drawnBy() string {
+	return fmt.Sprintf("left: means of %d independent batches with their 95 %% confidence intervals", trials)
+}
+
+func (r *Report) simulatedBy() string {
+	return fmt.Sprintf("misses: %d batches, %s, after the caches have filled", r.Steps, r.Dependent)
+}
+
+func joined(numbers []int, by string) string {
+	var all []string
+	for _, n := range numbers {
+		all = append(all, strconv.Itoa(n))
+	}
+	return strings.Join(all, by)
+}
+
+// Sizes in the picture, in its units.
+const (
+	panelWidth  = 560
+	titleHeight = 64
+	plotLeft    = 70 // in a panel
+	plotTop     = 34
+	plotWidth   = 460
+	plotHeight  = 300
+	legendLine  = 20
+	letter      = 6.6 // mean width of one
+)
+
+// colours tell eight things apart, for the colour-blind as well (Okabe and Ito 2008, with a grey for their yellow, which is
+// lost on white); dashes tell apart what shares one.
+var (
+	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#888888"}
+	dashes  = []string{"", "7 4", "2 3", "9 3 2 3"}
+)
+
+// panel is one chart.
+type panel struct {
+	title, xName, yName string
+	x, y                axis
+	curves              []curve
+	places              []place // of the legend's entries
+}
+
+type curve struct {
+	name         string
+	colour, dash string
+	points       []point
+}
+
+type point struct{ x, y, spread float64 }
+
+type place struct{ x, line int }
+
+// axis is the range of what is shown, on a logarithmic scale or a linear one, and what is written beside it.
+type axis struct {
+	low, high float64
+	log       bool
+	ticks     []tick
+}
+
+type tick struct {
+	at   float64
+	text string
+}
+
+// of is where v lies on the axis, from 0 to 1.
+func (a axis) of(v float64) float64 {
+	low, high := a.low, a.high
+	if a.log {
+		low, high, v = math.Log(low), math.Log(high), math.Log(v)
+	}
+	if high == low {
+		return 0.5
+	}
+	return (v - low) / (high - low)
+}
+
+func (r *Report) growthPanel() panel {
+	p := panel{title: "Rows that a batch reads for each seed", xName: "seeds a batch", yName: fmt.Sprintf("E|S%s| / |S⁰|", raised(len(r.Fanouts))),
+		x: axis{low: math.Inf(1), log: true}, y: axis{low: math.Inf(1), log: true}}
+	for i, g := range r.Growth {
+		last := g.Hops[len(g.Hops)-1]
+		if i == 0 || r.Growth[i-1].Sampler != g.Sampler {
+			p.curves = append(p.curves, curve{name: string(g.Sampler), colour: colours[len(p.curves)%len(colours)]})
+		}
+		c := &p.curves[len(p.curves)-1]
+		c.points = append(c.points, point{float64(g.Batch), last.PerSeed, last.CI95 / float64(g.Batch)})
+		p.x.low, p.x.high = min(p.x.low, float64(g.Batch)), max(p.x.high, float64(g.Batch))
+		p.y.low, p.y.high = min(p.y.low, last.PerSeed), max(p.y.high, last.PerSeed)
+		if len(p.curves) == 1 && len(c.points)%(1+len(r.Growth)/len(r.samplers())/8) == 0 { // eight at most, so that none lies on another
+			p.x.ticks = append(p.x.ticks, tick{float64(g.Batch), strconv.Itoa(g.Batch)})
+		}
+	}
+	p.y.decades()
+	return p
+}
+
+// decades widens a logarithmic axis to numbers that begin with 1, 2 or 5, and puts a tick at each.
+func (a *axis) decades() {
+	var nice []float64
+	for e := math.Floor(math.Log10(a.low)); e <= math.Ceil(math.Log10(a.high)); e++ {
+		for _, m := range []float64{1, 2, 5} {
+			nice = append(nice, m*math.Pow(10, e))
+		}
+	}
+	from, to := 0, len(nice)-1
+	for from+1 < len(nice) && nice[from+1] <= a.low {
+		from++
+	}
+	for to > from+1 && nice[to-1] >= a.high {
+		to--
+	}
+	a.low, a.high = nice[from], nice[to]
+	for _, v := range nice[from : to+1] {
+		a.ticks = append(a.ticks, tick{v, strconv.FormatFloat(v, 'g', 6, 64)})
+	}
+}
+
+func (r *Report) missPanel(kind sample.Kind) panel {
+	p := panel{title: "Cache misses under " + string(kind), xName: "κ, batches that share their draws", yName: "miss rate", x: axis{low: 1, high: 1, log: true}}
+	var traces []Trace
+	for _, t := range r.Traces {
+		if t.Sampler == kind {
+			traces = append(traces, t)
+		}
+	}
+	for _, t := range traces {
+		p.x.high = max(p.x.high, float64(t.Kappa))
+	}
+	forever := 4 * p.x.high // where infinity is drawn
+	for _, t := range traces {
+		at := float64(t.Kappa)
+		if t.Kappa == sample.Forever {
+			at, p.x.high = forever, forever
+		}
+		p.x.ticks = append(p.x.ticks, tick{at, strings.Replace(KappaText(t.Kappa), "inf", "∞", 1)})
+		for i, c := range t.Caches {
+			if i == len(p.curves) {
+				policy, size := i/len(r.Caches), i%len(r.Caches)
+				p.curves = append(p.curves, curve{name: fmt.Sprintf("%s %s", c.Policy, r.Caches[size].Asked),
+					colour: colours[policy%len(colours)], dash: dashes[size%len(dashes)]})
+			}
+			p.curves[i].points = append(p.curves[i].points, point{x: at, y: 1 - c.HitRate})
+			p.y.high = max(p.y.high, 1-c.HitRate)
+		}
+	}
+	for _, c := range p.curves {
+		slices.SortFunc(c.points, func(a, b point) int { return int(a.x - b.x) })
+	}
+	step := 0.01
+	for _, s := range []float64{0.01, 0.02, 0.05, 0.1, 0.2} {
+		if step = s; p.y.high <= 8*s {
+			break
+		}
+	}
+	for n := 0.0; ; n++ {
+		p.y.ticks = append(p.y.ticks, tick{n * step, fmt.Sprintf("%.0f %%", 100*n*step)})
+		if n > 0 && n*step >= p.y.high {
+			p.y.high = n * step
+			return p
+		}
+	}
+}
+
+// raised writes a number above the line.
+func raised(n int) string {
+	digits := []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")
+	s := ""
+	for _, c := range strconv.Itoa(n) {
+		s += string(digits[c-'0'])
+	}
+	return s
+}
+
+// layOut places the legend, and returns how many lines it takes.
+func (p *panel) layOut() (lines int) {
+	x := 0
+	for _, c := range p.curves {
+		width := 36 + int(letter*float64(len([]rune(c.name)))) + 18
+		if x > 0 && x+width > plotWidth {
+			x = 0
+			lines++
+		}
+		p.places = append(p.places, place{x, lines})
+		x += width
+	}
+	return lines + 1
+}
+
+// drawing is an SVG file in the making.
+type drawing struct{ strings.Builder }
+
+func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(d, format, args...) }
+
+func (d *drawing) open(width, height int, title, below string) {
+	d.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "+
+		"font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#222\">\n", width, height, width, height)
+	d.printf("<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", html.EscapeString(title))
+	d.text(plotLeft, 28, "font-size=\"17\" font-weight=\"bold\"", title)
+	d.text(plotLeft, 48, "fill=\"#555\"", below)
+}
+
+func (d *drawing) text(x, y float64, attributes, s string) {
+	d.printf("<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y, attributes, html.EscapeString(s))
+}
+
+func (d *drawing) line(x1, y1, x2, y2 float64, stroke string) {
+	d.printf("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n", x1, y1, x2, y2, stroke)
+}
+
+func (d *drawing) panel(p panel, left, top int) {
+	x0, y0 := float64(left+plotLeft), float64(top+plotTop+plotHeight) // the corner of the plot at the bottom left
+	const inset = 14                                                  // of the first and the last point
+	at := func(v point) (x, y float64) {
+		return x0 + inset + p.x.of(v.x)*(plotWidth-2*inset), y0 - p.y.of(v.y)*plotHeight
+	}
+	d.text(x0, float64(top+plotTop-14), "font-size=\"14\" font-weight=\"bold\"", p.title)
+	for _, t := range p.y.ticks {
+		_, y := at(point{p.x.low, t.at, 0})
+		d.line(x0, y, x0+plotWidth, y, "#ddd")
+		d.text(x0-8, y+4, "text-anchor=\"end\"", t.text)
+	}
+	for _, t := range p.x.ticks {
+		x, _ := at(point{t.at, p.y.low, 0})
+		d.line(x, y0, x, y0+5, "#222")
+		d.text(x, y0+19, "text-anchor=\"middle\"", t.text)
+	}
+	d.line(x0, y0, x0+plotWidth, y0, "#222")
+	d.line(x0, y0, x0, y0-plotHeight, "#222")
+	d.text(x0+plotWidth/2, y0+38, "text-anchor=\"middle\"", p.xName)
+	middle := y0 - plotHeight/2
+	d.text(x0-52, middle, fmt.Sprintf("text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\"", x0-52, middle), p.yName)
+	for i, c := range p.curves {
+		var path []string
+		for _, v := range c.points {
+			x, y := at(v)
+			path = append(path, fmt.Sprintf("%.1f,%.1f", x, y))
+			if low := v.y - v.spread; v.spread > 0 && low >= p.y.low {
+				_, from := at(point{v.x, low, 0})
+				_, to := at(point{v.x, min(v.y+v.spread, p.y.high), 0})
+				d.line(x, from, x, to, c.colour)
+			}
+			d.printf("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\"/>\n", x, y, c.colour)
+		}
+		d.stroke(strings.Join(path, " "), c)
+		x, y := x0+float64(p.places[i].x), y0+58+float64(p.places[i].line*legendLine)
+		d.stroke(fmt.Sprintf("%.1f,%.1f %.1f,%.1f", x, y, x+30, y), c)
+		d.printf("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\"/>\n", x+15, y, c.colour)
+		d.text(x+36, y+4, "", c.name)
+	}
+}
+
+func (d *drawing) stroke(points string, c curve) {
+	dash := ""
+	if c.dash != "" {
+		dash = fmt.Sprintf(" stroke-dasharray=\"%s\"", c.dash)
+	}
+	d.printf("<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", points, c.colour, dash)
+}

@@ -1,0 +1,98 @@
+package trace
+
+import "github.com/gnnstore/gnnstore/train/sample"
+
+// Report is what Run found. Its JSON keys are stable. A row is the features of a node; what is counted in rows is a number of
+// requests for them, of which a batch makes one for each of its different nodes.
+type Report struct {
+	Dataset  string `json:"dataset"`
+	Seal     string `json:"seal"`
+	Order    string `json:"order"` // of nodes: degree and access put the rows first that static should hold
+	Nodes    int    `json:"nodes"`
+	Edges    int64  `json:"edges"`
+	RowBytes int    `json:"row_bytes"` // 0 where the dataset has no features
+
+	Split           string       `json:"split"` // empty: there is none, and all nodes are seeds
+	Seeds           int          `json:"seeds"` // nodes that batches begin with
+	Fanouts         []int        `json:"fanout"`
+	Batch           int          `json:"batch"`
+	EpochSteps      int          `json:"epoch_steps"` // batches of an epoch
+	Steps           int          `json:"steps"`       // batches of a trace
+	Dependent       string       `json:"dependent"`   // "nested" or "smoothed"
+	LayerDependency bool         `json:"layer_dependency"`
+	Poisson         bool         `json:"poisson"`
+	Walk            *sample.Walk `json:"walk,omitempty"` // of rw
+	Seed            uint64       `json:"seed"`
+
+	Caches []Size   `json:"caches"`
+	Growth []Growth `json:"growth"` // by sampler, then by batch size
+	Traces []Trace  `json:"traces"` // by sampler, then by κ, in the order in which they were asked for
+}
+
+// Size is a cache that was asked for.
+type Size struct {
+	Asked string  `json:"asked"`
+	Rows  int64   `json:"rows"`
+	Share float64 `json:"share"` // of all rows
+}
+
+// Growth is what batches of one size want, under independent draws.
+type Growth struct {
+	Sampler sample.Kind `json:"sampler"`
+	Batch   int         `json:"batch"`  // |S⁰|, seeds
+	Trials  int         `json:"trials"` // batches drawn
+	Hops    []Hop       `json:"hops"`
+}
+
+// Hop is |Sˡ|, the nodes that a batch has after hop l from its seeds; after the last hop it is the rows that it reads.
+type Hop struct {
+	Hop     int     `json:"hop"`
+	Mean    float64 `json:"mean"`
+	CI95    float64 `json:"ci95"` // half of the mean's 95 % confidence interval, by Student's t
+	PerSeed float64 `json:"per_seed"`
+}
+
+// Trace is the requests of one sampler with one κ, and what caches make of them.
+type Trace struct {
+	Sampler   sample.Kind `json:"sampler"`
+	Kappa     int         `json:"kappa"`    // -1: all batches share their draws
+	Requests  int64       `json:"requests"` // of all batches
+	Batches   Batches     `json:"rows_per_batch"`
+	Different int64       `json:"different_rows"` // of the whole trace
+	// WorkingSet is how many different rows 1, 2, 4, … batches in a row want: what one read of them all, each row once, reads.
+	WorkingSet []Window `json:"working_set"`
+
+	// What caches are judged by: see Options.Steps.
+	WarmupSteps      int   `json:"warmup_steps"`
+	MeasuredSteps    int   `json:"measured_steps"`
+	WholePeriods     bool  `json:"whole_periods"` // MeasuredSteps is a multiple of κ, or κ is infinite
+	MeasuredRequests int64 `json:"measured_requests"`
+	// FirstRequests is how many of these were the first for their row, warm-up included: misses of every cache that is not
+	// filled before.
+	FirstRequests int64   `json:"first_requests"`
+	Caches        []Cache `json:"caches"` // by policy, then by size
+}
+
+// Batches is the rows of single batches.
+type Batches struct {
+	Mean float64 `json:"mean"`
+	Min  int     `json:"min"`
+	Max  int     `json:"max"`
+}
+
+// Window is the mean over all whole windows of so many batches, one behind the other from the start of the trace.
+type Window struct {
+	Batches  int     `json:"batches"`
+	Windows  int     `json:"windows"`
+	Rows     float64 `json:"rows"`
+	PerBatch float64 `json:"rows_per_batch"`
+}
+
+// Cache is what one cache did.
+type Cache struct {
+	Policy  Policy  `json:"policy"`
+	Rows    int64   `json:"rows"`
+	Hits    int64   `json:"hits"`
+	Misses  int64   `json:"misses"`
+	HitRate float64 `json:"hit_rate"`
+}

@@ -1,0 +1,343 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Run draws and simulates what o says of ds, which has one type of nodes and one relation. It holds 4 bytes a seed, up to 13 a node
+// for each worker, one bit a request for each of belady's caches at work, and on disk 4 bytes a request of one trace at a time.
+func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	r := &run{Options: o}
+	if err := r.open(ds); err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { r.topo.stopped.Store(true) })()
+	for _, kind := range o.Samplers {
+		if err := r.growth(ctx, kind); err != nil {
+			return nil, err
+		}
+	}
+	for _, kind := range o.Samplers {
+		for _, kappa := range o.Kappas {
+			if err := r.trace(ctx, kind, kappa); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &r.report, nil
+}
+
+// run is a Run under way.
+type run struct {
+	Options
+	drawer
+	sizes  []uint32 // of caches, ascending
+	report Report
+}
+
+// open finds what there is to draw from, and what to report.
+func (r *run) open(ds *store.Dataset) error {
+	split, err := r.drawer.open(ds, r.Split, r.Workers)
+	if err != nil {
+		return err
+	}
+	m := ds.Manifest()
+	r.report = Report{
+		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Nodes: r.graph.Nodes(), Edges: r.graph.Edges(),
+		Split: split, Seeds: len(r.seeds), Fanouts: r.Fanouts, Batch: r.Batch, Dependent: "nested",
+		LayerDependency: r.LayerDependency, Poisson: r.Poisson, Seed: r.Seed,
+		Caches: []Size{}, Growth: []Growth{}, Traces: []Trace{},
+	}
+	if features := slices.IndexFunc(m.Tables, func(t store.Table) bool { return t.Relation == "" }); features >= 0 {
+		r.report.RowBytes = ds.Features(features).RowBytes()
+	}
+	if r.Smoothed {
+		r.report.Dependent = "smoothed"
+	}
+	if slices.Contains(r.Samplers, sample.RW) {
+		r.report.Walk = &r.Walk
+	}
+	for _, c := range r.Caches {
+		rows, err := c.of(r.graph.Nodes())
+		if err != nil {
+			return err
+		}
+		r.sizes = append(r.sizes, rows)
+		r.report.Caches = append(r.report.Caches, Size{c.String(), int64(rows), float64(rows) / float64(r.graph.Nodes())})
+	}
+	slices.Sort(r.sizes)
+	r.sizes = slices.Compact(r.sizes)
+	r.report.EpochSteps = (len(r.seeds) + r.Batch - 1) / r.Batch
+	r.report.Steps = r.steps(r.report.EpochSteps)
+	for _, b := range r.Growth {
+		if b > len(r.seeds) {
+			return fmt.Errorf("--batches %d: %s has %d seeds", b, ds.Path(), len(r.seeds))
+		}
+	}
+	if r.Growth == nil {
+		for b := min(64, len(r.seeds)); b <= min(16384, len(r.seeds)); b *= 4 {
+			r.Growth = append(r.Growth, b)
+		}
+	}
+	return nil
+}
+
+// show tells how far a stage is.
+func (r *run) show(stage string, done, total int64, unit string) {
+	if r.Progress != nil {
+		r.Progress(stage, done, total, unit)
+	}
+}
+
+// trials is how many batches of each size are drawn for the growth curve, and student the t of 95 % for as many.
+const (
+	trials  = 16
+	student = 2.131 // 15 degrees of freedom
+)
+
+func (r *run) growth(ctx context.Context, kind sample.Kind) error {
+	for i, size := range r.Growth {
+		s := stream{config: r.config(kind, 1), batch: size, epochSteps: len(r.seeds) / size, steps: trials, seed: r.Seed,
+			z: func(step int) sample.Z { return sample.Alone(r.Seed, size, step) }}
+		hops := len(r.Fanouts)
+		sizes := make([][]float64, hops) // by hop and trial
+		err := r.draw(ctx, s, func(step int, b *sample.Batch) error {
+			for h := range hops {
+				sizes[h] = append(sizes[h], float64(len(b.Blocks[hops-1-h].Src)))
+			}
+			r.show("draw batches of growing sizes with "+string(kind), int64(i*trials+step+1), int64(len(r.Growth)*trials), "batches")
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		g := Growth{Sampler: kind, Batch: size, Trials: trials}
+		for h, n := range sizes {
+			mean, deviation := moments(n)
+			g.Hops = append(g.Hops, Hop{h + 1, mean, student * deviation / math.Sqrt(trials), mean / float64(size)})
+		}
+		r.report.Growth = append(r.report.Growth, g)
+	}
+	return nil
+}
+
+// moments is the mean of x and its standard deviation.
+func moments(x []float64) (mean, deviation float64) {
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	for _, v := range x {
+		deviation += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(deviation / float64(len(x)-1))
+}
+
+// trace draws one trace and simulates all caches.
+func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
+	name := fmt.Sprintf("%s with κ = %s", kind, KappaText(kappa))
+	requests, err := newRequests(r.Tmp)
+	if err != nil {
+		return err
+	}
+	defer requests.close()
+	reuse, err := newReuse(r.graph.Nodes(), r.report.Steps)
+	if err != nil {
+		return err
+	}
+	defer reuse.close()
+	schedule := sample.Schedule{Seed: r.Seed, Kappa: kappa}
+	s := stream{config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps, seed: r.Seed, z: schedule.At}
+	err = r.draw(ctx, s, func(step int, b *sample.Batch) error {
+		reuse.add(b.Inputs())
+		r.show("draw "+name, int64(step+1), int64(s.steps), "batches")
+		return requests.add(b.Inputs())
+	})
+	if err == nil {
+		err = requests.finish()
+	}
+	if err != nil {
+		return err
+	}
+	reuse.close()
+	t := Trace{
+		Sampler: kind, Kappa: kappa, Requests: requests.count(), Batches: requests.batches(),
+		Different: sum(reuse.fresh), WorkingSet: reuse.windows(), Caches: []Cache{},
+	}
+	from := r.warmup(reuse.fresh, kappa)
+	t.WarmupSteps, t.MeasuredSteps = from, s.steps-from
+	t.WholePeriods = kappa == sample.Forever || t.MeasuredSteps%kappa == 0
+	t.MeasuredRequests = requests.count() - requests.before(from)
+	t.FirstRequests = sum(reuse.fresh[from:])
+	misses, err := r.simulate(ctx, requests, from, name)
+	if err != nil {
+		return err
+	}
+	for _, p := range r.Policies {
+		for _, size := range r.report.Caches {
+			missed := misses[cache{p, uint32(size.Rows)}]
+			t.Caches = append(t.Caches, Cache{p, size.Rows, t.MeasuredRequests - missed, missed, 1 - float64(missed)/float64(max(t.MeasuredRequests, 1))})
+		}
+	}
+	r.report.Traces = append(r.report.Traces, t)
+	return nil
+}
+
+// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is the first requests of each.
+func (r *run) warmup(fresh []int64, kappa int) int {
+	warm, held := 0, int64(0)
+	for warm < len(fresh)/2 && len(r.sizes) > 0 && held < int64(r.sizes[len(r.sizes)-1]) {
+		held += fresh[warm]
+		warm++
+	}
+	if left := len(fresh) - warm; kappa != sample.Forever && left >= kappa {
+		return len(fresh) - left/kappa*kappa
+	}
+	return warm
+}
+
+// cache names one of the simulated caches.
+type cache struct {
+	policy Policy
+	rows   uint32
+}
+
+// pass is one policy's way through the requests, for some of the sizes at once.
+type pass struct {
+	policy Policy
+	sizes  []uint32
+	start  func() (simulator, error)
+}
+
+// simulate gives the misses of all caches in the batches from the given one on. Afterwards requests hold the places of next ones.
+func (r *run) simulate(ctx context.Context, requests *requests, from int, name string) (map[cache]int64, error) {
+	nodes, misses := r.graph.Nodes(), map[cache]int64{}
+	var byRow, byPlace []pass
+	for _, p := range r.Policies {
+		for _, size := range r.sizes {
+			switch p {
+			case Sieve:
+				byRow = append(byRow, pass{p, []uint32{size}, func() (simulator, error) { return newSieve(nodes, size) }})
+			case Belady:
+				byPlace = append(byPlace, pass{p, []uint32{size}, func() (simulator, error) { return newBelady(requests.count(), size), nil }})
+			}
+		}
+		switch {
+		case len(r.sizes) == 0:
+		case p == Static:
+			byRow = append(byRow, pass{p, r.sizes, func() (simulator, error) { return &static{r.sizes}, nil }})
+		case p == LRU:
+			byRow = append(byRow, pass{p, r.sizes, func() (simulator, error) { return newLRU(nodes, r.sizes) }})
+		}
+	}
+	done, total := 0, len(byRow)+len(byPlace)
+	var mu sync.Mutex // of misses and done
+	all := func(passes []pass) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(r.Workers)
+		for _, p := range passes {
+			g.Go(func() error {
+				s, err := p.start()
+				if err != nil {
+					return err
+				}
+				defer s.close()
+				missed, err := requests.replay(ctx, s, len(p.sizes))
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for i, n := range missed[from*len(p.sizes):] {
+					misses[cache{p.policy, p.sizes[i%len(p.sizes)]}] += n
+				}
+				done++
+				r.show("simulate caches under "+name, int64(done), int64(total), "passes")
+				return nil
+			})
+		}
+		return g.Wait()
+	}
+	r.show("simulate caches under "+name, 0, int64(total), "passes")
+	err := all(byRow)
+	if err == nil && len(byPlace) > 0 {
+		if err = requests.link(ctx, nodes); err == nil {
+			err = all(byPlace)
+		}
+	}
+	return misses, err
+}
+
+// reuse finds out how many different rows windows of batches want, as batches come.
+type reuse struct {
+	buf   *kernels.HostBuf
+	last  []uint32 // batch of a row's last request, plus 1; 0 where there was none
+	fresh []int64  // of each batch, the first requests for their rows
+	// rows[k] is a sum over whole windows of 2ᵏ batches, each counting a row once.
+	rows  []int64
+	steps int
+}
+
+func newReuse(nodes, steps int) (*reuse, error) {
+	buf, err := kernels.NewHostBuf(4 * nodes)
+	if err != nil {
+		return nil, err
+	}
+	return &reuse{buf: buf, last: buf.Uint32s(), rows: make([]int64, bits.Len(uint(steps))), steps: steps}, nil
+}
+
+func (u *reuse) close() { u.buf.Close() }
+
+// add takes note of the rows of the next batch. A request is the first of its window of 2ᵏ batches if the one before lies in
+// another: if their numbers differ in bit k or above.
+func (u *reuse) add(rows []uint32) {
+	step := uint32(len(u.fresh))
+	var apart [33]int64 // by the length of the difference of the two numbers
+	fresh := int64(0)
+	for _, v := range rows {
+		if last := u.last[v]; last == 0 {
+			fresh++
+		} else {
+			apart[bits.Len32((last-1)^step)]++
+		}
+		u.last[v] = step + 1
+	}
+	u.fresh = append(u.fresh, fresh)
+	firsts := fresh
+	for k := len(apart) - 1; k >= 0; k-- {
+		if k < len(u.rows) && int(step) < u.steps>>k<<k { // in a whole window
+			u.rows[k] += firsts
+		}
+		firsts += apart[k]
+	}
+}
+
+func (u *reuse) windows() (w []Window) {
+	for k, rows := range u.rows {
+		n := u.steps >> k
+		mean := float64(rows) / float64(n)
+		w = append(w, Window{1 << k, n, mean, mean / float64(int(1)<<k)})
+	}
+	return w
+}
+
+func sum(x []int64) (n int64) {
+	for _, v := range x {
+		n += v
+	}
+	return n
+}
