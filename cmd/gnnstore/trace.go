@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/trace"
+)
+
+type traceOptions struct {
+	trace.Options
+	samplers, policies, kappas, caches, batches []string
+	fanout, dependent, svg                      string
+	layers                                      int
+	json                                        bool
+}
+
+func newTrace() *cobra.Command {
+	o := &traceOptions{Options: trace.DefaultOptions(), dependent: "nested", fanout: "15,10"}
+	cmd := &cobra.Command{
+		Use:   "trace DATASET",
+		Short: "Say what a sampler and a cache would do, without training",
+		Long: "Draw batches as training would, without training, and say how many rows they want as they grow, how many different\n" +
+			"ones several batches in a row want, and which share of their requests caches would answer.\n\n" +
+			"Caches are simulated request by request. static holds the first rows of the dataset, the hot ones where ingest ordered\n" +
+			"nodes by degree or access; no policy beats belady but by rows that were there before. They begin empty, and the batches\n" +
+			"that fill them are left out. The file of a trace takes 4 bytes a request, in --tmp.",
+		Example: "  gnnstore trace arxiv.gnn\n" +
+			"  gnnstore trace arxiv.gnn --samplers ns,labor0,labor-star,rw --kappa 1,64,256 --cache 5%,20% --json\n" +
+			"  gnnstore trace arxiv.gnn --kappa 1,4,16,64,inf --dependent smoothed --cache 60000 --svg arxiv.svg",
+		Args: exactArgs("DATASET"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.resolve(cmd.Flags().Changed); err != nil {
+				return misuse(err)
+			}
+			return runTrace(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func (o *traceOptions) flags(f *pflag.FlagSet) {
+	o.samplers, o.policies = words(o.Samplers), words(o.Policies)
+	for _, k := range o.Kappas {
+		o.kappas = append(o.kappas, trace.KappaText(k))
+	}
+	for _, c := range o.Caches {
+		o.caches = append(o.caches, c.String())
+	}
+	f.StringSliceVar(&o.samplers, "samplers", o.samplers, "samplers to draw with: "+texts(sample.Kinds))
+	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
+	f.IntVar(&o.layers, "layers", 0, "number of hops (default as many as --fanout has)")
+	f.StringSliceVar(&o.kappas, "kappa", o.kappas, "batches in a row that share their draws; inf for all")
+	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches, or smoothed, drifting over κ batches")
+	f.StringSliceVar(&o.caches, "cache", o.caches, "sizes of caches: shares of all rows, or numbers of rows")
+	f.StringSliceVar(&o.policies, "policies", o.policies, "policies of caches: "+texts(trace.Policies))
+	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a batch")
+	f.StringSliceVar(&o.batches, "batches", nil, "batch sizes of the growth curve (default 64 to 16384, as far as there are seeds)")
+	f.IntVar(&o.Steps, "steps", 0, "batches of a trace (default an epoch, at most 256, and at least twice the largest κ)")
+	f.IntVar(&o.Epochs, "epochs", 0, "passes over the training nodes instead")
+	f.BoolVar(&o.LayerDependency, "layer-dependency", false, "let a node draw the same at every layer")
+	f.BoolVar(&o.Poisson, "poisson", false, "let labor0 keep as many neighbours as chance has it")
+	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "steps of each walk of rw")
+	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "walks of rw from each node")
+	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "probability with which each step of a walk begins at its node again")
+	f.StringVar(&o.Split, "split", "", "split whose training nodes are the seeds, where there are several")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of batches and draws")
+	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that draw and simulate; they change no result")
+	f.StringVar(&o.Tmp, "tmp", "", "directory for the trace (default that of temporary files)")
+	f.StringVar(&o.svg, "svg", "", "draw a picture as well, in this file")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+}
+
+// words is a list of a kind of string as one of strings.
+func words[T ~string](list []T) (all []string) {
+	for _, w := range list {
+		all = append(all, string(w))
+	}
+	return all
+}
+
+// resolve turns the texts of flags into options.
+func (o *traceOptions) resolve(given func(flag string) bool) error {
+	var errs []error
+	fail := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
+		}
+	}
+	errs = append(errs, o.hops(given("fanout"), given("layers")))
+	o.Samplers, o.Policies, o.Kappas, o.Caches, o.Growth = nil, nil, nil, nil, nil
+	for _, s := range o.samplers {
+		o.Samplers = append(o.Samplers, sample.Kind(strings.TrimSpace(s)))
+	}
+	for _, s := range o.policies {
+		o.Policies = append(o.Policies, trace.Policy(strings.TrimSpace(s)))
+	}
+	for _, s := range o.kappas {
+		k, err := trace.ParseKappa(strings.TrimSpace(s))
+		fail("--kappa", err)
+		o.Kappas = append(o.Kappas, k)
+	}
+	for _, s := range o.caches {
+		c, err := trace.ParseCapacity(strings.TrimSpace(s))
+		fail("--cache", err)
+		o.Caches = append(o.Caches, c)
+	}
+	for _, s := range o.batches {
+		b, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil {
+			err = fmt.Errorf("%q is not a number", s)
+		}
+		fail("--batches", err)
+		o.Growth = append(o.Growth, b)
+	}
+	switch o.dependent {
+	case "nested", "smoothed":
+		o.Smoothed = o.dependent == "smoothed"
+	default:
+		fail("--dependent "+o.dependent, errors.New("there are nested and smoothed"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return o.Validate()
+}
+
+// hops reads --fanout, which --layers alone stands for as in training.
+func (o *traceOptions) hops(fanoutSet, layersSet bool) error {
+	o.Fanouts = nil
+	if layersSet && !fanoutSet {
+		for l := range min(max(o.layers, 0), 64) {
+			o.Fanouts = append(o.Fanouts, defaultFanout[min(l, len(defaultFanout)-1)])
+		}
+	} else {
+		for s := range strings.SplitSeq(o.fanout, ",") {
+			k, err := strconv.Atoi(strings.TrimSpace(s))
+			if err != nil {
+				return fmt.Errorf("--fanout %q: %q is not a number; write one a layer, as in 15,10,5", o.fanout, s)
+			}
+			o.Fanouts = append(o.Fanouts, k)
+		}
+	}
+	if layersSet && o.layers != len(o.Fanouts) {
+		return fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64", len(o.Fanouts), o.layers)
+	}
+	return nil
+}
+
+func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *traceOptions) error {
+	ds, err := store.Open(path)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	p := newProgress(stderr)
+	defer p.clear()
+	o.Progress = p.show
+	r, err := trace.Run(ctx, ds, o.Options)
+	if err != nil {
+		return err
+	}
+	p.clear()
+	if o.svg != "" {
+		if err := os.WriteFile(o.svg, r.SVG(), 0o666); err != nil {
+			return fmt.Errorf("draw the picture: %w", err)
+		}
+	}
+	if o.json {
+		return printJSON(stdout, r)
+	}
+	printTrace(stdout, r)
+	return nil
+}
+
+func printTrace(w io.Writer, r *trace.Report) {
+	seeds := "all nodes"
+	if r.Split != "" {
+		seeds = fmt.Sprintf("%s training nodes of split %s", count(int64(r.Seeds)), r.Split)
+	}
+	fmt.Fprintf(w, "%s: %s nodes by %s, %s edges; seeds are %s\n", r.Dataset, count(int64(r.Nodes)), r.Order, count(r.Edges), seeds)
+	fmt.Fprintf(w, "\nrows that a batch wants, by its size, after each hop of fanout %s:\n", fanoutText(r.Fanouts))
+	head := []string{"sampler", "seeds"}
+	for h := range r.Fanouts {
+		head = append(head, fmt.Sprintf("hop %d", h+1))
+	}
+	rows := [][]string{append(head, "± 95 %", "a seed")}
+	for _, g := range r.Growth {
+		row := []string{string(g.Sampler), count(int64(g.Batch))}
+		for _, h := range g.Hops {
+			row = append(row, count(int64(h.Mean+0.5)))
+		}
+		last := g.Hops[len(g.Hops)-1]
+		rows = append(rows, append(row, fmt.Sprintf("%.2f %%", 100*last.CI95/last.Mean), fmt.Sprintf("%.2f", last.PerSeed)))
+	}
+	tabulate(w, rows)
+
+	fmt.Fprintf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
+	rows = nil
+	for _, t := range r.Traces {
+		row := []string{string(t.Sampler), trace.KappaText(t.Kappa)}
+		head := []string{"sampler", "κ"}
+		for _, s := range t.WorkingSet {
+			head, row = append(head, count(int64(s.Batches))), append(row, count(int64(s.PerBatch+0.5)))
+		}
+		if rows == nil {
+			rows = append(rows, head)
+		}
+		rows = append(rows, row)
+	}
+	tabulate(w, rows)
+	if len(r.Caches) == 0 || len(r.Traces) == 0 || len(r.Traces[0].Caches) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nmisses of caches in %s batches, %s; when caches had filled:\n", count(int64(r.Steps)), r.Dependent)
+	head = []string{"sampler", "κ", "batches", "rows a batch", "cache", "rows"}
+	for i := 0; i < len(r.Traces[0].Caches); i += len(r.Caches) {
+		head = append(head, string(r.Traces[0].Caches[i].Policy))
+	}
+	rows = [][]string{append(head, "first of their row")}
+	short := false
+	for _, t := range r.Traces {
+		for s, c := range r.Caches {
+			row := []string{"", "", "", ""}
+			if s == 0 {
+				row = []string{string(t.Sampler), trace.KappaText(t.Kappa), count(int64(t.MeasuredSteps)), count(int64(t.Batches.Mean + 0.5))}
+			}
+			row = append(row, c.Asked, count(c.Rows))
+			for i := s; i < len(t.Caches); i += len(r.Caches) {
+				row = append(row, percent(1-t.Caches[i].HitRate))
+			}
+			rows = append(rows, append(row, percent(float64(t.FirstRequests)/float64(max(t.MeasuredRequests, 1)))))
+		}
+		short = short || !t.WholePeriods
+	}
+	tabulate(w, rows)
+	if short {
+		fmt.Fprintln(w, "note: κ is larger than the batches that were left, and their changes of draws are not in proportion; take more --steps")
+	}
+}
