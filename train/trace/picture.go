@@ -137,7 +137,8 @@ func (r *Report) growthPanel() panel {
 		c := &p.curves[len(p.curves)-1]
 		c.points = append(c.points, point{float64(g.Batch), last.PerSeed, last.CI95 / float64(g.Batch)})
 		p.x.low, p.x.high = min(p.x.low, float64(g.Batch)), max(p.x.high, float64(g.Batch))
-		p.y.low, p.y.high = min(p.y.low, last.PerSeed), max(p.y.high, last.PerSeed)
+		spread := last.CI95 / float64(g.Batch)
+		p.y.low, p.y.high = min(p.y.low, max(last.PerSeed-spread, last.PerSeed/4)), max(p.y.high, last.PerSeed+spread)
 		if len(p.curves) == 1 && len(c.points)%(1+len(r.Growth)/len(r.samplers())/8) == 0 { // eight at most, so that none lies on another
 			p.x.ticks = append(p.x.ticks, tick{float64(g.Batch), strconv.Itoa(g.Batch)})
 		}
@@ -286,9 +287,9 @@ func (d *drawing) panel(p panel, left, top int) {
 		for _, v := range c.points {
 			x, y := at(v)
 			path = append(path, fmt.Sprintf("%.1f,%.1f", x, y))
-			if low := v.y - v.spread; v.spread > 0 && low >= p.y.low {
-				_, from := at(point{v.x, low, 0})
-				_, to := at(point{v.x, min(v.y+v.spread, p.y.high), 0})
+			if v.spread > 0 {
+				_, from := at(point{v.x, max(v.y-v.spread, p.y.low), 0})
+				_, to := at(point{v.x, v.y + v.spread, 0})
 				d.line(x, from, x, to, c.colour)
 			}
 			d.printf("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" fill=\"%s\"/>\n", x, y, c.colour)
