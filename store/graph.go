@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -21,6 +22,7 @@ type EdgeColumn struct {
 	Column *Column
 	graph  *Graph
 	data   []byte
+	file   SectionFile
 }
 
 // Graph returns the topology of relation i of the manifest.
@@ -37,7 +39,8 @@ func (d *Dataset) Graph(i int) *Graph {
 	}
 	for j := range r.Columns {
 		c := &r.Columns[j]
-		g.columns = append(g.columns, EdgeColumn{c, g, d.sections[c.Values.Path].payload()})
+		s := d.sections[c.Values.Path]
+		g.columns = append(g.columns, EdgeColumn{c, g, s.payload(), s.open(d.path)})
 	}
 	return g
 }
@@ -56,6 +59,37 @@ func (c *EdgeColumn) Bytes(v NodeID) []byte {
 	lo, hi := c.graph.list(v)
 	size := uint64(c.Column.Elem.Size())
 	return c.data[lo*size : hi*size : hi*size]
+}
+
+// Graph is what the column has values of the edges of.
+func (c *EdgeColumn) Graph() *Graph { return c.graph }
+
+// Section is the file of the values, for readers that do their own reading: where the edges of node v begin at edge e, as
+// [Graph.Sections] has it, their values begin at byte [PageSize] + e times the element's size.
+func (c *EdgeColumn) Section() SectionFile { return c.file }
+
+// CheckWeights looks for a value in part, v's from the one at place from on, that is no weight: neighbours are drawn in
+// proportion to weights, which are finite and at least 0. The column holds float32s.
+func (c *EdgeColumn) CheckWeights(v NodeID, from int, part []float32) error {
+	for i, w := range part {
+		if !(w >= 0 && w <= math.MaxFloat32) {
+			return c.badWeight(v, from+i, w)
+		}
+	}
+	return nil
+}
+
+// badWeight is what is wrong with the weight at place i of v's. That no float32 is NaN or infinite the format promises, and
+// that none is negative it does not.
+func (c *EdgeColumn) badWeight(v NodeID, i int, w float32) error {
+	lo, _ := c.graph.list(v)
+	path, at := c.Column.Values.Path, PageSize+4*(int64(lo)+int64(i))
+	err := fmt.Errorf("edge %d, of node %d, has the weight %v", int64(lo)+int64(i), v, w)
+	if w-w != 0 {
+		return c.graph.corrupt(path, at, err)
+	}
+	return fmt.Errorf("%s: %s at 0x%x: %w; edges are drawn by weights of at least 0: ingest such, or draw without weights",
+		c.graph.path, path, at, err)
 }
 
 // EdgeValues is [EdgeColumn.Bytes] as the type that the column's element says; any other panics.

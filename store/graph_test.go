@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -54,4 +56,54 @@ func TestNodeIDs(t *testing.T) {
 	ids, ok = store.NodeIDs(nil)
 	require.True(t, ok)
 	require.Empty(t, ids)
+}
+
+// weighted is small with weights.
+func weighted() storetest.Spec {
+	s := small()
+	s.Weight = func(v, i int) float32 { return float32(10*v + i) }
+	return s
+}
+
+func TestEdgeColumnIsAFile(t *testing.T) {
+	d, err := store.Open(storetest.Build(t, weighted()))
+	require.NoError(t, err)
+	defer d.Close()
+	g := d.Graph(0)
+	c := g.Column("weight")
+	require.Same(t, g, c.Graph())
+	file := c.Section()
+	require.Equal(t, c.Column.Values.Path, file.Section)
+	b := file.Mapped(store.PageSize, 4*int(g.Edges()))
+	got, ok := store.Float32s(b)
+	require.True(t, ok)
+	var all []float32
+	for v := range g.Nodes() {
+		all = append(all, store.EdgeValues[float32](c, store.NodeID(v))...)
+	}
+	require.Equal(t, all, got)
+	_, ok = store.Float32s(b[1:5])
+	require.False(t, ok)
+}
+
+// TestCheckWeights finds the first value that is no weight, and says where it lies: whatever the part begins with.
+func TestCheckWeights(t *testing.T) {
+	dir := storetest.Build(t, weighted())
+	d, err := store.Open(dir)
+	require.NoError(t, err)
+	defer d.Close()
+	c := d.Graph(0).Column("weight")
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	require.NoError(t, c.CheckWeights(4, 0, nil))
+	require.NoError(t, c.CheckWeights(4, 0, []float32{0, 1, math.MaxFloat32, math.SmallestNonzeroFloat32}))
+	const section = "topo/node__to__node/weight.f32"
+	for _, w := range []float32{nan, inf, -inf} {
+		err := c.CheckWeights(4, 2, []float32{1, w, -1})
+		require.ErrorIs(t, err, store.ErrCorrupt)
+		require.EqualError(t, err, fmt.Sprintf("%s: %s at 0x1020: edge 8, of node 4, has the weight %v; run gnnstore verify", dir, section, w))
+	}
+	err = c.CheckWeights(4, 0, []float32{0, -0.5})
+	require.NotErrorIs(t, err, store.ErrCorrupt, "a negative value is allowed, for other uses")
+	require.EqualError(t, err, dir+": "+section+" at 0x1018: edge 6, of node 4, has the weight -0.5; "+
+		"edges are drawn by weights of at least 0: ingest such, or draw without weights")
 }

@@ -207,11 +207,16 @@ func cast[T scalar](b []byte) []T {
 
 // NodeIDs views the bytes of a neighbours section as ids, for readers that do their own reading. The view is of b itself and
 // lasts as long; ok is false where b lies at an address that is no multiple of 4. A size that is none panics.
-func NodeIDs(b []byte) (ids []NodeID, ok bool) {
-	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%4 != 0 {
+func NodeIDs(b []byte) (ids []NodeID, ok bool) { return lend[NodeID](b) }
+
+// Float32s is NodeIDs for the section of a column of float32s.
+func Float32s(b []byte) (values []float32, ok bool) { return lend[float32](b) }
+
+func lend[T scalar](b []byte) ([]T, bool) {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%unsafe.Sizeof(*new(T)) != 0 {
 		return nil, false
 	}
-	return cast[NodeID](b), true
+	return cast[T](b), true
 }
 
 // bytesOf is cast the other way, for writing.
