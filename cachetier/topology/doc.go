@@ -4,6 +4,7 @@
 // A [Tier] is three things. Degrees need no disk: offsets are packed to 2.3 bytes a node. [Tier.Neighbors] lends a list
 // below [Tier.Resident], a prefix since ingest numbers nodes by how often training reads them. [Tier.Read] takes all cold
 // lists that a group of batches wants at one hop, and reads them in one pass in the order of the file, by package disk.
+// Edges may have weights, which are resident beside their lists ([Tier.Weights]) and cold like them ([Tier.ReadWeights]).
 //
 // Memory: offsets and lists lie outside the Go heap (kernels.HostBuf) and are given up in Close. What Neighbors lends dies
 // then; what Read lends, when the callback returns.

@@ -49,7 +49,7 @@ func (t *Tier) findLoops() (_ *loops, err error) {
 		}
 	}()
 	var mu sync.Mutex // of l.several
-	find := func(v uint32, _ uint64, part []uint32) error {
+	find := func(v uint32, _ int, part []uint32) error {
 		n := uint32(0)
 		for _, u := range part {
 			if u == v {
@@ -73,7 +73,9 @@ func (t *Tier) findLoops() (_ *loops, err error) {
 		_ = find(v, 0, t.Neighbors(v))
 	}
 	lo, hi := t.offsets.at(t.resident), uint64(t.Edges())
-	traffic, err := t.reader.Read(t.edges(lo, hi), func(s disk.Stretch, b []byte) error { return t.each(s, b, find) })
+	traffic, err := t.reader.Read(t.edges(t.ids.file, lo, hi), func(s disk.Stretch, b []byte) error {
+		return each(t, &t.ids, s, b, find)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 // on the options and on what was asked for, and on nothing else.
 type Stats struct {
 	OffsetBytes   int64 `json:"offset_bytes"`   // taken by offsets
-	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists
+	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists, and by their weights
 	ResidentLists int64 `json:"resident_lists"`
-	TotalBytes    int64 `json:"total_bytes"` // of all lists
+	TotalBytes    int64 `json:"total_bytes"` // of all lists, and of their weights
 	TotalLists    int64 `json:"total_lists"`
 
 	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times not. A read serves all batches of
@@ -20,14 +20,14 @@ type Stats struct {
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
 
-	Cold   disk.Account `json:"cold"`   // by Read
+	Cold   disk.Account `json:"cold"`   // by Read, and by ReadWeights, of which there are bytes and reads but no rows
 	Warmup disk.Account `json:"warmup"` // by Open and SelfLoops: offsets and lists, from start to end
 }
 
-func newStats(g *store.Graph, resident uint32, residentBytes int64, warmup disk.Traffic) Stats {
+func newStats(g *store.Graph, weights *store.EdgeColumn, resident uint32, residentBytes int64, warmup disk.Traffic) Stats {
 	s := Stats{
 		OffsetBytes: LeastBytes(g), ResidentBytes: residentBytes, ResidentLists: int64(resident),
-		TotalBytes: 4 * g.Edges(), TotalLists: int64(g.Nodes()),
+		TotalBytes: ListBytes(g, weights), TotalLists: int64(g.Nodes()),
 	}
 	s.Warmup.Count(int64(resident), 0, fileEntry*int64(g.Nodes()+1)+residentBytes, warmup)
 	return s

@@ -1,0 +1,163 @@
+package topology
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// column is a file that has 4 bytes for every edge: neighbours, or weights. Edges lie at the same places in all of them.
+type column[T uint32 | float32] struct {
+	file  int // of the reader's; 0, the offsets, if there is none
+	lend  func(b []byte) (values []T, ok bool)
+	of    func(bits uint32) T
+	check func(v uint32, from int, part []T) error // of v's edges, from the one at place from on
+}
+
+// view lends b as values, or a copy where it does not lie as those must: engines read to addresses like the offsets in the
+// file, so that is rare.
+func (c *column[T]) view(b []byte) []T {
+	if values, ok := c.lend(b); ok {
+		return values
+	}
+	aligned := make([]T, len(b)/4)
+	for i := range aligned {
+		aligned[i] = c.of(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return aligned
+}
+
+// place is where edge e lies in a column.
+func place(e uint64) int64 { return store.PageSize + 4*int64(e) }
+
+// fill reads what column c has of the first edges into b, which it fills.
+func fill[T uint32 | float32](t *Tier, c *column[T], b []byte) (disk.Traffic, error) {
+	return t.reader.Read(t.edges(c.file, 0, uint64(len(b))/4), func(s disk.Stretch, part []byte) error {
+		copy(b[s.Offset-store.PageSize:], part)
+		return each(t, c, s, part, c.check)
+	})
+}
+
+// edges are stretches of a column that hold the edges from lo to hi. Between them they end where a page of the file does, so
+// that engines that read whole pages read none twice.
+func (t *Tier) edges(file int, lo, hi uint64) func() (disk.Stretch, bool) {
+	return func() (s disk.Stretch, ok bool) {
+		if lo == hi {
+			return s, false
+		}
+		n := min(hi-lo, MaxPart-lo%MaxPart)
+		s = disk.Stretch{File: file, Offset: place(lo), Size: 4 * int(n)}
+		lo += n
+		return s, true
+	}
+}
+
+// each calls do with the lists that b, the bytes of s, has a part of: with v, and where in its list the part begins.
+func each[T uint32 | float32](t *Tier, c *column[T], s disk.Stretch, b []byte, do func(v uint32, from int, part []T) error) error {
+	values := c.view(b)
+	lo := uint64(s.Offset-store.PageSize) / 4
+	for v, e := t.offsets.owner(lo), lo; e < lo+uint64(len(values)); v++ {
+		begin, end := t.offsets.span(v)
+		end = min(end, lo+uint64(len(values)))
+		if err := do(v, int(e-begin), values[e-lo:end-lo]); err != nil {
+			return err
+		}
+		e = end
+	}
+	return nil
+}
+
+// read is Read of column c, for who counts it as so many lists.
+func read[T uint32 | float32](t *Tier, c *column[T], nodes []uint32, lists int64, serve func(i, from int, part []T) error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.offsets.lines.Lend()
+	defer t.offsets.lines.Return()
+	wanted := int64(0)
+	t.mu.long = t.mu.long[:0]
+	for i, v := range nodes {
+		n := t.Degree(v)
+		if v < t.resident || i > 0 && nodes[i-1] >= v || n == 0 {
+			panic(fmt.Sprintf("topology: Read: nodes[%d] is %d, which has %d neighbours, and %d lists are resident",
+				i, v, n, t.resident))
+		}
+		wanted += 4 * int64(n)
+		if n > MaxPart {
+			t.mu.long = append(t.mu.long, i)
+		}
+	}
+	traffic, err := t.reader.Read(t.stretches(c.file, nodes, t.mu.long), func(s disk.Stretch, b []byte) error {
+		values, first := c.view(b), uint64(s.Offset-store.PageSize)/4
+		for i := s.Lo; i < s.Hi; i++ {
+			lo, hi := t.offsets.span(nodes[i])
+			from := max(lo, first)
+			part := values[from-first : min(hi-first, uint64(len(values)))]
+			if err := c.check(nodes[i], int(from-lo), part); err != nil {
+				return err
+			}
+			if err := serve(i, int(from-lo), part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("topology: %w", err)
+	}
+	t.stats.Lock()
+	defer t.stats.Unlock()
+	t.stats.Cold.Count(lists, 0, wanted, traffic)
+	return nil
+}
+
+// stretches are those of the lists of nodes in a column. Lists are merged but for the long ones, which are cut.
+func (t *Tier) stretches(file int, nodes []uint32, long []int) func() (disk.Stretch, bool) {
+	merged := func(lo, hi int) func() (disk.Stretch, bool) {
+		next := t.reader.Merge(hi-lo, func(i int) disk.Piece {
+			begin, end := t.offsets.span(nodes[lo+i])
+			return disk.Piece{File: file, Offset: place(begin), Size: 4 * int(end-begin)}
+		})
+		return func() (disk.Stretch, bool) {
+			s, ok := next()
+			s.Lo, s.Hi = s.Lo+lo, s.Hi+lo
+			return s, ok
+		}
+	}
+	cut := func(i int) func() (disk.Stretch, bool) {
+		lo, hi := t.offsets.span(nodes[i])
+		next := t.edges(file, lo, hi)
+		return func() (disk.Stretch, bool) {
+			s, ok := next()
+			s.Lo, s.Hi = i, i+1
+			return s, ok
+		}
+	}
+	// Turns: the lists before a long one, the long one, the lists before the next.
+	begin, inLong := 0, false
+	end := func() int {
+		if len(long) > 0 {
+			return long[0]
+		}
+		return len(nodes)
+	}
+	next := merged(begin, end())
+	return func() (disk.Stretch, bool) {
+		for {
+			if s, ok := next(); ok {
+				return s, true
+			}
+			switch {
+			case len(long) == 0:
+				return disk.Stretch{}, false
+			case inLong:
+				begin, long, inLong = long[0]+1, long[1:], false
+				next = merged(begin, end())
+			default:
+				inLong = true
+				next = cut(long[0])
+			}
+		}
+	}
+}

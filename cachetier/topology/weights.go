@@ -1,0 +1,44 @@
+package topology
+
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// checkColumn refuses weights that are of another type. Those of another graph are the caller's bug.
+func checkColumn(w *store.EdgeColumn, g *store.Graph) error {
+	if own := w.Graph(); own.Relation != g.Relation {
+		panic(fmt.Sprintf("topology: Open: weights of %s for the graph of %s", own.Relation.Key(), g.Relation.Key()))
+	}
+	if elem := w.Column.Elem; elem != store.F32 {
+		file := w.Section()
+		return fmt.Errorf("topology: %s: %s holds %v, and edges are drawn by weights of f32: ingest such, or draw without weights",
+			file.Dataset, file.Section, elem)
+	}
+	return nil
+}
+
+// Weights returns the weights of v's edges, v being below Resident, in the order of Neighbors: finite, and at least 0. The
+// slice is borrowed as Neighbors' is. Another v panics, and so does a Tier without weights.
+func (t *Tier) Weights(v uint32) []float32 {
+	t.mustWeigh("Weights")
+	if v >= t.resident {
+		panic(fmt.Sprintf("topology: Weights(%d), and %d lists are resident", v, t.resident))
+	}
+	lo, hi := t.offsets.span(v)
+	return t.weights[lo:hi:hi]
+}
+
+// ReadWeights does for weights what Read does for lists: nodes are those that it takes, and parts come as its do. Their
+// bytes count as those of cold lists, while lists are counted by Read alone. A Tier without weights panics.
+func (t *Tier) ReadWeights(nodes []uint32, serve func(i, from int, part []float32) error) error {
+	t.mustWeigh("ReadWeights")
+	return read(t, &t.values, nodes, 0, serve)
+}
+
+func (t *Tier) mustWeigh(op string) {
+	if t.values.file == 0 {
+		panic("topology: " + op + " of a Tier that was opened without Options.Weights")
+	}
+}
