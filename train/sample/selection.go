@@ -42,7 +42,6 @@ func (s *selection) room() int { return 2*s.keep + 64 }
 
 // offerIDs shows the neighbours of a list from place from on, whose numbers are those of their ids.
 func (s *selection) offerIDs(n *numbers, from int, ids []uint32) {
-	s.follow(from)
 	for i, id := range ids {
 		s.offer(n, id, uint32(from+i), id)
 	}
@@ -50,7 +49,6 @@ func (s *selection) offerIDs(n *numbers, from int, ids []uint32) {
 
 // offerPlaces shows them with numbers of their places.
 func (s *selection) offerPlaces(n *numbers, from int, ids []uint32) {
-	s.follow(from)
 	for i, id := range ids {
 		s.offer(n, uint32(from+i), uint32(from+i), id)
 	}
@@ -76,7 +74,6 @@ func (s *selection) offer(n *numbers, x, place, id uint32) {
 // the lowest are a draw in proportion to weights without replacement (Efraimidis and Spirakis 2006). It returns the place of
 // the first weight that is none, or -1. Edges of weight 0 are not drawn.
 func (s *selection) offerWeights(n *numbers, from int, weights []float32) (bad int) {
-	s.follow(from)
 	for i, w := range weights {
 		if !(w >= 0) || math.IsInf(float64(w), 1) {
 			return from + i
@@ -91,14 +88,12 @@ func (s *selection) offerWeights(n *numbers, from int, weights []float32) (bad i
 	return -1
 }
 
-// follow takes note that what comes begins at place from.
-func (s *selection) follow(from int) {
-	if n := len(s.kept); n > 0 && int(s.kept[n-1].place) > from {
+// take looks at the place of every candidate: a shrink in the middle of a part puts what came earlier, from places behind it,
+// between that part's candidates.
+func (s *selection) take(c candidate) {
+	if n := len(s.kept); n > 0 && s.kept[n-1].place > c.place {
 		s.ordered = false
 	}
-}
-
-func (s *selection) take(c candidate) {
 	s.kept = append(s.kept, c)
 	if len(s.kept) >= s.room() {
 		s.shrink()
