@@ -119,6 +119,7 @@ func (s *star) solve(k int) {
 
 // balance is c_s of a destination from 1/π_t of its neighbours. Σ max(1, x/π_t) is d²/k at x = 1/c_s, a sum that is convex and
 // made of straight pieces, so that Newton's method ends at it from any c; on each piece some neighbours are kept for certain.
+// From the second c on these only become more, but for rounding, which may have one come and go for ever.
 func balance(inverse []float32, k int, c float64) float64 {
 	d := len(inverse)
 	if k >= d { // all are kept for certain
@@ -129,7 +130,8 @@ func balance(inverse []float32, k int, c float64) float64 {
 		return float64(least)
 	}
 	target := float64(d) * float64(d) / float64(k)
-	for certain := -1; ; {
+	certain := -1
+	for round := 0; ; round++ {
 		sum, n := 0.0, 0
 		for _, x := range inverse {
 			if float64(x) <= c {
@@ -138,7 +140,7 @@ func balance(inverse []float32, k int, c float64) float64 {
 				sum += float64(x)
 			}
 		}
-		if n == certain {
+		if n == certain || n < certain && round > 1 {
 			return c
 		}
 		if certain = n; n == d {
