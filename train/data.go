@@ -146,12 +146,17 @@ func (d *data) corrupt(format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s; run gnnstore verify", d.ds.Path(), store.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// sample draws b, and names the place of a neighbour that does not exist.
-func (d *data) sample(s *sample.Sampler, b *sample.Batch, z sample.Z, seeds []uint32) error {
-	err := s.Sample(b, z, seeds)
-	var bad *sample.NeighborError
-	if errors.As(err, &bad) {
-		return d.graph.CorruptNeighbor(bad.Node, bad.Neighbor)
+// place gives the error of a sampler the place of what it found in the dataset.
+func (d *data) place(err error) error {
+	var neighbor *sample.NeighborError
+	var weight *sample.WeightError
+	switch {
+	case errors.As(err, &neighbor):
+		return d.graph.CorruptNeighbor(neighbor.Node, neighbor.Neighbor)
+	case errors.As(err, &weight):
+		return fmt.Errorf("%s: column %s of relation %s: edge %d of node %s has %v, and weights are finite and at least 0; "+
+			"ingest it again without it, or leave --weighted out", d.ds.Path(), weightColumn, d.graph.Relation.Key(),
+			weight.Place, d.name(weight.Node), weight.Weight)
 	}
 	return err
 }

@@ -147,8 +147,8 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 // layer computes layer l for nodes from the features, or from the rows of the layer below.
 func (e *evaluator) layer(l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
 	b := &e.block
-	if err := e.data.sample(e.full, b, sample.Z{}, nodes); err != nil {
-		return kernels.Tensor{}, err
+	if err := e.full.Sample(b, sample.Z{}, nodes); err != nil {
+		return kernels.Tensor{}, e.data.place(err)
 	}
 	var x kernels.Tensor
 	if l == 0 {

@@ -141,10 +141,19 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 	}
 }
 
-// TestResumeOverAndOver interrupts a run after every second step.
+// TestResumeOverAndOver interrupts a run after every second step, which with κ of 5 is mostly amid what batches share.
 func TestResumeOverAndOver(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	o := long()
+	for _, name := range []string{"ns", "ns nested", "labor0 nested", "labor0 smoothed", "rw nested"} {
+		t.Run(name, func(t *testing.T) {
+			o := long()
+			draws[name](&o)
+			resumeOverAndOver(t, ds, o)
+		})
+	}
+}
+
+func resumeOverAndOver(t *testing.T, ds *store.Dataset, o Options) {
 	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
 	require.NoError(t, err)
 	disk := vfs.NewMem()

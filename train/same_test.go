@@ -39,25 +39,42 @@ func TestSameResults(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	all := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
 	lists := topology.LeastBytes(ds.Graph(0))
-	o := small()
-	o.Epochs = 2
-	want := run(t, ds, o)
-	n, stride := 0, 19 // of 960 settings; odd, and no divisor of the counts below, so that all of them meet
-	if testing.Short() {
-		stride = 61
+	type way struct {
+		name   string
+		stride int // of 960 settings it takes one in so many: odd, and no divisor of the counts below, so that all of them meet
+		o      Options
+		want   *Result
 	}
+	ways := []*way{
+		{name: "ns", stride: 19}, {name: "labor0 nested", stride: 61}, {name: "labor0 smoothed", stride: 67},
+		{name: "labor-star nested", stride: 233}, {name: "rw nested", stride: 241},
+	}
+	for _, w := range ways {
+		if testing.Short() {
+			w.stride = 4*w.stride - 1
+		}
+		w.o = small()
+		w.o.Epochs = 2
+		draws[w.name](&w.o)
+		w.want = run(t, ds, w.o)
+	}
+	n := 0
 	for _, engine := range disk.Kinds[1:] {
 		for _, kind := range policy.Kinds {
 			for _, window := range []int{0, 1, 8, 1000} {
 				for _, host := range []int64{0, 1 << 10, all / 10, all} {
 					for i, lists := range []int64{lists, lists + 2*ds.Graph(0).Edges(), topology.AllBytes(ds.Graph(0))} {
-						if n++; n%stride != 0 {
-							continue
+						n++
+						for _, w := range ways {
+							if n%w.stride != 0 {
+								continue
+							}
+							o := w.o
+							o.Cache.Engine, o.Cache.Policy, o.Window, o.Cache.HostBytes, o.TopologyBytes = engine, kind, window, host, lists
+							o.Workers, o.Lookahead = []int{1, 2, 9}[n%3], n/3%4
+							o.BatchBytes = []int64{Auto, 0, 1 << 18}[i]
+							sameWork(t, w.want, run(t, ds, o), "%s: %+v", w.name, o)
 						}
-						o.Cache.Engine, o.Cache.Policy, o.Window, o.Cache.HostBytes, o.TopologyBytes = engine, kind, window, host, lists
-						o.Workers, o.Lookahead = []int{1, 2, 9}[n%3], n/3%4
-						o.BatchBytes = []int64{Auto, 0, 1 << 18}[i]
-						sameWork(t, want, run(t, ds, o), "%+v", o)
 					}
 				}
 			}

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -131,8 +130,9 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	d.batch, d.inputs = b.Bytes(), len(b.Inputs())
 	for i := range b.Blocks {
 		d.lists = append(d.lists, int64(b.Blocks[i].Dst))
-		d.scratch = max(d.scratch, int64(b.Blocks[i].Dst)*sample.PairBytes)
 	}
+	var shared int64
+	d.scratch, shared = t.sampling().Scratch(b, t.topo.Degree, t.Workers)
 	before := kernels.HostBytes()
 	if err := t.rehearse(b); err != nil {
 		return d, err
@@ -141,7 +141,7 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	d.step = (kernels.HostBytes()-before)*stepMargin/100 + 2*rowBuffer*stepMargin/100
 	seedBytes := int64(4 * (len(t.data.train)*3 + len(t.data.valid)*2 + len(t.data.test)*2))
 	weights := t.Config.Weights(f.Dim(), t.data.labels.Classes())
-	d.fixed = programBytes + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() +
+	d.fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() +
 		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes)
 	return d, nil
 }
@@ -160,10 +160,5 @@ type checkedGroup struct {
 }
 
 func (s checkedGroup) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
-	err := s.Group.Sample(ctx, batches, z, seeds)
-	var bad *sample.NeighborError
-	if errors.As(err, &bad) {
-		return s.data.graph.CorruptNeighbor(bad.Node, bad.Neighbor)
-	}
-	return err
+	return s.data.place(s.Group.Sample(ctx, batches, z, seeds))
 }

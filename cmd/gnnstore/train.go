@@ -114,15 +114,15 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat or mlp")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
 	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
-	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: "+texts(sample.Kinds)+
-		" (neighbour sampling, LABOR-0, LABOR-*, random walks)")
-	f.Var(&o.kappa, "kappa", "steps in which batches draw alike, so that rows are met again; 1 is independent batches, inf all steps")
-	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps) or smoothed "+
-		"(draws that drift from step to step)")
+	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
+		"or rw (those that random walks visit most)")
+	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent batches, inf all steps")
+	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps, then others) or "+
+		"smoothed (draws that drift)")
 	f.BoolVar(&o.LayerDependency, "layer-dependency", o.LayerDependency, "let a node draw the same neighbours at every layer")
 	f.BoolVar(&o.Poisson, "poisson", o.Poisson, "labor0: let how many neighbours are drawn vary around --fanout")
 	f.BoolVar(&o.Weighted, "weighted", o.Weighted, "ns: draw and sum neighbours by the weights of their edges")
-	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "rw: steps of a walk; the --fanout nodes visited most often are drawn")
+	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "rw: steps of a walk")
 	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "rw: walks from a node")
 	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "rw: probability that a step begins at the node again")
 	f.IntVar(&o.Hidden, "hidden", o.Hidden, "width of the hidden layers")

@@ -17,7 +17,7 @@ import (
 )
 
 // same trains one seed under many settings that must not matter: a few of them for two epochs, and out of core, where a
-// run takes longer, many of them for some steps.
+// run takes longer, many of them for some steps. So it does again, with fewer of them, where batches depend on each other.
 func same(ctx context.Context, a *arxiv) error {
 	dataset, err := a.dataset(ctx, undirected)
 	if err != nil {
@@ -37,7 +37,16 @@ func same(ctx context.Context, a *arxiv) error {
 	if err != nil {
 		return err
 	}
-	return a.sameResults(ctx, dataset, settings, "--epoch-steps", "12", "--eval-memory", "0", "--eval-nodes", "1000")
+	short := []string{"--epoch-steps", "12", "--eval-memory", "0", "--eval-nodes", "1000"}
+	if err := a.sameResults(ctx, dataset, settings, short...); err != nil {
+		return err
+	}
+	var some [][]string
+	for n := 0; n < len(settings); n += 3 { // every engine and every policy is among them
+		some = append(some, settings[n])
+	}
+	dependent := []string{"--sampler", "labor0", "--kappa", "16", "--dependent", "smoothed"}
+	return a.sameResults(ctx, dataset, some, slices.Concat(short, dependent)...)
 }
 
 // outOfCore lists a run in memory, and then every engine with every policy; with them, in turn, windows, budgets and
