@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // list is a node's in-neighbours.
@@ -183,7 +184,30 @@ func (c *chooser) floydPart(out []uint32, degree, from int, part []uint32, key u
 // draws, and every set of places is equally likely.
 func (c *chooser) floyd(out []uint32, d int, key uint64) {
 	k := len(out)
-	if k > 32 { // below, comparing with all earlier picks beats a table
+	switch {
+	case d <= 64: // a bit for each place, and no branch that depends on picks
+		taken := uint64(0)
+		for n := range out {
+			j := d - k + n
+			t := draw(key, n, j+1)
+			if taken>>(t&63)&1 != 0 {
+				t = j
+			}
+			taken |= 1 << (t & 63)
+			out[n] = uint32(t)
+		}
+	case k <= 32: // earlier picks are compared with where the lowest bits have come before
+		seen := uint64(0)
+		for n := range out {
+			j := d - k + n
+			t := draw(key, n, j+1)
+			if seen>>(t&63)&1 != 0 && slices.Contains(out[:n], uint32(t)) {
+				t = j
+			}
+			seen |= 1 << (t & 63)
+			out[n] = uint32(t)
+		}
+	default:
 		c.picked.begin(nil)
 		c.picked.fit(nil, k)
 		for n := range out {
@@ -195,17 +219,5 @@ func (c *chooser) floyd(out []uint32, d int, key uint64) {
 			}
 			out[n] = t
 		}
-		return
-	}
-	for n := range out {
-		j := d - k + n
-		t := uint32(draw(key, n, j+1))
-		for _, earlier := range out[:n] {
-			if earlier == t {
-				t = uint32(j)
-				break
-			}
-		}
-		out[n] = t
 	}
 }

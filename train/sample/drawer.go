@@ -34,9 +34,10 @@ type finished struct {
 	hop int
 }
 
-// ahead is how many list heads are read before the first of them is used: these reads are cache misses that do not wait for
-// each other, and a processor has ten or more under way at a time.
-const ahead = 16
+// ahead is how many list heads are read before the first of them is used: these reads are cache misses that do not wait for each
+// other, and a processor has ten or more under way at a time. With 16, batches of 10 million nodes took a tenth longer, with 8 a
+// fifth.
+const ahead = 64
 
 func newDrawer(nodes int, c Config) drawer {
 	if err := c.Validate(); err != nil {
