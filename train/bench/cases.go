@@ -85,7 +85,7 @@ func (s suite) products(p Product) []Case {
 	return cases
 }
 
-// means have lists that name rows of a table: of 256 or 512 KiB, or a thousand times that.
+// means have lists that name rows of a table: of 256 or 512 KiB, or a thousand times that. They are plain, or weighted sums.
 func (s suite) means(table string, rows int) []Case {
 	const dsts, degree, cols = 16384, 10, 128
 	name := func(op, dtype string) string {
@@ -101,6 +101,21 @@ func (s suite) means(table string, rows int) []Case {
 			dst, src, g := newMatrix(m, dsts, cols), filled(m, rows, cols), lists(m, dsts, degree, rows)
 			return func() { m.NeighborMean(dst, src, g) }
 		}),
+	}
+	for _, c := range []struct {
+		dtype    string
+		cols     int
+		elements func(be kernels.Backend, rows, cols int) kernels.Tensor
+		size     float64
+	}{{"f16", cols, halves, 2}, {"f32", 256, filled, 4}} { // of features, and of a hidden layer, by Hájek's weights
+		name := fmt.Sprintf("WeightedSum/dtype=%s/cols=%d/degree=%d/table=%s", c.dtype, c.cols, degree, table)
+		work := Work{Bytes: c.size * float64(dsts*degree*c.cols), Edges: dsts * degree}
+		cases = append(cases, s.on(name, work, func(m *memory) func() {
+			dst, src, g := newMatrix(m, dsts, c.cols), c.elements(m, rows*cols/c.cols, c.cols), lists(m, dsts, degree, rows*cols/c.cols)
+			w := filled(m, dsts, degree)
+			w.Rows, w.Cols = w.Len(), 1
+			return func() { m.WeightedSum(dst, src, w, g) }
+		}))
 	}
 	if table == "warm" { // rows of gradients are those of a batch
 		cases = append(cases, s.on(fmt.Sprintf("NeighborMeanGrad/cols=256/degree=%d", degree), Work{Bytes: 4 * 2 * read, Edges: dsts * degree}, func(m *memory) func() {
