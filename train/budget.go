@@ -44,7 +44,7 @@ type demand struct {
 	rows, rowBytes int64 // of the feature table
 	rowIndex       int64 // bookkeeping of a row in the slab
 	offsets        int64 // bytes of compact offsets
-	listBytes      int64 // of all neighbour lists
+	listBytes      int64 // of all neighbour lists, with their weights where they count
 	nodes          int64
 	costs          disk.Costs
 }

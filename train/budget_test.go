@@ -83,13 +83,17 @@ func TestAnyBudget(t *testing.T) {
 	features := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
 	o := small()
 	o.Epochs = 1
-	wants := map[string]*Result{} // by how it evaluates
-	for _, method := range []string{"full", "sampled"} {
-		o := o
-		if o.EvalBytes = 1 << 30; method == "sampled" {
-			o.EvalBytes = 0
+	wants := map[string]*Result{} // by how it draws and evaluates
+	ways := []string{"ns", "ns", "labor0 smoothed", "labor-star nested", "rw nested"}
+	for _, way := range ways {
+		for _, method := range []string{"full", "sampled"} {
+			o := o
+			draws[way](&o)
+			if o.EvalBytes = 1 << 30; method == "sampled" {
+				o.EvalBytes = 0
+			}
+			wants[way+method] = run(t, ds, o)
 		}
-		wants[method] = run(t, ds, o)
 	}
 	try := func(o Options) (*Result, error) {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -100,7 +104,8 @@ func TestAnyBudget(t *testing.T) {
 		return r, err
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		o := o
+		o, way := o, rapid.SampledFrom(ways).Draw(rt, "way")
+		draws[way](&o)
 		around := func(name string, of int64) int64 {
 			return rapid.OneOf(rapid.Just(int64(Auto)), rapid.Int64Range(0, of/8), rapid.Int64Range(0, 2*of)).Draw(rt, name)
 		}
@@ -116,6 +121,6 @@ func TestAnyBudget(t *testing.T) {
 			r, err = try(o)
 			require.NoError(rt, err, "the least that works")
 		}
-		sameWork(rt, wants[r.Evaluation.Method], r, "%+v", o)
+		sameWork(rt, wants[way+r.Evaluation.Method], r, "%+v", o)
 	})
 }

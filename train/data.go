@@ -154,9 +154,7 @@ func (d *data) place(err error) error {
 	case errors.As(err, &neighbor):
 		return d.graph.CorruptNeighbor(neighbor.Node, neighbor.Neighbor)
 	case errors.As(err, &weight):
-		return fmt.Errorf("%s: column %s of relation %s: edge %d of node %s has %v, and weights are finite and at least 0; "+
-			"ingest it again without it, or leave --weighted out", d.ds.Path(), weightColumn, d.graph.Relation.Key(),
-			weight.Place, d.name(weight.Node), weight.Weight)
+		return d.weights.CheckWeights(weight.Node, weight.Place, []float32{weight.Weight})
 	}
 	return err
 }

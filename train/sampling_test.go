@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -241,4 +243,93 @@ func TestEvaluatedOnWalks(t *testing.T) {
 	o.Kappa = 4
 	notes, _ = notesOf(o)
 	require.NotContains(t, notes, "--kappa")
+}
+
+// weighted is a graph whose nodes hear more of other classes than of their own, but for the weights of edges.
+func weighted(other float32) storetest.Spec {
+	const nodes, classes = 900, 4
+	s := storetest.Communities(nodes, classes, 10, 16, 1)
+	class := s.Class
+	for v := range s.Neighbors {
+		for i := range 20 {
+			s.Neighbors[v] = append(s.Neighbors[v], store.NodeID((v*31+i*97+i*i)%nodes))
+		}
+		slices.Sort(s.Neighbors[v])
+	}
+	s.Weight = func(v, i int) float32 {
+		if class(int(s.Neighbors[v][i])) == class(v) {
+			return 1 + float32(i%3)
+		}
+		return other
+	}
+	return s
+}
+
+// TestWeighted: neighbours are drawn and count as their edges weigh, those of weight 0 not at all, the same out of core, and in full
+// as on blocks of every neighbour.
+func TestWeighted(t *testing.T) {
+	ds := open(t, weighted(0))
+	o := small()
+	o.Epochs = 4
+	plain := run(t, ds, o)
+	o.Weighted = true
+	for kind, kappa := range map[model.Kind]int{model.SAGE: 5, model.GAT: 1} {
+		o.Kind, o.Heads, o.Kappa, o.Dependent = kind, 2, kappa, Smoothed
+		want := run(t, ds, o)
+		require.Greater(t, *want.Best.TestAcc, *plain.Best.TestAcc+0.05, kind)
+		require.Equal(t, "full", want.Evaluation.Method)
+		cold := outOfCore(ds, "pread")
+		for i, window := range []int{0, 1} {
+			o := o
+			o.Cache, o.TopologyBytes, o.Window, o.Workers = cold.Cache, cold.TopologyBytes+int64(i)*4000, window, 1+2*i
+			sameWork(t, want, run(t, ds, o), "%s, window %d", kind, window)
+		}
+	}
+	o.Kind, o.Epochs, o.Fanouts, o.EvalNodes = model.GAT, 2, []int{sample.All, sample.All}, 1000
+	full := run(t, ds, o)
+	o.EvalBytes = 0
+	blocks := run(t, ds, o)
+	require.Equal(t, "sampled", blocks.Evaluation.Method)
+	require.Equal(t, full.Best, blocks.Best)
+}
+
+func TestWeightedRefused(t *testing.T) {
+	o := small()
+	o.Weighted = true
+	refused := func(spec storetest.Spec, want string, damage func(*store.Dataset)) {
+		ds := open(t, spec)
+		damage(ds)
+		_, err := Run(context.Background(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", Hooks{})
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	whole := func(*store.Dataset) {}
+	refused(storetest.Communities(300, 3, 6, 8, 3), "--weighted: the edges of relation node__to__node have no column weight", whole)
+	refused(weighted(1), "--weighted: column weight of relation node__to__node is i32, and weights are f32", func(ds *store.Dataset) {
+		ds.Manifest().Relations[0].Columns[0].Elem = store.I32
+	})
+	refused(weighted(-1), "has the weight -1; edges are drawn by weights of at least 0", whole)
+	refused(weighted(1), "has the weight NaN", func(ds *store.Dataset) {
+		damage(t, ds, "topo/node__to__node/weight.f32", 77, math.Float32bits(float32(math.NaN())))
+	})
+	for _, kind := range []model.Kind{model.SAGE, model.GAT} { // where nothing weighs anything
+		spec := weighted(0)
+		spec.Weight = func(int, int) float32 { return 0 }
+		o := o
+		o.Kind = kind
+		require.Equal(t, Done, run(t, open(t, spec), o).Status)
+	}
+}
+
+// TestWeightsNoted: what is not used is said.
+func TestWeightsNoted(t *testing.T) {
+	ds := open(t, weighted(1))
+	for _, use := range []bool{false, true} {
+		o := small()
+		o.Epochs, o.Weighted = 1, use
+		var notes string
+		_, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes += s }})
+		require.NoError(t, err)
+		require.Equal(t, !use, strings.Contains(notes, "column weight of the edges is not used in training"))
+	}
 }

@@ -24,7 +24,8 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
 	topologyBytes := topology.LeastBytes(t.data.graph)
-	if all := topology.AllBytes(t.data.graph); all <= total/8 {
+	lists := topology.ListBytes(t.data.graph, t.data.weights)
+	if all := topologyBytes + lists; all <= total/8 {
 		topologyBytes = all
 	}
 	if t.TopologyBytes != Auto {
@@ -34,7 +35,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	t.disk = disk.Options{
 		Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Stop: ctx.Err, Faults: t.hooks.faults,
 	}
-	if everything := int64(f.Rows())*int64(f.RowBytes()) + 4*t.data.graph.Edges(); everything > total/2 {
+	if everything := int64(f.Rows())*int64(f.RowBytes()) + lists; everything > total/2 {
 		t.disk.Direct, t.disk.Probe = true, true
 	}
 	if err := t.openTopology(topologyBytes); err != nil {
@@ -100,7 +101,7 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 		t.topo.Close()
 		t.topo = nil
 	}
-	t.topo, err = topology.Open(t.data.graph, topology.Options{Bytes: bytes, Options: t.disk})
+	t.topo, err = topology.Open(t.data.graph, topology.Options{Bytes: bytes, Weights: t.data.weights, Options: t.disk})
 	if err == nil {
 		t.group = sample.NewGroup(t.topo, t.sampling(), t.Workers)
 	}
@@ -114,7 +115,7 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	d = demand{
 		groups: pipeline.InFlight + t.Lookahead, parallel: t.Workers, window: maxWindow, nodes: int64(g.Nodes()),
 		rows: int64(f.Rows()), rowBytes: int64(f.RowBytes()), rowIndex: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
-		offsets: topology.LeastBytes(g), listBytes: 4 * g.Edges(), costs: t.topo.Costs(),
+		offsets: topology.LeastBytes(g), listBytes: topology.ListBytes(g, t.data.weights), costs: t.topo.Costs(),
 	}
 	if t.Window > 0 {
 		d.window = t.Window
