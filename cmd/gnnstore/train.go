@@ -180,27 +180,35 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 // defaultFanout is filled up with its last number for deeper networks.
 var defaultFanout = []int{15, 10, 5}
 
+// readFanout reads --fanout; where --layers is given and it is not, it is the default for as many.
+func readFanout(text string, layers int, given func(flag string) bool) (fanouts []int, err error) {
+	if given("layers") && !given("fanout") {
+		for l := range min(max(layers, 0), 64) {
+			fanouts = append(fanouts, defaultFanout[min(l, len(defaultFanout)-1)])
+		}
+		return fanouts, nil
+	}
+	var errs []error
+	for s := range strings.SplitSeq(text, ",") {
+		k, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--fanout %q: %q is not a number; write one a layer, as in 15,10,5", text, s))
+			continue
+		}
+		fanouts = append(fanouts, k)
+	}
+	return fanouts, errors.Join(errs...)
+}
+
 // resolve turns the texts of flags into options.
 func (o *trainOptions) resolve(given func(flag string) bool) error {
 	var errs []error
-	layersSet, fanoutSet := given("layers"), given("fanout")
-	o.Fanouts = nil
-	if layersSet && !fanoutSet {
-		for l := range min(max(o.Layers, 0), 64) {
-			o.Fanouts = append(o.Fanouts, defaultFanout[min(l, len(defaultFanout)-1)])
-		}
-	} else {
-		for _, s := range strings.Split(o.fanout, ",") {
-			k, err := strconv.Atoi(strings.TrimSpace(s))
-			if err != nil {
-				errs = append(errs, fmt.Errorf("--fanout %q: %q is not a number; write one a layer, as in 15,10,5", o.fanout, s))
-				continue
-			}
-			o.Fanouts = append(o.Fanouts, k)
-		}
-		if !layersSet {
-			o.Layers = len(o.Fanouts)
-		}
+	var err error
+	if o.Fanouts, err = readFanout(o.fanout, o.Layers, given); err != nil {
+		errs = append(errs, err)
+	}
+	if !given("layers") {
+		o.Layers = len(o.Fanouts)
 	}
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
