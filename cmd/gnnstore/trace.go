@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -26,7 +28,7 @@ type traceOptions struct {
 }
 
 func newTrace() *cobra.Command {
-	o := &traceOptions{Options: trace.DefaultOptions(), dependent: "nested", fanout: "15,10"}
+	o := &traceOptions{Options: trace.DefaultOptions(), dependent: train.Nested, fanout: "15,10"}
 	cmd := &cobra.Command{
 		Use:   "trace DATASET",
 		Short: "Say what a sampler and a cache would do, without training",
@@ -54,7 +56,7 @@ func newTrace() *cobra.Command {
 func (o *traceOptions) flags(f *pflag.FlagSet) {
 	o.samplers, o.policies = words(o.Samplers), words(o.Policies)
 	for _, k := range o.Kappas {
-		o.kappas = append(o.kappas, trace.KappaText(k))
+		o.kappas = append(o.kappas, kappaText(k))
 	}
 	for _, c := range o.Caches {
 		o.caches = append(o.caches, c.String())
@@ -91,6 +93,9 @@ func words[T ~string](list []T) (all []string) {
 	return all
 }
 
+// kappaText is what --kappa takes.
+func kappaText(k int) string { return (*kappa)(&k).String() }
+
 // resolve turns the texts of flags into options.
 func (o *traceOptions) resolve(given func(flag string) bool) error {
 	var errs []error
@@ -99,7 +104,12 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
 		}
 	}
-	errs = append(errs, o.hops(given("fanout"), given("layers")))
+	var err error
+	if o.Fanouts, err = readFanout(o.fanout, o.layers, given); err != nil {
+		errs = append(errs, err)
+	} else if given("layers") && o.layers != len(o.Fanouts) {
+		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64", len(o.Fanouts), o.layers))
+	}
 	o.Samplers, o.Policies, o.Kappas, o.Caches, o.Growth = nil, nil, nil, nil, nil
 	for _, s := range o.samplers {
 		o.Samplers = append(o.Samplers, sample.Kind(strings.TrimSpace(s)))
@@ -108,9 +118,9 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 		o.Policies = append(o.Policies, trace.Policy(strings.TrimSpace(s)))
 	}
 	for _, s := range o.kappas {
-		k, err := trace.ParseKappa(strings.TrimSpace(s))
-		fail("--kappa", err)
-		o.Kappas = append(o.Kappas, k)
+		var k kappa
+		fail("--kappa", k.Set(strings.TrimSpace(s)))
+		o.Kappas = append(o.Kappas, int(k))
 	}
 	for _, s := range o.caches {
 		c, err := trace.ParseCapacity(strings.TrimSpace(s))
@@ -125,11 +135,8 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 		fail("--batches", err)
 		o.Growth = append(o.Growth, b)
 	}
-	switch o.dependent {
-	case "nested", "smoothed":
-		o.Smoothed = o.dependent == "smoothed"
-	default:
-		fail("--dependent "+o.dependent, errors.New("there are nested and smoothed"))
+	if o.Smoothed = o.dependent == train.Smoothed; !o.Smoothed && o.dependent != train.Nested {
+		errs = append(errs, fmt.Errorf("--dependent %s: there are nested and smoothed", o.dependent))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -137,29 +144,12 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 	return o.Validate()
 }
 
-// hops reads --fanout, which --layers alone stands for as in training.
-func (o *traceOptions) hops(fanoutSet, layersSet bool) error {
-	o.Fanouts = nil
-	if layersSet && !fanoutSet {
-		for l := range min(max(o.layers, 0), 64) {
-			o.Fanouts = append(o.Fanouts, defaultFanout[min(l, len(defaultFanout)-1)])
-		}
-	} else {
-		for s := range strings.SplitSeq(o.fanout, ",") {
-			k, err := strconv.Atoi(strings.TrimSpace(s))
-			if err != nil {
-				return fmt.Errorf("--fanout %q: %q is not a number; write one a layer, as in 15,10,5", o.fanout, s)
-			}
-			o.Fanouts = append(o.Fanouts, k)
-		}
-	}
-	if layersSet && o.layers != len(o.Fanouts) {
-		return fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64", len(o.Fanouts), o.layers)
-	}
-	return nil
-}
-
 func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *traceOptions) error {
+	if o.svg != "" { // before what may take long
+		if fi, err := os.Stat(filepath.Dir(o.svg)); err != nil || !fi.IsDir() {
+			return fmt.Errorf("--svg %s: %s is no directory", o.svg, filepath.Dir(o.svg))
+		}
+	}
 	ds, err := store.Open(path)
 	if err != nil {
 		return err
@@ -185,6 +175,14 @@ func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 	return nil
 }
 
+// mean prints a mean of counts.
+func mean(v float64) string {
+	if v < 10 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return count(int64(v + 0.5))
+}
+
 func printTrace(w io.Writer, r *trace.Report) {
 	seeds := "all nodes"
 	if r.Split != "" {
@@ -200,7 +198,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 	for _, g := range r.Growth {
 		row := []string{string(g.Sampler), count(int64(g.Batch))}
 		for _, h := range g.Hops {
-			row = append(row, count(int64(h.Mean+0.5)))
+			row = append(row, mean(h.Mean))
 		}
 		last := g.Hops[len(g.Hops)-1]
 		rows = append(rows, append(row, fmt.Sprintf("%.2f %%", 100*last.CI95/last.Mean), fmt.Sprintf("%.2f", last.PerSeed)))
@@ -210,10 +208,10 @@ func printTrace(w io.Writer, r *trace.Report) {
 	fmt.Fprintf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
 	rows = nil
 	for _, t := range r.Traces {
-		row := []string{string(t.Sampler), trace.KappaText(t.Kappa)}
+		row := []string{string(t.Sampler), kappaText(t.Kappa)}
 		head := []string{"sampler", "κ"}
 		for _, s := range t.WorkingSet {
-			head, row = append(head, count(int64(s.Batches))), append(row, count(int64(s.PerBatch+0.5)))
+			head, row = append(head, count(int64(s.Batches))), append(row, mean(s.PerBatch))
 		}
 		if rows == nil {
 			rows = append(rows, head)
@@ -235,7 +233,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 		for s, c := range r.Caches {
 			row := []string{"", "", "", ""}
 			if s == 0 {
-				row = []string{string(t.Sampler), trace.KappaText(t.Kappa), count(int64(t.MeasuredSteps)), count(int64(t.Batches.Mean + 0.5))}
+				row = []string{string(t.Sampler), kappaText(t.Kappa), count(int64(t.MeasuredSteps)), mean(t.Batches.Mean)}
 			}
 			row = append(row, c.Asked, count(c.Rows))
 			for i := s; i < len(t.Caches); i += len(r.Caches) {

@@ -36,7 +36,8 @@ type Options struct {
 	Split           string // empty where the dataset has one at most
 	Seed            uint64
 
-	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds.
+	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and from less
+	// where there are few.
 	Growth []int
 
 	// Kappas are the κ of the traces: batches that share their draws. sample.Forever is all.
@@ -95,9 +96,10 @@ func (o Options) Validate() error {
 		fanouts = fanouts && !bad
 	}
 	for _, kind := range o.Samplers {
-		c := o.config(kind, 1)
-		if fanouts {
-			errs = append(errs, c.Validate())
+		known := slices.Contains(sample.Kinds, kind)
+		fail(!known, "--samplers %s: there are %s", kind, names(sample.Kinds))
+		if known && fanouts {
+			errs = append(errs, o.config(kind, 1).Validate())
 		}
 	}
 	drifts := o.Smoothed && slices.ContainsFunc(o.Kappas, func(k int) bool { return k != 1 })
@@ -163,22 +165,10 @@ func (o Options) steps(epoch int) int {
 	return n
 }
 
-// ParseKappa reads a number, or "inf" for sample.Forever.
-func ParseKappa(s string) (int, error) {
-	if s == "inf" {
-		return sample.Forever, nil
-	}
-	k, err := strconv.Atoi(s)
-	if err != nil || k < 1 {
-		return 0, fmt.Errorf("%q is neither a number from 1 nor inf", s)
-	}
-	return k, nil
-}
-
-// KappaText is what ParseKappa reads.
-func KappaText(kappa int) string {
+// kappaText is κ for people.
+func kappaText(kappa int) string {
 	if kappa == sample.Forever {
-		return "inf"
+		return "∞"
 	}
 	return strconv.Itoa(kappa)
 }

@@ -185,7 +185,7 @@ func (r *Report) missPanel(kind sample.Kind) panel {
 		if t.Kappa == sample.Forever {
 			at, p.x.high = forever, forever
 		}
-		p.x.ticks = append(p.x.ticks, tick{at, strings.Replace(KappaText(t.Kappa), "inf", "∞", 1)})
+		p.x.ticks = append(p.x.ticks, tick{at, kappaText(t.Kappa)})
 		for i, c := range t.Caches {
 			if i == len(p.curves) {
 				policy, size := i/len(r.Caches), i%len(r.Caches)

@@ -89,7 +89,11 @@ func (r *run) open(ds *store.Dataset) error {
 		}
 	}
 	if r.Growth == nil {
-		for b := min(64, len(r.seeds)); b <= min(16384, len(r.seeds)); b *= 4 {
+		b := 64
+		for b > 1 && 16*b > len(r.seeds) {
+			b /= 4
+		}
+		for ; b <= min(16384, len(r.seeds)); b *= 4 {
 			r.Growth = append(r.Growth, b)
 		}
 	}
@@ -149,7 +153,7 @@ func moments(x []float64) (mean, deviation float64) {
 
 // trace draws one trace and simulates all caches.
 func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
-	name := fmt.Sprintf("%s with κ = %s", kind, KappaText(kappa))
+	name := fmt.Sprintf("%s with κ = %s", kind, kappaText(kappa))
 	requests, err := newRequests(r.Tmp)
 	if err != nil {
 		return err
