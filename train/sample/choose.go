@@ -49,6 +49,7 @@ type chooser struct {
 	picked index // of Floyd's algorithm, when many are chosen
 	places []uint32
 	selection
+	low lowest
 }
 
 // WeightError is a weight of an edge that is none: negative, infinite or NaN.
@@ -86,6 +87,14 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l list, out []uint32, 
 	}
 	numbers := cfg.numbers(d, v)
 	limit, least := cfg.limit(&numbers, k, l.degree)
+	if cfg.Kind == Labor0 && !numbers.mixed && l.degree <= lowestList {
+		n := c.low.keep(numbers.first, l.ids, limit)
+		if n >= least {
+			out = out[:min(n, len(out))]
+			c.low.fill(out, n, numbers.below(float64(k)/float64(l.degree)))
+			return len(out), nil
+		}
+	}
 	c.reset(len(out), limit)
 	c.show(cfg, &numbers, 0, l.ids)
 	if len(c.kept) < least { // the limit was a guess, and too low

@@ -1,0 +1,96 @@
+package sample
+
+import "math/bits"
+
+// lowestList is the longest list that lowest chooses from: what it keeps of one stays in the fastest cache.
+const lowestList = 2048
+
+// lowest is scratch for choosing from short lists whose numbers are hashes of ids: a selection, in passes without a branch that
+// depends on numbers, which the processor would guess wrong.
+type lowest struct {
+	number [lowestList + 1]uint64
+	id     [lowestList + 1]uint32
+}
+
+// keep takes those of ids, in this order, whose number is not above limit, and returns how many they are.
+func (l *lowest) keep(first uint64, ids []uint32, limit uint64) int {
+	n := 0
+	for _, id := range ids {
+		number := mix(first + (uint64(id)+1)*golden)
+		_, above := bits.Sub64(limit, number, 0)
+		l.number[n], l.id[n] = number, id
+		n += 1 - int(above)
+	}
+	return n
+}
+
+// fill fills out with the ids of those of the n kept whose numbers are the lowest, of equal ones the earlier; out has room for n
+// or fewer. The highest of them is thought to be near guess.
+func (l *lowest) fill(out []uint32, n int, guess uint64) {
+	numbers, ids := l.number[:n], l.id[:n]
+	limit, over := kth(numbers, len(out), guess)
+	if over > 0 {
+		l.fillEqual(out, n, limit)
+		return
+	}
+	for i, e := 0, 0; e < len(out); i++ {
+		_, above := bits.Sub64(limit, numbers[i], 0)
+		out[e] = ids[i]
+		e += 1 - int(above)
+	}
+}
+
+// fillEqual is fill where of those at the limit only the earlier ones have room.
+func (l *lowest) fillEqual(out []uint32, n int, limit uint64) {
+	equal := len(out)
+	for _, number := range l.number[:n] {
+		if number < limit {
+			equal--
+		}
+	}
+	e := 0
+	for i, number := range l.number[:n] {
+		if number == limit && equal > 0 {
+			equal--
+		} else if number >= limit {
+			continue
+		}
+		out[e] = l.id[i]
+		e++
+	}
+}
+
+// kth is a limit that the k lowest of numbers are not above, and how many more are not: only such as are equal to it. It begins
+// at guess, and goes from one number to the next in a pass each: some √k of them where guess is the share that k is of all.
+func kth(numbers []uint64, k int, guess uint64) (limit uint64, over int) {
+	limit = guess
+	var highest uint64
+	for up, down := false, false; ; {
+		n, below, above := around(numbers, limit)
+		switch {
+		case n == k || n > k && up:
+			return limit, n - k
+		case n < k && down: // some are equal to the last limit but one
+			return highest, over
+		case below == 0 && n > k: // all are 0
+			return 0, n - k
+		case n < k:
+			limit, up = above, true
+		default:
+			highest, over, limit, down = below, n-k, below-1, true
+		}
+	}
+}
+
+// around counts those of numbers that are not above limit, and finds the highest of them and the lowest of the others.
+func around(numbers []uint64, limit uint64) (n int, below, above uint64) {
+	above = 1<<64 - 1
+	beyond := uint64(0)
+	for _, x := range numbers {
+		_, b := bits.Sub64(limit, x, 0) // 1 if x is above
+		beyond += b
+		below = max(below, x&(b-1))
+		above = min(above, x|(b-1))
+	}
+	return len(numbers) - int(beyond), below, above
+}
