@@ -27,7 +27,7 @@ var ourSamplers = []struct {
 	config sample.Config
 	others []string
 }{
-	{"ns", sample.Config{Kind: sample.NS}, []string{"once"}}, // once: of those that expand a node only where they first reach it
+	{"ns", sample.Config{Kind: sample.NS}, []string{"biased", "once"}}, // once: of those that expand a node only where they first reach it
 	{"labor0 --poisson", sample.Config{Kind: sample.Labor0, Poisson: true}, nil},
 	{"labor0", sample.Config{Kind: sample.Labor0}, []string{"labor0 --poisson"}},
 }

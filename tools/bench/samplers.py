@@ -43,8 +43,10 @@ def dgl_samplers(offsets, neighbors):
 
 
 def sparse_samplers(offsets, neighbors):
-    """torch-sparse's, under PyTorch Geometric. sample_adj makes a block for every hop, as all others here do; neighbor_sample,
-    which NeighborLoader uses, expands a node only at the hop that reaches it first, which is less work a batch."""
+    """torch-sparse's, under PyTorch Geometric. sample_adj makes a block for every hop, as DGL's do, but of k among d neighbours its
+    n-th draw is from the first d-k+n-1, where Floyd's algorithm has one more: late ones are drawn too seldom, and a batch has
+    fewer different nodes. neighbor_sample, which NeighborLoader uses, draws so as well, and expands a node only at the hop that
+    reaches it first, which is less work a batch."""
     spec = importlib.util.find_spec("torch_sparse")
     if spec is None:
         raise ImportError("torch-sparse is not installed")
@@ -63,7 +65,7 @@ def sparse_samplers(offsets, neighbors):
         nodes, rows, _, _ = ops.neighbor_sample(offsets, neighbors, seeds, fanouts, False, True)
         return len(rows), len(nodes)
 
-    yield "ns", "torch-sparse sample_adj", blocks
+    yield "biased", "torch-sparse sample_adj", blocks
     yield "once", "torch-sparse neighbor_sample", subgraph
 
 
