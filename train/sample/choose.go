@@ -65,7 +65,7 @@ func (e *WeightError) Error() string {
 
 // choose fills out, which has room, with neighbours of v, and where Weighted is set values with what each counts. It returns
 // how many there are.
-func (c *chooser) choose(cfg *Config, d *draws, v uint32, l list, out []uint32, values []float32) (n int, err error) {
+func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32, values []float32) (n int, err error) {
 	k := d.fanout
 	switch {
 	case k == 0:

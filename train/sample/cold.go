@@ -108,7 +108,7 @@ func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err 
 		c.floydPart(out, degree, from, part, listKey(j.draws.first, v))
 	case len(part) == degree:
 		m := 0
-		m, err = c.choose(&g.Config, &j.draws, v, list{ids: part, degree: degree}, out, nil)
+		m, err = c.choose(&g.Config, &j.draws, v, &list{ids: part, degree: degree}, out, nil)
 		b.End[n] = b.Start[n] + uint32(m)
 	default:
 		numbers, limit := g.numbers(&j.draws, v), uint64(math.MaxUint64)

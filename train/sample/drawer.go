@@ -108,7 +108,7 @@ func (d *drawer) fill(b *Block, dst []uint32, draws *draws) (hits, misses int, e
 			misses++
 		default:
 			hits++
-			if n, err = d.choose(&d.Config, draws, v, *l, b.drawn(i), b.values(i)); err != nil {
+			if n, err = d.choose(&d.Config, draws, v, l, b.drawn(i), b.values(i)); err != nil {
 				return 0, 0, err
 			}
 			b.End[i] = b.Start[i] + uint32(n)
