@@ -62,3 +62,26 @@ func BenchmarkSample(b *testing.B) {
 		}
 	}
 }
+
+// TestNoSamplerAllocates: nothing is allocated for a batch once slices have grown, whoever draws it.
+func TestNoSamplerAllocates(t *testing.T) {
+	topo, seeds := skewed(20_000, 14), make([]uint32, 500)
+	for i := range seeds {
+		seeds[i] = uint32(i * 7)
+	}
+	for _, c := range []Config{
+		{}, {Smoothed: true}, {Kind: Labor0}, {Kind: Labor0, Smoothed: true}, {Kind: Labor0, Poisson: true}, {Kind: LaborStar},
+		{Kind: RW, Walk: DefaultWalk},
+	} {
+		c.Fanouts = []int{40, 5}
+		s, z := NewSampler(topo, c), Z{First: 7, Next: 8, Drift: 0.3}
+		var b Batch
+		draw := func() {
+			if err := s.Sample(&b, z, seeds); err != nil {
+				panic(err)
+			}
+		}
+		draw()
+		require.Zero(t, testing.AllocsPerRun(3, draw), "%+v", c)
+	}
+}
