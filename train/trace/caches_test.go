@@ -220,7 +220,7 @@ func TestBeladyIsOptimal(t *testing.T) {
 
 // TestManyBlocks: batches that lie across blocks of the file, and places beyond two levels of bitmaps.
 func TestManyBlocks(t *testing.T) {
-	const nodes, size = 3000, 500
+	const nodes, size = 3000, 100
 	var batches [][]uint32
 	x := uint64(1)
 	for range 500 {

@@ -79,19 +79,19 @@ func distinct(batches [][]uint32) float64 {
 // TestReportAgreesWithPlainOne: every number of a trace, from batches drawn one after another, sets and plain caches; and the
 // same report whatever the number of workers.
 func TestReportAgreesWithPlainOne(t *testing.T) {
-	ds := graph(t, 600, nil)
+	ds := graph(t, 300, nil)
 	o := DefaultOptions()
-	o.Samplers, o.Kappas, o.Fanouts, o.Batch, o.Steps, o.Growth = []sample.Kind{sample.NS}, []int{1, 6, sample.Forever}, []int{4, 3}, 30, 23, []int{7, 100, 200}
-	o.Caches, o.Tmp, o.Seed = []Capacity{{Rows: 120}, {Share: 0.05}, {Rows: 30}}, t.TempDir(), 9
+	o.Samplers, o.Kappas, o.Fanouts, o.Batch, o.Steps, o.Growth = []sample.Kind{sample.NS}, []int{1, 6, sample.Forever}, []int{4, 3}, 15, 23, []int{7, 50, 100}
+	o.Caches, o.Tmp, o.Seed = []Capacity{{Rows: 60}, {Share: 0.05}, {Rows: 15}}, t.TempDir(), 9
 	r, err := Run(context.Background(), ds, o)
 	require.NoError(t, err)
-	require.Equal(t, []Size{{"120", 120, 0.2}, {"5%", 30, 0.05}, {"30", 30, 0.05}}, r.Caches)
-	require.Equal(t, []any{600, 200, 7, 23, "", "nested"}, []any{r.Nodes, r.Seeds, r.EpochSteps, r.Steps, "", r.Dependent})
+	require.Equal(t, []Size{{"60", 60, 0.2}, {"5%", 15, 0.05}, {"15", 15, 0.05}}, r.Caches)
+	require.Equal(t, []any{300, 100, 7, 23, "nested"}, []any{r.Nodes, r.Seeds, r.EpochSteps, r.Steps, r.Dependent})
 	require.Len(t, r.Traces, 3)
 	for i, kappa := range o.Kappas {
 		batches, got := plainTrace(t, ds, o, sample.NS, kappa, 23), r.Traces[i]
 		warm := 0
-		for distinct(batches[:warm]) < 120 {
+		for distinct(batches[:warm]) < 60 {
 			warm++
 		}
 		if kappa == 6 { // 3 periods end with the trace
@@ -125,7 +125,7 @@ func TestReportAgreesWithPlainOne(t *testing.T) {
 			want.WorkingSet = append(want.WorkingSet, Window{w, len(rows), mean, mean / float64(w)})
 		}
 		for _, p := range Policies {
-			for _, size := range []int{120, 30, 30} {
+			for _, size := range []int{60, 15, 15} {
 				misses := map[Policy]func() []int64{
 					Static: func() []int64 { return plain(batches, func(v uint32, _ int) bool { return int(v) < size }) },
 					LRU:    func() []int64 { return plainLRU(batches, size) },
@@ -255,7 +255,7 @@ func damage(t *testing.T, ds *store.Dataset, change func(b []byte)) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// TestCancel: at each report of progress the run ends, and leaves no file.
+// TestCancel: at each report of progress the run ends, and leaves no file. The last seven are of passes, which may all be over.
 func TestCancel(t *testing.T) {
 	ds := graph(t, 600, nil)
 	o := DefaultOptions()
@@ -273,7 +273,7 @@ func TestCancel(t *testing.T) {
 			}
 			at++
 		}
-		if _, err := Run(ctx, ds, o); end < reports-1 {
+		if _, err := Run(ctx, ds, o); err != nil || end < reports-7 {
 			require.ErrorIs(t, err, context.Canceled, "report %d of %d", end, reports)
 		}
 		cancel()
