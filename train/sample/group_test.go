@@ -157,6 +157,24 @@ func TestGroupEqualsSampler(t *testing.T) {
 	})
 }
 
+// TestPartsOfLongLists: a choice from a list that comes in parts, of which one may fill what a selection holds, is that from
+// the whole list.
+func TestPartsOfLongLists(t *testing.T) {
+	topo := hub(3000)
+	rapid.Check(t, func(t *rapid.T) {
+		c := config(t)
+		if c.Fanouts = c.Fanouts[:1]; c.Fanouts[0] == 50 {
+			c.Fanouts[0] = 200
+		}
+		tier := &tiered{lists: topo, part: rapid.SampledFrom([]int{100, 700, 1000, 2999}).Draw(t, "part")}
+		z, seeds := anyZ(t), []uint32{0}
+		var want, got Batch
+		require.NoError(t, NewSampler(topo, c).Sample(&want, z, seeds))
+		require.NoError(t, NewGroup(tier, c, 1).Sample(context.Background(), []*Batch{&got}, []Z{z}, [][]uint32{seeds}))
+		require.Empty(t, difference(&want, &got), "%+v", c)
+	})
+}
+
 // wide is a graph of many nodes, so that a hop's passes have ranges to be split into.
 func wide(nodes, degree int) lists {
 	topo := make(lists, nodes)
