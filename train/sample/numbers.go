@@ -59,7 +59,7 @@ func (n *numbers) uniform(x uint32) float64 {
 	at := (uint64(x) + 1) * golden
 	a := mix(n.first + at)
 	if !n.mixed {
-		return (float64(a>>11) + 0.5) * 0x1p-53
+		return (float64(a>>12) + 0.5) * 0x1p-52 // of one bit more the half would not fit, and round up to 1
 	}
 	z := n.stay*quantile(a) + n.move*quantile(mix(n.next+at))
 	if z < 0 {
