@@ -25,7 +25,7 @@ const (
 	starTolerance = 1e-4
 	starRounds    = 100 // more than it takes: some ten
 	// starRoom bounds what a node keeps, in fanouts. Where more of its neighbours are in the batch anyway, which cost no row,
-	// those of the lowest numbers stay; their weights are as if all did.
+	// those of the lowest r_t/p stay: every choice of them is equally likely, and each then counts for as many more.
 	starRoom = 16
 )
 
@@ -54,14 +54,16 @@ func (d *drawer) fillStar(b *Block, dst []uint32, draws *draws) {
 			}
 		default:
 			d.selection.reset(n, math.MaxUint64)
+			kept := 0
 			for at, t := range s.edges[s.begins[i]:s.begins[i+1]] {
 				if p := min(1, s.scale[i]/float64(s.inverse[t])); s.number[t] < p {
+					kept++
 					d.take(candidate{ordered(s.number[t] / p), uint32(at), s.id[t], float32(1 / p)})
 				}
 			}
 			chosen := d.chosen()
 			for e, c := range chosen {
-				out[e], values[e] = c.id, c.weight
+				out[e], values[e] = c.id, float32(float64(c.weight)*float64(kept)/float64(len(chosen)))
 			}
 			b.End[i] = b.Start[i] + uint32(len(chosen))
 		}
