@@ -168,7 +168,7 @@ func (c *chooser) takeWeighted(out []uint32, values []float32) int {
 	tau := math.Float64frombits(chosen[last].number &^ (1 << 63))
 	chosen = append(chosen[:last], chosen[last+1:]...)
 	for i, k := range chosen {
-		out[i], values[i] = k.place, float32(float64(k.weight)/-math.Expm1(-float64(k.weight)*tau))
+		out[i], values[i] = k.place, float32(min(float64(k.weight)/-math.Expm1(-float64(k.weight)*tau), math.MaxFloat32))
 	}
 	return len(chosen)
 }
