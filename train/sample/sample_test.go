@@ -197,26 +197,3 @@ func TestShuffle(t *testing.T) {
 	require.Equal(t, ids(), a)
 	Shuffle(nil, 1, 1)
 }
-
-func TestNoAllocationOnceGrown(t *testing.T) {
-	topo := make(lists, 2000)
-	for v := range topo {
-		for j := range 30 {
-			topo[v] = append(topo[v], uint32((v*31+j*j*7)%2000))
-		}
-	}
-	s := NewSampler(topo, Config{Fanouts: []int{10, 5}, Options: Options{SelfLoops: true, GCN: true, RevEdges: true, RevInput: true}})
-	seeds := make([]uint32, 200)
-	for i := range seeds {
-		seeds[i] = uint32(i)
-	}
-	var b Batch
-	for z := range uint64(50) {
-		require.NoError(t, s.Sample(&b, Z{First: z}, seeds))
-	}
-	require.Less(t, testing.AllocsPerRun(50, func() {
-		if err := s.Sample(&b, Z{First: 7}, seeds); err != nil {
-			panic(err)
-		}
-	}), 3.0)
-}
