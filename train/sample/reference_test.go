@@ -92,11 +92,11 @@ func (w *whiteboard) picks(z Z, hop int, dst []uint32) [][]pick {
 		case w.Weighted:
 			all[i] = w.weighted(v, k, func(x uint32) float64 { return uniform(listKey(first, v), listKey(next, v), x) })
 		case k == All || k >= len(list):
-			take(lowest(len(list), len(list), func(uint32) float64 { return 0 }))
+			take(lowestOf(len(list), len(list), func(uint32) float64 { return 0 }))
 		case w.Kind == NS && !w.Smoothed:
 			take(floyds(len(list), k, listKey(first, v)))
 		case w.Kind == NS:
-			take(sorted(lowest(len(list), k, ofPlace)))
+			take(sorted(lowestOf(len(list), k, ofPlace)))
 		case w.Poisson:
 			p, kept := float64(k)/float64(len(list)), []int(nil)
 			for at, t := range list {
@@ -106,18 +106,18 @@ func (w *whiteboard) picks(z Z, hop int, dst []uint32) [][]pick {
 				w.unsure = w.unsure || math.Abs(ofVertex(t)-bound(p)) < 1e-4 && drifts // the table's error
 			}
 			if room := k + int(8*math.Sqrt(float64(k))) + 16; len(kept) > room {
-				kept = lowest(len(list), room, func(x uint32) float64 { return ofVertex(list[x]) })
+				kept = lowestOf(len(list), room, func(x uint32) float64 { return ofVertex(list[x]) })
 			}
 			take(sorted(kept))
 		default:
-			take(sorted(lowest(len(list), k, func(x uint32) float64 { return ofVertex(list[x]) })))
+			take(sorted(lowestOf(len(list), k, func(x uint32) float64 { return ofVertex(list[x]) })))
 		}
 	}
 	return all
 }
 
-// lowest are the k of n places that have the lowest numbers, the first of equal ones.
-func lowest(n, k int, number func(x uint32) float64) []int {
+// lowestOf are the k of n places that have the lowest numbers, the first of equal ones.
+func lowestOf(n, k int, number func(x uint32) float64) []int {
 	places := make([]int, n)
 	for i := range places {
 		places[i] = i
@@ -261,7 +261,7 @@ func (w *whiteboard) star(dst []uint32, k int, uniform func(x uint32) float64) [
 	for i, v := range dst {
 		list, p := w.topo[v], probabilities[i]
 		share := func(x uint32) float64 { return uniform(list[x]) / p[x] }
-		order := lowest(len(list), len(list), share)
+		order := lowestOf(len(list), len(list), share)
 		kept := sort.Search(len(order), func(n int) bool { return share(uint32(order[n])) >= 1 })
 		for _, at := range order {
 			w.unsure = w.unsure || math.Abs(share(uint32(at))-1) < 1e-4
