@@ -76,7 +76,7 @@ func TestFetch(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)))
 	require.NoError(t, err)
 	defer ds.Close()
-	trace, err := drawTrace(t.Context(), ds, 10, 12)
+	trace, err := drawTrace(t.Context(), ds, plain, 10, 12)
 	require.NoError(t, err)
 	m, err := newFetcher(ds.Features(0), disk.Auto, disk.Costs{}, trace)
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func compareDiskEpochs(ctx context.Context, c *comparison) error {
 func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochCounts, here disk.Costs, inMemory float64) error {
 	f := ds.Features(0)
 	w := max(1, int(l.steps/float64(max(l.windows, 1))+0.5))
-	trace, err := drawTrace(ctx, ds, c.batch, max(c.steps, 4*w))
+	trace, err := drawTrace(ctx, ds, plain, c.batch, max(c.steps, 4*w))
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func comparePeers(ctx context.Context, c *comparison) error {
 		return err
 	}
 	defer ds.Close()
-	trace, err := drawTrace(ctx, ds, c.batch, 2*c.steps)
+	trace, err := drawTrace(ctx, ds, plain, c.batch, 2*c.steps)
 	if err != nil {
 		return err
 	}

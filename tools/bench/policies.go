@@ -86,7 +86,7 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 	}
 	defer ds.Close()
 	f, g := ds.Features(0), ds.Graph(0)
-	trace, err := drawTrace(ctx, ds, c.batch, c.steps)
+	trace, err := drawTrace(ctx, ds, plain, c.batch, c.steps)
 	if err != nil {
 		return err
 	}

@@ -3,39 +3,64 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// drawTrace lists the rows that each of so many steps reads, as train draws them with seed 1, epoch after epoch.
-func drawTrace(ctx context.Context, ds *store.Dataset, size, steps int) ([][]uint32, error) {
+// draws is how the batches of a trace are drawn, with seed 1.
+type draws struct {
+	sample.Config
+	kappa int
+}
+
+// plain is what train draws unless it is told otherwise.
+var plain = draws{sample.Config{Fanouts: fanouts}, 1}
+
+// drawTrace lists the rows that each of so many steps reads, as train draws them, epoch after epoch.
+func drawTrace(ctx context.Context, ds *store.Dataset, d draws, size, steps int) ([][]uint32, error) {
 	train := ds.Split(0).Train
 	if len(train) == 0 {
 		return nil, fmt.Errorf("%s: its first split has no training nodes", ds.Path())
 	}
-	sampler := sample.NewSampler(ds.Graph(0), sample.Config{Fanouts: fanouts})
-	schedule := sample.Schedule{Seed: 1, Kappa: 1}
-	seeds, b := make([]uint32, len(train)), new(sample.Batch)
-	var trace [][]uint32
-	for epoch := 1; ; epoch++ {
+	samplers := make([]*sample.Sampler, min(runtime.GOMAXPROCS(0), steps))
+	for i := range samplers {
+		samplers[i] = sample.NewSampler(ds.Graph(0), d.Config)
+	}
+	schedule := sample.Schedule{Seed: 1, Kappa: d.kappa}
+	seeds, trace := make([]uint32, len(train)), make([][]uint32, steps)
+	for first, epoch := 0, 1; first < steps; epoch++ {
 		copy(seeds, train)
 		sample.Shuffle(seeds, 1, epoch)
-		for of := range slices.Chunk(seeds, size) {
-			if len(trace) == steps {
-				return trace, nil
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if err := sampler.Sample(b, schedule.At(len(trace)), of); err != nil {
-				return nil, err
-			}
-			trace = append(trace, slices.Clone(b.Inputs()))
+		batches := slices.Collect(slices.Chunk(seeds, size))
+		batches = batches[:min(len(batches), steps-first)]
+		g, ctx := errgroup.WithContext(ctx)
+		for w, sampler := range samplers {
+			g.Go(func() error {
+				var b sample.Batch
+				for i := w; i < len(batches); i += len(samplers) {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					if err := sampler.Sample(&b, schedule.At(first+i), batches[i]); err != nil {
+						return err
+					}
+					trace[first+i] = slices.Clone(b.Inputs())
+				}
+				return nil
+			})
 		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		first += len(batches)
 	}
+	return trace, nil
 }
 
 // meanRows is how many rows a step of trace reads.
