@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
@@ -51,6 +53,9 @@ func TestMisuse(t *testing.T) {
 		"lower -batches":           {"samplers", "-python", "none", "-dataset", storetest.Build(t, storetest.Communities(300, 5, 8, 16, 1))},
 		"at least 1":               {"kernels", "-rounds", "0"},
 		"one argument too many":    {"kernels", "all"},
+		"neighbours at each hop":   {"dependent", "-dataset", "ten.gnn", "-fanout", "15,0"},
+		"neither a number from 1":  {"dependent", "-dataset", "ten.gnn", "-kappa", "0"},
+		"share of the feature":     {"dependent", "-dataset", "ten.gnn", "-cache", "60000"},
 	} {
 		require.ErrorContains(t, run(context.Background(), io.Discard, args), want)
 	}
@@ -70,6 +75,43 @@ func TestPolicies(t *testing.T) {
 	c := comparison{out: &out, dataset: storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)), batch: 10, steps: 24}
 	require.NoError(t, comparePolicies(t.Context(), &c))
 	require.Contains(t, out.String(), "belady, 16 ahead")
+}
+
+// TestDrawTrace: several goroutines draw what one does, over the end of an epoch.
+func TestDrawTrace(t *testing.T) {
+	ds, err := store.Open(storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)))
+	require.NoError(t, err)
+	defer ds.Close()
+	d := draws{sample.Config{Kind: sample.Labor0, Fanouts: []int{5, 3}, Smoothed: true}, 4}
+	train := ds.Split(0).Train
+	epoch := (len(train) + 99) / 100
+	trace, err := drawTrace(t.Context(), ds, d, 100, epoch+3)
+	require.NoError(t, err)
+	sampler, schedule := sample.NewSampler(ds.Graph(0), d.Config), sample.Schedule{Seed: 1, Kappa: 4}
+	for i, rows := range trace {
+		seeds := slices.Clone(train)
+		sample.Shuffle(seeds, 1, 1+i/epoch)
+		var b sample.Batch
+		require.NoError(t, sampler.Sample(&b, schedule.At(i), seeds[i%epoch*100:min(i%epoch*100+100, len(seeds))]))
+		require.Equal(t, b.Inputs(), rows, "step %d", i)
+	}
+}
+
+func TestDependent(t *testing.T) {
+	var out bytes.Buffer
+	path := storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1))
+	require.NoError(t, run(t.Context(), &out, []string{"dependent", "-dataset", path, "-batch", "10", "-steps", "160", "-kappa", "8", "-fanout", "5,3"}))
+	require.Contains(t, out.String(), "| labor0, κ = 8 smoothed | ")
+	require.Contains(t, out.String(), "| 1.00 (1.00) |")
+	require.NotContains(t, out.String(), "NaN")
+}
+
+func TestGain(t *testing.T) {
+	lru := standing{forecast: forecast{cost: cachetier.Cost{Steps: 2, Rows: 60, Seconds: 0.3}}}
+	best := standing{forecast: forecast{cost: cachetier.Cost{Steps: 3, Rows: 30, Seconds: 0.15}}}
+	require.Equal(t, "3.00 (3.00)", best.gain(lru))
+	require.Equal(t, "0.33 (0.33)", lru.gain(best))
+	require.Empty(t, lru.gain(standing{}))
 }
 
 func TestFetch(t *testing.T) {

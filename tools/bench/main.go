@@ -6,6 +6,7 @@
 //	go run ./tools/bench epoch   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
+//	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
@@ -18,6 +19,8 @@
 //
 // The others are of training out of core. policies plans the same steps under every policy of the host tier, at 2 to 20 % of
 // the feature bytes, and says how many rows and device seconds each takes; without -dataset, of ogbn-arxiv and cnr-2000.
+// dependent goes from NS and LRU to LABOR-0, to batches that share their draws, and to Belady, and says what each takes off the
+// rows and the device seconds, with static prefixes beside it, step by step and by windows.
 // windows trains with read windows of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates
 // the same steps in memory and with 40 % of the feature bytes. peers alternates the fetching of rows, and training, with a NumPy
 // memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all.
@@ -39,31 +42,37 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/train/trace"
 )
 
 // comparison is what the commands are asked for.
 type comparison struct {
-	out     io.Writer
-	python  string
-	data    string
-	dataset string
-	rounds  int
-	batches int
-	threads int
-	memory  string
-	batch   int
-	steps   int
-	engine  disk.Kind
-	device  device
-	binary  cli.Binary  // none where the command has no use for it
-	group   *cli.Cgroup // of the Python; nil: none
-	tmp     string      // gone afterwards
-	scripts string      // where the Python lies
+	out             io.Writer
+	python          string
+	data            string
+	dataset         string
+	rounds          int
+	batches         int
+	threads         int
+	memory          string
+	batch           int
+	steps           int
+	engine          disk.Kind
+	device          device
+	fanouts         []int // of dependent, as kappa, cache and layerDependency are
+	kappa           int
+	cache           trace.Capacity
+	layerDependency bool
+	binary          cli.Binary  // none where the command has no use for it
+	group           *cli.Cgroup // of the Python; nil: none
+	tmp             string      // gone afterwards
+	scripts         string      // where the Python lies
 }
 
 var commands = map[string]struct {
@@ -76,6 +85,7 @@ var commands = map[string]struct {
 	"epoch":      {compare: compareEpochs},
 	"samplers":   {compare: compareSamplers},
 	"policies":   {compare: comparePolicies, steps: 400},
+	"dependent":  {compare: compareDependent, steps: 1024},
 	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
 	"epoch-disk": {compare: compareDiskEpochs, steps: 240},
 	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
@@ -93,7 +103,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, samplers, policies, windows, epoch-disk, peers")
+		return errors.New("there are: bench kernels, step, epoch, samplers, policies, dependent, windows, epoch-disk, peers")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -109,10 +119,17 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.steps, "steps", command.steps, "steps of a run, or of a trace, in training out of core")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
+	fanout := f.String("fanout", numbers(fanouts), "neighbours drawn at each hop, in dependent")
+	kappa := f.String("kappa", "256", "batches in a row that share their draws, in dependent")
+	cache := f.String("cache", "20%", "`share` of the feature bytes that the host tier gets, in dependent")
+	f.BoolVar(&c.layerDependency, "layer-dependency", false, "let a node draw the same at every layer, in dependent")
 	f.StringVar((*string)(&c.binary), "bin", "", "a built `gnnstore`; default: built now")
 	_ = f.Parse(args[1:]) // ExitOnError
 	c.engine = disk.Kind(*engine)
 	if c.device, err = parseDevice(*device); err != nil {
+		return err
+	}
+	if err := c.parseDraws(*fanout, *kappa, *cache); err != nil {
 		return err
 	}
 	outOfCore := command.steps > 0
@@ -121,7 +138,7 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 		return fmt.Errorf("%q is one argument too many", f.Arg(0))
 	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
 		return errors.New("-rounds, -batches and -threads: at least 1")
-	case c.python == "" && name != "kernels" && (!outOfCore || name == "peers"):
+	case c.python == "" && slices.Contains([]string{"step", "epoch", "samplers", "peers"}, name):
 		return errors.New("-python is missing: the path of a Python with PyTorch")
 	case outOfCore && (c.batch < 1 || c.steps < 1):
 		return errors.New("-batch and -steps: at least 1")
@@ -136,7 +153,7 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	onlyIngests := name == "step" || name == "samplers" || name == "policies"
+	onlyIngests := name == "step" || name == "samplers" || name == "policies" || name == "dependent"
 	if c.binary == "" && name != "kernels" && !(onlyIngests && c.dataset != "") {
 		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
 			return err

@@ -77,7 +77,7 @@ func compareSamplers(ctx context.Context, c *comparison) error {
 
 // race prints a row for each sampler at some fanouts, ours of a kind before theirs.
 func (c *comparison) race(ds *store.Dataset, seeds []uint32, fanouts []int, peer *python, theirs []peerSampler) error {
-	name := strings.Trim(strings.ReplaceAll(fmt.Sprint(fanouts), " ", ","), "[]")
+	name := numbers(fanouts)
 	for _, s := range ourSamplers {
 		s.config.Fanouts = fanouts
 		ours := &drawn{sampler: sample.NewSampler(ds.Graph(0), s.config), seeds: seeds}
