@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/trace"
 )
 
 func TestSeries(t *testing.T) {
@@ -56,6 +57,7 @@ func TestMisuse(t *testing.T) {
 		"neighbours at each hop":   {"dependent", "-dataset", "ten.gnn", "-fanout", "15,0"},
 		"neither a number from 1":  {"dependent", "-dataset", "ten.gnn", "-kappa", "0"},
 		"share of the feature":     {"dependent", "-dataset", "ten.gnn", "-cache", "60000"},
+		"set GNNSTORE_DATA":        {"curves", "-data", ""},
 	} {
 		require.ErrorContains(t, run(context.Background(), io.Discard, args), want)
 	}
@@ -112,6 +114,29 @@ func TestGain(t *testing.T) {
 	require.Equal(t, "3.00 (3.00)", best.gain(lru))
 	require.Equal(t, "0.33 (0.33)", lru.gain(best))
 	require.Empty(t, lru.gain(standing{}))
+}
+
+func TestCurves(t *testing.T) {
+	require.Equal(t, 1024, traceBatch(90_941))
+	require.Equal(t, 512, traceBatch(49_000))
+	require.Equal(t, 1, traceBatch(5))
+	require.Equal(t, []int{64, 256, 1024, 4096}, growthSizes(10_886))
+	require.Equal(t, []int{128, 128, 1024, 256}, []int{traceSteps(1), traceSteps(16), traceSteps(256), traceSteps(sample.Forever)})
+
+	var out bytes.Buffer
+	printGrowth(&out, []int{64, 256}, []trace.Growth{{Sampler: sample.RW, Batch: 256, Hops: []trace.Hop{{Mean: 7}, {Mean: 81.5, CI95: 2.25}}}})
+	require.Contains(t, out.String(), "| sampler | 64 | 256 |\n")
+	require.Contains(t, out.String(), "| rw | | 82 ± 2 |\n")
+
+	out.Reset()
+	s := sharedTraces{kind: sample.Labor0, dependent: "nested", caches: []trace.Size{{Asked: "5%"}, {Asked: "20%"}}}
+	for i, kappa := range curveKappas {
+		s.traces = append(s.traces, trace.Trace{Kappa: kappa, Batches: trace.Batches{Mean: 123},
+			Caches: []trace.Cache{{Policy: trace.LRU, HitRate: 0.5}, {Policy: trace.LRU, HitRate: 0.2 + 0.1*float64(i)}}})
+	}
+	printMisses(&out, []sharedTraces{s})
+	require.Contains(t, out.String(), "| κ = 256 | κ = inf | ÷ |\n")
+	require.Contains(t, out.String(), "| labor0, nested | 123 | lru | 20% | 80.00 | 70.00 | 60.00 | 50.00 | 40.00 | 30.00 | 2.00 |\n")
 }
 
 func TestFetch(t *testing.T) {

@@ -5,6 +5,7 @@
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench epoch   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
+//	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
@@ -16,6 +17,8 @@
 // fails when the losses differ. epoch alternates whole epochs with DGL's or PyTorch Geometric's loader. samplers alternates what
 // turns 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails when the same sampler
 // draws other numbers of edges or of different nodes.
+// curves shows, on four real graphs and two generated ones, how the rows of a batch grow with its seeds under each sampler, and
+// how caches miss as batches in a row share more of their draws.
 //
 // The others are of training out of core. policies plans the same steps under every policy of the host tier, at 2 to 20 % of
 // the feature bytes, and says how many rows and device seconds each takes; without -dataset, of ogbn-arxiv and cnr-2000.
@@ -84,6 +87,7 @@ var commands = map[string]struct {
 	"step":       {compare: compareSteps},
 	"epoch":      {compare: compareEpochs},
 	"samplers":   {compare: compareSamplers},
+	"curves":     {compare: drawCurves},
 	"policies":   {compare: comparePolicies, steps: 400},
 	"dependent":  {compare: compareDependent, steps: 1024},
 	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
@@ -103,7 +107,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, samplers, policies, dependent, windows, epoch-disk, peers")
+		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, peers")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
