@@ -31,7 +31,7 @@ ogbn_arxiv    mlp     sampled    8        1       50.00 ± 0.00   none          
 func TestAppendMarkdown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "RESULTS.md")
 	require.NoError(t, os.WriteFile(file, []byte("# Results\n"), 0o666))
-	require.NoError(t, appendMarkdown(file, "abc1234", twoResults, 2))
+	require.NoError(t, appendMarkdown(file, "at commit abc1234", twoResults, 2))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "# Results\n\n## Accuracy, 2")
@@ -48,9 +48,9 @@ func TestBelowBars(t *testing.T) {
 }
 
 func TestSelectTasks(t *testing.T) {
-	selected, err := selectTasks("ogbn_arxiv/mlp,coauthor_cs")
+	selected, err := selectTasks(tasks, "ogbn_arxiv/mlp,coauthor_cs")
 	require.NoError(t, err)
 	require.Equal(t, []string{"ogbn_arxiv/mlp", "coauthor_cs"}, names(selected))
-	_, err = selectTasks("karate")
+	_, err = selectTasks(tasks, "karate")
 	require.ErrorContains(t, err, "-only karate: there are coauthor_cs, amazon_computers")
 }

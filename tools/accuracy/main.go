@@ -1,9 +1,12 @@
 // Accuracy measures what gnnstore's models reach on public graphs, with what is published beside it. It builds
 // ./cmd/gnnstore, ingests the raw files and trains a model a seed; the epoch is chosen by validation alone.
 //
-//	go run ./tools/accuracy -data DIR [-seeds 10] [-only NAME,…] [-quick] [-record tools/RESULTS.md]
+//	go run ./tools/accuracy -data DIR [-seeds 10] [-only NAME,…] [-quick] [-bin FILE] [-record tools/RESULTS.md]
 //
-// It exits 1 when a data set stays below its bar.
+// It exits 1 when a data set stays below its bar. With -kappa it compares dependent minibatches with independent ones, seed by
+// seed, and exits 1 when the upper end of the loss's interval is not below the bar for it; see dependenceTasks.
+//
+//	go run ./tools/accuracy -data DIR -kappa 1,4,16,64,256,inf [-sampler labor0,ns] [-dependent smoothed,nested] [-log FILE] …
 package main
 
 import (
@@ -64,6 +67,7 @@ type task struct {
 	settings  settings
 	epochs    string
 	bar       float64 // of the mean test accuracy; 0: none
+	maxLoss   float64 // of accuracy by dependent minibatches, for -kappa; 0: not judged
 	published string
 }
 
@@ -71,6 +75,7 @@ var (
 	perClass = []string{"--undirected", "--split", "per-class:20/30"} // the protocol of Shchur et al. 2018
 	arxiv    = []string{"--undirected", "--features", "fastrp:128", "--split", "given"}
 	public   = []string{"--undirected"}
+	random   = []string{"--undirected", "--split", "random:0.6/0.2/0.2"}
 	facebook = []string{"--undirected", "--nodes", "@musae_facebook/facebook_target.csv", "--label", "page_type",
 		"--node-features", "@musae_facebook/facebook.json"}
 
@@ -107,16 +112,34 @@ var tasks = []task{
 	{name: "facebook/gat", model: "gat", raw: pages, flags: facebook, splits: true, settings: labelled, epochs: "8", published: none},
 }
 
+// options are the flags.
+type options struct {
+	data, only, bin, record       string
+	seeds                         int
+	quick                         bool
+	kappas, samplers, dependences string
+	log                           string
+	jobs                          int
+}
+
 func main() {
-	data := flag.String("data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
-	seeds := flag.Int("seeds", 10, "train with the seeds 1 to `N`")
-	only := flag.String("only", "", "comma-separated `names` of tasks; default all of "+strings.Join(names(tasks), ","))
-	quick := flag.Bool("quick", false, "one seed, and 2 points of slack below the bars")
-	record := flag.String("record", "", "append the table as Markdown to this `file`")
+	var o options
+	flag.StringVar(&o.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
+	flag.IntVar(&o.seeds, "seeds", 10, "train with the seeds 1 to `N`")
+	flag.StringVar(&o.only, "only", "", "comma-separated `names` of tasks; default all of "+strings.Join(names(tasks), ",")+
+		", or with -kappa of "+strings.Join(names(dependenceTasks), ","))
+	flag.BoolVar(&o.quick, "quick", false, "one seed, and 2 points of slack below the bars")
+	flag.StringVar(&o.bin, "bin", "", "a built `gnnstore`; default: built now")
+	flag.StringVar(&o.record, "record", "", "append the table as Markdown to this `file`")
+	flag.StringVar(&o.kappas, "kappa", "", "compare these comma-separated `κ` of dependent minibatches, inf among them, with 1")
+	flag.StringVar(&o.samplers, "sampler", "labor0", "with -kappa: comma-separated `samplers`")
+	flag.StringVar(&o.dependences, "dependent", "smoothed", "with -kappa: smoothed, nested or `both`, with a comma between them")
+	flag.StringVar(&o.log, "log", "", "with -kappa: write every training to this `file` of JSON lines, and leave out those in it")
+	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa: `trainings` at once")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, *data, *only, *seeds, *quick, *record)
+	err := run(ctx, os.Stdout, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
@@ -133,7 +156,7 @@ func names(tasks []task) []string {
 }
 
 // selectTasks returns the tasks that only names, or all.
-func selectTasks(only string) ([]task, error) {
+func selectTasks(tasks []task, only string) ([]task, error) {
 	if only == "" {
 		return tasks, nil
 	}
@@ -148,40 +171,66 @@ func selectTasks(only string) ([]task, error) {
 	return selected, nil
 }
 
-func run(ctx context.Context, w io.Writer, data, only string, seeds int, quick bool, record string) (err error) {
-	slack := 0.0
-	if quick {
-		seeds, slack = 1, quickSlack
+func run(ctx context.Context, w io.Writer, o options) (err error) {
+	all, least := tasks, 1
+	if o.kappas != "" {
+		all, least = dependenceTasks, 2 // pairs, for an interval
 	}
-	selected, err := selectTasks(only)
+	selected, err := selectTasks(all, o.only)
 	switch {
 	case err != nil:
 		return err
-	case data == "":
+	case o.data == "":
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory of the raw graphs")
-	case seeds < 1:
-		return fmt.Errorf("-seeds %d: at least 1", seeds)
+	case o.seeds < least:
+		return fmt.Errorf("-seeds %d: at least %d", o.seeds, least)
+	case o.jobs < 1:
+		return fmt.Errorf("-jobs %d: at least 1", o.jobs)
+	case o.quick && o.kappas != "":
+		return errors.New("-quick: one seed has no interval; -kappa goes without it")
+	case o.kappas == "" && (o.log != "" || o.jobs != 1):
+		return errors.New("-log and -jobs go with -kappa")
 	}
 	tmp, err := os.MkdirTemp("", "gnnstore-accuracy-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	commit, err := commit(ctx) // of what is built now, whatever happens to the tree meanwhile
-	if err != nil {
+	b := bench{gnnstore: cli.Binary(o.bin), data: o.data, tmp: tmp, progress: os.Stderr}
+	if o.bin == "" {
+		commit, err := commit(ctx) // of what is built now, whatever happens to the tree meanwhile
+		if err != nil {
+			return err
+		}
+		if b.gnnstore, err = cli.Build(ctx, tmp); err != nil {
+			return err
+		}
+		b.what = "at commit " + commit
+	}
+	if b.binary, err = fingerprint(b.gnnstore); err != nil {
 		return err
 	}
-	gnnstore, err := cli.Build(ctx, tmp)
-	if err != nil {
-		return err
+	if o.bin != "" {
+		b.what = "with a gnnstore of SHA-256 " + b.binary + "…"
 	}
-	b := bench{gnnstore: gnnstore, data: data, tmp: tmp, progress: os.Stderr}
-	for _, line := range settingsLines(selected, seeds) {
+	if o.kappas != "" {
+		return b.dependence(ctx, w, selected, o)
+	}
+	return b.accuracy(ctx, w, selected, o)
+}
+
+// accuracy measures tasks and compares them with their bars.
+func (b *bench) accuracy(ctx context.Context, w io.Writer, tasks []task, o options) error {
+	slack := 0.0
+	if o.quick {
+		o.seeds, slack = 1, quickSlack
+	}
+	for _, line := range settingsLines(tasks, o.seeds) {
 		fmt.Fprintln(w, line)
 	}
 	var results []result
-	for _, t := range selected {
-		r, err := b.measure(ctx, t, seeds)
+	for _, t := range tasks {
+		r, err := b.measure(ctx, t, o.seeds)
 		if err != nil {
 			return err
 		}
@@ -190,8 +239,8 @@ func run(ctx context.Context, w io.Writer, data, only string, seeds int, quick b
 	if err := writeText(w, results); err != nil {
 		return err
 	}
-	if record != "" {
-		if err := appendMarkdown(record, commit, results, seeds); err != nil {
+	if o.record != "" {
+		if err := appendMarkdown(o.record, b.what, results, o.seeds); err != nil {
 			return err
 		}
 	}
@@ -200,9 +249,10 @@ func run(ctx context.Context, w io.Writer, data, only string, seeds int, quick b
 
 // bench is what every task shares.
 type bench struct {
-	gnnstore  cli.Binary
-	data, tmp string
-	progress  io.Writer
+	gnnstore     cli.Binary
+	binary, what string // its fingerprint, and what it was built of as far as is known
+	data, tmp    string
+	progress     io.Writer
 }
 
 // measure trains a task's model once a seed.
@@ -213,15 +263,8 @@ func (b *bench) measure(ctx context.Context, t task, seeds int) (result, error) 
 		if err != nil {
 			return result{}, err
 		}
-		args := append([]string{"train", dataset, "--model", t.model, "--seed", strconv.Itoa(seed),
-			"--epochs", t.epochs, "--run", filepath.Join(b.tmp, "run")}, t.settings.flags...)
-		var trained cli.Trained
-		began := time.Now()
-		if err := b.gnnstore.JSON(ctx, &trained, args...); err != nil {
-			return result{}, err
-		}
-		seconds := time.Since(began).Seconds()
-		if err := os.RemoveAll(filepath.Join(b.tmp, "run")); err != nil {
+		trained, seconds, err := b.train(ctx, dataset, filepath.Join(b.tmp, "run"), append(trainFlags(t), "--seed", strconv.Itoa(seed))...)
+		if err != nil {
 			return result{}, err
 		}
 		if t.splits {
@@ -236,6 +279,13 @@ func (b *bench) measure(ctx context.Context, t task, seeds int) (result, error) 
 			t.name, seed, trained.Best.Epoch, trained.Best.ValidAcc, trained.Best.TestAcc, seconds)
 	}
 	return r, nil
+}
+
+// train trains on dataset, keeping no run directory.
+func (b *bench) train(ctx context.Context, dataset, run string, args ...string) (trained cli.Trained, seconds float64, err error) {
+	began := time.Now()
+	err = b.gnnstore.JSON(ctx, &trained, append([]string{"train", dataset, "--run", run}, args...)...)
+	return trained, time.Since(began).Seconds(), errors.Join(err, os.RemoveAll(run))
 }
 
 // dataset ingests the raw files of a task, or finds what another task or seed made of them.

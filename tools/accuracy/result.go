@@ -79,28 +79,32 @@ func writeText(w io.Writer, results []result) error {
 }
 
 func markdown(results []result) string {
+	var rows [][]string
+	for _, r := range results {
+		rows = append(rows, r.cells())
+	}
+	return markdownTable(header, rows)
+}
+
+func markdownTable(header []string, rows [][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat(" --- |", len(header)))
-	for _, r := range results {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
+	for _, row := range rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
 	}
 	return b.String()
 }
 
 // appendMarkdown adds a section with all that another person needs to measure the same.
-func appendMarkdown(file, commit string, results []result, seeds int) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return err
-	}
+func appendMarkdown(file, what string, results []result, seeds int) error {
 	var selected []task
 	for _, r := range results {
 		selected = append(selected, r.task)
 	}
-	_, err = fmt.Fprintf(f, `
+	return appendText(file, fmt.Sprintf(`
 ## Accuracy, %s
 
-`+"`go run ./tools/accuracy %s`"+` at commit %s, %s. The settings are:
+`+"`go run ./tools/accuracy %s`"+` %s, %s. The settings are:
 
 `+"```text\n%s\n```"+`
 
@@ -108,8 +112,17 @@ The tested epoch is the best one of validation. ± is the standard deviation ove
 coauthor_cs, amazon_computers (20 training and 30 validation nodes a class) and facebook (60/20/20 %%). cora and citeseer have the
 public split. The features of ogbn_arxiv are fastrp:128, made of the graph.
 
-%s`, time.Now().UTC().Format(time.DateOnly), strings.Join(os.Args[1:], " "), commit, machine(),
-		strings.Join(settingsLines(selected, seeds), "\n"), markdown(results))
+%s`, time.Now().UTC().Format(time.DateOnly), strings.Join(os.Args[1:], " "), what, machine(),
+		strings.Join(settingsLines(selected, seeds), "\n"), markdown(results)))
+}
+
+// appendText adds text to a file that need not exist.
+func appendText(file, text string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
 
