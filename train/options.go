@@ -90,7 +90,8 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
-		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested, Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
+		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested,
+		Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
 		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
 		Cache: cachetier.Options{HostBytes: Auto},

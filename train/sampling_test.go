@@ -82,21 +82,23 @@ func TestNoDraws(t *testing.T) {
 
 func TestDrawsRefused(t *testing.T) {
 	for want, change := range map[string]func(o *Options){
-		"--sampler labor: there are ns, labor0, labor-star and rw":                       func(o *Options) { o.Sampler = "labor" },
-		"--kappa 0: at least 1, which is independent batches, or inf":                    func(o *Options) { o.Kappa = 0 },
-		"--kappa -2: at least 1, which is independent batches, or inf":                   func(o *Options) { o.Kappa = -2 },
-		"--dependent : there are nested and smoothed":                                    func(o *Options) { o.Dependent = "" },
-		"--fanout 0: at least 1, or -1 for every neighbour":                              func(o *Options) { o.Fanouts = []int{0, 0} },
-		"--fanout -2: at least 1, or -1 for every neighbour":                             func(o *Options) { o.Fanouts = []int{5, -2} },
-		"--poisson goes with --sampler labor0":                                           func(o *Options) { o.Poisson = true },
-		"--weighted goes with --sampler ns":                                              func(o *Options) { o.Sampler, o.Weighted = sample.Labor0, true },
-		"--walks 0: from 1 to 65536":                                                     func(o *Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
-		"--walk-length 2000: from 1 to 1024":                                             func(o *Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
-		"--walk-restart NaN: at least 0 and below 1":                                     func(o *Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
-		"--weighted: --model gcn takes its weights from degrees; take sage or gat":       func(o *Options) { o.Kind, o.Weighted = model.GCN, true },
-		"--model gcn needs the probabilities of neighbours, which --sampler rw does not": func(o *Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
-		"--fanout -1: --sampler rw needs a number of neighbours":                         func(o *Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
-		"--dependent smoothed: walks have no numbers that drift":                         func(o *Options) { o.Sampler, o.Kappa, o.Dependent = sample.RW, 2, Smoothed },
+		"--sampler labor: there are ns, labor0, labor-star and rw":     func(o *Options) { o.Sampler = "labor" },
+		"--kappa 0: at least 1, which is independent batches, or inf":  func(o *Options) { o.Kappa = 0 },
+		"--kappa -2: at least 1, which is independent batches, or inf": func(o *Options) { o.Kappa = -2 },
+		"--dependent : there are nested and smoothed":                  func(o *Options) { o.Dependent = "" },
+		"--fanout 0: at least 1, or -1 for every neighbour":            func(o *Options) { o.Fanouts = []int{0, 0} },
+		"--fanout -2: at least 1, or -1 for every neighbour":           func(o *Options) { o.Fanouts = []int{5, -2} },
+		"--poisson goes with --sampler labor0":                         func(o *Options) { o.Poisson = true },
+		"--weighted goes with --sampler ns":                            func(o *Options) { o.Sampler, o.Weighted = sample.Labor0, true },
+		"--walks 0: from 1 to 65536":                                   func(o *Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
+		"--walk-length 2000: from 1 to 1024":                           func(o *Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
+		"--walk-restart NaN: at least 0 and below 1":                   func(o *Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
+		"--weighted: --model gcn takes its weights from degrees":       func(o *Options) { o.Kind, o.Weighted = model.GCN, true },
+		"--model gcn needs the probabilities of neighbours":            func(o *Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
+		"--fanout -1: --sampler rw needs a number of neighbours":       func(o *Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
+		"--dependent smoothed: walks have no numbers that drift": func(o *Options) {
+			o.Sampler, o.Kappa, o.Dependent = sample.RW, 2, Smoothed
+		},
 	} {
 		o := small()
 		change(&o)
@@ -216,7 +218,7 @@ func TestResumeSchedule(t *testing.T) {
 func TestEvaluatedOnWalks(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	notesOf := func(o Options) (notes string, r *Result) {
-		r, err := Run(context.Background(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", Hooks{Note: func(s string) { notes += s + "\n" }})
+		r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes += s + "\n" }})
 		require.NoError(t, err)
 		return notes, r
 	}
@@ -265,8 +267,8 @@ func weighted(other float32) storetest.Spec {
 	return s
 }
 
-// TestWeighted: neighbours are drawn and count as their edges weigh, those of weight 0 not at all, the same out of core, and in full
-// as on blocks of every neighbour.
+// TestWeighted: neighbours are drawn and count as their edges weigh, those of weight 0 not at all, the same out of core, and
+// in full as on blocks of every neighbour.
 func TestWeighted(t *testing.T) {
 	ds := open(t, weighted(0))
 	o := small()
@@ -305,9 +307,8 @@ func TestWeightedRefused(t *testing.T) {
 	}
 	whole := func(*store.Dataset) {}
 	refused(storetest.Communities(300, 3, 6, 8, 3), "--weighted: the edges of relation node__to__node have no column weight", whole)
-	refused(weighted(1), "--weighted: column weight of relation node__to__node is i32, and weights are f32", func(ds *store.Dataset) {
-		ds.Manifest().Relations[0].Columns[0].Elem = store.I32
-	})
+	refused(weighted(1), "--weighted: column weight of relation node__to__node is i32, and weights are f32",
+		func(ds *store.Dataset) { ds.Manifest().Relations[0].Columns[0].Elem = store.I32 })
 	refused(weighted(-1), "has the weight -1; edges are drawn by weights of at least 0", whole)
 	refused(weighted(1), "has the weight NaN", func(ds *store.Dataset) {
 		damage(t, ds, "topo/node__to__node/weight.f32", 77, math.Float32bits(float32(math.NaN())))

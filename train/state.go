@@ -231,13 +231,15 @@ func (t *trainer) fitsDraws(meta map[string]string, updates int) error {
 	if !ok { // independent batches were all there was
 		err := drawing{t.Seed, 1, t.Dependent, updates}.goesOn(t.drawingAt(updates))
 		if err == nil && t.Kind.All() != 0 {
-			t.note("the checkpoint is of an earlier version, which drew other batches: the run does not end as it would have there")
+			t.note("the checkpoint is of an earlier version, which drew other batches: " +
+				"the run does not end as it would have there")
 		}
 		return err
 	}
 	var d drawing
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		return fmt.Errorf("no schedule to draw by: %s: %w; remove the file to resume from the one before it", scheduleKey, err)
+		return fmt.Errorf("no schedule to draw by: %s: %w; remove the file to resume from the one before it",
+			scheduleKey, err)
 	}
 	return d.goesOn(t.drawingAt(updates))
 }

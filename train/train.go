@@ -314,15 +314,16 @@ func (t *trainer) notes() {
 	case t.Kappa == sample.Forever:
 		t.note("--kappa inf: every epoch draws the same neighbours of a node")
 	case t.Kappa > steps && t.Dependent == Nested:
-		t.note("--kappa %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa, float64(t.Kappa)/float64(steps), steps)
+		t.note("--kappa %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa,
+			float64(t.Kappa)/float64(steps), steps)
 	case t.Kappa > steps:
 		t.note("--kappa %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	}
 	switch {
 	case t.eval.walks:
-		t.note("evaluating on sampled blocks of up to %d nodes a part: --sampler rw weighs the nodes that walks visit, and knows "+
-			"no weights for all neighbours", t.EvalNodes)
+		t.note("evaluating on sampled blocks of up to %d nodes a part: --sampler rw weighs the nodes that walks visit, and "+
+			"knows no weights for all neighbours", t.EvalNodes)
 	case t.eval.isSampled():
 		t.note("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
 			"and --eval-memory is %s", t.EvalNodes, kernels.FormatBytes(t.eval.hidden), kernels.FormatBytes(t.EvalBytes))

@@ -60,6 +60,7 @@ func newTrain() *cobra.Command {
 			"--resume with the same --run goes on at the step after the newest checkpoint, with the options it began with, and\n" +
 			"ends with the weights that it would have had. Then DATASET may be left out.",
 		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
+			"  gnnstore train arxiv.gnn --sampler labor0 --kappa 64 --dependent smoothed --memory 256MiB\n" +
 			"  gnnstore train arxiv.gnn --run runs/long --checkpoint-every 200\n" +
 			"  gnnstore train --resume --run runs/long\n" +
 			"  gnnstore stats runs/long --watch",
@@ -116,9 +117,10 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
 		"or rw (those that random walks visit most)")
-	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent batches, inf all steps")
-	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps, then others) or "+
-		"smoothed (draws that drift)")
+	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent "+
+		"batches, inf all steps")
+	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps, then "+
+		"others) or smoothed (draws that drift)")
 	f.BoolVar(&o.LayerDependency, "layer-dependency", o.LayerDependency, "let a node draw the same neighbours at every layer")
 	f.BoolVar(&o.Poisson, "poisson", o.Poisson, "labor0: let how many neighbours are drawn vary around --fanout")
 	f.BoolVar(&o.Weighted, "weighted", o.Weighted, "ns: draw and sum neighbours by the weights of their edges")
