@@ -65,18 +65,20 @@ func (o *traceOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
 	f.IntVar(&o.layers, "layers", 0, "number of hops (default as many as --fanout has)")
 	f.StringSliceVar(&o.kappas, "kappa", o.kappas, "batches in a row that share their draws; inf for all")
-	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches, or smoothed, drifting over κ batches")
+	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches, or "+
+		"smoothed, drifting over κ batches")
 	f.StringSliceVar(&o.caches, "cache", o.caches, "sizes of caches: shares of all rows, or numbers of rows")
 	f.StringSliceVar(&o.policies, "policies", o.policies, "policies of caches: "+texts(trace.Policies))
 	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a batch")
-	f.StringSliceVar(&o.batches, "batches", nil, "batch sizes of the growth curve (default 64 to 16384, as far as there are seeds)")
+	f.StringSliceVar(&o.batches, "batches", nil, "batch sizes of the growth curve "+
+		"(default 64 to 16384, as far as there are seeds)")
 	f.IntVar(&o.Steps, "steps", 0, "batches of a trace (default an epoch, at most 256, and at least twice the largest κ)")
 	f.IntVar(&o.Epochs, "epochs", 0, "passes over the training nodes instead")
 	f.BoolVar(&o.LayerDependency, "layer-dependency", false, "let a node draw the same at every layer")
 	f.BoolVar(&o.Poisson, "poisson", false, "let labor0 keep as many neighbours as chance has it")
-	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "steps of each walk of rw")
-	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "walks of rw from each node")
-	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "probability with which each step of a walk begins at its node again")
+	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "rw: steps of a walk")
+	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "rw: walks from a node")
+	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "rw: probability that a step begins at the node again")
 	f.StringVar(&o.Split, "split", "", "split whose training nodes are the seeds, where there are several")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of batches and draws")
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that draw and simulate; they change no result")
@@ -108,7 +110,8 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 	if o.Fanouts, err = readFanout(o.fanout, o.layers, given); err != nil {
 		errs = append(errs, err)
 	} else if given("layers") && o.layers != len(o.Fanouts) {
-		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64", len(o.Fanouts), o.layers))
+		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64",
+			len(o.Fanouts), o.layers))
 	}
 	o.Samplers, o.Policies, o.Kappas, o.Caches, o.Growth = nil, nil, nil, nil, nil
 	for _, s := range o.samplers {
@@ -188,7 +191,8 @@ func printTrace(w io.Writer, r *trace.Report) {
 	if r.Split != "" {
 		seeds = fmt.Sprintf("%s training nodes of split %s", count(int64(r.Seeds)), r.Split)
 	}
-	fmt.Fprintf(w, "%s: %s nodes by %s, %s edges; seeds are %s\n", r.Dataset, count(int64(r.Nodes)), r.Order, count(r.Edges), seeds)
+	fmt.Fprintf(w, "%s: %s nodes by %s, %s edges; seeds are %s\n",
+		r.Dataset, count(int64(r.Nodes)), r.Order, count(r.Edges), seeds)
 	fmt.Fprintf(w, "\nrows that a batch wants, by its size, after each hop of fanout %s:\n", fanoutText(r.Fanouts))
 	head := []string{"sampler", "seeds"}
 	for h := range r.Fanouts {
@@ -245,6 +249,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 	}
 	tabulate(w, rows)
 	if short {
-		fmt.Fprintln(w, "note: κ is larger than the batches that were left, and their changes of draws are not in proportion; take more --steps")
+		fmt.Fprintln(w, "note: κ is larger than the batches that were left, and their changes of draws are not in proportion; "+
+			"take more --steps")
 	}
 }

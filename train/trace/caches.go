@@ -6,10 +6,11 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// simulator is caches of several sizes under one policy, which are asked for the rows of a trace from the first to the last.
+// simulator is caches of several sizes under one policy, which are asked for the rows of a trace from the first to the
+// last.
 type simulator interface {
-	// ask adds to misses[i] how many of requests the i-th cache did not have. Requests are rows, and of belady the places of
-	// next requests.
+	// ask adds to misses[i] how many of requests the i-th cache did not have. Requests are rows, and of belady the
+	// places of next requests.
 	ask(requests []uint32, misses []int64)
 	// close gives up the memory.
 	close()
@@ -32,9 +33,9 @@ func (s *static) ask(rows []uint32, misses []int64) {
 
 func (s *static) close() {}
 
-// lru is caches of ascending sizes that hold the rows asked for last. One list has them all, the latest row first: the cache of
-// size c holds the first c. Each row knows its zone, how many of the caches do not hold it, and each cache its edge, the last
-// row that it holds; so a request moves one row, and one past each edge in front of where that was.
+// lru is caches of ascending sizes that hold the rows asked for last. One list has them all, the latest row first: the
+// cache of size c holds the first c. Each row knows its zone, how many of the caches do not hold it, and each cache
+// its edge, the last row that it holds; so a request moves one row, and one past each edge in front of where that was.
 type lru struct {
 	sizes   []uint32
 	numbers *kernels.HostBuf
@@ -67,7 +68,8 @@ func newLRU(nodes int, sizes []uint32) (*lru, error) {
 		return nil, err
 	}
 	return &lru{
-		sizes: sizes, numbers: numbers, marks: marks, links: numbers.Uint32s(), zone: marks.Bytes(), edge: make([]uint32, len(sizes)),
+		sizes: sizes, numbers: numbers, marks: marks,
+		links: numbers.Uint32s(), zone: marks.Bytes(), edge: make([]uint32, len(sizes)),
 	}, nil
 }
 
@@ -149,9 +151,9 @@ func (l *lru) shift(z int) {
 	}
 }
 
-// sieve is one cache under SIEVE: a queue of rows in the order in which they came, and a hand that goes from the oldest to the
-// newest and then from the oldest again. It takes the mark from rows that were asked for since it last came by, and evicts
-// the first that has none; there it stays.
+// sieve is one cache under SIEVE: a queue of rows in the order in which they came, and a hand that goes from the
+// oldest to the newest and then from the oldest again. It takes the mark from rows that were asked for since it last
+// came by, and evicts the first that has none; there it stays.
 type sieve struct {
 	size    uint32
 	numbers *kernels.HostBuf
@@ -181,8 +183,9 @@ func newSieve(nodes int, size uint32) (*sieve, error) {
 	}
 	all := numbers.Uint32s()
 	return &sieve{
-		size: size, numbers: numbers, marks: marks, slot: all[:nodes], row: all[nodes : nodes+int(size)], links: all[nodes+int(size):],
-		visited: marks.Bytes(), first: none, last: none, hand: none,
+		size: size, numbers: numbers, marks: marks,
+		slot: all[:nodes], row: all[nodes : nodes+int(size)], links: all[nodes+int(size):], visited: marks.Bytes(),
+		first: none, last: none, hand: none,
 	}, nil
 }
 

@@ -53,7 +53,8 @@ func staticMisses(t require.TestingT, dir string, nodes int, batches [][]uint32,
 	return missesOf(t, dir, nodes, batches, len(sizes), func(*requests) simulator { return &static{sizes} })
 }
 
-// plain is a cache on the whiteboard: rows in a slice, and a rule that changes it for each request and says whether it hit.
+// plain is a cache on the whiteboard: rows in a slice, and a rule that changes it for each request and says whether it
+// hit.
 func plain(batches [][]uint32, rule func(v uint32, place int) (hit bool)) (misses []int64) {
 	place := 0
 	for _, b := range batches {
@@ -140,7 +141,8 @@ func plainBelady(batches [][]uint32, size int) []int64 {
 	})
 }
 
-// fewest is the misses of the best of all ways to fill and empty a cache, rows passing by or not. Sets of rows are bits.
+// fewest is the misses of the best of all ways to fill and empty a cache, rows passing by or not. Sets of rows are
+// bits.
 func fewest(batches [][]uint32, size int) int64 {
 	best := map[uint32]int64{0: 0} // by what the cache holds
 	for _, v := range slices.Concat(batches...) {

@@ -1,25 +1,28 @@
-// Package trace says what a sampler and a cache would do with a dataset, without training on it: how many rows batches want as
-// they grow (figure 3 of Balin et al., Cooperative Minibatching in Graph Neural Networks), how many different ones several
-// batches in a row want, and which share of their requests caches of some sizes answer under some policies, as κ grows (figure
-// 5a there).
+// Package trace says what a sampler and a cache would do with a dataset, without training on it: how many rows batches
+// want as they grow (figure 3 of Balin et al., Cooperative Minibatching in Graph Neural Networks), how many different
+// ones several batches in a row want, and which share of their requests caches of some sizes answer under some
+// policies, as κ grows (figure 5a there).
 //
-// Two things to know: [Options] says what to draw, and [Report] is what came of it; its JSON keys are stable. Start at [Run].
+// Two things to know: [Options] says what to draw, and [Report] is what came of it; its JSON keys are stable. Start at
+// [Run].
 //
-// A trace is the input rows of batches, in the order in which they stand in them, each once a batch. It is drawn once for each
-// sampler and κ, by several goroutines, from the same seeds in the same order as train would have with the same flags, and kept
-// in a file of 4 bytes a request whose name is gone from the start. Every policy and size is then simulated from that
-// file, request by request:
+// A trace is the input rows of batches, in the order in which they stand in them, each once a batch. It is drawn once
+// for each sampler and κ, by several goroutines, from the same seeds in the same order as train would have with the
+// same flags, and kept in a file of 4 bytes a request whose name is gone from the start. Every policy and size is then
+// simulated from that file, request by request:
 //
 //   - LRU by one list for all sizes, since a smaller cache holds a prefix of what a larger one does: 9 bytes a node.
 //   - SIEVE (Zhang et al., NSDI 2024) by its queue and hand: 4 bytes a node, 13 a row of the cache.
-//   - Belady's MIN that may let a row pass by, which no policy beats: from the place of each request's next one, which a
-//     pass from the end of the file to its start puts there in place of the rows. It needs 4 bytes a node then, and
+//   - Belady's MIN that may let a row pass by, which no policy beats: from the place of each request's next one, which
+//     a pass from the end of the file to its start puts there in place of the rows. It needs 4 bytes a node then, and
 //     afterwards one bit a request and nothing of nodes or rows.
-//   - Static, the rows that stand first in the dataset: where ingest ordered nodes by how often they are read, the hot ones.
+//   - Static, the rows that stand first in the dataset: where ingest ordered nodes by how often they are read, the hot
+//     ones.
 //
-// A pass takes no more than its own arrays, and as many passes go on at once as there are workers. Results depend on no number
-// of them.
+// A pass takes no more than its own arrays, and as many passes go on at once as there are workers. Results depend on
+// no number of them.
 //
-// Caches begin empty, and what fills them is left out: see [Options].Steps. The topology is read from its map, so the first
-// draws of a graph that is not in memory take their time; Run ends soon after its context does, in the middle of a draw, too.
+// Caches begin empty, and what fills them is left out: see [Options].Steps. The topology is read from its map, so the
+// first draws of a graph that is not in memory take their time; Run ends soon after its context does, in the middle of
+// a draw, too.
 package trace

@@ -35,8 +35,8 @@ type stream struct {
 	z          func(step int) sample.Z
 }
 
-// open finds the seeds: as in training the training nodes of the split that have a label, where there are labels. Without a
-// split they are all nodes. It returns the name of the split.
+// open finds the seeds: as in training the training nodes of the split that have a label, where there are labels.
+// Without a split they are all nodes. It returns the name of the split.
 func (d *drawer) open(ds *store.Dataset, split string, workers int) (string, error) {
 	m := ds.Manifest()
 	fail := func(format string, args ...any) error {
@@ -98,13 +98,16 @@ func (d *drawer) takeSeeds(ds *store.Dataset, ids []uint32) error {
 			}
 		}
 	}
+	corrupt := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %w: the split names %s; run gnnstore verify", ds.Path(), store.ErrCorrupt, fmt.Sprintf(format, args...))
+	}
 	d.seeds = make([]uint32, 0, len(ids))
 	for i, v := range ids {
 		if int(v) >= d.graph.Nodes() {
-			return fmt.Errorf("%s: %w: the split names node %d of %d; run gnnstore verify", ds.Path(), store.ErrCorrupt, v, d.graph.Nodes())
+			return corrupt("node %d of %d", v, d.graph.Nodes())
 		}
 		if i > 0 && ids[i-1] >= v {
-			return fmt.Errorf("%s: %w: the split names node %d after node %d; run gnnstore verify", ds.Path(), store.ErrCorrupt, v, ids[i-1])
+			return corrupt("node %d after node %d", v, ids[i-1])
 		}
 		if labelled(v) {
 			d.seeds = append(d.seeds, v)
@@ -113,8 +116,11 @@ func (d *drawer) takeSeeds(ds *store.Dataset, ids []uint32) error {
 	return nil
 }
 
+// taker has a batch until it returns.
+type taker func(step int, b *sample.Batch) error
+
 // draw gives the batches of s to take, one by one and in order.
-func (d *drawer) draw(ctx context.Context, s stream, take func(step int, b *sample.Batch) error) error {
+func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
 	samplers := make([]*sample.Sampler, min(len(d.lanes), s.steps))
 	for i := range samplers {
 		samplers[i] = sample.NewSampler(d.topo, s.config)
@@ -130,7 +136,7 @@ func (d *drawer) draw(ctx context.Context, s stream, take func(step int, b *samp
 }
 
 // epoch draws the batches of an epoch from step first on. Each goroutine has every so-manieth of them.
-func (d *drawer) epoch(ctx context.Context, s stream, samplers []*sample.Sampler, first int, take func(step int, b *sample.Batch) error) error {
+func (d *drawer) epoch(ctx context.Context, s stream, samplers []*sample.Sampler, first int, take taker) error {
 	outer := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	steps := min(s.epochSteps, s.steps-first)
@@ -188,15 +194,15 @@ func (d *drawer) sample(ctx context.Context, s *sample.Sampler, b *sample.Batch,
 	})
 }
 
-// stoppable is a graph from which drawing ends, in the middle of a batch: of a graph that is not in memory one batch takes
-// seconds.
+// stoppable is a graph from which drawing ends, in the middle of a batch: of a graph that is not in memory one batch
+// takes seconds.
 type stoppable struct {
 	*store.Graph
 	stopped atomic.Bool
 }
 
-// errStopped is the panic of a draw that is to end. It leaves a sampler through no return of its own, since a topology has no
-// way to fail, and the sampler is not used again.
+// errStopped is the panic of a draw that is to end. It leaves a sampler through no return of its own, since a topology
+// has no way to fail, and the sampler is not used again.
 var errStopped = errors.New("stopped")
 
 // Neighbors is that of the graph, until it is stopped.

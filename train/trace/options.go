@@ -36,20 +36,20 @@ type Options struct {
 	Split           string // empty where the dataset has one at most
 	Seed            uint64
 
-	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and from less
-	// where there are few.
+	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and
+	// from less where there are few.
 	Growth []int
 
 	// Kappas are the κ of the traces: batches that share their draws. sample.Forever is all.
 	Kappas   []int
 	Smoothed bool // draws drift from one seed to the next over κ batches, and do not change at once
 	Batch    int  // seeds a batch
-	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without both, 0, it is one epoch,
-	// 256 batches of it at most, and at least twice the largest finite κ up to 1024.
+	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without both, 0, it is one
+	// epoch, 256 batches of it at most, and at least twice the largest finite κ up to 1024.
 	//
-	// Requests are counted when the caches have filled: after as many batches as ask for more different rows than the largest
-	// cache holds, half of the trace at most. Where whole periods of κ batches fit in what is left, as many are counted
-	// as fit, the last ones, so that each change of draws weighs what it does in a long run.
+	// Requests are counted when the caches have filled: after as many batches as ask for more different rows than the
+	// largest cache holds, half of the trace at most. Where whole periods of κ batches fit in what is left, as many
+	// are counted as fit, the last ones, so that each change of draws weighs what it does in a long run.
 	Steps, Epochs int
 	// Caches are the sizes that are simulated, each under each of the policies.
 	Caches   []Capacity
@@ -65,7 +65,8 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Samplers: []sample.Kind{sample.NS, sample.Labor0}, Fanouts: []int{15, 10}, Walk: sample.DefaultWalk, Seed: 1,
-		Kappas: []int{1, 64}, Batch: 1000, Caches: []Capacity{{Share: 0.05}, {Share: 0.2}}, Policies: Policies, Workers: 2,
+		Kappas: []int{1, 64}, Batch: 1000, Caches: []Capacity{{Share: 0.05}, {Share: 0.2}}, Policies: Policies,
+		Workers: 2,
 	}
 }
 
@@ -113,11 +114,14 @@ func (o Options) Validate() error {
 		fail(b < 1 || b > math.MaxInt32, "--batches %d: from 1 to %d", b, math.MaxInt32)
 	}
 	for _, c := range o.Caches {
-		fail(c.Rows < 1 && !(c.Share > 0 && c.Share <= 1), "--cache %v: above 0 and at most 100%%, or a number of rows from 1", c)
+		fail(c.Rows < 1 && !(c.Share > 0 && c.Share <= 1),
+			"--cache %v: above 0 and at most 100%%, or a number of rows from 1", c)
 	}
 	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
-	fail(o.Steps < 0 || o.Steps > math.MaxInt32, "--steps %d: from 1 to %d, or 0 for as many as fit the other flags", o.Steps, math.MaxInt32)
-	fail(o.Epochs < 0 || o.Epochs > math.MaxInt32, "--epochs %d: from 1 to %d, or 0 for no bound", o.Epochs, math.MaxInt32)
+	fail(o.Steps < 0 || o.Steps > math.MaxInt32,
+		"--steps %d: from 1 to %d, or 0 for as many as fit the other flags", o.Steps, math.MaxInt32)
+	fail(o.Epochs < 0 || o.Epochs > math.MaxInt32,
+		"--epochs %d: from 1 to %d, or 0 for no bound", o.Epochs, math.MaxInt32)
 	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
 	return errors.Join(errs...)
 }

@@ -16,9 +16,9 @@ import (
 // logarithmic scale, and for each sampler the miss rates over κ.
 func (r *Report) SVG() []byte {
 	panels := []panel{r.growthPanel()}
-	for _, t := range r.Traces {
-		if p := (&r.Traces[slices.IndexFunc(r.Traces, func(u Trace) bool { return u.Sampler == t.Sampler })]); p.Kappa == t.Kappa && len(t.Caches) > 0 {
-			panels = append(panels, r.missPanel(t.Sampler))
+	for _, kind := range r.samplers() {
+		if len(r.Traces) > 0 && len(r.Traces[0].Caches) > 0 {
+			panels = append(panels, r.missPanel(kind))
 		}
 	}
 	columns := min(len(panels), 2)
@@ -28,7 +28,7 @@ func (r *Report) SVG() []byte {
 	}
 	d := drawing{}
 	height := plotTop + plotHeight + 50 + legend*legendLine + 16
-	d.open(columns*panelWidth, titleHeight+rows*height, r.title(), fmt.Sprintf("%s; %s", r.drawnBy(), r.simulatedBy()))
+	d.open(columns*panelWidth, titleHeight+rows*height, r.title(), r.subtitle())
 	for i, p := range panels {
 		d.panel(p, i%columns*panelWidth, titleHeight+i/columns*height)
 	}
@@ -37,32 +37,22 @@ func (r *Report) SVG() []byte {
 }
 
 func (r *Report) title() string {
-	return fmt.Sprintf("%s: %s, fanout %s, batch %d", filepath.Base(r.Dataset), strings.Join(r.samplers(), ", "), joined(r.Fanouts, ","), r.Batch)
+	fanout := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(r.Fanouts), "[]")), ",")
+	return fmt.Sprintf("%s: fanout %s, batch %d", filepath.Base(r.Dataset), fanout, r.Batch)
 }
 
-func (r *Report) samplers() (all []string) {
+func (r *Report) subtitle() string {
+	return fmt.Sprintf("rows: means of %d independent batches, and their 95 %% confidence intervals; "+
+		"misses: %d batches, %s, after the caches have filled", trials, r.Steps, r.Dependent)
+}
+
+func (r *Report) samplers() (all []sample.Kind) {
 	for _, g := range r.Growth {
-		if !slices.Contains(all, string(g.Sampler)) {
-			all = append(all, string(g.Sampler))
+		if !slices.Contains(all, g.Sampler) {
+			all = append(all, g.Sampler)
 		}
 	}
 	return all
-}
-
-func (r *Report) drawnBy() string {
-	return fmt.Sprintf("left: means of %d independent batches with their 95 %% confidence intervals", trials)
-}
-
-func (r *Report) simulatedBy() string {
-	return fmt.Sprintf("misses: %d batches, %s, after the caches have filled", r.Steps, r.Dependent)
-}
-
-func joined(numbers []int, by string) string {
-	var all []string
-	for _, n := range numbers {
-		all = append(all, strconv.Itoa(n))
-	}
-	return strings.Join(all, by)
 }
 
 // Sizes in the picture, in its units.
@@ -77,8 +67,8 @@ const (
 	letter      = 6.6 // mean width of one
 )
 
-// colours tell eight things apart, for the colour-blind as well (Okabe and Ito 2008, with a grey for their yellow, which is
-// lost on white); dashes tell apart what shares one.
+// colours tell eight things apart, for the colour-blind as well (Okabe and Ito 2008, with a grey for their yellow,
+// which is lost on white); dashes tell apart what shares one.
 var (
 	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#888888"}
 	dashes  = []string{"", "7 4", "2 3", "9 3 2 3"}
@@ -127,8 +117,12 @@ func (a axis) of(v float64) float64 {
 }
 
 func (r *Report) growthPanel() panel {
-	p := panel{title: "Rows that a batch reads for each seed", xName: "seeds a batch", yName: fmt.Sprintf("E|S%s| / |S⁰|", raised(len(r.Fanouts))),
-		x: axis{low: math.Inf(1), log: true}, y: axis{low: math.Inf(1), log: true}}
+	p := panel{
+		title: "Rows that a batch reads for each seed", xName: "seeds a batch",
+		yName: fmt.Sprintf("E|S%s| / |S⁰|", raised(len(r.Fanouts))),
+		x:     axis{low: math.Inf(1), log: true}, y: axis{low: math.Inf(1), log: true},
+	}
+	every := 1 + len(r.Growth)/max(len(r.samplers()), 1)/8 // so that no tick's text lies on another
 	for i, g := range r.Growth {
 		last := g.Hops[len(g.Hops)-1]
 		if i == 0 || r.Growth[i-1].Sampler != g.Sampler {
@@ -139,7 +133,7 @@ func (r *Report) growthPanel() panel {
 		p.x.low, p.x.high = min(p.x.low, float64(g.Batch)), max(p.x.high, float64(g.Batch))
 		spread := last.CI95 / float64(g.Batch)
 		p.y.low, p.y.high = min(p.y.low, max(last.PerSeed-spread, last.PerSeed/4)), max(p.y.high, last.PerSeed+spread)
-		if len(p.curves) == 1 && len(c.points)%(1+len(r.Growth)/len(r.samplers())/8) == 0 { // eight at most, so that none lies on another
+		if len(p.curves) == 1 && len(c.points)%every == 0 {
 			p.x.ticks = append(p.x.ticks, tick{float64(g.Batch), strconv.Itoa(g.Batch)})
 		}
 	}
@@ -169,7 +163,10 @@ func (a *axis) decades() {
 }
 
 func (r *Report) missPanel(kind sample.Kind) panel {
-	p := panel{title: "Cache misses under " + string(kind), xName: "κ, batches that share their draws", yName: "miss rate", x: axis{low: 1, high: 1, log: true}}
+	p := panel{
+		title: "Cache misses under " + string(kind), xName: "κ, batches that share their draws", yName: "miss rate",
+		x: axis{low: 1, high: 1, log: true},
+	}
 	var traces []Trace
 	for _, t := range r.Traces {
 		if t.Sampler == kind {
@@ -189,8 +186,10 @@ func (r *Report) missPanel(kind sample.Kind) panel {
 		for i, c := range t.Caches {
 			if i == len(p.curves) {
 				policy, size := i/len(r.Caches), i%len(r.Caches)
-				p.curves = append(p.curves, curve{name: fmt.Sprintf("%s %s", c.Policy, r.Caches[size].Asked),
-					colour: colours[policy%len(colours)], dash: dashes[size%len(dashes)]})
+				p.curves = append(p.curves, curve{
+					name:   fmt.Sprintf("%s %s", c.Policy, r.Caches[size].Asked),
+					colour: colours[policy%len(colours)], dash: dashes[size%len(dashes)],
+				})
 			}
 			p.curves[i].points = append(p.curves[i].points, point{x: at, y: 1 - c.HitRate})
 			p.y.high = max(p.y.high, 1-c.HitRate)
@@ -281,7 +280,8 @@ func (d *drawing) panel(p panel, left, top int) {
 	d.line(x0, y0, x0, y0-plotHeight, "#222")
 	d.text(x0+plotWidth/2, y0+38, "text-anchor=\"middle\"", p.xName)
 	middle := y0 - plotHeight/2
-	d.text(x0-52, middle, fmt.Sprintf("text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\"", x0-52, middle), p.yName)
+	upright := fmt.Sprintf("text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\"", x0-52, middle)
+	d.text(x0-52, middle, upright, p.yName)
 	for i, c := range p.curves {
 		var path []string
 		for _, v := range c.points {

@@ -2,8 +2,8 @@ package trace
 
 import "github.com/gnnstore/gnnstore/train/sample"
 
-// Report is what Run found. Its JSON keys are stable. A row is the features of a node; what is counted in rows is a number of
-// requests for them, of which a batch makes one for each of its different nodes.
+// Report is what Run found. Its JSON keys are stable. A row is the features of a node; what is counted in rows is a
+// number of requests for them, of which a batch makes one for each of its different nodes.
 type Report struct {
 	Dataset  string `json:"dataset"`
 	Seal     string `json:"seal"`
@@ -59,7 +59,8 @@ type Trace struct {
 	Requests  int64       `json:"requests"` // of all batches
 	Batches   Batches     `json:"rows_per_batch"`
 	Different int64       `json:"different_rows"` // of the whole trace
-	// WorkingSet is how many different rows 1, 2, 4, … batches in a row want: what one read of them all, each row once, reads.
+	// WorkingSet is how many different rows 1, 2, 4, … batches in a row want: what one read of them all, each row
+	// once, reads.
 	WorkingSet []Window `json:"working_set"`
 
 	// What caches are judged by: see Options.Steps.
@@ -67,8 +68,8 @@ type Trace struct {
 	MeasuredSteps    int   `json:"measured_steps"`
 	WholePeriods     bool  `json:"whole_periods"` // MeasuredSteps is a multiple of κ, or κ is infinite
 	MeasuredRequests int64 `json:"measured_requests"`
-	// FirstRequests is how many of these were the first for their row, warm-up included: misses of every cache that is not
-	// filled before.
+	// FirstRequests is how many of these were the first for their row, warm-up included: misses of every cache that is
+	// not filled before.
 	FirstRequests int64   `json:"first_requests"`
 	Caches        []Cache `json:"caches"` // by policy, then by size
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// requests are the rows that the batches of a trace ask for, one after another, in a file that only this process sees: its
-// name is gone as soon as it is open, so no end of the process leaves it behind. Writing comes first, by one goroutine; then
-// any number may read.
+// requests are the rows that the batches of a trace ask for, one after another, in a file that only this process sees:
+// its name is gone as soon as it is open, so no end of the process leaves it behind. Writing comes first, by one
+// goroutine; then any number may read.
 type requests struct {
 	file  *os.File
 	block *kernels.HostBuf
@@ -75,7 +75,8 @@ func (r *requests) batches() Batches {
 func (r *requests) add(rows []uint32) error {
 	n := r.count() + int64(len(rows))
 	if n > maxRequests {
-		return fmt.Errorf("batch %d: more than %d rows asked for, which is all that a trace can hold; take fewer --steps", len(r.ends)+1, maxRequests)
+		return fmt.Errorf("batch %d: more than %d rows asked for, which is all that a trace can hold; take fewer --steps",
+			len(r.ends)+1, maxRequests)
 	}
 	r.ends = append(r.ends, n)
 	block := r.block.Uint32s()
@@ -106,13 +107,14 @@ func wayOut(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("file of the trace, 4 bytes a row asked for: %w; make room, take fewer --steps, or give another directory with --tmp", err)
+		return fmt.Errorf("file of the trace, 4 bytes a row asked for: %w; "+
+			"make room, take fewer --steps, or give another directory with --tmp", err)
 	}
 	return fmt.Errorf("file of the trace: %w", err)
 }
 
-// link replaces each request by the place of the next one for the same row, or never, from the last to the first. There are as
-// many rows as nodes.
+// link replaces each request by the place of the next one for the same row, or never, from the last to the first.
+// There are as many rows as nodes.
 func (r *requests) link(ctx context.Context, nodes int) error {
 	buf, err := kernels.NewHostBuf(4 * nodes)
 	if err != nil {
@@ -129,8 +131,8 @@ func (r *requests) link(ctx context.Context, nodes int) error {
 	})
 }
 
-// each gives visit all requests in blocks, of which the first begins at place at. To rewrite them, it goes from the last block
-// to the first, and writes what visit leaves.
+// each gives visit all requests in blocks, of which the first begins at place at. To rewrite them, it goes from the
+// last block to the first, and writes what visit leaves.
 func (r *requests) each(ctx context.Context, rewrite bool, visit func(at int64, block []uint32)) error {
 	buf, err := kernels.NewHostBuf(4 * blockLen)
 	if err != nil {
@@ -161,7 +163,8 @@ func (r *requests) each(ctx context.Context, rewrite bool, visit func(at int64, 
 	return nil
 }
 
-// replay asks s for all requests, and gives the misses of each batch: those of its i-th cache at misses[batch*caches+i].
+// replay asks s for all requests, and gives the misses of each batch: those of its i-th cache at
+// misses[batch*caches+i].
 func (r *requests) replay(ctx context.Context, s simulator, caches int) (misses []int64, err error) {
 	misses = make([]int64, len(r.ends)*caches)
 	batch := 0

@@ -15,8 +15,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Run draws and simulates what o says of ds, which has one type of nodes and one relation. It holds 4 bytes a seed, up to 13 a node
-// for each worker, one bit a request for each of belady's caches at work, and on disk 4 bytes a request of one trace at a time.
+// Run draws and simulates what o says of ds, which has one type of nodes and one relation. It holds 8 bytes a seed,
+// the batches that its workers draw and 4 bytes a node, and afterwards as many of the passes that the package comment
+// describes as there are workers; on disk, 4 bytes a request of one trace at a time.
 func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -77,7 +78,8 @@ func (r *run) open(ds *store.Dataset) error {
 			return err
 		}
 		r.sizes = append(r.sizes, rows)
-		r.report.Caches = append(r.report.Caches, Size{c.String(), int64(rows), float64(rows) / float64(r.graph.Nodes())})
+		share := float64(rows) / float64(r.graph.Nodes())
+		r.report.Caches = append(r.report.Caches, Size{c.String(), int64(rows), share})
 	}
 	slices.Sort(r.sizes)
 	r.sizes = slices.Compact(r.sizes)
@@ -114,6 +116,7 @@ const (
 )
 
 func (r *run) growth(ctx context.Context, kind sample.Kind) error {
+	stage, total := "draw batches of growing sizes with "+string(kind), int64(len(r.Growth)*trials)
 	for i, size := range r.Growth {
 		s := stream{config: r.config(kind, 1), batch: size, epochSteps: len(r.seeds) / size, steps: trials, seed: r.Seed,
 			z: func(step int) sample.Z { return sample.Alone(r.Seed, size, step) }}
@@ -123,7 +126,7 @@ func (r *run) growth(ctx context.Context, kind sample.Kind) error {
 			for h := range hops {
 				sizes[h] = append(sizes[h], float64(len(b.Blocks[hops-1-h].Src)))
 			}
-			r.show("draw batches of growing sizes with "+string(kind), int64(i*trials+step+1), int64(len(r.Growth)*trials), "batches")
+			r.show(stage, int64(i*trials+step+1), total, "batches")
 			return nil
 		})
 		if err != nil {
@@ -165,7 +168,10 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 	}
 	defer reuse.close()
 	schedule := sample.Schedule{Seed: r.Seed, Kappa: kappa}
-	s := stream{config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps, seed: r.Seed, z: schedule.At}
+	s := stream{
+		config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps,
+		seed: r.Seed, z: schedule.At,
+	}
 	err = r.draw(ctx, s, func(step int, b *sample.Batch) error {
 		reuse.add(b.Inputs())
 		r.show("draw "+name, int64(step+1), int64(s.steps), "batches")
@@ -194,14 +200,16 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 	for _, p := range r.Policies {
 		for _, size := range r.report.Caches {
 			missed := misses[cache{p, uint32(size.Rows)}]
-			t.Caches = append(t.Caches, Cache{p, size.Rows, t.MeasuredRequests - missed, missed, 1 - float64(missed)/float64(max(t.MeasuredRequests, 1))})
+			rate := 1 - float64(missed)/float64(max(t.MeasuredRequests, 1))
+			t.Caches = append(t.Caches, Cache{p, size.Rows, t.MeasuredRequests - missed, missed, rate})
 		}
 	}
 	r.report.Traces = append(r.report.Traces, t)
 	return nil
 }
 
-// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is the first requests of each.
+// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is the first requests of
+// each.
 func (r *run) warmup(fresh []int64, kappa int) int {
 	warm, held := 0, int64(0)
 	for warm < len(fresh)/2 && len(r.sizes) > 0 && held < int64(r.sizes[len(r.sizes)-1]) {
@@ -227,7 +235,8 @@ type pass struct {
 	start  func() (simulator, error)
 }
 
-// simulate gives the misses of all caches in the batches from the given one on. Afterwards requests hold the places of next ones.
+// simulate gives the misses of all caches in the batches from the given one on. Afterwards requests hold the places of
+// next ones.
 func (r *run) simulate(ctx context.Context, requests *requests, from int, name string) (map[cache]int64, error) {
 	nodes, misses := r.graph.Nodes(), map[cache]int64{}
 	var byRow, byPlace []pass
@@ -237,7 +246,9 @@ func (r *run) simulate(ctx context.Context, requests *requests, from int, name s
 			case Sieve:
 				byRow = append(byRow, pass{p, []uint32{size}, func() (simulator, error) { return newSieve(nodes, size) }})
 			case Belady:
-				byPlace = append(byPlace, pass{p, []uint32{size}, func() (simulator, error) { return newBelady(requests.count(), size), nil }})
+				byPlace = append(byPlace, pass{p, []uint32{size}, func() (simulator, error) {
+					return newBelady(requests.count(), size), nil
+				}})
 			}
 		}
 		switch {
@@ -306,8 +317,8 @@ func newReuse(nodes, steps int) (*reuse, error) {
 
 func (u *reuse) close() { u.buf.Close() }
 
-// add takes note of the rows of the next batch. A request is the first of its window of 2ᵏ batches if the one before lies in
-// another: if their numbers differ in bit k or above.
+// add takes note of the rows of the next batch. A request is the first of its window of 2ᵏ batches if the one before
+// lies in another: if their numbers differ in bit k or above.
 func (u *reuse) add(rows []uint32) {
 	step := uint32(len(u.fresh))
 	var apart [33]int64 // by the length of the difference of the two numbers

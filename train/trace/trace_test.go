@@ -76,8 +76,8 @@ func distinct(batches [][]uint32) float64 {
 	return float64(len(rows))
 }
 
-// TestReportAgreesWithPlainOne: every number of a trace, from batches drawn one after another, sets and plain caches; and the
-// same report whatever the number of workers.
+// TestReportAgreesWithPlainOne: every number of a trace, from batches drawn one after another, sets and plain caches;
+// and the same report whatever the number of workers.
 func TestReportAgreesWithPlainOne(t *testing.T) {
 	ds := graph(t, 300, nil)
 	o := DefaultOptions()
@@ -255,7 +255,8 @@ func damage(t *testing.T, ds *store.Dataset, change func(b []byte)) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// TestCancel: at each report of progress the run ends, and leaves no file. The last seven are of passes, which may all be over.
+// TestCancel: at each report of progress the run ends, and leaves no file. The last seven are of passes, which may all
+// be over.
 func TestCancel(t *testing.T) {
 	ds := graph(t, 600, nil)
 	o := DefaultOptions()
@@ -374,7 +375,8 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestPicture: XML that is well formed, whatever the dataset is called, with every curve and nothing outside of the picture.
+// TestPicture: XML that is well formed, whatever the dataset is called, with every curve and nothing outside of the
+// picture.
 func TestPicture(t *testing.T) {
 	r := &Report{Dataset: `runs/<a> & "b".gnn`, Fanouts: []int{15, -1}, Batch: 1000, Steps: 128, Caches: []Size{{Asked: "5%"}, {Asked: "60000"}}}
 	for i, kind := range sample.Kinds {
@@ -402,7 +404,7 @@ func TestPicture(t *testing.T) {
 		require.NotContains(t, svg, "Inf")
 		require.NotContains(t, svg, `"-`, "a place left of or above the picture")
 		require.Equal(t, len(r.Growth)/5*2+len(r.Traces)/3*2*8, strings.Count(svg, "<polyline"), "each curve, and its entry in the legend")
-		require.Contains(t, svg, "<title>&lt;a&gt; &amp; &#34;b&#34;.gnn: ns, labor0, labor-star, rw, fanout 15,-1, batch 1000</title>")
+		require.Contains(t, svg, "<title>&lt;a&gt; &amp; &#34;b&#34;.gnn: fanout 15,-1, batch 1000</title>")
 		require.Equal(t, len(r.Traces) > 0, strings.Contains(svg, ">∞<"), fmt.Sprint(len(r.Traces)))
 		r.Traces = nil
 	}
