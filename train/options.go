@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -212,17 +211,9 @@ func (o Options) Draws() string {
 	add(c.Weighted, "weighted")
 	add(c.Poisson, "poisson")
 	add(c.LayerDependency, "layer dependency")
-	add(o.Kappa != 1 && o.Kind.All() != 0, "kappa %s %s", kappaText(o.Kappa), o.Dependent)
+	add(o.Kappa != 1 && o.Kind.All() != 0, "kappa %s %s", sample.KappaText(o.Kappa), o.Dependent)
 	if len(words) == 1 && words[0] == string(sample.NS) {
 		return ""
 	}
 	return strings.Join(words, ", ")
-}
-
-// kappaText is κ as --kappa takes it.
-func kappaText(kappa int) string {
-	if kappa == sample.Forever {
-		return "inf"
-	}
-	return strconv.Itoa(kappa)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // What a checkpoint's metadata holds. The first ones are for people and other programs; progressKey is what resuming
@@ -64,7 +65,7 @@ func (d drawing) goesOn(now drawing) error {
 	case d.Seed != now.Seed:
 		return fmt.Errorf("it draws from --seed %d, and the run from %d", d.Seed, now.Seed)
 	case d.Kappa != now.Kappa:
-		return fmt.Errorf("it draws with --kappa %s, and the run with %s", kappaText(d.Kappa), kappaText(now.Kappa))
+		return fmt.Errorf("it draws with --kappa %s, and the run with %s", sample.KappaText(d.Kappa), sample.KappaText(now.Kappa))
 	case d.Dependent != now.Dependent:
 		return fmt.Errorf("it draws with --dependent %s, and the run with %s", d.Dependent, now.Dependent)
 	case d.Step != now.Step:
@@ -396,7 +397,7 @@ func (o Options) Resumes(saved Options) error {
 			}
 			for name, text := range m {
 				if name == "kappa" {
-					text = json.RawMessage(kappaText(o.Kappa))
+					text = json.RawMessage(sample.KappaText(o.Kappa))
 				}
 				if text[0] == '{' {
 					if !slices.Contains(runtimeOptions, name) {

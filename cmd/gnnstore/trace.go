@@ -56,7 +56,7 @@ func newTrace() *cobra.Command {
 func (o *traceOptions) flags(f *pflag.FlagSet) {
 	o.samplers, o.policies = words(o.Samplers), words(o.Policies)
 	for _, k := range o.Kappas {
-		o.kappas = append(o.kappas, kappaText(k))
+		o.kappas = append(o.kappas, sample.KappaText(k))
 	}
 	for _, c := range o.Caches {
 		o.caches = append(o.caches, c.String())
@@ -94,9 +94,6 @@ func words[T ~string](list []T) (all []string) {
 	}
 	return all
 }
-
-// kappaText is what --kappa takes.
-func kappaText(k int) string { return (*kappa)(&k).String() }
 
 // resolve turns the texts of flags into options.
 func (o *traceOptions) resolve(given func(flag string) bool) error {
@@ -212,7 +209,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 	fmt.Fprintf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
 	rows = nil
 	for _, t := range r.Traces {
-		row := []string{string(t.Sampler), kappaText(t.Kappa)}
+		row := []string{string(t.Sampler), sample.KappaText(t.Kappa)}
 		head := []string{"sampler", "κ"}
 		for _, s := range t.WorkingSet {
 			head, row = append(head, count(int64(s.Batches))), append(row, mean(s.PerBatch))
@@ -237,7 +234,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 		for s, c := range r.Caches {
 			row := []string{"", "", "", ""}
 			if s == 0 {
-				row = []string{string(t.Sampler), kappaText(t.Kappa), count(int64(t.MeasuredSteps)), mean(t.Batches.Mean)}
+				row = []string{string(t.Sampler), sample.KappaText(t.Kappa), count(int64(t.MeasuredSteps)), mean(t.Batches.Mean)}
 			}
 			row = append(row, c.Asked, count(c.Rows))
 			for i := s; i < len(t.Caches); i += len(r.Caches) {

@@ -411,23 +411,15 @@ func texts[S ~string](names []S) string {
 type kappa int
 
 func (k *kappa) Set(s string) error {
-	if s == "inf" {
-		*k = sample.Forever
-		return nil
+	n, err := sample.ParseKappa(s)
+	if err == nil {
+		*k = kappa(n)
 	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 {
-		return fmt.Errorf("%q is neither a number of steps from 1 on nor inf; 1 is independent batches", s)
-	}
-	*k = kappa(n)
-	return nil
+	return err
 }
 
 func (k *kappa) String() string {
-	if *k == sample.Forever {
-		return "inf"
-	}
-	return strconv.Itoa(int(*k))
+	return sample.KappaText(int(*k))
 }
 
 func (k *kappa) Type() string { return "steps" }

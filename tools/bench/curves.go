@@ -111,7 +111,7 @@ func (c *comparison) curvesOf(ctx context.Context, path string) error {
 				s.traces = append(s.traces, sharing[len(sharing)-1].traces[k])
 				continue
 			}
-			r, err := c.trace(ctx, path, "--samplers", string(s.kind), "--batches", "1", "--dependent", s.dependent, "--kappa", trace.KappaText(kappa),
+			r, err := c.trace(ctx, path, "--samplers", string(s.kind), "--batches", "1", "--dependent", s.dependent, "--kappa", sample.KappaText(kappa),
 				"--batch", strconv.Itoa(batch), "--steps", strconv.Itoa(traceSteps(kappa)), "--cache", caches, "--policies", "lru,belady")
 			if err != nil {
 				return err
@@ -193,7 +193,7 @@ type sharedTraces struct {
 func printMisses(w io.Writer, all []sharedTraces) {
 	columns := "| draws | rows a batch | policy | cache |"
 	for _, kappa := range curveKappas {
-		columns += fmt.Sprintf(" κ = %s |", trace.KappaText(kappa))
+		columns += fmt.Sprintf(" κ = %s |", sample.KappaText(kappa))
 	}
 	tableHead(w, columns+" ÷ |")
 	for _, s := range all {

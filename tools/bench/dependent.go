@@ -21,7 +21,7 @@ func (c *comparison) ladder() (all []rung) {
 	config := sample.Config{Fanouts: c.fanouts, LayerDependency: c.layerDependency}
 	labor, drifting := config, config
 	labor.Kind, drifting.Kind, drifting.Smoothed = sample.Labor0, sample.Labor0, c.kappa != 1
-	shared := "labor0, κ = " + trace.KappaText(c.kappa)
+	shared := "labor0, κ = " + sample.KappaText(c.kappa)
 	return []rung{
 		{name: "ns", draws: draws{config, 1}, read: true},
 		{name: "labor0", draws: draws{labor, 1}},
@@ -173,7 +173,7 @@ func (c *comparison) parseDraws(fanout, kappa, cache string) (err error) {
 		}
 		c.fanouts = append(c.fanouts, k)
 	}
-	if c.kappa, err = trace.ParseKappa(kappa); err != nil {
+	if c.kappa, err = sample.ParseKappa(kappa); err != nil {
 		return fmt.Errorf("-kappa: %w", err)
 	}
 	if c.cache, err = trace.ParseCapacity(cache); err != nil || !(c.cache.Share > 0 && c.cache.Share <= 1) {

@@ -1,6 +1,10 @@
 package sample
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
 
 // Z is what the draws of a batch are a function of: the numbers that First gives, or with Config.Smoothed a mixture of them
 // and those of Next, which has drifted so far of the way from the one, 0, to the other, 1.
@@ -11,6 +15,26 @@ type Z struct {
 
 // Forever as κ means that all batches share their draws.
 const Forever = -1
+
+// KappaText is κ in letters and digits: a number, or inf.
+func KappaText(kappa int) string {
+	if kappa == Forever {
+		return "inf"
+	}
+	return strconv.Itoa(kappa)
+}
+
+// ParseKappa is the inverse of KappaText.
+func ParseKappa(text string) (int, error) {
+	if text == "inf" {
+		return Forever, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is neither a number of steps from 1 on nor inf; 1 is independent batches", text)
+	}
+	return n, nil
+}
 
 // Schedule gives the Z of each step: dependent minibatches (Balin et al., Cooperative Minibatching, section 3.2 and appendix
 // A.7). Seed j is a hash, and step i has that of i div κ, of all epochs counted together; from there to the next one it has

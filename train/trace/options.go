@@ -169,14 +169,6 @@ func (o Options) steps(epoch int) int {
 	return n
 }
 
-// kappaText is κ for people.
-func kappaText(kappa int) string {
-	if kappa == sample.Forever {
-		return "∞"
-	}
-	return strconv.Itoa(kappa)
-}
-
 // Capacity is the size of a cache: a share of all rows, at least one of them, or where that is 0 a number of rows.
 type Capacity struct {
 	Share float64

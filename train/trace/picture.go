@@ -182,7 +182,7 @@ func (r *Report) missPanel(kind sample.Kind) panel {
 		if t.Kappa == sample.Forever {
 			at, p.x.high = forever, forever
 		}
-		p.x.ticks = append(p.x.ticks, tick{at, kappaText(t.Kappa)})
+		p.x.ticks = append(p.x.ticks, tick{at, sample.KappaText(t.Kappa)})
 		for i, c := range t.Caches {
 			if i == len(p.curves) {
 				policy, size := i/len(r.Caches), i%len(r.Caches)

@@ -156,7 +156,7 @@ func moments(x []float64) (mean, deviation float64) {
 
 // trace draws one trace and simulates all caches.
 func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
-	name := fmt.Sprintf("%s with κ = %s", kind, kappaText(kappa))
+	name := fmt.Sprintf("%s with κ = %s", kind, sample.KappaText(kappa))
 	requests, err := newRequests(r.Tmp)
 	if err != nil {
 		return err
