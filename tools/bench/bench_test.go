@@ -55,7 +55,7 @@ func TestMisuse(t *testing.T) {
 		"at least 1":               {"kernels", "-rounds", "0"},
 		"one argument too many":    {"kernels", "all"},
 		"neighbours at each hop":   {"dependent", "-dataset", "ten.gnn", "-fanout", "15,0"},
-		"neither a number from 1":  {"dependent", "-dataset", "ten.gnn", "-kappa", "0"},
+		"neither a number of steps from 1":  {"dependent", "-dataset", "ten.gnn", "-kappa", "0"},
 		"share of the feature":     {"dependent", "-dataset", "ten.gnn", "-cache", "60000"},
 		"set GNNSTORE_DATA":        {"curves", "-data", ""},
 	} {
