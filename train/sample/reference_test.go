@@ -369,7 +369,7 @@ func TestSamplerEqualsReference(t *testing.T) {
 		topo, c := graph(t), config(t)
 		s := NewSampler(topo, c)
 		var b Batch
-		for range 20 { // the same buffers again
+		for range 10 { // the same buffers again
 			seeds, z := someSeeds(t, topo), anyZ(t)
 			require.NoError(t, s.Sample(&b, z, seeds))
 			w := whiteboard{Config: c, topo: topo}
