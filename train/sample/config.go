@@ -17,10 +17,12 @@ const (
 	NS Kind = "ns"
 	// Labor0 is LABOR-0 (Balin and Çatalyürek, NeurIPS 2023, section 3.2): every vertex t has one number r_t a layer, and s
 	// keeps its min(k, d) neighbours of the smallest (sequential Poisson sampling, appendix A.3), or with Config.Poisson those
-	// with r_t ≤ k/d. Nodes that share neighbours so keep the same ones.
+	// with r_t ≤ k/d. Nodes that share neighbours so keep the same ones. Parallel edges have one number, that of their source,
+	// and mostly stay or go together: GCN's sums are then unbiased under Poisson only.
 	Labor0 Kind = "labor0"
 	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected number of different sources
-	// smallest at the variance that NS has (equations 11 to 16 there, iterated to convergence). How many a node keeps varies.
+	// smallest at the variance that NS has (equations 11 to 16 there, iterated to convergence). How many a node keeps varies. It
+	// needs the lists of all destinations at a time, some 60 bytes a neighbour, where others need a part of one list.
 	LaborStar Kind = "labor-star"
 	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s visit, the k that are visited
 	// most often.

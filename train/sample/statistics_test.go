@@ -205,6 +205,29 @@ func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 	}
 }
 
+// TestParallelEdges: two of three edges come from node 1. NS draws edges; under LABOR-0 node 1 has one number, and so no better
+// chances than node 2, but under Poisson each edge has those of k/d.
+func TestParallelEdges(t *testing.T) {
+	const one, two, trials = 1 << 1, 1 << 2, 20_000
+	for _, c := range []struct {
+		Config
+		want map[uint64]float64
+	}{
+		{Config{Kind: NS}, map[uint64]float64{one: 2 / 3., two: 1 / 3.}},
+		{Config{Kind: NS, Smoothed: true}, map[uint64]float64{one: 2 / 3., two: 1 / 3.}},
+		{Config{Kind: Labor0}, map[uint64]float64{one: 1 / 2., two: 1 / 2.}},
+		{Config{Kind: Labor0, Poisson: true}, map[uint64]float64{0: 4 / 9., one: 2 / 9., two: 2 / 9., one | two: 1 / 9.}},
+	} {
+		s, counts := NewSampler(lists{{1, 1, 2}, {}, {}}, c.with(1)), map[uint64]int{}
+		var b Batch
+		for i := range uint64(trials) {
+			require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), 0.5}, []uint32{0}))
+			counts[b.Blocks[0].chosen(0)]++
+		}
+		requireShares(t, c.want, counts, "%s", c.name())
+	}
+}
+
 // walksOf enumerates what walks from v visit, in order, each way with its probability. Steps that go nowhere visit v, which is
 // not counted.
 func walksOf(topo lists, v uint32, w Walk, each func(visits []uint32, p float64)) {
