@@ -78,7 +78,7 @@ func TestHubsTakeBoundedMemory(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			require.NoError(t, sample(&b))
 			runtime.ReadMemStats(&after)
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10), "%s, %s", name, c.name())
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<10), "%s, %s", name, c.name())
 			require.NotEmpty(t, b.Blocks[0].Nbr, "%s, %s", name, c.name())
 			require.LessOrEqual(t, len(b.Blocks[0].Nbr), 100)
 		}

@@ -121,11 +121,11 @@ func (c *Config) numbers(d *draws, v uint32) numbers {
 }
 
 // show shows part of a list, from place from on.
-func (c *chooser) show(cfg *Config, n *numbers, from int, ids []uint32) {
+func (s *selection) show(cfg *Config, n *numbers, from int, ids []uint32) {
 	if cfg.Kind == NS {
-		c.offerPlaces(n, from, ids)
+		s.offerPlaces(n, from, ids)
 	} else {
-		c.offerIDs(n, from, ids)
+		s.offerIDs(n, from, ids)
 	}
 }
 
@@ -151,8 +151,8 @@ func (c *chooser) weighted(d *draws, v uint32, weights []float32, out []uint32, 
 }
 
 // takeWeighted takes what weights were selected for weighted.
-func (c *chooser) takeWeighted(out []uint32, values []float32) int {
-	chosen := c.chosen()
+func (s *selection) takeWeighted(out []uint32, values []float32) int {
+	chosen := s.chosen()
 	if len(chosen) <= len(out) {
 		for i, k := range chosen {
 			out[i], values[i] = k.place, k.weight

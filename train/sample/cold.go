@@ -38,7 +38,7 @@ type cold struct {
 	first      []uint32 // of each of them: its first pair
 
 	mu    sync.Mutex
-	parts map[int]*partial // of lists that come in parts, by pair
+	parts map[int]*partial // of lists of which some parts have come, by pair
 }
 
 // pair is a list that a job wants: the node in the upper half, and in the lower which list of the group it is. So sorting
@@ -120,6 +120,7 @@ func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err 
 		defer p.Unlock()
 		p.show(&g.Config, &numbers, from, part)
 		if p.seen += len(part); p.seen == degree {
+			g.forget(at)
 			b.End[n] = b.Start[n] + uint32(takeIDs(out, p.chosen()))
 		}
 	}
@@ -160,6 +161,7 @@ func (g *Group) serveWeights(c *chooser, jobs []job, at, from int, part []float3
 		return &WeightError{v, bad, part[bad-from]}
 	}
 	if p.seen += len(part); p.seen == degree {
+		g.forget(at)
 		b.End[n] = b.Start[n] + uint32(p.takeWeighted(out, values))
 	}
 	return nil
@@ -168,7 +170,7 @@ func (g *Group) serveWeights(c *chooser, jobs []job, at, from int, part []float3
 // partial is a choice from a list that comes in parts.
 type partial struct {
 	sync.Mutex
-	chooser
+	selection
 	seen int // neighbours
 }
 
@@ -183,6 +185,13 @@ func (g *Group) partial(at, keep int, limit uint64) *partial {
 		g.parts[at] = p
 	}
 	return p
+}
+
+// forget drops the partial of a pair whose list is through.
+func (g *Group) forget(at int) {
+	g.mu.Lock()
+	delete(g.parts, at)
+	g.mu.Unlock()
 }
 
 // of says which of jobs wants the list of a pair, which of its lists that is, and whose.

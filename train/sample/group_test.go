@@ -170,8 +170,10 @@ func TestPartsOfLongLists(t *testing.T) {
 		z, seeds := anyZ(t), []uint32{0}
 		var want, got Batch
 		require.NoError(t, NewSampler(topo, c).Sample(&want, z, seeds))
-		require.NoError(t, NewGroup(tier, c, 1).Sample(context.Background(), []*Batch{&got}, []Z{z}, [][]uint32{seeds}))
+		g := NewGroup(tier, c, 1)
+		require.NoError(t, g.Sample(context.Background(), []*Batch{&got}, []Z{z}, [][]uint32{seeds}))
 		require.Empty(t, difference(&want, &got), "%+v", c)
+		require.Empty(t, g.parts, "lists that are through are forgotten")
 	})
 }
 
