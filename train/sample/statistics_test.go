@@ -12,13 +12,6 @@ import (
 // Bounds in this file and its neighbours lie at about p = 1e-6, and all seeds are fixed: what fails here is wrong.
 const sigmas = 4.9 // on both sides of a normal distribution
 
-// skipShort leaves out what runs for long where every read is watched, and has nothing that runs beside it.
-func skipShort(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: statistics, seconds under the race detector")
-	}
-}
-
 // chiSquared is the quantile of the χ² distribution at 1 - 1e-6, by Wilson and Hilferty's approximation, which is on the safe
 // side where there are few degrees of freedom.
 func chiSquared(degrees int) float64 {
@@ -164,7 +157,6 @@ func oneByOne(ids []uint32, weights []float32, k int) map[uint64]float64 {
 
 // TestSetsAreDrawnAsOftenAsTheyShould: every set of neighbours, so every neighbour and every pair as well, and at every drift.
 func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
-	skipShort(t)
 	const trials = 20_000
 	// 0 has six neighbours, of which the batch has some for 7 as well, which keeps all of its two at fanouts of 2 and 3.
 	weights := []float32{0.5, 3, 0, 1, 2, 8}
@@ -263,7 +255,6 @@ var roads = lists{{1, 2, 2, 3}, {0, 2}, {}, {1, 3}}
 
 // TestWalksChooseAsOftenAsTheyShould: whom they choose, in which order, and how much each counts.
 func TestWalksChooseAsOftenAsTheyShould(t *testing.T) {
-	skipShort(t)
 	const trials = 30_000
 	for _, c := range []struct {
 		Walk
@@ -391,7 +382,6 @@ func (w weighing) Weights(v uint32) []float32 { return w.weights[:len(w.lists[v]
 // TestWhatIsIndependent: nodes under NS, layers, and the blocks of κ steps. And what is not: nodes that share neighbours under
 // LABOR-0, layers with layer dependency, and steps of one block where batches are nested.
 func TestWhatIsIndependent(t *testing.T) {
-	skipShort(t)
 	const trials = 10_000
 	// The same lists for all, so that what is drawn is easily the same.
 	topo := weighing{lists{{2, 3, 4, 5}, {2, 3, 4, 5}, {3, 4, 5, 6}, {2, 4, 5, 6}, {2, 3, 5, 6}, {2, 3, 4, 6}, {2, 3, 4, 5}}, []float32{1, 3, 2, 1}}
@@ -445,7 +435,6 @@ func TestWhatIsIndependent(t *testing.T) {
 
 // TestSmoothedNumbersAreUniform: at every step of a block, their tails included.
 func TestSmoothedNumbersAreUniform(t *testing.T) {
-	skipShort(t)
 	const n, kappa = 1_500_000, 8
 	makeKnots()
 	c := Config{Smoothed: true, Fanouts: []int{1}}

@@ -51,7 +51,6 @@ func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) 
 // TestReachIsConcave: E|S³| is concave in |S⁰| (theorem 3.2 there), so that work per seed falls as batches grow; and LABOR-0
 // reads fewer nodes than neighbour sampling does. All with confidence intervals; LABOR-* and RW are reported, not judged.
 func TestReachIsConcave(t *testing.T) {
-	skipShort(t)
 	const step, sizes, trials = 20, 6, 30
 	reads := map[string][][]float64{}
 	for _, c := range everyKind() {
@@ -115,7 +114,6 @@ func (w weighing) value(u uint32) float64 { return 1 + float64(len(w.lists[u])) 
 // TestSumsAreUnbiased: over draws, the sum over drawn neighbours, each as often as its weight says, has the mean that it has
 // over all of them (Horvitz and Thompson 1952): GCN's sums, and those of weights before they are made to add up to 1.
 func TestSumsAreUnbiased(t *testing.T) {
-	skipShort(t)
 	const trials = 3000
 	topo := uneven()
 	seeds := []uint32{0, 7, 20}
@@ -162,7 +160,6 @@ func TestSumsAreUnbiased(t *testing.T) {
 // TestMeansAreWithinTheirBound: what weights that add up to 1 estimate is a ratio of two sums that are unbiased, and so off its
 // mean by at most its deviation times the relative deviation of the lower one (Hartley and Ross 1954), which falls as 1/k.
 func TestMeansAreWithinTheirBound(t *testing.T) {
-	skipShort(t)
 	const trials = 3000
 	topo := uneven()
 	for _, c := range []Config{{Kind: NS, Weighted: true}, {Kind: NS, Weighted: true, Smoothed: true}, {Kind: LaborStar}, {Kind: LaborStar, Smoothed: true}, {Kind: Labor0, Poisson: true}} {
