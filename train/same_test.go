@@ -46,8 +46,8 @@ func TestSameResults(t *testing.T) {
 		want   *Result
 	}
 	ways := []*way{
-		{name: "ns", stride: 19}, {name: "labor0 nested", stride: 61}, {name: "labor0 smoothed", stride: 67},
-		{name: "labor-star nested", stride: 233}, {name: "rw nested", stride: 241},
+		{name: "ns", stride: 19}, {name: "labor0 nested", stride: 97}, {name: "labor0 smoothed", stride: 101},
+		{name: "labor-star nested", stride: 323}, {name: "rw nested", stride: 331},
 	}
 	for _, w := range ways {
 		if testing.Short() {

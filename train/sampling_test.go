@@ -35,16 +35,16 @@ var draws = map[string]func(o *Options){
 	"walks of one step": func(o *Options) { o.Sampler, o.Walk.Length = sample.RW, 1 },
 }
 
-// TestDraws: every way to draw learns, gives batches of its own, and the same ones out of core.
+// TestDraws: every way to draw learns from neighbours, gives batches of its own, and the same ones out of core.
 func TestDraws(t *testing.T) {
-	ds := open(t, storetest.Communities(900, 4, 10, 16, 1))
+	ds := open(t, storetest.Communities(600, 4, 10, 16, 1))
 	ways := map[string]string{} // by what the weights became
 	for name, change := range draws {
 		o := small()
-		o.Epochs = 6
+		o.Epochs = 4
 		change(&o)
 		want := run(t, ds, o)
-		require.Greater(t, *want.Best.TestAcc, 0.7, name)
+		require.Greater(t, *want.Best.TestAcc, 0.6, name) // an MLP comes to 0.52
 		require.NotContains(t, ways, want.ParamsXXH3, "%s and %s are one", name, ways[want.ParamsXXH3])
 		ways[want.ParamsXXH3] = name
 		cold := outOfCore(ds, "pread")

@@ -20,6 +20,7 @@ const (
 	recordFile    = "run.json"
 	metricsFile   = "metrics.jsonl"
 	resultFile    = "result.json"
+	residentFile  = "cache.resident"
 	checkpointDir = "checkpoints"
 )
 
@@ -207,6 +208,9 @@ func readOutcome(printed []byte, dir string) (*outcome, error) {
 		return nil, err
 	}
 	for _, e := range entries {
+		if e.Name() == residentFile { // is there where the host cache outlasts a window, which what may change decides
+			continue
+		}
 		o.Files[e.Name()] = ""
 		if strings.HasSuffix(e.Name(), ".safetensors") {
 			text, err := os.ReadFile(filepath.Join(dir, e.Name()))
