@@ -134,6 +134,9 @@ func TestEdgeCases(t *testing.T) {
 			}
 		}
 		require.Empty(t, draw(0, Options{}, 2, 3).Nbr)
+		tier := &tiered{lists: topo.lists, part: 10}
+		require.NoError(t, NewGroup(tier, c.with(0, 0), 1).Sample(context.Background(), []*Batch{new(Batch)}, []Z{{First: 1}}, [][]uint32{{2, 3}}))
+		require.Empty(t, tier.reads, "nothing is read where nothing is drawn")
 		if c.Kind == RW { // counts a neighbour once, however many edges lead to it
 			require.Less(t, len(draw(9, Options{}, 2).Nbr), 3)
 			require.Empty(t, draw(2, Options{}, 3).Nbr, "whom walks never leave")

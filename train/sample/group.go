@@ -106,10 +106,11 @@ func (g *Group) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][]u
 
 // draw fills the blocks of jobs.
 func (g *Group) draw(ctx context.Context, jobs []job) error {
-	switch g.Kind {
-	case RW:
+	switch {
+	case jobs[0].draws.fanout == 0: // no list is read
+	case g.Kind == RW:
 		return g.walk(ctx, jobs)
-	case LaborStar:
+	case g.Kind == LaborStar:
 		return g.drawStar(ctx, jobs)
 	}
 	hits, misses, err := g.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) {

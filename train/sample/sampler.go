@@ -104,8 +104,9 @@ func (s *Sampler) Sample(b *Batch, z Z, seeds []uint32) error {
 
 // draw fills b with neighbours of dst.
 func (s *Sampler) draw(b *Block, dst []uint32, draws *draws) error {
-	switch s.Kind {
-	case RW:
+	switch {
+	case draws.fanout == 0: // nobody walks, and there is nothing to solve
+	case s.Kind == RW:
 		s.walkers.begin(s.Walk, draws, dst)
 		for range s.Walk.Length {
 			s.fillWalk(&s.walkers)
@@ -115,7 +116,7 @@ func (s *Sampler) draw(b *Block, dst []uint32, draws *draws) error {
 		}
 		s.fillVisits(b, &s.walkers, draws.fanout)
 		return nil
-	case LaborStar:
+	case s.Kind == LaborStar:
 		s.star.lists = s.appendLists(s.star.lists[:0], dst)
 		s.fillStar(b, dst, draws)
 		return nil

@@ -29,11 +29,11 @@ const (
 	starRoom = 16
 )
 
-// fillStar is fill where all lists are at hand, in d.star.lists.
+// fillStar is fill where all lists are at hand, in d.star.lists, and something is drawn.
 func (d *drawer) fillStar(b *Block, dst []uint32, draws *draws) {
 	b.start(dst)
 	k, s := draws.fanout, &d.star
-	if k > 0 {
+	if k != All {
 		s.solve(k)
 		numbers := draws.ofLayer()
 		s.number = resize(s.number, len(s.id))
@@ -46,7 +46,6 @@ func (d *drawer) fillStar(b *Block, dst []uint32, draws *draws) {
 		d.make(b, i, n)
 		out, values := b.drawn(i), b.values(i)
 		switch k {
-		case 0:
 		case All:
 			copy(out, l.ids)
 			for e := range values {
