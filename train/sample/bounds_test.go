@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,10 @@ func TestHubsTakeBoundedMemory(t *testing.T) {
 	}
 	makeKnots()
 	topo := newStar0(degree)
-	for _, c := range []Config{{Kind: NS}, {Kind: NS, Smoothed: true}, {Kind: NS, Weighted: true}, {Kind: Labor0}, {Kind: Labor0, Poisson: true}, {Kind: RW, Walk: DefaultWalk}} {
+	for _, c := range []Config{
+		{Kind: NS}, {Kind: NS, Smoothed: true}, {Kind: NS, Weighted: true}, {Kind: Labor0}, {Kind: Labor0, Poisson: true},
+		{Kind: RW, Walk: DefaultWalk},
+	} {
 		c = c.with(10)
 		s, g := NewSampler(topo, c), NewGroup(topo, c, 1)
 		for name, sample := range map[string]func(b *Batch) error{
@@ -135,7 +139,8 @@ func TestEdgeCases(t *testing.T) {
 		}
 		require.Empty(t, draw(0, Options{}, 2, 3).Nbr)
 		tier := &tiered{lists: topo.lists, part: 10}
-		require.NoError(t, NewGroup(tier, c.with(0, 0), 1).Sample(context.Background(), []*Batch{new(Batch)}, []Z{{First: 1}}, [][]uint32{{2, 3}}))
+		g := NewGroup(tier, c.with(0, 0), 1)
+		require.NoError(t, g.Sample(context.Background(), []*Batch{new(Batch)}, []Z{{First: 1}}, [][]uint32{{2, 3}}))
 		require.Empty(t, tier.reads, "nothing is read where nothing is drawn")
 		if c.Kind == RW { // counts a neighbour once, however many edges lead to it
 			require.Less(t, len(draw(9, Options{}, 2).Nbr), 3)
@@ -156,7 +161,8 @@ func TestEdgeCases(t *testing.T) {
 
 // TestWeightsThatAreNone: the error names the node and the place, whether lists are at hand or come in parts.
 func TestWeightsThatAreNone(t *testing.T) {
-	for _, bad := range []float32{-1, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), -math.SmallestNonzeroFloat32} {
+	infinite, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, bad := range []float32{-1, nan, infinite, -infinite, -math.SmallestNonzeroFloat32} {
 		for _, k := range []int{1, 4, All} {
 			weights := []float32{1, 0, 2, bad, 3}
 			want := fmt.Sprintf("neighbour 3 of node 0 has the weight %v; weights are finite and at least 0", bad)
@@ -178,7 +184,9 @@ func TestWeightsThatAreNone(t *testing.T) {
 // TestWeightsOfAnySize: the largest, the smallest and zeros, together.
 func TestWeightsOfAnySize(t *testing.T) {
 	const huge, tiny = math.MaxFloat32, math.SmallestNonzeroFloat32
-	for _, weights := range [][]float32{{0, 0, 0, 0, 0, 0}, {huge, huge, huge, huge, huge, huge}, {tiny, tiny, tiny, tiny, tiny, tiny}, {huge, tiny, 0, 1, huge, tiny}} {
+	for _, weights := range [][]float32{
+		make([]float32, 6), slices.Repeat([]float32{huge}, 6), slices.Repeat([]float32{tiny}, 6), {huge, tiny, 0, 1, huge, tiny},
+	} {
 		for _, k := range []int{1, 2, 5, 6} {
 			s := NewSampler(weighing{hub(6), weights}, Config{Kind: NS, Weighted: true, Smoothed: true, Fanouts: []int{k}})
 			for i := range uint64(200) {
@@ -269,12 +277,13 @@ func requireValid(t require.TestingT, c Config, nodes int, b *Batch) {
 // FuzzSampler draws by any Config from any graph, and holds what is true of every batch, alone and in a group.
 func FuzzSampler(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
-		topo, c, z, seeds := graph(t), config(t), anyZ(t), []uint32(nil)
-		seeds = someSeeds(t, topo)
+		topo, c, z := graph(t), config(t), anyZ(t)
+		seeds := someSeeds(t, topo)
 		var alone, together Batch
 		require.NoError(t, NewSampler(topo, c).Sample(&alone, z, seeds))
 		requireValid(t, c, len(topo), &alone)
-		tier := &tiered{lists: topo, part: rapid.IntRange(1, 100).Draw(t, "part"), resident: rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")}
+		tier := &tiered{lists: topo, part: rapid.IntRange(1, 100).Draw(t, "part")}
+		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
 		require.NoError(t, NewGroup(tier, c, 2).Sample(context.Background(), []*Batch{&together}, []Z{z}, [][]uint32{seeds}))
 		require.Empty(t, difference(&alone, &together))
 	}))

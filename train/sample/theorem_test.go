@@ -10,7 +10,8 @@ import (
 )
 
 // TestFewerSeedsReachASubset: under one z what some seeds reach is within what more of them reach, at every layer (Balin et al.,
-// Cooperative Minibatching, the coupling behind theorem 3.1). LABOR-*, whose probabilities depend on all seeds, claims no such thing.
+// Cooperative Minibatching, the coupling behind theorem 3.1). LABOR-*, whose probabilities depend on all seeds, does not claim
+// it.
 func TestFewerSeedsReachASubset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo, c := graph(t), config(t)
@@ -162,7 +163,10 @@ func TestSumsAreUnbiased(t *testing.T) {
 func TestMeansAreWithinTheirBound(t *testing.T) {
 	const trials = 3000
 	topo := uneven()
-	for _, c := range []Config{{Kind: NS, Weighted: true}, {Kind: NS, Weighted: true, Smoothed: true}, {Kind: LaborStar}, {Kind: LaborStar, Smoothed: true}, {Kind: Labor0, Poisson: true}} {
+	for _, c := range []Config{
+		{Kind: NS, Weighted: true}, {Kind: NS, Weighted: true, Smoothed: true}, {Kind: LaborStar}, {Kind: LaborStar, Smoothed: true},
+		{Kind: Labor0, Poisson: true},
+	} {
 		above, below := 0.0, 0.0
 		for at, u := range topo.lists[0] {
 			w := 1.0
