@@ -31,8 +31,8 @@
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
 // or pyg-lib, for epoch; samplers takes all of those that there are, and nothing else of gnnstore needs any. Where there is no
 // wheel of torch-sparse for the PyTorch at hand, pip install --no-build-isolation --no-deps torch-sparse builds one, with g++, in
-// ten minutes or twenty; samplers does without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for Python: it
-// would choose the kernel of another processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
+// half an hour on one core; samplers does without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for
+// Python: it would choose the kernel of another processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
 package main
 
 import (

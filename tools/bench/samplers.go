@@ -18,8 +18,8 @@ import (
 var samplerFanouts = [][]int{{15, 10, 5}, {10, 10, 10}}
 
 // agreement is how far apart the edges, and the different nodes, of the same sampler on both sides may be, over all batches:
-// some twenty times what chance does to twenty batches of 1,000 seeds.
-const agreement = 0.01
+// several times what chance does to twenty batches of 1,000 seeds: a vertex that many share makes LABOR keep or lack many edges.
+const agreement = 0.02
 
 // ourSamplers are those of ours that there is something to compare with: theirs of the same name, and others.
 var ourSamplers = []struct {
