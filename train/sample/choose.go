@@ -87,8 +87,12 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32,
 	}
 	numbers := cfg.numbers(d, v)
 	limit, least := cfg.limit(&numbers, k, l.degree)
-	if cfg.Kind == Labor0 && !numbers.mixed && l.degree <= lowestList {
-		n := c.low.keep(numbers.first, l.ids, limit)
+	if l.degree <= lowestList && (cfg.Kind == Labor0 || numbers.mixed) {
+		if numbers.mixed {
+			n = c.low.keepMixed(&numbers, l.ids, cfg.Kind == NS, limit)
+		} else {
+			n = c.low.keep(numbers.first, l.ids, limit)
+		}
 		if n >= least {
 			out = out[:min(n, len(out))]
 			c.low.fill(out, n, numbers.below(float64(k)/float64(l.degree)))

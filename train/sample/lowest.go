@@ -1,11 +1,14 @@
 package sample
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // lowestList is the longest list that lowest chooses from: what it keeps of one stays in the fastest cache.
 const lowestList = 2048
 
-// lowest is scratch for choosing from short lists whose numbers are hashes of ids: a selection, in passes without a branch that
+// lowest is scratch for choosing from short lists: a selection, in passes without a branch that
 // depends on numbers, which the processor would guess wrong.
 type lowest struct {
 	number [lowestList + 1]uint64
@@ -17,6 +20,31 @@ func (l *lowest) keep(first uint64, ids []uint32, limit uint64) int {
 	n := 0
 	for _, id := range ids {
 		number := mix(first + (uint64(id)+1)*golden)
+		_, above := bits.Sub64(limit, number, 0)
+		l.number[n], l.id[n] = number, id
+		n += 1 - int(above)
+	}
+	return n
+}
+
+// keepMixed is keep for mixed numbers, of ids or of their places. Most of those of a long list are too high, which their first
+// bits tell; of what is left, branches are about as many as quantiles have.
+func (l *lowest) keepMixed(numbers *numbers, ids []uint32, byPlace bool, limit uint64) int {
+	n, top := 0, unordered(limit)
+	if limit == math.MaxUint64 { // which is no float's
+		top = math.Inf(1)
+	}
+	for i, id := range ids {
+		x := id
+		if byPlace {
+			x = uint32(i)
+		}
+		at := (uint64(x) + 1) * golden
+		a, b := mix(numbers.first+at), mix(numbers.next+at)
+		if numbers.floor(a, b) > top {
+			continue
+		}
+		number := numbers.mixture(a, b)
 		_, above := bits.Sub64(limit, number, 0)
 		l.number[n], l.id[n] = number, id
 		n += 1 - int(above)

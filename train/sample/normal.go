@@ -11,21 +11,14 @@ import (
 // the probability, so that its tails are as exact as its middle: to 10⁻⁵ of the probability. It never falls where x rises.
 // Call makeKnots first.
 func quantile(x uint64) float64 {
-	m := x
-	if int64(x) < 0 {
-		m = ^x
-	}
-	m = m<<1 | 1 // of the nearer tail, in 2⁶⁵ths
+	upper := uint64(int64(x) >> 63) // all ones in the upper half: a branch would be guessed wrong each other time
+	m := (x^upper)<<1 | 1           // of the nearer tail, in 2⁶⁵ths
 	octave := bits.LeadingZeros64(m)
 	m <<= octave // its highest bit is set
 	at := octave*(octaveKnots+1) + int(m<<1>>(64-octaveBits))
 	share := float64(m<<(1+octaveBits)>>11) * 0x1p-53
 	lo, hi := knots[at], knots[at+1]
-	if q := lo + (hi-lo)*share; int64(x) < 0 {
-		return q
-	} else {
-		return -q
-	}
+	return math.Float64frombits(math.Float64bits(lo+(hi-lo)*share) ^ ^upper&(1<<63))
 }
 
 const (
@@ -81,10 +74,7 @@ func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
 // ordered maps floats to integers in the same order.
 func ordered(x float64) uint64 {
 	b := math.Float64bits(x)
-	if int64(b) < 0 {
-		return ^b
-	}
-	return b | 1<<63
+	return b ^ (uint64(int64(b)>>63) | 1<<63)
 }
 
 // unordered is the inverse of ordered.

@@ -49,6 +49,11 @@ func (d *draws) ofList(v uint32) numbers {
 // listKey is the key of the draws from v's list.
 func listKey(layerKey uint64, v uint32) uint64 { return mix(layerKey ^ mix(uint64(v)+golden)) }
 
+// floor is no higher than the float that their mixture is ordered by.
+func (n *numbers) floor(a, b uint64) float64 {
+	return n.stay*floors[a>>(64-floorBits)] + n.move*floors[b>>(64-floorBits)]
+}
+
 // mixture is that of two numbers.
 func (n *numbers) mixture(a, b uint64) uint64 {
 	return ordered(n.stay*quantile(a) + n.move*quantile(b))

@@ -60,7 +60,7 @@ func (s *selection) offer(n *numbers, x, place, id uint32) {
 	number := mix(n.first + at)
 	if n.mixed { // most are too high, which their first bits tell
 		other := mix(n.next + at)
-		if n.stay*floors[number>>(64-floorBits)]+n.move*floors[other>>(64-floorBits)] > s.limitFloat {
+		if n.floor(number, other) > s.limitFloat {
 			return
 		}
 		number = n.mixture(number, other)
