@@ -66,6 +66,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 			return err
 		}
 	}
+	t.group.Bytes = min(t.group.Bytes, d.scratch*int64(t.budget.Group))
 	cache := t.Cache
 	cache.HostBytes, cache.Lookahead, cache.Engine, cache.Direct = t.budget.Host, t.Lookahead, t.disk.Kind, t.disk.Direct
 	cache.Costs, cache.Stop, cache.Faults = t.disk.Costs, t.disk.Stop, t.disk.Faults

@@ -29,13 +29,12 @@ func (j *job) begin(b *Block, dst []uint32, d draws) {
 type cold struct {
 	choosers sync.Pool // of *chooser, for lists as they come
 
-	maxPairs   int
-	chunkBytes int64
-	bases      []uint32 // of each job: its first list, counted over all jobs
-	pairs      []pair
-	scratch    []pair
-	nodes      []uint32 // of a pass, ascending
-	first      []uint32 // of each of them: its first pair
+	maxPairs int
+	bases    []uint32 // of each job: its first list, counted over all jobs
+	pairs    []pair
+	scratch  []pair
+	nodes    []uint32 // of a pass, ascending
+	first    []uint32 // of each of them: its first pair
 
 	mu    sync.Mutex
 	parts map[int]*partial // of lists of which some parts have come, by pair

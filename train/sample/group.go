@@ -42,6 +42,10 @@ type WeightedGroupTopology interface {
 // Sample. Beside the batches it takes what Config.Scratch says.
 type Group struct {
 	Config
+	// Bytes bounds what the batches of a group keep together of walks, and of cold lists for LABOR-*. When a hop wants more, it
+	// draws fewer batches at a time, at least one, so that lists may be read more than once. It changes no batch.
+	Bytes int64
+
 	topo     GroupTopology
 	weighted WeightedGroupTopology // topo, where weights are wanted
 	resident uint32
@@ -54,7 +58,7 @@ type Group struct {
 // WeightedGroupTopology.
 func NewGroup(topo GroupTopology, c Config, workers int) *Group {
 	g := &Group{topo: topo, resident: topo.Resident()}
-	g.maxPairs, g.chunkBytes, g.parts, g.choosers.New = maxPairs, chunkBytes, map[int]*partial{}, func() any { return new(chooser) }
+	g.Bytes, g.maxPairs, g.parts, g.choosers.New = DefaultBytes, maxPairs, map[int]*partial{}, func() any { return new(chooser) }
 	for range max(1, workers) {
 		d := newDrawer(topo.Nodes(), c)
 		d.near = g.near

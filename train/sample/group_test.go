@@ -126,7 +126,7 @@ func TestGroupEqualsSampler(t *testing.T) {
 		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
 		s, g := NewSampler(topo, c), NewGroup(tier, c, rapid.IntRange(1, 4).Draw(t, "workers"))
 		g.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
-		g.chunkBytes = rapid.SampledFrom([]int64{1, 1000, chunkBytes}).Draw(t, "chunk")
+		g.Bytes = rapid.SampledFrom([]int64{1, 1000, DefaultBytes}).Draw(t, "bytes")
 		for range 3 { // the same buffers again
 			n := rapid.IntRange(1, 8).Draw(t, "batches")
 			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
@@ -151,7 +151,7 @@ func TestGroupEqualsSampler(t *testing.T) {
 		case c.Weighted:
 			passes = 2
 		}
-		if g.maxPairs == maxPairs && g.chunkBytes == chunkBytes {
+		if g.maxPairs == maxPairs && g.Bytes == DefaultBytes {
 			require.LessOrEqual(t, len(tier.reads), 3*passes*len(c.Fanouts), "so many passes a hop")
 		}
 	})

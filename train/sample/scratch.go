@@ -1,8 +1,7 @@
 package sample
 
-// chunkBytes bounds what the batches of a group keep together of walks, and of lists for LABOR-*. When a hop wants more, it
-// draws fewer batches at a time, at least one, so that lists may be read more than once.
-const chunkBytes = 128 << 20
+// DefaultBytes is Group.Bytes unless it is set.
+const DefaultBytes = 128 << 20
 
 // together is how many of jobs, from the first on, are drawn at a time.
 func (g *Group) together(jobs []job) int {
@@ -20,7 +19,7 @@ func (g *Group) together(jobs []job) int {
 				}
 			}
 		}
-		if i > 0 && bytes > g.chunkBytes {
+		if i > 0 && bytes > g.Bytes {
 			return i
 		}
 	}
@@ -30,27 +29,29 @@ func (g *Group) together(jobs []job) int {
 // Scratch is what a Group of so many workers keeps to draw batches like b, from nodes of these degrees: so many bytes for each
 // batch that is drawn together, and so many once.
 func (c Config) Scratch(b *Batch, degree func(v uint32) int, workers int) (each, once int64) {
-	widest, walks, lists := 0, int64(0), int64(0)
 	for i := range b.Blocks {
 		block := &b.Blocks[i]
-		widest = max(widest, block.Dst)
-		if c.Kind == RW {
-			walks = max(walks, c.walkBytes(block.Dst))
-		}
-		if c.Kind == LaborStar {
-			n := int64(0)
-			for _, v := range block.Src[:block.Dst] {
-				n += int64(degree(v))
+		dst := int64(block.Dst)
+		switch c.Kind {
+		case RW:
+			each = max(each, c.walkBytes(block.Dst)+dst*int64(c.Walk.Walks)*PairBytes)
+		case LaborStar:
+			lists := int64(0)
+			for _, v := range block.Src[:dst] {
+				lists += int64(degree(v))
 			}
-			lists = max(lists, 4*n)
+			each = max(each, 4*lists+dst*(PairBytes+listBytes))
+			once = max(once, int64(workers)*lists*starBytes)
+		default:
+			each = max(each, dst*PairBytes)
 		}
 	}
-	switch c.Kind {
-	case RW:
-		return 0, max(walks, chunkBytes) + GroupBytes
-	case LaborStar:
-		// Of each worker: edges, and for the different neighbours, at most as many, a slot or two of a table and the numbers of star.
-		return int64(widest) * (PairBytes + 32), max(lists, chunkBytes) + int64(workers)*lists*(1+(24+4+3*8)/4)
-	}
-	return int64(widest) * PairBytes, 0
+	return each, once
 }
+
+const (
+	listBytes = 7 * 8 // of a list
+	// starBytes is what LABOR-* takes for each neighbour, if all are different: its place, and two slots of a table, an id and the
+	// numbers of star.
+	starBytes = 4 + 2*8 + 4 + 3*4 + 8
+)
