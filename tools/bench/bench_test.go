@@ -117,11 +117,18 @@ func TestGain(t *testing.T) {
 }
 
 func TestCurves(t *testing.T) {
-	require.Equal(t, 1024, traceBatch(90_941))
-	require.Equal(t, 512, traceBatch(49_000))
-	require.Equal(t, 1, traceBatch(5))
+	var growth []trace.Growth
+	for _, n := range growthSizes(90_941) {
+		growth = append(growth, trace.Growth{Sampler: sample.NS, Batch: n, Hops: []trace.Hop{{Mean: 1e9}}},
+			trace.Growth{Sampler: sample.Labor0, Batch: n, Hops: []trace.Hop{{Mean: 1e9}, {Mean: float64(100 * n)}}})
+	}
+	require.Equal(t, 1024, traceBatch(growth, 90_941, 1_000_000))
+	require.Equal(t, 256, traceBatch(growth, 90_941, 169_343), "1024 would take more than the cache")
+	require.Equal(t, 256, traceBatch(growth, 49_000, 1_000_000), "of 1024 an epoch has 47")
+	require.Equal(t, 64, traceBatch(growth, 1000, 1000), "none fits")
+	require.Equal(t, []int{7}, growthSizes(7))
 	require.Equal(t, []int{64, 256, 1024, 4096}, growthSizes(10_886))
-	require.Equal(t, []int{128, 128, 1024, 256}, []int{traceSteps(1), traceSteps(16), traceSteps(256), traceSteps(sample.Forever)})
+	require.Equal(t, []int{64, 64, 768, 128}, []int{traceSteps(1), traceSteps(16), traceSteps(256), traceSteps(sample.Forever)})
 
 	var out bytes.Buffer
 	printGrowth(&out, []int{64, 256}, []trace.Growth{{Sampler: sample.RW, Batch: 256, Hops: []trace.Hop{{Mean: 7}, {Mean: 81.5, CI95: 2.25}}}})

@@ -19,11 +19,12 @@ import (
 const (
 	curveFanout = "10,10,10"
 	curveCaches = "5%,20%"
-	mostSeeds   = 1024 // a batch of a trace
+	mostSeeds   = 1024 // of a batch of a trace, and of LABOR-* on a dense graph, where it takes seconds for as many
 	leastEpoch  = 80   // batches, where the graph has so many seeds: with few an epoch, κ batches in a row are whole epochs
-	leastSteps  = 128  // of a trace
-	spans       = 4    // times κ that a trace is long: one goes by while caches fill, at least
-	dense       = 100  // mean degree from which LABOR-* takes seconds a batch of mostSeeds, and gets none larger
+	mostRows    = 0.2  // of the nodes, that a batch may want, so that the larger cache holds more than one
+	leastSteps  = 64   // of a trace
+	spans       = 3    // times κ that a trace is long: as caches fill within one and a half, one period is left at least
+	dense       = 100  // mean degree
 )
 
 // The paper's cache for Reddit, and for a graph of as many nodes: 60,000 of its rows.
@@ -41,11 +42,11 @@ var curveGraphs = []struct {
 	before, after []string
 	raw           string // path in -data that stands between them
 }{
+	{"reddit-like", []string{"generate", "reddit"}, []string{"--dim", "32", "--memory", "2GiB"}, ""},
 	{"arxiv", []string{"ingest", "ogb"}, []string{"--features", "degree", "--undirected"}, "ogbn_arxiv"},
 	{"cnr2000", []string{"ingest", "npz"}, []string{"--features", "degree"}, "cnr2000/cnr-2000-csr.npz"},
 	{"coauthor-cs", []string{"ingest", "npz"}, nil, "coauthor_cs/ms_academic_cs.npz"},
 	{"slashdot", []string{"ingest", "csv"}, []string{"--features", "degree"}, "soc_slashdot0902/soc-Slashdot0902.txt.gz"},
-	{"reddit-like", []string{"generate", "reddit"}, []string{"--dim", "32", "--memory", "2GiB"}, ""},
 	{"papers-like", []string{"generate", "papers100m"}, []string{"--nodes", "1M", "--edges", "29M", "--dim", "32", "--memory", "2GiB"}, ""},
 }
 
@@ -83,7 +84,7 @@ func (c *comparison) curvesOf(ctx context.Context, path string) error {
 	nodes, edges, seeds := ds.Graph(0).Nodes(), ds.Graph(0).Edges(), len(ds.Split(0).Train)
 	ds.Close() //nolint:errcheck // it was only read
 	began := time.Now()
-	degree, batch := float64(edges)/float64(nodes), traceBatch(seeds)
+	degree := float64(edges) / float64(nodes)
 	fmt.Fprintf(c.out, "%s: %d nodes, mean degree %.1f, %d seeds; fanout %s. Rows of a batch by its seeds, ± half of the 95 %% interval of the mean:\n\n",
 		filepath.Base(path), nodes, degree, seeds, curveFanout)
 	sizes := growthSizes(seeds)
@@ -100,6 +101,7 @@ func (c *comparison) curvesOf(ctx context.Context, path string) error {
 		growth = append(growth, r.Growth...)
 	}
 	printGrowth(c.out, sizes, growth)
+	batch := traceBatch(growth, seeds, nodes)
 	caches := curveCaches
 	if nodes == redditNodes {
 		caches += redditCache
@@ -133,13 +135,16 @@ func (c *comparison) trace(ctx context.Context, path string, args ...string) (r 
 	return r, c.binary.JSON(ctx, &r, args...)
 }
 
-// traceBatch is the seeds of a batch where there are so many in all: a power of two.
-func traceBatch(seeds int) int {
-	n := mostSeeds
-	for n > 1 && seeds/n < leastEpoch {
-		n /= 2
+// traceBatch is the largest batch that has an epoch of many and fits the larger cache with LABOR-0, of those that growth was
+// measured for; at least the smallest of them.
+func traceBatch(growth []trace.Growth, seeds, nodes int) (batch int) {
+	for _, g := range growth {
+		fits := g.Batch <= mostSeeds && seeds/g.Batch >= leastEpoch && g.Hops[len(g.Hops)-1].Mean <= mostRows*float64(nodes)
+		if g.Sampler == sample.Labor0 && (fits || batch == 0) {
+			batch = g.Batch
+		}
 	}
-	return n
+	return batch
 }
 
 // traceSteps is the batches of a trace: half of them may go into filling caches, and what is left is to be whole periods of
@@ -151,9 +156,9 @@ func traceSteps(kappa int) int {
 	return max(leastSteps, spans*kappa)
 }
 
-// growthSizes are powers of 4, from 64 as far as there are seeds.
+// growthSizes are powers of 4 from 64 on, as far as there are seeds.
 func growthSizes(seeds int) (sizes []int) {
-	for n := 64; n <= min(16384, seeds); n *= 4 {
+	for n := min(64, seeds); n <= min(16384, seeds); n *= 4 {
 		sizes = append(sizes, n)
 	}
 	return sizes

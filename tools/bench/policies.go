@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -121,7 +122,7 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 			n := float64(r.cost.Steps)
 			cells += fmt.Sprintf(" %.0f | %.1f |", float64(r.cost.Rows)/n, 1e3*r.cost.Seconds/n)
 			if share == readShare && slices.Contains([]string{"none", "lru", "belady, 1 ahead"}, v.name) {
-				line, err := reallyRead(f, o, trace, r.window)
+				line, err := reallyRead(f, o, trace, r.window, 0)
 				if err != nil {
 					return err
 				}
@@ -186,22 +187,30 @@ func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, window
 	return n
 }
 
-// reallyRead takes two windows of trace, or 16 steps if that is more, through the tiers, and compares the seconds in which a
-// read was under way with those that the costs give.
-func reallyRead(f *store.Features, o cachetier.Options, trace [][]uint32, window int) (line string, err error) {
+// reallyRead takes two windows of trace, or 16 steps if that is more, through the tiers, after so many windows that are not
+// counted, and compares the seconds in which a read was under way with those that the costs give.
+func reallyRead(f *store.Features, o cachetier.Options, trace [][]uint32, window, before int) (line string, err error) {
 	s, err := cachetier.Open(f, o)
 	if err != nil {
 		return "", err
 	}
 	defer s.Close()
-	trace = trace[:min(max(2*window, 16), len(trace))]
-	if err := replay(s, trace, window, func(int, []byte) {}); err != nil {
+	skip := min(before*window, len(trace)-1)
+	trace = trace[:min(skip+max(2*window, 16), len(trace))]
+	var filled cachetier.Disk
+	err = replay(s, trace, window, func(step int, _ []byte) {
+		if step == skip-1 {
+			filled = s.Stats().Disk // what the next window loads counts with its first step
+		}
+	})
+	if err != nil {
 		return "", err
 	}
-	n, d := float64(len(trace)), s.Stats().Disk
-	model := o.Costs.Seconds(traffic(d))
-	return fmt.Sprintf("%d | %.0f | %.1f | %.1f | %.1f | %.1f | %.2f", len(trace), float64(d.Reads)/n, float64(d.BytesRead)/n/1e6,
-		float64(d.BytesWanted)/n/1e6, 1e3*d.Seconds/n, 1e3*model/n, d.Seconds/model), nil
+	n, d := float64(len(trace)-skip), s.Stats().Disk
+	seconds, t := d.Seconds-filled.Seconds, disk.Traffic{Reads: d.Reads - filled.Reads, Bytes: d.BytesRead - filled.BytesRead}
+	model := o.Costs.Seconds(t)
+	return fmt.Sprintf("%d | %.0f | %.1f | %.1f | %.1f | %.1f | %.2f", len(trace)-skip, float64(t.Reads)/n, float64(t.Bytes)/n/1e6,
+		float64(d.BytesWanted-filled.BytesWanted)/n/1e6, 1e3*seconds/n, 1e3*model/n, seconds/model), nil
 }
 
 // replay takes steps through the tiers, so many a window, and lends the rows of each to use.
