@@ -69,7 +69,7 @@ func TestCompare(t *testing.T) {
 	log, err := openTrials("", "b1")
 	require.NoError(t, err)
 	of := task{name: "arxiv", model: "sage", raw: []string{"ogb", "arxiv"}, flags: []string{"--nodes", "@a.csv"}, splits: true,
-		settings: dependent("--batch", "10"), epochs: "3", maxLoss: 0.005}
+		settings: dependent("2,2", "--batch", "10"), epochs: "3", maxLoss: 0.005}
 	finished(t, log, of, 2, map[variant][]float64{independent: {0, 0}, smoothed64: {0.1, 0.3}, smoothedInf: {0, 0.02}})
 
 	// All trials are there: nothing is run, and no gnnstore is needed.
