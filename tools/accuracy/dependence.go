@@ -41,9 +41,9 @@ func dependent(fanout string, more ...string) settings {
 var dependenceTasks = []task{
 	{name: "ogbn_arxiv", model: "sage", raw: []string{"ogb", "ogbn_arxiv"}, flags: arxiv, epochs: "16", maxLoss: 0.005,
 		settings: dependent("10,10", "--hidden", "128", "--batch", "1000", "--eval-every", "4")},
-	{name: "coauthor_cs", model: "sage", raw: coauthor, flags: random, splits: true, epochs: "12",
+	{name: "coauthor_cs", model: "sage", raw: coauthor, flags: random, splits: true, epochs: "8",
 		settings: dependent("5,5", "--hidden", "64", "--batch", "128", "--eval-every", "4")},
-	{name: "facebook", model: "sage", raw: pages, flags: facebook, splits: true, epochs: "12",
+	{name: "facebook", model: "sage", raw: pages, flags: facebook, splits: true, epochs: "8",
 		settings: dependent("5,5", "--hidden", "64", "--batch", "160", "--eval-every", "4")},
 	{name: "amazon_computers", model: "sage", raw: computers, flags: random, splits: true, epochs: "12",
 		settings: dependent("5,5", "--hidden", "64", "--batch", "100", "--eval-every", "4")},
