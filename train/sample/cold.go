@@ -51,12 +51,12 @@ func (p pair) list() uint32 { return uint32(p) }
 // nodes, so that every list is still read once, and all of them in the order of the file.
 const maxPairs = 1 << 21
 
-// GroupBytes bounds what a Group keeps of a pass: pairs, scratch to sort them, nodes and where their pairs begin. A pass over
+// passBytes bounds what a Group keeps of a pass: pairs, scratch to sort them, nodes and where their pairs begin. A pass over
 // the 65,536th part of the nodes is not split further, so groups of more than 32 batches may take more in theory.
-const GroupBytes = PairBytes * maxPairs
+const passBytes = pairBytes * maxPairs
 
-// PairBytes is what a cold list that a batch draws from takes in it.
-const PairBytes = 8 + 8 + 4 + 4
+// pairBytes is what a cold list that a batch draws from takes in it.
+const pairBytes = 8 + 8 + 4 + 4
 
 // readLists draws from the lists of jobs that are not resident, of which there are at most misses.
 func (g *Group) readLists(ctx context.Context, jobs []job, misses int64) error {

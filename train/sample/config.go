@@ -22,7 +22,7 @@ const (
 	Labor0 Kind = "labor0"
 	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected number of different sources
 	// smallest at the variance that NS has (equations 11 to 16 there, iterated to convergence). How many a node keeps varies. It
-	// needs the lists of all destinations at a time, some 60 bytes a neighbour, where others need a part of one list.
+	// needs the lists of all destinations at a time, up to 48 bytes a neighbour, where others need a part of one list.
 	LaborStar Kind = "labor-star"
 	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s visit, the k that are visited
 	// most often.
@@ -72,7 +72,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(c.Kind != "" && !slices.Contains(Kinds, c.Kind), "--sampler %s: there are %s", c.Kind, names(Kinds))
+	fail(c.Kind != "" && !slices.Contains(Kinds, c.Kind), "--sampler %s: there are %s", c.Kind, Names(Kinds))
 	for _, k := range c.Fanouts {
 		fail(k < All || k > math.MaxInt32, "--fanout %d: at least 0, or -1 for every neighbour", k)
 		fail(k == All && c.Kind == RW, "--fanout -1: --sampler rw needs a number of neighbours, since walks visit no end of them")
@@ -92,11 +92,11 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// names lists kinds for people.
-func names(kinds []Kind) string {
+// Names lists words for people: "a, b and c".
+func Names[T ~string](words []T) string {
 	var all []string
-	for _, k := range kinds {
-		all = append(all, string(k))
+	for _, w := range words {
+		all = append(all, string(w))
 	}
 	last := len(all) - 1
 	return strings.Join(all[:last], ", ") + " and " + all[last]

@@ -15,7 +15,7 @@
 // of all of them reads the lists it wants in one pass over the file.
 //
 // What is drawn of a hub is bounded by the fanout, and so is the memory of drawing it, but for LABOR-*, which looks at the
-// lists of all destinations of a hop at once, 8 bytes a neighbour and 44 for each different one.
+// lists of all destinations of a hop at once: up to 44 bytes a neighbour, and 4 more where its list is not resident.
 //
 // A Batch owns its slices and is refilled without allocation once they have grown. A Sampler is used by one goroutine
 // at a time; several Samplers may share one topology. The topology may be mapped: call Sample inside store.Guard.

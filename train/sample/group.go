@@ -43,7 +43,7 @@ type WeightedGroupTopology interface {
 type Group struct {
 	Config
 	// Bytes bounds what the batches of a group keep together of walks, and of cold lists for LABOR-*. When a hop wants more, it
-	// draws fewer batches at a time, at least one, so that lists may be read more than once. It changes no batch.
+	// draws fewer batches at a time, at least one, so that lists may be read more than once. It changes no batch. Default 128 MiB.
 	Bytes int64
 
 	topo     GroupTopology
@@ -58,7 +58,7 @@ type Group struct {
 // WeightedGroupTopology.
 func NewGroup(topo GroupTopology, c Config, workers int) *Group {
 	g := &Group{topo: topo, resident: topo.Resident()}
-	g.Bytes, g.maxPairs, g.parts, g.choosers.New = DefaultBytes, maxPairs, map[int]*partial{}, func() any { return new(chooser) }
+	g.Bytes, g.maxPairs, g.parts, g.choosers.New = defaultBytes, maxPairs, map[int]*partial{}, func() any { return new(chooser) }
 	for range max(1, workers) {
 		d := newDrawer(topo.Nodes(), c)
 		d.near = g.near
@@ -85,27 +85,36 @@ func (g *Group) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][]u
 	for i, b := range batches {
 		g.drawers[0].begin(b, seeds[i])
 	}
-	for len(g.jobs) < len(batches) {
-		g.jobs = append(g.jobs, job{})
-	}
 	for hop := range g.Fanouts {
-		jobs := g.jobs[:len(batches)]
-		for i, b := range batches {
-			block, dst := g.drawers[0].block(b, hop)
-			jobs[i].begin(block, dst, g.draws(z[i], hop))
-		}
-		for len(jobs) > 0 {
-			n := g.together(jobs)
-			if err := g.draw(ctx, jobs[:n]); err != nil {
+		for at := 0; at < len(batches); {
+			jobs := g.begin(batches[at:], z[at:], hop)
+			if err := g.draw(ctx, jobs); err != nil {
 				return err
 			}
-			jobs = jobs[n:]
+			at += len(jobs)
 		}
 		if err := g.each(ctx, len(batches), func(d *drawer, i int) error { return d.finish(batches[i], hop) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// begin makes jobs of a hop of batches, of the first ones, as many as may be drawn together. What a job has grown to serves the
+// next in its place, so that this is all there is at a time.
+func (g *Group) begin(batches []*Batch, z []Z, hop int) []job {
+	bytes := int64(0)
+	for i, b := range batches {
+		block, dst := g.drawers[0].block(b, hop)
+		if bytes += g.bytes(dst); i > 0 && bytes > g.Bytes {
+			return g.jobs[:i]
+		}
+		if i == len(g.jobs) {
+			g.jobs = append(g.jobs, job{})
+		}
+		g.jobs[i].begin(block, dst, g.draws(z[i], hop))
+	}
+	return g.jobs[:len(batches)]
 }
 
 // draw fills the blocks of jobs.

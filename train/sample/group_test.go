@@ -126,7 +126,7 @@ func TestGroupEqualsSampler(t *testing.T) {
 		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
 		s, g := NewSampler(topo, c), NewGroup(tier, c, rapid.IntRange(1, 4).Draw(t, "workers"))
 		g.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
-		g.Bytes = rapid.SampledFrom([]int64{1, 1000, DefaultBytes}).Draw(t, "bytes")
+		g.Bytes = rapid.SampledFrom([]int64{1, 1000, defaultBytes}).Draw(t, "bytes")
 		for range 3 { // the same buffers again
 			n := rapid.IntRange(1, 8).Draw(t, "batches")
 			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
@@ -151,7 +151,7 @@ func TestGroupEqualsSampler(t *testing.T) {
 		case c.Weighted:
 			passes = 2
 		}
-		if g.maxPairs == maxPairs && g.Bytes == DefaultBytes {
+		if g.maxPairs == maxPairs && g.Bytes == defaultBytes {
 			require.LessOrEqual(t, len(tier.reads), 3*passes*len(c.Fanouts), "so many passes a hop")
 		}
 	})
@@ -175,6 +175,25 @@ func TestPartsOfLongLists(t *testing.T) {
 		require.Empty(t, difference(&want, &got), "%+v", c)
 		require.Empty(t, g.parts, "lists that are through are forgotten")
 	})
+}
+
+// TestGroupKeepsWhatBytesAllow: batches that are drawn one after the other use the same walks, and the same copies of lists.
+func TestGroupKeepsWhatBytesAllow(t *testing.T) {
+	topo := wide(1000, 8)
+	for _, c := range []Config{{Kind: RW, Walk: DefaultWalk}, {Kind: LaborStar}} {
+		c.Fanouts = []int{4, 3}
+		g := NewGroup(&tiered{lists: topo, part: 1000}, c, 2)
+		g.Bytes = 1
+		batches, z, seeds := make([]*Batch, 6), make([]Z, 6), make([][]uint32, 6)
+		for i := range batches {
+			batches[i], z[i], seeds[i] = new(Batch), Z{First: uint64(i)}, []uint32{uint32(i), uint32(100*i + 7)}
+		}
+		require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
+		require.Len(t, g.jobs, 1, c.Kind)
+		g.Bytes = defaultBytes
+		require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
+		require.Len(t, g.jobs, 6, c.Kind)
+	}
 }
 
 // wide is a graph of many nodes, so that a hop's passes have ranges to be split into.

@@ -1,29 +1,21 @@
 package sample
 
-// DefaultBytes is Group.Bytes unless it is set.
-const DefaultBytes = 128 << 20
+const defaultBytes = 128 << 20
 
-// together is how many of jobs, from the first on, are drawn at a time.
-func (g *Group) together(jobs []job) int {
-	if g.Kind != RW && g.Kind != LaborStar {
-		return len(jobs)
-	}
-	bytes := int64(0)
-	for i, j := range jobs {
-		if g.Kind == RW {
-			bytes += g.walkBytes(len(j.dst))
-		} else {
-			for _, v := range j.dst {
-				if v >= g.resident {
-					bytes += 4 * int64(g.topo.Degree(v))
-				}
+// bytes is what a batch keeps of a hop for these destinations, as Bytes counts it.
+func (g *Group) bytes(dst []uint32) int64 {
+	n := int64(0)
+	switch g.Kind {
+	case RW:
+		n = g.walkBytes(len(dst))
+	case LaborStar:
+		for _, v := range dst {
+			if v >= g.resident {
+				n += 4 * int64(g.topo.Degree(v))
 			}
 		}
-		if i > 0 && bytes > g.Bytes {
-			return i
-		}
 	}
-	return len(jobs)
+	return n
 }
 
 // Scratch is what a Group of so many workers keeps to draw batches like b, from nodes of these degrees: so many bytes for each
@@ -34,16 +26,16 @@ func (c Config) Scratch(b *Batch, degree func(v uint32) int, workers int) (each,
 		dst := int64(block.Dst)
 		switch c.Kind {
 		case RW:
-			each = max(each, c.walkBytes(block.Dst)+dst*int64(c.Walk.Walks)*PairBytes)
+			each = max(each, c.walkBytes(block.Dst)+dst*int64(c.Walk.Walks)*pairBytes)
 		case LaborStar:
 			lists := int64(0)
 			for _, v := range block.Src[:dst] {
 				lists += int64(degree(v))
 			}
-			each = max(each, 4*lists+dst*(PairBytes+listBytes))
+			each = max(each, 4*lists+dst*(pairBytes+listBytes))
 			once = max(once, int64(workers)*lists*starBytes)
 		default:
-			each = max(each, dst*PairBytes)
+			each = max(each, dst*pairBytes)
 		}
 	}
 	return each, once

@@ -23,7 +23,7 @@ type star struct {
 
 const (
 	starTolerance = 1e-4
-	starRounds    = 100 // more than it takes: some ten
+	starRounds    = 100 // more than it takes: some five, and twenty on dense graphs
 	// starRoom bounds what a node keeps, in fanouts. Where more of its neighbours are in the batch anyway, which cost no row,
 	// those of the lowest r_t/p stay: every choice of them is equally likely, and each then counts for as many more.
 	starRoom = 16
