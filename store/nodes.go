@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 )
 
@@ -36,6 +37,19 @@ func (l *Labels) Bits(v NodeID) []uint8 {
 	return l.multi[int(v)*l.stride : (int(v)+1)*l.stride : (int(v)+1)*l.stride]
 }
 
+// Has says whether v has a label: a class, or of those that are Multi a bit that is known.
+func (l *Labels) Has(v NodeID) bool {
+	if !l.Label.Multi {
+		return l.Class(v) >= 0
+	}
+	for _, b := range l.Bits(v) {
+		if b != MissingBit {
+			return true
+		}
+	}
+	return false
+}
+
 // Sets are the three parts of a split: stored ids, ascending, borrowed.
 type Sets struct{ Train, Valid, Test []NodeID }
 
@@ -44,6 +58,27 @@ func (d *Dataset) Split(i int) Sets {
 	s := &d.manifest.Splits[i]
 	ids := func(f *File) []NodeID { return cast[NodeID](d.sections[f.Path].payload()) }
 	return Sets{ids(&s.Train), ids(&s.Valid), ids(&s.Test)}
+}
+
+// Labelled copies those of ids, a part of a split of so many nodes, that have a label, all where l is nil. It believes neither ids
+// nor their order, since opening did not look at them.
+func (d *Dataset) Labelled(ids []NodeID, nodes int, l *Labels) ([]NodeID, error) {
+	corrupt := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %w: the split names %s; run gnnstore verify", d.path, ErrCorrupt, fmt.Sprintf(format, args...))
+	}
+	some := make([]NodeID, 0, len(ids))
+	for i, v := range ids {
+		if int(v) >= nodes {
+			return nil, corrupt("node %d of %d", v, nodes)
+		}
+		if i > 0 && ids[i-1] >= v {
+			return nil, corrupt("node %d after node %d", v, ids[i-1])
+		}
+		if l == nil || l.Has(v) {
+			some = append(some, v)
+		}
+	}
+	return some, nil
 }
 
 // IDs translates between stored ids and the ids that users know: integers, or, where HasNames, texts. It is safe for

@@ -71,9 +71,10 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 			dst *[]uint32
 			src []uint32
 		}{{&d.train, sets.Train}, {&d.valid, sets.Valid}, {&d.test, sets.Test}} {
-			if *p.dst, err = d.labelled(p.src); err != nil {
+			if *p.dst, err = ds.Labelled(p.src, d.graph.Nodes(), d.labels); err != nil {
 				return err
 			}
+			d.unlabelled += len(p.src) - len(*p.dst)
 		}
 		return nil
 	})
@@ -120,26 +121,6 @@ type weightedGraph struct {
 }
 
 func (g weightedGraph) Weights(v uint32) []float32 { return store.EdgeValues[float32](g.weights, v) }
-
-// labelled copies the ids that have a label. It believes neither ids nor classes, since opening did not look at them:
-// seeds must differ from each other.
-func (d *data) labelled(ids []uint32) ([]uint32, error) {
-	out := make([]uint32, 0, len(ids))
-	for i, v := range ids {
-		if int(v) >= d.graph.Nodes() {
-			return nil, d.corrupt("the split names node %d of %d", v, d.graph.Nodes())
-		}
-		if i > 0 && ids[i-1] >= v {
-			return nil, d.corrupt("the split names node %d after node %d", v, ids[i-1])
-		}
-		if d.labels.Label.Multi && !d.anyTarget(v) || !d.labels.Label.Multi && d.labels.Class(v) < 0 {
-			d.unlabelled++
-			continue
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}
 
 // corrupt is what reading found that opening does not look for.
 func (d *data) corrupt(format string, args ...any) error {

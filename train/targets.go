@@ -27,16 +27,6 @@ func (d *data) targets(dst []float32, nodes []uint32) (_ []float32, known int, e
 	return dst, known, nil
 }
 
-// anyTarget tells whether any of v's targets is known; a node without one is no seed.
-func (d *data) anyTarget(v uint32) bool {
-	for _, bit := range d.labels.Bits(v) {
-		if bit != store.MissingBit {
-			return true
-		}
-	}
-	return false
-}
-
 // rowWeights appends to dst the weight of each row's class, 0 for kernels.NoLabel, and adds them up in order: what
 // tape.WeightedCrossEntropy takes, and what its mean divides by. class has a weight for every class.
 func rowWeights(dst []float32, labels []uint32, class []float32) (_ []float32, sum float64) {

@@ -49,7 +49,7 @@ func TestTargets(t *testing.T) {
 	require.Empty(t, got)
 	require.Zero(t, known)
 	for v, want := range []bool{true, true, false, true} {
-		require.Equal(t, want, d.anyTarget(uint32(v)), v)
+		require.Equal(t, want, d.labels.Has(uint32(v)), v)
 	}
 
 	f, err := os.OpenFile(filepath.Join(d.ds.Path(), d.ds.Manifest().Labels[0].Values.Path), os.O_WRONLY, 0)

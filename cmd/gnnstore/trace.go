@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -164,7 +166,7 @@ func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 	}
 	p.clear()
 	if o.svg != "" {
-		if err := os.WriteFile(o.svg, r.SVG(), 0o666); err != nil {
+		if err := checkpoint.WriteFile(vfs.Default, o.svg, r.SVG()); err != nil {
 			return fmt.Errorf("draw the picture: %w", err)
 		}
 	}

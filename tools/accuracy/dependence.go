@@ -16,18 +16,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // judgedKappa is the largest κ for which a task's maxLoss holds.
 const judgedKappa = 256
-
-// Values of train's --dependent and --kappa.
-const (
-	nested   = "nested"
-	smoothed = "smoothed"
-	forever  = "inf"
-)
 
 // dependent are the settings of what -kappa compares. Their rate falls to nothing, so that two runs do not differ by where
 // their last steps happened to lead.
@@ -74,21 +68,19 @@ func variants(samplers, dependents, kappas string) ([]variant, error) {
 	for sampler := range strings.SplitSeq(samplers, ",") {
 		all = append(all, variant{Sampler: sampler, Kappa: "1"})
 		for dependent := range strings.SplitSeq(dependents, ",") {
-			if dependent != nested && dependent != smoothed {
-				return nil, fmt.Errorf("-dependent %s: %s, %s or both", dependents, nested, smoothed)
+			if dependent != train.Nested && dependent != train.Smoothed {
+				return nil, fmt.Errorf("-dependent %s: %s, %s or both", dependents, train.Nested, train.Smoothed)
 			}
-			config := sample.Config{Kind: sample.Kind(sampler), Smoothed: dependent == smoothed, Walk: sample.DefaultWalk}
+			config := sample.Config{Kind: sample.Kind(sampler), Smoothed: dependent == train.Smoothed, Walk: sample.DefaultWalk}
 			if err := config.Validate(); err != nil {
 				return nil, err
 			}
 			for kappa := range strings.SplitSeq(kappas, ",") {
-				if kappa != forever {
-					k, err := strconv.Atoi(kappa)
-					if err != nil || k < 1 {
-						return nil, fmt.Errorf("-kappa %s: numbers of at least 1, or %s", kappas, forever)
-					}
-					kappa = strconv.Itoa(k)
+				k, err := sample.ParseKappa(kappa)
+				if err != nil {
+					return nil, fmt.Errorf("-kappa %s: %w", kappas, err)
 				}
+				kappa = sample.KappaText(k)
 				if v := (variant{sampler, dependent, kappa}); kappa != "1" && !slices.Contains(all, v) {
 					all = append(all, v)
 				}

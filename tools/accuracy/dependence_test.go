@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gnnstore/gnnstore/train"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,8 +37,8 @@ func TestVariants(t *testing.T) {
 		{"ns", "", "1"}, {"ns", "smoothed", "64"}, {"ns", "smoothed", "inf"}, {"ns", "nested", "64"}, {"ns", "nested", "inf"},
 	}, all)
 	for want, bad := range map[string][3]string{
-		"-kappa 1,0: numbers of at least 1, or inf":   {"ns", "nested", "1,0"},
-		"-kappa 4,: numbers":                          {"ns", "nested", "4,"},
+		"-kappa 1,0: \"0\" is neither a number of":    {"ns", "nested", "1,0"},
+		"-kappa 4,: \"\" is neither":                  {"ns", "nested", "4,"},
 		"-dependent same: nested, smoothed or both":   {"ns", "same", "4"},
 		"--sampler shadow: there are ns, labor0":      {"shadow", "nested", "4"},
 		"--dependent smoothed: walks have no numbers": {"rw", "smoothed", "4"},
@@ -61,8 +62,8 @@ func finished(t *testing.T, log *trialLog, of task, seeds int, lost map[variant]
 
 var (
 	independent = variant{Sampler: "labor0", Kappa: "1"}
-	smoothed64  = variant{"labor0", smoothed, "64"}
-	smoothedInf = variant{"labor0", smoothed, forever}
+	smoothed64  = variant{"labor0", train.Smoothed, "64"}
+	smoothedInf = variant{"labor0", train.Smoothed, "inf"}
 )
 
 func TestCompare(t *testing.T) {

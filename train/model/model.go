@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -72,7 +71,7 @@ type Config struct {
 func (c Config) Validate() error {
 	var errs []error
 	if !slices.Contains(Kinds, c.Kind) {
-		errs = append(errs, fmt.Errorf("--model %s: there are %s", c.Kind, kindNames()))
+		errs = append(errs, fmt.Errorf("--model %s: there are %s", c.Kind, sample.Names(Kinds)))
 	}
 	if c.Layers < 1 || c.Layers > 64 {
 		errs = append(errs, fmt.Errorf("--layers %d: from 1 to 64", c.Layers))
@@ -96,15 +95,6 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--attn-dropout %v: at least 0 and below 1", c.AttnDropout))
 	}
 	return errors.Join(errs...)
-}
-
-func kindNames() string {
-	var names []string
-	for _, k := range Kinds {
-		names = append(names, string(k))
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // Param is a weight matrix, or a vector of one row, with its gradient, on the backend.

@@ -60,7 +60,14 @@ func (d *drawer) open(ds *store.Dataset, split string, workers int) (string, err
 		return "", fail("no nodes, so nothing to draw")
 	case chosen >= 0:
 		split = m.Splits[chosen].Name
-		err := store.Guard(func() error { return d.takeSeeds(ds, ds.Split(chosen).Train) })
+		var labels *store.Labels
+		if len(m.Labels) > 0 {
+			labels = ds.Labels(0)
+		}
+		err := store.Guard(func() (err error) {
+			d.seeds, err = ds.Labelled(ds.Split(chosen).Train, d.graph.Nodes(), labels)
+			return err
+		})
 		if err == nil && len(d.seeds) == 0 {
 			err = fail("split %s has no training node with a label", split)
 		}
@@ -79,41 +86,6 @@ func (d *drawer) open(ds *store.Dataset, split string, workers int) (string, err
 	}
 	d.order = make([]uint32, len(d.seeds))
 	return split, nil
-}
-
-// takeSeeds copies the ids that have a label. It believes no id, since opening did not look at them.
-func (d *drawer) takeSeeds(ds *store.Dataset, ids []uint32) error {
-	labelled := func(uint32) bool { return true }
-	if m := ds.Manifest(); len(m.Labels) > 0 {
-		labels := ds.Labels(0)
-		labelled = func(v uint32) bool { return labels.Class(v) >= 0 }
-		if labels.Label.Multi {
-			labelled = func(v uint32) bool {
-				for _, b := range labels.Bits(v) {
-					if b != store.MissingBit {
-						return true
-					}
-				}
-				return false
-			}
-		}
-	}
-	corrupt := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %w: the split names %s; run gnnstore verify", ds.Path(), store.ErrCorrupt, fmt.Sprintf(format, args...))
-	}
-	d.seeds = make([]uint32, 0, len(ids))
-	for i, v := range ids {
-		if int(v) >= d.graph.Nodes() {
-			return corrupt("node %d of %d", v, d.graph.Nodes())
-		}
-		if i > 0 && ids[i-1] >= v {
-			return corrupt("node %d after node %d", v, ids[i-1])
-		}
-		if labelled(v) {
-			d.seeds = append(d.seeds, v)
-		}
-	}
-	return nil
 }
 
 // taker has a batch until it returns.

@@ -78,7 +78,7 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(len(o.Samplers) == 0, "--samplers: at least one of %s", names(sample.Kinds))
+	fail(len(o.Samplers) == 0, "--samplers: at least one of %s", sample.Names(sample.Kinds))
 	fail(len(o.Kappas) == 0, "--kappa: at least one number, or inf")
 	fail(len(o.Fanouts) == 0, "--fanout: at least one number")
 	fail(len(o.Caches) > maxCaches, "--cache: at most %d sizes", maxCaches)
@@ -98,7 +98,7 @@ func (o Options) Validate() error {
 	}
 	for _, kind := range o.Samplers {
 		known := slices.Contains(sample.Kinds, kind)
-		fail(!known, "--samplers %s: there are %s", kind, names(sample.Kinds))
+		fail(!known, "--samplers %s: there are %s", kind, sample.Names(sample.Kinds))
 		if known && fanouts {
 			errs = append(errs, o.config(kind, 1).Validate())
 		}
@@ -108,7 +108,7 @@ func (o Options) Validate() error {
 		"--dependent smoothed: walks have no numbers that drift; take --dependent nested, or leave rw out of --samplers")
 	fail(o.Poisson && !slices.Contains(o.Samplers, sample.Labor0), "--poisson goes with labor0 among --samplers")
 	for _, p := range o.Policies {
-		fail(!slices.Contains(Policies, p), "--policies %s: there are %s", p, names(Policies))
+		fail(!slices.Contains(Policies, p), "--policies %s: there are %s", p, sample.Names(Policies))
 	}
 	for _, b := range o.Growth {
 		fail(b < 1 || b > math.MaxInt32, "--batches %d: from 1 to %d", b, math.MaxInt32)
@@ -133,16 +133,6 @@ func twice[T comparable](errs *[]error, flag string, list []T) {
 			*errs = append(*errs, fmt.Errorf("%s: %v is there twice", flag, x))
 		}
 	}
-}
-
-// names lists words for people.
-func names[T ~string](words []T) string {
-	var all []string
-	for _, w := range words {
-		all = append(all, string(w))
-	}
-	last := len(all) - 1
-	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
 // config is how a trace of a sampler is drawn.

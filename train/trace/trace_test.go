@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -294,23 +293,6 @@ func TestStopInTheMiddleOfABatch(t *testing.T) {
 	d.topo.stopped.Store(true)
 	s := sample.NewSampler(d.topo, sample.Config{Fanouts: []int{2}})
 	require.ErrorIs(t, d.sample(ctx, s, new(sample.Batch), sample.Z{}, d.seeds), context.Canceled)
-}
-
-// TestFullDisk: one line that says what to do.
-func TestFullDisk(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip("no /dev/full here")
-	}
-	r, err := newRequests(t.TempDir())
-	require.NoError(t, err)
-	defer r.close()
-	require.NoError(t, r.file.Close())
-	r.file = full
-	require.NoError(t, r.add([]uint32{1, 2, 3}))
-	err = r.finish()
-	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.ErrorContains(t, err, "make room, take fewer --steps, or give another directory with --tmp")
 }
 
 func TestValidate(t *testing.T) {
