@@ -48,12 +48,9 @@ func (p pair) node() uint32 { return uint32(p >> 32) }
 func (p pair) list() uint32 { return uint32(p) }
 
 // maxPairs is how many cold lists a pass draws from. When a hop wants more, it makes several passes, each over a range of
-// nodes, so that every list is still read once, and all of them in the order of the file.
+// nodes, so that every list is still read once, and all of them in the order of the file. A pass over the 65,536th part of the nodes
+// is not split further, so groups of more than 32 batches may take more in theory.
 const maxPairs = 1 << 21
-
-// passBytes bounds what a Group keeps of a pass: pairs, scratch to sort them, nodes and where their pairs begin. A pass over
-// the 65,536th part of the nodes is not split further, so groups of more than 32 batches may take more in theory.
-const passBytes = pairBytes * maxPairs
 
 // pairBytes is what a cold list that a batch draws from takes in it.
 const pairBytes = 8 + 8 + 4 + 4
