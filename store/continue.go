@@ -41,6 +41,7 @@ func (w *Writer) Parts() (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create dataset: %w", err)
 	}
+	m.Version = Version
 	return m, nil
 }
 
@@ -71,7 +72,7 @@ func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err erro
 		return found, w.clear()
 	}
 	m := ask(w.fs.PathJoin(w.partial, workName))
-	if m == nil {
+	if m == nil || m.Version != Version { // sections of another version are laid out otherwise
 		return found, w.clear()
 	}
 	kept, err := w.holds(m)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -33,14 +34,16 @@ type section struct {
 	file    *os.File
 	spec    *File
 	m       *mapping.Map
+	sums    *pageSums // nil in a dataset of version 2
 	written time.Time // for the last time, when it was opened
 }
 
-// payload is the rows without header and padding.
+// payload is the rows without header and padding, unchecked.
 func (s *section) payload() []byte { return s.m.Bytes()[PageSize : PageSize+s.spec.payload()] }
 
 // Open opens the dataset directory at path. It reads the manifest and the header page of each section, compares sizes,
-// and maps; it does not read data, so it costs the same for a megabyte and a terabyte. A manifest that points outside
+// and maps; it does not read data, so it costs the same for a megabyte and a terabyte. Data is checked when it is read:
+// each page has a checksum, but for datasets of version 2, see [Dataset.Checked]. A manifest that points outside
 // the directory, through a symbolic link, or at sizes that do not fit is refused.
 func Open(path string) (_ *Dataset, err error) {
 	root, err := os.OpenRoot(path)
@@ -65,7 +68,7 @@ func Open(path string) (_ *Dataset, err error) {
 		}
 	}()
 	for _, f := range d.manifest.Files() {
-		s, at, err := openSection(root, path, f)
+		s, at, err := openSection(root, path, f, d.manifest.Version)
 		if err != nil {
 			return nil, &SectionError{path, f.Path, at, err}
 		}
@@ -161,7 +164,7 @@ func openTexts(root *os.Root, dataset string, names *Names) (_ *texts, err error
 	return t, nil
 }
 
-func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int64, err error) {
+func openSection(root *os.Root, dataset string, spec *File, version int) (_ *section, at int64, err error) {
 	f, at, err := openSized(root, spec.Path, spec.Bytes)
 	if err != nil {
 		return nil, at, err
@@ -179,21 +182,25 @@ func openSection(root *os.Root, dataset string, spec *File) (_ *section, at int6
 	if _, err := f.ReadAt(h[:], 0); err != nil {
 		return nil, 0, err
 	}
-	if at, err := checkHeader(h[:], spec); err != nil {
+	if at, err := checkHeader(h[:], spec, version); err != nil {
 		return nil, at, err
 	}
 	m, err := mapping.Open(f, dataset, spec.Path, int(spec.Bytes))
 	if err != nil {
 		return nil, -1, err
 	}
-	return &section{f, spec, m, info.ModTime()}, 0, nil
+	s := &section{file: f, spec: spec, m: m, written: info.ModTime()}
+	if version >= 3 {
+		s.sums = &pageSums{dataset: dataset, spec: spec, file: f, want: binary.LittleEndian.Uint64(h[sumsField:])}
+	}
+	return s, 0, nil
 }
 
 // Close unmaps everything. Whatever was borrowed from the dataset is invalid afterwards.
 func (d *Dataset) Close() error {
 	var errs []error
 	for _, s := range d.sections {
-		errs = append(errs, s.m.Close(), s.file.Close())
+		errs = append(errs, s.m.Close(), s.sums.close(), s.file.Close())
 	}
 	for _, t := range d.texts {
 		if t != nil {
@@ -221,6 +228,9 @@ func (d *Dataset) Unchanged() error {
 	}
 	return nil
 }
+
+// Checked reports whether what is read is compared with checksums. Datasets of version 2 have none for their pages.
+func (d *Dataset) Checked() bool { return d.manifest.Version >= 3 }
 
 // Path is where the dataset was opened.
 func (d *Dataset) Path() string { return d.path }

@@ -32,6 +32,12 @@ func (e *SectionError) Error() string {
 // Unwrap gives the cause, and ErrCorrupt.
 func (e *SectionError) Unwrap() []error { return []error{e.Err, ErrCorrupt} }
 
+// guarded is the panic of an error that Guard returns: of data that is not as it was sealed, or cannot be checked.
+type guarded struct{ err error }
+
+// Error is what is printed where there is no Guard.
+func (g guarded) Error() string { return g.err.Error() }
+
 // Guard runs fn, which may read mapped memory, and returns its error. A page that can no longer be read, and an offset
 // or id that cannot be true, come back as a *SectionError instead of a crash. Call it at the top of every goroutine
 // that reads a Graph or Features.
@@ -41,6 +47,8 @@ func Guard(fn func() error) (err error) {
 		case nil:
 		case *SectionError:
 			err = r
+		case guarded:
+			err = r.err
 		default:
 			panic(r)
 		}

@@ -4,7 +4,8 @@ package store
 type Features struct {
 	Table     *Table
 	shards    []Shard
-	data      [][]byte // payload of each shard
+	sections  []*section // of each shard
+	data      [][]byte   // payload of each shard
 	shardRows uint64
 	rows      int
 	rowBytes  int
@@ -30,6 +31,7 @@ func (d *Dataset) Features(i int) *Features {
 			SectionFile: s.open(d.path),
 			FirstRow:    spec.First, Rows: spec.Rows, DataOffset: PageSize, Stride: spec.Stride,
 		})
+		f.sections = append(f.sections, s)
 		f.data = append(f.data, s.payload())
 		f.rows += int(spec.Rows)
 	}
@@ -52,13 +54,15 @@ func (f *Features) Elem() Elem { return f.Table.Elem }
 func (f *Features) RowBytes() int { return f.rowBytes }
 
 // Row returns v's row as little-endian bytes, RowBytes long. The slice is borrowed: read-only, and valid until the
-// Dataset is closed. Safe for concurrent use. A row past the end panics: ids are checked where they enter.
+// Dataset is closed. Safe for concurrent use. A row past the end panics: ids are checked where they enter. A page that is
+// not as it was sealed panics with a *SectionError, which [Guard] returns.
 func (f *Features) Row(v NodeID) []byte { return f.RowAt(uint64(v)) }
 
 // RowAt is Row for tables of edges, whose rows are numbered by the column "id" of their relation.
 func (f *Features) RowAt(i uint64) []byte {
 	shard := i / f.shardRows
 	at := int64(i%f.shardRows) * f.shards[shard].Stride
+	f.sections[shard].touch(at, at+int64(f.rowBytes))
 	return f.data[shard][at : at+int64(f.rowBytes) : at+int64(f.rowBytes)]
 }
 

@@ -10,33 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-var update = flag.Bool("update", false, "write testdata/v2.gnn anew; only while version 2 has not been released")
+var update = flag.Bool("update", false, "write testdata/v3.gnn anew; only while version 3 has not been released")
 
-// TestVersion1 reads a dataset that an earlier build sealed: that is the promise to read the version before.
-func TestVersion1(t *testing.T) {
-	const golden = "testdata/v1.gnn"
-	require.NoError(t, check(golden))
-	d, err := store.Open(golden)
-	require.NoError(t, err)
-	defer d.Close()
-	require.Equal(t, 1, d.Manifest().Version)
-	now, err := store.Open(storetest.Build(t, small()))
-	require.NoError(t, err)
-	defer now.Close()
-	require.Equal(t, []store.NodeID{3, 3, 4, 5}, d.Graph(0).Neighbors(4))
-	require.Equal(t, now.Features(0).Row(8), d.Features(0).Row(8))
-	require.Equal(t, now.Manifest().Files(), d.Manifest().Files(), "the sections have not changed since")
-	require.False(t, d.IDs(0).HasNames())
-	files, err := filepath.Glob(filepath.Join(golden, "*"))
-	require.NoError(t, err)
-	require.Len(t, files, 6, "manifest, ids, topo, feat, label, split and nothing else")
-}
-
-// version2 seals a dataset with all that version 2 brought: names, edge columns, a table of edges, order access.
-func version2(t *testing.T) string {
+// everything seals a dataset with all that a version may hold: names, edge columns, a table of edges, order access.
+func everything(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "v2.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
 	require.NoError(t, err)
@@ -71,23 +50,48 @@ func version2(t *testing.T) string {
 	return path
 }
 
-// TestVersion2 reads a dataset of this version that an earlier build sealed, and writes it again.
-func TestVersion2(t *testing.T) {
-	const golden = "testdata/v2.gnn"
+// TestVersion3 reads a dataset of this version that an earlier build sealed, and writes it again.
+func TestVersion3(t *testing.T) {
+	const golden = "testdata/v3.gnn"
 	if *update {
 		require.NoError(t, os.RemoveAll(golden))
-		require.NoError(t, os.CopyFS(golden, os.DirFS(version2(t))))
+		require.NoError(t, os.CopyFS(golden, os.DirFS(everything(t))))
 	}
-	require.NoError(t, check(golden))
-	d, err := store.Open(golden)
-	require.NoError(t, err)
-	defer d.Close()
-	now, err := store.Open(version2(t))
+	d := readEverything(t, golden)
+	require.True(t, d.Checked())
+	now, err := store.Open(everything(t))
 	require.NoError(t, err)
 	defer now.Close()
-	require.Equal(t, 2, d.Manifest().Version)
+	require.Equal(t, 3, d.Manifest().Version)
 	require.Equal(t, d.Manifest().Seal, now.Manifest().Seal, "the bytes of a version do not change")
+}
 
+// TestVersion2 reads a dataset that an earlier build sealed: that is the promise to read the version before. Its pages have
+// no checksums, so that damage is read without a word, and found by verify alone.
+func TestVersion2(t *testing.T) {
+	d := readEverything(t, "testdata/v2.gnn")
+	require.False(t, d.Checked())
+	require.Equal(t, 2, d.Manifest().Version)
+	_, file := d.Graph(0).Sections()
+	require.Zero(t, file.SumBytes())
+	require.NoError(t, file.Check(store.PageSize, make([]byte, store.PageSize)))
+
+	dir := filepath.Join(t.TempDir(), "v2.gnn")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/v2.gnn")))
+	patch(t, dir, "topo/user__likes__user/kind.u8", store.PageSize, []byte{9})
+	damaged, err := store.Open(dir)
+	require.NoError(t, err)
+	defer damaged.Close()
+	require.Equal(t, []byte{9, 4}, damaged.Graph(0).Column("kind").Bytes(1))
+	require.ErrorContains(t, check(dir), "topo/user__likes__user/kind.u8: checksum is ")
+}
+
+// readEverything verifies the dataset at path and compares what it reads of it with what everything wrote.
+func readEverything(t *testing.T, path string) *store.Dataset {
+	require.NoError(t, check(path))
+	d, err := store.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
 	g := d.Graph(0)
 	require.Equal(t, []store.NodeID{0, 2}, g.Neighbors(1))
 	require.Equal(t, []int64{7, -1 << 63}, store.EdgeValues[int64](g.Column("time"), 1))
@@ -104,4 +108,5 @@ func TestVersion2(t *testing.T) {
 	require.True(t, ok)
 	require.EqualValues(t, 1, v)
 	require.EqualValues(t, 0, d.IDs(0).Original(v))
+	return d
 }

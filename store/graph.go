@@ -14,7 +14,8 @@ type Graph struct {
 	columns  []EdgeColumn
 	sources  int64 // nodes that neighbours are ids of
 	path     string
-	files    [2]SectionFile // of offsets and neighbours
+	sections [2]*section    // of offsets and neighbours
+	files    [2]SectionFile // the same
 }
 
 // EdgeColumn is one value of every edge of a Graph.
@@ -22,6 +23,7 @@ type EdgeColumn struct {
 	Column *Column
 	graph  *Graph
 	data   []byte
+	in     *section // of data
 	file   SectionFile
 }
 
@@ -29,18 +31,20 @@ type EdgeColumn struct {
 func (d *Dataset) Graph(i int) *Graph {
 	r := &d.manifest.Relations[i]
 	src, _ := d.NodeType(r.Src)
+	offsets, neighbors := d.sections[r.Offsets.Path], d.sections[r.Neighbors.Path]
 	g := &Graph{
 		Relation: r,
-		offsets:  cast[uint64](d.sections[r.Offsets.Path].payload()),
-		edges:    cast[NodeID](d.sections[r.Neighbors.Path].payload()),
+		offsets:  cast[uint64](offsets.payload()),
+		edges:    cast[NodeID](neighbors.payload()),
 		sources:  src.Count,
 		path:     d.path,
-		files:    [2]SectionFile{d.sections[r.Offsets.Path].open(d.path), d.sections[r.Neighbors.Path].open(d.path)},
+		sections: [2]*section{offsets, neighbors},
+		files:    [2]SectionFile{offsets.open(d.path), neighbors.open(d.path)},
 	}
 	for j := range r.Columns {
 		c := &r.Columns[j]
 		s := d.sections[c.Values.Path]
-		g.columns = append(g.columns, EdgeColumn{c, g, s.payload(), s.open(d.path)})
+		g.columns = append(g.columns, EdgeColumn{c, g, s.payload(), s, s.open(d.path)})
 	}
 	return g
 }
@@ -58,6 +62,7 @@ func (g *Graph) Column(name string) *EdgeColumn {
 func (c *EdgeColumn) Bytes(v NodeID) []byte {
 	lo, hi := c.graph.list(v)
 	size := uint64(c.Column.Elem.Size())
+	c.in.touch(int64(lo*size), int64(hi*size))
 	return c.data[lo*size : hi*size : hi*size]
 }
 
@@ -132,23 +137,29 @@ func (g *Graph) Edges() int64 { return int64(len(g.edges)) }
 func (g *Graph) Sections() (offsets, neighbors SectionFile) { return g.files[0], g.files[1] }
 
 // Degree is the number of v's in-neighbours.
-func (g *Graph) Degree(v NodeID) int { return len(g.Neighbors(v)) }
+func (g *Graph) Degree(v NodeID) int {
+	lo, hi := g.list(v)
+	return int(hi - lo)
+}
 
 // Neighbors returns v's in-neighbours, ascending. The slice is borrowed: read-only, and valid until the Dataset is
-// closed. Safe for concurrent use. An offset that cannot be true panics with a *SectionError, which [Guard] returns.
+// closed. Safe for concurrent use. An offset that cannot be true, and a page that is not as it was sealed, panic with a
+// *SectionError, which [Guard] returns.
 func (g *Graph) Neighbors(v NodeID) []NodeID {
 	lo, hi := g.list(v)
+	g.sections[1].touch(4*int64(lo), 4*int64(hi))
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
 }
 
 // list is where v's edges lie.
 func (g *Graph) list(v NodeID) (lo, hi uint64) {
 	if int64(v) < int64(len(g.offsets))-1 {
+		g.sections[0].touch(8*int64(v), 8*int64(v)+16)
 		if lo, hi = g.offsets[v], g.offsets[v+1]; lo <= hi && hi <= uint64(len(g.edges)) {
 			return lo, hi
 		}
 	}
-	panic(g.badList(v)) // apart, so that list is inlined
+	panic(g.badList(v))
 }
 
 func (g *Graph) badList(v NodeID) *SectionError {

@@ -3,8 +3,6 @@ package store_test
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +16,7 @@ import (
 func TestCorruptNeighbor(t *testing.T) {
 	dir := storetest.Build(t, small())
 	const section = "topo/node__to__node/neighbors.u32"
-	f, err := os.OpenFile(filepath.Join(dir, section), os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = f.WriteAt([]byte{200}, store.PageSize+4*8) // the last neighbour of node 4, 5 before
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	storetest.Forge(t, dir, section, store.PageSize+4*8, []byte{200}) // the last neighbour of node 4, 5 before
 
 	d, err := store.Open(dir)
 	require.NoError(t, err)

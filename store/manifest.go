@@ -60,7 +60,7 @@ type NodeType struct {
 	// Original maps stored to original id, one I64 a node; Order lists stored ids by ascending original id.
 	Original File `json:"original"`
 	Order    File `json:"order"`
-	// Names are the texts that users know the nodes by, where they do (since version 2). Original is then the row that a
+	// Names are the texts that users know the nodes by, where they do . Original is then the row that a
 	// node had in the source.
 	Names *Names `json:"names,omitempty"`
 }
@@ -98,7 +98,7 @@ type Relation struct {
 	Symmetric bool   `json:"symmetric"` // v→u is there whenever u→v is
 	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
 	Neighbors File   `json:"neighbors"` // U32, ascending within a node
-	// Columns are values of the edges, since version 2.
+	// Columns are values of the edges.
 	Columns []Column `json:"columns,omitempty"`
 }
 
@@ -122,7 +122,7 @@ func (r *Relation) column(name string) (i int, ok bool) {
 func (r *Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
 // Table is a feature matrix of Dim columns, in shards of equal row count but the last. It has a row for every node of
-// NodeType; or, where Relation is set instead (since version 2), row i is that of the edges whose column "id" is i.
+// NodeType; or, where Relation is set instead , row i is that of the edges whose column "id" is i.
 type Table struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type,omitempty"`
@@ -308,13 +308,6 @@ func (m *Manifest) validate() error {
 	if m.Order != "access" && m.Order != "degree" && m.Order != "original" {
 		fail("nodes are numbered by %q; this build knows access, degree and original", m.Order)
 	}
-	// later refuses what version 1 did not have.
-	later := func(has bool, what string) {
-		if has && m.Version < 2 {
-			fail("%s in version %d, which has none", what, m.Version)
-		}
-	}
-	later(m.Order == "access", "order access")
 	seen := map[string]bool{}
 	for _, f := range m.Files() {
 		if !safePath(f.Path) {
@@ -325,7 +318,7 @@ func (m *Manifest) validate() error {
 			fail("%s: listed twice", f.Path)
 		}
 		seen[f.Path] = true
-		if err := f.check(); err != nil {
+		if err := f.check(m.Version); err != nil {
 			fail("%s: %w", f.Path, err)
 		}
 	}
@@ -355,7 +348,6 @@ func (m *Manifest) validate() error {
 		if t.Names == nil {
 			continue
 		}
-		later(true, "text ids")
 		for _, l := range t.Names.lists() {
 			for j, b := range l.blobs {
 				if b.Path != t.namesPath(l.by, j) {
@@ -395,7 +387,6 @@ func (m *Manifest) validate() error {
 				fail("%s: first row %d of a section without shards", c.Values.Path, c.Values.First)
 			}
 		}
-		later(len(r.Columns) > 0, "edge columns")
 	}
 	for i := range m.Tables {
 		t := &m.Tables[i]
@@ -423,7 +414,6 @@ func (m *Manifest) validate() error {
 			}
 			next += s.Rows
 		}
-		later(t.Relation != "", "a table of edges")
 		if r := relations[t.Relation]; t.Relation == "" {
 			if n := nodes("table "+t.Name, t.NodeType); next != n {
 				fail("table %s: %d rows for %d nodes", t.Name, next, n)

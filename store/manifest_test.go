@@ -14,7 +14,7 @@ import (
 // sealed is a manifest that is right in every checksum, so that only validate stands between its lies and the reader.
 func sealed(t *testing.T, change func(m *Manifest)) []byte {
 	file := func(path string, e Elem, rows, cols, stride int64) File {
-		bytes := PageSize + roundUp(rows*stride, PageSize)
+		bytes := PageSize + 2*roundUp(rows*stride, PageSize) // a page of rows, and one of checksums
 		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: bytes}
 	}
 	m := &Manifest{
@@ -41,7 +41,7 @@ func sealed(t *testing.T, change func(m *Manifest)) []byte {
 // withEdges adds columns and a table of edges.
 func withEdges(m *Manifest) *Relation {
 	file := func(path string, e Elem, rows, cols, stride int64) File {
-		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: 2 * PageSize}
+		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: 3 * PageSize}
 	}
 	r := &m.Relations[0]
 	r.Columns = []Column{
@@ -63,7 +63,13 @@ func withNames(m *Manifest) *Names {
 
 func TestHostileManifest(t *testing.T) {
 	for _, good := range []func(m *Manifest){
-		nil, func(m *Manifest) { withEdges(m); withNames(m) }, func(m *Manifest) { m.Version = 1 },
+		nil, func(m *Manifest) { withEdges(m); withNames(m) },
+		func(m *Manifest) {
+			m.Version = 2
+			for _, f := range m.Files() {
+				f.Bytes = f.fileBytes(2)
+			}
+		},
 	} {
 		_, err := decodeManifest(sealed(t, good))
 		require.NoError(t, err)
@@ -93,7 +99,7 @@ func TestHostileManifest(t *testing.T) {
 		"element":   {func(m *Manifest) { m.Tables[0].Elem = I32 }, "features are f16 or f32"},
 		"odd stride": {func(m *Manifest) {
 			f := &m.Tables[0].Shards[0]
-			m.Tables[0].Dim, f.Cols, f.Stride, f.Bytes = 1, 1, 3, PageSize+PageSize
+			m.Tables[0].Dim, f.Cols, f.Stride, f.Bytes = 1, 1, 3, 3*PageSize
 		}, "stride 3 where 1 columns of f16 take 2"},
 		"loose stride":  {func(m *Manifest) { m.Tables[0].Shards[0].Stride = 16 }, "stride 16 where 3 columns of f16 take 8"},
 		"packed stride": {func(m *Manifest) { m.NodeTypes[0].Order.Stride = 8 }, "stride 8 where 1 columns of u32 take 4"},
@@ -111,7 +117,7 @@ func TestHostileManifest(t *testing.T) {
 		"two labels": {func(m *Manifest) {
 			l := m.Labels[0]
 			l.Multi = true
-			l.Values = File{Path: "label/node/label.u8", Elem: U8, Rows: 3, Cols: 2, Stride: 2, Bytes: 2 * PageSize}
+			l.Values = File{Path: "label/node/label.u8", Elem: U8, Rows: 3, Cols: 2, Stride: 2, Bytes: 3 * PageSize}
 			m.Labels = append(m.Labels, l)
 		}, "label node/label: there are two"},
 		"two splits":    {func(m *Manifest) { m.Splits = append(m.Splits, m.Splits[0]) }, "split given: there are two"},
@@ -156,11 +162,7 @@ func TestHostileManifest(t *testing.T) {
 		"no tables of names": {func(m *Manifest) { m.NodeTypes[0].Names = &Names{} }, "no tables of names by-name"},
 		"names elsewhere": {func(m *Manifest) { withNames(m).ByNode[0].Path = "../x" },
 			`"../x" is named where ids/node/by-node-00000.sst belongs`},
-		"empty names":        {func(m *Manifest) { withNames(m).ByName[0].Bytes = 0 }, "by-name-00000.sst: 0 bytes"},
-		"names in version 1": {func(m *Manifest) { withNames(m); m.Version = 1 }, "text ids in version 1"},
-
-		"columns in version 1": {func(m *Manifest) { withEdges(m); m.Version = 1 }, "edge columns in version 1"},
-		"access in version 1":  {func(m *Manifest) { m.Order, m.Version = "access", 1 }, "order access in version 1"},
+		"empty names": {func(m *Manifest) { withNames(m).ByName[0].Bytes = 0 }, "by-name-00000.sst: 0 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeManifest(sealed(t, c.change))
@@ -208,8 +210,8 @@ func TestRowStride(t *testing.T) {
 // TestHeaderGolden holds the header page to its annotated bytes in testdata, so that a moved byte shows in review.
 func TestHeaderGolden(t *testing.T) {
 	f := &File{Path: "feat/node/feat-00001.f16", Elem: F16, Rows: 0x0102030405, Cols: 100, Stride: 208, First: 0x77}
-	h := encodeHeader(f)
-	at, err := checkHeader(h[:], f)
+	h := encodeHeader(f, 0x0123456789abcdef)
+	at, err := checkHeader(h[:], f, Version)
 	require.NoError(t, err)
 	require.Zero(t, at)
 

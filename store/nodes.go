@@ -1,8 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 )
 
 // MissingBit is the value of a multi-label cell that is unknown.
@@ -14,26 +15,32 @@ type Labels struct {
 	class  []int32
 	multi  []uint8
 	stride int
+	in     *section // of class or multi
 }
 
 // Labels returns label i of the manifest.
 func (d *Dataset) Labels(i int) *Labels {
 	l := &d.manifest.Labels[i]
-	p := d.sections[l.Values.Path].payload()
+	s := d.sections[l.Values.Path]
 	if l.Multi {
-		return &Labels{Label: l, multi: p, stride: int(l.Classes)}
+		return &Labels{Label: l, multi: s.payload(), stride: int(l.Classes), in: s}
 	}
-	return &Labels{Label: l, class: cast[int32](p)}
+	return &Labels{Label: l, class: cast[int32](s.payload()), in: s}
 }
 
 // Classes is the number of classes.
 func (l *Labels) Classes() int { return int(l.Label.Classes) }
 
-// Class is v's class, -1 when it is missing. It is for labels that are not Multi.
-func (l *Labels) Class(v NodeID) int32 { return l.class[v] }
+// Class is v's class, -1 when it is missing. It is for labels that are not Multi. A page that is not as it was sealed panics
+// with a *SectionError, which [Guard] returns.
+func (l *Labels) Class(v NodeID) int32 {
+	l.in.touch(4*int64(v), 4*int64(v)+4)
+	return l.class[v]
+}
 
-// Bits is v's row of zeros, ones and [MissingBit], for labels that are Multi. The slice is borrowed.
+// Bits is v's row of zeros, ones and [MissingBit], for labels that are Multi. The slice is borrowed. It panics as Class does.
 func (l *Labels) Bits(v NodeID) []uint8 {
+	l.in.touch(int64(v)*int64(l.stride), (int64(v)+1)*int64(l.stride))
 	return l.multi[int(v)*l.stride : (int(v)+1)*l.stride : (int(v)+1)*l.stride]
 }
 
@@ -53,10 +60,11 @@ func (l *Labels) Has(v NodeID) bool {
 // Sets are the three parts of a split: stored ids, ascending, borrowed.
 type Sets struct{ Train, Valid, Test []NodeID }
 
-// Split returns split i of the manifest.
+// Split returns split i of the manifest, after all pages of it were checked: one that is not as it was sealed panics with a
+// *SectionError, which [Guard] returns.
 func (d *Dataset) Split(i int) Sets {
 	s := &d.manifest.Splits[i]
-	ids := func(f *File) []NodeID { return cast[NodeID](d.sections[f.Path].payload()) }
+	ids := func(f *File) []NodeID { return cast[NodeID](d.sections[f.Path].whole()) }
 	return Sets{ids(&s.Train), ids(&s.Valid), ids(&s.Test)}
 }
 
@@ -82,42 +90,57 @@ func (d *Dataset) Labelled(ids []NodeID, nodes int, l *Labels) ([]NodeID, error)
 }
 
 // IDs translates between stored ids and the ids that users know: integers, or, where HasNames, texts. It is safe for
-// concurrent use.
+// concurrent use. A page that is not as it was sealed panics with a *SectionError, which [Guard] returns.
 type IDs struct {
 	original []int64
 	order    []NodeID
-	names    *texts // nil when there are none
+	names    *texts      // nil when there are none
+	in       [2]*section // of original and order
+	path     string      // of the dataset
 }
 
 // IDs returns the id map of node type i of the manifest.
 func (d *Dataset) IDs(i int) IDs {
 	t := &d.manifest.NodeTypes[i]
+	original, order := d.sections[t.Original.Path], d.sections[t.Order.Path]
 	return IDs{
-		cast[int64](d.sections[t.Original.Path].payload()), cast[NodeID](d.sections[t.Order.Path].payload()), d.texts[i],
+		cast[int64](original.payload()), cast[NodeID](order.payload()), d.texts[i], [2]*section{original, order}, d.path,
 	}
 }
 
 // Original is the user's id of stored node v, or its row in the source where it HasNames.
-func (m IDs) Original(v NodeID) int64 { return m.original[v] }
+func (m IDs) Original(v NodeID) int64 {
+	m.in[0].touch(8*int64(v), 8*int64(v)+8)
+	return m.original[v]
+}
+
+// nth is the node with the nth smallest original id. One that is no node panics with a *SectionError.
+func (m IDs) nth(n int) NodeID {
+	m.in[1].touch(4*int64(n), 4*int64(n)+4)
+	v := m.order[n]
+	if int(v) >= len(m.original) {
+		err := fmt.Errorf("entry %d is node %d of %d; run gnnstore verify", n, v, len(m.original))
+		panic(&SectionError{m.path, m.in[1].spec.Path, PageSize + 4*int64(n), err})
+	}
+	return v
+}
 
 // Stored finds the node that users know as id. It is a look-up in the dense case and a binary search with gaps.
 func (m IDs) Stored(id int64) (NodeID, bool) {
 	if id >= 0 && id < int64(len(m.order)) {
-		if v := m.order[id]; m.original[v] == id {
+		if v := m.nth(int(id)); m.Original(v) == id {
 			return v, true
 		}
 	}
-	k, ok := slices.BinarySearchFunc(m.order, id, func(v NodeID, id int64) int {
-		switch o := m.original[v]; {
-		case o < id:
-			return -1
-		case o > id:
-			return 1
-		}
-		return 0
-	})
+	n, ok := sort.Find(len(m.order), func(n int) int { return cmp.Compare(id, m.Original(m.nth(n))) })
 	if !ok {
 		return 0, false
 	}
-	return m.order[k], true
+	return m.nth(n), true
+}
+
+// Order lists the stored ids by ascending original id. The slice is borrowed, after all pages of it were checked.
+func (m IDs) Order() []NodeID {
+	m.in[1].touch(0, 4*int64(len(m.order)))
+	return m.order
 }

@@ -6,17 +6,23 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
+	"sync/atomic"
 	"unsafe"
 )
 
 // Version is the format version this build writes; MinVersion is the oldest it reads. See FORMAT.md for the policy.
 const (
-	Version    = 2
-	MinVersion = 1
+	Version    = 3
+	MinVersion = 2
 )
 
-// sectionVersion is the version of a section's layout, which moves less often than that of the dataset.
-const sectionVersion = 1
+// sectionVersion is the version of a section's layout in a dataset of this version: 1 was without page checksums.
+func sectionVersion(dataset int) uint32 {
+	if dataset < 3 {
+		return 1
+	}
+	return 2
+}
 
 // PageSize is the unit of layout: a section's header fills one page, its payload starts on the next, and the file ends
 // on a page boundary, so that direct reads need no special case at either end.
@@ -85,15 +91,25 @@ type File struct {
 	Cols   int64  `json:"cols"`
 	Stride int64  `json:"stride"`
 	First  int64  `json:"first"` // number of the first row: of a shard in its table
-	Bytes  int64  `json:"bytes"` // of the whole file: header, payload, padding
+	Bytes  int64  `json:"bytes"` // of the whole file: header, payload, page checksums, padding
 	XXH3   string `json:"xxh3"`  // of everything after the header, 16 hex digits
 }
 
 // payload is the bytes of the rows, before padding.
 func (f *File) payload() int64 { return f.Rows * f.Stride }
 
-// check refuses sizes that are negative, overflow, or do not fit each other, before anything trusts them.
-func (f *File) check() error {
+// fileBytes is the size of the whole file in a dataset of this version.
+func (f *File) fileBytes(version int) int64 {
+	n := f.sumsAt()
+	if version >= 3 {
+		n += roundUp(f.pages()*sumBytes, PageSize)
+	}
+	return n
+}
+
+// check refuses sizes that are negative, overflow, or do not fit each other, before anything trusts them. version is the
+// dataset's.
+func (f *File) check(version int) error {
 	if f.Rows < 0 || f.Cols < 0 || f.Stride < 0 || f.First < 0 || f.Bytes < 0 {
 		return errors.New("a size is negative")
 	}
@@ -105,7 +121,7 @@ func (f *File) check() error {
 	if hi != 0 || lo > 1<<62 {
 		return fmt.Errorf("%d rows of %d bytes overflow", f.Rows, f.Stride)
 	}
-	if want := PageSize + roundUp(int64(lo), PageSize); f.Bytes != want {
+	if want := f.fileBytes(version); f.Bytes != want {
 		return fmt.Errorf("%d rows of %d bytes make a file of %d bytes, not %d", f.Rows, f.Stride, want, f.Bytes)
 	}
 	return nil
@@ -118,12 +134,15 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // maxName bounds a section's path, which its header repeats.
 const maxName = 512
 
-// encodeHeader lays out the header page of f; FORMAT.md has the byte table.
-func encodeHeader(f *File) [PageSize]byte {
+// sumsField is where the header has the hash of the page checksums.
+const sumsField = 0x34 + maxName
+
+// encodeHeader lays out the header page of f, whose page checksums hash to sums; FORMAT.md has the byte table.
+func encodeHeader(f *File, sums uint64) [PageSize]byte {
 	var h [PageSize]byte
 	le := binary.LittleEndian
 	copy(h[0x00:], magic[:])
-	le.PutUint32(h[0x08:], sectionVersion)
+	le.PutUint32(h[0x08:], sectionVersion(Version))
 	le.PutUint32(h[0x0c:], uint32(f.Elem))
 	le.PutUint64(h[0x10:], uint64(f.Rows))
 	le.PutUint64(h[0x18:], uint64(f.Cols))
@@ -131,18 +150,20 @@ func encodeHeader(f *File) [PageSize]byte {
 	le.PutUint64(h[0x28:], uint64(f.First))
 	le.PutUint32(h[0x30:], uint32(len(f.Path)))
 	copy(h[0x34:0x34+maxName], f.Path)
+	le.PutUint64(h[sumsField:], sums)
 	le.PutUint32(h[PageSize-4:], crc32.Checksum(h[:PageSize-4], castagnoli))
 	return h
 }
 
-// checkHeader compares a file's header page with what the manifest says of it, and names the first difference.
-func checkHeader(h []byte, f *File) (at int64, err error) {
+// checkHeader compares a file's header page with what the manifest, of a dataset of this version, says of it, and names the
+// first difference.
+func checkHeader(h []byte, f *File, version int) (at int64, err error) {
 	le := binary.LittleEndian
 	if [8]byte(h[:8]) != magic {
 		return 0, fmt.Errorf("magic is %q, not %q: not a gnnstore section", h[:8], magic[:])
 	}
-	if v := le.Uint32(h[0x08:]); v != sectionVersion {
-		return 0x08, fmt.Errorf("%w %d of a section: this build reads %d", ErrVersion, v, sectionVersion)
+	if v, want := le.Uint32(h[0x08:]), sectionVersion(version); v != want {
+		return 0x08, fmt.Errorf("%w %d of a section: a dataset of version %d has %d", ErrVersion, v, version, want)
 	}
 	if sum, want := crc32.Checksum(h[:PageSize-4], castagnoli), le.Uint32(h[PageSize-4:]); sum != want {
 		return PageSize - 4, fmt.Errorf("header checksum is %08x, not %08x", sum, want)
@@ -217,6 +238,12 @@ func lend[T scalar](b []byte) ([]T, bool) {
 		return nil, false
 	}
 	return cast[T](b), true
+}
+
+// atomics views memory of our own as words that several goroutines change.
+func atomics(b []byte) []atomic.Uint32 {
+	words := cast[uint32](b)
+	return unsafe.Slice((*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
 }
 
 // bytesOf is cast the other way, for writing.

@@ -3,8 +3,6 @@ package store
 import (
 	"os"
 	"path/filepath"
-
-	"github.com/gnnstore/gnnstore/store/internal/mapping"
 )
 
 // SectionFile is the file of one section, for readers that do their own reading. It is the Dataset's and lasts until that
@@ -16,21 +14,49 @@ type SectionFile struct {
 	Section string   // the section inside it
 	Size    int64    // of the whole file: whole pages
 
-	m *mapping.Map
+	s *section // nil for a file that is none, which nothing is known of
 }
 
 // open describes s, of the dataset at path.
 func (s *section) open(path string) SectionFile {
 	return SectionFile{
 		File: s.file, Path: filepath.Join(path, filepath.FromSlash(s.spec.Path)), Dataset: path, Section: s.spec.Path,
-		Size: s.spec.Bytes, m: s.m,
+		Size: s.spec.Bytes, s: s,
 	}
 }
 
-// Mapped lends size bytes of the file's map from offset on, read-only. They are read inside [Guard] only.
+// Mapped lends size bytes of the file's map from offset on, read-only, after the pages that they lie on were checked once.
+// It is called, and what it lends is read, inside [Guard] only: a page that is not as it was sealed panics.
 func (f *SectionFile) Mapped(offset int64, size int) []byte {
-	return f.m.Bytes()[offset : offset+int64(size) : offset+int64(size)]
+	end := offset + int64(size)
+	f.s.touch(max(offset-PageSize, 0), min(end-PageSize, f.s.spec.payload()))
+	return f.s.m.Bytes()[offset:end:end]
+}
+
+// Check compares b, whole pages that were read at offset, with the checksums of those pages that rows lie on; the first use
+// reads these. A page that is not as it was sealed is a *SectionError. In a dataset of version 2 it finds nothing.
+func (f *SectionFile) Check(offset int64, b []byte) error {
+	if f.s == nil || f.s.sums == nil {
+		return nil
+	}
+	if offset%PageSize != 0 || len(b)%PageSize != 0 {
+		panic("store: Check of parts of pages")
+	}
+	first, last := offset/PageSize-1, (offset+int64(len(b)))/PageSize-1
+	lo, hi := max(first, 0), min(last, f.s.spec.pages())
+	if lo >= hi {
+		return nil
+	}
+	return f.s.sums.check(lo, b[(lo-first)*PageSize:(hi-first)*PageSize])
+}
+
+// SumBytes is the memory outside the Go heap that the checksums of the pages take from the first Check or Mapped on.
+func (f *SectionFile) SumBytes() int64 {
+	if f.s == nil {
+		return 0
+	}
+	return f.s.sums.bytes()
 }
 
 // WillNeed has the system read size bytes from offset on into the page cache, without waiting for them.
-func (f *SectionFile) WillNeed(offset int64, size int) error { return f.m.WillNeed(offset, size) }
+func (f *SectionFile) WillNeed(offset int64, size int) error { return f.s.m.WillNeed(offset, size) }

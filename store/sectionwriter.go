@@ -35,6 +35,7 @@ type sectionWriter struct {
 	end    int64  // payload bytes, the furthest handed to a write
 	placed bool   // some run went elsewhere than to the end, so the hash needs a second reading
 	hash   xxh3.Hasher
+	sums   sumWriter // of what hash has
 
 	aside   []byte     // what is being written, nil when nothing
 	written chan error // what became of it
@@ -84,7 +85,7 @@ func (s *sectionWriter) flush() error {
 		s.placed = true
 	}
 	if !s.placed {
-		s.hash.Write(buf)
+		s.digest(buf)
 	}
 	s.at += int64(len(buf))
 	s.end = max(s.end, s.at)
@@ -102,6 +103,12 @@ func (s *sectionWriter) flush() error {
 	}
 	s.w.free = append(s.w.free, buf[:0])
 	return err
+}
+
+// digest takes p, which follows what it had before, into the hash and the page checksums.
+func (s *sectionWriter) digest(p []byte) {
+	_, _ = s.hash.Write(p) // neither fails
+	_, _ = s.sums.Write(p)
 }
 
 // wait returns when nothing is being written.
@@ -127,7 +134,7 @@ func (s *sectionWriter) fail(err error) error {
 // inOrder says that all came one behind the other.
 func (s *sectionWriter) inOrder() bool { return !s.placed && s.at == s.end }
 
-// close pads, hashes, writes the header and syncs. rows must agree with what was written.
+// close pads, hashes, writes the page checksums and the header, and syncs. rows must agree with what was written.
 func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	defer func() { err = s.finish(err) }()
 	s.spec.Rows = rows
@@ -135,9 +142,9 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	if end > s.spec.payload() {
 		return File{}, fmt.Errorf("%d bytes written for %d rows of %d", end, rows, s.spec.Stride)
 	}
-	s.spec.Bytes = PageSize + roundUp(s.spec.payload(), PageSize)
+	s.spec.Bytes = s.spec.fileBytes(Version)
 	// A last row that ends in padding, or was never written, reads as zeros up to the page boundary.
-	for size := s.spec.Bytes - PageSize; end < size; {
+	for size := s.spec.sumsAt() - PageSize; end < size; {
 		n := min(size-end, int64(len(zeros)))
 		if err := s.put(end, zeros[:n]); err != nil {
 			return File{}, err
@@ -153,13 +160,19 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	s.out.direct.set(s.out.file, false)
 	if s.placed {
 		s.hash.Reset()
-		payload := io.NewSectionReader(s.out.file, PageSize, s.spec.Bytes-PageSize)
-		if _, err := io.CopyBuffer(&s.hash, payload, make([]byte, 64<<10)); err != nil {
+		s.sums = sumWriter{}
+		payload := io.NewSectionReader(s.out.file, PageSize, s.spec.sumsAt()-PageSize)
+		if _, err := io.CopyBuffer(io.MultiWriter(&s.hash, &s.sums), payload, make([]byte, 64<<10)); err != nil {
 			return File{}, err
 		}
 	}
+	sums := s.sums.padded()
+	if _, err := s.out.file.WriteAt(sums, s.spec.sumsAt()); err != nil {
+		return File{}, err
+	}
+	_, _ = s.hash.Write(sums) // it does not fail
 	s.spec.XXH3 = hex64(s.hash.Sum64())
-	h := encodeHeader(&s.spec)
+	h := encodeHeader(&s.spec, xxh3.Hash(sums))
 	if _, err := s.out.file.WriteAt(h[:], 0); err != nil {
 		return File{}, err
 	}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
@@ -60,16 +62,29 @@ func TestSectionAgainstSlice(t *testing.T) {
 			_, err = f.ReadAt(got, 0)
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
-			at64, err := checkHeader(got[:PageSize], &spec)
+			at64, err := checkHeader(got[:PageSize], &spec, Version)
 			require.NoError(t, err)
 			require.Zero(t, at64)
-			want = append(want, make([]byte, spec.Bytes-PageSize-size)...)
+			want = append(want, make([]byte, spec.sumsAt()-PageSize-size)...)
+			want = append(want, sumsOf(want)...)
+			require.EqualValues(t, xxh3.Hash(got[spec.sumsAt():]), binary.LittleEndian.Uint64(got[sumsField:]))
 			require.True(t, string(want) == string(got[PageSize:]), "%s, round %d", name, round)
 			require.Equal(t, hex64(xxh3.Hash(want)), spec.XXH3)
 		}
 		require.LessOrEqual(t, len(w.free), 4, "buffers are used again")
 		require.NoError(t, w.Abort())
 	}
+}
+
+// sumsOf are the checksums of whole pages, padded to a page.
+func sumsOf(pages []byte) (sums []byte) {
+	for ; len(pages) > 0; pages = pages[PageSize:] {
+		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(pages[:PageSize], castagnoli))
+	}
+	for len(sums)%PageSize != 0 {
+		sums = append(sums, 0)
+	}
+	return sums
 }
 
 // TestBuffersAreBounded has more sections open than may hold a buffer.
@@ -94,10 +109,11 @@ func TestBuffersAreBounded(t *testing.T) {
 	for i, s := range open {
 		spec, err := s.close(20 * 100_000)
 		require.NoError(t, err)
-		want := make([]byte, spec.Bytes-PageSize)
+		want := make([]byte, spec.sumsAt()-PageSize)
 		for k := range 20 {
 			want[k*100_000] = byte(i)
 		}
+		want = append(want, sumsOf(want)...)
 		require.Equal(t, hex64(xxh3.Hash(want)), spec.XXH3)
 	}
 	require.Empty(t, w.filling)

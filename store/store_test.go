@@ -129,6 +129,15 @@ func TestEveryFlippedByte(t *testing.T) {
 	require.NoError(t, check(dir))
 }
 
+// patch overwrites bytes of a section.
+func patch(t *testing.T, dir, section string, at int64, b []byte) {
+	f, err := os.OpenFile(filepath.Join(dir, section), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(b, at)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
 // check opens and verifies.
 func check(dir string) error {
 	d, err := store.Open(dir)
@@ -160,8 +169,8 @@ func TestOpenRefuses(t *testing.T) {
 		break_ func(t *testing.T, dir string)
 		want   string
 	}{
-		"newer version": {edit(`"version": 2`, `"version": 7`),
-			"unknown dataset version 7: this build reads versions 1 to 2"},
+		"newer version": {edit(`"version": 3`, `"version": 7`),
+			"unknown dataset version 7: this build reads versions 2 to 3"},
 		"other format":  {edit(`"format": "gnnstore"`, `"format": "gnnshop"`), `format is "gnnshop"`},
 		"edited":        {edit(`"order": "original"`, `"order": "degree"`), "edited or damaged"},
 		"unknown field": {edit(`"order"`, `"odour"`), "unknown field"},
@@ -176,7 +185,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, "split/given/train.u32: missing"},
 		"truncated section": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Truncate(filepath.Join(dir, "ids/node/order.u32"), 5000))
-		}, "5000 bytes, and the manifest says 8192"},
+		}, "5000 bytes, and the manifest says 12288"},
 		"swapped sections": {func(t *testing.T, dir string) {
 			a, b := filepath.Join(dir, "split/given/train.u32"), filepath.Join(dir, "split/given/valid.u32")
 			require.NoError(t, os.Rename(a, a+"x"))
@@ -240,11 +249,7 @@ func TestVerifyBlamesOnce(t *testing.T) {
 	} {
 		dir := storetest.Build(t, small())
 		for _, section := range damaged {
-			f, err := os.OpenFile(filepath.Join(dir, section), os.O_WRONLY, 0)
-			require.NoError(t, err)
-			_, err = f.WriteAt([]byte{99}, store.PageSize+8)
-			require.NoError(t, err)
-			require.NoError(t, f.Close())
+			patch(t, dir, section, store.PageSize+8, []byte{99})
 		}
 		d, err := store.Open(dir)
 		require.NoError(t, err)
@@ -252,7 +257,7 @@ func TestVerifyBlamesOnce(t *testing.T) {
 		require.NoError(t, err)
 		var found []string
 		for _, p := range problems {
-			require.ErrorContains(t, p, "checksum is")
+			require.ErrorContains(t, p, " at 0x1000: the checksum of this page is ")
 			found = append(found, p.Section)
 		}
 		slices.Sort(found)

@@ -19,13 +19,32 @@ type Problem = *SectionError
 // problem of each section that has one, but for those that only follow from another section's; the error is for ctx
 // alone. progress, when not nil, is called with the bytes read so far.
 func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) (problems []Problem, err error) {
-	v := verifier{d: d, ctx: ctx, progress: progress, total: d.manifest.Bytes(), failed: map[*File]bool{}}
+	return d.verify(ctx, func(string) bool { return true }, progress)
+}
+
+// CheckParts is Verify of the sections and tables of names whose paths are wanted, for who is about to read these alone. Where
+// the edges of a relation are wanted, its offsets are to be as well. The error is the first problem, or ctx's.
+func (d *Dataset) CheckParts(ctx context.Context, wanted func(path string) bool, progress func(done, total int64)) error {
+	problems, err := d.verify(ctx, wanted, progress)
+	if err == nil && len(problems) > 0 {
+		err = problems[0]
+	}
+	return err
+}
+
+func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, progress func(done, total int64)) ([]Problem, error) {
+	v := verifier{d: d, ctx: ctx, wanted: wanted, progress: progress, failed: map[*File]bool{}}
 	m := d.manifest
+	for path, size := range m.sizes() {
+		if wanted(path) {
+			v.total += size
+		}
+	}
 	for i := range m.NodeTypes {
 		t := &m.NodeTypes[i]
 		v.check(&t.Original, nil)
 		v.check(&t.Order, func() error { return checkIDs(d.IDs(i)) }, &t.Original)
-		if t.Names != nil {
+		if t.Names != nil && wanted(t.Names.ByName[0].Path) {
 			v.checkNames(d.IDs(i))
 		}
 	}
@@ -53,9 +72,8 @@ func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) 
 		s := &m.Splits[i]
 		nodes, _ := d.NodeType(s.NodeType)
 		seen := make([]uint8, nodes.Count)
-		sets := d.Split(i)
-		for p, ids := range [][]NodeID{sets.Train, sets.Valid, sets.Test} {
-			v.check(s.parts()[p], func() error { return checkPart(ids, seen, uint8(p+1)) })
+		for p, part := range s.parts() {
+			v.check(part, func() error { return checkPart(cast[NodeID](d.sections[part.Path].payload()), seen, uint8(p+1)) })
 		}
 	}
 	return v.problems, ctx.Err()
@@ -64,6 +82,7 @@ func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) 
 type verifier struct {
 	d           *Dataset
 	ctx         context.Context
+	wanted      func(path string) bool
 	progress    func(done, total int64)
 	done, total int64
 	problems    []Problem
@@ -73,27 +92,12 @@ type verifier struct {
 // check compares a section's checksum, then its invariant, which reads the sections through as well. Where the bytes of
 // one of them are wrong it is not looked at.
 func (v *verifier) check(f *File, invariant func() error, through ...*File) {
-	if v.ctx.Err() != nil {
+	if v.ctx.Err() != nil || !v.wanted(f.Path) {
 		return
 	}
 	if se := v.problem(f.Path, Guard(func() error {
-		b := v.d.sections[f.Path].m.Bytes()[PageSize:]
-		var h xxh3.Hasher
-		for len(b) > 0 && v.ctx.Err() == nil {
-			n := min(len(b), 1<<22)
-			h.Write(b[:n])
-			b = b[n:]
-			v.done += int64(n)
-			if v.progress != nil {
-				v.progress(v.done, v.total)
-			}
-		}
-		if v.ctx.Err() != nil {
-			return nil
-		}
-		v.done += PageSize
-		if sum := hex64(h.Sum64()); sum != f.XXH3 {
-			return fmt.Errorf("checksum is %s, and the manifest says %s: restore the file or ingest again", sum, f.XXH3)
+		if err := v.checkSums(f); err != nil || v.ctx.Err() != nil {
+			return err
 		}
 		if invariant == nil || slices.ContainsFunc(through, func(t *File) bool { return v.failed[t] }) {
 			return nil
@@ -102,6 +106,39 @@ func (v *verifier) check(f *File, invariant func() error, through ...*File) {
 	})); se != nil {
 		v.failed[f] = true
 	}
+}
+
+// checkSums compares the checksum of each page, then that of all.
+func (v *verifier) checkSums(f *File) error {
+	s := v.d.sections[f.Path]
+	payload := s.m.Bytes()[PageSize:f.sumsAt()]
+	var h xxh3.Hasher
+	for at := int64(0); at < int64(len(payload)) && v.ctx.Err() == nil; {
+		n := min(int64(len(payload))-at, 1<<22)
+		_, _ = h.Write(payload[at : at+n]) // it does not fail
+		if err := s.sums.check(at/PageSize, payload[at:at+n]); err != nil {
+			return err
+		}
+		at += n
+		v.done += n
+		if v.progress != nil {
+			v.progress(v.done, v.total)
+		}
+	}
+	if v.ctx.Err() != nil {
+		return nil
+	}
+	rest := s.m.Bytes()[f.sumsAt():]
+	_, _ = h.Write(rest)
+	v.done += PageSize + int64(len(rest))
+	if sum := hex64(h.Sum64()); sum != f.XXH3 {
+		return fmt.Errorf("checksum is %s, and the manifest says %s: %s", sum, f.XXH3, restore)
+	}
+	if s.sums != nil {
+		_, err := s.sums.load() // of a section without pages too
+		return err
+	}
+	return nil
 }
 
 // problem notes err, which was met in a section, and returns it; nil when there was none.
@@ -177,7 +214,7 @@ func (v *verifier) checkBlob(table *textTable) error {
 		}
 	}
 	if sum := hex64(h.Sum64()); v.ctx.Err() == nil && sum != table.spec.XXH3 {
-		return fmt.Errorf("checksum is %s, and the manifest says %s: restore the file or ingest again", sum, table.spec.XXH3)
+		return fmt.Errorf("checksum is %s, and the manifest says %s: %s", sum, table.spec.XXH3, restore)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ const Auto = -1
 // Budget is how the memory of a run is split. Its JSON keys are stable.
 type Budget struct {
 	Total int64 `json:"total_bytes"` // --memory, or its default
-	// Fixed is what no option changes: the program, the split, buffers of the disk engine, weights and moments.
+	// Fixed is what no option changes: the program, the split, page checksums, buffers of the disk engine, weights and moments.
 	Fixed    int64 `json:"fixed_bytes"`
 	Step     int64 `json:"step_bytes"`     // activations and gradients of a batch, and its feature rows twice
 	Batches  int64 `json:"batch_bytes"`    // blocks that are drawn ahead

@@ -65,8 +65,8 @@ func selectData(ds *store.Dataset, split string) (*data, error) {
 		return nil, fail("no split %q; --split takes one of: %s", split, strings.Join(names, ", "))
 	}
 	d := &data{ds: ds, graph: ds.Graph(0), features: ds.Features(features), labels: ds.Labels(0), split: names[chosen]}
-	sets := ds.Split(chosen)
 	err := store.Guard(func() (err error) {
+		sets := ds.Split(chosen)
 		for _, p := range []struct {
 			dst *[]uint32
 			src []uint32
@@ -152,8 +152,33 @@ func (d *data) classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// name is the id by which users know a node.
-func (d *data) name(v uint32) string { return strconv.FormatInt(d.ds.IDs(0).Original(v), 10) }
+// name is the id by which users know a node, or the stored one where that cannot be read.
+func (d *data) name(v uint32) (name string) {
+	err := store.Guard(func() error {
+		name = strconv.FormatInt(d.ds.IDs(0).Original(v), 10)
+		return nil
+	})
+	if err != nil {
+		name = fmt.Sprintf("%d as stored", v)
+	}
+	return name
+}
+
+// sumBytes is the memory outside the Go heap that the page checksums of what a run reads take.
+func (d *data) sumBytes() (n int64) {
+	offsets, neighbors := d.graph.Sections()
+	files := []store.SectionFile{offsets, neighbors}
+	if d.weights != nil {
+		files = append(files, d.weights.Section())
+	}
+	for _, s := range d.features.Shards() {
+		files = append(files, s.SectionFile)
+	}
+	for i := range files {
+		n += files[i].SumBytes()
+	}
+	return n
+}
 
 // dtype is the element type of the feature rows on a backend.
 func (d *data) dtype() kernels.DType {

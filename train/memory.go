@@ -26,7 +26,7 @@ func (p *memoryPeak) look() {
 // outside the heap. Without a budget nothing is limited. Of runs side by side in one process the one that adjusted it last
 // counts.
 type heapLimit struct {
-	budget  int64
+	budget  int64 // less what lies outside the heap and is not counted by kernels.HostBytes
 	outside int64 // 0: not at work
 }
 

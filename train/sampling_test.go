@@ -298,20 +298,23 @@ func TestWeighted(t *testing.T) {
 func TestWeightedRefused(t *testing.T) {
 	o := small()
 	o.Weighted = true
-	refused := func(spec storetest.Spec, want string, damage func(*store.Dataset)) {
+	refused := func(spec storetest.Spec, want string, damage func(*store.Dataset) *store.Dataset) {
 		ds := open(t, spec)
-		damage(ds)
+		ds = damage(ds)
 		_, err := Run(context.Background(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", Hooks{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	whole := func(*store.Dataset) {}
+	whole := func(ds *store.Dataset) *store.Dataset { return ds }
 	refused(storetest.Communities(300, 3, 6, 8, 3), "--weighted: the edges of relation node__to__node have no column weight", whole)
 	refused(weighted(1), "--weighted: column weight of relation node__to__node is i32, and weights are f32",
-		func(ds *store.Dataset) { ds.Manifest().Relations[0].Columns[0].Elem = store.I32 })
+		func(ds *store.Dataset) *store.Dataset {
+			ds.Manifest().Relations[0].Columns[0].Elem = store.I32
+			return ds
+		})
 	refused(weighted(-1), "has the weight -1; edges are drawn by weights of at least 0", whole)
-	refused(weighted(1), "has the weight NaN", func(ds *store.Dataset) {
-		damage(t, ds, "topo/node__to__node/weight.f32", 77, math.Float32bits(float32(math.NaN())))
+	refused(weighted(1), "has the weight NaN", func(ds *store.Dataset) *store.Dataset {
+		return forged(t, ds, "topo/node__to__node/weight.f32", 77, math.Float32bits(float32(math.NaN())))
 	})
 	for _, kind := range []model.Kind{model.SAGE, model.GAT} { // where nothing weighs anything
 		spec := weighted(0)

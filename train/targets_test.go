@@ -54,7 +54,7 @@ func TestTargets(t *testing.T) {
 
 	f, err := os.OpenFile(filepath.Join(d.ds.Path(), d.ds.Manifest().Labels[0].Values.Path), os.O_WRONLY, 0)
 	require.NoError(t, err)
-	_, err = f.WriteAt([]byte{9}, store.PageSize+4)
+	_, err = f.WriteAt([]byte{9}, store.PageSize+4) // of a page that was compared with its checksum before
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	_, _, err = d.targets(nil, []uint32{0, 1})

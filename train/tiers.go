@@ -76,7 +76,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if !t.disk.Direct {
 		kind, why = t.stack.Engine()
 	}
-	t.engine, t.heap.budget = fmt.Sprintf("%s (%s)", kind, why), total
+	t.engine, t.heap.budget = fmt.Sprintf("%s (%s)", kind, why), total-t.data.sumBytes()
 	t.read = t.stack.Stats()
 	t.inputs = d.inputs
 	t.pipe = pipeline.New(pipeline.Config{
@@ -143,7 +143,7 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	d.step = (kernels.HostBytes()-before)*stepMargin/100 + 2*rowBuffer*stepMargin/100
 	seedBytes := int64(4 * (len(t.data.train)*3 + len(t.data.valid)*2 + len(t.data.test)*2))
 	weights := t.Config.Weights(f.Dim(), t.data.labels.Classes())
-	d.fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() +
+	d.fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() + t.data.sumBytes() +
 		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes)
 	return d, nil
 }

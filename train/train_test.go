@@ -203,16 +203,16 @@ func TestRefusesWhatItCannotTrain(t *testing.T) {
 	}
 }
 
-// damage overwrites a section of a sealed dataset behind its header, which Open does not notice.
-func damage(t *testing.T, ds *store.Dataset, file string, at int64, v ...uint32) {
-	f, err := os.OpenFile(filepath.Join(ds.Path(), file), os.O_WRONLY, 0)
+// forged is ds with another value in a section, in which checksums find nothing: only its contents are wrong.
+func forged(t *testing.T, ds *store.Dataset, file string, at int64, v uint32) *store.Dataset {
+	storetest.Forge(t, ds.Path(), file, store.PageSize+4*at, binary.LittleEndian.AppendUint32(nil, v))
+	ds, err := store.Open(ds.Path())
 	require.NoError(t, err)
-	defer f.Close()
-	_, err = f.WriteAt(binary.LittleEndian.AppendUint32(nil, v[0]), store.PageSize+4*at)
-	require.NoError(t, err)
+	t.Cleanup(func() { ds.Close() })
+	return ds
 }
 
-// TestDamagedData: what opening does not read is not believed either.
+// TestDamagedData: what opening does not read is not believed either, though its checksums are right.
 func TestDamagedData(t *testing.T) {
 	for file, c := range map[string]struct {
 		value uint32
@@ -226,7 +226,7 @@ func TestDamagedData(t *testing.T) {
 	} {
 		ds := open(t, storetest.Communities(400, 4, 8, 16, 4))
 		for at := int64(8); at < 40; at += 4 {
-			damage(t, ds, file, at, c.value)
+			ds = forged(t, ds, file, at, c.value)
 		}
 		o := small()
 		o.Layers, o.Fanouts = 1, []int{sample.All}
@@ -236,7 +236,7 @@ func TestDamagedData(t *testing.T) {
 		require.ErrorContains(t, err, "gnnstore verify")
 	}
 	ds := open(t, storetest.Communities(400, 4, 8, 16, 4))
-	damage(t, ds, "split/given/train.u32", 1, 0) // node 0 twice: seeds must differ
+	ds = forged(t, ds, "split/given/train.u32", 1, 0) // node 0 twice: seeds must differ
 	_, err := Run(context.Background(), ds, in(t.TempDir()), small(), "test", Hooks{})
 	require.ErrorIs(t, err, store.ErrCorrupt)
 }

@@ -20,7 +20,7 @@ const (
 
 // direct is files past the page cache (O_DIRECT), by descriptors of its own. The error says what stands against it.
 func direct(files []store.SectionFile) (src source, err error) {
-	src = source{files: files, block: 1}
+	src = source{files: files, block: store.PageSize}
 	defer func() {
 		if err != nil {
 			src.closeOwn()

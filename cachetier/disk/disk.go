@@ -8,7 +8,8 @@
 // Memory: a Reader owns its buffers, which lie outside the Go heap, and gives them up in Close. What it lends to a
 // callback is read-only and valid until that returns.
 //
-// There are four engines, of which [Kind] tells; each lends the same bytes. A device or a system that lacks what one of them
+// There are four engines, of which [Kind] tells; each lends the same bytes, from whole pages that it has compared with the
+// checksums they were sealed with: on each read, and through a memory map when a page is first lent. A device or a system that lacks what one of them
 // needs gets the next, and [Reader.Why] says so.
 //
 // Start reading at [Reader.Read], then [Reader.Merge].
@@ -95,8 +96,8 @@ func (r *Reader) Why() string { return r.why }
 // Costs is what reading costs, as far as it is known.
 func (r *Reader) Costs() Costs { return r.costs }
 
-// Block is what the offsets and sizes of reads are multiples of: 512 or 4096 bytes, as a rule, past the page cache, and 1
-// through it.
+// Block is what the offsets and sizes of reads are multiples of: the 4096 bytes that have a checksum, or more where the device
+// wants it.
 func (r *Reader) Block() int64 { return r.engine.alignment() }
 
 // Live is what was done so far, now.

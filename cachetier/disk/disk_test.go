@@ -99,12 +99,14 @@ func TestMerge(t *testing.T) {
 	defer r.Close()
 	gap := r.Costs().Gap()
 	require.Positive(t, gap)
+	const page = store.PageSize
+	through := gap / page * page // between pages
 	pieces := []disk.Piece{
-		{0, 0, 10}, {0, 10, 10}, {0, 20 + gap, 1}, // read through
-		{0, 22 + 2*gap, 5},               // one byte further than that
-		{1, 22 + 2*gap, disk.MaxStretch}, // another file
-		{1, 22 + 2*gap + disk.MaxStretch, 5},
-		{1, 40 + 4*gap + disk.MaxStretch, 3 * disk.MaxStretch}, // larger than a stretch
+		{0, 0, 10}, {0, 10, 10}, {0, page + through, 1}, // read through
+		{0, 2*page + 2*through + page, 5}, // a page further than that
+		{1, 8 * page, disk.MaxStretch},    // another file
+		{1, 8*page + disk.MaxStretch, 5},
+		{1, 100*page + disk.MaxStretch, 3 * disk.MaxStretch}, // larger than a stretch
 	}
 	next := r.Merge(len(pieces), func(i int) disk.Piece { return pieces[i] })
 	var got []disk.Stretch
@@ -112,8 +114,8 @@ func TestMerge(t *testing.T) {
 		got = append(got, s)
 	}
 	require.Equal(t, []disk.Stretch{
-		{0, 0, 21 + int(gap), 0, 3}, {0, 22 + 2*gap, 5, 3, 4}, {1, 22 + 2*gap, disk.MaxStretch, 4, 5},
-		{1, 22 + 2*gap + disk.MaxStretch, 5, 5, 6}, {1, 40 + 4*gap + disk.MaxStretch, 3 * disk.MaxStretch, 6, 7},
+		{0, 0, page + int(through) + 1, 0, 3}, {0, 3*page + 2*through, 5, 3, 4}, {1, 8 * page, disk.MaxStretch, 4, 5},
+		{1, 8*page + disk.MaxStretch, 5, 5, 6}, {1, 100*page + disk.MaxStretch, 3 * disk.MaxStretch, 6, 7},
 	}, got)
 	_, ok := r.Merge(0, nil)()
 	require.False(t, ok)
@@ -175,6 +177,48 @@ func TestOpenRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "-1 reads at a time")
 	_, err = disk.Open(nil, disk.Options{Depth: disk.MaxDepth + 1})
 	require.ErrorContains(t, err, "1025 reads at a time")
+}
+
+// TestDamagedPage flips a bit between two wanted rows of a page: neither is served, by no engine, and the error names the
+// page. A page that was sound when it was first read is checked on each read, but for the memory map, which checks once.
+func TestDamagedPage(t *testing.T) {
+	for _, kind := range engines() {
+		sections, contents := files(t)
+		f := &sections[1]
+		flip := func(at int64) {
+			file, err := os.OpenFile(f.Path, os.O_WRONLY, 0)
+			require.NoError(t, err)
+			_, err = file.WriteAt([]byte{contents[1][at] ^ 1}, at)
+			require.NoError(t, errors.Join(err, file.Sync(), file.Close()))
+		}
+		r, err := disk.Open(sections, disk.Options{Kind: kind})
+		require.NoError(t, err)
+		served := 0
+		read := func(at int64) error {
+			served = 0
+			_, err := r.Read(of([]disk.Stretch{{File: 1, Offset: at, Size: 2 * store.PageSize}}), func(disk.Stretch, []byte) error {
+				served++
+				return nil
+			})
+			return err
+		}
+		require.NoError(t, read(3*store.PageSize+7))
+		flip(4*store.PageSize + 1)
+		err = read(3*store.PageSize + 7)
+		if kind == disk.Mmap {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, f.Section+" at 0x4000: the checksum of this page is ")
+			require.Zero(t, served)
+		}
+		flip(6 * store.PageSize)
+		err = read(6*store.PageSize + 7)
+		require.ErrorIs(t, err, store.ErrCorrupt, "%s", kind)
+		require.ErrorContains(t, err, f.Section+" at 0x6000: the checksum of this page is ")
+		require.NotContains(t, err.Error(), "\n")
+		require.Zero(t, served)
+		r.Close()
+	}
 }
 
 // TestCutWithinAPage: what is left of the page reads as zeros through a map, and must not be believed.

@@ -7,7 +7,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// mapped reads through memory maps.
+// mapped reads through memory maps. A page is compared with its checksum when it is first lent.
 type mapped struct {
 	files   []store.SectionFile
 	workers int
@@ -61,7 +61,7 @@ func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byt
 	return nil
 }
 
-func (m *mapped) alignment() int64 { return 1 }
+func (m *mapped) alignment() int64 { return store.PageSize }
 
 func (m *mapped) close() {}
 
@@ -78,7 +78,8 @@ func (w mapWorker) read(s Stretch) error {
 	w.meter.underWay.Add(1)
 	defer func() {
 		w.meter.underWay.Add(-1)
-		w.meter.ended(s.Size, time.Since(began))
+		lo, hi := hull(s, store.PageSize)
+		w.meter.ended(int(hi-lo), time.Since(began))
 	}()
 	return w.serve(s, w.files[s.File].Mapped(s.Offset, s.Size))
 }

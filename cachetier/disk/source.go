@@ -16,14 +16,14 @@ type source struct {
 	files  []store.SectionFile
 	open   []*os.File // of files: kept, since a descriptor dies with its *os.File
 	fds    []int      // of open
-	block  int64      // offsets, sizes and memory of reads are multiples of it: 1 through the page cache
+	block  int64      // offsets, sizes and memory of reads are multiples of it: whole pages, which have checksums
 	faults Faults
 	meter  *meter
 }
 
 // cached is files through the page cache, by the descriptors that they have.
 func cached(files []store.SectionFile) source {
-	src := source{files: files, block: 1}
+	src := source{files: files, block: store.PageSize}
 	for _, f := range files {
 		src.add(f.File)
 	}
@@ -73,31 +73,31 @@ func (t *transfer) lent() []byte {
 	return t.buf[from : from+t.stretch.Size : from+t.stretch.Size]
 }
 
-// took takes in the result of a read of rest. It reports whether all that is wanted is there.
+// took takes in the result of a read of rest. It reports whether all is there, which it has compared with the checksums then.
 func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
-	s := t.stretch
-	want := int(s.Offset-t.at) + s.Size
+	s, f := t.stretch, &src.files[t.stretch.File]
+	want := int(min(int64(len(t.buf)), f.Size-t.at))
 	switch {
 	case err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
-		return false, failed(&src.files[s.File], s, err)
+		return false, failed(f, s, err)
 	case err == nil:
 		if got := int(int64(t.got)&^(src.block-1)) + n; got > t.got {
-			t.got, t.tries = got, 0
-			return got >= want, nil
+			if t.got, t.tries = got, 0; got < want {
+				return false, nil
+			}
+			return true, f.Check(t.at, t.buf[:want])
 		}
 		// Nothing, or no more of a block than there was: the file ends, or the device dawdles.
 		if size, err := src.size(s.File); err != nil {
-			return false, failed(&src.files[s.File], s, err)
+			return false, failed(f, s, err)
 		} else if n == 0 || t.at+int64(t.got) >= size {
-			had := max(0, t.got-int(s.Offset-t.at))
-			f := &src.files[s.File]
-			return false, &store.SectionError{Dataset: f.Dataset, Section: f.Section, Offset: s.Offset + int64(had), Err: fmt.Errorf(
-				"the file ends %d bytes into a read of %d: it was truncated while in use; restore it and run gnnstore verify", had, s.Size)}
+			return false, &store.SectionError{Dataset: f.Dataset, Section: f.Section, Offset: t.at + int64(t.got), Err: fmt.Errorf(
+				"the file ends %d bytes into a read of %d: it was truncated while in use; restore it and run gnnstore verify", t.got, want)}
 		}
 		err = errors.New("the device brings nothing and names no reason")
 	}
 	if t.tries++; t.tries == maxTries {
-		return false, failed(&src.files[s.File], s, err)
+		return false, failed(f, s, err)
 	}
 	time.Sleep(time.Duration(t.tries) * 100 * time.Microsecond)
 	return false, nil

@@ -243,15 +243,6 @@ func TestGraphsWithoutMuch(t *testing.T) {
 	}
 }
 
-// patch overwrites bytes of a file of the dataset at path.
-func patch(t *testing.T, path, section string, at int64, b []byte) {
-	f, err := os.OpenFile(filepath.Join(path, section), os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = f.WriteAt(b, at)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-}
-
 func TestOffsetsThatCannotBe(t *testing.T) {
 	const nodes = 40_000 // more than are read at once
 	lists := make([][]uint32, nodes)
@@ -274,7 +265,7 @@ func TestOffsetsThatCannotBe(t *testing.T) {
 	} {
 		_, path := open(t, lists)
 		place := int64(store.PageSize + 8*c.node)
-		patch(t, path, offsetsFile, place, binary.LittleEndian.AppendUint64(nil, c.to))
+		storetest.Forge(t, path, offsetsFile, place, binary.LittleEndian.AppendUint64(nil, c.to))
 		g := reopen(t, path)
 		start := kernels.HostBytes()
 		for _, kind := range disk.Kinds[1:] {
@@ -290,7 +281,7 @@ func TestOffsetsThatCannotBe(t *testing.T) {
 
 func TestNeighborsThatDoNotExist(t *testing.T) {
 	_, path := open(t, [][]uint32{{1, 2}, {0}, {}, {0, 1, 2}})
-	patch(t, path, neighborsFile, store.PageSize+4*5, []byte{4})
+	storetest.Forge(t, path, neighborsFile, store.PageSize+4*5, []byte{4})
 	g := reopen(t, path)
 	want := path + ": " + neighborsFile + " at 0x1014: node 3 has neighbour 4, and there are 4 nodes; run gnnstore verify"
 	for _, kind := range disk.Kinds[1:] {
@@ -314,6 +305,8 @@ func TestTruncatedNeighbors(t *testing.T) {
 		lists := uneven(2000, 5)
 		g, path := open(t, lists)
 		tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: kind}})
+		require.NoError(t, err)
+		_, err = read(tier, []uint32{0}) // the checksums too, which lie at the end
 		require.NoError(t, err)
 		require.NoError(t, os.Truncate(filepath.Join(path, neighborsFile), 3*store.PageSize))
 		last := uint32(len(lists) - 1)

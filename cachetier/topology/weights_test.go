@@ -156,7 +156,7 @@ func TestWeightsThatAreNone(t *testing.T) {
 		{float32(math.Inf(-1)), "has the weight -Inf; run gnnstore verify"},
 	} {
 		_, _, path := openWeighted(t, lists)
-		patch(t, path, weightsFile, store.PageSize+4*4, binary.LittleEndian.AppendUint32(nil, math.Float32bits(c.w)))
+		storetest.Forge(t, path, weightsFile, store.PageSize+4*4, binary.LittleEndian.AppendUint32(nil, math.Float32bits(c.w)))
 		g := reopen(t, path)
 		want := path + ": " + weightsFile + " at 0x1010: edge 4, of node 3, " + c.want
 		for _, kind := range disk.Kinds[1:] {

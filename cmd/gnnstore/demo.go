@@ -16,7 +16,6 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
 )
 
@@ -85,7 +84,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 		o.device.String(), o.host.String(), size(report.NodeTypes[0].Count*int64(report.Tables[0].Dim)*2))
 	o.run = filepath.Join(dir, "run")
 	o.Cache.DeviceBytes, o.Cache.HostBytes = int64(o.device), int64(o.host)
-	ds, err := store.Open(out)
+	ds, err := openDataset(stderr, out)
 	if err != nil {
 		return err
 	}

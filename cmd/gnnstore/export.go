@@ -9,7 +9,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/export"
-	"github.com/gnnstore/gnnstore/store"
 )
 
 type exportOptions struct {
@@ -51,7 +50,7 @@ func newExport() *cobra.Command {
 }
 
 func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, o exportOptions) error {
-	ds, err := store.Open(path)
+	ds, err := openDataset(stderr, path)
 	if err != nil {
 		return err
 	}

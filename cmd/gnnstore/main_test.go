@@ -248,3 +248,11 @@ func TestNumbers(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 }
+
+// TestOldVersionIsSaid: a dataset without page checksums is read, and that it is not checked is said in a line.
+func TestOldVersionIsSaid(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run([]string{"inspect", "../../store/testdata/v2.gnn"}, &stdout, &stderr))
+	require.Contains(t, stdout.String(), "user__likes__user")
+	require.Regexp(t, `^note: .*v2.gnn is of format version 2, which has no checksum for each page: what is read is not checked; [^\n]*\n$`, stderr.String())
+}

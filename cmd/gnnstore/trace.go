@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -152,7 +151,7 @@ func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 			return fmt.Errorf("--svg %s: %s is no directory", o.svg, filepath.Dir(o.svg))
 		}
 	}
-	ds, err := store.Open(path)
+	ds, err := openDataset(stderr, path)
 	if err != nil {
 		return err
 	}

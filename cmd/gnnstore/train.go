@@ -88,7 +88,7 @@ func newTrain() *cobra.Command {
 				return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
 			}
 			if o.plan {
-				return planTrain(cmd.Context(), cmd.OutOrStdout(), path, o)
+				return planTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o)
 			}
 			if o.resume {
 				return resumeTrain(cmd, path, o)
@@ -244,7 +244,7 @@ func (o *trainOptions) newDir(dataset string) func() (*train.RunDir, error) {
 }
 
 func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*train.RunDir, error)) error {
-	ds, err := store.Open(path)
+	ds, err := openDataset(stderr, path)
 	if err != nil {
 		return err
 	}
@@ -263,8 +263,8 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 }
 
 // planTrain prints what a run would take.
-func planTrain(ctx context.Context, stdout io.Writer, path string, o *trainOptions) error {
-	ds, err := store.Open(path)
+func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions) error {
+	ds, err := openDataset(stderr, path)
 	if err != nil {
 		return err
 	}

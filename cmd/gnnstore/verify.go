@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/gnnstore/gnnstore/store"
 )
 
 type verifyReport struct {
@@ -37,7 +35,7 @@ func newVerify() *cobra.Command {
 
 func runVerify(ctx context.Context, stdout, stderr io.Writer, path string, asJSON bool) error {
 	start := time.Now()
-	ds, err := store.Open(path)
+	ds, err := openDataset(stderr, path)
 	if err != nil {
 		return err
 	}

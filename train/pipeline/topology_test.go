@@ -126,8 +126,13 @@ func TestGroupsOverTiers(t *testing.T) {
 }
 
 func TestGroupOverDamage(t *testing.T) {
-	g, path := hubs(t, 500)
+	_, path := hubs(t, 500)
 	const section = "topo/node__to__node/neighbors.u32"
+	storetest.Forge(t, path, section, store.PageSize, []byte{0, 2, 0, 0}) // 512
+	ds, err := store.Open(path)
+	require.NoError(t, err)
+	defer ds.Close()
+	g := ds.Graph(0)
 	tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: disk.Pread}})
 	require.NoError(t, err)
 	defer tier.Close()
@@ -137,17 +142,12 @@ func TestGroupOverDamage(t *testing.T) {
 		}
 		return ids
 	}
-	f, err := os.OpenFile(filepath.Join(path, section), os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = f.WriteAt([]byte{0, 2, 0, 0}, store.PageSize) // 512
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
 	_, err = drawGroup(tier, sample.Config{Fanouts: []int{2}}, 2, 2, 2, every)
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	require.ErrorContains(t, err, path+": "+section+" at 0x1000: node ")
 	require.ErrorContains(t, err, " has neighbour 512, and there are 500 nodes; run gnnstore verify")
 
-	require.NoError(t, os.Truncate(f.Name(), store.PageSize+4*int64(topology.MaxPart)))
+	require.NoError(t, os.Truncate(filepath.Join(path, section), store.PageSize+4*int64(topology.MaxPart)))
 	_, err = drawGroup(tier, sample.Config{Fanouts: []int{2}}, 2, 2, 2, func(int) []uint32 { return slices.Clone(every(0)[400:]) })
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	require.ErrorContains(t, err, path+": "+section+" at 0x")

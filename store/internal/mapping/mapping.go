@@ -1,5 +1,5 @@
 // Package mapping maps files read-only and turns a fault on mapped memory into an error. It is the only package that
-// maps files.
+// maps files. Memory outside the Go heap comes from it as well.
 //
 // A [Map] lends its bytes until Close. A file cut short under its map makes the next read of a lost page a SIGBUS; code
 // that reads mapped bytes therefore runs inside [Guard], on every goroutine of its own. Mapped bytes are never passed
@@ -57,6 +57,21 @@ func (m *Map) Close() error {
 	delete(live.maps, m)
 	live.Unlock()
 	return m.data.Unmap()
+}
+
+// Anonymous returns size zero bytes outside the Go heap, for as long as the caller likes: Free gives them back.
+func Anonymous(size int) ([]byte, error) {
+	b, err := mmap.MapRegion(nil, size, mmap.RDWR, mmap.ANON, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes of memory: %w", size, err)
+	}
+	return b, nil
+}
+
+// Free gives back what Anonymous returned.
+func Free(b []byte) error {
+	m := mmap.MMap(b)
+	return m.Unmap()
 }
 
 // live holds every open map, so that a fault's address can be given its file.
