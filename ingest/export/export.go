@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -119,8 +120,12 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	parent := filepath.Dir(out)
+	if _, err := p.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) { // before what may take long
+		return nil, fmt.Errorf("%s: no such directory; make it first", parent)
+	}
 	err := store.Guard(func() error {
-		for _, step := range []func() error{e.number, e.count, e.checkSpace} {
+		for _, step := range []func() error{e.check, e.number, e.count, e.checkSpace} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -189,6 +194,15 @@ func (e *exporter) progress(stage string, done, total int64, unit string) error 
 	return e.ctx.Err()
 }
 
+// check compares what is about to be read with what was sealed, checksums and contents, as verify does. Of a sample's feature
+// rows, which may be few of a large table, only those that it has are checked, page by page as they are read.
+func (e *exporter) check() error {
+	wanted := func(path string) bool { return e.Sample == 0 || !strings.HasPrefix(path, "feat/") }
+	return e.ds.CheckParts(e.ctx, wanted, func(done, total int64) {
+		_ = e.progress("check", done, total, "bytes") // its error is ctx's, which ends the check
+	})
+}
+
 // checkSpace compares what will be written with what is free. A file system that does not tell is believed to have it.
 func (e *exporter) checkSpace() error {
 	need := int64(1 << 20)
@@ -217,13 +231,9 @@ func (e *exporter) checkSpace() error {
 			}
 		}
 	}
-	parent := filepath.Dir(e.report.Path)
-	usage, err := e.FS.GetDiskUsage(parent)
+	usage, err := e.FS.GetDiskUsage(filepath.Dir(e.report.Path))
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such directory; make it first", parent)
 	}
 	if err != nil {
 		return fmt.Errorf("space left for %s: %w", e.report.Path, err)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,6 +28,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/graphbolt"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // noSync is the disk without waiting for it: tests that write hundreds of datasets do not test the disk.
@@ -481,7 +483,7 @@ func ring(t testing.TB, nodes int) *store.Dataset {
 	}
 	require.NoError(t, f.Close())
 	require.NoError(t, w.AddLabels("label", "node", class, 2, nil))
-	require.NoError(t, w.AddSplit("given", "node", []store.NodeID{3, 13, 500}, []store.NodeID{4}, []store.NodeID{5}))
+	require.NoError(t, w.AddSplit("given", "node", []store.NodeID{3, 13, store.NodeID(nodes / 4)}, []store.NodeID{4}, []store.NodeID{5}))
 	_, err = w.Seal(store.Manifest{Name: "ring", Order: "original"})
 	require.NoError(t, err)
 	d, err := store.Open(path)
@@ -559,6 +561,38 @@ func TestRoundTrip(t *testing.T) {
 		require.Equal(t, d.Features(0).Row(v), b.Features(0).Row(v))
 	}
 	require.Equal(t, d.Manifest().Relations[0].Neighbors.XXH3, b.Manifest().Relations[0].Neighbors.XXH3)
+}
+
+// TestDamage: a dataset with a flipped bit, or with contents that no verify lets pass, is not exported; of a sample, only the
+// feature rows that it has are looked at.
+func TestDamage(t *testing.T) {
+	for _, f := range []Format{NPY, Parquet, GraphBolt} {
+		for _, section := range []string{
+			"ids/node/original.i64", "topo/node__to__node/offsets.u64", "topo/node__to__node/neighbors.u32", "feat/node/feat-00000.f32",
+			"label/node/label.i32", "split/given/valid.u32",
+		} {
+			for _, sample := range []int64{0, 1900} {
+				d := ring(t, 2000)
+				file, err := os.OpenFile(filepath.Join(d.Path(), section), os.O_WRONLY, 0)
+				require.NoError(t, err)
+				_, err = file.WriteAt([]byte{77}, store.PageSize+7)
+				require.NoError(t, errors.Join(err, file.Close()))
+				dir := t.TempDir()
+				_, err = Export(context.Background(), d, filepath.Join(dir, "out"), Options{Format: f, Sample: sample})
+				require.ErrorIs(t, err, store.ErrCorrupt)
+				require.ErrorContains(t, err, section+" at 0x1000: the checksum of this page is ")
+				left, err := os.ReadDir(dir)
+				require.NoError(t, err)
+				require.Empty(t, left)
+			}
+		}
+	}
+	path := storetest.Build(t, storetest.Spec{Nodes: 50, Neighbors: [][]store.NodeID{{1}, {99}}})
+	d, err := store.Open(path)
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = Export(context.Background(), d, filepath.Join(t.TempDir(), "out"), Options{})
+	require.ErrorContains(t, err, "neighbors.u32: node 1 has neighbour 99, and there are 50 nodes")
 }
 
 func TestRefusals(t *testing.T) {

@@ -23,6 +23,9 @@ func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{Options: o}
+	if err := r.check(ctx, ds); err != nil {
+		return nil, err
+	}
 	if err := r.open(ds); err != nil {
 		return nil, err
 	}
@@ -48,6 +51,24 @@ type run struct {
 	drawer
 	sizes  []uint32 // of caches, ascending
 	report Report
+}
+
+// check compares what is about to be read with what was sealed, checksums and contents, as verify does: all but features, which
+// are not, and tables of names.
+func (r *run) check(ctx context.Context, ds *store.Dataset) error {
+	m := ds.Manifest()
+	wanted := map[string]bool{}
+	for i := range m.Relations {
+		wanted[m.Relations[i].Offsets.Path], wanted[m.Relations[i].Neighbors.Path] = true, true
+	}
+	for i := range m.Labels {
+		wanted[m.Labels[i].Values.Path] = true
+	}
+	for i := range m.Splits {
+		wanted[m.Splits[i].Train.Path] = true
+	}
+	return ds.CheckParts(ctx, func(path string) bool { return wanted[path] },
+		func(done, total int64) { r.show("check", done, total, "bytes") })
 }
 
 // open finds what there is to draw from, and what to report.
