@@ -18,6 +18,8 @@ type arxiv struct {
 	raw      string // the OGB directory
 	work     string // datasets that proofs share
 	tmp      string // what one proof makes; gone afterwards
+	times    int    // of a proof that tries anything
+	seed     uint64 // of it
 }
 
 // withArxiv makes a command of a proof over ogbn-arxiv.
@@ -37,8 +39,10 @@ func withBinary(proof func(context.Context, *arxiv) error) func(context.Context,
 		data := flags.String("data", os.Getenv("GNNSTORE_DATA"), "`directory` of the real graphs")
 		binary := flags.String("bin", "", "a built `gnnstore`; default: built now")
 		work := flags.String("work", "", "`directory` that keeps datasets for the next proof; default: none")
+		times := flags.Int("times", 50, "how often flips flips a bit")
+		seed := flags.Uint64("seed", 1, "which ones")
 		_ = flags.Parse(args) // ExitOnError
-		a := &arxiv{gnnstore: cli.Binary(*binary), work: *work}
+		a := &arxiv{gnnstore: cli.Binary(*binary), work: *work, times: *times, seed: *seed}
 		if *data != "" {
 			a.raw = filepath.Join(*data, "ogbn_arxiv")
 		}

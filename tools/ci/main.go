@@ -3,6 +3,7 @@
 //
 //	go test -json ./... | go run ./tools/ci tests [-allow TEXT,…]   count tests; fail on failures and on skips not allowed
 //	go run ./tools/ci demo                                          the newcomer's first command learns
+//	go run ./tools/ci flips [-times 500] [-seed N]                  no flipped bit of a dataset changes a result without a word
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
@@ -24,6 +25,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"counts":   withArxiv(counts),
 	"same":     withArxiv(same),
 	"crash":    withArxiv(crash),
+	"flips":    withBinary(flips),
 	"memory":   withBinary(memory),
 	"nospace":  withArxiv(noSpace),
 	"readonly": withArxiv(readOnly),
