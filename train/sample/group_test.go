@@ -196,6 +196,27 @@ func TestGroupKeepsWhatBytesAllow(t *testing.T) {
 	}
 }
 
+// TestGroupForgetsWhatABatchHeld: a worker that numbered the first hop of a batch, and not the second, takes the second one when the
+// same batch is drawn anew. By then its index is of other nodes.
+func TestGroupForgetsWhatABatchHeld(t *testing.T) {
+	topo := wide(200, 8)
+	c := Config{Fanouts: []int{4, 3}}
+	tier := &tiered{lists: topo, part: 1000}
+	g := NewGroup(tier, c, 2)
+	tier.onRead = func() { // one batch has the first worker at each hop: this gives the second hop to the other
+		if len(tier.reads)%2 == 0 {
+			g.drawers[0], g.drawers[1] = g.drawers[1], g.drawers[0]
+		}
+	}
+	var got, want Batch
+	for i, seeds := range [][]uint32{{1, 2, 3}, {50, 60}, {7, 1, 90, 91}} {
+		z := Z{First: uint64(i)}
+		require.NoError(t, g.Sample(context.Background(), []*Batch{&got}, []Z{z}, [][]uint32{seeds}))
+		require.NoError(t, NewSampler(topo, c).Sample(&want, z, seeds))
+		require.Empty(t, difference(&want, &got), "batch %d", i)
+	}
+}
+
 // wide is a graph of many nodes, so that a hop's passes have ranges to be split into.
 func wide(nodes, degree int) lists {
 	topo := make(lists, nodes)

@@ -193,7 +193,38 @@ func TestShuffle(t *testing.T) {
 	Shuffle(c, 1, 1)
 	require.Equal(t, a, b)
 	require.NotEqual(t, a, c)
+	other := ids()
+	Shuffle(other, 2, 0)
+	require.NotEqual(t, a, other)
 	slices.Sort(a)
 	require.Equal(t, ids(), a)
 	Shuffle(nil, 1, 1)
+
+	// Every order is equally likely: within five standard deviations.
+	const epochs = 6000
+	seen := map[[3]uint32]int{}
+	for epoch := range epochs {
+		order := [3]uint32{0, 1, 2}
+		Shuffle(order[:], 9, epoch)
+		seen[order]++
+	}
+	require.Len(t, seen, 6)
+	for order, n := range seen {
+		require.InDelta(t, epochs/6, n, 5*math.Sqrt(epochs*5/36), "%v", order)
+	}
+}
+
+// TestSeedsOfSteps: what is drawn anew in each step has a seed of its own there, whatever the run, epoch and step.
+func TestSeedsOfSteps(t *testing.T) {
+	steps, batches := map[uint64]bool{}, map[Z]bool{}
+	for seed := range uint64(4) {
+		for epoch := range 10 {
+			for step := range 10 {
+				steps[StepSeed(seed, epoch, step)] = true
+				batches[Alone(seed, epoch-1, step)] = true
+			}
+		}
+	}
+	require.Len(t, steps, 400)
+	require.Len(t, batches, 400)
 }
