@@ -57,6 +57,33 @@ func TestOffsetsArePackedExactly(t *testing.T) {
 	})
 }
 
+// TestOffsetsOf65536: 16 bits reach over 65,535 edges of a line, and not over one more.
+func TestOffsetsOf65536(t *testing.T) {
+	for _, edges := range []uint64{1<<16 - 1, 1 << 16, 1<<16 + 1} {
+		const before = 5 // edges of the line before
+		want := make([]uint64, 2*lineNodes)
+		for i := range want {
+			switch {
+			case i == 2*lineNodes-1:
+				want[i] = before + edges
+			case i >= lineNodes:
+				want[i] = before
+			}
+		}
+		var b []byte
+		for _, x := range want {
+			b = binary.LittleEndian.AppendUint64(b, x)
+		}
+		o := &offsets{nodes: len(want) - 1, packed: make([]byte, 2*lineBytes), full: make([]byte, wideBytes)}
+		require.NoError(t, o.pack(b, 0))
+		for v := range want {
+			require.Equal(t, want[v], o.at(uint32(v)), "%d edges, node %d", edges, v)
+		}
+		lo, hi := o.span(2*lineNodes - 2)
+		require.Equal(t, edges, hi-lo)
+	}
+}
+
 // TestAnyOffsetsAreCheckedBeforePacking: whatever a file holds is refused by one portion or another if it cannot be true,
 // and packing it goes out of no bounds.
 func TestAnyOffsetsAreCheckedBeforePacking(t *testing.T) {
