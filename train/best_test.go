@@ -1,0 +1,114 @@
+package train
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+)
+
+// TestBestEpoch: the metrics of the best epoch are those of the weights that are kept as the best, and a run ends with the last
+// ones.
+func TestBestEpoch(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 6, 16, 2))
+	o := small()
+	o.Epochs, o.LR = 6, 0.1 // so high that the last epoch is not the best
+	path := t.TempDir()
+	r, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
+	require.NoError(t, err)
+	require.Positive(t, r.Best.Epoch)
+	require.Less(t, r.Best.Epoch, o.Epochs)
+
+	// measured is what the weights of a file come to, on the validation and test nodes.
+	measured := func(file string) (valid, test float64, hash string) {
+		m := opened(t, ds, o)
+		require.NoError(t, m.startFrom(filepath.Join(path, file)))
+		valid, _, err := m.measure(context.Background(), m.data.valid)
+		require.NoError(t, err)
+		test, _, err = m.measure(context.Background(), m.data.test)
+		require.NoError(t, err)
+		return valid, test, m.paramsHash()
+	}
+	valid, test, hash := measured(bestFile)
+	require.Equal(t, valid, *r.Best.ValidAcc)
+	require.Equal(t, valid, *r.Epochs[r.Best.Epoch-1].ValidAcc)
+	require.Equal(t, test, *r.Best.TestAcc)
+	require.NotEqual(t, valid, test, "or it would not tell which nodes were measured")
+	require.NotEqual(t, hash, r.ParamsXXH3)
+
+	lastValid, lastTest, hash := measured(lastFile)
+	require.Equal(t, lastValid, *r.Epochs[o.Epochs-1].ValidAcc)
+	require.NotEqual(t, test, lastTest, "or it would not tell which weights were measured")
+	require.Equal(t, hash, r.ParamsXXH3)
+}
+
+// TestPatience: where nothing gets better the first epoch is the best, and as many evaluations as patience allows come after it.
+func TestPatience(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	o := small()
+	o.LR, o.Epochs = still, 9
+	for _, patience := range []int{1, 2, 5} {
+		o.Patience = patience
+		r := run(t, ds, o)
+		require.Equal(t, StoppedEarly, r.Status)
+		require.Len(t, r.Epochs, 1+patience)
+		require.Equal(t, 1, r.Best.Epoch)
+	}
+
+	m := opened(t, ds, o)
+	validate := func(before float64) int { // after an evaluation, where the best so far was before
+		m.result.Best.ValidAcc = &before
+		require.NoError(t, m.validate(context.Background(), &Epoch{Epoch: 2}))
+		return m.worse
+	}
+	require.Equal(t, 1, validate(1))
+	require.Equal(t, 2, validate(1))
+	require.Equal(t, 0, validate(-1), "a better one forgives what was worse before")
+	require.Equal(t, 1, validate(1))
+}
+
+// TestEvaluationReadsEveryNeighbor: also where a node has many more of them than any fanout.
+func TestEvaluationReadsEveryNeighbor(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 60, 8, 3))
+	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.GAT} {
+		o := small()
+		o.Kind = kind
+		m := opened(t, ds, o)
+		nodes := []uint32{3, 50, 299}
+		_, err := m.eval.layer(0, kernels.Tensor{}, nodes)
+		require.NoError(t, err)
+		block := &m.eval.block.Blocks[0]
+		for i, v := range nodes {
+			others := map[uint32]bool{v: true}
+			list := m.data.graph.Neighbors(v)
+			require.Greater(t, len(list), 50)
+			for _, u := range list {
+				others[u] = true
+			}
+			read := map[uint32]bool{v: true}
+			for _, place := range block.Nbr[block.Start[i]:block.End[i]] {
+				read[block.Src[place]] = true
+			}
+			require.Equal(t, others, read, "%s, node %d", kind, v)
+		}
+	}
+}
+
+// TestSampledEvaluationIsFixed: of weights that stay, every evaluation gives the same, though it is on sampled blocks.
+func TestSampledEvaluationIsFixed(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 10, 16, 1))
+	o := small()
+	o.LR, o.EvalBytes, o.EvalNodes, o.Epochs, o.Fanouts = still, 0, 50, 6, []int{1, 1}
+	r := run(t, ds, o)
+	require.Equal(t, "sampled", r.Evaluation.Method)
+	for _, e := range r.Epochs {
+		require.Equal(t, *r.Epochs[0].ValidAcc, *e.ValidAcc)
+	}
+	o.Seed = 2
+	require.NotEqual(t, *r.Epochs[0].ValidAcc, *run(t, ds, o).Epochs[0].ValidAcc)
+}
