@@ -2,6 +2,7 @@
 // that says what did not hold.
 //
 //	go test -json ./... | go run ./tools/ci tests [-allow TEXT,…]   count tests; fail on failures and on skips not allowed
+//	go run ./tools/ci skipped FILE…                                 what tests -record, and .ci/run, noted as skipped everywhere
 //	go run ./tools/ci demo                                          the newcomer's first command learns
 //	go run ./tools/ci flips [-times 500] [-seed N]                  no flipped bit of a dataset changes a result without a word
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
@@ -21,6 +22,7 @@ import (
 
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"tests":    runTests,
+	"skipped":  runSkipped,
 	"demo":     runDemo,
 	"counts":   withArxiv(counts),
 	"same":     withArxiv(same),

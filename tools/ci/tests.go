@@ -9,7 +9,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -19,12 +22,58 @@ var skippable = []string{"no GPU", "no such CPU feature", "no root"}
 func runTests(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("tests", flag.ExitOnError)
 	allow := flags.String("allow", "", "more `texts`, comma-separated, that excuse a skip")
+	record := flags.String("record", "", "`file` that gets a line for each test that ran or skipped, for skipped to read; default none")
 	_ = flags.Parse(args) // ExitOnError
 	allowed := skippable
 	if *allow != "" {
 		allowed = append(allowed, strings.Split(*allow, ",")...)
 	}
-	return countTests(os.Stdout, os.Stdin, allowed)
+	if *record == "" {
+		return countTests(os.Stdout, io.Discard, os.Stdin, allowed)
+	}
+	f, err := os.OpenFile(*record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	return errors.Join(countTests(os.Stdout, f, os.Stdin, allowed), f.Close())
+}
+
+// Words of a record: a line is one of them, a name, and for ranNot a reason, with tabs between.
+const (
+	ran    = "ran"
+	ranNot = "skipped"
+)
+
+// runSkipped lists what stands in records as skipped and ran in no step, with the first reason.
+func runSkipped(_ context.Context, args []string) error {
+	var records []byte
+	for _, name := range args {
+		text, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // nothing has run yet
+			return err
+		}
+		records = append(records, text...)
+	}
+	listSkipped(os.Stdout, string(records))
+	return nil
+}
+
+func listSkipped(w io.Writer, records string) {
+	reasons, done := map[string]string{}, map[string]bool{}
+	for line := range strings.Lines(records) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
+		switch {
+		case fields[0] == ran && len(fields) == 2:
+			done[fields[1]] = true
+		case fields[0] == ranNot && len(fields) == 3 && reasons[fields[1]] == "":
+			reasons[fields[1]] = fields[2]
+		}
+	}
+	maps.DeleteFunc(reasons, func(name, _ string) bool { return done[name] })
+	fmt.Fprintf(w, "skipped in every step: %d\n", len(reasons))
+	for _, name := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(w, "  %s: %s\n", name, reasons[name])
+	}
 }
 
 // A testEvent is a line of go test -json.
@@ -32,8 +81,9 @@ type testEvent struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// countTests reads what go test -json prints, shows what failed and why tests skipped, and ends with one line of counts.
-func countTests(w io.Writer, r io.Reader, allowed []string) error {
+// countTests reads what go test -json prints, shows what failed and why tests skipped, records what ran and what did not, and
+// ends with one line of counts.
+func countTests(w, record io.Writer, r io.Reader, allowed []string) error {
 	var passed, failed, skipped, refused int
 	outputs := map[string]*strings.Builder{} // by package or package and test
 	lines := bufio.NewScanner(r)
@@ -59,6 +109,7 @@ func countTests(w io.Writer, r io.Reader, allowed []string) error {
 		case "pass":
 			if e.Test != "" {
 				passed++
+				fmt.Fprintf(record, "%s\t%s\n", ran, name)
 			}
 		case "skip":
 			if e.Test != "" { // else a package without tests
@@ -69,6 +120,7 @@ func countTests(w io.Writer, r io.Reader, allowed []string) error {
 					refused++
 				}
 				fmt.Fprintf(w, "%s %s: %s\n", verdict, name, reason(said.String()))
+				fmt.Fprintf(record, "%s\t%s\t%s\n", ranNot, name, reason(said.String()))
 			}
 		default:
 			continue

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestCountTests(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := countTests(&out, strings.NewReader(c.in), append(c.allow, skippable...))
+			err := countTests(&out, io.Discard, strings.NewReader(c.in), append(c.allow, skippable...))
 			require.Equal(t, c.out+"\n", out.String())
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
@@ -41,6 +42,32 @@ func TestCountTests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestListSkipped: what one step skips and another runs was not skipped, and what several skip is told once.
+func TestListSkipped(t *testing.T) {
+	event := func(action, test, said string) string {
+		out := ""
+		if said != "" {
+			out = `{"Action":"output","Package":"p","Test":"` + test + `","Output":"    a_test.go:5: ` + said + `\n"}` + "\n"
+		}
+		return out + `{"Action":"` + action + `","Package":"p","Test":"` + test + `"}` + "\n"
+	}
+	var record bytes.Buffer
+	for _, in := range []string{
+		event("skip", "TestA", "no GPU here") + event("skip", "TestB", "GNNSTORE_DATA is not set") + event("pass", "TestC", ""),
+		event("skip", "TestA", "no GPU there") + event("pass", "TestB", ""),
+	} {
+		require.NoError(t, countTests(io.Discard, &record, strings.NewReader(in), []string{"no GPU", "GNNSTORE_DATA"}))
+	}
+	record.WriteString("skipped\ta step\tno root\n")
+	var out bytes.Buffer
+	listSkipped(&out, record.String())
+	require.Equal(t, "skipped in every step: 2\n  a step: no root\n  p TestA: a_test.go:5: no GPU here\n", out.String())
+
+	out.Reset()
+	listSkipped(&out, "")
+	require.Equal(t, "skipped in every step: 0\n", out.String())
 }
 
 func TestPick(t *testing.T) {
