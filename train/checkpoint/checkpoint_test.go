@@ -64,6 +64,7 @@ func TestOldOrNew(t *testing.T) {
 		err := Save(fs, path, sample, map[string]string{"epoch": "2"})
 		_, meta, lerr := Load(vfs.Default, path)
 		require.NoError(t, lerr, n)
+		require.NoFileExists(t, path+".tmp", n)
 		if err == nil {
 			require.Equal(t, "2", meta["epoch"])
 			require.Greater(t, n, int32(4))
