@@ -351,8 +351,8 @@ func TestCount(t *testing.T) {
 	defer tier.Close()
 	before := tier.Stats()
 	tier.Count(3, 4)
-	tier.Count(1, 0)
+	tier.Count(2, 0)
 	st := tier.Stats()
-	require.Equal(t, []int64{8, 4, 4}, []int64{st.Asked, st.Hits, st.Misses})
+	require.Equal(t, []int64{9, 5, 4}, []int64{st.Asked, st.Hits, st.Misses})
 	require.Equal(t, st, st.Sub(before).Add(before))
 }
