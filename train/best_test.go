@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // TestBestEpoch: the metrics of the best epoch are those of the weights that are kept as the best, and a run ends with the last
@@ -111,4 +112,18 @@ func TestSampledEvaluationIsFixed(t *testing.T) {
 	}
 	o.Seed = 2
 	require.NotEqual(t, *r.Epochs[0].ValidAcc, *run(t, ds, o).Epochs[0].ValidAcc)
+}
+
+// TestSampledEvaluationIsOfAllNodes: on blocks of every neighbour it comes to what layer after layer does, though the last
+// batch is not full.
+func TestSampledEvaluationIsOfAllNodes(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 10, 16, 1))
+	o := small()
+	o.LR, o.EvalNodes, o.Epochs, o.Batch, o.EpochSteps, o.Fanouts = still, 1000, 1, 7, 1, []int{sample.All, sample.All}
+	require.Positive(t, o.Dropout)
+	full := run(t, ds, o)
+	o.EvalBytes = 0
+	blocks := run(t, ds, o)
+	require.Equal(t, "sampled", blocks.Evaluation.Method)
+	require.Equal(t, full.Best, blocks.Best)
 }
