@@ -48,7 +48,7 @@ var computing = []mutant{
 		old: `edgeKey(key, dstIDs[i])`, new: `edgeKey(key, 0*dstIDs[i])`,
 		breaks: "a source is dropped for all destinations or for none", tests: "TestEdgeDropout|TestCPUConforms"},
 	{id: "softmax-weight", file: "kernels/edges.go", in: "EdgeSoftmax",
-		old: `float64(by) * math.Exp`, new: `math.Exp`,
+		old: `float64(by) * math.Exp`, new: `(1 + 0*float64(by)) * math.Exp`,
 		breaks: "attention takes a drawn neighbour for itself alone", tests: "TestEdgeSoftmax|TestCPUConforms"},
 	{id: "softmax-gradient", file: "kernels/edges.go", in: "EdgeSoftmaxGrad",
 		old: `dalpha[first+e*heads] - mean`, new: `dalpha[first+e*heads]`,

@@ -53,6 +53,9 @@ var training = []mutant{
 	{id: "train-accuracy", file: "train/task.go", in: "task.loss",
 		old: `int64(len(seeds))`, new: `int64(len(seeds))-1`,
 		breaks: "training accuracy is out of one seed less", tests: "TestTrainAccuracy"},
+	{id: "train-accuracy-epoch", file: "train/task.go", in: "tally.accuracy",
+		old: `float64(a.Of)`, new: `float64(a.Of-1)`,
+		breaks: "the training accuracy of an epoch is out of one seed less", tests: "TestTrainAccuracy"},
 	{id: "loss-mean", file: "train/task.go", in: "task.loss",
 		old: `labels, 1/float32(len(seeds))`, new: `labels, 1`,
 		breaks: "gradients grow with the batch", tests: "TestGradientsAreMeans"},
@@ -120,6 +123,9 @@ var training = []mutant{
 
 // judging is metrics, what is in flight, and which checkpoints stay.
 var judging = []mutant{
+	{id: "accuracy-rows", file: "train/metric/metric.go", in: "accuracy.Value",
+		old: `float64(a.rows)`, new: `float64(a.rows-1)`,
+		breaks: "accuracy is out of one node less", tests: "TestKnownExamples"},
 	{id: "auc-ties", file: "train/metric/auc.go", in: "scores.auc",
 		old: `s.negative[upTo] <= p`, new: `s.negative[upTo] < p`,
 		breaks: "equal scores count as ranked wrong", tests: "TestKnownExamples|TestSingleAgrees"},
