@@ -1,5 +1,5 @@
 package main
 
-// tables are all mutants: what is worth breaking, and was, by mistake, somewhere once. Texts are short, so that they outlive
-// changes around them. A new one is tried with -only ID, and stays when a test kills it.
+// tables are all mutants: mistakes that would change what people get, and that a test kills. Texts are short, so that they outlive
+// changes around them. A new one is tried with -only ID.
 var tables = [][]mutant{sampling, training, judging, learning, caching, sealing, ingesting, computing}
