@@ -21,7 +21,10 @@ func TestTableFits(t *testing.T) {
 			source, err := os.ReadFile(filepath.Join("../..", m.file))
 			require.NoError(t, err, m.id)
 			changed, err := m.apply(source)
-			require.NoError(t, err, m.id)
+			if err != nil {
+				t.Errorf("%s: %v", m.id, err) // and the others that a change made stale
+				continue
+			}
 			require.NotEqual(t, source, changed, m.id)
 			require.NotEmpty(t, m.breaks, m.id)
 			require.NotEmpty(t, m.tests, m.id)

@@ -88,7 +88,7 @@ var sealing = []mutant{
 		old: `seen[v] != 0`, new: `false`,
 		breaks: "a node may be in two parts of a split", tests: "TestVerifySplits"},
 	{id: "verify-parts-apart", file: "store/verify.go", in: "Dataset.Verify",
-		old: `checkPart(ids, seen, `, new: `checkPart(ids, make([]uint8, len(seen)), `,
+		old: `, seen, uint8(p+1)`, new: `, make([]uint8, len(seen)), uint8(p+1)`,
 		breaks: "the parts of a split are not held against each other", tests: "TestVerifyOverlap"},
 	{id: "verify-part-order", file: "store/verify.go", in: "checkPart",
 		old: `ids[i-1] >= v`, new: `ids[i-1] > v`,
