@@ -4,8 +4,7 @@ package store
 type Features struct {
 	Table     *Table
 	shards    []Shard
-	sections  []*section // of each shard
-	data      [][]byte   // payload of each shard
+	data      [][]byte // payload of each shard
 	shardRows uint64
 	rows      int
 	rowBytes  int
@@ -31,7 +30,6 @@ func (d *Dataset) Features(i int) *Features {
 			SectionFile: s.open(d.path),
 			FirstRow:    spec.First, Rows: spec.Rows, DataOffset: PageSize, Stride: spec.Stride,
 		})
-		f.sections = append(f.sections, s)
 		f.data = append(f.data, s.payload())
 		f.rows += int(spec.Rows)
 	}
@@ -62,7 +60,7 @@ func (f *Features) Row(v NodeID) []byte { return f.RowAt(uint64(v)) }
 func (f *Features) RowAt(i uint64) []byte {
 	shard := i / f.shardRows
 	at := int64(i%f.shardRows) * f.shards[shard].Stride
-	f.sections[shard].touch(at, at+int64(f.rowBytes))
+	f.shards[shard].s.touch(at, at+int64(f.rowBytes))
 	return f.data[shard][at : at+int64(f.rowBytes) : at+int64(f.rowBytes)]
 }
 

@@ -14,8 +14,7 @@ type Graph struct {
 	columns  []EdgeColumn
 	sources  int64 // nodes that neighbours are ids of
 	path     string
-	sections [2]*section    // of offsets and neighbours
-	files    [2]SectionFile // the same
+	files    [2]SectionFile // of offsets and neighbours
 }
 
 // EdgeColumn is one value of every edge of a Graph.
@@ -23,7 +22,6 @@ type EdgeColumn struct {
 	Column *Column
 	graph  *Graph
 	data   []byte
-	in     *section // of data
 	file   SectionFile
 }
 
@@ -38,13 +36,12 @@ func (d *Dataset) Graph(i int) *Graph {
 		edges:    cast[NodeID](neighbors.payload()),
 		sources:  src.Count,
 		path:     d.path,
-		sections: [2]*section{offsets, neighbors},
 		files:    [2]SectionFile{offsets.open(d.path), neighbors.open(d.path)},
 	}
 	for j := range r.Columns {
 		c := &r.Columns[j]
 		s := d.sections[c.Values.Path]
-		g.columns = append(g.columns, EdgeColumn{c, g, s.payload(), s, s.open(d.path)})
+		g.columns = append(g.columns, EdgeColumn{c, g, s.payload(), s.open(d.path)})
 	}
 	return g
 }
@@ -62,7 +59,7 @@ func (g *Graph) Column(name string) *EdgeColumn {
 func (c *EdgeColumn) Bytes(v NodeID) []byte {
 	lo, hi := c.graph.list(v)
 	size := uint64(c.Column.Elem.Size())
-	c.in.touch(int64(lo*size), int64(hi*size))
+	c.file.s.touch(int64(lo*size), int64(hi*size))
 	return c.data[lo*size : hi*size : hi*size]
 }
 
@@ -147,14 +144,14 @@ func (g *Graph) Degree(v NodeID) int {
 // *SectionError, which [Guard] returns.
 func (g *Graph) Neighbors(v NodeID) []NodeID {
 	lo, hi := g.list(v)
-	g.sections[1].touch(4*int64(lo), 4*int64(hi))
+	g.files[1].s.touch(4*int64(lo), 4*int64(hi))
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
 }
 
 // list is where v's edges lie.
 func (g *Graph) list(v NodeID) (lo, hi uint64) {
 	if int64(v) < int64(len(g.offsets))-1 {
-		g.sections[0].touch(8*int64(v), 8*int64(v)+16)
+		g.files[0].s.touch(8*int64(v), 8*int64(v)+16)
 		if lo, hi = g.offsets[v], g.offsets[v+1]; lo <= hi && hi <= uint64(len(g.edges)) {
 			return lo, hi
 		}

@@ -129,9 +129,9 @@ func (p *pageSums) close() error {
 
 // touch checks the mapped pages that bytes lo to hi of the payload lie on, each before it is lent for the first time. A
 // page that the system drops and reads again from the disk is not checked again. What is wrong panics with an error
-// that [Guard] returns; so touch is called where mapped memory may be read.
+// that [Guard] returns; so touch is called where mapped memory may be read. Nothing is known of the pages of no section.
 func (s *section) touch(lo, hi int64) {
-	if s.sums == nil || lo >= hi {
+	if s == nil || s.sums == nil || lo >= hi {
 		return
 	}
 	l := s.sums.loaded.Load()
