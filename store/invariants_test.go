@@ -2,10 +2,38 @@ package store
 
 import (
 	"encoding/binary"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// whole is a dataset of four nodes and five edges, of which tests change copies of what it lends.
+func whole(t *testing.T) *Dataset {
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	w, err := Create(path, WriterOptions{})
+	require.NoError(t, err)
+	require.NoError(t, w.AddNodeType("node", []int64{7, -3, 12, 30}))
+	g, err := w.AddRelation("node", "to", "node", false)
+	require.NoError(t, err)
+	for _, list := range [][]NodeID{{1, 1}, nil, {0, 2, 3}, nil} {
+		require.NoError(t, g.Append(list))
+	}
+	require.NoError(t, g.Close())
+	f, err := w.AddTable("feat", "node", F16, 4, 2)
+	require.NoError(t, err)
+	for v := range NodeID(4) {
+		require.NoError(t, f.Put(v, make([]byte, 4)))
+	}
+	require.NoError(t, f.Close())
+	_, err = w.Seal(Manifest{Name: "test", Order: "original", Provenance: Provenance{Tool: "test"}})
+	require.NoError(t, err)
+	d, err := Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
+}
 
 // refuses holds err, of what one wrong number makes of data that are right, to what is wrong; want is empty where they are right.
 func refuses(t *testing.T, want string, err error) {
@@ -52,6 +80,7 @@ func TestVerifyOffsets(t *testing.T) {
 }
 
 func TestVerifyNeighbors(t *testing.T) {
+	g := whole(t).Graph(0)
 	for _, c := range []struct {
 		edges []NodeID
 		want  string
@@ -61,7 +90,8 @@ func TestVerifyNeighbors(t *testing.T) {
 		{[]NodeID{1, 1, 0, 3, 2}, "neighbours of node 2 are not ascending (3 > 2)"},
 		{[]NodeID{1, 1, 0, 2, 4}, "node 2 has neighbour 4, and there are 4 nodes"},
 	} {
-		refuses(t, c.want, (&Graph{offsets: []uint64{0, 2, 2, 5}, edges: c.edges}).checkNeighbors(4))
+		g.edges = c.edges
+		refuses(t, c.want, g.checkNeighbors(4))
 	}
 }
 
@@ -82,6 +112,8 @@ func TestVerifyLabels(t *testing.T) {
 }
 
 func TestVerifyFeatures(t *testing.T) {
+	f := whole(t).Features(0)
+	sound := f.data[0]
 	halves := func(h ...uint16) (b []byte) {
 		for _, x := range h {
 			b = binary.LittleEndian.AppendUint16(b, x)
@@ -97,7 +129,9 @@ func TestVerifyFeatures(t *testing.T) {
 		{halves(0, 0xfe00), "row 0, column 1 is not finite"}, // NaN, here and below
 		{halves(0, 0x7c01), "row 0, column 1 is not finite"},
 	} {
-		f := &Features{Table: &Table{Elem: F16}, shards: []Shard{{Rows: 1, Stride: 4}}, data: [][]byte{c.row}, shardRows: 1, rows: 1, rowBytes: 4}
+		data := slices.Clone(sound)
+		copy(data, c.row)
+		f.data = [][]byte{data}
 		refuses(t, c.want, f.checkShard(0))
 	}
 }
