@@ -7,6 +7,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -31,7 +32,13 @@ type Tensor struct {
 
 const (
 	metaKey = "__metadata__"
-	sumKey  = "gnnstore.xxh3" // of the data, since safetensors has no checksum of its own
+	// fileSumKey is XXH3-64 of the whole file, its own digits taken as zeros: safetensors has no checksum.
+	fileSumKey = "gnnstore.file_xxh3"
+	// dataSumKey is what earlier versions wrote instead: that of the data alone.
+	dataSumKey = "gnnstore.xxh3"
+	// ownPrefix begins every metadata key that we write; a file with such keys has a checksum.
+	ownPrefix = "gnnstore."
+	noSum     = "0000000000000000"
 	// maxHeader is the limit of the reference implementation.
 	maxHeader = 100 << 20
 )
@@ -61,7 +68,7 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
 		}
 	}
-	all := map[string]string{sumKey: fmt.Sprintf("%016x", xxh3.Hash(data))}
+	all := map[string]string{fileSumKey: noSum}
 	for k, v := range meta {
 		all[k] = v
 	}
@@ -73,14 +80,33 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 	for len(text)%8 != 0 { // the reference implementation aligns the data with spaces
 		text = append(text, ' ')
 	}
+	length := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
+	copy(fileSum(text), sumOf(length, text, data))
 	return replace(fs, path, func(w io.Writer) error {
-		for _, b := range [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, data} {
+		for _, b := range [][]byte{length, text, data} {
 			if _, err := w.Write(b); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// fileSum is where a header has the digits of fileSumKey; nil where it has none.
+func fileSum(header []byte) []byte {
+	_, digits, found := bytes.Cut(header, []byte(`"`+fileSumKey+`":"`))
+	if !found || len(digits) < len(noSum) {
+		return nil
+	}
+	return digits[:len(noSum)]
+}
+
+func sumOf(parts ...[]byte) string {
+	h := xxh3.New()
+	for _, b := range parts {
+		_, _ = h.Write(b) // a hash takes everything
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // WriteFile replaces path atomically, by way of path.tmp: whatever happens, path holds the old contents or the new.
@@ -121,7 +147,8 @@ func replace(fs vfs.FS, path string, write func(w io.Writer) error) (err error) 
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Load reads all tensors of path, in the order of their data, and its metadata.
+// Load reads all tensors of path, in the order of their data, and its metadata but for the checksum. A file of ours in which
+// a bit has changed is an error; one that another program wrote has no checksum.
 func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error) {
 	defer func() {
 		if err != nil {
@@ -179,8 +206,8 @@ func read(r io.Reader, size int64) (_ []Tensor, meta map[string]string, err erro
 	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, nil, err
 	}
-	if want, ok := meta[sumKey]; ok && want != fmt.Sprintf("%016x", xxh3.Hash(data)) {
-		return nil, nil, errors.New("data checksum differs: truncated or damaged; use the checkpoint before it")
+	if err := checkSum(meta, length[:], text, data); err != nil {
+		return nil, nil, err
 	}
 	tensors := make([]Tensor, len(entries))
 	for i, e := range entries {
@@ -191,6 +218,33 @@ func read(r io.Reader, size int64) (_ []Tensor, meta map[string]string, err erro
 		tensors[i] = t
 	}
 	return tensors, meta, nil
+}
+
+// checkSum compares the checksum in the metadata with the file, and takes it out of the metadata.
+func checkSum(meta map[string]string, length, header, data []byte) error {
+	want, whole := meta[fileSumKey]
+	old, dataOnly := meta[dataSumKey]
+	delete(meta, fileSumKey)
+	delete(meta, dataSumKey)
+	got := ""
+	switch digits := fileSum(header); {
+	case digits != nil:
+		copy(digits, noSum)
+		got = sumOf(length, header, data)
+	case dataOnly:
+		want, got = old, sumOf(data)
+	case !whole: // of another program, or with a damaged key
+		for key := range meta {
+			if strings.HasPrefix(key, ownPrefix) {
+				return errors.New("the checksum is missing: damaged; use the checkpoint before it")
+			}
+		}
+		return nil
+	}
+	if want != got {
+		return errors.New("checksum differs: truncated or damaged; use the checkpoint before it")
+	}
+	return nil
 }
 
 // named is an entry of the header under its name.
