@@ -329,7 +329,8 @@ func TestResumeDamaged(t *testing.T) {
 	require.NoError(t, err)
 	edit(t, disk, names[1], func([]byte) []byte { return foreign })
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
-	require.ErrorContains(t, err, "tensor convs.0.lin_l.weight is [32 16] and the model's is [16 16]: it is of another model")
+	require.EqualError(t, err, "run /run: --hidden is 16 in run.json and 32 in the checkpoint; remove run.json or "+names[1]+
+		", whichever is not of this run")
 }
 
 // TestResumeForbidden: a checkpoint that may not be read may be whole, so it is not passed over, which removes it.
@@ -364,11 +365,15 @@ func TestDamagedRecords(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(path, recordFile), []byte(text), 0o666))
 		_, _, err = OpenRun(path)
 		require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
-		require.ErrorContains(t, err, "; restore it, or begin another run with --run")
+		require.ErrorContains(t, err, "; remove run.json, and --resume takes the options from checkpoints/00000012.safetensors")
 	}
+	require.NoError(t, os.RemoveAll(filepath.Join(path, checkpointDir)))
+	_, _, err = OpenRun(path)
+	require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
+	require.ErrorContains(t, err, "; restore it, or begin another run with --run")
 }
 
-// TestResumeImpossible: a checkpoint's header has no checksum, so what it counts may be anything.
+// TestResumeImpossible: earlier versions had no checksum on what a checkpoint counts, so it may be anything.
 func TestResumeImpossible(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	for change, want := range map[string]string{

@@ -8,17 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
@@ -35,46 +32,6 @@ const (
 	checkpointName = "%s/%08d.safetensors"
 )
 
-// RunRecord is what a run started as.
-type RunRecord struct {
-	Dataset    string  `json:"dataset"` // absolute, to resume from any working directory; as is Options.Init
-	Seal       string  `json:"seal"`
-	Options    Options `json:"options"`
-	Kernels    string  `json:"kernels"`
-	DiskEngine string  `json:"disk_engine"`
-	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it makes the same stretches.
-	Costs      disk.Costs `json:"disk_costs"`
-	Memory     Budget     `json:"memory"` // how it was split
-	Evaluation string     `json:"evaluation"`
-	Version    string     `json:"version"`
-	Host       Host       `json:"host"`
-	Started    time.Time  `json:"started"`
-	// Resumed has an entry for each time that the run was continued.
-	Resumed []Resumption `json:"resumed,omitempty"`
-}
-
-// Resumption is where a run was continued, and by what.
-type Resumption struct {
-	Updates int       `json:"updates"` // that it had made by then
-	Kernels string    `json:"kernels"`
-	Version string    `json:"version"`
-	Host    Host      `json:"host"`
-	Started time.Time `json:"started"`
-}
-
-// Host is the machine of a run.
-type Host struct {
-	Name string `json:"name"`
-	OS   string `json:"os"`
-	Arch string `json:"arch"`
-	CPUs int    `json:"cpus"`
-}
-
-func thisHost() Host {
-	name, _ := os.Hostname() // empty where it is not known
-	return Host{name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU()}
-}
-
 // RunDir is the directory of one run, locked while the run lasts.
 type RunDir struct {
 	fs      vfs.FS
@@ -82,6 +39,7 @@ type RunDir struct {
 	lock    io.Closer
 	metrics metrics
 	record  *RunRecord // of the run that is to be resumed; nil: a new one
+	found   string     // what the user should know of how that was found
 }
 
 // CreateRun makes the directory path, which must not exist or be empty.
@@ -117,7 +75,7 @@ func holdsOnly(fsys vfs.FS, path string, allowed []string) error {
 		if slices.Contains(allowed, name) {
 			continue
 		}
-		if slices.Contains(names, recordFile) {
+		if holdsRun(fsys, path) {
 			return fmt.Errorf("run directory %s: it holds a run; continue it with --resume, or choose another with --run", path)
 		}
 		return fmt.Errorf("run directory %s: it holds %s, and is no run; choose another with --run", path, name)
@@ -147,9 +105,12 @@ func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
 }
 
 // Begun tells whether path holds the record of a run, to resume or to look at.
-func Begun(path string) bool {
-	_, err := os.Stat(filepath.Join(path, recordFile))
-	return err == nil
+func Begun(path string) bool { return holdsRun(vfs.Default, path) }
+
+func holdsRun(fsys vfs.FS, path string) bool {
+	_, err := fsys.Stat(filepath.Join(path, recordFile))
+	names, _ := (&RunDir{fs: fsys, path: path}).checkpoints() // which have the record, too
+	return !errors.Is(err, fs.ErrNotExist) || len(names) > 0
 }
 
 // OpenRun takes over the directory of a run that ended, in whatever way; what it started as is in the RunRecord. A
@@ -158,9 +119,9 @@ func OpenRun(path string) (*RunDir, *RunRecord, error) { return openRun(vfs.Defa
 
 func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
 	// What a run leaves that was killed before its record was written.
-	begun := []string{runLock, metricsFile, recordFile + ".tmp"}
-	if _, err := fsys.Stat(filepath.Join(path, recordFile)); errors.Is(err, fs.ErrNotExist) {
-		if err := holdsOnly(fsys, path, begun); err != nil {
+	left := []string{runLock, metricsFile, recordFile + ".tmp"}
+	if !holdsRun(fsys, path) {
+		if err := holdsOnly(fsys, path, left); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -173,26 +134,13 @@ func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	text, err := readFile(fsys, d.file(recordFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return d, nil, d.metrics.create(fsys, d.file(metricsFile))
+	if d.record, err = d.readRecord(); err != nil {
+		return nil, nil, err
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("run directory: %w", err)
+	if d.record == nil {
+		err = d.metrics.create(fsys, d.file(metricsFile))
 	}
-	d.record = new(RunRecord)
-	if err = json.Unmarshal(text, d.record); err == nil && d.record.Seal == "" {
-		err = errors.New("no dataset seal in it")
-	}
-	if err == nil {
-		err = disk.Options{Costs: d.record.Costs}.Validate()
-		d.record.Options.Cache.Costs = d.record.Costs
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run",
-			path, recordFile, err)
-	}
-	return d, d.record, nil
+	return d, d.record, err
 }
 
 // Finished is the result of a run that needs no resuming; ok is false for all others.
@@ -251,6 +199,15 @@ func (d *RunDir) sync(dir string) error {
 		return fmt.Errorf("run directory: %w", err)
 	}
 	return nil
+}
+
+// writeRecord replaces run.json atomically.
+func (d *RunDir) writeRecord(r *RunRecord) error {
+	b, err := r.encode()
+	if err != nil {
+		return err
+	}
+	return checkpoint.WriteFile(d.fs, d.file(recordFile), b)
 }
 
 // writeJSON replaces a file of the run atomically.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ const (
 	modelKey    = "gnnstore.model"
 	seedKey     = "gnnstore.seed"
 	scheduleKey = "gnnstore.schedule" // drawing
+	recordKey   = "gnnstore.run"      // RunRecord
 	progressKey = "gnnstore.progress"
 )
 
@@ -128,8 +130,12 @@ func (t *trainer) saveCheckpoint() error {
 	if err != nil {
 		return err
 	}
+	record, err := json.Marshal(t.record)
+	if err != nil {
+		return err
+	}
 	meta := t.meta()
-	meta[progressKey], meta[scheduleKey] = string(text), string(schedule)
+	meta[progressKey], meta[scheduleKey], meta[recordKey] = string(text), string(schedule), string(record)
 	t.saved = t.optim.Steps()
 	return t.dir.addCheckpoint(t.optim.Steps(), tensors, meta, t.KeepCheckpoints)
 }
@@ -148,6 +154,9 @@ func (t *trainer) lastGood() string {
 // resume continues where the newest checkpoint that can be read left off, and removes what is newer, what is older than
 // those to keep, and what was half written. Where there is no checkpoint, the run starts at step 0.
 func (t *trainer) resume() error {
+	if t.dir.found != "" {
+		t.note("%s", t.dir.found)
+	}
 	if err := t.dir.removeHalves(); err != nil {
 		return err
 	}
@@ -190,7 +199,7 @@ func (t *trainer) resume() error {
 			t.dir.Path(), t.dir.file(checkpointDir))
 	}
 	t.note("no checkpoint to resume from: starting at step 0")
-	if init := t.dir.record.Options.Init; init != "" {
+	if init := t.record.Options.Init; init != "" {
 		if err := t.startFrom(init); err != nil {
 			return err
 		}
@@ -210,6 +219,9 @@ func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at 
 	if seed := meta[seedKey]; seed != strconv.FormatUint(t.Seed, 10) {
 		return at, fmt.Errorf("it is of a run with seed %s, and --seed is %d", seed, t.Seed)
 	}
+	if err := t.fitsRecord(meta); err != nil {
+		return at, err
+	}
 	if err := json.Unmarshal([]byte(meta[progressKey]), &at); err != nil {
 		return at, fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
 	}
@@ -224,6 +236,22 @@ func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at 
 		_, err = t.pick(tensors, bestPrefix)
 	}
 	return at, err
+}
+
+// fitsRecord refuses a checkpoint of a run with other options.
+func (t *trainer) fitsRecord(meta map[string]string) error {
+	saved, err := recordIn(meta)
+	if err != nil {
+		return err
+	}
+	if saved == nil {
+		t.note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", recordFile)
+		return nil
+	}
+	if differs := t.record.Options.differs(saved.Options); differs != "" {
+		return fmt.Errorf("%s; remove whichever is not of this run", differs)
+	}
+	return nil
 }
 
 // fitsDraws refuses a checkpoint whose batches are not those of the run, or stand elsewhere in them.
@@ -245,8 +273,7 @@ func (t *trainer) fitsDraws(meta map[string]string, updates int) error {
 	return d.goesOn(t.drawingAt(updates))
 }
 
-// valid refuses counts that no run of steps an epoch comes to. The header of a checkpoint has no checksum, so they may be
-// anything.
+// valid refuses counts that no run of steps an epoch comes to. Earlier versions had no checksum on them, so they may be anything.
 func (p progress) valid(steps int) error {
 	if p.Epochs < 0 || p.Epochs > p.Updates || p.Partial.Steps < 0 || p.Partial.Steps > steps ||
 		p.Updates != p.Epochs*steps+p.Partial.Steps {
@@ -382,49 +409,56 @@ var flagName = strings.NewReplacer("_bytes", "-memory", "_", "-")
 // Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
 func (o Options) Resumes(saved Options) error {
 	o.Init = absolute(o.Init)
-	// fields has an option under the name of its flag; options that are structs give theirs.
-	fields := func(o Options) map[string]string {
-		flat := map[string]string{}
-		var add func(v any)
-		add = func(v any) {
-			b, err := json.Marshal(v)
-			var m map[string]json.RawMessage
-			if err == nil {
-				err = json.Unmarshal(b, &m)
-			}
-			if err != nil {
-				panic("train: options are no JSON: " + err.Error())
-			}
-			for name, text := range m {
-				if name == "kappa" {
-					text = json.RawMessage(sample.KappaText(o.Kappa))
-				}
-				if text[0] == '{' {
-					if !slices.Contains(runtimeOptions, name) {
-						add(text)
-					}
-					continue
-				}
-				flat[name] = string(text)
-			}
-		}
-		add(o)
-		return flat
-	}
 	var errs []error
-	now, then := fields(o), fields(saved)
-	var names []string
-	for name := range now {
-		names = append(names, name)
+	for _, d := range o.differences(saved) {
+		errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", d.flag, d.now, d.then))
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	return errors.Join(errs...)
+}
+
+// difference is an option of two values, under the name of its flag.
+type difference struct{ flag, now, then string }
+
+// differences are those between o and saved that would change what a run computes.
+func (o Options) differences(saved Options) (all []difference) {
+	now, then := o.fields(), saved.fields()
+	for _, name := range slices.Sorted(maps.Keys(now)) {
 		fixed := !slices.Contains(runtimeOptions, name) ||
 			name == "epochs" && o.Schedule.Kind == optim.Cosine || // which ends with them
 			name == "init" && o.Init != ""
 		if fixed && now[name] != then[name] {
-			errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", flagName.Replace(name), now[name], then[name]))
+			all = append(all, difference{flagName.Replace(name), now[name], then[name]})
 		}
 	}
-	return errors.Join(errs...)
+	return all
+}
+
+// fields has the text of every option under the name that it has in JSON; options that are structs give theirs.
+func (o Options) fields() map[string]string {
+	flat := map[string]string{}
+	var add func(v any)
+	add = func(v any) {
+		b, err := json.Marshal(v)
+		var m map[string]json.RawMessage
+		if err == nil {
+			err = json.Unmarshal(b, &m)
+		}
+		if err != nil {
+			panic("train: options are no JSON: " + err.Error())
+		}
+		for name, text := range m {
+			if name == "kappa" {
+				text = json.RawMessage(sample.KappaText(o.Kappa))
+			}
+			if text[0] == '{' {
+				if !slices.Contains(runtimeOptions, name) {
+					add(text)
+				}
+				continue
+			}
+			flat[name] = string(text)
+		}
+	}
+	add(o)
+	return flat
 }

@@ -97,6 +97,7 @@ func Run(
 func (t *trainer) begin(version string) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	record := t.dir.record
+	t.record = record
 	if record == nil {
 		record = &RunRecord{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
@@ -125,7 +126,8 @@ func (t *trainer) begin(version string) error {
 		record.Options.Init = begun
 	}
 	record.Dataset, t.result.Options = absolute(t.result.Dataset), record.Options
-	if err := t.dir.writeJSON(recordFile, record); err != nil {
+	t.record = record
+	if err := t.dir.writeRecord(record); err != nil {
 		return err
 	}
 	if err := t.dir.remove(resultFile); err != nil { // of the run up to now
@@ -149,12 +151,13 @@ func absolute(path string) string {
 // trainer is the state of a run.
 type trainer struct {
 	Options
-	dir   *RunDir
-	hooks Hooks
-	data  *data
-	task  *task
-	be    kernels.Backend
-	disk  disk.Options // of topo and stack
+	dir    *RunDir
+	record *RunRecord // which every checkpoint repeats
+	hooks  Hooks
+	data   *data
+	task   *task
+	be     kernels.Backend
+	disk   disk.Options // of topo and stack
 	// engine is what came of it, and why.
 	engine string
 	topo   *topology.Tier

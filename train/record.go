@@ -1,0 +1,198 @@
+package train
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// RunRecord is what a run started as. It stands in run.json, and in every checkpoint, which is what counts where the two
+// differ: see RunDir.readRecord.
+type RunRecord struct {
+	Dataset    string  `json:"dataset"` // absolute, to resume from any working directory; as is Options.Init
+	Seal       string  `json:"seal"`
+	Options    Options `json:"options"`
+	Kernels    string  `json:"kernels"`
+	DiskEngine string  `json:"disk_engine"`
+	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it makes the same stretches.
+	Costs      disk.Costs `json:"disk_costs"`
+	Memory     Budget     `json:"memory"` // how it was split
+	Evaluation string     `json:"evaluation"`
+	Version    string     `json:"version"`
+	Host       Host       `json:"host"`
+	Started    time.Time  `json:"started"`
+	// Resumed has an entry for each time that the run was continued.
+	Resumed []Resumption `json:"resumed,omitempty"`
+}
+
+// Resumption is where a run was continued, and by what.
+type Resumption struct {
+	Updates int       `json:"updates"` // that it had made by then
+	Kernels string    `json:"kernels"`
+	Version string    `json:"version"`
+	Host    Host      `json:"host"`
+	Started time.Time `json:"started"`
+}
+
+// Host is the machine of a run.
+type Host struct {
+	Name string `json:"name"`
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPUs int    `json:"cpus"`
+}
+
+func thisHost() Host {
+	name, _ := os.Hostname() // empty where it is not known
+	return Host{name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU()}
+}
+
+// sumLine ends run.json: XXH3-64 of all that stands before it.
+func sumLine(before []byte) []byte {
+	return fmt.Appendf(nil, ",\n  %q: \"%016x\"\n}\n", recordSum, xxh3.Hash(before))
+}
+
+const recordSum = "xxh3"
+
+// errRecordSum is of a run.json that is JSON, and not what was written.
+var errRecordSum = errors.New("its checksum differs")
+
+// encode is r as run.json has it.
+func (r *RunRecord) encode() ([]byte, error) {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	b = bytes.TrimSuffix(b, []byte("\n}"))
+	return append(b, sumLine(b)...), nil
+}
+
+// decodeRecord reads run.json. Under errRecordSum the record is what the text says. Earlier versions wrote no checksum; that
+// theirs has no key that is unknown tells it from a text whose checksum lost its name.
+func decodeRecord(text []byte) (*RunRecord, error) {
+	r := new(RunRecord)
+	if err := r.decode(text); err != nil {
+		return nil, err
+	}
+	if n := len(text) - len(sumLine(nil)); n > 0 && bytes.Equal(text[n:], sumLine(text[:n])) {
+		return r, nil
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if strict.Decode(new(RunRecord)) != nil {
+		return r, errRecordSum
+	}
+	return r, nil
+}
+
+// decode reads the JSON of a record.
+func (r *RunRecord) decode(text []byte) error {
+	err := json.Unmarshal(text, r)
+	if err == nil && r.Seal == "" {
+		err = errors.New("no dataset seal in it")
+	}
+	if err == nil {
+		err = disk.Options{Costs: r.Costs}.Validate()
+	}
+	r.Options.Cache.Costs = r.Costs
+	return err
+}
+
+// readRecord is the record of the run in d, nil where none has begun. It is that of run.json, which is the newer one, once its
+// options are found to be those of the newest checkpoint; where run.json is missing, it is the checkpoint's.
+func (d *RunDir) readRecord() (*RunRecord, error) {
+	text, err := readFile(d.fs, d.file(recordFile))
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	saved, from, err := d.savedRecord()
+	if err != nil {
+		return nil, err
+	}
+	if missing {
+		switch names, err := d.checkpoints(); {
+		case saved != nil:
+			d.found = fmt.Sprintf("%s is missing; the options are those of %s", d.file(recordFile), from)
+		case err != nil || len(names) > 0:
+			return nil, errors.Join(err, fmt.Errorf("run %s: %s is missing, and no checkpoint has the options of the run; restore it, "+
+				"or begin another run with --run", d.path, recordFile))
+		}
+		return saved, nil
+	}
+	r, err := decodeRecord(text)
+	if saved == nil {
+		if err != nil {
+			err = fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run", d.path, recordFile, err)
+		}
+		return r, err
+	}
+	differs := ""
+	if r != nil {
+		differs = r.Options.differs(saved.Options)
+	}
+	instead := fmt.Sprintf("remove %s, and --resume takes the options from %s", recordFile, from)
+	switch {
+	case differs != "" && err == nil:
+		return nil, fmt.Errorf("run %s: %s; remove %s or %s, whichever is not of this run", d.path, differs, recordFile, from)
+	case differs != "":
+		return nil, fmt.Errorf("run %s: %s; %s", d.path, differs, instead)
+	case err != nil:
+		return nil, fmt.Errorf("run %s: %s is damaged: %w; %s", d.path, recordFile, err, instead)
+	}
+	return r, nil
+}
+
+// savedRecord is the record in the newest checkpoint that can be read, and the name of its file. It is nil where there is no
+// such checkpoint, or an earlier version wrote it.
+func (d *RunDir) savedRecord() (r *RunRecord, from string, err error) {
+	names, err := d.checkpoints()
+	if err != nil {
+		return nil, "", err
+	}
+	for _, from := range slices.Backward(names) {
+		_, meta, err := checkpoint.Load(d.fs, d.file(from))
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, "", err // it may be whole
+		}
+		if err == nil {
+			r, err := recordIn(meta)
+			return r, from, err
+		}
+	}
+	return nil, "", nil
+}
+
+// recordIn is the record in the metadata of a checkpoint; nil in one of an earlier version.
+func recordIn(meta map[string]string) (*RunRecord, error) {
+	text, ok := meta[recordKey]
+	if !ok {
+		return nil, nil
+	}
+	r := new(RunRecord)
+	if err := r.decode([]byte(text)); err != nil {
+		return nil, fmt.Errorf("no options to go on with: %s: %w; remove the file to resume from the one before it", recordKey, err)
+	}
+	return r, nil
+}
+
+// differs names the options in run.json that a checkpoint has another value of, and that may not differ.
+func (o Options) differs(saved Options) string {
+	var all []string
+	for _, d := range o.differences(saved) {
+		all = append(all, fmt.Sprintf("--%s is %s in %s and %s in the checkpoint", d.flag, d.now, recordFile, d.then))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,167 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// openFails tries to go on with the run in /run, and wants that refused in one line.
+func openFails(t *testing.T, disk vfs.FS) error {
+	t.Helper()
+	d, _, err := openRun(disk, "/run")
+	if err == nil {
+		require.NoError(t, d.Close())
+	}
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "\n")
+	return err
+}
+
+// TestEveryByteOfRecord flips a bit of every byte of run.json, with checkpoints beside it and before the first one. Each is
+// found; without the file, the options are the checkpoint's.
+func TestEveryByteOfRecord(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	want := run(t, ds, long())
+	disk := half(t, ds, long())
+	begun := vfs.NewMem()
+	_, err := runOn(context.Background(), begun, ds, long(), Hooks{})
+	require.NoError(t, err)
+	require.NoError(t, begun.RemoveAll("/run/checkpoints"))
+	for fsys, remedy := range map[vfs.FS]string{
+		disk:  "remove run.json, and --resume takes the options from checkpoints/00000012.safetensors",
+		begun: "restore it, or begin another run with --run",
+	} {
+		whole, err := readFile(fsys, "/run/run.json")
+		require.NoError(t, err)
+		for i := range whole {
+			edit(t, fsys, recordFile, func([]byte) []byte {
+				b := bytes.Clone(whole)
+				b[i] ^= 1 << (i % 8)
+				return b
+			})
+			err := openFails(t, fsys)
+			require.ErrorContains(t, err, "run /run: ", i)
+			require.ErrorContains(t, err, "run.json", i)
+			require.ErrorContains(t, err, "; "+remedy, i)
+		}
+		edit(t, fsys, recordFile, func([]byte) []byte { return whole })
+	}
+	require.NoError(t, disk.Remove("/run/run.json"))
+	_, err = createRun(disk, "/run")
+	require.ErrorContains(t, err, "it holds a run; continue it with --resume")
+	d, record, err := openRun(disk, "/run")
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	var notes []string
+	got, err := runOn(context.Background(), disk, ds, record.Options, Hooks{Note: func(s string) { notes = append(notes, s) }})
+	require.NoError(t, err)
+	require.Equal(t, "/run/run.json is missing; the options are those of checkpoints/00000012.safetensors", notes[0])
+	sameRun(t, want, got)
+	_, err = readFile(disk, "/run/run.json")
+	require.NoError(t, err)
+}
+
+// TestEveryPartOfCheckpoint flips bits all over the newest checkpoint: each is found, and the run goes on from the one before
+// it, to the same end.
+func TestEveryPartOfCheckpoint(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	want := run(t, ds, long())
+	const newest = "checkpoints/00000012.safetensors"
+	whole, err := readFile(half(t, ds, long()), filepath.Join("/run", newest))
+	require.NoError(t, err)
+	flips := 40
+	if testing.Short() {
+		flips = 4
+	}
+	for i := range flips {
+		at := i * (len(whole) - 1) / (flips - 1)
+		disk := half(t, ds, long())
+		edit(t, disk, newest, func(b []byte) []byte { b[at] ^= 1 << (i % 8); return b })
+		var notes []string
+		got, err := runOn(context.Background(), disk, ds, long(), Hooks{Note: func(s string) { notes = append(notes, s) }})
+		require.NoError(t, err, at)
+		require.Contains(t, notes[0], newest, at)
+		require.Contains(t, notes[0], "; passing it over", at)
+		sameRun(t, want, got, at)
+	}
+}
+
+// TestRecordDiffers: a run.json with other options than the checkpoint is refused, each named with both values, whether its
+// checksum was made to fit or not; options that may change are free to.
+func TestRecordDiffers(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	disk := half(t, ds, long())
+	text, err := readFile(disk, "/run/run.json")
+	require.NoError(t, err)
+	change := func(old, new string) {
+		edit(t, disk, recordFile, func([]byte) []byte {
+			require.Contains(t, string(text), old)
+			return []byte(strings.Replace(string(text), old, new, 1))
+		})
+	}
+	change(`"lr": 0.03`, `"lr": 0.003`)
+	require.EqualError(t, openFails(t, disk), "run /run: --lr is 0.003 in run.json and 0.03 in the checkpoint; remove run.json, "+
+		"and --resume takes the options from checkpoints/00000012.safetensors")
+	change(`"epochs": 5`, `"epochs": 4`)
+	require.EqualError(t, openFails(t, disk), "run /run: run.json is damaged: its checksum differs; remove run.json, "+
+		"and --resume takes the options from checkpoints/00000012.safetensors")
+
+	rewrite := func(change func(r *RunRecord)) {
+		r, err := decodeRecord(text)
+		require.NoError(t, err)
+		change(r)
+		b, err := r.encode()
+		require.NoError(t, err)
+		edit(t, disk, recordFile, func([]byte) []byte { return b })
+	}
+	rewrite(func(r *RunRecord) { r.Options.Dropout, r.Options.Optim.WeightDecay, r.Options.Workers = 0.25, 0.5, 9 })
+	require.EqualError(t, openFails(t, disk), "run /run: --dropout is 0.25 in run.json and 0.5 in the checkpoint, "+
+		"--weight-decay is 0.5 in run.json and 0 in the checkpoint; remove run.json or checkpoints/00000012.safetensors, "+
+		"whichever is not of this run")
+	rewrite(func(r *RunRecord) { r.Options.Workers, r.Options.Epochs = 9, 6 })
+	d, r, err := openRun(disk, "/run")
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.Equal(t, 6, r.Options.Epochs)
+}
+
+// TestResumeEarlierVersion: one without a checksum in run.json and without options in checkpoints goes on, and is told.
+func TestResumeEarlierVersion(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	want := run(t, ds, long())
+	disk := half(t, ds, long())
+	d := &RunDir{fs: disk, path: "/run"}
+	names, err := d.checkpoints()
+	require.NoError(t, err)
+	for _, name := range names {
+		tensors, meta, err := checkpoint.Load(disk, d.file(name))
+		require.NoError(t, err)
+		delete(meta, recordKey)
+		require.NoError(t, checkpoint.Save(disk, d.file(name), tensors, meta))
+	}
+	edit(t, disk, recordFile, func(b []byte) []byte {
+		return append(b[:len(b)-len(sumLine(nil))], "\n}\n"...)
+	})
+	var notes []string
+	got, err := runOn(context.Background(), disk, ds, long(), Hooks{Note: func(s string) { notes = append(notes, s) }})
+	require.NoError(t, err)
+	require.Contains(t, notes[0], "the checkpoint is of an earlier version, which kept no options in it")
+	sameRun(t, want, got)
+
+	disk = half(t, ds, long())
+	for _, name := range names {
+		edit(t, disk, name, func([]byte) []byte { return nil })
+	}
+	require.NoError(t, disk.Remove("/run/run.json"))
+	require.EqualError(t, openFails(t, disk), "run /run: run.json is missing, and no checkpoint has the options of the run; "+
+		"restore it, or begin another run with --run")
+}
