@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
 )
 
 // metricsLine is a line of metrics.jsonl: an epoch or a step, and the run so far without its epochs.
@@ -31,11 +32,12 @@ type StepMetric struct {
 type metrics struct {
 	file vfs.File
 	size int64
+	hash *xxh3.Hasher // of what was written
 }
 
 func (m *metrics) create(fsys vfs.FS, path string) (err error) {
 	m.file, err = fsys.Create(path, vfs.WriteCategoryUnspecified)
-	m.size = 0
+	m.size, m.hash = 0, xxh3.New()
 	return err
 }
 
@@ -48,45 +50,51 @@ func (m *metrics) close() error {
 
 func (d *RunDir) appendMetrics(line metricsLine) error {
 	b, err := json.Marshal(line)
+	b = append(b, '\n')
 	if err == nil {
-		_, err = d.metrics.file.Write(append(b, '\n'))
+		_, _ = d.metrics.hash.Write(b) // before the file may change it
+		_, err = d.metrics.file.Write(b)
 	}
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
-	d.metrics.size += int64(len(b) + 1)
+	d.metrics.size += int64(len(b))
 	return nil
 }
 
-// syncMetrics puts what was appended on disk, and returns how much that is in all.
-func (d *RunDir) syncMetrics() (size int64, err error) {
+// syncMetrics puts what was appended on disk, and returns how much that is in all, and its checksum.
+func (d *RunDir) syncMetrics() (size int64, sum string, err error) {
 	if err := d.metrics.file.Sync(); err != nil {
-		return 0, fmt.Errorf("metrics: %w", err)
+		return 0, "", fmt.Errorf("metrics: %w", err)
 	}
-	return d.metrics.size, nil
+	return d.metrics.size, fmt.Sprintf("%016x", d.metrics.hash.Sum64()), nil
 }
 
-// cutMetrics keeps the first size bytes, returns the epochs in them, and appends from there on. The file is replaced, so
-// that a crash leaves all of it or what was kept.
-func (d *RunDir) cutMetrics(size int64) ([]Epoch, error) {
+// cutMetrics keeps the first size bytes, whose checksum sum was where it is not empty, returns the epochs in them, and appends
+// from there on. The file is replaced, so that a crash leaves all of it or what was kept.
+func (d *RunDir) cutMetrics(size int64, sum string) ([]Epoch, error) {
+	const instead = "restore it, or begin another run with --run"
 	path := d.file(metricsFile)
 	text, err := readFile(d.fs, path)
 	if err != nil && size > 0 {
-		return nil, err
+		return nil, fmt.Errorf("%w; %s", err, instead)
 	}
 	if int64(len(text)) < size {
-		return nil, fmt.Errorf("%s has %d bytes, and the checkpoint was made at %d; restore it, or begin another run with --run",
-			path, len(text), size)
+		return nil, fmt.Errorf("%s has %d bytes, and the checkpoint was made at %d; %s", path, len(text), size, instead)
 	}
 	text = text[:size]
-	epochs, _, err := decodeMetrics(path, text)
+	epochs, _, err := decodeMetrics(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s %w; %s", path, err, instead)
+	}
+	if sum != "" && sum != fmt.Sprintf("%016x", xxh3.Hash(text)) {
+		return nil, fmt.Errorf("%s is damaged: lines 1 to %d are not all what the run wrote; %s", path, bytes.Count(text, []byte{'\n'}), instead)
 	}
 	tmp := path + ".tmp"
 	if err := d.metrics.create(d.fs, tmp); err != nil {
 		return nil, err
 	}
+	_, _ = d.metrics.hash.Write(text) // before the file may change it
 	if _, err := d.metrics.file.Write(text); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
@@ -98,7 +106,7 @@ func (d *RunDir) cutMetrics(size int64) ([]Epoch, error) {
 }
 
 // decodeMetrics reads lines; a last one without its end is being written.
-func decodeMetrics(path string, text []byte) (epochs []Epoch, last *metricsLine, err error) {
+func decodeMetrics(text []byte) (epochs []Epoch, last *metricsLine, err error) {
 	for n := 1; ; n++ {
 		line, rest, whole := bytes.Cut(text, []byte{'\n'})
 		if !whole {
@@ -107,7 +115,7 @@ func decodeMetrics(path string, text []byte) (epochs []Epoch, last *metricsLine,
 		text = rest
 		m := new(metricsLine)
 		if err := json.Unmarshal(line, m); err != nil {
-			return nil, nil, fmt.Errorf("%s line %d: %w", path, n, err)
+			return nil, nil, fmt.Errorf("line %d is damaged: %w", n, err)
 		}
 		if last = m; m.Epoch != nil {
 			epochs = append(epochs, *m.Epoch)
@@ -121,16 +129,16 @@ func readSoFar(path string) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: not a run directory: it has neither %s nor %s", path, resultFile, metricsFile)
 	}
-	epochs, last, err := decodeMetrics(metricsFile, text)
+	epochs, last, err := decodeMetrics(text)
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", path, err)
+		return nil, fmt.Errorf("run %s: %s %w; remove the line to see the others", path, metricsFile, err)
 	}
 	if last == nil {
 		return nil, fmt.Errorf("run %s: no step of it is on record yet", path)
 	}
 	r := &last.SoFar
 	r.Run, r.Epochs, r.Losses = path, epochs, []float64{}
-	if !held(filepath.Join(path, runLock)) {
+	if !held(path) {
 		r.Status = Died
 	}
 	for _, e := range epochs {

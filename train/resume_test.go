@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -319,6 +320,24 @@ func TestResumeDamaged(t *testing.T) {
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
 	require.ErrorContains(t, err, "metrics.jsonl has 100 bytes, and the checkpoint was made at")
 
+	// A line of metrics that is no JSON, and one that says something else.
+	for change, want := range map[string]string{
+		`{"epoch":{`: "line 9 is damaged: invalid character", `"train_acc":0`: "is damaged: lines 1 to 13 are not all what the run wrote",
+	} {
+		disk := half(t, ds, o)
+		edit(t, disk, metricsFile, func(b []byte) []byte {
+			require.Contains(t, string(b), change)
+			changed := []byte(change)
+			changed[len(changed)-1] ^= 1
+			return bytes.Replace(b, []byte(change), changed, 1)
+		})
+		_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+		require.ErrorContains(t, err, "/run/metrics.jsonl ")
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "; restore it, or begin another run with --run")
+		require.NotContains(t, err.Error(), "\n")
+	}
+
 	wide := o
 	wide.Hidden = 32
 	disk, strange := half(t, ds, o), half(t, ds, wide)
@@ -367,6 +386,12 @@ func TestDamagedRecords(t *testing.T) {
 		require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
 		require.ErrorContains(t, err, "; remove run.json, and --resume takes the options from checkpoints/00000012.safetensors")
 	}
+	require.NoError(t, os.Remove(filepath.Join(path, resultFile)))
+	require.NoError(t, os.WriteFile(filepath.Join(path, metricsFile), []byte("{}\n{\n{}\n"), 0o666))
+	_, err = ReadRun(path)
+	require.EqualError(t, err, "run "+path+": metrics.jsonl line 2 is damaged: unexpected end of JSON input; "+
+		"remove the line to see the others")
+
 	require.NoError(t, os.RemoveAll(filepath.Join(path, checkpointDir)))
 	_, _, err = OpenRun(path)
 	require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
@@ -37,6 +38,7 @@ type RunDir struct {
 	fs      vfs.FS
 	path    string
 	lock    io.Closer
+	dir     vfs.File // locked, too: see lockDir
 	metrics metrics
 	record  *RunRecord // of the run that is to be resumed; nil: a new one
 	found   string     // what the user should know of how that was found
@@ -83,25 +85,48 @@ func holdsOnly(fsys vfs.FS, path string, allowed []string) error {
 	return nil
 }
 
-// lockRun makes the directory, if need be, and takes its lock.
+// lockRun makes the directory, if need be, and takes its locks.
 func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
 	if err := fsys.MkdirAll(path, 0o777); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	lock, err := fsys.Lock(filepath.Join(path, runLock))
-	var denied *fs.PathError
-	if errors.As(err, &denied) {
+	busy := fmt.Errorf("run directory %s: a run is at work in it; wait for its end, or choose another with --run", path)
+	dir, err := fsys.OpenDir(path)
+	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("run directory %s: a run is at work in it; wait for its end, or choose another with --run", path)
+	if !lockDir(dir) {
+		return nil, errors.Join(busy, dir.Close())
 	}
-	d := &RunDir{fs: fsys, path: path, lock: lock}
+	lock, err := fsys.Lock(filepath.Join(path, runLock))
+	var denied *fs.PathError
+	switch {
+	case errors.As(err, &denied):
+		return nil, errors.Join(fmt.Errorf("run directory: %w", err), dir.Close())
+	case err != nil:
+		return nil, errors.Join(busy, dir.Close())
+	}
+	d := &RunDir{fs: fsys, path: path, lock: lock, dir: dir}
 	ours.Store(absolute(d.file(runLock)), true)
 	if err := d.sync(fsys.PathDir(path)); err != nil { // a checkpoint is worth nothing in a directory that is not there
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// lockDir locks the directory itself, which keeps others out of a run whose lock file was removed. It is false where somebody
+// has it, but for the moment in which stats asks. File systems without such locks, as some NFS, leave it to the lock file.
+func lockDir(dir vfs.File) bool {
+	if dir.Fd() == vfs.InvalidFd {
+		return true
+	}
+	for range 20 {
+		if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) != unix.EWOULDBLOCK {
+			return true
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return false
 }
 
 // Begun tells whether path holds the record of a run, to resume or to look at.
@@ -184,8 +209,8 @@ func (d *RunDir) Close() error {
 		return nil
 	}
 	ours.Delete(absolute(d.file(runLock)))
-	err := errors.Join(d.metrics.close(), d.lock.Close())
-	d.lock = nil
+	err := errors.Join(d.metrics.close(), d.lock.Close(), d.dir.Close())
+	d.lock, d.dir = nil, nil
 	return err
 }
 
@@ -353,11 +378,19 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 // ours has the absolute paths of the locks that this process holds.
 var ours sync.Map
 
-// held tells whether somebody holds the lock file. It only asks: taking the lock, if for a moment, would turn away a run
-// that begins just then, and needs the right to write.
-func held(lock string) bool {
+// held tells whether a run is at work in a directory: whether somebody holds its lock file, or the directory itself. It only
+// asks for the file: taking the lock, if for a moment, would turn away a run that begins just then, and needs the right to
+// write. Of the directory it takes a lock that lockDir waits for.
+func held(run string) bool {
+	lock := filepath.Join(run, runLock)
 	if _, ok := ours.Load(absolute(lock)); ok { // and must not be opened: closing it would give up the lock
 		return true
+	}
+	if f, err := os.Open(run); err == nil {
+		defer f.Close()
+		if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK {
+			return true
+		}
 	}
 	f, err := os.Open(lock)
 	if err != nil {

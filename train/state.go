@@ -46,7 +46,8 @@ type progress struct {
 	HasBest bool    `json:"has_best"`
 	// MetricsBytes of metrics.jsonl were written by then; what follows belongs to steps that resuming runs again.
 	MetricsBytes int64  `json:"metrics_bytes"`
-	Epochs       int    `json:"epochs"` // whole ones, which metrics.jsonl has
+	MetricsXXH3  string `json:"metrics_xxh3"` // of these; empty in checkpoints of earlier versions
+	Epochs       int    `json:"epochs"`       // whole ones, which metrics.jsonl has
 	SoFar        Result `json:"so_far"`
 }
 
@@ -103,7 +104,7 @@ func (t *trainer) saveCheckpoint() error {
 		return err
 	}
 	t.snapshot()
-	metrics, err := t.dir.syncMetrics()
+	metrics, sum, err := t.dir.syncMetrics()
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (t *trainer) saveCheckpoint() error {
 	}
 	at := progress{
 		Updates: t.optim.Steps(), Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics,
-		Epochs: len(t.result.Epochs), SoFar: t.result.soFar(),
+		MetricsXXH3: sum, Epochs: len(t.result.Epochs), SoFar: t.result.soFar(),
 	}
 	text, err := json.Marshal(at)
 	if err != nil {
@@ -177,7 +178,7 @@ func (t *trainer) resume() error {
 		if err != nil {
 			return fmt.Errorf("resume %s: %w", t.dir.file(name), err)
 		}
-		epochs, err := t.dir.cutMetrics(at.MetricsBytes)
+		epochs, err := t.dir.cutMetrics(at.MetricsBytes, at.MetricsXXH3)
 		if err == nil && len(epochs) != at.Epochs {
 			err = fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with --run",
 				t.dir.file(metricsFile), len(epochs), at.Epochs)
@@ -204,7 +205,7 @@ func (t *trainer) resume() error {
 			return err
 		}
 	}
-	_, err = t.dir.cutMetrics(0)
+	_, err = t.dir.cutMetrics(0, "")
 	return err
 }
 
