@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Auto stands for a budget that is a part of --memory.
+// Auto stands for a budget that is a part of --memory, and for epochs that a run decides on.
 const Auto = -1
 
 // Budget is how the memory of a run is split. Its JSON keys are stable.

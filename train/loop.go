@@ -62,14 +62,14 @@ func ended(ctx context.Context, err error) bool {
 
 func (t *trainer) epochs(ctx context.Context) error {
 	seeds := make([]uint32, len(t.data.train))
-	for n := len(t.result.Epochs) + 1; n <= t.Epochs && !t.outOfPatience(); n++ {
+	for n := len(t.result.Epochs) + 1; n <= t.mostEpochs() && !t.enough(); n++ {
 		copy(seeds, t.data.train)
 		sample.Shuffle(seeds, t.Seed, n)
 		epoch, err := t.epoch(ctx, seeds, n)
 		if err != nil {
 			return err
 		}
-		if n%t.EvalEvery == 0 || n == t.Epochs {
+		if n%t.EvalEvery == 0 || n == t.mostEpochs() {
 			err = t.validate(ctx, &epoch)
 		}
 		if err != nil {
@@ -79,14 +79,12 @@ func (t *trainer) epochs(ctx context.Context) error {
 			return err
 		}
 	}
-	t.result.Status = Done
-	if t.outOfPatience() && len(t.result.Epochs) < t.Epochs {
+	t.result.Status, t.result.AutoEpochs = Done, t.ended()
+	if t.Patience > 0 && t.enough() && len(t.result.Epochs) < t.mostEpochs() {
 		t.result.Status = StoppedEarly
 	}
 	return nil
 }
-
-func (t *trainer) outOfPatience() bool { return t.Patience > 0 && t.worse >= t.Patience }
 
 // steps is the number of steps of an epoch.
 func (t *trainer) steps() int {
@@ -174,7 +172,7 @@ func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, er
 		return a, t.explainLoss(a.Loss, b)
 	}
 	t.tape.Backward()
-	norm := t.optim.Step(t.Schedule.Rate(t.LR, t.optim.Steps(), t.Epochs*steps, steps))
+	norm := t.optim.Step(t.Schedule.Rate(t.LR, t.optim.Steps(), t.mostEpochs()*steps, steps))
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return a, fmt.Errorf("the norm of the gradients is %v; lower --lr%s", norm, t.lastGood())
 	}

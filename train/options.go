@@ -35,14 +35,17 @@ type Options struct {
 	Kappa     int    `json:"kappa"`
 	Dependent string `json:"dependent"`
 	Batch     int    `json:"batch"` // seeds a step; more than there are is one step an epoch
-	Epochs    int    `json:"epochs"`
+	// Epochs is how often the training nodes are gone through; Auto: as AutoEpochs decides.
+	Epochs int `json:"epochs"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
 	EpochSteps int     `json:"epoch_steps"`
 	LR         float64 `json:"lr"` // before the schedule
 	Seed       uint64  `json:"seed"`
-	Workers    int     `json:"workers"`  // goroutines that sample ahead
-	Patience   int     `json:"patience"` // stop after so many evaluations without a better one; 0: never
-	EvalEvery  int     `json:"eval_every"`
+	Workers    int     `json:"workers"` // goroutines that sample ahead
+	// Patience stops after so many evaluations without a better one; 0: never. Auto: never where Epochs is a number, else as
+	// AutoEpochs decides.
+	Patience  int `json:"patience"`
+	EvalEvery int `json:"eval_every"`
 	// Optim and Schedule are what becomes of gradients.
 	Optim    optim.Options  `json:"optim"`
 	Schedule optim.Schedule `json:"schedule"`
@@ -90,7 +93,7 @@ func DefaultOptions() Options {
 	return Options{
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested,
-		Batch: 1000, Epochs: 10, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
+		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: noWeights,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
 		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
 		Cache: cachetier.Options{HostBytes: Auto},
@@ -141,7 +144,7 @@ func (o Options) Validate() error {
 	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "--kappa %d: at least 1, which is independent batches, or inf", o.Kappa)
 	fail(o.Dependent != Nested && o.Dependent != Smoothed, "--dependent %s: there are nested and smoothed", o.Dependent)
 	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
-	fail(o.Epochs < 0, "--epochs %d: at least 0", o.Epochs)
+	fail(o.Epochs < Auto, "--epochs %d: at least 0, or auto", o.Epochs)
 	fail(!(o.LR > 0 && o.LR < 1e6), "--lr %v: above 0", o.LR)
 	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
 	switch o.Metric {
@@ -154,7 +157,7 @@ func (o Options) Validate() error {
 		fail(err != nil, "--class-weights %s: %v", o.ClassWeights, err)
 	}
 	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
-	fail(o.Patience < 0, "--patience %d: at least 0", o.Patience)
+	fail(o.Patience < Auto, "--patience %d: at least 0, or auto", o.Patience)
 	fail(o.EvalEvery < 1, "--eval-every %d: at least 1", o.EvalEvery)
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
 	fail(o.EvalBytes < Auto, "--eval-memory %d: at least 0", o.EvalBytes)

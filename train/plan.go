@@ -38,6 +38,8 @@ type Plan struct {
 
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
+	// AutoEpochs is what the epochs come to where they are Auto.
+	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
 }
 
 // MakePlan says what Run would take with the same options, and writes nothing.
@@ -51,7 +53,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		return nil, err
 	}
 	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group}
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoEpochs: t.auto}
 	seeds := slices.Clone(t.data.train)
 	sample.Shuffle(seeds, t.Seed, 1)
 	// Two groups: the first finds the slab empty, the second is like those that follow. A short epoch has to do.

@@ -20,7 +20,7 @@ type Live struct {
 	Loss    *float64  `json:"loss"`    // of that step; null before it
 	Seconds float64   `json:"seconds"` // since this process began to train
 	// ETASeconds is how long all epochs still take at the rate of Recent, evaluation included; absent before a first
-	// step.
+	// step. Of AutoEpochs they are those of a run in which no evaluation is better than those so far.
 	ETASeconds *float64 `json:"eta_seconds,omitempty"`
 	// RowsPerSecond is how many feature rows the steps of Recent took for a second of training.
 	RowsPerSecond float64 `json:"rows_per_second"`
@@ -146,7 +146,7 @@ func (t *trainer) showEpoch() {
 // show has others see the run as it is, at this step.
 func (t *trainer) show(at Live) {
 	now := time.Now()
-	m := &moment{Result: *t.result, live: at, began: t.shown.began, total: t.Epochs * t.steps()}
+	m := &moment{Result: *t.result, live: at, began: t.shown.began, total: t.expectedEpochs() * t.steps()}
 	m.live.At, m.live.Steps, m.live.Updates = now, t.steps(), t.optim.Steps()
 	if before := t.shown.moment.Load(); before != nil && m.Status == Running && len(before.Epochs) == len(m.Epochs) {
 		m.Epochs, m.Losses = before.Epochs, before.Losses

@@ -30,9 +30,11 @@ type RunRecord struct {
 	Costs      disk.Costs `json:"disk_costs"`
 	Memory     Budget     `json:"memory"` // how it was split
 	Evaluation string     `json:"evaluation"`
-	Version    string     `json:"version"`
-	Host       Host       `json:"host"`
-	Started    time.Time  `json:"started"`
+	// AutoEpochs is what the epochs come to where they are Auto; absent where they are a number.
+	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
+	Version    string      `json:"version"`
+	Host       Host        `json:"host"`
+	Started    time.Time   `json:"started"`
 	// Resumed has an entry for each time that the run was continued.
 	Resumed []Resumption `json:"resumed,omitempty"`
 }

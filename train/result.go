@@ -39,12 +39,13 @@ type Result struct {
 	ParamsXXH3 string `json:"params_xxh3"`
 
 	// What not every run has is left out. Topology counts for evaluation, too, as does Latency. Live is of a run that goes on; Advice says what limits it, and what to change.
-	Topology *Topology `json:"topology,omitempty"`
-	Latency  *Latency  `json:"latency_seconds,omitempty"`
-	Window   *Window   `json:"window,omitempty"`
-	Memory   *Memory   `json:"memory,omitempty"`
-	Live     *Live     `json:"live,omitempty"`
-	Advice   string    `json:"advice,omitempty"`
+	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
+	Topology   *Topology   `json:"topology,omitempty"`
+	Latency    *Latency    `json:"latency_seconds,omitempty"`
+	Window     *Window     `json:"window,omitempty"`
+	Memory     *Memory     `json:"memory,omitempty"`
+	Live       *Live       `json:"live,omitempty"`
+	Advice     string      `json:"advice,omitempty"`
 }
 
 // Epoch is one pass over the training seeds.

@@ -448,8 +448,11 @@ func (o Options) fields() map[string]string {
 			panic("train: options are no JSON: " + err.Error())
 		}
 		for name, text := range m {
-			if name == "kappa" {
+			switch {
+			case name == "kappa":
 				text = json.RawMessage(sample.KappaText(o.Kappa))
+			case (name == "epochs" || name == "patience") && string(text) == strconv.Itoa(Auto):
+				text = json.RawMessage("auto")
 			}
 			if text[0] == '{' {
 				if !slices.Contains(runtimeOptions, name) {

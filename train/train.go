@@ -102,6 +102,7 @@ func (t *trainer) begin(version string) error {
 		record = &RunRecord{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
 			Costs: t.disk.Costs, Memory: t.budget, Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
+			AutoEpochs: t.auto,
 		}
 		record.Options.Init = absolute(t.Init)
 	} else {
@@ -112,6 +113,10 @@ func (t *trainer) begin(version string) error {
 			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s",
 				t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
 		}
+		if t.auto != nil && record.AutoEpochs != nil {
+			t.auto = record.AutoEpochs
+		}
+		record.AutoEpochs = t.auto
 		if err := t.resume(); err != nil {
 			return err
 		}
@@ -126,7 +131,7 @@ func (t *trainer) begin(version string) error {
 		record.Options.Init = begun
 	}
 	record.Dataset, t.result.Options = absolute(t.result.Dataset), record.Options
-	t.record = record
+	t.record, t.result.AutoEpochs = record, t.auto
 	if err := t.dir.writeRecord(record); err != nil {
 		return err
 	}
@@ -175,6 +180,7 @@ type trainer struct {
 	best      []checkpoint.Tensor // weights of the best epoch
 	worse     int                 // evaluations since then
 	partial   partial             // the epoch under way
+	auto      *AutoEpochs         // nil where Epochs is a number
 	budget    Budget
 	inputs    int             // feature rows that the first batch reads, and others about as many
 	read      cachetier.Stats // what the tiers had done when last looked at
@@ -242,6 +248,11 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 		return nil, err
 	}
 	t.saved = -1
+	validated := ""
+	if len(t.data.valid) > 0 {
+		validated = string(t.task.kind)
+	}
+	t.auto = o.decideEpochs(t.steps(), validated)
 	t.result = &Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: t.budget.shown(),

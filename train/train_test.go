@@ -172,9 +172,9 @@ func TestTooLargeModel(t *testing.T) {
 func TestValidate(t *testing.T) {
 	require.NoError(t, DefaultOptions().Validate())
 	o := DefaultOptions()
-	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, math.MaxInt32+1, -1, 0, 0, "x", -2
+	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, math.MaxInt32+1, -2, 0, 0, "x", -2
 	err := o.Validate()
-	for _, want := range []string{"--fanout has 3", "--fanout 0:", "--fanout -7:", "--batch 2147483648", "--epochs -1", "--lr 0", "--workers 0", "--eval-test x", "host budget"} {
+	for _, want := range []string{"--fanout has 3", "--fanout 0:", "--fanout -7:", "--batch 2147483648", "--epochs -2", "--lr 0", "--workers 0", "--eval-test x", "host budget"} {
 		require.ErrorContains(t, err, want)
 	}
 }

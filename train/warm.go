@@ -34,7 +34,7 @@ func (t *trainer) warm() error {
 			t.note("no %s from before: the host cache starts with the first rows", residentFile)
 		}
 	}
-	if steps := t.Epochs*t.steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
+	if steps := t.expectedEpochs()*t.steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
 		return nil
 	}
 	return t.stack.Prewarm()

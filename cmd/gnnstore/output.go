@@ -96,6 +96,31 @@ func (b *autoSize) String() string {
 
 func (b *autoSize) Type() string { return "size" }
 
+// autoCount is a number from 0 on, or train.Auto.
+type autoCount int
+
+func (c *autoCount) Set(s string) error {
+	if s == "auto" {
+		*c = train.Auto
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return fmt.Errorf("%q is neither auto nor a number from 0 on", s)
+	}
+	*c = autoCount(n)
+	return nil
+}
+
+func (c *autoCount) String() string {
+	if *c == train.Auto {
+		return "auto"
+	}
+	return strconv.Itoa(int(*c))
+}
+
+func (c *autoCount) Type() string { return "count" }
+
 // size prints bytes with a binary unit.
 func size(n int64) string { return kernels.FormatBytes(n) }
 

@@ -77,7 +77,9 @@ func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 		}
 		return nil
 	}
-	fmt.Fprintf(stdout, "run %s   dataset %s\n%s\n\n", clean(r.Run), clean(r.Dataset), clean(outcome(r)))
+	fmt.Fprintf(stdout, "run %s   dataset %s\n%s\n", clean(r.Run), clean(r.Dataset), clean(outcome(r)))
+	printEnded(stdout, r)
+	fmt.Fprintln(stdout)
 	printTiers(stdout, r)
 	for _, line := range wrap(r.Advice, viewWidth) {
 		fmt.Fprintln(stdout, clean(line))

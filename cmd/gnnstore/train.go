@@ -30,6 +30,7 @@ type trainOptions struct {
 	kind, fanout     string
 	sampler          string
 	kappa            kappa
+	epochs, patience autoCount
 	optimizer        string
 	schedule, metric string
 	policy, engine   string
@@ -58,7 +59,11 @@ func newTrain() *cobra.Command {
 			"The same dataset, options and seed give the same losses and weights, bit for bit, at any --workers, --*-memory,\n" +
 			"--policy and --disk-engine. Ctrl-C ends at the next step, with a checkpoint. After that, or after a crash,\n" +
 			"--resume with the same --run goes on at the step after the newest checkpoint, with the options it began with, and\n" +
-			"ends with the weights that it would have had. Then DATASET may be left out.",
+			"ends with the weights that it would have had. Then DATASET may be left out.\n\n" +
+			"Without --epochs, a run says at the start how long it trains and why, and at the end what ended it: it makes the\n" +
+			"epochs that 500 updates take, and goes on until 20 more have brought no better validation, up to 5,000 updates or\n" +
+			"50 epochs, whichever is more. Without validation nodes, with --patience 0 and with --schedule cosine it makes the\n" +
+			"epochs that 500 updates take, and 10 at least.",
 		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
 			"  gnnstore train arxiv.gnn --sampler labor0 --kappa 64 --dependent smoothed --memory 256MiB\n" +
 			"  gnnstore train arxiv.gnn --run runs/long --checkpoint-every 200\n" +
@@ -106,6 +111,7 @@ func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
+	o.epochs, o.patience = autoCount(o.Epochs), autoCount(o.Patience)
 	o.eval, o.memory = autoSize(o.EvalBytes), byteSize(o.MemoryBytes)
 	o.batch, o.host, o.topology = autoSize(o.BatchBytes), autoSize(o.Cache.HostBytes), autoSize(o.TopologyBytes)
 }
@@ -134,7 +140,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
 	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step")
-	f.IntVar(&o.Epochs, "epochs", o.Epochs, "passes over the training nodes")
+	f.Var(&o.epochs, "epochs", "passes over the training nodes; auto is as many as 500 updates take, and then until 20 have brought no "+
+		"better validation")
 	f.IntVar(&o.EpochSteps, "epoch-steps", o.EpochSteps, "steps after which an epoch ends; 0 when all training nodes were seen")
 	f.Float64Var(&o.LR, "lr", o.LR, "learning rate")
 	f.StringVar(&o.optimizer, "optimizer", o.optimizer, "adam (L2 penalty) or adamw (decoupled weight decay)")
@@ -150,7 +157,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc (default accuracy, micro-f1 with several classes a node)")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
 	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
-	f.IntVar(&o.Patience, "patience", o.Patience, "stop after so many evaluations without a better one; 0 never")
+	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
 	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
 	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
 	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation; beyond it, sampled evaluation; auto is an "+
@@ -214,6 +221,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	}
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
+	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
 	o.EvalBytes, o.MemoryBytes = int64(o.eval), int64(o.memory)
 	o.BatchBytes, o.TopologyBytes = int64(o.batch), int64(o.topology)
 	o.Cache = cachetier.Options{
@@ -291,6 +299,9 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 		{"in all", seconds(p.Seconds), "limited by " + p.LimitingStage},
 	})
 	fmt.Fprintf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
+	if p.AutoEpochs != nil {
+		fmt.Fprintln(stdout, p.AutoEpochs.Reason)
+	}
 	return nil
 }
 
@@ -326,7 +337,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	if err != nil {
 		return err
 	}
-	if ok && (r.Status == train.StoppedEarly || len(r.Epochs) >= again.Epochs) {
+	if ok && r.Covers(again.Options) {
 		return again.print(cmd.OutOrStdout(), r)
 	}
 	return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), cmp.Or(dataset, record.Dataset), again, openDir)
@@ -371,10 +382,15 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	}
 	p := newProgress(stderr)
 	defer p.clear()
+	var epochs string // that there are
 	note := func(s string) { p.line("note: %s", s) }
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
 		Start: func(rec *train.RunRecord) {
+			epochs = train.EpochsText(o.Options, rec.AutoEpochs)
 			fmt.Fprintf(stdout, "run %s   %s\n%s\n", run, describe(o.Options, rec), rec.Memory)
+			if rec.AutoEpochs != nil {
+				fmt.Fprintln(stdout, rec.AutoEpochs.Reason)
+			}
 			if n := len(rec.Resumed); n > 0 {
 				fmt.Fprintf(stdout, "resumed after %s steps\n", count(int64(rec.Resumed[n-1].Updates)))
 			}
@@ -385,13 +401,13 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 		},
 		Step: func(epoch, step, steps int, loss float64) {
 			if p.tty {
-				p.show(fmt.Sprintf("epoch %d/%d", epoch, o.Epochs), int64(step), int64(steps), "steps")
+				p.show(fmt.Sprintf("epoch %d/%s", epoch, epochs), int64(step), int64(steps), "steps")
 			}
 		},
 		Epoch: func(e train.Epoch) {
 			p.clear()
 			if !o.brief || e.ValidAcc != nil {
-				fmt.Fprintln(stdout, epochLine(e, o.Epochs))
+				fmt.Fprintln(stdout, epochLine(e, epochs))
 			}
 		},
 	})
@@ -442,9 +458,9 @@ func describe(o train.Options, rec *train.RunRecord) string {
 		o.Kind, o.Layers, o.Hidden, fanoutText(o.Fanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
-func epochLine(e train.Epoch, epochs int) string {
-	width := len(strconv.Itoa(epochs))
-	line := fmt.Sprintf("epoch %*d/%d   loss %.4f   train %.4f   valid ", width, e.Epoch, epochs, e.Loss, e.TrainAcc)
+func epochLine(e train.Epoch, epochs string) string {
+	width := len(strings.TrimSuffix(epochs, "+"))
+	line := fmt.Sprintf("epoch %*d/%s   loss %.4f   train %.4f   valid ", width, e.Epoch, epochs, e.Loss, e.TrainAcc)
 	if e.ValidAcc != nil {
 		line += fmt.Sprintf("%.4f", *e.ValidAcc)
 	} else {
@@ -461,8 +477,17 @@ func epochLine(e train.Epoch, epochs int) string {
 }
 
 func printResult(w io.Writer, r *train.Result) {
-	fmt.Fprintf(w, "\n%s\nweights %s   run %s\n\n", outcome(r), r.ParamsXXH3, r.Run)
+	fmt.Fprintf(w, "\n%s\n", outcome(r))
+	printEnded(w, r)
+	fmt.Fprintf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)
 	printTiers(w, r)
+}
+
+// printEnded says why a run of --epochs auto ended.
+func printEnded(w io.Writer, r *train.Result) {
+	if a := r.AutoEpochs; a != nil && a.Ended != "" {
+		fmt.Fprintln(w, clean(a.Ended))
+	}
 }
 
 // outcome is a run in a line.

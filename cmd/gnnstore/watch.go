@@ -93,14 +93,15 @@ func line(r *train.Result) string {
 
 // where is how far a run is.
 func where(r *train.Result) string {
+	epochs := train.EpochsText(r.Options, r.AutoEpochs)
 	if r.Live == nil {
-		return fmt.Sprintf("epoch %d/%d", len(r.Epochs), r.Options.Epochs)
+		return fmt.Sprintf("epoch %d/%s", len(r.Epochs), epochs)
 	}
 	if r.Live.Epoch == 0 {
-		return fmt.Sprintf("epoch %d/%d   no step is done yet", len(r.Epochs)+1, r.Options.Epochs)
+		return fmt.Sprintf("epoch %d/%s   no step is done yet", len(r.Epochs)+1, epochs)
 	}
 	step, steps := int64(r.Live.Step), int64(r.Live.Steps)
-	s := fmt.Sprintf("epoch %d/%d   step %s/%s", r.Live.Epoch, r.Options.Epochs, count(step), count(steps))
+	s := fmt.Sprintf("epoch %d/%s   step %s/%s", r.Live.Epoch, epochs, count(step), count(steps))
 	if step == steps {
 		s += ", evaluating"
 	}
