@@ -127,7 +127,7 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, erro
 	})
 	p := &t.partial
 	e := Epoch{
-		Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.mean(), TrainAcc: p.accuracy(),
+		Metric: t.task.kind, Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.mean(), TrainAcc: t.task.trained(p.tally),
 		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(stages).Limiting(),
 	}
 	if p.InputRows > 0 {
@@ -232,7 +232,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 		return nil
 	}
 	t.worse = 0
-	t.result.Best = Best{Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
+	t.result.Best = Best{Metric: t.task.kind, Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
 	t.best = t.weights()
 	return nil
 }

@@ -1,6 +1,11 @@
 package train
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -25,7 +30,7 @@ type Result struct {
 	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
 	cachetier.Stats
 	DiskEngine string `json:"disk_engine"`
-	// Metric is what valid_acc and test_acc are; train_acc is the accuracy, or with several classes a node the micro-F1.
+	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
 	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample",
@@ -48,11 +53,15 @@ type Result struct {
 	Advice     string      `json:"advice,omitempty"`
 }
 
-// Epoch is one pass over the training seeds.
+// Epoch is one pass over the training seeds. The keys of TrainAcc, ValidAcc and TestAcc end with Metric.Key: they are train_acc,
+// valid_acc and test_acc where Metric is accuracy, and train_auc, valid_auc and test_auc where it is ROC-AUC.
 type Epoch struct {
-	Epoch    int     `json:"epoch"`     // from 1
-	Loss     float64 `json:"loss"`      // mean cross-entropy of the seeds, or of their known targets, weighted by class
-	TrainAcc float64 `json:"train_acc"` // of the batches as they were trained: sampled, with dropout
+	Metric metric.Kind `json:"-"`
+	Epoch  int         `json:"epoch"` // from 1
+	Loss   float64     `json:"loss"`  // mean cross-entropy of the seeds, or of their known targets, weighted by class
+	// TrainAcc is of the batches as they were trained: sampled, with dropout. Macro-F1 and ROC-AUC are the mean over the
+	// batches that have one, weighted by their rows; NaN, in JSON null, where none has. Accuracy and micro-F1 are of all rows.
+	TrainAcc float64 `json:"train_acc"`
 	// ValidAcc and TestAcc are null where they were not measured.
 	ValidAcc  *float64 `json:"valid_acc"`
 	TestAcc   *float64 `json:"test_acc"`
@@ -65,11 +74,12 @@ type Epoch struct {
 	LimitingStage string `json:"limiting_stage"`
 }
 
-// Best is the epoch that validation chose; Epoch is 0 when nothing was validated.
+// Best is the epoch that validation chose; Epoch is 0 when nothing was validated. Its keys are those of an Epoch.
 type Best struct {
-	Epoch    int      `json:"epoch"`
-	ValidAcc *float64 `json:"valid_acc"`
-	TestAcc  *float64 `json:"test_acc"`
+	Metric   metric.Kind `json:"-"`
+	Epoch    int         `json:"epoch"`
+	ValidAcc *float64    `json:"valid_acc"`
+	TestAcc  *float64    `json:"test_acc"`
 }
 
 // Evaluation says how accuracy was measured and what it read.
@@ -84,4 +94,71 @@ func (r *Result) soFar() Result {
 	short := *r
 	short.Epochs, short.Losses = nil, nil
 	return short
+}
+
+// Epochs and Best in JSON as they are, but for the keys and for NaN.
+type (
+	plainEpoch Epoch
+	plainBest  Best
+)
+
+// MarshalJSON names the metric in the keys.
+func (e Epoch) MarshalJSON() ([]byte, error) {
+	undefined := math.IsNaN(e.TrainAcc)
+	if undefined {
+		e.TrainAcc = 0
+	}
+	b, err := json.Marshal(plainEpoch(e))
+	if undefined {
+		b = bytes.Replace(b, []byte(`"train_acc":0`), []byte(`"train_acc":null`), 1)
+	}
+	return renameKeys(b, metric.Accuracy, e.Metric), err
+}
+
+// UnmarshalJSON reads them under the keys of any metric. Earlier versions wrote those of accuracy whatever was measured, and
+// under train_acc the accuracy, or with several classes a node the micro-F1.
+func (e *Epoch) UnmarshalJSON(text []byte) error {
+	k, text := plainKeys(text)
+	read := plainEpoch{TrainAcc: math.NaN()}
+	err := json.Unmarshal(text, &read)
+	*e = Epoch(read)
+	e.Metric = k
+	return err
+}
+
+// MarshalJSON names the metric in the keys.
+func (b Best) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(plainBest(b))
+	return renameKeys(text, metric.Accuracy, b.Metric), err
+}
+
+// UnmarshalJSON reads them under the keys of any metric.
+func (b *Best) UnmarshalJSON(text []byte) error {
+	k, text := plainKeys(text)
+	var read plainBest
+	err := json.Unmarshal(text, &read)
+	*b = Best(read)
+	b.Metric = k
+	return err
+}
+
+// renameKeys has the keys of one metric named after another.
+func renameKeys(text []byte, from, to metric.Kind) []byte {
+	if from.Key() == to.Key() {
+		return text
+	}
+	for _, part := range []string{"train", "valid", "test"} {
+		text = bytes.Replace(text, fmt.Appendf(nil, `"%s_%s"`, part, from.Key()), fmt.Appendf(nil, `"%s_%s"`, part, to.Key()), 1)
+	}
+	return text
+}
+
+// plainKeys finds the metric that text has keys of, and names them after accuracy.
+func plainKeys(text []byte) (metric.Kind, []byte) {
+	for _, k := range metric.Kinds {
+		if bytes.Contains(text, fmt.Appendf(nil, `"valid_%s"`, k.Key())) {
+			return k, renameKeys(text, k, metric.Accuracy)
+		}
+	}
+	return metric.Accuracy, text
 }

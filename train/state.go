@@ -330,6 +330,7 @@ func (t *trainer) adopt(tensors []checkpoint.Tensor, at progress, epochs []Epoch
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
 	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
 	t.result.Status, t.result.Error = Running, ""
+	t.result.Best.Metric = t.task.kind // which an earlier version called accuracy
 	t.result.Epochs, t.result.Losses = epochs, []float64{}
 	for _, e := range epochs {
 		t.result.Losses = append(t.result.Losses, e.Loss)

@@ -116,6 +116,9 @@ type tally struct {
 	// Hits/Of is the training accuracy: right rows of all, and with several classes a node 2·tp of 2·tp+fp+fn, the micro-F1.
 	Hits int64 `json:"hits"`
 	Of   int64 `json:"of"`
+	// Measured/Rows is the mean of a metric that batches have apart: see ofBatches.
+	Measured float64 `json:"measured,omitempty"`
+	Rows     int64   `json:"rows,omitempty"`
 }
 
 func (a *tally) add(b tally) {
@@ -123,6 +126,8 @@ func (a *tally) add(b tally) {
 	a.Weight += b.Weight
 	a.Hits += b.Hits
 	a.Of += b.Of
+	a.Measured += b.Measured
+	a.Rows += b.Rows
 }
 
 // mean is the loss, 0 of nothing.
@@ -133,11 +138,33 @@ func (a tally) mean() float64 {
 	return a.Loss / a.Weight
 }
 
-func (a tally) accuracy() float64 {
+// ofBatches tells whether the metric of training is a mean over batches: sums over rows give accuracy and micro-F1 alone.
+func (k *task) ofBatches() bool { return k.kind == metric.MacroF1 || k.kind == metric.ROCAUC }
+
+// trained is the metric of the batches in a; NaN where none of them has one.
+func (k *task) trained(a tally) float64 {
+	if k.ofBatches() {
+		return a.Measured / float64(a.Rows)
+	}
 	if a.Of == 0 {
 		return 0
 	}
 	return float64(a.Hits) / float64(a.Of)
+}
+
+// measureBatch adds the metric of a batch to a, if it has one.
+func (k *task) measureBatch(f *feed, logits kernels.Tensor, a *tally) {
+	if !k.ofBatches() {
+		return
+	}
+	if k.multi {
+		k.several.Add(k.download(f, logits), k.targets)
+	} else {
+		k.single.Add(k.download(f, logits), k.labels)
+	}
+	if v, err := k.value(); err == nil {
+		a.Measured, a.Rows = v*float64(logits.Rows), int64(logits.Rows)
+	}
 }
 
 // loss starts the backward pass from the mean loss of the batch, in its logits.
@@ -163,6 +190,7 @@ func (k *task) loss(t *tape.Tape, f *feed, logits *tape.Var, seeds []uint32) (a 
 	}
 	k.sum(f, rows, &a)
 	a.Hits, a.Of = int64(f.correct(logits.Value, k.labels)), int64(len(seeds))
+	k.measureBatch(f, logits.Value, &a)
 	return a, nil
 }
 
@@ -184,6 +212,7 @@ func (k *task) sigmoidLoss(t *tape.Tape, f *feed, logits *tape.Var, seeds []uint
 		}
 	}
 	a.Hits, a.Of = 2*tp, 2*tp+wrong
+	k.measureBatch(f, logits.Value, &a)
 	return a, nil
 }
 

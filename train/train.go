@@ -256,7 +256,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	t.result = &Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: t.budget.shown(),
-		Metric: t.task.kind, Evaluation: Evaluation{Method: t.eval.method()},
+		Metric: t.task.kind, Best: Best{Metric: t.task.kind}, Evaluation: Evaluation{Method: t.eval.method()},
 	}
 	return t, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -154,7 +155,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Schedule.Every, "lr-every", o.Schedule.Every, "epochs between two drops of step")
 	f.IntSliceVar(&o.Schedule.Milestones, "lr-milestones", o.Schedule.Milestones, "epochs after which step drops")
 	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
-	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc (default accuracy, micro-f1 with several classes a node)")
+	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node)")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
 	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
 	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
@@ -220,6 +221,9 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.Layers = len(o.Fanouts)
 	}
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
+	if o.metric == "auc" {
+		o.metric = string(metric.ROCAUC)
+	}
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
 	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
 	o.EvalBytes, o.MemoryBytes = int64(o.eval), int64(o.memory)
@@ -460,20 +464,33 @@ func describe(o train.Options, rec *train.RunRecord) string {
 
 func epochLine(e train.Epoch, epochs string) string {
 	width := len(strings.TrimSuffix(epochs, "+"))
-	line := fmt.Sprintf("epoch %*d/%s   loss %.4f   train %.4f   valid ", width, e.Epoch, epochs, e.Loss, e.TrainAcc)
+	trained := "-     "
+	if !math.IsNaN(e.TrainAcc) {
+		trained = fmt.Sprintf("%.4f", e.TrainAcc)
+	}
+	line := fmt.Sprintf("epoch %*d/%s   loss %.4f   %s %s   %s ", width, e.Epoch, epochs, e.Loss, column("train", e.Metric), trained,
+		column("valid", e.Metric))
 	if e.ValidAcc != nil {
 		line += fmt.Sprintf("%.4f", *e.ValidAcc)
 	} else {
 		line += "-     "
 	}
 	if e.TestAcc != nil {
-		line += fmt.Sprintf("   test %.4f", *e.TestAcc)
+		line += fmt.Sprintf("   %s %.4f", column("test", e.Metric), *e.TestAcc)
 	}
 	if e.Seconds > 0 {
 		line += fmt.Sprintf("   %6s   rows %s/s   disk %s/s   hit %s", seconds(e.Seconds),
 			number(float64(e.InputRows)/e.Seconds), size(int64(float64(e.DiskBytes)/e.Seconds)), percent(e.HitRate))
 	}
 	return line
+}
+
+// column is what the metric of a part of the split is called: the name of the part, and of the metric unless it is accuracy.
+func column(part string, k metric.Kind) string {
+	if k == "" || k == metric.Accuracy {
+		return part
+	}
+	return part + "_" + k.Key()
 }
 
 func printResult(w io.Writer, r *train.Result) {
@@ -495,9 +512,10 @@ func outcome(r *train.Result) string {
 	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
 	switch {
 	case r.Best.Epoch > 0:
-		s += fmt.Sprintf("; best epoch %d: valid %s, test %s", r.Best.Epoch, accuracy(r.Best.ValidAcc), accuracy(r.Best.TestAcc))
+		s += fmt.Sprintf("; best epoch %d: %s %s, %s %s", r.Best.Epoch, column("valid", r.Best.Metric), accuracy(r.Best.ValidAcc),
+			column("test", r.Best.Metric), accuracy(r.Best.TestAcc))
 	case r.Best.TestAcc != nil:
-		s += "; test " + accuracy(r.Best.TestAcc)
+		s += "; " + column("test", r.Best.Metric) + " " + accuracy(r.Best.TestAcc)
 	}
 	if r.Error != "" {
 		s += ": " + r.Error

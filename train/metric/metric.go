@@ -14,6 +14,7 @@ package metric
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 )
@@ -36,6 +37,20 @@ const (
 	// and the score is the difference of their logits.
 	ROCAUC Kind = "roc-auc"
 )
+
+// Kinds are all of them.
+var Kinds = []Kind{Accuracy, MicroF1, MacroF1, ROCAUC}
+
+// Key is what a column of k is called after the part of the split, as in train_acc.
+func (k Kind) Key() string {
+	switch k {
+	case "", Accuracy:
+		return "acc"
+	case ROCAUC:
+		return "auc"
+	}
+	return strings.ReplaceAll(string(k), "-", "_")
+}
 
 // ErrUndefined is what Value's error wraps: nothing to measure, or nothing that has a value.
 var ErrUndefined = errors.New("is undefined")
