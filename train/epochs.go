@@ -80,6 +80,8 @@ func counted(n int, noun string) string {
 // EpochsText is how many epochs a run of o makes, as in "10", or "50+" where it may go on after them; a is what Auto came to.
 func EpochsText(o Options, a *AutoEpochs) string {
 	switch {
+	case a == nil && o.Epochs == Auto: // not decided yet
+		return "auto"
 	case a == nil:
 		return strconv.Itoa(o.Epochs)
 	case a.Patience > 0 && a.Least > 0:

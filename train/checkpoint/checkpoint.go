@@ -3,7 +3,8 @@
 // tools as they are.
 //
 // Save replaces the file atomically: a reader, or a process started after a crash, sees the old file or the new one.
-// Load believes nothing: sizes are checked before anything is allocated. Start at [Save].
+// Load believes nothing: sizes are checked before anything is allocated, and a checksum of the whole file, which the metadata has,
+// finds every bit that changed. Start at [Save].
 package checkpoint
 
 import (
