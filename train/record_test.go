@@ -26,8 +26,8 @@ func openFails(t *testing.T, disk vfs.FS) error {
 	return err
 }
 
-// TestEveryByteOfRecord flips a bit of every byte of run.json, with checkpoints beside it and before the first one. Each is
-// found; without the file, the options are the checkpoint's.
+// TestEveryByteOfRecord flips bits all over run.json, and each of its last bytes, with checkpoints beside it and before the first
+// one. Each is found; without the file, the options are the checkpoint's.
 func TestEveryByteOfRecord(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	want := run(t, ds, long())
@@ -36,6 +36,10 @@ func TestEveryByteOfRecord(t *testing.T) {
 	_, err := runOn(context.Background(), begun, ds, long(), Hooks{})
 	require.NoError(t, err)
 	require.NoError(t, begun.RemoveAll("/run/checkpoints"))
+	stride := 5
+	if testing.Short() {
+		stride = 41
+	}
 	for fsys, remedy := range map[vfs.FS]string{
 		disk:  "remove run.json, and --resume takes the options from checkpoints/00000012.safetensors",
 		begun: "restore it, or begin another run with --run",
@@ -43,6 +47,9 @@ func TestEveryByteOfRecord(t *testing.T) {
 		whole, err := readFile(fsys, "/run/run.json")
 		require.NoError(t, err)
 		for i := range whole {
+			if i%stride != 0 && i < len(whole)-len(sumLine(nil)) {
+				continue
+			}
 			edit(t, fsys, recordFile, func([]byte) []byte {
 				b := bytes.Clone(whole)
 				b[i] ^= 1 << (i % 8)
