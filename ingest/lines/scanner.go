@@ -93,12 +93,6 @@ func New(name string, r io.Reader) (*Scanner, error) {
 		s := scan(name, z, true)
 		s.close = append(s.close, func() error { z.Close(); return nil })
 		return s, nil
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		return nil, fmt.Errorf("%s: a zip archive; unpack it first and name the file inside", name)
-	case bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")):
-		return nil, fmt.Errorf("%s: packed by bzip2 or xz; unpack it, or pack it by gzip or zstd", name)
-	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
-		return nil, fmt.Errorf("%s: text in UTF-16; convert it to UTF-8", name)
 	}
 	return scan(name, in, false), nil
 }
@@ -126,12 +120,15 @@ func NewGzip(name string, r io.Reader) (*Scanner, error) {
 
 func peek(name string, r io.Reader) (*bufio.Reader, []byte, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
-	head, err := in.Peek(6)
+	head, err := in.Peek(foreignBytes)
 	switch {
 	case len(head) == 0 && err == io.EOF:
 		return nil, nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
 	case err != nil && err != io.EOF:
 		return nil, nil, damaged(name, err)
+	}
+	if err := refuseForeign(name, head); err != nil {
+		return nil, nil, err
 	}
 	return in, head, nil
 }
@@ -223,7 +220,8 @@ func (s *Scanner) fail(line int64, column, format string, args []any) error {
 	return s.err
 }
 
-// Peek gives the next line without its end, and its size with it; io.EOF after the last. The text is lent until the next
+// Peek gives the next line without its end, and its size with it; io.EOF after the last. A byte order mark is no part of
+// the first. The text is lent until the next
 // call of Peek.
 func (s *Scanner) Peek() (text []byte, size int, err error) {
 	searched := 0
@@ -249,7 +247,21 @@ func (s *Scanner) Peek() (text []byte, size int, err error) {
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		text = text[:n-1]
 	}
+	if s.line == 0 {
+		text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+		if endsInCR(text) {
+			return nil, 0, s.ErrorAt(1, "%w", errCR)
+		}
+	}
 	return text, size, nil
+}
+
+var errCR = errors.New(`its lines end in CR alone, as old Macs wrote them; convert them: tr '\r' '\n'`)
+
+// endsInCR says whether a line holds others that end in CR alone: one outside quotes, with text after it.
+func endsInCR(text []byte) bool {
+	i := bytes.IndexByte(text, '\r')
+	return i >= 0 && i < len(text)-1 && bytes.Count(text[:i], []byte{'"'})%2 == 0
 }
 
 // Take passes over the line that Peek gave with that size.
@@ -273,6 +285,10 @@ func (s *Scanner) fill() {
 	s.pos = 0
 	if s.end == len(s.buf) {
 		if s.end >= MaxLine {
+			if s.line == 0 && endsInCR(s.buf) {
+				_ = s.ErrorAt(1, "%w", errCR)
+				return
+			}
 			s.err = fmt.Errorf("%s: line %d: longer than %d bytes; is this a table?", s.name, s.line+1, MaxLine)
 			return
 		}

@@ -75,11 +75,60 @@ func TestLines(t *testing.T) {
 			s, err := New(name, r)
 			require.NoError(t, err)
 			got, err := all(s)
+			if first := split(text)[0]; strings.Contains(strings.TrimRight(first, "\r"), "\r") {
+				require.ErrorIs(t, err, errCR)
+				continue
+			}
 			require.NoError(t, err)
 			require.Equal(t, split(text), got, name)
 			require.EqualValues(t, len(got), s.Line())
 		}
 	})
+}
+
+// pointer is what Git LFS leaves in place of a file.
+const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+
+func TestPointer(t *testing.T) {
+	dir := t.TempDir()
+	for name, body := range map[string]string{"a.npz": pointer, "b.npz": "PK\x03\x04", "c.csv": "version https\n", "d.csv": ""} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(body), 0o666))
+		if err := RefusePointer(path); body == pointer {
+			require.EqualError(t, err, path+": a Git LFS pointer in place of the file; run git lfs pull in its repository, which fetches the file")
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, RefusePointer(dir))
+	require.NoError(t, RefusePointer(filepath.Join(dir, "none")))
+}
+
+// TestMark: a byte order mark before the first line is no part of it, packed or not.
+func TestMark(t *testing.T) {
+	for name, pack := range packings {
+		s, err := New(name, bytes.NewReader(pack(t, "\xef\xbb\xbf1,2\n\xef\xbb\xbf3,4\n")))
+		require.NoError(t, err)
+		got, err := all(s)
+		require.NoError(t, err)
+		require.Equal(t, []string{"1,2", "\xef\xbb\xbf3,4"}, got, name)
+	}
+}
+
+// TestOldMac: lines that end in CR alone would be one line.
+func TestOldMac(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"1,2\r2,3\r3,4\r": true, "1,2\r2,3\r\n": true, strings.Repeat("1,2\r", MaxLine/4+1): true,
+		"1,2\r": false, "1,2\r\r\n3,4": false, "\"a\rb\",c\n": false, "1,2\r\n3,4\r\n": false,
+	} {
+		s, err := New("t", strings.NewReader(text))
+		require.NoError(t, err)
+		if _, err = all(s); refused {
+			require.EqualError(t, err, `t: line 1: its lines end in CR alone, as old Macs wrote them; convert them: tr '\r' '\n'`)
+		} else {
+			require.NoError(t, err, "%q", text)
+		}
+	}
 }
 
 func TestDamaged(t *testing.T) {
@@ -121,11 +170,17 @@ func TestRefuses(t *testing.T) {
 		"BZh91AY":            "t: packed by bzip2 or xz; unpack it, or pack it by gzip or zstd",
 		"\xfd7zXZ\x00\x00":   "t: packed by bzip2 or xz; unpack it, or pack it by gzip or zstd",
 		"\xff\xfe1\x00,\x00": "t: text in UTF-16; convert it to UTF-8",
+		pointer:              "t: a Git LFS pointer in place of the file; run git lfs pull in its repository, which fetches the file",
+		"%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 1\n": "t: a matrix in the Matrix Market format, which is not read; save it as .npz, which format npz reads: scipy.sparse.save_npz('graph.npz', scipy.io.mmread(FILE).tocsr())",
+		"MATLAB 5.0 MAT-file, Platform: GLNXA64\n":                      "t: a MATLAB file, which is not read; save its matrix as .npz, which format npz reads: scipy.sparse.save_npz('graph.npz', scipy.io.loadmat(FILE)[NAME].tocsr())",
+		"*Vertices 34\n*Arcs\n":                                         "t: a graph in Pajek's format, which is not read; write its arcs as an edge list, a pair of ids a row",
 	} {
 		_, err := New("t", strings.NewReader(file))
 		require.EqualError(t, err, want)
 	}
-	_, err := NewGzip("t", strings.NewReader("1,2\n"))
+	_, err := NewGzip("t", strings.NewReader(pointer))
+	require.ErrorContains(t, err, "t: a Git LFS pointer in place of the file; run git lfs pull")
+	_, err = NewGzip("t", strings.NewReader("1,2\n"))
 	require.EqualError(t, err, `t: not a gzip file: it starts with "1,2"; fetch it again, or compress it`)
 
 	// A line without an end takes no more memory than the longest line may.
@@ -136,7 +191,7 @@ func TestRefuses(t *testing.T) {
 	require.LessOrEqual(t, len(s.buf), 2*MaxLine)
 
 	broken := errors.New("disk on fire")
-	s, err = New("t", io.MultiReader(strings.NewReader("1\n2222222"), iotest.ErrReader(broken)))
+	s, err = New("t", io.MultiReader(strings.NewReader("1\n"+strings.Repeat("2", 100)), iotest.ErrReader(broken)))
 	require.NoError(t, err)
 	_, err = all(s)
 	require.ErrorIs(t, err, broken)
