@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/auto"
 	"github.com/gnnstore/gnnstore/ingest/table"
 )
 
@@ -90,10 +91,10 @@ func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out s
 	}
 	source, err := openSource(format, src, &o.source)
 	if err != nil {
-		return err
+		return auto.Explain(src, err)
 	}
 	defer source.Close()
-	return o.run(ctx, stdout, stderr, source, out)
+	return auto.Explain(src, o.run(ctx, stdout, stderr, source, out))
 }
 
 // openSource opens a raw graph, and says simply when there is nothing.

@@ -39,6 +39,9 @@ func file(path string) (format, why string, err error) {
 	refuse := func(format string, args ...any) (string, string, error) {
 		return "", "", fmt.Errorf("%s: "+format, append([]any{path}, args...)...)
 	}
+	if err := lines.RefusePointer(path); err != nil {
+		return "", "", err
+	}
 	switch {
 	case start == "":
 		return refuse("the file is empty, or cannot be read; fetch it again")
@@ -57,8 +60,6 @@ func file(path string) (format, why string, err error) {
 		return refuse("a Python pickle that is none of PyTorch's or Planetoid's; save what it holds as .npz")
 	case strings.HasPrefix(start, "\x89HDF"):
 		return refuse("an HDF5 file, which is not read; save its arrays as .npz")
-	case strings.HasPrefix(start, "BZh"), strings.HasPrefix(start, "\xfd7zXZ\x00"):
-		return refuse("packed by bzip2 or xz; unpack it, or pack it by gzip or zstd")
 	}
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".yaml", ".yml":
@@ -163,8 +164,6 @@ func text(path string) (format, why string, err error) {
 	}
 	low := strings.ToLower(first)
 	switch {
-	case strings.HasPrefix(string(b), "%%MatrixMarket"):
-		return refuse("Matrix Market, which is not read; save it by scipy.sparse.save_npz")
 	case first == "":
 		return refuse("no row in its first %d bytes", headBytes)
 	case first[0] == '{' || first[0] == '[':
