@@ -83,7 +83,7 @@ func (s *Scanner) Ints(dst []int64) error {
 		if err != nil {
 			return err
 		}
-		v, ok := integer(cell)
+		v, ok := lines.Integer(cell)
 		if !ok {
 			return s.Errorf("%q is not an integer", lines.Clip(cell))
 		}
@@ -144,7 +144,7 @@ func (s *Scanner) Labels(dst []int32) error {
 		rest = after
 		v, ok := int64(-1), true
 		if len(cell) > 0 && !strings.EqualFold(string(cell), "nan") {
-			v, ok = integer(cell)
+			v, ok = lines.Integer(cell)
 		}
 		if !ok || v > math.MaxInt32 {
 			return s.Errorf("%q is not the number of a class", lines.Clip(cell))
@@ -208,19 +208,4 @@ func (s *Scanner) cell(text, rest []byte, i, n int) (cell, after []byte, err err
 		cell = bytes.TrimSpace(cell[1 : len(cell)-1])
 	}
 	return cell, after, nil
-}
-
-// integer reads what Python writes for one: 3, -3, 3.0, 1e+06.
-func integer(cell []byte) (int64, bool) {
-	whole, fraction, _ := strings.Cut(string(cell), ".")
-	if strings.Trim(fraction, "0") == "" {
-		if v, err := strconv.ParseInt(whole, 10, 64); err == nil {
-			return v, true
-		}
-	}
-	v, err := strconv.ParseFloat(string(cell), 64)
-	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 { // beyond 2⁵³ a float has lost the ones
-		return 0, false
-	}
-	return int64(v), true
 }

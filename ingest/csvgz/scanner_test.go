@@ -70,7 +70,7 @@ func TestInts(t *testing.T) {
 	f([][]int64{{3, 4}, {5, 6}}, " 3 ,\t4\n\"5\",\" 6 \"\n")
 	f([][]int64{{math.MaxInt64, math.MinInt64}}, "9223372036854775807,-9223372036854775808\n")
 	f([][]int64{{999999999999999999, 1000000000000000000}}, "999999999999999999,1000000000000000000\n")
-	f([][]int64{{9007199254740993, 7}}, "9007199254740993.00,+7\n")
+	f([][]int64{{9007199254740991, 7}}, "9007199254740991.00,+7\n")
 	f([][]int64{{7}, {8}}, "7\n8\n")
 	f(nil, "")
 	f(nil, "\n\r\n")
@@ -90,6 +90,7 @@ func TestIntsRefuses(t *testing.T) {
 	f("0,nan\n", `line 1: "nan" is not an integer`)
 	f("9223372036854775808,1\n", `line 1: "9223372036854775808" is not an integer`)
 	f("1e300,1\n", `line 1: "1e300" is not an integer`)
+	f("9007199254740993.00,1\n", `line 1: "9007199254740993.00" is not an integer`) // a float of 64 bits cannot hold it
 	f("0,1\n2\n", "line 2: found 1 columns, 2 are expected")
 	f("0,1\n2,3,4\n", "line 2: found 3 columns, 2 are expected")
 	f("0,1,\n", "line 1: found 3 columns, 2 are expected")

@@ -1,10 +1,14 @@
 package edgelist
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // idSample is what the first rows of a table say of its ids.
@@ -32,13 +36,13 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 		}
 		s.rows++
 		for i, cell := range cells {
-			_, whole := integer(cell)
+			_, whole := lines.Integer(cell)
 			switch {
 			case !slices.Contains(columns, i):
 				s.numbers = s.numbers || whole
 			case len(cell) > 0:
 				s.ids++
-				if !whole {
+				if !whole && !fraction(cell) {
 					s.texts++
 				}
 				s.zeros = s.zeros || whole && len(cell) > 1 && cell[0] == '0' && cell[1]-'0' <= 9
@@ -46,6 +50,12 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 		}
 	}
 	return s, nil
+}
+
+// fraction says that a cell is a number with a point or an exponent: no id, and no sign that ids are text.
+func fraction(cell []byte) bool {
+	_, err := strconv.ParseFloat(string(cell), 64)
+	return err == nil && bytes.ContainsAny(cell, ".eE")
 }
 
 // text says that the ids are: most are no integers, so that a stray word among numbers is an error.

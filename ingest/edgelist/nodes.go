@@ -200,7 +200,7 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 			}
 			_, err := strconv.ParseFloat(string(cells[i]), 32)
 			some[i] = some[i] || err == nil
-			v, whole := integer(cells[i])
+			v, whole := lines.Integer(cells[i])
 			large[i] = large[i] || whole && (v > 1<<24 || v < -1<<24)
 			return err != nil && !isRange(err)
 		})
@@ -275,7 +275,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 			return nil
 		}
 		labelled++
-		if v, ok := integer(r.label); !ok {
+		if v, ok := lines.Integer(r.label); !ok {
 			numbers = false
 		} else if v >= 0 {
 			least = min(least, v)
@@ -325,7 +325,7 @@ func (n *nodeTable) nameTexts() {
 func (n *nodeTable) nameNumbers() {
 	var values []int64
 	for text := range n.classes {
-		if v, _ := integer([]byte(text)); v >= 0 {
+		if v, _ := lines.Integer([]byte(text)); v >= 0 {
 			values = append(values, v)
 		}
 	}
@@ -335,7 +335,7 @@ func (n *nodeTable) nameNumbers() {
 		n.names = append(n.names, strconv.FormatInt(v, 10))
 	}
 	for text := range n.classes {
-		v, _ := integer([]byte(text))
+		v, _ := lines.Integer([]byte(text))
 		i, ok := slices.BinarySearch(values, v)
 		if n.classes[text] = int32(i); !ok {
 			n.classes[text] = -1
@@ -360,7 +360,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 		}
 		return class, cell, nil
 	}
-	v, ok := integer(cell)
+	v, ok := lines.Integer(cell)
 	if !ok || v > math.MaxInt32 {
 		return 0, cell, t.ErrorIn(n.label+1, "%q is not the number of a class", lines.Clip(cell))
 	}

@@ -162,6 +162,8 @@ func TestEdges(t *testing.T) {
 	f("# Directed graph\n# FromNodeId\tToNodeId\n0\t1\n# more\n2\t0\n\n1\t1\n", auto)
 	f("% a comment\n0 1 1.5\n2 0 0.25\n1 1 x\n", auto)
 	f("\"0\",\"1\"\n 2 , 0\n1.0,+1\n", auto)
+	f("0.0e+00,1.0e+00\n2.0e+00,0.0e+00\n1.0e+00,1.0e+00\n", auto)
+	f("0.000000000000000000e+00 1.000000000000000000e+00\n2. 0.\n1 1\n", auto) // numpy.savetxt
 	f("src,dst\n0,1,9\n2,0\n1,1,7,8\n", auto) // further columns come and go
 	f(zipped("0,1\n2,0\n1,1\n"), auto)
 	w, err := zstd.NewWriter(nil)
@@ -458,6 +460,8 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "id,2019\n1,2\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "id" is not an integer of 64 bits, as ids are; if this is the header, say --header yes`},
 		{files{"edges.csv": "0,1\n-2,1\n"}, Options{}, "DIR/edges.csv: line 2, column 1: id -2 is negative; ids are integers from 0, or say --id-type text"},
 		{files{"edges.csv": "0,1\n2,1.5\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "1.5" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "1.5,2.5\n2.5,3.5\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "1.5" is not an integer of 64 bits, as ids are; if this is the header, say --header yes`},
+		{files{"edges.csv": "0,1\n1,9007199254740992.0\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "9007199254740992.0" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,9223372036854775808\n"}, Options{Header: "yes"}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
 		{files{"edges.csv": "0,1\n0,9223372036854775808\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "9223372036854775808" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,1\n0,99999999999999999999999999\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "99999999999999999999999999" is not an integer of 64 bits, ` + id},

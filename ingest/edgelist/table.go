@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -336,7 +335,7 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	v, ok := integer(cell)
+	v, ok := lines.Integer(cell)
 	switch {
 	case len(cell) == 0:
 		return 0, bad(column+1, "an id is missing")
@@ -378,22 +377,6 @@ func (t *table) number(cells [][]byte, column int) (float32, error) {
 		return 0, bad(column+1, "%q is not a finite number of 32 bits", lines.Clip(cell))
 	}
 	return float32(v), nil
-}
-
-// integer reads 3, and 3.0 as Python writes integers that came from floats.
-func integer(cell []byte) (int64, bool) {
-	whole, fraction, _ := bytes.Cut(cell, []byte("."))
-	if len(bytes.Trim(fraction, "0")) > 0 {
-		return 0, false
-	}
-	if v, err := strconv.ParseInt(string(whole), 10, 64); err == nil {
-		return v, true
-	}
-	v, err := strconv.ParseFloat(string(cell), 64)
-	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 { // beyond 2⁵³ a float has lost the ones
-		return 0, false
-	}
-	return int64(v), true
 }
 
 // missing says whether a cell holds no value.

@@ -261,7 +261,7 @@ var errCR = errors.New(`its lines end in CR alone, as old Macs wrote them; conve
 // endsInCR says whether a line holds others that end in CR alone: one outside quotes, with text after it.
 func endsInCR(text []byte) bool {
 	i := bytes.IndexByte(text, '\r')
-	return i >= 0 && i < len(text)-1 && bytes.Count(text[:i], []byte{'"'})%2 == 0
+	return i >= 0 && i < len(bytes.TrimRight(text, "\r")) && bytes.Count(text[:i], []byte{'"'})%2 == 0
 }
 
 // Take passes over the line that Peek gave with that size.

@@ -1,0 +1,23 @@
+package lines
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// Integer reads what Python writes for one: 3, -3, and 3.0 or 1e+06 where it came from a float. A float is an integer
+// below 2⁵³ only: beyond, it has lost the ones.
+func Integer(cell []byte) (int64, bool) {
+	if v, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
+		return v, true
+	}
+	if bytes.ContainsAny(cell, "xX_") { // a float in base 16
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(cell), 64)
+	if err != nil || v != math.Trunc(v) || math.Abs(v) >= 1<<53 {
+		return 0, false
+	}
+	return int64(v), true
+}
