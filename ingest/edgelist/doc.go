@@ -3,8 +3,9 @@
 // travel so. Start at [Open]; [Options] say what is where.
 //
 // An edge list has a row an edge and two columns of ids, by default the first two, or those that the header calls src and
-// dst, source and target, or from and to; other columns are passed over. Cells are parted by tabs, commas, semicolons or
-// blanks, which the first row tells. Lines that start with # or % are comments. A folder is read as one list, its files in
+// dst, source and target, or from and to; other columns are passed over. Cells are parted by tabs, commas, semicolons,
+// double colons, bars or blanks, which the first row tells, as it tells their number. A cell in quotes may hold the delimiter and
+// ends of lines. Lines that start with # or % are comments before the first row, and after it where ids are integers. A folder is read as one list, its files in
 // natural order (part_2 before part_10).
 //
 // A node's id is an integer from 0 to 2⁶³-1, or text of 1 to 4096 bytes, kept as it is; blanks around a cell without
@@ -17,7 +18,7 @@
 //
 // A table of nodes has a row a node: a column of ids, perhaps one of labels, and features in the other columns of
 // numbers. Labels that are integers counting from 0 are classes by number. Other integers and text are classes of that name, in
-// their order. Empty cells, nan and negative integers are missing. A cell in quotes may hold the delimiter, but not the end of a line.
+// their order. Empty cells, nan and negative integers are missing.
 //
 // A map of features ([Options].Features) is JSON, from a node's id to the list of the columns where its row is one, as
 // SNAP's copies of the MUSAE graphs have it.

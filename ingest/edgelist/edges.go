@@ -79,8 +79,10 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 	if src == dst {
 		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with --src and --dst", t.Name(), t.title(src))
 	}
-	if most := max(src, dst); most >= t.columns {
-		return 0, 0, t.judge(nil, bad(0, "found %d columns, and an edge has two ids; parted by commas, tabs, semicolons or blanks?",
+	if most := max(src, dst); most >= t.columns && t.counts != nil {
+		return 0, 0, t.judge(nil, bad(0, "found %d columns, and an edge has two ids; if this row counts edges, say --header yes", t.columns))
+	} else if most >= t.columns {
+		return 0, 0, t.judge(nil, bad(0, "found %d columns, and an edge has two ids; parted by commas, tabs, semicolons, bars, double colons or blanks?",
 			t.columns))
 	}
 	return src, dst, nil
@@ -95,7 +97,7 @@ type edgeReader struct {
 }
 
 func (s *Source) openEdges(path string) (*edgeReader, error) {
-	t, err := openTable(path, s.o.Header, true)
+	t, err := openTable(path, s.o.Header, true, s.text)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,7 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 		t.Close()
 		return nil, err
 	}
-	r.plain = r.src == 0 && r.dst == 1 && r.weight < 0 && !r.text
+	r.plain = r.src == 0 && r.dst == 1 && r.weight < 0 && !r.text && r.delim != ':'
 	return r, nil
 }
 
@@ -121,12 +123,12 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 		return err
 	}
 	if r.plain {
-		if u, v, ok := plainPair(line, r.delim); ok {
+		if u, v, ok := plainPair(line, r.delim, r.columns); ok {
 			c.Src, c.Dst = append(c.Src, u), append(c.Dst, v)
 			return nil
 		}
 	}
-	cells, err := r.split(line)
+	cells, err := r.cut(line)
 	if err != nil {
 		return err
 	}
@@ -219,8 +221,35 @@ func (s *Source) eachEdgeOf(path string, c *ingest.EdgeChunk, flush func() error
 	}
 }
 
-// plainPair reads the usual line: up to 18 digits, which cannot overflow, the delimiter, digits, and the end or more cells.
-func plainPair(line []byte, delim byte) (u, v int64, ok bool) {
+// refuseCounts refuses a list whose first row may be the numbers of nodes and edges: as many rows follow, and no id in them
+// is larger. It reads on for as long as that is so.
+func (s *Source) refuseCounts(path string) error {
+	r, err := s.openEdges(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if s.o.Header == "no" || r.header != nil || len(r.counts) != 2 || s.text {
+		return nil
+	}
+	nodes, edges := r.counts[0], r.counts[1]
+	for n := int64(0); n <= edges+1; n++ {
+		var c ingest.EdgeChunk
+		err := r.next(&c)
+		switch {
+		case err == io.EOF && n == edges+1:
+			return fmt.Errorf("%s: line %d: %d and %d count what follows, %d rows without an id beyond %d, or are an edge; say --header "+
+				"yes to pass over them, or --header no", path, r.first, nodes, edges, edges, nodes)
+		case err != nil || n > 0 && max(c.Src[0], c.Dst[0]) > nodes:
+			return nil // what is wrong is told when all are read
+		}
+	}
+	return nil
+}
+
+// plainPair reads the usual line: up to 18 digits, which cannot overflow, the delimiter, digits, and the end, or other cells
+// without quotes, so many that there are columns in all.
+func plainPair(line []byte, delim byte, columns int) (u, v int64, ok bool) {
 	i := 0
 	for i < len(line) && i < 19 && line[i]-'0' <= 9 {
 		u = u*10 + int64(line[i]-'0')
@@ -235,7 +264,29 @@ func plainPair(line []byte, delim byte) (u, v int64, ok bool) {
 		v = v*10 + int64(rest[n]-'0')
 		n++
 	}
-	return u, v, 0 < n && n < 19 && (n == len(rest) || rest[n] == delim)
+	if n == 0 || n == 19 {
+		return 0, 0, false
+	}
+	if rest = rest[n:]; columns == 2 {
+		return u, v, len(rest) == 0
+	}
+	return u, v, cellsAfter(rest, delim) == columns-2
+}
+
+// cellsAfter counts the cells that follow one; -1 where it takes more than counting delimiters.
+func cellsAfter(rest []byte, delim byte) int {
+	n := 0
+	for i, c := range rest {
+		switch {
+		case c == '"' || c != delim && i == 0:
+			return -1
+		case c == delim && (delim != ' ' || i+1 < len(rest) && rest[i+1] != ' '):
+			n++
+		case delim == ' ' && (c < ' ' || c >= 0x80):
+			return -1 // other blanks
+		}
+	}
+	return n
 }
 
 // smallIDs are kept as bits: 128 MiB at most.

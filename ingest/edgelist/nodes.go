@@ -53,7 +53,7 @@ type nodeRow struct {
 // openNodes reads the start of a table and settles what its columns are.
 func openNodes(o *Options) (*nodeTable, error) {
 	n := &nodeTable{path: o.Nodes, header: o.Header, label: -1}
-	t, err := openTable(n.path, n.header, false)
+	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func openNodes(o *Options) (*nodeTable, error) {
 
 // sampleIDs tells what the ids are.
 func (n *nodeTable) sampleIDs(o *Options) error {
-	t, err := openTable(n.path, n.header, false)
+	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 
 // each reads the table, row by row and each whole, so that one that is bad for one section is bad for all.
 func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) error {
-	t, err := openTable(n.path, n.header, false)
+	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {
 		return err
 	}

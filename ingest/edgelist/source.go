@@ -85,6 +85,11 @@ func (s *Source) sampleEdges() error {
 	if s.text = s.o.IDType == "text" || s.o.IDType != "int" && s.sample.text(); s.text && s.o.Count > 0 {
 		return fmt.Errorf("%s: its ids are text, and --node-count is of nodes whose ids are integers from 0; leave it out", s.files[0])
 	}
+	for _, path := range s.files {
+		if err := s.refuseCounts(path); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -95,6 +100,7 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 			s.skipped = append(s.skipped, fmt.Sprintf("%s: columns %s: further columns of edges are not kept", r.Name(), others))
 		}
 	}
+	r.comments = false // whether they are is not known yet
 	sample, err := sampleIDs(r.table, r.src, r.dst)
 	if err != nil {
 		return err

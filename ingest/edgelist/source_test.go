@@ -3,8 +3,6 @@ package edgelist
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -164,7 +162,6 @@ func TestEdges(t *testing.T) {
 	f("\"0\",\"1\"\n 2 , 0\n1.0,+1\n", auto)
 	f("0.0e+00,1.0e+00\n2.0e+00,0.0e+00\n1.0e+00,1.0e+00\n", auto)
 	f("0.000000000000000000e+00 1.000000000000000000e+00\n2. 0.\n1 1\n", auto) // numpy.savetxt
-	f("src,dst\n0,1,9\n2,0\n1,1,7,8\n", auto) // further columns come and go
 	f(zipped("0,1\n2,0\n1,1\n"), auto)
 	w, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
@@ -181,6 +178,20 @@ func TestEdges(t *testing.T) {
 	// A header of numbers, and a first row that is none.
 	f("7,8\n0,1\n2,0\n1,1\n", Options{Header: "yes"})
 	f("0,1\n2,0\n1,1\n", Options{Header: "no"})
+
+	// Rows that go on for several lines, and rare delimiters.
+	f("src,dst,note\n0,1,\"a\r\n\n#b\"\n2,0,\"c\"\"\nd\"\n1,1,\n", auto)
+	f("\"src\",\"dst\nof it\"\n0,1\n2,0\n1,1\n", auto)
+	f("0,1,\"a\nb\"\n2,0,c\n1,1,\"d\ne\"", auto)
+	f("0::1::5::978300760\n2::0::3::978302109\n1::1::4::978301968\n", auto)
+	f("0::1\n2::0\n1::1\n", auto)
+	f("0|1|x y\n2|0|z\n1|1|\n", auto)
+	f("0|1\n2|0\n1|1\n", auto)
+	f("0 1  5\n2   0\t5\n 1 1 5 \n", auto)
+	// A first line of numbers that are no edge.
+	f("3 3\n0 1\n2 0\n1 1\n", Options{Header: "yes"})
+	f("3\n0 1\n2 0\n1 1\n", Options{Header: "yes"})
+	f("3 3\n0,1,0.5\n2,0,0.5\n1,1,0.5\n", Options{Header: "yes"})
 
 	// Nodes that a number is declared of are rows, isolated ones included.
 	for text, o := range map[string]Options{"0 1\n3 0\n": {Count: 5}, "# Nodes: 5 Edges: 2\n0 1\n3 0\n": auto, "% nodes:\t5\n# x\n0 1\n3 0\n": auto} {
@@ -242,6 +253,12 @@ func TestTextIDs(t *testing.T) {
 	f("src,dst\n\" a, \"\"b\"\"\",ü n\n", Options{}, " a, \"b\">ü n")
 	f("0,1\n2,x\n", Options{IDType: "text"}, "0>1", "2>x")
 	f("# Nodes: 2\nu1 u2\n", Options{Header: "no"}, "u1>u2")
+	f("src,dst\n#alice,bob\n%x,#alice\n", Options{}, "#alice>bob", "%x>#alice") // no comments: ids that start as they do
+	f("# x\nalice,bob\n#bob,carol\n", Options{Header: "no"}, "alice>bob", "#bob>carol")
+	f("src,dst\n\"a\n#b\",c\n", Options{}, "a\n#b>c")
+	f("fe80::1 fe80::2\nfe80::2 fe80::3\n", Options{Header: "no"}, "fe80::1>fe80::2", "fe80::2>fe80::3")
+	f("fe80::1,fe80::2\n", Options{Header: "no"}, "fe80::1>fe80::2")
+	f("sp|P1|A sp|P2|B\n", Options{Header: "no"}, "sp|P1|A>sp|P2|B")
 	f("src,dst\n"+strings.Repeat("é", 2048)+",b\n", Options{}, strings.Repeat("é", 2048)+">b")
 
 	table := "id,name,label,x\nu1,ten,cat,1\nu2,b,dog,2\n007,x,cat,3\n"
@@ -287,7 +304,7 @@ func TestSkipBad(t *testing.T) {
 	require.EqualError(t, err, dir+`/n.csv: line 3, column 3: "oops" is not a number; choose the columns of features with --feature-columns`)
 	o.SkipBad = 4
 	_, err = read(dir, o)
-	require.EqualError(t, err, dir+`/edges.csv: line 3: found 1 columns, and 3 are needed; are all rows parted by commas?; 4 bad rows were passed over before it, which is all that --skip-bad allows`)
+	require.EqualError(t, err, dir+`/edges.csv: line 3: found 1 columns, and the first row has 3, parted by commas; an adjacency list, a node and its neighbours a row, is not read: write a row an edge; 4 bad rows were passed over before it, which is all that --skip-bad allows`)
 	o.SkipBad = 7
 	o.Nodes = filepath.Join(dir, "n.csv")
 	s, err := Open(filepath.Join(dir, "edges.csv"), o)
@@ -467,10 +484,21 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "0,1\n0,99999999999999999999999999\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "99999999999999999999999999" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,1\n0,1e300\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "1e300" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,1\n0,\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id is missing"},
-		{files{"edges.csv": "0,1\n2\n"}, Options{}, "DIR/edges.csv: line 2: found 1 columns, and 2 are needed; are all rows parted by commas?"},
-		{files{"edges.csv": "0,1\n2\t3\n"}, Options{}, `DIR/edges.csv: line 2, column 1: "2\t3" is not an integer of 64 bits, ` + id},
-		{files{"edges.csv": "0|1\n"}, Options{}, "DIR/edges.csv: line 1: found 1 columns, and an edge has two ids; parted by commas, tabs, semicolons or blanks?"},
-		{files{"edges.csv": "0,\"1\n"}, Options{}, "DIR/edges.csv: line 1, column 2: a quote does not close on its line; join the lines of the cell, or double the quote"},
+		{files{"edges.csv": "0,1\n1,2\n2\n"}, Options{}, "DIR/edges.csv: line 3: found 1 columns, and the first row has 2, parted by commas; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
+		{files{"edges.csv": "0,1\n2\t3\n"}, Options{}, "DIR/edges.csv: line 2: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with --skip-bad"},
+		{files{"edges.csv": "0/1\n"}, Options{}, "DIR/edges.csv: line 1: found 1 columns, and an edge has two ids; parted by commas, tabs, semicolons, bars, double colons or blanks?"},
+		{files{"edges.csv": "2\n0 1\n1 2\n"}, Options{}, "DIR/edges.csv: line 1: found 1 columns, and an edge has two ids; if this row counts edges, say --header yes"},
+		{files{"edges.csv": "0,\"1\n"}, Options{}, "DIR/edges.csv: line 1: a quote opens a cell and does not close; close it, or double the quotes that are text"},
+		{files{"edges.csv": "src,dst,note\n0,1,\"a\nb\"\n1,x,\n"}, Options{}, `DIR/edges.csv: line 4, column 2: "x" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "src,dst,note\n0,1,\"a\nb\"\n1,x,\"\n\"\n"}, Options{SkipBad: 9}, `DIR/edges.csv: line 4, column 2: "x" is not an integer of 64 bits, ` + id},
+		{files{"edges.csv": "src,dst,note\n0,1,\"a\nb\"\n1,2,\"\n\n3,4,\n"}, Options{SkipBad: 9}, "DIR/edges.csv: line 4: a quote opens a cell and does not close; close it, or double the quotes that are text"},
+		{files{"edges.csv": "\"a b\" c\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "\"a" opens a quote, and blanks part cells, in quotes too; use another delimiter`},
+		{files{"edges.csv": "src,dst\n0,1\n2,0,7\n"}, Options{}, "DIR/edges.csv: line 3: found 3 columns, and the first row has 2, parted by commas; mend the row, or pass over it with --skip-bad"},
+		{files{"edges.csv": "0\t1\t5\n1\t2\t5\n2\t0\n"}, Options{}, "DIR/edges.csv: line 3: found 2 columns, and the first row has 3, parted by tabs; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
+		{files{"edges.csv": "0 1 2 3\n1 2\n2 0 1\n"}, Options{}, "DIR/edges.csv: line 2: found 2 columns, and the first row has 4, parted by blanks; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
+		{files{"edges.csv": "3 2\n1 2 0.5\n2 3 0.5\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; mend the row, or pass over it with --skip-bad"},
+		{files{"edges.csv": "3 3\n2 3 4\n1\n2\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; if the first row counts nodes and edges, say --header yes; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
+		{files{"edges.csv": "34 3\n1 2\n2 34\n3 1\n"}, Options{}, "DIR/edges.csv: line 1: 34 and 3 count what follows, 3 rows without an id beyond 34, or are an edge; say --header yes to pass over them, or --header no"},
 		{files{"edges.csv": "0,\"1\"2\n"}, Options{}, `DIR/edges.csv: line 1, column 2: "2" follows the closing quote; double the quotes inside the cell`},
 		{files{"edges.csv": "0,\x001\n"}, Options{}, "DIR/edges.csv: line 1: the file is not text: its first line holds a zero byte"},
 		{files{"edges.csv": "0,1\n0,\x001\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "\x001" is not an integer of 64 bits, ` + id},
@@ -487,7 +515,7 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": edges5, "n.csv": "name,x\nbob,1\n"}, Options{Nodes: "n.csv", IDType: "int"}, `DIR/n.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,y\n"}, Options{Nodes: "n.csv", Columns: []string{"x"}}, `DIR/n.csv: line 3, column 2: "y" is not a number; choose the columns of features with --feature-columns`},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,\n"}, nodes, "DIR/n.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns"},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and 2 are needed; are all rows parted by commas?"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with --skip-bad"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "y"}, "DIR/n.csv: --label y: there is no such column; there are id, x"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "id"}, "DIR/n.csv: column id holds both ids and labels; choose two with --id and --label"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Columns: []string{"id"}}, "DIR/n.csv: --feature-columns id: it holds ids or labels, or is named twice"},
@@ -568,89 +596,6 @@ func TestStops(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// FuzzSplit: a line that encoding/csv reads is cut the same, but for blanks around a cell.
-func FuzzSplit(f *testing.F) {
-	for _, line := range []string{"a,b", `"a, b","c""d"`, ` x ,"y" , `, `"",,""`, `"open`, `a"b,c`, "1\t2"} {
-		f.Add(line)
-	}
-	path := filepath.Join(f.TempDir(), "t.csv") // of this process
-	f.Fuzz(func(t *testing.T, line string) {
-		if strings.ContainsAny(line, "\r\n") {
-			return
-		}
-		require.NoError(t, os.WriteFile(path, []byte("1,1\n"+line+"\n"), 0o644))
-		in, err := openTable(path, "no", true)
-		require.NoError(t, err)
-		defer in.Close()
-		var cells [][]byte
-		for range 2 {
-			if cells, err = in.next(); err != nil {
-				break
-			}
-		}
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Fatalf("not one line: %q", err)
-		}
-		r := csv.NewReader(strings.NewReader(line))
-		r.TrimLeadingSpace = true
-		want, wantErr := r.Read()
-		if wantErr != nil || err != nil && err.Error() == "EOF" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "%") || strings.ContainsAny(line, "\t\u0085\u00a0\v\f") || !isASCII(line) {
-			return // it is stricter, or has other blanks
-		}
-		require.NoError(t, err)
-		var got []string
-		for i, c := range cells {
-			got = append(got, strings.TrimSpace(string(c)))
-			want[i] = strings.TrimSpace(want[i])
-		}
-		require.Equal(t, want, got)
-	})
-}
-
-func isASCII(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0
-}
-
-// FuzzOpen: whatever the files hold, the end is a graph or an error of one line.
-func FuzzOpen(f *testing.F) {
-	f.Add("0,1\n1,2\n", "id,label,x\n0,a,1\n1,b,2\n2,,3\n", `{"0":[1],"2":[0,3]}`, uint8(3))
-	f.Add("src dst\n5 6\n", "5\t1\n6\t0\n", `{}`, uint8(1))
-	f.Add("src,dst\nalice,bob\n", "id,label\nalice,x\nbob,y\n", "", uint8(1))
-	f.Add("# Nodes: 9\n1 2\n", "", "", uint8(0))
-	f.Add("\xef\xbb\xbf# x\n\"1\";2;\n", "id\n1\n2\n1\n", `{"1":[]}`, uint8(2))
-	dir := f.TempDir() // of this process
-	f.Fuzz(func(t *testing.T, edges, nodes, features string, which uint8) {
-		files{"edges.csv": edges, "n.csv": nodes, "f.json": features}.writeTo(t, dir)
-		var o Options
-		if which&1 != 0 {
-			o.Nodes = "n.csv"
-		}
-		if which&2 != 0 {
-			o.Features = "f.json"
-		}
-		g, err := read(dir, o)
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("not one line: %q", err)
-			}
-			return
-		}
-		n := int(g.schema.NodeTypes[0].Count)
-		if node := g.schema.NodeTypes[0]; !node.Gathered && node.IDs != ingest.RowIDs {
-			require.Equal(t, n, len(g.ids)+len(g.texts))
-		}
-		if declared := g.schema.Relations[0].Edges; declared >= 0 {
-			require.Len(t, g.src, int(declared))
-		}
-		for _, table := range g.schema.Tables {
-			require.Len(t, g.rows, n*table.Dim)
-		}
-		if len(g.schema.Labels) > 0 {
-			require.Len(t, g.labels, n)
-		}
-	})
-}
-
 func BenchmarkEdges(b *testing.B) {
 	var text strings.Builder
 	for i := range 500_000 {
@@ -663,118 +608,4 @@ func BenchmarkEdges(b *testing.B) {
 	for b.Loop() {
 		require.NoError(b, s.Edges(context.Background(), 0, func(ingest.EdgeChunk) error { return nil }))
 	}
-}
-
-func expect(t *testing.T, name string, want any) string {
-	root := os.Getenv("GNNSTORE_DATA")
-	if root == "" {
-		t.Skip("GNNSTORE_DATA is not set: the folder with musae_facebook, soc_slashdot0902, bitcoin_otc and expected.json")
-	}
-	raw, err := os.ReadFile(filepath.Join(root, "expected.json"))
-	require.NoError(t, err)
-	var expected map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(raw, &expected))
-	require.NoError(t, json.Unmarshal(expected[name], want))
-	return filepath.Join(root, name)
-}
-
-func TestFacebook(t *testing.T) {
-	var want struct {
-		Nodes     int64 `json:"nodes"`
-		Edges     int   `json:"edges"`
-		SelfLoops int   `json:"self_loops"`
-		Features  int   `json:"features"`
-		Classes   int   `json:"classes"`
-	}
-	dir := expect(t, "musae_facebook", &want)
-	s, err := Open(filepath.Join(dir, "facebook_edges.csv"), Options{
-		Nodes: filepath.Join(dir, "facebook_target.csv"), Label: "page_type", Features: filepath.Join(dir, "facebook.json"),
-	})
-	require.NoError(t, err)
-	schema, err := s.Schema(context.Background())
-	require.NoError(t, err)
-	s.schema.Tables = nil // 424 MB, which are counted and not kept
-	g, err := readAll(s)
-	require.NoError(t, err)
-	s.schema = schema
-	ones, last := 0, int64(0)
-	require.NoError(t, s.Rows(context.Background(), 0, func(c ingest.RowChunk) error {
-		for _, v := range c.Values {
-			if v == 1 {
-				ones++
-			}
-		}
-		last = c.First + int64(len(c.Values)/want.Features)
-		return nil
-	}))
-	require.Equal(t, want.Nodes, last)
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: want.Nodes}}, g.schema.NodeTypes)
-	require.Len(t, g.src, want.Edges)
-	require.Equal(t, want.Features, schema.Tables[0].Dim)
-	require.Equal(t, []string{"company", "government", "politician", "tvshow"}, g.schema.Labels[0].ClassNames)
-	require.Equal(t, want.Classes, g.schema.Labels[0].Classes)
-	loops, counts := 0, [4]int{}
-	for i, u := range g.src {
-		if u == g.dst[i] {
-			loops++
-		}
-	}
-	for _, c := range g.labels {
-		counts[c]++
-	}
-	require.Equal(t, want.SelfLoops, loops)
-	require.Equal(t, [4]int{6495, 6880, 5768, 3327}, counts)
-	require.Equal(t, 314583, ones)
-}
-
-func TestSNAP(t *testing.T) {
-	for name, c := range map[string]struct {
-		file    string
-		counted bool // by a comment
-	}{"soc_slashdot0902": {"soc-Slashdot0902.txt.gz", true}, "bitcoin_otc": {"soc-sign-bitcoinotc.csv", false}, "email_eu_core_temporal": {"email-Eu-core-temporal.txt.gz", false}, "patent_temporal": {"patent.txt", false}, "jodie_wikipedia_edges": {"ml_wikipedia.txt", false}} {
-		var want struct {
-			Nodes int64 `json:"nodes"`
-			Users int64 `json:"users"`
-			Items int64 `json:"items"`
-			Edges int   `json:"directed_edges"`
-			Event int   `json:"events"`
-			Loops int   `json:"self_loops"`
-		}
-		dir := expect(t, name, &want)
-		s, err := Open(filepath.Join(dir, c.file), Options{})
-		require.NoError(t, err)
-		g, err := readAll(s)
-		require.NoError(t, err, name)
-		require.Len(t, g.src, want.Edges+want.Event, name)
-		nodes := want.Nodes + want.Users + want.Items
-		seen := map[int64]bool{}
-		for i, u := range g.src {
-			seen[u], seen[g.dst[i]] = true, true
-		}
-		require.Len(t, seen, int(nodes), name)
-		if !c.counted {
-			require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes, name)
-			continue
-		}
-		require.Equal(t, []ingest.NodeType{{Name: "node", Count: nodes}}, g.schema.NodeTypes)
-		require.EqualValues(t, want.Edges, g.schema.Relations[0].Edges)
-		loops := 0
-		for i, u := range g.src {
-			if u == g.dst[i] {
-				loops++
-			}
-		}
-		require.Equal(t, want.Loops, loops)
-	}
-}
-
-func TestTrustWeights(t *testing.T) {
-	var want struct{ Events int }
-	s, err := Open(filepath.Join(expect(t, "bitcoin_otc", &want), "soc-sign-bitcoinotc.csv"), Options{Weight: "3"})
-	require.NoError(t, err)
-	g, err := readAll(s)
-	require.NoError(t, err)
-	require.Len(t, g.weights, want.Events)
-	require.EqualValues(t, -10, slices.Min(g.weights))
-	require.EqualValues(t, 10, slices.Max(g.weights))
 }

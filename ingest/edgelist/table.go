@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -14,14 +15,19 @@ import (
 // table is one text file of rows and columns.
 type table struct {
 	*lines.Scanner
-	delim    byte     // '\t', ',', ';' or ' ', which stands for any blanks
+	edges    bool     // it is an edge list
+	delim    byte     // '\t', ',', ';', '|', ':', which stands for "::", or ' ', which stands for any blanks
+	sep      []byte   // between cells; nil for blanks
 	header   []string // nil without one
-	columns  int      // of the first row
+	columns  int      // of the first row, and so of all
 	comments bool     // lines that start with # or % are passed over anywhere, not only at the start
 	cells    [][]byte // of the row read last
+	joined   []byte   // text of a row that goes on for several lines
 	ahead    []byte   // the first row, when it is no header: a copy
+	counts   []int64  // the first row of an edge list, when it is integers that may count what follows; else nil
+	rows     int64    // read
 	first    int64    // line of the first row
-	at       int64    // line of the row read last
+	at       int64    // line of the row read last, its first
 	nodes    int64    // that a comment before the table declares, as SNAP's do; 0 without
 }
 
@@ -49,7 +55,10 @@ func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	} else {
 		err = fmt.Errorf("%s: line %d: %w", t.Name(), t.at, err)
 	}
-	refused := forgive.Forgive(t.Name(), t.at, err)
+	refused := err
+	if t.Line() == t.at { // a bad row of several lines may have swallowed good ones
+		refused = forgive.Forgive(t.Name(), t.at, err)
+	}
 	if refused == nil {
 		return nil
 	}
@@ -60,25 +69,26 @@ func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	return refused
 }
 
-// openTable opens a file and reads its first row.
-func openTable(path, header string, comments bool) (*table, error) {
+// openTable opens a file and reads its first row. Comments after that are passed over in an edge list whose ids are not
+// text, since no row of it can start as they do.
+func openTable(path, header string, edges, text bool) (*table, error) {
 	in, err := lines.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Scanner: in, comments: comments}
+	t := &table{Scanner: in, edges: edges}
 	if err := t.start(header); err != nil {
 		in.Close()
 		return nil, err
 	}
+	t.comments = edges && !text
 	return t, nil
 }
 
 func (t *table) start(header string) error {
-	comments := t.comments
 	t.comments = true // at the start they are
 	line, err := t.line()
-	t.comments = comments
+	t.comments = false
 	if err == io.EOF {
 		return nil
 	}
@@ -92,30 +102,57 @@ func (t *table) start(header string) error {
 	case '{', '[', '<':
 		return t.Errorf("it starts with %c: JSON or a web page, and a table is expected", line[0])
 	}
-	t.delim = delimiter(line)
-	t.ahead = bytes.Clone(line)
-	t.first, t.at = t.Line(), t.Line()
-	cells, err := t.split(t.ahead)
+	cells, err := t.begin(line)
 	if err != nil {
-		return t.judge(nil, err)
+		return err
 	}
-	t.columns = len(cells)
 	numbers := 0
 	for _, c := range cells {
 		if _, err := strconv.ParseFloat(string(c), 64); err == nil {
 			numbers++
 		}
-	}
-	if header == "yes" || header != "no" && numbers == 0 {
-		t.header = make([]string, len(cells))
-		for i, c := range cells {
-			t.header[i] = strings.ToValidUTF8(string(c), "\uFFFD")
+		if v, ok := lines.Integer(c); ok && t.edges {
+			t.counts = append(t.counts, v)
 		}
-		t.ahead = nil
+	}
+	if len(t.counts) < t.columns || t.columns > 3 {
+		t.counts = nil
+	}
+	if header != "yes" && (header == "no" || numbers > 0) {
 		return nil
 	}
-	t.ahead = bytes.Clone(line) // splitting undid the quotes
-	return nil
+	t.header = make([]string, len(cells))
+	for i, c := range cells {
+		t.header[i] = strings.ToValidUTF8(string(c), "\uFFFD")
+	}
+	t.ahead = nil
+	if t.counts == nil {
+		return nil
+	}
+	if line, err = t.line(); err == io.EOF {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if cells, err = t.begin(line); len(cells) != len(t.header) {
+		t.header = nil // it names no columns
+	}
+	return err
+}
+
+// begin reads a row as the first, by which the others are cut, and leaves it to be read again.
+func (t *table) begin(line []byte) (cells [][]byte, err error) {
+	t.delim, t.sep = delimiter(line)
+	t.first, t.at = t.Line(), t.Line()
+	if line, err = t.whole(line); err != nil {
+		return nil, err
+	}
+	t.ahead = bytes.Clone(line)
+	if cells, err = t.split(line); err != nil { // which undoes the quotes
+		return nil, t.judge(nil, err)
+	}
+	t.columns = len(cells)
+	return cells, nil
 }
 
 // line gives the next line that is neither blank nor a comment.
@@ -124,9 +161,6 @@ func (t *table) line() ([]byte, error) {
 		text, err := t.Next()
 		if err != nil {
 			return nil, err
-		}
-		if t.Line() == 1 {
-			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 		}
 		switch {
 		case len(text) == 0 || blank(text):
@@ -156,14 +190,61 @@ func blank(text []byte) bool {
 
 // row gives the next line of the table; io.EOF after the last. It is lent until the next call.
 func (t *table) row() ([]byte, error) {
+	t.rows++
 	if t.ahead != nil {
 		line := t.ahead
 		t.ahead = nil
 		return line, nil
 	}
 	line, err := t.line()
-	t.at = t.Line()
-	return line, err
+	if t.at = t.Line(); err != nil {
+		return nil, err
+	}
+	return t.whole(line)
+}
+
+// whole gives the row that begins with a line, and goes on for others where a quoted cell does.
+func (t *table) whole(line []byte) ([]byte, error) {
+	if bytes.IndexByte(line, '"') < 0 || t.sep == nil || !t.open(line, false) {
+		return line, nil
+	}
+	t.joined = append(t.joined[:0], line...)
+	for open := true; open; {
+		more, err := t.Next()
+		if err == io.EOF || len(t.joined) > lines.MaxLine {
+			return nil, t.ErrorAt(t.at, "a quote opens a cell and does not close; close it, or double the quotes that are text")
+		}
+		if err != nil {
+			return nil, err
+		}
+		open = t.open(more, true)
+		t.joined = append(append(t.joined, '\n'), more...)
+	}
+	return t.joined, nil
+}
+
+// open says whether a quoted cell goes on after a text, which starts within one or not.
+func (t *table) open(text []byte, within bool) bool {
+	for {
+		if within {
+			quote := bytes.IndexByte(text, '"')
+			if quote < 0 {
+				return true
+			}
+			if text = text[quote+1:]; len(text) > 0 && text[0] == '"' {
+				text = text[1:]
+				continue
+			}
+		} else if text = bytes.TrimLeft(text, " "); len(text) > 0 && text[0] == '"' {
+			text, within = text[1:], true
+			continue
+		}
+		end := bytes.Index(text, t.sep)
+		if end < 0 {
+			return false
+		}
+		text, within = text[end+len(t.sep):], false
+	}
 }
 
 // next gives the cells of the next row, lent until the next call.
@@ -172,29 +253,82 @@ func (t *table) next() ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.split(line)
+	return t.cut(line)
 }
 
-// delimiter is the first of tab, comma and semicolon that a line has outside quotes, else blanks.
-func delimiter(line []byte) byte {
-	for _, d := range []byte("\t,;") {
+// cut gives the cells of a row, which are as many as the first has.
+func (t *table) cut(line []byte) ([][]byte, error) {
+	cells, err := t.split(line)
+	if err == nil && len(cells) != t.columns {
+		err = t.ragged(cells)
+	}
+	return cells, err
+}
+
+// ragged is about a row that is longer or shorter than the first.
+func (t *table) ragged(cells [][]byte) error {
+	remedy := "mend the row, or pass over it with --skip-bad"
+	numbers := t.edges && t.header == nil
+	for _, c := range cells {
+		_, whole := lines.Integer(c)
+		numbers = numbers && whole
+	}
+	if numbers {
+		remedy = "an adjacency list, a node and its neighbours a row, is not read: write a row an edge"
+		if t.counts != nil && t.rows == 2 {
+			remedy = "if the first row counts nodes and edges, say --header yes; " + remedy
+		}
+	}
+	return bad(0, "found %d columns, and the first row has %d, parted by %s; %s", len(cells), t.columns, delimName[t.delim], remedy)
+}
+
+// delimiter is the first of tab, comma, semicolon, "::" and | that a line has outside quotes, else blanks.
+func delimiter(line []byte) (delim byte, sep []byte) {
+	for _, sep := range []string{"\t", ",", ";", "::", "|"} {
+		if sep == "::" && areAddresses(line) || sep == "|" && haveBars(line) {
+			continue
+		}
 		quoted := false
-		for _, c := range line {
+		for i, c := range line {
 			if c == '"' {
 				quoted = !quoted
-			} else if c == d && !quoted {
-				return d
+			} else if !quoted && bytes.HasPrefix(line[i:], []byte(sep)) {
+				return c, []byte(sep)
 			}
 		}
 	}
-	return ' '
+	return ' ', nil
+}
+
+// areAddresses says whether a line starts with two addresses of IPv6 between blanks.
+func areAddresses(line []byte) bool {
+	words := bytes.Fields(line)
+	for _, w := range words[:min(len(words), 2)] {
+		if _, err := netip.ParseAddr(string(w)); err != nil {
+			return false
+		}
+	}
+	return len(words) >= 2
+}
+
+// haveBars says whether a line is two or three words with as many bars inside each of the first two: ids of protein databases.
+func haveBars(line []byte) bool {
+	words := bytes.Fields(line)
+	if len(words) < 2 || len(words) > 3 {
+		return false
+	}
+	bars := func(w []byte) int { return bytes.Count(bytes.Trim(w, "|"), []byte{'|'}) }
+	return bars(words[0]) > 0 && bars(words[0]) == bars(words[1])
 }
 
 // split cuts a line into cells, without the blanks around them and their quotes, which it undoes in place.
 func (t *table) split(line []byte) ([][]byte, error) {
 	t.cells = t.cells[:0]
-	if t.delim == ' ' {
+	if t.sep == nil {
 		for field := range bytes.FieldsSeq(line) {
+			if n := len(field); field[0] == '"' && (n == 1 || field[n-1] != '"') {
+				return nil, bad(len(t.cells)+1, "%q opens a quote, and blanks part cells, in quotes too; use another delimiter", lines.Clip(field))
+			}
 			t.cells = append(t.cells, unquoted(field))
 		}
 		return t.cells, nil
@@ -204,27 +338,26 @@ func (t *table) split(line []byte) ([][]byte, error) {
 		if len(trimmed) > 0 && trimmed[0] == '"' {
 			cell, after, ok := quoted(trimmed[1:])
 			if !ok {
-				return nil, bad(len(t.cells)+1,
-					"a quote does not close on its line; join the lines of the cell, or double the quote")
+				panic("edgelist: a row ends within quotes") // whole has closed them
 			}
 			t.cells = append(t.cells, cell)
 			if after = bytes.TrimLeft(after, " "); len(after) == 0 {
 				return t.cells, nil
 			}
-			if after[0] != t.delim {
+			if !bytes.HasPrefix(after, t.sep) {
 				return nil, bad(len(t.cells), "%q follows the closing quote; double the quotes inside the cell",
 					lines.Clip(after))
 			}
-			rest = after[1:]
+			rest = after[len(t.sep):]
 			continue
 		}
-		end := bytes.IndexByte(rest, t.delim)
+		end := bytes.Index(rest, t.sep)
 		if end < 0 {
 			t.cells = append(t.cells, bytes.TrimSpace(rest))
 			return t.cells, nil
 		}
 		t.cells = append(t.cells, bytes.TrimSpace(rest[:end]))
-		rest = rest[end+1:]
+		rest = rest[end+len(t.sep):]
 	}
 }
 
@@ -321,13 +454,13 @@ func clipText(s string) string {
 // cell gives the cell of a column.
 func (t *table) cell(cells [][]byte, column int) ([]byte, error) {
 	if column >= len(cells) {
-		return nil, bad(0, "found %d columns, and %d are needed; are all rows parted by %s?",
-			len(cells), column+1, delimName[t.delim])
+		return nil, errChanged(t.Name())
 	}
 	return cells[column], nil
 }
 
-var delimName = map[byte]string{'\t': "tabs", ',': "commas", ';': "semicolons", ' ': "blanks"}
+var delimName = map[byte]string{'\t': "tabs", ',': "commas", ';': "semicolons", ' ': "blanks",
+	':': "double colons", '|': "bars"}
 
 // id reads a node's id that is an integer.
 func (t *table) id(cells [][]byte, column int) (int64, error) {
