@@ -100,6 +100,9 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	}
 	const csv, array = "csv", "npy, npz, pt"
 	of(csv, text(&o.csv.Header, "whether tables begin with a header: yes, no or auto (default auto)"), "header")
+	of(csv, func(name, of string) {
+		f.StringSliceVar(&o.csv.Ends, name, nil, of+"SRC,DST[,WEIGHT]: columns of the edge list, by name or number from 1 (default by their names, or the first two)")
+	}, "columns")
 	of(csv, text(&o.csv.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
 	of(csv, text(&o.csv.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
 	of(csv, text(&o.csv.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
@@ -173,15 +176,15 @@ func checkFormat(flags *pflag.FlagSet, format string) error {
 	return misuse(errors.Join(errs...))
 }
 
-// resolveFormat is format, or what auto finds, which it says.
-func resolveFormat(stderr io.Writer, format, path string) (string, error) {
+// resolveFormat is format and path, or what auto finds, which it says.
+func resolveFormat(stderr io.Writer, format, path string) (as, at string, err error) {
 	if format != autoFormat {
-		return format, nil
+		return format, path, nil
 	}
-	found, why, err := auto.Recognise(path)
+	at, found, why, err := auto.Recognise(path)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	fmt.Fprintf(stderr, "format %s: %s\n", found, why)
-	return found, nil
+	return found, at, nil
 }

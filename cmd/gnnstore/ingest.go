@@ -61,7 +61,7 @@ func newIngest() *cobra.Command {
 				_, err = cmd.OutOrStdout().Write(text)
 				return err
 			}
-			format, err := resolveFormat(cmd.ErrOrStderr(), format, args[1])
+			format, src, err := resolveFormat(cmd.ErrOrStderr(), format, args[1])
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func newIngest() *cobra.Command {
 				return err
 			}
 			o.complete()
-			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, args[1], args[2], o)
+			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], o)
 		},
 	}
 	f := cmd.Flags()

@@ -24,9 +24,24 @@ const (
 // formats are those that can be recognised, by the names that ingest has for them.
 const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table"
 
-// Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an OGB folder". Where it
-// finds none, the error says what it saw, and what to name or to do instead.
-func Recognise(path string) (format, why string, err error) {
+// Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an OGB folder". at is path,
+// or the one thing inside that folder that has a format. Where it finds none, the error says what it saw, and what to name
+// or to do instead.
+func Recognise(path string) (at, format, why string, err error) {
+	format, why, err = recognise(path)
+	at = path
+	if only := (*only)(nil); errors.As(err, &only) {
+		return filepath.Join(path, only.name), only.format, only.why, nil
+	}
+	return at, format, why, err
+}
+
+// only is the one thing in a folder that has a format.
+type only struct{ name, format, why string }
+
+func (o *only) Error() string { return o.why }
+
+func recognise(path string) (format, why string, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,8 +72,10 @@ var findings = []finding{
 	{[]string{"preprocessed/metadata.yaml"}, "graphbolt", "a preprocessed GraphBolt dataset"},
 	{[]string{"meta.pt", "processed/paper"}, "mag240m", "MAG240M as OGB-LSC leaves it"},
 	{[]string{"raw/edge.csv.gz"}, "ogb", "an OGB folder"},
+	{[]string{"raw/edge.csv"}, "ogb", "an OGB folder whose tables were unpacked"},
 	{[]string{"raw/data.npz"}, "ogb", "an OGB folder in its binary layout"},
 	{[]string{"raw/triplet-type-list.csv.gz"}, "ogb", "a heterogeneous OGB folder"},
+	{[]string{"raw/triplet-type-list.csv"}, "ogb", "a heterogeneous OGB folder whose tables were unpacked"},
 	{[]string{"raw/edge_index_dict.npz"}, "ogb", "a heterogeneous OGB folder in its binary layout"},
 	{[]string{"node.dat", "link.dat"}, "hgb", "a graph of the Heterogeneous Graph Benchmark"},
 	{[]string{"ind.*.graph", "ind.*.allx"}, "planetoid", "the files of a citation graph"},
@@ -202,28 +219,37 @@ var errNone = errors.New("no format")
 
 // within tells what to name inside a folder that is no graph itself.
 func within(path string, names, dirs []string) error {
-	var found []string
+	var found, others []string
+	var last only
 	csv := 0
-	note := func(name, format string, err error) {
-		if err == nil {
-			found = append(found, fmt.Sprintf("%s (%s)", name, format))
-			if format == "csv" {
-				csv++
-			}
+	note := func(name, format, why string, err error) {
+		if err != nil {
+			others = append(others, name)
+			return
+		}
+		last = only{name, format, why}
+		found = append(found, fmt.Sprintf("%s (%s)", name, format))
+		if format == "csv" {
+			csv++
 		}
 	}
 	for _, d := range dirs[:min(len(dirs), maxInside)] {
-		f, _, err := folder(filepath.Join(path, d), false)
-		note(d, f, err)
+		f, why, err := folder(filepath.Join(path, d), false)
+		note(d, f, d+": "+why, err)
 	}
 	for _, n := range names[:min(len(names), maxInside)] {
 		if low := strings.ToLower(n); strings.HasPrefix(low, "readme") || strings.HasPrefix(low, "license") {
 			continue
 		}
-		f, _, err := file(filepath.Join(path, n))
-		note(n, f, err)
+		f, why, err := file(filepath.Join(path, n))
+		note(n, f, why, err)
 	}
 	switch {
+	case len(found) == 1 && len(dirs) <= maxInside && len(names) <= maxInside:
+		if last.why += "; it is the only graph there"; len(others) > 0 {
+			last.why += ", and not read are " + some(others)
+		}
+		return &last
 	case len(found) == 1:
 		return fmt.Errorf("%s: name what is inside: %s", path, found[0])
 	case len(found) > 1 && csv == len(found):

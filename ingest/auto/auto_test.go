@@ -70,8 +70,24 @@ func TestFolders(t *testing.T) {
 		{"npy", "edge_index.npy: a folder of arrays", map[string]string{"edge_index.npy": npy, "feat.npy": npy}},
 		{"csv", "part-1.csv and 1 more: the parts of an edge list", map[string]string{"part-1.csv": "0,1\n", "part-20.csv": "1,2\n", "_SUCCESS": ""}},
 	} {
-		format, why, err := Recognise(folderOf(t, c.files))
+		_, format, why, err := Recognise(folderOf(t, c.files))
 		require.NoError(t, err)
+		require.Equal(t, c.format, format)
+		require.Equal(t, c.why, why)
+	}
+	// The only graph in a folder is taken, and what else is there named.
+	for _, c := range []struct {
+		at, format, why string
+		files           map[string]string
+	}{
+		{"a.npz", "npz", "a.npz: adj_data.npy: arrays of NumPy; it is the only graph there", map[string]string{"a.npz": zipped(t, "adj_data.npy"), "README.md": "0 1\n"}},
+		{"arxiv", "ogb", "arxiv: raw/edge.csv.gz: an OGB folder; it is the only graph there, and not read are notes.txt", map[string]string{"arxiv/raw/edge.csv.gz": "x", "notes.txt": "words"}},
+		{"e.csv", "csv", "e.csv: an edge list, whose columns are \"u,v\"; it is the only graph there, and not read are n.json, n.txt", map[string]string{"e.csv": "u,v\n1,2\n", "n.json": "{}", "n.txt": "1\n"}},
+	} {
+		dir := folderOf(t, c.files)
+		at, format, why, err := Recognise(dir)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(dir, c.at), at)
 		require.Equal(t, c.format, format)
 		require.Equal(t, c.why, why)
 	}
@@ -83,8 +99,6 @@ func TestFolders(t *testing.T) {
 		"an IGB folder, which is not read yet":                                  {"processed/paper__cites__paper/edge_index.npy": npy},
 		"what Marius preprocessed":                                              {"dataset.yaml": "num_nodes: 3", "edges/train_edges.bin": "x"},
 		"schema.yaml describes a graph of tables; name this file":               {"schema.yaml": "nodes:\n", "users.csv": "id,age\n"},
-		"name what is inside: a.npz (npz)":                                      {"a.npz": zipped(t, "adj_data.npy"), "README.md": "0 1\n"},
-		"name what is inside: arxiv (ogb)":                                      {"arxiv/raw/edge.csv.gz": "x", "notes.txt": "words, many of them\nand, more, and, more\n"[:5]},
 		"there are several things inside: name one of a.npz (npz), b.npz (npz)": {"a.npz": zipped(t, "x.npy"), "b.npz": zipped(t, "x.npy")},
 		"several tables: name the one of the edges among edges.csv (csv), users.csv (csv), or describe them all: gnnstore ingest table --infer ": {
 			"edges.csv": "src,dst\na,b\n", "users.csv": "1,2\n"},
@@ -92,7 +106,7 @@ func TestFolders(t *testing.T) {
 		"the folder is empty": {},
 	} {
 		dir := folderOf(t, files)
-		_, _, err := Recognise(dir)
+		_, _, _, err := Recognise(dir)
 		require.ErrorContains(t, err, want)
 		require.True(t, strings.HasPrefix(err.Error(), dir+": "), err)
 		require.NotContains(t, err.Error(), "\n")
@@ -119,10 +133,14 @@ func TestFiles(t *testing.T) {
 		{"g.edges", "% x\n3 4\n", "csv", `g.edges: an edge list, whose first row is "3 4"`},
 		{"g.txt.gz", gzipped(t, "0 1\n"), "csv", `g.txt.gz: an edge list, whose first row is "0 1"`},
 		{"g.tsv.zst", string(z.EncodeAll([]byte("0\t1\n"), nil)), "csv", `g.tsv.zst: an edge list, whose first row is "0\t1"`},
+		{"g.csv", "edge_id,u,v\n7,0,1\n", "csv", `g.csv: an edge list, whose columns are "edge_id,u,v"`},
+		{"g.csv", "t,src,dst,\"a\nb\"\n7,0,1,x\n", "csv", `g.csv: an edge list, whose columns are "t,src,dst,\"a"`},
+		{"ratings.dat", "1::2::5\n", "csv", `ratings.dat: an edge list, whose first row is "1::2::5"`},
+		{"g.txt", "1|2\n", "csv", `g.txt: an edge list, whose first row is "1|2"`},
 		{"g.tsv", "ann\tbob\n", "csv", `g.tsv: an edge list with text for ids, whose first row is "ann\tbob"`},
 	} {
 		dir := folderOf(t, map[string]string{c.name: c.text})
-		format, why, err := Recognise(filepath.Join(dir, c.name))
+		_, format, why, err := Recognise(filepath.Join(dir, c.name))
 		require.NoError(t, err, c.name)
 		require.Equal(t, c.format, format)
 		require.Equal(t, c.why, why)
@@ -140,6 +158,8 @@ func TestFiles(t *testing.T) {
 		{"a.txt", "<!DOCTYPE html>", "a web page"},
 		{"a.nt", "<http://a> <http://b> <http://c> .\n", "RDF triples"},
 		{"a.mtx", "%%MatrixMarket matrix coordinate\n3 3 1\n", "Matrix Market"},
+		{"a.mat", "MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file, which is not read; save its matrix as .npz"},
+		{"a.csv", "a,b,c\n1,2,3\n", "name those of an edge list by gnnstore ingest csv --columns SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table --infer "},
 		{"kg.txt", "a\tlikes\tb\n", "a table of 3 columns (a\tlikes\tb), of which nobody knows which are ids"},
 		{"one.txt", "17\n18\n", "its first row has one column (17), and an edge has two ids"},
 		{"comments.txt", long, "no row in its first 4096 bytes"},
@@ -150,15 +170,15 @@ func TestFiles(t *testing.T) {
 		{"cut.csv.gz", gzipped(t, "0,1\n")[:12], "truncated or damaged download"},
 	} {
 		path := filepath.Join(folderOf(t, map[string]string{c.name: c.text}), c.name)
-		_, _, err := Recognise(path)
+		_, _, _, err := Recognise(path)
 		require.ErrorContains(t, err, c.want, c.name)
 		require.True(t, strings.HasPrefix(err.Error(), path+": "), err)
 	}
 	dir := folderOf(t, map[string]string{"ind.cora.graph": "x"})
-	format, _, err := Recognise(filepath.Join(dir, "ind.cora"))
+	_, format, _, err := Recognise(filepath.Join(dir, "ind.cora"))
 	require.NoError(t, err)
 	require.Equal(t, "planetoid", format)
-	_, _, err = Recognise(filepath.Join(dir, "none"))
+	_, _, _, err = Recognise(filepath.Join(dir, "none"))
 	require.EqualError(t, err, filepath.Join(dir, "none")+": no such file or directory")
 }
 
@@ -168,37 +188,37 @@ func TestReal(t *testing.T) {
 	if root == "" {
 		t.Skip("GNNSTORE_DATA is not set: the folder of public data")
 	}
-	want := map[string]string{ // a format, or what the refusal says
+	want := map[string]string{ // a format, the only thing inside and its format, or what the refusal says
 		"ogbn_arxiv":                         "ogb",
 		"ogbn_arxiv/graphsaint":              "graphsaint",
 		"ogbn_arxiv/graphsaint/adj_full.npz": "npz",
 		"planetoid_cora":                     "planetoid",
 		"planetoid_citeseer":                 "planetoid",
-		"amazon_computers":                   "! amazon_electronics_computers.npz (npz)",
+		"amazon_computers":                   "> amazon_electronics_computers.npz npz",
 		"amazon_computers/amazon_electronics_computers.npz": "npz",
-		"coauthor_cs":                              "! ms_academic_cs.npz (npz)",
-		"dblp_citation":                            "! dblp.npz (npz)",
-		"musae_facebook":                           "! name what is inside: facebook_edges.csv (csv)",
+		"coauthor_cs":                              "> ms_academic_cs.npz npz",
+		"dblp_citation":                            "> dblp.npz npz",
+		"musae_facebook":                           "> facebook_edges.csv csv",
 		"musae_facebook/facebook_edges.csv":        "csv",
 		"musae_facebook/facebook_target.csv":       "! a table of 4 columns",
 		"heterophilous":                            "! name one of actor.npz (npz), ",
 		"heterophilous/actor.npz":                  "npz",
-		"hgb_acm":                                  "! ACM.zip (hgb)",
+		"hgb_acm":                                  "> ACM.zip hgb",
 		"hgb_acm/ACM.zip":                          "hgb",
-		"hgb_imdb":                                 "! IMDB.zip (hgb)",
+		"hgb_imdb":                                 "> IMDB.zip hgb",
 		"hgb_imdb/IMDB.zip":                        "hgb",
 		"aifb":                                     "! not one of the formats",
 		"aifb/aifb_stripped.nt.gz":                 "! RDF triples",
 		"wn18rr":                                   "! not one of the formats",
 		"wn18rr/train.txt":                         "! gnnstore ingest table --infer",
-		"jodie_wikipedia_edges":                    "! ml_wikipedia.txt (csv)",
-		"bitcoin_otc":                              "! soc-sign-bitcoinotc.csv (csv)",
+		"jodie_wikipedia_edges":                    "> ml_wikipedia.txt csv",
+		"bitcoin_otc":                              "> soc-sign-bitcoinotc.csv csv",
 		"bitcoin_otc/soc-sign-bitcoinotc.csv":      "csv",
-		"email_eu_core_temporal":                   "! email-Eu-core-temporal.txt.gz (csv)",
+		"email_eu_core_temporal":                   "> email-Eu-core-temporal.txt.gz csv",
 		"patent_temporal":                          "! patent.txt (csv)",
-		"cnr2000":                                  "! cnr-2000-csr.npz (npz)",
+		"cnr2000":                                  "> cnr-2000-csr.npz npz",
 		"cnr2000/cnr-2000-csr.npz":                 "npz",
-		"soc_slashdot0902":                         "! soc-Slashdot0902.txt.gz (csv)",
+		"soc_slashdot0902":                         "> soc-Slashdot0902.txt.gz csv",
 		"soc_slashdot0902/soc-Slashdot0902.txt.gz": "csv",
 	}
 	entries, err := os.ReadDir(root)
@@ -209,12 +229,16 @@ func TestReal(t *testing.T) {
 		}
 	}
 	for name, w := range want {
-		format, why, err := Recognise(filepath.Join(root, name))
+		at, format, why, err := Recognise(filepath.Join(root, name))
 		if says, refused := strings.CutPrefix(w, "! "); refused {
 			require.ErrorContains(t, err, says, name)
 			continue
 		}
 		require.NoError(t, err, name)
+		if inside, ok := strings.CutPrefix(w, "> "); ok {
+			name, w, _ = strings.Cut(inside, " ")
+			require.Equal(t, name, filepath.Base(at))
+		}
 		require.Equal(t, w, format, why)
 	}
 }
@@ -227,7 +251,7 @@ func FuzzFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "x")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		require.NoError(t, os.WriteFile(path, b, 0o666))
-		format, _, err := Recognise(path)
+		_, format, _, err := Recognise(path)
 		require.Equal(t, format == "", err != nil)
 	})
 }

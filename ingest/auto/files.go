@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gnnstore/gnnstore/ingest/edgelist"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
@@ -149,19 +150,20 @@ func text(path string) (format, why string, err error) {
 	}
 	rows := strings.Split(strings.TrimPrefix(string(b), "\ufeff"), "\n")
 	first := ""
-	for _, row := range rows {
+	var cells []string
+	for i, row := range rows {
 		if row = strings.TrimRight(row, "\r"); row != "" && row[0] != '#' && row[0] != '%' {
-			first = row
+			first, cells = row, edgelist.Cells(strings.Join(rows[i:], "\n"))
 			break
 		}
 	}
-	cells := split(first)
 	numbers := 0
 	for _, c := range cells[:min(len(cells), 2)] {
 		if _, err := strconv.ParseInt(c, 10, 64); err == nil {
 			numbers++
 		}
 	}
+	_, _, _, named := edgelist.Ends(cells)
 	low := strings.ToLower(first)
 	switch {
 	case first == "":
@@ -179,41 +181,15 @@ func text(path string) (format, why string, err error) {
 	case strings.HasPrefix(low, "user_id,item_id,timestamp"):
 		return refuse("a temporal graph of JODIE (%s), which is not read yet", lines.Clip([]byte(first)))
 	case len(cells) < 2:
-		return refuse("its first row has one column (%s), and an edge has two ids", lines.Clip([]byte(first)))
+		return refuse("its first row has one column (%s), and an edge has two ids; if it counts edges, say gnnstore ingest csv --header yes", lines.Clip([]byte(first)))
 	case numbers == 2:
 		return "csv", fmt.Sprintf("%s: an edge list, whose first row is %q", name, lines.Clip([]byte(first))), nil
-	case isHeader(cells):
+	case named:
 		return "csv", fmt.Sprintf("%s: an edge list, whose columns are %q", name, lines.Clip([]byte(first))), nil
 	case len(cells) == 2:
 		return "csv", fmt.Sprintf("%s: an edge list with text for ids, whose first row is %q", name,
 			lines.Clip([]byte(first))), nil
 	}
-	return refuse("a table of %d columns (%s), of which nobody knows which are ids; describe it: "+
-		"gnnstore ingest table --infer %s writes a first schema", len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
-}
-
-// split cuts a row at the first of the delimiters that it has.
-func split(row string) []string {
-	for _, delim := range []string{"\t", ",", ";"} {
-		if strings.Contains(row, delim) {
-			return strings.Split(row, delim)
-		}
-	}
-	return strings.Fields(row)
-}
-
-// isHeader says whether a row names the two ends of an edge.
-func isHeader(cells []string) bool {
-	has := map[string]bool{}
-	for _, c := range cells {
-		has[strings.Trim(strings.ToLower(c), `" `)] = true
-	}
-	for _, ends := range [][2]string{
-		{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}, {"id_1", "id_2"},
-	} {
-		if has[ends[0]] && has[ends[1]] {
-			return true
-		}
-	}
-	return false
+	return refuse("a table of %d columns (%s), of which nobody knows which are ids; name those of an edge list by gnnstore ingest csv "+
+		"--columns SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table --infer %s writes a first schema", len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -23,7 +24,7 @@ func findFiles(path string) ([]string, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return []string{path}, nil
+		return []string{path}, refuseName(path)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -49,43 +50,25 @@ func findFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// endNames are what headers call the ends of edges.
-var endNames = [][]string{{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}}
-
-// edgeColumns are those of sources and destinations.
-func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
-	if t.columns == 0 {
-		return 0, 1, nil // an empty list
+// refuseName refuses what is no list of edges by its name, and may look like one.
+func refuseName(path string) error {
+	base := strings.ToLower(filepath.Base(path))
+	for _, packed := range []string{".gz", ".zst"} {
+		base = strings.TrimSuffix(base, packed)
 	}
-	src, dst = 0, 1
-	for _, pair := range endNames {
-		s, errS := t.column("", pair[0])
-		d, errD := t.column("", pair[1])
-		if errS == nil && errD == nil {
-			src, dst = s, d
-			break
-		}
+	say := map[string]string{
+		".adjlist": "an adjacency list by its name, a node and its neighbours a row, which is not read; write a row an edge: " +
+			"networkx.write_edgelist(networkx.read_adjlist(FILE), 'graph.txt', data=False)",
+		".metis": "a graph of METIS by its name, the neighbours of a node a row, which is not read; write a row an edge",
+		".mtx": "a matrix in the Matrix Market format by its name, which is not read; save it as .npz, which format npz reads: " +
+			"scipy.sparse.save_npz('graph.npz', scipy.io.mmread(FILE).tocsr())",
+		".gml":     "a graph in GML by its name, which is not read; write a row an edge: networkx.write_edgelist(networkx.read_gml(FILE), 'graph.txt', data=False)",
+		".graphml": "a graph in GraphML by its name, which is not read; write a row an edge: networkx.write_edgelist(networkx.read_graphml(FILE), 'graph.txt', data=False)",
+	}[filepath.Ext(base)]
+	if say == "" {
+		return nil
 	}
-	if o.Src != "" {
-		if src, err = t.column("--src", o.Src); err != nil {
-			return 0, 0, err
-		}
-	}
-	if o.Dst != "" {
-		if dst, err = t.column("--dst", o.Dst); err != nil {
-			return 0, 0, err
-		}
-	}
-	if src == dst {
-		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with --src and --dst", t.Name(), t.title(src))
-	}
-	if most := max(src, dst); most >= t.columns && t.counts != nil {
-		return 0, 0, t.judge(nil, bad(0, "found %d columns, and an edge has two ids; if this row counts edges, say --header yes", t.columns))
-	} else if most >= t.columns {
-		return 0, 0, t.judge(nil, bad(0, "found %d columns, and an edge has two ids; parted by commas, tabs, semicolons, bars, double colons or blanks?",
-			t.columns))
-	}
-	return src, dst, nil
+	return fmt.Errorf("%s: %s", path, say)
 }
 
 // edgeReader reads rows of edges.

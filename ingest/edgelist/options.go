@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,8 @@ type Options struct {
 	Src    string // column of the edge list; default see the package comment
 	Dst    string // column of the edge list
 	Weight string // column of the edge list; default none
+	// Ends are these three at once: [SRC, DST] or [SRC, DST, WEIGHT].
+	Ends   []string
 	IDType string // "int", "text", or "auto" (the default), which the first rows tell
 	Count  int64  // of nodes, whose ids are 0…Count-1; default not known
 
@@ -46,6 +49,11 @@ func (o *Options) Validate() error {
 					flag.name))
 			}
 		}
+	}
+	if n := len(o.Ends); n != 0 && (n < 2 || n > 3 || slices.Contains(o.Ends, "")) {
+		errs = append(errs, fmt.Errorf("--columns %s: name two columns, or three, SRC,DST,WEIGHT", strings.Join(o.Ends, ",")))
+	} else if n != 0 && o.Src+o.Dst+o.Weight != "" {
+		errs = append(errs, errors.New("--columns names what --src, --dst and --weight do; leave those out"))
 	}
 	switch o.IDType {
 	case "", "auto", "int", "text":

@@ -40,6 +40,9 @@ func Open(path string, o Options) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if len(o.Ends) > 0 {
+		o.Src, o.Dst, o.Weight = o.Ends[0], o.Ends[1], strings.Join(o.Ends[2:], "")
+	}
 	s := &Source{o: o, forgive: lines.NewTolerance(o.SkipBad)}
 	var err error
 	if s.files, err = findFiles(path); err != nil {
@@ -109,11 +112,10 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 		s.sample = sample
 	}
 	s.edges += sample.rows
-	named := append([]string{s.o.Src, s.o.Dst, s.o.Weight}, slices.Concat(endNames...)...)
 	if s.o.IDType == "int" || sample.rows == 0 {
 		return nil
 	}
-	return sample.sure(r.table, s.o.Header, r.named(named...))
+	return sample.sure(r.table, s.o.Header, s.o.namesEnds(r.table))
 }
 
 // Schema reads the table of nodes through on its first call, where there is one, and the map of features. It reads the

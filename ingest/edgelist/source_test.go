@@ -175,6 +175,13 @@ func TestEdges(t *testing.T) {
 	f("b,a\n1,0\n0,2\n1,1\n", Options{Src: "2", Dst: "1"})
 	f("7 1 0\n7 0 2\n7 1 1\n", Options{Src: "3", Dst: "2"})
 	f("note,src,dst\n\"a, \"\"b\"\"\",0,1\n,2,0\n\"\",1,1\n", auto)
+	f("edge_id,u,v\n7,0,1\n8,2,0\n9,1,1\n", auto)
+	f("edge_id,FromNodeId,ToNodeId\n7,0,1\n8,2,0\n9,1,1\n", auto)
+	f("time,Source ID,Target ID\n7,0,1\n8,2,0\n9,1,1\n", auto)
+	f("head,relation,tail\n0,7,1\n2,7,0\n1,8,1\n", auto)
+	f(":START_ID,w,:END_ID\n0,7,1\n2,7,0\n1,8,1\n", auto)
+	f("t,b,a\n7,1,0\n7,0,2\n8,1,1\n", Options{Ends: []string{"a", "2"}})
+	f("7,1,0\n7,0,2\n8,1,1\n", Options{Ends: []string{"3", "2"}})
 	// A header of numbers, and a first row that is none.
 	f("7,8\n0,1\n2,0\n1,1\n", Options{Header: "yes"})
 	f("0,1\n2,0\n1,1\n", Options{Header: "no"})
@@ -223,6 +230,17 @@ func TestFolder(t *testing.T) {
 	require.ErrorContains(t, err, "more: nothing in it; name an edge list, or a folder of its parts")
 }
 
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"g.adjlist": "an adjacency list by its name", "g.adjlist.gz": "an adjacency list by its name", "G.MTX": "a matrix in the Matrix Market format by its name",
+		"g.metis": "a graph of METIS by its name", "g.gml": "a graph in GML by its name",
+	} {
+		path := filepath.Join(files{name: "1 2\n2 3\n"}.write(t), name)
+		_, err := Open(path, Options{})
+		require.ErrorContains(t, err, path+": "+want)
+	}
+}
+
 func TestIDsWithGaps(t *testing.T) {
 	f := files{"edges.csv": "7,9223372036854775807\n3000000000,7\n3000000000,0\n"}
 	g, err := read(f.write(t), Options{})
@@ -249,7 +267,7 @@ func TestTextIDs(t *testing.T) {
 	f("alice,bob\nbob,carol\n", Options{Header: "no"}, "alice>bob", "bob>carol")
 	f("00260881\t00260622\n01332730\t7\n", Options{}, "00260881>00260622", "01332730>7")
 	f("a,b\nalice,bob\n", Options{Src: "b", Dst: "A"}, "bob>alice")
-	f("a,b,n\nalice,bob,3\n", Options{}, "alice>bob") // a number where the first row has none
+	f("a,b,n\nalice,bob,3\n", Options{Ends: []string{"a", "b"}}, "alice>bob") // a number where the first row has none
 	f("src,dst\n\" a, \"\"b\"\"\",ü n\n", Options{}, " a, \"b\">ü n")
 	f("0,1\n2,x\n", Options{IDType: "text"}, "0>1", "2>x")
 	f("# Nodes: 2\nu1 u2\n", Options{Header: "no"}, "u1>u2")
@@ -287,6 +305,10 @@ func TestWeights(t *testing.T) {
 	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.schema.Relations[0].Columns)
 	require.Equal(t, []float32{-1.5, 2000}, g.weights)
 	require.Contains(t, g.schema.Skipped[0], "edges.csv: columns t: further columns")
+	g, err = read(files{"edges.csv": "t,w,to,from\n9,-1.5,1,0\n9,2e3,0,1\n"}.write(t), Options{Ends: []string{"from", "to", "w"}})
+	require.NoError(t, err)
+	require.Equal(t, []int64{0, 1}, g.src)
+	require.Equal(t, []float32{-1.5, 2000}, g.weights)
 	g, err = read(files{"edges.csv": "a b 1\nb c 2\n"}.write(t), Options{Weight: "3"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a>b", "b>c"}, g.ends)
@@ -508,7 +530,11 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "PK\x03\x04"}, Options{}, "DIR/edges.csv: a zip archive; unpack it first and name the file inside"},
 		{files{"edges.csv": "a,b\n0,1\n"}, Options{Src: "c"}, "DIR/edges.csv: --src c: there is no such column; there are a, b"},
 		{files{"edges.csv": "0,1\n"}, Options{Dst: "3"}, "DIR/edges.csv: --dst 3: the table has no header, so columns go by number, from 1 to 2"},
-		{files{"edges.csv": "a,b\n0,1\n"}, Options{Dst: "a"}, "DIR/edges.csv: column a is both source and destination; choose two with --src and --dst"},
+		{files{"edges.csv": "a,b\n0,1\n"}, Options{Dst: "a"}, "DIR/edges.csv: column a is both source and destination; choose two with --columns"},
+		{files{"edges.csv": "a,b,c\n0,1,2\n"}, Options{}, "DIR/edges.csv: which of the columns a, b, c are the ends of edges? Their names do not tell, so say --columns SRC,DST[,WEIGHT]"},
+		{files{"edges.csv": "source,target,u,v\n0,1,2,3\n"}, Options{}, "DIR/edges.csv: which of the columns source, target, u, v are the ends of edges? Their names do not tell, so say --columns SRC,DST[,WEIGHT]"},
+		{files{"edges.csv": "source_id,source,target,t\n0,1,2,3\n"}, Options{Dst: "t"}, "DIR/edges.csv: which of the columns source_id, source, target, t are the ends of edges? Their names do not tell, so say --columns SRC,DST[,WEIGHT]"},
+		{files{"edges.csv": "0,1,2\n"}, Options{Ends: []string{"1", "4"}}, "DIR/edges.csv: --columns 4: the table has no header, so columns go by number, from 1 to 3"},
 		{files{"edges.csv": edges5}, nodes, "open DIR/n.csv: no such file or directory"},
 		{files{"edges.csv": edges5, "n.csv": "\n"}, nodes, "DIR/n.csv: there are no rows in it"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n"}, nodes, "DIR/n.csv: there are no rows in it"},

@@ -282,6 +282,29 @@ func (t *table) ragged(cells [][]byte) error {
 	return bad(0, "found %d columns, and the first row has %d, parted by %s; %s", len(cells), t.columns, delimName[t.delim], remedy)
 }
 
+// Cells are those of the first row of a text; nil when they cannot be told.
+func Cells(text string) []string {
+	t := table{}
+	row, rest, more := strings.Cut(text, "\n")
+	t.delim, t.sep = delimiter([]byte(row))
+	for t.sep != nil && t.open([]byte(row), false) {
+		if !more {
+			return nil
+		}
+		text, rest, more = strings.Cut(rest, "\n")
+		row += "\n" + text
+	}
+	cells, err := t.split([]byte(row))
+	if err != nil {
+		return nil
+	}
+	texts := make([]string, len(cells))
+	for i, c := range cells {
+		texts[i] = string(c)
+	}
+	return texts
+}
+
 // delimiter is the first of tab, comma, semicolon, "::" and | that a line has outside quotes, else blanks.
 func delimiter(line []byte) (delim byte, sep []byte) {
 	for _, sep := range []string{"\t", ",", ";", "::", "|"} {

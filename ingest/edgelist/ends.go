@@ -1,0 +1,120 @@
+package edgelist
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// endNames are what headers call the two ends of edges, in small letters without marks and without "id" or "node" at the
+// end: src_id, FromNodeId, :START_ID.
+var endNames = [][2]string{
+	{"src", "dst"}, {"src", "dest"}, {"source", "target"}, {"source", "destination"}, {"source", "dest"}, {"src", "target"},
+	{"from", "to"}, {"u", "v"}, {"head", "tail"}, {"start", "end"}, {"id1", "id2"}, {"node1", "node2"}, {"v1", "v2"},
+	{"n1", "n2"}, {"nodeid1", "nodeid2"}, {"user1", "user2"}, {"userid1", "userid2"},
+	{"subject", "object"}, {"parent", "child"}, {"sender", "receiver"}, {"sender", "recipient"}, {"follower", "followee"},
+	{"citing", "cited"}, {"row", "col"},
+}
+
+// Those of edges from one kind of node to another, whose ids are numbered apart.
+var (
+	actors = []string{"user", "customer", "reviewer", "author", "reader", "listener", "viewer", "u"}
+	items  = []string{
+		"item", "movie", "product", "book", "paper", "article", "song", "track", "artist", "business", "venue", "location", "poi", "page",
+		"post", "video", "game", "app", "tag", "group", "i",
+	}
+)
+
+// plainName is a header as endNames have it.
+func plainName(header string) string {
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, header)
+	for _, end := range []string{"id", "idx", "index", "node", "vertex"} {
+		if cut, ok := strings.CutSuffix(name, end); ok && cut != "" {
+			name = cut
+		}
+	}
+	return name
+}
+
+// Ends finds the columns that a header calls the ends of edges, when it names one pair of them. kinds says that the ends
+// are of two kinds, as users and items are.
+func Ends(header []string) (src, dst int, kinds, ok bool) {
+	columns := map[string][]int{}
+	for i, h := range header {
+		name := plainName(h)
+		columns[name] = append(columns[name], i)
+	}
+	found := 0
+	take := func(a, b string, two bool) {
+		if n := len(columns[a]) * len(columns[b]); n > 0 {
+			src, dst, kinds = columns[a][0], columns[b][0], two
+			found += n
+		}
+	}
+	for _, pair := range endNames {
+		take(pair[0], pair[1], false)
+	}
+	for _, a := range actors {
+		for _, b := range items {
+			take(a, b, true)
+		}
+	}
+	return src, dst, kinds, found == 1
+}
+
+// edgeColumns are those of sources and destinations.
+func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
+	if t.columns == 0 {
+		return 0, 1, nil // an empty list
+	}
+	src, dst = 0, 1
+	s, d, _, named := Ends(t.header)
+	if named {
+		src, dst = s, d
+	}
+	flags := [2]string{"--src", "--dst"}
+	if len(o.Ends) > 0 {
+		flags = [2]string{"--columns", "--columns"}
+	}
+	for i, end := range []struct {
+		name   string
+		column *int
+	}{{o.Src, &src}, {o.Dst, &dst}} {
+		if end.name == "" && !named && t.header != nil && t.columns > 2 {
+			return 0, 0, fmt.Errorf("%s: which of the columns %s are the ends of edges? Their names do not tell, so say --columns "+
+				"SRC,DST[,WEIGHT]", t.Name(), list(t.header))
+		}
+		if end.name == "" {
+			continue
+		}
+		if *end.column, err = t.column(flags[i], end.name); err != nil {
+			return 0, 0, err
+		}
+	}
+	if src == dst {
+		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with --columns", t.Name(), t.title(src))
+	}
+	most := max(src, dst)
+	switch {
+	case most < t.columns:
+		return src, dst, nil
+	case t.counts != nil:
+		err = bad(0, "found %d columns, and an edge has two ids; if this row counts edges, say --header yes", t.columns)
+	default:
+		err = bad(0, "found %d columns, and an edge has two ids; parted by commas, tabs, semicolons, bars, double colons or blanks?",
+			t.columns)
+	}
+	return 0, 0, t.judge(nil, err)
+}
+
+// namesEnds says whether a first row is a header by what it is called.
+func (o *Options) namesEnds(t *table) bool {
+	_, _, _, named := Ends(t.header)
+	return named || slices.ContainsFunc([]string{o.Src, o.Dst, o.Weight}, func(name string) bool { return t.named(name) })
+}
