@@ -125,6 +125,11 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 			b.note("%d rows could not be read and were passed over, the first of them: %v", n, first)
 		}
 	}
+	if r, ok := src.(Remarker); ok {
+		for _, remark := range r.Remarks() {
+			b.note("%s", remark)
+		}
+	}
 	if b.state.Skipped > 0 {
 		b.note("%d edges were passed over, the first of them: %s", b.state.Skipped, b.state.FirstSkipped)
 	}

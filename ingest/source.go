@@ -191,6 +191,13 @@ type RowMaker interface {
 	RowsAt(table int, rows []uint32, dst []float32) bool
 }
 
+// Remarker is a Source that may have something to say of what it read, once it is read.
+type Remarker interface {
+	Source
+	// Remarks are a sentence each.
+	Remarks() []string
+}
+
 // Tolerant is a Source that may have passed over rows that it could not read, as it was allowed to.
 type Tolerant interface {
 	Source

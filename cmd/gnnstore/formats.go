@@ -105,6 +105,9 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	}, "columns")
 	of(csv, text(&o.csv.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
 	of(csv, text(&o.csv.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
+	of(csv, func(name, of string) {
+		f.BoolVar(&o.csv.OneSpace, name, false, of+"both columns number the same nodes, where they look like users and items that are numbered apart")
+	}, "one-id-space")
 	of(csv, text(&o.csv.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
 	of(csv, text(&o.csv.ID, "column of --nodes that holds ids (default id, or the first)"), "id")
 	of(csv, text(&o.csv.Label, "column of --nodes that holds labels, numbers or text (default label, if there is one)"), "label")

@@ -163,7 +163,7 @@ func text(path string) (format, why string, err error) {
 			numbers++
 		}
 	}
-	_, _, _, named := edgelist.Ends(cells)
+	_, _, named := edgelist.Ends(cells)
 	low := strings.ToLower(first)
 	switch {
 	case first == "":

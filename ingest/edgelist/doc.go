@@ -9,6 +9,9 @@
 // ends of lines. Lines that start with # or % are comments before the first row, and after it where ids are integers. A folder is read as one list, its files in
 // natural order (part_2 before part_10).
 //
+// Both columns number the same nodes. A list of edges between two kinds of nodes, users and items, whose ids are numbered apart,
+// is refused where names say so or the ids look so (kinds.go); the table format describes such a graph.
+//
 // A node's id is an integer from 0 to 2⁶³-1, or text of 1 to 4096 bytes, kept as it is; blanks around a cell without
 // quotes are not part of it. The first rows tell: most of the ids in them are no integers, or some begin with zeros that would be
 // lost. A table of words alone does not tell whether it has a header, and is refused until Options do.
@@ -29,5 +32,5 @@
 // Rows are streamed: a chunk, and the different labels of a table. Only a map of features must know the nodes, and takes 4
 // bytes an entry and 16 a node (28 where ids have gaps) while it is read; without a table or a count of them, the edges are
 // read once beforehand, with a bit an id below 2³⁰ up to the largest, and of ids beyond some 40 bytes for each distinct one,
-// and 8 MiB.
+// and 8 MiB. Two bits an id below 2²⁶ tell two kinds of nodes, and where these look likely, up to 32 MiB of counts.
 package edgelist

@@ -2,6 +2,7 @@ package edgelist
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,6 +29,9 @@ var (
 
 // plainName is a header as endNames have it.
 func plainName(header string) string {
+	if i := strings.IndexByte(header, ':'); i > 0 { // "user_id:token", as RecBole has it
+		header = header[:i]
+	}
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)
@@ -42,30 +46,35 @@ func plainName(header string) string {
 	return name
 }
 
-// Ends finds the columns that a header calls the ends of edges, when it names one pair of them. kinds says that the ends
-// are of two kinds, as users and items are.
-func Ends(header []string) (src, dst int, kinds, ok bool) {
+// twoKinds says whether headers name an actor and an item.
+func twoKinds(a, b string) bool {
+	a, b = plainName(a), plainName(b)
+	return slices.Contains(actors, a) && slices.Contains(items, b) || slices.Contains(actors, b) && slices.Contains(items, a)
+}
+
+// Ends finds the columns that a header calls the ends of edges, when it names one pair of them.
+func Ends(header []string) (src, dst int, ok bool) {
 	columns := map[string][]int{}
 	for i, h := range header {
 		name := plainName(h)
 		columns[name] = append(columns[name], i)
 	}
 	found := 0
-	take := func(a, b string, two bool) {
+	take := func(a, b string) {
 		if n := len(columns[a]) * len(columns[b]); n > 0 {
-			src, dst, kinds = columns[a][0], columns[b][0], two
+			src, dst = columns[a][0], columns[b][0]
 			found += n
 		}
 	}
 	for _, pair := range endNames {
-		take(pair[0], pair[1], false)
+		take(pair[0], pair[1])
 	}
 	for _, a := range actors {
 		for _, b := range items {
-			take(a, b, true)
+			take(a, b)
 		}
 	}
-	return src, dst, kinds, found == 1
+	return src, dst, found == 1
 }
 
 // edgeColumns are those of sources and destinations.
@@ -74,7 +83,7 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 		return 0, 1, nil // an empty list
 	}
 	src, dst = 0, 1
-	s, d, _, named := Ends(t.header)
+	s, d, named := Ends(t.header)
 	if named {
 		src, dst = s, d
 	}
@@ -115,6 +124,46 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 
 // namesEnds says whether a first row is a header by what it is called.
 func (o *Options) namesEnds(t *table) bool {
-	_, _, _, named := Ends(t.header)
+	_, _, named := Ends(t.header)
 	return named || slices.ContainsFunc([]string{o.Src, o.Dst, o.Weight}, func(name string) bool { return t.named(name) })
+}
+
+// refuseTriples refuses a list without header whose second column is a relation: of its first rows' texts, those of the
+// third stand in the first as well, and those of the second do not.
+func (s *Source) refuseTriples(path string) error {
+	if !s.text || s.o.Src+s.o.Dst != "" {
+		return nil
+	}
+	t, err := openTable(path, s.o.Header, true, true)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if t.header != nil || t.columns < 3 {
+		return nil
+	}
+	var columns [3]map[string]bool
+	for i := range columns {
+		columns[i] = map[string]bool{}
+	}
+	for range idRows {
+		cells, err := t.next()
+		if err != nil {
+			break // what is wrong is told when all are read
+		}
+		for i := range columns {
+			columns[i][string(cells[i])] = true
+		}
+	}
+	inFirst := [3]bool{}
+	for i := range columns {
+		for cell := range columns[i] {
+			inFirst[i] = inFirst[i] || columns[0][cell]
+		}
+	}
+	if inFirst[1] || !inFirst[2] {
+		return nil
+	}
+	return fmt.Errorf("%s: triples: the first column and the third hold the same nodes, and the second a relation; say --columns 1,3 to pass it "+
+		"over, or describe the relations: gnnstore ingest table --infer %s writes a first schema", path, filepath.Dir(path))
 }

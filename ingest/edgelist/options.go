@@ -22,6 +22,8 @@ type Options struct {
 	IDType string // "int", "text", or "auto" (the default), which the first rows tell
 	Count  int64  // of nodes, whose ids are 0…Count-1; default not known
 
+	OneSpace bool // both columns number the same nodes, whatever they look like
+
 	Nodes   string   // path of a table of nodes; default none
 	ID      string   // column of it; default "id", "node_id" or "node", else the first
 	Label   string   // column of it; default "label" where there is one, else no labels

@@ -27,13 +27,18 @@ type Source struct {
 	declared int64    // number of nodes that a comment tells, 0 without
 	forgive  *lines.Tolerance
 	table    *nodeTable
+	kinds    kinds
+	remarks  []string
 	features *featureMap
 	ids      []int64 // of the nodes that edges name, ascending, for the map of features; nil when they are 0…n-1
 	nodes    int64
 	schema   *ingest.Schema // nil until the first call of Schema
 }
 
-var _ ingest.Tolerant = (*Source)(nil)
+var (
+	_ ingest.Tolerant = (*Source)(nil)
+	_ ingest.Remarker = (*Source)(nil)
+)
 
 // Open reads the first rows of an edge list, a file or a folder of them, and of what the Options name.
 func Open(path string, o Options) (*Source, error) {
@@ -89,7 +94,7 @@ func (s *Source) sampleEdges() error {
 		return fmt.Errorf("%s: its ids are text, and --node-count is of nodes whose ids are integers from 0; leave it out", s.files[0])
 	}
 	for _, path := range s.files {
-		if err := s.refuseCounts(path); err != nil {
+		if err := errors.Join(s.refuseCounts(path), s.refuseTriples(path)); err != nil {
 			return err
 		}
 	}
@@ -99,6 +104,7 @@ func (s *Source) sampleEdges() error {
 func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if r.Name() == s.files[0] {
 		s.declared = r.nodes
+		s.findKinds(r)
 		if others := r.titles(func(i int) bool { return i != r.src && i != r.dst && i != r.weight }); others != "" {
 			s.skipped = append(s.skipped, fmt.Sprintf("%s: columns %s: further columns of edges are not kept", r.Name(), others))
 		}
@@ -316,7 +322,17 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	if relation != 0 {
 		panic("edgelist: no such relation")
 	}
-	return s.eachEdge(ctx, emit)
+	s.remarks, s.kinds.rows, s.kinds.sides = nil, 0, [2]idBits{}
+	err := s.eachEdge(ctx, func(c ingest.EdgeChunk) error {
+		if s.kinds.on {
+			s.kinds.add(c)
+		}
+		return emit(c)
+	})
+	if err != nil {
+		return err
+	}
+	return s.judgeKinds(ctx)
 }
 
 // Rows streams the features of the table, or of the map.
@@ -414,6 +430,9 @@ func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) e
 
 // BadRows is what was passed over, as Options allow.
 func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
+
+// Remarks are what was assumed.
+func (s *Source) Remarks() []string { return s.remarks }
 
 // Close has nothing to close: files are open while their section is read.
 func (s *Source) Close() error { return nil }

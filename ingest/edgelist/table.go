@@ -15,20 +15,21 @@ import (
 // table is one text file of rows and columns.
 type table struct {
 	*lines.Scanner
-	edges    bool     // it is an edge list
-	delim    byte     // '\t', ',', ';', '|', ':', which stands for "::", or ' ', which stands for any blanks
-	sep      []byte   // between cells; nil for blanks
-	header   []string // nil without one
-	columns  int      // of the first row, and so of all
-	comments bool     // lines that start with # or % are passed over anywhere, not only at the start
-	cells    [][]byte // of the row read last
-	joined   []byte   // text of a row that goes on for several lines
-	ahead    []byte   // the first row, when it is no header: a copy
-	counts   []int64  // the first row of an edge list, when it is integers that may count what follows; else nil
-	rows     int64    // read
-	first    int64    // line of the first row
-	at       int64    // line of the row read last, its first
-	nodes    int64    // that a comment before the table declares, as SNAP's do; 0 without
+	edges     bool     // it is an edge list
+	delim     byte     // '\t', ',', ';', '|', ':', which stands for "::", or ' ', which stands for any blanks
+	sep       []byte   // between cells; nil for blanks
+	header    []string // nil without one
+	columns   int      // of the first row, and so of all
+	comments  bool     // lines that start with # or % are passed over anywhere, not only at the start
+	cells     [][]byte // of the row read last
+	joined    []byte   // text of a row that goes on for several lines
+	ahead     []byte   // the first row, when it is no header: a copy
+	counts    []int64  // the first row of an edge list, when it is integers that may count what follows; else nil
+	rows      int64    // read
+	first     int64    // line of the first row
+	at        int64    // line of the row read last, its first
+	nodes     int64    // that a comment before the table declares, as SNAP's do; 0 without
+	bipartite bool     // a comment before the table says so
 }
 
 // rowError is about one row, which may be passed over.
@@ -174,10 +175,13 @@ func (t *table) line() ([]byte, error) {
 	}
 }
 
-// declares keeps the number of nodes that a comment tells: "# Nodes: 82168 Edges: 948464".
+// declares keeps what a comment tells: the number of nodes, "# Nodes: 82168 Edges: 948464", and KONECT's "% bip unweighted".
 func (t *table) declares(comment []byte) {
-	_, after, found := strings.Cut(strings.ToLower(string(comment)), "nodes:")
-	if words := strings.Fields(after); found && len(words) > 0 {
+	low := strings.ToLower(string(comment))
+	words := strings.Fields(low)
+	t.bipartite = t.bipartite || strings.Contains(low, "bipartite") || len(words) > 1 && words[1] == "bip"
+	_, after, found := strings.Cut(low, "nodes:")
+	if words = strings.Fields(after); found && len(words) > 0 {
 		if n, err := strconv.ParseUint(words[0], 10, 32); err == nil {
 			t.nodes = int64(n)
 		}
