@@ -1,6 +1,7 @@
 package hgb
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,21 +14,31 @@ import (
 // maxInfo bounds info.dat; that of IMDB, which lists its keywords, has 291 KB.
 const maxInfo = 16 << 20
 
-// info is what the graph's types and classes are called.
+// info is what the graph's types and classes are called. Which types a link joins is read from link.dat.
 type info struct {
 	Nodes struct {
-		Types map[string]string `json:"node type"`
+		Types map[string]word `json:"node type"`
 	} `json:"node.dat"`
 	Links struct {
 		Types map[string]struct {
-			Start   *int   `json:"start"`
-			End     *int   `json:"end"`
-			Meaning string `json:"meaning"`
+			Meaning word `json:"meaning"`
 		} `json:"link type"`
 	} `json:"link.dat"`
 	Labels struct {
-		Types map[string]map[string]string `json:"node type"`
+		Types map[string]map[string]word `json:"node type"`
 	} `json:"label.dat"`
+}
+
+// word is a name, or a number for one, in quotes or not.
+type word string
+
+func (w *word) UnmarshalJSON(text []byte) error {
+	var number json.Number
+	if json.Unmarshal(text, &number) == nil && text[0] != '"' {
+		*w = word(number)
+		return nil
+	}
+	return json.Unmarshal(text, (*string)(w))
 }
 
 // readInfo reads info.dat. Names are a comfort: without them, everything goes by number, and the error says why.
@@ -46,7 +57,7 @@ func (f *files) readInfo() (*info, error) {
 		err = fmt.Errorf("longer than %d bytes", maxInfo)
 	}
 	if err == nil {
-		err = json.Unmarshal(withoutNaN(text), in)
+		err = json.Unmarshal(withoutNaN(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))), in)
 	}
 	if err != nil {
 		return new(info), fmt.Errorf("%s: %w; types and classes go by number", f.label("info.dat"), err)
@@ -73,14 +84,14 @@ func withoutNaN(text []byte) []byte {
 // typeName is what node type t is called.
 func (in *info) typeName(t int) string {
 	if name := in.Nodes.Types[strconv.Itoa(t)]; name != "" {
-		return store.CleanWord(name)
+		return store.CleanWord(string(name))
 	}
 	return "type" + strconv.Itoa(t)
 }
 
 // relationName is the meaning of link type t without the names of its ends, by which it is known anyhow.
 func (in *info) relationName(t int, src, dst string) string {
-	meaning := in.Links.Types[strconv.Itoa(t)].Meaning
+	meaning := string(in.Links.Types[strconv.Itoa(t)].Meaning)
 	if meaning == "" {
 		return "link" + strconv.Itoa(t)
 	}
@@ -109,7 +120,7 @@ func (in *info) classNames(t, classes int) []string {
 		if !ok {
 			return nil
 		}
-		names[c] = name
+		names[c] = string(name)
 	}
 	return names
 }

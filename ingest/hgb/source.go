@@ -84,6 +84,11 @@ func Open(path string, o Options) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{files: f, o: o}
+	if f.archive == nil {
+		if err := lines.RefusePointer(f.label("info.dat")); err != nil { // else it would be names that do not read
+			return nil, err
+		}
+	}
 	if !f.has("link.dat") {
 		return nil, errors.Join(fmt.Errorf("%s: no such file; a graph has node.dat and link.dat", f.label("link.dat")),
 			s.Close())

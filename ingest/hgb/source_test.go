@@ -41,6 +41,34 @@ func with(all map[string]string, changes ...string) map[string]string {
 	return all
 }
 
+// TestMarksAndQuotes: byte order marks, ends of lines as Windows has them, and numbers in quotes or names without change nothing.
+func TestMarksAndQuotes(t *testing.T) {
+	want, err := read("testdata/tiny", Options{})
+	require.NoError(t, err)
+	all := tiny(t)
+	info := all["info.dat"]
+	for i := range 4 {
+		info = strings.ReplaceAll(info, fmt.Sprintf(`"start": %d`, i), fmt.Sprintf(`"start": "%d"`, i))
+		info = strings.ReplaceAll(info, fmt.Sprintf(`"end": %d`, i), fmt.Sprintf(`"end": "%d"`, i))
+	}
+	require.NotEqual(t, all["info.dat"], info)
+	all["info.dat"] = info
+	for name, text := range all {
+		all[name] = "\xef\xbb\xbf" + strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	got, err := read(writeDir(t, all), Options{})
+	require.NoError(t, err)
+	got.schema.Name, got.schema.Identity = want.schema.Name, want.schema.Identity
+	require.Equal(t, want, got)
+
+	got, err = read(writeDir(t, with(tiny(t), "info.dat", strings.Replace(info, `"database"`, `2019`, 1))), Options{})
+	require.NoError(t, err)
+	require.Equal(t, "2019", got.schema.Labels[0].ClassNames[0])
+
+	_, err = read(writeDir(t, with(tiny(t), "info.dat", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")), Options{})
+	require.ErrorContains(t, err, "info.dat: a Git LFS pointer in place of the file")
+}
+
 func writeDir(t testing.TB, all map[string]string) string {
 	return writeTo(t, filepath.Join(t.TempDir(), "a pt [of] files"), all)
 }
