@@ -61,6 +61,7 @@ func TestFolders(t *testing.T) {
 		{"ogb", "raw/data.npz: an OGB folder in its binary layout", map[string]string{"raw/data.npz": "x"}},
 		{"ogb", "raw/triplet-type-list.csv.gz: a heterogeneous OGB folder", map[string]string{"raw/triplet-type-list.csv.gz": "x"}},
 		{"ogb", "raw/edge_index_dict.npz: a heterogeneous OGB folder in its binary layout", map[string]string{"raw/edge_index_dict.npz": "x"}},
+		{"ogb", "raw/edge.csv: an OGB folder whose tables were unpacked", map[string]string{"raw/edge.csv": "0,1\n", "raw/num-node-list.csv": "2\n"}},
 		{"mag240m", "meta.pt: MAG240M as OGB-LSC leaves it", map[string]string{"meta.pt": "x", "processed/paper/": "", "RELEASE_v1.txt": "x"}},
 		{"graphbolt", "metadata.yaml: a GraphBolt dataset", map[string]string{"metadata.yaml": "graph:\n", "edges.csv": "0,1\n"}},
 		{"graphbolt", "preprocessed/metadata.yaml: a preprocessed GraphBolt dataset", map[string]string{"preprocessed/metadata.yaml": "x"}},

@@ -23,6 +23,9 @@ func Open(path string) (*Scanner, error) { return table(lines.OpenGzip(path)) }
 // NewScanner scans r; the name is for messages.
 func NewScanner(name string, r io.Reader) (*Scanner, error) { return table(lines.NewGzip(name, r)) }
 
+// NewUnpacked scans r, which may have been gunzipped.
+func NewUnpacked(name string, r io.Reader) (*Scanner, error) { return table(lines.New(name, r)) }
+
 func table(in *lines.Scanner, err error) (*Scanner, error) {
 	if err != nil {
 		return nil, err

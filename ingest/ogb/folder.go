@@ -99,7 +99,29 @@ func (d *folder) descend() error {
 }
 
 // at is a file's path, for messages.
-func (d *folder) at(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
+func (d *folder) at(name string) string {
+	return filepath.Join(d.path, filepath.FromSlash(d.there(name)))
+}
+
+// there is the name of a file as it is there: a table that was unpacked has lost its .gz. It goes by the packed name elsewhere.
+func (d *folder) there(name string) string {
+	plain, ok := strings.CutSuffix(name, ".gz")
+	if !ok || !strings.HasSuffix(plain, ".csv") {
+		return name
+	}
+	if _, err := fs.Stat(d.fsys, name); !errors.Is(err, fs.ErrNotExist) {
+		return name
+	}
+	if _, err := fs.Stat(d.fsys, plain); err != nil {
+		return name
+	}
+	return plain
+}
+
+// unpacked is an entry of a table that has lost its .gz.
+type unpacked struct{ fs.DirEntry }
+
+func (u unpacked) Name() string { return u.DirEntry.Name() + ".gz" }
 
 // placed gives an error of the file system the whole path.
 func (d *folder) placed(err error) error {
@@ -112,11 +134,11 @@ func (d *folder) placed(err error) error {
 
 // has says whether there is something of that name; what cannot be looked at is opened, and refused, later.
 func (d *folder) has(name string) bool {
-	_, err := fs.Stat(d.fsys, name)
+	_, err := fs.Stat(d.fsys, d.there(name))
 	return err == nil || !errors.Is(err, fs.ErrNotExist)
 }
 
-// list is what a folder holds, sorted; nothing when it is not there.
+// list is what a folder holds, sorted; nothing when it is not there. Tables go by their packed names.
 func (d *folder) list(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(d.fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,6 +146,11 @@ func (d *folder) list(name string) ([]fs.DirEntry, error) {
 	}
 	if err != nil {
 		return nil, d.placed(err)
+	}
+	for i, e := range entries {
+		if packed := name + "/" + e.Name() + ".gz"; d.there(packed) != packed {
+			entries[i] = unpacked{e}
+		}
 	}
 	return entries, nil
 }
@@ -150,11 +177,15 @@ type scanner struct {
 func (s *scanner) Close() error { return errors.Join(s.Scanner.Close(), s.file.Close()) }
 
 func (d *folder) csv(name string) (*scanner, error) {
-	f, err := d.fsys.Open(name)
+	there, scan := d.there(name), csvgz.NewScanner
+	if there != name {
+		scan = csvgz.NewUnpacked
+	}
+	f, err := d.fsys.Open(there)
 	if err != nil {
 		return nil, d.placed(err)
 	}
-	s, err := csvgz.NewScanner(d.at(name), f)
+	s, err := scan(d.at(name), f)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -164,13 +195,13 @@ func (d *folder) csv(name string) (*scanner, error) {
 
 // archive opens an npz file, whose arrays are read at any place: not out of another archive.
 func (d *folder) archive(name string) (*npz.Archive, error) {
-	if err := d.unpacked(name); err != nil {
+	if err := d.onDisk(name); err != nil {
 		return nil, err
 	}
 	return npz.OpenArchive(d.at(name))
 }
 
-func (d *folder) unpacked(name string) error {
+func (d *folder) onDisk(name string) error {
 	if d.packed != "" {
 		return fmt.Errorf("%s: only .csv.gz files are read out of a zip archive; unzip it first and name the folder inside", d.at(name))
 	}

@@ -3,6 +3,7 @@ package ogb
 import (
 	"fmt"
 	"io"
+	"path"
 	"strconv"
 	"strings"
 
@@ -36,7 +37,16 @@ func (s *Source) findLayout() error {
 }
 
 func (s *Source) note(file, why string) {
-	s.schema.Skipped = append(s.schema.Skipped, file+": "+why)
+	s.schema.Skipped = append(s.schema.Skipped, s.there(file)+": "+why)
+}
+
+// noteOther notes what the layout does not have.
+func (s *Source) noteOther(file string) {
+	why := "it is no part of this layout"
+	if strings.HasSuffix(file, ".csv") && s.has(file+".gz") {
+		why = path.Base(file) + ".gz beside it is read instead"
+	}
+	s.note(file, why)
 }
 
 // uses remembers a file for the schema's Identity.
@@ -99,7 +109,7 @@ func (s *Source) tables() error {
 		case ofEdges:
 			err = s.addEdgeData(0, file, attribute, func() (section, error) { return s.table(file, count, countIn), nil })
 		default:
-			s.note(file, "it is no part of this layout")
+			s.noteOther(file)
 		}
 		if err != nil {
 			return err

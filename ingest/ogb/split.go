@@ -113,7 +113,7 @@ func (s *Source) typedSplit(dir, scheme string) error {
 // dictSplit takes the pickled dict, which upstream prefers to the files beside it.
 func (s *Source) dictSplit(dir, scheme string) error {
 	file := dir + "/split_dict.pt"
-	if err := s.unpacked(file); err != nil {
+	if err := s.onDisk(file); err != nil {
 		return err
 	}
 	dict, err := OpenDict(s.at(file))

@@ -271,7 +271,7 @@ func (s *Source) eachFile(dir string, of kind, visit func(file, attribute string
 				return err
 			}
 		default:
-			s.note(file, "it is no part of this layout")
+			s.noteOther(file)
 		}
 	}
 	return nil
@@ -328,7 +328,7 @@ func (s *Source) noteOthers() error {
 				}
 			}
 		default:
-			s.note("raw/"+e.Name(), "it is no part of this layout")
+			s.noteOther("raw/" + e.Name())
 		}
 	}
 	return nil
