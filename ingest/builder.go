@@ -214,7 +214,12 @@ func (b *builder) addMeter(n int) { b.meter.add(n) }
 // sumReport puts together what was counted.
 func (b *builder) sumReport() {
 	for i := range b.state.Relations {
-		b.report.Relations = append(b.report.Relations, b.state.Relations[i].Report)
+		r := b.state.Relations[i].Report
+		r.Columns, r.Left = []string{}, append([]string{}, b.schema.Relations[i].Left...) // empty, not absent, in JSON
+		for _, c := range b.schema.Relations[i].Columns {
+			r.Columns = append(r.Columns, c.Name)
+		}
+		b.report.Relations = append(b.report.Relations, r)
 	}
 	for _, t := range b.state.Tables {
 		b.report.Tables = append(b.report.Tables, t.Report)

@@ -172,7 +172,10 @@ func expect(f *fake, o Options) *expected {
 	}
 	for i, r := range f.schema.Relations {
 		src, dst := f.index(r.Src), f.index(r.Dst)
-		rep := RelationReport{Key: r.Key(), EdgesRead: int64(len(f.edges[i]))}
+		rep := RelationReport{Key: r.Key(), EdgesRead: int64(len(f.edges[i])), Columns: []string{}, Left: []string{}}
+		for _, c := range r.Columns {
+			rep.Columns = append(rep.Columns, c.Name)
+		}
 		var kept []edge
 		first := map[[2]int]bool{}
 		reverse := o.Undirected && src == dst

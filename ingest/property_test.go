@@ -74,7 +74,7 @@ type reference struct {
 
 func obvious(f *fake, relation int, undirected bool) reference {
 	r := f.schema.Relations[relation]
-	ref := reference{map[[2]int64]int{}, RelationReport{Key: r.Key()}}
+	ref := reference{map[[2]int64]int{}, RelationReport{Key: r.Key(), Columns: []string{}, Left: []string{}}}
 	for _, e := range f.edges[relation] {
 		ref.report.EdgesRead++
 		if r.Src == r.Dst && e[0] == e[1] {

@@ -48,6 +48,9 @@ type RelationReport struct {
 	SelfLoopsAdded   int64  `json:"self_loops_added"`
 	Skipped          int64  `json:"skipped"` // one of their ends is no node, and that was allowed
 	Edges            int64  `json:"edges"`   // stored
+
+	Columns []string `json:"columns"`      // kept with each edge
+	Left    []string `json:"columns_left"` // of the source, and not kept
 }
 
 // TableReport is one feature table.
@@ -58,6 +61,7 @@ type TableReport struct {
 	Dim        int    `json:"dim"`
 	DType      DType  `json:"dtype"`
 	Made       bool   `json:"made"`       // by Options.Features, not read
+	Missing    int64  `json:"missing"`    // nodes without a row in the source, which have zeros
 	Overflowed int64  `json:"overflowed"` // values beyond float16, clamped to ±65504
 }
 

@@ -45,10 +45,26 @@ func TestReportKeys(t *testing.T) {
 	require.Equal(t, []string{"bytes", "dropped", "labels", "memory_bytes", "name", "node_types", "notes", "order", "passes", "path", "peak_file_bytes", "peak_rss_bytes", "relations", "resumed", "seal",
 		"seconds", "splits", "tables"}, keys(top))
 	require.Equal(t, []string{"count", "name"}, keys(first("node_types")))
-	require.Equal(t, []string{"duplicates", "duplicates_merged", "edges", "edges_read", "key", "reverse_added", "self_loops", "self_loops_added",
+	require.Equal(t, []string{"columns", "columns_left", "duplicates", "duplicates_merged", "edges", "edges_read", "key", "reverse_added", "self_loops", "self_loops_added",
 		"self_loops_dropped", "skipped"}, keys(first("relations")))
-	require.Equal(t, []string{"dim", "dtype", "made", "name", "node_type", "overflowed"}, keys(first("tables")))
+	require.Equal(t, []string{"dim", "dtype", "made", "missing", "name", "node_type", "overflowed"}, keys(first("tables")))
 	require.Equal(t, []string{"classes", "missing", "multi", "name", "node_type"}, keys(first("labels")))
 	require.Equal(t, []string{"name", "node_type", "test", "train", "valid"}, keys(first("splits")))
 	require.NotContains(t, string(b), "null")
+}
+
+// sparse has no rows of features for two nodes, and something to say.
+type sparse struct{ *fake }
+
+func (sparse) MissingRows(int) int64 { return 2 }
+func (sparse) Remarks() []string     { return []string{"taken as it is"} }
+
+// TestReportOfSources: what a reader leaves behind, makes up and assumes is in the report.
+func TestReportOfSources(t *testing.T) {
+	f := small()
+	f.schema.Relations[0].Left = []string{"time"}
+	_, rep := build(t, sparse{f}, Options{})
+	require.Equal(t, []string{"time"}, rep.Relations[0].Left)
+	require.EqualValues(t, 2, rep.Tables[0].Missing)
+	require.Contains(t, rep.Notes, "taken as it is")
 }

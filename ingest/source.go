@@ -73,6 +73,7 @@ type Relation struct {
 	Src, Name, Dst string
 	Edges          int64        // declared number, -1 when not known beforehand
 	Columns        []EdgeColumn // kept beside the neighbours
+	Left           []string     // columns that the source has and its reader leaves behind; Skipped says how to keep them
 }
 
 // Key names a relation in tables, paths and messages: src__name__dst.
@@ -189,6 +190,13 @@ type RowMaker interface {
 	// RowsAt fills dst with the feature rows of nodes rows, len(dst)/len(rows) = Dim values each. It is safe for concurrent
 	// use. It says false for a table that only Rows can read.
 	RowsAt(table int, rows []uint32, dst []float32) bool
+}
+
+// Sparse is a Source whose features may lack nodes, which then have rows of zeros.
+type Sparse interface {
+	Source
+	// MissingRows is the number of such nodes in a table, once Rows has streamed it.
+	MissingRows(table int) int64
 }
 
 // Remarker is a Source that may have something to say of what it read, once it is read.

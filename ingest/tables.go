@@ -232,6 +232,9 @@ func (w *tableWriter) read(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	if s, ok := w.b.src.(Sparse); ok {
+		w.rep.Missing = s.MissingRows(i)
+	}
 	return w.check()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -169,6 +170,15 @@ func printReport(w io.Writer, r *ingest.Report) {
 		}
 		fmt.Fprintln(w)
 	}
+	for _, e := range r.Relations {
+		if len(e.Columns) > 0 {
+			fmt.Fprintf(w, "%-9s %s kept with each edge", "columns", strings.Join(e.Columns, ", "))
+			if len(r.Relations) > 1 {
+				fmt.Fprintf(w, " of %s", e.Key)
+			}
+			fmt.Fprintln(w)
+		}
+	}
 	for _, t := range r.Tables {
 		fmt.Fprintf(w, "%-9s %s", "features", t.Name)
 		if t.Relation != "" {
@@ -179,6 +189,9 @@ func printReport(w io.Writer, r *ingest.Report) {
 		fmt.Fprintf(w, ": %d × %s", t.Dim, t.DType)
 		if t.Made {
 			fmt.Fprint(w, ", made")
+		}
+		if t.Missing > 0 {
+			fmt.Fprintf(w, ", %s nodes without are zeros; --missing-features refuse refuses them", count(t.Missing))
 		}
 		if t.Overflowed > 0 {
 			fmt.Fprintf(w, ", %s values clamped", count(t.Overflowed))

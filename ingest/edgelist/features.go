@@ -16,6 +16,7 @@ type featureMap struct {
 	path    string
 	dim     int
 	entries int64
+	missing int64 // nodes without a list, once it was loaded
 }
 
 // each reads the map: visit gets each node's id and reads its list.
@@ -66,10 +67,12 @@ func (f *featureMap) scan(ctx context.Context) error {
 	})
 }
 
-// load reads the lists by row: those of row i are columns[start[i]:start[i+1]].
+// load reads the lists by row: those of row i are columns[start[i]:start[i+1]]. lacks is the first row without a list, -1
+// when all have one.
 func (f *featureMap) load(ctx context.Context, rows int64, rowOf func(id int64) (row int64, ok bool)) (
-	start []int64, columns []int32, err error,
+	start []int64, columns []int32, lacks int64, err error,
 ) {
+	lacks = -1
 	const listed = 1 << 62 // a row whose list was read, so that a second one is told
 	start = make([]int64, rows+1)
 	err = f.each(ctx, func(in *jsonmap.Scanner, id int64) error {
@@ -85,13 +88,20 @@ func (f *featureMap) load(ctx context.Context, rows int64, rowOf func(id int64) 
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
+	f.missing = 0
 	for row := range rows {
+		if start[row+1] == 0 {
+			f.missing++
+			if lacks < 0 {
+				lacks = row
+			}
+		}
 		start[row+1] = start[row] + start[row+1]&^listed
 	}
 	if start[rows] != f.entries {
-		return nil, nil, errChanged(f.path)
+		return nil, nil, 0, errChanged(f.path)
 	}
 	columns = make([]int32, f.entries)
 	next := slices.Clone(start[:rows])
@@ -110,7 +120,7 @@ func (f *featureMap) load(ctx context.Context, rows int64, rowOf func(id int64) 
 		})
 		return err
 	})
-	return start, columns, err
+	return start, columns, lacks, err
 }
 
 func errChanged(path string) error {

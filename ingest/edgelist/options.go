@@ -30,6 +30,8 @@ type Options struct {
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none
+	// Missing says what becomes of nodes that the map has no list for: "zeros" (the default), or "refuse".
+	Missing string
 
 	SkipBad int64 // rows that may be passed over; default none
 }
@@ -61,6 +63,14 @@ func (o *Options) Validate() error {
 	case "", "auto", "int", "text":
 	default:
 		errs = append(errs, fmt.Errorf("--id-type %q: choose int, text or auto", o.IDType))
+	}
+	switch o.Missing {
+	case "", "zeros", "refuse":
+	default:
+		errs = append(errs, fmt.Errorf("--missing-features %q: choose zeros or refuse", o.Missing))
+	}
+	if o.Missing != "" && o.Features == "" {
+		errs = append(errs, errors.New("--missing-features: it goes with --node-features, a map that may lack nodes"))
 	}
 	switch {
 	case o.Count < 0 || o.Count > math.MaxUint32:

@@ -21,6 +21,7 @@ type Source struct {
 	o        Options
 	files    []string // of the edge list
 	skipped  []string
+	left     []string // columns of edges that are passed over
 	text     bool     // ids are
 	sample   idSample // of the first file that has rows
 	edges    int      // in samples
@@ -38,6 +39,7 @@ type Source struct {
 var (
 	_ ingest.Tolerant = (*Source)(nil)
 	_ ingest.Remarker = (*Source)(nil)
+	_ ingest.Sparse   = (*Source)(nil)
 )
 
 // Open reads the first rows of an edge list, a file or a folder of them, and of what the Options name.
@@ -105,8 +107,12 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if r.Name() == s.files[0] {
 		s.declared = r.nodes
 		s.findKinds(r)
-		if others := r.titles(func(i int) bool { return i != r.src && i != r.dst && i != r.weight }); others != "" {
-			s.skipped = append(s.skipped, fmt.Sprintf("%s: columns %s: further columns of edges are not kept", r.Name(), others))
+		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && i != r.weight }); len(s.left) > 0 {
+			keep := "the table format keeps them"
+			if s.o.Weight == "" {
+				keep = "--weight keeps one of numbers, the table format all"
+			}
+			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); %s", r.Name(), len(s.left), list(s.left), keep))
 		}
 	}
 	r.comments = false // whether they are is not known yet
@@ -140,7 +146,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	node := ingest.NodeType{Name: "node"}
-	to := ingest.Relation{Src: "node", Name: "to", Dst: "node", Edges: -1}
+	to := ingest.Relation{Src: "node", Name: "to", Dst: "node", Edges: -1, Left: s.left}
 	if s.o.Weight != "" {
 		to.Columns = []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}
 	}
@@ -373,9 +379,16 @@ func (s *Source) mappedRows(ctx context.Context, chunkRows, dim int64, emit func
 			return err
 		}
 	}
-	start, columns, err := s.features.load(ctx, s.nodes, newRowIndex(ids, s.nodes).row)
+	start, columns, lacks, err := s.features.load(ctx, s.nodes, newRowIndex(ids, s.nodes).row)
 	if err != nil {
 		return err
+	}
+	if lacks >= 0 && s.o.Missing == "refuse" {
+		id := lacks
+		if ids != nil {
+			id = ids[lacks]
+		}
+		return fmt.Errorf("%s: node %d is not in it, and %d in all are not; add them, or say --missing-features zeros", s.features.path, id, s.features.missing)
 	}
 	chunk := make([]float32, min(chunkRows, s.nodes)*dim)
 	place := ingest.Place{File: s.features.path}
@@ -430,6 +443,14 @@ func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) e
 
 // BadRows is what was passed over, as Options allow.
 func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
+
+// MissingRows is the number of nodes that a map of features has no list for.
+func (s *Source) MissingRows(int) int64 {
+	if s.features == nil {
+		return 0
+	}
+	return s.features.missing
+}
 
 // Remarks are what was assumed.
 func (s *Source) Remarks() []string { return s.remarks }

@@ -147,7 +147,7 @@ func TestEdges(t *testing.T) {
 		require.Equal(t, src, g.src, "%q", text)
 		require.Equal(t, dst, g.dst, "%q", text)
 		require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
-		require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}, g.schema.Relations)
+		require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1, Left: g.schema.Relations[0].Left}}, g.schema.Relations)
 	}
 	var auto Options
 	f("0,1\n2,0\n1,1\n", auto)
@@ -215,7 +215,8 @@ func TestEdges(t *testing.T) {
 	g, err = read(files{"edges.csv": "a,src,dst,w\n0,0,1,3\n"}.write(t), auto)
 	require.NoError(t, err)
 	require.Len(t, g.schema.Skipped, 1)
-	require.Contains(t, g.schema.Skipped[0], "edges.csv: columns a, w: further columns of edges are not kept")
+	require.Equal(t, []string{"a", "w"}, g.schema.Relations[0].Left)
+	require.Contains(t, g.schema.Skipped[0], "edges.csv: 2 of the edges' columns are left behind (a, w); --weight keeps one of numbers, the table format all")
 }
 
 func TestFolder(t *testing.T) {
@@ -304,7 +305,7 @@ func TestWeights(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.schema.Relations[0].Columns)
 	require.Equal(t, []float32{-1.5, 2000}, g.weights)
-	require.Contains(t, g.schema.Skipped[0], "edges.csv: columns t: further columns")
+	require.Contains(t, g.schema.Skipped[0], "edges.csv: 1 of the edges' columns are left behind (t); the table format keeps them")
 	g, err = read(files{"edges.csv": "t,w,to,from\n9,-1.5,1,0\n9,2e3,0,1\n"}.write(t), Options{Ends: []string{"from", "to", "w"}})
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 1}, g.src)
@@ -444,6 +445,35 @@ func TestFeatureMap(t *testing.T) {
 	g, err = read(files{"edges.csv": "0,1\n", "f.json": `{"1":[0]}`}.write(t), Options{Features: "f.json"})
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 1}, g.rows)
+}
+
+// TestMissingFeatures: nodes that the map lacks are counted, and refused when that is asked for.
+func TestMissingFeatures(t *testing.T) {
+	dir := files{"edges.csv": edges5, "n.csv": "id\n10\n14\n12\n11\n", "f.json": `{"14": [0], "10": []}`, "all.json": `{"14":[0],"10":[],"11":[],"12":[1]}`}.write(t)
+	for _, nodes := range []string{"", filepath.Join(dir, "n.csv")} {
+		o := Options{Nodes: nodes, Features: filepath.Join(dir, "f.json")}
+		s, err := Open(filepath.Join(dir, "edges.csv"), o)
+		require.NoError(t, err)
+		_, err = readAll(s)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, s.MissingRows(0))
+		o.Missing = "refuse"
+		s, err = Open(filepath.Join(dir, "edges.csv"), o)
+		require.NoError(t, err)
+		_, err = readAll(s)
+		first := "11"
+		if nodes != "" {
+			first = "12"
+		}
+		require.EqualError(t, err, dir+"/f.json: node "+first+" is not in it, and 2 in all are not; add them, or say --missing-features zeros")
+		o.Features = filepath.Join(dir, "all.json")
+		s, err = Open(filepath.Join(dir, "edges.csv"), o)
+		require.NoError(t, err)
+		_, err = readAll(s)
+		require.NoError(t, err)
+		require.Zero(t, s.MissingRows(0))
+	}
+	require.EqualError(t, (&Options{Missing: "x"}).Validate(), "--missing-features \"x\": choose zeros or refuse\n--missing-features: it goes with --node-features, a map that may lack nodes")
 }
 
 func TestManyRows(t *testing.T) {

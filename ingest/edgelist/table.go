@@ -439,8 +439,10 @@ func (t *table) title(i int) string {
 }
 
 // titles lists the columns that are wanted.
-func (t *table) titles(wanted func(i int) bool) string {
-	var names []string
+func (t *table) titles(wanted func(i int) bool) string { return list(t.names(wanted)) }
+
+// names are the headers of columns, or their numbers.
+func (t *table) names(wanted func(i int) bool) (names []string) {
 	for i := range t.columns {
 		if !wanted(i) {
 			continue
@@ -451,7 +453,7 @@ func (t *table) titles(wanted func(i int) bool) string {
 			names = append(names, strconv.Itoa(i+1))
 		}
 	}
-	return list(names)
+	return names
 }
 
 // list joins names, the first few.
