@@ -158,6 +158,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if schema.Identity, err = ingest.Files(s.paths()...); err != nil {
 		return nil, err
 	}
+	schema.Identity += fmt.Sprintf("%+v\n", s.o) // which columns are the ends of edges is not in the schema
 	switch {
 	case s.table != nil:
 		if err := s.table.scan(ctx); err != nil {

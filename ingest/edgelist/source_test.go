@@ -316,6 +316,18 @@ func TestWeights(t *testing.T) {
 	require.Equal(t, []float32{1, 2}, g.weights)
 }
 
+// TestIdentity: an ingest that was killed goes on with the same columns only.
+func TestIdentity(t *testing.T) {
+	dir := files{"edges.csv": "0,1,2\n1,2,0\n"}.write(t)
+	seen := map[string]bool{}
+	for _, o := range []Options{{}, {Ends: []string{"2", "1"}}, {Ends: []string{"1", "3"}}, {Header: "no"}} {
+		g, err := read(dir, o)
+		require.NoError(t, err)
+		require.False(t, seen[g.schema.Identity])
+		seen[g.schema.Identity] = true
+	}
+}
+
 // TestSkipBad: a row that is bad for one column is bad for all sections, and counts once.
 func TestSkipBad(t *testing.T) {
 	dir := files{
