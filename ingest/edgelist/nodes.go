@@ -33,6 +33,8 @@ type nodeTable struct {
 
 	text     bool // ids are
 	forgive  *lines.Tolerance
+	zeros    bool  // what rows without features have
+	bare     int64 // rows without features, once they were streamed
 	rows     int64
 	dense    bool             // the id of every row is its number
 	learning bool             // classes are not known yet
@@ -48,11 +50,12 @@ type nodeRow struct {
 	class    int32  // -1: missing
 	label    []byte // its cell
 	features []float32
+	bare     bool // they are missing, and zeros
 }
 
 // openNodes reads the start of a table and settles what its columns are.
 func openNodes(o *Options) (*nodeTable, error) {
-	n := &nodeTable{path: o.Nodes, header: o.Header, label: -1}
+	n := &nodeTable{path: o.Nodes, header: o.Header, label: -1, zeros: o.Missing == "zeros"}
 	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {
 		return nil, err
@@ -253,7 +256,9 @@ func (n *nodeTable) read(t *table, cells [][]byte, r *nodeRow) (err error) {
 	} else {
 		r.id, err = t.id(cells, n.id)
 	}
-	if err == nil {
+	if r.bare = err == nil && n.zeros && n.isBare(cells); r.bare {
+		r.features = append(r.features[:0], make([]float32, len(n.features))...)
+	} else if err == nil {
 		r.features, err = n.appendRow(r.features[:0], t, cells)
 	}
 	if err == nil && n.label >= 0 { // the last, so that classes are of good rows only
@@ -367,6 +372,11 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 	return int32(max(v, -1)), cell, nil
 }
 
+// isBare says whether all cells of features are empty.
+func (n *nodeTable) isBare(cells [][]byte) bool {
+	return !slices.ContainsFunc(n.features, func(i int) bool { return i >= len(cells) || !missing(cells[i]) })
+}
+
 // appendRow appends the features of a row, NaN where one is missing.
 func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float32, error) {
 	for _, i := range n.features {
@@ -375,7 +385,11 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 			return dst, err
 		}
 		if missing(cell) {
-			return dst, bad(i+1, "a feature is missing; fill it in, or choose other columns with --feature-columns")
+			remedy := ""
+			if n.isBare(cells) {
+				remedy = ", or say --missing-features zeros"
+			}
+			return dst, bad(i+1, "a feature is missing; fill it in, or choose other columns with --feature-columns%s", remedy)
 		}
 		v, err := strconv.ParseFloat(string(cell), 32)
 		if err != nil && !isRange(err) { // what is too large becomes infinite, and the builder refuses it

@@ -30,7 +30,8 @@ type Options struct {
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none
-	// Missing says what becomes of nodes that the map has no list for: "zeros" (the default), or "refuse".
+	// Missing says what becomes of nodes without features: "zeros" or "refuse". Default zeros for those that the map has no list
+	// for, and refuse for rows of the table whose cells of features are all empty.
 	Missing string
 
 	SkipBad int64 // rows that may be passed over; default none
@@ -69,8 +70,8 @@ func (o *Options) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("--missing-features %q: choose zeros or refuse", o.Missing))
 	}
-	if o.Missing != "" && o.Features == "" {
-		errs = append(errs, errors.New("--missing-features: it goes with --node-features, a map that may lack nodes"))
+	if o.Missing != "" && o.Features == "" && o.Nodes == "" {
+		errs = append(errs, errors.New("--missing-features: it goes with --node-features and --nodes, which may lack some"))
 	}
 	switch {
 	case o.Count < 0 || o.Count > math.MaxUint32:

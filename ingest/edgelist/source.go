@@ -359,7 +359,11 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 		c.Values = c.Values[:0]
 		return err
 	}
+	s.table.bare = 0
 	err := s.table.each(ctx, func(r *nodeRow) error {
+		if r.bare {
+			s.table.bare++
+		}
 		if c.Values = append(c.Values, r.features...); int64(len(c.Values)) == rows*dim {
 			return flush()
 		}
@@ -445,12 +449,12 @@ func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) e
 // BadRows is what was passed over, as Options allow.
 func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
 
-// MissingRows is the number of nodes that a map of features has no list for.
+// MissingRows is the number of nodes that have no features, in the map or the table.
 func (s *Source) MissingRows(int) int64 {
-	if s.features == nil {
-		return 0
+	if s.features != nil {
+		return s.features.missing
 	}
-	return s.features.missing
+	return s.table.bare
 }
 
 // Remarks are what was assumed.

@@ -485,7 +485,18 @@ func TestMissingFeatures(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, s.MissingRows(0))
 	}
-	require.EqualError(t, (&Options{Missing: "x"}).Validate(), "--missing-features \"x\": choose zeros or refuse\n--missing-features: it goes with --node-features, a map that may lack nodes")
+
+	// Rows of a table whose features are all empty are refused, unless it is asked for.
+	dir = files{"edges.csv": "0,1\n", "n.csv": "id,x,y\n0,1,2\n1,,\n2,nan,\n3,4,5\n", "part.csv": "id,x,y\n0,1,2\n1,,3\n"}.write(t)
+	s, err := Open(filepath.Join(dir, "edges.csv"), Options{Nodes: filepath.Join(dir, "n.csv"), Missing: "zeros"})
+	require.NoError(t, err)
+	g, err := readAll(s)
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 2, 0, 0, 0, 0, 4, 5}, g.rows)
+	require.EqualValues(t, 2, s.MissingRows(0))
+	_, err = read(dir, Options{Nodes: "part.csv", Missing: "zeros"})
+	require.EqualError(t, err, dir+"/part.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns")
+	require.EqualError(t, (&Options{Missing: "x"}).Validate(), "--missing-features \"x\": choose zeros or refuse\n--missing-features: it goes with --node-features and --nodes, which may lack some")
 }
 
 func TestManyRows(t *testing.T) {
@@ -582,7 +593,7 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": edges5, "n.csv": "id,x\n"}, nodes, "DIR/n.csv: there are no rows in it"},
 		{files{"edges.csv": edges5, "n.csv": "name,x\nbob,1\n"}, Options{Nodes: "n.csv", IDType: "int"}, `DIR/n.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,y\n"}, Options{Nodes: "n.csv", Columns: []string{"x"}}, `DIR/n.csv: line 3, column 2: "y" is not a number; choose the columns of features with --feature-columns`},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,\n"}, nodes, "DIR/n.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,\n"}, nodes, "DIR/n.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns, or say --missing-features zeros"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with --skip-bad"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "y"}, "DIR/n.csv: --label y: there is no such column; there are id, x"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "id"}, "DIR/n.csv: column id holds both ids and labels; choose two with --id and --label"},
