@@ -37,6 +37,12 @@
 // included, unless Options say otherwise, and both are counted. An undirected one has v→u whenever it has u→v, and every edge
 // once. Of equal edges the first read stays, with its number and columns, and a given one goes before a reverse.
 //
+// # Features as float16
+//
+// Half precision keeps 11 bits of magnitudes from 2⁻¹⁴ to 65504, and features may round by that much. What would change more is
+// counted, and refused unless Options.Clamp is set: values beyond 65504, whole numbers beyond 2048 where whole numbers are
+// expected, and tiny values where a column has little else. rounding.go has the rule.
+//
 // # Why not
 //
 // Why not read the edges twice, once to count and once to place, and save a pass over the disk? Inflating and parsing text

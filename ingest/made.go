@@ -117,7 +117,7 @@ func (b *builder) makeTable(ctx context.Context, t Table, made bool, fill func(r
 		}
 		b.addMeter(count)
 	}
-	if err := w.checkOverflow(); err != nil {
+	if err := w.checkRounding(); err != nil {
 		return err
 	}
 	return w.close()

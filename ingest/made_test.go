@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"context"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +81,52 @@ func TestClamp(t *testing.T) {
 	d, rep = build(t, f, Options{DType: F32})
 	require.Zero(t, rep.Tables[0].Overflowed)
 	require.Equal(t, store.F32, d.Features(0).Elem())
+}
+
+// TestRounding: what half precision rounds as it rounds everything passes, and what it loses is refused, or counted.
+func TestRounding(t *testing.T) {
+	column := func(values ...float32) *fake { // the second of small's two
+		f := small()
+		for row := range 6 {
+			f.rows[0][2*row+1] = values[row%len(values)]
+		}
+		return f
+	}
+	for _, c := range []struct {
+		name          string
+		values        []float32
+		refused       string // "" when it is not
+		rounded, tiny int64  // with --clamp
+		first         float32
+	}{
+		{"fractions", []float32{0.1, 1. / 3, 1e-4, 0, 1999.9, 7e-5}, "", 0, 0, 0.099975586},
+		{"large fractions", []float32{2049.3, 3001.7, 9999.9, 12345.6, 2048, 2051}, "", 0, 0, 2050},
+		{"whole and exact", []float32{2048, 2050, 4100, -60000, 0, 1}, "", 0, 0, 2048},
+		{"whole", []float32{2049, 1, 2, 3, 2051, 4096}, "feat.csv: row 0, column 1 (counting from 0) is 2049, and 2 whole numbers in all would change in float16, " +
+			"which rounds those beyond 2048; store --dtype f32, or --clamp to round them", 2, 0, 2048},
+		{"rounds up to the largest", []float32{-65505, 0}, "row 0, column 1 (counting from 0) is -65505, and 3 whole numbers", 3, 0, -65504},
+		{"vanishing", []float32{0, 1e-9, -2e-9}, "feat.csv: row 1, column 1 (counting from 0) is 1e-09, and 4 values in all are too small for float16, " +
+			"which has all its bits from 6.1e-05 on; scale them, store --dtype f32, or --clamp to round them", 0, 4, 0},
+		{"subnormal", []float32{1e-6}, "is 1e-06, and 6 values in all are too small", 0, 6, 1.013279e-06},
+		{"subnormal and exact", []float32{0x1p-24, 0x1p-20, 0}, "", 0, 0, 0x1p-24},
+		{"a few beside large ones", []float32{1, 1e-9, 0.5, 0.25, -1, 2}, "", 0, 1, 1},
+		{"most of the rows", []float32{1, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9}, "is 1e-09, and 5 values in all are too small", 0, 5, 1},
+	} {
+		f := column(c.values...)
+		_, err := Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), Options{})
+		if c.refused == "" {
+			require.NoError(t, err, c.name)
+		} else {
+			require.ErrorContains(t, err, c.refused, c.name)
+		}
+		d, rep := build(t, f, Options{Clamp: true})
+		require.Equal(t, []int64{c.rounded, c.tiny}, []int64{rep.Tables[0].Rounded, rep.Tables[0].Tiny}, c.name)
+		require.Equal(t, c.rounded, d.Manifest().Provenance.Counts["values_rounded"], c.name)
+		require.InEpsilon(t, 1+c.first, 1+rows(d, 0)[0][1], 1e-6, c.name)
+		d, rep = build(t, f, Options{DType: F32})
+		require.Zero(t, rep.Tables[0].Rounded+rep.Tables[0].Tiny, c.name)
+		require.Equal(t, store.F32, d.Features(0).Elem(), c.name)
+	}
 }
 
 func TestEmptyAndEdgeless(t *testing.T) {

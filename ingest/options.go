@@ -62,7 +62,7 @@ type Options struct {
 
 	Order Order // default OrderDegree
 	DType DType // default F16
-	Clamp bool  // values beyond float16 become ±65504 and are counted; default: they are refused
+	Clamp bool  // values that float16 cannot hold become the nearest it can and are counted; default: they are refused
 
 	// Features made instead of read: "degree", "random:D" or "fastrp:D"; see [Build]. Default: the source's own.
 	Features string

@@ -63,6 +63,8 @@ type TableReport struct {
 	Made       bool   `json:"made"`       // by Options.Features, not read
 	Missing    int64  `json:"missing"`    // nodes without a row in the source, which have zeros
 	Overflowed int64  `json:"overflowed"` // values beyond float16, clamped to ±65504
+	Rounded    int64  `json:"rounded"`    // whole numbers that float16 rounds, where whole numbers are expected
+	Tiny       int64  `json:"tiny"`       // values that float16 changes by more than 1 %, or makes 0
 }
 
 // LabelReport is one prediction target.
@@ -115,6 +117,8 @@ func (b *builder) provenance() store.Provenance {
 	}
 	for _, t := range b.report.Tables {
 		counts["values_clamped"] += t.Overflowed
+		counts["values_rounded"] += t.Rounded
+		counts["values_tiny"] += t.Tiny
 	}
 	for _, l := range b.report.Labels {
 		counts["labels_missing"] += l.Missing

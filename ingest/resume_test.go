@@ -61,7 +61,7 @@ func everything() *fake {
 	for i, t := range f.schema.Tables {
 		rows := map[string]int{"0": 40, "1": 30, "": 80}[t.NodeType]
 		for k := range rows * t.Dim {
-			f.rows[i] = append(f.rows[i], float32(k))
+			f.rows[i] = append(f.rows[i], float32(k%2048))
 		}
 	}
 	for i, n := range []int{40, 35} {

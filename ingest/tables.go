@@ -2,14 +2,10 @@ package ingest
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"sync"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -194,9 +190,7 @@ type tableWriter struct {
 	from   origin
 	out    []byte // converted rows
 	rep    TableReport
-	// The first of the values that overflowed, and its number in the table.
-	first   string
-	firstAt int64
+	rounding
 }
 
 func (b *builder) newTable(spec Table, made bool) (*tableWriter, error) {
@@ -204,6 +198,9 @@ func (b *builder) newTable(spec Table, made bool) (*tableWriter, error) {
 		rep: TableReport{Name: spec.Name, NodeType: spec.NodeType, Relation: spec.Relation, Dim: spec.Dim, DType: b.DType, Made: made}}
 	if spec.Relation == "" {
 		w.stored = b.typeOf(spec.NodeType).storedIDs()
+	}
+	if b.DType == F16 {
+		w.begin(spec.Dim)
 	}
 	return w, nil
 }
@@ -283,120 +280,12 @@ func (w *tableWriter) writeRows(ctx context.Context) func(first int64, rows []by
 	}
 }
 
-// convertPiece is the number of values that one goroutine converts at a time.
-const convertPiece = 1 << 14
-
-// convert fills out with the elements of values, rows from p on.
-func (w *tableWriter) convert(p Place, values []float32, out []byte) error {
-	size := w.b.elem().Size()
-	var mu sync.Mutex
-	var failed error
-	failedAt := len(values)
-	_ = parallel(context.Background(), len(values), convertPiece, func(lo, hi int) {
-		n, first, err := w.b.convertValues(p, lo, w.spec.Dim, values[lo:hi], out[lo*size:hi*size])
-		if n == 0 && err == nil {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if w.rep.Overflowed += n; n > 0 {
-			w.overflowed(p, lo+first, values[lo+first])
-		}
-		if err != nil && lo < failedAt {
-			failed, failedAt = err, lo
-		}
-	})
-	return failed
-}
-
-// overflowed remembers the first value that did.
-func (w *tableWriter) overflowed(p Place, at int, x float32) {
-	row, col := p.First+int64(at/w.spec.Dim), at%w.spec.Dim
-	if w.first == "" || row*int64(w.spec.Dim)+int64(col) < w.firstAt {
-		w.first = fmt.Sprintf("%s: row %d, column %d (counting from 0) is %v", p.File, row, col, x)
-		w.firstAt = row*int64(w.spec.Dim) + int64(col)
-	}
-}
-
-const (
-	halfInf = 0x7c00
-	halfMax = 0x7bff // 65504
-)
-
-// convertValues fills out from values, which begin at value at of a chunk. It returns how many are beyond float16 and the
-// first of them; those become the largest finite halves.
-func (b *builder) convertValues(p Place, at, dim int, values []float32, out []byte) (overflowed int64, first int, err error) {
-	if b.DType == F32 {
-		if err := checkFinite(p, at, dim, values); err != nil {
-			return 0, 0, err
-		}
-		for k, x := range values {
-			binary.LittleEndian.PutUint32(out[4*k:], math.Float32bits(x))
-		}
-		return 0, 0, nil
-	}
-	var half [1024]uint16
-	first = -1
-	for done := 0; done < len(values); done += len(half) {
-		part := values[done:min(done+len(half), len(values))]
-		kernels.Float32ToHalf(half[:len(part)], part)
-		if packHalves(out[2*done:], half[:len(part)]) {
-			continue
-		}
-		if err := checkFinite(p, at+done, dim, part); err != nil {
-			return 0, 0, err
-		}
-		for k, h := range half[:len(part)] {
-			if h&halfInf == halfInf {
-				if overflowed++; first < 0 {
-					first = done + k
-				}
-				binary.LittleEndian.PutUint16(out[2*(done+k):], h&0x8000|halfMax)
-			}
-		}
-	}
-	return overflowed, max(first, 0), nil
-}
-
-// packHalves writes halves as bytes and says whether all of them are finite.
-func packHalves(dst []byte, halves []uint16) bool {
-	special := uint64(0) // the top bit of each half, where its exponent is all ones
-	for ; len(halves) >= 4; halves, dst = halves[4:], dst[8:] {
-		w := uint64(halves[0]) | uint64(halves[1])<<16 | uint64(halves[2])<<32 | uint64(halves[3])<<48
-		special |= w&0x7c007c007c007c00 + 0x0400040004000400
-		binary.LittleEndian.PutUint64(dst, w)
-	}
-	for i, h := range halves {
-		special |= uint64(h&halfInf) + 0x0400
-		binary.LittleEndian.PutUint16(dst[2*i:], h)
-	}
-	return special&0x8000800080008000 == 0
-}
-
-// checkFinite refuses NaN and infinities among values, the first of which is value at of a chunk.
-func checkFinite(p Place, at, dim int, values []float32) error {
-	for k, x := range values {
-		if x-x != 0 {
-			row, col := p.First+int64((at+k)/dim), (at+k)%dim
-			return fmt.Errorf("%s: row %d, column %d (counting from 0) is %v; features are finite numbers, so replace it", p.File, row, col, x)
-		}
-	}
-	return nil
-}
-
 // check refuses a table for what the whole of it has shown.
 func (w *tableWriter) check() error {
 	if w.from.next < w.count {
 		return fmt.Errorf("%s: %d rows for the %d %s; is the file complete?", w.from.name("table "+w.spec.Name), w.from.next, w.count, w.what())
 	}
-	return w.checkOverflow()
-}
-
-func (w *tableWriter) checkOverflow() error {
-	if w.rep.Overflowed > 0 && !w.b.Clamp {
-		return fmt.Errorf("%s, and %d values in all are beyond float16, which ends at 65504; store --dtype f32, or --clamp them", w.first, w.rep.Overflowed)
-	}
-	return nil
+	return w.checkRounding()
 }
 
 // close ends the table and reports it.

@@ -196,6 +196,12 @@ func printReport(w io.Writer, r *ingest.Report) {
 		if t.Overflowed > 0 {
 			fmt.Fprintf(w, ", %s values clamped", count(t.Overflowed))
 		}
+		if t.Rounded > 0 {
+			fmt.Fprintf(w, ", %s whole numbers rounded", count(t.Rounded))
+		}
+		if t.Tiny > 0 && !t.Made {
+			fmt.Fprintf(w, ", %s tiny values rounded (--dtype f32 keeps them)", count(t.Tiny))
+		}
 		fmt.Fprintln(w)
 	}
 	for _, l := range r.Labels {

@@ -76,7 +76,7 @@ func newIngest() *cobra.Command {
 	o.flags(f)
 	f.StringVar(&o.Features, "features", "", "make features instead of reading them: degree, random:D, fastrp:D")
 	f.StringVar(&o.Split, "split", "", "given, random:a/b/c or per-class:t/v (default given, else random:0.6/0.2/0.2)")
-	f.BoolVar(&o.Clamp, "clamp", false, "clamp values that float16 cannot hold, instead of refusing them")
+	f.BoolVar(&o.Clamp, "clamp", false, "round values that float16 cannot hold to those it can, instead of refusing them")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
 	f.BoolVar(&o.EdgeIDs, "edge-ids", false, "keep the number of each edge as read")
 	f.Int64Var(&o.SkipBad, "skip-bad", 0, "rows and edges that cannot be read, or name unknown nodes, that may be passed over")
