@@ -41,7 +41,7 @@
 //
 // Half precision keeps 11 bits of magnitudes from 2⁻¹⁴ to 65504, and features may round by that much. What would change more is
 // counted, and refused unless Options.Clamp is set: values beyond 65504, whole numbers beyond 2048 where whole numbers are
-// expected, and tiny values where a column has little else. rounding.go has the rule.
+// expected, and tiny values where a column has little else. rounding.go has the rule. Options.Normalize comes before it.
 //
 // # Why not
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -127,6 +128,33 @@ func TestRounding(t *testing.T) {
 		require.Zero(t, rep.Tables[0].Rounded+rep.Tables[0].Tiny, c.name)
 		require.Equal(t, store.F32, d.Features(0).Elem(), c.name)
 	}
+}
+
+// TestNormalizeRow: before halves are made of them, whatever way the rows take, and only of nodes' features that are read.
+func TestNormalizeRow(t *testing.T) {
+	f := small()
+	f.rows[0] = []float32{3e6, -1e6, 0, 0, 2, 2, -5, 0, 1e-7, 3e-7, 1, 2}
+	given := slices.Clone(f.rows[0])
+	f.schema.Relations[0].Edges = int64(len(f.edges[0]))
+	f.schema.Tables = append(f.schema.Tables, Table{Name: "e", Relation: f.schema.Relations[0].Key(), Dim: 1})
+	f.rows[1] = []float32{5, 5, 5, 5, 5, 5, 5, 5}
+	want := map[int64][]float32{0: {0.75, -0.25}, 1: {0, 0}, 2: {0.5, 0.5}, 3: {-1, 0}, 4: {0.25, 0.75}, 5: {0.33325195, 0.6665039}}
+	seals := map[string]bool{}
+	for _, o := range []Options{{}, {test: tiny}} {
+		o.Normalize = NormalizeRow
+		d, rep := build(t, f, o)
+		require.Equal(t, want, rows(d, 0))
+		require.Equal(t, []float32{5}, half(d.Features(1).Row(0)))
+		require.Equal(t, "row", d.Manifest().Provenance.Options["normalize"])
+		seals[rep.Seal] = true
+	}
+	require.Len(t, seals, 1)
+	require.Equal(t, given, f.rows[0], "what the source lends")
+	_, err := Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), Options{Normalize: NormalizeRow, Features: "random:2"})
+	require.ErrorContains(t, err, "--normalize row: it is for features that are read, and --features random:2 makes all of them")
+	f.rows[0][3] = float32(math.NaN())
+	_, err = Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), Options{Normalize: NormalizeRow})
+	require.ErrorContains(t, err, "row 1, column 1 (counting from 0) is NaN")
 }
 
 func TestEmptyAndEdgeless(t *testing.T) {

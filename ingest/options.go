@@ -46,6 +46,14 @@ const (
 	F32 DType = "f32"
 )
 
+// Normalize is what becomes of the rows of node features that are read, before they are stored.
+type Normalize string
+
+const (
+	NormalizeNone Normalize = "none" // as they are
+	NormalizeRow  Normalize = "row"  // divided by the sum of their magnitudes, as GCN's authors do; rows of zeros stay
+)
+
 // Options say what to make of a [Source]. The zero value works for every source that has features.
 type Options struct {
 	Undirected bool       // store the reverse of every edge as well, in relations from a node type to itself; default as given
@@ -60,9 +68,10 @@ type Options struct {
 	// Tmp is an existing directory for what does not fit in memory; default one inside the unfinished dataset.
 	Tmp string
 
-	Order Order // default OrderDegree
-	DType DType // default F16
-	Clamp bool  // values that float16 cannot hold become the nearest it can and are counted; default: they are refused
+	Order     Order     // default OrderDegree
+	DType     DType     // default F16
+	Normalize Normalize // default NormalizeNone
+	Clamp     bool      // values that float16 cannot hold become the nearest it can and are counted; default: they are refused
 
 	// Features made instead of read: "degree", "random:D" or "fastrp:D"; see [Build]. Default: the source's own.
 	Features string
@@ -123,6 +132,12 @@ func (o *Options) effective() (*plan, error) {
 	}
 	if p.DType != F16 && p.DType != F32 {
 		errs = append(errs, fmt.Errorf("--dtype %q: features are not stored so; choose f16 or f32", p.DType))
+	}
+	if p.Normalize == "" {
+		p.Normalize = NormalizeNone
+	}
+	if p.Normalize != NormalizeNone && p.Normalize != NormalizeRow {
+		errs = append(errs, fmt.Errorf("--normalize %q: choose none or row", p.Normalize))
 	}
 	if clean := store.CleanName(p.Name); p.Name != "" && p.Name != clean {
 		errs = append(errs, fmt.Errorf("--name %q: a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in %s", p.Name, clean))
@@ -239,6 +254,7 @@ func (p *plan) record() map[string]string {
 		"skip-bad":   strconv.FormatInt(p.SkipBad, 10),
 		"order":      string(p.Order),
 		"dtype":      string(p.DType),
+		"normalize":  string(p.Normalize),
 		"clamp":      strconv.FormatBool(p.Clamp),
 		"features":   p.Features,
 		"split":      p.split.String(),

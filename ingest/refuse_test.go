@@ -172,6 +172,7 @@ func TestOptionsRefuse(t *testing.T) {
 		{Options{SkipBad: -1}, "--skip-bad -1: choose a number of rows"},
 		{Options{Memory: 100 << 20}, "--memory 104857600: 128 MiB is the least that works"},
 		{Options{DType: "f64"}, `--dtype "f64": features are not stored so; choose f16 or f32`},
+		{Options{Normalize: "l2"}, `--normalize "l2": choose none or row`},
 		{Options{Features: "pagerank"}, `--features "pagerank": there are no such features; choose degree, random:D or fastrp:D`},
 		{Options{Features: "degree:3"}, `--features "degree:3": there are no such features`},
 		{Options{Features: "fastrp"}, `--features "fastrp": D is a number of columns from 1 to 16384`},

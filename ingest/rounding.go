@@ -89,6 +89,9 @@ const convertPiece = 1 << 14
 // convert fills out with the elements of values, rows from p on.
 func (w *tableWriter) convert(p Place, values []float32, out []byte) error {
 	size := w.b.elem().Size()
+	if w.b.Normalize == NormalizeRow && w.spec.Relation == "" && !w.rep.Made {
+		values = w.normalized(values)
+	}
 	w.see(values, w.spec.Dim)
 	var failed error
 	failedAt := len(values)
@@ -102,6 +105,31 @@ func (w *tableWriter) convert(p Place, values []float32, out []byte) error {
 		}
 	})
 	return failed
+}
+
+// normalized gives rows whose magnitudes sum to 1; rows of zeros, and those that convert refuses, are as they were. The sum is
+// taken in float64 from the first column to the last, so it is the same everywhere.
+func (w *tableWriter) normalized(values []float32) []float32 {
+	dim := w.spec.Dim
+	if cap(w.scaled) < len(values) {
+		w.scaled = make([]float32, len(values))
+	}
+	scaled := w.scaled[:len(values)]
+	_ = parallel(context.Background(), len(values)/dim, max(1, convertPiece/dim), func(lo, hi int) {
+		for row := lo * dim; row < hi*dim; row += dim {
+			from, to, sum := values[row:row+dim], scaled[row:row+dim], 0.0
+			for _, x := range from {
+				sum += math.Abs(float64(x))
+			}
+			if sum == 0 || sum-sum != 0 {
+				sum = 1
+			}
+			for c, x := range from {
+				to[c] = float32(float64(x) / sum)
+			}
+		}
+	})
+	return scaled
 }
 
 // convertValues fills out from values, which begin at value at of a chunk. Those beyond float16 become its largest.

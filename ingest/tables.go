@@ -38,6 +38,9 @@ func (b *builder) chooseFeatures() error {
 			b.drop("features %s of node type %s: --features %s takes their place", t.Name, t.NodeType, b.Features)
 		}
 	}
+	if b.Normalize == NormalizeRow && (replace || len(has) == 0) {
+		return fmt.Errorf("--normalize row: it is for features that are read, and --features %s makes all of them; leave one of the two out", b.Features)
+	}
 	return nil
 }
 
@@ -189,6 +192,7 @@ type tableWriter struct {
 	placer *extsort.Placer
 	from   origin
 	out    []byte // converted rows
+	scaled []float32
 	rep    TableReport
 	rounding
 }

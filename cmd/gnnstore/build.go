@@ -18,6 +18,7 @@ type buildOptions struct {
 	ingest.Options
 	order, dtype      string
 	loops, duplicates string
+	normalize         string // of ingest alone
 	memory            byteSize
 	plan, json        bool
 }
@@ -48,6 +49,7 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 func (o *buildOptions) complete() {
 	o.Order, o.DType = ingest.Order(o.order), ingest.DType(o.dtype)
 	o.SelfLoops, o.Duplicates = ingest.SelfLoops(o.loops), ingest.Duplicates(o.duplicates)
+	o.Normalize = ingest.Normalize(o.normalize)
 	o.Memory = max(int64(o.memory), 1) // 0 would be the default
 }
 

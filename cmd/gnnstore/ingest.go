@@ -76,6 +76,7 @@ func newIngest() *cobra.Command {
 	o.flags(f)
 	f.StringVar(&o.Features, "features", "", "make features instead of reading them: degree, random:D, fastrp:D")
 	f.StringVar(&o.Split, "split", "", "given, random:a/b/c or per-class:t/v (default given, else random:0.6/0.2/0.2)")
+	f.StringVar(&o.normalize, "normalize", string(ingest.NormalizeNone), "none, or row: divide each row of features by the sum of its magnitudes")
 	f.BoolVar(&o.Clamp, "clamp", false, "round values that float16 cannot hold to those it can, instead of refusing them")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
 	f.BoolVar(&o.EdgeIDs, "edge-ids", false, "keep the number of each edge as read")
