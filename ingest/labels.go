@@ -7,10 +7,6 @@ import (
 	"slices"
 )
 
-// maxInferredClasses bounds the classes of a label that no source declares the number of. A model has a row of weights and
-// a score a class, so one stray id among the labels would make it of any size; the largest node benchmarks have hundreds.
-const maxInferredClasses = 1 << 20
-
 // writeLabels writes every label.
 func (b *builder) writeLabels(ctx context.Context) error {
 	for i, l := range b.schema.Labels {
@@ -80,9 +76,9 @@ func (l *Label) checkValues(file string, row int, values []int32) error {
 	if l.Classes > 0 && int(class) >= l.Classes {
 		return fmt.Errorf("%s: row %d (counting from 0): class %d, and label %s has %d classes, which count from 0", file, row, class, l.Name, l.Classes)
 	}
-	if l.Classes == 0 && class >= maxInferredClasses {
-		return fmt.Errorf("%s: row %d (counting from 0): class %d, and %d classes are the most; the labels look like ids, not classes",
-			file, row, class, maxInferredClasses)
+	if l.Classes == 0 && class >= maxInferredClass {
+		return fmt.Errorf("%s: row %d (counting from 0): class %d, and %d is the largest; the labels look like ids, not classes",
+			file, row, class, maxInferredClass-1)
 	}
 	return nil
 }
@@ -104,7 +100,8 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 		return err
 	}
 	defer p.Free()
-	classes, missing := l.Classes, int64(0)
+	missing := int64(0)
+	var found classSet
 	var splits []*partition // whose nodes should have labels
 	for _, s := range b.splits {
 		if s.nodes == n && b.isFirstLabel(i) {
@@ -123,9 +120,7 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 		} else {
 			has = values[0] >= 0
 			binary.LittleEndian.PutUint32(cell, uint32(values[0]))
-			if l.Classes == 0 {
-				classes = max(classes, int(values[0])+1)
-			}
+			found.add(values[0])
 		}
 		if !has {
 			missing++
@@ -144,10 +139,15 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 	if err != nil {
 		return err
 	}
-	if l.Classes == 0 {
-		classes = max(classes, len(l.ClassNames))
+	c, err := found.settle(&l, n.count)
+	if err != nil {
+		return err
 	}
-	w, err := b.w.NewLabels(l.Name, l.NodeType, int64(n.count), classes, l.Multi, b.classNames(l, classes))
+	if len(c.names) > 0 && len(c.names) != c.n {
+		b.drop("the class names of label %s: %d names for %d classes", l.Name, len(c.names), c.n)
+		c.names = nil
+	}
+	w, err := b.w.NewLabels(l.Name, l.NodeType, int64(n.count), c.n, l.Multi, slices.Clone(c.names))
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 		for len(rows) > 0 {
 			k := min(len(rows)/4, labelChunk)
 			for i := range values[:k] {
-				values[i] = int32(binary.LittleEndian.Uint32(rows[4*i:]))
+				values[i] = c.of(int32(binary.LittleEndian.Uint32(rows[4*i:])))
 			}
 			if err := w.AppendClasses(values[:k]); err != nil {
 				return err
@@ -182,8 +182,8 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 			b.note("split %s holds %d nodes without label %s", s.name, s.unlabelled, l.Name)
 		}
 	}
-	b.report.Labels = append(b.report.Labels, LabelReport{Name: l.Name, NodeType: l.NodeType, Classes: classes, Multi: l.Multi, Missing: missing})
-	return w.Close(classes)
+	b.report.Labels = append(b.report.Labels, LabelReport{Name: l.Name, NodeType: l.NodeType, Classes: c.n, Multi: l.Multi, Missing: missing, ClassNames: c.names})
+	return w.Close(c.n)
 }
 
 // labelChunk is the number of labels written at a time.
@@ -197,13 +197,4 @@ func (b *builder) isFirstLabel(i int) bool {
 		}
 	}
 	return true
-}
-
-// classNames are the names if there is one for each class.
-func (b *builder) classNames(l Label, classes int) []string {
-	if len(l.ClassNames) > 0 && len(l.ClassNames) != classes {
-		b.drop("the class names of label %s: %d names for %d classes", l.Name, len(l.ClassNames), classes)
-		return nil
-	}
-	return slices.Clone(l.ClassNames)
 }

@@ -118,7 +118,7 @@ func TestBuildRefuses(t *testing.T) {
 		"nothing given": {change: func(f *fake) { f.schema.Splits = nil }, o: Options{Split: "given"},
 			want: "--split given: the source has no split; choose random:a/b/c or per-class:t/v"},
 		"class is an id": {change: func(f *fake) { f.schema.Labels[0].Classes, f.labels[0][2] = 0, 2_000_000_000 },
-			want: "label.csv: row 2 (counting from 0): class 2000000000, and 1048576 classes are the most; the labels look like ids, not classes"},
+			want: "label.csv: row 2 (counting from 0): class 2000000000, and 1048575 is the largest; the labels look like ids, not classes"},
 		"class too small": {o: Options{Split: "per-class:1/1"},
 			want: "--split per-class:1/1: class 2 (c) of label topic has 1 nodes, and 2 are needed"},
 		"per class of many": {change: multi, o: Options{Split: "per-class:1/1"},

@@ -74,6 +74,8 @@ type LabelReport struct {
 	Classes  int    `json:"classes"`
 	Multi    bool   `json:"multi"`
 	Missing  int64  `json:"missing"` // nodes without a label
+	// ClassNames are what the source calls the classes, where it does not number them from 0.
+	ClassNames []string `json:"class_names,omitempty"`
 }
 
 // SplitReport counts the nodes of a split's parts.

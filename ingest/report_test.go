@@ -48,7 +48,7 @@ func TestReportKeys(t *testing.T) {
 	require.Equal(t, []string{"columns", "columns_left", "duplicates", "duplicates_merged", "edges", "edges_read", "key", "reverse_added", "self_loops", "self_loops_added",
 		"self_loops_dropped", "skipped"}, keys(first("relations")))
 	require.Equal(t, []string{"dim", "dtype", "made", "missing", "name", "node_type", "overflowed", "rounded", "tiny"}, keys(first("tables")))
-	require.Equal(t, []string{"classes", "missing", "multi", "name", "node_type"}, keys(first("labels")))
+	require.Equal(t, []string{"class_names", "classes", "missing", "multi", "name", "node_type"}, keys(first("labels")))
 	require.Equal(t, []string{"name", "node_type", "test", "train", "valid"}, keys(first("splits")))
 	require.NotContains(t, string(b), "null")
 }

@@ -96,7 +96,7 @@ type Table struct {
 // Label is what a model learns to predict about the nodes of NodeType.
 type Label struct {
 	Name, NodeType string
-	Classes        int      // 0 when not known: then one more than the largest
+	Classes        int      // 0 when not known: then the different labels are numbered in ascending order
 	Multi          bool     // any number of classes a node (Classes is known then)
 	ClassNames     []string // may be nil
 }

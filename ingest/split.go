@@ -167,7 +167,7 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 	defer b.release(buf)
 	rows := buf.Uint32s()[:0]
 	var class []uint32
-	classes := 0
+	var found classSet
 	if label < 0 {
 		for row := range uint32(n.count) {
 			rows = append(rows, row)
@@ -188,8 +188,8 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 				has = has || x >= 0
 			}
 			if has {
+				found.add(values[0])
 				rows = append(rows, uint32(row))
-				classes = max(classes, int(values[0])+1)
 				if class != nil {
 					class[row] = uint32(values[0])
 				}
@@ -200,11 +200,16 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 			return err
 		}
 	}
+	c := &classes{}
+	if label >= 0 && !b.schema.Labels[label].Multi {
+		if c, err = found.settle(&b.schema.Labels[label], n.count); err != nil {
+			return err
+		}
+	}
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	of := p.of.Bytes()
 	if b.split.kind == "per-class" {
-		l := b.schema.Labels[label]
-		return drawPerClass(rows, class, max(classes, l.Classes, len(l.ClassNames)), &l, of, b.split)
+		return drawPerClass(rows, class, c, b.schema.Labels[label].Name, of, b.split)
 	}
 	sum, from := 0.0, 0
 	for part, f := range b.split.fractions {
@@ -219,10 +224,10 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 }
 
 // drawPerClass takes the first t rows of a class for training, the next v for validation, and tests on the rest.
-func drawPerClass(rows, class []uint32, classes int, l *Label, of []byte, s splitPlan) error {
-	taken := make([]int, classes)
+func drawPerClass(rows, class []uint32, classes *classes, label string, of []byte, s splitPlan) error {
+	taken := make([]int, classes.n)
 	for _, row := range rows {
-		c := class[row]
+		c := classes.of(int32(class[row]))
 		part := Test
 		if taken[c] < s.train {
 			part = Train
@@ -235,11 +240,11 @@ func drawPerClass(rows, class []uint32, classes int, l *Label, of []byte, s spli
 	for c, n := range taken {
 		if n < s.train+s.val {
 			name := fmt.Sprint(c)
-			if c < len(l.ClassNames) {
-				name += fmt.Sprintf(" (%s)", l.ClassNames[c])
+			if c < len(classes.names) {
+				name += fmt.Sprintf(" (%s)", classes.names[c])
 			}
 			return fmt.Errorf("--split %v: class %s of label %s has %d nodes, and %d are needed; ask for fewer, or for random:a/b/c",
-				s, name, l.Name, n, s.train+s.val)
+				s, name, label, n, s.train+s.val)
 		}
 	}
 	return nil

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"context"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -8,6 +10,80 @@ import (
 
 	"github.com/gnnstore/gnnstore/store"
 )
+
+// TestClasses: labels of which the source does not declare the number become classes 0…C-1 and keep their numbers as names.
+func TestClasses(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		labels  []int32 // repeated over the nodes
+		classes int
+		names   []string
+		want    []int32
+	}{
+		{"from 0", []int32{2, 0, 1, -1}, 3, nil, []int32{2, 0, 1, -1}},
+		{"from 1", []int32{1, 3, 2}, 3, []string{"1", "2", "3"}, []int32{0, 2, 1}},
+		{"far apart", []int32{2000, 99999, 10, -1}, 3, []string{"10", "2000", "99999"}, []int32{1, 2, 0, -1}},
+		{"gap", []int32{0, 2}, 2, []string{"0", "2"}, []int32{0, 1}},
+		{"word border", []int32{63, 64, 128}, 3, []string{"63", "64", "128"}, []int32{0, 1, 2}},
+		{"one", []int32{7}, 1, []string{"7"}, []int32{0}},
+		{"none", []int32{-1}, 0, nil, []int32{-1}},
+	} {
+		f := classed(120)
+		for i := range f.labels[0] {
+			f.labels[0][i] = c.labels[i%len(c.labels)]
+		}
+		for _, o := range []Options{{}, {test: tiny}} {
+			o.Features = "degree"
+			if o.Split = "per-class:5/5"; c.classes == 0 {
+				o.Split = "random:0.5/0.2/0.3"
+			}
+			d, rep := build(t, f, o)
+			require.Equal(t, c.classes, rep.Labels[0].Classes, c.name)
+			require.Equal(t, c.names, rep.Labels[0].ClassNames, c.name)
+			require.Equal(t, c.names, d.Manifest().Labels[0].ClassNames, c.name)
+			for v := range store.NodeID(120) {
+				require.Equal(t, c.want[int(d.IDs(0).Original(v))%len(c.want)], d.Labels(0).Class(v), c.name)
+			}
+		}
+	}
+	f := classed(120)
+	f.schema.Labels[0].Classes = 7
+	_, rep := build(t, f, Options{Features: "degree"})
+	require.Equal(t, 7, rep.Labels[0].Classes, "declared")
+	f = classed(120)
+	for i := range f.labels[0] {
+		f.labels[0][i] = 10 * int32(i%3)
+	}
+	_, err := Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), Options{Features: "degree", Split: "per-class:50/50"})
+	require.ErrorContains(t, err, "class 0 (0) of label class has 40 nodes, and 100 are needed")
+}
+
+// TestIDsForLabels: a column of ids taken for the labels would train a class a node.
+func TestIDsForLabels(t *testing.T) {
+	for _, o := range []Options{{Split: "random:0.5/0.2/0.3"}, {Split: "per-class:1/1"}} {
+		o.Features = "degree"
+		for n, label := range map[int]func(i int) int32{
+			12:  func(i int) int32 { return int32(i) },
+			300: func(i int) int32 { return 1000 + int32(i)/2*2 + int32(i)%2*int32(i)%3 }, // most of them once
+		} {
+			f := classed(n)
+			for i := range f.labels[0] {
+				f.labels[0][i] = label(i)
+			}
+			_, err := Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), o)
+			require.ErrorContains(t, err, "nodes look like ids, not classes; name the column or array that has the classes")
+		}
+	}
+	f := classed(100) // a node of each class
+	for i := range f.labels[0] {
+		f.labels[0][i] = -1
+		if i < 40 {
+			f.labels[0][i] = int32(i)
+		}
+	}
+	_, rep := build(t, f, Options{Features: "degree"})
+	require.Equal(t, 40, rep.Labels[0].Classes)
+}
 
 // classed is n nodes without edges, with class v mod 3 and every tenth without one.
 func classed(n int) *fake {
@@ -44,7 +120,7 @@ func TestRandomSplit(t *testing.T) {
 	f := classed(1000)
 	d, rep := build(t, f, Options{Features: "degree", Split: "random:0.5/0.25/0.125"})
 	require.Equal(t, []SplitReport{{"random", "node", 450, 225, 113}}, rep.Splits)
-	require.Equal(t, []LabelReport{{"class", "node", 3, false, 100}}, rep.Labels)
+	require.Equal(t, []LabelReport{{"class", "node", 3, false, 100, nil}}, rep.Labels)
 	got := parts(d)
 	for _, part := range got {
 		for _, id := range part {
@@ -94,7 +170,7 @@ func TestSplitOfTypes(t *testing.T) {
 	f.labels[1] = []int32{0, 1, 1, 0, -1, -1, -1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0}
 	_, rep := build(t, f, Options{Features: "degree", Split: "random:0.6/0.2/0.2"})
 	require.Equal(t, []SplitReport{{"random-node", "node", 54, 18, 18}, {"random-other", "other", 5, 2, 2}}, rep.Splits)
-	require.Equal(t, LabelReport{"bits", "other", 2, true, 1}, rep.Labels[1])
+	require.Equal(t, LabelReport{"bits", "other", 2, true, 1, nil}, rep.Labels[1])
 }
 
 func TestGivenSplit(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,6 +112,25 @@ func printPlan(w io.Writer, p *ingest.Plan) {
 	}
 }
 
+// classMap says which class became which number, when it is not that already: the first few and the last.
+func classMap(names []string) string {
+	const most = 6
+	var b strings.Builder
+	same := true
+	for i, name := range names {
+		if same = same && name == strconv.Itoa(i); i == most-1 && len(names) > most {
+			b.WriteString("…, ")
+		}
+		if i < most-1 || i == len(names)-1 {
+			fmt.Fprintf(&b, "%.40s → %d, ", name, i)
+		}
+	}
+	if same {
+		return ""
+	}
+	return b.String()
+}
+
 // worthTelling is the length of a build whose passes are told of, unasked.
 const worthTelling = 30.0 // seconds
 
@@ -211,7 +231,7 @@ func printReport(w io.Writer, r *ingest.Report) {
 		if len(r.NodeTypes) > 1 {
 			fmt.Fprintf(w, " of %s", l.NodeType)
 		}
-		fmt.Fprintf(w, ": %d classes, %s nodes without\n", l.Classes, count(l.Missing))
+		fmt.Fprintf(w, ": %d classes, %s%s nodes without\n", l.Classes, classMap(l.ClassNames), count(l.Missing))
 	}
 	for _, s := range r.Splits {
 		fmt.Fprintf(w, "%-9s %s: %s train, %s valid, %s test\n", "split", s.Name, count(int64(s.Train)), count(int64(s.Valid)), count(int64(s.Test)))
