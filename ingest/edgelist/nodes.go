@@ -351,6 +351,7 @@ func (n *nodeTable) nameNumbers() {
 // class reads the label of a row; while classes are learnt, only its cell.
 func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, err error) {
 	cell, err = t.cell(cells, n.label)
+	cell = ingest.LabelText(cell)
 	switch {
 	case err != nil || missing(cell):
 		return -1, cell, err

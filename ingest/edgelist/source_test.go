@@ -639,6 +639,15 @@ func TestRefuses(t *testing.T) {
 }
 
 // TestTooManyLabels: a column of names is no column of classes, and is told before it fills the memory.
+// TestLabelWords: what tables have for nothing is no class, and true is one class however it is capitalised.
+func TestLabelWords(t *testing.T) {
+	dir := files{"edges.csv": "0,1\n", "n.csv": "id,l\n0,True\n1,NA\n2,FALSE\n3,null\n4,TRUE\n5,None\n6,n/a\n"}.write(t)
+	g, err := read(dir, Options{Nodes: "n.csv", Label: "l"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"false", "true"}, g.schema.Labels[0].ClassNames)
+	require.Equal(t, []int32{1, -1, 0, -1, 1, -1, -1}, g.labels)
+}
+
 func TestTooManyLabels(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("id,name\n")

@@ -51,7 +51,8 @@
 // missing.
 //
 // Labels that are integers counting from 0 are classes by number; other integers and text are classes of that name, in
-// their order. Empty cells, nan and negative integers are missing.
+// their order. Blank cells, NA, nan, null, None, n/a and negative integers are missing, and true and false are one class each,
+// however they are capitalised; so it is with categories.
 //
 // Values of a relation_column become names of relations, in the order of their bytes, with _ for what no name may have.
 //

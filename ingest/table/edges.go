@@ -27,9 +27,9 @@ type edges struct {
 	tables             []matrix
 
 	srcIDs, dstIDs ids
-	relations      *category // of by
-	names          []string  // of relations, clean
-	counts         []int64   // of their edges
+	relations      *ingest.Category // of by
+	names          []string         // of relations, clean
+	counts         []int64          // of their edges
 }
 
 // edgeColumn is a value of every edge.
@@ -104,9 +104,9 @@ func (r *edgeReader) read(cells []value) (err error) {
 		case !there:
 			err = fmt.Errorf("a relation is missing")
 		case !r.learning:
-			r.kind, err = r.relations.of(t)
+			r.kind, err = r.relations.Of(t)
 		default:
-			r.relations.learn(t)
+			r.relations.Learn(t)
 		}
 		if err != nil {
 			return &rowError{r.by.text, err}
@@ -119,14 +119,14 @@ func (r *edgeReader) read(cells []value) (err error) {
 }
 
 // relationOf reads the name of a relation, which is what it says: nan is one, and 007 is not 7.
-func relationOf(v *value, buf []byte) (token, bool, error) {
+func relationOf(v *value, buf []byte) (ingest.Token, bool, error) {
 	if v.Kind != parquet.Text {
 		return tokenOf(v, buf)
 	}
-	if len(v.Text) > maxCategory {
-		return token{}, false, fmt.Errorf("%d bytes are no name of a relation", len(v.Text))
+	if len(v.Text) > ingest.MaxCategory {
+		return ingest.Token{}, false, fmt.Errorf("%d bytes are no name of a relation", len(v.Text))
 	}
-	return token{text: v.Text}, len(v.Text) > 0, nil
+	return ingest.Token{Text: v.Text}, len(v.Text) > 0, nil
 }
 
 // bitsOf reads the value of an edge's column.
@@ -146,7 +146,7 @@ func bitsOf(v *value, elem store.Elem) (uint64, error) {
 		if n, err = strconv.ParseInt(string(v.Text), 10, 64); err == nil {
 			ok = true
 		} else {
-			n, ok = integer(v.Text)
+			n, ok = ingest.WholeText(v.Text)
 		}
 	}
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
@@ -178,7 +178,7 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 		e.names = []string{e.relation}
 		return nil
 	}
-	e.relations = newCategory(maxRelations)
+	e.relations = ingest.NewCategory(maxRelations)
 	r := e.reader(true)
 	rows := int64(0)
 	if err := r.each(ctx, forgive, func(string) error { rows++; return nil }); err != nil {
@@ -194,13 +194,11 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 	switch {
 	case rows == 0:
 		return fmt.Errorf("%s: there are no rows in it to name the relations of %s:*:%s", e.files[0], e.src, e.dst)
-	case e.relations.many:
+	case !e.relations.SettleTexts():
 		return fmt.Errorf("%s: line %d: relation_column: %s has more than %d different values; is it the column of relations?",
 			e.schema, e.by.line, clip(e.by.text), maxRelations)
 	}
-	e.relations.texts = true // sorted as text
-	e.relations.number(false)
-	e.names = cleanNames(e.relations.names)
+	e.names = cleanNames(e.relations.Names)
 	return nil
 }
 
@@ -211,7 +209,7 @@ func (e *edges) cleaned() string {
 	}
 	var changed []string
 	for i, name := range e.names {
-		if raw := e.relations.names[i]; raw != name {
+		if raw := e.relations.Names[i]; raw != name {
 			changed = append(changed, fmt.Sprintf("%s is %s", raw, name))
 		}
 	}

@@ -223,6 +223,41 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 	return 0, text, nil
 }
 
+const (
+	maxClasses = 1 << 16
+	maxOneHot  = 1 << 10 // columns of features for one of a table
+	maxIndexed = 1 << 16
+)
+
+// tokenOf reads the cell of a label or category; false when it is missing. The text is lent as the cell is, or in buf.
+func tokenOf(v *value, buf []byte) (t ingest.Token, ok bool, err error) {
+	switch v.Kind {
+	case parquet.Null:
+		return t, false, nil
+	case parquet.Int:
+		return ingest.IntToken(v.Int, buf), true, nil
+	case parquet.Float:
+		if v.Float != v.Float {
+			return t, false, nil
+		}
+		if n, ok := whole(v.Float); ok {
+			return ingest.IntToken(n, buf), true, nil
+		}
+		return ingest.Token{Text: strconv.AppendFloat(buf[:0], v.Float, 'g', -1, 64)}, true, nil
+	case parquet.Text:
+		return ingest.LabelToken(v.Text, buf)
+	}
+	return t, false, fmt.Errorf("a list is no class or category")
+}
+
+// whole gives a float that is an integer.
+func whole(f float64) (int64, bool) {
+	if f != math.Trunc(f) || math.Abs(f) > 1<<53 { // beyond 2⁵³ a float has lost the ones
+		return 0, false
+	}
+	return int64(f), true
+}
+
 // number reads a finite number.
 func number(v *value) (float64, error) {
 	f := v.Float
@@ -384,7 +419,7 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 	}
 	id := int32(-1)
 	if there {
-		if id, err = f.category.of(t); err != nil {
+		if id, err = f.category.Of(t); err != nil {
 			return row, err
 		}
 	}
@@ -408,7 +443,7 @@ func (r *featureReader) learn(cells []value) {
 		for _, f := range t.features {
 			if f.category != nil {
 				if t, there, err := tokenOf(&cells[i], r.buf); there && err == nil {
-					f.category.learn(t)
+					f.category.Learn(t)
 				}
 			}
 			i++
@@ -422,8 +457,9 @@ func (e *entry) settle(tables []matrix) error {
 			if f.category == nil {
 				continue
 			}
-			if err := f.category.settle(); err != nil {
-				return fmt.Errorf("%s: line %d: categorical: column %s: %w", e.schema, f.line, clip(f.text), err)
+			if !f.category.Settle() {
+				return fmt.Errorf("%s: line %d: categorical: column %s: more than %d different values; index takes %d, onehot %d",
+					e.schema, f.line, clip(f.text), f.most(), maxIndexed, maxOneHot)
 			}
 		}
 	}
@@ -435,7 +471,7 @@ func forget(tables []matrix) {
 	for _, t := range tables {
 		for _, f := range t.features {
 			if f.category != nil {
-				f.category = newCategory(f.category.most)
+				f.category = ingest.NewCategory(f.most())
 			} else {
 				f.dim = 0
 			}

@@ -23,6 +23,7 @@ const (
 	maxInferDepth  = 3
 	fewValues      = 32 // of text that are categories
 	manyRelations  = 200
+	manyClasses    = 100 // values of a label that may differ in every row
 	mostOfOverlap  = 0.5
 	maxStem        = 80      // bytes, so that more fits behind it
 	largestFeature = 1 << 24 // integers beyond are no exact floats, and likelier ids

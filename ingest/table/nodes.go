@@ -23,8 +23,8 @@ type nodes struct {
 	hasSplit   bool
 	splitFiles [3]*entry
 
-	classes *category // of the label
-	count   int64     // of rows, 0 when not counted
+	classes *ingest.Category // of the label
+	count   int64            // of rows, 0 when not counted
 }
 
 // nodeReader reads rows of nodes whole, in every pass, so that a row that is bad for one section is bad for all.
@@ -86,13 +86,13 @@ func (r *nodeReader) read(cells []value) error {
 		}
 		i++
 	}
-	var class token
+	var class ingest.Token
 	labelled := false
 	r.class = -1
 	if r.label.set() {
 		var err error
 		if class, labelled, err = tokenOf(&cells[i], r.token); err == nil && labelled && !r.learning {
-			r.class, err = r.classes.of(class)
+			r.class, err = r.classes.Of(class)
 		}
 		if err != nil {
 			return &rowError{r.label.text, err}
@@ -109,7 +109,7 @@ func (r *nodeReader) read(cells []value) error {
 	if r.learning {
 		r.features.learn(cells)
 		if labelled {
-			r.classes.learn(class)
+			r.classes.Learn(class)
 		}
 	}
 	return nil
@@ -123,11 +123,11 @@ func partOf(v *value) (int, error) {
 	case parquet.Null:
 		return -1, nil
 	case parquet.Text:
-		text := bytes.ToLower(bytes.TrimSpace(v.Text))
+		text := bytes.ToLower(bytes.TrimSpace(ingest.LabelText(v.Text)))
 		if part, ok := parts[string(text)]; ok {
 			return part, nil
 		}
-		if len(text) == 0 || string(text) == "none" || string(text) == "nan" {
+		if len(text) == 0 || string(text) == "none" {
 			return -1, nil
 		}
 		return 0, fmt.Errorf("%q is no part of a split; there are train, valid and test, and nothing for none",
@@ -156,7 +156,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 		return err
 	}
 	if n.label.set() {
-		n.classes = newCategory(maxClasses)
+		n.classes = ingest.NewCategory(maxClasses)
 	}
 	if n.ids != rowIDs && !n.label.set() && !categorical(n.tables) {
 		return nil
@@ -177,7 +177,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 		n.ids = rowIDs
 	}
 	if n.label.set() {
-		if err := n.classes.settleLabel(); err != nil {
+		if err := n.classes.SettleLabel(); err != nil {
 			return fmt.Errorf("%s: line %d: label: column %s: %w", n.schema, n.label.line, clip(n.label.text), err)
 		}
 	}

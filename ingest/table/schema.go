@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -43,9 +44,9 @@ func (c column) set() bool { return c.word.set() }
 // feature is a column of features.
 type feature struct {
 	column
-	category *category // nil: numbers
-	index    bool      // the category's number instead of a column for each
-	dim      int       // numbers of a cell; 0: as many as there are categories
+	category *ingest.Category // nil: numbers
+	index    bool             // the category's number instead of a column for each
+	dim      int              // numbers of a cell; 0: as many as there are categories
 }
 
 // width is the number of columns of the table that the feature takes.
@@ -53,7 +54,15 @@ func (f *feature) width() int {
 	if f.dim > 0 {
 		return f.dim
 	}
-	return max(f.category.len(), 1)
+	return max(f.category.Len(), 1)
+}
+
+// most is the number of different values that a category may have.
+func (f *feature) most() int {
+	if f.index {
+		return maxIndexed
+	}
+	return maxOneHot
 }
 
 // matrix is a table of features.
@@ -363,13 +372,10 @@ func (d *document) features(o *object) (tables []matrix) {
 		case how.text != "onehot" && how.text != "index":
 			d.errorf(how.line, "categorical %s: choose onehot or index", clip(w.text))
 		}
-		most := maxIndexed
-		if f.index = how.text == "index"; !f.index {
-			most = maxOneHot
-		} else {
+		if f.index = how.text == "index"; f.index {
 			f.dim = 1
 		}
-		f.category = newCategory(most)
+		f.category = ingest.NewCategory(f.most())
 	}
 	if n := o.keys["categorical"]; n != nil && n.Kind == yaml.MappingNode {
 		d.object(n, "categorical") // keys are unique

@@ -185,7 +185,7 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 	}
 	if n.label.set() {
 		form.Labels = append(form.Labels, ingest.Label{
-			Name: "label", NodeType: n.name, Classes: n.classes.len(), ClassNames: n.classes.names,
+			Name: "label", NodeType: n.name, Classes: n.classes.Len(), ClassNames: n.classes.Names,
 		})
 		s.labels = append(s.labels, n)
 	}

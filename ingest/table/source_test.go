@@ -428,6 +428,12 @@ func TestTrapLabels(t *testing.T) {
 	g = nodesOf(t, "l\n10\n9\n-1\n", "label: l")
 	require.Equal(t, []string{"9", "10"}, g.schema.Labels[0].ClassNames)
 	require.Equal(t, []int32{1, 0, -1}, g.labels["a"])
+	g = nodesOf(t, "l\nTrue\nNA\nFALSE\nnull\ntrue\nNone\nNaN\n<NA>\nn/a\nfalse\n", "label: l")
+	require.Equal(t, []string{"false", "true"}, g.schema.Labels[0].ClassNames)
+	require.Equal(t, []int32{1, -1, 0, -1, 1, -1, -1, -1, -1, 0}, g.labels["a"])
+	g = nodesOf(t, "l,f\nTRUE,x\n0,NA\n1,X\n", "label: l, features: [f], categorical: [f]")
+	require.Equal(t, []string{"0", "1", "true"}, g.schema.Labels[0].ClassNames)
+	require.Equal(t, []float32{0, 1, 0, 0, 1, 0}, g.rows["a/feat"])
 	g = nodesOf(t, "l\n007\n7\n", "label: l")
 	require.Equal(t, []string{"007", "7"}, g.schema.Labels[0].ClassNames)
 }

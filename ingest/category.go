@@ -1,0 +1,199 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxCategory is the length of the longest text that is a class or category.
+const MaxCategory = 256
+
+// manyClasses is how many classes of text there may be that do not repeat.
+const manyClasses = 100
+
+// Category numbers the different values of a column, which are learnt in one reading and known in the others: by value
+// where all are integers, else by their bytes.
+type Category struct {
+	most    int
+	ids     map[string]int32
+	Names   []string // nil until known
+	values  int64    // that were there
+	texts   bool     // some are no integers
+	least   int64    // of the integers that are not negative
+	largest int64    // the largest
+	many    bool     // more than most: ids is dropped
+	direct  bool     // a label's integers are classes by number
+}
+
+// NewCategory has room for most different values.
+func NewCategory(most int) *Category {
+	return &Category{most: most, ids: map[string]int32{}, least: math.MaxInt64}
+}
+
+// Len is the number of different values, once known; 0 of nil.
+func (c *Category) Len() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.Names)
+}
+
+// Token is a cell as a Category reads it: 3, 3.0 and "3" are the same.
+type Token struct {
+	Text    []byte
+	Number  int64
+	Integer bool
+}
+
+// LabelToken reads a label in text; false when it is missing: when it is empty, or what tables have for nothing. However they are
+// capitalised, true and false are one each. The text is lent as the cell is, or in buf.
+func LabelToken(cell, buf []byte) (t Token, ok bool, err error) {
+	switch cell = LabelText(cell); {
+	case len(cell) == 0:
+		return t, false, nil
+	case len(cell) > MaxCategory:
+		return t, false, fmt.Errorf("%d bytes are no class or category", len(cell))
+	}
+	if t.Number, t.Integer = WholeText(cell); !t.Integer {
+		return Token{Text: cell}, true, nil
+	}
+	return IntToken(t.Number, buf), true, nil
+}
+
+// IntToken is an integer, whose text is in buf.
+func IntToken(n int64, buf []byte) Token {
+	return Token{Text: strconv.AppendInt(buf[:0], n, 10), Number: n, Integer: true}
+}
+
+// LabelText is what a cell says as a label or a category: nothing for NA, nan, null, None and blanks, and true or false for
+// these, however they are capitalised.
+func LabelText(cell []byte) []byte {
+	text := bytes.TrimSpace(cell)
+	switch string(text) {
+	case "", "NA", "<NA>", "#N/A", "None":
+		return nil
+	}
+	for _, word := range []string{"nan", "null", "n/a"} {
+		if strings.EqualFold(string(text), word) {
+			return nil
+		}
+	}
+	for _, word := range booleans {
+		if bytes.EqualFold(text, word) {
+			return word
+		}
+	}
+	return cell
+}
+
+var booleans = [][]byte{[]byte("true"), []byte("false")}
+
+// WholeText reads 3, and 3.0 as Python writes integers that came from floats.
+func WholeText(cell []byte) (int64, bool) {
+	if c := cell[0]; c != '-' && c-'0' > 9 {
+		return 0, false
+	}
+	left, fraction, _ := bytes.Cut(cell, []byte("."))
+	if len(bytes.Trim(fraction, "0")) > 0 {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(string(left), 10, 64)
+	return v, err == nil && (len(left) == 1 || left[0] != '0') // 007 is a name
+}
+
+// Learn notes a value.
+func (c *Category) Learn(t Token) {
+	c.values++
+	switch {
+	case !t.Integer:
+		c.texts = true
+	case t.Number >= 0:
+		c.least, c.largest = min(c.least, t.Number), max(c.largest, t.Number)
+	}
+	if _, known := c.ids[string(t.Text)]; known || c.many {
+		return
+	}
+	c.ids[string(t.Text)] = 0
+	if len(c.ids) > c.most {
+		c.ids, c.many = map[string]int32{}, true
+	}
+}
+
+// SettleLabel makes classes of what was learnt: by number when integers count from 0, else by name. Negative integers are
+// missing.
+func (c *Category) SettleLabel() error {
+	switch {
+	case c.texts && c.many:
+		return fmt.Errorf("more than %d different labels are not classes", c.most)
+	case c.texts && len(c.ids) > manyClasses && 2*int64(len(c.ids)) > c.values:
+		return fmt.Errorf("%d different labels on %d nodes are not classes", len(c.ids), c.values)
+	case !c.texts && (c.least == 0 || c.many || c.values == 0 || c.least == math.MaxInt64):
+		if c.largest > math.MaxInt32 {
+			return fmt.Errorf("%d is not the number of a class", c.largest)
+		}
+		c.direct, c.ids = true, nil
+		return nil
+	}
+	c.number(!c.texts)
+	return nil
+}
+
+// Settle numbers what was learnt, integers by value and texts by their bytes, and says whether there was room.
+func (c *Category) Settle() (fits bool) {
+	if !c.many {
+		c.number(false)
+	}
+	return !c.many
+}
+
+// SettleTexts is Settle with integers in the order of their digits as well.
+func (c *Category) SettleTexts() (fits bool) {
+	c.texts = true
+	return c.Settle()
+}
+
+// number gives each text its place; positive leaves out negative integers.
+func (c *Category) number(positive bool) {
+	texts := make([]string, 0, len(c.ids))
+	for text := range c.ids {
+		if positive && text[0] == '-' {
+			c.ids[text] = -1
+		} else {
+			texts = append(texts, text)
+		}
+	}
+	if c.texts {
+		slices.Sort(texts)
+	} else {
+		slices.SortFunc(texts, func(a, b string) int {
+			x, _ := strconv.ParseInt(a, 10, 64)
+			y, _ := strconv.ParseInt(b, 10, 64)
+			return cmp.Compare(x, y)
+		})
+	}
+	for i, text := range texts {
+		c.ids[text] = int32(i)
+		texts[i] = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	c.Names = texts
+}
+
+// Of is the number of what was learnt.
+func (c *Category) Of(t Token) (int32, error) {
+	if c.direct {
+		if t.Number > c.largest || !t.Integer {
+			return 0, fmt.Errorf("%.40q is new; the file changed while it was read", t.Text)
+		}
+		return int32(max(t.Number, -1)), nil
+	}
+	id, ok := c.ids[string(t.Text)]
+	if !ok {
+		return 0, fmt.Errorf("%.40q is new; the file changed while it was read", t.Text)
+	}
+	return id, nil
+}
