@@ -197,3 +197,24 @@ func (c *Category) Of(t Token) (int32, error) {
 	}
 	return id, nil
 }
+
+// LearnText is Learn for a cell of text, which may be missing.
+func (c *Category) LearnText(cell string) error {
+	t, ok, err := LabelToken([]byte(cell), nil)
+	if ok {
+		c.Learn(t)
+	}
+	return err
+}
+
+// OfText is Of for a cell of text, -1 where it is missing.
+func (c *Category) OfText(cell string) (int32, error) {
+	t, ok, err := LabelToken([]byte(cell), nil)
+	if err != nil || !ok {
+		return -1, err
+	}
+	return c.Of(t)
+}
+
+// MaxClasses is the most classes of text.
+const MaxClasses = 1 << 16

@@ -45,6 +45,16 @@ func arr(descr string, fortran bool, shape []int, data any) []byte {
 func i64(v ...int64) []byte   { return arr("<i8", false, []int{len(v)}, v) }
 func f32(v ...float32) []byte { return arr("<f4", false, []int{len(v)}, v) }
 
+// texts is an array of NumPy's U.
+func texts(v ...string) []byte {
+	const wide = 12
+	cells := make([]rune, wide*len(v))
+	for i, text := range v {
+		copy(cells[wide*i:], []rune(text))
+	}
+	return arr("<U12", false, []int{len(v)}, cells)
+}
+
 // files are arrays by name.
 type files map[string][]byte
 

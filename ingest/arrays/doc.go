@@ -11,7 +11,8 @@
 //	          edges' weights, zeros included
 //	ids       integers of any type, or floats that are whole and small enough to be exact; nodes are rows, from 0
 //	features  (N, F) or (N,), numbers of any type, in C or Fortran order
-//	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; or (N, C) zeros and ones, any number of classes
+//	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; texts, which become class names;
+//	          or (N, C) zeros and ones: one class where every row has exactly one 1, else, or with Options.MultiLabel, any number
 //	splits    masks of (N,), or (K, N) or (N, K) for K splits, of which Options.MaskSplit is taken; or lists of ids
 //	weights   (E,) or (E, 1), a column beside the edges; (E, D), a table of edges
 //

@@ -27,11 +27,12 @@ type Options struct {
 	// Train, Valid and Test are masks of all nodes or lists of some.
 	Train, Valid, Test string
 
-	Nodes     int64  // their number; default the arrays' own, or one more than the largest id
-	Layout    Layout // default by shape
-	RowsAre   string // what a row of a CSR matrix is: "src", the default, or "dst"
-	MaskSplit int    // which of several splits, from 0, when masks have two dimensions
-	Raw       []Raw  // the files that have no header
+	Nodes      int64  // their number; default the arrays' own, or one more than the largest id
+	Layout     Layout // default by shape
+	RowsAre    string // what a row of a CSR matrix is: "src", the default, or "dst"
+	MultiLabel bool   // labels of one 1 a row are several classes a node as well
+	MaskSplit  int    // which of several splits, from 0, when masks have two dimensions
+	Raw        []Raw  // the files that have no header
 }
 
 // Raw is the form of a file without a header, row-major.

@@ -32,7 +32,7 @@ type Source struct {
 	nodes  map[string]*nodeType
 	edges  []*edges // by relation
 	tables []*array
-	labels []*array
+	labels []*label
 	splits []*split
 }
 
@@ -185,7 +185,7 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 			continue
 		}
 		a, err := s.bag.get(prefix + name)
-		if errors.Is(err, npy.ErrUnsupported) || err == nil && !a.Type.Number() {
+		if errors.Is(err, npy.ErrUnsupported) || err == nil && !a.Type.Number() && !(flag == labelsFlag && a.isText()) {
 			s.skip(prefix+name, "its elements are no numbers")
 			continue
 		}
@@ -193,6 +193,8 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 	}
 	return nil, nil
 }
+
+const labelsFlag = "--array-labels"
 
 // The usual names, as PyTorch Geometric, DGL, OGB, the heterophilous graphs of Platonov et al. and many a notebook have them.
 var (
@@ -238,7 +240,7 @@ func (s *Source) findNodes(prefix string) error {
 		s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", NodeType: name, Dim: columns(x)})
 		s.tables = append(s.tables, x)
 	}
-	y, err := s.pick(prefix, "--array-labels", given.Labels, yNames)
+	y, err := s.pick(prefix, labelsFlag, given.Labels, yNames)
 	if err != nil {
 		return err
 	}
@@ -311,8 +313,9 @@ func columns(a *array) int {
 }
 
 func (s *Source) addLabel(name string, t *nodeType, y *array) error {
-	if n := len(y.Shape); n < 1 || n > 2 || n == 2 && (y.Shape[1] < 1 || y.Shape[1] > maxClasses) || !y.Type.Number() {
-		return fmt.Errorf("%s, and the number of a class for each node is expected, or 2 to %d zeros and ones", y.form(), maxClasses)
+	fits := len(y.Shape) == 1 || len(y.Shape) == 2 && y.Shape[1] >= 1 && y.Shape[1] <= maxClasses
+	if !fits || !y.Type.Number() && !(y.isText() && columns(y) == 1) {
+		return fmt.Errorf("%s, and a class for each node is expected, a number or text, or 2 to %d zeros and ones", y.form(), maxClasses)
 	}
 	if err := t.hold(y); err != nil {
 		return err
@@ -322,7 +325,7 @@ func (s *Source) addLabel(name string, t *nodeType, y *array) error {
 		l.Classes, l.Multi = c, true
 	}
 	s.schema.Labels = append(s.schema.Labels, l)
-	s.labels = append(s.labels, y)
+	s.labels = append(s.labels, &label{array: y})
 	return nil
 }
 
@@ -382,8 +385,12 @@ func (e *edges) weightElem() store.Elem {
 	return store.I64
 }
 
-// Schema reads the edges through on its first call when nothing else says how many nodes there are.
+// Schema reads the edges through on its first call when nothing else says how many nodes there are, and labels that are text or
+// matrices.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
+	if err := s.learnLabels(ctx); err != nil {
+		return nil, err
+	}
 	unknown := false
 	for _, t := range s.nodes {
 		unknown = unknown || t.count < 0

@@ -231,10 +231,42 @@ func TestTrap6Labels(t *testing.T) {
 		"y: row 2: 2.147483648e+09 is not the number of a class": i64(0, 0, 1<<31, 0, 0),
 		"y: row 3: 2 among the zeros and ones of its classes":    arr("<i8", false, []int{5, 2}, []int64{0, 1, 1, 1, 0, 0, 2, 0, 1, 0}),
 		"small.npz: y: 4 rows, and there are 5 nodes by ":        i64(0, 0, 1, 0),
-		"y is (5, 0) of <i8, and the number of a class":          arr("<i8", false, []int{5, 0}, []int64{}),
+		"y is (5, 0) of <i8, and a class for each node":          arr("<i8", false, []int{5, 0}, []int64{}),
 	} {
 		_, err := read(t, pack(t, small().with("y", y), zip.Store), Options{})
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestTextLabels: texts become classes of that name, in their order.
+func TestTextLabels(t *testing.T) {
+	for _, path := range []string{
+		pack(t, small().with("y", texts("cat", "True", "dog", "nan", "TRUE")), zip.Deflate),
+		folder(t, small().with("y", nil).with("label", texts("cat", "true", "dog", "", "True"))),
+	} {
+		g := mustRead(t, path, Options{})
+		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, ClassNames: []string{"cat", "dog", "true"}}}, g.schema.Labels)
+		require.Equal(t, []int32{0, 2, 1, -1, 2}, g.labels)
+	}
+	_, err := read(t, pack(t, small().with("x", texts("a", "b", "c", "d", "e")), zip.Deflate), Options{Features: "x"})
+	require.ErrorContains(t, err, "x is (5,) of <U12, and a row of 1 to ")
+}
+
+// TestOneHot: a matrix in which every row has exactly one 1 is one class a node, unless the user says otherwise.
+func TestOneHot(t *testing.T) {
+	nan := float32(math.NaN())
+	y := arr("<f4", true, []int{5, 3}, []float32{0, 1, 0, nan, 0, 0, 0, 0, nan, 1, 1, 0, 1, nan, 0})
+	path := pack(t, small().with("y", y), zip.Deflate)
+	g := mustRead(t, path, Options{})
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3}}, g.schema.Labels)
+	require.Equal(t, []int32{2, 0, 2, -1, 1}, g.labels)
+	require.Equal(t, []string{"y: each row has exactly one 1, so it is read as one class a node; --multi-label reads it as any number of them"}, g.schema.Skipped)
+	g = mustRead(t, path, Options{MultiLabel: true})
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, Multi: true}}, g.schema.Labels)
+	require.Equal(t, []int32{0, 0, 1, 1, 0, 0, 0, 0, 1, -1, -1, -1, 0, 1, 0}, g.labels)
+	for _, row := range [][]float32{{0, 0}, {1, 1}, {1, nan}, {0, nan}} { // no class, two, and what may have one
+		y := arr("<f4", false, []int{5, 2}, append([]float32{0, 1, 1, 0, 0, 1, 1, 0}, row...))
+		require.True(t, mustRead(t, pack(t, small().with("y", y), zip.Store), Options{}).schema.Labels[0].Multi, row)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -52,43 +51,6 @@ func (s *Source) turnedRows(ctx context.Context, x *array, emit func(ingest.RowC
 		return x.fail(ctx, err)
 	}
 	return err
-}
-
-// Labels streams the labels: numbers of classes, of which negative ones and NaN are missing, or zeros and ones.
-func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
-	if label < 0 || label >= len(s.labels) {
-		panic("arrays: no such label")
-	}
-	y := s.labels[label]
-	n, per := y.Shape[0], int64(columns(y))
-	rows, r := min(n, max(idChunk/per, 1)), y.Reader()
-	wide, classes := make([]float64, rows*per), make([]int32, rows*per)
-	place := ingest.Place{File: y.name}
-	for ; place.First < n; place.First += rows {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		k := min(rows, n-place.First) * per
-		if _, err := r.ReadFloat64s(wide[:k]); err != nil { // a class is far below 2^53
-			return y.fail(ctx, err)
-		}
-		for i, v := range wide[:k] {
-			switch {
-			case math.IsNaN(v) || v < 0 && v == math.Trunc(v):
-				classes[i] = -1
-			case per > 1 && v != 0 && v != 1:
-				return y.fail(ctx, fmt.Errorf("row %d: %s among the zeros and ones of its classes", place.First+int64(i)/per, number(v)))
-			case v > math.MaxInt32 || v != math.Trunc(v):
-				return y.fail(ctx, fmt.Errorf("row %d: %s is not the number of a class", place.First+int64(i)/per, number(v)))
-			default:
-				classes[i] = int32(v)
-			}
-		}
-		if err := emit(ingest.LabelChunk{Place: place, Values: classes[:k]}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -45,6 +45,16 @@ func i32(v ...int32) []byte   { return arr("<i4", false, []int{len(v)}, v) }
 func i64(v ...int64) []byte   { return arr("<i8", false, []int{len(v)}, v) }
 func f32(v ...float32) []byte { return arr("<f4", false, []int{len(v)}, v) }
 
+// texts is an array of NumPy's U.
+func texts(v ...string) []byte {
+	const wide = 12
+	cells := make([]rune, wide*len(v))
+	for i, text := range v {
+		copy(cells[wide*i:], []rune(text))
+	}
+	return arr("<U12", false, []int{len(v)}, cells)
+}
+
 // small is a graph of four nodes: 0→1, 0→2, 2→0, 3→3; node 1 has no edge out, node 2 no features.
 func small() []entry {
 	return []entry{

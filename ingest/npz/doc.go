@@ -2,8 +2,8 @@
 // DBLP, CiteSeer and their like, after Shchur et al. (arXiv 1811.05868). Start at [Open].
 //
 // The adjacency is a scipy CSR matrix under the keys adj_data, adj_indices, adj_indptr and adj_shape: entry (i, j) is the
-// edge i→j. The features are a CSR matrix under attr_…, or dense under attr_matrix; labels is one class a node, negative
-// or NaN where it is missing; class_names is optional. Keys written adj_matrix.indptr, or with a dot for the underscore,
+// edge i→j. The features are a CSR matrix under attr_…, or dense under attr_matrix; labels is one class a node, a number or
+// text, negative or NaN where it is missing; class_names is optional. Keys written adj_matrix.indptr, or with a dot for the underscore,
 // are read as well. All other keys, and text that only Python can decode, are named in Schema.Skipped.
 //
 // An explicit zero in adj_data is an entry that somebody removed: it is no edge. The zeros are counted by [Source.Schema],

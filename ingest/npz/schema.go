@@ -153,17 +153,24 @@ func (s *Source) findLabels(used map[string]bool) error {
 		return err
 	}
 	column := len(h.Shape) == 1 || len(h.Shape) == 2 && h.Shape[1] == 1
-	if !column || h.Type.Kind == npy.Unicode || h.Type.Kind == npy.Bytes {
-		return fmt.Errorf("labels: it is %s, the number of a class for each node is expected", h.String())
+	if !column {
+		return fmt.Errorf("labels: it is %s, a class for each node is expected", h.String())
 	}
 	if h.Shape[0] != s.adj.rows {
 		return fmt.Errorf("labels: %d labels, %d nodes", h.Shape[0], s.adj.rows)
+	}
+	s.labels = true
+	if s.named = h.Type.Kind == npy.Unicode || h.Type.Kind == npy.Bytes; s.named {
+		s.schema.Labels = []ingest.Label{{Name: "label", NodeType: "node"}}
+		if used["class_names"] = s.files["class_names"] != nil; used["class_names"] {
+			s.skip("class_names", "the labels are names themselves")
+		}
+		return nil
 	}
 	names, err := s.classNames(used)
 	if err != nil {
 		return err
 	}
-	s.labels = true
 	s.schema.Labels = []ingest.Label{{Name: "label", NodeType: "node", Classes: len(names), ClassNames: names}}
 	return nil
 }
@@ -200,7 +207,7 @@ func (s *Source) passOver(key, why string) error {
 	return nil
 }
 
-// Schema reads adj_data through on its first call, if there is one: see the package comment.
+// Schema reads adj_data through on its first call, if there is one: see the package comment. So it does with labels of text.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if !s.counted {
 		zeros, weighted, err := s.scanWeights(ctx, s.adj)
@@ -214,6 +221,11 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 		}
 		if weighted {
 			s.skip(s.adj.data, "weights of edges are not kept")
+		}
+	}
+	if s.named && s.texts == nil {
+		if err := s.learnLabels(ctx); err != nil {
+			return nil, s.fail(ctx, err, "labels")
 		}
 	}
 	schema := s.schema

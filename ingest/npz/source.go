@@ -25,6 +25,8 @@ type Source struct {
 	attr    *csr   // nil without sparse features
 	dense   string // the key of dense features, "" without
 	labels  bool
+	named   bool             // labels are text
+	texts   *ingest.Category // of labels that are text, nil until learnt
 	schema  ingest.Schema
 	counted bool // schema has the number of edges
 }
@@ -172,7 +174,10 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	}
 	defer m.body.Close()
 	read := integerLabels
-	if m.Header().Type.Kind == npy.Float {
+	switch {
+	case s.texts != nil:
+		read = s.textLabels
+	case m.Header().Type.Kind == npy.Float:
 		read = floatLabels
 	}
 	n := min(labelChunk, s.adj.rows)
@@ -229,6 +234,50 @@ func floatLabels(m *member, first int64, classes []int32, scratch []int64) (int,
 		}
 	}
 	return n, nil
+}
+
+// textLabels reads the classes of texts that learnLabels has seen.
+func (s *Source) textLabels(m *member, _ int64, classes []int32, scratch []int64) (int, error) {
+	texts := make([]string, len(scratch))
+	n, err := m.ReadStrings(texts)
+	for i := 0; i < n && err == nil; i++ {
+		classes[i], err = s.texts.OfText(texts[i])
+	}
+	return n, err
+}
+
+// learnLabels reads labels that are text through, to name the classes.
+func (s *Source) learnLabels(ctx context.Context) error {
+	m, err := s.open("labels")
+	if err != nil {
+		return err
+	}
+	defer m.body.Close()
+	texts, names := ingest.NewCategory(ingest.MaxClasses), make([]string, labelChunk)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := m.ReadStrings(names)
+		for i := 0; i < n && err == nil; i++ {
+			err = texts.LearnText(names[i])
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("labels: %w", err)
+		}
+	}
+	if err := m.finish(); err != nil {
+		return err
+	}
+	if err := texts.SettleLabel(); err != nil {
+		return fmt.Errorf("labels: %w", err)
+	}
+	s.texts = texts
+	s.schema.Labels[0].Classes, s.schema.Labels[0].ClassNames = texts.Len(), texts.Names
+	return nil
 }
 
 // Split has nothing to give: the layout has no splits.

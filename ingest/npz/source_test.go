@@ -119,6 +119,19 @@ func TestVariants(t *testing.T) {
 		{"labels as a column, column-major, narrow", with(small(), entry{"labels", arr("|i1", true, []int{4, 1}, []int8{1, -7, 0, 1})}), func(t *testing.T, g graph) {
 			require.Equal(t, []int32{1, -1, 0, 1}, g.labels)
 		}},
+		{"labels that are text", with(small(), entry{"labels", texts("dog", "cat", "NA", "dog")}), func(t *testing.T, g graph) {
+			require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, ClassNames: []string{"cat", "dog"}}}, g.schema.Labels)
+			require.Equal(t, []int32{1, 0, -1, 1}, g.labels)
+			require.Equal(t, []string{"class_names: the labels are names themselves"}, g.schema.Skipped)
+		}},
+		{"numbers in text", with(small(), entry{"labels", texts("10", "", "9", "10.0")}, entry{"class_names", nil}), func(t *testing.T, g graph) {
+			require.Equal(t, []string{"9", "10"}, g.schema.Labels[0].ClassNames)
+			require.Equal(t, []int32{1, -1, 0, 1}, g.labels)
+		}},
+		{"numbers from 0 in bytes", with(small(), entry{"labels", arr("|S1", false, []int{4, 1}, []byte("0210"))}), func(t *testing.T, g graph) {
+			require.Zero(t, g.schema.Labels[0].Classes)
+			require.Equal(t, []int32{0, 2, 1, 0}, g.labels)
+		}},
 		{"no labels", with(small(), entry{"labels", nil}), func(t *testing.T, g graph) {
 			require.Empty(t, g.schema.Labels)
 			require.Equal(t, []string{"class_names: it is no part of this layout"}, g.schema.Skipped)
@@ -207,7 +220,7 @@ func TestRefuses(t *testing.T) {
 		{[]entry{{"attr_shape", nil}}, "no key attr_shape"},
 		{[]entry{{"attr_indptr", nil}}, "no key attr_indptr"},
 		{[]entry{{"labels", i64(1, 0)}}, "small.npz: labels: 2 labels, 4 nodes"},
-		{[]entry{{"labels", arr("<i8", false, []int{4, 2}, make([]int64, 8))}}, "small.npz: labels: it is (4, 2) of <i8, the number of a class for each node is expected"},
+		{[]entry{{"labels", arr("<i8", false, []int{4, 2}, make([]int64, 8))}}, "small.npz: labels: it is (4, 2) of <i8, a class for each node is expected"},
 		{[]entry{{"labels", f32(0, 1, 0.5, 1)}}, "small.npz: labels: row 2: 0.5 is not the number of a class"},
 		{[]entry{{"labels", f32(0, 1, 1, -0.5)}}, "small.npz: labels: row 3: -0.5 is not the number of a class"},
 		{[]entry{{"labels", i64(0, 1, 1<<40, 1)}}, "small.npz: labels: row 2: 1099511627776 is not the number of a class"},

@@ -224,7 +224,6 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 }
 
 const (
-	maxClasses = 1 << 16
 	maxOneHot  = 1 << 10 // columns of features for one of a table
 	maxIndexed = 1 << 16
 )

@@ -156,7 +156,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 		return err
 	}
 	if n.label.set() {
-		n.classes = ingest.NewCategory(maxClasses)
+		n.classes = ingest.NewCategory(ingest.MaxClasses)
 	}
 	if n.ids != rowIDs && !n.label.set() && !categorical(n.tables) {
 		return nil
