@@ -12,7 +12,9 @@
 //
 // Edges are grouped by destination, as the dataset has them: what was added or merged when it was made stays so. Columns
 // of edges come along; rows of edge tables are written for each edge, so that an undirected edge has its row twice.
-// Missing labels are -1.
+// Missing labels are -1. Where classes have names, the source's labels among them, manifest.json or metadata.yaml lists them.
+//
+// What will be read is verified before anything is written: all of it, but of a sample's feature rows only those that it has.
 //
 // # Sampling
 //

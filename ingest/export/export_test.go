@@ -482,7 +482,7 @@ func ring(t testing.TB, nodes int) *store.Dataset {
 		require.NoError(t, f.Put(store.NodeID(v), le(t, []float32{float32(v), 1, 2})))
 	}
 	require.NoError(t, f.Close())
-	require.NoError(t, w.AddLabels("label", "node", class, 2, nil))
+	require.NoError(t, w.AddLabels("label", "node", class, 2, []string{"10", "2000"}))
 	require.NoError(t, w.AddSplit("given", "node", []store.NodeID{3, 13, store.NodeID(nodes / 4)}, []store.NodeID{4}, []store.NodeID{5}))
 	_, err = w.Seal(store.Manifest{Name: "ring", Order: "original"})
 	require.NoError(t, err)
@@ -561,6 +561,19 @@ func TestRoundTrip(t *testing.T) {
 		require.Equal(t, d.Features(0).Row(v), b.Features(0).Row(v))
 	}
 	require.Equal(t, d.Manifest().Relations[0].Neighbors.XXH3, b.Manifest().Relations[0].Neighbors.XXH3)
+}
+
+// TestClassNames: what the source calls its classes comes along, in every format.
+func TestClassNames(t *testing.T) {
+	d := ring(t, 600)
+	for format, name := range map[Format]string{NPY: "manifest.json", Parquet: "manifest.json", GraphBolt: "metadata.yaml"} {
+		out := filepath.Join(t.TempDir(), "out")
+		_, err := Export(context.Background(), d, out, Options{Format: format})
+		require.NoError(t, err)
+		text, err := os.ReadFile(filepath.Join(out, name))
+		require.NoError(t, err)
+		require.Regexp(t, `"?class_names"?:\s*(\[|-)\s*['"]10['"],?\s*-?\s*['"]2000['"]\s`, string(text), format)
+	}
 }
 
 // TestDamage: a dataset with a flipped bit, or with contents that no verify lets pass, is not exported; of a sample, only the

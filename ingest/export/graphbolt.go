@@ -41,6 +41,7 @@ type (
 	boltTask struct {
 		Name    string    `yaml:"name"`
 		Classes int64     `yaml:"num_classes,omitempty"`
+		Names   []string  `yaml:"class_names,omitempty"`
 		Train   []boltSet `yaml:"train_set"`
 		Valid   []boltSet `yaml:"validation_set"`
 		Test    []boltSet `yaml:"test_set"`
@@ -157,7 +158,7 @@ func (e *exporter) writeTasks(split int, typed func(string) string) ([]boltTask,
 			set := boltSet{typed(s.NodeType), []boltData{{"seeds", "numpy", seeds[part]}}}
 			if label >= 0 {
 				l := e.ds.Labels(label)
-				t.Classes = int64(l.Classes())
+				t.Classes, t.Names = int64(l.Classes()), l.Label.ClassNames
 				path := fmt.Sprintf("split/%s-%v-%s.npy", s.Name, ingest.Part(part), l.Label.Name)
 				if err := e.writePart(path, n, parts[part], l); err != nil {
 					return t, err
