@@ -94,6 +94,8 @@ func TestBuildRefuses(t *testing.T) {
 			want: "feat.csv: row 6 (counting from 0) and there are 6 nodes of type paper"},
 		"no features": {change: func(f *fake) { f.schema.Tables = nil },
 			want: "the source has no features: choose --features degree, random:D or fastrp:D"},
+		"no features where they are looked for": {change: func(f *fake) { f.schema.Tables, f.schema.NoFeatures = nil, "x.npz: no array of features (found emb)" },
+			want: "x.npz: no array of features (found emb); or choose --features degree, random:D or fastrp:D"},
 
 		"label too large": {change: func(f *fake) { f.schema.Labels[0].Classes = 2 },
 			want: "label.csv: row 2 (counting from 0): class 2, and label topic has 2 classes"},

@@ -40,6 +40,9 @@ type Schema struct {
 	Splits    []Split
 	// Skipped says, a sentence each, what the source holds and this reader passes over, and why.
 	Skipped []string
+	// NoFeatures and NoLabels say, where there are none, what the reader looked for and found instead: "x.npz: no array of
+	// features (found emb); looked for x, feat". Empty where there is nothing to say.
+	NoFeatures, NoLabels string
 	// Identity is equal for equal contents: parameters of what is made, names, sizes and times of files (see [Files]). A
 	// killed ingest goes on where it was only when it is the same as before; "" is never the same.
 	Identity string

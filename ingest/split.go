@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (b *builder) chooseSplit() error {
 		}
 	case "per-class":
 		if len(s.Labels) == 0 {
-			return errors.New("--split per-class: the source has no labels; choose random:a/b/c")
+			return fmt.Errorf("--split per-class: %s; choose random:a/b/c", cmp.Or(s.NoLabels, "the source has no labels"))
 		}
 		for _, l := range s.firstLabels() {
 			if l.Multi {

@@ -20,6 +20,9 @@ func (b *builder) chooseFeatures() error {
 	b.makes = map[string]bool{}
 	if b.features.kind == "" {
 		if len(has) == 0 {
+			if none := b.schema.NoFeatures; none != "" {
+				return fmt.Errorf("%s; or choose --features %s", none, featureChoices)
+			}
 			return errors.New("the source has no features: choose --features " + featureChoices)
 		}
 		for _, t := range b.schema.NodeTypes {

@@ -9,6 +9,19 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
+// named is the flag of an array that is named, "" without one; edges aside.
+func (o *Options) named() string {
+	for _, n := range []struct{ flag, name string }{
+		{"--array-features", o.Features}, {labelsFlag, o.Labels}, {"--array-weights", o.Weights},
+		{"--array-train", o.Train}, {"--array-valid", o.Valid}, {"--array-test", o.Test},
+	} {
+		if n.name != "" {
+			return n.flag
+		}
+	}
+	return ""
+}
+
 // Layout is how an array of edges is laid out when its shape, (2, 2), does not say.
 type Layout string
 

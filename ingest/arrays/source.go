@@ -74,6 +74,9 @@ func Open(path string, o Options) (ingest.Source, error) {
 	}
 	if strings.EqualFold(filepath.Ext(path), ".npz") && isSciPy(b) && o.Edges == "" {
 		b.close()
+		if flag := o.named(); flag != "" {
+			return nil, fmt.Errorf("%s: its keys are those of a scipy graph, adj_, attr_ and labels, and %s names another; name its edges as well, as in --array-edges adj_", path, flag)
+		}
 		s, err := npz.Open(path)
 		if err != nil {
 			return nil, err
@@ -131,6 +134,7 @@ func (s *Source) findAll(types []string) error {
 	if len(s.edges) == 0 {
 		return fmt.Errorf("%s: no edges in it%s", s.bag.path, s.found())
 	}
+	s.schema.NoFeatures, s.schema.NoLabels = s.none("features", "--array-features", xNames), s.none("labels", labelsFlag, yNames)
 	for _, key := range s.bag.keys {
 		if !s.bag.used[key] {
 			s.skip(key, "it is not one of the names that are looked for; flags such as --array-features name others")
@@ -163,6 +167,11 @@ func (s *Source) found() string {
 		return " (it has no arrays)"
 	}
 	return " (found " + strings.Join(keys, ", ") + more + ")"
+}
+
+// none says that there is no array of a kind.
+func (s *Source) none(what, flag string, usual []string) string {
+	return fmt.Sprintf("%s: no array of %s%s; looked for %s; %s NAME says another", s.bag.path, what, s.found(), strings.Join(usual, ", "), flag)
 }
 
 // pick opens the array that the user named, or the first of the usual names that is there; nil without one.

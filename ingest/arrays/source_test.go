@@ -67,6 +67,40 @@ func TestNames(t *testing.T) {
 		"for indptr and indices; --array-edges NAME or --array-edges SOURCES,DESTINATIONS says others")
 }
 
+// TestNothingFound: when features or labels are asked for and there are none, the user sees what there is and what was looked for.
+func TestNothingFound(t *testing.T) {
+	f := files{"edge_index": small()["edge_index"], "emb": small()["x"], "cls": small()["y"]}
+	for _, path := range []string{pack(t, f, zip.Deflate), folder(t, f)} {
+		s, err := Open(path, Options{})
+		require.NoError(t, err)
+		out := filepath.Join(t.TempDir(), "x.gnn")
+		_, err = ingest.Build(context.Background(), s, out, ingest.Options{})
+		require.EqualError(t, err, path+": no array of features (found cls, edge_index, emb); looked for x, node_features, node_feat, node_feats, features, feature, feats, feat, "+
+			"attr_matrix; --array-features NAME says another; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128")
+		_, err = ingest.Build(context.Background(), s, out, ingest.Options{Features: "degree", Split: "per-class:1/1"})
+		require.EqualError(t, err, "--split per-class: "+path+": no array of labels (found cls, edge_index, emb); looked for y, node_labels, node_label, labels, label; "+
+			"--array-labels NAME says another; choose random:a/b/c")
+		require.NoError(t, s.Close())
+	}
+}
+
+// TestNamedInSciPy: the names of arrays are not passed over because the edges are in scipy's layout.
+func TestNamedInSciPy(t *testing.T) {
+	f := files{"adj_indptr": i64(0, 1, 2), "adj_indices": i64(1, 0), "adj_shape": i64(2, 2), "emb": f32(3, 4), "cls": i64(1, 0)}
+	path := pack(t, f, zip.Deflate)
+	_, err := read(t, path, Options{Features: "emb"})
+	require.EqualError(t, err, path+": its keys are those of a scipy graph, adj_, attr_ and labels, and --array-features names another; name its edges as well, as in --array-edges adj_")
+	g := mustRead(t, path, Options{Edges: "adj_", Features: "emb", Labels: "cls"})
+	require.Equal(t, [][]float32{{3, 4}}, g.rows)
+	require.Equal(t, []int32{1, 0}, g.labels)
+	s, err := Open(path, Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = ingest.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+	require.EqualError(t, err, path+": no key attr_indptr or attr_matrix (found adj_indices, adj_indptr, adj_shape, cls, emb); features have these names, "+
+		"or the edges are named as well: --array-edges adj_ --array-features NAME; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128")
+}
+
 func TestEdgeForms(t *testing.T) {
 	f := small().with("edge_index", nil)
 	ends := func(a, b string) files { return f.with(a, i64(0, 0, 2, 3)).with(b, i64(1, 2, 0, 3)) }

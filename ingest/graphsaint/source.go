@@ -102,6 +102,12 @@ func (s *Source) findAll() error {
 		}},
 	} {
 		if _, err := os.Stat(s.file(part.file)); errors.Is(err, os.ErrNotExist) {
+			switch none := s.dir + ": no " + part.file + " in it"; part.file {
+			case "feats.npy":
+				s.schema.NoFeatures = none
+			case "class_map.json":
+				s.schema.NoLabels = none
+			}
 			continue
 		} else if err != nil {
 			return err

@@ -193,9 +193,10 @@ func TestVariants(t *testing.T) {
 	require.Equal(t, []float32{1, 0.5, 0, 0, 0, 0, 1, 0}, g.rows)
 
 	bare := files{"adj_full.npz": four()["adj_full.npz"]}
-	g, err = read(bare.write(t))
+	dir := bare.write(t)
+	g, err = read(dir)
 	require.NoError(t, err)
-	require.Equal(t, graph{schema: &ingest.Schema{Name: "four", NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}},
+	require.Equal(t, graph{schema: &ingest.Schema{Name: "four", NoFeatures: dir + ": no feats.npy in it", NoLabels: dir + ": no class_map.json in it", NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}},
 		src: []int64{0, 0, 1, 3}, dst: []int64{1, 3, 0, 3}}, g)
 
 	// No node has a label.
