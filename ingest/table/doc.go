@@ -14,6 +14,7 @@
 //	    id_type: text               # text, int, or auto, which the first rows tell
 //	    features: [age, embedding, country]
 //	    categorical: [country]
+//	    missing: {age: mean}        # of numbers: refuse, 0, mean or indicator; one word is for all columns
 //	    label: segment
 //	    split: part                 # its values are train, valid, test, or nothing
 //	  - type: item
@@ -50,6 +51,10 @@
 // categorical: {country: index}, its number among them (up to 65536; half precision tells 2048 apart), -1 where it is
 // missing.
 //
+// A number that is missing makes its row bad, unless missing says what stands for it: 0; the mean of the rows that have one,
+// each element's own in vectors; or indicator, 0 and a further column behind the numbers, 1 where they are missing and 0
+// elsewhere. Blank cells, NA, nan, null, None and n/a are missing.
+//
 // Labels that are integers counting from 0 are classes by number; other integers and text are classes of that name, in
 // their order. Blank cells, NA, nan, null, None, n/a and negative integers are missing, and true and false are one class each,
 // however they are capitalised; so it is with categories.
@@ -64,6 +69,6 @@
 // # Memory
 //
 // A chunk, a row, and the different values of labels, categories and relations, which are bounded; for Parquet its pages
-// (see its package). A table is read once beforehand where it has labels or categories or no column of ids, and for a
+// (see its package). A table is read once beforehand where it has labels, categories or means, or no column of ids, and for a
 // relation_column; each relation of such a column is a reading of its own.
 package table

@@ -174,7 +174,7 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 	if err := e.measure(ctx, e.tables); err != nil {
 		return err
 	}
-	if !e.by.set() && !categorical(e.tables) {
+	if !e.by.set() && !learns(e.tables) {
 		e.names = []string{e.relation}
 		return nil
 	}

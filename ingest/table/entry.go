@@ -328,6 +328,9 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 	problem := make([]error, len(wanted))
 	err := e.sample(ctx, columns, func(cells []value) {
 		for i := range cells {
+			if m := wanted[i].missing; m != "" && m != refuse && isMissing(&cells[i]) {
+				continue
+			}
 			var err error
 			if scratch, err = appendNumbers(scratch[:0], &cells[i]); err == nil {
 				votes[i][len(scratch)]++
@@ -368,9 +371,10 @@ const maxWidth = 1 << 22 // 16 MiB a row
 
 // featureReader reads the cells of one table after the other, in the order of its columns: rows gets a row of each.
 type featureReader struct {
-	tables []matrix
-	rows   [][]float32
-	buf    []byte
+	tables  []matrix
+	rows    [][]float32
+	buf     []byte
+	numbers []float32
 }
 
 func newFeatureReader(tables []matrix) *featureReader {
@@ -405,10 +409,16 @@ func (r *featureReader) read(cells []value, learn bool) error {
 
 func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) ([]float32, error) {
 	if f.category == nil {
+		if isMissing(v) {
+			return f.stand(row)
+		}
 		before := len(row)
 		row, err := appendNumbers(row, v)
 		if n := len(row) - before; err == nil && n != f.dim {
 			err = fmt.Errorf("%d numbers, and %d in most rows; vectors are of one length", n, f.dim)
+		}
+		if f.missing == indicate {
+			row = append(row, 0)
 		}
 		return row, err
 	}
@@ -435,7 +445,7 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 	return row, nil
 }
 
-// learn adds the categories of a row that is good.
+// learn adds the categories and numbers of a row that is good.
 func (r *featureReader) learn(cells []value) {
 	i := 0
 	for _, t := range r.tables {
@@ -444,6 +454,11 @@ func (r *featureReader) learn(cells []value) {
 				if t, there, err := tokenOf(&cells[i], r.buf); there && err == nil {
 					f.category.Learn(t)
 				}
+			} else if f.missing == mean {
+				if r.numbers = r.numbers[:0]; !isMissing(&cells[i]) {
+					r.numbers, _ = appendNumbers(r.numbers, &cells[i])
+				}
+				f.learn(r.numbers)
 			}
 			i++
 		}
@@ -453,6 +468,9 @@ func (r *featureReader) learn(cells []value) {
 func (e *entry) settle(tables []matrix) error {
 	for _, t := range tables {
 		for _, f := range t.features {
+			if f.missing == mean && !f.settle() {
+				return fmt.Errorf("%s: line %d: missing: column %s has no number to take the mean of", e.schema, f.line, clip(f.text))
+			}
 			if f.category == nil {
 				continue
 			}
@@ -472,16 +490,17 @@ func forget(tables []matrix) {
 			if f.category != nil {
 				f.category = ingest.NewCategory(f.most())
 			} else {
-				f.dim = 0
+				f.dim, f.average = 0, average{}
 			}
 		}
 	}
 }
 
-func categorical(tables []matrix) bool {
+// learns reports whether all rows must be read before features are known.
+func learns(tables []matrix) bool {
 	for _, t := range tables {
 		for _, f := range t.features {
-			if f.category != nil {
+			if f.category != nil || f.missing == mean {
 				return true
 			}
 		}

@@ -158,7 +158,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	if n.label.set() {
 		n.classes = ingest.NewCategory(ingest.MaxClasses)
 	}
-	if n.ids != rowIDs && !n.label.set() && !categorical(n.tables) {
+	if n.ids != rowIDs && !n.label.set() && !learns(n.tables) {
 		return nil
 	}
 	dense := n.ids == intIDs

@@ -47,10 +47,15 @@ type feature struct {
 	category *ingest.Category // nil: numbers
 	index    bool             // the category's number instead of a column for each
 	dim      int              // numbers of a cell; 0: as many as there are categories
+	missing  missing          // what stands for numbers that are missing
+	average
 }
 
 // width is the number of columns of the table that the feature takes.
 func (f *feature) width() int {
+	if f.missing == indicate {
+		return f.dim + 1
+	}
 	if f.dim > 0 {
 		return f.dim
 	}
@@ -145,7 +150,7 @@ func list(names []string) string {
 }
 
 var nodeKeys = []string{
-	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "label", "split",
+	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "label", "split",
 }
 
 // nodes reads an entry of nodes.
@@ -155,7 +160,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 	e.name = d.name(o.need("type", "the name of the node type"), "a node type")
 	e.gathered = !o.has("files")
 	if e.gathered {
-		for _, key := range []string{"id", "features", "categorical", "label", "split", "format", "header", "delimiter"} {
+		for _, key := range []string{"id", "features", "categorical", "missing", "label", "split", "format", "header", "delimiter"} {
 			if o.has(key) {
 				d.errorf(o.line, "node type %s has no files, and %s is about their columns; name them with files", e.name, key)
 			}
@@ -198,7 +203,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 
 var edgeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "src", "dst", "relation_column", "weight", "columns", "features",
-	"categorical",
+	"categorical", "missing",
 }
 
 // edges reads an entry of edges.
@@ -387,6 +392,7 @@ func (d *document) features(o *object) (tables []matrix) {
 			mark(w, word{"onehot", w.line})
 		}
 	}
+	d.missing(o, taken)
 	return tables
 }
 

@@ -183,6 +183,7 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 		form.Tables = append(form.Tables, ingest.Table{Name: m.name, NodeType: n.name, Dim: m.width()})
 		s.tables = append(s.tables, tableOf{nodes: n, index: i})
 	}
+	form.Skipped = append(form.Skipped, filled(n.tables)...)
 	if n.label.set() {
 		form.Labels = append(form.Labels, ingest.Label{
 			Name: "label", NodeType: n.name, Classes: n.classes.Len(), ClassNames: n.classes.Names,
@@ -206,6 +207,7 @@ func (s *Source) describeEdges(form *ingest.Schema, e *edges) {
 			s.tables = append(s.tables, tableOf{edges: relation{e, int32(i)}, index: k})
 		}
 	}
+	form.Skipped = append(form.Skipped, filled(e.tables)...)
 	if note := e.cleaned(); note != "" {
 		form.Skipped = append(form.Skipped, note)
 	}

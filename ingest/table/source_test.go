@@ -514,7 +514,7 @@ func TestRefuses(t *testing.T) {
 		{nodes("    features: [c]\n"), "c\n", ok, `DIR/s.yaml: line 4: features: column c of DIR/n.csv has no numbers in its first rows`},
 		{nodes("    features: [c]\n"), "c\n1\n2\n1;2\n", ok, `DIR/n.csv: line 4: column c: 2 numbers, and 1 in most rows; vectors are of one length`},
 		{nodes("    features: [c]\n"), "c\n1\n1e39\n", ok, `DIR/n.csv: line 3: column c: 1e+39 is not a finite number of 32 bits`},
-		{nodes("    features: [c]\n"), "c\n1\nnan\n", ok, `DIR/n.csv: line 3: column c: NaN is not a finite number of 32 bits`},
+		{nodes("    features: [c]\n"), "c\n1\nnan\n", ok, `DIR/n.csv: line 3: column c: a number is missing; fill it in, leave the column out, or say in the schema what stands for it, as in missing: {c: mean}`},
 		{nodes("    features: [c]\n"), "c\n1\n1e999\n", ok, `DIR/n.csv: line 3: column c: +Inf is not a finite number of 32 bits`},
 		{nodes("    id: id\n    id_type: int\n"), "id\n1\n02\n", ok, `DIR/n.csv: line 3: column id: "02" is not an integer from 0 to 2⁶³-1 without leading zeros, as the ids of this node type are; for other ids say id_type: text`},
 		{nodes("    id: id\n    id_type: text\n"), "id\n" + strings.Repeat("x", 4097) + "\n", ok, `DIR/n.csv: line 2: column id: an id of 4097 bytes, and 4096 are the most`},

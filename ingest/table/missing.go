@@ -1,0 +1,142 @@
+package table
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/parquet"
+)
+
+// missing is what stands for the numbers of a feature in rows that have none.
+type missing string
+
+const (
+	refuse   missing = "refuse"    // nothing: such a row is bad
+	zero     missing = "0"         // zeros
+	mean     missing = "mean"      // the mean of the rows that have some
+	indicate missing = "indicator" // zeros, and 1 in a column behind them, which is 0 in other rows
+)
+
+// missing reads what stands for missing numbers: one word for all features of numbers, or one for each.
+func (d *document) missing(o *object, taken map[string]*feature) {
+	policy := func(w word) missing {
+		switch m := missing(w.text); m {
+		case refuse, zero, mean, indicate:
+			return m
+		}
+		d.errorf(w.line, "missing %q: choose refuse, 0, mean or indicator", clip(w.text))
+		return refuse
+	}
+	n := o.keys["missing"]
+	if n == nil {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		m := policy(o.word("missing"))
+		for _, f := range taken {
+			if f.category == nil {
+				f.missing = m
+			}
+		}
+		return
+	}
+	d.object(n, "missing") // keys are unique
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		column := d.word(n.Content[i], "a column")
+		f := taken[column.text]
+		switch m := policy(d.word(n.Content[i+1], "refuse, 0, mean or indicator")); {
+		case f == nil:
+			d.errorf(column.line, "missing %s: it is not among the features; list it there as well", clip(column.text))
+		case f.category != nil:
+			d.errorf(column.line, "missing %s: it is categorical, where a missing value is none of the categories; leave it out here", clip(column.text))
+		default:
+			f.missing = m
+		}
+	}
+}
+
+// isMissing reports whether a cell has no number.
+func isMissing(v *value) bool {
+	switch v.Kind {
+	case parquet.Null:
+		return true
+	case parquet.Float:
+		return v.Float != v.Float
+	case parquet.Text:
+		return len(ingest.LabelText(v.Text)) == 0
+	}
+	return false
+}
+
+// stand appends what stands for missing numbers.
+func (f *feature) stand(row []float32) ([]float32, error) {
+	switch f.missing {
+	case mean:
+		if f.means == nil { // while they are learnt nobody looks at the row
+			return row, nil
+		}
+		return append(row, f.means...), nil
+	case zero, indicate:
+		row = append(row, make([]float32, f.dim)...)
+		if f.missing == indicate {
+			row = append(row, 1)
+		}
+		return row, nil
+	}
+	return row, fmt.Errorf("a number is missing; fill it in, leave the column out, or say in the schema what stands for it, as in missing: {%s: mean}", clip(f.text))
+}
+
+// average is the mean of a feature's cells, which are added up in float64 in the order of the rows.
+type average struct {
+	sums          []float64
+	cells, absent int64
+	means         []float32 // nil until known
+}
+
+// learn adds the numbers of a cell, none when they are missing.
+func (a *average) learn(numbers []float32) {
+	if len(numbers) == 0 {
+		a.absent++
+		return
+	}
+	if a.sums == nil {
+		a.sums = make([]float64, len(numbers))
+	}
+	for i, x := range numbers {
+		a.sums[i] += float64(x)
+	}
+	a.cells++
+}
+
+// settle divides, and reports whether there is anything to divide.
+func (a *average) settle() bool {
+	for _, sum := range a.sums {
+		a.means = append(a.means, float32(sum/float64(a.cells)))
+	}
+	return a.cells > 0
+}
+
+// filled says which cells have a mean.
+func filled(tables []matrix) (notes []string) {
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.missing != mean || f.absent == 0 {
+				continue
+			}
+			var means []string
+			for _, m := range f.means[:min(len(f.means), 3)] {
+				means = append(means, strconv.FormatFloat(float64(m), 'g', 6, 32))
+			}
+			if len(f.means) > 3 {
+				means = append(means, "…")
+			}
+			notes = append(notes, fmt.Sprintf("column %s: %d cells without a number have the mean of the %d others, %s",
+				clip(f.text), f.absent, f.cells, strings.Join(means, ";")))
+		}
+	}
+	return notes
+}
