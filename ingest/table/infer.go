@@ -208,7 +208,9 @@ type guessed struct {
 	refers   string // node type that it names
 }
 
-func (c *guessed) is(names ...string) bool { return slices.Contains(names, strings.ToLower(c.name)) }
+func (c *guessed) is(names ...string) bool {
+	return c != nil && slices.Contains(names, strings.ToLower(c.name))
+}
 
 // key is how the schema calls the column.
 func (c *guessed) key() string {
@@ -287,7 +289,7 @@ func (t *inferred) check() error {
 }
 
 func (c *guessed) add(v *value) {
-	if v.Kind == parquet.Null {
+	if isMissing(v) {
 		c.missing++
 		c.unique = false
 		return

@@ -51,12 +51,14 @@ nodes:
     delimiter: ";"
     id: id # unique in the first 40 rows, integers
     features: [price] # columns of numbers
+    # label: COLUMN # that of the classes to predict, if there is one
     # not used: vector (text), created (large integers, as ids and times are)
   - type: user
     files: users.csv
     id: user_id # unique in the first 40 rows, text
-    features: [age, country, segment] # columns of numbers, and of few different texts
-    categorical: [country, segment]
+    features: [age, country] # columns of numbers, and of few different texts
+    categorical: [country]
+    # label: segment # perhaps, by its name and 2 different values: uncomment it to predict it, or list it as a feature
     split: "split" # its values are train, valid and test
     # not used: bio (text)
 edges:
@@ -77,6 +79,42 @@ edges:
 	require.Len(t, g.ids["item"], 41)
 	require.Equal(t, "u00>u01 0.5 1700000000", g.edges["user__follows__user"][0])
 	require.Equal(t, "100>u00 0", g.edges["item__orders__user"][0])
+}
+
+// TestInferLabels: what may be a label is never among the features, where it would be trained on.
+func TestInferLabels(t *testing.T) {
+	for _, c := range []struct {
+		header string
+		want   []string
+	}{
+		{"id,Label,kind,x", []string{"    label: Label # by its name\n", "features: [kind, x]"}}, // a kind beside a label is a feature
+		{"id,user_class,x,kind", []string{"    # label: user_class # perhaps, by its name and 3 different", "not used: kind (perhaps a label)"}},
+		{"id,label,y,x", []string{"    label: label # by", "not used: y (perhaps a label)"}},
+		{"id,x,genres,c", []string{"    # label: genres # perhaps", "features: [x, c]"}},
+		{"id,x,b,c", []string{"    # label: COLUMN # that of the classes to predict, if there is one\n", "features: [x, b, c]"}},
+	} {
+		var b strings.Builder
+		b.WriteString(c.header + "\n")
+		for i := range 30 {
+			b.WriteString(fmt.Sprint(i))
+			for _, name := range strings.Split(c.header, ",")[1:] {
+				fmt.Fprintf(&b, ",%s", map[bool]string{true: fmt.Sprint(i), false: fmt.Sprint(name, i%3)}[name == "x"])
+			}
+			b.WriteString("\n")
+		}
+		yaml, _ := inferAndRead(t, files{"users.csv": b.String(), "edges.csv": "src,dst\n0,1\n"}.write(t))
+		for _, want := range c.want {
+			require.Contains(t, yaml, want, c.header)
+		}
+	}
+	// A target that is a number of its own for each node.
+	var b strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&b, "%d,%d.5,%d\n", i, i, i)
+	}
+	yaml, _ := inferAndRead(t, files{"users.csv": "id,target,x\n" + b.String(), "edges.csv": "src,dst\n0,1\n"}.write(t))
+	require.Contains(t, yaml, "features: [x]")
+	require.Contains(t, yaml, "not used: target (perhaps a label)")
 }
 
 // TestInferForeign: a column of a table of nodes that is called after another is an edge.
@@ -143,8 +181,9 @@ func TestInferReal(t *testing.T) {
 	require.Contains(t, yaml, "files: [test.txt, train.txt, valid.txt]\n    format: tsv\n    header: no")
 	require.Len(t, g.schema.Relations, 11)
 	yaml, g = inferAndRead(t, copied("musae_facebook", "facebook_edges.csv", "facebook_target.csv"))
-	require.Contains(t, yaml, "categorical: [page_type]")
-	require.Equal(t, []ingest.NodeType{{Name: "facebook_target", Count: 22470}}, g.schema.NodeTypes)
+	require.Contains(t, yaml, "    # label: page_type # perhaps, by its name and 4 different values")
+	require.NotContains(t, yaml, "features:")
+	require.Len(t, g.ids["facebook_target"], 22470)
 	require.Len(t, g.edges["facebook_target__facebook_edges__facebook_target"], 171002)
 	_, g = inferAndRead(t, copied("bitcoin_otc", "soc-sign-bitcoinotc.csv"))
 	require.Len(t, g.edges["node__soc-sign-bitcoinotc__node"], 35592)

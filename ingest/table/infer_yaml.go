@@ -149,15 +149,16 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	}
 	fmt.Fprintf(b, "    id: %s # unique in the first %d rows, %s\n", quote(n.id.key()), n.rows, kind)
 	var features, categories, passed []string
-	label, split := "", ""
+	label, split := n.label(foreign), ""
 	for _, c := range n.columns {
 		texts := c.missing+c.integers+c.floats+c.lists < n.rows
 		switch {
 		case c == n.id || slices.Contains(foreign, c):
 		case split == "" && c.is("split", "part", "set", "fold", "subset") && c.isSplit():
 			split = c.key()
-		case label == "" && c.is("label", "class", "category", "target", "y") && c.isLabel(n.rows):
-			label = c.key()
+		case c == label:
+		case c.ends(labelNames), !label.is(labelNames...) && c.ends(perhapsLabels) && c.isLabel(n.rows):
+			passed = append(passed, c.key()+" (perhaps a label)")
 		case strings.HasSuffix(strings.ToLower(c.name), "_id") || c.is("id", ""):
 			passed = append(passed, c.key()+" (it looks like an id)")
 		case c.numeric(n.rows):
@@ -167,7 +168,7 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 		case c.large:
 			passed = append(passed, c.key()+" (large integers, as ids and times are)")
 		case c.missing > 0:
-			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have none)", c.key(), c.missing, n.rows))
+			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have none; missing: mean would fill them)", c.key(), c.missing, n.rows))
 		default:
 			passed = append(passed, c.key()+" (text)")
 		}
@@ -179,8 +180,13 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 		}
 		b.WriteString("\n")
 	}
-	if label != "" {
-		fmt.Fprintf(b, "    label: %s # by its name\n", quote(label))
+	switch {
+	case label == nil && len(n.columns) > 1:
+		b.WriteString("    # label: COLUMN # that of the classes to predict, if there is one\n")
+	case label.is(labelNames...):
+		fmt.Fprintf(b, "    label: %s # by its name\n", quote(label.key()))
+	case label != nil:
+		fmt.Fprintf(b, "    # label: %s # perhaps, by its name and %d different values: uncomment it to predict it, or list it as a feature\n", plain(quote(label.key())), len(label.values))
 	}
 	if split != "" {
 		fmt.Fprintf(b, "    split: %s # its values are train, valid and test\n", quote(split))
@@ -188,6 +194,38 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	if len(passed) > 0 {
 		fmt.Fprintf(b, "    # not used: %s\n", plain(strings.Join(passed, ", ")))
 	}
+}
+
+// labelNames are what labels are called, and perhapsLabels what may be labels or features; both end longer names too.
+var (
+	labelNames    = []string{"label", "class", "target", "y"}
+	perhapsLabels = []string{"category", "type", "kind", "genre", "topic", "segment", "community", "group", "outcome", "subject"}
+)
+
+// ends says that the last word of the name is one of some, or their plural.
+func (c *guessed) ends(words []string) bool {
+	name := strings.ToLower(c.name)
+	if i := strings.LastIndexAny(name, "_-. "); i >= 0 {
+		name = name[i+1:]
+	}
+	return slices.Contains(words, name) || slices.Contains(words, singular(name))
+}
+
+// label is the column that is likeliest to hold classes: one that is called so, else one that may be; nil without one.
+func (n *inferredNodes) label(foreign []*guessed) *guessed {
+	called := []func(c *guessed) bool{
+		func(c *guessed) bool { return c.is(labelNames...) },
+		func(c *guessed) bool { return c.ends(labelNames) },
+		func(c *guessed) bool { return c.ends(perhapsLabels) },
+	}
+	for _, fits := range called {
+		for _, c := range n.columns {
+			if c != n.id && !slices.Contains(foreign, c) && fits(c) && c.isLabel(n.rows) {
+				return c
+			}
+		}
+	}
+	return nil
 }
 
 func (c *guessed) isSplit() bool {
