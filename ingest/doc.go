@@ -37,6 +37,12 @@
 // included, unless Options say otherwise, and both are counted. An undirected one has v→u whenever it has u→v, and every edge
 // once. Of equal edges the first read stays, with its number and columns, and a given one goes before a reverse.
 //
+// # Labels
+//
+// A source that knows its classes declares their number. Where it does not, the different labels are classes in ascending order:
+// 10, 2000 and 99999 are 0, 1 and 2, and keep their numbers as class names in the dataset, which exports have too. A negative
+// label is missing. A label that most nodes have and that hardly ever repeats is refused: it is a column of ids.
+//
 // # Features as float16
 //
 // Half precision keeps 11 bits of magnitudes from 2⁻¹⁴ to 65504, and features may round by that much. What would change more is

@@ -168,7 +168,11 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 		case c.large:
 			passed = append(passed, c.key()+" (large integers, as ids and times are)")
 		case c.missing > 0:
-			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have none; missing: mean would fill them)", c.key(), c.missing, n.rows))
+			fill := ""
+			if c.integers+c.floats+c.missing == n.rows {
+				fill = "; missing: mean would fill them"
+			}
+			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have none%s)", c.key(), c.missing, n.rows, fill))
 		default:
 			passed = append(passed, c.key()+" (text)")
 		}
