@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -127,6 +128,21 @@ func TestRounding(t *testing.T) {
 		d, rep = build(t, f, Options{DType: F32})
 		require.Zero(t, rep.Tables[0].Rounded+rep.Tables[0].Tiny, c.name)
 		require.Equal(t, store.F32, d.Features(0).Elem(), c.name)
+	}
+}
+
+// TestPackHalves: every half but zeros, subnormals and those from 2048 on is plain, wherever it lies.
+func TestPackHalves(t *testing.T) {
+	for h := range 1 << 16 {
+		x := math.Abs(float64(float16.Frombits(uint16(h)).Float32()))
+		for _, at := range []int{0, 3, 5} {
+			halves := []uint16{0x3c00, 0x0400, 0x67ff, 0xbc00, 0x8400, 0xe7ff}
+			halves[at] = uint16(h)
+			dst := make([]byte, 12)
+			require.Equal(t, x >= halfLeast && x < halfWhole, packHalves(dst, halves), "%x", h)
+			require.Equal(t, byte(h), dst[2*at])
+			require.Equal(t, byte(h>>8), dst[2*at+1])
+		}
 	}
 }
 

@@ -148,13 +148,13 @@ func (w *tableWriter) convertValues(p Place, at int, values []float32, out []byt
 		part := values[done:min(done+len(half), len(values))]
 		halves := half[:len(part)]
 		kernels.Float32ToHalf(halves, part)
-		if !ordinary(part) {
+		if !packHalves(out[2*done:], halves) && !ordinary(part) {
 			if err := checkFinite(p, at+done, w.spec.Dim, part); err != nil {
 				return err
 			}
 			w.account(p, at+done, part, halves)
+			packHalves(out[2*done:], halves)
 		}
-		packHalves(out[2*done:], halves)
 	}
 	return nil
 }
@@ -214,15 +214,24 @@ func (w *tableWriter) account(p Place, at int, values []float32, halves []uint16
 	}
 }
 
-// packHalves writes halves as bytes.
-func packHalves(dst []byte, halves []uint16) {
+// packHalves writes halves as bytes and reports whether the magnitudes of all are from halfLeast to below halfWhole, as those of
+// dense features are, nearly all of them.
+func packHalves(dst []byte, halves []uint16) bool {
+	// Sums of a half's exponent reach its top bit, and no further, when it is from halfLeast on, and from halfWhole on.
+	const exponents, tops, least, whole = 0x7c007c007c007c00, 0x8000800080008000, 0x7c007c007c007c00, 0x1800180018001800
+	some, large := uint64(tops), uint64(0)
 	for ; len(halves) >= 4; halves, dst = halves[4:], dst[8:] {
 		w := uint64(halves[0]) | uint64(halves[1])<<16 | uint64(halves[2])<<32 | uint64(halves[3])<<48
+		some &= w&exponents + least
+		large |= w&exponents + whole
 		binary.LittleEndian.PutUint64(dst, w)
 	}
 	for i, h := range halves {
+		some &= uint64(h&halfInf)*0x0001000100010001 + least
+		large |= uint64(h&halfInf) + whole
 		binary.LittleEndian.PutUint16(dst[2*i:], h)
 	}
+	return some&tops == tops && large&tops == 0
 }
 
 // checkFinite refuses NaN and infinities among values, the first of which is value at of a chunk.
