@@ -182,6 +182,9 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 			b.note("split %s holds %d nodes without label %s", s.name, s.unlabelled, l.Name)
 		}
 	}
+	if found.different == 1 && missing > 0 {
+		b.note("label %s has one class, and %d nodes have none: a negative label is missing, so number classes from 0 where -1 is one", l.Name, missing)
+	}
 	b.report.Labels = append(b.report.Labels, LabelReport{Name: l.Name, NodeType: l.NodeType, Classes: c.n, Multi: l.Multi, Missing: missing, ClassNames: c.names})
 	return w.Close(c.n)
 }

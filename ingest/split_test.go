@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,13 @@ func TestClasses(t *testing.T) {
 	f.schema.Labels[0].Classes = 7
 	_, rep := build(t, f, Options{Features: "degree"})
 	require.Equal(t, 7, rep.Labels[0].Classes, "declared")
+	require.NotContains(t, strings.Join(rep.Notes, "\n"), "has one class")
+	f = classed(120)
+	for i := range f.labels[0] {
+		f.labels[0][i] = 1 - 2*int32(i%2)
+	}
+	_, rep = build(t, f, Options{Features: "degree"})
+	require.Contains(t, rep.Notes, "label class has one class, and 60 nodes have none: a negative label is missing, so number classes from 0 where -1 is one")
 	f = classed(120)
 	for i := range f.labels[0] {
 		f.labels[0][i] = 10 * int32(i%3)

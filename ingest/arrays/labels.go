@@ -39,7 +39,9 @@ func (s *Source) learnLabels(ctx context.Context) error {
 				return nil
 			})
 			if err == nil {
-				err = y.texts.SettleLabel()
+				if err = y.texts.SettleLabel(); err != nil {
+					err = fmt.Errorf("%w; %s NAME says another array", err, labelsFlag)
+				}
 			}
 			if err != nil {
 				return y.fail(ctx, err)

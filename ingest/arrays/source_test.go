@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -282,7 +283,13 @@ func TestTextLabels(t *testing.T) {
 		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, ClassNames: []string{"cat", "dog", "true"}}}, g.schema.Labels)
 		require.Equal(t, []int32{0, 2, 1, -1, 2}, g.labels)
 	}
-	_, err := read(t, pack(t, small().with("x", texts("a", "b", "c", "d", "e")), zip.Deflate), Options{Features: "x"})
+	many := make([]string, 120)
+	for i := range many {
+		many[i] = fmt.Sprint("n", i)
+	}
+	_, err := read(t, pack(t, files{"edges": arr("<i8", false, []int{2, 2}, []int64{0, 1, 1, 0}), "y": texts(many...)}, zip.Deflate), Options{Layout: Rows})
+	require.ErrorContains(t, err, "small.npz: y: 120 different labels on 120 nodes are not classes; --array-labels NAME says another array")
+	_, err = read(t, pack(t, small().with("x", texts("a", "b", "c", "d", "e")), zip.Deflate), Options{Features: "x"})
 	require.ErrorContains(t, err, "x is (5,) of <U12, and a row of 1 to ")
 }
 

@@ -273,7 +273,7 @@ func (s *Source) learnLabels(ctx context.Context) error {
 		return err
 	}
 	if err := texts.SettleLabel(); err != nil {
-		return fmt.Errorf("labels: %w", err)
+		return fmt.Errorf("labels: %w; --array-edges adj_ --array-labels NAME says another array", err)
 	}
 	s.texts = texts
 	s.schema.Labels[0].Classes, s.schema.Labels[0].ClassNames = texts.Len(), texts.Names
