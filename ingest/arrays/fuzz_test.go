@@ -38,6 +38,8 @@ func FuzzArrays(f *testing.F) {
 	f.Add([]byte(nil), i64(0, 2, 2, 3, 4, 4), arr(">i2", false, []int{4}, []int16{1, 2, 0, 3}), arr("<f2", true, []int{5, 2}, make([]uint16, 10)), arr("<f8", false, []int{5, 1}, make([]float64, 5)),
 		arr("|b1", true, []int{3, 5}, make([]bool, 15)), f32(1, 2, 3, 4), []byte(nil))
 	f.Add(arr("<f8", true, []int{2, 4}, make([]float64, 8)), []byte(nil), []byte(nil), []byte(nil), arr("|u1", false, []int{5, 3}, make([]uint8, 15)), i64(1, 2), arr("<f4", false, []int{4, 2}, make([]float32, 8)), []byte(nil))
+	f.Add(s["edge_index"], []byte(nil), []byte(nil), s["x"], texts("cat", "NA", "dog", "true", "cat"), s["train_mask"], []byte(nil), i64(5))
+	f.Add(s["edge_index"], []byte(nil), []byte(nil), s["x"], arr("|u1", false, []int{5, 2}, []uint8{0, 1, 1, 0, 1, 0, 0, 1, 1, 0}), s["train_mask"], []byte(nil), i64(5))
 	f.Fuzz(func(t *testing.T, edges, bounds, indices, x, y, mask, weight, count []byte) {
 		all := files{}
 		for name, b := range (files{"edge_index": edges, "indptr": bounds, "indices": indices, "x": x, "y": y, "train_mask": mask, "edge_weight": weight, "num_nodes": count}) {
@@ -125,14 +127,22 @@ func check(t *testing.T, b *bag, types []string) {
 		}
 	}
 	for i, l := range schema.Labels {
-		n := int64(0)
+		n, width := int64(0), 1
+		if l.Multi {
+			width = l.Classes
+		}
 		err := s.Labels(ctx, i, func(c ingest.LabelChunk) error {
+			for _, class := range c.Values {
+				if class < -1 || !l.Multi && l.Classes > 0 && int(class) >= l.Classes {
+					t.Fatalf("class %d of %d", class, l.Classes)
+				}
+			}
 			if n += int64(len(c.Values)); n > 1<<22 {
 				return enough
 			}
 			return nil
 		})
-		if oneLine(t, err); err == nil && n != counts[l.NodeType]*int64(max(l.Classes, 1)) {
+		if oneLine(t, err); err == nil && n != counts[l.NodeType]*int64(width) {
 			t.Fatalf("%d labels of %d nodes", n, counts[l.NodeType])
 		}
 	}

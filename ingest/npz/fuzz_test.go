@@ -28,6 +28,7 @@ func FuzzArrays(f *testing.F) {
 	}
 	f.Add(all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7], all[8])
 	f.Add(all[0], all[1], i64(0, 0, 0, 4, 4), all[3], f32(), i32(), i32(0, 0, 0, 0, 0), all[7], f32(1, -1, 2, 9))
+	f.Add(all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7], texts("cat", "NA", "10", "true"))
 	f.Fuzz(func(t *testing.T, data, indices, indptr, shape, attrData, attrIndices, attrIndptr, attrShape, labels []byte) {
 		check(t, pack(t, zip.Store, []entry{{"adj_data", data}, {"adj_indices", indices}, {"adj_indptr", indptr}, {"adj_shape", shape},
 			{"attr_data", attrData}, {"attr_indices", attrIndices}, {"attr_indptr", attrIndptr}, {"attr_shape", attrShape}, {"labels", labels}}))

@@ -652,6 +652,7 @@ func FuzzSchema(f *testing.F) {
 	f.Add(shop, "id,f\n1,2\n")
 	f.Add(pairs, "x,y\n1,2\n")
 	f.Add("nodes: [{type: a, files: e.csv, id: x, label: y}]\n"+pairs, "x,y\na,1\n\"b\",2\n")
+	f.Add("nodes: [{type: a, files: e.csv, id: x, features: [y, z], missing: {y: mean, z: indicator}}]\n"+pairs, "x,y,z\n1,,3;4\n0,NA,\n2,7,1;2\n")
 	f.Add("edges: &e\n  - *e\n", "x\n")
 	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, yaml, table string) {
