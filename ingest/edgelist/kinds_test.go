@@ -17,8 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/planetoid"
 )
 
-// lists writes rows of two ids.
-func list2(rows int, ends func(i int) (u, v int)) string {
+// pairsOf writes rows of two ids.
+func pairsOf(rows int, ends func(i int) (u, v int)) string {
 	var text strings.Builder
 	for i := range rows {
 		u, v := ends(i)
@@ -30,7 +30,7 @@ func list2(rows int, ends func(i int) (u, v int)) string {
 // TestKinds: users and items that are numbered apart are no nodes of one kind, as far as a list can tell.
 func TestKinds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	ratings := list2(60_000, func(i int) (int, int) {
+	ratings := pairsOf(60_000, func(i int) (int, int) {
 		if i < 1682 {
 			return 1 + 7*i%943, 1 + i
 		}
@@ -67,12 +67,12 @@ func TestKinds(t *testing.T) {
 	seen := 1
 	for name, text := range map[string]string{
 		"users and items with ids of their own": "user,item\n1,3\n2,4\n",
-		"ratings of large ids":                  list2(20_000, func(int) (int, int) { return random(300), 1000 + random(900) }),
-		"a random graph":                        list2(20_000, func(int) (int, int) { return random(1000), random(1000) }),
-		"a tree":                                list2(20_000, func(i int) (int, int) { return i + 1, random(i + 1) }),
-		"neighbours":                            list2(20_000, func(i int) (int, int) { return i / 10, (i/10 + 1 + random(30)) % 2000 }),
-		"pairs once":                            list2(20_000, func(i int) (int, int) { u := random(999); return u, u + 1 + random(999-u) }),
-		"a crawl": list2(20_000, func(i int) (int, int) { // breadth first, pages numbered as they are found
+		"ratings of large ids":                  pairsOf(20_000, func(int) (int, int) { return random(300), 1000 + random(900) }),
+		"a random graph":                        pairsOf(20_000, func(int) (int, int) { return random(1000), random(1000) }),
+		"a tree":                                pairsOf(20_000, func(i int) (int, int) { return i + 1, random(i + 1) }),
+		"neighbours":                            pairsOf(20_000, func(i int) (int, int) { return i / 10, (i/10 + 1 + random(30)) % 2000 }),
+		"pairs once":                            pairsOf(20_000, func(i int) (int, int) { u := random(999); return u, u + 1 + random(999-u) }),
+		"a crawl": pairsOf(20_000, func(i int) (int, int) { // breadth first, pages numbered as they are found
 			page := i / 8
 			if i%3 == 0 {
 				seen++
@@ -93,7 +93,7 @@ func TestKinds(t *testing.T) {
 	}
 
 	// Too few rows to refuse them.
-	path := filepath.Join(files{"g.txt": list2(30, func(i int) (int, int) { return 1 + i%10, 1 + i })}.write(t), "g.txt")
+	path := filepath.Join(files{"g.txt": pairsOf(30, func(i int) (int, int) { return 1 + i%10, 1 + i })}.write(t), "g.txt")
 	s, err := Open(path, Options{})
 	require.NoError(t, err)
 	_, err = readAll(s)
