@@ -197,6 +197,7 @@ type guessed struct {
 	name     string // "" when it can only go by number
 	number   int
 	missing  int
+	absent   int // there, but NA or the like, which may be an id
 	integers int
 	floats   int
 	lists    int
@@ -224,7 +225,7 @@ func (c *guessed) integer(rows int) bool { return c.integers == rows && rows > 0
 
 // numeric says that it can be a feature as it stands.
 func (c *guessed) numeric(rows int) bool {
-	if c.odd || c.missing > 0 || c.large || rows == 0 {
+	if c.odd || c.missing+c.absent > 0 || c.large || rows == 0 {
 		return false
 	}
 	return c.integers+c.floats == rows || c.lists == rows && len(c.widths) == 1
@@ -289,7 +290,7 @@ func (t *inferred) check() error {
 }
 
 func (c *guessed) add(v *value) {
-	if isMissing(v) {
+	if v.Kind == parquet.Null {
 		c.missing++
 		c.unique = false
 		return
@@ -308,6 +309,8 @@ func (c *guessed) add(v *value) {
 	}
 	numbers, err := appendNumbers(nil, v)
 	switch {
+	case isMissing(v):
+		c.absent++
 	case err != nil, len(text) > 1 && text[0] == '0' && strings.Trim(text, "0123456789") == "": // 007 is a name
 		c.odd = true
 	case v.Kind == parquet.List || len(numbers) != 1:

@@ -114,6 +114,10 @@ func TestInferLabels(t *testing.T) {
 	}
 	yaml, _ := inferAndRead(t, files{"users.csv": "id,target,x\n" + b.String(), "edges.csv": "src,dst\n0,1\n"}.write(t))
 	require.Contains(t, yaml, "features: [x]")
+	// NA is a country's code, and a number that is missing.
+	countries, _ := inferAndRead(t, files{"countries.csv": "id,area,note\nNA,825.6,a\nDE,NA,b\nAT,83.9,c\n", "edges.csv": "src,dst\nNA,DE\n"}.write(t))
+	require.Contains(t, countries, "id: id # unique in the first 3 rows, text")
+	require.Contains(t, countries, "# not used: area (1 of 3 rows have none; missing: mean would fill them), note (text)")
 	require.Contains(t, yaml, "not used: target (perhaps a label)")
 }
 

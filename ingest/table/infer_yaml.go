@@ -151,7 +151,8 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	var features, categories, passed []string
 	label, split := n.label(foreign), ""
 	for _, c := range n.columns {
-		texts := c.missing+c.integers+c.floats+c.lists < n.rows
+		missing := c.missing + c.absent
+		texts := missing+c.integers+c.floats+c.lists < n.rows
 		switch {
 		case c == n.id || slices.Contains(foreign, c):
 		case split == "" && c.is("split", "part", "set", "fold", "subset") && c.isSplit():
@@ -167,12 +168,12 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 			features, categories = append(features, c.key()), append(categories, c.key())
 		case c.large:
 			passed = append(passed, c.key()+" (large integers, as ids and times are)")
-		case c.missing > 0:
+		case missing > 0:
 			fill := ""
-			if c.integers+c.floats+c.missing == n.rows {
+			if c.integers+c.floats+missing == n.rows {
 				fill = "; missing: mean would fill them"
 			}
-			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have none%s)", c.key(), c.missing, n.rows, fill))
+			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have none%s)", c.key(), missing, n.rows, fill))
 		default:
 			passed = append(passed, c.key()+" (text)")
 		}
