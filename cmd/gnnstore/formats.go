@@ -32,7 +32,9 @@ var formats = map[string]struct {
 	"csv": {"an edge list in a table, or a folder of its parts, .gz and .zst included, SNAP's text too",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
 	"graphbolt": {"a GraphBolt dataset: metadata.yaml and what it names",
-		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(graphbolt.Open(p)) }},
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(graphbolt.Options{Memory: o.memory}.Open(p))
+		}},
 	"graphsaint": {"a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json",
 		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(graphsaint.Open(p)) }},
 	"hgb": {"a graph of the Heterogeneous Graph Benchmark: node.dat, link.dat, label.dat, or their zip",
@@ -48,7 +50,9 @@ var formats = map[string]struct {
 	"ogb": {"an Open Graph Benchmark dataset (ogbn-*, ogbl-*): raw/ and split/, or its zip",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.ogb.Open(p)) }},
 	"planetoid": {"Cora, CiteSeer, PubMed: a folder with ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}, or DIR/NAME",
-		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(planetoid.Open(p)) }},
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(planetoid.Options{Memory: o.memory}.Open(p))
+		}},
 	"pt": {"a graph in a .pt or .pth of PyTorch or PyTorch Geometric",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"table": {"csv, tsv, parquet and JSON-lines tables of many types, by a schema.yaml; --infer writes a first one",
@@ -85,6 +89,7 @@ type sourceOptions struct {
 	reverse string
 	seed    uint64
 	skipBad int64
+	memory  int64
 
 	nodeCount int64 // of csv and arrays
 }
@@ -150,6 +155,7 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 // validate completes the options and reports every problem.
 func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
+	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	if format == "csv" {
 		o.csv.Count = o.nodeCount
 	} else {

@@ -64,7 +64,7 @@ func FuzzTorch(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		file, err := torch.OpenReader("t.pt", bytes.NewReader(raw), int64(len(raw)))
+		file, err := torch.OpenReader("t.pt", bytes.NewReader(raw), int64(len(raw)), 0)
 		if err != nil {
 			return
 		}

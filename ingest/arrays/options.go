@@ -46,6 +46,7 @@ type Options struct {
 	MultiLabel bool   // labels of one 1 a row are several classes a node as well
 	MaskSplit  int    // which of several splits, from 0, when masks have two dimensions
 	Raw        []Raw  // the files that have no header
+	Memory     int64  // of the ingest, for the pickles in .pt files; default 1 GiB
 }
 
 // Raw is the form of a file without a header, row-major.

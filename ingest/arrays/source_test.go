@@ -17,6 +17,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -616,4 +617,19 @@ func TestCNR2000(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 3216152, rep.Relations[0].EdgesRead)
 	require.EqualValues(t, 5565380, rep.Relations[0].Edges)
+}
+
+// TestSharedStores: one dict that is the store of many types costs more names than the file has bytes.
+func TestSharedStores(t *testing.T) {
+	store := &pickle.Dict{}
+	for i := range 1 << 10 {
+		store.Keys, store.Values = append(store.Keys, fmt.Sprint(i)), append(store.Values, int64(0))
+	}
+	nodes := &pickle.Dict{}
+	for i := range 1 << 10 {
+		nodes.Keys, nodes.Values = append(nodes.Keys, fmt.Sprint("t", i)), append(nodes.Values, store)
+	}
+	b := newBag("shared.pt")
+	_, err := b.addTorch(&pickle.Dict{Keys: []any{"_node_store_dict", "_edge_store_dict"}, Values: []any{nodes, &pickle.Dict{}}})
+	require.EqualError(t, err, "shared.pt: more than 65536 entries in its dicts; save the arrays of the graph alone")
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // torchBag is what torch.save wrote: a tensor, a dict of them, a graph of PyTorch Geometric, or one as its datasets keep it.
-func torchBag(path string, _ *Options) (*bag, []string, error) {
-	f, err := torch.Open(path)
+func torchBag(path string, o *Options) (*bag, []string, error) {
+	f, err := torch.OpenWithin(path, o.Memory)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,11 +26,18 @@ func torchBag(path string, _ *Options) (*bag, []string, error) {
 	return b, types, nil
 }
 
+// maxEntries bounds what is known by name, some 200 bytes each.
+const maxEntries = 1 << 16
+
 // addTorch gives a bag the arrays of a value, and the types of a HeteroData.
 func (b *bag) addTorch(v any) (types []string, err error) {
 	path := b.path
 	values := map[string]any{}
+	entries := 0
 	add := func(prefix string, d *pickle.Dict) {
+		if entries += len(d.Keys); entries > maxEntries { // one dict may be the store of many types
+			return
+		}
 		for i, k := range d.Keys {
 			if key, ok := pickle.Text(k); ok {
 				if _, again := values[prefix+key]; !again {
@@ -63,6 +70,9 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 		}
 	default:
 		return nil, fmt.Errorf("%s: it holds %s; a tensor, a dict of tensors or a Data of PyTorch Geometric is expected", path, pickle.Kind(v))
+	}
+	if entries > maxEntries {
+		return nil, fmt.Errorf("%s: more than %d entries in its dicts; save the arrays of the graph alone", path, maxEntries)
 	}
 	keys := b.keys
 	b.keys = nil

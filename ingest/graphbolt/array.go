@@ -21,12 +21,13 @@ const (
 type array struct {
 	path   string
 	format string
+	memory int64 // of the ingest
 	header npy.Header
 }
 
 // openArray reads the form of an array and holds it against the size of the file.
-func openArray(path, format string) (*array, error) {
-	a := &array{path: path, format: format}
+func (s *Source) openArray(path, format string) (*array, error) {
+	a := &array{path: path, format: format, memory: s.memory}
 	v, err := a.view()
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (v *view) close() { v.file.Close() }
 
 func (a *array) view() (*view, error) {
 	if a.format == "torch" {
-		f, err := torch.Open(a.path)
+		f, err := torch.OpenWithin(a.path, a.memory)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ type column struct {
 }
 
 // openEdges looks at the form of an edge file.
-func openEdges(path, format string) (r relation, edges int64, err error) {
+func (s *Source) openEdges(path, format string) (r relation, edges int64, err error) {
 	r.path = path
 	switch format {
 	case "csv":
@@ -40,7 +40,7 @@ func openEdges(path, format string) (r relation, edges int64, err error) {
 		}
 		return r, -1, in.Close()
 	case "numpy", "torch": // upstream has no torch here, and no reason against it
-		if r.pairs, err = openArray(path, format); err != nil {
+		if r.pairs, err = s.openArray(path, format); err != nil {
 			return r, 0, err
 		}
 		shape := r.pairs.header.Shape

@@ -23,17 +23,26 @@ type Source struct {
 	labels    []*targets // by Schema.Labels
 	splits    []*targets // by Schema.Splits
 	files     []string   // all that is read
+	memory    int64      // of the ingest
 }
 
 var _ ingest.Source = (*Source)(nil)
 
+// Options say how to read the dataset. The zero value works.
+type Options struct {
+	Memory int64 // of the ingest, for the pickles in .pt files; default 1 GiB
+}
+
 // Open reads metadata.yaml in a folder, and the forms of the files that it names.
-func Open(path string) (*Source, error) {
+func Open(path string) (*Source, error) { return Options{}.Open(path) }
+
+// Open is the function [Open] with these options.
+func (o Options) Open(path string) (*Source, error) {
 	m, dir, from, err := find(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{dir: dir, metadata: from, files: []string{from}, schema: ingest.Schema{Name: m.Name}}
+	s := &Source{dir: dir, memory: o.Memory, metadata: from, files: []string{from}, schema: ingest.Schema{Name: m.Name}}
 	if s.schema.Name == "" {
 		if dir, err = filepath.Abs(dir); err == nil {
 			s.schema.Name = filepath.Base(dir)
@@ -94,7 +103,7 @@ func (s *Source) findEdges(m *metadata) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		files, edges, err := openEdges(path, e.Format)
+		files, edges, err := s.openEdges(path, e.Format)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
@@ -157,7 +166,7 @@ func (s *Source) array(f file) (a *array, skip string, err error) {
 	}
 	switch f.Format {
 	case "numpy", "torch":
-		a, err = openArray(path, f.Format)
+		a, err = s.openArray(path, f.Format)
 	default:
 		return nil, "", fmt.Errorf("%s: format %q; arrays are numpy or torch", path, f.Format)
 	}

@@ -15,6 +15,7 @@ import (
 // and ids over all types.
 type csc struct {
 	path     string
+	memory   int64    // of the ingest
 	typ      int64    // of its edges; -1 where there is one type
 	src, dst [2]int64 // ids of the nodes at its ends: from, up to
 }
@@ -28,8 +29,8 @@ type topologyState struct {
 }
 
 // openTopology reads graph_topology; its tensors are in the file that the caller closes.
-func openTopology(path string) (_ *topologyState, err error) {
-	f, err := torch.Open(path)
+func openTopology(path string, memory int64) (_ *topologyState, err error) {
+	f, err := torch.OpenWithin(path, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (s *Source) findTopology(m *metadata) error {
 	if err != nil {
 		return fmt.Errorf("graph_topology: %w", err)
 	}
-	t, err := openTopology(path)
+	t, err := openTopology(path, s.memory)
 	if err != nil {
 		return fmt.Errorf("graph_topology: %w", err)
 	}
@@ -170,7 +171,7 @@ func (s *Source) findTopology(m *metadata) error {
 		s.schema.NodeTypes = []ingest.NodeType{{Name: "node", Count: nodes}}
 		s.schema.Relations = []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: t.indices.Len()}}
 		all := [2]int64{0, nodes}
-		s.relations = []relation{{path: path, csc: &csc{path, -1, all, all}}}
+		s.relations = []relation{{path: path, csc: &csc{path, s.memory, -1, all, all}}}
 		return nil
 	}
 	if err := s.findTyped(path, t, nodes); err != nil {
@@ -215,7 +216,7 @@ func (s *Source) findTyped(path string, t *topologyState, nodes int64) error {
 		src, dst := ids[r.Src], ids[r.Dst]
 		s.schema.Relations = append(s.schema.Relations, r)
 		s.relations = append(s.relations, relation{path: path, csc: &csc{
-			path, t.relations[name], [2]int64{offsets[src], offsets[src+1]}, [2]int64{offsets[dst], offsets[dst+1]},
+			path, s.memory, t.relations[name], [2]int64{offsets[src], offsets[src+1]}, [2]int64{offsets[dst], offsets[dst+1]},
 		}})
 	}
 	return nil
@@ -223,7 +224,7 @@ func (s *Source) findTyped(path string, t *topologyState, nodes int64) error {
 
 // each streams the edges of one type, by destination.
 func (c *csc) each(ctx context.Context, flush func(src, dst []int64) error) error {
-	t, err := openTopology(c.path)
+	t, err := openTopology(c.path, c.memory)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (s *Source) note(what, why string) {
 
 // readMeta counts nodes and classes.
 func (s *Source) readMeta() error {
-	meta, err := ogb.OpenDict(s.uses("meta.pt"))
+	meta, err := ogb.OpenDict(s.uses("meta.pt"), s.memory)
 	if err != nil {
 		return err
 	}

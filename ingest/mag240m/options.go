@@ -14,6 +14,7 @@ type Options struct {
 	// RowOrder is the order of the node types in it: paper,author,institution is that of OGB's full_feat.npy,
 	// author,institution,paper that of DGL's full.npy. Default: the former when the file has a header; a dump must say.
 	RowOrder string
+	Memory   int64 // of the ingest, for pickles; default 1 GiB
 }
 
 const orders = "paper,author,institution as in OGB's full_feat.npy, or author,institution,paper as in DGL's full.npy"

@@ -25,6 +25,7 @@ type Source struct {
 	labels  *array
 	splits  []split  // by split
 	files   []string // what is read, for Schema.Identity
+	memory  int64    // of the ingest
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -41,7 +42,7 @@ func (o Options) Open(path string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{dir: dir, schema: ingest.Schema{Name: "mag240m"}}
+	s := &Source{dir: dir, memory: o.Memory, schema: ingest.Schema{Name: "mag240m"}}
 	for _, step := range []func() error{
 		s.readMeta, s.findRelations, func() error { return s.findFeatures(o) }, s.findLabels, s.findSplits, s.noteOthers,
 	} {
@@ -142,7 +143,7 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	if split >= len(s.splits) {
 		panic("mag240m: no such split")
 	}
-	return s.splits[split].stream(ctx, s.at("split_dict.pt"), part, emit)
+	return s.splits[split].stream(ctx, s.at("split_dict.pt"), s.memory, part, emit)
 }
 
 // Close has nothing to close: files are open while their section is read.

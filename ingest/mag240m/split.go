@@ -21,7 +21,7 @@ func isDev(place int64) bool { return place%5 < 3 }
 // findSplits makes of split_dict.pt what it has the keys for.
 func (s *Source) findSplits() error {
 	path := s.uses("split_dict.pt")
-	dict, err := ogb.OpenDict(path)
+	dict, err := ogb.OpenDict(path, s.memory)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (s *Source) findSplits() error {
 	return nil
 }
 
-func (p *split) stream(ctx context.Context, path string, part ingest.Part, emit func(ingest.IDChunk) error) error {
-	dict, err := ogb.OpenDict(path)
+func (p *split) stream(ctx context.Context, path string, memory int64, part ingest.Part, emit func(ingest.IDChunk) error) error {
+	dict, err := ogb.OpenDict(path, memory)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,9 @@ type Dict struct {
 // torchMagic is the number that PyTorch before 1.6 put in front, as a pickle's LONG1 and as its text.
 var torchMagic = [2]string{"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", "L119547037146038801333356L"}
 
-// OpenDict reads what torch.save wrote, in any of its forms, or a plain pickle.
-func OpenDict(path string) (*Dict, error) {
+// OpenDict reads what torch.save wrote, in any of its forms, or a plain pickle, in an ingest that has so much memory; see
+// [pickle.Share].
+func OpenDict(path string, memory int64) (*Dict, error) {
 	head, err := headOf(path)
 	if err != nil {
 		return nil, err
@@ -34,12 +35,12 @@ func OpenDict(path string) (*Dict, error) {
 	d := &Dict{path: path, close: func() error { return nil }}
 	var value any
 	if bytes.HasPrefix(head, []byte("PK")) || bytes.Contains(head, []byte(torchMagic[0])) || bytes.HasPrefix(head, []byte(torchMagic[1])) {
-		f, err := torch.Open(path)
+		f, err := torch.OpenWithin(path, memory)
 		if err != nil {
 			return nil, err
 		}
 		value, d.close = f.Value(), f.Close
-	} else if value, err = pickle.ReadFile(path); err != nil {
+	} else if value, err = (&pickle.Dialect{Memory: memory}).ReadFile(path); err != nil {
 		return nil, err
 	}
 	var ok bool

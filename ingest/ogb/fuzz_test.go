@@ -113,7 +113,7 @@ func FuzzDict(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "split_dict.pt") // of this process
 	f.Fuzz(func(t *testing.T, pt []byte) {
 		require.NoError(t, os.WriteFile(path, pt, 0o600))
-		d, err := OpenDict(path)
+		d, err := OpenDict(path, 0)
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			return

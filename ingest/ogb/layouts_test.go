@@ -218,7 +218,7 @@ func TestDicts(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, names, 15)
 	for _, name := range names {
-		d, err := OpenDict(name)
+		d, err := OpenDict(name, 0)
 		require.NoError(t, err, name)
 		keys, ok := d.Keys()
 		require.True(t, ok)

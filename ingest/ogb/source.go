@@ -12,6 +12,7 @@ import (
 // Options say how to read a dataset. The zero value works.
 type Options struct {
 	AddReverse Reverse // default Auto
+	Memory     int64   // of the ingest, for pickles; default 1 GiB
 }
 
 // Reverse says whether the reverse of each edge is added.
@@ -45,6 +46,7 @@ type Source struct {
 	splits   []split        // by split
 	files    []string       // what is read, for Schema.Identity
 	archives []*npz.Archive // to be closed
+	memory   int64          // of the ingest
 }
 
 // rows are a table's.
@@ -79,7 +81,7 @@ func (o Options) Open(path string) (*Source, error) {
 
 // open takes the folder, and closes it on an error.
 func (o Options) open(d *folder) (_ *Source, err error) {
-	s := &Source{folder: d, schema: ingest.Schema{Name: d.name}}
+	s := &Source{folder: d, memory: o.Memory, schema: ingest.Schema{Name: d.name}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -161,7 +163,7 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	if split >= len(s.splits) {
 		panic("ogb: no such split")
 	}
-	return s.splits[split].stream(ctx, part, emit)
+	return s.splits[split].stream(ctx, s.memory, part, emit)
 }
 
 // Close closes the archives; other files are open while their section is read.

@@ -16,11 +16,11 @@ type split struct {
 	key   string // of the node type in each entry; "" where the entry is the nodes themselves
 }
 
-func (p *split) stream(ctx context.Context, part ingest.Part, emit func(ingest.IDChunk) error) error {
+func (p *split) stream(ctx context.Context, memory int64, part ingest.Part, emit func(ingest.IDChunk) error) error {
 	if p.dict == "" {
 		return p.files[part].ids(ctx, emit)
 	}
-	dict, err := OpenDict(p.dict)
+	dict, err := OpenDict(p.dict, memory)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *Source) dictSplit(dir, scheme string) error {
 	if err := s.onDisk(file); err != nil {
 		return err
 	}
-	dict, err := OpenDict(s.at(file))
+	dict, err := OpenDict(s.at(file), s.memory)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,9 @@ package pickle
 
 import "fmt"
 
-// Dialect is what the pickles of one library name beyond NumPy, SciPy and Python itself: three more allow-lists. Its
-// functions get values that the file chose, and make nothing that is larger than these. The zero value adds nothing.
+// Dialect is what the pickles of one library name beyond NumPy, SciPy and Python itself: three more allow-lists, and the
+// memory there is. Its functions get values that the file chose, and make nothing that is larger than these. The zero value
+// adds nothing.
 type Dialect struct {
 	// Names may be imported and passed as arguments.
 	Names map[Global]bool
@@ -14,6 +15,8 @@ type Dialect struct {
 	// Persistent gives what stands outside the pickle under an id; nil when nothing does. What it makes may have a method
 	// Kind, which names it in messages as [Kind] does.
 	Persistent func(id any) (any, error)
+	// Memory is what the ingest has in all. A pickle may take a quarter of it, with the bytes of its file. 0: 1 GiB.
+	Memory int64
 }
 
 func (d *Dialect) knows(g Global) bool { return d.Names[g] || d.Calls[g] != nil || d.Objects[g] }

@@ -11,10 +11,9 @@
 //
 // The file is in memory, [MaxFile] bytes at most, and strings and arrays are lent from it; they last as long as it does.
 // The machine does not recurse. Each opcode takes time and memory in proportion to the bytes and values that it consumes:
-// sizes are held against what is left of the file before they are believed, the memo is a table of the entries there are
-// and not of the largest index, and values, objects and memo entries have fixed limits. Text that a call decodes is
-// charged against the size of the file, so that one string decoded many times ends in an error. The worst files that were
-// found take 1.2 GiB, themselves included.
+// sizes are held against what is left of the file before they are believed, and the memo is a table of the entries there
+// are and not of the largest index. What the file and its objects take is counted as they are made: beyond [Share] of the
+// ingest's memory, [Dialect.Memory], the pickle ends in an error.
 //
 // What comes out may hold one list in many places, or a list in itself. Whoever walks it goes by the form that it should
 // have, and counts.

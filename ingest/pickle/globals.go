@@ -94,6 +94,9 @@ func (m *machine) reduce() error {
 	if !ok || !isTuple {
 		return fmt.Errorf("%s is called with %s", Kind(pair[0]), Kind(pair[1]))
 	}
+	if err := m.chargeArgs(args); err != nil {
+		return err
+	}
 	v, err := m.call(g, args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", g, err)
@@ -203,6 +206,9 @@ func (m *machine) build() error {
 		if !ok {
 			return fmt.Errorf("an array's order is %s", Kind(s[3]))
 		}
+		if err := m.chargeArgs(s); err != nil {
+			return err
+		}
 		a, err := array(s[1], s[2], fortran, s[4])
 		if err != nil {
 			return err
@@ -293,8 +299,8 @@ func (m *machine) scalar(kindOf, data any) (any, error) {
 
 // latin1 makes one byte of each character.
 func (m *machine) latin1(text string) (Bytes, error) {
-	if m.budget -= int64(len(text)); m.budget < 0 {
-		return nil, fmt.Errorf("one string is decoded again and again; this file is refused")
+	if err := m.charge(int64(len(text))); err != nil {
+		return nil, err
 	}
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {

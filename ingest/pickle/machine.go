@@ -18,40 +18,35 @@ const (
 	maxLine = 4 << 10 // of a number or a name in protocol 0
 )
 
-// limits bound what a machine makes.
-type limits struct{ values, objects, memo int }
-
-var standard = limits{
-	values:  1 << 24, // pushed: up to 60 bytes each while lists grow
-	objects: 1 << 22, // lists, dicts, tuples, arrays: up to 130 bytes each
-	memo:    1 << 22,
-}
-
 // ReadFile loads a file.
-func ReadFile(path string) (any, error) {
+func ReadFile(path string) (any, error) { return (&Dialect{}).ReadFile(path) }
+
+// ReadFile is [ReadFile] for a pickle of this dialect.
+func (d *Dialect) ReadFile(path string) (any, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	most := min(MaxFile, Share(d.Memory)) + 1
+	info, err := f.Stat()
 	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(make([]byte, 0, min(max(info.Size(), 0), most)+bytes.MinRead))
+	if _, err := b.ReadFrom(io.LimitReader(f, most)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return Load(path, b)
+	return d.Load(path, b.Bytes())
 }
 
 // Load reads the object of a pickle: nil, bool, int64, float64, string, [Bytes], [Tuple], *[List], *[Dict], *[Array] or
 // *[Object], and these in each other. The name is for messages. The result lends from b.
-func Load(name string, b []byte) (any, error) { return load(name, b, standard) }
-
-func load(name string, b []byte, most limits) (any, error) { return (&Dialect{}).load(name, b, most) }
+func Load(name string, b []byte) (any, error) { return (&Dialect{}).Load(name, b) }
 
 // Load is [Load] for a pickle of this dialect.
-func (d *Dialect) Load(name string, b []byte) (any, error) { return d.load(name, b, standard) }
-
-func (d *Dialect) load(name string, b []byte, most limits) (any, error) {
-	v, n, err := d.loadFirst(name, b, most)
+func (d *Dialect) Load(name string, b []byte) (any, error) {
+	v, n, err := d.LoadFirst(name, b)
 	if err != nil {
 		return nil, err
 	}
@@ -64,18 +59,16 @@ func (d *Dialect) load(name string, b []byte, most limits) (any, error) {
 // LoadFirst reads the object of a pickle that other bytes follow, and says how long the pickle is. An error that is
 // io.ErrUnexpectedEOF says that it is longer than b.
 func (d *Dialect) LoadFirst(name string, b []byte) (v any, n int, err error) {
-	return d.loadFirst(name, b, standard)
-}
-
-func (d *Dialect) loadFirst(name string, b []byte, most limits) (any, int, error) {
 	if len(b) > MaxFile {
 		return nil, 0, fmt.Errorf("%s: more than %d MiB; such a pickle is not read", name, MaxFile>>20)
 	}
 	if len(b) == 0 {
 		return nil, 0, fmt.Errorf("%s: %w", name, truncated("the file is empty; fetch it again"))
 	}
-	m := machine{b: b, dialect: d, memo: map[uint32]any{}, most: most, budget: 2 * int64(len(b))}
-	v, err := m.run()
+	m := machine{b: b, dialect: d, memo: map[uint32]any{}, left: Share(d.Memory)}
+	if err = m.charge(int64(len(b))); err == nil {
+		v, err = m.run()
+	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: byte %d: %w", name, m.op, err)
 	}
@@ -97,10 +90,7 @@ type machine struct {
 	stack   []any
 	marks   []int // heights of the stack
 	memo    map[uint32]any
-	most    limits
-	values  int
-	objects int
-	budget  int64 // bytes that calls may still make
+	left    int64 // bytes that it may still make
 }
 
 // run follows the opcodes to STOP.
@@ -142,11 +132,9 @@ func (m *machine) step(code byte) error {
 		}
 		return err
 	case '(': // MARK
-		if err := m.count(); err != nil {
-			return err
-		}
+		before := cap(m.marks)
 		m.marks = append(m.marks, len(m.stack))
-		return nil
+		return m.charge(int64(cap(m.marks)-before) * 8)
 	case '0': // POP
 		if n := len(m.marks); n > 0 && m.marks[n-1] == len(m.stack) {
 			m.marks = m.marks[:n-1]
@@ -218,15 +206,15 @@ func (m *machine) step(code byte) error {
 	case ')':
 		return m.push(Tuple(nil))
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
-		items, err := m.popN(int(code-0x85) + 1)
+		items, err := m.copied(m.popN(int(code-0x85) + 1))
 		return m.pushed(Tuple(items), err)
 	case 't': // TUPLE
-		items, err := m.popMark()
+		items, err := m.copied(m.popMark())
 		return m.pushed(Tuple(items), err)
 	case ']':
 		return m.push(&List{})
 	case 'l': // LIST
-		items, err := m.popMark()
+		items, err := m.copied(m.popMark())
 		return m.pushed(&List{Items: items}, err)
 	case 'a', 'e': // APPEND, APPENDS
 		return m.appends(code)
@@ -238,7 +226,7 @@ func (m *machine) step(code byte) error {
 			return err
 		}
 		d := &Dict{}
-		if err := d.add(items); err != nil {
+		if err := m.add(d, items); err != nil {
 			return err
 		}
 		return m.push(d)
@@ -327,28 +315,16 @@ func (m *machine) line(most int) ([]byte, error) {
 // The stack.
 
 func (m *machine) push(v any) error {
-	switch v.(type) {
-	case nil, bool, int64, float64, string, Bytes, Global:
-	default: // a list, a dict, a tuple, an array, what a dialect makes
-		if m.objects++; m.objects > m.most.objects {
-			return fmt.Errorf("more than %d lists, dicts, tuples and arrays", m.most.objects)
-		}
+	if err := m.charge(sizeOf(v)); err != nil {
+		return err
 	}
 	return m.pushAgain(v)
 }
 
-// pushAgain pushes what was remembered: it is no object more.
-func (m *machine) pushAgain(v any) error {
-	m.stack = append(m.stack, v)
-	return m.count()
-}
-
-// count counts a value.
-func (m *machine) count() error {
-	if m.values++; m.values > m.most.values {
-		return fmt.Errorf("more than %d values", m.most.values)
-	}
-	return nil
+// pushAgain pushes what was remembered, which is counted.
+func (m *machine) pushAgain(v any) (err error) {
+	m.stack, err = m.extended(m.stack, v)
+	return err
 }
 
 // pushed pushes what was read without an error.
@@ -382,17 +358,28 @@ func (m *machine) pop() (any, error) {
 	return v, err
 }
 
-// popN gives the last n values, a copy.
+// popN gives the last n values, lent until the next push.
 func (m *machine) popN(n int) ([]any, error) {
 	if len(m.stack)-m.floor() < n {
 		return nil, fmt.Errorf("%d values are needed and the stack has %d", n, len(m.stack)-m.floor())
 	}
-	items := append([]any(nil), m.stack[len(m.stack)-n:]...)
+	items := m.stack[len(m.stack)-n:]
 	m.stack = m.stack[:len(m.stack)-n]
 	return items, nil
 }
 
-// popMark gives the values since the last mark, a copy, and drops the mark.
+// copied makes what popN and popMark give last.
+func (m *machine) copied(items []any, err error) ([]any, error) {
+	if err == nil {
+		err = m.charge(int64(len(items)) * slotBytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append([]any(nil), items...), nil
+}
+
+// popMark gives the values since the last mark, lent until the next push, and drops the mark.
 func (m *machine) popMark() ([]any, error) {
 	n := len(m.marks)
 	if n == 0 {
@@ -421,11 +408,9 @@ func (m *machine) put(code byte) error {
 	if err != nil {
 		return err
 	}
+	before := len(m.memo)
 	m.memo[uint32(key)] = v
-	if len(m.memo) > m.most.memo {
-		return fmt.Errorf("more than %d values are remembered", m.most.memo)
-	}
-	return nil
+	return m.charge(int64(len(m.memo)-before) * memoBytes)
 }
 
 func (m *machine) get(code byte) (err error) {
@@ -508,6 +493,9 @@ func (m *machine) quoted(code byte) error {
 	if err != nil {
 		return err
 	}
+	if err := m.charge(2 * int64(len(text))); err != nil { // of UTF-8, where the file has Latin-1
+		return err
+	}
 	if code == 'V' {
 		return m.pushed(unescapeUnicode(text))
 	}
@@ -586,8 +574,8 @@ func (m *machine) appends(code byte) error {
 	if !ok {
 		return fmt.Errorf("something is appended to %s, which is no list", Kind(v))
 	}
-	l.Items = append(l.Items, items...)
-	return nil
+	l.Items, err = m.extended(l.Items, items...)
+	return err
 }
 
 func (m *machine) setItems(code byte) error {
@@ -603,7 +591,7 @@ func (m *machine) setItems(code byte) error {
 	if !ok {
 		return fmt.Errorf("an item is set in %s, which is no dict", Kind(v))
 	}
-	return d.add(items)
+	return m.add(d, items)
 }
 
 // popFor gives the values since the last mark, or the last n.
@@ -614,15 +602,17 @@ func (m *machine) popFor(marked bool, n int) ([]any, error) {
 	return m.popN(n)
 }
 
-// add takes keys and values by turns.
-func (d *Dict) add(items []any) error {
+// add gives a dict keys and values by turns.
+func (m *machine) add(d *Dict, items []any) (err error) {
 	if len(items)%2 != 0 {
 		return fmt.Errorf("a dict gets a key without a value")
 	}
-	for i := 0; i < len(items); i += 2 {
-		d.Keys, d.Values = append(d.Keys, items[i]), append(d.Values, items[i+1])
+	for i := 0; i < len(items) && err == nil; i += 2 {
+		if d.Keys, err = m.extended(d.Keys, items[i]); err == nil {
+			d.Values, err = m.extended(d.Values, items[i+1])
+		}
 	}
-	return nil
+	return err
 }
 
 // Kind is what a value that came out of [Load] is called in messages: "a dict".

@@ -1,7 +1,6 @@
 package pickle
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -174,38 +173,55 @@ func TestBombs(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, v, v.(*List).Items[0])
 	// One text decoded into bytes again and again.
-	_, err = loads("c_codecs\nencode\nq\x00X\x00\x00\x01\x00" + strings.Repeat("x", 1<<16) + "X\x06\x00\x00\x00latin1\x86q\x01" + strings.Repeat("h\x00h\x01R", 10_000) + ".")
-	require.ErrorContains(t, err, "_codecs.encode: one string is decoded again and again; this file is refused")
-	// More objects than any graph of this kind has.
-	small := limits{values: 1000, objects: 100, memo: 10}
-	for code, want := range map[string]string{
-		")": "t.pkl: byte 100: more than 100 lists, dicts, tuples and arrays",
-		"N": "t.pkl: byte 1000: more than 1000 values",
-		"(": "t.pkl: byte 1000: more than 1000 values",
-	} {
-		_, err = load("t.pkl", bytes.Repeat([]byte(code), 2000), small)
-		require.EqualError(t, err, want)
-	}
-	for code, want := range map[string]string{"2": "t.pkl: byte 1000: more than 1000 values", "\x94": "t.pkl: byte 11: more than 10 values are remembered"} {
-		_, err = load("t.pkl", []byte("N"+strings.Repeat(code, 2000)), small)
-		require.EqualError(t, err, want)
-	}
+	small := Dialect{Memory: 4 << 20}
+	_, err = small.Load("t.pkl", []byte("c_codecs\nencode\nq\x00X\x00\x00\x01\x00"+strings.Repeat("x", 1<<16)+"X\x06\x00\x00\x00latin1\x86q\x01"+strings.Repeat("h\x00h\x01R", 10_000)+"."))
+	require.ErrorContains(t, err, "_codecs.encode: "+tooMuch)
 	_, err = Load("t.pkl", make([]byte, MaxFile+1))
 	require.EqualError(t, err, "t.pkl: more than 256 MiB; such a pickle is not read")
 }
 
-// TestMemory: no opcode takes more than some hundred bytes.
+const tooMuch = "what it holds takes more than 1 MiB of memory, a quarter of --memory; raise --memory, or save large arrays as .npy files or tensors"
+
+// TestMemory: what opcodes make is counted before it takes more than the pickle's part of the memory, whatever they are.
 func TestMemory(t *testing.T) {
-	const n = 1 << 16
-	for _, unit := range []string{"]", "}", ")", "K\x01", "M\x01\x02", "N", "2", "(", "]\x94", "G12345678"} {
-		code := []byte("N" + strings.Repeat(unit, n))
+	const memory = 64 << 20
+	array := "cnumpy.core.multiarray\n_reconstruct\nq\x00cnumpy\nndarray\nq\x01K\x00\x85U\x01bq\x02\x87q\x0300"
+	for _, c := range [][2]string{
+		{"", "}"}, {"}", "}Ns"}, {"", "]"}, {"", ")"}, {"", "K\x01"}, {"", "M\x01\x02"}, {"N", "2"}, {"", "("}, {"", "]\x94"},
+		{"", "G12345678"}, {"]", "]a"}, {"]", "(NNNNNNNNe"}, {"}", "(NNNNNNNNu"}, {"", "(NNNNt"}, {"", "N\x85"}, {"", "X\x08\x00\x00\x0012345678"},
+		{"", "U\x00"}, {"", "V\xe9\xe9\xe9\xe9\xe9\xe9\n"}, {"", "S'xxxxxxxx'\n"}, {"", "I7777\n"},
+		{"", "ccollections\nOrderedDict\n)R"}, {array, "h\x00h\x03R"}, {"K\x01q\x00", "(" + strings.Repeat("h\x00", 60) + "t0"},
+		{"c_codecs\nencode\nq\x00X\x04\x00\x00\x00xxxxX\x06\x00\x00\x00latin1\x86q\x01", "h\x00h\x01R"},
+	} {
+		code := make([]byte, 0, Share(memory))
+		code = append(code, c[0]...)
+		for len(code)+len(c[1]) < int(Share(memory))*9/10 {
+			code = append(code, c[1]...)
+		}
+		runtime.GC()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Load("t.pkl", code)
+		_, err := (&Dialect{Memory: memory}).Load("t.pkl", code)
 		runtime.ReadMemStats(&after)
-		require.Error(t, err)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(300*n), "%q", unit)
+		require.ErrorContains(t, err, "what it holds takes more than 16 MiB of memory, a quarter of --memory", "%q", c)
+		// All that was ever allocated, and lists are copied as they grow.
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*Share(memory)), "%q", c)
 	}
+}
+
+// TestNested: 16 MB of dicts in dicts took 1.3 GB once.
+func TestNested(t *testing.T) {
+	const memory = 160 << 20
+	path := filepath.Join(t.TempDir(), "nested.pkl")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("}N", 4<<20)+"N"+strings.Repeat("s", 4<<20)+"."), 0o644))
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := (&Dialect{Memory: memory}).ReadFile(path)
+	runtime.ReadMemStats(&after)
+	require.ErrorContains(t, err, path+": byte ")
+	require.ErrorContains(t, err, "what it holds takes more than 40 MiB of memory, a quarter of --memory; raise --memory")
+	require.Less(t, after.HeapAlloc-before.HeapAlloc, uint64(memory))
 }
 
 func TestArrays(t *testing.T) {

@@ -119,8 +119,8 @@ type csr struct {
 const maxColumns = 1 << 22
 
 // readCSR reads a pickled matrix and checks all of it.
-func readCSR(path string) (*csr, error) {
-	v, err := pickle.ReadFile(path)
+func (s *Source) readCSR(path string) (*csr, error) {
+	v, err := s.pickles.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +223,8 @@ func integers(v any, key string) ([]int64, error) {
 }
 
 // readClasses reads one-hot labels: the class of each row, -1 in a row of zeros.
-func readClasses(path string) (class []int32, classes int64, err error) {
-	v, err := pickle.ReadFile(path)
+func (s *Source) readClasses(path string) (class []int32, classes int64, err error) {
+	v, err := s.pickles.ReadFile(path)
 	if err != nil {
 		return nil, 0, err
 	}

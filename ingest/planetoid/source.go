@@ -17,26 +17,35 @@ const (
 
 // Source is a graph in Planetoid's files.
 type Source struct {
-	prefix string // DIR/ind.cora
-	schema ingest.Schema
-	nodes  int64
-	known  int64   // nodes of allx: 0…known-1
-	train  int64   // nodes of y
-	test   []int64 // test.index
-	class  []int32 // of all nodes
-	rowOf  []int32 // row of tx of a node from known on, -1 without one
+	prefix  string // DIR/ind.cora
+	schema  ingest.Schema
+	nodes   int64
+	known   int64   // nodes of allx: 0…known-1
+	train   int64   // nodes of y
+	test    []int64 // test.index
+	class   []int32 // of all nodes
+	rowOf   []int32 // row of tx of a node from known on, -1 without one
+	pickles pickle.Dialect
 }
 
 var _ ingest.Source = (*Source)(nil)
 
+// Options say how to read the files. The zero value works.
+type Options struct {
+	Memory int64 // of the ingest, for pickles; default 1 GiB
+}
+
 // Open opens the graph of a folder, or the one of several whose prefix, "DIR/ind.cora", or file is named. It reads all files
 // and checks them against each other.
-func Open(path string) (*Source, error) {
+func Open(path string) (*Source, error) { return Options{}.Open(path) }
+
+// Open is the function [Open] with these options.
+func (o Options) Open(path string) (*Source, error) {
 	prefix, name, err := findPrefix(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{prefix: prefix, schema: ingest.Schema{Name: name}}
+	s := &Source{prefix: prefix, pickles: pickle.Dialect{Memory: o.Memory}, schema: ingest.Schema{Name: name}}
 	if s.test, err = readTestIndex(s.file("test.index")); err != nil {
 		return nil, err
 	}
@@ -73,15 +82,15 @@ func (s *Source) file(suffix string) string { return s.prefix + "." + suffix }
 
 // readLabels reads y, ally and ty; s.class has the rows of ally, then of ty, until number puts them in order.
 func (s *Source) readLabels() (int64, error) {
-	ally, classes, err := readClasses(s.file("ally"))
+	ally, classes, err := s.readClasses(s.file("ally"))
 	if err != nil {
 		return 0, err
 	}
-	y, trainClasses, err := readClasses(s.file("y"))
+	y, trainClasses, err := s.readClasses(s.file("y"))
 	if err != nil {
 		return 0, err
 	}
-	ty, testClasses, err := readClasses(s.file("ty"))
+	ty, testClasses, err := s.readClasses(s.file("ty"))
 	if err != nil {
 		return 0, err
 	}
@@ -115,7 +124,7 @@ func (s *Source) checkFeatures() (cols int64, err error) {
 		suffix, labels string
 		rows           int64
 	}{{"allx", "ally", s.known}, {"tx", "ty", int64(len(s.test))}, {"x", "y", s.train}} {
-		m, err := readCSR(s.file(c.suffix))
+		m, err := s.readCSR(s.file(c.suffix))
 		if err != nil {
 			return 0, err
 		}
@@ -178,7 +187,7 @@ func (s *Source) eachNode(visit func(node int64, neighbors []any) error) error {
 	if err != nil {
 		return err
 	}
-	v, err := pickle.ReadFile(path)
+	v, err := s.pickles.ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -269,11 +278,11 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	if table != 0 {
 		panic("planetoid: no such table")
 	}
-	allx, err := readCSR(s.file("allx"))
+	allx, err := s.readCSR(s.file("allx"))
 	if err != nil {
 		return err
 	}
-	tx, err := readCSR(s.file("tx"))
+	tx, err := s.readCSR(s.file("tx"))
 	if err != nil {
 		return err
 	}

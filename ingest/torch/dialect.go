@@ -55,6 +55,7 @@ func (l *loader) dialect() *pickle.Dialect {
 		Names:      names,
 		Objects:    objects,
 		Persistent: l.persistent,
+		Memory:     l.memory,
 		Calls: map[pickle.Global]func(pickle.Tuple) (any, error){
 			"torch._utils._rebuild_tensor":    l.rebuild,
 			"torch._utils._rebuild_tensor_v2": l.rebuild,

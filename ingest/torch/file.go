@@ -23,7 +23,10 @@ type File struct {
 }
 
 // Open opens a file and reads its pickle.
-func Open(path string) (*File, error) {
+func Open(path string) (*File, error) { return OpenWithin(path, 0) }
+
+// OpenWithin is Open in an ingest that has so much memory, of which the pickle may take a part: [pickle.Share].
+func OpenWithin(path string, memory int64) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -36,7 +39,7 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, err
 	}
-	file, err := OpenReader(path, f, info.Size())
+	file, err := OpenReader(path, f, info.Size(), memory)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -47,14 +50,14 @@ func Open(path string) (*File, error) {
 
 // OpenReader is Open for a file that is already there. The name is for messages; r stays the caller's, and must last as
 // long as the File.
-func OpenReader(name string, r io.ReaderAt, size int64) (*File, error) {
+func OpenReader(name string, r io.ReaderAt, size, memory int64) (*File, error) {
 	f := &File{name: name}
 	var err error
 	switch head := archive.Head(r); {
 	case bytes.HasPrefix(head, []byte("PK")):
-		f.value, err = readZip(name, r, size)
+		f.value, err = readZip(name, r, size, memory)
 	case isLegacy(head):
-		f.value, err = readLegacy(name, r, size)
+		f.value, err = readLegacy(name, r, size, memory)
 	default:
 		if err = archive.Mistaken(r, size, kind); err == nil {
 			err = unknown(r)
@@ -91,7 +94,7 @@ func (f *File) Close() error {
 }
 
 // readZip reads the archive of PyTorch 1.6 and later: TOP/data.pkl, and TOP/data/KEY for every storage.
-func readZip(name string, r io.ReaderAt, size int64) (any, error) {
+func readZip(name string, r io.ReaderAt, size, memory int64) (any, error) {
 	a, err := archive.Open(name, r, size, kind)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,9 @@ func readZip(name string, r io.ReaderAt, size int64) (any, error) {
 	if m.Size > pickle.MaxFile {
 		return nil, fmt.Errorf("%s: %s has %d bytes, and %d MiB are the most of a pickle; save large arrays as tensors", name, m.Name, m.Size, pickle.MaxFile>>20)
 	}
+	if room := pickle.Share(memory); m.Size > room {
+		return nil, fmt.Errorf("%s: %s has %d bytes, and a pickle may take %d MiB, a quarter of --memory; raise --memory, or save large arrays as tensors", name, m.Name, m.Size, room>>20)
+	}
 	b, err := m.ReadAll(pickle.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -128,7 +134,7 @@ func readZip(name string, r io.ReaderAt, size int64) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	l := newLoader(name, big)
+	l := newLoader(name, big, memory)
 	l.find = func(key string) (npy.Storage, int64, error) {
 		m := a.Member(top + "data/" + key)
 		if m == nil {

@@ -37,32 +37,33 @@ func isLegacy(head []byte) bool { return magicLen(head) > 0 }
 
 // readLegacy reads what PyTorch wrote before 1.6: five pickles (magic, protocol, system, the value, the keys of its
 // storages), and then each storage as its number of elements and these. All of it is little-endian.
-func readLegacy(name string, r io.ReaderAt, size int64) (any, error) {
+func readLegacy(name string, r io.ReaderAt, size, memory int64) (any, error) {
+	most := min(pickle.MaxFile, pickle.Share(memory))
 	// How long the pickles are, nobody says: take as much as they turn out to need.
 	for have := int64(1 << 20); ; have *= 4 {
-		have = min(have, size, pickle.MaxFile)
+		have = min(have, size, most)
 		b := make([]byte, have)
 		if n, err := r.ReadAt(b, 0); n < len(b) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		v, err := readPickles(name, r, size, b)
-		if errors.Is(err, io.ErrUnexpectedEOF) && have < min(size, pickle.MaxFile) {
+		v, err := readPickles(name, r, size, b, memory)
+		if errors.Is(err, io.ErrUnexpectedEOF) && have < min(size, most) {
 			continue
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) && have < size {
-			return nil, fmt.Errorf("%s: its pickles are larger than the %d MiB that are read; save large arrays as tensors", name, pickle.MaxFile>>20)
+			return nil, fmt.Errorf("%s: its pickles are larger than the %d MiB that are read within --memory; raise it, or save large arrays as tensors", name, most>>20)
 		}
 		return v, err
 	}
 }
 
-func readPickles(name string, r io.ReaderAt, size int64, b []byte) (any, error) {
+func readPickles(name string, r io.ReaderAt, size int64, b []byte, memory int64) (any, error) {
 	at := magicLen(b)
-	l := newLoader(name, false)
+	l := newLoader(name, false, memory)
 	l.find = l.legacy
 	var values [4]any // protocol, system, value, keys
 	for i := range values {
-		d := &pickle.Dialect{}
+		d := &pickle.Dialect{Memory: memory}
 		if i == 2 {
 			d = l.dialect()
 		}

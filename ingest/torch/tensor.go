@@ -79,10 +79,11 @@ type loader struct {
 	find     func(key string) (at npy.Storage, bytes int64, err error) // bytes is -1 when not known yet
 	storages map[string]*storage                                       // of the old container
 	tensors  int
+	memory   int64 // of the ingest
 }
 
-func newLoader(name string, big bool) *loader {
-	return &loader{name: name, big: big, storages: map[string]*storage{}}
+func newLoader(name string, big bool, memory int64) *loader {
+	return &loader{name: name, big: big, memory: memory, storages: map[string]*storage{}}
 }
 
 func (l *loader) load(name string, b []byte) (any, error) { return l.dialect().Load(name, b) }

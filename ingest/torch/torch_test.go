@@ -24,7 +24,9 @@ func open(t testing.TB, name string) *File {
 	return f
 }
 
-func openBytes(b []byte) (*File, error) { return OpenReader("t.pt", bytes.NewReader(b), int64(len(b))) }
+func openBytes(b []byte) (*File, error) {
+	return OpenReader("t.pt", bytes.NewReader(b), int64(len(b)), 0)
+}
 
 // floats reads a tensor, twice.
 func floats(t testing.TB, v any) []float64 {
@@ -414,4 +416,19 @@ func readThrough(t *testing.T, b []byte) {
 		}
 	}
 	walk(file.Value())
+}
+
+// TestMemory: tensors are counted, and so is a pickle that is too large to begin with.
+func TestMemory(t *testing.T) {
+	one := strings.TrimSuffix(tensor("LongStorage", "0", 2, "K\x00", "K\x02\x85", "K\x01\x85"), ".")
+	b := saved("]("+strings.Repeat(one, 20_000)+"e.", map[string]string{"0": strings.Repeat("x", 16)})
+	_, err := OpenReader("t.pt", bytes.NewReader(b), int64(len(b)), 32<<20)
+	require.ErrorContains(t, err, "t.pt: archive/data.pkl: byte ")
+	require.ErrorContains(t, err, "what it holds takes more than 8 MiB of memory, a quarter of --memory; raise --memory")
+	_, err = OpenReader("t.pt", bytes.NewReader(b), int64(len(b)), 4<<20)
+	require.ErrorContains(t, err, "t.pt: archive/data.pkl has ")
+	require.ErrorContains(t, err, " bytes, and a pickle may take 1 MiB, a quarter of --memory; raise --memory")
+	f, err := OpenReader("t.pt", bytes.NewReader(b), int64(len(b)), 1<<30)
+	require.NoError(t, err)
+	require.Len(t, f.Value().(*pickle.List).Items, 20_000)
 }
