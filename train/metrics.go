@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -125,7 +125,10 @@ func decodeMetrics(text []byte) (epochs []Epoch, last *metricsLine, err error) {
 
 // readSoFar rebuilds the result so far of the run in path from its metrics.
 func readSoFar(path string) (*Result, error) {
-	text, err := os.ReadFile(filepath.Join(path, metricsFile))
+	text, err := readFile(vfs.Default, filepath.Join(path, metricsFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("run %s: %w", path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("run %s: not a run directory: it has neither %s nor %s", path, resultFile, metricsFile)
 	}

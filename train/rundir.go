@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
@@ -392,7 +393,7 @@ func held(run string) bool {
 			return true
 		}
 	}
-	f, err := os.Open(lock)
+	f, err := kernels.OpenFile(lock)
 	if err != nil {
 		return false
 	}
@@ -403,7 +404,7 @@ func held(run string) bool {
 }
 
 func readFile(fsys vfs.FS, path string) ([]byte, error) {
-	f, err := fsys.Open(path)
+	f, err := checkpoint.Open(fsys, path)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (t *trainer) warm() error {
 
 // restoreResident reads the file of saveResident.
 func (t *trainer) restoreResident() (found bool, err error) {
-	f, err := t.dir.fs.Open(t.dir.file(residentFile))
+	f, err := checkpoint.Open(t.dir.fs, t.dir.file(residentFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // bag is the arrays there are by key, wherever they are. Headers are read when asked for.
@@ -66,21 +67,13 @@ func (b *bag) get(key string) (*array, error) {
 
 // file opens an ordinary file, which the bag closes.
 func (b *bag) file(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
+	f, size, err := kernels.OpenSized(path)
 	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a file", path)
-	}
-	if err != nil {
-		f.Close()
 		return nil, 0, err
 	}
 	b.closers = append(b.closers, f)
 	b.files = append(b.files, path)
-	return f, info.Size(), nil
+	return f, size, nil
 }
 
 // raw is the declared form of a file, nil when it has a header.

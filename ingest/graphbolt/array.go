@@ -2,7 +2,6 @@ package graphbolt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/torch"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 const (
@@ -58,7 +58,7 @@ func (a *array) view() (*view, error) {
 		}
 		return &view{t.View, f}, nil
 	}
-	f, err := os.Open(a.path)
+	f, err := kernels.OpenFile(a.path)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +74,6 @@ func viewNumPy(f *os.File) (*npy.View, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a file")
 	}
 	h, err := npy.ReadHeader(f)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // maxMetadata bounds metadata.yaml, which has some lines for each type, feature and task.
@@ -73,7 +75,7 @@ type dataFile struct {
 }
 
 func readMetadata(path string) (*metadata, error) {
-	f, err := os.Open(path)
+	f, err := kernels.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

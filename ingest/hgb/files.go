@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // files are those of one graph: in a folder, or in a zip.
@@ -64,7 +65,14 @@ func escapeGlob(s string) string {
 
 // findMembers reads the directory of a zip. Its members are read where they lie, so their names lead nowhere else.
 func findMembers(pathname string) (*files, error) {
-	z, err := zip.OpenReader(pathname)
+	file, size, err := kernels.OpenSized(pathname)
+	if err != nil {
+		return nil, err
+	}
+	z, err := zip.NewReader(file, size)
+	if err != nil {
+		file.Close()
+	}
 	if errors.Is(err, zip.ErrFormat) || errors.Is(err, zip.ErrInsecurePath) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("%s: not a folder with node.dat, nor a whole zip of one (%w); fetch it again", pathname, err)
 	}
@@ -72,14 +80,14 @@ func findMembers(pathname string) (*files, error) {
 		return nil, err
 	}
 	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
-	f := &files{path: pathname, members: map[string]*zip.File{}, archive: z}
+	f := &files{path: pathname, members: map[string]*zip.File{}, archive: file}
 	if f.dir, err = oneDir(pathname, func(emit func(string)) error {
 		for _, m := range z.File {
 			emit(m.Name)
 		}
 		return nil
 	}); err != nil {
-		z.Close()
+		file.Close()
 		return nil, err
 	}
 	for _, m := range z.File {
@@ -88,7 +96,7 @@ func findMembers(pathname string) (*files, error) {
 		}
 		name := path.Base(m.Name)
 		if f.members[name] != nil {
-			z.Close()
+			file.Close()
 			return nil, fmt.Errorf("%s: %q is there twice; fetch it again", pathname, m.Name)
 		}
 		f.members[name] = m
@@ -145,7 +153,7 @@ func (f *files) read() []string {
 // open gives the bytes of a file.
 func (f *files) open(name string) (io.ReadCloser, error) {
 	if f.archive == nil {
-		return os.Open(f.label(name))
+		return kernels.OpenFile(f.label(name))
 	}
 	m := f.members[name]
 	if m == nil {

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 const (
@@ -42,7 +43,7 @@ func Open(path string) (*Scanner, error) { return open(path, New) }
 func OpenGzip(path string) (*Scanner, error) { return open(path, NewGzip) }
 
 func open(path string, scan func(string, io.Reader) (*Scanner, error)) (*Scanner, error) {
-	f, err := os.Open(path)
+	f, err := kernels.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // array is a file of one array.
@@ -26,19 +26,12 @@ func (headless) Error() string { return "it has no header" }
 
 // findArray reads the header and holds it against the size of the file.
 func findArray(path string) (*array, error) {
-	f, err := os.Open(path)
+	f, size, err := kernels.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !stat.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a file; name the .npy itself", path)
-	}
-	a := &array{path: path, size: stat.Size()}
+	a := &array{path: path, size: size}
 	head := make([]byte, len(magic))
 	if n, err := f.ReadAt(head, 0); err != nil && err != io.EOF {
 		return nil, err
@@ -83,4 +76,4 @@ func (a *array) rows(n, width int64, counted string) error {
 	return nil
 }
 
-func (a *array) open() (io.ReadCloser, error) { return os.Open(a.path) }
+func (a *array) open() (io.ReadCloser, error) { return kernels.OpenFile(a.path) }

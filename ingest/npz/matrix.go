@@ -7,6 +7,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // Matrix is one scipy CSR matrix in an archive of its own, as scipy.sparse.save_npz writes it: the keys data, indices,
@@ -19,7 +20,7 @@ type Matrix struct {
 
 // OpenMatrix opens an archive and reads its headers.
 func OpenMatrix(path string) (*Matrix, error) {
-	f, size, err := openFile(path)
+	f, size, err := kernels.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 const (
@@ -35,7 +35,7 @@ var _ ingest.Source = (*Source)(nil)
 
 // Open opens an archive and reads its headers.
 func Open(path string) (*Source, error) {
-	f, size, err := openFile(path)
+	f, size, err := kernels.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}
@@ -46,23 +46,6 @@ func Open(path string) (*Source, error) {
 	}
 	s.file = f
 	return s, nil
-}
-
-// openFile opens an ordinary file, and says how large it is.
-func openFile(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a file; name the .npz itself", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
 }
 
 // OpenReader is Open for an archive that is already there, in memory or in another file. The name is for messages and

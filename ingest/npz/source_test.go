@@ -289,7 +289,7 @@ func TestOtherFiles(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 	_, err := Open(t.TempDir())
-	require.ErrorContains(t, err, "not a file")
+	require.ErrorContains(t, err, "it is a directory, not a file")
 	_, err = Open(filepath.Join(t.TempDir(), "none.npz"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 

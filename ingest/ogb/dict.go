@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/ingest/torch"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // Dict is a Python dict in a .pt file, which is how OGB stores splits and counts: of numbers, and of NumPy arrays or
@@ -52,7 +52,7 @@ func OpenDict(path string, memory int64) (*Dict, error) {
 }
 
 func headOf(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := kernels.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

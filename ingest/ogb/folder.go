@@ -17,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/csvgz"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // folder is the one that holds raw/ and split/: on disk, or in the archive that was downloaded. Names are relative to it,
@@ -40,7 +41,7 @@ func openFolder(path string) (*folder, error) {
 		d.name = filepath.Base(abs) // "." has no name
 	}
 	if stat.IsDir() {
-		d.fsys = os.DirFS(path)
+		d.fsys = onDisk{os.DirFS(path), path}
 	} else if err := d.openZip(); err != nil {
 		return nil, err
 	}
@@ -50,11 +51,32 @@ func openFolder(path string) (*folder, error) {
 	return d, nil
 }
 
+// onDisk is a folder of ordinary files: others are refused, as their reads may wait forever.
+type onDisk struct {
+	fs.FS
+	dir string
+}
+
+func (d onDisk) Open(name string) (fs.File, error) {
+	info, err := fs.Stat(d.FS, name)
+	if err == nil && !info.IsDir() {
+		return kernels.OpenFile(filepath.Join(d.dir, filepath.FromSlash(name)))
+	}
+	return d.FS.Open(name)
+}
+
 func (d *folder) openZip() error {
 	if !strings.EqualFold(filepath.Ext(d.path), ".zip") {
 		return fmt.Errorf("%s: not a folder; name the one that holds raw/ and split/", d.path)
 	}
-	z, err := zip.OpenReader(d.path)
+	f, size, err := kernels.OpenSized(d.path)
+	if err != nil {
+		return err
+	}
+	z, err := zip.NewReader(f, size)
+	if err != nil {
+		f.Close()
+	}
 	if errors.Is(err, zip.ErrFormat) {
 		return fmt.Errorf("%s: damaged or truncated download: the zip directory at its end does not read (%w); fetch it again", d.path, err)
 	}
@@ -64,7 +86,7 @@ func (d *folder) openZip() error {
 	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser {
 		return flate.NewReader(bufio.NewReaderSize(r, 64<<10))
 	})
-	d.fsys, d.close, d.packed = z, z.Close, d.path
+	d.fsys, d.close, d.packed = z, f.Close, d.path
 	d.name = d.name[:len(d.name)-len(".zip")]
 	return nil
 }

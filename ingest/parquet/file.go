@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 const maxFooter = 64 << 20
@@ -61,18 +62,11 @@ type leaf struct {
 
 // Open reads the footer of a file.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, size, err := kernels.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file", path)
-	}
-	var file *File
-	if err == nil {
-		file, err = New(path, f, info.Size())
-	}
+	file, err := New(path, f, size)
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -288,7 +288,7 @@ func TestRefuses(t *testing.T) {
 	_, err := Open(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Open(t.TempDir())
-	require.ErrorContains(t, err, "not a regular file")
+	require.ErrorContains(t, err, "it is a directory, not a file")
 	path := filepath.Join(t.TempDir(), "t.parquet")
 	require.NoError(t, os.WriteFile(path, whole, 0o644))
 	f, err := Open(path)

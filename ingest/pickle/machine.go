@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 const (
@@ -23,17 +24,13 @@ func ReadFile(path string) (any, error) { return (&Dialect{}).ReadFile(path) }
 
 // ReadFile is [ReadFile] for a pickle of this dialect.
 func (d *Dialect) ReadFile(path string) (any, error) {
-	f, err := os.Open(path)
+	f, size, err := kernels.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	most := min(MaxFile, Share(d.Memory)) + 1
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	b := bytes.NewBuffer(make([]byte, 0, min(max(info.Size(), 0), most)+bytes.MinRead))
+	b := bytes.NewBuffer(make([]byte, 0, min(size, most)+bytes.MinRead))
 	if _, err := b.ReadFrom(io.LimitReader(f, most)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -262,7 +262,7 @@ func TestReadFile(t *testing.T) {
 	_, err := ReadFile(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = ReadFile(t.TempDir())
-	require.ErrorContains(t, err, "is a directory")
+	require.ErrorContains(t, err, "it is a directory, not a file")
 }
 
 func FuzzLoad(f *testing.F) {

@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 const kind = "a file of torch.save"
@@ -27,19 +28,11 @@ func Open(path string) (*File, error) { return OpenWithin(path, 0) }
 
 // OpenWithin is Open in an ingest that has so much memory, of which the pickle may take a part: [pickle.Share].
 func OpenWithin(path string, memory int64) (*File, error) {
-	f, err := os.Open(path)
+	f, size, err := kernels.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a file; name the .pt itself", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	file, err := OpenReader(path, f, info.Size(), memory)
+	file, err := OpenReader(path, f, size, memory)
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -287,7 +287,7 @@ func TestRefuses(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 	_, err := Open(t.TempDir())
-	require.ErrorContains(t, err, "not a file; name the .pt itself")
+	require.ErrorContains(t, err, "it is a directory, not a file; name a file in it")
 	_, err = Open(filepath.Join(t.TempDir(), "none.pt"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -22,6 +22,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // Tensor is a named matrix in host memory.
@@ -148,6 +150,16 @@ func replace(fs vfs.FS, path string, write func(w io.Writer) error) (err error) 
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// Open opens an ordinary file for reading. It refuses others, whose reads may wait forever; see [kernels.OpenFile].
+func Open(fs vfs.FS, path string) (vfs.File, error) {
+	if info, err := fs.Stat(path); err == nil {
+		if err := kernels.Regular(path, info.Mode()); err != nil {
+			return nil, err
+		}
+	}
+	return fs.Open(path)
+}
+
 // Load reads all tensors of path, in the order of their data, and its metadata but for the checksum. A file of ours in which
 // a bit has changed is an error; one that another program wrote has no checksum.
 func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error) {
@@ -156,7 +168,7 @@ func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error
 			err = fmt.Errorf("read checkpoint %s: %w", path, err)
 		}
 	}()
-	f, err := fs.Open(path)
+	f, err := Open(fs, path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,9 +176,6 @@ func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error
 	fi, err := f.Stat()
 	if err != nil {
 		return nil, nil, err
-	}
-	if fi.IsDir() {
-		return nil, nil, errors.New("it is a directory; name a safetensors file")
 	}
 	return read(f, fi.Size())
 }

@@ -137,7 +137,7 @@ func TestRefusesBeforeReading(t *testing.T) {
 		require.ErrorContains(t, err, path+": "+want)
 	}
 	_, _, err := Load(vfs.Default, filepath.Dir(path))
-	require.ErrorContains(t, err, "it is a directory; name a safetensors file")
+	require.ErrorContains(t, err, "it is a directory, not a file; name a file in it")
 }
 
 func FuzzLoad(f *testing.F) {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // Files of a run directory while its training is served.
@@ -134,7 +136,7 @@ func removeStale(run string) error {
 
 // readAddr reads the path in a file that listenRun wrote.
 func readAddr(file string) (string, error) {
-	f, err := os.Open(file)
+	f, err := kernels.OpenFile(file)
 	if err != nil {
 		return "", err
 	}
