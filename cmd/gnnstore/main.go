@@ -18,10 +18,10 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run executes one command line. The first SIGINT or SIGTERM ends the command at its next boundary, a second one at
-// once.
+// run executes one command line. The first SIGINT, SIGHUP or SIGTERM ends the command at its next boundary, a second one
+// at once.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
@@ -50,6 +50,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, "gnnstore:", oneLine(err))
 	return 1
+}
+
+// endings are the signals that end a command. One that whoever started it had ignored stays so, SIGHUP by nohup and SIGINT by
+// a shell in the background; SIGTERM always counts.
+func endings() []os.Signal {
+	list := []os.Signal{syscall.SIGTERM}
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // output remembers the first error of stdout, so that results nobody could read are no success.

@@ -58,9 +58,9 @@ func newTrain() *cobra.Command {
 		Short: "Train a network on a dataset",
 		Long: "Train a network on a sealed dataset and keep the record in a run directory.\n\n" +
 			"The same dataset, options and seed give the same losses and weights, bit for bit, at any --workers, --*-memory,\n" +
-			"--policy and --disk-engine. Ctrl-C ends at the next step, with a checkpoint. After that, or after a crash,\n" +
-			"--resume with the same --run goes on at the step after the newest checkpoint, with the options it began with, and\n" +
-			"ends with the weights that it would have had. Then DATASET may be left out.\n\n" +
+			"--policy and --disk-engine. Ctrl-C, a closed terminal or SIGTERM ends it at the next step, with a checkpoint. After\n" +
+			"that, or after a crash, --resume with the same --run goes on at the step after the newest checkpoint, with the options\n" +
+			"it began with, and ends with the weights that it would have had. Then DATASET may be left out.\n\n" +
 			"Without --epochs, a run says at the start how long it trains and why, and at the end what ended it: it makes the\n" +
 			"epochs that 500 updates take, and goes on until 20 more have brought no better validation, up to 5,000 updates or\n" +
 			"50 epochs, whichever is more. Without validation nodes, with --patience 0 and with --schedule cosine it makes the\n" +
