@@ -71,9 +71,9 @@ func runBenchDisk(ctx context.Context, stdout, stderr io.Writer, path string, o 
 	err = diskbench.Run(ctx, path, options, func(file string, bytes int64, notes []string) {
 		report.File, report.Bytes, report.Notes = file, bytes, append(report.Notes, notes...)
 		if !o.json {
-			fmt.Fprintf(stdout, "file: %s (%s)\n", file, size(bytes))
+			printf(stdout, "file: %s (%s)\n", file, size(bytes))
 			for _, note := range notes {
-				fmt.Fprintf(stdout, "note: %s\n", note)
+				printf(stdout, "note: %s\n", note)
 			}
 			if options.Fio == "" {
 				fmt.Fprintln(stdout, "note: without fio to compare with")

@@ -101,14 +101,14 @@ func printPlan(w io.Writer, p *ingest.Plan) {
 		rows = append(rows, []string{s.Name, count(s.Items) + " " + s.Unit, duration(s.Seconds), size(s.SpillRead), size(s.SpillWritten), size(s.Written)})
 	}
 	tabulate(w, rows)
-	fmt.Fprintf(w, "%-9s about %s, and more where the source is slow to read\n", "time", duration(p.Seconds))
-	fmt.Fprintf(w, "%-9s %s allowed, %s is the least that works\n", "memory", size(p.Memory), size(p.LeastMemory))
-	fmt.Fprintf(w, "%-9s %s in the end; at most %s of spill on the way, and %s at one time\n", "disk", size(p.Bytes), size(p.SpillBytes), size(p.DiskBytes))
+	printf(w, "%-9s about %s, and more where the source is slow to read\n", "time", duration(p.Seconds))
+	printf(w, "%-9s %s allowed, %s is the least that works\n", "memory", size(p.Memory), size(p.LeastMemory))
+	printf(w, "%-9s %s in the end; at most %s of spill on the way, and %s at one time\n", "disk", size(p.Bytes), size(p.SpillBytes), size(p.DiskBytes))
 	for _, u := range p.Unknown {
-		fmt.Fprintf(w, "%-9s %s\n", "unknown", u)
+		printf(w, "%-9s %s\n", "unknown", u)
 	}
 	for _, n := range p.Notes {
-		fmt.Fprintf(w, "%-9s %s\n", "note", n)
+		printf(w, "%-9s %s\n", "note", n)
 	}
 }
 
@@ -122,7 +122,7 @@ func classMap(names []string) string {
 			b.WriteString("…, ")
 		}
 		if i < most-1 || i == len(names)-1 {
-			fmt.Fprintf(&b, "%.40s → %d, ", name, i)
+			printf(&b, "%.40s → %d, ", name, i)
 		}
 	}
 	if same {
@@ -149,7 +149,7 @@ func printPasses(w io.Writer, r *ingest.Report, plan *ingest.Plan) {
 		rows = append(rows, []string{p.Name, count(p.Items) + " " + p.Unit, duration(p.Seconds), about, size(p.SpillRead), size(p.SpillWritten)})
 	}
 	tabulate(w, rows)
-	fmt.Fprintf(w, "memory: at most %s of %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.Memory), size(r.PeakFileBytes))
+	printf(w, "memory: at most %s of %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.Memory), size(r.PeakFileBytes))
 }
 
 // duration prints seconds that may be hours.
@@ -175,10 +175,10 @@ func printReport(w io.Writer, r *ingest.Report) {
 		wide = max(wide, len(name(e)))
 	}
 	for _, t := range r.NodeTypes {
-		fmt.Fprintf(w, "%-*s %s nodes, by %s\n", wide, t.Name, count(t.Count), r.Order)
+		printf(w, "%-*s %s nodes, by %s\n", wide, t.Name, count(t.Count), r.Order)
 	}
 	for _, e := range r.Relations {
-		fmt.Fprintf(w, "%-*s %s edges from %s read", wide, name(e), count(e.Edges), count(e.EdgesRead))
+		printf(w, "%-*s %s edges from %s read", wide, name(e), count(e.Edges), count(e.EdgesRead))
 		for _, c := range []struct {
 			n    int64
 			what string
@@ -187,61 +187,61 @@ func printReport(w io.Writer, r *ingest.Report) {
 			{e.SelfLoops, "self loops"}, {e.SelfLoopsDropped, "of them dropped"}, {e.SelfLoopsAdded, "self loops added"}, {e.Skipped, "passed over"},
 		} {
 			if c.n > 0 {
-				fmt.Fprintf(w, ", %s %s", count(c.n), c.what)
+				printf(w, ", %s %s", count(c.n), c.what)
 			}
 		}
 		fmt.Fprintln(w)
 	}
 	for _, e := range r.Relations {
 		if len(e.Columns) > 0 {
-			fmt.Fprintf(w, "%-9s %s kept with each edge", "columns", strings.Join(e.Columns, ", "))
+			printf(w, "%-9s %s kept with each edge", "columns", strings.Join(e.Columns, ", "))
 			if len(r.Relations) > 1 {
-				fmt.Fprintf(w, " of %s", e.Key)
+				printf(w, " of %s", e.Key)
 			}
 			fmt.Fprintln(w)
 		}
 	}
 	for _, t := range r.Tables {
-		fmt.Fprintf(w, "%-9s %s", "features", t.Name)
+		printf(w, "%-9s %s", "features", t.Name)
 		if t.Relation != "" {
-			fmt.Fprintf(w, " of %s", t.Relation)
+			printf(w, " of %s", t.Relation)
 		} else if len(r.NodeTypes) > 1 {
-			fmt.Fprintf(w, " of %s", t.NodeType)
+			printf(w, " of %s", t.NodeType)
 		}
-		fmt.Fprintf(w, ": %d × %s", t.Dim, t.DType)
+		printf(w, ": %d × %s", t.Dim, t.DType)
 		if t.Made {
 			fmt.Fprint(w, ", made")
 		}
 		if t.Missing > 0 {
-			fmt.Fprintf(w, ", %s nodes without are zeros; --missing-features refuse refuses them", count(t.Missing))
+			printf(w, ", %s nodes without are zeros; --missing-features refuse refuses them", count(t.Missing))
 		}
 		if t.Overflowed > 0 {
-			fmt.Fprintf(w, ", %s values clamped", count(t.Overflowed))
+			printf(w, ", %s values clamped", count(t.Overflowed))
 		}
 		if t.Rounded > 0 {
-			fmt.Fprintf(w, ", %s whole numbers rounded", count(t.Rounded))
+			printf(w, ", %s whole numbers rounded", count(t.Rounded))
 		}
 		if t.Tiny > 0 && !t.Made {
-			fmt.Fprintf(w, ", %s tiny values rounded (--dtype f32 keeps them)", count(t.Tiny))
+			printf(w, ", %s tiny values rounded (--dtype f32 keeps them)", count(t.Tiny))
 		}
 		fmt.Fprintln(w)
 	}
 	for _, l := range r.Labels {
-		fmt.Fprintf(w, "%-9s %s", "labels", l.Name)
+		printf(w, "%-9s %s", "labels", l.Name)
 		if len(r.NodeTypes) > 1 {
-			fmt.Fprintf(w, " of %s", l.NodeType)
+			printf(w, " of %s", l.NodeType)
 		}
-		fmt.Fprintf(w, ": %d classes, %s%s nodes without\n", l.Classes, classMap(l.ClassNames), count(l.Missing))
+		printf(w, ": %d classes, %s%s nodes without\n", l.Classes, classMap(l.ClassNames), count(l.Missing))
 	}
 	for _, s := range r.Splits {
-		fmt.Fprintf(w, "%-9s %s: %s train, %s valid, %s test\n", "split", s.Name, count(int64(s.Train)), count(int64(s.Valid)), count(int64(s.Test)))
+		printf(w, "%-9s %s: %s train, %s valid, %s test\n", "split", s.Name, count(int64(s.Train)), count(int64(s.Valid)), count(int64(s.Test)))
 	}
 	for _, n := range append(r.Dropped, r.Notes...) {
-		fmt.Fprintf(w, "%-9s %s\n", "note", n)
+		printf(w, "%-9s %s\n", "note", n)
 	}
 	if r.Resumed > 0 {
-		fmt.Fprintf(w, "%-9s after the %d passes that an interrupted ingest had done\n", "went on", r.Resumed)
+		printf(w, "%-9s after the %d passes that an interrupted ingest had done\n", "went on", r.Resumed)
 	}
-	fmt.Fprintf(w, "%-9s %s in %s, seal %s\n", "sealed", r.Path, duration(r.Seconds), r.Seal)
-	fmt.Fprintf(w, "%-9s %s on disk\n", "", size(r.Bytes))
+	printf(w, "%-9s %s in %s, seal %s\n", "sealed", r.Path, duration(r.Seconds), r.Seal)
+	printf(w, "%-9s %s on disk\n", "", size(r.Bytes))
 }

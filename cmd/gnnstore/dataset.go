@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -11,7 +10,7 @@ import (
 func openDataset(stderr io.Writer, path string) (*store.Dataset, error) {
 	ds, err := store.Open(path)
 	if err == nil && !ds.Checked() {
-		fmt.Fprintf(stderr, "note: %s is of format version %d, which has no checksum for each page: what is read is not checked; "+
+		printf(stderr, "note: %s is of format version %d, which has no checksum for each page: what is read is not checked; "+
 			"gnnstore verify checks all of it, and ingesting it again makes version %d\n", path, ds.Manifest().Version, store.Version)
 	}
 	return ds, err

@@ -66,7 +66,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 	}
 	start := time.Now()
 	out := filepath.Join(dir, "computers.gnn")
-	fmt.Fprintf(say, "1. ingest Amazon Computers into %s\n\n", out)
+	printf(say, "1. ingest Amazon Computers into %s\n\n", out)
 	raw := sampledata.AmazonComputers()
 	source, err := npz.OpenReader("amazon_electronics_computers.npz", bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -74,14 +73,14 @@ func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, 
 		wide = max(wide, len(r.Name))
 	}
 	for _, t := range report.NodeTypes {
-		fmt.Fprintf(stdout, "%-*s %s nodes\n", wide, t.Name, count(t.Count))
+		printf(stdout, "%-*s %s nodes\n", wide, t.Name, count(t.Count))
 	}
 	for _, r := range report.Relations {
-		fmt.Fprintf(stdout, "%-*s %s edges\n", wide, r.Name, count(r.Edges))
+		printf(stdout, "%-*s %s edges\n", wide, r.Name, count(r.Edges))
 	}
 	for _, s := range report.Skipped {
-		fmt.Fprintf(stdout, "%-9s %s\n", "note", s)
+		printf(stdout, "%-9s %s\n", "note", s)
 	}
-	fmt.Fprintf(stdout, "%-9s %s as %s in %s: %s in %s files\n", "written", report.Path, report.Format, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
+	printf(stdout, "%-9s %s as %s in %s: %s in %s files\n", "written", report.Path, report.Format, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
 	return nil
 }

@@ -199,6 +199,6 @@ func resolveFormat(stderr io.Writer, format, path string) (as, at string, err er
 	if err != nil {
 		return "", "", err
 	}
-	fmt.Fprintf(stderr, "format %s: %s\n", found, why)
+	printf(stderr, "format %s: %s\n", found, why)
 	return found, at, nil
 }

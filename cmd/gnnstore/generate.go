@@ -117,8 +117,8 @@ func runGenerateRaw(ctx context.Context, stdout, stderr io.Writer, kind, out str
 	if o.json {
 		return printJSON(stdout, report)
 	}
-	fmt.Fprintf(stdout, "%-9s %s nodes, %s edges\n", report.Kind, count(report.Nodes), count(report.Edges))
-	fmt.Fprintf(stdout, "%-9s %s in %s: %s in %s files\n", "written", report.Path, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
+	printf(stdout, "%-9s %s nodes, %s edges\n", report.Kind, count(report.Nodes), count(report.Edges))
+	printf(stdout, "%-9s %s in %s: %s in %s files\n", "written", report.Path, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
 	return nil
 }
 

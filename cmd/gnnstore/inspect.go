@@ -199,7 +199,7 @@ func inspectNodes(t store.NodeType, ids store.IDs) (inspectedNodes, error) {
 
 func printInspection(w io.Writer, in inspection) {
 	line := func(key, format string, args ...any) {
-		fmt.Fprintf(w, "%-10s "+format+"\n", append([]any{key}, args...)...)
+		printf(w, "%-10s "+format+"\n", append([]any{key}, args...)...)
 	}
 	line("dataset", "%s (%s), %s, format %d", in.Name, in.Path, size(in.Bytes), in.Version)
 	line("sealed", "%s, %s", in.Created.Format(time.DateTime+" MST"), in.Seal)

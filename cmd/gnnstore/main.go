@@ -25,7 +25,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
-	out := &output{Writer: stdout}
+	out := &output{Writer: visible{stdout}}
+	stderr = visible{stderr}
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(out)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,21 +14,39 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train"
-	"golang.org/x/term"
 )
 
 // printJSON writes one object.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+func printJSON(w io.Writer, v any) error { return writeJSON(w, v, "  ") }
+
+// writeJSON writes an object, and escapes what a terminal would obey beyond what JSON itself does.
+func writeJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var safe strings.Builder
+	for _, c := range b.String() {
+		if obeyed(c) && c != '\n' {
+			fmt.Fprintf(&safe, `\u%04x`, c) // inside a string: outside there is none
+		} else {
+			safe.WriteRune(c)
+		}
+	}
+	_, err := io.WriteString(w, safe.String())
+	return err
 }
 
 // tabulate aligns rows of cells; the first row is its head.
 func tabulate(w io.Writer, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r, "\t")+"\t")
+		for _, cell := range r {
+			printf(t, "%s\t", cell)
+		}
+		fmt.Fprintln(t)
 	}
 	t.Flush()
 }
@@ -174,7 +193,7 @@ func seconds(s float64) string {
 // few seconds.
 type progress struct {
 	w     io.Writer
-	tty   bool
+	tty   *os.File // the terminal behind it, or nil
 	stage string
 	began time.Time
 	last  time.Time
@@ -184,10 +203,7 @@ type progress struct {
 // plainEvery is how often a stage is told of where there is no terminal.
 const plainEvery = 5 * time.Second
 
-func newProgress(w io.Writer) *progress {
-	f, ok := w.(*os.File)
-	return &progress{w: w, tty: ok && term.IsTerminal(int(f.Fd()))}
-}
+func newProgress(w io.Writer) *progress { return &progress{w: w, tty: screenOf(w)} }
 
 // show reports done of total (-1: not known) units of a stage.
 func (p *progress) show(stage string, done, total int64, unit string) {
@@ -198,15 +214,15 @@ func (p *progress) show(stage string, done, total int64, unit string) {
 		p.stage, p.began = stage, now
 	}
 	interval := plainEvery
-	if p.tty {
+	if p.tty != nil {
 		interval = 100 * time.Millisecond
 	}
 	if !fresh && now.Sub(p.last) < interval {
 		return
 	}
 	p.last = now
-	if fresh && !p.tty {
-		fmt.Fprintf(p.w, "%s\n", stage)
+	if fresh && p.tty == nil {
+		printf(p.w, "%s\n", stage)
 		return
 	}
 	line := fmt.Sprintf("%s: %s %s", stage, count(done), unit)
@@ -220,24 +236,24 @@ func (p *progress) show(stage string, done, total int64, unit string) {
 	if total > 0 {
 		line += fmt.Sprintf("   %.0f %%", 100*float64(done)/float64(total))
 	}
-	if p.tty {
-		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+	if p.tty != nil {
+		fmt.Fprintf(p.tty, "\r\x1b[K%s", clean(line))
 		p.drawn = true
 		return
 	}
-	fmt.Fprintln(p.w, line)
+	printf(p.w, "%s\n", line)
 }
 
 // line prints a whole line, above what is being redrawn.
 func (p *progress) line(format string, args ...any) {
 	p.clear()
-	fmt.Fprintf(p.w, format+"\n", args...)
+	printf(p.w, format+"\n", args...)
 }
 
 // clear removes the line being redrawn.
 func (p *progress) clear() {
 	if p.drawn {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		fmt.Fprint(p.tty, "\r\x1b[K")
 		p.drawn = false
 	}
 }

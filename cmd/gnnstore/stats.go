@@ -77,7 +77,7 @@ func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 		}
 		return nil
 	}
-	fmt.Fprintf(stdout, "run %s   dataset %s\n%s\n", clean(r.Run), clean(r.Dataset), clean(outcome(r)))
+	printf(stdout, "run %s   dataset %s\n%s\n", r.Run, r.Dataset, outcome(r))
 	printEnded(stdout, r)
 	fmt.Fprintln(stdout)
 	printTiers(stdout, r)
@@ -173,23 +173,23 @@ func printTiers(w io.Writer, r *train.Result) {
 	rows = append(rows, []string{"all", "", "", count(r.InputRows), "", size(r.InputRows * r.RowBytes), "", ""})
 	tabulate(w, rows)
 	d := r.Disk
-	fmt.Fprintf(w, "\ndisk: %s   rows: wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
-		clean(r.DiskEngine), size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
+	printf(w, "\ndisk: %s   rows: wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
+		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
 	if t := r.Topology; t != nil {
-		fmt.Fprintf(w, "topology: %s of %s lists in memory (%s)",
+		printf(w, "topology: %s of %s lists in memory (%s)",
 			count(t.UsedRows), count(t.Lists), size(t.IndexBytes+t.UsedBytes))
 		if c := t.Disk; c.Rows > 0 {
-			fmt.Fprintf(w, "   the others: wanted %s, read %s (amplification %.2f) in %s reads, %s",
+			printf(w, "   the others: wanted %s, read %s (amplification %.2f) in %s reads, %s",
 				size(c.BytesWanted), size(c.BytesRead), c.Amplification, count(c.Reads), seconds(c.Seconds))
 		}
 		fmt.Fprintln(w)
 	}
 	s := r.Stages
-	fmt.Fprintf(w, "time: of %s, drawing took %s (%d at once), planning %s, loading %s, gathering %s, ",
+	printf(w, "time: of %s, drawing took %s (%d at once), planning %s, loading %s, gathering %s, ",
 		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), seconds(s.Gather))
-	fmt.Fprintf(w, "steps %s, and they waited %s; %s limits\n",
-		seconds(s.Step), seconds(s.Wait), clean(cmp.Or(r.LimitingStage, "nothing")))
+	printf(w, "steps %s, and they waited %s; %s limits\n",
+		seconds(s.Step), seconds(s.Wait), cmp.Or(r.LimitingStage, "nothing"))
 	e := r.Evaluation
-	fmt.Fprintf(w, "evaluation (%s): %s, %s read\n", clean(e.Method), seconds(e.Seconds), size(e.Disk.BytesRead))
-	fmt.Fprintf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
+	printf(w, "evaluation (%s): %s, %s read\n", e.Method, seconds(e.Seconds), size(e.Disk.BytesRead))
+	printf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
 }

@@ -189,9 +189,9 @@ func printTrace(w io.Writer, r *trace.Report) {
 	if r.Split != "" {
 		seeds = fmt.Sprintf("%s training nodes of split %s", count(int64(r.Seeds)), r.Split)
 	}
-	fmt.Fprintf(w, "%s: %s nodes by %s, %s edges; seeds are %s\n",
+	printf(w, "%s: %s nodes by %s, %s edges; seeds are %s\n",
 		r.Dataset, count(int64(r.Nodes)), r.Order, count(r.Edges), seeds)
-	fmt.Fprintf(w, "\nrows that a batch wants, by its size, after each hop of fanout %s:\n", fanoutText(r.Fanouts))
+	printf(w, "\nrows that a batch wants, by its size, after each hop of fanout %s:\n", fanoutText(r.Fanouts))
 	head := []string{"sampler", "seeds"}
 	for h := range r.Fanouts {
 		head = append(head, fmt.Sprintf("hop %d", h+1))
@@ -207,7 +207,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 	}
 	tabulate(w, rows)
 
-	fmt.Fprintf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
+	printf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
 	rows = nil
 	for _, t := range r.Traces {
 		row := []string{string(t.Sampler), sample.KappaText(t.Kappa)}
@@ -224,7 +224,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 	if len(r.Caches) == 0 || len(r.Traces) == 0 || len(r.Traces[0].Caches) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nmisses of caches in %s batches, %s; when caches had filled:\n", count(int64(r.Steps)), r.Dependent)
+	printf(w, "\nmisses of caches in %s batches, %s; when caches had filled:\n", count(int64(r.Steps)), r.Dependent)
 	head = []string{"sampler", "κ", "batches", "rows a batch", "cache", "rows"}
 	for i := 0; i < len(r.Traces[0].Caches); i += len(r.Caches) {
 		head = append(head, string(r.Traces[0].Caches[i].Policy))

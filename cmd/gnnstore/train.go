@@ -302,9 +302,9 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 		{"computing", seconds(p.StepSeconds), ""},
 		{"in all", seconds(p.Seconds), "limited by " + p.LimitingStage},
 	})
-	fmt.Fprintf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
+	printf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
 	if p.AutoEpochs != nil {
-		fmt.Fprintln(stdout, p.AutoEpochs.Reason)
+		printf(stdout, "%s\n", p.AutoEpochs.Reason)
 	}
 	return nil
 }
@@ -391,12 +391,12 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
 		Start: func(rec *train.RunRecord) {
 			epochs = train.EpochsText(o.Options, rec.AutoEpochs)
-			fmt.Fprintf(stdout, "run %s   %s\n%s\n", run, describe(o.Options, rec), rec.Memory)
+			printf(stdout, "run %s   %s\n%s\n", run, describe(o.Options, rec), rec.Memory)
 			if rec.AutoEpochs != nil {
-				fmt.Fprintln(stdout, rec.AutoEpochs.Reason)
+				printf(stdout, "%s\n", rec.AutoEpochs.Reason)
 			}
 			if n := len(rec.Resumed); n > 0 {
-				fmt.Fprintf(stdout, "resumed after %s steps\n", count(int64(rec.Resumed[n-1].Updates)))
+				printf(stdout, "resumed after %s steps\n", count(int64(rec.Resumed[n-1].Updates)))
 			}
 		},
 		Note: note,
@@ -404,7 +404,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 			return live.Serve(live.Options{Run: run, Listen: o.listen, Now: now, Note: note}).Close
 		},
 		Step: func(epoch, step, steps int, loss float64) {
-			if p.tty {
+			if p.tty != nil {
 				p.show(fmt.Sprintf("epoch %d/%s", epoch, epochs), int64(step), int64(steps), "steps")
 			}
 		},
@@ -494,9 +494,9 @@ func column(part string, k metric.Kind) string {
 }
 
 func printResult(w io.Writer, r *train.Result) {
-	fmt.Fprintf(w, "\n%s\n", outcome(r))
+	printf(w, "\n%s\n", outcome(r))
 	printEnded(w, r)
-	fmt.Fprintf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)
+	printf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)
 	printTiers(w, r)
 }
 

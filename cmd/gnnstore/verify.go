@@ -50,14 +50,14 @@ func runVerify(ctx context.Context, stdout, stderr io.Writer, path string, asJSO
 	r := verifyReport{Path: path, Seal: m.Seal, OK: len(problems) == 0, Problems: []string{}, Sections: len(m.Files()) + len(m.Blobs()), Bytes: m.Bytes(), Seconds: time.Since(start).Seconds()}
 	for _, problem := range problems {
 		r.Problems = append(r.Problems, problem.Error())
-		fmt.Fprintln(stderr, problem)
+		printf(stderr, "%s\n", problem)
 	}
 	if asJSON {
 		if err := printJSON(stdout, r); err != nil {
 			return err
 		}
 	} else if r.OK {
-		fmt.Fprintf(stdout, "%s: %d sections, %s, every checksum and invariant holds (%s)\nseal %s\n", path, r.Sections, size(r.Bytes), seconds(r.Seconds), r.Seal)
+		printf(stdout, "%s: %d sections, %s, every checksum and invariant holds (%s)\nseal %s\n", path, r.Sections, size(r.Bytes), seconds(r.Seconds), r.Seal)
 	}
 	if !r.OK {
 		return fmt.Errorf("%s: %d of %d sections are damaged; restore them or ingest again", path, len(problems), r.Sections)

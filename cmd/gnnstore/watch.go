@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
 
@@ -21,40 +19,32 @@ import (
 // screen shows results one after the other: in place on a terminal, as lines elsewhere.
 type screen struct {
 	w     io.Writer
-	fd    int // of the terminal, or -1
+	tty   *os.File // the terminal behind it, or nil
 	json  bool
 	drawn int // lines, which the next result overwrites
 }
 
 func newScreen(w io.Writer, asJSON bool) *screen {
-	s := &screen{w: w, fd: -1, json: asJSON}
-	inner := w
-	if o, ok := w.(*output); ok {
-		inner = o.Writer
-	}
-	if f, ok := inner.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		s.fd = int(f.Fd())
-	}
-	return s
+	return &screen{w: w, tty: screenOf(w), json: asJSON}
 }
 
 func (s *screen) show(r *train.Result) error {
 	switch {
 	case s.json:
-		return json.NewEncoder(s.w).Encode(r)
-	case s.fd < 0:
+		return writeJSON(s.w, r, "")
+	case s.tty == nil:
 		_, err := fmt.Fprintln(s.w, line(r))
 		return err
 	}
-	width, height, err := term.GetSize(s.fd)
+	width, height, err := term.GetSize(int(s.tty.Fd()))
 	if err != nil || width < 1 || height < 2 {
 		width, height = viewWidth, viewHeight+1
 	}
-	return s.draw(view(r), width, height)
+	return s.draw(s.tty, view(r), width, height)
 }
 
 // draw overwrites what was drawn before. Lines are cut to the terminal: a broken one would take the place of two.
-func (s *screen) draw(lines []string, width, height int) error {
+func (s *screen) draw(w io.Writer, lines []string, width, height int) error {
 	var b strings.Builder
 	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
@@ -68,7 +58,7 @@ func (s *screen) draw(lines []string, width, height int) error {
 	}
 	b.WriteString("\x1b[J")
 	s.drawn = len(lines)
-	_, err := io.WriteString(s.w, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -138,15 +128,15 @@ func view(r *train.Result) []string {
 		b.WriteString(outcome(r))
 	}
 	if r.Live != nil && r.Live.Loss != nil {
-		fmt.Fprintf(&b, "   loss %.4f", *r.Live.Loss)
+		printf(&b, "   loss %.4f", *r.Live.Loss)
 	}
-	fmt.Fprintf(&b, "   run %s", r.Run) // last, for where there is no room for the path
+	printf(&b, "   run %s", r.Run) // last, for where there is no room for the path
 	b.WriteByte('\n')
 	if l.Limiting != "" {
-		fmt.Fprintf(&b, "%s", rates(l))
+		printf(&b, "%s", rates(l))
 	}
 	if r.Live != nil {
-		fmt.Fprintf(&b, "   %s so far   %s", duration(min(r.Live.Seconds, 1e9)), left(r))
+		printf(&b, "   %s so far   %s", duration(min(r.Live.Seconds, 1e9)), left(r))
 	}
 	b.WriteByte('\n')
 	tierTable(&b, r)
@@ -163,7 +153,7 @@ func view(r *train.Result) []string {
 		if stage.name == l.Limiting {
 			stage.note = strings.TrimPrefix(stage.note+", limits", ", ")
 		}
-		fmt.Fprintf(&b, "%-6s  %s %8s  %s\n", stage.name, bar(stage.share), percent(stage.share), stage.note)
+		printf(&b, "%-6s  %s %8s  %s\n", stage.name, bar(stage.share), percent(stage.share), stage.note)
 	}
 	diskLines(&b, r)
 	memoryLines(&b, r)
@@ -213,19 +203,19 @@ func tierTable(w io.Writer, r *train.Result) {
 
 func diskLines(w io.Writer, r *train.Result) {
 	line := func(what string, d cachetier.Disk) {
-		fmt.Fprintf(w, "%s: %s read for %s (x %.1f), %s reads, %s", what, size(d.BytesRead), size(d.BytesWanted),
+		printf(w, "%s: %s read for %s (x %.1f), %s reads, %s", what, size(d.BytesRead), size(d.BytesWanted),
 			d.Amplification, number(float64(d.Reads)), duration(d.Seconds))
 	}
 	line("disk", r.Disk)
 	if r.Live != nil && r.Live.ReadsUnderWay != nil {
-		fmt.Fprintf(w, ", %d now", *r.Live.ReadsUnderWay)
+		printf(w, ", %d now", *r.Live.ReadsUnderWay)
 	}
 	if r.Topology != nil {
 		fmt.Fprintln(w)
 		line("topology", r.Topology.Disk)
 	}
 	if l := r.Latency; l != nil {
-		fmt.Fprintf(w, "\nlatency: half within %s, 90 %% %s, 99 %% %s, all %s",
+		printf(w, "\nlatency: half within %s, 90 %% %s, 99 %% %s, all %s",
 			latency(l.P50), latency(l.P90), latency(l.P99), latency(l.Max))
 	}
 	fmt.Fprintln(w)
@@ -240,9 +230,9 @@ func memoryLines(w io.Writer, r *train.Result) {
 	if r.Live != nil {
 		own, file, peak = r.Live.ResidentBytes, r.Live.FileBytes, fmt.Sprintf(", peak %s", size(r.PeakRSSBytes))
 	}
-	fmt.Fprintf(w, "memory: %s%s, mapped files %s", size(own), peak, size(file))
+	printf(w, "memory: %s%s, mapped files %s", size(own), peak, size(file))
 	if r.Window != nil {
-		fmt.Fprintf(w, "   window: %d steps, %s", r.Window.Steps, size(r.Window.Bytes))
+		printf(w, "   window: %d steps, %s", r.Window.Steps, size(r.Window.Bytes))
 	}
 	fmt.Fprintln(w)
 	if m := r.Memory; m != nil {
@@ -285,14 +275,4 @@ func wrap(text string, width int) []string {
 		lines = append(lines, word)
 	}
 	return lines
-}
-
-// clean is text for a terminal: what came over a network, or out of a file, moves no cursor.
-func clean(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return '?'
-		}
-		return c
-	}, text)
 }

@@ -130,11 +130,11 @@ func TestViewOfAnything(t *testing.T) {
 // TestDraw: a view takes the place of the one before, on terminals of any size.
 func TestDraw(t *testing.T) {
 	var b bytes.Buffer
-	s := &screen{w: &b}
-	require.NoError(t, s.draw([]string{"one", "two two"}, 4, 24))
+	s := new(screen)
+	require.NoError(t, s.draw(&b, []string{"one", "two two"}, 4, 24))
 	require.Equal(t, "\r\x1b[Kone\n\r\x1b[Ktwo \n\x1b[J", b.String())
 	b.Reset()
-	require.NoError(t, s.draw([]string{"1", "2", "3"}, 80, 3))
+	require.NoError(t, s.draw(&b, []string{"1", "2", "3"}, 80, 3))
 	require.Equal(t, "\x1b[2A\r\x1b[K1\n\r\x1b[K2\n\x1b[J", b.String())
 }
 
