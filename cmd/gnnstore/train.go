@@ -182,7 +182,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.CheckpointEvery, "checkpoint-every", o.CheckpointEvery, "steps between checkpoints, beside one an epoch; 0 only that")
 	f.IntVar(&o.KeepCheckpoints, "keep-checkpoints", o.KeepCheckpoints, "how many checkpoints are kept")
 	f.IntVar(&o.LogEvery, "log-every", o.LogEvery, "steps between lines of metrics.jsonl, beside one an epoch; 0 only that")
-	f.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /metrics; without HOST to this machine alone")
+	f.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /watch, /metrics, /healthz; without HOST to this machine alone")
 	f.BoolVar(&o.plan, "plan", false, "say what a run would take, by its first steps, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 }

@@ -119,6 +119,11 @@ func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 		// Without the URL, which the user never gave.
 		return nil, fmt.Errorf("%s: %w: %w", c.whom, ErrNotServed, errors.Unwrap(err))
 	}
+	if a.StatusCode == http.StatusServiceUnavailable { // a training that has enough to answer
+		why, _ := io.ReadAll(io.LimitReader(a.Body, 200))
+		a.Body.Close()
+		return nil, fmt.Errorf("%s: %w: %s", c.whom, ErrNotServed, strings.TrimSpace(string(why)))
+	}
 	if a.StatusCode != http.StatusOK {
 		a.Body.Close()
 		return nil, fmt.Errorf("%s: it answers %q, and is no training of gnnstore, or does not serve this machine",

@@ -11,7 +11,7 @@
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks
 // (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its
-// deadlines and of one request, maxRate new ones a second, and a result is encoded once for all who ask within a
+// deadlines and of one request, of which maxWatch may be of /watch, maxRate new ones a second, and a result is encoded once for all who ask within a
 // twentieth of a second. What cannot be served is a note and no error. [Server.Close] tells who watches how it ended,
 // and waits for them, a second at most. Start at [Serve].
 package live
@@ -19,6 +19,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -45,13 +46,17 @@ type Options struct {
 
 // Bounds of what one who looks may take.
 const (
-	maxConns     = 32 // at once, of the socket and of TCP each
+	maxConns     = 48 // at once, of the socket and of TCP each
+	maxWatch     = 32 // of them, since these stay: the others are for who asks once
 	maxRate      = 50 // new ones a second, likewise
 	maxHeader    = 8 << 10
 	readTimeout  = 5 * time.Second // of a request
 	writeTimeout = 5 * time.Second // of an answer, or of a line of /watch
 	drainTimeout = time.Second
 )
+
+// endpoints are all that is served.
+const endpoints = "/stats, /watch, /metrics and /healthz"
 
 // Server answers for one training until Close. Its methods are safe for concurrent use.
 type Server struct {
@@ -61,6 +66,8 @@ type Server struct {
 	serving sync.WaitGroup
 	ending  chan struct{} // closed when the training has ended
 	close   func()
+
+	watching map[bool]chan struct{} // a place for each who watches, of the socket and of TCP
 
 	answering sync.RWMutex // read-locked by each who answers
 	closed    bool         // nobody does any more
@@ -90,7 +97,9 @@ const (
 
 // Serve starts to answer.
 func Serve(o Options) *Server {
-	s := &Server{now: o.Now, ending: make(chan struct{})}
+	s := &Server{now: o.Now, ending: make(chan struct{}), watching: map[bool]chan struct{}{
+		false: make(chan struct{}, maxWatch), true: make(chan struct{}, maxWatch),
+	}}
 	s.metrics = newMetrics(s.advised)
 	s.http = http.Server{
 		Handler: http.HandlerFunc(s.answer), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: maxHeader,
@@ -120,7 +129,7 @@ func Serve(o Options) *Server {
 			if !s.loopback {
 				whom = ", for everybody who reaches this machine"
 			}
-			note("statistics at http://" + l.Addr().String() + "/stats and /metrics" + whom)
+			note("statistics at http://" + l.Addr().String() + endpoints + whom)
 		} else {
 			note("no statistics over HTTP: " + err.Error())
 		}
@@ -207,13 +216,19 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(b) // who does not listen is no concern of ours, here and below
 	case r.URL.Path == "/watch":
-		s.watch(w, r)
+		select {
+		case s.watching[overTCP(r)] <- struct{}{}:
+			s.watch(w, r)
+			<-s.watching[overTCP(r)]
+		default:
+			refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d watch already; ask /stats, or again later", maxWatch))
+		}
 	case r.URL.Path == "/metrics":
 		s.metrics.ServeHTTP(w, r)
 	case r.URL.Path == "/healthz":
 		_, _ = io.WriteString(w, "ok\n")
 	default:
-		refuse(w, http.StatusNotFound, "there are /stats, /watch, /metrics and /healthz")
+		refuse(w, http.StatusNotFound, "there are "+endpoints)
 	}
 }
 
@@ -223,12 +238,16 @@ func refuse(w http.ResponseWriter, code int, why string) {
 	http.Error(w, why, code)
 }
 
+func overTCP(r *http.Request) bool {
+	_, tcp := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return tcp
+}
+
 // ours tells whether a request to a loopback address was meant for it. A page in the user's browser can have the
 // browser ask there under a name of its own, which it resolves to 127.0.0.1 (DNS rebinding); under a number it cannot.
 // What is served to other machines is served under any name.
 func (s *Server) ours(r *http.Request) bool {
-	_, tcp := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if !tcp || !s.loopback {
+	if !overTCP(r) || !s.loopback {
 		return true
 	}
 	host := r.Host

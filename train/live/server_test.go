@@ -145,6 +145,8 @@ func TestEndpoints(t *testing.T) {
 	code, body = get("/etc/passwd")
 	require.Equal(t, 404, code)
 	require.Equal(t, "there are /stats, /watch, /metrics and /healthz\n", body)
+	_, body = get("/")
+	require.Equal(t, "there are /stats, /watch, /metrics and /healthz\n", body)
 	code, _ = get("/watch?every=often")
 	require.Equal(t, 400, code)
 }
@@ -196,7 +198,7 @@ func TestOpen(t *testing.T) {
 	})
 	defer s.Close()
 	require.Len(t, notes, 1)
-	require.Contains(t, notes[0], "/stats and /metrics, for everybody who reaches this machine")
+	require.Contains(t, notes[0], "/stats, /watch, /metrics and /healthz, for everybody who reaches this machine")
 	_, port, err := net.SplitHostPort(s.Addr().String())
 	require.NoError(t, err)
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/healthz", nil)
@@ -232,6 +234,49 @@ func TestSlow(t *testing.T) {
 	s.Close()
 	_, err = c.Stats(t.Context())
 	require.ErrorIs(t, err, live.ErrNotServed)
+}
+
+// TestWatchers: as many as may watch take no place of those who ask once, and one more is told.
+func TestWatchers(t *testing.T) {
+	run, dir := new(training), t.TempDir()
+	s := serve(t, dir, run)
+	c, err := live.At(s.Addr().String())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watchers errgroup.Group
+	for range 32 {
+		began := make(chan struct{})
+		watchers.Go(func() error {
+			err := c.Watch(ctx, 100*time.Millisecond, func(*train.Result) error {
+				select {
+				case <-began:
+				default:
+					close(began)
+				}
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("watched until %w", err)
+			}
+			return nil
+		})
+		<-began
+	}
+	asks := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, path := range []string{"/healthz", "/stats", "/metrics", "/healthz"} {
+		a, err := asks.Get("http://" + s.Addr().String() + path)
+		require.NoError(t, err)
+		a.Body.Close()
+		require.Equal(t, 200, a.StatusCode, path)
+	}
+	err = c.Watch(t.Context(), time.Second, func(*train.Result) error { return nil })
+	require.ErrorIs(t, err, live.ErrNotServed)
+	require.ErrorContains(t, err, "32 watch already; ask /stats, or again later")
+	mine, err := live.OfRun(dir)
+	require.NoError(t, err)
+	require.ErrorIs(t, mine.Watch(t.Context(), time.Second, func(*train.Result) error { return io.EOF }), io.EOF, "the socket has places of its own")
+	cancel()
+	require.NoError(t, watchers.Wait())
 }
 
 // TestWatch: a line each time, and how it ended in the last.
