@@ -19,9 +19,10 @@ func SystemMemory() (int64, error) {
 
 // AvailableMemory is what of it can be used without swapping: free memory, and the page cache that the kernel would give up.
 // sysinfo(2) has no such figure: its free memory leaves the page cache out. In a memory cgroup it is at most what that has
-// left, page cache of its own included.
+// left, page cache of its own included, and what there is address space for.
 func AvailableMemory() (int64, error) {
-	return memoryIn(os.DirFS("/"), "MemAvailable:", cgroupFiles.left)
+	n, err := memoryIn(os.DirFS("/"), "MemAvailable:", cgroupFiles.left)
+	return Addressable(n), err
 }
 
 // memoryIn is a line of /proc/meminfo, or the least of what a memory cgroup that this process is in has by of.

@@ -58,6 +58,9 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		d.fixed += t.eval.bytes()
 		t.budget, err = d.split(total, given)
 	}
+	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
+		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.data.ds.Path(), err)
 	}
@@ -87,13 +90,13 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	return nil
 }
 
-// defaultMemory is what a run takes that is not told: half of what there is.
+// defaultMemory is what a run takes that is not told: half of what there is, as far as it has address space.
 func defaultMemory() (int64, error) {
 	system, err := kernels.SystemMemory()
 	if err != nil {
 		return 0, fmt.Errorf("how much memory there is, is not known (%w); say how much to take with --memory", err)
 	}
-	return system / 2, nil
+	return kernels.Addressable(system / 2), nil
 }
 
 // openTopology opens the topology tier anew.

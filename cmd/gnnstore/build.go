@@ -31,6 +31,9 @@ const leastDefault = 256 << 20
 func (o *buildOptions) flags(f *pflag.FlagSet) {
 	if total, err := kernels.SystemMemory(); err == nil {
 		o.memory = byteSize(max(total/4>>20<<20, leastDefault))
+		if some := kernels.Addressable(int64(o.memory)) >> 20 << 20; some >= ingest.LeastMemory {
+			o.memory = byteSize(some)
+		}
 	} else {
 		o.memory = 1 << 30
 	}
@@ -52,6 +55,14 @@ func (o *buildOptions) complete() {
 	o.SelfLoops, o.Duplicates = ingest.SelfLoops(o.loops), ingest.Duplicates(o.duplicates)
 	o.Normalize = ingest.Normalize(o.normalize)
 	o.Memory = max(int64(o.memory), 1) // 0 would be the default
+}
+
+// fits refuses a budget that the process could not use.
+func (o *buildOptions) fits() error {
+	if o.plan {
+		return nil
+	}
+	return addressSpace("--memory is "+size(o.Memory), o.Memory, lessMemory)
 }
 
 // run builds the dataset, or says what that would take.

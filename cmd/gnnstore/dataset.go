@@ -6,8 +6,12 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// openDataset opens the dataset at path, and says on stderr where what is read of it cannot be checked.
-func openDataset(stderr io.Writer, path string) (*store.Dataset, error) {
+// openDataset opens the dataset at path, all of which is mapped, for work within so much memory; 0 is not told. It says on
+// stderr where what is read cannot be checked.
+func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, error) {
+	if err := mapDataset(path, memory); err != nil {
+		return nil, err
+	}
 	ds, err := store.Open(path)
 	if err == nil && !ds.Checked() {
 		printf(stderr, "note: %s is of format version %d, which has no checksum for each page: what is read is not checked; "+

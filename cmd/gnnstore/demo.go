@@ -43,6 +43,9 @@ func demoOptions() train.Options {
 	return o
 }
 
+// demoMemory is what the demo ingests within; its training takes less.
+const demoMemory = 192 << 20
+
 // demoBytes is the room that the demo wants: 22 MB of dataset, 22 MB of temporaries while it is made, and reserve.
 const demoBytes = 100 << 20
 
@@ -64,6 +67,9 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 		return fmt.Errorf("demo: %s has %s free, and the demo wants %s; set TMPDIR to another disk",
 			filepath.Dir(dir), size(int64(usage.AvailBytes)), size(demoBytes))
 	}
+	if err := addressSpace("the demo takes up to "+size(demoMemory), demoMemory, ""); err != nil {
+		return err
+	}
 	start := time.Now()
 	out := filepath.Join(dir, "computers.gnn")
 	printf(say, "1. ingest Amazon Computers into %s\n\n", out)
@@ -74,7 +80,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 	}
 	defer source.Close()
 	report, err := build(ctx, stderr, source, out,
-		ingest.Options{Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
+		ingest.Options{Memory: demoMemory, Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
 	if err != nil {
 		return err
 	}
@@ -84,7 +90,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 		o.device.String(), o.host.String(), size(report.NodeTypes[0].Count*int64(report.Tables[0].Dim)*2))
 	o.run = filepath.Join(dir, "run")
 	o.Cache.DeviceBytes, o.Cache.HostBytes = int64(o.device), int64(o.host)
-	ds, err := openDataset(stderr, out)
+	ds, err := openDataset(stderr, out, 0)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,9 @@ func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {
 }
 
 func runGenerate(ctx context.Context, stdout, stderr io.Writer, kind, out string, o generateOptions) error {
+	if err := o.fits(); err != nil {
+		return err
+	}
 	source, err := generate.Open(kind, o.graph)
 	if err != nil {
 		return err

@@ -90,6 +90,9 @@ func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out s
 	if err := errors.Join(o.Validate(), o.source.validate(format, &o.buildOptions)); err != nil {
 		return misuse(err)
 	}
+	if err := o.fits(); err != nil {
+		return err
+	}
 	source, err := openSource(format, src, &o.source)
 	if err != nil {
 		return auto.Explain(src, err)

@@ -89,7 +89,7 @@ func newInspect() *cobra.Command {
 		Short: "Show counts, degrees, tables and sizes of a dataset",
 		Args:  exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ds, err := openDataset(cmd.ErrOrStderr(), args[0])
+			ds, err := openDataset(cmd.ErrOrStderr(), args[0], 0)
 			if err != nil {
 				return err
 			}

@@ -256,7 +256,7 @@ func (o *trainOptions) newDir(dataset string) func() (*train.RunDir, error) {
 }
 
 func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*train.RunDir, error)) error {
-	ds, err := openDataset(stderr, path)
+	ds, err := openDataset(stderr, path, o.MemoryBytes)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 
 // planTrain prints what a run would take.
 func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions) error {
-	ds, err := openDataset(stderr, path)
+	ds, err := openDataset(stderr, path, o.MemoryBytes)
 	if err != nil {
 		return err
 	}

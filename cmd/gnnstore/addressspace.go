@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// mapDataset refuses a dataset whose map, beside so much memory, ulimit -v has no room for; a memory of 0 is not told.
+func mapDataset(path string, memory int64) error {
+	if _, _, limited := kernels.AddressSpace(); !limited {
+		return nil
+	}
+	mapped := int64(0)
+	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error { // store.Open says what is wrong with it
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				mapped += info.Size()
+			}
+		}
+		return nil
+	})
+	what, orElse := fmt.Sprintf("%s has %s to map", path, size(mapped)), ""
+	if memory > 0 {
+		what, orElse = what+fmt.Sprintf(", and --memory is %s", size(memory)), lessMemory
+	}
+	return addressSpace(what, mapped+memory, orElse)
+}
+
+const lessMemory = "; or give less --memory"
+
+// addressSpace refuses what ulimit -v has no room for, before an allocation fails somewhere.
+func addressSpace(what string, need int64, orElse string) error {
+	limit, left, limited := kernels.AddressSpace()
+	if !limited || need <= left {
+		return nil
+	}
+	return fmt.Errorf("%s: ulimit -v allows %s of address space, and %s of it are left beside the program; raise it by %s, or set it to unlimited%s",
+		what, size(limit), size(max(0, left)), size(need-left), orElse)
+}

@@ -1,0 +1,41 @@
+package kernels
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// beside is address space that is left for what nobody counts: threads, and the runtime's tables of them and of the heap, which it
+// makes 4 MiB at a time and cannot do without.
+const beside = 48 << 20
+
+// AddressSpace is how much this process may map and reserve in all, RLIMIT_AS, which shells set by ulimit -v, and how much of
+// it is left for files, buffers and the heap; below 0 where that is too little already. It says false where there is no limit, or where what is taken cannot be told.
+func AddressSpace() (limit, left int64, limited bool) {
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_AS, &r) != nil || r.Cur >= math.MaxInt64 {
+		return 0, 0, false
+	}
+	b, err := os.ReadFile("/proc/self/statm") // in pages, the whole size first
+	if err != nil {
+		return 0, 0, false
+	}
+	pages, _, _ := bytes.Cut(b, []byte(" "))
+	taken, err := strconv.ParseInt(string(pages), 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	return int64(r.Cur), int64(r.Cur) - taken*int64(os.Getpagesize()) - beside, true
+}
+
+// Addressable is at most n: what of it there is address space for.
+func Addressable(n int64) int64 {
+	if _, left, limited := AddressSpace(); limited {
+		return min(n, max(0, left))
+	}
+	return n
+}
