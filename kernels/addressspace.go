@@ -32,10 +32,10 @@ func AddressSpace() (limit, left int64, limited bool) {
 	return int64(r.Cur), int64(r.Cur) - taken*int64(os.Getpagesize()) - beside, true
 }
 
-// Addressable is at most n: what of it there is address space for.
+// Addressable is at most n: what of it there is address space for, with an eighth of that to spare. It is for defaults.
 func Addressable(n int64) int64 {
 	if _, left, limited := AddressSpace(); limited {
-		return min(n, max(0, left))
+		return min(n, max(0, left-left/8))
 	}
 	return n
 }

@@ -36,7 +36,8 @@ type Archive struct {
 // what the file should be: "an npz archive".
 func Open(name string, r io.ReaderAt, size int64, kind string) (*Archive, error) {
 	directory := &bounded{r: r, left: maxDirectory}
-	z, err := zip.NewReader(directory, size)
+	at := &headers{r: directory}
+	z, err := zip.NewReader(at, size)
 	if directory.left < 0 {
 		return nil, fmt.Errorf("%s: its directory is larger than the %d MiB that are read; it is not %s", name, maxDirectory>>20, kind)
 	}
@@ -45,6 +46,9 @@ func Open(name string, r io.ReaderAt, size int64, kind string) (*Archive, error)
 	}
 	a := &Archive{Name: name, r: r, byName: make(map[string]*Member, len(z.File))}
 	directory.done = true
+	if err := at.check(z); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	for _, f := range z.File {
 		if strings.ContainsFunc(f.Name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
 			return nil, fmt.Errorf("%s: member %q: such a name is no key; the file may be damaged, fetch it again", name, f.Name)

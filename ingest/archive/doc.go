@@ -7,7 +7,8 @@
 // # Bounds
 //
 // Sizes come from the directory at the end of the file, zip64 and data descriptors included, and are held against the
-// file. Names are never paths: nothing is written. The directory has a fixed limit, and so has all that is held.
+// file. Names are never paths: nothing is written; and they are the same in the directory and where a
+// member lies, see [NewReader]. The directory has a fixed limit, and so has all that is held.
 //
 // A checksum is compared when a member is read front to back as a whole, and by [Archive.Verify]. PyTorch can be told to
 // write none, which leaves a zero.

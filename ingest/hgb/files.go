@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/kernels"
 )
@@ -69,7 +70,7 @@ func findMembers(pathname string) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := zip.NewReader(file, size)
+	z, err := archive.NewReader(file, size)
 	if err != nil {
 		file.Close()
 	}
@@ -77,7 +78,7 @@ func findMembers(pathname string) (*files, error) {
 		return nil, fmt.Errorf("%s: not a folder with node.dat, nor a whole zip of one (%w); fetch it again", pathname, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", pathname, err)
 	}
 	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
 	f := &files{path: pathname, members: map[string]*zip.File{}, archive: file}

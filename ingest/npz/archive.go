@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	zips "github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
@@ -29,7 +30,10 @@ type archive struct {
 }
 
 func openArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
-	z, err := zip.NewReader(r, size)
+	z, err := zips.NewReader(r, size)
+	if errors.Is(err, zips.ErrDamaged) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, notAnArchive(r, size, err))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/csvgz"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npz"
@@ -73,7 +74,7 @@ func (d *folder) openZip() error {
 	if err != nil {
 		return err
 	}
-	z, err := zip.NewReader(f, size)
+	z, err := archive.NewReader(f, size)
 	if err != nil {
 		f.Close()
 	}
