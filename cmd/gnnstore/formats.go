@@ -60,7 +60,7 @@ var formats = map[string]struct {
 			if info, err := os.Stat(p); err == nil && info.IsDir() {
 				return nil, fmt.Errorf("%s: a folder; name the schema of its tables, or write a first one: gnnstore ingest table --infer %s", p, p)
 			}
-			return opened(table.Open(p, table.Options{SkipBad: o.skipBad}))
+			return opened(table.Open(p, table.Options{SkipBad: o.skipBad, FollowLinks: o.follow}))
 		}},
 }
 
@@ -90,6 +90,7 @@ type sourceOptions struct {
 	seed    uint64
 	skipBad int64
 	memory  int64
+	follow  bool
 
 	nodeCount int64 // of csv and arrays
 }

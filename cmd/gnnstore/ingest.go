@@ -50,6 +50,11 @@ func newIngest() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format := args[0]
+			if !o.source.follow {
+				if err := ingest.CheckLinks(args[1]); err != nil {
+					return err
+				}
+			}
 			if o.infer {
 				if format != "table" {
 					return misuse(fmt.Errorf("--infer: it goes with format table, and this is %s", format))
@@ -81,6 +86,7 @@ func newIngest() *cobra.Command {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
 	f.BoolVar(&o.EdgeIDs, "edge-ids", false, "keep the number of each edge as read")
 	f.Int64Var(&o.SkipBad, "skip-bad", 0, "rows and edges that cannot be read, or name unknown nodes, that may be passed over")
+	f.BoolVar(&o.source.follow, "follow-links", false, "read what symbolic links in SRC that lead out of it lead to, instead of refusing them")
 	f.BoolVar(&o.infer, "infer", false, "table: print a first schema for the tables in DIR")
 	o.source.flags(f)
 	return cmd

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -11,7 +12,8 @@ import (
 
 // Options are what the schema does not say.
 type Options struct {
-	SkipBad int64 // rows that may be passed over; default none
+	SkipBad     int64 // rows that may be passed over; default none
+	FollowLinks bool  // read what symbolic links out of the schema's folder lead to
 }
 
 // Source is a graph in tables that a schema describes.
@@ -53,6 +55,13 @@ func Open(path string, o Options) (*Source, error) {
 	}
 	bad := lines.NewTolerance(o.SkipBad)
 	s := &Source{schema: sch, bad: bad, forgive: forgiving(bad), edges: sch.edges, nodes: sch.nodes}
+	if !o.FollowLinks {
+		for _, file := range s.files()[1:] { // the schema is what the user named
+			if err := ingest.CheckLink(filepath.Dir(path), file); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, n := range sch.nodes {
 		if err := n.checkAll(); err != nil {
 			return nil, err
