@@ -5,6 +5,7 @@
 //	go run ./tools/ci skipped FILE…                                 what tests -record, and .ci/run, noted as skipped everywhere
 //	go run ./tools/ci demo                                          the newcomer's first command learns
 //	go run ./tools/ci flips [-times 500] [-seed N]                  no flipped bit of a dataset changes a result without a word
+//	go run ./tools/ci static                                        the README's build needs nothing of the system
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
@@ -24,6 +25,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"tests":    runTests,
 	"skipped":  runSkipped,
 	"demo":     runDemo,
+	"static":   runStatic,
 	"counts":   withArxiv(counts),
 	"same":     withArxiv(same),
 	"crash":    withArxiv(crash),
