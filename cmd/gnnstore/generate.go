@@ -53,8 +53,8 @@ func newGenerate() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&o.nodes, "nodes", "nodes of all types together, such as 2M (default the kind's)")
-	f.Var(&o.edges, "edges", "edges of all relations together, such as 40M (default the kind's)")
+	f.Var(&o.nodes, "nodes", "nodes of all types together, such as 2M (default the kind's, or in proportion to --edges)")
+	f.Var(&o.edges, "edges", "edges of all relations together, such as 40M (default the kind's, or in proportion to --nodes)")
 	f.Float64Var(&o.graph.Scale, "scale", 1, "multiplies nodes and edges")
 	f.IntVar(&o.graph.Dim, "dim", 0, "feature columns (default the kind's)")
 	f.IntVar(&o.graph.Classes, "classes", 0, "classes, and communities (default the kind's)")

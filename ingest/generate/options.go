@@ -11,8 +11,8 @@ import (
 
 // Options change a kind. The zero value is the kind as it is, at full size.
 type Options struct {
-	Nodes     int64   // of all types together; default the kind's
-	Edges     int64   // of all relations together; default the kind's
+	Nodes     int64   // of all types together; default the kind's, or in proportion to Edges
+	Edges     int64   // of all relations together; default the kind's, or in proportion to Nodes
 	Scale     float64 // multiplies Nodes and Edges, given or not; default 1
 	Dim       int     // feature columns; default the kind's
 	Classes   int     // default the kind's
@@ -133,6 +133,11 @@ func (o *Options) Validate(kind string) error {
 	return err
 }
 
+// proportion is what becomes of n where full becomes given: 1 at least.
+func proportion(n, given, full int64) int64 {
+	return max(1, int64(math.Round(math.Min(float64(n)*(float64(given)/float64(full)), math.MaxInt64/2))))
+}
+
 // shape fills the defaults.
 func (o *Options) shape(name string) (*shape, error) {
 	k, ok := kinds[name]
@@ -174,8 +179,15 @@ func (o *Options) shape(name string) (*shape, error) {
 		}
 		return max(1, int64(n))
 	}
-	s.nodes = count("nodes", o.Nodes, fullNodes, float64(len(k.types))*maxNodes)
-	s.edges = count("edges", o.Edges, fullEdges, maxEdges)
+	ownNodes, ownEdges := fullNodes, fullEdges
+	switch { // one alone brings the other with it: a graph of another degree is asked for by both
+	case o.Nodes > 0 && o.Edges == 0:
+		ownEdges = proportion(fullEdges, o.Nodes, fullNodes)
+	case o.Edges > 0 && o.Nodes == 0:
+		ownNodes = proportion(fullNodes, o.Edges, fullEdges)
+	}
+	s.nodes = count("nodes", o.Nodes, ownNodes, float64(len(k.types))*maxNodes)
+	s.edges = count("edges", o.Edges, ownEdges, maxEdges)
 	number := func(flag string, given, own, most int) int {
 		if given < 0 || given > most {
 			bad("--%s %d: want 1 to %d", flag, given, most)

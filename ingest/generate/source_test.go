@@ -250,7 +250,7 @@ func TestRefuses(t *testing.T) {
 		{"reddit", Options{Scale: math.NaN(), Dim: -3}, "--scale NaN: it multiplies nodes and edges, so it is above 0, as in 0.01\n--dim -3: want 1 to 16384"},
 		{"reddit", Options{Nodes: -5, Edges: -5}, "--nodes -5: a number from 1 on is wanted\n--edges -5: a number from 1 on is wanted"},
 		{"reddit", Options{Nodes: 10}, "--nodes: 10 of type node for 41 classes; ask for more nodes, or for fewer --classes"},
-		{"papers100m", Options{Scale: 50, Edges: 1 << 30}, "--nodes: 5552997800 of them with the scale, and 4294967295 are the most"},
+		{"papers100m", Options{Scale: 50, Nodes: 111_059_956, Edges: 1 << 30}, "--nodes: 5552997800 of them with the scale, and 4294967295 are the most"},
 		{"mag240m", Options{Nodes: 1, Classes: 1}, "--nodes: 1 leave none for type paper; ask for more\n--nodes: 1 leave none for type author; ask for more"},
 		{"reddit", Options{Classes: 1 << 20}, "--classes 1048576: want 1 to 32768"},
 		{"papers100m", Options{Dim: 1 << 14, Classes: 1 << 15}, "--dim 16384 and --classes 32768: their product is at most 16777216"},
@@ -264,4 +264,27 @@ func TestRefuses(t *testing.T) {
 	}
 	_, err := Open("temporal", Options{})
 	require.EqualError(t, err, "kind temporal is a stream of events, and a dataset holds none yet; write it as raw files")
+}
+
+// TestProportion: nodes or edges alone bring the others with them, so that the degree stays; both are as given.
+func TestProportion(t *testing.T) {
+	for _, c := range []struct {
+		kind         string
+		o            Options
+		nodes, edges int64
+	}{
+		{"reddit", Options{}, 232_965, 114_615_892},
+		{"reddit", Options{Nodes: 23_297}, 23_297, 11_461_835},
+		{"reddit", Options{Edges: 1_146_159}, 2330, 1_146_159},
+		{"reddit", Options{Nodes: 5000, Edges: 70}, 5000, 70},
+		{"products", Options{Nodes: 2_449_029 * 3}, 2_449_029 * 3, 61_859_140 * 3},
+		{"products", Options{Nodes: 24_490, Scale: 0.5}, 12_245, 309_292},
+		{"mag240m", Options{Edges: 17_284_042}, 2_441_661, 17_284_042},
+	} {
+		s, err := c.o.shape(c.kind)
+		require.NoError(t, err)
+		require.Equal(t, [2]int64{c.nodes, c.edges}, [2]int64{s.nodes, s.edges}, "%s %+v", c.kind, c.o)
+	}
+	_, err := (&Options{Edges: math.MaxInt64}).shape("reddit")
+	require.ErrorContains(t, err, "--edges: ")
 }
