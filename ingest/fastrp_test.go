@@ -136,3 +136,29 @@ func TestMadeFeaturesIgnoreThreads(t *testing.T) {
 		require.Equal(t, seals[0], seals[1])
 	}
 }
+
+// TestFastRPPlan: the plan goes by the sums there are to make, which the number of rows says nothing of.
+func TestFastRPPlan(t *testing.T) {
+	seconds := func(edges int64, o Options) float64 {
+		f := &fake{schema: Schema{Name: "wide", NodeTypes: []NodeType{{Name: "node", Count: 1000}},
+			Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: edges}}}}
+		plan, err := PlanBuild(t.Context(), f, filepath.Join(t.TempDir(), "x.gnn"), o)
+		require.NoError(t, err)
+		for _, p := range plan.Passes {
+			if p.Name == "make features node/feat" {
+				return p.Seconds
+			}
+		}
+		t.Fatal("no pass makes features")
+		return 0
+	}
+	of := func(features string, undirected bool) Options {
+		return Options{Features: features, Undirected: undirected, Memory: 16 << 30, Split: "random:0.6/0.2/0.2"}
+	}
+	const edges = 10_000_000
+	want := (2*edges + 1000) * 128.0 * 16 / rateEmbed / float64(workers())
+	require.InEpsilon(t, want, seconds(edges, of("fastrp:128", true)), 0.01)
+	require.InEpsilon(t, want, seconds(edges, of("fastrp:128", false)), 0.01, "both directions are walked in any case")
+	require.InEpsilon(t, want/4, seconds(edges, of("fastrp:32", true)), 0.01)
+	require.Less(t, seconds(edges, of("random:128", true)), 0.1)
+}
