@@ -34,7 +34,8 @@ func newGenerate() *cobra.Command {
 		Short: "Make a graph of any size from a seed",
 		Long: "Make a graph in the shape of a public benchmark into a sealed dataset at OUT, which must not exist; with --raw, the\n" +
 			"raw files of that benchmark. Degrees follow a power law, communities decide the labels, and features are weak alone\n" +
-			"and strong with neighbours. The same options and seed give the same graph on every machine.\n\n" +
+			"and strong with neighbours; citations is no benchmark's shape, and its labels are hidden from averages of neighbours'\n" +
+			"features as well. The same options and seed give the same graph on every machine.\n\n" +
 			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
 			"  gnnstore generate reddit small.gnn --nodes 20k --edges 1M --undirected\n" +
@@ -57,7 +58,7 @@ func newGenerate() *cobra.Command {
 	f.Var(&o.edges, "edges", "edges of all relations together, such as 40M (default the kind's, or in proportion to --nodes)")
 	f.Float64Var(&o.graph.Scale, "scale", 1, "multiplies nodes and edges")
 	f.IntVar(&o.graph.Dim, "dim", 0, "feature columns (default the kind's)")
-	f.IntVar(&o.graph.Classes, "classes", 0, "classes, and communities (default the kind's)")
+	f.IntVar(&o.graph.Classes, "classes", 0, "classes; as many communities, of citations half as many (default the kind's)")
 	f.Float64Var(&o.graph.Homophily, "homophily", 0, "share of edges within communities, but for those that are there by chance (default the kind's)")
 	f.Float64Var(&o.graph.Signal, "signal", 0, "length of a class's mean features, whose noise is 1 a column (default the kind's)")
 	f.Float64Var(&o.graph.Train, "train", 0, "share of nodes to train on; --valid and --test go with it (default the kind's)")

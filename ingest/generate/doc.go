@@ -1,12 +1,15 @@
 // Package generate makes graphs of any size from a seed: degree-corrected block models (Karrer and Newman, Stochastic
 // blockmodels and community structure in networks, 2011) with the shapes of public benchmarks, whose labels a network
-// learns from neighbours and hardly from a node's own features.
+// learns from neighbours and hardly from a node's own features; and one shape of no benchmark, citations, whose labels plain
+// averages of neighbours' features do not give away either.
 //
 // [Open] gives a [Source], which ingest.Build takes like any other; [WriteRaw] writes the same graph as the raw files that
 // its model is distributed as. [Kinds] lists what there is, [Options] changes it. A Source keeps a table of each
 // community's size and mean features, and nothing a node or an edge; a section that is streamed has a few chunks under way.
 //
 // # The model
+//
+// Of all kinds; citations differs in what the next section says.
 //
 // A node is a rank among the nodes of its type. Ranks are cut into one community a class, of sizes in proportion to
 // 1/(c + classes/8); a keyed bijection scatters ranks over ids, so that neither a community nor the nodes of high degree are
@@ -33,6 +36,23 @@
 //	reddit       26 %      100 %        0.1       17.3 %   86.8 %
 //	products     25 %       79 %        0.1       22.2 %   85.0 %
 //	mag240m      29 %       86 %
+//
+// # Citations
+//
+// A community has two halves, and its nodes two classes. Neighbours come from the same half with probability Homophily. A
+// node's class is its half's, or the other one where a trait of its own swaps them, which only its own row shows. Rows of
+// both halves have the same mean: each has the direction of two more traits, added or subtracted by chance, by the same
+// chance in one half and by opposite chances in the other. So an average of rows says what community a node is in and
+// nothing of the half; a network has to multiply the two traits row by row, average the products over neighbours, and flip
+// what comes out by the node's own row: a GraphSAGE of three layers.
+//
+// Noise is 4 strong in each of 4 more directions, which all classes share, so that most of a row's length says nothing. Of
+// a community's nodes 15 % have no edge that leads to them and 30 % have one; the rest follow the curve above. In-degrees
+// and out-degrees go by orders of their own, so that one says nothing of the other.
+//
+// Time has 16 periods, and the split goes by it: the oldest nodes train, the newest labelled ones test, nodes outside the
+// split are newer still. Communities grow and fade by up to a factor of 9 from the first period to the last, their means move
+// by 0.7 of their length, and the share of swapped classes rises from 10 to 30 %.
 //
 // # Reproducible
 //

@@ -26,6 +26,12 @@ const (
 	forYears
 	forHomes
 	forEvents
+	forTraits
+	forMoves
+	forStrong
+	forGrowth
+	forInOrder
+	forOutOrder
 )
 
 // key begins the draws of a purpose for the which-th thing of it; draw k of them is mix(key + k·golden).

@@ -44,6 +44,8 @@ type kind struct {
 	hidden    bool // test labels are
 	homophily float64
 	signal    float64
+	traits    bool // classes are no communities: see traits
+	leaves    leaves
 }
 
 type typeShape struct {
@@ -95,6 +97,14 @@ var kinds = map[string]kind{
 		relations: []relationShape{{"node", "to", "node", 61_859_140, 350, 350}},
 		dim:       100, classes: 47, parts: [3]int64{196_615, 39_323, 2_213_091}, split: "sales_ranking",
 		homophily: 0.5, signal: 1.3,
+	},
+	"citations": {
+		about:     "a harder graph: 10 M nodes, 150 M edges, 128 features, 40 classes that are no communities, half leaves, drift",
+		name:      "citations",
+		types:     []typeShape{{"node", 10_000_000}},
+		relations: []relationShape{{"node", "to", "node", 150_000_000, 10_000, 100}},
+		dim:       128, classes: 40, parts: [3]int64{5_000_000, 1_000_000, 2_000_000}, split: "time",
+		homophily: 0.7, signal: 1.5, traits: true, leaves: leaves{none: 0.15, one: 0.3},
 	},
 	temporal: {
 		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events; raw files only",

@@ -63,6 +63,11 @@ func TestOGBText(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, read(t, open(t, "products", o)), read(t, s))
 
+	dir, _ = writeRaw(t, "citations", "citations", o)
+	s, err = asGiven.Open(dir)
+	require.NoError(t, err)
+	require.Equal(t, read(t, open(t, "citations", o)), read(t, s))
+
 	o.Train = 0.1 // the rest has no label
 	dir, _ = writeRaw(t, "products", "products", o)
 	s, err = asGiven.Open(dir)

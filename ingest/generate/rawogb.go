@@ -123,9 +123,13 @@ func (w *rawWriter) about() error {
 		return err
 	}
 	return w.gzip("mapping/labelidx2category.csv.gz", func(f io.Writer) error {
+		kind := "community"
+		if w.g.traits != nil {
+			kind = "class"
+		}
 		_, err := io.WriteString(f, "label idx,category\n")
 		for c := 0; err == nil && c < w.g.shape.classes; c++ {
-			_, err = fmt.Fprintf(f, "%d,community %d\n", c, c)
+			_, err = fmt.Fprintf(f, "%d,%s %d\n", c, kind, c)
 		}
 		return err
 	})
@@ -168,7 +172,7 @@ func (w ogbText) write(ctx context.Context) error {
 	err = w.gzip("raw/node-feat.csv.gz", func(f io.Writer) error {
 		// The shortest digits that read back as the same float32.
 		return w.eachLine(ctx, f, int64(max(1, chunkBytes/8/dim)), func(s *scratch, v uint32) {
-			w.g.features.row(s.row, v)
+			w.g.row(s.row, v)
 			for i, x := range s.row {
 				if i > 0 {
 					s.text = append(s.text, ',')

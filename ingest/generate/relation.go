@@ -16,6 +16,35 @@ type relation struct {
 	in, out   quantile
 	homophily float64
 	key       uint64
+	leaves    leaves
+	// inOrder and outOrder scatter the places of the degrees' curves over each community's nodes. Without them the two
+	// degrees of a node fall together.
+	inOrder, outOrder []bijection
+}
+
+// leaves are the shares of the nodes that no edge leads to, and one edge.
+type leaves struct{ none, one float64 }
+
+// of says how many of a community's nodes follow the curve, and how many edges lead to one leaf each.
+func (l leaves) of(size uint32, edges int64) (core uint32, ones int64) {
+	none, one := uint32(l.none*float64(size)), uint32(l.one*float64(size))
+	return max(1, size-none-one), min(int64(one), edges/2)
+}
+
+// scatter makes an order of each community's nodes.
+func scatter(cs *communities, seed, purpose uint64) (orders []bijection) {
+	for c := range cs.count() {
+		orders = append(orders, newBijection(cs.size(c), key(seed, purpose, uint64(c))))
+	}
+	return orders
+}
+
+// ranked is the rank of the j-th node of community c in its order; first is where the community's ranks begin.
+func ranked(orders []bijection, first uint32, c int, j uint32) uint32 {
+	if orders != nil {
+		j = orders[c].id(j)
+	}
+	return first + j
 }
 
 // fill makes edges lo, lo+1, … len(src) of them. It is safe for concurrent use.
@@ -39,27 +68,32 @@ func (r *relation) fillCommunity(c int, src, dst []int64, lo int64) {
 	if srcSize == 0 {
 		homophily = 0
 	}
-	perEdge := 1 / float64(r.first[c+1]-r.first[c])
+	core, ones := r.leaves.of(dstSize, r.first[c+1]-r.first[c])
+	curve := r.first[c] + ones // edge that the curve begins at
+	perEdge := 1 / float64(r.first[c+1]-curve)
 	home, away := 1/max(homophily, 0x1p-53), 1/max(1-homophily, 0x1p-53)
 	all := float64(r.src.count)
 	last, lastID := ^uint32(0), int64(0)
 	for i := range dst {
 		edge := lo + int64(i)
-		y := (float64(edge-r.first[c]) + 0.5) * perEdge
-		if j := place(r.in.at(y), dstSize); j != last {
-			last, lastID = j, int64(r.dst.ids.id(dstFirst+j))
+		j := core + uint32(edge-r.first[c])
+		if edge >= curve {
+			j = place(r.in.at((float64(edge-curve)+0.5)*perEdge), core)
+		}
+		if j != last {
+			last, lastID = j, int64(r.dst.ids.id(ranked(r.inOrder, dstFirst, c, j)))
 		}
 		dst[i] = lastID
 		u := unit(draw(r.key, uint64(edge)))
 		if u < homophily {
-			src[i] = int64(r.src.ids.id(srcFirst + place(r.out.at(u*home), srcSize)))
+			src[i] = int64(r.src.ids.id(ranked(r.outOrder, srcFirst, c, place(r.out.at(u*home), srcSize))))
 			continue
 		}
 		// A random rank finds a community in proportion to its size, and what is left of it the quantile within.
 		x := float64(float64((u-homophily)*away) * all)
 		far := r.src.of(min(uint32(x), r.src.count-1))
 		first, size := r.src.first[far], r.src.size(far)
-		src[i] = int64(r.src.ids.id(first + place(r.out.at((x-float64(first))/float64(size)), size)))
+		src[i] = int64(r.src.ids.id(ranked(r.outOrder, first, far, place(r.out.at((x-float64(first))/float64(size)), size))))
 	}
 }
 

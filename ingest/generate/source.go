@@ -23,6 +23,7 @@ type Source struct {
 	types     []*population
 	relations []*relation
 	features  *features
+	traits    *traits   // instead of features and parts, where there are
 	parts     bijection // of the split: of the nodes by this order, the first train, the next validate and test
 	years     uint64    // key
 }
@@ -46,21 +47,33 @@ func newSource(s *shape) *Source {
 	byName := map[string]*population{}
 	for i, t := range s.types {
 		n := uint32(t.nodes)
-		p := &population{name: t.name, count: n, ids: newBijection(n, key(s.seed, forIDs, uint64(i))), communities: newCommunities(n, s.classes)}
+		pools := s.classes
+		if s.kind.traits {
+			pools += pools % 2 // two a community
+		}
+		p := &population{name: t.name, count: n, ids: newBijection(n, key(s.seed, forIDs, uint64(i))), communities: newCommunities(n, pools)}
 		g.types, byName[t.name] = append(g.types, p), p
 		g.schema.NodeTypes = append(g.schema.NodeTypes, ingest.NodeType{Name: t.name, Count: t.nodes})
 	}
 	for i, r := range s.relations {
 		src, dst := byName[r.src], byName[r.dst]
-		g.relations = append(g.relations, &relation{
+		made := &relation{
 			src: src, dst: dst, edges: r.edges, first: dst.cut(r.edges), in: newQuantile(r.in), out: newQuantile(r.out),
-			homophily: s.homophily, key: key(s.seed, forEdges, uint64(i)),
-		})
+			homophily: s.homophily, key: key(s.seed, forEdges, uint64(i)), leaves: s.leaves,
+		}
+		if s.kind.traits {
+			made.inOrder, made.outOrder = scatter(&dst.communities, s.seed, forInOrder), scatter(&src.communities, s.seed, forOutOrder)
+		}
+		g.relations = append(g.relations, made)
 		g.schema.Relations = append(g.schema.Relations, ingest.Relation{Src: r.src, Name: r.name, Dst: r.dst, Edges: r.edges})
 	}
 	labelled := g.types[0]
-	g.features = newFeatures(labelled, s.dim, s.signal, s.seed)
-	g.parts = newBijection(labelled.count, key(s.seed, forSplit, 0))
+	if s.kind.traits {
+		g.traits = newTraits(labelled, s.classes, s.dim, s.signal, s.seed)
+	} else {
+		g.features = newFeatures(labelled, s.dim, s.signal, s.seed)
+		g.parts = newBijection(labelled.count, key(s.seed, forSplit, 0))
+	}
 	g.schema.Tables = []ingest.Table{{Name: "feat", NodeType: labelled.name, Dim: s.dim}}
 	g.schema.Labels = []ingest.Label{{Name: "label", NodeType: labelled.name, Classes: s.classes}}
 	g.schema.Splits = []ingest.Split{{Name: s.split, NodeType: labelled.name}}
@@ -121,7 +134,7 @@ func chunks(n, each int64) int64 { return (n + each - 1) / each }
 // Rows makes the features of all nodes.
 func (g *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
 	mustBeFirst(table)
-	return eachChunk(ctx, g, max(1, chunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.features.row,
+	return eachChunk(ctx, g, max(1, chunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.row,
 		func(first int64, values []float32) error {
 			return emit(ingest.RowChunk{Place: g.place(first), Values: values})
 		})
@@ -135,12 +148,12 @@ func (g *Source) RowsAt(table int, rows []uint32, dst []float32) bool {
 		panic(fmt.Sprintf("generate: %d values for %d rows of %d", len(dst), len(rows), dim))
 	}
 	for i, v := range rows {
-		g.features.row(dst[i*dim:(i+1)*dim], v)
+		g.row(dst[i*dim:(i+1)*dim], v)
 	}
 	return true
 }
 
-// Labels gives each node's community, or -1.
+// Labels gives each node's class, or -1.
 func (g *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
 	mustBeFirst(label)
 	return eachChunk(ctx, g, nodeChunk, 1, func(dst []int32, v uint32) { dst[0] = g.label(v) },
@@ -174,9 +187,24 @@ func (g *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 // Close has nothing to close.
 func (g *Source) Close() error { return nil }
 
+// row fills dst with the features of a node.
+func (g *Source) row(dst []float32, v uint32) {
+	if g.traits != nil {
+		g.traits.row(dst, v)
+		return
+	}
+	g.features.row(dst, v)
+}
+
 // part is the part of the split that a node is in, or -1.
 func (g *Source) part(v uint32) int {
-	at := int64(g.parts.rank(v))
+	var at int64
+	if g.traits != nil {
+		_, _, when := g.traits.home(v)
+		at = int64(when)
+	} else {
+		at = int64(g.parts.rank(v))
+	}
 	for i, n := range g.shape.parts {
 		if at < n {
 			return i
@@ -191,6 +219,9 @@ func (g *Source) label(v uint32) int32 {
 	part := g.part(v)
 	if part < 0 || g.shape.hidden && part == int(ingest.Test) {
 		return -1
+	}
+	if g.traits != nil {
+		return int32(g.traits.class(v))
 	}
 	return int32(g.types[0].of(g.types[0].ids.rank(v)))
 }

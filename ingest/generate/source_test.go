@@ -77,8 +77,9 @@ func TestFullShape(t *testing.T) {
 		"mag240m": {map[string]int64{"paper": 121751666, "author": 122383112, "institution": 25721},
 			map[string]int64{"author__writes__paper": 386022720, "author__affiliated_with__institution": 44592586, "paper__cites__paper": 1297748926},
 			768, 153, [3]int64{1112392, 138949, 146818}},
-		"reddit":   {map[string]int64{"node": 232965}, map[string]int64{"node__to__node": 114615892}, 602, 41, [3]int64{153431, 23831, 55703}},
-		"products": {map[string]int64{"node": 2449029}, map[string]int64{"node__to__node": 61859140}, 100, 47, [3]int64{196615, 39323, 2213091}},
+		"reddit":    {map[string]int64{"node": 232965}, map[string]int64{"node__to__node": 114615892}, 602, 41, [3]int64{153431, 23831, 55703}},
+		"products":  {map[string]int64{"node": 2449029}, map[string]int64{"node__to__node": 61859140}, 100, 47, [3]int64{196615, 39323, 2213091}},
+		"citations": {map[string]int64{"node": 10_000_000}, map[string]int64{"node__to__node": 150_000_000}, 128, 40, [3]int64{5_000_000, 1_000_000, 2_000_000}},
 	} {
 		g := open(t, kind, Options{})
 		for _, n := range g.schema.NodeTypes {
@@ -94,13 +95,13 @@ func TestFullShape(t *testing.T) {
 		require.Equal(t, want.classes, g.schema.Labels[0].Classes)
 		require.Equal(t, want.parts, g.shape.parts)
 	}
-	require.Equal(t, []string{"mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
+	require.Equal(t, []string{"citations", "mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
 }
 
 // TestAnySize: what comes out is what was asked for, whatever that was.
 func TestAnySize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom([]string{"papers100m", "mag240m", "reddit"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"papers100m", "mag240m", "reddit", "citations"}).Draw(t, "kind")
 		o := Options{
 			Classes: rapid.IntRange(1, 40).Draw(t, "classes"), Dim: rapid.IntRange(1, 9).Draw(t, "dim"),
 			Edges: rapid.Int64Range(1, 3000).Draw(t, "edges"), Seed: rapid.Uint64().Draw(t, "seed"),
@@ -179,6 +180,12 @@ func TestPinned(t *testing.T) {
 	require.Equal(t, []int64{88770, 88770, 88770, 88770}, g.dst[0][500_000:500_004])
 	require.Equal(t, []float32{0.8264923, -2.8457031, -1.8578491, -0.47061157}, g.rows[4000:4004])
 	require.Equal(t, []int64{50, 51, 169, 370}, g.split[0][:4])
+	g = read(t, open(t, "citations", Options{Nodes: 100_000, Edges: 1_000_000, Dim: 4, Classes: 10}))
+	require.Equal(t, []int64{68717, 38821, 87933, 75736}, g.src[0][500_000:500_004])
+	require.Equal(t, []int64{59085, 59085, 59085, 59085}, g.dst[0][500_000:500_004])
+	require.Equal(t, []float32{-1.2108095, -1.4687332, -2.8588185, -4.0162463}, g.rows[4000:4004])
+	require.Equal(t, []int32{-1, 0, 5, 8, -1, 1, 4, 3}, g.labels[:8])
+	require.Equal(t, []int64{3, 6, 7, 8}, g.split[0][:4])
 	require.Equal(t, 1, recipe)
 }
 
@@ -245,7 +252,7 @@ func TestRefuses(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"twitter", Options{}, `unknown kind "twitter"; there are mag240m, papers100m, products, reddit, temporal`},
+		{"twitter", Options{}, `unknown kind "twitter"; there are citations, mag240m, papers100m, products, reddit, temporal`},
 		{"reddit", Options{Scale: -1}, "--scale -1: it multiplies nodes and edges, so it is above 0, as in 0.01"},
 		{"reddit", Options{Scale: math.NaN(), Dim: -3}, "--scale NaN: it multiplies nodes and edges, so it is above 0, as in 0.01\n--dim -3: want 1 to 16384"},
 		{"reddit", Options{Nodes: -5, Edges: -5}, "--nodes -5: a number from 1 on is wanted\n--edges -5: a number from 1 on is wanted"},
