@@ -7,6 +7,11 @@
 // seed, and exits 1 when the upper end of the loss's interval is not below the bar for it; see dependenceTasks.
 //
 //	go run ./tools/accuracy -data DIR -kappa 1,4,16,64,256,inf [-sampler labor0,ns] [-dependent smoothed,nested] [-log FILE] …
+//
+// With -generated it wants no data: it trains on a generated graph, and on what plain averages of neighbours' rows make of it,
+// and exits 1 when those come near.
+//
+//	go run ./tools/accuracy -generated citations [-scale 0.012] [-seeds 3]
 package main
 
 import (
@@ -120,6 +125,8 @@ type options struct {
 	kappas, samplers, dependences string
 	log                           string
 	jobs                          int
+	generated                     string
+	scale                         float64
 }
 
 func main() {
@@ -136,6 +143,8 @@ func main() {
 	flag.StringVar(&o.dependences, "dependent", "smoothed", "with -kappa: smoothed, nested or `both`, with a comma between them")
 	flag.StringVar(&o.log, "log", "", "with -kappa: write every training to this `file` of JSON lines, and leave out those in it")
 	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa: `trainings` at once")
+	flag.StringVar(&o.generated, "generated", "", "train on this `kind` of generated graph")
+	flag.Float64Var(&o.scale, "scale", 0.012, "with -generated: its `scale`")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -180,7 +189,9 @@ func run(ctx context.Context, w io.Writer, o options) (err error) {
 	switch {
 	case err != nil:
 		return err
-	case o.data == "":
+	case o.generated != "" && (o.kappas != "" || o.only != "" || o.quick):
+		return errors.New("-generated: -kappa, -only and -quick do not go with it")
+	case o.data == "" && o.generated == "":
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory of the raw graphs")
 	case o.seeds < least:
 		return fmt.Errorf("-seeds %d: at least %d", o.seeds, least)
@@ -213,7 +224,10 @@ func run(ctx context.Context, w io.Writer, o options) (err error) {
 	if o.bin != "" {
 		b.what = "with a gnnstore of SHA-256 " + b.binary + "…"
 	}
-	if o.kappas != "" {
+	switch {
+	case o.generated != "":
+		return b.generated(ctx, w, o)
+	case o.kappas != "":
 		return b.dependence(ctx, w, selected, o)
 	}
 	return b.accuracy(ctx, w, selected, o)
