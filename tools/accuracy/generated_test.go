@@ -67,5 +67,5 @@ func TestGaps(t *testing.T) {
 	require.NoError(t, gaps(results))
 	text := generatedMarkdown("at commit abc1234", options{generated: "citations", scale: 0.012}, results)
 	require.Contains(t, text, "`gnnstore generate citations --scale 0.012`")
-	require.Contains(t, text, "| MLP, mean of 3 hops | 1 | 40.00 ± 0.00 | 20.0 | 60.00 | 1.0 | `--layers 2 --model mlp")
+	require.Contains(t, text, "| MLP, mean of 3 hops | 1 | 40.00 ± 0.00 | 20.0 | 60.00 | 1.0 | `--model mlp --layers 2")
 }

@@ -8,6 +8,10 @@
 //
 //	go run ./tools/accuracy -data DIR -kappa 1,4,16,64,256,inf [-sampler labor0,ns] [-dependent smoothed,nested] [-log FILE] …
 //
+// With -dtypes it says what features in float16 cost beside float32, seed by seed.
+//
+//	go run ./tools/accuracy -data DIR -dtypes -seeds 5 -only coauthor_cs,facebook
+//
 // With -generated it wants no data: it trains on a generated graph, and on what plain averages of neighbours' rows make of it,
 // and exits 1 when those come near.
 //
@@ -127,6 +131,7 @@ type options struct {
 	jobs                          int
 	generated                     string
 	scale                         float64
+	dtypes                        bool
 }
 
 func main() {
@@ -145,6 +150,7 @@ func main() {
 	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa: `trainings` at once")
 	flag.StringVar(&o.generated, "generated", "", "train on this `kind` of generated graph")
 	flag.Float64Var(&o.scale, "scale", 0.012, "with -generated: its `scale`")
+	flag.BoolVar(&o.dtypes, "dtypes", false, "compare features in float16 with float32")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -182,8 +188,11 @@ func selectTasks(tasks []task, only string) ([]task, error) {
 
 func run(ctx context.Context, w io.Writer, o options) (err error) {
 	all, least := tasks, 1
-	if o.kappas != "" {
+	switch {
+	case o.kappas != "":
 		all, least = dependenceTasks, 2 // pairs, for an interval
+	case o.dtypes:
+		least = 2
 	}
 	selected, err := selectTasks(all, o.only)
 	switch {
@@ -191,6 +200,8 @@ func run(ctx context.Context, w io.Writer, o options) (err error) {
 		return err
 	case o.generated != "" && (o.kappas != "" || o.only != "" || o.quick):
 		return errors.New("-generated: -kappa, -only and -quick do not go with it")
+	case o.dtypes && (o.kappas != "" || o.generated != "" || o.quick):
+		return errors.New("-dtypes: -kappa, -generated and -quick do not go with it")
 	case o.data == "" && o.generated == "":
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory of the raw graphs")
 	case o.seeds < least:
@@ -227,6 +238,8 @@ func run(ctx context.Context, w io.Writer, o options) (err error) {
 	switch {
 	case o.generated != "":
 		return b.generated(ctx, w, o)
+	case o.dtypes:
+		return b.dtypes(ctx, w, selected, o)
 	case o.kappas != "":
 		return b.dependence(ctx, w, selected, o)
 	}
