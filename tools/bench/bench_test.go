@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -194,4 +195,13 @@ func TestDrawn(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, degrees, turn.Edges)
 	require.Greater(t, turn.Nodes, 2.0*batchSize)
+}
+
+func TestLoader(t *testing.T) {
+	for args, want := range map[string]string{
+		"epoch -python python3 -loader marius": "-loader marius: pyg, graphbolt or dgl",
+		"step -python python3 -loader dgl":     "-loader goes with epoch",
+	} {
+		require.EqualError(t, run(t.Context(), io.Discard, strings.Fields(args)), want)
+	}
 }

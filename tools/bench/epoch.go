@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/tools/cli"
@@ -27,7 +28,7 @@ func compareEpochs(ctx context.Context, c *comparison) error {
 		Chosen   string             `json:"chosen"`
 		Skipped  []string           `json:"skipped"`
 	}
-	torch, err := c.startPython(ctx, &ready, "epoch.py", c.tmp, strconv.Itoa(classes), strconv.Itoa(c.threads))
+	torch, err := c.startPython(ctx, &ready, "epoch.py", c.tmp, strconv.Itoa(classes), strconv.Itoa(c.threads), c.loader)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,8 @@ func compareEpochs(ctx context.Context, c *comparison) error {
 		fmt.Fprintln(c.out, "skipped:", s)
 	}
 	if ready.Loader == "" {
-		return fmt.Errorf("%s has no loader to compare with: install DGL, or PyTorch Geometric with pyg-lib or torch-sparse", c.python)
+		return fmt.Errorf("%s has no loader to compare with (%s): install DGL, or PyTorch Geometric with pyg-lib or torch-sparse",
+			c.python, strings.Join(ready.Skipped, "; "))
 	}
 	var us, them series
 	var ourLoss, theirLoss float64

@@ -1,6 +1,6 @@
 """An epoch of GraphSAGE with a public loader, for `go run ./tools/bench epoch`: PyTorch Geometric's NeighborLoader where
-pyg-lib or torch-sparse is installed, else DGL's DataLoader. The model is theirs as well, and every number of worker
-processes up to that of the threads is tried on some batches first.
+pyg-lib or torch-sparse is installed, else GraphBolt's, else DGL's older DataLoader; or the one that is asked for. The model is
+theirs as well, and every number of worker processes up to that of the threads is tried on some batches first.
 """
 
 import json
@@ -49,6 +49,30 @@ def dgl_loader(graph):
 
     conv = lambda i, o: dgl.nn.SAGEConv(i, o, "mean")
     return f"DGL {dgl.__version__}, PyTorch {torch.__version__}", conv, lambda c, x, block: c(block, x), epochs
+
+
+def graphbolt_loader(graph):
+    import dgl
+    import dgl.graphbolt as gb
+
+    offsets, neighbors, rows, labels, train = graph
+    g = gb.fused_csc_sampling_graph(offsets, neighbors)
+    names = ("seeds" if hasattr(gb, "DiskBasedFeature") else "seed_nodes", "labels")  # master's, and 2.1.0's
+    items = gb.ItemSet((train, labels[train]), names=names)
+    store = gb.BasicFeatureStore({("node", None, "feat"): gb.TorchBasedFeature(rows)})
+
+    def epochs(workers):
+        pipe = gb.ItemSampler(items, batch_size=BATCH, shuffle=True)
+        pipe = pipe.sample_neighbor(g, [torch.LongTensor([f]) for f in FANOUTS[::-1]])  # the last is the seeds'
+        pipe = pipe.fetch_feature(store, node_feature_keys=["feat"]).copy_to(device=torch.device("cpu"))
+        loader = gb.DataLoader(pipe, num_workers=workers)
+        while True:
+            for b in loader:
+                yield b.node_features["feat"], b.labels, b.blocks, len(b.labels)
+            yield None
+
+    conv = lambda i, o: dgl.nn.SAGEConv(i, o, "mean")
+    return f"GraphBolt of DGL {dgl.__version__}, PyTorch {torch.__version__}", conv, lambda c, x, block: c(block, x), epochs
 
 
 def pyg_loader(graph):
@@ -104,16 +128,18 @@ def main():
     answers, sys.stdout = sys.stdout, sys.stderr  # libraries print as well
     os.environ.setdefault("DGLBACKEND", "pytorch")
     directory, classes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    loaders = {"pyg": pyg_loader, "graphbolt": graphbolt_loader, "dgl": dgl_loader}
+    wanted = [loaders[sys.argv[4]]] if len(sys.argv) > 4 and sys.argv[4] else loaders.values()
     torch.set_num_threads(threads)
     read = lambda name, dtype: torch.from_numpy(np.load(f"{directory}/{name}.npy").astype(dtype))
     graph = (read("offsets", np.int64), read("neighbors", np.int64), read("rows", np.float32), read("labels", np.int64), read("train", np.int64))
     report, loader = {"loader": "", "skipped": [], "variants": {}, "chosen": ""}, None
-    for make in (pyg_loader, dgl_loader):
+    for make in wanted:
         try:
             loader = make(graph)
             report["loader"] = loader[0]
             break
-        except (ImportError, OSError, RuntimeError) as e:
+        except (ImportError, OSError, RuntimeError, AttributeError) as e:
             report["skipped"].append(f"{make.__name__}: {e}")
     if loader is not None:
         make = lambda workers: Side(loader, graph[2].shape[1], classes, workers)

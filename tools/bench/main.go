@@ -3,7 +3,7 @@
 //
 //	go run ./tools/bench kernels [-python PATH] [-rounds 7]
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
-//	go run ./tools/bench epoch   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7]
+//	go run ./tools/bench epoch   -python PATH [-loader pyg | graphbolt | dgl] [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
@@ -14,7 +14,8 @@
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
-// fails when the losses differ. epoch alternates whole epochs with DGL's or PyTorch Geometric's loader. samplers alternates what
+// fails when the losses differ. epoch alternates whole epochs with the loader of PyTorch
+// Geometric, GraphBolt or DGL. samplers alternates what
 // turns 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails when the same sampler
 // draws other numbers of edges or of different nodes.
 // curves shows, on four real graphs and two generated ones, how the rows of a batch grow with its seeds under each sampler, and
@@ -29,7 +30,7 @@
 // memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
-// or pyg-lib, for epoch; samplers takes all of those that there are, and nothing else of gnnstore needs any. Where there is no
+// or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with torch==2.2.1, torchdata==0.7.1 and numpy<2). samplers takes all of those that there are, and nothing else of gnnstore needs any. Where there is no
 // wheel of torch-sparse for the PyTorch at hand, pip install --no-build-isolation --no-deps torch-sparse builds one, with g++, in
 // half an hour on one core; samplers does without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for
 // Python: it would choose the kernel of another processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
@@ -58,6 +59,7 @@ import (
 type comparison struct {
 	out             io.Writer
 	python          string
+	loader          string // of epoch's Python; the first that there is, where it is empty
 	data            string
 	dataset         string
 	rounds          int
@@ -113,6 +115,7 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
 	f := flag.NewFlagSet(name, flag.ExitOnError)
 	f.StringVar(&c.python, "python", "", "`path` of the Python to compare with")
+	f.StringVar(&c.loader, "loader", "", "in epoch: pyg, graphbolt or dgl; default: the first of `these` that there is")
 	f.StringVar(&c.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
 	f.StringVar(&c.dataset, "dataset", "", "sealed `dataset` to use; default: ogbn_arxiv of -data, undirected, fastrp:128")
 	f.IntVar(&c.rounds, "rounds", 7, "turns of each side")
@@ -144,6 +147,10 @@ func run(ctx context.Context, out io.Writer, args []string) (err error) {
 		return errors.New("-rounds, -batches and -threads: at least 1")
 	case c.python == "" && slices.Contains([]string{"step", "epoch", "samplers", "peers"}, name):
 		return errors.New("-python is missing: the path of a Python with PyTorch")
+	case !slices.Contains([]string{"", "pyg", "graphbolt", "dgl"}, c.loader):
+		return fmt.Errorf("-loader %s: pyg, graphbolt or dgl", c.loader)
+	case c.loader != "" && name != "epoch":
+		return errors.New("-loader goes with epoch")
 	case outOfCore && (c.batch < 1 || c.steps < 1):
 		return errors.New("-batch and -steps: at least 1")
 	case outOfCore && c.engine.Validate() != nil:
