@@ -14,8 +14,7 @@
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
-// fails when the losses differ. epoch alternates whole epochs with the loader of PyTorch
-// Geometric, GraphBolt or DGL. samplers alternates what
+// fails when the losses differ. epoch alternates whole epochs with the loader of PyTorch Geometric, GraphBolt or DGL. samplers alternates what
 // turns 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails when the same sampler
 // draws other numbers of edges or of different nodes.
 // curves shows, on four real graphs and two generated ones, how the rows of a batch grow with its seeds under each sampler, and
@@ -30,10 +29,11 @@
 // memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
-// or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with torch==2.2.1, torchdata==0.7.1 and numpy<2). samplers takes all of those that there are, and nothing else of gnnstore needs any. Where there is no
-// wheel of torch-sparse for the PyTorch at hand, pip install --no-build-isolation --no-deps torch-sparse builds one, with g++, in
-// half an hour on one core; samplers does without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for
-// Python: it would choose the kernel of another processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
+// or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with torch==2.2.1, torchdata==0.7.1 and numpy<2). samplers takes all
+// of those that there are, and nothing else of gnnstore needs any. Where there is no wheel of torch-sparse for the PyTorch at
+// hand, pip install --no-build-isolation --no-deps torch-sparse builds one, with g++, in half an hour on one core; samplers does
+// without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for Python: it would choose the kernel of another
+// processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
 package main
 
 import (
