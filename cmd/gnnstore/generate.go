@@ -34,8 +34,8 @@ func newGenerate() *cobra.Command {
 		Short: "Make a graph of any size from a seed",
 		Long: "Make a graph in the shape of a public benchmark into a sealed dataset at OUT, which must not exist; with --raw, the\n" +
 			"raw files of that benchmark. Degrees follow a power law, communities decide the labels, and features are weak alone\n" +
-			"and strong with neighbours; citations is no benchmark's shape, and its labels are hidden from averages of neighbours'\n" +
-			"features as well. The same options and seed give the same graph on every machine.\n\n" +
+			"and strong with neighbours; citations is no benchmark's shape, and the mean of the rows of three hops does not give\n" +
+			"its labels away. The same options and seed give the same graph on every machine.\n\n" +
 			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
 			"  gnnstore generate reddit small.gnn --nodes 20k --edges 1M --undirected\n" +

@@ -1,7 +1,7 @@
 // Package generate makes graphs of any size from a seed: degree-corrected block models (Karrer and Newman, Stochastic
 // blockmodels and community structure in networks, 2011) with the shapes of public benchmarks, whose labels a network
-// learns from neighbours and hardly from a node's own features; and one shape of no benchmark, citations, whose labels plain
-// averages of neighbours' features do not give away either.
+// learns from neighbours and hardly from a node's own features; and one shape of no benchmark, citations, whose labels the plain
+// average of the rows of three hops does not give away either.
 //
 // [Open] gives a [Source], which ingest.Build takes like any other; [WriteRaw] writes the same graph as the raw files that
 // its model is distributed as. [Kinds] lists what there is, [Options] changes it. A Source keeps a table of each
@@ -42,9 +42,11 @@
 // A community has two halves, and its nodes two classes. Neighbours come from the same half with probability Homophily. A
 // node's class is its half's, or the other one where a trait of its own swaps them, which only its own row shows. Rows of
 // both halves have the same mean: each has the direction of two more traits, added or subtracted by chance, by the same
-// chance in one half and by opposite chances in the other. So an average of rows says what community a node is in and
-// nothing of the half; a network has to multiply the two traits row by row, average the products over neighbours, and flip
-// what comes out by the node's own row: a GraphSAGE of three layers.
+// chance in one half and by opposite chances in the other. So an average of rows says what community a node is in and little
+// of the half; a network has to multiply the two traits row by row, average the products over neighbours, and flip what comes
+// out by the node's own row: a GraphSAGE of three layers. Little is not nothing: averages of the two traits are as much alike, or
+// opposite, as those of one row, as far as rows of other halves do not drown them. Three hops of averaging do that; averages
+// of one, two and three hops beside the own row keep almost all that there is to know.
 //
 // Noise is 4 strong in each of 4 more directions, which all classes share, so that most of a row's length says nothing. Of
 // a community's nodes 15 % have no edge that leads to them and 30 % have one; the rest follow the curve above. In-degrees
@@ -53,6 +55,15 @@
 // Time has 16 periods, and the split goes by it: the oldest nodes train, the newest labelled ones test, nodes outside the
 // split are newer still. Communities grow and fade by up to a factor of 9 from the first period to the last, their means move
 // by 0.7 of their length, and the share of swapped classes rises from 10 to 30 %.
+//
+// Measured at --scale 0.012, 120,000 nodes: test accuracy, mean of three seeds (tools/RESULTS.md has the settings):
+//
+//	GraphSAGE, 3 layers                      74.0 %
+//	GraphSAGE, 2 layers                      57.0 %
+//	MLP, own row                             39.6 %
+//	MLP, mean of 3 hops                      54.8 %
+//	logistic regression, mean of 3 hops      49.2 %
+//	MLP, own row and means of 1, 2, 3 hops   71.8 %
 //
 // # Reproducible
 //
@@ -64,5 +75,7 @@
 //
 // Why not any exponent? With 2.5 the quantile function is a cube; others take a power for each edge, which costs more
 // than all else, and is rounded differently from machine to machine. Why not random destinations? Degrees would vary around
-// the curve, but the edges of a node would be all over the stream, and a sum over all of them needs memory for each.
+// the curve, but the edges of a node would be all over the stream, and a sum over all of them needs memory for each. Why not
+// hide the halves of citations from every average, by skewed traits whose first two moments are equal? That was tried: in 15
+// epochs GraphSAGE got no further than 53 % on validation, 75 % here.
 package generate
