@@ -56,9 +56,9 @@ func dtypesMarkdown(what string, compared []rounding, seeds int) string {
 		half, halfDeviation := meanDeviation(c.f16.test)
 		full, fullDeviation := meanDeviation(c.f32.test)
 		mean, low, high := interval(differences)
-		rows = append(rows, []string{c.name, c.settings.name, c.epochs, fmt.Sprint(len(differences)),
+		rows = append(rows, []string{c.name, c.model, c.settings.name, c.epochs, fmt.Sprint(len(differences)),
 			fmt.Sprintf("%.2f ± %.2f", 100*half, 100*halfDeviation), fmt.Sprintf("%.2f ± %.2f", 100*full, 100*fullDeviation),
-			fmt.Sprintf("%.2f", 100*mean), fmt.Sprintf("%.2f to %.2f", 100*low, 100*high), fmt.Sprint(same)})
+			fmt.Sprintf("%.2f", 100*mean), fmt.Sprintf("%.2f to %.2f", 100*low, 100*high), fmt.Sprintf("%d of %d", same, len(differences))})
 	}
 	return fmt.Sprintf(`
 ## Features as float16 and as float32, %s
@@ -74,5 +74,5 @@ accuracies are equal to the last digit.
 
 %s`, time.Now().UTC().Format(time.DateOnly), strings.Join(os.Args[1:], " "), what, machine(),
 		strings.Join(settingsLines(tasks, seeds), "\n"),
-		markdownTable([]string{"data set", "settings", "epochs", "seeds", "float16, test %", "float32, test %", "difference, points", "95 % interval", "equal"}, rows))
+		markdownTable([]string{"data set", "model", "settings", "epochs", "seeds", "float16, test %", "float32, test %", "difference, points", "95 % interval", "equal"}, rows))
 }

@@ -12,5 +12,5 @@ func TestDtypes(t *testing.T) {
 		f16:  result{test: []float64{0.90, 0.91, 0.92}}, f32: result{test: []float64{0.90, 0.92, 0.91}},
 	}}, 3)
 	require.Contains(t, text, "labelled: gnnstore train DATASET")
-	require.Contains(t, text, "| facebook | labelled | 8 | 3 | 91.00 ± 1.00 | 91.00 ± 1.00 | 0.00 | -2.48 to 2.48 | 1 |")
+	require.Contains(t, text, "| facebook | sage | labelled | 8 | 3 | 91.00 ± 1.00 | 91.00 ± 1.00 | 0.00 | -2.48 to 2.48 | 1 of 3 |")
 }

@@ -14,7 +14,7 @@
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
-// fails when the losses differ. epoch alternates whole epochs with the loader of PyTorch Geometric, GraphBolt or DGL. samplers alternates what
+// fails when the losses differ. epoch alternates whole epochs with PyTorch Geometric, GraphBolt or DGL. samplers alternates what
 // turns 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails when the same sampler
 // draws other numbers of edges or of different nodes.
 // curves shows, on four real graphs and two generated ones, how the rows of a batch grow with its seeds under each sampler, and
