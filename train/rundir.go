@@ -17,7 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
@@ -393,7 +393,7 @@ func held(run string) bool {
 			return true
 		}
 	}
-	f, err := kernels.OpenFile(lock)
+	f, err := store.OpenFile(lock)
 	if err != nil {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/npy"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // bag is the arrays there are by key, wherever they are. Headers are read when asked for.
@@ -67,7 +67,7 @@ func (b *bag) get(key string) (*array, error) {
 
 // file opens an ordinary file, which the bag closes.
 func (b *bag) file(path string) (*os.File, int64, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, 0, err
 	}

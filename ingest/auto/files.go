@@ -12,7 +12,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
 	"github.com/gnnstore/gnnstore/ingest/lines"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // head is the beginning of a file as it stands; what cannot be read is empty.
 func head(path string) string {
-	f, err := kernels.OpenFile(path)
+	f, err := store.OpenFile(path)
 	if err != nil {
 		return ""
 	}
@@ -103,7 +103,7 @@ func packed(path string) (format, why string, err error) {
 
 // members are the names in the directory of a zip: its entries begin with a signature, and have the name at byte 46.
 func members(path string) []string {
-	f, err := kernels.OpenFile(path)
+	f, err := store.OpenFile(path)
 	if err != nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/torch"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const (
@@ -58,7 +58,7 @@ func (a *array) view() (*view, error) {
 		}
 		return &view{t.View, f}, nil
 	}
-	f, err := kernels.OpenFile(a.path)
+	f, err := store.OpenFile(a.path)
 	if err != nil {
 		return nil, err
 	}

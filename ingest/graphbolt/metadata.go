@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // maxMetadata bounds metadata.yaml, which has some lines for each type, feature and task.
@@ -75,7 +75,7 @@ type dataFile struct {
 }
 
 func readMetadata(path string) (*metadata, error) {
-	f, err := kernels.OpenFile(path)
+	f, err := store.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/npz"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const (
@@ -122,7 +122,7 @@ func (s *Source) findAll() error {
 
 func (s *Source) findFeatures() error {
 	path := s.file("feats.npy")
-	f, err := kernels.OpenFile(path)
+	f, err := store.OpenFile(path)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	}
 	path := s.file("feats.npy")
 	var stopped error
-	open := func() (io.ReadCloser, error) { return kernels.OpenFile(path) }
+	open := func() (io.ReadCloser, error) { return store.OpenFile(path) }
 	err := npy.Rows(ctx, open, chunkBytes, blockBytes, func(first int64, values []float32) error {
 		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: path, First: first}, Values: values})
 		return stopped

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/lines"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // files are those of one graph: in a folder, or in a zip.
@@ -66,7 +66,7 @@ func escapeGlob(s string) string {
 
 // findMembers reads the directory of a zip. Its members are read where they lie, so their names lead nowhere else.
 func findMembers(pathname string) (*files, error) {
-	file, size, err := kernels.OpenSized(pathname)
+	file, size, err := store.OpenSized(pathname)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (f *files) read() []string {
 // open gives the bytes of a file.
 func (f *files) open(name string) (io.ReadCloser, error) {
 	if f.archive == nil {
-		return kernels.OpenFile(f.label(name))
+		return store.OpenFile(f.label(name))
 	}
 	m := f.members[name]
 	if m == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const (
@@ -43,7 +43,7 @@ func Open(path string) (*Scanner, error) { return open(path, New) }
 func OpenGzip(path string) (*Scanner, error) { return open(path, NewGzip) }
 
 func open(path string, scan func(string, io.Reader) (*Scanner, error)) (*Scanner, error) {
-	f, err := kernels.OpenFile(path)
+	f, err := store.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

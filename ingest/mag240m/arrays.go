@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/gnnstore/gnnstore/ingest/npy"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // array is a file of one array.
@@ -26,7 +26,7 @@ func (headless) Error() string { return "it has no header" }
 
 // findArray reads the header and holds it against the size of the file.
 func findArray(path string) (*array, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}
@@ -76,4 +76,4 @@ func (a *array) rows(n, width int64, counted string) error {
 	return nil
 }
 
-func (a *array) open() (io.ReadCloser, error) { return kernels.OpenFile(a.path) }
+func (a *array) open() (io.ReadCloser, error) { return store.OpenFile(a.path) }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // usualColumns is the width of the challenge's features, for a dump that nothing else tells the width of.
@@ -114,7 +114,7 @@ type rows struct {
 
 // stream gives them in chunks, whichever way round the matrix is stored.
 func (r *rows) stream(ctx context.Context, emit func(ingest.RowChunk) error) error {
-	f, err := kernels.OpenFile(r.path)
+	f, err := store.OpenFile(r.path)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // Matrix is one scipy CSR matrix in an archive of its own, as scipy.sparse.save_npz writes it: the keys data, indices,
@@ -20,7 +20,7 @@ type Matrix struct {
 
 // OpenMatrix opens an archive and reads its headers.
 func OpenMatrix(path string) (*Matrix, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

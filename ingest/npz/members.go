@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/gnnstore/gnnstore/ingest/npy"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // Archive is an npz file as arrays by key, for layouts that are made of such files. One goroutine uses it at a time, and
@@ -25,7 +25,7 @@ type Archive struct {
 
 // OpenArchive opens a file and reads its directory.
 func OpenArchive(path string) (*Archive, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const (
@@ -35,7 +35,7 @@ var _ ingest.Source = (*Source)(nil)
 
 // Open opens an archive and reads its headers.
 func Open(path string) (*Source, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/ingest/torch"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // Dict is a Python dict in a .pt file, which is how OGB stores splits and counts: of numbers, and of NumPy arrays or
@@ -52,7 +52,7 @@ func OpenDict(path string, memory int64) (*Dict, error) {
 }
 
 func headOf(path string) ([]byte, error) {
-	f, err := kernels.OpenFile(path)
+	f, err := store.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

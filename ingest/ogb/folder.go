@@ -18,7 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/csvgz"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npz"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // folder is the one that holds raw/ and split/: on disk, or in the archive that was downloaded. Names are relative to it,
@@ -61,7 +61,7 @@ type onDisk struct {
 func (d onDisk) Open(name string) (fs.File, error) {
 	info, err := fs.Stat(d.FS, name)
 	if err == nil && !info.IsDir() {
-		return kernels.OpenFile(filepath.Join(d.dir, filepath.FromSlash(name)))
+		return store.OpenFile(filepath.Join(d.dir, filepath.FromSlash(name)))
 	}
 	return d.FS.Open(name)
 }
@@ -70,7 +70,7 @@ func (d *folder) openZip() error {
 	if !strings.EqualFold(filepath.Ext(d.path), ".zip") {
 		return fmt.Errorf("%s: not a folder; name the one that holds raw/ and split/", d.path)
 	}
-	f, size, err := kernels.OpenSized(d.path)
+	f, size, err := store.OpenSized(d.path)
 	if err != nil {
 		return err
 	}

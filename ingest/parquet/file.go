@@ -10,7 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const maxFooter = 64 << 20
@@ -62,7 +62,7 @@ type leaf struct {
 
 // Open reads the footer of a file.
 func Open(path string) (*File, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const (
@@ -24,7 +24,7 @@ func ReadFile(path string) (any, error) { return (&Dialect{}).ReadFile(path) }
 
 // ReadFile is [ReadFile] for a pickle of this dialect.
 func (d *Dialect) ReadFile(path string) (any, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

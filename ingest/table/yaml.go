@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const maxSchema = 1 << 20 // bytes of YAML
@@ -37,7 +37,7 @@ func (w word) set() bool { return w.line > 0 }
 
 // open reads the document; known are the keys of its top.
 func (d *document) open(known ...string) *object {
-	f, err := kernels.OpenFile(d.path)
+	f, err := store.OpenFile(d.path)
 	if err != nil {
 		d.err = err
 		return &object{doc: d}

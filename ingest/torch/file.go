@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const kind = "a file of torch.save"
@@ -28,7 +28,7 @@ func Open(path string) (*File, error) { return OpenWithin(path, 0) }
 
 // OpenWithin is Open in an ingest that has so much memory, of which the pickle may take a part: [pickle.Share].
 func OpenWithin(path string, memory int64) (*File, error) {
-	f, size, err := kernels.OpenSized(path)
+	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
 
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // Tensor is a named matrix in host memory.
@@ -150,10 +150,10 @@ func replace(fs vfs.FS, path string, write func(w io.Writer) error) (err error) 
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Open opens an ordinary file for reading. It refuses others, whose reads may wait forever; see [kernels.OpenFile].
+// Open opens an ordinary file for reading. It refuses others, whose reads may wait forever; see [store.OpenFile].
 func Open(fs vfs.FS, path string) (vfs.File, error) {
 	if info, err := fs.Stat(path); err == nil {
-		if err := kernels.Regular(path, info.Mode()); err != nil {
+		if err := store.Regular(path, info.Mode()); err != nil {
 			return nil, err
 		}
 	}

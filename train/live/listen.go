@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // Files of a run directory while its training is served.
@@ -136,7 +136,7 @@ func removeStale(run string) error {
 
 // readAddr reads the path in a file that listenRun wrote.
 func readAddr(file string) (string, error) {
-	f, err := kernels.OpenFile(file)
+	f, err := store.OpenFile(file)
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package kernels
+package store
 
 import (
 	"fmt"
@@ -8,8 +8,7 @@ import (
 )
 
 // OpenFile opens an ordinary file for reading, as everything does that the user, a schema or a run directory names. It refuses
-// what else may have a name: a read of a pipe or a device may wait forever. It lives here because all packages that open
-// such files import this one.
+// what else may have a name: a read of a pipe or a device may wait forever.
 func OpenFile(path string) (*os.File, error) {
 	f, _, err := OpenSized(path)
 	return f, err
