@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -51,6 +52,7 @@ func flips(ctx context.Context, a *arxiv) error {
 		if err != nil {
 			return err
 		}
+		f.damaged = strings.TrimPrefix(filepath.ToSlash(files[i%len(files)]), filepath.ToSlash(f.dataset)+"/")
 		outcomes := f.outcomes()
 		engines, exports := outcomes[:len(outcomes)-len(formats)], outcomes[len(outcomes)-len(formats):]
 		// Over len(files) flips each file meets one engine and one format, and over the next the next.
@@ -70,10 +72,15 @@ func flips(ctx context.Context, a *arxiv) error {
 		if err := damage.undo(); err != nil {
 			return err
 		}
+		f.damaged = ""
 	}
 	for _, what := range f.outcomes() { // all flips were undone
-		if got, err := what.run(ctx); err != nil || got != f.want[what.name] {
-			return fmt.Errorf("after all flips were undone, %s comes to %s, %w; want %s", what.name, got, err, f.want[what.name])
+		got, err := what.run(ctx)
+		if err != nil {
+			return fmt.Errorf("after all flips were undone: %s: %w", what.name, err)
+		}
+		if got != f.want[what.name] {
+			return fmt.Errorf("after all flips were undone, %s comes to %s, want %s", what.name, got, f.want[what.name])
 		}
 	}
 	fmt.Printf("%d bits flipped in %d files (seed %d): of %d runs and exports %d were refused in one line, and %d came to the same result\n",
@@ -89,6 +96,7 @@ type flipper struct {
 	*arxiv
 	dataset string
 	want    map[string]string // by the name of an outcome
+	damaged string            // file inside the dataset, empty when none is
 }
 
 // make seals the dataset.
@@ -144,8 +152,10 @@ func (f *flipper) outcomes() (list []outcome) {
 			out := filepath.Join(f.tmp, "exported")
 			_, err := f.do(ctx, "export", f.dataset, out, "--format", string(format))
 			if err != nil {
-				if _, serr := os.Lstat(out); !errors.Is(serr, fs.ErrNotExist) {
-					return "", fmt.Errorf("%w, and %s is there", err, out)
+				for _, left := range []string{out, out + ".partial"} {
+					if _, serr := os.Lstat(left); !errors.Is(serr, fs.ErrNotExist) {
+						return "", fmt.Errorf("%s is left: %v", left, err)
+					}
 				}
 				return "", err
 			}
@@ -156,17 +166,16 @@ func (f *flipper) outcomes() (list []outcome) {
 	return list
 }
 
-// do runs gnnstore and returns its output. The error is errRefused where it failed as it has to.
+// do runs gnnstore and returns its output. The error is errRefused where it failed as it has to, naming the damaged file.
 func (f *flipper) do(ctx context.Context, args ...string) ([]byte, error) {
-	out, err := f.gnnstore.Command(ctx, args...).Output()
-	if err == nil {
-		return out, nil
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if _, err := cli.Refused(f.gnnstore.Command(ctx, args...)); err != nil {
-		return nil, err
+	out, refusal, err := cli.Outcome(f.gnnstore.Command(ctx, args...))
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil || refusal == "":
+		return out, err
+	case f.damaged == "" || !strings.Contains(refusal, f.damaged):
+		return nil, fmt.Errorf("refused without the name of the file: %s", refusal)
 	}
 	return nil, errRefused
 }

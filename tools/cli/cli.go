@@ -69,31 +69,40 @@ func (b Binary) output(ctx context.Context, args []string) ([]byte, error) {
 // Refused runs cmd, made by [Binary.Command] or around it, and wants it to fail as a user expects: exit 1, nothing on
 // stdout, no stack, no usage, and a last line on stderr that says why, which it returns.
 func Refused(cmd *exec.Cmd) (string, error) {
+	_, message, err := Outcome(cmd)
+	if err == nil && message == "" {
+		err = fmt.Errorf("%s: succeeded, and had to fail", strings.Join(cmd.Args, " "))
+	}
+	return message, err
+}
+
+// Outcome runs cmd, which may succeed, and returns what it wrote to stdout; or fail as [Refused] has it, and returns why.
+func Outcome(cmd *exec.Cmd) (out []byte, refusal string, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	name := strings.Join(cmd.Args, " ")
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return "", fmt.Errorf("%s: succeeded, and had to fail", name)
+		return stdout.Bytes(), "", nil
 	case !errors.As(err, &exit):
-		return "", err
+		return nil, "", err
 	case exit.ExitCode() != 1:
-		return "", fmt.Errorf("%s: %w, want exit 1: %s", name, err, LastLine(stderr.Bytes()))
+		return nil, "", fmt.Errorf("%s: %w, want exit 1: %s", name, err, LastLine(stderr.Bytes()))
 	case stdout.Len() > 0:
-		return "", fmt.Errorf("%s: failed and wrote %.200q to stdout", name, &stdout)
+		return nil, "", fmt.Errorf("%s: failed and wrote %.200q to stdout", name, &stdout)
 	}
 	for _, unwanted := range []string{"goroutine ", "Usage:", "panic"} {
 		if bytes.Contains(stderr.Bytes(), []byte(unwanted)) {
-			return "", fmt.Errorf("%s: want one line, not %.1000s", name, &stderr)
+			return nil, "", fmt.Errorf("%s: want one line, not %.1000s", name, &stderr)
 		}
 	}
-	message := LastLine(stderr.Bytes())
-	if message == "" {
-		return "", fmt.Errorf("%s: failed without a word", name)
+	refusal = LastLine(stderr.Bytes())
+	if refusal == "" {
+		return nil, "", fmt.Errorf("%s: failed without a word", name)
 	}
-	return message, nil
+	return nil, refusal, nil
 }
 
 // LastLine returns the last line with text. Progress may end its lines with a carriage return.
