@@ -222,6 +222,8 @@ func (b *builder) readJournal(work string) *store.Manifest {
 	switch {
 	case old == nil:
 		why = "with a damaged journal"
+	case old.Manifest == nil || old.Manifest.Version != store.Version:
+		why = "of another version of gnnstore"
 	case old.Key != b.state.Key:
 	case !b.whole(old, work):
 		why = "without some of its files"
@@ -237,7 +239,7 @@ func (b *builder) readJournal(work string) *store.Manifest {
 // anyJournal returns what an interrupted ingest left, whatever it read.
 func (b *builder) anyJournal(work string) *store.Manifest {
 	old, _ := b.parseJournal(work)
-	if old == nil {
+	if old == nil || old.Manifest == nil || old.Manifest.Version != store.Version {
 		return nil
 	}
 	b.journaled = len(old.Report.Passes)

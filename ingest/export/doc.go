@@ -14,7 +14,8 @@
 // of edges come along; rows of edge tables are written for each edge, so that an undirected edge has its row twice.
 // Missing labels are -1. Where classes have names, the source's labels among them, manifest.json or metadata.yaml lists them.
 //
-// What will be read is verified before anything is written: all of it, but of a sample's feature rows only those that it has.
+// What will be read is verified before anything is written. Only of a sample's feature rows, a few of a large table perhaps, the
+// pages are compared with their checksums as they are read, and the numbers are not looked at.
 //
 // # Sampling
 //

@@ -124,6 +124,9 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	if _, err := p.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) { // before what may take long
 		return nil, fmt.Errorf("%s: no such directory; make it first", parent)
 	}
+	if err := e.alone(); err != nil {
+		return nil, err
+	}
 	err := store.Guard(func() error {
 		for _, step := range []func() error{e.check, e.number, e.count, e.checkSpace} {
 			if err := step(); err != nil {
@@ -135,9 +138,8 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.FS.Stat(e.dir); err == nil {
-		return nil, fmt.Errorf("%s: an export was interrupted, or another is writing it; remove it if no export runs",
-			e.dir)
+	if err := e.alone(); err != nil { // another may have begun meanwhile
+		return nil, err
 	}
 	if err := p.FS.MkdirAll(e.dir, 0o777); err != nil {
 		return nil, err
@@ -151,6 +153,14 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	}
 	e.report.Seconds = time.Since(start).Seconds()
 	return e.report, nil
+}
+
+// alone refuses to write where another export does, or was interrupted.
+func (e *exporter) alone() error {
+	if _, err := e.FS.Stat(e.dir); err == nil {
+		return fmt.Errorf("%s: an export was interrupted, or another is writing it; remove it if no export runs", e.dir)
+	}
+	return nil
 }
 
 // writeAll fills the partial folder and gives it its name.
@@ -197,7 +207,12 @@ func (e *exporter) progress(stage string, done, total int64, unit string) error 
 // check compares what is about to be read with what was sealed, checksums and contents, as verify does. Of a sample's feature
 // rows, which may be few of a large table, only those that it has are checked, page by page as they are read.
 func (e *exporter) check() error {
-	wanted := func(path string) bool { return e.Sample == 0 || !strings.HasPrefix(path, "feat/") }
+	nodes := int64(0)
+	for i := range e.m.NodeTypes {
+		nodes += e.m.NodeTypes[i].Count
+	}
+	all := e.Sample == 0 || e.Sample >= nodes
+	wanted := func(path string) bool { return all || !strings.HasPrefix(path, "feat/") }
 	return e.ds.CheckParts(e.ctx, wanted, func(done, total int64) {
 		_ = e.progress("check", done, total, "bytes") // its error is ctx's, which ends the check
 	})

@@ -23,10 +23,10 @@ func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{Options: o}
-	if err := r.check(ctx, ds); err != nil {
+	if err := r.open(ds); err != nil {
 		return nil, err
 	}
-	if err := r.open(ds); err != nil {
+	if err := r.check(ctx, ds); err != nil {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { r.topo.stopped.Store(true) })()
@@ -53,8 +53,8 @@ type run struct {
 	report Report
 }
 
-// check compares what is about to be read with what was sealed, checksums and contents, as verify does: all but features, which
-// are not, and tables of names.
+// check compares what is drawn from with what was sealed, checksums and contents, as verify does: the topology, and what seeds
+// come from.
 func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 	m := ds.Manifest()
 	wanted := map[string]bool{}
