@@ -60,7 +60,7 @@ type NodeType struct {
 	// Original maps stored to original id, one I64 a node; Order lists stored ids by ascending original id.
 	Original File `json:"original"`
 	Order    File `json:"order"`
-	// Names are the texts that users know the nodes by, where they do . Original is then the row that a
+	// Names are the texts that users know the nodes by, where they do. Original is then the row that a
 	// node had in the source.
 	Names *Names `json:"names,omitempty"`
 }
@@ -122,7 +122,7 @@ func (r *Relation) column(name string) (i int, ok bool) {
 func (r *Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
 // Table is a feature matrix of Dim columns, in shards of equal row count but the last. It has a row for every node of
-// NodeType; or, where Relation is set instead , row i is that of the edges whose column "id" is i.
+// NodeType; or, where Relation is set instead, row i is that of the edges whose column "id" is i.
 type Table struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type,omitempty"`

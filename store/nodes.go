@@ -15,7 +15,7 @@ type Labels struct {
 	class  []int32
 	multi  []uint8
 	stride int
-	in     *section // of class or multi
+	file   SectionFile // of class or multi
 }
 
 // Labels returns label i of the manifest.
@@ -23,10 +23,13 @@ func (d *Dataset) Labels(i int) *Labels {
 	l := &d.manifest.Labels[i]
 	s := d.sections[l.Values.Path]
 	if l.Multi {
-		return &Labels{Label: l, multi: s.payload(), stride: int(l.Classes), in: s}
+		return &Labels{Label: l, multi: s.payload(), stride: int(l.Classes), file: s.open(d.path)}
 	}
-	return &Labels{Label: l, class: cast[int32](s.payload()), in: s}
+	return &Labels{Label: l, class: cast[int32](s.payload()), file: s.open(d.path)}
 }
+
+// Section is the file of the labels.
+func (l *Labels) Section() SectionFile { return l.file }
 
 // Classes is the number of classes.
 func (l *Labels) Classes() int { return int(l.Label.Classes) }
@@ -34,13 +37,13 @@ func (l *Labels) Classes() int { return int(l.Label.Classes) }
 // Class is v's class, -1 when it is missing. It is for labels that are not Multi. A page that is not as it was sealed panics
 // with a *SectionError, which [Guard] returns.
 func (l *Labels) Class(v NodeID) int32 {
-	l.in.touch(4*int64(v), 4*int64(v)+4)
+	l.file.s.touch(4*int64(v), 4*int64(v)+4)
 	return l.class[v]
 }
 
 // Bits is v's row of zeros, ones and [MissingBit], for labels that are Multi. The slice is borrowed. It panics as Class does.
 func (l *Labels) Bits(v NodeID) []uint8 {
-	l.in.touch(int64(v)*int64(l.stride), (int64(v)+1)*int64(l.stride))
+	l.file.s.touch(int64(v)*int64(l.stride), (int64(v)+1)*int64(l.stride))
 	return l.multi[int(v)*l.stride : (int(v)+1)*l.stride : (int(v)+1)*l.stride]
 }
 

@@ -14,7 +14,7 @@ type SectionFile struct {
 	Section string   // the section inside it
 	Size    int64    // of the whole file: whole pages
 
-	s *section // nil for a file that is none, which nothing is known of
+	s *section // nil for a file that is none: it has no map, and no checksums
 }
 
 // open describes s, of the dataset at path.

@@ -35,7 +35,7 @@ type sectionWriter struct {
 	end    int64  // payload bytes, the furthest handed to a write
 	placed bool   // some run went elsewhere than to the end, so the hash needs a second reading
 	hash   xxh3.Hasher
-	sums   sumWriter // of what hash has
+	sums   sumWriter // of what hash has: a thousandth of the section
 
 	aside   []byte     // what is being written, nil when nothing
 	written chan error // what became of it
@@ -82,7 +82,7 @@ func (s *sectionWriter) flush() error {
 	s.w.filling = slices.DeleteFunc(s.w.filling, func(o *sectionWriter) bool { return o == s })
 	s.buf = nil
 	if at != s.end {
-		s.placed = true
+		s.placed, s.sums = true, sumWriter{}
 	}
 	if !s.placed {
 		s.digest(buf)
@@ -160,7 +160,6 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	s.out.direct.set(s.out.file, false)
 	if s.placed {
 		s.hash.Reset()
-		s.sums = sumWriter{}
 		payload := io.NewSectionReader(s.out.file, PageSize, s.spec.sumsAt()-PageSize)
 		if _, err := io.CopyBuffer(io.MultiWriter(&s.hash, &s.sums), payload, make([]byte, 64<<10)); err != nil {
 			return File{}, err

@@ -131,6 +131,9 @@ func (v *verifier) checkSums(f *File) error {
 	rest := s.m.Bytes()[f.sumsAt():]
 	_, _ = h.Write(rest)
 	v.done += PageSize + int64(len(rest))
+	if v.progress != nil {
+		v.progress(v.done, v.total)
+	}
 	if sum := hex64(h.Sum64()); sum != f.XXH3 {
 		return fmt.Errorf("checksum is %s, and the manifest says %s: %s", sum, f.XXH3, restore)
 	}

@@ -26,8 +26,8 @@ type WriterOptions struct {
 	// Continue is asked, once the lock is held, what to go on from of what an interrupted Writer left. work is the
 	// directory that WorkDir gave it, and need not exist. Continue returns what Parts returned to that Writer, and gives
 	// it away: the sections in it and the work directory stay, all else goes, and the new Writer has that much behind it.
-	// On nil, or when a file of the manifest is missing or of another size, everything is cleared, the work directory
-	// too; so it is when Continue is nil.
+	// On nil, on a manifest of another version, or when a file of it is missing or of another size, everything is cleared,
+	// the work directory too; so it is when Continue is nil.
 	Continue func(work string) *Manifest
 }
 

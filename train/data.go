@@ -164,7 +164,7 @@ func (d *data) name(v uint32) (name string) {
 	return name
 }
 
-// sumBytes is the memory outside the Go heap that the page checksums of what a run reads take.
+// sumBytes is the memory outside the Go heap that the page checksums of topology, weights, features and labels take.
 func (d *data) sumBytes() (n int64) {
 	offsets, neighbors := d.graph.Sections()
 	files := []store.SectionFile{offsets, neighbors}
@@ -174,6 +174,7 @@ func (d *data) sumBytes() (n int64) {
 	for _, s := range d.features.Shards() {
 		files = append(files, s.SectionFile)
 	}
+	files = append(files, d.labels.Section())
 	for i := range files {
 		n += files[i].SumBytes()
 	}

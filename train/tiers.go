@@ -9,6 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -129,7 +130,10 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	seeds = seeds[:min(t.Batch, len(seeds))]
 	b := new(sample.Batch)
 	sampler := checkedGroup{t.group, t.data}
-	if err := sampler.Sample(ctx, []*sample.Batch{b}, []sample.Z{t.schedule().At(0)}, [][]uint32{seeds}); err != nil {
+	err = store.Guard(func() error {
+		return sampler.Sample(ctx, []*sample.Batch{b}, []sample.Z{t.schedule().At(0)}, [][]uint32{seeds})
+	})
+	if err != nil {
 		return d, err
 	}
 	d.batch, d.inputs = b.Bytes(), len(b.Inputs())

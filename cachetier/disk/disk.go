@@ -9,8 +9,8 @@
 // callback is read-only and valid until that returns.
 //
 // There are four engines, of which [Kind] tells; each lends the same bytes, from whole pages that it has compared with the
-// checksums they were sealed with: on each read, and through a memory map when a page is first lent. A device or a system that lacks what one of them
-// needs gets the next, and [Reader.Why] says so.
+// checksums they were sealed with: on each read, and through a memory map when a page is first lent. A device or a system
+// that lacks what one of them needs gets the next, and [Reader.Why] says so.
 //
 // Start reading at [Reader.Read], then [Reader.Merge].
 package disk

@@ -65,6 +65,13 @@ func runBenchDisk(ctx context.Context, stdout, stderr io.Writer, path string, o 
 	if err != nil {
 		return misuse(err)
 	}
+	ds, err := openDataset(stderr, path, 0) // what is wrong with it is said as by every command
+	if err != nil {
+		return err
+	}
+	if err := ds.Close(); err != nil {
+		return err
+	}
 	report := benchDiskReport{Notes: []string{}, Results: []diskbench.Result{}}
 	p := newProgress(stderr)
 	defer p.clear()

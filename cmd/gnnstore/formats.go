@@ -123,7 +123,6 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	of(csv, text(&o.csv.Weight, "column of edge weights (default none)"), "weight")
 	of(csv, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
 	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
-
 	of(csv, text(&o.csv.Missing, "what becomes of nodes without features: zeros or refuse (default zeros for those that --node-features lacks, refuse for rows of --nodes)"), "missing-features")
 
 	of(array, text(&o.arrays.Edges, "the array of edges, or two, A,B, of sources and destinations (default by the usual names)"), "array-edges")

@@ -11,9 +11,9 @@
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks
 // (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its
-// deadlines and of one request, of which maxWatch may be of /watch, maxRate new ones a second, and a result is encoded once for all who ask within a
-// twentieth of a second. What cannot be served is a note and no error. [Server.Close] tells who watches how it ended,
-// and waits for them, a second at most. Start at [Serve].
+// deadlines and of one request, of which maxWatch may be of /watch, maxRate new ones a second, and a result is encoded
+// once for all who ask within a twentieth of a second. What cannot be served is a note and no error. [Server.Close] tells
+// who watches how it ended, and waits for them, a second at most. Start at [Serve].
 package live
 
 import (
