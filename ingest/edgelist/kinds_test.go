@@ -113,7 +113,8 @@ func TestTriples(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestRealPairs: none of the public graphs is taken for two kinds of nodes when it is written as pairs of ids.
+// TestRealPairs: none of the public graphs is taken for two kinds of nodes when it is written as pairs of ids. It needs
+// GNNSTORE_DATA, by which word CI finds the files of such tests.
 func TestRealPairs(t *testing.T) {
 	var none map[string]any
 	root := filepath.Dir(expect(t, "cnr2000", &none))
