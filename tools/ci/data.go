@@ -20,6 +20,7 @@ type arxiv struct {
 	tmp      string // what one proof makes; gone afterwards
 	times    int    // of a proof that tries anything
 	seed     uint64 // of it
+	write    bool   // the record, instead of comparing with it
 }
 
 // withArxiv makes a command of a proof over ogbn-arxiv.
@@ -41,8 +42,9 @@ func withBinary(proof func(context.Context, *arxiv) error) func(context.Context,
 		work := flags.String("work", "", "`directory` that keeps datasets for the next proof; default: none")
 		times := flags.Int("times", 50, "how often flips flips a bit")
 		seed := flags.Uint64("seed", 1, "which ones")
+		write := flags.Bool("write", false, "have record write what it found")
 		_ = flags.Parse(args) // ExitOnError
-		a := &arxiv{gnnstore: cli.Binary(*binary), work: *work, times: *times, seed: *seed}
+		a := &arxiv{gnnstore: cli.Binary(*binary), work: *work, times: *times, seed: *seed, write: *write}
 		if *data != "" {
 			a.raw = filepath.Join(*data, "ogbn_arxiv")
 		}

@@ -5,6 +5,7 @@
 //	go run ./tools/ci skipped FILE…                                 what tests -record, and .ci/run, noted as skipped everywhere
 //	go run ./tools/ci demo                                          the newcomer's first command learns
 //	go run ./tools/ci flips [-times 500] [-seed N]                  no flipped bit of a dataset changes a result without a word
+//	go run ./tools/ci record [-write]                               runs come to the weights, counters and memory on record
 //	go run ./tools/ci static                                        the README's build needs nothing of the system
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
@@ -31,6 +32,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"crash":    withArxiv(crash),
 	"flips":    withBinary(flips),
 	"memory":   withBinary(memory),
+	"record":   withBinary(record),
 	"nospace":  withArxiv(noSpace),
 	"readonly": withArxiv(readOnly),
 }

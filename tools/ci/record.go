@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/trace"
+)
+
+// recordFile has what each run of recordedRuns came to when it was last recorded: what a change that is none must leave alone.
+const recordFile = "tools/ci/record.json"
+
+// options are those of a run under their names in run.json, as far as they are not the defaults.
+type options map[string]any
+
+// recordedRun is a training run on one of the datasets of makeRecorded.
+type recordedRun struct {
+	name, dataset string
+	options       options
+}
+
+// small trains on some thousand nodes in seconds; with more, or other, options.
+func small(more options) options {
+	o := options{"layers": 2, "hidden": 16, "fanout": []int{5, 4}, "batch": 200, "epochs": 2, "topology_bytes": 16 << 10}
+	maps.Copy(o, more)
+	return o
+}
+
+// large trains for some steps out of core, in a memory that the features and the lists do not fit.
+func large(more options) options {
+	o := options{
+		"layers": 3, "hidden": 16, "fanout": []int{6, 4, 3}, "batch": 40, "epochs": 2, "epoch_steps": 12, "eval_nodes": 400,
+		"eval_bytes": 0, "memory_bytes": 136 << 20,
+	}
+	maps.Copy(o, more)
+	return o
+}
+
+// cached are the options of the tiers.
+func cached(more options) options {
+	o := options{"engine": disk.Pread, "host_bytes": train.Auto, "device_bytes": 0, "policy": "", "readers": 0}
+	maps.Copy(o, more)
+	return o
+}
+
+// recordedRuns has every network, sampler and policy in it, tasks of one class and of several, evaluation of both kinds, and
+// memory that is split by the plan and by hand.
+var recordedRuns = []recordedRun{
+	{"in memory", "one", small(options{"topology_bytes": train.Auto, "epochs": 3})},
+	{"gcn, labor0, poisson, nested", "one", small(options{"model": "gcn", "sampler": "labor0", "poisson": true, "kappa": 4,
+		"cache": cached(options{"host_bytes": 64 << 10})})},
+	{"gat, labor0, smoothed", "one", small(options{"model": "gat", "sampler": "labor0", "kappa": 4, "dependent": "smoothed",
+		"attn_dropout": 0.2, "cache": cached(options{"host_bytes": 64 << 10, "policy": "lru"})})},
+	{"mlp, weighted classes, cosine", "one", small(options{"model": "mlp", "class_weights": "balanced", "metric": "macro-f1",
+		"schedule": options{"schedule": "cosine", "warmup": 3}, "optim": options{"optimizer": "adamw", "weight_decay": 0.01, "clip_norm": 1}})},
+	{"weighted edges, sampled evaluation", "one", small(options{"weighted": true, "eval_bytes": 0, "eval_nodes": 300,
+		"cache": cached(options{"host_bytes": 16 << 10, "policy": "lru"})})},
+	{"random walks, sieve", "one", small(options{"sampler": "rw", "cache": cached(options{"host_bytes": 48 << 10, "policy": "sieve"})})},
+	{"labor-star, look-ahead", "one", small(options{"sampler": "labor-star", "lookahead": 2, "workers": 1,
+		"cache": cached(options{"host_bytes": 48 << 10})})},
+	{"several classes, no host cache", "several", small(options{"metric": "roc-auc", "norm": "none", "eval_test": "epoch",
+		"cache": cached(options{"host_bytes": 0})})},
+	{"planned windows, belady", "large", large(options{"cache": cached(nil)})},
+	{"planned windows, none", "large", large(options{"cache": cached(options{"policy": "none"})})},
+	{"windows of 3, lru", "large", large(options{"window": 3, "cache": cached(options{"policy": "lru"})})},
+	{"given tiers, static", "large", large(options{"topology_bytes": 4 << 20, "cache": cached(options{"policy": "static",
+		"device_bytes": 2 << 20, "host_bytes": 12 << 20})})},
+	{"one-step windows, labor0", "large", large(options{"window": 1, "sampler": "labor0", "kappa": 8,
+		"cache": cached(options{"host_bytes": 8 << 20})})},
+}
+
+// record trains recordedRuns, plans some of them and traces a graph, by fixed costs of the disk and with the portable kernels,
+// and compares what they come to, all but times, with recordFile. With -write it writes that instead.
+func record(ctx context.Context, a *arxiv) error {
+	runtime.GOMAXPROCS(2) // which has a part in how much memory a step takes, and so in how the rest is split
+	datasets, err := a.makeRecorded(ctx)
+	if err != nil {
+		return err
+	}
+	got := map[string]any{}
+	for _, r := range recordedRuns {
+		if err := withDataset(datasets[r.dataset], func(ds *store.Dataset) error {
+			o, err := r.trainOptions()
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
+			}
+			run := filepath.Join(a.tmp, "recorded")
+			result, err := train.Run(ctx, ds, func() (*train.RunDir, error) { return train.CreateRun(run) }, o, "", train.Hooks{})
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
+			}
+			if got[r.name], err = timeless(result); err != nil {
+				return err
+			}
+			if r.dataset == "large" {
+				plan, err := train.MakePlan(ctx, ds, o)
+				if err != nil {
+					return fmt.Errorf("plan of %s: %w", r.name, err)
+				}
+				if got["plan of "+r.name], err = timeless(plan); err != nil {
+					return err
+				}
+			}
+			return os.RemoveAll(run)
+		}); err != nil {
+			return err
+		}
+	}
+	if err := withDataset(datasets["one"], func(ds *store.Dataset) error {
+		o := trace.DefaultOptions()
+		o.Samplers, o.Kappas, o.Batch, o.Fanouts, o.Tmp = sample.Kinds, []int{1, 4, sample.Forever}, 100, []int{5, 4}, a.tmp
+		report, err := trace.Run(ctx, ds, o)
+		if err == nil {
+			got["trace"], err = timeless(report)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if a.write {
+		text, err := json.MarshalIndent(got, "", " ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(recordFile, append(text, '\n'), 0o666)
+	}
+	text, err := os.ReadFile(recordFile)
+	if err != nil {
+		return err
+	}
+	var want map[string]any
+	if err := json.Unmarshal(text, &want); err != nil {
+		return fmt.Errorf("%s: %w", recordFile, err)
+	}
+	if err := compare("", want, got); err != nil {
+		return fmt.Errorf("%w: a change of results; where it is meant, go run ./tools/ci record -write", err)
+	}
+	fmt.Printf("%d runs, plans and traces come to what %s says\n", len(got), recordFile)
+	return nil
+}
+
+// makeRecorded makes three graphs: one class a node with weights of edges, several classes a node, and one that is larger than
+// the memory of large.
+func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
+	datasets := map[string]string{}
+	for _, name := range []string{"one", "several"} {
+		datasets[name] = filepath.Join(a.tmp, name+".gnn")
+		w, err := store.Create(datasets[name], store.WriterOptions{ShardBytes: 64 << 10})
+		if err != nil {
+			return nil, err
+		}
+		spec := storetest.Communities(3000, 5, 8, 40, 7)
+		spec.Weight = func(v, i int) float32 { return 1 + float32((v+i)%5) }
+		if class := spec.Class; name == "several" {
+			spec.Bits = func(v int) []uint8 {
+				bits := make([]uint8, spec.Classes)
+				bits[class(v)], bits[v%3] = 1, 1
+				return bits
+			}
+		}
+		if _, err := storetest.Write(w, spec); err != nil {
+			return nil, err
+		}
+	}
+	datasets["large"] = filepath.Join(a.tmp, "large.gnn")
+	return datasets, a.gnnstore.Run(ctx, "generate", "papers100m", datasets["large"],
+		"--nodes", "200k", "--edges", "3M", "--dim", "192", "--memory", "256MiB")
+}
+
+// trainOptions are r's, by costs of the disk that no machine changes.
+func (r recordedRun) trainOptions() (o train.Options, err error) {
+	text, err := json.Marshal(train.DefaultOptions())
+	if err != nil {
+		return o, err
+	}
+	all := options{}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return o, err
+	}
+	for name := range r.options {
+		if _, ok := all[name]; !ok {
+			return o, fmt.Errorf("run.json has no option %s", name)
+		}
+	}
+	maps.Copy(all, r.options)
+	if text, err = json.Marshal(all); err != nil {
+		return o, err
+	}
+	err = json.Unmarshal(text, &o)
+	o.Kernels = string(kernels.Portable)
+	o.Cache.Costs = disk.Costs{SecondsPerRead: 10e-6, BytesPerSecond: 1.5e9}
+	return o, err
+}
+
+// timed are the keys of what the clock, the machine or the place of a run decides, and of what went in.
+var timed = []string{
+	"run", "dataset", "seal", "options", "disk_engine", "seconds", "stage_seconds", "limiting_stage", "latency_seconds",
+	"peak_rss_bytes", "peak_file_bytes", "sample_seconds", "list_seconds", "step_seconds", "epoch_seconds", "status",
+}
+
+// timeless is v as JSON has it, without the keys of timed.
+func timeless(v any) (any, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var x any
+	if err := json.Unmarshal(text, &x); err != nil {
+		return nil, err
+	}
+	drop(x)
+	return x, nil
+}
+
+func drop(x any) {
+	switch x := x.(type) {
+	case map[string]any:
+		maps.DeleteFunc(x, func(key string, _ any) bool { return slices.Contains(timed, key) })
+		for _, v := range x {
+			drop(v)
+		}
+	case []any:
+		for _, v := range x {
+			drop(v)
+		}
+	}
+}
+
+// compare names the first place at which got is not want. What only got has is new, and no difference.
+func compare(at string, want, got any) error {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s is %v, and was %v", at, got, want)
+		}
+		for _, key := range slices.Sorted(maps.Keys(w)) {
+			if err := compare(at+"/"+key, w[key], g[key]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return fmt.Errorf("%s is %v, and was %v", at, got, want)
+		}
+		for i := range w {
+			if err := compare(fmt.Sprintf("%s/%d", at, i), w[i], g[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !reflect.DeepEqual(want, got) {
+		return fmt.Errorf("%s is %v, and was %v", at, got, want)
+	}
+	return nil
+}
+
+func withDataset(path string, work func(*store.Dataset) error) error {
+	ds, err := store.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(ds), ds.Close())
+}
