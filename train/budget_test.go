@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"math"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
@@ -25,55 +23,6 @@ func leastIn(t require.TestingT, err error) int64 {
 	mib, err := strconv.ParseInt(m[1], 10, 64)
 	require.NoError(t, err)
 	return mib << 20
-}
-
-// TestSplit: whatever a run demands and whatever is given, the parts are at most the whole, given parts are as they are, and
-// what an error names as the least is the least, to a MiB.
-func TestSplit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		size := func(name string) int64 {
-			return rapid.Int64Range(0, 1<<rapid.IntRange(0, 36).Draw(t, name+" bits")).Draw(t, name)
-		}
-		d := demand{
-			fixed: 48<<20 + size("fixed"), step: size("step"), batch: 1 + size("batch"), scratch: size("scratch"), inputs: 1 + int(size("inputs")),
-			lists: []int64{size("lists"), size("lists")}, groups: rapid.IntRange(3, 1000).Draw(t, "groups"), parallel: rapid.IntRange(1, 1024).Draw(t, "workers"),
-			window: rapid.IntRange(1, maxWindow).Draw(t, "window"),
-			rows:   1 + size("rows")>>4, rowBytes: 1 + size("row")>>20, rowIndex: rapid.Int64Range(0, 24).Draw(t, "index"),
-			offsets: size("offsets"), listBytes: size("edges"), nodes: 1 + size("nodes")>>4,
-			costs: disk.Costs{SecondsPerRead: 1e-5, BytesPerSecond: 1e9},
-		}
-		part := func(name string) int64 {
-			return rapid.OneOf(rapid.Just(int64(Auto)), rapid.Just(int64(math.MaxInt64)), rapid.Int64Range(0, 1<<34)).Draw(t, name)
-		}
-		given := Budget{Topology: part("topology"), Device: part("device"), Host: part("host"), Batches: part("batches")}
-		if given.Topology != Auto {
-			given.Topology = max(given.Topology, d.offsets) // which opening the tier sees to
-		}
-		total := rapid.OneOf(rapid.Int64Range(0, 1<<32), rapid.Int64Range(0, 1<<40)).Draw(t, "total")
-		b, err := d.split(total, given)
-		require.LessOrEqual(t, b.Group, d.window)
-		if err != nil {
-			least := leastIn(t, err)
-			require.Greater(t, least, total)
-			_, err = d.split(least-1<<20, given)
-			require.Error(t, err, "less than the least works")
-			total = least
-			b, err = d.split(total, given)
-			require.NoError(t, err)
-		}
-		require.Equal(t, total, b.Total)
-		require.LessOrEqual(t, b.Fixed+b.Step+b.Batches+b.Topology+b.Device+b.Host, total, "%+v", b)
-		require.GreaterOrEqual(t, b.Group, 1)
-		for _, part := range []int64{b.Fixed, b.Step, b.Batches, b.Topology - d.offsets, b.Device, b.Host} {
-			require.GreaterOrEqual(t, part, int64(0), "%+v", b)
-		}
-		g := d.useful(given)
-		for _, p := range [][2]int64{{g.Topology, b.Topology}, {g.Host, b.Host}, {g.Batches, b.Batches}} {
-			if p[0] != Auto {
-				require.Equal(t, p[0], p[1])
-			}
-		}
-	})
 }
 
 // TestAnyBudget takes budgets around the least that works, and parts from none to more than the data: what the error names as

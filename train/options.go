@@ -14,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -79,7 +80,7 @@ type Options struct {
 	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed
 	// has no use for it, unless it was cut before its first checkpoint; then what it began with counts.
 	Init string `json:"init"`
-	// MemoryBytes is what the process may take in all: see Budget. The Go heap is kept below it less what lies outside the
+	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below it less what lies outside the
 	// heap. 0: half of the machine's memory, or of what its control group allows.
 	MemoryBytes int64 `json:"memory_bytes"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
@@ -87,6 +88,9 @@ type Options struct {
 	// Cache is the budgets and policies of the tiers. HostBytes may be Auto: a part of MemoryBytes.
 	Cache cachetier.Options `json:"cache"`
 }
+
+// Auto stands for a budget that is a part of --memory, and for epochs that a run decides on.
+const Auto = plan.Auto
 
 // DefaultOptions trains a two-layer GraphSAGE.
 func DefaultOptions() Options {
@@ -116,11 +120,8 @@ const (
 	Smoothed = "smoothed"
 )
 
-// Bounds of options, far beyond what is of use.
-const (
-	maxWindow    = 1 << 16
-	maxLookahead = 1 << 10
-)
+// maxLookahead is far beyond what is of use.
+const maxLookahead = 1 << 10
 
 // Validate reports every problem.
 func (o Options) Validate() error {
@@ -165,7 +166,7 @@ func (o Options) Validate() error {
 	fail(o.MemoryBytes < 0, "--memory %d: at least 0", o.MemoryBytes)
 	fail(o.BatchBytes < Auto, "--batch-memory %d: at least 0", o.BatchBytes)
 	fail(o.TopologyBytes < Auto, "--topology-memory %d: at least 0", o.TopologyBytes)
-	fail(o.Window < 0 || o.Window > maxWindow, "--window %d: from 1 to %d, or 0 for as many as fit", o.Window, maxWindow)
+	fail(o.Window < 0 || o.Window > plan.MaxWindow, "--window %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
 	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "--lookahead %d: from 0 to %d", o.Lookahead, maxLookahead)
 	fail(o.EpochSteps < 0, "--epoch-steps %d: at least 0", o.EpochSteps)
 	fail(o.CheckpointEvery < 0, "--checkpoint-every %d: at least 0", o.CheckpointEvery)

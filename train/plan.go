@@ -11,18 +11,19 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // Plan is what a run is expected to take, judged by the first steps of its first epoch: they are drawn as the run draws them,
 // and what their windows would read is worked out without reading. Its JSON keys are stable.
 type Plan struct {
-	Dataset string  `json:"dataset"`
-	Options Options `json:"options"`
-	Memory  Budget  `json:"memory"`
-	Steps   int     `json:"steps"`  // of an epoch
-	Window  int     `json:"window"` // steps that are drawn and read together
-	Drawn   int     `json:"drawn"`  // steps that the figures come from
+	Dataset string      `json:"dataset"`
+	Options Options     `json:"options"`
+	Memory  plan.Budget `json:"memory"`
+	Steps   int         `json:"steps"`  // of an epoch
+	Window  int         `json:"window"` // steps that are drawn and read together
+	Drawn   int         `json:"drawn"`  // steps that the figures come from
 
 	// Of a step:
 	InputRows     float64 `json:"input_rows"` // feature rows that it reads

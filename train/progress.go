@@ -8,6 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
 )
 
 // Live is what a run that goes on adds to its result so far.
@@ -233,7 +234,7 @@ func (t *trainer) window() *Window {
 }
 
 // shown is the split as others see it.
-func (b Budget) shown() *Memory {
+func shown(b plan.Budget) *Memory {
 	m := &Memory{BudgetBytes: b.Total}
 	for _, p := range []MemoryPart{
 		{"topology", b.Topology}, {"device", b.Device}, {"host", b.Host}, {"batches", b.Batches}, {"step", b.Step}, {"fixed", b.Fixed},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/plan"
 )
 
 // RunRecord is what a run started as. It stands in run.json, and in every checkpoint, which is what counts where the two
@@ -27,9 +28,9 @@ type RunRecord struct {
 	Kernels    string  `json:"kernels"`
 	DiskEngine string  `json:"disk_engine"`
 	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it makes the same stretches.
-	Costs      disk.Costs `json:"disk_costs"`
-	Memory     Budget     `json:"memory"` // how it was split
-	Evaluation string     `json:"evaluation"`
+	Costs      disk.Costs  `json:"disk_costs"`
+	Memory     plan.Budget `json:"memory"` // how it was split
+	Evaluation string      `json:"evaluation"`
 	// AutoEpochs is what the epochs come to where they are Auto; absent where they are a number.
 	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
 	Version    string      `json:"version"`

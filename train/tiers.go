@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -51,13 +52,13 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err != nil {
 		return err
 	}
-	given := Budget{Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes}
-	t.budget, err = d.split(total, given)
+	given := plan.Budget{Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes}
+	t.budget, err = d.Split(total, given)
 	if err != nil && anyEvaluation {
-		d.fixed -= t.eval.bytes()
+		d.Fixed -= t.eval.bytes()
 		t.EvalBytes = 0
-		d.fixed += t.eval.bytes()
-		t.budget, err = d.split(total, given)
+		d.Fixed += t.eval.bytes()
+		t.budget, err = d.Split(total, given)
 	}
 	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
@@ -70,7 +71,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 			return err
 		}
 	}
-	t.group.Bytes = min(t.group.Bytes, d.scratch*int64(t.budget.Group))
+	t.group.Bytes = min(t.group.Bytes, d.Batches.Scratch*int64(t.budget.Group))
 	cache := t.Cache
 	cache.HostBytes, cache.Lookahead, cache.Engine, cache.Direct = t.budget.Host, t.Lookahead, t.disk.Kind, t.disk.Direct
 	cache.Costs, cache.Stop, cache.Faults = t.disk.Costs, t.disk.Stop, t.disk.Faults
@@ -82,11 +83,11 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	t.engine, t.heap.budget = fmt.Sprintf("%s (%s)", kind, why), total-t.data.sumBytes()
 	t.read = t.stack.Stats()
-	t.inputs = d.inputs
+	t.inputs = d.Rows[0].Inputs
 	t.pipe = pipeline.New(pipeline.Config{
 		Sampler: checkedGroup{t.group, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(),
 		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
-		BatchBytes: d.batch, BatchRows: d.inputs,
+		BatchBytes: d.Batches.Bytes, BatchRows: d.Rows[0].Inputs,
 	})
 	return nil
 }
@@ -115,16 +116,8 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 
 // demand takes the measure of the first batch: it is drawn, and goes through the network forwards and backwards with rows of
 // zeros, so that the memory of a step is there and known.
-func (t *trainer) demand(ctx context.Context) (d demand, err error) {
+func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 	f, g := t.data.features, t.data.graph
-	d = demand{
-		groups: pipeline.InFlight + t.Lookahead, parallel: t.Workers, window: maxWindow, nodes: int64(g.Nodes()),
-		rows: int64(f.Rows()), rowBytes: int64(f.RowBytes()), rowIndex: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
-		offsets: topology.LeastBytes(g), listBytes: topology.ListBytes(g, t.data.weights), costs: t.topo.Costs(),
-	}
-	if t.Window > 0 {
-		d.window = t.Window
-	}
 	seeds := append([]uint32(nil), t.data.train...)
 	sample.Shuffle(seeds, t.Seed, 1)
 	seeds = seeds[:min(t.Batch, len(seeds))]
@@ -136,22 +129,36 @@ func (t *trainer) demand(ctx context.Context) (d demand, err error) {
 	if err != nil {
 		return d, err
 	}
-	d.batch, d.inputs = b.Bytes(), len(b.Inputs())
-	for i := range b.Blocks {
-		d.lists = append(d.lists, int64(b.Blocks[i].Dst))
-	}
-	var shared int64
-	d.scratch, shared = t.sampling().Scratch(b, t.topo.Degree, t.Workers)
+	scratch, shared := t.sampling().Scratch(b, t.topo.Degree, t.Workers)
 	before := kernels.HostBytes()
 	if err := t.rehearse(b); err != nil {
 		return d, err
 	}
-	rowBuffer := int64(d.inputs) * d.rowBytes
-	d.step = (kernels.HostBytes()-before)*stepMargin/100 + 2*rowBuffer*stepMargin/100
+	step := kernels.HostBytes() - before
+	rows := plan.Rows{
+		Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(b.Inputs()),
+	}
+	lists := plan.Lists{
+		Nodes: int64(g.Nodes()), Offsets: topology.LeastBytes(g), Bytes: topology.ListBytes(g, t.data.weights),
+	}
+	for i := range b.Blocks {
+		lists.Wanted = append(lists.Wanted, int64(b.Blocks[i].Dst))
+	}
+	window := t.Window
+	if window == 0 {
+		window = plan.MaxWindow
+	}
+	d = plan.Demand{
+		Step: step*stepMargin/100 + 2*int64(rows.Inputs)*rows.Bytes*stepMargin/100,
+		Batches: plan.Batches{
+			Bytes: b.Bytes(), Scratch: scratch, Groups: pipeline.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,
+		},
+		Rows: []plan.Rows{rows}, Lists: []plan.Lists{lists}, Disk: t.topo.Costs(),
+	}
 	seedBytes := int64(4 * (len(t.data.train)*3 + len(t.data.valid)*2 + len(t.data.test)*2))
 	weights := t.Config.Weights(f.Dim(), t.data.labels.Classes())
-	d.fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() + t.data.sumBytes() +
-		2*min(engineBytes, d.rows*d.rowBytes+d.listBytes)
+	d.Fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() + t.data.sumBytes() +
+		2*min(engineBytes, rows.Count*rows.Bytes+lists.Bytes)
 	return d, nil
 }
 

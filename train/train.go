@@ -17,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
@@ -181,7 +182,7 @@ type trainer struct {
 	worse     int                 // evaluations since then
 	partial   partial             // the epoch under way
 	auto      *AutoEpochs         // nil where Epochs is a number
-	budget    Budget
+	budget    plan.Budget
 	inputs    int             // feature rows that the first batch reads, and others about as many
 	read      cachetier.Stats // what the tiers had done when last looked at
 	trained   cachetier.Stats // of that, what they did for steps of training
@@ -255,7 +256,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	t.auto = o.decideEpochs(t.steps(), validated)
 	t.result = &Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
-		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: t.budget.shown(),
+		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: shown(t.budget),
 		Metric: t.task.kind, Best: Best{Metric: t.task.kind}, Evaluation: Evaluation{Method: t.eval.method()},
 	}
 	return t, nil

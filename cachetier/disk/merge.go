@@ -12,6 +12,17 @@ var assumed = Costs{SecondsPerRead: 1.0 / 70_000, BytesPerSecond: 1e9}
 // Gap is the number of bytes that cost as much as another read: up to it, reading through is cheaper.
 func (c Costs) Gap() int64 { return int64(c.SecondsPerRead * c.BytesPerSecond) }
 
+// Spread is the seconds that reading n of total things takes, of bytes each and spread evenly over a file: one by one, or
+// through the gaps between them, whichever is less.
+func (c Costs) Spread(n, total, bytes float64) float64 {
+	if n <= 0 {
+		return 0
+	}
+	each := c.SecondsPerRead + max(bytes, 4096)/c.BytesPerSecond
+	through := bytes * max(total/n, 1) / c.BytesPerSecond
+	return n * min(each, through)
+}
+
 // Seconds is what the device is busy for.
 func (c Costs) Seconds(t Traffic) float64 {
 	return float64(t.Reads)*c.SecondsPerRead + float64(t.Bytes)/c.BytesPerSecond

@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// Auto stands for a budget that is a part of the whole.
+const Auto = -1
+
+// Budget is how the memory of a run is split. Its JSON keys are stable.
+type Budget struct {
+	Total int64 `json:"total_bytes"` // --memory, or its default
+	// Fixed is what no option changes: the program, the split, page checksums, buffers of the disk engine, weights and moments.
+	Fixed    int64 `json:"fixed_bytes"`
+	Step     int64 `json:"step_bytes"`     // activations and gradients of a batch, and its feature rows twice
+	Batches  int64 `json:"batch_bytes"`    // blocks that are drawn ahead
+	Topology int64 `json:"topology_bytes"` // offsets, and neighbour lists from the first node on
+	Device   int64 `json:"device_bytes"`   // feature rows from the first on
+	Host     int64 `json:"host_bytes"`     // feature rows: static, or waiting for their step, or kept for a later one
+	Group    int   `json:"group"`          // steps that are drawn and read together, as far as the first batch tells
+}
+
+func (b Budget) String() string {
+	size := kernels.FormatBytes
+	return fmt.Sprintf("memory %s: topology %s, features %s, %s of batches drawn ahead, %s a step, %s the rest",
+		size(b.Total), size(b.Topology), size(b.Host+b.Device), size(b.Batches), size(b.Step), size(b.Fixed))
+}
+
+// Demand is the parts of a run that share its memory. What a batch takes is that of the first of the first epoch, which the
+// others are like.
+type Demand struct {
+	Fixed, Step int64
+	Batches     Batches
+	Rows        []Rows  // of each feature table
+	Lists       []Lists // of each relation
+	Disk        disk.Costs
+}
+
+// MaxWindow bounds the steps of a group, far beyond what is of use.
+const MaxWindow = 1 << 16
+
+// NotEnough is a total that is less than the parts need.
+type NotEnough struct {
+	Total int64
+	Least Budget // the least that works, and its parts
+}
+
+// Error says the least in whole MiB, since what is said is tried.
+func (e *NotEnough) Error() string {
+	return fmt.Sprintf("--memory %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
+		kernels.FormatBytes(e.Total), (e.Least.Total+1<<20-1)>>20, e.Least)
+}
+
+// Split divides total bytes among the parts. Parts of given that are not Auto are as they are. The error is a *NotEnough.
+func (d Demand) Split(total int64, given Budget) (Budget, error) {
+	given = d.useful(given)
+	table, offsets, lists := d.tables(), d.offsets(), d.lists()
+	batch, scratch := d.Batches.Bytes, d.Batches.Scratch
+	b := Budget{Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0)}
+	one := d.Batches.step()
+	least := b.Fixed + d.Step + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
+	if total < least {
+		return b, &NotEnough{total, Budget{Total: least, Fixed: b.Fixed, Step: d.Step, Batches: orElse(given.Batches, batch),
+			Topology: orElse(given.Topology, offsets), Device: b.Device, Host: max(given.Host, 0)}}
+	}
+	room := total - b.Fixed - d.Step - b.Device
+	table = max(0, table-b.Device)
+	best := math.Inf(1)
+	// What is left is for neighbour lists, for rows, and for the blocks of as many steps as the rows allow. How much of it
+	// the lists get is tried in eighths of them.
+	for part := int64(0); part <= 8; part++ {
+		c := b
+		c.Topology = orElse(given.Topology, offsets+(lists*part+7)/8)
+		left := room - c.Topology
+		if left < orElse(given.Batches, batch)+max(given.Host, 0) {
+			break
+		}
+		ahead := int64(d.Batches.Parallel) * one // to keep all who draw at work
+		switch {
+		case given.Host == Auto && given.Batches == Auto && left >= table+ahead:
+			c.Host, c.Group = table, min(d.Batches.Parallel, d.Batches.Window)
+			c.Batches = min(left-table, 4*ahead)
+		default:
+			rows := d.window()
+			group := float64(left) / (rows + float64(one))
+			if given.Host != Auto {
+				group = min(float64(given.Host)/rows, float64(left-given.Host)/float64(one))
+			}
+			switch {
+			case given.Batches != Auto && given.Host != Auto:
+				group = min(float64(given.Host)/rows, float64(given.Batches)/float64(one))
+			case given.Batches != Auto:
+				group = min(float64(left-given.Batches)/rows, float64(given.Batches)/float64(one))
+			}
+			c.Group = max(1, int(min(group, float64(d.Batches.Window))))
+			c.Batches = orElse(given.Batches, min(left-max(given.Host, 0), max((one-scratch)*int64(c.Group), batch)))
+			c.Host = orElse(given.Host, min(left-c.Batches, table+table/16))
+		}
+		if cost := d.seconds(c); cost < best {
+			best, b = cost, c
+		}
+	}
+	return b, nil
+}
+
+// useful is given without what no part has a use for: budgets may be larger than the data.
+func (d Demand) useful(given Budget) Budget {
+	given.Topology = min(given.Topology, d.offsets()+d.lists())
+	given.Device = min(given.Device, d.tables())
+	given.Host = min(given.Host, 2*d.tables()+1<<20) // with the bookkeeping of rows of any width
+	given.Batches = min(given.Batches, math.MaxInt64/8)
+	return given
+}
+
+// tables, offsets and lists are the bytes of all of them.
+func (d Demand) tables() (n int64) {
+	for _, r := range d.Rows {
+		n += r.useful()
+	}
+	return n
+}
+
+func (d Demand) offsets() (n int64) {
+	for _, l := range d.Lists {
+		n += l.Offsets
+	}
+	return n
+}
+
+func (d Demand) lists() (n int64) {
+	for _, l := range d.Lists {
+		n += l.Bytes
+	}
+	return n
+}
+
+// window is what a step more takes of the host cache.
+func (d Demand) window() (bytes float64) {
+	for _, r := range d.Rows {
+		bytes += r.window()
+	}
+	return bytes
+}
+
+// seconds is how long the device is busy for a step. Tables and relations share their memory by size.
+func (d Demand) seconds(b Budget) float64 {
+	group, seconds := float64(b.Group), 0.0
+	for _, r := range d.Rows {
+		seconds += r.Seconds(d.Disk, share(r.useful(), d.tables())*float64(b.Device+b.Host), group)
+	}
+	for _, l := range d.Lists {
+		seconds += l.Seconds(d.Disk, share(l.Bytes, d.lists())*float64(b.Topology-d.offsets()), group)
+	}
+	return seconds / group
+}
+
+// share is the part that n is of all, and all of nothing.
+func share(n, all int64) float64 {
+	if all == 0 {
+		return 1
+	}
+	return float64(n) / float64(all)
+}
+
+func orElse(given, otherwise int64) int64 {
+	if given != Auto {
+		return given
+	}
+	return otherwise
+}

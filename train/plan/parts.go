@@ -1,0 +1,73 @@
+package plan
+
+import "github.com/gnnstore/gnnstore/cachetier/disk"
+
+// Batches is the part of blocks that are drawn ahead of their step.
+type Batches struct {
+	Bytes    int64 // of a batch's blocks
+	Scratch  int64 // of drawing, for a step of the group that is drawn
+	Groups   int   // that are in flight at a time
+	Parallel int   // batches that are drawn at once
+	Window   int   // steps of a group at most
+}
+
+// Need is one batch, and for a group in each place where one can be, as many as are drawn at once, four times over.
+func (b Batches) Need() (least, useful int64) { return b.Bytes, 4 * int64(b.Parallel) * b.step() }
+
+// step is what a step a group takes, in all groups.
+func (b Batches) step() int64 { return b.Bytes*int64(b.Groups) + b.Scratch }
+
+// Rows is the part of one feature table.
+type Rows struct {
+	Count, Bytes int64 // rows of the table, bytes of one
+	Index        int64 // bookkeeping of a row in the host cache
+	Inputs       int   // that a batch reads
+}
+
+// Need is nothing, since any row can be read for its step, and the whole table.
+func (r Rows) Need() (least, useful int64) { return 0, r.useful() }
+
+func (r Rows) useful() int64 { return r.Count * r.Bytes }
+
+// marginal is the share of a batch's rows that the other batches of its window do not want as well, for sizing: towards 1
+// windows are smaller than they could be, towards 0 they are cut.
+const marginal = 0.9
+
+// window is what a step more of a window takes in the host cache.
+func (r Rows) window() float64 { return marginal * float64(r.Inputs) * float64(r.Bytes+r.Index) }
+
+// Seconds is how long the device reads rows for group steps, when bytes of the table are in memory.
+func (r Rows) Seconds(d disk.Costs, bytes, group float64) float64 {
+	inMemory := bytes / float64(r.Bytes)
+	if inMemory >= float64(r.Count) {
+		return 0
+	}
+	union := min(marginal*float64(r.Inputs)*group, float64(r.Count))
+	kept := max(0, inMemory-union) / float64(r.Count) // of all rows; the hot ones are wanted more often than that
+	return d.Spread(union*(1-kept), float64(r.Count), float64(r.Bytes))
+}
+
+// Lists is the part of the neighbour lists of one relation.
+type Lists struct {
+	Nodes   int64
+	Offsets int64   // bytes of compact offsets
+	Bytes   int64   // of all lists, with their weights where they count
+	Wanted  []int64 // lists that a batch reads at each hop
+}
+
+// Need is the offsets, and with them all lists.
+func (l Lists) Need() (least, useful int64) { return l.Offsets, l.Offsets + l.Bytes }
+
+// Seconds is how long the device reads lists for group steps, when bytes of them are in memory.
+func (l Lists) Seconds(d disk.Costs, bytes, group float64) (seconds float64) {
+	cold := float64(l.Bytes) - bytes
+	if cold <= 0 {
+		return 0
+	}
+	share := cold / float64(l.Bytes)
+	for _, wanted := range l.Wanted {
+		n := min(float64(wanted)*group, float64(l.Nodes)) * share
+		seconds += d.Spread(n, float64(l.Nodes)*share, cold/(float64(l.Nodes)*share))
+	}
+	return seconds
+}
