@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -35,14 +36,14 @@ func TestBestEpoch(t *testing.T) {
 		require.NoError(t, err)
 		return valid, test, m.paramsHash()
 	}
-	valid, test, hash := measured(bestFile)
+	valid, test, hash := measured(run.BestFile)
 	require.Equal(t, valid, *r.Best.ValidAcc)
 	require.Equal(t, valid, *r.Epochs[r.Best.Epoch-1].ValidAcc)
 	require.Equal(t, test, *r.Best.TestAcc)
 	require.NotEqual(t, valid, test, "or it would not tell which nodes were measured")
 	require.NotEqual(t, hash, r.ParamsXXH3)
 
-	lastValid, lastTest, hash := measured(lastFile)
+	lastValid, lastTest, hash := measured(run.LastFile)
 	require.Equal(t, lastValid, *r.Epochs[o.Epochs-1].ValidAcc)
 	require.NotEqual(t, test, lastTest, "or it would not tell which weights were measured")
 	require.Equal(t, hash, r.ParamsXXH3)
@@ -55,8 +56,8 @@ func TestPatience(t *testing.T) {
 	o.LR, o.Epochs = still, 9
 	for _, patience := range []int{1, 2, 5} {
 		o.Patience = patience
-		r := run(t, ds, o)
-		require.Equal(t, StoppedEarly, r.Status)
+		r := trained(t, ds, o)
+		require.Equal(t, run.StoppedEarly, r.Status)
 		require.Len(t, r.Epochs, 1+patience)
 		require.Equal(t, 1, r.Best.Epoch)
 	}
@@ -64,7 +65,7 @@ func TestPatience(t *testing.T) {
 	m := opened(t, ds, o)
 	validate := func(before float64) int { // after an evaluation, where the best so far was before
 		m.result.Best.ValidAcc = &before
-		require.NoError(t, m.validate(context.Background(), &Epoch{Epoch: 2}))
+		require.NoError(t, m.validate(context.Background(), &run.Epoch{Epoch: 2}))
 		return m.worse
 	}
 	require.Equal(t, 1, validate(1))
@@ -105,13 +106,13 @@ func TestSampledEvaluationIsFixed(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 10, 16, 1))
 	o := small()
 	o.LR, o.EvalBytes, o.EvalNodes, o.Epochs, o.Fanouts = still, 0, 50, 6, []int{1, 1}
-	r := run(t, ds, o)
+	r := trained(t, ds, o)
 	require.Equal(t, "sampled", r.Evaluation.Method)
 	for _, e := range r.Epochs {
 		require.Equal(t, *r.Epochs[0].ValidAcc, *e.ValidAcc)
 	}
 	o.Seed = 2
-	require.NotEqual(t, *r.Epochs[0].ValidAcc, *run(t, ds, o).Epochs[0].ValidAcc)
+	require.NotEqual(t, *r.Epochs[0].ValidAcc, *trained(t, ds, o).Epochs[0].ValidAcc)
 }
 
 // TestSampledEvaluationIsOfAllNodes: on blocks of every neighbour it comes to what layer after layer does, though the last
@@ -121,9 +122,9 @@ func TestSampledEvaluationIsOfAllNodes(t *testing.T) {
 	o := small()
 	o.LR, o.EvalNodes, o.Epochs, o.Batch, o.EpochSteps, o.Fanouts = still, 1000, 1, 7, 1, []int{sample.All, sample.All}
 	require.Positive(t, o.Dropout)
-	full := run(t, ds, o)
+	full := trained(t, ds, o)
 	o.EvalBytes = 0
-	blocks := run(t, ds, o)
+	blocks := trained(t, ds, o)
 	require.Equal(t, "sampled", blocks.Evaluation.Method)
 	require.Equal(t, full.Best, blocks.Best)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 var leastPattern = regexp.MustCompile(`^.*--memory \S+ \S+ is not enough: with this dataset, batch and fanout the least that works is (\d+) MiB \(memory [^\n]*\)$`)
@@ -32,7 +33,7 @@ func TestAnyBudget(t *testing.T) {
 	features := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
 	o := small()
 	o.Epochs = 1
-	wants := map[string]*Result{} // by how it draws and evaluates
+	wants := map[string]*run.Result{} // by how it draws and evaluates
 	ways := []string{"ns", "ns", "labor0 smoothed", "labor-star nested", "rw nested"}
 	for _, way := range ways {
 		for _, method := range []string{"full", "sampled"} {
@@ -41,10 +42,10 @@ func TestAnyBudget(t *testing.T) {
 			if o.EvalBytes = 1 << 30; method == "sampled" {
 				o.EvalBytes = 0
 			}
-			wants[way+method] = run(t, ds, o)
+			wants[way+method] = trained(t, ds, o)
 		}
 	}
-	try := func(o Options) (*Result, error) {
+	try := func(o Options) (*run.Result, error) {
 		dir := filepath.Join(t.TempDir(), "run")
 		r, err := Run(context.Background(), ds, in(dir), o, "test", Hooks{})
 		if err != nil {

@@ -9,45 +9,8 @@ import (
 
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/metric"
-	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/run"
 )
-
-func TestDecideEpochs(t *testing.T) {
-	for _, c := range []struct {
-		steps     int
-		validated string
-		change    func(o *Options)
-		want      AutoEpochs
-		text      string
-	}{
-		{10, "accuracy", func(*Options) {}, AutoEpochs{500, 10, 50, 500, 20, "epochs auto: 500 updates are 50 epochs of 10 steps; " +
-			"then until 20 epochs without a better valid accuracy, 500 epochs at most", ""}, "50+"},
-		{1, "roc-auc", func(o *Options) { o.EvalEvery = 3 }, AutoEpochs{500, 1, 500, 5000, 7, "epochs auto: 500 updates are 500 epochs " +
-			"of 1 step; then until 21 epochs without a better valid roc-auc, 5000 epochs at most", ""}, "500+"},
-		{1200, "accuracy", func(*Options) {}, AutoEpochs{500, 1200, 1, 50, 20, "epochs auto: 500 updates are 1 epoch of 1200 steps; " +
-			"then until 20 epochs without a better valid accuracy, 50 epochs at most", ""}, "1+"},
-		{10, "", func(*Options) {}, AutoEpochs{500, 10, 0, 50, 0, "epochs auto: 500 updates are 50 epochs of 10 steps; " +
-			"without validation nodes it ends there", ""}, "50"},
-		{91, "", func(o *Options) { o.Patience = 3 }, AutoEpochs{500, 91, 0, 10, 0, "epochs auto: 500 updates are 6 epochs of 91 steps, " +
-			"and 10 epochs are the least; without validation nodes it ends there", ""}, "10"},
-		{10, "accuracy", func(o *Options) { o.Patience = 0 }, AutoEpochs{500, 10, 0, 50, 0, "epochs auto: 500 updates are 50 epochs " +
-			"of 10 steps; with --patience 0 it ends there", ""}, "50"},
-		{10, "accuracy", func(o *Options) { o.Schedule.Kind, o.Patience = optim.Cosine, 4 }, AutoEpochs{500, 10, 0, 50, 4,
-			"epochs auto: 500 updates are 50 epochs of 10 steps; --schedule cosine ends there", ""}, "50"},
-		{10, "accuracy", func(o *Options) { o.Patience = 4 }, AutoEpochs{500, 10, 0, 500, 4, "epochs auto: until 4 evaluations without " +
-			"a better valid accuracy, as --patience says, 500 epochs at most", ""}, "500"},
-	} {
-		o := DefaultOptions()
-		c.change(&o)
-		got := o.decideEpochs(c.steps, c.validated)
-		require.Equal(t, &c.want, got)
-		require.Equal(t, c.text, EpochsText(o, got))
-	}
-	o := DefaultOptions()
-	o.Epochs = 7
-	require.Nil(t, o.decideEpochs(10, "accuracy"))
-	require.Equal(t, "7", EpochsText(o, nil))
-}
 
 // auto is small with some tens of steps an epoch and no number of epochs.
 func auto() Options {
@@ -60,20 +23,20 @@ func auto() Options {
 func TestAutoEpochs(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	disk := vfs.NewMem()
-	var record *RunRecord
-	r, err := runOn(context.Background(), disk, ds, auto(), Hooks{Start: func(rec *RunRecord) { record = rec }})
+	var record *run.Record
+	r, err := runOn(context.Background(), disk, ds, auto(), Hooks{Start: func(rec *run.Record) { record = rec }})
 	require.NoError(t, err)
-	require.Equal(t, Done, r.Status)
-	require.Equal(t, &AutoEpochs{500, 30, 17, 167, 20, record.AutoEpochs.Reason, ""}, record.AutoEpochs)
+	require.Equal(t, run.Done, r.Status)
+	require.Equal(t, &run.AutoEpochs{Updates: 500, Steps: 30, Least: 17, Most: 167, Patience: 20, Reason: record.AutoEpochs.Reason}, record.AutoEpochs)
 	n := len(r.Epochs)
 	require.Equal(t, max(17, r.Best.Epoch+20), n)
 	require.Contains(t, r.AutoEpochs.Ended, " without a better valid accuracy than that of epoch ")
 	text, err := readFile(disk, "/run/run.json")
 	require.NoError(t, err)
-	again, err := decodeRecord(text)
+	again, err := run.DecodeRecord(text)
 	require.NoError(t, err)
 	require.Equal(t, record.AutoEpochs, again.AutoEpochs)
-	d, _, err := openRun(disk, "/run")
+	d, _, err := run.OpenOn(disk, "/run")
 	require.NoError(t, err)
 	finished, ok, err := d.Finished()
 	require.NoError(t, err)
@@ -90,14 +53,14 @@ func TestAutoEpochs(t *testing.T) {
 
 	o = auto()
 	o.Patience = 2
-	r = run(t, ds, o)
-	require.Equal(t, StoppedEarly, r.Status)
+	r = trained(t, ds, o)
+	require.Equal(t, run.StoppedEarly, r.Status)
 	require.Len(t, r.Epochs, r.Best.Epoch+2)
 
 	spec := storetest.Communities(600, 4, 8, 16, 2)
 	spec.Valid = nil
-	r = run(t, open(t, spec), auto())
-	require.Equal(t, Done, r.Status)
+	r = trained(t, open(t, spec), auto())
+	require.Equal(t, run.Done, r.Status)
 	require.Len(t, r.Epochs, 17)
 	require.Equal(t, "epochs auto: ended after 17 epochs, 510 updates: which is what 500 updates take; --epochs N makes more", r.AutoEpochs.Ended)
 
@@ -106,7 +69,7 @@ func TestAutoEpochs(t *testing.T) {
 	spec.Valid, spec.Test, spec.Train = spec.Train[:1], spec.Train[60:120], spec.Train[120:]
 	o = auto()
 	o.Metric = metric.ROCAUC
-	r = run(t, open(t, spec), o)
+	r = trained(t, open(t, spec), o)
 	require.Len(t, r.Epochs, r.AutoEpochs.Least)
 	require.Contains(t, r.AutoEpochs.Ended, "valid roc-auc has no value to wait for")
 }
@@ -116,12 +79,12 @@ func TestAutoEpochsResume(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := auto()
 	o.CheckpointEvery = 7
-	want := run(t, ds, o)
+	want := trained(t, ds, o)
 	disk := vfs.NewMem()
 	for cuts := 0; ; cuts++ {
 		ctx, cancel := context.WithCancel(context.Background())
 		got, err := runOn(ctx, disk, ds, o, Hooks{
-			Epoch: func(e Epoch) {
+			Epoch: func(e run.Epoch) {
 				if e.Epoch%5 == 0 || e.Epoch == len(want.Epochs)-1 {
 					cancel()
 				}
@@ -134,7 +97,7 @@ func TestAutoEpochsResume(t *testing.T) {
 		})
 		cancel()
 		require.NoError(t, err)
-		if got.Status != Interrupted {
+		if got.Status != run.Interrupted {
 			require.Greater(t, cuts, 8)
 			sameRun(t, want, got)
 			require.Equal(t, want.AutoEpochs, got.AutoEpochs)

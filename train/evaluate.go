@@ -28,7 +28,7 @@ type evaluator struct {
 }
 
 func newEvaluator(t *trainer, o Options) *evaluator {
-	draws := o.sampling()
+	draws := o.Sampling()
 	c := sample.Config{Fanouts: []int{o.Kind.All()}, Weighted: draws.Weighted, Options: draws.Options}
 	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.topology(), c), walks: draws.Kind == sample.RW}
 	if o.Layers > 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // within ends the tests, and shows who waits for what, if do takes much longer than any machine needs: it hangs.
@@ -25,10 +26,10 @@ func within(do func()) {
 }
 
 // begun runs o in path, or goes on with the run there.
-func begun(ctx context.Context, ds *store.Dataset, path string, o Options, faults disk.Faults) (r *Result, err error) {
+func begun(ctx context.Context, ds *store.Dataset, path string, o Options, faults disk.Faults) (r *run.Result, err error) {
 	within(func() {
-		r, err = Run(ctx, ds, func() (*RunDir, error) {
-			d, _, err := OpenRun(path)
+		r, err = Run(ctx, ds, func() (*run.Dir, error) {
+			d, _, err := run.Open(path)
 			return d, err
 		}, o, "test", Hooks{faults: faults})
 	})
@@ -38,7 +39,7 @@ func begun(ctx context.Context, ds *store.Dataset, path string, o Options, fault
 // TestSlowAndShort: reads that come short, and a disk that takes a hundred times as long, change nothing.
 func TestSlowAndShort(t *testing.T) {
 	ds := open(t, storetest.Communities(500, 4, 8, 200, 2))
-	want := run(t, ds, outOfCore(ds, disk.Pread))
+	want := trained(t, ds, outOfCore(ds, disk.Pread))
 	for _, engine := range disk.Kinds[1:] {
 		var n atomic.Int64
 		got, err := begun(t.Context(), ds, t.TempDir(), outOfCore(ds, engine), func(_ int, _ int64, size int) disk.Fault {
@@ -85,13 +86,13 @@ func TestFailedRead(t *testing.T) {
 			require.ErrorIs(t, err, syscall.EIO)
 			require.Regexp(t, `read \d+ bytes of \S+/(feat-00000.f16|neighbors.u32|offsets.u64) at 0x[0-9a-f]+: input/output error`, err.Error())
 			require.NotContains(t, err.Error(), "\n")
-			if !Begun(path) { // the first of all reads came to nothing, and so did the run
+			if !run.Begun(path) { // the first of all reads came to nothing, and so did the run
 				require.NoDirExists(t, path)
 			} else {
 				require.ErrorContains(t, err, "no step is lost: go on with gnnstore train --resume --run "+path)
-				r, rerr := ReadRun(path)
+				r, rerr := run.Read(path)
 				require.NoError(t, rerr)
-				require.Equal(t, Failed, r.Status)
+				require.Equal(t, run.Failed, r.Status)
 				require.Equal(t, err.Error(), r.Error)
 			}
 			got, err := begun(t.Context(), ds, path, o, nil)
@@ -150,12 +151,12 @@ func TestInterruptedWhileReading(t *testing.T) {
 			cancel()
 			// Of two readers, of rows and of lists, what each had under way.
 			require.Less(t, reads.Load()-at, int64(2*(4+2)), "%s: read %d of %d", engine, at, total)
-			if !Begun(path) {
+			if !run.Begun(path) {
 				require.Equal(t, context.Canceled, err)
 				require.NoDirExists(t, path)
 			} else {
 				require.NoError(t, err)
-				require.Equal(t, Interrupted, r.Status)
+				require.Equal(t, run.Interrupted, r.Status)
 			}
 			got, err := begun(t.Context(), ds, path, o, nil)
 			require.NoError(t, err)
@@ -171,7 +172,7 @@ func TestReplacedWhileTraining(t *testing.T) {
 		for _, engine := range []disk.Kind{disk.Mmap, disk.Pread, disk.Uring} {
 			ds := open(t, storetest.Communities(500, 4, 8, 100, 2))
 			o := outOfCore(ds, engine)
-			want := run(t, ds, o)
+			want := trained(t, ds, o)
 			section := filepath.Join(ds.Path(), file)
 			sound, err := os.ReadFile(section)
 			require.NoError(t, err)
@@ -204,7 +205,7 @@ func TestReplacedWhileTraining(t *testing.T) {
 			require.ErrorIs(t, err, store.ErrCorrupt)
 			require.Regexp(t, file+"(: it was written to while in use; run gnnstore verify| at 0x1000: the checksum of this page is )", err.Error())
 			require.NotContains(t, err.Error(), "\n")
-			require.NoDirExists(t, filepath.Join(path, checkpointDir), "no step was worth keeping")
+			require.NoDirExists(t, filepath.Join(path, run.CheckpointDir), "no step was worth keeping")
 			require.NoError(t, os.WriteFile(section, sound, 0o666))
 			ds, err = store.Open(ds.Path())
 			require.NoError(t, err)

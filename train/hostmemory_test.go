@@ -15,9 +15,9 @@ func TestRunGivesItsMemoryBack(t *testing.T) {
 	o := small()
 	o.Hidden, o.Cache.HostBytes, o.Cache.DeviceBytes = 64, 100_000, 100_000
 	start := kernels.HostBytes()
-	run(t, ds, o)
+	trained(t, ds, o)
 	require.Equal(t, start, kernels.HostBytes())
 	o.EvalBytes = 0 // evaluates on sampled blocks
-	run(t, ds, o)
+	trained(t, ds, o)
 	require.Equal(t, start, kernels.HostBytes())
 }

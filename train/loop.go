@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -19,15 +20,15 @@ func (t *trainer) run(ctx context.Context) error {
 	err := t.work(ctx)
 	switch {
 	case ended(ctx, err):
-		t.result.Status = Interrupted
+		t.result.Status = run.Interrupted
 		err = t.checkpointNow()
 	case outside(err) && t.checkpointNow() == nil:
-		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train --resume --run %s", err, t.dir.path)
+		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train --resume --run %s", err, t.dir.Path())
 	}
 	t.result.ParamsXXH3 = t.paramsHash()
 	t.snapshot()
 	if err == nil {
-		err = t.dir.saveWeights(lastFile, t.weights(), t.meta())
+		err = t.dir.SaveWeights(run.LastFile, t.weights(), t.meta())
 	}
 	return err
 }
@@ -79,9 +80,9 @@ func (t *trainer) epochs(ctx context.Context) error {
 			return err
 		}
 	}
-	t.result.Status, t.result.AutoEpochs = Done, t.ended()
+	t.result.Status, t.result.AutoEpochs = run.Done, t.ended()
 	if t.Patience > 0 && t.enough() && len(t.result.Epochs) < t.mostEpochs() {
-		t.result.Status = StoppedEarly
+		t.result.Status = run.StoppedEarly
 	}
 	return nil
 }
@@ -101,9 +102,9 @@ func (t *trainer) seedsOf(seeds []uint32, step int) []uint32 {
 }
 
 // epoch trains on all seeds once, or on those that were left when the run was cut short.
-func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, error) {
+func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (run.Epoch, error) {
 	steps := t.steps()
-	z := func(step int) sample.Z { return t.schedule().At((n-1)*steps + step) }
+	z := func(step int) sample.Z { return t.BatchSeeds().At((n-1)*steps + step) }
 	started, stages := time.Now(), t.pipe.Stats()
 	seconds := t.partial.Seconds
 	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: func(step int) []uint32 {
@@ -126,7 +127,7 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (Epoch, erro
 		return ctx.Err()
 	})
 	p := &t.partial
-	e := Epoch{
+	e := run.Epoch{
 		Metric: t.task.kind, Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.mean(), TrainAcc: t.task.trained(p.tally),
 		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(stages).Limiting(),
 	}
@@ -143,8 +144,8 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 	step := t.partial.Steps
 	if t.LogEvery > 0 && t.optim.Steps()%t.LogEvery == 0 {
 		t.snapshot()
-		m := &StepMetric{Epoch: epoch, Step: step, Updates: t.optim.Steps(), Loss: loss, Seconds: t.partial.Seconds}
-		if err := t.dir.appendMetrics(metricsLine{Step: m, SoFar: t.result.soFar()}); err != nil {
+		m := &run.StepMetric{Epoch: epoch, Step: step, Updates: t.optim.Steps(), Loss: loss, Seconds: t.partial.Seconds}
+		if err := t.dir.Append(run.Line{Step: m, SoFar: t.result.SoFar()}); err != nil {
 			return err
 		}
 	}
@@ -210,7 +211,7 @@ func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bo
 }
 
 // validate measures the epoch and remembers its weights when they are the best so far.
-func (t *trainer) validate(ctx context.Context, e *Epoch) error {
+func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	start := time.Now()
 	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
 	if t.EvalTest == "epoch" {
@@ -232,7 +233,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 		return nil
 	}
 	t.worse = 0
-	t.result.Best = Best{Metric: t.task.kind, Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
+	t.result.Best = run.Best{Metric: t.task.kind, Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
 	t.best = t.weights()
 	return nil
 }
@@ -262,17 +263,17 @@ func (t *trainer) testBest(ctx context.Context) error {
 
 // finish adds the epoch to the result and to the run directory: first to its metrics, then to a checkpoint that counts
 // on them.
-func (t *trainer) finish(e Epoch) error {
+func (t *trainer) finish(e run.Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)
 	t.partial = partial{}
 	t.snapshot()
 	t.showEpoch()
-	if err := t.dir.appendMetrics(metricsLine{Epoch: &e, SoFar: t.result.soFar()}); err != nil {
+	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {
 		return err
 	}
 	if t.result.Best.Epoch == e.Epoch {
-		if err := t.dir.saveWeights(bestFile, t.best, t.meta()); err != nil {
+		if err := t.dir.SaveWeights(run.BestFile, t.best, t.meta()); err != nil {
 			return err
 		}
 	}

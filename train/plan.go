@@ -12,6 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -40,7 +41,7 @@ type Plan struct {
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
 	// AutoEpochs is what the epochs come to where they are Auto.
-	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
+	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 }
 
 // MakePlan says what Run would take with the same options, and writes nothing.
@@ -71,7 +72,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		var z []sample.Z
 		var of [][]uint32
 		for step := first; step < first+n; step++ {
-			z = append(z, t.schedule().At(step))
+			z = append(z, t.BatchSeeds().At(step))
 			of = append(of, t.seedsOf(seeds, step))
 		}
 		before, began := t.topo.Stats(), time.Now()

@@ -10,30 +10,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestLive: others look at a run at any time and see it go forward; it comes to the same, and its end is what they see
 // last.
 func TestLive(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	want := run(t, ds, small())
+	want := trained(t, ds, small())
 	o := small()
 	o.MemoryBytes = 1 << 40
 	var lookers sync.WaitGroup
-	var now func() *Result
+	var now func() *run.Result
 	ended := make(chan struct{})
 	look := func() {
-		var before *Result
+		var before *run.Result
 		for {
 			r := now()
 			_, err := json.Marshal(r)
 			require.NoError(t, err)
 			require.Equal(t, len(r.Epochs), len(r.Losses))
 			if r.Live == nil {
-				require.NotEqual(t, Running, r.Status)
+				require.NotEqual(t, run.Running, r.Status)
 				return
 			}
-			require.Equal(t, Running, r.Status)
+			require.Equal(t, run.Running, r.Status)
 			require.GreaterOrEqual(t, r.Live.Seconds, 0.0)
 			require.LessOrEqual(t, r.Live.Recent.InputRows, r.InputRows)
 			require.Equal(t, o.MemoryBytes, r.Memory.BudgetBytes)
@@ -52,7 +53,7 @@ func TestLive(t *testing.T) {
 	}
 	steps := 0
 	got, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{
-		Live: func(f func() *Result) func() {
+		Live: func(f func() *run.Result) func() {
 			now = f
 			for range 3 {
 				lookers.Go(look)
@@ -71,12 +72,12 @@ func TestLive(t *testing.T) {
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 	require.Equal(t, want.Losses, got.Losses)
 	require.Empty(t, cmp.Diff(got, now()), "the end is the result")
-	require.Equal(t, Done, now().Status)
+	require.Equal(t, run.Done, now().Status)
 }
 
 // TestShowIsFree: a step costs no memory, whether others may look at the run or not.
 func TestShowIsFree(t *testing.T) {
-	for _, live := range []func(func() *Result) func(){nil, func(func() *Result) func() { return func() {} }} {
+	for _, live := range []func(func() *run.Result) func(){nil, func(func() *run.Result) func() { return func() {} }} {
 		tr, err := newTrainer(t.Context(), open(t, storetest.Communities(300, 3, 6, 8, 3)), small(), Hooks{Live: live})
 		require.NoError(t, err)
 		stop := tr.serve()
@@ -92,17 +93,17 @@ func TestLiveOfAFailure(t *testing.T) {
 	o := small()
 	o.LR, o.Norm, o.Layers, o.Fanouts = 9e5, "none", 8, []int{3, 2, 2, 2, 2, 2, 2, 2}
 	dir := t.TempDir()
-	var now func() *Result
+	var now func() *run.Result
 	_, err := Run(context.Background(), open(t, storetest.Communities(600, 4, 8, 16, 2)), in(dir), o, "test", Hooks{
-		Live: func(f func() *Result) func() {
+		Live: func(f func() *run.Result) func() {
 			now = f
 			return func() {
-				_, _, err := OpenRun(dir)
+				_, _, err := run.Open(dir)
 				require.ErrorContains(t, err, "a run is at work in it")
 			}
 		},
 	})
 	require.ErrorContains(t, err, "lower --lr")
-	require.Equal(t, Failed, now().Status)
+	require.Equal(t, run.Failed, now().Status)
 	require.NotEmpty(t, now().Error)
 }

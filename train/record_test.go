@@ -3,7 +3,10 @@ package train
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,12 +15,37 @@ import (
 
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/run"
 )
+
+// sumAt is where the checksum of a run.json begins.
+func sumAt(text []byte) int { return bytes.LastIndex(text, []byte(",\n  \"xxh3\"")) }
+
+// readFile is a file of a file system in memory.
+func readFile(fsys vfs.FS, path string) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(f)
+	return b, errors.Join(err, f.Close())
+}
+
+// checkpointsOf are the names of the checkpoints of /run, within it, the oldest first.
+func checkpointsOf(t *testing.T, fsys vfs.FS) []string {
+	names, err := fsys.List(filepath.Join("/run", run.CheckpointDir))
+	require.NoError(t, err)
+	slices.Sort(names)
+	for i, name := range names {
+		names[i] = filepath.Join(run.CheckpointDir, name)
+	}
+	return names
+}
 
 // openFails tries to go on with the run in /run, and wants that refused in one line.
 func openFails(t *testing.T, disk vfs.FS) error {
 	t.Helper()
-	d, _, err := openRun(disk, "/run")
+	d, _, err := run.OpenOn(disk, "/run")
 	if err == nil {
 		require.NoError(t, d.Close())
 	}
@@ -30,7 +58,7 @@ func openFails(t *testing.T, disk vfs.FS) error {
 // one. Each is found; without the file, the options are the checkpoint's.
 func TestEveryByteOfRecord(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	want := run(t, ds, long())
+	want := trained(t, ds, long())
 	disk := half(t, ds, long())
 	begun := vfs.NewMem()
 	_, err := runOn(context.Background(), begun, ds, long(), Hooks{})
@@ -47,10 +75,10 @@ func TestEveryByteOfRecord(t *testing.T) {
 		whole, err := readFile(fsys, "/run/run.json")
 		require.NoError(t, err)
 		for i := range whole {
-			if i%stride != 0 && i < len(whole)-len(sumLine(nil)) {
+			if i%stride != 0 && i < sumAt(whole) {
 				continue
 			}
-			edit(t, fsys, recordFile, func([]byte) []byte {
+			edit(t, fsys, run.RecordFile, func([]byte) []byte {
 				b := bytes.Clone(whole)
 				b[i] ^= 1 << (i % 8)
 				return b
@@ -60,12 +88,12 @@ func TestEveryByteOfRecord(t *testing.T) {
 			require.ErrorContains(t, err, "run.json", i)
 			require.ErrorContains(t, err, "; "+remedy, i)
 		}
-		edit(t, fsys, recordFile, func([]byte) []byte { return whole })
+		edit(t, fsys, run.RecordFile, func([]byte) []byte { return whole })
 	}
 	require.NoError(t, disk.Remove("/run/run.json"))
-	_, err = createRun(disk, "/run")
+	_, err = run.CreateOn(disk, "/run")
 	require.ErrorContains(t, err, "it holds a run; continue it with --resume")
-	d, record, err := openRun(disk, "/run")
+	d, record, err := run.OpenOn(disk, "/run")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	var notes []string
@@ -81,7 +109,7 @@ func TestEveryByteOfRecord(t *testing.T) {
 // it, to the same end.
 func TestEveryPartOfCheckpoint(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	want := run(t, ds, long())
+	want := trained(t, ds, long())
 	const newest = "checkpoints/00000012.safetensors"
 	whole, err := readFile(half(t, ds, long()), filepath.Join("/run", newest))
 	require.NoError(t, err)
@@ -110,7 +138,7 @@ func TestRecordDiffers(t *testing.T) {
 	text, err := readFile(disk, "/run/run.json")
 	require.NoError(t, err)
 	change := func(old, new string) {
-		edit(t, disk, recordFile, func([]byte) []byte {
+		edit(t, disk, run.RecordFile, func([]byte) []byte {
 			require.Contains(t, string(text), old)
 			return []byte(strings.Replace(string(text), old, new, 1))
 		})
@@ -122,20 +150,20 @@ func TestRecordDiffers(t *testing.T) {
 	require.EqualError(t, openFails(t, disk), "run /run: run.json is damaged: its checksum differs; remove run.json, "+
 		"and --resume takes the options from checkpoints/00000012.safetensors")
 
-	rewrite := func(change func(r *RunRecord)) {
-		r, err := decodeRecord(text)
+	rewrite := func(change func(r *run.Record)) {
+		r, err := run.DecodeRecord(text)
 		require.NoError(t, err)
 		change(r)
-		b, err := r.encode()
+		b, err := r.Encode()
 		require.NoError(t, err)
-		edit(t, disk, recordFile, func([]byte) []byte { return b })
+		edit(t, disk, run.RecordFile, func([]byte) []byte { return b })
 	}
-	rewrite(func(r *RunRecord) { r.Options.Dropout, r.Options.Optim.WeightDecay, r.Options.Workers = 0.25, 0.5, 9 })
+	rewrite(func(r *run.Record) { r.Options.Dropout, r.Options.Optim.WeightDecay, r.Options.Workers = 0.25, 0.5, 9 })
 	require.EqualError(t, openFails(t, disk), "run /run: --dropout is 0.25 in run.json and 0.5 in the checkpoint, "+
 		"--weight-decay is 0.5 in run.json and 0 in the checkpoint; remove run.json or checkpoints/00000012.safetensors, "+
 		"whichever is not of this run")
-	rewrite(func(r *RunRecord) { r.Options.Workers, r.Options.Epochs = 9, 6 })
-	d, r, err := openRun(disk, "/run")
+	rewrite(func(r *run.Record) { r.Options.Workers, r.Options.Epochs = 9, 6 })
+	d, r, err := run.OpenOn(disk, "/run")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	require.Equal(t, 6, r.Options.Epochs)
@@ -144,19 +172,17 @@ func TestRecordDiffers(t *testing.T) {
 // TestResumeEarlierVersion: one without a checksum in run.json and without options in checkpoints goes on, and is told.
 func TestResumeEarlierVersion(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	want := run(t, ds, long())
+	want := trained(t, ds, long())
 	disk := half(t, ds, long())
-	d := &RunDir{fs: disk, path: "/run"}
-	names, err := d.checkpoints()
-	require.NoError(t, err)
+	names := checkpointsOf(t, disk)
 	for _, name := range names {
-		tensors, meta, err := checkpoint.Load(disk, d.file(name))
+		tensors, meta, err := checkpoint.Load(disk, filepath.Join("/run", name))
 		require.NoError(t, err)
-		delete(meta, recordKey)
-		require.NoError(t, checkpoint.Save(disk, d.file(name), tensors, meta))
+		delete(meta, run.RecordKey)
+		require.NoError(t, checkpoint.Save(disk, filepath.Join("/run", name), tensors, meta))
 	}
-	edit(t, disk, recordFile, func(b []byte) []byte {
-		return append(b[:len(b)-len(sumLine(nil))], "\n}\n"...)
+	edit(t, disk, run.RecordFile, func(b []byte) []byte {
+		return append(b[:sumAt(b)], "\n}\n"...)
 	})
 	var notes []string
 	got, err := runOn(context.Background(), disk, ds, long(), Hooks{Note: func(s string) { notes = append(notes, s) }})

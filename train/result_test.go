@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -45,14 +47,20 @@ func TestMetricKeys(t *testing.T) {
 				require.NotContains(t, m.Best, part+"acc")
 			}
 		}
-		again, err := readResult(disk, "/run")
-		require.NoError(t, err)
-		require.Equal(t, r, again)
+		var again run.Result
+		require.NoError(t, json.Unmarshal(text, &again))
+		require.Equal(t, r, &again)
 		lines, err := readFile(disk, "/run/metrics.jsonl")
 		require.NoError(t, err)
 		require.Contains(t, string(lines), `"valid_`+key+`":0.`)
-		epochs, _, err := decodeMetrics(lines)
-		require.NoError(t, err)
+		var epochs []run.Epoch
+		for line := range bytes.Lines(lines) {
+			var l run.Line
+			require.NoError(t, json.Unmarshal(line, &l))
+			if l.Epoch != nil {
+				epochs = append(epochs, *l.Epoch)
+			}
+		}
 		r.Epochs[r.Best.Epoch-1].TestAcc = nil // which was measured later
 		require.Equal(t, r.Epochs, epochs)
 	}
@@ -60,7 +68,7 @@ func TestMetricKeys(t *testing.T) {
 
 // TestMetricKeysBefore reads what earlier versions wrote: the keys of accuracy, whatever was measured.
 func TestMetricKeysBefore(t *testing.T) {
-	var r Result
+	var r run.Result
 	require.NoError(t, json.Unmarshal([]byte(`{"metric": "roc-auc", "epochs": [{"epoch": 1, "train_acc": 0.5, "valid_acc": 0.75}],
 		"best": {"epoch": 1, "valid_acc": 0.75, "test_acc": 0.25}}`), &r))
 	require.Equal(t, 0.5, r.Epochs[0].TrainAcc)
@@ -70,7 +78,7 @@ func TestMetricKeysBefore(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(b), `"train_acc":0.5,"valid_acc":0.75,"test_acc":null`, "train_acc was an accuracy")
 
-	e := Epoch{Metric: metric.ROCAUC, Epoch: 2, TrainAcc: math.NaN()}
+	e := run.Epoch{Metric: metric.ROCAUC, Epoch: 2, TrainAcc: math.NaN()}
 	b, err = json.Marshal(e)
 	require.NoError(t, err)
 	require.Contains(t, string(b), `"train_auc":null,"valid_auc":null,"test_auc":null`)
@@ -88,7 +96,7 @@ func TestTrainMetric(t *testing.T) {
 		for _, kind := range []metric.Kind{metric.MicroF1, metric.MacroF1, metric.ROCAUC} {
 			o := small()
 			o.Metric, o.Dropout, o.Batch, o.Fanouts, o.Epochs = kind, 0, 1<<20, []int{sample.All, sample.All}, 6
-			r := run(t, ds, o)
+			r := trained(t, ds, o)
 			for n, e := range r.Epochs[1:] {
 				require.InDelta(t, *r.Epochs[n].ValidAcc, e.TrainAcc, 1e-3, "%s, epoch %d", kind, n+2)
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // long is small with everything that a checkpoint must carry: a best epoch before the last, an epoch not evaluated,
@@ -35,15 +36,15 @@ func long() Options {
 }
 
 // runOn starts or resumes the run in directory /run of fsys.
-func runOn(ctx context.Context, fsys vfs.FS, ds *store.Dataset, o Options, h Hooks) (*Result, error) {
-	return Run(ctx, ds, func() (*RunDir, error) {
-		d, _, err := openRun(fsys, "/run")
+func runOn(ctx context.Context, fsys vfs.FS, ds *store.Dataset, o Options, h Hooks) (*run.Result, error) {
+	return Run(ctx, ds, func() (*run.Dir, error) {
+		d, _, err := run.OpenOn(fsys, "/run")
 		return d, err
 	}, o, "test", h)
 }
 
 // sameRun compares all that does not depend on time or on what the caches held.
-func sameRun(t *testing.T, want, got *Result, msg ...any) {
+func sameRun(t *testing.T, want, got *run.Result, msg ...any) {
 	t.Helper()
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, msg...)
 	require.Equal(t, want.Losses, got.Losses, msg...)
@@ -62,7 +63,7 @@ func sameRun(t *testing.T, want, got *Result, msg ...any) {
 // listing is the files of the run in directory /run.
 func listing(t *testing.T, fsys vfs.FS) []string {
 	var names []string
-	for _, dir := range []string{"", checkpointDir} {
+	for _, dir := range []string{"", run.CheckpointDir} {
 		files, err := fsys.List(filepath.Join("/run", dir))
 		require.NoError(t, err)
 		for _, f := range files {
@@ -84,7 +85,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 	whole := vfs.NewMem()
 	want, err := runOn(context.Background(), whole, ds, o, Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, Done, want.Status)
+	require.Equal(t, run.Done, want.Status)
 
 	// Every write, sync, rename and removal is a moment; a run has some hundreds of them.
 	count := 0
@@ -119,7 +120,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
 		require.ErrorIs(t, err, errCrash)
 		require.NotNil(t, left)
-		if d, _, err := openRun(left, "/run"); err == nil {
+		if d, _, err := run.OpenOn(left, "/run"); err == nil {
 			if r, ok, err := d.Finished(); ok {
 				require.NoError(t, err)
 				sameRun(t, want, r)
@@ -128,7 +129,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 			}
 			require.NoError(t, d.Close())
 		}
-		got, err := runOn(context.Background(), left, ds, o, Hooks{Start: func(r *RunRecord) {
+		got, err := runOn(context.Background(), left, ds, o, Hooks{Start: func(r *run.Record) {
 			if n := len(r.Resumed); n > 0 {
 				from[r.Resumed[n-1].Updates]++
 			}
@@ -168,7 +169,7 @@ func resumeOverAndOver(t *testing.T, ds *store.Dataset, o Options) {
 		}})
 		cancel()
 		require.NoError(t, err)
-		if got.Status == Interrupted {
+		if got.Status == run.Interrupted {
 			require.Less(t, cuts, 40)
 			o.Workers = 1 + cuts%3 // what does not change results may change
 			o.Cache.HostBytes = int64(cuts%4) * 1000
@@ -191,14 +192,14 @@ func TestResumeEarlyStop(t *testing.T) {
 	o.Epochs, o.Patience = 100, 3
 	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, StoppedEarly, want.Status)
+	require.Equal(t, run.StoppedEarly, want.Status)
 	disk := vfs.NewMem()
 	for range len(want.Epochs) {
 		ctx, cancel := context.WithCancel(context.Background())
-		got, err := runOn(ctx, disk, ds, o, Hooks{Epoch: func(Epoch) { cancel() }})
+		got, err := runOn(ctx, disk, ds, o, Hooks{Epoch: func(run.Epoch) { cancel() }})
 		cancel()
 		require.NoError(t, err)
-		if got.Status != Interrupted {
+		if got.Status != run.Interrupted {
 			sameRun(t, want, got)
 			return
 		}
@@ -213,16 +214,16 @@ func TestResumeLonger(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
 	o.Epochs = 6
-	want := run(t, ds, o)
+	want := trained(t, ds, o)
 	disk := vfs.NewMem()
 	o.Epochs = 3
 	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
 	require.NoError(t, err)
 	o.Epochs = 6
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err = runOn(ctx, disk, ds, o, Hooks{Epoch: func(Epoch) { cancel() }})
+	_, err = runOn(ctx, disk, ds, o, Hooks{Epoch: func(run.Epoch) { cancel() }})
 	require.NoError(t, err)
-	d, record, err := openRun(disk, "/run")
+	d, record, err := run.OpenOn(disk, "/run")
 	require.NoError(t, err)
 	require.Equal(t, metric.Accuracy, record.Options.Metric, "what the default came to")
 	require.Equal(t, ds.Manifest().Splits[0].Name, record.Options.Split)
@@ -243,7 +244,7 @@ func half(t *testing.T, ds *store.Dataset, o Options) *vfs.MemFS {
 		}
 	}})
 	require.NoError(t, err)
-	require.Equal(t, Interrupted, r.Status)
+	require.Equal(t, run.Interrupted, r.Status)
 	return disk
 }
 
@@ -296,9 +297,7 @@ func TestResumeDamaged(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{"truncated": cut, "flipped": flip} {
 		t.Run(name, func(t *testing.T) {
 			disk := half(t, ds, o)
-			d := &RunDir{fs: disk, path: "/run"}
-			names, err := d.checkpoints()
-			require.NoError(t, err)
+			names := checkpointsOf(t, disk)
 			require.Len(t, names, o.KeepCheckpoints)
 			edit(t, disk, names[1], damage)
 			var notes []string
@@ -316,7 +315,7 @@ func TestResumeDamaged(t *testing.T) {
 		})
 	}
 	disk := half(t, ds, o)
-	edit(t, disk, metricsFile, func(b []byte) []byte { return b[:100] })
+	edit(t, disk, run.MetricsFile, func(b []byte) []byte { return b[:100] })
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
 	require.ErrorContains(t, err, "metrics.jsonl has 100 bytes, and the checkpoint was made at")
 
@@ -325,7 +324,7 @@ func TestResumeDamaged(t *testing.T) {
 		`{"epoch":{`: "line 9 is damaged: invalid character", `"train_acc":0`: "is damaged: lines 1 to 13 are not all what the run wrote",
 	} {
 		disk := half(t, ds, o)
-		edit(t, disk, metricsFile, func(b []byte) []byte {
+		edit(t, disk, run.MetricsFile, func(b []byte) []byte {
 			require.Contains(t, string(b), change)
 			changed := []byte(change)
 			changed[len(changed)-1] ^= 1
@@ -341,9 +340,7 @@ func TestResumeDamaged(t *testing.T) {
 	wide := o
 	wide.Hidden = 32
 	disk, strange := half(t, ds, o), half(t, ds, wide)
-	d := &RunDir{fs: disk, path: "/run"}
-	names, err := d.checkpoints()
-	require.NoError(t, err)
+	names := checkpointsOf(t, disk)
 	foreign, err := readFile(strange, filepath.Join("/run", names[1]))
 	require.NoError(t, err)
 	edit(t, disk, names[1], func([]byte) []byte { return foreign })
@@ -375,25 +372,25 @@ func TestDamagedRecords(t *testing.T) {
 	_, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{})
 	require.NoError(t, err)
 	for _, text := range []string{"", "{", "[]"} {
-		require.NoError(t, os.WriteFile(filepath.Join(path, resultFile), []byte(text), 0o666))
-		_, err = ReadRun(path)
+		require.NoError(t, os.WriteFile(filepath.Join(path, run.ResultFile), []byte(text), 0o666))
+		_, err = run.Read(path)
 		require.ErrorContains(t, err, "run "+path+": result.json is damaged: ")
 		require.ErrorContains(t, err, "; remove it, and train --resume makes it again")
 	}
 	for _, text := range []string{"", "[]", "{}", "null"} {
-		require.NoError(t, os.WriteFile(filepath.Join(path, recordFile), []byte(text), 0o666))
-		_, _, err = OpenRun(path)
+		require.NoError(t, os.WriteFile(filepath.Join(path, run.RecordFile), []byte(text), 0o666))
+		_, _, err = run.Open(path)
 		require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
 		require.ErrorContains(t, err, "; remove run.json, and --resume takes the options from checkpoints/00000012.safetensors")
 	}
-	require.NoError(t, os.Remove(filepath.Join(path, resultFile)))
-	require.NoError(t, os.WriteFile(filepath.Join(path, metricsFile), []byte("{}\n{\n{}\n"), 0o666))
-	_, err = ReadRun(path)
+	require.NoError(t, os.Remove(filepath.Join(path, run.ResultFile)))
+	require.NoError(t, os.WriteFile(filepath.Join(path, run.MetricsFile), []byte("{}\n{\n{}\n"), 0o666))
+	_, err = run.Read(path)
 	require.EqualError(t, err, "run "+path+": metrics.jsonl line 2 is damaged: unexpected end of JSON input; "+
 		"remove the line to see the others")
 
-	require.NoError(t, os.RemoveAll(filepath.Join(path, checkpointDir)))
-	_, _, err = OpenRun(path)
+	require.NoError(t, os.RemoveAll(filepath.Join(path, run.CheckpointDir)))
+	_, _, err = run.Open(path)
 	require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
 	require.ErrorContains(t, err, "; restore it, or begin another run with --run")
 }
@@ -493,13 +490,13 @@ func TestTwoAtOnce(t *testing.T) {
 			return
 		}
 		asked = true
-		_, _, err := OpenRun(path)
+		_, _, err := run.Open(path)
 		require.ErrorContains(t, err, "a run is at work in it")
-		_, err = CreateRun(path)
+		_, err = run.Create(path)
 		require.ErrorContains(t, err, "it holds a run")
 	}})
 	require.NoError(t, err)
-	dir, rec, err := OpenRun(path)
+	dir, rec, err := run.Open(path)
 	require.NoError(t, err)
 	r.Options.Cache.Costs = rec.Costs // which are no option of a result
 	require.Equal(t, r.Options, rec.Options)
@@ -514,9 +511,9 @@ func TestTwoAtOnce(t *testing.T) {
 	// A directory of something else is left as it is.
 	path = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(path, "thesis.tex"), nil, 0o600))
-	_, _, err = OpenRun(path)
+	_, _, err = run.Open(path)
 	require.ErrorContains(t, err, "it holds thesis.tex, and is no run")
-	_, err = CreateRun(path)
+	_, err = run.Create(path)
 	require.ErrorContains(t, err, "it holds thesis.tex, and is no run")
 	names, err := os.ReadDir(path)
 	require.NoError(t, err)
@@ -530,8 +527,8 @@ func TestInit(t *testing.T) {
 	first, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{})
 	require.NoError(t, err)
 	o := small()
-	o.Epochs, o.Init = 0, filepath.Join(path, lastFile)
-	require.Equal(t, first.ParamsXXH3, run(t, ds, o).ParamsXXH3)
+	o.Epochs, o.Init = 0, filepath.Join(path, run.LastFile)
+	require.Equal(t, first.ParamsXXH3, trained(t, ds, o).ParamsXXH3)
 	o.Hidden = 17
 	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
 	require.ErrorContains(t, err, "--init "+o.Init+": tensor convs.0.lin_l.weight is [16 8] and the model's is [17 8]")
@@ -539,7 +536,7 @@ func TestInit(t *testing.T) {
 	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 
-	o.Init, o.Hidden = filepath.Join(path, lastFile), small().Hidden
+	o.Init, o.Hidden = filepath.Join(path, run.LastFile), small().Hidden
 	tensors, _, err := checkpoint.Load(vfs.Default, o.Init)
 	require.NoError(t, err)
 	i := slices.IndexFunc(tensors, func(x checkpoint.Tensor) bool { return x.Name == "convs.1.lin_l.bias" })
@@ -576,7 +573,7 @@ func TestNaN(t *testing.T) {
 	_, err = runOn(context.Background(), disk, open(t, spec), one, Hooks{})
 	require.ErrorContains(t, err, "since feature column 5 of node 77 is NaN; repair the features, or leave the node out; "+
 		"the state before it is in /run/checkpoints/")
-	r, err := readResult(disk, "/run")
+	text, err := readFile(disk, "/run/result.json")
 	require.NoError(t, err)
-	require.Equal(t, Failed, r.Status)
+	require.Contains(t, string(text), `"status": "failed"`)
 }

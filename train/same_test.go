@@ -11,10 +11,11 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // sameWork compares what no setting of the tiers may change, and adds up the rows of got.
-func sameWork(t require.TestingT, want, got *Result, msg ...any) {
+func sameWork(t require.TestingT, want, got *run.Result, msg ...any) {
 	require.Equal(t, want.Status, got.Status, msg...)
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, msg...)
 	require.Equal(t, want.Losses, got.Losses, msg...)
@@ -43,7 +44,7 @@ func TestSameResults(t *testing.T) {
 		name   string
 		stride int // of 960 settings it takes one in so many: odd, and no divisor of the counts below, so that all of them meet
 		o      Options
-		want   *Result
+		want   *run.Result
 	}
 	ways := []*way{
 		{name: "ns", stride: 19}, {name: "labor0 nested", stride: 97}, {name: "labor0 smoothed", stride: 101},
@@ -56,7 +57,7 @@ func TestSameResults(t *testing.T) {
 		w.o = small()
 		w.o.Epochs = 2
 		draws[w.name](&w.o)
-		w.want = run(t, ds, w.o)
+		w.want = trained(t, ds, w.o)
 	}
 	n := 0
 	for _, engine := range disk.Kinds[1:] {
@@ -73,7 +74,7 @@ func TestSameResults(t *testing.T) {
 							o.Cache.Engine, o.Cache.Policy, o.Window, o.Cache.HostBytes, o.TopologyBytes = engine, kind, window, host, lists
 							o.Workers, o.Lookahead = []int{1, 2, 9}[n%3], n/3%4
 							o.BatchBytes = []int64{Auto, 0, 1 << 18}[i]
-							sameWork(t, w.want, run(t, ds, o), "%s: %+v", w.name, o)
+							sameWork(t, w.want, trained(t, ds, o), "%s: %+v", w.name, o)
 						}
 					}
 				}
@@ -88,11 +89,11 @@ func TestOddWidths(t *testing.T) {
 		ds := open(t, storetest.Communities(300, 3, 6, dim, 3))
 		o := small()
 		o.Epochs = 2
-		want := run(t, ds, o)
+		want := trained(t, ds, o)
 		for i, engine := range disk.Kinds[1:] {
 			o := outOfCore(ds, engine)
 			o.Cache.Policy, o.Window = policy.Kinds[(i+dim)%len(policy.Kinds)], i%3
-			sameWork(t, want, run(t, ds, o), "%d columns by %s", dim, engine)
+			sameWork(t, want, trained(t, ds, o), "%d columns by %s", dim, engine)
 		}
 	}
 }
@@ -100,8 +101,8 @@ func TestOddWidths(t *testing.T) {
 // TestTogether: two runs on one dataset at once are each as if they were alone.
 func TestTogether(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	want := run(t, ds, outOfCore(ds, disk.Pread))
-	var results [3]*Result
+	want := trained(t, ds, outOfCore(ds, disk.Pread))
+	var results [3]*run.Result
 	var errs [3]error
 	done := make(chan int)
 	for i, engine := range []disk.Kind{disk.Uring, disk.Pread, disk.Mmap} {

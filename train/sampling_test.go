@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -43,13 +44,13 @@ func TestDraws(t *testing.T) {
 		o := small()
 		o.Epochs = 4
 		change(&o)
-		want := run(t, ds, o)
+		want := trained(t, ds, o)
 		require.Greater(t, *want.Best.TestAcc, 0.6, name) // an MLP comes to 0.52
 		require.NotContains(t, ways, want.ParamsXXH3, "%s and %s are one", name, ways[want.ParamsXXH3])
 		ways[want.ParamsXXH3] = name
 		cold := outOfCore(ds, "pread")
 		o.Cache, o.TopologyBytes, o.Window, o.Workers = cold.Cache, cold.TopologyBytes, 3, 5
-		sameWork(t, want, run(t, ds, o), name)
+		sameWork(t, want, trained(t, ds, o), name)
 	}
 }
 
@@ -58,13 +59,13 @@ func TestOneKappa(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
 	o.Sampler = sample.Labor0
-	want := run(t, ds, o)
+	want := trained(t, ds, o)
 	o.Dependent = Smoothed
-	sameWork(t, want, run(t, ds, o))
+	sameWork(t, want, trained(t, ds, o))
 	o.Kappa, o.Dependent = math.MaxInt, Nested
-	want = run(t, ds, o)
+	want = trained(t, ds, o)
 	o.Kappa = sample.Forever
-	sameWork(t, want, run(t, ds, o))
+	sameWork(t, want, trained(t, ds, o))
 }
 
 // TestNoDraws: an MLP is trained the same, whatever is said about neighbours it has not.
@@ -72,11 +73,11 @@ func TestNoDraws(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
 	o.Kind = model.MLP
-	want := run(t, ds, o)
+	want := trained(t, ds, o)
 	o.Sampler, o.Kappa = sample.RW, 7
-	sameWork(t, want, run(t, ds, o))
+	sameWork(t, want, trained(t, ds, o))
 	o.Sampler, o.Weighted = sample.NS, true
-	sameWork(t, want, run(t, ds, o))
+	sameWork(t, want, trained(t, ds, o))
 	require.Empty(t, o.Draws())
 }
 
@@ -217,7 +218,7 @@ func TestResumeSchedule(t *testing.T) {
 // TestEvaluatedOnWalks: a network of random walks has no weights for all neighbours.
 func TestEvaluatedOnWalks(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
-	notesOf := func(o Options) (notes string, r *Result) {
+	notesOf := func(o Options) (notes string, r *run.Result) {
 		r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes += s + "\n" }})
 		require.NoError(t, err)
 		return notes, r
@@ -273,24 +274,24 @@ func TestWeighted(t *testing.T) {
 	ds := open(t, weighted(0))
 	o := small()
 	o.Epochs = 4
-	plain := run(t, ds, o)
+	plain := trained(t, ds, o)
 	o.Weighted = true
 	for kind, kappa := range map[model.Kind]int{model.SAGE: 5, model.GAT: 1} {
 		o.Kind, o.Heads, o.Kappa, o.Dependent = kind, 2, kappa, Smoothed
-		want := run(t, ds, o)
+		want := trained(t, ds, o)
 		require.Greater(t, *want.Best.TestAcc, *plain.Best.TestAcc+0.05, kind)
 		require.Equal(t, "full", want.Evaluation.Method)
 		cold := outOfCore(ds, "pread")
 		for i, window := range []int{0, 1} {
 			o := o
 			o.Cache, o.TopologyBytes, o.Window, o.Workers = cold.Cache, cold.TopologyBytes+int64(i)*4000, window, 1+2*i
-			sameWork(t, want, run(t, ds, o), "%s, window %d", kind, window)
+			sameWork(t, want, trained(t, ds, o), "%s, window %d", kind, window)
 		}
 	}
 	o.Kind, o.Epochs, o.Fanouts, o.EvalNodes = model.GAT, 2, []int{sample.All, sample.All}, 1000
-	full := run(t, ds, o)
+	full := trained(t, ds, o)
 	o.EvalBytes = 0
-	blocks := run(t, ds, o)
+	blocks := trained(t, ds, o)
 	require.Equal(t, "sampled", blocks.Evaluation.Method)
 	require.Equal(t, full.Best, blocks.Best)
 }
@@ -321,7 +322,7 @@ func TestWeightedRefused(t *testing.T) {
 		spec.Weight = func(int, int) float32 { return 0 }
 		o := o
 		o.Kind = kind
-		require.Equal(t, Done, run(t, open(t, spec), o).Status)
+		require.Equal(t, run.Done, trained(t, open(t, spec), o).Status)
 	}
 }
 

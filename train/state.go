@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
@@ -18,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
-	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -31,7 +29,6 @@ const (
 	modelKey    = "gnnstore.model"
 	seedKey     = "gnnstore.seed"
 	scheduleKey = "gnnstore.schedule" // drawing
-	recordKey   = "gnnstore.run"      // RunRecord
 	progressKey = "gnnstore.progress"
 )
 
@@ -45,10 +42,10 @@ type progress struct {
 	Worse   int     `json:"worse"`
 	HasBest bool    `json:"has_best"`
 	// MetricsBytes of metrics.jsonl were written by then; what follows belongs to steps that resuming runs again.
-	MetricsBytes int64  `json:"metrics_bytes"`
-	MetricsXXH3  string `json:"metrics_xxh3"` // of these; empty in checkpoints of earlier versions
-	Epochs       int    `json:"epochs"`       // whole ones, which metrics.jsonl has
-	SoFar        Result `json:"so_far"`
+	MetricsBytes int64      `json:"metrics_bytes"`
+	MetricsXXH3  string     `json:"metrics_xxh3"` // of these; empty in checkpoints of earlier versions
+	Epochs       int        `json:"epochs"`       // whole ones, which metrics.jsonl has
+	SoFar        run.Result `json:"so_far"`
 }
 
 // drawing is the schedule of the seeds that batches are drawn from, and how far it has come: step i of all epochs has that of
@@ -104,7 +101,7 @@ func (t *trainer) saveCheckpoint() error {
 		return err
 	}
 	t.snapshot()
-	metrics, sum, err := t.dir.syncMetrics()
+	metrics, sum, err := t.dir.SyncMetrics()
 	if err != nil {
 		return err
 	}
@@ -121,7 +118,7 @@ func (t *trainer) saveCheckpoint() error {
 	}
 	at := progress{
 		Updates: t.optim.Steps(), Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics,
-		MetricsXXH3: sum, Epochs: len(t.result.Epochs), SoFar: t.result.soFar(),
+		MetricsXXH3: sum, Epochs: len(t.result.Epochs), SoFar: t.result.SoFar(),
 	}
 	text, err := json.Marshal(at)
 	if err != nil {
@@ -136,9 +133,9 @@ func (t *trainer) saveCheckpoint() error {
 		return err
 	}
 	meta := t.meta()
-	meta[progressKey], meta[scheduleKey], meta[recordKey] = string(text), string(schedule), string(record)
+	meta[progressKey], meta[scheduleKey], meta[run.RecordKey] = string(text), string(schedule), string(record)
 	t.saved = t.optim.Steps()
-	return t.dir.addCheckpoint(t.optim.Steps(), tensors, meta, t.KeepCheckpoints)
+	return t.dir.AddCheckpoint(t.optim.Steps(), tensors, meta, t.KeepCheckpoints)
 }
 
 // notFinite is the place of the first element that is NaN or infinite, or -1.
@@ -146,7 +143,7 @@ func notFinite(v []float32) int { return slices.IndexFunc(v, func(x float32) boo
 
 // lastGood is a remedy, if there is one.
 func (t *trainer) lastGood() string {
-	if path := t.dir.newestCheckpoint(); path != "" {
+	if path := t.dir.Newest(); path != "" {
 		return "; the state before it is in " + path
 	}
 	return ""
@@ -155,18 +152,18 @@ func (t *trainer) lastGood() string {
 // resume continues where the newest checkpoint that can be read left off, and removes what is newer, what is older than
 // those to keep, and what was half written. Where there is no checkpoint, the run starts at step 0.
 func (t *trainer) resume() error {
-	if t.dir.found != "" {
-		t.note("%s", t.dir.found)
+	if t.dir.Found() != "" {
+		t.note("%s", t.dir.Found())
 	}
-	if err := t.dir.removeHalves(); err != nil {
+	if err := t.dir.RemoveHalves(); err != nil {
 		return err
 	}
-	names, err := t.dir.checkpoints()
+	names, err := t.dir.Checkpoints()
 	if err != nil {
 		return err
 	}
 	for i, name := range slices.Backward(names) {
-		tensors, meta, err := checkpoint.Load(t.dir.fs, t.dir.file(name))
+		tensors, meta, err := t.dir.LoadCheckpoint(name)
 		if errors.Is(err, fs.ErrPermission) {
 			return err // the file may be whole, and going on would remove it
 		}
@@ -176,28 +173,28 @@ func (t *trainer) resume() error {
 		}
 		at, err := t.fits(tensors, meta)
 		if err != nil {
-			return fmt.Errorf("resume %s: %w", t.dir.file(name), err)
+			return fmt.Errorf("resume %s: %w", t.dir.File(name), err)
 		}
-		epochs, err := t.dir.cutMetrics(at.MetricsBytes, at.MetricsXXH3)
+		epochs, err := t.dir.CutMetrics(at.MetricsBytes, at.MetricsXXH3)
 		if err == nil && len(epochs) != at.Epochs {
 			err = fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with --run",
-				t.dir.file(metricsFile), len(epochs), at.Epochs)
+				t.dir.File(run.MetricsFile), len(epochs), at.Epochs)
 		}
 		if err == nil {
 			err = t.optim.Restore(at.Updates, tensors)
 		}
 		if err != nil {
-			return fmt.Errorf("resume %s: %w", t.dir.file(name), err)
+			return fmt.Errorf("resume %s: %w", t.dir.File(name), err)
 		}
 		t.adopt(tensors, at, epochs)
-		if err := t.dir.removeCheckpoints(names[i+1:]); err != nil {
+		if err := t.dir.RemoveCheckpoints(names[i+1:]); err != nil {
 			return err
 		}
-		return t.dir.removeCheckpoints(names[:max(0, i+1-t.KeepCheckpoints)]) // the kill may have come before their removal
+		return t.dir.RemoveCheckpoints(names[:max(0, i+1-t.KeepCheckpoints)]) // the kill may have come before their removal
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0",
-			t.dir.Path(), t.dir.file(checkpointDir))
+			t.dir.Path(), t.dir.File(run.CheckpointDir))
 	}
 	t.note("no checkpoint to resume from: starting at step 0")
 	if init := t.record.Options.Init; init != "" {
@@ -205,7 +202,7 @@ func (t *trainer) resume() error {
 			return err
 		}
 	}
-	_, err = t.dir.cutMetrics(0, "")
+	_, err = t.dir.CutMetrics(0, "")
 	return err
 }
 
@@ -241,15 +238,15 @@ func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at 
 
 // fitsRecord refuses a checkpoint of a run with other options.
 func (t *trainer) fitsRecord(meta map[string]string) error {
-	saved, err := recordIn(meta)
+	saved, err := run.RecordIn(meta)
 	if err != nil {
 		return err
 	}
 	if saved == nil {
-		t.note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", recordFile)
+		t.note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", run.RecordFile)
 		return nil
 	}
-	if differs := t.record.Options.differs(saved.Options); differs != "" {
+	if differs := t.record.Options.Differs(saved.Options); differs != "" {
 		return fmt.Errorf("%s; remove whichever is not of this run", differs)
 	}
 	return nil
@@ -311,7 +308,7 @@ func (t *trainer) pick(tensors []checkpoint.Tensor, prefix string) ([]checkpoint
 }
 
 // adopt takes over a state that fits.
-func (t *trainer) adopt(tensors []checkpoint.Tensor, at progress, epochs []Epoch) {
+func (t *trainer) adopt(tensors []checkpoint.Tensor, at progress, epochs []run.Epoch) {
 	picked := func(prefix string) []checkpoint.Tensor {
 		found, err := t.pick(tensors, prefix)
 		if err != nil {
@@ -329,7 +326,7 @@ func (t *trainer) adopt(tensors []checkpoint.Tensor, at progress, epochs []Epoch
 	t.result = &at.SoFar
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
 	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
-	t.result.Status, t.result.Error = Running, ""
+	t.result.Status, t.result.Error = run.Running, ""
 	t.result.Best.Metric = t.task.kind // which an earlier version called accuracy
 	t.result.Epochs, t.result.Losses = epochs, []float64{}
 	for _, e := range epochs {
@@ -396,74 +393,4 @@ func (t *trainer) paramsHash() string {
 		}
 	}
 	return fmt.Sprintf("%016x", xxh3.Hash(b))
-}
-
-// runtimeOptions change how a run goes and not what it computes; they may differ when it resumes. --epochs may too: a run
-// can be made longer.
-var runtimeOptions = []string{
-	"workers", "batch_bytes", "topology_bytes", "window", "lookahead", "cache", "checkpoint_every", "keep_checkpoints", "log_every", "kernels", "memory_bytes",
-	"epochs", "init",
-}
-
-// flagName turns the JSON key of an option into its flag.
-var flagName = strings.NewReplacer("_bytes", "-memory", "_", "-")
-
-// Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
-func (o Options) Resumes(saved Options) error {
-	o.Init = absolute(o.Init)
-	var errs []error
-	for _, d := range o.differences(saved) {
-		errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", d.flag, d.now, d.then))
-	}
-	return errors.Join(errs...)
-}
-
-// difference is an option of two values, under the name of its flag.
-type difference struct{ flag, now, then string }
-
-// differences are those between o and saved that would change what a run computes.
-func (o Options) differences(saved Options) (all []difference) {
-	now, then := o.fields(), saved.fields()
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		fixed := !slices.Contains(runtimeOptions, name) ||
-			name == "epochs" && o.Schedule.Kind == optim.Cosine || // which ends with them
-			name == "init" && o.Init != ""
-		if fixed && now[name] != then[name] {
-			all = append(all, difference{flagName.Replace(name), now[name], then[name]})
-		}
-	}
-	return all
-}
-
-// fields has the text of every option under the name that it has in JSON; options that are structs give theirs.
-func (o Options) fields() map[string]string {
-	flat := map[string]string{}
-	var add func(v any)
-	add = func(v any) {
-		b, err := json.Marshal(v)
-		var m map[string]json.RawMessage
-		if err == nil {
-			err = json.Unmarshal(b, &m)
-		}
-		if err != nil {
-			panic("train: options are no JSON: " + err.Error())
-		}
-		for name, text := range m {
-			switch {
-			case name == "kappa":
-				text = json.RawMessage(sample.KappaText(o.Kappa))
-			case (name == "epochs" || name == "patience") && string(text) == strconv.Itoa(Auto):
-				text = json.RawMessage("auto")
-			}
-			if text[0] == '{' {
-				if !slices.Contains(runtimeOptions, name) {
-					add(text)
-				}
-				continue
-			}
-			flat[name] = string(text)
-		}
-	}
-	add(o)
-	return flat
 }

@@ -28,7 +28,7 @@ func TestEpochsDiffer(t *testing.T) {
 	for _, batch := range []int{500, 3000} {
 		for _, kappa := range []int{1, 3} {
 			o.Batch, o.Kappa = batch, kappa
-			r := run(t, ds, o)
+			r := trained(t, ds, o)
 			d := mustData(t, ds)
 			s := sample.NewSampler(d.graph, sample.Config{Fanouts: o.Fanouts})
 			steps := (len(d.train) + batch - 1) / batch
@@ -61,14 +61,14 @@ func TestDropoutChanges(t *testing.T) {
 	o.Kind, o.LR, o.EvalEvery, o.Epochs, o.Dropout = model.MLP, still, 100, 2, 0
 	whole := o
 	whole.Batch = 400
-	one, cut := run(t, ds, whole), run(t, ds, o)
+	one, cut := trained(t, ds, whole), trained(t, ds, o)
 	require.Equal(t, 1, one.Epochs[0].Steps)
 	require.Greater(t, cut.Epochs[0].Steps, 1)
 	require.InDelta(t, one.Losses[0], one.Losses[1], 1e-6, "nothing is dropped")
 	require.InDelta(t, one.Losses[0], cut.Losses[0], 1e-6)
 
 	o.InputDropout, whole.InputDropout = 0.5, 0.5
-	one, cut = run(t, ds, whole), run(t, ds, o)
+	one, cut = trained(t, ds, whole), trained(t, ds, o)
 	apart := func(a, b float64) { require.Greater(t, math.Abs(a-b), 1e-4) }
 	apart(one.Losses[0], one.Losses[1])
 	apart(cut.Losses[0], cut.Losses[1])
@@ -81,15 +81,15 @@ func TestRateOfEachStep(t *testing.T) {
 	o := small()
 	o.Batch, o.Epochs = 300, 2 // of one step each
 	o.Schedule = optim.Schedule{Kind: optim.Cosine}
-	cosine := run(t, ds, o)
+	cosine := trained(t, ds, o)
 	o.Schedule = optim.Schedule{Kind: optim.Step, Every: 1, Gamma: 0.5}
-	require.Equal(t, cosine.ParamsXXH3, run(t, ds, o).ParamsXXH3)
+	require.Equal(t, cosine.ParamsXXH3, trained(t, ds, o).ParamsXXH3)
 
 	// The last step of the epoch before a drop has the rate from before.
 	o.Batch, o.Schedule = 50, optim.Schedule{Kind: optim.Step, Every: 1, Gamma: still}
-	dropped := run(t, ds, o)
+	dropped := trained(t, ds, o)
 	o.Epochs, o.Schedule = 1, optim.Schedule{}
-	require.Equal(t, run(t, ds, o).ParamsXXH3, dropped.ParamsXXH3)
+	require.Equal(t, trained(t, ds, o).ParamsXXH3, dropped.ParamsXXH3)
 }
 
 // TestTrainAccuracy: of weights that stay, the training accuracy and the loss of an epoch are those of all training nodes,
@@ -108,10 +108,10 @@ func TestTrainAccuracy(t *testing.T) {
 		require.True(t, ok)
 		require.Greater(t, want, 0.05, name)
 		o.Batch = nodes
-		loss := run(t, ds, o).Losses[0]
+		loss := trained(t, ds, o).Losses[0]
 		for _, batch := range []int{1000, 64, 7} {
 			o.Batch = batch
-			r := run(t, ds, o)
+			r := trained(t, ds, o)
 			for _, e := range r.Epochs {
 				require.Equal(t, (nodes+batch-1)/batch, e.Steps, name)
 				require.EqualValues(t, nodes, e.InputRows, name)
@@ -128,9 +128,9 @@ func TestGradientsAreMeans(t *testing.T) {
 	ds := open(t, storetest.Communities(400, 4, 4, 16, 1))
 	o := small()
 	o.Optim.WeightDecay = 0.1
-	plain := run(t, ds, o)
+	plain := trained(t, ds, o)
 	o.ClassWeights = "2,2,2,2" // whose means are over weights
-	require.InDeltaSlice(t, plain.Losses, run(t, ds, o).Losses, 1e-4)
+	require.InDeltaSlice(t, plain.Losses, trained(t, ds, o).Losses, 1e-4)
 }
 
 // opened is what a run has before it begins, without a directory.
@@ -159,12 +159,12 @@ func TestCountersAreNotExchanged(t *testing.T) {
 
 	o.TopologyBytes = small().TopologyBytes
 	o.Cache = cachetier.Options{}
-	for _, e := range run(t, ds, o).Epochs {
+	for _, e := range trained(t, ds, o).Epochs {
 		require.Zero(t, e.HitRate, "every row is read")
 		require.GreaterOrEqual(t, e.DiskBytes, e.InputRows)
 	}
 	o.Cache = cachetier.Options{HostBytes: 1 << 30}
-	for _, e := range run(t, ds, o).Epochs {
+	for _, e := range trained(t, ds, o).Epochs {
 		require.Equal(t, 1.0, e.HitRate, "none is")
 		require.Zero(t, e.DiskBytes)
 	}

@@ -3,13 +3,10 @@ package train
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
@@ -55,22 +52,16 @@ func newTask(d *data, o Options) (_ *task, err error) {
 	return k, nil
 }
 
-// Words of Options.ClassWeights.
-const (
-	noWeights       = "none"
-	balancedWeights = "balanced"
-)
-
 // parseClassWeights reads a number a class, or makes them: under balanced, seeds ÷ (classes × seeds of the class), so that
 // every class weighs the same in an epoch.
 func (k *task) parseClassWeights(s string) ([]float32, error) {
 	classes := k.data.labels.Classes()
 	switch {
-	case s == "" || s == noWeights:
+	case s == "" || s == run.NoWeights:
 		return nil, nil
 	case k.multi:
 		return nil, errors.New("the label has several classes a node; weights are for one")
-	case s == balancedWeights:
+	case s == run.BalancedWeights:
 		var err error
 		if k.labels, err = k.data.classes(k.labels[:0], k.data.train); err != nil {
 			return nil, err
@@ -87,26 +78,11 @@ func (k *task) parseClassWeights(s string) ([]float32, error) {
 		}
 		return w, nil
 	}
-	w, err := classWeightList(s)
+	w, err := run.ClassWeightList(s)
 	if err == nil && len(w) != classes {
 		err = fmt.Errorf("%d numbers for %d classes", len(w), classes)
 	}
 	return w, err
-}
-
-// classWeightList reads numbers with commas between them.
-func classWeightList(s string) (w []float32, err error) {
-	for _, field := range strings.Split(s, ",") {
-		x, err := strconv.ParseFloat(strings.TrimSpace(field), 32)
-		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("%q is no weight; give none, balanced, or a number from 0 on for each class", field)
-		}
-		w = append(w, float32(x))
-	}
-	if slices.Max(w) == 0 {
-		return nil, errors.New("nothing is learnt where all weigh 0")
-	}
-	return w, nil
 }
 
 // tally is the loss and the hits of a batch, or of several: sums, so that an epoch can be cut anywhere.

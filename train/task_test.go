@@ -15,6 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // several has two classes that communities tell and one that only the parity of the community does; some are not known.
@@ -49,7 +50,7 @@ func TestSeveralClassesANode(t *testing.T) {
 		good float64
 	}{{"", metric.MicroF1, 0.85}, {metric.MacroF1, metric.MacroF1, 0.8}, {metric.ROCAUC, metric.ROCAUC, 0.9}} {
 		o.Metric = c.kind
-		r := run(t, ds, o)
+		r := trained(t, ds, o)
 		require.Equal(t, c.want, r.Metric)
 		require.Greater(t, *r.Best.TestAcc, c.good, c.want)
 		require.LessOrEqual(t, *r.Best.TestAcc, 1.0)
@@ -58,7 +59,7 @@ func TestSeveralClassesANode(t *testing.T) {
 	}
 	// The same bits at any number of workers, and after a resume.
 	o.Epochs, o.EvalEvery, o.CheckpointEvery = 4, 2, 3
-	want := run(t, ds, o)
+	want := trained(t, ds, o)
 	disk := half(t, ds, o)
 	o.Workers = 5
 	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
@@ -83,16 +84,16 @@ func refused(t *testing.T, ds *store.Dataset, o Options, want string) {
 func TestMetricsOfOneClass(t *testing.T) {
 	ds := open(t, storetest.Communities(400, 3, 8, 16, 1))
 	o := small()
-	accuracy := run(t, ds, o)
+	accuracy := trained(t, ds, o)
 	require.Equal(t, metric.Accuracy, accuracy.Metric)
 	o.Metric = metric.MicroF1
-	require.Equal(t, *accuracy.Best.TestAcc, *run(t, ds, o).Best.TestAcc)
+	require.Equal(t, *accuracy.Best.TestAcc, *trained(t, ds, o).Best.TestAcc)
 	o.Metric = metric.ROCAUC
 	refused(t, ds, o, "the label has 3 classes")
 
 	two := storetest.Communities(400, 2, 8, 16, 1)
 	two.Valid, two.Test, two.Train = two.Train[:60], two.Train[60:120], two.Train[120:]
-	require.Greater(t, *run(t, open(t, two), o).Best.TestAcc, 0.7)
+	require.Greater(t, *trained(t, open(t, two), o).Best.TestAcc, 0.7)
 
 	// A validation set of one class has no ROC-AUC: the run says so, and chooses no epoch.
 	two.Valid = two.Valid[:1]
@@ -109,14 +110,14 @@ func TestClassWeights(t *testing.T) {
 	spec := storetest.Communities(800, 4, 8, 16, 1)
 	ds := open(t, spec)
 	o := small()
-	plain := run(t, ds, o)
+	plain := trained(t, ds, o)
 	o.ClassWeights = "2,2,2,2"
-	equal := run(t, ds, o)
+	equal := trained(t, ds, o)
 	require.InDeltaSlice(t, plain.Losses, equal.Losses, 1e-4)
 	o.ClassWeights, o.Metric, o.Epochs = "1,1,1,0", metric.MacroF1, 10
-	without := run(t, ds, o)
+	without := trained(t, ds, o)
 	o.ClassWeights = "none"
-	require.Less(t, *without.Best.TestAcc, *run(t, ds, o).Best.TestAcc-0.1)
+	require.Less(t, *without.Best.TestAcc, *trained(t, ds, o).Best.TestAcc-0.1)
 
 	d, err := selectData(ds, "")
 	require.NoError(t, err)
@@ -147,9 +148,9 @@ func TestOptimizers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := long()
-			plain := run(t, ds, o)
+			plain := trained(t, ds, o)
 			change(&o)
-			want := run(t, ds, o)
+			want := trained(t, ds, o)
 			require.NotEqual(t, plain.ParamsXXH3, want.ParamsXXH3)
 			require.Less(t, want.Losses[4], want.Losses[0])
 			got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
@@ -196,5 +197,5 @@ func TestMemoryBudget(t *testing.T) {
 	o.MemoryBytes = 4 << 30
 	r, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, Done, r.Status)
+	require.Equal(t, run.Done, r.Status)
 }

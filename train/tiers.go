@@ -109,7 +109,7 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 	}
 	t.topo, err = topology.Open(t.data.graph, topology.Options{Bytes: bytes, Weights: t.data.weights, Options: t.disk})
 	if err == nil {
-		t.group = sample.NewGroup(t.topo, t.sampling(), t.Workers)
+		t.group = sample.NewGroup(t.topo, t.Sampling(), t.Workers)
 	}
 	return err
 }
@@ -124,12 +124,12 @@ func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 	b := new(sample.Batch)
 	sampler := checkedGroup{t.group, t.data}
 	err = store.Guard(func() error {
-		return sampler.Sample(ctx, []*sample.Batch{b}, []sample.Z{t.schedule().At(0)}, [][]uint32{seeds})
+		return sampler.Sample(ctx, []*sample.Batch{b}, []sample.Z{t.BatchSeeds().At(0)}, [][]uint32{seeds})
 	})
 	if err != nil {
 		return d, err
 	}
-	scratch, shared := t.sampling().Scratch(b, t.topo.Degree, t.Workers)
+	scratch, shared := t.Sampling().Scratch(b, t.topo.Degree, t.Workers)
 	before := kernels.HostBytes()
 	if err := t.rehearse(b); err != nil {
 		return d, err

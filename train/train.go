@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -18,33 +17,24 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
 // Hooks tell the caller how a run goes; nil ones are not called. They run between steps, so they should be quick.
 type Hooks struct {
-	Start func(*RunRecord)
+	Start func(*run.Record)
 	Step  func(epoch, step, steps int, loss float64)
-	Epoch func(Epoch)
+	Epoch func(run.Epoch)
 	Note  func(string) // something that the user should know, once
 	// Live is called once the run is on record, with a function that gives the result so far, or how the run ended. It
 	// may be called by several at any time, and costs the run nothing, until stop, which is called when the run has ended
 	// and before its directory is given up.
-	Live func(now func() *Result) (stop func())
+	Live func(now func() *run.Result) (stop func())
 
 	faults disk.Faults // of tests
 }
-
-// Status of a run.
-const (
-	Running      = "running"
-	Done         = "done"
-	StoppedEarly = "stopped early"
-	Interrupted  = "interrupted"
-	Failed       = "failed"
-	Died         = "died" // what ReadRun says of a run that says Running and is not
-)
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
 // version is recorded. A directory from OpenRun continues the run in it, at the step after its newest checkpoint; options
@@ -55,8 +45,8 @@ const (
 // directory holds what finished before, and the error; where it is only that something could not be read, or that memory was
 // short, that is every step up to then.
 func Run(
-	ctx context.Context, ds *store.Dataset, openDir func() (*RunDir, error), o Options, version string, h Hooks,
-) (_ *Result, err error) {
+	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o Options, version string, h Hooks,
+) (_ *run.Result, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -77,35 +67,35 @@ func Run(
 	if t.dir, err = openDir(); err != nil {
 		return nil, err
 	}
-	defer func() { err = t.dir.wayOut(errors.Join(err, t.dir.Close())) }()
+	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
 	t.result.Run = t.dir.Path()
 	if err := t.begin(version); err != nil {
 		return nil, err
 	}
 	defer t.serve()()
 	if err := t.run(ctx); err != nil {
-		t.result.Status, t.result.Error = Failed, err.Error()
+		t.result.Status, t.result.Error = run.Failed, err.Error()
 		t.snapshot()
-		if werr := t.dir.writeJSON(resultFile, t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
+		if werr := t.dir.WriteResult(t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
 			err = errors.Join(err, werr)
 		}
 		return nil, err
 	}
-	return t.result, t.dir.writeJSON(resultFile, t.result)
+	return t.result, t.dir.WriteResult(t.result)
 }
 
 // begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
 func (t *trainer) begin(version string) error {
 	now := time.Now().UTC().Truncate(time.Second)
-	record := t.dir.record
+	record := t.dir.Record()
 	t.record = record
 	if record == nil {
-		record = &RunRecord{
+		record = &run.Record{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-			Costs: t.disk.Costs, Memory: t.budget, Evaluation: t.eval.method(), Version: version, Host: thisHost(), Started: now,
+			Costs: t.disk.Costs, Memory: t.budget, Evaluation: t.eval.method(), Version: version, Host: run.ThisHost(), Started: now,
 			AutoEpochs: t.auto,
 		}
-		record.Options.Init = absolute(t.Init)
+		record.Options.Init = run.Absolute(t.Init)
 	} else {
 		if err := t.Resumes(record.Options); err != nil {
 			return fmt.Errorf("resume %s: %w", t.dir.Path(), err)
@@ -121,7 +111,9 @@ func (t *trainer) begin(version string) error {
 		if err := t.resume(); err != nil {
 			return err
 		}
-		record.Resumed = append(record.Resumed, Resumption{t.optim.Steps(), t.be.Name(), version, thisHost(), now})
+		record.Resumed = append(record.Resumed, run.Resumption{
+			Updates: t.optim.Steps(), Kernels: t.be.Name(), Version: version, Host: run.ThisHost(), Started: now,
+		})
 		if record.Kernels != t.be.Name() {
 			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits",
 				record.Kernels, t.be.Name())
@@ -131,12 +123,12 @@ func (t *trainer) begin(version string) error {
 		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.disk.Costs, t.budget
 		record.Options.Init = begun
 	}
-	record.Dataset, t.result.Options = absolute(t.result.Dataset), record.Options
+	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
 	t.record, t.result.AutoEpochs = record, t.auto
-	if err := t.dir.writeRecord(record); err != nil {
+	if err := t.dir.WriteRecord(record); err != nil {
 		return err
 	}
-	if err := t.dir.remove(resultFile); err != nil { // of the run up to now
+	if err := t.dir.RemoveResult(); err != nil { // of the run up to now
 		return err
 	}
 	if t.hooks.Start != nil {
@@ -146,19 +138,11 @@ func (t *trainer) begin(version string) error {
 	return nil
 }
 
-// absolute is path as it reads from any working directory.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil && path != "" {
-		return abs
-	}
-	return path // which is as good as it gets where the working directory is gone
-}
-
 // trainer is the state of a run.
 type trainer struct {
 	Options
-	dir    *RunDir
-	record *RunRecord // which every checkpoint repeats
+	dir    *run.Dir
+	record *run.Record // which every checkpoint repeats
 	hooks  Hooks
 	data   *data
 	task   *task
@@ -181,7 +165,7 @@ type trainer struct {
 	best      []checkpoint.Tensor // weights of the best epoch
 	worse     int                 // evaluations since then
 	partial   partial             // the epoch under way
-	auto      *AutoEpochs         // nil where Epochs is a number
+	auto      *run.AutoEpochs     // nil where Epochs is a number
 	budget    plan.Budget
 	inputs    int             // feature rows that the first batch reads, and others about as many
 	read      cachetier.Stats // what the tiers had done when last looked at
@@ -190,7 +174,7 @@ type trainer struct {
 	evaluated cachetier.Disk  // reading for evaluation
 	before    before
 	saved     int // updates in the newest checkpoint
-	result    *Result
+	result    *run.Result
 	shown     showcase
 }
 
@@ -213,7 +197,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
-	if t.data, err = selectData(ds, o.Split); err == nil && o.sampling().Weighted {
+	if t.data, err = selectData(ds, o.Split); err == nil && o.Sampling().Weighted {
 		err = t.data.useWeights()
 	}
 	if err != nil {
@@ -253,11 +237,11 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	if len(t.data.valid) > 0 {
 		validated = string(t.task.kind)
 	}
-	t.auto = o.decideEpochs(t.steps(), validated)
-	t.result = &Result{
+	t.auto = o.DecideEpochs(t.steps(), validated)
+	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
-		Status: Running, Epochs: []Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: shown(t.budget),
-		Metric: t.task.kind, Best: Best{Metric: t.task.kind}, Evaluation: Evaluation{Method: t.eval.method()},
+		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget),
+		Metric: t.task.kind, Best: run.Best{Metric: t.task.kind}, Evaluation: run.Evaluation{Method: t.eval.method()},
 	}
 	return t, nil
 }

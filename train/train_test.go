@@ -26,6 +26,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -44,15 +45,15 @@ func small() Options {
 	return o
 }
 
-func run(t *testing.T, ds *store.Dataset, o Options) *Result {
+func trained(t *testing.T, ds *store.Dataset, o Options) *run.Result {
 	r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
 	require.NoError(t, err)
 	return r
 }
 
 // in makes the run directory path.
-func in(path string) func() (*RunDir, error) {
-	return func() (*RunDir, error) { return CreateRun(path) }
+func in(path string) func() (*run.Dir, error) {
+	return func() (*run.Dir, error) { return run.Create(path) }
 }
 
 // TestLearns: neighbours tell the class where a node's own features hardly do.
@@ -60,12 +61,12 @@ func TestLearns(t *testing.T) {
 	ds := open(t, storetest.Communities(1200, 4, 10, 16, 1))
 	o := small()
 	o.Epochs = 15
-	sage := run(t, ds, o)
-	require.Equal(t, Done, sage.Status)
+	sage := trained(t, ds, o)
+	require.Equal(t, run.Done, sage.Status)
 	require.Greater(t, *sage.Best.TestAcc, 0.85)
 	require.Less(t, sage.Losses[14], sage.Losses[0])
 	o.Kind = model.MLP
-	mlp := run(t, ds, o)
+	mlp := trained(t, ds, o)
 	require.Less(t, *mlp.Best.TestAcc, *sage.Best.TestAcc-0.2)
 	require.EqualValues(t, 960*15, mlp.InputRows, "an MLP reads the seeds alone")
 }
@@ -77,15 +78,15 @@ func TestEveryNetwork(t *testing.T) {
 	for _, kind := range []model.Kind{model.GCN, model.GAT} {
 		o := small()
 		o.Kind, o.Epochs, o.AttnDropout = kind, 12, 0.2
-		want := run(t, ds, o)
+		want := trained(t, ds, o)
 		require.Greater(t, *want.Best.TestAcc, 0.85, kind)
 		o.Workers = 7
-		require.Equal(t, want.ParamsXXH3, run(t, ds, o).ParamsXXH3, kind)
+		require.Equal(t, want.ParamsXXH3, trained(t, ds, o).ParamsXXH3, kind)
 
 		o.Epochs, o.Fanouts, o.EvalNodes = 2, []int{sample.All, sample.All}, 1000
-		full := run(t, ds, o)
+		full := trained(t, ds, o)
 		o.EvalBytes = 0
-		blocks := run(t, ds, o)
+		blocks := trained(t, ds, o)
 		require.Equal(t, "sampled", blocks.Evaluation.Method)
 		require.Equal(t, full.Best, blocks.Best, kind)
 	}
@@ -94,7 +95,7 @@ func TestEveryNetwork(t *testing.T) {
 // TestSameBits is principle 2: workers, budgets, policies and engines change no loss and no weight.
 func TestSameBits(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	want := run(t, ds, small())
+	want := trained(t, ds, small())
 	require.NotEmpty(t, want.ParamsXXH3)
 	for _, workers := range []int{1, 2, 8} {
 		for _, cache := range []cachetier.Options{
@@ -103,7 +104,7 @@ func TestSameBits(t *testing.T) {
 		} {
 			o := small()
 			o.Workers, o.Cache = workers, cache
-			got := run(t, ds, o)
+			got := trained(t, ds, o)
 			require.Equal(t, want.Losses, got.Losses, "%d workers, %+v", workers, cache)
 			require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 			require.Equal(t, want.Best, got.Best)
@@ -113,7 +114,7 @@ func TestSameBits(t *testing.T) {
 	}
 	o := small()
 	o.Seed = 2
-	require.NotEqual(t, want.ParamsXXH3, run(t, ds, o).ParamsXXH3)
+	require.NotEqual(t, want.ParamsXXH3, trained(t, ds, o).ParamsXXH3)
 }
 
 // TestFullEvaluation compares layer-wise evaluation with one pass over the whole neighbourhood of each node.
@@ -122,10 +123,10 @@ func TestFullEvaluation(t *testing.T) {
 	o := small()
 	o.Layers, o.Fanouts = 3, []int{sample.All, sample.All, sample.All}
 	o.EvalNodes = 1000
-	full := run(t, ds, o)
+	full := trained(t, ds, o)
 	require.Equal(t, "full", full.Evaluation.Method)
 	o.EvalBytes = 0
-	blocks := run(t, ds, o)
+	blocks := trained(t, ds, o)
 	require.Equal(t, "sampled", blocks.Evaluation.Method)
 	require.Equal(t, full.Best, blocks.Best)
 	for i := range full.Epochs {
@@ -150,8 +151,8 @@ func TestAnyOptionWorks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := small()
 			change(&o)
-			r := run(t, ds, o)
-			require.Equal(t, r.Options.Patience > 0, r.Status == StoppedEarly)
+			r := trained(t, ds, o)
+			require.Equal(t, r.Options.Patience > 0, r.Status == run.StoppedEarly)
 			for _, l := range r.Losses {
 				require.False(t, math.IsNaN(l))
 			}
@@ -260,9 +261,9 @@ func TestTruncatedWhileTraining(t *testing.T) {
 			require.ErrorIs(t, err, store.ErrCorrupt, file)
 			require.ErrorContains(t, err, filepath.Base(file))
 			require.NotContains(t, err.Error(), "\n")
-			r, rerr := ReadRun(path)
+			r, rerr := run.Read(path)
 			require.NoError(t, rerr)
-			require.Equal(t, Failed, r.Status)
+			require.Equal(t, run.Failed, r.Status)
 			require.Equal(t, err.Error(), r.Error)
 		}
 	}
@@ -288,21 +289,21 @@ func TestInterrupted(t *testing.T) {
 				}
 			}})
 			require.NoError(t, err)
-			require.Equal(t, Interrupted, r.Status)
+			require.Equal(t, run.Interrupted, r.Status)
 			steps := (c.epoch-1)*8 + c.step
 			require.Len(t, r.Epochs, c.epochs)
 			require.Positive(t, r.InputRows)
 			require.Positive(t, r.PeakRSSBytes)
-			tensors, meta, err := checkpoint.Load(vfs.Default, filepath.Join(path, lastFile))
+			tensors, meta, err := checkpoint.Load(vfs.Default, filepath.Join(path, run.LastFile))
 			require.NoError(t, err)
 			require.Equal(t, strconv.Itoa(steps), meta["gnnstore.steps"])
 			require.Equal(t, strconv.Itoa(len(r.Epochs)), meta["gnnstore.epochs"])
 			require.Equal(t, "convs.0.lin_l.weight", tensors[0].Name)
 			require.Equal(t, []int{16, 16}, tensors[0].Shape)
 			require.Equal(t, []int{16}, tensors[1].Shape)
-			again, err := ReadRun(path)
+			again, err := run.Read(path)
 			require.NoError(t, err)
-			require.Equal(t, Interrupted, again.Status)
+			require.Equal(t, run.Interrupted, again.Status)
 		})
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(50*time.Millisecond))
@@ -311,7 +312,7 @@ func TestInterrupted(t *testing.T) {
 	o.Epochs = 1 << 20
 	r, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, Interrupted, r.Status)
+	require.Equal(t, run.Interrupted, r.Status)
 }
 
 // TestInterruptedTest ends the run while the chosen model is tested: that is no success.
@@ -319,13 +320,13 @@ func TestInterruptedTest(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	ctx, cancel := context.WithCancel(context.Background())
 	o := small()
-	r, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{Epoch: func(e Epoch) {
+	r, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{Epoch: func(e run.Epoch) {
 		if e.Epoch == o.Epochs {
 			cancel()
 		}
 	}})
 	require.NoError(t, err)
-	require.Equal(t, Interrupted, r.Status)
+	require.Equal(t, run.Interrupted, r.Status)
 	require.Len(t, r.Epochs, o.Epochs)
 	require.Nil(t, r.Best.TestAcc)
 }
@@ -333,41 +334,41 @@ func TestInterruptedTest(t *testing.T) {
 func TestRunDir(t *testing.T) {
 	ds := open(t, storetest.Communities(100, 3, 6, 8, 3))
 	parent := t.TempDir()
-	fresh := func() (*RunDir, error) { return FreshRun(parent, "x") }
-	var soFar *Result
+	fresh := func() (*run.Dir, error) { return run.Fresh(parent, "x") }
+	var soFar *run.Result
 	first := filepath.Join(parent, "x-1")
 	r, err := Run(context.Background(), ds, fresh, small(), "test", Hooks{Step: func(epoch, step, _ int, _ float64) {
 		if epoch == 1 {
-			_, err := ReadRun(first)
+			_, err := run.Read(first)
 			require.ErrorContains(t, err, "no step of it is on record")
-			_, err = CreateRun(first)
+			_, err = run.Create(first)
 			require.ErrorContains(t, err, "it holds a run; continue it with --resume, or choose another with --run")
 		}
 		if epoch == 3 && soFar == nil {
 			var err error
-			soFar, err = ReadRun(first) // while it runs
+			soFar, err = run.Read(first) // while it runs
 			require.NoError(t, err)
 		}
 	}})
 	require.NoError(t, err)
-	require.Equal(t, Running, soFar.Status)
+	require.Equal(t, run.Running, soFar.Status)
 	require.Len(t, soFar.Epochs, 2)
 	require.Equal(t, r.Losses[:2], soFar.Losses)
 	require.Positive(t, soFar.InputRows)
-	again, err := ReadRun(first)
+	again, err := run.Read(first)
 	require.NoError(t, err)
 	require.Equal(t, r, again, "losses read back exactly")
 
 	// A run that was killed has no result and no holder.
-	require.NoError(t, os.Remove(filepath.Join(first, resultFile)))
-	again, err = ReadRun(first)
+	require.NoError(t, os.Remove(filepath.Join(first, run.ResultFile)))
+	again, err = run.Read(first)
 	require.NoError(t, err)
-	require.Equal(t, Died, again.Status)
+	require.Equal(t, run.Died, again.Status)
 	require.Len(t, again.Epochs, 3)
 
-	_, err = ReadRun(parent)
+	_, err = run.Read(parent)
 	require.ErrorContains(t, err, "not a run directory")
-	_, err = ReadRun(filepath.Join(parent, "none"))
+	_, err = run.Read(filepath.Join(parent, "none"))
 	require.ErrorContains(t, err, "no such run")
 
 	// Several at once get a directory each.
@@ -404,7 +405,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 
 func TestStableKeys(t *testing.T) {
 	ds := open(t, storetest.Communities(100, 3, 6, 8, 3))
-	b, err := json.Marshal(run(t, ds, small()))
+	b, err := json.Marshal(trained(t, ds, small()))
 	require.NoError(t, err)
 	var m map[string]any
 	require.NoError(t, json.Unmarshal(b, &m))

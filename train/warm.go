@@ -5,7 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // lasting says whether what is in the host cache is of use to the windows that follow. One that takes more than half of the
@@ -22,16 +22,16 @@ func (t *trainer) warm() error {
 	if !t.lasting() {
 		return nil
 	}
-	if t.dir.record != nil { // resumed
+	if t.dir.Record() != nil { // resumed
 		switch found, err := t.restoreResident(); {
 		case err == nil && found:
 			return nil
 		case err != nil && !errors.Is(err, cachetier.ErrResident):
 			return err
 		case err != nil:
-			t.note("%s: %v; the host cache starts with the first rows instead", t.dir.file(residentFile), err)
+			t.note("%s: %v; the host cache starts with the first rows instead", t.dir.File(run.ResidentFile), err)
 		default:
-			t.note("no %s from before: the host cache starts with the first rows", residentFile)
+			t.note("no %s from before: the host cache starts with the first rows", run.ResidentFile)
 		}
 	}
 	if steps := t.expectedEpochs()*t.steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
@@ -42,7 +42,7 @@ func (t *trainer) warm() error {
 
 // restoreResident reads the file of saveResident.
 func (t *trainer) restoreResident() (found bool, err error) {
-	f, err := checkpoint.Open(t.dir.fs, t.dir.file(residentFile))
+	f, err := t.dir.OpenResident()
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -58,7 +58,7 @@ func (t *trainer) saveResident() {
 	if !t.lasting() || t.trained.InputRows == 0 { // the file from before is as good
 		return
 	}
-	if err := checkpoint.WriteBy(t.dir.fs, t.dir.file(residentFile), t.stack.Resident); err != nil {
+	if err := t.dir.WriteResident(t.stack.Resident); err != nil {
 		t.note("%v; a run that is resumed begins with a cold host cache", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestWarmCache: a run whose windows leave room in the slab begins with the hottest rows, and goes on with those that it had.
@@ -31,20 +32,20 @@ func TestWarmCache(t *testing.T) {
 
 	for what, change := range map[string]func(fs vfs.FS){
 		"as it was": func(vfs.FS) {},
-		"missing":   func(fs vfs.FS) { require.NoError(t, fs.Remove("/run/"+residentFile)) },
-		"damaged":   func(fs vfs.FS) { edit(t, fs, residentFile, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) },
+		"missing":   func(fs vfs.FS) { require.NoError(t, fs.Remove("/run/"+run.ResidentFile)) },
+		"damaged":   func(fs vfs.FS) { edit(t, fs, run.ResidentFile, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) },
 	} {
 		fs := vfs.NewMem()
 		until, cancel := context.WithCancel(ctx)
-		first, err := runOn(until, fs, ds, o, Hooks{Epoch: func(Epoch) { cancel() }})
+		first, err := runOn(until, fs, ds, o, Hooks{Epoch: func(run.Epoch) { cancel() }})
 		require.NoError(t, err)
-		require.Equal(t, Interrupted, first.Status)
+		require.Equal(t, run.Interrupted, first.Status)
 		require.Positive(t, first.Stats.Warmup.Rows)
 		change(fs)
 		var notes []string
 		got, err := runOn(ctx, fs, ds, o, Hooks{Note: func(s string) { notes = append(notes, s) }})
 		require.NoError(t, err)
-		require.Equal(t, Done, got.Status)
+		require.Equal(t, run.Done, got.Status)
 		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, what)
 		require.Greater(t, got.Stats.Warmup.Rows, first.Stats.Warmup.Rows, what)
 		about := 0
@@ -67,27 +68,27 @@ func TestInterruptedWhileWarming(t *testing.T) {
 	o := small()
 	o.Epochs, o.Batch, o.Fanouts, o.Layers, o.Window = 2, 20, []int{2}, 1, 1
 	o.Cache.HostBytes = 2000 * int64(ds.Features(0).RowBytes())
-	want := run(t, ds, o)
+	want := trained(t, ds, o)
 	fs := vfs.NewMem()
 	stopped := func(hooks func(cancel func()) Hooks) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		r, err := runOn(ctx, fs, ds, o, hooks(cancel))
 		require.NoError(t, err)
-		require.Equal(t, Interrupted, r.Status)
+		require.Equal(t, run.Interrupted, r.Status)
 	}
-	atOnce := func(cancel func()) Hooks { return Hooks{Start: func(*RunRecord) { cancel() }} }
+	atOnce := func(cancel func()) Hooks { return Hooks{Start: func(*run.Record) { cancel() }} }
 	stopped(atOnce)
-	stopped(func(cancel func()) Hooks { return Hooks{Epoch: func(Epoch) { cancel() }} })
-	kept, err := readFile(fs, "/run/"+residentFile)
+	stopped(func(cancel func()) Hooks { return Hooks{Epoch: func(run.Epoch) { cancel() }} })
+	kept, err := readFile(fs, "/run/"+run.ResidentFile)
 	require.NoError(t, err)
 	stopped(atOnce)
-	still, err := readFile(fs, "/run/"+residentFile)
+	still, err := readFile(fs, "/run/"+run.ResidentFile)
 	require.NoError(t, err)
 	require.Equal(t, kept, still)
 	got, err := runOn(t.Context(), fs, ds, o, Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, Done, got.Status)
+	require.Equal(t, run.Done, got.Status)
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 }
 
@@ -96,14 +97,16 @@ func TestCostsOnRecord(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
 	fs := half(t, ds, o)
-	d, record, err := openRun(fs, "/run")
+	d, record, err := run.OpenOn(fs, "/run")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	require.Positive(t, record.Costs.BytesPerSecond)
 	record.Costs = disk.Costs{SecondsPerRead: 1e-3, BytesPerSecond: 5e8}
-	require.NoError(t, d.writeJSON(recordFile, record))
+	b, err := record.Encode()
+	require.NoError(t, err)
+	edit(t, fs, run.RecordFile, func([]byte) []byte { return b })
 
-	d, record, err = openRun(fs, "/run")
+	d, record, err = run.OpenOn(fs, "/run")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	made, err := newTrainer(t.Context(), ds, record.Options, Hooks{})
@@ -112,9 +115,9 @@ func TestCostsOnRecord(t *testing.T) {
 	require.Equal(t, record.Costs, made.disk.Costs)
 	made.close()
 
-	edit(t, fs, recordFile, func(b []byte) []byte {
+	edit(t, fs, run.RecordFile, func(b []byte) []byte {
 		return bytes.Replace(b, []byte(`"seconds_per_read": 0.001`), []byte(`"seconds_per_read": -1`), 1)
 	})
-	_, _, err = openRun(fs, "/run")
+	_, _, err = run.OpenOn(fs, "/run")
 	require.ErrorContains(t, err, "run.json is damaged: costs of -1 seconds a read")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 func newDemo() *cobra.Command {
@@ -105,7 +106,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 			return err
 		}
 	}
-	if r.Status == train.Interrupted {
+	if r.Status == run.Interrupted {
 		return errors.New("interrupted")
 	}
 	fmt.Fprintf(say, `

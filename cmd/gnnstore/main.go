@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run executes one command line. The first SIGINT, SIGHUP or SIGTERM ends the command at its next boundary, a second one
+// execute runs one command line. The first SIGINT, SIGHUP or SIGTERM ends the command at its next boundary, a second one
 // at once.
-func run(args []string, stdout, stderr io.Writer) int {
+func execute(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
 	context.AfterFunc(ctx, stop)

@@ -225,7 +225,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 // TestUnwrittenOutput: what could not be printed is no success.
 func TestUnwrittenOutput(t *testing.T) {
 	var stderr bytes.Buffer
-	require.Equal(t, 1, run([]string{"version"}, fullDisk{}, &stderr))
+	require.Equal(t, 1, execute([]string{"version"}, fullDisk{}, &stderr))
 	require.Equal(t, "gnnstore: write the output: no space left on device\n", stderr.String())
 }
 
@@ -252,7 +252,7 @@ func TestNumbers(t *testing.T) {
 // TestOldVersionIsSaid: a dataset without page checksums is read, and that it is not checked is said in a line.
 func TestOldVersionIsSaid(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run([]string{"inspect", "../../store/testdata/v2.gnn"}, &stdout, &stderr))
+	require.Zero(t, execute([]string{"inspect", "../../store/testdata/v2.gnn"}, &stdout, &stderr))
 	require.Contains(t, stdout.String(), "user__likes__user")
 	require.Regexp(t, `^note: .*v2.gnn is of format version 2, which has no checksum for each page: what is read is not checked; [^\n]*\n$`, stderr.String())
 }

@@ -18,7 +18,7 @@ func gnnstore(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	done := make(chan int, 1)
-	go func() { done <- run(args, &out, &errs) }()
+	go func() { done <- execute(args, &out, &errs) }()
 	select {
 	case code = <-done:
 	case <-time.After(time.Minute):

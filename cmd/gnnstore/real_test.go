@@ -96,7 +96,7 @@ func everyTriple(t *testing.T, dir string, want map[string]any) {
 	tables := filepath.Join(t.TempDir(), "tables")
 	require.NoError(t, os.CopyFS(tables, os.DirFS(dir)))
 	var inferred, stderr bytes.Buffer
-	require.Zero(t, run([]string{"ingest", "table", "--infer", tables}, &inferred, &stderr), "%s", &stderr)
+	require.Zero(t, execute([]string{"ingest", "table", "--infer", tables}, &inferred, &stderr), "%s", &stderr)
 	schema := filepath.Join(tables, "schema.yaml")
 	ingested := func(format, text string) *ingested {
 		require.NoError(t, os.WriteFile(schema, []byte(text), 0o666))
@@ -149,10 +149,10 @@ func ingestAs(t *testing.T, format, src string, flags ...string) *ingested {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "x.gnn")
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(append([]string{"ingest", format, src, out, "--json"}, flags...), &stdout, &stderr), "%s", &stderr)
+	require.Zero(t, execute(append([]string{"ingest", format, src, out, "--json"}, flags...), &stdout, &stderr), "%s", &stderr)
 	g := &ingested{}
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &g.Report))
-	require.Zero(t, run([]string{"verify", out}, io.Discard, &stderr), "%s", &stderr)
+	require.Zero(t, execute([]string{"verify", out}, io.Discard, &stderr), "%s", &stderr)
 	ds, err := store.Open(out)
 	require.NoError(t, err)
 	defer func() {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/live"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // statsOptions says whose statistics are shown, and how.
@@ -88,10 +88,10 @@ func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 }
 
 // look asks the training, and where there is none reads the record of the run.
-func (o statsOptions) look(ctx context.Context) (*train.Result, error) {
+func (o statsOptions) look(ctx context.Context) (*run.Result, error) {
 	c, err := o.client()
 	if err == nil {
-		var r *train.Result
+		var r *run.Result
 		if r, err = c.Stats(ctx); err == nil {
 			return o.named(r), nil
 		}
@@ -114,8 +114,8 @@ func (o statsOptions) client() (*live.Client, error) {
 }
 
 // record is what the run has on disk.
-func (o statsOptions) record() (*train.Result, error) {
-	r, err := train.ReadRun(o.run)
+func (o statsOptions) record() (*run.Result, error) {
+	r, err := run.Read(o.run)
 	if err == nil {
 		r.Advice = live.Advise(r)
 	}
@@ -123,17 +123,17 @@ func (o statsOptions) record() (*train.Result, error) {
 }
 
 // named calls the run what the user called it.
-func (o statsOptions) named(r *train.Result) *train.Result {
+func (o statsOptions) named(r *run.Result) *run.Result {
 	r.Run = cmp.Or(o.run, r.Run)
 	return r
 }
 
 // watch shows a run at an interval until it ends. Ctrl-C is the way out, and no failure.
-func watch(ctx context.Context, o statsOptions, show func(*train.Result) error) error {
+func watch(ctx context.Context, o statsOptions, show func(*run.Result) error) error {
 	for {
 		c, err := o.client()
 		if err == nil {
-			err = c.Watch(ctx, o.every, func(r *train.Result) error { return show(o.named(r)) })
+			err = c.Watch(ctx, o.every, func(r *run.Result) error { return show(o.named(r)) })
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -146,7 +146,7 @@ func watch(ctx context.Context, o statsOptions, show func(*train.Result) error) 
 		if err == nil {
 			err = show(r)
 		}
-		if err != nil || r.Status != train.Running {
+		if err != nil || r.Status != run.Running {
 			return err
 		}
 		select {
@@ -157,7 +157,7 @@ func watch(ctx context.Context, o statsOptions, show func(*train.Result) error) 
 }
 
 // printTiers is the tier table: where each row that training asked for came from.
-func printTiers(w io.Writer, r *train.Result) {
+func printTiers(w io.Writer, r *run.Result) {
 	rows := [][]string{{"tier", "capacity", "used", "rows served", "share", "bytes served", "bytes read in", "evictions"}}
 	for _, t := range []struct {
 		name string

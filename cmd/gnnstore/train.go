@@ -23,6 +23,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -84,7 +85,7 @@ func newTrain() *cobra.Command {
 			if o.resume && o.run == "" {
 				return misuse(errors.New("--resume needs --run DIR, the directory of the run to go on with"))
 			}
-			if o.resume && train.Begun(o.run) {
+			if o.resume && run.Begun(o.run) {
 				return resumeTrain(cmd, path, o)
 			}
 			if err := o.resolve(cmd.Flags().Changed); err != nil {
@@ -246,16 +247,16 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 }
 
 // newDir makes o.run, or a fresh directory below runs named after the dataset.
-func (o *trainOptions) newDir(dataset string) func() (*train.RunDir, error) {
-	return func() (*train.RunDir, error) {
+func (o *trainOptions) newDir(dataset string) func() (*run.Dir, error) {
+	return func() (*run.Dir, error) {
 		if o.run != "" {
-			return train.CreateRun(o.run)
+			return run.Create(o.run)
 		}
-		return train.FreshRun("runs", strings.TrimSuffix(filepath.Base(filepath.Clean(dataset)), ".gnn"))
+		return run.Fresh("runs", strings.TrimSuffix(filepath.Base(filepath.Clean(dataset)), ".gnn"))
 	}
 }
 
-func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*train.RunDir, error)) error {
+func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error)) error {
 	ds, err := openDataset(stderr, path, o.MemoryBytes)
 	if err != nil {
 		return err
@@ -268,7 +269,7 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 	if err := o.print(stdout, r); err != nil {
 		return err
 	}
-	if r.Status == train.Interrupted {
+	if r.Status == run.Interrupted {
 		return fmt.Errorf("interrupted after %d whole epochs; go on with gnnstore train --resume --run %s", len(r.Epochs), r.Run)
 	}
 	return nil
@@ -309,7 +310,7 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 	return nil
 }
 
-func (o *trainOptions) print(stdout io.Writer, r *train.Result) error {
+func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 	r.Advice = live.Advise(r)
 	if o.json {
 		return printJSON(stdout, r)
@@ -321,12 +322,12 @@ func (o *trainOptions) print(stdout io.Writer, r *train.Result) error {
 // resumeTrain goes on with the run in o.run, which began with options of its own: only flags that are given count. A run
 // that has finished prints its result again; one that had not begun does.
 func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
-	dir, record, err := train.OpenRun(o.run)
+	dir, record, err := run.Open(o.run)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	openDir := func() (*train.RunDir, error) { return dir, nil }
+	openDir := func() (*run.Dir, error) { return dir, nil }
 	if record == nil {
 		return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), dataset, o, openDir)
 	}
@@ -348,7 +349,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 }
 
 // override takes the options of a record, and then the flags that were given.
-func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) error {
+func (o *trainOptions) override(record *run.Record, given *pflag.FlagSet) error {
 	o.Kernels, o.Init = record.Kernels, "" // what auto meant then
 	o.fanout = fanoutText(o.Fanouts)
 	o.policy, o.engine = string(o.Cache.Policy), string(o.Cache.Engine)
@@ -372,12 +373,12 @@ func (o *trainOptions) override(record *train.RunRecord, given *pflag.FlagSet) e
 }
 
 // trainOn trains in the directory that openDir gives, and prints a line an epoch.
-func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o *trainOptions, openDir func() (*train.RunDir, error)) (*train.Result, error) {
-	var run string
-	named := func() (*train.RunDir, error) {
+func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o *trainOptions, openDir func() (*run.Dir, error)) (*run.Result, error) {
+	var path string
+	named := func() (*run.Dir, error) {
 		dir, err := openDir()
 		if err == nil {
-			run = dir.Path()
+			path = dir.Path()
 		}
 		return dir, err
 	}
@@ -389,9 +390,9 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	var epochs string // that there are
 	note := func(s string) { p.line("note: %s", s) }
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
-		Start: func(rec *train.RunRecord) {
-			epochs = train.EpochsText(o.Options, rec.AutoEpochs)
-			printf(stdout, "run %s   %s\n%s\n", run, describe(o.Options, rec), rec.Memory)
+		Start: func(rec *run.Record) {
+			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
+			printf(stdout, "run %s   %s\n%s\n", path, describe(o.Options, rec), rec.Memory)
 			if rec.AutoEpochs != nil {
 				printf(stdout, "%s\n", rec.AutoEpochs.Reason)
 			}
@@ -400,15 +401,15 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 			}
 		},
 		Note: note,
-		Live: func(now func() *train.Result) func() {
-			return live.Serve(live.Options{Run: run, Listen: o.listen, Now: now, Note: note}).Close
+		Live: func(now func() *run.Result) func() {
+			return live.Serve(live.Options{Run: path, Listen: o.listen, Now: now, Note: note}).Close
 		},
 		Step: func(epoch, step, steps int, loss float64) {
 			if p.tty != nil {
 				p.show(fmt.Sprintf("epoch %d/%s", epoch, epochs), int64(step), int64(steps), "steps")
 			}
 		},
-		Epoch: func(e train.Epoch) {
+		Epoch: func(e run.Epoch) {
 			p.clear()
 			if !o.brief || e.ValidAcc != nil {
 				fmt.Fprintln(stdout, epochLine(e, epochs))
@@ -453,7 +454,7 @@ func fanoutText(fanouts []int) string {
 	return strings.Join(texts, ",")
 }
 
-func describe(o train.Options, rec *train.RunRecord) string {
+func describe(o train.Options, rec *run.Record) string {
 	draws := o.Draws()
 	if draws != "" {
 		draws = " by " + draws
@@ -462,7 +463,7 @@ func describe(o train.Options, rec *train.RunRecord) string {
 		o.Kind, o.Layers, o.Hidden, fanoutText(o.Fanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
-func epochLine(e train.Epoch, epochs string) string {
+func epochLine(e run.Epoch, epochs string) string {
 	width := len(strings.TrimSuffix(epochs, "+"))
 	trained := "-     "
 	if !math.IsNaN(e.TrainAcc) {
@@ -493,7 +494,7 @@ func column(part string, k metric.Kind) string {
 	return part + "_" + k.Key()
 }
 
-func printResult(w io.Writer, r *train.Result) {
+func printResult(w io.Writer, r *run.Result) {
 	printf(w, "\n%s\n", outcome(r))
 	printEnded(w, r)
 	printf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)
@@ -501,14 +502,14 @@ func printResult(w io.Writer, r *train.Result) {
 }
 
 // printEnded says why a run of --epochs auto ended.
-func printEnded(w io.Writer, r *train.Result) {
+func printEnded(w io.Writer, r *run.Result) {
 	if a := r.AutoEpochs; a != nil && a.Ended != "" {
 		fmt.Fprintln(w, clean(a.Ended))
 	}
 }
 
 // outcome is a run in a line.
-func outcome(r *train.Result) string {
+func outcome(r *run.Result) string {
 	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
 	switch {
 	case r.Best.Epoch > 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -33,7 +34,7 @@ func TestOverride(t *testing.T) {
 		Cache: cachetier.Options{DeviceBytes: 1500, HostBytes: 2000, Policy: cachetier.None, Engine: disk.Pread},
 	}
 	again := &trainOptions{Options: want}
-	record := &train.RunRecord{Options: want, Kernels: want.Kernels}
+	record := &run.Record{Options: want, Kernels: want.Kernels}
 	require.NoError(t, again.override(record, pflag.NewFlagSet("", pflag.ContinueOnError)))
 	require.Empty(t, cmp.Diff(want, again.Options))
 	require.NoError(t, again.Resumes(want))

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/live"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // screen shows results one after the other: in place on a terminal, as lines elsewhere.
@@ -28,7 +28,7 @@ func newScreen(w io.Writer, asJSON bool) *screen {
 	return &screen{w: w, tty: screenOf(w), json: asJSON}
 }
 
-func (s *screen) show(r *train.Result) error {
+func (s *screen) show(r *run.Result) error {
 	switch {
 	case s.json:
 		return writeJSON(s.w, r, "")
@@ -63,8 +63,8 @@ func (s *screen) draw(w io.Writer, lines []string, width, height int) error {
 }
 
 // line is a run in a line.
-func line(r *train.Result) string {
-	if r.Status != train.Running {
+func line(r *run.Result) string {
+	if r.Status != run.Running {
 		return clean(outcome(r))
 	}
 	l := live.LoadOf(r)
@@ -82,8 +82,8 @@ func line(r *train.Result) string {
 }
 
 // where is how far a run is.
-func where(r *train.Result) string {
-	epochs := train.EpochsText(r.Options, r.AutoEpochs)
+func where(r *run.Result) string {
+	epochs := run.EpochsText(r.Options, r.AutoEpochs)
 	if r.Live == nil {
 		return fmt.Sprintf("epoch %d/%s", len(r.Epochs), epochs)
 	}
@@ -105,7 +105,7 @@ func rates(l live.Load) string {
 }
 
 // left is how long a run will still take, if that is known.
-func left(r *train.Result) string {
+func left(r *run.Result) string {
 	if r.Live == nil || r.Live.ETASeconds == nil {
 		return ""
 	}
@@ -119,10 +119,10 @@ const (
 )
 
 // view is a run on a screen: where it stands, its tiers, its stages, and what limits it.
-func view(r *train.Result) []string {
+func view(r *run.Result) []string {
 	l := live.LoadOf(r)
 	var b strings.Builder
-	if r.Status == train.Running {
+	if r.Status == run.Running {
 		b.WriteString(where(r))
 	} else {
 		b.WriteString(outcome(r))
@@ -173,7 +173,7 @@ func view(r *train.Result) []string {
 	return lines
 }
 
-func tierTable(w io.Writer, r *train.Result) {
+func tierTable(w io.Writer, r *run.Result) {
 	tiers := []struct {
 		name string
 		cachetier.Tier
@@ -201,7 +201,7 @@ func tierTable(w io.Writer, r *train.Result) {
 	t.Flush()
 }
 
-func diskLines(w io.Writer, r *train.Result) {
+func diskLines(w io.Writer, r *run.Result) {
 	line := func(what string, d cachetier.Disk) {
 		printf(w, "%s: %s read for %s (x %.1f), %s reads, %s", what, size(d.BytesRead), size(d.BytesWanted),
 			d.Amplification, number(float64(d.Reads)), duration(d.Seconds))
@@ -225,7 +225,7 @@ func latency(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(10 * time.Microsecond).String()
 }
 
-func memoryLines(w io.Writer, r *train.Result) {
+func memoryLines(w io.Writer, r *run.Result) {
 	own, file, peak := r.PeakRSSBytes, r.PeakFileBytes, ""
 	if r.Live != nil {
 		own, file, peak = r.Live.ResidentBytes, r.Live.FileBytes, fmt.Sprintf(", peak %s", size(r.PeakRSSBytes))

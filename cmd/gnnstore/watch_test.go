@@ -15,13 +15,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // crowded is a run of which every figure is there, and large.
-func crowded() *train.Result {
+func crowded() *run.Result {
 	const many = 987_654_321_987
 	loss, left, reads := 12.3456, 1e6, 1024
 	tier := cachetier.Tier{
@@ -35,17 +35,17 @@ func crowded() *train.Result {
 		InputRows: 1 << 40, RowBytes: 256, Disk: on, Tiers: cachetier.Tiers{Device: tier, Host: tier, Disk: tier},
 	}
 	stages := pipeline.Stats{Sample: 1, Gather: 95, Step: 1, Wait: 99, Run: 100, Samplers: 1024}
-	r := &train.Result{
-		Run: "runs/papers100m-1", Dataset: "papers100m.gnn", Status: train.Running, Stats: stats, Stages: stages,
-		PeakRSSBytes: 8 << 40, Topology: &train.Topology{Tier: tier, Disk: on},
-		Window:  &train.Window{Steps: 1000, Rows: 1e10, Bytes: 1 << 40},
-		Latency: &train.Latency{Reads: 1, P50: 0.0001, P90: 0.0012, P99: 0.0123, Max: 12.345},
-		Memory: &train.Memory{BudgetBytes: 8 << 30, Parts: []train.MemoryPart{
+	r := &run.Result{
+		Run: "runs/papers100m-1", Dataset: "papers100m.gnn", Status: run.Running, Stats: stats, Stages: stages,
+		PeakRSSBytes: 8 << 40, Topology: &run.Topology{Tier: tier, Disk: on},
+		Window:  &run.Window{Steps: 1000, Rows: 1e10, Bytes: 1 << 40},
+		Latency: &run.Latency{Reads: 1, P50: 0.0001, P90: 0.0012, P99: 0.0123, Max: 12.345},
+		Memory: &run.Memory{BudgetBytes: 8 << 30, Parts: []run.MemoryPart{
 			{Name: "topology", Bytes: 1023 << 20}, {Name: "device", Bytes: 1023 << 20}, {Name: "host", Bytes: 1023 << 20},
 			{Name: "batches", Bytes: 1023 << 20}, {Name: "step", Bytes: 1023 << 20}, {Name: "fixed", Bytes: 1023 << 20}}},
-		Live: &train.Live{
+		Live: &run.Live{
 			Epoch: 100, Step: 1207, Steps: 1207, Updates: 1, Loss: &loss, Seconds: 1e6, ETASeconds: &left,
-			ResidentBytes: 8 << 40, FileBytes: 1 << 40, ReadsUnderWay: &reads, Recent: train.Recent{Stats: stats, Stages: stages},
+			ResidentBytes: 8 << 40, FileBytes: 1 << 40, ReadsUnderWay: &reads, Recent: run.Recent{Stats: stats, Stages: stages},
 		},
 	}
 	r.Options.Epochs = 100
@@ -58,9 +58,9 @@ func TestView(t *testing.T) {
 	full, long, ended, hostile := crowded(), crowded(), crowded(), crowded()
 	long.Tiers.Disk.UsedBytes *= 5 // of which the caches hold a part: that has the longest advice
 	long.Advice = live.Advise(long)
-	ended.Status, ended.Live, ended.Error = train.Failed, nil, "no space left on device"
+	ended.Status, ended.Live, ended.Error = run.Failed, nil, "no space left on device"
 	hostile.Run, hostile.Advice = "\x1b[2J\x1b]0;mine\a", "a\nb\x9b2J"
-	for _, r := range []*train.Result{full, long, ended, hostile, {}, {Live: &train.Live{}, Status: train.Running}} {
+	for _, r := range []*run.Result{full, long, ended, hostile, {}, {Live: &run.Live{}, Status: run.Running}} {
 		lines := view(r)
 		require.LessOrEqual(t, len(lines), viewHeight, strings.Join(lines, "\n"))
 		for _, l := range append(lines, line(r)) {
@@ -113,13 +113,13 @@ func TestViewOfAnything(t *testing.T) {
 			}
 		}
 		loss, left := number.Draw(t, "loss"), number.Draw(t, "left")
-		r := &train.Result{
-			Status: train.Running, Stats: stats("all"), Stages: stages("all"),
-			Window: &train.Window{Steps: int(whole.Draw(t, "steps"))}, Latency: &train.Latency{P50: loss, Max: left},
-			Live: &train.Live{Loss: &loss, ETASeconds: &left, Seconds: left, Steps: int(whole.Draw(t, "step"))},
+		r := &run.Result{
+			Status: run.Running, Stats: stats("all"), Stages: stages("all"),
+			Window: &run.Window{Steps: int(whole.Draw(t, "steps"))}, Latency: &run.Latency{P50: loss, Max: left},
+			Live: &run.Live{Loss: &loss, ETASeconds: &left, Seconds: left, Steps: int(whole.Draw(t, "step"))},
 		}
-		r.Topology = &train.Topology{Tier: r.Tiers.Host, Disk: r.Disk, Lists: whole.Draw(t, "lists")}
-		r.Live.Recent = train.Recent{Stats: stats("recent"), Stages: stages("recent")}
+		r.Topology = &run.Topology{Tier: r.Tiers.Host, Disk: r.Disk, Lists: whole.Draw(t, "lists")}
+		r.Live.Recent = run.Recent{Stats: stats("recent"), Stages: stages("recent")}
 		r.Advice = live.Advise(r)
 		view(r)
 		line(r)
@@ -141,7 +141,7 @@ func TestDraw(t *testing.T) {
 // TestStatsOverHTTP: --addr shows what --listen serves.
 func TestStatsOverHTTP(t *testing.T) {
 	r := crowded()
-	s := live.Serve(live.Options{Run: t.TempDir(), Listen: "127.0.0.1:0", Now: func() *train.Result {
+	s := live.Serve(live.Options{Run: t.TempDir(), Listen: "127.0.0.1:0", Now: func() *run.Result {
 		now := *r
 		return &now
 	}})
@@ -155,13 +155,13 @@ func TestStatsOverHTTP(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		args := append([]string{"stats", "--addr", s.Addr().String()}, c.args...)
-		require.Zero(t, run(args, &stdout, &stderr), stderr.String())
+		require.Zero(t, execute(args, &stdout, &stderr), stderr.String())
 		require.Contains(t, stdout.String(), c.want)
 	}
 	// A training that stops without a word is no end that could be told.
 	var stdout, stderr bytes.Buffer
 	w := &thenDo{w: &stdout, writes: 1, do: s.Close}
-	require.Equal(t, 1, run([]string{"stats", "--watch", "--addr", s.Addr().String()}, w, &stderr))
+	require.Equal(t, 1, execute([]string{"stats", "--watch", "--addr", s.Addr().String()}, w, &stderr))
 	require.Equal(t, "gnnstore: "+s.Addr().String()+": no training answers any more\n", stderr.String())
 	require.Contains(t, stdout.String(), "epoch 100/100   step 1,207/1,207, evaluating   loss 12.3456   rows 11 G/s")
 	w.wait()
@@ -172,27 +172,27 @@ func TestWatch(t *testing.T) {
 	for _, args := range [][]string{nil, {"--json"}} {
 		dir := t.TempDir()
 		var ended atomic.Bool
-		s := live.Serve(live.Options{Run: dir, Now: func() *train.Result {
+		s := live.Serve(live.Options{Run: dir, Now: func() *run.Result {
 			r := crowded()
 			if ended.Load() {
-				r.Status, r.Live = train.Interrupted, nil
+				r.Status, r.Live = run.Interrupted, nil
 			}
 			return r
 		}})
 		var stdout, stderr bytes.Buffer
 		w := &thenDo{w: &stdout, writes: 3, do: func() { ended.Store(true); s.Close() }}
 		line := append([]string{"stats", dir, "--watch", "--interval", "100ms"}, args...)
-		require.Zero(t, run(line, w, &stderr), stderr.String())
+		require.Zero(t, execute(line, w, &stderr), stderr.String())
 		w.wait()
 		lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 		require.Len(t, lines, 4)
 		for i, l := range lines {
 			want := map[bool]string{false: "epoch 100/100   step 1,207/1,207", true: "interrupted after 0 epochs"}[i == 3]
 			if args != nil {
-				var r train.Result
+				var r run.Result
 				require.NoError(t, json.Unmarshal([]byte(l), &r))
 				require.Equal(t, dir, r.Run, "as it was asked for")
-				l, want = r.Status, map[bool]string{false: train.Running, true: train.Interrupted}[i == 3]
+				l, want = r.Status, map[bool]string{false: run.Running, true: run.Interrupted}[i == 3]
 			}
 			require.True(t, strings.HasPrefix(l, want), l)
 		}

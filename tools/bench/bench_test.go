@@ -60,7 +60,7 @@ func TestMisuse(t *testing.T) {
 		"share of the feature":             {"dependent", "-dataset", "ten.gnn", "-cache", "60000"},
 		"set GNNSTORE_DATA":                {"curves", "-data", ""},
 	} {
-		require.ErrorContains(t, run(context.Background(), io.Discard, args), want)
+		require.ErrorContains(t, compare(context.Background(), io.Discard, args), want)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestDrawTrace(t *testing.T) {
 func TestDependent(t *testing.T) {
 	var out bytes.Buffer
 	path := storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1))
-	require.NoError(t, run(t.Context(), &out, []string{"dependent", "-dataset", path, "-batch", "10", "-steps", "160", "-kappa", "8", "-fanout", "5,3"}))
+	require.NoError(t, compare(t.Context(), &out, []string{"dependent", "-dataset", path, "-batch", "10", "-steps", "160", "-kappa", "8", "-fanout", "5,3"}))
 	require.Contains(t, out.String(), "| labor0, κ = 8 smoothed | ")
 	require.Contains(t, out.String(), "| 1.00 (1.00) |")
 	require.NotContains(t, out.String(), "NaN")
@@ -202,6 +202,6 @@ func TestLoader(t *testing.T) {
 		"epoch -python python3 -loader marius": "-loader marius: pyg, graphbolt or dgl",
 		"step -python python3 -loader dgl":     "-loader goes with epoch",
 	} {
-		require.EqualError(t, run(t.Context(), io.Discard, strings.Fields(args)), want)
+		require.EqualError(t, compare(t.Context(), io.Discard, strings.Fields(args)), want)
 	}
 }

@@ -99,7 +99,7 @@ var commands = map[string]struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, os.Args[1:])
+	err := compare(ctx, os.Stdout, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -107,7 +107,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, args []string) (err error) {
+func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
 		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, peers")
 	}

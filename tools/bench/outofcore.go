@@ -12,8 +12,8 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // open opens a dataset, which is the caller's to close, and measures the device under its feature rows.
@@ -50,24 +50,24 @@ type epochCounts struct {
 
 // secondEpoch trains for two epochs, and takes what the second counted from the record of both.
 func (c *comparison) secondEpoch(ctx context.Context, args ...string) (e epochCounts, err error) {
-	run := filepath.Join(c.tmp, "run")
-	defer func() { err = errors.Join(err, os.RemoveAll(run)) }()
-	if err := c.binary.Run(ctx, c.train(append(args, "--epochs", "2", "--eval-every", "2", "--run", run)...)...); err != nil {
+	dir := filepath.Join(c.tmp, "run")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := c.binary.Run(ctx, c.train(append(args, "--epochs", "2", "--eval-every", "2", "--run", dir)...)...); err != nil {
 		return e, err
 	}
-	record, err := os.Open(filepath.Join(run, "metrics.jsonl"))
+	record, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
 		return e, err
 	}
 	defer record.Close()
-	var epochs []train.Epoch
-	var counts []train.Result
+	var epochs []run.Epoch
+	var counts []run.Result
 	lines := bufio.NewScanner(record)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var line struct {
-			Epoch *train.Epoch `json:"epoch"`
-			SoFar train.Result `json:"so_far"`
+			Epoch *run.Epoch `json:"epoch"`
+			SoFar run.Result `json:"so_far"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			return e, err
@@ -80,7 +80,7 @@ func (c *comparison) secondEpoch(ctx context.Context, args ...string) (e epochCo
 		return e, err
 	}
 	if len(epochs) != 2 {
-		return e, fmt.Errorf("%s: the record has %d epochs, and the run had 2", run, len(epochs))
+		return e, fmt.Errorf("%s: the record has %d epochs, and the run had 2", dir, len(epochs))
 	}
 	both, first := counts[1], counts[0]
 	stats := both.Stats.Sub(first.Stats)

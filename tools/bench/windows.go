@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // readWindows are the numbers of steps that are read together, by hand; 0 is the automatic one.
@@ -30,7 +31,7 @@ func compareWindows(ctx context.Context, c *comparison) error {
 		if err := c.binary.JSON(ctx, &plan, c.train(append(args, "--plan")...)...); err != nil {
 			return err
 		}
-		var r train.Result
+		var r run.Result
 		if err := c.binary.JSON(ctx, &r, c.train(append(args, "--run", filepath.Join(c.tmp, fmt.Sprintf("window-%d", w)))...)...); err != nil {
 			return err
 		}

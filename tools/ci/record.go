@@ -17,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -98,8 +99,8 @@ func record(ctx context.Context, a *arxiv) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
-			run := filepath.Join(a.tmp, "recorded")
-			result, err := train.Run(ctx, ds, func() (*train.RunDir, error) { return train.CreateRun(run) }, o, "", train.Hooks{})
+			dir := filepath.Join(a.tmp, "recorded")
+			result, err := train.Run(ctx, ds, func() (*run.Dir, error) { return run.Create(dir) }, o, "", train.Hooks{})
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
@@ -115,7 +116,7 @@ func record(ctx context.Context, a *arxiv) error {
 					return err
 				}
 			}
-			return os.RemoveAll(run)
+			return os.RemoveAll(dir)
 		}); err != nil {
 			return err
 		}

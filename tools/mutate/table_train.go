@@ -144,7 +144,7 @@ var judging = []mutant{
 	{id: "first-group", file: "train/pipeline/group.go", in: "Pipeline.groupSteps",
 		old: `if g.steps == 0 {`, new: `if g.steps < 0 {`,
 		breaks: "the first group is large before anything is known of batches", tests: "TestFirstGroup"},
-	{id: "checkpoints-kept", file: "train/rundir.go", in: "RunDir.addCheckpoint",
+	{id: "checkpoints-kept", file: "train/run/dir.go", in: "Dir.AddCheckpoint", pkg: "train",
 		old: `len(names)-keep`, new: `len(names)-keep+1`,
 		breaks: "a checkpoint less than asked for is kept", tests: "TestResumeDamaged|TestResumeTidies"},
 }

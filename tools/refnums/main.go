@@ -27,27 +27,27 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
 func main() {
-	run := flag.String("run", "", "run `directory`")
+	dir := flag.String("run", "", "run `directory`")
 	weights := flag.String("weights", "best", "weights of the `best` or the last epoch")
 	dataset := flag.String("dataset", "", "`directory` of the dataset; default that of the run")
 	set := flag.String("kernels", "auto", "kernel `set`")
 	nodes := flag.Int("nodes", 2000, "predict every so many-th node, `N` in all")
 	out := flag.String("out", "", "`directory` to write to")
 	flag.Parse()
-	if *run == "" || *out == "" || *nodes < 1 || flag.NArg() > 0 {
+	if *dir == "" || *out == "" || *nodes < 1 || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := export(ctx, *run, *weights, *dataset, *set, *nodes, *out)
+	err := export(ctx, *dir, *weights, *dataset, *set, *nodes, *out)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "refnums:", err)
@@ -57,8 +57,8 @@ func main() {
 
 // export writes nodes.npy, logits.npy (a row for each of nodes), features.npy and edges.npy (sources above
 // destinations).
-func export(ctx context.Context, run, weights, dataset, set string, count int, out string) error {
-	result, err := train.ReadRun(run)
+func export(ctx context.Context, path, weights, dataset, set string, count int, out string) error {
+	result, err := run.Read(path)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func export(ctx context.Context, run, weights, dataset, set string, count int, o
 		x := readFeatures(ds.Features(0))
 		be := kernels.NewCPU(kernels.CPUOptions{Set: kernelSet})
 		p := predictor{be: be, graph: g, features: x, dim: ds.Features(0).Dim(), classes: ds.Labels(0).Classes()}
-		logits, err := p.predict(ctx, filepath.Join(run, weights+".safetensors"), result.Options.Config, nodes)
+		logits, err := p.predict(ctx, filepath.Join(path, weights+".safetensors"), result.Options.Config, nodes)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestExportSaysWhatTheRunMeasured: the exported logits of the best weights give the run's test accuracy, which was measured
@@ -27,10 +28,10 @@ func TestExportSaysWhatTheRunMeasured(t *testing.T) {
 		o := train.DefaultOptions()
 		o.Kind, o.Hidden, o.Fanouts, o.Epochs, o.Batch, o.LR = kind, 16, []int{4, 4}, 3, 64, 0.01
 		dir := t.TempDir()
-		run, out := filepath.Join(dir, "run"), filepath.Join(dir, "out")
-		r, err := train.Run(context.Background(), ds, func() (*train.RunDir, error) { return train.CreateRun(run) }, o, "test", train.Hooks{})
+		path, out := filepath.Join(dir, "run"), filepath.Join(dir, "out")
+		r, err := train.Run(context.Background(), ds, func() (*run.Dir, error) { return run.Create(path) }, o, "test", train.Hooks{})
 		require.NoError(t, err)
-		require.NoError(t, export(context.Background(), run, "best", "", "auto", nodes, out))
+		require.NoError(t, export(context.Background(), path, "best", "", "auto", nodes, out))
 
 		logits := floats(t, filepath.Join(out, "logits.npy"), nodes, classes)
 		test, right := ds.Split(0).Test, 0
@@ -50,7 +51,7 @@ func TestExportSaysWhatTheRunMeasured(t *testing.T) {
 		require.Equal(t, []int64{nodes}, header(t, filepath.Join(out, "nodes.npy")).Shape)
 		require.Equal(t, []int64{2, ds.Graph(0).Edges()}, header(t, filepath.Join(out, "edges.npy")).Shape)
 		require.Equal(t, []int64{nodes, 8}, header(t, filepath.Join(out, "features.npy")).Shape)
-		require.ErrorContains(t, export(context.Background(), run, "worst", "", "auto", nodes, out), "worst.safetensors")
+		require.ErrorContains(t, export(context.Background(), path, "worst", "", "auto", nodes, out), "worst.safetensors")
 	}
 }
 

@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gnnstore/gnnstore/tools/cli"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // trained is a run of gnnstore train.
 type trained struct {
-	train.Result
+	run.Result
 	steps            []float64 // seconds from the start of the epoch to the end of each tenth step
 	groupPeak, limit int64
 	hits             int64
@@ -97,12 +97,12 @@ func dropPages(dataset string) error {
 
 // trainOnce runs gnnstore train with args within 110 % of memory bytes.
 func (b *bench) trainOnce(ctx context.Context, memory int64, args ...string) (*trained, error) {
-	run := b.path("run")
-	if err := os.RemoveAll(run); err != nil {
+	dir := b.path("run")
+	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
 	args = slices.Concat([]string{"train"}, args,
-		[]string{"--memory", fmt.Sprint(memory), "--log-every", fmt.Sprint(logEvery), "--run", run, "--json"})
+		[]string{"--memory", fmt.Sprint(memory), "--log-every", fmt.Sprint(logEvery), "--run", dir, "--json"})
 	r := &trained{limit: memory / 10 * 11}
 	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid()), r.limit)
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *bench) trainOnce(ctx context.Context, memory int64, args ...string) (*t
 	if err := json.Unmarshal(stdout.Bytes(), &r.Result); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(filepath.Join(run, "metrics.jsonl"))
+	f, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (b *bench) trainOnce(ctx context.Context, memory int64, args ...string) (*t
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var line struct{ Step *train.StepMetric }
+		var line struct{ Step *run.StepMetric }
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			return nil, err
 		}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // Load is how busy each part of a run is, as shares of the time that steps worked or waited for rows.
@@ -23,7 +23,7 @@ type Load struct {
 }
 
 // LoadOf is the load of late; of a run that has ended, over all of it.
-func LoadOf(r *train.Result) Load {
+func LoadOf(r *run.Result) Load {
 	stages, stats := r.Stages, r.Stats
 	if r.Live != nil && r.Live.Recent.Stages.Step > 0 {
 		stages, stats = r.Live.Recent.Stages, r.Live.Recent.Stats
@@ -61,7 +61,7 @@ const (
 
 // Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and what to change; before the
 // first step, what a run is at. It is empty for one that ended without a step.
-func Advise(r *train.Result) string {
+func Advise(r *run.Result) string {
 	l := LoadOf(r)
 	if l.Limiting == "" {
 		return beginning(r)
@@ -93,7 +93,7 @@ func Advise(r *train.Result) string {
 }
 
 // beginning says what keeps a run that goes on from its first step.
-func beginning(r *train.Result) string {
+func beginning(r *run.Result) string {
 	switch {
 	case r.Live == nil || r.Live.Step > 0:
 		return ""
@@ -107,7 +107,7 @@ func beginning(r *train.Result) string {
 	return "caches are being filled, or the first steps drawn"
 }
 
-func diskLimits(r *train.Result, l Load) string {
+func diskLimits(r *run.Result, l Load) string {
 	d, t := l.Stats.Disk, r.Tiers
 	var b strings.Builder
 	fmt.Fprintf(&b, "the disk limits: it is busy %s of the time", percent(l.Disk))
@@ -144,7 +144,7 @@ func diskLimits(r *train.Result, l Load) string {
 	return b.String()
 }
 
-func samplingLimits(r *train.Result, l Load) string {
+func samplingLimits(r *run.Result, l Load) string {
 	if l.Lists >= mostly*l.Sample && l.Lists > 0 {
 		t := r.Topology
 		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them %s of the time, and %s of %s lists are in memory; "+
@@ -156,7 +156,7 @@ func samplingLimits(r *train.Result, l Load) string {
 }
 
 // memoryFlag is the flag that gives caches room.
-func memoryFlag(r *train.Result) string {
+func memoryFlag(r *run.Result) string {
 	if r.Memory != nil {
 		return "--memory"
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 const gib = 1 << 30
 
 // onDisk is a run that waits for the disk, with full caches.
-func onDisk() *train.Result {
-	r := &train.Result{Stages: pipeline.Stats{Sample: 10, Load: 95, Gather: 8, Step: 10, Wait: 90, Run: 100, Samplers: 2}}
+func onDisk() *run.Result {
+	r := &run.Result{Stages: pipeline.Stats{Sample: 10, Load: 95, Gather: 8, Step: 10, Wait: 90, Run: 100, Samplers: 2}}
 	r.Stats = cachetier.Stats{
 		InputRows: 1000, Disk: cachetier.Disk{Rows: 660, Reads: 100, BytesRead: 400 << 10, BytesWanted: 100 << 10, Amplification: 4, Seconds: 93},
 		Tiers: cachetier.Tiers{
@@ -29,61 +29,61 @@ func onDisk() *train.Result {
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(r *train.Result)
+		change func(r *run.Result)
 		want   string
 	}{
-		{"nothing ran", func(r *train.Result) { r.Stages = pipeline.Stats{Samplers: 2} }, ""},
-		{"drawing the first steps", func(r *train.Result) {
-			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &train.Live{}
+		{"nothing ran", func(r *run.Result) { r.Stages = pipeline.Stats{Samplers: 2} }, ""},
+		{"drawing the first steps", func(r *run.Result) {
+			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &run.Live{}
 		}, "caches are being filled, or the first steps drawn"},
-		{"drawing them from the disk", func(r *train.Result) {
-			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &train.Live{}
-			r.Topology = &train.Topology{Disk: cachetier.Disk{BytesRead: 3 * gib}}
+		{"drawing them from the disk", func(r *run.Result) {
+			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &run.Live{}
+			r.Topology = &run.Topology{Disk: cachetier.Disk{BytesRead: 3 * gib}}
 		}, "the first steps are being drawn together, for which 3 GiB of neighbour lists were read so far"},
-		{"reading the first window", func(r *train.Result) {
-			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &train.Live{}
-			r.RowBytes, r.Window = 256, &train.Window{Steps: 50, Rows: 4 << 20}
+		{"reading the first window", func(r *run.Result) {
+			r.Stages, r.Live = pipeline.Stats{Samplers: 2}, &run.Live{}
+			r.RowBytes, r.Window = 256, &run.Window{Steps: 50, Rows: 4 << 20}
 		}, "the 1 GiB of rows that the first 50 steps want are being read; the next ones…"},
-		{"disk, full caches", func(*train.Result) {},
+		{"disk, full caches", func(*run.Result) {},
 			"the disk limits: it is busy 93 % of the time, in reads of 4 KiB that bring 4.0 bytes for each one wanted; the caches are full with 18 % " +
 				"of the rows, and serve 34 % of what is asked for: a larger --host-memory would help most"},
-		{"disk, a budget and a window", func(r *train.Result) {
-			r.Memory, r.Window = &train.Memory{BudgetBytes: 8 * gib}, &train.Window{Steps: 50}
-			r.Live = &train.Live{ResidentBytes: 8*gib - 100<<20}
+		{"disk, a budget and a window", func(r *run.Result) {
+			r.Memory, r.Window = &run.Memory{BudgetBytes: 8 * gib}, &run.Window{Steps: 50}
+			r.Live = &run.Live{ResidentBytes: 8*gib - 100<<20}
 		}, "…a larger --memory, which makes windows longer than their 50 steps, would help most; 7.9 GiB of 8 GiB are used"},
-		{"disk, no caches", func(r *train.Result) { r.Tiers.Device, r.Tiers.Host = cachetier.Tier{}, cachetier.Tier{} },
+		{"disk, no caches", func(r *run.Result) { r.Tiers.Device, r.Tiers.Host = cachetier.Tier{}, cachetier.Tier{} },
 			"…no rows are kept in memory, and what --host-memory gives the host cache is not read again"},
-		{"disk, cold caches", func(r *train.Result) { r.Tiers.Host.UsedBytes = gib },
+		{"disk, cold caches", func(r *run.Result) { r.Tiers.Host.UsedBytes = gib },
 			"…the caches are still filling (2 GiB of 5 GiB), so it will get better by itself"},
-		{"disk, the caches hold all", func(r *train.Result) { r.Tiers.Disk.UsedBytes = 5 * gib },
+		{"disk, the caches hold all", func(r *run.Result) { r.Tiers.Disk.UsedBytes = 5 * gib },
 			"…the caches hold every row by now, so it will get better by itself"},
-		{"copying", func(r *train.Result) {
+		{"copying", func(r *run.Result) {
 			r.Disk.Seconds, r.Stages.Load, r.Stages.Gather = 5, 0, 95
 		}, "copying rows limits: gathering is busy 95 % of the time…"},
-		{"step", func(r *train.Result) { r.Stages.Step, r.Stages.Load, r.Disk.Seconds, r.Stages.Wait = 97, 40, 40, 3 },
+		{"step", func(r *run.Result) { r.Stages.Step, r.Stages.Load, r.Disk.Seconds, r.Stages.Wait = 97, 40, 40, 3 },
 			"the step limits: it computes 97 % of the time, and its rows are there when it wants them; more cores…"},
-		{"sampling", func(r *train.Result) { r.Stages.Sample, r.Stages.Load, r.Disk.Seconds = 90, 20, 20 },
+		{"sampling", func(r *run.Result) { r.Stages.Sample, r.Stages.Load, r.Disk.Seconds = 90, 20, 20 },
 			"sampling limits: it is busy 90 % of the time, drawing 2 batches at once; more --workers help while cores are idle, a smaller --fanout always does"},
-		{"sampling, from the disk", func(r *train.Result) {
+		{"sampling, from the disk", func(r *run.Result) {
 			r.Stages.Sample, r.Stages.Load, r.Disk.Seconds = 90, 20, 20
-			r.Topology = &train.Topology{
+			r.Topology = &run.Topology{
 				Tier: cachetier.Tier{UsedRows: 1_000_000, RowsHit: 3, RowsMissed: 1}, Lists: 111_059_956, Disk: cachetier.Disk{Seconds: 80},
 			}
 		}, "reading neighbour lists limits: the disk is busy with them 80 % of the time, and 1 % of 111 M lists are in memory; a larger --host-memory…"},
-		{"rows and lists together", func(r *train.Result) {
+		{"rows and lists together", func(r *run.Result) {
 			r.Stages.Sample, r.Stages.Load, r.Disk.Seconds, r.Stages.Step, r.Stages.Wait = 40, 50, 50, 30, 70
-			r.Topology, r.Window = &train.Topology{Disk: cachetier.Disk{Seconds: 35}}, &train.Window{Steps: 50}
+			r.Topology, r.Window = &run.Topology{Disk: cachetier.Disk{Seconds: 35}}, &run.Window{Steps: 50}
 		}, "the disk limits: it is busy 50 % of the time with rows and 35 % with neighbour lists, in reads…"},
-		{"in turns", func(r *train.Result) {
+		{"in turns", func(r *run.Result) {
 			r.Stages.Load, r.Disk.Seconds, r.Stages.Gather, r.Stages.Step, r.Stages.Wait = 0, 0, 50, 45, 55
 		},
 			"no stage is busy all the time (sample 10 %, gather 50 %, step 45 %), so they wait for each other; a larger --batch-memory…"},
-		{"window after window", func(r *train.Result) {
+		{"window after window", func(r *run.Result) {
 			r.Stages.Load, r.Disk.Seconds, r.Stages.Step, r.Stages.Wait = 55, 55, 45, 55
-			r.Window, r.Memory = &train.Window{Steps: 50}, &train.Memory{BudgetBytes: gib}
+			r.Window, r.Memory = &run.Window{Steps: 50}, &run.Memory{BudgetBytes: gib}
 		}, "reading a window (55 % of the time) and computing its 50 steps (45 %) take turns: the longer windows are, the less…--memory makes them longer"},
-		{"of late, not in all", func(r *train.Result) {
-			r.Live = &train.Live{Recent: train.Recent{Stages: pipeline.Stats{Step: 9, Gather: 2, Wait: 1}}}
+		{"of late, not in all", func(r *run.Result) {
+			r.Live = &run.Live{Recent: run.Recent{Stages: pipeline.Stats{Step: 9, Gather: 2, Wait: 1}}}
 		}, "the step limits: it computes 90 % of the time…"},
 	} {
 		r := onDisk()

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // ErrNotServed is that nobody answers for a run: it has ended, or cannot be asked.
@@ -66,7 +66,7 @@ func newClient(base, whom string, dial func(context.Context, *net.Dialer, string
 }
 
 // Stats is the result so far.
-func (c *Client) Stats(ctx context.Context) (*train.Result, error) {
+func (c *Client) Stats(ctx context.Context) (*run.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	body, err := c.get(ctx, "/stats")
@@ -83,7 +83,7 @@ func (c *Client) Stats(ctx context.Context) (*train.Result, error) {
 
 // Watch calls show with the result so far, at once and then at an interval, and at last with how the run ended, which
 // has no Live. It returns the error of show or of ctx; ErrNotServed where the end was not told, since the process died.
-func (c *Client) Watch(ctx context.Context, every time.Duration, show func(*train.Result) error) error {
+func (c *Client) Watch(ctx context.Context, every time.Duration, show func(*run.Result) error) error {
 	body, err := c.get(ctx, "/watch?every="+url.QueryEscape(every.String()))
 	if err != nil {
 		return err
@@ -132,8 +132,8 @@ func (c *Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return a.Body, nil
 }
 
-func (c *Client) decode(b []byte) (*train.Result, error) {
-	r := new(train.Result)
+func (c *Client) decode(b []byte) (*run.Result, error) {
+	r := new(run.Result)
 	err := json.Unmarshal(b, r)
 	if err == nil && r.Status == "" {
 		err = errors.New("there is no status in it")

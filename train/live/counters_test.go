@@ -8,20 +8,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestMetricsAreOfTheirCounters: with another number in every counter, each metric has the number of the one that it is called
 // after.
 func TestMetricsAreOfTheirCounters(t *testing.T) {
-	r := &train.Result{Live: &train.Live{}, Topology: &train.Topology{}}
+	r := &run.Result{Live: &run.Live{}, Topology: &run.Topology{}}
 	n := 0
 	number(reflect.ValueOf(r).Elem(), &n)
 	require.Greater(t, n, 100)
 
 	got := map[string]float64{}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(func() *train.Result { return r }))
+	registry.MustRegister(newCollector(func() *run.Result { return r }))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	for _, f := range families {

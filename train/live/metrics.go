@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // family is a metric of all its labels' values: put takes a value, and the labels in order.
@@ -16,7 +16,7 @@ type family struct {
 	name, help string
 	kind       prometheus.ValueType
 	labels     []string
-	values     func(r *train.Result, put func(v float64, labels ...string))
+	values     func(r *run.Result, put func(v float64, labels ...string))
 }
 
 const (
@@ -29,36 +29,36 @@ const (
 var families = []family{
 	{"gnnstore_run_info", "The training, by its labels; always 1.", gauge,
 		[]string{"run", "dataset", "model", "kernels", "disk_engine", "status"},
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			put(1, r.Run, r.Dataset, string(r.Options.Kind), r.Kernels, r.DiskEngine, r.Status)
 		}},
 	{"gnnstore_epochs_total", "Whole epochs.", counter, nil,
-		single(func(r *train.Result) float64 { return float64(len(r.Epochs)) })},
+		single(func(r *run.Result) float64 { return float64(len(r.Epochs)) })},
 	{"gnnstore_updates_total", "Steps of the run.", counter, nil,
-		ofLive(func(l *train.Live) float64 { return float64(l.Updates) })},
+		ofLive(func(l *run.Live) float64 { return float64(l.Updates) })},
 	{"gnnstore_epoch_step", "The last step done of the epoch under way.", gauge, nil,
-		ofLive(func(l *train.Live) float64 { return float64(l.Step) })},
+		ofLive(func(l *run.Live) float64 { return float64(l.Step) })},
 	{"gnnstore_epoch_steps", "The steps of an epoch.", gauge, nil,
-		ofLive(func(l *train.Live) float64 { return float64(l.Steps) })},
-	{"gnnstore_loss", "The loss of the last step.", gauge, nil, func(r *train.Result, put func(float64, ...string)) {
+		ofLive(func(l *run.Live) float64 { return float64(l.Steps) })},
+	{"gnnstore_loss", "The loss of the last step.", gauge, nil, func(r *run.Result, put func(float64, ...string)) {
 		if r.Live != nil && r.Live.Loss != nil {
 			put(*r.Live.Loss)
 		}
 	}},
 	{"gnnstore_best_valid_ratio", "The best validation metric so far.", gauge, nil,
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			if r.Best.ValidAcc != nil {
 				put(*r.Best.ValidAcc)
 			}
 		}},
 	{"gnnstore_left_seconds", "What all epochs still take at the present rate.", gauge, nil,
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			if r.Live != nil && r.Live.ETASeconds != nil {
 				put(*r.Live.ETASeconds)
 			}
 		}},
 	{"gnnstore_input_rows_total", "Feature rows that training steps took.", counter, nil,
-		single(func(r *train.Result) float64 { return float64(r.InputRows) })},
+		single(func(r *run.Result) float64 { return float64(r.InputRows) })},
 
 	{"gnnstore_tier_capacity_bytes", "Room for rows, or neighbour lists.", gauge, byTier,
 		ofTiers(func(t *cachetier.Tier) int64 { return t.CapacityBytes })},
@@ -86,14 +86,14 @@ var families = []family{
 	{"gnnstore_disk_busy_seconds_total", "Time in which a read was under way.", counter, byPurpose,
 		ofDisk(func(d *cachetier.Disk) float64 { return d.Seconds })},
 	{"gnnstore_disk_reads_under_way", "Reads that the disk has before it.", gauge, nil,
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			if r.Live != nil && r.Live.ReadsUnderWay != nil {
 				put(float64(*r.Live.ReadsUnderWay))
 			}
 		}},
 
 	{"gnnstore_stage_busy_seconds_total", "Time in which a stage worked, on however many batches at once.", counter, []string{"stage"},
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			put(r.Stages.Sample, "sample")
 			put(r.Stages.Plan, "plan")
 			put(r.Stages.Load, "load")
@@ -101,36 +101,36 @@ var families = []family{
 			put(r.Stages.Step, "step")
 		}},
 	{"gnnstore_step_waits_seconds_total", "Time in which no batch was there for the step.", counter, nil,
-		single(func(r *train.Result) float64 { return r.Stages.Wait })},
+		single(func(r *run.Result) float64 { return r.Stages.Wait })},
 	{"gnnstore_samplers", "Batches that are drawn at once.", gauge, nil,
-		single(func(r *train.Result) float64 { return float64(r.Stages.Samplers) })},
+		single(func(r *run.Result) float64 { return float64(r.Stages.Samplers) })},
 	{"gnnstore_limiting_stage_info", "The stage that the others wait for of late; always 1.", gauge, []string{"stage"},
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			if stage := LoadOf(r).Limiting; stage != "" {
 				put(1, stage)
 			}
 		}},
 	{"gnnstore_window_steps", "Steps whose rows are read at once.", gauge, nil,
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			if r.Window != nil {
 				put(float64(r.Window.Steps))
 			}
 		}},
 
 	{"gnnstore_resident_bytes", "Memory of the process, mapped files apart.", gauge, nil,
-		ofLive(func(l *train.Live) float64 { return float64(l.ResidentBytes) })},
+		ofLive(func(l *run.Live) float64 { return float64(l.ResidentBytes) })},
 	{"gnnstore_mapped_bytes", "Pages of mapped files that are in memory.", gauge, nil,
-		ofLive(func(l *train.Live) float64 { return float64(l.FileBytes) })},
+		ofLive(func(l *run.Live) float64 { return float64(l.FileBytes) })},
 	{"gnnstore_resident_peak_bytes", "The most memory of the process so far, mapped files apart.", gauge, nil,
-		single(func(r *train.Result) float64 { return float64(r.PeakRSSBytes) })},
+		single(func(r *run.Result) float64 { return float64(r.PeakRSSBytes) })},
 	{"gnnstore_memory_budget_bytes", "What the process should take in all.", gauge, nil,
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			if r.Memory != nil {
 				put(float64(r.Memory.BudgetBytes))
 			}
 		}},
 	{"gnnstore_memory_part_bytes", "How that is split.", gauge, []string{"part"},
-		func(r *train.Result, put func(float64, ...string)) {
+		func(r *run.Result, put func(float64, ...string)) {
 			if r.Memory != nil {
 				for _, p := range r.Memory.Parts {
 					put(float64(p.Bytes), p.Name)
@@ -141,21 +141,21 @@ var families = []family{
 
 var byTier, byPurpose = []string{"tier"}, []string{"of"}
 
-func single(value func(*train.Result) float64) func(*train.Result, func(float64, ...string)) {
-	return func(r *train.Result, put func(float64, ...string)) { put(value(r)) }
+func single(value func(*run.Result) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) { put(value(r)) }
 }
 
 // ofLive is of runs that go on.
-func ofLive(value func(*train.Live) float64) func(*train.Result, func(float64, ...string)) {
-	return func(r *train.Result, put func(float64, ...string)) {
+func ofLive(value func(*run.Live) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
 		if r.Live != nil {
 			put(value(r.Live))
 		}
 	}
 }
 
-func ofTiers(value func(*cachetier.Tier) int64) func(*train.Result, func(float64, ...string)) {
-	return func(r *train.Result, put func(float64, ...string)) {
+func ofTiers(value func(*cachetier.Tier) int64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
 		put(float64(value(&r.Tiers.Device)), "device")
 		put(float64(value(&r.Tiers.Host)), "host")
 		put(float64(value(&r.Tiers.Disk)), "disk")
@@ -166,8 +166,8 @@ func ofTiers(value func(*cachetier.Tier) int64) func(*train.Result, func(float64
 }
 
 // ofDisk tells reading for training from what is read beside it.
-func ofDisk(value func(*cachetier.Disk) float64) func(*train.Result, func(float64, ...string)) {
-	return func(r *train.Result, put func(float64, ...string)) {
+func ofDisk(value func(*cachetier.Disk) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
 		put(value(&r.Disk), "features")
 		put(value(&r.Evaluation.Disk), "evaluation")
 		if r.Topology != nil {
@@ -178,19 +178,19 @@ func ofDisk(value func(*cachetier.Disk) float64) func(*train.Result, func(float6
 
 // collector makes metrics of the result so far.
 type collector struct {
-	now     func() *train.Result
+	now     func() *run.Result
 	descs   []*prometheus.Desc // of families
 	latency *prometheus.Desc
 }
 
 // newMetrics answers with the metrics of the result so far.
-func newMetrics(now func() *train.Result) http.Handler {
+func newMetrics(now func() *run.Result) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newCollector(now))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
 }
 
-func newCollector(now func() *train.Result) *collector {
+func newCollector(now func() *run.Result) *collector {
 	c := &collector{now: now}
 	for _, f := range families {
 		c.descs = append(c.descs, prometheus.NewDesc(f.name, f.help, f.labels, nil))

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestMetrics: they follow Prometheus's conventions, and what a result leaves out is left out.
 func TestMetrics(t *testing.T) {
 	r := onDisk()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(func() *train.Result { return r }))
+	registry.MustRegister(newCollector(func() *run.Result { return r }))
 	check := func() int {
 		problems, err := testutil.GatherAndLint(registry)
 		require.NoError(t, err)
@@ -42,12 +42,12 @@ gnnstore_tier_used_bytes{tier="host"} 4.294967296e+09
 
 	loss, left, reads, acc := 0.5, 60.0, 64, 0.75
 	r.Run, r.Best.ValidAcc = "runs/\xff\n\"", &acc
-	r.Live = &train.Live{Updates: 7, Loss: &loss, ETASeconds: &left, ReadsUnderWay: &reads}
-	r.Topology, r.Window = &train.Topology{}, &train.Window{Steps: 50}
-	r.Memory = &train.Memory{BudgetBytes: 8 * gib, Parts: []train.MemoryPart{
+	r.Live = &run.Live{Updates: 7, Loss: &loss, ETASeconds: &left, ReadsUnderWay: &reads}
+	r.Topology, r.Window = &run.Topology{}, &run.Window{Steps: 50}
+	r.Memory = &run.Memory{BudgetBytes: 8 * gib, Parts: []run.MemoryPart{
 		{Name: "host cache", Bytes: gib}, {Name: "batches", Bytes: gib},
 	}}
-	r.Latency = &train.Latency{Reads: 1000, Seconds: 2, P50: 0.001, P90: 0.002, P99: 0.005, Max: 0.1}
+	r.Latency = &run.Latency{Reads: 1000, Seconds: 2, P50: 0.001, P90: 0.002, P99: 0.005, Max: 0.1}
 	require.Greater(t, check(), few)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP gnnstore_disk_read_latency_seconds What single reads of the disk took.

@@ -29,7 +29,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // Options says whom to serve, and where.
@@ -39,7 +39,7 @@ type Options struct {
 	// Listen is an address as ParseListen gives it; empty: no TCP.
 	Listen string
 	// Now is the result so far, the caller's own, as train.Hooks.Live gives it.
-	Now func() *train.Result
+	Now func() *run.Result
 	// Note is told where the statistics are, and what could not be served. It may be nil.
 	Note func(string)
 }
@@ -60,7 +60,7 @@ const endpoints = "/stats, /watch, /metrics and /healthz"
 
 // Server answers for one training until Close. Its methods are safe for concurrent use.
 type Server struct {
-	now     func() *train.Result
+	now     func() *run.Result
 	metrics http.Handler
 	http    http.Server
 	serving sync.WaitGroup
@@ -163,7 +163,7 @@ func (s *Server) Addr() net.Addr { return s.addr }
 func (s *Server) Close() { s.close() }
 
 // advised is the result so far with advice.
-func (s *Server) advised() *train.Result {
+func (s *Server) advised() *run.Result {
 	r := s.now()
 	r.Advice = Advise(r)
 	return r

@@ -25,6 +25,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/live"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,13 +36,13 @@ type training struct {
 	ended   atomic.Bool
 }
 
-func (t *training) now() *train.Result {
-	r := &train.Result{Run: "r", Status: train.Running, Epochs: []train.Epoch{}}
+func (t *training) now() *run.Result {
+	r := &run.Result{Run: "r", Status: run.Running, Epochs: []run.Epoch{}}
 	if t.ended.Load() {
-		r.Status = train.Done
+		r.Status = run.Done
 		return r
 	}
-	r.Live = &train.Live{Updates: int(t.updates.Add(1)), At: time.Now()}
+	r.Live = &run.Live{Updates: int(t.updates.Add(1)), At: time.Now()}
 	return r
 }
 
@@ -60,13 +61,13 @@ func TestTrainings(t *testing.T) {
 	defer ds.Close()
 	o := train.DefaultOptions()
 	o.Hidden, o.Batch, o.Epochs, o.Fanouts, o.LR = 16, 64, 6, []int{5, 3}, 0.01
-	run := func(seed uint64, look func(dir string, s *live.Server)) *train.Result {
+	trained := func(seed uint64, look func(dir string, s *live.Server)) *run.Result {
 		o := o
 		o.Seed = seed
 		dir := filepath.Join(t.TempDir(), "run")
-		create := func() (*train.RunDir, error) { return train.CreateRun(dir) }
+		create := func() (*run.Dir, error) { return run.Create(dir) }
 		r, err := train.Run(t.Context(), ds, create, o, "test", train.Hooks{
-			Live: func(now func() *train.Result) func() {
+			Live: func(now func() *run.Result) func() {
 				if look == nil {
 					return func() {}
 				}
@@ -85,7 +86,7 @@ func TestTrainings(t *testing.T) {
 	for _, seed := range []uint64{1, 2} {
 		g.Go(func() error {
 			var lookers errgroup.Group
-			got := run(seed, func(dir string, s *live.Server) {
+			got := trained(seed, func(dir string, s *live.Server) {
 				socket, err := live.OfRun(dir)
 				require.NoError(t, err)
 				tcp, err := live.At(s.Addr().String())
@@ -95,8 +96,8 @@ func TestTrainings(t *testing.T) {
 					first := sync.OnceFunc(func() { close(began) })
 					lookers.Go(func() error {
 						defer first()
-						var last *train.Result
-						err := c.Watch(t.Context(), 100*time.Millisecond, func(r *train.Result) error {
+						var last *run.Result
+						err := c.Watch(t.Context(), 100*time.Millisecond, func(r *run.Result) error {
 							first()
 							last = r
 							if r.Seed != seed {
@@ -104,7 +105,7 @@ func TestTrainings(t *testing.T) {
 							}
 							return nil
 						})
-						if err == nil && last.Status != train.Done {
+						if err == nil && last.Status != run.Done {
 							err = errors.New("ended as " + last.Status)
 						}
 						return err
@@ -113,7 +114,7 @@ func TestTrainings(t *testing.T) {
 				}
 			})
 			require.NoError(t, lookers.Wait())
-			require.Equal(t, run(seed, nil).ParamsXXH3, got.ParamsXXH3)
+			require.Equal(t, trained(seed, nil).ParamsXXH3, got.ParamsXXH3)
 			return nil
 		})
 	}
@@ -121,8 +122,8 @@ func TestTrainings(t *testing.T) {
 }
 
 func TestEndpoints(t *testing.T) {
-	run := new(training)
-	s := serve(t, t.TempDir(), run)
+	training := new(training)
+	s := serve(t, t.TempDir(), training)
 	get := func(path string) (int, string) {
 		a, err := http.Get("http://" + s.Addr().String() + path)
 		require.NoError(t, err)
@@ -134,9 +135,9 @@ func TestEndpoints(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	code, body := get("/stats")
 	require.Equal(t, 200, code)
-	var r train.Result
+	var r run.Result
 	require.NoError(t, json.Unmarshal([]byte(body), &r))
-	require.Equal(t, train.Running, r.Status)
+	require.Equal(t, run.Running, r.Status)
 	_, body = get("/healthz")
 	require.Equal(t, "ok\n", body)
 	code, body = get("/metrics")
@@ -213,8 +214,8 @@ func TestOpen(t *testing.T) {
 // TestSlow: those who connect and do not ask, or ask and do not read, hold up neither the training nor its end, and
 // leave room on the socket for others.
 func TestSlow(t *testing.T) {
-	run, dir := new(training), t.TempDir()
-	s := serve(t, dir, run)
+	training, dir := new(training), t.TempDir()
+	s := serve(t, dir, training)
 	for i := range 100 { // more than are accepted
 		conn, err := net.Dial("tcp", s.Addr().String())
 		require.NoError(t, err)
@@ -228,8 +229,8 @@ func TestSlow(t *testing.T) {
 	require.NoError(t, err)
 	r, err := c.Stats(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, train.Running, r.Status)
-	run.ended.Store(true)
+	require.Equal(t, run.Running, r.Status)
+	training.ended.Store(true)
 	s.Close()
 	s.Close()
 	_, err = c.Stats(t.Context())
@@ -238,8 +239,8 @@ func TestSlow(t *testing.T) {
 
 // TestWatchers: as many as may watch take no place of those who ask once, and one more is told.
 func TestWatchers(t *testing.T) {
-	run, dir := new(training), t.TempDir()
-	s := serve(t, dir, run)
+	training, dir := new(training), t.TempDir()
+	s := serve(t, dir, training)
 	c, err := live.At(s.Addr().String())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -247,7 +248,7 @@ func TestWatchers(t *testing.T) {
 	for range 32 {
 		began := make(chan struct{})
 		watchers.Go(func() error {
-			err := c.Watch(ctx, 100*time.Millisecond, func(*train.Result) error {
+			err := c.Watch(ctx, 100*time.Millisecond, func(*run.Result) error {
 				select {
 				case <-began:
 				default:
@@ -269,27 +270,27 @@ func TestWatchers(t *testing.T) {
 		a.Body.Close()
 		require.Equal(t, 200, a.StatusCode, path)
 	}
-	err = c.Watch(t.Context(), time.Second, func(*train.Result) error { return nil })
+	err = c.Watch(t.Context(), time.Second, func(*run.Result) error { return nil })
 	require.ErrorIs(t, err, live.ErrNotServed)
 	require.ErrorContains(t, err, "32 watch already; ask /stats, or again later")
 	mine, err := live.OfRun(dir)
 	require.NoError(t, err)
-	require.ErrorIs(t, mine.Watch(t.Context(), time.Second, func(*train.Result) error { return io.EOF }), io.EOF, "the socket has places of its own")
+	require.ErrorIs(t, mine.Watch(t.Context(), time.Second, func(*run.Result) error { return io.EOF }), io.EOF, "the socket has places of its own")
 	cancel()
 	require.NoError(t, watchers.Wait())
 }
 
 // TestWatch: a line each time, and how it ended in the last.
 func TestWatch(t *testing.T) {
-	run, dir := new(training), t.TempDir()
-	s := serve(t, dir, run)
+	training, dir := new(training), t.TempDir()
+	s := serve(t, dir, training)
 	c, err := live.OfRun(dir)
 	require.NoError(t, err)
 	before := 0
 	var seen []string
-	require.NoError(t, c.Watch(t.Context(), time.Millisecond, func(r *train.Result) error {
+	require.NoError(t, c.Watch(t.Context(), time.Millisecond, func(r *run.Result) error {
 		if seen = append(seen, r.Status); len(seen) == 3 {
-			run.ended.Store(true)
+			training.ended.Store(true)
 			go s.Close()
 		}
 		if r.Live != nil {
@@ -298,7 +299,7 @@ func TestWatch(t *testing.T) {
 		}
 		return nil
 	}))
-	require.Equal(t, []string{train.Running, train.Running, train.Running, train.Done}, seen)
+	require.Equal(t, []string{run.Running, run.Running, run.Running, run.Done}, seen)
 	s.Close()
 	_, err = live.OfRun(dir)
 	require.ErrorIs(t, err, live.ErrNotServed)
@@ -309,12 +310,12 @@ func TestEndIsToldOnce(t *testing.T) {
 	var ended atomic.Bool
 	var asked atomic.Int64 // after the end
 	dir := t.TempDir()
-	s := live.Serve(live.Options{Run: dir, Now: func() *train.Result {
+	s := live.Serve(live.Options{Run: dir, Now: func() *run.Result {
 		if ended.Load() {
 			asked.Add(1)
-			return &train.Result{Status: train.Done}
+			return &run.Result{Status: run.Done}
 		}
-		return &train.Result{Status: train.Running, Live: new(train.Live)}
+		return &run.Result{Status: run.Running, Live: new(run.Live)}
 	}})
 	defer s.Close()
 	c, err := live.OfRun(dir)
@@ -325,7 +326,7 @@ func TestEndIsToldOnce(t *testing.T) {
 		watchers.Go(func() error {
 			first := sync.OnceFunc(func() { close(began) })
 			defer first()
-			return c.Watch(t.Context(), time.Hour, func(*train.Result) error { first(); return nil })
+			return c.Watch(t.Context(), time.Hour, func(*run.Result) error { first(); return nil })
 		})
 		<-began
 	}
@@ -340,12 +341,12 @@ func TestCloseWaits(t *testing.T) {
 	looking, dir := make(chan struct{}), t.TempDir()
 	first := sync.OnceFunc(func() { close(looking) })
 	var now atomic.Int64 // looking
-	s := live.Serve(live.Options{Run: dir, Now: func() *train.Result {
+	s := live.Serve(live.Options{Run: dir, Now: func() *run.Result {
 		now.Add(1)
 		defer now.Add(-1)
 		first()
 		time.Sleep(1200 * time.Millisecond)
-		return &train.Result{Status: train.Running, Live: new(train.Live)}
+		return &run.Result{Status: run.Running, Live: new(run.Live)}
 	}})
 	defer s.Close()
 	c, err := live.OfRun(dir)
@@ -368,10 +369,10 @@ func TestWatchEnds(t *testing.T) {
 	c, err := live.OfRun(dir)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	require.ErrorIs(t, c.Watch(ctx, time.Hour, func(*train.Result) error { cancel(); return nil }), context.Canceled)
-	require.ErrorIs(t, c.Watch(t.Context(), time.Hour, func(*train.Result) error { return io.ErrClosedPipe }), io.ErrClosedPipe)
+	require.ErrorIs(t, c.Watch(ctx, time.Hour, func(*run.Result) error { cancel(); return nil }), context.Canceled)
+	require.ErrorIs(t, c.Watch(t.Context(), time.Hour, func(*run.Result) error { return io.ErrClosedPipe }), io.ErrClosedPipe)
 	// A training that stops without an end, as a panic makes it, tells none.
-	require.ErrorIs(t, c.Watch(t.Context(), time.Hour, func(*train.Result) error { go s.Close(); return nil }), live.ErrNotServed)
+	require.ErrorIs(t, c.Watch(t.Context(), time.Hour, func(*run.Result) error { go s.Close(); return nil }), live.ErrNotServed)
 }
 
 // TestSomebodyElse: what answers there is not always a training.

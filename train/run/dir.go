@@ -1,4 +1,4 @@
-package train
+package run
 
 import (
 	"encoding/json"
@@ -23,32 +23,33 @@ import (
 
 // Files of a run directory.
 const (
-	recordFile     = "run.json"       // RunRecord, written at the start
-	metricsFile    = "metrics.jsonl"  // a metricsLine an epoch and every so many steps, as they finish
-	resultFile     = "result.json"    // Result, written at the end
-	checkpointDir  = "checkpoints"    // NNNNNNNN.safetensors after so many updates: all that resuming needs
-	residentFile   = "cache.resident" // rows of the host cache after the newest whole epoch; without it, a run resumes as well
-	lastFile       = "last.safetensors"
-	bestFile       = "best.safetensors"
+	RecordFile     = "run.json"       // Record, written at the start
+	MetricsFile    = "metrics.jsonl"  // a Line an epoch and every so many steps, as they finish
+	ResultFile     = "result.json"    // Result, written at the end
+	CheckpointDir  = "checkpoints"    // NNNNNNNN.safetensors after so many updates: all that resuming needs
+	ResidentFile   = "cache.resident" // rows of the host cache after the newest whole epoch; without it, a run resumes as well
+	LastFile       = "last.safetensors"
+	BestFile       = "best.safetensors"
 	runLock        = "lock"
 	checkpointName = "%s/%08d.safetensors"
 )
 
-// RunDir is the directory of one run, locked while the run lasts.
-type RunDir struct {
+// Dir is the directory of one run, locked while the run lasts.
+type Dir struct {
 	fs      vfs.FS
 	path    string
 	lock    io.Closer
 	dir     vfs.File // locked, too: see lockDir
 	metrics metrics
-	record  *RunRecord // of the run that is to be resumed; nil: a new one
-	found   string     // what the user should know of how that was found
+	record  *Record // of the run that is to be resumed; nil: a new one
+	found   string  // what the user should know of how that was found
 }
 
-// CreateRun makes the directory path, which must not exist or be empty.
-func CreateRun(path string) (*RunDir, error) { return createRun(vfs.Default, path) }
+// Create makes the directory path, which must not exist or be empty.
+func Create(path string) (*Dir, error) { return CreateOn(vfs.Default, path) }
 
-func createRun(fsys vfs.FS, path string) (*RunDir, error) {
+// CreateOn is Create on a file system of the caller's.
+func CreateOn(fsys vfs.FS, path string) (*Dir, error) {
 	if err := holdsOnly(fsys, path, nil); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func createRun(fsys vfs.FS, path string) (*RunDir, error) {
 		return nil, err
 	}
 	if err = holdsOnly(fsys, path, []string{runLock}); err == nil { // a run may have come and gone since the first look
-		err = d.metrics.create(fsys, d.file(metricsFile))
+		err = d.metrics.create(fsys, d.File(MetricsFile))
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -87,7 +88,7 @@ func holdsOnly(fsys vfs.FS, path string, allowed []string) error {
 }
 
 // lockRun makes the directory, if need be, and takes its locks.
-func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
+func lockRun(fsys vfs.FS, path string) (*Dir, error) {
 	if err := fsys.MkdirAll(path, 0o777); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
@@ -107,8 +108,8 @@ func lockRun(fsys vfs.FS, path string) (*RunDir, error) {
 	case err != nil:
 		return nil, errors.Join(busy, dir.Close())
 	}
-	d := &RunDir{fs: fsys, path: path, lock: lock, dir: dir}
-	ours.Store(absolute(d.file(runLock)), true)
+	d := &Dir{fs: fsys, path: path, lock: lock, dir: dir}
+	ours.Store(Absolute(d.File(runLock)), true)
 	if err := d.sync(fsys.PathDir(path)); err != nil { // a checkpoint is worth nothing in a directory that is not there
 		return nil, errors.Join(err, d.Close())
 	}
@@ -134,18 +135,19 @@ func lockDir(dir vfs.File) bool {
 func Begun(path string) bool { return holdsRun(vfs.Default, path) }
 
 func holdsRun(fsys vfs.FS, path string) bool {
-	_, err := fsys.Stat(filepath.Join(path, recordFile))
-	names, _ := (&RunDir{fs: fsys, path: path}).checkpoints() // which have the record, too
+	_, err := fsys.Stat(filepath.Join(path, RecordFile))
+	names, _ := (&Dir{fs: fsys, path: path}).Checkpoints() // which have the record, too
 	return !errors.Is(err, fs.ErrNotExist) || len(names) > 0
 }
 
-// OpenRun takes over the directory of a run that ended, in whatever way; what it started as is in the RunRecord. A
-// directory that does not exist, or whose run had not begun, is a new run's, and its RunRecord is nil.
-func OpenRun(path string) (*RunDir, *RunRecord, error) { return openRun(vfs.Default, path) }
+// Open takes over the directory of a run that ended, in whatever way; what it started as is in the Record. A
+// directory that does not exist, or whose run had not begun, is a new run's, and its Record is nil.
+func Open(path string) (*Dir, *Record, error) { return OpenOn(vfs.Default, path) }
 
-func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
+// OpenOn is Open on a file system of the caller's.
+func OpenOn(fsys vfs.FS, path string) (_ *Dir, _ *Record, err error) {
 	// What a run leaves that was killed before its record was written.
-	left := []string{runLock, metricsFile, recordFile + ".tmp"}
+	left := []string{runLock, MetricsFile, RecordFile + ".tmp"}
 	if !holdsRun(fsys, path) {
 		if err := holdsOnly(fsys, path, left); err != nil {
 			return nil, nil, err
@@ -164,13 +166,13 @@ func openRun(fsys vfs.FS, path string) (_ *RunDir, _ *RunRecord, err error) {
 		return nil, nil, err
 	}
 	if d.record == nil {
-		err = d.metrics.create(fsys, d.file(metricsFile))
+		err = d.metrics.create(fsys, d.File(MetricsFile))
 	}
 	return d, d.record, err
 }
 
 // Finished is the result of a run that needs no resuming; ok is false for all others.
-func (d *RunDir) Finished() (r *Result, ok bool, err error) {
+func (d *Dir) Finished() (r *Result, ok bool, err error) {
 	r, err = readResult(d.fs, d.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -181,8 +183,8 @@ func (d *RunDir) Finished() (r *Result, ok bool, err error) {
 	return r, true, nil
 }
 
-// FreshRun makes the first directory NAME-N of parent that does not exist.
-func FreshRun(parent, name string) (*RunDir, error) {
+// Fresh makes the first directory NAME-N of parent that does not exist.
+func Fresh(parent, name string) (*Dir, error) {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
@@ -195,28 +197,35 @@ func FreshRun(parent, name string) (*RunDir, error) {
 		if err != nil {
 			return nil, fmt.Errorf("run directory: %w", err)
 		}
-		return CreateRun(path)
+		return Create(path)
 	}
 }
 
-// Path is where the run is.
-func (d *RunDir) Path() string { return d.path }
+// Record is that of the run which is to be resumed, nil for a new one; Found is what the user should know of how it was found,
+// empty as a rule.
+func (d *Dir) Record() *Record { return d.record }
 
-func (d *RunDir) file(name string) string { return filepath.Join(d.path, name) }
+// Found is described at Record.
+func (d *Dir) Found() string { return d.found }
+
+// Path is where the run is.
+func (d *Dir) Path() string { return d.path }
+
+func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 
 // Close ends the run's hold on the directory. A second Close does nothing.
-func (d *RunDir) Close() error {
+func (d *Dir) Close() error {
 	if d.lock == nil {
 		return nil
 	}
-	ours.Delete(absolute(d.file(runLock)))
+	ours.Delete(Absolute(d.File(runLock)))
 	err := errors.Join(d.metrics.close(), d.lock.Close(), d.dir.Close())
 	d.lock, d.dir = nil, nil
 	return err
 }
 
 // sync puts the names in a directory on disk.
-func (d *RunDir) sync(dir string) error {
+func (d *Dir) sync(dir string) error {
 	f, err := d.fs.OpenDir(dir)
 	if err == nil {
 		err = errors.Join(f.Sync(), f.Close())
@@ -227,65 +236,78 @@ func (d *RunDir) sync(dir string) error {
 	return nil
 }
 
-// writeRecord replaces run.json atomically.
-func (d *RunDir) writeRecord(r *RunRecord) error {
-	b, err := r.encode()
+// WriteRecord replaces run.json atomically.
+func (d *Dir) WriteRecord(r *Record) error {
+	b, err := r.Encode()
 	if err != nil {
 		return err
 	}
-	return checkpoint.WriteFile(d.fs, d.file(recordFile), b)
+	return checkpoint.WriteFile(d.fs, d.File(RecordFile), b)
 }
 
-// writeJSON replaces a file of the run atomically.
-func (d *RunDir) writeJSON(name string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
+// WriteResult replaces result.json atomically.
+func (d *Dir) WriteResult(r *Result) error {
+	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return checkpoint.WriteFile(d.fs, d.file(name), append(b, '\n'))
+	return checkpoint.WriteFile(d.fs, d.File(ResultFile), append(b, '\n'))
+}
+
+// RemoveResult removes the result of the run up to now, if there is one.
+func (d *Dir) RemoveResult() error { return d.remove(ResultFile) }
+
+// WriteResident replaces the list of the rows of the host cache by what write writes.
+func (d *Dir) WriteResident(write func(io.Writer) error) error {
+	return checkpoint.WriteBy(d.fs, d.File(ResidentFile), write)
+}
+
+// OpenResident opens it.
+func (d *Dir) OpenResident() (io.ReadCloser, error) {
+	return checkpoint.Open(d.fs, d.File(ResidentFile))
 }
 
 // remove deletes a file of the run, if it is there.
-func (d *RunDir) remove(name string) error {
-	if err := d.fs.Remove(d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (d *Dir) remove(name string) error {
+	if err := d.fs.Remove(d.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("run directory: %w", err)
 	}
 	return nil
 }
 
-// saveWeights replaces a file of tensors atomically.
-func (d *RunDir) saveWeights(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
-	return checkpoint.Save(d.fs, d.file(name), tensors, meta)
+// SaveWeights replaces a file of tensors atomically.
+func (d *Dir) SaveWeights(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
+	return checkpoint.Save(d.fs, d.File(name), tensors, meta)
 }
 
-// wayOut adds to the error of a run what to do about it, where the disk is full: all that the run has on record is still
+// Explain adds to the error of a run what to do about it, where the disk is full: all that the run has on record is still
 // there.
-func (d *RunDir) wayOut(err error) error {
+func (d *Dir) Explain(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
 	return fmt.Errorf("%w; make room, then go on with gnnstore train --resume --run %s", err, d.path)
 }
 
-// addCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
-func (d *RunDir) addCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
-	if err := d.fs.MkdirAll(d.file(checkpointDir), 0o777); err != nil {
+// AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
+func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
+	if err := d.fs.MkdirAll(d.File(CheckpointDir), 0o777); err != nil {
 		return fmt.Errorf("write checkpoint: %w", err)
 	}
 	if err := d.sync(d.path); err != nil {
 		return err
 	}
-	if err := d.saveWeights(fmt.Sprintf(checkpointName, checkpointDir, updates), tensors, meta); err != nil {
+	if err := d.SaveWeights(fmt.Sprintf(checkpointName, CheckpointDir, updates), tensors, meta); err != nil {
 		return err
 	}
-	names, err := d.checkpoints()
+	names, err := d.Checkpoints()
 	if err != nil {
 		return err
 	}
-	return d.removeCheckpoints(names[:max(0, len(names)-keep)])
+	return d.RemoveCheckpoints(names[:max(0, len(names)-keep)])
 }
 
-func (d *RunDir) removeCheckpoints(names []string) error {
+func (d *Dir) RemoveCheckpoints(names []string) error {
 	for _, name := range names {
 		if err := d.remove(name); err != nil {
 			return err
@@ -294,11 +316,11 @@ func (d *RunDir) removeCheckpoints(names []string) error {
 	return nil
 }
 
-// removeHalves deletes what a killed run left half written: temporary files, which would be replaced only if it came to
+// RemoveHalves deletes what a killed run left half written: temporary files, which would be replaced only if it came to
 // write the same checkpoint again.
-func (d *RunDir) removeHalves() error {
-	for _, dir := range []string{"", checkpointDir} {
-		names, err := d.fs.List(d.file(dir))
+func (d *Dir) RemoveHalves() error {
+	for _, dir := range []string{"", CheckpointDir} {
+		names, err := d.fs.List(d.File(dir))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -316,9 +338,9 @@ func (d *RunDir) removeHalves() error {
 	return nil
 }
 
-// checkpoints lists the checkpoints, the oldest first.
-func (d *RunDir) checkpoints() ([]string, error) {
-	files, err := d.fs.List(d.file(checkpointDir))
+// Checkpoints lists the checkpoints, the oldest first.
+func (d *Dir) Checkpoints() ([]string, error) {
+	files, err := d.fs.List(d.File(CheckpointDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -329,9 +351,9 @@ func (d *RunDir) checkpoints() ([]string, error) {
 	var names []string
 	for _, f := range files {
 		var n int
-		name := checkpointDir + "/" + f
+		name := CheckpointDir + "/" + f
 		_, err := fmt.Sscanf(f, "%d.safetensors", &n)
-		if err == nil && fmt.Sprintf(checkpointName, checkpointDir, n) == name {
+		if err == nil && fmt.Sprintf(checkpointName, CheckpointDir, n) == name {
 			names = append(names, name)
 			updates[name] = n
 		}
@@ -340,17 +362,22 @@ func (d *RunDir) checkpoints() ([]string, error) {
 	return names, nil
 }
 
-// newestCheckpoint is its path, or empty.
-func (d *RunDir) newestCheckpoint() string {
-	names, err := d.checkpoints()
+// LoadCheckpoint reads the checkpoint of this name, as Checkpoints has it.
+func (d *Dir) LoadCheckpoint(name string) ([]checkpoint.Tensor, map[string]string, error) {
+	return checkpoint.Load(d.fs, d.File(name))
+}
+
+// Newest is its path, or empty.
+func (d *Dir) Newest() string {
+	names, err := d.Checkpoints()
 	if err != nil || len(names) == 0 {
 		return ""
 	}
-	return d.file(names[len(names)-1])
+	return d.File(names[len(names)-1])
 }
 
-// ReadRun returns the result of the run in path; of one that has not ended, the result so far.
-func ReadRun(path string) (*Result, error) {
+// Read returns the result of the run in path; of one that has not ended, the result so far.
+func Read(path string) (*Result, error) {
 	fail := func(err error) error { return fmt.Errorf("run %s: %w", path, err) }
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return nil, fail(errors.New("no such run directory"))
@@ -363,20 +390,20 @@ func ReadRun(path string) (*Result, error) {
 }
 
 func readResult(fsys vfs.FS, path string) (*Result, error) {
-	b, err := readFile(fsys, filepath.Join(path, resultFile))
+	b, err := readFile(fsys, filepath.Join(path, ResultFile))
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", path, err)
 	}
 	r := new(Result)
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, fmt.Errorf("run %s: %s is damaged: %w; remove it, and train --resume makes it again",
-			path, resultFile, err)
+			path, ResultFile, err)
 	}
 	r.Run = path // it may have been moved
 	return r, nil
 }
 
-// ours has the absolute paths of the locks that this process holds.
+// ours has the Absolute paths of the locks that this process holds.
 var ours sync.Map
 
 // held tells whether a run is at work in a directory: whether somebody holds its lock file, or the directory itself. It only
@@ -384,7 +411,7 @@ var ours sync.Map
 // write. Of the directory it takes a lock that lockDir waits for.
 func held(run string) bool {
 	lock := filepath.Join(run, runLock)
-	if _, ok := ours.Load(absolute(lock)); ok { // and must not be opened: closing it would give up the lock
+	if _, ok := ours.Load(Absolute(lock)); ok { // and must not be opened: closing it would give up the lock
 		return true
 	}
 	if f, err := os.Open(run); err == nil {
@@ -410,4 +437,12 @@ func readFile(fsys vfs.FS, path string) ([]byte, error) {
 	}
 	b, err := io.ReadAll(f)
 	return b, errors.Join(err, f.Close())
+}
+
+// Absolute is path as it reads from any working directory.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path // which is as good as it gets where the working directory is gone
 }

@@ -1,4 +1,4 @@
-package train
+package run
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// metricsLine is a line of metrics.jsonl: an epoch or a step, and the run so far without its epochs.
-type metricsLine struct {
+// Line is a line of metrics.jsonl: an epoch or a step, and the run so far without its epochs.
+type Line struct {
 	Epoch *Epoch      `json:"epoch,omitempty"`
 	Step  *StepMetric `json:"step,omitempty"`
 	SoFar Result      `json:"so_far"`
@@ -48,7 +48,7 @@ func (m *metrics) close() error {
 	return m.file.Close()
 }
 
-func (d *RunDir) appendMetrics(line metricsLine) error {
+func (d *Dir) Append(line Line) error {
 	b, err := json.Marshal(line)
 	b = append(b, '\n')
 	if err == nil {
@@ -62,19 +62,19 @@ func (d *RunDir) appendMetrics(line metricsLine) error {
 	return nil
 }
 
-// syncMetrics puts what was appended on disk, and returns how much that is in all, and its checksum.
-func (d *RunDir) syncMetrics() (size int64, sum string, err error) {
+// SyncMetrics puts what was appended on disk, and returns how much that is in all, and its checksum.
+func (d *Dir) SyncMetrics() (size int64, sum string, err error) {
 	if err := d.metrics.file.Sync(); err != nil {
 		return 0, "", fmt.Errorf("metrics: %w", err)
 	}
 	return d.metrics.size, fmt.Sprintf("%016x", d.metrics.hash.Sum64()), nil
 }
 
-// cutMetrics keeps the first size bytes, whose checksum sum was where it is not empty, returns the epochs in them, and appends
+// CutMetrics keeps the first size bytes, whose checksum sum was where it is not empty, returns the epochs in them, and appends
 // from there on. The file is replaced, so that a crash leaves all of it or what was kept.
-func (d *RunDir) cutMetrics(size int64, sum string) ([]Epoch, error) {
+func (d *Dir) CutMetrics(size int64, sum string) ([]Epoch, error) {
 	const instead = "restore it, or begin another run with --run"
-	path := d.file(metricsFile)
+	path := d.File(MetricsFile)
 	text, err := readFile(d.fs, path)
 	if err != nil && size > 0 {
 		return nil, fmt.Errorf("%w; %s", err, instead)
@@ -106,14 +106,14 @@ func (d *RunDir) cutMetrics(size int64, sum string) ([]Epoch, error) {
 }
 
 // decodeMetrics reads lines; a last one without its end is being written.
-func decodeMetrics(text []byte) (epochs []Epoch, last *metricsLine, err error) {
+func decodeMetrics(text []byte) (epochs []Epoch, last *Line, err error) {
 	for n := 1; ; n++ {
 		line, rest, whole := bytes.Cut(text, []byte{'\n'})
 		if !whole {
 			return epochs, last, nil
 		}
 		text = rest
-		m := new(metricsLine)
+		m := new(Line)
 		if err := json.Unmarshal(line, m); err != nil {
 			return nil, nil, fmt.Errorf("line %d is damaged: %w", n, err)
 		}
@@ -125,16 +125,16 @@ func decodeMetrics(text []byte) (epochs []Epoch, last *metricsLine, err error) {
 
 // readSoFar rebuilds the result so far of the run in path from its metrics.
 func readSoFar(path string) (*Result, error) {
-	text, err := readFile(vfs.Default, filepath.Join(path, metricsFile))
+	text, err := readFile(vfs.Default, filepath.Join(path, MetricsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("run %s: %w", path, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("run %s: not a run directory: it has neither %s nor %s", path, resultFile, metricsFile)
+		return nil, fmt.Errorf("run %s: not a run directory: it has neither %s nor %s", path, ResultFile, MetricsFile)
 	}
 	epochs, last, err := decodeMetrics(text)
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %s %w; remove the line to see the others", path, metricsFile, err)
+		return nil, fmt.Errorf("run %s: %s %w; remove the line to see the others", path, MetricsFile, err)
 	}
 	if last == nil {
 		return nil, fmt.Errorf("run %s: no step of it is on record yet", path)

@@ -1,4 +1,4 @@
-package train
+package run
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -19,10 +18,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// RunRecord is what a run started as. It stands in run.json, and in every checkpoint, which is what counts where the two
-// differ: see RunDir.readRecord.
-type RunRecord struct {
-	Dataset    string  `json:"dataset"` // absolute, to resume from any working directory; as is Options.Init
+// Record is what a run started as. It stands in run.json, and in every checkpoint, which is what counts where the two
+// differ: see Dir.readRecord.
+type Record struct {
+	Dataset    string  `json:"dataset"` // Absolute, to resume from any working directory; as is Options.Init
 	Seal       string  `json:"seal"`
 	Options    Options `json:"options"`
 	Kernels    string  `json:"kernels"`
@@ -57,7 +56,7 @@ type Host struct {
 	CPUs int    `json:"cpus"`
 }
 
-func thisHost() Host {
+func ThisHost() Host {
 	name, _ := os.Hostname() // empty where it is not known
 	return Host{name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU()}
 }
@@ -72,8 +71,8 @@ const recordSum = "xxh3"
 // errRecordSum is of a run.json that is JSON, and not what was written.
 var errRecordSum = errors.New("its checksum differs")
 
-// encode is r as run.json has it.
-func (r *RunRecord) encode() ([]byte, error) {
+// Encode is r as run.json has it.
+func (r *Record) Encode() ([]byte, error) {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, err
@@ -82,10 +81,10 @@ func (r *RunRecord) encode() ([]byte, error) {
 	return append(b, sumLine(b)...), nil
 }
 
-// decodeRecord reads run.json. Under errRecordSum the record is what the text says. Earlier versions wrote no checksum; that
+// DecodeRecord reads run.json. Under errRecordSum the record is what the text says. Earlier versions wrote no checksum; that
 // theirs has no key that is unknown tells it from a text whose checksum lost its name.
-func decodeRecord(text []byte) (*RunRecord, error) {
-	r := new(RunRecord)
+func DecodeRecord(text []byte) (*Record, error) {
+	r := new(Record)
 	if err := r.decode(text); err != nil {
 		return nil, err
 	}
@@ -94,14 +93,14 @@ func decodeRecord(text []byte) (*RunRecord, error) {
 	}
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
-	if strict.Decode(new(RunRecord)) != nil {
+	if strict.Decode(new(Record)) != nil {
 		return r, errRecordSum
 	}
 	return r, nil
 }
 
 // decode reads the JSON of a record.
-func (r *RunRecord) decode(text []byte) error {
+func (r *Record) decode(text []byte) error {
 	err := json.Unmarshal(text, r)
 	if err == nil && r.Seal == "" {
 		err = errors.New("no dataset seal in it")
@@ -115,8 +114,8 @@ func (r *RunRecord) decode(text []byte) error {
 
 // readRecord is the record of the run in d, nil where none has begun. It is that of run.json, which is the newer one, once its
 // options are found to be those of the newest checkpoint; where run.json is missing, it is the checkpoint's.
-func (d *RunDir) readRecord() (*RunRecord, error) {
-	text, err := readFile(d.fs, d.file(recordFile))
+func (d *Dir) readRecord() (*Record, error) {
+	text, err := readFile(d.fs, d.File(RecordFile))
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
 		return nil, fmt.Errorf("run directory: %w", err)
@@ -126,76 +125,70 @@ func (d *RunDir) readRecord() (*RunRecord, error) {
 		return nil, err
 	}
 	if missing {
-		switch names, err := d.checkpoints(); {
+		switch names, err := d.Checkpoints(); {
 		case saved != nil:
-			d.found = fmt.Sprintf("%s is missing; the options are those of %s", d.file(recordFile), from)
+			d.found = fmt.Sprintf("%s is missing; the options are those of %s", d.File(RecordFile), from)
 		case err != nil || len(names) > 0:
 			return nil, errors.Join(err, fmt.Errorf("run %s: %s is missing, and no checkpoint has the options of the run; restore it, "+
-				"or begin another run with --run", d.path, recordFile))
+				"or begin another run with --run", d.path, RecordFile))
 		}
 		return saved, nil
 	}
-	r, err := decodeRecord(text)
+	r, err := DecodeRecord(text)
 	if saved == nil {
 		if err != nil {
-			err = fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run", d.path, recordFile, err)
+			err = fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run", d.path, RecordFile, err)
 		}
 		return r, err
 	}
 	differs := ""
 	if r != nil {
-		differs = r.Options.differs(saved.Options)
+		differs = r.Options.Differs(saved.Options)
 	}
-	instead := fmt.Sprintf("remove %s, and --resume takes the options from %s", recordFile, from)
+	instead := fmt.Sprintf("remove %s, and --resume takes the options from %s", RecordFile, from)
 	switch {
 	case differs != "" && err == nil:
-		return nil, fmt.Errorf("run %s: %s; remove %s or %s, whichever is not of this run", d.path, differs, recordFile, from)
+		return nil, fmt.Errorf("run %s: %s; remove %s or %s, whichever is not of this run", d.path, differs, RecordFile, from)
 	case differs != "":
 		return nil, fmt.Errorf("run %s: %s; %s", d.path, differs, instead)
 	case err != nil:
-		return nil, fmt.Errorf("run %s: %s is damaged: %w; %s", d.path, recordFile, err, instead)
+		return nil, fmt.Errorf("run %s: %s is damaged: %w; %s", d.path, RecordFile, err, instead)
 	}
 	return r, nil
 }
 
 // savedRecord is the record in the newest checkpoint that can be read, and the name of its file. It is nil where there is no
 // such checkpoint, or an earlier version wrote it.
-func (d *RunDir) savedRecord() (r *RunRecord, from string, err error) {
-	names, err := d.checkpoints()
+func (d *Dir) savedRecord() (r *Record, from string, err error) {
+	names, err := d.Checkpoints()
 	if err != nil {
 		return nil, "", err
 	}
 	for _, from := range slices.Backward(names) {
-		_, meta, err := checkpoint.Load(d.fs, d.file(from))
+		_, meta, err := checkpoint.Load(d.fs, d.File(from))
 		if errors.Is(err, fs.ErrPermission) {
 			return nil, "", err // it may be whole
 		}
 		if err == nil {
-			r, err := recordIn(meta)
+			r, err := RecordIn(meta)
 			return r, from, err
 		}
 	}
 	return nil, "", nil
 }
 
-// recordIn is the record in the metadata of a checkpoint; nil in one of an earlier version.
-func recordIn(meta map[string]string) (*RunRecord, error) {
-	text, ok := meta[recordKey]
+// RecordKey is where the metadata of a checkpoint has it.
+const RecordKey = "gnnstore.run"
+
+// RecordIn is the record in the metadata of a checkpoint; nil in one of an earlier version.
+func RecordIn(meta map[string]string) (*Record, error) {
+	text, ok := meta[RecordKey]
 	if !ok {
 		return nil, nil
 	}
-	r := new(RunRecord)
+	r := new(Record)
 	if err := r.decode([]byte(text)); err != nil {
-		return nil, fmt.Errorf("no options to go on with: %s: %w; remove the file to resume from the one before it", recordKey, err)
+		return nil, fmt.Errorf("no options to go on with: %s: %w; remove the file to resume from the one before it", RecordKey, err)
 	}
 	return r, nil
-}
-
-// differs names the options in run.json that a checkpoint has another value of, and that may not differ.
-func (o Options) differs(saved Options) string {
-	var all []string
-	for _, d := range o.differences(saved) {
-		all = append(all, fmt.Sprintf("--%s is %s in %s and %s in the checkpoint", d.flag, d.now, recordFile, d.then))
-	}
-	return strings.Join(all, ", ")
 }

@@ -1,4 +1,4 @@
-package train
+package run
 
 import (
 	"bytes"
@@ -9,6 +9,16 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+)
+
+// Status of a run.
+const (
+	Running      = "running"
+	Done         = "done"
+	StoppedEarly = "stopped early"
+	Interrupted  = "interrupted"
+	Failed       = "failed"
+	Died         = "died" // what Read says of a run that says Running and is not
 )
 
 // Result is what a run came to. Its JSON keys are stable; others may be added.
@@ -89,8 +99,8 @@ type Evaluation struct {
 	Disk    cachetier.Disk `json:"disk"`
 }
 
-// soFar is r without its epochs, which stand in the metrics already.
-func (r *Result) soFar() Result {
+// SoFar is r without its epochs, which stand in the metrics already.
+func (r *Result) SoFar() Result {
 	short := *r
 	short.Epochs, short.Losses = nil, nil
 	return short

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+)
+
+// Live is what a run that goes on adds to its result so far.
+type Live struct {
+	At      time.Time `json:"at"`      // when the counters were looked at
+	Epoch   int       `json:"epoch"`   // under way, from 1; 0 before the first step of this process
+	Step    int       `json:"step"`    // the last one done, from 1
+	Steps   int       `json:"steps"`   // of an epoch
+	Updates int       `json:"updates"` // of the run
+	Loss    *float64  `json:"loss"`    // of that step; null before it
+	Seconds float64   `json:"seconds"` // since this process began to train
+	// ETASeconds is how long all epochs still take at the rate of Recent, evaluation included; absent before a first
+	// step. Of AutoEpochs they are those of a run in which no evaluation is better than those so far.
+	ETASeconds *float64 `json:"eta_seconds,omitempty"`
+	// RowsPerSecond is how many feature rows the steps of Recent took for a second of training.
+	RowsPerSecond float64 `json:"rows_per_second"`
+	// ResidentBytes and FileBytes are RssAnon + RssShmem and RssFile now, as Result's peaks are.
+	ResidentBytes int64 `json:"resident_bytes"`
+	FileBytes     int64 `json:"file_bytes"`
+	// ReadsUnderWay is how many reads the disk has before it; absent where the engine does not say.
+	ReadsUnderWay *int   `json:"reads_under_way,omitempty"`
+	Recent        Recent `json:"recent"`
+}
+
+// Recent counts what was done of late: for two to four minutes, or since this process began to train.
+type Recent struct {
+	Wall    float64 `json:"wall_seconds"`
+	Updates int     `json:"updates"`
+	cachetier.Stats
+	Stages        pipeline.Stats `json:"stage_seconds"`
+	LimitingStage string         `json:"limiting_stage"`
+}
+
+// Topology is the tier of neighbour lists, and what it reads. The rows of its counters are lists; IndexBytes is that of
+// offsets.
+type Topology struct {
+	cachetier.Tier
+	Lists int64          `json:"lists"` // that there are
+	Disk  cachetier.Disk `json:"disk"`
+}
+
+// Latency is what single reads of the disk took, in seconds.
+type Latency struct {
+	Reads   int64   `json:"reads"`   // measured
+	Seconds float64 `json:"seconds"` // of all of them together
+	P50     float64 `json:"p50"`
+	P90     float64 `json:"p90"`
+	P99     float64 `json:"p99"`
+	Max     float64 `json:"max"`
+}
+
+// Memory is how a budget for the whole process is split.
+type Memory struct {
+	BudgetBytes int64        `json:"budget_bytes"`
+	Parts       []MemoryPart `json:"parts"`
+}
+
+// MemoryPart is a part of a budget.
+type MemoryPart struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Window is how far ahead of the step rows are read.
+type Window struct {
+	Steps int   `json:"steps"`
+	Rows  int64 `json:"rows"`  // that the newest window holds, none twice
+	Bytes int64 `json:"bytes"` // that rows may take while they wait for their step
+}
+
+// MemoryOf is a split of the memory as a result has it.
+func MemoryOf(b plan.Budget) *Memory {
+	m := &Memory{BudgetBytes: b.Total}
+	for _, p := range []MemoryPart{
+		{"topology", b.Topology}, {"device", b.Device}, {"host", b.Host}, {"batches", b.Batches}, {"step", b.Step}, {"fixed", b.Fixed},
+	} {
+		if p.Bytes > 0 {
+			m.Parts = append(m.Parts, p)
+		}
+	}
+	return m
+}

@@ -1,0 +1,245 @@
+package run
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Options is the effective configuration of a run. DefaultOptions has the defaults.
+type Options struct {
+	model.Config
+	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
+	// layers.
+	Fanouts []int `json:"fanout"`
+	// Sampler is how they are drawn; empty is sample.NS. LayerDependency, Poisson, Weighted and Walk are those of sample.Config.
+	// An MLP draws nothing, whatever they say.
+	Sampler         sample.Kind `json:"sampler"`
+	LayerDependency bool        `json:"layer_dependency"`
+	Poisson         bool        `json:"poisson"`
+	Weighted        bool        `json:"weighted"`
+	Walk            sample.Walk `json:"walk"`
+	// Kappa is the κ of sample.Schedule, over how many steps draws depend on each other: 1 is independent batches, and
+	// sample.Forever all steps of the run. Dependent says how: Nested or Smoothed.
+	Kappa     int    `json:"kappa"`
+	Dependent string `json:"dependent"`
+	Batch     int    `json:"batch"` // seeds a step; more than there are is one step an epoch
+	// Epochs is how often the training nodes are gone through; Auto: as AutoEpochs decides.
+	Epochs int `json:"epochs" resume:"free"`
+	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
+	EpochSteps int     `json:"epoch_steps"`
+	LR         float64 `json:"lr"` // before the schedule
+	Seed       uint64  `json:"seed"`
+	Workers    int     `json:"workers" resume:"free"` // goroutines that sample ahead
+	// Patience stops after so many evaluations without a better one; 0: never. Auto: never where Epochs is a number, else as
+	// AutoEpochs decides.
+	Patience  int `json:"patience"`
+	EvalEvery int `json:"eval_every"`
+	// Optim and Schedule are what becomes of gradients.
+	Optim    optim.Options  `json:"optim"`
+	Schedule optim.Schedule `json:"schedule"`
+	// ClassWeights weighs the loss of a row by its class: "none", "balanced", or a number for each class with commas between.
+	ClassWeights string `json:"class_weights"`
+	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several classes.
+	Metric metric.Kind `json:"metric"`
+	// EvalTest says when the test set is looked at: "best", once, with the weights that validation chose, or "epoch", at
+	// every evaluation.
+	EvalTest string `json:"eval_test"`
+	// EvalBytes bounds the hidden rows of full-neighbour evaluation; a graph that needs more is evaluated on blocks sampled
+	// with the training fanouts, from EvalNodes nodes of each part at most. Auto is an eighth of MemoryBytes where that is
+	// given, else 2 GiB, and 0 where training leaves no room for it.
+	EvalBytes int64 `json:"eval_bytes"`
+	EvalNodes int   `json:"eval_nodes"`
+	// Split names the split to train on; empty where the dataset has just one.
+	Split string `json:"split"`
+	// BatchBytes bounds the blocks that are drawn ahead; one batch is always let through. Auto is a part of MemoryBytes.
+	BatchBytes int64 `json:"batch_bytes" resume:"free"`
+	// TopologyBytes is for offsets and for the neighbour lists that stay in memory. Auto is a part of MemoryBytes.
+	TopologyBytes int64 `json:"topology_bytes" resume:"free"`
+	// Window is how many steps are drawn and read together, where the budgets allow; 0: as many as they do.
+	Window int `json:"window" resume:"free"`
+	// Lookahead is how many groups of such steps are drawn before the one whose reads are planned: what the policy of the
+	// host cache knows of the future.
+	Lookahead int `json:"lookahead" resume:"free"`
+	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
+	CheckpointEvery int `json:"checkpoint_every" resume:"free"`
+	KeepCheckpoints int `json:"keep_checkpoints" resume:"free"` // the newest ones
+	LogEvery        int `json:"log_every" resume:"free"`        // steps between lines of metrics, beside the one an epoch; 0: only that
+	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed
+	// has no use for it, unless it was cut before its first checkpoint; then what it began with counts.
+	Init string `json:"init" resume:"free"`
+	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below it less what lies outside the
+	// heap. 0: half of the machine's memory, or of what its control group allows.
+	MemoryBytes int64 `json:"memory_bytes" resume:"free"`
+	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
+	Kernels string `json:"kernels" resume:"free"`
+	// Cache is the budgets and policies of the tiers. HostBytes may be Auto: a part of MemoryBytes.
+	Cache cachetier.Options `json:"cache" resume:"free"`
+}
+
+// Auto stands for a budget that is a part of --memory, and for epochs that a run decides on.
+const Auto = plan.Auto
+
+// DefaultOptions trains a two-layer GraphSAGE.
+func DefaultOptions() Options {
+	return Options{
+		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
+		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested,
+		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: NoWeights,
+		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
+		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
+		Cache: cachetier.Options{HostBytes: Auto},
+	}
+}
+
+// UnmarshalJSON reads options from the record of a run. What a version had no keys for then has the value that it meant.
+func (o *Options) UnmarshalJSON(text []byte) error {
+	type plain Options
+	recorded := plain{Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested}
+	err := json.Unmarshal(text, &recorded)
+	*o = Options(recorded)
+	return err
+}
+
+// How draws depend on each other: batches look at the same random numbers for κ steps, and then at others, or at numbers that
+// drift from the ones to the others.
+const (
+	Nested   = "nested"
+	Smoothed = "smoothed"
+)
+
+// maxLookahead is far beyond what is of use.
+const maxLookahead = 1 << 10
+
+// Validate reports every problem.
+func (o Options) Validate() error {
+	errs := []error{o.Config.Validate()}
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(len(o.Fanouts) != o.Layers, "--fanout has %d numbers and --layers is %d: one a layer", len(o.Fanouts), o.Layers)
+	draws := o.draws()
+	draws.Fanouts = nil
+	for _, k := range slices.Compact(slices.Sorted(slices.Values(o.Fanouts))) {
+		if k != sample.All && (k < 1 || k > math.MaxInt32) {
+			fail(true, "--fanout %d: at least 1, or -1 for every neighbour", k)
+		} else {
+			draws.Fanouts = append(draws.Fanouts, k)
+		}
+	}
+	errs = append(errs, draws.Validate())
+	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "--kappa %d: at least 1, which is independent batches, or inf", o.Kappa)
+	fail(o.Dependent != Nested && o.Dependent != Smoothed, "--dependent %s: there are nested and smoothed", o.Dependent)
+	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
+	fail(o.Epochs < Auto, "--epochs %d: at least 0, or auto", o.Epochs)
+	fail(!(o.LR > 0 && o.LR < 1e6), "--lr %v: above 0", o.LR)
+	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
+	switch o.Metric {
+	case "", metric.Accuracy, metric.MicroF1, metric.MacroF1, metric.ROCAUC:
+	default:
+		fail(true, "--metric %s: there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric)
+	}
+	if o.ClassWeights != "" && o.ClassWeights != NoWeights && o.ClassWeights != BalancedWeights {
+		_, err := ClassWeightList(o.ClassWeights)
+		fail(err != nil, "--class-weights %s: %v", o.ClassWeights, err)
+	}
+	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
+	fail(o.Patience < Auto, "--patience %d: at least 0, or auto", o.Patience)
+	fail(o.EvalEvery < 1, "--eval-every %d: at least 1", o.EvalEvery)
+	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
+	fail(o.EvalBytes < Auto, "--eval-memory %d: at least 0", o.EvalBytes)
+	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
+	fail(o.MemoryBytes < 0, "--memory %d: at least 0", o.MemoryBytes)
+	fail(o.BatchBytes < Auto, "--batch-memory %d: at least 0", o.BatchBytes)
+	fail(o.TopologyBytes < Auto, "--topology-memory %d: at least 0", o.TopologyBytes)
+	fail(o.Window < 0 || o.Window > plan.MaxWindow, "--window %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
+	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "--lookahead %d: from 0 to %d", o.Lookahead, maxLookahead)
+	fail(o.EpochSteps < 0, "--epoch-steps %d: at least 0", o.EpochSteps)
+	fail(o.CheckpointEvery < 0, "--checkpoint-every %d: at least 0", o.CheckpointEvery)
+	fail(o.KeepCheckpoints < 1, "--keep-checkpoints %d: at least 1", o.KeepCheckpoints)
+	fail(o.LogEvery < 0, "--log-every %d: at least 0", o.LogEvery)
+	if _, err := kernels.ParseSet(o.Kernels); err != nil {
+		errs = append(errs, fmt.Errorf("--kernels: %w", err))
+	}
+	cache := o.Cache
+	if cache.HostBytes == Auto {
+		cache.HostBytes = 0
+	}
+	errs = append(errs, cache.Validate())
+	return errors.Join(errs...)
+}
+
+// draws is how neighbours are drawn where the network has any.
+func (o Options) draws() sample.Config {
+	return sample.Config{
+		Kind: o.Sampler, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Poisson: o.Poisson, Weighted: o.Weighted,
+		Smoothed: o.Dependent == Smoothed && o.Kappa != 1, Walk: o.Walk, Options: o.Kind.Sampling(),
+	}
+}
+
+// Sampling is how batches are drawn: nothing for an MLP.
+func (o Options) Sampling() sample.Config {
+	if o.Kind.All() == 0 {
+		return sample.Config{Fanouts: make([]int, o.Layers), Options: o.Kind.Sampling()}
+	}
+	return o.draws()
+}
+
+// BatchSeeds is what batches are drawn from.
+func (o Options) BatchSeeds() sample.Schedule { return sample.Schedule{Seed: o.Seed, Kappa: o.Kappa} }
+
+// Draws is how batches are drawn, for people, where it is not by NS and independently: "labor0, kappa 64 smoothed".
+func (o Options) Draws() string {
+	c := o.Sampling()
+	words := []string{cmp.Or(string(c.Kind), string(sample.NS))}
+	add := func(when bool, format string, args ...any) {
+		if when {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(c.Kind == sample.RW, "%d walks of %d", c.Walk.Walks, c.Walk.Length)
+	add(c.Weighted, "weighted")
+	add(c.Poisson, "poisson")
+	add(c.LayerDependency, "layer dependency")
+	add(o.Kappa != 1 && o.Kind.All() != 0, "kappa %s %s", sample.KappaText(o.Kappa), o.Dependent)
+	if len(words) == 1 && words[0] == string(sample.NS) {
+		return ""
+	}
+	return strings.Join(words, ", ")
+}
+
+// Words of Options.ClassWeights.
+const (
+	NoWeights       = "none"
+	BalancedWeights = "balanced"
+)
+
+// ClassWeightList reads numbers with commas between them.
+func ClassWeightList(s string) (w []float32, err error) {
+	for _, field := range strings.Split(s, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(field), 32)
+		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("%q is no weight; give none, balanced, or a number from 0 on for each class", field)
+		}
+		w = append(w, float32(x))
+	}
+	if slices.Max(w) == 0 {
+		return nil, errors.New("nothing is learnt where all weigh 0")
+	}
+	return w, nil
+}
