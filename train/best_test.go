@@ -30,9 +30,9 @@ func TestBestEpoch(t *testing.T) {
 	measured := func(file string) (valid, test float64, hash string) {
 		m := opened(t, ds, o)
 		require.NoError(t, m.startFrom(filepath.Join(path, file)))
-		valid, _, err := m.measure(context.Background(), m.data.valid)
+		valid, _, err := m.measure(context.Background(), m.data.Valid)
 		require.NoError(t, err)
-		test, _, err = m.measure(context.Background(), m.data.test)
+		test, _, err = m.measure(context.Background(), m.data.Test)
 		require.NoError(t, err)
 		return valid, test, m.paramsHash()
 	}
@@ -87,7 +87,7 @@ func TestEvaluationReadsEveryNeighbor(t *testing.T) {
 		block := &m.eval.block.Blocks[0]
 		for i, v := range nodes {
 			others := map[uint32]bool{v: true}
-			list := m.data.graph.Neighbors(v)
+			list := m.data.Graph.Neighbors(v)
 			require.Greater(t, len(list), 50)
 			for _, u := range list {
 				others[u] = true

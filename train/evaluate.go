@@ -30,9 +30,9 @@ type evaluator struct {
 func newEvaluator(t *trainer, o Options) *evaluator {
 	draws := o.Sampling()
 	c := sample.Config{Fanouts: []int{o.Kind.All()}, Weighted: draws.Weighted, Options: draws.Options}
-	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.topology(), c), walks: draws.Kind == sample.RW}
+	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.Topology(), c), walks: draws.Kind == sample.RW}
 	if o.Layers > 1 {
-		e.hidden = int64(t.data.graph.Nodes()) * int64(o.Hidden) * 4 * int64(min(o.Layers-1, 2))
+		e.hidden = int64(t.data.Graph.Nodes()) * int64(o.Hidden) * 4 * int64(min(o.Layers-1, 2))
 	}
 	return e
 }
@@ -42,8 +42,8 @@ func (e *evaluator) bytes() int64 {
 	if e.isSampled() {
 		return 0
 	}
-	rows := int64(e.data.graph.Nodes()) * int64(max(e.Hidden, e.data.features.Dim())) * 4
-	return e.hidden + 4*int64(e.data.graph.Nodes()) + min(chunkBytes, rows)*evalChunks
+	rows := int64(e.data.Graph.Nodes()) * int64(max(e.Hidden, e.data.Features.Dim())) * 4
+	return e.hidden + 4*int64(e.data.Graph.Nodes()) + min(chunkBytes, rows)*evalChunks
 }
 
 func (e *evaluator) isSampled() bool { return e.walks || e.hidden > e.EvalBytes }
@@ -148,7 +148,7 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 func (e *evaluator) layer(l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
 	b := &e.block
 	if err := e.full.Sample(b, sample.Z{}, nodes); err != nil {
-		return kernels.Tensor{}, e.data.place(err)
+		return kernels.Tensor{}, e.data.Place(err)
 	}
 	var x kernels.Tensor
 	if l == 0 {
@@ -174,7 +174,7 @@ const (
 func (e *evaluator) chunks(nodes nodeSet, layer int, do func(chunk []uint32) error) error {
 	width := e.model.Hidden
 	if layer == 0 {
-		width = e.data.features.Dim()
+		width = e.data.Features.Dim()
 	}
 	var chunk []uint32
 	edges := 0
@@ -199,12 +199,12 @@ func (e *evaluator) edges(v uint32) int {
 	if e.model.Kind.All() == 0 {
 		return 0
 	}
-	return e.data.graph.Degree(v)
+	return e.data.Graph.Degree(v)
 }
 
 // plan is the nodes that each layer computes: the last one nodes, each one below those that the next reads.
 func (e *evaluator) plan(nodes []uint32) ([]nodeSet, error) {
-	n := e.data.graph.Nodes()
+	n := e.data.Graph.Nodes()
 	if e.place == nil {
 		e.place = make([]uint32, n)
 	}
@@ -220,9 +220,9 @@ func (e *evaluator) plan(nodes []uint32) ([]nodeSet, error) {
 			continue
 		}
 		for v := range need[l+1].all {
-			for _, u := range e.data.graph.Neighbors(v) {
+			for _, u := range e.data.Graph.Neighbors(v) {
 				if int(u) >= n {
-					return nil, e.data.graph.CorruptNeighbor(v, u)
+					return nil, e.data.Graph.CorruptNeighbor(v, u)
 				}
 				need[l].add(u)
 			}

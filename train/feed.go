@@ -3,6 +3,7 @@ package train
 import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -59,8 +60,8 @@ func (f *feed) upload(v []uint32) kernels.Tensor {
 
 // gather fetches the feature rows of ids through the tiers, straight into the backend's memory, and leaves the host cache as it
 // is.
-func (f *feed) gather(s *cachetier.Stack, d *data, ids []uint32) (kernels.Tensor, error) {
-	t, dim := d.dtype(), d.features.Dim()
+func (f *feed) gather(s *cachetier.Stack, d *data.Data, ids []uint32) (kernels.Tensor, error) {
+	t, dim := d.DType(), d.Features.Dim()
 	f.rows = grow(f.be, f.rows, t, len(ids)*dim)
 	x := kernels.Tensor{Buf: f.rows, Type: t, Rows: len(ids), Cols: dim}
 	dst, ok := f.be.Host(x)

@@ -43,7 +43,7 @@ func (t *trainer) work(ctx context.Context) (err error) {
 		err = t.testBest(ctx)
 	}
 	if err == nil {
-		err = t.data.ds.Unchanged()
+		err = t.data.Set.Unchanged()
 	}
 	return err
 }
@@ -62,9 +62,9 @@ func ended(ctx context.Context, err error) bool {
 }
 
 func (t *trainer) epochs(ctx context.Context) error {
-	seeds := make([]uint32, len(t.data.train))
+	seeds := make([]uint32, len(t.data.Train))
 	for n := len(t.result.Epochs) + 1; n <= t.mostEpochs() && !t.enough(); n++ {
-		copy(seeds, t.data.train)
+		copy(seeds, t.data.Train)
 		sample.Shuffle(seeds, t.Seed, n)
 		epoch, err := t.epoch(ctx, seeds, n)
 		if err != nil {
@@ -89,7 +89,7 @@ func (t *trainer) epochs(ctx context.Context) error {
 
 // steps is the number of steps of an epoch.
 func (t *trainer) steps() int {
-	n := (len(t.data.train) + t.Batch - 1) / t.Batch
+	n := (len(t.data.Train) + t.Batch - 1) / t.Batch
 	if t.EpochSteps > 0 {
 		n = min(n, t.EpochSteps)
 	}
@@ -184,7 +184,7 @@ func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, er
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 	if row, col, v, ok := t.feed.badRow(b.Rows); ok {
 		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
-			"or leave the node out%s", loss, col, t.data.name(b.Batch.Inputs()[row]), v, t.lastGood())
+			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[row]), v, t.lastGood())
 	}
 	for _, w := range t.weights() {
 		if i := notFinite(w.Data); i >= 0 {
@@ -215,7 +215,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	start := time.Now()
 	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
 	if t.EvalTest == "epoch" {
-		acc, ok, err := t.measure(ctx, t.data.test)
+		acc, ok, err := t.measure(ctx, t.data.Test)
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 			e.TestAcc = &acc
 		}
 	}
-	acc, ok, err := t.measure(ctx, t.data.valid)
+	acc, ok, err := t.measure(ctx, t.data.Valid)
 	if err != nil || !ok {
 		return err
 	}
@@ -249,7 +249,7 @@ func (t *trainer) testBest(ctx context.Context) error {
 		t.restore(t.best)
 		defer t.restore(last)
 	}
-	acc, ok, err := t.measure(ctx, t.data.test)
+	acc, ok, err := t.measure(ctx, t.data.Test)
 	if err != nil || !ok {
 		return err
 	}

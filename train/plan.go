@@ -56,7 +56,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 	}
 	defer t.close()
 	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoEpochs: t.auto}
-	seeds := slices.Clone(t.data.train)
+	seeds := slices.Clone(t.data.Train)
 	sample.Shuffle(seeds, t.Seed, 1)
 	// Two groups: the first finds the slab empty, the second is like those that follow. A short epoch has to do.
 	var trace [][]uint32
@@ -130,7 +130,7 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 
 // rehearse takes b through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
 func (t *trainer) rehearse(b *sample.Batch) error {
-	rows := kernels.Tensor{Type: t.data.dtype(), Rows: len(b.Inputs()), Cols: t.data.features.Dim()}
+	rows := kernels.Tensor{Type: t.data.DType(), Rows: len(b.Inputs()), Cols: t.data.Features.Dim()}
 	rows.Buf = t.be.Alloc(rows.Type, rows.Len())
 	defer t.be.Free(rows.Buf)
 	return store.Guard(func() error {

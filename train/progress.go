@@ -162,5 +162,5 @@ func (t *trainer) window() *run.Window {
 	if rows == 0 {
 		return nil
 	}
-	return &run.Window{Steps: steps, Rows: int64(rows), Bytes: int64(t.stack.WindowRows()) * int64(t.data.features.RowBytes())}
+	return &run.Window{Steps: steps, Rows: int64(rows), Bytes: int64(t.stack.WindowRows()) * int64(t.data.Features.RowBytes())}
 }

@@ -97,7 +97,7 @@ func (p *partial) count(a tally, read cachetier.Stats) {
 // saveCheckpoint writes all that resuming needs, and forgets the oldest checkpoint. Steps on a dataset that changed under
 // them are not worth resuming from: the rows may have been neither the old ones nor the new.
 func (t *trainer) saveCheckpoint() error {
-	if err := t.data.ds.Unchanged(); err != nil {
+	if err := t.data.Set.Unchanged(); err != nil {
 		return err
 	}
 	t.snapshot()
@@ -209,7 +209,7 @@ func (t *trainer) resume() error {
 // fits refuses a checkpoint of another dataset, another model or other draws, and reads its progress.
 func (t *trainer) fits(tensors []checkpoint.Tensor, meta map[string]string) (at progress, err error) {
 	if seal := meta[sealKey]; seal != t.result.Seal {
-		return at, fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, t.data.ds.Path(), t.result.Seal)
+		return at, fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, t.data.Set.Path(), t.result.Seal)
 	}
 	if kind := meta[modelKey]; kind != string(t.Kind) {
 		return at, fmt.Errorf("it is of a %q model, and --model is %s", kind, t.Kind)

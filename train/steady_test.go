@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/data"
 )
 
 // TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its batch. Batches differ in
@@ -29,7 +30,7 @@ func bytesPerStep(t *testing.T, ds *store.Dataset, batch int) float64 {
 	const steps = 500 // by then every batch of the groups in flight has been as large as the largest
 	o := DefaultOptions()
 	o.Hidden, o.Fanouts, o.Layers, o.Batch, o.EvalEvery, o.LogEvery = 8, []int{5, 3}, 2, batch, 1000, 0
-	o.Epochs = 1 + 2*steps*batch/len(mustData(t, ds).train)
+	o.Epochs = 1 + 2*steps*batch/len(mustData(t, ds).Train)
 	o.Cache = cachetier.Options{DeviceBytes: 30 << 10, HostBytes: 100 << 10}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -48,8 +49,8 @@ func bytesPerStep(t *testing.T, ds *store.Dataset, batch int) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / steps
 }
 
-func mustData(t *testing.T, ds *store.Dataset) *data {
-	d, err := selectData(ds, "")
+func mustData(t *testing.T, ds *store.Dataset) *data.Data {
+	d, err := data.Open(ds, data.Options{})
 	require.NoError(t, err)
 	return d
 }

@@ -30,11 +30,11 @@ func TestEpochsDiffer(t *testing.T) {
 			o.Batch, o.Kappa = batch, kappa
 			r := trained(t, ds, o)
 			d := mustData(t, ds)
-			s := sample.NewSampler(d.graph, sample.Config{Fanouts: o.Fanouts})
-			steps := (len(d.train) + batch - 1) / batch
+			s := sample.NewSampler(d.Graph, sample.Config{Fanouts: o.Fanouts})
+			steps := (len(d.Train) + batch - 1) / batch
 			read := map[int64]bool{}
 			for _, e := range r.Epochs {
-				seeds := slices.Clone(d.train)
+				seeds := slices.Clone(d.Train)
 				sample.Shuffle(seeds, o.Seed, e.Epoch)
 				var b sample.Batch
 				var rows int64
@@ -101,9 +101,9 @@ func TestTrainAccuracy(t *testing.T) {
 		ds := open(t, spec)
 		o := small()
 		o.Kind, o.LR, o.Epochs, o.Dropout = model.MLP, still, 2, 0
-		nodes := len(mustData(t, ds).train)
+		nodes := len(mustData(t, ds).Train)
 		m := opened(t, ds, o)
-		want, ok, err := m.measure(context.Background(), m.data.train)
+		want, ok, err := m.measure(context.Background(), m.data.Train)
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Greater(t, want, 0.05, name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/tape"
@@ -12,7 +13,7 @@ import (
 
 // task is what is learnt: the loss of a batch and the metric of an evaluation, where a node has one class or several.
 type task struct {
-	data         *data
+	data         *data.Data
 	multi        bool
 	kind         metric.Kind
 	classWeights []float32 // nil: all the same
@@ -28,9 +29,9 @@ type task struct {
 }
 
 // newTask finds the metric and the class weights that o asks for and d allows.
-func newTask(d *data, o Options) (_ *task, err error) {
-	k := &task{data: d, multi: d.labels.Label.Multi, kind: o.Metric}
-	classes := d.labels.Classes()
+func newTask(d *data.Data, o Options) (_ *task, err error) {
+	k := &task{data: d, multi: d.Labels.Label.Multi, kind: o.Metric}
+	classes := d.Labels.Classes()
 	if k.multi {
 		if k.kind == "" {
 			k.kind = metric.MicroF1
@@ -43,7 +44,7 @@ func newTask(d *data, o Options) (_ *task, err error) {
 		k.single, err = metric.NewSingle(k.kind, classes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.ds.Path(), err)
+		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
 	}
 	k.classWeights, err = k.parseClassWeights(o.ClassWeights)
 	if err != nil {
@@ -55,7 +56,7 @@ func newTask(d *data, o Options) (_ *task, err error) {
 // parseClassWeights reads a number a class, or makes them: under balanced, seeds ÷ (classes × seeds of the class), so that
 // every class weighs the same in an epoch.
 func (k *task) parseClassWeights(s string) ([]float32, error) {
-	classes := k.data.labels.Classes()
+	classes := k.data.Labels.Classes()
 	switch {
 	case s == "" || s == run.NoWeights:
 		return nil, nil
@@ -63,7 +64,7 @@ func (k *task) parseClassWeights(s string) ([]float32, error) {
 		return nil, errors.New("the label has several classes a node; weights are for one")
 	case s == run.BalancedWeights:
 		var err error
-		if k.labels, err = k.data.classes(k.labels[:0], k.data.train); err != nil {
+		if k.labels, err = k.data.Classes(k.labels[:0], k.data.Train); err != nil {
 			return nil, err
 		}
 		count := make([]int, classes)
@@ -148,7 +149,7 @@ func (k *task) loss(t *tape.Tape, f *feed, logits *tape.Var, seeds []uint32) (a 
 	if k.multi {
 		return k.sigmoidLoss(t, f, logits, seeds)
 	}
-	if k.labels, err = k.data.classes(k.labels[:0], seeds); err != nil {
+	if k.labels, err = k.data.Classes(k.labels[:0], seeds); err != nil {
 		return a, err
 	}
 	labels := f.upload(k.labels)
@@ -172,7 +173,7 @@ func (k *task) loss(t *tape.Tape, f *feed, logits *tape.Var, seeds []uint32) (a 
 
 func (k *task) sigmoidLoss(t *tape.Tape, f *feed, logits *tape.Var, seeds []uint32) (a tally, err error) {
 	var known int
-	if k.targets, known, err = k.data.targets(k.targets[:0], seeds); err != nil {
+	if k.targets, known, err = k.data.Targets(k.targets[:0], seeds); err != nil {
 		return a, err
 	}
 	a.Weight = float64(known)
@@ -216,12 +217,12 @@ func (k *task) uploadFloats(f *feed, v []float32, cols int) kernels.Tensor {
 // measure adds the predictions for nodes to the metric.
 func (k *task) measure(f *feed, logits kernels.Tensor, nodes []uint32) (err error) {
 	if k.multi {
-		if k.targets, _, err = k.data.targets(k.targets[:0], nodes); err == nil {
+		if k.targets, _, err = k.data.Targets(k.targets[:0], nodes); err == nil {
 			k.several.Add(k.download(f, logits), k.targets)
 		}
 		return err
 	}
-	if k.labels, err = k.data.classes(k.labels[:0], nodes); err == nil {
+	if k.labels, err = k.data.Classes(k.labels[:0], nodes); err == nil {
 		k.single.Add(k.download(f, logits), k.labels)
 	}
 	return err
@@ -242,4 +243,18 @@ func (k *task) close(be kernels.Backend) {
 	if k.floats != nil {
 		be.Free(k.floats)
 	}
+}
+
+// rowWeights appends to dst the weight of each row's class, 0 for kernels.NoLabel, and adds them up in order: what
+// tape.WeightedCrossEntropy takes, and what its mean divides by. class has a weight for every class.
+func rowWeights(dst []float32, labels []uint32, class []float32) (_ []float32, sum float64) {
+	for _, label := range labels {
+		w := float32(0)
+		if label != kernels.NoLabel {
+			w = class[label]
+		}
+		dst = append(dst, w)
+		sum += float64(w)
+	}
+	return dst, sum
 }

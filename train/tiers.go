@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -25,15 +26,15 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		}
 	}
 	// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
-	topologyBytes := topology.LeastBytes(t.data.graph)
-	lists := topology.ListBytes(t.data.graph, t.data.weights)
+	topologyBytes := topology.LeastBytes(t.data.Graph)
+	lists := topology.ListBytes(t.data.Graph, t.data.Weights)
 	if all := topologyBytes + lists; all <= total/8 {
 		topologyBytes = all
 	}
 	if t.TopologyBytes != Auto {
 		topologyBytes = t.TopologyBytes
 	}
-	f := t.data.features
+	f := t.data.Features
 	t.disk = disk.Options{
 		Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Stop: ctx.Err, Faults: t.hooks.faults,
 	}
@@ -64,7 +65,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.data.ds.Path(), err)
+		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
 	}
 	if t.budget.Topology != topologyBytes {
 		if err := t.openTopology(t.budget.Topology); err != nil {
@@ -75,17 +76,17 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	cache := t.Cache
 	cache.HostBytes, cache.Lookahead, cache.Engine, cache.Direct = t.budget.Host, t.Lookahead, t.disk.Kind, t.disk.Direct
 	cache.Costs, cache.Stop, cache.Faults = t.disk.Costs, t.disk.Stop, t.disk.Faults
-	if t.stack, err = cachetier.Open(t.data.features, cache); err != nil {
+	if t.stack, err = cachetier.Open(t.data.Features, cache); err != nil {
 		return err
 	}
 	if !t.disk.Direct {
 		kind, why = t.stack.Engine()
 	}
-	t.engine, t.heap.budget = fmt.Sprintf("%s (%s)", kind, why), total-t.data.sumBytes()
+	t.engine, t.heap.budget = fmt.Sprintf("%s (%s)", kind, why), total-t.data.SumBytes()
 	t.read = t.stack.Stats()
 	t.inputs = d.Rows[0].Inputs
 	t.pipe = pipeline.New(pipeline.Config{
-		Sampler: checkedGroup{t.group, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.dtype(), Cols: t.data.features.Dim(),
+		Sampler: checkedGroup{t.group, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.DType(), Cols: t.data.Features.Dim(),
 		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
 		BatchBytes: d.Batches.Bytes, BatchRows: d.Rows[0].Inputs,
 	})
@@ -107,7 +108,7 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 		t.topo.Close()
 		t.topo = nil
 	}
-	t.topo, err = topology.Open(t.data.graph, topology.Options{Bytes: bytes, Weights: t.data.weights, Options: t.disk})
+	t.topo, err = topology.Open(t.data.Graph, topology.Options{Bytes: bytes, Weights: t.data.Weights, Options: t.disk})
 	if err == nil {
 		t.group = sample.NewGroup(t.topo, t.Sampling(), t.Workers)
 	}
@@ -117,8 +118,8 @@ func (t *trainer) openTopology(bytes int64) (err error) {
 // demand takes the measure of the first batch: it is drawn, and goes through the network forwards and backwards with rows of
 // zeros, so that the memory of a step is there and known.
 func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
-	f, g := t.data.features, t.data.graph
-	seeds := append([]uint32(nil), t.data.train...)
+	f, g := t.data.Features, t.data.Graph
+	seeds := append([]uint32(nil), t.data.Train...)
 	sample.Shuffle(seeds, t.Seed, 1)
 	seeds = seeds[:min(t.Batch, len(seeds))]
 	b := new(sample.Batch)
@@ -139,7 +140,7 @@ func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 		Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(b.Inputs()),
 	}
 	lists := plan.Lists{
-		Nodes: int64(g.Nodes()), Offsets: topology.LeastBytes(g), Bytes: topology.ListBytes(g, t.data.weights),
+		Nodes: int64(g.Nodes()), Offsets: topology.LeastBytes(g), Bytes: topology.ListBytes(g, t.data.Weights),
 	}
 	for i := range b.Blocks {
 		lists.Wanted = append(lists.Wanted, int64(b.Blocks[i].Dst))
@@ -155,9 +156,9 @@ func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 		},
 		Rows: []plan.Rows{rows}, Lists: []plan.Lists{lists}, Disk: t.topo.Costs(),
 	}
-	seedBytes := int64(4 * (len(t.data.train)*3 + len(t.data.valid)*2 + len(t.data.test)*2))
-	weights := t.Config.Weights(f.Dim(), t.data.labels.Classes())
-	d.Fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() + t.data.sumBytes() +
+	seedBytes := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
+	weights := t.Config.Weights(f.Dim(), t.data.Labels.Classes())
+	d.Fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() + t.data.SumBytes() +
 		2*min(engineBytes, rows.Count*rows.Bytes+lists.Bytes)
 	return d, nil
 }
@@ -172,9 +173,9 @@ const (
 // checkedGroup names the place of what it finds damaged.
 type checkedGroup struct {
 	*sample.Group
-	data *data
+	data *data.Data
 }
 
 func (s checkedGroup) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
-	return s.data.place(s.Group.Sample(ctx, batches, z, seeds))
+	return s.data.Place(s.Group.Sample(ctx, batches, z, seeds))
 }

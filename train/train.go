@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -144,7 +145,7 @@ type trainer struct {
 	dir    *run.Dir
 	record *run.Record // which every checkpoint repeats
 	hooks  Hooks
-	data   *data
+	data   *data.Data
 	task   *task
 	be     kernels.Backend
 	disk   disk.Options // of topo and stack
@@ -197,10 +198,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
-	if t.data, err = selectData(ds, o.Split); err == nil && o.Sampling().Weighted {
-		err = t.data.useWeights()
-	}
-	if err != nil {
+	if t.data, err = data.Open(ds, data.Options{Split: o.Split, Weighted: o.Sampling().Weighted}); err != nil {
 		return nil, err
 	}
 	err = store.Guard(func() (err error) {
@@ -210,11 +208,11 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	if err != nil {
 		return nil, err
 	}
-	t.Metric, t.Split = t.task.kind, t.data.split // as they are called when a resumed run is asked for them
+	t.Metric, t.Split = t.task.kind, t.data.Split // as they are called when a resumed run is asked for them
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	t.model = model.New(t.be, o.Config, t.data.features.Dim(), t.data.labels.Classes(), o.Seed)
+	t.model = model.New(t.be, o.Config, t.data.Features.Dim(), t.data.Labels.Classes(), o.Seed)
 	var params []optim.Param
 	for _, p := range t.model.Params {
 		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
@@ -234,7 +232,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	}
 	t.saved = -1
 	validated := ""
-	if len(t.data.valid) > 0 {
+	if len(t.data.Valid) > 0 {
 		validated = string(t.task.kind)
 	}
 	t.auto = o.DecideEpochs(t.steps(), validated)
@@ -250,7 +248,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 // taken as they are written to, so that the allocations succeed.
 func (t *trainer) checkModel() error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
-	need := 16 * t.Config.Weights(t.data.features.Dim(), t.data.labels.Classes())
+	need := 16 * t.Config.Weights(t.data.Features.Dim(), t.data.Labels.Classes())
 	available, err := kernels.AvailableMemory()
 	if err != nil || need <= available {
 		return nil // not known: then the system decides
@@ -294,18 +292,16 @@ func (t *trainer) note(format string, args ...any) {
 }
 
 func (t *trainer) notes() {
-	for _, c := range t.data.graph.Relation.Columns {
-		if c.Name != store.EdgeID && (c.Name != weightColumn || t.data.weights == nil) {
-			t.note("column %s of the edges is not used in training", c.Name)
-		}
+	for _, column := range t.data.UnusedColumns() {
+		t.note("column %s of the edges is not used in training", column)
 	}
-	if t.data.unlabelled > 0 {
-		t.note("%d nodes of the split have no label and are left out", t.data.unlabelled)
+	if t.data.Unlabelled > 0 {
+		t.note("%d nodes of the split have no label and are left out", t.data.Unlabelled)
 	}
-	if t.Batch > len(t.data.train) {
-		t.note("the batch of %d holds all %d training nodes: an epoch is one step", t.Batch, len(t.data.train))
+	if t.Batch > len(t.data.Train) {
+		t.note("the batch of %d holds all %d training nodes: an epoch is one step", t.Batch, len(t.data.Train))
 	}
-	if len(t.data.valid) == 0 {
+	if len(t.data.Valid) == 0 {
 		t.note("the split has no validation nodes: no model is chosen, and the last one is tested")
 	}
 	switch steps := t.steps(); {
