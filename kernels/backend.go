@@ -5,7 +5,7 @@ type DType uint8
 
 const (
 	F32 DType = iota // 32-bit float, the type of all computing
-	F16              // IEEE 754 half, the type of stored features; only ever an input
+	F16              // IEEE 754 half, the type of stored rows: an input, and what ScatterRows may write
 	U32              // node ids, local ids, offsets, class labels
 )
 
@@ -103,6 +103,18 @@ type Backend interface {
 	ScaleRows(dst, factors Tensor)
 	// SumSquares writes the sum of the squares of src to dst (1×1). It is added up in float64 and rounded once.
 	SumSquares(dst, src Tensor)
+
+	// RowNorms writes to dst (Rows×1) the Euclidean norm of each row of src. It is added up in float64 and rounded once.
+	RowNorms(dst, src Tensor)
+
+	// A table has R rows and a list N, of as many columns; ids (U32, N×1) says which row of the table each of the list is. An
+	// id of R or more panics. GatherRows copies rows of the table src (F16 or F32) to the list dst, each as often as it is
+	// named. GatherRowsGrad adds the list ddst to the rows of dsrc, what goes to one row in the order of ids.
+	GatherRows(dst, src, ids Tensor)
+	GatherRowsGrad(dsrc, ddst, ids Tensor)
+	// ScatterRows copies the list src to rows of the table dst (F16 or F32), and leaves the others as they are. F16 is rounded
+	// to nearest even. ids are distinct: what becomes of a row that is named twice is not defined.
+	ScatterRows(dst, src, ids Tensor)
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.
 	MatMul(dst, a, b Tensor, transA, transB, accumulate bool)

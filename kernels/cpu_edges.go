@@ -34,7 +34,7 @@ func (c *CPU) WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency) {
 	revDst, revEdge := c.uints(op, "RevDst", g.RevDst), c.uints(op, "RevEdge", g.RevEdge)
 	c.weights = grow(c.weights, len(revEdge)*heads)
 	byEdge := c.weights[:len(revEdge)*heads]
-	c.rows(len(revEdge), heads, func(lo, hi int) { pickRows(byEdge[lo*heads:hi*heads], by, heads, revEdge[lo:hi]) })
+	c.rows(len(revEdge), heads, func(lo, hi int) { GatherRows(byEdge[lo*heads:hi*heads], by, heads, revEdge[lo:hi]) })
 	c.lists(dsrc.Rows, n, func(lo, hi int) {
 		c.addWeightedHeads(ds[lo*n:hi*n], dd, byEdge, n, heads, revStart[lo:hi], revStart[lo+1:hi+1], revDst)
 	})

@@ -22,7 +22,7 @@ func WeightedSumHalf(dst []float32, src []uint16, w []float32, cols, heads int, 
 // revStart[u] to revStart[u+1]. dsrc has len(revStart)-1 rows of cols columns.
 func WeightedSumGrad(dsrc, ddst, w []float32, cols, heads int, revStart, revDst, revEdge []uint32) {
 	byEdge := make([]float32, len(revEdge)*heads)
-	pickRows(byEdge, w, heads, revEdge)
+	GatherRows(byEdge, w, heads, revEdge)
 	last := len(revStart) - 1
 	portable.addWeightedHeads(dsrc, ddst, byEdge, cols, heads, revStart[:last], revStart[1:], revDst)
 }
@@ -53,20 +53,6 @@ func (r *routines) weightedHeadsHalf(dst []float32, src []uint16, w []float32, c
 	width := cols / heads
 	for h := range heads {
 		r.weightedSumHalf(dst[h*width:], cols, width, src[h*width:], cols, start, end, nbr, w[h:], heads)
-	}
-}
-
-// pickRows copies the listed rows of src side by side.
-func pickRows(dst, src []float32, cols int, list []uint32) {
-	if cols == 1 { // a neighbour's weight: a fourth of the time that calls of copy take
-		dst = dst[:len(list)]
-		for k, e := range list {
-			dst[k] = src[e]
-		}
-		return
-	}
-	for k, e := range list {
-		copy(dst[k*cols:][:cols], src[int(e)*cols:][:cols])
 	}
 }
 

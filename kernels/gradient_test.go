@@ -102,6 +102,13 @@ func TestNeighborMeanGradient(t *testing.T) {
 		func(dx, dy Tensor) { g.r.NeighborMeanGrad(dx, dy, adj) })
 }
 
+func TestGatherRowsGradient(t *testing.T) {
+	g := newGradCheck(t)
+	x, y, ids := g.normal(5, 3), g.zeros(6, 3), g.uints(4, 1, 1, 0, 4, 1)
+	g.check("GatherRowsGrad", x, y, func() { g.r.GatherRows(y, x, ids) },
+		func(dx, dy Tensor) { g.r.GatherRowsGrad(dx, dy, ids) })
+}
+
 func TestReLUGradient(t *testing.T) {
 	g := newGradCheck(t)
 	x, y := g.normal(5, 4), g.zeros(5, 4)

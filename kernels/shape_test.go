@@ -33,6 +33,10 @@ func TestShapesAreRefusedByName(t *testing.T) {
 			b.NeighborMean(f(2, 3), f(4, 3), Adjacency{Start: u(2, 1), End: u(1, 1), Nbr: u(5, 1)})
 		})
 		refused("kernels: Dropout: p is 1, not in [0, 1)", func() { b.Dropout(f(2, 3), f(2, 3), u(2, 1), 0, 1) })
+		refused("kernels: GatherRowsGrad: ddst 2×3, dsrc 4×2, ids 2×1", func() { b.GatherRowsGrad(f(4, 2), f(2, 3), u(2, 1)) })
+		ids := u(2, 1)
+		b.UploadU32(ids, []uint32{1, 4})
+		refused("kernels: ScatterRows: ids[1] is 4, of 4 rows", func() { b.ScatterRows(f(4, 3), f(2, 3), ids) })
 		labels := u(2, 1)
 		b.UploadU32(labels, []uint32{NoLabel, 3})
 		refused("kernels: SoftmaxCrossEntropy: row 1 has label 3, of 3 classes", func() {

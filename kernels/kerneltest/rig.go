@@ -1,7 +1,6 @@
 package kerneltest
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -148,11 +147,9 @@ func (r *rig) unchanged(inputs ...operand) {
 			r.b.DownloadU32(got, whole(o.tensor))
 			require.Equal(r.t, o.uints, got, "%s: input %d changed", r.note, n)
 		case kernels.F16:
-			if b, ok := r.b.Host(whole(o.tensor)); ok {
-				for i, want := range o.halves {
-					require.Equal(r.t, want, binary.LittleEndian.Uint16(b[2*i:]), "%s: input %d changed", r.note, n)
-				}
-			}
+			want := make([]float32, len(o.halves))
+			kernels.HalfToFloat32(want, o.halves)
+			r.sameValues(fmt.Sprintf("input %d", n), want, r.widened(o))
 		}
 	}
 }
@@ -210,6 +207,36 @@ func (r *rig) closeUints(o operand) {
 	r.b.DownloadU32(got, whole(o.tensor))
 	r.ref.DownloadU32(want[o.off:o.off+o.tensor.Len()], o.oracle)
 	require.Equal(r.t, want, got, r.note)
+}
+
+// widened is the whole buffer of an F16 operand, in float32.
+func (r *rig) widened(o operand) []float32 {
+	all := make([]float32, len(o.halves))
+	wide := kernels.Tensor{Buf: r.b.Alloc(kernels.F32, len(all)), Rows: 1, Cols: len(all)}
+	r.b.Convert(wide, whole(o.tensor))
+	r.b.DownloadF32(all, wide)
+	return all
+}
+
+// closeHalves checks an F16 result and its guards.
+func (r *rig) closeHalves(o operand) {
+	r.t.Helper()
+	n := o.tensor.Len()
+	want, oracle := make([]float32, len(o.halves)), kernels.Tensor{Buf: r.ref.Alloc(kernels.F32, n), Rows: o.tensor.Rows, Cols: o.tensor.Cols}
+	kernels.HalfToFloat32(want, o.halves)
+	r.ref.Convert(oracle, o.oracle)
+	r.ref.DownloadF32(want[o.off:o.off+n], oracle)
+	r.sameValues("halves", want, r.widened(o))
+}
+
+// sameValues is sameBits for which one NaN is as good as another.
+func (r *rig) sameValues(what string, want, got []float32) {
+	r.t.Helper()
+	for i, w := range want {
+		if g := got[i]; g != w && (g == g || w == w) {
+			require.FailNow(r.t, "values differ", "%s: %s: cell %d of %d is %v, not %v", r.note, what, i, len(want), g, w)
+		}
+	}
 }
 
 // specials are the values that loops get wrong. float32's largest value overflows when doubled; the oracle's result is

@@ -67,6 +67,14 @@ func (t *Tape) Head(x *Var, n int) *Var {
 	return &Var{Value: x.Value.Slice(0, n), needsGrad: x.needsGrad, whole: x}
 }
 
+// GatherRows is row ids[i] of x for every i: N×I, where ids is U32, N×1. x may be a leaf in float16.
+func (t *Tape) GatherRows(x *Var, ids kernels.Tensor) *Var {
+	y := t.result(ids.Rows, x.Value.Cols, x)
+	t.be.GatherRows(y.Value, x.Value, ids)
+	t.record(y, func() { t.be.GatherRowsGrad(t.grad(x), t.grad(y), ids) })
+	return y
+}
+
 // NeighborMean is the mean of each destination's neighbours among the rows of x, D×I; 0 where there is none.
 func (t *Tape) NeighborMean(x *Var, g kernels.Adjacency) *Var {
 	y := t.result(g.Start.Rows, x.Value.Cols, x)

@@ -1,0 +1,174 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// Shapes: a table of R rows, a list of N rows, both of C columns; ids (N) says which row of the table each of the list is.
+
+// GatherRows copies row ids[i] of src to row i of dst. Both have cols columns.
+func GatherRows(dst, src []float32, cols int, ids []uint32) {
+	if cols == 1 { // a neighbour's weight: a fourth of the time that calls of copy take
+		dst = dst[:len(ids)]
+		for i, u := range ids {
+			dst[i] = src[u]
+		}
+		return
+	}
+	for i, u := range ids {
+		copy(dst[i*cols:][:cols], row(src, u, cols))
+	}
+}
+
+// gatherRowsHalf is GatherRows of float16 rows.
+func (r *routines) gatherRowsHalf(dst []float32, src []uint16, cols int, ids []uint32) {
+	for i, u := range ids {
+		r.widen(dst[i*cols:][:cols], row(src, u, cols))
+	}
+}
+
+// gatherRowsGrad adds, in the order of i, the columns [lo, hi) of row i of ddst to those of row ids[i] of dsrc.
+func (r *routines) gatherRowsGrad(dsrc, ddst []float32, cols, lo, hi int, ids []uint32) {
+	for i, u := range ids {
+		r.add(row(dsrc, u, cols)[lo:hi], ddst[i*cols:][lo:hi])
+	}
+}
+
+// ScatterRows copies row i of src to row ids[i] of dst. Both have cols columns.
+func ScatterRows(dst, src []float32, cols int, ids []uint32) {
+	for i, u := range ids {
+		copy(row(dst, u, cols), src[i*cols:][:cols])
+	}
+}
+
+// scatterRowsHalf is ScatterRows to float16 rows. It rounds as Float32ToHalf does.
+func (r *routines) scatterRowsHalf(dst []uint16, src []float32, cols int, ids []uint32) {
+	for i, u := range ids {
+		r.narrow(row(dst, u, cols), src[i*cols:][:cols])
+	}
+}
+
+// RowNorms sets dst[i] to the Euclidean norm of row i of src, which has len(dst) rows of cols columns. See SumSquares.
+func RowNorms(dst, src []float32, cols int) {
+	for i := range dst {
+		dst[i] = float32(math.Sqrt(SumSquares(src[i*cols:][:cols])))
+	}
+}
+
+// checkRows checks the shapes of list, table and ids, which go by these names.
+func checkRows(op, listName string, list Tensor, tableName string, table, ids Tensor) {
+	if list.Cols != table.Cols || !isColumn(ids, list.Rows) {
+		refuse(op, listName, list, tableName, table, "ids", ids)
+	}
+}
+
+// checkIDs looks at the values: an id beyond the table would otherwise be found when other rows are written already.
+func checkIDs(op string, ids []uint32, rows int) {
+	for i, u := range ids {
+		if int64(u) >= int64(rows) {
+			panic(fmt.Sprintf("kernels: %s: ids[%d] is %d, of %d rows", op, i, u, rows))
+		}
+	}
+}
+
+func checkRowNorms(dst, src Tensor) {
+	if !isColumn(dst, src.Rows) {
+		refuse("RowNorms", "dst", dst, "src", src)
+	}
+}
+
+// GatherRows implements [Backend].
+func (c *CPU) GatherRows(dst, src, ids Tensor) {
+	const op = "GatherRows"
+	checkRows(op, "dst", dst, "src", src, ids)
+	d, id, n := c.floats(op, "dst", dst), c.uints(op, "ids", ids), dst.Cols
+	checkIDs(op, id, src.Rows)
+	if src.Type == F16 {
+		s := c.halves(op, "src", src)
+		c.rows(dst.Rows, n, func(lo, hi int) { c.gatherRowsHalf(d[lo*n:hi*n], s, n, id[lo:hi]) })
+		return
+	}
+	s := c.floats(op, "src", src)
+	c.rows(dst.Rows, n, func(lo, hi int) { GatherRows(d[lo*n:hi*n], s, n, id[lo:hi]) })
+}
+
+// lineElements is a cache line of float32s: goroutines that write to the same one slow each other down.
+const lineElements = cacheLine / 4
+
+// GatherRowsGrad implements [Backend]. Goroutines share the columns: each takes all positions in order, for columns of its
+// own. So the work is as even where all positions name one row as where each names another. Ranges of source rows would not
+// be even, and each goroutine would skip the positions of the others.
+func (c *CPU) GatherRowsGrad(dsrc, ddst, ids Tensor) {
+	const op = "GatherRowsGrad"
+	checkRows(op, "ddst", ddst, "dsrc", dsrc, ids)
+	ds, dd, id, n := c.floats(op, "dsrc", dsrc), c.floats(op, "ddst", ddst), c.uints(op, "ids", ids), dsrc.Cols
+	checkIDs(op, id, dsrc.Rows)
+	goroutines := max(1, min(c.threads, len(dd)/chunkElements))
+	width := (n + goroutines - 1) / goroutines
+	width = max(1, (width+lineElements-1)/lineElements) * lineElements
+	parallelFor(goroutines, n, width, func(lo, hi int) { c.gatherRowsGrad(ds, dd, n, lo, hi, id) })
+}
+
+// ScatterRows implements [Backend].
+func (c *CPU) ScatterRows(dst, src, ids Tensor) {
+	const op = "ScatterRows"
+	checkRows(op, "src", src, "dst", dst, ids)
+	s, id, n := c.floats(op, "src", src), c.uints(op, "ids", ids), src.Cols
+	checkIDs(op, id, dst.Rows)
+	if dst.Type == F16 {
+		d := c.halves(op, "dst", dst)
+		c.rows(src.Rows, n, func(lo, hi int) { c.scatterRowsHalf(d, s[lo*n:hi*n], n, id[lo:hi]) })
+		return
+	}
+	d := c.floats(op, "dst", dst)
+	c.rows(src.Rows, n, func(lo, hi int) { ScatterRows(d, s[lo*n:hi*n], n, id[lo:hi]) })
+}
+
+// RowNorms implements [Backend].
+func (c *CPU) RowNorms(dst, src Tensor) {
+	checkRowNorms(dst, src)
+	d, s, n := c.floats("RowNorms", "dst", dst), c.floats("RowNorms", "src", src), src.Cols
+	c.rows(src.Rows, n, func(lo, hi int) { RowNorms(d[lo:hi], s[lo*n:hi*n], n) })
+}
+
+// GatherRows implements [Backend].
+func (r *Reference) GatherRows(dst, src, ids Tensor) {
+	const op = "GatherRows"
+	checkRows(op, "dst", dst, "src", src, ids)
+	d, s, id := r.floats(op, "dst", dst), r.input(op, "src", src), r.uints(op, "ids", ids)
+	checkIDs(op, id, src.Rows)
+	gatherRowsRef(d, s, dst.Cols, id)
+}
+
+// GatherRowsGrad implements [Backend].
+func (r *Reference) GatherRowsGrad(dsrc, ddst, ids Tensor) {
+	const op = "GatherRowsGrad"
+	checkRows(op, "ddst", ddst, "dsrc", dsrc, ids)
+	ds, dd, id := r.floats(op, "dsrc", dsrc), r.floats(op, "ddst", ddst), r.uints(op, "ids", ids)
+	checkIDs(op, id, dsrc.Rows)
+	gatherRowsGradRef(ds, dd, dsrc.Cols, id)
+}
+
+// ScatterRows implements [Backend].
+func (r *Reference) ScatterRows(dst, src, ids Tensor) {
+	const op = "ScatterRows"
+	checkRows(op, "src", src, "dst", dst, ids)
+	s, id := r.floats(op, "src", src), r.uints(op, "ids", ids)
+	checkIDs(op, id, dst.Rows)
+	if dst.Type == F16 {
+		rounded := make([]uint16, len(s))
+		for i, v := range s {
+			rounded[i] = floatToHalfRef(v)
+		}
+		scatterRowsRef(r.halves(op, "dst", dst), rounded, src.Cols, id)
+		return
+	}
+	scatterRowsRef(r.floats(op, "dst", dst), s, src.Cols, id)
+}
+
+// RowNorms implements [Backend].
+func (r *Reference) RowNorms(dst, src Tensor) {
+	checkRowNorms(dst, src)
+	rowNormsRef(r.floats("RowNorms", "dst", dst), r.floats("RowNorms", "src", src), src.Rows, src.Cols)
+}
