@@ -67,10 +67,13 @@ type AdamStep struct {
 //   - A function whose name ends in Grad adds to its results (+=), as does MatMul with accumulate; all others overwrite.
 //   - Zero rows or columns are fine: an empty sum is 0, and what has no definition (the largest of no columns) is left as
 //     it was.
-//   - Results are the same bits for any number of threads: work is split by output rows or fixed chunks.
+//   - Results are the same bits for any number of threads: work is split by what is written, or into fixed chunks.
 //   - NaN and Inf in an input reach every output that depends on it.
 //
-// A Backend is used by one goroutine at a time.
+// Concurrency: operations, and downloads, are one goroutine's at a time. Beside it any goroutines may call Alloc, Free, Host
+// and the uploads, and write to what Host lent, as long as no running call uses the same buffer. So a pipeline brings rows
+// in while a step computes. A buffer goes from one goroutine to the next as other memory does, by a channel or a lock. Where
+// operations go on after their call has returned, all that touches a buffer waits for those that use it.
 type Backend interface {
 	// Name says what runs, for records: "portable", "reference".
 	Name() string
@@ -82,7 +85,7 @@ type Backend interface {
 	Free(b Buffer)
 
 	// UploadF32, UploadU32 copy host memory to a tensor of equal length, Download copies it back. UploadHalf takes
-	// float16 bits.
+	// float16 bits. The caller keeps the host memory, and may change it once the call returns.
 	UploadF32(dst Tensor, src []float32)
 	UploadU32(dst Tensor, src []uint32)
 	UploadHalf(dst Tensor, src []uint16)

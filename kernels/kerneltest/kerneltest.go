@@ -68,6 +68,7 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 		{"Adam", testAdam},
 		{"Refusals", testRefusals},
 		{"Repeat", testRepeat},
+		{"Beside", testBeside},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(newRig(t, newBackend())) })
 	}
