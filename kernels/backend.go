@@ -92,7 +92,8 @@ type Backend interface {
 	DownloadF32(dst []float32, src Tensor)
 	DownloadU32(dst []uint32, src Tensor)
 	// Host lends the memory of t where the host can address it (little-endian bytes), so that a gather can write
-	// straight into it; ok is false where it cannot, and then the caller uploads. The bytes die with the buffer.
+	// straight into it; ok is false where it cannot, and then the caller uploads: [Staging] does one or the other. The bytes
+	// die with the buffer.
 	Host(t Tensor) (b []byte, ok bool)
 
 	// Fill sets every element to v.

@@ -155,3 +155,11 @@ func (t DType) String() string {
 	}
 	return fmt.Sprintf("DType(%d)", uint8(t))
 }
+
+// bytes is the size of an element.
+func (t DType) bytes() int {
+	if t == F16 {
+		return 2
+	}
+	return 4
+}

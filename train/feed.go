@@ -19,7 +19,11 @@ type feed struct {
 	rows   kernels.Buffer // of features
 	hidden kernels.Buffer // rows of a lower layer, in evaluation
 	host   []uint32
+
+	staging *kernels.Staging
 }
+
+func newFeed(be kernels.Backend) *feed { return &feed{be: be, staging: kernels.NewStaging(be)} }
 
 // blocks uploads the blocks of b.
 func (f *feed) blocks(blocks []sample.Block) []model.Graph {
@@ -58,17 +62,12 @@ func (f *feed) upload(v []uint32) kernels.Tensor {
 	return t
 }
 
-// gather fetches the feature rows of ids through the tiers, straight into the backend's memory, and leaves the host cache as it
-// is.
+// gather fetches the feature rows of ids through the tiers and leaves the host cache as it is.
 func (f *feed) gather(s *cachetier.Stack, d *data.Data, ids []uint32) (kernels.Tensor, error) {
 	t, dim := d.DType(), d.Features.Dim()
 	f.rows = grow(f.be, f.rows, t, len(ids)*dim)
 	x := kernels.Tensor{Buf: f.rows, Type: t, Rows: len(ids), Cols: dim}
-	dst, ok := f.be.Host(x)
-	if !ok {
-		panic("train: the backend's memory cannot be addressed, and rows are gathered straight into it")
-	}
-	return x, s.Peek(dst, ids)
+	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(dst, ids) })
 }
 
 // rowsOf copies rows place[id] of below, one for each of ids.
@@ -123,4 +122,5 @@ func (f *feed) close() {
 			f.be.Free(b)
 		}
 	}
+	f.staging.Close()
 }

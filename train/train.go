@@ -34,7 +34,8 @@ type Hooks struct {
 	// and before its directory is given up.
 	Live func(now func() *run.Result) (stop func())
 
-	faults disk.Faults // of tests
+	faults  disk.Faults                           // of tests
+	backend func(kernels.Backend) kernels.Backend // of tests: what to compute on in place of the CPU's
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -192,6 +193,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 		Options: o, hooks: h,
 		be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
 	}
+	if h.backend != nil {
+		t.be = h.backend(t.be)
+	}
 	defer func() {
 		if err != nil {
 			t.close()
@@ -219,7 +223,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	}
 	t.optim = optim.New(t.be, params, o.Optim)
 	t.tape = tape.New(t.be)
-	t.feed = &feed{be: t.be}
+	t.feed = newFeed(t.be)
 	if t.EvalBytes == Auto {
 		t.EvalBytes = 2 << 30
 		if t.MemoryBytes > 0 {

@@ -9,8 +9,8 @@
 // others wait for.
 //
 // Memory: a Pipeline owns the batches and lends one to use for the length of the call; they are recycled, and given up
-// in Close. Their rows are buffers of the backend, written where kernels.Backend.Host lends them, two of them: one in use,
-// one being gathered. A budget that is too small for one batch lets that one through, so that none hangs. One Run at a
+// in Close. Their rows are buffers of the backend, two of them: one in use, one being gathered. They are gathered by a
+// kernels.Staging, which for a backend that the host cannot write to is memory for the rows of one more batch. A budget that is too small for one batch lets that one through, so that none hangs. One Run at a
 // time.
 //
 // Start at [Pipeline.Run], then drawAll, where all is decided.
@@ -39,7 +39,7 @@ type Config struct {
 	Stack *cachetier.Stack
 	Type  kernels.DType
 	Cols  int
-	// Backend holds the rows. Gather calls its Alloc, Free and Host while use is at work with it.
+	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes with it.
 	Backend kernels.Backend
 	// Bytes bounds the blocks in flight. A batch that is alone may be larger.
 	Bytes int64
@@ -94,12 +94,13 @@ type Pipeline struct {
 	size    sizing
 	free    []*sample.Batch   // under flight's lock
 	buffers [2]kernels.Buffer // of rows; nil where there is none yet
+	staging *kernels.Staging  // of gather
 	clock   clock
 }
 
 // New makes a pipeline that has no memory yet.
 func New(c Config) *Pipeline {
-	p := &Pipeline{Config: c}
+	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)}
 	if c.BatchRows > 0 && c.BatchBytes > 0 {
 		p.size = sizing{largest: c.BatchBytes, steps: 1, rows: c.BatchRows}
 	}
@@ -287,11 +288,7 @@ func (p *Pipeline) gather(w *window, i int, b *Gathered) error {
 		b.buffer = p.growBuffer(b.buffer, n+n/8)
 	}
 	b.Rows = kernels.Tensor{Buf: b.buffer, Type: p.Type, Rows: rows, Cols: p.Cols}
-	dst, ok := p.Backend.Host(b.Rows)
-	if !ok {
-		panic("pipeline: the backend's memory cannot be addressed, and rows are gathered straight into it")
-	}
-	err := w.Gather(i, dst)
+	err := p.staging.Fill(b.Rows, func(dst []byte) error { return w.Gather(i, dst) })
 	b.Read = p.Stack.Stats()
 	return err
 }
@@ -359,5 +356,6 @@ func (p *Pipeline) Close() {
 			p.buffers[i] = nil
 		}
 	}
+	p.staging.Close()
 	p.free = nil
 }

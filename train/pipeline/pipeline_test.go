@@ -14,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -112,6 +113,27 @@ func TestSameBatches(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRemoteMemory: rows come the same to a backend whose memory the host cannot address.
+func TestRemoteMemory(t *testing.T) {
+	r := newRig(t)
+	c := r.config(2, 10_000)
+	c.Backend = kerneltest.Remote(r.be)
+	p := pipeline.New(c)
+	for range 2 { // the second with new buffers
+		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
+			var want []byte
+			for _, v := range b.Batch.Inputs() {
+				want = append(want, r.ds.Features(0).Row(v)...)
+			}
+			got, ok := r.be.Host(b.Rows)
+			require.True(t, ok)
+			require.Equal(t, want, got)
+			return nil
+		}))
+		p.Close()
 	}
 }
 

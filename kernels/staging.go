@@ -1,0 +1,91 @@
+package kernels
+
+// Staging fills tensors of a backend with what the host reads or puts together: straight in the backend's memory where Host
+// lends it, else in a buffer on the host that is then uploaded at once. Use [NewStaging].
+//
+// Memory: a Staging owns its buffer, which grows to the largest tensor so far, until Close. The tensors are the caller's.
+// Concurrency: one goroutine at a time, and beside operations as the uploads are: see [Backend].
+type Staging struct {
+	be   Backend
+	host *HostBuf // nil until a tensor needs it
+}
+
+// NewStaging returns a Staging without a buffer.
+func NewStaging(be Backend) *Staging { return &Staging{be: be} }
+
+// Fill has write set the bytes of dst, all of them, in little-endian order. After an error of write, which it returns, what dst
+// holds is not defined. Where there is no memory for the buffer it panics with a *MemoryError, as Alloc does.
+func (s *Staging) Fill(dst Tensor, write func(b []byte) error) error {
+	if !littleEndian {
+		panic("kernels: Staging.Fill: this machine is not little-endian")
+	}
+	return s.fill(dst, write)
+}
+
+// fill is Fill in the host's byte order.
+func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
+	b, lent := s.be.Host(dst)
+	if !lent {
+		b = s.buffer(dst)
+	}
+	if err := write(b); err != nil || lent {
+		return err
+	}
+	s.upload(dst, b)
+	return nil
+}
+
+// JoinU32 fills dst (U32) with the parts one behind the other, which are as long as dst together.
+func (s *Staging) JoinU32(dst Tensor, parts ...[]uint32) { join(s, "JoinU32", dst, parts) }
+
+// JoinF32 is JoinU32 of an F32 tensor.
+func (s *Staging) JoinF32(dst Tensor, parts ...[]float32) { join(s, "JoinF32", dst, parts) }
+
+func join[T float32 | uint32](s *Staging, op string, dst Tensor, parts [][]T) {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	checkLen(op, dst, n)
+	_ = s.fill(dst, func(b []byte) error {
+		all := cast[T](b)
+		for _, p := range parts {
+			all = all[copy(all, p):]
+		}
+		return nil
+	})
+}
+
+// buffer lends as many bytes as t has.
+func (s *Staging) buffer(t Tensor) []byte {
+	n := t.Len() * t.Type.bytes()
+	if s.host == nil || len(s.host.Bytes()) < n {
+		s.Close()
+		host, err := NewHostBuf(n + n/8)
+		if err != nil {
+			panic(err)
+		}
+		s.host = host
+	}
+	return s.host.Bytes()[:n]
+}
+
+// upload takes b, in the host's byte order, to t.
+func (s *Staging) upload(t Tensor, b []byte) {
+	switch t.Type {
+	case F32:
+		s.be.UploadF32(t, cast[float32](b))
+	case F16:
+		s.be.UploadHalf(t, cast[uint16](b))
+	case U32:
+		s.be.UploadU32(t, cast[uint32](b))
+	}
+}
+
+// Close gives the buffer back. The Staging can go on being used, and has a new one then.
+func (s *Staging) Close() {
+	if s.host != nil {
+		s.host.Close()
+		s.host = nil
+	}
+}
