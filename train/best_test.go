@@ -34,7 +34,7 @@ func TestBestEpoch(t *testing.T) {
 		require.NoError(t, err)
 		test, _, err = m.measure(context.Background(), m.data.Test)
 		require.NoError(t, err)
-		return valid, test, m.paramsHash()
+		return valid, test, m.model.Hash()
 	}
 	valid, test, hash := measured(run.BestFile)
 	require.Equal(t, valid, *r.Best.ValidAcc)

@@ -25,10 +25,10 @@ func (t *trainer) run(ctx context.Context) error {
 	case outside(err) && t.checkpointNow() == nil:
 		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train --resume --run %s", err, t.dir.Path())
 	}
-	t.result.ParamsXXH3 = t.paramsHash()
+	t.result.ParamsXXH3 = t.model.Hash()
 	t.snapshot()
 	if err == nil {
-		err = t.dir.SaveWeights(run.LastFile, t.weights(), t.meta())
+		err = t.dir.SaveWeights(run.LastFile, t.model.Download(), t.meta())
 	}
 	return err
 }
@@ -186,7 +186,7 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
 			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[row]), v, t.lastGood())
 	}
-	for _, w := range t.weights() {
+	for _, w := range t.model.Download() {
 		if i := notFinite(w.Data); i >= 0 {
 			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower --lr%s",
 				loss, w.Name, i, w.Data[i], t.lastGood())
@@ -234,7 +234,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	}
 	t.worse = 0
 	t.result.Best = run.Best{Metric: t.task.kind, Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
-	t.best = t.weights()
+	t.best = t.model.Download()
 	return nil
 }
 
@@ -244,10 +244,10 @@ func (t *trainer) testBest(ctx context.Context) error {
 		return nil
 	}
 	start := time.Now()
-	last := t.weights()
+	last := t.model.Download()
 	if t.best != nil {
-		t.restore(t.best)
-		defer t.restore(last)
+		t.model.Upload(t.best)
+		defer t.model.Upload(last)
 	}
 	acc, ok, err := t.measure(ctx, t.data.Test)
 	if err != nil || !ok {

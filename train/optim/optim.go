@@ -178,35 +178,21 @@ func (o *Optimizer) State() []checkpoint.Tensor {
 	return state
 }
 
-// Restore takes back what State gave after steps updates. Other tensors in state are ignored. Where a moment is missing or
-// of another shape, the error names it, and nothing has changed.
+// Check says which moment is missing from state, or of another shape. Other tensors in state are ignored.
+func (o *Optimizer) Check(state []checkpoint.Tensor) error {
+	_, err := o.moments(state)
+	return err
+}
+
+// Restore takes back what State gave after steps updates. Where Check would find something wrong, the error is its, and nothing
+// has changed.
 func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
 	if steps < 0 {
 		return fmt.Errorf("optimizer state after %d steps; the checkpoint is damaged", steps)
 	}
-	named := map[string]*checkpoint.Tensor{}
-	for i := range state {
-		named[state[i].Name] = &state[i]
-	}
-	find := func(name string, p *optimized) ([]float32, error) {
-		t := named[name]
-		if t == nil {
-			return nil, fmt.Errorf("optimizer state: no tensor %s; the checkpoint is of another model, or of weights alone", name)
-		}
-		if !slices.Equal(t.Shape, p.Shape) || len(t.Data) != p.Value.Len() {
-			return nil, fmt.Errorf("optimizer state: %s has shape %v, and the model %v; the checkpoint is of another model", name, t.Shape, p.Shape)
-		}
-		return t.Data, nil
-	}
-	moments := make([][2][]float32, len(o.params))
-	for i := range o.params {
-		p := &o.params[i]
-		for k, prefix := range []string{firstPrefix, secondPrefix} {
-			var err error
-			if moments[i][k], err = find(prefix+p.Name, p); err != nil {
-				return err
-			}
-		}
+	moments, err := o.moments(state)
+	if err != nil {
+		return err
 	}
 	for i, p := range o.params {
 		o.be.UploadF32(p.first, moments[i][0])
@@ -214,6 +200,29 @@ func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
 	}
 	o.steps = steps
 	return nil
+}
+
+// moments are those of each parameter in state.
+func (o *Optimizer) moments(state []checkpoint.Tensor) ([][2][]float32, error) {
+	named := map[string]*checkpoint.Tensor{}
+	for i := range state {
+		named[state[i].Name] = &state[i]
+	}
+	moments := make([][2][]float32, len(o.params))
+	for i := range o.params {
+		p := &o.params[i]
+		for k, prefix := range []string{firstPrefix, secondPrefix} {
+			t := named[prefix+p.Name]
+			if t == nil {
+				return nil, fmt.Errorf("optimizer state: no tensor %s; the checkpoint is of another model, or of weights alone", prefix+p.Name)
+			}
+			if !slices.Equal(t.Shape, p.Shape) || len(t.Data) != p.Value.Len() {
+				return nil, fmt.Errorf("optimizer state: %s has shape %v, and the model %v; the checkpoint is of another model", t.Name, t.Shape, p.Shape)
+			}
+			moments[i][k] = t.Data
+		}
+	}
+	return moments, nil
 }
 
 // Close frees the moments.

@@ -1,0 +1,83 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// Download copies the parameters to the host, under their names.
+func (m *Model) Download() []checkpoint.Tensor {
+	all := make([]checkpoint.Tensor, len(m.Params))
+	for i, p := range m.Params {
+		data := make([]float32, p.Value.Len())
+		m.be.DownloadF32(data, p.Value)
+		all[i] = checkpoint.Tensor{Name: p.Name, Shape: p.Shape, Data: data}
+	}
+	return all
+}
+
+// Upload sets the parameters to values that Download or Find gave.
+func (m *Model) Upload(values []checkpoint.Tensor) {
+	for i, p := range m.Params {
+		m.be.UploadF32(p.Value, values[i].Data)
+	}
+}
+
+// Find is the tensor of each parameter, by its name behind prefix. The error names one that is missing or of another shape.
+func (m *Model) Find(tensors []checkpoint.Tensor, prefix string) ([]checkpoint.Tensor, error) {
+	byName := map[string]checkpoint.Tensor{}
+	for _, x := range tensors {
+		byName[x.Name] = x
+	}
+	found := make([]checkpoint.Tensor, len(m.Params))
+	for i, p := range m.Params {
+		x, ok := byName[prefix+p.Name]
+		if !ok {
+			return nil, fmt.Errorf("it has no tensor %s: it is of another model", prefix+p.Name)
+		}
+		if !slices.Equal(x.Shape, p.Shape) {
+			return nil, fmt.Errorf("tensor %s is %v and the model's is %v: it is of another model", x.Name, x.Shape, p.Shape)
+		}
+		x.Name = p.Name
+		found[i] = x
+	}
+	return found, nil
+}
+
+// Save adds the parameters: the model is a checkpoint.Part.
+func (m *Model) Save(s *checkpoint.State) error {
+	s.Tensors = append(s.Tensors, m.Download()...)
+	return nil
+}
+
+// Check wants a tensor for each parameter.
+func (m *Model) Check(s *checkpoint.State) error {
+	_, err := m.Find(s.Tensors, "")
+	return err
+}
+
+// Load sets the parameters to those in s.
+func (m *Model) Load(s *checkpoint.State) error {
+	values, err := m.Find(s.Tensors, "")
+	if err == nil {
+		m.Upload(values)
+	}
+	return err
+}
+
+// Hash is XXH3-64 over the parameters, one after the other, as little-endian float32.
+func (m *Model) Hash() string {
+	var b []byte
+	for _, p := range m.Download() {
+		for _, x := range p.Data {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+		}
+	}
+	return fmt.Sprintf("%016x", xxh3.Hash(b))
+}

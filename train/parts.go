@@ -1,0 +1,299 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// What a checkpoint's metadata holds. The first ones are for people and other programs; progressKey is what resuming
+// needs beside the tensors: batches, dropout and shuffles are functions of (seed, epoch, step), so nothing else has state.
+const (
+	epochsKey   = "gnnstore.epochs" // whole ones
+	stepsKey    = "gnnstore.steps"  // updates in all; those beyond the whole epochs are of the one under way
+	sealKey     = "gnnstore.dataset_seal"
+	modelKey    = "gnnstore.model"
+	seedKey     = "gnnstore.seed"
+	scheduleKey = "gnnstore.schedule" // drawing
+	progressKey = "gnnstore.progress"
+)
+
+// progress is where a run stands between two steps.
+type progress struct {
+	Updates int     `json:"updates"`
+	Partial partial `json:"partial"`
+	Worse   int     `json:"worse"`
+	HasBest bool    `json:"has_best"`
+	// MetricsBytes of metrics.jsonl were written by then; what follows belongs to steps that resuming runs again.
+	MetricsBytes int64      `json:"metrics_bytes"`
+	MetricsXXH3  string     `json:"metrics_xxh3"` // of these; empty in checkpoints of earlier versions
+	Epochs       int        `json:"epochs"`       // whole ones, which metrics.jsonl has
+	SoFar        run.Result `json:"so_far"`
+}
+
+// drawing is the schedule of the seeds that batches are drawn from, and how far it has come: step i of all epochs has that of
+// i div κ, and smoothed has gone (i mod κ)/κ of the way to the next.
+type drawing struct {
+	Seed      uint64 `json:"seed"`
+	Kappa     int    `json:"kappa"` // sample.Forever: all steps
+	Dependent string `json:"dependent"`
+	Step      int    `json:"step"`
+}
+
+func (t *trainer) drawingAt(step int) drawing { return drawing{t.Seed, t.Kappa, t.Dependent, step} }
+
+// matches checks that a schedule agrees with the step that the run has reached.
+func (d drawing) matches(now drawing) error {
+	switch {
+	case d.Seed != now.Seed:
+		return fmt.Errorf("it draws from --seed %d, and the run from %d", d.Seed, now.Seed)
+	case d.Kappa != now.Kappa:
+		return fmt.Errorf("it draws with --kappa %s, and the run with %s", sample.KappaText(d.Kappa), sample.KappaText(now.Kappa))
+	case d.Dependent != now.Dependent:
+		return fmt.Errorf("it draws with --dependent %s, and the run with %s", d.Dependent, now.Dependent)
+	case d.Step != now.Step:
+		return fmt.Errorf("it has drawn %d steps and made %d updates; remove the file to resume from the one before it",
+			d.Step, now.Step)
+	}
+	return nil
+}
+
+// partial is the epoch under way.
+type partial struct {
+	tally
+	Steps     int     `json:"steps"`
+	Seconds   float64 `json:"seconds"`
+	InputRows int64   `json:"input_rows"`
+	DiskRows  int64   `json:"disk_rows"`
+	DiskBytes int64   `json:"disk_bytes"`
+}
+
+// count adds a step that read what the tiers did since before.
+func (p *partial) count(a tally, read cachetier.Stats) {
+	p.Steps++
+	p.add(a)
+	p.InputRows += read.InputRows
+	p.DiskRows += read.Disk.Rows
+	p.DiskBytes += read.Disk.BytesRead
+}
+
+// valid refuses counts that no run of steps an epoch comes to. Earlier versions had no checksum on them, so they may be anything.
+func (p progress) valid(steps int) error {
+	if p.Epochs < 0 || p.Epochs > p.Updates || p.Partial.Steps < 0 || p.Partial.Steps > steps ||
+		p.Updates != p.Epochs*steps+p.Partial.Steps {
+		return fmt.Errorf("%d updates cannot be %d epochs of %d and %d more", p.Updates, p.Epochs, steps, p.Partial.Steps)
+	}
+	if p.Worse < 0 || p.MetricsBytes < 0 {
+		return fmt.Errorf("%d evaluations since the best, and %d bytes of metrics", p.Worse, p.MetricsBytes)
+	}
+	if best := p.SoFar.Best.Epoch; best < 0 || best > p.Epochs || p.HasBest != (best > 0) {
+		return fmt.Errorf("the best epoch is %d of %d", best, p.Epochs)
+	}
+	return nil
+}
+
+// identity is which run a checkpoint is of: of its dataset, model and seed.
+type identity struct{ *trainer }
+
+func (p identity) Save(s *checkpoint.State) error {
+	maps.Copy(s.Meta, p.meta())
+	return nil
+}
+
+func (p identity) Check(s *checkpoint.State) error {
+	if seal := s.Meta[sealKey]; seal != p.result.Seal {
+		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, p.data.Set.Path(), p.result.Seal)
+	}
+	if kind := s.Meta[modelKey]; kind != string(p.Kind) {
+		return fmt.Errorf("it is of a %q model, and --model is %s", kind, p.Kind)
+	}
+	if seed := s.Meta[seedKey]; seed != strconv.FormatUint(p.Seed, 10) {
+		return fmt.Errorf("it is of a run with seed %s, and --seed is %d", seed, p.Seed)
+	}
+	return nil
+}
+
+func (p identity) Load(*checkpoint.State) error { return nil }
+
+// recorded is what the run was asked for.
+type recorded struct{ *trainer }
+
+func (p recorded) Save(s *checkpoint.State) error { return saveJSON(s, run.RecordKey, p.record) }
+
+func (p recorded) Check(s *checkpoint.State) error {
+	saved, err := run.RecordIn(s.Meta)
+	if err != nil {
+		return err
+	}
+	if saved == nil {
+		p.note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", run.RecordFile)
+		return nil
+	}
+	if differs := p.record.Options.Differs(saved.Options); differs != "" {
+		return fmt.Errorf("%s; remove whichever is not of this run", differs)
+	}
+	return nil
+}
+
+func (p recorded) Load(*checkpoint.State) error { return nil }
+
+// soFar is how far the run has come, and metrics.jsonl up to there.
+type soFar struct {
+	*trainer
+	at *progress
+}
+
+func (p soFar) Save(s *checkpoint.State) error {
+	metrics, sum, err := p.dir.SyncMetrics()
+	if err != nil {
+		return err
+	}
+	*p.at = progress{
+		Updates: p.optim.Steps(), Partial: p.partial, Worse: p.worse, HasBest: p.best != nil, MetricsBytes: metrics,
+		MetricsXXH3: sum, Epochs: len(p.result.Epochs), SoFar: p.result.SoFar(),
+	}
+	return saveJSON(s, progressKey, p.at)
+}
+
+func (p soFar) Check(s *checkpoint.State) error {
+	if err := json.Unmarshal([]byte(s.Meta[progressKey]), p.at); err != nil {
+		return fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
+	}
+	if err := p.at.valid(p.steps()); err != nil {
+		return fmt.Errorf("no progress to resume from: %s: %w; remove the file to resume from the one before it", progressKey, err)
+	}
+	return nil
+}
+
+func (p soFar) Load(*checkpoint.State) error {
+	at, t := p.at, p.trainer
+	epochs, err := t.dir.CutMetrics(at.MetricsBytes, at.MetricsXXH3)
+	if err != nil {
+		return err
+	}
+	if len(epochs) != at.Epochs {
+		return fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with --run",
+			t.dir.File(run.MetricsFile), len(epochs), at.Epochs)
+	}
+	t.saved = at.Updates
+	t.partial, t.worse = at.Partial, at.Worse
+	now := t.result
+	t.result = &at.SoFar
+	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
+	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
+	t.result.Status, t.result.Error = run.Running, ""
+	t.result.Best.Metric = t.task.kind // which an earlier version called accuracy
+	t.result.Epochs, t.result.Losses = epochs, []float64{}
+	for _, e := range epochs {
+		t.result.Losses = append(t.result.Losses, e.Loss)
+	}
+	t.before = before{stats: at.SoFar.Stats, stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
+	t.peak.rss, t.peak.file = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
+	return nil
+}
+
+// schedule is that of the seeds that batches are drawn from.
+type schedule struct {
+	*trainer
+	at *progress
+}
+
+func (p schedule) Save(s *checkpoint.State) error {
+	return saveJSON(s, scheduleKey, p.drawingAt(p.at.Updates))
+}
+
+func (p schedule) Check(s *checkpoint.State) error {
+	now := p.drawingAt(p.at.Updates)
+	text, ok := s.Meta[scheduleKey]
+	if !ok { // independent batches were all there was
+		err := drawing{p.Seed, 1, p.Dependent, now.Step}.matches(now)
+		if err == nil && p.Kind.All() != 0 {
+			p.note("the checkpoint is of an earlier version, which drew other batches: " +
+				"the run does not end as it would have there")
+		}
+		return err
+	}
+	var d drawing
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		return fmt.Errorf("no schedule to draw by: %s: %w; remove the file to resume from the one before it", scheduleKey, err)
+	}
+	return d.matches(now)
+}
+
+func (p schedule) Load(*checkpoint.State) error { return nil }
+
+// weights are those of the network.
+type weights struct{ *trainer }
+
+func (p weights) Save(s *checkpoint.State) error {
+	all := p.model.Download()
+	for _, w := range all {
+		if i := notFinite(w.Data); i >= 0 {
+			return fmt.Errorf("step %d: weight %s[%d] is %v; lower --lr%s", p.optim.Steps(), w.Name, i, w.Data[i], p.lastGood())
+		}
+	}
+	s.Tensors = append(s.Tensors, all...)
+	return nil
+}
+
+func (p weights) Check(s *checkpoint.State) error { return p.model.Check(s) }
+
+func (p weights) Load(s *checkpoint.State) error { return p.model.Load(s) }
+
+// moments are those of the optimizer.
+type moments struct {
+	*trainer
+	at *progress
+}
+
+func (p moments) Save(s *checkpoint.State) error {
+	s.Tensors = append(s.Tensors, p.optim.State()...)
+	return nil
+}
+
+func (p moments) Check(s *checkpoint.State) error { return p.optim.Check(s.Tensors) }
+
+func (p moments) Load(s *checkpoint.State) error { return p.optim.Restore(p.at.Updates, s.Tensors) }
+
+// chosen are the weights that validation has chosen so far.
+type chosen struct {
+	*trainer
+	at *progress
+}
+
+// bestPrefix stands before their names.
+const bestPrefix = "best."
+
+func (p chosen) Save(s *checkpoint.State) error {
+	for _, w := range p.best {
+		w.Name = bestPrefix + w.Name
+		s.Tensors = append(s.Tensors, w)
+	}
+	return nil
+}
+
+func (p chosen) Check(s *checkpoint.State) (err error) {
+	if p.at.HasBest {
+		_, err = p.model.Find(s.Tensors, bestPrefix)
+	}
+	return err
+}
+
+func (p chosen) Load(s *checkpoint.State) (err error) {
+	if p.at.HasBest {
+		p.best, err = p.model.Find(s.Tensors, bestPrefix)
+	}
+	return err
+}
+
+func saveJSON(s *checkpoint.State, key string, v any) error {
+	text, err := json.Marshal(v)
+	s.Meta[key] = string(text)
+	return err
+}
