@@ -20,6 +20,6 @@
 // two trainings could not share a dataset and no seal could cover it. Its sorted tables alone do neither.
 //
 // Why not a checksum of the whole at open: at 375 GB of features it costs minutes; sizes and headers cost nothing, and a
-// checksum for each page costs a quarter of a microsecond when it is read. Why not headerless arrays: a swapped or
+// checksum for each page costs a fifth of a microsecond when it is read. Why not headerless arrays: a swapped or
 // half-copied file must be refused, not trained on.
 package store

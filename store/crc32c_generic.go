@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package store
+
+func nativeSumRoutines() []sumRoutine { return nil }
