@@ -53,7 +53,7 @@ func BenchmarkGatherWarm(b *testing.B) {
 		{"tier=mixed/engine=mmap", cachetier.Options{Engine: disk.Mmap, HostBytes: benchRows * (benchDim*2 + 17) / 4, Policy: cachetier.LRU}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s, err := cachetier.Open(f, c.o)
+			s, err := cachetier.Open(bg, f, c.o)
 			require.NoError(b, err)
 			defer s.Close()
 			rng := rand.New(rand.NewPCG(1, 2))
@@ -70,12 +70,12 @@ func BenchmarkGatherWarm(b *testing.B) {
 				fill[v] = uint32(v)
 			}
 			for lo := 0; lo < benchRows; lo += benchBatch {
-				require.NoError(b, s.Gather(dst, fill[lo:lo+benchBatch]))
+				require.NoError(b, s.Gather(bg, dst, fill[lo:lo+benchBatch]))
 			}
 			b.SetBytes(int64(len(dst)))
 			i := 0
 			for b.Loop() {
-				if err := s.Gather(dst, batches[i%len(batches)]); err != nil {
+				if err := s.Gather(bg, dst, batches[i%len(batches)]); err != nil {
 					b.Fatal(err)
 				}
 				i++
@@ -93,7 +93,7 @@ func BenchmarkGatherRepeats(b *testing.B) {
 	f := d.Features(0)
 	for _, repeats := range []uint32{1, 8} {
 		b.Run(fmt.Sprintf("repeats=%d", repeats), func(b *testing.B) {
-			s, err := cachetier.Open(f, cachetier.Options{Engine: disk.Mmap})
+			s, err := cachetier.Open(bg, f, cachetier.Options{Engine: disk.Mmap})
 			require.NoError(b, err)
 			defer s.Close()
 			ids := make([]uint32, benchBatch)
@@ -104,7 +104,7 @@ func BenchmarkGatherRepeats(b *testing.B) {
 			dst := make([]byte, benchBatch*f.RowBytes())
 			b.SetBytes(int64(len(dst)))
 			for b.Loop() {
-				if err := s.Gather(dst, ids); err != nil {
+				if err := s.Gather(bg, dst, ids); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -127,7 +127,7 @@ func BenchmarkWindow(b *testing.B) {
 	for _, engine := range []disk.Kind{disk.Mmap, disk.Pread} {
 		for _, w := range []int{1, 8, 32} {
 			b.Run(fmt.Sprintf("engine=%s/steps=%d", engine, w), func(b *testing.B) {
-				s, err := cachetier.Open(f, cachetier.Options{Engine: engine, HostBytes: benchRows * benchDim * 2 / 3, Lookahead: 2})
+				s, err := cachetier.Open(bg, f, cachetier.Options{Engine: engine, HostBytes: benchRows * benchDim * 2 / 3, Lookahead: 2})
 				require.NoError(b, err)
 				defer s.Close()
 				dst := make([]byte, benchBatch/8*f.RowBytes())
@@ -135,10 +135,10 @@ func BenchmarkWindow(b *testing.B) {
 				for b.Loop() {
 					for i := 0; i < len(steps); i += w {
 						s.Expect(steps[i : i+w])
-						for win := s.Next(); win != nil; win = s.Next() {
-							require.NoError(b, win.Load())
+						for win := next(b, s); win != nil; win = next(b, s) {
+							require.NoError(b, win.Load(bg))
 							for i := range win.Steps() {
-								require.NoError(b, win.Gather(i, dst))
+								require.NoError(b, win.Gather(bg, i, dst))
 							}
 							win.Release()
 						}
@@ -185,7 +185,7 @@ func BenchmarkForecast(b *testing.B) {
 	}
 	for _, w := range []int{1, 4, 16} {
 		b.Run(fmt.Sprintf("steps=%d", w), func(b *testing.B) {
-			s, err := cachetier.Open(wide{}, cachetier.Options{HostBytes: 4 << 30, Lookahead: 2, Engine: disk.Pread})
+			s, err := cachetier.Open(bg, wide{}, cachetier.Options{HostBytes: 4 << 30, Lookahead: 2, Engine: disk.Pread})
 			require.NoError(b, err)
 			defer s.Close()
 			var f cachetier.Forecast

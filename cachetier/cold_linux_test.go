@@ -35,14 +35,14 @@ func BenchmarkGatherCold(b *testing.B) {
 				d, err := store.Open(path)
 				require.NoError(b, err)
 				f := d.Features(0)
-				s, err := cachetier.Open(f, cachetier.Options{Engine: c.engine, Readers: c.readers})
+				s, err := cachetier.Open(bg, f, cachetier.Options{Engine: c.engine, Readers: c.readers})
 				require.NoError(b, err)
 				if dst == nil {
 					dst = make([]byte, rows*f.RowBytes())
 					b.SetBytes(int64(len(dst)))
 				}
 				b.StartTimer()
-				err = s.Gather(dst, ids)
+				err = s.Gather(bg, dst, ids)
 				b.StopTimer()
 				require.NoError(b, err)
 				require.NoError(b, s.Close())

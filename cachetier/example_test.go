@@ -1,6 +1,7 @@
 package cachetier_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +14,10 @@ import (
 func ExampleStack_Next() {
 	d, remove := exampleDataset() // 100 nodes, 64 float16 features each
 	defer remove()
+	ctx := context.Background()
 
 	// Ten rows in the device region, and some twenty in the host tier, with the bookkeeping.
-	s, err := cachetier.Open(d.Features(0), cachetier.Options{DeviceBytes: 1280, HostBytes: 4 << 10})
+	s, err := cachetier.Open(ctx, d.Features(0), cachetier.Options{DeviceBytes: 1280, HostBytes: 4 << 10})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -25,14 +27,21 @@ func ExampleStack_Next() {
 	// Two groups of steps are known. What they need is read by the window, each row once, in file order.
 	s.Expect([][]uint32{{3, 70, 41, 40}, {40, 72, 4}})
 	s.Expect([][]uint32{{3, 70, 71}})
-	for w := s.Next(); w != nil; w = s.Next() {
-		if err := w.Load(); err != nil {
+	for {
+		w, err := s.Next(ctx)
+		if err == nil && w != nil {
+			err = w.Load(ctx)
+		}
+		if err != nil {
 			fmt.Println(err)
+			return
+		}
+		if w == nil {
 			return
 		}
 		rows := make([]byte, 4*d.Features(0).RowBytes())
 		for i := range w.Steps() {
-			if err := w.Gather(i, rows); err != nil {
+			if err := w.Gather(ctx, i, rows); err != nil {
 				fmt.Println(err)
 				return
 			}
@@ -49,7 +58,8 @@ func ExampleStack_Next() {
 func ExampleStack_Gather() {
 	d, remove := exampleDataset()
 	defer remove()
-	s, err := cachetier.Open(d.Features(0), cachetier.Options{DeviceBytes: 1280, HostBytes: 4 << 10})
+	ctx := context.Background()
+	s, err := cachetier.Open(ctx, d.Features(0), cachetier.Options{DeviceBytes: 1280, HostBytes: 4 << 10})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,7 +69,7 @@ func ExampleStack_Gather() {
 	ids := []uint32{3, 40, 41, 40} // nobody planned this
 	rows := make([]byte, len(ids)*d.Features(0).RowBytes())
 	for range 2 {
-		if err := s.Gather(rows, ids); err != nil {
+		if err := s.Gather(ctx, rows, ids); err != nil {
 			fmt.Println(err)
 			return
 		}

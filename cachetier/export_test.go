@@ -14,3 +14,10 @@ func (s *Stack) SetsInUse() int {
 
 // SetPortion has n rows to read listed at a time.
 func (s *Stack) SetPortion(n int) { s.portion = make([]uint32, n) }
+
+// Calls counts those that read or wait now.
+func (s *Stack) Calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.mu.calls)
+}

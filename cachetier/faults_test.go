@@ -1,7 +1,7 @@
 package cachetier_test
 
 import (
-	"errors"
+	"context"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -29,7 +29,7 @@ func TestFilesThatFailAndRecover(t *testing.T) {
 		lost := rapid.Int64Range(0, shard.Rows-1).Draw(t, "rows left")
 		whole, err := os.ReadFile(shard.Path)
 		require.NoError(t, err)
-		s, err := cachetier.Open(f, o)
+		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		defer s.Close()
 		_, err = runAll(s, f, groups[:len(groups)/2], 2, false)
@@ -58,7 +58,7 @@ func TestFilesThatFailAndRecover(t *testing.T) {
 			all[v] = uint32(v)
 		}
 		got := make([]byte, tableRows*f.RowBytes())
-		require.NoError(t, s.Gather(got, all))
+		require.NoError(t, s.Gather(bg, got, all))
 		require.True(t, string(direct(f, all)) == string(got), "wrong rows")
 	})
 }
@@ -82,7 +82,7 @@ func TestReadsThatFail(t *testing.T) {
 			}
 			return disk.Fault{}
 		}
-		s, err := cachetier.Open(f, o)
+		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		defer s.Close()
 		want, err := s.Forecast(slices.Concat(groups...), 3)
@@ -122,12 +122,19 @@ func TestReadsThatFail(t *testing.T) {
 func fill(s *cachetier.Stack, groups [][][]uint32) error {
 	for _, steps := range groups {
 		s.Expect(steps)
-		for w := s.Next(); w != nil; w = s.Next() {
-			if err := w.Load(); err != nil {
+		for {
+			w, err := s.Next(bg)
+			if err != nil {
+				return err
+			}
+			if w == nil {
+				break
+			}
+			if err := w.Load(bg); err != nil {
 				return err
 			}
 			for i := range w.Steps() {
-				if err := w.Gather(i, make([]byte, tableRows*200)); err != nil {
+				if err := w.Gather(bg, i, make([]byte, tableRows*200)); err != nil {
 					return err
 				}
 			}
@@ -137,69 +144,128 @@ func fill(s *cachetier.Stack, groups [][][]uint32) error {
 	return nil
 }
 
-// TestStopWhileReading stops a stack that reads for ever so long, by Stop and by Options.Stop: Load and both Gathers end soon,
-// and after Reset all is as before.
-func TestStopWhileReading(t *testing.T) {
+// endings are the ways in which a call can be ended, and what its error is then. end has effect at once, or soon.
+var endings = map[string]struct {
+	start func() (context.Context, context.CancelFunc)
+	end   func(s *cachetier.Stack, cancel context.CancelFunc)
+	want  error
+}{
+	"cancel": {
+		func() (context.Context, context.CancelFunc) { return context.WithCancel(bg) },
+		func(_ *cachetier.Stack, cancel context.CancelFunc) { cancel() }, context.Canceled,
+	},
+	"deadline": {
+		func() (context.Context, context.CancelFunc) { return context.WithTimeout(bg, 10*time.Millisecond) },
+		func(*cachetier.Stack, context.CancelFunc) {}, context.DeadlineExceeded,
+	},
+	"Close": {
+		func() (context.Context, context.CancelFunc) { return bg, func() {} },
+		func(s *cachetier.Stack, _ context.CancelFunc) { s.Close() }, context.Canceled,
+	},
+}
+
+// TestEndOfReading ends calls that read for ever so long: they return soon. After Reset all is as before, if the stack is open.
+func TestEndOfReading(t *testing.T) {
 	f := table(t, tableRows, 100)
 	ids := make([]uint32, tableRows)
 	for v := range ids {
 		ids[v] = uint32(v)
 	}
-	ended := errors.New("the run has ended")
-	for _, hostBytes := range []int64{0, int64(tableRows * f.RowBytes())} { // windows of one step, and of two
-		for _, byOption := range []bool{false, true} {
-			var reads atomic.Int64
-			var end atomic.Bool
-			first := make(chan struct{}, 1)
-			s, err := cachetier.Open(f, cachetier.Options{HostBytes: hostBytes, Policy: cachetier.None, Engine: disk.Pread, Readers: 1,
-				Costs: disk.Costs{SecondsPerRead: 1e-9, BytesPerSecond: 1}, // a read a row
-				Stop: func() error {
-					if end.Load() {
-						return ended
-					}
-					return nil
-				},
-				Faults: func(int, int64, int) disk.Fault {
-					reads.Add(1)
-					select {
-					case first <- struct{}{}:
-					default:
-					}
-					return disk.Fault{Delay: 10 * time.Millisecond}
-				}})
-			require.NoError(t, err)
-			dst := make([]byte, tableRows*f.RowBytes())
-			for name, read := range map[string]func() error{
-				"Gather": func() error { return s.Gather(dst, ids) },
-				"windows": func() error {
-					s.Expect([][]uint32{ids[:tableRows/2], ids[tableRows/2:]})
-					w := s.Next()
-					if err := w.Load(); err != nil {
-						return err
-					}
-					return w.Gather(0, dst)
-				},
-			} {
-				go func() {
-					<-first
-					if byOption {
-						end.Store(true)
-					} else {
-						s.Stop()
-					}
-				}()
-				before := reads.Load()
-				within(func() { err = read() })
-				want := cachetier.ErrStopped
-				if byOption {
-					want = ended
-				}
-				require.ErrorIs(t, err, want, name)
-				require.Less(t, reads.Load()-before, int64(4), name)
-				end.Store(false)
-				s.Reset()
+	dst := make([]byte, tableRows*f.RowBytes())
+	calls := map[string]func(ctx context.Context, s *cachetier.Stack) error{
+		"Gather": func(ctx context.Context, s *cachetier.Stack) error { return s.Gather(ctx, dst, ids) },
+		"Peek":   func(ctx context.Context, s *cachetier.Stack) error { return s.Peek(ctx, dst, ids) },
+		"windows": func(ctx context.Context, s *cachetier.Stack) error {
+			s.Expect([][]uint32{ids[:tableRows/2], ids[tableRows/2:]})
+			w, err := s.Next(ctx)
+			if err == nil {
+				err = w.Load(ctx)
 			}
-			require.NoError(t, s.Close())
+			if err == nil {
+				err = w.Gather(ctx, 0, dst)
+			}
+			return err
+		},
+	}
+	for _, hostBytes := range []int64{0, int64(tableRows * f.RowBytes())} { // windows of one step, and of two
+		for how, ending := range endings {
+			for name, call := range calls {
+				var reads atomic.Int64
+				var slow atomic.Bool
+				slow.Store(true)
+				first := make(chan struct{}, 1)
+				s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: hostBytes, Policy: cachetier.None, Engine: disk.Pread, Readers: 1,
+					Costs: disk.Costs{SecondsPerRead: 1e-9, BytesPerSecond: 1}, // a read a row
+					Faults: func(int, int64, int) disk.Fault {
+						if !slow.Load() {
+							return disk.Fault{}
+						}
+						reads.Add(1)
+						select {
+						case first <- struct{}{}:
+						default:
+						}
+						return disk.Fault{Delay: 30 * time.Millisecond}
+					}})
+				require.NoError(t, err)
+				ctx, cancel := ending.start()
+				go func() {
+					select {
+					case <-first:
+					case <-ctx.Done(): // before there was a read
+					}
+					ending.end(s, cancel)
+				}()
+				within(func() { err = call(ctx, s) })
+				cancel()
+				require.ErrorIs(t, err, ending.want, "%s, %s", name, how)
+				require.Less(t, reads.Load(), int64(4), "%s, %s", name, how)
+				if how != "Close" {
+					slow.Store(false)
+					s.Reset()
+					require.Zero(t, s.SetsInUse())
+					require.NoError(t, s.Gather(bg, dst, ids))
+					require.True(t, string(direct(f, ids)) == string(dst), "wrong rows")
+				}
+				require.NoError(t, s.Close())
+			}
 		}
+	}
+}
+
+// TestEndOfWaiting ends a Next and a Load that wait for a window that nobody releases.
+func TestEndOfWaiting(t *testing.T) {
+	f := table(t, tableRows, 100)
+	for how, ending := range endings {
+		s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: int64(tableRows * f.RowBytes() / 2)})
+		require.NoError(t, err)
+		s.Expect([][]uint32{{1}}) // nothing is loaded beside a window of one step
+		s.Expect([][]uint32{{2}, {3}})
+		s.Expect([][]uint32{{4}, {5}, {6}})
+		first, second := next(t, s), next(t, s)
+		ctx, cancel := ending.start()
+		errs := make(chan error, 2)
+		go func() {
+			_, err := s.Next(ctx)
+			errs <- err
+		}()
+		go func() { errs <- second.Load(ctx) }()
+		within(func() {
+			for s.Calls() < 2 && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			ending.end(s, cancel)
+			require.ErrorIs(t, <-errs, ending.want, how)
+			require.ErrorIs(t, <-errs, ending.want, how)
+		})
+		cancel()
+		if how != "Close" { // the window is of no use, and what Next would have planned is not lost
+			require.ErrorIs(t, second.Load(bg), ending.want)
+			first.Release()
+			second.Release()
+			require.Equal(t, 3, next(t, s).Steps())
+		}
+		require.Zero(t, s.Calls())
+		require.NoError(t, s.Close())
 	}
 }

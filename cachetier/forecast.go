@@ -57,7 +57,7 @@ func (s *Stack) Forecast(trace [][]uint32, w int) (Forecast, error) {
 		}
 	}
 	for first := min(w, len(trace)); ; {
-		win := sim.Next()
+		win := sim.planNext()
 		if win == nil {
 			return f, nil
 		}
@@ -91,7 +91,7 @@ func (s *Stack) forecast(w *Window) Cost {
 	case w.need == nil:
 		return c
 	default:
-		x, change := s.plan(w)
+		x, change := s.admit(w)
 		c.Rows = int64(change.Misses)
 		s.mark(w.steps)
 		rows, part := s.newRows(x), 0

@@ -12,7 +12,7 @@ import (
 // slab opens tiers under Belady that have nothing but a slab, of an even number of slots, at least 8 and fewer than half of f.
 func slab(t *testing.T, f *store.Features, lookahead int) (s *cachetier.Stack, slots uint32) {
 	for bytes := int64(20 * f.RowBytes()); ; bytes++ {
-		s, err := cachetier.Open(f, cachetier.Options{HostBytes: bytes, Policy: cachetier.Belady, Lookahead: lookahead})
+		s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: bytes, Policy: cachetier.Belady, Lookahead: lookahead})
 		require.NoError(t, err)
 		_, hot, n, ahead := s.Layout()
 		require.Zero(t, hot)
@@ -74,10 +74,10 @@ func TestWindowsAreFull(t *testing.T) {
 	steps := [][]uint32{ids(0, n/2), ids(n/4, n), ids(n, n+1), ids(0, n-1), ids(n-1, n), ids(n, n+1)}
 	s.Expect(steps)
 	var windows []int
-	for w := s.Next(); w != nil; w = s.Next() {
-		require.NoError(t, w.Load())
+	for w := next(t, s); w != nil; w = next(t, s) {
+		require.NoError(t, w.Load(bg))
 		for i := range w.Steps() {
-			require.NoError(t, w.Gather(i, make([]byte, len(steps[i])*f.RowBytes())))
+			require.NoError(t, w.Gather(bg, i, make([]byte, len(steps[i])*f.RowBytes())))
 		}
 		steps = steps[w.Steps():]
 		windows = append(windows, w.Steps())

@@ -1,6 +1,7 @@
 package cachetier
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -19,13 +20,17 @@ import (
 //
 // Which tier serves an id, and which rows stay, depends on the options, on the calls made so far and on what is expected, and
 // on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the slab as it was.
-func (s *Stack) Gather(dst []byte, ids []uint32) error { return s.gather("Gather", dst, ids, true) }
+func (s *Stack) Gather(ctx context.Context, dst []byte, ids []uint32) error {
+	return s.gather(ctx, "Gather", dst, ids, true)
+}
 
 // Peek is a Gather that leaves the slab as it is: for a pass over much of the table, which would wash it out.
-func (s *Stack) Peek(dst []byte, ids []uint32) error { return s.gather("Peek", dst, ids, false) }
+func (s *Stack) Peek(ctx context.Context, dst []byte, ids []uint32) error {
+	return s.gather(ctx, "Peek", dst, ids, false)
+}
 
-func (s *Stack) gather(call string, dst []byte, ids []uint32, keep bool) error {
-	s.check(call, dst, ids)
+func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint32, keep bool) error {
+	s.check(name, dst, ids)
 	rows := s.table.Rows()
 	for i, v := range ids {
 		if int(v) >= rows {
@@ -34,15 +39,16 @@ func (s *Stack) gather(call string, dst []byte, ids []uint32, keep bool) error {
 	}
 	s.gathering.Lock()
 	defer s.gathering.Unlock()
-	s.alive(call)
+	ctx, done := s.begin(ctx, name)
+	defer done()
 	s.mu.Lock()
 	planned := len(s.mu.windows)
 	s.mu.Unlock()
 	if planned > 0 {
-		panic("cachetier: " + call + " while a window is not released")
+		panic("cachetier: " + name + " while a window is not released")
 	}
 	if !keep {
-		return s.peekStep(dst, ids)
+		return s.peekStep(ctx, dst, ids)
 	}
 	var future []policy.Set
 	if s.keeper != nil {
@@ -53,7 +59,7 @@ func (s *Stack) gather(call string, dst []byte, ids []uint32, keep bool) error {
 			future = append(future, g.rows.Set)
 		}
 	}
-	return s.gatherStep(dst, ids, nil, future)
+	return s.gatherStep(ctx, dst, ids, nil, future)
 }
 
 // Gather copies the rows of step i of the window into dst, packed, in the order of its ids. The window must be loaded; one
@@ -62,12 +68,13 @@ func (s *Stack) gather(call string, dst []byte, ids []uint32, keep bool) error {
 // too short panics.
 //
 // A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the slab as it was.
-func (w *Window) Gather(i int, dst []byte) error {
+func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	s, ids := w.s, w.steps[i]
 	s.check("Window.Gather", dst, ids)
 	s.gathering.Lock()
 	defer s.gathering.Unlock()
-	s.alive("Window.Gather")
+	ctx, done := s.begin(ctx, "Window.Gather")
+	defer done()
 	s.mu.Lock()
 	at, passed := s.at(w), w.passed
 	w.passed = max(i, passed)
@@ -80,7 +87,7 @@ func (w *Window) Gather(i int, dst []byte) error {
 		panic("cachetier: Window.Gather of a step before one that was gathered")
 	}
 	if w.single {
-		err := s.gatherStep(dst, ids, w.need, sets(w.future))
+		err := s.gatherStep(ctx, dst, ids, w.need, sets(w.future))
 		if err == nil {
 			w.forget()
 		}
@@ -100,12 +107,12 @@ func (w *Window) Gather(i int, dst []byte) error {
 	return nil
 }
 
-func (s *Stack) check(call string, dst []byte, ids []uint32) {
+func (s *Stack) check(name string, dst []byte, ids []uint32) {
 	if len(dst)/s.rowBytes < len(ids) {
-		panic("cachetier: " + call + ": dst is too short for ids")
+		panic("cachetier: " + name + ": dst is too short for ids")
 	}
 	if int64(len(ids)) > math.MaxUint32 {
-		panic("cachetier: " + call + ": more ids than 32 bits can count")
+		panic("cachetier: " + name + ": more ids than 32 bits can count")
 	}
 }
 
@@ -172,15 +179,15 @@ type move struct{ from, to uint32 }
 
 // gatherStep is a window of one step: what no tier has is read straight to dst, and only then does the policy say what of it
 // is kept. need is what of ids is not hot, if that is known.
-func (s *Stack) gatherStep(dst []byte, ids []uint32, need *set, future []policy.Set) error {
+func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *set, future []policy.Set) error {
 	if s.keeper == nil {
-		return s.peekStep(dst, ids)
+		return s.peekStep(ctx, dst, ids)
 	}
 	evicted := 0
 	if s.layout.keeper.Kind == policy.None {
 		evicted = s.keeper.Forget()
 	}
-	t, err := s.fetch(dst, ids)
+	t, err := s.fetch(ctx, dst, ids)
 	if err != nil {
 		return err
 	}
@@ -209,8 +216,8 @@ func (s *Stack) gatherStep(dst []byte, ids []uint32, need *set, future []policy.
 }
 
 // peekStep is gatherStep without a policy.
-func (s *Stack) peekStep(dst []byte, ids []uint32) error {
-	t, err := s.fetch(dst, ids)
+func (s *Stack) peekStep(ctx context.Context, dst []byte, ids []uint32) error {
+	t, err := s.fetch(ctx, dst, ids)
 	if err != nil {
 		return err
 	}
@@ -224,7 +231,7 @@ func (s *Stack) peekStep(dst []byte, ids []uint32) error {
 }
 
 // fetch brings the rows of ids to dst from where they are. s.scratch then has those that were read.
-func (s *Stack) fetch(dst []byte, ids []uint32) (t tally, err error) {
+func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, err error) {
 	device, static, slab := s.device.Lend(), s.static.Lend(), s.slab.Lend() // to the goroutines of copyRows
 	defer s.device.Return()
 	defer s.static.Return()
@@ -241,7 +248,7 @@ func (s *Stack) fetch(dst []byte, ids []uint32) (t tally, err error) {
 	copyRows(dst, static, p.fromStatic, s.rowBytes)
 	copyRows(dst, slab, p.fromSlab, s.rowBytes)
 	if len(p.wants) > 0 {
-		if t.traffic, err = s.readUnlessStopped(s.reader.merge(p.wants), s.reader.copyTo(dst, p.wants)); err != nil {
+		if t.traffic, err = s.reader.Read(ctx, s.reader.merge(p.wants), s.reader.copyTo(dst, p.wants)); err != nil {
 			return t, fmt.Errorf("cachetier: %w", err)
 		}
 	}

@@ -16,15 +16,15 @@ func TestCloseGivesTheMemoryBack(t *testing.T) {
 	f := table(t, 2000, 100)
 	start := kernels.HostBytes()
 	for range 3 {
-		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000, Lookahead: 5})
+		s, err := cachetier.Open(bg, f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000, Lookahead: 5})
 		require.NoError(t, err)
-		require.NoError(t, s.Gather(make([]byte, 3*f.RowBytes()), []uint32{7, 1999, 700}))
+		require.NoError(t, s.Gather(bg, make([]byte, 3*f.RowBytes()), []uint32{7, 1999, 700}))
 		require.NoError(t, s.Close())
 		require.NoError(t, s.Close())
 		require.Equal(t, start, kernels.HostBytes())
 	}
 	require.NoError(t, os.Truncate(f.Shards()[0].Path, 0))
-	_, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000, Lookahead: 5})
+	_, err := cachetier.Open(bg, f, cachetier.Options{DeviceBytes: 100_000, HostBytes: 200_000, Lookahead: 5})
 	require.Error(t, err)
 	require.Equal(t, start, kernels.HostBytes())
 }
@@ -44,7 +44,7 @@ func TestTiersThatDoNotFitAreAnError(t *testing.T) {
 		"cachetier: the static region of 4294967295 rows: no memory for a buffer of 1125899906580480 bytes: ": {HostBytes: math.MaxInt64},
 		"cachetier: the host cache of 2147366661 rows: no memory for a buffer of 562919285981184 bytes: ":     {HostBytes: 1 << 49},
 	} {
-		_, err := cachetier.Open(vast{}, o)
+		_, err := cachetier.Open(bg, vast{}, o)
 		require.ErrorContains(t, err, want)
 		var refused *kernels.MemoryError
 		require.ErrorAs(t, err, &refused)

@@ -55,12 +55,11 @@ type Options struct {
 	// Engine reads the disk. Default disk.Auto.
 	Engine disk.Kind `json:"engine"`
 
-	// Direct, Probe, Costs, Stop and Faults are those of disk.Options.
-	Direct bool         `json:"-"`
-	Probe  bool         `json:"-"`
-	Costs  disk.Costs   `json:"-"`
-	Stop   func() error `json:"-"`
-	Faults disk.Faults  `json:"-"`
+	// Direct, Probe, Costs and Faults are those of disk.Options.
+	Direct bool        `json:"-"`
+	Probe  bool        `json:"-"`
+	Costs  disk.Costs  `json:"-"`
+	Faults disk.Faults `json:"-"`
 
 	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what suits the engine.
 	Readers int `json:"readers"`
@@ -91,8 +90,7 @@ func (o Options) Validate() error {
 // Disk is the part of o that says how the disk is read.
 func (o Options) Disk() disk.Options {
 	return disk.Options{
-		Kind: o.Engine, Depth: o.Readers, Direct: o.Direct, Probe: o.Probe, Costs: o.Costs, Stop: o.Stop,
-		Faults: o.Faults,
+		Kind: o.Engine, Depth: o.Readers, Direct: o.Direct, Probe: o.Probe, Costs: o.Costs, Faults: o.Faults,
 	}
 }
 

@@ -2,6 +2,7 @@ package cachetier
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (s *Stack) Resident(w io.Writer) error {
 // Restore fills the slab with the rows that Resident wrote, or with the lowest of them if it has become smaller. What it
 // reads of the table is counted in Stats.Warmup. Under None it only looks at what it is given. An error that is ErrResident
 // leaves the slab as it was, another one empties it.
-func (s *Stack) Restore(r io.Reader) error {
+func (s *Stack) Restore(ctx context.Context, r io.Reader) error {
 	s.alive("Restore")
 	keep := s.keeper != nil
 	var rows *set
@@ -90,7 +91,7 @@ func (s *Stack) Restore(r io.Reader) error {
 	if !keep || s.layout.keeper.Kind == policy.None {
 		return nil
 	}
-	if err := s.fill(rows.Set); err != nil {
+	if err := s.fill(ctx, rows.Set); err != nil {
 		return fmt.Errorf("cachetier: %w", err)
 	}
 	return nil

@@ -27,11 +27,11 @@ func resident(n uint64, runs ...uint64) []byte {
 
 func TestResidentBytes(t *testing.T) {
 	f := table(t, 1000, 100)
-	s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 2 * 200, HostBytes: 50_000, StaticBytes: 3 * 200})
+	s, err := cachetier.Open(bg, f, cachetier.Options{DeviceBytes: 2 * 200, HostBytes: 50_000, StaticBytes: 3 * 200})
 	require.NoError(t, err)
 	defer s.Close()
 	ids := []uint32{0, 1, 2, 5, 6, 7, 200, 400, 401, 402, 999}
-	require.NoError(t, s.Gather(make([]byte, len(ids)*f.RowBytes()), ids))
+	require.NoError(t, s.Gather(bg, make([]byte, len(ids)*f.RowBytes()), ids))
 	var b bytes.Buffer
 	require.NoError(t, s.Resident(&b))
 	require.Equal(t, strings.Join([]string{
@@ -45,13 +45,13 @@ func TestResidentBytes(t *testing.T) {
 	}, ""), hex.EncodeToString(b.Bytes()))
 	require.Equal(t, resident(1000, 5, 3, 192, 1, 199, 3, 596, 1), b.Bytes())
 
-	warm, err := cachetier.Open(f, cachetier.Options{HostBytes: 50_000})
+	warm, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: 50_000})
 	require.NoError(t, err)
 	defer warm.Close()
-	require.NoError(t, warm.Restore(&b))
+	require.NoError(t, warm.Restore(bg, &b))
 	require.EqualValues(t, 8, warm.Stats().Warmup.Rows)
 	got := make([]byte, len(ids)*f.RowBytes())
-	require.NoError(t, warm.Gather(got, ids))
+	require.NoError(t, warm.Gather(bg, got, ids))
 	require.Equal(t, direct(f, ids), got)
 	require.EqualValues(t, 8, warm.Stats().Tiers.Host.RowsHit)
 	require.EqualValues(t, 3, warm.Stats().Disk.Rows, "0 to 2 were in other tiers")
@@ -59,7 +59,7 @@ func TestResidentBytes(t *testing.T) {
 
 	var kept scribbler
 	require.NoError(t, s.Resident(&kept))
-	require.NoError(t, warm.Restore(bytes.NewReader(kept.Bytes())), "a writer that changes what it has written")
+	require.NoError(t, warm.Restore(bg, bytes.NewReader(kept.Bytes())), "a writer that changes what it has written")
 }
 
 // scribbler does what a vfs.File is allowed to do.
@@ -82,7 +82,7 @@ func TestRestoreGoesOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t, f)
 		groups := drawGroups(t, tableRows)
-		first, err := cachetier.Open(f, o)
+		first, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		defer first.Close()
 		_, err = runAll(first, f, groups, 2, false)
@@ -90,10 +90,10 @@ func TestRestoreGoesOn(t *testing.T) {
 		var b bytes.Buffer
 		require.NoError(t, first.Resident(&b))
 		same := bytes.Clone(b.Bytes())
-		second, err := cachetier.Open(f, o)
+		second, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		defer second.Close()
-		require.NoError(t, second.Restore(&b))
+		require.NoError(t, second.Restore(bg, &b))
 		if o.Policy == policy.None {
 			return
 		}
@@ -110,10 +110,10 @@ func TestRestoreGoesOn(t *testing.T) {
 			require.Equal(t, want[i].Sub(want[0]).Disk.Rows, got[i].Sub(got[0]).Disk.Rows)
 		}
 
-		smaller, err := cachetier.Open(f, cachetier.Options{HostBytes: o.HostBytes / 2})
+		smaller, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: o.HostBytes / 2})
 		require.NoError(t, err)
 		defer smaller.Close()
-		require.NoError(t, smaller.Restore(bytes.NewReader(same)))
+		require.NoError(t, smaller.Restore(bg, bytes.NewReader(same)))
 		_, err = runAll(smaller, f, groups, 2, false)
 		require.NoError(t, err)
 	})
@@ -121,10 +121,10 @@ func TestRestoreGoesOn(t *testing.T) {
 
 func TestRestoreRefuses(t *testing.T) {
 	f := table(t, 1000, 100)
-	s, err := cachetier.Open(f, cachetier.Options{HostBytes: 50_000})
+	s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: 50_000})
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.Gather(make([]byte, 600), []uint32{7, 8, 9}))
+	require.NoError(t, s.Gather(bg, make([]byte, 600), []uint32{7, 8, 9}))
 	good := resident(1000, 5, 3, 992)
 	wrongSum := bytes.Clone(good)
 	wrongSum[len(wrongSum)-1] ^= 1
@@ -142,13 +142,13 @@ func TestRestoreRefuses(t *testing.T) {
 		"its checksum is":                                      wrongSum,
 		"more follows its end":                                 append(bytes.Clone(good), 0),
 	} {
-		err := s.Restore(bytes.NewReader(b))
+		err := s.Restore(bg, bytes.NewReader(b))
 		require.ErrorIs(t, err, cachetier.ErrResident)
 		require.ErrorContains(t, err, strings.TrimSpace(want))
 		require.NotContains(t, err.Error(), "\n")
 		require.EqualValues(t, 3, s.Stats().Tiers.Host.UsedRows, "as it was")
 	}
-	require.NoError(t, s.Restore(bytes.NewReader(good)))
+	require.NoError(t, s.Restore(bg, bytes.NewReader(good)))
 	require.EqualValues(t, 3, s.Stats().Tiers.Host.UsedRows)
 }
 
@@ -159,7 +159,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add(resident(100, 0, 100))
 	f.Add(resident(100, 100))
 	f.Add(resident(100, 1, 1, 1)[:18])
-	s, err := cachetier.Open(features, cachetier.Options{HostBytes: 10_000})
+	s, err := cachetier.Open(bg, features, cachetier.Options{HostBytes: 10_000})
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, s.Close()) })
 	ids := make([]uint32, 100)
@@ -168,13 +168,13 @@ func FuzzRestore(f *testing.F) {
 	}
 	want := direct(features, ids)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		err := s.Restore(bytes.NewReader(b))
+		err := s.Restore(bg, bytes.NewReader(b))
 		if err != nil {
 			require.ErrorIs(t, err, cachetier.ErrResident)
 			return
 		}
 		got := make([]byte, len(want))
-		require.NoError(t, s.Gather(got, ids))
+		require.NoError(t, s.Gather(bg, got, ids))
 		require.True(t, bytes.Equal(want, got))
 	})
 }

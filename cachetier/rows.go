@@ -1,6 +1,7 @@
 package cachetier
 
 import (
+	"context"
 	"errors"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -33,7 +34,7 @@ type rowReader struct {
 	rowBytes int
 }
 
-func openRows(t Table, o disk.Options) (*rowReader, error) {
+func openRows(ctx context.Context, t Table, o disk.Options) (*rowReader, error) {
 	if t.RowBytes() < 1 {
 		return nil, errors.New("the table has no columns")
 	}
@@ -42,7 +43,7 @@ func openRows(t Table, o disk.Options) (*rowReader, error) {
 	for i := range shards {
 		files[i] = shards[i].SectionFile
 	}
-	r, err := disk.Open(files, o)
+	r, err := disk.Open(ctx, files, o)
 	return &rowReader{r, shards, t.RowBytes()}, err
 }
 
@@ -82,9 +83,9 @@ func (r *rowReader) copyTo(dst []byte, wants []request) func(s disk.Stretch, b [
 }
 
 // readRun fills dst with the rows from first on.
-func (r *rowReader) readRun(dst []byte, first int) (disk.Traffic, error) {
+func (r *rowReader) readRun(ctx context.Context, dst []byte, first int) (disk.Traffic, error) {
 	next := r.Merge(len(dst)/r.rowBytes, func(i int) disk.Piece { return r.piece(uint32(first + i)) })
-	return r.Read(next, func(s disk.Stretch, b []byte) error {
+	return r.Read(ctx, next, func(s disk.Stretch, b []byte) error {
 		for i := s.Lo; i < s.Hi; i++ {
 			from := r.piece(uint32(first+i)).Offset - s.Offset
 			copy(dst[i*r.rowBytes:(i+1)*r.rowBytes], b[from:])

@@ -28,20 +28,23 @@
 package cachetier
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Stack is the tiers over one table. Stats, Stop and Engine may be called at any time. Of the others one goroutine at a time
+// Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one goroutine at a time
 // plans (Expect, Next, Forecast), one loads (Window.Load) and one gathers (Window.Gather, Window.Release, Gather, Peek); these
-// may be three, and each takes the windows in the order of Next. Reset, Resident, Restore, Prewarm and Close want them all to
-// be idle.
+// may be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Prewarm want them all to be
+// idle.
+//
+// What reads or waits takes a context. When that ends, nothing more is read or waited for: the call returns the context's
+// error once the reads under way have come.
 type Stack struct {
 	table    Table
 	rowBytes int
@@ -49,7 +52,6 @@ type Stack struct {
 	layout
 	device, static, slab *kernels.HostBuf // rows [0, device), rows [device, hot), slots
 	sets                 *kernels.HostBuf
-	stopped              atomic.Bool // set under mu
 
 	// keeper is nil if there is no slab. It belongs to whoever brings the next window: Load, or Gather for one of one step.
 	// Each waits for those before it, so there is only one.
@@ -66,7 +68,9 @@ type Stack struct {
 		sync.Mutex
 		windows []*Window // not released
 		changed *sync.Cond
-		closed  bool
+		calls   map[*call]struct{} // under way, which Close ends
+		closing bool               // Close has been called,
+		closed  bool               // and the memory is given up
 		unused  []*set
 		made    int // sets
 	}
@@ -78,8 +82,8 @@ type Stack struct {
 }
 
 // Open makes the tiers over t and loads the device region and the static one. The table stays the caller's and must stay
-// open until Close has returned.
-func Open(t Table, o Options) (*Stack, error) {
+// open until Close has returned. ctx is for Open alone.
+func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
@@ -89,12 +93,12 @@ func Open(t Table, o Options) (*Stack, error) {
 	if o.Policy == "" {
 		o.Policy = Belady
 	}
-	reader, err := openRows(t, o.Disk())
+	reader, err := openRows(ctx, t, o.Disk())
 	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
 	s := newStack(t, reader, o.layout(t.Rows(), t.RowBytes()))
-	if err = s.open(o.Prewarm); err != nil {
+	if err = s.open(ctx, o.Prewarm); err != nil {
 		s.free()
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
@@ -103,11 +107,11 @@ func Open(t Table, o Options) (*Stack, error) {
 
 func newStack(t Table, r *rowReader, l layout) *Stack {
 	s := &Stack{table: t, rowBytes: t.RowBytes(), reader: r, layout: l}
-	s.mu.changed = sync.NewCond(&s.mu)
+	s.mu.changed, s.mu.calls = sync.NewCond(&s.mu), map[*call]struct{}{}
 	return s
 }
 
-func (s *Stack) open(prewarm bool) error {
+func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	l := s.layout
 	for _, m := range []struct {
 		buf  **kernels.HostBuf
@@ -126,25 +130,25 @@ func (s *Stack) open(prewarm bool) error {
 	if err := s.openKeeper(); err != nil {
 		return err
 	}
-	device, err := s.reader.readRun(s.device.Bytes(), 0)
+	device, err := s.reader.readRun(ctx, s.device.Bytes(), 0)
 	if err != nil {
 		return fmt.Errorf("load the first %d rows: %w", l.device, err)
 	}
-	static, err := s.reader.readRun(s.static.Bytes(), l.device)
+	static, err := s.reader.readRun(ctx, s.static.Bytes(), l.device)
 	if err != nil {
 		return fmt.Errorf("load rows %d to %d: %w", l.device, l.hot, err)
 	}
 	device.Add(static)
 	s.stats.Stats = newStats(s.table.Rows(), s.rowBytes, l, device)
 	if prewarm {
-		return s.Prewarm()
+		return s.Prewarm(ctx)
 	}
 	return nil
 }
 
 // Prewarm is what Options.Prewarm has Open do, for who knows later that it is worth it. What was in the slab is forgotten; an
 // error empties it.
-func (s *Stack) Prewarm() error {
+func (s *Stack) Prewarm(ctx context.Context) error {
 	s.alive("Prewarm")
 	if s.keeper == nil || s.layout.keeper.Kind == policy.None {
 		return nil
@@ -154,7 +158,7 @@ func (s *Stack) Prewarm() error {
 	for v := range uint32(s.slots) {
 		rows.Add(v)
 	}
-	return s.fill(rows.Set)
+	return s.fill(ctx, rows.Set)
 }
 
 func (s *Stack) openKeeper() (err error) {
@@ -172,9 +176,9 @@ func (s *Stack) openKeeper() (err error) {
 }
 
 // fill brings the lowest of rows, which are counted from the end of the static region, into the slab.
-func (s *Stack) fill(rows policy.Set) error {
+func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
 	x := s.keeper.Fill(rows)
-	t, err := s.readNew(nil, x)
+	t, err := s.readNew(ctx, nil, x)
 	if err != nil {
 		s.keeper.DropNew()
 		return fmt.Errorf("fill the host cache with %d rows: %w", x.Len(), err)
@@ -198,17 +202,64 @@ func (s *Stack) Live() disk.Live { return s.reader.Live() }
 // can have. It is 0 if there is no slab.
 func (s *Stack) WindowRows() int { return s.slots }
 
-// Stop ends the waiting of Next and Load, and the reading of Load and the Gathers, now and until Reset: they return nil and
-// ErrStopped. It is for a run that is cut short, whose other goroutines wait for each other.
-func (s *Stack) Stop() {
+// call is something that reads or waits, and end ends its context.
+type call struct{ end context.CancelFunc }
+
+// begin starts a call by name. The context ends with ctx, with Close, and with the call, at whose return done must be called.
+func (s *Stack) begin(ctx context.Context, name string) (_ context.Context, done func()) {
+	ctx, end := context.WithCancel(ctx)
+	c := &call{end}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped.Store(true)
-	s.mu.changed.Broadcast()
+	s.aliveLocked(name)
+	s.mu.calls[c] = struct{}{}
+	if s.mu.closing {
+		end()
+	}
+	return ctx, func() {
+		end()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.mu.calls, c)
+	}
 }
 
-// Reset forgets what was expected and planned, after a run was cut short. Rows that are there stay; windows from before are
-// of no use any more. Nobody may plan, load or gather meanwhile.
+// alive panics if the stack is closed.
+func (s *Stack) alive(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aliveLocked(name)
+}
+
+func (s *Stack) aliveLocked(name string) {
+	if s.mu.closed {
+		panic("cachetier: " + name + " after Close")
+	}
+}
+
+// wait waits until ready, which is called under s.mu, or for the end of ctx.
+func (s *Stack) wait(ctx context.Context, ready func() bool) error {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock() // so that nobody is between looking at ctx and waiting
+		defer s.mu.Unlock()
+		s.mu.changed.Broadcast()
+	})()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if ready() {
+			return nil
+		}
+		s.mu.changed.Wait()
+	}
+}
+
+// Reset forgets what was expected and planned. It is for after a run that was cut short or failed: the next one would get
+// windows of steps that it does not take. Rows that are there stay; windows from before are of no use any more. Nobody may
+// plan, load or gather meanwhile.
 func (s *Stack) Reset() {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -219,17 +270,21 @@ func (s *Stack) Reset() {
 	s.mu.Lock()
 	windows := s.mu.windows
 	s.mu.windows = nil
-	s.stopped.Store(false)
 	s.mu.Unlock()
 	for _, w := range windows {
 		w.forget()
 	}
 }
 
-// Close stops a running Gather or Load, waits for it and gives up the memory of the tiers. The table stays open. Stats stays
-// valid, everything else panics from here on, and a second Close does nothing.
+// Close ends a Next, Load or Gather that is under way, as the end of its context would, waits for it and gives up the memory
+// of the tiers. The table stays open. Stats stays valid, everything else panics from here on, and a second Close does nothing.
 func (s *Stack) Close() error {
-	s.Stop()
+	s.mu.Lock()
+	s.mu.closing = true
+	for c := range s.mu.calls {
+		c.end()
+	}
+	s.mu.Unlock()
 	for _, m := range []*sync.Mutex{&s.planning, &s.loading, &s.gathering} {
 		m.Lock()
 		defer m.Unlock()

@@ -95,11 +95,11 @@ func TestGatherGivesTheSameBytes(t *testing.T) {
 				for _, pol := range policy.Kinds {
 					for _, engine := range []disk.Kind{disk.Mmap, disk.Pread} {
 						o := cachetier.Options{DeviceBytes: device, HostBytes: host, Policy: pol, Engine: engine, Readers: 3}
-						s, err := cachetier.Open(f, o)
+						s, err := cachetier.Open(bg, f, o)
 						require.NoError(t, err)
 						for i, ids := range batches {
 							got := make([]byte, len(ids)*int(size))
-							require.NoError(t, s.Gather(got, ids))
+							require.NoError(t, s.Gather(bg, got, ids))
 							// One comparison of all bytes: require.Equal would format them.
 							require.True(t, bytes.Equal(want[i], got), "dim %d, %+v, batch %d", dim, o, i)
 						}
@@ -120,12 +120,12 @@ func TestCountersDoNotDependOnReaders(t *testing.T) {
 	f := table(t, 300, 100)
 	var first cachetier.Stats
 	for _, readers := range []int{1, 2, 64} {
-		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 3000, HostBytes: 20000, Policy: cachetier.LRU, Engine: disk.Pread, Readers: readers})
+		s, err := cachetier.Open(bg, f, cachetier.Options{DeviceBytes: 3000, HostBytes: 20000, Policy: cachetier.LRU, Engine: disk.Pread, Readers: readers})
 		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(7, 8))
 		for range 10 {
 			ids := skewed(rng, 300, 200)
-			require.NoError(t, s.Gather(make([]byte, len(ids)*f.RowBytes()), ids))
+			require.NoError(t, s.Gather(bg, make([]byte, len(ids)*f.RowBytes()), ids))
 		}
 		st := s.Stats()
 		st.Disk.Seconds, st.Warmup.Seconds = 0, 0
@@ -143,7 +143,7 @@ func TestCountersDoNotDependOnReaders(t *testing.T) {
 func TestWarmupIsCountedApart(t *testing.T) {
 	f := table(t, 300, 100)
 	size := int64(f.RowBytes())
-	s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 10*size + 5, Engine: disk.Buffered})
+	s, err := cachetier.Open(bg, f, cachetier.Options{DeviceBytes: 10*size + 5, Engine: disk.Buffered})
 	require.NoError(t, err)
 	defer s.Close()
 	st := s.Stats()
@@ -154,7 +154,7 @@ func TestWarmupIsCountedApart(t *testing.T) {
 	require.Equal(t, cachetier.Disk{}, st.Disk)
 
 	ids := []uint32{0, 9, 10, 10}
-	require.NoError(t, s.Gather(make([]byte, 4*size), ids))
+	require.NoError(t, s.Gather(bg, make([]byte, 4*size), ids))
 	delta := s.Stats().Sub(st)
 	checkSums(t, delta)
 	require.EqualValues(t, 4, delta.InputRows)
@@ -179,16 +179,16 @@ func TestStatsKeysAreStable(t *testing.T) {
 
 func TestGatherRefuses(t *testing.T) {
 	f := table(t, 10, 4)
-	s, err := cachetier.Open(f, cachetier.Options{})
+	s, err := cachetier.Open(bg, f, cachetier.Options{})
 	require.NoError(t, err)
 	dst := []byte("untouched and long enough")
-	require.EqualError(t, s.Gather(dst, []uint32{1, 10}), "cachetier: ids[1] is 10, and the table has 10 rows")
+	require.EqualError(t, s.Gather(bg, dst, []uint32{1, 10}), "cachetier: ids[1] is 10, and the table has 10 rows")
 	require.Equal(t, "untouched and long enough", string(dst))
 	require.Zero(t, s.Stats().InputRows)
-	require.Panics(t, func() { s.Gather(dst[:15], []uint32{1, 2}) })
+	require.Panics(t, func() { s.Gather(bg, dst[:15], []uint32{1, 2}) })
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
-	require.Panics(t, func() { s.Gather(dst, nil) })
+	require.Panics(t, func() { s.Gather(bg, dst, nil) })
 	require.Zero(t, s.Stats().InputRows)
 }
 
@@ -200,7 +200,7 @@ func TestOptionsReportEveryProblem(t *testing.T) {
 		"look-ahead of -5 groups", `policy "fifo"`, `engine "tape"`, "-3 reads at a time"} {
 		require.ErrorContains(t, err, want)
 	}
-	_, err = cachetier.Open(nil, cachetier.Options{Readers: 2000})
+	_, err = cachetier.Open(bg, nil, cachetier.Options{Readers: 2000})
 	require.ErrorContains(t, err, "2000 reads at a time")
 	require.NoError(t, cachetier.Options{}.Validate())
 }
@@ -211,10 +211,10 @@ func TestTruncatedFile(t *testing.T) {
 			f := table(t, 300, 100)
 			size := f.RowBytes()
 			o := cachetier.Options{DeviceBytes: int64(10 * size), HostBytes: int64(250 * size), Engine: engine}
-			s, err := cachetier.Open(f, o)
+			s, err := cachetier.Open(bg, f, o)
 			require.NoError(t, err)
 			defer s.Close()
-			require.NoError(t, s.Gather(make([]byte, 3*size), []uint32{0, 20, 21}))
+			require.NoError(t, s.Gather(bg, make([]byte, 3*size), []uint32{0, 20, 21}))
 			before := s.Stats()
 
 			whole := []uint32{0, 20, 21, 22, 23}
@@ -229,27 +229,27 @@ func TestTruncatedFile(t *testing.T) {
 				require.Equal(t, before.InputRows, s.Stats().InputRows)
 				require.Equal(t, before.Tiers.Host.UsedRows, s.Stats().Tiers.Host.UsedRows)
 			}
-			refused(s.Gather(make([]byte, len(ids)*size), ids))
+			refused(s.Gather(bg, make([]byte, len(ids)*size), ids))
 
 			s.Expect([][]uint32{whole, ids})
-			w := s.Next()
+			w := next(t, s)
 			require.Equal(t, 2, w.Steps())
-			refused(w.Load())
-			require.Error(t, w.Load(), "still")
-			require.Panics(t, func() { w.Gather(0, make([]byte, len(whole)*size)) })
+			refused(w.Load(bg))
+			require.Error(t, w.Load(bg), "still")
+			require.Panics(t, func() { w.Gather(bg, 0, make([]byte, len(whole)*size)) })
 			s.Expect([][]uint32{ids})
 			s.Reset()
-			require.Nil(t, s.Next())
+			require.Nil(t, next(t, s))
 
 			for i := range 4 { // what is left can be had, planned and not, and rows that never came are not taken for there
 				got := make([]byte, len(whole)*size)
 				if i%2 == 0 {
-					require.NoError(t, s.Gather(got, whole))
+					require.NoError(t, s.Gather(bg, got, whole))
 				} else {
 					s.Expect([][]uint32{whole, whole})
-					w := s.Next()
-					require.NoError(t, w.Load())
-					require.NoError(t, w.Gather(1, got))
+					w := next(t, s)
+					require.NoError(t, w.Load(bg))
+					require.NoError(t, w.Gather(bg, 1, got))
 					w.Release()
 				}
 				require.Equal(t, want, got)
@@ -264,7 +264,7 @@ func TestTruncatedFile(t *testing.T) {
 				"load rows 0 to 300":      {HostBytes: 1 << 20, Engine: engine},
 				"fill the host cache":     {HostBytes: int64(100 * size), Prewarm: true, Engine: engine},
 			} {
-				_, err = cachetier.Open(f, o)
+				_, err = cachetier.Open(bg, f, o)
 				require.ErrorIs(t, err, store.ErrCorrupt)
 				require.ErrorContains(t, err, want)
 			}
@@ -274,7 +274,7 @@ func TestTruncatedFile(t *testing.T) {
 
 func TestStatsWhileGathersRun(t *testing.T) {
 	f := table(t, 300, 100)
-	s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 2000, HostBytes: 20000, Engine: disk.Pread})
+	s, err := cachetier.Open(bg, f, cachetier.Options{DeviceBytes: 2000, HostBytes: 20000, Engine: disk.Pread})
 	require.NoError(t, err)
 	const gathers, n = 20, 250
 	errs := make(chan error, 3)
@@ -284,7 +284,7 @@ func TestStatsWhileGathersRun(t *testing.T) {
 			dst := make([]byte, n*f.RowBytes())
 			for range gathers {
 				ids := skewed(rng, 300, n)
-				if err := s.Gather(dst, ids); err != nil {
+				if err := s.Gather(bg, dst, ids); err != nil {
 					errs <- err
 					return
 				}

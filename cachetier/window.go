@@ -1,7 +1,8 @@
 package cachetier
 
 import (
-	"errors"
+	"cmp"
+	"context"
 	"fmt"
 	"sort"
 	"sync"
@@ -10,10 +11,6 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
-
-// ErrStopped is what a Load returns that waited or read when Stop was called, or whose window a Reset forgot, and a Gather
-// that read.
-var ErrStopped = errors.New("stopped")
 
 // maxWindows bounds the windows that are planned and not released: one in use, one loading.
 const maxWindows = 2
@@ -73,23 +70,28 @@ func (s *Stack) Expect(steps [][]uint32) {
 }
 
 // Next plans the next window: as many steps of the oldest group as have their rows fit in the slab together, but one at
-// least. The rest of the group is for the windows that follow. It is nil when nothing is expected, and after Stop. It reads
-// nothing, but waits while two windows are not released: so that whoever plans is not ahead without bounds, though a window
-// is of use only if others gather from it.
+// least. The rest of the group is for the windows that follow. It is nil when nothing is expected. It reads nothing, but waits
+// while two windows are not released: so that whoever plans is not ahead without bounds. An error is the end of ctx, and plans
+// nothing.
 //
 // What is known of the future is what was expected by then, up to Options.Lookahead groups. So the order of calls to Expect
 // and Next has a part in what the tiers keep; time has none.
-func (s *Stack) Next() *Window {
-	s.mu.Lock()
-	for len(s.mu.windows) >= maxWindows && !s.stopped.Load() {
-		s.mu.changed.Wait()
-	}
-	s.mu.Unlock()
+func (s *Stack) Next(ctx context.Context) (*Window, error) {
+	ctx, done := s.begin(ctx, "Next")
+	defer done()
+	err := s.wait(ctx, func() bool { return len(s.mu.windows) < maxWindows })
 	s.planning.Lock()
 	defer s.planning.Unlock()
+	if err = cmp.Or(err, ctx.Err()); err != nil { // Close may have ended ctx meanwhile
+		return nil, fmt.Errorf("cachetier: %w", err)
+	}
+	return s.planNext(), nil
+}
+
+// planNext is Next without its waiting.
+func (s *Stack) planNext() *Window {
 	began := time.Now()
-	s.alive("Next")
-	if len(s.groups) == 0 || s.stopped.Load() {
+	if len(s.groups) == 0 {
 		return nil
 	}
 	g := s.groups[0]
@@ -188,51 +190,60 @@ func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }
 // Load reads the rows of the window that are not there, in file order, into the slab. It waits by itself for their slots: the
 // first ones are free at once, and the others become so as the steps of the window before are gathered; under None all of
 // them when it is released. For a window of one step there is nothing to load: its rows are read when it is gathered. After
-// an error, of a file or ErrStopped, the window is of no use, and the rows that did not come are not there.
-func (w *Window) Load() error {
+// an error, of a file or of ctx, the window is of no use, and the rows that did not come are not there.
+func (w *Window) Load(ctx context.Context) error {
 	s := w.s
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	s.alive("Load")
+	ctx, done := s.begin(ctx, "Load")
+	defer done()
 	if w.loaded || w.err != nil {
 		return w.err
 	}
-	w.err = w.load()
+	s.mu.Lock()
+	at := s.at(w)
+	s.mu.Unlock()
+	if at < 0 {
+		panic("cachetier: Load after Release or Reset")
+	}
+	if err := w.load(ctx); err != nil {
+		w.err = fmt.Errorf("cachetier: %w", err)
+	}
 	w.loaded = w.err == nil
 	return w.err
 }
 
-func (w *Window) load() error {
+func (w *Window) load(ctx context.Context) error {
 	s := w.s
 	if w.single || w.need == nil {
 		return nil
 	}
 	// The window before may be in use, but not one before that: its index is made anew. One of a single step changes what
 	// is in the slab until it is released.
-	err := s.await(w, func(before []*Window) bool { return len(before) == 0 || len(before) == 1 && !before[0].single })
+	err := s.await(ctx, w, func(before []*Window) bool { return len(before) == 0 || len(before) == 1 && !before[0].single })
 	if err != nil {
 		return err
 	}
-	x, change := s.plan(w)
+	x, change := s.admit(w)
 	if s.layout.keeper.Kind == policy.None && change.Evicted > 0 {
-		err = s.await(w, func(before []*Window) bool { return len(before) == 0 })
+		err = s.await(ctx, w, func(before []*Window) bool { return len(before) == 0 })
 	}
 	var marked sync.WaitGroup
 	marked.Go(func() { s.mark(w.steps) })
 	if err == nil {
-		w.came.traffic, err = s.readNew(w, x)
+		w.came.traffic, err = s.readNew(ctx, w, x)
 	}
 	marked.Wait()
 	if err != nil {
 		s.keeper.DropNew()
-		return fmt.Errorf("cachetier: %w", err)
+		return err
 	}
 	w.came.copied, w.came.evicted, w.index = int64(change.Admitted), int64(change.Evicted), x
 	return nil
 }
 
-// plan has the keeper make room for w, and lets go of the sets that this took.
-func (s *Stack) plan(w *Window) (*policy.Index, policy.Change) {
+// admit has the keeper make room for w, and lets go of the sets that this took.
+func (s *Stack) admit(w *Window) (*policy.Index, policy.Change) {
 	x, change := s.keeper.Window(w.need.Set, sets(w.future))
 	w.forget()
 	return x, change
@@ -275,19 +286,8 @@ func (w *Window) forget() {
 }
 
 // await waits until ready says so of the windows before w that are not released.
-func (s *Stack) await(w *Window, ready func(before []*Window) bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		at := s.at(w)
-		if s.stopped.Load() || at < 0 {
-			return ErrStopped
-		}
-		if ready(s.mu.windows[:at]) {
-			return nil
-		}
-		s.mu.changed.Wait()
-	}
+func (s *Stack) await(ctx context.Context, w *Window, ready func(before []*Window) bool) error {
+	return s.wait(ctx, func() bool { return ready(s.mu.windows[:s.at(w)]) })
 }
 
 // at is the place of w among the windows that are not released, or -1. The caller holds s.mu.
@@ -348,7 +348,7 @@ func (r *reading) stretch(part int) (disk.Stretch, bool) {
 }
 
 // readNew brings the new rows of x, which are those of w or of no window, into their slots, as these can be had.
-func (s *Stack) readNew(w *Window, x *policy.Index) (total disk.Traffic, err error) {
+func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total disk.Traffic, err error) {
 	slab := s.slab.Lend() // to the goroutines of Read
 	defer s.slab.Return()
 	rows, size, hot := s.newRows(x), s.rowBytes, uint32(s.hot)
@@ -357,13 +357,13 @@ func (s *Stack) readNew(w *Window, x *policy.Index) (total disk.Traffic, err err
 			continue
 		}
 		if part > 0 {
-			err := s.await(w, func(before []*Window) bool { return len(before) == 0 || before[0].over(part) })
+			err := s.await(ctx, w, func(before []*Window) bool { return len(before) == 0 || before[0].over(part) })
 			if err != nil {
 				return total, err
 			}
 		}
 		next := func() (disk.Stretch, bool) { return rows.stretch(part) }
-		traffic, err := s.readUnlessStopped(next, func(t disk.Stretch, b []byte) error {
+		traffic, err := s.reader.Read(ctx, next, func(t disk.Stretch, b []byte) error {
 			first, last := s.reader.span(t)
 			// By the time that a stretch is there the portion that it was made of may be gone, so its rows are found anew.
 			x.EachNew(first-hot, last-hot, func(v, slot uint32) {
@@ -378,21 +378,6 @@ func (s *Stack) readNew(w *Window, x *policy.Index) (total disk.Traffic, err err
 		}
 	}
 	return total, nil
-}
-
-// readUnlessStopped reads what next gives, and is cut short by Stop.
-func (s *Stack) readUnlessStopped(next func() (disk.Stretch, bool), serve func(t disk.Stretch, b []byte) error) (disk.Traffic, error) {
-	cut := false
-	traffic, err := s.reader.Read(func() (disk.Stretch, bool) {
-		if cut = s.stopped.Load(); cut {
-			return disk.Stretch{}, false
-		}
-		return next()
-	}, serve)
-	if err == nil && cut {
-		err = ErrStopped
-	}
-	return traffic, err
 }
 
 // Release ends the use of the window: from now on its rows stay only while the policy finds them worth it. Windows are
@@ -411,15 +396,6 @@ func (w *Window) Release() {
 	}
 	s.mu.windows = append(s.mu.windows[:0], s.mu.windows[1:]...)
 	s.mu.changed.Broadcast()
-}
-
-// alive panics if the stack is closed.
-func (s *Stack) alive(call string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.closed {
-		panic("cachetier: " + call + " after Close")
-	}
 }
 
 // newSet is an empty set, with one user.

@@ -2,6 +2,7 @@ package cachetier_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,6 +21,9 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy/policytest"
 	"github.com/gnnstore/gnnstore/store"
 )
+
+// bg is for what nothing cuts short.
+var bg = context.Background()
 
 // within ends the tests, and shows who waits for what, if do takes much longer than any machine needs: it hangs.
 func within(do func()) {
@@ -245,7 +249,7 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 		o := drawOptions(t, f)
 		groups := drawGroups(t, tableRows)
 		ahead := rapid.IntRange(1, 6).Draw(t, "groups expected")
-		s, err := cachetier.Open(f, o)
+		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		defer s.Close()
 		s.SetPortion(rapid.IntRange(1, 60).Draw(t, "portion"))
@@ -259,17 +263,17 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 					}
 					groups = groups[1:]
 				}
-				w := s.Next()
+				w := next(t, s)
 				if len(m.groups) == 0 {
 					require.Nil(t, w)
 					break
 				}
 				m.next()
 				require.Equal(t, len(m.window.steps), w.Steps())
-				require.NoError(t, w.Load())
+				require.NoError(t, w.Load(bg))
 				for i, ids := range m.window.steps {
 					got := make([]byte, len(ids)*f.RowBytes())
-					require.NoError(t, w.Gather(i, got))
+					require.NoError(t, w.Gather(bg, i, got))
 					require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
 					m.gather(i)
 					m.checkCounters(t, s, start)
@@ -286,13 +290,13 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 						get = s.Gather
 					}
 					got := make([]byte, len(ids)*f.RowBytes())
-					require.NoError(t, get(got, ids))
+					require.NoError(t, get(bg, got, ids))
 					require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
 					m.step(ids, future, keep)
 					m.checkCounters(t, s, start)
 				}
 			}
-			require.Nil(t, s.Next())
+			require.Nil(t, next(t, s))
 		})
 		s.Reset()
 		require.Zero(t, s.SetsInUse())
@@ -306,6 +310,13 @@ func counters(s *cachetier.Stack) cachetier.Stats {
 	return st
 }
 
+// next is the next window of s, which nothing keeps from being planned.
+func next(t require.TestingT, s *cachetier.Stack) *cachetier.Window {
+	w, err := s.Next(bg)
+	require.NoError(t, err)
+	return w
+}
+
 // runAll takes groups through the windows: at once, or with a goroutine to plan, one to load and one to gather. It returns the
 // counters after each step.
 func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead int, atOnce bool) (after []cachetier.Stats, err error) {
@@ -313,7 +324,7 @@ func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead in
 		*cachetier.Window
 		steps [][]uint32
 	}
-	plan := func(give func(planned)) {
+	plan := func(ctx context.Context, give func(planned) error) error {
 		var steps [][]uint32
 		expected := 0
 		for {
@@ -322,22 +333,24 @@ func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead in
 				steps = append(steps, groups[0]...)
 				groups = groups[1:]
 			}
-			w := s.Next()
-			if w == nil && len(groups) == 0 {
-				return
+			w, err := s.Next(ctx)
+			if err != nil || w == nil && len(groups) == 0 {
+				return err
 			}
 			expected--
 			if w == nil {
 				continue
 			}
-			give(planned{w, steps[:w.Steps()]})
+			if err := give(planned{w, steps[:w.Steps()]}); err != nil {
+				return err
+			}
 			steps = steps[w.Steps():]
 		}
 	}
-	gather := func(w planned) error {
+	gather := func(ctx context.Context, w planned) error {
 		for i, ids := range w.steps {
 			got := make([]byte, len(ids)*f.RowBytes())
-			if err := w.Gather(i, got); err != nil {
+			if err := w.Gather(ctx, i, got); err != nil {
 				return err
 			}
 			if !bytes.Equal(direct(f, ids), got) {
@@ -349,39 +362,43 @@ func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead in
 		return nil
 	}
 	if !atOnce {
-		plan(func(w planned) {
-			if err == nil {
-				err = w.Load()
+		err = plan(bg, func(w planned) error {
+			if err := w.Load(bg); err != nil {
+				return err
 			}
-			if err == nil {
-				err = gather(w)
-			}
-			if err != nil {
-				s.Stop() // nobody releases any more
-			}
+			return gather(bg, w)
 		})
 		return after, err
 	}
-	var g errgroup.Group
+	g, ctx := errgroup.WithContext(bg)
 	load, use := make(chan planned, 1), make(chan planned, 1)
+	send := func(to chan<- planned, w planned) error {
+		select {
+		case to <- w:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	g.Go(func() error {
 		defer close(load)
-		plan(func(w planned) { load <- w })
-		return nil
+		return plan(ctx, func(w planned) error { return send(load, w) })
 	})
 	g.Go(func() error {
 		defer close(use)
 		for w := range load {
-			if err := w.Load(); err != nil {
+			if err := w.Load(ctx); err != nil {
 				return err
 			}
-			use <- w
+			if err := send(use, w); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 	g.Go(func() error {
 		for w := range use {
-			if err := gather(w); err != nil {
+			if err := gather(ctx, w); err != nil {
 				return err
 			}
 		}
@@ -400,7 +417,7 @@ func TestTimeHasNoPart(t *testing.T) {
 		ahead := rapid.IntRange(1, 6).Draw(t, "groups expected")
 		var want []cachetier.Stats
 		for i, atOnce := range []bool{false, true, true} {
-			s, err := cachetier.Open(f, o)
+			s, err := cachetier.Open(bg, f, o)
 			require.NoError(t, err)
 			within(func() {
 				got, err := runAll(s, f, groups, ahead, atOnce)
@@ -421,19 +438,25 @@ func TestRunsCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t, f)
 		groups := drawGroups(t, tableRows)
-		s, err := cachetier.Open(f, o)
+		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		defer s.Close()
 		for range 3 {
 			stop := time.Duration(rapid.IntRange(0, 300).Draw(t, "µs")) * time.Microsecond
 			within(func() {
 				g := new(errgroup.Group)
+				ctx, cancel := context.WithCancel(bg)
+				defer cancel()
 				load, use := make(chan *cachetier.Window, 9), make(chan *cachetier.Window, 9)
 				g.Go(func() error {
 					defer close(load)
 					for _, steps := range groups {
 						s.Expect(steps)
-						if w := s.Next(); w != nil {
+						w, err := s.Next(ctx)
+						if err != nil {
+							return err
+						}
+						if w != nil {
 							load <- w
 						}
 					}
@@ -442,7 +465,7 @@ func TestRunsCutShort(t *testing.T) {
 				g.Go(func() error {
 					defer close(use)
 					for w := range load {
-						if err := w.Load(); err != nil {
+						if err := w.Load(ctx); err != nil {
 							return err
 						}
 						use <- w
@@ -451,14 +474,14 @@ func TestRunsCutShort(t *testing.T) {
 				})
 				g.Go(func() error {
 					time.Sleep(stop)
-					s.Stop()
+					cancel()
 					for w := range use {
 						w.Release()
 					}
 					return nil
 				})
 				if err := g.Wait(); err != nil {
-					require.ErrorIs(t, err, cachetier.ErrStopped)
+					require.ErrorIs(t, err, context.Canceled)
 				}
 			})
 			s.Reset()
@@ -474,7 +497,7 @@ func TestRunsCutShort(t *testing.T) {
 
 func TestWindowsAreSplitAndShared(t *testing.T) {
 	f := table(t, tableRows, 100)
-	s, err := cachetier.Open(f, cachetier.Options{HostBytes: 40 * 200, Policy: cachetier.Belady})
+	s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: 40 * 200, Policy: cachetier.Belady})
 	require.NoError(t, err)
 	defer s.Close()
 	most := uint32(s.WindowRows())
@@ -487,18 +510,18 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 	}
 	// Two steps that fill the slab, one that shares rows with both and still fits, one that does not.
 	s.Expect([][]uint32{seq(0, 5), seq(5, most), seq(3, 9), seq(most, most+1), seq(0, 2)})
-	w := s.Next()
+	w := next(t, s)
 	require.Equal(t, 3, w.Steps())
 	w.Release()
-	w = s.Next()
+	w = next(t, s)
 	require.Equal(t, 2, w.Steps())
 	w.Release()
-	require.Nil(t, s.Next())
+	require.Nil(t, next(t, s))
 	s.Expect([][]uint32{seq(0, most+1), seq(0, 1)}) // more than fits
-	require.Equal(t, 1, s.Next().Steps())
+	require.Equal(t, 1, next(t, s).Steps())
 	s.Reset()
 	s.Expect(nil)
-	require.Nil(t, s.Next())
+	require.Nil(t, next(t, s))
 }
 
 // TestLargeWindow has more rows to read than are listed at a time, and steps of many chunks.
@@ -506,7 +529,7 @@ func TestLargeWindow(t *testing.T) {
 	const n = 150_000
 	f := table(t, n, 32)
 	for _, engine := range []disk.Kind{disk.Mmap, disk.Pread} {
-		s, err := cachetier.Open(f, cachetier.Options{DeviceBytes: 64_000, HostBytes: 8 << 20, StaticBytes: 128_000, Engine: engine, Policy: cachetier.LRU})
+		s, err := cachetier.Open(bg, f, cachetier.Options{DeviceBytes: 64_000, HostBytes: 8 << 20, StaticBytes: 128_000, Engine: engine, Policy: cachetier.LRU})
 		require.NoError(t, err)
 		defer s.Close()
 		require.Greater(t, s.WindowRows(), 80_000)
@@ -517,12 +540,12 @@ func TestLargeWindow(t *testing.T) {
 		rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 		steps := [][]uint32{ids[:40_000], ids[20_000:70_000], ids[60_000:80_000]}
 		s.Expect(steps)
-		w := s.Next()
+		w := next(t, s)
 		require.Equal(t, 3, w.Steps())
-		require.NoError(t, w.Load())
+		require.NoError(t, w.Load(bg))
 		for i, ids := range steps {
 			got := make([]byte, len(ids)*f.RowBytes())
-			require.NoError(t, w.Gather(i, got))
+			require.NoError(t, w.Gather(bg, i, got))
 			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
 		}
 		w.Release()
@@ -541,28 +564,32 @@ func TestLargeWindow(t *testing.T) {
 
 func TestMisuseOfWindowsPanics(t *testing.T) {
 	f := table(t, tableRows, 100)
-	s, err := cachetier.Open(f, cachetier.Options{HostBytes: 40 * 200})
+	s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: 40 * 200})
 	require.NoError(t, err)
 	defer s.Close()
 	require.Panics(t, func() { s.Expect([][]uint32{{1, tableRows}}) })
 	s.Expect([][]uint32{{1, 2}, {3}})
 	s.Expect([][]uint32{{4}})
-	first, second := s.Next(), s.Next()
+	first, second := next(t, s), next(t, s)
 	dst := make([]byte, 2*f.RowBytes())
-	require.Panics(t, func() { first.Gather(0, dst) }, "not loaded")
-	require.Panics(t, func() { s.Gather(dst, []uint32{1}) }, "a window is planned")
-	require.NoError(t, first.Load())
-	require.NoError(t, second.Load())
-	require.Panics(t, func() { second.Gather(0, dst) }, "the one before is not released")
+	require.Panics(t, func() { first.Gather(bg, 0, dst) }, "not loaded")
+	require.Panics(t, func() { s.Gather(bg, dst, []uint32{1}) }, "a window is planned")
+	require.NoError(t, first.Load(bg))
+	require.NoError(t, second.Load(bg))
+	require.Panics(t, func() { second.Gather(bg, 0, dst) }, "the one before is not released")
 	require.Panics(t, func() { second.Release() })
-	require.Panics(t, func() { first.Gather(0, dst[:1]) })
-	require.Panics(t, func() { first.Gather(2, dst) })
-	require.NoError(t, first.Gather(0, dst))
+	require.Panics(t, func() { first.Gather(bg, 0, dst[:1]) })
+	require.Panics(t, func() { first.Gather(bg, 2, dst) })
+	require.NoError(t, first.Gather(bg, 0, dst))
 	first.Release()
 	first.Release()
-	require.Panics(t, func() { first.Gather(0, dst) }, "released")
-	require.NoError(t, second.Gather(0, dst))
+	require.Panics(t, func() { first.Gather(bg, 0, dst) }, "released")
+	require.NoError(t, second.Gather(bg, 0, dst))
 	second.Release()
+	s.Expect([][]uint32{{1, 2}, {3}})
+	left := next(t, s)
+	left.Release()
+	require.Panics(t, func() { left.Load(bg) }, "released")
 	require.Panics(t, func() { s.Forecast(nil, 0) })
 }
 
@@ -572,7 +599,7 @@ func TestLoadFollowsTheWindowInUse(t *testing.T) {
 	f := table(t, tableRows, 100)
 	const slots = 40
 	index := policy.Config{Kind: cachetier.Belady, Rows: tableRows}
-	s, err := cachetier.Open(f, cachetier.Options{HostBytes: slots*(200+index.SlotBytes()) + index.FixedBytes() + 400})
+	s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: slots*(200+index.SlotBytes()) + index.FixedBytes() + 400})
 	require.NoError(t, err)
 	defer s.Close()
 	n := s.WindowRows()
@@ -590,14 +617,14 @@ func TestLoadFollowsTheWindowInUse(t *testing.T) {
 	s.Expect(groups[0])
 	s.Expect(groups[1])
 	within(func() {
-		first, second := s.Next(), s.Next()
-		require.NoError(t, first.Load())
+		first, second := next(t, s), next(t, s)
+		require.NoError(t, first.Load(bg))
 		read := s.Live().Reads
 		gathering := make(chan error)
-		go func() { gathering <- second.Load() }()
+		go func() { gathering <- second.Load(bg) }()
 		for i, ids := range groups[0] {
 			got := make([]byte, len(ids)*f.RowBytes())
-			require.NoError(t, first.Gather(i, got))
+			require.NoError(t, first.Gather(bg, i, got))
 			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
 			if i == len(groups[0])/2 {
 				for s.Live().Reads == read { // or it hangs
@@ -606,11 +633,11 @@ func TestLoadFollowsTheWindowInUse(t *testing.T) {
 			}
 		}
 		require.NoError(t, <-gathering)
-		require.Panics(t, func() { first.Gather(0, make([]byte, 400)) }, "its rows have given way")
+		require.Panics(t, func() { first.Gather(bg, 0, make([]byte, 400)) }, "its rows have given way")
 		first.Release()
 		for i, ids := range groups[1] {
 			got := make([]byte, len(ids)*f.RowBytes())
-			require.NoError(t, second.Gather(i, got))
+			require.NoError(t, second.Gather(bg, i, got))
 			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
 		}
 		second.Release()
@@ -625,7 +652,7 @@ func TestForecastIsWhatHappens(t *testing.T) {
 		o.Prewarm = false
 		trace := slices.Concat(drawGroups(t, tableRows)...)
 		w := rapid.IntRange(1, 6).Draw(t, "w")
-		s, err := cachetier.Open(f, o)
+		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		defer s.Close()
 		before := s.Stats()

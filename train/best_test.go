@@ -82,7 +82,7 @@ func TestEvaluationReadsEveryNeighbor(t *testing.T) {
 		o.Kind = kind
 		m := opened(t, ds, o)
 		nodes := []uint32{3, 50, 299}
-		_, err := m.eval.layer(0, kernels.Tensor{}, nodes)
+		_, err := m.eval.layer(t.Context(), 0, kernels.Tensor{}, nodes)
 		require.NoError(t, err)
 		block := &m.eval.block.Blocks[0]
 		for i, v := range nodes {

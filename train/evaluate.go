@@ -125,7 +125,7 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			y, err := e.layer(l, below, chunk)
+			y, err := e.layer(ctx, l, below, chunk)
 			if err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 }
 
 // layer computes layer l for nodes from the features, or from the rows of the layer below.
-func (e *evaluator) layer(l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
+func (e *evaluator) layer(ctx context.Context, l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
 	b := &e.block
 	if err := e.full.Sample(b, sample.Z{}, nodes); err != nil {
 		return kernels.Tensor{}, e.data.Place(err)
@@ -153,7 +153,7 @@ func (e *evaluator) layer(l int, below kernels.Tensor, nodes []uint32) (kernels.
 	var x kernels.Tensor
 	if l == 0 {
 		var err error
-		if x, err = e.feed.gather(e.stack, e.data, b.Inputs()); err != nil {
+		if x, err = e.feed.gather(ctx, e.stack, e.data, b.Inputs()); err != nil {
 			return x, err
 		}
 	} else {

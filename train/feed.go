@@ -1,6 +1,8 @@
 package train
 
 import (
+	"context"
+
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/data"
@@ -63,11 +65,11 @@ func (f *feed) upload(v []uint32) kernels.Tensor {
 }
 
 // gather fetches the feature rows of ids through the tiers and leaves the host cache as it is.
-func (f *feed) gather(s *cachetier.Stack, d *data.Data, ids []uint32) (kernels.Tensor, error) {
+func (f *feed) gather(ctx context.Context, s *cachetier.Stack, d *data.Data, ids []uint32) (kernels.Tensor, error) {
 	t, dim := d.DType(), d.Features.Dim()
 	f.rows = grow(f.be, f.rows, t, len(ids)*dim)
 	x := kernels.Tensor{Buf: f.rows, Type: t, Rows: len(ids), Cols: dim}
-	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(dst, ids) })
+	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })
 }
 
 // rowsOf copies rows place[id] of below, one for each of ids.

@@ -36,7 +36,7 @@ func (t *trainer) run(ctx context.Context) error {
 // work is run without its end.
 func (t *trainer) work(ctx context.Context) (err error) {
 	defer kernels.RecoverMemory(&err)
-	if err = t.warm(); err == nil {
+	if err = t.warm(ctx); err == nil {
 		err = t.epochs(ctx)
 	}
 	if err == nil {

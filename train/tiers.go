@@ -36,12 +36,12 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	f := t.data.Features
 	t.disk = disk.Options{
-		Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Stop: ctx.Err, Faults: t.hooks.faults,
+		Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Faults: t.hooks.faults,
 	}
 	if everything := int64(f.Rows())*int64(f.RowBytes()) + lists; everything > total/2 {
 		t.disk.Direct, t.disk.Probe = true, true
 	}
-	if err := t.openTopology(topologyBytes); err != nil {
+	if err := t.openTopology(ctx, topologyBytes); err != nil {
 		return err
 	}
 	kind, why := t.topo.Engine()
@@ -68,15 +68,15 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
 	}
 	if t.budget.Topology != topologyBytes {
-		if err := t.openTopology(t.budget.Topology); err != nil {
+		if err := t.openTopology(ctx, t.budget.Topology); err != nil {
 			return err
 		}
 	}
 	t.group.Bytes = min(t.group.Bytes, d.Batches.Scratch*int64(t.budget.Group))
 	cache := t.Cache
 	cache.HostBytes, cache.Lookahead, cache.Engine, cache.Direct = t.budget.Host, t.Lookahead, t.disk.Kind, t.disk.Direct
-	cache.Costs, cache.Stop, cache.Faults = t.disk.Costs, t.disk.Stop, t.disk.Faults
-	if t.stack, err = cachetier.Open(t.data.Features, cache); err != nil {
+	cache.Costs, cache.Faults = t.disk.Costs, t.disk.Faults
+	if t.stack, err = cachetier.Open(ctx, t.data.Features, cache); err != nil {
 		return err
 	}
 	if !t.disk.Direct {
@@ -103,12 +103,12 @@ func defaultMemory() (int64, error) {
 }
 
 // openTopology opens the topology tier anew.
-func (t *trainer) openTopology(bytes int64) (err error) {
+func (t *trainer) openTopology(ctx context.Context, bytes int64) (err error) {
 	if t.topo != nil {
 		t.topo.Close()
 		t.topo = nil
 	}
-	t.topo, err = topology.Open(t.data.Graph, topology.Options{Bytes: bytes, Weights: t.data.Weights, Options: t.disk})
+	t.topo, err = topology.Open(ctx, t.data.Graph, topology.Options{Bytes: bytes, Weights: t.data.Weights, Options: t.disk})
 	if err == nil {
 		t.group = sample.NewGroup(t.topo, t.Sampling(), t.Workers)
 	}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 
@@ -18,12 +19,12 @@ func (t *trainer) lasting() bool {
 // warm fills the host cache before the first step, where that lasts: in a run that is resumed with the rows that it had, else
 // with the hottest, if the run reads more rows than that. Either is one pass in file order. No row that is delivered depends
 // on it, so a file that is missing or damaged is no more than worth a note.
-func (t *trainer) warm() error {
+func (t *trainer) warm(ctx context.Context) error {
 	if !t.lasting() {
 		return nil
 	}
 	if t.dir.Record() != nil { // resumed
-		switch found, err := t.restoreResident(); {
+		switch found, err := t.restoreResident(ctx); {
 		case err == nil && found:
 			return nil
 		case err != nil && !errors.Is(err, cachetier.ErrResident):
@@ -37,11 +38,11 @@ func (t *trainer) warm() error {
 	if steps := t.expectedEpochs()*t.steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
 		return nil
 	}
-	return t.stack.Prewarm()
+	return t.stack.Prewarm(ctx)
 }
 
 // restoreResident reads the file of saveResident.
-func (t *trainer) restoreResident() (found bool, err error) {
+func (t *trainer) restoreResident(ctx context.Context) (found bool, err error) {
 	f, err := t.dir.OpenResident()
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -50,7 +51,7 @@ func (t *trainer) restoreResident() (found bool, err error) {
 		return false, errors.Join(cachetier.ErrResident, err)
 	}
 	defer f.Close()
-	return true, t.stack.Restore(f)
+	return true, t.stack.Restore(ctx, f)
 }
 
 // saveResident puts on record which rows are in the host cache. The stages are at rest.

@@ -16,6 +16,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -56,7 +57,6 @@ type Reader struct {
 	kind   Kind
 	why    string
 	costs  Costs
-	stop   func() error
 	files  []store.SectionFile
 	engine engine
 	meter  *meter
@@ -106,16 +106,17 @@ func (r *Reader) Live() Live { return r.meter.read() }
 // Read reads each stretch that next gives until it gives none, and lends its bytes to serve. next is called by one goroutine
 // at a time, in order; serve by several at once; both inside store.Guard. Reads and bytes depend on the stretches and Block
 // alone: of a stretch, the whole blocks around it are read. After the first error, from serve or from a file, no more is
-// asked of next; Read returns it when all its goroutines have ended and all its reads have.
-func (r *Reader) Read(next func() (Stretch, bool), serve func(s Stretch, b []byte) error) (Traffic, error) {
+// asked of next; Read returns it when all its goroutines have ended and all its reads have. ctx is looked at before each
+// stretch: its end is such an error.
+func (r *Reader) Read(ctx context.Context, next func() (Stretch, bool), serve func(s Stretch, b []byte) error) (Traffic, error) {
 	r.begin()
 	defer r.end()
 	began := time.Now()
 	var t Traffic
-	var out error // a stretch that leads out of its file, or what Stop returned
+	var out error // the end of ctx, or a stretch that leads out of its file
 	err := r.engine.read(func() (Stretch, bool) {
-		if out == nil && r.stop != nil {
-			out = r.stop()
+		if out == nil {
+			out = ctx.Err()
 		}
 		if out != nil {
 			return Stretch{}, false

@@ -69,12 +69,12 @@ func TestReadLendsWhatTheFilesHold(t *testing.T) {
 	stretches = append(stretches, disk.Stretch{File: 0, Size: len(contents[0]), Lo: 400}) // larger than MaxStretch
 	for _, kind := range engines() {
 		for _, depth := range []int{0, 1, 3, 200} {
-			r, err := disk.Open(sections, disk.Options{Kind: kind, Depth: depth})
+			r, err := disk.Open(t.Context(), sections, disk.Options{Kind: kind, Depth: depth})
 			require.NoError(t, err)
 			require.Equal(t, kind, r.Kind(), r.Why())
 			var mu sync.Mutex
 			seen := map[int]bool{}
-			traffic, err := r.Read(of(stretches), func(s disk.Stretch, b []byte) error {
+			traffic, err := r.Read(t.Context(), of(stretches), func(s disk.Stretch, b []byte) error {
 				if !bytes.Equal(b, contents[s.File][s.Offset:s.Offset+int64(s.Size)]) {
 					return errors.New("wrong bytes")
 				}
@@ -94,7 +94,7 @@ func TestReadLendsWhatTheFilesHold(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	sections, _ := files(t)
-	r, err := disk.Open(sections, disk.Options{})
+	r, err := disk.Open(t.Context(), sections, disk.Options{})
 	require.NoError(t, err)
 	defer r.Close()
 	gap := r.Costs().Gap()
@@ -124,11 +124,11 @@ func TestMerge(t *testing.T) {
 func TestErrors(t *testing.T) {
 	sections, _ := files(t)
 	for _, kind := range engines() {
-		r, err := disk.Open(sections, disk.Options{Kind: kind})
+		r, err := disk.Open(t.Context(), sections, disk.Options{Kind: kind})
 		require.NoError(t, err)
 		defer r.Close()
 		fine := func(disk.Stretch, []byte) error { return nil }
-		_, err = r.Read(of([]disk.Stretch{{Offset: sections[0].Size - 1, Size: 2}}), fine)
+		_, err = r.Read(t.Context(), of([]disk.Stretch{{Offset: sections[0].Size - 1, Size: 2}}), fine)
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, "2 bytes are wanted")
 
@@ -137,7 +137,7 @@ func TestErrors(t *testing.T) {
 		for i := range many {
 			many[i] = disk.Stretch{Size: 1, Offset: int64(i), Lo: i}
 		}
-		_, err = r.Read(of(many), func(s disk.Stretch, b []byte) error {
+		_, err = r.Read(t.Context(), of(many), func(s disk.Stretch, b []byte) error {
 			if s.Lo == 500 {
 				return mine
 			}
@@ -146,14 +146,14 @@ func TestErrors(t *testing.T) {
 		require.ErrorIs(t, err, mine)
 
 		require.NoError(t, os.Truncate(sections[1].Path, 4096))
-		_, err = r.Read(of([]disk.Stretch{{File: 1, Offset: 4096, Size: 100}}), func(s disk.Stretch, b []byte) error {
+		_, err = r.Read(t.Context(), of([]disk.Stretch{{File: 1, Offset: 4096, Size: 100}}), func(s disk.Stretch, b []byte) error {
 			_ = append([]byte(nil), b...)
 			return nil
 		})
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, sections[1].Section+" at 0x1000: ")
 		require.NotContains(t, err.Error(), "\n")
-		_, err = r.Read(of(many[:10]), fine)
+		_, err = r.Read(t.Context(), of(many[:10]), fine)
 		require.NoError(t, err, "what is still there can be read")
 	}
 }
@@ -162,20 +162,20 @@ func TestReadErrorIsNamed(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
-	r, err := disk.Open([]store.SectionFile{{File: dir, Path: filepath.Join("some", "shard.f16"), Size: 1 << 20}}, disk.Options{Kind: disk.Buffered})
+	r, err := disk.Open(t.Context(), []store.SectionFile{{File: dir, Path: filepath.Join("some", "shard.f16"), Size: 1 << 20}}, disk.Options{Kind: disk.Buffered})
 	require.NoError(t, err)
 	defer r.Close()
-	_, err = r.Read(of([]disk.Stretch{{Offset: 0x1008, Size: 8}}), func(disk.Stretch, []byte) error { return nil })
+	_, err = r.Read(t.Context(), of([]disk.Stretch{{Offset: 0x1008, Size: 8}}), func(disk.Stretch, []byte) error { return nil })
 	require.ErrorIs(t, err, syscall.EISDIR)
 	require.EqualError(t, err, "disk: read 8 bytes of some/shard.f16 at 0x1008: is a directory")
 }
 
 func TestOpenRefuses(t *testing.T) {
-	_, err := disk.Open(nil, disk.Options{Kind: "uring2"})
+	_, err := disk.Open(t.Context(), nil, disk.Options{Kind: "uring2"})
 	require.ErrorContains(t, err, `disk: unknown disk engine "uring2": use auto`)
-	_, err = disk.Open(nil, disk.Options{Depth: -1})
+	_, err = disk.Open(t.Context(), nil, disk.Options{Depth: -1})
 	require.ErrorContains(t, err, "-1 reads at a time")
-	_, err = disk.Open(nil, disk.Options{Depth: disk.MaxDepth + 1})
+	_, err = disk.Open(t.Context(), nil, disk.Options{Depth: disk.MaxDepth + 1})
 	require.ErrorContains(t, err, "1025 reads at a time")
 }
 
@@ -191,12 +191,12 @@ func TestDamagedPage(t *testing.T) {
 			_, err = file.WriteAt([]byte{contents[1][at] ^ 1}, at)
 			require.NoError(t, errors.Join(err, file.Sync(), file.Close()))
 		}
-		r, err := disk.Open(sections, disk.Options{Kind: kind})
+		r, err := disk.Open(t.Context(), sections, disk.Options{Kind: kind})
 		require.NoError(t, err)
 		served := 0
 		read := func(at int64) error {
 			served = 0
-			_, err := r.Read(of([]disk.Stretch{{File: 1, Offset: at, Size: 2 * store.PageSize}}), func(disk.Stretch, []byte) error {
+			_, err := r.Read(t.Context(), of([]disk.Stretch{{File: 1, Offset: at, Size: 2 * store.PageSize}}), func(disk.Stretch, []byte) error {
 				served++
 				return nil
 			})
@@ -225,11 +225,11 @@ func TestDamagedPage(t *testing.T) {
 func TestCutWithinAPage(t *testing.T) {
 	for _, kind := range engines() {
 		sections, _ := files(t)
-		r, err := disk.Open(sections, disk.Options{Kind: kind})
+		r, err := disk.Open(t.Context(), sections, disk.Options{Kind: kind})
 		require.NoError(t, err)
 		defer r.Close()
 		require.NoError(t, os.Truncate(sections[1].Path, 8192+100))
-		_, err = r.Read(of([]disk.Stretch{{File: 1, Offset: 8192, Size: 200}}), func(disk.Stretch, []byte) error { return nil })
+		_, err = r.Read(t.Context(), of([]disk.Stretch{{File: 1, Offset: 8192, Size: 200}}), func(disk.Stretch, []byte) error { return nil })
 		require.ErrorIs(t, err, store.ErrCorrupt, "%s", kind)
 		require.ErrorContains(t, err, sections[1].Section+" at 0x2064: ")
 		require.ErrorContains(t, err, "truncated while in use")

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,6 +22,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
+
+// bg is for what nothing cuts short.
+var bg = context.Background()
 
 // oddFiles are files of so many random bytes, which no map holds.
 func oddFiles(t testing.TB, sizes ...int) (sections []store.SectionFile, contents [][]byte) {
@@ -56,7 +60,7 @@ func mappedFiles(t testing.TB) (sections []store.SectionFile, contents [][]byte)
 
 // openOne opens a Reader of one kind, or skips the test where that does not work.
 func openOne(t testing.TB, files []store.SectionFile, o Options) *Reader {
-	r, err := Open(files, o)
+	r, err := Open(bg, files, o)
 	require.NoError(t, err)
 	if r.Kind() != o.Kind {
 		r.Close()
@@ -107,7 +111,7 @@ func TestAnyPieces(t *testing.T) {
 				}
 			}
 			var seen atomic.Int64
-			traffic, err := r.Read(r.Merge(len(pieces), func(i int) Piece { return pieces[i] }), func(s Stretch, b []byte) error {
+			traffic, err := r.Read(bg, r.Merge(len(pieces), func(i int) Piece { return pieces[i] }), func(s Stretch, b []byte) error {
 				if len(b) != s.Size {
 					return fmt.Errorf("%d bytes of %+v", len(b), s)
 				}
@@ -134,34 +138,35 @@ func TestAnyPieces(t *testing.T) {
 	})
 }
 
-// TestStop ends a Read that has nearly everything before it, on a disk that takes its time.
-func TestStop(t *testing.T) {
+// TestEndOfContext ends a Read that has nearly everything before it, on a disk that takes its time.
+func TestEndOfContext(t *testing.T) {
 	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, _ [][]byte) {
-		stopped := errors.New("enough")
 		var asked, served atomic.Int64
-		var stop atomic.Bool
-		r := openOne(t, files, Options{Kind: kind, Depth: 4, Stop: func() error {
-			if stop.Load() {
-				return stopped
-			}
-			return nil
-		}, Faults: func(int, int64, int) Fault { return Fault{Delay: time.Millisecond} }})
+		r := openOne(t, files, Options{Kind: kind, Depth: 4, Faults: func(int, int64, int) Fault { return Fault{Delay: time.Millisecond} }})
 		defer r.Close()
 		all := drain(everything(files, 1))
-		_, err := r.Read(func() (Stretch, bool) {
-			s := all[int(asked.Add(1)-1)%len(all)] // without end
-			return s, true
-		}, func(Stretch, []byte) error {
-			stop.Store(served.Add(1) == 3 || stop.Load())
+		without := func() (Stretch, bool) { return all[int(asked.Add(1)-1)%len(all)], true } // end
+		fine := func(Stretch, []byte) error { return nil }
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		_, err := r.Read(ctx, without, func(Stretch, []byte) error {
+			if served.Add(1) == 3 {
+				cancel()
+			}
 			return nil
 		})
-		require.ErrorIs(t, err, stopped)
+		require.ErrorIs(t, err, context.Canceled)
 		require.Less(t, asked.Load(), int64(3+adviseAhead+8), "what was under way, and no more")
-		_, err = r.Read(everything(files, 1), func(Stretch, []byte) error { return nil })
-		require.ErrorIs(t, err, stopped)
-		stop.Store(false)
-		_, err = r.Read(everything(files, 1), func(Stretch, []byte) error { return nil })
-		require.NoError(t, err, "a Read that was stopped leaves the Reader as it was")
+		asked.Store(0)
+		_, err = r.Read(ctx, without, fine)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, asked.Load(), "of a context that had ended")
+		ctx, cancel = context.WithTimeout(bg, 5*time.Millisecond)
+		defer cancel()
+		_, err = r.Read(ctx, without, fine)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = r.Read(bg, everything(files, 1), fine)
+		require.NoError(t, err, "a Read that was cut short leaves the Reader as it was")
 	})
 }
 
@@ -210,7 +215,7 @@ func TestFaults(t *testing.T) {
 				}
 				return nil
 			}
-			traffic, err := r.Read(everything(files, 1), right)
+			traffic, err := r.Read(bg, everything(files, 1), right)
 			require.NoError(t, err)
 			live := r.Live()
 			require.Equal(t, traffic.Reads, live.Reads)
@@ -219,7 +224,7 @@ func TestFaults(t *testing.T) {
 			failing = true
 			failed := 0
 			for seed := range uint64(20) {
-				_, err = r.Read(everything(files, seed), right)
+				_, err = r.Read(bg, everything(files, seed), right)
 				if err == nil {
 					continue
 				}
@@ -230,7 +235,7 @@ func TestFaults(t *testing.T) {
 			}
 			require.Positive(t, failed)
 			failing = false
-			_, err = r.Read(everything(files, 1), right)
+			_, err = r.Read(bg, everything(files, 1), right)
 			require.NoError(t, err, "an error passes")
 			r.Close()
 		}
@@ -244,7 +249,7 @@ func TestADeviceThatDawdles(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			r := openOne(t, files, Options{Kind: kind, Faults: func(_ int, _ int64, size int) Fault { return Fault{Short: size} }})
 			defer r.Close()
-			_, err := r.Read(everything(files, 1), func(Stretch, []byte) error { return nil })
+			_, err := r.Read(bg, everything(files, 1), func(Stretch, []byte) error { return nil })
 			require.ErrorContains(t, err, "the device brings nothing")
 			require.ErrorContains(t, err, files[0].Path)
 		})
@@ -256,7 +261,7 @@ func TestLive(t *testing.T) {
 		r := openOne(t, files, Options{Kind: kind, Depth: 4})
 		defer r.Close()
 		require.Equal(t, Live{}, r.Live())
-		traffic, err := r.Read(everything(files, 3), func(s Stretch, b []byte) error {
+		traffic, err := r.Read(bg, everything(files, 3), func(s Stretch, b []byte) error {
 			time.Sleep(50 * time.Microsecond)
 			return nil
 		})
@@ -277,17 +282,17 @@ func TestLive(t *testing.T) {
 // TestMisuse: a caller's bugs panic.
 func TestMisuse(t *testing.T) {
 	files, _ := oddFiles(t, 10)
-	r, err := Open(files, Options{Kind: Buffered})
+	r, err := Open(bg, files, Options{Kind: Buffered})
 	require.NoError(t, err)
-	_, err = r.Read(everything(files, 1), func(Stretch, []byte) error {
+	_, err = r.Read(bg, everything(files, 1), func(Stretch, []byte) error {
 		require.PanicsWithValue(t, "disk: Close while a Read is under way", r.Close)
-		require.PanicsWithValue(t, "disk: Read while another is under way", func() { _, _ = r.Read(nil, nil) })
+		require.PanicsWithValue(t, "disk: Read while another is under way", func() { _, _ = r.Read(bg, nil, nil) })
 		return nil
 	})
 	require.NoError(t, err)
 	r.Close()
 	r.Close()
-	require.PanicsWithValue(t, "disk: Read after Close", func() { _, _ = r.Read(nil, nil) })
+	require.PanicsWithValue(t, "disk: Read after Close", func() { _, _ = r.Read(bg, nil, nil) })
 }
 
 // TestAFileThatIsAnother: what the path names is not read once it is another file than the one that is open.
@@ -295,7 +300,7 @@ func TestAFileThatIsAnother(t *testing.T) {
 	files, contents := oddFiles(t, 50_000, 50_000)
 	right := func(r *Reader) {
 		defer r.Close()
-		_, err := r.Read(everything(files, 1), func(s Stretch, b []byte) error {
+		_, err := r.Read(bg, everything(files, 1), func(s Stretch, b []byte) error {
 			if !bytes.Equal(contents[s.File][s.Offset:s.Offset+int64(s.Size)], b) {
 				return errors.New("wrong bytes")
 			}
@@ -304,13 +309,13 @@ func TestAFileThatIsAnother(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, os.Remove(files[1].Path))
-	gone, err := Open(files, Options{Kind: Uring})
+	gone, err := Open(bg, files, Options{Kind: Uring})
 	require.NoError(t, err)
 	require.Equal(t, Buffered, gone.Kind())
 	require.Contains(t, gone.Why(), "it was asked for; the page cache cannot be gone around (")
 	right(gone)
 	require.NoError(t, os.WriteFile(files[1].Path, make([]byte, 50_000), 0o666))
-	other, err := Open(files, Options{Kind: Pread})
+	other, err := Open(bg, files, Options{Kind: Pread})
 	require.NoError(t, err)
 	require.Equal(t, Buffered, other.Kind())
 	if runtime.GOOS == "linux" {
@@ -346,7 +351,7 @@ func TestProbe(t *testing.T) {
 			require.Regexp(t, `^it was asked for; by (uring|pread) the device gives [\d,.M ]+ reads of 4096 bytes a second and [\d.]+ GB/s in sequence$`, r.Why())
 			require.Equal(t, Live{}, r.Live())
 
-			again, err := Open(files, Options{Kind: kind, Probe: true, Costs: r.Costs()})
+			again, err := Open(bg, files, Options{Kind: kind, Probe: true, Costs: r.Costs()})
 			require.NoError(t, err)
 			defer again.Close()
 			require.Equal(t, r.Costs(), again.Costs())
@@ -354,7 +359,7 @@ func TestProbe(t *testing.T) {
 		})
 	}
 	small, _ := oddFiles(t, 100)
-	r, err := Open(small, Options{Probe: true})
+	r, err := Open(bg, small, Options{Probe: true})
 	require.NoError(t, err)
 	defer r.Close()
 	require.Equal(t, assumed, r.Costs())
@@ -369,7 +374,7 @@ func TestAutoGoesAroundThePageCache(t *testing.T) {
 	}
 	files := sparse(t, 8<<40)
 	for _, probe := range []bool{false, true} {
-		r, err := Open(files, Options{Probe: probe})
+		r, err := Open(bg, files, Options{Probe: probe})
 		require.NoError(t, err)
 		defer r.Close()
 		require.Contains(t, r.Why(), "files of 8 TiB do not fit in half of the ")
@@ -384,10 +389,22 @@ func TestAutoGoesAroundThePageCache(t *testing.T) {
 
 func TestProbeFailsOnABrokenDisk(t *testing.T) {
 	files := sparse(t, 3<<30)
-	_, err := Open(files, Options{Kind: Pread, Probe: true, Faults: func(int, int64, int) Fault { return Fault{Errno: syscall.EIO} }})
+	_, err := Open(bg, files, Options{Kind: Pread, Probe: true, Faults: func(int, int64, int) Fault { return Fault{Errno: syscall.EIO} }})
 	require.ErrorIs(t, err, syscall.EIO)
 	require.ErrorContains(t, err, files[0].Path+" at 0x")
 	require.NotContains(t, err.Error(), "\n")
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	for _, kind := range Kinds {
+		_, err := Open(ctx, sparse(t, 3<<30), Options{Kind: kind, Probe: true, Direct: true})
+		if src, direct := direct(sparse(t, 1)); direct == nil {
+			src.closeOwn()
+			require.ErrorIs(t, err, context.Canceled, kind)
+		}
+	}
 }
 
 func TestThousands(t *testing.T) {
@@ -406,7 +423,7 @@ func TestSlowServesAreShared(t *testing.T) {
 			defer r.Close()
 			var now, most atomic.Int64
 			i := int64(0)
-			_, err := r.Read(func() (Stretch, bool) {
+			_, err := r.Read(bg, func() (Stretch, bool) {
 				i++
 				return Stretch{Offset: i * 1000, Size: 1000}, i <= 1000
 			}, func(Stretch, []byte) error {

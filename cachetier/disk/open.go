@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -9,8 +10,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Open makes a Reader of files, which stay the caller's and must stay open until Close.
-func Open(files []store.SectionFile, o Options) (*Reader, error) {
+// Open makes a Reader of files, which stay the caller's and must stay open until Close. ctx is for Open alone: its end cuts
+// Options.Probe short, and is an error.
+func Open(ctx context.Context, files []store.SectionFile, o Options) (*Reader, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("disk: %w", err)
 	}
@@ -18,12 +20,12 @@ func Open(files []store.SectionFile, o Options) (*Reader, error) {
 	for _, f := range files {
 		op.size += f.Size
 	}
-	r := &Reader{files: files, meter: op.meter, stop: o.Stop}
+	r := &Reader{files: files, meter: op.meter}
 	if err := op.start(); err != nil {
 		return nil, fmt.Errorf("disk: %w", err)
 	}
 	var err error
-	if r.costs, err = op.measure(); err != nil {
+	if r.costs, err = op.measure(ctx); err != nil {
 		op.engine.close()
 		return nil, fmt.Errorf("disk: %w", err)
 	}

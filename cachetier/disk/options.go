@@ -68,9 +68,6 @@ type Options struct {
 	Probe bool
 	// Costs, if they are not zero, are what Merge goes by: those of an earlier Reader make the same stretches as it did.
 	Costs Costs
-	// Stop, if there is one, is asked before each stretch of a Read; what it returns ends that, and is its error. It is for
-	// a run that is cut short, whatever it reads just then: a context's Err, say.
-	Stop func() error
 	// Faults, for tests, says what befalls each read. Default: nothing.
 	Faults Faults
 }

@@ -1,6 +1,8 @@
 package disk
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,7 +28,7 @@ const (
 
 // measure is what the Reader goes by: what was given, or what the device takes now, or what is assumed. Auto may change
 // its mind on the way.
-func (op *opening) measure() (Costs, error) {
+func (op *opening) measure(ctx context.Context) (Costs, error) {
 	switch {
 	case op.Costs != (Costs{}):
 		return op.Costs, nil
@@ -51,14 +53,14 @@ func (op *opening) measure() (Costs, error) {
 		}
 		defer e.close()
 	}
-	small, err := op.randomReads(e)
+	small, err := op.randomReads(ctx, e)
 	if err != nil {
 		return Costs{}, err
 	}
 	beside := ""
 	if u, ok := op.engine.(ring); ok && op.auto() {
 		p := op.pool(u.opened(), false)
-		other, err := op.randomReads(p)
+		other, err := op.randomReads(ctx, p)
 		if err != nil {
 			p.close()
 			return Costs{}, err
@@ -74,7 +76,7 @@ func (op *opening) measure() (Costs, error) {
 			beside = fmt.Sprintf(" (%s %s)", Pread, thousands(other))
 		}
 	}
-	large, err := op.sequence(e)
+	large, err := op.sequence(ctx, e)
 	if err != nil {
 		return Costs{}, err
 	}
@@ -105,9 +107,9 @@ func (op *opening) anywhere() func() (file int, offset int64) {
 }
 
 // randomReads is how many small reads e does a second, all over the files.
-func (op *opening) randomReads(e engine) (float64, error) {
+func (op *opening) randomReads(ctx context.Context, e engine) (float64, error) {
 	anywhere, n := op.anywhere(), 0
-	seconds, err := op.timed(e, probeTime, func() Stretch {
+	seconds, err := op.timed(ctx, e, probeTime, func() Stretch {
 		n++
 		file, at := anywhere()
 		return Stretch{File: file, Offset: at, Size: probeSize}
@@ -116,10 +118,10 @@ func (op *opening) randomReads(e engine) (float64, error) {
 }
 
 // sequence is how many bytes a second e reads from some place on.
-func (op *opening) sequence(e engine) (float64, error) {
+func (op *opening) sequence(ctx context.Context, e engine) (float64, error) {
 	file, at := op.anywhere()()
 	var sum int64
-	seconds, err := op.timed(e, probeSequence, func() Stretch {
+	seconds, err := op.timed(ctx, e, probeSequence, func() Stretch {
 		for at == op.files[file].Size { // not of all
 			file, at = (file+1)%len(op.files), 0
 		}
@@ -131,16 +133,16 @@ func (op *opening) sequence(e engine) (float64, error) {
 	return float64(sum) / seconds, err
 }
 
-// timed has e read what next gives for so long, and returns how long that took with the last of it.
-func (op *opening) timed(e engine, long time.Duration, next func() Stretch) (seconds float64, err error) {
+// timed has e read what next gives for so long, and returns how long that took with the last of it. The end of ctx is an error.
+func (op *opening) timed(ctx context.Context, e engine, long time.Duration, next func() Stretch) (seconds float64, err error) {
 	began := time.Now()
 	err = e.read(func() (Stretch, bool) {
-		if time.Since(began) > long {
+		if time.Since(began) > long || ctx.Err() != nil {
 			return Stretch{}, false
 		}
 		return next(), true
 	}, func(Stretch, []byte) error { return nil })
-	return time.Since(began).Seconds(), err
+	return time.Since(began).Seconds(), cmp.Or(err, ctx.Err())
 }
 
 // thousands writes n as 81,500.

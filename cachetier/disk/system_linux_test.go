@@ -43,7 +43,7 @@ func TestDeniedRing(t *testing.T) {
 		if refused = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); refused != nil {
 			return
 		}
-		r, err = Open(files, Options{Kind: Uring})
+		r, err = Open(bg, files, Options{Kind: Uring})
 	})
 	if refused != nil {
 		t.Skipf("no seccomp here: %v", refused)
@@ -52,7 +52,7 @@ func TestDeniedRing(t *testing.T) {
 	defer r.Close()
 	require.Equal(t, Pread, r.Kind())
 	require.Equal(t, "it was asked for; io_uring is not to be had (io_uring_setup: operation not permitted), so pread", r.Why())
-	_, err = r.Read(everything(files, 1), func(Stretch, []byte) error { return nil })
+	_, err = r.Read(bg, everything(files, 1), func(Stretch, []byte) error { return nil })
 	require.NoError(t, err)
 }
 
@@ -77,13 +77,13 @@ func TestMemoryThatMayNotBeLocked(t *testing.T) {
 		if err = unix.Capset(&head, &caps[0]); err != nil {
 			return
 		}
-		r, err = Open(files, Options{Kind: Uring})
+		r, err = Open(bg, files, Options{Kind: Uring})
 	})
 	require.NoError(t, err)
 	defer r.Close()
 	require.Equal(t, Uring, r.Kind())
 	require.Equal(t, "it was asked for; its buffers of 24.2 MiB are not registered (io_uring_register: cannot allocate memory; ulimit -l bounds them)", r.Why())
-	_, err = r.Read(everything(files, 1), func(s Stretch, b []byte) error {
+	_, err = r.Read(bg, everything(files, 1), func(s Stretch, b []byte) error {
 		require.Equal(t, contents[0][s.Offset:s.Offset+int64(s.Size)], b)
 		return nil
 	})
@@ -106,23 +106,23 @@ func TestNothingIsLeft(t *testing.T) {
 			if kind == Mmap { // these files have no map
 				continue
 			}
-			r, err := Open(files, Options{Kind: kind, Faults: func(file int, _ int64, _ int) Fault {
+			r, err := Open(bg, files, Options{Kind: kind, Faults: func(file int, _ int64, _ int) Fault {
 				return Fault{Errno: unix.Errno(file * int(unix.EIO))}
 			}})
 			require.NoError(t, err)
 			if r.Kind() != Mmap {
-				_, err = r.Read(everything(files, 1), fine)
+				_, err = r.Read(bg, everything(files, 1), fine)
 				require.ErrorIs(t, err, unix.EIO)
 			}
 			r.Close()
 		}
-		r, err := Open(large, Options{Probe: true})
+		r, err := Open(bg, large, Options{Probe: true})
 		require.NoError(t, err)
 		r.Close()
-		r, err = Open(large, Options{Kind: Buffered, Probe: true})
+		r, err = Open(bg, large, Options{Kind: Buffered, Probe: true})
 		require.NoError(t, err)
 		r.Close()
-		_, err = Open(large, Options{Kind: Uring, Probe: true, Faults: func(int, int64, int) Fault { return Fault{Errno: unix.EIO} }})
+		_, err = Open(bg, large, Options{Kind: Uring, Probe: true, Faults: func(int, int64, int) Fault { return Fault{Errno: unix.EIO} }})
 		require.ErrorIs(t, err, unix.EIO)
 	}
 	require.Equal(t, before, descriptors())

@@ -6,7 +6,6 @@
 package diskbench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +124,7 @@ func Run(
 	}
 	b := bench{Options: o, path: path}
 	err = b.withFile(func(f store.SectionFile) error {
-		notes, err := b.survey(f)
+		notes, err := b.survey(ctx, f)
 		if err == nil {
 			started(f.Path, f.Size, notes)
 		}
@@ -194,10 +193,10 @@ func (b *bench) withFile(use func(f store.SectionFile) error) error {
 }
 
 // survey leaves out the engines that do not work here, and fio where it would not. notes is what is to be said of any.
-func (b *bench) survey(f store.SectionFile) (notes []string, err error) {
+func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string, err error) {
 	var work []disk.Kind
 	for _, kind := range b.Engines {
-		works, why, err := b.try(f, kind)
+		works, why, err := b.try(ctx, f, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +214,7 @@ func (b *bench) survey(f store.SectionFile) (notes []string, err error) {
 		return notes, nil
 	}
 	// It goes around the page cache, if none of the engines does.
-	works, why, err := b.try(f, disk.Pread)
+	works, why, err := b.try(ctx, f, disk.Pread)
 	if !works {
 		b.Fio = ""
 		notes = append(notes, fmt.Sprintf("%s: %s", Fio, why))
@@ -224,8 +223,8 @@ func (b *bench) survey(f store.SectionFile) (notes []string, err error) {
 }
 
 // try opens f by an engine, and takes note of the blocks it reads.
-func (b *bench) try(f store.SectionFile, kind disk.Kind) (works bool, why string, err error) {
-	r, err := disk.Open([]store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
+func (b *bench) try(ctx context.Context, f store.SectionFile, kind disk.Kind) (works bool, why string, err error) {
+	r, err := disk.Open(ctx, []store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
 	if err != nil {
 		return false, "", err
 	}
@@ -308,7 +307,7 @@ func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind
 	if err := dropPages(f.File); err != nil {
 		return turn{}, fmt.Errorf("%s: take it out of the page cache: %w", f.Path, err)
 	}
-	r, err := disk.Open([]store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
+	r, err := disk.Open(ctx, []store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
 	if err != nil {
 		return turn{}, err
 	}
@@ -318,8 +317,8 @@ func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind
 	first := rng.Int64N(rows)
 	buffers := sync.Pool{New: func() any { b := make([]byte, size); return &b }}
 	cpu, began := cpuTime(), time.Now()
-	traffic, err := r.Read(func() (disk.Stretch, bool) {
-		if time.Since(began) > b.Time || ctx.Err() != nil {
+	traffic, err := r.Read(ctx, func() (disk.Stretch, bool) {
+		if time.Since(began) > b.Time {
 			return disk.Stretch{}, false
 		}
 		row := (first + n) % rows
@@ -333,7 +332,7 @@ func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind
 		buffers.Put(to)
 		return nil
 	})
-	if err := cmp.Or(err, ctx.Err()); err != nil {
+	if err != nil {
 		return turn{}, err
 	}
 	if traffic.Reads == 0 {

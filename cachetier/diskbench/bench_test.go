@@ -72,7 +72,7 @@ func TestFioReadsBlocks(t *testing.T) {
 	b := bench{Options: Options{Engines: []disk.Kind{disk.Buffered}, Depth: 1, Fio: "fio"}}
 	b.path = storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
 	require.NoError(t, b.withFile(func(f store.SectionFile) error {
-		notes, err := b.survey(f)
+		notes, err := b.survey(t.Context(), f)
 		require.NoError(t, err)
 		if b.Fio == "" {
 			require.Contains(t, notes[0], "fio: ")

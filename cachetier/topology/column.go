@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 
@@ -33,8 +34,8 @@ func (c *column[T]) view(b []byte) []T {
 func place(e uint64) int64 { return store.PageSize + 4*int64(e) }
 
 // fill reads what column c has of the first edges into b, which it fills.
-func fill[T uint32 | float32](t *Tier, c *column[T], b []byte) (disk.Traffic, error) {
-	return t.reader.Read(t.edges(c.file, 0, uint64(len(b))/4), func(s disk.Stretch, part []byte) error {
+func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []byte) (disk.Traffic, error) {
+	return t.reader.Read(ctx, t.edges(c.file, 0, uint64(len(b))/4), func(s disk.Stretch, part []byte) error {
 		copy(b[s.Offset-store.PageSize:], part)
 		return each(t, c, s, part, c.check)
 	})
@@ -70,7 +71,9 @@ func each[T uint32 | float32](t *Tier, c *column[T], s disk.Stretch, b []byte, d
 }
 
 // read is Read of column c, for who counts it as so many lists.
-func read[T uint32 | float32](t *Tier, c *column[T], nodes []uint32, lists int64, serve func(i, from int, part []T) error) error {
+func read[T uint32 | float32](
+	ctx context.Context, t *Tier, c *column[T], nodes []uint32, lists int64, serve func(i, from int, part []T) error,
+) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.offsets.lines.Lend()
@@ -88,7 +91,7 @@ func read[T uint32 | float32](t *Tier, c *column[T], nodes []uint32, lists int64
 			t.mu.long = append(t.mu.long, i)
 		}
 	}
-	traffic, err := t.reader.Read(t.stretches(c.file, nodes, t.mu.long), func(s disk.Stretch, b []byte) error {
+	traffic, err := t.reader.Read(ctx, t.stretches(c.file, nodes, t.mu.long), func(s disk.Stretch, b []byte) error {
 		values, first := c.view(b), uint64(s.Offset-store.PageSize)/4
 		for i := s.Lo; i < s.Hi; i++ {
 			lo, hi := t.offsets.span(nodes[i])

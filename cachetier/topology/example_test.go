@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,9 +15,10 @@ import (
 func ExampleTier_Read() {
 	g, remove := exampleGraph([][]uint32{{1, 2}, {0, 3}, {}, {0}, {1, 2, 3}})
 	defer remove()
+	ctx := context.Background()
 
 	// All degrees, and four neighbours: the lists of nodes 0, 1 and 2.
-	tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g) + 4*4})
+	tier, err := topology.Open(ctx, g, topology.Options{Bytes: topology.LeastBytes(g) + 4*4})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -26,7 +28,7 @@ func ExampleTier_Read() {
 
 	cold, total := []uint32{3, 4}, 0
 	var mu sync.Mutex
-	err = tier.Read(cold, func(i, from int, part []uint32) error { // of several goroutines
+	err = tier.Read(ctx, cold, func(i, from int, part []uint32) error { // of several goroutines
 		mu.Lock()
 		defer mu.Unlock()
 		total += len(part)

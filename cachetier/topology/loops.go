@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,19 +24,19 @@ type further struct{ node, count uint32 }
 
 // SelfLoops gives a function that says how often v is its own neighbour, safe for concurrent use and valid until Close.
 // The first call reads all lists once, from start to end, since to read them for single nodes would be to read nearly all
-// of them for every batch. What it makes takes a bit a node beside the budget, and 8 bytes for each node with more than one.
-func (t *Tier) SelfLoops() (count func(v uint32) int, err error) {
+// of them for every batch; one that fails leaves that to the next. What it makes takes a bit a node beside the budget, and 8 bytes for each node with more than one.
+func (t *Tier) SelfLoops(ctx context.Context) (count func(v uint32) int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.mu.loops == nil {
-		if t.mu.loops, err = t.findLoops(); err != nil {
+		if t.mu.loops, err = t.findLoops(ctx); err != nil {
 			return nil, fmt.Errorf("topology: self loops: %w", err)
 		}
 	}
 	return t.mu.loops.count, nil
 }
 
-func (t *Tier) findLoops() (_ *loops, err error) {
+func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 	l := &loops{}
 	if l.memory, err = kernels.NewHostBuf((t.nodes + 31) / 32 * 4); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (t *Tier) findLoops() (_ *loops, err error) {
 		_ = find(v, 0, t.Neighbors(v))
 	}
 	lo, hi := t.offsets.at(t.resident), uint64(t.Edges())
-	traffic, err := t.reader.Read(t.edges(t.ids.file, lo, hi), func(s disk.Stretch, b []byte) error {
+	traffic, err := t.reader.Read(ctx, t.edges(t.ids.file, lo, hi), func(s disk.Stretch, b []byte) error {
 		return each(t, &t.ids, s, b, find)
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func offsetBytes(nodes int, edges int64) (lines, wide int64) {
 }
 
 // readOffsets reads the offsets file of g, file 0 of r, from its start to its end.
-func readOffsets(g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, err error) {
+func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, err error) {
 	lines, wide := offsetBytes(g.Nodes(), g.Edges())
 	o := &offsets{nodes: g.Nodes()}
 	if o.lines, err = kernels.NewHostBuf(int(lines)); err != nil {
@@ -76,7 +77,7 @@ func readOffsets(g *store.Graph, r *disk.Reader) (_ *offsets, _ disk.Traffic, er
 		return disk.Stretch{Offset: store.PageSize + fileEntry*int64(lo), Size: size, Lo: lo, Hi: hi}, true
 	}
 	file, _ := g.Sections()
-	t, err := r.Read(next, func(s disk.Stretch, b []byte) error {
+	t, err := r.Read(ctx, next, func(s disk.Stretch, b []byte) error {
 		if node, err := checkOffsets(b, s.Lo, entries, uint64(g.Edges())); err != nil {
 			at := store.PageSize + fileEntry*int64(node)
 			err = fmt.Errorf("%w; run gnnstore verify", err)

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -48,8 +49,8 @@ func edgeBytes(weights *store.EdgeColumn) int64 {
 	return 8
 }
 
-// Tier is the topology of one relation, partly in memory. Read, ReadWeights and SelfLoops wait for each other; all else is
-// safe for concurrent use, beside them too. Close wants every other user gone.
+// Tier is the topology of one relation, partly in memory. Read, ReadWeights and SelfLoops wait for each other, and look at their
+// contexts once it is their turn; all else is safe for concurrent use, beside them too. Close wants every other user gone.
 type Tier struct {
 	graph    *store.Graph
 	reader   *disk.Reader
@@ -76,8 +77,8 @@ type Tier struct {
 
 // Open reads the offsets of g, and as many lists from the first on as the budget holds. The graph stays the caller's and
 // must stay open until Close. Offsets that cannot be true, and neighbours that do not exist, are a *store.SectionError;
-// weights that are none are what store.EdgeColumn.CheckWeights says of them.
-func Open(g *store.Graph, o Options) (_ *Tier, err error) {
+// weights that are none are what store.EdgeColumn.CheckWeights says of them. ctx is for Open alone: its end is an error.
+func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	least := LeastBytes(g)
 	if err := o.Options.Validate(); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
@@ -97,7 +98,7 @@ func Open(g *store.Graph, o Options) (_ *Tier, err error) {
 		t.values = column[float32]{file: len(files), lend: store.Float32s, of: math.Float32frombits, check: w.CheckWeights}
 		files = append(files, w.Section())
 	}
-	if t.reader, err = disk.Open(files, o.Options); err != nil {
+	if t.reader, err = disk.Open(ctx, files, o.Options); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
 	}
 	defer func() {
@@ -106,7 +107,7 @@ func Open(g *store.Graph, o Options) (_ *Tier, err error) {
 		}
 	}()
 	var warmup, more disk.Traffic
-	if t.offsets, warmup, err = readOffsets(g, t.reader); err != nil {
+	if t.offsets, warmup, err = readOffsets(ctx, g, t.reader); err != nil {
 		return nil, fmt.Errorf("topology: offsets: %w", err)
 	}
 	t.resident = t.offsets.prefix(uint64((o.Bytes - least) / edgeBytes(o.Weights)))
@@ -114,7 +115,7 @@ func Open(g *store.Graph, o Options) (_ *Tier, err error) {
 	if t.memory, err = kernels.NewHostBuf(edges * int(edgeBytes(o.Weights))); err != nil {
 		return nil, fmt.Errorf("topology: the lists of %d nodes: %w", t.resident, err)
 	}
-	if more, err = t.load(edges); err != nil {
+	if more, err = t.load(ctx, edges); err != nil {
 		return nil, fmt.Errorf("topology: the lists of %d nodes: %w", t.resident, err)
 	}
 	t.lists = t.memory.Uint32s()[:edges]
@@ -127,13 +128,13 @@ func Open(g *store.Graph, o Options) (_ *Tier, err error) {
 }
 
 // load reads the resident lists, of so many edges, and their weights.
-func (t *Tier) load(edges int) (disk.Traffic, error) {
+func (t *Tier) load(ctx context.Context, edges int) (disk.Traffic, error) {
 	b := t.memory.Lend()
 	defer t.memory.Return()
-	traffic, err := fill(t, &t.ids, b[:4*edges])
+	traffic, err := fill(ctx, t, &t.ids, b[:4*edges])
 	if err == nil && len(b) > 4*edges {
 		var more disk.Traffic
-		more, err = fill(t, &t.values, b[4*edges:])
+		more, err = fill(ctx, t, &t.values, b[4*edges:])
 		traffic.Add(more)
 	}
 	return traffic, err
@@ -183,10 +184,10 @@ func (t *Tier) Neighbors(v uint32) []uint32 {
 // Read reads the lists of nodes, which are ascending, not below Resident, and have neighbours: in the order of the file,
 // with what lies between two lists read through where that costs less than another read. serve gets the list of nodes[i],
 // several of them at once; a list longer than MaxPart comes in parts, of which each begins at neighbour from of it, several
-// at once as well. What it gets is valid until it returns. After the first error, from serve or from the file, no more lists
+// at once as well. What it gets is valid until it returns. After the first error, from serve, the file or ctx, no more lists
 // come.
-func (t *Tier) Read(nodes []uint32, serve func(i, from int, part []uint32) error) error {
-	return read(t, &t.ids, nodes, int64(len(nodes)), serve)
+func (t *Tier) Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
+	return read(ctx, t, &t.ids, nodes, int64(len(nodes)), serve)
 }
 
 // Engine is the way the disk is read, and in a sentence why.

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
+
+// bg is for what nothing cuts short.
+var bg = context.Background()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -81,7 +85,7 @@ func read(t *topology.Tier, nodes []uint32) ([][]uint32, error) {
 	}
 	var mu sync.Mutex
 	served := make([]int, len(nodes))
-	err := t.Read(nodes, func(i, from int, part []uint32) error {
+	err := t.Read(bg, nodes, func(i, from int, part []uint32) error {
 		mu.Lock()
 		defer mu.Unlock()
 		served[i] += len(part)
@@ -105,7 +109,7 @@ func TestTierHoldsTheGraph(t *testing.T) {
 	for _, bytes := range []int64{least, least + 4*1000 + 3, (least + all) / 2, all, 1 << 60} {
 		for _, kind := range disk.Kinds[1:] {
 			start := kernels.HostBytes()
-			tier, err := topology.Open(g, topology.Options{Bytes: bytes, Options: disk.Options{Kind: kind, Depth: 8}})
+			tier, err := topology.Open(bg, g, topology.Options{Bytes: bytes, Options: disk.Options{Kind: kind, Depth: 8}})
 			require.NoError(t, err)
 			require.Equal(t, len(lists), tier.Nodes())
 			require.Equal(t, g.Edges(), tier.Edges())
@@ -120,9 +124,9 @@ func TestTierHoldsTheGraph(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, stats.Warmup.BytesRead, stats.Warmup.BytesWanted)
 
-			loops, err := tier.SelfLoops()
+			loops, err := tier.SelfLoops(bg)
 			require.NoError(t, err)
-			again, err := tier.SelfLoops()
+			again, err := tier.SelfLoops(bg)
 			require.NoError(t, err)
 			var cold []uint32
 			for v, list := range lists {
@@ -162,7 +166,7 @@ func TestReadAnyNodes(t *testing.T) {
 	g, _ := open(t, lists)
 	var tiers []*topology.Tier
 	for _, o := range []disk.Options{{Kind: disk.Pread, Depth: 1}, {Kind: disk.Pread}, {Kind: disk.Mmap}} {
-		tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Options: o})
+		tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Options: o})
 		require.NoError(t, err)
 		defer tier.Close()
 		tiers = append(tiers, tier)
@@ -205,36 +209,36 @@ func TestReadAnyNodes(t *testing.T) {
 
 func TestReadRefusesItsCallersBugs(t *testing.T) {
 	g, _ := open(t, [][]uint32{{1}, {}, {1, 2}, {0}})
-	tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g) + 4})
+	tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g) + 4})
 	require.NoError(t, err)
 	defer tier.Close()
 	require.EqualValues(t, 2, tier.Resident(), "a list of nothing fits everywhere")
 	for _, nodes := range [][]uint32{{0}, {3, 2}, {2, 2}} {
-		require.Panics(t, func() { _ = tier.Read(nodes, nil) }, "%v", nodes)
+		require.Panics(t, func() { _ = tier.Read(bg, nodes, nil) }, "%v", nodes)
 	}
-	require.NoError(t, tier.Read(nil, nil))
+	require.NoError(t, tier.Read(bg, nil, nil))
 	require.Panics(t, func() { tier.Neighbors(2) })
 }
 
 func TestBudgetBelowTheOffsets(t *testing.T) {
 	g, _ := open(t, uneven(300, 4))
 	least := topology.LeastBytes(g)
-	_, err := topology.Open(g, topology.Options{Bytes: least - 1})
+	_, err := topology.Open(bg, g, topology.Options{Bytes: least - 1})
 	require.EqualError(t, err, fmt.Sprintf(
 		"topology: a budget of %d bytes: the offsets of 300 nodes and %d edges take %d, the least that works", least-1, g.Edges(), least))
-	_, err = topology.Open(g, topology.Options{Bytes: least, Options: disk.Options{Kind: "tape"}})
+	_, err = topology.Open(bg, g, topology.Options{Bytes: least, Options: disk.Options{Kind: "tape"}})
 	require.ErrorContains(t, err, `unknown disk engine "tape"`)
 }
 
 func TestGraphsWithoutMuch(t *testing.T) {
 	for _, lists := range [][][]uint32{{}, {{}}, make([][]uint32, 28), make([][]uint32, 27), make([][]uint32, 29), {{0, 0}}} {
 		g, _ := open(t, lists)
-		tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g)})
+		tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g)})
 		require.NoError(t, err)
 		for v := range lists {
 			require.Equal(t, len(lists[v]), tier.Degree(uint32(v)))
 		}
-		loops, err := tier.SelfLoops()
+		loops, err := tier.SelfLoops(bg)
 		require.NoError(t, err)
 		for v := range lists {
 			require.Equal(t, len(lists[v]), loops(uint32(v)))
@@ -269,7 +273,7 @@ func TestOffsetsThatCannotBe(t *testing.T) {
 		g := reopen(t, path)
 		start := kernels.HostBytes()
 		for _, kind := range disk.Kinds[1:] {
-			_, err := topology.Open(g, topology.Options{Bytes: 1 << 30, Options: disk.Options{Kind: kind}})
+			_, err := topology.Open(bg, g, topology.Options{Bytes: 1 << 30, Options: disk.Options{Kind: kind}})
 			require.ErrorIs(t, err, store.ErrCorrupt)
 			require.ErrorContains(t, err, c.want+"; run gnnstore verify")
 			require.ErrorContains(t, err, fmt.Sprintf("%s: %s at 0x%x: ", path, offsetsFile, store.PageSize+8*c.at))
@@ -286,12 +290,12 @@ func TestNeighborsThatDoNotExist(t *testing.T) {
 	want := path + ": " + neighborsFile + " at 0x1014: node 3 has neighbour 4, and there are 4 nodes; run gnnstore verify"
 	for _, kind := range disk.Kinds[1:] {
 		o := topology.Options{Bytes: 1 << 20, Options: disk.Options{Kind: kind}}
-		_, err := topology.Open(g, o)
+		_, err := topology.Open(bg, g, o)
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, want)
 
 		o.Bytes = topology.LeastBytes(g) + 4*3
-		tier, err := topology.Open(g, o)
+		tier, err := topology.Open(bg, g, o)
 		require.NoError(t, err)
 		_, err = read(tier, []uint32{3})
 		require.ErrorContains(t, err, want)
@@ -304,7 +308,7 @@ func TestTruncatedNeighbors(t *testing.T) {
 	for _, kind := range disk.Kinds[1:] {
 		lists := uneven(2000, 5)
 		g, path := open(t, lists)
-		tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: kind}})
+		tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: kind}})
 		require.NoError(t, err)
 		_, err = read(tier, []uint32{0}) // the checksums too, which lie at the end
 		require.NoError(t, err)
@@ -314,7 +318,7 @@ func TestTruncatedNeighbors(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, path+": "+neighborsFile)
 		require.NotContains(t, err.Error(), "\n")
-		_, err = tier.SelfLoops()
+		_, err = tier.SelfLoops(bg)
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		got, err := read(tier, []uint32{0})
 		require.NoError(t, err, "what is still there can be read")
@@ -325,7 +329,7 @@ func TestTruncatedNeighbors(t *testing.T) {
 
 func TestServeStopsARead(t *testing.T) {
 	g, _ := open(t, uneven(1000, 6))
-	tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g)})
+	tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g)})
 	require.NoError(t, err)
 	defer tier.Close()
 	mine := errors.New("mine")
@@ -335,7 +339,7 @@ func TestServeStopsARead(t *testing.T) {
 			nodes = append(nodes, v)
 		}
 	}
-	require.ErrorIs(t, tier.Read(nodes, func(i, from int, part []uint32) error {
+	require.ErrorIs(t, tier.Read(bg, nodes, func(i, from int, part []uint32) error {
 		if i == 500 {
 			return mine
 		}
@@ -344,9 +348,35 @@ func TestServeStopsARead(t *testing.T) {
 	require.Zero(t, tier.Stats().Cold)
 }
 
+// TestEndOfContext: what reads ends with it, and a later call goes on.
+func TestEndOfContext(t *testing.T) {
+	lists := uneven(1000, 6)
+	g, _ := open(t, lists)
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	for _, kind := range disk.Kinds[1:] {
+		start := kernels.HostBytes()
+		o := topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: kind}}
+		_, err := topology.Open(ctx, g, o)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, start, kernels.HostBytes())
+		tier, err := topology.Open(bg, g, o)
+		require.NoError(t, err)
+		require.ErrorIs(t, tier.Read(ctx, []uint32{0}, nil), context.Canceled)
+		_, err = tier.SelfLoops(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = tier.SelfLoops(bg)
+		require.NoError(t, err)
+		got, err := read(tier, []uint32{0})
+		require.NoError(t, err)
+		require.True(t, slices.Equal(lists[0], got[0]))
+		tier.Close()
+	}
+}
+
 func TestCount(t *testing.T) {
 	g, _ := open(t, [][]uint32{{0}})
-	tier, err := topology.Open(g, topology.Options{Bytes: 1 << 20})
+	tier, err := topology.Open(bg, g, topology.Options{Bytes: 1 << 20})
 	require.NoError(t, err)
 	defer tier.Close()
 	before := tier.Stats()

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -32,9 +33,9 @@ func (t *Tier) Weights(v uint32) []float32 {
 
 // ReadWeights does for weights what Read does for lists: nodes are those that it takes, and parts come as its do. Their
 // bytes count as those of cold lists, while lists are counted by Read alone. A Tier without weights panics.
-func (t *Tier) ReadWeights(nodes []uint32, serve func(i, from int, part []float32) error) error {
+func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	t.mustWeigh("ReadWeights")
-	return read(t, &t.values, nodes, 0, serve)
+	return read(ctx, t, &t.values, nodes, 0, serve)
 }
 
 func (t *Tier) mustWeigh(op string) {

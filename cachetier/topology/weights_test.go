@@ -41,7 +41,7 @@ func readWeights(t *topology.Tier, nodes []uint32) ([][]float32, error) {
 	}
 	var mu sync.Mutex
 	served := make([]int, len(nodes))
-	err := t.ReadWeights(nodes, func(i, from int, part []float32) error {
+	err := t.ReadWeights(bg, nodes, func(i, from int, part []float32) error {
 		mu.Lock()
 		defer mu.Unlock()
 		served[i] += len(part)
@@ -66,7 +66,7 @@ func TestTierHoldsWeights(t *testing.T) {
 	for _, bytes := range []int64{least, least + 8*1000 + 7, (least + all) / 2, all, 1 << 60} {
 		for _, kind := range disk.Kinds[1:] {
 			start := kernels.HostBytes()
-			tier, err := topology.Open(g, topology.Options{Bytes: bytes, Weights: weights, Options: disk.Options{Kind: kind, Depth: 8}})
+			tier, err := topology.Open(bg, g, topology.Options{Bytes: bytes, Weights: weights, Options: disk.Options{Kind: kind, Depth: 8}})
 			require.NoError(t, err)
 			stats := tier.Stats()
 			require.LessOrEqual(t, stats.OffsetBytes+stats.ResidentBytes, bytes)
@@ -79,7 +79,7 @@ func TestTierHoldsWeights(t *testing.T) {
 				require.Greater(t, stats.OffsetBytes+stats.ResidentBytes+8*next, bytes, "another list would fit")
 			}
 			require.GreaterOrEqual(t, stats.Warmup.BytesRead, stats.Warmup.BytesWanted)
-			_, err = tier.SelfLoops()
+			_, err = tier.SelfLoops(bg)
 			require.NoError(t, err)
 			var cold []uint32
 			wanted := int64(0)
@@ -116,7 +116,7 @@ func TestTierHoldsWeights(t *testing.T) {
 // TestReadAnyWeights: what weights of any nodes cost is what their lists cost, which lie in the same places.
 func TestReadAnyWeights(t *testing.T) {
 	g, weights, _ := openWeighted(t, uneven(1000, 8))
-	tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights, Options: disk.Options{Kind: disk.Pread}})
+	tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights, Options: disk.Options{Kind: disk.Pread}})
 	require.NoError(t, err)
 	defer tier.Close()
 	rapid.Check(t, func(t *rapid.T) {
@@ -161,12 +161,12 @@ func TestWeightsThatAreNone(t *testing.T) {
 		want := path + ": " + weightsFile + " at 0x1010: edge 4, of node 3, " + c.want
 		for _, kind := range disk.Kinds[1:] {
 			o := topology.Options{Bytes: 1 << 20, Weights: g.Column("weight"), Options: disk.Options{Kind: kind}}
-			_, err := topology.Open(g, o)
+			_, err := topology.Open(bg, g, o)
 			require.ErrorContains(t, err, want)
 			require.NotContains(t, err.Error(), "\n")
 
 			o.Bytes = topology.LeastBytes(g) + 8*3
-			tier, err := topology.Open(g, o)
+			tier, err := topology.Open(bg, g, o)
 			require.NoError(t, err)
 			require.EqualValues(t, 3, tier.Resident())
 			_, err = readWeights(tier, []uint32{3})
@@ -183,7 +183,7 @@ func TestTruncatedWeights(t *testing.T) {
 	lists := uneven(2000, 9)
 	for _, kind := range disk.Kinds[1:] {
 		g, weights, path := openWeighted(t, lists)
-		tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights, Options: disk.Options{Kind: kind}})
+		tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights, Options: disk.Options{Kind: kind}})
 		require.NoError(t, err)
 		require.NoError(t, os.Truncate(filepath.Join(path, weightsFile), 3*store.PageSize))
 		last := uint32(len(lists) - 1)
@@ -199,19 +199,19 @@ func TestWeightsRefuseTheirCallersBugs(t *testing.T) {
 	lists := [][]uint32{{1}, {}, {1, 2}, {0}}
 	g, weights, _ := openWeighted(t, lists)
 	other, _, _ := openWeighted(t, lists)
-	require.Panics(t, func() { _, _ = topology.Open(other, topology.Options{Bytes: 1 << 20, Weights: weights}) })
-	tier, err := topology.Open(g, topology.Options{Bytes: 1 << 20})
+	require.Panics(t, func() { _, _ = topology.Open(bg, other, topology.Options{Bytes: 1 << 20, Weights: weights}) })
+	tier, err := topology.Open(bg, g, topology.Options{Bytes: 1 << 20})
 	require.NoError(t, err)
 	defer tier.Close()
 	require.Panics(t, func() { tier.Weights(0) }, "it has none")
-	require.Panics(t, func() { _ = tier.ReadWeights(nil, nil) })
-	cold, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights})
+	require.Panics(t, func() { _ = tier.ReadWeights(bg, nil, nil) })
+	cold, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights})
 	require.NoError(t, err)
 	defer cold.Close()
 	for _, nodes := range [][]uint32{{1}, {3, 2}, {2, 2}} {
-		require.Panics(t, func() { _ = cold.ReadWeights(nodes, nil) }, "%v", nodes)
+		require.Panics(t, func() { _ = cold.ReadWeights(bg, nodes, nil) }, "%v", nodes)
 	}
-	require.NoError(t, cold.ReadWeights(nil, nil))
+	require.NoError(t, cold.ReadWeights(bg, nil, nil))
 }
 
 // TestWeightsOfAnotherType: a column may be called weight and hold anything.
@@ -227,7 +227,7 @@ func TestWeightsOfAnotherType(t *testing.T) {
 	_, err = w.Seal(store.Manifest{Name: "bytes", Order: "original"})
 	require.NoError(t, err)
 	g := reopen(t, path)
-	_, err = topology.Open(g, topology.Options{Bytes: 1 << 20, Weights: g.Column("weight")})
+	_, err = topology.Open(bg, g, topology.Options{Bytes: 1 << 20, Weights: g.Column("weight")})
 	require.EqualError(t, err, "topology: "+path+": topo/node__to__node/weight.u8 holds u8, and edges are drawn by weights of "+
 		"f32: ingest such, or draw without weights")
 }

@@ -153,10 +153,10 @@ func TestFetch(t *testing.T) {
 	defer ds.Close()
 	trace, err := drawTrace(t.Context(), ds, plain, 10, 12)
 	require.NoError(t, err)
-	m, err := newFetcher(ds.Features(0), disk.Auto, disk.Costs{}, trace)
+	m, err := newFetcher(t.Context(), ds.Features(0), disk.Auto, disk.Costs{}, trace)
 	require.NoError(t, err)
 	defer m.close()
-	_, err = m.fetch(3)
+	_, err = m.fetch(t.Context(), 3)
 	require.NoError(t, err)
 	var want uint64
 	for _, ids := range trace[9:] {

@@ -61,7 +61,7 @@ const fillSteps = 64
 // compareDependent has the policies plan the same steps under each rung of the ladder, with the same bytes, and prints what they
 // would read, step by step and by windows; then some of them read for real. See comparePolicies.
 func compareDependent(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(c.dataset)
+	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func compareDependent(ctx context.Context, c *comparison) error {
 			return err
 		}
 		options, standings := make([]cachetier.Options, len(variants)), make([]standing, len(variants))
-		g, ctx := errgroup.WithContext(ctx)
+		g, planning := errgroup.WithContext(ctx)
 		g.SetLimit(c.threads)
 		for i, v := range variants {
 			o := v.Options
@@ -89,10 +89,10 @@ func compareDependent(ctx context.Context, c *comparison) error {
 			o.StaticBytes = o.HostBytes * v.prefix / 100
 			options[i] = o
 			g.Go(func() error {
-				if err := ctx.Err(); err != nil {
+				if err := planning.Err(); err != nil {
 					return err
 				}
-				forecast, err := planned(f, o, steps, v.windows)
+				forecast, err := planned(planning, f, o, steps, v.windows)
 				standings[i] = standing{r.name, v.name, meanRows(steps[len(steps)/2:]), forecast}
 				return err
 			})
@@ -110,7 +110,7 @@ func compareDependent(ctx context.Context, c *comparison) error {
 			if !v.windows {
 				before = fillSteps
 			}
-			line, err := reallyRead(f, options[i], steps, standings[i].window, before)
+			line, err := reallyRead(ctx, f, options[i], steps, standings[i].window, before)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func parseDevice(text string) (d device, err error) {
 // measure is the device that was given, or the one under f, past the page cache, as the Readers of train measure it: the
 // fastest of a few measurements, since other work on the machine only slows it. A table too small to tell by gets what a
 // Reader assumes.
-func (d device) measure(f *store.Features) (device, error) {
+func (d device) measure(ctx context.Context, f *store.Features) (device, error) {
 	if d.note != "" {
 		return d, nil
 	}
@@ -48,7 +49,7 @@ func (d device) measure(f *store.Features) (device, error) {
 		files = append(files, s.SectionFile)
 	}
 	for range 7 {
-		r, err := disk.Open(files, disk.Options{Direct: true, Probe: true})
+		r, err := disk.Open(ctx, files, disk.Options{Direct: true, Probe: true})
 		if err != nil {
 			return d, err
 		}

@@ -21,7 +21,7 @@ var nvme = disk.Costs{SecondsPerRead: 1.0 / 500_000, BytesPerSecond: 3e9}
 // compareDiskEpochs alternates epochs with everything in memory and with neighbour lists and 40 % of the feature bytes, for
 // cache, windows and their index. An epoch is the second of its run, so that neither begins with an empty cache.
 func compareDiskEpochs(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(c.dataset)
+	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochC
 		costs disk.Costs
 	}{{"this one", here}, {"500,000 reads/s, 3 GB/s", nvme}} {
 		o.Costs = d.costs
-		s, err := cachetier.Open(f, o)
+		s, err := cachetier.Open(ctx, f, o)
 		if err != nil {
 			return err
 		}

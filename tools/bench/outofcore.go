@@ -17,12 +17,12 @@ import (
 )
 
 // open opens a dataset, which is the caller's to close, and measures the device under its feature rows.
-func (c *comparison) open(path string) (*store.Dataset, device, error) {
+func (c *comparison) open(ctx context.Context, path string) (*store.Dataset, device, error) {
 	ds, err := store.Open(path)
 	if err != nil {
 		return nil, device{}, err
 	}
-	d, err := c.device.measure(ds.Features(0))
+	d, err := c.device.measure(ctx, ds.Features(0))
 	if err != nil {
 		ds.Close()
 		return nil, d, err

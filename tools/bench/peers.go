@@ -21,7 +21,7 @@ const cacheShare = 20 // percent of the feature bytes, on both sides
 
 // comparePeers alternates the fetching of the rows of the same steps, and training, with NumPy and DGL.
 func comparePeers(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(c.dataset)
+	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func comparePeers(ctx context.Context, c *comparison) error {
 	if err != nil {
 		return err
 	}
-	mine, err := newFetcher(ds.Features(0), c.engine, device.Costs, trace)
+	mine, err := newFetcher(ctx, ds.Features(0), c.engine, device.Costs, trace)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func comparePeers(ctx context.Context, c *comparison) error {
 	defer peer.close() //nolint:errcheck // what matters was read
 	var ours, theirs, ourStep, theirStep series
 	for range c.rounds {
-		seconds, err := mine.fetch(c.batches)
+		seconds, err := mine.fetch(ctx, c.batches)
 		if err != nil {
 			return err
 		}
@@ -179,14 +179,14 @@ type fetcher struct {
 	rows   float64 // that a fetch has
 }
 
-func newFetcher(f *store.Features, engine disk.Kind, costs disk.Costs, trace [][]uint32) (m *fetcher, err error) {
+func newFetcher(ctx context.Context, f *store.Features, engine disk.Kind, costs disk.Costs, trace [][]uint32) (m *fetcher, err error) {
 	m = &fetcher{bytes: tableBytes(f) * cacheShare / 100, trace: trace}
-	m.stack, err = cachetier.Open(f, cachetier.Options{HostBytes: m.bytes, Lookahead: 1, Direct: true, Engine: engine, Costs: costs})
+	m.stack, err = cachetier.Open(ctx, f, cachetier.Options{HostBytes: m.bytes, Lookahead: 1, Direct: true, Engine: engine, Costs: costs})
 	if err != nil {
 		return nil, err
 	}
 	m.window = windowSteps(m.stack, f, trace, true)
-	if err := replay(m.stack, trace[:len(trace)/2], m.window, func(int, []byte) {}); err != nil {
+	if err := replay(ctx, m.stack, trace[:len(trace)/2], m.window, func(int, []byte) {}); err != nil {
 		m.close()
 		return nil, err
 	}
@@ -197,12 +197,12 @@ func (m *fetcher) close() { m.stack.Close() } //nolint:errcheck // it has nothin
 
 // fetch fetches the rows of the second half of trace and returns the seconds that it took, planning included. sum is that of
 // the half-words of the last steps.
-func (m *fetcher) fetch(last int) (seconds float64, err error) {
+func (m *fetcher) fetch(ctx context.Context, last int) (seconds float64, err error) {
 	steps := m.trace[len(m.trace)/2:]
 	m.rows, m.sum = meanRows(steps)*float64(len(steps)), 0
 	var summing time.Duration
 	began := time.Now()
-	err = replay(m.stack, steps, m.window, func(step int, rows []byte) {
+	err = replay(ctx, m.stack, steps, m.window, func(step int, rows []byte) {
 		if step < len(steps)-last {
 			return
 		}

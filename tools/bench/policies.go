@@ -81,7 +81,7 @@ func (c *comparison) smallGraphs(ctx context.Context) (paths []string, err error
 }
 
 func (c *comparison) policiesOn(ctx context.Context, path string) error {
-	ds, device, err := c.open(path)
+	ds, device, err := c.open(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 			o := v.Options
 			o.HostBytes, o.Costs, o.Direct, o.Engine = table*int64(share)/100, device.Costs, true, c.engine
 			o.StaticBytes = o.HostBytes * v.prefix / 100
-			r, err := planned(f, o, trace, v.windows)
+			r, err := planned(ctx, f, o, trace, v.windows)
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 			n := float64(r.cost.Steps)
 			cells += fmt.Sprintf(" %.0f | %.1f |", float64(r.cost.Rows)/n, 1e3*r.cost.Seconds/n)
 			if share == readShare && slices.Contains([]string{"none", "lru", "belady, 1 ahead"}, v.name) {
-				line, err := reallyRead(f, o, trace, r.window, 0)
+				line, err := reallyRead(ctx, f, o, trace, r.window, 0)
 				if err != nil {
 					return err
 				}
@@ -147,8 +147,8 @@ type forecast struct {
 }
 
 // planned plans trace and takes the cost of its second half: that of all of it less that of the first.
-func planned(f *store.Features, o cachetier.Options, trace [][]uint32, windows bool) (r forecast, err error) {
-	s, err := cachetier.Open(f, o)
+func planned(ctx context.Context, f *store.Features, o cachetier.Options, trace [][]uint32, windows bool) (r forecast, err error) {
+	s, err := cachetier.Open(ctx, f, o)
 	if err != nil {
 		return r, err
 	}
@@ -189,8 +189,8 @@ func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, window
 
 // reallyRead takes two windows of trace, or 16 steps if that is more, through the tiers, after so many windows that are not
 // counted, and compares the seconds in which a read was under way with those that the costs give.
-func reallyRead(f *store.Features, o cachetier.Options, trace [][]uint32, window, before int) (line string, err error) {
-	s, err := cachetier.Open(f, o)
+func reallyRead(ctx context.Context, f *store.Features, o cachetier.Options, trace [][]uint32, window, before int) (line string, err error) {
+	s, err := cachetier.Open(ctx, f, o)
 	if err != nil {
 		return "", err
 	}
@@ -198,7 +198,7 @@ func reallyRead(f *store.Features, o cachetier.Options, trace [][]uint32, window
 	skip := min(before*window, len(trace)-1)
 	trace = trace[:min(skip+max(2*window, 16), len(trace))]
 	var filled cachetier.Disk
-	err = replay(s, trace, window, func(step int, _ []byte) {
+	err = replay(ctx, s, trace, window, func(step int, _ []byte) {
 		if step == skip-1 {
 			filled = s.Stats().Disk // what the next window loads counts with its first step
 		}
@@ -214,23 +214,23 @@ func reallyRead(f *store.Features, o cachetier.Options, trace [][]uint32, window
 }
 
 // replay takes steps through the tiers, so many a window, and lends the rows of each to use.
-func replay(s *cachetier.Stack, steps [][]uint32, window int, use func(step int, rows []byte)) error {
+func replay(ctx context.Context, s *cachetier.Stack, steps [][]uint32, window int, use func(step int, rows []byte)) error {
 	for group := range slices.Chunk(steps, window) {
 		s.Expect(group)
 	}
 	size := int(s.Stats().RowBytes)
 	var dst []byte
 	for step := 0; ; {
-		w := s.Next()
-		if w == nil {
-			return nil
+		w, err := s.Next(ctx)
+		if w == nil || err != nil {
+			return err
 		}
-		if err := w.Load(); err != nil {
+		if err := w.Load(ctx); err != nil {
 			return err
 		}
 		for i := range w.Steps() {
 			dst = slices.Grow(dst[:0], len(steps[step])*size)[:len(steps[step])*size]
-			if err := w.Gather(i, dst); err != nil {
+			if err := w.Gather(ctx, i, dst); err != nil {
 				return err
 			}
 			use(step, dst)

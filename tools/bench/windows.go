@@ -17,7 +17,7 @@ var readWindows = []int{1, 8, 64, 256, 0}
 // compareWindows trains the same steps under the same --memory with each read window, from empty caches, and prints what the
 // disk did: as timed, and by what reads and bytes were measured to cost before, which other work on the machine leaves alone.
 func compareWindows(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(c.dataset)
+	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {
 		return err
 	}

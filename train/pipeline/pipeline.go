@@ -18,8 +18,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -112,35 +110,16 @@ func New(c Config) *Pipeline {
 // that of ctx, after all its goroutines have ended.
 func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error) (err error) {
 	began := time.Now()
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		p.Stack.Stop()
-		close(stopped)
-	})
 	defer func() {
 		p.clock.running.Add(int64(time.Since(began)))
-		late := !stop()
-		if late {
-			<-stopped
-		}
-		if late || err != nil { // there may be windows that were planned and never used
+		if err != nil { // there may be windows that were planned and never used
 			p.Stack.Reset()
 			p.flight.bytes = 0
 		}
 	}()
-	whole := ctx
-	g, ctx := errgroup.WithContext(ctx)
-	var first error // of the stages
-	var once sync.Once
+	g, ctx := errgroup.WithContext(ctx) // the first error ends ctx, and so the other stages, whose errors say nothing
 	stage := func(work func() error) {
-		g.Go(func() error {
-			err := guarded(work)
-			if err != nil {
-				once.Do(func() { first = err }) // and then the others are stopped, whose errors say nothing
-				p.Stack.Stop()
-			}
-			return err
-		})
+		g.Go(func() error { return guarded(work) })
 	}
 	planned, loaded := make(chan *window), make(chan *window)
 	gathered, buffers := make(chan *Gathered), make(chan kernels.Buffer, len(p.buffers))
@@ -160,14 +139,10 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 		return p.gatherAll(ctx, loaded, gathered, buffers)
 	})
 	stage(func() error { return p.useAll(ctx, steps, gathered, buffers, use) })
-	_ = g.Wait() // first
-	if errors.Is(first, cachetier.ErrStopped) {
-		return whole.Err() // which the stack was stopped for
-	}
-	return first
+	return g.Wait()
 }
 
-// guarded is the error of work, or of memory or of a map that there is none of.
+// guarded runs work and turns out-of-memory and mapping panics into errors.
 func guarded(work func() error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	return store.Guard(work)
@@ -192,10 +167,11 @@ func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window)
 			next += n
 			continue
 		}
-		w := &window{Window: p.Stack.Next()}
-		if w.Window == nil {
-			return cachetier.ErrStopped
+		planned, err := p.Stack.Next(ctx)
+		if err != nil {
+			return err
 		}
+		w := &window{Window: planned}
 		p.clock.plan.Add(int64(w.PlanSeconds() * 1e9))
 		p.size.note(w.Window)
 		p.clock.steps.Store(int64(w.Window.Steps()))
@@ -241,7 +217,7 @@ func (p *Pipeline) draw(ctx context.Context, steps Steps, first, n int) (group, 
 // loadAll reads the rows of each window, in order.
 func (p *Pipeline) loadAll(ctx context.Context, in <-chan *window, out chan<- *window) error {
 	for w := range in {
-		if err := w.Load(); err != nil {
+		if err := w.Load(ctx); err != nil {
 			return err
 		}
 		p.clock.load.Add(int64(w.ReadSeconds() * 1e9))
@@ -265,7 +241,7 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *window, out chan<- 
 				return ctx.Err()
 			}
 			began := time.Now()
-			if err := p.gather(w, i, b); err != nil {
+			if err := p.gather(ctx, w, i, b); err != nil {
 				return err
 			}
 			p.clock.gather.Add(int64(time.Since(began)))
@@ -282,13 +258,13 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *window, out chan<- 
 	return nil
 }
 
-func (p *Pipeline) gather(w *window, i int, b *Gathered) error {
+func (p *Pipeline) gather(ctx context.Context, w *window, i int, b *Gathered) error {
 	rows := len(b.Batch.Inputs())
 	if n := rows * p.Cols; b.buffer == nil || b.buffer.Len() < n {
 		b.buffer = p.growBuffer(b.buffer, n+n/8)
 	}
 	b.Rows = kernels.Tensor{Buf: b.buffer, Type: p.Type, Rows: rows, Cols: p.Cols}
-	err := p.staging.Fill(b.Rows, func(dst []byte) error { return w.Gather(i, dst) })
+	err := p.staging.Fill(b.Rows, func(dst []byte) error { return w.Gather(ctx, i, dst) })
 	b.Read = p.Stack.Stats()
 	return err
 }

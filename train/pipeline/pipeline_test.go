@@ -34,9 +34,9 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(500, 4, 8, 16, 1)))
 	require.NoError(t, err)
-	stack, err := cachetier.Open(ds.Features(0), cachetier.Options{HostBytes: 3000})
+	stack, err := cachetier.Open(t.Context(), ds.Features(0), cachetier.Options{HostBytes: 3000})
 	require.NoError(t, err)
-	topo, err := topology.Open(ds.Graph(0), topology.Options{Bytes: topology.LeastBytes(ds.Graph(0)) + 5000})
+	topo, err := topology.Open(t.Context(), ds.Graph(0), topology.Options{Bytes: topology.LeastBytes(ds.Graph(0)) + 5000})
 	require.NoError(t, err)
 	t.Cleanup(func() { topo.Close(); stack.Close(); ds.Close() })
 	return &rig{ds, stack, topo, kernels.NewCPU(kernels.CPUOptions{})}
@@ -78,7 +78,7 @@ func TestSameBatches(t *testing.T) {
 			var b sample.Batch
 			require.NoError(t, sampler.Sample(&b, s.Z(step), s.Seeds(step)))
 			rows := make([]byte, len(b.Inputs())*32)
-			require.NoError(t, r.stack.Gather(rows, b.Inputs()))
+			require.NoError(t, r.stack.Gather(t.Context(), rows, b.Inputs()))
 			read += int64(len(b.Inputs()))
 			want = append(want, batch{b.Inputs(), b.Blocks[1].Nbr, rows, read})
 		}

@@ -64,7 +64,7 @@ func BenchmarkGroupCold(b *testing.B) {
 	_, file := g.Sections()
 	for _, size := range []int{1, 8, steps} {
 		b.Run(fmt.Sprintf("group=%d", size), func(b *testing.B) {
-			tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: disk.Pread}})
+			tier, err := topology.Open(b.Context(), g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: disk.Pread}})
 			require.NoError(b, err)
 			defer tier.Close()
 			group := sample.NewGroup(tier, sample.Config{Fanouts: []int{15, 10, 5}}, 2)
@@ -108,7 +108,7 @@ func BenchmarkGroupResident(b *testing.B) {
 	defer d.Close()
 	const seeds, size = 1000, 8
 	g, fanouts := d.Graph(0), []int{15, 10, 5}
-	tier, err := topology.Open(g, topology.Options{Bytes: 1 << 40})
+	tier, err := topology.Open(b.Context(), g, topology.Options{Bytes: 1 << 40})
 	require.NoError(b, err)
 	defer tier.Close()
 	group, sampler := sample.NewGroup(tier, sample.Config{Fanouts: fanouts}, 1), sample.NewSampler(g, sample.Config{Fanouts: fanouts})

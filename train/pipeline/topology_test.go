@@ -99,7 +99,7 @@ func TestGroupsOverTiers(t *testing.T) {
 				{least, disk.Mmap, 2, n - 1},
 				{all / 2, disk.Pread, 2, 3}, {all, disk.Mmap, 2, 2},
 			} {
-				tier, err := topology.Open(g, topology.Options{Bytes: c.bytes, Options: disk.Options{Kind: c.kind}})
+				tier, err := topology.Open(t.Context(), g, topology.Options{Bytes: c.bytes, Options: disk.Options{Kind: c.kind}})
 				require.NoError(t, err)
 				got, err := drawGroup(tier, sample.Config{Fanouts: fanouts, Options: o}, c.workers, c.size, n, seeds)
 				require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestGroupOverDamage(t *testing.T) {
 	require.NoError(t, err)
 	defer ds.Close()
 	g := ds.Graph(0)
-	tier, err := topology.Open(g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: disk.Pread}})
+	tier, err := topology.Open(t.Context(), g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: disk.Pread}})
 	require.NoError(t, err)
 	defer tier.Close()
 	every := func(int) (ids []uint32) {

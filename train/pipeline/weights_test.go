@@ -63,7 +63,7 @@ func TestWeightedGroupsOverTiers(t *testing.T) {
 		}
 		for _, bytes := range []int64{topology.LeastBytes(g), all / 2, all} {
 			for _, kind := range []disk.Kind{disk.Pread, disk.Mmap} {
-				tier, err := topology.Open(g, topology.Options{Bytes: bytes, Weights: weights, Options: disk.Options{Kind: kind}})
+				tier, err := topology.Open(t.Context(), g, topology.Options{Bytes: bytes, Weights: weights, Options: disk.Options{Kind: kind}})
 				require.NoError(t, err)
 				got, err := drawGroup(tier, c, 2, n, n, seeds)
 				require.NoError(t, err)

@@ -37,13 +37,15 @@ func (s *star0) Degree(v uint32) int {
 	}
 	return 0
 }
-func (s *star0) Neighbors(v uint32) []uint32            { return s.others[:s.Degree(v)] }
-func (s *star0) Weights(v uint32) []float32             { return s.weights[:s.Degree(v)] }
-func (s *star0) SelfLoops() (func(v uint32) int, error) { return func(uint32) int { return 0 }, nil }
-func (s *star0) Read(nodes []uint32, serve func(i, from int, part []uint32) error) error {
+func (s *star0) Neighbors(v uint32) []uint32 { return s.others[:s.Degree(v)] }
+func (s *star0) Weights(v uint32) []float32  { return s.weights[:s.Degree(v)] }
+func (s *star0) SelfLoops(context.Context) (func(v uint32) int, error) {
+	return func(uint32) int { return 0 }, nil
+}
+func (s *star0) Read(_ context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	return inParts(s.others, s.part, serve)
 }
-func (s *star0) ReadWeights(nodes []uint32, serve func(i, from int, part []float32) error) error {
+func (s *star0) ReadWeights(_ context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	return inParts(s.weights, s.part, serve)
 }
 

@@ -64,7 +64,7 @@ func (g *Group) readLists(ctx context.Context, jobs []job, misses int64) error {
 		}
 	}
 	return g.passes(jobs, misses, func() error {
-		return g.topo.Read(g.nodes, func(i, from int, part []uint32) error {
+		return g.topo.Read(ctx, g.nodes, func(i, from int, part []uint32) error {
 			c := g.choosers.Get().(*chooser)
 			defer g.choosers.Put(c)
 			for at := g.first[i]; at < g.first[i+1]; at++ {
@@ -126,7 +126,7 @@ func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err 
 // readWeights chooses from the lists of jobs that are not resident, by their weights, the places of neighbours.
 func (g *Group) readWeights(ctx context.Context, jobs []job, misses int64) error {
 	return g.passes(jobs, misses, func() error {
-		return g.weighted.ReadWeights(g.nodes, func(i, from int, part []float32) error {
+		return g.weighted.ReadWeights(ctx, g.nodes, func(i, from int, part []float32) error {
 			c := g.choosers.Get().(*chooser)
 			defer g.choosers.Put(c)
 			for at := g.first[i]; at < g.first[i+1]; at++ {

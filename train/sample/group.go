@@ -16,10 +16,11 @@ type GroupTopology interface {
 	// Resident is how many nodes, the first ones, have their lists in memory.
 	Resident() uint32
 	// Read reads the lists of nodes, which ascend, are not below Resident and have neighbours. serve gets each list, whole
-	// or in parts of which each begins at neighbour from; several at once. What it gets is only read, and not kept.
-	Read(nodes []uint32, serve func(i, from int, part []uint32) error) error
+	// or in parts of which each begins at neighbour from; several at once. What it gets is only read, and not kept. The end of
+	// ctx is an error.
+	Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error
 	// SelfLoops gives a function that says how often v is its own neighbour.
-	SelfLoops() (count func(v uint32) int, err error)
+	SelfLoops(ctx context.Context) (count func(v uint32) int, err error)
 	// Count takes note of lists that were drawn from: so many that were resident, so many that were not.
 	Count(hits, misses int64)
 }
@@ -30,7 +31,7 @@ type WeightedGroupTopology interface {
 	// Weights returns the weights of v's edges, v being below Resident, in the order of Neighbors.
 	Weights(v uint32) []float32
 	// ReadWeights does for weights what Read does for lists.
-	ReadWeights(nodes []uint32, serve func(i, from int, part []float32) error) error
+	ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error
 }
 
 // Group draws several batches together, hop by hop: at each, the lists that are not resident and that any of the batches
@@ -76,7 +77,7 @@ func (g *Group) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][]u
 	if len(z) != len(batches) || len(seeds) != len(batches) {
 		panic(fmt.Sprintf("sample: Group: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
 	}
-	if err := g.countLoops(); err != nil {
+	if err := g.countLoops(ctx); err != nil {
 		return err
 	}
 	for i := range g.drawers {
@@ -242,11 +243,11 @@ func (g *Group) near(near *[ahead]list, nodes []uint32) {
 }
 
 // countLoops asks the topology for self loops before the first batch that needs them: that may read all of it.
-func (g *Group) countLoops() error {
+func (g *Group) countLoops(ctx context.Context) error {
 	if !g.GCN || g.drawers[0].degree != nil {
 		return nil
 	}
-	count, err := g.topo.SelfLoops()
+	count, err := g.topo.SelfLoops(ctx)
 	if err != nil {
 		return err
 	}

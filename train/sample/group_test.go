@@ -36,7 +36,7 @@ func (t *tiered) Neighbors(v uint32) []uint32 {
 func (t *tiered) Degree(v uint32) int { return len(t.lists[v]) }
 func (t *tiered) Resident() uint32    { return t.resident }
 
-func (t *tiered) SelfLoops() (func(v uint32) int, error) {
+func (t *tiered) SelfLoops(context.Context) (func(v uint32) int, error) {
 	return func(v uint32) int { return selfLoops(t.lists[v], v) }, nil
 }
 
@@ -52,11 +52,11 @@ func (t *tiered) Weights(v uint32) []float32 {
 	return t.lists.Weights(v)
 }
 
-func (t *tiered) Read(nodes []uint32, serve func(i, from int, part []uint32) error) error {
+func (t *tiered) Read(_ context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	return readParts(t, nodes, func(v uint32) []uint32 { return t.lists[v] }, 1<<31, serve)
 }
 
-func (t *tiered) ReadWeights(nodes []uint32, serve func(i, from int, part []float32) error) error {
+func (t *tiered) ReadWeights(_ context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	return readParts(t, nodes, t.lists.Weights, float32(math.NaN()), serve)
 }
 
