@@ -1,5 +1,7 @@
 package kernels
 
+import "fmt"
+
 // Staging fills tensors of a backend with what the host reads or puts together: straight in the backend's memory where Host
 // lends it, else in a buffer on the host that is then uploaded at once. Use [NewStaging].
 //
@@ -36,17 +38,20 @@ func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
 }
 
 // JoinU32 fills dst (U32) with the parts one behind the other, which are as long as dst together.
-func (s *Staging) JoinU32(dst Tensor, parts ...[]uint32) { join(s, "JoinU32", dst, parts) }
+func (s *Staging) JoinU32(dst Tensor, parts ...[]uint32) { join(s, "JoinU32", dst, U32, parts) }
 
 // JoinF32 is JoinU32 of an F32 tensor.
-func (s *Staging) JoinF32(dst Tensor, parts ...[]float32) { join(s, "JoinF32", dst, parts) }
+func (s *Staging) JoinF32(dst Tensor, parts ...[]float32) { join(s, "JoinF32", dst, F32, parts) }
 
-func join[T float32 | uint32](s *Staging, op string, dst Tensor, parts [][]T) {
+func join[T float32 | uint32](s *Staging, op string, dst Tensor, want DType, parts [][]T) {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
 	checkLen(op, dst, n)
+	if dst.Type != want {
+		panic(fmt.Sprintf("kernels: %s: dst is %v, want %v", op, dst.Type, want))
+	}
 	_ = s.fill(dst, func(b []byte) error {
 		all := cast[T](b)
 		for _, p := range parts {

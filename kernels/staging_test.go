@@ -72,6 +72,7 @@ func TestStaging(t *testing.T) {
 		x := kernels.Tensor{Buf: halves, Type: kernels.F16, Rows: 2, Cols: 3}
 		require.ErrorIs(t, s.Fill(x, func([]byte) error { return broken }), broken, name)
 		require.Panics(t, func() { s.JoinU32(kernels.Tensor{Buf: ints, Type: kernels.U32, Rows: 3, Cols: 1}, []uint32{1, 2}) }, name)
+		require.Panics(t, func() { s.JoinU32(kernels.Tensor{Buf: floats, Rows: 2, Cols: 1}, []uint32{1, 2}) }, name)
 		for _, b := range []kernels.Buffer{floats, halves, ints} {
 			be.Free(b)
 		}
