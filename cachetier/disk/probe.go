@@ -133,13 +133,15 @@ func (op *opening) sequence(ctx context.Context, e engine) (float64, error) {
 	return float64(sum) / seconds, err
 }
 
-// timed has e read what next gives for so long, and returns how long that took with the last of it. The end of ctx is an error.
+// timed has e read what next gives for so long, once at least, and returns how long that took with the last of it. The end of ctx
+// is an error.
 func (op *opening) timed(ctx context.Context, e engine, long time.Duration, next func() Stretch) (seconds float64, err error) {
-	began := time.Now()
+	began, begun := time.Now(), false // e may take all of long to get ready
 	err = e.read(func() (Stretch, bool) {
-		if time.Since(began) > long || ctx.Err() != nil {
+		if begun && time.Since(began) > long || ctx.Err() != nil {
 			return Stretch{}, false
 		}
+		begun = true
 		return next(), true
 	}, func(Stretch, []byte) error { return nil })
 	return time.Since(began).Seconds(), cmp.Or(err, ctx.Err())
