@@ -98,7 +98,7 @@ func TestReadsThatFail(t *testing.T) {
 			if err != nil {
 				if errno != 0 {
 					require.ErrorIs(t, err, errno)
-				} else { // every read of some stretch came short
+				} else { // every read of some extent came short
 					require.ErrorContains(t, err, "the device brings nothing")
 				}
 				require.ErrorContains(t, err, "feat-0")

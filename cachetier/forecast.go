@@ -13,7 +13,7 @@ type Cost struct {
 	Windows int     `json:"windows"`
 	Steps   int     `json:"steps"`
 	Rows    int64   `json:"rows"`    // read and wanted, each once for a window
-	Reads   int64   `json:"reads"`   // stretches of the file
+	Reads   int64   `json:"reads"`   // extents of the file
 	Bytes   int64   `json:"bytes"`   // asked of it
 	Seconds float64 `json:"seconds"` // that the device is busy, by the Reader's Costs
 }
@@ -74,7 +74,7 @@ func (s *Stack) Forecast(trace [][]uint32, w int) (Forecast, error) {
 // forecast plans w and counts what it would read.
 func (s *Stack) forecast(w *Window) Cost {
 	c := Cost{Windows: 1, Steps: w.Steps()}
-	var next func() (disk.Stretch, bool)
+	var next func() (disk.Extent, bool)
 	switch {
 	case w.single:
 		p := &s.scratch
@@ -95,18 +95,18 @@ func (s *Stack) forecast(w *Window) Cost {
 		c.Rows = int64(change.Misses)
 		s.mark(w.steps)
 		rows, part := s.newRows(x), 0
-		next = func() (disk.Stretch, bool) {
+		next = func() (disk.Extent, bool) {
 			for ; part <= policy.Parts; part++ {
-				if t, ok := rows.stretch(part); ok {
+				if t, ok := rows.extent(part); ok {
 					return t, true
 				}
 			}
-			return disk.Stretch{}, false
+			return disk.Extent{}, false
 		}
 	}
 	var t disk.Traffic
-	for stretch, ok := next(); ok; stretch, ok = next() {
-		t.Add(s.reader.Takes(stretch))
+	for extent, ok := next(); ok; extent, ok = next() {
+		t.Add(s.reader.Takes(extent))
 	}
 	c.Reads, c.Bytes, c.Seconds = t.Reads, t.Bytes, s.reader.Costs().Seconds(t)
 	return c

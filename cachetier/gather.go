@@ -169,9 +169,9 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 type plan struct {
 	fromDevice, fromStatic, fromSlab []move
 
-	wants   []request // from disk to dst, in file order, no row twice
-	repeats []move    // from dst to dst: ids whose row is among wants
-	toSlab  []move    // from dst
+	wants   []want // from disk to dst, in file order, no row twice
+	repeats []move // from dst to dst: ids whose row is among wants
+	toSlab  []move // from dst
 }
 
 // move is a row to copy: numbers of rows in the source and the destination.
@@ -277,7 +277,7 @@ func (s *Stack) find(p *plan, ids []uint32) {
 				continue
 			}
 		}
-		p.wants = append(p.wants, want(v, place))
+		p.wants = append(p.wants, newWant(v, place))
 	}
 }
 
@@ -312,7 +312,7 @@ const copyChunkBytes = 128 << 10
 
 func chunkRows(rowBytes int) int { return max(1, copyChunkBytes/rowBytes) }
 
-// inChunks calls work for pieces of n things, perChunk in each, several at once.
+// inChunks calls work for chunks of n things, perChunk in each, several at once.
 func inChunks(n, perChunk int, work func(lo, hi int)) {
 	chunks := (n + perChunk - 1) / perChunk
 	var taken atomic.Int64

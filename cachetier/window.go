@@ -309,7 +309,7 @@ type reading struct {
 	x       *policy.Index
 	walk    policy.Walk
 	portion []uint32 // listed and not given out yet
-	next    func() (disk.Stretch, bool)
+	next    func() (disk.Extent, bool)
 }
 
 // newRows begins at the first new row of x.
@@ -328,8 +328,8 @@ func (r *reading) begin(part int) bool {
 	return len(r.portion) > 0 && int(r.portion[0]) < r.x.End(part)
 }
 
-// stretch gives out the next stretch of these rows.
-func (r *reading) stretch(part int) (disk.Stretch, bool) {
+// extent gives out the next extent of these rows.
+func (r *reading) extent(part int) (disk.Extent, bool) {
 	for {
 		if r.next != nil {
 			if t, ok := r.next(); ok {
@@ -338,12 +338,12 @@ func (r *reading) stretch(part int) (disk.Stretch, bool) {
 			r.next = nil
 		}
 		if !r.begin(part) {
-			return disk.Stretch{}, false
+			return disk.Extent{}, false
 		}
 		n := sort.Search(len(r.portion), func(i int) bool { return int(r.portion[i]) >= r.x.End(part) })
 		rows := r.portion[:n]
 		r.portion = r.portion[n:]
-		r.next = r.s.reader.Merge(n, func(i int) disk.Piece { return r.s.reader.piece(rows[i] + uint32(r.s.hot)) })
+		r.next = r.s.reader.Merge(n, func(i int) disk.Request { return r.s.reader.request(rows[i] + uint32(r.s.hot)) })
 	}
 }
 
@@ -362,12 +362,12 @@ func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total 
 				return total, err
 			}
 		}
-		next := func() (disk.Stretch, bool) { return rows.stretch(part) }
-		traffic, err := s.reader.Read(ctx, next, func(t disk.Stretch, b []byte) error {
+		next := func() (disk.Extent, bool) { return rows.extent(part) }
+		traffic, err := s.reader.Read(ctx, next, func(t disk.Extent, b []byte) error {
 			first, last := s.reader.span(t)
-			// By the time that a stretch is there the portion that it was made of may be gone, so its rows are found anew.
+			// By the time that an extent is there the portion that it was made of may be gone, so its rows are found anew.
 			x.EachNew(first-hot, last-hot, func(v, slot uint32) {
-				from := int(s.reader.piece(v+hot).Offset - t.Offset)
+				from := int(s.reader.request(v+hot).Offset - t.Offset)
 				copy(slab[int(slot)*size:(int(slot)+1)*size], b[from:])
 			})
 			return nil

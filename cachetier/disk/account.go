@@ -8,7 +8,7 @@ type Account struct {
 	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and what lies between them is
 	// read too, and less where rows repeat.
 	BytesRead     int64   `json:"bytes_read"`
-	Reads         int64   `json:"reads"`         // stretches of the file
+	Reads         int64   `json:"reads"`         // extents of the file
 	Seconds       float64 `json:"seconds"`       // in which a read was under way
 	Amplification float64 `json:"amplification"` // BytesRead / BytesWanted, 0 if none were wanted
 }

@@ -1,9 +1,9 @@
-// Package disk reads stretches of files, many at a time and in file order, and lends the bytes of each to whoever wanted
+// Package disk reads extents of files, many at a time and in file order, and lends the bytes of each to whoever wanted
 // them. It knows nothing of rows or neighbour lists: feature rows and topology come through the same [Reader].
 //
-// Callers know what they will want next, so they ask for much at once. [Reader.Merge] makes few [Stretch]es out of many
-// wanted pieces: a gap is read through where that costs less than another read, which [Costs] says. [Reader.Read] has
-// as many stretches under way as suits the device, and calls back with each as it comes.
+// Callers know what they will want next, so they ask for much at once. [Reader.Merge] makes few [Extent]s out of many
+// [Request]s: a gap is read through where that costs less than another read, which [Costs] says. [Reader.Read] has
+// as many extents under way as suits the device, and calls back with each as it comes.
 //
 // Memory: a Reader owns its buffers, which lie outside the Go heap, and gives them up in Close. What it lends to a
 // callback is read-only and valid until that returns.
@@ -27,13 +27,13 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Stretch is a piece of a file that is read at once.
-type Stretch struct {
+// Extent is a part of a file that is read at once.
+type Extent struct {
 	File   int // of those that Open got
 	Offset int64
 	Size   int // at least 1
 
-	// Lo and Hi are the caller's: Merge makes them the first piece and the one after the last.
+	// Lo and Hi are the caller's: Merge makes them the first request and the one after the last.
 	Lo, Hi int
 }
 
@@ -51,7 +51,7 @@ func (t *Traffic) Add(u Traffic) {
 	t.Seconds += u.Seconds
 }
 
-// Reader reads stretches of some files. One Read runs at a time, and Close waits for none: either is a bug, and panics.
+// Reader reads extents of some files. One Read runs at a time, and Close waits for none: either is a bug, and panics.
 // The other methods are safe for concurrent use.
 type Reader struct {
 	kind   Kind
@@ -67,9 +67,9 @@ type Reader struct {
 	}
 }
 
-// engine is a way to read. read asks take for stretches until it gives none, and lends the bytes of each to serve.
+// engine is a way to read. read asks take for extents until it gives none, and lends the bytes of each to serve.
 type engine interface {
-	read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error
+	read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error
 	alignment() int64 // of the reads, see Reader.Block
 	close()
 }
@@ -103,23 +103,23 @@ func (r *Reader) Block() int64 { return r.engine.alignment() }
 // Live is what was done so far, now.
 func (r *Reader) Live() Live { return r.meter.read() }
 
-// Read reads each stretch that next gives until it gives none, and lends its bytes to serve. next is called by one goroutine
-// at a time, in order; serve by several at once; both inside store.Guard. Reads and bytes depend on the stretches and Block
-// alone: of a stretch, the whole blocks around it are read. After the first error, from serve or from a file, no more is
+// Read reads each extent that next gives until it gives none, and lends its bytes to serve. next is called by one goroutine
+// at a time, in order; serve by several at once; both inside store.Guard. Reads and bytes depend on the extents and Block
+// alone: of an extent, the whole blocks around it are read. After the first error, from serve or from a file, no more is
 // asked of next; Read returns it when all its goroutines have ended and all its reads have. ctx is looked at before each
-// stretch: its end is such an error.
-func (r *Reader) Read(ctx context.Context, next func() (Stretch, bool), serve func(s Stretch, b []byte) error) (Traffic, error) {
+// extent: its end is such an error.
+func (r *Reader) Read(ctx context.Context, next func() (Extent, bool), serve func(s Extent, b []byte) error) (Traffic, error) {
 	r.begin()
 	defer r.end()
 	began := time.Now()
 	var t Traffic
-	var out error // the end of ctx, or a stretch that leads out of its file
-	err := r.engine.read(func() (Stretch, bool) {
+	var out error // the end of ctx, or an extent that leads out of its file
+	err := r.engine.read(func() (Extent, bool) {
 		if out == nil {
 			out = ctx.Err()
 		}
 		if out != nil {
-			return Stretch{}, false
+			return Extent{}, false
 		}
 		s, ok := next()
 		if !ok {
@@ -144,7 +144,7 @@ func (r *Reader) Read(ctx context.Context, next func() (Stretch, bool), serve fu
 }
 
 // Takes is what reading s is counted as, without reading it.
-func (r *Reader) Takes(s Stretch) Traffic {
+func (r *Reader) Takes(s Extent) Traffic {
 	lo, hi := hull(s, r.Block())
 	return Traffic{Reads: 1, Bytes: hi - lo}
 }
@@ -171,10 +171,10 @@ func (r *Reader) end() {
 
 // together has n goroutines at work on what take gives, each with a worker of its own, and returns the first error. A
 // goroutine starts when the one before it has found work.
-func together(n int, take func() (Stretch, bool), start func() worker) error {
+func together(n int, take func() (Extent, bool), start func() worker) error {
 	var mu sync.Mutex // of take, and of failed
 	failed := false
-	next := func() (s Stretch, ok bool) {
+	next := func() (s Extent, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		if failed {
@@ -211,8 +211,8 @@ func together(n int, take func() (Stretch, bool), start func() worker) error {
 	return g.Wait()
 }
 
-// worker reads a stretch at a time.
+// worker reads an extent at a time.
 type worker interface {
-	read(s Stretch) error
+	read(s Extent) error
 	close()
 }

@@ -42,13 +42,13 @@ func files(t testing.TB) (sections []store.SectionFile, contents [][]byte) {
 	return sections, contents
 }
 
-// of gives one stretch after the other.
-func of(stretches []disk.Stretch) func() (disk.Stretch, bool) {
-	return func() (s disk.Stretch, ok bool) {
-		if len(stretches) == 0 {
+// of gives one extent after the other.
+func of(extents []disk.Extent) func() (disk.Extent, bool) {
+	return func() (s disk.Extent, ok bool) {
+		if len(extents) == 0 {
 			return s, false
 		}
-		s, stretches = stretches[0], stretches[1:]
+		s, extents = extents[0], extents[1:]
 		return s, true
 	}
 }
@@ -58,15 +58,15 @@ func engines() []disk.Kind { return disk.Kinds[1:] }
 func TestReadLendsWhatTheFilesHold(t *testing.T) {
 	sections, contents := files(t)
 	rng := rand.New(rand.NewPCG(3, 4))
-	var stretches []disk.Stretch
+	var extents []disk.Extent
 	for i := range 400 {
 		f := rng.IntN(len(sections))
-		size := 1 + rng.IntN([]int{10, 9000, disk.MaxStretch}[i%3])
+		size := 1 + rng.IntN([]int{10, 9000, disk.MaxExtent}[i%3])
 		at := rng.IntN(max(1, len(contents[f])-size))
 		size = min(size, len(contents[f])-at)
-		stretches = append(stretches, disk.Stretch{File: f, Offset: int64(at), Size: size, Lo: i})
+		extents = append(extents, disk.Extent{File: f, Offset: int64(at), Size: size, Lo: i})
 	}
-	stretches = append(stretches, disk.Stretch{File: 0, Size: len(contents[0]), Lo: 400}) // larger than MaxStretch
+	extents = append(extents, disk.Extent{File: 0, Size: len(contents[0]), Lo: 400}) // larger than MaxExtent
 	for _, kind := range engines() {
 		for _, depth := range []int{0, 1, 3, 200} {
 			r, err := disk.Open(t.Context(), sections, disk.Options{Kind: kind, Depth: depth})
@@ -74,7 +74,7 @@ func TestReadLendsWhatTheFilesHold(t *testing.T) {
 			require.Equal(t, kind, r.Kind(), r.Why())
 			var mu sync.Mutex
 			seen := map[int]bool{}
-			traffic, err := r.Read(t.Context(), of(stretches), func(s disk.Stretch, b []byte) error {
+			traffic, err := r.Read(t.Context(), of(extents), func(s disk.Extent, b []byte) error {
 				if !bytes.Equal(b, contents[s.File][s.Offset:s.Offset+int64(s.Size)]) {
 					return errors.New("wrong bytes")
 				}
@@ -84,8 +84,8 @@ func TestReadLendsWhatTheFilesHold(t *testing.T) {
 				return nil
 			})
 			require.NoError(t, err)
-			require.Len(t, seen, len(stretches), "%s, depth %d", kind, depth)
-			require.EqualValues(t, len(stretches), traffic.Reads)
+			require.Len(t, seen, len(extents), "%s, depth %d", kind, depth)
+			require.EqualValues(t, len(extents), traffic.Reads)
 			r.Close()
 			r.Close()
 		}
@@ -101,21 +101,21 @@ func TestMerge(t *testing.T) {
 	require.Positive(t, gap)
 	const page = store.PageSize
 	through := gap / page * page // between pages
-	pieces := []disk.Piece{
+	requests := []disk.Request{
 		{0, 0, 10}, {0, 10, 10}, {0, page + through, 1}, // read through
 		{0, 2*page + 2*through + page, 5}, // a page further than that
-		{1, 8 * page, disk.MaxStretch},    // another file
-		{1, 8*page + disk.MaxStretch, 5},
-		{1, 100*page + disk.MaxStretch, 3 * disk.MaxStretch}, // larger than a stretch
+		{1, 8 * page, disk.MaxExtent},     // another file
+		{1, 8*page + disk.MaxExtent, 5},
+		{1, 100*page + disk.MaxExtent, 3 * disk.MaxExtent}, // larger than an extent
 	}
-	next := r.Merge(len(pieces), func(i int) disk.Piece { return pieces[i] })
-	var got []disk.Stretch
+	next := r.Merge(len(requests), func(i int) disk.Request { return requests[i] })
+	var got []disk.Extent
 	for s, ok := next(); ok; s, ok = next() {
 		got = append(got, s)
 	}
-	require.Equal(t, []disk.Stretch{
-		{0, 0, page + int(through) + 1, 0, 3}, {0, 3*page + 2*through, 5, 3, 4}, {1, 8 * page, disk.MaxStretch, 4, 5},
-		{1, 8*page + disk.MaxStretch, 5, 5, 6}, {1, 100*page + disk.MaxStretch, 3 * disk.MaxStretch, 6, 7},
+	require.Equal(t, []disk.Extent{
+		{0, 0, page + int(through) + 1, 0, 3}, {0, 3*page + 2*through, 5, 3, 4}, {1, 8 * page, disk.MaxExtent, 4, 5},
+		{1, 8*page + disk.MaxExtent, 5, 5, 6}, {1, 100*page + disk.MaxExtent, 3 * disk.MaxExtent, 6, 7},
 	}, got)
 	_, ok := r.Merge(0, nil)()
 	require.False(t, ok)
@@ -127,17 +127,17 @@ func TestErrors(t *testing.T) {
 		r, err := disk.Open(t.Context(), sections, disk.Options{Kind: kind})
 		require.NoError(t, err)
 		defer r.Close()
-		fine := func(disk.Stretch, []byte) error { return nil }
-		_, err = r.Read(t.Context(), of([]disk.Stretch{{Offset: sections[0].Size - 1, Size: 2}}), fine)
+		fine := func(disk.Extent, []byte) error { return nil }
+		_, err = r.Read(t.Context(), of([]disk.Extent{{Offset: sections[0].Size - 1, Size: 2}}), fine)
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, "2 bytes are wanted")
 
 		mine := errors.New("mine")
-		many := make([]disk.Stretch, 1000)
+		many := make([]disk.Extent, 1000)
 		for i := range many {
-			many[i] = disk.Stretch{Size: 1, Offset: int64(i), Lo: i}
+			many[i] = disk.Extent{Size: 1, Offset: int64(i), Lo: i}
 		}
-		_, err = r.Read(t.Context(), of(many), func(s disk.Stretch, b []byte) error {
+		_, err = r.Read(t.Context(), of(many), func(s disk.Extent, b []byte) error {
 			if s.Lo == 500 {
 				return mine
 			}
@@ -146,7 +146,7 @@ func TestErrors(t *testing.T) {
 		require.ErrorIs(t, err, mine)
 
 		require.NoError(t, os.Truncate(sections[1].Path, 4096))
-		_, err = r.Read(t.Context(), of([]disk.Stretch{{File: 1, Offset: 4096, Size: 100}}), func(s disk.Stretch, b []byte) error {
+		_, err = r.Read(t.Context(), of([]disk.Extent{{File: 1, Offset: 4096, Size: 100}}), func(s disk.Extent, b []byte) error {
 			_ = append([]byte(nil), b...)
 			return nil
 		})
@@ -165,7 +165,7 @@ func TestReadErrorIsNamed(t *testing.T) {
 	r, err := disk.Open(t.Context(), []store.SectionFile{{File: dir, Path: filepath.Join("some", "shard.f16"), Size: 1 << 20}}, disk.Options{Kind: disk.Buffered})
 	require.NoError(t, err)
 	defer r.Close()
-	_, err = r.Read(t.Context(), of([]disk.Stretch{{Offset: 0x1008, Size: 8}}), func(disk.Stretch, []byte) error { return nil })
+	_, err = r.Read(t.Context(), of([]disk.Extent{{Offset: 0x1008, Size: 8}}), func(disk.Extent, []byte) error { return nil })
 	require.ErrorIs(t, err, syscall.EISDIR)
 	require.EqualError(t, err, "disk: read 8 bytes of some/shard.f16 at 0x1008: is a directory")
 }
@@ -196,7 +196,7 @@ func TestDamagedPage(t *testing.T) {
 		served := 0
 		read := func(at int64) error {
 			served = 0
-			_, err := r.Read(t.Context(), of([]disk.Stretch{{File: 1, Offset: at, Size: 2 * store.PageSize}}), func(disk.Stretch, []byte) error {
+			_, err := r.Read(t.Context(), of([]disk.Extent{{File: 1, Offset: at, Size: 2 * store.PageSize}}), func(disk.Extent, []byte) error {
 				served++
 				return nil
 			})
@@ -229,7 +229,7 @@ func TestCutWithinAPage(t *testing.T) {
 		require.NoError(t, err)
 		defer r.Close()
 		require.NoError(t, os.Truncate(sections[1].Path, 8192+100))
-		_, err = r.Read(t.Context(), of([]disk.Stretch{{File: 1, Offset: 8192, Size: 200}}), func(disk.Stretch, []byte) error { return nil })
+		_, err = r.Read(t.Context(), of([]disk.Extent{{File: 1, Offset: 8192, Size: 200}}), func(disk.Extent, []byte) error { return nil })
 		require.ErrorIs(t, err, store.ErrCorrupt, "%s", kind)
 		require.ErrorContains(t, err, sections[1].Section+" at 0x2064: ")
 		require.ErrorContains(t, err, "truncated while in use")

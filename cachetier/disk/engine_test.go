@@ -75,7 +75,7 @@ func onAll(t *testing.T, f func(t *testing.T, kind Kind, files []store.SectionFi
 		t.Run(string(kind), func(t *testing.T) {
 			files, contents := mappedFiles(t)
 			if kind != Mmap {
-				files, contents = oddFiles(t, 1<<20+777, 4096, 5, 3*MaxStretch+1)
+				files, contents = oddFiles(t, 1<<20+777, 4096, 5, 3*MaxExtent+1)
 			}
 			f(t, kind, files, contents)
 		})
@@ -84,8 +84,8 @@ func onAll(t *testing.T, f func(t *testing.T, kind Kind, files []store.SectionFi
 
 func (src *source) setBlock(block int64) { src.block = block }
 
-// TestAnyPieces: whatever is wanted, Merge and Read lend its bytes; also where sectors are larger than here.
-func TestAnyPieces(t *testing.T) {
+// TestAnyRequests: whatever is wanted, Merge and Read lend its bytes; also where sectors are larger than here.
+func TestAnyRequests(t *testing.T) {
 	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, contents [][]byte) {
 		var readers []*Reader
 		for _, block := range []int64{0, 4096} {
@@ -98,7 +98,7 @@ func TestAnyPieces(t *testing.T) {
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			r := rapid.SampledFrom(readers).Draw(t, "reader")
-			var pieces []Piece
+			var requests []Request
 			for f := range files {
 				for at := int64(0); ; {
 					at += rapid.Int64Range(0, 1<<rapid.IntRange(0, 20).Draw(t, "far")).Draw(t, "skip")
@@ -106,16 +106,16 @@ func TestAnyPieces(t *testing.T) {
 						break
 					}
 					size := min(files[f].Size-at, int64(rapid.IntRange(1, 1<<rapid.IntRange(0, 20).Draw(t, "large")).Draw(t, "size")))
-					pieces = append(pieces, Piece{f, at, int(size)})
+					requests = append(requests, Request{f, at, int(size)})
 					at += size
 				}
 			}
 			var seen atomic.Int64
-			traffic, err := r.Read(bg, r.Merge(len(pieces), func(i int) Piece { return pieces[i] }), func(s Stretch, b []byte) error {
+			traffic, err := r.Read(bg, r.Merge(len(requests), func(i int) Request { return requests[i] }), func(s Extent, b []byte) error {
 				if len(b) != s.Size {
 					return fmt.Errorf("%d bytes of %+v", len(b), s)
 				}
-				for _, p := range pieces[s.Lo:s.Hi] {
+				for _, p := range requests[s.Lo:s.Hi] {
 					at := p.Offset - s.Offset
 					if !bytes.Equal(contents[s.File][p.Offset:p.Offset+int64(p.Size)], b[at:at+int64(p.Size)]) {
 						return fmt.Errorf("wrong bytes of %+v", p)
@@ -125,11 +125,11 @@ func TestAnyPieces(t *testing.T) {
 				return nil
 			})
 			require.NoError(t, err)
-			require.EqualValues(t, len(pieces), seen.Load())
-			stretches := drain(r.Merge(len(pieces), func(i int) Piece { return pieces[i] }))
-			require.EqualValues(t, len(stretches), traffic.Reads)
+			require.EqualValues(t, len(requests), seen.Load())
+			extents := drain(r.Merge(len(requests), func(i int) Request { return requests[i] }))
+			require.EqualValues(t, len(extents), traffic.Reads)
 			var asked int64
-			for _, s := range stretches {
+			for _, s := range extents {
 				lo, hi := hull(s, r.Block())
 				asked += hi - lo
 			}
@@ -145,11 +145,11 @@ func TestEndOfContext(t *testing.T) {
 		r := openOne(t, files, Options{Kind: kind, Depth: 4, Faults: func(int, int64, int) Fault { return Fault{Delay: time.Millisecond} }})
 		defer r.Close()
 		all := drain(everything(files, 1))
-		without := func() (Stretch, bool) { return all[int(asked.Add(1)-1)%len(all)], true } // end
-		fine := func(Stretch, []byte) error { return nil }
+		without := func() (Extent, bool) { return all[int(asked.Add(1)-1)%len(all)], true } // end
+		fine := func(Extent, []byte) error { return nil }
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
-		_, err := r.Read(ctx, without, func(Stretch, []byte) error {
+		_, err := r.Read(ctx, without, func(Extent, []byte) error {
 			if served.Add(1) == 3 {
 				cancel()
 			}
@@ -170,18 +170,18 @@ func TestEndOfContext(t *testing.T) {
 	})
 }
 
-// everything is stretches over all files, of many sizes.
-func everything(files []store.SectionFile, seed uint64) func() (Stretch, bool) {
+// everything is extents over all files, of many sizes.
+func everything(files []store.SectionFile, seed uint64) func() (Extent, bool) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	i, at := 0, int64(0)
-	return func() (s Stretch, ok bool) {
+	return func() (s Extent, ok bool) {
 		for i < len(files) && at == files[i].Size {
 			i, at = i+1, 0
 		}
 		if i == len(files) {
 			return s, false
 		}
-		s = Stretch{File: i, Offset: at, Size: int(min(files[i].Size-at, 1+rng.Int64N(1<<rng.IntN(20))))}
+		s = Extent{File: i, Offset: at, Size: int(min(files[i].Size-at, 1+rng.Int64N(1<<rng.IntN(20))))}
 		at += int64(s.Size)
 		return s, true
 	}
@@ -209,7 +209,7 @@ func TestFaults(t *testing.T) {
 		}
 		for _, depth := range []int{1, 3, 64} {
 			r := openOne(t, files, Options{Kind: kind, Depth: depth, Faults: faults})
-			right := func(s Stretch, b []byte) error {
+			right := func(s Extent, b []byte) error {
 				if !bytes.Equal(contents[s.File][s.Offset:s.Offset+int64(s.Size)], b) {
 					return fmt.Errorf("wrong bytes of %+v", s)
 				}
@@ -249,7 +249,7 @@ func TestADeviceThatDawdles(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			r := openOne(t, files, Options{Kind: kind, Faults: func(_ int, _ int64, size int) Fault { return Fault{Short: size} }})
 			defer r.Close()
-			_, err := r.Read(bg, everything(files, 1), func(Stretch, []byte) error { return nil })
+			_, err := r.Read(bg, everything(files, 1), func(Extent, []byte) error { return nil })
 			require.ErrorContains(t, err, "the device brings nothing")
 			require.ErrorContains(t, err, files[0].Path)
 		})
@@ -261,7 +261,7 @@ func TestLive(t *testing.T) {
 		r := openOne(t, files, Options{Kind: kind, Depth: 4})
 		defer r.Close()
 		require.Equal(t, Live{}, r.Live())
-		traffic, err := r.Read(bg, everything(files, 3), func(s Stretch, b []byte) error {
+		traffic, err := r.Read(bg, everything(files, 3), func(s Extent, b []byte) error {
 			time.Sleep(50 * time.Microsecond)
 			return nil
 		})
@@ -284,7 +284,7 @@ func TestMisuse(t *testing.T) {
 	files, _ := oddFiles(t, 10)
 	r, err := Open(bg, files, Options{Kind: Buffered})
 	require.NoError(t, err)
-	_, err = r.Read(bg, everything(files, 1), func(Stretch, []byte) error {
+	_, err = r.Read(bg, everything(files, 1), func(Extent, []byte) error {
 		require.PanicsWithValue(t, "disk: Close while a Read is under way", r.Close)
 		require.PanicsWithValue(t, "disk: Read while another is under way", func() { _, _ = r.Read(bg, nil, nil) })
 		return nil
@@ -300,7 +300,7 @@ func TestAFileThatIsAnother(t *testing.T) {
 	files, contents := oddFiles(t, 50_000, 50_000)
 	right := func(r *Reader) {
 		defer r.Close()
-		_, err := r.Read(bg, everything(files, 1), func(s Stretch, b []byte) error {
+		_, err := r.Read(bg, everything(files, 1), func(s Extent, b []byte) error {
 			if !bytes.Equal(contents[s.File][s.Offset:s.Offset+int64(s.Size)], b) {
 				return errors.New("wrong bytes")
 			}
@@ -423,10 +423,10 @@ func TestSlowServesAreShared(t *testing.T) {
 			defer r.Close()
 			var now, most atomic.Int64
 			i := int64(0)
-			_, err := r.Read(bg, func() (Stretch, bool) {
+			_, err := r.Read(bg, func() (Extent, bool) {
 				i++
-				return Stretch{Offset: i * 1000, Size: 1000}, i <= 1000
-			}, func(Stretch, []byte) error {
+				return Extent{Offset: i * 1000, Size: 1000}, i <= 1000
+			}, func(Extent, []byte) error {
 				n := now.Add(1)
 				defer now.Add(-1)
 				for top := most.Load(); n > top && !most.CompareAndSwap(top, n); top = most.Load() {

@@ -6,7 +6,7 @@ import (
 )
 
 // Faults says what befalls a read of size bytes of the file with this index. Several goroutines ask at once. Under Mmap a
-// stretch counts as a read.
+// extent counts as a read.
 type Faults func(file int, offset int64, size int) Fault
 
 // Fault is what a disk in trouble does to a read. The zero value does nothing.

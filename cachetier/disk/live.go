@@ -7,7 +7,7 @@ import (
 )
 
 // Live is what a Reader has done since Open. Latency is from handing a read to the system until its bytes are there;
-// under Mmap, where reading is touching, it is that of serving a stretch.
+// under Mmap, where reading is touching, it is that of serving an extent.
 type Live struct {
 	Reads    int64   `json:"reads"`     // that ended
 	Bytes    int64   `json:"bytes"`     // that they asked for

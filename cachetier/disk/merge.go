@@ -28,37 +28,37 @@ func (c Costs) Seconds(t Traffic) float64 {
 	return float64(t.Reads)*c.SecondsPerRead + float64(t.Bytes)/c.BytesPerSecond
 }
 
-// Piece is where something wanted lies.
-type Piece struct {
+// Request is where something wanted lies in a file.
+type Request struct {
 	File   int
 	Offset int64
 	Size   int // at least 1
 }
 
-// Merge makes stretches of n pieces, which at gives in the order of files and offsets; pieces do not overlap. What lies
-// between the blocks of two pieces is read through where it is at most Costs.Gap, and where the stretch stays within
-// MaxStretch; so pieces that share a block are read together, and a region of which enough is wanted is read whole. A
-// piece that is larger goes alone. The stretches depend on the pieces, Costs and Block, and on nothing else.
-func (r *Reader) Merge(n int, at func(i int) Piece) func() (Stretch, bool) {
+// Merge makes extents of n requests, which at gives in the order of files and offsets; requests do not overlap. What lies
+// between the blocks of two requests is read through where it is at most Costs.Gap, and where the extent stays within
+// MaxExtent; so requests that share a block are read together, and a region of which enough is wanted is read whole. A
+// request that is larger goes alone. The extents depend on the requests, Costs and Block, and on nothing else.
+func (r *Reader) Merge(n int, at func(i int) Request) func() (Extent, bool) {
 	return merge(n, at, r.costs.Gap(), r.Block())
 }
 
-func merge(n int, at func(i int) Piece, gap, block int64) func() (Stretch, bool) {
+func merge(n int, at func(i int) Request, gap, block int64) func() (Extent, bool) {
 	i := 0
-	var p Piece
+	var p Request
 	if n > 0 {
 		p = at(0)
 	}
-	return func() (Stretch, bool) {
+	return func() (Extent, bool) {
 		if i == n {
-			return Stretch{}, false
+			return Extent{}, false
 		}
-		s := Stretch{File: p.File, Offset: p.Offset, Size: p.Size, Lo: i}
+		s := Extent{File: p.File, Offset: p.Offset, Size: p.Size, Lo: i}
 		for i++; i < n; i++ {
 			p = at(i)
 			lo, hi := hull(s, block)
-			from, to := hull(Stretch{Offset: p.Offset, Size: p.Size}, block)
-			if p.File != s.File || from-hi > gap || to-lo > MaxStretch {
+			from, to := hull(Extent{Offset: p.Offset, Size: p.Size}, block)
+			if p.File != s.File || from-hi > gap || to-lo > MaxExtent {
 				break
 			}
 			s.Size = int(p.Offset - s.Offset + int64(p.Size))

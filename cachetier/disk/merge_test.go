@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func drain(next func() (Stretch, bool)) (all []Stretch) {
+func drain(next func() (Extent, bool)) (all []Extent) {
 	for s, ok := next(); ok; s, ok = next() {
 		all = append(all, s)
 	}
@@ -16,62 +16,62 @@ func drain(next func() (Stretch, bool)) (all []Stretch) {
 }
 
 func TestMergeGoesByBlocks(t *testing.T) {
-	f := func(block, gap int64, want []Stretch, pieces ...Piece) {
+	f := func(block, gap int64, want []Extent, requests ...Request) {
 		t.Helper()
-		got := drain(merge(len(pieces), func(i int) Piece { return pieces[i] }, gap, block))
+		got := drain(merge(len(requests), func(i int) Request { return requests[i] }, gap, block))
 		require.Empty(t, cmp.Diff(want, got))
 	}
-	same := []Piece{{0, 10, 20}, {0, 400, 100}}
-	f(512, 0, []Stretch{{0, 10, 490, 0, 2}}, same...)
-	f(1, 0, []Stretch{{0, 10, 20, 0, 1}, {0, 400, 100, 1, 2}}, same...)
-	f(512, 0, []Stretch{{0, 10, 510, 0, 2}}, Piece{0, 10, 20}, Piece{0, 512, 8})                       // blocks that touch
-	f(512, 511, []Stretch{{0, 10, 20, 0, 1}, {0, 1024, 8, 1, 2}}, Piece{0, 10, 20}, Piece{0, 1024, 8}) // a block between
-	f(512, 512, []Stretch{{0, 10, 1022, 0, 2}}, Piece{0, 10, 20}, Piece{0, 1024, 8})                   // which is worth it
-	f(4096, 0, []Stretch{{0, 1, 1, 0, 1}, {1, 2, 1, 1, 2}}, Piece{0, 1, 1}, Piece{1, 2, 1})            // files
-	f(512, 1<<30, []Stretch{{0, 511, 1, 0, 1}, {0, MaxStretch, 1, 1, 2}}, Piece{0, 511, 1}, Piece{0, MaxStretch, 1})
-	f(512, 1<<30, []Stretch{{0, 511, MaxStretch - 511, 0, 2}}, Piece{0, 511, 1}, Piece{0, MaxStretch - 1, 1})
+	same := []Request{{0, 10, 20}, {0, 400, 100}}
+	f(512, 0, []Extent{{0, 10, 490, 0, 2}}, same...)
+	f(1, 0, []Extent{{0, 10, 20, 0, 1}, {0, 400, 100, 1, 2}}, same...)
+	f(512, 0, []Extent{{0, 10, 510, 0, 2}}, Request{0, 10, 20}, Request{0, 512, 8})                       // blocks that touch
+	f(512, 511, []Extent{{0, 10, 20, 0, 1}, {0, 1024, 8, 1, 2}}, Request{0, 10, 20}, Request{0, 1024, 8}) // a block between
+	f(512, 512, []Extent{{0, 10, 1022, 0, 2}}, Request{0, 10, 20}, Request{0, 1024, 8})                   // which is worth it
+	f(4096, 0, []Extent{{0, 1, 1, 0, 1}, {1, 2, 1, 1, 2}}, Request{0, 1, 1}, Request{1, 2, 1})            // files
+	f(512, 1<<30, []Extent{{0, 511, 1, 0, 1}, {0, MaxExtent, 1, 1, 2}}, Request{0, 511, 1}, Request{0, MaxExtent, 1})
+	f(512, 1<<30, []Extent{{0, 511, MaxExtent - 511, 0, 2}}, Request{0, 511, 1}, Request{0, MaxExtent - 1, 1})
 }
 
-// TestMergeKeepsItsWord: stretches hold their pieces, in order and each once, stay within a buffer, and read through no gap
+// TestMergeKeepsItsWord: extents hold their requests, in order and each once, stay within a buffer, and read through no gap
 // that is not worth it.
 func TestMergeKeepsItsWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		block := int64(1) << rapid.SampledFrom([]int{0, 9, 12}).Draw(t, "block")
 		gap := rapid.Int64Range(0, 20_000).Draw(t, "gap")
-		var pieces []Piece
+		var requests []Request
 		file, at := 0, int64(0)
-		for range rapid.IntRange(0, 200).Draw(t, "pieces") {
+		for range rapid.IntRange(0, 200).Draw(t, "requests") {
 			if rapid.IntRange(0, 30).Draw(t, "next file") == 0 {
 				file, at = file+1, 0
 			}
 			at += rapid.Int64Range(0, 1<<rapid.IntRange(0, 18).Draw(t, "far")).Draw(t, "skip")
-			p := Piece{file, at, rapid.IntRange(1, 1<<rapid.IntRange(0, 19).Draw(t, "large")).Draw(t, "size")}
-			pieces = append(pieces, p)
+			p := Request{file, at, rapid.IntRange(1, 1<<rapid.IntRange(0, 19).Draw(t, "large")).Draw(t, "size")}
+			requests = append(requests, p)
 			at += int64(p.Size)
 		}
 		n := 0
-		var before Stretch
-		for i, s := range drain(merge(len(pieces), func(i int) Piece { return pieces[i] }, gap, block)) {
+		var before Extent
+		for i, s := range drain(merge(len(requests), func(i int) Request { return requests[i] }, gap, block)) {
 			require.Equal(t, n, s.Lo)
 			n = s.Hi
 			lo, hi := hull(s, block)
 			if s.Hi-s.Lo > 1 {
-				require.LessOrEqual(t, hi-lo, int64(MaxStretch))
+				require.LessOrEqual(t, hi-lo, int64(MaxExtent))
 			}
-			first, last := pieces[s.Lo], pieces[s.Hi-1]
-			require.Equal(t, Stretch{first.File, first.Offset, int(last.Offset-first.Offset) + last.Size, s.Lo, s.Hi}, s)
+			first, last := requests[s.Lo], requests[s.Hi-1]
+			require.Equal(t, Extent{first.File, first.Offset, int(last.Offset-first.Offset) + last.Size, s.Lo, s.Hi}, s)
 			for j := s.Lo + 1; j < s.Hi; j++ {
-				_, end := hull(Stretch{Offset: pieces[j-1].Offset, Size: pieces[j-1].Size}, block)
-				require.Equal(t, s.File, pieces[j].File)
-				require.LessOrEqual(t, pieces[j].Offset&^(block-1)-end, gap)
+				_, end := hull(Extent{Offset: requests[j-1].Offset, Size: requests[j-1].Size}, block)
+				require.Equal(t, s.File, requests[j].File)
+				require.LessOrEqual(t, requests[j].Offset&^(block-1)-end, gap)
 			}
-			if i > 0 && before.File == s.File { // the first piece did not fit to those before it
+			if i > 0 && before.File == s.File { // the first request did not fit to those before it
 				beforeLo, beforeHi := hull(before, block)
-				_, end := hull(Stretch{Offset: first.Offset, Size: first.Size}, block)
-				require.True(t, lo-beforeHi > gap || end-beforeLo > MaxStretch)
+				_, end := hull(Extent{Offset: first.Offset, Size: first.Size}, block)
+				require.True(t, lo-beforeHi > gap || end-beforeLo > MaxExtent)
 			}
 			before = s
 		}
-		require.Equal(t, len(pieces), n)
+		require.Equal(t, len(requests), n)
 	})
 }

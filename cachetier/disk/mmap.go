@@ -15,14 +15,14 @@ type mapped struct {
 	meter   *meter
 }
 
-// adviseAhead is how many stretches are asked for ahead of the one that is served: as many reads are under way.
+// adviseAhead is how many extents are asked for ahead of the one that is served: as many reads are under way.
 const adviseAhead = 64
 
-func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error {
-	var ahead []Stretch                 // asked for, not given out yet
+func (m *mapped) read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error {
+	var ahead []Extent                  // asked for, not given out yet
 	ends := make([]int64, len(m.files)) // of what was taken
 	done := false
-	next := func() (Stretch, bool) {
+	next := func() (Extent, bool) {
 		for !done && len(ahead) < adviseAhead {
 			s, ok := take()
 			if !ok {
@@ -35,7 +35,7 @@ func (m *mapped) read(take func() (Stretch, bool), serve func(s Stretch, b []byt
 			ahead = append(ahead, s)
 		}
 		if len(ahead) == 0 {
-			return Stretch{}, false
+			return Extent{}, false
 		}
 		s := ahead[0]
 		ahead = ahead[:copy(ahead, ahead[1:])]
@@ -67,10 +67,10 @@ func (m *mapped) close() {}
 
 type mapWorker struct {
 	*mapped
-	serve func(s Stretch, b []byte) error
+	serve func(s Extent, b []byte) error
 }
 
-func (w mapWorker) read(s Stretch) error {
+func (w mapWorker) read(s Extent) error {
 	if _, err := w.faults.at(s.File, s.Offset, s.Size).befall(s.Size, nil); err != nil {
 		return failed(&w.files[s.File], s, err)
 	}

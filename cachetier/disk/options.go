@@ -20,10 +20,10 @@ const (
 	// Pread reads past the page cache with a system call each, from as many goroutines as there are reads under way. Where
 	// the file system cannot do without the page cache, it and Uring become Buffered.
 	Pread Kind = "pread"
-	// Buffered is Pread through the page cache. What that holds costs a system call, a cold stretch stops nobody else.
+	// Buffered is Pread through the page cache. What that holds costs a system call; what it does not stops nobody else.
 	Buffered Kind = "buffered"
 	// Mmap reads through the memory map of the file: the fastest way to what the page cache holds. The pages of the next
-	// stretches are asked for ahead (MADV_WILLNEED), since a fault holds one of the threads that run Go code.
+	// extents are asked for ahead (MADV_WILLNEED), since a fault holds one of the threads that run Go code.
 	Mmap Kind = "mmap"
 )
 
@@ -40,9 +40,9 @@ const (
 	defaultRingDepth = 256
 )
 
-// MaxStretch bounds the stretches that Merge makes of several pieces: at 256 KiB starting a read, which costs as much as
+// MaxExtent bounds the extents that Merge makes of several requests: at 256 KiB starting a read, which costs as much as
 // about 14 KB of transfer, is down to 5 %, and a buffer for each one under way is still small.
-const MaxStretch = 256 << 10
+const MaxExtent = 256 << 10
 
 // Validate refuses a name that is no Kind.
 func (k Kind) Validate() error {
@@ -59,14 +59,14 @@ type Options struct {
 	Kind Kind
 	// Depth is how many reads are under way at most, up to MaxDepth. Default 256 under Uring, of which 64 are larger than 16
 	// KiB; 64 under Pread and Buffered; and under Mmap one for each thread that runs Go code. Uring takes 25 MiB for buffers,
-	// and Pread and Buffered up to Depth × MaxStretch.
+	// and Pread and Buffered up to Depth × MaxExtent.
 	Depth int
 	// Direct has Auto leave Mmap and the page cache out, for who has a budget that it would be in.
 	Direct bool
 	// Probe measures the device in Open, for about 400 ms, where the files have 64 MiB or more: Auto takes the engine that
 	// was faster, and Merge goes by what was measured.
 	Probe bool
-	// Costs, if they are not zero, are what Merge goes by: those of an earlier Reader make the same stretches as it did.
+	// Costs, if they are not zero, are what Merge goes by: those of an earlier Reader make the same extents as it did.
 	Costs Costs
 	// Faults, for tests, says what befalls each read. Default: nothing.
 	Faults Faults

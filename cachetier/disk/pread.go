@@ -15,16 +15,16 @@ type pool struct {
 	workers int
 	owns    bool // the descriptors
 
-	large sync.Mutex // held for a stretch that no buffer holds: one at a time bounds their memory
+	large sync.Mutex // held for an extent that no buffer holds: one at a time bounds their memory
 
 	// Buffers are cut from one piece of memory, which then lies in huge pages: the device gets 256 KiB in one piece, and not
 	// in 64: 2.8 GB/s of a virtual disk in sequence, against 1.5, with a third less of the processor.
 	mu   sync.Mutex
-	slab *kernels.HostBuf // MaxStretch bytes for each of workers; nil before the first read
+	slab *kernels.HostBuf // MaxExtent bytes for each of workers; nil before the first read
 	free [][]byte
 }
 
-func (p *pool) read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error {
+func (p *pool) read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error {
 	if err := p.allocate(); err != nil {
 		return err
 	}
@@ -39,11 +39,11 @@ func (p *pool) allocate() (err error) {
 	if p.slab != nil {
 		return nil
 	}
-	if p.slab, err = kernels.NewHostBuf(p.workers * MaxStretch); err != nil {
+	if p.slab, err = kernels.NewHostBuf(p.workers * MaxExtent); err != nil {
 		return err
 	}
-	for rest := p.slab.Bytes(); len(rest) > 0; rest = rest[MaxStretch:] {
-		p.free = append(p.free, rest[:MaxStretch:MaxStretch])
+	for rest := p.slab.Bytes(); len(rest) > 0; rest = rest[MaxExtent:] {
+		p.free = append(p.free, rest[:MaxExtent:MaxExtent])
 	}
 	return nil
 }
@@ -61,11 +61,11 @@ func (p *pool) close() {
 type preader struct {
 	*pool
 	buffer []byte
-	serve  func(s Stretch, b []byte) error
+	serve  func(s Extent, b []byte) error
 }
 
-func (w *preader) read(s Stretch) error {
-	if lo, hi := hull(s, w.block); hi-lo > MaxStretch { // one piece, as a long neighbour list; rare
+func (w *preader) read(s Extent) error {
+	if lo, hi := hull(s, w.block); hi-lo > MaxExtent { // one request, such as a long neighbour list; rare
 		w.large.Lock()
 		defer w.large.Unlock()
 		b, err := kernels.NewHostBuf(int(hi - lo))
@@ -84,7 +84,7 @@ func (w *preader) read(s Stretch) error {
 	return w.readInto(w.buffer, s)
 }
 
-func (w *preader) readInto(b []byte, s Stretch) error {
+func (w *preader) readInto(b []byte, s Extent) error {
 	t := w.begin(s, b)
 	began := time.Now()
 	w.meter.underWay.Add(1)
@@ -100,8 +100,8 @@ func (w *preader) readInto(b []byte, s Stretch) error {
 func (w *preader) fill(t *transfer) error {
 	for {
 		rest, offset := t.rest(w.block)
-		fault := w.faults.at(t.stretch.File, offset, len(rest))
-		n, err := fault.befall(unix.Pread(w.fds[t.stretch.File], rest, offset))
+		fault := w.faults.at(t.extent.File, offset, len(rest))
+		n, err := fault.befall(unix.Pread(w.fds[t.extent.File], rest, offset))
 		if done, err := w.took(t, n, err); done || err != nil {
 			return err
 		}

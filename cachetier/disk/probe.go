@@ -109,10 +109,10 @@ func (op *opening) anywhere() func() (file int, offset int64) {
 // randomReads is how many small reads e does a second, all over the files.
 func (op *opening) randomReads(ctx context.Context, e engine) (float64, error) {
 	anywhere, n := op.anywhere(), 0
-	seconds, err := op.timed(ctx, e, probeTime, func() Stretch {
+	seconds, err := op.timed(ctx, e, probeTime, func() Extent {
 		n++
 		file, at := anywhere()
-		return Stretch{File: file, Offset: at, Size: probeSize}
+		return Extent{File: file, Offset: at, Size: probeSize}
 	})
 	return float64(n) / seconds, err
 }
@@ -121,11 +121,11 @@ func (op *opening) randomReads(ctx context.Context, e engine) (float64, error) {
 func (op *opening) sequence(ctx context.Context, e engine) (float64, error) {
 	file, at := op.anywhere()()
 	var sum int64
-	seconds, err := op.timed(ctx, e, probeSequence, func() Stretch {
+	seconds, err := op.timed(ctx, e, probeSequence, func() Extent {
 		for at == op.files[file].Size { // not of all
 			file, at = (file+1)%len(op.files), 0
 		}
-		s := Stretch{File: file, Offset: at, Size: int(min(MaxStretch, op.files[file].Size-at))}
+		s := Extent{File: file, Offset: at, Size: int(min(MaxExtent, op.files[file].Size-at))}
 		at += int64(s.Size)
 		sum += int64(s.Size)
 		return s
@@ -135,15 +135,15 @@ func (op *opening) sequence(ctx context.Context, e engine) (float64, error) {
 
 // timed has e read what next gives for so long, once at least, and returns how long that took with the last of it. The end of ctx
 // is an error.
-func (op *opening) timed(ctx context.Context, e engine, long time.Duration, next func() Stretch) (seconds float64, err error) {
+func (op *opening) timed(ctx context.Context, e engine, long time.Duration, next func() Extent) (seconds float64, err error) {
 	began, begun := time.Now(), false // e may take all of long to get ready
-	err = e.read(func() (Stretch, bool) {
+	err = e.read(func() (Extent, bool) {
 		if begun && time.Since(began) > long || ctx.Err() != nil {
-			return Stretch{}, false
+			return Extent{}, false
 		}
 		begun = true
 		return next(), true
-	}, func(Stretch, []byte) error { return nil })
+	}, func(Extent, []byte) error { return nil })
 	return time.Since(began).Seconds(), cmp.Or(err, ctx.Err())
 }
 

@@ -39,26 +39,26 @@ func (src *source) add(f *os.File) {
 }
 
 // hull is the whole blocks around s.
-func hull(s Stretch, block int64) (lo, hi int64) {
+func hull(s Extent, block int64) (lo, hi int64) {
 	return s.Offset &^ (block - 1), (s.Offset + int64(s.Size) + block - 1) &^ (block - 1)
 }
 
 // maxTries bounds the reads in a row that bring nothing new and do not fail.
 const maxTries = 16
 
-// transfer is a stretch on its way into memory, by one read or, where reads come short, several.
+// transfer is an extent on its way into memory, by one read or, where reads come short, several.
 type transfer struct {
-	stretch Stretch
-	at      int64  // where the hull starts in the file
-	buf     []byte // the hull
-	got     int    // bytes of it that have come
-	tries   int    // since the last one came
+	extent Extent
+	at     int64  // where the hull starts in the file
+	buf    []byte // the hull
+	got    int    // bytes of it that have come
+	tries  int    // since the last one came
 }
 
-// begin is a stretch of which nothing has been read; buf holds its hull.
-func (src *source) begin(s Stretch, buf []byte) transfer {
+// begin is an extent of which nothing has been read; buf holds its hull.
+func (src *source) begin(s Extent, buf []byte) transfer {
 	lo, hi := hull(s, src.block)
-	return transfer{stretch: s, at: lo, buf: buf[:hi-lo]}
+	return transfer{extent: s, at: lo, buf: buf[:hi-lo]}
 }
 
 // rest is what to read next: from the block that is not whole yet.
@@ -69,13 +69,13 @@ func (t *transfer) rest(block int64) (buf []byte, offset int64) {
 
 // lent is the bytes that were wanted.
 func (t *transfer) lent() []byte {
-	from := int(t.stretch.Offset - t.at)
-	return t.buf[from : from+t.stretch.Size : from+t.stretch.Size]
+	from := int(t.extent.Offset - t.at)
+	return t.buf[from : from+t.extent.Size : from+t.extent.Size]
 }
 
 // took takes in the result of a read of rest. It reports whether all is there, which it has compared with the checksums then.
 func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
-	s, f := t.stretch, &src.files[t.stretch.File]
+	s, f := t.extent, &src.files[t.extent.File]
 	want := int(min(int64(len(t.buf)), f.Size-t.at))
 	switch {
 	case err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
@@ -118,7 +118,7 @@ func (e *ReadError) Error() string {
 // Unwrap gives Err.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-func failed(f *store.SectionFile, s Stretch, err error) error {
+func failed(f *store.SectionFile, s Extent, err error) error {
 	return &ReadError{Path: f.Path, Offset: s.Offset, Size: s.Size, Err: err}
 }
 

@@ -52,7 +52,7 @@ func TestDeniedRing(t *testing.T) {
 	defer r.Close()
 	require.Equal(t, Pread, r.Kind())
 	require.Equal(t, "it was asked for; io_uring is not to be had (io_uring_setup: operation not permitted), so pread", r.Why())
-	_, err = r.Read(bg, everything(files, 1), func(Stretch, []byte) error { return nil })
+	_, err = r.Read(bg, everything(files, 1), func(Extent, []byte) error { return nil })
 	require.NoError(t, err)
 }
 
@@ -83,7 +83,7 @@ func TestMemoryThatMayNotBeLocked(t *testing.T) {
 	defer r.Close()
 	require.Equal(t, Uring, r.Kind())
 	require.Equal(t, "it was asked for; its buffers of 24.2 MiB are not registered (io_uring_register: cannot allocate memory; ulimit -l bounds them)", r.Why())
-	_, err = r.Read(bg, everything(files, 1), func(s Stretch, b []byte) error {
+	_, err = r.Read(bg, everything(files, 1), func(s Extent, b []byte) error {
 		require.Equal(t, contents[0][s.Offset:s.Offset+int64(s.Size)], b)
 		return nil
 	})
@@ -100,7 +100,7 @@ func TestNothingIsLeft(t *testing.T) {
 		return len(names)
 	}
 	before, memory := descriptors(), kernels.HostBytes()
-	fine := func(Stretch, []byte) error { return nil }
+	fine := func(Extent, []byte) error { return nil }
 	for range 2 {
 		for _, kind := range Kinds {
 			if kind == Mmap { // these files have no map

@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// uring reads through an io_uring. One goroutine at a time drives the ring: it gives out the next stretches, waits for a
+// uring reads through an io_uring. One goroutine at a time drives the ring: it gives out the next extents, waits for a
 // batch that has come, and lets go of the ring to serve it. Another joins where more comes than one can serve. So who
 // waits for the disk is who serves, and as long as one goroutine is enough, nothing passes between threads: with two at any
 // rate, a read took 3.3 µs of the processor, and 2.6 so.
@@ -28,9 +28,9 @@ type uring struct {
 	mu struct {
 		sync.Mutex
 		slots       []slot
-		small, wide []*slot // free ones, with smallBuffer and MaxStretch bytes
+		small, wide []*slot // free ones, with smallBuffer and MaxExtent bytes
 		underWay    int     // slots that the kernel has
-		large       bool    // one holds a stretch larger than its buffer
+		large       bool    // one holds an extent larger than its buffer
 		broken      error   // the ring took no more while reads were under way
 	}
 }
@@ -50,7 +50,7 @@ type slot struct {
 	transfer
 	index  int
 	buffer []byte
-	large  *kernels.HostBuf // of a stretch that is larger; nil else
+	large  *kernels.HostBuf // of an extent that is larger; nil else
 	began  time.Time        // when it was first handed to the kernel
 	asked  time.Time        // when it was last
 	fault  Fault
@@ -71,7 +71,7 @@ func openRing(src source, depth int) (_ engine, note string, err error) {
 	if u.ring, err = newRing(small); err != nil {
 		return nil, "", err
 	}
-	size := wide*MaxStretch + small*smallBuffer
+	size := wide*MaxExtent + small*smallBuffer
 	if u.buffers, err = kernels.NewHostBuf(size); err != nil {
 		u.ring.close()
 		return nil, "", err
@@ -82,7 +82,7 @@ func openRing(src source, depth int) (_ engine, note string, err error) {
 	u.fixed = note == ""
 	u.mu.slots = make([]slot, small+wide)
 	for i, rest := 0, u.buffers.Bytes(); i < len(u.mu.slots); i++ {
-		s, n := &u.mu.slots[i], MaxStretch
+		s, n := &u.mu.slots[i], MaxExtent
 		if i >= wide {
 			n = smallBuffer
 		}
@@ -132,18 +132,18 @@ func (u *uring) discard() {
 // ringRead is one call of read. What it holds is under the lock of its engine.
 type ringRead struct {
 	*uring
-	take    func() (Stretch, bool)
-	serve   func(s Stretch, b []byte) error
+	take    func() (Extent, bool)
+	serve   func(s Extent, b []byte) error
 	g       errgroup.Group
 	active  int // goroutines at work
 	behind  int // turns in a row after which most of what is under way had come already
-	held    Stretch
+	held    Extent
 	holding bool // held waits for a buffer
 	ended   bool // take gave none, or something failed
 	failed  error
 }
 
-func (u *uring) read(take func() (Stretch, bool), serve func(s Stretch, b []byte) error) error {
+func (u *uring) read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error {
 	if u.mu.broken != nil {
 		return u.mu.broken
 	}
@@ -190,7 +190,7 @@ func (r *ringRead) settle(s *slot) error {
 	if err != nil {
 		return err
 	}
-	return r.serve(s.stretch, s.lent())
+	return r.serve(s.extent, s.lent())
 }
 
 // turn gives back the slots of done and has the ring full, waits for reads to end, and returns those in done's memory.
@@ -261,7 +261,7 @@ func (r *ringRead) turn(done []*slot) []*slot {
 // patience is how long a goroutine may be behind before another joins: being kept from the processor for once does not count.
 const patience = 4
 
-// fillLocked gives stretches to free slots, up to depth.
+// fillLocked gives extents to free slots, up to depth.
 func (r *ringRead) fillLocked() error {
 	now := time.Now()
 	for r.mu.underWay < r.depth && !r.ended {
@@ -287,7 +287,7 @@ func (r *ringRead) fillLocked() error {
 	return nil
 }
 
-// slotLocked is a free slot with room for size bytes; nil if there is none now. One stretch at a time that fits no buffer gets
+// slotLocked is a free slot with room for size bytes; nil if there is none now. One extent at a time that fits no buffer gets
 // memory of its own.
 func (u *uring) slotLocked(size int) (s *slot, err error) {
 	pop := func(free *[]*slot) *slot {
@@ -297,7 +297,7 @@ func (u *uring) slotLocked(size int) (s *slot, err error) {
 		return s
 	}
 	switch {
-	case size > MaxStretch:
+	case size > MaxExtent:
 		if u.mu.large || len(u.mu.small) == 0 {
 			return nil, nil
 		}
@@ -318,13 +318,13 @@ func (u *uring) slotLocked(size int) (s *slot, err error) {
 
 func (r *ringRead) submitLocked(s *slot) {
 	rest, offset := s.rest(r.block)
-	s.fault, s.more = r.faults.at(s.stretch.File, offset, len(rest)), false
+	s.fault, s.more = r.faults.at(s.extent.File, offset, len(rest)), false
 	if s.fault.Delay > 0 {
 		s.asked = time.Now()
 	} else {
 		s.asked = s.began
 	}
-	r.ring.prepare(uint64(s.index), r.fds[s.stretch.File], rest, offset, r.fixed && s.large == nil)
+	r.ring.prepare(uint64(s.index), r.fds[s.extent.File], rest, offset, r.fixed && s.large == nil)
 	r.mu.underWay++
 	r.meter.underWay.Add(1)
 }

@@ -62,8 +62,8 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	for _, size := range o.Sizes {
-		if size < 1 || size > disk.MaxStretch {
-			errs = append(errs, fmt.Errorf("rows of %d bytes: from 1 to %d", size, disk.MaxStretch))
+		if size < 1 || size > disk.MaxExtent {
+			errs = append(errs, fmt.Errorf("rows of %d bytes: from 1 to %d", size, disk.MaxExtent))
 		}
 	}
 	if o.Depth < 1 || o.Depth > disk.MaxDepth {
@@ -138,7 +138,7 @@ func Run(
 			return err
 		}
 	}
-	return b.compare(ctx, sequential, disk.MaxStretch, each)
+	return b.compare(ctx, sequential, disk.MaxExtent, each)
 }
 
 const (
@@ -171,7 +171,7 @@ func largest(d *store.Dataset) (store.SectionFile, error) {
 		_, neighbors := d.Graph(i).Sections()
 		take(neighbors)
 	}
-	if best.Size < disk.MaxStretch {
+	if best.Size < disk.MaxExtent {
 		return best, fmt.Errorf("%s: its largest file has %d bytes; measuring wants a dataset of gigabytes, "+
 			"as gnnstore generate makes", d.Path(), best.Size)
 	}
@@ -317,16 +317,16 @@ func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind
 	first := rng.Int64N(rows)
 	buffers := sync.Pool{New: func() any { b := make([]byte, size); return &b }}
 	cpu, began := cpuTime(), time.Now()
-	traffic, err := r.Read(ctx, func() (disk.Stretch, bool) {
+	traffic, err := r.Read(ctx, func() (disk.Extent, bool) {
 		if time.Since(began) > b.Time {
-			return disk.Stretch{}, false
+			return disk.Extent{}, false
 		}
 		row := (first + n) % rows
 		if n++; read == random {
 			row = rng.Int64N(rows)
 		}
-		return disk.Stretch{Offset: row * int64(size), Size: size}, true
-	}, func(_ disk.Stretch, lent []byte) error {
+		return disk.Extent{Offset: row * int64(size), Size: size}, true
+	}, func(_ disk.Extent, lent []byte) error {
 		to := buffers.Get().(*[]byte) // what a caller does: it copies the row to its place
 		copy(*to, lent)
 		buffers.Put(to)

@@ -35,28 +35,28 @@ func place(e uint64) int64 { return store.PageSize + 4*int64(e) }
 
 // fill reads what column c has of the first edges into b, which it fills.
 func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []byte) (disk.Traffic, error) {
-	return t.reader.Read(ctx, t.edges(c.file, 0, uint64(len(b))/4), func(s disk.Stretch, part []byte) error {
+	return t.reader.Read(ctx, t.edges(c.file, 0, uint64(len(b))/4), func(s disk.Extent, part []byte) error {
 		copy(b[s.Offset-store.PageSize:], part)
 		return each(t, c, s, part, c.check)
 	})
 }
 
-// edges are stretches of a column that hold the edges from lo to hi. Between them they end where a page of the file does, so
+// edges are extents of a column that hold the edges from lo to hi. Between them they end where a page of the file does, so
 // that engines that read whole pages read none twice.
-func (t *Tier) edges(file int, lo, hi uint64) func() (disk.Stretch, bool) {
-	return func() (s disk.Stretch, ok bool) {
+func (t *Tier) edges(file int, lo, hi uint64) func() (disk.Extent, bool) {
+	return func() (s disk.Extent, ok bool) {
 		if lo == hi {
 			return s, false
 		}
 		n := min(hi-lo, MaxPart-lo%MaxPart)
-		s = disk.Stretch{File: file, Offset: place(lo), Size: 4 * int(n)}
+		s = disk.Extent{File: file, Offset: place(lo), Size: 4 * int(n)}
 		lo += n
 		return s, true
 	}
 }
 
 // each calls do with the lists that b, the bytes of s, has a part of: with v, and where in its list the part begins.
-func each[T uint32 | float32](t *Tier, c *column[T], s disk.Stretch, b []byte, do func(v uint32, from int, part []T) error) error {
+func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do func(v uint32, from int, part []T) error) error {
 	values := c.view(b)
 	lo := uint64(s.Offset-store.PageSize) / 4
 	for v, e := t.offsets.owner(lo), lo; e < lo+uint64(len(values)); v++ {
@@ -91,7 +91,7 @@ func read[T uint32 | float32](
 			t.mu.long = append(t.mu.long, i)
 		}
 	}
-	traffic, err := t.reader.Read(ctx, t.stretches(c.file, nodes, t.mu.long), func(s disk.Stretch, b []byte) error {
+	traffic, err := t.reader.Read(ctx, t.extents(c.file, nodes, t.mu.long), func(s disk.Extent, b []byte) error {
 		values, first := c.view(b), uint64(s.Offset-store.PageSize)/4
 		for i := s.Lo; i < s.Hi; i++ {
 			lo, hi := t.offsets.span(nodes[i])
@@ -115,23 +115,23 @@ func read[T uint32 | float32](
 	return nil
 }
 
-// stretches are those of the lists of nodes in a column. Lists are merged but for the long ones, which are cut.
-func (t *Tier) stretches(file int, nodes []uint32, long []int) func() (disk.Stretch, bool) {
-	merged := func(lo, hi int) func() (disk.Stretch, bool) {
-		next := t.reader.Merge(hi-lo, func(i int) disk.Piece {
+// extents are those of the lists of nodes in a column. Lists are merged but for the long ones, which are cut.
+func (t *Tier) extents(file int, nodes []uint32, long []int) func() (disk.Extent, bool) {
+	merged := func(lo, hi int) func() (disk.Extent, bool) {
+		next := t.reader.Merge(hi-lo, func(i int) disk.Request {
 			begin, end := t.offsets.span(nodes[lo+i])
-			return disk.Piece{File: file, Offset: place(begin), Size: 4 * int(end-begin)}
+			return disk.Request{File: file, Offset: place(begin), Size: 4 * int(end-begin)}
 		})
-		return func() (disk.Stretch, bool) {
+		return func() (disk.Extent, bool) {
 			s, ok := next()
 			s.Lo, s.Hi = s.Lo+lo, s.Hi+lo
 			return s, ok
 		}
 	}
-	cut := func(i int) func() (disk.Stretch, bool) {
+	cut := func(i int) func() (disk.Extent, bool) {
 		lo, hi := t.offsets.span(nodes[i])
 		next := t.edges(file, lo, hi)
-		return func() (disk.Stretch, bool) {
+		return func() (disk.Extent, bool) {
 			s, ok := next()
 			s.Lo, s.Hi = i, i+1
 			return s, ok
@@ -146,14 +146,14 @@ func (t *Tier) stretches(file int, nodes []uint32, long []int) func() (disk.Stre
 		return len(nodes)
 	}
 	next := merged(begin, end())
-	return func() (disk.Stretch, bool) {
+	return func() (disk.Extent, bool) {
 		for {
 			if s, ok := next(); ok {
 				return s, true
 			}
 			switch {
 			case len(long) == 0:
-				return disk.Stretch{}, false
+				return disk.Extent{}, false
 			case inLong:
 				begin, long, inLong = long[0]+1, long[1:], false
 				next = merged(begin, end())

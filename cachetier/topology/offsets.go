@@ -63,21 +63,21 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 
 	// What is read at once ends with a line, and with a page of the file: that is each 128 lines, or 7 pages.
 	const unit = 128 * lineNodes
-	const portion = (disk.MaxStretch - store.PageSize) / (unit * fileEntry) * unit // nodes, and room for an entry behind
+	const portion = (disk.MaxExtent - store.PageSize) / (unit * fileEntry) * unit // nodes, and room for an entry behind
 	entries, at := g.Nodes()+1, 0
-	next := func() (disk.Stretch, bool) {
+	next := func() (disk.Extent, bool) {
 		if at >= entries {
-			return disk.Stretch{}, false
+			return disk.Extent{}, false
 		}
 		lo, hi := at, min(at+portion, entries)
 		at = hi
 		// The entry behind the portion is read as well, so that portions are held against each other in whatever order
 		// they come.
 		size := fileEntry * (min(hi+1, entries) - lo)
-		return disk.Stretch{Offset: store.PageSize + fileEntry*int64(lo), Size: size, Lo: lo, Hi: hi}, true
+		return disk.Extent{Offset: store.PageSize + fileEntry*int64(lo), Size: size, Lo: lo, Hi: hi}, true
 	}
 	file, _ := g.Sections()
-	t, err := r.Read(ctx, next, func(s disk.Stretch, b []byte) error {
+	t, err := r.Read(ctx, next, func(s disk.Extent, b []byte) error {
 		if node, err := checkOffsets(b, s.Lo, entries, uint64(g.Edges())); err != nil {
 			at := store.PageSize + fileEntry*int64(node)
 			err = fmt.Errorf("%w; run gnnstore verify", err)

@@ -25,7 +25,7 @@ type Options struct {
 
 // MaxPart is the most neighbours that Read lends at once: the rest of a longer list comes in parts of its own, so that
 // what is read at a time is bounded whatever the graph.
-const MaxPart = disk.MaxStretch / 4
+const MaxPart = disk.MaxExtent / 4
 
 // LeastBytes is the least budget that works for g: the offsets.
 func LeastBytes(g *store.Graph) int64 {
