@@ -46,7 +46,7 @@ func (s *Stack) Forecast(trace [][]uint32, w int) (Forecast, error) {
 	s.alive("Forecast")
 	sim := newStack(s.table, s.reader, s.layout)
 	defer sim.freeIndex()
-	if err := sim.openKeeper(); err != nil {
+	if err := sim.openCache(); err != nil {
 		return Forecast{}, fmt.Errorf("cachetier: %w", err)
 	}
 	var f Forecast
@@ -78,14 +78,14 @@ func (s *Stack) forecast(w *Window) Cost {
 	switch {
 	case w.single:
 		p := &s.scratch
-		if s.keeper != nil && s.layout.keeper.Kind == policy.None {
-			s.keeper.Forget()
+		if s.cache != nil && s.layout.cache.Kind == policy.None {
+			s.cache.Forget()
 		}
 		s.find(p, w.steps[0])
 		p.uniteWants()
 		c.Rows = int64(len(p.wants))
-		if s.keeper != nil {
-			s.keeper.Step(w.need.Set, sets(w.future))
+		if s.cache != nil {
+			s.cache.Step(w.need.Set, sets(w.future))
 		}
 		next = s.reader.merge(p.wants)
 	case w.need == nil:

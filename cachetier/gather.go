@@ -51,7 +51,7 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 		return s.peekStep(ctx, dst, ids)
 	}
 	var future []policy.Set
-	if s.keeper != nil {
+	if s.cache != nil {
 		s.planning.Lock()
 		defer s.planning.Unlock()
 		s.foresee(s.lookahead)
@@ -180,12 +180,12 @@ type move struct{ from, to uint32 }
 // gatherStep is a window of one step: what no tier has is read straight to dst, and only then does the policy say what of it
 // is kept. need is what of ids is not hot, if that is known.
 func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *set, future []policy.Set) error {
-	if s.keeper == nil {
+	if s.cache == nil {
 		return s.peekStep(ctx, dst, ids)
 	}
 	evicted := 0
-	if s.layout.keeper.Kind == policy.None {
-		evicted = s.keeper.Forget()
+	if s.layout.cache.Kind == policy.None {
+		evicted = s.cache.Forget()
 	}
 	t, err := s.fetch(ctx, dst, ids)
 	if err != nil {
@@ -196,10 +196,10 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 		defer s.drop(need)
 		s.add(need, ids)
 	}
-	change := s.keeper.Step(need.Set, future)
+	change := s.cache.Step(need.Set, future)
 	p := &s.scratch
 	p.toSlab = p.toSlab[:0]
-	if x := s.keeper.Now(); change.Admitted > 0 {
+	if x := s.cache.Now(); change.Admitted > 0 {
 		for _, q := range p.wants {
 			if slot, ok := x.Slot(q.row() - uint32(s.hot)); ok {
 				p.toSlab = append(p.toSlab, move{q.place(), slot})
@@ -211,7 +211,7 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 	copyRows(slab, dst, p.toSlab, s.rowBytes)
 	t.copied, t.bypassed = int64(change.Admitted), int64(len(p.wants)-change.Admitted)
 	t.evicted = int64(evicted + change.Evicted)
-	s.count(t, s.keeper.Now().Len())
+	s.count(t, s.cache.Now().Len())
 	return nil
 }
 
@@ -223,8 +223,8 @@ func (s *Stack) peekStep(ctx context.Context, dst []byte, ids []uint32) error {
 	}
 	t.bypassed = int64(len(s.scratch.wants))
 	held := 0
-	if s.keeper != nil {
-		held = s.keeper.Now().Len()
+	if s.cache != nil {
+		held = s.cache.Now().Len()
 	}
 	s.count(t, held)
 	return nil
@@ -271,8 +271,8 @@ func (s *Stack) find(p *plan, ids []uint32) {
 			p.fromStatic = append(p.fromStatic, move{v - device, place})
 			continue
 		}
-		if s.keeper != nil {
-			if slot, ok := s.keeper.Now().Slot(v - hot); ok {
+		if s.cache != nil {
+			if slot, ok := s.cache.Now().Slot(v - hot); ok {
 				p.fromSlab = append(p.fromSlab, move{slot, place})
 				continue
 			}

@@ -100,7 +100,7 @@ type layout struct {
 	hot       int // rows [device, hot) are in the static region
 	slots     int // of the slab; 0: no bookkeeping either
 	lookahead int // groups
-	keeper    policy.Config
+	cache     policy.Config
 }
 
 // layout makes the plan of memory for a table of rows rows. Policy is filled in.
@@ -116,20 +116,20 @@ func (o Options) layout(rows, rowBytes int) layout {
 	if l.hot == rows {
 		return l
 	}
-	l.keeper = policy.Config{Kind: o.Policy, Rows: rows - l.hot}
-	set := int64(8 * policy.SetWords(l.keeper.Rows))
+	l.cache = policy.Config{Kind: o.Policy, Rows: rows - l.hot}
+	set := int64(8 * policy.SetWords(l.cache.Rows))
 	if o.Policy == Belady {
 		l.lookahead = int(min(int64(o.Lookahead), left/4/set))
 	}
-	fixed := l.keeper.FixedBytes() + int64(l.lookahead+spareSets)*set
+	fixed := l.cache.FixedBytes() + int64(l.lookahead+spareSets)*set
 	if fixed > left/2 {
 		if o.Policy != None {
 			l.hot = l.device + int(min(o.HostBytes/size, int64(rows-l.device)))
 		}
 		return l
 	}
-	l.slots = int(min((left-fixed)/(size+l.keeper.SlotBytes()), int64(l.keeper.Rows)))
-	l.keeper.Slots = l.slots
+	l.slots = int(min((left-fixed)/(size+l.cache.SlotBytes()), int64(l.cache.Rows)))
+	l.cache.Slots = l.slots
 	if l.slots == 0 {
 		l.lookahead = 0
 	}
@@ -141,5 +141,5 @@ func (l layout) indexBytes() int64 {
 	if l.slots == 0 {
 		return 0
 	}
-	return l.keeper.Bytes() + int64(l.lookahead+spareSets)*int64(8*policy.SetWords(l.keeper.Rows))
+	return l.cache.Bytes() + int64(l.lookahead+spareSets)*int64(8*policy.SetWords(l.cache.Rows))
 }

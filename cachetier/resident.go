@@ -37,10 +37,10 @@ func (s *Stack) Resident(w io.Writer) error {
 		b.Write(binary.AppendUvarint(buf[:0], uint64(end-start)))
 		at = end
 	}
-	if s.keeper != nil {
+	if s.cache != nil {
 		start = s.hot
 		end := start
-		for i, word := range s.keeper.Now().Rows() {
+		for i, word := range s.cache.Now().Rows() {
 			for ; word != 0; word &= word - 1 {
 				v := s.hot + i<<6 + bits.TrailingZeros64(word)
 				if v != end {
@@ -74,7 +74,7 @@ func (s *Stack) Resident(w io.Writer) error {
 // leaves the slab as it was, another one empties it.
 func (s *Stack) Restore(ctx context.Context, r io.Reader) error {
 	s.alive("Restore")
-	keep := s.keeper != nil
+	keep := s.cache != nil
 	var rows *set
 	if keep {
 		rows = s.newSet()
@@ -88,7 +88,7 @@ func (s *Stack) Restore(ctx context.Context, r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("cachetier: %w: %w", ErrResident, err)
 	}
-	if !keep || s.layout.keeper.Kind == policy.None {
+	if !keep || s.layout.cache.Kind == policy.None {
 		return nil
 	}
 	if err := s.fill(ctx, rows.Set); err != nil {

@@ -53,9 +53,9 @@ type Stack struct {
 	device, static, slab *kernels.HostBuf // rows [0, device), rows [device, hot), slots
 	sets                 *kernels.HostBuf
 
-	// keeper is nil if there is no slab. It belongs to whoever brings the next window: Load, or Gather for one of one step.
+	// cache is nil if there is no slab. It belongs to whoever brings the next window: Load, or Gather for one of one step.
 	// Each waits for those before it, so there is only one.
-	keeper  *policy.Keeper
+	cache   *policy.Cache
 	scratch plan
 	portion []uint32
 
@@ -127,7 +127,7 @@ func (s *Stack) open(ctx context.Context, prewarm bool) error {
 			return fmt.Errorf("the %s of %d rows: %w", m.what, m.rows, err)
 		}
 	}
-	if err := s.openKeeper(); err != nil {
+	if err := s.openCache(); err != nil {
 		return err
 	}
 	device, err := s.reader.readRun(ctx, s.device.Bytes(), 0)
@@ -150,7 +150,7 @@ func (s *Stack) open(ctx context.Context, prewarm bool) error {
 // error empties it.
 func (s *Stack) Prewarm(ctx context.Context) error {
 	s.alive("Prewarm")
-	if s.keeper == nil || s.layout.keeper.Kind == policy.None {
+	if s.cache == nil || s.layout.cache.Kind == policy.None {
 		return nil
 	}
 	rows := s.newSet()
@@ -161,13 +161,13 @@ func (s *Stack) Prewarm(ctx context.Context) error {
 	return s.fill(ctx, rows.Set)
 }
 
-func (s *Stack) openKeeper() (err error) {
+func (s *Stack) openCache() (err error) {
 	if s.slots == 0 {
 		return nil
 	}
-	n := (s.lookahead + spareSets) * policy.SetWords(s.layout.keeper.Rows)
+	n := (s.lookahead + spareSets) * policy.SetWords(s.layout.cache.Rows)
 	if s.sets, err = kernels.NewHostBuf(8 * n); err == nil {
-		s.keeper, err = policy.New(s.layout.keeper)
+		s.cache, err = policy.New(s.layout.cache)
 	}
 	if err != nil {
 		return fmt.Errorf("the index of the host cache of %d rows: %w", s.slots, err)
@@ -177,13 +177,13 @@ func (s *Stack) openKeeper() (err error) {
 
 // fill brings the lowest of rows, which are counted from the end of the static region, into the slab.
 func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
-	x := s.keeper.Fill(rows)
+	x := s.cache.Fill(rows)
 	t, err := s.readNew(ctx, nil, x)
 	if err != nil {
-		s.keeper.DropNew()
+		s.cache.DropNew()
 		return fmt.Errorf("fill the host cache with %d rows: %w", x.Len(), err)
 	}
-	s.keeper.Settle()
+	s.cache.Settle()
 	s.stats.Lock()
 	defer s.stats.Unlock()
 	s.stats.Warmup.Count(int64(x.Len()), 0, int64(x.Len()*s.rowBytes), t)
@@ -316,8 +316,8 @@ func (s *Stack) freeIndex() {
 	if s.sets != nil {
 		s.sets.Close()
 	}
-	if s.keeper != nil {
-		s.keeper.Close()
+	if s.cache != nil {
+		s.cache.Close()
 	}
 	s.mu.unused = nil
 }

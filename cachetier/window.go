@@ -99,7 +99,7 @@ func (s *Stack) planNext() *Window {
 	switch {
 	case s.hot == s.table.Rows(): // nothing is ever read
 		w.steps = g.steps
-	case s.keeper == nil:
+	case s.cache == nil:
 		w.steps, w.single = g.steps[:1], true
 	default:
 		s.foresee(1 + s.lookahead)
@@ -165,7 +165,7 @@ func (s *Stack) take(w *Window, g *group) {
 		w.need, w.rows, g.rows = g.rows, g.count, nil
 	}
 	w.steps, w.single = g.steps[:n], n == 1
-	if s.layout.keeper.Kind == Belady {
+	if s.layout.cache.Kind == Belady {
 		if g.rows != nil {
 			w.future = append(w.future, s.share(g.rows))
 		}
@@ -225,7 +225,7 @@ func (w *Window) load(ctx context.Context) error {
 		return err
 	}
 	x, change := s.admit(w)
-	if s.layout.keeper.Kind == policy.None && change.Evicted > 0 {
+	if s.layout.cache.Kind == policy.None && change.Evicted > 0 {
 		err = s.await(ctx, w, func(before []*Window) bool { return len(before) == 0 })
 	}
 	var marked sync.WaitGroup
@@ -235,32 +235,32 @@ func (w *Window) load(ctx context.Context) error {
 	}
 	marked.Wait()
 	if err != nil {
-		s.keeper.DropNew()
+		s.cache.DropNew()
 		return err
 	}
 	w.came.copied, w.came.evicted, w.index = int64(change.Admitted), int64(change.Evicted), x
 	return nil
 }
 
-// admit has the keeper make room for w, and lets go of the sets that this took.
+// admit has the cache make room for w, and lets go of the sets that this took.
 func (s *Stack) admit(w *Window) (*policy.Index, policy.Change) {
-	x, change := s.keeper.Window(w.need.Set, sets(w.future))
+	x, change := s.cache.Window(w.need.Set, sets(w.future))
 	w.forget()
 	return x, change
 }
 
-// mark tells the keeper when the rows of the newest window, whose steps these are, are used last.
+// mark tells the cache when the rows of the newest window, whose steps these are, are used last.
 func (s *Stack) mark(steps [][]uint32) {
-	if !s.keeper.Marks() {
+	if !s.cache.Marks() {
 		return
 	}
-	s.keeper.BeginMarks()
+	s.cache.BeginMarks()
 	for i, ids := range steps {
 		part := 1 + i*policy.Parts/len(steps)
 		inChunks(len(ids), markChunk, func(lo, hi int) {
 			for _, v := range ids[lo:hi] {
 				if v >= uint32(s.hot) {
-					s.keeper.Mark(v-uint32(s.hot), part)
+					s.cache.Mark(v-uint32(s.hot), part)
 				}
 			}
 		})
@@ -408,7 +408,7 @@ func (s *Stack) newSet() *set {
 		u.Clear()
 		return u
 	}
-	n := policy.SetWords(s.layout.keeper.Rows)
+	n := policy.SetWords(s.layout.cache.Rows)
 	at := s.mu.made * n
 	s.mu.made++
 	return &set{s.sets.Uint64s()[at : at+n : at+n], 1} // past the end: more than are accounted for

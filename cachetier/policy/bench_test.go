@@ -24,8 +24,8 @@ func drawn(rng *rand.Rand, rows, n int) (Set, []uint32) {
 	return s, ids
 }
 
-// BenchmarkKeeper plans windows that fill most of the slots, and steps; of each the next four are foreseen.
-func BenchmarkKeeper(b *testing.B) {
+// BenchmarkCache plans windows that fill most of the slots, and steps; of each the next four are foreseen.
+func BenchmarkCache(b *testing.B) {
 	for _, size := range sizes {
 		for _, windows := range []bool{true, false} {
 			need, name := size.step, "step"
@@ -41,18 +41,18 @@ func BenchmarkKeeper(b *testing.B) {
 			sets = append(sets, sets...)
 			for _, kind := range Kinds {
 				b.Run(fmt.Sprintf("rows=%d/plan=%s/policy=%s", size.rows, name, kind), func(b *testing.B) {
-					k, err := New(Config{Kind: kind, Rows: size.rows, Slots: size.slots})
+					c, err := New(Config{Kind: kind, Rows: size.rows, Slots: size.slots})
 					require.NoError(b, err)
-					defer k.Close()
+					defer c.Close()
 					for i := range 2 * size.slots / need {
-						k.Step(sets[i%8], sets[i%8+1:i%8+5])
+						c.Step(sets[i%8], sets[i%8+1:i%8+5])
 					}
 					i := 0
 					for b.Loop() {
 						if windows {
-							k.Window(sets[i%8], sets[i%8+1:i%8+5])
+							c.Window(sets[i%8], sets[i%8+1:i%8+5])
 						} else {
-							k.Step(sets[i%8], sets[i%8+1:i%8+5])
+							c.Step(sets[i%8], sets[i%8+1:i%8+5])
 						}
 						i++
 					}
@@ -67,11 +67,11 @@ func BenchmarkKeeper(b *testing.B) {
 func BenchmarkUse(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("rows=%d", size.rows), func(b *testing.B) {
-			k, err := New(Config{Kind: Belady, Rows: size.rows, Slots: size.slots})
+			c, err := New(Config{Kind: Belady, Rows: size.rows, Slots: size.slots})
 			require.NoError(b, err)
-			defer k.Close()
+			defer c.Close()
 			need, ids := drawn(rand.New(rand.NewPCG(1, 2)), size.rows, size.slots*9/10)
-			x, _ := k.Window(need, nil)
+			x, _ := c.Window(need, nil)
 			i := 0
 			for b.Loop() {
 				i = (i + 1) % (len(ids) / size.step)
@@ -89,11 +89,11 @@ func BenchmarkUse(b *testing.B) {
 // BenchmarkWalk goes over the new rows of a window, as loading it does.
 func BenchmarkWalk(b *testing.B) {
 	size := sizes[0]
-	k, err := New(Config{Kind: Belady, Rows: size.rows, Slots: size.slots})
+	c, err := New(Config{Kind: Belady, Rows: size.rows, Slots: size.slots})
 	require.NoError(b, err)
-	defer k.Close()
+	defer c.Close()
 	need, _ := drawn(rand.New(rand.NewPCG(1, 2)), size.rows, size.slots/2)
-	x, _ := k.Window(need, nil)
+	x, _ := c.Window(need, nil)
 	portion := make([]uint32, 1<<16)
 	for b.Loop() {
 		var w Walk

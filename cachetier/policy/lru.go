@@ -59,15 +59,15 @@ func (x *Index) ages(rows Set, clock uint32, do func(age uint32)) {
 }
 
 // touch takes note that need was used now, under LRU.
-func (k *Keeper) touch(need Set) {
-	x := k.now
+func (c *Cache) touch(need Set) {
+	x := c.now
 	if x.seen == nil {
 		return
 	}
 	rank := 0
 	for w, rows := range x.rows {
 		for m := rows & need[w]; m != 0; m &= m - 1 {
-			x.seen[rank+bits.OnesCount64(rows&(m&-m-1))] = k.clock
+			x.seen[rank+bits.OnesCount64(rows&(m&-m-1))] = c.clock
 		}
 		rank += bits.OnesCount64(rows)
 	}

@@ -1,18 +1,18 @@
 // Package policy decides which rows of a table lie in the slots of a cache, a window of steps at a time. It is pure
 // bookkeeping and never sees a feature byte: whoever holds the bytes keeps them in a slab of as many slots.
 //
-// A [Keeper] is told what the next window needs, a [Set], and what later ones will need as far as that is known. It chooses
+// A [Cache] is told what the next window needs, a [Set], and what later ones will need as far as that is known. It chooses
 // the rows that make room, by its [Kind], and hands out an [Index], which finds the slot of each row and knows which rows
 // have yet to be brought. Sets are bitmaps over rows: a scan of one gives file order for nothing, intersections and counts
 // go 64 rows at a time, and no hash table, heap or array of four bytes per row of the table is needed.
 //
-// Memory: a Keeper allocates when it is made, outside the Go heap, and gives that up in Close; [Bytes] says beforehand how
+// Memory: a Cache allocates when it is made, outside the Go heap, and gives that up in Close; [Bytes] says beforehand how
 // much. An Index is lent: it stays as it is until the second change after it, so that one window may be used while the next
 // is loaded.
 //
-// Concurrency: one goroutine at a time changes a Keeper. An Index may be read by many at once, Use included.
+// Concurrency: one goroutine at a time changes a Cache. An Index may be read by many at once, Use included.
 //
-// All answers depend on nothing but the calls made before. Start reading at [Keeper.Window].
+// All answers depend on nothing but the calls made before. Start reading at [Cache.Window].
 //
 // # Why not
 //

@@ -15,7 +15,7 @@ type Rows = map[uint32]bool
 // Change is what one change did, as policy.Change.
 type Change struct{ Hits, Misses, Admitted, Evicted int }
 
-// Oracle is the definition of right for a policy.Keeper of the same kind. Use New.
+// Oracle is the definition of right for a policy.Cache of the same kind. Use New.
 type Oracle struct {
 	Held  map[uint32]int // row to the time of its last use
 	Clock int            // changes so far

@@ -49,43 +49,43 @@ func drawRows(t *rapid.T, n, most int, label string) rows {
 	return r
 }
 
-func TestKeeperAgainstOracle(t *testing.T) {
+func TestCacheAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Config{Kind: rapid.SampledFrom(Kinds).Draw(t, "kind"), Rows: rapid.SampledFrom([]int{1, 60, 64, 511, 512, 1300}).Draw(t, "rows")}
-		c.Slots = rapid.IntRange(1, min(c.Rows, 130)).Draw(t, "slots")
-		k, err := New(c)
+		config := Config{Kind: rapid.SampledFrom(Kinds).Draw(t, "kind"), Rows: rapid.SampledFrom([]int{1, 60, 64, 511, 512, 1300}).Draw(t, "rows")}
+		config.Slots = rapid.IntRange(1, min(config.Rows, 130)).Draw(t, "slots")
+		c, err := New(config)
 		require.NoError(t, err)
-		defer k.Close()
-		o := policytest.New(string(c.Kind), c.Slots)
+		defer c.Close()
+		o := policytest.New(string(config.Kind), config.Slots)
 		slotOf := map[uint32]uint32{}
 		parts := map[uint32]int{} // of slots, by the last use of their rows
 		for range rapid.IntRange(1, 25).Draw(t, "changes") {
 			step := rapid.Bool().Draw(t, "step")
-			most := c.Slots
+			most := config.Slots
 			if step {
-				most = 2 * c.Slots
+				most = 2 * config.Slots
 			}
-			need := drawRows(t, c.Rows, most, "need")
+			need := drawRows(t, config.Rows, most, "need")
 			var future []rows
 			for range rapid.IntRange(0, 4).Draw(t, "foreseen") {
-				future = append(future, drawRows(t, c.Rows, 100, "later"))
+				future = append(future, drawRows(t, config.Rows, 100, "later"))
 			}
-			before := asRows(k.Now().Rows())
-			old := k.Now()
+			before := asRows(c.Now().Rows())
+			old := c.Now()
 			oldSlots := maps.Clone(slotOf)
 			var got Change
 			if step {
-				if c.Kind == None {
-					got.Evicted = k.Forget()
+				if config.Kind == None {
+					got.Evicted = c.Forget()
 					before = rows{}
 				}
-				n := k.Step(asSet(c.Rows, need), asSets(c.Rows, future))
+				n := c.Step(asSet(config.Rows, need), asSets(config.Rows, future))
 				n.Evicted += got.Evicted
 				got = n
 			} else {
 				var x *Index
-				x, got = k.Window(asSet(c.Rows, need), asSets(c.Rows, future))
-				require.Same(t, x, k.Now())
+				x, got = c.Window(asSet(config.Rows, need), asSets(config.Rows, future))
+				require.Same(t, x, c.Now())
 				require.NotSame(t, old, x)
 				require.Equal(t, before, asRows(old.Rows()), "the index before stays")
 				for v, s := range oldSlots {
@@ -95,45 +95,45 @@ func TestKeeperAgainstOracle(t *testing.T) {
 				}
 			}
 			want := Change(o.Change(need, future, step))
-			if c.Kind == None {
+			if config.Kind == None {
 				got.Hits, want.Hits = 0, 0
 				got.Misses, got.Admitted = want.Misses, want.Admitted
 			}
 			require.Equal(t, want, got)
 			held := slices.Sorted(maps.Keys(o.Held))
-			require.Equal(t, held, slices.Sorted(maps.Keys(asRows(k.Now().Rows()))))
-			slotOf = checkIndex(t, k, need, before, step)
-			if !step && c.Kind != None {
-				checkEnds(t, k.Now(), slotOf, before, parts)
+			require.Equal(t, held, slices.Sorted(maps.Keys(asRows(c.Now().Rows()))))
+			slotOf = checkIndex(t, c, need, before, step)
+			if !step && config.Kind != None {
+				checkEnds(t, c.Now(), slotOf, before, parts)
 			}
 			clear(parts)
-			if !step && k.Marks() {
-				k.BeginMarks()
+			if !step && c.Marks() {
+				c.BeginMarks()
 				for _, v := range slices.Sorted(maps.Keys(need)) {
 					part := rapid.IntRange(1, Parts).Draw(t, "part")
-					k.Mark(v, 1)
-					k.Mark(v, part)
+					c.Mark(v, 1)
+					c.Mark(v, part)
 					parts[slotOf[v]] = part
 				}
 			}
-			if c.Kind != None {
+			if config.Kind != None {
 				for v, s := range slotOf {
 					if was, ok := oldSlots[v]; ok {
 						require.Equal(t, was, s, "rows keep their slots")
 					}
 				}
 			}
-			if !step && c.Kind != None && rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
+			if !step && config.Kind != None && rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
 				lost := rows{}
 				for v := range need {
 					if !before[v] {
 						lost[v] = true
 					}
 				}
-				k.DropNew()
+				c.DropNew()
 				clear(parts)
 				o.Drop(lost)
-				slotOf = checkIndex(t, k, rows{}, rows{}, true)
+				slotOf = checkIndex(t, c, rows{}, rows{}, true)
 				require.Equal(t, slices.Sorted(maps.Keys(o.Held)), slices.Sorted(maps.Keys(slotOf)))
 			}
 		}
@@ -153,27 +153,27 @@ func checkEnds(t *rapid.T, x *Index, slots map[uint32]uint32, before rows, parts
 }
 
 // checkIndex looks every row up in every way, and returns the slots.
-func checkIndex(t *rapid.T, k *Keeper, need, before rows, step bool) map[uint32]uint32 {
-	x := k.Now()
+func checkIndex(t *rapid.T, c *Cache, need, before rows, step bool) map[uint32]uint32 {
+	x := c.Now()
 	slots, taken := map[uint32]uint32{}, map[uint32]bool{}
 	var fresh []uint32
-	for v := range uint32(k.Rows) {
+	for v := range uint32(c.Rows) {
 		s, ok := x.Slot(v)
 		require.Equal(t, x.Rows().Has(v), ok)
 		if !ok {
 			continue
 		}
 		require.False(t, taken[s], "slot %d has two rows", s)
-		require.Less(t, int(s), k.Slots)
+		require.Less(t, int(s), c.Slots)
 		slots[v], taken[s] = s, true
-		if !step && need[v] && (!before[v] || k.Kind == None) {
+		if !step && need[v] && (!before[v] || c.Kind == None) {
 			fresh = append(fresh, v)
 		}
 	}
 	require.Equal(t, x.Len(), len(slots))
-	if k.Kind != None {
-		for s := range uint32(k.Slots) {
-			require.Equal(t, !taken[s], freeSlot(k, s))
+	if c.Kind != None {
+		for s := range uint32(c.Slots) {
+			require.Equal(t, !taken[s], freeSlot(c, s))
 		}
 	}
 	var walk Walk
@@ -186,7 +186,7 @@ func checkIndex(t *rapid.T, k *Keeper, need, before rows, step bool) map[uint32]
 		walked = append(walked, buf[:n]...)
 	}
 	require.Equal(t, fresh, walked)
-	first, last := uint32(k.Rows/3), uint32(k.Rows*2/3)
+	first, last := uint32(c.Rows/3), uint32(c.Rows*2/3)
 	var between []uint32
 	x.EachNew(first, last, func(v, slot uint32) {
 		require.Equal(t, slots[v], slot)
@@ -220,12 +220,12 @@ func TestBeladyIsOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 4).Draw(t, "slots")
 		trace := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rows { return drawRows(t, n, 4, "step") }), 1, 8).Draw(t, "trace")
-		k, err := New(Config{Kind: Belady, Rows: n, Slots: slots})
+		c, err := New(Config{Kind: Belady, Rows: n, Slots: slots})
 		require.NoError(t, err)
-		defer k.Close()
+		defer c.Close()
 		misses := 0
 		for i, need := range trace {
-			misses += k.Step(asSet(n, need), asSets(n, trace[i+1:])).Misses
+			misses += c.Step(asSet(n, need), asSets(n, trace[i+1:])).Misses
 		}
 		require.Equal(t, fewestMisses(trace, slots, n), misses)
 	})
@@ -259,47 +259,47 @@ func fewestMisses(trace []rows, slots, n int) int {
 // TestLRUOfManyAges has rows whose last uses are further apart than a byte counts, and two.
 func TestLRUOfManyAges(t *testing.T) {
 	const n = 300
-	k, err := New(Config{Kind: LRU, Rows: n, Slots: 200})
+	c, err := New(Config{Kind: LRU, Rows: n, Slots: 200})
 	require.NoError(t, err)
-	defer k.Close()
+	defer c.Close()
 	o := policytest.New("lru", 200)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		jump := []uint32{1, 1, 200, 70_000, 20_000_000}[rng.IntN(5)]
-		k.clock += jump
+		c.clock += jump
 		o.Clock += int(jump)
 		need := rows{}
 		for range rng.IntN(4) {
 			need[rng.Uint32N(n)] = true
 		}
-		if k.clock > 1<<31 {
+		if c.clock > 1<<31 {
 			break
 		}
-		require.Equal(t, Change(o.Change(need, nil, true)), k.Step(asSet(n, need), nil))
+		require.Equal(t, Change(o.Change(need, nil, true)), c.Step(asSet(n, need), nil))
 	}
-	require.Equal(t, slices.Sorted(maps.Keys(o.Held)), slices.Sorted(maps.Keys(asRows(k.Now().Rows()))))
+	require.Equal(t, slices.Sorted(maps.Keys(o.Held)), slices.Sorted(maps.Keys(asRows(c.Now().Rows()))))
 }
 
 func TestMemory(t *testing.T) {
 	start := kernels.HostBytes()
 	for _, kind := range Kinds {
 		for _, slots := range []int{1, 63, 1000, 100_000} {
-			c := Config{Kind: kind, Rows: 1_000_000, Slots: slots}
-			require.LessOrEqual(t, c.Bytes(), c.FixedBytes()+int64(slots)*c.SlotBytes())
-			k, err := New(c)
+			config := Config{Kind: kind, Rows: 1_000_000, Slots: slots}
+			require.LessOrEqual(t, config.Bytes(), config.FixedBytes()+int64(slots)*config.SlotBytes())
+			c, err := New(config)
 			require.NoError(t, err)
-			require.EqualValues(t, c.Bytes(), len(k.words.Bytes())+len(k.numbers.Bytes())+len(k.marks.Bytes()))
-			k.Close()
-			k.Close()
+			require.EqualValues(t, config.Bytes(), len(c.words.Bytes())+len(c.numbers.Bytes())+len(c.marks.Bytes()))
+			c.Close()
+			c.Close()
 		}
 	}
 	require.Equal(t, start, kernels.HostBytes())
 	require.Panics(t, func() { New(Config{Kind: LRU, Rows: 3, Slots: 4}) })
 	require.Panics(t, func() { New(Config{Kind: "fifo", Rows: 3, Slots: 3}) })
-	k, err := New(Config{Kind: Belady, Rows: 100, Slots: 1})
+	c, err := New(Config{Kind: Belady, Rows: 100, Slots: 1})
 	require.NoError(t, err)
-	defer k.Close()
-	require.Panics(t, func() { k.Window(asSet(100, rows{1: true, 2: true}), nil) })
+	defer c.Close()
+	require.Panics(t, func() { c.Window(asSet(100, rows{1: true, 2: true}), nil) })
 }
 
 func TestChangesAllocateNothing(t *testing.T) {
@@ -310,25 +310,25 @@ func TestChangesAllocateNothing(t *testing.T) {
 		need[1].Add(v * 11)
 	}
 	for _, kind := range Kinds {
-		k, err := New(Config{Kind: kind, Rows: n, Slots: 500})
+		c, err := New(Config{Kind: kind, Rows: n, Slots: 500})
 		require.NoError(t, err)
 		i := 0
 		require.LessOrEqual(t, testing.AllocsPerRun(20, func() {
-			k.Window(need[i%2], need[(i+1)%2:])
-			k.Step(need[(i+1)%2], need[i%2:])
+			c.Window(need[i%2], need[(i+1)%2:])
+			c.Step(need[(i+1)%2], need[i%2:])
 			i++
 		}), 2.0, "%s: counts of the future", kind)
-		k.Close()
+		c.Close()
 	}
 }
 
 func TestKindsAreKnown(t *testing.T) {
-	for _, k := range Kinds {
-		require.NoError(t, k.Validate())
+	for _, kind := range Kinds {
+		require.NoError(t, kind.Validate())
 	}
 	require.EqualError(t, Kind("fifo").Validate(), `unknown cache policy "fifo": use belady, lru, sieve, static or none`)
 }
 
-func freeSlot(k *Keeper, s uint32) bool {
-	return slices.ContainsFunc(k.free, func(f Set) bool { return f.Has(s) })
+func freeSlot(c *Cache, s uint32) bool {
+	return slices.ContainsFunc(c.free, func(f Set) bool { return f.Has(s) })
 }

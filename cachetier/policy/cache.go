@@ -6,14 +6,14 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Config says what a [Keeper] keeps.
+// Config says what a [Cache] keeps.
 type Config struct {
 	Kind  Kind
 	Rows  int // of the table, from 1 to 2³²-1
 	Slots int // of the cache, from 1 to Rows
 }
 
-// Parts is how many parts the steps of a window fall into, for the slots that it leaves: see [Keeper.Mark].
+// Parts is how many parts the steps of a window fall into, for the slots that it leaves: see [Cache.Mark].
 const Parts = 15
 
 // classes is how many kinds of free slots are told apart: free now, or after one of the parts of the window in use.
@@ -24,7 +24,7 @@ func (c Config) classes() int {
 	return 1 + Parts
 }
 
-// Bytes is the memory that a Keeper takes.
+// Bytes is the memory that a Cache takes.
 func (c Config) Bytes() int64 { return 8*int64(c.words()) + 4*int64(c.numbers()) + int64(c.marks()) }
 
 // words counts the 64-bit numbers: rows of two tables and those given up; new rows of two tables and free slots.
@@ -69,8 +69,8 @@ func (c Config) SlotBytes() int64 {
 	return marks + 8
 }
 
-// Keeper decides which rows are in the slots. Use New.
-type Keeper struct {
+// Cache decides which rows are in the slots. Use New.
+type Cache struct {
 	Config
 	words, numbers, marks *kernels.HostBuf
 
@@ -91,27 +91,27 @@ type Change struct {
 	Evicted  int // rows that had a slot, and have none now
 }
 
-// New makes a Keeper of free slots. It panics if c is out of range. The error is a *kernels.MemoryError.
-func New(c Config) (*Keeper, error) {
-	if c.Rows < 1 || int64(c.Rows) > 1<<32-1 || c.Slots < 1 || c.Slots > c.Rows || c.Kind.Validate() != nil {
+// New makes a Cache of free slots. It panics if config is out of range. The error is a *kernels.MemoryError.
+func New(config Config) (*Cache, error) {
+	if config.Rows < 1 || int64(config.Rows) > 1<<32-1 || config.Slots < 1 || config.Slots > config.Rows || config.Kind.Validate() != nil {
 		panic("policy: New: a configuration out of range")
 	}
-	k := &Keeper{Config: c}
+	c := &Cache{Config: config}
 	var err error
-	if k.words, err = kernels.NewHostBuf(8 * c.words()); err != nil {
+	if c.words, err = kernels.NewHostBuf(8 * config.words()); err != nil {
 		return nil, err
 	}
-	if k.numbers, err = kernels.NewHostBuf(4 * c.numbers()); err != nil {
-		k.words.Close()
+	if c.numbers, err = kernels.NewHostBuf(4 * config.numbers()); err != nil {
+		c.words.Close()
 		return nil, err
 	}
-	if k.marks, err = kernels.NewHostBuf(c.marks()); err != nil {
-		k.words.Close()
-		k.numbers.Close()
+	if c.marks, err = kernels.NewHostBuf(config.marks()); err != nil {
+		c.words.Close()
+		c.numbers.Close()
 		return nil, err
 	}
-	k.last = k.marks.Bytes()
-	words, numbers := k.words.Uint64s(), k.numbers.Uint32s()
+	c.last = c.marks.Bytes()
+	words, numbers := c.words.Uint64s(), c.numbers.Uint32s()
 	set := func(n int) (s Set) {
 		n = SetWords(n)
 		s, words = words[:n:n], words[n:]
@@ -122,159 +122,159 @@ func New(c Config) (*Keeper, error) {
 		return l
 	}
 	index := func() *Index {
-		x := &Index{rows: set(c.Rows), ranks: list(SetWords(c.Rows) / lineWords), slots: list(c.Slots), fresh: set(c.Slots)}
-		if c.Kind == LRU {
-			x.seen = list(c.Slots)
+		x := &Index{rows: set(config.Rows), ranks: list(SetWords(config.Rows) / lineWords), slots: list(config.Slots), fresh: set(config.Slots)}
+		if config.Kind == LRU {
+			x.seen = list(config.Slots)
 		}
 		return x
 	}
-	k.now, k.next, k.gone = index(), index(), set(c.Rows)
-	for range c.classes() {
-		k.free = append(k.free, set(c.Slots))
+	c.now, c.next, c.gone = index(), index(), set(config.Rows)
+	for range config.classes() {
+		c.free = append(c.free, set(config.Slots))
 	}
-	if c.Kind == Sieve {
-		k.queue = queue{nodes: list(2 * c.Slots), visited: set(c.Rows)}
+	if config.Kind == Sieve {
+		c.queue = queue{nodes: list(2 * config.Slots), visited: set(config.Rows)}
 	}
-	k.reset()
-	return k, nil
+	c.reset()
+	return c, nil
 }
 
 // Close gives up the memory, that of each Index included. A second Close does nothing.
-func (k *Keeper) Close() {
-	k.words.Close()
-	k.numbers.Close()
-	k.marks.Close()
+func (c *Cache) Close() {
+	c.words.Close()
+	c.numbers.Close()
+	c.marks.Close()
 }
 
 // Now lends the index as of the last change.
-func (k *Keeper) Now() *Index { return k.now }
+func (c *Cache) Now() *Index { return c.now }
 
 // Forget frees every slot. It returns how many rows lost theirs. The Index from before is changed.
-func (k *Keeper) Forget() (evicted int) {
-	if evicted = k.now.n; evicted > 0 {
-		k.now.rows.Clear()
-		clear(k.now.ranks)
-		k.now.settle()
-		k.now.n = 0
-		k.reset()
+func (c *Cache) Forget() (evicted int) {
+	if evicted = c.now.n; evicted > 0 {
+		c.now.rows.Clear()
+		clear(c.now.ranks)
+		c.now.settle()
+		c.now.n = 0
+		c.reset()
 	}
 	return evicted
 }
 
 // reset frees the slots, and forgets the order of rows.
-func (k *Keeper) reset() {
-	for _, f := range k.free {
+func (c *Cache) reset() {
+	for _, f := range c.free {
 		f.Clear()
 	}
-	for s := range k.Slots / 64 {
-		k.free[0][s] = ^uint64(0)
+	for s := range c.Slots / 64 {
+		c.free[0][s] = ^uint64(0)
 	}
-	if n := k.Slots % 64; n > 0 {
-		k.free[0][k.Slots/64] = 1<<n - 1
+	if n := c.Slots % 64; n > 0 {
+		c.free[0][c.Slots/64] = 1<<n - 1
 	}
-	k.queue.reset()
-	k.marked = false
+	c.queue.reset()
+	c.marked = false
 }
 
 // freeAll takes note that the window is over whose parts slots were waiting for.
-func (k *Keeper) freeAll() {
-	for _, f := range k.free[1:] {
+func (c *Cache) freeAll() {
+	for _, f := range c.free[1:] {
 		for i, w := range f {
-			k.free[0][i] |= w
+			c.free[0][i] |= w
 			f[i] = 0
 		}
 	}
 }
 
-// Marks says whether the keeper wants to be told when rows are used: after a Window, and before the next change, BeginMarks
+// Marks says whether the cache wants to be told when rows are used: after a Window, and before the next change, BeginMarks
 // and then Mark. It makes no difference to which rows are kept, but to when the slots of the others can be had: the next
 // Window gives out first what the rows of the one before do not have, then what they have in the order of their last use.
 // So that one can be loaded bit by bit while the other is in use. See [Index.End].
-func (k *Keeper) Marks() bool { return k.classes() > 1 }
+func (c *Cache) Marks() bool { return c.classes() > 1 }
 
 // BeginMarks takes note that no row is used.
-func (k *Keeper) BeginMarks() {
-	clear(k.last[:k.now.n])
-	k.marked = true
+func (c *Cache) BeginMarks() {
+	clear(c.last[:c.now.n])
+	c.marked = true
 }
 
 // Mark takes note that row v is used in this part of its window, from 1 to Parts. The last call for a row counts. Several
 // goroutines may mark different rows.
-func (k *Keeper) Mark(v uint32, part int) {
-	if r, ok := k.now.rank(v); ok {
-		k.last[r] = byte(part)
+func (c *Cache) Mark(v uint32, part int) {
+	if r, ok := c.now.rank(v); ok {
+		c.last[r] = byte(part)
 	}
 }
 
 // Fill puts the lowest of rows into the slots, as many as there are, and nothing else; under None it only frees them. The
 // rows are new in the Index. The Index from before is changed.
-func (k *Keeper) Fill(rows Set) *Index {
-	k.clock++
-	k.Forget()
-	if k.Kind == None {
-		return k.now
+func (c *Cache) Fill(rows Set) *Index {
+	c.clock++
+	c.Forget()
+	if c.Kind == None {
+		return c.now
 	}
-	k.gone.Clear()
-	excess := rows.Len() - k.Slots
+	c.gone.Clear()
+	excess := rows.Len() - c.Slots
 	for w := len(rows) - 1; w >= 0 && excess > 0; w-- {
-		k.gone[w] = highest(rows[w], &excess)
+		c.gone[w] = highest(rows[w], &excess)
 	}
-	if k.Kind == Sieve {
+	if c.Kind == Sieve {
 		for w, r := range rows {
-			each(w, r&^k.gone[w], k.queue.push)
+			each(w, r&^c.gone[w], c.queue.push)
 		}
 	}
-	k.merge(rows, true)
-	return k.now
+	c.merge(rows, true)
+	return c.now
 }
 
 // Window makes room for all of need, of which there may be as many as slots. future is what is foreseen of later windows,
 // the nearest first. The misses are new in the Index, and their slots are free to be written to, unless rows were evicted
 // while their window is in use.
-func (k *Keeper) Window(need Set, future []Set) (*Index, Change) {
-	k.clock++
-	c := k.count(need)
-	if c.Hits+c.Misses > k.Slots {
+func (c *Cache) Window(need Set, future []Set) (*Index, Change) {
+	c.clock++
+	did := c.count(need)
+	if did.Hits+did.Misses > c.Slots {
 		panic("policy: Window: more rows than fit")
 	}
-	if k.Kind == None {
-		return k.replace(need)
+	if c.Kind == None {
+		return c.replace(need)
 	}
-	k.gone.Clear()
-	k.choose(demand{need: need, future: future, excess: k.now.n + c.Misses - k.Slots})
-	c.Admitted, c.Evicted = k.merge(need, true)
-	return k.now, c
+	c.gone.Clear()
+	c.choose(demand{need: need, future: future, excess: c.now.n + did.Misses - c.Slots})
+	did.Admitted, did.Evicted = c.merge(need, true)
+	return c.now, did
 }
 
 // Step is a window of one step, which can do without slots: its misses are read to where they are used, and those that
 // deserve a slot are copied there afterwards. So it may need any number of rows, and those that are not worth it pass by.
 // No row is new in the Index, Now, from which the caller sees which misses to copy.
-func (k *Keeper) Step(need Set, future []Set) Change {
-	k.clock++
-	k.marked = false
-	c := k.count(need)
-	if k.Kind == None {
-		c.Evicted = k.Forget()
-		return c
+func (c *Cache) Step(need Set, future []Set) Change {
+	c.clock++
+	c.marked = false
+	did := c.count(need)
+	if c.Kind == None {
+		did.Evicted = c.Forget()
+		return did
 	}
-	k.gone.Clear()
-	k.choose(demand{need: need, future: future, excess: k.now.n + c.Misses - k.Slots, step: true})
-	if k.same(need) {
-		k.Settle()
-		k.touch(need)
-		return c
+	c.gone.Clear()
+	c.choose(demand{need: need, future: future, excess: c.now.n + did.Misses - c.Slots, step: true})
+	if c.same(need) {
+		c.Settle()
+		c.touch(need)
+		return did
 	}
-	c.Admitted, c.Evicted = k.merge(need, false)
-	return c
+	did.Admitted, did.Evicted = c.merge(need, false)
+	return did
 }
 
 // count says how many of need have slots.
-func (k *Keeper) count(need Set) (c Change) {
+func (c *Cache) count(need Set) (did Change) {
 	for w, n := range need {
-		c.Hits += bits.OnesCount64(n & k.now.rows[w])
-		c.Misses += bits.OnesCount64(n &^ k.now.rows[w])
+		did.Hits += bits.OnesCount64(n & c.now.rows[w])
+		did.Misses += bits.OnesCount64(n &^ c.now.rows[w])
 	}
-	return c
+	return did
 }
 
 // demand is what a change is decided by.
@@ -285,11 +285,11 @@ type demand struct {
 	step   bool
 }
 
-// choose puts excess rows in k.gone, which is empty.
-func (k *Keeper) choose(d demand) {
-	switch k.Kind {
+// choose puts excess rows in c.gone, which is empty.
+func (c *Cache) choose(d demand) {
+	switch c.Kind {
 	case Sieve:
-		k.queue.choose(k.now.rows, k.gone, k.Slots, d)
+		c.queue.choose(c.now.rows, c.gone, c.Slots, d)
 		return
 	case Static:
 		d.future = nil
@@ -297,59 +297,59 @@ func (k *Keeper) choose(d demand) {
 	if d.excess <= 0 {
 		return
 	}
-	for w, rows := range k.now.rows { // who may be chosen
-		if d.step && k.Kind != LRU {
+	for w, rows := range c.now.rows { // who may be chosen
+		if d.step && c.Kind != LRU {
 			rows |= d.need[w]
 		} else {
 			rows &^= d.need[w]
 		}
-		k.gone[w] = rows
+		c.gone[w] = rows
 	}
-	if k.Kind == LRU {
-		k.now.leastRecent(k.gone, k.clock, d)
+	if c.Kind == LRU {
+		c.now.leastRecent(c.gone, c.clock, d)
 	} else {
-		farthest(k.gone, d.future, d.excess)
+		farthest(c.gone, d.future, d.excess)
 	}
 }
 
-// same says that with need in and k.gone out the rows are those of now.
-func (k *Keeper) same(need Set) bool {
-	for w, old := range k.now.rows {
-		if (old|need[w])&^k.gone[w] != old {
+// same says that with need in and c.gone out the rows are those of now.
+func (c *Cache) same(need Set) bool {
+	for w, old := range c.now.rows {
+		if (old|need[w])&^c.gone[w] != old {
 			return false
 		}
 	}
 	return true
 }
 
-// merge makes the next index: with need in and k.gone out. Rows keep their slots; those that come get free ones, class after
+// merge makes the next index: with need in and c.gone out. Rows keep their slots; those that come get free ones, class after
 // class and in ascending order both, so that what is read in file order is written in about that order.
-func (k *Keeper) merge(need Set, window bool) (admitted, evicted int) {
-	old, x := k.now, k.next
-	k.freeAll()
+func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
+	old, x := c.now, c.next
+	c.freeAll()
 	rank := 0
 	for w, rows := range old.rows {
-		for g := rows & k.gone[w]; g != 0; g &= g - 1 {
+		for g := rows & c.gone[w]; g != 0; g &= g - 1 {
 			r, class := rank+bits.OnesCount64(rows&(g&-g-1)), 0
-			if k.marked {
-				class = int(k.last[r])
+			if c.marked {
+				class = int(c.last[r])
 			}
-			k.free[class].Add(old.slots[r])
+			c.free[class].Add(old.slots[r])
 			evicted++
 		}
 		rank += bits.OnesCount64(rows)
 	}
-	k.marked = false
+	c.marked = false
 	x.settle()
 	x.endAll()
 	from, to := 0, 0                      // ranks in old and in x
 	runFrom, runTo := 0, 0                // since when nothing changed
-	class, free, left := 0, -1, uint64(0) // class and word of k.free, and what of it is not given out
+	class, free, left := 0, -1, uint64(0) // class and word of c.free, and what of it is not given out
 	for w, rows := range old.rows {
 		if w%lineWords == 0 {
 			x.ranks[w/lineWords] = uint32(to)
 		}
-		stay := (rows | need[w]) &^ k.gone[w]
+		stay := (rows | need[w]) &^ c.gone[w]
 		x.rows[w] = stay
 		if stay == rows {
 			n := bits.OnesCount64(rows)
@@ -366,11 +366,11 @@ func (k *Keeper) merge(need Set, window bool) (admitted, evicted int) {
 				from, to = from+1, to+1
 			default:
 				for left == 0 {
-					if free++; free == len(k.free[class]) {
+					if free++; free == len(c.free[class]) {
 						x.ends[class] = w<<6 + bits.TrailingZeros64(bit)
 						class, free = class+1, 0
 					}
-					left, k.free[class][free] = k.free[class][free], 0
+					left, c.free[class][free] = c.free[class][free], 0
 				}
 				x.slots[to] = uint32(free<<6 + bits.TrailingZeros64(left))
 				left &= left - 1
@@ -385,11 +385,11 @@ func (k *Keeper) merge(need Set, window bool) (admitted, evicted int) {
 	}
 	x.copyRun(runTo, to, old, runFrom)
 	if left != 0 {
-		k.free[class][free] = left
+		c.free[class][free] = left
 	}
 	x.n = to
-	k.now, k.next = x, old
-	k.touch(need)
+	c.now, c.next = x, old
+	c.touch(need)
 	return admitted, evicted
 }
 
@@ -409,8 +409,8 @@ func (x *Index) copyRun(lo, hi int, old *Index, at int) {
 }
 
 // replace makes the next index of need alone, under None.
-func (k *Keeper) replace(need Set) (*Index, Change) {
-	old, x := k.now, k.next
+func (c *Cache) replace(need Set) (*Index, Change) {
+	old, x := c.now, c.next
 	x.n = 0
 	for w, rows := range need {
 		if w%lineWords == 0 {
@@ -425,13 +425,13 @@ func (k *Keeper) replace(need Set) (*Index, Change) {
 		x.slots[r] = uint32(r)
 		x.fresh.Add(uint32(r))
 	}
-	k.now, k.next = x, old
+	c.now, c.next = x, old
 	return x, Change{Misses: x.n, Admitted: x.n, Evicted: old.n}
 }
 
 // DropNew frees the slots of the rows that are new: their bytes will not come. The Index of the last change is changed.
-func (k *Keeper) DropNew() {
-	x := k.now
+func (c *Cache) DropNew() {
+	x := c.now
 	from, to := 0, 0
 	for w, rows := range x.rows {
 		if w%lineWords == 0 {
@@ -440,7 +440,7 @@ func (k *Keeper) DropNew() {
 		lost := x.freshRows(w, from)
 		for m := rows; m != 0; m &= m - 1 {
 			if lost&m&-m != 0 {
-				k.free[0].Add(x.slots[from])
+				c.free[0].Add(x.slots[from])
 			} else {
 				x.copyRun(to, to+1, x, from)
 				to++
@@ -451,11 +451,11 @@ func (k *Keeper) DropNew() {
 	}
 	x.n = to
 	x.settle()
-	k.marked = false
-	if k.Kind == Sieve {
-		k.queue.keep(x.rows)
+	c.marked = false
+	if c.Kind == Sieve {
+		c.queue.keep(x.rows)
 	}
 }
 
 // Settle takes note that no row is new: their bytes came for no window.
-func (k *Keeper) Settle() { k.now.settle() }
+func (c *Cache) Settle() { c.now.settle() }
