@@ -30,7 +30,7 @@ func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
 	if !lent {
 		b = s.buffer(dst)
 	}
-	if err := write(b); err != nil || lent {
+	if err := write(b); err != nil || lent || len(b) == 0 {
 		return err
 	}
 	s.upload(dst, b)

@@ -23,44 +23,65 @@ type feed struct {
 	host   []uint32
 
 	staging *kernels.Staging
+	ids     [][]uint32  // the parts of ints that blocks uploads
+	weights [][]float32 // and of floats
 }
 
 func newFeed(be kernels.Backend) *feed { return &feed{be: be, staging: kernels.NewStaging(be)} }
 
-// blocks uploads the blocks of b.
+// blocks uploads the blocks of b: their integers at once, and their weights.
 func (f *feed) blocks(blocks []sample.Block) []model.Graph {
-	n, weights := 0, 0
+	f.ids, f.weights = f.ids[:0], f.weights[:0]
 	for i := range blocks {
 		b := &blocks[i]
-		n += len(b.Src) + 2*b.Dst + len(b.Nbr) + len(b.RevStart) + len(b.RevDst) + len(b.RevEdge)
-		weights += len(b.Weight)
+		f.ids = append(f.ids, b.Src, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge)
+		f.weights = append(f.weights, b.Weight)
 	}
+	ids, weights := total(f.ids), total(f.weights)
 	f.floats = grow(f.be, f.floats, kernels.F32, weights)
-	f.reserve(n + 2*blocks[len(blocks)-1].Dst) // room for labels and predictions, too
-	f.graphs = f.graphs[:0]
-	weights = 0
+	f.reserve(ids + 2*blocks[len(blocks)-1].Dst) // room for labels and predictions, too
+	f.staging.JoinU32(kernels.Tensor{Buf: f.ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
+	f.staging.JoinF32(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
+
+	f.graphs, weights = f.graphs[:0], 0
 	for i := range blocks {
 		b := &blocks[i]
 		w := kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
-		f.be.UploadF32(w, b.Weight)
 		weights += len(b.Weight)
-		f.graphs = append(f.graphs, model.Graph{Dst: b.Dst, IDs: f.upload(b.Src), Weight: w, Adjacency: kernels.Adjacency{
-			Start: f.upload(b.Start), End: f.upload(b.End), Nbr: f.upload(b.Nbr),
-			RevStart: f.upload(b.RevStart), RevDst: f.upload(b.RevDst), RevEdge: f.upload(b.RevEdge),
+		// In the order in which they were joined.
+		f.graphs = append(f.graphs, model.Graph{Dst: b.Dst, IDs: f.next(b.Src), Weight: w, Adjacency: kernels.Adjacency{
+			Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
+			RevStart: f.next(b.RevStart), RevDst: f.next(b.RevDst), RevEdge: f.next(b.RevEdge),
 		}})
 	}
 	return f.graphs
 }
 
+// total is the number of elements of all parts.
+func total[T any](parts [][]T) (n int) {
+	for _, p := range parts {
+		n += len(p)
+	}
+	return n
+}
+
+// reserve makes room for n integers, in the place of those that are there.
 func (f *feed) reserve(n int) {
 	f.used = 0
 	f.ints = grow(f.be, f.ints, kernels.U32, n)
 }
 
-func (f *feed) upload(v []uint32) kernels.Tensor {
+// next is the window behind those given out since reserve, as long as v.
+func (f *feed) next(v []uint32) kernels.Tensor {
 	t := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: f.used, Rows: len(v), Cols: 1}
-	f.be.UploadU32(t, v)
 	f.used += len(v)
+	return t
+}
+
+// upload copies v to the next window.
+func (f *feed) upload(v []uint32) kernels.Tensor {
+	t := f.next(v)
+	f.be.UploadU32(t, v)
 	return t
 }
 
@@ -76,19 +97,12 @@ func (f *feed) gather(ctx context.Context, s *cachetier.Stack, d *data.Data, ids
 func (f *feed) rowsOf(below kernels.Tensor, ids, place []uint32) kernels.Tensor {
 	f.hidden = grow(f.be, f.hidden, kernels.F32, len(ids)*below.Cols)
 	x := kernels.Tensor{Buf: f.hidden, Type: kernels.F32, Rows: len(ids), Cols: below.Cols}
-	// The mean of one row is that row, to the bit.
-	f.reserve(2*len(ids) + 1)
 	f.host = f.host[:0]
-	for i := range len(ids) + 1 {
-		f.host = append(f.host, uint32(i))
+	for _, id := range ids {
+		f.host = append(f.host, place[id])
 	}
-	ends := f.upload(f.host)
-	for i, id := range ids {
-		f.host[i] = place[id]
-	}
-	f.be.NeighborMean(x, below, kernels.Adjacency{
-		Start: ends.Slice(0, len(ids)), End: ends.Slice(1, len(ids)+1), Nbr: f.upload(f.host[:len(ids)]),
-	})
+	f.reserve(len(ids))
+	f.be.GatherRows(x, below, f.upload(f.host))
 	return x
 }
 
