@@ -254,7 +254,7 @@ func (m *Model) layer(t *tape.Tape, l int, x *tape.Var, g Graph, key uint64) *ta
 	if c.gain == nil {
 		return y // affine was AffineReLU
 	}
-	return t.ReLUInPlace(y)
+	return t.ReLU(y)
 }
 
 // conv is layer l without what comes after affine, its last operation in all networks but GAT. GCN multiplies by its weights
@@ -296,11 +296,7 @@ const attentionSlope = 0.2
 func (m *Model) Forward(t *tape.Tape, x *tape.Var, graphs []Graph, key uint64) *tape.Var {
 	for l, g := range graphs {
 		if p := m.dropout(l); key != 0 && p > 0 {
-			drop := t.Dropout
-			if l > 0 && m.Kind != GAT { // whose ELU looks at what it made
-				drop = t.DropoutInPlace
-			}
-			x = drop(x, g.IDs, sample.Hash(key, uint64(l)), p)
+			x = t.Dropout(x, g.IDs, sample.Hash(key, uint64(l)), p)
 		}
 		x = m.layer(t, l, x, g, key)
 	}

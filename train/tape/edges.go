@@ -44,6 +44,7 @@ func (t *Tape) HeadDot(x, a *Var) *Var {
 // over each destination's edges: E×H. Exponentials are multiplied by w (E×1, a constant), unless that has no rows.
 func (t *Tape) EdgeSoftmax(src, dst *Var, w kernels.Tensor, g kernels.Adjacency, slope float32) *Var {
 	alpha := t.result(g.Nbr.Rows, src.Value.Cols, src, dst)
+	alpha.fixed = true
 	t.be.EdgeSoftmax(alpha.Value, src.Value, dst.Value, w, g, slope)
 	t.record(alpha, func() {
 		dedge := t.arena.alloc(alpha.Value.Rows, alpha.Value.Cols)
@@ -68,6 +69,7 @@ func (t *Tape) EdgeDropout(x *Var, ids kernels.Tensor, g kernels.Adjacency, key 
 // ELU is x above 0 and exp(x)-1 elsewhere.
 func (t *Tape) ELU(x *Var) *Var {
 	y := t.result(x.Value.Rows, x.Value.Cols, x)
+	y.fixed = true
 	t.be.ELU(y.Value, x.Value)
 	t.record(y, func() { t.be.ELUGrad(t.grad(x), t.grad(y), y.Value) })
 	return y

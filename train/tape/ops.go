@@ -13,7 +13,7 @@ type Term struct {
 // Affine is y = Σ x·wᵀ + bias, N×O; bias (1×O) may be nil.
 func (t *Tape) Affine(bias *Var, terms ...Term) *Var { return t.affine(false, bias, terms) }
 
-// AffineReLU is max(0, Affine), which is nowhere in memory before it is that.
+// AffineReLU is ReLU of Affine in one operation.
 func (t *Tape) AffineReLU(bias *Var, terms ...Term) *Var { return t.affine(true, bias, terms) }
 
 func (t *Tape) affine(relu bool, bias *Var, terms []Term) *Var {
@@ -31,6 +31,9 @@ func (t *Tape) affine(relu bool, bias *Var, terms []Term) *Var {
 	t.record(y, func() {
 		dy := t.grad(y)
 		if relu {
+			if y.kept {
+				dy = t.copy(dy)
+			}
 			t.be.ReLUMask(dy, y.Value) // whoever read y is done with its gradient
 		}
 		if bias != nil && bias.needsGrad {
@@ -64,7 +67,7 @@ func (t *Tape) Head(x *Var, n int) *Var {
 	if n == x.Value.Rows {
 		return x
 	}
-	return &Var{Value: x.Value.Slice(0, n), needsGrad: x.needsGrad, whole: x}
+	return &Var{Value: x.Value.Slice(0, n), needsGrad: x.needsGrad, whole: x, fixed: true}
 }
 
 // GatherRows is row ids[i] of x for every i: N×I, where ids is U32, N×1. x may be a leaf in float16.
@@ -83,48 +86,45 @@ func (t *Tape) NeighborMean(x *Var, g kernels.Adjacency) *Var {
 	return y
 }
 
-// ReLUInPlace is max(0, x) in the place of x, and its gradient becomes that of x in the place of its own: no such matrix is
-// there twice. x is the result of an operation that does not look at it in its backward pass, and nobody else has a use for
-// it: LayerNorm's, Affine's.
-func (t *Tape) ReLUInPlace(x *Var) *Var {
-	y := t.view(x)
+// ReLU is max(0, x). It uses x up, as [Tape.Dropout] does.
+func (t *Tape) ReLU(x *Var) *Var {
+	y := t.over(x)
 	t.be.ReLU(y.Value, x.Value)
-	t.record(y, func() { t.be.ReLUMask(t.grad(y), y.Value) })
+	t.record(y, func() {
+		if y.whole == x {
+			t.be.ReLUMask(t.grad(y), y.Value)
+		} else {
+			t.be.ReLUGrad(t.grad(x), t.grad(y), y.Value)
+		}
+	})
 	return y
 }
 
 // Dropout zeroes elements at rate p and scales the rest, by a hash of (key, ids[row], column): the same nodes lose the same
 // elements whatever batch they are in. p = 0 is x itself.
+//
+// It uses x up: the caller gives x to no other operation. Then the result is written over x, and the gradient of x over
+// that of the result. Both get memory of their own where x has to stay: a leaf, a Head, what Keep keeps, and the result of an
+// operation that reads it in Backward, such as ELU. ReLU reads its result as well, but may be dropped in place: a dropped
+// element is 0, and has no gradient either way.
 func (t *Tape) Dropout(x *Var, ids kernels.Tensor, key uint64, p float32) *Var {
 	if p == 0 {
 		return x
 	}
-	y := t.result(x.Value.Rows, x.Value.Cols, x)
+	y := t.over(x)
 	t.be.Dropout(y.Value, x.Value, ids, key, p)
-	t.record(y, func() { t.be.DropoutGrad(t.grad(x), t.grad(y), ids, key, p) })
+	t.record(y, func() {
+		if dy := t.grad(y); y.whole == x {
+			t.be.Dropout(dy, dy, ids, key, p)
+		} else {
+			t.be.DropoutGrad(t.grad(x), dy, ids, key, p)
+		}
+	})
 	return y
 }
 
 // layerNormEps is PyTorch's default.
 const layerNormEps = 1e-5
-
-// DropoutInPlace is Dropout in the place of x, as ReLUInPlace is. x may also be the result of ReLUInPlace and AffineReLU: what
-// is dropped is 0 there too then, and has no gradient in either case.
-func (t *Tape) DropoutInPlace(x *Var, ids kernels.Tensor, key uint64, p float32) *Var {
-	if p == 0 {
-		return x
-	}
-	y := t.view(x)
-	t.be.Dropout(y.Value, x.Value, ids, key, p)
-	t.record(y, func() {
-		dy := t.grad(y)
-		t.be.Dropout(dy, dy, ids, key, p)
-	})
-	return y
-}
-
-// view is x under a name of its own.
-func (t *Tape) view(x *Var) *Var { return &Var{Value: x.Value, needsGrad: x.needsGrad, whole: x} }
 
 // LayerNorm normalises each row, then scales by gain and shifts by bias, both 1×I.
 func (t *Tape) LayerNorm(x, gain, bias *Var) *Var {

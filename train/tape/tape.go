@@ -19,12 +19,14 @@ type Var struct {
 	// Grad is d loss / d Value, made when an operation first adds to it. Only parameters and what depends on them have one.
 	Grad      kernels.Tensor
 	needsGrad bool
-	whole     *Var // a view's gradient is a window of whole's
+	whole     *Var // Value is a window of whole's, and Grad one of its gradient
+	fixed     bool // no operation may write over Value: it is the caller's, its own operation reads it in Backward, or it is kept
+	kept      bool // no operation may write over Grad
 }
 
 // NewParam makes a parameter of value and grad, which the caller owns; Backward adds to grad.
 func NewParam(value, grad kernels.Tensor) *Var {
-	return &Var{Value: value, Grad: grad, needsGrad: true}
+	return &Var{Value: value, Grad: grad, needsGrad: true, fixed: true}
 }
 
 // Tape records a step.
@@ -57,7 +59,18 @@ func (t *Tape) Close() { t.arena.free() }
 func (t *Tape) Bytes() int64 { return 4 * int64(t.arena.size()) }
 
 // Leaf is an input that needs no gradient. Its memory stays the caller's.
-func (t *Tape) Leaf(v kernels.Tensor) *Var { return &Var{Value: v} }
+func (t *Tape) Leaf(v kernels.Tensor) *Var { return &Var{Value: v, fixed: true} }
+
+// Keep makes v stay as it is: Value until the next Reset, and Grad once Backward has run, which is the zero Tensor if no
+// operation read v. Without Keep, operations may write over both. v is the result of an operation, not a Head, and no
+// other operation has taken it yet.
+func (t *Tape) Keep(v *Var) {
+	if v.whole != nil && v.whole.Value.Rows != v.Value.Rows {
+		panic("tape: Keep: a Head has no memory of its own")
+	}
+	v.fixed, v.kept = true, true
+	v.whole = nil // the gradient gets memory of its own
+}
 
 // Backward runs the recorded operations in reverse. The gradient of the last result was set by the loss.
 func (t *Tape) Backward() {
@@ -74,6 +87,15 @@ func (t *Tape) result(rows, cols int, inputs ...*Var) *Var {
 	}
 	v.needsGrad = v.needsGrad && !t.off
 	return v
+}
+
+// over makes the result of an operation that works element by element: over x, their gradients in one place too, unless x
+// is fixed.
+func (t *Tape) over(x *Var) *Var {
+	if x.fixed {
+		return t.result(x.Value.Rows, x.Value.Cols, x)
+	}
+	return &Var{Value: x.Value, needsGrad: x.needsGrad, whole: x}
 }
 
 func (t *Tape) record(v *Var, backward func()) {
@@ -93,6 +115,13 @@ func (t *Tape) grad(v *Var) kernels.Tensor {
 		}
 	}
 	return v.Grad
+}
+
+// copy is a copy of v.
+func (t *Tape) copy(v kernels.Tensor) kernels.Tensor {
+	c := t.arena.alloc(v.Rows, v.Cols)
+	t.be.Convert(c, v)
+	return c
 }
 
 // into is grad for an operation that can write as well as add: fresh says that nothing has been added yet, and then the memory
