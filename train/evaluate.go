@@ -7,6 +7,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -86,7 +87,7 @@ func (e *evaluator) sampled(ctx context.Context, nodes []uint32) error {
 	}
 	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
 		e.tape.Reset(false)
-		logits := e.model.Forward(e.tape, e.tape.Leaf(b.Rows), e.feed.blocks(b.Batch.Blocks), 0)
+		logits := e.model.Forward(e.tape, model.Rows{e.tape.Leaf(b.Rows)}, e.feed.blocks(b.Batch.Blocks), model.Pass{})[0]
 		e.peak.look()
 		return e.task.measure(e.feed, logits.Value, b.Batch.Seeds)
 	})
@@ -160,7 +161,7 @@ func (e *evaluator) layer(ctx context.Context, l int, below kernels.Tensor, node
 		x = e.feed.rowsOf(below, b.Inputs(), e.place)
 	}
 	e.tape.Reset(false)
-	return e.model.Layer(e.tape, l, e.tape.Leaf(x), e.feed.blocks(b.Blocks)[0]).Value, nil
+	return e.model.Layer(e.tape, l, model.Rows{e.tape.Leaf(x)}, e.feed.blocks(b.Blocks)[0])[0].Value, nil
 }
 
 // Bounds of a chunk of layer-wise evaluation.

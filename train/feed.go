@@ -49,10 +49,13 @@ func (f *feed) blocks(blocks []sample.Block) []model.Graph {
 		w := kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
 		weights += len(b.Weight)
 		// In the order in which they were joined.
-		f.graphs = append(f.graphs, model.Graph{Dst: b.Dst, IDs: f.next(b.Src), Weight: w, Adjacency: kernels.Adjacency{
-			Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
-			RevStart: f.next(b.RevStart), RevDst: f.next(b.RevDst), RevEdge: f.next(b.RevEdge),
-		}})
+		f.graphs = append(f.graphs, model.Graph{
+			Nodes: []model.Frontier{{Dst: b.Dst, IDs: f.next(b.Src)}},
+			Edges: []model.Edges{{Weight: w, Adjacency: kernels.Adjacency{
+				Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
+				RevStart: f.next(b.RevStart), RevDst: f.next(b.RevDst), RevEdge: f.next(b.RevEdge),
+			}}},
+		})
 	}
 	return f.graphs
 }

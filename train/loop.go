@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -165,7 +166,7 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, err error) {
 	graphs := t.feed.blocks(b.Batch.Blocks)
 	t.tape.Reset(true)
-	logits := t.model.Forward(t.tape, t.tape.Leaf(b.Rows), graphs, key|1)
+	logits := t.model.Forward(t.tape, model.Rows{t.tape.Leaf(b.Rows)}, graphs, model.Pass{Key: key | 1})[0]
 	if a, err = t.task.loss(t.tape, t.feed, logits, b.Batch.Seeds); err != nil {
 		return a, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -135,7 +136,7 @@ func (t *trainer) rehearse(b *sample.Batch) error {
 	defer t.be.Free(rows.Buf)
 	return store.Guard(func() error {
 		t.tape.Reset(true)
-		logits := t.model.Forward(t.tape, t.tape.Leaf(rows), t.feed.blocks(b.Blocks), 1)
+		logits := t.model.Forward(t.tape, model.Rows{t.tape.Leaf(rows)}, t.feed.blocks(b.Blocks), model.Pass{Key: 1})[0]
 		if _, err := t.task.loss(t.tape, t.feed, logits, b.Seeds); err != nil {
 			return fmt.Errorf("the first batch: %w", err)
 		}

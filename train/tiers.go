@@ -157,7 +157,7 @@ func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 		Rows: []plan.Rows{rows}, Lists: []plan.Lists{lists}, Disk: t.topo.Costs(),
 	}
 	seedBytes := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
-	weights := t.Config.Weights(f.Dim(), t.data.Labels.Classes())
+	weights := t.Config.Weights(t.shape())
 	d.Fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() + t.data.SumBytes() +
 		2*min(engineBytes, rows.Count*rows.Bytes+lists.Bytes)
 	return d, nil

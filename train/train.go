@@ -216,7 +216,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	t.model = model.New(t.be, o.Config, t.data.Features.Dim(), t.data.Labels.Classes(), o.Seed)
+	t.model = model.New(t.be, o.Config, t.shape(), o.Seed)
 	var params []optim.Param
 	for _, p := range t.model.Params {
 		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
@@ -248,11 +248,16 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	return t, nil
 }
 
+// shape is what the data fix of the network.
+func (t *trainer) shape() model.Shape {
+	return model.Shape{In: []int{t.data.Features.Dim()}, Out: t.data.Labels.Classes()}
+}
+
 // checkModel refuses a network that there is no memory for, before the system kills the process for trying: pages are
 // taken as they are written to, so that the allocations succeed.
 func (t *trainer) checkModel() error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
-	need := 16 * t.Config.Weights(t.data.Features.Dim(), t.data.Labels.Classes())
+	need := 16 * t.Config.Weights(t.shape())
 	available, err := kernels.AvailableMemory()
 	if err != nil || need <= available {
 		return nil // not known: then the system decides

@@ -146,7 +146,7 @@ type predictor struct {
 const chunk = 256
 
 func (p *predictor) predict(ctx context.Context, file string, c model.Config, nodes []uint32) ([]float32, error) {
-	m := model.New(p.be, c, p.dim, p.classes, 1)
+	m := model.New(p.be, c, model.Shape{In: []int{p.dim}, Out: p.classes}, 1)
 	defer m.Close()
 	if err := p.load(m, file); err != nil {
 		return nil, err
@@ -174,16 +174,20 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, no
 		graphs := make([]model.Graph, len(b.Blocks))
 		for l := range graphs {
 			k := &b.Blocks[l]
-			graphs[l] = model.Graph{Dst: k.Dst, IDs: p.uints(k.Src), Weight: p.floats(k.Weight, len(k.Weight), 1),
-				Adjacency: kernels.Adjacency{Start: p.uints(k.Start), End: p.uints(k.End), Nbr: p.uints(k.Nbr)}}
+			graphs[l] = model.Graph{
+				Nodes: []model.Frontier{{Dst: k.Dst, IDs: p.uints(k.Src)}},
+				Edges: []model.Edges{{Weight: p.floats(k.Weight, len(k.Weight), 1),
+					Adjacency: kernels.Adjacency{Start: p.uints(k.Start), End: p.uints(k.End), Nbr: p.uints(k.Nbr)}}},
+			}
 		}
 		t.Reset(false)
-		y := m.Forward(t, t.Leaf(x), graphs, 0).Value
+		y := m.Forward(t, model.Rows{t.Leaf(x)}, graphs, model.Pass{})[0].Value
 		logits = logits[:len(logits)+y.Len()]
 		p.be.DownloadF32(logits[len(logits)-y.Len():], y)
 		p.be.Free(x.Buf)
 		for _, g := range graphs {
-			for _, u := range []kernels.Tensor{g.IDs, g.Weight, g.Start, g.End, g.Nbr} {
+			e := g.Edges[0]
+			for _, u := range []kernels.Tensor{g.Nodes[0].IDs, e.Weight, e.Start, e.End, e.Nbr} {
 				p.be.Free(u.Buf)
 			}
 		}

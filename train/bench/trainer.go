@@ -27,7 +27,7 @@ func NewTrainer(be kernels.Backend, c model.Config, in, out int, seed uint64) *T
 	if c.Kind.Sampling() != (sample.Options{}) {
 		panic("bench: NewTrainer: " + string(c.Kind) + " needs more of a block than its edges")
 	}
-	t := &Trainer{be: be, tape: tape.New(be), Model: model.New(be, c, in, out, seed)}
+	t := &Trainer{be: be, tape: tape.New(be), Model: model.New(be, c, model.Shape{In: []int{in}, Out: out}, seed)}
 	t.Restart()
 	return t
 }
@@ -61,12 +61,15 @@ func (t *Trainer) Step(b *sample.Batch, rows kernels.Tensor, labels []uint32, ra
 	t.used, t.graphs = 0, t.graphs[:0]
 	for i := range b.Blocks {
 		k := &b.Blocks[i]
-		t.graphs = append(t.graphs, model.Graph{Dst: k.Dst, IDs: t.upload(k.Src), Adjacency: kernels.Adjacency{
-			Start: t.upload(k.Start), End: t.upload(k.End), Nbr: t.upload(k.Nbr), RevStart: t.upload(k.RevStart), RevDst: t.upload(k.RevDst),
-		}})
+		t.graphs = append(t.graphs, model.Graph{
+			Nodes: []model.Frontier{{Dst: k.Dst, IDs: t.upload(k.Src)}},
+			Edges: []model.Edges{{Adjacency: kernels.Adjacency{
+				Start: t.upload(k.Start), End: t.upload(k.End), Nbr: t.upload(k.Nbr), RevStart: t.upload(k.RevStart), RevDst: t.upload(k.RevDst),
+			}}},
+		})
 	}
 	t.tape.Reset(true)
-	logits := t.Model.Forward(t.tape, t.tape.Leaf(rows), t.graphs, key|1)
+	logits := t.Model.Forward(t.tape, model.Rows{t.tape.Leaf(rows)}, t.graphs, model.Pass{Key: key | 1})[0]
 	each := t.tape.CrossEntropy(logits, t.upload(labels), 1/float32(len(labels)))
 	if len(t.losses) < each.Rows {
 		t.losses = make([]float32, each.Rows)

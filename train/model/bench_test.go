@@ -31,7 +31,7 @@ func BenchmarkStep(b *testing.B) {
 	for _, kind := range []Kind{SAGE, GCN, GAT} {
 		b.Run("model="+string(kind), func(b *testing.B) {
 			be := kernels.NewCPU(kernels.CPUOptions{})
-			m := New(be, Config{Kind: kind, Layers: 2, Hidden: 64, Norm: "layer", Heads: 8}, in, 40, 1)
+			m := New(be, Config{Kind: kind, Layers: 2, Hidden: 64, Norm: "layer", Heads: 8}, Shape{In: []int{in}, Out: 40}, 1)
 			var batch sample.Batch
 			require.NoError(b, sample.NewSampler(topo, sample.Config{Fanouts: []int{10, 5}, Options: kind.Sampling()}).Sample(&batch, sample.Z{First: 1}, seeds))
 			n := len(batch.Inputs())
@@ -44,7 +44,7 @@ func BenchmarkStep(b *testing.B) {
 			tp := tape.New(be)
 			for b.Loop() {
 				tp.Reset(true)
-				tp.CrossEntropy(m.Forward(tp, tp.Leaf(xs), graphs, 0), labels, 1)
+				tp.CrossEntropy(m.Forward(tp, Rows{tp.Leaf(xs)}, graphs, Pass{})[0], labels, 1)
 				tp.Backward()
 			}
 			b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s")

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,6 +86,9 @@ func problemOf(be kernels.Backend, b *sample.Batch, nodes, in int) problem {
 	return p
 }
 
+// shape is that of a graph of one type.
+func shape(in, out int) Shape { return Shape{In: []int{in}, Out: out} }
+
 func f32(be kernels.Backend, v []float32, rows, cols int) kernels.Tensor {
 	t := kernels.Tensor{Buf: be.Alloc(kernels.F32, len(v)), Type: kernels.F32, Rows: rows, Cols: cols}
 	be.UploadF32(t, v)
@@ -92,9 +96,12 @@ func f32(be kernels.Backend, v []float32, rows, cols int) kernels.Tensor {
 }
 
 func upload(be kernels.Backend, k *sample.Block) Graph {
-	return Graph{Dst: k.Dst, IDs: u32(be, k.Src), Weight: f32(be, k.Weight, len(k.Weight), 1), Adjacency: kernels.Adjacency{
-		Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr),
-		RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst), RevEdge: u32(be, k.RevEdge)}}
+	return Graph{
+		Nodes: []Frontier{{Dst: k.Dst, IDs: u32(be, k.Src)}},
+		Edges: []Edges{{Weight: f32(be, k.Weight, len(k.Weight), 1), Adjacency: kernels.Adjacency{
+			Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr),
+			RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst), RevEdge: u32(be, k.RevEdge)}}},
+	}
 }
 
 // TestGradients compares every parameter's gradient with central differences, in float64.
@@ -119,14 +126,14 @@ func TestGradients(t *testing.T) {
 		{Config{Kind: GAT, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.4, InputDropout: 0.2, Heads: 2, AttnDropout: 0.3}, sample.LaborStar},
 	} {
 		be := kernels.NewReference()
-		m := New(be, c.Config, 6, 3, 11)
+		m := New(be, c.Config, shape(6, 3), 11)
 		p := problemOf(be, drawn(sample.Config{
 			Kind: c.sampler, Walk: sample.DefaultWalk, Fanouts: slices.Repeat([]int{3}, c.Layers), Options: c.Kind.Sampling(),
 		}, 24, someSeeds), 24, 6)
 		tp := tape.New(be)
 		loss := func(record bool) float64 {
 			tp.Reset(record)
-			rows := tp.CrossEntropy(m.Forward(tp, tp.Leaf(p.x), p.graphs, 77), p.labels, 0.25)
+			rows := tp.CrossEntropy(m.Forward(tp, Rows{tp.Leaf(p.x)}, p.graphs, Pass{Key: 77})[0], p.labels, 0.25)
 			host := make([]float64, rows.Rows)
 			be.DownloadF64(host, rows)
 			sum := 0.0
@@ -135,15 +142,7 @@ func TestGradients(t *testing.T) {
 			}
 			return sum / 4
 		}
-		rng := rand.New(rand.NewPCG(3, 4))
-		for _, param := range m.Params { // off the kinks: a row of zeros sits on ReLU's
-			value := make([]float64, param.Value.Len())
-			be.DownloadF64(value, param.Value)
-			for i := range value {
-				value[i] += 0.3 * rng.NormFloat64()
-			}
-			be.UploadF64(param.Value, value)
-		}
+		shake(be, m)
 		loss(true)
 		tp.Backward()
 		for _, param := range m.Params {
@@ -168,6 +167,19 @@ func TestGradients(t *testing.T) {
 	}
 }
 
+// shake moves all parameters, so that no row sits on ReLU's kink, as a row of zeros does where biases are 0.
+func shake(be *kernels.Reference, m *Model) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, param := range m.Params {
+		value := make([]float64, param.Value.Len())
+		be.DownloadF64(value, param.Value)
+		for i := range value {
+			value[i] += 0.3 * rng.NormFloat64()
+		}
+		be.UploadF64(param.Value, value)
+	}
+}
+
 // networks has one of every kind, with all that a network can have.
 var networks = []Config{
 	{Kind: SAGE, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
@@ -178,12 +190,12 @@ var networks = []Config{
 
 // gradients runs one step and returns the gradients of all parameters.
 func gradients(be kernels.Backend, c Config, p problem) []float32 {
-	m := New(be, c, p.x.Cols, 3, 11)
+	m := New(be, c, shape(p.x.Cols, 3), 11)
 	defer m.Close()
 	tp := tape.New(be)
 	defer tp.Close()
 	tp.Reset(true)
-	tp.CrossEntropy(m.Forward(tp, tp.Leaf(p.x), p.graphs, 77), p.labels, 0.25)
+	tp.CrossEntropy(m.Forward(tp, Rows{tp.Leaf(p.x)}, p.graphs, Pass{Key: 77})[0], p.labels, 0.25)
 	tp.Backward()
 	var all []float32
 	for _, param := range m.Params {
@@ -232,11 +244,11 @@ func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	be := kernels.NewReference()
 	for _, c := range networks {
 		c.Layers = 3
-		m, tp := New(be, c, in, 3, 11), tape.New(be)
+		m, tp := New(be, c, shape(in, 3), 11), tape.New(be)
 		tp.Reset(false)
 		p := newProblem(be, c.Kind, nodes, someSeeds, c.Layers, c.Kind.All(), in)
 		batch := make([]float64, 5*3)
-		be.DownloadF64(batch, m.Forward(tp, tp.Leaf(p.x), p.graphs, 0).Value)
+		be.DownloadF64(batch, m.Forward(tp, Rows{tp.Leaf(p.x)}, p.graphs, Pass{})[0].Value)
 
 		everyone := make([]uint32, nodes)
 		for v := range everyone {
@@ -250,30 +262,47 @@ func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 		for i := range all {
 			all[i] = float32(rng.NormFloat64())
 		}
-		x := tp.Leaf(f32(be, all, nodes, in))
+		x := Rows{tp.Leaf(f32(be, all, nodes, in))}
 		for l := range c.Layers {
 			x = m.Layer(tp, l, x, g)
 		}
 		whole := make([]float64, nodes*3)
-		be.DownloadF64(whole, x.Value)
+		be.DownloadF64(whole, x[0].Value)
 		for i, v := range someSeeds {
 			require.InDeltaSlice(t, whole[int(v)*3:][:3], batch[i*3:][:3], 1e-12, "%s, node %d", c.Kind, v)
 		}
 	}
 }
 
-func TestWeights(t *testing.T) {
-	for _, kind := range Kinds {
-		for layers := 1; layers < 4; layers++ {
-			for _, norm := range []string{"layer", "none"} {
-				c := Config{Kind: kind, Layers: layers, Hidden: 6, Norm: norm, Heads: 3}
-				want := int64(0)
-				for _, p := range New(kernels.NewReference(), c, 5, 4, 1).Params {
-					want += int64(p.Value.Len())
-				}
-				require.Equal(t, want, c.Weights(5, 4), "%+v", c)
-			}
+// TestParams: names, shapes and order, which checkpoints and the initial values depend on, and how many numbers that is.
+func TestParams(t *testing.T) {
+	for kind, want := range map[Kind]string{
+		SAGE: `convs.0.lin_l.weight [6 5], convs.0.lin_l.bias [6], convs.0.lin_r.weight [6 5], norms.0.weight [6], norms.0.bias [6],
+			convs.1.lin_l.weight [6 6], convs.1.lin_l.bias [6], convs.1.lin_r.weight [6 6], norms.1.weight [6], norms.1.bias [6],
+			convs.2.lin_l.weight [4 6], convs.2.lin_l.bias [4], convs.2.lin_r.weight [4 6]`,
+		GCN: `convs.0.lin.weight [6 5], convs.0.bias [6], norms.0.weight [6], norms.0.bias [6],
+			convs.1.lin.weight [6 6], convs.1.bias [6], norms.1.weight [6], norms.1.bias [6],
+			convs.2.lin.weight [4 6], convs.2.bias [4]`,
+		GAT: `convs.0.lin.weight [6 5], convs.0.att_src [1 3 2], convs.0.att_dst [1 3 2], convs.0.bias [6], norms.0.weight [6], norms.0.bias [6],
+			convs.1.lin.weight [6 6], convs.1.att_src [1 3 2], convs.1.att_dst [1 3 2], convs.1.bias [6], norms.1.weight [6], norms.1.bias [6],
+			convs.2.lin.weight [4 6], convs.2.att_src [1 1 4], convs.2.att_dst [1 1 4], convs.2.bias [4]`,
+		MLP: `lins.0.weight [6 5], lins.0.bias [6], norms.0.weight [6], norms.0.bias [6],
+			lins.1.weight [6 6], lins.1.bias [6], norms.1.weight [6], norms.1.bias [6],
+			lins.2.weight [4 6], lins.2.bias [4]`,
+	} {
+		c := Config{Kind: kind, Layers: 3, Hidden: 6, Norm: "layer", Heads: 3}
+		m := New(kernels.NewReference(), c, shape(5, 4), 1)
+		var got []string
+		n := int64(0)
+		for _, p := range m.Params {
+			got = append(got, fmt.Sprint(p.Name, " ", p.Shape))
+			n += int64(p.Value.Len())
+			require.Equal(t, p.Shape[len(p.Shape)-1], p.Value.Cols, p.Name)
+			require.Equal(t, p.Value.Len(), p.Grad.Len(), p.Name)
 		}
+		require.Equal(t, strings.Join(strings.Fields(want), " "), strings.Join(got, ", "), kind)
+		require.Equal(t, n, c.Weights(shape(5, 4)), kind)
+		m.Close()
 	}
 }
 

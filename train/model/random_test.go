@@ -14,7 +14,7 @@ import (
 // TestGlorot: the weights of a matrix are uniform up to a bound that both of its sides have a part in, and no two matrices
 // begin alike.
 func TestGlorot(t *testing.T) {
-	m := New(kernels.NewReference(), Config{Kind: SAGE, Layers: 2, Hidden: 400, Norm: "none"}, 20, 400, 3)
+	m := New(kernels.NewReference(), Config{Kind: SAGE, Layers: 2, Hidden: 400, Norm: "none"}, shape(20, 400), 3)
 	defer m.Close()
 	first := map[float32]string{}
 	matrices := 0
@@ -64,11 +64,11 @@ func TestDropoutKeys(t *testing.T) {
 	for _, kind := range Kinds {
 		be := &keyed{Backend: kernels.NewReference()}
 		c := Config{Kind: kind, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.5, InputDropout: 0.25, Heads: 2, AttnDropout: 0.5}
-		m, tp := New(be, c, 6, 3, 11), tape.New(be)
+		m, tp := New(be, c, shape(6, 3), 11), tape.New(be)
 		p := newProblem(be, kind, 24, someSeeds, c.Layers, 3, 6)
 		for step := range uint64(4) {
 			tp.Reset(true)
-			m.Forward(tp, tp.Leaf(p.x), p.graphs, 2*step+1)
+			m.Forward(tp, Rows{tp.Leaf(p.x)}, p.graphs, Pass{Key: 2*step + 1})
 		}
 		require.Len(t, distinct(be.rows), 4*c.Layers, kind)
 		require.Equal(t, []float32{0.25, 0.5, 0.5}, be.rates[:3], kind)
@@ -96,13 +96,13 @@ func TestEvaluationDropsNothing(t *testing.T) {
 		sure := c
 		sure.Dropout, sure.InputDropout, sure.AttnDropout = 0, 0, 0
 		logits := func(c Config) (batch, layer []float64) {
-			m, tp := New(be, c, 6, 3, 11), tape.New(be)
+			m, tp := New(be, c, shape(6, 3), 11), tape.New(be)
 			p := newProblem(be, c.Kind, 24, someSeeds, c.Layers, sample.All, 6)
 			tp.Reset(false)
-			y := m.Forward(tp, tp.Leaf(p.x), p.graphs, 0)
+			y := m.Forward(tp, Rows{tp.Leaf(p.x)}, p.graphs, Pass{})[0]
 			batch = make([]float64, y.Value.Len())
 			be.DownloadF64(batch, y.Value)
-			y = m.Layer(tp, 0, tp.Leaf(p.x), p.graphs[0])
+			y = m.Layer(tp, 0, Rows{tp.Leaf(p.x)}, p.graphs[0])[0]
 			layer = make([]float64, y.Value.Len())
 			be.DownloadF64(layer, y.Value)
 			return batch, layer

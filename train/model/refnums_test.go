@@ -120,7 +120,7 @@ func TestPyTorchGeometricAgrees(t *testing.T) {
 func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, within tolerance) {
 	config := Config{Kind: c.Model, Layers: 2, Hidden: r.Hidden, Norm: "none", Heads: c.Heads}
 	require.NoError(t, config.Validate())
-	m, tp := New(be, config, r.Dim, r.Classes, 1), tape.New(be)
+	m, tp := New(be, config, shape(r.Dim, r.Classes), 1), tape.New(be)
 	defer m.Close()
 	defer tp.Close()
 	require.Len(t, c.Weights, len(m.Params))
@@ -147,7 +147,7 @@ func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, wit
 	labels := u32(be, classes)
 	step := func() (logits kernels.Tensor, loss float64) {
 		tp.Reset(true)
-		y := m.Forward(tp, tp.Leaf(x), graphs, 0)
+		y := m.Forward(tp, Rows{tp.Leaf(x)}, graphs, Pass{})[0]
 		per := download(be, tp.CrossEntropy(y, labels, 1/float32(len(classes))))
 		tp.Backward()
 		for _, l := range per {

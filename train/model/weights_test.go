@@ -69,7 +69,7 @@ func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 			rows[i] = float32(rng.IntN(65)-32) / 16 // float16s, too
 		}
 		logits := func(be kernels.Backend, x kernels.Tensor) ([]float64, *Model) {
-			m, tp := New(be, c, in, out, 11), tape.New(be)
+			m, tp := New(be, c, shape(in, out), 11), tape.New(be)
 			for _, p := range m.Params { // no bias that is zero
 				value := make([]float32, p.Value.Len())
 				be.DownloadF32(value, p.Value)
@@ -83,7 +83,7 @@ func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 			for l := range b.Blocks {
 				graphs = append(graphs, upload(be, &b.Blocks[l]))
 			}
-			return wide(be, m.Forward(tp, tp.Leaf(x), graphs, 0).Value), m
+			return wide(be, m.Forward(tp, Rows{tp.Leaf(x)}, graphs, Pass{})[0].Value), m
 		}
 		reference := kernels.NewReference()
 		got, m := logits(reference, f32(reference, rows, len(rows)/in, in))

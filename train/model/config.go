@@ -1,0 +1,48 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Config describes a network.
+type Config struct {
+	Kind    Kind    `json:"model"`
+	Layers  int     `json:"layers"`
+	Hidden  int     `json:"hidden"`  // width of a hidden row; for GAT, of all heads together
+	Dropout float64 `json:"dropout"` // of each layer's input but the first's
+	// InputDropout is the rate for feature rows.
+	InputDropout float64 `json:"input_dropout"`
+	Norm         string  `json:"norm"` // between layers: "layer", "none"
+	// Heads is the number of heads of GAT's hidden layers, which divides Hidden; other networks have none. AttnDropout
+	// is the rate for their attention, and for that of the last layer.
+	Heads       int     `json:"heads"`
+	AttnDropout float64 `json:"attn_dropout"`
+}
+
+// Validate reports every problem.
+func (c Config) Validate() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	rate := func(flag string, p float64) {
+		fail(!(p >= 0 && float32(p) < 1), "%s %v: at least 0 and below 1", flag, p)
+	}
+	fail(!slices.Contains(Kinds, c.Kind), "--model %s: there are %s", c.Kind, sample.Names(Kinds))
+	fail(c.Layers < 1 || c.Layers > 64, "--layers %d: from 1 to 64", c.Layers)
+	fail(c.Hidden < 1 || c.Hidden > 1<<16, "--hidden %d: from 1 to %d", c.Hidden, 1<<16)
+	rate("--dropout", c.Dropout)
+	rate("--input-dropout", c.InputDropout)
+	fail(c.Norm != "layer" && c.Norm != "none", "--norm %s: there are layer and none", c.Norm)
+	if validate := c.Kind.network().validate; validate != nil {
+		errs = append(errs, validate(c))
+	}
+	rate("--attn-dropout", c.AttnDropout)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,114 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// layer is one layer of a network, with its parameters.
+type layer interface {
+	// forward computes the rows of g's destinations from those of its sources: the activation before dropout, or the
+	// logits in the last layer.
+	forward(s step, x Rows, g Graph) Rows
+}
+
+// place is where in the network a layer is.
+type place struct {
+	layer int   // 0 reads features
+	in    []int // columns of its sources, by type
+	out   int   // columns of its destinations
+	last  bool  // it computes the logits
+}
+
+// step is what the layers of one Forward share.
+type step struct {
+	t   *tape.Tape
+	key uint64 // seeds dropout; 0: nothing is dropped
+}
+
+// Graph is one layer of a batch on the backend.
+type Graph struct {
+	Nodes []Frontier // by type
+	Edges []Edges    // by relation
+}
+
+// Frontier is the nodes of one type in a layer.
+type Frontier struct {
+	Dst int            // the first Dst sources are the destinations
+	IDs kernels.Tensor // U32, one a source: dropout hashes them
+}
+
+// Edges are those of one relation. Weight is F32, one a position of Nbr, or has no rows: sample.Block.Weight.
+type Edges struct {
+	kernels.Adjacency
+	Weight kernels.Tensor
+}
+
+// Rows are the rows of a layer's nodes, by type. A type that the layer does not reach has nil.
+type Rows []*tape.Var
+
+// drop is x after dropout. Type 0 takes the key as it is, and the others derive theirs from it.
+func (x Rows) drop(t *tape.Tape, g Graph, key uint64, p float32) Rows {
+	y := slices.Clone(x)
+	for i, v := range x {
+		if v == nil {
+			continue
+		}
+		k := key
+		if i > 0 {
+			k = sample.Hash(key, uint64(i))
+		}
+		y[i] = t.Dropout(v, g.Nodes[i].IDs, k, p)
+	}
+	return y
+}
+
+// mean is that of the neighbours of every destination: by their weights, which add up to 1, where they have any.
+func mean(t *tape.Tape, x *tape.Var, e Edges) *tape.Var {
+	if e.Weight.Rows == 0 {
+		return t.NeighborMean(x, e.Adjacency)
+	}
+	return t.WeightedSum(x, t.Leaf(e.Weight), nil, e.Adjacency)
+}
+
+// ending is how a layer ends. The last layer's result stays as it is; others pass LayerNorm, if the network has it, and an
+// activation.
+type ending struct {
+	last        bool
+	gain, shift *tape.Var // of LayerNorm, or nil
+}
+
+func (d *declared) ending(c Config, at place) ending {
+	e := ending{last: at.last}
+	if c.Norm == "layer" && !at.last {
+		e.gain = d.constant(fmt.Sprintf("norms.%d.weight", at.layer), at.out, 1)
+		e.shift = d.constant(fmt.Sprintf("norms.%d.bias", at.layer), at.out, 0)
+	}
+	return e
+}
+
+// affineReLU is Affine of the terms and what ends the layer, with ReLU: in one operation where nothing stands between.
+func (e ending) affineReLU(t *tape.Tape, bias *tape.Var, terms ...tape.Term) *tape.Var {
+	switch {
+	case e.last:
+		return t.Affine(bias, terms...)
+	case e.gain == nil:
+		return t.AffineReLU(bias, terms...)
+	}
+	return t.ReLU(t.LayerNorm(t.Affine(bias, terms...), e.gain, e.shift))
+}
+
+// elu is y and what ends the layer, with ELU.
+func (e ending) elu(t *tape.Tape, y *tape.Var) *tape.Var {
+	if e.last {
+		return y
+	}
+	if e.gain != nil {
+		y = t.LayerNorm(y, e.gain, e.shift)
+	}
+	return t.ELU(y)
+}

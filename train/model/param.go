@@ -1,0 +1,66 @@
+package model
+
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Param is a weight matrix, or a vector of one row, with its gradient, on the backend.
+type Param struct {
+	Name  string
+	Shape []int // as PyTorch has it
+	*tape.Var
+	start func(seed, n, i uint64) float32 // the initial value of element i of parameter number n
+}
+
+// declared is the parameters that the layers of a network ask for, in order. Their place in it seeds their initial values. A
+// parameter has no memory until the network is complete.
+type declared struct{ params []*Param }
+
+func (d *declared) add(p *Param) *tape.Var {
+	p.Var = &tape.Var{}
+	d.params = append(d.params, p)
+	return p.Var
+}
+
+// constant declares a vector of cols times v.
+func (d *declared) constant(name string, cols int, v float32) *tape.Var {
+	return d.add(&Param{Name: name, Shape: []int{cols}, start: func(_, _, _ uint64) float32 { return v }})
+}
+
+// glorot declares weights drawn from U(-a, a) with a = sqrt(6/(fan in + fan out)), the last two numbers of their shape
+// (Glorot and Bengio 2010): element i of parameter n by a hash of (seed, n, i).
+func (d *declared) glorot(name string, shape ...int) *tape.Var {
+	a := math.Sqrt(6 / float64(shape[len(shape)-1]+shape[len(shape)-2]))
+	return d.add(&Param{Name: name, Shape: shape, start: func(seed, n, i uint64) float32 {
+		u := float64(sample.Hash(seed, n, i)>>11) / (1 << 53)
+		return float32((2*u - 1) * a)
+	}})
+}
+
+// size is the number of elements.
+func (p *Param) size() int {
+	n := 1
+	for _, d := range p.Shape {
+		n *= d
+	}
+	return n
+}
+
+// allocate gives parameter number n its memory and initial values. On the backend it is a matrix of as many columns as its
+// last dimension has.
+func (p *Param) allocate(be kernels.Backend, seed, n uint64) {
+	size, cols := p.size(), p.Shape[len(p.Shape)-1]
+	tensor := func() kernels.Tensor {
+		return kernels.Tensor{Buf: be.Alloc(kernels.F32, size), Type: kernels.F32, Rows: size / cols, Cols: cols}
+	}
+	*p.Var = *tape.NewParam(tensor(), tensor())
+	host := make([]float32, size)
+	for i := range host {
+		host[i] = p.start(seed, n, uint64(i))
+	}
+	be.UploadF32(p.Value, host)
+}
