@@ -51,6 +51,14 @@ type Edges struct {
 // Rows are the rows of a layer's nodes, by type. A type that the layer does not reach has nil.
 type Rows []*tape.Var
 
+func (x Rows) keep(t *tape.Tape) {
+	for _, v := range x {
+		if v != nil {
+			t.Keep(v)
+		}
+	}
+}
+
 // drop is x after dropout. Type 0 takes the key as it is, and the others derive theirs from it.
 func (x Rows) drop(t *tape.Tape, g Graph, key uint64, p float32) Rows {
 	y := slices.Clone(x)

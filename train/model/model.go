@@ -127,11 +127,24 @@ func (c Config) Weights(s Shape) int64 {
 type Pass struct {
 	// Key seeds dropout, a new one each step. Default 0: nothing is dropped.
 	Key uint64
+	// Kept receives the rows of hidden layers, which then stay as they are. Default nil: later layers may write over them.
+	Kept *Kept
 }
+
+// Kept is the rows between layers: Hidden[l] are those that layer l computes, before dropout. Each has its Value after
+// Forward and its Grad after Backward, both until the tape's next Reset.
+type Kept struct{ Hidden []Rows }
 
 // Forward computes the logits of a batch's seeds from the feature rows x of its inputs.
 func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
+	if p.Kept != nil {
+		p.Kept.Hidden = p.Kept.Hidden[:0]
+	}
 	for l, g := range graphs {
+		if p.Kept != nil && l > 0 {
+			x.keep(t)
+			p.Kept.Hidden = append(p.Kept.Hidden, x)
+		}
 		x = m.layers[l].forward(step{t, p.Key}, m.drop(t, l, x, g, p.Key), g)
 	}
 	return x
