@@ -42,7 +42,7 @@ func TestGlorot(t *testing.T) {
 	require.Equal(t, 4, matrices)
 }
 
-// keyed takes note of the keys of dropout.
+// keyed records the keys and rates of dropout.
 type keyed struct {
 	kernels.Backend
 	rows, edges []uint64

@@ -148,7 +148,7 @@ func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, wit
 	step := func() (logits kernels.Tensor, loss float64) {
 		tp.Reset(true)
 		y := m.Forward(tp, Rows{tp.Leaf(x)}, graphs, Pass{})[0]
-		per := download(be, tp.CrossEntropy(y, labels, 1/float32(len(classes))))
+		per := wide(be, tp.CrossEntropy(y, labels, 1/float32(len(classes))))
 		tp.Backward()
 		for _, l := range per {
 			loss += l / float64(len(classes))
@@ -157,10 +157,10 @@ func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, wit
 	}
 
 	logits, _ := step()
-	offLogits := requireClose(t, "logits", c.Logits, download(be, logits), within.step)
+	offLogits := requireClose(t, "logits", c.Logits, wide(be, logits), within.step)
 	var want, got []float64
 	for _, p := range m.Params {
-		want, got = append(want, c.Gradients[p.Name].Data...), append(got, download(be, p.Grad)...)
+		want, got = append(want, c.Gradients[p.Name].Data...), append(got, wide(be, p.Grad)...)
 		be.Fill(p.Grad, 0)
 	}
 	offGradients := requireClose(t, "gradients", want, got, within.step)
@@ -202,20 +202,6 @@ func requireClose(t *testing.T, what string, want, got []float64, share float64)
 	}
 	require.LessOrEqual(t, off, share, "%s: want %v, got %v", what, want, got)
 	return off
-}
-
-func download(be kernels.Backend, x kernels.Tensor) []float64 {
-	wide := make([]float64, x.Len())
-	if r, ok := be.(*kernels.Reference); ok {
-		r.DownloadF64(wide, x)
-		return wide
-	}
-	narrow := make([]float32, x.Len())
-	be.DownloadF32(narrow, x)
-	for i, v := range narrow {
-		wide[i] = float64(v)
-	}
-	return wide
 }
 
 func rounded(v []float64) []float32 {

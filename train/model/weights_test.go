@@ -14,13 +14,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// weighing are networks without what comes between layers: those whose neighbours may have any weights.
+// weighing are the networks whose edges may have any weights, without norm and dropout.
 var weighing = []Config{
 	{Kind: SAGE, Layers: 2, Hidden: 6, Norm: "none"},
 	{Kind: GAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3},
 }
 
-// weighed draws a batch for c, whose edges get the weights that weight says: of a destination of so many.
+// weighed draws a batch for c and gives each edge the weight of its destination's degree.
 func weighed(c Config, weight func(degree uint32) float32) *sample.Batch {
 	o := c.Kind.Sampling()
 	o.RevEdges = true
@@ -37,7 +37,7 @@ func weighed(c Config, weight func(degree uint32) float32) *sample.Batch {
 	return b
 }
 
-// TestEqualWeightsAreNone: not in what a step makes, at least, which is all gradients.
+// TestEqualWeightsAreNone: edges of equal weights give the gradients of edges without weights.
 func TestEqualWeightsAreNone(t *testing.T) {
 	for _, c := range weighing {
 		for _, be := range []kernels.Backend{kernels.NewReference(), kernels.NewCPU(kernels.CPUOptions{})} {
@@ -45,7 +45,7 @@ func TestEqualWeightsAreNone(t *testing.T) {
 				if c.Kind == SAGE {
 					return 1 / float32(degree)
 				}
-				return 3 // of attention it matters only how much more one is than another
+				return 3 // attention divides by the sum: only ratios count
 			})
 			got := gradients(be, c, problemOf(be, b, 24, 5))
 			for l := range b.Blocks {
@@ -57,8 +57,8 @@ func TestEqualWeightsAreNone(t *testing.T) {
 	}
 }
 
-// TestWeightsAsTheFormulasHaveThem compares logits with sums over edges, one by one in float64; features are float16s on one
-// backend, and wide on the other.
+// TestWeightsAsTheFormulasHaveThem compares logits with sums over edges, one by one in float64: on the Reference with float32
+// features, on the CPU backend with float16 ones.
 func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 	const in, out = 5, 3
 	for _, c := range weighing {
@@ -66,7 +66,7 @@ func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 		b := weighed(c, func(uint32) float32 { return float32(math.Exp(rng.NormFloat64())) })
 		rows := make([]float32, len(b.Inputs())*in)
 		for i := range rows {
-			rows[i] = float32(rng.IntN(65)-32) / 16 // float16s, too
+			rows[i] = float32(rng.IntN(65)-32) / 16 // exact in float16
 		}
 		logits := func(be kernels.Backend, x kernels.Tensor) ([]float64, *Model) {
 			m, tp := New(be, c, shape(in, out), 11), tape.New(be)
@@ -103,7 +103,7 @@ func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 	}
 }
 
-// wide is what t holds.
+// wide is the elements of t in float64.
 func wide(be kernels.Backend, t kernels.Tensor) []float64 {
 	all := make([]float64, t.Len())
 	if r, ok := be.(*kernels.Reference); ok {
@@ -118,7 +118,7 @@ func wide(be kernels.Backend, t kernels.Tensor) []float64 {
 	return all
 }
 
-// byFormula computes the logits of b as the networks' papers write them, with weights.
+// byFormula computes the logits of b by the formulas of the papers, with weights.
 func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params map[string][]float64) []float64 {
 	x := make([][]float64, len(b.Inputs()))
 	for v := range x {

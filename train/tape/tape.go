@@ -5,6 +5,9 @@
 // its arena, so that a step allocates nothing that grows with the batch. A [Var] is a matrix on the tape, valid until
 // the next Reset. A parameter is a Var whose value and gradient outlive the step ([NewParam]).
 //
+// Dropout and ReLU write over their input where no other operation reads it: see [Tape.Dropout]. [Tape.Keep] prevents that
+// for one Var.
+//
 // A Tape and its Vars are used by one goroutine. Start at [Tape.Affine] for the shape of an operation: run forward,
 // append a closure that adds to the gradients of its inputs.
 package tape
@@ -124,8 +127,8 @@ func (t *Tape) copy(v kernels.Tensor) kernels.Tensor {
 	return c
 }
 
-// into is grad for an operation that can write as well as add: fresh says that nothing has been added yet, and then the memory
-// holds anything.
+// into is grad for an operation that can either add to the gradient or set it. If fresh, nothing has been added yet: the
+// memory is not zeroed, and the operation must set it.
 func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
 	if v.Grad.Buf != nil || v.whole != nil {
 		return t.grad(v), false
