@@ -39,15 +39,16 @@ func TestBlocksAreOneUpload(t *testing.T) {
 			}
 			for i, b := range blocks {
 				g := graphs[i]
-				require.Equal(t, b.Dst, g.Dst)
+				nodes, edges := g.Nodes[0], g.Edges[0]
+				require.Equal(t, b.Dst, nodes.Dst)
 				for k, want := range [][]uint32{b.Src, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge} {
-					x := []kernels.Tensor{g.IDs, g.Start, g.End, g.Nbr, g.RevStart, g.RevDst, g.RevEdge}[k]
+					x := []kernels.Tensor{nodes.IDs, edges.Start, edges.End, edges.Nbr, edges.RevStart, edges.RevDst, edges.RevEdge}[k]
 					got := make([]uint32, x.Rows)
 					f.be.DownloadU32(got, x)
 					require.Equal(t, append([]uint32{}, want...), got)
 				}
-				got := make([]float32, g.Weight.Rows)
-				f.be.DownloadF32(got, g.Weight)
+				got := make([]float32, edges.Weight.Rows)
+				f.be.DownloadF32(got, edges.Weight)
 				require.Equal(t, append([]float32{}, b.Weight...), got)
 			}
 			labels := f.upload([]uint32{1})

@@ -2,8 +2,8 @@
 // and learning rates that follow a [Schedule].
 //
 // An [Optimizer] updates parameters in place, on the backend that holds them, and keeps two moments for each there: 8 bytes
-// a weight, from New to Close. State and Restore copy them out and in, for a run that goes on later to the bit. Sums are
-// in fixed order: the same gradients give the same weights, whatever the number of threads. One goroutine uses it.
+// a weight, from New to Close. State and Restore copy them out and in, so that a resumed run gives the same bits. Sums have a
+// fixed order: the same gradients give the same weights with any number of threads. One goroutine uses an Optimizer.
 //
 // Start reading at [Optimizer.Step].
 package optim
@@ -67,16 +67,19 @@ type Optimizer struct {
 	Options
 	be     kernels.Backend
 	params []optimized
-	norms  kernels.Tensor // the squared norm of each gradient, when clipping
+	norms  kernels.Tensor // the squared norm of each gradient; only with ClipNorm
 	host   []float32      // norms, downloaded
 	steps  int
 }
 
-// optimized is a Param with its moments.
+// optimized is a Param with its first and second moment.
 type optimized struct {
 	Param
-	first, second kernels.Tensor
+	moments [2]kernels.Tensor
 }
+
+// momentPrefix stands before a parameter's name in a checkpoint.
+var momentPrefix = [2]string{"adam.exp_avg.", "adam.exp_avg_sq."}
 
 // New makes an optimizer of params on be. It panics when o is not valid.
 func New(be kernels.Backend, params []Param, o Options) *Optimizer {
@@ -89,7 +92,7 @@ func New(be kernels.Backend, params []Param, o Options) *Optimizer {
 	}
 	for _, p := range params {
 		rows, cols := p.Value.Rows, p.Value.Cols
-		opt.params = append(opt.params, optimized{p, zeros(rows, cols), zeros(rows, cols)})
+		opt.params = append(opt.params, optimized{p, [2]kernels.Tensor{zeros(rows, cols), zeros(rows, cols)}})
 	}
 	if o.ClipNorm > 0 {
 		opt.norms, opt.host = zeros(len(params), 1), make([]float32, len(params))
@@ -97,8 +100,8 @@ func New(be kernels.Backend, params []Param, o Options) *Optimizer {
 	return opt
 }
 
-// The moments' rates and the epsilon, as the kernels have them: in float32. The bias corrections are powers of these, and
-// not of 0.9 and 0.999, so that they correct what is there: of 1-0.999, rounding leaves 1e-5 less.
+// The rates of the moments and the epsilon, in float32 as the kernels use them. The bias corrections are powers of the
+// rounded rates, since the moments are made with these: 1-float32(0.999) is 1.3e-5 of itself below 0.001.
 const (
 	beta1 = float32(0.9)
 	beta2 = float32(0.999)
@@ -106,8 +109,8 @@ const (
 )
 
 // Step updates every parameter from its gradient at the learning rate given, and sets the gradients to 0. With ClipNorm it
-// returns the norm of all gradients as they came, else 0. A norm that is not finite makes the weights useless, as in
-// PyTorch: the caller looks.
+// returns the norm of all gradients before clipping, else 0. A norm that is not finite makes the weights useless, as in
+// PyTorch: the caller checks it.
 func (o *Optimizer) Step(rate float64) (norm float64) {
 	if o.ClipNorm > 0 {
 		norm = o.clip()
@@ -122,12 +125,13 @@ func (o *Optimizer) Step(rate float64) (norm float64) {
 		if decoupled {
 			o.be.Scale(p.Value, float32(1-rate*o.WeightDecay))
 		}
-		o.be.Adam(p.Value, p.Grad, p.first, p.second, s)
+		o.be.Adam(p.Value, p.Grad, p.moments[0], p.moments[1], s)
 		o.be.Fill(p.Grad, 0)
 	}
 	return norm
 }
 
+// correction is what a moment is divided by after so many steps, since it started at 0.
 func correction(beta float32, steps int) float32 {
 	return float32(1 - math.Pow(float64(beta), float64(steps)))
 }
@@ -148,7 +152,7 @@ func (o *Optimizer) clip() (norm float64) {
 		return norm
 	}
 	for _, p := range o.params {
-		o.be.Scale(p.Grad, float32(factor)) // NaN, too
+		o.be.Scale(p.Grad, float32(factor)) // with a NaN norm all become NaN
 	}
 	return norm
 }
@@ -156,24 +160,16 @@ func (o *Optimizer) clip() (norm float64) {
 // Steps is the number of updates so far, those before a Restore included.
 func (o *Optimizer) Steps() int { return o.steps }
 
-// The names of the moments in a checkpoint, before the parameter's.
-const (
-	firstPrefix  = "adam.exp_avg."
-	secondPrefix = "adam.exp_avg_sq."
-)
-
-// State copies the moments out: for each parameter NAME, adam.exp_avg.NAME and adam.exp_avg_sq.NAME. The number of steps,
-// which belongs to it, is Steps.
+// State copies the moments out: for each parameter NAME, adam.exp_avg.NAME and adam.exp_avg_sq.NAME. Restore also needs
+// Steps.
 func (o *Optimizer) State() []checkpoint.Tensor {
 	var state []checkpoint.Tensor
-	download := func(name string, shape []int, t kernels.Tensor) {
-		data := make([]float32, t.Len())
-		o.be.DownloadF32(data, t)
-		state = append(state, checkpoint.Tensor{Name: name, Shape: slices.Clone(shape), Data: data})
-	}
 	for _, p := range o.params {
-		download(firstPrefix+p.Name, p.Shape, p.first)
-		download(secondPrefix+p.Name, p.Shape, p.second)
+		for k, m := range p.moments {
+			data := make([]float32, m.Len())
+			o.be.DownloadF32(data, m)
+			state = append(state, checkpoint.Tensor{Name: momentPrefix[k] + p.Name, Shape: slices.Clone(p.Shape), Data: data})
+		}
 	}
 	return state
 }
@@ -190,13 +186,14 @@ func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
 	if steps < 0 {
 		return fmt.Errorf("optimizer state after %d steps; the checkpoint is damaged", steps)
 	}
-	moments, err := o.moments(state)
+	found, err := o.moments(state)
 	if err != nil {
 		return err
 	}
 	for i, p := range o.params {
-		o.be.UploadF32(p.first, moments[i][0])
-		o.be.UploadF32(p.second, moments[i][1])
+		for k, m := range p.moments {
+			o.be.UploadF32(m, found[i][k])
+		}
 	}
 	o.steps = steps
 	return nil
@@ -208,10 +205,10 @@ func (o *Optimizer) moments(state []checkpoint.Tensor) ([][2][]float32, error) {
 	for i := range state {
 		named[state[i].Name] = &state[i]
 	}
-	moments := make([][2][]float32, len(o.params))
+	found := make([][2][]float32, len(o.params))
 	for i := range o.params {
 		p := &o.params[i]
-		for k, prefix := range []string{firstPrefix, secondPrefix} {
+		for k, prefix := range momentPrefix {
 			t := named[prefix+p.Name]
 			if t == nil {
 				return nil, fmt.Errorf("optimizer state: no tensor %s; the checkpoint is of another model, or of weights alone", prefix+p.Name)
@@ -219,17 +216,18 @@ func (o *Optimizer) moments(state []checkpoint.Tensor) ([][2][]float32, error) {
 			if !slices.Equal(t.Shape, p.Shape) || len(t.Data) != p.Value.Len() {
 				return nil, fmt.Errorf("optimizer state: %s has shape %v, and the model %v; the checkpoint is of another model", t.Name, t.Shape, p.Shape)
 			}
-			moments[i][k] = t.Data
+			found[i][k] = t.Data
 		}
 	}
-	return moments, nil
+	return found, nil
 }
 
 // Close frees the moments.
 func (o *Optimizer) Close() {
 	for _, p := range o.params {
-		o.be.Free(p.first.Buf)
-		o.be.Free(p.second.Buf)
+		for _, m := range p.moments {
+			o.be.Free(m.Buf)
+		}
 	}
 	if o.norms.Buf != nil {
 		o.be.Free(o.norms.Buf)

@@ -50,14 +50,14 @@ func download(be kernels.Backend, x kernels.Tensor) []float32 {
 	return host
 }
 
-// whiteboard is the optimizer as the papers have it, in float64.
-type whiteboard struct {
+// reference is the optimizer by the formulas of the papers, in float64.
+type reference struct {
 	Options
 	params, first, second [][]float64
 	steps                 int
 }
 
-func (w *whiteboard) step(rate float64, grads [][]float64) (norm float64) {
+func (w *reference) step(rate float64, grads [][]float64) (norm float64) {
 	if w.ClipNorm > 0 {
 		for _, g := range grads {
 			for _, x := range g {
@@ -92,13 +92,13 @@ func (w *whiteboard) step(rate float64, grads [][]float64) (norm float64) {
 	return norm
 }
 
-func TestAgreesWithTheWhiteboard(t *testing.T) {
+func TestAgreesWithTheReferenceLoop(t *testing.T) {
 	for _, o := range []Options{
 		{}, {Kind: Adam, WeightDecay: 0.05}, {Kind: AdamW, WeightDecay: 0.3}, {Kind: AdamW, WeightDecay: 0.01, ClipNorm: 2}, {ClipNorm: 1e-3},
 	} {
 		for _, be := range []kernels.Backend{kernels.NewReference(), kernels.NewCPU(kernels.CPUOptions{Threads: 2})} {
 			rng := rand.New(rand.NewPCG(3, 4))
-			w := &whiteboard{Options: o}
+			w := &reference{Options: o}
 			ps := params(t, be, shapes, func(_, i int) float32 { return float32(i%7) - 3 })
 			for _, p := range ps {
 				wide := make([]float64, p.Value.Len())

@@ -22,15 +22,15 @@ const (
 // Schedule says how the learning rate follows the steps. The zero value is Constant.
 type Schedule struct {
 	Kind ScheduleKind `json:"schedule"`
-	// Warmup is a number of steps, under any kind, in which the rate rises in a line: to 1/Warmup of what it would be in
-	// the first, all of it in the last. Default 0: none. Cosine starts to fall after them.
+	// Warmup is the number of steps at the start, under any kind, in which the rate rises linearly: from 1/Warmup of the
+	// scheduled rate in the first step to all of it in the last. Cosine starts to fall after them. Default 0: none.
 	Warmup int `json:"warmup"`
 	// MinLR is where Cosine ends. Default 0.
 	MinLR float64 `json:"min_lr"`
-	// Gamma is the factor of Step. Default 0: a tenth.
+	// Gamma is what Step multiplies by. Default 0: a tenth.
 	Gamma float64 `json:"lr_gamma"`
-	// Every is the number of epochs between two drops of Step; or else Milestones are the epochs, counted from 0 and
-	// ascending, before which it drops.
+	// Step drops the rate either after every Every epochs, or at the start of each epoch in Milestones: ascending, counted
+	// from 0.
 	Every      int   `json:"lr_every"`
 	Milestones []int `json:"lr_milestones,omitempty"`
 }
@@ -63,8 +63,8 @@ func (s Schedule) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Rate is the learning rate of the step numbered step, from 0, of a run of total steps, perEpoch to an epoch, that starts
-// from base. It is a function of these numbers alone: nothing is remembered between steps. s is valid.
+// Rate is the learning rate of a step, counted from 0, in a run of total steps, perEpoch an epoch, with the base rate base.
+// It depends on these numbers alone: nothing is remembered between steps. s is valid.
 func (s Schedule) Rate(base float64, step, total, perEpoch int) float64 {
 	rate := base
 	switch s.Kind {
@@ -87,7 +87,7 @@ func (s Schedule) Rate(base float64, step, total, perEpoch int) float64 {
 	return rate
 }
 
-// drops is how often Step has lowered the rate by epoch, counted from 0.
+// drops is how often Step has lowered the rate when this epoch starts. Epochs count from 0.
 func (s Schedule) drops(epoch int) int {
 	if s.Every > 0 {
 		return epoch / s.Every
