@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// scores are those of one class's positives and negatives.
+// scores are the scores of one class, of its positives and of its negatives.
 type scores struct {
 	positive, negative []float32
 	nan                int // scores that rank nowhere
@@ -33,7 +33,7 @@ func (s *scores) auc() float64 {
 	slices.Sort(s.positive)
 	slices.Sort(s.negative)
 	var halves uint64
-	below, upTo := 0, 0 // negatives that score less, and no more
+	below, upTo := 0, 0 // negatives that score less than p, and those that score at most p
 	for _, p := range s.positive {
 		for below < len(s.negative) && s.negative[below] < p {
 			below++

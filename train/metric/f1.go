@@ -1,9 +1,9 @@
 package metric
 
-// outcomes counts what was said of a class.
+// outcomes counts the predictions about a class.
 type outcomes struct{ truePos, falsePos, falseNeg int64 }
 
-// f1 is the harmonic mean of precision and recall; ok is false for a class that was neither there nor predicted.
+// f1 is the harmonic mean of precision and recall. ok is false for a class that no label and no prediction names.
 func (o outcomes) f1() (value float64, ok bool) {
 	if o == (outcomes{}) {
 		return 0, false

@@ -1,8 +1,8 @@
 // Package metric says how good predictions are: accuracy, F1 and ROC-AUC, added up a chunk of logits at a time.
 //
 // Two shapes of problem: [Single], where a node has one class, and [Multi], where it has any number of them, each known or
-// not. [NewSingle] and [NewMulti] make an accumulator; Add takes the logits of some nodes, in any order and any chunks, and
-// Value is the same number for all of them: counts are integers.
+// not. [NewSingle] and [NewMulti] make an accumulator; Add takes the logits of some nodes. Value does not depend on the order
+// and the chunks in which they came, since counts are integers.
 //
 // Memory: accuracy and F1 take 24 bytes a class at most, however many nodes there are. ROC-AUC has to rank all scores, so
 // it keeps them: 4 bytes for each known label, up to twice that while its lists grow. Logits and labels are read and not
@@ -41,7 +41,7 @@ const (
 // Kinds are all of them.
 var Kinds = []Kind{Accuracy, MicroF1, MacroF1, ROCAUC}
 
-// Key is what a column of k is called after the part of the split, as in train_acc.
+// Key is k's name in the columns of results, after the part of the split: acc in train_acc.
 func (k Kind) Key() string {
 	switch k {
 	case "", Accuracy:
@@ -52,7 +52,7 @@ func (k Kind) Key() string {
 	return strings.ReplaceAll(string(k), "-", "_")
 }
 
-// ErrUndefined is what Value's error wraps: nothing to measure, or nothing that has a value.
+// ErrUndefined is wrapped by Value's error: there were no rows, or the metric has no value for them.
 var ErrUndefined = errors.New("is undefined")
 
 // Single measures predictions of one class a node.
