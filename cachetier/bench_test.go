@@ -173,7 +173,7 @@ func (w wide) Shards() []store.Shard {
 	return []store.Shard{{Rows: int64(w.Rows()), DataOffset: 4096, Stride: 256}}
 }
 
-// BenchmarkForecast plans windows at that size and merges what they read: all of the work but reading and copying. The slab
+// BenchmarkForecast plans windows at that size and merges what they read: all of the work but reading and copying. The cache
 // is of 4 GiB, of which no byte is written to.
 func BenchmarkForecast(b *testing.B) {
 	rng := rand.New(rand.NewPCG(7, 8))

@@ -31,11 +31,11 @@ func (c *Cost) add(d Cost) {
 type Forecast struct {
 	InputRows int64 `json:"input_rows"` // ids of the trace
 	All       Cost  `json:"all"`
-	// Warm is All without the windows of the first group, which find the slab empty.
+	// Warm is All without the windows of the first group, which find the cache empty.
 	Warm Cost `json:"warm"`
 }
 
-// Forecast says what windows over the steps of trace, in groups of w, would read, starting with an empty slab. It plans as a
+// Forecast says what windows over the steps of trace, in groups of w, would read, starting with an empty cache. It plans as a
 // run would and reads nothing; the group that comes last foresees nothing, so that a trace should have several groups more
 // than Options.Lookahead. Meanwhile it takes the memory of Stats.Tiers.Host.IndexBytes once more. What is expected and
 // resident here stays as it is. An id past the table, or a w below 1, panics.

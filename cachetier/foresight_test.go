@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// slab opens tiers under Belady that have nothing but a slab, of an even number of slots, at least 8 and fewer than half of f.
-func slab(t *testing.T, f *store.Features, lookahead int) (s *cachetier.Stack, slots uint32) {
+// cacheOnly opens tiers under Belady that have nothing but a cache, of an even number of slots, at least 8 and fewer than half of f.
+func cacheOnly(t *testing.T, f *store.Features, lookahead int) (s *cachetier.Stack, slots uint32) {
 	for bytes := int64(20 * f.RowBytes()); ; bytes++ {
 		s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: bytes, Policy: cachetier.Belady, Lookahead: lookahead})
 		require.NoError(t, err)
@@ -50,27 +50,27 @@ func readBy(t *testing.T, s *cachetier.Stack, f *store.Features, groups ...[][]u
 // number it is the first to go.
 func TestBeladySeesItsOwnGroup(t *testing.T) {
 	f := table(t, tableRows, 100)
-	s, n := slab(t, f, 0)
+	s, n := cacheOnly(t, f, 0)
 	full := [][]uint32{ids(n, 2*n)}
 	rest := append(ids(n/2, n), 2*n-1)
 	require.Equal(t, []int64{int64(n / 2), int64(n / 2)}, readBy(t, s, f, full, [][]uint32{ids(0, n/2), rest}),
-		"row %d is in the slab", 2*n-1)
+		"row %d is in the cache", 2*n-1)
 }
 
 // TestBeladySeesLaterGroups: as far as it may look ahead, and no further.
 func TestBeladySeesLaterGroups(t *testing.T) {
 	f := table(t, tableRows, 100)
 	for lookahead, again := range map[int]int64{0: 1, 1: 0} {
-		s, n := slab(t, f, lookahead)
+		s, n := cacheOnly(t, f, lookahead)
 		full, wanted := [][]uint32{ids(n, 2*n)}, [][]uint32{{2*n - 1}}
 		require.Equal(t, []int64{int64(n / 2), again}, readBy(t, s, f, full, [][]uint32{ids(0, n/2)}, wanted))
 	}
 }
 
-// TestWindowsAreFull: a window has as many steps as have their rows fit, and the step that fills the slab exactly is one of them.
+// TestWindowsAreFull: a window has as many steps as have their rows fit, and the step that fills the cache exactly is one of them.
 func TestWindowsAreFull(t *testing.T) {
 	f := table(t, tableRows, 100)
-	s, n := slab(t, f, 0)
+	s, n := cacheOnly(t, f, 0)
 	steps := [][]uint32{ids(0, n/2), ids(n/4, n), ids(n, n+1), ids(0, n-1), ids(n-1, n), ids(n, n+1)}
 	s.Expect(steps)
 	var windows []int

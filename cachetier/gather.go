@@ -14,17 +14,17 @@ import (
 )
 
 // Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to dst[i*RowBytes:]. It is a window
-// of one step that nobody planned: for evaluation, and for who does not know what comes next. An id may repeat; its row is
-// read from disk at most once in a call. An id past the table is an error, and dst is then untouched; a dst that is too short
-// panics, and so does a window that is not released.
+// of one step that nobody planned: for evaluation, and for a caller who does not know what comes next. An id may repeat; its
+// row is read from disk at most once in a call. An id past the table is an error, and dst is then untouched; a dst that is too
+// short panics, and so does a window that is not released.
 //
 // Which tier serves an id, and which rows stay, depends on the options, on the calls made so far and on what is expected, and
-// on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the slab as it was.
+// on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the cache as it was.
 func (s *Stack) Gather(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Gather", dst, ids, true)
 }
 
-// Peek is a Gather that leaves the slab as it is: for a pass over much of the table, which would wash it out.
+// Peek is a Gather that leaves the cache as it is: for a pass over much of the table, which would wash it out.
 func (s *Stack) Peek(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Peek", dst, ids, false)
 }
@@ -67,7 +67,7 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 // not gathered from any more, and the rows that they alone wanted give way to the window that is being loaded. A dst that is
 // too short panics.
 //
-// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the slab as it was.
+// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the cache as it was.
 func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	s, ids := w.s, w.steps[i]
 	s.check("Window.Gather", dst, ids)
@@ -118,10 +118,10 @@ func (s *Stack) check(name string, dst []byte, ids []uint32) {
 
 // gatherWindow copies rows that are all in memory.
 func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tally) {
-	device, static, slab := s.device.Lend(), s.static.Lend(), s.slab.Lend() // to the goroutines of inChunks
+	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // to the goroutines of inChunks
 	defer s.device.Return()
 	defer s.static.Return()
-	defer s.slab.Return()
+	defer s.cached.Return()
 	first, hot, size := uint32(s.layout.device), uint32(s.hot), s.rowBytes
 	var mu sync.Mutex
 	inChunks(len(ids), chunkRows(size), func(lo, hi int) {
@@ -145,7 +145,7 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 				}
 			}
 			for i, v := range some {
-				from, row := slab, int(slots[i])
+				from, row := cached, int(slots[i])
 				switch {
 				case v < first:
 					from, row = device, int(v)
@@ -167,18 +167,18 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 
 // plan is what gathering a step at once does. Its lists are kept for the next.
 type plan struct {
-	fromDevice, fromStatic, fromSlab []move
+	fromDevice, fromStatic, fromCache []move
 
 	wants   []want // from disk to dst, in file order, no row twice
 	repeats []move // from dst to dst: ids whose row is among wants
-	toSlab  []move // from dst
+	toCache []move // from dst
 }
 
 // move is a row to copy: numbers of rows in the source and the destination.
 type move struct{ from, to uint32 }
 
-// gatherStep is a window of one step: what no tier has is read straight to dst, and only then does the policy say what of it
-// is kept. need is what of ids is not hot, if that is known.
+// gatherStep is a window of one step. What no tier has is read straight to dst; then the policy says which of those rows the
+// cache keeps. need is the rows of ids that are not hot, nil if they are not known.
 func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *set, future []policy.Set) error {
 	if s.cache == nil {
 		return s.peekStep(ctx, dst, ids)
@@ -198,17 +198,17 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 	}
 	change := s.cache.Step(need.Set, future)
 	p := &s.scratch
-	p.toSlab = p.toSlab[:0]
+	p.toCache = p.toCache[:0]
 	if x := s.cache.Now(); change.Admitted > 0 {
 		for _, q := range p.wants {
 			if slot, ok := x.Slot(q.row() - uint32(s.hot)); ok {
-				p.toSlab = append(p.toSlab, move{q.place(), slot})
+				p.toCache = append(p.toCache, move{q.place(), slot})
 			}
 		}
 	}
-	slab := s.slab.Lend() // to the goroutines of copyRows
-	defer s.slab.Return()
-	copyRows(slab, dst, p.toSlab, s.rowBytes)
+	cached := s.cached.Lend() // to the goroutines of copyRows
+	defer s.cached.Return()
+	copyRows(cached, dst, p.toCache, s.rowBytes)
 	t.copied, t.bypassed = int64(change.Admitted), int64(len(p.wants)-change.Admitted)
 	t.evicted = int64(evicted + change.Evicted)
 	s.count(t, s.cache.Now().Len())
@@ -232,21 +232,21 @@ func (s *Stack) peekStep(ctx context.Context, dst []byte, ids []uint32) error {
 
 // fetch brings the rows of ids to dst from where they are. s.scratch then has those that were read.
 func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, err error) {
-	device, static, slab := s.device.Lend(), s.static.Lend(), s.slab.Lend() // to the goroutines of copyRows
+	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // to the goroutines of copyRows
 	defer s.device.Return()
 	defer s.static.Return()
-	defer s.slab.Return()
+	defer s.cached.Return()
 	p := &s.scratch
 	s.find(p, ids)
 	t.windows = 1
-	t.device, t.static, t.cached = int64(len(p.fromDevice)), int64(len(p.fromStatic)), int64(len(p.fromSlab))
+	t.device, t.static, t.cached = int64(len(p.fromDevice)), int64(len(p.fromStatic)), int64(len(p.fromCache))
 	t.read = int64(len(p.wants))
 	p.uniteWants()
 	t.repeated = t.read - int64(len(p.wants))
-	// What is in the slab is copied out before anything is copied in: a slot may serve a hit and then be given away.
+	// What is in the cache is copied out before anything is copied in: a slot may serve a hit and then be given away.
 	copyRows(dst, device, p.fromDevice, s.rowBytes)
 	copyRows(dst, static, p.fromStatic, s.rowBytes)
-	copyRows(dst, slab, p.fromSlab, s.rowBytes)
+	copyRows(dst, cached, p.fromCache, s.rowBytes)
 	if len(p.wants) > 0 {
 		if t.traffic, err = s.reader.Read(ctx, s.reader.merge(p.wants), s.reader.copyTo(dst, p.wants)); err != nil {
 			return t, fmt.Errorf("cachetier: %w", err)
@@ -258,7 +258,7 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 
 // find lists where each row is. Wants are left unsorted and with repeats.
 func (s *Stack) find(p *plan, ids []uint32) {
-	p.fromDevice, p.fromStatic, p.fromSlab = p.fromDevice[:0], p.fromStatic[:0], p.fromSlab[:0]
+	p.fromDevice, p.fromStatic, p.fromCache = p.fromDevice[:0], p.fromStatic[:0], p.fromCache[:0]
 	p.wants, p.repeats = p.wants[:0], p.repeats[:0]
 	device, hot := uint32(s.layout.device), uint32(s.hot)
 	for i, v := range ids {
@@ -273,7 +273,7 @@ func (s *Stack) find(p *plan, ids []uint32) {
 		}
 		if s.cache != nil {
 			if slot, ok := s.cache.Now().Slot(v - hot); ok {
-				p.fromSlab = append(p.fromSlab, move{slot, place})
+				p.fromCache = append(p.fromCache, move{slot, place})
 				continue
 			}
 		}

@@ -31,24 +31,24 @@ type Options struct {
 	// Default 0: no region.
 	DeviceBytes int64 `json:"device_bytes"`
 
-	// HostBytes is the budget of the host tier: its static region, the slab, and the bookkeeping. Where the rest of the table
+	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping. Where the rest of the table
 	// fits in it, the static region has it whole, except under None. Default 0: no host tier.
 	HostBytes int64 `json:"host_bytes"`
 
 	// StaticBytes is the part of HostBytes, at most all of it, for the static region: the rows that follow the device
-	// region's, read once. Default 0. A HostBytes that the bookkeeping of a slab would take half of is all static, too,
-	// except under None.
+	// region's, read once. Default 0. Where the bookkeeping of a cache would take more than half of the rest, the static region
+	// gets all of HostBytes, except under None.
 	StaticBytes int64 `json:"static_bytes,omitempty"`
 
-	// Policy of the slab. Default Belady.
+	// Policy of the cache. Default Belady.
 	Policy Policy `json:"policy"`
 
 	// Lookahead is how many groups after the one at hand Belady foresees, at most MaxLookahead: each takes a bit per row of
-	// the table, and together at most a quarter of what the slab has. Default 0: only the rest of the group at hand.
+	// the table, and together at most a quarter of what the cache has. Default 0: only the rest of the group at hand.
 	Lookahead int `json:"lookahead,omitempty"`
 
-	// Prewarm fills the slab in Open with the rows that follow the static region's, in one sequential pass. It saves the
-	// first windows their random reads, and is not worth it for a run that reads less than the slab holds. Under None it does
+	// Prewarm fills the cache in Open with the rows that follow the static region's, in one sequential pass. It saves the
+	// first windows their random reads, and is not worth it for a run that reads less than the cache holds. Under None it does
 	// nothing. Default false.
 	Prewarm bool `json:"prewarm,omitempty"`
 
@@ -98,7 +98,7 @@ func (o Options) Disk() disk.Options {
 type layout struct {
 	device    int // rows [0, device) are in the device region
 	hot       int // rows [device, hot) are in the static region
-	slots     int // of the slab; 0: no bookkeeping either
+	slots     int // of the cache; 0: no bookkeeping either
 	lookahead int // groups
 	cache     policy.Config
 }
@@ -136,7 +136,7 @@ func (o Options) layout(rows, rowBytes int) layout {
 	return l
 }
 
-// indexBytes is the bookkeeping of the slab.
+// indexBytes is the bookkeeping of the cache.
 func (l layout) indexBytes() int64 {
 	if l.slots == 0 {
 		return 0

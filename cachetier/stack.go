@@ -2,7 +2,7 @@
 // little as possible.
 //
 // A [Stack] has three tiers. The device region holds the first rows of the table, which ingest has made the hottest, so
-// that "is row v there" is v < H. The host tier has a static region with the rows that follow, and a slab: rows wait there
+// that "is row v there" is v < H. The host tier has a static region with the rows that follow, and a cache: rows wait there
 // for their step, and stay as long as a [Policy] finds them worth it. What neither has is read from disk by package disk,
 // in file order. [Options] gives each tier its budget; [Stats] says what each did.
 //
@@ -50,11 +50,11 @@ type Stack struct {
 	rowBytes int
 	reader   *rowReader
 	layout
-	device, static, slab *kernels.HostBuf // rows [0, device), rows [device, hot), slots
-	sets                 *kernels.HostBuf
+	device, static, cached *kernels.HostBuf // rows [0, device), rows [device, hot), slots
+	sets                   *kernels.HostBuf
 
-	// cache is nil if there is no slab. It belongs to whoever brings the next window: Load, or Gather for one of one step.
-	// Each waits for those before it, so there is only one.
+	// cache decides what is in the slots of cached, and is nil if there are none. It belongs to whoever brings the next window:
+	// Load, or Gather where that has one step. Each waits for the windows before it, so there is only one.
 	cache   *policy.Cache
 	scratch plan
 	portion []uint32
@@ -120,7 +120,7 @@ func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	}{
 		{&s.device, "device region", l.device},
 		{&s.static, "static region", l.hot - l.device},
-		{&s.slab, "host cache", l.slots},
+		{&s.cached, "host cache", l.slots},
 	} {
 		var err error
 		if *m.buf, err = kernels.NewHostBuf(m.rows * s.rowBytes); err != nil {
@@ -146,8 +146,8 @@ func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	return nil
 }
 
-// Prewarm is what Options.Prewarm has Open do, for who knows later that it is worth it. What was in the slab is forgotten; an
-// error empties it.
+// Prewarm does what Options.Prewarm has Open do, for a caller who learns later that it is worth it. What was in the cache is
+// forgotten; an error leaves it empty.
 func (s *Stack) Prewarm(ctx context.Context) error {
 	s.alive("Prewarm")
 	if s.cache == nil || s.layout.cache.Kind == policy.None {
@@ -175,7 +175,7 @@ func (s *Stack) openCache() (err error) {
 	return nil
 }
 
-// fill brings the lowest of rows, which are counted from the end of the static region, into the slab.
+// fill brings the lowest of rows, which are counted from the end of the static region, into the cache.
 func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
 	x := s.cache.Fill(rows)
 	t, err := s.readNew(ctx, nil, x)
@@ -199,13 +199,14 @@ func (s *Stack) Engine() (kind disk.Kind, why string) { return s.reader.Kind(), 
 func (s *Stack) Live() disk.Live { return s.reader.Live() }
 
 // WindowRows is how many different rows, beyond those of the device region and the static one, a window of several steps
-// can have. It is 0 if there is no slab.
+// can have. It is 0 if there is no cache.
 func (s *Stack) WindowRows() int { return s.slots }
 
-// call is something that reads or waits, and end ends its context.
+// call is one that reads or waits; end ends its context.
 type call struct{ end context.CancelFunc }
 
-// begin starts a call by name. The context ends with ctx, with Close, and with the call, at whose return done must be called.
+// begin registers a call, which panics by name if the stack is closed. Its context ends with ctx, with Close, or by done, which
+// the call must run when it returns.
 func (s *Stack) begin(ctx context.Context, name string) (_ context.Context, done func()) {
 	ctx, end := context.WithCancel(ctx)
 	c := &call{end}
@@ -237,7 +238,7 @@ func (s *Stack) aliveLocked(name string) {
 	}
 }
 
-// wait waits until ready, which is called under s.mu, or for the end of ctx.
+// wait returns nil once ready holds, or the error of ctx when that ends first. ready is called under s.mu.
 func (s *Stack) wait(ctx context.Context, ready func() bool) error {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock() // so that nobody is between looking at ctx and waiting
@@ -302,7 +303,7 @@ func (s *Stack) Close() error {
 // free gives up what there is.
 func (s *Stack) free() {
 	s.reader.Close()
-	for _, b := range []*kernels.HostBuf{s.device, s.static, s.slab} {
+	for _, b := range []*kernels.HostBuf{s.device, s.static, s.cached} {
 		if b != nil {
 			b.Close()
 		}
@@ -311,7 +312,7 @@ func (s *Stack) free() {
 	s.scratch, s.portion = plan{}, nil
 }
 
-// freeIndex gives up the bookkeeping of the slab.
+// freeIndex gives up the bookkeeping of the cache.
 func (s *Stack) freeIndex() {
 	if s.sets != nil {
 		s.sets.Close()

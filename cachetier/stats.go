@@ -15,7 +15,7 @@ import "github.com/gnnstore/gnnstore/cachetier/disk"
 type Stats struct {
 	Tiers     Tiers `json:"tiers"`
 	Disk      Disk  `json:"disk"`       // reading for Gather
-	Warmup    Disk  `json:"warmup"`     // reading to fill the regions and the slab
+	Warmup    Disk  `json:"warmup"`     // reading to fill the regions and the cache
 	InputRows int64 `json:"input_rows"` // rows that a run without caches would have read
 	RowBytes  int64 `json:"row_bytes"`
 
@@ -47,7 +47,7 @@ type Tier struct {
 	BytesOut   int64 `json:"bytes_out"`   // RowsHit × RowBytes
 
 	// BytesRead is what came into the tier. Device: the bytes loaded into the region, all in Open. Host: the bytes of rows
-	// that came into the static region and the slab. Disk: as Disk.BytesRead.
+	// that came into the static region and the cache. Disk: as Disk.BytesRead.
 	BytesRead int64 `json:"bytes_read"`
 
 	// Evictions is how many rows lost their place.
@@ -82,7 +82,7 @@ func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
 	return st
 }
 
-// count adds t. held rows are in the slab.
+// count adds t. held rows are in the cache.
 func (s *Stack) count(t tally, held int) {
 	s.stats.Lock()
 	defer s.stats.Unlock()

@@ -39,11 +39,11 @@ type Window struct {
 	single bool // of one step: read to where it is used
 
 	took   time.Duration // for Next to plan it
-	rows   int           // that it needs beyond the hot ones, each once; 0 without a slab
-	need   *set          // nil without a slab
+	rows   int           // that it needs beyond the hot ones, each once; 0 without a cache
+	need   *set          // nil without a cache
 	future []*set
 
-	index  *policy.Index // as of this window, once it is planned; nil for a single one, and without a slab
+	index  *policy.Index // as of this window, once it is planned; nil for a single one, and without a cache
 	came   tally         // what loading it did; counted with its first Gather
 	loaded bool
 	err    error // of Load
@@ -69,7 +69,7 @@ func (s *Stack) Expect(steps [][]uint32) {
 	}
 }
 
-// Next plans the next window: as many steps of the oldest group as have their rows fit in the slab together, but one at
+// Next plans the next window: as many steps of the oldest group as have their rows fit in the cache together, but one at
 // least. The rest of the group is for the windows that follow. It is nil when nothing is expected. It reads nothing, but waits
 // while two windows are not released: so that whoever plans is not ahead without bounds. An error is the end of ctx, and plans
 // nothing.
@@ -178,7 +178,7 @@ func (s *Stack) take(w *Window, g *group) {
 // Steps is how many steps the window has.
 func (w *Window) Steps() int { return len(w.steps) }
 
-// Rows is how many different rows of the slab the window needs, 0 if there is no slab.
+// Rows is how many different rows of the cache the window needs, 0 if there is no cache.
 func (w *Window) Rows() int { return w.rows }
 
 // PlanSeconds is how long Next planned, its waiting left out.
@@ -187,7 +187,7 @@ func (w *Window) PlanSeconds() float64 { return w.took.Seconds() }
 // ReadSeconds is how long Load read, its waiting left out. It is valid between Load and the first Gather.
 func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }
 
-// Load reads the rows of the window that are not there, in file order, into the slab. It waits by itself for their slots: the
+// Load reads the rows of the window that are not there, in file order, into the cache. It waits by itself for their slots: the
 // first ones are free at once, and the others become so as the steps of the window before are gathered; under None all of
 // them when it is released. For a window of one step there is nothing to load: its rows are read when it is gathered. After
 // an error, of a file or of ctx, the window is of no use, and the rows that did not come are not there.
@@ -218,8 +218,8 @@ func (w *Window) load(ctx context.Context) error {
 	if w.single || w.need == nil {
 		return nil
 	}
-	// The window before may be in use, but not one before that: its index is made anew. One of a single step changes what
-	// is in the slab until it is released.
+	// The window before may be in use, unless it has a single step, which changes the cache until it is released. The one
+	// before that may not: its index is overwritten.
 	err := s.await(ctx, w, func(before []*Window) bool { return len(before) == 0 || len(before) == 1 && !before[0].single })
 	if err != nil {
 		return err
@@ -285,7 +285,7 @@ func (w *Window) forget() {
 	w.need, w.future = nil, nil
 }
 
-// await waits until ready says so of the windows before w that are not released.
+// await waits until ready holds for the windows before w that are not released.
 func (s *Stack) await(ctx context.Context, w *Window, ready func(before []*Window) bool) error {
 	return s.wait(ctx, func() bool { return ready(s.mu.windows[:s.at(w)]) })
 }
@@ -347,10 +347,10 @@ func (r *reading) extent(part int) (disk.Extent, bool) {
 	}
 }
 
-// readNew brings the new rows of x, which are those of w or of no window, into their slots, as these can be had.
+// readNew reads the new rows of x into their slots, each part when its slots can be had. x is the index of w, or of no window.
 func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total disk.Traffic, err error) {
-	slab := s.slab.Lend() // to the goroutines of Read
-	defer s.slab.Return()
+	cached := s.cached.Lend() // to the goroutines of Read
+	defer s.cached.Return()
 	rows, size, hot := s.newRows(x), s.rowBytes, uint32(s.hot)
 	for part := range 1 + policy.Parts {
 		if !rows.begin(part) {
@@ -368,7 +368,7 @@ func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total 
 			// By the time that an extent is there the portion that it was made of may be gone, so its rows are found anew.
 			x.EachNew(first-hot, last-hot, func(v, slot uint32) {
 				from := int(s.reader.request(v+hot).Offset - t.Offset)
-				copy(slab[int(slot)*size:(int(slot)+1)*size], b[from:])
+				copy(cached[int(slot)*size:(int(slot)+1)*size], b[from:])
 			})
 			return nil
 		})

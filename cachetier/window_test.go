@@ -162,7 +162,7 @@ func (m *model) gather(i int) {
 	}
 }
 
-// step is a window of one, which the slab takes note of or not.
+// step is a window of one, which the cache takes note of or not.
 func (m *model) step(ids []uint32, future []policytest.Rows, keep bool) {
 	st := &m.want
 	st.Windows++
@@ -508,7 +508,7 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 		}
 		return ids
 	}
-	// Two steps that fill the slab, one that shares rows with both and still fits, one that does not.
+	// Two steps that fill the cache, one that shares rows with both and still fits, one that does not.
 	s.Expect([][]uint32{seq(0, 5), seq(5, most), seq(3, 9), seq(most, most+1), seq(0, 2)})
 	w := next(t, s)
 	require.Equal(t, 3, w.Steps())

@@ -103,11 +103,12 @@ func (r *Reader) Block() int64 { return r.engine.alignment() }
 // Live is what was done so far, now.
 func (r *Reader) Live() Live { return r.meter.read() }
 
-// Read reads each extent that next gives until it gives none, and lends its bytes to serve. next is called by one goroutine
-// at a time, in order; serve by several at once; both inside store.Guard. Reads and bytes depend on the extents and Block
-// alone: of an extent, the whole blocks around it are read. After the first error, from serve or from a file, no more is
-// asked of next; Read returns it when all its goroutines have ended and all its reads have. ctx is looked at before each
-// extent: its end is such an error.
+// Read reads each extent that next gives, until it gives none, and lends its bytes to serve. next is called by one goroutine at
+// a time, in order; serve by several at once; both inside store.Guard. Of an extent the whole blocks around it are read, so
+// reads and bytes depend on the extents and Block alone.
+//
+// The first error ends the reading: one of serve, one of a file, or the end of ctx, which is looked at before each extent. Then
+// no more is asked of next, and Read returns once all its goroutines and reads have ended.
 func (r *Reader) Read(ctx context.Context, next func() (Extent, bool), serve func(s Extent, b []byte) error) (Traffic, error) {
 	r.begin()
 	defer r.end()
@@ -169,7 +170,7 @@ func (r *Reader) end() {
 	r.mu.reading = false
 }
 
-// together has n goroutines at work on what take gives, each with a worker of its own, and returns the first error. A
+// together runs n goroutines on what take gives, each with a worker of its own, and returns the first error. A
 // goroutine starts when the one before it has found work.
 func together(n int, take func() (Extent, bool), start func() worker) error {
 	var mu sync.Mutex // of take, and of failed

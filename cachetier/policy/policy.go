@@ -1,5 +1,5 @@
 // Package policy decides which rows of a table lie in the slots of a cache, a window of steps at a time. It is pure
-// bookkeeping and never sees a feature byte: whoever holds the bytes keeps them in a slab of as many slots.
+// bookkeeping and never sees a feature byte: whoever holds the bytes keeps them in as many slots.
 //
 // A [Cache] is told what the next window needs, a [Set], and what later ones will need as far as that is known. It chooses
 // the rows that make room, by its [Kind], and hands out an [Index], which finds the slot of each row and knows which rows

@@ -46,7 +46,7 @@ var caching = []mutant{
 		breaks: "a window leaves out a step that fits exactly", tests: "TestWindowsAreFull"},
 	{id: "window-hot", file: "cachetier/window.go", in: "Stack.add",
 		old: `v >= hot && u.Add(v-hot)`, new: `v > hot && u.Add(v-hot)`,
-		breaks: "the first row of the slab is never planned for", tests: "TestWindowsDoWhatTheModelDoes"},
+		breaks: "the first row of the cache is never planned for", tests: "TestWindowsDoWhatTheModelDoes"},
 	{id: "gather-repeats", file: "cachetier/gather.go", in: "plan.uniteWants",
 		old: `move{p.wants[n-1].place(), q.place()}`, new: `move{q.place(), q.place()}`,
 		breaks: "a row that is wanted twice comes once", tests: "TestGatherGivesTheSameBytes"},

@@ -66,12 +66,12 @@ func (p *Pipeline) fitsAhead(held, more int64) bool {
 type sizing struct {
 	largest int64 // bytes of a batch so far
 	steps   int   // of the last window
-	rows    int   // that it wanted of the slab, each once
+	rows    int   // that it wanted of the cache, each once
 }
 
 func (g *sizing) note(w *cachetier.Window) { g.steps, g.rows = w.Steps(), w.Rows() }
 
-// Window is the steps of the newest window and the different rows that it needs of the slab, 0 if there is none. It may be
+// Window is the steps of the newest window and the different rows that it needs of the cache, 0 if there is none. It may be
 // called at any time.
 func (p *Pipeline) Window() (steps, rows int) {
 	return int(p.clock.steps.Load()), int(p.clock.rows.Load())
@@ -92,8 +92,8 @@ func (p *Pipeline) groupSteps() int {
 	n := p.Group
 	if n == 0 {
 		n = p.Parallel
-		if slab := p.Stack.WindowRows(); slab > 0 && g.rows > 0 {
-			n = max(n, slab*g.steps/g.rows)
+		if slots := p.Stack.WindowRows(); slots > 0 && g.rows > 0 {
+			n = max(n, slots*g.steps/g.rows)
 		}
 	}
 	if g.largest > 0 {

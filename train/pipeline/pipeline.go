@@ -285,7 +285,7 @@ func (p *Pipeline) growBuffer(old kernels.Buffer, n int) kernels.Buffer {
 	panic("pipeline: a buffer of nobody")
 }
 
-// useAll is the last stage. Steps that were all used are no failure, though ctx has ended meanwhile.
+// useAll is the last stage. When every step was used it succeeds, even if ctx has ended meanwhile.
 func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, buffers chan<- kernels.Buffer, use func(*Gathered) error) error {
 	for left := steps.To - steps.From; left > 0; left-- {
 		began := time.Now()
