@@ -84,7 +84,7 @@ func TestEvaluationReadsEveryNeighbor(t *testing.T) {
 		nodes := []uint32{3, 50, 299}
 		_, err := m.eval.layer(t.Context(), 0, kernels.Tensor{}, nodes)
 		require.NoError(t, err)
-		block := &m.eval.block.Blocks[0]
+		src, block := m.eval.block.Inputs()[0], &m.eval.block.Layers[0].Blocks[0]
 		for i, v := range nodes {
 			others := map[uint32]bool{v: true}
 			list := m.data.Graph.Neighbors(v)
@@ -94,7 +94,7 @@ func TestEvaluationReadsEveryNeighbor(t *testing.T) {
 			}
 			read := map[uint32]bool{v: true}
 			for _, place := range block.Nbr[block.Start[i]:block.End[i]] {
-				read[block.Src[place]] = true
+				read[src[place]] = true
 			}
 			require.Equal(t, others, read, "%s, node %d", kind, v)
 		}

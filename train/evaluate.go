@@ -21,7 +21,7 @@ import (
 // is counted apart.
 type evaluator struct {
 	*trainer
-	full   *sample.Sampler // every neighbour, one layer
+	full   *sample.Sampler // every neighbour, one layer; draws on the goroutine that calls it
 	hidden int64           // bytes of hidden rows: the widest pair of layers, if every node were needed
 	walks  bool            // a network of random walks has weights for those whom they visit, and none for all neighbours
 	block  sample.Batch
@@ -31,7 +31,7 @@ type evaluator struct {
 func newEvaluator(t *trainer, o Options) *evaluator {
 	draws := o.Sampling()
 	c := sample.Config{Fanouts: []int{o.Kind.All()}, Weighted: draws.Weighted, Options: draws.Options}
-	e := &evaluator{trainer: t, full: sample.NewSampler(t.data.Topology(), c), walks: draws.Kind == sample.RW}
+	e := &evaluator{trainer: t, full: sample.NewSampler(sample.AtHand(t.data.Lists()), c, 1), walks: draws.Kind == sample.RW}
 	if o.Layers > 1 {
 		e.hidden = int64(t.data.Graph.Nodes()) * int64(o.Hidden) * 4 * int64(min(o.Layers-1, 2))
 	}
@@ -87,9 +87,9 @@ func (e *evaluator) sampled(ctx context.Context, nodes []uint32) error {
 	}
 	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
 		e.tape.Reset(false)
-		logits := e.model.Forward(e.tape, model.Rows{e.tape.Leaf(b.Rows)}, e.feed.blocks(b.Batch.Blocks), model.Pass{})[0]
+		logits := e.model.Forward(e.tape, model.Rows{e.tape.Leaf(b.Rows)}, e.feed.blocks(b.Batch.Layers), model.Pass{})[0]
 		e.peak.look()
-		return e.task.measure(e.feed, logits.Value, b.Batch.Seeds)
+		return e.task.measure(e.feed, logits.Value, b.Batch.Seeds[0])
 	})
 }
 
@@ -148,20 +148,20 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 // layer computes layer l for nodes from the features, or from the rows of the layer below.
 func (e *evaluator) layer(ctx context.Context, l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
 	b := &e.block
-	if err := e.full.Sample(b, sample.Z{}, nodes); err != nil {
+	if err := e.full.SampleOne(ctx, b, sample.Z{}, nodes); err != nil {
 		return kernels.Tensor{}, e.data.Place(err)
 	}
 	var x kernels.Tensor
 	if l == 0 {
 		var err error
-		if x, err = e.feed.gather(ctx, e.stack, e.data, b.Inputs()); err != nil {
+		if x, err = e.feed.gather(ctx, e.stack, e.data, b.Inputs()[0]); err != nil {
 			return x, err
 		}
 	} else {
-		x = e.feed.rowsOf(below, b.Inputs(), e.place)
+		x = e.feed.rowsOf(below, b.Inputs()[0], e.place)
 	}
 	e.tape.Reset(false)
-	return e.model.Layer(e.tape, l, model.Rows{e.tape.Leaf(x)}, e.feed.blocks(b.Blocks)[0])[0].Value, nil
+	return e.model.Layer(e.tape, l, model.Rows{e.tape.Leaf(x)}, e.feed.blocks(b.Layers)[0])[0].Value, nil
 }
 
 // Bounds of a chunk of layer-wise evaluation.

@@ -29,28 +29,28 @@ type feed struct {
 
 func newFeed(be kernels.Backend) *feed { return &feed{be: be, staging: kernels.NewStaging(be)} }
 
-// blocks uploads the blocks of b: their integers at once, and their weights.
-func (f *feed) blocks(blocks []sample.Block) []model.Graph {
+// blocks uploads the blocks of layers, of their one relation: their integers at once, and their weights.
+func (f *feed) blocks(layers []sample.Layer) []model.Graph {
 	f.ids, f.weights = f.ids[:0], f.weights[:0]
-	for i := range blocks {
-		b := &blocks[i]
-		f.ids = append(f.ids, b.Src, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge)
+	for i := range layers {
+		nodes, b := &layers[i].Nodes[0], &layers[i].Blocks[0]
+		f.ids = append(f.ids, nodes.Src, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge)
 		f.weights = append(f.weights, b.Weight)
 	}
 	ids, weights := total(f.ids), total(f.weights)
 	f.floats = grow(f.be, f.floats, kernels.F32, weights)
-	f.reserve(ids + 2*blocks[len(blocks)-1].Dst) // room for labels and predictions, too
+	f.reserve(ids + 2*layers[len(layers)-1].Nodes[0].Dst) // room for labels and predictions, too
 	f.staging.JoinU32(kernels.Tensor{Buf: f.ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
 	f.staging.JoinF32(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
 
 	f.graphs, weights = f.graphs[:0], 0
-	for i := range blocks {
-		b := &blocks[i]
+	for i := range layers {
+		nodes, b := &layers[i].Nodes[0], &layers[i].Blocks[0]
 		w := kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
 		weights += len(b.Weight)
 		// In the order in which they were joined.
 		f.graphs = append(f.graphs, model.Graph{
-			Nodes: []model.Frontier{{Dst: b.Dst, IDs: f.next(b.Src)}},
+			Nodes: []model.Frontier{{Dst: nodes.Dst, IDs: f.next(nodes.Src)}},
 			Edges: []model.Edges{{Weight: w, Adjacency: kernels.Adjacency{
 				Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
 				RevStart: f.next(b.RevStart), RevDst: f.next(b.RevDst), RevEdge: f.next(b.RevEdge),

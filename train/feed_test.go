@@ -24,24 +24,28 @@ func (u *uploads) UploadU32(dst kernels.Tensor, src []uint32) {
 
 // TestBlocksAreOneUpload, and every list of every block is where its tensor says, in the CPU's memory and in another.
 func TestBlocksAreOneUpload(t *testing.T) {
-	large := sample.Block{
-		Dst: 2, Src: []uint32{70, 7, 9}, Start: []uint32{0, 2}, End: []uint32{2, 3}, Nbr: []uint32{1, 2, 0}, Weight: []float32{0.5, 0.25, 1},
-		RevStart: []uint32{0, 1, 2, 3}, RevDst: []uint32{1, 0, 0}, RevEdge: []uint32{2, 0, 1},
+	layer := func(src []uint32, dst int, b sample.Block) sample.Layer {
+		return sample.Layer{Nodes: []sample.Frontier{{Src: src, Dst: dst}}, Blocks: []sample.Block{b}}
 	}
-	small := sample.Block{Dst: 1, Src: []uint32{70, 7}, Start: []uint32{0}, End: []uint32{1}, Nbr: []uint32{1}, Weight: []float32{3}}
+	large := layer([]uint32{70, 7, 9}, 2, sample.Block{
+		Start: []uint32{0, 2}, End: []uint32{2, 3}, Nbr: []uint32{1, 2, 0}, Weight: []float32{0.5, 0.25, 1},
+		RevStart: []uint32{0, 1, 2, 3}, RevDst: []uint32{1, 0, 0}, RevEdge: []uint32{2, 0, 1},
+	})
+	small := layer([]uint32{70, 7}, 1, sample.Block{Start: []uint32{0}, End: []uint32{1}, Nbr: []uint32{1}, Weight: []float32{3}})
+	empty := layer([]uint32{5}, 1, sample.Block{Start: []uint32{0}, End: []uint32{0}})
 	be := &uploads{Backend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}
 	for _, f := range []*feed{newFeed(be), newFeed(kernels.NewCPU(kernels.CPUOptions{}))} {
-		for _, blocks := range [][]sample.Block{{small}, {large, small}, {small}, {{Dst: 1, Src: []uint32{5}, Start: []uint32{0}, End: []uint32{0}}}} {
+		for _, layers := range [][]sample.Layer{{small}, {large, small}, {small}, {empty}} {
 			be.n = 0
-			graphs := f.blocks(blocks)
+			graphs := f.blocks(layers)
 			if f.be == kernels.Backend(be) {
 				require.Equal(t, 1, be.n)
 			}
-			for i, b := range blocks {
-				g := graphs[i]
+			for i := range layers {
+				src, b, g := layers[i].Nodes[0], layers[i].Blocks[0], graphs[i]
 				nodes, edges := g.Nodes[0], g.Edges[0]
-				require.Equal(t, b.Dst, nodes.Dst)
-				for k, want := range [][]uint32{b.Src, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge} {
+				require.Equal(t, src.Dst, nodes.Dst)
+				for k, want := range [][]uint32{src.Src, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge} {
 					x := []kernels.Tensor{nodes.IDs, edges.Start, edges.End, edges.Nbr, edges.RevStart, edges.RevDst, edges.RevEdge}[k]
 					got := make([]uint32, x.Rows)
 					f.be.DownloadU32(got, x)

@@ -164,10 +164,10 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 
 // step is one update: forward, backward, and what the optimizer makes of it, in an epoch of steps.
 func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, err error) {
-	graphs := t.feed.blocks(b.Batch.Blocks)
+	graphs := t.feed.blocks(b.Batch.Layers)
 	t.tape.Reset(true)
 	logits := t.model.Forward(t.tape, model.Rows{t.tape.Leaf(b.Rows)}, graphs, model.Pass{Key: key | 1})[0]
-	if a, err = t.task.loss(t.tape, t.feed, logits, b.Batch.Seeds); err != nil {
+	if a, err = t.task.loss(t.tape, t.feed, logits, b.Batch.Seeds[0]); err != nil {
 		return a, err
 	}
 	if math.IsNaN(a.Loss) || math.IsInf(a.Loss, 0) {
@@ -185,7 +185,7 @@ func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, er
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 	if row, col, v, ok := t.feed.badRow(b.Rows); ok {
 		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
-			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[row]), v, t.lastGood())
+			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[0][row]), v, t.lastGood())
 	}
 	for _, w := range t.model.Download() {
 		if i := notFinite(w.Data); i >= 0 {

@@ -71,20 +71,20 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 			batches = append(batches, new(sample.Batch))
 		}
 		var z []sample.Z
-		var of [][]uint32
+		var of [][][]uint32
 		for step := first; step < first+n; step++ {
 			z = append(z, t.BatchSeeds().At(step))
-			of = append(of, t.seedsOf(seeds, step))
+			of = append(of, [][]uint32{t.seedsOf(seeds, step)})
 		}
 		before, began := t.topo.Stats(), time.Now()
-		if err := (checkedGroup{t.group, t.data}).Sample(ctx, batches[:n], z, of); err != nil {
+		if err := (checked{t.draws, t.data}).Sample(ctx, batches[:n], z, of); err != nil {
 			return nil, err
 		}
 		p.SampleSeconds = time.Since(began).Seconds() / float64(n)
 		cold := t.topo.Stats().Cold.Sub(before.Cold)
 		p.TopologyBytes, p.ListSeconds = float64(cold.BytesRead)/float64(n), cold.Seconds/float64(n)
 		for _, b := range batches[:n] {
-			trace = append(trace, slices.Clone(b.Inputs()))
+			trace = append(trace, slices.Clone(b.Inputs()[0]))
 		}
 	}
 	f, err := t.stack.Forecast(trace, p.Window)
@@ -131,13 +131,13 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 
 // rehearse takes b through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
 func (t *trainer) rehearse(b *sample.Batch) error {
-	rows := kernels.Tensor{Type: t.data.DType(), Rows: len(b.Inputs()), Cols: t.data.Features.Dim()}
+	rows := kernels.Tensor{Type: t.data.DType(), Rows: len(b.Inputs()[0]), Cols: t.data.Features.Dim()}
 	rows.Buf = t.be.Alloc(rows.Type, rows.Len())
 	defer t.be.Free(rows.Buf)
 	return store.Guard(func() error {
 		t.tape.Reset(true)
-		logits := t.model.Forward(t.tape, model.Rows{t.tape.Leaf(rows)}, t.feed.blocks(b.Blocks), model.Pass{Key: 1})[0]
-		if _, err := t.task.loss(t.tape, t.feed, logits, b.Seeds); err != nil {
+		logits := t.model.Forward(t.tape, model.Rows{t.tape.Leaf(rows)}, t.feed.blocks(b.Layers), model.Pass{Key: 1})[0]
+		if _, err := t.task.loss(t.tape, t.feed, logits, b.Seeds[0]); err != nil {
 			return fmt.Errorf("the first batch: %w", err)
 		}
 		t.tape.Backward()

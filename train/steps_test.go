@@ -30,7 +30,7 @@ func TestEpochsDiffer(t *testing.T) {
 			o.Batch, o.Kappa = batch, kappa
 			r := trained(t, ds, o)
 			d := mustData(t, ds)
-			s := sample.NewSampler(d.Graph, sample.Config{Fanouts: o.Fanouts})
+			s := sample.NewSampler(sample.AtHand(d.Graph), sample.Config{Fanouts: o.Fanouts}, 1)
 			steps := (len(d.Train) + batch - 1) / batch
 			read := map[int64]bool{}
 			for _, e := range r.Epochs {
@@ -40,8 +40,8 @@ func TestEpochsDiffer(t *testing.T) {
 				var rows int64
 				for step := range steps {
 					z := sample.Schedule{Seed: o.Seed, Kappa: kappa}.At((e.Epoch-1)*steps + step)
-					require.NoError(t, s.Sample(&b, z, seeds[step*batch:min((step+1)*batch, len(seeds))]))
-					rows += int64(len(b.Inputs()))
+					require.NoError(t, s.SampleOne(context.Background(), &b, z, seeds[step*batch:min((step+1)*batch, len(seeds))]))
+					rows += int64(len(b.Inputs()[0]))
 				}
 				require.Equal(t, rows, e.InputRows, "batch %d, κ %d, epoch %d", batch, kappa, e.Epoch)
 				read[rows] = true

@@ -72,7 +72,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 			return err
 		}
 	}
-	t.group.Bytes = min(t.group.Bytes, d.Batches.Scratch*int64(t.budget.Group))
+	t.draws.Bytes = min(t.draws.Bytes, d.Batches.Scratch*int64(t.budget.Group))
 	cache := t.Cache
 	cache.HostBytes, cache.Lookahead, cache.Engine, cache.Direct = t.budget.Host, t.Lookahead, t.disk.Kind, t.disk.Direct
 	cache.Costs, cache.Faults = t.disk.Costs, t.disk.Faults
@@ -86,7 +86,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	t.read = t.stack.Stats()
 	t.inputs = d.Rows[0].Inputs
 	t.pipe = pipeline.New(pipeline.Config{
-		Sampler: checkedGroup{t.group, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.DType(), Cols: t.data.Features.Dim(),
+		Sampler: checked{t.draws, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.DType(), Cols: t.data.Features.Dim(),
 		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
 		BatchBytes: d.Batches.Bytes, BatchRows: d.Rows[0].Inputs,
 	})
@@ -110,7 +110,7 @@ func (t *trainer) openTopology(ctx context.Context, bytes int64) (err error) {
 	}
 	t.topo, err = topology.Open(ctx, t.data.Graph, topology.Options{Bytes: bytes, Weights: t.data.Weights, Options: t.disk})
 	if err == nil {
-		t.group = sample.NewGroup(t.topo, t.Sampling(), t.Workers)
+		t.draws = sample.NewSampler(t.topo, t.Sampling(), t.Workers)
 	}
 	return err
 }
@@ -123,27 +123,26 @@ func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 	sample.Shuffle(seeds, t.Seed, 1)
 	seeds = seeds[:min(t.Batch, len(seeds))]
 	b := new(sample.Batch)
-	sampler := checkedGroup{t.group, t.data}
 	err = store.Guard(func() error {
-		return sampler.Sample(ctx, []*sample.Batch{b}, []sample.Z{t.BatchSeeds().At(0)}, [][]uint32{seeds})
+		return t.data.Place(t.draws.SampleOne(ctx, b, t.BatchSeeds().At(0), seeds))
 	})
 	if err != nil {
 		return d, err
 	}
-	scratch, shared := t.Sampling().Scratch(b, t.topo.Degree, t.Workers)
+	scratch, shared := t.draws.Scratch(b)
 	before := kernels.HostBytes()
 	if err := t.rehearse(b); err != nil {
 		return d, err
 	}
 	step := kernels.HostBytes() - before
 	rows := plan.Rows{
-		Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(b.Inputs()),
+		Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(b.Inputs()[0]),
 	}
 	lists := plan.Lists{
 		Nodes: int64(g.Nodes()), Offsets: topology.LeastBytes(g), Bytes: topology.ListBytes(g, t.data.Weights),
 	}
-	for i := range b.Blocks {
-		lists.Wanted = append(lists.Wanted, int64(b.Blocks[i].Dst))
+	for l := range b.Layers {
+		lists.Wanted = append(lists.Wanted, int64(b.Layers[l].Nodes[0].Dst))
 	}
 	window := t.Window
 	if window == 0 {
@@ -170,12 +169,12 @@ const (
 	stepMargin      = 112      // percent of the first batch that others may take
 )
 
-// checkedGroup names the place of what it finds damaged.
-type checkedGroup struct {
-	*sample.Group
+// checked names the place of what its sampler finds damaged.
+type checked struct {
+	*sample.Sampler
 	data *data.Data
 }
 
-func (s checkedGroup) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
-	return s.data.Place(s.Group.Sample(ctx, batches, z, seeds))
+func (s checked) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+	return s.data.Place(s.Sampler.Sample(ctx, batches, z, seeds))
 }

@@ -153,7 +153,7 @@ type trainer struct {
 	// engine is what came of it, and why.
 	engine string
 	topo   *topology.Tier
-	group  *sample.Group
+	draws  *sample.Sampler
 	stack  *cachetier.Stack
 	model  *model.Model
 	optim  *optim.Optimizer

@@ -90,13 +90,13 @@ func TestDrawTrace(t *testing.T) {
 	epoch := (len(train) + 99) / 100
 	trace, err := drawTrace(t.Context(), ds, d, 100, epoch+3)
 	require.NoError(t, err)
-	sampler, schedule := sample.NewSampler(ds.Graph(0), d.Config), sample.Schedule{Seed: 1, Kappa: 4}
+	sampler, schedule := sample.NewSampler(sample.AtHand(ds.Graph(0)), d.Config, 1), sample.Schedule{Seed: 1, Kappa: 4}
 	for i, rows := range trace {
 		seeds := slices.Clone(train)
 		sample.Shuffle(seeds, 1, 1+i/epoch)
 		var b sample.Batch
-		require.NoError(t, sampler.Sample(&b, schedule.At(i), seeds[i%epoch*100:min(i%epoch*100+100, len(seeds))]))
-		require.Equal(t, b.Inputs(), rows, "step %d", i)
+		require.NoError(t, sampler.SampleOne(context.Background(), &b, schedule.At(i), seeds[i%epoch*100:min(i%epoch*100+100, len(seeds))]))
+		require.Equal(t, b.Inputs()[0], rows, "step %d", i)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestDrawn(t *testing.T) {
 		seeds[v] = uint32(v)
 		degrees += ds.Graph(0).Degree(uint32(v))
 	}
-	d := drawn{sampler: sample.NewSampler(ds.Graph(0), sample.Config{Fanouts: []int{sample.All}}), seeds: seeds}
+	d := drawn{sampler: sample.NewSampler(sample.AtHand(ds.Graph(0)), sample.Config{Fanouts: []int{sample.All}}, 1), seeds: seeds}
 	turn, err := d.turn()
 	require.NoError(t, err)
 	require.EqualValues(t, degrees, turn.Edges)

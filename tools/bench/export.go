@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,23 +30,23 @@ func drawBatches(be kernels.Backend, ds *store.Dataset, fanouts []int, size, cou
 		return nil, fmt.Errorf("%s: %d training nodes with %s features; %d × %d with float16 are needed", ds.Path(), len(seeds), features.Elem(), count, size)
 	}
 	sample.Shuffle(seeds, 1, 1)
-	sampler := sample.NewSampler(ds.Graph(0), sample.Config{Fanouts: fanouts})
+	sampler := sample.NewSampler(sample.AtHand(ds.Graph(0)), sample.Config{Fanouts: fanouts}, 1)
 	var batches []*batch
 	for i := range count {
 		b := new(batch)
-		if err := sampler.Sample(&b.Batch, sample.Alone(1, 1, i), seeds[i*size:(i+1)*size]); err != nil {
+		if err := sampler.SampleOne(context.Background(), &b.Batch, sample.Alone(1, 1, i), seeds[i*size:(i+1)*size]); err != nil {
 			return nil, err
 		}
-		for _, v := range b.Seeds {
+		for _, v := range b.Seeds[0] {
 			b.labels = append(b.labels, uint32(labels.Class(v)))
 		}
-		n, dim := len(b.Inputs()), features.Dim()
+		n, dim := len(b.Inputs()[0]), features.Dim()
 		b.rows = kernels.Tensor{Buf: be.Alloc(kernels.F16, n*dim), Type: kernels.F16, Rows: n, Cols: dim}
 		host, ok := be.Host(b.rows)
 		if !ok {
 			return nil, errors.New("the backend's memory cannot be addressed")
 		}
-		for r, v := range b.Inputs() {
+		for r, v := range b.Inputs()[0] {
 			copy(host[r*features.RowBytes():], features.Row(v))
 		}
 		batches = append(batches, b)
@@ -60,12 +61,12 @@ func export(dir string, be kernels.Backend, batches []*batch, params []*model.Pa
 		rows, _ := be.Host(b.rows) // drawBatches has asked
 		w.write(fmt.Sprintf("%d.rows", i), "<f2", []int{b.rows.Rows, b.rows.Cols}, rows)
 		w.write(fmt.Sprintf("%d.labels", i), "<i4", []int{len(b.labels)}, b.labels)
-		for l := range b.Blocks {
-			k := &b.Blocks[l]
+		for l := range b.Layers {
+			nodes, k := &b.Layers[l].Nodes[0], &b.Layers[l].Blocks[0]
 			offsets := append(append([]uint32(nil), k.Start...), uint32(len(k.Nbr)))
 			w.write(fmt.Sprintf("%d.%d.offsets", i, l), "<i4", []int{len(offsets)}, offsets)
 			w.write(fmt.Sprintf("%d.%d.neighbors", i, l), "<i4", []int{len(k.Nbr)}, k.Nbr)
-			w.write(fmt.Sprintf("%d.%d.sources", i, l), "<i4", []int{1}, []uint32{uint32(len(k.Src))})
+			w.write(fmt.Sprintf("%d.%d.sources", i, l), "<i4", []int{1}, []uint32{uint32(len(nodes.Src))})
 		}
 	}
 	for _, p := range params {

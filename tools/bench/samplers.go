@@ -80,7 +80,7 @@ func (c *comparison) race(ds *store.Dataset, seeds []uint32, fanouts []int, peer
 	name := numbers(fanouts)
 	for _, s := range ourSamplers {
 		s.config.Fanouts = fanouts
-		ours := &drawn{sampler: sample.NewSampler(ds.Graph(0), s.config), seeds: seeds}
+		ours := &drawn{sampler: sample.NewSampler(sample.AtHand(ds.Graph(0)), s.config, 1), seeds: seeds}
 		var rivals []*rival
 		for i, t := range theirs {
 			if t.Kind == s.name || slices.Contains(s.others, t.Kind) {
@@ -152,13 +152,13 @@ func (d *drawn) turn() (drawnTurn, error) {
 	began := processorSeconds()
 	for at := 0; at < len(d.seeds); at += batchSize {
 		d.z++
-		if err := d.sampler.Sample(&d.batch, sample.Z{First: sample.Hash(d.z)}, d.seeds[at:at+batchSize]); err != nil {
+		if err := d.sampler.SampleOne(context.Background(), &d.batch, sample.Z{First: sample.Hash(d.z)}, d.seeds[at:at+batchSize]); err != nil {
 			return d.last, err
 		}
-		for l := range d.batch.Blocks {
-			d.last.Edges += float64(len(d.batch.Blocks[l].Nbr))
+		for l := range d.batch.Layers {
+			d.last.Edges += float64(len(d.batch.Layers[l].Blocks[0].Nbr))
 		}
-		d.last.Nodes += float64(len(d.batch.Inputs()))
+		d.last.Nodes += float64(len(d.batch.Inputs()[0]))
 	}
 	d.last.Seconds = processorSeconds() - began
 	return d.last, nil

@@ -30,7 +30,7 @@ func drawTrace(ctx context.Context, ds *store.Dataset, d draws, size, steps int)
 	}
 	samplers := make([]*sample.Sampler, min(runtime.GOMAXPROCS(0), steps))
 	for i := range samplers {
-		samplers[i] = sample.NewSampler(ds.Graph(0), d.Config)
+		samplers[i] = sample.NewSampler(sample.AtHand(ds.Graph(0)), d.Config, 1)
 	}
 	schedule := sample.Schedule{Seed: 1, Kappa: d.kappa}
 	seeds, trace := make([]uint32, len(train)), make([][]uint32, steps)
@@ -47,10 +47,10 @@ func drawTrace(ctx context.Context, ds *store.Dataset, d draws, size, steps int)
 					if err := ctx.Err(); err != nil {
 						return err
 					}
-					if err := sampler.Sample(&b, schedule.At(first+i), batches[i]); err != nil {
+					if err := sampler.SampleOne(context.Background(), &b, schedule.At(first+i), batches[i]); err != nil {
 						return err
 					}
-					trace[first+i] = slices.Clone(b.Inputs())
+					trace[first+i] = slices.Clone(b.Inputs()[0])
 				}
 				return nil
 			})

@@ -155,7 +155,7 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, no
 	for i := range fanouts {
 		fanouts[i] = c.Kind.All()
 	}
-	sampler := sample.NewSampler(p.graph, sample.Config{Fanouts: fanouts, Options: c.Kind.Sampling()})
+	sampler := sample.NewSampler(sample.AtHand(p.graph), sample.Config{Fanouts: fanouts, Options: c.Kind.Sampling()}, 1)
 	t := tape.New(p.be)
 	defer t.Close()
 	var b sample.Batch
@@ -164,18 +164,18 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, no
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := sampler.Sample(&b, sample.Z{}, nodes[:min(chunk, len(nodes))]); err != nil {
+		if err := sampler.SampleOne(ctx, &b, sample.Z{}, nodes[:min(chunk, len(nodes))]); err != nil {
 			return nil, err
 		}
-		x := p.floats(nil, len(b.Inputs()), p.dim)
-		for i, v := range b.Inputs() {
+		x := p.floats(nil, len(b.Inputs()[0]), p.dim)
+		for i, v := range b.Inputs()[0] {
 			p.be.UploadF32(x.Slice(i, i+1), p.features[int(v)*p.dim:][:p.dim])
 		}
-		graphs := make([]model.Graph, len(b.Blocks))
+		graphs := make([]model.Graph, len(b.Layers))
 		for l := range graphs {
-			k := &b.Blocks[l]
+			nodes, k := &b.Layers[l].Nodes[0], &b.Layers[l].Blocks[0]
 			graphs[l] = model.Graph{
-				Nodes: []model.Frontier{{Dst: k.Dst, IDs: p.uints(k.Src)}},
+				Nodes: []model.Frontier{{Dst: nodes.Dst, IDs: p.uints(nodes.Src)}},
 				Edges: []model.Edges{{Weight: p.floats(k.Weight, len(k.Weight), 1),
 					Adjacency: kernels.Adjacency{Start: p.uints(k.Start), End: p.uints(k.End), Nbr: p.uints(k.Nbr)}}},
 			}

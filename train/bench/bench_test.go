@@ -75,7 +75,7 @@ func TestGenerate(t *testing.T) {
 func TestTrainer(t *testing.T) {
 	g := generate(500, 8, 1)
 	var b sample.Batch
-	require.NoError(t, sample.NewSampler(g, sample.Config{Fanouts: []int{5, 3}}).Sample(&b, sample.Z{First: 1}, g.seedsOf(40, 1)))
+	require.NoError(t, sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: []int{5, 3}}, 1).SampleOne(context.Background(), &b, sample.Z{First: 1}, g.seedsOf(40, 1)))
 	labels := make([]uint32, 40)
 	for i := range labels {
 		labels[i] = uint32(i % 3)
@@ -84,7 +84,7 @@ func TestTrainer(t *testing.T) {
 	for range 2 {
 		be := kernels.NewCPU(kernels.CPUOptions{})
 		tr := NewTrainer(be, model.Config{Kind: model.SAGE, Layers: 2, Hidden: 32, Norm: "none"}, 16, 3, 1)
-		rows := halves(be, len(b.Inputs()), 16)
+		rows := halves(be, len(b.Inputs()[0]), 16)
 		var losses []float64
 		for range 30 {
 			losses = append(losses, tr.Step(&b, rows, labels, 0.01, 1))

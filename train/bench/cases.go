@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -193,20 +194,20 @@ func (s suite) sampling() Case {
 	const nodes, degree, batches = 1 << 20, 15, 16
 	return Case{fmt.Sprintf("Sample/fanout=15,10,5/batch=%d/nodes=%d", seeds, nodes), func() Job {
 		topo := generate(nodes, degree, 1)
-		sampler, all, step := sample.NewSampler(topo, sample.Config{Fanouts: fanouts}), topo.seedsOf(batches*seeds, 1), 0
+		sampler, all, step := sample.NewSampler(sample.AtHand(topo), sample.Config{Fanouts: fanouts}, 1), topo.seedsOf(batches*seeds, 1), 0
 		var b sample.Batch
 		draw := func() {
 			at := step % batches
 			step++
-			if err := sampler.Sample(&b, sample.Z{First: uint64(at)}, all[at*seeds:(at+1)*seeds]); err != nil {
+			if err := sampler.SampleOne(context.Background(), &b, sample.Z{First: uint64(at)}, all[at*seeds:(at+1)*seeds]); err != nil {
 				panic(err) // generate names no node that is not there
 			}
 		}
 		edges := 0
 		for range batches {
 			draw()
-			for i := range b.Blocks {
-				edges += len(b.Blocks[i].Nbr)
+			for l := range b.Layers {
+				edges += len(b.Layers[l].Blocks[0].Nbr)
 			}
 		}
 		return Job{Run: draw, Free: func() {}, Work: Work{Edges: float64(edges) / batches, Seeds: seeds}}
@@ -219,7 +220,7 @@ func (s suite) step() Case {
 	name := fmt.Sprintf("Step/model=sage/layers=3/hidden=%d/fanout=15,10,5/batch=%d", hidden, seeds)
 	return s.on(name, Work{Seeds: seeds}, func(m *memory) func() {
 		g := generate(nodes, degree, 1)
-		sampler, all := sample.NewSampler(g, sample.Config{Fanouts: fanouts}), g.seedsOf(batches*seeds, 1)
+		sampler, all := sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: fanouts}, 1), g.seedsOf(batches*seeds, 1)
 		table := halves(m, nodes, dim)
 		trainer := NewTrainer(m, model.Config{Kind: model.SAGE, Layers: 3, Hidden: hidden, Dropout: 0.5, Norm: "layer"}, dim, classes, 1)
 		var drawn [batches]sample.Batch
@@ -229,10 +230,10 @@ func (s suite) step() Case {
 			labels[i] = uint32(i % classes)
 		}
 		for i := range drawn {
-			if err := sampler.Sample(&drawn[i], sample.Z{First: uint64(i)}, all[i*seeds:(i+1)*seeds]); err != nil {
+			if err := sampler.SampleOne(context.Background(), &drawn[i], sample.Z{First: uint64(i)}, all[i*seeds:(i+1)*seeds]); err != nil {
 				panic(err) // generate names no node that is not there
 			}
-			rows[i] = table.Slice(0, len(drawn[i].Inputs())) // which rows does not matter to a step
+			rows[i] = table.Slice(0, len(drawn[i].Inputs()[0])) // which rows does not matter to a step
 		}
 		at := 0
 		return func() {

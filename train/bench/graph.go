@@ -13,10 +13,10 @@ type graph struct {
 	nbr     []uint32
 }
 
-// Nodes implements sample.Topology.
+// Nodes implements sample.Lists.
 func (g *graph) Nodes() int { return len(g.offsets) - 1 }
 
-// Neighbors implements sample.Topology.
+// Neighbors implements sample.Lists.
 func (g *graph) Neighbors(v uint32) []uint32 { return g.nbr[g.offsets[v]:g.offsets[v+1]] }
 
 // generate makes a graph of so many nodes with degree in-neighbours in the mean, between half and one and a half of it

@@ -48,9 +48,9 @@ func (t *Trainer) Restart() {
 // loss, backward, Adam. It returns the mean loss before the update. key seeds dropout.
 func (t *Trainer) Step(b *sample.Batch, rows kernels.Tensor, labels []uint32, rate float64, key uint64) (loss float64) {
 	n := len(labels)
-	for i := range b.Blocks {
-		k := &b.Blocks[i]
-		n += len(k.Src) + 2*k.Dst + len(k.Nbr) + len(k.RevStart) + len(k.RevDst)
+	for i := range b.Layers {
+		nodes, k := &b.Layers[i].Nodes[0], &b.Layers[i].Blocks[0]
+		n += len(nodes.Src) + 2*nodes.Dst + len(k.Nbr) + len(k.RevStart) + len(k.RevDst)
 	}
 	if t.ints == nil || t.ints.Len() < n {
 		if t.ints != nil {
@@ -59,10 +59,10 @@ func (t *Trainer) Step(b *sample.Batch, rows kernels.Tensor, labels []uint32, ra
 		t.ints = t.be.Alloc(kernels.U32, n+n/4)
 	}
 	t.used, t.graphs = 0, t.graphs[:0]
-	for i := range b.Blocks {
-		k := &b.Blocks[i]
+	for i := range b.Layers {
+		nodes, k := &b.Layers[i].Nodes[0], &b.Layers[i].Blocks[0]
 		t.graphs = append(t.graphs, model.Graph{
-			Nodes: []model.Frontier{{Dst: k.Dst, IDs: t.upload(k.Src)}},
+			Nodes: []model.Frontier{{Dst: nodes.Dst, IDs: t.upload(nodes.Src)}},
 			Edges: []model.Edges{{Adjacency: kernels.Adjacency{
 				Start: t.upload(k.Start), End: t.upload(k.End), Nbr: t.upload(k.Nbr), RevStart: t.upload(k.RevStart), RevDst: t.upload(k.RevDst),
 			}}},

@@ -131,15 +131,15 @@ func (d *Data) UnusedColumns() (names []string) {
 	return names
 }
 
-// Topology is the graph, with the weights of its edges where they count.
-func (d *Data) Topology() sample.Topology {
+// Lists are those of the graph, with the weights of its edges where they count.
+func (d *Data) Lists() sample.Lists {
 	if d.Weights == nil {
 		return d.Graph
 	}
 	return weightedGraph{d.Graph, d.Weights}
 }
 
-// weightedGraph is a sample.WeightedTopology.
+// weightedGraph is sample.Lists with weights.
 type weightedGraph struct {
 	*store.Graph
 	weights *store.EdgeColumn

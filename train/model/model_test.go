@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -56,7 +57,7 @@ func newProblem(be kernels.Backend, kind Kind, nodes int, seeds []uint32, layers
 // drawn is a batch of seeds among nodes.
 func drawn(c sample.Config, nodes int, seeds []uint32) *sample.Batch {
 	var b sample.Batch
-	if err := sample.NewSampler(ring(nodes), c).Sample(&b, sample.Z{First: 5}, seeds); err != nil {
+	if err := sample.NewSampler(sample.AtHand(ring(nodes)), c, 1).SampleOne(context.Background(), &b, sample.Z{First: 5}, seeds); err != nil {
 		panic(err)
 	}
 	return &b
@@ -70,14 +71,14 @@ func problemOf(be kernels.Backend, b *sample.Batch, nodes, in int) problem {
 		all[i] = float32(rng.NormFloat64())
 	}
 	var host []float32
-	for _, v := range b.Inputs() {
+	for _, v := range b.Inputs()[0] {
 		host = append(host, all[int(v)*in:][:in]...)
 	}
-	p := problem{x: f32(be, host, len(b.Inputs()), in)}
-	for i := range b.Blocks {
-		p.graphs = append(p.graphs, upload(be, &b.Blocks[i]))
+	p := problem{x: f32(be, host, len(b.Inputs()[0]), in)}
+	for i := range b.Layers {
+		p.graphs = append(p.graphs, upload(be, &b.Layers[i]))
 	}
-	labels := make([]uint32, len(b.Seeds))
+	labels := make([]uint32, len(b.Seeds[0]))
 	for i := range labels {
 		labels[i] = uint32(2 * i % 3)
 	}
@@ -95,9 +96,10 @@ func f32(be kernels.Backend, v []float32, rows, cols int) kernels.Tensor {
 	return t
 }
 
-func upload(be kernels.Backend, k *sample.Block) Graph {
+func upload(be kernels.Backend, l *sample.Layer) Graph {
+	nodes, k := &l.Nodes[0], &l.Blocks[0]
 	return Graph{
-		Nodes: []Frontier{{Dst: k.Dst, IDs: u32(be, k.Src)}},
+		Nodes: []Frontier{{Dst: nodes.Dst, IDs: u32(be, nodes.Src)}},
 		Edges: []Edges{{Weight: f32(be, k.Weight, len(k.Weight), 1), Adjacency: kernels.Adjacency{
 			Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr),
 			RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst), RevEdge: u32(be, k.RevEdge)}}},
@@ -255,8 +257,8 @@ func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 			everyone[v] = uint32(v)
 		}
 		var b sample.Batch
-		require.NoError(t, sample.NewSampler(ring(nodes), sample.Config{Fanouts: []int{c.Kind.All()}, Options: c.Kind.Sampling()}).Sample(&b, sample.Z{}, everyone))
-		g := upload(be, &b.Blocks[0])
+		require.NoError(t, sample.NewSampler(sample.AtHand(ring(nodes)), sample.Config{Fanouts: []int{c.Kind.All()}, Options: c.Kind.Sampling()}, 1).SampleOne(context.Background(), &b, sample.Z{}, everyone))
+		g := upload(be, &b.Layers[0])
 		rng := rand.New(rand.NewPCG(1, 2))
 		all := make([]float32, nodes*in)
 		for i := range all {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -60,8 +61,8 @@ func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
 func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 	var b sample.Batch
 	if c.On == "whole graph" {
-		s := sample.NewSampler(r.Neighbors, sample.Config{Fanouts: []int{sample.All, sample.All}, Options: c.Model.Sampling()})
-		require.NoError(t, s.Sample(&b, sample.Z{First: 1}, r.Seeds))
+		s := sample.NewSampler(sample.AtHand(r.Neighbors), sample.Config{Fanouts: []int{sample.All, sample.All}, Options: c.Model.Sampling()}, 1)
+		require.NoError(t, s.SampleOne(context.Background(), &b, sample.Z{First: 1}, r.Seeds))
 		return b
 	}
 	o := c.Model.Sampling()
@@ -72,13 +73,13 @@ func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 			drawn[v] = spelled.Lists[i]
 		}
 		var one sample.Batch
-		require.NoError(t, sample.NewSampler(drawn, sample.Config{Fanouts: []int{sample.All}, Options: o}).Sample(&one, sample.Z{First: 1}, spelled.Dst))
-		require.Equal(t, spelled.Src, one.Blocks[0].Src)
+		require.NoError(t, sample.NewSampler(sample.AtHand(drawn), sample.Config{Fanouts: []int{sample.All}, Options: o}, 1).SampleOne(context.Background(), &one, sample.Z{First: 1}, spelled.Dst))
+		require.Equal(t, spelled.Src, one.Inputs()[0])
 		if c.Model == GCN {
-			require.Len(t, c.EdgeWeights[l], len(one.Blocks[0].Weight))
-			one.Blocks[0].Weight = c.EdgeWeights[l] // the sampler saw only what was drawn
+			require.Len(t, c.EdgeWeights[l], len(one.Layers[0].Blocks[0].Weight))
+			one.Layers[0].Blocks[0].Weight = c.EdgeWeights[l] // the sampler saw only what was drawn
 		}
-		b.Blocks = append(b.Blocks, one.Blocks[0])
+		b.Layers = append(b.Layers, one.Layers[0])
 	}
 	return b
 }
@@ -132,13 +133,13 @@ func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, wit
 	}
 	b := r.batch(t, c)
 	var rows []float32
-	for _, v := range b.Inputs() {
+	for _, v := range b.Inputs()[0] {
 		rows = append(rows, r.Features[int(v)*r.Dim:][:r.Dim]...)
 	}
-	x := f32(be, rows, len(b.Inputs()), r.Dim)
+	x := f32(be, rows, len(b.Inputs()[0]), r.Dim)
 	var graphs []Graph
-	for i := range b.Blocks {
-		graphs = append(graphs, upload(be, &b.Blocks[i]))
+	for i := range b.Layers {
+		graphs = append(graphs, upload(be, &b.Layers[i]))
 	}
 	classes := make([]uint32, len(r.Seeds))
 	for i, v := range r.Seeds {

@@ -25,10 +25,10 @@ func weighed(c Config, weight func(degree uint32) float32) *sample.Batch {
 	o := c.Kind.Sampling()
 	o.RevEdges = true
 	b := drawn(sample.Config{Fanouts: slices.Repeat([]int{3}, c.Layers), Options: o}, 24, someSeeds)
-	for l := range b.Blocks {
-		k := &b.Blocks[l]
+	for l := range b.Layers {
+		k := &b.Layers[l].Blocks[0]
 		k.Weight = make([]float32, len(k.Nbr))
-		for i := range k.Dst {
+		for i := range k.Start {
 			for e := k.Start[i]; e < k.End[i]; e++ {
 				k.Weight[e] = weight(k.End[i] - k.Start[i])
 			}
@@ -48,8 +48,8 @@ func TestEqualWeightsAreNone(t *testing.T) {
 				return 3 // attention divides by the sum: only ratios count
 			})
 			got := gradients(be, c, problemOf(be, b, 24, 5))
-			for l := range b.Blocks {
-				b.Blocks[l].Weight = nil
+			for l := range b.Layers {
+				b.Layers[l].Blocks[0].Weight = nil
 			}
 			want := gradients(be, c, problemOf(be, b, 24, 5))
 			require.InDeltaSlice(t, want, got, 1e-6, "%s on %s", c.Kind, be.Name())
@@ -64,7 +64,7 @@ func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 	for _, c := range weighing {
 		rng := rand.New(rand.NewPCG(8, 9))
 		b := weighed(c, func(uint32) float32 { return float32(math.Exp(rng.NormFloat64())) })
-		rows := make([]float32, len(b.Inputs())*in)
+		rows := make([]float32, len(b.Inputs()[0])*in)
 		for i := range rows {
 			rows[i] = float32(rng.IntN(65)-32) / 16 // exact in float16
 		}
@@ -80,8 +80,8 @@ func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 			}
 			tp.Reset(false)
 			var graphs []Graph
-			for l := range b.Blocks {
-				graphs = append(graphs, upload(be, &b.Blocks[l]))
+			for l := range b.Layers {
+				graphs = append(graphs, upload(be, &b.Layers[l]))
 			}
 			return wide(be, m.Forward(tp, Rows{tp.Leaf(x)}, graphs, Pass{})[0].Value), m
 		}
@@ -120,20 +120,20 @@ func wide(be kernels.Backend, t kernels.Tensor) []float64 {
 
 // byFormula computes the logits of b by the formulas of the papers, with weights.
 func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params map[string][]float64) []float64 {
-	x := make([][]float64, len(b.Inputs()))
+	x := make([][]float64, len(b.Inputs()[0]))
 	for v := range x {
 		for _, r := range rows[v*in:][:in] {
 			x[v] = append(x[v], float64(r))
 		}
 	}
-	for l := range b.Blocks {
-		k, last := &b.Blocks[l], l == c.Layers-1
+	for l := range b.Layers {
+		nodes, k, last := &b.Layers[l].Nodes[0], &b.Layers[l].Blocks[0], l == c.Layers-1
 		name := fmt.Sprintf("convs.%d.", l)
 		width, heads := c.Hidden, c.Heads
 		if last {
 			width, heads = out, 1
 		}
-		y := make([][]float64, k.Dst)
+		y := make([][]float64, nodes.Dst)
 		for i := range y {
 			if c.Kind == SAGE {
 				sum := make([]float64, len(x[0]))

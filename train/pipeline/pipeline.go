@@ -51,9 +51,9 @@ type Config struct {
 	Ahead int
 }
 
-// Sampler draws the blocks of several batches, as a sample.Group does.
+// Sampler draws several batches, as a sample.Sampler does.
 type Sampler interface {
-	Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error
+	Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
 }
 
 // Steps are the steps [From, To), and what their batches are drawn from.
@@ -72,7 +72,7 @@ type Sampled struct {
 // Gathered is a batch whose feature rows are there.
 type Gathered struct {
 	Sampled
-	Rows kernels.Tensor // one for each of Batch.Inputs()
+	Rows kernels.Tensor // one for each of Batch.Inputs()[0]
 	// Read is what the tiers had done by then: for this batch and those before it, and for none after it.
 	Read cachetier.Stats
 
@@ -193,10 +193,10 @@ func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window)
 func (p *Pipeline) draw(ctx context.Context, steps Steps, first, n int) (group, error) {
 	began := time.Now()
 	g := make(group, n)
-	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][]uint32, n)
+	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
 	for i := range g {
 		g[i] = Sampled{first + i, p.takeBatch()}
-		batches[i], z[i], seeds[i] = g[i].Batch, steps.Z(first+i), steps.Seeds(first+i)
+		batches[i], z[i], seeds[i] = g[i].Batch, steps.Z(first+i), [][]uint32{steps.Seeds(first + i)}
 	}
 	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (p *Pipeline) draw(ctx context.Context, steps Steps, first, n int) (group, 
 	began = time.Now()
 	ids := make([][]uint32, n)
 	for i, b := range batches {
-		ids[i] = b.Inputs()
+		ids[i] = b.Inputs()[0]
 		p.flight.add(b.Bytes())
 		p.size.largest = max(p.size.largest, b.Bytes())
 	}
@@ -259,7 +259,7 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *window, out chan<- 
 }
 
 func (p *Pipeline) gather(ctx context.Context, w *window, i int, b *Gathered) error {
-	rows := len(b.Batch.Inputs())
+	rows := len(b.Batch.Inputs()[0])
 	if n := rows * p.Cols; b.buffer == nil || b.buffer.Len() < n {
 		b.buffer = p.growBuffer(b.buffer, n+n/8)
 	}

@@ -44,7 +44,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) config(samplers int, bytes int64) pipeline.Config {
 	return pipeline.Config{
-		Sampler: sample.NewGroup(r.topo, sample.Config{Fanouts: []int{5, 3}}, samplers), Parallel: samplers, Stack: r.stack, Type: kernels.F16,
+		Sampler: sample.NewSampler(r.topo, sample.Config{Fanouts: []int{5, 3}}, samplers), Parallel: samplers, Stack: r.stack, Type: kernels.F16,
 		Cols: 16, Backend: r.be, Bytes: bytes,
 	}
 }
@@ -71,16 +71,16 @@ func TestSameBatches(t *testing.T) {
 	}
 	r := newRig(t)
 	want := func() (want []batch) {
-		sampler := sample.NewSampler(r.ds.Graph(0), sample.Config{Fanouts: []int{5, 3}})
+		sampler := sample.NewSampler(sample.AtHand(r.ds.Graph(0)), sample.Config{Fanouts: []int{5, 3}}, 1)
 		s := steps(0, 40)
 		read := int64(0)
 		for step := range 40 {
 			var b sample.Batch
-			require.NoError(t, sampler.Sample(&b, s.Z(step), s.Seeds(step)))
-			rows := make([]byte, len(b.Inputs())*32)
-			require.NoError(t, r.stack.Gather(t.Context(), rows, b.Inputs()))
-			read += int64(len(b.Inputs()))
-			want = append(want, batch{b.Inputs(), b.Blocks[1].Nbr, rows, read})
+			require.NoError(t, sampler.SampleOne(t.Context(), &b, s.Z(step), s.Seeds(step)))
+			rows := make([]byte, len(b.Inputs()[0])*32)
+			require.NoError(t, r.stack.Gather(t.Context(), rows, b.Inputs()[0]))
+			read += int64(len(b.Inputs()[0]))
+			want = append(want, batch{b.Inputs()[0], b.Layers[1].Blocks[0].Nbr, rows, read})
 		}
 		return want
 	}()
@@ -98,7 +98,7 @@ func TestSameBatches(t *testing.T) {
 						rows, ok := r.be.Host(b.Rows)
 						require.True(t, ok)
 						got = append(got, batch{
-							slices.Clone(b.Batch.Inputs()), slices.Clone(b.Batch.Blocks[1].Nbr), slices.Clone(rows), b.Read.InputRows - started,
+							slices.Clone(b.Batch.Inputs()[0]), slices.Clone(b.Batch.Layers[1].Blocks[0].Nbr), slices.Clone(rows), b.Read.InputRows - started,
 						})
 						return nil
 					}
@@ -125,7 +125,7 @@ func TestRemoteMemory(t *testing.T) {
 	for range 2 { // the second with new buffers
 		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
 			var want []byte
-			for _, v := range b.Batch.Inputs() {
+			for _, v := range b.Batch.Inputs()[0] {
 				want = append(want, r.ds.Features(0).Row(v)...)
 			}
 			got, ok := r.be.Host(b.Rows)
@@ -144,7 +144,7 @@ type counted struct {
 	most   *atomic.Int64
 }
 
-func (c counted) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
+func (c counted) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
 	err := c.Sampler.Sample(ctx, batches, z, seeds)
 	now := int64(0)
 	for _, b := range batches {
@@ -164,14 +164,14 @@ func TestBudget(t *testing.T) {
 	seeds := same.Seeds(20)
 	same.Seeds = func(int) []uint32 { return seeds }
 	var one sample.Batch
-	require.NoError(t, sample.NewSampler(r.ds.Graph(0), sample.Config{Fanouts: []int{5, 3}}).Sample(&one, sample.Z{First: 7}, seeds))
+	require.NoError(t, sample.NewSampler(sample.AtHand(r.ds.Graph(0)), sample.Config{Fanouts: []int{5, 3}}, 1).SampleOne(context.Background(), &one, sample.Z{First: 7}, seeds))
 	for fit := int64(0); fit < 13; fit++ {
 		for _, group := range []int{0, 3, -1} {
 			var flying, most atomic.Int64
 			c := r.config(4, fit*one.Bytes()+1)
 			c.Sampler, c.Group = counted{c.Sampler, &flying, &most}, max(0, group)
 			if group < 0 {
-				c.BatchBytes, c.BatchRows = one.Bytes(), len(one.Inputs())
+				c.BatchBytes, c.BatchRows = one.Bytes(), len(one.Inputs()[0])
 			}
 			p := pipeline.New(c)
 			require.NoError(t, p.Run(t.Context(), same, func(b *pipeline.Gathered) error {
@@ -190,7 +190,7 @@ type sized struct {
 	first *int
 }
 
-func (s sized) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
+func (s sized) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
 	if *s.first == 0 {
 		*s.first = len(batches)
 	}
@@ -219,7 +219,7 @@ type broken struct {
 	at sample.Z
 }
 
-func (s broken) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][]uint32) error {
+func (s broken) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
 	if slices.Contains(z, s.at) {
 		return errTest
 	}

@@ -67,11 +67,11 @@ func BenchmarkGroupCold(b *testing.B) {
 			tier, err := topology.Open(b.Context(), g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: disk.Pread}})
 			require.NoError(b, err)
 			defer tier.Close()
-			group := sample.NewGroup(tier, sample.Config{Fanouts: []int{15, 10, 5}}, 2)
+			group := sample.NewSampler(tier, sample.Config{Fanouts: []int{15, 10, 5}}, 2)
 			var batches []*sample.Batch
-			z, ids := make([]sample.Z, size), make([][]uint32, size)
+			z, ids := make([]sample.Z, size), make([][][]uint32, size)
 			for i := range size {
-				batches, ids[i] = append(batches, new(sample.Batch)), make([]uint32, seeds)
+				batches, ids[i] = append(batches, new(sample.Batch)), [][]uint32{make([]uint32, seeds)}
 			}
 			for b.Loop() {
 				for lo := 0; lo < steps; lo += size {
@@ -81,8 +81,8 @@ func BenchmarkGroupCold(b *testing.B) {
 					require.NoError(b, unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED))
 					for i := range size {
 						z[i] = sample.Z{First: uint64(lo + i)}
-						for j := range ids[i] {
-							ids[i][j] = uint32((uint64(lo+i)*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
+						for j := range ids[i][0] {
+							ids[i][0][j] = uint32((uint64(lo+i)*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
 						}
 					}
 					b.StartTimer()
@@ -100,8 +100,8 @@ func BenchmarkGroupCold(b *testing.B) {
 	}
 }
 
-// BenchmarkGroupResident draws batches of a thousand seeds on one core: with a Sampler from the map of a dataset that the page
-// cache holds, and in groups of eight from a tier that holds all of it.
+// BenchmarkGroupResident draws batches of a thousand seeds on one core: one by one from the map of a dataset that the page cache holds,
+// and in groups of eight from a tier that holds all of it.
 func BenchmarkGroupResident(b *testing.B) {
 	d, err := store.Open(benchGraph(b))
 	require.NoError(b, err)
@@ -111,21 +111,21 @@ func BenchmarkGroupResident(b *testing.B) {
 	tier, err := topology.Open(b.Context(), g, topology.Options{Bytes: 1 << 40})
 	require.NoError(b, err)
 	defer tier.Close()
-	group, sampler := sample.NewGroup(tier, sample.Config{Fanouts: fanouts}, 1), sample.NewSampler(g, sample.Config{Fanouts: fanouts})
+	group, sampler := sample.NewSampler(tier, sample.Config{Fanouts: fanouts}, 1), sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: fanouts}, 1)
 	var batches []*sample.Batch
-	z, ids := make([]sample.Z, size), make([][]uint32, size)
+	z, ids := make([]sample.Z, size), make([][][]uint32, size)
 	for i := range size {
-		batches, ids[i] = append(batches, new(sample.Batch)), make([]uint32, seeds)
+		batches, ids[i] = append(batches, new(sample.Batch)), [][]uint32{make([]uint32, seeds)}
 	}
 	for _, c := range []struct {
 		name string
 		draw func() error
 	}{
 		{"group/tier", func() error { return group.Sample(context.Background(), batches, z, ids) }},
-		{"sampler/map", func() error {
+		{"one/map", func() error {
 			return store.Guard(func() error {
 				for i := range batches {
-					if err := sampler.Sample(batches[i], z[i], ids[i]); err != nil {
+					if err := sampler.SampleOne(context.Background(), batches[i], z[i], ids[i]...); err != nil {
 						return err
 					}
 				}
@@ -138,14 +138,14 @@ func BenchmarkGroupResident(b *testing.B) {
 			for step := 0; b.Loop(); step++ {
 				for i := range size {
 					z[i] = sample.Z{First: uint64(step*size + i)}
-					for j := range ids[i] {
-						ids[i][j] = uint32((z[i].First*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
+					for j := range ids[i][0] {
+						ids[i][0][j] = uint32((z[i].First*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
 					}
 				}
 				require.NoError(b, c.draw())
 				for _, batch := range batches {
-					for l := range batch.Blocks {
-						edges += len(batch.Blocks[l].Nbr)
+					for l := range batch.Layers {
+						edges += len(batch.Layers[l].Blocks[0].Nbr)
 					}
 				}
 			}

@@ -46,10 +46,10 @@ func hubs(t testing.TB, nodes int) (*store.Graph, string) {
 func drawGroup(tier *topology.Tier, c sample.Config, workers, size, n int,
 	seeds func(step int) []uint32,
 ) ([]*sample.Batch, error) {
-	g := sample.NewGroup(tier, c, workers)
-	batches, z, all := make([]*sample.Batch, n), make([]sample.Z, n), make([][]uint32, n)
+	g := sample.NewSampler(tier, c, workers)
+	batches, z, all := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
 	for i := range batches {
-		batches[i], z[i], all[i] = new(sample.Batch), sample.Z{First: uint64(i)}, seeds(i)
+		batches[i], z[i], all[i] = new(sample.Batch), sample.Z{First: uint64(i)}, [][]uint32{seeds(i)}
 	}
 	for lo := 0; lo < n; lo += size {
 		hi := min(lo+size, n)
@@ -61,14 +61,16 @@ func drawGroup(tier *topology.Tier, c sample.Config, workers, size, n int,
 }
 
 func equal(a, b *sample.Batch) bool {
-	return slices.Equal(a.Seeds, b.Seeds) && slices.EqualFunc(a.Blocks, b.Blocks, func(x, y sample.Block) bool {
-		return x.Dst == y.Dst && slices.Equal(x.Src, y.Src) && slices.Equal(x.Start, y.Start) && slices.Equal(x.End, y.End) &&
-			slices.Equal(x.Nbr, y.Nbr) && slices.Equal(x.Weight, y.Weight) && slices.Equal(x.RevStart, y.RevStart) &&
+	return slices.Equal(a.Seeds[0], b.Seeds[0]) && slices.EqualFunc(a.Layers, b.Layers, func(k, l sample.Layer) bool {
+		x, y := &k.Blocks[0], &l.Blocks[0]
+		return k.Nodes[0].Dst == l.Nodes[0].Dst && slices.Equal(k.Nodes[0].Src, l.Nodes[0].Src) &&
+			slices.Equal(x.Start, y.Start) && slices.Equal(x.End, y.End) && slices.Equal(x.Nbr, y.Nbr) &&
+			slices.Equal(x.Weight, y.Weight) && slices.Equal(x.RevStart, y.RevStart) &&
 			slices.Equal(x.RevDst, y.RevDst) && slices.Equal(x.RevEdge, y.RevEdge)
 	})
 }
 
-// TestGroupsOverTiers: batches are those of a Sampler over the whole graph, whatever is resident and however it is read,
+// TestGroupsOverTiers: batches are those drawn one by one from the whole graph, whatever is resident and however it is read,
 // and what reading costs depends on the size of the groups alone.
 func TestGroupsOverTiers(t *testing.T) {
 	const nodes, n = 2000, 5
@@ -83,10 +85,10 @@ func TestGroupsOverTiers(t *testing.T) {
 	for _, fanouts := range [][]int{{6, 4, 3}, {40, sample.All}} {
 		for _, o := range []sample.Options{{}, {SelfLoops: true, GCN: true, RevEdges: true, RevInput: true}} {
 			var want []*sample.Batch
-			s := sample.NewSampler(g, sample.Config{Fanouts: fanouts, Options: o})
+			s := sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: fanouts, Options: o}, 1)
 			for step := range n {
 				b := new(sample.Batch)
-				require.NoError(t, store.Guard(func() error { return s.Sample(b, sample.Z{First: uint64(step)}, seeds(step)) }))
+				require.NoError(t, store.Guard(func() error { return s.SampleOne(context.Background(), b, sample.Z{First: uint64(step)}, seeds(step)) }))
 				want = append(want, b)
 			}
 			costs := map[string]disk.Account{}

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -54,11 +55,11 @@ func TestWeightedGroupsOverTiers(t *testing.T) {
 	all := topology.LeastBytes(g) + topology.ListBytes(g, weights)
 	for _, o := range []sample.Options{{}, {SelfLoops: true, RevEdges: true, RevInput: true}} {
 		c := sample.Config{Fanouts: []int{6, sample.All}, Weighted: true, Options: o}
-		s := sample.NewSampler(weighted{g, weights}, c)
+		s := sample.NewSampler(sample.AtHand(weighted{g, weights}), c, 1)
 		var want []*sample.Batch
 		for step := range n {
 			b := new(sample.Batch)
-			require.NoError(t, store.Guard(func() error { return s.Sample(b, sample.Z{First: uint64(step)}, seeds(step)) }))
+			require.NoError(t, store.Guard(func() error { return s.SampleOne(context.Background(), b, sample.Z{First: uint64(step)}, seeds(step)) }))
 			want = append(want, b)
 		}
 		for _, bytes := range []int64{topology.LeastBytes(g), all / 2, all} {

@@ -1,14 +1,31 @@
 package sample
 
-// Block is one layer of a batch: Dst destinations, and the sources whose rows they are computed from.
+// Batch is what one step computes on: Layers[0] reads features, the last one makes the seeds.
+type Batch struct {
+	Seeds  [][]uint32 // by type
+	Layers []Layer
+}
+
+// Layer is one layer of a batch: the nodes that it reads and makes, and the edges between them.
+type Layer struct {
+	Nodes  []Frontier // by type
+	Blocks []Block    // by relation
+}
+
+// Frontier is the nodes of one type in a layer: Src are those whose rows it reads, and the first Dst of them, the destinations,
+// are those whose rows it makes. So a destination's own row needs no look-up. Sources come in the order in which they first
+// appear: destinations, then relation by relation what was drawn.
+type Frontier struct {
+	Src []uint32 // node ids, as stored
+	Dst int
+}
+
+// Block is the edges of one relation in a layer, from the sources of one Frontier to the destinations of another, or of the same.
 //
-// The destinations are the first Dst of Src, in the same order, so a destination's own row needs no look-up. Edges are
-// in CSR2 form (FreshGNN §4.2): destination i has the sources Nbr[Start[i]:End[i]], as positions in Src; pruning it is
-// End[i] = Start[i]. Positions are given in the order in which nodes first appear.
+// Edges are in CSR2 form (FreshGNN §4.2): destination i has the sources Nbr[Start[i]:End[i]], as positions in Src of the
+// relation's source type; pruning it is End[i] = Start[i].
 type Block struct {
-	Dst        int
-	Src        []uint32 // node ids, as stored
-	Start, End []uint32
+	Start, End []uint32 // by destination
 	Nbr        []uint32
 
 	// Weight is beside Nbr: what each neighbour counts in a sum over them. With Options.GCN these are GCN's weights. Else, where
@@ -27,9 +44,9 @@ type Block struct {
 }
 
 // reverse fills RevStart, RevDst and, with edges or where they have weights, RevEdge by a counting sort.
-func (b *Block) reverse(edges bool) {
+func (b *Block) reverse(sources int, edges bool) {
 	edges = edges || len(b.Weight) > 0
-	b.RevStart = resize(b.RevStart, len(b.Src)+1)
+	b.RevStart = resize(b.RevStart, sources+1)
 	b.RevDst = resize(b.RevDst, len(b.Nbr))
 	if edges {
 		b.RevEdge = resize(b.RevEdge, len(b.Nbr))
@@ -38,10 +55,10 @@ func (b *Block) reverse(edges bool) {
 	for _, u := range b.Nbr {
 		b.RevStart[u+1]++
 	}
-	for u := range b.Src {
+	for u := range sources {
 		b.RevStart[u+1] += b.RevStart[u]
 	}
-	for i := range b.Dst {
+	for i := range b.Start {
 		for e := b.Start[i]; e < b.End[i]; e++ {
 			u := b.Nbr[e]
 			at := b.RevStart[u]
@@ -52,7 +69,7 @@ func (b *Block) reverse(edges bool) {
 			b.RevStart[u]++
 		}
 	}
-	copy(b.RevStart[1:], b.RevStart[:len(b.Src)]) // each start has moved to its end
+	copy(b.RevStart[1:], b.RevStart[:sources]) // each start has moved to its end
 	b.RevStart[0] = 0
 }
 
@@ -64,21 +81,27 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Batch is the blocks of one step: Blocks[0] reads features, the last one produces the seeds.
-type Batch struct {
-	Seeds  []uint32
-	Blocks []Block
+// Inputs are the nodes of each type whose feature rows the batch reads, each once.
+func (b *Batch) Inputs() [][]uint32 {
+	ids := make([][]uint32, len(b.Layers[0].Nodes))
+	for t := range ids {
+		ids[t] = b.Layers[0].Nodes[t].Src
+	}
+	return ids
 }
 
-// Inputs are the nodes whose feature rows the batch reads, each once.
-func (b *Batch) Inputs() []uint32 { return b.Blocks[0].Src }
-
-// Bytes is what the batch's blocks take.
+// Bytes is what the batch's layers take.
 func (b *Batch) Bytes() int64 {
 	n := 0
-	for i := range b.Blocks {
-		k := &b.Blocks[i]
-		n += len(k.Src) + len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.places)
+	for l := range b.Layers {
+		layer := &b.Layers[l]
+		for t := range layer.Nodes {
+			n += len(layer.Nodes[t].Src)
+		}
+		for r := range layer.Blocks {
+			k := &layer.Blocks[r]
+			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.places)
+		}
 	}
 	return 4 * int64(n)
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// star0 is a topology in which node 0 has all others as neighbours, and those have none. As a GroupTopology it has no list in
+// star0 is a topology in which node 0 has all others as neighbours, and those have none. As a Topology it has no list in
 // memory, and serves them in parts.
 type star0 struct {
 	others  []uint32 // 1, 2, …
@@ -72,11 +72,11 @@ func TestHubsTakeBoundedMemory(t *testing.T) {
 		{Kind: RW, Walk: DefaultWalk},
 	} {
 		c = c.with(10)
-		s, g := NewSampler(topo, c), NewGroup(topo, c, 1)
+		s, g := newSingle(topo, c), NewSampler(topo, c, 1)
 		for name, sample := range map[string]func(b *Batch) error{
 			"sampler": func(b *Batch) error { return s.Sample(b, Z{1, 2, 0.5}, []uint32{0}) },
 			"group": func(b *Batch) error {
-				return g.Sample(context.Background(), []*Batch{b}, []Z{{1, 2, 0.5}}, [][]uint32{{0}})
+				return g.SampleOne(context.Background(), b, Z{1, 2, 0.5}, []uint32{0})
 			},
 		} {
 			var before, after runtime.MemStats
@@ -85,8 +85,8 @@ func TestHubsTakeBoundedMemory(t *testing.T) {
 			require.NoError(t, sample(&b))
 			runtime.ReadMemStats(&after)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<10), "%s, %s", name, c.name())
-			require.NotEmpty(t, b.Blocks[0].Nbr, "%s, %s", name, c.name())
-			require.LessOrEqual(t, len(b.Blocks[0].Nbr), 100)
+			require.NotEmpty(t, b.flat(0).Nbr, "%s, %s", name, c.name())
+			require.LessOrEqual(t, len(b.flat(0).Nbr), 100)
 		}
 	}
 }
@@ -97,11 +97,11 @@ func TestSizesOfPoisson(t *testing.T) {
 	const trials, k, d = 20_000, 10, 50
 	for _, smoothed := range []bool{false, true} {
 		c := Config{Kind: Labor0, Poisson: true, Smoothed: smoothed, Fanouts: []int{k}}
-		s, b := NewSampler(hub(d), c), Batch{}
+		s, b := newSingle(hub(d), c), Batch{}
 		var size, square moments
 		for i := range uint64(trials) {
 			require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), 0.7}, []uint32{0}))
-			n := float64(len(b.Blocks[0].Nbr))
+			n := float64(len(b.flat(0).Nbr))
 			size.add(n)
 			square.add((n - k) * (n - k))
 		}
@@ -109,10 +109,10 @@ func TestSizesOfPoisson(t *testing.T) {
 		square.requireMean(t, k*(1-float64(k)/d), "smoothed %v", smoothed)
 
 		same, most := lists{make([]uint32, 1000)}, 0
-		s = NewSampler(same, c)
+		s = newSingle(same, c)
 		for i := range uint64(1000) {
 			require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), 0.7}, []uint32{0}))
-			most = max(most, len(b.Blocks[0].Nbr))
+			most = max(most, len(b.flat(0).Nbr))
 		}
 		require.Equal(t, k+int(8*math.Sqrt(k))+16, most)
 	}
@@ -122,12 +122,12 @@ func TestSizesOfPoisson(t *testing.T) {
 func TestEdgeCases(t *testing.T) {
 	topo := weighing{lists{{}, {1}, {0, 0, 0, 3}, {3, 3, 3, 3}}, []float32{1, 2, 0, 3}}
 	for _, c := range everyKind() {
-		draw := func(k int, o Options, seeds ...uint32) *Block {
+		draw := func(k int, o Options, seeds ...uint32) flat {
 			c := c.with(k)
 			c.Options = o
 			var b Batch
-			require.NoError(t, NewSampler(topo, c).Sample(&b, Z{7, 8, 0.5}, seeds), c.name())
-			return &b.Blocks[0]
+			require.NoError(t, newSingle(topo, c).Sample(&b, Z{7, 8, 0.5}, seeds), c.name())
+			return b.flat(0)
 		}
 		for _, k := range []int{0, 1, 3, math.MaxInt32} {
 			require.Empty(t, draw(k, Options{}).Src, "no seeds")
@@ -141,8 +141,8 @@ func TestEdgeCases(t *testing.T) {
 		}
 		require.Empty(t, draw(0, Options{}, 2, 3).Nbr)
 		tier := &tiered{lists: topo.lists, part: 10}
-		g := NewGroup(tier, c.with(0, 0), 1)
-		require.NoError(t, g.Sample(context.Background(), []*Batch{new(Batch)}, []Z{{First: 1}}, [][]uint32{{2, 3}}))
+		g := NewSampler(tier, c.with(0, 0), 1)
+		require.NoError(t, g.SampleOne(context.Background(), new(Batch), Z{First: 1}, []uint32{2, 3}))
 		require.Empty(t, tier.reads, "nothing is read where nothing is drawn")
 		if c.Kind == RW { // counts a neighbour once, however many edges lead to it
 			require.Less(t, len(draw(9, Options{}, 2).Nbr), 3)
@@ -170,10 +170,10 @@ func TestWeightsThatAreNone(t *testing.T) {
 			want := fmt.Sprintf("neighbour 3 of node 0 has the weight %v; weights are finite and at least 0", bad)
 			c := Config{Kind: NS, Weighted: true, Fanouts: []int{k}}
 			var b Batch
-			require.EqualError(t, NewSampler(weighing{hub(5), weights}, c).Sample(&b, Z{First: 1}, []uint32{1, 0}), want)
+			require.EqualError(t, newSingle(weighing{hub(5), weights}, c).Sample(&b, Z{First: 1}, []uint32{1, 0}), want)
 			for _, part := range []int{1, 3, 5} {
 				topo := &star0{others: hub(5)[0], weights: weights, part: part}
-				err := NewGroup(topo, c, 1).Sample(context.Background(), []*Batch{&b}, []Z{{First: 1}}, [][]uint32{{1, 0}})
+				err := NewSampler(topo, c, 1).SampleOne(context.Background(), &b, Z{First: 1}, []uint32{1, 0})
 				require.EqualError(t, err, want)
 				var place *WeightError
 				require.ErrorAs(t, err, &place)
@@ -190,7 +190,7 @@ func TestWeightsOfAnySize(t *testing.T) {
 		make([]float32, 6), slices.Repeat([]float32{huge}, 6), slices.Repeat([]float32{tiny}, 6), {huge, tiny, 0, 1, huge, tiny},
 	} {
 		for _, k := range []int{1, 2, 5, 6} {
-			s := NewSampler(weighing{hub(6), weights}, Config{Kind: NS, Weighted: true, Smoothed: true, Fanouts: []int{k}})
+			s := newSingle(weighing{hub(6), weights}, Config{Kind: NS, Weighted: true, Smoothed: true, Fanouts: []int{k}})
 			for i := range uint64(200) {
 				var b Batch
 				require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), float64(i%2) / 2}, []uint32{0}))
@@ -212,27 +212,31 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 	for _, c := range everyKind() {
 		c = c.with(10, 5)
 		c.Options = Options{SelfLoops: true, GCN: c.Kind != RW && !c.Weighted, RevEdges: true, RevInput: true}
-		s, b, z := NewSampler(topo, c), Batch{}, Z{Drift: 0.5}
-		draw := func() {
-			z.First++
-			if err := s.Sample(&b, z, seeds); err != nil {
-				panic(err)
+		s, b, z := newSingle(topo, c), Batch{}, Z{Drift: 0.5}
+		draw := func(seeds []uint32) func() {
+			return func() {
+				z.First++
+				if err := s.Sample(&b, z, seeds); err != nil {
+					panic(err)
+				}
 			}
 		}
 		for range 20 {
-			draw()
+			draw(seeds)()
 		}
-		require.LessOrEqual(t, testing.AllocsPerRun(5, draw), 1.0, c.name()) // a size that never was, now and then
+		fixed := testing.AllocsPerRun(5, draw(seeds[:1])) // whatever is drawn
+		many := testing.AllocsPerRun(5, draw(seeds))
+		require.LessOrEqual(t, many, fixed+1, c.name()) // a size that never was, now and then
 	}
 }
 
 // requireValid holds what is true of every batch.
 func requireValid(t require.TestingT, c Config, nodes int, b *Batch) {
-	for l := range b.Blocks {
-		k, fanout := &b.Blocks[l], c.Fanouts[len(c.Fanouts)-1-l]
-		above := b.Seeds
-		if l+1 < len(b.Blocks) {
-			above = b.Blocks[l+1].Src
+	for l := range b.Layers {
+		k, fanout := b.flat(l), c.Fanouts[len(c.Fanouts)-1-l]
+		above := b.Seeds[0]
+		if l+1 < len(b.Layers) {
+			above = b.flat(l + 1).Src
 		}
 		require.Equal(t, len(above), k.Dst)
 		require.Equal(t, above, k.Src[:k.Dst:k.Dst], "destinations come first")
@@ -282,11 +286,11 @@ func FuzzSampler(f *testing.F) {
 		topo, c, z := graph(t), config(t), anyZ(t)
 		seeds := someSeeds(t, topo)
 		var alone, together Batch
-		require.NoError(t, NewSampler(topo, c).Sample(&alone, z, seeds))
+		require.NoError(t, newSingle(topo, c).Sample(&alone, z, seeds))
 		requireValid(t, c, len(topo), &alone)
 		tier := &tiered{lists: topo, part: rapid.IntRange(1, 100).Draw(t, "part")}
 		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
-		require.NoError(t, NewGroup(tier, c, 2).Sample(context.Background(), []*Batch{&together}, []Z{z}, [][]uint32{seeds}))
+		require.NoError(t, NewSampler(tier, c, 2).SampleOne(context.Background(), &together, z, seeds))
 		require.Empty(t, difference(&alone, &together))
 	}))
 }
@@ -296,7 +300,7 @@ func TestEveryBatchIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo, c, z := graph(t), config(t), anyZ(t)
 		var b Batch
-		require.NoError(t, NewSampler(topo, c).Sample(&b, z, someSeeds(t, topo)))
+		require.NoError(t, newSingle(topo, c).Sample(&b, z, someSeeds(t, topo)))
 		requireValid(t, c, len(topo), &b)
 	})
 }
@@ -306,15 +310,15 @@ func BenchmarkKinds(b *testing.B) {
 	topo := wide(200_000, 14)
 	for _, c := range everyKind() {
 		b.Run(fmt.Sprintf("kind=%s", c.name()), func(b *testing.B) {
-			s, edges, seeds := NewSampler(topo, c.with(15, 10, 5)), 0, make([]uint32, 1000)
+			s, edges, seeds := newSingle(topo, c.with(15, 10, 5)), 0, make([]uint32, 1000)
 			var batch Batch
 			for i := 0; b.Loop(); i++ {
 				for j := range seeds {
 					seeds[j] = uint32((i*1000 + j) % len(topo))
 				}
 				require.NoError(b, s.Sample(&batch, Z{uint64(i), uint64(i + 1), 0.5}, seeds))
-				for l := range batch.Blocks {
-					edges += len(batch.Blocks[l].Nbr)
+				for l := range batch.Layers {
+					edges += len(batch.flat(l).Nbr)
 				}
 			}
 			b.ReportMetric(float64(edges)/b.Elapsed().Seconds()/1e6, "Medges/s")

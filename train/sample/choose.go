@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -50,17 +49,6 @@ type chooser struct {
 	places []uint32
 	selection
 	low lowest
-}
-
-// WeightError is a weight of an edge that is none: negative, infinite or NaN.
-type WeightError struct {
-	Node   uint32
-	Place  int // in the node's list
-	Weight float32
-}
-
-func (e *WeightError) Error() string {
-	return fmt.Sprintf("neighbour %d of node %d has the weight %v; weights are finite and at least 0", e.Place, e.Node, e.Weight)
 }
 
 // choose fills out, which has room, with neighbours of v, and where Weighted is set values with what each counts. It returns
@@ -149,7 +137,7 @@ func (c *chooser) weighted(d *draws, v uint32, weights []float32, out []uint32, 
 	numbers := d.ofList(v)
 	c.reset(len(out)+1, math.MaxUint64)
 	if bad := c.offerWeights(&numbers, 0, weights); bad >= 0 {
-		return 0, &WeightError{v, bad, weights[bad]}
+		return 0, &WeightError{d.relation, v, bad, weights[bad]}
 	}
 	return c.takeWeighted(out, values), nil
 }

@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// job is what one batch wants of a hop: lists, to be drawn from for a block.
+// job is what one batch wants of a relation at a hop: lists, to be drawn from for a block.
 type job struct {
+	*relation
 	block *Block
 	dst   []uint32
 	draws draws
@@ -21,11 +22,11 @@ type job struct {
 	arena   []uint32
 }
 
-func (j *job) begin(b *Block, dst []uint32, d draws) {
-	j.block, j.dst, j.draws, j.lists = b, dst, d, dst
+func (j *job) begin(r *relation, b *Block, dst []uint32, d draws) {
+	j.relation, j.block, j.dst, j.draws, j.lists = r, b, dst, d, dst
 }
 
-// cold is what a Group keeps of a pass over the file.
+// cold is what a Sampler keeps of a pass over the file.
 type cold struct {
 	choosers sync.Pool // of *chooser, for lists as they come
 
@@ -55,20 +56,20 @@ const maxPairs = 1 << 21
 // pairBytes is what a cold list that a batch draws from takes in it.
 const pairBytes = 8 + 8 + 4 + 4
 
-// readLists draws from the lists of jobs that are not resident, of which there are at most misses.
-func (g *Group) readLists(ctx context.Context, jobs []job, misses int64) error {
-	if g.Weighted { // whose places were chosen by their weights
+// readLists draws from the lists of jobs, all of one relation, that are not resident, of which there are at most misses.
+func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error {
+	if s.Weighted { // whose places were chosen by their weights
 		for i := range jobs {
 			b := jobs[i].block
 			b.places = append(b.places[:0], b.Nbr...)
 		}
 	}
-	return g.passes(jobs, misses, func() error {
-		return g.topo.Read(ctx, g.nodes, func(i, from int, part []uint32) error {
-			c := g.choosers.Get().(*chooser)
-			defer g.choosers.Put(c)
-			for at := g.first[i]; at < g.first[i+1]; at++ {
-				if err := g.serve(c, jobs, int(at), from, part); err != nil {
+	return s.passes(jobs, misses, func() error {
+		return jobs[0].topo.Read(ctx, s.nodes, func(i, from int, part []uint32) error {
+			c := s.choosers.Get().(*chooser)
+			defer s.choosers.Put(c)
+			for at := s.first[i]; at < s.first[i+1]; at++ {
+				if err := s.serve(c, jobs, int(at), from, part); err != nil {
 					return err
 				}
 			}
@@ -78,10 +79,10 @@ func (g *Group) readLists(ctx context.Context, jobs []job, misses int64) error {
 }
 
 // serve takes what the list of a pair wants of it, of which part begins at neighbour from.
-func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err error) {
-	j, n, v := g.of(jobs, at)
-	degree := g.topo.Degree(v)
-	switch g.Kind {
+func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (err error) {
+	j, n, v := s.of(jobs, at)
+	degree := j.topo.Degree(v)
+	switch s.Kind {
 	case RW:
 		j.walkers.follow(n, degree, from, part)
 		return nil
@@ -92,7 +93,7 @@ func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err 
 	b := j.block
 	out, k := b.drawn(n), j.draws.fanout
 	switch {
-	case g.Weighted:
+	case s.Weighted:
 		for e := b.Start[n]; e < b.End[n]; e++ {
 			if i := int(b.places[e]) - from; i >= 0 && i < len(part) {
 				b.Nbr[e] = part[i]
@@ -100,23 +101,23 @@ func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err 
 		}
 	case k == All || k >= degree:
 		copy(out[from:], part)
-	case g.floyds():
+	case s.floyds():
 		c.floydPart(out, degree, from, part, listKey(j.draws.first, v))
 	case len(part) == degree:
 		m := 0
-		m, err = c.choose(&g.Config, &j.draws, v, &list{ids: part, degree: degree}, out, nil)
+		m, err = c.choose(&s.Config, &j.draws, v, &list{ids: part, degree: degree}, out, nil)
 		b.End[n] = b.Start[n] + uint32(m)
 	default:
-		numbers, limit := g.numbers(&j.draws, v), uint64(math.MaxUint64)
-		if g.Poisson {
-			limit, _ = g.limit(&numbers, k, degree)
+		numbers, limit := s.numbers(&j.draws, v), uint64(math.MaxUint64)
+		if s.Poisson {
+			limit, _ = s.limit(&numbers, k, degree)
 		}
-		p := g.partial(at, len(out), limit)
+		p := s.partial(at, len(out), limit)
 		p.Lock()
 		defer p.Unlock()
-		p.show(&g.Config, &numbers, from, part)
+		p.show(&s.Config, &numbers, from, part)
 		if p.seen += len(part); p.seen == degree {
-			g.forget(at)
+			s.forget(at)
 			b.End[n] = b.Start[n] + uint32(takeIDs(out, p.chosen()))
 		}
 	}
@@ -124,13 +125,13 @@ func (g *Group) serve(c *chooser, jobs []job, at, from int, part []uint32) (err 
 }
 
 // readWeights chooses from the lists of jobs that are not resident, by their weights, the places of neighbours.
-func (g *Group) readWeights(ctx context.Context, jobs []job, misses int64) error {
-	return g.passes(jobs, misses, func() error {
-		return g.weighted.ReadWeights(ctx, g.nodes, func(i, from int, part []float32) error {
-			c := g.choosers.Get().(*chooser)
-			defer g.choosers.Put(c)
-			for at := g.first[i]; at < g.first[i+1]; at++ {
-				if err := g.serveWeights(c, jobs, int(at), from, part); err != nil {
+func (s *Sampler) readWeights(ctx context.Context, jobs []job, misses int64) error {
+	return s.passes(jobs, misses, func() error {
+		return jobs[0].weighted.ReadWeights(ctx, s.nodes, func(i, from int, part []float32) error {
+			c := s.choosers.Get().(*chooser)
+			defer s.choosers.Put(c)
+			for at := s.first[i]; at < s.first[i+1]; at++ {
+				if err := s.serveWeights(c, jobs, int(at), from, part); err != nil {
 					return err
 				}
 			}
@@ -140,24 +141,24 @@ func (g *Group) readWeights(ctx context.Context, jobs []job, misses int64) error
 }
 
 // serveWeights is serve for weights.
-func (g *Group) serveWeights(c *chooser, jobs []job, at, from int, part []float32) error {
-	j, n, v := g.of(jobs, at)
-	b, degree := j.block, g.topo.Degree(v)
+func (s *Sampler) serveWeights(c *chooser, jobs []job, at, from int, part []float32) error {
+	j, n, v := s.of(jobs, at)
+	b, degree := j.block, j.topo.Degree(v)
 	out, values := b.drawn(n), b.values(n)
 	if len(part) == degree {
 		m, err := c.weighted(&j.draws, v, part, out, values)
 		b.End[n] = b.Start[n] + uint32(m)
 		return err
 	}
-	p := g.partial(at, len(out)+1, math.MaxUint64)
+	p := s.partial(at, len(out)+1, math.MaxUint64)
 	p.Lock()
 	defer p.Unlock()
 	numbers := j.draws.ofList(v)
 	if bad := p.offerWeights(&numbers, from, part); bad >= 0 {
-		return &WeightError{v, bad, part[bad-from]}
+		return &WeightError{j.number, v, bad, part[bad-from]}
 	}
 	if p.seen += len(part); p.seen == degree {
-		g.forget(at)
+		s.forget(at)
 		b.End[n] = b.Start[n] + uint32(p.takeWeighted(out, values))
 	}
 	return nil
@@ -171,47 +172,47 @@ type partial struct {
 }
 
 // partial is that of a pair: of as many as keep, and of numbers up to limit.
-func (g *Group) partial(at, keep int, limit uint64) *partial {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	p := g.parts[at]
+func (s *Sampler) partial(at, keep int, limit uint64) *partial {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.parts[at]
 	if p == nil {
 		p = new(partial)
 		p.reset(keep, limit)
-		g.parts[at] = p
+		s.parts[at] = p
 	}
 	return p
 }
 
 // forget drops the partial of a pair whose list is through.
-func (g *Group) forget(at int) {
-	g.mu.Lock()
-	delete(g.parts, at)
-	g.mu.Unlock()
+func (s *Sampler) forget(at int) {
+	s.mu.Lock()
+	delete(s.parts, at)
+	s.mu.Unlock()
 }
 
 // of says which of jobs wants the list of a pair, which of its lists that is, and whose.
-func (g *Group) of(jobs []job, at int) (j *job, n int, v uint32) {
-	p := g.pairs[at]
-	i := sort.Search(len(g.bases), func(i int) bool { return g.bases[i] > p.list() }) - 1
-	return &jobs[i], int(p.list() - g.bases[i]), p.node()
+func (s *Sampler) of(jobs []job, at int) (j *job, n int, v uint32) {
+	p := s.pairs[at]
+	i := sort.Search(len(s.bases), func(i int) bool { return s.bases[i] > p.list() }) - 1
+	return &jobs[i], int(p.list() - s.bases[i]), p.node()
 }
 
-// passes calls read for every range of nodes that holds at most maxPairs of the cold lists of jobs, with g.nodes, g.pairs and
-// g.first set to what it wants.
-func (g *Group) passes(jobs []job, misses int64, read func() error) error {
-	g.bases = g.bases[:0]
+// passes calls read for every range of nodes that holds at most maxPairs of the cold lists of jobs, with s.nodes, s.pairs and
+// s.first set to what it wants.
+func (s *Sampler) passes(jobs []job, misses int64, read func() error) error {
+	s.bases = s.bases[:0]
 	total := 0
 	for i := range jobs {
-		g.bases = append(g.bases, uint32(total))
+		s.bases = append(s.bases, uint32(total))
 		if total += len(jobs[i].lists); int64(total) > math.MaxUint32 {
 			panic("sample: more than 4,294,967,295 lists in a group; use fewer or smaller batches")
 		}
 	}
-	g.pairs = slices.Grow(g.pairs[:0], min(int(misses), g.maxPairs))
-	for _, r := range g.ranges(jobs, misses) {
-		g.collect(jobs, r)
-		clear(g.parts)
+	s.pairs = slices.Grow(s.pairs[:0], min(int(misses), s.maxPairs))
+	for _, r := range s.ranges(jobs, misses) {
+		s.collect(jobs, r)
+		clear(s.parts)
 		if err := read(); err != nil {
 			return err
 		}
@@ -223,19 +224,19 @@ func (g *Group) passes(jobs []job, misses int64, read func() error) error {
 type nodeRange struct{ lo, hi uint64 }
 
 // ranges splits the nodes into ranges with at most maxPairs cold lists each, as far as that goes without a finer count.
-func (g *Group) ranges(jobs []job, misses int64) []nodeRange {
-	all := nodeRange{uint64(g.resident), uint64(g.topo.Nodes())}
-	if misses <= int64(g.maxPairs) {
+func (s *Sampler) ranges(jobs []job, misses int64) []nodeRange {
+	all := nodeRange{uint64(jobs[0].resident), uint64(jobs[0].topo.Nodes())}
+	if misses <= int64(s.maxPairs) {
 		return []nodeRange{all}
 	}
 	const countBits = 16
 	shift := max(0, bits.Len64(all.hi)-countBits)
 	counts := make([]int, all.hi>>shift+1)
-	g.wanted(jobs, all, func(v, _ uint32) { counts[v>>shift]++ })
+	s.wanted(jobs, all, func(v, _ uint32) { counts[v>>shift]++ })
 	var ranges []nodeRange
 	n, lo := 0, all.lo
 	for c, count := range counts {
-		if n > 0 && n+count > g.maxPairs {
+		if n > 0 && n+count > s.maxPairs {
 			cut := uint64(c) << shift
 			ranges = append(ranges, nodeRange{lo, cut})
 			n, lo = 0, cut
@@ -247,38 +248,38 @@ func (g *Group) ranges(jobs []job, misses int64) []nodeRange {
 
 // wanted calls do with the lists of jobs whose nodes lie in r, where nothing is resident, and which have something to draw: with
 // the node, and which list of the group it is.
-func (g *Group) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
+func (s *Sampler) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
 	for i := range jobs {
 		j := &jobs[i]
 		for n, v := range j.lists {
-			if uint64(v) >= r.lo && uint64(v) < r.hi && g.wants(j, n, v) {
-				do(v, g.bases[i]+uint32(n))
+			if uint64(v) >= r.lo && uint64(v) < r.hi && s.wants(j, n, v) {
+				do(v, s.bases[i]+uint32(n))
 			}
 		}
 	}
 }
 
 // wants says whether j draws something from list n, that of v.
-func (g *Group) wants(j *job, n int, v uint32) bool {
-	if g.Kind == RW || g.Kind == LaborStar {
-		return g.topo.Degree(v) > 0
+func (s *Sampler) wants(j *job, n int, v uint32) bool {
+	if s.Kind == RW || s.Kind == LaborStar {
+		return j.topo.Degree(v) > 0
 	}
 	return j.block.Start[n] < j.block.End[n]
 }
 
 // collect sets pairs to those of r, sorted, nodes to theirs, each once, and first to where each of them begins.
-func (g *Group) collect(jobs []job, r nodeRange) {
-	g.pairs = g.pairs[:0]
-	g.wanted(jobs, r, func(v, list uint32) { g.pairs = append(g.pairs, pair(v)<<32|pair(list)) })
-	g.scratch = resize(g.scratch, len(g.pairs))
-	sortByNode(g.pairs, g.scratch, r)
-	g.nodes, g.first = g.nodes[:0], g.first[:0]
-	for i, p := range g.pairs {
-		if v := p.node(); len(g.nodes) == 0 || g.nodes[len(g.nodes)-1] != v {
-			g.nodes, g.first = append(g.nodes, v), append(g.first, uint32(i))
+func (s *Sampler) collect(jobs []job, r nodeRange) {
+	s.pairs = s.pairs[:0]
+	s.wanted(jobs, r, func(v, list uint32) { s.pairs = append(s.pairs, pair(v)<<32|pair(list)) })
+	s.scratch = resize(s.scratch, len(s.pairs))
+	sortByNode(s.pairs, s.scratch, r)
+	s.nodes, s.first = s.nodes[:0], s.first[:0]
+	for i, p := range s.pairs {
+		if v := p.node(); len(s.nodes) == 0 || s.nodes[len(s.nodes)-1] != v {
+			s.nodes, s.first = append(s.nodes, v), append(s.first, uint32(i))
 		}
 	}
-	g.first = append(g.first, uint32(len(g.pairs)))
+	s.first = append(s.first, uint32(len(s.pairs)))
 }
 
 // sortByNode sorts pairs, whose nodes lie in r, by radix: the lowest bits first, keeping the order of what is equal.

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -64,6 +65,27 @@ type Config struct {
 	Options
 }
 
+// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under all of them. The
+// zero value adds nothing.
+type Options struct {
+	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A self loop that the
+	// topology has is drawn like any other neighbour, takes its place among the fanout, and is then dropped for this
+	// one: of a node with d in-neighbours, c of them itself, min(k, d) are drawn and between min(k, d)-c and min(k, d)
+	// stay.
+	SelfLoops bool
+	// GCN fills Block.Weight with the weights of GCN's sum, and needs SelfLoops. The weight of the edge from u to v is
+	// 1/√(d̂(u)·d̂(v)), where d̂ is the in-degree in the whole topology without self loops, plus 1: gcn_norm of PyTorch
+	// Geometric, which looks at the in-degree of both ends, so that on a directed graph it is not the source's out-degree
+	// that counts. Weights of drawn neighbours are multiplied by the inverse of their inclusion probability, which is
+	// d/min(k, d) but under LABOR-*, so that the expected sum is that of all neighbours; the self loop is always there and
+	// needs no factor. Counting the self loops of sources reads their neighbour lists.
+	GCN bool
+	// RevEdges fills Block.RevEdge even where edges have no weights, for networks that give them values.
+	RevEdges bool
+	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them.
+	RevInput bool
+}
+
 // Validate reports every problem, in terms of flags.
 func (c Config) Validate() error {
 	var errs []error
@@ -90,6 +112,15 @@ func (c Config) Validate() error {
 	fail(c.GCN && c.Kind == RW, "--model gcn needs the probabilities of neighbours, which --sampler rw does not know; take sage or gat")
 	fail(c.GCN && c.Weighted, "--weighted: --model gcn takes its weights from degrees; take sage or gat")
 	return errors.Join(errs...)
+}
+
+// filled is c with its defaults, and ready to draw.
+func (c Config) filled() Config {
+	c.Kind = cmp.Or(c.Kind, NS)
+	if c.Smoothed {
+		makeKnots()
+	}
+	return c
 }
 
 // Names lists words for people: "a, b and c".

@@ -1,24 +1,23 @@
 package sample
 
 import (
-	"cmp"
+	"context"
+	"fmt"
 	"math"
 	"slices"
 )
 
-// drawer is what one goroutine makes blocks with: the rules, and scratch. A block is made in two goes: fill draws its
-// neighbours from lists, and finish numbers them. In between, lists that were not at hand may be read and drawn from.
+// drawer is what one goroutine draws with: the rules, and scratch. The blocks of a layer are made in two goes: fill draws the
+// neighbours of a block from lists, and finish numbers those of all. In between, lists that were not at hand may be read and
+// drawn from.
 type drawer struct {
-	nodes int
 	Config
-
-	// near has list heads of at most ahead nodes read early.
-	near func(near *[ahead]list, nodes []uint32)
+	schema Schema
 	// degree is the number of v's in-neighbours, and how many of them are v itself.
 	degree func(v uint32) (degree, selves int)
 
-	index index
-	last  finished
+	indexes []index  // by type
+	last    finished // what they hold
 	chooser
 	star    star
 	lists   [ahead]list
@@ -28,7 +27,7 @@ type drawer struct {
 	factor, norm []float64
 }
 
-// finished is the hop of a batch whose sources the index holds.
+// finished is the hop of a batch whose sources the indexes hold.
 type finished struct {
 	*Batch
 	hop int
@@ -36,42 +35,45 @@ type finished struct {
 
 // ahead is how many list heads are read before the first of them is used: these reads are cache misses that do not wait for each
 // other, and a processor has ten or more under way at a time. With 16, batches of 10 million nodes took a tenth longer, with 8 a
-// fifth.
+// fifth. It is also how many lists are drawn from between two looks at the context.
 const ahead = 64
 
-func newDrawer(nodes int, c Config) drawer {
-	if err := c.Validate(); err != nil {
-		panic("sample: " + err.Error())
+func newDrawer(s Schema, c Config) drawer {
+	d := drawer{schema: s, Config: c}
+	for _, nodes := range s.Types {
+		d.indexes = append(d.indexes, index{nodes: nodes})
 	}
-	c.Kind = cmp.Or(c.Kind, NS)
-	if c.Smoothed {
-		makeKnots()
-	}
-	return drawer{nodes: nodes, Config: c, index: index{nodes: nodes}}
+	return d
 }
 
-// begin makes b a batch of seeds without blocks.
-func (d *drawer) begin(b *Batch, seeds []uint32) {
-	b.Seeds = append(b.Seeds[:0], seeds...)
-	if len(b.Blocks) != len(d.Fanouts) {
-		b.Blocks = make([]Block, len(d.Fanouts))
+// begin makes b a batch of seeds, of which nothing is drawn.
+func (d *drawer) begin(b *Batch, seeds [][]uint32) {
+	types := len(d.schema.Types)
+	if len(seeds) != types {
+		panic(fmt.Sprintf("sample: Sample: seeds of %d types, and there are %d", len(seeds), types))
+	}
+	if len(b.Layers) != len(d.Fanouts) || len(b.Seeds) != types || len(b.Layers) > 0 && len(b.Layers[0].Blocks) != len(d.schema.Relations) {
+		b.Seeds, b.Layers = make([][]uint32, types), make([]Layer, len(d.Fanouts))
+		for l := range b.Layers {
+			b.Layers[l] = Layer{make([]Frontier, types), make([]Block, len(d.schema.Relations))}
+		}
+	}
+	for t := range seeds {
+		b.Seeds[t] = append(b.Seeds[t][:0], seeds[t]...)
+		if top := len(b.Layers) - 1; top >= 0 {
+			b.Layers[top].Nodes[t].start(seeds[t])
+		}
 	}
 }
 
-// block is what hop fills of b, and the destinations that it is for.
-func (d *drawer) block(b *Batch, hop int) (block *Block, dst []uint32) {
-	layer := len(d.Fanouts) - hop
-	if hop == 0 {
-		return &b.Blocks[layer-1], b.Seeds
-	}
-	return &b.Blocks[layer-1], b.Blocks[layer].Src
-}
+// start makes f the destinations dst, without further sources.
+func (f *Frontier) start(dst []uint32) { f.Src, f.Dst = append(f.Src[:0], dst...), len(dst) }
 
-// start makes b a block of dst without neighbours.
-func (b *Block) start(dst []uint32) {
-	b.Dst = len(dst)
-	b.Src = append(b.Src[:0], dst...)
-	b.Start, b.End = resize(b.Start, len(dst)), resize(b.End, len(dst))
+func (f *Frontier) destinations() []uint32 { return f.Src[:f.Dst:f.Dst] }
+
+// start makes b a block of so many destinations, without neighbours.
+func (b *Block) start(dst int) {
+	b.Start, b.End = resize(b.Start, dst), resize(b.End, dst)
 	b.Nbr, b.Weight, b.places = b.Nbr[:0], b.Weight[:0], b.places[:0]
 }
 
@@ -91,13 +93,16 @@ func (d *drawer) make(b *Block, i, n int) {
 	b.Start[i], b.End[i] = uint32(start), uint32(start+n)
 }
 
-// fill gives each destination its places in Nbr, and draws neighbours, as ids, from the lists that are at hand. It counts lists
-// at hand that were drawn from, and others.
-func (d *drawer) fill(b *Block, dst []uint32, draws *draws) (hits, misses int, err error) {
-	b.start(dst)
+// fill gives each destination of j its places in Nbr, and draws neighbours, as ids, from the lists that are at hand. It counts
+// lists at hand that were drawn from, and others.
+func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error) {
+	b, dst, draws := j.block, j.dst, &j.draws
+	b.start(len(dst))
 	for i, v := range dst {
 		if i%ahead == 0 {
-			d.read(dst[i:min(i+ahead, len(dst))])
+			if err := d.read(ctx, j.relation, dst[i:min(i+ahead, len(dst))]); err != nil {
+				return 0, 0, err
+			}
 		}
 		l := &d.lists[i%ahead]
 		n := d.room(l.degree, draws.fanout)
@@ -131,53 +136,75 @@ func (b *Block) values(i int) []float32 {
 	return b.Weight[b.Start[i]:b.End[i]]
 }
 
-// read sets lists to those of at most ahead nodes, and reads both ends of each.
-func (d *drawer) read(nodes []uint32) {
-	d.near(&d.lists, nodes)
+// read sets lists to r's lists of at most ahead nodes, and reads both ends of each. The error is ctx's.
+func (d *drawer) read(ctx context.Context, r *relation, nodes []uint32) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.lend(&d.lists, nodes)
 	for i := range nodes {
 		if ids := d.lists[i].ids; len(ids) > 0 {
 			d.touched += ids[0] + ids[len(ids)-1]
 		}
 	}
+	return nil
 }
 
-// appendLists appends the lists of nodes, of those at hand.
-func (d *drawer) appendLists(lists []list, nodes []uint32) []list {
+// appendLists appends r's lists of nodes, of those at hand.
+func (d *drawer) appendLists(ctx context.Context, lists []list, r *relation, nodes []uint32) ([]list, error) {
 	for lo := 0; lo < len(nodes); lo += ahead {
 		some := nodes[lo:min(lo+ahead, len(nodes))]
-		d.read(some)
+		if err := d.read(ctx, r, some); err != nil {
+			return lists, err
+		}
 		lists = append(lists, d.lists[:len(some)]...)
 	}
-	return lists
+	return lists, nil
 }
 
-// finish turns ids in Nbr into positions in Src, and adds what Options want.
+// finish turns ids in the blocks of a hop into positions among the sources of their type, adds what Options want, and makes these
+// sources the destinations of the next hop.
 func (d *drawer) finish(b *Batch, hop int) error {
-	block, dst := d.block(b, hop)
-	switch {
-	case d.SelfLoops:
-		block.loop(dst)
-	case d.varies():
-		block.squeeze()
-	}
-	if hop == 0 || d.last != (finished{b, hop - 1}) { // else the index holds dst, in this order
-		d.index.begin(dst)
+	at := len(d.Fanouts) - 1 - hop
+	layer := &b.Layers[at]
+	known := hop > 0 && d.last == finished{b, hop - 1} // then the indexes hold the destinations, in their order
+	for t := range layer.Nodes {
+		if !known {
+			d.indexes[t].begin(layer.Nodes[t].destinations())
+		}
 	}
 	d.last = finished{b, hop}
-	var bad int
-	if block.Src, bad = d.index.number(block.Nbr, block.Src); bad >= 0 {
-		i, _ := slices.BinarySearch(block.End, uint32(bad)+1)
-		return &NeighborError{dst[i], block.Nbr[bad], d.nodes}
+	for r, ends := range d.schema.Relations {
+		block, dst := &layer.Blocks[r], layer.Nodes[ends.Dst].destinations()
+		switch {
+		case d.SelfLoops:
+			block.loop(dst)
+		case d.varies():
+			block.squeeze()
+		}
+		src, bad := &layer.Nodes[ends.Src], 0
+		if src.Src, bad = d.indexes[ends.Src].number(block.Nbr, src.Src); bad >= 0 {
+			i, _ := slices.BinarySearch(block.End, uint32(bad)+1)
+			return &NeighborError{r, dst[i], block.Nbr[bad], d.schema.Types[ends.Src]}
+		}
 	}
-	switch {
-	case d.GCN:
-		d.normalize(block, d.Fanouts[hop])
-	case d.weighs() && !d.SelfLoops:
-		block.addUp()
+	for r, ends := range d.schema.Relations { // once all sources are known
+		block, src := &layer.Blocks[r], &layer.Nodes[ends.Src]
+		switch {
+		case d.GCN:
+			d.normalize(block, src, d.Fanouts[hop])
+		case d.weighs() && !d.SelfLoops:
+			block.addUp()
+		}
+		block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
+		if at > 0 || d.RevInput {
+			block.reverse(len(src.Src), d.RevEdges)
+		}
 	}
-	block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
-	if hop < len(d.Fanouts)-1 || d.RevInput {
-		block.reverse(d.RevEdges)
+	for t := range layer.Nodes {
+		if at > 0 {
+			b.Layers[at-1].Nodes[t].start(layer.Nodes[t].Src)
+		}
 	}
 	return nil
 }

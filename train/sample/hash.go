@@ -22,6 +22,15 @@ func Hash(words ...uint64) uint64 {
 	return h
 }
 
+// key is x's key for type or relation i: for the first of them x itself, so that a graph of one type and one relation draws what it
+// drew before there were more.
+func key(x uint64, i int) uint64 {
+	if i == 0 {
+		return x
+	}
+	return Hash(x, uint64(i))
+}
+
 // StepSeed is a hash of a step, for what is drawn anew in each: dropout, and batches that share nothing ([Alone]).
 func StepSeed(seed uint64, epoch, step int) uint64 {
 	return Hash(seed, 1, uint64(epoch), uint64(step))

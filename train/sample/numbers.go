@@ -2,8 +2,9 @@ package sample
 
 import "math"
 
-// draws is what the draws of a hop of a batch are a function of, beside the nodes.
+// draws is what the draws of a relation at a hop of a batch are a function of, beside the nodes.
 type draws struct {
+	relation   int
 	fanout     int
 	first      uint64 // key of the layer under Z.First
 	next       uint64 // under Z.Next
@@ -11,15 +12,20 @@ type draws struct {
 	stay, move float64
 }
 
-// draws are those of a hop under z.
-func (c Config) draws(z Z, hop int) draws {
+// draws are those of relation r, which comes from type src, at a hop under z. LABOR's numbers are of vertices, so that relations
+// from one type agree on them. Those of others are of places in lists, which have nothing in common.
+func (c *Config) draws(z Z, hop, r, src int) draws {
 	layer := uint64(len(c.Fanouts) - hop)
 	if c.LayerDependency {
 		layer = 0
 	}
-	d := draws{fanout: c.Fanouts[hop], first: Hash(z.First, layer)}
+	number := r
+	if c.Kind == Labor0 || c.Kind == LaborStar {
+		number = src
+	}
+	d := draws{relation: r, fanout: c.Fanouts[hop], first: key(Hash(z.First, layer), number)}
 	if c.Smoothed && z.Drift != 0 {
-		d.next, d.mixed = Hash(z.Next, layer), true
+		d.next, d.mixed = key(Hash(z.Next, layer), number), true
 		d.move, d.stay = math.Sincos(z.Drift * math.Pi / 2)
 	}
 	return d

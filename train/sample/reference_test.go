@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -10,11 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// whiteboard draws batches as the papers describe it: a list at a time, with maps and sorts, and numbers as floats. It shares
+// reference draws batches as the papers describe it: a list at a time, with maps and sorts, and numbers as floats. It shares
 // with samplers what the hashes are, and the table of quantiles.
-type whiteboard struct {
+type reference struct {
 	Config
-	topo lists
+	Schema
+	topo []lists // of each relation
 	// unsure is set where a number lies so near to its bound that rounding decides.
 	unsure bool
 }
@@ -25,28 +27,51 @@ type pick struct {
 	counts float64
 }
 
-// batch is the blocks of seeds under z.
-func (w *whiteboard) batch(z Z, seeds []uint32) []Block {
-	blocks := make([]Block, len(w.Fanouts))
-	dst := slices.Clone(seeds)
+// batch draws from the seeds of each type under z.
+func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
+	b := &Batch{Seeds: seeds, Layers: make([]Layer, len(w.Fanouts))}
 	for hop := range w.Fanouts {
-		layer := len(w.Fanouts) - hop
-		blocks[layer-1] = w.block(dst, w.picks(z, hop, dst), layer > 1 || w.RevInput)
-		dst = blocks[layer-1].Src
+		at := len(w.Fanouts) - 1 - hop
+		layer := Layer{}
+		for t := range w.Types {
+			dst := seeds[t]
+			if hop > 0 {
+				dst = b.Layers[at+1].Nodes[t].Src
+			}
+			layer.Nodes = append(layer.Nodes, Frontier{slices.Clone(dst), len(dst)})
+		}
+		for r, ends := range w.Relations {
+			dst := layer.Nodes[ends.Dst].Src[:layer.Nodes[ends.Dst].Dst]
+			block := w.block(&layer.Nodes[ends.Src], r, dst, w.picks(z, hop, r, dst))
+			layer.Blocks = append(layer.Blocks, block)
+		}
+		for r, ends := range w.Relations {
+			if at > 0 || w.RevInput {
+				w.reverse(&layer.Blocks[r], len(layer.Nodes[ends.Src].Src))
+			}
+		}
+		b.Layers[at] = layer
 	}
-	return blocks
+	return b
 }
 
-// picks are those of each destination at a hop.
-func (w *whiteboard) picks(z Z, hop int, dst []uint32) [][]pick {
-	k, layer := w.Fanouts[hop], uint64(len(w.Fanouts)-hop)
+// picks are those of each destination of relation r at a hop.
+func (w *reference) picks(z Z, hop, r int, dst []uint32) [][]pick {
+	k, layer, topo := w.Fanouts[hop], uint64(len(w.Fanouts)-hop), w.topo[r]
 	if w.LayerDependency {
 		layer = 0
 	}
 	first, next := Hash(z.First, layer), Hash(z.Next, layer)
-	// number is that of x in a sequence of numbers, uniform from 0 to 1 or, drifting, of the normal distribution.
+	number := uint64(r)
+	if w.Kind == Labor0 || w.Kind == LaborStar {
+		number = uint64(w.Relations[r].Src)
+	}
+	if number > 0 {
+		first, next = Hash(first, number), Hash(next, number)
+	}
+	// value is that of x in a sequence of numbers, uniform from 0 to 1 or, drifting, of the normal distribution.
 	drifts := w.Smoothed && z.Drift > 0
-	number := func(first, next uint64, x uint32) float64 {
+	value := func(first, next uint64, x uint32) float64 {
 		at := (uint64(x) + 1) * golden
 		if !drifts {
 			return (float64(mix(first+at)) + 0.5) * 0x1p-64
@@ -55,7 +80,7 @@ func (w *whiteboard) picks(z Z, hop int, dst []uint32) [][]pick {
 		return math.Cos(c)*quantile(mix(first+at)) + math.Sin(c)*quantile(mix(next+at))
 	}
 	uniform := func(first, next uint64, x uint32) float64 {
-		if n := number(first, next, x); drifts {
+		if n := value(first, next, x); drifts {
 			return normalTail(-n)
 		} else {
 			return n
@@ -67,15 +92,15 @@ func (w *whiteboard) picks(z Z, hop int, dst []uint32) [][]pick {
 		}
 		return p
 	}
-	ofVertex := func(x uint32) float64 { return number(first, next, x) }
+	ofVertex := func(x uint32) float64 { return value(first, next, x) }
 
 	if w.Kind == LaborStar && k > 0 {
-		return w.star(dst, k, func(x uint32) float64 { return uniform(first, next, x) })
+		return w.star(topo, dst, k, func(x uint32) float64 { return uniform(first, next, x) })
 	}
 	all := make([][]pick, len(dst))
 	for i, v := range dst {
-		list := w.topo[v]
-		ofPlace := func(x uint32) float64 { return number(listKey(first, v), listKey(next, v), x) }
+		list := topo[v]
+		ofPlace := func(x uint32) float64 { return value(listKey(first, v), listKey(next, v), x) }
 		behind := 1.0
 		if k != All && k < len(list) {
 			behind = float64(len(list)) / float64(k)
@@ -88,9 +113,9 @@ func (w *whiteboard) picks(z Z, hop int, dst []uint32) [][]pick {
 		switch {
 		case k == 0:
 		case w.Kind == RW:
-			all[i] = w.visits(v, k, listKey(first, v))
+			all[i] = w.visits(topo, v, k, listKey(first, v))
 		case w.Weighted:
-			all[i] = w.weighted(v, k, func(x uint32) float64 { return uniform(listKey(first, v), listKey(next, v), x) })
+			all[i] = w.weighted(topo, v, k, func(x uint32) float64 { return uniform(listKey(first, v), listKey(next, v), x) })
 		case k == All || k >= len(list):
 			take(lowestOf(len(list), len(list), func(uint32) float64 { return 0 }))
 		case w.Kind == NS && !w.Smoothed:
@@ -147,8 +172,8 @@ func floyds(d, k int, key uint64) (places []int) {
 
 // weighted draws places one after the other, which is to take the lowest of exponential numbers with the rates w; each counts
 // w over the probability that its number is below the lowest that is left.
-func (w *whiteboard) weighted(v uint32, k int, uniform func(x uint32) float64) (chosen []pick) {
-	weights, number := w.topo.Weights(v), map[int]float64{}
+func (w *reference) weighted(topo lists, v uint32, k int, uniform func(x uint32) float64) (chosen []pick) {
+	weights, number := topo.Weights(v), map[int]float64{}
 	var places []int
 	for at, x := range weights {
 		if x > 0 {
@@ -164,13 +189,13 @@ func (w *whiteboard) weighted(v uint32, k int, uniform func(x uint32) float64) (
 		places = places[:k]
 	}
 	for _, at := range sorted(places) {
-		chosen = append(chosen, pick{w.topo[v][at], float64(weights[at]) / p(at)})
+		chosen = append(chosen, pick{topo[v][at], float64(weights[at]) / p(at)})
 	}
 	return chosen
 }
 
 // visits walks and counts.
-func (w *whiteboard) visits(v uint32, k int, key uint64) (chosen []pick) {
+func (w *reference) visits(topo lists, v uint32, k int, key uint64) (chosen []pick) {
 	first, times := map[uint32]int{}, map[uint32]int{}
 	for walk := range w.Walk.Walks {
 		at := v
@@ -180,7 +205,7 @@ func (w *whiteboard) visits(v uint32, k int, key uint64) (chosen []pick) {
 			if step > 0 && float64(mix(number))*0x1p-64 < w.Walk.Restart {
 				at = v
 			}
-			list := w.topo[at]
+			list := topo[at]
 			if len(list) == 0 {
 				at = v // for the next step
 				continue
@@ -204,10 +229,10 @@ func (w *whiteboard) visits(v uint32, k int, key uint64) (chosen []pick) {
 }
 
 // probabilities are those of LABOR-*, by destination and place, from the fixed point itself: c_s by bisection.
-func (w *whiteboard) probabilities(dst []uint32, k int) [][]float64 {
+func (w *reference) probabilities(topo lists, dst []uint32, k int) [][]float64 {
 	pi := map[uint32]float64{}
 	for _, v := range dst {
-		for _, t := range w.topo[v] {
+		for _, t := range topo[v] {
 			pi[t] = 1
 		}
 	}
@@ -215,7 +240,7 @@ func (w *whiteboard) probabilities(dst []uint32, k int) [][]float64 {
 		p, top := make([][]float64, len(dst)), map[uint32]float64{}
 		for i, v := range dst {
 			var own []float64
-			for _, t := range w.topo[v] {
+			for _, t := range topo[v] {
 				own = append(own, pi[t])
 			}
 			variance := func(c float64) (sum float64) {
@@ -235,7 +260,7 @@ func (w *whiteboard) probabilities(dst []uint32, k int) [][]float64 {
 					hi = mid
 				}
 			}
-			for at, t := range w.topo[v] {
+			for at, t := range topo[v] {
 				p[i] = append(p[i], min(1, hi*own[at]))
 				top[t] = max(top[t], hi)
 			}
@@ -256,10 +281,10 @@ func (w *whiteboard) probabilities(dst []uint32, k int) [][]float64 {
 }
 
 // star draws by probabilities, at most 16 fanouts of them.
-func (w *whiteboard) star(dst []uint32, k int, uniform func(x uint32) float64) [][]pick {
-	all, probabilities := make([][]pick, len(dst)), w.probabilities(dst, k)
+func (w *reference) star(topo lists, dst []uint32, k int, uniform func(x uint32) float64) [][]pick {
+	all, probabilities := make([][]pick, len(dst)), w.probabilities(topo, dst, k)
 	for i, v := range dst {
-		list, p := w.topo[v], probabilities[i]
+		list, p := topo[v], probabilities[i]
 		share := func(x uint32) float64 { return uniform(list[x]) / p[x] }
 		order := lowestOf(len(list), len(list), share)
 		kept := sort.Search(len(order), func(n int) bool { return share(uint32(order[n])) >= 1 })
@@ -279,20 +304,20 @@ func (w *whiteboard) star(dst []uint32, k int, uniform func(x uint32) float64) [
 	return all
 }
 
-// block numbers picks, and adds what Options want.
-func (w *whiteboard) block(dst []uint32, picks [][]pick, reversed bool) Block {
+// block numbers the picks of relation r, of which those that are new join the sources, and adds what Options want.
+func (w *reference) block(src *Frontier, r int, dst []uint32, picks [][]pick) (b Block) {
 	degree := func(v uint32) float64 { // without self loops, and with the one that is added
 		n := 1.0
-		for _, u := range w.topo[v] {
+		for _, u := range w.topo[r][v] {
 			if u != v {
 				n++
 			}
 		}
 		return n
 	}
-	b, pos := Block{Dst: len(dst), Src: slices.Clone(dst)}, map[uint32]uint32{}
-	for i, v := range dst {
-		pos[v] = uint32(i)
+	pos := map[uint32]uint32{}
+	for p, u := range src.Src {
+		pos[u] = uint32(p)
 	}
 	weighs := w.Weighted || w.Kind == LaborStar || w.Kind == RW
 	for i, v := range dst {
@@ -303,8 +328,8 @@ func (w *whiteboard) block(dst []uint32, picks [][]pick, reversed bool) Block {
 		}
 		add := func(u uint32, weight float64) {
 			if _, ok := pos[u]; !ok {
-				pos[u] = uint32(len(b.Src))
-				b.Src = append(b.Src, u)
+				pos[u] = uint32(len(src.Src))
+				src.Src = append(src.Src, u)
 			}
 			b.Nbr = append(b.Nbr, pos[u])
 			if w.GCN || weighs {
@@ -329,24 +354,26 @@ func (w *whiteboard) block(dst []uint32, picks [][]pick, reversed bool) Block {
 		}
 		b.End = append(b.End, uint32(len(b.Nbr)))
 	}
-	if reversed {
-		b.RevStart = []uint32{0}
-		for p := range b.Src {
-			for i := range b.Dst {
-				for e := b.Start[i]; e < b.End[i]; e++ {
-					if b.Nbr[e] == uint32(p) {
-						b.RevDst = append(b.RevDst, uint32(i))
-						b.RevEdge = append(b.RevEdge, e)
-					}
+	return b
+}
+
+// reverse lists the edges of b by source.
+func (w *reference) reverse(b *Block, sources int) {
+	b.RevStart = []uint32{0}
+	for p := range sources {
+		for i := range b.Start {
+			for e := b.Start[i]; e < b.End[i]; e++ {
+				if b.Nbr[e] == uint32(p) {
+					b.RevDst = append(b.RevDst, uint32(i))
+					b.RevEdge = append(b.RevEdge, e)
 				}
 			}
-			b.RevStart = append(b.RevStart, uint32(len(b.RevDst)))
 		}
-		if !w.RevEdges && len(b.Weight) == 0 {
-			b.RevEdge = nil
-		}
+		b.RevStart = append(b.RevStart, uint32(len(b.RevDst)))
 	}
-	return b
+	if !w.RevEdges && len(b.Weight) == 0 {
+		b.RevEdge = nil
+	}
 }
 
 // someSeeds are different nodes of topo: few, or all.
@@ -362,35 +389,42 @@ func someSeeds(t *rapid.T, topo lists) []uint32 {
 	return rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 }
 
+// requireAlike holds what was drawn against the reference: weights nearly, all else to the bit.
+func requireAlike(t require.TestingT, want, got *Batch, about string, args ...any) {
+	require.Len(t, got.Layers, len(want.Layers))
+	for l := range want.Layers {
+		require.Len(t, got.Layers[l].Blocks, len(want.Layers[l].Blocks))
+		for r := range want.Layers[l].Blocks {
+			w, g := &want.Layers[l].Blocks[r], &got.Layers[l].Blocks[r]
+			require.Len(t, g.Weight, len(w.Weight), "layer %d, relation %d", l, r)
+			for e, x := range w.Weight {
+				require.InEpsilon(t, x, g.Weight[e], 1e-4, "layer %d, relation %d, edge %d: %s", l, r, e, fmt.Sprintf(about, args...))
+			}
+			w.Weight = g.Weight
+		}
+	}
+	require.Empty(t, difference(want, got), about, args)
+}
+
 func TestSamplerEqualsReference(t *testing.T) {
 	makeKnots()
 	compared, unsure, edges := 0, 0, map[Kind]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		topo, c := graph(t), config(t)
-		s := NewSampler(topo, c)
+		s := newSingle(topo, c)
 		var b Batch
 		for range 10 { // the same buffers again
 			seeds, z := someSeeds(t, topo), anyZ(t)
 			require.NoError(t, s.Sample(&b, z, seeds))
-			w := whiteboard{Config: c, topo: topo}
-			blocks := w.batch(z, seeds)
+			w := reference{Config: c, Schema: OneType(len(topo)), topo: []lists{topo}}
+			want := w.batch(z, [][]uint32{seeds})
 			if compared++; w.unsure {
 				unsure++
 				continue
 			}
-			weights := make([][]float32, len(blocks))
-			for l := range blocks {
-				weights[l], blocks[l].Weight = blocks[l].Weight, b.Blocks[l].Weight
-			}
-			require.Empty(t, difference(&Batch{seeds, blocks}, &b), "%+v", c)
-			for l := range blocks {
-				require.Len(t, b.Blocks[l].Weight, len(weights[l]), "layer %d", l)
-				for e, x := range weights[l] {
-					require.InEpsilon(t, x, b.Blocks[l].Weight[e], 1e-4, "layer %d, edge %d of %+v", l, e, c)
-				}
-			}
-			require.Equal(t, b.Inputs(), b.Blocks[0].Src)
-			edges[c.Kind] += len(b.Blocks[0].Nbr)
+			requireAlike(t, want, &b, "%+v", c)
+			require.Equal(t, b.Inputs(), [][]uint32{b.flat(0).Src})
+			edges[c.Kind] += len(b.flat(0).Nbr)
 		}
 	})
 	t.Logf("%d of %d unsure; edges %v", unsure, compared, edges)

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -23,6 +24,31 @@ func (l lists) Weights(v uint32) []float32 {
 		w[i] = float32(Hash(uint64(v), uint64(i))%8) / 2
 	}
 	return w
+}
+
+// single draws one batch at a time, on one goroutine, from lists that are at hand.
+type single struct{ *Sampler }
+
+func newSingle(topo Lists, c Config) single { return single{NewSampler(AtHand(topo), c, 1)} }
+
+func (s single) Sample(b *Batch, z Z, seeds []uint32) error {
+	return s.SampleOne(context.Background(), b, z, seeds)
+}
+
+// flat is a layer of one type and one relation.
+type flat struct {
+	*Frontier
+	*Block
+}
+
+func (b *Batch) flat(l int) flat { return flat{&b.Layers[l].Nodes[0], &b.Layers[l].Blocks[0]} }
+
+// ofOneType is seeds of one type for each batch.
+func ofOneType(seeds [][]uint32) (all [][][]uint32) {
+	for _, ids := range seeds {
+		all = append(all, [][]uint32{ids})
+	}
+	return all
 }
 
 // config is any way to draw.
@@ -80,7 +106,7 @@ func graph(t *rapid.T) lists {
 // TestNeighborThatIsNot: a damaged topology is an error that names the place.
 func TestNeighborThatIsNot(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
-	err := NewSampler(topo, Config{Fanouts: []int{All}}).Sample(new(Batch), Z{First: 1}, []uint32{2, 0, 1})
+	err := newSingle(topo, Config{Fanouts: []int{All}}).Sample(new(Batch), Z{First: 1}, []uint32{2, 0, 1})
 	require.EqualError(t, err, "node 1 has neighbour 7, and there are 3 nodes")
 }
 
@@ -89,13 +115,13 @@ func TestNeighborThatIsNot(t *testing.T) {
 func TestInclusionIsUniform(t *testing.T) {
 	const trials = 40000
 	for _, c := range []struct{ k, d int }{{1, 7}, {3, 10}, {10, 11}, {40, 60}} {
-		s := NewSampler(hub(c.d), Config{Fanouts: []int{c.k}})
+		s := newSingle(hub(c.d), Config{Fanouts: []int{c.k}})
 		single := make([]float64, c.d+1)
 		pairs := map[[2]uint32]float64{}
 		var b Batch
 		for z := range trials {
 			require.NoError(t, s.Sample(&b, Alone(7, z, 0), []uint32{0}))
-			got := slices.Sorted(slices.Values(b.Blocks[0].Src[1:]))
+			got := slices.Sorted(slices.Values(b.flat(0).Src[1:]))
 			require.Len(t, got, c.k)
 			for i, u := range got {
 				single[u]++
@@ -123,19 +149,19 @@ func TestWeightsAreUnbiased(t *testing.T) {
 	const trials = 40000
 	topo := lists{{0, 1, 2, 3, 4, 5}, {0, 1}, {}, {4}, {0, 1, 2}, {}}
 	o := Options{SelfLoops: true, GCN: true}
-	weights := func(s *Sampler, z Z) []float64 {
+	weights := func(s single, z Z) []float64 {
 		var b Batch
 		require.NoError(t, s.Sample(&b, z, []uint32{0}))
 		w := make([]float64, len(topo))
-		for e, p := range b.Blocks[0].Nbr {
-			w[b.Blocks[0].Src[p]] += float64(b.Blocks[0].Weight[e])
+		for e, p := range b.flat(0).Nbr {
+			w[b.flat(0).Src[p]] += float64(b.flat(0).Weight[e])
 		}
 		return w
 	}
-	all := weights(NewSampler(topo, Config{Fanouts: []int{All}, Options: o}), Z{})
+	all := weights(newSingle(topo, Config{Fanouts: []int{All}, Options: o}), Z{})
 	require.InDeltaSlice(t, []float64{1 / 6., 1 / math.Sqrt(12), 1 / math.Sqrt(6), 1 / math.Sqrt(12), 1 / math.Sqrt(24), 1 / math.Sqrt(6)}, all, 1e-7)
 	for _, k := range []int{1, 2, 5} {
-		s := NewSampler(topo, Config{Fanouts: []int{k}, Options: o})
+		s := newSingle(topo, Config{Fanouts: []int{k}, Options: o})
 		sum, square := make([]float64, len(topo)), make([]float64, len(topo))
 		for z := range trials {
 			for u, w := range weights(s, Alone(3, z, 0)) {
@@ -153,7 +179,7 @@ func TestWeightsAreUnbiased(t *testing.T) {
 }
 
 func TestWeightsNeedSelfLoops(t *testing.T) {
-	require.PanicsWithValue(t, "sample: GCN's weights go with self loops", func() { NewSampler(hub(2), Config{Fanouts: []int{1}, Options: Options{GCN: true}}) })
+	require.PanicsWithValue(t, "sample: GCN's weights go with self loops", func() { newSingle(hub(2), Config{Fanouts: []int{1}, Options: Options{GCN: true}}) })
 }
 
 // TestDrawsDependOnLayerAndNodeOnly: the same node in another batch of the same step draws the same neighbours.
@@ -164,14 +190,14 @@ func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
 			topo[v] = append(topo[v], uint32(u))
 		}
 	}
-	s := NewSampler(topo, Config{Fanouts: []int{5}})
+	s := newSingle(topo, Config{Fanouts: []int{5}})
 	neighbours := func(seeds []uint32, v uint32) []uint32 {
 		var b Batch
 		require.NoError(t, s.Sample(&b, Z{First: 99}, seeds))
 		i := slices.Index(seeds, v)
 		var ids []uint32
-		for _, p := range b.Blocks[0].Nbr[b.Blocks[0].Start[i]:b.Blocks[0].End[i]] {
-			ids = append(ids, b.Blocks[0].Src[p])
+		for _, p := range b.flat(0).Nbr[b.flat(0).Start[i]:b.flat(0).End[i]] {
+			ids = append(ids, b.flat(0).Src[p])
 		}
 		return ids
 	}

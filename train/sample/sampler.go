@@ -1,139 +1,268 @@
 package sample
 
 import (
+	"context"
 	"fmt"
-	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-// Topology is what a Sampler reads; a store.Graph is one.
-type Topology interface {
-	// Nodes is the number of nodes: ids are below it.
-	Nodes() int
-	// Neighbors returns v's in-neighbours, ascending; the slice is only read, and not kept.
-	Neighbors(v uint32) []uint32
-}
-
-// WeightedTopology is a Topology whose edges have weights.
-type WeightedTopology interface {
-	Topology
-	// Weights returns those of v's edges, in the order of Neighbors; the slice is only read, and not kept.
-	Weights(v uint32) []float32
-}
-
-// NeighborError is a topology that names a node it does not have.
-type NeighborError struct {
-	Node, Neighbor uint32
-	Nodes          int
-}
-
-func (e *NeighborError) Error() string {
-	return fmt.Sprintf("node %d has neighbour %d, and there are %d nodes", e.Node, e.Neighbor, e.Nodes)
-}
-
-// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under all of them. The
-// zero value adds nothing.
-type Options struct {
-	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A self loop that the
-	// topology has is drawn like any other neighbour, takes its place among the fanout, and is then dropped for this
-	// one: of a node with d in-neighbours, c of them itself, min(k, d) are drawn and between min(k, d)-c and min(k, d)
-	// stay.
-	SelfLoops bool
-	// GCN fills Block.Weight with the weights of GCN's sum, and needs SelfLoops. The weight of the edge from u to v is
-	// 1/√(d̂(u)·d̂(v)), where d̂ is the in-degree in the whole topology without self loops, plus 1: gcn_norm of PyTorch
-	// Geometric, which looks at the in-degree of both ends, so that on a directed graph it is not the source's out-degree
-	// that counts. Weights of drawn neighbours are multiplied by the inverse of their inclusion probability, which is
-	// d/min(k, d) but under LABOR-*, so that the expected sum is that of all neighbours; the self loop is always there and
-	// needs no factor. Counting the self loops of sources reads their neighbour lists.
-	GCN bool
-	// RevEdges fills Block.RevEdge even where edges have no weights, for networks that give them values.
-	RevEdges bool
-	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them.
-	RevInput bool
-}
-
-// Sampler draws the batches that a Config asks for, one at a time, from a topology of which all is at hand.
+// Sampler draws several batches together, hop by hop and relation by relation: at each, the lists that are not resident and that
+// any of the batches wants are read in one pass over the file, each once, and drawn from as they come. The more batches, the
+// closer together in the file are the lists that a pass wants. Weights take a pass more, and random walks one a step.
+//
+// A batch is the same, bit for bit, whatever is resident, however many batches come together, and whoever draws them. A Sampler
+// is used by one goroutine at a time, and has workers of its own at work inside Sample. Beside the batches it takes what
+// [Sampler.Scratch] says.
 type Sampler struct {
-	drawer
-	topo    Topology
-	walkers walkers
+	Config
+	// Bytes bounds what the batches of a group keep together of walks, and of cold lists for LABOR-*. When a hop wants more, it
+	// draws fewer batches at a time, at least one, so that lists may be read more than once. It changes no batch. Default 128 MiB.
+	Bytes int64
+	// Guard runs what a worker does, and returns its error: store.Guard, for lists that are mapped. Default: nothing is caught.
+	Guard func(work func() error) error
+
+	schema    Schema
+	relations []relation
+	drawers   []drawer
+	jobs      []job
+	cold
 }
 
-// NewSampler draws from topo, which is a WeightedTopology where Config.Weighted wants weights. A Config that is not valid
-// panics.
-func NewSampler(topo Topology, c Config) *Sampler {
-	s := &Sampler{drawer: newDrawer(topo.Nodes(), c), topo: topo}
-	s.near = func(near *[ahead]list, nodes []uint32) {
-		for i, v := range nodes {
-			ids := topo.Neighbors(v)
-			near[i] = list{ids: ids, degree: len(ids)}
-		}
+// NewSampler draws from a graph of one type and one relation, on up to workers goroutines. With Confis.Weighted topo is a
+// WeightedTopology. A Config that is not valid panics.
+func NewSampler(topo Topology, c Config, workers int) *Sampler {
+	return NewTyped(OneType(topo.Nodes()), []Topology{topo}, c, workers)
+}
+
+// NewTyped draws from a graph of schema, with the topology of each relation. A Config that does not fit it panics.
+func NewTyped(schema Schema, topo []Topology, c Config, workers int) *Sampler {
+	if err := c.Validate(); err != nil {
+		panic("sample: " + err.Error())
 	}
-	if c.Weighted {
-		lists, weighted := s.near, topo.(WeightedTopology)
-		s.near = func(near *[ahead]list, nodes []uint32) {
-			lists(near, nodes)
-			for i, v := range nodes {
-				near[i].weights = weighted.Weights(v)
-			}
-		}
+	if err := c.Fits(schema); err != nil {
+		panic("sample: " + err.Error())
 	}
-	s.degree = func(v uint32) (degree, selves int) {
-		list := topo.Neighbors(v)
-		return len(list), selfLoops(list, v)
+	if len(topo) != len(schema.Relations) {
+		panic(fmt.Sprintf("sample: NewTyped: %d relations, and the topology of %d", len(schema.Relations), len(topo)))
+	}
+	s := &Sampler{Config: c.filled(), Bytes: defaultBytes, schema: schema}
+	s.maxPairs, s.parts, s.choosers.New = maxPairs, map[int]*partial{}, func() any { return new(chooser) }
+	for i, r := range schema.Relations {
+		s.relations = append(s.relations, newRelation(i, r, topo[i], &s.Config))
+	}
+	for range max(1, workers) {
+		s.drawers = append(s.drawers, newDrawer(schema, s.Config))
 	}
 	return s
 }
 
-// Sample fills b with the blocks of seeds, which must differ from each other. The draws depend on z, the layer (1 reads
-// features, len(Fanouts) produces the seeds) and the nodes. The error is a *NeighborError or a *WeightError; b is undefined
-// then.
-func (s *Sampler) Sample(b *Batch, z Z, seeds []uint32) error {
-	s.begin(b, seeds)
+// SampleOne is Sample of one batch, with the seeds of each type.
+func (s *Sampler) SampleOne(ctx context.Context, b *Batch, z Z, seeds ...[]uint32) error {
+	return s.Sample(ctx, []*Batch{b}, []Z{z}, [][][]uint32{seeds})
+}
+
+// Sample fills batches[i] with the layers of seeds[i], a list a type of nodes that differ from each other, under z[i]. The draws
+// depend on z, the layer (1 reads features, len(Fanouts) makes the seeds), the relation and the nodes. The error is a
+// *NeighborError, a *WeightError, one of the topology's, or ctx's, which ends a draw in the middle of a batch as well; batches
+// are undefined then.
+func (s *Sampler) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][][]uint32) error {
+	if len(z) != len(batches) || len(seeds) != len(batches) {
+		panic(fmt.Sprintf("sample: Sample: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
+	}
+	if err := s.countLoops(ctx); err != nil {
+		return err
+	}
+	for i := range s.drawers {
+		s.drawers[i].last = finished{} // another may since have drawn the batch anew
+	}
+	for i, b := range batches {
+		s.drawers[0].begin(b, seeds[i])
+	}
 	for hop := range s.Fanouts {
-		block, dst := s.block(b, hop)
-		draws := s.draws(z, hop)
-		if err := s.draw(block, dst, &draws); err != nil {
-			return err
+		for r := range s.relations {
+			for at := 0; at < len(batches); {
+				jobs := s.begin(&s.relations[r], batches[at:], z[at:], hop)
+				if err := s.draw(ctx, jobs); err != nil {
+					return err
+				}
+				at += len(jobs)
+			}
 		}
-		if err := s.finish(b, hop); err != nil {
+		if err := s.each(ctx, len(batches), func(d *drawer, i int) error { return d.finish(batches[i], hop) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// draw fills b with neighbours of dst.
-func (s *Sampler) draw(b *Block, dst []uint32, draws *draws) error {
-	switch {
-	case draws.fanout == 0: // nobody walks, and there is nothing to solve
-	case s.Kind == RW:
-		s.walkers.begin(s.Walk, draws, dst)
-		for range s.Walk.Length {
-			s.fillWalk(&s.walkers)
-			if err := s.walkers.next(s.nodes); err != nil {
-				return err
-			}
+// begin makes jobs of what r draws at a hop of batches, of the first ones, as many as may be drawn together. What a job has grown
+// to serves the next in its place, so that this is all there is at a time.
+func (s *Sampler) begin(r *relation, batches []*Batch, z []Z, hop int) []job {
+	bytes := int64(0)
+	for i, b := range batches {
+		layer := &b.Layers[len(s.Fanouts)-1-hop]
+		dst := layer.Nodes[r.Dst].destinations()
+		if bytes += s.bytes(r, dst); i > 0 && bytes > s.Bytes {
+			return s.jobs[:i]
 		}
-		s.fillVisits(b, &s.walkers, draws.fanout)
-		return nil
-	case s.Kind == LaborStar:
-		s.star.lists = s.appendLists(s.star.lists[:0], dst)
-		s.fillStar(b, dst, draws)
-		return nil
+		if i == len(s.jobs) {
+			s.jobs = append(s.jobs, job{})
+		}
+		s.jobs[i].begin(r, &layer.Blocks[r.number], dst, s.draws(z[i], hop, r.number, r.Src))
 	}
-	_, _, err := s.fill(b, dst, draws)
+	return s.jobs[:len(batches)]
+}
+
+// draw fills the blocks of jobs, all of one relation.
+func (s *Sampler) draw(ctx context.Context, jobs []job) error {
+	switch {
+	case jobs[0].draws.fanout == 0: // no list is read
+	case s.Kind == RW:
+		return s.walk(ctx, jobs)
+	case s.Kind == LaborStar:
+		return s.drawStar(ctx, jobs)
+	}
+	hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) { return d.fill(ctx, j) })
+	if err == nil && misses > 0 && s.Weighted {
+		err = s.readWeights(ctx, jobs, misses)
+	}
+	if err == nil && misses > 0 {
+		err = s.readLists(ctx, jobs, misses)
+	}
+	if err == nil {
+		jobs[0].topo.Count(hits, misses)
+	}
 	return err
 }
 
-// selfLoops counts u in its own list.
-func selfLoops(list []uint32, u uint32) int {
-	lo, _ := slices.BinarySearch(list, u)
-	n := 0
-	for _, w := range list[lo:] {
-		if w != u {
-			break
+// all has work done for each of jobs, and adds up how many lists at hand it saw, and how many others.
+func (s *Sampler) all(ctx context.Context, jobs []job, work func(d *drawer, j *job) (hits, misses int, err error)) (hits, misses int64, err error) {
+	var here, away atomic.Int64
+	err = s.each(ctx, len(jobs), func(d *drawer, i int) error {
+		h, m, err := work(d, &jobs[i])
+		here.Add(int64(h))
+		away.Add(int64(m))
+		return err
+	})
+	return here.Load(), away.Load(), err
+}
+
+// walk has the walkers of jobs take their steps, and fills blocks with those whom they visited.
+func (s *Sampler) walk(ctx context.Context, jobs []job) error {
+	for i := range jobs {
+		j := &jobs[i]
+		if j.walkers == nil {
+			j.walkers = new(walkers)
 		}
-		n++
+		j.walkers.begin(s.Walk, &j.draws, j.dst)
+		j.lists = j.walkers.at
 	}
-	return n
+	for range s.Walk.Length {
+		hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) {
+			return d.fillWalk(ctx, j)
+		})
+		if err == nil && misses > 0 {
+			err = s.readLists(ctx, jobs, misses)
+		}
+		if err == nil {
+			err = s.each(ctx, len(jobs), func(_ *drawer, i int) error { return jobs[i].walkers.next(s.schema.Types[0]) })
+		}
+		if err != nil {
+			return err
+		}
+		jobs[0].topo.Count(hits, misses)
+	}
+	return s.each(ctx, len(jobs), func(d *drawer, i int) error {
+		d.fillVisits(&jobs[i])
+		return nil
+	})
+}
+
+// drawStar copies the lists of jobs that are not resident, and draws from all of them.
+func (s *Sampler) drawStar(ctx context.Context, jobs []job) error {
+	hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) {
+		if j.whole, err = d.appendLists(ctx, j.whole[:0], j.relation, j.dst); err != nil {
+			return 0, 0, err
+		}
+		n := 0
+		for _, l := range j.whole {
+			if l.ids == nil {
+				n += l.degree
+			}
+		}
+		j.arena = resize(j.arena, n)
+		n = 0
+		for i := range j.whole {
+			switch l := &j.whole[i]; {
+			case l.degree == 0:
+			case l.ids == nil:
+				l.ids = j.arena[n : n+l.degree]
+				n += l.degree
+				misses++
+			default:
+				hits++
+			}
+		}
+		return hits, misses, nil
+	})
+	if err == nil && misses > 0 {
+		err = s.readLists(ctx, jobs, misses)
+	}
+	if err != nil {
+		return err
+	}
+	jobs[0].topo.Count(hits, misses)
+	return s.each(ctx, len(jobs), func(d *drawer, i int) error {
+		j := &jobs[i]
+		d.star.lists = j.whole
+		defer func() { d.star.lists = nil }()
+		return d.fillStar(ctx, j)
+	})
+}
+
+// countLoops asks the topology for self loops before the first batch that needs them: that may read all of it.
+func (s *Sampler) countLoops(ctx context.Context) error {
+	if !s.GCN || s.drawers[0].degree != nil {
+		return nil
+	}
+	topo := s.relations[0].topo // there is one alone
+	count, err := topo.SelfLoops(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range s.drawers {
+		s.drawers[i].degree = func(v uint32) (degree, selves int) { return topo.Degree(v), count(v) }
+	}
+	return nil
+}
+
+// each calls work for 0 to n-1, each once, on the drawers, and returns the error of the first that has one. When ctx ends,
+// they have its.
+func (s *Sampler) each(ctx context.Context, n int, work func(d *drawer, i int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	run := func(d *drawer) {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			switch errs[i] = ctx.Err(); {
+			case errs[i] != nil:
+			case s.Guard == nil:
+				errs[i] = work(d, i)
+			default:
+				errs[i] = s.Guard(func() error { return work(d, i) })
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for w := 1; w < min(n, len(s.drawers)); w++ {
+		others.Go(func() { run(&s.drawers[w]) })
+	}
+	run(&s.drawers[0])
+	others.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

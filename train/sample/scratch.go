@@ -2,40 +2,42 @@ package sample
 
 const defaultBytes = 128 << 20
 
-// bytes is what a batch keeps of a hop for these destinations, as Bytes counts it.
-func (g *Group) bytes(dst []uint32) int64 {
+// bytes is what a batch keeps of a hop for these destinations of r, as Bytes counts it.
+func (s *Sampler) bytes(r *relation, dst []uint32) int64 {
 	n := int64(0)
-	switch g.Kind {
+	switch s.Kind {
 	case RW:
-		n = g.walkBytes(len(dst))
+		n = s.walkBytes(len(dst))
 	case LaborStar:
 		for _, v := range dst {
-			if v >= g.resident {
-				n += 4 * int64(g.topo.Degree(v))
+			if v >= r.resident {
+				n += 4 * int64(r.topo.Degree(v))
 			}
 		}
 	}
 	return n
 }
 
-// Scratch is what a Group of so many workers keeps to draw batches like b, from nodes of these degrees: so many bytes for each
-// batch that is drawn together, and so many once.
-func (c Config) Scratch(b *Batch, degree func(v uint32) int, workers int) (each, once int64) {
-	for i := range b.Blocks {
-		block := &b.Blocks[i]
-		dst := int64(block.Dst)
-		switch c.Kind {
-		case RW:
-			each = max(each, c.walkBytes(block.Dst)+dst*int64(c.Walk.Walks)*pairBytes)
-		case LaborStar:
-			lists := int64(0)
-			for _, v := range block.Src[:dst] {
-				lists += int64(degree(v))
+// Scratch is what a Sampler keeps to draw batches like b: so many bytes for each batch that is drawn together, and so many once.
+func (s *Sampler) Scratch(b *Batch) (each, once int64) {
+	for l := range b.Layers {
+		for i := range s.relations {
+			r := &s.relations[i]
+			nodes := b.Layers[l].Nodes[r.Dst].destinations()
+			dst := int64(len(nodes))
+			switch s.Kind {
+			case RW:
+				each = max(each, s.walkBytes(len(nodes))+dst*int64(s.Walk.Walks)*pairBytes)
+			case LaborStar:
+				lists := int64(0)
+				for _, v := range nodes {
+					lists += int64(r.topo.Degree(v))
+				}
+				each = max(each, 4*lists+dst*(pairBytes+listBytes))
+				once = max(once, int64(len(s.drawers))*lists*starBytes)
+			default:
+				each = max(each, dst*pairBytes)
 			}
-			each = max(each, 4*lists+dst*(pairBytes+listBytes))
-			once = max(once, int64(workers)*lists*starBytes)
-		default:
-			each = max(each, dst*pairBytes)
 		}
 	}
 	return each, once

@@ -1,6 +1,9 @@
 package sample
 
-import "math"
+import (
+	"context"
+	"math"
+)
 
 // star finds the probabilities of LABOR-*, and draws by them: Balin and Çatalyürek 2023, section 3.2 and appendix A.2.
 //
@@ -30,12 +33,14 @@ const (
 )
 
 // fillStar is fill where all lists are at hand, in d.star.lists, and something is drawn.
-func (d *drawer) fillStar(b *Block, dst []uint32, draws *draws) {
-	b.start(dst)
-	k, s := draws.fanout, &d.star
+func (d *drawer) fillStar(ctx context.Context, j *job) error {
+	b, k, s := j.block, j.draws.fanout, &d.star
+	b.start(len(j.dst))
 	if k != All {
-		s.solve(k)
-		numbers := draws.ofLayer()
+		if err := s.solve(ctx, k); err != nil {
+			return err
+		}
+		numbers := j.draws.ofLayer()
 		s.number = resize(s.number, len(s.id))
 		for t, u := range s.id {
 			s.number[t] = numbers.uniform(u)
@@ -67,10 +72,11 @@ func (d *drawer) fillStar(b *Block, dst []uint32, draws *draws) {
 			b.End[i] = b.Start[i] + uint32(len(chosen))
 		}
 	}
+	return nil
 }
 
-// solve sets inverse and scale for the lists, each a set or a multiset of ids, and fanout k, not All.
-func (s *star) solve(k int) {
+// solve sets inverse and scale for the lists, each a set or a multiset of ids, and fanout k, not All. The error is ctx's.
+func (s *star) solve(ctx context.Context, k int) error {
 	lists, n := s.lists, 0
 	for _, l := range lists {
 		n += len(l.ids)
@@ -93,6 +99,9 @@ func (s *star) solve(k int) {
 	for round := 1; ; round++ {
 		clear(s.top)
 		for i := range s.scale {
+			if i%ahead == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
 			edges := s.edges[s.begins[i]:s.begins[i+1]]
 			s.near = s.near[:0]
 			for _, t := range edges {
@@ -109,7 +118,7 @@ func (s *star) solve(k int) {
 			expected += float64(min(1, s.top[t]/x))
 		}
 		if expected >= last*(1-starTolerance) || round == starRounds {
-			return
+			return nil
 		}
 		last = expected
 		for t, c := range s.top {

@@ -77,7 +77,7 @@ func requireIndependent(t *testing.T, pairs map[[2]uint64]int, about string, arg
 }
 
 // chosen is the set of destination i's neighbours, which are below 64, a bit each.
-func (b *Block) chosen(i int) (set uint64) {
+func (b flat) chosen(i int) (set uint64) {
 	for _, p := range b.Nbr[b.Start[i]:b.End[i]] {
 		set |= 1 << b.Src[p]
 	}
@@ -173,8 +173,8 @@ func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 			return apart(ids, slices.Repeat([]float64{float64(k) / 6}, 6))
 		}},
 		{Config{Kind: LaborStar}, func(c Config, k int) map[uint64]float64 {
-			w := whiteboard{Config: c, topo: topo.lists}
-			p := w.probabilities([]uint32{0, 7}, k)[0]
+			w := reference{Config: c}
+			p := w.probabilities(topo.lists, []uint32{0, 7}, k)[0]
 			require.Greater(t, p[0], p[5], "who is in the batch anyway is kept more readily")
 			return apart(ids, p)
 		}},
@@ -185,11 +185,11 @@ func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 					continue
 				}
 				c.Fanouts = []int{k}
-				s, counts := NewSampler(topo, c.Config), map[uint64]int{}
+				s, counts := newSingle(topo, c.Config), map[uint64]int{}
 				var b Batch
 				for i := range uint64(trials) {
 					require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), max(drift, 0)}, []uint32{0, 7}))
-					counts[b.Blocks[0].chosen(0)]++
+					counts[b.flat(0).chosen(0)]++
 				}
 				requireShares(t, c.want(c.Config, k), counts, "%+v at drift %v", c.Config, drift)
 			}
@@ -210,11 +210,11 @@ func TestParallelEdges(t *testing.T) {
 		{Config{Kind: Labor0}, map[uint64]float64{one: 1 / 2., two: 1 / 2.}},
 		{Config{Kind: Labor0, Poisson: true}, map[uint64]float64{0: 4 / 9., one: 2 / 9., two: 2 / 9., one | two: 1 / 9.}},
 	} {
-		s, counts := NewSampler(lists{{1, 1, 2}, {}, {}}, c.with(1)), map[uint64]int{}
+		s, counts := newSingle(lists{{1, 1, 2}, {}, {}}, c.with(1)), map[uint64]int{}
 		var b Batch
 		for i := range uint64(trials) {
 			require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), 0.5}, []uint32{0}))
-			counts[b.Blocks[0].chosen(0)]++
+			counts[b.flat(0).chosen(0)]++
 		}
 		requireShares(t, c.want, counts, "%s", c.name())
 	}
@@ -278,15 +278,15 @@ func TestWalksChooseAsOftenAsTheyShould(t *testing.T) {
 			}
 			want[fmt.Sprint(order, weights)] += p
 		})
-		s := NewSampler(roads, Config{Kind: RW, Walk: c.Walk, Fanouts: []int{c.k}, Options: Options{SelfLoops: true}})
+		s := newSingle(roads, Config{Kind: RW, Walk: c.Walk, Fanouts: []int{c.k}, Options: Options{SelfLoops: true}})
 		var b Batch
 		for i := range uint64(trials) {
 			require.NoError(t, s.Sample(&b, Z{First: Hash(3, i)}, []uint32{0}))
 			var order []uint32
-			for _, p := range b.Blocks[0].Nbr {
-				order = append(order, b.Blocks[0].Src[p])
+			for _, p := range b.flat(0).Nbr {
+				order = append(order, b.flat(0).Src[p])
 			}
-			counts[fmt.Sprint(order, b.Blocks[0].Weight)]++
+			counts[fmt.Sprint(order, b.flat(0).Weight)]++
 		}
 		requireShares(t, want, counts, "%+v", c)
 	}
@@ -316,14 +316,14 @@ func TestVisitsAreThoseOfTheChain(t *testing.T) {
 		next[0] += where[2] // a dead end
 		where = next
 	}
-	s := NewSampler(roads, Config{Kind: RW, Walk: w, Fanouts: []int{10}, Options: Options{SelfLoops: true}})
+	s := newSingle(roads, Config{Kind: RW, Walk: w, Fanouts: []int{10}, Options: Options{SelfLoops: true}})
 	var visits [4]moments
 	var b Batch
 	for i := range uint64(trials) {
 		require.NoError(t, s.Sample(&b, Z{First: Hash(4, i)}, []uint32{0}))
 		var times [4]float64
-		for e, p := range b.Blocks[0].Nbr {
-			times[b.Blocks[0].Src[p]] = float64(b.Blocks[0].Weight[e])
+		for e, p := range b.flat(0).Nbr {
+			times[b.flat(0).Src[p]] = float64(b.flat(0).Weight[e])
 		}
 		for u, n := range times {
 			visits[u].add(n)
@@ -391,7 +391,7 @@ func TestWhatIsIndependent(t *testing.T) {
 		t.Run(c.name(), func(t *testing.T) {
 			shared := c.with(2, 2)
 			shared.LayerDependency = true
-			s, dependent := NewSampler(topo, c.with(2, 2)), NewSampler(topo, shared)
+			s, dependent := newSingle(topo, c.with(2, 2)), newSingle(topo, shared)
 			nodes, layers, steps := map[[2]uint64]int{}, map[[2]uint64]int{}, map[[2]uint64]int{}
 			same, last := 0, uint64(0)
 			var b, d Batch
@@ -402,7 +402,7 @@ func TestWhatIsIndependent(t *testing.T) {
 					z = Z{Hash(6, uint64(i)), Hash(7, uint64(i)), float64(i%4) / 4}
 				}
 				require.NoError(t, s.Sample(&b, z, []uint32{0, 1}))
-				one, other, below := b.Blocks[1].chosen(0), b.Blocks[1].chosen(1), b.Blocks[0].chosen(0)
+				one, other, below := b.flat(1).chosen(0), b.flat(1).chosen(1), b.flat(0).chosen(0)
 				nodes[[2]uint64{one, other}]++
 				layers[[2]uint64{one, below}]++
 				if one == other {
@@ -414,7 +414,7 @@ func TestWhatIsIndependent(t *testing.T) {
 				last = one
 				require.NoError(t, dependent.Sample(&d, z, []uint32{0, 1}))
 				if c.Kind != LaborStar { // whose probabilities depend on all destinations
-					require.Equal(t, d.Blocks[1].chosen(0), d.Blocks[0].chosen(0), "layers share")
+					require.Equal(t, d.flat(1).chosen(0), d.flat(0).chosen(0), "layers share")
 				}
 				if !c.Smoothed && i < 100 {
 					var next Batch
@@ -441,7 +441,7 @@ func TestSmoothedNumbersAreUniform(t *testing.T) {
 	makeKnots()
 	c := Config{Smoothed: true, Fanouts: []int{1}}
 	for i := range kappa {
-		d := c.draws(Schedule{Seed: uint64(i), Kappa: kappa}.At(kappa+i), 0)
+		d := c.draws(Schedule{Seed: uint64(i), Kappa: kappa}.At(kappa+i), 0, 0, 0)
 		numbers := d.ofLayer()
 		const cells = 64
 		share, counts := map[int]float64{}, map[int]int{}
@@ -496,7 +496,7 @@ func TestSmoothedStepsCorrelate(t *testing.T) {
 	makeKnots()
 	c, signs := Config{Smoothed: true, Fanouts: []int{1}}, make([][]bool, 3*kappa)
 	for i := range signs {
-		d := c.draws(Schedule{Seed: 1, Kappa: kappa}.At(i), 0)
+		d := c.draws(Schedule{Seed: 1, Kappa: kappa}.At(i), 0, 0, 0)
 		numbers := d.ofLayer()
 		for x := range uint32(n) {
 			signs[i] = append(signs[i], numbers.uniform(x) < 0.5)
@@ -545,7 +545,7 @@ func TestScheduleOfOneStep(t *testing.T) {
 		require.Equal(t, Schedule{Seed: 9, Kappa: Forever}.At(0).First, Schedule{Seed: 9, Kappa: Forever}.At(i).First)
 	}
 	for _, c := range everyKind() {
-		s := NewSampler(topo, c.with(4, 3))
+		s := newSingle(topo, c.with(4, 3))
 		for i := range 20 {
 			z := Schedule{Seed: 9, Kappa: 1}.At(i)
 			var scheduled, alone, plain Batch
@@ -554,7 +554,7 @@ func TestScheduleOfOneStep(t *testing.T) {
 			require.Empty(t, difference(&alone, &scheduled), c.name())
 			if nested := c.with(4, 3); c.Smoothed && (c.Kind != NS || c.Weighted) { // NS has another algorithm for each
 				nested.Smoothed = false
-				require.NoError(t, NewSampler(topo, nested).Sample(&plain, z, seeds))
+				require.NoError(t, newSingle(topo, nested).Sample(&plain, z, seeds))
 				require.Empty(t, difference(&plain, &scheduled), c.name())
 			}
 		}

@@ -18,12 +18,12 @@ func TestFewerSeedsReachASubset(t *testing.T) {
 		if c.Kind == LaborStar {
 			c.Kind = Labor0
 		}
-		seeds, z, s := someSeeds(t, topo), anyZ(t), NewSampler(topo, c)
+		seeds, z, s := someSeeds(t, topo), anyZ(t), newSingle(topo, c)
 		var all, some Batch
 		require.NoError(t, s.Sample(&all, z, seeds))
 		require.NoError(t, s.Sample(&some, z, seeds[:rapid.IntRange(0, len(seeds)).Draw(t, "fewer")]))
-		for l := range all.Blocks {
-			require.Subset(t, all.Blocks[l].Src, some.Blocks[l].Src, "layer %d of %+v", l, c)
+		for l := range all.Layers {
+			require.Subset(t, all.flat(l).Src, some.flat(l).Src, "layer %d of %+v", l, c)
 		}
 	})
 }
@@ -31,7 +31,7 @@ func TestFewerSeedsReachASubset(t *testing.T) {
 // reach is how many nodes a batch of the first seeds in an order reads, at sizes that are multiples of step, over trials orders.
 func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) {
 	topo := skewed(3000, 16)
-	s, order := NewSampler(topo, c), make([]uint32, topo.Nodes())
+	s, order := newSingle(topo, c), make([]uint32, topo.Nodes())
 	for v := range order {
 		order[v] = uint32(v)
 	}
@@ -42,7 +42,7 @@ func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) 
 		own := []float64{0}
 		for n := 1; n <= sizes; n++ {
 			require.NoError(t, s.Sample(&b, z, order[:n*step]))
-			own = append(own, float64(len(b.Inputs())))
+			own = append(own, float64(len(b.Inputs()[0])))
 		}
 		reads = append(reads, own)
 	}
@@ -121,7 +121,7 @@ func TestSumsAreUnbiased(t *testing.T) {
 	for u := uint32(21); u <= 40; u++ {
 		seeds = append(seeds, u)
 	}
-	sums := func(b *Block) (sums [3]float64) {
+	sums := func(b flat) (sums [3]float64) {
 		for i := range sums {
 			for e := b.Start[i]; e < b.End[i]; e++ {
 				sums[i] += float64(b.Weight[e]) * topo.value(b.Src[b.Nbr[e]])
@@ -139,14 +139,14 @@ func TestSumsAreUnbiased(t *testing.T) {
 			}
 			c.Options = Options{SelfLoops: true, GCN: gcn}
 			var all, b Batch
-			require.NoError(t, NewSampler(topo, c.with(All)).Sample(&all, Z{}, seeds))
-			want := sums(&all.Blocks[0])
+			require.NoError(t, newSingle(topo, c.with(All)).Sample(&all, Z{}, seeds))
+			want := sums(all.flat(0))
 			for _, k := range []int{1, 4} {
-				s := NewSampler(topo, c.with(k))
+				s := newSingle(topo, c.with(k))
 				var got [3]moments
 				for i := range uint64(trials) {
 					require.NoError(t, s.Sample(&b, Z{Hash(8, i), Hash(9, i), 0.4}, seeds))
-					for i, sum := range sums(&b.Blocks[0]) {
+					for i, sum := range sums(b.flat(0)) {
 						got[i].add(sum)
 					}
 				}
@@ -180,14 +180,14 @@ func TestMeansAreWithinTheirBound(t *testing.T) {
 		for _, k := range []int{2, 8, 32} {
 			raw := c.with(k)
 			raw.SelfLoops = true
-			s, unscaled := NewSampler(topo, c.with(k)), NewSampler(topo, raw)
+			s, unscaled := newSingle(topo, c.with(k)), newSingle(topo, raw)
 			var b, counts Batch
 			var mean, size moments
 			for i := range uint64(trials) {
 				z, seeds := Z{Hash(10, i), Hash(11, i), 0.4}, []uint32{0, 7, 20}
 				require.NoError(t, s.Sample(&b, z, seeds))
 				require.NoError(t, unscaled.Sample(&counts, z, seeds))
-				block, total, n := &b.Blocks[0], 0.0, 0.0
+				block, total, n := b.flat(0), 0.0, 0.0
 				for e := block.Start[0]; e < block.End[0]; e++ {
 					w := 1 / float64(block.End[0]-block.Start[0])
 					if len(block.Weight) > 0 {
@@ -196,12 +196,12 @@ func TestMeansAreWithinTheirBound(t *testing.T) {
 					total += w * topo.value(block.Src[block.Nbr[e]])
 				}
 				mean.add(total)
-				if block = &counts.Blocks[0]; len(block.Weight) > 0 {
+				if block = counts.flat(0); len(block.Weight) > 0 {
 					for e := block.Start[0]; e < block.End[0]; e++ {
 						n += float64(block.Weight[e])
 					}
 				} else {
-					n = float64(b.Blocks[0].End[0])
+					n = float64(b.flat(0).End[0])
 				}
 				size.add(n)
 			}

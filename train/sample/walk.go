@@ -2,6 +2,7 @@ package sample
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"math/bits"
 	"slices"
@@ -75,7 +76,7 @@ func (w *walkers) next(nodes int) error {
 		case u == nobody:
 			w.at[i] = w.dst[i/w.Walks]
 		case int64(u) >= int64(nodes):
-			return &NeighborError{v, u, nodes}
+			return &NeighborError{0, v, u, nodes} // the one relation there is
 		default:
 			w.at[i] = u
 		}
@@ -89,12 +90,15 @@ func (c *Config) walkBytes(dst int) int64 {
 	return 4 * int64(dst) * int64(c.Walk.Walks) * int64(c.Walk.Length+1)
 }
 
-// fillWalk draws a step of w from the lists that are at hand. It counts them, and others.
-func (d *drawer) fillWalk(w *walkers) (hits, misses int) {
+// fillWalk draws a step of j's walkers from the lists that are at hand. It counts them, and others.
+func (d *drawer) fillWalk(ctx context.Context, j *job) (hits, misses int, err error) {
+	w := j.walkers
 	w.restart()
 	for i := range w.at {
 		if i%ahead == 0 {
-			d.read(w.at[i:min(i+ahead, len(w.at))])
+			if err := d.read(ctx, j.relation, w.at[i:min(i+ahead, len(w.at))]); err != nil {
+				return 0, 0, err
+			}
 		}
 		w.stay(i)
 		switch l := &d.lists[i%ahead]; {
@@ -106,17 +110,18 @@ func (d *drawer) fillWalk(w *walkers) (hits, misses int) {
 			w.follow(i, l.degree, 0, l.ids)
 		}
 	}
-	return hits, misses
+	return hits, misses, nil
 }
 
-// fillVisits makes b of the k nodes that the walkers of each destination visited most often, those first; of equal ones those
-// that were visited earlier. A destination is not its own neighbour.
-func (d *drawer) fillVisits(b *Block, w *walkers, k int) {
-	b.start(w.dst)
+// fillVisits fills j's block with the nodes that the walkers of each destination visited most often, those first; of equal ones
+// those that were visited earlier. A destination is not its own neighbour.
+func (d *drawer) fillVisits(j *job) {
+	b, w := j.block, j.walkers
+	b.start(len(w.dst))
 	each := w.Walks * w.Length
 	for i, v := range w.dst {
 		counts := w.count(v, w.visits[i*each:(i+1)*each])
-		counts = counts[:min(k, len(counts))]
+		counts = counts[:min(j.draws.fanout, len(counts))]
 		d.make(b, i, len(counts))
 		out, values := b.drawn(i), b.values(i)
 		for e, c := range counts {

@@ -31,7 +31,7 @@ func (b *Block) loop(dst []uint32) {
 // squeeze closes the gaps between lists that are shorter than the places there were for them.
 func (b *Block) squeeze() {
 	n := 0
-	for i := range b.Dst {
+	for i := range b.Start {
 		start, end := b.Start[i], b.End[i]
 		b.Start[i] = uint32(n)
 		if len(b.Weight) > 0 {
@@ -46,7 +46,7 @@ func (b *Block) squeeze() {
 // addUp makes the weights of each destination add up to 1: Hájek's estimate of a mean is the sum of what was drawn, each as
 // often as it stands for, over how many they stand for together. Without neighbours the sum is 0.
 func (b *Block) addUp() {
-	for i := range b.Dst {
+	for i := range b.Start {
 		w := b.values(i)
 		sum := 0.0
 		for _, x := range w {
@@ -58,19 +58,19 @@ func (b *Block) addUp() {
 	}
 }
 
-// normalize makes weights those of GCN, as Options.GCN says, for fanout k.
-func (d *drawer) normalize(b *Block, k int) {
-	d.norm, d.factor = resize(d.norm, len(b.Src)), resize(d.factor, b.Dst)
-	for p, u := range b.Src {
+// normalize makes weights of b, whose ends are both in f, those of GCN, as Options.GCN says, for fanout k.
+func (d *drawer) normalize(b *Block, f *Frontier, k int) {
+	d.norm, d.factor = resize(d.norm, len(f.Src)), resize(d.factor, f.Dst)
+	for p, u := range f.Src {
 		degree, selves := d.degree(u)
 		d.norm[p] = 1 / math.Sqrt(float64(degree-selves+1))
-		if p < b.Dst {
+		if p < f.Dst {
 			d.factor[p] = float64(degree) / float64(max(drawn(degree, k), 1))
 		}
 	}
 	weighs := d.weighs()
 	b.Weight = resize(b.Weight, len(b.Nbr))
-	for i := range b.Dst {
+	for i := range b.Start {
 		self, norm, factor := b.End[i]-1, d.norm[i], d.factor[i]
 		for e := b.Start[i]; e < self; e++ {
 			if weighs {

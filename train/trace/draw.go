@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,17 +12,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// drawer draws batches on several goroutines, and gives them out in order.
+// drawer draws batches in groups, one for each worker, and gives them out in order.
 type drawer struct {
-	graph *store.Graph
-	seeds []uint32 // of an epoch, in the order of the split
-	order []uint32 // as an epoch meets them
-	lanes []lane
-	topo  *stoppable
+	graph  *store.Graph
+	seeds  []uint32           // of an epoch, in the order of the split
+	order  []uint32           // as an epoch meets them
+	groups [2][]*sample.Batch // one is in use while the other is drawn
 }
-
-// lane is what one goroutine draws with: two batches, of which one is in use while the other is drawn.
-type lane struct{ batches [2]sample.Batch }
 
 // stream is batches one after another, over as many epochs as it takes.
 type stream struct {
@@ -45,8 +40,12 @@ func (d *drawer) open(ds *store.Dataset, split string, workers int) (string, err
 	if len(m.NodeTypes) != 1 || len(m.Relations) != 1 {
 		return "", fail("%d node types and %d relations; samplers draw from one of each", len(m.NodeTypes), len(m.Relations))
 	}
-	d.graph, d.lanes = ds.Graph(0), make([]lane, workers)
-	d.topo = &stoppable{Graph: d.graph}
+	d.graph = ds.Graph(0)
+	for range workers {
+		for i := range d.groups {
+			d.groups[i] = append(d.groups[i], new(sample.Batch))
+		}
+	}
 	var all []string
 	chosen := -1
 	for i, s := range m.Splits {
@@ -93,53 +92,35 @@ type taker func(step int, b *sample.Batch) error
 
 // draw gives the batches of s to take, one by one and in order.
 func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
-	samplers := make([]*sample.Sampler, min(len(d.lanes), s.steps))
-	for i := range samplers {
-		samplers[i] = sample.NewSampler(d.topo, s.config)
-	}
-	for first := 0; first < s.steps; first += s.epochSteps {
-		copy(d.order, d.seeds)
-		sample.Shuffle(d.order, s.seed, first/s.epochSteps+1)
-		if err := d.epoch(ctx, s, samplers, first, take); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// epoch draws the batches of an epoch from step first on. Each goroutine has every so-manieth of them.
-func (d *drawer) epoch(ctx context.Context, s stream, samplers []*sample.Sampler, first int, take taker) error {
-	outer := ctx
+	sampler := sample.NewSampler(sample.AtHand(d.graph), s.config, len(d.groups[0]))
+	sampler.Guard = store.Guard
 	g, ctx := errgroup.WithContext(ctx)
-	steps := min(s.epochSteps, s.steps-first)
-	drawn := make([]chan *sample.Batch, len(samplers))
-	for w, sampler := range samplers {
-		drawn[w] = make(chan *sample.Batch) // without room: who has sent one batch is free to draw into the one before
-		g.Go(func() error {
-			defer close(drawn[w])
-			for i, n := w, 0; i < steps; i, n = i+len(samplers), n+1 {
-				b := &d.lanes[w].batches[n%2]
-				seeds := d.order[i*s.batch : min((i+1)*s.batch, len(d.order))]
-				if err := d.sample(outer, sampler, b, s.z(first+i), seeds); err != nil {
+	drawn := make(chan []*sample.Batch) // without room: once a group is received, the one before it is free
+	g.Go(func() error {
+		defer close(drawn)
+		for first, n := 0, 0; first < s.steps; n++ {
+			group := d.groups[n%2]
+			group = group[:min(len(group), s.epochSteps-first%s.epochSteps, s.steps-first)]
+			if err := d.sample(ctx, sampler, s, first, group); err != nil {
+				return err
+			}
+			select {
+			case drawn <- group:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			first += len(group)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		step := 0
+		for group := range drawn {
+			for _, b := range group {
+				if err := take(step, b); err != nil {
 					return err
 				}
-				select {
-				case drawn[w] <- b:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		for i := range steps {
-			b, ok := <-drawn[i%len(drawn)]
-			if !ok {
-				return nil // the goroutine that closed it has the error
-			}
-			if err := take(first+i, b); err != nil {
-				return err
+				step++
 			}
 		}
 		return nil
@@ -147,40 +128,22 @@ func (d *drawer) epoch(ctx context.Context, s stream, samplers []*sample.Sampler
 	return g.Wait()
 }
 
-// sample draws b, and names the place of a neighbour that does not exist. It ends when ctx does.
-func (d *drawer) sample(ctx context.Context, s *sample.Sampler, b *sample.Batch, z sample.Z, seeds []uint32) error {
-	return store.Guard(func() (err error) {
-		defer func() {
-			if r := recover(); r == any(errStopped) {
-				err = ctx.Err()
-			} else if r != nil {
-				panic(r)
-			}
-		}()
-		err = s.Sample(b, z, seeds)
-		var bad *sample.NeighborError
-		if errors.As(err, &bad) {
-			return d.graph.CorruptNeighbor(bad.Node, bad.Neighbor)
-		}
-		return err
-	})
-}
-
-// stoppable is a graph from which drawing ends, in the middle of a batch: of a graph that is not in memory one batch
-// takes seconds.
-type stoppable struct {
-	*store.Graph
-	stopped atomic.Bool
-}
-
-// errStopped is the panic of a draw that is to end. It leaves a sampler through no return of its own, since a topology
-// has no way to fail, and the sampler is not used again.
-var errStopped = errors.New("stopped")
-
-// Neighbors is that of the graph, until it is stopped.
-func (s *stoppable) Neighbors(v uint32) []uint32 {
-	if s.stopped.Load() {
-		panic(errStopped)
+// sample draws the steps of s from first on, all of one epoch, and names the place of a neighbour that does not exist.
+func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, s stream, first int, group []*sample.Batch) error {
+	at := first % s.epochSteps
+	if at == 0 {
+		copy(d.order, d.seeds)
+		sample.Shuffle(d.order, s.seed, first/s.epochSteps+1)
 	}
-	return s.Graph.Neighbors(v)
+	z, seeds := make([]sample.Z, len(group)), make([][][]uint32, len(group))
+	for i := range group {
+		z[i] = s.z(first + i)
+		seeds[i] = [][]uint32{d.order[(at+i)*s.batch : min((at+i+1)*s.batch, len(d.order))]}
+	}
+	err := sampler.Sample(ctx, group, z, seeds)
+	var bad *sample.NeighborError
+	if errors.As(err, &bad) {
+		return d.graph.CorruptNeighbor(bad.Node, bad.Neighbor)
+	}
+	return err
 }

@@ -29,7 +29,6 @@ func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 	if err := r.check(ctx, ds); err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { r.topo.stopped.Store(true) })()
 	for _, kind := range o.Samplers {
 		if err := r.growth(ctx, kind); err != nil {
 			return nil, err
@@ -145,7 +144,7 @@ func (r *run) growth(ctx context.Context, kind sample.Kind) error {
 		sizes := make([][]float64, hops) // by hop and trial
 		err := r.draw(ctx, s, func(step int, b *sample.Batch) error {
 			for h := range hops {
-				sizes[h] = append(sizes[h], float64(len(b.Blocks[hops-1-h].Src)))
+				sizes[h] = append(sizes[h], float64(len(b.Layers[hops-1-h].Nodes[0].Src)))
 			}
 			r.show(stage, int64(i*trials+step+1), total, "batches")
 			return nil
@@ -194,9 +193,10 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 		seed: r.Seed, z: schedule.At,
 	}
 	err = r.draw(ctx, s, func(step int, b *sample.Batch) error {
-		reuse.add(b.Inputs())
+		rows := b.Inputs()[0]
+		reuse.add(rows)
 		r.show("draw "+name, int64(step+1), int64(s.steps), "batches")
-		return requests.add(b.Inputs())
+		return requests.add(rows)
 	})
 	if err == nil {
 		err = requests.finish()

@@ -50,7 +50,7 @@ func graph(t *testing.T, nodes int, change func(s *storetest.Spec)) *store.Datas
 // plainTrace draws the batches of a trace one after another, as training does.
 func plainTrace(t *testing.T, ds *store.Dataset, o Options, kind sample.Kind, kappa, steps int) (batches [][]uint32) {
 	seeds := ds.Split(0).Train
-	sampler := sample.NewSampler(ds.Graph(0), o.config(kind, kappa))
+	sampler := sample.NewSampler(sample.AtHand(ds.Graph(0)), o.config(kind, kappa), 1)
 	for epoch := 1; ; epoch++ {
 		order := slices.Clone(seeds)
 		sample.Shuffle(order, o.Seed, epoch)
@@ -59,8 +59,8 @@ func plainTrace(t *testing.T, ds *store.Dataset, o Options, kind sample.Kind, ka
 				return batches
 			}
 			var b sample.Batch
-			require.NoError(t, sampler.Sample(&b, sample.Schedule{Seed: o.Seed, Kappa: kappa}.At(len(batches)), of))
-			batches = append(batches, b.Inputs())
+			require.NoError(t, sampler.SampleOne(context.Background(), &b, sample.Schedule{Seed: o.Seed, Kappa: kappa}.At(len(batches)), of))
+			batches = append(batches, b.Inputs()[0])
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestGrowthAgreesWithPlainOne(t *testing.T) {
 	o.Samplers, o.Kappas, o.Fanouts, o.Batch, o.Growth = []sample.Kind{sample.NS}, []int{1}, []int{4, 3}, 100, []int{30, 200}
 	r, err := Run(context.Background(), ds, o)
 	require.NoError(t, err)
-	sampler := sample.NewSampler(ds.Graph(0), sample.Config{Fanouts: o.Fanouts})
+	sampler := sample.NewSampler(sample.AtHand(ds.Graph(0)), sample.Config{Fanouts: o.Fanouts}, 1)
 	for i, size := range o.Growth {
 		var sums [2]float64
 		for trial := range trials {
@@ -163,9 +163,9 @@ func TestGrowthAgreesWithPlainOne(t *testing.T) {
 			order := slices.Clone(ds.Split(0).Train)
 			sample.Shuffle(order, 1, trial/of+1)
 			var b sample.Batch
-			require.NoError(t, sampler.Sample(&b, sample.Alone(1, size, trial), order[trial%of*size:][:size]))
-			sums[0] += float64(len(b.Blocks[1].Src))
-			sums[1] += float64(len(b.Blocks[0].Src))
+			require.NoError(t, sampler.SampleOne(context.Background(), &b, sample.Alone(1, size, trial), order[trial%of*size:][:size]))
+			sums[0] += float64(len(b.Layers[1].Nodes[0].Src))
+			sums[1] += float64(len(b.Layers[0].Nodes[0].Src))
 		}
 		g := r.Growth[i]
 		require.Equal(t, []any{sample.NS, size, trials}, []any{g.Sampler, g.Batch, g.Trials})
@@ -271,18 +271,6 @@ func TestCancel(t *testing.T) {
 	left, err := os.ReadDir(o.Tmp)
 	require.NoError(t, err)
 	require.Empty(t, left)
-}
-
-// TestStopInTheMiddleOfABatch: a draw ends at the next list.
-func TestStopInTheMiddleOfABatch(t *testing.T) {
-	var d drawer
-	_, err := d.open(graph(t, 60, nil), "", 1)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	d.topo.stopped.Store(true)
-	s := sample.NewSampler(d.topo, sample.Config{Fanouts: []int{2}})
-	require.ErrorIs(t, d.sample(ctx, s, new(sample.Batch), sample.Z{}, d.seeds), context.Canceled)
 }
 
 func TestValidate(t *testing.T) {

@@ -98,33 +98,43 @@ func readParts[T any](t *tiered, nodes []uint32, of func(v uint32) []T, spoilt T
 
 // difference says where two batches differ, or nothing.
 func difference(want, got *Batch) string {
-	if !slices.Equal(want.Seeds, got.Seeds) || len(want.Blocks) != len(got.Blocks) {
+	if !slices.EqualFunc(want.Seeds, got.Seeds, slices.Equal[[]uint32]) || len(want.Layers) != len(got.Layers) {
 		return "seeds"
 	}
-	for l := range want.Blocks {
-		w, g := &want.Blocks[l], &got.Blocks[l]
-		if w.Dst != g.Dst || !slices.Equal(w.Weight, g.Weight) {
-			return fmt.Sprintf("layer %d: %d and %d destinations, weights %v and %v", l, w.Dst, g.Dst, w.Weight, g.Weight)
+	for l := range want.Layers {
+		if len(want.Layers[l].Nodes) != len(got.Layers[l].Nodes) || len(want.Layers[l].Blocks) != len(got.Layers[l].Blocks) {
+			return fmt.Sprintf("layer %d: types or relations", l)
 		}
-		for name, pair := range map[string][2][]uint32{
-			"Src": {w.Src, g.Src}, "Start": {w.Start, g.Start}, "End": {w.End, g.End}, "Nbr": {w.Nbr, g.Nbr},
-			"RevStart": {w.RevStart, g.RevStart}, "RevDst": {w.RevDst, g.RevDst}, "RevEdge": {w.RevEdge, g.RevEdge},
-		} {
-			if !slices.Equal(pair[0], pair[1]) {
-				return fmt.Sprintf("layer %d %s: want %v, got %v", l, name, pair[0], pair[1])
+		for i := range want.Layers[l].Nodes {
+			if w, g := want.Layers[l].Nodes[i], got.Layers[l].Nodes[i]; w.Dst != g.Dst || !slices.Equal(w.Src, g.Src) {
+				return fmt.Sprintf("layer %d, type %d: want %d of %v, got %d of %v", l, i, w.Dst, w.Src, g.Dst, g.Src)
+			}
+		}
+		for i := range want.Layers[l].Blocks {
+			w, g := &want.Layers[l].Blocks[i], &got.Layers[l].Blocks[i]
+			if !slices.Equal(w.Weight, g.Weight) {
+				return fmt.Sprintf("layer %d, relation %d: weights %v and %v", l, i, w.Weight, g.Weight)
+			}
+			for name, pair := range map[string][2][]uint32{
+				"Start": {w.Start, g.Start}, "End": {w.End, g.End}, "Nbr": {w.Nbr, g.Nbr},
+				"RevStart": {w.RevStart, g.RevStart}, "RevDst": {w.RevDst, g.RevDst}, "RevEdge": {w.RevEdge, g.RevEdge},
+			} {
+				if !slices.Equal(pair[0], pair[1]) {
+					return fmt.Sprintf("layer %d, relation %d %s: want %v, got %v", l, i, name, pair[0], pair[1])
+				}
 			}
 		}
 	}
 	return ""
 }
 
-func TestGroupEqualsSampler(t *testing.T) {
+func TestGroupsDrawTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo := graph(t)
 		c := config(t)
 		tier := &tiered{lists: topo, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
 		tier.resident = rapid.Uint32Range(0, uint32(len(topo))).Draw(t, "resident")
-		s, g := NewSampler(topo, c), NewGroup(tier, c, rapid.IntRange(1, 4).Draw(t, "workers"))
+		s, g := newSingle(topo, c), NewSampler(tier, c, rapid.IntRange(1, 4).Draw(t, "workers"))
 		g.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
 		g.Bytes = rapid.SampledFrom([]int64{1, 1000, defaultBytes}).Draw(t, "bytes")
 		for range 3 { // the same buffers again
@@ -134,7 +144,7 @@ func TestGroupEqualsSampler(t *testing.T) {
 				batches[i], z[i] = new(Batch), anyZ(t)
 				seeds[i] = rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
 			}
-			require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
+			require.NoError(t, g.Sample(context.Background(), batches, z, ofOneType(seeds)))
 			for i := range batches {
 				var want Batch
 				require.NoError(t, s.Sample(&want, z[i], seeds[i]))
@@ -169,9 +179,9 @@ func TestPartsOfLongLists(t *testing.T) {
 		tier := &tiered{lists: topo, part: rapid.SampledFrom([]int{100, 700, 1000, 2999}).Draw(t, "part")}
 		z, seeds := anyZ(t), []uint32{0}
 		var want, got Batch
-		require.NoError(t, NewSampler(topo, c).Sample(&want, z, seeds))
-		g := NewGroup(tier, c, 1)
-		require.NoError(t, g.Sample(context.Background(), []*Batch{&got}, []Z{z}, [][]uint32{seeds}))
+		require.NoError(t, newSingle(topo, c).Sample(&want, z, seeds))
+		g := NewSampler(tier, c, 1)
+		require.NoError(t, g.SampleOne(context.Background(), &got, z, seeds))
 		require.Empty(t, difference(&want, &got), "%+v", c)
 		require.Empty(t, g.parts, "lists that are through are forgotten")
 	})
@@ -182,16 +192,16 @@ func TestGroupKeepsWhatBytesAllow(t *testing.T) {
 	topo := wide(1000, 8)
 	for _, c := range []Config{{Kind: RW, Walk: DefaultWalk}, {Kind: LaborStar}} {
 		c.Fanouts = []int{4, 3}
-		g := NewGroup(&tiered{lists: topo, part: 1000}, c, 2)
+		g := NewSampler(&tiered{lists: topo, part: 1000}, c, 2)
 		g.Bytes = 1
 		batches, z, seeds := make([]*Batch, 6), make([]Z, 6), make([][]uint32, 6)
 		for i := range batches {
 			batches[i], z[i], seeds[i] = new(Batch), Z{First: uint64(i)}, []uint32{uint32(i), uint32(100*i + 7)}
 		}
-		require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
+		require.NoError(t, g.Sample(context.Background(), batches, z, ofOneType(seeds)))
 		require.Len(t, g.jobs, 1, c.Kind)
 		g.Bytes = defaultBytes
-		require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
+		require.NoError(t, g.Sample(context.Background(), batches, z, ofOneType(seeds)))
 		require.Len(t, g.jobs, 6, c.Kind)
 	}
 }
@@ -202,7 +212,7 @@ func TestGroupForgetsWhatABatchHeld(t *testing.T) {
 	topo := wide(200, 8)
 	c := Config{Fanouts: []int{4, 3}}
 	tier := &tiered{lists: topo, part: 1000}
-	g := NewGroup(tier, c, 2)
+	g := NewSampler(tier, c, 2)
 	tier.onRead = func() { // one batch has the first worker at each hop: this gives the second hop to the other
 		if len(tier.reads)%2 == 0 {
 			g.drawers[0], g.drawers[1] = g.drawers[1], g.drawers[0]
@@ -211,8 +221,8 @@ func TestGroupForgetsWhatABatchHeld(t *testing.T) {
 	var got, want Batch
 	for i, seeds := range [][]uint32{{1, 2, 3}, {50, 60}, {7, 1, 90, 91}} {
 		z := Z{First: uint64(i)}
-		require.NoError(t, g.Sample(context.Background(), []*Batch{&got}, []Z{z}, [][]uint32{seeds}))
-		require.NoError(t, NewSampler(topo, c).Sample(&want, z, seeds))
+		require.NoError(t, g.SampleOne(context.Background(), &got, z, seeds))
+		require.NoError(t, newSingle(topo, c).Sample(&want, z, seeds))
 		require.Empty(t, difference(&want, &got), "batch %d", i)
 	}
 }
@@ -236,7 +246,7 @@ func TestPassesReadEachListOnce(t *testing.T) {
 	const n = 6
 	sampleAll := func(pairs, workers int) *tiered {
 		tier := &tiered{lists: topo, resident: 1000, part: 1000}
-		g := NewGroup(tier, Config{Fanouts: []int{4, 3}}, workers)
+		g := NewSampler(tier, Config{Fanouts: []int{4, 3}}, workers)
 		g.maxPairs = pairs
 		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
 		for i := range batches {
@@ -245,7 +255,7 @@ func TestPassesReadEachListOnce(t *testing.T) {
 				seeds[i] = append(seeds[i], uint32(j*311+i*7))
 			}
 		}
-		require.NoError(t, g.Sample(context.Background(), batches, z, seeds))
+		require.NoError(t, g.Sample(context.Background(), batches, z, ofOneType(seeds)))
 		return tier
 	}
 	whole := sampleAll(maxPairs, 1)
@@ -274,7 +284,7 @@ func TestPassesReadEachListOnce(t *testing.T) {
 func TestGroupErrors(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
 	one := func(tier *tiered, seeds ...uint32) error {
-		return NewGroup(tier, Config{Fanouts: []int{All}}, 2).Sample(context.Background(), []*Batch{new(Batch), new(Batch)}, []Z{{First: 1}, {First: 2}}, [][]uint32{{2}, seeds})
+		return NewSampler(tier, Config{Fanouts: []int{All}}, 2).Sample(context.Background(), []*Batch{new(Batch), new(Batch)}, []Z{{First: 1}, {First: 2}}, ofOneType([][]uint32{{2}, seeds}))
 	}
 	for resident := range uint32(4) {
 		err := one(&tiered{lists: topo, part: 10, resident: resident}, 2, 0, 1)
@@ -285,23 +295,72 @@ func TestGroupErrors(t *testing.T) {
 	require.ErrorIs(t, one(&tiered{lists: topo, part: 10, err: mine}, 0), mine)
 	require.NoError(t, one(&tiered{lists: topo, part: 10, err: mine}, 2), "what is not wanted is not read")
 	require.Panics(t, func() {
-		_ = NewGroup(&tiered{lists: topo}, Config{}, 1).Sample(context.Background(), nil, []Z{{First: 1}}, nil)
+		_ = NewSampler(&tiered{lists: topo}, Config{}, 1).Sample(context.Background(), nil, []Z{{First: 1}}, nil)
 	})
-	require.NoError(t, NewGroup(&tiered{lists: topo}, Config{Fanouts: []int{3}}, 1).Sample(context.Background(), nil, nil, nil))
+	require.NoError(t, NewSampler(&tiered{lists: topo}, Config{Fanouts: []int{3}}, 1).Sample(context.Background(), nil, nil, nil))
 }
 
 // TestGroupEndsWithItsContext: before a batch, and in the middle of a pass.
 func TestGroupEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	tier := &tiered{lists: wide(1000, 8), part: 1, onRead: cancel}
-	g := NewGroup(tier, Config{Fanouts: []int{3, 3}}, 2)
+	g := NewSampler(tier, Config{Fanouts: []int{3, 3}}, 2)
 	b := []*Batch{new(Batch), new(Batch)}
 	seeds := [][]uint32{{1, 2}, {3, 4}}
-	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, seeds), context.Canceled)
+	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, ofOneType(seeds)), context.Canceled)
 	require.Len(t, tier.reads, 1)
-	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, seeds), context.Canceled)
+	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, ofOneType(seeds)), context.Canceled)
 	require.Len(t, tier.reads, 1, "nothing is read once it has ended")
-	require.NoError(t, g.Sample(context.Background(), b, []Z{{First: 1}, {First: 2}}, seeds))
+	require.NoError(t, g.Sample(context.Background(), b, []Z{{First: 1}, {First: 2}}, ofOneType(seeds)))
+}
+
+// stopping is lists of which the one after after calls cancel.
+type stopping struct {
+	lists
+	asked, after int
+	cancel       func()
+}
+
+func (s *stopping) Neighbors(v uint32) []uint32 {
+	if s.asked++; s.asked == s.after {
+		s.cancel()
+	}
+	return s.lists[v]
+}
+
+// TestDrawsEndInTheMiddleOfABatch: at the next lists, of each kind.
+func TestDrawsEndInTheMiddleOfABatch(t *testing.T) {
+	topo, seeds := wide(1000, 8), make([]uint32, 1000)
+	for v := range seeds {
+		seeds[v] = uint32(v)
+	}
+	for _, c := range everyKind() {
+		if c.Weighted {
+			continue
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		lists := &stopping{lists: topo, after: 100, cancel: cancel}
+		s := NewSampler(AtHand(lists), c.with(4), 1)
+		require.ErrorIs(t, s.SampleOne(ctx, new(Batch), Z{First: 1}, seeds), context.Canceled, c.name())
+		require.Equal(t, 2*ahead, lists.asked, c.name())
+	}
+}
+
+// TestWorkersAreGuarded: what a worker panics with is for Guard to make an error of.
+func TestWorkersAreGuarded(t *testing.T) {
+	bad := errors.New("bad page")
+	s := NewSampler(AtHand(&stopping{lists: wide(1000, 8), after: 3, cancel: func() { panic(bad) }}), Config{Fanouts: []int{2, 2}}, 3)
+	s.Guard = func(work func() error) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = r.(error)
+			}
+		}()
+		return work()
+	}
+	batches := []*Batch{new(Batch), new(Batch), new(Batch)}
+	err := s.Sample(context.Background(), batches, make([]Z, 3), ofOneType([][]uint32{nil, nil, {1, 2, 3}}))
+	require.ErrorIs(t, err, bad)
 }
 
 func TestSortByNode(t *testing.T) {
@@ -328,7 +387,7 @@ func BenchmarkGroup(b *testing.B) {
 	topo := wide(200_000, 14)
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("resident=all/workers=%d", workers), func(b *testing.B) {
-			g := NewGroup(&tiered{lists: topo, resident: uint32(len(topo))}, Config{Fanouts: []int{15, 10, 5}}, workers)
+			g := NewSampler(&tiered{lists: topo, resident: uint32(len(topo))}, Config{Fanouts: []int{15, 10, 5}}, workers)
 			const n = 8
 			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
 			for i := range batches {
@@ -342,10 +401,10 @@ func BenchmarkGroup(b *testing.B) {
 						seeds[i][j] = uint32(((step*n+i)*1000 + j) % len(topo))
 					}
 				}
-				require.NoError(b, g.Sample(context.Background(), batches, z, seeds))
+				require.NoError(b, g.Sample(context.Background(), batches, z, ofOneType(seeds)))
 				for _, batch := range batches {
-					for l := range batch.Blocks {
-						edges += len(batch.Blocks[l].Nbr)
+					for l := range batch.Layers {
+						edges += len(batch.flat(l).Nbr)
 					}
 				}
 			}

@@ -1,0 +1,148 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Topology is the neighbour lists of one relation: degrees and some lists are in memory, the others are read many at a time.
+// A topology.Tier is one; [AtHand] makes one of lists that need no reading. All but Read is called by several goroutines at once.
+type Topology interface {
+	// Nodes is the number of destinations: ids of nodes with a list are below it.
+	Nodes() int
+	// Neighbors returns v's in-neighbours, ascending, for v below Resident; the slice is only read, and not kept.
+	Neighbors(v uint32) []uint32
+	// Degree is the number of v's in-neighbours.
+	Degree(v uint32) int
+	// Resident is how many nodes, the first ones, have their lists in memory.
+	Resident() uint32
+	// Read reads the lists of nodes, which ascend, are not below Resident and have neighbours. serve gets each list, whole
+	// or in parts of which each begins at neighbour from; several at once. What it gets is only read, and not kept. The end of
+	// ctx is an error.
+	Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error
+	// SelfLoops gives a function that says how often v is its own neighbour.
+	SelfLoops(ctx context.Context) (count func(v uint32) int, err error)
+	// Count takes note of lists that were drawn from: so many that were resident, so many that were not.
+	Count(hits, misses int64)
+}
+
+// WeightedTopology is a Topology whose edges have weights.
+type WeightedTopology interface {
+	Topology
+	// Weights returns the weights of v's edges, v being below Resident, in the order of Neighbors.
+	Weights(v uint32) []float32
+	// ReadWeights does for weights what Read does for lists.
+	ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error
+}
+
+// Lists are neighbour lists that are all at hand: in memory, or mapped. A store.Graph is one.
+type Lists interface {
+	Nodes() int
+	Neighbors(v uint32) []uint32 // of any v; ascending, only read, and not kept
+}
+
+// AtHand makes a Topology of lists. It is a WeightedTopology where they have a method Weights(v) of the weights of v's edges.
+func AtHand(lists Lists) Topology {
+	if weighted, ok := lists.(interface{ Weights(v uint32) []float32 }); ok {
+		return weightedAtHand{atHand{lists}, weighted.Weights}
+	}
+	return atHand{lists}
+}
+
+type atHand struct{ Lists }
+
+func (a atHand) lists() Lists        { return a.Lists }
+func (a atHand) Degree(v uint32) int { return len(a.Neighbors(v)) }
+func (a atHand) Resident() uint32    { return math.MaxUint32 }
+func (a atHand) Count(_, _ int64)    {}
+func (a atHand) Read(context.Context, []uint32, func(i, from int, part []uint32) error) error {
+	panic("sample: a list is read that is at hand")
+}
+
+func (a atHand) SelfLoops(context.Context) (count func(v uint32) int, err error) {
+	return func(v uint32) int { return selfLoops(a.Neighbors(v), v) }, nil
+}
+
+type weightedAtHand struct {
+	atHand
+	weights func(v uint32) []float32
+}
+
+func (w weightedAtHand) Weights(v uint32) []float32 { return w.weights(v) }
+func (w weightedAtHand) ReadWeights(context.Context, []uint32, func(i, from int, part []float32) error) error {
+	panic("sample: weights are read that are at hand")
+}
+
+// selfLoops counts u in its own list.
+func selfLoops(list []uint32, u uint32) int {
+	lo, _ := slices.BinarySearch(list, u)
+	n := 0
+	for _, w := range list[lo:] {
+		if w != u {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// NeighborError is a topology that names a node which the source type does not have.
+type NeighborError struct {
+	Relation       int // by number
+	Node, Neighbor uint32
+	Nodes          int // of the source type
+}
+
+func (e *NeighborError) Error() string {
+	return fmt.Sprintf("node %d has neighbour %d, and there are %d nodes", e.Node, e.Neighbor, e.Nodes)
+}
+
+// WeightError is a weight that edges cannot have: negative, infinite or NaN.
+type WeightError struct {
+	Relation int // by number
+	Node     uint32
+	Place    int // in the node's list
+	Weight   float32
+}
+
+func (e *WeightError) Error() string {
+	return fmt.Sprintf("neighbour %d of node %d has the weight %v; weights are finite and at least 0", e.Place, e.Node, e.Weight)
+}
+
+// relation is one relation of a Sampler: its number and ends in the Schema, and its lists.
+type relation struct {
+	Relation
+	number   int
+	topo     Topology
+	weighted WeightedTopology // topo, where weights are wanted
+	resident uint32
+	near     interface{ Neighbors(v uint32) []uint32 } // topo, or what it wraps: one call less for each list
+}
+
+func newRelation(number int, ends Relation, topo Topology, c *Config) relation {
+	r := relation{Relation: ends, number: number, topo: topo, resident: topo.Resident(), near: topo}
+	if a, ok := topo.(interface{ lists() Lists }); ok {
+		r.near = a.lists()
+	}
+	if c.Weighted {
+		r.weighted = topo.(WeightedTopology)
+	}
+	return r
+}
+
+// lend sets lists to those of nodes, of which there are at most ahead; those that are not at hand have a degree and no ids.
+func (r *relation) lend(lists *[ahead]list, nodes []uint32) {
+	for i, v := range nodes {
+		if v >= r.resident {
+			lists[i] = list{degree: r.topo.Degree(v)}
+			continue
+		}
+		ids := r.near.Neighbors(v)
+		lists[i] = list{ids: ids, degree: len(ids)}
+		if r.weighted != nil {
+			lists[i].weights = r.weighted.Weights(v)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// typedGraph is three types of nodes and four relations: within type 0, from 1 to 0, from 1 to 2, and from 2 to 0 without an edge.
+func typedGraph(t *rapid.T) (s Schema, topo []lists) {
+	for i := range 3 {
+		s.Types = append(s.Types, rapid.IntRange(1, 30).Draw(t, fmt.Sprint("nodes of type", i)))
+	}
+	s.Relations = []Relation{{0, 0}, {1, 0}, {1, 2}, {2, 0}}
+	for r, ends := range s.Relations {
+		l := make(lists, s.Types[ends.Dst])
+		for v := range l {
+			if r == 3 {
+				break
+			}
+			for j := range draw(Hash(uint64(r), uint64(v)), 0, 40) {
+				l[v] = append(l[v], uint32(draw(Hash(uint64(r), uint64(v)), j+1, s.Types[ends.Src])))
+			}
+			slices.Sort(l[v])
+		}
+		topo = append(topo, l)
+	}
+	return s, topo
+}
+
+// typedConfig is any way to draw from several relations.
+func typedConfig(t *rapid.T) Config {
+	for {
+		if c := config(t); c.Kind == NS || c.Kind == Labor0 {
+			c.SelfLoops, c.GCN = false, false
+			return c
+		}
+	}
+}
+
+// typedSeeds are some of each type.
+func typedSeeds(t *rapid.T, s Schema) (seeds [][]uint32) {
+	for _, nodes := range s.Types {
+		seeds = append(seeds, rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(nodes-1)), 0, nodes, rapid.ID[uint32]).Draw(t, "seeds"))
+	}
+	return seeds
+}
+
+// TestTypedDrawsEqualReference: whatever is resident, however many batches come together, and however many workers draw them.
+func TestTypedDrawsEqualReference(t *testing.T) {
+	makeKnots()
+	compared, unsure, edges := 0, 0, make([]int, 4)
+	rapid.Check(t, func(t *rapid.T) {
+		schema, topo := typedGraph(t)
+		c := typedConfig(t)
+		var tiers []Topology
+		for _, l := range topo {
+			tier := &tiered{lists: l, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
+			tier.resident = rapid.Uint32Range(0, uint32(len(l))).Draw(t, "resident")
+			tiers = append(tiers, tier)
+		}
+		s := NewTyped(schema, tiers, c, rapid.IntRange(1, 4).Draw(t, "workers"))
+		s.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
+		n := rapid.IntRange(1, 8).Draw(t, "batches")
+		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][][]uint32, n)
+		for range 2 { // the same buffers again
+			for i := range batches {
+				if batches[i] == nil {
+					batches[i] = new(Batch)
+				}
+				z[i], seeds[i] = anyZ(t), typedSeeds(t, schema)
+			}
+			require.NoError(t, s.Sample(context.Background(), batches, z, seeds))
+			for i, b := range batches {
+				w := reference{Config: c, Schema: schema, topo: topo}
+				want := w.batch(z[i], seeds[i])
+				if compared++; w.unsure {
+					unsure++
+					continue
+				}
+				requireAlike(t, want, b, "batch %d of %+v", i, c)
+				for r := range b.Layers[0].Blocks {
+					edges[r] += len(b.Layers[0].Blocks[r].Nbr)
+				}
+			}
+		}
+	})
+	t.Logf("%d of %d unsure; edges of relations %v", unsure, compared, edges)
+	require.Less(t, unsure, compared/5, "of %d", compared)
+	require.NotContains(t, edges[:3], 0)
+	require.Zero(t, edges[3])
+}
+
+// TestFirstRelationDrawsAlone: what relation 0 within type 0 draws is what a graph of it alone draws, by any kind.
+func TestFirstRelationDrawsAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		schema, topo := typedGraph(t)
+		c := typedConfig(t)
+		c.Fanouts = c.Fanouts[:1] // further hops begin at what other relations drew as well
+		var all []Topology
+		for _, l := range topo {
+			all = append(all, AtHand(l))
+		}
+		z, seeds := anyZ(t), typedSeeds(t, schema)
+		var typed, one Batch
+		require.NoError(t, NewTyped(schema, all, c, 1).SampleOne(context.Background(), &typed, z, seeds...))
+		require.NoError(t, newSingle(topo[0], c).Sample(&one, z, seeds[0]))
+		require.True(t, slices.Equal(one.flat(0).Src, typed.flat(0).Src[:len(one.flat(0).Src)]))
+		require.True(t, slices.Equal(one.flat(0).Nbr, typed.flat(0).Nbr))
+		require.True(t, slices.Equal(one.flat(0).Weight, typed.flat(0).Weight))
+	})
+}
+
+// TestRelationsAgreeOnVertices: under LABOR-0 equal lists of two relations from one type keep the same nodes. Those of relations from
+// two types, and under NS of any two relations, have nothing in common.
+func TestRelationsAgreeOnVertices(t *testing.T) {
+	const trials = 10_000
+	schema := Schema{Types: []int{1, 6, 6}, Relations: []Relation{{1, 0}, {1, 0}, {2, 0}}}
+	list := lists{{0, 1, 2, 3, 4, 5}}
+	topo := []Topology{AtHand(list), AtHand(list), AtHand(list)}
+	for _, c := range []Config{{Kind: NS}, {Kind: NS, Smoothed: true}, {Kind: Labor0}, {Kind: Labor0, Smoothed: true}} {
+		s := NewTyped(schema, topo, c.with(2), 1)
+		same, oneType, twoTypes := 0, map[[2]uint64]int{}, map[[2]uint64]int{}
+		var b Batch
+		for i := range uint64(trials) {
+			require.NoError(t, s.SampleOne(context.Background(), &b, Z{Hash(1, i), Hash(2, i), 0.5}, []uint32{0}, nil, nil))
+			var sets [3]uint64
+			for r, ends := range schema.Relations {
+				sets[r] = flat{&b.Layers[0].Nodes[ends.Src], &b.Layers[0].Blocks[r]}.chosen(0)
+			}
+			if sets[0] == sets[1] {
+				same++
+			}
+			oneType[[2]uint64{sets[0], sets[1]}]++
+			twoTypes[[2]uint64{sets[0], sets[2]}]++
+		}
+		requireIndependent(t, twoTypes, "%s: relations from two types", c.name())
+		if c.Kind == Labor0 {
+			require.Equal(t, trials, same, c.name())
+		} else {
+			requireIndependent(t, oneType, "%s: relations from one type", c.name())
+		}
+	}
+}
+
+// TestErrorsOfRelations: they say of which relation, and what ids there are in the type that it comes from.
+func TestErrorsOfRelations(t *testing.T) {
+	schema := Schema{Types: []int{3, 2}, Relations: []Relation{{0, 0}, {1, 0}}}
+	topo := []Topology{AtHand(lists{{2}, {}, {}}), AtHand(lists{{1}, {0, 2}, {}})}
+	err := NewTyped(schema, topo, Config{Fanouts: []int{All}}, 1).SampleOne(context.Background(), new(Batch), Z{}, []uint32{0, 1}, nil)
+	var bad *NeighborError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, NeighborError{Relation: 1, Node: 1, Neighbor: 2, Nodes: 2}, *bad)
+}
+
+func TestFits(t *testing.T) {
+	two := Schema{Types: []int{3, 2}, Relations: []Relation{{0, 0}, {1, 0}}}
+	for _, c := range []struct {
+		Config
+		Schema
+		want string
+	}{
+		{Config{Kind: RW}, OneType(5), ""},
+		{Config{Kind: NS}, two, ""},
+		{Config{Kind: LaborStar}, Schema{Types: []int{3, 2}, Relations: []Relation{{1, 0}}}, ""},
+		{Config{Kind: RW}, two, "--sampler rw walks along one relation within a type, and the graph has 2 types and 2 relations; take ns or labor0"},
+		{Config{Kind: LaborStar}, two, "--sampler labor-star draws from one relation, and the graph has 2 types and 2 relations; take ns or labor0"},
+		{Config{Options: Options{SelfLoops: true, GCN: true}}, two,
+			"--model gcn takes degrees of one relation within a type, and the graph has 2 types and 2 relations; take a network for typed graphs"},
+		{Config{Options: Options{SelfLoops: true}}, two,
+			"self loops are of one relation within a type, and the graph has 2 types and 2 relations; take a network for typed graphs"},
+		{Config{}, Schema{Types: []int{3}, Relations: []Relation{{1, 0}}}, "relation 0 goes from type 1 to type 0, and there are 1 types"},
+	} {
+		if err := c.Fits(c.Schema); c.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.want)
+		}
+	}
+}
