@@ -4,6 +4,10 @@ package sample
 type Batch struct {
 	Seeds  [][]uint32 // by type
 	Layers []Layer
+
+	// expanded says that an Expander chose what the batch draws; then rows are its Inputs.
+	expanded bool
+	rows     [][]uint32 // by type
 }
 
 // Layer is one layer of a batch: the nodes that it reads and makes, and the edges between them.
@@ -18,6 +22,9 @@ type Layer struct {
 type Frontier struct {
 	Src []uint32 // node ids, as stored
 	Dst int
+	// Origin says for each source where its row comes from. It is empty without an [Expander]: then the n-th source's is row n of the
+	// layer below, or of Inputs.
+	Origin []Origin
 }
 
 // Block is the edges of one relation in a layer, from the sources of one Frontier to the destinations of another, or of the same.
@@ -83,6 +90,9 @@ func resize[T any](s []T, n int) []T {
 
 // Inputs are the nodes of each type whose feature rows the batch reads, each once.
 func (b *Batch) Inputs() [][]uint32 {
+	if b.expanded {
+		return b.rows
+	}
 	ids := make([][]uint32, len(b.Layers[0].Nodes))
 	for t := range ids {
 		ids[t] = b.Layers[0].Nodes[t].Src
@@ -93,10 +103,13 @@ func (b *Batch) Inputs() [][]uint32 {
 // Bytes is what the batch's layers take.
 func (b *Batch) Bytes() int64 {
 	n := 0
+	for _, ids := range b.rows {
+		n += len(ids)
+	}
 	for l := range b.Layers {
 		layer := &b.Layers[l]
 		for t := range layer.Nodes {
-			n += len(layer.Nodes[t].Src)
+			n += len(layer.Nodes[t].Src) + 2*len(layer.Nodes[t].Origin)
 		}
 		for r := range layer.Blocks {
 			k := &layer.Blocks[r]

@@ -16,6 +16,9 @@
 // hop by hop and relation by relation: the lists that are on disk and that any batch wants are read in one pass over the file, and
 // the sources of each type are numbered once a hop.
 //
+// An [Expander] changes between hops what is drawn further: historical embeddings prune there, and workers that cooperate add what
+// others asked for. Each source then has an [Origin], and Batch.Inputs are the rows that the batch itself reads.
+//
 // What is drawn of a hub is bounded by the fanout, and so is the memory of drawing it, but for LABOR-*, which looks at the
 // lists of all destinations of a hop at once: up to 44 bytes a neighbour, and 4 more where its list is not resident.
 //

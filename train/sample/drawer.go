@@ -52,14 +52,15 @@ func (d *drawer) begin(b *Batch, seeds [][]uint32) {
 	if len(seeds) != types {
 		panic(fmt.Sprintf("sample: Sample: seeds of %d types, and there are %d", len(seeds), types))
 	}
-	if len(b.Layers) != len(d.Fanouts) || len(b.Seeds) != types || len(b.Layers) > 0 && len(b.Layers[0].Blocks) != len(d.schema.Relations) {
-		b.Seeds, b.Layers = make([][]uint32, types), make([]Layer, len(d.Fanouts))
+	if len(b.Layers) != len(d.Fanouts) || len(b.rows) != types || len(b.Layers) > 0 && len(b.Layers[0].Blocks) != len(d.schema.Relations) {
+		b.Seeds, b.rows, b.Layers = make([][]uint32, types), make([][]uint32, types), make([]Layer, len(d.Fanouts))
 		for l := range b.Layers {
 			b.Layers[l] = Layer{make([]Frontier, types), make([]Block, len(d.schema.Relations))}
 		}
 	}
+	b.expanded = false
 	for t := range seeds {
-		b.Seeds[t] = append(b.Seeds[t][:0], seeds[t]...)
+		b.Seeds[t], b.rows[t] = append(b.Seeds[t][:0], seeds[t]...), b.rows[t][:0]
 		if top := len(b.Layers) - 1; top >= 0 {
 			b.Layers[top].Nodes[t].start(seeds[t])
 		}
@@ -67,7 +68,9 @@ func (d *drawer) begin(b *Batch, seeds [][]uint32) {
 }
 
 // start makes f the destinations dst, without further sources.
-func (f *Frontier) start(dst []uint32) { f.Src, f.Dst = append(f.Src[:0], dst...), len(dst) }
+func (f *Frontier) start(dst []uint32) {
+	f.Src, f.Dst, f.Origin = append(f.Src[:0], dst...), len(dst), f.Origin[:0]
+}
 
 func (f *Frontier) destinations() []uint32 { return f.Src[:f.Dst:f.Dst] }
 
@@ -162,8 +165,7 @@ func (d *drawer) appendLists(ctx context.Context, lists []list, r *relation, nod
 	return lists, nil
 }
 
-// finish turns ids in the blocks of a hop into positions among the sources of their type, adds what Options want, and makes these
-// sources the destinations of the next hop.
+// finish turns ids in the blocks of a hop into positions among the sources of their type, and adds what Options want.
 func (d *drawer) finish(b *Batch, hop int) error {
 	at := len(d.Fanouts) - 1 - hop
 	layer := &b.Layers[at]
@@ -201,10 +203,12 @@ func (d *drawer) finish(b *Batch, hop int) error {
 			block.reverse(len(src.Src), d.RevEdges)
 		}
 	}
-	for t := range layer.Nodes {
-		if at > 0 {
-			b.Layers[at-1].Nodes[t].start(layer.Nodes[t].Src)
-		}
-	}
 	return nil
+}
+
+// descend makes the sources of a hop the destinations of the next.
+func (d *drawer) descend(b *Batch, hop int) {
+	for at, t := len(d.Fanouts)-1-hop, 0; at > 0 && t < len(d.schema.Types); t++ {
+		b.Layers[at-1].Nodes[t].start(b.Layers[at].Nodes[t].Src)
+	}
 }

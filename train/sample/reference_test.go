@@ -38,7 +38,7 @@ func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
 			if hop > 0 {
 				dst = b.Layers[at+1].Nodes[t].Src
 			}
-			layer.Nodes = append(layer.Nodes, Frontier{slices.Clone(dst), len(dst)})
+			layer.Nodes = append(layer.Nodes, Frontier{Src: slices.Clone(dst), Dst: len(dst)})
 		}
 		for r, ends := range w.Relations {
 			dst := layer.Nodes[ends.Dst].Src[:layer.Nodes[ends.Dst].Dst]

@@ -67,6 +67,11 @@ func (s *Sampler) SampleOne(ctx context.Context, b *Batch, z Z, seeds ...[]uint3
 // *NeighborError, a *WeightError, one of the topology's, or ctx's, which ends a draw in the middle of a batch as well; batches
 // are undefined then.
 func (s *Sampler) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][][]uint32) error {
+	return s.SampleThrough(ctx, nil, batches, z, seeds)
+}
+
+// SampleThrough is Sample where e, unless it is nil, says after each hop what is drawn further.
+func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batch, z []Z, seeds [][][]uint32) error {
 	if len(z) != len(batches) || len(seeds) != len(batches) {
 		panic(fmt.Sprintf("sample: Sample: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
 	}
@@ -89,7 +94,17 @@ func (s *Sampler) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][
 				at += len(jobs)
 			}
 		}
-		if err := s.each(ctx, len(batches), func(d *drawer, i int) error { return d.finish(batches[i], hop) }); err != nil {
+		err := s.each(ctx, len(batches), func(d *drawer, i int) error {
+			err := d.finish(batches[i], hop)
+			if err == nil && e == nil {
+				d.descend(batches[i], hop)
+			}
+			return err
+		})
+		if err == nil && e != nil {
+			err = s.expand(ctx, e, batches, hop)
+		}
+		if err != nil {
 			return err
 		}
 	}
