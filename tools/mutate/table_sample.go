@@ -92,7 +92,10 @@ var sampling = []mutant{
 	{id: "index-forgets", file: "train/sample/index.go", in: "index.begin",
 		old: `x.base += x.n`, new: `x.base += 0`,
 		breaks: "ids of the batch before count as known", tests: "TestIndex"},
-	{id: "star-room", file: "train/sample/star.go", in: "drawer.fillStar",
+	{id: "star-types", file: "train/sample/sampler.go", in: "Sampler.together",
+		old: `s.Kind == LaborStar`, new: `s.Kind == RW`,
+		breaks: "LABOR-* looks at one relation where several come from a type", tests: "TestTypedDraws"},
+	{id: "star-room", file: "train/sample/star.go", in: "drawer.keepStar",
 		old: `float64(c.weight)*float64(kept)/float64(len(chosen))`, new: `float64(c.weight)`,
 		breaks: "LABOR-* is biased where it drops what it has no room for", tests: "TestSumsAreUnbiased|TestSamplerEqualsReference"},
 }

@@ -23,7 +23,8 @@ const (
 	Labor0 Kind = "labor0"
 	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected number of different sources
 	// smallest at the variance that NS has (equations 11 to 16 there, iterated to convergence). How many a node keeps varies. It
-	// needs the lists of all destinations at a time, up to 48 bytes a neighbour, where others need a part of one list.
+	// needs the lists of all destinations at a time, of all relations from one type, up to 48 bytes a neighbour; others need a part of
+	// one list.
 	LaborStar Kind = "labor-star"
 	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s visit, the k that are visited
 	// most often.

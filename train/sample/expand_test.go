@@ -92,7 +92,7 @@ func pruned(w *reference, full *Batch, batch int) (b *Batch, inputs [][]uint32) 
 func TestExpanderThatDrops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema, topo := typedGraph(t)
-		c := typedConfig(t)
+		c := typedConfig(t, NS, Labor0)
 		var whole, tiers []Topology
 		for _, l := range topo {
 			resident := rapid.Uint32Range(0, uint32(len(l))).Draw(t, "resident")

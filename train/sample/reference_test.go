@@ -42,7 +42,7 @@ func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
 		}
 		for r, ends := range w.Relations {
 			dst := layer.Nodes[ends.Dst].Src[:layer.Nodes[ends.Dst].Dst]
-			block := w.block(&layer.Nodes[ends.Src], r, dst, w.picks(z, hop, r, dst))
+			block := w.block(&layer.Nodes[ends.Src], r, dst, w.picks(z, hop, r, layer.Nodes))
 			layer.Blocks = append(layer.Blocks, block)
 		}
 		for r, ends := range w.Relations {
@@ -56,8 +56,9 @@ func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
 }
 
 // picks are those of each destination of relation r at a hop.
-func (w *reference) picks(z Z, hop, r int, dst []uint32) [][]pick {
+func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
 	k, layer, topo := w.Fanouts[hop], uint64(len(w.Fanouts)-hop), w.topo[r]
+	dst := nodes[w.Relations[r].Dst].destinations()
 	if w.LayerDependency {
 		layer = 0
 	}
@@ -95,7 +96,19 @@ func (w *reference) picks(z Z, hop, r int, dst []uint32) [][]pick {
 	ofVertex := func(x uint32) float64 { return value(first, next, x) }
 
 	if w.Kind == LaborStar && k > 0 {
-		return w.star(topo, dst, k, func(x uint32) float64 { return uniform(first, next, x) })
+		var lists [][]uint32 // of all relations from this type; r's begin at from
+		from := 0
+		for other, ends := range w.Relations {
+			if other == r {
+				from = len(lists)
+			}
+			if ends.Src == w.Relations[r].Src {
+				for _, v := range nodes[ends.Dst].destinations() {
+					lists = append(lists, w.topo[other][v])
+				}
+			}
+		}
+		return w.star(lists, k, func(x uint32) float64 { return uniform(first, next, x) })[from:][:len(dst)]
 	}
 	all := make([][]pick, len(dst))
 	for i, v := range dst {
@@ -228,19 +241,19 @@ func (w *reference) visits(topo lists, v uint32, k int, key uint64) (chosen []pi
 	return chosen[:min(k, len(chosen))]
 }
 
-// probabilities are those of LABOR-*, by destination and place, from the fixed point itself: c_s by bisection.
-func (w *reference) probabilities(topo lists, dst []uint32, k int) [][]float64 {
+// probabilities are those of LABOR-*, by list and place, from the fixed point itself: c_s by bisection.
+func (w *reference) probabilities(lists [][]uint32, k int) [][]float64 {
 	pi := map[uint32]float64{}
-	for _, v := range dst {
-		for _, t := range topo[v] {
+	for _, list := range lists {
+		for _, t := range list {
 			pi[t] = 1
 		}
 	}
 	for last := math.Inf(1); ; {
-		p, top := make([][]float64, len(dst)), map[uint32]float64{}
-		for i, v := range dst {
+		p, top := make([][]float64, len(lists)), map[uint32]float64{}
+		for i, list := range lists {
 			var own []float64
-			for _, t := range topo[v] {
+			for _, t := range list {
 				own = append(own, pi[t])
 			}
 			variance := func(c float64) (sum float64) {
@@ -260,7 +273,7 @@ func (w *reference) probabilities(topo lists, dst []uint32, k int) [][]float64 {
 					hi = mid
 				}
 			}
-			for at, t := range topo[v] {
+			for at, t := range list {
 				p[i] = append(p[i], min(1, hi*own[at]))
 				top[t] = max(top[t], hi)
 			}
@@ -281,10 +294,10 @@ func (w *reference) probabilities(topo lists, dst []uint32, k int) [][]float64 {
 }
 
 // star draws by probabilities, at most 16 fanouts of them.
-func (w *reference) star(topo lists, dst []uint32, k int, uniform func(x uint32) float64) [][]pick {
-	all, probabilities := make([][]pick, len(dst)), w.probabilities(topo, dst, k)
-	for i, v := range dst {
-		list, p := topo[v], probabilities[i]
+func (w *reference) star(lists [][]uint32, k int, uniform func(x uint32) float64) [][]pick {
+	all, probabilities := make([][]pick, len(lists)), w.probabilities(lists, k)
+	for i, list := range lists {
+		p := probabilities[i]
 		share := func(x uint32) float64 { return uniform(list[x]) / p[x] }
 		order := lowestOf(len(list), len(list), share)
 		kept := sort.Search(len(order), func(n int) bool { return share(uint32(order[n])) >= 1 })

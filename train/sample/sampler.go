@@ -24,6 +24,7 @@ type Sampler struct {
 
 	schema    Schema
 	relations []relation
+	sets      [][]*relation // that are drawn together: each alone, but for LABOR-* all from one type
 	drawers   []drawer
 	jobs      []job
 	cold
@@ -51,6 +52,7 @@ func NewTyped(schema Schema, topo []Topology, c Config, workers int) *Sampler {
 	for i, r := range schema.Relations {
 		s.relations = append(s.relations, newRelation(i, r, topo[i], &s.Config))
 	}
+	s.sets = s.together()
 	for range max(1, workers) {
 		s.drawers = append(s.drawers, newDrawer(schema, s.Config))
 	}
@@ -85,13 +87,13 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 		s.drawers[0].begin(b, seeds[i])
 	}
 	for hop := range s.Fanouts {
-		for r := range s.relations {
+		for _, set := range s.sets {
 			for at := 0; at < len(batches); {
-				jobs := s.begin(&s.relations[r], batches[at:], z[at:], hop)
-				if err := s.draw(ctx, jobs); err != nil {
+				n := s.fit(set, batches[at:], hop)
+				if err := s.draw(ctx, s.begin(set, batches[at:at+n], z[at:], hop), n); err != nil {
 					return err
 				}
-				at += len(jobs)
+				at += n
 			}
 		}
 		err := s.each(ctx, len(batches), func(d *drawer, i int) error {
@@ -111,32 +113,59 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 	return nil
 }
 
-// begin makes jobs of what r draws at a hop of batches, of the first ones, as many as may be drawn together. What a job has grown
-// to serves the next in its place, so that this is all there is at a time.
-func (s *Sampler) begin(r *relation, batches []*Batch, z []Z, hop int) []job {
-	bytes := int64(0)
-	for i, b := range batches {
-		layer := &b.Layers[len(s.Fanouts)-1-hop]
-		dst := layer.Nodes[r.Dst].destinations()
-		if bytes += s.bytes(r, dst); i > 0 && bytes > s.Bytes {
-			return s.jobs[:i]
+// together are the relations that are drawn at once. LABOR-* has one π for all that come from a type.
+func (s *Sampler) together() (sets [][]*relation) {
+	ofType := map[int]int{} // its set
+	for i := range s.relations {
+		r := &s.relations[i]
+		if n, ok := ofType[r.Src]; ok && s.Kind == LaborStar {
+			sets[n] = append(sets[n], r)
+			continue
 		}
-		if i == len(s.jobs) {
-			s.jobs = append(s.jobs, job{})
-		}
-		s.jobs[i].begin(r, &layer.Blocks[r.number], dst, s.draws(z[i], hop, r.number, r.Src))
+		ofType[r.Src] = len(sets)
+		sets = append(sets, []*relation{r})
 	}
-	return s.jobs[:len(batches)]
+	return sets
 }
 
-// draw fills the blocks of jobs, all of one relation.
-func (s *Sampler) draw(ctx context.Context, jobs []job) error {
+// fit is how many of batches, the first ones, Bytes allows to draw of set at a hop together.
+func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
+	bytes := int64(0)
+	for i, b := range batches {
+		for _, r := range set {
+			bytes += s.bytes(r, b.Layers[len(s.Fanouts)-1-hop].Nodes[r.Dst].destinations())
+		}
+		if i > 0 && bytes > s.Bytes {
+			return i
+		}
+	}
+	return len(batches)
+}
+
+// begin makes jobs of what set draws at a hop of batches: those of its first relation, one a batch, then those of the next. What a
+// job has grown to serves the next in its place, so that this is all there is at a time.
+func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job {
+	for len(s.jobs) < len(set)*len(batches) {
+		s.jobs = append(s.jobs, job{})
+	}
+	for k, r := range set {
+		for i, b := range batches {
+			layer := &b.Layers[len(s.Fanouts)-1-hop]
+			draws := s.draws(z[i], hop, r.number, r.Src)
+			s.jobs[k*len(batches)+i].begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws)
+		}
+	}
+	return s.jobs[:len(set)*len(batches)]
+}
+
+// draw fills the blocks of jobs, n of each relation.
+func (s *Sampler) draw(ctx context.Context, jobs []job, n int) error {
 	switch {
 	case jobs[0].draws.fanout == 0: // no list is read
 	case s.Kind == RW:
 		return s.walk(ctx, jobs)
 	case s.Kind == LaborStar:
-		return s.drawStar(ctx, jobs)
+		return s.drawStar(ctx, jobs, n)
 	}
 	hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) { return d.fill(ctx, j) })
 	if err == nil && misses > 0 && s.Weighted {
@@ -194,8 +223,18 @@ func (s *Sampler) walk(ctx context.Context, jobs []job) error {
 	})
 }
 
-// drawStar copies the lists of jobs that are not resident, and draws from all of them.
-func (s *Sampler) drawStar(ctx context.Context, jobs []job) error {
+// drawStar takes the lists of jobs, n of each relation, of which it copies those that are not resident, and draws from all of them.
+func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
+	for at := 0; at < len(jobs); at += n {
+		if err := s.takeLists(ctx, jobs[at:at+n]); err != nil {
+			return err
+		}
+	}
+	return s.each(ctx, n, func(d *drawer, i int) error { return d.fillStar(ctx, jobs, i, n) })
+}
+
+// takeLists sets whole of jobs, all of one relation.
+func (s *Sampler) takeLists(ctx context.Context, jobs []job) error {
 	hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) {
 		if j.whole, err = d.appendLists(ctx, j.whole[:0], j.relation, j.dst); err != nil {
 			return 0, 0, err
@@ -224,16 +263,10 @@ func (s *Sampler) drawStar(ctx context.Context, jobs []job) error {
 	if err == nil && misses > 0 {
 		err = s.readLists(ctx, jobs, misses)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		jobs[0].topo.Count(hits, misses)
 	}
-	jobs[0].topo.Count(hits, misses)
-	return s.each(ctx, len(jobs), func(d *drawer, i int) error {
-		j := &jobs[i]
-		d.star.lists = j.whole
-		defer func() { d.star.lists = nil }()
-		return d.fillStar(ctx, j)
-	})
+	return err
 }
 
 // countLoops asks the topology for self loops before the first batch that needs them: that may read all of it.

@@ -33,9 +33,7 @@ func (c Config) Fits(s Schema) error {
 	const where = "one relation within a type"
 	switch graph := fmt.Sprintf("the graph has %d types and %d relations", len(s.Types), len(s.Relations)); {
 	case c.Kind == RW:
-		return fmt.Errorf("--sampler rw walks along %s, and %s; take ns or labor0", where, graph)
-	case c.Kind == LaborStar && len(s.Relations) > 1:
-		return fmt.Errorf("--sampler labor-star draws from one relation, and %s; take ns or labor0", graph)
+		return fmt.Errorf("--sampler rw walks along %s, and %s; take another", where, graph)
 	case c.GCN:
 		return fmt.Errorf("--model gcn takes degrees of %s, and %s; take a network for typed graphs", where, graph)
 	case c.SelfLoops:

@@ -21,23 +21,28 @@ func (s *Sampler) bytes(r *relation, dst []uint32) int64 {
 // Scratch is what a Sampler keeps to draw batches like b: so many bytes for each batch that is drawn together, and so many once.
 func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 	for l := range b.Layers {
-		for i := range s.relations {
-			r := &s.relations[i]
-			nodes := b.Layers[l].Nodes[r.Dst].destinations()
-			dst := int64(len(nodes))
-			switch s.Kind {
-			case RW:
-				each = max(each, s.walkBytes(len(nodes))+dst*int64(s.Walk.Walks)*pairBytes)
-			case LaborStar:
-				lists := int64(0)
-				for _, v := range nodes {
-					lists += int64(r.topo.Degree(v))
+		for _, set := range s.sets {
+			batch, lists, joined := int64(0), int64(0), int64(0)
+			for _, r := range set {
+				nodes := b.Layers[l].Nodes[r.Dst].destinations()
+				dst := int64(len(nodes))
+				switch s.Kind {
+				case RW:
+					batch += s.walkBytes(len(nodes)) + dst*int64(s.Walk.Walks)*pairBytes
+				case LaborStar:
+					for _, v := range nodes {
+						lists += int64(r.topo.Degree(v))
+					}
+					batch += dst * (pairBytes + listBytes)
+					if len(set) > 1 {
+						joined += dst * listBytes
+					}
+				default:
+					batch += dst * pairBytes
 				}
-				each = max(each, 4*lists+dst*(pairBytes+listBytes))
-				once = max(once, int64(len(s.drawers))*lists*starBytes)
-			default:
-				each = max(each, dst*pairBytes)
 			}
+			each = max(each, batch+4*lists)
+			once = max(once, int64(len(s.drawers))*(lists*starBytes+joined))
 		}
 	}
 	return each, once

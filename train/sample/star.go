@@ -12,7 +12,7 @@ import (
 // lowers the expected number of different t that are kept (equations 15, 16). From π = 1, which is LABOR-0, that is repeated
 // until this number falls by less than starTolerance of it.
 type star struct {
-	lists   []list // of all destinations
+	joined  []list // of all destinations, where there are several relations
 	index   index
 	edges   []uint32  // neighbours of all destinations, one list behind the other, as positions among the different ones
 	begins  []int     // of the lists in edges
@@ -32,52 +32,69 @@ const (
 	starRoom = 16
 )
 
-// fillStar is fill where all lists are at hand, in d.star.lists, and something is drawn.
-func (d *drawer) fillStar(ctx context.Context, j *job) error {
-	b, k, s := j.block, j.draws.fanout, &d.star
-	b.start(len(j.dst))
+// fillStar fills the blocks of batch i of jobs, n of each relation, from their whole lists.
+func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
+	k, s := jobs[i].draws.fanout, &d.star
 	if k != All {
-		if err := s.solve(ctx, k); err != nil {
+		lists := jobs[i].whole
+		if len(jobs) > n {
+			s.joined = s.joined[:0]
+			for at := i; at < len(jobs); at += n {
+				s.joined = append(s.joined, jobs[at].whole...)
+			}
+			lists = s.joined
+		}
+		if err := s.solve(ctx, lists, k); err != nil {
 			return err
 		}
-		numbers := j.draws.ofLayer()
+		numbers := jobs[i].draws.ofLayer() // of all relations from a type
 		s.number = resize(s.number, len(s.id))
 		for t, u := range s.id {
 			s.number[t] = numbers.uniform(u)
 		}
 	}
-	for i, l := range s.lists {
-		n := d.room(l.degree, k)
-		d.make(b, i, n)
-		out, values := b.drawn(i), b.values(i)
-		switch k {
-		case All:
-			copy(out, l.ids)
-			for e := range values {
-				values[e] = 1
-			}
-		default:
-			d.selection.reset(n, math.MaxUint64)
-			kept := 0
-			for at, t := range s.edges[s.begins[i]:s.begins[i+1]] {
-				if p := min(1, s.scale[i]/float64(s.inverse[t])); s.number[t] < p {
-					kept++
-					d.take(candidate{ordered(s.number[t] / p), uint32(at), s.id[t], float32(1 / p)})
-				}
-			}
-			chosen := d.chosen()
-			for e, c := range chosen {
-				out[e], values[e] = c.id, float32(float64(c.weight)*float64(kept)/float64(len(chosen)))
-			}
-			b.End[i] = b.Start[i] + uint32(len(chosen))
-		}
+	first := 0 // of the lists
+	for at := i; at < len(jobs); at += n {
+		d.keepStar(&jobs[at], first)
+		first += len(jobs[at].whole)
 	}
 	return nil
 }
 
+// keepStar fills j's block as solve found. Of all lists that were solved for, j's begin at place first.
+func (d *drawer) keepStar(j *job, first int) {
+	b, k, s := j.block, j.draws.fanout, &d.star
+	b.start(len(j.dst))
+	for i, l := range j.whole {
+		n := d.room(l.degree, k)
+		d.make(b, i, n)
+		out, values := b.drawn(i), b.values(i)
+		if k == All {
+			copy(out, l.ids)
+			for e := range values {
+				values[e] = 1
+			}
+			continue
+		}
+		d.selection.reset(n, math.MaxUint64)
+		kept, scale := 0, s.scale[first+i]
+		for at, t := range s.edges[s.begins[first+i]:s.begins[first+i+1]] {
+			if p := min(1, scale/float64(s.inverse[t])); s.number[t] < p {
+				kept++
+				d.take(candidate{ordered(s.number[t] / p), uint32(at), s.id[t], float32(1 / p)})
+			}
+		}
+		chosen := d.chosen()
+		for e, c := range chosen {
+			out[e], values[e] = c.id, float32(float64(c.weight)*float64(kept)/float64(len(chosen)))
+		}
+		b.End[i] = b.Start[i] + uint32(len(chosen))
+	}
+}
+
 // solve sets inverse and scale for the lists, each a set or a multiset of ids, and fanout k, not All. The error is ctx's.
-func (s *star) solve(ctx context.Context, k int) error {
-	lists, n := s.lists, 0
+func (s *star) solve(ctx context.Context, lists []list, k int) error {
+	n := 0
 	for _, l := range lists {
 		n += len(l.ids)
 	}
