@@ -7,9 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/storetest"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -72,33 +70,6 @@ func TestPatience(t *testing.T) {
 	require.Equal(t, 2, validate(1))
 	require.Equal(t, 0, validate(-1), "a better one forgives what was worse before")
 	require.Equal(t, 1, validate(1))
-}
-
-// TestEvaluationReadsEveryNeighbor: also where a node has many more of them than any fanout.
-func TestEvaluationReadsEveryNeighbor(t *testing.T) {
-	ds := open(t, storetest.Communities(300, 3, 60, 8, 3))
-	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.GAT} {
-		o := small()
-		o.Kind = kind
-		m := opened(t, ds, o)
-		nodes := []uint32{3, 50, 299}
-		_, err := m.eval.layer(t.Context(), 0, kernels.Tensor{}, nodes)
-		require.NoError(t, err)
-		src, block := m.eval.block.Inputs()[0], &m.eval.block.Layers[0].Blocks[0]
-		for i, v := range nodes {
-			others := map[uint32]bool{v: true}
-			list := m.data.Graph.Neighbors(v)
-			require.Greater(t, len(list), 50)
-			for _, u := range list {
-				others[u] = true
-			}
-			read := map[uint32]bool{v: true}
-			for _, place := range block.Nbr[block.Start[i]:block.End[i]] {
-				read[src[place]] = true
-			}
-			require.Equal(t, others, read, "%s, node %d", kind, v)
-		}
-	}
 }
 
 // TestSampledEvaluationIsFixed: of weights that stay, every evaluation gives the same, though it is on sampled blocks.

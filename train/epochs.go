@@ -46,5 +46,5 @@ func (t *trainer) ended() *run.AutoEpochs {
 	if t.auto == nil {
 		return nil
 	}
-	return t.auto.End(len(t.result.Epochs), t.optim.Steps(), t.result.Best.Epoch, t.worse, string(t.task.kind))
+	return t.auto.End(len(t.result.Epochs), t.optim.Steps(), t.result.Best.Epoch, t.worse, string(t.task.Kind()))
 }

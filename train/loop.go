@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
 )
 
 // run is the loop over epochs, and the test of the model they chose.
@@ -63,11 +62,9 @@ func ended(ctx context.Context, err error) bool {
 }
 
 func (t *trainer) epochs(ctx context.Context) error {
-	seeds := make([]uint32, len(t.data.Train))
 	for n := len(t.result.Epochs) + 1; n <= t.mostEpochs() && !t.enough(); n++ {
-		copy(seeds, t.data.Train)
-		sample.Shuffle(seeds, t.Seed, n)
-		epoch, err := t.epoch(ctx, seeds, n)
+		t.task.Begin(n)
+		epoch, err := t.epoch(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -88,30 +85,14 @@ func (t *trainer) epochs(ctx context.Context) error {
 	return nil
 }
 
-// steps is the number of steps of an epoch.
-func (t *trainer) steps() int {
-	n := (len(t.data.Train) + t.Batch - 1) / t.Batch
-	if t.EpochSteps > 0 {
-		n = min(n, t.EpochSteps)
-	}
-	return n
-}
-
-// seedsOf is the part of an epoch's seeds that a step has.
-func (t *trainer) seedsOf(seeds []uint32, step int) []uint32 {
-	return seeds[step*t.Batch : min((step+1)*t.Batch, len(seeds))]
-}
-
 // epoch trains on all seeds once, or on those that were left when the run was cut short.
-func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (run.Epoch, error) {
-	steps := t.steps()
+func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
+	steps := t.task.Steps()
 	z := func(step int) sample.Z { return t.BatchSeeds().At((n-1)*steps + step) }
 	started, stages := time.Now(), t.pipe.Stats()
 	seconds := t.partial.Seconds
-	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: func(step int) []uint32 {
-		return t.seedsOf(seeds, step)
-	}}, func(b *pipeline.Gathered) error {
-		a, err := t.step(b, sample.StepSeed(t.Seed, n, b.Step), steps)
+	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: t.task.Seeds}, func(b *pipeline.Gathered) error {
+		a, err := t.update(b, sample.StepSeed(t.Seed, n, b.Step), steps)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
@@ -119,7 +100,7 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (run.Epoch, 
 		t.partial.count(a, did)
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
 		t.read, t.trained = b.Read, did.Add(t.trained)
-		if err := t.tell(n, steps, a.mean()); err != nil {
+		if err := t.tell(n, steps, a.Mean()); err != nil {
 			return err
 		}
 		if b.Step == steps-1 {
@@ -129,7 +110,7 @@ func (t *trainer) epoch(ctx context.Context, seeds []uint32, n int) (run.Epoch, 
 	})
 	p := &t.partial
 	e := run.Epoch{
-		Metric: t.task.kind, Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.mean(), TrainAcc: t.task.trained(p.tally),
+		Metric: t.task.Kind(), Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: t.task.Trained(p.Tally),
 		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(stages).Limiting(),
 	}
 	if p.InputRows > 0 {
@@ -162,28 +143,27 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 	return nil
 }
 
-// step is one update: forward, backward, and what the optimizer makes of it, in an epoch of steps.
-func (t *trainer) step(b *pipeline.Gathered, key uint64, steps int) (a tally, err error) {
-	graphs := t.feed.blocks(b.Batch.Layers)
-	t.tape.Reset(true)
-	logits := t.model.Forward(t.tape, model.Rows{t.tape.Leaf(b.Rows)}, graphs, model.Pass{Key: key | 1})[0]
-	if a, err = t.task.loss(t.tape, t.feed, logits, b.Batch.Seeds[0]); err != nil {
-		return a, err
+// update is one step, in an epoch of steps.
+func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
+	in := step.InputOf(b.Batch, b.Rows)
+	in.Key = key | 1
+	if a, err = t.step.Compute(in); err == nil {
+		err = t.step.Update(t.Schedule.Rate(t.LR, t.optim.Steps(), t.mostEpochs()*steps, steps), nil)
 	}
-	if math.IsNaN(a.Loss) || math.IsInf(a.Loss, 0) {
-		return a, t.explainLoss(a.Loss, b)
+	var loss *step.LossError
+	var norm *step.NormError
+	switch {
+	case errors.As(err, &loss):
+		err = t.explainLoss(loss.Loss, b)
+	case errors.As(err, &norm):
+		err = fmt.Errorf("%w; lower --lr%s", norm, t.lastGood())
 	}
-	t.tape.Backward()
-	norm := t.optim.Step(t.Schedule.Rate(t.LR, t.optim.Steps(), t.mostEpochs()*steps, steps))
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return a, fmt.Errorf("the norm of the gradients is %v; lower --lr%s", norm, t.lastGood())
-	}
-	return a, nil
+	return a, err
 }
 
 // explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
-	if row, col, v, ok := t.feed.badRow(b.Rows); ok {
+	if row, col, v, ok := t.step.Feed.BadRow(b.Rows); ok {
 		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
 			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[0][row]), v, t.lastGood())
 	}
@@ -200,7 +180,7 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 // measure evaluates nodes; ok is false where there is nothing to measure.
 func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
 	stages := t.pipe.Stats()
-	v, ok, err = t.eval.measure(ctx, nodes)
+	v, ok, err = t.eval.Measure(ctx, nodes)
 	read := t.stack.Stats()
 	t.evaluated = t.evaluated.Add(read.Sub(t.read).Disk)
 	t.read, t.other = read, t.other.Add(t.pipe.Stats().Sub(stages))
@@ -234,7 +214,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 		return nil
 	}
 	t.worse = 0
-	t.result.Best = run.Best{Metric: t.task.kind, Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
+	t.result.Best = run.Best{Metric: t.task.Kind(), Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
 	t.best = t.model.Download()
 	return nil
 }
@@ -295,20 +275,4 @@ func (t *trainer) checkpointNow() error {
 	}
 	t.saveResident()
 	return t.saveCheckpoint()
-}
-
-// badRow finds the first element of rows that is NaN or infinite.
-func (f *feed) badRow(rows kernels.Tensor) (row, col int, v float32, ok bool) {
-	wide := kernels.Tensor{Type: kernels.F32, Rows: 1, Cols: rows.Cols}
-	wide.Buf = f.be.Alloc(kernels.F32, rows.Cols)
-	defer f.be.Free(wide.Buf)
-	host := make([]float32, rows.Cols)
-	for row := range rows.Rows {
-		f.be.Convert(wide, rows.Slice(row, row+1))
-		f.be.DownloadF32(host, wide)
-		if col := notFinite(host); col >= 0 {
-			return row, col, host[col], true
-		}
-	}
-	return 0, 0, 0, false
 }

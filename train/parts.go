@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
 )
 
 // What a checkpoint's metadata holds. The first ones are for people and other programs; progressKey is what resuming
@@ -66,7 +67,7 @@ func (d drawing) matches(now drawing) error {
 
 // partial is the epoch under way.
 type partial struct {
-	tally
+	step.Tally
 	Steps     int     `json:"steps"`
 	Seconds   float64 `json:"seconds"`
 	InputRows int64   `json:"input_rows"`
@@ -75,9 +76,9 @@ type partial struct {
 }
 
 // count adds a step that read what the tiers did since before.
-func (p *partial) count(a tally, read cachetier.Stats) {
+func (p *partial) count(a step.Tally, read cachetier.Stats) {
 	p.Steps++
-	p.add(a)
+	p.Add(a)
 	p.InputRows += read.InputRows
 	p.DiskRows += read.Disk.Rows
 	p.DiskBytes += read.Disk.BytesRead
@@ -165,7 +166,7 @@ func (p soFar) Check(s *checkpoint.State) error {
 	if err := json.Unmarshal([]byte(s.Meta[progressKey]), p.at); err != nil {
 		return fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
 	}
-	if err := p.at.valid(p.steps()); err != nil {
+	if err := p.at.valid(p.task.Steps()); err != nil {
 		return fmt.Errorf("no progress to resume from: %s: %w; remove the file to resume from the one before it", progressKey, err)
 	}
 	return nil
@@ -188,7 +189,7 @@ func (p soFar) Load(*checkpoint.State) error {
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
 	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
 	t.result.Status, t.result.Error = run.Running, ""
-	t.result.Best.Metric = t.task.kind // which an earlier version called accuracy
+	t.result.Best.Metric = t.task.Kind() // which an earlier version called accuracy
 	t.result.Epochs, t.result.Losses = epochs, []float64{}
 	for _, e := range epochs {
 		t.result.Losses = append(t.result.Losses, e.Loss)

@@ -10,11 +10,11 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
 )
 
 // Plan is what a run is expected to take, judged by the first steps of its first epoch: they are drawn as the run draws them,
@@ -56,9 +56,8 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		return nil, err
 	}
 	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoEpochs: t.auto}
-	seeds := slices.Clone(t.data.Train)
-	sample.Shuffle(seeds, t.Seed, 1)
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.task.Steps(), Window: t.budget.Group, AutoEpochs: t.auto}
+	t.task.Begin(1)
 	// Two groups: the first finds the slab empty, the second is like those that follow. A short epoch has to do.
 	var trace [][]uint32
 	var batches []*sample.Batch
@@ -74,7 +73,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		var of [][][]uint32
 		for step := first; step < first+n; step++ {
 			z = append(z, t.BatchSeeds().At(step))
-			of = append(of, [][]uint32{t.seedsOf(seeds, step)})
+			of = append(of, t.task.Seeds(step))
 		}
 		before, began := t.topo.Stats(), time.Now()
 		if err := (checked{t.draws, t.data}).Sample(ctx, batches[:n], z, of); err != nil {
@@ -134,15 +133,11 @@ func (t *trainer) rehearse(b *sample.Batch) error {
 	rows := kernels.Tensor{Type: t.data.DType(), Rows: len(b.Inputs()[0]), Cols: t.data.Features.Dim()}
 	rows.Buf = t.be.Alloc(rows.Type, rows.Len())
 	defer t.be.Free(rows.Buf)
+	in := step.InputOf(b, rows)
+	in.Key = 1
 	return store.Guard(func() error {
-		t.tape.Reset(true)
-		logits := t.model.Forward(t.tape, model.Rows{t.tape.Leaf(rows)}, t.feed.blocks(b.Layers), model.Pass{Key: 1})[0]
-		if _, err := t.task.loss(t.tape, t.feed, logits, b.Seeds[0]); err != nil {
+		if err := t.step.Rehearse(in); err != nil {
 			return fmt.Errorf("the first batch: %w", err)
-		}
-		t.tape.Backward()
-		for _, p := range t.model.Params { // the first step adds to them
-			t.be.Fill(p.Grad, 0)
 		}
 		return nil
 	})

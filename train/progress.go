@@ -62,7 +62,7 @@ func (t *trainer) serve() (stop func()) {
 
 // showStep brings what others see up to a step, unless that was done just now.
 func (t *trainer) showStep(epoch, step int, loss float64) {
-	if t.hooks.Live == nil || time.Since(t.shown.moment.Load().live.At) < showEvery && step < t.steps() {
+	if t.hooks.Live == nil || time.Since(t.shown.moment.Load().live.At) < showEvery && step < t.task.Steps() {
 		return
 	}
 	shared := loss // a parameter whose address is taken is allocated, shown or not
@@ -79,8 +79,8 @@ func (t *trainer) showEpoch() {
 // show has others see the run as it is, at this step.
 func (t *trainer) show(at run.Live) {
 	now := time.Now()
-	m := &moment{Result: *t.result, live: at, began: t.shown.began, total: t.expectedEpochs() * t.steps()}
-	m.live.At, m.live.Steps, m.live.Updates = now, t.steps(), t.optim.Steps()
+	m := &moment{Result: *t.result, live: at, began: t.shown.began, total: t.expectedEpochs() * t.task.Steps()}
+	m.live.At, m.live.Steps, m.live.Updates = now, t.task.Steps(), t.optim.Steps()
 	if before := t.shown.moment.Load(); before != nil && m.Status == run.Running && len(before.Epochs) == len(m.Epochs) {
 		m.Epochs, m.Losses = before.Epochs, before.Losses
 	} else {

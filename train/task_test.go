@@ -10,10 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
-	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
@@ -106,8 +104,7 @@ func TestMetricsOfOneClass(t *testing.T) {
 	require.Contains(t, notes[len(notes)-1], "not measured: roc-auc is undefined")
 }
 
-// TestClassWeights: equal weights change nothing but rounding, a class of weight 0 is not learnt, balanced weights are
-// seeds ÷ (classes × seeds of the class).
+// TestClassWeights: equal weights change nothing but rounding, a class of weight 0 is not learnt.
 func TestClassWeights(t *testing.T) {
 	spec := storetest.Communities(800, 4, 8, 16, 1)
 	ds := open(t, spec)
@@ -121,16 +118,6 @@ func TestClassWeights(t *testing.T) {
 	o.ClassWeights = "none"
 	require.Less(t, *without.Best.TestAcc, *trained(t, ds, o).Best.TestAcc-0.1)
 
-	d, err := data.Open(ds, data.Options{})
-	require.NoError(t, err)
-	o.ClassWeights = "balanced"
-	k, err := newTask(d, o)
-	require.NoError(t, err)
-	sum := 0.0
-	for _, v := range d.Train {
-		sum += float64(k.classWeights[d.Labels.Class(v)])
-	}
-	require.InDelta(t, len(d.Train), sum, 1e-3)
 	for _, bad := range []string{"1,2", "1,2,3,x", "1,2,3,-1", "1,1,1,NaN", "0,0,0,0", "some"} {
 		o.ClassWeights = bad
 		refused(t, ds, o, "--class-weights "+bad)
@@ -200,10 +187,4 @@ func TestMemoryBudget(t *testing.T) {
 	r, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, run.Done, r.Status)
-}
-
-func TestRowWeights(t *testing.T) {
-	got, sum := rowWeights([]float32{9}, []uint32{2, 0, kernels.NoLabel, 2}, []float32{0.5, 1, 4})
-	require.Equal(t, []float32{9, 4, 0.5, 0, 4}, got)
-	require.Equal(t, 8.5, sum)
 }

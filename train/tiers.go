@@ -56,9 +56,9 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	given := plan.Budget{Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes}
 	t.budget, err = d.Split(total, given)
 	if err != nil && anyEvaluation {
-		d.Fixed -= t.eval.bytes()
-		t.EvalBytes = 0
-		d.Fixed += t.eval.bytes()
+		d.Fixed -= t.eval.MemoryBytes()
+		t.EvalBytes, t.eval.Bytes = 0, 0
+		d.Fixed += t.eval.MemoryBytes()
 		t.budget, err = d.Split(total, given)
 	}
 	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
@@ -90,6 +90,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
 		BatchBytes: d.Batches.Bytes, BatchRows: d.Rows[0].Inputs,
 	})
+	t.eval.Attach(t.stack, t.pipe)
 	return nil
 }
 
@@ -119,12 +120,10 @@ func (t *trainer) openTopology(ctx context.Context, bytes int64) (err error) {
 // zeros, so that the memory of a step is there and known.
 func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 	f, g := t.data.Features, t.data.Graph
-	seeds := append([]uint32(nil), t.data.Train...)
-	sample.Shuffle(seeds, t.Seed, 1)
-	seeds = seeds[:min(t.Batch, len(seeds))]
+	t.task.Begin(1)
 	b := new(sample.Batch)
 	err = store.Guard(func() error {
-		return t.data.Place(t.draws.SampleOne(ctx, b, t.BatchSeeds().At(0), seeds))
+		return t.data.Place(t.draws.SampleOne(ctx, b, t.BatchSeeds().At(0), t.task.Seeds(0)[0]))
 	})
 	if err != nil {
 		return d, err
@@ -157,7 +156,7 @@ func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 	}
 	seedBytes := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
 	weights := t.Config.Weights(t.shape())
-	d.Fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.bytes() + t.data.SumBytes() +
+	d.Fixed = programBytes + shared + seedBytes + (16+checkpointBytes)*weights + t.eval.MemoryBytes() + t.data.SumBytes() +
 		2*min(engineBytes, rows.Count*rows.Bytes+lists.Bytes)
 	return d, nil
 }

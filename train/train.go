@@ -14,13 +14,16 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
-	"github.com/gnnstore/gnnstore/train/tape"
+	"github.com/gnnstore/gnnstore/train/step"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
 // Hooks tell the caller how a run goes; nil ones are not called. They run between steps, so they should be quick.
@@ -94,7 +97,7 @@ func (t *trainer) begin(version string) error {
 	if record == nil {
 		record = &run.Record{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-			Costs: t.disk.Costs, Memory: t.budget, Evaluation: t.eval.method(), Version: version, Host: run.ThisHost(), Started: now,
+			Costs: t.disk.Costs, Memory: t.budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(), Started: now,
 			AutoEpochs: t.auto,
 		}
 		record.Options.Init = run.Absolute(t.Init)
@@ -140,6 +143,27 @@ func (t *trainer) begin(version string) error {
 	return nil
 }
 
+// task is what a run learns, and from what.
+type task interface {
+	step.Task
+	infer.Task
+	Kind() metric.Kind
+	// Trained is the metric of the batches that were trained on.
+	Trained(a step.Tally) float64
+	// Steps is the number of steps of an epoch. Begin orders the seeds of an epoch, the first of which is 1; Seeds are those of a
+	// step of it, by type, and stay valid until the next Begin.
+	Steps() int
+	Begin(epoch int)
+	Seeds(step int) [][]uint32
+}
+
+// newTask is the classification of nodes.
+func newTask(d *data.Data, o Options) (task, error) {
+	return tasks.NewNodes(d, tasks.Options{
+		Metric: o.Metric, ClassWeights: o.ClassWeights, Batch: o.Batch, EpochSteps: o.EpochSteps, Seed: o.Seed,
+	})
+}
+
 // trainer is the state of a run.
 type trainer struct {
 	Options
@@ -147,7 +171,7 @@ type trainer struct {
 	record *run.Record // which every checkpoint repeats
 	hooks  Hooks
 	data   *data.Data
-	task   *task
+	task   task
 	be     kernels.Backend
 	disk   disk.Options // of topo and stack
 	// engine is what came of it, and why.
@@ -155,11 +179,10 @@ type trainer struct {
 	topo   *topology.Tier
 	draws  *sample.Sampler
 	stack  *cachetier.Stack
-	model  *model.Model
+	step   *step.Stepper
+	model  *model.Model // of step, as is optim
 	optim  *optim.Optimizer
-	tape   *tape.Tape
-	feed   *feed
-	eval   *evaluator
+	eval   *infer.Evaluator
 	pipe   *pipeline.Pipeline
 
 	peak      memoryPeak
@@ -212,38 +235,34 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	if err != nil {
 		return nil, err
 	}
-	t.Metric, t.Split = t.task.kind, t.data.Split // as they are called when a resumed run is asked for them
+	t.Metric, t.Split = t.task.Kind(), t.data.Split // as they are called when a resumed run is asked for them
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	t.model = model.New(t.be, o.Config, t.shape(), o.Seed)
-	var params []optim.Param
-	for _, p := range t.model.Params {
-		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
-	}
-	t.optim = optim.New(t.be, params, o.Optim)
-	t.tape = tape.New(t.be)
-	t.feed = newFeed(t.be)
+	t.step = step.New(t.be, model.New(t.be, o.Config, t.shape(), o.Seed), t.task, o.Optim)
+	t.model, t.optim = t.step.Model, t.step.Optim
 	if t.EvalBytes == Auto {
 		t.EvalBytes = 2 << 30
 		if t.MemoryBytes > 0 {
 			t.EvalBytes = t.MemoryBytes / 8
 		}
 	}
-	t.eval = newEvaluator(t, o)
+	t.eval = infer.New(t.data, t.step, t.task, infer.Options{
+		Draws: o.Sampling(), Bytes: t.EvalBytes, Nodes: o.EvalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.look,
+	})
 	if err := t.openTiers(ctx, o.EvalBytes == Auto); err != nil {
 		return nil, err
 	}
 	t.saved = -1
 	validated := ""
 	if len(t.data.Valid) > 0 {
-		validated = string(t.task.kind)
+		validated = string(t.task.Kind())
 	}
-	t.auto = o.DecideEpochs(t.steps(), validated)
+	t.auto = o.DecideEpochs(t.task.Steps(), validated)
 	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget),
-		Metric: t.task.kind, Best: run.Best{Metric: t.task.kind}, Evaluation: run.Evaluation{Method: t.eval.method()},
+		Metric: t.task.Kind(), Best: run.Best{Metric: t.task.Kind()}, Evaluation: run.Evaluation{Method: t.eval.Method()},
 	}
 	return t, nil
 }
@@ -271,20 +290,8 @@ func (t *trainer) close() {
 	if t.pipe != nil {
 		t.pipe.Close()
 	}
-	if t.feed != nil {
-		t.feed.close()
-	}
-	if t.tape != nil {
-		t.tape.Close()
-	}
-	if t.optim != nil {
-		t.optim.Close()
-	}
-	if t.task != nil {
-		t.task.close(t.be)
-	}
-	if t.model != nil {
-		t.model.Close()
+	if t.step != nil {
+		t.step.Close()
 	}
 	if t.stack != nil {
 		t.stack.Close()
@@ -313,7 +320,7 @@ func (t *trainer) notes() {
 	if len(t.data.Valid) == 0 {
 		t.note("the split has no validation nodes: no model is chosen, and the last one is tested")
 	}
-	switch steps := t.steps(); {
+	switch steps := t.task.Steps(); {
 	case t.Draws() == "":
 	case t.Kappa == sample.Forever:
 		t.note("--kappa inf: every epoch draws the same neighbours of a node")
@@ -325,12 +332,12 @@ func (t *trainer) notes() {
 			float64(t.Kappa)/float64(steps), steps)
 	}
 	switch {
-	case t.eval.walks:
+	case t.eval.Walks():
 		t.note("evaluating on sampled blocks of up to %d nodes a part: --sampler rw weighs the nodes that walks visit, and "+
 			"knows no weights for all neighbours", t.EvalNodes)
-	case t.eval.isSampled():
+	case t.eval.Sampled():
 		t.note("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
-			"and --eval-memory is %s", t.EvalNodes, kernels.FormatBytes(t.eval.hidden), kernels.FormatBytes(t.EvalBytes))
+			"and --eval-memory is %s", t.EvalNodes, kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes))
 	}
 }
 

@@ -35,7 +35,7 @@ func (t *trainer) warm(ctx context.Context) error {
 			t.note("no %s from before: the host cache starts with the first rows", run.ResidentFile)
 		}
 	}
-	if steps := t.expectedEpochs()*t.steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
+	if steps := t.expectedEpochs()*t.task.Steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
 		return nil
 	}
 	return t.stack.Prewarm(ctx)

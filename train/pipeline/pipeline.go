@@ -59,7 +59,7 @@ type Sampler interface {
 // Steps are the steps [From, To), and what their batches are drawn from.
 type Steps struct {
 	From, To int
-	Seeds    func(step int) []uint32 // valid until Run returns
+	Seeds    func(step int) [][]uint32 // by type; valid until Run returns
 	Z        func(step int) sample.Z
 }
 
@@ -196,7 +196,7 @@ func (p *Pipeline) draw(ctx context.Context, steps Steps, first, n int) (group, 
 	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
 	for i := range g {
 		g[i] = Sampled{first + i, p.takeBatch()}
-		batches[i], z[i], seeds[i] = g[i].Batch, steps.Z(first+i), [][]uint32{steps.Seeds(first + i)}
+		batches[i], z[i], seeds[i] = g[i].Batch, steps.Z(first+i), steps.Seeds(first+i)
 	}
 	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
 		return nil, err

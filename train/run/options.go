@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -17,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/task"
 )
 
 // Options is the effective configuration of a run. DefaultOptions has the defaults.
@@ -98,7 +98,7 @@ func DefaultOptions() Options {
 	return Options{
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested,
-		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: NoWeights,
+		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: task.NoWeights,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
 		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
 		Cache: cachetier.Options{HostBytes: Auto},
@@ -154,8 +154,8 @@ func (o Options) Validate() error {
 	default:
 		fail(true, "--metric %s: there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric)
 	}
-	if o.ClassWeights != "" && o.ClassWeights != NoWeights && o.ClassWeights != BalancedWeights {
-		_, err := ClassWeightList(o.ClassWeights)
+	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
+		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "--class-weights %s: %v", o.ClassWeights, err)
 	}
 	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
@@ -221,25 +221,4 @@ func (o Options) Draws() string {
 		return ""
 	}
 	return strings.Join(words, ", ")
-}
-
-// Words of Options.ClassWeights.
-const (
-	NoWeights       = "none"
-	BalancedWeights = "balanced"
-)
-
-// ClassWeightList reads numbers with commas between them.
-func ClassWeightList(s string) (w []float32, err error) {
-	for _, field := range strings.Split(s, ",") {
-		x, err := strconv.ParseFloat(strings.TrimSpace(field), 32)
-		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("%q is no weight; give none, balanced, or a number from 0 on for each class", field)
-		}
-		w = append(w, float32(x))
-	}
-	if slices.Max(w) == 0 {
-		return nil, errors.New("nothing is learnt where all weigh 0")
-	}
-	return w, nil
 }

@@ -1,106 +1,161 @@
-package train
+// Package infer evaluates a network on the nodes of a graph: layer by layer over all neighbours, or on sampled blocks.
+//
+// Memory: an [Evaluator] takes what MemoryBytes says beside that of training. One goroutine at a time. Start at
+// [Evaluator.Measure].
+package infer
 
 import (
 	"context"
 	"math/bits"
 	"slices"
 
+	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, whose sums are what
+// Task is what an evaluation measures.
+type Task interface {
+	// Measure adds what the network made of nodes, a row each, to the metric.
+	Measure(f *step.Feed, out kernels.Tensor, nodes []uint32) error
+	// Value is the metric of what was measured since the last call.
+	Value() (float64, error)
+}
+
+// Options says how to evaluate.
+type Options struct {
+	Draws sample.Config // of training
+	// Bytes bounds the hidden rows of layer-wise evaluation; a graph that needs more is evaluated on sampled blocks.
+	Bytes int64
+	Nodes int // that are evaluated at most on sampled blocks
+	Batch int // seeds of such a block
+	Seed  uint64
+	// Look is called now and then, between pieces of work; nil: nobody is.
+	Look func()
+}
+
+// Evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, whose sums are what
 // those of training come to on average, or, where the hidden rows would not fit its budget or the network knows random walks,
 // on blocks sampled once and for all.
 //
 // Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads neighbour lists through
 // the map of the graph, in their order, and feature rows without changing what the host cache holds. What either reads
 // is counted apart.
-type evaluator struct {
-	*trainer
+type Evaluator struct {
+	Options
+	data *data.Data
+	step *step.Stepper
+	task Task
+
+	// Of the training, from Attach on.
+	stack *cachetier.Stack
+	pipe  *pipeline.Pipeline
+
 	full   *sample.Sampler // every neighbour, one layer; draws on the goroutine that calls it
 	hidden int64           // bytes of hidden rows: the widest pair of layers, if every node were needed
-	walks  bool            // a network of random walks has weights for those whom they visit, and none for all neighbours
 	block  sample.Batch
 	place  []uint32 // row of a node in the layer below the one at hand
 }
 
-func newEvaluator(t *trainer, o Options) *evaluator {
-	draws := o.Sampling()
-	c := sample.Config{Fanouts: []int{o.Kind.All()}, Weighted: draws.Weighted, Options: draws.Options}
-	e := &evaluator{trainer: t, full: sample.NewSampler(sample.AtHand(t.data.Lists()), c, 1), walks: draws.Kind == sample.RW}
-	if o.Layers > 1 {
-		e.hidden = int64(t.data.Graph.Nodes()) * int64(o.Hidden) * 4 * int64(min(o.Layers-1, 2))
+// New makes an Evaluator of the network of s. It has no memory before the first Measure.
+func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
+	kind := s.Model.Kind
+	c := sample.Config{Fanouts: []int{kind.All()}, Weighted: o.Draws.Weighted, Options: o.Draws.Options}
+	e := &Evaluator{Options: o, data: d, step: s, task: task, full: sample.NewSampler(sample.AtHand(d.Lists()), c, 1)}
+	if layers := s.Model.Layers; layers > 1 {
+		e.hidden = int64(d.Graph.Nodes()) * int64(s.Model.Hidden) * 4 * int64(min(layers-1, 2))
 	}
 	return e
 }
 
-// bytes is the memory that it takes beside what training has.
-func (e *evaluator) bytes() int64 {
-	if e.isSampled() {
+// Attach has the Evaluator read rows by stack and sampled blocks by pipe, which is not running while it measures.
+func (e *Evaluator) Attach(stack *cachetier.Stack, pipe *pipeline.Pipeline) {
+	e.stack, e.pipe = stack, pipe
+}
+
+// Walks tells whether a network of random walks is evaluated, which has weights for the nodes that they visit, and none for all
+// neighbours.
+func (e *Evaluator) Walks() bool { return e.Draws.Kind == sample.RW }
+
+// HiddenBytes is what the hidden rows of layer-wise evaluation could take.
+func (e *Evaluator) HiddenBytes() int64 { return e.hidden }
+
+// MemoryBytes is the memory that it takes beside what training has.
+func (e *Evaluator) MemoryBytes() int64 {
+	if e.Sampled() {
 		return 0
 	}
-	rows := int64(e.data.Graph.Nodes()) * int64(max(e.Hidden, e.data.Features.Dim())) * 4
+	rows := int64(e.data.Graph.Nodes()) * int64(max(e.step.Model.Hidden, e.data.Features.Dim())) * 4
 	return e.hidden + 4*int64(e.data.Graph.Nodes()) + min(chunkBytes, rows)*evalChunks
 }
 
-func (e *evaluator) isSampled() bool { return e.walks || e.hidden > e.EvalBytes }
+// Sampled tells whether it evaluates on sampled blocks.
+func (e *Evaluator) Sampled() bool { return e.Walks() || e.hidden > e.Bytes }
 
-// method says how accuracy is measured: "full" or "sampled".
-func (e *evaluator) method() string {
-	if e.isSampled() {
+// Method says how accuracy is measured: "full" or "sampled".
+func (e *Evaluator) Method() string {
+	if e.Sampled() {
 		return "sampled"
 	}
 	return "full"
 }
 
-// measure is the metric over nodes; ok is false for an empty set.
-func (e *evaluator) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
+// Measure is the metric over nodes; ok is false for an empty set.
+func (e *Evaluator) Measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
 	if len(nodes) == 0 {
 		return 0, false, nil
 	}
 	err = store.Guard(func() error {
-		if e.isSampled() {
+		if e.Sampled() {
 			return e.sampled(ctx, nodes)
 		}
 		return e.layerwise(ctx, nodes)
 	})
-	v, undefined := e.task.value() // an evaluation that was cut short leaves nothing for the next
+	v, undefined := e.task.Value() // an evaluation that was cut short leaves nothing for the next
 	if err == nil {
 		err = undefined
 	}
 	return v, err == nil, err
 }
 
-// sampled evaluates at most EvalNodes of nodes, the same ones with the same blocks each time.
-func (e *evaluator) sampled(ctx context.Context, nodes []uint32) error {
+func (e *Evaluator) look() {
+	if e.Look != nil {
+		e.Look()
+	}
+}
+
+// sampled evaluates at most Nodes of nodes, the same ones with the same blocks each time.
+func (e *Evaluator) sampled(ctx context.Context, nodes []uint32) error {
 	used := slices.Clone(nodes)
 	sample.Shuffle(used, e.Seed, -1)
-	used = used[:min(len(used), e.EvalNodes)]
+	used = used[:min(len(used), e.Nodes)]
 	steps := pipeline.Steps{
-		To:    (len(used) + e.Batch - 1) / e.Batch,
-		Seeds: func(step int) []uint32 { return used[step*e.Batch : min((step+1)*e.Batch, len(used))] },
-		Z:     func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
+		To: (len(used) + e.Batch - 1) / e.Batch,
+		Seeds: func(step int) [][]uint32 {
+			return [][]uint32{used[step*e.Batch : min((step+1)*e.Batch, len(used))]}
+		},
+		Z: func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
 	}
 	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
-		e.tape.Reset(false)
-		logits := e.model.Forward(e.tape, model.Rows{e.tape.Leaf(b.Rows)}, e.feed.blocks(b.Batch.Layers), model.Pass{})[0]
-		e.peak.look()
-		return e.task.measure(e.feed, logits.Value, b.Batch.Seeds[0])
+		logits := e.step.Predict(step.InputOf(b.Batch, b.Rows))[0]
+		e.look()
+		return e.task.Measure(e.step.Feed, logits.Value, b.Batch.Seeds[0])
 	})
 }
 
 // layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
 // every hop says, at the cost of each node once a layer.
-func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
+func (e *Evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 	need, err := e.plan(nodes)
 	if err != nil {
 		return err
 	}
-	be := e.tape.Backend()
+	be := e.step.Tape.Backend()
 	var below, out kernels.Tensor // rows of the layer below, and of the one at hand
 	defer func() {
 		for _, t := range []kernels.Tensor{below, out} {
@@ -118,7 +173,7 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 			need[l-1].rank(e.place)
 		}
 		if last := l == len(need)-1; !last {
-			rows, width := wanted.count(), e.model.Width(l)
+			rows, width := wanted.count(), e.step.Model.Width(l)
 			out = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*width), Type: kernels.F32, Rows: rows, Cols: width}
 		}
 		done := 0
@@ -130,13 +185,13 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 			if err != nil {
 				return err
 			}
-			e.peak.look()
+			e.look()
 			if out.Buf != nil {
 				be.Convert(out.Slice(done, done+len(chunk)), y)
 				done += len(chunk)
 				return nil
 			}
-			return e.task.measure(e.feed, y, chunk)
+			return e.task.Measure(e.step.Feed, y, chunk)
 		})
 		if err != nil {
 			return err
@@ -146,7 +201,7 @@ func (e *evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 }
 
 // layer computes layer l for nodes from the features, or from the rows of the layer below.
-func (e *evaluator) layer(ctx context.Context, l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
+func (e *Evaluator) layer(ctx context.Context, l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
 	b := &e.block
 	if err := e.full.SampleOne(ctx, b, sample.Z{}, nodes); err != nil {
 		return kernels.Tensor{}, e.data.Place(err)
@@ -154,14 +209,14 @@ func (e *evaluator) layer(ctx context.Context, l int, below kernels.Tensor, node
 	var x kernels.Tensor
 	if l == 0 {
 		var err error
-		if x, err = e.feed.gather(ctx, e.stack, e.data, b.Inputs()[0]); err != nil {
+		if x, err = e.step.Feed.Gather(ctx, e.stack, e.data.DType(), e.data.Features.Dim(), b.Inputs()[0]); err != nil {
 			return x, err
 		}
 	} else {
-		x = e.feed.rowsOf(below, b.Inputs()[0], e.place)
+		x = e.step.Feed.RowsOf(below, b.Inputs()[0], e.place)
 	}
-	e.tape.Reset(false)
-	return e.model.Layer(e.tape, l, model.Rows{e.tape.Leaf(x)}, e.feed.blocks(b.Layers)[0])[0].Value, nil
+	e.step.Tape.Reset(false)
+	return e.step.Model.Layer(e.step.Tape, l, model.Rows{e.step.Tape.Leaf(x)}, e.step.Feed.Blocks(b.Layers)[0])[0].Value, nil
 }
 
 // Bounds of a chunk of layer-wise evaluation.
@@ -172,8 +227,8 @@ const (
 )
 
 // chunks calls do with the nodes of layer l in ascending order, at least one and as many as the bounds allow at a time.
-func (e *evaluator) chunks(nodes nodeSet, layer int, do func(chunk []uint32) error) error {
-	width := e.model.Hidden
+func (e *Evaluator) chunks(nodes nodeSet, layer int, do func(chunk []uint32) error) error {
+	width := e.step.Model.Hidden
 	if layer == 0 {
 		width = e.data.Features.Dim()
 	}
@@ -196,20 +251,20 @@ func (e *evaluator) chunks(nodes nodeSet, layer int, do func(chunk []uint32) err
 }
 
 // edges is the number of neighbours that the network reads for v.
-func (e *evaluator) edges(v uint32) int {
-	if e.model.Kind.All() == 0 {
+func (e *Evaluator) edges(v uint32) int {
+	if e.step.Model.Kind.All() == 0 {
 		return 0
 	}
 	return e.data.Graph.Degree(v)
 }
 
 // plan is the nodes that each layer computes: the last one nodes, each one below those that the next reads.
-func (e *evaluator) plan(nodes []uint32) ([]nodeSet, error) {
+func (e *Evaluator) plan(nodes []uint32) ([]nodeSet, error) {
 	n := e.data.Graph.Nodes()
 	if e.place == nil {
 		e.place = make([]uint32, n)
 	}
-	need := make([]nodeSet, e.model.Layers)
+	need := make([]nodeSet, e.step.Model.Layers)
 	last := len(need) - 1
 	need[last] = newNodeSet(n)
 	for _, v := range nodes {
@@ -217,7 +272,7 @@ func (e *evaluator) plan(nodes []uint32) ([]nodeSet, error) {
 	}
 	for l := last - 1; l >= 0; l-- {
 		need[l] = slices.Clone(need[l+1])
-		if e.model.Kind.All() == 0 {
+		if e.step.Model.Kind.All() == 0 {
 			continue
 		}
 		for v := range need[l+1].all {

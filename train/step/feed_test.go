@@ -1,4 +1,4 @@
-package train
+package step
 
 import (
 	"testing"
@@ -34,10 +34,10 @@ func TestBlocksAreOneUpload(t *testing.T) {
 	small := layer([]uint32{70, 7}, 1, sample.Block{Start: []uint32{0}, End: []uint32{1}, Nbr: []uint32{1}, Weight: []float32{3}})
 	empty := layer([]uint32{5}, 1, sample.Block{Start: []uint32{0}, End: []uint32{0}})
 	be := &uploads{Backend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}
-	for _, f := range []*feed{newFeed(be), newFeed(kernels.NewCPU(kernels.CPUOptions{}))} {
+	for _, f := range []*Feed{NewFeed(be), NewFeed(kernels.NewCPU(kernels.CPUOptions{}))} {
 		for _, layers := range [][]sample.Layer{{small}, {large, small}, {small}, {empty}} {
 			be.n = 0
-			graphs := f.blocks(layers)
+			graphs := f.Blocks(layers)
 			if f.be == kernels.Backend(be) {
 				require.Equal(t, 1, be.n)
 			}
@@ -55,9 +55,9 @@ func TestBlocksAreOneUpload(t *testing.T) {
 				f.be.DownloadF32(got, edges.Weight)
 				require.Equal(t, append([]float32{}, b.Weight...), got)
 			}
-			labels := f.upload([]uint32{1})
+			labels := f.Upload([]uint32{1})
 			require.Equal(t, f.used-1, labels.Off, "behind the blocks")
 		}
-		f.close()
+		f.Close()
 	}
 }

@@ -1,0 +1,193 @@
+package step
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Feed carries a batch to the backend: its blocks, its feature rows, its labels. Its buffers grow to the largest batch
+// and stay; what it returned is invalid after the next call.
+type Feed struct {
+	be     kernels.Backend
+	graphs []model.Graph
+	ints   kernels.Buffer // the U32 arrays of a batch, one behind the other
+	used   int
+	floats kernels.Buffer // the edges' weights, likewise
+	rows   kernels.Buffer // of features
+	hidden kernels.Buffer // rows of a lower layer, in evaluation
+	given  kernels.Buffer // of UploadFloats
+	host   []uint32
+	got    []float32 // of Download
+
+	staging *kernels.Staging
+	ids     [][]uint32  // the parts of ints that blocks uploads
+	weights [][]float32 // and of floats
+}
+
+// NewFeed makes a Feed without buffers. Close gives them back.
+func NewFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
+
+// Blocks uploads the blocks of layers: their integers at once, and their weights.
+func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
+	f.ids, f.weights = f.ids[:0], f.weights[:0]
+	seeds := 0
+	for i := range layers {
+		seeds = 0
+		for _, nodes := range layers[i].Nodes {
+			f.ids = append(f.ids, nodes.Src)
+			seeds += nodes.Dst
+		}
+		for k := range layers[i].Blocks {
+			b := &layers[i].Blocks[k]
+			f.ids = append(f.ids, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge)
+			f.weights = append(f.weights, b.Weight)
+		}
+	}
+	ids, weights := total(f.ids), total(f.weights)
+	f.floats = grow(f.be, f.floats, kernels.F32, weights)
+	f.reserve(ids + 2*seeds) // room for labels and predictions, too
+	f.staging.JoinU32(kernels.Tensor{Buf: f.ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
+	f.staging.JoinF32(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
+
+	if len(f.graphs) != len(layers) {
+		f.graphs = make([]model.Graph, len(layers))
+	}
+	weights = 0
+	for i := range layers { // in the order in which they were joined
+		g := &f.graphs[i]
+		g.Nodes, g.Edges = g.Nodes[:0], g.Edges[:0]
+		for _, nodes := range layers[i].Nodes {
+			g.Nodes = append(g.Nodes, model.Frontier{Dst: nodes.Dst, IDs: f.next(nodes.Src)})
+		}
+		for k := range layers[i].Blocks {
+			b := &layers[i].Blocks[k]
+			w := kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
+			weights += len(b.Weight)
+			g.Edges = append(g.Edges, model.Edges{Weight: w, Adjacency: kernels.Adjacency{
+				Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
+				RevStart: f.next(b.RevStart), RevDst: f.next(b.RevDst), RevEdge: f.next(b.RevEdge),
+			}})
+		}
+	}
+	return f.graphs
+}
+
+// total is the number of elements of all parts.
+func total[T any](parts [][]T) (n int) {
+	for _, p := range parts {
+		n += len(p)
+	}
+	return n
+}
+
+// reserve makes room for n integers, in the place of those that are there.
+func (f *Feed) reserve(n int) {
+	f.used = 0
+	f.ints = grow(f.be, f.ints, kernels.U32, n)
+}
+
+// next is the window behind those given out since reserve, as long as v.
+func (f *Feed) next(v []uint32) kernels.Tensor {
+	t := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: f.used, Rows: len(v), Cols: 1}
+	f.used += len(v)
+	return t
+}
+
+// Upload copies v to the next window.
+func (f *Feed) Upload(v []uint32) kernels.Tensor {
+	t := f.next(v)
+	f.be.UploadU32(t, v)
+	return t
+}
+
+// Gather fetches rows of cols elements of type t through the tiers, one for each of ids, and leaves the host cache as it is.
+func (f *Feed) Gather(ctx context.Context, s *cachetier.Stack, t kernels.DType, cols int, ids []uint32) (kernels.Tensor, error) {
+	f.rows = grow(f.be, f.rows, t, len(ids)*cols)
+	x := kernels.Tensor{Buf: f.rows, Type: t, Rows: len(ids), Cols: cols}
+	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })
+}
+
+// RowsOf copies rows place[id] of below, one for each of ids.
+func (f *Feed) RowsOf(below kernels.Tensor, ids, place []uint32) kernels.Tensor {
+	f.hidden = grow(f.be, f.hidden, kernels.F32, len(ids)*below.Cols)
+	x := kernels.Tensor{Buf: f.hidden, Type: kernels.F32, Rows: len(ids), Cols: below.Cols}
+	f.host = f.host[:0]
+	for _, id := range ids {
+		f.host = append(f.host, place[id])
+	}
+	f.reserve(len(ids))
+	f.be.GatherRows(x, below, f.Upload(f.host))
+	return x
+}
+
+// UploadFloats copies v, rows of cols numbers, to the backend. The tensor is valid until the next call.
+func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
+	f.given = grow(f.be, f.given, kernels.F32, len(v))
+	t := kernels.Tensor{Buf: f.given, Type: kernels.F32, Rows: len(v) / cols, Cols: cols}
+	f.be.UploadF32(t, v)
+	return t
+}
+
+// Download copies t to the host. The numbers are valid until the next call.
+func (f *Feed) Download(t kernels.Tensor) []float32 {
+	f.got = append(f.got[:0], make([]float32, t.Len())...)
+	f.be.DownloadF32(f.got, t)
+	return f.got
+}
+
+// Correct counts the rows whose largest logit is their label; a row without one is never right.
+func (f *Feed) Correct(logits kernels.Tensor, labels []uint32) int {
+	out := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: f.used, Rows: logits.Rows, Cols: 1}
+	f.be.ArgMax(out, logits)
+	f.host = append(f.host[:0], labels...) // as long as out, and then overwritten
+	f.be.DownloadU32(f.host, out)
+	n := 0
+	for i, c := range f.host {
+		if c == labels[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// grow returns b, or a larger buffer in its place.
+func grow(be kernels.Backend, b kernels.Buffer, t kernels.DType, n int) kernels.Buffer {
+	if b != nil && b.Len() >= n {
+		return b
+	}
+	if b != nil {
+		be.Free(b)
+	}
+	return be.Alloc(t, n+n/4)
+}
+
+// Close frees the buffers.
+func (f *Feed) Close() {
+	for _, b := range []kernels.Buffer{f.ints, f.floats, f.rows, f.hidden, f.given} {
+		if b != nil {
+			f.be.Free(b)
+		}
+	}
+	f.staging.Close()
+}
+
+// BadRow finds the first element of rows that is NaN or infinite.
+func (f *Feed) BadRow(rows kernels.Tensor) (row, col int, v float32, ok bool) {
+	wide := kernels.Tensor{Type: kernels.F32, Rows: 1, Cols: rows.Cols}
+	wide.Buf = f.be.Alloc(kernels.F32, rows.Cols)
+	defer f.be.Free(wide.Buf)
+	host := make([]float32, rows.Cols)
+	for row := range rows.Rows {
+		f.be.Convert(wide, rows.Slice(row, row+1))
+		f.be.DownloadF32(host, wide)
+		if col := slices.IndexFunc(host, func(x float32) bool { return x-x != 0 }); col >= 0 {
+			return row, col, host[col], true
+		}
+	}
+	return 0, 0, 0, false
+}

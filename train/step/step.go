@@ -1,0 +1,156 @@
+// Package step turns a batch into an update of the weights.
+//
+// A [Stepper] has the network, its optimizer and the memory of a step. [Stepper.Compute] takes a batch forwards to the loss of
+// its [Task] and backwards to the gradients; [Stepper.Update] makes new weights of them. Between the two, workers that share a
+// batch add up their gradients. A [Feed] carries batches to the backend, for steps and for evaluation.
+//
+// Memory: a Stepper owns buffers of the backend that grow to the largest batch and stay, until Close; at steady state a step
+// allocates nothing that grows with the batch. What a Feed and a Tape return is valid until their next use. One goroutine at a
+// time.
+package step
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Task is what is learnt.
+type Task interface {
+	// Loss starts the backward pass from the mean loss of a batch, in what the network made of its seeds: rows and seeds by type.
+	Loss(t *tape.Tape, f *Feed, out model.Rows, seeds [][]uint32) (Tally, error)
+}
+
+// Stepper takes steps with a network.
+type Stepper struct {
+	Model *model.Model
+	Optim *optim.Optimizer
+	Task  Task
+	Tape  *tape.Tape
+	Feed  *Feed
+
+	be    kernels.Backend
+	rows  model.Rows
+	grads []kernels.Tensor // of the parameters, in their order
+}
+
+// New makes a Stepper of m, which it owns from now on.
+func New(be kernels.Backend, m *model.Model, task Task, o optim.Options) *Stepper {
+	s := &Stepper{Model: m, Task: task, Tape: tape.New(be), Feed: NewFeed(be), be: be}
+	for _, p := range m.Params {
+		s.grads = append(s.grads, p.Grad)
+	}
+	s.Restart(o)
+	return s
+}
+
+// Restart begins with a new optimizer.
+func (s *Stepper) Restart(o optim.Options) {
+	if s.Optim != nil {
+		s.Optim.Close()
+	}
+	var params []optim.Param
+	for _, p := range s.Model.Params {
+		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
+	}
+	s.Optim = optim.New(s.be, params, o)
+}
+
+// Input is a batch whose rows are there.
+type Input struct {
+	Layers []sample.Layer
+	Seeds  [][]uint32       // by type
+	Rows   []kernels.Tensor // of the inputs, by type; F16 or F32
+	Key    uint64           // of dropout, another one each step; odd
+	Kept   *model.Kept      // what is kept of hidden rows; nil: nothing
+}
+
+// InputOf is a batch with its rows by type.
+func InputOf(b *sample.Batch, rows ...kernels.Tensor) Input {
+	return Input{Layers: b.Layers, Seeds: b.Seeds, Rows: rows}
+}
+
+// LossError is a loss that is no number, of which no gradients were made.
+type LossError struct{ Loss float64 }
+
+func (e *LossError) Error() string { return fmt.Sprintf("the loss is %v", e.Loss) }
+
+// NormError is a norm of the gradients that is no number. The weights are of no use any more.
+type NormError struct{ Norm float64 }
+
+func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradients is %v", e.Norm) }
+
+// Compute adds to the parameters' gradients, which are zero before the first step and after each Update, those of a batch's mean
+// loss. A loss that is not finite is a *LossError, and the gradients are as they were.
+func (s *Stepper) Compute(in Input) (Tally, error) {
+	graphs := s.Feed.Blocks(in.Layers)
+	s.Tape.Reset(true)
+	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key, Kept: in.Kept}), in.Seeds)
+	if err != nil {
+		return a, err
+	}
+	if !finite(a.Loss) {
+		return a, &LossError{a.Loss}
+	}
+	s.Tape.Backward()
+	return a, nil
+}
+
+// Update makes new weights of the gradients at a learning rate, and clears them. reduce, where it is not nil, is given the
+// gradients before that, in the order of the parameters, to add those of other workers. A norm of the gradients that is not
+// finite, which is known where gradients are clipped, is a *NormError.
+func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
+	if reduce != nil {
+		if err := reduce(s.grads); err != nil {
+			return err
+		}
+	}
+	if norm := s.Optim.Step(rate); !finite(norm) {
+		return &NormError{norm}
+	}
+	return nil
+}
+
+// Rehearse takes a batch forwards and backwards and leaves the weights and the gradients as they are: so that the memory of a
+// step is there, and known.
+func (s *Stepper) Rehearse(in Input) error {
+	graphs := s.Feed.Blocks(in.Layers)
+	s.Tape.Reset(true)
+	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key}), in.Seeds); err != nil {
+		return err
+	}
+	s.Tape.Backward()
+	for _, g := range s.grads {
+		s.be.Fill(g, 0)
+	}
+	return nil
+}
+
+// Predict is what the network makes of a batch's seeds, by type, without dropout.
+func (s *Stepper) Predict(in Input) model.Rows {
+	s.Tape.Reset(false)
+	return s.Model.Forward(s.Tape, s.leaves(in.Rows), s.Feed.Blocks(in.Layers), model.Pass{})
+}
+
+func (s *Stepper) leaves(rows []kernels.Tensor) model.Rows {
+	s.rows = s.rows[:0]
+	for _, x := range rows {
+		s.rows = append(s.rows, s.Tape.Leaf(x))
+	}
+	return s.rows
+}
+
+// Close frees the network, the optimizer and the memory of steps.
+func (s *Stepper) Close() {
+	s.Feed.Close()
+	s.Tape.Close()
+	s.Optim.Close()
+	s.Model.Close()
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,201 @@
+// Package task is what differs between the things that a network can learn: which seeds a step has, what their targets are, the
+// loss of a batch, and the metric of an evaluation. [Nodes] is the classification of nodes.
+package task
+
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Options says what is learnt from the labels of nodes, and by which nodes a step.
+type Options struct {
+	Metric       metric.Kind // empty: accuracy, or micro-F1 where a node has several classes
+	ClassWeights string      // of the loss: NoWeights, BalancedWeights, or a number for each class with commas between
+	Batch        int         // seeds a step
+	EpochSteps   int         // steps of an epoch at most; 0: as many as the training nodes take
+	Seed         uint64      // of the order in which an epoch has the training nodes
+}
+
+// Nodes is the task of node classification: the loss of a batch and the metric of an evaluation, where a node has one class or
+// several. It has scratch of its own: one goroutine at a time.
+type Nodes struct {
+	options      Options
+	data         *data.Data
+	multi        bool
+	kind         metric.Kind
+	classWeights []float32 // nil: all the same
+	single       metric.Single
+	several      metric.Multi
+	order        []uint32 // of the training nodes, in this epoch
+
+	// Scratch.
+	labels  []uint32
+	targets []float32
+	weights []float32
+}
+
+// NewNodes finds the metric and the class weights that o asks for and d allows.
+func NewNodes(d *data.Data, o Options) (_ *Nodes, err error) {
+	k := &Nodes{options: o, data: d, multi: d.Labels.Label.Multi, kind: o.Metric}
+	classes := d.Labels.Classes()
+	if k.multi {
+		if k.kind == "" {
+			k.kind = metric.MicroF1
+		}
+		k.several, err = metric.NewMulti(k.kind, classes)
+	} else {
+		if k.kind == "" {
+			k.kind = metric.Accuracy
+		}
+		k.single, err = metric.NewSingle(k.kind, classes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
+	}
+	k.classWeights, err = k.parseClassWeights(o.ClassWeights)
+	if err != nil {
+		return nil, fmt.Errorf("--class-weights %s: %w", o.ClassWeights, err)
+	}
+	return k, nil
+}
+
+// Kind is the metric of the task.
+func (k *Nodes) Kind() metric.Kind { return k.kind }
+
+// Steps is the number of steps of an epoch.
+func (k *Nodes) Steps() int {
+	n := (len(k.data.Train) + k.options.Batch - 1) / k.options.Batch
+	if k.options.EpochSteps > 0 {
+		n = min(n, k.options.EpochSteps)
+	}
+	return n
+}
+
+// Begin puts the training nodes in the order in which an epoch has them; the first epoch is 1.
+func (k *Nodes) Begin(epoch int) {
+	k.order = append(k.order[:0], k.data.Train...)
+	sample.Shuffle(k.order, k.options.Seed, epoch)
+}
+
+// Seeds are those of a step of the epoch that began, by type, and valid until the next Begin.
+func (k *Nodes) Seeds(step int) [][]uint32 {
+	return [][]uint32{k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))]}
+}
+
+// ofBatches tells whether the metric of training is a mean over batches: sums over rows give accuracy and micro-F1 alone.
+func (k *Nodes) ofBatches() bool { return k.kind == metric.MacroF1 || k.kind == metric.ROCAUC }
+
+// Trained is the metric of the batches in a; NaN where none of them has one.
+func (k *Nodes) Trained(a step.Tally) float64 {
+	if k.ofBatches() {
+		return a.Measured / float64(a.Rows)
+	}
+	if a.Of == 0 {
+		return 0
+	}
+	return float64(a.Hits) / float64(a.Of)
+}
+
+// measureBatch adds the metric of a batch to a, if it has one.
+func (k *Nodes) measureBatch(f *step.Feed, logits kernels.Tensor, a *step.Tally) {
+	if !k.ofBatches() {
+		return
+	}
+	if k.multi {
+		k.several.Add(f.Download(logits), k.targets)
+	} else {
+		k.single.Add(f.Download(logits), k.labels)
+	}
+	if v, err := k.Value(); err == nil {
+		a.Measured, a.Rows = v*float64(logits.Rows), int64(logits.Rows)
+	}
+}
+
+// Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds. Both are of the one type.
+func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, nodes [][]uint32) (a step.Tally, err error) {
+	logits, seeds := out[0], nodes[0]
+	if k.multi {
+		return k.sigmoidLoss(t, f, logits, seeds)
+	}
+	if k.labels, err = k.data.Classes(k.labels[:0], seeds); err != nil {
+		return a, err
+	}
+	labels := f.Upload(k.labels)
+	var rows kernels.Tensor
+	if k.classWeights == nil {
+		a.Weight = float64(len(seeds))
+		rows = t.CrossEntropy(logits, labels, 1/float32(len(seeds)))
+	} else {
+		k.weights, a.Weight = rowWeights(k.weights[:0], k.labels, k.classWeights)
+		scale := float32(0) // of a batch whose classes all weigh nothing
+		if a.Weight > 0 {
+			scale = float32(1 / a.Weight)
+		}
+		rows = t.WeightedCrossEntropy(logits, labels, f.UploadFloats(k.weights, 1), scale)
+	}
+	k.sum(f, rows, &a)
+	a.Hits, a.Of = int64(f.Correct(logits.Value, k.labels)), int64(len(seeds))
+	k.measureBatch(f, logits.Value, &a)
+	return a, nil
+}
+
+func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (a step.Tally, err error) {
+	var known int
+	if k.targets, known, err = k.data.Targets(k.targets[:0], seeds); err != nil {
+		return a, err
+	}
+	a.Weight = float64(known)
+	rows := t.SigmoidCrossEntropy(logits, f.UploadFloats(k.targets, logits.Value.Cols), 1/float32(max(known, 1)))
+	k.sum(f, rows, &a)
+	var tp, wrong int64
+	for i, x := range f.Download(logits.Value) {
+		switch target, positive := k.targets[i], x > 0; {
+		case target == 1 && positive:
+			tp++
+		case target == 1, target == 0 && positive:
+			wrong++
+		}
+	}
+	a.Hits, a.Of = 2*tp, 2*tp+wrong
+	k.measureBatch(f, logits.Value, &a)
+	return a, nil
+}
+
+// sum adds up the losses of rows, in their order.
+func (k *Nodes) sum(f *step.Feed, rows kernels.Tensor, a *step.Tally) {
+	for _, l := range f.Download(rows) {
+		a.Loss += float64(l)
+	}
+}
+
+// Measure adds the predictions for nodes to the metric.
+func (k *Nodes) Measure(f *step.Feed, logits kernels.Tensor, nodes []uint32) (err error) {
+	if k.multi {
+		if k.targets, _, err = k.data.Targets(k.targets[:0], nodes); err == nil {
+			k.several.Add(f.Download(logits), k.targets)
+		}
+		return err
+	}
+	if k.labels, err = k.data.Classes(k.labels[:0], nodes); err == nil {
+		k.single.Add(f.Download(logits), k.labels)
+	}
+	return err
+}
+
+// Value is the metric of what was measured since the last call. It is undefined for some sets, as ROC-AUC where all are
+// positive: errors.Is(err, metric.ErrUndefined).
+func (k *Nodes) Value() (float64, error) {
+	if k.multi {
+		defer k.several.Reset()
+		return k.several.Value()
+	}
+	defer k.single.Reset()
+	return k.single.Value()
+}
