@@ -6,12 +6,25 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Source is one raw graph where its owner left it. It is read a section at a time, and every section can be read again:
-// a builder in bounded memory makes several passes. A Source holds no section in memory beyond the chunk it emits, and
-// a chunk's slices are lent for the call of emit only. An error from emit ends the section and comes back as it is.
+// Source is one raw graph where its owner left it. Schema comes first and says which sections there are: node ids, edges,
+// feature rows, labels and splits. Each section is a stream of chunks. Sections are read one at a time, in any order. Each can
+// be read again and then gives the same rows, since a builder in bounded memory makes several passes. Another Source that
+// is opened for the same files gives the same rows as well. Package ingest/sourcetest tests what is promised here.
+//
+// The chunks of a section follow each other: the First of a chunk is the number of rows before it. A chunk names its file
+// and has one row or more. If it has more than one, its numbers take at most [ChunkBytes], and its texts, less those of its
+// last row, at most as much again; columns of edges come on top. Its slices are lent for the call of emit: the Source does not
+// touch them during the call, and emit may overwrite them. Numbers of rows and edges that the Schema declares are those that
+// come.
+//
+// A section calls emit in the goroutine that reads it. An error from emit ends the section, which returns it as it is and
+// does not call emit again. Once ctx is done no chunk follows, and a section that has chunks left ends with an error that
+// wraps that of ctx. A section that ended early can be read again, and Schema can be called again. When a section ends, so
+// have its goroutines, and its files are closed. Files that serve all sections are open until Close, which may be called
+// more than once and at any time between sections.
 //
 // Errors name file, place, reason and remedy in one line. A Source checks its own form (headers, sizes, checksums,
-// row counts against declared counts); ids and values are checked by the [Builder], which has the place from the chunk.
+// row counts against declared counts); ids and values are checked by [Build], which has the place from the chunk.
 //
 // One goroutine uses a Source at a time.
 type Source interface {
@@ -29,6 +42,9 @@ type Source interface {
 	Split(ctx context.Context, split int, part Part, emit func(IDChunk) error) error
 	Close() error
 }
+
+// ChunkBytes bounds a chunk: see [Source].
+const ChunkBytes = 1 << 20
 
 // Schema is the form of a graph: typed from the start, so that a homogeneous graph is one node type and one relation.
 type Schema struct {

@@ -1,0 +1,161 @@
+package sourcetest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+// promises are what [ingest.Source] promises, and how each is tested.
+var promises = []struct {
+	name  string
+	check func(c *conformance) error
+}{
+	{"schema is well formed", (*conformance).checkSchema},
+	{"identity is the same for the same input", (*conformance).checkIdentity},
+	{"numbers declared are those that come", (*conformance).checkCounts},
+	{"ids are in range", (*conformance).checkIDs},
+	{"labels are in range", (*conformance).checkLabels},
+	{"sections can be read again in any order", (*conformance).checkAgain},
+	{"chunks are lent for the call", (*conformance).checkLent},
+	{"an error of emit ends a section", (*conformance).checkStop},
+	{"a cancelled context ends a section", (*conformance).checkCancelled},
+	{"a context that is cancelled at any moment", (*conformance).checkCancelledAnywhere},
+	{"nothing is left when a section ends", (*conformance).checkLeftovers},
+	{"Close may be called twice", (*conformance).checkClose},
+	{"rows can be had in any order", (*conformance).checkRowMaker},
+	{"missing rows are zeros, and counted", (*conformance).checkSparse},
+	{"bad rows and remarks count once", (*conformance).checkReports},
+}
+
+// Conform tests that a source keeps the contract of [ingest.Source]. open opens the same sound input each time. Some section of
+// it must come in several chunks: more than 64 Ki edges are enough. Files and goroutines are counted, so no other test may
+// run meanwhile.
+func Conform(t *testing.T, open func() (ingest.Source, error)) {
+	t.Helper()
+	c, err := newConformance(open)
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(c.want, func(r rows) bool { return r.chunks > 1 }), "every section comes in one chunk; use a larger input")
+	for _, p := range promises {
+		t.Run(p.name, func(t *testing.T) { require.NoError(t, p.check(c)) })
+	}
+}
+
+// conformance is a source under test, and what it gave when it was read first.
+type conformance struct {
+	open     func() (ingest.Source, error)
+	schema   *ingest.Schema
+	sections []section
+	want     []rows // by section
+}
+
+func newConformance(open func() (ingest.Source, error)) (*conformance, error) {
+	c := &conformance{open: open}
+	return c, c.with(func(src ingest.Source, schema *ingest.Schema) error {
+		c.schema, c.sections = schema, sections(schema)
+		if err := c.checkSchema(); err != nil {
+			return err // sections of other forms cannot be read
+		}
+		for _, s := range c.sections {
+			r, err := s.read(context.Background(), src, nil)
+			if err != nil {
+				return err
+			}
+			c.want = append(c.want, r)
+		}
+		return nil
+	})
+}
+
+// with opens a source, calls Schema and then visit, and closes the source.
+func (c *conformance) with(visit func(src ingest.Source, schema *ingest.Schema) error) error {
+	src, err := c.open()
+	if err != nil {
+		return err
+	}
+	schema, err := src.Schema(context.Background())
+	if err == nil {
+		err = visit(src, schema)
+	}
+	if cerr := src.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// reads reads section i, and compares it with what came first.
+func (c *conformance) reads(src ingest.Source, i int, when string) error {
+	r, err := c.sections[i].read(context.Background(), src, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", when, err)
+	}
+	return c.compare(i, r, when)
+}
+
+func (c *conformance) compare(i int, r rows, when string) error {
+	w := &c.want[i]
+	floats := slices.EqualFunc(r.floats, w.floats, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
+	if same := floats && reflect.DeepEqual(r.ids, w.ids) && reflect.DeepEqual(r.texts, w.texts) && reflect.DeepEqual(r.values, w.values) &&
+		slices.Equal(r.classes, w.classes); !same {
+		return &Fault{c.sections[i].name, fmt.Sprintf("%s, it gives other rows than the first time (%d, and there were %d)", when, r.n, w.n)}
+	}
+	return nil
+}
+
+// checkAgain reads the sections backwards and forwards, then by another source.
+func (c *conformance) checkAgain() error {
+	err := c.with(func(src ingest.Source, _ *ingest.Schema) error {
+		for i := range c.sections {
+			if err := c.reads(src, len(c.sections)-1-i, "read in another order"); err != nil {
+				return err
+			}
+		}
+		for i := range c.sections {
+			if err := c.reads(src, i, "read again"); err != nil {
+				return err
+			}
+		}
+		schema, err := src.Schema(context.Background())
+		if err != nil {
+			return err
+		}
+		return c.sameSchema(schema, "once its sections were read")
+	})
+	if err != nil {
+		return err
+	}
+	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
+		for i := range c.sections {
+			if err := c.reads(src, i, "read by another Source"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *conformance) sameSchema(schema *ingest.Schema, when string) error {
+	a, b := *schema, *c.schema
+	a.Identity, b.Identity = "", ""
+	if !reflect.DeepEqual(a, b) {
+		return &Fault{"schema", fmt.Sprintf("%s, it is %+v, and first it was %+v", when, a, b)}
+	}
+	return nil
+}
+
+// checkIdentity compares two Sources of one input.
+func (c *conformance) checkIdentity() error {
+	return c.with(func(src ingest.Source, schema *ingest.Schema) error {
+		if schema.Identity != c.schema.Identity {
+			return &Fault{"schema", fmt.Sprintf("the identity is %q, and for another Source of the same input it was %q", schema.Identity, c.schema.Identity)}
+		}
+		return c.sameSchema(schema, "by another Source")
+	})
+}
