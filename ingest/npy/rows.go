@@ -113,6 +113,9 @@ func (m *matrix) columnMajor(blockRows int64) error {
 			return err
 		}
 		for i := int64(0); i < n; i += m.chunkRows {
+			if err := m.ctx.Err(); err != nil {
+				return err
+			}
 			if err := m.emit(lo+i, block[i*m.cols:min(i+m.chunkRows, n)*m.cols]); err != nil {
 				return err
 			}

@@ -98,8 +98,15 @@ func (m *Matrix) Edges(ctx context.Context, emit func(ingest.EdgeChunk) error) e
 	return m.edges(ctx, m.csr, emit)
 }
 
-// Close closes the file.
-func (m *Matrix) Close() error { return m.file.Close() }
+// Close closes the file. A second call does nothing.
+func (m *Matrix) Close() error {
+	if m.file == nil {
+		return nil
+	}
+	file := m.file
+	m.file = nil
+	return file.Close()
+}
 
 // edges streams the entries of a matrix that are not zero.
 func (a *archive) edges(ctx context.Context, c *csr, emit func(ingest.EdgeChunk) error) error {

@@ -268,10 +268,12 @@ func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) e
 	panic("npz: no such split")
 }
 
-// Close closes the file that Open opened.
+// Close closes the file that Open opened. A second call does nothing.
 func (s *Source) Close() error {
 	if s.file == nil {
 		return nil
 	}
-	return s.file.Close()
+	file := s.file
+	s.file = nil
+	return file.Close()
 }
