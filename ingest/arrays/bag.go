@@ -33,11 +33,13 @@ func newBag(path string) *bag {
 	return &bag{path: path, dir: filepath.Dir(path), numbers: map[string]int64{}, opened: map[string]*array{}, used: map[string]bool{}}
 }
 
+// close closes the files. A second call does nothing.
 func (b *bag) close() error {
 	var errs []error
 	for _, c := range b.closers {
 		errs = append(errs, c.Close())
 	}
+	b.closers = nil
 	return errors.Join(errs...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -134,7 +135,12 @@ func (s *Source) findAll(types []string) error {
 	if len(s.edges) == 0 {
 		return fmt.Errorf("%s: no edges in it%s", s.bag.path, s.found())
 	}
-	s.schema.NoFeatures, s.schema.NoLabels = s.none("features", "--array-features", xNames), s.none("labels", labelsFlag, yNames)
+	if !slices.ContainsFunc(s.schema.Tables, func(t ingest.Table) bool { return t.NodeType != "" }) {
+		s.schema.NoFeatures = s.none("features", "--array-features", xNames)
+	}
+	if len(s.schema.Labels) == 0 {
+		s.schema.NoLabels = s.none("labels", labelsFlag, yNames)
+	}
 	for _, key := range s.bag.keys {
 		if !s.bag.used[key] {
 			s.skip(key, "it is not one of the names that are looked for; flags such as --array-features name others")

@@ -35,17 +35,21 @@ var promises = []struct {
 	{"bad rows and remarks count once", (*conformance).checkReports},
 }
 
-// Conform tests that a source keeps the contract of [ingest.Source]. open opens the same sound input each time. Some section of
-// it must come in several chunks: more than 64 Ki edges are enough. Files and goroutines are counted, so no other test may
-// run meanwhile.
-func Conform(t *testing.T, open func() (ingest.Source, error)) {
+// Conform tests that a source keeps the contract of [ingest.Source]. open opens the same sound input each time; more are for
+// other layouts of the same format. Some section of some input must come in several chunks: more than 64 Ki edges are enough.
+// Files and goroutines are counted, so no other test may run meanwhile.
+func Conform(t *testing.T, open func() (ingest.Source, error), more ...func() (ingest.Source, error)) {
 	t.Helper()
-	c, err := newConformance(open)
-	require.NoError(t, err)
-	require.True(t, slices.ContainsFunc(c.want, func(r rows) bool { return r.chunks > 1 }), "every section comes in one chunk; use a larger input")
-	for _, p := range promises {
-		t.Run(p.name, func(t *testing.T) { require.NoError(t, p.check(c)) })
+	several := false
+	for input, open := range append([]func() (ingest.Source, error){open}, more...) {
+		c, err := newConformance(open)
+		require.NoError(t, err, "input %d", input)
+		several = several || slices.ContainsFunc(c.want, func(r rows) bool { return r.chunks > 1 })
+		for _, p := range promises {
+			t.Run(fmt.Sprintf("input %d: %s", input, p.name), func(t *testing.T) { require.NoError(t, p.check(c)) })
+		}
 	}
+	require.True(t, several, "every section comes in one chunk, which tests little; use a larger input")
 }
 
 // conformance is a source under test, and what it gave when it was read first.
