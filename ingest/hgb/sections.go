@@ -67,6 +67,9 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	c.Src, c.Dst = make([]int64, 0, size), make([]int64, 0, size)
 	var weights []uint64
 	flush := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if t.weighted {
 			c.Values = [][]uint64{weights}
 		}
@@ -103,6 +106,9 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	rows := max(chunkBytes/4/typ.dim, 1)
 	c.Values = make([]float32, 0, min(int64(rows), typ.count)*int64(typ.dim))
 	flush := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		err := emit(c)
 		c.First += int64(len(c.Values) / typ.dim)
 		c.Values = c.Values[:0]

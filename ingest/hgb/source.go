@@ -45,6 +45,7 @@ type Source struct {
 	links  []linkType // by number
 	labels []*labelled
 	schema *ingest.Schema // nil until the first call of Schema
+	closed bool           // the zip is
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -96,11 +97,12 @@ func Open(path string, o Options) (*Source, error) {
 	return s, nil
 }
 
-// Close closes the zip.
+// Close closes the zip. A second call does nothing.
 func (s *Source) Close() error {
-	if s.archive == nil {
+	if s.archive == nil || s.closed {
 		return nil
 	}
+	s.closed = true
 	return s.archive.Close()
 }
 
@@ -118,6 +120,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 }
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
+	s.types, s.runs, s.nodes, s.links, s.labels = nil, nil, 0, nil, nil // of a call that was cancelled
 	schema := &ingest.Schema{Name: s.name()}
 	var err error
 	if schema.Identity, err = ingest.Files(s.read()...); err != nil {
