@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -265,10 +266,20 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	if err != nil {
 		return err
 	}
-	for i := range class {
-		class[i] = max(class[i], -1)
+	place := ingest.Place{File: s.file("class_map.json")}
+	for chunk := range slices.Chunk(class, idChunk) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i := range chunk {
+			chunk[i] = max(chunk[i], -1)
+		}
+		if err := emit(ingest.LabelChunk{Place: place, Values: chunk}); err != nil {
+			return err
+		}
+		place.First += int64(len(chunk))
 	}
-	return emit(ingest.LabelChunk{Place: ingest.Place{File: s.file("class_map.json")}, Values: class})
+	return nil
 }
 
 // multiLabels holds a byte a node and class.
