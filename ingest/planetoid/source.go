@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
@@ -11,6 +12,7 @@ import (
 
 const (
 	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
+	labelChunk = 64 << 10 // nodes
 	chunkBytes = 1 << 20
 	validNodes = 500 // of the public split
 )
@@ -323,10 +325,11 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	if label != 0 {
 		panic("planetoid: no such label")
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return emit(ingest.LabelChunk{Place: ingest.Place{File: s.file("ally")}, Values: s.class})
+	place := ingest.Place{File: s.file("ally")}
+	return eachChunk(ctx, s.class, func(first int64, classes []int32) error {
+		place.First = first
+		return emit(ingest.LabelChunk{Place: place, Values: classes})
+	})
 }
 
 // Split gives a part of the public split.
@@ -334,21 +337,36 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	if split != 0 {
 		panic("planetoid: no such split")
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	chunk := ingest.IDChunk{Place: ingest.Place{File: s.file("test.index")}, IDs: s.test}
+	place, ids := ingest.Place{File: s.file("test.index")}, s.test
 	if part != ingest.Test {
+		place.File, ids = s.file("y"), nil
 		from, to := int64(0), s.train
 		if part == ingest.Valid {
 			from, to = s.train, min(s.train+validNodes, s.known)
 		}
-		chunk = ingest.IDChunk{Place: ingest.Place{File: s.file("y")}}
 		for v := from; v < to; v++ {
-			chunk.IDs = append(chunk.IDs, v)
+			ids = append(ids, v)
 		}
 	}
-	return emit(chunk)
+	return eachChunk(ctx, ids, func(first int64, ids []int64) error {
+		place.First = first
+		return emit(ingest.IDChunk{Place: place, IDs: ids})
+	})
+}
+
+// eachChunk lends copies of all, since emit may write in what it is lent.
+func eachChunk[T any](ctx context.Context, all []T, emit func(first int64, chunk []T) error) error {
+	first := int64(0)
+	for chunk := range slices.Chunk(all, labelChunk) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := emit(first, slices.Clone(chunk)); err != nil {
+			return err
+		}
+		first += int64(len(chunk))
+	}
+	return nil
 }
 
 // Close has nothing to close: files are open while they are read.

@@ -45,11 +45,11 @@ func matrix(rows, cols int, indptr, indices []int32, data []float32) string {
 }
 
 func list(items ...int) string {
-	s := "]("
+	var s strings.Builder
 	for _, v := range items {
-		s += number(v)
+		s.WriteString(number(v))
 	}
-	return s + "e"
+	return "](" + s.String() + "e"
 }
 
 func dict(items ...string) string {
