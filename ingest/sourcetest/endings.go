@@ -175,69 +175,88 @@ func (ctx *countdown) Err() error {
 	return ctx.Context.Err()
 }
 
-// checkCancelledAnywhere cancels the context when Schema, or a section, looks at it for the first time, the second, the
-// third, the fifth and so on. Either it ends with the context's error and can be called again, or it does all its work.
+// checkCancelledAnywhere cancels the context when Schema, or a section, looks at it for the first time, the second, the third,
+// the fifth and so on. Either it ends with the context's error and can be called again, or it does all its work.
 func (c *conformance) checkCancelledAnywhere() error {
+	last := int64(0)
 	for looks := int64(0); ; looks += 1 + looks/2 {
-		done := false
-		src, err := c.open()
+		cancelled, err := c.cancelSchema(looks, false)
 		if err != nil {
 			return err
 		}
-		ctx := newCountdown(looks)
-		schema, err := src.Schema(ctx)
-		if err == nil {
-			done = true
-		} else if !errors.Is(err, context.Canceled) {
-			err = &Fault{"schema", fmt.Sprintf("its context was cancelled, and it returned %v", err)}
-		} else {
-			schema, err = src.Schema(context.Background())
-		}
-		if err == nil {
-			err = c.sameSchema(schema, "after its context was cancelled")
-		}
-		for i := 0; err == nil && i < len(c.sections); i++ {
-			err = c.reads(src, i, "after the context of Schema was cancelled")
-		}
-		ctx.cancel()
-		if err = errors.Join(err, src.Close()); err != nil {
-			return err
-		}
-		if done {
+		if !cancelled {
 			break
 		}
+		last = looks
+	}
+	if _, err := c.cancelSchema(last, true); err != nil {
+		return err
 	}
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
 		for i, s := range c.sections {
 			for looks := int64(0); ; looks += 1 + looks/2 {
-				ctx := newCountdown(looks)
-				r, err := s.read(ctx, src, func(*rows, *chunk) error {
-					if ctx.Context.Err() != nil {
-						return errLate
-					}
-					return nil
-				})
-				ctx.cancel()
-				switch {
-				case err == errLate:
-					return &Fault{s.name, "a chunk came after the context was cancelled"}
-				case err != nil && !errors.Is(err, context.Canceled):
-					return &Fault{s.name, fmt.Sprintf("its context was cancelled, and it returned %v", err)}
-				case err == nil:
-					if err := c.compare(i, r, "with a context that was cancelled, and no error"); err != nil {
-						return err
-					}
-				}
-				if err := c.reads(src, i, "after its context was cancelled"); err != nil {
+				cancelled, err := c.cancelSection(src, i, looks)
+				if err != nil {
 					return err
 				}
-				if err == nil {
+				if !cancelled {
 					break
 				}
+			}
+			if err := c.reads(src, i, "after its context was cancelled"); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
 			}
 		}
 		return nil
 	})
+}
+
+// cancelSchema cancels Schema when it has looked so often, and calls it again. It may read all sections after that.
+func (c *conformance) cancelSchema(looks int64, all bool) (cancelled bool, err error) {
+	src, err := c.open()
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	ctx := newCountdown(looks)
+	defer ctx.cancel()
+	schema, err := src.Schema(ctx)
+	if cancelled = errors.Is(err, context.Canceled); cancelled {
+		schema, err = src.Schema(context.Background())
+	}
+	if err != nil {
+		return false, &Fault{"schema", fmt.Sprintf("its context was cancelled, and it (or the next call) returned %v", err)}
+	}
+	if err := c.sameSchema(schema, "after its context was cancelled"); err != nil {
+		return false, err
+	}
+	for i := 0; all && i < len(c.sections); i++ {
+		if err := c.reads(src, i, "after the context of Schema was cancelled"); err != nil {
+			return false, err
+		}
+	}
+	return cancelled, nil
+}
+
+// cancelSection cancels a section when it has looked so often.
+func (c *conformance) cancelSection(src ingest.Source, i int, looks int64) (cancelled bool, err error) {
+	s, ctx := c.sections[i], newCountdown(looks)
+	defer ctx.cancel()
+	r, err := s.read(ctx, src, func(*rows, *chunk) error {
+		if ctx.Context.Err() != nil {
+			return errLate
+		}
+		return nil
+	})
+	switch {
+	case err == errLate:
+		return false, &Fault{s.name, "a chunk came after the context was cancelled"}
+	case err == nil:
+		return false, c.compare(i, r, "with a context that was cancelled, and no error")
+	case !errors.Is(err, context.Canceled):
+		return false, &Fault{s.name, fmt.Sprintf("its context was cancelled, and it returned %v", err)}
+	}
+	return true, nil
 }
 
 var errLate = errors.New("a chunk came late")
