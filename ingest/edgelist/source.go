@@ -298,8 +298,8 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 	c := ingest.IDChunk{Place: ingest.Place{File: s.table.path}}
 	flush := func() error {
 		n := c.Len()
-		if n == 0 {
-			return nil
+		if err := ctx.Err(); err != nil || n == 0 {
+			return err
 		}
 		err := emit(c)
 		c.First += int64(n)
@@ -354,6 +354,9 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	}
 	c := ingest.RowChunk{Place: ingest.Place{File: s.table.path}}
 	flush := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		err := emit(c)
 		c.First += int64(len(c.Values)) / dim
 		c.Values = c.Values[:0]
@@ -424,6 +427,9 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	}
 	c := ingest.LabelChunk{Place: ingest.Place{File: s.table.path}}
 	flush := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		err := emit(c)
 		c.First += int64(len(c.Values))
 		c.Values = c.Values[:0]
