@@ -510,6 +510,7 @@ func learns(tables []matrix) bool {
 
 // section cuts what a pass emits into chunks, which end with a file.
 type section struct {
+	ctx   context.Context // looked at before each chunk
 	place ingest.Place
 	rows  int
 	emit  func(ingest.Place) error // sends what was gathered, and forgets it
@@ -536,6 +537,9 @@ func (s *section) at(path string) error {
 func (s *section) flush() error {
 	if s.rows == 0 {
 		return nil
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
 	}
 	err := s.emit(s.place)
 	s.place.First += int64(s.rows)

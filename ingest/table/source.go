@@ -230,17 +230,17 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 		panic("table: nodes that are gathered have no list")
 	}
 	r := n.reader(false)
-	return s.emitIDs(emit, func(add func(path string, id int64, text []byte) error) error {
+	return s.emitIDs(ctx, emit, func(add func(path string, id int64, text []byte) error) error {
 		return r.each(ctx, s.forgive, func(path string) error { return add(path, r.number, r.text) })
 	})
 }
 
 // emitIDs makes chunks of the ids that each gives.
 func (s *Source) emitIDs(
-	emit func(ingest.IDChunk) error, each func(add func(path string, id int64, text []byte) error) error,
+	ctx context.Context, emit func(ingest.IDChunk) error, each func(add func(path string, id int64, text []byte) error) error,
 ) error {
 	var c ingest.IDChunk
-	out := section{emit: func(p ingest.Place) error {
+	out := section{ctx: ctx, emit: func(p ingest.Place) error {
 		c.Place = p
 		err := emit(c)
 		c.IDs = c.IDs[:0]
@@ -270,7 +270,7 @@ func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) e
 	rel := s.relations[i]
 	r := rel.reader(false)
 	c := ingest.EdgeChunk{Values: make([][]uint64, len(rel.columns))}
-	out := section{emit: func(p ingest.Place) error {
+	out := section{ctx: ctx, emit: func(p ingest.Place) error {
 		c.Place = p
 		err := emit(c)
 		c.Src, c.Dst = c.Src[:0], c.Dst[:0]
@@ -314,7 +314,7 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	s.opened(i, len(s.tables))
 	t := s.tables[i]
 	var c ingest.RowChunk
-	out := section{emit: func(p ingest.Place) error {
+	out := section{ctx: ctx, emit: func(p ingest.Place) error {
 		c.Place = p
 		err := emit(c)
 		c.Values = c.Values[:0]
@@ -351,7 +351,7 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 	s.opened(i, len(s.labels))
 	r := s.labels[i].reader(false)
 	var c ingest.LabelChunk
-	out := section{emit: func(p ingest.Place) error {
+	out := section{ctx: ctx, emit: func(p ingest.Place) error {
 		c.Place = p
 		err := emit(c)
 		c.Values = c.Values[:0]
@@ -374,7 +374,7 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 func (s *Source) Split(ctx context.Context, i int, part ingest.Part, emit func(ingest.IDChunk) error) error {
 	s.opened(i, len(s.splits))
 	n := s.splits[i]
-	return s.emitIDs(emit, func(add func(path string, id int64, text []byte) error) error {
+	return s.emitIDs(ctx, emit, func(add func(path string, id int64, text []byte) error) error {
 		if n.split.set() {
 			r := n.reader(false)
 			return r.each(ctx, s.forgive, func(path string) error {
