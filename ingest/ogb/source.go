@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npz"
@@ -132,18 +133,27 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 		panic("ogb: no such table")
 	}
 	r, dim := s.rows[table], s.schema.Tables[table].Dim
-	copies := int64(1)
-	var both []float32
-	if r.twice {
-		copies = 2
+	if !r.twice {
+		return r.floats(ctx, dim, func(first int64, values []float32) error {
+			return emit(ingest.RowChunk{Place: ingest.Place{File: r.place(), First: first}, Values: values})
+		})
 	}
+	var both []float32
+	half := max(chunkBytes/8/dim, 1) * dim // so that both fill a chunk
 	return r.floats(ctx, dim, func(first int64, values []float32) error {
-		if r.twice {
-			both = append(append(both[:0], values...), values...)
-			twice(both, int64(len(values)/dim), dim)
-			values = both
+		place := ingest.Place{File: r.place(), First: 2 * first}
+		for rows := range slices.Chunk(values, half) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			both = append(append(both[:0], rows...), rows...)
+			twice(both, int64(len(rows)/dim), dim)
+			if err := emit(ingest.RowChunk{Place: place, Values: both}); err != nil {
+				return err
+			}
+			place.First += int64(len(both) / dim)
 		}
-		return emit(ingest.RowChunk{Place: ingest.Place{File: r.place(), First: first * copies}, Values: values})
+		return nil
 	})
 }
 
