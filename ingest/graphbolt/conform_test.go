@@ -1,0 +1,45 @@
+package graphbolt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
+)
+
+func TestConform(t *testing.T) {
+	input := func(dir string) func() (ingest.Source, error) {
+		return func() (ingest.Source, error) { return Open(dir) }
+	}
+	const n, dim = edgeChunk + 9, 5 // nodes and edges
+	dir := t.TempDir()
+	var src, dst, seeds, classes []int64
+	var lines strings.Builder
+	for i := range int64(n) {
+		src, dst, seeds, classes = append(src, i), append(dst, i*7%n), append(seeds, n-1-i), append(classes, i%4)
+		fmt.Fprintf(&lines, "%d,%d\n", i, i*5%n)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "e.csv"), []byte(lines.String()), 0o600))
+	int64s(t, filepath.Join(dir, "e.npy"), []int64{2, n}, append(src, dst...)...)
+	int64s(t, filepath.Join(dir, "s.npy"), []int64{n}, seeds...)
+	int64s(t, filepath.Join(dir, "y.npy"), []int64{n}, classes...)
+	float32s(t, filepath.Join(dir, "x.npy"), []int64{n, dim}, make([]float32, n*dim)...)
+	float32s(t, filepath.Join(dir, "w.npy"), []int64{n}, make([]float32, n)...)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "metadata.yaml"), []byte(fmt.Sprintf(`
+graph:
+  nodes: [{type: a, num: %d}]
+  edges: [{type: "a:to:a", format: numpy, path: e.npy}, {type: "a:of:a", format: csv, path: e.csv}]
+feature_data:
+  - {domain: node, type: a, name: feat, format: numpy, path: x.npy}
+  - {domain: edge, type: "a:to:a", name: weight, format: numpy, path: w.npy}
+tasks:
+  - train_set: [{type: a, data: [{name: seeds, format: numpy, path: s.npy}, {name: labels, format: numpy, path: y.npy}]}]
+`, n)), 0o600))
+	sourcetest.Conform(t, input(dir), input("testdata/homogeneous"), input("testdata/typed"), input("testdata/preprocessed"))
+}
