@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 // npyFile is an array as NumPy saves it.
@@ -87,70 +88,13 @@ func (f files) write(t testing.TB) string {
 	return dir
 }
 
-// graph is all that a source says.
-type graph struct {
-	schema   *ingest.Schema
-	src, dst []int64
-	rows     []float32
-	labels   []int32
-	split    [3][]int64
-}
-
-func readAll(s *Source) (g graph, err error) {
-	ctx := context.Background()
-	if g.schema, err = s.Schema(ctx); err != nil {
-		return g, err
-	}
-	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
-		if c.First != int64(len(g.src)) || len(c.Src) != len(c.Dst) {
-			return errors.New("bad chunk of edges")
-		}
-		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
-		return nil
-	})
-	for i, table := range g.schema.Tables {
-		err = errors.Join(err, s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			if c.First*int64(table.Dim) != int64(len(g.rows)) {
-				return errors.New("bad chunk of rows")
-			}
-			g.rows = append(g.rows, c.Values...)
-			return nil
-		}))
-	}
-	for i, label := range g.schema.Labels {
-		width := 1
-		if label.Multi {
-			width = label.Classes
-		}
-		err = errors.Join(err, s.Labels(ctx, i, func(c ingest.LabelChunk) error {
-			if c.First*int64(width) != int64(len(g.labels)) || len(c.Values)*4 > max(chunkBytes, 4*width*int(s.nodes)) {
-				return errors.New("bad chunk of labels")
-			}
-			g.labels = append(g.labels, c.Values...)
-			return nil
-		}))
-	}
-	for i := range g.schema.Splits {
-		for part := ingest.Train; part <= ingest.Test; part++ {
-			err = errors.Join(err, s.Split(ctx, i, part, func(c ingest.IDChunk) error {
-				if c.First != int64(len(g.split[part])) {
-					return errors.New("bad chunk of ids")
-				}
-				g.split[part] = append(g.split[part], c.IDs...)
-				return nil
-			}))
-		}
-	}
-	return g, err
-}
-
-func read(dir string) (graph, error) {
+func read(dir string) (sourcetest.Graph, error) {
 	s, err := Open(dir)
 	if err != nil {
-		return graph{}, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	return readAll(s)
+	return sourcetest.Read(s)
 }
 
 const noTrain = "adj_train.npz: training samples from adj_full.npz, where GraphSAINT trains on the edges among training nodes"
@@ -159,10 +103,10 @@ func TestWholeGraph(t *testing.T) {
 	s, err := Open(four().write(t))
 	require.NoError(t, err)
 	for range 2 { // every section can be read again
-		g, err := readAll(s)
+		g, err := sourcetest.Read(s)
 		require.NoError(t, err)
-		require.Equal(t, graph{
-			schema: &ingest.Schema{
+		require.Equal(t, sourcetest.Graph{
+			Schema: &ingest.Schema{
 				Name:      "four",
 				NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}},
 				Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}},
@@ -171,10 +115,11 @@ func TestWholeGraph(t *testing.T) {
 				Splits:    []ingest.Split{{Name: "role", NodeType: "node"}},
 				Skipped:   []string{noTrain},
 			},
-			src: []int64{0, 0, 1, 3}, dst: []int64{1, 3, 0, 3},
-			rows:   []float32{1, 0.5, -1e-5, 2, 3, 7, 0, 0},
-			labels: []int32{4, -1, -1, 1},
-			split:  [3][]int64{{2, 0}, {1}, {3}},
+			NodeIDs: []sourcetest.IDs{{}},
+			Edges:   []sourcetest.Edges{{Src: []int64{0, 0, 1, 3}, Dst: []int64{1, 3, 0, 3}}},
+			Rows:    [][]float32{{1, 0.5, -1e-5, 2, 3, 7, 0, 0}},
+			Labels:  [][]int32{{4, -1, -1, 1}},
+			Splits:  []sourcetest.Split{{{Numbers: []int64{2, 0}}, {Numbers: []int64{1}}, {Numbers: []int64{3}}}},
 		}, g)
 	}
 	require.NoError(t, s.Close())
@@ -184,25 +129,26 @@ func TestVariants(t *testing.T) {
 	// Several classes a node, floats among them; node 2 is not named.
 	g, err := read(four().with("class_map.json", `{"3": [1,0,1], "1": [0,0,0], "0": [0.0, 1.0, 0.0]}`).write(t))
 	require.NoError(t, err)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Multi: true, Classes: 3}}, g.schema.Labels)
-	require.Equal(t, []int32{0, 1, 0, 0, 0, 0, -1, -1, -1, 1, 0, 1}, g.labels)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Multi: true, Classes: 3}}, g.Schema.Labels)
+	require.Equal(t, []int32{0, 1, 0, 0, 0, 0, -1, -1, -1, 1, 0, 1}, g.Labels[0])
 
 	// Features column by column, as half floats.
 	g, err = read(four().with("feats.npy", npyFile("<f2", true, []int64{4, 2}, []uint16{0x3c00, 0, 0, 0x3c00, 0x3800, 0, 0, 0})).write(t))
 	require.NoError(t, err)
-	require.Equal(t, []float32{1, 0.5, 0, 0, 0, 0, 1, 0}, g.rows)
+	require.Equal(t, []float32{1, 0.5, 0, 0, 0, 0, 1, 0}, g.Rows[0])
 
 	bare := files{"adj_full.npz": four()["adj_full.npz"]}
 	dir := bare.write(t)
 	g, err = read(dir)
 	require.NoError(t, err)
-	require.Equal(t, graph{schema: &ingest.Schema{Name: "four", NoFeatures: dir + ": no feats.npy in it", NoLabels: dir + ": no class_map.json in it", NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}},
-		src: []int64{0, 0, 1, 3}, dst: []int64{1, 3, 0, 3}}, g)
+	require.Equal(t, &ingest.Schema{Name: "four", NoFeatures: dir + ": no feats.npy in it", NoLabels: dir + ": no class_map.json in it", NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}}, g.Schema)
+	require.Equal(t, []int64{0, 0, 1, 3}, g.Edges[0].Src)
+	require.Equal(t, []int64{1, 3, 0, 3}, g.Edges[0].Dst)
 
 	// No node has a label.
 	g, err = read(four().with("class_map.json", "{}").write(t))
 	require.NoError(t, err)
-	require.Equal(t, []int32{-1, -1, -1, -1}, g.labels)
+	require.Equal(t, []int32{-1, -1, -1, -1}, g.Labels[0])
 }
 
 func TestManyLabels(t *testing.T) {
@@ -214,8 +160,8 @@ func TestManyLabels(t *testing.T) {
 	f := files{"adj_full.npz": adjacency(nodes, make([]int32, nodes+1), nil, nil), "class_map.json": "{" + text.String()[1:] + "}"}
 	g, err := read(f.write(t))
 	require.NoError(t, err)
-	require.Len(t, g.labels, nodes*classes)
-	for i, v := range g.labels {
+	require.Len(t, g.Labels[0], nodes*classes)
+	for i, v := range g.Labels[0] {
 		if (v == 1) != (i%classes == i/classes%classes) {
 			t.Fatal("label", i)
 		}
@@ -296,18 +242,18 @@ func TestArxiv(t *testing.T) {
 	require.NoError(t, json.Unmarshal(expected["ogbn_arxiv"], &want))
 	g, err := read(filepath.Join(root, "ogbn_arxiv", "graphsaint"))
 	require.NoError(t, err)
-	require.Equal(t, "ogbn_arxiv", g.schema.Name)
-	require.Equal(t, want.Nodes, g.schema.NodeTypes[0].Count)
-	require.Empty(t, g.schema.Tables)
-	require.Len(t, g.src, want.Edges)
-	require.EqualValues(t, want.Edges, g.schema.Relations[0].Edges)
+	require.Equal(t, "ogbn_arxiv", g.Schema.Name)
+	require.Equal(t, want.Nodes, g.Schema.NodeTypes[0].Count)
+	require.Empty(t, g.Schema.Tables)
+	require.Len(t, g.Edges[0].Src, want.Edges)
+	require.EqualValues(t, want.Edges, g.Schema.Relations[0].Edges)
 	most := int32(0)
-	for _, class := range g.labels {
+	for _, class := range g.Labels[0] {
 		require.GreaterOrEqual(t, class, int32(0))
 		most = max(most, class)
 	}
 	require.Equal(t, want.Classes, most+1)
-	require.Len(t, g.split[ingest.Train], want.Train)
-	require.Len(t, g.split[ingest.Valid], want.Valid)
-	require.Len(t, g.split[ingest.Test], want.Test)
+	require.Len(t, g.Splits[0][ingest.Train].Numbers, want.Train)
+	require.Len(t, g.Splits[0][ingest.Valid].Numbers, want.Valid)
+	require.Len(t, g.Splits[0][ingest.Test].Numbers, want.Test)
 }

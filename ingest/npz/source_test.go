@@ -17,64 +17,15 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
-// graph is all that a source says.
-type graph struct {
-	schema   *ingest.Schema
-	src, dst []int64
-	rows     []float32
-	labels   []int32
-}
-
-func readAll(s *Source) (g graph, err error) {
-	ctx := context.Background()
-	if g.schema, err = s.Schema(ctx); err != nil {
-		return g, err
-	}
-	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
-		if c.First != int64(len(g.src)) || len(c.Src) != len(c.Dst) || len(c.Src) > entryChunk || len(c.Src) == 0 {
-			return errors.New("bad chunk of edges")
-		}
-		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
-		return nil
-	})
-	if err != nil {
-		return g, err
-	}
-	for i, table := range g.schema.Tables {
-		err := s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			if c.First*int64(table.Dim) != int64(len(g.rows)) || len(c.Values)%table.Dim != 0 || len(c.Values)*4 > max(chunkBytes, table.Dim*4) {
-				return errors.New("bad chunk of rows")
-			}
-			g.rows = append(g.rows, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return g, err
-		}
-	}
-	for i := range g.schema.Labels {
-		err := s.Labels(ctx, i, func(c ingest.LabelChunk) error {
-			if c.First != int64(len(g.labels)) {
-				return errors.New("bad chunk of labels")
-			}
-			g.labels = append(g.labels, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return g, err
-		}
-	}
-	return g, nil
-}
-
-func read(file []byte) (graph, error) {
+func read(file []byte) (sourcetest.Graph, error) {
 	s, err := openBytes(file)
 	if err != nil {
-		return graph{}, err
+		return sourcetest.Graph{}, err
 	}
-	return readAll(s)
+	return sourcetest.Read(s)
 }
 
 func TestSmallGraphInEveryContainer(t *testing.T) {
@@ -87,7 +38,7 @@ func TestSmallGraphInEveryContainer(t *testing.T) {
 		s, err := openBytes(file)
 		require.NoError(t, err, name)
 		for range 2 { // every section can be read again
-			g, err := readAll(s)
+			g, err := sourcetest.Read(s)
 			require.NoError(t, err, name)
 			require.Equal(t, &ingest.Schema{
 				Name:      "small",
@@ -95,11 +46,11 @@ func TestSmallGraphInEveryContainer(t *testing.T) {
 				Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}},
 				Tables:    []ingest.Table{{Name: "feat", NodeType: "node", Dim: 3}},
 				Labels:    []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, ClassNames: []string{"no", "ja"}}},
-			}, g.schema)
-			require.Equal(t, []int64{0, 0, 2, 3}, g.src)
-			require.Equal(t, []int64{1, 2, 0, 3}, g.dst)
-			require.Equal(t, []float32{0.5, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 1}, g.rows)
-			require.Equal(t, []int32{1, 0, -1, 1}, g.labels)
+			}, g.Schema)
+			require.Equal(t, []int64{0, 0, 2, 3}, g.Edges[0].Src)
+			require.Equal(t, []int64{1, 2, 0, 3}, g.Edges[0].Dst)
+			require.Equal(t, []float32{0.5, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 1}, g.Rows[0])
+			require.Equal(t, []int32{1, 0, -1, 1}, g.Labels[0])
 		}
 		require.NoError(t, s.Close())
 	}
@@ -111,77 +62,77 @@ func TestVariants(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		entries []entry
-		check   func(t *testing.T, g graph)
+		check   func(t *testing.T, g sourcetest.Graph)
 	}{
-		{"float labels with NaN", with(small(), entry{"labels", arr("<f8", false, []int{4}, []float64{1, nan, 0, -1})}), func(t *testing.T, g graph) {
-			require.Equal(t, []int32{1, -1, 0, -1}, g.labels)
+		{"float labels with NaN", with(small(), entry{"labels", arr("<f8", false, []int{4}, []float64{1, nan, 0, -1})}), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []int32{1, -1, 0, -1}, g.Labels[0])
 		}},
-		{"labels as a column, column-major, narrow", with(small(), entry{"labels", arr("|i1", true, []int{4, 1}, []int8{1, -7, 0, 1})}), func(t *testing.T, g graph) {
-			require.Equal(t, []int32{1, -1, 0, 1}, g.labels)
+		{"labels as a column, column-major, narrow", with(small(), entry{"labels", arr("|i1", true, []int{4, 1}, []int8{1, -7, 0, 1})}), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []int32{1, -1, 0, 1}, g.Labels[0])
 		}},
-		{"labels that are text", with(small(), entry{"labels", texts("dog", "cat", "NA", "dog")}), func(t *testing.T, g graph) {
-			require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, ClassNames: []string{"cat", "dog"}}}, g.schema.Labels)
-			require.Equal(t, []int32{1, 0, -1, 1}, g.labels)
-			require.Equal(t, []string{"class_names: the labels are names themselves"}, g.schema.Skipped)
+		{"labels that are text", with(small(), entry{"labels", texts("dog", "cat", "NA", "dog")}), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, ClassNames: []string{"cat", "dog"}}}, g.Schema.Labels)
+			require.Equal(t, []int32{1, 0, -1, 1}, g.Labels[0])
+			require.Equal(t, []string{"class_names: the labels are names themselves"}, g.Schema.Skipped)
 		}},
-		{"numbers in text", with(small(), entry{"labels", texts("10", "", "9", "10.0")}, entry{"class_names", nil}), func(t *testing.T, g graph) {
-			require.Equal(t, []string{"9", "10"}, g.schema.Labels[0].ClassNames)
-			require.Equal(t, []int32{1, -1, 0, 1}, g.labels)
+		{"numbers in text", with(small(), entry{"labels", texts("10", "", "9", "10.0")}, entry{"class_names", nil}), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []string{"9", "10"}, g.Schema.Labels[0].ClassNames)
+			require.Equal(t, []int32{1, -1, 0, 1}, g.Labels[0])
 		}},
-		{"numbers from 0 in bytes", with(small(), entry{"labels", arr("|S1", false, []int{4, 1}, []byte("0210"))}), func(t *testing.T, g graph) {
-			require.Zero(t, g.schema.Labels[0].Classes)
-			require.Equal(t, []int32{0, 2, 1, 0}, g.labels)
+		{"numbers from 0 in bytes", with(small(), entry{"labels", arr("|S1", false, []int{4, 1}, []byte("0210"))}), func(t *testing.T, g sourcetest.Graph) {
+			require.Zero(t, g.Schema.Labels[0].Classes)
+			require.Equal(t, []int32{0, 2, 1, 0}, g.Labels[0])
 		}},
-		{"no labels", with(small(), entry{"labels", nil}), func(t *testing.T, g graph) {
-			require.Empty(t, g.schema.Labels)
-			require.Equal(t, []string{"class_names: it is no part of this layout"}, g.schema.Skipped)
+		{"no labels", with(small(), entry{"labels", nil}), func(t *testing.T, g sourcetest.Graph) {
+			require.Empty(t, g.Schema.Labels)
+			require.Equal(t, []string{"class_names: it is no part of this layout"}, g.Schema.Skipped)
 		}},
-		{"explicit zeros and weights", with(small(), entry{"adj_data", f32(1, 0, 0.5, 0)}), func(t *testing.T, g graph) {
-			require.Equal(t, []int64{0, 2}, g.src)
-			require.Equal(t, []int64{1, 0}, g.dst)
-			require.Equal(t, int64(2), g.schema.Relations[0].Edges)
-			require.Equal(t, []string{"adj_data: 2 explicit zeros are not edges", "adj_data: weights of edges are not kept"}, g.schema.Skipped)
+		{"explicit zeros and weights", with(small(), entry{"adj_data", f32(1, 0, 0.5, 0)}), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []int64{0, 2}, g.Edges[0].Src)
+			require.Equal(t, []int64{1, 0}, g.Edges[0].Dst)
+			require.Equal(t, int64(2), g.Schema.Relations[0].Edges)
+			require.Equal(t, []string{"adj_data: 2 explicit zeros are not edges", "adj_data: weights of edges are not kept"}, g.Schema.Skipped)
 		}},
-		{"no adj_data, no adj_shape", with(small(), entry{"adj_data", nil}, entry{"adj_shape", nil}), func(t *testing.T, g graph) {
-			require.Equal(t, []int64{0, 0, 2, 3}, g.src)
-			require.Equal(t, int64(4), g.schema.NodeTypes[0].Count)
-			require.Equal(t, int64(4), g.schema.Relations[0].Edges)
+		{"no adj_data, no adj_shape", with(small(), entry{"adj_data", nil}, entry{"adj_shape", nil}), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []int64{0, 0, 2, 3}, g.Edges[0].Src)
+			require.Equal(t, int64(4), g.Schema.NodeTypes[0].Count)
+			require.Equal(t, int64(4), g.Schema.Relations[0].Edges)
 		}},
-		{"no attr_data, entries twice", with(small(), entry{"attr_data", nil}, entry{"attr_indices", i32(1, 1, 1, 2)}), func(t *testing.T, g graph) {
-			require.Equal(t, []float32{0, 2, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1}, g.rows)
+		{"no attr_data, entries twice", with(small(), entry{"attr_data", nil}, entry{"attr_indices", i32(1, 1, 1, 2)}), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []float32{0, 2, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1}, g.Rows[0])
 		}},
-		{"other spelling", []entry{{"adj_matrix.indptr", i64(0, 1, 1)}, {"adj_matrix.indices", i64(1)}, {"adj_matrix.shape", i64(2, 2)}, {"adj_matrix.data", f32(1)}}, func(t *testing.T, g graph) {
-			require.Equal(t, []int64{0}, g.src)
-			require.Empty(t, g.schema.Tables)
+		{"other spelling", []entry{{"adj_matrix.indptr", i64(0, 1, 1)}, {"adj_matrix.indices", i64(1)}, {"adj_matrix.shape", i64(2, 2)}, {"adj_matrix.data", f32(1)}}, func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []int64{0}, g.Edges[0].Src)
+			require.Empty(t, g.Schema.Tables)
 		}},
-		{"dense features", with(small(), append(noAttr, entry{"attr_matrix", arr("<f8", false, []int{4, 2}, []float64{1, 2, 3, 4, 5, 6, 7, 8})})...), func(t *testing.T, g graph) {
-			require.Equal(t, []float32{1, 2, 3, 4, 5, 6, 7, 8}, g.rows)
+		{"dense features", with(small(), append(noAttr, entry{"attr_matrix", arr("<f8", false, []int{4, 2}, []float64{1, 2, 3, 4, 5, 6, 7, 8})})...), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []float32{1, 2, 3, 4, 5, 6, 7, 8}, g.Rows[0])
 		}},
-		{"dense features, column-major", with(small(), append(noAttr, entry{"attr_matrix", arr("<i2", true, []int{4, 2}, []int16{1, 3, 5, 7, 2, 4, 6, 8})})...), func(t *testing.T, g graph) {
-			require.Equal(t, []float32{1, 2, 3, 4, 5, 6, 7, 8}, g.rows)
+		{"dense features, column-major", with(small(), append(noAttr, entry{"attr_matrix", arr("<i2", true, []int{4, 2}, []int16{1, 3, 5, 7, 2, 4, 6, 8})})...), func(t *testing.T, g sourcetest.Graph) {
+			require.Equal(t, []float32{1, 2, 3, 4, 5, 6, 7, 8}, g.Rows[0])
 		}},
-		{"features of no columns", with(small(), entry{"attr_shape", i64(4, 0)}), func(t *testing.T, g graph) {
-			require.Empty(t, g.schema.Tables)
+		{"features of no columns", with(small(), entry{"attr_shape", i64(4, 0)}), func(t *testing.T, g sourcetest.Graph) {
+			require.Empty(t, g.Schema.Tables)
 		}},
-		{"no edges", with(small(), entry{"adj_data", f32()}, entry{"adj_indices", i32()}, entry{"adj_indptr", i32(0, 0, 0, 0, 0)}), func(t *testing.T, g graph) {
-			require.Empty(t, g.src)
+		{"no edges", with(small(), entry{"adj_data", f32()}, entry{"adj_indices", i32()}, entry{"adj_indptr", i32(0, 0, 0, 0, 0)}), func(t *testing.T, g sourcetest.Graph) {
+			require.Empty(t, g.Edges[0].Src)
 		}},
-		{"no nodes", []entry{{"adj_indptr", i32(0)}, {"adj_indices", i32()}, {"labels", i32()}, {"attr_matrix", arr("<f4", false, []int{0, 3}, []float32{})}}, func(t *testing.T, g graph) {
-			require.Empty(t, g.labels)
-			require.Empty(t, g.rows)
+		{"no nodes", []entry{{"adj_indptr", i32(0)}, {"adj_indices", i32()}, {"labels", i32()}, {"attr_matrix", arr("<f4", false, []int{0, 3}, []float32{})}}, func(t *testing.T, g sourcetest.Graph) {
+			require.Empty(t, g.Labels[0])
+			require.Empty(t, g.Rows[0])
 		}},
 		{"keys that Python alone can read", with(small(), entry{"class_names", arr("|O", false, []int{2}, []byte("\x80\x02]q\x00."))}, entry{"node_names", arr("<U1", false, []int{1}, []int32{'x'})},
-			entry{"notes", []byte("no array at all")}), func(t *testing.T, g graph) {
-			require.Nil(t, g.schema.Labels[0].ClassNames)
+			entry{"notes", []byte("no array at all")}), func(t *testing.T, g sourcetest.Graph) {
+			require.Nil(t, g.Schema.Labels[0].ClassNames)
 			require.Equal(t, []string{
 				"class_names: unsupported element type |O (Python objects, stored as a pickle); classes go by number",
 				"node_names: names of nodes are not kept",
 				"notes: it is no part of this layout",
-			}, g.schema.Skipped)
+			}, g.Schema.Skipped)
 		}},
-		{"labels that Python alone can read", with(small(), entry{"labels", arr("|O", false, []int{4}, []byte("x"))}, entry{"class_names", nil}), func(t *testing.T, g graph) {
-			require.Empty(t, g.schema.Labels)
-			require.Len(t, g.schema.Skipped, 1)
+		{"labels that Python alone can read", with(small(), entry{"labels", arr("|O", false, []int{4}, []byte("x"))}, entry{"class_names", nil}), func(t *testing.T, g sourcetest.Graph) {
+			require.Empty(t, g.Schema.Labels)
+			require.Len(t, g.Schema.Skipped, 1)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -377,34 +328,34 @@ func TestManyChunks(t *testing.T) {
 	g, err := read(pack(t, zip.Deflate, []entry{{"adj_indptr", i32(indptr...)}, {"adj_indices", i32(indices...)}, {"adj_data", f32(data...)},
 		{"attr_indptr", i32(attrs...)}, {"attr_indices", i32(columns...)}, {"attr_shape", i64(n, dim)}, {"labels", f32(labels...)}}))
 	require.NoError(t, err)
-	require.True(t, slices.Equal(wantSrc, g.src))
-	require.True(t, slices.Equal(wantDst, g.dst))
-	require.True(t, slices.Equal(wantRows, g.rows))
-	require.True(t, slices.Equal(wantLabels, g.labels))
-	require.Equal(t, int64(len(wantSrc)), g.schema.Relations[0].Edges)
+	require.True(t, slices.Equal(wantSrc, g.Edges[0].Src))
+	require.True(t, slices.Equal(wantDst, g.Edges[0].Dst))
+	require.True(t, slices.Equal(wantRows, g.Rows[0]))
+	require.True(t, slices.Equal(wantLabels, g.Labels[0]))
+	require.Equal(t, int64(len(wantSrc)), g.Schema.Relations[0].Edges)
 }
 
 func TestAmazonComputers(t *testing.T) {
 	file := sampledata.AmazonComputers()
 	s, err := OpenReader("amazon_electronics_computers.npz", bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
-	g, err := readAll(s)
+	g, err := sourcetest.Read(s)
 	require.NoError(t, err)
-	require.Equal(t, "amazon_electronics_computers", g.schema.Name)
-	require.Empty(t, g.schema.Skipped)
-	require.Equal(t, int64(13752), g.schema.NodeTypes[0].Count)
-	require.Equal(t, int64(287209), g.schema.Relations[0].Edges)
-	require.Len(t, g.src, 287209)
-	require.Equal(t, 767, g.schema.Tables[0].Dim)
-	require.Len(t, g.rows, 13752*767)
-	require.Equal(t, "Desktops", g.schema.Labels[0].ClassNames[0])
+	require.Equal(t, "amazon_electronics_computers", g.Schema.Name)
+	require.Empty(t, g.Schema.Skipped)
+	require.Equal(t, int64(13752), g.Schema.NodeTypes[0].Count)
+	require.Equal(t, int64(287209), g.Schema.Relations[0].Edges)
+	require.Len(t, g.Edges[0].Src, 287209)
+	require.Equal(t, 767, g.Schema.Tables[0].Dim)
+	require.Len(t, g.Rows[0], 13752*767)
+	require.Equal(t, "Desktops", g.Schema.Labels[0].ClassNames[0])
 	counts := make([]int, 10)
-	for _, c := range g.labels {
+	for _, c := range g.Labels[0] {
 		counts[c]++
 	}
 	require.Equal(t, []int{436, 2142, 1414, 542, 5158, 308, 487, 818, 2156, 291}, counts)
 	ones := 0
-	for _, v := range g.rows {
+	for _, v := range g.Rows[0] {
 		if v == 1 {
 			ones++
 		} else if v != 0 {
@@ -412,15 +363,15 @@ func TestAmazonComputers(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3675081, ones)
-	require.Equal(t, 245861, pairs(g))
+	require.Equal(t, 245861, pairs(g.Edges[0]))
 }
 
 // pairs counts distinct undirected edges, self loops aside.
-func pairs(g graph) int {
-	seen := make(map[[2]int64]bool, len(g.src))
-	for i := range g.src {
-		if g.src[i] != g.dst[i] {
-			seen[[2]int64{min(g.src[i], g.dst[i]), max(g.src[i], g.dst[i])}] = true
+func pairs(e sourcetest.Edges) int {
+	seen := make(map[[2]int64]bool, len(e.Src))
+	for i := range e.Src {
+		if e.Src[i] != e.Dst[i] {
+			seen[[2]int64{min(e.Src[i], e.Dst[i]), max(e.Src[i], e.Dst[i])}] = true
 		}
 	}
 	return len(seen)
@@ -467,12 +418,12 @@ func TestRealFiles(t *testing.T) {
 				return nil
 			}))
 			require.Equal(t, want.FeatureNNZ, nonzero)
-			var g graph
+			var edges sourcetest.Edges
 			require.NoError(t, s.Edges(context.Background(), 0, func(c ingest.EdgeChunk) error {
-				g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
+				edges.Src, edges.Dst = append(edges.Src, c.Src...), append(edges.Dst, c.Dst...)
 				return nil
 			}))
-			require.Equal(t, want.UndirectedEdges, pairs(g))
+			require.Equal(t, want.UndirectedEdges, pairs(edges))
 			counts := make([]int, want.Classes)
 			require.NoError(t, s.Labels(context.Background(), 0, func(c ingest.LabelChunk) error {
 				for _, v := range c.Values {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 // The writer of protocol 2, as far as the format goes.
@@ -91,64 +92,23 @@ func (f files) with(suffix, body string) files {
 	return f
 }
 
-// graph is all that a source says.
-type graph struct {
-	schema   *ingest.Schema
-	src, dst []int64
-	rows     []float32
-	labels   []int32
-	split    [3][]int64
-}
-
-func readAll(s *Source) (g graph, err error) {
-	ctx := context.Background()
-	if g.schema, err = s.Schema(ctx); err != nil {
-		return g, err
-	}
-	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
-		if c.First != int64(len(g.src)) || len(c.Src) != len(c.Dst) {
-			return errors.New("bad chunk of edges")
-		}
-		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
-		return nil
-	})
-	err = errors.Join(err, s.Rows(ctx, 0, func(c ingest.RowChunk) error {
-		if c.First*int64(g.schema.Tables[0].Dim) != int64(len(g.rows)) {
-			return errors.New("bad chunk of rows")
-		}
-		g.rows = append(g.rows, c.Values...)
-		return nil
-	}))
-	err = errors.Join(err, s.Labels(ctx, 0, func(c ingest.LabelChunk) error {
-		g.labels = append(g.labels, c.Values...)
-		return nil
-	}))
-	for part := ingest.Train; part <= ingest.Test; part++ {
-		err = errors.Join(err, s.Split(ctx, 0, part, func(c ingest.IDChunk) error {
-			g.split[part] = append(g.split[part], c.IDs...)
-			return nil
-		}))
-	}
-	return g, err
-}
-
-func read(path string) (graph, error) {
+func read(path string) (sourcetest.Graph, error) {
 	s, err := Open(path)
 	if err != nil {
-		return graph{}, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	return readAll(s)
+	return sourcetest.Read(s)
 }
 
 func TestWholeGraph(t *testing.T) {
 	s, err := Open(seven().write(t))
 	require.NoError(t, err)
 	for range 2 { // every section can be read again
-		g, err := readAll(s)
+		g, err := sourcetest.Read(s)
 		require.NoError(t, err)
-		require.Equal(t, graph{
-			schema: &ingest.Schema{
+		require.Equal(t, sourcetest.Graph{
+			Schema: &ingest.Schema{
 				Name:      "seven",
 				NodeTypes: []ingest.NodeType{{Name: "node", Count: 7}},
 				Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 6}},
@@ -157,10 +117,11 @@ func TestWholeGraph(t *testing.T) {
 				Splits:    []ingest.Split{{Name: "public", NodeType: "node"}},
 				Skipped:   []string{"test.index: it skips 1 nodes, which have no label and features of zeros"},
 			},
-			src: []int64{0, 0, 1, 3, 3, 6}, dst: []int64{1, 1, 0, 3, 6, 3},
-			rows:   []float32{1, 0, 0, 0, 0, 0, 0, 2, 3, 0, 0, 4, 4.5, 0, 0, 0, 0, 0, 0, 0, 6},
-			labels: []int32{0, 1, -1, 0, 0, -1, 1},
-			split:  [3][]int64{{0, 1}, {2, 3}, {6, 4}},
+			NodeIDs: []sourcetest.IDs{{}},
+			Edges:   []sourcetest.Edges{{Src: []int64{0, 0, 1, 3, 3, 6}, Dst: []int64{1, 1, 0, 3, 6, 3}}},
+			Rows:    [][]float32{{1, 0, 0, 0, 0, 0, 0, 2, 3, 0, 0, 4, 4.5, 0, 0, 0, 0, 0, 0, 0, 6}},
+			Labels:  [][]int32{{0, 1, -1, 0, 0, -1, 1}},
+			Splits:  []sourcetest.Split{{{Numbers: []int64{0, 1}}, {Numbers: []int64{2, 3}}, {Numbers: []int64{6, 4}}}},
 		}, g)
 	}
 	require.NoError(t, s.Close())
@@ -178,7 +139,7 @@ func TestNames(t *testing.T) {
 	for _, path := range paths {
 		g, err := read(path)
 		require.NoError(t, err, path)
-		require.Equal(t, "seven", g.schema.Name)
+		require.Equal(t, "seven", g.Schema.Name)
 	}
 	_, err := Open(outer + "/none/ind.seven")
 	require.ErrorContains(t, err, "/none/ind.seven.x: no such file; a Planetoid graph is ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}")
@@ -194,15 +155,15 @@ func TestOrderAndForm(t *testing.T) {
 	labels := strings.Replace(array("f8", []int{4, 2}, []float64{1, 0, 0, 1, 0, 1, 0, 0}), "\x89T", "\x88T", 1)
 	g, err := read(seven().with("ally", pickled(labels)).write(t))
 	require.NoError(t, err)
-	require.Equal(t, []int32{0, 1, -1, 0, 0, -1, 1}, g.labels)
+	require.Equal(t, []int32{0, 1, -1, 0, 0, -1, 1}, g.Labels[0])
 	// A graph without the last nodes, and one with more of them.
 	g, err = read(seven().with("graph", pickled(dict())).write(t))
 	require.NoError(t, err)
-	require.EqualValues(t, 7, g.schema.NodeTypes[0].Count)
+	require.EqualValues(t, 7, g.Schema.NodeTypes[0].Count)
 	g, err = read(seven().with("graph", pickled(dict(number(9), list(0)))).write(t))
 	require.NoError(t, err)
-	require.EqualValues(t, 10, g.schema.NodeTypes[0].Count)
-	require.Len(t, g.rows, 30)
+	require.EqualValues(t, 10, g.Schema.NodeTypes[0].Count)
+	require.Len(t, g.Rows[0], 30)
 }
 
 func TestManyNodes(t *testing.T) {
@@ -218,15 +179,15 @@ func TestManyNodes(t *testing.T) {
 		with("graph", pickled(dict(lists...))).with("test.index", fmt.Sprintf("%d\n%d\n", n+1, n))
 	g, err := read(f.write(t))
 	require.NoError(t, err)
-	require.Len(t, g.src, n)
-	require.Len(t, g.rows, (n+2)*3)
-	require.Equal(t, []float32{4.5, 0, 0, 0, 0, 6}, g.rows[n*3:])
-	require.Equal(t, []int32{0, 1}, g.labels[n:])
-	require.Len(t, g.split[ingest.Train], 600)
-	require.Len(t, g.split[ingest.Valid], 500)
-	require.EqualValues(t, 600, g.split[ingest.Valid][0])
+	require.Len(t, g.Edges[0].Src, n)
+	require.Len(t, g.Rows[0], (n+2)*3)
+	require.Equal(t, []float32{4.5, 0, 0, 0, 0, 6}, g.Rows[0][n*3:])
+	require.Equal(t, []int32{0, 1}, g.Labels[0][n:])
+	require.Len(t, g.Splits[0][ingest.Train].Numbers, 600)
+	require.Len(t, g.Splits[0][ingest.Valid].Numbers, 500)
+	require.EqualValues(t, 600, g.Splits[0][ingest.Valid].Numbers[0])
 	for v := range n {
-		if g.src[v] != int64(v) || g.dst[v] != int64((v+1)%n) || g.labels[v] != int32(v%2) {
+		if g.Edges[0].Src[v] != int64(v) || g.Edges[0].Dst[v] != int64((v+1)%n) || g.Labels[0][v] != int32(v%2) {
 			t.Fatal("node", v)
 		}
 	}
@@ -312,8 +273,8 @@ func TestStops(t *testing.T) {
 func TestPython(t *testing.T) {
 	g, err := read("testdata")
 	require.NoError(t, err)
-	require.Equal(t, "tiny", g.schema.Name)
-	require.Len(t, g.src, 362)
+	require.Equal(t, "tiny", g.Schema.Name)
+	require.Len(t, g.Edges[0].Src, 362)
 	for v := range int64(60) {
 		want := make([]float32, 8)
 		class := int32(v % 3)
@@ -323,13 +284,13 @@ func TestPython(t *testing.T) {
 		if v == 50 || v == 20 {
 			class = -1
 		}
-		require.Equal(t, want, g.rows[v*8:v*8+8], "node %d", v)
-		require.Equal(t, class, g.labels[v], "node %d", v)
+		require.Equal(t, want, g.Rows[0][v*8:v*8+8], "node %d", v)
+		require.Equal(t, class, g.Labels[0][v], "node %d", v)
 	}
-	require.Len(t, g.split[ingest.Train], 9)
-	require.Len(t, g.split[ingest.Valid], 36)
-	require.Len(t, g.split[ingest.Test], 14)
-	require.False(t, slices.IsSorted(g.split[ingest.Test]))
+	require.Len(t, g.Splits[0][ingest.Train].Numbers, 9)
+	require.Len(t, g.Splits[0][ingest.Valid].Numbers, 36)
+	require.Len(t, g.Splits[0][ingest.Test].Numbers, 14)
+	require.False(t, slices.IsSorted(g.Splits[0][ingest.Test].Numbers))
 }
 
 func TestRealGraphs(t *testing.T) {
@@ -354,27 +315,27 @@ func TestRealGraphs(t *testing.T) {
 		require.NoError(t, json.Unmarshal(expected["planetoid_"+name], &want))
 		g, err := read(filepath.Join(root, "planetoid_"+name))
 		require.NoError(t, err)
-		require.Equal(t, want.Nodes, g.schema.NodeTypes[0].Count)
-		require.Equal(t, want.Features, g.schema.Tables[0].Dim)
-		require.Equal(t, want.Classes, g.schema.Labels[0].Classes)
-		require.Len(t, g.rows, int(want.Nodes)*want.Features)
-		require.Len(t, g.labels, int(want.Nodes))
+		require.Equal(t, want.Nodes, g.Schema.NodeTypes[0].Count)
+		require.Equal(t, want.Features, g.Schema.Tables[0].Dim)
+		require.Equal(t, want.Classes, g.Schema.Labels[0].Classes)
+		require.Len(t, g.Rows[0], int(want.Nodes)*want.Features)
+		require.Len(t, g.Labels[0], int(want.Nodes))
 		pairs := map[[2]int64]bool{}
-		for i, u := range g.src {
-			if v := g.dst[i]; u != v {
+		for i, u := range g.Edges[0].Src {
+			if v := g.Edges[0].Dst[i]; u != v {
 				pairs[[2]int64{min(u, v), max(u, v)}] = true
 			}
 		}
 		require.Len(t, pairs, want.Edges)
-		require.Len(t, g.split[ingest.Train], want.Train)
-		require.Len(t, g.split[ingest.Valid], want.Valid)
-		require.Len(t, g.split[ingest.Test], want.Test)
-		require.EqualValues(t, want.Train, g.split[ingest.Valid][0])
+		require.Len(t, g.Splits[0][ingest.Train].Numbers, want.Train)
+		require.Len(t, g.Splits[0][ingest.Valid].Numbers, want.Valid)
+		require.Len(t, g.Splits[0][ingest.Test].Numbers, want.Test)
+		require.EqualValues(t, want.Train, g.Splits[0][ingest.Valid].Numbers[0])
 		without := int64(0)
-		for v, class := range g.labels {
+		for v, class := range g.Labels[0] {
 			if class < 0 {
 				without++
-				row := g.rows[v*want.Features : (v+1)*want.Features]
+				row := g.Rows[0][v*want.Features : (v+1)*want.Features]
 				require.Equal(t, make([]float32, want.Features), row)
 			}
 		}
@@ -403,11 +364,11 @@ func FuzzOpen(f *testing.F) {
 		if s.schema.Tables[0].Dim > 1<<12 {
 			return // sound, and slow
 		}
-		g, err := readAll(s)
+		g, err := sourcetest.Read(s)
 		require.NoError(t, err, "Open checks everything")
-		nodes := g.schema.NodeTypes[0].Count
-		require.Len(t, g.src, int(g.schema.Relations[0].Edges))
-		require.Len(t, g.rows, int(nodes)*g.schema.Tables[0].Dim)
-		require.Len(t, g.labels, int(nodes))
+		nodes := g.Schema.NodeTypes[0].Count
+		require.Len(t, g.Edges[0].Src, int(g.Schema.Relations[0].Edges))
+		require.Len(t, g.Rows[0], int(nodes)*g.Schema.Tables[0].Dim)
+		require.Len(t, g.Labels[0], int(nodes))
 	})
 }
