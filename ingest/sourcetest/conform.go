@@ -20,7 +20,7 @@ var promises = []struct {
 }{
 	{"schema is well formed", (*conformance).checkSchema},
 	{"identity is the same for the same input", (*conformance).checkIdentity},
-	{"numbers declared are those that come", (*conformance).checkCounts},
+	{"nodes and edges have a row each", (*conformance).checkCounts},
 	{"ids are in range", (*conformance).checkIDs},
 	{"labels are in range", (*conformance).checkLabels},
 	{"sections can be read again in any order", (*conformance).checkAgain},

@@ -93,7 +93,7 @@ func at(name string, nth int, change func(c *chunk)) func(m *memory) {
 
 const buys, users = "edges user__buys__item", "ids of user"
 
-// TestForm has a broken chunk for each rule of form. Read finds it.
+// TestForm has a broken source for each rule of form. Read finds it.
 func TestForm(t *testing.T) {
 	many := make([]int64, 1+ingest.ChunkBytes/8)
 	for want, broken := range map[string]func(m *memory){
@@ -112,6 +112,8 @@ func TestForm(t *testing.T) {
 		"column at has 2 values for 3 edges":                                    at(buys, 0, func(c *chunk) { c.values[1] = c.values[1][:2] }),
 		"column weight has 0x100000000 at edge 2, which are no bits of f32":     at(buys, 0, func(c *chunk) { c.values[0][2] = 1 << 32 }),
 		"131073 rows have 1048584 bytes of numbers and 0 of texts, and 1048576": at("split pages, train", 0, func(c *chunk) { c.ids[0] = many }),
+		"5 rows came, and 6 are declared":                                       schema(func(s *ingest.Schema) { s.NodeTypes[1].Count = 6 }),
+		"7 rows came, and 8 are declared":                                       schema(func(s *ingest.Schema) { s.Relations[0].Edges = 8 }),
 		"3 rows have 0 bytes of numbers and 2097152 of texts": at(users, 0, func(c *chunk) {
 			c.texts[0] = texts([]string{string(make([]byte, 1<<20)), string(make([]byte, 1<<20)), ""})
 		}),
@@ -175,9 +177,7 @@ func TestBroken(t *testing.T) {
 				m.g.Schema.Skipped = []string{fmt.Sprint(opened)}
 			},
 		},
-		"numbers declared are those that come": {
-			"nodes":     schema(func(s *ingest.Schema) { s.NodeTypes[1].Count = 6 }),
-			"edges":     schema(func(s *ingest.Schema) { s.Relations[0].Edges = 8 }),
+		"nodes and edges have a row each": {
 			"rows":      graph(func(g *Graph) { g.Rows[0] = g.Rows[0][:8] }),
 			"edge rows": graph(func(g *Graph) { g.Rows[1] = append(g.Rows[1], 8) }),
 			"labels":    graph(func(g *Graph) { g.Labels[1] = g.Labels[1][:6] }),

@@ -34,6 +34,7 @@ type section struct {
 	ends    int    // ids of a row: 1, or 2 of edges
 	text    [2]bool
 	columns []ingest.EdgeColumn
+	count   int64 // declared number of ids or edges, -1 without
 }
 
 // chunk is any of the four kinds of chunk.
@@ -64,18 +65,22 @@ func sections(schema *ingest.Schema) []section {
 	for i, t := range schema.NodeTypes {
 		hasTexts[t.Name] = t.IDs == ingest.TextIDs
 		if t.IDs != ingest.RowIDs && !t.Gathered {
-			all = append(all, section{kind: nodeIDs, index: i, name: "ids of " + t.Name, ends: 1, text: [2]bool{hasTexts[t.Name]}})
+			s := section{kind: nodeIDs, index: i, name: "ids of " + t.Name, ends: 1, text: [2]bool{hasTexts[t.Name]}, count: t.Count}
+			if s.count == 0 {
+				s.count = -1 // not known beforehand
+			}
+			all = append(all, s)
 		}
 	}
 	for i, r := range schema.Relations {
 		all = append(all, section{kind: edges, index: i, name: "edges " + r.Key(), ends: 2,
-			text: [2]bool{hasTexts[r.Src], hasTexts[r.Dst]}, columns: r.Columns})
+			text: [2]bool{hasTexts[r.Src], hasTexts[r.Dst]}, columns: r.Columns, count: r.Edges})
 	}
 	for i, t := range schema.Tables {
-		all = append(all, section{kind: features, index: i, name: "rows of " + t.NodeType + t.Relation + "/" + t.Name, width: t.Dim})
+		all = append(all, section{kind: features, index: i, name: "rows of " + t.NodeType + t.Relation + "/" + t.Name, width: t.Dim, count: -1})
 	}
 	for i, l := range schema.Labels {
-		s := section{kind: labels, index: i, name: "labels " + l.NodeType + "/" + l.Name, width: 1}
+		s := section{kind: labels, index: i, name: "labels " + l.NodeType + "/" + l.Name, width: 1, count: -1}
 		if l.Multi {
 			s.width = l.Classes
 		}
@@ -84,7 +89,7 @@ func sections(schema *ingest.Schema) []section {
 	for i, p := range schema.Splits {
 		for part := ingest.Train; part <= ingest.Test; part++ {
 			all = append(all, section{kind: split, index: i, part: part, name: fmt.Sprintf("split %s, %s", p.Name, part), ends: 1,
-				text: [2]bool{hasTexts[p.NodeType]}})
+				text: [2]bool{hasTexts[p.NodeType]}, count: -1})
 		}
 	}
 	return all
@@ -111,7 +116,7 @@ func (s *section) stream(ctx context.Context, src ingest.Source, emit func(c *ch
 	}
 }
 
-// read collects the rows. It ends with a Fault at a chunk whose form is wrong. after, where there is one, is called for each
+// read collects the rows. It ends with a Fault at a chunk whose form is wrong, or where fewer rows came than were declared. after, where there is one, is called for each
 // chunk once it is copied.
 func (s *section) read(ctx context.Context, src ingest.Source, after func(r *rows, c *chunk) error) (rows, error) {
 	var r rows
@@ -130,6 +135,9 @@ func (s *section) read(ctx context.Context, src ingest.Source, after func(r *row
 		}
 		return nil
 	})
+	if err == nil && s.count >= 0 && r.n != s.count {
+		fault = &Fault{s.name, fmt.Sprintf("%d rows came, and %d are declared", r.n, s.count)}
+	}
 	if fault != nil {
 		err = fault // a source may lose it
 	}
