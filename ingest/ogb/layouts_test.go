@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -17,113 +16,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// whole is all that a source says, section by section.
-type whole struct {
-	schema *ingest.Schema
-	edges  []edgeLists
-	rows   [][]float32
-	labels [][]int32
-	splits [][3][]int64
-}
-
-type edgeLists struct {
-	src, dst []int64
-	values   [][]uint64
-}
-
-// readWhole reads every section up to the first error, and holds the chunks against what a Source promises.
-func readWhole(s ingest.Source) (w whole, err error) {
-	ctx := context.Background()
-	if w.schema, err = s.Schema(ctx); err != nil {
-		return w, err
-	}
-	bad := func(what string) error { return errors.New("bad chunk of " + what) }
-	for i, r := range w.schema.Relations {
-		e := edgeLists{values: make([][]uint64, len(r.Columns))}
-		err := s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-			if c.First != int64(len(e.src)) || len(c.Src) != len(c.Dst) || len(c.Src) > edgeChunk || len(c.Values) != len(r.Columns) {
-				return bad("edges")
-			}
-			e.src, e.dst = append(e.src, c.Src...), append(e.dst, c.Dst...)
-			for k, v := range c.Values {
-				if len(v) != len(c.Src) {
-					return bad("columns")
-				}
-				e.values[k] = append(e.values[k], v...)
-			}
-			return nil
-		})
-		if err != nil {
-			return w, err
-		}
-		if int64(len(e.src)) != r.Edges {
-			return w, bad("edges")
-		}
-		w.edges = append(w.edges, e)
-	}
-	for i, t := range w.schema.Tables {
-		var all []float32
-		err := s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			if c.First*int64(t.Dim) != int64(len(all)) || len(c.Values)%t.Dim != 0 {
-				return bad("rows")
-			}
-			all = append(all, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return w, err
-		}
-		w.rows = append(w.rows, all)
-	}
-	for i, l := range w.schema.Labels {
-		var all []int32
-		err := s.Labels(ctx, i, func(c ingest.LabelChunk) error {
-			width := 1
-			if l.Multi {
-				width = l.Classes
-			}
-			if c.First*int64(width) != int64(len(all)) {
-				return bad("labels")
-			}
-			all = append(all, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return w, err
-		}
-		w.labels = append(w.labels, all)
-	}
-	for i := range w.schema.Splits {
-		var parts [3][]int64
-		for part := range parts {
-			err := s.Split(ctx, i, ingest.Part(part), func(c ingest.IDChunk) error {
-				if c.First != int64(len(parts[part])) {
-					return bad("ids")
-				}
-				parts[part] = append(parts[part], c.IDs...)
-				return nil
-			})
-			if err != nil {
-				return w, err
-			}
-		}
-		w.splits = append(w.splits, parts)
-	}
-	return w, nil
-}
-
-func openWhole(path string, o Options) (whole, error) {
+func openWhole(path string, o Options) (sourcetest.Graph, error) {
 	s, err := o.Open(path)
 	if err != nil {
-		return whole{}, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	return readWhole(s)
+	return sourcetest.Read(s)
 }
 
 func TestBinary(t *testing.T) {
@@ -131,8 +36,8 @@ func TestBinary(t *testing.T) {
 		w, err := openWhole("testdata/papers100M-bin", Options{AddReverse: reverse})
 		require.NoError(t, err)
 		const n, e = 40, 300
-		require.Contains(t, w.schema.Identity, "data.npz")
-		w.schema.Identity = ""
+		require.Contains(t, w.Schema.Identity, "data.npz")
+		w.Schema.Identity = ""
 		copies := int64(1)
 		if reverse == Yes {
 			copies = 2
@@ -146,8 +51,8 @@ func TestBinary(t *testing.T) {
 			Labels:  []ingest.Label{{Name: "label", NodeType: "node", Classes: 172}},
 			Splits:  []ingest.Split{{Name: "time", NodeType: "node"}},
 			Skipped: []string{"raw/data.npz: node_year: further columns of nodes are not kept"},
-		}, w.schema)
-		got := w.edges[0]
+		}, w.Schema)
+		got := w.Edges[0]
 		for k := range e * int(copies) {
 			i := int64(k)
 			u, v := i%n, (7*i+3)%n
@@ -157,22 +62,22 @@ func TestBinary(t *testing.T) {
 					u, v = v, u
 				}
 			}
-			require.Equal(t, [2]int64{u, v}, [2]int64{got.src[k], got.dst[k]}, k)
-			require.Equal(t, uint64(math.Float32bits(float32(i)/4)), got.values[0][k])
-			require.Equal(t, uint64(1990+i), got.values[1][k])
-			require.Equal(t, []float32{float32(i), -float32(i)}, w.rows[0][2*k:2*k+2])
+			require.Equal(t, [2]int64{u, v}, [2]int64{got.Src[k], got.Dst[k]}, k)
+			require.Equal(t, uint64(math.Float32bits(float32(i)/4)), got.Values[0][k])
+			require.Equal(t, uint64(1990+i), got.Values[1][k])
+			require.Equal(t, []float32{float32(i), -float32(i)}, w.Rows[0][2*k:2*k+2])
 		}
 		for i := range n * 3 {
-			require.Equal(t, float32(i)/8, w.rows[1][i])
+			require.Equal(t, float32(i)/8, w.Rows[1][i])
 		}
-		for i, class := range w.labels[0] { // trap 6: NaN, in a column of (n, 1)
+		for i, class := range w.Labels[0] { // trap 6: NaN, in a column of (n, 1)
 			want := int32(-1)
 			if i%4 == 0 {
 				want = int32(i / 4 % 3)
 			}
 			require.Equal(t, want, class)
 		}
-		require.Equal(t, [3][]int64{{0, 4, 8, 12, 16, 20, 24, 28, 32, 36}, {1, 9, 17, 25, 33}, {3, 11, 19, 27, 35}}, w.splits[0])
+		require.Equal(t, [3][]int64{{0, 4, 8, 12, 16, 20, 24, 28, 32, 36}, {1, 9, 17, 25, 33}, {3, 11, 19, 27, 35}}, w.Splits[0].Numbers())
 	}
 }
 
@@ -181,7 +86,7 @@ func TestTypedBinary(t *testing.T) {
 	require.ErrorContains(t, err, "testdata: several datasets (papers100M-bin, typed); name one of them")
 	w, err = openWhole("testdata/typed", Options{AddReverse: No})
 	require.NoError(t, err)
-	w.schema.Identity = ""
+	w.Schema.Identity = ""
 	require.Equal(t, &ingest.Schema{
 		Name:      "typed",
 		NodeTypes: []ingest.NodeType{{Name: "field_of_study", Count: 5}, {Name: "paper", Count: 40}},
@@ -197,14 +102,14 @@ func TestTypedBinary(t *testing.T) {
 			"raw/edge_reltype.npz: paper___has_topic___field_of_study: the relation says it",
 			"raw/node_year.npz: paper: further columns of nodes are not kept",
 		},
-	}, w.schema)
-	require.Equal(t, []int64{0, 1, 2, 3, 4}, w.edges[0].src)
-	require.Equal(t, []int64{4, 3, 2, 1, 0}, w.edges[0].dst)
-	require.Equal(t, int64(299%40), w.edges[1].src[299])
-	require.Equal(t, int64(299%5), w.edges[1].dst[299])
-	require.Equal(t, []float32{299, 299, 299}, w.rows[0][897:])
-	require.Len(t, w.labels[0], 40)
-	require.Equal(t, []int64{3, 11, 19, 27, 35}, w.splits[0][ingest.Test])
+	}, w.Schema)
+	require.Equal(t, []int64{0, 1, 2, 3, 4}, w.Edges[0].Src)
+	require.Equal(t, []int64{4, 3, 2, 1, 0}, w.Edges[0].Dst)
+	require.Equal(t, int64(299%40), w.Edges[1].Src[299])
+	require.Equal(t, int64(299%5), w.Edges[1].Dst[299])
+	require.Equal(t, []float32{299, 299, 299}, w.Rows[0][897:])
+	require.Len(t, w.Labels[0], 40)
+	require.Equal(t, []int64{3, 11, 19, 27, 35}, w.Splits[0][ingest.Test].Numbers)
 
 	_, err = openWhole("testdata/typed", Options{AddReverse: Yes})
 	require.ErrorContains(t, err, "reverse edges go with one type of node")
@@ -266,9 +171,9 @@ func mag() files {
 func TestTyped(t *testing.T) {
 	w, err := openWhole(mag().write(t, "ogbn_mag"), Options{})
 	require.NoError(t, err)
-	w.schema.Identity = ""
-	require.Equal(t, whole{
-		schema: &ingest.Schema{
+	w.Schema.Identity = ""
+	require.Equal(t, sourcetest.Graph{
+		Schema: &ingest.Schema{
 			Name:      "ogbn_mag",
 			NodeTypes: []ingest.NodeType{{Name: "author", Count: 2}, {Name: "field_of_study", Count: 2}, {Name: "paper", Count: 3}},
 			Relations: []ingest.Relation{
@@ -283,19 +188,20 @@ func TestTyped(t *testing.T) {
 				"raw/node-feat/paper/node_year.csv.gz: further columns of nodes are not kept",
 			},
 		},
-		edges: []edgeLists{
-			{[]int64{0, 1, 1}, []int64{2, 0, 1}, [][]uint64{{uint64(math.Float32bits(0.5)), uint64(math.Float32bits(0.25)), uint64(math.Float32bits(1))}}},
-			{[]int64{0, 2}, []int64{1, 0}, [][]uint64{}},
+		NodeIDs: make([]sourcetest.IDs, 3),
+		Edges: []sourcetest.Edges{
+			{Src: []int64{0, 1, 1}, Dst: []int64{2, 0, 1}, Values: [][]uint64{{uint64(math.Float32bits(0.5)), uint64(math.Float32bits(0.25)), uint64(math.Float32bits(1))}}},
+			{Src: []int64{0, 2}, Dst: []int64{1, 0}},
 		},
-		rows:   [][]float32{{1, 2, 3, 4}, {1, 2, 3, 4, 5, 6}},
-		labels: [][]int32{{7, -1, 348}},
-		splits: [][3][]int64{{{0}, {1}, {2}}},
+		Rows:   [][]float32{{1, 2, 3, 4}, {1, 2, 3, 4, 5, 6}},
+		Labels: [][]int32{{7, -1, 348}},
+		Splits: []sourcetest.Split{{{Numbers: []int64{0}}, {Numbers: []int64{1}}, {Numbers: []int64{2}}}},
 	}, w)
 
 	// Without the tables of flags, the files there tell.
 	again, err := openWhole(mag().with(files{"raw/nodetype-has-label.csv.gz": "-", "split/time/nodetype-has-split.csv.gz": "-"}).write(t, "mag"), Options{})
 	require.NoError(t, err)
-	again.schema.Identity = ""
+	again.Schema.Identity = ""
 	require.Equal(t, w, again)
 }
 
@@ -356,29 +262,29 @@ func TestLinkDataset(t *testing.T) {
 	for _, name := range []string{"ogbl_collab", "collab", "mine"} {
 		w, err := openWhole(collab().write(t, name), Options{})
 		require.NoError(t, err)
-		require.Empty(t, w.schema.Splits)
-		require.Equal(t, []string{"split/time: link prediction splits are not kept; the graph has the edges of training"}, w.schema.Skipped)
-		require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}, {Name: "year", Elem: store.I64}}, w.schema.Relations[0].Columns)
+		require.Empty(t, w.Schema.Splits)
+		require.Equal(t, []string{"split/time: link prediction splits are not kept; the graph has the edges of training"}, w.Schema.Skipped)
+		require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}, {Name: "year", Elem: store.I64}}, w.Schema.Relations[0].Columns)
 		one, three := uint64(math.Float32bits(1)), uint64(math.Float32bits(3))
 		if name == "mine" {
-			require.Equal(t, edgeLists{[]int64{0, 2}, []int64{1, 0}, [][]uint64{{three, one}, {1999, 2001}}}, w.edges[0])
+			require.Equal(t, sourcetest.Edges{Src: []int64{0, 2}, Dst: []int64{1, 0}, Values: [][]uint64{{three, one}, {1999, 2001}}}, w.Edges[0])
 			continue
 		}
-		require.Equal(t, "ogbl_collab", w.schema.Name)
-		require.Equal(t, edgeLists{[]int64{0, 1, 2, 0}, []int64{1, 0, 0, 2}, [][]uint64{{three, three, one, one}, {1999, 1999, 2001, 2001}}}, w.edges[0])
-		require.Equal(t, [][]float32{{1, 2, 1, 2, 3, 4, 3, 4}, {1, 2, 3}}, w.rows)
+		require.Equal(t, "ogbl_collab", w.Schema.Name)
+		require.Equal(t, sourcetest.Edges{Src: []int64{0, 1, 2, 0}, Dst: []int64{1, 0, 0, 2}, Values: [][]uint64{{three, three, one, one}, {1999, 1999, 2001, 2001}}}, w.Edges[0])
+		require.Equal(t, [][]float32{{1, 2, 1, 2, 3, 4, 3, 4}, {1, 2, 3}}, w.Rows)
 		no, err := openWhole(collab().write(t, name), Options{AddReverse: No})
 		require.NoError(t, err)
-		require.Equal(t, int64(2), no.schema.Relations[0].Edges)
-		require.NotEqual(t, no.schema.Identity, w.schema.Identity)
+		require.Equal(t, int64(2), no.Schema.Relations[0].Edges)
+		require.NotEqual(t, no.Schema.Identity, w.Schema.Identity)
 	}
 	// A dict of one split of edges.
 	pt, err := os.ReadFile("testdata/typed/split/time/split_dict.pt") // keyed by "paper", which is no type here
 	require.NoError(t, err)
 	w, err := openWhole(collab().with(files{"split/time/train.pt": "-", "split/time/split_dict.pt": string(pt)}).write(t, "mine"), Options{})
 	require.NoError(t, err)
-	require.Empty(t, w.schema.Splits)
-	require.Contains(t, w.schema.Skipped[0], "link prediction splits are not kept")
+	require.Empty(t, w.Schema.Splits)
+	require.Contains(t, w.Schema.Skipped[0], "link prediction splits are not kept")
 }
 
 // Reverses across chunks: the numbering goes on where the chunk before ended.
@@ -395,13 +301,13 @@ func TestReverseChunks(t *testing.T) {
 		"raw/edge_year.csv.gz": year.String(), "raw/edge-feat.csv.gz": feat.String(),
 	}.write(t, "big"), Options{AddReverse: Yes})
 	require.NoError(t, err)
-	require.Len(t, w.edges[0].src, 2*n)
+	require.Len(t, w.Edges[0].Src, 2*n)
 	for k := range int64(2 * n) {
 		u, v := k/2, n+k/2
 		if k%2 == 1 {
 			u, v = v, u
 		}
-		if w.edges[0].src[k] != u || w.edges[0].dst[k] != v || w.edges[0].values[0][k] != uint64(k/2) || w.rows[0][3*k] != float32(k/2) {
+		if w.Edges[0].Src[k] != u || w.Edges[0].Dst[k] != v || w.Edges[0].Values[0][k] != uint64(k/2) || w.Rows[0][3*k] != float32(k/2) {
 			t.Fatal("edge", k)
 		}
 	}
@@ -431,11 +337,11 @@ func TestZipAndParent(t *testing.T) {
 	same := func(path string) {
 		got, err := openWhole(path, Options{})
 		require.NoError(t, err)
-		require.NotEmpty(t, got.schema.Identity)
-		got.schema.Identity = want.schema.Identity
-		require.Equal(t, fmt.Sprint(want.schema), fmt.Sprint(got.schema))
+		require.NotEmpty(t, got.Schema.Identity)
+		got.Schema.Identity = want.Schema.Identity
+		require.Equal(t, fmt.Sprint(want.Schema), fmt.Sprint(got.Schema))
 		want, got := want, got
-		want.rows, got.rows = nil, nil // a NaN is among them
+		want.Rows, got.Rows = nil, nil // a NaN is among them
 		require.Equal(t, want, got)
 	}
 	same(filepath.Dir(arxiv().write(t, "arxiv")))
@@ -529,17 +435,17 @@ func TestArrayVariants(t *testing.T) {
 			label := arrays{"node_label": array("<f8", "(3,)", false, []float64{5, math.NaN(), -1})}
 			w, err := openWhole(files{"raw/data.npz": papers().with(change).npz(t, method), "raw/node-label.npz": label.npz(t, method)}.write(t, "x"), Options{})
 			require.NoError(t, err, name)
-			require.Equal(t, edgeLists{[]int64{0, 2}, []int64{1, 0}, [][]uint64{}}, w.edges[0], name)
-			require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, w.rows[0], name)
-			require.Equal(t, []int32{5, -1, -1}, w.labels[0])
+			require.Equal(t, sourcetest.Edges{Src: []int64{0, 2}, Dst: []int64{1, 0}}, w.Edges[0], name)
+			require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, w.Rows[0], name)
+			require.Equal(t, []int32{5, -1, -1}, w.Labels[0])
 		}
 	}
 	label := arrays{"node_label": array("<f4", "(3, 2)", false, []float32{0, 1, float32(math.NaN()), 1, -1, 0}), "other": papers()["node_feat"]}
 	w, err := openWhole(files{"raw/data.npz": papers().with(arrays{"strange": papers()["node_feat"]}).npz(t, zip.Deflate), "raw/node-label.npz": label.npz(t, zip.Deflate)}.write(t, "x"), Options{})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Multi: true, Classes: 2}}, w.schema.Labels)
-	require.Equal(t, []int32{0, 1, -1, 1, -1, 0}, w.labels[0])
-	require.ElementsMatch(t, []string{"raw/data.npz: strange: it is no part of this layout", "raw/node-label.npz: other: it is no part of this layout"}, w.schema.Skipped)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Multi: true, Classes: 2}}, w.Schema.Labels)
+	require.Equal(t, []int32{0, 1, -1, 1, -1, 0}, w.Labels[0])
+	require.ElementsMatch(t, []string{"raw/data.npz: strange: it is no part of this layout", "raw/node-label.npz: other: it is no part of this layout"}, w.Schema.Skipped)
 }
 
 func TestArraysRefuse(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 // files is a dataset by path: what a .gz holds before it is compressed, anything else as it is.
@@ -79,66 +80,13 @@ func (f files) writeTo(t testing.TB, dir string) string {
 	return dir
 }
 
-// graph is all that a source says.
-type graph struct {
-	schema   *ingest.Schema
-	src, dst []int64
-	rows     []float32
-	labels   []int32
-	split    [3][]int64
-}
-
-func readAll(s *Source) (g graph, err error) {
-	ctx := context.Background()
-	if g.schema, err = s.Schema(ctx); err != nil {
-		return g, err
-	}
-	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
-		if c.First != int64(len(g.src)) || len(c.Src) != len(c.Dst) || len(c.Src) > edgeChunk {
-			return errors.New("bad chunk of edges")
-		}
-		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
-		return nil
-	})
-	for i, table := range g.schema.Tables {
-		err = errors.Join(err, s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			if c.First*int64(table.Dim) != int64(len(g.rows)) || len(c.Values)*4 > max(chunkBytes, table.Dim*4) {
-				return errors.New("bad chunk of rows")
-			}
-			g.rows = append(g.rows, c.Values...)
-			return nil
-		}))
-	}
-	for i := range g.schema.Labels {
-		err = errors.Join(err, s.Labels(ctx, i, func(c ingest.LabelChunk) error {
-			if c.First*int64(s.labels[i].tasks) != int64(len(g.labels)) {
-				return errors.New("bad chunk of labels")
-			}
-			g.labels = append(g.labels, c.Values...)
-			return nil
-		}))
-	}
-	for i := range g.schema.Splits {
-		for part := ingest.Train; part <= ingest.Test; part++ {
-			err = errors.Join(err, s.Split(ctx, i, part, func(c ingest.IDChunk) error {
-				if c.First != int64(len(g.split[part])) {
-					return errors.New("bad chunk of ids")
-				}
-				g.split[part] = append(g.split[part], c.IDs...)
-				return nil
-			}))
-		}
-	}
-	return g, err
-}
-
-func read(dir string) (graph, error) {
+func read(dir string) (sourcetest.Graph, error) {
 	s, err := Open(dir)
 	if err != nil {
-		return graph{}, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	return readAll(s)
+	return sourcetest.Read(s)
 }
 
 func TestWholeDataset(t *testing.T) {
@@ -155,10 +103,10 @@ func TestWholeDataset(t *testing.T) {
 		s, err := Open(in.write(t, name))
 		require.NoError(t, err)
 		for range 2 { // every section can be read again
-			g, err := readAll(s)
+			g, err := sourcetest.Read(s)
 			require.NoError(t, err)
-			require.NotEmpty(t, g.schema.Identity)
-			g.schema.Identity = ""
+			require.NotEmpty(t, g.Schema.Identity)
+			g.Schema.Identity = ""
 			require.Equal(t, &ingest.Schema{
 				Name:      wantName,
 				NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}},
@@ -167,14 +115,14 @@ func TestWholeDataset(t *testing.T) {
 				Labels:    []ingest.Label{{Name: "label", NodeType: "node", Classes: classes}},
 				Splits:    []ingest.Split{{Name: "time", NodeType: "node"}},
 				Skipped:   skipped,
-			}, g.schema)
-			require.Equal(t, []int64{0, 2, 3}, g.src)
-			require.Equal(t, []int64{1, 0, 3}, g.dst)
-			require.True(t, math.IsNaN(float64(g.rows[5])))
-			g.rows[5] = 7
-			require.Equal(t, []float32{1, 0.5, -1e-5, 2, 3, 7, 0, 0}, g.rows)
-			require.Equal(t, []int32{1, -1, -1, 39}, g.labels)
-			require.Equal(t, [3][]int64{{0, 2}, {1}, {3}}, g.split)
+			}, g.Schema)
+			require.Equal(t, []int64{0, 2, 3}, g.Edges[0].Src)
+			require.Equal(t, []int64{1, 0, 3}, g.Edges[0].Dst)
+			require.True(t, math.IsNaN(float64(g.Rows[0][5])))
+			g.Rows[0][5] = 7
+			require.Equal(t, []float32{1, 0.5, -1e-5, 2, 3, 7, 0, 0}, g.Rows[0])
+			require.Equal(t, []int32{1, -1, -1, 39}, g.Labels[0])
+			require.Equal(t, [3][]int64{{0, 2}, {1}, {3}}, g.Splits[0].Numbers())
 		}
 		require.NoError(t, s.Close())
 	}
@@ -183,22 +131,23 @@ func TestWholeDataset(t *testing.T) {
 func TestVariants(t *testing.T) {
 	g, err := read(arxiv().with(files{"raw/node-feat.csv.gz": "-", "raw/node-label.csv.gz": "0,1\nnan,1\n,\n1.0,0\n", "split/random/train.csv.gz": "-"}).write(t, "proteins"))
 	require.NoError(t, err)
-	require.Empty(t, g.schema.Tables)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Multi: true, Classes: 2}}, g.schema.Labels)
-	require.Equal(t, []int32{0, 1, -1, 1, -1, -1, 1, 0}, g.labels)
-	require.Equal(t, "time", g.schema.Splits[0].Name) // the only one, though species is known
+	require.Empty(t, g.Schema.Tables)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Multi: true, Classes: 2}}, g.Schema.Labels)
+	require.Equal(t, []int32{0, 1, -1, 1, -1, -1, 1, 0}, g.Labels[0])
+	require.Equal(t, "time", g.Schema.Splits[0].Name) // the only one, though species is known
 
 	bare := files{"raw/num-node-list.csv.gz": "0", "raw/num-edge-list.csv.gz": "0\n", "raw/edge.csv.gz": "\n"}
 	g, err = read(bare.write(t, "bare"))
 	require.NoError(t, err)
-	g.schema.Identity = ""
-	require.Equal(t, graph{schema: &ingest.Schema{Name: "bare", NodeTypes: []ingest.NodeType{{Name: "node"}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node"}}}}, g)
+	g.Schema.Identity = ""
+	require.Equal(t, &ingest.Schema{Name: "bare", NodeTypes: []ingest.NodeType{{Name: "node"}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node"}}}, g.Schema)
+	require.Equal(t, []sourcetest.Edges{{}}, g.Edges)
 
 	// The folder may be the working directory.
 	t.Chdir(arxiv().write(t, "arxiv"))
 	g, err = read(".")
 	require.NoError(t, err)
-	require.Equal(t, "ogbn_arxiv", g.schema.Name)
+	require.Equal(t, "ogbn_arxiv", g.Schema.Name)
 
 	g, err = read(arxiv().with(files{"raw/edge_id.csv.gz": "7\n8\n9\n", "raw/edge_pair.csv.gz": "1,2\n1,2\n1,2\n", "raw/other": ""}).write(t, "arxiv"))
 	require.NoError(t, err)
@@ -208,7 +157,7 @@ func TestVariants(t *testing.T) {
 		"raw/node_year.csv.gz: further columns of nodes are not kept",
 		"raw/other: it is no part of this layout",
 		"split/random: time is the split of this dataset",
-	}, g.schema.Skipped)
+	}, g.Schema.Skipped)
 }
 
 func TestRefuses(t *testing.T) {
@@ -312,10 +261,10 @@ func TestManyChunks(t *testing.T) {
 	}
 	g, err := read(files{"raw/num-node-list.csv.gz": fmt.Sprint(n), "raw/num-edge-list.csv.gz": fmt.Sprint(n), "raw/edge.csv.gz": edges.String(), "raw/node-feat.csv.gz": feats.String()}.write(t, "big"))
 	require.NoError(t, err)
-	require.Len(t, g.src, n)
-	require.Len(t, g.rows, n*dim)
+	require.Len(t, g.Edges[0].Src, n)
+	require.Len(t, g.Rows[0], n*dim)
 	for i := range n {
-		if g.src[i] != int64(i) || g.dst[i] != int64(n-i) || g.rows[i*dim+1] != float32((i+1)%10) {
+		if g.Edges[0].Src[i] != int64(i) || g.Edges[0].Dst[i] != int64(n-i) || g.Rows[0][i*dim+1] != float32((i+1)%10) {
 			t.Fatal("row", i)
 		}
 	}
@@ -378,21 +327,21 @@ func TestOgbnArxiv(t *testing.T) {
 	require.NoError(t, json.Unmarshal(expected["ogbn_arxiv"], &want))
 	g, err := read(filepath.Join(root, "ogbn_arxiv"))
 	require.NoError(t, err)
-	require.Equal(t, want.Nodes, g.schema.NodeTypes[0].Count)
-	require.Equal(t, int64(want.Edges), g.schema.Relations[0].Edges)
-	require.Equal(t, want.Classes, g.schema.Labels[0].Classes)
-	require.Len(t, g.src, want.Edges)
-	require.Len(t, g.labels, int(want.Nodes))
-	require.Len(t, g.split[ingest.Train], want.Train)
-	require.Len(t, g.split[ingest.Valid], want.Valid)
-	require.Len(t, g.split[ingest.Test], want.Test)
+	require.Equal(t, want.Nodes, g.Schema.NodeTypes[0].Count)
+	require.Equal(t, int64(want.Edges), g.Schema.Relations[0].Edges)
+	require.Equal(t, want.Classes, g.Schema.Labels[0].Classes)
+	require.Len(t, g.Edges[0].Src, want.Edges)
+	require.Len(t, g.Labels[0], int(want.Nodes))
+	require.Len(t, g.Splits[0][ingest.Train].Numbers, want.Train)
+	require.Len(t, g.Splits[0][ingest.Valid].Numbers, want.Valid)
+	require.Len(t, g.Splits[0][ingest.Test].Numbers, want.Test)
 	out, in := make([]int, want.Nodes), make([]int, want.Nodes)
 	both := make(map[[2]int64]bool, want.Symmetrised)
-	for i := range g.src {
-		out[g.src[i]]++
-		in[g.dst[i]]++
-		both[[2]int64{g.src[i], g.dst[i]}] = true
-		both[[2]int64{g.dst[i], g.src[i]}] = true
+	for i := range g.Edges[0].Src {
+		out[g.Edges[0].Src[i]]++
+		in[g.Edges[0].Dst[i]]++
+		both[[2]int64{g.Edges[0].Src[i], g.Edges[0].Dst[i]}] = true
+		both[[2]int64{g.Edges[0].Dst[i], g.Edges[0].Src[i]}] = true
 	}
 	most := func(degrees []int) (m int) {
 		for _, d := range degrees {
@@ -404,7 +353,7 @@ func TestOgbnArxiv(t *testing.T) {
 	require.Equal(t, want.MaxInDegree, most(in))
 	require.Len(t, both, want.Symmetrised)
 	seen := make([]bool, want.Classes)
-	for _, c := range g.labels {
+	for _, c := range g.Labels[0] {
 		seen[c] = true
 	}
 	require.NotContains(t, seen, false)

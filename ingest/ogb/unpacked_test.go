@@ -30,11 +30,11 @@ func TestUnpacked(t *testing.T) {
 		dir := in.plain().write(t, name)
 		got, err := openWhole(dir, Options{})
 		require.NoError(t, err)
-		require.Contains(t, got.schema.Identity, "edge.csv\"")
-		for i, note := range want.schema.Skipped {
-			want.schema.Skipped[i] = strings.Replace(note, ".csv.gz: ", ".csv: ", 1)
+		require.Contains(t, got.Schema.Identity, "edge.csv\"")
+		for i, note := range want.Schema.Skipped {
+			want.Schema.Skipped[i] = strings.Replace(note, ".csv.gz: ", ".csv: ", 1)
 		}
-		want.schema.Identity, got.schema.Identity = "", ""
+		want.Schema.Identity, got.Schema.Identity = "", ""
 		require.Equal(t, want, got)
 	}
 
@@ -42,8 +42,8 @@ func TestUnpacked(t *testing.T) {
 	dir := arxiv().with(files{"raw/edge.csv": "3,3\n2,2\n1,1\n", "raw/node-feat.csv.gz": "-"}).write(t, "arxiv")
 	w, err := openWhole(dir, Options{})
 	require.NoError(t, err)
-	require.Equal(t, []int64{0, 2, 3}, w.edges[0].src)
-	require.Contains(t, w.schema.Skipped, "raw/edge.csv: edge.csv.gz beside it is read instead")
+	require.Equal(t, []int64{0, 2, 3}, w.Edges[0].Src)
+	require.Contains(t, w.Schema.Skipped, "raw/edge.csv: edge.csv.gz beside it is read instead")
 	dir = arxiv().with(files{"raw/edge.csv": "0,1\n2,x\n", "raw/edge.csv.gz": "-"}).write(t, "arxiv")
 	s, err := Open(dir)
 	require.NoError(t, err)
