@@ -86,18 +86,18 @@ func FuzzOpen(f *testing.F) {
 			}
 			return
 		}
-		n := int(g.schema.NodeTypes[0].Count)
-		if node := g.schema.NodeTypes[0]; !node.Gathered && node.IDs != ingest.RowIDs {
-			require.Equal(t, n, len(g.ids)+len(g.texts))
+		n := int(g.Schema.NodeTypes[0].Count)
+		if node := g.Schema.NodeTypes[0]; !node.Gathered && node.IDs != ingest.RowIDs {
+			require.Equal(t, n, len(g.NodeIDs[0].Numbers)+len(g.NodeIDs[0].Texts))
 		}
-		if declared := g.schema.Relations[0].Edges; declared >= 0 {
-			require.Len(t, g.src, int(declared))
+		if declared := g.Schema.Relations[0].Edges; declared >= 0 {
+			require.Len(t, g.Edges[0].Src, int(declared))
 		}
-		for _, table := range g.schema.Tables {
-			require.Len(t, g.rows, n*table.Dim)
+		for _, table := range g.Schema.Tables {
+			require.Len(t, g.Rows[0], n*table.Dim)
 		}
-		if len(g.schema.Labels) > 0 {
-			require.Len(t, g.labels, n)
+		if len(g.Schema.Labels) > 0 {
+			require.Len(t, g.Labels[0], n)
 		}
 	})
 }

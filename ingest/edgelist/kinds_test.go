@@ -15,6 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/arrays"
 	"github.com/gnnstore/gnnstore/ingest/planetoid"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 // pairsOf writes rows of two ids.
@@ -49,7 +50,7 @@ func TestKinds(t *testing.T) {
 		s, err := Open(filepath.Join(dir, name), Options{})
 		require.NoError(t, err)
 		for range 2 {
-			_, err = readAll(s)
+			_, err = sourcetest.Read(s)
 			require.Error(t, err, name)
 			require.ErrorContains(t, err, name+": "+strings.ReplaceAll(c.want, "DIR", dir))
 			require.NotContains(t, err.Error(), "\n")
@@ -57,7 +58,7 @@ func TestKinds(t *testing.T) {
 		for _, o := range []Options{{OneSpace: true}, {Count: 2000}} {
 			s, err = Open(filepath.Join(dir, name), o)
 			require.NoError(t, err)
-			_, err = readAll(s)
+			_, err = sourcetest.Read(s)
 			require.NoError(t, err)
 			require.Empty(t, s.Remarks())
 		}
@@ -87,7 +88,7 @@ func TestKinds(t *testing.T) {
 	} {
 		s, err := Open(filepath.Join(files{"g.txt": text}.write(t), "g.txt"), Options{})
 		require.NoError(t, err)
-		_, err = readAll(s)
+		_, err = sourcetest.Read(s)
 		require.NoError(t, err, name)
 		require.Empty(t, s.Remarks(), name)
 	}
@@ -96,7 +97,7 @@ func TestKinds(t *testing.T) {
 	path := filepath.Join(files{"g.txt": pairsOf(30, func(i int) (int, int) { return 1 + i%10, 1 + i })}.write(t), "g.txt")
 	s, err := Open(path, Options{})
 	require.NoError(t, err)
-	_, err = readAll(s)
+	_, err = sourcetest.Read(s)
 	require.NoError(t, err)
 	require.Equal(t, []string{path + ": 10 sources and 30 destinations, both numbered from 1, are taken for one kind of node"}, s.Remarks())
 }
@@ -108,7 +109,7 @@ func TestTriples(t *testing.T) {
 	require.EqualError(t, err, dir+"/edges.csv: triples: the first column and the third hold the same nodes, and the second a relation; say --columns 1,3 to pass it over, or describe the relations: gnnstore ingest table --infer "+dir+" writes a first schema")
 	g, err := read(dir, Options{Ends: []string{"1", "3"}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"007>008", "008>007", "009>007"}, g.ends)
+	require.Equal(t, []string{"007>008", "008>007", "009>007"}, g.Edges[0].Lines())
 	_, err = read(files{"edges.csv": "a\tb\t0.5\nb\tc\t1\n"}.write(t), Options{Header: "no"})
 	require.NoError(t, err)
 }

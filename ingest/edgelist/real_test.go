@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 func expect(t *testing.T, name string, want any) string {
@@ -42,7 +43,7 @@ func TestFacebook(t *testing.T) {
 	schema, err := s.Schema(context.Background())
 	require.NoError(t, err)
 	s.schema.Tables = nil // 424 MB, which are counted and not kept
-	g, err := readAll(s)
+	g, err := sourcetest.Read(s)
 	require.NoError(t, err)
 	s.schema = schema
 	ones, last := 0, int64(0)
@@ -56,18 +57,18 @@ func TestFacebook(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, want.Nodes, last)
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: want.Nodes}}, g.schema.NodeTypes)
-	require.Len(t, g.src, want.Edges)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: want.Nodes}}, g.Schema.NodeTypes)
+	require.Len(t, g.Edges[0].Src, want.Edges)
 	require.Equal(t, want.Features, schema.Tables[0].Dim)
-	require.Equal(t, []string{"company", "government", "politician", "tvshow"}, g.schema.Labels[0].ClassNames)
-	require.Equal(t, want.Classes, g.schema.Labels[0].Classes)
+	require.Equal(t, []string{"company", "government", "politician", "tvshow"}, g.Schema.Labels[0].ClassNames)
+	require.Equal(t, want.Classes, g.Schema.Labels[0].Classes)
 	loops, counts := 0, [4]int{}
-	for i, u := range g.src {
-		if u == g.dst[i] {
+	for i, u := range g.Edges[0].Src {
+		if u == g.Edges[0].Dst[i] {
 			loops++
 		}
 	}
-	for _, c := range g.labels {
+	for _, c := range g.Labels[0] {
 		counts[c]++
 	}
 	require.Equal(t, want.SelfLoops, loops)
@@ -91,24 +92,24 @@ func TestSNAP(t *testing.T) {
 		dir := expect(t, name, &want)
 		s, err := Open(filepath.Join(dir, c.file), Options{})
 		require.NoError(t, err)
-		g, err := readAll(s)
+		g, err := sourcetest.Read(s)
 		require.NoError(t, err, name)
-		require.Len(t, g.src, want.Edges+want.Event, name)
+		require.Len(t, g.Edges[0].Src, want.Edges+want.Event, name)
 		nodes := want.Nodes + want.Users + want.Items
 		seen := map[int64]bool{}
-		for i, u := range g.src {
-			seen[u], seen[g.dst[i]] = true, true
+		for i, u := range g.Edges[0].Src {
+			seen[u], seen[g.Edges[0].Dst[i]] = true, true
 		}
 		require.Len(t, seen, int(nodes), name)
 		if !c.counted {
-			require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes, name)
+			require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.Schema.NodeTypes, name)
 			continue
 		}
-		require.Equal(t, []ingest.NodeType{{Name: "node", Count: nodes}}, g.schema.NodeTypes)
-		require.EqualValues(t, want.Edges, g.schema.Relations[0].Edges)
+		require.Equal(t, []ingest.NodeType{{Name: "node", Count: nodes}}, g.Schema.NodeTypes)
+		require.EqualValues(t, want.Edges, g.Schema.Relations[0].Edges)
 		loops := 0
-		for i, u := range g.src {
-			if u == g.dst[i] {
+		for i, u := range g.Edges[0].Src {
+			if u == g.Edges[0].Dst[i] {
 				loops++
 			}
 		}
@@ -120,9 +121,9 @@ func TestTrustWeights(t *testing.T) {
 	var want struct{ Events int }
 	s, err := Open(filepath.Join(expect(t, "bitcoin_otc", &want), "soc-sign-bitcoinotc.csv"), Options{Weight: "3"})
 	require.NoError(t, err)
-	g, err := readAll(s)
+	g, err := sourcetest.Read(s)
 	require.NoError(t, err)
-	require.Len(t, g.weights, want.Events)
-	require.EqualValues(t, -10, slices.Min(g.weights))
-	require.EqualValues(t, 10, slices.Max(g.weights))
+	require.Len(t, g.Edges[0].Floats(0), want.Events)
+	require.EqualValues(t, -10, slices.Min(g.Edges[0].Floats(0)))
+	require.EqualValues(t, 10, slices.Max(g.Edges[0].Floats(0)))
 }

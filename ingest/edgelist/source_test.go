@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -35,88 +35,8 @@ func (f files) writeTo(t testing.TB, dir string) string {
 	return dir
 }
 
-// graph is all that a source says.
-type graph struct {
-	schema   *ingest.Schema
-	ids      []int64
-	src, dst []int64
-	texts    []string // ids that are text
-	ends     []string // of edges, "a>b"
-	weights  []float32
-	rows     []float32
-	labels   []int32
-}
-
-func readAll(s *Source) (g graph, err error) {
-	ctx := context.Background()
-	if g.schema, err = s.Schema(ctx); err != nil {
-		return g, err
-	}
-	if node := g.schema.NodeTypes[0]; node.IDs != ingest.RowIDs && !node.Gathered {
-		err = s.NodeIDs(ctx, 0, func(c ingest.IDChunk) error {
-			if c.First != int64(len(g.ids)+len(g.texts)) || c.Len() == 0 {
-				return errors.New("bad chunk of ids")
-			}
-			g.ids = append(g.ids, c.IDs...)
-			for i := range c.Texts.Len() {
-				g.texts = append(g.texts, string(c.Texts.At(i)))
-			}
-			return nil
-		})
-		if err != nil {
-			return g, err
-		}
-	}
-	err = s.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
-		if c.First != int64(len(g.src)+len(g.ends)) || len(c.Src) != len(c.Dst) || c.SrcTexts.Len() != c.DstTexts.Len() || c.Len() > edgeChunk || c.Len() == 0 {
-			return errors.New("bad chunk of edges")
-		}
-		g.src, g.dst = append(g.src, c.Src...), append(g.dst, c.Dst...)
-		for i := range c.SrcTexts.Len() {
-			g.ends = append(g.ends, string(c.SrcTexts.At(i))+">"+string(c.DstTexts.At(i)))
-		}
-		if len(c.Values) != len(g.schema.Relations[0].Columns) || len(c.Values) > 0 && len(c.Values[0]) != c.Len() {
-			return errors.New("bad chunk of weights")
-		}
-		if len(c.Values) > 0 {
-			for _, bits := range c.Values[0] {
-				g.weights = append(g.weights, math.Float32frombits(uint32(bits)))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return g, err
-	}
-	for i, table := range g.schema.Tables {
-		err := s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			if c.First*int64(table.Dim) != int64(len(g.rows)) || len(c.Values)*4 > max(chunkBytes, table.Dim*4) {
-				return errors.New("bad chunk of rows")
-			}
-			g.rows = append(g.rows, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return g, err
-		}
-	}
-	for i := range g.schema.Labels {
-		err := s.Labels(ctx, i, func(c ingest.LabelChunk) error {
-			if c.First != int64(len(g.labels)) {
-				return errors.New("bad chunk of labels")
-			}
-			g.labels = append(g.labels, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return g, err
-		}
-	}
-	return g, nil
-}
-
 // read reads DIR/edges.csv; files that Options name are in DIR.
-func read(dir string, o Options) (graph, error) {
+func read(dir string, o Options) (sourcetest.Graph, error) {
 	for _, path := range []*string{&o.Nodes, &o.Features} {
 		if *path != "" {
 			*path = filepath.Join(dir, *path)
@@ -124,10 +44,10 @@ func read(dir string, o Options) (graph, error) {
 	}
 	s, err := Open(filepath.Join(dir, "edges.csv"), o)
 	if err != nil {
-		return graph{}, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	return readAll(s)
+	return sourcetest.Read(s)
 }
 
 func zipped(text string) string {
@@ -144,10 +64,10 @@ func TestEdges(t *testing.T) {
 		t.Helper()
 		g, err := read(files{"edges.csv": text}.write(t), o)
 		require.NoError(t, err, "%q", text)
-		require.Equal(t, src, g.src, "%q", text)
-		require.Equal(t, dst, g.dst, "%q", text)
-		require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
-		require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1, Left: g.schema.Relations[0].Left}}, g.schema.Relations)
+		require.Equal(t, src, g.Edges[0].Src, "%q", text)
+		require.Equal(t, dst, g.Edges[0].Dst, "%q", text)
+		require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.Schema.NodeTypes)
+		require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1, Left: g.Schema.Relations[0].Left}}, g.Schema.Relations)
 	}
 	var auto Options
 	f("0,1\n2,0\n1,1\n", auto)
@@ -204,29 +124,29 @@ func TestEdges(t *testing.T) {
 	for text, o := range map[string]Options{"0 1\n3 0\n": {Count: 5}, "# Nodes: 5 Edges: 2\n0 1\n3 0\n": auto, "% nodes:\t5\n# x\n0 1\n3 0\n": auto} {
 		g, err := read(files{"edges.csv": text}.write(t), o)
 		require.NoError(t, err)
-		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.schema.NodeTypes)
+		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.Schema.NodeTypes)
 	}
 	// A declared number that does not hold is passed over, and told.
 	g, err := read(files{"edges.csv": "# Nodes: 3\n0 1\n# Nodes: 99\n3 0\n"}.write(t), auto)
 	require.NoError(t, err)
-	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
-	require.Contains(t, g.schema.Skipped[0], "edges.csv: the count of 3 nodes: there is an id 3, so the nodes are those that edges name")
+	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.Schema.NodeTypes)
+	require.Contains(t, g.Schema.Skipped[0], "edges.csv: the count of 3 nodes: there is an id 3, so the nodes are those that edges name")
 
 	g, err = read(files{"edges.csv": "a,src,dst,w\n0,0,1,3\n"}.write(t), auto)
 	require.NoError(t, err)
-	require.Len(t, g.schema.Skipped, 1)
-	require.Equal(t, []string{"a", "w"}, g.schema.Relations[0].Left)
-	require.Contains(t, g.schema.Skipped[0], "edges.csv: 2 of the edges' columns are left behind (a, w); --weight keeps one of numbers, the table format all")
+	require.Len(t, g.Schema.Skipped, 1)
+	require.Equal(t, []string{"a", "w"}, g.Schema.Relations[0].Left)
+	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 2 of the edges' columns are left behind (a, w); --weight keeps one of numbers, the table format all")
 }
 
 func TestFolder(t *testing.T) {
 	dir := files{"p/part_10.csv": "2,3\n", "p/part_2.csv": "1,2\n", "p/part_1.csv.gz": zipped("src,dst\n0,1\n"), "p/part_3.csv": "", "p/_SUCCESS": "", "p/.crc": "x", "p/more/x": ""}.write(t)
 	s, err := Open(filepath.Join(dir, "p"), Options{})
 	require.NoError(t, err)
-	g, err := readAll(s)
+	g, err := sourcetest.Read(s)
 	require.NoError(t, err)
-	require.Equal(t, "p", g.schema.Name)
-	require.Equal(t, []int64{0, 1, 2}, g.src)
+	require.Equal(t, "p", g.Schema.Name)
+	require.Equal(t, []int64{0, 1, 2}, g.Edges[0].Src)
 	_, err = Open(filepath.Join(dir, "p", "more"), Options{})
 	require.ErrorContains(t, err, "more: nothing in it; name an edge list, or a folder of its parts")
 }
@@ -246,13 +166,13 @@ func TestIDsWithGaps(t *testing.T) {
 	f := files{"edges.csv": "7,9223372036854775807\n3000000000,7\n3000000000,0\n"}
 	g, err := read(f.write(t), Options{})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
-	require.Equal(t, []int64{7, 3000000000, 3000000000}, g.src)
+	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.Schema.NodeTypes)
+	require.Equal(t, []int64{7, 3000000000, 3000000000}, g.Edges[0].Src)
 	f["f.json"] = "{}"
 	g, err = read(f.write(t), Options{Features: "f.json"})
 	require.NoError(t, err)
-	require.Equal(t, []int64{0, 7, 3000000000, 9223372036854775807}, g.ids)
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4, IDs: ingest.IntIDs}}, g.schema.NodeTypes)
+	require.Equal(t, []int64{0, 7, 3000000000, 9223372036854775807}, g.NodeIDs[0].Numbers)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4, IDs: ingest.IntIDs}}, g.Schema.NodeTypes)
 }
 
 // TestTextIDs: ids that are no integers are text as it stands.
@@ -261,8 +181,8 @@ func TestTextIDs(t *testing.T) {
 		t.Helper()
 		g, err := read(files{"edges.csv": text}.write(t), o)
 		require.NoError(t, err, "%q", text)
-		require.Equal(t, ends, g.ends, "%q", text)
-		require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.TextIDs, Gathered: true}}, g.schema.NodeTypes)
+		require.Equal(t, ends, g.Edges[0].Lines(), "%q", text)
+		require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.TextIDs, Gathered: true}}, g.Schema.NodeTypes)
 	}
 	f("src,dst\nalice,bob\nbob,carol\n", Options{}, "alice>bob", "bob>carol")
 	f("alice,bob\nbob,carol\n", Options{Header: "no"}, "alice>bob", "bob>carol")
@@ -283,37 +203,37 @@ func TestTextIDs(t *testing.T) {
 	table := "id,name,label,x\nu1,ten,cat,1\nu2,b,dog,2\n007,x,cat,3\n"
 	g, err := read(files{"edges.csv": "src,dst\nu1,u2\nu2,007\n", "n.csv": table}.write(t), Options{Nodes: "n.csv"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"u1", "u2", "007"}, g.texts)
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 3, IDs: ingest.TextIDs}}, g.schema.NodeTypes)
-	require.Equal(t, []float32{1, 2, 3}, g.rows)
-	require.Equal(t, []int32{0, 1, 0}, g.labels)
+	require.Equal(t, []string{"u1", "u2", "007"}, g.NodeIDs[0].Texts)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 3, IDs: ingest.TextIDs}}, g.Schema.NodeTypes)
+	require.Equal(t, []float32{1, 2, 3}, g.Rows[0])
+	require.Equal(t, []int32{0, 1, 0}, g.Labels[0])
 	// Integers in one of the tables are text when they are in the other.
 	g, err = read(files{"edges.csv": "1,2\n2,3\n", "n.csv": table}.write(t), Options{Nodes: "n.csv"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"1>2", "2>3"}, g.ends)
+	require.Equal(t, []string{"1>2", "2>3"}, g.Edges[0].Lines())
 }
 
 // TestTrapTwoIDSpaces: 1-based ids are no rows, with a declared number of nodes or without.
 func TestTrapTwoIDSpaces(t *testing.T) {
 	g, err := read(files{"edges.csv": "# Nodes: 3\n1 2\n2 3\n"}.write(t), Options{})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.schema.NodeTypes)
+	require.Equal(t, []ingest.NodeType{{Name: "node", IDs: ingest.IntIDs, Gathered: true}}, g.Schema.NodeTypes)
 }
 
 func TestWeights(t *testing.T) {
 	g, err := read(files{"edges.csv": "src,dst,w,t\n0,1,-1.5,x\n1,0,2e3,y\n"}.write(t), Options{Weight: "w"})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.schema.Relations[0].Columns)
-	require.Equal(t, []float32{-1.5, 2000}, g.weights)
-	require.Contains(t, g.schema.Skipped[0], "edges.csv: 1 of the edges' columns are left behind (t); the table format keeps them")
+	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.Schema.Relations[0].Columns)
+	require.Equal(t, []float32{-1.5, 2000}, g.Edges[0].Floats(0))
+	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 1 of the edges' columns are left behind (t); the table format keeps them")
 	g, err = read(files{"edges.csv": "t,w,to,from\n9,-1.5,1,0\n9,2e3,0,1\n"}.write(t), Options{Ends: []string{"from", "to", "w"}})
 	require.NoError(t, err)
-	require.Equal(t, []int64{0, 1}, g.src)
-	require.Equal(t, []float32{-1.5, 2000}, g.weights)
+	require.Equal(t, []int64{0, 1}, g.Edges[0].Src)
+	require.Equal(t, []float32{-1.5, 2000}, g.Edges[0].Floats(0))
 	g, err = read(files{"edges.csv": "a b 1\nb c 2\n"}.write(t), Options{Weight: "3"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a>b", "b>c"}, g.ends)
-	require.Equal(t, []float32{1, 2}, g.weights)
+	require.Equal(t, []string{"a>b", "b>c"}, g.Edges[0].Lines())
+	require.Equal(t, []float32{1, 2}, g.Edges[0].Floats(0))
 }
 
 // TestIdentity: an ingest that was killed goes on with the same columns only.
@@ -323,8 +243,8 @@ func TestIdentity(t *testing.T) {
 	for _, o := range []Options{{}, {Ends: []string{"2", "1"}}, {Ends: []string{"1", "3"}}, {Header: "no"}} {
 		g, err := read(dir, o)
 		require.NoError(t, err)
-		require.False(t, seen[g.schema.Identity])
-		seen[g.schema.Identity] = true
+		require.False(t, seen[g.Schema.Identity])
+		seen[g.Schema.Identity] = true
 	}
 }
 
@@ -345,14 +265,14 @@ func TestSkipBad(t *testing.T) {
 	s, err := Open(filepath.Join(dir, "edges.csv"), o)
 	require.NoError(t, err)
 	for range 2 {
-		g, err := readAll(s)
+		g, err := sourcetest.Read(s)
 		require.NoError(t, err)
-		require.Equal(t, []int64{10, 12, 11}, g.ids)
-		require.Equal(t, []float32{1, 4, 5}, g.rows)
-		require.Equal(t, []int32{0, 1, 0}, g.labels)
-		require.Equal(t, []string{"cat", "dog"}, g.schema.Labels[0].ClassNames)
-		require.Equal(t, []int64{10, 12}, g.src)
-		require.Equal(t, []float32{1, 2}, g.weights)
+		require.Equal(t, []int64{10, 12, 11}, g.NodeIDs[0].Numbers)
+		require.Equal(t, []float32{1, 4, 5}, g.Rows[0])
+		require.Equal(t, []int32{0, 1, 0}, g.Labels[0])
+		require.Equal(t, []string{"cat", "dog"}, g.Schema.Labels[0].ClassNames)
+		require.Equal(t, []int64{10, 12}, g.Edges[0].Src)
+		require.Equal(t, []float32{1, 2}, g.Edges[0].Floats(0))
 	}
 	n, first := s.BadRows()
 	require.EqualValues(t, 7, n)
@@ -398,65 +318,65 @@ func TestNodes(t *testing.T) {
 	table := "id,name,label,x,y\n10,ten,cat,1,0.5\n11,\"a, b\",dog,2,-1e-05\n14,x,,3,1\n12,y,ant,0,0\n"
 	g, err := read(files{"edges.csv": edges5, "n.csv": table}.write(t), Options{Nodes: "n.csv"})
 	require.NoError(t, err)
-	require.Equal(t, []int64{10, 11, 14, 12}, g.ids)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, ClassNames: []string{"ant", "cat", "dog"}}}, g.schema.Labels)
-	require.Equal(t, []int32{1, 2, -1, 0}, g.labels)
-	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}}, g.schema.Tables)
-	require.Equal(t, []float32{1, 0.5, 2, -1e-5, 3, 1, 0, 0}, g.rows)
-	require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}, g.schema.Relations)
-	require.Contains(t, g.schema.Skipped[0], "n.csv: columns name: they do not hold numbers")
+	require.Equal(t, []int64{10, 11, 14, 12}, g.NodeIDs[0].Numbers)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, ClassNames: []string{"ant", "cat", "dog"}}}, g.Schema.Labels)
+	require.Equal(t, []int32{1, 2, -1, 0}, g.Labels[0])
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}}, g.Schema.Tables)
+	require.Equal(t, []float32{1, 0.5, 2, -1e-5, 3, 1, 0, 0}, g.Rows[0])
+	require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}, g.Schema.Relations)
+	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns name: they do not hold numbers")
 
 	// Named columns, in their order.
 	g, err = read(files{"edges.csv": edges5, "n.csv": table}.write(t), Options{Nodes: "n.csv", Label: "name", Columns: []string{"y", "4"}, ID: "ID"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a, b", "ten", "x", "y"}, g.schema.Labels[0].ClassNames)
-	require.Equal(t, []float32{0.5, 1, -1e-5, 2, 1, 3, 0, 0}, g.rows)
-	require.Contains(t, g.schema.Skipped[0], "n.csv: columns label: --feature-columns chooses others")
+	require.Equal(t, []string{"a, b", "ten", "x", "y"}, g.Schema.Labels[0].ClassNames)
+	require.Equal(t, []float32{0.5, 1, -1e-5, 2, 1, 3, 0, 0}, g.Rows[0])
+	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns label: --feature-columns chooses others")
 
 	// Numbers are classes as they stand; the ids are rows.
 	g, err = read(files{"edges.csv": "0,1\n2,0\n", "n.csv": "0 3\n1 nan\n2 1.0\n3 -1\n4 0\n"}.write(t), Options{Nodes: "n.csv", Label: "2"})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.schema.NodeTypes)
-	require.Equal(t, []int32{3, -1, 1, -1, 0}, g.labels)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node"}}, g.schema.Labels)
-	require.Empty(t, g.schema.Tables)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.Schema.NodeTypes)
+	require.Equal(t, []int32{3, -1, 1, -1, 0}, g.Labels[0])
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node"}}, g.Schema.Labels)
+	require.Empty(t, g.Schema.Tables)
 
 	// Numbers that do not count from 0 are names of classes.
 	g, err = read(files{"edges.csv": "0,1\n", "n.csv": "0,2010\n1,1999.0\n2,-1\n3,2010.0\n4,1999\n"}.write(t), Options{Nodes: "n.csv", Label: "2"})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, ClassNames: []string{"1999", "2010"}}}, g.schema.Labels)
-	require.Equal(t, []int32{1, 0, -1, 1, 0}, g.labels)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, ClassNames: []string{"1999", "2010"}}}, g.Schema.Labels)
+	require.Equal(t, []int32{1, 0, -1, 1, 0}, g.Labels[0])
 
 	// Large integers are ids, unless they are asked for.
 	dir := files{"edges.csv": "0,1\n", "n.csv": "id,other,x\n0,16777217,1.5\n1,2,2.5\n"}.write(t)
 	g, err = read(dir, Options{Nodes: "n.csv"})
 	require.NoError(t, err)
-	require.Equal(t, []float32{1.5, 2.5}, g.rows)
-	require.Equal(t, []string{dir + "/n.csv: columns other: their numbers look like ids; name those that are features with --feature-columns"}, g.schema.Skipped)
+	require.Equal(t, []float32{1.5, 2.5}, g.Rows[0])
+	require.Equal(t, []string{dir + "/n.csv: columns other: their numbers look like ids; name those that are features with --feature-columns"}, g.Schema.Skipped)
 	g, err = read(dir, Options{Nodes: "n.csv", Columns: []string{"other"}})
 	require.NoError(t, err)
-	require.Equal(t, []float32{16777216, 2}, g.rows)
+	require.Equal(t, []float32{16777216, 2}, g.Rows[0])
 
 	// A name that begins as a comment does, in a table that begins with one.
 	g, err = read(files{"edges.csv": "0,1\n", "n.csv": "# nodes\nname,id\n#1,0\n%2,1\n"}.write(t), Options{Nodes: "n.csv"})
 	require.NoError(t, err)
-	require.EqualValues(t, 2, g.schema.NodeTypes[0].Count)
+	require.EqualValues(t, 2, g.Schema.NodeTypes[0].Count)
 }
 
 func TestFeatureMap(t *testing.T) {
 	f := files{"edges.csv": edges5, "n.csv": "id,size,label\n10,1,a\n14,2,b\n12,3,a\n11,4,b\n", "f.json": `{"14": [3, 0, 3], "10": [], "12": [1]}`}
 	g, err := read(f.write(t), Options{Nodes: "n.csv", Features: "f.json"})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 4}}, g.schema.Tables)
-	require.Equal(t, []float32{0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0}, g.rows)
-	require.Contains(t, g.schema.Skipped[0], "n.csv: columns size: the features come from --node-features")
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 4}}, g.Schema.Tables)
+	require.Equal(t, []float32{0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0}, g.Rows[0])
+	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns size: the features come from --node-features")
 	// The nodes that edges name, in ascending order: 10, 11, 12, 14.
 	g, err = read(f.write(t), Options{Features: "f.json"})
 	require.NoError(t, err)
-	require.Equal(t, []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1}, g.rows)
+	require.Equal(t, []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1}, g.Rows[0])
 	g, err = read(files{"edges.csv": "0,1\n", "f.json": `{"1":[0]}`}.write(t), Options{Features: "f.json"})
 	require.NoError(t, err)
-	require.Equal(t, []float32{0, 1}, g.rows)
+	require.Equal(t, []float32{0, 1}, g.Rows[0])
 }
 
 // TestMissingFeatures: nodes that the map lacks are counted, and refused when that is asked for.
@@ -466,13 +386,13 @@ func TestMissingFeatures(t *testing.T) {
 		o := Options{Nodes: nodes, Features: filepath.Join(dir, "f.json")}
 		s, err := Open(filepath.Join(dir, "edges.csv"), o)
 		require.NoError(t, err)
-		_, err = readAll(s)
+		_, err = sourcetest.Read(s)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, s.MissingRows(0))
 		o.Missing = "refuse"
 		s, err = Open(filepath.Join(dir, "edges.csv"), o)
 		require.NoError(t, err)
-		_, err = readAll(s)
+		_, err = sourcetest.Read(s)
 		first := "11"
 		if nodes != "" {
 			first = "12"
@@ -481,7 +401,7 @@ func TestMissingFeatures(t *testing.T) {
 		o.Features = filepath.Join(dir, "all.json")
 		s, err = Open(filepath.Join(dir, "edges.csv"), o)
 		require.NoError(t, err)
-		_, err = readAll(s)
+		_, err = sourcetest.Read(s)
 		require.NoError(t, err)
 		require.Zero(t, s.MissingRows(0))
 	}
@@ -490,9 +410,9 @@ func TestMissingFeatures(t *testing.T) {
 	dir = files{"edges.csv": "0,1\n", "n.csv": "id,x,y\n0,1,2\n1,,\n2,nan,\n3,4,5\n", "part.csv": "id,x,y\n0,1,2\n1,,3\n"}.write(t)
 	s, err := Open(filepath.Join(dir, "edges.csv"), Options{Nodes: filepath.Join(dir, "n.csv"), Missing: "zeros"})
 	require.NoError(t, err)
-	g, err := readAll(s)
+	g, err := sourcetest.Read(s)
 	require.NoError(t, err)
-	require.Equal(t, []float32{1, 2, 0, 0, 0, 0, 4, 5}, g.rows)
+	require.Equal(t, []float32{1, 2, 0, 0, 0, 0, 4, 5}, g.Rows[0])
 	require.EqualValues(t, 2, s.MissingRows(0))
 	_, err = read(dir, Options{Nodes: "part.csv", Missing: "zeros"})
 	require.EqualError(t, err, dir+"/part.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns")
@@ -512,14 +432,14 @@ func TestManyRows(t *testing.T) {
 	for _, o := range []Options{{Nodes: "n.csv"}, {Nodes: "n.csv", Features: "f.json"}, {Features: "f.json"}} {
 		g, err := read(dir, o)
 		require.NoError(t, err)
-		require.Len(t, g.src, n)
-		require.Len(t, g.ids, n)
-		dim := g.schema.Tables[0].Dim
+		require.Len(t, g.Edges[0].Src, n)
+		require.Len(t, g.NodeIDs[0].Numbers, n)
+		dim := g.Schema.Tables[0].Dim
 		for i := range n {
-			if g.src[i] != int64(3*i) || g.dst[i] != int64(3*(n-1-i)) || g.ids[i] != int64(3*i) || o.Nodes != "" && g.labels[i] != int32(i%5) {
+			if g.Edges[0].Src[i] != int64(3*i) || g.Edges[0].Dst[i] != int64(3*(n-1-i)) || g.NodeIDs[0].Numbers[i] != int64(3*i) || o.Nodes != "" && g.Labels[0][i] != int32(i%5) {
 				t.Fatal("row", i)
 			}
-			if dim == 1 && g.rows[i] != float32(i%100) || dim == 50 && g.rows[i*50+i%50] != 1 {
+			if dim == 1 && g.Rows[0][i] != float32(i%100) || dim == 50 && g.Rows[0][i*50+i%50] != 1 {
 				t.Fatal("features of row", i)
 			}
 		}
@@ -644,8 +564,8 @@ func TestLabelWords(t *testing.T) {
 	dir := files{"edges.csv": "0,1\n", "n.csv": "id,l\n0,True\n1,NA\n2,FALSE\n3,null\n4,TRUE\n5,None\n6,n/a\n"}.write(t)
 	g, err := read(dir, Options{Nodes: "n.csv", Label: "l"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"false", "true"}, g.schema.Labels[0].ClassNames)
-	require.Equal(t, []int32{1, -1, 0, -1, 1, -1, -1}, g.labels)
+	require.Equal(t, []string{"false", "true"}, g.Schema.Labels[0].ClassNames)
+	require.Equal(t, []int32{1, -1, 0, -1, 1, -1, -1}, g.Labels[0])
 }
 
 func TestTooManyLabels(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 // tiny is the example in testdata.
@@ -58,12 +58,12 @@ func TestMarksAndQuotes(t *testing.T) {
 	}
 	got, err := read(writeDir(t, all), Options{})
 	require.NoError(t, err)
-	got.schema.Name, got.schema.Identity = want.schema.Name, want.schema.Identity
+	got.Schema.Name, got.Schema.Identity = want.Schema.Name, want.Schema.Identity
 	require.Equal(t, want, got)
 
 	got, err = read(writeDir(t, with(tiny(t), "info.dat", strings.Replace(info, `"database"`, `2019`, 1))), Options{})
 	require.NoError(t, err)
-	require.Equal(t, "2019", got.schema.Labels[0].ClassNames[0])
+	require.Equal(t, "2019", got.Schema.Labels[0].ClassNames[0])
 
 	_, err = read(writeDir(t, with(tiny(t), "info.dat", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")), Options{})
 	require.ErrorContains(t, err, "info.dat: a Git LFS pointer in place of the file")
@@ -107,84 +107,20 @@ func writeZip(t testing.TB, raw []byte) string {
 	return path
 }
 
-// graph is all that a source says.
-type graph struct {
-	schema *ingest.Schema
-	edges  map[string][][2]int64
-	weight map[string][]float32
-	rows   map[string][]float32
-	labels map[string][]int32
-	split  [][3][]int64
-}
-
-func read(path string, o Options) (*graph, error) {
-	ctx := context.Background()
+func read(path string, o Options) (sourcetest.Graph, error) {
 	s, err := Open(path, o)
 	if err != nil {
-		return nil, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	g := &graph{edges: map[string][][2]int64{}, weight: map[string][]float32{}, rows: map[string][]float32{}, labels: map[string][]int32{}}
-	if g.schema, err = s.Schema(ctx); err != nil {
-		return nil, err
-	}
-	for range 2 { // every section can be read again
-		for i, r := range g.schema.Relations {
-			var edges [][2]int64
-			var weights []float32
-			err := s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-				if c.First != int64(len(edges)) {
-					return fmt.Errorf("row %d where %d follows", c.First, len(edges))
-				}
-				for k := range c.Src {
-					edges = append(edges, [2]int64{c.Src[k], c.Dst[k]})
-					if len(r.Columns) > 0 {
-						weights = append(weights, math.Float32frombits(uint32(c.Values[0][k])))
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-			g.edges[r.Key()], g.weight[r.Key()] = edges, weights
-		}
-		for i, t := range g.schema.Tables {
-			var rows []float32
-			err := s.Rows(ctx, i, func(c ingest.RowChunk) error { rows = append(rows, c.Values...); return nil })
-			if err != nil {
-				return nil, err
-			}
-			g.rows[t.NodeType] = rows
-		}
-		for i, l := range g.schema.Labels {
-			var labels []int32
-			err := s.Labels(ctx, i, func(c ingest.LabelChunk) error { labels = append(labels, c.Values...); return nil })
-			if err != nil {
-				return nil, err
-			}
-			g.labels[l.NodeType] = labels
-		}
-		g.split = nil
-		for i := range g.schema.Splits {
-			var parts [3][]int64
-			for p := range parts {
-				err := s.Split(ctx, i, ingest.Part(p), func(c ingest.IDChunk) error { parts[p] = append(parts[p], c.IDs...); return nil })
-				if err != nil {
-					return nil, err
-				}
-			}
-			g.split = append(g.split, parts)
-		}
-	}
-	return g, nil
+	return sourcetest.Read(s)
 }
 
 func TestTiny(t *testing.T) {
 	for kind, path := range map[string]string{"folder": writeDir(t, tiny(t)), "zip": writeZip(t, packed(t, tiny(t)))} {
 		g, err := read(path, Options{Valid: 0.5, Seed: 1})
 		require.NoError(t, err, kind)
-		require.Equal(t, []ingest.NodeType{{Name: "paper", Count: 4}, {Name: "field_of_study", Count: 2}, {Name: "type2", Count: 1}}, g.schema.NodeTypes)
+		require.Equal(t, []ingest.NodeType{{Name: "paper", Count: 4}, {Name: "field_of_study", Count: 2}, {Name: "type2", Count: 1}}, g.Schema.NodeTypes)
 		require.Equal(t, []ingest.Relation{
 			{Src: "paper", Name: "cite", Dst: "paper", Edges: 1},
 			{Src: "paper", Name: "ref", Dst: "paper", Edges: 1},
@@ -192,25 +128,25 @@ func TestTiny(t *testing.T) {
 			{Src: "field_of_study", Name: "to", Dst: "paper", Edges: 2},
 			{Src: "paper", Name: "terms", Dst: "type2", Edges: 1, Columns: []ingest.EdgeColumn{weightColumn}},
 			{Src: "type2", Name: "link6", Dst: "paper", Edges: 1, Columns: []ingest.EdgeColumn{weightColumn}},
-		}, g.schema.Relations)
-		require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "paper", Dim: 2}, {Name: "feat", NodeType: "type2", Dim: 1}}, g.schema.Tables,
+		}, g.Schema.Relations)
+		require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "paper", Dim: 2}, {Name: "feat", NodeType: "type2", Dim: 1}}, g.Schema.Tables,
 			"types without features have no table")
-		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "paper", Classes: 3, ClassNames: []string{"database", "wireless", `mining "NaN"`}}}, g.schema.Labels)
-		require.Equal(t, []ingest.Split{{Name: "hgb", NodeType: "paper"}}, g.schema.Splits)
+		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "paper", Classes: 3, ClassNames: []string{"database", "wireless", `mining "NaN"`}}}, g.Schema.Labels)
+		require.Equal(t, []ingest.Split{{Name: "hgb", NodeType: "paper"}}, g.Schema.Splits)
 		require.Equal(t, []string{
 			"node.dat: names of nodes are not kept",
 			"label.dat.test_full: its labels are shuffled on purpose; label.dat.test has true ones for half of the test nodes",
-		}, g.schema.Skipped)
-		require.NotEmpty(t, g.schema.Identity)
-		require.Equal(t, [][2]int64{{0, 0}, {3, 1}}, g.edges["paper__to__field_of_study"], "ids are those of the type")
-		require.Equal(t, []float32{0.5}, g.weight["paper__terms__type2"])
-		require.Equal(t, []float32{2}, g.weight["type2__link6__paper"])
-		require.Equal(t, []float32{1, 0.5, -1e-05, 0, 0, 2, 3, 4}, g.rows["paper"])
-		require.Equal(t, []float32{0.25}, g.rows["type2"])
-		require.Equal(t, []int32{1, 2, -1, 0}, g.labels["paper"])
-		require.Equal(t, []int64{1}, g.split[0][ingest.Test])
-		require.ElementsMatch(t, []int64{0, 3}, append(g.split[0][ingest.Train], g.split[0][ingest.Valid]...))
-		require.Len(t, g.split[0][ingest.Valid], 1)
+		}, g.Schema.Skipped)
+		require.NotEmpty(t, g.Schema.Identity)
+		require.Equal(t, [][2]int64{{0, 0}, {3, 1}}, g.Relation("paper__to__field_of_study").Pairs(), "ids are those of the type")
+		require.Equal(t, []float32{0.5}, g.Relation("paper__terms__type2").Floats(0))
+		require.Equal(t, []float32{2}, g.Relation("type2__link6__paper").Floats(0))
+		require.Equal(t, []float32{1, 0.5, -1e-05, 0, 0, 2, 3, 4}, g.Table("paper/feat"))
+		require.Equal(t, []float32{0.25}, g.Table("type2/feat"))
+		require.Equal(t, []int32{1, 2, -1, 0}, g.Label("paper/label"))
+		require.Equal(t, []int64{1}, g.Splits[0][ingest.Test].Numbers)
+		require.ElementsMatch(t, []int64{0, 3}, append(g.Splits[0][ingest.Train].Numbers, g.Splits[0][ingest.Valid].Numbers...))
+		require.Len(t, g.Splits[0][ingest.Valid].Numbers, 1)
 	}
 }
 
@@ -220,8 +156,8 @@ func TestLabelTrap(t *testing.T) {
 	require.NoError(t, err)
 	got, err := read(writeDir(t, with(tiny(t), "label.dat.test_full", "not even a label\n")), Options{})
 	require.NoError(t, err)
-	require.Equal(t, want.labels, got.labels)
-	require.Equal(t, want.split, got.split)
+	require.Equal(t, want.Labels, got.Labels)
+	require.Equal(t, want.Splits, got.Splits)
 }
 
 // TestTypesAmongEachOther: nodes of a type need not stand together.
@@ -232,15 +168,15 @@ func TestTypesAmongEachOther(t *testing.T) {
 		"label.dat": "2\tc\t7\t0,2\n4\te\t7\t1\n1\tb\t3\t0\n",
 	}), Options{Valid: -1})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.NodeType{{Name: "type3", Count: 2}, {Name: "type7", Count: 3}}, g.schema.NodeTypes, "types go by number")
-	require.Equal(t, [][2]int64{{2, 1}, {1, 0}}, g.edges["type7__link0__type3"])
-	require.Equal(t, []float32{1, 2, 3}, g.rows["type7"])
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "type3", Classes: 1}, {Name: "label", NodeType: "type7", Classes: 3, Multi: true}}, g.schema.Labels)
-	require.Equal(t, []int32{0, -1}, g.labels["type3"])
-	require.Equal(t, []int32{-1, -1, -1, 1, 0, 1, 0, 1, 0}, g.labels["type7"])
-	require.Equal(t, []ingest.Split{{Name: "hgb-type3", NodeType: "type3"}, {Name: "hgb-type7", NodeType: "type7"}}, g.schema.Splits)
-	require.Equal(t, [3][]int64{{1, 2}, nil, nil}, g.split[1])
-	require.Contains(t, g.schema.Skipped[0], "types and classes go by number")
+	require.Equal(t, []ingest.NodeType{{Name: "type3", Count: 2}, {Name: "type7", Count: 3}}, g.Schema.NodeTypes, "types go by number")
+	require.Equal(t, [][2]int64{{2, 1}, {1, 0}}, g.Relation("type7__link0__type3").Pairs())
+	require.Equal(t, []float32{1, 2, 3}, g.Table("type7/feat"))
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "type3", Classes: 1}, {Name: "label", NodeType: "type7", Classes: 3, Multi: true}}, g.Schema.Labels)
+	require.Equal(t, []int32{0, -1}, g.Label("type3/label"))
+	require.Equal(t, []int32{-1, -1, -1, 1, 0, 1, 0, 1, 0}, g.Label("type7/label"))
+	require.Equal(t, []ingest.Split{{Name: "hgb-type3", NodeType: "type3"}, {Name: "hgb-type7", NodeType: "type7"}}, g.Schema.Splits)
+	require.Equal(t, [3][]int64{{1, 2}, nil, nil}, g.Splits[1].Numbers())
+	require.Contains(t, g.Schema.Skipped[0], "types and classes go by number")
 }
 
 func TestRefusals(t *testing.T) {
@@ -355,10 +291,10 @@ func FuzzSource(f *testing.F) {
 			require.NotContains(t, strings.ReplaceAll(err.Error(), path, ""), "\n")
 			return
 		}
-		for _, table := range g.schema.Tables {
-			for _, n := range g.schema.NodeTypes {
+		for _, table := range g.Schema.Tables {
+			for _, n := range g.Schema.NodeTypes {
 				if n.Name == table.NodeType {
-					require.Len(t, g.rows[n.Name], int(n.Count)*table.Dim)
+					require.Len(t, g.Table(n.Name+"/feat"), int(n.Count)*table.Dim)
 				}
 			}
 		}

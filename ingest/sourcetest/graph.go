@@ -45,7 +45,7 @@ type Edges struct {
 }
 
 // Pairs are the ends side by side, where both are numbers.
-func (e *Edges) Pairs() [][2]int64 {
+func (e Edges) Pairs() [][2]int64 {
 	var pairs [][2]int64
 	for i, u := range e.Src {
 		pairs = append(pairs, [2]int64{u, e.Dst[i]})
@@ -54,7 +54,7 @@ func (e *Edges) Pairs() [][2]int64 {
 }
 
 // Lines are the edges as text: "7>alice".
-func (e *Edges) Lines() []string {
+func (e Edges) Lines() []string {
 	var lines []string
 	end := func(ids []int64, texts []string, i int) string {
 		if len(texts) > 0 {
@@ -69,7 +69,7 @@ func (e *Edges) Lines() []string {
 }
 
 // Floats are the values of a column of F32, nil where the relation has no such column.
-func (e *Edges) Floats(column int) []float32 {
+func (e Edges) Floats(column int) []float32 {
 	if column >= len(e.Values) {
 		return nil
 	}
