@@ -139,19 +139,19 @@ func TestOGBBinary(t *testing.T) {
 		require.NoError(t, err)
 		switch f.Name {
 		case "edge_index.npy":
-			require.Equal(t, append(want.src[0], want.dst[0]...), ints(t, r, 2, 300_000))
+			require.Equal(t, append(want.Edges[0].Src, want.Edges[0].Dst...), ints(t, r, 2, 300_000))
 		case "num_nodes_list.npy":
 			require.Equal(t, []int64{70_000}, ints(t, r, 1))
 		case "num_edges_list.npy":
 			require.Equal(t, []int64{300_000}, ints(t, r, 1))
 		case "node_feat.npy":
-			requireRows(t, want.rows, floats(t, r, "<f4", 70_000, 5))
+			requireRows(t, want.Rows[0], floats(t, r, "<f4", 70_000, 5))
 		case "node_year.npy":
 			years := ints(t, r, 70_000, 1)
 			for part, in := range [3]func(int64) bool{
 				func(y int64) bool { return y < 2018 }, func(y int64) bool { return y == 2018 }, func(y int64) bool { return y == 2019 },
 			} {
-				for _, v := range want.split[part] {
+				for _, v := range want.Splits[0][part].Numbers {
 					require.True(t, in(years[v]), "%v: %d", ingest.Part(part), years[v])
 				}
 			}
@@ -166,7 +166,7 @@ func TestOGBBinary(t *testing.T) {
 	defer labels.Close()
 	r, err := labels.Open("node_label.npy")
 	require.NoError(t, err)
-	requireLabels(t, want.labels, floats(t, r, "<f4", 70_000, 1))
+	requireLabels(t, want.Labels[0], floats(t, r, "<f4", 70_000, 1))
 
 	f, err := os.Open(filepath.Join(dir, "split/time/valid.csv.gz"))
 	require.NoError(t, err)
@@ -175,8 +175,8 @@ func TestOGBBinary(t *testing.T) {
 	require.NoError(t, err)
 	rows, err := csv.NewReader(text).ReadAll()
 	require.NoError(t, err)
-	require.Len(t, rows, len(want.split[ingest.Valid]))
-	require.Equal(t, strconv.FormatInt(want.split[ingest.Valid][0], 10), rows[0][0])
+	require.Len(t, rows, len(want.Splits[0][ingest.Valid].Numbers))
+	require.Equal(t, strconv.FormatInt(want.Splits[0][ingest.Valid].Numbers[0], 10), rows[0][0])
 }
 
 // member is a pickle in one of torch's files.
@@ -212,15 +212,15 @@ func TestMAG240M(t *testing.T) {
 	}
 	for i, r := range s.relations {
 		path := s.schema.Relations[i].Src + "___" + s.schema.Relations[i].Name + "___" + s.schema.Relations[i].Dst + "/edge_index.npy"
-		require.Equal(t, append(want.src[i], want.dst[i]...), ints(t, file(path), 2, r.edges))
+		require.Equal(t, append(want.Edges[i].Src, want.Edges[i].Dst...), ints(t, file(path), 2, r.edges))
 	}
 	papers := int64(s.types[0].count)
-	half := make([]uint16, len(want.rows))
-	require.Zero(t, kernels.Float32ToHalf(half, want.rows))
+	half := make([]uint16, len(want.Rows[0]))
+	require.Zero(t, kernels.Float32ToHalf(half, want.Rows[0]))
 	rounded := make([]float32, len(half))
 	kernels.HalfToFloat32(rounded, half)
 	requireRows(t, rounded, floats(t, file("paper/node_feat.npy"), "<f2", papers, 6))
-	requireLabels(t, want.labels, floats(t, file("paper/node_label.npy"), "<f8", papers))
+	requireLabels(t, want.Labels[0], floats(t, file("paper/node_label.npy"), "<f8", papers))
 	require.Len(t, ints(t, file("paper/node_year.npy"), papers), int(papers))
 
 	meta := member(t, filepath.Join(dir, "meta.pt"), "meta/data.pkl")
@@ -238,14 +238,14 @@ func TestMAG240M(t *testing.T) {
 		_, err := r.ReadInt64s(got[key])
 		require.NoError(t, err)
 	}
-	require.Equal(t, want.split[ingest.Train], got["train"])
-	require.Equal(t, want.split[ingest.Valid], got["valid"])
-	require.Equal(t, want.split[ingest.Test], got["test-whole"])
+	require.Equal(t, want.Splits[0][ingest.Train].Numbers, got["train"])
+	require.Equal(t, want.Splits[0][ingest.Valid].Numbers, got["valid"])
+	require.Equal(t, want.Splits[0][ingest.Test].Numbers, got["test-whole"])
 	for i, v := range got["test-whole"] {
 		part := map[bool]string{true: "test-dev", false: "test-challenge"}[i%5 < 3]
 		require.Equal(t, v, got[part][0])
 		got[part] = got[part][1:]
-		require.EqualValues(t, -1, want.labels[v], "hidden")
+		require.EqualValues(t, -1, want.Labels[0][v], "hidden")
 	}
 	require.Empty(t, got["test-dev"])
 	require.Empty(t, got["test-challenge"])

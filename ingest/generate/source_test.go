@@ -13,50 +13,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// graph is all that a source says.
-type graph struct {
-	src, dst [][]int64 // by relation
-	rows     []float32
-	labels   []int32
-	split    [3][]int64
-}
-
-func read(t require.TestingT, s ingest.Source) *graph {
-	ctx := context.Background()
-	schema, err := s.Schema(ctx)
-	require.NoError(t, err)
-	g := &graph{}
-	for i := range schema.Relations {
-		var src, dst []int64
-		require.NoError(t, s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-			require.EqualValues(t, len(src), c.First)
-			src, dst = append(src, c.Src...), append(dst, c.Dst...)
-			return nil
-		}))
-		g.src, g.dst = append(g.src, src), append(g.dst, dst)
-	}
-	require.NoError(t, s.Rows(ctx, 0, func(c ingest.RowChunk) error {
-		require.EqualValues(t, len(g.rows)/schema.Tables[0].Dim, c.First)
-		g.rows = append(g.rows, c.Values...)
-		return nil
-	}))
-	require.NoError(t, s.Labels(ctx, 0, func(c ingest.LabelChunk) error {
-		require.EqualValues(t, len(g.labels), c.First)
-		g.labels = append(g.labels, c.Values...)
-		return nil
-	}))
-	for part := range g.split {
-		require.NoError(t, s.Split(ctx, 0, ingest.Part(part), func(c ingest.IDChunk) error {
-			require.EqualValues(t, len(g.split[part]), c.First)
-			g.split[part] = append(g.split[part], c.IDs...)
-			return nil
-		}))
-	}
-	return g
+// read collects what a source gives, less its schema, which the raw files of a graph do not share with it.
+func read(t require.TestingT, s ingest.Source) *sourcetest.Graph {
+	g := sourcetest.Collect(t, s)
+	g.Schema = nil
+	return &g
 }
 
 func open(t require.TestingT, kind string, o Options) *Source {
@@ -121,30 +87,30 @@ func TestAnySize(t *testing.T) {
 		}
 		require.Equal(t, o.Nodes, nodes)
 		for i, r := range s.relations {
-			require.Len(t, g.src[i], int(r.edges))
-			edges += len(g.src[i])
-			for k, u := range g.src[i] {
+			require.Len(t, g.Edges[i].Src, int(r.edges))
+			edges += len(g.Edges[i].Src)
+			for k, u := range g.Edges[i].Src {
 				require.True(t, u >= 0 && u < int64(r.src.count), "source %d", u)
-				require.True(t, g.dst[i][k] >= 0 && g.dst[i][k] < int64(r.dst.count), "destination %d", g.dst[i][k])
+				require.True(t, g.Edges[i].Dst[k] >= 0 && g.Edges[i].Dst[k] < int64(r.dst.count), "destination %d", g.Edges[i].Dst[k])
 			}
 		}
 		require.EqualValues(t, o.Edges, edges)
 		n := int(s.types[0].count)
-		require.Len(t, g.labels, n)
-		require.Len(t, g.rows, n*o.Dim)
+		require.Len(t, g.Labels[0], n)
+		require.Len(t, g.Rows[0], n*o.Dim)
 		in := map[int64]bool{}
-		for part, ids := range g.split {
+		for part, ids := range g.Splits[0].Numbers() {
 			require.Len(t, ids, int(s.shape.parts[part]))
 			require.True(t, slices.IsSorted(ids))
 			for _, v := range ids {
 				require.False(t, in[v])
 				in[v] = true
 				if !s.shape.hidden || ingest.Part(part) != ingest.Test {
-					require.GreaterOrEqual(t, g.labels[v], int32(0))
+					require.GreaterOrEqual(t, g.Labels[0][v], int32(0))
 				}
 			}
 		}
-		for v, class := range g.labels {
+		for v, class := range g.Labels[0] {
 			require.Less(t, class, int32(o.Classes))
 			require.True(t, class < 0 || in[int64(v)], "a node outside the split has no label")
 		}
@@ -165,27 +131,27 @@ func TestSame(t *testing.T) {
 	require.Equal(t, want, read(t, open(t, "mag240m", o)), "the seed is 1 when there is none")
 	o.Seed = 2
 	other := read(t, open(t, "mag240m", o))
-	require.NotEqual(t, want.src, other.src)
-	require.NotEqual(t, want.dst, other.dst)
-	require.NotEqual(t, want.rows, other.rows)
-	require.NotEqual(t, want.labels, other.labels)
-	require.NotEqual(t, want.split, other.split)
+	require.NotEqual(t, want.Edges[0].Src, other.Edges[0].Src)
+	require.NotEqual(t, want.Edges[0].Dst, other.Edges[0].Dst)
+	require.NotEqual(t, want.Rows[0], other.Rows[0])
+	require.NotEqual(t, want.Labels[0], other.Labels[0])
+	require.NotEqual(t, want.Splits, other.Splits)
 }
 
 // TestPinned: the recipe has not changed by accident. A change on purpose changes recipe as well, which is part of every
 // source's identity.
 func TestPinned(t *testing.T) {
 	g := read(t, open(t, "papers100m", Options{Nodes: 100_000, Edges: 1_000_000, Dim: 4, Classes: 10}))
-	require.Equal(t, []int64{31566, 57330, 13453, 66896}, g.src[0][500_000:500_004])
-	require.Equal(t, []int64{88770, 88770, 88770, 88770}, g.dst[0][500_000:500_004])
-	require.Equal(t, []float32{0.8264923, -2.8457031, -1.8578491, -0.47061157}, g.rows[4000:4004])
-	require.Equal(t, []int64{50, 51, 169, 370}, g.split[0][:4])
+	require.Equal(t, []int64{31566, 57330, 13453, 66896}, g.Edges[0].Src[500_000:500_004])
+	require.Equal(t, []int64{88770, 88770, 88770, 88770}, g.Edges[0].Dst[500_000:500_004])
+	require.Equal(t, []float32{0.8264923, -2.8457031, -1.8578491, -0.47061157}, g.Rows[0][4000:4004])
+	require.Equal(t, []int64{50, 51, 169, 370}, g.Splits[0][0].Numbers[:4])
 	g = read(t, open(t, "citations", Options{Nodes: 100_000, Edges: 1_000_000, Dim: 4, Classes: 10}))
-	require.Equal(t, []int64{68717, 38821, 87933, 75736}, g.src[0][500_000:500_004])
-	require.Equal(t, []int64{59085, 59085, 59085, 59085}, g.dst[0][500_000:500_004])
-	require.Equal(t, []float32{-1.2108095, -1.4687332, -2.8588185, -4.0162463}, g.rows[4000:4004])
-	require.Equal(t, []int32{-1, 0, 5, 8, -1, 1, 4, 3}, g.labels[:8])
-	require.Equal(t, []int64{3, 6, 7, 8}, g.split[0][:4])
+	require.Equal(t, []int64{68717, 38821, 87933, 75736}, g.Edges[0].Src[500_000:500_004])
+	require.Equal(t, []int64{59085, 59085, 59085, 59085}, g.Edges[0].Dst[500_000:500_004])
+	require.Equal(t, []float32{-1.2108095, -1.4687332, -2.8588185, -4.0162463}, g.Rows[0][4000:4004])
+	require.Equal(t, []int32{-1, 0, 5, 8, -1, 1, 4, 3}, g.Labels[0][:8])
+	require.Equal(t, []int64{3, 6, 7, 8}, g.Splits[0][0].Numbers[:4])
 	require.Equal(t, 1, recipe)
 }
 
@@ -195,12 +161,12 @@ func TestRanges(t *testing.T) {
 	g := read(t, s)
 	rapid.Check(t, func(t *rapid.T) {
 		i := rapid.IntRange(0, 2).Draw(t, "relation")
-		lo := rapid.IntRange(0, len(g.src[i])-1).Draw(t, "lo")
-		n := rapid.IntRange(0, len(g.src[i])-lo).Draw(t, "n")
+		lo := rapid.IntRange(0, len(g.Edges[i].Src)-1).Draw(t, "lo")
+		n := rapid.IntRange(0, len(g.Edges[i].Src)-lo).Draw(t, "n")
 		src, dst := make([]int64, n), make([]int64, n)
 		s.relations[i].fill(src, dst, int64(lo))
-		require.Equal(t, g.src[i][lo:lo+n], src)
-		require.Equal(t, g.dst[i][lo:lo+n], dst)
+		require.Equal(t, g.Edges[i].Src[lo:lo+n], src)
+		require.Equal(t, g.Edges[i].Dst[lo:lo+n], dst)
 	})
 }
 
@@ -212,7 +178,7 @@ func TestRowsAt(t *testing.T) {
 		dst := make([]float32, len(rows)*dim)
 		require.True(t, s.RowsAt(0, rows, dst))
 		for i, v := range rows {
-			require.Equal(t, g.rows[int(v)*dim:(int(v)+1)*dim], dst[i*dim:(i+1)*dim])
+			require.Equal(t, g.Rows[0][int(v)*dim:(int(v)+1)*dim], dst[i*dim:(i+1)*dim])
 		}
 		require.Panics(t, func() { s.RowsAt(0, rows, dst[1:]) })
 		require.Panics(t, func() { s.RowsAt(1, rows, dst) })

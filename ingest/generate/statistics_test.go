@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 func TestBijection(t *testing.T) {
@@ -95,16 +96,16 @@ type measured struct {
 	loops, duplicates int
 }
 
-func measure(s *Source, i int, g *graph) measured {
+func measure(s *Source, i int, g *sourcetest.Graph) measured {
 	r := s.relations[i]
 	m := measured{in: make([]int, r.dst.count), out: make([]int, r.src.count)}
 	seen := map[[2]int64]bool{}
-	for k, u := range g.src[i] {
-		v := g.dst[i][k]
+	for k, u := range g.Edges[i].Src {
+		v := g.Edges[i].Dst[k]
 		m.in[v]++
 		m.out[u]++
 		if r.src.of(r.src.ids.rank(uint32(u))) == r.dst.of(r.dst.ids.rank(uint32(v))) {
-			m.inside += 1 / float64(len(g.src[i]))
+			m.inside += 1 / float64(len(g.Edges[i].Src))
 		}
 		if u == v && r.src == r.dst {
 			m.loops++
@@ -163,7 +164,7 @@ func TestDegrees(t *testing.T) {
 	require.Greater(t, m.loops, 0)
 	require.Less(t, m.loops, 6000)
 	require.Less(t, m.duplicates, 60_000)
-	t.Logf("%d self loops, %d repeated edges of %d", m.loops, m.duplicates, len(g.src[0]))
+	t.Logf("%d self loops, %d repeated edges of %d", m.loops, m.duplicates, len(g.Edges[0].Src))
 }
 
 // byChance is the share of edges to anyone that stay in the community.
@@ -196,9 +197,9 @@ func TestFeatures(t *testing.T) {
 	g := read(t, s)
 	var mean [classes][dim]float64
 	var size [classes]float64
-	for v, c := range g.labels {
+	for v, c := range g.Labels[0] {
 		size[c]++
-		for i, x := range g.rows[v*dim : (v+1)*dim] {
+		for i, x := range g.Rows[0][v*dim : (v+1)*dim] {
 			mean[c][i] += float64(x)
 		}
 	}
@@ -212,11 +213,11 @@ func TestFeatures(t *testing.T) {
 		}
 		require.InDelta(t, signal, math.Sqrt(length), 0.25*signal)
 	}
-	for v, c := range g.labels {
-		for i, x := range g.rows[v*dim : (v+1)*dim] {
+	for v, c := range g.Labels[0] {
+		for i, x := range g.Rows[0][v*dim : (v+1)*dim] {
 			d := float64(x) - mean[c][i]
-			squares += d * d / float64(len(g.rows))
-			fourth += d * d * d * d / float64(len(g.rows))
+			squares += d * d / float64(len(g.Rows[0]))
+			fourth += d * d * d * d / float64(len(g.Rows[0]))
 		}
 	}
 	require.InDelta(t, 1, squares, 0.01)
@@ -224,8 +225,8 @@ func TestFeatures(t *testing.T) {
 	// Columns of a row that share a hash are independent.
 	products := 0.0
 	for v := range 20_000 {
-		c := g.labels[v]
-		products += (float64(g.rows[v*dim]) - mean[c][0]) * (float64(g.rows[v*dim+1]) - mean[c][1]) / 20_000
+		c := g.Labels[0][v]
+		products += (float64(g.Rows[0][v*dim]) - mean[c][0]) * (float64(g.Rows[0][v*dim+1]) - mean[c][1]) / 20_000
 	}
 	require.InDelta(t, 0, products, 0.04)
 }
@@ -238,11 +239,11 @@ func TestParts(t *testing.T) {
 	require.Equal(t, [3]int64{2, 1, 1}, open(t, "papers100m", Options{Nodes: 172}).shape.parts, "none is empty")
 	g := read(t, s)
 	half, classes := 0, map[int32]int{}
-	for _, v := range g.split[ingest.Train] {
+	for _, v := range g.Splits[0][ingest.Train].Numbers {
 		if v < 111_060/2 {
 			half++
 		}
-		classes[g.labels[v]]++
+		classes[g.Labels[0][v]]++
 	}
 	require.InDelta(t, 1207/2, half, 90)
 	require.Greater(t, len(classes), 150)

@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 // mixed is a small graph of the kind with traits, all of it labelled.
-func mixed(t *testing.T, o Options) (*Source, *graph) {
+func mixed(t *testing.T, o Options) (*Source, *sourcetest.Graph) {
 	o.Nodes, o.Edges, o.Train, o.Valid, o.Test = 40_000, 600_000, 0.6, 0.2, 0.2
 	s := open(t, "citations", o)
 	return s, read(t, s)
@@ -66,7 +67,7 @@ func TestLeaves(t *testing.T) {
 func TestClassesAreNoCommunities(t *testing.T) {
 	s, g := mixed(t, Options{Dim: 1, Classes: 10})
 	var swapped, all [periods]float64
-	for v, class := range g.labels {
+	for v, class := range g.Labels[0] {
 		pool, period, _ := s.traits.home(uint32(v))
 		require.Equal(t, pool/2, int(class)/2)
 		all[period]++
@@ -84,7 +85,7 @@ func TestTime(t *testing.T) {
 	s, g := mixed(t, Options{Dim: 1})
 	at := make([]bool, 40_000)
 	lo := 0
-	for part, ids := range g.split {
+	for part, ids := range g.Splits[0].Numbers() {
 		require.Len(t, ids, []int{24_000, 8_000, 8_000}[part])
 		for _, v := range ids {
 			_, _, when := s.traits.home(uint32(v))
@@ -96,9 +97,9 @@ func TestTime(t *testing.T) {
 	}
 	// Of the classes' shares, the train and the test part differ by more than chance: χ², 39 degrees of freedom.
 	var shares [3][40]float64
-	for part, ids := range g.split {
+	for part, ids := range g.Splits[0].Numbers() {
 		for _, v := range ids {
-			shares[part][g.labels[v]]++
+			shares[part][g.Labels[0][v]]++
 		}
 	}
 	square := 0.0
@@ -141,7 +142,7 @@ func TestTraits(t *testing.T) {
 	variance := func(direction []float32) float64 {
 		sum, squares := 0.0, 0.0
 		for v := range 40_000 {
-			x := dot(g.rows[v*dim:(v+1)*dim], direction)
+			x := dot(g.Rows[0][v*dim:(v+1)*dim], direction)
 			sum, squares = sum+x/40_000, squares+x*x/40_000
 		}
 		return squares - sum*sum
@@ -170,7 +171,7 @@ func TestTraits(t *testing.T) {
 	var when, along, rows [2][2]float64 // by community, early and late
 	for v := range uint32(40_000) {
 		pool, period, _ := f.home(v)
-		row := g.rows[int(v)*dim : int(v+1)*dim]
+		row := g.Rows[0][int(v)*dim : int(v+1)*dim]
 		size[pool]++
 		product[pool] += dot(row, a) * dot(row, b)
 		for i, x := range row {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -53,76 +54,13 @@ func float32s(t testing.TB, path string, shape []int64, values ...float32) {
 	require.NoError(t, os.WriteFile(path, b, 0o666))
 }
 
-// contents is all that a source says.
-type contents struct {
-	schema *ingest.Schema
-	edges  map[string][][2]int64
-	values map[string][][]uint64
-	rows   map[string][]float32
-	labels map[string][]int32
-	split  map[string][3][]int64
-}
-
-func read(path string) (*contents, error) {
-	ctx := context.Background()
+func read(path string) (sourcetest.Graph, error) {
 	s, err := Open(path)
 	if err != nil {
-		return nil, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	g := &contents{
-		edges: map[string][][2]int64{}, values: map[string][][]uint64{}, rows: map[string][]float32{},
-		labels: map[string][]int32{}, split: map[string][3][]int64{},
-	}
-	if g.schema, err = s.Schema(ctx); err != nil {
-		return nil, err
-	}
-	for range 2 { // every section can be read again
-		for i, r := range g.schema.Relations {
-			edges, values := [][2]int64{}, make([][]uint64, len(r.Columns))
-			err := s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-				if c.First != int64(len(edges)) {
-					return fmt.Errorf("row %d where %d follows", c.First, len(edges))
-				}
-				for k := range c.Src {
-					edges = append(edges, [2]int64{c.Src[k], c.Dst[k]})
-				}
-				for k := range values {
-					values[k] = append(values[k], c.Values[k]...)
-				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-			g.edges[r.Key()], g.values[r.Key()] = edges, values
-		}
-		for i, t := range g.schema.Tables {
-			var rows []float32
-			if err := s.Rows(ctx, i, func(c ingest.RowChunk) error { rows = append(rows, c.Values...); return nil }); err != nil {
-				return nil, err
-			}
-			g.rows[t.NodeType+t.Relation+"/"+t.Name] = rows
-		}
-		for i, l := range g.schema.Labels {
-			var labels []int32
-			if err := s.Labels(ctx, i, func(c ingest.LabelChunk) error { labels = append(labels, c.Values...); return nil }); err != nil {
-				return nil, err
-			}
-			g.labels[l.NodeType+"/"+l.Name] = labels
-		}
-		for i, split := range g.schema.Splits {
-			var parts [3][]int64
-			for p := range parts {
-				err := s.Split(ctx, i, ingest.Part(p), func(c ingest.IDChunk) error { parts[p] = append(parts[p], c.IDs...); return nil })
-				if err != nil {
-					return nil, err
-				}
-			}
-			g.split[split.Name] = parts
-		}
-	}
-	return g, nil
+	return sourcetest.Read(s)
 }
 
 func TestHomogeneous(t *testing.T) {
@@ -130,8 +68,8 @@ func TestHomogeneous(t *testing.T) {
 	for _, path := range []string{dir, filepath.Join(dir, "metadata.yaml")} {
 		g, err := read(path)
 		require.NoError(t, err)
-		require.NotEmpty(t, g.schema.Identity)
-		g.schema.Identity = ""
+		require.NotEmpty(t, g.Schema.Identity)
+		g.Schema.Identity = ""
 		require.Equal(t, &ingest.Schema{
 			Name:      "tiny",
 			NodeTypes: []ingest.NodeType{{Name: "node", Count: 6}},
@@ -140,37 +78,37 @@ func TestHomogeneous(t *testing.T) {
 			Labels:    []ingest.Label{{Name: "label", NodeType: "node", Classes: 4}},
 			Splits:    []ingest.Split{{Name: "node_classification", NodeType: "node"}},
 			Skipped:   []string{filepath.Join(dir, "weights.npy") + ": its values are rounded to 32 bits"},
-		}, g.schema)
-		require.Equal(t, [][2]int64{{0, 1}, {1, 2}, {2, 0}, {5, 3}}, g.edges["node__to__node"])
-		require.Equal(t, [][]uint64{{0x3e800000, 0x3f000000, 0x3f400000, 0x3f800000}}, g.values["node__to__node"])
-		require.Equal(t, []float32{0, .5, 1, 1.5, 2, 2.5}, g.rows["node/feat"], "features of one dimension are a column")
-		require.Equal(t, []int32{0, 2, -1, 1, 1, -1}, g.labels["node/label"], "NaN is missing, and so are nodes outside the sets")
-		require.Equal(t, [3][]int64{{4, 0}, {1}, {5, 3}}, g.split["node_classification"])
+		}, g.Schema)
+		require.Equal(t, [][2]int64{{0, 1}, {1, 2}, {2, 0}, {5, 3}}, g.Relation("node__to__node").Pairs())
+		require.Equal(t, [][]uint64{{0x3e800000, 0x3f000000, 0x3f400000, 0x3f800000}}, g.Relation("node__to__node").Values)
+		require.Equal(t, []float32{0, .5, 1, 1.5, 2, 2.5}, g.Table("node/feat"), "features of one dimension are a column")
+		require.Equal(t, []int32{0, 2, -1, 1, 1, -1}, g.Label("node/label"), "NaN is missing, and so are nodes outside the sets")
+		require.Equal(t, [3][]int64{{4, 0}, {1}, {5, 3}}, g.Split("node_classification").Numbers())
 	}
 }
 
 func TestTyped(t *testing.T) {
 	g, err := read(copyOf(t, "typed"))
 	require.NoError(t, err)
-	require.Equal(t, []ingest.NodeType{{Name: "user", Count: 2}, {Name: "item", Count: 3}}, g.schema.NodeTypes)
+	require.Equal(t, []ingest.NodeType{{Name: "user", Count: 2}, {Name: "item", Count: 3}}, g.Schema.NodeTypes)
 	require.Equal(t, []ingest.Relation{
 		{Src: "user", Name: "buys", Dst: "item", Edges: -1},
 		{Src: "item", Name: "bought_by", Dst: "user", Edges: 3},
-	}, g.schema.Relations)
+	}, g.Schema.Relations)
 	require.Equal(t, []ingest.Table{
 		{Name: "feat", NodeType: "item", Dim: 2}, {Name: "price", Relation: "user__buys__item", Dim: 1},
-	}, g.schema.Tables)
+	}, g.Schema.Tables)
 	require.Equal(t, []ingest.Label{
 		{Name: "label", NodeType: "item", Classes: 2, Multi: true}, {Name: "label", NodeType: "user"},
-	}, g.schema.Labels)
-	require.Equal(t, []ingest.Split{{Name: "tags-item", NodeType: "item"}, {Name: "tags-user", NodeType: "user"}}, g.schema.Splits)
-	require.Equal(t, []string{`task "links", train: sets of edges (user:buys:item), which link prediction has, are not kept`}, g.schema.Skipped)
-	require.Equal(t, [][2]int64{{0, 2}, {1, 0}, {1, 1}}, g.edges["user__buys__item"])
-	require.Equal(t, [][2]int64{{2, 0}, {0, 1}, {1, 1}}, g.edges["item__bought_by__user"], "in column-major order")
-	require.Equal(t, []float32{0, 1, 2, 3, 4, 5}, g.rows["item/feat"], "in column-major order")
-	require.Equal(t, []float32{9.5, 1, 2}, g.rows["user__buys__item/price"])
-	require.Equal(t, []int32{0, 1, -1, -1, 1, 0}, g.labels["item/label"])
-	require.Equal(t, []int32{-1, 3}, g.labels["user/label"], "without names, seeds come before labels")
+	}, g.Schema.Labels)
+	require.Equal(t, []ingest.Split{{Name: "tags-item", NodeType: "item"}, {Name: "tags-user", NodeType: "user"}}, g.Schema.Splits)
+	require.Equal(t, []string{`task "links", train: sets of edges (user:buys:item), which link prediction has, are not kept`}, g.Schema.Skipped)
+	require.Equal(t, [][2]int64{{0, 2}, {1, 0}, {1, 1}}, g.Relation("user__buys__item").Pairs())
+	require.Equal(t, [][2]int64{{2, 0}, {0, 1}, {1, 1}}, g.Relation("item__bought_by__user").Pairs(), "in column-major order")
+	require.Equal(t, []float32{0, 1, 2, 3, 4, 5}, g.Table("item/feat"), "in column-major order")
+	require.Equal(t, []float32{9.5, 1, 2}, g.Table("user__buys__item/price"))
+	require.Equal(t, []int32{0, 1, -1, -1, 1, 0}, g.Label("item/label"))
+	require.Equal(t, []int32{-1, 3}, g.Label("user/label"), "without names, seeds come before labels")
 }
 
 // TestPreprocessed: ids are over all types there, and edges of all types among each other.
@@ -179,17 +117,17 @@ func TestPreprocessed(t *testing.T) {
 	for _, path := range []string{dir, filepath.Join(dir, "preprocessed"), filepath.Join(dir, "preprocessed/metadata.yaml")} {
 		g, err := read(path)
 		require.NoError(t, err)
-		require.Equal(t, []ingest.NodeType{{Name: "item", Count: 3}, {Name: "user", Count: 2}}, g.schema.NodeTypes)
+		require.Equal(t, []ingest.NodeType{{Name: "item", Count: 3}, {Name: "user", Count: 2}}, g.Schema.NodeTypes)
 		require.Equal(t, []ingest.Relation{
 			{Src: "item", Name: "bought_by", Dst: "user", Edges: -1}, {Src: "user", Name: "buys", Dst: "item", Edges: -1},
-		}, g.schema.Relations)
-		require.ElementsMatch(t, [][2]int64{{0, 2}, {1, 0}, {1, 1}}, g.edges["user__buys__item"])
-		require.ElementsMatch(t, [][2]int64{{2, 0}, {0, 1}, {1, 1}}, g.edges["item__bought_by__user"])
-		require.Equal(t, []float32{0, 1, 2, 3, 4, 5}, g.rows["item/feat"])
-		require.Equal(t, [3][]int64{{2, 0}, nil, nil}, g.split["tags"])
-		require.Empty(t, g.schema.Labels)
-		require.Len(t, g.schema.Skipped, 1)
-		require.Contains(t, g.schema.Skipped[0], "preprocessed/price.npy: rows of edges are in the order of the original files")
+		}, g.Schema.Relations)
+		require.ElementsMatch(t, [][2]int64{{0, 2}, {1, 0}, {1, 1}}, g.Relation("user__buys__item").Pairs())
+		require.ElementsMatch(t, [][2]int64{{2, 0}, {0, 1}, {1, 1}}, g.Relation("item__bought_by__user").Pairs())
+		require.Equal(t, []float32{0, 1, 2, 3, 4, 5}, g.Table("item/feat"))
+		require.Equal(t, [3][]int64{{2, 0}, nil, nil}, g.Split("tags").Numbers())
+		require.Empty(t, g.Schema.Labels)
+		require.Len(t, g.Schema.Skipped, 1)
+		require.Contains(t, g.Schema.Skipped[0], "preprocessed/price.npy: rows of edges are in the order of the original files")
 	}
 
 	// The original files are preferred while they are there.
@@ -197,11 +135,11 @@ func TestPreprocessed(t *testing.T) {
 	require.NoError(t, os.CopyFS(filepath.Join(both, "preprocessed"), os.DirFS("testdata/preprocessed/preprocessed")))
 	g, err := read(both)
 	require.NoError(t, err)
-	require.Contains(t, g.rows, "user__buys__item/price")
+	require.NotNil(t, g.Table("user__buys__item/price"))
 	require.NoError(t, os.Remove(filepath.Join(both, "buys.csv")))
 	g, err = read(both)
 	require.NoError(t, err)
-	require.NotContains(t, g.rows, "user__buys__item/price")
+	require.Nil(t, g.Table("user__buys__item/price"))
 }
 
 func build(t testing.TB, dir string) (*ingest.Report, error) {
@@ -258,12 +196,12 @@ func TestManyNodes(t *testing.T) {
 			"tasks: [{train_set: [{data: [{name: seeds, format: numpy, path: s.npy}, {name: labels, format: numpy, path: y.npy}]}]}]\n", nodes)), 0o666))
 	g, err := read(dir)
 	require.NoError(t, err)
-	require.Equal(t, filepath.Base(dir), g.schema.Name)
-	require.Len(t, g.edges["node__to__node"], edges)
-	require.Equal(t, [2]int64{edges - 1, (edges - 1) * 7 % nodes}, g.edges["node__to__node"][edges-1])
-	require.Len(t, g.labels["node/label"], nodes*width)
+	require.Equal(t, filepath.Base(dir), g.Schema.Name)
+	require.Len(t, g.Relation("node__to__node").Pairs(), edges)
+	require.Equal(t, [2]int64{edges - 1, (edges - 1) * 7 % nodes}, g.Relation("node__to__node").Pairs()[edges-1])
+	require.Len(t, g.Label("node/label"), nodes*width)
 	for v := range nodes {
-		row := g.labels["node/label"][v*width : (v+1)*width]
+		row := g.Label("node/label")[v*width : (v+1)*width]
 		i := (nodes - 1 - v) / 10
 		if v%10 != 9 {
 			require.EqualValues(t, -1, row[i%width])
@@ -271,7 +209,7 @@ func TestManyNodes(t *testing.T) {
 			t.Fatal(v, row)
 		}
 	}
-	require.Equal(t, ids, g.split["given"][ingest.Train])
+	require.Equal(t, ids, g.Split("given")[ingest.Train].Numbers)
 }
 
 func TestRefusals(t *testing.T) {
@@ -361,11 +299,11 @@ func TestOtherElements(t *testing.T) {
 	edit(t, dir, "metadata.yaml", "  feature_data:\n", "  feature_data:\n    - {domain: edge, name: two, format: numpy, path: pair.npy}\n")
 	g, err := read(dir)
 	require.NoError(t, err)
-	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.U8}}, g.schema.Relations[0].Columns)
-	require.Equal(t, [][]uint64{{1, 0, 1, 1}}, g.values["node__to__node"])
-	require.Equal(t, []float32{1, 2, 3, 4, 5, 6, 7, 8}, g.rows["node__to__node/pair"])
-	require.Equal(t, g.rows["node__to__node/pair"], g.rows["node__to__node/two"], "several values an edge are a table")
-	require.Len(t, g.schema.Skipped, 2)
+	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.U8}}, g.Schema.Relations[0].Columns)
+	require.Equal(t, [][]uint64{{1, 0, 1, 1}}, g.Relation("node__to__node").Values)
+	require.Equal(t, []float32{1, 2, 3, 4, 5, 6, 7, 8}, g.Table("node__to__node/pair"))
+	require.Equal(t, g.Table("node__to__node/pair"), g.Table("node__to__node/two"), "several values an edge are a table")
+	require.Len(t, g.Schema.Skipped, 2)
 }
 
 func TestCancelled(t *testing.T) {
@@ -402,7 +340,7 @@ func TestLabelsProperty(t *testing.T) {
 		}
 		g, err := read(dir)
 		require.NoError(rt, err)
-		require.Equal(rt, want, g.labels["node/label"])
+		require.Equal(rt, want, g.Label("node/label"))
 	})
 }
 

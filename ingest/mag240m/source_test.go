@@ -15,6 +15,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 const (
@@ -132,75 +133,13 @@ func (f files) writeTo(t testing.TB, root string) string {
 	return root
 }
 
-// whole is all that a source says.
-type whole struct {
-	schema   *ingest.Schema
-	src, dst [3][]int64
-	rows     [][]float32
-	labels   []int32
-	splits   [][3][]int64
-}
-
-func read(path string, o Options) (w whole, err error) {
-	ctx := context.Background()
+func read(path string, o Options) (sourcetest.Graph, error) {
 	s, err := o.Open(path)
 	if err != nil {
-		return w, err
+		return sourcetest.Graph{}, err
 	}
 	defer s.Close()
-	if w.schema, err = s.Schema(ctx); err != nil {
-		return w, err
-	}
-	for i := range w.schema.Relations {
-		err := s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-			if c.First != int64(len(w.src[i])) || len(c.Src) != len(c.Dst) {
-				return errors.New("bad chunk")
-			}
-			w.src[i], w.dst[i] = append(w.src[i], c.Src...), append(w.dst[i], c.Dst...)
-			return nil
-		})
-		if err != nil {
-			return w, err
-		}
-	}
-	for i, t := range w.schema.Tables {
-		var all []float32
-		err := s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			if c.First*int64(t.Dim) != int64(len(all)) {
-				return errors.New("bad chunk")
-			}
-			all = append(all, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return w, err
-		}
-		w.rows = append(w.rows, all)
-	}
-	err = s.Labels(ctx, 0, func(c ingest.LabelChunk) error {
-		w.labels = append(w.labels, c.Values...)
-		return nil
-	})
-	if err != nil {
-		return w, err
-	}
-	for i := range w.schema.Splits {
-		var parts [3][]int64
-		for part := range parts {
-			err := s.Split(ctx, i, ingest.Part(part), func(c ingest.IDChunk) error {
-				if c.First != int64(len(parts[part])) {
-					return errors.New("bad chunk")
-				}
-				parts[part] = append(parts[part], c.IDs...)
-				return nil
-			})
-			if err != nil {
-				return w, err
-			}
-		}
-		w.splits = append(w.splits, parts)
-	}
-	return w, nil
+	return sourcetest.Read(s)
 }
 
 func TestTrueLayout(t *testing.T) {
@@ -208,8 +147,8 @@ func TestTrueLayout(t *testing.T) {
 	for _, path := range []string{root, filepath.Join(root, folder)} {
 		w, err := read(path, Options{})
 		require.NoError(t, err)
-		require.Contains(t, w.schema.Identity, "node_feat.npy")
-		w.schema.Identity = ""
+		require.Contains(t, w.Schema.Identity, "node_feat.npy")
+		w.Schema.Identity = ""
 		require.Equal(t, &ingest.Schema{
 			Name: "mag240m",
 			// Trap 11: two types have neither features nor labels.
@@ -223,28 +162,28 @@ func TestTrueLayout(t *testing.T) {
 			Labels:  []ingest.Label{{Name: "label", NodeType: "paper", Classes: 7}},
 			Splits:  []ingest.Split{{Name: "whole", NodeType: "paper"}, {Name: "dev", NodeType: "paper"}, {Name: "challenge", NodeType: "paper"}},
 			Skipped: []string{"processed/paper/node_year.npy: further columns of nodes are not kept"},
-		}, w.schema)
-		for r := range w.src {
-			require.Len(t, w.src[r], int(w.schema.Relations[r].Edges))
-			for i := range w.src[r] {
+		}, w.Schema)
+		for r := range w.Edges {
+			require.Len(t, w.Edges[r].Src, int(w.Schema.Relations[r].Edges))
+			for i := range w.Edges[r].Src {
 				u, v := edge(r, i)
-				if w.src[r][i] != u || w.dst[r][i] != v {
+				if w.Edges[r].Src[i] != u || w.Edges[r].Dst[i] != v {
 					t.Fatal("relation", r, "edge", i)
 				}
 			}
 		}
-		for i, x := range w.rows[0] {
+		for i, x := range w.Rows[0] {
 			require.Equal(t, feature(paper, i/dim, i%dim), x)
 		}
-		for i, class := range w.labels { // trap 6: NaN in 8 bytes
+		for i, class := range w.Labels[0] { // trap 6: NaN in 8 bytes
 			want := int32(i % 7)
 			if i%3 == 0 {
 				want = -1
 			}
 			require.Equal(t, want, class)
 		}
-		require.Equal(t, int64(29), w.splits[0][ingest.Train][29])
-		require.Equal(t, []int64{30, 31, 32, 33, 34, 35, 36, 37, 38, 39}, w.splits[2][ingest.Valid])
+		require.Equal(t, int64(29), w.Splits[0][ingest.Train].Numbers[29])
+		require.Equal(t, []int64{30, 31, 32, 33, 34, 35, 36, 37, 38, 39}, w.Splits[2][ingest.Valid].Numbers)
 	}
 }
 
@@ -263,13 +202,13 @@ func TestSplitDicts(t *testing.T) {
 		w, err := read(download(t).from(t, "split_dict.pt", fixture).from(t, "meta.pt", "meta.legacy.pt").write(t), Options{})
 		require.NoError(t, err)
 		if fixture == "split_dict.parts.pt" {
-			require.ElementsMatch(t, test, w.splits[0][ingest.Test])
+			require.ElementsMatch(t, test, w.Splits[0][ingest.Test].Numbers)
 		} else {
-			require.Equal(t, test, w.splits[0][ingest.Test])
+			require.Equal(t, test, w.Splits[0][ingest.Test].Numbers)
 		}
-		require.Equal(t, dev, w.splits[1][ingest.Test], fixture)
-		require.Equal(t, challenge, w.splits[2][ingest.Test], fixture)
-		require.Equal(t, w.splits[0][:2], w.splits[1][:2])
+		require.Equal(t, dev, w.Splits[1][ingest.Test].Numbers, fixture)
+		require.Equal(t, challenge, w.Splits[2][ingest.Test].Numbers, fixture)
+		require.Equal(t, w.Splits[0][:2], w.Splits[1][:2])
 	}
 }
 
@@ -301,9 +240,9 @@ func TestFullFeatures(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, c.file, 0o600))
 		w, err := read(download(t).write(t), Options{FullFeatures: path, RowOrder: c.order})
 		require.NoError(t, err, name)
-		require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "paper", Dim: dim}, {Name: "feat", NodeType: "author", Dim: dim}, {Name: "feat", NodeType: "institution", Dim: dim}}, w.schema.Tables)
-		require.Equal(t, []string{"processed/paper/node_feat.npy: the full features take its place", "processed/paper/node_year.npy: further columns of nodes are not kept"}, w.schema.Skipped)
-		for nodeType, rows := range w.rows {
+		require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "paper", Dim: dim}, {Name: "feat", NodeType: "author", Dim: dim}, {Name: "feat", NodeType: "institution", Dim: dim}}, w.Schema.Tables)
+		require.Equal(t, []string{"processed/paper/node_feat.npy: the full features take its place", "processed/paper/node_year.npy: further columns of nodes are not kept"}, w.Schema.Skipped)
+		for nodeType, rows := range w.Rows {
 			require.Len(t, rows, dim*[...]int{papers, authors, institutions}[nodeType])
 			for i, x := range rows {
 				require.Equal(t, feature(nodeType, i/dim, i%dim), x, name)
@@ -347,8 +286,8 @@ func TestVariants(t *testing.T) {
 		with("processed/author___writes___paper/edge_index.npy", npyFile("<i4", "(2, 200)", true, fortran)).
 		with("RELEASE_v1.txt", nil).with("full_feat.npy", []byte("x")).with("processed/venue/x", nil).write(t), Options{})
 	require.NoError(t, err)
-	require.Equal(t, "full_feat.npy: it is read when --full-features names it", got.schema.Skipped[0])
-	got.schema, want.schema = nil, nil
+	require.Equal(t, "full_feat.npy: it is read when --full-features names it", got.Schema.Skipped[0])
+	got.Schema, want.Schema = nil, nil
 	require.Equal(t, want, got)
 }
 
@@ -420,7 +359,7 @@ func FuzzFolder(f *testing.F) {
 			require.NotContains(t, err.Error(), "\n")
 			return
 		}
-		require.Len(t, w.labels, int(w.schema.NodeTypes[paper].Count))
-		require.Len(t, w.src[0], int(w.schema.Relations[0].Edges))
+		require.Len(t, w.Labels[0], int(w.Schema.NodeTypes[paper].Count))
+		require.Len(t, w.Edges[0].Src, int(w.Schema.Relations[0].Edges))
 	})
 }
