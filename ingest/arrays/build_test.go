@@ -3,9 +3,7 @@ package arrays
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
 // arr is an npy file.
@@ -118,110 +116,21 @@ func sorted(f files) []string {
 	return names
 }
 
-// graph is all that a source says.
-type graph struct {
-	schema *ingest.Schema
-	edges  [][2]int64
-	values []uint64
-	rows   [][]float32 // by table
-	labels []int32
-	parts  [3][]int64
-}
-
-func readAll(src ingest.Source) (g graph, err error) {
-	ctx := context.Background()
-	if g.schema, err = src.Schema(ctx); err != nil {
-		return g, err
-	}
-	for r, rel := range g.schema.Relations {
-		first := int64(0)
-		err = src.Edges(ctx, r, func(c ingest.EdgeChunk) error {
-			if c.First != first || len(c.Src) != len(c.Dst) || len(c.Src) == 0 || len(c.Src) > idChunk || len(c.Values) != len(rel.Columns) {
-				return errors.New("bad chunk of edges")
-			}
-			for i := range c.Src {
-				g.edges = append(g.edges, [2]int64{c.Src[i], c.Dst[i]})
-			}
-			if len(c.Values) > 0 {
-				g.values = append(g.values, c.Values[0]...)
-			}
-			first += int64(len(c.Src))
-			return nil
-		})
-		if err == nil && first != rel.Edges {
-			err = fmt.Errorf("%d edges of %d", first, rel.Edges)
-		}
-		if err != nil {
-			return g, err
-		}
-	}
-	for i, table := range g.schema.Tables {
-		var rows []float32
-		err := src.Rows(ctx, i, func(c ingest.RowChunk) error {
-			if c.First*int64(table.Dim) != int64(len(rows)) || len(c.Values)%table.Dim != 0 || len(c.Values)*4 > max(chunkBytes, table.Dim*4) {
-				return errors.New("bad chunk of rows")
-			}
-			rows = append(rows, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return g, err
-		}
-		g.rows = append(g.rows, rows)
-	}
-	for i, l := range g.schema.Labels {
-		at := len(g.labels)
-		err := src.Labels(ctx, i, func(c ingest.LabelChunk) error {
-			if per := max(l.Classes, 1); c.First*int64(per) != int64(len(g.labels)-at) {
-				return errors.New("bad chunk of labels")
-			}
-			g.labels = append(g.labels, c.Values...)
-			return nil
-		})
-		if err != nil {
-			return g, err
-		}
-	}
-	for i := range g.schema.Splits {
-		for part := ingest.Train; part <= ingest.Test; part++ {
-			err := src.Split(ctx, i, part, func(c ingest.IDChunk) error {
-				g.parts[part] = append(g.parts[part], c.IDs...)
-				return nil
-			})
-			if err != nil {
-				return g, err
-			}
-		}
-	}
-	return g, nil
-}
-
-// read opens a source, and reads it twice.
-func read(t testing.TB, path string, o Options) (graph, error) {
+// read opens a source and reads it.
+func read(t testing.TB, path string, o Options) (sourcetest.Graph, error) {
 	src, err := Open(path, o)
 	if err != nil {
-		return graph{}, err
+		return sourcetest.Graph{}, err
 	}
 	defer func() { require.NoError(t, src.Close()) }()
-	g, err := readAll(src)
-	if err != nil {
-		return g, err
+	g, err := sourcetest.Read(src)
+	if err == nil {
+		require.NotEmpty(t, g.Schema.Identity)
 	}
-	again, err := readAll(src)
-	require.NoError(t, err)
-	require.Equal(t, g.schema, again.schema)
-	require.True(t, slices.Equal(g.edges, again.edges) && slices.Equal(g.values, again.values) && slices.Equal(g.labels, again.labels))
-	for i, rows := range g.rows {
-		require.True(t, slices.Equal(rows, again.rows[i]))
-	}
-	for i, part := range g.parts {
-		require.True(t, slices.Equal(part, again.parts[i]))
-	}
-	require.NotEmpty(t, g.schema.Identity)
-	return g, nil
+	return g, err
 }
 
-func mustRead(t testing.TB, path string, o Options) graph {
+func mustRead(t testing.TB, path string, o Options) sourcetest.Graph {
 	t.Helper()
 	g, err := read(t, path, o)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/ingest/torch"
 )
 
@@ -193,11 +194,11 @@ func TestEveryFormProperty(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer src.Close()
-		g, err := readAll(src)
+		g, err := sourcetest.Read(src)
 		if err != nil {
 			t.Fatal(err)
 		}
-		require.Equal(t, want, g.edges)
+		require.Equal(t, want, g.Edges[0].Pairs())
 	})
 }
 

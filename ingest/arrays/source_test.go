@@ -18,23 +18,24 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
 
 var smallEdges = [][2]int64{{0, 1}, {0, 2}, {2, 0}, {3, 3}}
 
 // requireSmall holds a graph against small, whatever it was read from.
-func requireSmall(t *testing.T, g graph) {
+func requireSmall(t *testing.T, g sourcetest.Graph) {
 	t.Helper()
-	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.schema.NodeTypes)
-	require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}, g.schema.Relations)
-	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}}, g.schema.Tables)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node"}}, g.schema.Labels)
-	require.Equal(t, []ingest.Split{{Name: "given", NodeType: "node"}}, g.schema.Splits)
-	require.Equal(t, smallEdges, g.edges)
-	require.Equal(t, [][]float32{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}, g.rows)
-	require.Equal(t, []int32{1, 0, 1, 0, -1}, g.labels)
-	require.Equal(t, [3][]int64{{0, 1}, {2}, {3, 4}}, g.parts)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.Schema.NodeTypes)
+	require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}, g.Schema.Relations)
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}}, g.Schema.Tables)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node"}}, g.Schema.Labels)
+	require.Equal(t, []ingest.Split{{Name: "given", NodeType: "node"}}, g.Schema.Splits)
+	require.Equal(t, smallEdges, g.Edges[0].Pairs())
+	require.Equal(t, [][]float32{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}, g.Rows)
+	require.Equal(t, []int32{1, 0, 1, 0, -1}, g.Labels[0])
+	require.Equal(t, [3][]int64{{0, 1}, {2}, {3, 4}}, g.Splits[0].Numbers())
 }
 
 func TestContainers(t *testing.T) {
@@ -44,8 +45,8 @@ func TestContainers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := mustRead(t, path, Options{})
 			requireSmall(t, g)
-			require.Equal(t, "small", g.schema.Name)
-			require.Empty(t, g.schema.Skipped)
+			require.Equal(t, "small", g.Schema.Name)
+			require.Empty(t, g.Schema.Skipped)
 		})
 	}
 }
@@ -58,7 +59,7 @@ func TestNames(t *testing.T) {
 	for _, path := range []string{pack(t, renamed, zip.Deflate), folder(t, renamed)} {
 		g := mustRead(t, path, o)
 		requireSmall(t, g)
-		require.Equal(t, []string{"odd: it is not one of the names that are looked for; flags such as --array-features name others"}, g.schema.Skipped)
+		require.Equal(t, []string{"odd: it is not one of the names that are looked for; flags such as --array-features name others"}, g.Schema.Skipped)
 	}
 	path := pack(t, renamed, zip.Store)
 	o.Labels = "clz"
@@ -93,8 +94,8 @@ func TestNamedInSciPy(t *testing.T) {
 	_, err := read(t, path, Options{Features: "emb"})
 	require.EqualError(t, err, path+": its keys are those of a scipy graph, adj_, attr_ and labels, and --array-features names another; name its edges as well, as in --array-edges adj_")
 	g := mustRead(t, path, Options{Edges: "adj_", Features: "emb", Labels: "cls"})
-	require.Equal(t, [][]float32{{3, 4}}, g.rows)
-	require.Equal(t, []int32{1, 0}, g.labels)
+	require.Equal(t, [][]float32{{3, 4}}, g.Rows)
+	require.Equal(t, []int32{1, 0}, g.Labels[0])
 	s, err := Open(path, Options{})
 	require.NoError(t, err)
 	defer s.Close()
@@ -134,24 +135,24 @@ func TestEdgeForms(t *testing.T) {
 			for _, path := range []string{pack(t, c.f, zip.Deflate), folder(t, c.f)} {
 				g := mustRead(t, path, c.o)
 				if name == "CSC by name" {
-					require.ElementsMatch(t, smallEdges, g.edges)
-					g.edges = smallEdges
+					require.ElementsMatch(t, smallEdges, g.Edges[0].Pairs())
+					g.Edges[0] = sourcetest.Edges{Src: []int64{0, 0, 2, 3}, Dst: []int64{1, 2, 0, 3}}
 				}
 				requireSmall(t, g)
 			}
 		})
 	}
 	g := mustRead(t, pack(t, files{"indptr": i64(0, 2, 2, 3), "indices": i64(1, 2, 0), "data": f32(0.5, 0, 2)}, zip.Store), Options{RowsAre: "dst"})
-	require.Equal(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}}, g.edges)
-	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.schema.Relations[0].Columns)
-	require.Equal(t, []uint64{uint64(math.Float32bits(0.5)), 0, uint64(math.Float32bits(2))}, g.values)
-	require.Equal(t, []string{"indptr: direction is not in the file: a row is a node's sources, so row i with column j is the edge j→i; --csr-rows src turns it round"}, g.schema.Skipped)
+	require.Equal(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}}, g.Edges[0].Pairs())
+	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.Schema.Relations[0].Columns)
+	require.Equal(t, []uint64{uint64(math.Float32bits(0.5)), 0, uint64(math.Float32bits(2))}, g.Edges[0].Values[0])
+	require.Equal(t, []string{"indptr: direction is not in the file: a row is a node's sources, so row i with column j is the edge j→i; --csr-rows src turns it round"}, g.Schema.Skipped)
 	g = mustRead(t, pack(t, files{"edges": small()["edge_index"], "edge_weight": arr("<i4", false, []int{4, 1}, []int32{5, -1, 7, 0})}, zip.Store), Options{})
-	require.Equal(t, store.I64, g.schema.Relations[0].Columns[0].Elem)
-	require.Equal(t, []uint64{5, math.MaxUint64, 7, 0}, g.values)
+	require.Equal(t, store.I64, g.Schema.Relations[0].Columns[0].Elem)
+	require.Equal(t, []uint64{5, math.MaxUint64, 7, 0}, g.Edges[0].Values[0])
 	g = mustRead(t, pack(t, files{"edges": small()["edge_index"], "edge_attr": arr("<f8", true, []int{4, 2}, []float64{1, 2, 3, 4, 5, 6, 7, 8})}, zip.Store), Options{})
-	require.Equal(t, []ingest.Table{{Name: "edge_feat", Relation: "node__to__node", Dim: 2}}, g.schema.Tables)
-	require.Equal(t, []float32{1, 5, 2, 6, 3, 7, 4, 8}, g.rows[0])
+	require.Equal(t, []ingest.Table{{Name: "edge_feat", Relation: "node__to__node", Dim: 2}}, g.Schema.Tables)
+	require.Equal(t, []float32{1, 5, 2, 6, 3, 7, 4, 8}, g.Rows[0])
 }
 
 // TestBeside: one file, and others that the flags name.
@@ -162,8 +163,8 @@ func TestBeside(t *testing.T) {
 	_, err := read(t, at("edge_index.npy"), Options{Features: "z.npy"})
 	require.EqualError(t, err, at("edge_index.npy")+": there is no z.npy, which --array-features names (found edges)")
 	g := mustRead(t, pack(t, files{"row": i64(0, 1), "col": i64(1, 1), "shape": i64(7, 7), "data": f32(1, 2), "format": arr("|S3", false, []int{}, []byte("coo"))}, zip.Store), Options{})
-	require.EqualValues(t, 7, g.schema.NodeTypes[0].Count)
-	require.Len(t, g.values, 2)
+	require.EqualValues(t, 7, g.Schema.NodeTypes[0].Count)
+	require.Len(t, g.Edges[0].Values[0], 2)
 }
 
 // TestTrap1: an .npy without a header is said to be one, and read when its form is declared.
@@ -207,7 +208,7 @@ func TestTrap1Headerless(t *testing.T) {
 	// bfloat16, which NumPy has no name for, in a file of another suffix.
 	b := files{"edges": f["edge_index"], "x.bin": {0x80, 0x3f, 0, 0, 0x20, 0xc0, 0, 0, 0, 0, 0, 0}}
 	g := mustRead(t, folder(t, b), Options{Raw: []Raw{mustRaw(t, "x.bin:bf16:-1,1")}, Nodes: 6})
-	require.Equal(t, []float32{1, 0, -2.5, 0, 0, 0}, g.rows[0])
+	require.Equal(t, []float32{1, 0, -2.5, 0, 0, 0}, g.Rows[0])
 }
 
 func mustRaw(t *testing.T, text string) Raw {
@@ -235,8 +236,8 @@ func TestTrap3RowsOrPairs(t *testing.T) {
 	two := pack(t, files{"edges": arr("<i8", false, []int{2, 2}, []int64{0, 1, 2, 3})}, zip.Store)
 	_, err := read(t, two, Options{})
 	require.EqualError(t, err, two+": edges is (2, 2) of <i8, which may be two edges of a row each or two rows of ends; say --edge-layout rows for (2, E), pairs for (E, 2)")
-	require.Equal(t, [][2]int64{{0, 2}, {1, 3}}, mustRead(t, two, Options{Layout: Rows}).edges)
-	require.Equal(t, [][2]int64{{0, 1}, {2, 3}}, mustRead(t, two, Options{Layout: Pairs}).edges)
+	require.Equal(t, [][2]int64{{0, 2}, {1, 3}}, mustRead(t, two, Options{Layout: Rows}).Edges[0].Pairs())
+	require.Equal(t, [][2]int64{{0, 1}, {2, 3}}, mustRead(t, two, Options{Layout: Pairs}).Edges[0].Pairs())
 	_, err = read(t, pack(t, small(), zip.Store), Options{Layout: Pairs})
 	require.ErrorContains(t, err, "edge_index is (2, 4) of <i8, and --edge-layout says pairs")
 	_, err = read(t, pack(t, files{"edges": i64(1, 2, 3)}, zip.Store), Options{})
@@ -254,14 +255,14 @@ func TestTrap6Labels(t *testing.T) {
 		arr(">u2", false, []int{5}, []uint16{1, 0, 1, 0, 9}),
 	} {
 		g := mustRead(t, pack(t, small().with("y", y), zip.Deflate), Options{})
-		if g.labels[4] == 9 {
-			g.labels[4] = -1
+		if g.Labels[0][4] == 9 {
+			g.Labels[0][4] = -1
 		}
 		requireSmall(t, g)
 	}
 	g := mustRead(t, pack(t, small().with("y", arr("<f4", false, []int{5, 2}, []float32{0, 1, 1, 1, 0, 0, float32(nan), float32(nan), 1, 0})), zip.Store), Options{})
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, Multi: true}}, g.schema.Labels)
-	require.Equal(t, []int32{0, 1, 1, 1, 0, 0, -1, -1, 1, 0}, g.labels)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 2, Multi: true}}, g.Schema.Labels)
+	require.Equal(t, []int32{0, 1, 1, 1, 0, 0, -1, -1, 1, 0}, g.Labels[0])
 	for want, y := range map[string][]byte{
 		"y: row 1: 0.5 is not the number of a class":             arr("<f8", false, []int{5}, []float64{1, 0.5, 1, 0, nan}),
 		"y: row 2: 2.147483648e+09 is not the number of a class": i64(0, 0, 1<<31, 0, 0),
@@ -281,8 +282,8 @@ func TestTextLabels(t *testing.T) {
 		folder(t, small().with("y", nil).with("label", texts("cat", "true", "dog", "", "True"))),
 	} {
 		g := mustRead(t, path, Options{})
-		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, ClassNames: []string{"cat", "dog", "true"}}}, g.schema.Labels)
-		require.Equal(t, []int32{0, 2, 1, -1, 2}, g.labels)
+		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, ClassNames: []string{"cat", "dog", "true"}}}, g.Schema.Labels)
+		require.Equal(t, []int32{0, 2, 1, -1, 2}, g.Labels[0])
 	}
 	many := make([]string, 120)
 	for i := range many {
@@ -300,15 +301,15 @@ func TestOneHot(t *testing.T) {
 	y := arr("<f4", true, []int{5, 3}, []float32{0, 1, 0, nan, 0, 0, 0, 0, nan, 1, 1, 0, 1, nan, 0})
 	path := pack(t, small().with("y", y), zip.Deflate)
 	g := mustRead(t, path, Options{})
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3}}, g.schema.Labels)
-	require.Equal(t, []int32{2, 0, 2, -1, 1}, g.labels)
-	require.Equal(t, []string{"y: each row has exactly one 1, so it is read as one class a node; --multi-label reads it as any number of them"}, g.schema.Skipped)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3}}, g.Schema.Labels)
+	require.Equal(t, []int32{2, 0, 2, -1, 1}, g.Labels[0])
+	require.Equal(t, []string{"y: each row has exactly one 1, so it is read as one class a node; --multi-label reads it as any number of them"}, g.Schema.Skipped)
 	g = mustRead(t, path, Options{MultiLabel: true})
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, Multi: true}}, g.schema.Labels)
-	require.Equal(t, []int32{0, 0, 1, 1, 0, 0, 0, 0, 1, -1, -1, -1, 0, 1, 0}, g.labels)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, Multi: true}}, g.Schema.Labels)
+	require.Equal(t, []int32{0, 0, 1, 1, 0, 0, 0, 0, 1, -1, -1, -1, 0, 1, 0}, g.Labels[0])
 	for _, row := range [][]float32{{0, 0}, {1, 1}, {1, nan}, {0, nan}} { // no class, two, and what may have one
 		y := arr("<f4", false, []int{5, 2}, append([]float32{0, 1, 1, 0, 0, 1, 1, 0}, row...))
-		require.True(t, mustRead(t, pack(t, small().with("y", y), zip.Store), Options{}).schema.Labels[0].Multi, row)
+		require.True(t, mustRead(t, pack(t, small().with("y", y), zip.Store), Options{}).Schema.Labels[0].Multi, row)
 	}
 }
 
@@ -346,47 +347,48 @@ const fixtures = "../torch/testdata/"
 func TestTrap8NumPyInPickle(t *testing.T) {
 	for _, p := range []string{"zip.p2", "zip.p5", "legacy.p2", "legacy.p4"} {
 		g := mustRead(t, fixtures+"all."+p+".pt", Options{Edges: "first,numpy", Nodes: 201})
-		require.Equal(t, [][2]int64{{10, 0}, {11, 100}, {12, 200}}, g.edges)
+		require.Equal(t, [][2]int64{{10, 0}, {11, 100}, {12, 200}}, g.Edges[0].Pairs())
 	}
 }
 
 // TestTrap9: strided and shared tensors, bool features.
 func TestTrap9Strided(t *testing.T) {
 	g := mustRead(t, fixtures+"strided.pt", Options{})
-	require.Equal(t, [][2]int64{{3, 2}, {1, 0}, {3, 2}}, g.edges)
-	require.Equal(t, []float32{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}, g.rows[0])
-	require.Equal(t, []int32{1, 0, 1, 0}, g.labels)
-	require.Equal(t, []int64{3, 1}, g.parts[0])
-	require.Equal(t, []uint64{0x40200000, 0x40200000, 0x40200000}, g.values)
+	require.Equal(t, [][2]int64{{3, 2}, {1, 0}, {3, 2}}, g.Edges[0].Pairs())
+	require.Equal(t, []float32{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}, g.Rows[0])
+	require.Equal(t, []int32{1, 0, 1, 0}, g.Labels[0])
+	require.Equal(t, []int64{3, 1}, g.Splits[0][0].Numbers)
+	require.Equal(t, []uint64{0x40200000, 0x40200000, 0x40200000}, g.Edges[0].Values[0])
 	g = mustRead(t, fixtures+"all.zip.p2.pt", Options{Edges: "slice", Layout: Rows})
-	require.Equal(t, [][2]int64{{6, 11}, {8, 13}}, g.edges)
+	require.Equal(t, [][2]int64{{6, 11}, {8, 13}}, g.Edges[0].Pairs())
 }
 
 func TestTorch(t *testing.T) {
 	for _, name := range []string{"data.pt", "data.legacy.pt", "processed.pt"} {
 		g := mustRead(t, fixtures+name, Options{})
-		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4}}, g.schema.NodeTypes)
-		require.Equal(t, [][2]int64{{0, 1}, {1, 2}, {2, 3}, {3, 0}}, g.edges)
-		require.Equal(t, []float32{0, 1, 2, 3, 4, 5, 6, 7}, g.rows[0])
-		require.Equal(t, []uint64{0x3f800000, 0x3f000000, 0x3e800000, 0x40000000}, g.values)
-		require.Equal(t, []int32{0, 1, 1, 0}, g.labels)
-		require.Equal(t, [3][]int64{{0, 1}, {2}, {3}}, g.parts)
-		require.Empty(t, g.schema.Skipped)
+		require.Equal(t, []ingest.NodeType{{Name: "node", Count: 4}}, g.Schema.NodeTypes)
+		require.Equal(t, [][2]int64{{0, 1}, {1, 2}, {2, 3}, {3, 0}}, g.Edges[0].Pairs())
+		require.Equal(t, []float32{0, 1, 2, 3, 4, 5, 6, 7}, g.Rows[0])
+		require.Equal(t, []uint64{0x3f800000, 0x3f000000, 0x3e800000, 0x40000000}, g.Edges[0].Values[0])
+		require.Equal(t, []int32{0, 1, 1, 0}, g.Labels[0])
+		require.Equal(t, [3][]int64{{0, 1}, {2}, {3}}, g.Splits[0].Numbers())
+		require.Empty(t, g.Schema.Skipped)
 	}
 	g := mustRead(t, fixtures+"hetero.pt", Options{})
-	require.Equal(t, []ingest.NodeType{{Name: "paper", Count: 3}, {Name: "author", Count: 2}}, g.schema.NodeTypes)
-	require.Equal(t, []ingest.Relation{{Src: "author", Name: "writes", Dst: "paper", Edges: 3}, {Src: "paper", Name: "cites", Dst: "paper", Edges: 2}}, g.schema.Relations)
-	require.Equal(t, [][2]int64{{0, 0}, {0, 1}, {1, 2}, {0, 1}, {2, 0}}, g.edges)
-	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "paper", Dim: 2}}, g.schema.Tables)
-	require.Equal(t, []int32{1, 0, 1}, g.labels)
+	require.Equal(t, []ingest.NodeType{{Name: "paper", Count: 3}, {Name: "author", Count: 2}}, g.Schema.NodeTypes)
+	require.Equal(t, []ingest.Relation{{Src: "author", Name: "writes", Dst: "paper", Edges: 3}, {Src: "paper", Name: "cites", Dst: "paper", Edges: 2}}, g.Schema.Relations)
+	require.Equal(t, [][2]int64{{0, 0}, {0, 1}, {1, 2}}, g.Edges[0].Pairs())
+	require.Equal(t, [][2]int64{{0, 1}, {2, 0}}, g.Edges[1].Pairs())
+	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "paper", Dim: 2}}, g.Schema.Tables)
+	require.Equal(t, []int32{1, 0, 1}, g.Labels[0])
 }
 
 // TestTrap11: nodes that no edge names, and numbers of nodes that contradict the ids or each other.
 func TestTrap11Counts(t *testing.T) {
 	edges := files{"edges": small()["edge_index"]}
-	require.EqualValues(t, 4, mustRead(t, pack(t, edges, zip.Store), Options{}).schema.NodeTypes[0].Count)
-	require.EqualValues(t, 9, mustRead(t, pack(t, edges, zip.Store), Options{Nodes: 9}).schema.NodeTypes[0].Count)
-	require.EqualValues(t, 7, mustRead(t, pack(t, edges.with("num_nodes", arr("<i8", false, []int{}, []int64{7})), zip.Store), Options{}).schema.NodeTypes[0].Count)
+	require.EqualValues(t, 4, mustRead(t, pack(t, edges, zip.Store), Options{}).Schema.NodeTypes[0].Count)
+	require.EqualValues(t, 9, mustRead(t, pack(t, edges, zip.Store), Options{Nodes: 9}).Schema.NodeTypes[0].Count)
+	require.EqualValues(t, 7, mustRead(t, pack(t, edges.with("num_nodes", arr("<i8", false, []int{}, []int64{7})), zip.Store), Options{}).Schema.NodeTypes[0].Count)
 	path := pack(t, small(), zip.Store)
 	_, err := read(t, path, Options{Nodes: 6})
 	require.EqualError(t, err, path+": x: 5 rows, and there are 6 nodes by --node-count; are they of one graph?")
@@ -430,7 +432,7 @@ func TestTrap15Paths(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(dir, "script attempt.PT")
 	require.NoError(t, os.WriteFile(path, b, 0o666))
-	require.Equal(t, "script attempt", mustRead(t, path, Options{}).schema.Name)
+	require.Equal(t, "script attempt", mustRead(t, path, Options{}).Schema.Name)
 }
 
 func TestMasks(t *testing.T) {
@@ -444,8 +446,8 @@ func TestMasks(t *testing.T) {
 		path := pack(t, f.with("train_masks", mask), zip.Deflate)
 		for k, want := range [][]int64{{0, 3}, {1, 2}, {1, 2}} {
 			g := mustRead(t, path, Options{MaskSplit: k})
-			require.Equal(t, want, g.parts[0])
-			require.Len(t, g.schema.Skipped, 1)
+			require.Equal(t, want, g.Splits[0][0].Numbers)
+			require.Len(t, g.Schema.Skipped, 1)
 		}
 		_, err := read(t, path, Options{MaskSplit: 3})
 		require.EqualError(t, err, path+": train_masks: 3 splits, which count from 0, and --mask-split says 3")
@@ -455,8 +457,8 @@ func TestMasks(t *testing.T) {
 	_, err = read(t, pack(t, f.with("train_mask", arr("|b1", false, []int{5, 5}, make([]bool, 25))), zip.Store), Options{})
 	require.ErrorContains(t, err, "save one split alone")
 	g := mustRead(t, pack(t, f.with("test_idx", i64(1)), zip.Store), Options{})
-	require.Empty(t, g.schema.Splits)
-	require.Equal(t, []string{"split: it has no training nodes"}, g.schema.Skipped)
+	require.Empty(t, g.Schema.Splits)
+	require.Equal(t, []string{"split: it has no training nodes"}, g.Schema.Skipped)
 }
 
 func TestRefuses(t *testing.T) {
@@ -543,18 +545,18 @@ func TestHeterophilous(t *testing.T) {
 			src, err := Open(data(t, key+".npz"), Options{MaskSplit: 9})
 			require.NoError(t, err)
 			defer src.Close()
-			g, err := readAll(src)
+			g, err := sourcetest.Read(src)
 			require.NoError(t, err)
-			require.Equal(t, want.Nodes, g.schema.NodeTypes[0].Count)
-			require.Equal(t, want.Edges, g.schema.Relations[0].Edges)
-			require.EqualValues(t, want.Features, g.schema.Tables[0].Dim)
+			require.Equal(t, want.Nodes, g.Schema.NodeTypes[0].Count)
+			require.Equal(t, want.Edges, g.Schema.Relations[0].Edges)
+			require.EqualValues(t, want.Features, g.Schema.Tables[0].Dim)
 			most := int32(0)
-			for _, l := range g.labels {
+			for _, l := range g.Labels[0] {
 				most = max(most, l)
 			}
 			require.EqualValues(t, want.Classes-1, most)
 			seen := map[int64]bool{}
-			for _, part := range g.parts {
+			for _, part := range g.Splits[0].Numbers() {
 				require.NotEmpty(t, part)
 				for _, v := range part {
 					require.False(t, seen[v])
@@ -569,7 +571,7 @@ func TestHeterophilous(t *testing.T) {
 				first = append(first, c.IDs...)
 				return nil
 			}))
-			require.NotEqual(t, g.parts[0], first)
+			require.NotEqual(t, g.Splits[0][0].Numbers, first)
 		})
 	}
 }
@@ -579,11 +581,11 @@ func TestMatrix(t *testing.T) {
 	src, err := Open(data(t, "ogbn_arxiv/graphsaint/adj_full.npz"), Options{})
 	require.NoError(t, err)
 	defer src.Close()
-	g, err := readAll(src)
+	g, err := sourcetest.Read(src)
 	require.NoError(t, err)
-	require.EqualValues(t, 169343, g.schema.NodeTypes[0].Count)
-	require.Len(t, g.edges, 1166243)
-	require.Empty(t, g.values)
+	require.EqualValues(t, 169343, g.Schema.NodeTypes[0].Count)
+	require.Len(t, g.Edges[0].Src, 1166243)
+	require.Empty(t, g.Edges[0].Values)
 }
 
 func TestCNR2000(t *testing.T) {
