@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -68,124 +70,54 @@ type graph struct {
 	splits map[string][3][]string
 }
 
-func text(n int64, t ingest.Texts, i int, isText bool) string {
-	if isText {
-		return string(t.At(i))
-	}
-	return fmt.Sprint(n)
-}
-
-func at(list []int64, i int) int64 {
-	if i < len(list) {
-		return list[i]
-	}
-	return 0
-}
-
-// readAll reads every section twice and holds the chunks to the seam's rules.
-func readAll(s *Source) (g graph, err error) {
-	ctx := context.Background()
-	if g.schema, err = s.Schema(ctx); err != nil {
+// readAll reads a source and makes text of it.
+func readAll(s *Source) (graph, error) {
+	all, err := sourcetest.Read(s)
+	g := graph{schema: all.Schema, ids: map[string][]string{}, edges: map[string][]string{}, rows: map[string][]float32{},
+		labels: map[string][]int32{}, splits: map[string][3][]string{}}
+	if err != nil {
 		return g, err
 	}
-	for range 2 {
-		if err := g.read(ctx, s); err != nil {
-			return g, err
+	for i, n := range g.schema.NodeTypes {
+		if n.IDs != ingest.RowIDs && !n.Gathered {
+			g.ids[n.Name] = texts(all.NodeIDs[i])
 		}
+	}
+	for i, r := range g.schema.Relations {
+		edges := all.Edges[i].Lines()
+		for k, column := range r.Columns {
+			for j, bits := range all.Edges[i].Values[k] {
+				if column.Elem == store.F32 {
+					edges[j] += fmt.Sprintf(" %v", math.Float32frombits(uint32(bits)))
+				} else {
+					edges[j] += fmt.Sprintf(" %d", int64(bits))
+				}
+			}
+		}
+		g.edges[r.Key()] = edges
+	}
+	for i, t := range g.schema.Tables {
+		g.rows[t.NodeType+t.Relation+"/"+t.Name] = all.Rows[i]
+	}
+	for i, l := range g.schema.Labels {
+		g.labels[l.NodeType] = all.Labels[i]
+	}
+	for i, split := range g.schema.Splits {
+		var parts [3][]string
+		for part, ids := range all.Splits[i] {
+			parts[part] = texts(ids)
+		}
+		g.splits[split.NodeType] = parts
 	}
 	return g, nil
 }
 
-func (g *graph) read(ctx context.Context, s *Source) error {
-	g.ids, g.edges, g.rows = map[string][]string{}, map[string][]string{}, map[string][]float32{}
-	g.labels, g.splits = map[string][]int32{}, map[string][3][]string{}
-	kinds := map[string]ingest.IDs{}
-	follows := func(what string, p ingest.Place, have, n int) error {
-		if p.First != int64(have) || n == 0 || n > chunkRows || p.File == "" {
-			return fmt.Errorf("bad chunk of %s: %d rows at %v, and %d were there", what, n, p, have)
-		}
-		return nil
+func texts(ids sourcetest.IDs) []string {
+	list := ids.Texts
+	for _, id := range ids.Numbers {
+		list = append(list, strconv.FormatInt(id, 10))
 	}
-	ids := func(c ingest.IDChunk, kind ingest.IDs, to []string) []string {
-		for i := range c.Len() {
-			to = append(to, text(at(c.IDs, i), c.Texts, i, kind == ingest.TextIDs))
-		}
-		return to
-	}
-	for i, n := range g.schema.NodeTypes {
-		kinds[n.Name] = n.IDs
-		if n.IDs == ingest.RowIDs || n.Gathered {
-			continue
-		}
-		err := s.NodeIDs(ctx, i, func(c ingest.IDChunk) error {
-			err := follows("ids", c.Place, len(g.ids[n.Name]), c.Len())
-			g.ids[n.Name] = ids(c, n.IDs, g.ids[n.Name])
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for i, r := range g.schema.Relations {
-		g.edges[r.Key()] = nil
-		err := s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-			err := follows("edges", c.Place, len(g.edges[r.Key()]), c.Len())
-			for i := range c.Len() {
-				e := text(at(c.Src, i), c.SrcTexts, i, kinds[r.Src] == ingest.TextIDs) + ">" + text(at(c.Dst, i), c.DstTexts, i, kinds[r.Dst] == ingest.TextIDs)
-				for k, column := range r.Columns {
-					if bits := c.Values[k][i]; column.Elem == store.F32 {
-						e += fmt.Sprintf(" %v", math.Float32frombits(uint32(bits)))
-					} else {
-						e += fmt.Sprintf(" %d", int64(bits))
-					}
-				}
-				g.edges[r.Key()] = append(g.edges[r.Key()], e)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if r.Edges >= 0 && r.Edges != int64(len(g.edges[r.Key()])) {
-			return fmt.Errorf("%d edges of %d", len(g.edges[r.Key()]), r.Edges)
-		}
-	}
-	for i, t := range g.schema.Tables {
-		key := t.NodeType + t.Relation + "/" + t.Name
-		err := s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			err := follows("rows", c.Place, len(g.rows[key])/t.Dim, len(c.Values)/t.Dim)
-			g.rows[key] = append(g.rows[key], c.Values...)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for i, l := range g.schema.Labels {
-		err := s.Labels(ctx, i, func(c ingest.LabelChunk) error {
-			err := follows("labels", c.Place, len(g.labels[l.NodeType]), len(c.Values))
-			g.labels[l.NodeType] = append(g.labels[l.NodeType], c.Values...)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for i, sp := range g.schema.Splits {
-		var parts [3][]string
-		for part := range parts {
-			err := s.Split(ctx, i, ingest.Part(part), func(c ingest.IDChunk) error {
-				err := follows("split", c.Place, len(parts[part]), c.Len())
-				parts[part] = ids(c, kinds[sp.NodeType], parts[part])
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		g.splits[sp.NodeType] = parts
-	}
-	return nil
+	return list
 }
 
 // read opens DIR/s.yaml.
