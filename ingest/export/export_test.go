@@ -27,6 +27,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/graphbolt"
 	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
@@ -343,35 +344,24 @@ func (w *world) checkGraphBolt(t *rapid.T, d *store.Dataset, out string) {
 	s, err := graphbolt.Open(out)
 	require.NoError(t, err)
 	defer s.Close()
-	schema, err := s.Schema(ctx)
-	require.NoError(t, err)
-	require.Equal(t, "world", schema.Name)
-	require.Equal(t, []ingest.NodeType{{Name: "user", Count: int64(len(w.users))}, {Name: "item", Count: int64(len(w.items))}}, schema.NodeTypes)
-	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "user", Classes: 4}}, schema.Labels)
+	g := sourcetest.Collect(t, s)
+	require.Equal(t, "world", g.Schema.Name)
+	require.Equal(t, []ingest.NodeType{{Name: "user", Count: int64(len(w.users))}, {Name: "item", Count: int64(len(w.items))}}, g.Schema.NodeTypes)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "user", Classes: 4}}, g.Schema.Labels)
 	wantBuys, wantKnows := w.edges()
-	rows := map[string][]float32{}
-	for i, table := range schema.Tables {
-		require.NoError(t, s.Rows(ctx, i, func(c ingest.RowChunk) error {
-			rows[table.Relation+table.Name] = append(rows[table.Relation+table.Name], c.Values...)
-			return nil
-		}))
-	}
 	for i, want := range [][]edge{wantBuys, wantKnows} {
 		var got []edge
 		to := [][]int64{items, users}[i]
-		require.NoError(t, s.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-			for k := range c.Src {
-				e := edge{src: users[c.Src[k]], dst: to[c.Dst[k]]}
-				if at := len(got); i == 0 {
-					price := rows["user__buys__itemprice"]
-					e.weight, e.price = rows["user__buys__itemweight"][at], [2]float32{price[2*at], price[2*at+1]}
-				} else {
-					e.time = want[0].time // rounded to 32 bits in a table; compared below
-				}
-				got = append(got, e)
+		for k, ends := range g.Edges[i].Pairs() {
+			e := edge{src: users[ends[0]], dst: to[ends[1]]}
+			if i == 0 {
+				price := g.Table("user__buys__item/price")
+				e.weight, e.price = g.Table("user__buys__item/weight")[k], [2]float32{price[2*k], price[2*k+1]}
+			} else {
+				e.time = want[0].time // rounded to 32 bits in a table; compared below
 			}
-			return nil
-		}))
+			got = append(got, e)
+		}
 		got = sorted(got)
 		if i == 1 {
 			for k := range got {
@@ -382,10 +372,9 @@ func (w *world) checkGraphBolt(t *rapid.T, d *store.Dataset, out string) {
 	}
 	for row, id := range users {
 		v := slices.Index(w.users, id)
-		require.Equal(t, w.feat[2*v:2*v+2], rows["feat"][2*row:2*row+2])
+		require.Equal(t, w.feat[2*v:2*v+2], g.Table("user/feat")[2*row:2*row+2])
 	}
-	var class []int32
-	require.NoError(t, s.Labels(ctx, 0, func(c ingest.LabelChunk) error { class = append(class, c.Values...); return nil }))
+	class := g.Labels[0]
 	for row, id := range users {
 		v := store.NodeID(slices.Index(w.users, id))
 		want := int32(-1)
