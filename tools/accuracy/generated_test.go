@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/generate"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -38,6 +40,16 @@ func TestHopRows(t *testing.T) {
 	schema, err := h.Schema(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, 4, schema.Tables[0].Dim)
+}
+
+func TestHopRowsConform(t *testing.T) {
+	sourcetest.Conform(t, func() (ingest.Source, error) {
+		s, err := generate.Open("citations", generate.Options{Nodes: 20_000, Edges: 40_000, Dim: 8, Classes: 5})
+		if err != nil {
+			return nil, err
+		}
+		return newHopRows(context.Background(), s, 0, 1)
+	})
 }
 
 // TestHopDataset: what is made of a generated graph is that graph with other rows.

@@ -78,13 +78,17 @@ func (h *hopRows) Schema(context.Context) (*ingest.Schema, error) {
 	return &schema, nil
 }
 
-func (h *hopRows) Rows(_ context.Context, _ int, emit func(ingest.RowChunk) error) error {
+func (h *hopRows) Rows(ctx context.Context, _ int, emit func(ingest.RowChunk) error) error {
 	dim := h.schema.Tables[0].Dim
-	for lo := 0; lo < len(h.values); lo += 1024 * dim {
-		c := ingest.RowChunk{Place: ingest.Place{File: "means", First: int64(lo / dim)}, Values: h.values[lo:min(lo+1024*dim, len(h.values))]}
-		if err := emit(c); err != nil {
+	place := ingest.Place{File: "means"}
+	for values := range slices.Chunk(h.values, max(ingest.ChunkBytes/4/dim, 1)*dim) {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if err := emit(ingest.RowChunk{Place: place, Values: slices.Clone(values)}); err != nil {
+			return err
+		}
+		place.First += int64(len(values) / dim)
 	}
 	return nil
 }
