@@ -13,7 +13,7 @@ import (
 )
 
 func TestConform(t *testing.T) {
-	const n = labelChunk + 9 // nodes, and edges
+	const n, dim = labelChunk + 9, 5 // nodes and edges
 	var bounds, ends, classes []int64
 	names := make([]string, n)
 	values, ones := make([]float32, n), make([]float32, n)
@@ -25,12 +25,11 @@ func TestConform(t *testing.T) {
 	square, columns := i64(n, n), make([]int64, n)
 	all := []entry{
 		{"adj_data", f32(ones...)}, {"adj_indices", i64(ends...)}, {"adj_indptr", i64(bounds...)}, {"adj_shape", square},
-		{"attr_data", f32(values...)}, {"attr_indices", i64(columns...)}, {"attr_indptr", i64(bounds...)}, {"attr_shape", i64(n, 30)},
+		{"attr_data", f32(values...)}, {"attr_indices", i64(columns...)}, {"attr_indptr", i64(bounds...)}, {"attr_shape", i64(n, dim)},
 		{"labels", i64(classes...)},
 	}
 	dense := with(all, entry{"attr_data", nil}, entry{"attr_indices", nil}, entry{"attr_indptr", nil}, entry{"attr_shape", nil},
-		entry{"attr_matrix", arr("<f4", true, []int{n / 3, 3}, values[:n/3*3])}, entry{"labels", texts(names...)})
-	dense = with(dense, entry{"attr_matrix", arr("<f4", true, []int{n, 5}, make([]float32, 5*n))})
+		entry{"attr_matrix", arr("<f4", true, []int{n, dim}, make([]float32, dim*n))}, entry{"labels", texts(names...)})
 	input := func(method uint16, entries []entry) func() (ingest.Source, error) {
 		path := filepath.Join(t.TempDir(), "graph.npz")
 		require.NoError(t, os.WriteFile(path, pack(t, method, entries), 0o600))
