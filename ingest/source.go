@@ -14,8 +14,8 @@ import (
 // The chunks of a section follow each other: the First of a chunk is the number of rows before it. A chunk names its file
 // and has one row or more. If it has more than one, its numbers take at most [ChunkBytes], and its texts, less those of its
 // last row, at most as much again; columns of edges come on top. Its slices are lent for the call of emit: the Source does not
-// touch them during the call, and emit may overwrite them. Numbers of rows and edges that the Schema declares are those that
-// come.
+// touch them during the call, and emit may overwrite them. Where the Schema declares a number of nodes or edges, as many come. A
+// Source streams: it holds the chunk that it emits, and beside it only what its package says.
 //
 // A section calls emit in the goroutine that reads it. An error from emit ends the section, which returns it as it is and
 // does not call emit again. Once ctx is done no chunk follows, and a section that has chunks left ends with an error that
@@ -46,7 +46,7 @@ type Source interface {
 // ChunkBytes bounds a chunk: see [Source].
 const ChunkBytes = 1 << 20
 
-// Schema is the form of a graph: typed from the start, so that a homogeneous graph is one node type and one relation.
+// Schema is the form of a graph. It has types from the start: a homogeneous graph has one node type and one relation.
 type Schema struct {
 	Name      string // of the dataset: "ogbn_arxiv"
 	NodeTypes []NodeType
@@ -54,13 +54,13 @@ type Schema struct {
 	Tables    []Table
 	Labels    []Label
 	Splits    []Split
-	// Skipped says, a sentence each, what the source holds and this reader passes over, and why.
+	// Skipped lists what the source holds and this reader does not read, with the reason, a sentence each.
 	Skipped []string
-	// NoFeatures and NoLabels say, where there are none, what the reader looked for and found instead: "x.npz: no array of
-	// features (found emb); looked for x, feat". Empty where there is nothing to say.
+	// NoFeatures and NoLabels are for messages where there are none: what the reader found, and what it looked for. "x.npz: no
+	// array of features (found emb); looked for x, feat". They are empty where there are features, or labels.
 	NoFeatures, NoLabels string
-	// Identity is equal for equal contents: parameters of what is made, names, sizes and times of files (see [Files]). A
-	// killed ingest goes on where it was only when it is the same as before; "" is never the same.
+	// Identity is equal for equal contents. It has the parameters of a generated graph, or the names, sizes and times of files
+	// (see [Files]). A killed ingest resumes only when the identity is the same as before; "" is never the same.
 	Identity string
 }
 
@@ -76,11 +76,11 @@ const (
 // MaxIDBytes is the length of the longest text that is an id.
 const MaxIDBytes = 4096
 
-// NodeType is one kind of node. Where its nodes have ids of their own, rows are in the order of NodeIDs; where they are
-// Gathered, that of ascending ids (texts by their bytes).
+// NodeType is one kind of node. Rows of nodes that have ids of their own are in the order of NodeIDs. Rows of Gathered nodes are
+// in ascending order of their ids, texts by their bytes.
 type NodeType struct {
 	Name  string
-	Count int64 // declared number; 0 or -1 when not known beforehand, which it is for RowIDs
+	Count int64 // declared number; 0 or -1 when not known beforehand, but always known for RowIDs
 	IDs   IDs
 	// Gathered says that there is no list of the nodes: they are those that edges name. Such a type has no tables and no
 	// labels from the source, since nobody knows its rows beforehand.
@@ -202,8 +202,8 @@ type IDChunk struct {
 // Len is the number of ids.
 func (c *IDChunk) Len() int { return max(len(c.IDs), c.Texts.Len()) }
 
-// RowMaker is a Source whose feature rows can be had in any order, as those that are made from a seed can. A builder that
-// renumbers nodes then writes a table once, where it would else have to sort it.
+// RowMaker is a Source that gives feature rows in any order, as a generator can. A builder that renumbers nodes then writes the
+// table once and need not sort it.
 type RowMaker interface {
 	Source
 	// RowsAt fills dst with the feature rows of nodes rows, len(dst)/len(rows) = Dim values each. It is safe for concurrent
@@ -211,23 +211,23 @@ type RowMaker interface {
 	RowsAt(table int, rows []uint32, dst []float32) bool
 }
 
-// Sparse is a Source whose features may lack nodes, which then have rows of zeros.
+// Sparse is a Source whose features may be missing for some nodes. These have rows of zeros.
 type Sparse interface {
 	Source
 	// MissingRows is the number of such nodes in a table, once Rows has streamed it.
 	MissingRows(table int) int64
 }
 
-// Remarker is a Source that may have something to say of what it read, once it is read.
+// Remarker is a Source that may make remarks on what it read.
 type Remarker interface {
 	Source
-	// Remarks are a sentence each.
+	// Remarks are a sentence each, and complete once the sections are read.
 	Remarks() []string
 }
 
-// Tolerant is a Source that may have passed over rows that it could not read, as it was allowed to.
+// Tolerant is a Source that may skip rows that it cannot read, if its options allow it.
 type Tolerant interface {
 	Source
-	// BadRows is their number so far, and what was wrong with the first.
+	// BadRows is the number of rows skipped so far, and the error of the first. A row counts once, however often it is read.
 	BadRows() (n int64, first error)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// bag is the arrays there are by key, wherever they are. Headers are read when asked for.
+// bag has arrays by key, from one file or from several. It reads the header of an array when the array is asked for.
 type bag struct {
 	path    string
 	dir     string // where files that the user names are
@@ -160,7 +160,7 @@ func stem(path string) string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// folderBag is the .npy files of a folder, and those that are declared raw.
+// folderBag has the .npy files of a folder, and its files that are declared raw.
 func folderBag(dir string, o *Options) (*bag, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -186,7 +186,7 @@ func folderBag(dir string, o *Options) (*bag, error) {
 	return b, nil
 }
 
-// npyBag is a single file: the edges.
+// npyBag has one file, which holds the edges.
 func npyBag(path string, o *Options) (*bag, error) {
 	b := newBag(path)
 	b.keys = []string{"edges"}
@@ -194,7 +194,7 @@ func npyBag(path string, o *Options) (*bag, error) {
 	return b, nil
 }
 
-// beside opens a file that the user names and that is no key; nil when there is none.
+// beside opens a file that the user named and that is not a key. It returns nil when there is no such file.
 func (b *bag) beside(name string, o *Options) (*array, error) {
 	path := name
 	if !filepath.IsAbs(path) {
@@ -213,7 +213,7 @@ func (b *bag) beside(name string, o *Options) (*array, error) {
 	return a, err
 }
 
-// npzBag is the arrays of an archive.
+// npzBag has the arrays of an archive.
 func npzBag(path string, _ *Options) (*bag, error) {
 	b := newBag(path)
 	f, size, err := b.file(path)
@@ -258,7 +258,7 @@ func (b *bag) addArchive(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// behind is a storage less what it begins with.
+// behind is a storage without its first bytes.
 type behind struct {
 	npy.Storage
 	at int64

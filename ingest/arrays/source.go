@@ -162,7 +162,7 @@ func (s *Source) skip(key, why string) {
 	}
 }
 
-// found lists what there is, for a message about what there is not.
+// found lists the keys, for messages about keys that are missing.
 func (s *Source) found() string {
 	const most = 12
 	keys, more := s.bag.keys, ""
@@ -175,7 +175,7 @@ func (s *Source) found() string {
 	return " (found " + strings.Join(keys, ", ") + more + ")"
 }
 
-// none says that there is no array of a kind.
+// none is the message for a graph without an array of a kind.
 func (s *Source) none(what, flag string, usual []string) string {
 	return fmt.Sprintf("%s: no array of %s%s; looked for %s; %s NAME says another", s.bag.path, what, s.found(), strings.Join(usual, ", "), flag)
 }
@@ -267,7 +267,7 @@ func (s *Source) findNodes(prefix string) error {
 	return s.findSplit(prefix, name, t, [3]string{given.Train, given.Valid, given.Test})
 }
 
-// declared takes the number of nodes from --node-count or an array or number of that name.
+// declared takes the number of nodes from --node-count, or from an array or number of that name.
 func (s *Source) declared(prefix string, t *nodeType) error {
 	if prefix == "" && s.o.Nodes > 0 {
 		t.count, t.from = s.o.Nodes, "--node-count"
@@ -301,7 +301,7 @@ func (s *Source) declared(prefix string, t *nodeType) error {
 	return nil
 }
 
-// hold holds the rows of an array against the number of nodes, or makes them that.
+// hold checks that an array has a row for each node. Where the number of nodes is not known, the rows become it.
 func (t *nodeType) hold(a *array) error {
 	n := a.Shape[0]
 	if t.count < 0 {

@@ -22,10 +22,10 @@ type Source struct {
 	files    []string // of the edge list
 	skipped  []string
 	left     []string // columns of edges that are passed over
-	text     bool     // ids are
+	text     bool     // ids are text
 	sample   idSample // of the first file that has rows
-	edges    int      // in samples
-	declared int64    // number of nodes that a comment tells, 0 without
+	edges    int      // rows in the samples of all files
+	declared int64    // number of nodes by a comment in the file, 0 without one
 	forgive  *lines.Tolerance
 	table    *nodeTable
 	kinds    kinds
@@ -75,8 +75,8 @@ func Open(path string, o Options) (*Source, error) {
 	return s, nil
 }
 
-// sampleEdges refuses files whose columns are not there before anything large is read, tells what the ids are, and says
-// which columns are passed over.
+// sampleEdges reads the first rows of each file. It refuses a file that lacks a column before anything large is read, finds out
+// whether ids are integers or text, and notes which columns are skipped.
 func (s *Source) sampleEdges() error {
 	for _, path := range s.files {
 		r, err := s.openEdges(path)
@@ -115,7 +115,7 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); %s", r.Name(), len(s.left), list(s.left), keep))
 		}
 	}
-	r.comments = false // whether they are is not known yet
+	r.comments = false // lines that look like comments may be rows with text ids
 	sample, err := sampleIDs(r.table, r.src, r.dst)
 	if err != nil {
 		return err
@@ -130,8 +130,8 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	return sample.sure(r.table, s.o.Header, s.o.namesEnds(r.table))
 }
 
-// Schema reads the table of nodes through on its first call, where there is one, and the map of features. It reads the
-// edges only where the number of nodes that a comment declares must be seen to hold, or where the map needs all nodes.
+// Schema reads the table of nodes and the map of features through on its first call, where there are such. It reads the edges as
+// well when a comment declares the number of nodes, to check it, and when the map of features needs the ids of all nodes.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if s.schema == nil {
 		schema, err := s.scan(ctx)
@@ -158,7 +158,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if schema.Identity, err = ingest.Files(s.paths()...); err != nil {
 		return nil, err
 	}
-	schema.Identity += fmt.Sprintf("%+v\n", s.o) // which columns are the ends of edges is not in the schema
+	schema.Identity += fmt.Sprintf("%+v\n", s.o) // the options choose the columns, which the schema does not name
 	switch {
 	case s.table != nil:
 		if err := s.table.scan(ctx); err != nil {
@@ -226,7 +226,7 @@ func (s *Source) paths() []string {
 	return paths
 }
 
-// gather keeps the ids that edges name, for a map of features.
+// gather collects the ids in the edges, for a map of features. It returns the numbers of nodes and edges.
 func (s *Source) gather(ctx context.Context) (nodes, edges int64, err error) {
 	var seen idSet
 	err = s.eachEdge(ctx, func(c ingest.EdgeChunk) error {
@@ -248,7 +248,7 @@ func (s *Source) gather(ctx context.Context) (nodes, edges int64, err error) {
 	return nodes, edges, nil
 }
 
-// largest is that of all ids.
+// largest finds the largest id, and counts the edges.
 func (s *Source) largest(ctx context.Context) (id, edges int64, err error) {
 	err = s.eachEdge(ctx, func(c ingest.EdgeChunk) error {
 		for i, u := range c.Src {
@@ -260,7 +260,7 @@ func (s *Source) largest(ctx context.Context) (id, edges int64, err error) {
 	return id, edges, err
 }
 
-// name is a file's without what its format adds.
+// name is the name of a file without the extensions of its format.
 func name(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs // "." has no name
@@ -274,7 +274,8 @@ func name(path string) string {
 	return base
 }
 
-// NodeIDs streams the ids of the table's rows, or those with gaps that were gathered for a map of features, ascending.
+// NodeIDs streams the ids of the table's rows. Without a table, it streams the ids that were gathered for a map of features, in
+// ascending order.
 func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChunk) error) error {
 	if nodeType != 0 {
 		panic("edgelist: no such node type")
@@ -452,7 +453,7 @@ func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) e
 	panic("edgelist: no such split")
 }
 
-// BadRows is what was passed over, as Options allow.
+// BadRows is the number of rows skipped, as Options allow, and the error of the first.
 func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
 
 // MissingRows is the number of nodes that have no features, in the map or the table.
@@ -463,11 +464,11 @@ func (s *Source) MissingRows(int) int64 {
 	return s.table.bare
 }
 
-// Remarks are what was assumed.
+// Remarks say what the last reading of the edges took for granted.
 func (s *Source) Remarks() []string { return s.remarks }
 
 // Close has nothing to close: files are open while their section is read.
 func (s *Source) Close() error { return nil }
 
-// isRange tells a number that is too large from text that is none.
+// isRange reports whether err is of a number that is too large, not of text that is no number.
 func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }

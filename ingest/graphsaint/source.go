@@ -35,7 +35,7 @@ type Source struct {
 	schema ingest.Schema
 	adj    *npz.Matrix
 	nodes  int64
-	edges  bool // schema has the number of edges
+	edges  bool // the schema has the number of edges
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -63,7 +63,7 @@ func Open(dir string) (*Source, error) {
 	return s, nil
 }
 
-// name is that of the folder, or of the one above when it is the layout that the folder is named after.
+// name is the name of the folder. A folder "graphsaint" or "raw" has the name of the folder above it.
 func name(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -235,7 +235,8 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 // missing marks a node that class_map.json has not named yet.
 const missing = -2
 
-// Labels reads class_map.json and gives the labels in the order of the nodes.
+// Labels reads class_map.json and gives the labels in the order of the nodes. It holds 4 bytes a node, since the map is in any
+// order.
 func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
 	if label != 0 || len(s.schema.Labels) == 0 {
 		panic("graphsaint: no such label")
@@ -282,7 +283,7 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	return nil
 }
 
-// multiLabels holds a byte a node and class.
+// multiLabels streams labels of several classes a node. It holds a byte for each node and class, since the map is in any order.
 func (s *Source) multiLabels(ctx context.Context, classes int64, emit func(ingest.LabelChunk) error) error {
 	bits, named := make([]bool, s.nodes*classes), make([]bool, s.nodes)
 	err := s.eachLabelled(ctx, func(in *jsonmap.Scanner, node int64) error {

@@ -147,7 +147,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	return flush()
 }
 
-// tableType is the node type of a table of the schema.
+// tableType finds the index of the node type that a table of the schema is of.
 func (s *Source) tableType(table int) int {
 	for t, typ := range s.types {
 		if typ.dim > 0 {
@@ -188,7 +188,7 @@ func appendFeatures(values []float32, in *lines.Scanner, features []byte, dim in
 	return values, nil
 }
 
-// integer reads digits; up to 18 cannot overflow, and more is no id.
+// integer reads up to 18 digits, which cannot overflow. Longer numbers are no ids.
 func integer(cell []byte) (v int64, ok bool) {
 	if len(cell) == 0 || len(cell) > 18 {
 		return 0, false
@@ -221,7 +221,7 @@ func number(cell []byte) (float32, bool) {
 				continue
 			}
 			if c-'0' > 9 {
-				digits = 8 // not this way
+				digits = 8 // too many for this way
 				break
 			}
 			v = v*10 + uint32(c-'0')

@@ -23,10 +23,10 @@ const (
 // Options tune the split; the zero value is the benchmark's.
 type Options struct {
 	Valid float64 // the part of label.dat that validates, default 0.2; negative: none
-	Seed  uint64  // draws it
+	Seed  uint64  // of the draw
 }
 
-// Validate refuses a part that is none.
+// Validate checks the part that validates.
 func (o Options) Validate() error {
 	if !(o.Valid < 1) {
 		return fmt.Errorf("--valid %v: a part of the labelled nodes is less than 1", o.Valid)
@@ -45,7 +45,7 @@ type Source struct {
 	links  []linkType // by number
 	labels []*labelled
 	schema *ingest.Schema // nil until the first call of Schema
-	closed bool           // the zip is
+	closed bool           // the zip is closed
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -57,10 +57,10 @@ type nodeType struct {
 	dim    int // -1 until its first node is read, 0 without features
 }
 
-// run is nodes of one type whose ids follow each other.
+// run is a range of ids whose nodes are of one type.
 type run struct {
-	first int64 // id
-	row   int64 // of the first
+	first int64 // id of its first node
+	row   int64 // of its first node, within the type
 	typ   int   // index of types
 }
 
@@ -86,7 +86,7 @@ func Open(path string, o Options) (*Source, error) {
 	}
 	s := &Source{files: f, o: o}
 	if f.archive == nil {
-		if err := lines.RefusePointer(f.label("info.dat")); err != nil { // else it would be names that do not read
+		if err := lines.RefusePointer(f.label("info.dat")); err != nil { // readInfo would take it for a file without names
 			return nil, err
 		}
 	}
@@ -120,7 +120,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 }
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
-	s.types, s.runs, s.nodes, s.links, s.labels = nil, nil, 0, nil, nil // of a call that was cancelled
+	s.types, s.runs, s.nodes, s.links, s.labels = nil, nil, 0, nil, nil // an earlier call may have been cancelled half-way
 	schema := &ingest.Schema{Name: s.name()}
 	var err error
 	if schema.Identity, err = ingest.Files(s.read()...); err != nil {
@@ -173,7 +173,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	return schema, nil
 }
 
-// name is the folder's, which a zip keeps, or else the file's.
+// name is that of the folder, also of the folder inside a zip, or else that of the file.
 func (s *Source) name() string {
 	if base := filepath.Base(s.dir); base != "." {
 		return base
@@ -333,7 +333,7 @@ func (s *Source) at(id int64) (typ int, row int64, ok bool) {
 	return r.typ, r.row + id - r.first, true
 }
 
-// eachIn is each, which looks at the context now and then.
+// eachIn calls each, and looks at the context every 4096 lines.
 func (s *Source) eachIn(ctx context.Context, name string, visit func(in *lines.Scanner, cells [][]byte) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

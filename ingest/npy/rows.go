@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-const maxCols = 1 << 22 // 16 MiB a row, the one buffer that a header can ask for
+const maxCols = 1 << 22 // 16 MiB a row: the only buffer whose size the header of a file decides
 
 // Rows streams a matrix of shape (n, f) as float32 rows, first to last, whichever way round the file holds it; an array
 // of shape (n,) is n rows of one. open gives the file from its first byte. A chunk has at most chunkBytes, but never

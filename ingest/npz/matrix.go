@@ -52,7 +52,7 @@ func (m *Matrix) find() error {
 	return err
 }
 
-// checkFormat refuses the other matrices of SciPy, whose arrays have the same names and another meaning.
+// checkFormat refuses SciPy's matrices of other formats: their arrays have the same names and mean something else.
 func (m *Matrix) checkFormat() error {
 	const key = "format"
 	if m.files[key] == nil {

@@ -20,7 +20,7 @@ const (
 // Source is a graph in an npz archive.
 type Source struct {
 	*archive
-	file    io.Closer // nil when the caller's
+	file    io.Closer // nil when the caller owns the file, and after Close
 	adj     *csr
 	attr    *csr   // nil without sparse features
 	dense   string // the key of dense features, "" without
@@ -28,7 +28,7 @@ type Source struct {
 	named   bool             // labels are text
 	texts   *ingest.Category // of labels that are text, nil until learnt
 	schema  ingest.Schema
-	counted bool // schema has the number of edges
+	counted bool // the schema has the number of edges
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -199,7 +199,7 @@ func integerLabels(m *member, first int64, classes []int32, scratch []int64) (in
 	return n, nil
 }
 
-// floatLabels reads what Python makes of integers when some are missing: NaN is the missing one.
+// floatLabels reads classes as floats, which Python makes of integers when some are missing. NaN is missing.
 func floatLabels(m *member, first int64, classes []int32, scratch []int64) (int, error) {
 	wide := make([]float64, len(scratch))
 	n, err := m.ReadFloat64s(wide)

@@ -50,13 +50,13 @@ type Source struct {
 	memory   int64          // of the ingest
 }
 
-// rows are a table's.
+// rows are the rows of a table.
 type rows struct {
 	section
 	twice bool // a row of an edge belongs to its reverse as well
 }
 
-// labels are a label's.
+// labels are the values of a label.
 type labels struct {
 	section
 	tasks int // columns

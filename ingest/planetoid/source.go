@@ -82,7 +82,7 @@ func (o Options) Open(path string) (*Source, error) {
 
 func (s *Source) file(suffix string) string { return s.prefix + "." + suffix }
 
-// readLabels reads y, ally and ty; s.class has the rows of ally, then of ty, until number puts them in order.
+// readLabels reads y, ally and ty. It leaves the rows of ally and then of ty in s.class; number puts them in the order of nodes.
 func (s *Source) readLabels() (int64, error) {
 	ally, classes, err := s.readClasses(s.file("ally"))
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Source) readLabels() (int64, error) {
 	return classes, nil
 }
 
-// checkFeatures holds the three matrices against the labels.
+// checkFeatures checks the sizes of the three matrices against the labels.
 func (s *Source) checkFeatures() (cols int64, err error) {
 	for _, c := range []struct {
 		suffix, labels string
@@ -149,7 +149,7 @@ func (s *Source) number(largest, listed int64) error {
 	if rows == 0 {
 		return fmt.Errorf("%s: there are no nodes", s.file("allx"))
 	}
-	// Some nodes have no row; that most have none is no graph but a stray id.
+	// Some nodes have no row. If most have none, an id is wrong.
 	most := 2*rows + listed
 	if largest >= most {
 		return fmt.Errorf("%s: node %d, and there are %d rows of features; fetch both again", s.file("graph"), largest, rows)

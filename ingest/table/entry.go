@@ -83,11 +83,11 @@ func (e *entry) eachOf(
 	}
 }
 
-// forgiver is asked about a bad row: nil passes over it.
+// forgiver decides about a bad row. If it returns nil, the row is skipped.
 type forgiver func(path string, r rows, bad *rowError) error
 
-// forgiving passes over what a Tolerance does, and says what is wrong with other rows. Damage to a packed file is the
-// likelier cause, and is told instead.
+// forgiving skips the rows that a Tolerance forgives, and words the errors of others. If the packed file turns out to be damaged,
+// it reports the damage instead, which is the likelier cause.
 func forgiving(t *lines.Tolerance) forgiver {
 	return func(path string, r rows, bad *rowError) error { return judge(t, path, r, bad) }
 }
@@ -513,10 +513,10 @@ type section struct {
 	ctx   context.Context // looked at before each chunk
 	place ingest.Place
 	rows  int
-	emit  func(ingest.Place) error // sends what was gathered, and forgets it
+	emit  func(ingest.Place) error // emits the rows gathered, and empties the buffers
 }
 
-// add counts a row of a file that was just read; full says that the chunk has enough.
+// add counts a row that was gathered. full says that the chunk is large enough.
 func (s *section) add(full bool) error {
 	if s.rows++; full || s.rows == chunkRows {
 		return s.flush()
@@ -524,7 +524,7 @@ func (s *section) add(full bool) error {
 	return nil
 }
 
-// at goes to a file.
+// at ends the chunk if the next row is of another file.
 func (s *section) at(path string) error {
 	if path == s.place.File {
 		return nil

@@ -20,10 +20,10 @@ type Options struct {
 type Source struct {
 	schema  *schema
 	bad     *lines.Tolerance
-	forgive forgiver // what bad does
+	forgive forgiver // skips bad rows as bad allows
 	edges   []*edges
 
-	// What the sections of the seam are of, once Schema was called:
+	// What each section of the Schema is read from. Schema fills these lists:
 	form      *ingest.Schema
 	nodes     []*nodes
 	relations []relation
@@ -32,7 +32,7 @@ type Source struct {
 	splits    []*nodes
 }
 
-// relation is one of an entry's.
+// relation is one relation of an entry.
 type relation struct {
 	*edges
 	kind int32
@@ -42,7 +42,7 @@ type relation struct {
 type tableOf struct {
 	nodes *nodes
 	edges relation
-	index int // in their tables
+	index int // in the tables of these
 }
 
 var _ ingest.Tolerant = (*Source)(nil)
@@ -167,7 +167,7 @@ func (s *Source) files() []string {
 	return files
 }
 
-// gatheredIDs tells what the ids of nodes are that only edges name.
+// gatheredIDs finds out whether ids are integers or text, for nodes that only edges name.
 func (s *Source) gatheredIDs(ctx context.Context, n *nodes) error {
 	n.ids = intIDs
 	for _, e := range s.edges {
@@ -415,7 +415,7 @@ func (s *Source) opened(i, n int) {
 	}
 }
 
-// BadRows is what was passed over, as Options allow.
+// BadRows is the number of rows skipped, as Options allow, and the error of the first.
 func (s *Source) BadRows() (int64, error) { return s.bad.BadRows() }
 
 // Close has nothing to close: files are open while their section is read.
