@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -222,8 +223,16 @@ func TestBroken(t *testing.T) {
 			},
 		},
 		"an error of emit ends a section": {
-			"it goes on":     func(m *memory) { m.onError = func(error) error { return nil } },
-			"it wraps":       func(m *memory) { m.onError = func(err error) error { return fmt.Errorf("memory: %w", err) } },
+			"it goes on": func(m *memory) { m.onError = func(error) error { return nil } },
+			"it wraps":   func(m *memory) { m.onError = func(err error) error { return fmt.Errorf("memory: %w", err) } },
+			"it takes the error for the end of its file": func(m *memory) {
+				m.onError = func(err error) error {
+					if err == io.EOF {
+						return errEnd
+					}
+					return err
+				}
+			},
 			"it breaks down": func(m *memory) { m.onError = func(err error) error { m.g.Rows[0][0]++; return err } },
 		},
 		"a cancelled context ends a section": {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,12 +93,13 @@ func suffix[T comparable](all, last []T) bool {
 	return slices.EqualFunc(all[len(all)-len(last):], last, func(a, b T) bool { return a == b || a != a && b != b })
 }
 
-// checkStop ends each section by an error at its first, second and last chunk.
+// checkStop ends each section by an error at its first, second and last chunk. The error is io.EOF: a reader of files that takes
+// it for the end of a file would lose it.
 func (c *conformance) checkStop() error {
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
 		for i, s := range c.sections {
 			for _, at := range c.turns(i) {
-				enough, calls := errors.New("enough"), 0
+				enough, calls := io.EOF, 0
 				_, err := s.read(context.Background(), src, func(r *rows, _ *chunk) error {
 					if calls++; r.chunks > at {
 						return enough

@@ -2,6 +2,7 @@ package sourcetest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -25,6 +26,9 @@ type memory struct {
 	onSchema func(ctx context.Context) error
 	onClose  func() error
 }
+
+// errEnd ends a section without an error.
+var errEnd = errors.New("end")
 
 func (m *memory) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if m.onSchema != nil {
@@ -86,6 +90,9 @@ func (m *memory) stream(ctx context.Context, k kind, index int, p ingest.Part, n
 		if err := emit(c); err != nil {
 			if m.onError != nil {
 				err = m.onError(err)
+			}
+			if err == errEnd {
+				return nil
 			}
 			if err != nil {
 				return err
