@@ -3,7 +3,6 @@ package edgelist
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -581,27 +580,6 @@ func TestTooManyLabels(t *testing.T) {
 	_, err = read(dir, Options{Nodes: "n.csv", Label: "name"})
 	require.ErrorContains(t, err, "n.csv: column 2: ")
 	require.ErrorContains(t, err, " nodes are not classes; choose another --label")
-}
-
-func TestStops(t *testing.T) {
-	dir := files{"edges.csv": "0,1\n", "n.csv": "id,label,x\n0,1,1\n1,0,1\n"}.write(t)
-	s, err := Open(filepath.Join(dir, "edges.csv"), Options{Nodes: filepath.Join(dir, "n.csv")})
-	require.NoError(t, err)
-	_, err = s.Schema(context.Background())
-	require.NoError(t, err)
-	stop := errors.New("enough")
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
-		require.Equal(t, want, s.NodeIDs(ctx, 0, func(ingest.IDChunk) error { return stop }))
-		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
-		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
-		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
-	}
-	s, err = Open(filepath.Join(files{"edges.csv": "# Nodes: 2\n0,1\n"}.write(t), "edges.csv"), Options{})
-	require.NoError(t, err)
-	_, err = s.Schema(gone)
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 func BenchmarkEdges(b *testing.B) {

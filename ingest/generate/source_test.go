@@ -2,7 +2,6 @@ package generate
 
 import (
 	"context"
-	"errors"
 	"math"
 	"runtime"
 	"slices"
@@ -185,23 +184,9 @@ func TestRowsAt(t *testing.T) {
 	}
 }
 
-// TestStops: a section ends with emit's error or the context's, and leaves no goroutine.
-func TestStops(t *testing.T) {
-	s := open(t, "papers100m", Options{Nodes: 1_000_000, Edges: 3_000_000, Dim: 8})
-	enough := errors.New("enough")
-	n := 0
-	err := s.Edges(context.Background(), 0, func(ingest.EdgeChunk) error {
-		if n++; n == 3 {
-			return enough
-		}
-		return nil
-	})
-	require.Equal(t, enough, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	n = 0
-	err = s.Rows(ctx, 0, func(ingest.RowChunk) error { n++; cancel(); return nil })
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, 1, n)
+// TestNoSuchSection: asking for a section that the schema does not list is a fault of the caller.
+func TestNoSuchSection(t *testing.T) {
+	ctx, s := context.Background(), open(t, "papers100m", Options{Nodes: 1000, Edges: 3000, Dim: 8})
 	for _, section := range []func(){
 		func() { _ = s.Edges(ctx, 1, nil) }, func() { _ = s.Rows(ctx, 1, nil) },
 		func() { _ = s.Labels(ctx, 1, nil) }, func() { _ = s.Split(ctx, 1, ingest.Train, nil) },
@@ -209,7 +194,6 @@ func TestStops(t *testing.T) {
 		require.Panics(t, section)
 	}
 	require.NoError(t, s.NodeIDs(ctx, 0, nil))
-	require.NoError(t, s.Close())
 }
 
 func TestRefuses(t *testing.T) {

@@ -306,22 +306,6 @@ func TestOtherElements(t *testing.T) {
 	require.Len(t, g.Schema.Skipped, 2)
 }
 
-func TestCancelled(t *testing.T) {
-	s, err := Open(copyOf(t, "typed"))
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, err := range []error{
-		s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return nil }),
-		s.Edges(ctx, 1, func(ingest.EdgeChunk) error { return nil }),
-		s.Rows(ctx, 0, func(ingest.RowChunk) error { return nil }),
-		s.Labels(ctx, 0, func(ingest.LabelChunk) error { return nil }),
-		s.Split(ctx, 0, ingest.Train, func(ingest.IDChunk) error { return nil }),
-	} {
-		require.ErrorIs(t, err, context.Canceled)
-	}
-}
-
 // TestLabelsProperty: gathering agrees with a map.
 func TestLabelsProperty(t *testing.T) {
 	dir := copyOf(t, "homogeneous")

@@ -3,10 +3,8 @@ package graphsaint
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -204,21 +202,6 @@ func TestRefuses(t *testing.T) {
 	require.EqualError(t, err, file+": not a folder; name the one that holds adj_full.npz")
 	_, err = Open(file + "x")
 	require.ErrorIs(t, err, os.ErrNotExist)
-}
-
-func TestStops(t *testing.T) {
-	s, err := Open(four().write(t))
-	require.NoError(t, err)
-	defer s.Close()
-	stop := errors.New("enough")
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
-		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
-		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
-		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
-		require.Equal(t, want, s.Split(ctx, 0, ingest.Test, func(ingest.IDChunk) error { return stop }))
-	}
 }
 
 // TestArxiv reads ogbn-arxiv in this layout, whose counts are those of its other layout.

@@ -246,23 +246,6 @@ func TestDamagedZip(t *testing.T) {
 	require.ErrorContains(t, err, "packed by method 99, which is not read")
 }
 
-func TestCancelled(t *testing.T) {
-	s, err := Open(writeDir(t, tiny(t)), Options{})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	_, err = s.Schema(ctx)
-	require.NoError(t, err)
-	cancel()
-	for _, err := range []error{
-		s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return nil }),
-		s.Rows(ctx, 0, func(ingest.RowChunk) error { return nil }),
-		s.Labels(ctx, 0, func(ingest.LabelChunk) error { return nil }),
-		s.Split(ctx, 0, ingest.Test, func(ingest.IDChunk) error { return nil }),
-	} {
-		require.ErrorIs(t, err, context.Canceled)
-	}
-}
-
 func TestNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.StringMatching(`-?[0-9]{0,6}\.?[0-9]{0,6}`), rapid.StringMatching(`[0-9.e+-]{0,9}`),

@@ -3,7 +3,6 @@ package mag240m
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -325,20 +324,10 @@ func TestRefuses(t *testing.T) {
 	require.EqualError(t, err, file+": not a folder; name mag240m_kddcup2021, unpacked")
 }
 
-func TestStops(t *testing.T) {
+func TestNoSuchSection(t *testing.T) {
 	s, err := Open(download(t).write(t))
 	require.NoError(t, err)
-	defer s.Close()
-	stop := errors.New("enough")
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
-		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
-		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
-		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
-		require.Equal(t, want, s.Split(ctx, 0, ingest.Test, func(ingest.IDChunk) error { return stop }))
-	}
-	require.Panics(t, func() { _ = s.Edges(gone, 3, nil) })
+	require.Panics(t, func() { _ = s.Edges(context.Background(), 3, nil) })
 }
 
 // FuzzFolder varies what the smaller files hold.

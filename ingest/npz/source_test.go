@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -282,25 +281,6 @@ func packWithNote(t *testing.T) []byte {
 	}
 	require.NoError(t, w.Close())
 	return b.Bytes()
-}
-
-func TestStops(t *testing.T) {
-	s, err := openBytes(pack(t, zip.Deflate, small()))
-	require.NoError(t, err)
-	_, err = s.Schema(context.Background())
-	require.NoError(t, err)
-	stop := errors.New("enough")
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
-		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
-		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
-		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
-	}
-	fresh, err := openBytes(pack(t, zip.Deflate, small()))
-	require.NoError(t, err)
-	_, err = fresh.Schema(gone)
-	require.Equal(t, context.Canceled, err)
 }
 
 // Chunks end where they should when a matrix spans several.

@@ -2,9 +2,7 @@ package ogb
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -229,20 +227,6 @@ func TestDamagedFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte("0,1\n"), 0o644))
 		_, err = read(dir)
 		require.ErrorContains(t, err, file+`: not a gzip file: it starts with "0,1"`)
-	}
-}
-
-func TestStops(t *testing.T) {
-	s, err := Open(arxiv().write(t, "arxiv"))
-	require.NoError(t, err)
-	stop := errors.New("enough")
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
-		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
-		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
-		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
-		require.Equal(t, want, s.Split(ctx, 0, ingest.Test, func(ingest.IDChunk) error { return stop }))
 	}
 }
 

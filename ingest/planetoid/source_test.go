@@ -1,10 +1,8 @@
 package planetoid
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -252,20 +250,6 @@ func TestDamagedFiles(t *testing.T) {
 			require.ErrorContains(t, err, dir+"/ind.seven."+suffix+": ", "%d bytes", n)
 			require.NotContains(t, err.Error(), "\n")
 		}
-	}
-}
-
-func TestStops(t *testing.T) {
-	s, err := Open(seven().write(t))
-	require.NoError(t, err)
-	stop := errors.New("enough")
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	for ctx, want := range map[context.Context]error{context.Background(): stop, gone: context.Canceled} {
-		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return stop }))
-		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return stop }))
-		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return stop }))
-		require.Equal(t, want, s.Split(ctx, 0, ingest.Test, func(ingest.IDChunk) error { return stop }))
 	}
 }
 

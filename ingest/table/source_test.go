@@ -527,23 +527,12 @@ func TestMany(t *testing.T) {
 	}
 }
 
-func TestStops(t *testing.T) {
+func TestNoSuchSection(t *testing.T) {
 	s, err := Open(filepath.Join(shopFiles(t).write(t), "s.yaml"), Options{})
 	require.NoError(t, err)
-	require.Panics(t, func() { _ = s.Edges(context.Background(), 0, nil) })
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err = s.Schema(gone)
-	require.ErrorIs(t, err, context.Canceled)
+	require.Panics(t, func() { _ = s.Edges(context.Background(), 0, nil) }, "Schema comes first")
 	_, err = s.Schema(context.Background())
 	require.NoError(t, err)
-	for ctx, want := range map[context.Context]error{context.Background(): io.EOF, gone: context.Canceled} { // even io.EOF comes back
-		require.Equal(t, want, s.NodeIDs(ctx, 0, func(ingest.IDChunk) error { return io.EOF }))
-		require.Equal(t, want, s.Edges(ctx, 0, func(ingest.EdgeChunk) error { return io.EOF }))
-		require.Equal(t, want, s.Rows(ctx, 0, func(ingest.RowChunk) error { return io.EOF }))
-		require.Equal(t, want, s.Labels(ctx, 0, func(ingest.LabelChunk) error { return io.EOF }))
-		require.Equal(t, want, s.Split(ctx, 0, ingest.Train, func(ingest.IDChunk) error { return io.EOF }))
-	}
 	require.Panics(t, func() { _ = s.NodeIDs(context.Background(), 2, nil) })
 	require.Panics(t, func() { _ = s.Rows(context.Background(), 4, nil) })
 }
