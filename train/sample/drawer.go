@@ -169,9 +169,8 @@ func (d *drawer) appendLists(ctx context.Context, lists []list, r *relation, nod
 func (d *drawer) finish(b *Batch, hop int) error {
 	at := len(d.Fanouts) - 1 - hop
 	layer := &b.Layers[at]
-	known := hop > 0 && d.last == finished{b, hop - 1} // then the indexes hold the destinations, in their order
-	for t := range layer.Nodes {
-		if !known {
+	if hop == 0 || d.last != (finished{b, hop - 1}) { // else the indexes hold the destinations, in their order
+		for t := range layer.Nodes {
 			d.indexes[t].begin(layer.Nodes[t].destinations())
 		}
 	}

@@ -30,7 +30,7 @@ type Sampler struct {
 	cold
 }
 
-// NewSampler draws from a graph of one type and one relation, on up to workers goroutines. With Confis.Weighted topo is a
+// NewSampler draws from a graph of one type and one relation, on up to workers goroutines. With Config.Weighted topo is a
 // WeightedTopology. A Config that is not valid panics.
 func NewSampler(topo Topology, c Config, workers int) *Sampler {
 	return NewTyped(OneType(topo.Nodes()), []Topology{topo}, c, workers)

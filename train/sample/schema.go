@@ -30,14 +30,14 @@ func (c Config) Fits(s Schema) error {
 	if s.within() {
 		return nil
 	}
-	const where = "one relation within a type"
-	switch graph := fmt.Sprintf("the graph has %d types and %d relations", len(s.Types), len(s.Relations)); {
+	why := fmt.Sprintf("needs one relation within a type, and the graph has %d types and %d relations", len(s.Types), len(s.Relations))
+	switch {
 	case c.Kind == RW:
-		return fmt.Errorf("--sampler rw walks along %s, and %s; take another", where, graph)
+		return fmt.Errorf("--sampler rw %s; take ns, labor0 or labor-star", why)
 	case c.GCN:
-		return fmt.Errorf("--model gcn takes degrees of %s, and %s; take a network for typed graphs", where, graph)
+		return fmt.Errorf("--model gcn %s; take a network for typed graphs", why)
 	case c.SelfLoops:
-		return fmt.Errorf("self loops are of %s, and %s; take a network for typed graphs", where, graph)
+		return fmt.Errorf("a network with self loops %s; take one for typed graphs", why)
 	}
 	return nil
 }

@@ -141,7 +141,12 @@ func (r *relation) lend(lists *[ahead]list, nodes []uint32) {
 		}
 		ids := r.near.Neighbors(v)
 		lists[i] = list{ids: ids, degree: len(ids)}
-		if r.weighted != nil {
+	}
+	if r.weighted == nil {
+		return
+	}
+	for i, v := range nodes { // apart, so that the cache misses of the loop above do not wait for each other
+		if v < r.resident {
 			lists[i].weights = r.weighted.Weights(v)
 		}
 	}

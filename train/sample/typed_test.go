@@ -167,11 +167,12 @@ func TestFits(t *testing.T) {
 		{Config{Kind: RW}, OneType(5), ""},
 		{Config{Kind: NS}, two, ""},
 		{Config{Kind: LaborStar}, two, ""},
-		{Config{Kind: RW}, two, "--sampler rw walks along one relation within a type, and the graph has 2 types and 2 relations; take another"},
+		{Config{Kind: RW}, two,
+			"--sampler rw needs one relation within a type, and the graph has 2 types and 2 relations; take ns, labor0 or labor-star"},
 		{Config{Options: Options{SelfLoops: true, GCN: true}}, two,
-			"--model gcn takes degrees of one relation within a type, and the graph has 2 types and 2 relations; take a network for typed graphs"},
+			"--model gcn needs one relation within a type, and the graph has 2 types and 2 relations; take a network for typed graphs"},
 		{Config{Options: Options{SelfLoops: true}}, two,
-			"self loops are of one relation within a type, and the graph has 2 types and 2 relations; take a network for typed graphs"},
+			"a network with self loops needs one relation within a type, and the graph has 2 types and 2 relations; take one for typed graphs"},
 		{Config{}, Schema{Types: []int{3}, Relations: []Relation{{1, 0}}}, "relation 0 goes from type 1 to type 0, and there are 1 types"},
 	} {
 		if err := c.Fits(c.Schema); c.want == "" {
