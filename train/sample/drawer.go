@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// drawer is what one goroutine draws with: the rules, and scratch. The blocks of a layer are made in two goes: fill draws the
-// neighbours of a block from lists, and finish numbers those of all. In between, lists that were not at hand may be read and
-// drawn from.
+// drawer is what one goroutine draws with: the rules, and scratch. A layer is made in two passes: fill draws the neighbours of each
+// block from resident lists, as ids; finish numbers the ids of all blocks. In between, the other lists are read and drawn from.
 type drawer struct {
 	Config
 	schema Schema

@@ -34,7 +34,7 @@ const (
 	Worker             // Worker + n: what worker n sends, in the order in which it was asked
 )
 
-// expand asks e about a hop of batches, and has them draw on as it says.
+// expand asks e about a hop of batches, and sets their next destinations and their origins.
 func (s *Sampler) expand(ctx context.Context, e Expander, batches []*Batch, hop int) error {
 	at := len(s.Fanouts) - 1 - hop
 	found := make([][][]uint32, len(batches))

@@ -24,7 +24,7 @@ type Sampler struct {
 
 	schema    Schema
 	relations []relation
-	sets      [][]*relation // that are drawn together: each alone, but for LABOR-* all from one type
+	sets      [][]*relation // what is drawn together
 	drawers   []drawer
 	jobs      []job
 	cold
@@ -113,7 +113,7 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 	return nil
 }
 
-// together are the relations that are drawn at once. LABOR-* has one π for all that come from a type.
+// together groups relations into sets that are drawn at once: one relation each, but for LABOR-* all from one type, which share π.
 func (s *Sampler) together() (sets [][]*relation) {
 	ofType := map[int]int{} // its set
 	for i := range s.relations {
@@ -128,7 +128,7 @@ func (s *Sampler) together() (sets [][]*relation) {
 	return sets
 }
 
-// fit is how many of batches, the first ones, Bytes allows to draw of set at a hop together.
+// fit counts the batches, from the first on, that draw set together at a hop: as many as Bytes allows, at least one.
 func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 	bytes := int64(0)
 	for i, b := range batches {
@@ -142,8 +142,8 @@ func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 	return len(batches)
 }
 
-// begin makes jobs of what set draws at a hop of batches: those of its first relation, one a batch, then those of the next. What a
-// job has grown to serves the next in its place, so that this is all there is at a time.
+// begin makes the jobs of set at a hop of batches: those of its first relation, one a batch, then those of the next. Jobs are
+// reused with the memory that they have grown to.
 func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job {
 	for len(s.jobs) < len(set)*len(batches) {
 		s.jobs = append(s.jobs, job{})
@@ -233,7 +233,7 @@ func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
 	return s.each(ctx, n, func(d *drawer, i int) error { return d.fillStar(ctx, jobs, i, n) })
 }
 
-// takeLists sets whole of jobs, all of one relation.
+// takeLists fills the whole of each job, all of one relation, with the lists of its destinations.
 func (s *Sampler) takeLists(ctx context.Context, jobs []job) error {
 	hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) {
 		if j.whole, err = d.appendLists(ctx, j.whole[:0], j.relation, j.dst); err != nil {
@@ -285,8 +285,8 @@ func (s *Sampler) countLoops(ctx context.Context) error {
 	return nil
 }
 
-// each calls work for 0 to n-1, each once, on the drawers, and returns the error of the first that has one. When ctx ends,
-// they have its.
+// each calls work for 0 to n-1, each once, on the drawers. It returns the error of the lowest number that failed. Once ctx has ended,
+// the rest fail with its error.
 func (s *Sampler) each(ctx context.Context, n int, work func(d *drawer, i int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64

@@ -118,7 +118,7 @@ type relation struct {
 	topo     Topology
 	weighted WeightedTopology // topo, where weights are wanted
 	resident uint32
-	near     interface{ Neighbors(v uint32) []uint32 } // topo, or what it wraps: one call less for each list
+	near     interface{ Neighbors(v uint32) []uint32 } // topo, or what AtHand wrapped: saves a call for each list
 }
 
 func newRelation(number int, ends Relation, topo Topology, c *Config) relation {
@@ -132,7 +132,7 @@ func newRelation(number int, ends Relation, topo Topology, c *Config) relation {
 	return r
 }
 
-// lend sets lists to those of nodes, of which there are at most ahead; those that are not at hand have a degree and no ids.
+// lend sets lists to those of nodes, of which there are at most ahead. A list that is not resident has a degree and no ids.
 func (r *relation) lend(lists *[ahead]list, nodes []uint32) {
 	for i, v := range nodes {
 		if v >= r.resident {

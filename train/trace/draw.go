@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// drawer draws batches in groups, one for each worker, and gives them out in order.
+// drawer draws batches in groups, as many batches as workers, and gives them out in order.
 type drawer struct {
 	graph  *store.Graph
 	seeds  []uint32           // of an epoch, in the order of the split
