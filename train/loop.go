@@ -26,7 +26,7 @@ func (t *trainer) run(ctx context.Context) error {
 		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train --resume --run %s", err, t.dir.Path())
 	}
 	t.result.ParamsXXH3 = t.model.Hash()
-	t.snapshot()
+	t.collect()
 	if err == nil {
 		err = t.dir.SaveWeights(run.LastFile, t.model.Download(), t.meta())
 	}
@@ -48,15 +48,15 @@ func (t *trainer) work(ctx context.Context) (err error) {
 	return err
 }
 
-// outside tells an error of the machine, which another time may not come, and which no step has come of: a read or an
-// allocation that the system failed. A step allocates before it changes a weight.
+// outside reports whether err came from the machine: a read or an allocation that failed. Running again may succeed, and no step
+// is half done, since a step allocates before it changes a weight.
 func outside(err error) bool {
 	var read *disk.ReadError
 	var memory *kernels.MemoryError
 	return errors.As(err, &read) || errors.As(err, &memory)
 }
 
-// ended tells an error that is the end of ctx, which is no failure.
+// ended reports whether err is only the end of ctx.
 func ended(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
@@ -125,7 +125,7 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 	t.heap.follow()
 	step := t.partial.Steps
 	if t.LogEvery > 0 && t.optim.Steps()%t.LogEvery == 0 {
-		t.snapshot()
+		t.collect()
 		m := &run.StepMetric{Epoch: epoch, Step: step, Updates: t.optim.Steps(), Loss: loss, Seconds: t.partial.Seconds}
 		if err := t.dir.Append(run.Line{Step: m, SoFar: t.result.SoFar()}); err != nil {
 			return err
@@ -248,7 +248,7 @@ func (t *trainer) finish(e run.Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)
 	t.partial = partial{}
-	t.snapshot()
+	t.collect()
 	t.showEpoch()
 	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {
 		return err

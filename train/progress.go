@@ -16,17 +16,17 @@ const (
 	markEvery = 2 * time.Minute        // several read windows of the largest graphs
 )
 
-// showcase is what others see of a run while it goes on. The trainer puts a moment in at a step boundary; whoever looks
+// view is what others see of a run while it goes on. The trainer stores a snapshot at a step boundary; whoever looks
 // adds the counters of the stages, which are safe to read at any time. So a run that nobody looks at copies a Result a
 // few times a second, and one that somebody looks at does nothing more.
-type showcase struct {
-	moment atomic.Pointer[moment]
-	began  time.Time
-	marks  [2]mark // the older one first
+type view struct {
+	snapshot atomic.Pointer[snapshot]
+	began    time.Time
+	marks    [2]mark // the older one first
 }
 
-// moment is the run at a step boundary. What it points to is never written again.
-type moment struct {
+// snapshot is the run at a step boundary. What it points to is never written again.
+type snapshot struct {
 	run.Result
 	live  run.Live
 	began time.Time
@@ -62,7 +62,7 @@ func (t *trainer) serve() (stop func()) {
 
 // showStep brings what others see up to a step, unless that was done just now.
 func (t *trainer) showStep(epoch, step int, loss float64) {
-	if t.hooks.Live == nil || time.Since(t.shown.moment.Load().live.At) < showEvery && step < t.task.Steps() {
+	if t.hooks.Live == nil || time.Since(t.shown.snapshot.Load().live.At) < showEvery && step < t.task.Steps() {
 		return
 	}
 	shared := loss // a parameter whose address is taken is allocated, shown or not
@@ -72,16 +72,16 @@ func (t *trainer) showStep(epoch, step int, loss float64) {
 // showEpoch brings it up to the end of an epoch, or of the run.
 func (t *trainer) showEpoch() {
 	if t.hooks.Live != nil {
-		t.show(t.shown.moment.Load().live)
+		t.show(t.shown.snapshot.Load().live)
 	}
 }
 
 // show has others see the run as it is, at this step.
 func (t *trainer) show(at run.Live) {
 	now := time.Now()
-	m := &moment{Result: *t.result, live: at, began: t.shown.began, total: t.expectedEpochs() * t.task.Steps()}
+	m := &snapshot{Result: *t.result, live: at, began: t.shown.began, total: t.expectedEpochs() * t.task.Steps()}
 	m.live.At, m.live.Steps, m.live.Updates = now, t.task.Steps(), t.optim.Steps()
-	if before := t.shown.moment.Load(); before != nil && m.Status == run.Running && len(before.Epochs) == len(m.Epochs) {
+	if before := t.shown.snapshot.Load(); before != nil && m.Status == run.Running && len(before.Epochs) == len(m.Epochs) {
 		m.Epochs, m.Losses = before.Epochs, before.Losses
 	} else {
 		m.Epochs, m.Losses = slices.Clone(m.Epochs), slices.Clone(m.Losses) // testBest will write to the last one
@@ -92,13 +92,13 @@ func (t *trainer) show(at run.Live) {
 	}
 	m.since, m.done, m.other = marks[0], t.trained, t.other
 	m.PeakRSSBytes, m.PeakFileBytes = t.peak.rss, t.peak.file
-	t.shown.moment.Store(m)
+	t.shown.snapshot.Store(m)
 }
 
 // now is the result so far, and the caller's own; of a run that has ended, its result. It may be called at any time
 // from serve on.
 func (t *trainer) now() *run.Result {
-	m := t.shown.moment.Load()
+	m := t.shown.snapshot.Load()
 	r := m.Result
 	if r.Status != run.Running {
 		return &r

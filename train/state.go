@@ -25,7 +25,7 @@ func (t *trainer) saveCheckpoint() error {
 	if err := t.data.Set.Unchanged(); err != nil {
 		return err
 	}
-	t.snapshot()
+	t.collect()
 	s, err := t.parts().Save()
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func Run(
 	defer t.serve()()
 	if err := t.run(ctx); err != nil {
 		t.result.Status, t.result.Error = run.Failed, err.Error()
-		t.snapshot()
+		t.collect()
 		if werr := t.dir.WriteResult(t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
 			err = errors.Join(err, werr)
 		}
@@ -200,7 +200,7 @@ type trainer struct {
 	before    before
 	saved     int // updates in the newest checkpoint
 	result    *run.Result
-	shown     showcase
+	shown     view
 }
 
 // before is what a resumed run had counted when it was made anew.
@@ -341,8 +341,8 @@ func (t *trainer) notes() {
 	}
 }
 
-// snapshot brings the result's counters up to the last step.
-func (t *trainer) snapshot() {
+// collect brings the result's counters up to the last step.
+func (t *trainer) collect() {
 	t.result.Stats = t.trained.Add(t.before.stats)
 	t.result.Stages = t.pipe.Stats().Sub(t.other).Add(t.before.stages)
 	t.result.LimitingStage = t.result.Stages.Limiting()

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// lasting says whether what is in the host cache is of use to the windows that follow. One that takes more than half of the
-// slab brings most of its rows by a scan of the file, and leaves little room for those of others.
+// lasting reports whether rows in the host cache are of use to later windows. A window that takes more than half of the cache brings
+// most of its rows by a scan of the file and leaves little room for those of others.
 func (t *trainer) lasting() bool {
 	slab := t.stack.WindowRows()
 	return slab > 0 && t.Cache.Policy != cachetier.None && int64(slab) >= 2*int64(t.budget.Group)*int64(t.inputs)
