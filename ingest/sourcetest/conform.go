@@ -25,6 +25,7 @@ var promises = []struct {
 	{"labels are in range", (*conformance).checkLabels},
 	{"sections can be read again in any order", (*conformance).checkAgain},
 	{"chunks are lent for the call", (*conformance).checkLent},
+	{"emit is called in the reader's goroutine", (*conformance).checkGoroutine},
 	{"an error of emit ends a section", (*conformance).checkStop},
 	{"a cancelled context ends a section", (*conformance).checkCancelled},
 	{"a context that is cancelled at any moment", (*conformance).checkCancelledAnywhere},

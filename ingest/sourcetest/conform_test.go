@@ -222,6 +222,9 @@ func TestBroken(t *testing.T) {
 				}
 			},
 		},
+		"emit is called in the reader's goroutine": {
+			"in another": func(m *memory) { m.elsewhere = true },
+		},
 		"an error of emit ends a section": {
 			"it goes on": func(m *memory) { m.onError = func(error) error { return nil } },
 			"it wraps":   func(m *memory) { m.onError = func(err error) error { return fmt.Errorf("memory: %w", err) } },

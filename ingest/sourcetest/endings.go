@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,6 +92,32 @@ func (r *rows) endsWith(last *rows) bool {
 
 func suffix[T comparable](all, last []T) bool {
 	return slices.EqualFunc(all[len(all)-len(last):], last, func(a, b T) bool { return a == b || a != a && b != b })
+}
+
+// checkGoroutine looks where emit is called.
+func (c *conformance) checkGoroutine() error {
+	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
+		reader := goroutine()
+		for _, s := range c.sections {
+			_, err := s.read(context.Background(), src, func(*rows, *chunk) error {
+				if here := goroutine(); here != reader {
+					return &Fault{s.name, fmt.Sprintf("emit is called in %s, and it is read in %s", here, reader)}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// goroutine names the one that calls it, as stack traces do.
+func goroutine() string {
+	stack := make([]byte, 64)
+	name, _, _ := strings.Cut(string(stack[:runtime.Stack(stack, false)]), " [")
+	return name
 }
 
 // checkStop ends each section by an error at its first, second and last chunk. The error is io.EOF: a reader of files that takes

@@ -17,14 +17,15 @@ type memory struct {
 	badErr  error
 
 	// What a broken source does wrong:
-	change   func(s *section, nth int, c *chunk)   // changes a chunk
-	before   func(ctx context.Context, s *section) // is called before a section
-	rowsAt   func(dst []float32)                   // changes what RowsAt gives
-	onError  func(err error) error                 // of emit, where nil goes on, or of the context
-	lends    bool                                  // its own memory
-	deaf     bool                                  // does not look at the context
-	onSchema func(ctx context.Context) error
-	onClose  func() error
+	change    func(s *section, nth int, c *chunk)   // changes a chunk
+	before    func(ctx context.Context, s *section) // is called before a section
+	rowsAt    func(dst []float32)                   // changes what RowsAt gives
+	onError   func(err error) error                 // of emit, where nil goes on, or of the context
+	lends     bool                                  // its own memory
+	deaf      bool                                  // does not look at the context
+	elsewhere bool                                  // calls emit in a goroutine of its own
+	onSchema  func(ctx context.Context) error
+	onClose   func() error
 }
 
 // errEnd ends a section without an error.
@@ -59,7 +60,7 @@ func part[T any](s []T, lo, hi int) []T {
 }
 
 // stream gives chunks of n rows.
-func (m *memory) stream(ctx context.Context, k kind, index int, p ingest.Part, n int, make func(lo, hi int) *chunk, emit func(c *chunk) error) error {
+func (m *memory) stream(ctx context.Context, k kind, index int, p ingest.Part, n int, cut func(lo, hi int) *chunk, emit func(c *chunk) error) error {
 	all := sections(m.g.Schema)
 	s := &all[slices.IndexFunc(all, func(s section) bool { return s.kind == k && s.index == index && s.part == p })]
 	if m.before != nil {
@@ -73,7 +74,7 @@ func (m *memory) stream(ctx context.Context, k kind, index int, p ingest.Part, n
 			}
 			return err
 		}
-		c := make(nth*size, min(n, nth*size+size))
+		c := cut(nth*size, min(n, nth*size+size))
 		c.Place = ingest.Place{File: "memory", First: int64(nth * size)}
 		if !m.lends {
 			for e := range c.ids {
@@ -86,6 +87,14 @@ func (m *memory) stream(ctx context.Context, k kind, index int, p ingest.Part, n
 		}
 		if m.change != nil {
 			m.change(s, nth, c)
+		}
+		if m.elsewhere {
+			here := emit
+			emit = func(c *chunk) error {
+				done := make(chan error)
+				go func() { done <- here(c) }()
+				return <-done
+			}
 		}
 		if err := emit(c); err != nil {
 			if m.onError != nil {
