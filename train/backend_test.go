@@ -26,7 +26,7 @@ func TestRemoteMemory(t *testing.T) {
 		change(&o)
 		want := trained(t, ds, o)
 		held := kernels.HostBytes()
-		got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{backend: kerneltest.Remote})
+		got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Backend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))})
 		require.NoError(t, err, name)
 		sameWork(t, want, got, name)
 		require.Equal(t, held, kernels.HostBytes(), name)

@@ -26,8 +26,12 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// Hooks tell the caller how a run goes; nil ones are not called. They run between steps, so they should be quick.
+// Hooks are what a run has of its caller: what it computes on, and functions that tell how it goes. Nil ones are not called; they
+// run between steps, so they should be quick.
 type Hooks struct {
+	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that Options.Kernels names.
+	Backend kernels.Backend
+
 	Start func(*run.Record)
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(run.Epoch)
@@ -37,8 +41,7 @@ type Hooks struct {
 	// and before its directory is given up.
 	Live func(now func() *run.Result) (stop func())
 
-	faults  disk.Faults                           // of tests
-	backend func(kernels.Backend) kernels.Backend // of tests: what to compute on in place of the CPU's
+	faults disk.Faults // of tests
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -212,12 +215,9 @@ type before struct {
 
 // newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
 func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
-	t := &trainer{
-		Options: o, hooks: h,
-		be: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
-	}
-	if h.backend != nil {
-		t.be = h.backend(t.be)
+	t := &trainer{Options: o, hooks: h, be: h.Backend}
+	if t.be == nil {
+		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
 	}
 	defer func() {
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/live"
@@ -390,6 +391,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	var epochs string // that there are
 	note := func(s string) { p.line("note: %s", s) }
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
+		Backend: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
 		Start: func(rec *run.Record) {
 			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
 			printf(stdout, "run %s   %s\n%s\n", path, describe(o.Options, rec), rec.Memory)
