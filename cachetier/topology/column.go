@@ -33,9 +33,9 @@ func (c *column[T]) view(b []byte) []T {
 // place is where edge e lies in a column.
 func place(e uint64) int64 { return store.PageSize + 4*int64(e) }
 
-// fill reads what column c has of the first edges into b, which it fills.
-func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []byte) (disk.Traffic, error) {
-	return t.reader.Read(ctx, t.edges(c.file, 0, uint64(len(b))/4), func(s disk.Extent, part []byte) error {
+// fill fills b, which holds column c from edge 0 on: the first known edges are there, and the others are read.
+func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []byte, known int) (disk.Traffic, error) {
+	return t.reader.Read(ctx, t.edges(c.file, uint64(known), uint64(len(b))/4), func(s disk.Extent, part []byte) error {
 		copy(b[s.Offset-store.PageSize:], part)
 		return each(t, c, s, part, c.check)
 	})

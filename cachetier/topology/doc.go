@@ -6,8 +6,13 @@
 // lists that a group of batches wants at one hop, and reads them in one pass in the order of the file, by package disk.
 // Edges may have weights, which are resident beside their lists ([Tier.Weights]) and cold like them ([Tier.ReadWeights]).
 //
+// [Tier.Resize] changes the budget later, for who learns only from a first batch how much lists may take.
+//
 // Memory: offsets and lists lie outside the Go heap (kernels.HostBuf) and are given up in Close. What Neighbors lends dies
-// then; what Read lends, when the callback returns.
+// then, or in Resize; what Read lends, when the callback returns.
+//
+// Concurrency: drawing, which is Degree, Neighbors, Read and their like, may go on in several goroutines at once. Open,
+// Resize and Close want no drawing beside them.
 //
 // Start reading at [Tier.Read], then [Open].
 //

@@ -1,12 +1,9 @@
 package topology
 
-import (
-	"github.com/gnnstore/gnnstore/cachetier/disk"
-	"github.com/gnnstore/gnnstore/store"
-)
+import "github.com/gnnstore/gnnstore/cachetier/disk"
 
-// Stats counts what a Tier holds, and what it did since Open. Its JSON keys are stable. Seconds apart, all of it depends
-// on the options and on what was asked for, and on nothing else.
+// Stats counts what a Tier holds, and what it did since Open or Resize. Its JSON keys are stable. Seconds apart, all of it
+// depends on the options and on what was asked for, and on nothing else.
 type Stats struct {
 	OffsetBytes   int64 `json:"offset_bytes"`   // taken by offsets
 	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists, and by their weights
@@ -21,16 +18,7 @@ type Stats struct {
 	Misses int64 `json:"misses"`
 
 	Cold   disk.Account `json:"cold"`   // by Read, and by ReadWeights, of which there are bytes and reads but no rows
-	Warmup disk.Account `json:"warmup"` // by Open and SelfLoops: offsets and lists, from start to end
-}
-
-func newStats(g *store.Graph, weights *store.EdgeColumn, resident uint32, residentBytes int64, warmup disk.Traffic) Stats {
-	s := Stats{
-		OffsetBytes: LeastBytes(g), ResidentBytes: residentBytes, ResidentLists: int64(resident),
-		TotalBytes: ListBytes(g, weights), TotalLists: int64(g.Nodes()),
-	}
-	s.Warmup.Count(int64(resident), 0, fileEntry*int64(g.Nodes()+1)+residentBytes, warmup)
-	return s
+	Warmup disk.Account `json:"warmup"` // by Open, Resize and SelfLoops: offsets and lists, from start to end
 }
 
 // Count adds what batches asked for: lists that were resident, and lists that were not. One call does for many.

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -50,18 +49,18 @@ func edgeBytes(weights *store.EdgeColumn) int64 {
 }
 
 // Tier is the topology of one relation, partly in memory. Read, ReadWeights and SelfLoops wait for each other, and look at their
-// contexts once it is their turn; all else is safe for concurrent use, beside them too. Close wants every other user gone.
+// contexts once it is their turn; all else is safe for concurrent use, beside them too. Resize and Close want every other user
+// gone.
 type Tier struct {
-	graph    *store.Graph
-	reader   *disk.Reader
-	nodes    int
-	offsets  *offsets
-	ids      column[uint32]
-	values   column[float32]  // of weights, if there are any
-	memory   *kernels.HostBuf // of lists, and behind them of weights
-	lists    []uint32         // of the nodes below resident, one behind the other
-	weights  []float32        // beside lists
-	resident uint32
+	graph       *store.Graph
+	reader      *disk.Reader
+	nodes       int
+	offsets     *offsets
+	offsetsRead disk.Traffic // what reading them took
+	ids         column[uint32]
+	values      column[float32] // of weights, if there are any
+	edgeBytes   int64           // of an edge in memory: its neighbour, and its weight if there are any
+	prefix
 
 	mu struct { // held by whoever reads
 		sync.Mutex
@@ -79,15 +78,13 @@ type Tier struct {
 // must stay open until Close. Offsets that cannot be true, and neighbours that do not exist, are a *store.SectionError;
 // weights that are none are what store.EdgeColumn.CheckWeights says of them. ctx is for Open alone: its end is an error.
 func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
-	least := LeastBytes(g)
 	if err := o.Options.Validate(); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
 	}
-	if o.Bytes < least {
-		return nil, fmt.Errorf("topology: a budget of %d bytes: the offsets of %d nodes and %d edges take %d, the least that "+
-			"works", o.Bytes, g.Nodes(), g.Edges(), least)
+	if err := checkBudget(g, o.Bytes); err != nil {
+		return nil, err
 	}
-	t := &Tier{graph: g, nodes: g.Nodes()}
+	t := &Tier{graph: g, nodes: g.Nodes(), edgeBytes: edgeBytes(o.Weights)}
 	offsets, neighbors := g.Sections()
 	files := []store.SectionFile{offsets, neighbors}
 	t.ids = column[uint32]{file: 1, lend: store.NodeIDs, of: func(bits uint32) uint32 { return bits }, check: t.checkIDs}
@@ -106,38 +103,14 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 			t.Close()
 		}
 	}()
-	var warmup, more disk.Traffic
-	if t.offsets, warmup, err = readOffsets(ctx, g, t.reader); err != nil {
+	if t.offsets, t.offsetsRead, err = readOffsets(ctx, g, t.reader); err != nil {
 		return nil, fmt.Errorf("topology: offsets: %w", err)
 	}
-	t.resident = t.offsets.prefix(uint64((o.Bytes - least) / edgeBytes(o.Weights)))
-	edges := int(t.offsets.at(t.resident))
-	if t.memory, err = kernels.NewHostBuf(edges * int(edgeBytes(o.Weights))); err != nil {
-		return nil, fmt.Errorf("topology: the lists of %d nodes: %w", t.resident, err)
+	t.stats.Warmup.Seconds = t.offsetsRead.Seconds
+	if err = t.hold(ctx, o.Bytes); err != nil {
+		return nil, err
 	}
-	if more, err = t.load(ctx, edges); err != nil {
-		return nil, fmt.Errorf("topology: the lists of %d nodes: %w", t.resident, err)
-	}
-	t.lists = t.memory.Uint32s()[:edges]
-	if o.Weights != nil {
-		t.weights = t.memory.Float32s()[edges:]
-	}
-	warmup.Add(more)
-	t.stats.Stats = newStats(g, o.Weights, t.resident, int64(len(t.memory.Bytes())), warmup)
 	return t, nil
-}
-
-// load reads the resident lists, of so many edges, and their weights.
-func (t *Tier) load(ctx context.Context, edges int) (disk.Traffic, error) {
-	b := t.memory.Lend()
-	defer t.memory.Return()
-	traffic, err := fill(ctx, t, &t.ids, b[:4*edges])
-	if err == nil && len(b) > 4*edges {
-		var more disk.Traffic
-		more, err = fill(ctx, t, &t.values, b[4*edges:])
-		traffic.Add(more)
-	}
-	return traffic, err
 }
 
 // checkIDs looks for neighbours that do not exist.
@@ -172,7 +145,7 @@ func (t *Tier) Degree(v uint32) int {
 }
 
 // Neighbors returns the in-neighbours of v, which is below Resident, ascending. The slice is borrowed: read-only, and
-// valid until Close. Another v panics.
+// valid until Resize or Close. Another v panics.
 func (t *Tier) Neighbors(v uint32) []uint32 {
 	if v >= t.resident {
 		panic(fmt.Sprintf("topology: Neighbors(%d), and %d lists are resident", v, t.resident))
@@ -202,10 +175,7 @@ func (t *Tier) Close() {
 	if t.offsets != nil {
 		t.offsets.close()
 	}
-	if t.memory != nil {
-		t.memory.Close()
-	}
-	t.lists, t.weights, t.resident = nil, nil, 0
+	t.prefix.close()
 	if t.mu.loops != nil {
 		t.mu.loops.memory.Close()
 		t.mu.loops = nil

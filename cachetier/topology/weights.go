@@ -38,8 +38,11 @@ func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, fr
 	return read(ctx, t, &t.values, nodes, 0, serve)
 }
 
+// weighted says whether edges have weights.
+func (t *Tier) weighted() bool { return t.values.file != 0 }
+
 func (t *Tier) mustWeigh(op string) {
-	if t.values.file == 0 {
+	if !t.weighted() {
 		panic("topology: " + op + " of a Tier that was opened without Options.Weights")
 	}
 }
