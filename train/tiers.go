@@ -41,14 +41,16 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if everything := int64(f.Rows())*int64(f.RowBytes()) + lists; everything > total/2 {
 		t.disk.Direct, t.disk.Probe = true, true
 	}
-	if err := t.openTopology(ctx, topologyBytes); err != nil {
+	t.topo, err = topology.Open(ctx, t.data.Graph, topology.Options{Bytes: topologyBytes, Weights: t.data.Weights, Options: t.disk})
+	if err != nil {
 		return err
 	}
+	t.draws = sample.NewSampler(t.topo, t.Sampling(), t.Workers)
 	kind, why := t.topo.Engine()
 	if t.disk.Direct {
 		t.disk.Kind = kind
 	}
-	t.disk.Costs, t.disk.Probe = t.topo.Costs(), false // one measurement, for lists and rows
+	t.disk.Costs = t.topo.Costs() // one measurement, for lists and rows
 	d, err := t.demand(ctx)
 	if err != nil {
 		return err
@@ -68,9 +70,10 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
 	}
 	if t.budget.Topology != topologyBytes {
-		if err := t.openTopology(ctx, t.budget.Topology); err != nil {
+		if err := t.topo.Resize(ctx, t.budget.Topology); err != nil {
 			return err
 		}
+		t.draws = sample.NewSampler(t.topo, t.Sampling(), t.Workers) // which asks once how many lists are resident
 	}
 	t.draws.Bytes = min(t.draws.Bytes, d.Batches.Scratch*int64(t.budget.Group))
 	cache := t.Cache
@@ -101,19 +104,6 @@ func defaultMemory() (int64, error) {
 		return 0, fmt.Errorf("how much memory there is, is not known (%w); say how much to take with --memory", err)
 	}
 	return kernels.Addressable(system / 2), nil
-}
-
-// openTopology opens the topology tier anew.
-func (t *trainer) openTopology(ctx context.Context, bytes int64) (err error) {
-	if t.topo != nil {
-		t.topo.Close()
-		t.topo = nil
-	}
-	t.topo, err = topology.Open(ctx, t.data.Graph, topology.Options{Bytes: bytes, Weights: t.data.Weights, Options: t.disk})
-	if err == nil {
-		t.draws = sample.NewSampler(t.topo, t.Sampling(), t.Workers)
-	}
-	return err
 }
 
 // demand takes the measure of the first batch: it is drawn, and goes through the network forwards and backwards with rows of

@@ -1,0 +1,56 @@
+package train
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+)
+
+// TestTopologyFollowsTheSplit: the lists that a run holds are those that the split of its memory allows, be they more or fewer
+// than the first batch was measured with, and the counters are those of a tier opened with that budget.
+func TestTopologyFollowsTheSplit(t *testing.T) {
+	some, many := open(t, storetest.Communities(20_000, 4, 100, 4, 3)), open(t, storetest.Communities(20_000, 4, 200, 4, 3))
+	least := topology.LeastBytes(some.Graph(0))
+	all, allOfMany := topology.AllBytes(some.Graph(0)), topology.AllBytes(many.Graph(0))
+	o := small()
+	o.Kind, o.EvalBytes, o.MemoryBytes = model.GCN, 0, 1
+	_, err := newTrainer(t.Context(), some, o, Hooks{})
+	tight := leastIn(t, err)
+	require.Less(t, all, tight/8, "so that all lists are resident for the measure")
+	for _, c := range []struct {
+		name          string
+		ds            *store.Dataset
+		memory, given int64
+		from, to      int64 // bounds of the split's part for the topology
+		same          bool  // as the measure had
+	}{
+		{"fewer", some, tight, Auto, least, all - 1, false},
+		{"as many", some, 1 << 30, Auto, all, all, true},
+		{"as many, of a budget beyond all", some, 1 << 30, 1 << 29, all, all, false},
+		{"a given part", some, 1 << 30, all / 2, all / 2, all / 2, true},
+		{"more", many, 8 * (allOfMany - 1), Auto, topology.LeastBytes(many.Graph(0)) + 1, allOfMany, false},
+	} {
+		o.MemoryBytes, o.TopologyBytes = c.memory, c.given
+		made, err := newTrainer(t.Context(), c.ds, o, Hooks{})
+		require.NoError(t, err, c.name)
+		part := made.budget.Topology
+		require.True(t, c.from <= part && part <= c.to, "%s: %+v", c.name, made.budget)
+		tier, err := topology.Open(t.Context(), c.ds.Graph(0), topology.Options{Bytes: part})
+		require.NoError(t, err)
+		_, err = tier.SelfLoops(t.Context()) // which the measure asked for
+		require.NoError(t, err)
+		want, got := tier.Stats(), made.topo.Stats()
+		want.Warmup.Seconds, got.Warmup.Seconds = 0, 0
+		if c.same { // then what the measure drew is counted as well
+			want.Asked, want.Hits, want.Misses, want.Cold = got.Asked, got.Hits, got.Misses, got.Cold
+		}
+		require.Equal(t, want, got, c.name)
+		tier.Close()
+		made.close()
+	}
+}
