@@ -58,8 +58,10 @@ func (e *NotEnough) Error() string {
 // Split divides total bytes among the parts. Parts of given that are not Auto are as they are. The error is a *NotEnough.
 func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	given = d.useful(given)
-	table, offsets, lists := d.tables(), d.offsets(), d.lists()
-	batch, scratch := d.Batches.Bytes, d.Batches.Scratch
+	_, table := d.rows()
+	offsets, allLists := d.lists()
+	batch, ahead := d.Batches.Need()
+	lists, scratch := allLists-offsets, d.Batches.Scratch
 	b := Budget{Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0)}
 	one := d.Batches.step()
 	least := b.Fixed + d.Step + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
@@ -79,11 +81,10 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 		if left < orElse(given.Batches, batch)+max(given.Host, 0) {
 			break
 		}
-		ahead := int64(d.Batches.Parallel) * one // to keep all who draw at work
 		switch {
-		case given.Host == Auto && given.Batches == Auto && left >= table+ahead:
+		case given.Host == Auto && given.Batches == Auto && left >= table+int64(d.Batches.Parallel)*one: // all who draw are at work
 			c.Host, c.Group = table, min(d.Batches.Parallel, d.Batches.Window)
-			c.Batches = min(left-table, 4*ahead)
+			c.Batches = min(left-table, ahead)
 		default:
 			rows := d.window()
 			group := float64(left) / (rows + float64(one))
@@ -109,33 +110,26 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 
 // useful is given without what no part has a use for: budgets may be larger than the data.
 func (d Demand) useful(given Budget) Budget {
-	given.Topology = min(given.Topology, d.offsets()+d.lists())
-	given.Device = min(given.Device, d.tables())
-	given.Host = min(given.Host, 2*d.tables()+1<<20) // with the bookkeeping of rows of any width
+	_, rows := d.rows()
+	_, lists := d.lists()
+	given.Topology = min(given.Topology, lists)
+	given.Device = min(given.Device, rows)
+	given.Host = min(given.Host, 2*rows+1<<20) // with the bookkeeping of rows of any width
 	given.Batches = min(given.Batches, math.MaxInt64/8)
 	return given
 }
 
-// tables, offsets and lists are the bytes of all of them.
-func (d Demand) tables() (n int64) {
-	for _, r := range d.Rows {
-		n += r.useful()
-	}
-	return n
-}
+// rows and lists are what all tables and all relations need.
+func (d Demand) rows() (least, useful int64)  { return needs(d.Rows) }
+func (d Demand) lists() (least, useful int64) { return needs(d.Lists) }
 
-func (d Demand) offsets() (n int64) {
-	for _, l := range d.Lists {
-		n += l.Offsets
+// needs is what parts need together.
+func needs[P Part](parts []P) (least, useful int64) {
+	for _, p := range parts {
+		l, u := p.Need()
+		least, useful = least+l, useful+u
 	}
-	return n
-}
-
-func (d Demand) lists() (n int64) {
-	for _, l := range d.Lists {
-		n += l.Bytes
-	}
-	return n
+	return least, useful
 }
 
 // window is what a step more takes of the host cache.
@@ -149,11 +143,14 @@ func (d Demand) window() (bytes float64) {
 // seconds is how long the device is busy for a step. Tables and relations share their memory by size.
 func (d Demand) seconds(b Budget) float64 {
 	group, seconds := float64(b.Group), 0.0
+	_, allRows := d.rows()
 	for _, r := range d.Rows {
-		seconds += r.Seconds(d.Disk, share(r.useful(), d.tables())*float64(b.Device+b.Host), group)
+		_, useful := r.Need()
+		seconds += r.Seconds(d.Disk, share(useful, allRows)*float64(b.Device+b.Host), group)
 	}
+	offsets, allLists := d.lists()
 	for _, l := range d.Lists {
-		seconds += l.Seconds(d.Disk, share(l.Bytes, d.lists())*float64(b.Topology-d.offsets()), group)
+		seconds += l.Seconds(d.Disk, share(l.Bytes, allLists-offsets)*float64(b.Topology-offsets), group)
 	}
 	return seconds / group
 }

@@ -2,6 +2,12 @@ package plan
 
 import "github.com/gnnstore/gnnstore/cachetier/disk"
 
+// Part is something that has a part of a run's memory.
+type Part interface {
+	// Need is the least bytes that work, and the most that are of use.
+	Need() (least, useful int64)
+}
+
 // Batches is the part of blocks that are drawn ahead of their step.
 type Batches struct {
 	Bytes    int64 // of a batch's blocks
@@ -25,9 +31,7 @@ type Rows struct {
 }
 
 // Need is nothing, since any row can be read for its step, and the whole table.
-func (r Rows) Need() (least, useful int64) { return 0, r.useful() }
-
-func (r Rows) useful() int64 { return r.Count * r.Bytes }
+func (r Rows) Need() (least, useful int64) { return 0, r.Count * r.Bytes }
 
 // marginal is the share of a batch's rows that the other batches of its window do not want as well, for sizing: towards 1
 // windows are smaller than they could be, towards 0 they are cut.
