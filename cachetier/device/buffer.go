@@ -8,8 +8,8 @@ import (
 
 // Buffer is the bytes of a region, in host memory.
 //
-// What it lends dies with Close, which wants every borrower gone. It is plain memory: where the junction is, and thus
-// whether a byte belongs to a slot or to a row, is the Ledger's business.
+// What it lends dies with Close, which wants every borrower gone. It is plain memory: the Ledger alone knows where the junction
+// is, and so whether a byte belongs to a slot or to a row.
 type Buffer struct {
 	layout Layout
 	memory *kernels.HostBuf
@@ -49,6 +49,7 @@ func (b *Buffer) Feature(v uint32) []byte {
 	return cut(b.memory.Bytes(), b.layout.FeatureOffset(v), b.layout.RowBytes)
 }
 
+// cut is the size bytes of all from at on.
 func cut(all []byte, at int64, size int) []byte {
 	end := at + int64(size)
 	return all[at:end:end] // panics outside the region

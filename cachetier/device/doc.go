@@ -26,30 +26,27 @@
 //	  … step i runs: it reads, computes, and only then writes to the region …
 //	WriteBack(i)   says whose embeddings went there, and which ones that it used are to be evicted
 //
-// So plans depend on the batches, the options and what steps up to i-k wrote; when a step ran, or on how many threads,
-// has no part in it.
+// So plan i depends on the batches, the options and what steps up to i-k wrote. It does not depend on when a step ran, or on
+// how many threads.
 //
-// Whatever plan i changes in the region is written by step i after all of its reads. So a row that plan i displaces can
-// be read by steps up to i; one that it restores by those from i+k on, which is the rule for an embedding, too.
+// What plan i changes in the region, step i writes after all of its reads. So steps up to i can read a row that plan i
+// displaces. Steps from i+k on can read a row that it restores, as they can an embedding that step i writes.
 //
 // # Age
 //
-// The slots in use form a queue in order of age, and the oldest leaves first. Its slot can be given away when no step
-// to come may read it (it has MaxAge, was evicted, was NaN and never came, or has a younger version) and every
-// step that leased it runs before the one that writes. Until then those behind it wait, free or not: that is what keeps
-// the queue a queue. An embedding that may still be used is never thrown out for space: Reserve gives fewer slots than
-// asked.
+// The slots in use form a queue in order of age, and the oldest leaves first. It can be given away when two things hold.
+// No later step may read it: it has reached MaxAge, was evicted, is a hole, or was replaced by a younger version. And every step
+// that leased it runs before the step that writes. Until then the slots behind it wait, whether they could go or not: so the
+// queue stays in order. An embedding that may still be used is never thrown out for space: Reserve gives fewer slots instead.
 //
-// Slots that were freed wait in a second queue behind the first, and the two make a ring: a slot's turn comes once a
-// lap, and a lap meets the slots in the same order as the one before, except that a slot may leave the ring or join it.
-// A slot joins only when none is free, the lowest number first.
+// Freed slots wait in a second queue, and the two queues make a ring: each lap comes to every slot once, in the order of the
+// lap before, but for slots that leave the ring or join it. A slot joins only when none is free, the lowest number first.
 //
 // # Ownership
 //
-// A Ledger is used by one goroutine at a time; the step hands what it wrote to the planner, which waits for it anyway,
-// and the planner calls WriteBack. It allocates in NewLedger ([BytesPerSlot] a slot), and later only where more
-// evictions wait than ever before. A Buffer is plain memory: disjoint slots and rows may be used at once, and plans
-// keep them disjoint.
+// A Ledger is used by one goroutine at a time, the planner's: a step tells the planner what it wrote, and the planner calls
+// WriteBack. A Ledger allocates in NewLedger ([BytesPerSlot] a slot), and later only when more evictions wait than ever
+// before. A Buffer is plain memory: several goroutines may use different slots and rows at once, and plans keep them apart.
 //
 // Start reading at [Ledger.Reserve].
 //
@@ -59,6 +56,6 @@
 // a lap a step that admits more than the one before is refused, however cold the features beside it. The order of a
 // queue costs 4 bytes a slot.
 //
-// Why not reuse a dead slot where it lies: the slots are then no longer in the order of their age, and the oldest must
-// be searched for. What it would win are the slots of evictions and holes until their turn comes.
+// Why not reuse a dead slot where it lies: the slots would no longer be in the order of their age, and the oldest would have to
+// be searched for. All that it would win is the slots of evictions and holes until their turn comes.
 package device

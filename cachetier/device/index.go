@@ -2,17 +2,18 @@ package device
 
 import "math/bits"
 
-// Key names an embedding: of a node, after layer 1, 2 … of the network. What has no layer is no embedding.
+// Key names an embedding: that of a node after layer 1, 2 … of the network. Layer 0 stands for no embedding.
 type Key struct {
 	Node  uint32
 	Layer uint8
 }
 
+// word is k in one number.
 func (k Key) word() uint64 { return uint64(k.Layer)<<32 | uint64(k.Node) }
 
-// index finds the slot of a key. The keys lie in the slots. It is a hash table as that of policy.LRU: open addressing
-// with linear probing, at most half full, followers shifted back on deletion, so that look-ups do not slow down with
-// time.
+// index finds the slot of a key; the keys themselves lie in the slots. It is a hash table like that of policy.LRU: open
+// addressing with linear probing, at most half full. A deletion shifts the entries behind it back, so that look-ups do not slow
+// down with time.
 type index struct {
 	slots  []slot   // the ring's
 	places []uint32 // slot+1, 0 is free
@@ -38,7 +39,7 @@ func (x *index) find(k Key) (s uint32, ok bool) {
 	return 0, false
 }
 
-// put makes the key in slot s lead there. If it led elsewhere before, that slot is not live any more: replaced.
+// put enters the key of slot s. It reports whether the key led to another slot before, which is not live any more.
 func (x *index) put(s uint32) (replaced bool) {
 	t := &x.slots[s]
 	p := x.home(Key{t.node, t.layer})
@@ -56,8 +57,8 @@ func (x *index) put(s uint32) (replaced bool) {
 	return replaced
 }
 
-// remove takes slot s, which is live, out: its key leads nowhere. A follower in the run of taken places moves into the
-// hole unless its home lies behind the hole, where a probe would no longer come by.
+// remove takes out the key of slot s, which is live. An entry that follows in the run of taken places moves into the hole,
+// unless its home lies behind the hole: a probe from there would not find it.
 func (x *index) remove(s uint32) {
 	hole := x.homeOf(s)
 	for x.places[hole] != s+1 {
@@ -73,15 +74,17 @@ func (x *index) remove(s uint32) {
 	x.slots[s].live = false
 }
 
-// home is where the probe for k starts: the golden ratio spreads runs of nodes (Knuth, The Art of Computer Programming
-// 3, section 6.4), and scaling by the upper bits lets the table have any size.
+// home is where the probe for k starts. Multiplying by the golden ratio spreads runs of nodes (Knuth, The Art of Computer
+// Programming 3, section 6.4), and scaling by the upper bits lets the table have any size.
 func (x *index) home(k Key) int {
 	home, _ := bits.Mul64(k.word()*0x9e3779b97f4a7c15, uint64(len(x.places)))
 	return int(home)
 }
 
+// homeOf is the home of the key in slot s.
 func (x *index) homeOf(s uint32) int { return x.home(Key{x.slots[s].node, x.slots[s].layer}) }
 
+// after is the place that a probe looks at next.
 func (x *index) after(p int) int {
 	if p++; p == len(x.places) {
 		return 0

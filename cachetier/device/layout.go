@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Layout says where slots and rows lie in the region. Slots count from its start. Rows lie on the grid of RowBytes,
-// which also counts from the start, so that both sides are as well aligned as the region and their widths: row v is the
-// v-th from the end of the grid.
+// Layout says where slots and rows lie in the region. Slot s is the s-th from the start. Rows lie at multiples of RowBytes
+// from the start, the places of a grid, and row v takes the v-th place from the end of it. So both sides are as well aligned as
+// the region and their widths allow.
 type Layout struct {
-	// Bytes of the region. Any size works, down to 0 and to less than a row.
+	// Bytes of the region. Any size works: 0, and less than a row, too.
 	Bytes int64
 	// SlotBytes is the width of the widest embedding. 0: there are none, and features have the region.
 	SlotBytes int
@@ -38,7 +38,7 @@ func (l Layout) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Slots is how many slots fit if they have the region to themselves; at most 2³²-2, since a slot is 32 bits.
+// Slots is how many slots fit into a region without rows; at most 2³²-2, since the number of a slot has 32 bits.
 func (l Layout) Slots() int {
 	if l.SlotBytes == 0 {
 		return 0
@@ -46,27 +46,27 @@ func (l Layout) Slots() int {
 	return int(min(l.Bytes/int64(l.SlotBytes), math.MaxUint32-1))
 }
 
-// Features is how many rows are left beside slots [0, slots): the rows [0, Features).
+// Features is how many rows fit beside slots [0, slots). They are the rows [0, Features).
 func (l Layout) Features(slots int) int {
 	if l.RowBytes == 0 {
 		return 0
 	}
 	row := int64(l.RowBytes)
-	covered := (int64(slots)*int64(l.SlotBytes) + row - 1) / row // rows of the grid that slots reach into
+	covered := (int64(slots)*int64(l.SlotBytes) + row - 1) / row // places of the grid that slots reach into
 	return int(min(max(l.grid()-covered, 0), int64(l.Rows)))
 }
 
 // SlotOffset is the byte at which slot s starts.
 func (l Layout) SlotOffset(s uint32) int64 { return int64(s) * int64(l.SlotBytes) }
 
-// GridRow is where row v lies when the region is seen as packed rows of RowBytes, as kernels that gather see it. Only
-// for v < Features(0).
+// GridRow is the place of row v in the grid, counted from the start of the region, as kernels that gather want it. It is for
+// v < Features(0) alone.
 func (l Layout) GridRow(v uint32) int64 { return l.grid() - 1 - int64(v) }
 
-// FeatureOffset is the byte at which row v starts. Only for v < Features(0).
+// FeatureOffset is the byte at which row v starts. It is for v < Features(0) alone.
 func (l Layout) FeatureOffset(v uint32) int64 { return l.GridRow(v) * int64(l.RowBytes) }
 
-// grid is how many rows of RowBytes fit.
+// grid is how many places the grid has.
 func (l Layout) grid() int64 { return l.Bytes / int64(l.RowBytes) }
 
 // Span is the feature rows [Lo, Hi).

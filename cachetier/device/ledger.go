@@ -13,13 +13,13 @@ type Options struct {
 	// Staleness is k: a step sees the embeddings written k steps before it and earlier, and none written later.
 	// Default 1.
 	Staleness int
-	// MaxAge is the most steps between writing an embedding and using it. Below Staleness, and so by default, no
+	// MaxAge is the most steps between writing an embedding and using it. If it is less than Staleness, as by default, no
 	// embedding can ever be used, and there are no slots.
 	MaxAge int
-	// MaxSlots bounds the ring for good, and with it the feature rows that can be displaced. Default 0: as many as fit
-	// in the region.
+	// MaxSlots bounds the ring, whatever SetLimit says, and so the feature rows that can be displaced. Default 0: as many as
+	// fit in the region.
 	MaxSlots int
-	// FirstStep is the first that is planned. Default 0.
+	// FirstStep is the first step that is planned. Default 0.
 	FirstStep int
 }
 
@@ -54,17 +54,17 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxStep: stamps and leases are 32 bits, and one step more must fit.
+// maxStep is the last step: stamps and leases have 32 bits, and the step after it must fit as well.
 const maxStep = math.MaxUint32 - 1
 
-// Version is one embedding as one step wrote it: its slot, and the step.
+// Version is an embedding as a step wrote it: the slot, and as its stamp the step.
 type Version struct{ Slot, Stamp uint32 }
 
 // Reservation is what a step does to the region once it has run and all of its reads are done.
 type Reservation struct {
-	Slots     []uint32 // where its embeddings go, from the older to the younger; their bytes are the step's to write
-	Displaced Span     // feature rows that are gone from the region
-	Restored  Span     // feature rows to copy in from the host
+	Slots     []uint32 // where its embeddings go, the older slot first; the step writes their bytes
+	Displaced Span     // feature rows that leave the region
+	Restored  Span     // feature rows that the step copies in from the host
 }
 
 // Ledger is the bookkeeping of a region: see the package's comment for the order of calls. Its methods panic where that
@@ -73,35 +73,35 @@ type Ledger struct {
 	o     Options
 	ring  ring
 	index index
-	limit int // the ring's, from the next Reserve on
+	limit int // of the ring, from the next Reserve on
 
-	step    int  // begun last, or the one before the first
-	open    bool // begun and not yet reserved for
-	written int  // steps below have been written back
+	step    int  // that Begin was last called for; before that FirstStep-1
+	open    bool // between Begin and Reserve of that step
+	written int  // steps below this one have been written back
 
-	unseen    run // slots in use that the index has not taken in: of steps above step-k
-	unwritten run // the younger of them, of which WriteBack has not come
+	unseen    run // slots in use that are not in the index yet: those of steps above step-k
+	unwritten run // the younger part of unseen: slots that WriteBack has not come for
 
 	vetoes vetoQueue
 
-	features int   // feature rows that the step begun last finds in the region
-	rows     int   // those that are in the region once the steps planned so far have run
-	recent   []low // rows of the last k plans, but for those that are followed by one as low: steps and rows ascend
+	features int   // feature rows that this step finds in the region
+	rows     int   // feature rows in the region once all planned steps have run
+	recent   []low // rows after each of the last k plans, less those that a later one undercuts or equals: steps and rows ascend
 
 	stats Stats
 }
 
-// run is the end of the queue of slots in use: it begins at a slot, and has as many.
+// run is the last n slots of the queue of those in use, from first on.
 type run struct {
 	first uint32 // meaningless while n is 0
 	n     int
 }
 
-// low is how many rows stay in the region, from a step on until another.
+// low is how many feature rows are in the region after a step.
 type low struct{ step, rows int }
 
-// NewLedger makes the ledger of an empty ring: all rows that fit are in the region, [0, Features), which the caller
-// loads.
+// NewLedger makes a ledger without embeddings. All feature rows that fit, [0, Features), count as in the region: the caller
+// loads them.
 func NewLedger(o Options) (*Ledger, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("device: %w", err)
@@ -122,17 +122,17 @@ func NewLedger(o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Features is how many feature rows the step begun last finds in the region: the rows [0, Features).
+// Features is how many feature rows the step of the last Begin finds in the region. They are the rows [0, Features).
 func (l *Ledger) Features() int { return l.features }
 
-// Displaceable is the feature rows that embeddings may displace, now or ever. The host keeps them, so that they come
-// back without the disk; the rows before them never leave the region.
+// Displaceable is the feature rows that embeddings may ever displace. The host keeps them, so that they come back without the
+// disk. The rows before them never leave the region.
 func (l *Ledger) Displaceable() Span {
 	return Span{l.o.Layout.Features(l.o.MaxSlots), l.o.Layout.Features(0)}
 }
 
-// Begin starts the plan of a step, the one after the last. It panics if the step Staleness before has not been written
-// back.
+// Begin starts the plan of a step, which is the one after the last. It panics if the step Staleness steps before it has not
+// been written back.
 func (l *Ledger) Begin(step int) {
 	seen := step - l.o.Staleness
 	switch {
@@ -155,7 +155,7 @@ func (l *Ledger) Begin(step int) {
 	l.features = l.recent[0].rows
 }
 
-// see takes what a step wrote into the index; all steps before it are in.
+// see enters what a step wrote into the index, and applies its vetoes. What earlier steps wrote is in the index already.
 func (l *Ledger) see(step int) {
 	for l.unseen.n > l.unwritten.n && int(l.ring.slots[l.unseen.first].stamp) <= step {
 		s := l.unseen.first
@@ -186,8 +186,8 @@ func (l *Ledger) see(step int) {
 	}
 }
 
-// Find looks for an embedding that the step being planned may use: written at least Staleness and at most MaxAge steps
-// before it, the youngest of these, and not evicted.
+// Find looks for the embedding that the step being planned may use: the youngest that was written at least Staleness and at
+// most MaxAge steps before it, and was not evicted.
 func (l *Ledger) Find(k Key) (v Version, ok bool) {
 	if !l.open || k.Layer == 0 {
 		panic("device: Find between Reserve and Begin, or of layer 0")
@@ -199,7 +199,7 @@ func (l *Ledger) Find(k Key) (v Version, ok bool) {
 	return Version{s, l.ring.slots[s].stamp}, true
 }
 
-// Use is Find for a step that will read the embedding: its slot stays as it is until the step has run.
+// Use is Find for a step that will read the embedding. It leases the slot, which stays as it is until the step has run.
 func (l *Ledger) Use(k Key) (v Version, ok bool) {
 	if v, ok = l.Find(k); ok {
 		l.ring.slots[v.Slot].lease = uint32(l.step)
@@ -209,10 +209,11 @@ func (l *Ledger) Use(k Key) (v Version, ok bool) {
 	return v, ok
 }
 
+// age is how many steps stamp lies before the step being planned.
 func (l *Ledger) age(stamp uint32) int { return l.step - int(stamp) }
 
-// SetLimit bounds the ring at slots, or at MaxSlots if that is less, from the next Reserve on. Slots beyond leave the
-// ring as they become free, and feature rows come back; embeddings that may still be used stay until then.
+// SetLimit bounds the ring at slots, or at MaxSlots if that is less, from the next Reserve on. Slots beyond it leave the ring
+// once they are free, and feature rows come back. Embeddings that may still be used stay.
 func (l *Ledger) SetLimit(slots int) {
 	if slots < 0 {
 		panic("device: SetLimit below 0")
@@ -220,9 +221,9 @@ func (l *Ledger) SetLimit(slots int) {
 	l.limit = min(slots, l.o.MaxSlots)
 }
 
-// Reserve ends the plan of a step that would keep n embeddings: it gives it n slots, or as many as there are, appended
-// to dst[:0], and moves the junction. Which rows of the step go there, WriteBack tells later. A slot that is given is
-// past its lease, and whoever wrote it before has been seen.
+// Reserve ends the plan of a step that wants to keep n embeddings. It gives the step n slots, or as many as there are, in
+// dst[:0], and moves the junction. WriteBack says later which embeddings went there. All steps that leased a slot run
+// before the step that it is given to, and plans have seen what was in it.
 func (l *Ledger) Reserve(dst []uint32, n int) Reservation {
 	if !l.open || n < 0 {
 		panic("device: Reserve without Begin, or of less than nothing")
@@ -247,6 +248,7 @@ func (l *Ledger) Reserve(dst []uint32, n int) Reservation {
 	return r
 }
 
+// extend adds s, which was put into use last.
 func (r *run) extend(s uint32) {
 	if r.n == 0 {
 		r.first = s
@@ -254,8 +256,8 @@ func (r *run) extend(s uint32) {
 	r.n++
 }
 
-// releaseOld frees slots from the oldest on, while no step after this one may use them and no step leases them that
-// might read them after this one has written.
+// releaseOld frees slots from the oldest on. It stops at one that a later step may use, or that is leased by this step or by a
+// later one, which might read it after this step has written.
 func (l *Ledger) releaseOld() {
 	for l.ring.used.n > l.unseen.n {
 		s := l.ring.used.first
@@ -272,7 +274,7 @@ func (l *Ledger) releaseOld() {
 	}
 }
 
-// moveJunction sets the feature rows by the ring's top.
+// moveJunction moves the junction to the end of the ring's slots, and returns the feature rows that leave or come back.
 func (l *Ledger) moveJunction() (displaced, restored Span) {
 	before, after := l.rows, l.o.Layout.Features(l.ring.top)
 	l.rows = after
@@ -291,10 +293,10 @@ func (l *Ledger) moveJunction() (displaced, restored Span) {
 	return displaced, restored
 }
 
-// WriteBack says what a step wrote, the one after the step that was written back last: keys[i] went to the i-th slot
-// reserved for it, and the zero Key is a hole, where a NaN came instead of a row; no key comes twice. vetoes are
-// versions that the step used and that are to be evicted; one that has gone meanwhile, or has been replaced, is passed
-// over. Steps see both from step + Staleness on: uses planned before stand.
+// WriteBack says what a step wrote. Steps are written back in order. keys[i] went to the i-th slot that was reserved for the
+// step; the zero Key is a hole, left by a row that was NaN; no key comes twice. vetoes are versions that the step used and that
+// are to be evicted. A version that has gone or was replaced by then is passed over. Plans see both from step + Staleness on:
+// uses that were planned before stand.
 func (l *Ledger) WriteBack(step int, keys []Key, vetoes []Version) {
 	switch {
 	case step != l.written:
@@ -331,17 +333,19 @@ func (l *Ledger) WriteBack(step int, keys []Key, vetoes []Version) {
 
 // vetoQueue holds the vetoes of steps that plans do not see yet.
 type vetoQueue struct {
-	waiting []veto // from first on
+	waiting []veto // the entries from first on; those before it have been popped
 	first   int
 }
 
+// veto is a version that step evicts.
 type veto struct {
 	Version
 	step uint32
 }
 
+// push adds the vetoes of a step.
 func (q *vetoQueue) push(step int, versions []Version) {
-	// Once half of the memory is what has been popped, moving the rest costs no more than popping did.
+	// Once half of the entries have been popped, moving the others costs no more than popping did.
 	if 2*q.first >= len(q.waiting) {
 		q.waiting = q.waiting[:copy(q.waiting, q.waiting[q.first:])]
 		q.first = 0
@@ -351,7 +355,7 @@ func (q *vetoQueue) push(step int, versions []Version) {
 	}
 }
 
-// pop takes out the oldest veto of a step up to step.
+// pop takes out the oldest veto, if it is of step or of one before it.
 func (q *vetoQueue) pop(step int) (v Version, ok bool) {
 	if q.first == len(q.waiting) || int(q.waiting[q.first].step) > step {
 		return Version{}, false

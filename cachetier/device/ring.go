@@ -1,30 +1,29 @@
 package device
 
-// slot is what is known about a slot. One array of structs: who looks at one field wants the others. Node and layer are
-// those of the last WriteBack, which comes after the stamp.
+// slot is what the ledger knows of a slot. The slots are one array of structs, since most methods want several fields of one
+// slot. Reserve sets the stamp; WriteBack sets node and layer later, and until then they are those of the embedding before.
 type slot struct {
 	node  uint32
-	stamp uint32 // the step that it was given to last
-	lease uint32 // the last step planned that reads it
+	stamp uint32 // the last step that it was given to
+	lease uint32 // the last planned step that reads it
 	next  uint32 // the slot behind it in its queue
 	layer uint8  // 0: a hole
-	live  bool   // the index leads here
+	live  bool   // the index has it
 	in    bool   // belongs to the ring
 }
 
 // slotBytes is the size of a slot.
 const slotBytes = 20
 
-// ring is the slots that embeddings have: a queue of those in use, in order of age, and behind it a queue of those
-// free.
+// ring is the slots that embeddings may have now: a queue of those in use, the oldest first, and a queue of free ones.
 type ring struct {
-	slots []slot // all there may be
+	slots []slot // all that can join
 	used  queue
 	free  queue
 
-	limit  int // a slot from here on leaves the ring when it is free
-	lowest int // all slots below are in the ring
-	top    int // all slots from here on are not: what embeddings may touch ends here
+	limit  int // slots from here on leave the ring when they are free
+	lowest int // the lowest slot that is not in the ring
+	top    int // the end of the slots in the ring: embeddings touch nothing behind it
 }
 
 // queue is a list through slot.next, first in, first out.
@@ -50,7 +49,8 @@ func (q *queue) pop(slots []slot) uint32 {
 	return s
 }
 
-// take makes a slot the youngest: one that is free, else one that joins the ring; ok is false if there is neither.
+// take makes a slot the youngest in use: the free one that waits longest, or else one that joins the ring. ok is false if there
+// is neither.
 func (r *ring) take() (s uint32, ok bool) {
 	switch {
 	case r.free.n > 0:
@@ -72,7 +72,7 @@ func (r *ring) take() (s uint32, ok bool) {
 // release frees the oldest slot in use.
 func (r *ring) release() { r.settle(r.used.pop(r.slots)) }
 
-// settle puts a slot that is in no queue where free ones belong.
+// settle takes a free slot that is in no queue: it joins the free ones, or leaves the ring if the limit is below it.
 func (r *ring) settle(s uint32) {
 	if int(s) < r.limit {
 		r.free.push(r.slots, s)
@@ -85,8 +85,8 @@ func (r *ring) settle(s uint32) {
 	}
 }
 
-// setLimit keeps the ring below slot limit: at once what is free, the others when they are released. It is called for
-// each step, so it does nothing unless the limit falls.
+// setLimit bounds the ring at slot limit. Free slots beyond it leave at once, the others when they are released. Every step
+// calls it, so it returns early unless the limit falls.
 func (r *ring) setLimit(limit int) {
 	lower := limit < r.limit
 	r.limit = limit

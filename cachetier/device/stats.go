@@ -1,10 +1,10 @@
 package device
 
-// Stats counts what a Ledger did, as of the plan made last. Of the embeddings that were ever seen,
+// Stats counts what a Ledger did up to the last plan. Every embedding that plans came to see is in one of four states:
 //
 //	Admitted = Live + Superseded + Vetoed + Expired
 //
-// and Reserved is more than Admitted + Holes by those that wait to be seen.
+// Reserved is Admitted + Holes, and the slots that plans do not see yet.
 type Stats struct {
 	Used int64 // embeddings that plans used
 	Ages int64 // steps between writing and use, over all uses: Ages / Used is the mean age
@@ -14,14 +14,14 @@ type Stats struct {
 	Holes    int64 // slots of rows that were NaN
 	Admitted int64 // embeddings that plans came to see
 
-	Superseded int64 // admitted again before they were old, since the second step could not see the first
+	Superseded int64 // replaced by a younger one of the same key, whose step could not see them
 	Vetoed     int64 // evicted by a step that used them
 	Expired    int64 // evicted by age
 
 	Displaced int64 // feature rows that slots took the place of
 	Restored  int64 // feature rows that came back
 
-	Live  int // embeddings that can be found, some of which may be too old by now
+	Live  int // embeddings in the index; some may be too old to use by now
 	Slots int // slots in the ring, free ones included
 }
 

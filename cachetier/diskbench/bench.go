@@ -30,7 +30,7 @@ type Options struct {
 	Fio     string        // the program; default none
 }
 
-// Fio is the name of the engine that is no engine.
+// Fio is the name of fio in Result.Engine.
 const Fio = "fio"
 
 // Validate reports every option that cannot be followed.
@@ -82,8 +82,8 @@ func (o Options) withDefaults() (Options, error) {
 type Result struct {
 	Engine      string  `json:"engine"`
 	Read        string  `json:"read"`  // random or sequential
-	Size        int     `json:"size"`  // bytes wanted of a read
-	Asked       int     `json:"asked"` // bytes that a read asks of the device: of a random one, in the mean
+	Size        int     `json:"size"`  // bytes that a read wants
+	Asked       int     `json:"asked"` // bytes that a read asks of the device, in the mean
 	Depth       int     `json:"depth"`
 	Turns       int     `json:"turns"`
 	Reads       float64 `json:"reads_per_second"`
@@ -91,8 +91,8 @@ type Result struct {
 	MicrosOfCPU float64 `json:"cpu_us_per_read"`  // of all threads, in and out of the kernel
 	P50         float64 `json:"p50_us"`
 	P99         float64 `json:"p99_us"`
-	OfFio       float64 `json:"of_fio,omitempty"` // reads a second by those of fio at the same request size; 0 without fio
-	Cached      bool    `json:"page_cache"`       // reads go through it, and some find what an earlier one brought
+	OfFio       float64 `json:"of_fio,omitempty"` // Reads divided by those of fio at the same request size; 0 without fio
+	Cached      bool    `json:"page_cache"`       // reads go through the page cache, so some find what an earlier one brought
 }
 
 // String is the result as go test prints one, so that benchstat reads it.
@@ -106,15 +106,15 @@ func (r Result) String() string {
 	return s
 }
 
-// turn is one measurement.
+// turn is what one engine did in one turn.
 type turn struct {
 	reads, bytes  float64
 	seconds       float64
-	cpu, p50, p99 float64 // µs; cpu of a read
+	cpu, p50, p99 float64 // µs a read: of the processor, and of latency
 }
 
-// Run measures with the files of the dataset at path and tells each result as soon as its last turn is over. started
-// gets the file that is read and what is to be said of the engines. It ends with ctx.
+// Run measures with a file of the dataset at path, and calls each with a result as soon as its last turn is over. Before that
+// it calls started with the file that it reads, and with notes on engines that do not work here. It ends with ctx.
 func Run(
 	ctx context.Context, path string, o Options, started func(file string, size int64, notes []string), each func(Result),
 ) error {
@@ -146,6 +146,7 @@ const (
 	sequential = "sequential"
 )
 
+// bench is a measurement under way.
 type bench struct {
 	Options
 	path  string
@@ -178,7 +179,7 @@ func largest(d *store.Dataset) (store.SectionFile, error) {
 	return best, nil
 }
 
-// withFile opens the dataset for as long as use takes, and gives it the file to read.
+// withFile opens the dataset, calls use with the file to read, and closes the dataset.
 func (b *bench) withFile(use func(f store.SectionFile) error) error {
 	d, err := store.Open(b.path)
 	if err != nil {
@@ -192,7 +193,7 @@ func (b *bench) withFile(use func(f store.SectionFile) error) error {
 	return use(f)
 }
 
-// survey leaves out the engines that do not work here, and fio where it would not. notes is what is to be said of any.
+// survey takes the engines that do not work here off the list, and fio if it would not work. notes says why.
 func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string, err error) {
 	var work []disk.Kind
 	for _, kind := range b.Engines {
@@ -213,7 +214,7 @@ func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string
 	if b.Fio == "" {
 		return notes, nil
 	}
-	// It goes around the page cache, if none of the engines does.
+	// fio goes around the page cache, which works where Pread does.
 	works, why, err := b.try(ctx, f, disk.Pread)
 	if !works {
 		b.Fio = ""
@@ -222,7 +223,7 @@ func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string
 	return notes, err
 }
 
-// try opens f by an engine, and takes note of the blocks it reads.
+// try reports whether an engine can read f, and why it can or cannot. It remembers the largest block that an engine reads.
 func (b *bench) try(ctx context.Context, f store.SectionFile, kind disk.Kind) (works bool, why string, err error) {
 	r, err := disk.Open(ctx, []store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
 	if err != nil {
@@ -233,7 +234,7 @@ func (b *bench) try(ctx context.Context, f store.SectionFile, kind disk.Kind) (w
 	return r.Kind() == kind, r.Why(), nil
 }
 
-// compare has the engines, and fio, take turns at one kind of read.
+// compare measures one kind of read: the engines and fio take turns, and each gets the results.
 func (b *bench) compare(ctx context.Context, read string, size int, each func(Result)) error {
 	turns := make([][]turn, len(b.Engines))
 	var fio []turn
@@ -281,6 +282,7 @@ func (b *bench) compare(ctx context.Context, read string, size int, each func(Re
 	return nil
 }
 
+// result is the median of turns.
 func (b *bench) result(engine, read string, size int, turns []turn) Result {
 	median := func(of func(t turn) float64) float64 {
 		all := make([]float64, len(turns))
@@ -302,7 +304,7 @@ func (b *bench) result(engine, read string, size int, turns []turn) Result {
 	}
 }
 
-// measure is one turn of an engine. The end of ctx cuts it short.
+// measure is one turn of an engine. The end of ctx ends it early, with an error.
 func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind, read string, size int) (turn, error) {
 	if err := dropPages(f.File); err != nil {
 		return turn{}, fmt.Errorf("%s: take it out of the page cache: %w", f.Path, err)
@@ -345,6 +347,7 @@ func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind
 	}, nil
 }
 
+// micros is d in µs.
 func micros(d time.Duration) float64 { return float64(d) / 1e3 }
 
 // cpuTime is what this process has used so far, in seconds.

@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// fioReport is what is read of fio's output in JSON.
+// fioReport is the part of fio's JSON output that is used.
 type fioReport struct {
 	Jobs []struct {
 		Error  int     `json:"error"`
@@ -30,8 +30,8 @@ type fioReport struct {
 	} `json:"jobs"`
 }
 
-// runFio is one turn of fio: reads of the blocks that a row of size bytes lies in. Its job is a thread, and so ends with
-// the process that the end of ctx kills.
+// runFio is one turn of fio, which reads as many whole blocks as size bytes need. The end of ctx kills the process; the job is a
+// thread of it, and ends too.
 func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, size int) (t turn, err error) {
 	pattern := "randread"
 	if read == sequential {
@@ -57,9 +57,9 @@ func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, si
 	return turn{}, fmt.Errorf("%s: %w; name another fio, or none", b.Fio, err)
 }
 
-// parseFio reads fio's output.
+// parseFio makes a turn of fio's output.
 func parseFio(out []byte) (turn, error) {
-	if at := bytes.IndexByte(out, '{'); at > 0 { // what fio has to say comes first
+	if at := bytes.IndexByte(out, '{'); at > 0 { // fio prints notes first
 		out = out[at:]
 	}
 	var report fioReport

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropPages takes the pages of f out of the page cache, those apart that a map holds. What is not written yet is, first.
+// dropPages writes what is dirty of f, and takes its pages out of the page cache. Pages that a memory map holds stay.
 func dropPages(f *os.File) error {
 	if err := f.Sync(); err != nil {
 		return err

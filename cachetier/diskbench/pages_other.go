@@ -4,5 +4,5 @@ package diskbench
 
 import "os"
 
-// dropPages is for Linux. Elsewhere all reads go through the page cache, and it is warm.
+// dropPages does nothing but on Linux. Elsewhere all reads go through a page cache that is warm.
 func dropPages(*os.File) error { return nil }

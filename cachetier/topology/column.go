@@ -9,16 +9,15 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// column is a file that has 4 bytes for every edge: neighbours, or weights. Edges lie at the same places in all of them.
+// column is a file with 4 bytes for every edge: its neighbour, or its weight. An edge has the same offset in every column.
 type column[T uint32 | float32] struct {
-	file  int // of the reader's; 0, the offsets, if there is none
+	file  int // its number in the reader; 0, which is the offsets, if there is no such column
 	lend  func(b []byte) (values []T, ok bool)
 	of    func(bits uint32) T
-	check func(v uint32, from int, part []T) error // of v's edges, from the one at place from on
+	check func(v uint32, from int, part []T) error // looks for damage in v's edges; part begins with edge from of v
 }
 
-// view lends b as values, or a copy where it does not lie as those must: engines read to addresses like the offsets in the
-// file, so that is rare.
+// view returns b as values. It copies them if b is not aligned, which is rare: engines align memory as the file is.
 func (c *column[T]) view(b []byte) []T {
 	if values, ok := c.lend(b); ok {
 		return values
@@ -30,7 +29,7 @@ func (c *column[T]) view(b []byte) []T {
 	return aligned
 }
 
-// place is where edge e lies in a column.
+// place is the offset of edge e in the file of a column.
 func place(e uint64) int64 { return store.PageSize + 4*int64(e) }
 
 // fill fills b, which holds column c from edge 0 on: the first known edges are there, and the others are read.
@@ -41,8 +40,8 @@ func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []by
 	})
 }
 
-// edges are extents of a column that hold the edges from lo to hi. Between them they end where a page of the file does, so
-// that engines that read whole pages read none twice.
+// edges gives extents that together hold the edges from lo to hi of a column, at most MaxPart each. All but the last end with
+// a page of the file, so no page is read twice.
 func (t *Tier) edges(file int, lo, hi uint64) func() (disk.Extent, bool) {
 	return func() (s disk.Extent, ok bool) {
 		if lo == hi {
@@ -55,7 +54,8 @@ func (t *Tier) edges(file int, lo, hi uint64) func() (disk.Extent, bool) {
 	}
 }
 
-// each calls do with the lists that b, the bytes of s, has a part of: with v, and where in its list the part begins.
+// each calls do for every list that lies in s, wholly or in part; b is the bytes of s. The part of v's list begins with edge
+// from of v.
 func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do func(v uint32, from int, part []T) error) error {
 	values := c.view(b)
 	lo := uint64(s.Offset-store.PageSize) / 4
@@ -70,7 +70,7 @@ func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do
 	return nil
 }
 
-// read is Read of column c, for who counts it as so many lists.
+// read reads column c for Read and ReadWeights, and counts that as so many lists.
 func read[T uint32 | float32](
 	ctx context.Context, t *Tier, c *column[T], nodes []uint32, lists int64, serve func(i, from int, part []T) error,
 ) error {
@@ -115,7 +115,8 @@ func read[T uint32 | float32](
 	return nil
 }
 
-// extents are those of the lists of nodes in a column. Lists are merged but for the long ones, which are cut.
+// extents gives what to read of a column for the lists of nodes, in the order of the file. nodes[i] has a list longer than
+// MaxPart for each i in long: those are cut into parts, and of the others Merge makes few extents.
 func (t *Tier) extents(file int, nodes []uint32, long []int) func() (disk.Extent, bool) {
 	merged := func(lo, hi int) func() (disk.Extent, bool) {
 		next := t.reader.Merge(hi-lo, func(i int) disk.Request {
@@ -137,7 +138,7 @@ func (t *Tier) extents(file int, nodes []uint32, long []int) func() (disk.Extent
 			return s, ok
 		}
 	}
-	// Turns: the lists before a long one, the long one, the lists before the next.
+	// In turns: the lists up to a long one, the long one, the lists up to the next.
 	begin, inLong := 0, false
 	end := func() int {
 		if len(long) > 0 {

@@ -1,10 +1,10 @@
-// Package topology keeps the neighbour lists of a graph that does not fit in memory: how long each is always, the lists of
-// the first nodes as far as the budget reaches, and the others on disk, where they are read many at a time.
+// Package topology keeps the neighbour lists of a graph that does not fit in memory. The length of every list is in memory, and
+// so are the lists of the first nodes, as far as the budget reaches. The others are on disk, and are read many at a time.
 //
-// A [Tier] is three things. Degrees need no disk: offsets are packed to 2.3 bytes a node. [Tier.Neighbors] lends a list
-// below [Tier.Resident], a prefix since ingest numbers nodes by how often training reads them. [Tier.Read] takes all cold
-// lists that a group of batches wants at one hop, and reads them in one pass in the order of the file, by package disk.
-// Edges may have weights, which are resident beside their lists ([Tier.Weights]) and cold like them ([Tier.ReadWeights]).
+// A [Tier] does three things. [Tier.Degree] needs no disk: offsets are packed to 2.3 bytes a node. [Tier.Neighbors] lends the list
+// of a node below [Tier.Resident]: a prefix, since ingest numbers nodes by how often training reads them. [Tier.Read] takes all
+// cold lists that a group of batches wants at one hop, and reads them in one pass in the order of the file, by package disk.
+// The weights of edges, if there are any, are resident where lists are ([Tier.Weights]), and else cold ([Tier.ReadWeights]).
 //
 // [Tier.Resize] changes the budget later, for who learns only from a first batch how much lists may take.
 //
@@ -34,9 +34,9 @@
 // memory that they take; lists could not be lent from a map; and no neighbour could be drawn without unpacking all that
 // come before it.
 //
-// Why not hold the lists with the most visits a byte, wherever they are: a prefix needs no map, and under a window of many
-// batches the passes of a last hop read most of the file through anyway, so that each byte held saves a byte read if they
-// lie together, and nothing if they lie apart.
+// Why not hold the lists with the most visits a byte, wherever they are: a prefix needs no map from nodes to lists. And for a
+// window of many batches a pass of the last hop reads most of the file through: lists held together save their bytes, and lists
+// held here and there save nothing.
 //
 // Why not 64 nodes to a block of offsets: that is 7 % smaller, and a degree would be two cache misses and not one.
 package topology

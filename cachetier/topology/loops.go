@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// loops says how many self loops a node has: a bit for whether it has any, and a list of those with several.
+// loops counts the self loops of every node: a bit tells whether a node has any, a list tells which nodes have several.
 type loops struct {
 	memory  *kernels.HostBuf
 	bits    []uint32
@@ -22,9 +22,9 @@ type loops struct {
 // further is how many self loops node has beyond the first.
 type further struct{ node, count uint32 }
 
-// SelfLoops gives a function that says how often v is its own neighbour, safe for concurrent use and valid until Close.
-// The first call reads all lists once, from start to end, since to read them for single nodes would be to read nearly all
-// of them for every batch; one that fails leaves that to the next. What it makes takes a bit a node beside the budget, and 8 bytes for each node with more than one.
+// SelfLoops returns a function that says how often v is its own neighbour. It is safe for concurrent use, and valid until Close.
+// The first call that succeeds reads all lists once, from start to end: to read those of single nodes would be to read nearly
+// all of them for every batch. The result takes a bit a node beside the budget, and 8 bytes for each node with several loops.
 func (t *Tier) SelfLoops(ctx context.Context) (count func(v uint32) int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,6 +36,7 @@ func (t *Tier) SelfLoops(ctx context.Context) (count func(v uint32) int, err err
 	return t.mu.loops.count, nil
 }
 
+// findLoops counts the self loops in all lists, and what reading the cold ones took.
 func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 	l := &loops{}
 	if l.memory, err = kernels.NewHostBuf((t.nodes + 31) / 32 * 4); err != nil {
@@ -61,7 +62,7 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 			return nil
 		}
 		if atomic.OrUint32(&l.bits[v/32], 1<<(v%32))&(1<<(v%32)) == 0 {
-			n-- // a list that comes in parts has its first self loop in whichever is first
+			n-- // the bit stands for the first loop; of a list in parts, the part that comes first sets it
 		}
 		if n > 0 {
 			mu.Lock()
@@ -82,7 +83,7 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 	}
 	slices.SortFunc(l.several, func(a, b further) int { return cmp.Compare(a.node, b.node) })
 	n := 0
-	for _, f := range l.several { // parts of one list become one
+	for _, f := range l.several { // adds up the parts of one list
 		if n > 0 && l.several[n-1].node == f.node {
 			l.several[n-1].count += f.count
 			continue
@@ -97,6 +98,7 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 	return l, nil
 }
 
+// count is how often v is its own neighbour.
 func (l *loops) count(v uint32) int {
 	if l.bits[v/32]>>(v%32)&1 == 0 {
 		return 0

@@ -13,16 +13,16 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// offsets say where the list of each node begins, counted in edges: a cache line for lineNodes of them, so that a degree
-// costs one miss and not two. A line is the first offset (u64) and how far behind it each of them lies (u16). Where 16 bits
-// do not reach, which takes 65,536 edges in a line, it is wideMark plus the number of a wide line instead, which holds all
-// offsets in full.
+// offsets say where the list of each node begins, counted in edges. They are packed into cache lines of lineNodes offsets, so
+// that a degree costs one cache miss. A line holds its first offset (u64), and for each offset its distance from the first
+// (u16). A line whose offsets span 65,536 edges or more does not fit: it holds wideMark plus the number of a wide line,
+// which has all offsets in full.
 type offsets struct {
 	nodes       int
 	lines, wide *kernels.HostBuf
-	packed      []byte // lent by lines
-	full        []byte // lent by wide
-	wideUsed    atomic.Int64
+	packed      []byte       // the bytes of lines
+	full        []byte       // the bytes of wide
+	wideUsed    atomic.Int64 // wide lines that are taken
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 	fileEntry = 8 // bytes of an offset in the file
 )
 
-// offsetBytes is what the offsets of a graph take.
+// offsetBytes is the memory that the offsets of a graph take: in lines, and at most in wide lines.
 func offsetBytes(nodes int, edges int64) (lines, wide int64) {
 	lines = int64(nodes)/lineNodes + 1 // one offset more than there are nodes
 	return lines * lineBytes, min(lines, edges>>16) * wideBytes
@@ -61,9 +61,10 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 		}
 	}()
 
-	// What is read at once ends with a line, and with a page of the file: that is each 128 lines, or 7 pages.
+	// An extent holds a portion of the offsets. Portions end where both a line and a page of the file end, which is every 128
+	// lines, or 7 pages.
 	const unit = 128 * lineNodes
-	const portion = (disk.MaxExtent - store.PageSize) / (unit * fileEntry) * unit // nodes, and room for an entry behind
+	const portion = (disk.MaxExtent - store.PageSize) / (unit * fileEntry) * unit // in nodes; the page is room for one entry more
 	entries, at := g.Nodes()+1, 0
 	next := func() (disk.Extent, bool) {
 		if at >= entries {
@@ -71,8 +72,8 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 		}
 		lo, hi := at, min(at+portion, entries)
 		at = hi
-		// The entry behind the portion is read as well, so that portions are held against each other in whatever order
-		// they come.
+		// The first entry of the next portion is read as well: so a decrease between two portions is seen, in whatever
+		// order they come.
 		size := fileEntry * (min(hi+1, entries) - lo)
 		return disk.Extent{Offset: store.PageSize + fileEntry*int64(lo), Size: size, Lo: lo, Hi: hi}, true
 	}
@@ -91,8 +92,8 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 	return o, t, nil
 }
 
-// checkOffsets looks at offsets as they are in the file, from the one of node lo on, and says of which one is wrong. If no
-// portion has one, they begin at 0, never decrease and end at edges, since portions overlap.
+// checkOffsets checks a portion of the offsets file that begins with node lo, and names the node whose offset is wrong. If no
+// portion has a wrong one, the offsets begin at 0, never decrease, and end at edges: portions overlap by one entry.
 func checkOffsets(b []byte, lo, entries int, edges uint64) (node int, err error) {
 	last := uint64(0)
 	for i := range len(b) / fileEntry {
@@ -110,7 +111,7 @@ func checkOffsets(b []byte, lo, entries int, edges uint64) (node int, err error)
 	return 0, nil
 }
 
-// pack fills the lines of offsets b, which begin with the one of node lo, the first of a line.
+// pack fills the lines of the offsets b, as they are in the file. The first is that of node lo, which begins a line.
 func (o *offsets) pack(b []byte, lo int) error {
 	le := binary.LittleEndian
 	for ; len(b) > 0; lo += lineNodes {
@@ -124,7 +125,7 @@ func (o *offsets) pack(b []byte, lo int) error {
 			}
 		} else {
 			slot := o.wideUsed.Add(1) - 1
-			if (slot+1)*wideBytes > int64(len(o.full)) { // more than the edges make: another portion is in error
+			if (slot+1)*wideBytes > int64(len(o.full)) { // more wide lines than so many edges can make: another portion is wrong
 				return errors.New("offsets are out of order")
 			}
 			le.PutUint64(line, wideMark|uint64(slot))
@@ -135,7 +136,7 @@ func (o *offsets) pack(b []byte, lo int) error {
 	return nil
 }
 
-// span is where v's list lies.
+// span is the edges of v's list: [lo, hi).
 func (o *offsets) span(v uint32) (lo, hi uint64) {
 	line, i := o.packed[int(v/lineNodes)*lineBytes:][:lineBytes], v%lineNodes
 	first := binary.LittleEndian.Uint64(line)
@@ -146,7 +147,7 @@ func (o *offsets) span(v uint32) (lo, hi uint64) {
 	return first + uint64(binary.LittleEndian.Uint16(behind)), first + uint64(binary.LittleEndian.Uint16(behind[2:]))
 }
 
-// at is where v's list begins, and for the number of nodes where the last one ends.
+// at is the edge at which v's list begins. at(nodes) is where the last list ends.
 func (o *offsets) at(v uint32) uint64 {
 	line, i := o.packed[int(v/lineNodes)*lineBytes:][:lineBytes], v%lineNodes
 	first := binary.LittleEndian.Uint64(line)
@@ -156,16 +157,17 @@ func (o *offsets) at(v uint32) uint64 {
 	return first + uint64(binary.LittleEndian.Uint16(line[8+2*i:]))
 }
 
-// prefix is how many nodes have their lists in the first edges edges.
+// prefix is how many nodes, from the first on, have lists that lie wholly in the first edges edges.
 func (o *offsets) prefix(edges uint64) uint32 {
 	return uint32(sort.Search(o.nodes, func(v int) bool { return o.at(uint32(v)+1) > edges }))
 }
 
-// owner is the node in whose list edge e lies.
+// owner is the node whose list holds edge e.
 func (o *offsets) owner(e uint64) uint32 {
 	return uint32(sort.Search(o.nodes, func(v int) bool { return o.at(uint32(v)+1) > e }))
 }
 
+// close gives up the memory.
 func (o *offsets) close() {
 	o.lines.Close()
 	o.wide.Close()

@@ -53,7 +53,7 @@ func holds(t require.TestingT, g *store.Graph, weights *store.EdgeColumn, tier *
 	}
 }
 
-// TestResizeIsOpen: a tier that was resized, from any budget to any other and on, is one that was opened with the last.
+// TestResizeIsOpen resizes a tier through any budgets: it holds and counts what one does that was opened with the last.
 func TestResizeIsOpen(t *testing.T) {
 	g, column, _ := openWeighted(t, withHub(topology.MaxPart+1, 10))
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,7 +75,7 @@ func TestResizeIsOpen(t *testing.T) {
 				require.NoError(t, tier.Resize(bg, least+bytes))
 			}
 			holds(t, g, o.Weights, tier)
-			tier.Count(3, 4) // which a later Resize forgets, and what is read here
+			tier.Count(3, 4) // Resize forgets this, and the reads below
 			if r := tier.Resident(); int(r) < g.Nodes() && tier.Degree(r) > 0 {
 				got, err := read(tier, []uint32{r})
 				require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestResizeReadsWhatIsMissing(t *testing.T) {
 	require.Equal(t, offsets, bytes[0].Load())
 }
 
-// TestResizeThatFails: whichever read fails, or is the last before the context ends, the tier stays as it was, and can be
+// TestResizeThatFails has each read of a Resize fail in turn, and the context end at some: the tier stays as it was, and can be
 // resized later.
 func TestResizeThatFails(t *testing.T) {
 	g, weights, _ := openWeighted(t, withHub(3*topology.MaxPart, 12))

@@ -11,17 +11,17 @@ type Stats struct {
 	TotalBytes    int64 `json:"total_bytes"` // of all lists, and of their weights
 	TotalLists    int64 `json:"total_lists"`
 
-	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times not. A read serves all batches of
-	// a group, so Cold.Rows, of lists, is at most Misses.
+	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times it was not. A read serves all batches
+	// of a group, so Cold.Rows, which counts lists, is at most Misses.
 	Asked  int64 `json:"asked"`
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
 
-	Cold   disk.Account `json:"cold"`   // by Read, and by ReadWeights, of which there are bytes and reads but no rows
+	Cold   disk.Account `json:"cold"`   // by Read and ReadWeights, which adds bytes and reads but no rows
 	Warmup disk.Account `json:"warmup"` // by Open, Resize and SelfLoops: offsets and lists, from start to end
 }
 
-// Count adds what batches asked for: lists that were resident, and lists that were not. One call does for many.
+// Count adds what batches asked for: hits lists that were resident, and misses that were not.
 func (t *Tier) Count(hits, misses int64) {
 	t.stats.Lock()
 	defer t.stats.Unlock()
@@ -37,7 +37,7 @@ func (t *Tier) Stats() Stats {
 	return t.stats.Stats
 }
 
-// Sub is what was counted since earlier, an older copy from the same Tier. What is held stays as in s.
+// Sub is what was counted since earlier, an older copy of the same Tier's. Fields that say what a Tier holds are those of s.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.Asked -= earlier.Asked
 	s.Hits -= earlier.Hits
@@ -46,7 +46,7 @@ func (s Stats) Sub(earlier Stats) Stats {
 	return s
 }
 
-// Add is s with what an earlier Tier over the same graph had counted. What is held stays as in s.
+// Add is s plus what an earlier Tier over the same graph had counted. Fields that say what a Tier holds are those of s.
 func (s Stats) Add(earlier Stats) Stats {
 	s.Asked += earlier.Asked
 	s.Hits += earlier.Hits

@@ -12,18 +12,17 @@ import (
 
 // Options says how much of the topology may be in memory. No option changes the lists that are delivered.
 type Options struct {
-	// Bytes is the budget of what is resident: all offsets, and the lists and weights of the first nodes. Below [LeastBytes]
-	// it is an error; more than everything is cut down to that. The reader's buffers come on top, and so does SelfLoops.
+	// Bytes is the budget of what is resident: all offsets, and the lists and weights of the first nodes. Less than [LeastBytes]
+	// is an error; more than all lists take changes nothing. Buffers of the reader and what SelfLoops makes come on top.
 	Bytes int64
-	// Weights are those of the edges, a column of float32s of the same graph: they are resident where lists are, and else read
-	// by ReadWeights. Default: edges have none.
+	// Weights of the edges, a column of float32s of the same graph. They are resident where lists are; ReadWeights reads the
+	// others. Default: edges have none.
 	Weights *store.EdgeColumn
-	// How cold lists are read.
+	// How offsets and lists are read.
 	disk.Options
 }
 
-// MaxPart is the most neighbours that Read lends at once: the rest of a longer list comes in parts of its own, so that
-// what is read at a time is bounded whatever the graph.
+// MaxPart is the most neighbours that Read lends at once. Longer lists come in parts, so that no graph makes a read larger.
 const MaxPart = disk.MaxExtent / 4
 
 // LeastBytes is the least budget that works for g: the offsets.
@@ -32,15 +31,16 @@ func LeastBytes(g *store.Graph) int64 {
 	return lines + wide
 }
 
-// ListBytes is what all lists of g take: 4 bytes an edge, and 4 more for its weight where weights, Options.Weights, are not
-// nil. From a budget of LeastBytes and this on all is resident.
+// ListBytes is the memory of all lists of g: 4 bytes an edge, and 4 more for its weight unless weights, those of
+// Options.Weights, is nil. With a budget of LeastBytes plus ListBytes everything is resident.
 func ListBytes(g *store.Graph, weights *store.EdgeColumn) int64 {
 	return edgeBytes(weights) * g.Edges()
 }
 
-// AllBytes is the budget from which on all of g is resident, weights aside.
+// AllBytes is the least budget with which all lists of g are resident, without weights.
 func AllBytes(g *store.Graph) int64 { return LeastBytes(g) + ListBytes(g, nil) }
 
+// edgeBytes is the memory of an edge.
 func edgeBytes(weights *store.EdgeColumn) int64 {
 	if weights == nil {
 		return 4
@@ -75,8 +75,8 @@ type Tier struct {
 }
 
 // Open reads the offsets of g, and as many lists from the first on as the budget holds. The graph stays the caller's and
-// must stay open until Close. Offsets that cannot be true, and neighbours that do not exist, are a *store.SectionError;
-// weights that are none are what store.EdgeColumn.CheckWeights says of them. ctx is for Open alone: its end is an error.
+// must stay open until Close. Offsets that cannot be true, and neighbours that do not exist, are a *store.SectionError; a weight
+// that no edge can have is the error of store.EdgeColumn.CheckWeights. ctx is for Open alone: its end is an error.
 func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	if err := o.Options.Validate(); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
@@ -154,16 +154,16 @@ func (t *Tier) Neighbors(v uint32) []uint32 {
 	return t.lists[lo:hi:hi]
 }
 
-// Read reads the lists of nodes, which are ascending, not below Resident, and have neighbours: in the order of the file,
-// with what lies between two lists read through where that costs less than another read. serve gets the list of nodes[i],
-// several of them at once; a list longer than MaxPart comes in parts, of which each begins at neighbour from of it, several
-// at once as well. What it gets is valid until it returns. After the first error, from serve, the file or ctx, no more lists
-// come.
+// Read reads the lists of nodes, which are ascending, not below Resident, and have neighbours. It reads in the order of the
+// file, and reads through a gap between two lists where that costs less than another read. serve gets the list of nodes[i];
+// a list longer than MaxPart comes in parts, each from neighbour from on. Several goroutines call serve at once, with lists
+// and with parts of one list; part is valid until serve returns. After the first error, from serve, the file or ctx, no more
+// lists come.
 func (t *Tier) Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	return read(ctx, t, &t.ids, nodes, int64(len(nodes)), serve)
 }
 
-// Engine is the way the disk is read, and in a sentence why.
+// Engine is the engine that reads the disk, and a sentence that says why.
 func (t *Tier) Engine() (kind disk.Kind, why string) { return t.reader.Kind(), t.reader.Why() }
 
 // Costs is what reading costs, as far as it is known.

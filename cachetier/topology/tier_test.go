@@ -23,7 +23,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// bg is for what nothing cuts short.
+// bg is for calls that no test cancels.
 var bg = context.Background()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

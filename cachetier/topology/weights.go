@@ -7,7 +7,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// checkColumn refuses weights that are of another type. Those of another graph are the caller's bug.
+// checkColumn refuses weights that are not float32s. It panics for weights of another graph, which are the caller's bug.
 func checkColumn(w *store.EdgeColumn, g *store.Graph) error {
 	if own := w.Graph(); own.Relation != g.Relation {
 		panic(fmt.Sprintf("topology: Open: weights of %s for the graph of %s", own.Relation.Key(), g.Relation.Key()))
@@ -31,8 +31,8 @@ func (t *Tier) Weights(v uint32) []float32 {
 	return t.weights[lo:hi:hi]
 }
 
-// ReadWeights does for weights what Read does for lists: nodes are those that it takes, and parts come as its do. Their
-// bytes count as those of cold lists, while lists are counted by Read alone. A Tier without weights panics.
+// ReadWeights is Read for weights: it takes the same nodes, and serves parts in the same way. The bytes count as those of cold
+// lists do; the lists themselves are counted by Read alone. A Tier without weights panics.
 func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	t.mustWeigh("ReadWeights")
 	return read(ctx, t, &t.values, nodes, 0, serve)
@@ -41,6 +41,7 @@ func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, fr
 // weighted says whether edges have weights.
 func (t *Tier) weighted() bool { return t.values.file != 0 }
 
+// mustWeigh panics in the name of op if edges have no weights.
 func (t *Tier) mustWeigh(op string) {
 	if !t.weighted() {
 		panic("topology: " + op + " of a Tier that was opened without Options.Weights")
