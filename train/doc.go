@@ -1,14 +1,30 @@
-// Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation, early stopping,
-// checkpoints, and the record of a run.
+// Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation, early stopping and
+// checkpoints. What it does is in the packages beside it; here are the loop that calls them, and what ties them together.
 //
-// Three things to know. [Options] says what to do and is what a run records. [Run] does it and returns a [Result]. A
-// [RunDir] is where a run's files are; [ReadRun] reads one, running or finished.
+// Two things to know. [Options] says what to do and is what a run records. [Run] does it and returns a run.Result.
 //
 // A batch is a function of (seed, epoch, step), rows arrive the same from any tier, and the kernels' bits do not depend
 // on the number of threads; so losses and weights depend on the data, the seed and the options that change the
 // computation, and never on workers, budgets, policies or timing.
 //
-// Memory: what grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes) and, in
-// full-neighbour evaluation, 4 bytes a node, a bit a node and layer, and the hidden rows, which Options.EvalBytes bounds.
-// Start reading at [Run]; trainer.step is the inner loop.
+// # Ways
+//
+// The memory of a run (Options.MemoryBytes): cmd reads it; plan.Demand.Split divides it among parts that say what they need;
+// topology.Tier, cachetier.Stack, pipeline.Pipeline and infer.Evaluator are opened with theirs.
+//
+// A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a cachetier.Stack, where it waits for its
+// step; the rows of a batch, which pipeline gathers; tape.Leaf, in step.Stepper.
+//
+// A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the blocks around it;
+// step.Stepper computes its row; the task's loss compares that with its target.
+//
+// A neighbour list: a page of the dataset; disk.Reader; topology.Tier, or store.Graph where all is at hand; sample.Sampler, whoever
+// draws; a sample.Block.
+//
+// # Memory
+//
+// What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes) and, in full-neighbour
+// evaluation, 4 bytes a node, a bit a node and layer, and the hidden rows, which Options.EvalBytes bounds.
+//
+// Start reading at [Run], then trainer.epoch.
 package train

@@ -331,7 +331,7 @@ func TestInterruptedTest(t *testing.T) {
 	require.Nil(t, r.Best.TestAcc)
 }
 
-func TestRunDir(t *testing.T) {
+func TestRunDirectory(t *testing.T) {
 	ds := open(t, storetest.Communities(100, 3, 6, 8, 3))
 	parent := t.TempDir()
 	fresh := func() (*run.Dir, error) { return run.Fresh(parent, "x") }
