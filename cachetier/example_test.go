@@ -28,7 +28,7 @@ func ExampleStack_Next() {
 	s.Expect([][]uint32{{3, 70, 41, 40}, {40, 72, 4}})
 	s.Expect([][]uint32{{3, 70, 71}})
 	for {
-		w, err := s.Next(ctx)
+		w, err := s.Next(ctx, s.Fit())
 		if err == nil && w != nil {
 			err = w.Load(ctx)
 		}

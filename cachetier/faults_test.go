@@ -123,7 +123,7 @@ func fill(s *cachetier.Stack, groups [][][]uint32) error {
 	for _, steps := range groups {
 		s.Expect(steps)
 		for {
-			w, err := s.Next(bg)
+			w, err := s.Next(bg, s.Fit())
 			if err != nil {
 				return err
 			}
@@ -177,7 +177,7 @@ func TestEndOfReading(t *testing.T) {
 		"Peek":   func(ctx context.Context, s *cachetier.Stack) error { return s.Peek(ctx, dst, ids) },
 		"windows": func(ctx context.Context, s *cachetier.Stack) error {
 			s.Expect([][]uint32{ids[:tableRows/2], ids[tableRows/2:]})
-			w, err := s.Next(ctx)
+			w, err := s.Next(ctx, s.Fit())
 			if err == nil {
 				err = w.Load(ctx)
 			}
@@ -246,7 +246,7 @@ func TestEndOfWaiting(t *testing.T) {
 		ctx, cancel := ending.start()
 		errs := make(chan error, 2)
 		go func() {
-			_, err := s.Next(ctx)
+			_, err := s.Next(ctx, s.Fit())
 			errs <- err
 		}()
 		go func() { errs <- second.Load(ctx) }()

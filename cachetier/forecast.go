@@ -57,7 +57,7 @@ func (s *Stack) Forecast(trace [][]uint32, w int) (Forecast, error) {
 		}
 	}
 	for first := min(w, len(trace)); ; {
-		win := sim.planNext()
+		win := sim.planNext(sim.fit())
 		if win == nil {
 			return f, nil
 		}
@@ -91,10 +91,11 @@ func (s *Stack) forecast(w *Window) Cost {
 	case w.need == nil:
 		return c
 	default:
-		x, change := s.admit(w)
-		c.Rows = int64(change.Misses)
+		w.keep()
+		c.Rows = int64(w.change.Misses)
 		s.mark(w.steps)
-		rows, part := s.newRows(x), 0
+		w.loaded = true // as far as the policy knows
+		rows, part := s.newRows(w.index), 0
 		next = func() (disk.Extent, bool) {
 			for ; part <= policy.Parts; part++ {
 				if t, ok := rows.extent(part); ok {

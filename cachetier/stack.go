@@ -8,7 +8,7 @@
 //
 // Batches are known before they run, so rows are read by the [Window]: the union of what several steps need, in one sorted
 // and merged pass. Whoever plans tells the batches of a group of steps ([Stack.Expect]) and takes windows of it
-// ([Stack.Next]); each is loaded, gathered from step by step, and released. What is not planned can be had at once
+// ([Stack.Next]); for each the policy decides what stays ([Window.Keep]), and it is loaded, gathered from step by step, and released. What is not planned can be had at once
 // ([Stack.Gather]), and is a window of one step. Windows, hits and evictions are decided in step order and depend on the
 // batches and the options alone: not on time, nor on workers.
 //
@@ -39,9 +39,9 @@ import (
 )
 
 // Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one goroutine at a time
-// plans (Expect, Next, Forecast), one loads (Window.Load) and one gathers (Window.Gather, Window.Release, Gather, Peek); these
-// may be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Prewarm want them all to be
-// idle.
+// plans (Expect, Room, Fit, Next, Forecast), one loads (Window.Ready, Keep, Load) and one gathers (Window.Gather and Release,
+// Gather, Peek); these may be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Prewarm
+// want them all to be idle.
 //
 // What reads or waits takes a context. When that ends, nothing more is read or waited for: the call returns the context's
 // error once the reads under way have come.
@@ -54,7 +54,7 @@ type Stack struct {
 	sets                   *kernels.HostBuf
 
 	// cache decides what is in the slots of cached, and is nil if there are none. It belongs to whoever brings the next window:
-	// Load, or Gather where that has one step. Each waits for the windows before it, so there is only one.
+	// Keep and Load, or Gather where that has one step. Each waits for the windows before it, so there is only one.
 	cache   *policy.Cache
 	scratch plan
 	portion []uint32
@@ -273,7 +273,7 @@ func (s *Stack) Reset() {
 	s.mu.windows = nil
 	s.mu.Unlock()
 	for _, w := range windows {
-		w.forget()
+		w.abandon()
 	}
 }
 

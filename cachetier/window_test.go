@@ -82,8 +82,23 @@ func (m *model) union(steps ...[]uint32) policytest.Rows {
 	return u
 }
 
-// next plans the next window.
-func (m *model) next() {
+// fit is how many steps the next window can have.
+func (m *model) fit() int {
+	g := m.groups[0]
+	n := len(g)
+	if m.hot < m.rows {
+		for n > 1 && len(m.union(g[:n]...)) > m.most {
+			n--
+		}
+		if m.slots == 0 {
+			n = 1
+		}
+	}
+	return n
+}
+
+// next plans the next window, of n steps.
+func (m *model) next(n int) {
 	g, w := m.groups[0], &m.window
 	*w = struct {
 		steps    [][]uint32
@@ -95,16 +110,7 @@ func (m *model) next() {
 		admitted int64
 		counted  bool
 	}{}
-	n := len(g)
-	if m.hot < m.rows {
-		for n > 1 && len(m.union(g[:n]...)) > m.most {
-			n--
-		}
-		if m.slots == 0 {
-			n = 1
-		}
-		w.single = n == 1
-	}
+	w.single = m.hot < m.rows && n == 1
 	w.steps, w.need = g[:n], m.union(g[:n]...)
 	if m.groups[0] = g[n:]; n == len(g) {
 		m.groups = m.groups[1:]
@@ -263,13 +269,23 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 					}
 					groups = groups[1:]
 				}
-				w := next(t, s)
 				if len(m.groups) == 0 {
-					require.Nil(t, w)
+					require.Nil(t, next(t, s))
 					break
 				}
-				m.next()
-				require.Equal(t, len(m.window.steps), w.Steps())
+				n := s.Fit()
+				require.Equal(t, m.fit(), n)
+				if rapid.IntRange(0, 2).Draw(t, "fewer") == 0 { // as where another table has no room for more
+					n = rapid.IntRange(1, n).Draw(t, "steps")
+				}
+				w, err := s.Next(bg, n)
+				require.NoError(t, err)
+				m.next(n)
+				require.Equal(t, n, w.Steps())
+				if rapid.Bool().Draw(t, "Keep") { // or Load does it
+					require.NoError(t, w.Ready(bg))
+					w.Keep()
+				}
 				require.NoError(t, w.Load(bg))
 				for i, ids := range m.window.steps {
 					got := make([]byte, len(ids)*f.RowBytes())
@@ -312,7 +328,7 @@ func counters(s *cachetier.Stack) cachetier.Stats {
 
 // next is the next window of s, which nothing keeps from being planned.
 func next(t require.TestingT, s *cachetier.Stack) *cachetier.Window {
-	w, err := s.Next(bg)
+	w, err := s.Next(bg, s.Fit())
 	require.NoError(t, err)
 	return w
 }
@@ -333,7 +349,7 @@ func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead in
 				steps = append(steps, groups[0]...)
 				groups = groups[1:]
 			}
-			w, err := s.Next(ctx)
+			w, err := s.Next(ctx, s.Fit())
 			if err != nil || w == nil && len(groups) == 0 {
 				return err
 			}
@@ -452,7 +468,7 @@ func TestRunsCutShort(t *testing.T) {
 					defer close(load)
 					for _, steps := range groups {
 						s.Expect(steps)
-						w, err := s.Next(ctx)
+						w, err := s.Next(ctx, s.Fit())
 						if err != nil {
 							return err
 						}
@@ -524,6 +540,33 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 	require.Nil(t, next(t, s))
 }
 
+// TestKeptAndNeverLoaded gives up a window between the decision and the reading: no row counts as there that did not come.
+func TestKeptAndNeverLoaded(t *testing.T) {
+	f := table(t, tableRows, 100)
+	for _, giveUp := range []func(*cachetier.Stack, *cachetier.Window){
+		func(s *cachetier.Stack, _ *cachetier.Window) { s.Reset() },
+		func(_ *cachetier.Stack, w *cachetier.Window) { w.Release() },
+	} {
+		for _, kind := range policy.Kinds {
+			s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: 40 * 200, Policy: kind})
+			require.NoError(t, err)
+			ids := []uint32{1, 2, 3}
+			s.Expect([][]uint32{ids[:2], ids[1:]})
+			w := next(t, s)
+			require.NoError(t, w.Ready(bg))
+			w.Keep()
+			giveUp(s, w)
+			require.Zero(t, s.SetsInUse())
+			require.Panics(t, func() { w.Keep() })
+			got := make([]byte, 3*f.RowBytes())
+			require.NoError(t, s.Gather(bg, got, ids))
+			require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
+			require.EqualValues(t, 3, s.Stats().Disk.Rows)
+			require.NoError(t, s.Close())
+		}
+	}
+}
+
 // TestLargeWindow has more rows to read than are listed at a time, and steps of many chunks.
 func TestLargeWindow(t *testing.T) {
 	const n = 150_000
@@ -587,6 +630,8 @@ func TestMisuseOfWindowsPanics(t *testing.T) {
 	require.NoError(t, second.Gather(bg, 0, dst))
 	second.Release()
 	s.Expect([][]uint32{{1, 2}, {3}})
+	require.Panics(t, func() { s.Next(bg, 0) })
+	require.Panics(t, func() { s.Next(bg, 3) }, "the group has two steps")
 	left := next(t, s)
 	left.Release()
 	require.Panics(t, func() { left.Load(bg) }, "released")

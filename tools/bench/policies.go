@@ -221,7 +221,7 @@ func replay(ctx context.Context, s *cachetier.Stack, steps [][]uint32, window in
 	size := int(s.Stats().RowBytes)
 	var dst []byte
 	for step := 0; ; {
-		w, err := s.Next(ctx)
+		w, err := s.Next(ctx, s.Fit())
 		if w == nil || err != nil {
 			return err
 		}

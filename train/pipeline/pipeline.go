@@ -167,12 +167,13 @@ func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window)
 			next += n
 			continue
 		}
-		planned, err := p.Stack.Next(ctx)
+		began := time.Now()
+		planned, err := p.Stack.Next(ctx, p.Stack.Fit())
 		if err != nil {
 			return err
 		}
 		w := &window{Window: planned}
-		p.clock.plan.Add(int64(w.PlanSeconds() * 1e9))
+		p.clock.plan.Add(int64(time.Since(began)))
 		p.size.note(w.Window)
 		p.clock.steps.Store(int64(w.Window.Steps()))
 		p.clock.rows.Store(int64(w.Rows()))

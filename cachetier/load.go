@@ -1,0 +1,236 @@
+package cachetier
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+)
+
+// Ready waits until the cache may be changed for the window: until its Keep may be called. The window before may be in use
+// then, unless it has a single step. An error is the end of ctx.
+func (w *Window) Ready(ctx context.Context) error {
+	ctx, done := w.s.begin(ctx, "Ready")
+	defer done()
+	if err := w.ready(ctx); err != nil {
+		return fmt.Errorf("cachetier: %w", err)
+	}
+	return nil
+}
+
+func (w *Window) ready(ctx context.Context) error {
+	w.mustBePlanned("Ready")
+	if w.kept || w.single || w.need == nil {
+		return nil
+	}
+	return w.s.await(ctx, w, w.mayKeep)
+}
+
+// mayKeep is about the windows before w. One may be in use, unless it has a single step, which changes the cache until it is
+// released. Two may not: the index of the first is overwritten.
+func (w *Window) mayKeep(before []*Window) bool {
+	return len(before) == 0 || len(before) == 1 && !before[0].single
+}
+
+// Keep has the policy decide which rows the cache has from now on: those of the window, and as many of the others as stay. The
+// window must be Ready, and the one before loaded. A window of one step decides when it is gathered, once its rows are there.
+// A second Keep does nothing.
+func (w *Window) Keep() {
+	s := w.s
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	s.alive("Keep")
+	w.keep()
+}
+
+func (w *Window) keep() {
+	w.mustBePlanned("Keep")
+	if w.kept || w.single || w.need == nil {
+		w.kept = true
+		return
+	}
+	s := w.s
+	s.mu.Lock()
+	may := w.mayKeep(s.mu.windows[:s.at(w)])
+	s.mu.Unlock()
+	if !may {
+		panic("cachetier: Keep of a window that is not Ready")
+	}
+	w.index, w.change = s.cache.Window(w.need.Set, sets(w.future))
+	w.kept = true
+	w.forget()
+}
+
+// mustBePlanned panics when w was released, or forgotten by Reset.
+func (w *Window) mustBePlanned(name string) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.s.at(w) < 0 {
+		panic("cachetier: " + name + " after Release or Reset")
+	}
+}
+
+// Load reads the rows of the window that are not there, in file order, into the cache; it does Ready and Keep where that was not
+// done. It waits by itself for their slots: the first ones are free at once, and the others become so as the steps of the
+// window before are gathered; under None all of them when it is released. For a window of one step there is nothing to load:
+// its rows are read when it is gathered. After an error, of a file or of ctx, the window is of no use, and the rows that did
+// not come are not there.
+func (w *Window) Load(ctx context.Context) error {
+	s := w.s
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	ctx, done := s.begin(ctx, "Load")
+	defer done()
+	if w.loaded || w.err != nil {
+		return w.err
+	}
+	w.mustBePlanned("Load")
+	if err := w.load(ctx); err != nil {
+		w.err = fmt.Errorf("cachetier: %w", err)
+	}
+	w.loaded = w.err == nil
+	return w.err
+}
+
+func (w *Window) load(ctx context.Context) (err error) {
+	s := w.s
+	if !w.kept {
+		if err := w.ready(ctx); err != nil {
+			return err
+		}
+		w.keep()
+	}
+	if w.index == nil {
+		return nil
+	}
+	if s.layout.cache.Kind == policy.None && w.change.Evicted > 0 {
+		err = s.await(ctx, w, func(before []*Window) bool { return len(before) == 0 })
+	}
+	var marked sync.WaitGroup
+	marked.Go(func() { s.mark(w.steps) })
+	if err == nil {
+		w.came.traffic, err = s.readNew(ctx, w, w.index)
+	}
+	marked.Wait()
+	if err != nil {
+		s.cache.DropNew()
+		return err
+	}
+	w.came.copied, w.came.evicted = int64(w.change.Admitted), int64(w.change.Evicted)
+	return nil
+}
+
+// mark tells the cache when the rows of the newest window, whose steps these are, are used last.
+func (s *Stack) mark(steps [][]uint32) {
+	if !s.cache.Marks() {
+		return
+	}
+	s.cache.BeginMarks()
+	for i, ids := range steps {
+		part := 1 + i*policy.Parts/len(steps)
+		inChunks(len(ids), markChunk, func(lo, hi int) {
+			for _, v := range ids[lo:hi] {
+				if v >= uint32(s.hot) {
+					s.cache.Mark(v-uint32(s.hot), part)
+				}
+			}
+		})
+	}
+}
+
+// markChunk is how many rows one goroutine marks at a time.
+const markChunk = 4096
+
+// over says whether the parts up to this one of w, which is not released, are over.
+func (w *Window) over(part int) bool {
+	steps := (part*len(w.steps) + policy.Parts - 1) / policy.Parts // that fall into them: see mark
+	return w.passed >= steps
+}
+
+// await waits until ready holds for the windows before w that are not released.
+func (s *Stack) await(ctx context.Context, w *Window, ready func(before []*Window) bool) error {
+	return s.wait(ctx, func() bool { return ready(s.mu.windows[:s.at(w)]) })
+}
+
+// portionRows is how many of the rows to read are listed at a time: 256 KiB of numbers.
+const portionRows = 64 << 10
+
+// reading is the way through the new rows of an index.
+type reading struct {
+	s       *Stack
+	x       *policy.Index
+	walk    policy.Walk
+	portion []uint32 // listed and not given out yet
+	next    func() (disk.Extent, bool)
+}
+
+// newRows begins at the first new row of x.
+func (s *Stack) newRows(x *policy.Index) *reading {
+	if s.portion == nil {
+		s.portion = make([]uint32, portionRows)
+	}
+	return &reading{s: s, x: x}
+}
+
+// begin says whether there are rows whose slots can be had after this part of the window before, and are not given out.
+func (r *reading) begin(part int) bool {
+	if len(r.portion) == 0 {
+		r.portion = r.s.portion[:r.walk.Next(r.x, r.s.portion)]
+	}
+	return len(r.portion) > 0 && int(r.portion[0]) < r.x.End(part)
+}
+
+// extent gives out the next extent of these rows.
+func (r *reading) extent(part int) (disk.Extent, bool) {
+	for {
+		if r.next != nil {
+			if t, ok := r.next(); ok {
+				return t, true
+			}
+			r.next = nil
+		}
+		if !r.begin(part) {
+			return disk.Extent{}, false
+		}
+		n := sort.Search(len(r.portion), func(i int) bool { return int(r.portion[i]) >= r.x.End(part) })
+		rows := r.portion[:n]
+		r.portion = r.portion[n:]
+		r.next = r.s.reader.Merge(n, func(i int) disk.Request { return r.s.reader.request(rows[i] + uint32(r.s.hot)) })
+	}
+}
+
+// readNew reads the new rows of x into their slots, each part when its slots can be had. x is the index of w, or of no window.
+func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total disk.Traffic, err error) {
+	cached := s.cached.Lend() // to the goroutines of Read
+	defer s.cached.Return()
+	rows, size, hot := s.newRows(x), s.rowBytes, uint32(s.hot)
+	for part := range 1 + policy.Parts {
+		if !rows.begin(part) {
+			continue
+		}
+		if part > 0 {
+			err := s.await(ctx, w, func(before []*Window) bool { return len(before) == 0 || before[0].over(part) })
+			if err != nil {
+				return total, err
+			}
+		}
+		next := func() (disk.Extent, bool) { return rows.extent(part) }
+		traffic, err := s.reader.Read(ctx, next, func(t disk.Extent, b []byte) error {
+			first, last := s.reader.span(t)
+			// By the time that an extent is there the portion that it was made of may be gone, so its rows are found anew.
+			x.EachNew(first-hot, last-hot, func(v, slot uint32) {
+				from := int(s.reader.request(v+hot).Offset - t.Offset)
+				copy(cached[int(slot)*size:(int(slot)+1)*size], b[from:])
+			})
+			return nil
+		})
+		total.Add(traffic)
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
