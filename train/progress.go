@@ -158,7 +158,7 @@ func (t *trainer) latency() (*run.Latency, int) {
 
 // window is the newest one; nil where rows are not read by windows.
 func (t *trainer) window() *run.Window {
-	steps, rows := t.pipe.Window()
+	steps, rows := t.planner.Newest()
 	if rows == 0 {
 		return nil
 	}

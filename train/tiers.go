@@ -88,10 +88,12 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	t.engine, t.heap.budget = fmt.Sprintf("%s (%s)", kind, why), total-t.data.SumBytes()
 	t.read = t.stack.Stats()
 	t.inputs = d.Rows[0].Inputs
+	t.planner = plan.NewPlanner(plan.Config{
+		Sampler: checked{t.draws, t.data}, Parallel: t.Workers, Tables: []*cachetier.Stack{t.stack}, Bytes: t.budget.Batches,
+		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: []int{d.Rows[0].Inputs},
+	})
 	t.pipe = pipeline.New(pipeline.Config{
-		Sampler: checked{t.draws, t.data}, Parallel: t.Workers, Stack: t.stack, Type: t.data.DType(), Cols: t.data.Features.Dim(),
-		Backend: t.be, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
-		BatchBytes: d.Batches.Bytes, BatchRows: d.Rows[0].Inputs,
+		Planner: t.planner, Stack: t.stack, Type: t.data.DType(), Cols: t.data.Features.Dim(), Backend: t.be,
 	})
 	t.eval.Attach(t.stack, t.pipe)
 	return nil
@@ -140,7 +142,7 @@ func (t *trainer) demand(ctx context.Context) (d plan.Demand, err error) {
 	d = plan.Demand{
 		Step: step*stepMargin/100 + 2*int64(rows.Inputs)*rows.Bytes*stepMargin/100,
 		Batches: plan.Batches{
-			Bytes: b.Bytes(), Scratch: scratch, Groups: pipeline.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,
+			Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,
 		},
 		Rows: []plan.Rows{rows}, Lists: []plan.Lists{lists}, Disk: t.topo.Costs(),
 	}

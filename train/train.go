@@ -195,6 +195,7 @@ type trainer struct {
 	partial   partial             // the epoch under way
 	auto      *run.AutoEpochs     // nil where Epochs is a number
 	budget    plan.Budget
+	planner   *plan.Planner   // of pipe
 	inputs    int             // feature rows that the first batch reads, and others about as many
 	read      cachetier.Stats // what the tiers had done when last looked at
 	trained   cachetier.Stats // of that, what they did for steps of training

@@ -1,19 +1,17 @@
-// Package pipeline brings batches to the step that uses them: drawn, planned, read and gathered ahead of it.
+// Package pipeline moves what a plan.Planner decides to the step that uses it: rows are read and gathered ahead of it.
 //
-//	draw a group of steps, plan its windows ─▶ load a window ─▶ gather a step ─▶ use a step
+//	plan the next window ─▶ load it ─▶ gather a step ─▶ use a step
 //
-// A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of them are read in one
-// pass of the file; a window is the steps, of one group, whose feature rows are read in one pass. How many steps make a
-// group follows from the batches drawn before and from the budgets, never from timing: neither that nor the number of
-// samplers changes a batch, an order or a counter of the tiers. [Stats] says how long each stage worked, and which one the
-// others wait for.
+// Each stage is a goroutine that takes the windows and their steps in order. What is drawn, which steps read their rows
+// together and what stays in memory is the planner's business alone, so the speed of the stages changes nothing that they
+// deliver. [Stats] says how long each stage worked, and which one the others wait for.
 //
-// Memory: a Pipeline owns the batches and lends one to use for the length of the call; they are recycled, and given up
-// in Close. Their rows are buffers of the backend, two of them: one in use, one being gathered. They are gathered by a
-// kernels.Staging, which for a backend that the host cannot write to is memory for the rows of one more batch. A budget that is too small for one batch lets that one through, so that none hangs. One Run at a
-// time.
+// Memory: batches are the planner's; a Pipeline lends one to use for the length of the call, and gives it back. Their rows are
+// buffers of the backend, two of them: one in use, one being gathered. They are gathered by a kernels.Staging, which for a
+// backend that the host cannot write to is memory for the rows of one more batch. A budget that is too small for one batch
+// lets that one through, so that none hangs. One Run at a time.
 //
-// Start at [Pipeline.Run], then drawAll, where all is decided.
+// Start at [Pipeline.Run].
 package pipeline
 
 import (
@@ -25,53 +23,26 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/plan"
 )
 
 // Config is what the stages work with.
 type Config struct {
-	// Sampler draws groups of batches, and Parallel is how many it draws at once.
-	Sampler  Sampler
-	Parallel int
-	// Stack is where feature rows come from: Cols elements of Type each.
-	Stack *cachetier.Stack
-	Type  kernels.DType
-	Cols  int
+	// Planner decides what there is to move, and Stack is its one table: Cols elements of Type a row.
+	Planner *plan.Planner
+	Stack   *cachetier.Stack
+	Type    kernels.DType
+	Cols    int
 	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes with it.
 	Backend kernels.Backend
-	// Bytes bounds the blocks in flight. A batch that is alone may be larger.
-	Bytes int64
-	// Group is how many steps are drawn together, where Bytes allows. Default 0: as many as a window of the stack takes.
-	Group int
-	// BatchBytes and BatchRows are what a batch is known to take: the bytes of its blocks and the different rows that it reads. With
-	// them the first group is as large as the others. Default 0: the first groups are a single step, which shows them.
-	BatchBytes int64
-	BatchRows  int
-	// Ahead is how many groups are drawn before the one that is planned: what the stack's policy knows of the future.
-	Ahead int
 }
 
-// Sampler draws several batches, as a sample.Sampler does.
-type Sampler interface {
-	Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
-}
-
-// Steps are the steps [From, To), and what their batches are drawn from.
-type Steps struct {
-	From, To int
-	Seeds    func(step int) [][]uint32 // by type; valid until Run returns
-	Z        func(step int) sample.Z
-}
-
-// Sampled is a batch whose blocks are drawn.
-type Sampled struct {
-	Step  int
-	Batch *sample.Batch
-}
+// Steps are the steps [From, To) of a Run, and what their batches are drawn from.
+type Steps = plan.Steps
 
 // Gathered is a batch whose feature rows are there.
 type Gathered struct {
-	Sampled
+	plan.Drawn
 	Rows kernels.Tensor // one for each of Batch.Inputs()[0]
 	// Read is what the tiers had done by then: for this batch and those before it, and for none after it.
 	Read cachetier.Stats
@@ -79,32 +50,16 @@ type Gathered struct {
 	buffer kernels.Buffer // of Rows
 }
 
-// window is steps whose rows are read together.
-type window struct {
-	*cachetier.Window
-	steps []Sampled
-}
-
 // Pipeline runs ranges of steps. Use New.
 type Pipeline struct {
 	Config
-	flight  flight
-	size    sizing
-	free    []*sample.Batch   // under flight's lock
 	buffers [2]kernels.Buffer // of rows; nil where there is none yet
 	staging *kernels.Staging  // of gather
 	clock   clock
 }
 
 // New makes a pipeline that has no memory yet.
-func New(c Config) *Pipeline {
-	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)}
-	if c.BatchRows > 0 && c.BatchBytes > 0 {
-		p.size = sizing{largest: c.BatchBytes, steps: 1, rows: c.BatchRows}
-	}
-	p.flight.init()
-	return p
-}
+func New(c Config) *Pipeline { return &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)} }
 
 // Run takes steps through the stages, and calls use with each batch inside store.Guard. It returns the first error, or
 // that of ctx, after all its goroutines have ended.
@@ -113,22 +68,22 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	defer func() {
 		p.clock.running.Add(int64(time.Since(began)))
 		if err != nil { // there may be windows that were planned and never used
-			p.Stack.Reset()
-			p.flight.bytes = 0
+			p.Planner.Reset()
 		}
 	}()
 	g, ctx := errgroup.WithContext(ctx) // the first error ends ctx, and so the other stages, whose errors say nothing
 	stage := func(work func() error) {
 		g.Go(func() error { return guarded(work) })
 	}
-	planned, loaded := make(chan *window), make(chan *window)
+	p.Planner.Begin(steps)
+	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
 	gathered, buffers := make(chan *Gathered), make(chan kernels.Buffer, len(p.buffers))
 	for _, b := range p.buffers {
 		buffers <- b
 	}
 	stage(func() error {
 		defer close(planned)
-		return p.drawAll(ctx, steps, planned)
+		return p.planAll(ctx, planned)
 	})
 	stage(func() error {
 		defer close(loaded)
@@ -148,38 +103,12 @@ func guarded(work func() error) (err error) {
 	return store.Guard(work)
 }
 
-// drawAll draws groups in order, as the budget allows, and plans their windows. How far it draws ahead of the planning is a
-// matter of bytes, not of how far the other stages are.
-func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window) error {
-	var drawn []group // of the oldest what is not planned yet
-	for next := steps.From; next < steps.To || len(drawn) > 0; {
-		n := min(p.groupSteps(), steps.To-next)
-		if held, more := bytesOf(drawn), int64(n)*p.size.largest; n > 0 && len(drawn) <= p.Ahead && p.fitsAhead(held, more) {
-			// What is not planned cannot be used up.
-			if err := p.flight.wait(ctx, held, more, p.Bytes); err != nil {
-				return err
-			}
-			g, err := p.draw(ctx, steps, next, n)
-			if err != nil {
-				return err
-			}
-			drawn = append(drawn, g)
-			next += n
-			continue
-		}
-		began := time.Now()
-		planned, err := p.Stack.Next(ctx, p.Stack.Fit())
-		if err != nil {
+// planAll asks for window after window.
+func (p *Pipeline) planAll(ctx context.Context, out chan<- *plan.Window) error {
+	for {
+		w, err := p.Planner.Next(ctx)
+		if w == nil || err != nil {
 			return err
-		}
-		w := &window{Window: planned}
-		p.clock.plan.Add(int64(time.Since(began)))
-		p.size.note(w.Window)
-		p.clock.steps.Store(int64(w.Window.Steps()))
-		p.clock.rows.Store(int64(w.Rows()))
-		w.steps, drawn[0] = drawn[0][:w.Steps()], drawn[0][w.Steps():]
-		if len(drawn[0]) == 0 {
-			drawn = drawn[1:]
 		}
 		select {
 		case out <- w:
@@ -187,41 +116,20 @@ func (p *Pipeline) drawAll(ctx context.Context, steps Steps, out chan<- *window)
 			return ctx.Err()
 		}
 	}
-	return nil
-}
-
-// draw draws the n steps from first on, and has the stack expect their rows.
-func (p *Pipeline) draw(ctx context.Context, steps Steps, first, n int) (group, error) {
-	began := time.Now()
-	g := make(group, n)
-	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
-	for i := range g {
-		g[i] = Sampled{first + i, p.takeBatch()}
-		batches[i], z[i], seeds[i] = g[i].Batch, steps.Z(first+i), steps.Seeds(first+i)
-	}
-	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
-		return nil, err
-	}
-	p.clock.sample.Add(int64(time.Since(began)))
-	began = time.Now()
-	ids := make([][]uint32, n)
-	for i, b := range batches {
-		ids[i] = b.Inputs()[0]
-		p.flight.add(b.Bytes())
-		p.size.largest = max(p.size.largest, b.Bytes())
-	}
-	p.Stack.Expect(ids)
-	p.clock.plan.Add(int64(time.Since(began)))
-	return g, nil
 }
 
 // loadAll reads the rows of each window, in order.
-func (p *Pipeline) loadAll(ctx context.Context, in <-chan *window, out chan<- *window) error {
+func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan<- *plan.Window) error {
 	for w := range in {
-		if err := w.Load(ctx); err != nil {
+		if err := p.Planner.Keep(ctx, w); err != nil {
 			return err
 		}
-		p.clock.load.Add(int64(w.ReadSeconds() * 1e9))
+		for _, rows := range w.Rows {
+			if err := rows.Load(ctx); err != nil {
+				return err
+			}
+			p.clock.load.Add(int64(rows.ReadSeconds() * 1e9))
+		}
 		select {
 		case out <- w:
 		case <-ctx.Done():
@@ -232,10 +140,10 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *window, out chan<- *w
 }
 
 // gatherAll copies the rows of each step to a buffer of its own.
-func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *window, out chan<- *Gathered, buffers <-chan kernels.Buffer) error {
+func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out chan<- *Gathered, buffers <-chan kernels.Buffer) error {
 	for w := range in {
-		for i, s := range w.steps {
-			b := &Gathered{Sampled: s}
+		for i, s := range w.Steps {
+			b := &Gathered{Drawn: s}
 			select {
 			case b.buffer = <-buffers:
 			case <-ctx.Done():
@@ -246,8 +154,10 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *window, out chan<- 
 				return err
 			}
 			p.clock.gather.Add(int64(time.Since(began)))
-			if i == len(w.steps)-1 {
-				w.Release()
+			if i == len(w.Steps)-1 {
+				for _, rows := range w.Rows {
+					rows.Release()
+				}
 			}
 			select {
 			case out <- b:
@@ -259,13 +169,13 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *window, out chan<- 
 	return nil
 }
 
-func (p *Pipeline) gather(ctx context.Context, w *window, i int, b *Gathered) error {
+func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathered) error {
 	rows := len(b.Batch.Inputs()[0])
 	if n := rows * p.Cols; b.buffer == nil || b.buffer.Len() < n {
 		b.buffer = p.growBuffer(b.buffer, n+n/8)
 	}
 	b.Rows = kernels.Tensor{Buf: b.buffer, Type: p.Type, Rows: rows, Cols: p.Cols}
-	err := p.staging.Fill(b.Rows, func(dst []byte) error { return w.Gather(ctx, i, dst) })
+	err := p.staging.Fill(b.Rows, func(dst []byte) error { return w.Rows[0].Gather(ctx, i, dst) })
 	b.Read = p.Stack.Stats()
 	return err
 }
@@ -301,28 +211,9 @@ func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered,
 		}
 		p.clock.use.Add(int64(time.Since(started)))
 		buffers <- b.buffer
-		p.giveBatch(b.Batch)
+		p.Planner.Done(b.Drawn)
 	}
 	return nil
-}
-
-func (p *Pipeline) takeBatch() *sample.Batch {
-	p.flight.Lock()
-	defer p.flight.Unlock()
-	if n := len(p.free); n > 0 {
-		b := p.free[n-1]
-		p.free = p.free[:n-1]
-		return b
-	}
-	return new(sample.Batch)
-}
-
-// giveBatch takes b out of flight and keeps its memory for the next.
-func (p *Pipeline) giveBatch(b *sample.Batch) {
-	p.flight.add(-b.Bytes())
-	p.flight.Lock()
-	defer p.flight.Unlock()
-	p.free = append(p.free, b)
 }
 
 // Close gives up the memory.
@@ -334,5 +225,4 @@ func (p *Pipeline) Close() {
 		}
 	}
 	p.staging.Close()
-	p.free = nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -42,11 +43,16 @@ func newRig(t *testing.T) *rig {
 	return &rig{ds, stack, topo, kernels.NewCPU(kernels.CPUOptions{})}
 }
 
-func (r *rig) config(samplers int, bytes int64) pipeline.Config {
-	return pipeline.Config{
-		Sampler: sample.NewSampler(r.topo, sample.Config{Fanouts: []int{5, 3}}, samplers), Parallel: samplers, Stack: r.stack, Type: kernels.F16,
-		Cols: 16, Backend: r.be, Bytes: bytes,
+func (r *rig) config(samplers int, bytes int64) plan.Config {
+	return plan.Config{
+		Sampler: sample.NewSampler(r.topo, sample.Config{Fanouts: []int{5, 3}}, samplers), Parallel: samplers,
+		Tables: []*cachetier.Stack{r.stack}, Bytes: bytes,
 	}
+}
+
+// pipe is a pipeline of what c plans.
+func (r *rig) pipe(c plan.Config) *pipeline.Pipeline {
+	return pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: r.be})
 }
 
 // steps have batches of different sizes, the largest in the middle.
@@ -90,7 +96,7 @@ func TestSameBatches(t *testing.T) {
 				for ahead := range 3 {
 					c := r.config(samplers, bytes)
 					c.Group, c.Ahead = group, ahead
-					p := pipeline.New(c)
+					p := r.pipe(c)
 					started := r.stack.Stats().InputRows
 					var got []batch
 					use := func(b *pipeline.Gathered) error {
@@ -119,9 +125,9 @@ func TestSameBatches(t *testing.T) {
 // TestRemoteMemory: rows come the same to a backend whose memory the host cannot address.
 func TestRemoteMemory(t *testing.T) {
 	r := newRig(t)
-	c := r.config(2, 10_000)
-	c.Backend = kerneltest.Remote(r.be)
-	p := pipeline.New(c)
+	p := pipeline.New(pipeline.Config{
+		Planner: plan.NewPlanner(r.config(2, 10_000)), Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: kerneltest.Remote(r.be),
+	})
 	for range 2 { // the second with new buffers
 		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
 			var want []byte
@@ -139,7 +145,7 @@ func TestRemoteMemory(t *testing.T) {
 
 // counted notes how many bytes of blocks there are between drawing and use.
 type counted struct {
-	pipeline.Sampler
+	plan.Sampler
 	flying *atomic.Int64
 	most   *atomic.Int64
 }
@@ -171,9 +177,9 @@ func TestBudget(t *testing.T) {
 			c := r.config(4, fit*one.Bytes()+1)
 			c.Sampler, c.Group = counted{c.Sampler, &flying, &most}, max(0, group)
 			if group < 0 {
-				c.BatchBytes, c.BatchRows = one.Bytes(), len(one.Inputs()[0])
+				c.BatchBytes, c.BatchRows = one.Bytes(), []int{len(one.Inputs()[0])}
 			}
-			p := pipeline.New(c)
+			p := r.pipe(c)
 			require.NoError(t, p.Run(t.Context(), same, func(b *pipeline.Gathered) error {
 				flying.Add(-b.Batch.Bytes())
 				return nil
@@ -186,7 +192,7 @@ func TestBudget(t *testing.T) {
 
 // sized remembers how large the first group was.
 type sized struct {
-	pipeline.Sampler
+	plan.Sampler
 	first *int
 }
 
@@ -203,8 +209,11 @@ func TestFirstGroup(t *testing.T) {
 	for rows, want := range map[int]int{0: 1, 200: 4} {
 		first := 0
 		c := r.config(4, 1<<30)
-		c.Sampler, c.BatchBytes, c.BatchRows = sized{c.Sampler, &first}, 10_000, rows
-		p := pipeline.New(c)
+		c.Sampler, c.BatchBytes = sized{c.Sampler, &first}, 10_000
+		if rows > 0 {
+			c.BatchRows = []int{rows}
+		}
+		p := r.pipe(c)
 		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }))
 		p.Close()
 		require.Equal(t, want, first)
@@ -215,7 +224,7 @@ var errTest = errors.New("broken on purpose")
 
 // broken fails at the batch whose z is at.
 type broken struct {
-	pipeline.Sampler
+	plan.Sampler
 	at sample.Z
 }
 
@@ -233,9 +242,9 @@ func TestErrors(t *testing.T) {
 		c := r.config(3, 20_000)
 		sound := c.Sampler
 		c.Sampler = broken{sound, sample.Z{First: uint64(at)}}
-		p := pipeline.New(c)
+		p := r.pipe(c)
 		require.ErrorIs(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }), errTest)
-		p.Sampler = sound
+		p.Planner.Sampler = sound
 
 		last := -1
 		require.ErrorIs(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
@@ -261,7 +270,7 @@ func TestTruncated(t *testing.T) {
 	for _, group := range []int{1, 4} {
 		c := r.config(2, 1<<20)
 		c.Group = group
-		p := pipeline.New(c)
+		p := r.pipe(c)
 		err := p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil })
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, shard.Section)
@@ -272,7 +281,7 @@ func TestTruncated(t *testing.T) {
 // TestCancel: after the end of the context no step begins, and a range that was used to its end is no failure.
 func TestCancel(t *testing.T) {
 	r := newRig(t)
-	p := pipeline.New(r.config(2, 1<<20))
+	p := r.pipe(r.config(2, 1<<20))
 	defer p.Close()
 	for _, at := range []int{0, 5, 38} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -57,18 +57,17 @@ func (s Stats) Sub(earlier Stats) Stats {
 	}
 }
 
-// clock counts nanoseconds, and remembers the newest window.
+// clock counts nanoseconds.
 type clock struct {
-	sample, plan, load, gather, use, wait, running atomic.Int64
-
-	steps, rows atomic.Int64
+	load, gather, use, wait, running atomic.Int64
 }
 
 // Stats may be called at any time. A Run counts when it ends, its stages as they go.
 func (p *Pipeline) Stats() Stats {
 	seconds := func(n *atomic.Int64) float64 { return time.Duration(n.Load()).Seconds() }
+	drawing, deciding := p.Planner.Worked()
 	return Stats{
-		Sample: seconds(&p.clock.sample), Plan: seconds(&p.clock.plan), Load: seconds(&p.clock.load), Gather: seconds(&p.clock.gather),
-		Step: seconds(&p.clock.use), Wait: seconds(&p.clock.wait), Run: seconds(&p.clock.running), Samplers: p.Parallel,
+		Sample: drawing.Seconds(), Plan: deciding.Seconds(), Load: seconds(&p.clock.load), Gather: seconds(&p.clock.gather),
+		Step: seconds(&p.clock.use), Wait: seconds(&p.clock.wait), Run: seconds(&p.clock.running), Samplers: p.Planner.Parallel,
 	}
 }

@@ -1,8 +1,32 @@
-// Package plan decides what a run will do before it does it: here, how its memory is split.
+// Package plan decides what a run will do before it does it: how its memory is split, what its steps draw, which of them read
+// their rows together, and what stays in memory.
+//
+// # The memory
 //
 // A run is parts that share one budget: the blocks of batches ([Batches]), feature rows ([Rows]), neighbour lists ([Lists]),
 // and what is fixed. Each says what it needs at least and what it could use (Need), and rows and lists how long the disk is
-// busy when they have so many bytes (Seconds). [Demand.Split] divides the budget so that the disk is busy least.
+// busy when they have so many bytes (Seconds). [Demand.Split] divides the budget so that the disk is busy least. These are
+// values and functions of values, without memory or goroutines of their own.
 //
-// Everything here is a value or a function of values, without memory or goroutines of its own.
+// # The steps
+//
+// A [Planner] decides the future of a range of steps. The way of a decision, in order:
+//
+//	Begin   a range of steps, and what they are drawn from
+//	Next    how many steps the next group has; draw it; have each table expect its rows; how many of its steps fit every table
+//	Keep    what stays in each table's cache beside the rows of the window
+//	Done    a step was used: the bytes of its batch are free for a group to come
+//
+// A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of them are read in one pass of
+// the file. A window is the steps, of one group, whose feature rows are read in one pass. Both follow from the batches drawn
+// before and from the budgets, never from timing: neither that nor the number of samplers changes a batch, an order or a
+// counter of the tables. Who reads, gathers and uses is told, and decides nothing.
+//
+// Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and the collector has them with
+// the Planner.
+//
+// Concurrency: one goroutine calls Begin, Next and Reset, one Keep, in the order of Next; Done, Newest and Worked may be called at
+// any time. Decisions are made under one lock, which is never held while drawing, reading or waiting.
+//
+// Start at [Planner.Next].
 package plan

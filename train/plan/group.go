@@ -1,0 +1,70 @@
+package plan
+
+// InFlight is how many groups there are at a time, beside those that are drawn ahead: one in use, one being loaded, one
+// being drawn.
+const InFlight = 3
+
+// group is steps that are drawn together.
+type group []Drawn
+
+func bytesOf(groups []group) (n int64) {
+	for _, g := range groups {
+		for _, s := range g {
+			n += s.Batch.Bytes()
+		}
+	}
+	return n
+}
+
+// fitsAhead says whether a group of more bytes may be drawn while there are held bytes of groups that no window has.
+func (p *Planner) fitsAhead(held, more int64) bool {
+	return held == 0 || held+more <= p.Bytes/int64(InFlight+p.Ahead)*int64(1+p.Ahead)
+}
+
+// sizing is what the size of the next group follows from.
+type sizing struct {
+	largest int64 // bytes of a batch so far
+	steps   int   // of the last window
+	rows    []int // that it wanted of each table's cache, each once
+}
+
+func (g *sizing) note(w *Window) {
+	g.steps, g.rows = len(w.Steps), g.rows[:0]
+	for _, r := range w.Rows {
+		g.rows = append(g.rows, r.Rows())
+	}
+}
+
+// groupSteps is the size of the next group: as many steps as the last window says will fill one, or more, since each row is
+// wanted by more of them the more they are. The table that has the least room counts. Where no rows are read, it is one
+// step for each that is drawn at once. Where nothing is known of batches, the first groups are a single step, which shows
+// how large they are.
+func (p *Planner) groupSteps() int {
+	g := &p.size
+	if g.steps == 0 {
+		return 1
+	}
+	n := p.Group
+	if n == 0 {
+		n = p.Parallel
+		if fill := p.windowSteps(); fill > 0 {
+			n = max(n, fill)
+		}
+	}
+	if g.largest > 0 {
+		n = min(n, int(p.Bytes/int64(InFlight+p.Ahead)/g.largest))
+	}
+	return max(n, 1)
+}
+
+// windowSteps is how many steps fill a window if all are like the last one's, 0 if no table has a cache.
+func (p *Planner) windowSteps() (n int) {
+	for i, t := range p.Tables {
+		if slots, rows := t.WindowRows(), p.size.rows[i]; slots > 0 && rows > 0 {
+			if fill := max(slots*p.size.steps/rows, 1); n == 0 || fill < n {
+				n = fill
+			}
+		}
+	}
+	return n
+}

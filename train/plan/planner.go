@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Config is what a Planner decides by.
+type Config struct {
+	// Sampler draws groups of batches, and Parallel is how many it draws at once.
+	Sampler  Sampler
+	Parallel int
+	// Tables are where feature rows come from: the n-th has those of a batch's n-th Inputs.
+	Tables []*cachetier.Stack
+	// Bytes bounds the blocks in flight. A batch that is alone may be larger.
+	Bytes int64
+	// Group is how many steps are drawn together, where Bytes allows. Default 0: as many as a window of the tables takes.
+	Group int
+	// Ahead is how many groups are drawn before the one of which windows are made: what the tables' policies know of the future.
+	Ahead int
+	// BatchBytes and BatchRows are what a batch is known to take: the bytes of its blocks, and the different rows that it reads of
+	// each table. With them the first group is as large as the others. Default none: the first groups are a single step, which
+	// shows them.
+	BatchBytes int64
+	BatchRows  []int
+}
+
+// Sampler draws several batches, as a sample.Sampler does.
+type Sampler interface {
+	Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
+}
+
+// Steps are the steps [From, To), and what their batches are drawn from.
+type Steps struct {
+	From, To int
+	Seeds    func(step int) [][]uint32 // by type; valid until the steps are used
+	Z        func(step int) sample.Z
+}
+
+// Drawn is a step's batch, whose blocks are drawn. Done gives it back.
+type Drawn struct {
+	Step  int
+	Batch *sample.Batch
+}
+
+// Window is steps whose feature rows are read together.
+type Window struct {
+	Steps []Drawn
+	Rows  []*cachetier.Window // by table, each of these steps; released by who gathers
+}
+
+// Planner decides what the steps of a run need and when it is there. Use NewPlanner.
+type Planner struct {
+	Config
+	flight flight
+
+	mu    sync.Mutex // held by who decides, and never while drawing, reading or waiting
+	steps Steps
+	next  int     // the first step that is not drawn
+	drawn []group // in order; of the oldest what is in no window yet
+	size  sizing
+
+	clock struct {
+		sample, plan, steps, rows atomic.Int64 // nanoseconds; the newest window's
+	}
+}
+
+// NewPlanner makes a planner that has no steps yet.
+func NewPlanner(c Config) *Planner {
+	p := &Planner{Config: c, flight: newFlight()}
+	if len(c.BatchRows) == len(c.Tables) && c.BatchBytes > 0 {
+		p.size = sizing{largest: c.BatchBytes, steps: 1, rows: append([]int(nil), c.BatchRows...)}
+	}
+	return p
+}
+
+// Begin has the planner plan a range of steps, beginning at any of them. Of the range before all windows were used, or there
+// was a Reset. What was learnt of the size of batches stays.
+func (p *Planner) Begin(steps Steps) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.drawn) > 0 {
+		panic("plan: Begin while steps are drawn and in no window")
+	}
+	p.steps, p.next = steps, steps.From
+}
+
+// Next draws groups, as far as the budget allows, and plans the next window. It is nil at the end of the range. How far is
+// drawn ahead of the window is a matter of bytes, not of how far those who use windows are. Next waits for them where the
+// budget is spent, or where two windows of a table are not released. An error ends the range: see Reset.
+func (p *Planner) Next(ctx context.Context) (*Window, error) {
+	for {
+		n, held, more := p.ahead()
+		if n == 0 {
+			return p.cut(ctx)
+		}
+		// What is in no window cannot be used up.
+		if err := p.flight.wait(ctx, held, more, p.Bytes); err != nil {
+			return nil, err
+		}
+		if err := p.draw(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ahead is how many steps are drawn before the next window is made, of more bytes to those held; 0 if none are.
+func (p *Planner) ahead() (n int, held, more int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = min(p.groupSteps(), p.steps.To-p.next)
+	held, more = bytesOf(p.drawn), int64(n)*p.size.largest
+	if len(p.drawn) > p.Ahead || !p.fitsAhead(held, more) {
+		n = 0
+	}
+	return n, held, more
+}
+
+// draw draws the next n steps, and has the tables expect their rows.
+func (p *Planner) draw(ctx context.Context, n int) error {
+	began := time.Now()
+	g := make(group, n)
+	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
+	for i := range g {
+		step := p.next + i
+		g[i] = Drawn{step, p.flight.take()}
+		batches[i], z[i], seeds[i] = g[i].Batch, p.steps.Z(step), p.steps.Seeds(step)
+	}
+	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
+		return err
+	}
+	p.clock.sample.Add(int64(time.Since(began)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began = time.Now()
+	ids := make([][][]uint32, len(p.Tables)) // by table and step
+	for _, b := range batches {
+		for t, rows := range b.Inputs()[:len(ids)] {
+			ids[t] = append(ids[t], rows)
+		}
+		p.flight.add(b)
+		p.size.largest = max(p.size.largest, b.Bytes())
+	}
+	for t, table := range p.Tables {
+		table.Expect(ids[t])
+	}
+	p.drawn, p.next = append(p.drawn, g), p.next+n
+	p.clock.plan.Add(int64(time.Since(began)))
+	return nil
+}
+
+// cut makes the next window of the oldest group: as many steps as fit every table. It is nil where nothing is drawn.
+func (p *Planner) cut(ctx context.Context) (*Window, error) {
+	if len(p.drawn) == 0 {
+		return nil, nil
+	}
+	for _, t := range p.Tables {
+		if err := t.Room(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began := time.Now()
+	g := p.drawn[0]
+	n := len(g)
+	for _, t := range p.Tables {
+		n = min(n, t.Fit())
+	}
+	w, rows := &Window{Steps: g[:n]}, 0
+	for _, t := range p.Tables {
+		r, err := t.Next(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		w.Rows = append(w.Rows, r)
+		rows += r.Rows()
+	}
+	if p.drawn[0] = g[n:]; n == len(g) {
+		p.drawn = p.drawn[1:]
+	}
+	p.size.note(w)
+	p.clock.plan.Add(int64(time.Since(began)))
+	p.clock.steps.Store(int64(n))
+	p.clock.rows.Store(int64(rows))
+	return w, nil
+}
+
+// Keep has the caches of the tables decide what stays beside the rows of w: when w is to be loaded, while drawing goes on. It
+// waits until the window before the last one is released. A window of one step decides when it is gathered.
+func (p *Planner) Keep(ctx context.Context, w *Window) error {
+	for _, r := range w.Rows {
+		if err := r.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range w.Rows {
+		r.Keep()
+	}
+	return nil
+}
+
+// Done takes back a batch that was used: its memory may be planned anew.
+func (p *Planner) Done(d Drawn) { p.flight.give(d.Batch) }
+
+// Reset forgets what was drawn and planned, here and in the tables: after a range that was cut short. Nobody may plan, load,
+// gather or use meanwhile.
+func (p *Planner) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.Tables {
+		t.Reset()
+	}
+	p.drawn, p.steps = nil, Steps{}
+	p.next = 0
+	p.flight.reset()
+}
+
+// Newest is the steps of the newest window and the different rows that it needs of the caches, 0 if there is none. It may be
+// called at any time.
+func (p *Planner) Newest() (steps, rows int) {
+	return int(p.clock.steps.Load()), int(p.clock.rows.Load())
+}
+
+// Worked is how long the planner has drawn, and how long it has decided. It may be called at any time.
+func (p *Planner) Worked() (drawing, deciding time.Duration) {
+	return time.Duration(p.clock.sample.Load()), time.Duration(p.clock.plan.Load())
+}
