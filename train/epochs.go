@@ -46,5 +46,7 @@ func (t *trainer) ended() *run.AutoEpochs {
 	if t.auto == nil {
 		return nil
 	}
-	return t.auto.End(len(t.result.Epochs), t.optim.Steps(), t.result.Best.Epoch, t.worse, string(t.task.Kind()))
+	a := t.auto.End(len(t.result.Epochs), t.optim.Steps(), t.result.Best.Epoch, t.worse, string(t.task.Kind()))
+	a.Ended = t.text(a.Ended)
+	return a
 }

@@ -36,6 +36,9 @@ type Hooks struct {
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(run.Epoch)
 	Note  func(string) // something that the user should know, once
+	// Text turns the options that a text names, as package run says, into what the user calls them, in texts that go on
+	// record: Result.Error and those of AutoEpochs. nil leaves texts as they are.
+	Text func(string) string
 	// Live is called once the run is on record, with a function that gives the result so far, or how the run ended. It
 	// may be called by several at any time, and costs the run nothing, until stop, which is called when the run has ended
 	// and before its directory is given up.
@@ -82,7 +85,7 @@ func Run(
 	}
 	defer t.serve()()
 	if err := t.run(ctx); err != nil {
-		t.result.Status, t.result.Error = run.Failed, err.Error()
+		t.result.Status, t.result.Error = run.Failed, t.text(err.Error())
 		t.collect()
 		if werr := t.dir.WriteResult(t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
 			err = errors.Join(err, werr)
@@ -259,7 +262,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	if len(t.data.Valid) > 0 {
 		validated = string(t.task.Kind())
 	}
-	t.auto = o.DecideEpochs(t.task.Steps(), validated)
+	if t.auto = o.DecideEpochs(t.task.Steps(), validated); t.auto != nil {
+		t.auto.Reason = t.text(t.auto.Reason)
+	}
 	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget),
@@ -306,6 +311,14 @@ func (t *trainer) note(format string, args ...any) {
 	if t.hooks.Note != nil {
 		t.hooks.Note(fmt.Sprintf(format, args...))
 	}
+}
+
+// text is s for the record: see Hooks.Text.
+func (t *trainer) text(s string) string {
+	if t.hooks.Text != nil {
+		return t.hooks.Text(s)
+	}
+	return s
 }
 
 func (t *trainer) notes() {

@@ -40,7 +40,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	var misuse *misuseError
 	if errors.As(err, &misuse) {
-		for line := range strings.Lines(misuse.Error()) {
+		for line := range strings.Lines(withFlags(misuse.Error())) {
 			fmt.Fprintln(stderr, "gnnstore:", strings.TrimSpace(line))
 		}
 		fmt.Fprintf(stderr, "usage: %s   (--help shows all)\n", cmd.UseLine())
@@ -49,7 +49,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")) // what is kept is worth saying
 	}
-	fmt.Fprintln(stderr, "gnnstore:", oneLine(err))
+	fmt.Fprintln(stderr, "gnnstore:", withFlags(oneLine(err)))
 	return 1
 }
 

@@ -116,16 +116,17 @@ func (o statsOptions) client() (*live.Client, error) {
 // record is what the run has on disk.
 func (o statsOptions) record() (*run.Result, error) {
 	r, err := run.Read(o.run)
-	if err == nil {
-		r.Advice = live.Advise(r)
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	r.Advice = live.Advise(r)
+	return resultWithFlags(r), nil
 }
 
 // named calls the run what the user called it.
 func (o statsOptions) named(r *run.Result) *run.Result {
 	r.Run = cmp.Or(o.run, r.Run)
-	return r
+	return resultWithFlags(r)
 }
 
 // watch shows a run at an interval until it ends. Ctrl-C is the way out, and no failure.

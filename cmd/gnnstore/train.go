@@ -287,6 +287,7 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 	if err != nil {
 		return err
 	}
+	epochsWithFlags(p.AutoEpochs)
 	if o.json {
 		return printJSON(stdout, p)
 	}
@@ -313,6 +314,7 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 
 func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 	r.Advice = live.Advise(r)
+	resultWithFlags(r)
 	if o.json {
 		return printJSON(stdout, r)
 	}
@@ -389,7 +391,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	p := newProgress(stderr)
 	defer p.clear()
 	var epochs string // that there are
-	note := func(s string) { p.line("note: %s", s) }
+	note := func(s string) { p.line("note: %s", withFlags(s)) }
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
 		Backend: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
 		Start: func(rec *run.Record) {
@@ -403,8 +405,9 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 			}
 		},
 		Note: note,
+		Text: withFlags,
 		Live: func(now func() *run.Result) func() {
-			return live.Serve(live.Options{Run: path, Listen: o.listen, Now: now, Note: note}).Close
+			return live.Serve(live.Options{Run: path, Listen: o.listen, Now: now, Note: note, Text: withFlags}).Close
 		},
 		Step: func(epoch, step, steps int, loss float64) {
 			if p.tty != nil {

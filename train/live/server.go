@@ -42,6 +42,8 @@ type Options struct {
 	Now func() *run.Result
 	// Note is told where the statistics are, and what could not be served. It may be nil.
 	Note func(string)
+	// Text turns the options that advice names, as package run says, into what the user calls them; nil leaves advice as it is.
+	Text func(string) string
 }
 
 // Bounds of what one who looks may take.
@@ -61,6 +63,7 @@ const endpoints = "/stats, /watch, /metrics and /healthz"
 // Server answers for one training until Close. Its methods are safe for concurrent use.
 type Server struct {
 	now     func() *run.Result
+	text    func(string) string // nil: as it is
 	metrics http.Handler
 	http    http.Server
 	serving sync.WaitGroup
@@ -97,7 +100,7 @@ const (
 
 // Serve starts to answer.
 func Serve(o Options) *Server {
-	s := &Server{now: o.Now, ending: make(chan struct{}), watching: map[bool]chan struct{}{
+	s := &Server{now: o.Now, text: o.Text, ending: make(chan struct{}), watching: map[bool]chan struct{}{
 		false: make(chan struct{}, maxWatch), true: make(chan struct{}, maxWatch),
 	}}
 	s.metrics = newMetrics(s.advised)
@@ -166,6 +169,9 @@ func (s *Server) Close() { s.close() }
 func (s *Server) advised() *run.Result {
 	r := s.now()
 	r.Advice = Advise(r)
+	if s.text != nil {
+		r.Advice = s.text(r.Advice)
+	}
 	return r
 }
 

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// Libraries name an option by its JSON key in braces, as in "{kappa} 0: at least 1": see the package comment of run. Every text
+// of theirs that is printed or recorded passes here, where the flag takes the place of the key.
+
+var keyPattern = regexp.MustCompile(`\{([a-z0-9_]+)\}`)
+
+// withFlags puts flags in place of the keys in text. A key is replaced only where a flag has it and it stands as a word by
+// itself, so that braces in paths and values of the user stay.
+func withFlags(text string) string {
+	keys := keyPattern.FindAllStringSubmatchIndex(text, -1)
+	if keys == nil {
+		return text
+	}
+	var b strings.Builder
+	done, flags := 0, flagNames()
+	for _, at := range keys {
+		start, end := at[0], at[1]
+		flag, known := flags[text[at[2]:at[3]]]
+		before := start == 0 || strings.ContainsRune(" \n(", rune(text[start-1]))
+		after := end == len(text) || strings.ContainsRune(" \n):;,", rune(text[end]))
+		if known && before && after {
+			b.WriteString(text[done:start] + "--" + flag)
+			done = end
+		}
+	}
+	return b.String() + text[done:]
+}
+
+// flagNames has the flag of each key: those of train and trace, and those of ingest that package data sends its user to.
+func flagNames() map[string]string {
+	names := map[string]string{"features": "features", "weight": "weight"}
+	for _, cmd := range []*cobra.Command{newTrace(), newTrain()} {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names[keyOf(f.Name)] = f.Name })
+	}
+	return names
+}
+
+// keyOf is the JSON key of the option that a flag sets.
+func keyOf(flag string) string {
+	switch part, isPart := strings.CutSuffix(flag, "-memory"); {
+	case isPart:
+		return part + "_bytes"
+	case flag == "memory":
+		return "memory_bytes"
+	case flag == "disk-engine":
+		return "engine"
+	}
+	return strings.ReplaceAll(flag, "-", "_")
+}
+
+// resultWithFlags has flags in the texts of r, whoever made it.
+func resultWithFlags(r *run.Result) *run.Result {
+	r.Error, r.Advice = withFlags(r.Error), withFlags(r.Advice)
+	epochsWithFlags(r.AutoEpochs)
+	return r
+}
+
+func epochsWithFlags(a *run.AutoEpochs) {
+	if a != nil {
+		a.Reason, a.Ended = withFlags(a.Reason), withFlags(a.Ended)
+	}
+}

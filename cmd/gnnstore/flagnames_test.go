@@ -1,0 +1,86 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+func TestWithFlags(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                 "",
+		"{kappa} 0: at least 1":            "--kappa 0: at least 1",
+		"{lr_every}, {lr_gamma}: only one": "--lr-every, --lr-gamma: only one",
+		"a larger {memory_bytes}, {host_bytes} or {engine} ({fanout}); lower {lr}": "a larger --memory, --host-memory or --disk-engine (--fanout); lower --lr",
+		"{steps} -1\n{tmp}: full\n{features} degree":                               "--steps -1\n--tmp: full\n--features degree",
+		// What no flag has, and what is part of a path or of a quoted value, is the user's.
+		"{colour} {} {Kappa} { kappa }":                 "{colour} {} {Kappa} { kappa }",
+		"run runs/{seed}: it is no run; {run} another":  "run runs/{seed}: it is no run; --run another",
+		`{seed}/a.gnn: no split "{split}" {lr}x {{lr}}`: `{seed}/a.gnn: no split "{split}" {lr}x {{lr}}`,
+	} {
+		require.Equal(t, want, withFlags(text))
+		require.Equal(t, want, withFlags(want))
+	}
+	r := resultWithFlags(&run.Result{Error: "lower {lr}", Advice: "a larger {hidden}", AutoEpochs: &run.AutoEpochs{Reason: "{epochs} N", Ended: "{patience}"}})
+	require.Equal(t, &run.Result{Error: "lower --lr", Advice: "a larger --hidden", AutoEpochs: &run.AutoEpochs{Reason: "--epochs N", Ended: "--patience"}}, r)
+}
+
+// TestEveryKeyHasAFlag: a text may name any option of a run, and those that stand in braces in the sources of train.
+func TestEveryKeyHasAFlag(t *testing.T) {
+	flags := flagNames()
+	for _, name := range []string{"features", "weight"} {
+		require.NotNil(t, newIngest().Flags().Lookup(flags[name]))
+	}
+	for _, options := range []any{train.Options{}} {
+		for _, key := range jsonKeys(reflect.TypeOf(options)) {
+			require.Contains(t, flags, key)
+		}
+	}
+	err := filepath.WalkDir("../../train", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		ast.Inspect(file, func(n ast.Node) bool {
+			text, ok := n.(*ast.BasicLit)
+			if !ok || text.Kind != token.STRING {
+				return true
+			}
+			s, err := strconv.Unquote(text.Value)
+			require.NoError(t, err)
+			for _, key := range keyPattern.FindAllStringSubmatch(s, -1) {
+				require.Contains(t, flags, key[1], "%s: %s", path, s)
+			}
+			return true
+		})
+		return err
+	})
+	require.NoError(t, err)
+}
+
+// jsonKeys are those of a struct and of the structs in it, but for the tiers', of which texts name the budgets alone.
+func jsonKeys(options reflect.Type) (keys []string) {
+	for i := range options.NumField() {
+		f := options.Field(i)
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case key == "-" || key == "cache" && f.Type.Kind() == reflect.Struct:
+		case f.Type.Kind() == reflect.Struct:
+			keys = append(keys, jsonKeys(f.Type)...)
+		default:
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
