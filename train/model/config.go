@@ -31,18 +31,18 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	rate := func(flag string, p float64) {
-		fail(!(p >= 0 && float32(p) < 1), "%s %v: at least 0 and below 1", flag, p)
+	rate := func(option string, p float64) {
+		fail(!(p >= 0 && float32(p) < 1), "%s %v: at least 0 and below 1", option, p)
 	}
-	fail(!slices.Contains(Kinds, c.Kind), "--model %s: there are %s", c.Kind, sample.Names(Kinds))
-	fail(c.Layers < 1 || c.Layers > 64, "--layers %d: from 1 to 64", c.Layers)
-	fail(c.Hidden < 1 || c.Hidden > 1<<16, "--hidden %d: from 1 to %d", c.Hidden, 1<<16)
-	rate("--dropout", c.Dropout)
-	rate("--input-dropout", c.InputDropout)
-	fail(c.Norm != "layer" && c.Norm != "none", "--norm %s: there are layer and none", c.Norm)
+	fail(!slices.Contains(Kinds, c.Kind), "{model} %s: there are %s", c.Kind, sample.Names(Kinds))
+	fail(c.Layers < 1 || c.Layers > 64, "{layers} %d: from 1 to 64", c.Layers)
+	fail(c.Hidden < 1 || c.Hidden > 1<<16, "{hidden} %d: from 1 to %d", c.Hidden, 1<<16)
+	rate("{dropout}", c.Dropout)
+	rate("{input_dropout}", c.InputDropout)
+	fail(c.Norm != "layer" && c.Norm != "none", "{norm} %s: there are layer and none", c.Norm)
 	if validate := c.Kind.network().validate; validate != nil {
 		errs = append(errs, validate(c))
 	}
-	rate("--attn-dropout", c.AttnDropout)
+	rate("{attn_dropout}", c.AttnDropout)
 	return errors.Join(errs...)
 }

@@ -17,7 +17,7 @@ var gat = network{
 	sampling: sample.Options{SelfLoops: true, RevEdges: true, RevInput: true},
 	validate: func(c Config) error {
 		if c.Heads < 1 || c.Heads > c.Hidden || c.Hidden%c.Heads != 0 {
-			return fmt.Errorf("--heads %d: as many as divide --hidden %d, the width of all together", c.Heads, c.Hidden)
+			return fmt.Errorf("{heads} %d: as many as divide {hidden} %d, the width of all together", c.Heads, c.Hidden)
 		}
 		return nil
 	},

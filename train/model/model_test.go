@@ -312,8 +312,8 @@ func TestValidate(t *testing.T) {
 	require.NoError(t, Config{Kind: SAGE, Layers: 2, Hidden: 8, Norm: "layer"}.Validate())
 	err := Config{Kind: "gru", Layers: 0, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
 	for _, want := range []string{
-		"--model gru: there are sage, gcn, gat and mlp", "--layers 0", "--hidden -1", "--dropout 1", "--input-dropout NaN",
-		"--norm batch",
+		"{model} gru: there are sage, gcn, gat and mlp", "{layers} 0", "{hidden} -1", "{dropout} 1", "{input_dropout} NaN",
+		"{norm} batch",
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -321,7 +321,7 @@ func TestValidate(t *testing.T) {
 	require.NoError(t, gat.Validate())
 	for _, heads := range []int{-1, 0, 3, 16} {
 		gat.Heads = heads
-		require.ErrorContains(t, gat.Validate(), fmt.Sprintf("--heads %d: as many as divide --hidden 8", heads))
+		require.ErrorContains(t, gat.Validate(), fmt.Sprintf("{heads} %d: as many as divide {hidden} 8", heads))
 	}
-	require.ErrorContains(t, Config{Kind: GAT, AttnDropout: 1}.Validate(), "--attn-dropout 1")
+	require.ErrorContains(t, Config{Kind: GAT, AttnDropout: 1}.Validate(), "{attn_dropout} 1")
 }

@@ -44,13 +44,13 @@ type Options struct {
 func (o Options) Validate() error {
 	var errs []error
 	if o.Kind != "" && o.Kind != Adam && o.Kind != AdamW {
-		errs = append(errs, fmt.Errorf("--optimizer %s: there are adam and adamw", o.Kind))
+		errs = append(errs, fmt.Errorf("{optimizer} %s: there are adam and adamw", o.Kind))
 	}
 	if !(o.WeightDecay >= 0 && o.WeightDecay < 1e6) {
-		errs = append(errs, fmt.Errorf("--weight-decay %v: at least 0", o.WeightDecay))
+		errs = append(errs, fmt.Errorf("{weight_decay} %v: at least 0", o.WeightDecay))
 	}
 	if !(o.ClipNorm >= 0 && o.ClipNorm <= math.MaxFloat32) {
-		errs = append(errs, fmt.Errorf("--clip-norm %v: above 0, or 0 for no limit", o.ClipNorm))
+		errs = append(errs, fmt.Errorf("{clip_norm} %v: above 0, or 0 for no limit", o.ClipNorm))
 	}
 	return errors.Join(errs...)
 }

@@ -271,7 +271,7 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, Options{}.Validate())
 	require.NoError(t, Options{Kind: AdamW, WeightDecay: 0.01, ClipNorm: 5}.Validate())
 	err := Options{Kind: "sgd", WeightDecay: -1, ClipNorm: math.NaN()}.Validate()
-	for _, want := range []string{"--optimizer sgd: there are adam and adamw", "--weight-decay -1: ", "--clip-norm NaN: "} {
+	for _, want := range []string{"{optimizer} sgd: there are adam and adamw", "{weight_decay} -1: ", "{clip_norm} NaN: "} {
 		require.ErrorContains(t, err, want)
 	}
 	require.Panics(t, func() { New(kernels.NewReference(), nil, Options{Kind: "sgd"}) })

@@ -46,17 +46,17 @@ func (s Schedule) Validate() error {
 		}
 	}
 	step := s.Kind == Step
-	fail(s.Kind != "" && s.Kind != Constant && s.Kind != Cosine && !step, "--schedule %s: there are constant, cosine and step", s.Kind)
-	fail(s.Warmup < 0, "--warmup %d: at least 0 steps", s.Warmup)
-	fail(!(s.MinLR >= 0 && s.MinLR < 1e6), "--min-lr %v: at least 0", s.MinLR)
-	fail(s.MinLR > 0 && s.Kind != Cosine, "--min-lr %v: only --schedule cosine ends there", s.MinLR)
-	fail(!(s.Gamma >= 0 && s.Gamma < 1e6), "--lr-gamma %v: above 0, or 0 for %v", s.Gamma, defaultGamma)
-	fail(s.Every < 0, "--lr-every %d: at least 1 epoch", s.Every)
-	fail(!step && (s.Gamma != 0 || s.Every != 0 || len(s.Milestones) > 0), "--lr-gamma, --lr-every, --lr-milestones: only --schedule step has them")
-	fail(step && (s.Every > 0) == (len(s.Milestones) > 0), "--schedule step: give either --lr-every or --lr-milestones")
+	fail(s.Kind != "" && s.Kind != Constant && s.Kind != Cosine && !step, "{schedule} %s: there are constant, cosine and step", s.Kind)
+	fail(s.Warmup < 0, "{warmup} %d: at least 0 steps", s.Warmup)
+	fail(!(s.MinLR >= 0 && s.MinLR < 1e6), "{min_lr} %v: at least 0", s.MinLR)
+	fail(s.MinLR > 0 && s.Kind != Cosine, "{min_lr} %v: only {schedule} cosine ends there", s.MinLR)
+	fail(!(s.Gamma >= 0 && s.Gamma < 1e6), "{lr_gamma} %v: above 0, or 0 for %v", s.Gamma, defaultGamma)
+	fail(s.Every < 0, "{lr_every} %d: at least 1 epoch", s.Every)
+	fail(!step && (s.Gamma != 0 || s.Every != 0 || len(s.Milestones) > 0), "{lr_gamma}, {lr_every}, {lr_milestones}: only {schedule} step has them")
+	fail(step && (s.Every > 0) == (len(s.Milestones) > 0), "{schedule} step: give either {lr_every} or {lr_milestones}")
 	for i, m := range s.Milestones {
 		if m < 1 || i > 0 && m <= s.Milestones[i-1] {
-			fail(true, "--lr-milestones %v: ascending epochs, from 1", s.Milestones)
+			fail(true, "{lr_milestones} %v: ascending epochs, from 1", s.Milestones)
 			break
 		}
 	}

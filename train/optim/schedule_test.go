@@ -62,16 +62,16 @@ func TestScheduleOptions(t *testing.T) {
 		Schedule
 		want string
 	}{
-		{Schedule{Kind: "linear"}, "--schedule linear: there are constant, cosine and step"},
-		{Schedule{Warmup: -1}, "--warmup -1: at least 0 steps"},
-		{Schedule{Kind: Cosine, MinLR: math.NaN()}, "--min-lr NaN: at least 0"},
-		{Schedule{MinLR: 0.1}, "--min-lr 0.1: only --schedule cosine"},
-		{Schedule{Kind: Cosine, Every: 3}, "only --schedule step has them"},
-		{Schedule{Kind: Step}, "give either --lr-every or --lr-milestones"},
-		{Schedule{Kind: Step, Every: 1, Milestones: []int{1}}, "give either --lr-every or --lr-milestones"},
-		{Schedule{Kind: Step, Every: 1, Gamma: -1}, "--lr-gamma -1: "},
-		{Schedule{Kind: Step, Milestones: []int{2, 2}}, "--lr-milestones [2 2]: ascending epochs, from 1"},
-		{Schedule{Kind: Step, Milestones: []int{0, 2}}, "--lr-milestones [0 2]: ascending epochs, from 1"},
+		{Schedule{Kind: "linear"}, "{schedule} linear: there are constant, cosine and step"},
+		{Schedule{Warmup: -1}, "{warmup} -1: at least 0 steps"},
+		{Schedule{Kind: Cosine, MinLR: math.NaN()}, "{min_lr} NaN: at least 0"},
+		{Schedule{MinLR: 0.1}, "{min_lr} 0.1: only {schedule} cosine"},
+		{Schedule{Kind: Cosine, Every: 3}, "only {schedule} step has them"},
+		{Schedule{Kind: Step}, "give either {lr_every} or {lr_milestones}"},
+		{Schedule{Kind: Step, Every: 1, Milestones: []int{1}}, "give either {lr_every} or {lr_milestones}"},
+		{Schedule{Kind: Step, Every: 1, Gamma: -1}, "{lr_gamma} -1: "},
+		{Schedule{Kind: Step, Milestones: []int{2, 2}}, "{lr_milestones} [2 2]: ascending epochs, from 1"},
+		{Schedule{Kind: Step, Milestones: []int{0, 2}}, "{lr_milestones} [0 2]: ascending epochs, from 1"},
 	} {
 		require.ErrorContains(t, c.Validate(), c.want)
 	}
