@@ -307,8 +307,8 @@ func TestWeightedRefused(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 	whole := func(ds *store.Dataset) *store.Dataset { return ds }
-	refused(storetest.Communities(300, 3, 6, 8, 3), "--weighted: the edges of relation node__to__node have no column weight", whole)
-	refused(weighted(1), "--weighted: column weight of relation node__to__node is i32, and weights are f32",
+	refused(storetest.Communities(300, 3, 6, 8, 3), "{weighted}: the edges of relation node__to__node have no column weight", whole)
+	refused(weighted(1), "{weighted}: column weight of relation node__to__node is i32, and weights are f32",
 		func(ds *store.Dataset) *store.Dataset {
 			ds.Manifest().Relations[0].Columns[0].Elem = store.I32
 			return ds

@@ -178,7 +178,7 @@ func TestMemoryBudget(t *testing.T) {
 	o := small()
 	o.MemoryBytes = 100
 	_, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
-	require.ErrorContains(t, err, "--memory 100 B is not enough: with this dataset, batch and fanout the least that works is ")
+	require.ErrorContains(t, err, "{memory_bytes} 100 B is not enough: with this dataset, batch and fanout the least that works is ")
 	huge := o
 	huge.MemoryBytes, huge.BatchBytes, huge.Cache.DeviceBytes, huge.Cache.HostBytes = 1<<30, math.MaxInt64/4, math.MaxInt64/4, math.MaxInt64/4
 	_, err = runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), huge, Hooks{})

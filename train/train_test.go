@@ -195,7 +195,7 @@ func TestRefusesWhatItCannotTrain(t *testing.T) {
 		{"no training node with a label", none, small()},
 		{"no training node with a label", storetest.Spec{}, small()},
 		{"2000000000 classes; at most 1048576 are trained", ids, small()},
-		{`no split "time"; --split takes one of: given`, storetest.Communities(50, 3, 6, 8, 3), other},
+		{`no split "time"; {split} takes one of: given`, storetest.Communities(50, 3, 6, 8, 3), other},
 	} {
 		path := filepath.Join(t.TempDir(), "run")
 		_, err := Run(context.Background(), open(t, c.spec), in(path), c.o, "test", Hooks{})

@@ -51,7 +51,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	}
 	features := slices.IndexFunc(m.Tables, func(t store.Table) bool { return t.Relation == "" }) // those of edges are not trained on
 	if features < 0 {
-		return nil, fail("no features; ingest it again with --features degree, random:D or fastrp:D")
+		return nil, fail("no features; ingest it again with {features} degree, random:D or fastrp:D")
 	}
 	if len(m.Labels) == 0 {
 		return nil, fail("no labels, so nothing to learn")
@@ -72,9 +72,9 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	}
 	if chosen < 0 {
 		if o.Split == "" && len(names) == 0 {
-			return nil, fail("no split; ingest it again with --split random:0.6/0.2/0.2 or per-class:20/30")
+			return nil, fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")
 		}
-		return nil, fail("no split %q; --split takes one of: %s", o.Split, strings.Join(names, ", "))
+		return nil, fail("no split %q; {split} takes one of: %s", o.Split, strings.Join(names, ", "))
 	}
 	d := &Data{Set: ds, Graph: ds.Graph(0), Features: ds.Features(features), Labels: ds.Labels(0), Split: names[chosen]}
 	err := store.Guard(func() (err error) {
@@ -111,11 +111,11 @@ func (d *Data) useWeights() error {
 	c := d.Graph.Column(weightColumn)
 	switch {
 	case c == nil:
-		return fmt.Errorf("%s: --weighted: the edges of relation %s have no column %s; ingest them with their weights "+
-			"(--weight names the column of a CSV), or leave --weighted out", d.Set.Path(), r.Key(), weightColumn)
+		return fmt.Errorf("%s: {weighted}: the edges of relation %s have no column %s; ingest them with their weights "+
+			"({weight} names the column of a CSV), or leave {weighted} out", d.Set.Path(), r.Key(), weightColumn)
 	case c.Column.Elem != store.F32:
-		return fmt.Errorf("%s: --weighted: column %s of relation %s is %v, and weights are f32; ingest them as numbers with a "+
-			"fraction, or leave --weighted out", d.Set.Path(), weightColumn, r.Key(), c.Column.Elem)
+		return fmt.Errorf("%s: {weighted}: column %s of relation %s is %v, and weights are f32; ingest them as numbers with a "+
+			"fraction, or leave {weighted} out", d.Set.Path(), weightColumn, r.Key(), c.Column.Elem)
 	}
 	d.Weights = c
 	return nil

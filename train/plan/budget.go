@@ -13,7 +13,7 @@ const Auto = -1
 
 // Budget is how the memory of a run is split. Its JSON keys are stable.
 type Budget struct {
-	Total int64 `json:"total_bytes"` // --memory, or its default
+	Total int64 `json:"total_bytes"` // what the process may take in all
 	// Fixed is what no option changes: the program, the split, page checksums, buffers of the disk engine, weights and moments.
 	Fixed    int64 `json:"fixed_bytes"`
 	Step     int64 `json:"step_bytes"`     // activations and gradients of a batch, and its feature rows twice
@@ -51,7 +51,7 @@ type NotEnough struct {
 
 // Error says the least in whole MiB, since what is said is tried.
 func (e *NotEnough) Error() string {
-	return fmt.Sprintf("--memory %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
+	return fmt.Sprintf("{memory_bytes} %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
 		kernels.FormatBytes(e.Total), (e.Least.Total+1<<20-1)>>20, e.Least)
 }
 
