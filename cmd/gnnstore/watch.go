@@ -158,7 +158,7 @@ func view(r *run.Result) []string {
 	diskLines(&b, r)
 	memoryLines(&b, r)
 	if r.Advice != "" {
-		advice := wrap(r.Advice, viewWidth)
+		advice := wrap(withFlags(r.Advice), viewWidth)
 		if strings.Count(b.String(), "\n")+len(advice) < viewHeight {
 			b.WriteByte('\n')
 		}

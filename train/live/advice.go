@@ -71,10 +71,10 @@ func Advise(r *run.Result) string {
 	switch {
 	case busiest < overlapped && !reading && r.Window != nil:
 		return fmt.Sprintf("reading a window (%s of the time) and computing its %d steps (%s) take turns: the longer windows are, "+
-			"the less is read for a step, and a larger %s makes them longer", percent(l.Load), r.Window.Steps, percent(l.Step), memoryFlag(r))
+			"the less is read for a step, and a larger %s makes them longer", percent(l.Load), r.Window.Steps, percent(l.Step), memoryOption(r))
 	case busiest < overlapped && !reading:
 		return fmt.Sprintf("no stage is busy all the time (sample %s, gather %s, step %s), so they wait for each other; "+
-			"a larger --batch-memory lets more batches be under way, and more cores let stages run at once",
+			"a larger {batch_bytes} lets more batches be under way, and more cores let stages run at once",
 			percent(l.Sample), percent(l.Gather), percent(l.Step))
 	case l.Limiting == pipeline.Sample && l.Lists >= l.Disk, reading && l.Lists > l.Disk && l.Step < overlapped:
 		return samplingLimits(r, l)
@@ -82,12 +82,12 @@ func Advise(r *run.Result) string {
 		return diskLimits(r, l)
 	case l.Limiting == pipeline.Gather:
 		return fmt.Sprintf("copying rows limits: gathering is busy %s of the time and reads the disk for little of it; "+
-			"fewer rows a batch (--fanout) or faster memory would help, larger caches would not", percent(l.Gather))
+			"fewer rows a batch ({fanout}) or faster memory would help, larger caches would not", percent(l.Gather))
 	case l.Limiting == pipeline.Sample:
 		return samplingLimits(r, l)
 	case l.Limiting == pipeline.Step && l.Wait < 1-overlapped:
 		return fmt.Sprintf("the step limits: it computes %s of the time, and its rows are there when it wants them; "+
-			"more cores, a smaller --hidden or fewer rows a batch (--fanout) would help, more memory would not", percent(l.Step))
+			"more cores, a smaller {hidden} or fewer rows a batch ({fanout}) would help, more memory would not", percent(l.Step))
 	}
 	return fmt.Sprintf("%s limits: it is busy %s of the time", l.Limiting, percent(busiest))
 }
@@ -125,14 +125,14 @@ func diskLimits(r *run.Result, l Load) string {
 	room, held, table := t.Device.CapacityBytes+t.Host.CapacityBytes, t.Device.UsedBytes+t.Host.UsedBytes, t.Disk.UsedBytes
 	switch {
 	case room == 0:
-		b.WriteString("no rows are kept in memory, and what " + memoryFlag(r) + " gives the host cache is not read again")
+		b.WriteString("no rows are kept in memory, and what " + memoryOption(r) + " gives the host cache is not read again")
 	case float64(held) < full*float64(room):
 		fmt.Fprintf(&b, "the caches are still filling (%s of %s), so it will get better by itself", kernels.FormatBytes(held), kernels.FormatBytes(room))
 	case held >= table:
 		b.WriteString("the caches hold every row by now, so it will get better by itself")
 	default:
 		fmt.Fprintf(&b, "the caches are full with %s of the rows, and serve %s of what is asked for: a larger %s",
-			percent(float64(held)/float64(table)), percent(l.Hits()), memoryFlag(r))
+			percent(float64(held)/float64(table)), percent(l.Hits()), memoryOption(r))
 		if r.Window != nil {
 			fmt.Fprintf(&b, ", which makes windows longer than their %d steps,", r.Window.Steps)
 		}
@@ -148,19 +148,19 @@ func samplingLimits(r *run.Result, l Load) string {
 	if l.Lists >= mostly*l.Sample && l.Lists > 0 {
 		t := r.Topology
 		return fmt.Sprintf("reading neighbour lists limits: the disk is busy with them %s of the time, and %s of %s lists are in memory; "+
-			"a larger %s, or --topology-memory where most would fit, would help most",
-			percent(l.Lists), percent(float64(t.UsedRows)/float64(max(t.Lists, 1))), count(t.Lists), memoryFlag(r))
+			"a larger %s, or {topology_bytes} where most would fit, would help most",
+			percent(l.Lists), percent(float64(t.UsedRows)/float64(max(t.Lists, 1))), count(t.Lists), memoryOption(r))
 	}
-	return fmt.Sprintf("sampling limits: it is busy %s of the time, drawing %d batches at once; more --workers help while cores are "+
-		"idle, a smaller --fanout always does", percent(l.Sample), r.Stages.Samplers)
+	return fmt.Sprintf("sampling limits: it is busy %s of the time, drawing %d batches at once; more {workers} help while cores are "+
+		"idle, a smaller {fanout} always does", percent(l.Sample), r.Stages.Samplers)
 }
 
-// memoryFlag is the flag that gives caches room.
-func memoryFlag(r *run.Result) string {
+// memoryOption is the option that gives caches room.
+func memoryOption(r *run.Result) string {
 	if r.Memory != nil {
-		return "--memory"
+		return "{memory_bytes}"
 	}
-	return "--host-memory"
+	return "{host_bytes}"
 }
 
 // count is a number to three digits.

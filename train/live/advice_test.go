@@ -46,13 +46,13 @@ func TestAdvise(t *testing.T) {
 		}, "the 1 GiB of rows that the first 50 steps want are being read; the next ones…"},
 		{"disk, full caches", func(*run.Result) {},
 			"the disk limits: it is busy 93 % of the time, in reads of 4 KiB that bring 4.0 bytes for each one wanted; the caches are full with 18 % " +
-				"of the rows, and serve 34 % of what is asked for: a larger --host-memory would help most"},
+				"of the rows, and serve 34 % of what is asked for: a larger {host_bytes} would help most"},
 		{"disk, a budget and a window", func(r *run.Result) {
 			r.Memory, r.Window = &run.Memory{BudgetBytes: 8 * gib}, &run.Window{Steps: 50}
 			r.Live = &run.Live{ResidentBytes: 8*gib - 100<<20}
-		}, "…a larger --memory, which makes windows longer than their 50 steps, would help most; 7.9 GiB of 8 GiB are used"},
+		}, "…a larger {memory_bytes}, which makes windows longer than their 50 steps, would help most; 7.9 GiB of 8 GiB are used"},
 		{"disk, no caches", func(r *run.Result) { r.Tiers.Device, r.Tiers.Host = cachetier.Tier{}, cachetier.Tier{} },
-			"…no rows are kept in memory, and what --host-memory gives the host cache is not read again"},
+			"…no rows are kept in memory, and what {host_bytes} gives the host cache is not read again"},
 		{"disk, cold caches", func(r *run.Result) { r.Tiers.Host.UsedBytes = gib },
 			"…the caches are still filling (2 GiB of 5 GiB), so it will get better by itself"},
 		{"disk, the caches hold all", func(r *run.Result) { r.Tiers.Disk.UsedBytes = 5 * gib },
@@ -63,13 +63,13 @@ func TestAdvise(t *testing.T) {
 		{"step", func(r *run.Result) { r.Stages.Step, r.Stages.Load, r.Disk.Seconds, r.Stages.Wait = 97, 40, 40, 3 },
 			"the step limits: it computes 97 % of the time, and its rows are there when it wants them; more cores…"},
 		{"sampling", func(r *run.Result) { r.Stages.Sample, r.Stages.Load, r.Disk.Seconds = 90, 20, 20 },
-			"sampling limits: it is busy 90 % of the time, drawing 2 batches at once; more --workers help while cores are idle, a smaller --fanout always does"},
+			"sampling limits: it is busy 90 % of the time, drawing 2 batches at once; more {workers} help while cores are idle, a smaller {fanout} always does"},
 		{"sampling, from the disk", func(r *run.Result) {
 			r.Stages.Sample, r.Stages.Load, r.Disk.Seconds = 90, 20, 20
 			r.Topology = &run.Topology{
 				Tier: cachetier.Tier{UsedRows: 1_000_000, RowsHit: 3, RowsMissed: 1}, Lists: 111_059_956, Disk: cachetier.Disk{Seconds: 80},
 			}
-		}, "reading neighbour lists limits: the disk is busy with them 80 % of the time, and 1 % of 111 M lists are in memory; a larger --host-memory…"},
+		}, "reading neighbour lists limits: the disk is busy with them 80 % of the time, and 1 % of 111 M lists are in memory; a larger {host_bytes}…"},
 		{"rows and lists together", func(r *run.Result) {
 			r.Stages.Sample, r.Stages.Load, r.Disk.Seconds, r.Stages.Step, r.Stages.Wait = 40, 50, 50, 30, 70
 			r.Topology, r.Window = &run.Topology{Disk: cachetier.Disk{Seconds: 35}}, &run.Window{Steps: 50}
@@ -77,11 +77,11 @@ func TestAdvise(t *testing.T) {
 		{"in turns", func(r *run.Result) {
 			r.Stages.Load, r.Disk.Seconds, r.Stages.Gather, r.Stages.Step, r.Stages.Wait = 0, 0, 50, 45, 55
 		},
-			"no stage is busy all the time (sample 10 %, gather 50 %, step 45 %), so they wait for each other; a larger --batch-memory…"},
+			"no stage is busy all the time (sample 10 %, gather 50 %, step 45 %), so they wait for each other; a larger {batch_bytes}…"},
 		{"window after window", func(r *run.Result) {
 			r.Stages.Load, r.Disk.Seconds, r.Stages.Step, r.Stages.Wait = 55, 55, 45, 55
 			r.Window, r.Memory = &run.Window{Steps: 50}, &run.Memory{BudgetBytes: gib}
-		}, "reading a window (55 % of the time) and computing its 50 steps (45 %) take turns: the longer windows are, the less…--memory makes them longer"},
+		}, "reading a window (55 % of the time) and computing its 50 steps (45 %) take turns: the longer windows are, the less…{memory_bytes} makes them longer"},
 		{"of late, not in all", func(r *run.Result) {
 			r.Live = &run.Live{Recent: run.Recent{Stages: pipeline.Stats{Step: 9, Gather: 2, Wait: 1}}}
 		}, "the step limits: it computes 90 % of the time…"},

@@ -211,6 +211,18 @@ func TestOpen(t *testing.T) {
 	require.Equal(t, 200, a.StatusCode)
 }
 
+// TestText: advice is served as Options.Text has it.
+func TestText(t *testing.T) {
+	dir := t.TempDir()
+	s := live.Serve(live.Options{Run: dir, Now: new(training).now, Text: strings.ToUpper})
+	defer s.Close()
+	c, err := live.OfRun(dir)
+	require.NoError(t, err)
+	r, err := c.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "CACHES ARE BEING FILLED, OR THE FIRST STEPS DRAWN", r.Advice)
+}
+
 // TestSlow: those who connect and do not ask, or ask and do not read, hold up neither the training nor its end, and
 // leave room on the socket for others.
 func TestSlow(t *testing.T) {
