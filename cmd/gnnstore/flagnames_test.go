@@ -15,6 +15,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/trace"
 )
 
 func TestWithFlags(t *testing.T) {
@@ -42,7 +43,7 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 	for _, name := range []string{"features", "weight"} {
 		require.NotNil(t, newIngest().Flags().Lookup(flags[name]))
 	}
-	for _, options := range []any{train.Options{}} {
+	for _, options := range []any{train.Options{}, trace.Options{}} {
 		for _, key := range jsonKeys(reflect.TypeOf(options)) {
 			require.Contains(t, flags, key)
 		}

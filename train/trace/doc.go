@@ -8,7 +8,7 @@
 //
 // A trace is the input rows of batches, in the order in which they stand in them, each once a batch. It is drawn once
 // for each sampler and κ, by several goroutines, from the same seeds in the same order as train would have with the
-// same flags, and kept in a file of 4 bytes a request whose name is gone from the start. Every policy and size is then
+// same options, and kept in a file of 4 bytes a request whose name is gone from the start. Every policy and size is then
 // simulated from that file, request by request:
 //
 //   - LRU by one list for all sizes, since a smaller cache holds a prefix of what a larger one does: 9 bytes a node.

@@ -74,9 +74,9 @@ func (d *drawer) open(ds *store.Dataset, split string, workers int) (string, err
 			return "", err
 		}
 	case split != "" && len(all) == 0:
-		return "", fail("no split %q; without --split all nodes are seeds", split)
+		return "", fail("no split %q; without {split} all nodes are seeds", split)
 	case len(all) > 0:
-		return "", fail("no split %q; --split takes one of: %s", split, strings.Join(all, ", "))
+		return "", fail("no split %q; {split} takes one of: %s", split, strings.Join(all, ", "))
 	default:
 		d.seeds = make([]uint32, d.graph.Nodes())
 		for v := range d.seeds {

@@ -20,5 +20,5 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, r.add([]uint32{1, 2, 3}))
 	err = r.finish()
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.ErrorContains(t, err, "make room, take fewer --steps, or give another directory with --tmp")
+	require.ErrorContains(t, err, "make room, take fewer {steps}, or give another directory with {tmp}")
 }

@@ -25,40 +25,43 @@ const (
 // Policies lists them, the one that knows least first.
 var Policies = []Policy{Static, LRU, Sieve, Belady}
 
-// Options says what to draw and to simulate. DefaultOptions has the defaults.
+// Options says what to draw and to simulate. DefaultOptions has the defaults. Errors name an option by its key in braces, as
+// package run says.
 type Options struct {
-	Samplers []sample.Kind
+	Samplers []sample.Kind `json:"samplers"`
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one.
-	Fanouts         []int
-	LayerDependency bool
-	Poisson         bool // of LABOR-0
-	Walk            sample.Walk
-	Split           string // empty where the dataset has one at most
-	Seed            uint64
+	Fanouts         []int       `json:"fanout"`
+	LayerDependency bool        `json:"layer_dependency"`
+	Poisson         bool        `json:"poisson"` // of LABOR-0
+	Walk            sample.Walk `json:"walk"`
+	Split           string      `json:"split"` // empty where the dataset has one at most
+	Seed            uint64      `json:"seed"`
 
 	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and
 	// from less where there are few.
-	Growth []int
+	Growth []int `json:"batches"`
 
 	// Kappas are the κ of the traces: batches that share their draws. sample.Forever is all.
-	Kappas   []int
-	Smoothed bool // draws drift from one seed to the next over κ batches, and do not change at once
-	Batch    int  // seeds a batch
+	Kappas []int `json:"kappa"`
+	// Smoothed lets draws drift from one seed to the next over κ batches, so that they do not change at once.
+	Smoothed bool `json:"-"`     // {dependent} smoothed
+	Batch    int  `json:"batch"` // seeds a batch
 	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without both, 0, it is one
 	// epoch, 256 batches of it at most, and at least twice the largest finite κ up to 1024.
 	//
 	// Requests are counted when the caches have filled: after as many batches as ask for more different rows than the
 	// largest cache holds, half of the trace at most. Where whole periods of κ batches fit in what is left, as many
 	// are counted as fit, the last ones, so that each change of draws weighs what it does in a long run.
-	Steps, Epochs int
+	Steps  int `json:"steps"`
+	Epochs int `json:"epochs"`
 	// Caches are the sizes that are simulated, each under each of the policies.
-	Caches   []Capacity
-	Policies []Policy
+	Caches   []Capacity `json:"cache"`
+	Policies []Policy   `json:"policies"`
 
-	Workers int    // goroutines that draw, and passes at a time
-	Tmp     string // directory of the trace's file; empty: where the system has its temporary files
+	Workers int    `json:"workers"` // goroutines that draw, and passes at a time
+	Tmp     string `json:"tmp"`     // directory of the trace's file; empty: where the system has its temporary files
 	// Progress is told now and then how far a stage is, by one goroutine at a time; nil: nobody is.
-	Progress func(stage string, done, total int64, unit string)
+	Progress func(stage string, done, total int64, unit string) `json:"-"`
 }
 
 // DefaultOptions ends in seconds on a graph of a hundred thousand nodes.
@@ -70,7 +73,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate reports every problem that does not lie in the dataset, in terms of flags.
+// Validate reports every problem that does not lie in the dataset.
 func (o Options) Validate() error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -78,59 +81,59 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(len(o.Samplers) == 0, "--samplers: at least one of %s", sample.Names(sample.Kinds))
-	fail(len(o.Kappas) == 0, "--kappa: at least one number, or inf")
-	fail(len(o.Fanouts) == 0, "--fanout: at least one number")
-	fail(len(o.Caches) > maxCaches, "--cache: at most %d sizes", maxCaches)
-	twice(&errs, "--samplers", o.Samplers)
-	twice(&errs, "--kappa", o.Kappas)
-	twice(&errs, "--batches", o.Growth)
-	twice(&errs, "--policies", o.Policies)
-	twice(&errs, "--cache", o.Caches)
+	fail(len(o.Samplers) == 0, "{samplers}: at least one of %s", sample.Names(sample.Kinds))
+	fail(len(o.Kappas) == 0, "{kappa}: at least one number, or inf")
+	fail(len(o.Fanouts) == 0, "{fanout}: at least one number")
+	fail(len(o.Caches) > maxCaches, "{cache}: at most %d sizes", maxCaches)
+	twice(&errs, "{samplers}", o.Samplers)
+	twice(&errs, "{kappa}", o.Kappas)
+	twice(&errs, "{batches}", o.Growth)
+	twice(&errs, "{policies}", o.Policies)
+	twice(&errs, "{cache}", o.Caches)
 	for _, k := range o.Kappas {
-		fail(k < 1 && k != sample.Forever, "--kappa %d: at least 1, or inf", k)
+		fail(k < 1 && k != sample.Forever, "{kappa} %d: at least 1, or inf", k)
 	}
 	fanouts := true // which a sampler would refuse as well, each in turn
 	for _, k := range o.Fanouts {
 		bad := k != sample.All && (k < 1 || k > math.MaxInt32)
-		fail(bad, "--fanout %d: at least 1, or -1 for every neighbour", k)
+		fail(bad, "{fanout} %d: at least 1, or -1 for every neighbour", k)
 		fanouts = fanouts && !bad
 	}
 	for _, kind := range o.Samplers {
 		known := slices.Contains(sample.Kinds, kind)
-		fail(!known, "--samplers %s: there are %s", kind, sample.Names(sample.Kinds))
+		fail(!known, "{samplers} %s: there are %s", kind, sample.Names(sample.Kinds))
 		if known && fanouts {
 			errs = append(errs, o.config(kind, 1).Validate())
 		}
 	}
 	drifts := o.Smoothed && slices.ContainsFunc(o.Kappas, func(k int) bool { return k != 1 })
 	fail(drifts && slices.Contains(o.Samplers, sample.RW),
-		"--dependent smoothed: walks have no numbers that drift; take --dependent nested, or leave rw out of --samplers")
-	fail(o.Poisson && !slices.Contains(o.Samplers, sample.Labor0), "--poisson goes with labor0 among --samplers")
+		"{dependent} smoothed: walks have no numbers that drift; take {dependent} nested, or leave rw out of {samplers}")
+	fail(o.Poisson && !slices.Contains(o.Samplers, sample.Labor0), "{poisson} goes with labor0 among {samplers}")
 	for _, p := range o.Policies {
-		fail(!slices.Contains(Policies, p), "--policies %s: there are %s", p, sample.Names(Policies))
+		fail(!slices.Contains(Policies, p), "{policies} %s: there are %s", p, sample.Names(Policies))
 	}
 	for _, b := range o.Growth {
-		fail(b < 1 || b > math.MaxInt32, "--batches %d: from 1 to %d", b, math.MaxInt32)
+		fail(b < 1 || b > math.MaxInt32, "{batches} %d: from 1 to %d", b, math.MaxInt32)
 	}
 	for _, c := range o.Caches {
 		fail(c.Rows < 1 && !(c.Share > 0 && c.Share <= 1),
-			"--cache %v: above 0 and at most 100%%, or a number of rows from 1", c)
+			"{cache} %v: above 0 and at most 100%%, or a number of rows from 1", c)
 	}
-	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
+	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
 	fail(o.Steps < 0 || o.Steps > math.MaxInt32,
-		"--steps %d: from 1 to %d, or 0 for as many as fit the other flags", o.Steps, math.MaxInt32)
+		"{steps} %d: from 1 to %d, or 0 for as many as fit the other flags", o.Steps, math.MaxInt32)
 	fail(o.Epochs < 0 || o.Epochs > math.MaxInt32,
-		"--epochs %d: from 1 to %d, or 0 for no bound", o.Epochs, math.MaxInt32)
-	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
+		"{epochs} %d: from 1 to %d, or 0 for no bound", o.Epochs, math.MaxInt32)
+	fail(o.Workers < 1 || o.Workers > 1024, "{workers} %d: from 1 to 1024", o.Workers)
 	return errors.Join(errs...)
 }
 
 // twice adds an error for what a list has more than once.
-func twice[T comparable](errs *[]error, flag string, list []T) {
+func twice[T comparable](errs *[]error, option string, list []T) {
 	for i, x := range list {
 		if slices.Index(list[:i], x) >= 0 {
-			*errs = append(*errs, fmt.Errorf("%s: %v is there twice", flag, x))
+			*errs = append(*errs, fmt.Errorf("%s: %v is there twice", option, x))
 		}
 	}
 }
@@ -193,7 +196,7 @@ func (c Capacity) of(rows int) (uint32, error) {
 		n = max(1, int64(c.Share*float64(rows)))
 	}
 	if n > int64(rows) {
-		return 0, fmt.Errorf("--cache %v: the dataset has %d rows", c, rows)
+		return 0, fmt.Errorf("{cache} %v: the dataset has %d rows", c, rows)
 	}
 	return uint32(n), nil
 }

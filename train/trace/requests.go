@@ -31,7 +31,7 @@ const maxRequests = never - 1
 func newRequests(dir string) (*requests, error) {
 	f, err := os.CreateTemp(dir, "gnnstore-trace-*")
 	if err != nil {
-		return nil, fmt.Errorf("file of the trace: %w; give another directory with --tmp", err)
+		return nil, fmt.Errorf("file of the trace: %w; give another directory with {tmp}", err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		f.Close()
@@ -75,7 +75,7 @@ func (r *requests) batches() Batches {
 func (r *requests) add(rows []uint32) error {
 	n := r.count() + int64(len(rows))
 	if n > maxRequests {
-		return fmt.Errorf("batch %d: more than %d rows asked for, which is all that a trace can hold; take fewer --steps",
+		return fmt.Errorf("batch %d: more than %d rows asked for, which is all that a trace can hold; take fewer {steps}",
 			len(r.ends)+1, maxRequests)
 	}
 	r.ends = append(r.ends, n)
@@ -108,7 +108,7 @@ func wayOut(err error) error {
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("file of the trace, 4 bytes a row asked for: %w; "+
-			"make room, take fewer --steps, or give another directory with --tmp", err)
+			"make room, take fewer {steps}, or give another directory with {tmp}", err)
 	}
 	return fmt.Errorf("file of the trace: %w", err)
 }

@@ -107,7 +107,7 @@ func (r *run) open(ds *store.Dataset) error {
 	r.report.Steps = r.steps(r.report.EpochSteps)
 	for _, b := range r.Growth {
 		if b > len(r.seeds) {
-			return fmt.Errorf("--batches %d: %s has %d seeds", b, ds.Path(), len(r.seeds))
+			return fmt.Errorf("{batches} %d: %s has %d seeds", b, ds.Path(), len(r.seeds))
 		}
 	}
 	if r.Growth == nil {

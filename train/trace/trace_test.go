@@ -225,10 +225,10 @@ func TestBadDatasets(t *testing.T) {
 		return err
 	}
 	ds := graph(t, 60, nil)
-	require.ErrorContains(t, run(ds, func(o *Options) { o.Split = "nosuch" }), `no split "nosuch"; --split takes one of: `)
-	require.EqualError(t, run(ds, func(o *Options) { o.Caches = []Capacity{{Rows: 61}} }), "--cache 61: the dataset has 60 rows")
-	require.ErrorContains(t, run(ds, func(o *Options) { o.Growth = []int{21} }), "--batches 21: ")
-	require.ErrorContains(t, run(ds, func(o *Options) { o.Tmp = filepath.Join(ds.Path(), "nosuch") }), "give another directory with --tmp")
+	require.ErrorContains(t, run(ds, func(o *Options) { o.Split = "nosuch" }), `no split "nosuch"; {split} takes one of: `)
+	require.EqualError(t, run(ds, func(o *Options) { o.Caches = []Capacity{{Rows: 61}} }), "{cache} 61: the dataset has 60 rows")
+	require.ErrorContains(t, run(ds, func(o *Options) { o.Growth = []int{21} }), "{batches} 21: ")
+	require.ErrorContains(t, run(ds, func(o *Options) { o.Tmp = filepath.Join(ds.Path(), "nosuch") }), "give another directory with {tmp}")
 	none := graph(t, 60, func(s *storetest.Spec) { s.Class = func(int) int32 { return -1 } })
 	require.ErrorContains(t, run(none, func(*Options) {}), "no training node with a label")
 	require.NoError(t, run(graph(t, 60, nil), func(*Options) {}), "a graph of fewer seeds than a batch")
@@ -279,23 +279,23 @@ func TestValidate(t *testing.T) {
 		want   string
 	}{
 		{func(*Options) {}, ""},
-		{func(o *Options) { o.Kappas = []int{0, 5, -2} }, "--kappa 0: at least 1, or inf\n--kappa -2: at least 1, or inf"},
-		{func(o *Options) { o.Kappas = []int{5, 5} }, "--kappa: 5 is there twice"},
-		{func(o *Options) { o.Kappas = nil }, "--kappa: at least one number, or inf"},
-		{func(o *Options) { o.Samplers = []sample.Kind{"full"} }, "--samplers full: there are ns, labor0, labor-star and rw"},
-		{func(o *Options) { o.Samplers = nil }, "--samplers: at least one of ns, labor0, labor-star and rw"},
-		{func(o *Options) { o.Policies = []Policy{"fifo"} }, "--policies fifo: there are static, lru, sieve and belady"},
+		{func(o *Options) { o.Kappas = []int{0, 5, -2} }, "{kappa} 0: at least 1, or inf\n{kappa} -2: at least 1, or inf"},
+		{func(o *Options) { o.Kappas = []int{5, 5} }, "{kappa}: 5 is there twice"},
+		{func(o *Options) { o.Kappas = nil }, "{kappa}: at least one number, or inf"},
+		{func(o *Options) { o.Samplers = []sample.Kind{"full"} }, "{samplers} full: there are ns, labor0, labor-star and rw"},
+		{func(o *Options) { o.Samplers = nil }, "{samplers}: at least one of ns, labor0, labor-star and rw"},
+		{func(o *Options) { o.Policies = []Policy{"fifo"} }, "{policies} fifo: there are static, lru, sieve and belady"},
 		{func(o *Options) { o.Caches = []Capacity{{}, {Share: 1.01}, {Share: -0.5}, {Rows: -3}} },
-			"--cache 0%: above 0 and at most 100%, or a number of rows from 1\n--cache 101%: above 0 and at most 100%, or a number of rows from 1\n" +
-				"--cache -50%: above 0 and at most 100%, or a number of rows from 1\n--cache -3: above 0 and at most 100%, or a number of rows from 1"},
-		{func(o *Options) { o.Fanouts = []int{0, 3} }, "--fanout 0: at least 1, or -1 for every neighbour"},
+			"{cache} 0%: above 0 and at most 100%, or a number of rows from 1\n{cache} 101%: above 0 and at most 100%, or a number of rows from 1\n" +
+				"{cache} -50%: above 0 and at most 100%, or a number of rows from 1\n{cache} -3: above 0 and at most 100%, or a number of rows from 1"},
+		{func(o *Options) { o.Fanouts = []int{0, 3} }, "{fanout} 0: at least 1, or -1 for every neighbour"},
 		{func(o *Options) { o.Batch, o.Steps, o.Epochs, o.Workers = 0, -1, -1, 0 },
-			"--batch 0: from 1 to 2147483647\n--steps -1: from 1 to 2147483647, or 0 for as many as fit the other flags\n" +
-				"--epochs -1: from 1 to 2147483647, or 0 for no bound\n--workers 0: from 1 to 1024"},
-		{func(o *Options) { o.Growth = []int{0} }, "--batches 0: from 1 to 2147483647"},
-		{func(o *Options) { o.Poisson, o.Samplers = true, []sample.Kind{sample.NS} }, "--poisson goes with labor0 among --samplers"},
+			"{batch} 0: from 1 to 2147483647\n{steps} -1: from 1 to 2147483647, or 0 for as many as fit the other flags\n" +
+				"{epochs} -1: from 1 to 2147483647, or 0 for no bound\n{workers} 0: from 1 to 1024"},
+		{func(o *Options) { o.Growth = []int{0} }, "{batches} 0: from 1 to 2147483647"},
+		{func(o *Options) { o.Poisson, o.Samplers = true, []sample.Kind{sample.NS} }, "{poisson} goes with labor0 among {samplers}"},
 		{func(o *Options) { o.Smoothed, o.Samplers = true, []sample.Kind{sample.NS, sample.RW} },
-			"--dependent smoothed: walks have no numbers that drift; take --dependent nested, or leave rw out of --samplers"},
+			"{dependent} smoothed: walks have no numbers that drift; take {dependent} nested, or leave rw out of {samplers}"},
 		{func(o *Options) { o.Smoothed, o.Samplers, o.Kappas = true, []sample.Kind{sample.RW}, []int{1} }, ""},
 	} {
 		o := DefaultOptions()
