@@ -59,10 +59,13 @@ func TestAutoEpochs(t *testing.T) {
 
 	spec := storetest.Communities(600, 4, 8, 16, 2)
 	spec.Valid = nil
-	r = trained(t, open(t, spec), auto())
+	said := func(text string) string { return "said: " + text }
+	r, err = runOn(context.Background(), vfs.NewMem(), open(t, spec), auto(), Hooks{Text: said})
+	require.NoError(t, err)
 	require.Equal(t, run.Done, r.Status)
 	require.Len(t, r.Epochs, 17)
-	require.Equal(t, "epochs auto: ended after 17 epochs, 510 updates: which is what 500 updates take; --epochs N makes more", r.AutoEpochs.Ended)
+	require.Equal(t, "said: epochs auto: 500 updates are 17 epochs of 30 steps; without validation nodes it ends there", r.AutoEpochs.Reason)
+	require.Equal(t, "said: epochs auto: ended after 17 epochs, 510 updates: which is what 500 updates take; {epochs} N makes more", r.AutoEpochs.Ended)
 
 	// No validation that has a value.
 	spec = storetest.Communities(400, 2, 8, 16, 1)

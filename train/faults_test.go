@@ -89,7 +89,7 @@ func TestFailedRead(t *testing.T) {
 			if !run.Begun(path) { // the first of all reads came to nothing, and so did the run
 				require.NoDirExists(t, path)
 			} else {
-				require.ErrorContains(t, err, "no step is lost: go on with gnnstore train --resume --run "+path)
+				require.ErrorContains(t, err, "no step is lost: go on with gnnstore train {resume} {run} "+path)
 				r, rerr := run.Read(path)
 				require.NoError(t, rerr)
 				require.Equal(t, run.Failed, r.Status)

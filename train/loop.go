@@ -23,7 +23,7 @@ func (t *trainer) run(ctx context.Context) error {
 		t.result.Status = run.Interrupted
 		err = t.checkpointNow()
 	case outside(err) && t.checkpointNow() == nil:
-		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train --resume --run %s", err, t.dir.Path())
+		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train {resume} {run} %s", err, t.dir.Path())
 	}
 	t.result.ParamsXXH3 = t.model.Hash()
 	t.collect()
@@ -156,7 +156,7 @@ func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Ta
 	case errors.As(err, &loss):
 		err = t.explainLoss(loss.Loss, b)
 	case errors.As(err, &norm):
-		err = fmt.Errorf("%w; lower --lr%s", norm, t.lastGood())
+		err = fmt.Errorf("%w; lower {lr}%s", norm, t.lastGood())
 	}
 	return a, err
 }
@@ -169,11 +169,11 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 	}
 	for _, w := range t.model.Download() {
 		if i := notFinite(w.Data); i >= 0 {
-			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower --lr%s",
+			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower {lr}%s",
 				loss, w.Name, i, w.Data[i], t.lastGood())
 		}
 	}
-	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower --lr%s",
+	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower {lr}%s",
 		loss, t.lastGood())
 }
 

@@ -5,7 +5,7 @@ import "github.com/gnnstore/gnnstore/train/run"
 // Options says what to do: what a run records as what it was asked for.
 type Options = run.Options
 
-// Auto stands for a budget that is a part of --memory, and for epochs that a run decides on.
+// Auto stands for a budget that is a part of MemoryBytes, and for epochs that a run decides on.
 const Auto = run.Auto
 
 // How draws depend on each other: see run.Nested.

@@ -53,11 +53,11 @@ func (t *trainer) drawingAt(step int) drawing { return drawing{t.Seed, t.Kappa, 
 func (d drawing) matches(now drawing) error {
 	switch {
 	case d.Seed != now.Seed:
-		return fmt.Errorf("it draws from --seed %d, and the run from %d", d.Seed, now.Seed)
+		return fmt.Errorf("it draws from {seed} %d, and the run from %d", d.Seed, now.Seed)
 	case d.Kappa != now.Kappa:
-		return fmt.Errorf("it draws with --kappa %s, and the run with %s", sample.KappaText(d.Kappa), sample.KappaText(now.Kappa))
+		return fmt.Errorf("it draws with {kappa} %s, and the run with %s", sample.KappaText(d.Kappa), sample.KappaText(now.Kappa))
 	case d.Dependent != now.Dependent:
-		return fmt.Errorf("it draws with --dependent %s, and the run with %s", d.Dependent, now.Dependent)
+		return fmt.Errorf("it draws with {dependent} %s, and the run with %s", d.Dependent, now.Dependent)
 	case d.Step != now.Step:
 		return fmt.Errorf("it has drawn %d steps and made %d updates; remove the file to resume from the one before it",
 			d.Step, now.Step)
@@ -112,10 +112,10 @@ func (p identity) Check(s *checkpoint.State) error {
 		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, p.data.Set.Path(), p.result.Seal)
 	}
 	if kind := s.Meta[modelKey]; kind != string(p.Kind) {
-		return fmt.Errorf("it is of a %q model, and --model is %s", kind, p.Kind)
+		return fmt.Errorf("it is of a %q model, and {model} is %s", kind, p.Kind)
 	}
 	if seed := s.Meta[seedKey]; seed != strconv.FormatUint(p.Seed, 10) {
-		return fmt.Errorf("it is of a run with seed %s, and --seed is %d", seed, p.Seed)
+		return fmt.Errorf("it is of a run with seed %s, and {seed} is %d", seed, p.Seed)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (p soFar) Load(*checkpoint.State) error {
 		return err
 	}
 	if len(epochs) != at.Epochs {
-		return fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with --run",
+		return fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with {run}",
 			t.dir.File(run.MetricsFile), len(epochs), at.Epochs)
 	}
 	t.saved = at.Updates
@@ -236,7 +236,7 @@ func (p weights) Save(s *checkpoint.State) error {
 	all := p.model.Download()
 	for _, w := range all {
 		if i := notFinite(w.Data); i >= 0 {
-			return fmt.Errorf("step %d: weight %s[%d] is %v; lower --lr%s", p.optim.Steps(), w.Name, i, w.Data[i], p.lastGood())
+			return fmt.Errorf("step %d: weight %s[%d] is %v; lower {lr}%s", p.optim.Steps(), w.Name, i, w.Data[i], p.lastGood())
 		}
 	}
 	s.Tensors = append(s.Tensors, all...)

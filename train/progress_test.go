@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 
@@ -102,8 +103,9 @@ func TestLiveOfAFailure(t *testing.T) {
 				require.ErrorContains(t, err, "a run is at work in it")
 			}
 		},
+		Text: func(s string) string { return strings.ReplaceAll(s, "{lr}", "the rate") },
 	})
-	require.ErrorContains(t, err, "lower --lr")
+	require.ErrorContains(t, err, "lower {lr}")
 	require.Equal(t, run.Failed, now().Status)
-	require.NotEmpty(t, now().Error)
+	require.Contains(t, now().Error, "lower the rate")
 }

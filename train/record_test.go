@@ -69,8 +69,8 @@ func TestEveryByteOfRecord(t *testing.T) {
 		stride = 41
 	}
 	for fsys, remedy := range map[vfs.FS]string{
-		disk:  "remove run.json, and --resume takes the options from checkpoints/00000012.safetensors",
-		begun: "restore it, or begin another run with --run",
+		disk:  "remove run.json, and {resume} takes the options from checkpoints/00000012.safetensors",
+		begun: "restore it, or begin another run with {run}",
 	} {
 		whole, err := readFile(fsys, "/run/run.json")
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestEveryByteOfRecord(t *testing.T) {
 	}
 	require.NoError(t, disk.Remove("/run/run.json"))
 	_, err = run.CreateOn(disk, "/run")
-	require.ErrorContains(t, err, "it holds a run; continue it with --resume")
+	require.ErrorContains(t, err, "it holds a run; continue it with {resume}")
 	d, record, err := run.OpenOn(disk, "/run")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
@@ -144,11 +144,11 @@ func TestRecordDiffers(t *testing.T) {
 		})
 	}
 	change(`"lr": 0.03`, `"lr": 0.003`)
-	require.EqualError(t, openFails(t, disk), "run /run: --lr is 0.003 in run.json and 0.03 in the checkpoint; remove run.json, "+
-		"and --resume takes the options from checkpoints/00000012.safetensors")
+	require.EqualError(t, openFails(t, disk), "run /run: {lr} is 0.003 in run.json and 0.03 in the checkpoint; remove run.json, "+
+		"and {resume} takes the options from checkpoints/00000012.safetensors")
 	change(`"epochs": 5`, `"epochs": 4`)
 	require.EqualError(t, openFails(t, disk), "run /run: run.json is damaged: its checksum differs; remove run.json, "+
-		"and --resume takes the options from checkpoints/00000012.safetensors")
+		"and {resume} takes the options from checkpoints/00000012.safetensors")
 
 	rewrite := func(change func(r *run.Record)) {
 		r, err := run.DecodeRecord(text)
@@ -159,8 +159,8 @@ func TestRecordDiffers(t *testing.T) {
 		edit(t, disk, run.RecordFile, func([]byte) []byte { return b })
 	}
 	rewrite(func(r *run.Record) { r.Options.Dropout, r.Options.Optim.WeightDecay, r.Options.Workers = 0.25, 0.5, 9 })
-	require.EqualError(t, openFails(t, disk), "run /run: --dropout is 0.25 in run.json and 0.5 in the checkpoint, "+
-		"--weight-decay is 0.5 in run.json and 0 in the checkpoint; remove run.json or checkpoints/00000012.safetensors, "+
+	require.EqualError(t, openFails(t, disk), "run /run: {dropout} is 0.25 in run.json and 0.5 in the checkpoint, "+
+		"{weight_decay} is 0.5 in run.json and 0 in the checkpoint; remove run.json or checkpoints/00000012.safetensors, "+
 		"whichever is not of this run")
 	rewrite(func(r *run.Record) { r.Options.Workers, r.Options.Epochs = 9, 6 })
 	d, r, err := run.OpenOn(disk, "/run")
@@ -196,5 +196,5 @@ func TestResumeEarlierVersion(t *testing.T) {
 	}
 	require.NoError(t, disk.Remove("/run/run.json"))
 	require.EqualError(t, openFails(t, disk), "run /run: run.json is missing, and no checkpoint has the options of the run; "+
-		"restore it, or begin another run with --run")
+		"restore it, or begin another run with {run}")
 }

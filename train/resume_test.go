@@ -258,8 +258,8 @@ func TestResumeRefuses(t *testing.T) {
 	}{
 		"another dataset": {other, func(*Options) {}, []string{"it trained on a dataset with seal"}},
 		"other options": {ds, func(o *Options) { o.LR, o.Hidden, o.Seed = 1, 99, 7 },
-			[]string{"--hidden is 99 and the run's is 16", "--lr is 1 and the run's is 0.03", "--seed is 7 and the run's is 1"}},
-		"another model": {ds, func(o *Options) { o.Kind = model.MLP }, []string{`--model is "mlp" and the run's is "sage"`}},
+			[]string{"{hidden} is 99 and the run's is 16", "{lr} is 1 and the run's is 0.03", "{seed} is 7 and the run's is 1"}},
+		"another model": {ds, func(o *Options) { o.Kind = model.MLP }, []string{`{model} is "mlp" and the run's is "sage"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := half(t, ds, long())
@@ -333,7 +333,7 @@ func TestResumeDamaged(t *testing.T) {
 		_, err = runOn(context.Background(), disk, ds, o, Hooks{})
 		require.ErrorContains(t, err, "/run/metrics.jsonl ")
 		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "; restore it, or begin another run with --run")
+		require.ErrorContains(t, err, "; restore it, or begin another run with {run}")
 		require.NotContains(t, err.Error(), "\n")
 	}
 
@@ -345,7 +345,7 @@ func TestResumeDamaged(t *testing.T) {
 	require.NoError(t, err)
 	edit(t, disk, names[1], func([]byte) []byte { return foreign })
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
-	require.EqualError(t, err, "run /run: --hidden is 16 in run.json and 32 in the checkpoint; remove run.json or "+names[1]+
+	require.EqualError(t, err, "run /run: {hidden} is 16 in run.json and 32 in the checkpoint; remove run.json or "+names[1]+
 		", whichever is not of this run")
 }
 
@@ -375,13 +375,13 @@ func TestDamagedRecords(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(path, run.ResultFile), []byte(text), 0o666))
 		_, err = run.Read(path)
 		require.ErrorContains(t, err, "run "+path+": result.json is damaged: ")
-		require.ErrorContains(t, err, "; remove it, and train --resume makes it again")
+		require.ErrorContains(t, err, "; remove it, and train {resume} makes it again")
 	}
 	for _, text := range []string{"", "[]", "{}", "null"} {
 		require.NoError(t, os.WriteFile(filepath.Join(path, run.RecordFile), []byte(text), 0o666))
 		_, _, err = run.Open(path)
 		require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
-		require.ErrorContains(t, err, "; remove run.json, and --resume takes the options from checkpoints/00000012.safetensors")
+		require.ErrorContains(t, err, "; remove run.json, and {resume} takes the options from checkpoints/00000012.safetensors")
 	}
 	require.NoError(t, os.Remove(filepath.Join(path, run.ResultFile)))
 	require.NoError(t, os.WriteFile(filepath.Join(path, run.MetricsFile), []byte("{}\n{\n{}\n"), 0o666))
@@ -392,7 +392,7 @@ func TestDamagedRecords(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(path, run.CheckpointDir)))
 	_, _, err = run.Open(path)
 	require.ErrorContains(t, err, "run "+path+": run.json is damaged: ")
-	require.ErrorContains(t, err, "; restore it, or begin another run with --run")
+	require.ErrorContains(t, err, "; restore it, or begin another run with {run}")
 }
 
 // TestResumeImpossible: earlier versions had no checksum on what a checkpoint counts, so it may be anything.
@@ -463,7 +463,7 @@ func TestFullDisk(t *testing.T) {
 	_, err = runOn(context.Background(), fsys, ds, o, Hooks{})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "write checkpoint /run/checkpoints/00000009.safetensors")
-	require.ErrorContains(t, err, "; make room, then go on with gnnstore train --resume --run /run")
+	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
 	files, err := disk.List("/run/checkpoints")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"00000006.safetensors", "00000008.safetensors"}, files)
@@ -474,7 +474,7 @@ func TestFullDisk(t *testing.T) {
 		return nil
 	})), ds, o, Hooks{})
 	require.ErrorContains(t, err, "metrics: write /run/metrics.jsonl.tmp: ", "room for nothing at all")
-	require.ErrorContains(t, err, "; make room, then go on with gnnstore train --resume --run /run")
+	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
 	full = false
 	got, err := runOn(context.Background(), fsys, ds, o, Hooks{})
 	require.NoError(t, err)
@@ -531,7 +531,7 @@ func TestInit(t *testing.T) {
 	require.Equal(t, first.ParamsXXH3, trained(t, ds, o).ParamsXXH3)
 	o.Hidden = 17
 	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
-	require.ErrorContains(t, err, "--init "+o.Init+": tensor convs.0.lin_l.weight is [16 8] and the model's is [17 8]")
+	require.ErrorContains(t, err, "{init} "+o.Init+": tensor convs.0.lin_l.weight is [16 8] and the model's is [17 8]")
 	o.Init = filepath.Join(path, "none")
 	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
@@ -543,7 +543,7 @@ func TestInit(t *testing.T) {
 	tensors[i].Data[2] = float32(math.Inf(1))
 	require.NoError(t, checkpoint.Save(vfs.Default, o.Init, tensors, nil))
 	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
-	require.ErrorContains(t, err, "--init "+o.Init+": weight convs.1.lin_l.bias[2] is +Inf: it is no network that works")
+	require.ErrorContains(t, err, "{init} "+o.Init+": weight convs.1.lin_l.bias[2] is +Inf: it is no network that works")
 }
 
 // TestNaN: the run stops at the step, says where the NaN comes from, and keeps the last good state.
@@ -553,7 +553,7 @@ func TestNaN(t *testing.T) {
 	disk := vfs.NewMem()
 	_, err := runOn(context.Background(), disk, open(t, storetest.Communities(600, 4, 8, 16, 2)), deep, Hooks{})
 	require.ErrorContains(t, err, "epoch 1, step ")
-	require.ErrorContains(t, err, "lower --lr")
+	require.ErrorContains(t, err, "lower {lr}")
 
 	spec := storetest.Communities(600, 4, 8, 16, 2)
 	row := spec.Row

@@ -84,11 +84,11 @@ func TestNoDraws(t *testing.T) {
 func TestDrawsRefused(t *testing.T) {
 	for want, change := range map[string]func(o *Options){
 		"--sampler labor: there are ns, labor0, labor-star and rw":     func(o *Options) { o.Sampler = "labor" },
-		"--kappa 0: at least 1, which is independent batches, or inf":  func(o *Options) { o.Kappa = 0 },
-		"--kappa -2: at least 1, which is independent batches, or inf": func(o *Options) { o.Kappa = -2 },
-		"--dependent : there are nested and smoothed":                  func(o *Options) { o.Dependent = "" },
-		"--fanout 0: at least 1, or -1 for every neighbour":            func(o *Options) { o.Fanouts = []int{0, 0} },
-		"--fanout -2: at least 1, or -1 for every neighbour":           func(o *Options) { o.Fanouts = []int{5, -2} },
+		"{kappa} 0: at least 1, which is independent batches, or inf":  func(o *Options) { o.Kappa = 0 },
+		"{kappa} -2: at least 1, which is independent batches, or inf": func(o *Options) { o.Kappa = -2 },
+		"{dependent} : there are nested and smoothed":                  func(o *Options) { o.Dependent = "" },
+		"{fanout} 0: at least 1, or -1 for every neighbour":            func(o *Options) { o.Fanouts = []int{0, 0} },
+		"{fanout} -2: at least 1, or -1 for every neighbour":           func(o *Options) { o.Fanouts = []int{5, -2} },
 		"--poisson goes with --sampler labor0":                         func(o *Options) { o.Poisson = true },
 		"--weighted goes with --sampler ns":                            func(o *Options) { o.Sampler, o.Weighted = sample.Labor0, true },
 		"--walks 0: from 1 to 65536":                                   func(o *Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
@@ -177,14 +177,14 @@ func TestResumeSchedule(t *testing.T) {
 	o := long()
 	o.Sampler, o.Kappa, o.Dependent = sample.Labor0, 5, Smoothed
 	for text, want := range map[string]string{
-		`{"seed":1,"kappa":16,"dependent":"smoothed","step":12}`: "it draws with --kappa 16, and the run with 5",
-		`{"seed":1,"kappa":-1,"dependent":"smoothed","step":12}`: "it draws with --kappa inf, and the run with 5",
-		`{"seed":1,"kappa":5,"dependent":"nested","step":12}`:    "it draws with --dependent nested, and the run with smoothed",
-		`{"seed":2,"kappa":5,"dependent":"smoothed","step":12}`:  "it draws from --seed 2, and the run from 1",
+		`{"seed":1,"kappa":16,"dependent":"smoothed","step":12}`: "it draws with {kappa} 16, and the run with 5",
+		`{"seed":1,"kappa":-1,"dependent":"smoothed","step":12}`: "it draws with {kappa} inf, and the run with 5",
+		`{"seed":1,"kappa":5,"dependent":"nested","step":12}`:    "it draws with {dependent} nested, and the run with smoothed",
+		`{"seed":2,"kappa":5,"dependent":"smoothed","step":12}`:  "it draws from {seed} 2, and the run from 1",
 		`{"seed":1,"kappa":5,"dependent":"smoothed","step":11}`:  "it has drawn 11 steps and made 12 updates; remove the file",
 		`{"seed":1,"kappa":5,"dependent":"smoothed"}`:            "it has drawn 0 steps and made 12 updates; remove the file",
 		`{`: "no schedule to draw by: gnnstore.schedule: unexpected end of JSON input; remove the file",
-		"":  "it draws with --kappa 1, and the run with 5",
+		"":  "it draws with {kappa} 1, and the run with 5",
 	} {
 		disk := half(t, ds, o)
 		changeSchedule(t, disk, func(meta map[string]string) {
@@ -198,15 +198,15 @@ func TestResumeSchedule(t *testing.T) {
 	}
 	disk := half(t, ds, o)
 	for want, change := range map[string]func(o *Options){
-		`--sampler is "ns" and the run's is "labor0"`:         func(o *Options) { o.Sampler = sample.NS },
-		`--kappa is inf and the run's is 5`:                   func(o *Options) { o.Kappa = sample.Forever },
-		`--dependent is "nested" and the run's is "smoothed"`: func(o *Options) { o.Dependent = Nested },
-		`--layer-dependency is true and the run's is false`:   func(o *Options) { o.LayerDependency = true },
-		`--poisson is true and the run's is false`:            func(o *Options) { o.Poisson = true },
-		`--walk-length is 4 and the run's is 3`:               func(o *Options) { o.Walk.Length = 4 },
-		`--walks is 11 and the run's is 10`:                   func(o *Options) { o.Walk.Walks = 11 },
-		`--walk-restart is 0.25 and the run's is 0.5`:         func(o *Options) { o.Walk.Restart = 0.25 },
-		`--epoch-steps is 4 and the run's is 0`:               func(o *Options) { o.EpochSteps = 4 },
+		`{sampler} is "ns" and the run's is "labor0"`:         func(o *Options) { o.Sampler = sample.NS },
+		`{kappa} is inf and the run's is 5`:                   func(o *Options) { o.Kappa = sample.Forever },
+		`{dependent} is "nested" and the run's is "smoothed"`: func(o *Options) { o.Dependent = Nested },
+		`{layer_dependency} is true and the run's is false`:   func(o *Options) { o.LayerDependency = true },
+		`{poisson} is true and the run's is false`:            func(o *Options) { o.Poisson = true },
+		`{walk_length} is 4 and the run's is 3`:               func(o *Options) { o.Walk.Length = 4 },
+		`{walks} is 11 and the run's is 10`:                   func(o *Options) { o.Walk.Walks = 11 },
+		`{walk_restart} is 0.25 and the run's is 0.5`:         func(o *Options) { o.Walk.Restart = 0.25 },
+		`{epoch_steps} is 4 and the run's is 0`:               func(o *Options) { o.EpochSteps = 4 },
 	} {
 		o := o
 		change(&o)
@@ -227,7 +227,7 @@ func TestEvaluatedOnWalks(t *testing.T) {
 	o.Sampler = sample.RW
 	notes, r := notesOf(o)
 	require.Equal(t, "sampled", r.Evaluation.Method)
-	require.Contains(t, notes, "--sampler rw weighs the nodes that walks visit, and knows no weights for all neighbours")
+	require.Contains(t, notes, "{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours")
 	for _, kind := range []sample.Kind{sample.NS, sample.Labor0, sample.LaborStar} {
 		o.Sampler = kind
 		_, r := notesOf(o)
@@ -236,16 +236,16 @@ func TestEvaluatedOnWalks(t *testing.T) {
 
 	o.Kappa = sample.Forever
 	notes, _ = notesOf(o)
-	require.Contains(t, notes, "--kappa inf: every epoch draws the same neighbours of a node")
+	require.Contains(t, notes, "{kappa} inf: every epoch draws the same neighbours of a node")
 	o.Kappa = 10 // an epoch has 4 steps
 	notes, _ = notesOf(o)
-	require.Contains(t, notes, "--kappa 10: 2.5 epochs of 4 steps draw the same neighbours of a node")
+	require.Contains(t, notes, "{kappa} 10: 2.5 epochs of 4 steps draw the same neighbours of a node")
 	o.Dependent, o.Sampler = Smoothed, sample.Labor0
 	notes, _ = notesOf(o)
-	require.Contains(t, notes, "--kappa 10: the neighbours of a node change once in 2.5 epochs of 4 steps")
+	require.Contains(t, notes, "{kappa} 10: the neighbours of a node change once in 2.5 epochs of 4 steps")
 	o.Kappa = 4
 	notes, _ = notesOf(o)
-	require.NotContains(t, notes, "--kappa")
+	require.NotContains(t, notes, "{kappa}")
 }
 
 // weighted is a graph whose nodes hear more of other classes than of their own, but for the weights of edges.

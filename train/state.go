@@ -102,11 +102,11 @@ func (t *trainer) startFrom(path string) error {
 	}
 	weights, err := t.model.Find(tensors, "")
 	if err != nil {
-		return fmt.Errorf("--init %s: %w", path, err)
+		return fmt.Errorf("{init} %s: %w", path, err)
 	}
 	for _, w := range weights {
 		if i := notFinite(w.Data); i >= 0 {
-			return fmt.Errorf("--init %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
+			return fmt.Errorf("{init} %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
 		}
 	}
 	t.model.Upload(weights)

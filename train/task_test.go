@@ -69,7 +69,7 @@ func TestSeveralClassesANode(t *testing.T) {
 	o.Metric = metric.Accuracy
 	refused(t, ds, o, "use roc-auc, micro-f1 or macro-f1")
 	o.Metric, o.ClassWeights = "", "balanced"
-	refused(t, ds, o, "--class-weights balanced: the label has several classes a node")
+	refused(t, ds, o, "{class_weights} balanced: the label has several classes a node")
 }
 
 func refused(t *testing.T, ds *store.Dataset, o Options, want string) {
@@ -120,7 +120,7 @@ func TestClassWeights(t *testing.T) {
 
 	for _, bad := range []string{"1,2", "1,2,3,x", "1,2,3,-1", "1,1,1,NaN", "0,0,0,0", "some"} {
 		o.ClassWeights = bad
-		refused(t, ds, o, "--class-weights "+bad)
+		refused(t, ds, o, "{class_weights} "+bad)
 	}
 }
 
@@ -152,12 +152,12 @@ func TestOptimizers(t *testing.T) {
 	disk := half(t, ds, o)
 	o.Epochs++
 	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
-	require.ErrorContains(t, err, "--epochs is 6 and the run's is 5")
+	require.ErrorContains(t, err, "{epochs} is 6 and the run's is 5")
 	o.Epochs--
 	o.Schedule.Kind, o.Optim.ClipNorm = optim.Constant, 1
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
-	require.ErrorContains(t, err, `--schedule is "constant" and the run's is "cosine"`)
-	require.ErrorContains(t, err, "--clip-norm is 1 and the run's is 0")
+	require.ErrorContains(t, err, `{schedule} is "constant" and the run's is "cosine"`)
+	require.ErrorContains(t, err, "{clip_norm} is 1 and the run's is 0")
 }
 
 // TestMemoryBudget: the heap's limit follows what lies outside the heap, and goes back when the run ends.

@@ -103,7 +103,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 func defaultMemory() (int64, error) {
 	system, err := kernels.SystemMemory()
 	if err != nil {
-		return 0, fmt.Errorf("how much memory there is, is not known (%w); say how much to take with --memory", err)
+		return 0, fmt.Errorf("how much memory there is, is not known (%w); say how much to take with {memory_bytes}", err)
 	}
 	return kernels.Addressable(system / 2), nil
 }

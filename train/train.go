@@ -287,7 +287,7 @@ func (t *trainer) checkModel() error {
 	if err != nil || need <= available {
 		return nil // not known: then the system decides
 	}
-	return fmt.Errorf("--model %s, --layers %d, --hidden %d: its weights take %d MiB with their gradients and moments, "+
+	return fmt.Errorf("{model} %s, {layers} %d, {hidden} %d: its weights take %d MiB with their gradients and moments, "+
 		"and %d MiB of memory are available; use fewer or narrower layers", t.Kind, t.Layers, t.Hidden, need>>20, available>>20)
 }
 
@@ -337,21 +337,21 @@ func (t *trainer) notes() {
 	switch steps := t.task.Steps(); {
 	case t.Draws() == "":
 	case t.Kappa == sample.Forever:
-		t.note("--kappa inf: every epoch draws the same neighbours of a node")
+		t.note("{kappa} inf: every epoch draws the same neighbours of a node")
 	case t.Kappa > steps && t.Dependent == Nested:
-		t.note("--kappa %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa,
+		t.note("{kappa} %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	case t.Kappa > steps:
-		t.note("--kappa %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
+		t.note("{kappa} %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	}
 	switch {
 	case t.eval.Walks():
-		t.note("evaluating on sampled blocks of up to %d nodes a part: --sampler rw weighs the nodes that walks visit, and "+
+		t.note("evaluating on sampled blocks of up to %d nodes a part: {sampler} rw weighs the nodes that walks visit, and "+
 			"knows no weights for all neighbours", t.EvalNodes)
 	case t.eval.Sampled():
 		t.note("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
-			"and --eval-memory is %s", t.EvalNodes, kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes))
+			"and {eval_bytes} is %s", t.EvalNodes, kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes))
 	}
 }
 

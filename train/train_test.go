@@ -167,7 +167,7 @@ func TestTooLargeModel(t *testing.T) {
 	}
 	o := small()
 	o.Hidden, o.Layers, o.Fanouts = 1<<16, 64, slices.Repeat([]int{1}, 64)
-	refused(t, open(t, storetest.Communities(300, 3, 6, 8, 3)), o, "--model sage, --layers 64, --hidden 65536: its weights take 8")
+	refused(t, open(t, storetest.Communities(300, 3, 6, 8, 3)), o, "{model} sage, {layers} 64, {hidden} 65536: its weights take 8")
 }
 
 func TestValidate(t *testing.T) {
@@ -175,7 +175,7 @@ func TestValidate(t *testing.T) {
 	o := DefaultOptions()
 	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, math.MaxInt32+1, -2, 0, 0, "x", -2
 	err := o.Validate()
-	for _, want := range []string{"--fanout has 3", "--fanout 0:", "--fanout -7:", "--batch 2147483648", "--epochs -2", "--lr 0", "--workers 0", "--eval-test x", "host budget"} {
+	for _, want := range []string{"{fanout} has 3", "{fanout} 0:", "{fanout} -7:", "{batch} 2147483648", "{epochs} -2", "{lr} 0", "{workers} 0", "{eval_test} x", "host budget"} {
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -342,7 +342,7 @@ func TestRunDirectory(t *testing.T) {
 			_, err := run.Read(first)
 			require.ErrorContains(t, err, "no step of it is on record")
 			_, err = run.Create(first)
-			require.ErrorContains(t, err, "it holds a run; continue it with --resume, or choose another with --run")
+			require.ErrorContains(t, err, "it holds a run; continue it with {resume}, or choose another with {run}")
 		}
 		if epoch == 3 && soFar == nil {
 			var err error

@@ -80,9 +80,9 @@ func holdsOnly(fsys vfs.FS, path string, allowed []string) error {
 			continue
 		}
 		if holdsRun(fsys, path) {
-			return fmt.Errorf("run directory %s: it holds a run; continue it with --resume, or choose another with --run", path)
+			return fmt.Errorf("run directory %s: it holds a run; continue it with {resume}, or choose another with {run}", path)
 		}
-		return fmt.Errorf("run directory %s: it holds %s, and is no run; choose another with --run", path, name)
+		return fmt.Errorf("run directory %s: it holds %s, and is no run; choose another with {run}", path, name)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func lockRun(fsys vfs.FS, path string) (*Dir, error) {
 	if err := fsys.MkdirAll(path, 0o777); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	busy := fmt.Errorf("run directory %s: a run is at work in it; wait for its end, or choose another with --run", path)
+	busy := fmt.Errorf("run directory %s: a run is at work in it; wait for its end, or choose another with {run}", path)
 	dir, err := fsys.OpenDir(path)
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
@@ -286,7 +286,7 @@ func (d *Dir) Explain(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
-	return fmt.Errorf("%w; make room, then go on with gnnstore train --resume --run %s", err, d.path)
+	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
 }
 
 // AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
@@ -396,7 +396,7 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 	}
 	r := new(Result)
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("run %s: %s is damaged: %w; remove it, and train --resume makes it again",
+		return nil, fmt.Errorf("run %s: %s is damaged: %w; remove it, and train {resume} makes it again",
 			path, ResultFile, err)
 	}
 	r.Run = path // it may have been moved

@@ -7,7 +7,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 )
 
-// What Epochs of Auto makes. A network on few labels has some steps an epoch, or one: Cora under 200 updates of --lr 0.003 is
+// What Epochs of Auto makes. A network on few labels has some steps an epoch, or one: Cora under 200 updates at a rate of 0.003 is
 // learnt, and under 10 is not.
 const (
 	autoUpdates  = 500  // at least
@@ -44,9 +44,9 @@ func (o Options) DecideEpochs(steps int, validated string) *AutoEpochs {
 	case validated == "":
 		why = "without validation nodes it ends there"
 	case o.Patience == 0:
-		why = "with --patience 0 it ends there"
+		why = "with {patience} 0 it ends there"
 	case o.Schedule.Kind == optim.Cosine:
-		why = "--schedule cosine ends there"
+		why = "{schedule} cosine ends there"
 	case o.Patience == Auto:
 		a.Patience = up(autoPatience, o.EvalEvery)
 		a.Reason = fmt.Sprintf("%s; then until %s without a better valid %s, %s at most", begun,
@@ -54,7 +54,7 @@ func (o Options) DecideEpochs(steps int, validated string) *AutoEpochs {
 		return a
 	default:
 		a.Least = 0
-		a.Reason = fmt.Sprintf("epochs auto: until %s without a better valid %s, as --patience says, %s at most",
+		a.Reason = fmt.Sprintf("epochs auto: until %s without a better valid %s, as {patience} says, %s at most",
 			counted(o.Patience, "evaluation"), validated, counted(a.Most, "epoch"))
 		return a
 	}
@@ -93,7 +93,7 @@ func EpochsText(o Options, a *AutoEpochs) string {
 // End is a with why a run ended after so many epochs and updates: the best epoch was that of number best, 0 if there is none,
 // and worse evaluations of what validation measures followed it.
 func (a AutoEpochs) End(epochs, updates, best, worse int, measured string) *AutoEpochs {
-	why := "which is what " + counted(a.Updates, "update") + " take; --epochs N makes more"
+	why := "which is what " + counted(a.Updates, "update") + " take; {epochs} N makes more"
 	switch {
 	case a.Patience == 0:
 	case worse >= a.Patience:
@@ -101,7 +101,7 @@ func (a AutoEpochs) End(epochs, updates, best, worse int, measured string) *Auto
 	case epochs < a.Most:
 		why = fmt.Sprintf("valid %s has no value to wait for", measured)
 	default:
-		why = "the most that it makes; --epochs N makes more"
+		why = "the most that it makes; {epochs} N makes more"
 	}
 	a.Ended = fmt.Sprintf("epochs auto: ended after %s, %s: %s", counted(epochs, "epoch"), counted(updates, "update"), why)
 	return &a
@@ -110,7 +110,7 @@ func (a AutoEpochs) End(epochs, updates, best, worse int, measured string) *Auto
 // Covers tells whether a run that has finished with r has made the epochs that o asks for; what else o says is the same.
 func (r *Result) Covers(o Options) bool {
 	switch {
-	case r.Status == StoppedEarly: // and --patience may not change
+	case r.Status == StoppedEarly: // and Patience may not change
 		return true
 	case o.Epochs == Auto:
 		return r.Options.Epochs == Auto

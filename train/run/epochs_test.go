@@ -27,11 +27,11 @@ func TestDecideEpochs(t *testing.T) {
 		{91, "", func(o *Options) { o.Patience = 3 }, AutoEpochs{500, 91, 0, 10, 0, "epochs auto: 500 updates are 6 epochs of 91 steps, " +
 			"and 10 epochs are the least; without validation nodes it ends there", ""}, "10"},
 		{10, "accuracy", func(o *Options) { o.Patience = 0 }, AutoEpochs{500, 10, 0, 50, 0, "epochs auto: 500 updates are 50 epochs " +
-			"of 10 steps; with --patience 0 it ends there", ""}, "50"},
+			"of 10 steps; with {patience} 0 it ends there", ""}, "50"},
 		{10, "accuracy", func(o *Options) { o.Schedule.Kind, o.Patience = optim.Cosine, 4 }, AutoEpochs{500, 10, 0, 50, 4,
-			"epochs auto: 500 updates are 50 epochs of 10 steps; --schedule cosine ends there", ""}, "50"},
+			"epochs auto: 500 updates are 50 epochs of 10 steps; {schedule} cosine ends there", ""}, "50"},
 		{10, "accuracy", func(o *Options) { o.Patience = 4 }, AutoEpochs{500, 10, 0, 500, 4, "epochs auto: until 4 evaluations without " +
-			"a better valid accuracy, as --patience says, 500 epochs at most", ""}, "500"},
+			"a better valid accuracy, as {patience} says, 500 epochs at most", ""}, "500"},
 	} {
 		o := DefaultOptions()
 		c.change(&o)

@@ -90,7 +90,7 @@ type Options struct {
 	Cache cachetier.Options `json:"cache" resume:"free"`
 }
 
-// Auto stands for a budget that is a part of --memory, and for epochs that a run decides on.
+// Auto stands for a budget that is a part of MemoryBytes, and for epochs that a run decides on.
 const Auto = plan.Auto
 
 // DefaultOptions trains a two-layer GraphSAGE.
@@ -132,49 +132,45 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(len(o.Fanouts) != o.Layers, "--fanout has %d numbers and --layers is %d: one a layer", len(o.Fanouts), o.Layers)
+	fail(len(o.Fanouts) != o.Layers, "{fanout} has %d numbers and {layers} is %d: one a layer", len(o.Fanouts), o.Layers)
 	draws := o.draws()
 	draws.Fanouts = nil
 	for _, k := range slices.Compact(slices.Sorted(slices.Values(o.Fanouts))) {
 		if k != sample.All && (k < 1 || k > math.MaxInt32) {
-			fail(true, "--fanout %d: at least 1, or -1 for every neighbour", k)
+			fail(true, "{fanout} %d: at least 1, or -1 for every neighbour", k)
 		} else {
 			draws.Fanouts = append(draws.Fanouts, k)
 		}
 	}
 	errs = append(errs, draws.Validate())
-	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "--kappa %d: at least 1, which is independent batches, or inf", o.Kappa)
-	fail(o.Dependent != Nested && o.Dependent != Smoothed, "--dependent %s: there are nested and smoothed", o.Dependent)
-	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "--batch %d: from 1 to %d", o.Batch, math.MaxInt32)
-	fail(o.Epochs < Auto, "--epochs %d: at least 0, or auto", o.Epochs)
-	fail(!(o.LR > 0 && o.LR < 1e6), "--lr %v: above 0", o.LR)
+	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "{kappa} %d: at least 1, which is independent batches, or inf", o.Kappa)
+	fail(o.Dependent != Nested && o.Dependent != Smoothed, "{dependent} %s: there are nested and smoothed", o.Dependent)
+	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
+	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
+	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0", o.LR)
 	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
-	switch o.Metric {
-	case "", metric.Accuracy, metric.MicroF1, metric.MacroF1, metric.ROCAUC:
-	default:
-		fail(true, "--metric %s: there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric)
-	}
+	fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric), "{metric} %s: there are %s", o.Metric, sample.Names(metric.Kinds))
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
-		fail(err != nil, "--class-weights %s: %v", o.ClassWeights, err)
+		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)
 	}
-	fail(o.Workers < 1 || o.Workers > 1024, "--workers %d: from 1 to 1024", o.Workers)
-	fail(o.Patience < Auto, "--patience %d: at least 0, or auto", o.Patience)
-	fail(o.EvalEvery < 1, "--eval-every %d: at least 1", o.EvalEvery)
-	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "--eval-test %s: there are best and epoch", o.EvalTest)
-	fail(o.EvalBytes < Auto, "--eval-memory %d: at least 0", o.EvalBytes)
-	fail(o.EvalNodes < 1, "--eval-nodes %d: at least 1", o.EvalNodes)
-	fail(o.MemoryBytes < 0, "--memory %d: at least 0", o.MemoryBytes)
-	fail(o.BatchBytes < Auto, "--batch-memory %d: at least 0", o.BatchBytes)
-	fail(o.TopologyBytes < Auto, "--topology-memory %d: at least 0", o.TopologyBytes)
-	fail(o.Window < 0 || o.Window > plan.MaxWindow, "--window %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
-	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "--lookahead %d: from 0 to %d", o.Lookahead, maxLookahead)
-	fail(o.EpochSteps < 0, "--epoch-steps %d: at least 0", o.EpochSteps)
-	fail(o.CheckpointEvery < 0, "--checkpoint-every %d: at least 0", o.CheckpointEvery)
-	fail(o.KeepCheckpoints < 1, "--keep-checkpoints %d: at least 1", o.KeepCheckpoints)
-	fail(o.LogEvery < 0, "--log-every %d: at least 0", o.LogEvery)
+	fail(o.Workers < 1 || o.Workers > 1024, "{workers} %d: from 1 to 1024", o.Workers)
+	fail(o.Patience < Auto, "{patience} %d: at least 0, or auto", o.Patience)
+	fail(o.EvalEvery < 1, "{eval_every} %d: at least 1", o.EvalEvery)
+	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "{eval_test} %s: there are best and epoch", o.EvalTest)
+	fail(o.EvalBytes < Auto, "{eval_bytes} %d: at least 0", o.EvalBytes)
+	fail(o.EvalNodes < 1, "{eval_nodes} %d: at least 1", o.EvalNodes)
+	fail(o.MemoryBytes < 0, "{memory_bytes} %d: at least 0", o.MemoryBytes)
+	fail(o.BatchBytes < Auto, "{batch_bytes} %d: at least 0", o.BatchBytes)
+	fail(o.TopologyBytes < Auto, "{topology_bytes} %d: at least 0", o.TopologyBytes)
+	fail(o.Window < 0 || o.Window > plan.MaxWindow, "{window} %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
+	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "{lookahead} %d: from 0 to %d", o.Lookahead, maxLookahead)
+	fail(o.EpochSteps < 0, "{epoch_steps} %d: at least 0", o.EpochSteps)
+	fail(o.CheckpointEvery < 0, "{checkpoint_every} %d: at least 0", o.CheckpointEvery)
+	fail(o.KeepCheckpoints < 1, "{keep_checkpoints} %d: at least 1", o.KeepCheckpoints)
+	fail(o.LogEvery < 0, "{log_every} %d: at least 0", o.LogEvery)
 	if _, err := kernels.ParseSet(o.Kernels); err != nil {
-		errs = append(errs, fmt.Errorf("--kernels: %w", err))
+		errs = append(errs, fmt.Errorf("{kernels}: %w", err))
 	}
 	cache := o.Cache
 	if cache.HostBytes == Auto {

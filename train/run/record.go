@@ -130,14 +130,14 @@ func (d *Dir) readRecord() (*Record, error) {
 			d.found = fmt.Sprintf("%s is missing; the options are those of %s", d.File(RecordFile), from)
 		case err != nil || len(names) > 0:
 			return nil, errors.Join(err, fmt.Errorf("run %s: %s is missing, and no checkpoint has the options of the run; restore it, "+
-				"or begin another run with --run", d.path, RecordFile))
+				"or begin another run with {run}", d.path, RecordFile))
 		}
 		return saved, nil
 	}
 	r, err := DecodeRecord(text)
 	if saved == nil {
 		if err != nil {
-			err = fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with --run", d.path, RecordFile, err)
+			err = fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with {run}", d.path, RecordFile, err)
 		}
 		return r, err
 	}
@@ -145,7 +145,7 @@ func (d *Dir) readRecord() (*Record, error) {
 	if r != nil {
 		differs = r.Options.Differs(saved.Options)
 	}
-	instead := fmt.Sprintf("remove %s, and --resume takes the options from %s", RecordFile, from)
+	instead := fmt.Sprintf("remove %s, and {resume} takes the options from %s", RecordFile, from)
 	switch {
 	case differs != "" && err == nil:
 		return nil, fmt.Errorf("run %s: %s; remove %s or %s, whichever is not of this run", d.path, differs, RecordFile, from)

@@ -13,15 +13,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// flagName turns the JSON key of an option into its flag.
-var flagName = strings.NewReplacer("_bytes", "-memory", "_", "-")
-
 // Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
 func (o Options) Resumes(saved Options) error {
 	o.Init = Absolute(o.Init)
 	var errs []error
 	for _, d := range o.differences(saved) {
-		errs = append(errs, fmt.Errorf("--%s is %s and the run's is %s", d.flag, d.now, d.then))
+		errs = append(errs, fmt.Errorf("{%s} is %s and the run's is %s", d.key, d.now, d.then))
 	}
 	return errors.Join(errs...)
 }
@@ -30,13 +27,13 @@ func (o Options) Resumes(saved Options) error {
 func (o Options) Differs(saved Options) string {
 	var all []string
 	for _, d := range o.differences(saved) {
-		all = append(all, fmt.Sprintf("--%s is %s in %s and %s in the checkpoint", d.flag, d.now, RecordFile, d.then))
+		all = append(all, fmt.Sprintf("{%s} is %s in %s and %s in the checkpoint", d.key, d.now, RecordFile, d.then))
 	}
 	return strings.Join(all, ", ")
 }
 
-// difference is an option of two values, under the name of its flag.
-type difference struct{ flag, now, then string }
+// difference is an option of two values, under its JSON key.
+type difference struct{ key, now, then string }
 
 // differences are those between o and saved that would change what a run computes. Options with the tag resume:"free" change
 // only how it goes, but the epochs of a schedule that ends with them, and weights to begin with.
@@ -49,7 +46,7 @@ func (o Options) differences(saved Options) (all []difference) {
 			free = false
 		}
 		if !free && now[name] != then[name] {
-			all = append(all, difference{flagName.Replace(name), now[name].text, then[name].text})
+			all = append(all, difference{name, now[name].text, then[name].text})
 		}
 	}
 	return all

@@ -61,7 +61,7 @@ func NewNodes(d *data.Data, o Options) (_ *Nodes, err error) {
 	}
 	k.classWeights, err = k.parseClassWeights(o.ClassWeights)
 	if err != nil {
-		return nil, fmt.Errorf("--class-weights %s: %w", o.ClassWeights, err)
+		return nil, fmt.Errorf("{class_weights} %s: %w", o.ClassWeights, err)
 	}
 	return k, nil
 }
