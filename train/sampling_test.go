@@ -83,21 +83,21 @@ func TestNoDraws(t *testing.T) {
 
 func TestDrawsRefused(t *testing.T) {
 	for want, change := range map[string]func(o *Options){
-		"--sampler labor: there are ns, labor0, labor-star and rw":     func(o *Options) { o.Sampler = "labor" },
+		"{sampler} labor: there are ns, labor0, labor-star and rw":     func(o *Options) { o.Sampler = "labor" },
 		"{kappa} 0: at least 1, which is independent batches, or inf":  func(o *Options) { o.Kappa = 0 },
 		"{kappa} -2: at least 1, which is independent batches, or inf": func(o *Options) { o.Kappa = -2 },
 		"{dependent} : there are nested and smoothed":                  func(o *Options) { o.Dependent = "" },
 		"{fanout} 0: at least 1, or -1 for every neighbour":            func(o *Options) { o.Fanouts = []int{0, 0} },
 		"{fanout} -2: at least 1, or -1 for every neighbour":           func(o *Options) { o.Fanouts = []int{5, -2} },
-		"--poisson goes with --sampler labor0":                         func(o *Options) { o.Poisson = true },
-		"--weighted goes with --sampler ns":                            func(o *Options) { o.Sampler, o.Weighted = sample.Labor0, true },
-		"--walks 0: from 1 to 65536":                                   func(o *Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
-		"--walk-length 2000: from 1 to 1024":                           func(o *Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
-		"--walk-restart NaN: at least 0 and below 1":                   func(o *Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
-		"--weighted: --model gcn takes its weights from degrees":       func(o *Options) { o.Kind, o.Weighted = model.GCN, true },
-		"--model gcn needs the probabilities of neighbours":            func(o *Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
-		"--fanout -1: --sampler rw needs a number of neighbours":       func(o *Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
-		"--dependent smoothed: walks have no numbers that drift": func(o *Options) {
+		"{poisson} goes with {sampler} labor0":                         func(o *Options) { o.Poisson = true },
+		"{weighted} goes with {sampler} ns":                            func(o *Options) { o.Sampler, o.Weighted = sample.Labor0, true },
+		"{walks} 0: from 1 to 65536":                                   func(o *Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
+		"{walk_length} 2000: from 1 to 1024":                           func(o *Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
+		"{walk_restart} NaN: at least 0 and below 1":                   func(o *Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
+		"{weighted}: {model} gcn takes its weights from degrees":       func(o *Options) { o.Kind, o.Weighted = model.GCN, true },
+		"{model} gcn needs the probabilities of neighbours":            func(o *Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
+		"{fanout} -1: {sampler} rw needs a number of neighbours":       func(o *Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
+		"{dependent} smoothed: walks have no numbers that drift": func(o *Options) {
 			o.Sampler, o.Kappa, o.Dependent = sample.RW, 2, Smoothed
 		},
 	} {

@@ -37,7 +37,8 @@ func TestWithFlags(t *testing.T) {
 	require.Equal(t, &run.Result{Error: "lower --lr", Advice: "a larger --hidden", AutoEpochs: &run.AutoEpochs{Reason: "--epochs N", Ended: "--patience"}}, r)
 }
 
-// TestEveryKeyHasAFlag: a text may name any option of a run, and those that stand in braces in the sources of train.
+// TestEveryKeyHasAFlag: a text may name any option of a run or a trace. Texts in the sources of train name options by keys that have
+// a flag, and by no flags.
 func TestEveryKeyHasAFlag(t *testing.T) {
 	flags := flagNames()
 	for _, name := range []string{"features", "weight"} {
@@ -60,6 +61,7 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 			}
 			s, err := strconv.Unquote(text.Value)
 			require.NoError(t, err)
+			require.NotRegexp(t, `--[a-z]`, s, path)
 			for _, key := range keyPattern.FindAllStringSubmatch(s, -1) {
 				require.Contains(t, flags, key[1], "%s: %s", path, s)
 			}

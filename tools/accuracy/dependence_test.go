@@ -40,8 +40,8 @@ func TestVariants(t *testing.T) {
 		"-kappa 1,0: \"0\" is neither a number of":    {"ns", "nested", "1,0"},
 		"-kappa 4,: \"\" is neither":                  {"ns", "nested", "4,"},
 		"-dependent same: nested, smoothed or both":   {"ns", "same", "4"},
-		"--sampler shadow: there are ns, labor0":      {"shadow", "nested", "4"},
-		"--dependent smoothed: walks have no numbers": {"rw", "smoothed", "4"},
+		"{sampler} shadow: there are ns, labor0":      {"shadow", "nested", "4"},
+		"{dependent} smoothed: walks have no numbers": {"rw", "smoothed", "4"},
 	} {
 		_, err := variants(bad[0], bad[1], bad[2])
 		require.ErrorContains(t, err, want)

@@ -87,7 +87,7 @@ type Options struct {
 	RevInput bool
 }
 
-// Validate reports every problem, in terms of flags.
+// Validate reports every problem. It names options by the keys that they have in package run.
 func (c Config) Validate() error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -95,23 +95,23 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(c.Kind != "" && !slices.Contains(Kinds, c.Kind), "--sampler %s: there are %s", c.Kind, Names(Kinds))
+	fail(c.Kind != "" && !slices.Contains(Kinds, c.Kind), "{sampler} %s: there are %s", c.Kind, Names(Kinds))
 	for _, k := range c.Fanouts {
-		fail(k < All || k > math.MaxInt32, "--fanout %d: at least 0, or -1 for every neighbour", k)
-		fail(k == All && c.Kind == RW, "--fanout -1: --sampler rw needs a number of neighbours, since walks visit no end of them")
+		fail(k < All || k > math.MaxInt32, "{fanout} %d: at least 0, or -1 for every neighbour", k)
+		fail(k == All && c.Kind == RW, "{fanout} -1: {sampler} rw needs a number of neighbours, since walks visit no end of them")
 	}
-	fail(c.Poisson && c.Kind != Labor0, "--poisson goes with --sampler labor0")
-	fail(c.Smoothed && c.Kind == RW, "--dependent smoothed: walks have no numbers that drift; --sampler rw takes --dependent nested")
-	fail(c.Weighted && c.Kind != NS && c.Kind != "", "--weighted goes with --sampler ns")
+	fail(c.Poisson && c.Kind != Labor0, "{poisson} goes with {sampler} labor0")
+	fail(c.Smoothed && c.Kind == RW, "{dependent} smoothed: walks have no numbers that drift; {sampler} rw takes {dependent} nested")
+	fail(c.Weighted && c.Kind != NS && c.Kind != "", "{weighted} goes with {sampler} ns")
 	if c.Kind == RW {
 		w := c.Walk
-		fail(w.Length < 1 || w.Length > 1<<10, "--walk-length %d: from 1 to %d", w.Length, 1<<10)
-		fail(w.Walks < 1 || w.Walks > 1<<16, "--walks %d: from 1 to %d", w.Walks, 1<<16)
-		fail(!(w.Restart >= 0 && w.Restart < 1), "--walk-restart %v: at least 0 and below 1", w.Restart)
+		fail(w.Length < 1 || w.Length > 1<<10, "{walk_length} %d: from 1 to %d", w.Length, 1<<10)
+		fail(w.Walks < 1 || w.Walks > 1<<16, "{walks} %d: from 1 to %d", w.Walks, 1<<16)
+		fail(!(w.Restart >= 0 && w.Restart < 1), "{walk_restart} %v: at least 0 and below 1", w.Restart)
 	}
 	fail(c.GCN && !c.SelfLoops, "GCN's weights go with self loops")
-	fail(c.GCN && c.Kind == RW, "--model gcn needs the probabilities of neighbours, which --sampler rw does not know; take sage or gat")
-	fail(c.GCN && c.Weighted, "--weighted: --model gcn takes its weights from degrees; take sage or gat")
+	fail(c.GCN && c.Kind == RW, "{model} gcn needs the probabilities of neighbours, which {sampler} rw does not know; take sage or gat")
+	fail(c.GCN && c.Weighted, "{weighted}: {model} gcn takes its weights from degrees; take sage or gat")
 	return errors.Join(errs...)
 }
 

@@ -20,7 +20,7 @@ func (s Schema) within() bool {
 	return len(s.Relations) == 1 && s.Relations[0].Src == s.Relations[0].Dst
 }
 
-// Fits says why batches cannot be drawn from a graph of schema s as c says, in terms of flags, or nil.
+// Fits says why batches cannot be drawn from a graph of schema s as c says, or nil.
 func (c Config) Fits(s Schema) error {
 	for i, r := range s.Relations {
 		if min(r.Src, r.Dst) < 0 || max(r.Src, r.Dst) >= len(s.Types) {
@@ -33,9 +33,9 @@ func (c Config) Fits(s Schema) error {
 	why := fmt.Sprintf("needs one relation within a type, and the graph has %d types and %d relations", len(s.Types), len(s.Relations))
 	switch {
 	case c.Kind == RW:
-		return fmt.Errorf("--sampler rw %s; take ns, labor0 or labor-star", why)
+		return fmt.Errorf("{sampler} rw %s; take ns, labor0 or labor-star", why)
 	case c.GCN:
-		return fmt.Errorf("--model gcn %s; take a network for typed graphs", why)
+		return fmt.Errorf("{model} gcn %s; take a network for typed graphs", why)
 	case c.SelfLoops:
 		return fmt.Errorf("a network with self loops %s; take one for typed graphs", why)
 	}
