@@ -62,14 +62,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		return nil, fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes",
 			m.Labels[0].Name, n, maxClasses)
 	}
-	var names []string
-	chosen := -1
-	for i, s := range m.Splits {
-		names = append(names, s.Name)
-		if s.Name == o.Split || o.Split == "" && len(m.Splits) == 1 {
-			chosen = i
-		}
-	}
+	names, chosen := choose(m.Splits, o.Split)
 	if chosen < 0 {
 		if o.Split == "" && len(names) == 0 {
 			return nil, fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")

@@ -72,14 +72,13 @@ func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 
 // open finds what there is to draw from, and what to report.
 func (r *run) open(ds *store.Dataset) error {
-	split, err := r.drawer.open(ds, r.Split, r.Workers)
-	if err != nil {
+	if err := r.drawer.open(ds, r.Split, r.Workers); err != nil {
 		return err
 	}
 	m := ds.Manifest()
 	r.report = Report{
-		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Nodes: r.graph.Nodes(), Edges: r.graph.Edges(),
-		Split: split, Seeds: len(r.seeds), Fanouts: r.Fanouts, Batch: r.Batch, Dependent: "nested",
+		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Nodes: r.data.Graph.Nodes(), Edges: r.data.Graph.Edges(),
+		Split: r.data.Split, Seeds: len(r.data.Train), Fanouts: r.Fanouts, Batch: r.Batch, Dependent: "nested",
 		LayerDependency: r.LayerDependency, Poisson: r.Poisson, Seed: r.Seed,
 		Caches: []Size{}, Growth: []Growth{}, Traces: []Trace{},
 	}
@@ -93,29 +92,29 @@ func (r *run) open(ds *store.Dataset) error {
 		r.report.Walk = &r.Walk
 	}
 	for _, c := range r.Caches {
-		rows, err := c.of(r.graph.Nodes())
+		rows, err := c.of(r.data.Graph.Nodes())
 		if err != nil {
 			return err
 		}
 		r.sizes = append(r.sizes, rows)
-		share := float64(rows) / float64(r.graph.Nodes())
+		share := float64(rows) / float64(r.data.Graph.Nodes())
 		r.report.Caches = append(r.report.Caches, Size{c.String(), int64(rows), share})
 	}
 	slices.Sort(r.sizes)
 	r.sizes = slices.Compact(r.sizes)
-	r.report.EpochSteps = (len(r.seeds) + r.Batch - 1) / r.Batch
+	r.report.EpochSteps = (len(r.data.Train) + r.Batch - 1) / r.Batch
 	r.report.Steps = r.steps(r.report.EpochSteps)
 	for _, b := range r.Growth {
-		if b > len(r.seeds) {
-			return fmt.Errorf("{batches} %d: %s has %d seeds", b, ds.Path(), len(r.seeds))
+		if b > len(r.data.Train) {
+			return fmt.Errorf("{batches} %d: %s has %d seeds", b, ds.Path(), len(r.data.Train))
 		}
 	}
 	if r.Growth == nil {
 		b := 64
-		for b > 1 && 16*b > len(r.seeds) {
+		for b > 1 && 16*b > len(r.data.Train) {
 			b /= 4
 		}
-		for ; b <= min(16384, len(r.seeds)); b *= 4 {
+		for ; b <= min(16384, len(r.data.Train)); b *= 4 {
 			r.Growth = append(r.Growth, b)
 		}
 	}
@@ -138,7 +137,7 @@ const (
 func (r *run) growth(ctx context.Context, kind sample.Kind) error {
 	stage, total := "draw batches of growing sizes with "+string(kind), int64(len(r.Growth)*trials)
 	for i, size := range r.Growth {
-		s := stream{config: r.config(kind, 1), batch: size, epochSteps: len(r.seeds) / size, steps: trials, seed: r.Seed,
+		s := stream{config: r.config(kind, 1), batch: size, epochSteps: len(r.data.Train) / size, steps: trials, seed: r.Seed,
 			z: func(step int) sample.Z { return sample.Alone(r.Seed, size, step) }}
 		hops := len(r.Fanouts)
 		sizes := make([][]float64, hops) // by hop and trial
@@ -182,7 +181,7 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 		return err
 	}
 	defer requests.close()
-	reuse, err := newReuse(r.graph.Nodes(), r.report.Steps)
+	reuse, err := newReuse(r.data.Graph.Nodes(), r.report.Steps)
 	if err != nil {
 		return err
 	}
@@ -259,7 +258,7 @@ type pass struct {
 // simulate gives the misses of all caches in the batches from the given one on. Afterwards requests hold the places of
 // next ones.
 func (r *run) simulate(ctx context.Context, requests *requests, from int, name string) (map[cache]int64, error) {
-	nodes, misses := r.graph.Nodes(), map[cache]int64{}
+	nodes, misses := r.data.Graph.Nodes(), map[cache]int64{}
 	var byRow, byPlace []pass
 	for _, p := range r.Policies {
 		for _, size := range r.sizes {

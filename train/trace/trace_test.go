@@ -210,10 +210,10 @@ func TestWindows(t *testing.T) {
 // TestSeeds: training nodes with a label, and without a split all nodes.
 func TestSeeds(t *testing.T) {
 	var d drawer
-	split, err := d.open(graph(t, 60, func(s *storetest.Spec) { s.Class = func(v int) int32 { return int32(v%2) - 1 } }), "", 1)
+	err := d.open(graph(t, 60, func(s *storetest.Spec) { s.Class = func(v int) int32 { return int32(v%2) - 1 } }), "", 1)
 	require.NoError(t, err)
-	require.NotEmpty(t, split)
-	require.Equal(t, []uint32{3, 9, 15, 21, 27, 33, 39, 45, 51, 57}, d.seeds)
+	require.NotEmpty(t, d.data.Split)
+	require.Equal(t, []uint32{3, 9, 15, 21, 27, 33, 39, 45, 51, 57}, d.data.Train)
 }
 
 func TestBadDatasets(t *testing.T) {
