@@ -1,15 +1,15 @@
 // Package pipeline moves what a plan.Planner decides to the step that uses it: rows are read and gathered ahead of it.
 //
-//	plan the next window ─▶ load it ─▶ gather a step ─▶ use a step
+//	plan the next window ─▶ load it ─▶ gather a step ─▶ use it ─▶ write it back
 //
 // Each stage is a goroutine that takes the windows and their steps in order. What is drawn, which steps read their rows
 // together and what stays in memory is the planner's business alone, so the speed of the stages changes nothing that they
 // deliver. [Stats] says how long each stage worked, and which one the others wait for.
 //
-// Memory: batches are the planner's; a Pipeline lends one to use for the length of the call, and gives it back. Their rows are
-// buffers of the backend, two of them: one in use, one being gathered. They are gathered by a kernels.Staging, which for a
-// backend that the host cannot write to is memory for the rows of one more batch. A budget that is too small for one batch
-// lets that one through, so that none hangs. One Run at a time.
+// Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the length of the call, and gives
+// it back. Their rows are buffers of the backend, two of them: one in use, one being gathered, or written back. They are gathered
+// by a kernels.Staging, which for a backend that the host cannot write to is memory for the rows of one more batch. One Run at
+// a time.
 //
 // Start at [Pipeline.Run].
 package pipeline
@@ -35,6 +35,9 @@ type Config struct {
 	Cols    int
 	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes with it.
 	Backend kernels.Backend
+	// Lag is how many steps a gather may be ahead of what is written back: where it is positive, step i is gathered once step
+	// i - Lag is. Default 0: whenever there is a buffer.
+	Lag int
 }
 
 // Steps are the steps [From, To) of a Run, and what their batches are drawn from.
@@ -61,9 +64,10 @@ type Pipeline struct {
 // New makes a pipeline that has no memory yet.
 func New(c Config) *Pipeline { return &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)} }
 
-// Run takes steps through the stages, and calls use with each batch inside store.Guard. It returns the first error, or
-// that of ctx, after all its goroutines have ended.
-func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error) (err error) {
+// Run takes steps through the stages. It calls use with each batch inside store.Guard, and then the writers, while the next batch
+// is in use. It returns the first error, or that of ctx, after all its goroutines have ended. Steps that were used are written
+// back before that, unless a writer fails.
+func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
 	began := time.Now()
 	defer func() {
 		p.clock.running.Add(int64(time.Since(began)))
@@ -93,7 +97,28 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 		defer close(gathered)
 		return p.gatherAll(ctx, loaded, gathered, buffers)
 	})
-	stage(func() error { return p.useAll(ctx, steps, gathered, buffers, use) })
+	done := func(b *Gathered) error { return p.finish(b, nil, buffers) }
+	used := make(chan *Gathered)
+	if len(writers) > 0 {
+		failed := make(chan struct{})
+		stage(func() error {
+			defer close(failed)
+			return p.writeAll(writers, used, buffers)
+		})
+		done = func(b *Gathered) error {
+			select {
+			case used <- b: // though ctx may have ended: what was used is written back
+				return nil
+			case <-failed:
+				<-ctx.Done() // so that the writer's error is the first
+				return ctx.Err()
+			}
+		}
+	}
+	stage(func() error {
+		defer close(used)
+		return p.useAll(ctx, steps, gathered, use, done)
+	})
 	return g.Wait()
 }
 
@@ -144,6 +169,11 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 	for w := range in {
 		for i, s := range w.Steps {
 			b := &Gathered{Drawn: s}
+			if p.Lag > 0 {
+				if err := p.Planner.Written(ctx, s.Step-p.Lag); err != nil {
+					return err
+				}
+			}
 			select {
 			case b.buffer = <-buffers:
 			case <-ctx.Done():
@@ -196,8 +226,8 @@ func (p *Pipeline) growBuffer(old kernels.Buffer, n int) kernels.Buffer {
 	panic("pipeline: a buffer of nobody")
 }
 
-// useAll is the last stage. When every step was used it succeeds, even if ctx has ended meanwhile.
-func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, buffers chan<- kernels.Buffer, use func(*Gathered) error) error {
+// useAll has each batch used, and then done, in order. When every step was it succeeds, even if ctx has ended meanwhile.
+func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, use, done func(*Gathered) error) error {
 	for left := steps.To - steps.From; left > 0; left-- {
 		began := time.Now()
 		b, ok := <-in // closed when the stage before ends, for whatever reason
@@ -210,8 +240,9 @@ func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered,
 			return err
 		}
 		p.clock.use.Add(int64(time.Since(started)))
-		buffers <- b.buffer
-		p.Planner.Done(b.Drawn)
+		if err := done(b); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -12,10 +12,11 @@
 //
 // A [Planner] decides the future of a range of steps. The way of a decision, in order:
 //
-//	Begin   a range of steps, and what they are drawn from
-//	Next    how many steps the next group has; draw it; have each table expect its rows; how many of its steps fit every table
-//	Keep    what stays in each table's cache beside the rows of the window
-//	Done    a step was used: the bytes of its batch are free for a group to come
+//	Begin      a range of steps, and what they are drawn from
+//	Next       how many steps the next group has; draw it; have each table expect its rows; how many of its steps fit every table
+//	Keep       what stays in each table's cache beside the rows of the window
+//	WriteBack  a step was used, and this is what it wrote; Written waits for that
+//	Done       the bytes of its batch are free for a group to come
 //
 // A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of them are read in one pass of
 // the file. A window is the steps, of one group, whose feature rows are read in one pass. Both follow from the batches drawn
@@ -25,8 +26,8 @@
 // Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and the collector has them with
 // the Planner.
 //
-// Concurrency: one goroutine calls Begin, Next and Reset, one Keep, in the order of Next; Done, Newest and Worked may be called at
-// any time. Decisions are made under one lock, which is never held while drawing, reading or waiting.
+// Concurrency: one goroutine calls Begin, Next and Reset, one Keep, in the order of Next; one WriteBack; Done, Written,
+// Newest and Worked may be called at any time. Decisions are made under one lock, which is never held while drawing, reading or waiting.
 //
 // Start at [Planner.Next].
 package plan

@@ -58,6 +58,7 @@ type Window struct {
 type Planner struct {
 	Config
 	flight flight
+	writes writes
 
 	mu    sync.Mutex // held by who decides, and never while drawing, reading or waiting
 	steps Steps
@@ -73,6 +74,7 @@ type Planner struct {
 // NewPlanner makes a planner that has no steps yet.
 func NewPlanner(c Config) *Planner {
 	p := &Planner{Config: c, flight: newFlight()}
+	p.writes.changed = sync.NewCond(&p.writes)
 	if len(c.BatchRows) == len(c.Tables) && c.BatchBytes > 0 {
 		p.size = sizing{largest: c.BatchBytes, steps: 1, rows: append([]int(nil), c.BatchRows...)}
 	}
@@ -88,6 +90,7 @@ func (p *Planner) Begin(steps Steps) {
 		panic("plan: Begin while steps are drawn and in no window")
 	}
 	p.steps, p.next = steps, steps.From
+	p.writes.begin(steps.From)
 }
 
 // Next draws groups, as far as the budget allows, and plans the next window. It is nil at the end of the range. How far is

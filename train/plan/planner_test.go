@@ -317,3 +317,29 @@ func idsOf(w *plan.Window, table int, of func(step, table int) []uint32) (ids []
 	}
 	return ids
 }
+
+// TestWritten: who waits for a step goes on when that is written back, at once where it was before, and at the end of ctx.
+func TestWritten(t *testing.T) {
+	p := plan.NewPlanner(plan.Config{Tables: make([]*cachetier.Stack, 2)})
+	p.Begin(steps(10, 20))
+	for step := range 10 {
+		require.NoError(t, p.Written(t.Context(), step))
+	}
+	g := new(errgroup.Group)
+	for step := 9; step < 20; step++ {
+		g.Go(func() error { return p.Written(context.Background(), step) })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.Written(ctx, 20) }()
+	require.Error(t, p.WriteBack(11, nil), "step 10 is next")
+	require.Error(t, p.WriteBack(10, make(plan.Written, 3)), "there are two tables")
+	for step := 10; step < 20; step++ {
+		require.NoError(t, p.WriteBack(step, plan.Written{{1}, {2, 3}}))
+		require.Error(t, p.WriteBack(step, nil), "twice")
+	}
+	require.NoError(t, g.Wait())
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Equal(t, plan.Written{{1, 4}, {2, 3}, {5}}, plan.Written{{1}, {2, 3}}.Add(plan.Written{{4}, nil, {5}}))
+}

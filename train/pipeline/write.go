@@ -1,0 +1,41 @@
+package pipeline
+
+import (
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/plan"
+)
+
+// Writer puts back what a step has changed, and says which rows of which tables that were. It has the batch and its rows for the
+// length of the call, while the next step is in use.
+type Writer interface {
+	WriteBack(step int, b *Gathered) (plan.Written, error)
+}
+
+// writeAll has the writers put back what each step changed, in order. All that was used is written back, even if the context of
+// the run has ended meanwhile.
+func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, buffers chan<- kernels.Buffer) error {
+	for b := range in {
+		var all plan.Written
+		for _, w := range writers {
+			written, err := w.WriteBack(b.Step, b)
+			if err != nil {
+				return err
+			}
+			all = all.Add(written)
+		}
+		if err := p.finish(b, all, buffers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish takes note that nobody needs a step's batch any more, and what the step wrote.
+func (p *Pipeline) finish(b *Gathered, w plan.Written, buffers chan<- kernels.Buffer) error {
+	if err := p.Planner.WriteBack(b.Step, w); err != nil {
+		return err
+	}
+	buffers <- b.buffer
+	p.Planner.Done(b.Drawn)
+	return nil
+}

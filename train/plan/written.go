@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Written is the rows that a step wrote, a list a table; nil where it wrote none.
+type Written [][]uint32
+
+// Add is what both wrote. It may use the memory of w.
+func (w Written) Add(more Written) Written {
+	for len(w) < len(more) {
+		w = append(w, nil)
+	}
+	for t, rows := range more {
+		w[t] = append(w[t], rows...)
+	}
+	return w
+}
+
+// writes is how far steps are written back. Its lock is its own, as flight's is.
+type writes struct {
+	sync.Mutex
+	next    int // the first step that is not
+	changed *sync.Cond
+}
+
+func (w *writes) begin(step int) {
+	w.Lock()
+	defer w.Unlock()
+	w.next = step
+}
+
+// WriteBack tells what a step wrote. Each step of a range is told once, in order, if it wrote nothing as well. This is the only
+// way back from steps to what is planned. Rows of tables do not change yet, so nothing that is planned depends on it but
+// Written.
+func (p *Planner) WriteBack(step int, w Written) error {
+	if len(w) > len(p.Tables) {
+		return fmt.Errorf("plan: step %d wrote to %d tables, and there are %d", step, len(w), len(p.Tables))
+	}
+	p.writes.Lock()
+	defer p.writes.Unlock()
+	if step != p.writes.next {
+		return fmt.Errorf("plan: step %d is written back where step %d is next", step, p.writes.next)
+	}
+	p.writes.next++
+	p.writes.changed.Broadcast()
+	return nil
+}
+
+// Written waits until a step of the range is written back, or returns the error of ctx when that ends first. Steps before the
+// range are.
+func (p *Planner) Written(ctx context.Context, step int) error {
+	w := &p.writes
+	w.Lock()
+	defer w.Unlock()
+	if step < w.next {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() {
+		w.Lock() // so that nobody is between looking at ctx and waiting
+		defer w.Unlock()
+		w.changed.Broadcast()
+	})
+	defer stop()
+	for step >= w.next {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		w.changed.Wait()
+	}
+	return nil
+}
