@@ -40,7 +40,7 @@ func OfRun(run string) (*Client, error) {
 	}), nil
 }
 
-// At asks the training that serves HTTP at HOST:PORT, as train --listen has it. No host is this machine.
+// At asks the training that serves HTTP at HOST:PORT, as Options.Listen of its Server has it. No host is this machine.
 func At(addr string) (*Client, error) {
 	given := strings.TrimSuffix(strings.TrimPrefix(addr, "http://"), "/")
 	hostPort, err := ParseListen(given)
