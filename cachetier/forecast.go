@@ -18,7 +18,8 @@ type Cost struct {
 	Seconds float64 `json:"seconds"` // that the device is busy, by the Reader's Costs
 }
 
-func (c *Cost) add(d Cost) {
+// Add is for a sum.
+func (c *Cost) Add(d Cost) {
 	c.Windows += d.Windows
 	c.Steps += d.Steps
 	c.Rows += d.Rows
@@ -35,43 +36,68 @@ type Forecast struct {
 	Warm Cost `json:"warm"`
 }
 
-// Forecast says what windows over the steps of trace, in groups of w, would read, starting with an empty cache. It plans as a
-// run would and reads nothing; the group that comes last foresees nothing, so that a trace should have several groups more
-// than Options.Lookahead. Meanwhile it takes the memory of Stats.Tiers.Host.IndexBytes once more. What is expected and
-// resident here stays as it is. An id past the table, or a w below 1, panics.
-func (s *Stack) Forecast(trace [][]uint32, w int) (Forecast, error) {
+// Forecast says what windows over the steps of trace, in groups of w, would read, starting with an empty cache. It is a
+// [Simulation] that is told all groups at once; the one that comes last foresees nothing, so that a trace should have several
+// groups more than Options.Lookahead. An id past the table, or a w below 1, panics.
+func (s *Stack) Forecast(trace [][]uint32, w int) (f Forecast, err error) {
 	if w < 1 {
 		panic("cachetier: Forecast of windows without steps")
 	}
-	s.alive("Forecast")
-	sim := newStack(s.table, s.reader, s.layout)
-	defer sim.freeIndex()
-	if err := sim.openCache(); err != nil {
-		return Forecast{}, fmt.Errorf("cachetier: %w", err)
+	m, err := s.Simulate()
+	if err != nil {
+		return f, err
 	}
-	var f Forecast
+	defer m.Close()
 	for group := range slices.Chunk(trace, w) {
-		sim.Expect(group)
+		m.Expect(group)
 		for _, ids := range group {
 			f.InputRows += int64(len(ids))
 		}
 	}
-	for first := min(w, len(trace)); ; {
-		win := sim.planNext(sim.fit())
-		if win == nil {
-			return f, nil
+	for n := m.Fit(); n > 0; n = m.Fit() {
+		c := m.Next(n)
+		if f.All.Steps >= w {
+			f.Warm.Add(c)
 		}
-		c := sim.forecast(win)
-		win.Release()
-		f.All.add(c)
-		if first <= 0 {
-			f.Warm.add(c)
-		}
-		first -= c.Steps
+		f.All.Add(c)
 	}
+	return f, nil
 }
 
-// forecast plans w and counts what it would read.
+// Simulation plans windows and keeps rows as its Stack would that begins with an empty cache, and reads nothing. What is
+// expected and resident in the Stack stays as it is. It takes the memory of Stats.Tiers.Host.IndexBytes until Close, which comes
+// before the Stack's. One goroutine at a time.
+type Simulation struct{ s *Stack }
+
+// Simulate begins a simulation.
+func (s *Stack) Simulate() (*Simulation, error) {
+	s.alive("Simulate")
+	sim := newStack(s.table, s.reader, s.layout)
+	if err := sim.openCache(); err != nil {
+		sim.freeIndex()
+		return nil, fmt.Errorf("cachetier: %w", err)
+	}
+	return &Simulation{sim}, nil
+}
+
+// Expect tells the next group of steps: see [Stack.Expect].
+func (m *Simulation) Expect(steps [][]uint32) { m.s.Expect(steps) }
+
+// Fit is how many steps the next window can have: see [Stack.Fit].
+func (m *Simulation) Fit() int { return m.s.Fit() }
+
+// Next plans the next window, of so many steps, from 1 to Fit, and says what it would read.
+func (m *Simulation) Next(steps int) Cost {
+	w := m.s.planNext(steps)
+	c := m.s.forecast(w)
+	w.Release()
+	return c
+}
+
+// Close gives up the memory. A second Close does nothing.
+func (m *Simulation) Close() { m.s.freeIndex() }
+
+// forecast counts what w would read, and has the cache keep what that leaves.
 func (s *Stack) forecast(w *Window) Cost {
 	c := Cost{Windows: 1, Steps: w.Steps()}
 	var next func() (disk.Extent, bool)

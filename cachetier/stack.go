@@ -39,7 +39,7 @@ import (
 )
 
 // Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one goroutine at a time
-// plans (Expect, Room, Fit, Next, Forecast), one loads (Window.Ready, Keep, Load) and one gathers (Window.Gather and Release,
+// plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready, Keep, Load) and one gathers (Window.Gather and Release,
 // Gather, Peek); these may be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Prewarm
 // want them all to be idle.
 //

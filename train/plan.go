@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -58,49 +57,44 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 	defer t.close()
 	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.task.Steps(), Window: t.budget.Group, AutoEpochs: t.auto}
 	t.task.Begin(1)
-	// Two groups: the first finds the slab empty, the second is like those that follow. A short epoch has to do.
-	var trace [][]uint32
-	var batches []*sample.Batch
-	for first := 0; first < min(p.Steps, 2*p.Window); first += p.Window {
+	// Two groups: the first finds the cache empty, the second is like those that follow. A short epoch has to do.
+	t.planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds})
+	defer t.planner.Reset()
+	var last []plan.Drawn
+	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		n := min(p.Window, p.Steps-first)
-		for len(batches) < n {
-			batches = append(batches, new(sample.Batch))
-		}
-		var z []sample.Z
-		var of [][][]uint32
-		for step := first; step < first+n; step++ {
-			z = append(z, t.BatchSeeds().At(step))
-			of = append(of, t.task.Seeds(step))
-		}
 		before, began := t.topo.Stats(), time.Now()
-		if err := (checked{t.draws, t.data}).Sample(ctx, batches[:n], z, of); err != nil {
+		drawn, err := t.planner.Draw(ctx, p.Window)
+		if err != nil {
 			return nil, err
 		}
-		p.SampleSeconds = time.Since(began).Seconds() / float64(n)
-		cold := t.topo.Stats().Cold.Sub(before.Cold)
-		p.TopologyBytes, p.ListSeconds = float64(cold.BytesRead)/float64(n), cold.Seconds/float64(n)
-		for _, b := range batches[:n] {
-			trace = append(trace, slices.Clone(b.Inputs()[0]))
+		if len(drawn) == 0 {
+			break
 		}
+		n := float64(len(drawn))
+		p.SampleSeconds = time.Since(began).Seconds() / n
+		cold := t.topo.Stats().Cold.Sub(before.Cold)
+		p.TopologyBytes, p.ListSeconds = float64(cold.BytesRead)/n, cold.Seconds/n
+		p.Drawn += len(drawn)
+		last = drawn
 	}
-	f, err := t.stack.Forecast(trace, p.Window)
+	forecasts, err := t.planner.Forecast()
 	if err != nil {
 		return nil, err
 	}
+	f := forecasts[0] // of the one table
 	cost := f.Warm
 	if cost.Steps == 0 {
 		cost = f.All
 	}
-	p.Drawn = len(trace)
 	steps := float64(max(cost.Steps, 1))
-	p.InputRows, p.ColdRows = float64(f.InputRows)/float64(len(trace)), float64(cost.Rows)/steps
+	p.InputRows, p.ColdRows = float64(f.InputRows)/float64(p.Drawn), float64(cost.Rows)/steps
 	p.MissRate = p.ColdRows / max(p.InputRows, 1)
 	p.FeatureBytes, p.LoadSeconds = float64(cost.Bytes)/steps, cost.Seconds/steps
 	began := time.Now()
-	if err := t.rehearse(batches[0]); err != nil {
+	if err := t.rehearse(last[0].Batch); err != nil {
 		return nil, err
 	}
 	p.StepSeconds = time.Since(began).Seconds()

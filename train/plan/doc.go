@@ -18,6 +18,8 @@
 //	WriteBack  a step was used, and this is what it wrote; Written waits for that
 //	Done       the bytes of its batch are free for a group to come
 //
+// Forecast takes the same decisions about steps that are drawn, and says what their windows would read.
+//
 // A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of them are read in one pass of
 // the file. A window is the steps, of one group, whose feature rows are read in one pass. Both follow from the batches drawn
 // before and from the budgets, never from timing: neither that nor the number of samplers changes a batch, an order or a
@@ -26,7 +28,7 @@
 // Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and the collector has them with
 // the Planner.
 //
-// Concurrency: one goroutine calls Begin, Next and Reset, one Keep, in the order of Next; one WriteBack; Done, Written,
+// Concurrency: one goroutine calls Begin, Next, Draw, Forecast and Reset, one Keep, in the order of Next; one WriteBack; Done, Written,
 // Newest and Worked may be called at any time. Decisions are made under one lock, which is never held while drawing, reading or waiting.
 //
 // Start at [Planner.Next].

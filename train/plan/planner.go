@@ -106,10 +106,19 @@ func (p *Planner) Next(ctx context.Context) (*Window, error) {
 		if err := p.flight.wait(ctx, held, more, p.Bytes); err != nil {
 			return nil, err
 		}
-		if err := p.draw(ctx, n); err != nil {
+		if _, err := p.draw(ctx, n); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// Draw draws the next n steps, or those that are left, as one group, whatever the budget is: for a Forecast. It is empty at the
+// end of the range. Windows of them come by Next.
+func (p *Planner) Draw(ctx context.Context, n int) ([]Drawn, error) {
+	if n = min(n, p.steps.To-p.next); n <= 0 {
+		return nil, nil
+	}
+	return p.draw(ctx, n)
 }
 
 // ahead is how many steps are drawn before the next window is made, of more bytes to those held; 0 if none are.
@@ -125,7 +134,7 @@ func (p *Planner) ahead() (n int, held, more int64) {
 }
 
 // draw draws the next n steps, and has the tables expect their rows.
-func (p *Planner) draw(ctx context.Context, n int) error {
+func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 	began := time.Now()
 	g := make(group, n)
 	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
@@ -135,26 +144,47 @@ func (p *Planner) draw(ctx context.Context, n int) error {
 		batches[i], z[i], seeds[i] = g[i].Batch, p.steps.Z(step), p.steps.Seeds(step)
 	}
 	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
-		return err
+		return nil, err
 	}
 	p.clock.sample.Add(int64(time.Since(began)))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	began = time.Now()
-	ids := make([][][]uint32, len(p.Tables)) // by table and step
 	for _, b := range batches {
-		for t, rows := range b.Inputs()[:len(ids)] {
-			ids[t] = append(ids[t], rows)
-		}
 		p.flight.add(b)
 		p.size.largest = max(p.size.largest, b.Bytes())
 	}
-	for t, table := range p.Tables {
-		table.Expect(ids[t])
-	}
+	expect(p.Tables, g)
 	p.drawn, p.next = append(p.drawn, g), p.next+n
 	p.clock.plan.Add(int64(time.Since(began)))
-	return nil
+	return g, nil
+}
+
+// expect has tables expect the rows of g.
+func expect[T table](tables []T, g group) {
+	ids := make([][][]uint32, len(tables)) // by table and step
+	for _, d := range g {
+		for t, rows := range d.Batch.Inputs()[:len(ids)] {
+			ids[t] = append(ids[t], rows)
+		}
+	}
+	for t := range tables {
+		tables[t].Expect(ids[t])
+	}
+}
+
+// table is a *cachetier.Stack or a *cachetier.Simulation.
+type table interface {
+	Expect(steps [][]uint32)
+	Fit() int
+}
+
+// fit is how many of n steps, which are what is left of a group, have their rows fit every table.
+func fit[T table](tables []T, n int) int {
+	for _, t := range tables {
+		n = min(n, t.Fit())
+	}
+	return n
 }
 
 // cut makes the next window of the oldest group: as many steps as fit every table. It is nil where nothing is drawn.
@@ -171,10 +201,7 @@ func (p *Planner) cut(ctx context.Context) (*Window, error) {
 	defer p.mu.Unlock()
 	began := time.Now()
 	g := p.drawn[0]
-	n := len(g)
-	for _, t := range p.Tables {
-		n = min(n, t.Fit())
-	}
+	n := fit(p.Tables, len(g))
 	w, rows := &Window{Steps: g[:n]}, 0
 	for _, t := range p.Tables {
 		r, err := t.Next(ctx, n)

@@ -343,3 +343,55 @@ func TestWritten(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Equal(t, plan.Written{{1, 4}, {2, 3}, {5}}, plan.Written{{1}, {2, 3}}.Add(plan.Written{{4}, nil, {5}}))
 }
+
+// TestForecastIsWhatHappens compares what is forecast of two tables with what a run of the same steps counts.
+func TestForecastIsWhatHappens(t *testing.T) {
+	tables := []*store.Features{features(t, 64), features(t, 200)}
+	for seed := range uint64(10) {
+		of := inputs(seed)
+		var stacks []*cachetier.Stack
+		for i, f := range tables {
+			s, err := cachetier.Open(t.Context(), f, cachetier.Options{
+				HostBytes: int64(60+20*seed) * int64(f.RowBytes()) / int64(1+3*i), Lookahead: 1, Policy: policy.Kinds[seed%5],
+			})
+			require.NoError(t, err)
+			defer s.Close()
+			stacks = append(stacks, s)
+		}
+		p := plan.NewPlanner(plan.Config{Sampler: given{2, of}, Parallel: 1, Tables: stacks, Bytes: 1 << 30, Ahead: 1})
+		p.Begin(steps(0, 33))
+		n := 0
+		for {
+			drawn, err := p.Draw(t.Context(), 7)
+			require.NoError(t, err)
+			if len(drawn) == 0 {
+				break
+			}
+			require.Equal(t, n, drawn[0].Step)
+			n += len(drawn)
+		}
+		require.Equal(t, 33, n)
+		want, err := p.Forecast()
+		require.NoError(t, err)
+		windows := 0
+		require.NoError(t, runAll(t.Context(), p, true, func(ctx context.Context, w *plan.Window) error {
+			windows++
+			for i, r := range w.Rows {
+				if err := take(ctx, r, tables[i], idsOf(w, i, of)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		for i, s := range stacks {
+			st, f := s.Stats(), want[i]
+			require.Equal(t, st.InputRows, f.InputRows)
+			require.Equal(t, windows, f.All.Windows)
+			require.Equal(t, 33, f.All.Steps)
+			require.Equal(t, 33-7, f.Warm.Steps)
+			require.Equal(t, st.Disk.Reads, f.All.Reads)
+			require.Equal(t, st.Disk.BytesRead, f.All.Bytes)
+			require.Equal(t, st.Disk.Rows-st.Disk.RowsRepeated, f.All.Rows)
+		}
+	}
+}

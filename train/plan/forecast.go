@@ -1,0 +1,46 @@
+package plan
+
+import "github.com/gnnstore/gnnstore/cachetier"
+
+// Forecast says what windows of the steps that are drawn, and in none yet, would read of each table, starting with empty
+// caches. They are cut and kept as Next and Keep do, and nothing is read. The group that comes last foresees nothing. Warm
+// leaves out the oldest group.
+func (p *Planner) Forecast() ([]cachetier.Forecast, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tables []*cachetier.Simulation
+	defer func() {
+		for _, t := range tables {
+			t.Close()
+		}
+	}()
+	for _, t := range p.Tables {
+		s, err := t.Simulate()
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, s)
+	}
+	for _, g := range p.drawn {
+		expect(tables, g)
+	}
+	f := make([]cachetier.Forecast, len(tables))
+	for i, g := range p.drawn {
+		for _, d := range g {
+			for t, rows := range d.Batch.Inputs()[:len(f)] {
+				f[t].InputRows += int64(len(rows))
+			}
+		}
+		for n := 0; len(g) > 0; g = g[n:] {
+			n = fit(tables, len(g))
+			for t := range f {
+				c := tables[t].Next(n)
+				f[t].All.Add(c)
+				if i > 0 {
+					f[t].Warm.Add(c)
+				}
+			}
+		}
+	}
+	return f, nil
+}
