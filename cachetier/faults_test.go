@@ -233,7 +233,7 @@ func TestEndOfReading(t *testing.T) {
 	}
 }
 
-// TestEndOfWaiting ends a Next and a Load that wait for a window that nobody releases.
+// TestEndOfWaiting ends calls that wait for a window that nobody releases.
 func TestEndOfWaiting(t *testing.T) {
 	f := table(t, tableRows, 100)
 	for how, ending := range endings {
@@ -244,19 +244,22 @@ func TestEndOfWaiting(t *testing.T) {
 		s.Expect([][]uint32{{4}, {5}, {6}})
 		first, second := next(t, s), next(t, s)
 		ctx, cancel := ending.start()
-		errs := make(chan error, 2)
+		errs := make(chan error, 4)
 		go func() {
 			_, err := s.Next(ctx, s.Fit())
 			errs <- err
 		}()
 		go func() { errs <- second.Load(ctx) }()
+		go func() { errs <- s.Room(ctx) }()
+		go func() { errs <- second.Ready(ctx) }()
 		within(func() {
-			for s.Calls() < 2 && ctx.Err() == nil {
+			for s.Calls() < 4 && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
 			ending.end(s, cancel)
-			require.ErrorIs(t, <-errs, ending.want, how)
-			require.ErrorIs(t, <-errs, ending.want, how)
+			for range 4 {
+				require.ErrorIs(t, <-errs, ending.want, how)
+			}
 		})
 		cancel()
 		if how != "Close" { // the window is of no use, and what Next would have planned is not lost

@@ -8,8 +8,8 @@
 //
 // Batches are known before they run, so rows are read by the [Window]: the union of what several steps need, in one sorted
 // and merged pass. Whoever plans tells the batches of a group of steps ([Stack.Expect]) and takes windows of it
-// ([Stack.Next]); for each the policy decides what stays ([Window.Keep]), and it is loaded, gathered from step by step, and released. What is not planned can be had at once
-// ([Stack.Gather]), and is a window of one step. Windows, hits and evictions are decided in step order and depend on the
+// ([Stack.Next]). For each of them the policy decides what stays ([Window.Keep]); then it is loaded, gathered from step by step,
+// and released. What is not planned can be had at once ([Stack.Gather]), and is a window of one step. Windows, hits and evictions are decided in step order and depend on the
 // batches and the options alone: not on time, nor on workers.
 //
 // Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap (kernels.HostBuf), and gives them
@@ -39,8 +39,8 @@ import (
 )
 
 // Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one goroutine at a time
-// plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready, Keep, Load) and one gathers (Window.Gather and Release,
-// Gather, Peek); these may be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Prewarm
+// plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready, Keep, Load) and one gathers (Window.Gather,
+// Window.Release, Gather, Peek); these may be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Prewarm
 // want them all to be idle.
 //
 // What reads or waits takes a context. When that ends, nothing more is read or waited for: the call returns the context's

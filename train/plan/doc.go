@@ -28,8 +28,9 @@
 // Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and the collector has them with
 // the Planner.
 //
-// Concurrency: one goroutine calls Begin, Next, Draw, Forecast and Reset, one Keep, in the order of Next; one WriteBack; Done, Written,
-// Newest and Worked may be called at any time. Decisions are made under one lock, which is never held while drawing, reading or waiting.
+// Concurrency: one goroutine calls Begin, Next, Draw, Forecast and Reset; one calls Keep, in the order of Next; one WriteBack, in
+// the order of steps. Done, Written, Newest and Worked may be called at any time. Decisions are made under one lock, which is
+// never held while drawing, reading or waiting.
 //
 // Start at [Planner.Next].
 package plan
