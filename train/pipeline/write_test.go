@@ -167,9 +167,10 @@ func TestWriteErrors(t *testing.T) {
 				written, used := 0, 0
 				err := p.Run(ctx, steps(0, 40), func(b *pipeline.Gathered) error {
 					if b.Step == at {
-						if cancel(); end == errTest {
+						if end == errTest {
 							return errTest
 						}
+						cancel()
 					}
 					used++
 					return nil
