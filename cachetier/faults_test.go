@@ -272,3 +272,28 @@ func TestEndOfWaiting(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 }
+
+// TestCloseWhileGathering: a Gather that nobody planned takes the lock of planning as well, in the order in which Close does. A
+// Gather that comes after Close panics.
+func TestCloseWhileGathering(t *testing.T) {
+	f := table(t, tableRows, 100)
+	for i := range 300 {
+		s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: int64(tableRows * f.RowBytes() / 2)})
+		require.NoError(t, err)
+		began, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { _ = recover() }()
+			dst := make([]byte, f.RowBytes())
+			close(began)
+			for v := uint32(0); s.Gather(bg, dst, []uint32{v % tableRows}) == nil; v++ {
+			}
+		}()
+		<-began
+		within(func() {
+			time.Sleep(time.Duration(i%30) * time.Microsecond)
+			require.NoError(t, s.Close())
+			<-ended
+		})
+	}
+}

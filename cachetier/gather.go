@@ -19,7 +19,8 @@ import (
 // short panics, and so does a window that is not released.
 //
 // Which tier serves an id, and which rows stay, depends on the options, on the calls made so far and on what is expected, and
-// on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the cache as it was.
+// on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the cache as it was; under None the cache is empty
+// then.
 func (s *Stack) Gather(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Gather", dst, ids, true)
 }
@@ -67,7 +68,8 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 // not gathered from any more, and the rows that they alone wanted give way to the window that is being loaded. A dst that is
 // too short panics.
 //
-// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the cache as it was.
+// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the cache as it was; under None
+// the cache is empty then.
 func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	s, ids := w.s, w.steps[i]
 	s.check("Window.Gather", dst, ids)

@@ -13,7 +13,7 @@
 // batches and the options alone: not on time, nor on workers.
 //
 // Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap (kernels.HostBuf), and gives them
-// up in Close, which nothing else does. A window of one step also keeps scratch lists, some 40 bytes per id of the largest:
+// up in Close alone. A window of one step also keeps scratch lists, some 40 bytes per id of the largest:
 // they grow with the batch and not with the table. Rows are copied into the caller's buffer; nothing is lent.
 //
 // Start reading at [Stack.Next], then [Window.Load].
@@ -286,7 +286,7 @@ func (s *Stack) Close() error {
 		c.end()
 	}
 	s.mu.Unlock()
-	for _, m := range []*sync.Mutex{&s.planning, &s.loading, &s.gathering} {
+	for _, m := range []*sync.Mutex{&s.gathering, &s.loading, &s.planning} { // in the order of Gather
 		m.Lock()
 		defer m.Unlock()
 	}
