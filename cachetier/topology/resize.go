@@ -53,6 +53,10 @@ func checkBudget(g *store.Graph, bytes int64) error {
 // hold replaces the prefix with the one that a budget of bytes allows, and begins the counters anew. It expects t.mu held.
 func (t *Tier) hold(ctx context.Context, bytes int64) error {
 	resident := t.offsets.prefix(uint64((bytes - LeastBytes(t.graph)) / t.edgeBytes))
+	if t.prefix.memory != nil && resident == t.resident { // all of it is there, and would be in memory twice
+		t.recount(0)
+		return nil
+	}
 	p, traffic, err := t.load(ctx, resident)
 	if err != nil {
 		return fmt.Errorf("topology: the lists of %d nodes: %w", resident, err)
