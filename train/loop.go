@@ -168,7 +168,7 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[0][row]), v, t.lastGood())
 	}
 	for _, w := range t.model.Download() {
-		if i := notFinite(w.Data); i >= 0 {
+		if i := step.NotFinite(w.Data); i >= 0 {
 			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower {lr}%s",
 				loss, w.Name, i, w.Data[i], t.lastGood())
 		}

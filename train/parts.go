@@ -233,13 +233,15 @@ func (p schedule) Load(*checkpoint.State) error { return nil }
 type weights struct{ *trainer }
 
 func (p weights) Save(s *checkpoint.State) error {
-	all := p.model.Download()
-	for _, w := range all {
-		if i := notFinite(w.Data); i >= 0 {
+	before := len(s.Tensors)
+	if err := p.model.Save(s); err != nil {
+		return err
+	}
+	for _, w := range s.Tensors[before:] {
+		if i := step.NotFinite(w.Data); i >= 0 {
 			return fmt.Errorf("step %d: weight %s[%d] is %v; lower {lr}%s", p.optim.Steps(), w.Name, i, w.Data[i], p.lastGood())
 		}
 	}
-	s.Tensors = append(s.Tensors, all...)
 	return nil
 }
 

@@ -11,9 +11,11 @@ import (
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// parts are all that a checkpoint holds. What a run is comes first, so that a checkpoint of another one is refused for that.
+// parts are all that a checkpoint holds. What a run is comes first, so that a checkpoint of another one is refused for that; soFar
+// stands before those that share its progress.
 func (t *trainer) parts() checkpoint.Parts {
 	at := new(progress)
 	return checkpoint.Parts{identity{t}, recorded{t}, soFar{t, at}, schedule{t, at}, weights{t}, moments{t, at}, chosen{t, at}}
@@ -33,9 +35,6 @@ func (t *trainer) saveCheckpoint() error {
 	t.saved = t.optim.Steps()
 	return t.dir.AddCheckpoint(t.optim.Steps(), s.Tensors, s.Meta, t.KeepCheckpoints)
 }
-
-// notFinite is the place of the first element that is NaN or infinite, or -1.
-func notFinite(v []float32) int { return slices.IndexFunc(v, func(x float32) bool { return x-x != 0 }) }
 
 // lastGood is a remedy, if there is one.
 func (t *trainer) lastGood() string {
@@ -105,7 +104,7 @@ func (t *trainer) startFrom(path string) error {
 		return fmt.Errorf("{init} %s: %w", path, err)
 	}
 	for _, w := range weights {
-		if i := notFinite(w.Data); i >= 0 {
+		if i := step.NotFinite(w.Data); i >= 0 {
 			return fmt.Errorf("{init} %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
 		}
 	}

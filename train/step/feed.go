@@ -29,8 +29,8 @@ type Feed struct {
 	weights [][]float32 // and of floats
 }
 
-// NewFeed makes a Feed without buffers. Close gives them back.
-func NewFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
+// newFeed makes a Feed without buffers. Close gives them back.
+func newFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
 
 // Blocks uploads the blocks of layers: their integers at once, and their weights.
 func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
@@ -49,7 +49,7 @@ func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 		}
 	}
 	ids, weights := total(f.ids), total(f.weights)
-	f.floats = grow(f.be, f.floats, kernels.F32, weights)
+	f.grow(&f.floats, kernels.F32, weights)
 	f.reserve(ids + 2*seeds) // room for labels and predictions, too
 	f.staging.JoinU32(kernels.Tensor{Buf: f.ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
 	f.staging.JoinF32(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
@@ -88,7 +88,7 @@ func total[T any](parts [][]T) (n int) {
 // reserve makes room for n integers, in the place of those that are there.
 func (f *Feed) reserve(n int) {
 	f.used = 0
-	f.ints = grow(f.be, f.ints, kernels.U32, n)
+	f.grow(&f.ints, kernels.U32, n)
 }
 
 // next is the window behind those given out since reserve, as long as v.
@@ -107,14 +107,14 @@ func (f *Feed) Upload(v []uint32) kernels.Tensor {
 
 // Gather fetches rows of cols elements of type t through the tiers, one for each of ids, and leaves the host cache as it is.
 func (f *Feed) Gather(ctx context.Context, s *cachetier.Stack, t kernels.DType, cols int, ids []uint32) (kernels.Tensor, error) {
-	f.rows = grow(f.be, f.rows, t, len(ids)*cols)
+	f.grow(&f.rows, t, len(ids)*cols)
 	x := kernels.Tensor{Buf: f.rows, Type: t, Rows: len(ids), Cols: cols}
 	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })
 }
 
 // RowsOf copies rows place[id] of below, one for each of ids.
 func (f *Feed) RowsOf(below kernels.Tensor, ids, place []uint32) kernels.Tensor {
-	f.hidden = grow(f.be, f.hidden, kernels.F32, len(ids)*below.Cols)
+	f.grow(&f.hidden, kernels.F32, len(ids)*below.Cols)
 	x := kernels.Tensor{Buf: f.hidden, Type: kernels.F32, Rows: len(ids), Cols: below.Cols}
 	f.host = f.host[:0]
 	for _, id := range ids {
@@ -127,7 +127,7 @@ func (f *Feed) RowsOf(below kernels.Tensor, ids, place []uint32) kernels.Tensor 
 
 // UploadFloats copies v, rows of cols numbers, to the backend. The tensor is valid until the next call.
 func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
-	f.given = grow(f.be, f.given, kernels.F32, len(v))
+	f.grow(&f.given, kernels.F32, len(v))
 	t := kernels.Tensor{Buf: f.given, Type: kernels.F32, Rows: len(v) / cols, Cols: cols}
 	f.be.UploadF32(t, v)
 	return t
@@ -155,23 +155,26 @@ func (f *Feed) Correct(logits kernels.Tensor, labels []uint32) int {
 	return n
 }
 
-// grow returns b, or a larger buffer in its place.
-func grow(be kernels.Backend, b kernels.Buffer, t kernels.DType, n int) kernels.Buffer {
-	if b != nil && b.Len() >= n {
-		return b
+// grow makes b at least n elements long. What it held is lost.
+func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
+	if *b != nil && (*b).Len() >= n {
+		return
 	}
-	if b != nil {
-		be.Free(b)
+	f.free(b) // before Alloc may fail
+	*b = f.be.Alloc(t, n+n/4)
+}
+
+func (f *Feed) free(b *kernels.Buffer) {
+	if *b != nil {
+		f.be.Free(*b)
+		*b = nil
 	}
-	return be.Alloc(t, n+n/4)
 }
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	for _, b := range []kernels.Buffer{f.ints, f.floats, f.rows, f.hidden, f.given} {
-		if b != nil {
-			f.be.Free(b)
-		}
+	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.rows, &f.hidden, &f.given} {
+		f.free(b)
 	}
 	f.staging.Close()
 }
@@ -185,9 +188,12 @@ func (f *Feed) BadRow(rows kernels.Tensor) (row, col int, v float32, ok bool) {
 	for row := range rows.Rows {
 		f.be.Convert(wide, rows.Slice(row, row+1))
 		f.be.DownloadF32(host, wide)
-		if col := slices.IndexFunc(host, func(x float32) bool { return x-x != 0 }); col >= 0 {
+		if col := NotFinite(host); col >= 0 {
 			return row, col, host[col], true
 		}
 	}
 	return 0, 0, 0, false
 }
+
+// NotFinite is the place of the first element that is NaN or infinite, or -1.
+func NotFinite(v []float32) int { return slices.IndexFunc(v, func(x float32) bool { return x-x != 0 }) }

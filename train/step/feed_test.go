@@ -34,7 +34,7 @@ func TestBlocksAreOneUpload(t *testing.T) {
 	small := layer([]uint32{70, 7}, 1, sample.Block{Start: []uint32{0}, End: []uint32{1}, Nbr: []uint32{1}, Weight: []float32{3}})
 	empty := layer([]uint32{5}, 1, sample.Block{Start: []uint32{0}, End: []uint32{0}})
 	be := &uploads{Backend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}
-	for _, f := range []*Feed{NewFeed(be), NewFeed(kernels.NewCPU(kernels.CPUOptions{}))} {
+	for _, f := range []*Feed{newFeed(be), newFeed(kernels.NewCPU(kernels.CPUOptions{}))} {
 		for _, layers := range [][]sample.Layer{{small}, {large, small}, {small}, {empty}} {
 			be.n = 0
 			graphs := f.Blocks(layers)

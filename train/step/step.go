@@ -39,21 +39,24 @@ type Stepper struct {
 	grads []kernels.Tensor // of the parameters, in their order
 }
 
-// New makes a Stepper of m, which it owns from now on.
+// New makes a Stepper of m, which it owns from now on, though there be no memory for an optimizer.
 func New(be kernels.Backend, m *model.Model, task Task, o optim.Options) *Stepper {
-	s := &Stepper{Model: m, Task: task, Tape: tape.New(be), Feed: NewFeed(be), be: be}
+	s := &Stepper{Model: m, Task: task, Tape: tape.New(be), Feed: newFeed(be), be: be}
 	for _, p := range m.Params {
 		s.grads = append(s.grads, p.Grad)
 	}
+	defer func() {
+		if s.Optim == nil {
+			s.Close()
+		}
+	}()
 	s.Restart(o)
 	return s
 }
 
 // Restart begins with a new optimizer.
 func (s *Stepper) Restart(o optim.Options) {
-	if s.Optim != nil {
-		s.Optim.Close()
-	}
+	s.closeOptim()
 	var params []optim.Param
 	for _, p := range s.Model.Params {
 		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
@@ -116,8 +119,8 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 	return nil
 }
 
-// Rehearse takes a batch forwards and backwards and leaves the weights and the gradients as they are: so that the memory of a
-// step is there, and known.
+// Rehearse takes a batch forwards and backwards and leaves the weights as they are and the gradients zero: so that the memory of
+// a step is there, and known.
 func (s *Stepper) Rehearse(in Input) error {
 	graphs := s.Feed.Blocks(in.Layers)
 	s.Tape.Reset(true)
@@ -149,8 +152,15 @@ func (s *Stepper) leaves(rows []kernels.Tensor) model.Rows {
 func (s *Stepper) Close() {
 	s.Feed.Close()
 	s.Tape.Close()
-	s.Optim.Close()
+	s.closeOptim()
 	s.Model.Close()
+}
+
+func (s *Stepper) closeOptim() {
+	if s.Optim != nil {
+		s.Optim.Close()
+		s.Optim = nil // before another one may fail
+	}
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
