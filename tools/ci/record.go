@@ -36,7 +36,8 @@ type recordedRun struct {
 
 // small trains on some thousand nodes in seconds; with more, or other, options.
 func small(more options) options {
-	o := options{"layers": 2, "hidden": 16, "fanout": []int{5, 4}, "batch": 200, "epochs": 2, "topology_bytes": 16 << 10}
+	o := options{"layers": 2, "hidden": 16, "fanout": []int{5, 4}, "batch": 200, "epochs": 2, "topology_bytes": 16 << 10,
+		"memory_bytes": 1 << 30}
 	maps.Copy(o, more)
 	return o
 }
