@@ -83,7 +83,7 @@ func TestWeightedSumSetsAgree(t *testing.T) {
 	}
 }
 
-// TestWeightedSumFollowsItsDefinition compares the plain functions with the whiteboard loop in float64.
+// TestWeightedSumFollowsItsDefinition compares the plain functions with the reference loop in float64.
 func TestWeightedSumFollowsItsDefinition(t *testing.T) {
 	const dsts, rows, heads, cols = 12, 9, 2, 5
 	start, end, nbr := smallLists(1, dsts, rows)

@@ -15,7 +15,7 @@ func fillWhole(s []float32, step int) {
 	}
 }
 
-// checkWholeProduct multiplies whole numbers on a CPU, and compares with the whiteboard loop or, where that takes too long,
+// checkWholeProduct multiplies whole numbers on a CPU, and compares with the reference loop or, where that takes too long,
 // with the portable CPU.
 func checkWholeProduct(t require.TestingT, c *CPU, m, n, k int, transA, transB, accumulate bool) {
 	shape := func(rows, cols int, trans bool, step int) (Tensor, []float32) {

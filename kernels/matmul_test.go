@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatMulFunction compares the plain function, and the CPU of every set, with the whiteboard loop, beyond one packed piece
+// TestMatMulFunction compares the plain function, and the CPU of every set, with the reference loop, beyond one packed piece
 // of the inner dimension, with a ReLU's zeros in a and Inf or NaN in b: their product is NaN, and must not be skipped.
 func TestMatMulFunction(t *testing.T) {
 	const m, n, k = 5, 19, 2*packDeep + 1

@@ -48,7 +48,7 @@ type Hooks struct {
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
-// version is recorded. A directory from OpenRun continues the run in it, at the step after its newest checkpoint; options
+// version is recorded. A directory from run.Open continues the run in it, at the step after its newest checkpoint; options
 // that would change its results are refused.
 //
 // When ctx ends, the run stops at the next step boundary, whatever it reads just then, writes a checkpoint and returns its

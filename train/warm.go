@@ -12,8 +12,8 @@ import (
 // lasting reports whether rows in the host cache are of use to later windows. A window that takes more than half of the cache brings
 // most of its rows by a scan of the file and leaves little room for those of others.
 func (t *trainer) lasting() bool {
-	slab := t.stack.WindowRows()
-	return slab > 0 && t.Cache.Policy != cachetier.None && int64(slab) >= 2*int64(t.budget.Group)*int64(t.inputs)
+	rows := t.stack.WindowRows()
+	return rows > 0 && t.Cache.Policy != cachetier.None && int64(rows) >= 2*int64(t.budget.Group)*int64(t.inputs)
 }
 
 // warm fills the host cache before the first step, where that lasts: in a run that is resumed with the rows that it had, else

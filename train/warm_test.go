@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestWarmCache: a run whose windows leave room in the slab begins with the hottest rows, and goes on with those that it had.
+// TestWarmCache: a run whose windows leave room in the cache begins with the hottest rows, and goes on with those that it had.
 // A list of them that is missing or damaged is a note, and no weight depends on any of it.
 func TestWarmCache(t *testing.T) {
 	ds := open(t, storetest.Communities(4000, 4, 8, 16, 2))

@@ -11,7 +11,7 @@ type Part interface {
 	// Save adds to s what the part needs to go on from here, under names that no other part has. State that is too large for
 	// tensors is in files of the part's own: they are on disk, synced, before Save returns, and the metadata names them.
 	Save(s *State) error
-	// Check says why the part cannot go on from s, and changes nothing.
+	// Check says why the part cannot go on from s, and changes nothing of the run.
 	Check(s *State) error
 	// Load goes on from s, in which Check found nothing wrong.
 	Load(s *State) error
@@ -41,7 +41,7 @@ func (p Parts) Check(s *State) error {
 	return nil
 }
 
-// Load has each part go on from s. After an error, which is of the machine, the parts are of no use.
+// Load has each part go on from s. After an error the parts are of no use.
 func (p Parts) Load(s *State) error {
 	for _, part := range p {
 		if err := part.Load(s); err != nil {

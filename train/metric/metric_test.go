@@ -112,7 +112,7 @@ func TestRefusals(t *testing.T) {
 	require.Panics(t, func() { m.Add(make([]float32, 2), []float32{0, 0.5}) })
 }
 
-// compare checks value and err of an accumulator against a whiteboard whose NaN is undefined.
+// compare checks value and err of an accumulator against a plain loop whose NaN is undefined.
 func compare(t *rapid.T, want, got float64, err error) {
 	if math.IsNaN(want) {
 		require.ErrorIs(t, err, ErrUndefined)

@@ -7,9 +7,9 @@
 // deliver. [Stats] says how long each stage worked, and which one the others wait for.
 //
 // Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the length of the call, and gives
-// it back. Their rows are buffers of the backend, two of them: one in use, one being gathered, or written back. They are gathered
-// by a kernels.Staging, which for a backend that the host cannot write to is memory for the rows of one more batch. One Run at
-// a time.
+// it back. Their rows are in two buffers of the backend: one in use, one being gathered. A step that is written back while the
+// next is in use holds the second, and gathering waits for it. Rows are gathered by a kernels.Staging, which for a backend that
+// the host cannot write to is memory for the rows of one more batch. One Run at a time.
 //
 // Start at [Pipeline.Run].
 package pipeline

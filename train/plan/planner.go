@@ -81,8 +81,8 @@ func NewPlanner(c Config) *Planner {
 	return p
 }
 
-// Begin has the planner plan a range of steps, beginning at any of them. Of the range before all windows were used, or there
-// was a Reset. What was learnt of the size of batches stays.
+// Begin has the planner plan a range of steps, beginning at any of them. All windows of the range before were used, or Reset was
+// called. What was learnt of the size of batches stays.
 func (p *Planner) Begin(steps Steps) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

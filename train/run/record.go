@@ -26,7 +26,7 @@ type Record struct {
 	Options    Options `json:"options"`
 	Kernels    string  `json:"kernels"`
 	DiskEngine string  `json:"disk_engine"`
-	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it makes the same stretches.
+	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it makes the same extents.
 	Costs      disk.Costs  `json:"disk_costs"`
 	Memory     plan.Budget `json:"memory"` // how it was split
 	Evaluation string      `json:"evaluation"`

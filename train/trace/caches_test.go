@@ -53,7 +53,7 @@ func staticMisses(t require.TestingT, dir string, nodes int, batches [][]uint32,
 	return missesOf(t, dir, nodes, batches, len(sizes), func(*requests) simulator { return &static{sizes} })
 }
 
-// plain is a cache on the whiteboard: rows in a slice, and a rule that changes it for each request and says whether it
+// plain is a cache as plain as can be: rows in a slice, and a rule that changes it for each request and says whether it
 // hit.
 func plain(batches [][]uint32, rule func(v uint32, place int) (hit bool)) (misses []int64) {
 	place := 0
