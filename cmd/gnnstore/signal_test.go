@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -44,6 +45,9 @@ func TestSignals(t *testing.T) {
 		{"trap '' HUP INT; ", []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM}},
 		{"trap '' TERM; ", []syscall.Signal{syscall.SIGTERM}},
 	} {
+		if last := c.sends[len(c.sends)-1]; c.setup == "" && signal.Ignored(last) {
+			continue // as SIGHUP is under nohup, and so by the program, which respects that
+		}
 		run := filepath.Join(work, string(rune('a'+i)))
 		cmd, stderr := process(t, c.setup, "train", data, "--run", run, "--epochs", "1000000", "--hidden", "4", "--fanout", "2,2", "--batch", "8")
 		require.Eventually(t, func() bool {
