@@ -59,18 +59,13 @@ func (x Rows) keep(t *tape.Tape) {
 	}
 }
 
-// drop is x after dropout. Type 0 takes the key as it is, and the others derive theirs from it.
+// drop is x after dropout, each type by a key of its own.
 func (x Rows) drop(t *tape.Tape, g Graph, key uint64, p float32) Rows {
 	y := slices.Clone(x)
 	for i, v := range x {
-		if v == nil {
-			continue
+		if v != nil {
+			y[i] = t.Dropout(v, g.Nodes[i].IDs, sample.Key(key, i), p)
 		}
-		k := key
-		if i > 0 {
-			k = sample.Hash(key, uint64(i))
-		}
-		y[i] = t.Dropout(v, g.Nodes[i].IDs, k, p)
 	}
 	return y
 }

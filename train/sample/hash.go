@@ -22,9 +22,9 @@ func Hash(words ...uint64) uint64 {
 	return h
 }
 
-// key is x's key for type or relation i: for the first of them x itself, so that a graph of one type and one relation draws what it
+// Key is x's key for type or relation i: for the first of them x itself, so that a graph of one type and one relation draws what it
 // drew before there were more.
-func key(x uint64, i int) uint64 {
+func Key(x uint64, i int) uint64 {
 	if i == 0 {
 		return x
 	}

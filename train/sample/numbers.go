@@ -23,9 +23,9 @@ func (c *Config) draws(z Z, hop, r, src int) draws {
 	if c.Kind == Labor0 || c.Kind == LaborStar {
 		number = src
 	}
-	d := draws{relation: r, fanout: c.Fanouts[hop], first: key(Hash(z.First, layer), number)}
+	d := draws{relation: r, fanout: c.Fanouts[hop], first: Key(Hash(z.First, layer), number)}
 	if c.Smoothed && z.Drift != 0 {
-		d.next, d.mixed = key(Hash(z.Next, layer), number), true
+		d.next, d.mixed = Key(Hash(z.Next, layer), number), true
 		d.move, d.stay = math.Sincos(z.Drift * math.Pi / 2)
 	}
 	return d
