@@ -211,6 +211,7 @@ func (d *Dir) Found() string { return d.found }
 // Path is where the run is.
 func (d *Dir) Path() string { return d.path }
 
+// File is the path of a file of the run.
 func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 
 // Close ends the run's hold on the directory. A second Close does nothing.
@@ -307,6 +308,7 @@ func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[s
 	return d.RemoveCheckpoints(names[:max(0, len(names)-keep)])
 }
 
+// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists.
 func (d *Dir) RemoveCheckpoints(names []string) error {
 	for _, name := range names {
 		if err := d.remove(name); err != nil {

@@ -48,6 +48,7 @@ func (m *metrics) close() error {
 	return m.file.Close()
 }
 
+// Append writes line to metrics.jsonl. It is on disk once [Dir.SyncMetrics] has returned.
 func (d *Dir) Append(line Line) error {
 	b, err := json.Marshal(line)
 	b = append(b, '\n')

@@ -56,6 +56,7 @@ type Host struct {
 	CPUs int    `json:"cpus"`
 }
 
+// ThisHost is the machine that the process runs on.
 func ThisHost() Host {
 	name, _ := os.Hostname() // empty where it is not known
 	return Host{name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU()}
