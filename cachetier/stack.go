@@ -198,6 +198,9 @@ func (s *Stack) Engine() (kind disk.Kind, why string) { return s.reader.Kind(), 
 // Live is what reading the disk is like, now and since Open.
 func (s *Stack) Live() disk.Live { return s.reader.Live() }
 
+// RowBytes is what a row of the table takes.
+func (s *Stack) RowBytes() int { return s.rowBytes }
+
 // WindowRows is how many different rows, beyond those of the device region and the static one, a window of several steps
 // can have. It is 0 if there is no cache.
 func (s *Stack) WindowRows() int { return s.slots }

@@ -9,17 +9,18 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestRemoteMemory: a backend whose memory the host cannot address trains and evaluates to the same bits, and its staging
 // buffers go when the run does.
 func TestRemoteMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
-	for name, change := range map[string]func(*Options){
-		"sage":        func(*Options) {},
-		"sampled":     func(o *Options) { o.EvalBytes, o.Cache.HostBytes = 0, 5000 },
-		"gcn":         func(o *Options) { o.Kind = model.GCN },
-		"gat, walked": func(o *Options) { o.Kind = model.GAT; draws["rw nested"](o) },
+	for name, change := range map[string]func(*run.Options){
+		"sage":        func(*run.Options) {},
+		"sampled":     func(o *run.Options) { o.EvalBytes, o.Cache.HostBytes = 0, 5000 },
+		"gcn":         func(o *run.Options) { o.Kind = model.GCN },
+		"gat, walked": func(o *run.Options) { o.Kind = model.GAT; draws["rw nested"](o) },
 	} {
 		o := small()
 		o.Epochs = 2

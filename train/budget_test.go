@@ -45,7 +45,7 @@ func TestAnyBudget(t *testing.T) {
 			wants[way+method] = trained(t, ds, o)
 		}
 	}
-	try := func(o Options) (*run.Result, error) {
+	try := func(o run.Options) (*run.Result, error) {
 		dir := filepath.Join(t.TempDir(), "run")
 		r, err := Run(context.Background(), ds, in(dir), o, "test", Hooks{})
 		if err != nil {
@@ -57,7 +57,7 @@ func TestAnyBudget(t *testing.T) {
 		o, way := o, rapid.SampledFrom(ways).Draw(rt, "way")
 		draws[way](&o)
 		around := func(name string, of int64) int64 {
-			return rapid.OneOf(rapid.Just(int64(Auto)), rapid.Int64Range(0, of/8), rapid.Int64Range(0, 2*of)).Draw(rt, name)
+			return rapid.OneOf(rapid.Just(int64(run.Auto)), rapid.Int64Range(0, of/8), rapid.Int64Range(0, 2*of)).Draw(rt, name)
 		}
 		o.MemoryBytes = rapid.OneOf(rapid.Int64Range(1, 1<<27), rapid.Int64Range(1<<20, 1<<30)).Draw(rt, "memory")
 		o.Cache.HostBytes, o.Cache.DeviceBytes = around("host", features), max(0, around("device", features))

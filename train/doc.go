@@ -1,7 +1,7 @@
 // Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation, early stopping and
 // checkpoints. What it does is in the packages beside it; here are the loop that calls them, and what ties them together.
 //
-// Two things to know. [Options] says what to do and is what a run records. [Run] does it and returns a run.Result.
+// Two things to know. run.Options says what to do and is what a run records. [Run] does it and returns a run.Result.
 //
 // A batch is a function of (seed, epoch, step), rows arrive the same from any tier, and the kernels' bits do not depend
 // on the number of threads; so losses and weights depend on the data, the seed and the options that change the
@@ -9,8 +9,8 @@
 //
 // # Ways
 //
-// The memory of a run (Options.MemoryBytes): cmd reads it; plan.Demand.Split divides it among parts that say what they need;
-// topology.Tier, cachetier.Stack, pipeline.Pipeline and infer.Evaluator are opened with theirs.
+// The memory of a run (MemoryBytes): cmd reads it; tiers.Options has it; plan.Demand.Split divides it among parts that say what
+// they need; topology.Tier, cachetier.Stack, pipeline.Pipeline and infer.Evaluator are opened with theirs.
 //
 // A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a cachetier.Stack, where it waits for its
 // step; the rows of a batch, which pipeline gathers; tape.Leaf, in step.Stepper.
@@ -24,7 +24,7 @@
 // # Memory
 //
 // What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes) and, in full-neighbour
-// evaluation, 4 bytes a node, a bit a node and layer, and the hidden rows, which Options.EvalBytes bounds.
+// evaluation, 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds.
 //
 // Start reading at [Run], then trainer.epoch.
 package train

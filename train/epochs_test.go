@@ -13,9 +13,9 @@ import (
 )
 
 // auto is small with some tens of steps an epoch and no number of epochs.
-func auto() Options {
+func auto() run.Options {
 	o := small()
-	o.Batch, o.Epochs, o.LR = 16, Auto, 0.002
+	o.Batch, o.Epochs, o.LR = 16, run.Auto, 0.002
 	return o
 }
 

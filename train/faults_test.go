@@ -26,7 +26,7 @@ func within(do func()) {
 }
 
 // begun runs o in path, or goes on with the run there.
-func begun(ctx context.Context, ds *store.Dataset, path string, o Options, faults disk.Faults) (r *run.Result, err error) {
+func begun(ctx context.Context, ds *store.Dataset, path string, o run.Options, faults disk.Faults) (r *run.Result, err error) {
 	within(func() {
 		r, err = Run(ctx, ds, func() (*run.Dir, error) {
 			d, _, err := run.Open(path)

@@ -89,17 +89,17 @@ func (t *trainer) epochs(ctx context.Context) error {
 func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	steps := t.task.Steps()
 	z := func(step int) sample.Z { return t.BatchSeeds().At((n-1)*steps + step) }
-	started, stages := time.Now(), t.pipe.Stats()
+	started, stages := time.Now(), t.tiers.Pipe.Stats()
 	seconds := t.partial.Seconds
-	err := t.pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: t.task.Seeds}, func(b *pipeline.Gathered) error {
+	err := t.tiers.Pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: t.task.Seeds}, func(b *pipeline.Gathered) error {
 		a, err := t.update(b, sample.StepSeed(t.Seed, n, b.Step), steps)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
-		did := b.Read.Sub(t.read)
+		did := b.Read[0].Sub(t.read)
 		t.partial.count(a, did)
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
-		t.read, t.trained = b.Read, did.Add(t.trained)
+		t.read, t.trained = b.Read[0], did.Add(t.trained)
 		if err := t.tell(n, steps, a.Mean()); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	p := &t.partial
 	e := run.Epoch{
 		Metric: t.task.Kind(), Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: t.task.Trained(p.Tally),
-		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(stages).Limiting(),
+		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.tiers.Pipe.Stats().Sub(stages).Limiting(),
 	}
 	if p.InputRows > 0 {
 		e.HitRate = 1 - float64(p.DiskRows)/float64(p.InputRows)
@@ -121,8 +121,8 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 
 // tell records a step, and checkpoints when it is time to. The last step of an epoch is followed by a checkpoint anyway.
 func (t *trainer) tell(epoch, steps int, loss float64) error {
-	t.peak.look()
-	t.heap.follow()
+	t.peak.Look()
+	t.tiers.FollowHeap()
 	step := t.partial.Steps
 	if t.LogEvery > 0 && t.optim.Steps()%t.LogEvery == 0 {
 		t.collect()
@@ -145,7 +145,7 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 
 // update is one step, in an epoch of steps.
 func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
-	in := step.InputOf(b.Batch, b.Rows)
+	in := step.InputOf(b.Batch, b.Rows...)
 	in.Key = key | 1
 	if a, err = t.step.Compute(in); err == nil {
 		err = t.step.Update(t.Schedule.Rate(t.LR, t.optim.Steps(), t.mostEpochs()*steps, steps), nil)
@@ -163,7 +163,7 @@ func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Ta
 
 // explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
-	if row, col, v, ok := t.step.Feed.BadRow(b.Rows); ok {
+	if row, col, v, ok := t.step.Feed.BadRow(b.Rows[0]); ok {
 		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
 			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[0][row]), v, t.lastGood())
 	}
@@ -179,11 +179,11 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 
 // measure evaluates nodes; ok is false where there is nothing to measure.
 func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
-	stages := t.pipe.Stats()
+	stages := t.tiers.Pipe.Stats()
 	v, ok, err = t.eval.Measure(ctx, nodes)
-	read := t.stack.Stats()
+	read := t.tiers.Stack.Stats()
 	t.evaluated = t.evaluated.Add(read.Sub(t.read).Disk)
-	t.read, t.other = read, t.other.Add(t.pipe.Stats().Sub(stages))
+	t.read, t.other = read, t.other.Add(t.tiers.Pipe.Stats().Sub(stages))
 	if errors.Is(err, metric.ErrUndefined) {
 		t.note("not measured: %v", err)
 		return 0, false, nil
@@ -275,4 +275,51 @@ func (t *trainer) checkpointNow() error {
 	}
 	t.saveResident()
 	return t.saveCheckpoint()
+}
+
+// mostEpochs is how many epochs the run makes where nothing ends it before.
+func (t *trainer) mostEpochs() int {
+	if t.auto != nil {
+		return t.auto.Most
+	}
+	return t.Epochs
+}
+
+// expectedEpochs is how many it makes where no evaluation to come is better than those so far.
+func (t *trainer) expectedEpochs() int {
+	if t.auto == nil || t.auto.Patience == 0 {
+		return t.mostEpochs()
+	}
+	n := t.auto.Least
+	if best := t.result.Best.Epoch; best > 0 {
+		n = max(n, best+t.auto.Patience*t.EvalEvery)
+	}
+	return max(min(n, t.auto.Most), len(t.result.Epochs))
+}
+
+// enough tells whether the run ends before mostEpochs. It goes by what a checkpoint has.
+func (t *trainer) enough() bool {
+	if t.auto == nil {
+		return t.Patience > 0 && t.worse >= t.Patience
+	}
+	n := len(t.result.Epochs)
+	if t.auto.Patience == 0 || n < t.auto.Least {
+		return false
+	}
+	return t.worse >= t.auto.Patience || t.unmeasured(n)
+}
+
+// unmeasured tells, after n epochs, that validation has no value to wait for, as ROC-AUC has none on nodes of one class.
+func (t *trainer) unmeasured(n int) bool {
+	return t.result.Best.Epoch == 0 && n >= t.EvalEvery && n*t.auto.Steps >= t.auto.Updates
+}
+
+// ended is t.auto with why the run ended.
+func (t *trainer) ended() *run.AutoEpochs {
+	if t.auto == nil {
+		return nil
+	}
+	a := t.auto.End(len(t.result.Epochs), t.optim.Steps(), t.result.Best.Epoch, t.worse, string(t.task.Kind()))
+	a.Ended = t.text(a.Ended)
+	return a
 }

@@ -195,7 +195,7 @@ func (p soFar) Load(*checkpoint.State) error {
 		t.result.Losses = append(t.result.Losses, e.Loss)
 	}
 	t.before = before{stats: at.SoFar.Stats, stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
-	t.peak.rss, t.peak.file = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
+	t.peak.RSS, t.peak.File = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
 	return nil
 }
 

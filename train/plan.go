@@ -20,7 +20,7 @@ import (
 // and what their windows would read is worked out without reading. Its JSON keys are stable.
 type Plan struct {
 	Dataset string      `json:"dataset"`
-	Options Options     `json:"options"`
+	Options run.Options `json:"options"`
 	Memory  plan.Budget `json:"memory"`
 	Steps   int         `json:"steps"`  // of an epoch
 	Window  int         `json:"window"` // steps that are drawn and read together
@@ -45,7 +45,7 @@ type Plan struct {
 }
 
 // MakePlan says what Run would take with the same options, and writes nothing.
-func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err error) {
+func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -55,18 +55,18 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		return nil, err
 	}
 	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.task.Steps(), Window: t.budget.Group, AutoEpochs: t.auto}
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.auto}
 	t.task.Begin(1)
 	// Two groups: the first finds the cache empty, the second is like those that follow. A short epoch has to do.
-	t.planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds})
-	defer t.planner.Reset()
+	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds})
+	defer t.tiers.Planner.Reset()
 	var last []plan.Drawn
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		before, began := t.topo.Stats(), time.Now()
-		drawn, err := t.planner.Draw(ctx, p.Window)
+		before, began := t.tiers.Topology.Stats(), time.Now()
+		drawn, err := t.tiers.Planner.Draw(ctx, p.Window)
 		if err != nil {
 			return nil, err
 		}
@@ -75,12 +75,12 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o Options) (_ *Plan, err e
 		}
 		n := float64(len(drawn))
 		p.SampleSeconds = time.Since(began).Seconds() / n
-		cold := t.topo.Stats().Cold.Sub(before.Cold)
+		cold := t.tiers.Topology.Stats().Cold.Sub(before.Cold)
 		p.TopologyBytes, p.ListSeconds = float64(cold.BytesRead)/n, cold.Seconds/n
 		p.Drawn += len(drawn)
 		last = drawn
 	}
-	forecasts, err := t.planner.Forecast()
+	forecasts, err := t.tiers.Planner.Forecast()
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (t *trainer) serve() (stop func()) {
 		return func() {}
 	}
 	now := time.Now()
-	m := mark{now, t.optim.Steps(), t.trained, t.pipe.Stats().Sub(t.other)}
+	m := mark{now, t.optim.Steps(), t.trained, t.tiers.Pipe.Stats().Sub(t.other)}
 	t.shown.began, t.shown.marks = now, [2]mark{m, m}
 	t.show(run.Live{})
 	hooked := t.hooks.Live(t.now)
@@ -88,10 +88,10 @@ func (t *trainer) show(at run.Live) {
 	}
 	marks := &t.shown.marks
 	if now.Sub(marks[1].at) > markEvery {
-		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), t.trained, t.pipe.Stats().Sub(t.other)}
+		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), t.trained, t.tiers.Pipe.Stats().Sub(t.other)}
 	}
 	m.since, m.done, m.other = marks[0], t.trained, t.other
-	m.PeakRSSBytes, m.PeakFileBytes = t.peak.rss, t.peak.file
+	m.PeakRSSBytes, m.PeakFileBytes = t.peak.RSS, t.peak.File
 	t.shown.snapshot.Store(m)
 }
 
@@ -103,14 +103,14 @@ func (t *trainer) now() *run.Result {
 	if r.Status != run.Running {
 		return &r
 	}
-	stages := t.pipe.Stats().Sub(m.other)
+	stages := t.tiers.Pipe.Stats().Sub(m.other)
 	r.Stats, r.Stages = m.done.Add(t.before.stats), stages.Add(t.before.stages)
 	r.LimitingStage = r.Stages.Limiting()
-	r.Topology, r.Window = t.topology(), t.window()
+	r.Topology, r.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)
 
 	l := m.live
 	var underWay int
-	r.Latency, underWay = t.latency()
+	r.Latency, underWay = run.LatencyOf(t.tiers)
 	l.ReadsUnderWay = &underWay
 	l.At = time.Now()
 	l.Seconds = l.At.Sub(m.began).Seconds()
@@ -129,38 +129,4 @@ func (t *trainer) now() *run.Result {
 	}
 	r.Live = &l
 	return &r
-}
-
-// topology is what its tier holds and did.
-func (t *trainer) topology() *run.Topology {
-	s := t.topo.Stats()
-	return &run.Topology{
-		Tier: cachetier.Tier{
-			CapacityBytes: s.ResidentBytes, UsedBytes: s.ResidentBytes, CapacityRows: s.ResidentLists, UsedRows: s.ResidentLists,
-			IndexBytes: s.OffsetBytes, RowsHit: s.Hits, RowsMissed: s.Misses, BytesRead: s.Warmup.BytesRead,
-		},
-		Lists: s.TotalLists,
-		Disk:  s.Cold,
-	}
-}
-
-// latency is that of reading rows; nil where nothing was read.
-func (t *trainer) latency() (*run.Latency, int) {
-	l := t.stack.Live()
-	if l.Reads == 0 {
-		return nil, int(l.UnderWay)
-	}
-	return &run.Latency{
-		Reads: l.Reads, Seconds: l.Waited.Seconds(),
-		P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds(),
-	}, int(l.UnderWay)
-}
-
-// window is the newest one; nil where rows are not read by windows.
-func (t *trainer) window() *run.Window {
-	steps, rows := t.planner.Newest()
-	if rows == 0 {
-		return nil
-	}
-	return &run.Window{Steps: steps, Rows: int64(rows), Bytes: int64(t.stack.WindowRows()) * int64(t.data.Features.RowBytes())}
 }

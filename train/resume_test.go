@@ -29,14 +29,14 @@ import (
 
 // long is small with everything that a checkpoint must carry: a best epoch before the last, an epoch not evaluated,
 // checkpoints within epochs.
-func long() Options {
+func long() run.Options {
 	o := small()
 	o.Epochs, o.EvalEvery, o.CheckpointEvery, o.LogEvery, o.LR = 5, 2, 3, 1, 0.03
 	return o
 }
 
 // runOn starts or resumes the run in directory /run of fsys.
-func runOn(ctx context.Context, fsys vfs.FS, ds *store.Dataset, o Options, h Hooks) (*run.Result, error) {
+func runOn(ctx context.Context, fsys vfs.FS, ds *store.Dataset, o run.Options, h Hooks) (*run.Result, error) {
 	return Run(ctx, ds, func() (*run.Dir, error) {
 		d, _, err := run.OpenOn(fsys, "/run")
 		return d, err
@@ -155,7 +155,7 @@ func TestResumeOverAndOver(t *testing.T) {
 	}
 }
 
-func resumeOverAndOver(t *testing.T, ds *store.Dataset, o Options) {
+func resumeOverAndOver(t *testing.T, ds *store.Dataset, o run.Options) {
 	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
 	require.NoError(t, err)
 	disk := vfs.NewMem()
@@ -235,7 +235,7 @@ func TestResumeLonger(t *testing.T) {
 }
 
 // half runs a few steps and leaves a run directory to resume.
-func half(t *testing.T, ds *store.Dataset, o Options) *vfs.MemFS {
+func half(t *testing.T, ds *store.Dataset, o run.Options) *vfs.MemFS {
 	disk := vfs.NewMem()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := runOn(ctx, disk, ds, o, Hooks{Step: func(epoch, step, _ int, _ float64) {
@@ -253,13 +253,13 @@ func TestResumeRefuses(t *testing.T) {
 	other := open(t, storetest.Communities(600, 4, 8, 16, 3))
 	for name, c := range map[string]struct {
 		ds     *store.Dataset
-		change func(o *Options)
+		change func(o *run.Options)
 		want   []string
 	}{
-		"another dataset": {other, func(*Options) {}, []string{"it trained on a dataset with seal"}},
-		"other options": {ds, func(o *Options) { o.LR, o.Hidden, o.Seed = 1, 99, 7 },
+		"another dataset": {other, func(*run.Options) {}, []string{"it trained on a dataset with seal"}},
+		"other options": {ds, func(o *run.Options) { o.LR, o.Hidden, o.Seed = 1, 99, 7 },
 			[]string{"{hidden} is 99 and the run's is 16", "{lr} is 1 and the run's is 0.03", "{seed} is 7 and the run's is 1"}},
-		"another model": {ds, func(o *Options) { o.Kind = model.MLP }, []string{`{model} is "mlp" and the run's is "sage"`}},
+		"another model": {ds, func(o *run.Options) { o.Kind = model.MLP }, []string{`{model} is "mlp" and the run's is "sage"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := half(t, ds, long())

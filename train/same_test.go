@@ -25,7 +25,7 @@ func sameWork(t require.TestingT, want, got *run.Result, msg ...any) {
 }
 
 // outOfCore is a run that reads nearly everything from disk, again and again.
-func outOfCore(ds *store.Dataset, engine disk.Kind) Options {
+func outOfCore(ds *store.Dataset, engine disk.Kind) run.Options {
 	o := small()
 	f := ds.Features(0)
 	o.Epochs = 2
@@ -43,7 +43,7 @@ func TestSameResults(t *testing.T) {
 	type way struct {
 		name   string
 		stride int // of 960 settings it takes one in so many: odd, and no divisor of the counts below, so that all of them meet
-		o      Options
+		o      run.Options
 		want   *run.Result
 	}
 	ways := []*way{
@@ -73,7 +73,7 @@ func TestSameResults(t *testing.T) {
 							o := w.o
 							o.Cache.Engine, o.Cache.Policy, o.Window, o.Cache.HostBytes, o.TopologyBytes = engine, kind, window, host, lists
 							o.Workers, o.Lookahead = []int{1, 2, 9}[n%3], n/3%4
-							o.BatchBytes = []int64{Auto, 0, 1 << 18}[i]
+							o.BatchBytes = []int64{run.Auto, 0, 1 << 18}[i]
 							sameWork(t, w.want, trained(t, ds, o), "%s: %+v", w.name, o)
 						}
 					}

@@ -21,19 +21,19 @@ import (
 )
 
 // draws are ways to draw batches, each a change of options.
-var draws = map[string]func(o *Options){
-	"ns":                func(*Options) {},
-	"ns nested":         func(o *Options) { o.Kappa = 5 },
-	"ns smoothed":       func(o *Options) { o.Kappa, o.Dependent = 5, Smoothed },
-	"labor0":            func(o *Options) { o.Sampler = sample.Labor0 },
-	"labor0 nested":     func(o *Options) { o.Sampler, o.Kappa = sample.Labor0, 5 },
-	"labor0 smoothed":   func(o *Options) { o.Sampler, o.Kappa, o.Dependent = sample.Labor0, 5, Smoothed },
-	"labor0 for ever":   func(o *Options) { o.Sampler, o.Kappa = sample.Labor0, sample.Forever },
-	"labor0 poisson":    func(o *Options) { o.Sampler, o.Poisson = sample.Labor0, true },
-	"layer dependency":  func(o *Options) { o.LayerDependency = true },
-	"labor-star nested": func(o *Options) { o.Sampler, o.Kappa = sample.LaborStar, 5 },
-	"rw nested":         func(o *Options) { o.Sampler, o.Kappa = sample.RW, 5 },
-	"walks of one step": func(o *Options) { o.Sampler, o.Walk.Length = sample.RW, 1 },
+var draws = map[string]func(o *run.Options){
+	"ns":                func(*run.Options) {},
+	"ns nested":         func(o *run.Options) { o.Kappa = 5 },
+	"ns smoothed":       func(o *run.Options) { o.Kappa, o.Dependent = 5, run.Smoothed },
+	"labor0":            func(o *run.Options) { o.Sampler = sample.Labor0 },
+	"labor0 nested":     func(o *run.Options) { o.Sampler, o.Kappa = sample.Labor0, 5 },
+	"labor0 smoothed":   func(o *run.Options) { o.Sampler, o.Kappa, o.Dependent = sample.Labor0, 5, run.Smoothed },
+	"labor0 for ever":   func(o *run.Options) { o.Sampler, o.Kappa = sample.Labor0, sample.Forever },
+	"labor0 poisson":    func(o *run.Options) { o.Sampler, o.Poisson = sample.Labor0, true },
+	"layer dependency":  func(o *run.Options) { o.LayerDependency = true },
+	"labor-star nested": func(o *run.Options) { o.Sampler, o.Kappa = sample.LaborStar, 5 },
+	"rw nested":         func(o *run.Options) { o.Sampler, o.Kappa = sample.RW, 5 },
+	"walks of one step": func(o *run.Options) { o.Sampler, o.Walk.Length = sample.RW, 1 },
 }
 
 // TestDraws: every way to draw learns from neighbours, gives batches of its own, and the same ones out of core.
@@ -60,9 +60,9 @@ func TestOneKappa(t *testing.T) {
 	o := small()
 	o.Sampler = sample.Labor0
 	want := trained(t, ds, o)
-	o.Dependent = Smoothed
+	o.Dependent = run.Smoothed
 	sameWork(t, want, trained(t, ds, o))
-	o.Kappa, o.Dependent = math.MaxInt, Nested
+	o.Kappa, o.Dependent = math.MaxInt, run.Nested
 	want = trained(t, ds, o)
 	o.Kappa = sample.Forever
 	sameWork(t, want, trained(t, ds, o))
@@ -82,23 +82,23 @@ func TestNoDraws(t *testing.T) {
 }
 
 func TestDrawsRefused(t *testing.T) {
-	for want, change := range map[string]func(o *Options){
-		"{sampler} labor: there are ns, labor0, labor-star and rw":     func(o *Options) { o.Sampler = "labor" },
-		"{kappa} 0: at least 1, which is independent batches, or inf":  func(o *Options) { o.Kappa = 0 },
-		"{kappa} -2: at least 1, which is independent batches, or inf": func(o *Options) { o.Kappa = -2 },
-		"{dependent} : there are nested and smoothed":                  func(o *Options) { o.Dependent = "" },
-		"{fanout} 0: at least 1, or -1 for every neighbour":            func(o *Options) { o.Fanouts = []int{0, 0} },
-		"{fanout} -2: at least 1, or -1 for every neighbour":           func(o *Options) { o.Fanouts = []int{5, -2} },
-		"{poisson} goes with {sampler} labor0":                         func(o *Options) { o.Poisson = true },
-		"{weighted} goes with {sampler} ns":                            func(o *Options) { o.Sampler, o.Weighted = sample.Labor0, true },
-		"{walks} 0: from 1 to 65536":                                   func(o *Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
-		"{walk_length} 2000: from 1 to 1024":                           func(o *Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
-		"{walk_restart} NaN: at least 0 and below 1":                   func(o *Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
-		"{weighted}: {model} gcn takes its weights from degrees":       func(o *Options) { o.Kind, o.Weighted = model.GCN, true },
-		"{model} gcn needs the probabilities of neighbours":            func(o *Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
-		"{fanout} -1: {sampler} rw needs a number of neighbours":       func(o *Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
-		"{dependent} smoothed: walks have no numbers that drift": func(o *Options) {
-			o.Sampler, o.Kappa, o.Dependent = sample.RW, 2, Smoothed
+	for want, change := range map[string]func(o *run.Options){
+		"{sampler} labor: there are ns, labor0, labor-star and rw":     func(o *run.Options) { o.Sampler = "labor" },
+		"{kappa} 0: at least 1, which is independent batches, or inf":  func(o *run.Options) { o.Kappa = 0 },
+		"{kappa} -2: at least 1, which is independent batches, or inf": func(o *run.Options) { o.Kappa = -2 },
+		"{dependent} : there are nested and smoothed":                  func(o *run.Options) { o.Dependent = "" },
+		"{fanout} 0: at least 1, or -1 for every neighbour":            func(o *run.Options) { o.Fanouts = []int{0, 0} },
+		"{fanout} -2: at least 1, or -1 for every neighbour":           func(o *run.Options) { o.Fanouts = []int{5, -2} },
+		"{poisson} goes with {sampler} labor0":                         func(o *run.Options) { o.Poisson = true },
+		"{weighted} goes with {sampler} ns":                            func(o *run.Options) { o.Sampler, o.Weighted = sample.Labor0, true },
+		"{walks} 0: from 1 to 65536":                                   func(o *run.Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
+		"{walk_length} 2000: from 1 to 1024":                           func(o *run.Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
+		"{walk_restart} NaN: at least 0 and below 1":                   func(o *run.Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
+		"{weighted}: {model} gcn takes its weights from degrees":       func(o *run.Options) { o.Kind, o.Weighted = model.GCN, true },
+		"{model} gcn needs the probabilities of neighbours":            func(o *run.Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
+		"{fanout} -1: {sampler} rw needs a number of neighbours":       func(o *run.Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
+		"{dependent} smoothed: walks have no numbers that drift": func(o *run.Options) {
+			o.Sampler, o.Kappa, o.Dependent = sample.RW, 2, run.Smoothed
 		},
 	} {
 		o := small()
@@ -111,22 +111,22 @@ func TestDrawsRefused(t *testing.T) {
 		}
 	}
 	o := small()
-	o.Sampler, o.Dependent = sample.RW, Smoothed
+	o.Sampler, o.Dependent = sample.RW, run.Smoothed
 	require.NoError(t, o.Validate(), "independent walks have nothing to drift")
 }
 
 func TestDrawsText(t *testing.T) {
-	for want, change := range map[string]func(o *Options){
-		"":                                 func(*Options) {},
-		"labor0":                           func(o *Options) { o.Sampler = sample.Labor0 },
-		"ns, kappa 16 nested":              func(o *Options) { o.Kappa = 16 },
-		"labor0, kappa inf smoothed":       func(o *Options) { o.Sampler, o.Kappa, o.Dependent = sample.Labor0, sample.Forever, Smoothed },
-		"ns, weighted":                     func(o *Options) { o.Sampler, o.Weighted = "", true },
-		"rw, 10 walks of 3":                func(o *Options) { o.Sampler = sample.RW },
-		"ns, layer dependency":             func(o *Options) { o.LayerDependency = true },
-		"labor0, poisson":                  func(o *Options) { o.Sampler, o.Poisson = sample.Labor0, true },
-		"labor-star, kappa 2 nested":       func(o *Options) { o.Sampler, o.Kappa = sample.LaborStar, 2 },
-		"rw, 4 walks of 2, kappa 3 nested": func(o *Options) { o.Sampler, o.Walk.Length, o.Walk.Walks, o.Kappa = sample.RW, 2, 4, 3 },
+	for want, change := range map[string]func(o *run.Options){
+		"":                                 func(*run.Options) {},
+		"labor0":                           func(o *run.Options) { o.Sampler = sample.Labor0 },
+		"ns, kappa 16 nested":              func(o *run.Options) { o.Kappa = 16 },
+		"labor0, kappa inf smoothed":       func(o *run.Options) { o.Sampler, o.Kappa, o.Dependent = sample.Labor0, sample.Forever, run.Smoothed },
+		"ns, weighted":                     func(o *run.Options) { o.Sampler, o.Weighted = "", true },
+		"rw, 10 walks of 3":                func(o *run.Options) { o.Sampler = sample.RW },
+		"ns, layer dependency":             func(o *run.Options) { o.LayerDependency = true },
+		"labor0, poisson":                  func(o *run.Options) { o.Sampler, o.Poisson = sample.Labor0, true },
+		"labor-star, kappa 2 nested":       func(o *run.Options) { o.Sampler, o.Kappa = sample.LaborStar, 2 },
+		"rw, 4 walks of 2, kappa 3 nested": func(o *run.Options) { o.Sampler, o.Walk.Length, o.Walk.Walks, o.Kappa = sample.RW, 2, 4, 3 },
 	} {
 		o := small()
 		change(&o)
@@ -147,7 +147,7 @@ func TestOlderRecord(t *testing.T) {
 	}
 	text, err = json.Marshal(keys)
 	require.NoError(t, err)
-	var old Options
+	var old run.Options
 	require.NoError(t, json.Unmarshal(text, &old))
 	require.Equal(t, o, old)
 	require.NoError(t, o.Resumes(old))
@@ -175,7 +175,7 @@ const halfNewest = "/run/checkpoints/00000012.safetensors"
 func TestResumeSchedule(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
-	o.Sampler, o.Kappa, o.Dependent = sample.Labor0, 5, Smoothed
+	o.Sampler, o.Kappa, o.Dependent = sample.Labor0, 5, run.Smoothed
 	for text, want := range map[string]string{
 		`{"seed":1,"kappa":16,"dependent":"smoothed","step":12}`: "it draws with {kappa} 16, and the run with 5",
 		`{"seed":1,"kappa":-1,"dependent":"smoothed","step":12}`: "it draws with {kappa} inf, and the run with 5",
@@ -197,16 +197,16 @@ func TestResumeSchedule(t *testing.T) {
 		require.ErrorContains(t, err, "resume "+halfNewest+": "+want)
 	}
 	disk := half(t, ds, o)
-	for want, change := range map[string]func(o *Options){
-		`{sampler} is "ns" and the run's is "labor0"`:         func(o *Options) { o.Sampler = sample.NS },
-		`{kappa} is inf and the run's is 5`:                   func(o *Options) { o.Kappa = sample.Forever },
-		`{dependent} is "nested" and the run's is "smoothed"`: func(o *Options) { o.Dependent = Nested },
-		`{layer_dependency} is true and the run's is false`:   func(o *Options) { o.LayerDependency = true },
-		`{poisson} is true and the run's is false`:            func(o *Options) { o.Poisson = true },
-		`{walk_length} is 4 and the run's is 3`:               func(o *Options) { o.Walk.Length = 4 },
-		`{walks} is 11 and the run's is 10`:                   func(o *Options) { o.Walk.Walks = 11 },
-		`{walk_restart} is 0.25 and the run's is 0.5`:         func(o *Options) { o.Walk.Restart = 0.25 },
-		`{epoch_steps} is 4 and the run's is 0`:               func(o *Options) { o.EpochSteps = 4 },
+	for want, change := range map[string]func(o *run.Options){
+		`{sampler} is "ns" and the run's is "labor0"`:         func(o *run.Options) { o.Sampler = sample.NS },
+		`{kappa} is inf and the run's is 5`:                   func(o *run.Options) { o.Kappa = sample.Forever },
+		`{dependent} is "nested" and the run's is "smoothed"`: func(o *run.Options) { o.Dependent = run.Nested },
+		`{layer_dependency} is true and the run's is false`:   func(o *run.Options) { o.LayerDependency = true },
+		`{poisson} is true and the run's is false`:            func(o *run.Options) { o.Poisson = true },
+		`{walk_length} is 4 and the run's is 3`:               func(o *run.Options) { o.Walk.Length = 4 },
+		`{walks} is 11 and the run's is 10`:                   func(o *run.Options) { o.Walk.Walks = 11 },
+		`{walk_restart} is 0.25 and the run's is 0.5`:         func(o *run.Options) { o.Walk.Restart = 0.25 },
+		`{epoch_steps} is 4 and the run's is 0`:               func(o *run.Options) { o.EpochSteps = 4 },
 	} {
 		o := o
 		change(&o)
@@ -218,7 +218,7 @@ func TestResumeSchedule(t *testing.T) {
 // TestEvaluatedOnWalks: a network of random walks has no weights for all neighbours.
 func TestEvaluatedOnWalks(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
-	notesOf := func(o Options) (notes string, r *run.Result) {
+	notesOf := func(o run.Options) (notes string, r *run.Result) {
 		r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes += s + "\n" }})
 		require.NoError(t, err)
 		return notes, r
@@ -240,7 +240,7 @@ func TestEvaluatedOnWalks(t *testing.T) {
 	o.Kappa = 10 // an epoch has 4 steps
 	notes, _ = notesOf(o)
 	require.Contains(t, notes, "{kappa} 10: 2.5 epochs of 4 steps draw the same neighbours of a node")
-	o.Dependent, o.Sampler = Smoothed, sample.Labor0
+	o.Dependent, o.Sampler = run.Smoothed, sample.Labor0
 	notes, _ = notesOf(o)
 	require.Contains(t, notes, "{kappa} 10: the neighbours of a node change once in 2.5 epochs of 4 steps")
 	o.Kappa = 4
@@ -277,7 +277,7 @@ func TestWeighted(t *testing.T) {
 	plain := trained(t, ds, o)
 	o.Weighted = true
 	for kind, kappa := range map[model.Kind]int{model.SAGE: 5, model.GAT: 1} {
-		o.Kind, o.Heads, o.Kappa, o.Dependent = kind, 2, kappa, Smoothed
+		o.Kind, o.Heads, o.Kappa, o.Dependent = kind, 2, kappa, run.Smoothed
 		want := trained(t, ds, o)
 		require.Greater(t, *want.Best.TestAcc, *plain.Best.TestAcc+0.05, kind)
 		require.Equal(t, "full", want.Evaluation.Method)

@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its batch. Batches differ in
@@ -28,7 +29,7 @@ func TestSteadyState(t *testing.T) {
 // bytesPerStep is the mean over some steps that follow as many others.
 func bytesPerStep(t *testing.T, ds *store.Dataset, batch int) float64 {
 	const steps = 500 // by then every batch of the groups in flight has been as large as the largest
-	o := DefaultOptions()
+	o := run.DefaultOptions()
 	o.Hidden, o.Fanouts, o.Layers, o.Batch, o.EvalEvery, o.LogEvery = 8, []int{5, 3}, 2, batch, 1000, 0
 	o.Epochs = 1 + 2*steps*batch/len(mustData(t, ds).Train)
 	o.Cache = cachetier.Options{DeviceBytes: 30 << 10, HostBytes: 100 << 10}

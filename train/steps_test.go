@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -134,7 +135,7 @@ func TestGradientsAreMeans(t *testing.T) {
 }
 
 // opened is what a run has before it begins, without a directory.
-func opened(t *testing.T, ds *store.Dataset, o Options) *trainer {
+func opened(t *testing.T, ds *store.Dataset, o run.Options) *trainer {
 	m, err := newTrainer(context.Background(), ds, o, Hooks{})
 	require.NoError(t, err)
 	t.Cleanup(m.close)
@@ -147,8 +148,8 @@ func TestCountersAreNotExchanged(t *testing.T) {
 	o := small()
 	o.TopologyBytes = 9 << 10
 	m := opened(t, ds, o)
-	m.topo.Count(500, 3)
-	s, got := m.topo.Stats(), m.topology()
+	m.tiers.Topology.Count(500, 3)
+	s, got := m.tiers.Topology.Stats(), run.TopologyOf(m.tiers)
 	require.Equal(t, cachetier.Tier{
 		CapacityBytes: s.ResidentBytes, UsedBytes: s.ResidentBytes, CapacityRows: s.ResidentLists, UsedRows: s.ResidentLists,
 		IndexBytes: s.OffsetBytes, RowsHit: s.Hits, RowsMissed: s.Misses, BytesRead: s.Warmup.BytesRead,

@@ -9,6 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestTopologyFollowsTheSplit: the lists that a run holds are those that the split of its memory allows, be they more or fewer
@@ -29,22 +30,22 @@ func TestTopologyFollowsTheSplit(t *testing.T) {
 		from, to      int64 // bounds of the split's part for the topology
 		same          bool  // as the measure had
 	}{
-		{"fewer", some, tight, Auto, least, all - 1, false},
-		{"as many", some, 1 << 30, Auto, all, all, true},
+		{"fewer", some, tight, run.Auto, least, all - 1, false},
+		{"as many", some, 1 << 30, run.Auto, all, all, true},
 		{"as many, of a budget beyond all", some, 1 << 30, 1 << 29, all, all, false},
 		{"a given part", some, 1 << 30, all / 2, all / 2, all / 2, true},
-		{"more", many, 8 * (allOfMany - 1), Auto, topology.LeastBytes(many.Graph(0)) + 1, allOfMany, false},
+		{"more", many, 8 * (allOfMany - 1), run.Auto, topology.LeastBytes(many.Graph(0)) + 1, allOfMany, false},
 	} {
 		o.MemoryBytes, o.TopologyBytes = c.memory, c.given
 		made, err := newTrainer(t.Context(), c.ds, o, Hooks{})
 		require.NoError(t, err, c.name)
-		part := made.budget.Topology
-		require.True(t, c.from <= part && part <= c.to, "%s: %+v", c.name, made.budget)
+		part := made.tiers.Budget.Topology
+		require.True(t, c.from <= part && part <= c.to, "%s: %+v", c.name, made.tiers.Budget)
 		tier, err := topology.Open(t.Context(), c.ds.Graph(0), topology.Options{Bytes: part})
 		require.NoError(t, err)
 		_, err = tier.SelfLoops(t.Context()) // which the measure asked for
 		require.NoError(t, err)
-		want, got := tier.Stats(), made.topo.Stats()
+		want, got := tier.Stats(), made.tiers.Topology.Stats()
 		want.Warmup.Seconds, got.Warmup.Seconds = 0, 0
 		if c.same { // then what the measure drew is counted as well
 			want.Asked, want.Hits, want.Misses, want.Cold = got.Asked, got.Hits, got.Misses, got.Cold

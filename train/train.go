@@ -9,7 +9,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
-	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
@@ -24,12 +23,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
 	tasks "github.com/gnnstore/gnnstore/train/task"
+	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
 // Hooks are what a run has of its caller: what it computes on, and functions that tell how it goes. Nil ones are not called; they
 // run between steps, so they should be quick.
 type Hooks struct {
-	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that Options.Kernels names.
+	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that run.Options.Kernels names.
 	Backend kernels.Backend
 
 	Start func(*run.Record)
@@ -56,7 +56,7 @@ type Hooks struct {
 // directory holds what finished before, and the error; where it is only that something could not be read, or that memory was
 // short, that is every step up to then.
 func Run(
-	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o Options, version string, h Hooks,
+	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h Hooks,
 ) (_ *run.Result, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
@@ -103,7 +103,7 @@ func (t *trainer) begin(version string) error {
 	if record == nil {
 		record = &run.Record{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-			Costs: t.disk.Costs, Memory: t.budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(), Started: now,
+			Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(), Started: now,
 			AutoEpochs: t.auto,
 		}
 		record.Options.Init = run.Absolute(t.Init)
@@ -131,7 +131,7 @@ func (t *trainer) begin(version string) error {
 		}
 		// What was changed now is what the run goes on with the next time.
 		begun := record.Options.Init
-		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.disk.Costs, t.budget
+		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.tiers.Disk.Costs, t.tiers.Budget
 		record.Options.Init = begun
 	}
 	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
@@ -164,7 +164,7 @@ type task interface {
 }
 
 // newTask is the classification of nodes.
-func newTask(d *data.Data, o Options) (task, error) {
+func newTask(d *data.Data, o run.Options) (task, error) {
 	return tasks.NewNodes(d, tasks.Options{
 		Metric: o.Metric, ClassWeights: o.ClassWeights, Batch: o.Batch, EpochSteps: o.EpochSteps, Seed: o.Seed,
 	})
@@ -172,38 +172,28 @@ func newTask(d *data.Data, o Options) (task, error) {
 
 // trainer is the state of a run.
 type trainer struct {
-	Options
+	run.Options
 	dir    *run.Dir
 	record *run.Record // which every checkpoint repeats
 	hooks  Hooks
 	data   *data.Data
 	task   task
 	be     kernels.Backend
-	disk   disk.Options // of topo and stack
-	// engine is what came of it, and why.
-	engine string
-	topo   *topology.Tier
-	draws  *sample.Sampler
-	stack  *cachetier.Stack
+	tiers  *tiers.Tiers
 	step   *step.Stepper
 	model  *model.Model // of step, as is optim
 	optim  *optim.Optimizer
 	eval   *infer.Evaluator
-	pipe   *pipeline.Pipeline
 
-	peak      memoryPeak
-	heap      heapLimit
+	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
 	worse     int                 // evaluations since then
 	partial   partial             // the epoch under way
 	auto      *run.AutoEpochs     // nil where Epochs is a number
-	budget    plan.Budget
-	planner   *plan.Planner   // of pipe
-	inputs    int             // feature rows that the first batch reads, and others about as many
-	read      cachetier.Stats // what the tiers had done when last looked at
-	trained   cachetier.Stats // of that, what they did for steps of training
-	other     pipeline.Stats  // what the stages did for evaluation
-	evaluated cachetier.Disk  // reading for evaluation
+	read      cachetier.Stats     // what the tiers had done when last looked at
+	trained   cachetier.Stats     // of that, what they did for steps of training
+	other     pipeline.Stats      // what the stages did for evaluation
+	evaluated cachetier.Disk      // reading for evaluation
 	before    before
 	saved     int // updates in the newest checkpoint
 	result    *run.Result
@@ -218,7 +208,7 @@ type before struct {
 }
 
 // newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
-func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *trainer, err error) {
+func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *trainer, err error) {
 	t := &trainer{Options: o, hooks: h, be: h.Backend}
 	if t.be == nil {
 		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
@@ -245,16 +235,16 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	}
 	t.step = step.New(t.be, model.New(t.be, o.Config, t.shape(), o.Seed), t.task, o.Optim)
 	t.model, t.optim = t.step.Model, t.step.Optim
-	if t.EvalBytes == Auto {
+	if t.EvalBytes == run.Auto {
 		t.EvalBytes = 2 << 30
 		if t.MemoryBytes > 0 {
 			t.EvalBytes = t.MemoryBytes / 8
 		}
 	}
 	t.eval = infer.New(t.data, t.step, t.task, infer.Options{
-		Draws: o.Sampling(), Bytes: t.EvalBytes, Nodes: o.EvalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.look,
+		Draws: o.Sampling(), Bytes: t.EvalBytes, Nodes: o.EvalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
 	})
-	if err := t.openTiers(ctx, o.EvalBytes == Auto); err != nil {
+	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
 		return nil, err
 	}
 	t.saved = -1
@@ -267,10 +257,48 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o Options, h Hooks) (_ *
 	}
 	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
-		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget),
+		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.tiers.Engine, Memory: run.MemoryOf(t.tiers.Budget),
 		Metric: t.task.Kind(), Best: run.Best{Metric: t.task.Kind()}, Evaluation: run.Evaluation{Method: t.eval.Method()},
 	}
 	return t, nil
+}
+
+// openTiers takes the measure of the first batch and opens the tiers by it. Where that leaves no room for full-neighbour
+// evaluation, and may, there is none.
+func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
+	t.tiers, err = tiers.New(ctx, t.data, t.Sampling(), t.be, t.Options.Options, t.hooks.faults)
+	if err != nil {
+		return err
+	}
+	t.task.Begin(1)
+	b, err := t.tiers.First(ctx, t.BatchSeeds().At(0), t.task.Seeds(0)[0])
+	if err != nil {
+		return err
+	}
+	before := kernels.HostBytes()
+	if err := t.rehearse(b); err != nil {
+		return err
+	}
+	m := tiers.Measure{Batch: b, Step: kernels.HostBytes() - before, Beside: t.besideTiers()}
+	err = t.tiers.Open(ctx, m)
+	var short *plan.NotEnough
+	if errors.As(err, &short) && anyEvaluation {
+		t.EvalBytes, t.eval.Bytes = 0, 0
+		m.Beside = t.besideTiers()
+		err = t.tiers.Open(ctx, m)
+	}
+	if err != nil {
+		return err
+	}
+	t.read = t.tiers.Stack.Stats()
+	t.eval.Attach(t.tiers.Stack, t.tiers.Pipe)
+	return nil
+}
+
+// besideTiers is the memory of what holds no batches: weights, with what belongs to them, and evaluation.
+func (t *trainer) besideTiers() int64 {
+	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a checkpoint while it is built.
+	return (4*4+12)*t.Config.Weights(t.shape()) + t.eval.MemoryBytes()
 }
 
 // shape is what the data fix of the network.
@@ -292,18 +320,11 @@ func (t *trainer) checkModel() error {
 }
 
 func (t *trainer) close() {
-	t.heap.close()
-	if t.pipe != nil {
-		t.pipe.Close()
+	if t.tiers != nil {
+		t.tiers.Close()
 	}
 	if t.step != nil {
 		t.step.Close()
-	}
-	if t.stack != nil {
-		t.stack.Close()
-	}
-	if t.topo != nil {
-		t.topo.Close()
 	}
 }
 
@@ -338,7 +359,7 @@ func (t *trainer) notes() {
 	case t.Draws() == "":
 	case t.Kappa == sample.Forever:
 		t.note("{kappa} inf: every epoch draws the same neighbours of a node")
-	case t.Kappa > steps && t.Dependent == Nested:
+	case t.Kappa > steps && t.Dependent == run.Nested:
 		t.note("{kappa} %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	case t.Kappa > steps:
@@ -358,11 +379,11 @@ func (t *trainer) notes() {
 // collect brings the result's counters up to the last step.
 func (t *trainer) collect() {
 	t.result.Stats = t.trained.Add(t.before.stats)
-	t.result.Stages = t.pipe.Stats().Sub(t.other).Add(t.before.stages)
+	t.result.Stages = t.tiers.Pipe.Stats().Sub(t.other).Add(t.before.stages)
 	t.result.LimitingStage = t.result.Stages.Limiting()
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
-	t.result.Topology, t.result.Window = t.topology(), t.window()
-	t.result.Latency, _ = t.latency()
-	t.peak.look()
-	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.rss, t.peak.file
+	t.result.Topology, t.result.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)
+	t.result.Latency, _ = run.LatencyOf(t.tiers)
+	t.peak.Look()
+	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.RSS, t.peak.File
 }

@@ -39,13 +39,13 @@ func open(t *testing.T, s storetest.Spec) *store.Dataset {
 	return ds
 }
 
-func small() Options {
-	o := DefaultOptions()
+func small() run.Options {
+	o := run.DefaultOptions()
 	o.Hidden, o.Batch, o.Epochs, o.Fanouts, o.LR = 16, 64, 3, []int{5, 3}, 0.01
 	return o
 }
 
-func trained(t *testing.T, ds *store.Dataset, o Options) *run.Result {
+func trained(t *testing.T, ds *store.Dataset, o run.Options) *run.Result {
 	r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
 	require.NoError(t, err)
 	return r
@@ -136,17 +136,17 @@ func TestFullEvaluation(t *testing.T) {
 
 func TestAnyOptionWorks(t *testing.T) {
 	ds := open(t, storetest.Communities(100, 3, 6, 8, 3))
-	for name, change := range map[string]func(o *Options){
-		"batch larger than the training set": func(o *Options) { o.Batch = math.MaxInt32 },
-		"batch of one":                       func(o *Options) { o.Batch, o.Epochs = 1, 1 },
-		"fanout beyond any degree":           func(o *Options) { o.Fanouts = []int{100000, math.MaxInt32} },
-		"no epochs":                          func(o *Options) { o.Epochs = 0 },
-		"one layer":                          func(o *Options) { o.Layers, o.Fanouts = 1, []int{3} },
-		"many workers":                       func(o *Options) { o.Workers = 100 },
-		"early stop":                         func(o *Options) { o.Epochs, o.Patience = 200, 1 },
-		"test every epoch":                   func(o *Options) { o.EvalTest = "epoch" },
-		"input dropout":                      func(o *Options) { o.InputDropout = 0.5 },
-		"seldom validated":                   func(o *Options) { o.EvalEvery = 2 },
+	for name, change := range map[string]func(o *run.Options){
+		"batch larger than the training set": func(o *run.Options) { o.Batch = math.MaxInt32 },
+		"batch of one":                       func(o *run.Options) { o.Batch, o.Epochs = 1, 1 },
+		"fanout beyond any degree":           func(o *run.Options) { o.Fanouts = []int{100000, math.MaxInt32} },
+		"no epochs":                          func(o *run.Options) { o.Epochs = 0 },
+		"one layer":                          func(o *run.Options) { o.Layers, o.Fanouts = 1, []int{3} },
+		"many workers":                       func(o *run.Options) { o.Workers = 100 },
+		"early stop":                         func(o *run.Options) { o.Epochs, o.Patience = 200, 1 },
+		"test every epoch":                   func(o *run.Options) { o.EvalTest = "epoch" },
+		"input dropout":                      func(o *run.Options) { o.InputDropout = 0.5 },
+		"seldom validated":                   func(o *run.Options) { o.EvalEvery = 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := small()
@@ -171,8 +171,8 @@ func TestTooLargeModel(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	require.NoError(t, DefaultOptions().Validate())
-	o := DefaultOptions()
+	require.NoError(t, run.DefaultOptions().Validate())
+	o := run.DefaultOptions()
 	o.Fanouts, o.Batch, o.Epochs, o.LR, o.Workers, o.EvalTest, o.Cache.HostBytes = []int{0, -7, 3}, math.MaxInt32+1, -2, 0, 0, "x", -2
 	err := o.Validate()
 	for _, want := range []string{"{fanout} has 3", "{fanout} 0:", "{fanout} -7:", "{batch} 2147483648", "{epochs} -2", "{lr} 0", "{workers} 0", "{eval_test} x", "host budget"} {
@@ -190,7 +190,7 @@ func TestRefusesWhatItCannotTrain(t *testing.T) {
 	for _, c := range []struct {
 		want string
 		spec storetest.Spec
-		o    Options
+		o    run.Options
 	}{
 		{"no training node with a label", none, small()},
 		{"no training node with a label", storetest.Spec{}, small()},

@@ -9,18 +9,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// lasting reports whether rows in the host cache are of use to later windows. A window that takes more than half of the cache brings
-// most of its rows by a scan of the file and leaves little room for those of others.
-func (t *trainer) lasting() bool {
-	rows := t.stack.WindowRows()
-	return rows > 0 && t.Cache.Policy != cachetier.None && int64(rows) >= 2*int64(t.budget.Group)*int64(t.inputs)
-}
-
 // warm fills the host cache before the first step, where that lasts: in a run that is resumed with the rows that it had, else
 // with the hottest, if the run reads more rows than that. Either is one pass in file order. No row that is delivered depends
 // on it, so a file that is missing or damaged is no more than worth a note.
 func (t *trainer) warm(ctx context.Context) error {
-	if !t.lasting() {
+	if !t.tiers.Lasting() {
 		return nil
 	}
 	if t.dir.Record() != nil { // resumed
@@ -35,10 +28,7 @@ func (t *trainer) warm(ctx context.Context) error {
 			t.note("no %s from before: the host cache starts with the first rows", run.ResidentFile)
 		}
 	}
-	if steps := t.expectedEpochs()*t.task.Steps() - t.optim.Steps(); int64(steps)*int64(t.inputs) < int64(t.stack.WindowRows()) {
-		return nil
-	}
-	return t.stack.Prewarm(ctx)
+	return t.tiers.Prewarm(ctx, t.expectedEpochs()*t.task.Steps()-t.optim.Steps())
 }
 
 // restoreResident reads the file of saveResident.
@@ -51,15 +41,15 @@ func (t *trainer) restoreResident(ctx context.Context) (found bool, err error) {
 		return false, errors.Join(cachetier.ErrResident, err)
 	}
 	defer f.Close()
-	return true, t.stack.Restore(ctx, f)
+	return true, t.tiers.Stack.Restore(ctx, f)
 }
 
 // saveResident puts on record which rows are in the host cache. The stages are at rest.
 func (t *trainer) saveResident() {
-	if !t.lasting() || t.trained.InputRows == 0 { // the file from before is as good
+	if !t.tiers.Lasting() || t.trained.InputRows == 0 { // the file from before is as good
 		return
 	}
-	if err := t.dir.WriteResident(t.stack.Resident); err != nil {
+	if err := t.dir.WriteResident(t.tiers.Stack.Resident); err != nil {
 		t.note("%v; a run that is resumed begins with a cold host cache", err)
 	}
 }

@@ -111,8 +111,8 @@ func TestCostsOnRecord(t *testing.T) {
 	require.NoError(t, d.Close())
 	made, err := newTrainer(t.Context(), ds, record.Options, Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, record.Costs, made.topo.Costs())
-	require.Equal(t, record.Costs, made.disk.Costs)
+	require.Equal(t, record.Costs, made.tiers.Topology.Costs())
+	require.Equal(t, record.Costs, made.tiers.Disk.Costs)
 	made.close()
 
 	edit(t, fs, run.RecordFile, func(b []byte) []byte {

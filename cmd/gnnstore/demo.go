@@ -16,7 +16,6 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -38,8 +37,8 @@ func newDemo() *cobra.Command {
 }
 
 // demoOptions are the hyperparameters that tools/accuracy uses for every dataset, but for fewer evaluations.
-func demoOptions() train.Options {
-	o := train.DefaultOptions()
+func demoOptions() run.Options {
+	o := run.DefaultOptions()
 	o.Hidden, o.Epochs, o.EvalEvery, o.LR, o.Optim.WeightDecay, o.Dropout, o.InputDropout = 64, 100, 5, 0.01, 5e-4, 0.6, 0.6
 	return o
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -44,7 +43,7 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 	for _, name := range []string{"features", "weight"} {
 		require.NotNil(t, newIngest().Flags().Lookup(flags[name]))
 	}
-	for _, options := range []any{train.Options{}, trace.Options{}} {
+	for _, options := range []any{run.Options{}, trace.Options{}} {
 		for _, key := range jsonKeys(reflect.TypeOf(options)) {
 			require.Contains(t, flags, key)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // printJSON writes one object.
@@ -92,12 +92,12 @@ func (b *byteSize) String() string {
 }
 func (b *byteSize) Type() string { return "size" }
 
-// autoSize is a byteSize, or train.Auto.
+// autoSize is a byteSize, or run.Auto.
 type autoSize byteSize
 
 func (b *autoSize) Set(s string) error {
 	if s == "auto" {
-		*b = train.Auto
+		*b = run.Auto
 		return nil
 	}
 	if err := (*byteSize)(b).Set(s); err != nil {
@@ -107,7 +107,7 @@ func (b *autoSize) Set(s string) error {
 }
 
 func (b *autoSize) String() string {
-	if *b == train.Auto {
+	if *b == run.Auto {
 		return "auto"
 	}
 	return (*byteSize)(b).String()
@@ -115,12 +115,12 @@ func (b *autoSize) String() string {
 
 func (b *autoSize) Type() string { return "size" }
 
-// autoCount is a number from 0 on, or train.Auto.
+// autoCount is a number from 0 on, or run.Auto.
 type autoCount int
 
 func (c *autoCount) Set(s string) error {
 	if s == "auto" {
-		*c = train.Auto
+		*c = run.Auto
 		return nil
 	}
 	n, err := strconv.Atoi(s)
@@ -132,7 +132,7 @@ func (c *autoCount) Set(s string) error {
 }
 
 func (c *autoCount) String() string {
-	if *c == train.Auto {
+	if *c == run.Auto {
 		return "auto"
 	}
 	return strconv.Itoa(int(*c))

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -29,7 +29,7 @@ type traceOptions struct {
 }
 
 func newTrace() *cobra.Command {
-	o := &traceOptions{Options: trace.DefaultOptions(), dependent: train.Nested, fanout: "15,10"}
+	o := &traceOptions{Options: trace.DefaultOptions(), dependent: run.Nested, fanout: "15,10"}
 	cmd := &cobra.Command{
 		Use:   "trace DATASET",
 		Short: "Say what a sampler and a cache would do, without training",
@@ -136,7 +136,7 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 		fail("--batches", err)
 		o.Growth = append(o.Growth, b)
 	}
-	if o.Smoothed = o.dependent == train.Smoothed; !o.Smoothed && o.dependent != train.Nested {
+	if o.Smoothed = o.dependent == run.Smoothed; !o.Smoothed && o.dependent != run.Nested {
 		errs = append(errs, fmt.Errorf("--dependent %s: there are nested and smoothed", o.dependent))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -29,7 +29,7 @@ import (
 )
 
 type trainOptions struct {
-	train.Options
+	run.Options
 	kind, fanout     string
 	sampler          string
 	kappa            kappa
@@ -51,7 +51,7 @@ type trainOptions struct {
 
 func newTrain() *cobra.Command {
 	o := &trainOptions{
-		Options: train.DefaultOptions(), fanout: "15,10",
+		Options: run.DefaultOptions(), fanout: "15,10",
 		policy: string(cachetier.Belady), engine: string(disk.Auto),
 	}
 	o.texts()
@@ -459,7 +459,7 @@ func fanoutText(fanouts []int) string {
 	return strings.Join(texts, ",")
 }
 
-func describe(o train.Options, rec *run.Record) string {
+func describe(o run.Options, rec *run.Record) string {
 	draws := o.Draws()
 	if draws != "" {
 		draws = " by " + draws

@@ -9,29 +9,32 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
-	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
 // TestOverride: a run goes on with the options on record where no flag is given, none of which is a default here.
 func TestOverride(t *testing.T) {
-	want := train.Options{
+	want := run.Options{
 		Config: model.Config{
 			Kind: model.GAT, Layers: 3, Hidden: 12, Dropout: 0.1, InputDropout: 0.2, Norm: "none", Heads: 3, AttnDropout: 0.3,
 		},
 		Fanouts: []int{-1, 4, 2}, Sampler: sample.Labor0, LayerDependency: true, Poisson: true, Kappa: sample.Forever,
-		Dependent: train.Smoothed, Walk: sample.Walk{Length: 7, Walks: 11, Restart: 0.75}, Batch: 7, Epochs: 8, LR: 0.25, Seed: 1 << 63, Workers: 5, Patience: 6, EvalEvery: 9,
+		Dependent: run.Smoothed, Walk: sample.Walk{Length: 7, Walks: 11, Restart: 0.75}, Batch: 7, Epochs: 8, LR: 0.25, Seed: 1 << 63, Patience: 6, EvalEvery: 9,
 		Optim: optim.Options{Kind: optim.AdamW, WeightDecay: 1e-7, ClipNorm: 2.5},
 		Schedule: optim.Schedule{
 			Kind: optim.Step, Warmup: 4, Gamma: 0.7, Milestones: []int{2, 11},
 		},
 		ClassWeights: "1,2.5,0", Metric: metric.MacroF1, EvalTest: "epoch", EvalBytes: 1001, EvalNodes: 12, Split: "public",
-		BatchBytes: 1 << 20, CheckpointEvery: 3, KeepCheckpoints: 4, LogEvery: 1, MemoryBytes: 3<<20 + 1, Kernels: "portable",
-		Cache: cachetier.Options{DeviceBytes: 1500, HostBytes: 2000, Policy: cachetier.None, Engine: disk.Pread},
+		CheckpointEvery: 3, KeepCheckpoints: 4, LogEvery: 1, Kernels: "portable",
+		Options: tiers.Options{
+			Workers: 5, BatchBytes: 1 << 20, MemoryBytes: 3<<20 + 1,
+			Cache: cachetier.Options{DeviceBytes: 1500, HostBytes: 2000, Policy: cachetier.None, Engine: disk.Pread},
+		},
 	}
 	again := &trainOptions{Options: want}
 	record := &run.Record{Options: want, Kernels: want.Kernels}

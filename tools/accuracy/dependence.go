@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -68,10 +68,10 @@ func variants(samplers, dependents, kappas string) ([]variant, error) {
 	for sampler := range strings.SplitSeq(samplers, ",") {
 		all = append(all, variant{Sampler: sampler, Kappa: "1"})
 		for dependent := range strings.SplitSeq(dependents, ",") {
-			if dependent != train.Nested && dependent != train.Smoothed {
-				return nil, fmt.Errorf("-dependent %s: %s, %s or both", dependents, train.Nested, train.Smoothed)
+			if dependent != run.Nested && dependent != run.Smoothed {
+				return nil, fmt.Errorf("-dependent %s: %s, %s or both", dependents, run.Nested, run.Smoothed)
 			}
-			config := sample.Config{Kind: sample.Kind(sampler), Smoothed: dependent == train.Smoothed, Walk: sample.DefaultWalk}
+			config := sample.Config{Kind: sample.Kind(sampler), Smoothed: dependent == run.Smoothed, Walk: sample.DefaultWalk}
 			if err := config.Validate(); err != nil {
 				return nil, err
 			}

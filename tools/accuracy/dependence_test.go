@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/stretchr/testify/require"
 )
 
@@ -62,8 +62,8 @@ func finished(t *testing.T, log *trialLog, of task, seeds int, lost map[variant]
 
 var (
 	independent = variant{Sampler: "labor0", Kappa: "1"}
-	smoothed64  = variant{"labor0", train.Smoothed, "64"}
-	smoothedInf = variant{"labor0", train.Smoothed, "inf"}
+	smoothed64  = variant{"labor0", run.Smoothed, "64"}
+	smoothedInf = variant{"labor0", run.Smoothed, "inf"}
 )
 
 func TestCompare(t *testing.T) {

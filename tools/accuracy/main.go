@@ -154,7 +154,7 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, o)
+	err := perform(ctx, os.Stdout, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
@@ -186,7 +186,7 @@ func selectTasks(tasks []task, only string) ([]task, error) {
 	return selected, nil
 }
 
-func run(ctx context.Context, w io.Writer, o options) (err error) {
+func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	all, least := tasks, 1
 	switch {
 	case o.kappas != "":

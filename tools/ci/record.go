@@ -54,7 +54,7 @@ func large(more options) options {
 
 // cached are the options of the tiers.
 func cached(more options) options {
-	o := options{"engine": disk.Pread, "host_bytes": train.Auto, "device_bytes": 0, "policy": "", "readers": 0}
+	o := options{"engine": disk.Pread, "host_bytes": run.Auto, "device_bytes": 0, "policy": "", "readers": 0}
 	maps.Copy(o, more)
 	return o
 }
@@ -62,7 +62,7 @@ func cached(more options) options {
 // recordedRuns has every network, sampler and policy in it, tasks of one class and of several, evaluation of both kinds, and
 // memory that is split by the plan and by hand.
 var recordedRuns = []recordedRun{
-	{"in memory", "one", small(options{"topology_bytes": train.Auto, "epochs": 3})},
+	{"in memory", "one", small(options{"topology_bytes": run.Auto, "epochs": 3})},
 	{"gcn, labor0, poisson, nested", "one", small(options{"model": "gcn", "sampler": "labor0", "poisson": true, "kappa": 4,
 		"cache": cached(options{"host_bytes": 64 << 10})})},
 	{"gat, labor0, smoothed", "one", small(options{"model": "gat", "sampler": "labor0", "kappa": 4, "dependent": "smoothed",
@@ -184,8 +184,8 @@ func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 }
 
 // trainOptions are r's, by costs of the disk that no machine changes.
-func (r recordedRun) trainOptions() (o train.Options, err error) {
-	text, err := json.Marshal(train.DefaultOptions())
+func (r recordedRun) trainOptions() (o run.Options, err error) {
+	text, err := json.Marshal(run.DefaultOptions())
 	if err != nil {
 		return o, err
 	}

@@ -25,7 +25,7 @@ func TestExportSaysWhatTheRunMeasured(t *testing.T) {
 	require.NoError(t, err)
 	defer ds.Close()
 	for _, kind := range model.Kinds {
-		o := train.DefaultOptions()
+		o := run.DefaultOptions()
 		o.Kind, o.Hidden, o.Fanouts, o.Epochs, o.Batch, o.LR = kind, 16, []int{4, 4}, 3, 64, 0.01
 		dir := t.TempDir()
 		path, out := filepath.Join(dir, "run"), filepath.Join(dir, "out")

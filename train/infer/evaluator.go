@@ -142,7 +142,7 @@ func (e *Evaluator) sampled(ctx context.Context, nodes []uint32) error {
 		Z: func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
 	}
 	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
-		logits := e.step.Predict(step.InputOf(b.Batch, b.Rows))[0]
+		logits := e.step.Predict(step.InputOf(b.Batch, b.Rows...))[0]
 		e.look()
 		return e.task.Measure(e.step.Feed, logits.Value, b.Batch.Seeds[0])
 	})

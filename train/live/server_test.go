@@ -59,7 +59,7 @@ func TestTrainings(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(600, 4, 8, 16, 2)))
 	require.NoError(t, err)
 	defer ds.Close()
-	o := train.DefaultOptions()
+	o := run.DefaultOptions()
 	o.Hidden, o.Batch, o.Epochs, o.Fanouts, o.LR = 16, 64, 6, []int{5, 3}, 0.01
 	trained := func(seed uint64, look func(dir string, s *live.Server)) *run.Result {
 		o := o

@@ -7,15 +7,16 @@
 // deliver. [Stats] says how long each stage worked, and which one the others wait for.
 //
 // Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the length of the call, and gives
-// it back. Their rows are in two buffers of the backend: one in use, one being gathered. A step that is written back while the
-// next is in use holds the second, and gathering waits for it. Rows are gathered by a kernels.Staging, which for a backend that
-// the host cannot write to is memory for the rows of one more batch. One Run at a time.
+// it back. Their rows are in two buffers of the backend for each table: one in use, one being gathered. A step that is written
+// back while the next is in use holds the second, and gathering waits for it. Rows are gathered by a kernels.Staging, which for a
+// backend that the host cannot write to is memory for the rows of one more batch. One Run at a time.
 //
 // Start at [Pipeline.Run].
 package pipeline
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,16 +29,20 @@ import (
 
 // Config is what the stages work with.
 type Config struct {
-	// Planner decides what there is to move, and Stack is its one table: Cols elements of Type a row.
+	// Planner decides what there is to move, and Tables say what the rows of its tables are, in their order.
 	Planner *plan.Planner
-	Stack   *cachetier.Stack
-	Type    kernels.DType
-	Cols    int
+	Tables  []Table
 	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes with it.
 	Backend kernels.Backend
 	// Lag is how many steps a gather may be ahead of what is written back: where it is positive, step i is gathered once step
 	// i - Lag is. Default 0: whenever there is a buffer.
 	Lag int
+}
+
+// Table is what the rows of a table are: Cols elements of Type.
+type Table struct {
+	Type kernels.DType
+	Cols int
 }
 
 // Steps are the steps [From, To) of a Run, and what their batches are drawn from.
@@ -46,23 +51,35 @@ type Steps = plan.Steps
 // Gathered is a batch whose feature rows are there.
 type Gathered struct {
 	plan.Drawn
-	Rows kernels.Tensor // one for each of Batch.Inputs()[0]
-	// Read is what the tiers had done by then: for this batch and those before it, and for none after it.
-	Read cachetier.Stats
+	Rows []kernels.Tensor // by table: a row for each of its Batch.Inputs()
+	// Read is what the tiers of each table had done by then: for this batch and those before it, and for none after it.
+	Read []cachetier.Stats
 
-	buffer kernels.Buffer // of Rows
+	buffers *buffers // of Rows
 }
+
+// buffers have the rows of one step: one for each table, nil where there is none yet.
+type buffers []kernels.Buffer
 
 // Pipeline runs ranges of steps. Use New.
 type Pipeline struct {
 	Config
-	buffers [2]kernels.Buffer // of rows; nil where there is none yet
-	staging *kernels.Staging  // of gather
+	buffers [2]buffers
+	staging *kernels.Staging // of gather
 	clock   clock
 }
 
-// New makes a pipeline that has no memory yet.
-func New(c Config) *Pipeline { return &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)} }
+// New makes a pipeline that has no memory yet. Another number of Tables than the planner's panics.
+func New(c Config) *Pipeline {
+	if len(c.Tables) != len(c.Planner.Tables) {
+		panic(fmt.Sprintf("pipeline: rows of %d tables, and the planner has %d", len(c.Tables), len(c.Planner.Tables)))
+	}
+	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)}
+	for i := range p.buffers {
+		p.buffers[i] = make(buffers, len(c.Tables))
+	}
+	return p
+}
 
 // Run takes steps through the stages. It calls use with each batch inside store.Guard, and then the writers, while the next batch
 // is in use. It returns the first error, or that of ctx, after all its goroutines have ended. Steps that were used are written
@@ -81,9 +98,9 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	}
 	p.Planner.Begin(steps)
 	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
-	gathered, buffers := make(chan *Gathered), make(chan kernels.Buffer, len(p.buffers))
-	for _, b := range p.buffers {
-		buffers <- b
+	gathered, free := make(chan *Gathered), make(chan *buffers, len(p.buffers))
+	for i := range p.buffers {
+		free <- &p.buffers[i]
 	}
 	stage(func() error {
 		defer close(planned)
@@ -95,15 +112,15 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	})
 	stage(func() error {
 		defer close(gathered)
-		return p.gatherAll(ctx, loaded, gathered, buffers)
+		return p.gatherAll(ctx, loaded, gathered, free)
 	})
-	done := func(b *Gathered) error { return p.finish(b, nil, buffers) }
+	done := func(b *Gathered) error { return p.finish(b, nil, free) }
 	used := make(chan *Gathered)
 	if len(writers) > 0 {
 		failed := make(chan struct{})
 		stage(func() error {
 			defer close(failed)
-			return p.writeAll(writers, used, buffers)
+			return p.writeAll(writers, used, free)
 		})
 		done = func(b *Gathered) error {
 			select {
@@ -165,7 +182,7 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 }
 
 // gatherAll copies the rows of each step to a buffer of its own.
-func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out chan<- *Gathered, buffers <-chan kernels.Buffer) error {
+func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out chan<- *Gathered, free <-chan *buffers) error {
 	for w := range in {
 		for i, s := range w.Steps {
 			b := &Gathered{Drawn: s}
@@ -175,7 +192,7 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 				}
 			}
 			select {
-			case b.buffer = <-buffers:
+			case b.buffers = <-free:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -199,31 +216,34 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 	return nil
 }
 
+// gather copies the rows of the i-th step of w to the buffers of b.
 func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathered) error {
-	rows := len(b.Batch.Inputs()[0])
-	if n := rows * p.Cols; b.buffer == nil || b.buffer.Len() < n {
-		b.buffer = p.growBuffer(b.buffer, n+n/8)
+	for t, table := range p.Tables {
+		rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[t]), Cols: table.Cols}
+		rows.Buf = p.grow(&(*b.buffers)[t], table.Type, rows.Len())
+		b.Rows = append(b.Rows, rows)
+		if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
+			return err
+		}
+		b.Read = append(b.Read, p.Planner.Tables[t].Stats())
 	}
-	b.Rows = kernels.Tensor{Buf: b.buffer, Type: p.Type, Rows: rows, Cols: p.Cols}
-	err := p.staging.Fill(b.Rows, func(dst []byte) error { return w.Rows[0].Gather(ctx, i, dst) })
-	b.Read = p.Stack.Stats()
-	return err
+	return nil
 }
 
-// growBuffer puts a buffer of n elements in the place of old among p.buffers.
-func (p *Pipeline) growBuffer(old kernels.Buffer, n int) kernels.Buffer {
-	for i := range p.buffers {
-		if p.buffers[i] != old {
-			continue
-		}
-		if old != nil {
-			p.buffers[i] = nil // before Alloc may fail
-			p.Backend.Free(old)
-		}
-		p.buffers[i] = p.Backend.Alloc(p.Type, n)
-		return p.buffers[i]
+// grow is b, of n elements at least.
+func (p *Pipeline) grow(b *kernels.Buffer, t kernels.DType, n int) kernels.Buffer {
+	if *b == nil || (*b).Len() < n {
+		p.free(b) // before Alloc may fail
+		*b = p.Backend.Alloc(t, n+n/8)
 	}
-	panic("pipeline: a buffer of nobody")
+	return *b
+}
+
+func (p *Pipeline) free(b *kernels.Buffer) {
+	if *b != nil {
+		p.Backend.Free(*b)
+		*b = nil
+	}
 }
 
 // useAll has each batch used, and then done, in order. When every step was it succeeds, even if ctx has ended meanwhile.
@@ -249,10 +269,9 @@ func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered,
 
 // Close gives up the memory.
 func (p *Pipeline) Close() {
-	for i, b := range p.buffers {
-		if b != nil {
-			p.Backend.Free(b)
-			p.buffers[i] = nil
+	for _, step := range p.buffers {
+		for t := range step {
+			p.free(&step[t])
 		}
 	}
 	p.staging.Close()

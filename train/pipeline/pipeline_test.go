@@ -50,9 +50,12 @@ func (r *rig) config(samplers int, bytes int64) plan.Config {
 	}
 }
 
+// rows are those of the rig's table.
+var rows = []pipeline.Table{{Type: kernels.F16, Cols: 16}}
+
 // pipe is a pipeline of what c plans.
 func (r *rig) pipe(c plan.Config) *pipeline.Pipeline {
-	return pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: r.be})
+	return pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rows, Backend: r.be})
 }
 
 // steps have batches of different sizes, the largest in the middle.
@@ -101,10 +104,10 @@ func TestSameBatches(t *testing.T) {
 					var got []batch
 					use := func(b *pipeline.Gathered) error {
 						require.Equal(t, len(got), b.Step)
-						rows, ok := r.be.Host(b.Rows)
+						rows, ok := r.be.Host(b.Rows[0])
 						require.True(t, ok)
 						got = append(got, batch{
-							slices.Clone(b.Batch.Inputs()[0]), slices.Clone(b.Batch.Layers[1].Blocks[0].Nbr), slices.Clone(rows), b.Read.InputRows - started,
+							slices.Clone(b.Batch.Inputs()[0]), slices.Clone(b.Batch.Layers[1].Blocks[0].Nbr), slices.Clone(rows), b.Read[0].InputRows - started,
 						})
 						return nil
 					}
@@ -126,7 +129,7 @@ func TestSameBatches(t *testing.T) {
 func TestRemoteMemory(t *testing.T) {
 	r := newRig(t)
 	p := pipeline.New(pipeline.Config{
-		Planner: plan.NewPlanner(r.config(2, 10_000)), Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: kerneltest.Remote(r.be),
+		Planner: plan.NewPlanner(r.config(2, 10_000)), Tables: rows, Backend: kerneltest.Remote(r.be),
 	})
 	for range 2 { // the second with new buffers
 		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
@@ -134,13 +137,57 @@ func TestRemoteMemory(t *testing.T) {
 			for _, v := range b.Batch.Inputs()[0] {
 				want = append(want, r.ds.Features(0).Row(v)...)
 			}
-			got, ok := r.be.Host(b.Rows)
+			got, ok := r.be.Host(b.Rows[0])
 			require.True(t, ok)
 			require.Equal(t, want, got)
 			return nil
 		}))
 		p.Close()
 	}
+}
+
+// TestTables gathers rows of two types of nodes, of different elements and widths, to memory of the host and to other memory, and
+// counts what each step read of either.
+func TestTables(t *testing.T) {
+	r := newRig(t)
+	other, err := store.Open(storetest.Build(t, storetest.Spec{Nodes: 500, Dim: 41, Elem: store.F32}))
+	require.NoError(t, err)
+	defer other.Close()
+	features := []*store.Features{r.ds.Features(0), other.Features(0)}
+	schema := sample.Schema{Types: []int{500, 500}, Relations: []sample.Relation{{Src: 0, Dst: 0}, {Src: 1, Dst: 0}}}
+	lists := []sample.Topology{r.topo, sample.AtHand(r.ds.Graph(0))}
+	typed := steps(0, 40)
+	seeds := typed.Seeds
+	typed.Seeds = func(step int) [][]uint32 { return append(seeds(step), nil) }
+	for _, be := range []kernels.Backend{r.be, kerneltest.Remote(r.be)} {
+		c := r.config(2, 20_000)
+		c.Sampler, c.Tables = sample.NewTyped(schema, lists, sample.Config{Fanouts: []int{5, 3}}, 2), nil
+		for _, f := range features {
+			s, err := cachetier.Open(t.Context(), f, cachetier.Options{HostBytes: 3000})
+			require.NoError(t, err)
+			defer s.Close()
+			c.Tables = append(c.Tables, s)
+		}
+		p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: append(rows, pipeline.Table{Type: kernels.F32, Cols: 41}), Backend: be})
+		var count [2]int64
+		require.NoError(t, p.Run(t.Context(), typed, func(b *pipeline.Gathered) error {
+			require.NotEmpty(t, b.Batch.Inputs()[1])
+			for i, f := range features {
+				var want []byte
+				for _, v := range b.Batch.Inputs()[i] {
+					want = append(want, f.Row(v)...)
+				}
+				got, ok := r.be.Host(b.Rows[i])
+				require.True(t, ok)
+				require.Equal(t, want, got)
+				count[i] += int64(b.Rows[i].Rows)
+				require.Equal(t, count[i], b.Read[i].InputRows)
+			}
+			return nil
+		}))
+		p.Close()
+	}
+	require.Panics(t, func() { pipeline.New(pipeline.Config{Planner: plan.NewPlanner(r.config(1, 1)), Backend: r.be}) })
 }
 
 // counted notes how many bytes of blocks there are between drawing and use.

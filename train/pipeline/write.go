@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
@@ -13,7 +12,7 @@ type Writer interface {
 
 // writeAll has the writers put back what each step changed, in order. All that was used is written back, even if the context of
 // the run has ended meanwhile.
-func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, buffers chan<- kernels.Buffer) error {
+func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, free chan<- *buffers) error {
 	for b := range in {
 		var all plan.Written
 		for _, w := range writers {
@@ -23,7 +22,7 @@ func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, buffers chan<
 			}
 			all = all.Add(written)
 		}
-		if err := p.finish(b, all, buffers); err != nil {
+		if err := p.finish(b, all, free); err != nil {
 			return err
 		}
 	}
@@ -31,11 +30,11 @@ func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, buffers chan<
 }
 
 // finish takes note that nobody needs a step's batch any more, and what the step wrote.
-func (p *Pipeline) finish(b *Gathered, w plan.Written, buffers chan<- kernels.Buffer) error {
+func (p *Pipeline) finish(b *Gathered, w plan.Written, free chan<- *buffers) error {
 	if err := p.Planner.WriteBack(b.Step, w); err != nil {
 		return err
 	}
-	buffers <- b.buffer
+	free <- b.buffers
 	p.Planner.Done(b.Drawn)
 	return nil
 }

@@ -83,14 +83,14 @@ func TestLag(t *testing.T) {
 			}
 			gathered++
 		}}
-		p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Stack: stack, Type: kernels.F16, Cols: 16, Backend: be, Lag: lag})
+		p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rows, Backend: be, Lag: lag})
 		defer p.Close()
 		var used []int
 		write := func(step int, b *pipeline.Gathered) (plan.Written, error) {
 			before()
-			rows, ok := r.be.Host(b.Rows)
+			rows, ok := r.be.Host(b.Rows[0])
 			require.True(t, ok)
-			read := b.Read
+			read := b.Read[0]
 			read.Disk.Seconds, read.Warmup.Seconds = 0, 0
 			got = append(got, passed{step, read, slices.Clone(rows)})
 			return plan.Written{{uint32(step)}}, nil
@@ -128,7 +128,7 @@ func TestLagWithoutWriters(t *testing.T) {
 		gathered++
 	}}
 	p := pipeline.New(pipeline.Config{
-		Planner: plan.NewPlanner(r.config(1, 20_000)), Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: be, Lag: 1,
+		Planner: plan.NewPlanner(r.config(1, 20_000)), Tables: rows, Backend: be, Lag: 1,
 	})
 	defer p.Close()
 	require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error {
@@ -144,7 +144,7 @@ func TestWriteErrors(t *testing.T) {
 	r := newRig(t)
 	for _, lag := range []int{0, 1, 2} {
 		p := pipeline.New(pipeline.Config{
-			Planner: plan.NewPlanner(r.config(2, 20_000)), Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: r.be, Lag: lag,
+			Planner: plan.NewPlanner(r.config(2, 20_000)), Tables: rows, Backend: r.be, Lag: lag,
 		})
 		for _, at := range []int{0, 7, 38, 39} {
 			failing := writer(func(step int, _ *pipeline.Gathered) (plan.Written, error) {
@@ -195,7 +195,7 @@ func TestWriteErrors(t *testing.T) {
 func TestEndOfTheWait(t *testing.T) {
 	r := newRig(t)
 	p := pipeline.New(pipeline.Config{
-		Planner: plan.NewPlanner(r.config(2, 20_000)), Stack: r.stack, Type: kernels.F16, Cols: 16, Backend: r.be, Lag: 1,
+		Planner: plan.NewPlanner(r.config(2, 20_000)), Tables: rows, Backend: r.be, Lag: 1,
 	})
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())

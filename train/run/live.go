@@ -6,6 +6,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
 // Live is what a run that goes on adds to its result so far.
@@ -87,4 +88,38 @@ func MemoryOf(b plan.Budget) *Memory {
 		}
 	}
 	return m
+}
+
+// TopologyOf is what the tier of neighbour lists holds and did.
+func TopologyOf(t *tiers.Tiers) *Topology {
+	s := t.Topology.Stats()
+	return &Topology{
+		Tier: cachetier.Tier{
+			CapacityBytes: s.ResidentBytes, UsedBytes: s.ResidentBytes, CapacityRows: s.ResidentLists, UsedRows: s.ResidentLists,
+			IndexBytes: s.OffsetBytes, RowsHit: s.Hits, RowsMissed: s.Misses, BytesRead: s.Warmup.BytesRead,
+		},
+		Lists: s.TotalLists,
+		Disk:  s.Cold,
+	}
+}
+
+// LatencyOf is that of reading rows, nil where nothing was read, and how many reads are under way.
+func LatencyOf(t *tiers.Tiers) (*Latency, int) {
+	l := t.Stack.Live()
+	if l.Reads == 0 {
+		return nil, int(l.UnderWay)
+	}
+	return &Latency{
+		Reads: l.Reads, Seconds: l.Waited.Seconds(),
+		P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds(),
+	}, int(l.UnderWay)
+}
+
+// WindowOf is the newest one; nil where rows are not read by windows.
+func WindowOf(t *tiers.Tiers) *Window {
+	steps, rows := t.Planner.Newest()
+	if rows == 0 {
+		return nil
+	}
+	return &Window{Steps: steps, Rows: int64(rows), Bytes: int64(t.Stack.WindowRows()) * int64(t.Stack.RowBytes())}
 }

@@ -9,14 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
-	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/task"
+	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
 // Options is the effective configuration of a run. DefaultOptions has the defaults.
@@ -43,7 +42,6 @@ type Options struct {
 	EpochSteps int     `json:"epoch_steps"`
 	LR         float64 `json:"lr"` // before the schedule
 	Seed       uint64  `json:"seed"`
-	Workers    int     `json:"workers" resume:"free"` // goroutines that sample ahead
 	// Patience stops after so many evaluations without a better one; 0: never. Auto: never where Epochs is a number, else as
 	// AutoEpochs decides.
 	Patience  int `json:"patience"`
@@ -65,15 +63,6 @@ type Options struct {
 	EvalNodes int   `json:"eval_nodes"`
 	// Split names the split to train on; empty where the dataset has just one.
 	Split string `json:"split"`
-	// BatchBytes bounds the blocks that are drawn ahead; one batch is always let through. Auto is a part of MemoryBytes.
-	BatchBytes int64 `json:"batch_bytes" resume:"free"`
-	// TopologyBytes is for offsets and for the neighbour lists that stay in memory. Auto is a part of MemoryBytes.
-	TopologyBytes int64 `json:"topology_bytes" resume:"free"`
-	// Window is how many steps are drawn and read together, where the budgets allow; 0: as many as they do.
-	Window int `json:"window" resume:"free"`
-	// Lookahead is how many groups of such steps are drawn before the one whose reads are planned: what the policy of the
-	// host cache knows of the future.
-	Lookahead int `json:"lookahead" resume:"free"`
 	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
 	CheckpointEvery int `json:"checkpoint_every" resume:"free"`
 	KeepCheckpoints int `json:"keep_checkpoints" resume:"free"` // the newest ones
@@ -81,27 +70,22 @@ type Options struct {
 	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed
 	// has no use for it, unless it was cut before its first checkpoint; then what it began with counts.
 	Init string `json:"init" resume:"free"`
-	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below it less what lies outside the
-	// heap. 0: half of the machine's memory, or of what its control group allows.
-	MemoryBytes int64 `json:"memory_bytes" resume:"free"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
-	Kernels string `json:"kernels" resume:"free"`
-	// Cache is the budgets and policies of the tiers. HostBytes may be Auto: a part of MemoryBytes.
-	Cache cachetier.Options `json:"cache" resume:"free"`
+	Kernels       string `json:"kernels" resume:"free"`
+	tiers.Options `resume:"free"`
 }
 
 // Auto stands for a budget that is a part of MemoryBytes, and for epochs that a run decides on.
-const Auto = plan.Auto
+const Auto = tiers.Auto
 
 // DefaultOptions trains a two-layer GraphSAGE.
 func DefaultOptions() Options {
 	return Options{
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested,
-		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, Workers: 2, ClassWeights: task.NoWeights,
+		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, ClassWeights: task.NoWeights,
 		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
-		BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, KeepCheckpoints: 2, LogEvery: 100,
-		Cache: cachetier.Options{HostBytes: Auto},
+		KeepCheckpoints: 2, LogEvery: 100, Options: tiers.DefaultOptions(),
 	}
 }
 
@@ -120,9 +104,6 @@ const (
 	Nested   = "nested"
 	Smoothed = "smoothed"
 )
-
-// maxLookahead is far beyond what is of use.
-const maxLookahead = 1 << 10
 
 // Validate reports every problem.
 func (o Options) Validate() error {
@@ -154,17 +135,11 @@ func (o Options) Validate() error {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)
 	}
-	fail(o.Workers < 1 || o.Workers > 1024, "{workers} %d: from 1 to 1024", o.Workers)
 	fail(o.Patience < Auto, "{patience} %d: at least 0, or auto", o.Patience)
 	fail(o.EvalEvery < 1, "{eval_every} %d: at least 1", o.EvalEvery)
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "{eval_test} %s: there are best and epoch", o.EvalTest)
 	fail(o.EvalBytes < Auto, "{eval_bytes} %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "{eval_nodes} %d: at least 1", o.EvalNodes)
-	fail(o.MemoryBytes < 0, "{memory_bytes} %d: at least 0", o.MemoryBytes)
-	fail(o.BatchBytes < Auto, "{batch_bytes} %d: at least 0", o.BatchBytes)
-	fail(o.TopologyBytes < Auto, "{topology_bytes} %d: at least 0", o.TopologyBytes)
-	fail(o.Window < 0 || o.Window > plan.MaxWindow, "{window} %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
-	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "{lookahead} %d: from 0 to %d", o.Lookahead, maxLookahead)
 	fail(o.EpochSteps < 0, "{epoch_steps} %d: at least 0", o.EpochSteps)
 	fail(o.CheckpointEvery < 0, "{checkpoint_every} %d: at least 0", o.CheckpointEvery)
 	fail(o.KeepCheckpoints < 1, "{keep_checkpoints} %d: at least 1", o.KeepCheckpoints)
@@ -172,12 +147,7 @@ func (o Options) Validate() error {
 	if _, err := kernels.ParseSet(o.Kernels); err != nil {
 		errs = append(errs, fmt.Errorf("{kernels}: %w", err))
 	}
-	cache := o.Cache
-	if cache.HostBytes == Auto {
-		cache.HostBytes = 0
-	}
-	errs = append(errs, cache.Validate())
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Options.Validate())...)
 }
 
 // draws is how neighbours are drawn where the network has any.

@@ -1,26 +1,11 @@
-package train
+package tiers
 
 import (
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
 )
-
-// memoryPeak follows the process's memory; it looks a few times a second at most.
-type memoryPeak struct {
-	last      time.Time
-	rss, file int64
-}
-
-func (p *memoryPeak) look() {
-	if now := time.Now(); now.Sub(p.last) > 100*time.Millisecond {
-		p.last = now
-		anon, file := kernels.ResidentBytes()
-		p.rss, p.file = max(p.rss, anon), max(p.file, file)
-	}
-}
 
 // heapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the budget less what lies
 // outside the heap. Without a budget nothing is limited. Of runs side by side in one process the one that adjusted it last

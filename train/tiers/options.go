@@ -1,0 +1,57 @@
+package tiers
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/plan"
+)
+
+// Options are the budgets of a run, and how far it works ahead. None changes what a run computes.
+type Options struct {
+	Workers int `json:"workers"` // goroutines that sample ahead
+	// BatchBytes bounds the blocks that are drawn ahead; one batch is always let through. Auto is a part of MemoryBytes.
+	BatchBytes int64 `json:"batch_bytes"`
+	// TopologyBytes is for offsets and for the neighbour lists that stay in memory. Auto is a part of MemoryBytes.
+	TopologyBytes int64 `json:"topology_bytes"`
+	// Window is how many steps are drawn and read together, where the budgets allow; 0: as many as they do.
+	Window int `json:"window"`
+	// Lookahead is how many groups of such steps are drawn before the one whose reads are planned: what the policy of the
+	// host cache knows of the future.
+	Lookahead int `json:"lookahead"`
+	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below it less what lies outside the
+	// heap. 0: half of the machine's memory, or of what its control group allows.
+	MemoryBytes int64 `json:"memory_bytes"`
+	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of MemoryBytes.
+	Cache cachetier.Options `json:"cache"`
+}
+
+// DefaultOptions leaves all to MemoryBytes, and that to the machine.
+func DefaultOptions() Options {
+	return Options{Workers: 2, BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, Cache: cachetier.Options{HostBytes: Auto}}
+}
+
+// maxLookahead is far beyond what is of use.
+const maxLookahead = 1 << 10
+
+// Validate reports every problem.
+func (o Options) Validate() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(o.Workers < 1 || o.Workers > 1024, "{workers} %d: from 1 to 1024", o.Workers)
+	fail(o.MemoryBytes < 0, "{memory_bytes} %d: at least 0", o.MemoryBytes)
+	fail(o.BatchBytes < Auto, "{batch_bytes} %d: at least 0", o.BatchBytes)
+	fail(o.TopologyBytes < Auto, "{topology_bytes} %d: at least 0", o.TopologyBytes)
+	fail(o.Window < 0 || o.Window > plan.MaxWindow, "{window} %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
+	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "{lookahead} %d: from 0 to %d", o.Lookahead, maxLookahead)
+	cache := o.Cache
+	if cache.HostBytes == Auto {
+		cache.HostBytes = 0
+	}
+	return errors.Join(append(errs, cache.Validate())...)
+}
