@@ -54,6 +54,9 @@ type Config struct {
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, All for every one; Fanouts[0] belongs to the last
 	// layer. 0 draws none.
 	Fanouts []int
+	// OfRelation[r] are those of relation r, hop by hop, where it has some of its own. It is as long as there are relations, or
+	// empty.
+	OfRelation [][]int
 	// LayerDependency makes a vertex draw the same at every layer: hashes leave out the layer.
 	LayerDependency bool
 	// Poisson makes LABOR-0 keep t when r_t ≤ k/d, as the paper has it, so that how many are kept varies.
@@ -96,9 +99,11 @@ func (c Config) Validate() error {
 		}
 	}
 	fail(c.Kind != "" && !slices.Contains(Kinds, c.Kind), "{sampler} %s: there are %s", c.Kind, Names(Kinds))
-	for _, k := range c.Fanouts {
-		fail(k < All || k > math.MaxInt32, "{fanout} %d: at least 0, or -1 for every neighbour", k)
-		fail(k == All && c.Kind == RW, "{fanout} -1: {sampler} rw needs a number of neighbours, since walks visit no end of them")
+	for _, fanouts := range append([][]int{c.Fanouts}, c.OfRelation...) {
+		for _, k := range fanouts {
+			fail(k < All || k > math.MaxInt32, "{fanout} %d: at least 0, or -1 for every neighbour", k)
+			fail(k == All && c.Kind == RW, "{fanout} -1: {sampler} rw needs a number of neighbours, since walks visit no end of them")
+		}
 	}
 	fail(c.Poisson && c.Kind != Labor0, "{poisson} goes with {sampler} labor0")
 	fail(c.Smoothed && c.Kind == RW, "{dependent} smoothed: walks have no numbers that drift; {sampler} rw takes {dependent} nested")
@@ -113,6 +118,14 @@ func (c Config) Validate() error {
 	fail(c.GCN && c.Kind == RW, "{model} gcn needs the probabilities of neighbours, which {sampler} rw does not know; take sage or gat")
 	fail(c.GCN && c.Weighted, "{weighted}: {model} gcn takes its weights from degrees; take sage or gat")
 	return errors.Join(errs...)
+}
+
+// FanoutOf is how many neighbours are drawn of relation r at a hop.
+func (c *Config) FanoutOf(hop, r int) int {
+	if len(c.OfRelation) > 0 && c.OfRelation[r] != nil {
+		return c.OfRelation[r][hop]
+	}
+	return c.Fanouts[hop]
 }
 
 // filled is c with its defaults, and ready to draw.

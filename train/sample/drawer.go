@@ -192,7 +192,7 @@ func (d *drawer) finish(b *Batch, hop int) error {
 		block, src := &layer.Blocks[r], &layer.Nodes[ends.Src]
 		switch {
 		case d.GCN:
-			d.normalize(block, src, d.Fanouts[hop])
+			d.normalize(block, src, d.FanoutOf(hop, r))
 		case d.weighs() && !d.SelfLoops:
 			block.addUp()
 		}

@@ -23,7 +23,7 @@ func (c *Config) draws(z Z, hop, r, src int) draws {
 	if c.Kind == Labor0 || c.Kind == LaborStar {
 		number = src
 	}
-	d := draws{relation: r, fanout: c.Fanouts[hop], first: Key(Hash(z.First, layer), number)}
+	d := draws{relation: r, fanout: c.FanoutOf(hop, r), first: Key(Hash(z.First, layer), number)}
 	if c.Smoothed && z.Drift != 0 {
 		d.next, d.mixed = Key(Hash(z.Next, layer), number), true
 		d.move, d.stay = math.Sincos(z.Drift * math.Pi / 2)

@@ -57,7 +57,7 @@ func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
 
 // picks are those of each destination of relation r at a hop.
 func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
-	k, layer, topo := w.Fanouts[hop], uint64(len(w.Fanouts)-hop), w.topo[r]
+	k, layer, topo := w.FanoutOf(hop, r), uint64(len(w.Fanouts)-hop), w.topo[r]
 	dst := nodes[w.Relations[r].Dst].destinations()
 	if w.LayerDependency {
 		layer = 0
@@ -97,18 +97,19 @@ func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
 
 	if w.Kind == LaborStar && k > 0 {
 		var lists [][]uint32 // of all relations from this type; r's begin at from
+		var fanouts []int
 		from := 0
 		for other, ends := range w.Relations {
 			if other == r {
 				from = len(lists)
 			}
-			if ends.Src == w.Relations[r].Src {
+			if k := w.FanoutOf(hop, other); ends.Src == w.Relations[r].Src && k != 0 {
 				for _, v := range nodes[ends.Dst].destinations() {
-					lists = append(lists, w.topo[other][v])
+					lists, fanouts = append(lists, w.topo[other][v]), append(fanouts, k)
 				}
 			}
 		}
-		return w.star(lists, k, func(x uint32) float64 { return uniform(first, next, x) })[from:][:len(dst)]
+		return w.star(lists, fanouts, func(x uint32) float64 { return uniform(first, next, x) })[from:][:len(dst)]
 	}
 	all := make([][]pick, len(dst))
 	for i, v := range dst {
@@ -242,7 +243,7 @@ func (w *reference) visits(topo lists, v uint32, k int, key uint64) (chosen []pi
 }
 
 // probabilities are those of LABOR-*, by list and place, from the fixed point itself: c_s by bisection.
-func (w *reference) probabilities(lists [][]uint32, k int) [][]float64 {
+func (w *reference) probabilities(lists [][]uint32, fanouts []int) [][]float64 {
 	pi := map[uint32]float64{}
 	for _, list := range lists {
 		for _, t := range list {
@@ -263,11 +264,15 @@ func (w *reference) probabilities(lists [][]uint32, k int) [][]float64 {
 				return sum
 			}
 			d, lo, hi := float64(len(own)), 0.0, 1.0
+			k := d
+			if fanouts[i] != All {
+				k = min(d, float64(fanouts[i]))
+			}
 			for variance(hi) > d {
 				hi *= 2
 			}
 			for range 60 {
-				if mid := (lo + hi) / 2; variance(mid) > d*d/min(float64(k), d)*(1+1e-15) {
+				if mid := (lo + hi) / 2; variance(mid) > d*d/k*(1+1e-15) {
 					lo = mid
 				} else {
 					hi = mid
@@ -294,9 +299,13 @@ func (w *reference) probabilities(lists [][]uint32, k int) [][]float64 {
 }
 
 // star draws by probabilities, at most 16 fanouts of them.
-func (w *reference) star(lists [][]uint32, k int, uniform func(x uint32) float64) [][]pick {
-	all, probabilities := make([][]pick, len(lists)), w.probabilities(lists, k)
+func (w *reference) star(lists [][]uint32, fanouts []int, uniform func(x uint32) float64) [][]pick {
+	all, probabilities := make([][]pick, len(lists)), w.probabilities(lists, fanouts)
 	for i, list := range lists {
+		k := fanouts[i]
+		if k == All {
+			continue // which picks has no use for
+		}
 		p := probabilities[i]
 		share := func(x uint32) float64 { return uniform(list[x]) / p[x] }
 		order := lowestOf(len(list), len(list), share)

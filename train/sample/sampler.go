@@ -24,7 +24,7 @@ type Sampler struct {
 
 	schema    Schema
 	relations []relation
-	sets      [][]*relation // what is drawn together
+	sets      [][][]*relation // what is drawn together, by hop
 	drawers   []drawer
 	jobs      []job
 	cold
@@ -52,7 +52,9 @@ func NewTyped(schema Schema, topo []Topology, c Config, workers int) *Sampler {
 	for i, r := range schema.Relations {
 		s.relations = append(s.relations, newRelation(i, r, topo[i], &s.Config))
 	}
-	s.sets = s.together()
+	for hop := range s.Fanouts {
+		s.sets = append(s.sets, s.together(hop))
+	}
 	for range max(1, workers) {
 		s.drawers = append(s.drawers, newDrawer(schema, s.Config))
 	}
@@ -87,7 +89,7 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 		s.drawers[0].begin(b, seeds[i])
 	}
 	for hop := range s.Fanouts {
-		for _, set := range s.sets {
+		for _, set := range s.sets[hop] {
 			for at := 0; at < len(batches); {
 				n := s.fit(set, batches[at:], hop)
 				if err := s.draw(ctx, s.begin(set, batches[at:at+n], z[at:], hop), n); err != nil {
@@ -113,16 +115,20 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 	return nil
 }
 
-// together groups relations into sets that are drawn at once: one relation each, but for LABOR-* all from one type, which share π.
-func (s *Sampler) together() (sets [][]*relation) {
+// together groups relations into sets that are drawn at once at a hop: one relation each, but for LABOR-* all from one type, which
+// share π.
+func (s *Sampler) together(hop int) (sets [][]*relation) {
 	ofType := map[int]int{} // its set
 	for i := range s.relations {
 		r := &s.relations[i]
-		if n, ok := ofType[r.Src]; ok && s.Kind == LaborStar {
+		shares := s.Kind == LaborStar && s.FanoutOf(hop, i) != 0
+		if n, ok := ofType[r.Src]; ok && shares {
 			sets[n] = append(sets[n], r)
 			continue
 		}
-		ofType[r.Src] = len(sets)
+		if shares {
+			ofType[r.Src] = len(sets)
+		}
 		sets = append(sets, []*relation{r})
 	}
 	return sets

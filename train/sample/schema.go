@@ -1,6 +1,9 @@
 package sample
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Schema says which types of nodes there are, and which relations go from type to type. Types and relations are known by their
 // number. Ids of nodes are local to their type.
@@ -27,6 +30,14 @@ func (c Config) Fits(s Schema) error {
 			return fmt.Errorf("relation %d goes from type %d to type %d, and there are %d types", i, r.Src, r.Dst, len(s.Types))
 		}
 	}
+	if n := len(c.OfRelation); n > 0 && n != len(s.Relations) {
+		return fmt.Errorf("fanouts of %d relations, and there are %d", n, len(s.Relations))
+	}
+	for i, fanouts := range c.OfRelation {
+		if fanouts != nil && len(fanouts) != len(c.Fanouts) {
+			return fmt.Errorf("relation %d has %d fanouts, and there are %d hops", i, len(fanouts), len(c.Fanouts))
+		}
+	}
 	if s.within() {
 		return nil
 	}
@@ -40,4 +51,31 @@ func (c Config) Fits(s Schema) error {
 		return fmt.Errorf("a network with self loops %s; take one for typed graphs", why)
 	}
 	return nil
+}
+
+// Reach is what batches can hold whose seeds are all of one type: what a network for them has to know, and no more.
+type Reach struct {
+	// Types[l][t] says whether layer l reads rows of nodes of type t. It has an element more than there are layers: the last says
+	// which type the seeds are of.
+	Types [][]bool
+	// Relations[l][r] says whether layer l draws from relation r: it leads to nodes that the layer makes, and its fanout is not 0.
+	Relations [][]bool
+}
+
+// Reach is that of batches drawn as c says, for seeds of type target.
+func (c Config) Reach(s Schema, target int) Reach {
+	layers := len(c.Fanouts)
+	r := Reach{Types: make([][]bool, layers+1), Relations: make([][]bool, layers)}
+	r.Types[layers] = make([]bool, len(s.Types))
+	r.Types[layers][target] = true
+	for l := layers - 1; l >= 0; l-- {
+		made := r.Types[l+1]
+		r.Types[l], r.Relations[l] = slices.Clone(made), make([]bool, len(s.Relations))
+		for i, ends := range s.Relations {
+			if made[ends.Dst] && c.FanoutOf(layers-1-l, i) != 0 {
+				r.Relations[l][i], r.Types[l][ends.Src] = true, true
+			}
+		}
+	}
+	return r
 }

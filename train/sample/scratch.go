@@ -21,7 +21,7 @@ func (s *Sampler) bytes(r *relation, dst []uint32) int64 {
 // Scratch is what a Sampler keeps to draw batches like b: so many bytes for each batch that is drawn together, and so many once.
 func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 	for l := range b.Layers {
-		for _, set := range s.sets {
+		for _, set := range s.sets[len(b.Layers)-1-l] {
 			batch, lists, joined := int64(0), int64(0), int64(0)
 			for _, r := range set {
 				nodes := b.Layers[l].Nodes[r.Dst].destinations()

@@ -34,8 +34,12 @@ const (
 
 // fillStar fills the blocks of batch i of jobs, n of each relation, from their whole lists.
 func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
-	k, s := jobs[i].draws.fanout, &d.star
-	if k != All {
+	s := &d.star
+	some := false // lists of which not every neighbour is kept
+	for at := i; at < len(jobs); at += n {
+		some = some || jobs[at].draws.fanout != All
+	}
+	if some {
 		lists := jobs[i].whole
 		if len(jobs) > n {
 			s.joined = s.joined[:0]
@@ -44,7 +48,14 @@ func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
 			}
 			lists = s.joined
 		}
-		if err := s.solve(ctx, lists, k); err != nil {
+		fanout := func(list int) int {
+			at := i
+			for ; list >= len(jobs[at].whole); at += n {
+				list -= len(jobs[at].whole)
+			}
+			return jobs[at].draws.fanout
+		}
+		if err := s.solve(ctx, lists, fanout); err != nil {
 			return err
 		}
 		numbers := jobs[i].draws.ofLayer() // of all relations from a type
@@ -92,8 +103,8 @@ func (d *drawer) keepStar(j *job, first int) {
 	}
 }
 
-// solve sets inverse and scale for the lists, each a set or a multiset of ids, and fanout k, not All. The error is ctx's.
-func (s *star) solve(ctx context.Context, lists []list, k int) error {
+// solve sets inverse and scale for the lists, each a set or a multiset of ids with a fanout of its own. The error is ctx's.
+func (s *star) solve(ctx context.Context, lists []list, fanout func(list int) int) error {
 	n := 0
 	for _, l := range lists {
 		n += len(l.ids)
@@ -124,7 +135,7 @@ func (s *star) solve(ctx context.Context, lists []list, k int) error {
 			for _, t := range edges {
 				s.near = append(s.near, s.inverse[t])
 			}
-			s.scale[i] = balance(s.near, k, s.scale[i])
+			s.scale[i] = balance(s.near, fanout(i), s.scale[i])
 			c := float32(s.scale[i])
 			for _, t := range edges {
 				s.top[t] = max(s.top[t], c)
@@ -149,7 +160,7 @@ func (s *star) solve(ctx context.Context, lists []list, k int) error {
 // From the second c on these only become more, but for rounding, which may have one come and go for ever.
 func balance(inverse []float32, k int, c float64) float64 {
 	d := len(inverse)
-	if k >= d { // all are kept for certain
+	if k == All || k >= d { // all are kept for certain
 		least := float32(0)
 		for _, x := range inverse {
 			least = max(least, x)

@@ -174,7 +174,7 @@ func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 		}},
 		{Config{Kind: LaborStar}, func(c Config, k int) map[uint64]float64 {
 			w := reference{Config: c}
-			p := w.probabilities([][]uint32{topo.lists[0], topo.lists[7]}, k)[0]
+			p := w.probabilities([][]uint32{topo.lists[0], topo.lists[7]}, []int{k, k})[0]
 			require.Greater(t, p[0], p[5], "who is in the batch anyway is kept more readily")
 			return apart(ids, p)
 		}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // Topology is the neighbour lists of one relation: degrees and some lists are in memory, the others are read many at a time.
@@ -73,6 +74,49 @@ type weightedAtHand struct {
 func (w weightedAtHand) Weights(v uint32) []float32 { return w.weights(v) }
 func (w weightedAtHand) ReadWeights(context.Context, []uint32, func(i, from int, part []float32) error) error {
 	panic("sample: weights are read that are at hand")
+}
+
+// Unweighted is t where some relations have weights and t's has none: each of its edges weighs 1.
+func Unweighted(t Topology) WeightedTopology { return &unweighted{Topology: t} }
+
+type unweighted struct {
+	Topology
+	ones atomic.Pointer[[]float32] // as many as were asked for at once
+}
+
+func (u *unweighted) lists() Lists {
+	if a, ok := u.Topology.(interface{ lists() Lists }); ok {
+		return a.lists()
+	}
+	return u.Topology
+}
+
+func (u *unweighted) Weights(v uint32) []float32 { return u.all(u.Degree(v)) }
+
+func (u *unweighted) ReadWeights(_ context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
+	const most = 1 << 16
+	for i, v := range nodes {
+		degree := u.Degree(v)
+		for from := 0; from < degree; from += most {
+			if err := serve(i, from, u.all(min(most, degree-from))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// all is n weights.
+func (u *unweighted) all(n int) []float32 {
+	if w := u.ones.Load(); w != nil && len(*w) >= n {
+		return (*w)[:n]
+	}
+	w := make([]float32, n+n/2)
+	for i := range w {
+		w[i] = 1
+	}
+	u.ones.Store(&w)
+	return w[:n]
 }
 
 // selfLoops counts u in its own list.

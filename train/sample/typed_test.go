@@ -42,6 +42,18 @@ func typedConfig(t *rapid.T, kinds ...Kind) Config {
 	}
 }
 
+// ofRelation gives c fanouts for some relations of s.
+func ofRelation(t *rapid.T, c *Config, s Schema) {
+	c.OfRelation = make([][]int, len(s.Relations))
+	for r := range c.OfRelation {
+		if rapid.Bool().Draw(t, "own fanouts") {
+			for range c.Fanouts {
+				c.OfRelation[r] = append(c.OfRelation[r], rapid.SampledFrom([]int{All, 0, 1, 2, 5}).Draw(t, "fanout"))
+			}
+		}
+	}
+}
+
 // typedSeeds are some of each type.
 func typedSeeds(t *rapid.T, s Schema) (seeds [][]uint32) {
 	for _, nodes := range s.Types {
@@ -57,6 +69,9 @@ func TestTypedDrawsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema, topo := typedGraph(t)
 		c := typedConfig(t, NS, Labor0, LaborStar)
+		if rapid.Bool().Draw(t, "fanouts of relations") {
+			ofRelation(t, &c, schema)
+		}
 		var tiers []Topology
 		for _, l := range topo {
 			tier := &tiered{lists: l, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
@@ -157,6 +172,81 @@ func TestErrorsOfRelations(t *testing.T) {
 	require.Equal(t, NeighborError{Relation: 1, Node: 1, Neighbor: 2, Nodes: 2}, *bad)
 }
 
+// TestReach: batches hold nothing that Reach does not say, and where every fanout draws and lists are long, all of it.
+func TestReach(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		schema, topo := typedGraph(t)
+		c := typedConfig(t, NS)
+		ofRelation(t, &c, schema)
+		target := rapid.IntRange(0, 2).Draw(t, "target")
+		seeds := make([][]uint32, 3)
+		for v := range schema.Types[target] {
+			seeds[target] = append(seeds[target], uint32(v))
+		}
+		var all []Topology
+		for _, l := range topo {
+			all = append(all, AtHand(l))
+		}
+		var b Batch
+		require.NoError(t, NewTyped(schema, all, c, 1).SampleOne(context.Background(), &b, anyZ(t), seeds...))
+		reach := c.Reach(schema, target)
+		require.Len(t, reach.Types, len(b.Layers)+1)
+		for l, layer := range b.Layers {
+			for n, nodes := range layer.Nodes {
+				require.False(t, len(nodes.Src) > 0 && !reach.Types[l][n], "type %d below layer %d", n, l)
+				require.False(t, nodes.Dst > 0 && !reach.Types[l+1][n], "type %d of layer %d", n, l)
+			}
+			for r, block := range layer.Blocks {
+				require.False(t, len(block.Nbr) > 0 && !reach.Relations[l][r], "relation %d in layer %d", r, l)
+			}
+		}
+		top := len(b.Layers) - 1
+		for r, ends := range schema.Relations {
+			require.Equal(t, ends.Dst == target && c.FanoutOf(0, r) != 0, reach.Relations[top][r])
+		}
+	})
+}
+
+// TestUnweighted: edges that weigh nothing of their own draw like edges that all weigh 1.
+func TestUnweighted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		schema, topo := typedGraph(t)
+		c := Config{Kind: NS, Weighted: true, Fanouts: []int{3, 2}}
+		var ones, none []Topology
+		for _, l := range topo {
+			tier := &tiered{lists: l, part: 7, resident: rapid.Uint32Range(0, uint32(len(l))).Draw(t, "resident")}
+			none = append(none, Unweighted(tier))
+			ones = append(ones, AtHand(equal{l}))
+		}
+		z, seeds := anyZ(t), typedSeeds(t, schema)
+		var a, b Batch
+		require.NoError(t, NewTyped(schema, ones, c, 1).SampleOne(context.Background(), &a, z, seeds...))
+		require.NoError(t, NewTyped(schema, none, c, 2).SampleOne(context.Background(), &b, z, seeds...))
+		for l := range a.Layers {
+			for r := range a.Layers[l].Blocks {
+				require.True(t, slices.Equal(a.Layers[l].Blocks[r].Nbr, b.Layers[l].Blocks[r].Nbr))
+				require.True(t, slices.Equal(a.Layers[l].Blocks[r].Weight, b.Layers[l].Blocks[r].Weight))
+			}
+		}
+	})
+}
+
+// equal is lists whose edges weigh 1.
+type equal struct{ plain }
+
+type plain interface {
+	Nodes() int
+	Neighbors(v uint32) []uint32
+}
+
+func (e equal) Weights(v uint32) []float32 {
+	w := make([]float32, len(e.Neighbors(v)))
+	for i := range w {
+		w[i] = 1
+	}
+	return w
+}
+
 func TestFits(t *testing.T) {
 	two := Schema{Types: []int{3, 2}, Relations: []Relation{{0, 0}, {1, 0}}}
 	for _, c := range []struct {
@@ -173,6 +263,8 @@ func TestFits(t *testing.T) {
 			"{model} gcn needs one relation within a type, and the graph has 2 types and 2 relations; take a network for typed graphs"},
 		{Config{Options: Options{SelfLoops: true}}, two,
 			"a network with self loops needs one relation within a type, and the graph has 2 types and 2 relations; take one for typed graphs"},
+		{Config{OfRelation: [][]int{nil}}, two, "fanouts of 1 relations, and there are 2"},
+		{Config{Fanouts: []int{1, 1}, OfRelation: [][]int{nil, {1}}}, two, "relation 1 has 1 fanouts, and there are 2 hops"},
 		{Config{}, Schema{Types: []int{3}, Relations: []Relation{{1, 0}}}, "relation 0 goes from type 1 to type 0, and there are 1 types"},
 	} {
 		if err := c.Fits(c.Schema); c.want == "" {
