@@ -18,11 +18,19 @@ type layer interface {
 
 // place is where in the network a layer is.
 type place struct {
+	shape *Shape
 	layer int   // 0 reads features
-	in    []int // columns of its sources, by type
+	in    []int // columns of its sources, by type; 0 of those that it does not read
 	out   int   // columns of its destinations
 	last  bool  // it computes the logits
 }
+
+// reads, makes and draws tell whether the layer reads rows of type t, makes rows of it, and draws from relation r. Networks of one
+// type do all of it.
+func (p place) reads(t int) bool { return p.untyped() || p.shape.Reach.Types[p.layer][t] }
+func (p place) makes(t int) bool { return p.untyped() || p.shape.Reach.Types[p.layer+1][t] }
+func (p place) draws(r int) bool { return p.untyped() || p.shape.Reach.Relations[p.layer][r] }
+func (p place) untyped() bool    { return len(p.shape.Reach.Types) == 0 }
 
 // step is what the layers of one Forward share.
 type step struct {

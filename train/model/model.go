@@ -14,6 +14,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
@@ -32,6 +34,7 @@ type network struct {
 	alone    bool           // it reads no neighbours
 	validate func(c Config) error
 	newLayer func(d *declared, c Config, at place) layer
+	typed    bool // it knows types and relations; others have one of each
 }
 
 // Kinds lists the networks there are.
@@ -65,10 +68,37 @@ func (k Kind) All() int {
 // Sampling is what the network needs of its blocks.
 func (k Kind) Sampling() sample.Options { return k.network().sampling }
 
+// Typed tells whether the network knows several types and relations.
+func (k Kind) Typed() bool { return k.network().typed }
+
+// TypedKinds lists the networks that know several types and relations, for people.
+func TypedKinds() string {
+	var all []Kind
+	for _, n := range table {
+		if n.typed {
+			all = append(all, n.kind)
+		}
+	}
+	return sample.Names(all)
+}
+
 // Shape is what the data fix of a network.
 type Shape struct {
-	In  []int // columns of the feature rows, by type
+	In  []int // columns of the input rows, by type; 0 where there are none, and the layers read a learnt row instead
 	Out int   // columns of the logits: classes
+	// Target is the type of the seeds, whose logits they are.
+	Target int
+
+	// What typed networks need, and no others: the names of types and relations, and which of them each layer knows.
+	Types     []string
+	Relations []Relation
+	Reach     sample.Reach
+}
+
+// Relation is one that layers sum over: its name in those of parameters, SRC___REL___DST, and its ends by number.
+type Relation struct {
+	Name string
+	sample.Relation
 }
 
 // Model is a network on a backend.
@@ -78,6 +108,7 @@ type Model struct {
 	Params []*Param
 	be     kernels.Backend
 	layers []layer
+	rows   []*tape.Var // by type: what its nodes read where they have no rows, one row for all
 }
 
 // New makes a network of this shape, with weights drawn from seed: Glorot uniform matrices, zero biases. It panics when c is
@@ -96,13 +127,19 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 
 // declare makes a network whose parameters have no memory yet.
 func declare(n network, c Config, s Shape) *Model {
-	m, d := &Model{Config: c, Shape: s}, &declared{}
+	m, d := &Model{Config: c, Shape: s, rows: make([]*tape.Var, len(s.In))}, &declared{}
 	for l := range c.Layers {
-		at := place{layer: l, in: s.In, out: c.Hidden, last: l == c.Layers-1}
-		if l > 0 {
-			at.in = make([]int, len(s.In))
-			for i := range at.in {
-				at.in[i] = c.Hidden
+		at := place{shape: &m.Shape, layer: l, in: make([]int, len(s.In)), out: c.Hidden, last: l == c.Layers-1}
+		for t, in := range s.In {
+			switch {
+			case !at.reads(t):
+			case l > 0:
+				at.in[t] = c.Hidden
+			case in == 0:
+				at.in[t] = c.Hidden
+				m.rows[t] = d.glorot("inputs."+s.Types[t]+".row", 1, c.Hidden)
+			default:
+				at.in[t] = in
 			}
 		}
 		if at.last {
@@ -140,12 +177,27 @@ func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
 	if p.Kept != nil {
 		p.Kept.Hidden = p.Kept.Hidden[:0]
 	}
+	x = m.inputs(t, x, graphs[0])
 	for l, g := range graphs {
 		if p.Kept != nil && l > 0 {
 			x.keep(t)
 			p.Kept.Hidden = append(p.Kept.Hidden, x)
 		}
 		x = m.layers[l].forward(step{t, p.Key}, m.drop(t, l, x, g, p.Key), g)
+	}
+	return x
+}
+
+// inputs is x with a row for each node of the types that have none.
+func (m *Model) inputs(t *tape.Tape, x Rows, g Graph) Rows {
+	if !slices.ContainsFunc(m.rows, func(row *tape.Var) bool { return row != nil }) {
+		return x
+	}
+	x = slices.Clone(x)
+	for i, row := range m.rows {
+		if row != nil && g.Nodes[i].IDs.Rows > 0 {
+			x[i] = t.Repeat(row, g.Nodes[i].IDs.Rows)
+		}
 	}
 	return x
 }
@@ -165,6 +217,9 @@ func (m *Model) drop(t *tape.Tape, l int, x Rows, g Graph, key uint64) Rows {
 // Layer computes layer l (0 reads features) for the destinations of g from the rows x of its sources: the activation
 // before dropout, or the logits in the last layer. It drops nothing, as evaluation wants it.
 func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
+	if l == 0 {
+		x = m.inputs(t, x, g)
+	}
 	return m.layers[l].forward(step{t: t}, x, g)
 }
 

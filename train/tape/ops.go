@@ -52,6 +52,19 @@ func (t *Tape) affine(relu bool, bias *Var, terms []Term) *Var {
 	return y
 }
 
+// Repeat is n times the one row of x.
+func (t *Tape) Repeat(x *Var, n int) *Var {
+	y := t.result(n, x.Value.Cols, x)
+	t.be.Fill(y.Value, 0)
+	t.be.AddRow(y.Value, x.Value)
+	t.record(y, func() {
+		if x.needsGrad {
+			t.be.ColumnSumGrad(t.grad(x), t.grad(y))
+		}
+	})
+	return y
+}
+
 // Convert is x in float32; x is a leaf.
 func (t *Tape) Convert(x *Var) *Var {
 	if x.Value.Type == kernels.F32 {
