@@ -51,7 +51,7 @@ type Steps = plan.Steps
 // Gathered is a batch whose feature rows are there.
 type Gathered struct {
 	plan.Drawn
-	Rows []kernels.Tensor // by table: a row for each of its Batch.Inputs()
+	Rows []kernels.Tensor // by type: a row for each of Batch.Inputs(), or nothing where no table has any
 	// Read is what the tiers of each table had done by then: for this batch and those before it, and for none after it.
 	Read []cachetier.Stats
 
@@ -218,10 +218,13 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 
 // gather copies the rows of the i-th step of w to the buffers of b.
 func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathered) error {
+	inputs := b.Batch.Inputs()
+	b.Rows = make([]kernels.Tensor, len(inputs))
 	for t, table := range p.Tables {
-		rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[t]), Cols: table.Cols}
+		n := p.Planner.Types[t]
+		rows := kernels.Tensor{Type: table.Type, Rows: len(inputs[n]), Cols: table.Cols}
 		rows.Buf = p.grow(&(*b.buffers)[t], table.Type, rows.Len())
-		b.Rows = append(b.Rows, rows)
+		b.Rows[n] = rows
 		if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
 			return err
 		}

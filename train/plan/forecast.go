@@ -22,13 +22,14 @@ func (p *Planner) Forecast() ([]cachetier.Forecast, error) {
 		tables = append(tables, s)
 	}
 	for _, g := range p.drawn {
-		expect(tables, g)
+		expect(tables, p.Types, g)
 	}
 	f := make([]cachetier.Forecast, len(tables))
 	for i, g := range p.drawn {
 		for _, d := range g {
-			for t, rows := range d.Batch.Inputs()[:len(f)] {
-				f[t].InputRows += int64(len(rows))
+			inputs := d.Batch.Inputs()
+			for t := range f {
+				f[t].InputRows += int64(len(inputs[p.Types[t]]))
 			}
 		}
 		for n := 0; len(g) > 0; g = g[n:] {

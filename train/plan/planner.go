@@ -15,8 +15,9 @@ type Config struct {
 	// Sampler draws groups of batches, and Parallel is how many it draws at once.
 	Sampler  Sampler
 	Parallel int
-	// Tables are where feature rows come from: the n-th has those of a batch's n-th Inputs.
+	// Tables are where feature rows come from: the n-th has those of a batch's Inputs of type Types[n]. Without Types that is type n.
 	Tables []*cachetier.Stack
+	Types  []int
 	// Bytes bounds the blocks in flight. A batch that is alone may be larger.
 	Bytes int64
 	// Group is how many steps are drawn together, where Bytes allows. Default 0: as many as a window of the tables takes.
@@ -74,6 +75,9 @@ type Planner struct {
 // NewPlanner makes a planner that has no steps yet.
 func NewPlanner(c Config) *Planner {
 	p := &Planner{Config: c, flight: newFlight()}
+	for t := len(p.Types); t < len(c.Tables); t++ {
+		p.Types = append(p.Types, t)
+	}
 	p.writes.changed = sync.NewCond(&p.writes)
 	if len(c.BatchRows) == len(c.Tables) && c.BatchBytes > 0 {
 		p.size = sizing{largest: c.BatchBytes, steps: 1, rows: append([]int(nil), c.BatchRows...)}
@@ -154,18 +158,19 @@ func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 		p.flight.add(b)
 		p.size.largest = max(p.size.largest, b.Bytes())
 	}
-	expect(p.Tables, g)
+	expect(p.Tables, p.Types, g)
 	p.drawn, p.next = append(p.drawn, g), p.next+n
 	p.clock.plan.Add(int64(time.Since(began)))
 	return g, nil
 }
 
-// expect has tables expect the rows of g.
-func expect[T table](tables []T, g group) {
+// expect has tables, of rows of these types, expect those of g.
+func expect[T table](tables []T, types []int, g group) {
 	ids := make([][][]uint32, len(tables)) // by table and step
 	for _, d := range g {
-		for t, rows := range d.Batch.Inputs()[:len(ids)] {
-			ids[t] = append(ids[t], rows)
+		inputs := d.Batch.Inputs()
+		for t := range ids {
+			ids[t] = append(ids[t], inputs[types[t]])
 		}
 	}
 	for t := range tables {
