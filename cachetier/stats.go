@@ -138,6 +138,32 @@ func (st Stats) Add(earlier Stats) Stats {
 	return st
 }
 
+// Sum is what stacks over different tables hold and did together. RowBytes is that of all, or 0 where they differ.
+func Sum(all []Stats) (sum Stats) {
+	for i, st := range all {
+		rowBytes := st.RowBytes
+		if i > 0 && rowBytes != sum.RowBytes {
+			rowBytes = 0
+		}
+		st = st.Add(sum)
+		st.RowBytes = rowBytes
+		st.Tiers.Device.holds(sum.Tiers.Device)
+		st.Tiers.Host.holds(sum.Tiers.Host)
+		st.Tiers.Disk.holds(sum.Tiers.Disk)
+		sum = st
+	}
+	return sum
+}
+
+// holds adds what u holds.
+func (t *Tier) holds(u Tier) {
+	t.CapacityBytes += u.CapacityBytes
+	t.UsedBytes += u.UsedBytes
+	t.CapacityRows += u.CapacityRows
+	t.UsedRows += u.UsedRows
+	t.IndexBytes += u.IndexBytes
+}
+
 func (t *Tier) plus(u Tier) {
 	t.RowsHit += u.RowsHit
 	t.RowsMissed += u.RowsMissed

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
@@ -96,10 +97,10 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
-		did := b.Read[0].Sub(t.read)
-		t.partial.count(a, did)
+		did := each(b.Read, t.read, cachetier.Stats.Sub)
+		t.partial.count(a, cachetier.Sum(did))
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
-		t.read, t.trained = b.Read[0], did.Add(t.trained)
+		t.read, t.trained = b.Read, each(did, t.trained, cachetier.Stats.Add)
 		if err := t.tell(n, steps, a.Mean()); err != nil {
 			return err
 		}
@@ -163,9 +164,14 @@ func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Ta
 
 // explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
-	if row, col, v, ok := t.step.Feed.BadRow(b.Rows[0]); ok {
-		return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
-			"or leave the node out%s", loss, col, t.data.Name(b.Batch.Inputs()[0][row]), v, t.lastGood())
+	for n, rows := range b.Rows {
+		if rows.Buf == nil {
+			continue
+		}
+		if row, col, v, ok := t.step.Feed.BadRow(rows); ok {
+			return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
+				"or leave the node out%s", loss, col, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.lastGood())
+		}
 	}
 	for _, w := range t.model.Download() {
 		if i := step.NotFinite(w.Data); i >= 0 {
@@ -181,8 +187,8 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
 	stages := t.tiers.Pipe.Stats()
 	v, ok, err = t.eval.Measure(ctx, nodes)
-	read := t.tiers.Stack.Stats()
-	t.evaluated = t.evaluated.Add(read.Sub(t.read).Disk)
+	read := t.tiers.Stats()
+	t.evaluated = t.evaluated.Add(cachetier.Sum(each(read, t.read, cachetier.Stats.Sub)).Disk)
 	t.read, t.other = read, t.other.Add(t.tiers.Pipe.Stats().Sub(stages))
 	if errors.Is(err, metric.ErrUndefined) {
 		t.note("not measured: %v", err)

@@ -188,13 +188,14 @@ func (p soFar) Load(*checkpoint.State) error {
 	t.result = &at.SoFar
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
 	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
+	t.result.Relations = now.Relations
 	t.result.Status, t.result.Error = run.Running, ""
 	t.result.Best.Metric = t.task.Kind() // which an earlier version called accuracy
 	t.result.Epochs, t.result.Losses = epochs, []float64{}
 	for _, e := range epochs {
 		t.result.Losses = append(t.result.Losses, e.Loss)
 	}
-	t.before = before{stats: at.SoFar.Stats, stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
+	t.before = before{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
 	t.peak.RSS, t.peak.File = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
 	return nil
 }

@@ -40,8 +40,19 @@ type Plan struct {
 
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
+	// Tables is what each table of a graph of several types has of InputRows, ColdRows, FeatureBytes and LoadSeconds.
+	Tables []PlanRows `json:"tables,omitempty"`
 	// AutoEpochs is what the epochs come to where they are Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
+}
+
+// PlanRows is what a step is expected to read of one table.
+type PlanRows struct {
+	Type         string  `json:"type"` // of the nodes
+	InputRows    float64 `json:"input_rows"`
+	ColdRows     float64 `json:"cold_rows"`
+	FeatureBytes float64 `json:"feature_bytes"`
+	LoadSeconds  float64 `json:"load_seconds"`
 }
 
 // MakePlan says what Run would take with the same options, and writes nothing.
@@ -65,7 +76,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		before, began := t.tiers.Topology.Stats(), time.Now()
+		before, began := t.tiers.ListsRead(), time.Now()
 		drawn, err := t.tiers.Planner.Draw(ctx, p.Window)
 		if err != nil {
 			return nil, err
@@ -75,7 +86,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		}
 		n := float64(len(drawn))
 		p.SampleSeconds = time.Since(began).Seconds() / n
-		cold := t.tiers.Topology.Stats().Cold.Sub(before.Cold)
+		cold := t.tiers.ListsRead().Sub(before)
 		p.TopologyBytes, p.ListSeconds = float64(cold.BytesRead)/n, cold.Seconds/n
 		p.Drawn += len(drawn)
 		last = drawn
@@ -84,15 +95,23 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	if err != nil {
 		return nil, err
 	}
-	f := forecasts[0] // of the one table
-	cost := f.Warm
-	if cost.Steps == 0 {
-		cost = f.All
+	for i, f := range forecasts {
+		cost := f.Warm
+		if cost.Steps == 0 {
+			cost = f.All
+		}
+		steps := float64(max(cost.Steps, 1))
+		rows := PlanRows{
+			Type: t.data.Types[t.tiers.Types[i]].Name, InputRows: float64(f.InputRows) / float64(p.Drawn), ColdRows: float64(cost.Rows) / steps,
+			FeatureBytes: float64(cost.Bytes) / steps, LoadSeconds: cost.Seconds / steps,
+		}
+		p.InputRows, p.ColdRows = p.InputRows+rows.InputRows, p.ColdRows+rows.ColdRows
+		p.FeatureBytes, p.LoadSeconds = p.FeatureBytes+rows.FeatureBytes, p.LoadSeconds+rows.LoadSeconds
+		if len(t.data.Types) > 1 {
+			p.Tables = append(p.Tables, rows)
+		}
 	}
-	steps := float64(max(cost.Steps, 1))
-	p.InputRows, p.ColdRows = float64(f.InputRows)/float64(p.Drawn), float64(cost.Rows)/steps
 	p.MissRate = p.ColdRows / max(p.InputRows, 1)
-	p.FeatureBytes, p.LoadSeconds = float64(cost.Bytes)/steps, cost.Seconds/steps
 	began := time.Now()
 	if err := t.rehearse(last[0].Batch); err != nil {
 		return nil, err
@@ -124,10 +143,16 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 
 // rehearse takes b through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
 func (t *trainer) rehearse(b *sample.Batch) error {
-	rows := kernels.Tensor{Type: t.data.DType(), Rows: len(b.Inputs()[0]), Cols: t.data.Features.Dim()}
-	rows.Buf = t.be.Alloc(rows.Type, rows.Len())
-	defer t.be.Free(rows.Buf)
-	in := step.InputOf(b, rows)
+	rows := make([]kernels.Tensor, len(t.data.Types))
+	for n, ids := range b.Inputs() {
+		if table := &t.data.Types[n]; table.Features != nil && t.tiers.Reach.Types[0][n] {
+			x := kernels.Tensor{Type: table.DType(), Rows: len(ids), Cols: table.Dim()}
+			x.Buf = t.be.Alloc(x.Type, x.Len())
+			defer t.be.Free(x.Buf)
+			rows[n] = x
+		}
+	}
+	in := step.InputOf(b, rows...)
 	in.Key = 1
 	return store.Guard(func() error {
 		if err := t.step.Rehearse(in); err != nil {

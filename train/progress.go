@@ -30,17 +30,17 @@ type snapshot struct {
 	run.Result
 	live  run.Live
 	began time.Time
-	total int             // updates that all epochs have
-	done  cachetier.Stats // by this process, in training
-	other pipeline.Stats  // of the stages, for evaluation
-	since mark            // where Recent begins
+	total int               // updates that all epochs have
+	done  []cachetier.Stats // of each table, by this process, in training
+	other pipeline.Stats    // of the stages, for evaluation
+	since mark              // where Recent begins
 }
 
 // mark is a time, and the counters by then.
 type mark struct {
 	at      time.Time
 	updates int
-	stats   cachetier.Stats
+	stats   cachetier.Stats // of all tables
 	stages  pipeline.Stats
 }
 
@@ -50,7 +50,7 @@ func (t *trainer) serve() (stop func()) {
 		return func() {}
 	}
 	now := time.Now()
-	m := mark{now, t.optim.Steps(), t.trained, t.tiers.Pipe.Stats().Sub(t.other)}
+	m := mark{now, t.optim.Steps(), cachetier.Sum(t.trained), t.tiers.Pipe.Stats().Sub(t.other)}
 	t.shown.began, t.shown.marks = now, [2]mark{m, m}
 	t.show(run.Live{})
 	hooked := t.hooks.Live(t.now)
@@ -88,7 +88,7 @@ func (t *trainer) show(at run.Live) {
 	}
 	marks := &t.shown.marks
 	if now.Sub(marks[1].at) > markEvery {
-		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), t.trained, t.tiers.Pipe.Stats().Sub(t.other)}
+		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), cachetier.Sum(t.trained), t.tiers.Pipe.Stats().Sub(t.other)}
 	}
 	m.since, m.done, m.other = marks[0], t.trained, t.other
 	m.PeakRSSBytes, m.PeakFileBytes = t.peak.RSS, t.peak.File
@@ -104,7 +104,8 @@ func (t *trainer) now() *run.Result {
 		return &r
 	}
 	stages := t.tiers.Pipe.Stats().Sub(m.other)
-	r.Stats, r.Stages = m.done.Add(t.before.stats), stages.Add(t.before.stages)
+	r.SetTables(t.tiers, each(m.done, t.before.tables, cachetier.Stats.Add))
+	r.Stages = stages.Add(t.before.stages)
 	r.LimitingStage = r.Stages.Limiting()
 	r.Topology, r.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)
 
@@ -118,7 +119,7 @@ func (t *trainer) now() *run.Result {
 	r.PeakRSSBytes, r.PeakFileBytes = max(r.PeakRSSBytes, l.ResidentBytes), max(r.PeakFileBytes, l.FileBytes)
 	recent := &l.Recent
 	*recent = run.Recent{Wall: l.At.Sub(m.since.at).Seconds(), Updates: l.Updates - m.since.updates,
-		Stats: m.done.Sub(m.since.stats), Stages: stages.Sub(m.since.stages)}
+		Stats: cachetier.Sum(m.done).Sub(m.since.stats), Stages: stages.Sub(m.since.stages)}
 	recent.LimitingStage = recent.Stages.Limiting()
 	if trained := recent.Stages.Step + recent.Stages.Wait; trained > 0 {
 		l.RowsPerSecond = float64(recent.InputRows) / trained

@@ -31,7 +31,7 @@ func TestEpochsDiffer(t *testing.T) {
 			o.Batch, o.Kappa = batch, kappa
 			r := trained(t, ds, o)
 			d := mustData(t, ds)
-			s := sample.NewSampler(sample.AtHand(d.Graph), sample.Config{Fanouts: o.Fanouts}, 1)
+			s := sample.NewSampler(sample.AtHand(d.Relations[0].Graph), sample.Config{Fanouts: o.Fanouts}, 1)
 			steps := (len(d.Train) + batch - 1) / batch
 			read := map[int64]bool{}
 			for _, e := range r.Epochs {
@@ -148,8 +148,8 @@ func TestCountersAreNotExchanged(t *testing.T) {
 	o := small()
 	o.TopologyBytes = 9 << 10
 	m := opened(t, ds, o)
-	m.tiers.Topology.Count(500, 3)
-	s, got := m.tiers.Topology.Stats(), run.TopologyOf(m.tiers)
+	m.tiers.Topology[0].Count(500, 3)
+	s, got := m.tiers.Topology[0].Stats(), run.TopologyOf(m.tiers)
 	require.Equal(t, cachetier.Tier{
 		CapacityBytes: s.ResidentBytes, UsedBytes: s.ResidentBytes, CapacityRows: s.ResidentLists, UsedRows: s.ResidentLists,
 		IndexBytes: s.OffsetBytes, RowsHit: s.Hits, RowsMissed: s.Misses, BytesRead: s.Warmup.BytesRead,

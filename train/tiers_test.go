@@ -45,7 +45,7 @@ func TestTopologyFollowsTheSplit(t *testing.T) {
 		require.NoError(t, err)
 		_, err = tier.SelfLoops(t.Context()) // which the measure asked for
 		require.NoError(t, err)
-		want, got := tier.Stats(), made.tiers.Topology.Stats()
+		want, got := tier.Stats(), made.tiers.Topology[0].Stats()
 		want.Warmup.Seconds, got.Warmup.Seconds = 0, 0
 		if c.same { // then what the measure drew is counted as well
 			want.Asked, want.Hits, want.Misses, want.Cold = got.Asked, got.Hits, got.Misses, got.Cold

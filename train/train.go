@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -177,6 +178,7 @@ type trainer struct {
 	record *run.Record // which every checkpoint repeats
 	hooks  Hooks
 	data   *data.Data
+	draws  sample.Config // of batches
 	task   task
 	be     kernels.Backend
 	tiers  *tiers.Tiers
@@ -190,8 +192,8 @@ type trainer struct {
 	worse     int                 // evaluations since then
 	partial   partial             // the epoch under way
 	auto      *run.AutoEpochs     // nil where Epochs is a number
-	read      cachetier.Stats     // what the tiers had done when last looked at
-	trained   cachetier.Stats     // of that, what they did for steps of training
+	read      []cachetier.Stats   // what the tiers of each table had done when last looked at
+	trained   []cachetier.Stats   // of that, what they did for steps of training
 	other     pipeline.Stats      // what the stages did for evaluation
 	evaluated cachetier.Disk      // reading for evaluation
 	before    before
@@ -202,7 +204,7 @@ type trainer struct {
 
 // before is what a resumed run had counted when it was made anew.
 type before struct {
-	stats     cachetier.Stats
+	tables    []cachetier.Stats
 	stages    pipeline.Stats
 	evaluated cachetier.Disk
 }
@@ -219,7 +221,14 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
-	if t.data, err = data.Open(ds, data.Options{Split: o.Split, Weighted: o.Sampling().Weighted}); err != nil {
+	t.draws = o.Sampling()
+	t.data, err = data.Open(ds, data.Options{
+		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Relation: o.Relation, Inputs: o.Inputs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.checkTypes(); err != nil {
 		return nil, err
 	}
 	err = store.Guard(func() (err error) {
@@ -230,6 +239,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		return nil, err
 	}
 	t.Metric, t.Split = t.task.Kind(), t.data.Split // as they are called when a resumed run is asked for them
+	if len(t.data.Types) > 1 {
+		t.Target = t.data.Types[t.data.Target].Name
+	}
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
@@ -242,7 +254,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}
 	t.eval = infer.New(t.data, t.step, t.task, infer.Options{
-		Draws: o.Sampling(), Bytes: t.EvalBytes, Nodes: o.EvalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
+		Draws: t.draws, Bytes: t.EvalBytes, Nodes: o.EvalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
 	})
 	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
 		return nil, err
@@ -260,18 +272,37 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.tiers.Engine, Memory: run.MemoryOf(t.tiers.Budget),
 		Metric: t.task.Kind(), Best: run.Best{Metric: t.task.Kind()}, Evaluation: run.Evaluation{Method: t.eval.Method()},
 	}
+	if len(t.data.Relations) > 1 {
+		t.result.Relations = t.relations()
+	}
 	return t, nil
+}
+
+// relations is what is drawn from each.
+func (t *trainer) relations() (all []run.RelationOf) {
+	for i, r := range t.data.Relations {
+		rel := run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges()}
+		for hop := range t.draws.Fanouts {
+			fanout := 0
+			if layer := t.Layers - 1 - hop; t.tiers.Reach.Relations[layer][i] {
+				fanout = t.draws.FanoutOf(hop, i)
+			}
+			rel.Fanout = append(rel.Fanout, fanout)
+		}
+		all = append(all, rel)
+	}
+	return all
 }
 
 // openTiers takes the measure of the first batch and opens the tiers by it. Where that leaves no room for full-neighbour
 // evaluation, and may, there is none.
 func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
-	t.tiers, err = tiers.New(ctx, t.data, t.Sampling(), t.be, t.Options.Options, t.hooks.faults)
+	t.tiers, err = tiers.New(ctx, t.data, t.draws, t.be, t.Options.Options, t.hooks.faults)
 	if err != nil {
 		return err
 	}
 	t.task.Begin(1)
-	b, err := t.tiers.First(ctx, t.BatchSeeds().At(0), t.task.Seeds(0)[0])
+	b, err := t.tiers.First(ctx, t.BatchSeeds().At(0), t.task.Seeds(0))
 	if err != nil {
 		return err
 	}
@@ -290,8 +321,8 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err != nil {
 		return err
 	}
-	t.read = t.tiers.Stack.Stats()
-	t.eval.Attach(t.tiers.Stack, t.tiers.Pipe)
+	t.read, t.trained = t.tiers.Stats(), make([]cachetier.Stats, len(t.tiers.Stacks))
+	t.eval.Attach(t.tiers.Tables(), t.tiers.Pipe)
 	return nil
 }
 
@@ -303,7 +334,36 @@ func (t *trainer) besideTiers() int64 {
 
 // shape is what the data fix of the network.
 func (t *trainer) shape() model.Shape {
-	return model.Shape{In: []int{t.data.Features.Dim()}, Out: t.data.Labels.Classes()}
+	s := model.Shape{Out: t.data.Labels.Classes(), Target: t.data.Target}
+	for i := range t.data.Types {
+		s.In, s.Types = append(s.In, t.data.Types[i].Dim()), append(s.Types, t.data.Types[i].Name)
+	}
+	schema := t.data.Schema()
+	for i, r := range t.data.Relations {
+		name := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "___")
+		s.Relations = append(s.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
+	}
+	s.Reach = t.draws.Reach(schema, t.data.Target)
+	return s
+}
+
+// checkTypes finds what relations have fanouts of their own, and refuses a network for one type of nodes and one relation where
+// there are more.
+func (t *trainer) checkTypes() (err error) {
+	if n, m := len(t.data.Types), len(t.data.Relations); !t.Kind.Typed() && (n != 1 || m != 1) {
+		return fmt.Errorf("%s: %d node types and %d relations, and {model} %s is for one of each; take {model} %s, or by {relation} "+
+			"one relation within a type", t.data.Set.Path(), n, m, t.Kind, model.TypedKinds())
+	}
+	if t.draws.OfRelation, err = t.data.OfRelation(t.RelationFanouts); err != nil {
+		return err
+	}
+	if t.Kind.All() == 0 {
+		t.draws.OfRelation = nil // an MLP draws nothing
+	}
+	if err := t.draws.Fits(t.data.Schema()); err != nil {
+		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
+	}
+	return nil
 }
 
 // checkModel refuses a network that there is no memory for, before the system kills the process for trying: pages are
@@ -376,9 +436,22 @@ func (t *trainer) notes() {
 	}
 }
 
+// each is f of each element of a and that of b, or of nothing where b is empty.
+func each(a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) []cachetier.Stats {
+	all := make([]cachetier.Stats, len(a))
+	for i := range a {
+		var other cachetier.Stats
+		if i < len(b) {
+			other = b[i]
+		}
+		all[i] = f(a[i], other)
+	}
+	return all
+}
+
 // collect brings the result's counters up to the last step.
 func (t *trainer) collect() {
-	t.result.Stats = t.trained.Add(t.before.stats)
+	t.result.SetTables(t.tiers, each(t.trained, t.before.tables, cachetier.Stats.Add))
 	t.result.Stages = t.tiers.Pipe.Stats().Sub(t.other).Add(t.before.stages)
 	t.result.LimitingStage = t.result.Stages.Limiting()
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)

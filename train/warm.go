@@ -31,25 +31,34 @@ func (t *trainer) warm(ctx context.Context) error {
 	return t.tiers.Prewarm(ctx, t.expectedEpochs()*t.task.Steps()-t.optim.Steps())
 }
 
-// restoreResident reads the file of saveResident.
+// restoreResident reads the files of saveResident.
 func (t *trainer) restoreResident(ctx context.Context) (found bool, err error) {
-	f, err := t.dir.OpenResident()
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	for i, s := range t.tiers.Stacks {
+		f, err := t.dir.OpenResident(i)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, errors.Join(cachetier.ErrResident, err)
+		}
+		err = s.Restore(ctx, f)
+		f.Close()
+		if err != nil {
+			return false, err
+		}
 	}
-	if err != nil {
-		return false, errors.Join(cachetier.ErrResident, err)
-	}
-	defer f.Close()
-	return true, t.tiers.Stack.Restore(ctx, f)
+	return true, nil
 }
 
 // saveResident puts on record which rows are in the host cache. The stages are at rest.
 func (t *trainer) saveResident() {
-	if !t.tiers.Lasting() || t.trained.InputRows == 0 { // the file from before is as good
+	if !t.tiers.Lasting() || cachetier.Sum(t.trained).InputRows == 0 { // the file from before is as good
 		return
 	}
-	if err := t.dir.WriteResident(t.tiers.Stack.Resident); err != nil {
-		t.note("%v; a run that is resumed begins with a cold host cache", err)
+	for i, s := range t.tiers.Stacks {
+		if err := t.dir.WriteResident(i, s.Resident); err != nil {
+			t.note("%v; a run that is resumed begins with a cold host cache", err)
+			return
+		}
 	}
 }

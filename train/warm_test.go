@@ -111,7 +111,7 @@ func TestCostsOnRecord(t *testing.T) {
 	require.NoError(t, d.Close())
 	made, err := newTrainer(t.Context(), ds, record.Options, Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, record.Costs, made.tiers.Topology.Costs())
+	require.Equal(t, record.Costs, made.tiers.Topology[0].Costs())
 	require.Equal(t, record.Costs, made.tiers.Disk.Costs)
 	made.close()
 

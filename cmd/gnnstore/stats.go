@@ -157,6 +157,36 @@ func watch(ctx context.Context, o statsOptions, show func(*run.Result) error) er
 	}
 }
 
+// served is the bytes of rows that all tiers served.
+func served(s cachetier.Stats) int64 {
+	return s.Tiers.Device.BytesOut + s.Tiers.Host.BytesOut + s.Tiers.Disk.BytesOut
+}
+
+// printTables is the table of tables, and of relations, of a graph that has several.
+func printTables(w io.Writer, r *run.Result) {
+	if len(r.Tables) > 0 {
+		rows := [][]string{{"table", "row", "held", "rows served", "from memory", "bytes served", "bytes read"}}
+		for _, t := range r.Tables {
+			held := t.Tiers.Device.UsedBytes + t.Tiers.Host.UsedBytes
+			memory := "-"
+			if t.InputRows > 0 {
+				memory = percent(1 - float64(t.Tiers.Disk.RowsHit)/float64(t.InputRows))
+			}
+			rows = append(rows, []string{t.Type, size(t.RowBytes), size(held), count(t.InputRows), memory, size(served(t.Stats)), size(t.Disk.BytesRead)})
+		}
+		fmt.Fprintln(w)
+		tabulate(w, rows)
+	}
+	if len(r.Relations) > 0 {
+		rows := [][]string{{"relation", "edges", "fanout"}}
+		for _, rel := range r.Relations {
+			rows = append(rows, []string{rel.Key, count(rel.Edges), fanoutText(rel.Fanout)})
+		}
+		fmt.Fprintln(w)
+		tabulate(w, rows)
+	}
+}
+
 // printTiers is the tier table: where each row that training asked for came from.
 func printTiers(w io.Writer, r *run.Result) {
 	rows := [][]string{{"tier", "capacity", "used", "rows served", "share", "bytes served", "bytes read in", "evictions"}}
@@ -171,8 +201,9 @@ func printTiers(w io.Writer, r *run.Result) {
 		rows = append(rows, []string{t.name, size(t.CapacityBytes), size(t.UsedBytes), count(t.RowsHit), share,
 			size(t.BytesOut), size(t.BytesRead), count(t.Evictions)})
 	}
-	rows = append(rows, []string{"all", "", "", count(r.InputRows), "", size(r.InputRows * r.RowBytes), "", ""})
+	rows = append(rows, []string{"all", "", "", count(r.InputRows), "", size(served(r.Stats)), "", ""})
 	tabulate(w, rows)
+	printTables(w, r)
 	d := r.Disk
 	printf(w, "\ndisk: %s   rows: wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
 		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +33,7 @@ import (
 type trainOptions struct {
 	run.Options
 	kind, fanout     string
+	fanouts, inputs  named
 	sampler          string
 	kappa            kappa
 	epochs, patience autoCount
@@ -51,7 +54,7 @@ type trainOptions struct {
 
 func newTrain() *cobra.Command {
 	o := &trainOptions{
-		Options: run.DefaultOptions(), fanout: "15,10",
+		Options: run.DefaultOptions(), fanout: plainFanout,
 		policy: string(cachetier.Belady), engine: string(disk.Auto),
 	}
 	o.texts()
@@ -112,6 +115,11 @@ func newTrain() *cobra.Command {
 // texts fills the fields that stand for options while they are flags.
 func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
+	o.fanouts = named{kind: "15,10 or RELATION=15,10", plain: &o.fanout}
+	for name, fanouts := range o.RelationFanouts {
+		o.fanouts.Set(name + "=" + fanoutText(fanouts)) //nolint:errcheck // it came from there
+	}
+	o.inputs = named{kind: "TYPE=INPUT", of: maps.Clone(o.Inputs)}
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
 	o.epochs, o.patience = autoCount(o.Epochs), autoCount(o.Patience)
@@ -121,9 +129,13 @@ func (o *trainOptions) texts() {
 
 // flags binds every option, its value now the default.
 func (o *trainOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat or mlp")
+	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat or mlp; "+model.TypedKinds()+" know several types of nodes and relations")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
-	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
+	f.Var(&o.fanouts, "fanout", "neighbours drawn at each hop from the seeds; -1 for all; again with RELATION=15,10 for a relation, 0 leaves it out")
+	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, or TYPE=constant, one learnt row "+
+		"(default the first table, else constant)")
+	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits")
+	f.StringVar(&o.Relation, "relation", o.Relation, "the one relation to use, by name or SRC__NAME__DST (default all)")
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
 		"or rw (those that random walks visit most)")
 	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent "+
@@ -189,6 +201,9 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 }
 
+// plainFanout is the default of --fanout.
+const plainFanout = "15,10"
+
 // defaultFanout is filled up with its last number for deeper networks.
 var defaultFanout = []int{15, 10, 5}
 
@@ -200,6 +215,18 @@ func readFanout(text string, layers int, given func(flag string) bool) (fanouts 
 		}
 		return fanouts, nil
 	}
+	return parseFanout(text)
+}
+
+// fanoutGiven is given, but for --fanout where that was for relations alone.
+func (o *trainOptions) fanoutGiven(given func(flag string) bool) func(flag string) bool {
+	return func(flag string) bool {
+		return given(flag) && !(flag == "fanout" && len(o.fanouts.of) > 0 && o.fanout == plainFanout)
+	}
+}
+
+// parseFanout reads a number a layer, with commas between them.
+func parseFanout(text string) (fanouts []int, err error) {
 	var errs []error
 	for s := range strings.SplitSeq(text, ",") {
 		k, err := strconv.Atoi(strings.TrimSpace(s))
@@ -216,11 +243,22 @@ func readFanout(text string, layers int, given func(flag string) bool) (fanouts 
 func (o *trainOptions) resolve(given func(flag string) bool) error {
 	var errs []error
 	var err error
-	if o.Fanouts, err = readFanout(o.fanout, o.Layers, given); err != nil {
+	if o.Fanouts, err = readFanout(o.fanout, o.Layers, o.fanoutGiven(given)); err != nil {
 		errs = append(errs, err)
 	}
 	if !given("layers") {
 		o.Layers = len(o.Fanouts)
+	}
+	o.Inputs, o.RelationFanouts = o.inputs.of, nil
+	for name, text := range o.fanouts.of {
+		fanouts, err := parseFanout(text)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if o.RelationFanouts == nil {
+			o.RelationFanouts = map[string][]int{}
+		}
+		o.RelationFanouts[name] = fanouts
 	}
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	if o.metric == "auc" {
@@ -305,6 +343,10 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 		{"computing", seconds(p.StepSeconds), ""},
 		{"in all", seconds(p.Seconds), "limited by " + p.LimitingStage},
 	})
+	for _, t := range p.Tables {
+		printf(stdout, "rows of %s: %s a step, %s of them from disk, %s read in %s\n", t.Type, count(int64(t.InputRows)), count(int64(t.ColdRows)),
+			size(int64(t.FeatureBytes)), seconds(t.LoadSeconds))
+	}
 	printf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
 	if p.AutoEpochs != nil {
 		printf(stdout, "%s\n", p.AutoEpochs.Reason)
@@ -464,8 +506,12 @@ func describe(o run.Options, rec *run.Record) string {
 	if draws != "" {
 		draws = " by " + draws
 	}
+	fanout := fanoutText(o.Fanouts)
+	for _, name := range slices.Sorted(maps.Keys(o.RelationFanouts)) {
+		fanout += " " + name + "=" + fanoutText(o.RelationFanouts[name])
+	}
 	return fmt.Sprintf("%s, %d layers of %d, fanout %s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
-		o.Kind, o.Layers, o.Hidden, fanoutText(o.Fanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
+		o.Kind, o.Layers, o.Hidden, fanout, draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
 func epochLine(e run.Epoch, epochs string) string {

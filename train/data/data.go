@@ -1,4 +1,5 @@
-// Package data is what a run needs of a dataset: a graph, a table, a label, the parts of a split and the names that users know.
+// Package data is what a run needs of a dataset: types of nodes and relations between them, one label, the parts of a split and
+// the names that users know.
 //
 // A [Data] is opened once ([Open]), and training, plans and evaluation share it. Its methods may be called by several goroutines
 // at once; those that read mapped memory do so inside store.Guard, their own or the caller's.
@@ -16,67 +17,100 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Data is the one graph, table, label and split of a dataset that a run uses. It borrows the dataset, which stays open for as
-// long as the Data is used.
+// Data is what a run uses of a dataset, which stays open for as long as the Data is used.
 type Data struct {
-	Set      *store.Dataset
-	Graph    *store.Graph
-	Features *store.Features
-	Labels   *store.Labels
-	Weights  *store.EdgeColumn // of the edges, nil unless Options asked for them
-	Split    string            // its name
+	Set *store.Dataset
+	// Types and Relations are numbered by their place in the manifest. With Options.Relation there are that relation and its ends
+	// alone.
+	Types     []Type
+	Relations []Relation
+	Target    int // the type of the seeds, whose label and split these are
+	Labels    *store.Labels
+	Split     string // its name
 	// Train, Valid and Test are the parts of the split, less the nodes without a label, of which there are Unlabelled.
 	Train, Valid, Test []uint32
 	Unlabelled         int
 }
 
+// Type is a type of nodes.
+type Type struct {
+	Name  string
+	Nodes int
+	// Features is its input, nil where it has no table or is to do without.
+	Features *store.Features
+
+	number int // in the manifest
+}
+
+// Relation is the edges from nodes of type Src to nodes of type Dst.
+type Relation struct {
+	*store.Graph
+	Src, Dst int
+	Weights  *store.EdgeColumn // of the edges, nil unless Options asked for them and there are some
+}
+
 // Options says which part of a dataset a run wants.
 type Options struct {
-	Split    string // empty where the dataset has just one
+	Split    string // empty where the target has just one
 	Weighted bool   // the weights of the edges, too
+	// Target is the type of nodes to learn, empty where just one has a label and a split.
+	Target string
+	// Relation is the one relation to use, by name or key; empty: all of them.
+	Relation string
+	// Inputs says by name of a type what its nodes have for input: Table or Constant. Others have the first table of their type,
+	// or, without one, Constant.
+	Inputs map[string]string
 }
+
+// What nodes of a type can have for input: the rows of a table, which may be named as in "table:NAME", or one learnt row for
+// all of them.
+const (
+	Table    = "table"
+	Constant = "constant"
+)
 
 // maxClasses bounds the logits of a batch: a thousand seeds take 4 GB of them.
 const maxClasses = 1 << 20
 
-// Open finds what a run on one type of nodes needs, or says what is missing and what to do. Where a label, the split or a section
-// that it reads is damaged, it says that.
+// Open finds what a run needs, or says what is missing and what to do. Where a label, the split or a section that it reads is
+// damaged, it says that.
 func Open(ds *store.Dataset, o Options) (*Data, error) {
+	d, err := openGraph(ds, o.Relation)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.findInputs(o.Inputs); err != nil {
+		return nil, err
+	}
+	if err := d.findTarget(o.Target); err != nil {
+		return nil, err
+	}
 	m := ds.Manifest()
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %s", ds.Path(), fmt.Sprintf(format, args...))
+	label := slices.IndexFunc(m.Labels, func(l store.Label) bool { return l.NodeType == d.Types[d.Target].Name })
+	if label < 0 {
+		return nil, d.fail("no labels, so nothing to learn")
 	}
-	if len(m.NodeTypes) != 1 || len(m.Relations) != 1 {
-		return nil, fail("%d node types and %d relations; networks train on one of each", len(m.NodeTypes), len(m.Relations))
-	}
-	features := slices.IndexFunc(m.Tables, func(t store.Table) bool { return t.Relation == "" }) // those of edges are not trained on
-	if features < 0 {
-		return nil, fail("no features; ingest it again with {features} degree, random:D or fastrp:D")
-	}
-	if len(m.Labels) == 0 {
-		return nil, fail("no labels, so nothing to learn")
-	}
-	if n := m.Labels[0].Classes; n < 1 {
-		return nil, fail("label %s has no classes: every label is missing", m.Labels[0].Name)
+	if n := m.Labels[label].Classes; n < 1 {
+		return nil, d.fail("label %s has no classes: every label is missing", m.Labels[label].Name)
 	} else if n > maxClasses {
-		return nil, fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes",
-			m.Labels[0].Name, n, maxClasses)
+		return nil, d.fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes",
+			m.Labels[label].Name, n, maxClasses)
 	}
-	names, chosen := choose(m.Splits, o.Split)
+	names, chosen := d.choose(o.Split)
 	if chosen < 0 {
 		if o.Split == "" && len(names) == 0 {
-			return nil, fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")
+			return nil, d.fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")
 		}
-		return nil, fail("no split %q; {split} takes one of: %s", o.Split, strings.Join(names, ", "))
+		return nil, d.fail("no split %q; {split} takes one of: %s", o.Split, strings.Join(names, ", "))
 	}
-	d := &Data{Set: ds, Graph: ds.Graph(0), Features: ds.Features(features), Labels: ds.Labels(0), Split: names[chosen]}
-	err := store.Guard(func() (err error) {
+	d.Labels, d.Split = ds.Labels(label), m.Splits[chosen].Name
+	err = store.Guard(func() (err error) {
 		sets := ds.Split(chosen)
 		for _, p := range []struct {
 			dst *[]uint32
 			src []uint32
 		}{{&d.Train, sets.Train}, {&d.Valid, sets.Valid}, {&d.Test, sets.Test}} {
-			if *p.dst, err = ds.Labelled(p.src, d.Graph.Nodes(), d.Labels); err != nil {
+			if *p.dst, err = ds.Labelled(p.src, d.Types[d.Target].Nodes, d.Labels); err != nil {
 				return err
 			}
 			d.Unlabelled += len(p.src) - len(*p.dst)
@@ -87,7 +121,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		return nil, err
 	}
 	if len(d.Train) == 0 {
-		return nil, fail("split %s has no training node with a label", m.Splits[chosen].Name)
+		return nil, d.fail("split %s has no training node with a label", d.Split)
 	}
 	if o.Weighted {
 		err = d.useWeights()
@@ -95,41 +129,215 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	return d, err
 }
 
+// fail is an error about the dataset.
+func (d *Data) fail(format string, args ...any) error {
+	return fmt.Errorf("%s: %s", d.Set.Path(), fmt.Sprintf(format, args...))
+}
+
+// openGraph finds types and relations: all of them, or those of one relation.
+func openGraph(ds *store.Dataset, only string) (*Data, error) {
+	m, d := ds.Manifest(), &Data{Set: ds}
+	numbers := map[string]int{} // of types that are used
+	use := func(name string) int {
+		if n, ok := numbers[name]; ok {
+			return n
+		}
+		i := slices.IndexFunc(m.NodeTypes, func(t store.NodeType) bool { return t.Name == name })
+		numbers[name] = len(d.Types)
+		d.Types = append(d.Types, Type{Name: name, Nodes: int(m.NodeTypes[i].Count), number: i})
+		return numbers[name]
+	}
+	if only == "" {
+		for _, t := range m.NodeTypes {
+			use(t.Name)
+		}
+	}
+	var keys []string
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		keys = append(keys, r.Key())
+		if only == "" || only == r.Name || only == r.Key() {
+			src := use(r.Src)
+			d.Relations = append(d.Relations, Relation{Graph: ds.Graph(i), Src: src, Dst: use(r.Dst)})
+		}
+	}
+	switch {
+	case only == "" || len(d.Relations) == 1:
+		return d, nil
+	case len(d.Relations) == 0:
+		return nil, d.fail("no relation %s; {relation} takes one of: %s", only, strings.Join(keys, ", "))
+	}
+	keys = nil
+	for _, r := range d.Relations {
+		keys = append(keys, r.Relation.Key())
+	}
+	return nil, d.fail("{relation} %s: there are %s; give one of these keys", only, strings.Join(keys, " and "))
+}
+
+// findInputs gives types the tables that they are to have.
+func (d *Data) findInputs(inputs map[string]string) error {
+	for name := range inputs {
+		if !slices.ContainsFunc(d.Types, func(t Type) bool { return t.Name == name }) {
+			return d.fail("{input} %s=%s: no node type %s; there are %s", name, inputs[name], name, d.typeNames())
+		}
+	}
+	for i := range d.Types {
+		t := &d.Types[i]
+		kind, table, named := strings.Cut(inputs[t.Name], ":")
+		switch {
+		case kind == Constant && !named:
+			continue
+		case kind != "" && kind != Table || named && table == "":
+			return d.fail("{input} %s=%s: there are table, table:NAME and constant", t.Name, inputs[t.Name])
+		}
+		if t.Features = d.table(i, table); t.Features == nil && kind != "" {
+			return d.fail("{input} %s=%s: type %s has no such table", t.Name, inputs[t.Name], t.Name)
+		}
+	}
+	if len(d.Types) == 1 && d.Types[0].Features == nil && inputs[d.Types[0].Name] == "" {
+		return d.fail("no features; ingest it again with {features} degree, random:D or fastrp:D")
+	}
+	return nil
+}
+
+// table is type t's table of a name, or its first where the name is empty; nil where there is none.
+func (d *Data) table(t int, name string) *store.Features {
+	for i, table := range d.Set.Manifest().Tables {
+		if table.NodeType == d.Types[t].Name && (name == "" || table.Name == name) {
+			return d.Set.Features(i)
+		}
+	}
+	return nil
+}
+
+func (d *Data) typeNames() string {
+	var names []string
+	for _, t := range d.Types {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// findTarget finds the type that is learnt: the one of that name, or the only one that can be.
+func (d *Data) findTarget(name string) error {
+	m := d.Set.Manifest()
+	var can []string // types with a label and a split
+	d.Target = -1
+	for i, t := range d.Types {
+		labelled := slices.ContainsFunc(m.Labels, func(l store.Label) bool { return l.NodeType == t.Name })
+		split := slices.ContainsFunc(m.Splits, func(s store.Split) bool { return s.NodeType == t.Name })
+		if labelled && split {
+			can = append(can, t.Name)
+		}
+		if t.Name == name || name == "" && labelled && split {
+			d.Target = i
+		}
+	}
+	switch {
+	case name != "" && d.Target < 0:
+		return d.fail("{target} %s: there are the node types %s", name, d.typeNames())
+	case len(d.Types) == 1:
+		d.Target = 0
+	case name != "":
+	case len(can) == 0:
+		return d.fail("no type of nodes with a label and a split, so nothing to learn")
+	case len(can) > 1:
+		return d.fail("the types %s have labels and splits; say by {target} which one to learn", strings.Join(can, " and "))
+	}
+	return nil
+}
+
+// Schema is the types and relations by number.
+func (d *Data) Schema() (s sample.Schema) {
+	for _, t := range d.Types {
+		s.Types = append(s.Types, t.Nodes)
+	}
+	for _, r := range d.Relations {
+		s.Relations = append(s.Relations, sample.Relation{Src: r.Src, Dst: r.Dst})
+	}
+	return s
+}
+
+// Seeds are nodes of the target as a list by type.
+func (d *Data) Seeds(nodes []uint32) [][]uint32 {
+	seeds := make([][]uint32, len(d.Types))
+	seeds[d.Target] = nodes
+	return seeds
+}
+
+// OfRelation is fanouts by number of a relation: those given under its name or key, and nil for the others.
+func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
+	if len(fanouts) == 0 {
+		return nil, nil
+	}
+	var keys []string
+	all := make([][]int, len(d.Relations))
+	used := map[string]bool{}
+	for i, r := range d.Relations {
+		keys = append(keys, r.Relation.Key())
+		for _, name := range []string{r.Relation.Name, r.Relation.Key()} { // the key is the more exact
+			if f, ok := fanouts[name]; ok {
+				all[i], used[name] = f, true
+			}
+		}
+	}
+	for name := range fanouts {
+		if !used[name] {
+			return nil, d.fail("{fanout} %s: no relation of that name; there are %s", name, strings.Join(keys, ", "))
+		}
+	}
+	return all, nil
+}
+
 // weightColumn is the column that ingest keeps the weights of edges in.
 const weightColumn = "weight"
 
-// useWeights finds the weights of edges.
+// useWeights finds the weights of edges, which at least one relation must have.
 func (d *Data) useWeights() error {
-	r := d.Graph.Relation
-	c := d.Graph.Column(weightColumn)
-	switch {
-	case c == nil:
-		return fmt.Errorf("%s: {weighted}: the edges of relation %s have no column %s; ingest them with their weights "+
-			"({weight} names the column of a CSV), or leave {weighted} out", d.Set.Path(), r.Key(), weightColumn)
-	case c.Column.Elem != store.F32:
-		return fmt.Errorf("%s: {weighted}: column %s of relation %s is %v, and weights are f32; ingest them as numbers with a "+
-			"fraction, or leave {weighted} out", d.Set.Path(), weightColumn, r.Key(), c.Column.Elem)
+	var none error
+	found := false
+	for i := range d.Relations {
+		r := &d.Relations[i]
+		c := r.Column(weightColumn)
+		switch {
+		case c == nil:
+			none = fmt.Errorf("%s: {weighted}: the edges of relation %s have no column %s; ingest them with their weights "+
+				"({weight} names the column of a CSV), or leave {weighted} out", d.Set.Path(), r.Relation.Key(), weightColumn)
+		case c.Column.Elem != store.F32:
+			return fmt.Errorf("%s: {weighted}: column %s of relation %s is %v, and weights are f32; ingest them as numbers with a "+
+				"fraction, or leave {weighted} out", d.Set.Path(), weightColumn, r.Relation.Key(), c.Column.Elem)
+		default:
+			r.Weights, found = c, true
+		}
 	}
-	d.Weights = c
-	return nil
+	if found {
+		return nil
+	}
+	return none
 }
 
 // UnusedColumns are the columns of the edges that a run makes nothing of.
 func (d *Data) UnusedColumns() (names []string) {
-	for _, c := range d.Graph.Relation.Columns {
-		if c.Name != store.EdgeID && (c.Name != weightColumn || d.Weights == nil) {
-			names = append(names, c.Name)
+	for _, r := range d.Relations {
+		for _, c := range r.Relation.Columns {
+			switch {
+			case c.Name == store.EdgeID || c.Name == weightColumn && r.Weights != nil:
+			case len(d.Relations) > 1:
+				names = append(names, c.Name+" of "+r.Relation.Key())
+			default:
+				names = append(names, c.Name)
+			}
 		}
 	}
 	return names
 }
 
-// Lists are those of the graph, with the weights of its edges where they count.
-func (d *Data) Lists() sample.Lists {
-	if d.Weights == nil {
-		return d.Graph
+// Lists are those of the relation, with the weights of its edges where they count.
+func (r Relation) Lists() sample.Lists {
+	if r.Weights == nil {
+		return r.Graph
 	}
-	return weightedGraph{d.Graph, d.Weights}
+	return weightedGraph{r.Graph, r.Weights}
 }
 
 // weightedGraph is sample.Lists with weights.
@@ -151,9 +359,9 @@ func (d *Data) Place(err error) error {
 	var weight *sample.WeightError
 	switch {
 	case errors.As(err, &neighbor):
-		return d.Graph.CorruptNeighbor(neighbor.Node, neighbor.Neighbor)
+		return d.Relations[neighbor.Relation].CorruptNeighbor(neighbor.Node, neighbor.Neighbor)
 	case errors.As(err, &weight):
-		return d.Weights.CheckWeights(weight.Node, weight.Place, []float32{weight.Weight})
+		return d.Relations[weight.Relation].Weights.CheckWeights(weight.Node, weight.Place, []float32{weight.Weight})
 	}
 	return err
 }
@@ -170,10 +378,10 @@ func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// Name is the id by which users know a node, or the stored one where that cannot be read.
-func (d *Data) Name(v uint32) (name string) {
+// Name is the id by which users know a node of a type, or the stored one where that cannot be read.
+func (d *Data) Name(t int, v uint32) (name string) {
 	err := store.Guard(func() error {
-		name = strconv.FormatInt(d.Set.IDs(0).Original(v), 10)
+		name = strconv.FormatInt(d.Set.IDs(d.Types[t].number).Original(v), 10)
 		return nil
 	})
 	if err != nil {
@@ -182,26 +390,45 @@ func (d *Data) Name(v uint32) (name string) {
 	return name
 }
 
-// SumBytes is the memory outside the Go heap that the page checksums of topology, weights, features and labels take.
-func (d *Data) SumBytes() (n int64) {
-	offsets, neighbors := d.Graph.Sections()
-	files := []store.SectionFile{offsets, neighbors}
-	if d.Weights != nil {
-		files = append(files, d.Weights.Section())
+// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology and weights of the
+// relations that are drawn from, and of the tables of the types that are read.
+func (d *Data) SumBytes(drawn, read []bool) (n int64) {
+	files := []store.SectionFile{d.Labels.Section()}
+	for i, x := range d.Relations {
+		if !drawn[i] {
+			continue
+		}
+		offsets, neighbors := x.Sections()
+		files = append(files, offsets, neighbors)
+		if x.Weights != nil {
+			files = append(files, x.Weights.Section())
+		}
 	}
-	for _, s := range d.Features.Shards() {
-		files = append(files, s.SectionFile)
+	for i, t := range d.Types {
+		if !read[i] || t.Features == nil {
+			continue
+		}
+		for _, s := range t.Features.Shards() {
+			files = append(files, s.SectionFile)
+		}
 	}
-	files = append(files, d.Labels.Section())
 	for i := range files {
 		n += files[i].SumBytes()
 	}
 	return n
 }
 
-// DType is the element type of the feature rows on a backend.
-func (d *Data) DType() kernels.DType {
-	if d.Features.Elem() == store.F16 {
+// Dim is the number of columns of the type's input, 0 where it has no table.
+func (t *Type) Dim() int {
+	if t.Features == nil {
+		return 0
+	}
+	return t.Features.Dim()
+}
+
+// DType is the element type of the type's rows on a backend.
+func (t *Type) DType() kernels.DType {
+	if t.Features.Elem() == store.F16 {
 		return kernels.F16
 	}
 	return kernels.F32

@@ -1,49 +1,56 @@
 package data
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/store"
 )
 
 // OpenToDraw is Open for who draws and does not train: Train has the seeds, which are the training nodes of the split that have a
-// label, where there are labels, and without a split all nodes. Features, Labels and the other parts are left out.
-func OpenToDraw(ds *store.Dataset, split string) (*Data, error) {
-	m := ds.Manifest()
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %s", ds.Path(), fmt.Sprintf(format, args...))
+// label, where there are labels, and without a split all nodes of the target. Labels and the other parts are left out.
+func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
+	d, err := openGraph(ds, o.Relation)
+	if err != nil {
+		return nil, err
 	}
-	if len(m.NodeTypes) != 1 || len(m.Relations) != 1 {
-		return nil, fail("%d node types and %d relations; samplers draw from one of each", len(m.NodeTypes), len(m.Relations))
+	if len(d.Relations) == 0 {
+		return nil, d.fail("no relation, so nothing to draw")
 	}
-	d := &Data{Set: ds, Graph: ds.Graph(0), Split: split}
-	names, chosen := choose(m.Splits, split)
+	for i := range d.Types {
+		d.Types[i].Features = d.table(i, "")
+	}
+	if err := d.findTarget(o.Target); err != nil {
+		return nil, err
+	}
+	m, t := ds.Manifest(), d.Types[d.Target]
+	names, chosen := d.choose(o.Split)
 	switch {
-	case d.Graph.Nodes() == 0:
-		return nil, fail("no nodes, so nothing to draw")
+	case t.Nodes == 0:
+		return nil, d.fail("no nodes, so nothing to draw")
 	case chosen >= 0:
-		d.Split = names[chosen]
+		d.Split = m.Splits[chosen].Name
 		var labels *store.Labels
-		if len(m.Labels) > 0 {
-			labels = ds.Labels(0)
+		if i := slices.IndexFunc(m.Labels, func(l store.Label) bool { return l.NodeType == t.Name }); i >= 0 {
+			labels = ds.Labels(i)
 		}
 		err := store.Guard(func() (err error) {
-			d.Train, err = ds.Labelled(ds.Split(chosen).Train, d.Graph.Nodes(), labels)
+			d.Train, err = ds.Labelled(ds.Split(chosen).Train, t.Nodes, labels)
 			return err
 		})
 		if err == nil && len(d.Train) == 0 {
-			err = fail("split %s has no training node with a label", d.Split)
+			err = d.fail("split %s has no training node with a label", d.Split)
 		}
 		if err != nil {
 			return nil, err
 		}
-	case split != "" && len(names) == 0:
-		return nil, fail("no split %q; without {split} all nodes are seeds", split)
+	case o.Split != "" && len(names) == 0:
+		return nil, d.fail("no split %q; without {split} all nodes are seeds", o.Split)
 	case len(names) > 0:
-		return nil, fail("no split %q; {split} takes one of: %s", split, strings.Join(names, ", "))
+		return nil, d.fail("no split %q; {split} takes one of: %s", o.Split, strings.Join(names, ", "))
 	default:
-		d.Train = make([]uint32, d.Graph.Nodes())
+		d.Split = o.Split
+		d.Train = make([]uint32, t.Nodes)
 		for v := range d.Train {
 			d.Train[v] = uint32(v)
 		}
@@ -51,14 +58,20 @@ func OpenToDraw(ds *store.Dataset, split string) (*Data, error) {
 	return d, nil
 }
 
-// choose finds the split of a name, or the only one where the name is empty; chosen is -1 where there is none.
-func choose(splits []store.Split, name string) (names []string, chosen int) {
+// choose finds the split of the target that has a name, or the only one where the name is empty; chosen is -1 where there is none.
+func (d *Data) choose(name string) (names []string, chosen int) {
 	chosen = -1
-	for i, s := range splits {
+	for i, s := range d.Set.Manifest().Splits {
+		if s.NodeType != d.Types[d.Target].Name {
+			continue
+		}
 		names = append(names, s.Name)
-		if s.Name == name || name == "" && len(splits) == 1 {
+		if chosen < 0 || s.Name == name {
 			chosen = i
 		}
+	}
+	if name == "" && len(names) > 1 || name != "" && !slices.Contains(names, name) {
+		chosen = -1
 	}
 	return names, chosen
 }

@@ -53,29 +53,64 @@ type Evaluator struct {
 	task Task
 
 	// Of the training, from Attach on.
-	stack *cachetier.Stack
-	pipe  *pipeline.Pipeline
+	tables []*cachetier.Stack // by type
+	pipe   *pipeline.Pipeline
 
-	full   *sample.Sampler // every neighbour, one layer; draws on the goroutine that calls it
-	hidden int64           // bytes of hidden rows: the widest pair of layers, if every node were needed
+	reach  sample.Reach
+	full   []*sample.Sampler // by layer: every neighbour that it looks at; they draw on the goroutine that calls them
+	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
 	block  sample.Batch
-	place  []uint32 // row of a node in the layer below the one at hand
+	place  [][]uint32 // by type: row of a node in the layer below the one at hand
 }
 
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
-	kind := s.Model.Kind
-	c := sample.Config{Fanouts: []int{kind.All()}, Weighted: o.Draws.Weighted, Options: o.Draws.Options}
-	e := &Evaluator{Options: o, data: d, step: s, task: task, full: sample.NewSampler(sample.AtHand(d.Lists()), c, 1)}
-	if layers := s.Model.Layers; layers > 1 {
-		e.hidden = int64(d.Graph.Nodes()) * int64(s.Model.Hidden) * 4 * int64(min(layers-1, 2))
+	schema := d.Schema()
+	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.Target), place: make([][]uint32, len(d.Types))}
+	var lists []sample.Topology
+	for _, r := range d.Relations {
+		l := sample.AtHand(r.Lists())
+		if o.Draws.Weighted && r.Weights == nil {
+			l = sample.Unweighted(l)
+		}
+		lists = append(lists, l)
+	}
+	for l, drawn := range e.reach.Relations {
+		if l > 0 && slices.Equal(drawn, e.reach.Relations[l-1]) {
+			e.full = append(e.full, e.full[l-1])
+			continue
+		}
+		c := sample.Config{Fanouts: []int{0}, OfRelation: make([][]int, len(drawn)), Weighted: o.Draws.Weighted, Options: o.Draws.Options}
+		for r := range drawn {
+			if drawn[r] {
+				c.OfRelation[r] = []int{sample.All}
+			}
+		}
+		e.full = append(e.full, sample.NewTyped(schema, lists, c, 1))
+	}
+	for l := range s.Model.Layers - 1 {
+		e.hidden = max(e.hidden, e.rowBytes(l)+e.rowBytes(l-1))
 	}
 	return e
 }
 
-// Attach has the Evaluator read rows by stack and sampled blocks by pipe, which is not running while it measures.
-func (e *Evaluator) Attach(stack *cachetier.Stack, pipe *pipeline.Pipeline) {
-	e.stack, e.pipe = stack, pipe
+// rowBytes is what the rows take that layer l makes of every node; none where there is no such layer.
+func (e *Evaluator) rowBytes(l int) (bytes int64) {
+	if l < 0 {
+		return 0
+	}
+	for t, made := range e.reach.Types[l+1] {
+		if made {
+			bytes += 4 * int64(e.data.Types[t].Nodes) * int64(e.step.Model.Width(l))
+		}
+	}
+	return bytes
+}
+
+// Attach has the Evaluator read rows by tables, one a type or nil, and sampled blocks by pipe, which is not running while it
+// measures.
+func (e *Evaluator) Attach(tables []*cachetier.Stack, pipe *pipeline.Pipeline) {
+	e.tables, e.pipe = tables, pipe
 }
 
 // Walks tells whether a network of random walks is evaluated, which has weights for the nodes that they visit, and none for all
@@ -90,8 +125,15 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if e.Sampled() {
 		return 0
 	}
-	rows := int64(e.data.Graph.Nodes()) * int64(max(e.step.Model.Hidden, e.data.Features.Dim())) * 4
-	return e.hidden + 4*int64(e.data.Graph.Nodes()) + min(chunkBytes, rows)*evalChunks
+	places, widest := int64(0), int64(0)
+	for t, read := range e.reach.Types[0] {
+		if read {
+			nodes := int64(e.data.Types[t].Nodes)
+			places += 4 * nodes
+			widest = max(widest, 4*nodes*int64(max(e.step.Model.Hidden, e.data.Types[t].Dim())))
+		}
+	}
+	return e.hidden + places + min(chunkBytes, widest)*evalChunks
 }
 
 // Sampled tells whether it evaluates on sampled blocks.
@@ -137,14 +179,14 @@ func (e *Evaluator) sampled(ctx context.Context, nodes []uint32) error {
 	steps := pipeline.Steps{
 		To: (len(used) + e.Batch - 1) / e.Batch,
 		Seeds: func(step int) [][]uint32 {
-			return [][]uint32{used[step*e.Batch : min((step+1)*e.Batch, len(used))]}
+			return e.data.Seeds(used[step*e.Batch : min((step+1)*e.Batch, len(used))])
 		},
 		Z: func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
 	}
 	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
-		logits := e.step.Predict(step.InputOf(b.Batch, b.Rows...))[0]
+		logits := e.step.Predict(step.InputOf(b.Batch, b.Rows...))[e.data.Target]
 		e.look()
-		return e.task.Measure(e.step.Feed, logits.Value, b.Batch.Seeds[0])
+		return e.task.Measure(e.step.Feed, logits.Value, b.Batch.Seeds[e.data.Target])
 	})
 }
 
@@ -156,67 +198,83 @@ func (e *Evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 		return err
 	}
 	be := e.step.Tape.Backend()
-	var below, out kernels.Tensor // rows of the layer below, and of the one at hand
-	defer func() {
-		for _, t := range []kernels.Tensor{below, out} {
+	var below, out []kernels.Tensor // rows of the layer below, and of the one at hand, by type
+	free := func(rows []kernels.Tensor) {
+		for _, t := range rows {
 			if t.Buf != nil {
 				be.Free(t.Buf)
 			}
 		}
-	}()
+	}
+	defer func() { free(below); free(out) }()
 	for l, wanted := range need {
-		if l > 0 {
-			if below.Buf != nil {
-				be.Free(below.Buf)
+		free(below)
+		below, out = out, make([]kernels.Tensor, len(wanted))
+		for t, nodes := range wanted {
+			if nodes == nil {
+				continue
 			}
-			below, out = out, kernels.Tensor{}
-			need[l-1].rank(e.place)
-		}
-		if last := l == len(need)-1; !last {
-			rows, width := wanted.count(), e.step.Model.Width(l)
-			out = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*width), Type: kernels.F32, Rows: rows, Cols: width}
-		}
-		done := 0
-		err := e.chunks(wanted, l, func(chunk []uint32) error {
-			if err := ctx.Err(); err != nil {
-				return err
+			last := l == len(need)-1
+			if !last {
+				rows, width := nodes.count(), e.step.Model.Width(l)
+				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*width), Type: kernels.F32, Rows: rows, Cols: width}
 			}
-			y, err := e.layer(ctx, l, below, chunk)
+			done := 0
+			err := e.chunks(nodes, t, l, func(chunk []uint32) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				y, err := e.layer(ctx, l, below, t, chunk)
+				if err != nil {
+					return err
+				}
+				e.look()
+				if last {
+					return e.task.Measure(e.step.Feed, y, chunk)
+				}
+				be.Convert(out[t].Slice(done, done+len(chunk)), y)
+				done += len(chunk)
+				return nil
+			})
 			if err != nil {
 				return err
 			}
-			e.look()
-			if out.Buf != nil {
-				be.Convert(out.Slice(done, done+len(chunk)), y)
-				done += len(chunk)
-				return nil
-			}
-			return e.task.Measure(e.step.Feed, y, chunk)
-		})
-		if err != nil {
-			return err
+		}
+		for t, nodes := range wanted {
+			nodes.rank(e.place[t])
 		}
 	}
 	return nil
 }
 
-// layer computes layer l for nodes from the features, or from the rows of the layer below.
-func (e *Evaluator) layer(ctx context.Context, l int, below kernels.Tensor, nodes []uint32) (kernels.Tensor, error) {
-	b := &e.block
-	if err := e.full.SampleOne(ctx, b, sample.Z{}, nodes); err != nil {
+// layer computes layer l for nodes of type t from the features, or from the rows of the layer below.
+func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, nodes []uint32) (kernels.Tensor, error) {
+	b, seeds := &e.block, make([][]uint32, len(e.data.Types))
+	seeds[t] = nodes
+	if err := e.full[l].SampleOne(ctx, b, sample.Z{}, seeds...); err != nil {
 		return kernels.Tensor{}, e.data.Place(err)
 	}
-	var x kernels.Tensor
-	if l == 0 {
-		var err error
-		if x, err = e.step.Feed.Gather(ctx, e.stack, e.data.DType(), e.data.Features.Dim(), b.Inputs()[0]); err != nil {
-			return x, err
-		}
-	} else {
-		x = e.step.Feed.RowsOf(below, b.Inputs()[0], e.place)
-	}
 	e.step.Tape.Reset(false)
-	return e.step.Model.Layer(e.step.Tape, l, model.Rows{e.step.Tape.Leaf(x)}, e.step.Feed.Blocks(b.Layers)[0])[0].Value, nil
+	x := make(model.Rows, len(seeds))
+	for from, ids := range b.Inputs() {
+		var rows kernels.Tensor
+		switch {
+		case len(ids) == 0:
+			continue
+		case l > 0:
+			rows = e.step.Feed.RowsOf(from, below[from], ids, e.place[from])
+		case e.tables[from] == nil: // the network has a row for it
+			continue
+		default:
+			var err error
+			table := &e.data.Types[from]
+			if rows, err = e.step.Feed.Gather(ctx, from, e.tables[from], table.DType(), table.Dim(), ids); err != nil {
+				return rows, err
+			}
+		}
+		x[from] = e.step.Tape.Leaf(rows)
+	}
+	return e.step.Model.Layer(e.step.Tape, l, x, e.step.Feed.Blocks(b.Layers)[0])[t].Value, nil
 }
 
 // Bounds of a chunk of layer-wise evaluation.
@@ -226,17 +284,17 @@ const (
 	evalChunks = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 )
 
-// chunks calls do with the nodes of layer l in ascending order, at least one and as many as the bounds allow at a time.
-func (e *Evaluator) chunks(nodes nodeSet, layer int, do func(chunk []uint32) error) error {
+// chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
+func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) error) error {
 	width := e.step.Model.Hidden
-	if layer == 0 {
-		width = e.data.Features.Dim()
+	if l == 0 && e.data.Types[t].Features != nil {
+		width = e.data.Types[t].Dim()
 	}
 	var chunk []uint32
 	edges := 0
 	for v := range nodes.all {
 		chunk = append(chunk, v)
-		edges += e.edges(v)
+		edges += e.edges(l, t, v)
 		if len(chunk)*width*4 >= chunkBytes || edges >= chunkEdges {
 			if err := do(chunk); err != nil {
 				return err
@@ -250,37 +308,53 @@ func (e *Evaluator) chunks(nodes nodeSet, layer int, do func(chunk []uint32) err
 	return do(chunk)
 }
 
-// edges is the number of neighbours that the network reads for v.
-func (e *Evaluator) edges(v uint32) int {
-	if e.step.Model.Kind.All() == 0 {
-		return 0
+// edges is the number of neighbours that layer l reads for v of type t.
+func (e *Evaluator) edges(l, t int, v uint32) (n int) {
+	for i, r := range e.data.Relations {
+		if r.Dst == t && e.reach.Relations[l][i] {
+			n += r.Degree(v)
+		}
 	}
-	return e.data.Graph.Degree(v)
+	return n
 }
 
-// plan is the nodes that each layer computes: the last one nodes, each one below those that the next reads.
-func (e *Evaluator) plan(nodes []uint32) ([]nodeSet, error) {
-	n := e.data.Graph.Nodes()
-	if e.place == nil {
-		e.place = make([]uint32, n)
+// plan is the nodes that each layer computes, by type, nil for types of which it computes none: the last one nodes, each one below
+// those that the next reads.
+func (e *Evaluator) plan(nodes []uint32) ([][]nodeSet, error) {
+	for t, read := range e.reach.Types[0] {
+		if n := e.data.Types[t].Nodes; read && e.place[t] == nil {
+			e.place[t] = make([]uint32, n)
+		}
 	}
-	need := make([]nodeSet, e.step.Model.Layers)
+	need := make([][]nodeSet, e.step.Model.Layers)
 	last := len(need) - 1
-	need[last] = newNodeSet(n)
+	need[last] = make([]nodeSet, len(e.data.Types))
+	need[last][e.data.Target] = newNodeSet(e.data.Types[e.data.Target].Nodes)
 	for _, v := range nodes {
-		need[last].add(v)
+		need[last][e.data.Target].add(v)
 	}
 	for l := last - 1; l >= 0; l-- {
-		need[l] = slices.Clone(need[l+1])
-		if e.step.Model.Kind.All() == 0 {
-			continue
+		need[l] = make([]nodeSet, len(e.data.Types))
+		for t, made := range e.reach.Types[l+1] {
+			switch {
+			case !made:
+			case need[l+1][t] != nil:
+				need[l][t] = slices.Clone(need[l+1][t])
+			default:
+				need[l][t] = newNodeSet(e.data.Types[t].Nodes)
+			}
 		}
-		for v := range need[l+1].all {
-			for _, u := range e.data.Graph.Neighbors(v) {
-				if int(u) >= n {
-					return nil, e.data.Graph.CorruptNeighbor(v, u)
+		for i, r := range e.data.Relations {
+			if !e.reach.Relations[l+1][i] {
+				continue
+			}
+			for v := range need[l+1][r.Dst].all {
+				for _, u := range r.Neighbors(v) {
+					if int(u) >= e.data.Types[r.Src].Nodes {
+						return nil, r.CorruptNeighbor(v, u)
+					}
+					need[l][r.Src].add(u)
 				}
-				need[l].add(u)
 			}
 		}
 	}

@@ -23,22 +23,22 @@ func TestEvaluationReadsEveryNeighbor(t *testing.T) {
 	defer ds.Close()
 	d, err := data.Open(ds, data.Options{})
 	require.NoError(t, err)
-	stack, err := cachetier.Open(t.Context(), d.Features, cachetier.Options{})
+	stack, err := cachetier.Open(t.Context(), d.Types[0].Features, cachetier.Options{})
 	require.NoError(t, err)
 	defer stack.Close()
 	be := kernels.NewCPU(kernels.CPUOptions{})
 	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.GAT} {
 		c := model.Config{Kind: kind, Layers: 2, Hidden: 16, Norm: "layer", Heads: 8}
-		s := step.New(be, model.New(be, c, model.Shape{In: []int{d.Features.Dim()}, Out: 3}, 1), nil, optim.Options{})
+		s := step.New(be, model.New(be, c, model.Shape{In: []int{d.Types[0].Dim()}, Out: 3}, 1), nil, optim.Options{})
 		e := New(d, s, nil, Options{Draws: sample.Config{Fanouts: []int{5, 3}, Options: kind.Sampling()}, Bytes: 1 << 30})
-		e.Attach(stack, nil)
+		e.Attach([]*cachetier.Stack{stack}, nil)
 		wanted := []uint32{3, 50, 299}
-		_, err := e.layer(t.Context(), 0, kernels.Tensor{}, wanted)
+		_, err := e.layer(t.Context(), 0, nil, 0, wanted)
 		require.NoError(t, err)
 		src, block := e.block.Inputs()[0], &e.block.Layers[0].Blocks[0]
 		for i, v := range wanted {
 			others := map[uint32]bool{v: true}
-			list := d.Graph.Neighbors(v)
+			list := d.Relations[0].Neighbors(v)
 			require.Greater(t, len(list), 50)
 			for _, u := range list {
 				others[u] = true

@@ -258,14 +258,21 @@ func (d *Dir) WriteResult(r *Result) error {
 // RemoveResult removes the result of the run up to now, if there is one.
 func (d *Dir) RemoveResult() error { return d.remove(ResultFile) }
 
-// WriteResident replaces the list of the rows of the host cache by what write writes.
-func (d *Dir) WriteResident(write func(io.Writer) error) error {
-	return checkpoint.WriteBy(d.fs, d.File(ResidentFile), write)
+// WriteResident replaces the list of the rows that the host cache has of a table, the first of which is 0, by what write writes.
+func (d *Dir) WriteResident(table int, write func(io.Writer) error) error {
+	return checkpoint.WriteBy(d.fs, d.residentFile(table), write)
 }
 
 // OpenResident opens it.
-func (d *Dir) OpenResident() (io.ReadCloser, error) {
-	return checkpoint.Open(d.fs, d.File(ResidentFile))
+func (d *Dir) OpenResident(table int) (io.ReadCloser, error) {
+	return checkpoint.Open(d.fs, d.residentFile(table))
+}
+
+func (d *Dir) residentFile(table int) string {
+	if table == 0 {
+		return d.File(ResidentFile)
+	}
+	return d.File(fmt.Sprintf("%s.%d", ResidentFile, table))
 }
 
 // remove deletes a file of the run, if it is there.

@@ -90,29 +90,40 @@ func MemoryOf(b plan.Budget) *Memory {
 	return m
 }
 
-// TopologyOf is what the tier of neighbour lists holds and did.
+// TopologyOf is what the tiers of neighbour lists hold and did.
 func TopologyOf(t *tiers.Tiers) *Topology {
-	s := t.Topology.Stats()
-	return &Topology{
-		Tier: cachetier.Tier{
-			CapacityBytes: s.ResidentBytes, UsedBytes: s.ResidentBytes, CapacityRows: s.ResidentLists, UsedRows: s.ResidentLists,
-			IndexBytes: s.OffsetBytes, RowsHit: s.Hits, RowsMissed: s.Misses, BytesRead: s.Warmup.BytesRead,
-		},
-		Lists: s.TotalLists,
-		Disk:  s.Cold,
+	var sum Topology
+	for _, tier := range t.Topology {
+		if tier == nil {
+			continue
+		}
+		s := tier.Stats()
+		sum.CapacityBytes += s.ResidentBytes
+		sum.CapacityRows += s.ResidentLists
+		sum.IndexBytes += s.OffsetBytes
+		sum.RowsHit += s.Hits
+		sum.RowsMissed += s.Misses
+		sum.BytesRead += s.Warmup.BytesRead
+		sum.Lists += s.TotalLists
+		sum.Disk = sum.Disk.Add(s.Cold)
 	}
+	sum.UsedBytes, sum.UsedRows = sum.CapacityBytes, sum.CapacityRows
+	return &sum
 }
 
-// LatencyOf is that of reading rows, nil where nothing was read, and how many reads are under way.
-func LatencyOf(t *tiers.Tiers) (*Latency, int) {
-	l := t.Stack.Live()
-	if l.Reads == 0 {
-		return nil, int(l.UnderWay)
+// LatencyOf is that of reading rows, of the table that was read most often, nil where none was; and how many reads are under way.
+func LatencyOf(t *tiers.Tiers) (most *Latency, underWay int) {
+	for _, s := range t.Stacks {
+		l := s.Live()
+		underWay += int(l.UnderWay)
+		if l.Reads > 0 && (most == nil || int64(l.Reads) > int64(most.Reads)) {
+			most = &Latency{
+				Reads: l.Reads, Seconds: l.Waited.Seconds(),
+				P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds(),
+			}
+		}
 	}
-	return &Latency{
-		Reads: l.Reads, Seconds: l.Waited.Seconds(),
-		P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds(), Max: l.Max.Seconds(),
-	}, int(l.UnderWay)
+	return most, underWay
 }
 
 // WindowOf is the newest one; nil where rows are not read by windows.
@@ -121,5 +132,44 @@ func WindowOf(t *tiers.Tiers) *Window {
 	if rows == 0 {
 		return nil
 	}
-	return &Window{Steps: steps, Rows: int64(rows), Bytes: int64(t.Stack.WindowRows()) * int64(t.Stack.RowBytes())}
+	w := &Window{Steps: steps, Rows: int64(rows)}
+	for _, s := range t.Stacks {
+		w.Bytes += int64(s.WindowRows()) * int64(s.RowBytes())
+	}
+	return w
+}
+
+// TableOf is what the tiers of one table of several hold and did.
+type TableOf struct {
+	Type string `json:"type"` // of the nodes
+	Kind string `json:"kind"` // of their input: "table"
+	cachetier.Stats
+}
+
+// RelationOf is what was drawn from of one relation of several.
+type RelationOf struct {
+	Key    string `json:"key"`
+	Edges  int64  `json:"edges"`
+	Fanout []int  `json:"fanout"` // hop by hop; 0 where it is not drawn from
+}
+
+// SetTables sets the counters of rows, which are in the order of t's stacks: together, and where there are several types each alone.
+func (r *Result) SetTables(t *tiers.Tiers, each []cachetier.Stats) {
+	r.Stats, r.Tables = cachetier.Sum(each), nil
+	if names := t.TypeNames(); len(names) > 1 {
+		for i, s := range each {
+			r.Tables = append(r.Tables, TableOf{Type: names[t.Types[i]], Kind: "table", Stats: s})
+		}
+	}
+}
+
+// TableStats is what SetTables was given.
+func (r *Result) TableStats() (each []cachetier.Stats) {
+	if len(r.Tables) == 0 {
+		return []cachetier.Stats{r.Stats}
+	}
+	for _, t := range r.Tables {
+		each = append(each, t.Stats)
+	}
+	return each
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type Options struct {
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
 	// layers.
 	Fanouts []int `json:"fanout"`
+	// RelationFanouts are those of relations, by name or key, that have fanouts of their own.
+	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"`
 	// Sampler is how they are drawn; empty is sample.NS. LayerDependency, Poisson, Weighted and Walk are those of sample.Config.
 	// An MLP draws nothing, whatever they say.
 	Sampler         sample.Kind `json:"sampler"`
@@ -61,8 +64,13 @@ type Options struct {
 	// given, else 2 GiB, and 0 where training leaves no room for it.
 	EvalBytes int64 `json:"eval_bytes"`
 	EvalNodes int   `json:"eval_nodes"`
-	// Split names the split to train on; empty where the dataset has just one.
+	// Split names the split to train on; empty where the target has just one.
 	Split string `json:"split"`
+	// Target is the type of nodes to learn; empty where just one has a label and a split. Relation is the one relation to use, by
+	// name or key; empty: all of them. Inputs says by type what its nodes have for input: see data.Options.
+	Target   string            `json:"target,omitempty"`
+	Relation string            `json:"relation,omitempty"`
+	Inputs   map[string]string `json:"input,omitempty"`
 	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
 	CheckpointEvery int `json:"checkpoint_every" resume:"free"`
 	KeepCheckpoints int `json:"keep_checkpoints" resume:"free"` // the newest ones
@@ -121,6 +129,13 @@ func (o Options) Validate() error {
 			fail(true, "{fanout} %d: at least 1, or -1 for every neighbour", k)
 		} else {
 			draws.Fanouts = append(draws.Fanouts, k)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.RelationFanouts)) {
+		fanouts := o.RelationFanouts[name]
+		fail(len(fanouts) != o.Layers, "{fanout} %s has %d numbers and {layers} is %d: one a layer", name, len(fanouts), o.Layers)
+		for _, k := range fanouts {
+			fail(k < sample.All || k > math.MaxInt32, "{fanout} %s %d: at least 0, or -1 for every neighbour", name, k)
 		}
 	}
 	errs = append(errs, draws.Validate())

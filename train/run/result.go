@@ -39,7 +39,10 @@ type Result struct {
 	Best   Best      `json:"best"`
 	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
 	cachetier.Stats
-	DiskEngine string `json:"disk_engine"`
+	// Tables has each table of a graph of several types alone, and Relations what is drawn from its relations.
+	Tables     []TableOf    `json:"tables,omitempty"`
+	Relations  []RelationOf `json:"relations,omitempty"`
+	DiskEngine string       `json:"disk_engine"`
 	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`

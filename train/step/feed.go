@@ -17,10 +17,10 @@ type Feed struct {
 	graphs []model.Graph
 	ints   kernels.Buffer // the U32 arrays of a batch, one behind the other
 	used   int
-	floats kernels.Buffer // the edges' weights, likewise
-	rows   kernels.Buffer // of features
-	hidden kernels.Buffer // rows of a lower layer, in evaluation
-	given  kernels.Buffer // of UploadFloats
+	floats kernels.Buffer   // the edges' weights, likewise
+	rows   []kernels.Buffer // of features, by type
+	hidden []kernels.Buffer // rows of a lower layer, in evaluation; by type
+	given  kernels.Buffer   // of UploadFloats
 	host   []uint32
 	got    []float32 // of Download
 
@@ -105,17 +105,18 @@ func (f *Feed) Upload(v []uint32) kernels.Tensor {
 	return t
 }
 
-// Gather fetches rows of cols elements of type t through the tiers, one for each of ids, and leaves the host cache as it is.
-func (f *Feed) Gather(ctx context.Context, s *cachetier.Stack, t kernels.DType, cols int, ids []uint32) (kernels.Tensor, error) {
-	f.grow(&f.rows, t, len(ids)*cols)
-	x := kernels.Tensor{Buf: f.rows, Type: t, Rows: len(ids), Cols: cols}
+// Gather fetches rows of cols elements through the tiers, one for each of ids, nodes of type t, and leaves the host cache as it is.
+// They are valid until the next call for the same type.
+func (f *Feed) Gather(ctx context.Context, t int, s *cachetier.Stack, elem kernels.DType, cols int, ids []uint32) (kernels.Tensor, error) {
+	f.growOf(&f.rows, t, elem, len(ids)*cols)
+	x := kernels.Tensor{Buf: f.rows[t], Type: elem, Rows: len(ids), Cols: cols}
 	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })
 }
 
-// RowsOf copies rows place[id] of below, one for each of ids.
-func (f *Feed) RowsOf(below kernels.Tensor, ids, place []uint32) kernels.Tensor {
-	f.grow(&f.hidden, kernels.F32, len(ids)*below.Cols)
-	x := kernels.Tensor{Buf: f.hidden, Type: kernels.F32, Rows: len(ids), Cols: below.Cols}
+// RowsOf copies rows place[id] of below, one for each of ids, nodes of type t. They are valid until the next call for that type.
+func (f *Feed) RowsOf(t int, below kernels.Tensor, ids, place []uint32) kernels.Tensor {
+	f.growOf(&f.hidden, t, kernels.F32, len(ids)*below.Cols)
+	x := kernels.Tensor{Buf: f.hidden[t], Type: kernels.F32, Rows: len(ids), Cols: below.Cols}
 	f.host = f.host[:0]
 	for _, id := range ids {
 		f.host = append(f.host, place[id])
@@ -155,6 +156,14 @@ func (f *Feed) Correct(logits kernels.Tensor, labels []uint32) int {
 	return n
 }
 
+// growOf grows the buffer of type t.
+func (f *Feed) growOf(all *[]kernels.Buffer, t int, elem kernels.DType, n int) {
+	for len(*all) <= t {
+		*all = append(*all, nil)
+	}
+	f.grow(&(*all)[t], elem, n)
+}
+
 // grow makes b at least n elements long. What it held is lost.
 func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
 	if *b != nil && (*b).Len() >= n {
@@ -173,8 +182,13 @@ func (f *Feed) free(b *kernels.Buffer) {
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.rows, &f.hidden, &f.given} {
+	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.given} {
 		f.free(b)
+	}
+	for _, all := range [][]kernels.Buffer{f.rows, f.hidden} {
+		for t := range all {
+			f.free(&all[t])
+		}
 	}
 	f.staging.Close()
 }

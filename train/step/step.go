@@ -68,7 +68,7 @@ func (s *Stepper) Restart(o optim.Options) {
 type Input struct {
 	Layers []sample.Layer
 	Seeds  [][]uint32       // by type
-	Rows   []kernels.Tensor // of the inputs, by type; F16 or F32
+	Rows   []kernels.Tensor // of the inputs, by type; F16 or F32, or without a buffer where the network has rows of its own
 	Key    uint64           // of dropout, another one each step; odd
 	Kept   *model.Kept      // what is kept of hidden rows; nil: nothing
 }
@@ -143,7 +143,11 @@ func (s *Stepper) Predict(in Input) model.Rows {
 func (s *Stepper) leaves(rows []kernels.Tensor) model.Rows {
 	s.rows = s.rows[:0]
 	for _, x := range rows {
-		s.rows = append(s.rows, s.Tape.Leaf(x))
+		var leaf *tape.Var
+		if x.Buf != nil {
+			leaf = s.Tape.Leaf(x)
+		}
+		s.rows = append(s.rows, leaf)
 	}
 	return s.rows
 }

@@ -86,7 +86,7 @@ func (k *Nodes) Begin(epoch int) {
 
 // Seeds are those of a step of the epoch that began, by type, and valid until the next Begin.
 func (k *Nodes) Seeds(step int) [][]uint32 {
-	return [][]uint32{k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))]}
+	return k.data.Seeds(k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))])
 }
 
 // ofBatches tells whether the metric of training is a mean over batches: sums over rows give accuracy and micro-F1 alone.
@@ -118,9 +118,9 @@ func (k *Nodes) measureBatch(f *step.Feed, logits kernels.Tensor, a *step.Tally)
 	}
 }
 
-// Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds. Both are of the one type.
+// Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds, which are of the target type.
 func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, nodes [][]uint32) (a step.Tally, err error) {
-	logits, seeds := out[0], nodes[0]
+	logits, seeds := out[k.data.Target], nodes[k.data.Target]
 	if k.multi {
 		return k.sigmoidLoss(t, f, logits, seeds)
 	}

@@ -15,32 +15,43 @@ type Measure struct {
 	Beside int64
 }
 
-// demand is what each part needs.
-func (t *Tiers) demand(m Measure) plan.Demand {
-	f, g, b := t.data.Features, t.data.Graph, m.Batch
+// demand is what each part needs: rows by stack, lists by the relations that are drawn from.
+func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
+	b, files, batchRows := m.Batch, int64(0), int64(0)
 	scratch, shared := t.Sampler.Scratch(b)
-	rows := plan.Rows{
-		Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(b.Inputs()[0]),
+	inputs := b.Inputs()
+	for _, n := range t.Types {
+		f := t.data.Types[n].Features
+		r := plan.Rows{
+			Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(inputs[n]),
+		}
+		d.Rows = append(d.Rows, r)
+		files, batchRows = files+r.Count*r.Bytes, batchRows+int64(r.Inputs)*r.Bytes
 	}
-	lists := plan.Lists{
-		Nodes: int64(g.Nodes()), Offsets: topology.LeastBytes(g), Bytes: topology.ListBytes(g, t.data.Weights),
-	}
-	for l := range b.Layers {
-		lists.Wanted = append(lists.Wanted, int64(b.Layers[l].Nodes[0].Dst))
+	for i, drawn := range t.drawn() {
+		if !drawn {
+			continue
+		}
+		r := t.data.Relations[i]
+		l := plan.Lists{Nodes: int64(r.Nodes()), Offsets: topology.LeastBytes(r.Graph), Bytes: topology.ListBytes(r.Graph, r.Weights)}
+		for layer := range b.Layers {
+			l.Wanted = append(l.Wanted, int64(b.Layers[layer].Nodes[r.Dst].Dst))
+		}
+		d.Lists, relations, files = append(d.Lists, l), append(relations, i), files+l.Bytes
 	}
 	window := t.Window
 	if window == 0 {
 		window = plan.MaxWindow
 	}
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
-	return plan.Demand{
-		Fixed: programBytes + shared + seeds + m.Beside + t.data.SumBytes() + 2*min(engineBytes, rows.Count*rows.Bytes+lists.Bytes),
-		Step:  m.Step*stepMargin/100 + 2*int64(rows.Inputs)*rows.Bytes*stepMargin/100,
-		Batches: plan.Batches{
-			Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,
-		},
-		Rows: []plan.Rows{rows}, Lists: []plan.Lists{lists}, Disk: t.Topology.Costs(),
+	readers := int64(len(d.Rows) + len(d.Lists))
+	d.Fixed = programBytes + shared + seeds + m.Beside + t.sumBytes() + readers*min(engineBytes, files)
+	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
+	d.Batches = plan.Batches{
+		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,
 	}
+	d.Disk = t.Disk.Costs
+	return d, relations
 }
 
 const (

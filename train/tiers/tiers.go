@@ -4,7 +4,7 @@
 // It goes in two stages, since the parts depend on what a batch takes. After [New] there are lists to draw from, and with
 // [Tiers.First] a batch. [Tiers.Open] splits the memory by the measure of that batch and opens the rest.
 //
-// Memory: [Tiers.Budget] says who has how much. One goroutine at a time, but [Tiers.Close], and the counters of its parts.
+// Memory: [Tiers.Budget] says who has how much. One goroutine at a time, but the counters of the parts.
 package tiers
 
 import (
@@ -28,58 +28,126 @@ const Auto = plan.Auto
 // Tiers are a run's, from its files to its steps.
 type Tiers struct {
 	Options
-	Budget   plan.Budget // how the memory is split
-	Disk     disk.Options
-	Engine   string // that reads, and why
-	Topology *topology.Tier
-	Sampler  *sample.Sampler
-	Stack    *cachetier.Stack
-	Planner  *plan.Planner
-	Pipe     *pipeline.Pipeline
+	Budget  plan.Budget // how the memory is split
+	Disk    disk.Options
+	Engine  string       // that reads, and why
+	Reach   sample.Reach // what batches can hold
+	Sampler *sample.Sampler
+	// Topology is by relation, nil for those that no batch draws from.
+	Topology []*topology.Tier
+	// Stacks are the tables that batches read, in the order of their types. Types are the numbers of these.
+	Stacks  []*cachetier.Stack
+	Types   []int
+	Planner *plan.Planner
+	Pipe    *pipeline.Pipeline
 
 	data   *data.Data
 	draws  sample.Config
 	be     kernels.Backend
-	total  int64 // bytes for all
-	inputs int   // rows that the first batch reads, and others about as many
+	total  int64   // bytes for all
+	lists  []int64 // bytes of Topology
+	inputs []int   // rows that the first batch reads of each stack, and others about as many
 	heap   heapLimit
 }
 
 // New opens the neighbour lists, with more of them in memory than their offsets where that is little: so that batches can be
 // drawn. Faults are of tests.
 func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Backend, o Options, faults disk.Faults) (_ *Tiers, err error) {
-	t := &Tiers{Options: o, data: d, draws: draws, be: be, total: o.MemoryBytes}
+	schema := d.Schema()
+	t := &Tiers{Options: o, Reach: draws.Reach(schema, d.Target), data: d, draws: draws, be: be, total: o.MemoryBytes}
 	if t.total == 0 {
 		if t.total, err = defaultMemory(); err != nil {
 			return nil, err
 		}
 	}
-	// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
-	bytes := topology.LeastBytes(d.Graph)
-	lists := topology.ListBytes(d.Graph, d.Weights)
-	if all := bytes + lists; all <= t.total/8 {
-		bytes = all
+	for i, read := range t.Reach.Types[0] {
+		if read && d.Types[i].Features != nil {
+			t.Types = append(t.Types, i)
+		}
 	}
-	if o.TopologyBytes != Auto {
-		bytes = o.TopologyBytes
+	drawn, rows := t.drawn(), int64(0)
+	for _, i := range t.Types {
+		rows += int64(d.Types[i].Features.Rows()) * int64(d.Types[i].Features.RowBytes())
 	}
-	t.Budget.Topology = bytes
+	var least, all int64
+	for i, r := range d.Relations {
+		if drawn[i] {
+			least += topology.LeastBytes(r.Graph)
+			all += topology.ListBytes(r.Graph, r.Weights)
+		}
+	}
 	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: o.Cache.Readers, Costs: o.Cache.Costs, Faults: faults}
-	if rows := int64(d.Features.Rows()) * int64(d.Features.RowBytes()); rows+lists > t.total/2 {
+	if rows+all > t.total/2 {
 		t.Disk.Direct, t.Disk.Probe = true, true
 	}
-	t.Topology, err = topology.Open(ctx, d.Graph, topology.Options{Bytes: bytes, Weights: d.Weights, Options: t.Disk})
-	if err != nil {
-		return nil, err
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	t.Topology, t.lists = make([]*topology.Tier, len(d.Relations)), make([]int64, len(d.Relations))
+	for i, r := range d.Relations {
+		if !drawn[i] {
+			continue
+		}
+		// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
+		bytes := topology.LeastBytes(r.Graph)
+		switch lists := topology.ListBytes(r.Graph, r.Weights); {
+		case o.TopologyBytes != Auto:
+			bytes = max(bytes, int64(float64(o.TopologyBytes)*float64(bytes+lists)/float64(least+all)))
+			if least == topology.LeastBytes(r.Graph) {
+				bytes = o.TopologyBytes // of the one relation
+			}
+		case least+all <= t.total/8:
+			bytes += lists
+		}
+		t.lists[i] = bytes
+		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{Bytes: bytes, Weights: r.Weights, Options: t.Disk})
+		if err != nil {
+			return nil, err
+		}
+		kind, why := t.Topology[i].Engine()
+		if t.Disk.Direct {
+			t.Disk.Kind = kind
+		}
+		t.Engine = fmt.Sprintf("%s (%s)", kind, why)
+		t.Disk.Costs = t.Topology[i].Costs() // one measurement, for all lists and rows
 	}
-	t.Sampler = sample.NewSampler(t.Topology, draws, o.Workers)
-	kind, why := t.Topology.Engine()
-	if t.Disk.Direct {
-		t.Disk.Kind = kind
-	}
-	t.Engine = fmt.Sprintf("%s (%s)", kind, why)
-	t.Disk.Costs = t.Topology.Costs() // one measurement, for lists and rows
+	t.newSampler()
 	return t, nil
+}
+
+// drawn says from which relations batches draw. Of a network that draws nothing that is the first one, whose lists are there anyway.
+func (t *Tiers) drawn() []bool {
+	drawn := make([]bool, len(t.data.Relations))
+	any := false
+	for _, layer := range t.Reach.Relations {
+		for r, is := range layer {
+			drawn[r] = drawn[r] || is
+			any = any || is
+		}
+	}
+	if !any && len(drawn) > 0 {
+		drawn[0] = true
+	}
+	return drawn
+}
+
+// newSampler makes the sampler anew: it asks once how many lists are resident.
+func (t *Tiers) newSampler() {
+	lists := make([]sample.Topology, len(t.Topology))
+	for i, tier := range t.Topology {
+		switch {
+		case tier == nil: // which nobody asks
+			lists[i] = sample.AtHand(t.data.Relations[i].Graph)
+		default:
+			lists[i] = tier
+		}
+		if t.draws.Weighted && t.data.Relations[i].Weights == nil {
+			lists[i] = sample.Unweighted(lists[i])
+		}
+	}
+	t.Sampler = sample.NewTyped(t.data.Schema(), lists, t.draws, t.Workers)
 }
 
 // defaultMemory is what a run takes that is not told: half of what there is, as far as it has address space.
@@ -92,10 +160,10 @@ func defaultMemory() (int64, error) {
 }
 
 // First draws a batch that Open takes the measure of.
-func (t *Tiers) First(ctx context.Context, z sample.Z, seeds []uint32) (*sample.Batch, error) {
+func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32) (*sample.Batch, error) {
 	b := new(sample.Batch)
 	err := store.Guard(func() error {
-		return t.data.Place(t.Sampler.SampleOne(ctx, b, z, seeds))
+		return t.data.Place(t.Sampler.SampleOne(ctx, b, z, seeds...))
 	})
 	return b, err
 }
@@ -103,7 +171,7 @@ func (t *Tiers) First(ctx context.Context, z sample.Z, seeds []uint32) (*sample.
 // Open splits the memory by the measure of a batch, and opens what is not open yet. A total that is not enough is a
 // *plan.NotEnough, and Open may be called again with a smaller Beside.
 func (t *Tiers) Open(ctx context.Context, m Measure) error {
-	d := t.demand(m)
+	d, relations := t.demand(m)
 	budget, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
@@ -113,32 +181,40 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
 	}
-	if budget.Topology != t.Budget.Topology {
-		if err := t.Topology.Resize(ctx, budget.Topology); err != nil {
+	t.Budget = budget
+	parts := d.Divide(budget)
+	for i, r := range relations {
+		if parts.Topology[i] != t.lists[r] {
+			if err := t.Topology[r].Resize(ctx, parts.Topology[i]); err != nil {
+				return err
+			}
+			t.lists[r] = parts.Topology[i]
+		}
+	}
+	t.newSampler()
+	t.Sampler.Bytes = min(t.Sampler.Bytes, d.Batches.Scratch*int64(budget.Group))
+	var tables []pipeline.Table
+	for i, n := range t.Types {
+		cache, table := t.Cache, &t.data.Types[n]
+		cache.DeviceBytes, cache.HostBytes, cache.Lookahead = parts.Device[i], parts.Host[i], t.Lookahead
+		cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Disk.Kind, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults
+		s, err := cachetier.Open(ctx, table.Features, cache)
+		if err != nil {
 			return err
 		}
-		t.Sampler = sample.NewSampler(t.Topology, t.draws, t.Workers) // which asks once how many lists are resident
+		t.Stacks, t.inputs = append(t.Stacks, s), append(t.inputs, d.Rows[i].Inputs)
+		tables = append(tables, pipeline.Table{Type: table.DType(), Cols: table.Dim()})
+		if !t.Disk.Direct {
+			kind, why := s.Engine()
+			t.Engine = fmt.Sprintf("%s (%s)", kind, why)
+		}
 	}
-	t.Budget, t.inputs = budget, d.Rows[0].Inputs
-	t.Sampler.Bytes = min(t.Sampler.Bytes, d.Batches.Scratch*int64(budget.Group))
-	cache := t.Cache
-	cache.HostBytes, cache.Lookahead, cache.Engine, cache.Direct = budget.Host, t.Lookahead, t.Disk.Kind, t.Disk.Direct
-	cache.Costs, cache.Faults = t.Disk.Costs, t.Disk.Faults
-	if t.Stack, err = cachetier.Open(ctx, t.data.Features, cache); err != nil {
-		return err
-	}
-	if !t.Disk.Direct {
-		kind, why := t.Stack.Engine()
-		t.Engine = fmt.Sprintf("%s (%s)", kind, why)
-	}
-	t.heap.budget = t.total - t.data.SumBytes()
+	t.heap.budget = t.total - t.sumBytes()
 	t.Planner = plan.NewPlanner(plan.Config{
-		Sampler: checked{t.Sampler, t.data}, Parallel: t.Workers, Tables: []*cachetier.Stack{t.Stack}, Bytes: budget.Batches,
-		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: []int{t.inputs},
+		Sampler: checked{t.Sampler, t.data}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
+		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: t.inputs,
 	})
-	t.Pipe = pipeline.New(pipeline.Config{
-		Planner: t.Planner, Tables: []pipeline.Table{{Type: t.data.DType(), Cols: t.data.Features.Dim()}}, Backend: t.be,
-	})
+	t.Pipe = pipeline.New(pipeline.Config{Planner: t.Planner, Tables: tables, Backend: t.be})
 	return nil
 }
 
@@ -152,23 +228,74 @@ func (s checked) Sample(ctx context.Context, batches []*sample.Batch, z []sample
 	return s.data.Place(s.Sampler.Sample(ctx, batches, z, seeds))
 }
 
+// Tables are the stacks by type, nil for those that no batch reads rows of.
+func (t *Tiers) Tables() []*cachetier.Stack {
+	all := make([]*cachetier.Stack, len(t.data.Types))
+	for i, n := range t.Types {
+		all[n] = t.Stacks[i]
+	}
+	return all
+}
+
+// ListsRead is what reading neighbour lists took, since they were opened.
+func (t *Tiers) ListsRead() (sum disk.Account) {
+	for _, tier := range t.Topology {
+		if tier != nil {
+			sum = sum.Add(tier.Stats().Cold)
+		}
+	}
+	return sum
+}
+
+// TypeNames are those of all types of nodes, by number.
+func (t *Tiers) TypeNames() (names []string) {
+	for _, n := range t.data.Types {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// sumBytes is what page checksums take.
+func (t *Tiers) sumBytes() int64 { return t.data.SumBytes(t.drawn(), t.Reach.Types[0]) }
+
 // FollowHeap keeps the Go heap within what the budget leaves beside memory outside it. It is called now and then; Close takes the
 // limit back.
 func (t *Tiers) FollowHeap() { t.heap.follow() }
 
+// Stats is what each stack did.
+func (t *Tiers) Stats() (all []cachetier.Stats) {
+	for _, s := range t.Stacks {
+		all = append(all, s.Stats())
+	}
+	return all
+}
+
+// windowRows is how many rows the caches of all stacks hold, and wanted those that the first batch reads of them.
+func (t *Tiers) windowRows() (rows, wanted int64) {
+	for i, s := range t.Stacks {
+		rows, wanted = rows+int64(s.WindowRows()), wanted+int64(t.inputs[i])
+	}
+	return rows, wanted
+}
+
 // Lasting reports whether rows in the host cache are of use to later windows. A window that takes more than half of the cache
 // brings most of its rows by a scan of the file and leaves little room for those of others.
 func (t *Tiers) Lasting() bool {
-	rows := t.Stack.WindowRows()
-	return rows > 0 && t.Cache.Policy != cachetier.None && int64(rows) >= 2*int64(t.Budget.Group)*int64(t.inputs)
+	rows, wanted := t.windowRows()
+	return rows > 0 && t.Cache.Policy != cachetier.None && rows >= 2*int64(t.Budget.Group)*wanted
 }
 
 // Prewarm fills the host cache with the hottest rows, if the steps to come read more rows than that.
 func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
-	if int64(steps)*int64(t.inputs) < int64(t.Stack.WindowRows()) {
+	if rows, wanted := t.windowRows(); int64(steps)*wanted < rows {
 		return nil
 	}
-	return t.Stack.Prewarm(ctx)
+	for _, s := range t.Stacks {
+		if err := s.Prewarm(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close gives up the memory and the files, of what is open.
@@ -177,8 +304,12 @@ func (t *Tiers) Close() {
 	if t.Pipe != nil {
 		t.Pipe.Close()
 	}
-	if t.Stack != nil {
-		t.Stack.Close()
+	for _, s := range t.Stacks {
+		s.Close()
 	}
-	t.Topology.Close()
+	for _, tier := range t.Topology {
+		if tier != nil {
+			tier.Close()
+		}
+	}
 }

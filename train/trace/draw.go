@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,8 +30,11 @@ type stream struct {
 
 // open finds the graph and the seeds.
 func (d *drawer) open(ds *store.Dataset, split string, workers int) (err error) {
-	if d.data, err = data.OpenToDraw(ds, split); err != nil {
+	if d.data, err = data.OpenToDraw(ds, data.Options{Split: split}); err != nil {
 		return err
+	}
+	if n, m := len(d.data.Types), len(d.data.Relations); n != 1 || m != 1 {
+		return fmt.Errorf("%s: %d node types and %d relations; samplers draw from one of each", ds.Path(), n, m)
 	}
 	for range workers {
 		for i := range d.groups {
@@ -46,7 +50,7 @@ type taker func(step int, b *sample.Batch) error
 
 // draw gives the batches of s to take, one by one and in order.
 func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
-	sampler := sample.NewSampler(sample.AtHand(d.data.Graph), s.config, len(d.groups[0]))
+	sampler := sample.NewSampler(sample.AtHand(d.data.Relations[0].Graph), s.config, len(d.groups[0]))
 	sampler.Guard = store.Guard
 	g, ctx := errgroup.WithContext(ctx)
 	drawn := make(chan []*sample.Batch) // without room: once a group is received, the one before it is free

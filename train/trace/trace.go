@@ -77,7 +77,7 @@ func (r *run) open(ds *store.Dataset) error {
 	}
 	m := ds.Manifest()
 	r.report = Report{
-		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Nodes: r.data.Graph.Nodes(), Edges: r.data.Graph.Edges(),
+		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Nodes: r.data.Types[0].Nodes, Edges: r.data.Relations[0].Edges(),
 		Split: r.data.Split, Seeds: len(r.data.Train), Fanouts: r.Fanouts, Batch: r.Batch, Dependent: "nested",
 		LayerDependency: r.LayerDependency, Poisson: r.Poisson, Seed: r.Seed,
 		Caches: []Size{}, Growth: []Growth{}, Traces: []Trace{},
@@ -92,12 +92,12 @@ func (r *run) open(ds *store.Dataset) error {
 		r.report.Walk = &r.Walk
 	}
 	for _, c := range r.Caches {
-		rows, err := c.of(r.data.Graph.Nodes())
+		rows, err := c.of(r.data.Types[0].Nodes)
 		if err != nil {
 			return err
 		}
 		r.sizes = append(r.sizes, rows)
-		share := float64(rows) / float64(r.data.Graph.Nodes())
+		share := float64(rows) / float64(r.data.Types[0].Nodes)
 		r.report.Caches = append(r.report.Caches, Size{c.String(), int64(rows), share})
 	}
 	slices.Sort(r.sizes)
@@ -181,7 +181,7 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 		return err
 	}
 	defer requests.close()
-	reuse, err := newReuse(r.data.Graph.Nodes(), r.report.Steps)
+	reuse, err := newReuse(r.data.Types[0].Nodes, r.report.Steps)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ type pass struct {
 // simulate gives the misses of all caches in the batches from the given one on. Afterwards requests hold the places of
 // next ones.
 func (r *run) simulate(ctx context.Context, requests *requests, from int, name string) (map[cache]int64, error) {
-	nodes, misses := r.data.Graph.Nodes(), map[cache]int64{}
+	nodes, misses := r.data.Types[0].Nodes, map[cache]int64{}
 	var byRow, byPlace []pass
 	for _, p := range r.Policies {
 		for _, size := range r.sizes {
