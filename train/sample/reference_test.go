@@ -55,9 +55,19 @@ func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
 	return b
 }
 
+// fanout is that of relation r at a hop.
+func (w *reference) fanout(hop, r int) int {
+	for i, own := range w.OfRelation {
+		if i == r && len(own) > 0 {
+			return own[hop]
+		}
+	}
+	return w.Fanouts[hop]
+}
+
 // picks are those of each destination of relation r at a hop.
 func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
-	k, layer, topo := w.FanoutOf(hop, r), uint64(len(w.Fanouts)-hop), w.topo[r]
+	k, layer, topo := w.fanout(hop, r), uint64(len(w.Fanouts)-hop), w.topo[r]
 	dst := nodes[w.Relations[r].Dst].destinations()
 	if w.LayerDependency {
 		layer = 0
@@ -103,7 +113,7 @@ func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
 			if other == r {
 				from = len(lists)
 			}
-			if k := w.FanoutOf(hop, other); ends.Src == w.Relations[r].Src && k != 0 {
+			if k := w.fanout(hop, other); ends.Src == w.Relations[r].Src && k != 0 {
 				for _, v := range nodes[ends.Dst].destinations() {
 					lists, fanouts = append(lists, w.topo[other][v]), append(fanouts, k)
 				}

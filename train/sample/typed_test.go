@@ -64,14 +64,27 @@ func typedSeeds(t *rapid.T, s Schema) (seeds [][]uint32) {
 
 // TestTypedDrawsEqualReference: whatever is resident, however many batches come together, and however many workers draw them.
 func TestTypedDrawsEqualReference(t *testing.T) {
+	edges := requireTypedDraws(t, func(t *rapid.T, _ Schema) Config { return typedConfig(t, NS, Labor0, LaborStar) })
+	require.NotContains(t, edges[:3], 0)
+	require.Zero(t, edges[3])
+}
+
+// TestFanoutsOfRelations: relations that share numbers, and under LABOR-* π, each draw by their own fanouts, or not at all.
+func TestFanoutsOfRelations(t *testing.T) {
+	requireTypedDraws(t, func(t *rapid.T, s Schema) Config {
+		c := typedConfig(t, NS, Labor0, LaborStar, LaborStar)
+		ofRelation(t, &c, s)
+		return c
+	})
+}
+
+// requireTypedDraws compares what is drawn by any configuration with the reference, and counts edges by relation.
+func requireTypedDraws(t *testing.T, config func(t *rapid.T, s Schema) Config) []int {
 	makeKnots()
 	compared, unsure, edges := 0, 0, make([]int, 4)
 	rapid.Check(t, func(t *rapid.T) {
 		schema, topo := typedGraph(t)
-		c := typedConfig(t, NS, Labor0, LaborStar)
-		if rapid.Bool().Draw(t, "fanouts of relations") {
-			ofRelation(t, &c, schema)
-		}
+		c := config(t, schema)
 		var tiers []Topology
 		for _, l := range topo {
 			tier := &tiered{lists: l, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
@@ -106,8 +119,7 @@ func TestTypedDrawsEqualReference(t *testing.T) {
 	})
 	t.Logf("%d of %d unsure; edges of relations %v", unsure, compared, edges)
 	require.Less(t, unsure, compared/5, "of %d", compared)
-	require.NotContains(t, edges[:3], 0)
-	require.Zero(t, edges[3])
+	return edges
 }
 
 // TestFirstRelationDrawsAlone: what relation 0 within type 0 draws is what a graph of it alone draws. LABOR-* looks at all relations.
