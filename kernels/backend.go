@@ -156,6 +156,17 @@ type Backend interface {
 	// EdgeSoftmaxGrad takes the gradient dalpha of its result alpha back to both scores, whatever the weights were. dedge, a
 	// tensor of edges like them, is overwritten with what each edge's sum of scores receives.
 	EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore Tensor, g Adjacency, slope float32)
+	// EdgeDot computes, for every destination i and head h, dst[e,h] = scale · ⟨head h of q[i], head h of k[Nbr[e]]⟩ for its
+	// edges e. dst is a tensor of edges, q has a row a destination and k one a source. EdgeDotGrad adds to dq in the order of
+	// Nbr, and to dk in the order of RevDst.
+	EdgeDot(dst, q, k Tensor, g Adjacency, scale float32)
+	EdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency, scale float32)
+	// EdgeSoftmaxOf computes for every destination and head the softmax of scores over its edges in all relations together.
+	// Relation r has the lists g[r], and its scores[r] and alpha[r] are tensors of edges; all have the same destinations and
+	// heads. w[r] is as EdgeSoftmax's w. Sums go by relation, then in the order of Nbr. EdgeSoftmaxOfGrad takes the gradient
+	// dalpha of the result alpha back to dscores, whatever the weights were. Neither reads the neighbours themselves.
+	EdgeSoftmaxOf(alpha, scores, w []Tensor, g []Adjacency)
+	EdgeSoftmaxOfGrad(dscores, dalpha, alpha []Tensor, g []Adjacency)
 	// EdgeDropout keeps head h of the edges from Nbr[e] to i when EdgeDropoutKeep(key, ids[i], ids[Nbr[e]], h, p), and scales
 	// as Dropout does. ids is U32, one per source; destinations are the first sources. dst may be src: in place.
 	EdgeDropout(dst, src, ids Tensor, g Adjacency, key uint64, p float32)

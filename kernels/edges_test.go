@@ -135,12 +135,11 @@ func absolute(s []float32) []float32 {
 	return s
 }
 
-// TestThreadsGiveTheSameBitsOnEdges runs everything that is split by destinations or by sources, on many chunks.
-func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
-	const dsts, srcs, degree, heads, cols = 2000, 3000, 9, 4, 64
+// regularEdges is a block in which every destination has as many edges, to sources that a hash draws. nbr is its Nbr.
+func regularEdges(c Backend, dsts, srcs, degree int) (g Adjacency, nbr []uint32) {
 	nbr, starts := make([]uint32, dsts*degree), make([]uint32, dsts+1)
 	for e := range nbr {
-		nbr[e] = uint32(splitMix(uint64(e)) % srcs)
+		nbr[e] = uint32(splitMix(uint64(e)) % uint64(srcs))
 	}
 	for i := range starts {
 		starts[i] = uint32(i * degree)
@@ -152,22 +151,26 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 	}
 	for _, list := range by {
 		for _, e := range list {
-			revDst, revEdge = append(revDst, e/degree), append(revEdge, e)
+			revDst, revEdge = append(revDst, e/uint32(degree)), append(revEdge, e)
 		}
 		revStart = append(revStart, uint32(len(revDst)))
 	}
+	return Adjacency{
+		Start: indices(c, starts[:dsts]), End: indices(c, starts[1:]), Nbr: indices(c, nbr),
+		RevStart: indices(c, revStart), RevDst: indices(c, revDst), RevEdge: indices(c, revEdge),
+	}, nbr
+}
+
+// TestThreadsGiveTheSameBitsOnEdges runs everything that is split by destinations or by sources, on many chunks.
+func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
+	const dsts, srcs, degree, heads, cols = 2000, 3000, 9, 4, 64
 	var want [][]float32
 	for _, threads := range []int{1, 2, 7} {
 		c := NewCPU(CPUOptions{Threads: threads})
-		u := func(v []uint32) Tensor {
-			t := Tensor{Buf: c.Alloc(U32, len(v)), Type: U32, Rows: len(v), Cols: 1}
-			c.UploadU32(t, v)
-			return t
-		}
+		g, nbr := regularEdges(c, dsts, srcs, degree)
 		f := func(seed uint64, rows, cols int) Tensor { return tensorOf(c, rows, cols, floatsFrom(seed, rows*cols)) }
-		g := Adjacency{Start: u(starts[:dsts]), End: u(starts[1:]), Nbr: u(nbr), RevStart: u(revStart), RevDst: u(revDst), RevEdge: u(revEdge)}
 		x, a, src, own := f(1, srcs, cols), f(2, heads, cols/heads), f(3, srcs, heads), f(4, dsts, heads)
-		ids := u(nbr[:srcs])
+		ids := indices(c, nbr[:srcs])
 		alpha, y, dalpha := f(5, len(nbr), heads), f(6, dsts, cols), f(7, len(nbr), heads)
 		dedge, dsrc, down, dx, da := f(8, len(nbr), heads), f(9, srcs, heads), f(10, dsts, heads), f(11, srcs, cols), f(12, heads, cols/heads)
 		c.EdgeSoftmax(alpha, src, own, tensorOf(c, len(nbr), 1, absolute(floatsFrom(13, len(nbr)))), g, 0.2)
@@ -177,8 +180,14 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 		c.EdgeSoftmaxGrad(dsrc, down, dedge, dalpha, alpha, src, own, g, 0.2)
 		c.WeightedSumGrad(dx, y, alpha, g)
 		c.HeadDotGrad(dx, da, dsrc, x, a)
+		scores, dq, dk := f(14, len(nbr), heads), f(15, dsts, cols), f(16, srcs, cols)
+		both, joint, djoint := []Adjacency{g, g}, []Tensor{f(17, len(nbr), heads), f(18, len(nbr), heads)}, []Tensor{f(19, len(nbr), heads), f(20, len(nbr), heads)}
+		c.EdgeDot(scores, y, x, g, 0.5)
+		c.EdgeSoftmaxOf(joint, []Tensor{scores, alpha}, make([]Tensor, 2), both)
+		c.EdgeSoftmaxOfGrad(djoint, []Tensor{dalpha, scores}, joint, both)
+		c.EdgeDotGrad(dq, dk, djoint[0], y, x, g, 0.5)
 		var got [][]float32
-		for _, t := range []Tensor{alpha, y, dalpha, dedge, dsrc, down, dx, da} {
+		for _, t := range append([]Tensor{alpha, y, dalpha, dedge, dsrc, down, dx, da, scores, dq, dk}, append(joint, djoint...)...) {
 			got = append(got, valuesOf(c, t))
 		}
 		if want == nil {
@@ -193,19 +202,7 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 func BenchmarkGATEdges(b *testing.B) {
 	const dsts, srcs, degree, heads, cols = 10000, 60000, 10, 8, 64
 	c := NewCPU(CPUOptions{})
-	nbr, starts := make([]uint32, dsts*degree), make([]uint32, dsts+1)
-	for e := range nbr {
-		nbr[e] = uint32(splitMix(uint64(e)) % srcs)
-	}
-	for i := range starts {
-		starts[i] = uint32(i * degree)
-	}
-	u := func(v []uint32) Tensor {
-		t := Tensor{Buf: c.Alloc(U32, len(v)), Type: U32, Rows: len(v), Cols: 1}
-		c.UploadU32(t, v)
-		return t
-	}
-	g := Adjacency{Start: u(starts[:dsts]), End: u(starts[1:]), Nbr: u(nbr)}
+	g, nbr := regularEdges(c, dsts, srcs, degree)
 	f := func(seed uint64, rows, cols int) Tensor { return tensorOf(c, rows, cols, floatsFrom(seed, rows*cols)) }
 	x, y, alpha, dalpha, src, own := f(1, srcs, cols), f(2, dsts, cols), f(3, len(nbr), heads), f(4, len(nbr), heads), f(5, srcs, heads), f(6, dsts, heads)
 	for _, s := range []struct {

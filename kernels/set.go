@@ -59,6 +59,8 @@ type routines struct {
 	weightedSum      func(dst []float32, dstStride, cols int, src []float32, stride int, start, end, nbr []uint32, w []float32, wstride int)
 	weightedSumHalf  func(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int)
 
+	edgeDot func(dst, q, k []float32, cols, heads int, start, end, nbr []uint32, scale float32)
+
 	dropout     func(dst, src []float32, ids []uint32, cols int, key uint64, p float32)
 	dropoutHalf func(dst []float32, src []uint16, ids []uint32, cols int, key uint64, p float32)
 	dropoutGrad func(dx, dy []float32, ids []uint32, cols int, key uint64, p float32)
@@ -95,6 +97,8 @@ var portable = routines{
 	rowWeightedSum:   rowWeightedSum,
 	weightedSum:      weightedSum,
 	weightedSumHalf:  weightedSumHalf,
+
+	edgeDot: EdgeDot,
 
 	dropout:     Dropout,
 	dropoutHalf: DropoutHalf,

@@ -24,8 +24,10 @@ func (e edges) operands() []operand { return append(e.layer.operands(), e.revEdg
 func (e edges) positions() int { return e.nbr.tensor.Rows }
 
 // edges draws a layer and finds, for each source, the positions that name it.
-func (r *rig) edges(dsts, srcs int) edges {
-	l := r.layer(lists(r.rng, dsts, srcs), srcs)
+func (r *rig) edges(dsts, srcs int) edges { return r.edgesOf(lists(r.rng, dsts, srcs), srcs) }
+
+func (r *rig) edgesOf(all [][]uint32, srcs int) edges {
+	l := r.layer(all, srcs)
 	start, end, nbr := l.start.values(), l.end.values(), l.nbr.values()
 	var revEdge []uint32
 	for u := range uint32(srcs) {
