@@ -182,6 +182,15 @@ type Backend interface {
 	ELU(dst, src Tensor)
 	ELUGrad(dx, dy, y Tensor)
 
+	// GELU computes dst = src·Φ(src), Φ being the standard normal distribution function. GELUGrad adds dy times its slope at x,
+	// the input of the forward pass.
+	GELU(dst, src Tensor)
+	GELUGrad(dx, dy, x Tensor)
+
+	// Gate computes dst = σ(s)·a + (1-σ(s))·x, s being 1×1. GateGrad adds to all three; ds is added up in float64.
+	Gate(dst, a, x, s Tensor)
+	GateGrad(da, dx, ds, dy, a, x, s Tensor)
+
 	// Dropout keeps element (r, c) of src (F16 or F32) when DropoutKeep(key, ids[r], c, p) and scales it by 1/(1-p'), with
 	// p' the effective rate of p (see DropoutKeep); all else is 0. ids is U32, one per row. 0 ≤ p < 1. dst may be an F32 src:
 	// in place.

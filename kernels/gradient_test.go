@@ -115,6 +115,21 @@ func TestReLUGradient(t *testing.T) {
 	g.check("ReLUGrad", x, y, func() { g.r.ReLU(y, x) }, func(dx, dy Tensor) { g.r.ReLUGrad(dx, dy, y) })
 }
 
+func TestGELUGradient(t *testing.T) {
+	g := newGradCheck(t)
+	x, y := g.normal(5, 4), g.zeros(5, 4)
+	g.check("GELUGrad", x, y, func() { g.r.GELU(y, x) }, func(dx, dy Tensor) { g.r.GELUGrad(dx, dy, x) })
+}
+
+func TestGateGradients(t *testing.T) {
+	g := newGradCheck(t)
+	a, x, s, y := g.normal(5, 4), g.normal(5, 4), g.normal(1, 1), g.zeros(5, 4)
+	forward := func() { g.r.Gate(y, a, x, s) }
+	g.check("by a", a, y, forward, func(d, dy Tensor) { g.r.GateGrad(d, g.zeros(5, 4), g.zeros(1, 1), dy, a, x, s) })
+	g.check("by x", x, y, forward, func(d, dy Tensor) { g.r.GateGrad(g.zeros(5, 4), d, g.zeros(1, 1), dy, a, x, s) })
+	g.check("by s", s, y, forward, func(d, dy Tensor) { g.r.GateGrad(g.zeros(5, 4), g.zeros(5, 4), d, dy, a, x, s) })
+}
+
 func TestDropoutGradient(t *testing.T) {
 	g := newGradCheck(t)
 	x, y, ids := g.normal(5, 6), g.zeros(5, 6), g.uints(3, 1, 4, 1, 5)

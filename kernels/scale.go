@@ -60,14 +60,18 @@ func (c *CPU) ScaleRows(dst, factors Tensor) {
 func (c *CPU) SumSquares(dst, src Tensor) {
 	checkSumSquares(dst, src)
 	d, s := c.floats("SumSquares", "dst", dst), c.floats("SumSquares", "src", src)
-	var partials [maxPartials]float64 // of chunks that depend on the size alone
-	chunk := max(chunkElements, (len(s)+maxPartials-1)/maxPartials)
-	parallelFor(c.threads, len(s), chunk, func(lo, hi int) { partials[lo/chunk] = SumSquares(s[lo:hi]) })
-	total := 0.0
+	d[0] = float32(c.sumChunks(len(s), func(lo, hi int) float64 { return SumSquares(s[lo:hi]) }))
+}
+
+// sumChunks adds up what work returns of the chunks of n elements, in their order. They depend on n alone.
+func (c *CPU) sumChunks(n int, work func(lo, hi int) float64) (total float64) {
+	var partials [maxPartials]float64
+	chunk := max(chunkElements, (n+maxPartials-1)/maxPartials)
+	parallelFor(c.threads, n, chunk, func(lo, hi int) { partials[lo/chunk] = work(lo, hi) })
 	for _, p := range partials {
 		total += p
 	}
-	d[0] = float32(total)
+	return total
 }
 
 // Scale implements [Backend].

@@ -1,6 +1,10 @@
 package kerneltest
 
-import "github.com/gnnstore/gnnstore/kernels"
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
 
 func testReLU(r *rig) {
 	for _, s := range shapes {
@@ -38,6 +42,51 @@ func testReLUMask(r *rig) {
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ReLUMask(on(d), on(y)) })
 			r.close(0, d)
 			r.unchanged(y)
+		}
+	}
+}
+
+// testGELU has what is rounded to 0 far below it, too.
+func testGELU(r *rig) {
+	for _, s := range shapes {
+		r.at("%d×%d", s[0], s[1])
+		n := s[0] * s[1]
+		far := r.normals(n)
+		for i := range far {
+			far[i] *= 10
+		}
+		for _, values := range [][]float32{r.normals(n), far, r.spread(n)} {
+			dst, x, dx := r.normal(s[0], s[1]), r.floats(s[0], s[1], values), r.normal(s[0], s[1])
+			dy := r.floats(s[0], s[1], append(r.normals(n-n/2), r.spread(n/2)...))
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+				b.GELU(on(dst), on(x))
+				b.GELUGrad(on(dx), on(dy), on(x))
+			})
+			r.close(1e-6, dst, dx)
+			r.unchanged(x, dy)
+		}
+	}
+}
+
+func testGate(r *rig) {
+	for _, shape := range append(shapes, [2]int{257, 263}) {
+		for i, by := range []float32{-3.5, 0, 1, 17, -40, float32(math.NaN())} {
+			if shape[0] > 256 && i > 0 {
+				break // it is there for its several chunks
+			}
+			r.at("%d×%d by %v", shape[0], shape[1], by)
+			n := shape[0] * shape[1]
+			for _, draw := range []func(int) []float32{r.normals, r.sparseSpecials} {
+				f := func(values []float32) operand { return r.floats(shape[0], shape[1], values) }
+				dst, a, x, s := f(r.normals(n)), f(draw(n)), f(draw(n)), r.floats(1, 1, []float32{by})
+				da, dx, ds, dy := f(r.normals(n)), f(r.normals(n)), r.normal(1, 1), f(draw(n))
+				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+					b.Gate(on(dst), on(a), on(x), on(s))
+					b.GateGrad(on(da), on(dx), on(ds), on(dy), on(a), on(x), on(s))
+				})
+				r.close(1e-6, dst, da, dx, ds)
+				r.unchanged(a, x, s, dy)
+			}
 		}
 	}
 }

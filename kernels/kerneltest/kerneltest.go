@@ -62,6 +62,8 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 		{"ReLU", testReLU},
 		{"ReLUGrad", testReLUGrad},
 		{"ReLUMask", testReLUMask},
+		{"GELU", testGELU},
+		{"Gate", testGate},
 		{"Dropout", testDropout},
 		{"DropoutGrad", testDropoutGrad},
 		{"LayerNorm", testLayerNorm},
