@@ -167,10 +167,10 @@ type Backend interface {
 	// dalpha of the result alpha back to dscores, whatever the weights were. Neither reads the neighbours themselves.
 	EdgeSoftmaxOf(alpha, scores, w []Tensor, g []Adjacency)
 	EdgeSoftmaxOfGrad(dscores, dalpha, alpha []Tensor, g []Adjacency)
-	// EdgeDropout keeps head h of the edges from Nbr[e] to i when EdgeDropoutKeep(key, ids[i], ids[Nbr[e]], h, p), and scales
-	// as Dropout does. ids is U32, one per source; destinations are the first sources. dst may be src: in place.
-	EdgeDropout(dst, src, ids Tensor, g Adjacency, key uint64, p float32)
-	EdgeDropoutGrad(dx, dy, ids Tensor, g Adjacency, key uint64, p float32)
+	// EdgeDropout keeps head h of the edges from Nbr[e] to i when EdgeDropoutKeep(key, dstIDs[i], srcIDs[Nbr[e]], h, p), and
+	// scales as Dropout does. srcIDs is U32, one per source, and dstIDs one per destination. dst may be src: in place.
+	EdgeDropout(dst, src, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32)
+	EdgeDropoutGrad(dx, dy, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32)
 
 	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0. ReLUMask sets d to 0 where y is not above
 	// 0, in place: what ReLUGrad makes of zeros and of d. ReLU's dst may be src: in place.

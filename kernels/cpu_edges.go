@@ -104,24 +104,26 @@ func (c *CPU) EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcSco
 }
 
 // EdgeDropout implements [Backend].
-func (c *CPU) EdgeDropout(dst, src, ids Tensor, g Adjacency, key uint64, p float32) {
+func (c *CPU) EdgeDropout(dst, src, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32) {
 	const op = "EdgeDropout"
-	checkEdgeDropout(op, dst, src, ids, g, p)
-	d, s, id, heads := c.floats(op, "dst", dst), c.floats(op, "src", src), c.uints(op, "ids", ids), dst.Cols
+	checkEdgeDropout(op, dst, src, srcIDs, dstIDs, g, p)
+	d, s, heads := c.floats(op, "dst", dst), c.floats(op, "src", src), dst.Cols
+	from, to := c.uints(op, "srcIDs", srcIDs), c.uints(op, "dstIDs", dstIDs)
 	start, end, nbr := c.adjacency(op, g)
 	c.lists(len(start), heads, func(lo, hi int) {
-		EdgeDropout(d, s, id, id[lo:hi], heads, start[lo:hi], end[lo:hi], nbr, key, p)
+		EdgeDropout(d, s, from, to[lo:hi], heads, start[lo:hi], end[lo:hi], nbr, key, p)
 	})
 }
 
 // EdgeDropoutGrad implements [Backend].
-func (c *CPU) EdgeDropoutGrad(dx, dy, ids Tensor, g Adjacency, key uint64, p float32) {
+func (c *CPU) EdgeDropoutGrad(dx, dy, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32) {
 	const op = "EdgeDropoutGrad"
-	checkEdgeDropout(op, dx, dy, ids, g, p)
-	d, s, id, heads := c.floats(op, "dx", dx), c.floats(op, "dy", dy), c.uints(op, "ids", ids), dx.Cols
+	checkEdgeDropout(op, dx, dy, srcIDs, dstIDs, g, p)
+	d, s, heads := c.floats(op, "dx", dx), c.floats(op, "dy", dy), dx.Cols
+	from, to := c.uints(op, "srcIDs", srcIDs), c.uints(op, "dstIDs", dstIDs)
 	start, end, nbr := c.adjacency(op, g)
 	c.lists(len(start), heads, func(lo, hi int) {
-		EdgeDropoutGrad(d, s, id, id[lo:hi], heads, start[lo:hi], end[lo:hi], nbr, key, p)
+		EdgeDropoutGrad(d, s, from, to[lo:hi], heads, start[lo:hi], end[lo:hi], nbr, key, p)
 	})
 }
 

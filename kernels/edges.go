@@ -200,15 +200,14 @@ func EdgeDropoutKeep(key uint64, dst, src uint32, head int, p float32) bool {
 func edgeKey(key uint64, dst uint32) uint64 { return splitMix(key + golden*uint64(dst)) }
 
 // EdgeDropout keeps the values of src that EdgeDropoutKeep names, scaled as Dropout does, and sets the others to 0, for the
-// edges of the destinations ids[i]; ids holds the sources' ids, and the destinations are the first of them, from dstIDs on.
-// dst may be src itself.
-func EdgeDropout(dst, src []float32, ids, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
+// edges of the destinations dstIDs[i] from sources srcIDs[nbr[e]]. dst may be src itself.
+func EdgeDropout(dst, src []float32, srcIDs, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
 	threshold := dropoutThreshold(p)
 	factor := float32(dropoutScale(threshold))
 	for i, lo := range start {
 		own := edgeKey(key, dstIDs[i])
 		for e := lo; e < end[i]; e++ {
-			state := own + golden*(uint64(ids[nbr[e]])<<32)
+			state := own + golden*(uint64(srcIDs[nbr[e]])<<32)
 			d, s := dst[int(e)*heads:][:heads], src[int(e)*heads:][:heads]
 			for h, v := range s {
 				d[h] = keepLane(v*factor, splitMix(state+golden*uint64(h/4))>>(16*(h%4)), threshold)
@@ -218,13 +217,13 @@ func EdgeDropout(dst, src []float32, ids, dstIDs []uint32, heads int, start, end
 }
 
 // EdgeDropoutGrad adds to dx the values of dy that EdgeDropout kept, scaled as it does.
-func EdgeDropoutGrad(dx, dy []float32, ids, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
+func EdgeDropoutGrad(dx, dy []float32, srcIDs, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
 	threshold := dropoutThreshold(p)
 	factor := float32(dropoutScale(threshold))
 	for i, lo := range start {
 		own := edgeKey(key, dstIDs[i])
 		for e := lo; e < end[i]; e++ {
-			state := own + golden*(uint64(ids[nbr[e]])<<32)
+			state := own + golden*(uint64(srcIDs[nbr[e]])<<32)
 			d, s := dx[int(e)*heads:][:heads], dy[int(e)*heads:][:heads]
 			for h, v := range s {
 				d[h] += keepLane(v*factor, splitMix(state+golden*uint64(h/4))>>(16*(h%4)), threshold)

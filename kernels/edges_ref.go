@@ -119,12 +119,12 @@ func edgeSumGradRef[T float](dsrc, dedge []T, heads int, revStart, revEdge []uin
 }
 
 // edgeDropoutRef calls set with the place of every edge value and whether it is kept.
-func edgeDropoutRef(set func(at int, keep bool), ids []uint32, heads int, start, end, nbr []uint32, key uint64,
+func edgeDropoutRef(set func(at int, keep bool), srcIDs, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64,
 	p float32) {
 	for i := range start {
 		for e := start[i]; e < end[i]; e++ {
 			for h := range heads {
-				set(int(e)*heads+h, EdgeDropoutKeep(key, ids[i], ids[nbr[e]], h, p))
+				set(int(e)*heads+h, EdgeDropoutKeep(key, dstIDs[i], srcIDs[nbr[e]], h, p))
 			}
 		}
 	}

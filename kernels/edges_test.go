@@ -52,10 +52,10 @@ func TestEdgeSoftmaxGradients(t *testing.T) {
 
 func TestEdgeDropoutGradient(t *testing.T) {
 	g := newGradCheck(t)
-	adj, ids := g.smallEdges(), g.uints(3, 1, 4, 15)
+	adj, from, to := g.smallEdges(), g.uints(3, 1, 4, 15), g.uints(9, 2, 6, 3)
 	x, y := g.normal(8, 5), g.zeros(8, 5)
-	g.check("EdgeDropoutGrad", x, y, func() { g.r.EdgeDropout(y, x, ids, adj, 42, 0.4) },
-		func(dx, dy Tensor) { g.r.EdgeDropoutGrad(dx, dy, ids, adj, 42, 0.4) })
+	g.check("EdgeDropoutGrad", x, y, func() { g.r.EdgeDropout(y, x, from, to, adj, 42, 0.4) },
+		func(dx, dy Tensor) { g.r.EdgeDropoutGrad(dx, dy, from, to, adj, 42, 0.4) })
 }
 
 func TestELUGradient(t *testing.T) {
@@ -170,11 +170,10 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 		g, nbr := regularEdges(c, dsts, srcs, degree)
 		f := func(seed uint64, rows, cols int) Tensor { return tensorOf(c, rows, cols, floatsFrom(seed, rows*cols)) }
 		x, a, src, own := f(1, srcs, cols), f(2, heads, cols/heads), f(3, srcs, heads), f(4, dsts, heads)
-		ids := indices(c, nbr[:srcs])
 		alpha, y, dalpha := f(5, len(nbr), heads), f(6, dsts, cols), f(7, len(nbr), heads)
 		dedge, dsrc, down, dx, da := f(8, len(nbr), heads), f(9, srcs, heads), f(10, dsts, heads), f(11, srcs, cols), f(12, heads, cols/heads)
 		c.EdgeSoftmax(alpha, src, own, tensorOf(c, len(nbr), 1, absolute(floatsFrom(13, len(nbr)))), g, 0.2)
-		c.EdgeDropout(dalpha, alpha, ids, g, 5, 0.5)
+		c.EdgeDropout(dalpha, alpha, indices(c, nbr[:srcs]), indices(c, nbr[:dsts]), g, 5, 0.5)
 		c.WeightedSum(y, x, dalpha, g)
 		c.WeightedSumWeightGrad(dalpha, y, x, g)
 		c.EdgeSoftmaxGrad(dsrc, down, dedge, dalpha, alpha, src, own, g, 0.2)

@@ -76,29 +76,29 @@ func (r *Reference) EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, 
 }
 
 // EdgeDropout implements [Backend].
-func (r *Reference) EdgeDropout(dst, src, ids Tensor, g Adjacency, key uint64, p float32) {
+func (r *Reference) EdgeDropout(dst, src, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32) {
 	const op = "EdgeDropout"
-	checkEdgeDropout(op, dst, src, ids, g, p)
+	checkEdgeDropout(op, dst, src, srcIDs, dstIDs, g, p)
 	d, s, scale := r.floats(op, "dst", dst), r.floats(op, "src", src), dropoutScale(dropoutThreshold(p))
 	start, end, nbr := r.lists(op, g)
 	edgeDropoutRef(func(at int, keep bool) {
 		if d[at] = s[at] * scale; !keep {
 			d[at] = 0
 		}
-	}, r.uints(op, "ids", ids), dst.Cols, start, end, nbr, key, p)
+	}, r.uints(op, "srcIDs", srcIDs), r.uints(op, "dstIDs", dstIDs), dst.Cols, start, end, nbr, key, p)
 }
 
 // EdgeDropoutGrad implements [Backend].
-func (r *Reference) EdgeDropoutGrad(dx, dy, ids Tensor, g Adjacency, key uint64, p float32) {
+func (r *Reference) EdgeDropoutGrad(dx, dy, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32) {
 	const op = "EdgeDropoutGrad"
-	checkEdgeDropout(op, dx, dy, ids, g, p)
+	checkEdgeDropout(op, dx, dy, srcIDs, dstIDs, g, p)
 	d, s, scale := r.floats(op, "dx", dx), r.floats(op, "dy", dy), dropoutScale(dropoutThreshold(p))
 	start, end, nbr := r.lists(op, g)
 	edgeDropoutRef(func(at int, keep bool) {
 		if keep {
 			d[at] += s[at] * scale
 		}
-	}, r.uints(op, "ids", ids), dx.Cols, start, end, nbr, key, p)
+	}, r.uints(op, "srcIDs", srcIDs), r.uints(op, "dstIDs", dstIDs), dx.Cols, start, end, nbr, key, p)
 }
 
 // ELU implements [Backend].

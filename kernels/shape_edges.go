@@ -69,10 +69,10 @@ func checkEdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, 
 	}
 }
 
-func checkEdgeDropout(op string, dst, src, ids Tensor, g Adjacency, p float32) {
-	if dst.Cols < 1 || !sameShape(dst, src) || !isEdges(dst, g, dst.Cols) || !isColumn(ids, ids.Rows) ||
-		!isList(g, g.Start.Rows) || ids.Rows < g.Start.Rows {
-		refuse(op, "dst", dst, "src", src, "ids", ids, "Start", g.Start, "End", g.End, "Nbr", g.Nbr)
+func checkEdgeDropout(op string, dst, src, srcIDs, dstIDs Tensor, g Adjacency, p float32) {
+	if dst.Cols < 1 || !sameShape(dst, src) || !isEdges(dst, g, dst.Cols) || !isColumn(srcIDs, srcIDs.Rows) ||
+		!isColumn(dstIDs, dstIDs.Rows) || !isList(g, dstIDs.Rows) {
+		refuse(op, "dst", dst, "src", src, "srcIDs", srcIDs, "dstIDs", dstIDs, "Start", g.Start, "End", g.End, "Nbr", g.Nbr)
 	}
 	checkRate(op, p)
 }

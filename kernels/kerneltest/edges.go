@@ -239,17 +239,17 @@ func testEdgeSoftmaxGrad(r *rig) {
 func testEdgeDropout(r *rig) {
 	r.edgeCases(func(e edges, dsts, srcs, heads, _ int) {
 		for _, p := range rates {
-			key, ids := r.rng.Uint64(), r.ids(max(srcs, dsts))
+			key, from, to := r.rng.Uint64(), r.ids(srcs), r.ids(dsts)
 			n := e.positions() * heads
 			dst, src := r.perEdge(e, heads, r.normals(n)), r.perEdge(e, heads, r.spread(n))
 			dx, same := r.perEdge(e, heads, r.normals(n)), r.perEdge(e, heads, r.normals(n))
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-				b.EdgeDropout(on(dst), on(src), on(ids), e.on(on), key, p)
-				b.EdgeDropout(on(same), on(same), on(ids), e.on(on), key, p)
-				b.EdgeDropoutGrad(on(dx), on(src), on(ids), e.on(on), key, p)
+				b.EdgeDropout(on(dst), on(src), on(from), on(to), e.on(on), key, p)
+				b.EdgeDropout(on(same), on(same), on(from), on(to), e.on(on), key, p)
+				b.EdgeDropoutGrad(on(dx), on(src), on(from), on(to), e.on(on), key, p)
 			})
 			r.close(1e-6, dst, same, dx)
-			r.unchanged(append(e.operands(), ids, src)...)
+			r.unchanged(append(e.operands(), from, to, src)...)
 		}
 	})
 }
@@ -319,9 +319,9 @@ func testEdgeRefusals(r *rig) {
 		"EdgeSoftmaxGrad no reverse": func() {
 			b.EdgeSoftmaxGrad(f(4, 2), f(2, 2), f(5, 2), f(5, 2), f(5, 2), f(4, 2), f(2, 2), g, slope)
 		},
-		"EdgeDropout ids":    func() { b.EdgeDropout(f(5, 2), f(5, 2), u(1), g, 1, 0.5) },
-		"EdgeDropout of all": func() { b.EdgeDropout(f(5, 2), f(5, 2), u(3), g, 1, 1) },
-		"EdgeDropoutGrad":    func() { b.EdgeDropoutGrad(f(5, 2), f(5, 3), u(3), g, 1, 0.5) },
+		"EdgeDropout ids":    func() { b.EdgeDropout(f(5, 2), f(5, 2), u(3), u(3), g, 1, 0.5) },
+		"EdgeDropout of all": func() { b.EdgeDropout(f(5, 2), f(5, 2), u(3), u(2), g, 1, 1) },
+		"EdgeDropoutGrad":    func() { b.EdgeDropoutGrad(f(5, 2), f(5, 3), u(3), u(2), g, 1, 0.5) },
 		"ELU":                func() { b.ELU(f(2, 3), f(3, 2)) },
 		"ELUGrad":            func() { b.ELUGrad(f(2, 3), f(2, 3), f(3, 2)) },
 	})

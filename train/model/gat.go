@@ -15,13 +15,15 @@ const GAT Kind = "gat"
 var gat = network{
 	kind:     GAT,
 	sampling: sample.Options{SelfLoops: true, RevEdges: true, RevInput: true},
-	validate: func(c Config) error {
-		if c.Heads < 1 || c.Heads > c.Hidden || c.Hidden%c.Heads != 0 {
-			return fmt.Errorf("{heads} %d: as many as divide {hidden} %d, the width of all together", c.Heads, c.Hidden)
-		}
-		return nil
-	},
+	validate: validateHeads,
 	newLayer: newGAT,
+}
+
+func validateHeads(c Config) error {
+	if c.Heads < 1 || c.Heads > c.Hidden || c.Hidden%c.Heads != 0 {
+		return fmt.Errorf("{heads} %d: as many as divide {hidden} %d, the width of all together", c.Heads, c.Hidden)
+	}
+	return nil
 }
 
 type gatLayer struct {
@@ -57,7 +59,8 @@ func (l *gatLayer) forward(s step, x Rows, g Graph) Rows {
 	src, dst := t.HeadDot(rows, l.attSrc), t.HeadDot(t.Head(rows, nodes.Dst), l.attDst)
 	alpha := t.EdgeSoftmax(src, dst, e.Weight, e.Adjacency, attentionSlope)
 	if s.key != 0 {
-		alpha = t.EdgeDropout(alpha, nodes.IDs, e.Adjacency, sample.Hash(s.key, uint64(l.layer), 1), l.attnDropout)
+		key := sample.Hash(s.key, uint64(l.layer), 1)
+		alpha = t.EdgeDropout(alpha, nodes.IDs, nodes.IDs.Slice(0, nodes.Dst), e.Adjacency, key, l.attnDropout)
 	}
 	return Rows{l.elu(t, t.WeightedSum(rows, alpha, l.bias, e.Adjacency))} // ELU as in the paper
 }

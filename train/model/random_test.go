@@ -54,9 +54,9 @@ func (k *keyed) Dropout(dst, src, ids kernels.Tensor, key uint64, p float32) {
 	k.Backend.Dropout(dst, src, ids, key, p)
 }
 
-func (k *keyed) EdgeDropout(dst, src, ids kernels.Tensor, g kernels.Adjacency, key uint64, p float32) {
+func (k *keyed) EdgeDropout(dst, src, srcIDs, dstIDs kernels.Tensor, g kernels.Adjacency, key uint64, p float32) {
 	k.edges = append(k.edges, key)
-	k.Backend.EdgeDropout(dst, src, ids, g, key, p)
+	k.Backend.EdgeDropout(dst, src, srcIDs, dstIDs, g, key, p)
 }
 
 // TestDropoutKeys: rows and attention are dropped anew in every layer and in every step, each at its rate.

@@ -55,14 +55,14 @@ func (t *Tape) EdgeSoftmax(src, dst *Var, w kernels.Tensor, g kernels.Adjacency,
 }
 
 // EdgeDropout zeroes values of edges (E×H) at rate p and scales the rest, by a hash of (key, destination's id, source's
-// id, head). ids has the sources'. p = 0 is x itself.
-func (t *Tape) EdgeDropout(x *Var, ids kernels.Tensor, g kernels.Adjacency, key uint64, p float32) *Var {
+// id, head). p = 0 is x itself.
+func (t *Tape) EdgeDropout(x *Var, srcIDs, dstIDs kernels.Tensor, g kernels.Adjacency, key uint64, p float32) *Var {
 	if p == 0 {
 		return x
 	}
 	y := t.result(x.Value.Rows, x.Value.Cols, x)
-	t.be.EdgeDropout(y.Value, x.Value, ids, g, key, p)
-	t.record(y, func() { t.be.EdgeDropoutGrad(t.grad(x), t.grad(y), ids, g, key, p) })
+	t.be.EdgeDropout(y.Value, x.Value, srcIDs, dstIDs, g, key, p)
+	t.record(y, func() { t.be.EdgeDropoutGrad(t.grad(x), t.grad(y), srcIDs, dstIDs, g, key, p) })
 	return y
 }
 
