@@ -1,6 +1,10 @@
 package tape
 
-import "github.com/gnnstore/gnnstore/kernels"
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
 
 // Shapes: N rows, I input columns, O output columns, D destinations, S sources.
 
@@ -8,9 +12,12 @@ import "github.com/gnnstore/gnnstore/kernels"
 type Term struct {
 	X *Var // N×I
 	W *Var // O×I, as PyTorch's Linear keeps it
+
+	// Across says that W is I×O, as PyTorch Geometric's RGCNConv keeps it, and the product x·w.
+	Across bool
 }
 
-// Affine is y = Σ x·wᵀ + bias, N×O; bias (1×O) may be nil.
+// Affine is y = Σ x·wᵀ + bias, N×O; bias (1×O) may be nil. Terms are alike: all of them Across, or none.
 func (t *Tape) Affine(bias *Var, terms ...Term) *Var { return t.affine(false, bias, terms) }
 
 // AffineReLU is ReLU of Affine in one operation.
@@ -22,12 +29,19 @@ func (t *Tape) affine(relu bool, bias *Var, terms []Term) *Var {
 		inputs = append(inputs, term.X, term.W)
 		products = append(products, kernels.Term{X: term.X.Value, W: term.W.Value})
 	}
+	across := terms[0].Across
 	var row kernels.Tensor
 	if bias != nil {
 		inputs, row = append(inputs, bias), bias.Value
 	}
-	y := t.result(terms[0].X.Value.Rows, terms[0].W.Value.Rows, inputs...)
-	t.be.Affine(y.Value, row, relu, products...)
+	var y *Var
+	if across {
+		y = t.result(terms[0].X.Value.Rows, terms[0].W.Value.Cols, inputs...)
+		t.multiply(y.Value, row, relu, products)
+	} else {
+		y = t.result(terms[0].X.Value.Rows, terms[0].W.Value.Rows, inputs...)
+		t.be.Affine(y.Value, row, relu, products...)
+	}
 	t.record(y, func() {
 		dy := t.grad(y)
 		if relu {
@@ -40,16 +54,31 @@ func (t *Tape) affine(relu bool, bias *Var, terms []Term) *Var {
 			t.be.ColumnSumGrad(t.grad(bias), dy)
 		}
 		for _, term := range terms {
-			if term.W.needsGrad {
+			if term.W.needsGrad && across {
+				t.be.MatMul(t.grad(term.W), term.X.Value, dy, true, false, true)
+			} else if term.W.needsGrad {
 				t.be.MatMul(t.grad(term.W), dy, term.X.Value, true, false, true)
 			}
 			if term.X.needsGrad {
 				dx, fresh := t.into(term.X)
-				t.be.MatMul(dx, dy, term.W.Value, false, false, !fresh)
+				t.be.MatMul(dx, dy, term.W.Value, false, across, !fresh)
 			}
 		}
 	})
 	return y
+}
+
+// multiply is kernels.Backend.Affine for weights that are I×O.
+func (t *Tape) multiply(y, bias kernels.Tensor, relu bool, products []kernels.Term) {
+	for i, p := range products {
+		t.be.MatMul(y, p.X, p.W, false, false, i > 0)
+	}
+	if bias.Buf != nil {
+		t.be.AddRow(y, bias)
+	}
+	if relu {
+		t.be.ReLU(y, y)
+	}
 }
 
 // Repeat is n times the one row of x.
@@ -76,11 +105,27 @@ func (t *Tape) Convert(x *Var) *Var {
 }
 
 // Head is the first n rows of x, without a copy.
-func (t *Tape) Head(x *Var, n int) *Var {
-	if n == x.Value.Rows {
+func (t *Tape) Head(x *Var, n int) *Var { return t.Window(x, 0, n) }
+
+// Window is rows lo to hi of x, without a copy.
+func (t *Tape) Window(x *Var, lo, hi int) *Var {
+	if lo == 0 && hi == x.Value.Rows {
 		return x
 	}
-	return &Var{Value: x.Value.Slice(0, n), needsGrad: x.needsGrad, whole: x, fixed: true}
+	return &Var{Value: x.Value.Slice(lo, hi), needsGrad: x.needsGrad, whole: x, fixed: true}
+}
+
+// Reshape is the elements of x, in their order, as rows of so many columns, without a copy.
+func (t *Tape) Reshape(x *Var, rows, cols int) *Var {
+	v := x.Value
+	if v.Rows == rows && v.Cols == cols {
+		return x
+	}
+	if rows*cols != v.Len() {
+		panic(fmt.Sprintf("tape: Reshape: %d×%d as %d×%d", v.Rows, v.Cols, rows, cols))
+	}
+	v.Rows, v.Cols = rows, cols
+	return &Var{Value: v, needsGrad: x.needsGrad, whole: x, fixed: true}
 }
 
 // GatherRows is row ids[i] of x for every i: N×I, where ids is U32, N×1. x may be a leaf in float16.

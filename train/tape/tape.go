@@ -111,13 +111,20 @@ func (t *Tape) record(v *Var, backward func()) {
 func (t *Tape) grad(v *Var) kernels.Tensor {
 	if v.Grad.Buf == nil {
 		if v.whole != nil {
-			v.Grad = t.grad(v.whole).Slice(0, v.Value.Rows)
+			v.Grad = v.within(t.grad(v.whole))
 		} else {
 			v.Grad = t.arena.alloc(v.Value.Rows, v.Value.Cols)
 			t.be.Fill(v.Grad, 0)
 		}
 	}
 	return v.Grad
+}
+
+// within is the window of whole's gradient that v is of its Value.
+func (v *Var) within(grad kernels.Tensor) kernels.Tensor {
+	grad.Off += v.Value.Off - v.whole.Value.Off
+	grad.Rows, grad.Cols = v.Value.Rows, v.Value.Cols
+	return grad
 }
 
 // copy is a copy of v.
