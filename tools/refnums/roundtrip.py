@@ -72,6 +72,8 @@ def main():
         sys.exit("usage: roundtrip.py WEIGHTS.safetensors DIRECTORY")
     with safe_open(sys.argv[1], "pt") as f:
         kind = f.metadata()["gnnstore.model"]
+        if kind not in ("sage", "gcn", "gat", "mlp"):
+            sys.exit(f"{sys.argv[1]}: it is of {kind}, and this program knows networks of one type of node: sage, gcn, gat and mlp")
         weights = {name: f.get_tensor(name) for name in f.keys() if not name.startswith("adam.")}
     x, edges, nodes, ours = (np.load(f"{sys.argv[2]}/{name}.npy") for name in ("features", "edges", "nodes", "logits"))
     net = Net(kind, weights)

@@ -17,10 +17,12 @@ type Config struct {
 	// InputDropout is the rate for feature rows.
 	InputDropout float64 `json:"input_dropout"`
 	Norm         string  `json:"norm"` // between layers: "layer", "none"
-	// Heads is the number of heads of GAT's hidden layers, which divides Hidden; other networks have none. AttnDropout
-	// is the rate for their attention, and for that of the last layer.
+	// Heads is the number of heads of the hidden layers of GAT and RGAT, which divides Hidden; other networks have none.
+	// AttnDropout is the rate for their attention, and for that of the last layer.
 	Heads       int     `json:"heads"`
 	AttnDropout float64 `json:"attn_dropout"`
+	// Bases is the number of matrices that those of RGCN's relations are sums of. Default 0: each has one of its own.
+	Bases int `json:"bases"`
 }
 
 // Validate reports every problem.

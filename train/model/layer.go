@@ -56,7 +56,7 @@ type Edges struct {
 	Weight kernels.Tensor
 }
 
-// Rows are the rows of a layer's nodes, by type. A type that the layer does not reach has nil.
+// Rows are the rows of a layer's nodes, by type. A type of which it has none has nil.
 type Rows []*tape.Var
 
 func (x Rows) keep(t *tape.Tape) {
@@ -65,6 +65,17 @@ func (x Rows) keep(t *tape.Tape) {
 			t.Keep(v)
 		}
 	}
+}
+
+// convert is x in float32.
+func (x Rows) convert(t *tape.Tape) Rows {
+	y := slices.Clone(x)
+	for i, v := range x {
+		if v != nil {
+			y[i] = t.Convert(v)
+		}
+	}
+	return y
 }
 
 // drop is x after dropout, each type by a key of its own.
@@ -94,10 +105,15 @@ type ending struct {
 }
 
 func (d *declared) ending(c Config, at place) ending {
+	return d.endingOf(c, at, fmt.Sprintf("norms.%d.", at.layer))
+}
+
+// endingOf is an ending whose parameters' names begin with name.
+func (d *declared) endingOf(c Config, at place, name string) ending {
 	e := ending{last: at.last}
 	if c.Norm == "layer" && !at.last {
-		e.gain = d.constant(fmt.Sprintf("norms.%d.weight", at.layer), at.out, 1)
-		e.shift = d.constant(fmt.Sprintf("norms.%d.bias", at.layer), at.out, 0)
+		e.gain = d.constant(name+"weight", at.out, 1)
+		e.shift = d.constant(name+"bias", at.out, 0)
 	}
 	return e
 }

@@ -5,12 +5,15 @@
 // users expect.
 //
 // Nodes have types and edges have relations: [Rows] is a list by type, [Graph] one of frontiers by type and of edges by
-// relation. The networks here know one type and one relation, so these lists have one element.
+// relation. SAGE, GCN, GAT and MLP know one type and one relation, so that their lists have one element. RSAGE, RGCN and RGAT
+// know any number: [Shape] names them, and says which of them each layer reaches. What a layer does not reach has no
+// parameters, no rows and no edges.
 //
 // Parameters belong to the Model, from New to Close. Rows and gradients belong to the tape, until its next Reset. A Model is
 // used by one goroutine at a time.
 //
-// Start at sage.go. A further network is a file like it and an entry of the table in this one.
+// Start at sage.go, and at rsage.go for several types. A further network is a file like them and an entry of the table in this
+// one.
 package model
 
 import (
@@ -25,7 +28,7 @@ import (
 type Kind string
 
 // table has every network once.
-var table = []network{sage, gcn, gat, mlp}
+var table = []network{sage, gcn, gat, mlp, rsage, rgcn, rgat}
 
 // network is what distinguishes a Kind.
 type network struct {
@@ -65,7 +68,7 @@ func (k Kind) All() int {
 	return sample.All
 }
 
-// Sampling is what the network needs of its blocks.
+// Sampling is what the network needs of its blocks, whatever its shape: see [Config.Blocks].
 func (k Kind) Sampling() sample.Options { return k.network().sampling }
 
 // Typed tells whether the network knows several types and relations.
@@ -89,10 +92,22 @@ type Shape struct {
 	// Target is the type of the seeds, whose logits they are.
 	Target int
 
-	// What typed networks need, and no others: the names of types and relations, and which of them each layer knows.
+	// What typed networks need, and no others: the names of types and relations, and which of them each layer knows. A graph of
+	// one type may leave them out: then names are node and node___to___node, and each layer knows all.
 	Types     []string
 	Relations []Relation
 	Reach     sample.Reach
+}
+
+// named is s with the names that it left out.
+func (s Shape) named() Shape {
+	if len(s.In) == 1 && len(s.Types) == 0 {
+		s.Types = []string{"node"}
+	}
+	if len(s.In) == 1 && len(s.Relations) == 0 {
+		s.Relations = []Relation{{Name: "node___to___node"}}
+	}
+	return s
 }
 
 // Relation is one that layers sum over: its name in those of parameters, SRC___REL___DST, and its ends by number.
@@ -109,6 +124,8 @@ type Model struct {
 	be     kernels.Backend
 	layers []layer
 	rows   []*tape.Var // by type: what its nodes read where they have no rows, one row for all
+
+	inputGrads bool // gradients flow to the rows that layer 0 reads
 }
 
 // New makes a network of this shape, with weights drawn from seed: Glorot uniform matrices, zero biases. It panics when c is
@@ -127,6 +144,7 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 
 // declare makes a network whose parameters have no memory yet.
 func declare(n network, c Config, s Shape) *Model {
+	s = s.named()
 	m, d := &Model{Config: c, Shape: s, rows: make([]*tape.Var, len(s.In))}, &declared{}
 	for l := range c.Layers {
 		at := place{shape: &m.Shape, layer: l, in: make([]int, len(s.In)), out: c.Hidden, last: l == c.Layers-1}
@@ -137,7 +155,8 @@ func declare(n network, c Config, s Shape) *Model {
 				at.in[t] = c.Hidden
 			case in == 0:
 				at.in[t] = c.Hidden
-				m.rows[t] = d.glorot("inputs."+s.Types[t]+".row", 1, c.Hidden)
+				m.rows[t] = d.glorot("inputs."+moduleKey(s.Types[t])+".row", 1, c.Hidden)
+				d.inputGrads = true
 			default:
 				at.in[t] = in
 			}
@@ -147,8 +166,16 @@ func declare(n network, c Config, s Shape) *Model {
 		}
 		m.layers = append(m.layers, n.newLayer(d, c, at))
 	}
-	m.Params = d.params
+	m.Params, m.inputGrads = d.params, d.inputGrads
 	return m
+}
+
+// Blocks is what a network of this shape needs of its blocks: what Kind.Sampling says, and the input layer's reverse where
+// gradients flow to the rows that it reads.
+func (c Config) Blocks(s Shape) sample.Options {
+	o := c.Kind.Sampling()
+	o.RevInput = o.RevInput || declare(c.Kind.network(), c, s).inputGrads
+	return o
 }
 
 // Weights is how many numbers the parameters of New have: what their memory is known by before it is taken.

@@ -97,13 +97,17 @@ func f32(be kernels.Backend, v []float32, rows, cols int) kernels.Tensor {
 }
 
 func upload(be kernels.Backend, l *sample.Layer) Graph {
-	nodes, k := &l.Nodes[0], &l.Blocks[0]
-	return Graph{
-		Nodes: []Frontier{{Dst: nodes.Dst, IDs: u32(be, nodes.Src)}},
-		Edges: []Edges{{Weight: f32(be, k.Weight, len(k.Weight), 1), Adjacency: kernels.Adjacency{
-			Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr),
-			RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst), RevEdge: u32(be, k.RevEdge)}}},
+	var g Graph
+	for _, nodes := range l.Nodes {
+		g.Nodes = append(g.Nodes, Frontier{Dst: nodes.Dst, IDs: u32(be, nodes.Src)})
 	}
+	for i := range l.Blocks {
+		k := &l.Blocks[i]
+		g.Edges = append(g.Edges, Edges{Weight: f32(be, k.Weight, len(k.Weight), 1), Adjacency: kernels.Adjacency{
+			Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr),
+			RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst), RevEdge: u32(be, k.RevEdge)}})
+	}
+	return g
 }
 
 // TestGradients compares every parameter's gradient with central differences, in float64.
@@ -126,6 +130,9 @@ func TestGradients(t *testing.T) {
 		{Config{Kind: GAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3}, sample.RW},
 		{Config{Kind: GAT, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.4, InputDropout: 0.2, Heads: 2, AttnDropout: 0.3}, sample.NS},
 		{Config{Kind: GAT, Layers: 3, Hidden: 6, Norm: "layer", Dropout: 0.4, InputDropout: 0.2, Heads: 2, AttnDropout: 0.3}, sample.LaborStar},
+		{Config{Kind: RSAGE, Layers: 2, Hidden: 4, Norm: "layer"}, sample.NS},
+		{Config{Kind: RGCN, Layers: 2, Hidden: 4, Norm: "none"}, sample.RW},
+		{Config{Kind: RGAT, Layers: 2, Hidden: 6, Norm: "layer", Heads: 2}, sample.LaborStar},
 	} {
 		be := kernels.NewReference()
 		m := New(be, c.Config, shape(6, 3), 11)
@@ -188,6 +195,9 @@ var networks = []Config{
 	{Kind: GCN, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
 	{Kind: GAT, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5, Heads: 4, AttnDropout: 0.5},
 	{Kind: MLP, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
+	{Kind: RSAGE, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
+	{Kind: RGCN, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
+	{Kind: RGAT, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5, Heads: 4, AttnDropout: 0.5},
 }
 
 // gradients runs one step and returns the gradients of all parameters.
@@ -312,7 +322,7 @@ func TestValidate(t *testing.T) {
 	require.NoError(t, Config{Kind: SAGE, Layers: 2, Hidden: 8, Norm: "layer"}.Validate())
 	err := Config{Kind: "gru", Layers: 0, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
 	for _, want := range []string{
-		"{model} gru: there are sage, gcn, gat and mlp", "{layers} 0", "{hidden} -1", "{dropout} 1", "{input_dropout} NaN",
+		"{model} gru: there are sage, gcn, gat, mlp, rsage, rgcn and rgat", "{layers} 0", "{hidden} -1", "{dropout} 1", "{input_dropout} NaN",
 		"{norm} batch",
 	} {
 		require.ErrorContains(t, err, want)
@@ -323,5 +333,7 @@ func TestValidate(t *testing.T) {
 		gat.Heads = heads
 		require.ErrorContains(t, gat.Validate(), fmt.Sprintf("{heads} %d: as many as divide {hidden} 8", heads))
 	}
+	require.ErrorContains(t, Config{Kind: RGAT, Hidden: 8, Heads: 3}.Validate(), "{heads} 3: as many as divide {hidden} 8")
 	require.ErrorContains(t, Config{Kind: GAT, AttnDropout: 1}.Validate(), "{attn_dropout} 1")
+	require.ErrorContains(t, Config{Kind: RGCN, Bases: -1}.Validate(), "{bases} -1")
 }

@@ -18,7 +18,10 @@ type Param struct {
 
 // declared is the parameters that the layers of a network ask for, in order. Their place in it seeds their initial values. A
 // parameter has no memory until the network is complete.
-type declared struct{ params []*Param }
+type declared struct {
+	params     []*Param
+	inputGrads bool // gradients flow to the rows that layer 0 reads
+}
 
 func (d *declared) add(p *Param) *tape.Var {
 	p.Var = &tape.Var{}

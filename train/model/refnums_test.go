@@ -101,36 +101,22 @@ func TestPyTorchGeometricAgrees(t *testing.T) {
 	require.NoError(t, err)
 	var r recorded
 	require.NoError(t, json.Unmarshal(text, &r))
-	backends := map[string]kernels.Backend{"reference": kernels.NewReference()}
-	for _, set := range kernels.Sets() {
-		backends[string(set)] = kernels.NewCPU(kernels.CPUOptions{Set: set})
-	}
-	for name, be := range backends {
+	everyBackend(t, func(t *testing.T, be kernels.Backend, within tolerance) {
 		for _, c := range r.Cases {
-			t.Run(fmt.Sprintf("%s/%s/%s", name, c.Model, c.On), func(t *testing.T) {
-				if name == "reference" {
-					r.compare(t, be, c, tolerance64)
-				} else {
-					r.compare(t, be, c, tolerance32)
-				}
-			})
+			t.Run(fmt.Sprintf("%s/%s", c.Model, c.On), func(t *testing.T) { r.compare(t, be, c, within) })
 		}
+	})
+}
+
+// everyBackend runs test on the Reference and on every kernel set.
+func everyBackend(t *testing.T, test func(t *testing.T, be kernels.Backend, within tolerance)) {
+	t.Run("reference", func(t *testing.T) { test(t, kernels.NewReference(), tolerance64) })
+	for _, set := range kernels.Sets() {
+		t.Run(string(set), func(t *testing.T) { test(t, kernels.NewCPU(kernels.CPUOptions{Set: set}), tolerance32) })
 	}
 }
 
 func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, within tolerance) {
-	config := Config{Kind: c.Model, Layers: 2, Hidden: r.Hidden, Norm: "none", Heads: c.Heads}
-	require.NoError(t, config.Validate())
-	m, tp := New(be, config, shape(r.Dim, r.Classes), 1), tape.New(be)
-	defer m.Close()
-	defer tp.Close()
-	require.Len(t, c.Weights, len(m.Params))
-	for _, p := range m.Params {
-		w, ok := c.Weights[p.Name]
-		require.True(t, ok, "PyTorch Geometric has no parameter %s", p.Name)
-		require.Equal(t, w.Shape, p.Shape, p.Name)
-		be.UploadF32(p.Value, rounded(w.Data))
-	}
 	b := r.batch(t, c)
 	var rows []float32
 	for _, v := range b.Inputs()[0] {
@@ -145,10 +131,37 @@ func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, wit
 	for i, v := range r.Seeds {
 		classes[i] = r.Labels[v]
 	}
+	config := Config{Kind: c.Model, Layers: 2, Hidden: r.Hidden, Norm: "none", Heads: c.Heads}
+	c.compare(t, be, config, shape(r.Dim, r.Classes), []kernels.Tensor{x}, graphs, classes, r.adam(), within)
+}
+
+// adam is the rates of the optimizer.
+func (r *recorded) adam() kernels.AdamStep {
+	return kernels.AdamStep{LR: r.LR, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: r.WeightDecay}
+}
+
+// compare runs a network of the recorded weights on a batch with rows x, by type, where seeds of type 0 have these classes.
+func (c recordedCase) compare(t *testing.T, be kernels.Backend, config Config, s Shape, x []kernels.Tensor, graphs []Graph, classes []uint32,
+	adam kernels.AdamStep, within tolerance) {
+	require.NoError(t, config.Validate())
+	m, tp := New(be, config, s, 1), tape.New(be)
+	defer m.Close()
+	defer tp.Close()
+	require.Len(t, c.Weights, len(m.Params))
+	for _, p := range m.Params {
+		w, ok := c.Weights[p.Name]
+		require.True(t, ok, "PyTorch Geometric has no parameter %s", p.Name)
+		require.Equal(t, w.Shape, p.Shape, p.Name)
+		be.UploadF32(p.Value, rounded(w.Data))
+	}
 	labels := u32(be, classes)
 	step := func() (logits kernels.Tensor, loss float64) {
 		tp.Reset(true)
-		y := m.Forward(tp, Rows{tp.Leaf(x)}, graphs, Pass{})[0]
+		rows := make(Rows, len(x))
+		for i := range x {
+			rows[i] = tp.Leaf(x[i])
+		}
+		y := m.Forward(tp, rows, graphs, Pass{})[0]
 		per := wide(be, tp.CrossEntropy(y, labels, 1/float32(len(classes))))
 		tp.Backward()
 		for _, l := range per {
@@ -172,17 +185,15 @@ func (r *recorded) compare(t *testing.T, be kernels.Backend, c recordedCase, wit
 			moments[i][j] = f32(be, make([]float32, p.Value.Len()), p.Value.Rows, p.Value.Cols)
 		}
 	}
-	const beta1, beta2 = float32(0.9), float32(0.999)
 	var losses []float64
 	for n := range c.Losses {
 		_, loss := step()
 		losses = append(losses, loss)
-		s := kernels.AdamStep{LR: r.LR, Beta1: beta1, Beta2: beta2, Eps: 1e-8, WeightDecay: r.WeightDecay,
-			// Of the rates as they are: 1-float32(0.999) is 1.3e-5 below 0.001, and ten losses show it.
-			Correct1: float32(1 - math.Pow(float64(beta1), float64(n+1))),
-			Correct2: float32(1 - math.Pow(float64(beta2), float64(n+1)))}
+		// Of the rates as they are: 1-float32(0.999) is 1.3e-5 below 0.001, and ten losses show it.
+		adam.Correct1 = float32(1 - math.Pow(float64(adam.Beta1), float64(n+1)))
+		adam.Correct2 = float32(1 - math.Pow(float64(adam.Beta2), float64(n+1)))
 		for i, p := range m.Params {
-			be.Adam(p.Value, p.Grad, moments[i][0], moments[i][1], s)
+			be.Adam(p.Value, p.Grad, moments[i][0], moments[i][1], adam)
 			be.Fill(p.Grad, 0)
 		}
 	}

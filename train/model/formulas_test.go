@@ -1,0 +1,205 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// formulas computes the logits of a batch as the typed networks' formulas have them: node by node and edge by edge, in float64.
+type formulas struct {
+	Config
+	*typedProblem
+	params map[string][]float64
+}
+
+// logits are those of the seeds.
+func (f formulas) logits() [][]float64 {
+	x := make([][][]float64, len(f.Types)) // by type and node
+	for t, ids := range f.batch.Inputs() {
+		for i := range ids {
+			row := f.params["inputs."+f.Types[t]+".row"]
+			if f.In[t] > 0 {
+				row = nil
+				for _, v := range f.rows[t][i*f.In[t]:][:f.In[t]] {
+					row = append(row, float64(v))
+				}
+			}
+			if w := f.params["inputs."+f.Types[t]+".weight"]; w != nil {
+				row = plus(times(w, row), f.params["inputs."+f.Types[t]+".bias"])
+			}
+			x[t] = append(x[t], row)
+		}
+	}
+	for l := range f.batch.Layers {
+		y := make([][][]float64, len(f.Types))
+		for t, made := range f.Reach.Types[l+1] {
+			for v := range f.batch.Layers[l].Nodes[t].Dst {
+				if made {
+					y[t] = append(y[t], f.row(l, t, v, x))
+				}
+			}
+		}
+		x = y
+	}
+	return x[0]
+}
+
+// row is that of node v of type t, which layer l makes.
+func (f formulas) row(l, t, v int, x [][][]float64) []float64 {
+	var y []float64
+	if f.Kind == RGCN {
+		y = plus(across(f.params[fmt.Sprintf("convs.%d.root", l)], x[t][v]), f.params[fmt.Sprintf("convs.%d.bias", l)])
+	} else {
+		name := fmt.Sprintf("skips.%d.%s.", l, f.Types[t])
+		y = plus(times(f.params[name+"weight"], x[t][v]), f.params[name+"bias"])
+	}
+	drawn := 0
+	for r, ends := range f.Relations {
+		if !f.Reach.Relations[l][r] {
+			continue
+		}
+		number := drawn
+		drawn++
+		if ends.Dst != t {
+			continue
+		}
+		k := &f.batch.Layers[l].Blocks[r]
+		var rows [][]float64
+		var weights []float64
+		for e := k.Start[v]; e < k.End[v]; e++ {
+			rows = append(rows, x[ends.Src][k.Nbr[e]])
+			w := 1.0
+			if len(k.Weight) > 0 {
+				w = float64(k.Weight[e])
+			}
+			weights = append(weights, w)
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		name := fmt.Sprintf("convs.%d.<%s>.", l, f.Relations[r].Name)
+		switch f.Kind {
+		case RSAGE:
+			y = plus(y, times(f.params[name+"lin_l.weight"], average(rows, weights, k)))
+		case RGCN:
+			y = plus(y, across(f.matrix(l, number, len(x[t][v])*len(y)), average(rows, weights, k)))
+		case RGAT:
+			y = plus(y, f.attend(name, l, x[t][v], rows, weights))
+		}
+	}
+	if l == f.Layers-1 {
+		return y
+	}
+	if f.Norm == "layer" {
+		y = normalized(y, f.params[fmt.Sprintf("norms.%d.%s.weight", l, f.Types[t])], f.params[fmt.Sprintf("norms.%d.%s.bias", l, f.Types[t])])
+	}
+	for i, v := range y {
+		if v < 0 && f.Kind == RGAT {
+			y[i] = math.Expm1(v)
+		} else {
+			y[i] = max(v, 0)
+		}
+	}
+	return y
+}
+
+// average is the mean of rows, by weights that add up to 1 where the block has some.
+func average(rows [][]float64, weights []float64, k *sample.Block) []float64 {
+	sum := make([]float64, len(rows[0]))
+	for i, row := range rows {
+		w := weights[i]
+		if len(k.Weight) == 0 {
+			w = 1 / float64(len(rows))
+		}
+		for c, v := range row {
+			sum[c] += w * v
+		}
+	}
+	return sum
+}
+
+// matrix is that of one relation of RGCN, of so many elements: a row for each input.
+func (f formulas) matrix(l, number, size int) []float64 {
+	w := f.params[fmt.Sprintf("convs.%d.weight", l)]
+	if f.Bases == 0 {
+		return w[number*size:][:size]
+	}
+	sum, a := make([]float64, size), f.params[fmt.Sprintf("convs.%d.comp", l)][number*f.Bases:][:f.Bases]
+	for b := range f.Bases {
+		for i, v := range w[b*size:][:size] {
+			sum[i] += a[b] * v
+		}
+	}
+	return sum
+}
+
+// attend is the sum over one relation, by GAT's attention.
+func (f formulas) attend(name string, l int, own []float64, rows [][]float64, weights []float64) (y []float64) {
+	src, dst := f.params[name+"lin.weight"], f.params[name+"lin.weight"]
+	if src == nil {
+		src, dst = f.params[name+"lin_src.weight"], f.params[name+"lin_dst.weight"]
+	}
+	heads := f.Heads
+	if l == f.Layers-1 {
+		heads = 1
+	}
+	attSrc, attDst := f.params[name+"att_src"], f.params[name+"att_dst"]
+	width := len(attSrc) / heads
+	at := times(dst, own)
+	y = make([]float64, len(attSrc))
+	for h := range heads {
+		total := 0.0
+		for i, row := range rows {
+			from, score := times(src, row), 0.0
+			for c := h * width; c < (h+1)*width; c++ {
+				score += from[c]*attSrc[c] + at[c]*attDst[c]
+			}
+			exp := weights[i] * math.Exp(max(score, float64(float32(attentionSlope))*score))
+			total += exp
+			for c := h * width; c < (h+1)*width; c++ {
+				y[c] += exp * from[c]
+			}
+		}
+		for c := h * width; c < (h+1)*width; c++ {
+			y[c] /= total
+		}
+	}
+	return y
+}
+
+// across is x·w, with a column of w for every number of the result.
+func across(w, x []float64) []float64 {
+	y := make([]float64, len(w)/len(x))
+	for i, v := range x {
+		for c := range y {
+			y[c] += v * w[i*len(y)+c]
+		}
+	}
+	return y
+}
+
+func plus(x, y []float64) []float64 {
+	sum := make([]float64, len(x))
+	for i := range x {
+		sum[i] = x[i] + y[i]
+	}
+	return sum
+}
+
+// normalized is LayerNorm.
+func normalized(x, gain, shift []float64) []float64 {
+	mean, variance := 0.0, 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / float64(len(x))
+	}
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = (v-mean)/math.Sqrt(variance+float64(float32(1e-5)))*gain[i] + shift[i]
+	}
+	return y
+}

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// RGAT is attention over several relations, R-GAT of the baselines of OGB-LSC (Hu et al. 2021):
+// y = S_t·x_v + b_t + Σ_r ‖_h Σ α_rh·W_rh·x_u for v of type t, the sums being over the relations r to t and over u → v.
+// Attention is GAT's within each relation, without self loops: of PyTorch Geometric's GATConv, which has one W_r for the
+// scores of both ends where rows of both types have the same width, and else one for each.
+//
+// Hidden layers have Config.Heads heads side by side, the last one a single head, as GAT's.
+const RGAT Kind = "rgat"
+
+var rgat = network{
+	kind:     RGAT,
+	sampling: sample.Options{RevEdges: true, RevInput: true},
+	validate: validateHeads,
+	typed:    true,
+	newLayer: newRGAT,
+}
+
+type rgatLayer struct {
+	typed
+	layer       int
+	attnDropout float32
+	attention   []attention // by relation
+	skips       skips
+}
+
+// attention is the parameters of one relation. dst is src where one matrix serves both ends.
+type attention struct{ src, dst, attSrc, attDst *tape.Var }
+
+func newRGAT(d *declared, c Config, at place) layer {
+	heads := c.Heads
+	if at.last {
+		heads = 1
+	}
+	l := &rgatLayer{typed: at.typed(), layer: at.layer, attnDropout: float32(c.AttnDropout)}
+	l.attention = make([]attention, len(at.shape.Relations))
+	for r, ends := range at.shape.Relations {
+		if !at.draws(r) {
+			continue
+		}
+		a, name := &l.attention[r], at.conv(r)
+		if from, to := at.in[ends.Src], at.in[ends.Dst]; from == to {
+			a.src = d.glorot(name+"lin.weight", at.out, from)
+			a.dst = a.src
+		} else {
+			a.src = d.glorot(name+"lin_src.weight", at.out, from)
+			a.dst = d.glorot(name+"lin_dst.weight", at.out, to)
+		}
+		a.attSrc = d.glorot(name+"att_src", 1, heads, at.out/heads)
+		a.attDst = d.glorot(name+"att_dst", 1, heads, at.out/heads)
+	}
+	l.skips = d.skips(at)
+	l.endings = d.endings(c, at)
+	return l
+}
+
+func (l *rgatLayer) forward(s step, x Rows, g Graph) Rows {
+	x = x.convert(s.t)
+	return l.each(g, func(t, dst int) *tape.Var {
+		own := s.t.Affine(l.skips.bias[t], tape.Term{X: s.t.Head(x[t], dst), W: l.skips.weight[t]})
+		var sums []*tape.Var
+		for _, r := range l.drawn(t, g) {
+			sums = append(sums, l.attend(s, r, x, g))
+		}
+		return l.endings[t].elu(s.t, s.t.Sum(own, sums...))
+	})
+}
+
+// attend is the sum over relation r.
+func (l *rgatLayer) attend(s step, r int, x Rows, g Graph) *tape.Var {
+	t, a, e, ends := s.t, l.attention[r], g.Edges[r], l.relations[r]
+	from, to := g.Nodes[ends.Src], g.Nodes[ends.Dst]
+	rows := t.Affine(nil, tape.Term{X: x[ends.Src], W: a.src})
+	var own *tape.Var
+	if ends.Src == ends.Dst {
+		own = t.Head(rows, to.Dst)
+	} else {
+		own = t.Affine(nil, tape.Term{X: t.Head(x[ends.Dst], to.Dst), W: a.dst})
+	}
+	alpha := t.EdgeSoftmax(t.HeadDot(rows, a.attSrc), t.HeadDot(own, a.attDst), e.Weight, e.Adjacency, attentionSlope)
+	if s.key != 0 {
+		key := sample.Key(sample.Hash(s.key, uint64(l.layer), 1), r)
+		alpha = t.EdgeDropout(alpha, from.IDs, to.IDs.Slice(0, to.Dst), e.Adjacency, key, l.attnDropout)
+	}
+	return t.WeightedSum(rows, alpha, nil, e.Adjacency)
+}

@@ -1,0 +1,121 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// typed is what the layers of typed networks share: which types they make, from which relations, and how they end.
+type typed struct {
+	relations []Relation
+	makes     []bool
+	into      [][]int  // by type: the relations to it that the layer draws from, ascending
+	endings   []ending // by type
+}
+
+func (p place) typed() typed {
+	l := typed{relations: p.shape.Relations, makes: make([]bool, len(p.in)), into: make([][]int, len(p.in))}
+	for t := range p.in {
+		l.makes[t] = p.makes(t)
+	}
+	for r, ends := range p.shape.Relations {
+		if p.draws(r) {
+			l.into[ends.Dst] = append(l.into[ends.Dst], r)
+		}
+	}
+	return l
+}
+
+// each calls row for the types that the layer makes and that g has destinations of, with their number, and returns the rows.
+func (l *typed) each(g Graph, row func(t, dst int) *tape.Var) Rows {
+	y := make(Rows, len(g.Nodes))
+	for t, nodes := range g.Nodes {
+		if l.makes[t] && nodes.Dst > 0 {
+			y[t] = row(t, nodes.Dst)
+		}
+	}
+	return y
+}
+
+// drawn lists the relations to type t that have edges in g. The sum over others is 0, and their sources may have no rows.
+func (l *typed) drawn(t int, g Graph) (relations []int) {
+	for _, r := range l.into[t] {
+		if g.Edges[r].Nbr.Rows > 0 {
+			relations = append(relations, r)
+		}
+	}
+	return relations
+}
+
+// conv is what the names of relation r's parameters begin with, and of what that of type t's in part of the network.
+func (p place) conv(r int) string {
+	return fmt.Sprintf("convs.%d.<%s>.", p.layer, moduleKey(p.shape.Relations[r].Name))
+}
+
+func (p place) of(part string, t int) string {
+	return fmt.Sprintf("%s.%d.%s.", part, p.layer, moduleKey(p.shape.Types[t]))
+}
+
+// moduleKey is a name as PyTorch Geometric's ModuleDict has it: a dot would begin the name of a part.
+func moduleKey(name string) string { return strings.ReplaceAll(name, ".", "#") }
+
+// endings declares how the rows of each type end.
+func (d *declared) endings(c Config, at place) []ending {
+	all := make([]ending, len(at.in))
+	for t := range all {
+		if at.makes(t) {
+			all[t] = d.endingOf(c, at, at.of("norms", t))
+		}
+	}
+	return all
+}
+
+// skips are S_t·x_v + b_t: what each type has of a node's own row. Types that the layer does not make have nil.
+type skips struct{ weight, bias []*tape.Var }
+
+func (d *declared) skips(at place) skips {
+	s := skips{make([]*tape.Var, len(at.in)), make([]*tape.Var, len(at.in))}
+	for t, in := range at.in {
+		if at.makes(t) {
+			name := at.of("skips", t)
+			s.weight[t] = d.glorot(name+"weight", at.out, in)
+			s.bias[t] = d.constant(name+"bias", at.out, 0)
+		}
+	}
+	return s
+}
+
+// encoder brings the input rows of each type to Config.Hidden columns, by a linear map with a bias. Rows that the network
+// learns have as many already, and stay as they are. The zero value leaves all rows as they are.
+type encoder struct{ weight, bias []*tape.Var } // by type
+
+// encoder declares one, and returns the place of what reads its rows.
+func (d *declared) encoder(c Config, at place) (encoder, place) {
+	e := encoder{make([]*tape.Var, len(at.in)), make([]*tape.Var, len(at.in))}
+	read := slices.Clone(at.in)
+	for t, in := range at.in {
+		if in == 0 || at.shape.In[t] == 0 {
+			continue
+		}
+		name := "inputs." + moduleKey(at.shape.Types[t]) + "."
+		e.weight[t] = d.glorot(name+"weight", c.Hidden, in)
+		e.bias[t] = d.constant(name+"bias", c.Hidden, 0)
+		read[t] = c.Hidden
+		d.inputGrads = true
+	}
+	at.in = read
+	return e, at
+}
+
+func (e encoder) forward(t *tape.Tape, x Rows) Rows {
+	y := slices.Clone(x)
+	for i, w := range e.weight {
+		if w != nil && x[i] != nil {
+			y[i] = t.Affine(e.bias[i], tape.Term{X: t.Convert(x[i]), W: w})
+		}
+	}
+	return y
+}
