@@ -347,8 +347,8 @@ func (t *trainer) shape() model.Shape {
 	return s
 }
 
-// checkTypes finds what relations have fanouts of their own, and refuses a network for one type of nodes and one relation where
-// there are more.
+// checkTypes completes how batches are drawn by what the graph is, and refuses a network for one type of nodes and one relation
+// where there are more.
 func (t *trainer) checkTypes() (err error) {
 	if n, m := len(t.data.Types), len(t.data.Relations); !t.Kind.Typed() && (n != 1 || m != 1) {
 		return fmt.Errorf("%s: %d node types and %d relations, and {model} %s is for one of each; take {model} %s, or by {relation} "+
@@ -363,6 +363,7 @@ func (t *trainer) checkTypes() (err error) {
 	if err := t.draws.Fits(t.data.Schema()); err != nil {
 		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
 	}
+	t.draws.Options = t.Config.Blocks(t.shape())
 	return nil
 }
 

@@ -129,7 +129,7 @@ func (o *trainOptions) texts() {
 
 // flags binds every option, its value now the default.
 func (o *trainOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat or mlp; "+model.TypedKinds()+" know several types of nodes and relations")
+	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; or "+model.TypedKinds()+", which know several types of nodes and relations")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
 	f.Var(&o.fanouts, "fanout", "neighbours drawn at each hop from the seeds; -1 for all; again with RELATION=15,10 for a relation, 0 leaves it out")
 	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, or TYPE=constant, one learnt row "+
@@ -149,8 +149,9 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "rw: walks from a node")
 	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "rw: probability that a step begins at the node again")
 	f.IntVar(&o.Hidden, "hidden", o.Hidden, "width of the hidden layers")
-	f.IntVar(&o.Heads, "heads", o.Heads, "attention heads of gat's hidden layers, which share --hidden; the last layer has one")
-	f.Float64Var(&o.AttnDropout, "attn-dropout", o.AttnDropout, "dropout rate of gat's attention")
+	f.IntVar(&o.Heads, "heads", o.Heads, "attention heads of the hidden layers of gat and rgat, which share --hidden; the last layer has one")
+	f.Float64Var(&o.AttnDropout, "attn-dropout", o.AttnDropout, "dropout rate of the attention of gat and rgat")
+	f.IntVar(&o.Bases, "bases", o.Bases, "rgcn: matrices that those of all relations are sums of; 0 each relation has its own")
 	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")

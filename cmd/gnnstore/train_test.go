@@ -21,9 +21,10 @@ import (
 func TestOverride(t *testing.T) {
 	want := run.Options{
 		Config: model.Config{
-			Kind: model.GAT, Layers: 3, Hidden: 12, Dropout: 0.1, InputDropout: 0.2, Norm: "none", Heads: 3, AttnDropout: 0.3,
+			Kind: model.GAT, Layers: 3, Hidden: 12, Dropout: 0.1, InputDropout: 0.2, Norm: "none", Heads: 3, AttnDropout: 0.3, Bases: 2,
 		},
-		Fanouts: []int{-1, 4, 2}, Sampler: sample.Labor0, LayerDependency: true, Poisson: true, Kappa: sample.Forever,
+		Fanouts: []int{-1, 4, 2}, RelationFanouts: map[string][]int{"cites": {0, 1, -1}}, Target: "paper", Relation: "cites",
+		Inputs: map[string]string{"author": "constant", "paper": "table:feat"}, Sampler: sample.Labor0, LayerDependency: true, Poisson: true, Kappa: sample.Forever,
 		Dependent: run.Smoothed, Walk: sample.Walk{Length: 7, Walks: 11, Restart: 0.75}, Batch: 7, Epochs: 8, LR: 0.25, Seed: 1 << 63, Patience: 6, EvalEvery: 9,
 		Optim: optim.Options{Kind: optim.AdamW, WeightDecay: 1e-7, ClipNorm: 2.5},
 		Schedule: optim.Schedule{
