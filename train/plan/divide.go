@@ -10,7 +10,8 @@ type Division struct {
 }
 
 // Divide divides b, which Split made, among the tables and relations. Each table has the rows of a group's steps, each relation its
-// offsets; the rest goes in portions, each to the one that the device is rid of the most work by.
+// offsets; the rest goes in portions, each to the one that the device is rid of the most work by. A table that is in memory as a
+// whole needs no bookkeeping.
 func (d Demand) Divide(b Budget) Division {
 	group := float64(b.Group)
 	v := Division{make([]int64, len(d.Rows)), make([]int64, len(d.Rows)), make([]int64, len(d.Lists))}
@@ -21,12 +22,11 @@ func (d Demand) Divide(b Budget) Division {
 	var unions []int64
 	for _, r := range d.Rows {
 		_, useful := r.Need()
-		unions = append(unions, min(int64(r.window()*group), useful+useful/16))
+		unions = append(unions, min(int64(r.window()*group), useful))
 	}
 	fill(v.Host, b.Host, unions, func(t int, bytes int64) (int64, float64) {
 		_, useful := d.Rows[t].Need()
-		useful = max(0, useful-v.Device[t])
-		return useful + useful/16, d.Rows[t].Seconds(d.Disk, float64(v.Device[t]+bytes), group)
+		return max(0, useful-v.Device[t]), d.Rows[t].Seconds(d.Disk, float64(v.Device[t]+bytes), group)
 	})
 	var offsets []int64
 	for _, l := range d.Lists {

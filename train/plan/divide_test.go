@@ -47,12 +47,12 @@ func TestDivide(t *testing.T) {
 			for i, r := range d.Rows {
 				_, useful := r.Need()
 				require.LessOrEqual(t, v.Device[i], useful)
-				require.LessOrEqual(t, v.Host[i], useful+useful/16)
-				wanted += min(int64(r.window()*float64(b.Group)), useful+useful/16)
+				require.LessOrEqual(t, v.Host[i], useful)
+				wanted += min(int64(r.window()*float64(b.Group)), useful-v.Device[i])
 			}
 			for i, r := range d.Rows {
 				if _, useful := r.Need(); wanted <= b.Host {
-					require.GreaterOrEqual(t, v.Host[i], min(int64(r.window()*float64(b.Group)), useful+useful/16))
+					require.GreaterOrEqual(t, v.Host[i], min(int64(r.window()*float64(b.Group)), useful-v.Device[i]))
 				}
 			}
 		}

@@ -194,6 +194,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	t.newSampler()
 	t.Sampler.Bytes = min(t.Sampler.Bytes, d.Batches.Scratch*int64(budget.Group))
 	var tables []pipeline.Table
+	largest := int64(0) // of the tables: what reads it stands for all
 	for i, n := range t.Types {
 		cache, table := t.Cache, &t.data.Types[n]
 		cache.DeviceBytes, cache.HostBytes, cache.Lookahead = parts.Device[i], parts.Host[i], t.Lookahead
@@ -204,9 +205,9 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		}
 		t.Stacks, t.inputs = append(t.Stacks, s), append(t.inputs, d.Rows[i].Inputs)
 		tables = append(tables, pipeline.Table{Type: table.DType(), Cols: table.Dim()})
-		if !t.Disk.Direct {
+		if bytes := d.Rows[i].Count * d.Rows[i].Bytes; !t.Disk.Direct && bytes >= largest {
 			kind, why := s.Engine()
-			t.Engine = fmt.Sprintf("%s (%s)", kind, why)
+			t.Engine, largest = fmt.Sprintf("%s (%s)", kind, why), bytes
 		}
 	}
 	t.heap.budget = t.total - t.sumBytes()
