@@ -136,6 +136,20 @@ func (t *Tape) GatherRows(x *Var, ids kernels.Tensor) *Var {
 	return y
 }
 
+// ScatterRows is a matrix of so many rows that are 0, but for row ids[i], which is row i of x. ids is U32, N×1, and names no row
+// twice.
+func (t *Tape) ScatterRows(x *Var, ids kernels.Tensor, rows int) *Var {
+	y := t.result(rows, x.Value.Cols, x)
+	t.be.Fill(y.Value, 0)
+	t.be.ScatterRows(y.Value, x.Value, ids)
+	t.record(y, func() {
+		d := t.arena.alloc(ids.Rows, x.Value.Cols)
+		t.be.GatherRows(d, t.grad(y), ids)
+		t.addGrad(x, d)
+	})
+	return y
+}
+
 // NeighborMean is the mean of each destination's neighbours among the rows of x, D×I; 0 where there is none.
 func (t *Tape) NeighborMean(x *Var, g kernels.Adjacency) *Var {
 	y := t.result(g.Start.Rows, x.Value.Cols, x)

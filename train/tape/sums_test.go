@@ -136,3 +136,16 @@ func TestRepeatGradient(t *testing.T) {
 	d.tape.Reset(false)
 	require.Equal(t, 0, d.tape.Repeat(row, 0).Value.Rows)
 }
+
+func TestScatterRowsGradient(t *testing.T) {
+	d := newDifferences(t)
+	x, w := d.param(3, 2), d.param(2, 2)
+	ids := kernels.Tensor{Buf: d.be.Alloc(kernels.U32, 3), Type: kernels.U32, Rows: 3, Cols: 1}
+	d.be.UploadU32(ids, []uint32{4, 0, 2})
+	run := func() *Var { return d.tape.ScatterRows(d.tape.Affine(nil, Term{X: x, W: w}), ids, 6) }
+	d.check("scatter", run, x, w)
+	d.tape.Reset(false)
+	got := d.values(run().Value)
+	require.Equal(t, make([]float64, 2), got[2:4])
+	require.Equal(t, d.values(d.tape.Affine(nil, Term{X: x, W: w}).Value), append(append(got[8:10:10], got[:2]...), got[4:6]...))
+}
