@@ -7,8 +7,8 @@ classified, authors, venues and fields, with relations of repeated edges and of 
 Each network has two layers and sees the whole graph. The second layer makes papers only, so it has the relations to them and no
 others.
 
-RSAGE and RGAT are HeteroConv of SAGEConv and of GATConv; RGCN is RGCNConv on all nodes one behind the other. A case says how many
-columns of each type's features it reads.
+RSAGE, RGAT and HGT are HeteroConv of SAGEConv and of GATConv, and HGTConv; RGCN is RGCNConv on all nodes one behind the other. A
+case says how many columns of each type's features it reads, and has the parameters that reach the logits.
 """
 
 import json
@@ -18,7 +18,7 @@ import sys
 import numpy as np
 import torch
 import torch_geometric
-from torch_geometric.nn import GATConv, HeteroConv, RGCNConv, SAGEConv
+from torch_geometric.nn import GATConv, HeteroConv, HGTConv, RGCNConv, SAGEConv
 
 from refnums import LR, STEPS, WEIGHT_DECAY, numbers, tensors
 
@@ -48,9 +48,9 @@ class Net(torch.nn.Module):
         super().__init__()
         kind, self.columns = case["model"], case["columns"]
         self.kind, self.convs = kind, torch.nn.ModuleList()
-        if kind == "rgcn" and (case["bases"] or len(set(self.columns.values())) > 1):
+        if kind == "hgt" or kind == "rgcn" and (case["bases"] or len(set(self.columns.values())) > 1):
             self.inputs = torch.nn.ModuleDict({t: torch.nn.Linear(i, HIDDEN) for t, i in self.columns.items()})
-        if kind != "rgcn":
+        if kind in ("rsage", "rgat"):
             self.skips = torch.nn.ModuleList()
         for l, relations in enumerate(LAYERS):
             width = self.columns if l == 0 and not hasattr(self, "inputs") else dict.fromkeys(NODES, HIDDEN)
@@ -60,11 +60,13 @@ class Net(torch.nn.Module):
             elif kind == "rgat":
                 ends = lambda s, d: width[s] if width[s] == width[d] else (width[s], width[d])
                 conv = lambda s, d: GATConv(ends(s, d), out // heads, heads=heads, add_self_loops=False, bias=False)
-            if kind != "rgcn":
+            if kind in ("rsage", "rgat"):
                 self.convs.append(HeteroConv({r: conv(r[0], r[2]) for r in relations}, aggr="sum"))
                 self.skips.append(torch.nn.ModuleDict({t: torch.nn.Linear(width[t], out) for t in MADE[l]}))
-            else:
+            elif kind == "rgcn":
                 self.convs.append(RGCNConv(width["paper"], out, len(relations), num_bases=case["bases"] or None))
+            else:
+                self.convs.append(HGTConv(HIDDEN, out, (list(NODES), relations), heads=heads))
 
     def forward(self, x, edges):
         if hasattr(self, "inputs"):
@@ -78,9 +80,16 @@ class Net(torch.nn.Module):
                 x = self.joined(l, x, drawn)
                 continue
             y = self.convs[l](x, drawn)
-            own = {t: self.skips[l][t](x[t]) for t in MADE[l]}
-            x = {t: own[t] + y[t] if t in y else own[t] for t in MADE[l]}
+            own = {t: self.alone(l, t, x[t]) for t in MADE[l] if self.kind != "hgt" or t not in y}
+            x = {t: sum(rows[t] for rows in (own, y) if t in rows) for t in MADE[l]}
         return x["paper"]
+
+    def alone(self, l, t, x):
+        """What type t's rows come to without neighbours. HGTConv leaves out types that no relation leads to: this is its formula."""
+        if self.kind != "hgt":
+            return self.skips[l][t](x)
+        share = self.convs[l].skip[t].sigmoid()
+        return share * self.convs[l].out_lin.lins[t].bias + (1 - share) * x
 
     def joined(self, l, x, drawn):
         """RGCNConv's rows: nodes of one type behind those of another."""
@@ -105,15 +114,15 @@ def run(case, seed, features, edges, labels, seeds):
     with torch.no_grad():
         for p in net.parameters():  # biases start at 0, where a missing one would go unseen
             p += 0.1 * torch.randn_like(p)
-    named = [(ours(name), p) for name, p in net.named_parameters()]
-    case["weights"] = tensors(named)
+    weights = tensors((ours(name), p) for name, p in net.named_parameters())
     net = net.double()
     x = {t: features[t][:, : case["columns"][t]].double() for t in NODES}
     target = torch.tensor([labels[v] for v in seeds])
     logits = net(x, edges)[seeds]
     torch.nn.functional.cross_entropy(logits, target).backward()
     case["logits"] = numbers(logits)
-    case["gradients"] = tensors((ours(name), torch.zeros_like(p) if p.grad is None else p.grad) for name, p in net.named_parameters())
+    case["gradients"] = tensors((ours(name), p.grad) for name, p in net.named_parameters() if p.grad is not None)
+    case["weights"] = {name: w for name, w in weights.items() if name in case["gradients"]}
     optimizer = torch.optim.Adam(net.parameters(), lr=LR, weight_decay=WEIGHT_DECAY)
     case["losses"] = []
     for _ in range(STEPS):
@@ -134,7 +143,7 @@ def main():
     features = {t: torch.tensor(rng.standard_normal((n, COLUMNS[t])), dtype=torch.float32) for t, n in NODES.items()}
     labels, seeds = [int(c) for c in rng.integers(0, CLASSES, NODES["paper"])], [0, 3, 5, 7, 10, 12, 17, 18, 22, 26, 29]
     cases = [("rsage", 1, 0, COLUMNS), ("rsage", 1, 0, ALIKE), ("rgcn", 1, 0, ALIKE), ("rgcn", 1, 0, COLUMNS), ("rgcn", 1, 2, ALIKE),
-             ("rgcn", 1, 4, COLUMNS), ("rgat", 2, 0, COLUMNS), ("rgat", 4, 0, ALIKE)]
+             ("rgcn", 1, 4, COLUMNS), ("rgat", 2, 0, COLUMNS), ("rgat", 4, 0, ALIKE), ("hgt", 2, 0, COLUMNS)]
     out = {
         "made_with": {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__,
                       "torch_geometric": torch_geometric.__version__},

@@ -17,7 +17,7 @@ type Config struct {
 	// InputDropout is the rate for feature rows.
 	InputDropout float64 `json:"input_dropout"`
 	Norm         string  `json:"norm"` // between layers: "layer", "none"
-	// Heads is the number of heads of the hidden layers of GAT and RGAT, which divides Hidden; other networks have none.
+	// Heads is the number of heads of the hidden layers of GAT, RGAT and HGT, which divides Hidden; other networks have none.
 	// AttnDropout is the rate for their attention, and for that of the last layer.
 	Heads       int     `json:"heads"`
 	AttnDropout float64 `json:"attn_dropout"`

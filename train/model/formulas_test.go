@@ -48,6 +48,9 @@ func (f formulas) logits() [][]float64 {
 
 // row is that of node v of type t, which layer l makes.
 func (f formulas) row(l, t, v int, x [][][]float64) []float64 {
+	if f.Kind == HGT {
+		return f.ended(l, t, f.transformed(l, t, v, x))
+	}
 	var y []float64
 	if f.Kind == RGCN {
 		y = plus(across(f.params[fmt.Sprintf("convs.%d.root", l)], x[t][v]), f.params[fmt.Sprintf("convs.%d.bias", l)])
@@ -66,16 +69,7 @@ func (f formulas) row(l, t, v int, x [][][]float64) []float64 {
 			continue
 		}
 		k := &f.batch.Layers[l].Blocks[r]
-		var rows [][]float64
-		var weights []float64
-		for e := k.Start[v]; e < k.End[v]; e++ {
-			rows = append(rows, x[ends.Src][k.Nbr[e]])
-			w := 1.0
-			if len(k.Weight) > 0 {
-				w = float64(k.Weight[e])
-			}
-			weights = append(weights, w)
-		}
+		rows, weights := f.neighbors(l, r, v, x)
 		if len(rows) == 0 {
 			continue
 		}
@@ -89,6 +83,25 @@ func (f formulas) row(l, t, v int, x [][][]float64) []float64 {
 			y = plus(y, f.attend(name, l, x[t][v], rows, weights))
 		}
 	}
+	return f.ended(l, t, y)
+}
+
+// neighbors are the rows of v's neighbours in relation r, and what each counts.
+func (f formulas) neighbors(l, r, v int, x [][][]float64) (rows [][]float64, weights []float64) {
+	k := &f.batch.Layers[l].Blocks[r]
+	for e := k.Start[v]; e < k.End[v]; e++ {
+		rows = append(rows, x[f.Relations[r].Src][k.Nbr[e]])
+		w := 1.0
+		if len(k.Weight) > 0 {
+			w = float64(k.Weight[e])
+		}
+		weights = append(weights, w)
+	}
+	return rows, weights
+}
+
+// ended is y as layer l ends for type t.
+func (f formulas) ended(l, t int, y []float64) []float64 {
 	if l == f.Layers-1 {
 		return y
 	}
@@ -202,4 +215,72 @@ func normalized(x, gain, shift []float64) []float64 {
 		y[i] = (v-mean)/math.Sqrt(variance+float64(float32(1e-5)))*gain[i] + shift[i]
 	}
 	return y
+}
+
+// transformed is HGT's row of node v of type t, before norm and activation.
+func (f formulas) transformed(l, t, v int, x [][][]float64) []float64 {
+	name, heads, out := fmt.Sprintf("convs.%d.", l), f.Heads, f.Hidden
+	if l == f.Layers-1 {
+		heads, out = 1, f.Out
+	}
+	width, drawn := out/heads, 0
+	for _, is := range f.Reach.Relations[l] {
+		if is {
+			drawn++
+		}
+	}
+	// part is head h of keys (0), queries (1) or values (2) of a row.
+	part := func(i, h, kind int, row []float64) []float64 {
+		key := name + "kqv_lin.lins." + f.Types[kind]
+		all := plus(times(f.params[key+".weight"], row), f.params[key+".bias"])
+		return all[i*out+h*width:][:width]
+	}
+	sum := make([]float64, out)
+	for h := range heads {
+		total, number := 0.0, 0
+		for r, ends := range f.Relations {
+			if !f.Reach.Relations[l][r] {
+				continue
+			}
+			first := (h*drawn + number) * width * width // of the relation's matrices of this head
+			number++
+			if ends.Dst != t {
+				continue
+			}
+			rows, weights := f.neighbors(l, r, v, x)
+			for i, row := range rows {
+				score := 0.0
+				k := across(f.params[name+"k_rel.weight"][first:first+width*width], part(0, h, ends.Src, row))
+				for c, q := range part(1, h, t, x[t][v]) {
+					score += q * k[c]
+				}
+				factor := f.params[name+"p_rel."+[]string{"paper__cites__paper", "author__writes__paper", "venue__invites__author", "",
+					"ghost__haunts__paper", "paper__by__author", "author__reads__paper"}[r]][h]
+				exp := weights[i] * math.Exp(factor*score/math.Sqrt(float64(width)))
+				total += exp
+				for c, m := range across(f.params[name+"v_rel.weight"][first:first+width*width], part(2, h, ends.Src, row)) {
+					sum[h*width+c] += exp * m
+				}
+			}
+		}
+		for c := h * width; c < (h+1)*width && total > 0; c++ {
+			sum[c] /= total
+		}
+	}
+	for c, o := range sum {
+		sum[c] = o * (1 + math.Erf(o/math.Sqrt2)) / 2
+	}
+	y := f.params[name+"out_lin.lins."+f.Types[t]+".bias"]
+	if w := f.params[name+"out_lin.lins."+f.Types[t]+".weight"]; w != nil {
+		y = plus(times(w, sum), y)
+	}
+	skip := f.params[name+"skip."+f.Types[t]]
+	if skip == nil {
+		return y
+	}
+	mixed, share := make([]float64, out), 1/(1+math.Exp(-skip[0]))
+	for c := range mixed {
+		mixed[c] = share*y[c] + (1-share)*x[t][v][c]
+	}
+	return mixed
 }

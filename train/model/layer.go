@@ -126,7 +126,18 @@ func (e ending) affineReLU(t *tape.Tape, bias *tape.Var, terms ...tape.Term) *ta
 	case e.gain == nil:
 		return t.AffineReLU(bias, terms...)
 	}
-	return t.ReLU(t.LayerNorm(t.Affine(bias, terms...), e.gain, e.shift))
+	return e.relu(t, t.Affine(bias, terms...))
+}
+
+// relu is y and what ends the layer, with ReLU. It uses y up.
+func (e ending) relu(t *tape.Tape, y *tape.Var) *tape.Var {
+	if e.last {
+		return y
+	}
+	if e.gain != nil {
+		y = t.LayerNorm(y, e.gain, e.shift)
+	}
+	return t.ReLU(y)
 }
 
 // elu is y and what ends the layer, with ELU.

@@ -5,8 +5,8 @@
 // users expect.
 //
 // Nodes have types and edges have relations: [Rows] is a list by type, [Graph] one of frontiers by type and of edges by
-// relation. SAGE, GCN, GAT and MLP know one type and one relation, so that their lists have one element. RSAGE, RGCN and RGAT
-// know any number: [Shape] names them, and says which of them each layer reaches. What a layer does not reach has no
+// relation. SAGE, GCN, GAT and MLP know one type and one relation, so that their lists have one element. RSAGE, RGCN, RGAT and
+// HGT know any number: [Shape] names them, and says which of them each layer reaches. What a layer does not reach has no
 // parameters, no rows and no edges.
 //
 // Parameters belong to the Model, from New to Close. Rows and gradients belong to the tape, until its next Reset. A Model is
@@ -28,7 +28,7 @@ import (
 type Kind string
 
 // table has every network once.
-var table = []network{sage, gcn, gat, mlp, rsage, rgcn, rgat}
+var table = []network{sage, gcn, gat, mlp, rsage, rgcn, rgat, hgt}
 
 // network is what distinguishes a Kind.
 type network struct {
@@ -123,6 +123,7 @@ type Model struct {
 	Params []*Param
 	be     kernels.Backend
 	layers []layer
+	lists  []*list
 	rows   []*tape.Var // by type: what its nodes read where they have no rows, one row for all
 
 	inputGrads bool // gradients flow to the rows that layer 0 reads
@@ -138,6 +139,9 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 	m.be = be
 	for n, p := range m.Params {
 		p.allocate(be, seed, uint64(n))
+	}
+	for _, l := range m.lists {
+		l.allocate(be)
 	}
 	return m
 }
@@ -166,7 +170,7 @@ func declare(n network, c Config, s Shape) *Model {
 		}
 		m.layers = append(m.layers, n.newLayer(d, c, at))
 	}
-	m.Params, m.inputGrads = d.params, d.inputGrads
+	m.Params, m.lists, m.inputGrads = d.params, d.lists, d.inputGrads
 	return m
 }
 
@@ -260,6 +264,9 @@ func (m *Model) Width(l int) int {
 
 // Close frees the parameters.
 func (m *Model) Close() {
+	for _, l := range m.lists {
+		m.be.Free(l.Buf)
+	}
 	for _, p := range m.Params {
 		m.be.Free(p.Value.Buf)
 		m.be.Free(p.Grad.Buf)

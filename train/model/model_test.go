@@ -133,6 +133,7 @@ func TestGradients(t *testing.T) {
 		{Config{Kind: RSAGE, Layers: 2, Hidden: 4, Norm: "layer"}, sample.NS},
 		{Config{Kind: RGCN, Layers: 2, Hidden: 4, Norm: "none"}, sample.RW},
 		{Config{Kind: RGAT, Layers: 2, Hidden: 6, Norm: "layer", Heads: 2}, sample.LaborStar},
+		{Config{Kind: HGT, Layers: 2, Hidden: 6, Norm: "layer", Heads: 2}, sample.RW},
 	} {
 		be := kernels.NewReference()
 		m := New(be, c.Config, shape(6, 3), 11)
@@ -198,6 +199,7 @@ var networks = []Config{
 	{Kind: RSAGE, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
 	{Kind: RGCN, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5},
 	{Kind: RGAT, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5, Heads: 4, AttnDropout: 0.5},
+	{Kind: HGT, Layers: 2, Hidden: 16, Norm: "layer", Dropout: 0.5, Heads: 4, AttnDropout: 0.5},
 }
 
 // gradients runs one step and returns the gradients of all parameters.
@@ -322,7 +324,7 @@ func TestValidate(t *testing.T) {
 	require.NoError(t, Config{Kind: SAGE, Layers: 2, Hidden: 8, Norm: "layer"}.Validate())
 	err := Config{Kind: "gru", Layers: 0, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
 	for _, want := range []string{
-		"{model} gru: there are sage, gcn, gat, mlp, rsage, rgcn and rgat", "{layers} 0", "{hidden} -1", "{dropout} 1", "{input_dropout} NaN",
+		"{model} gru: there are sage, gcn, gat, mlp, rsage, rgcn, rgat and hgt", "{layers} 0", "{hidden} -1", "{dropout} 1", "{input_dropout} NaN",
 		"{norm} batch",
 	} {
 		require.ErrorContains(t, err, want)

@@ -20,6 +20,7 @@ type Param struct {
 // parameter has no memory until the network is complete.
 type declared struct {
 	params     []*Param
+	lists      []*list
 	inputGrads bool // gradients flow to the rows that layer 0 reads
 }
 
@@ -31,17 +32,45 @@ func (d *declared) add(p *Param) *tape.Var {
 
 // constant declares a vector of cols times v.
 func (d *declared) constant(name string, cols int, v float32) *tape.Var {
-	return d.add(&Param{Name: name, Shape: []int{cols}, start: func(_, _, _ uint64) float32 { return v }})
+	return d.filled(name, v, cols)
+}
+
+// filled declares a parameter whose elements are v.
+func (d *declared) filled(name string, v float32, shape ...int) *tape.Var {
+	return d.add(&Param{Name: name, Shape: shape, start: func(_, _, _ uint64) float32 { return v }})
 }
 
 // glorot declares weights drawn from U(-a, a) with a = sqrt(6/(fan in + fan out)), the last two numbers of their shape
 // (Glorot and Bengio 2010): element i of parameter n by a hash of (seed, n, i).
 func (d *declared) glorot(name string, shape ...int) *tape.Var {
-	a := math.Sqrt(6 / float64(shape[len(shape)-1]+shape[len(shape)-2]))
+	return d.glorotOf(name, shape[len(shape)-1]+shape[len(shape)-2], shape...)
+}
+
+// glorotOf is glorot for weights of several matrices, which have fans inputs and outputs each.
+func (d *declared) glorotOf(name string, fans int, shape ...int) *tape.Var {
+	a := math.Sqrt(6 / float64(fans))
 	return d.add(&Param{Name: name, Shape: shape, start: func(seed, n, i uint64) float32 {
 		u := float64(sample.Hash(seed, n, i)>>11) / (1 << 53)
 		return float32((2*u - 1) * a)
 	}})
+}
+
+// list is numbers on the backend that a layer reads, and that are no parameter.
+type list struct {
+	values []uint32
+	kernels.Tensor
+}
+
+// list declares one. It has no memory until the network is complete.
+func (d *declared) list(values []uint32) *list {
+	l := &list{values: values}
+	d.lists = append(d.lists, l)
+	return l
+}
+
+func (l *list) allocate(be kernels.Backend) {
+	l.Tensor = kernels.Tensor{Buf: be.Alloc(kernels.U32, len(l.values)), Type: kernels.U32, Rows: len(l.values), Cols: 1}
+	be.UploadU32(l.Tensor, l.values)
 }
 
 // size is the number of elements.

@@ -72,7 +72,7 @@ func TestDropoutKeys(t *testing.T) {
 		}
 		require.Len(t, distinct(be.rows), 4*c.Layers, kind)
 		require.Equal(t, []float32{0.25, 0.5, 0.5}, be.rates[:3], kind)
-		if kind == GAT || kind == RGAT {
+		if kind == GAT || kind == RGAT || kind == HGT {
 			require.Len(t, distinct(be.edges), 4*c.Layers)
 		} else {
 			require.Empty(t, be.edges, kind)

@@ -74,18 +74,14 @@ func (l *rgatLayer) forward(s step, x Rows, g Graph) Rows {
 // attend is the sum over relation r.
 func (l *rgatLayer) attend(s step, r int, x Rows, g Graph) *tape.Var {
 	t, a, e, ends := s.t, l.attention[r], g.Edges[r], l.relations[r]
-	from, to := g.Nodes[ends.Src], g.Nodes[ends.Dst]
+	dst := g.Nodes[ends.Dst].Dst
 	rows := t.Affine(nil, tape.Term{X: x[ends.Src], W: a.src})
 	var own *tape.Var
 	if ends.Src == ends.Dst {
-		own = t.Head(rows, to.Dst)
+		own = t.Head(rows, dst)
 	} else {
-		own = t.Affine(nil, tape.Term{X: t.Head(x[ends.Dst], to.Dst), W: a.dst})
+		own = t.Affine(nil, tape.Term{X: t.Head(x[ends.Dst], dst), W: a.dst})
 	}
 	alpha := t.EdgeSoftmax(t.HeadDot(rows, a.attSrc), t.HeadDot(own, a.attDst), e.Weight, e.Adjacency, attentionSlope)
-	if s.key != 0 {
-		key := sample.Key(sample.Hash(s.key, uint64(l.layer), 1), r)
-		alpha = t.EdgeDropout(alpha, from.IDs, to.IDs.Slice(0, to.Dst), e.Adjacency, key, l.attnDropout)
-	}
-	return t.WeightedSum(rows, alpha, nil, e.Adjacency)
+	return t.WeightedSum(rows, l.dropAttention(s, l.layer, r, alpha, g, l.attnDropout), nil, e.Adjacency)
 }

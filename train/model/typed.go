@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
@@ -48,6 +49,16 @@ func (l *typed) drawn(t int, g Graph) (relations []int) {
 		}
 	}
 	return relations
+}
+
+// dropAttention is alpha, one of each edge of relation r, after dropout in training.
+func (l *typed) dropAttention(s step, layer, r int, alpha *tape.Var, g Graph, p float32) *tape.Var {
+	if s.key == 0 {
+		return alpha
+	}
+	from, to := g.Nodes[l.relations[r].Src], g.Nodes[l.relations[r].Dst]
+	key := sample.Key(sample.Hash(s.key, uint64(layer), 1), r)
+	return s.t.EdgeDropout(alpha, from.IDs, to.IDs.Slice(0, to.Dst), g.Edges[r].Adjacency, key, p)
 }
 
 // conv is what the names of relation r's parameters begin with, and of what that of type t's in part of the network.

@@ -1,0 +1,198 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// HGT is the heterogeneous graph transformer of Hu et al. 2020, as PyTorch Geometric's HGTConv has it. Types have queries, keys
+// and values, relations a matrix A_r for keys, M_r for values and a factor μ_r, all of them per head, of D columns:
+//
+//	score of u → v = μ_r/√D · ⟨q_v, k_u·A_r⟩     α = softmax over the edges of all relations to v
+//	o = Σ α·v_u·M_r     y = β·(A_t·GELU(o) + b) + (1-β)·x_v with β = σ(skip_t); where widths differ, without x_v
+//
+// It multiplies where there are fewer rows: keys stay as they are and queries take A_r, and M_r comes after the sum.
+//
+// Each type's input is first brought to Config.Hidden columns, by a linear map with a bias. Hidden layers have Config.Heads
+// heads side by side, the last one a single head. Parameters are HGTConv's, but for those that nothing reads; a layer numbers
+// relations as RGCN's do.
+const HGT Kind = "hgt"
+
+var hgt = network{
+	kind:     HGT,
+	sampling: sample.Options{RevEdges: true, RevInput: true},
+	validate: validateHeads,
+	typed:    true,
+	newLayer: newHGT,
+}
+
+type hgtLayer struct {
+	typed
+	encoder
+	layer, heads, out int
+	attnDropout       float32
+	number            []int       // by relation: which it is of those that the layer draws from
+	kqv, kqvBias      []*tape.Var // by type: of keys, queries and values, one below the other
+	mix, mixBias      []*tape.Var // by type: A_t and b
+	skip              []*tape.Var // by type
+	keys, values      *tape.Var   // A_r and M_r: head by head, and in each relation by relation
+	factors           []*tape.Var // by relation: μ_r of each head
+	diagonal          *list       // where rows of keys and values lie; nil of a single head
+}
+
+func newHGT(d *declared, c Config, at place) layer {
+	l := &hgtLayer{typed: at.typed(), layer: at.layer, heads: c.Heads, out: at.out, attnDropout: float32(c.AttnDropout)}
+	if at.last {
+		l.heads = 1
+	}
+	if at.layer == 0 {
+		l.encoder, at = d.encoder(c, at)
+	}
+	types, relations := len(at.in), at.shape.Relations
+	name := fmt.Sprintf("convs.%d.", at.layer)
+	l.kqv, l.kqvBias = make([]*tape.Var, types), make([]*tape.Var, types)
+	for t, in := range at.in {
+		if in > 0 {
+			key := name + "kqv_lin.lins." + moduleKey(at.shape.Types[t])
+			l.kqv[t] = d.glorotOf(key+".weight", in+at.out, 3*at.out, in)
+			l.kqvBias[t] = d.constant(key+".bias", 3*at.out, 0)
+		}
+	}
+	l.mix, l.mixBias = make([]*tape.Var, types), make([]*tape.Var, types)
+	for t := range at.in {
+		if !at.makes(t) {
+			continue
+		}
+		key := name + "out_lin.lins." + moduleKey(at.shape.Types[t])
+		if len(l.into[t]) > 0 {
+			l.mix[t] = d.glorot(key+".weight", at.out, at.out)
+		}
+		l.mixBias[t] = d.constant(key+".bias", at.out, 0)
+	}
+	l.number = make([]int, len(relations))
+	drawn := 0
+	for r := range relations {
+		if at.draws(r) {
+			l.number[r] = drawn
+			drawn++
+		}
+	}
+	width := at.out / l.heads
+	if drawn > 0 {
+		l.keys = d.glorot(name+"k_rel.weight", l.heads*drawn, width, width)
+		l.values = d.glorot(name+"v_rel.weight", l.heads*drawn, width, width)
+		if l.heads > 1 {
+			l.diagonal = d.list(diagonal(l.heads, drawn, width))
+		}
+	}
+	l.skip = make([]*tape.Var, types)
+	for t, in := range at.in {
+		if at.makes(t) && in == at.out {
+			l.skip[t] = d.constant(name+"skip."+moduleKey(at.shape.Types[t]), 1, 1)
+		}
+	}
+	l.factors = make([]*tape.Var, len(relations))
+	for r := range relations {
+		if at.draws(r) {
+			key := strings.ReplaceAll(moduleKey(relations[r].Name), "___", "__") // as HGTConv has it
+			l.factors[r] = d.filled(name+"p_rel."+key, 1, 1, l.heads)
+		}
+	}
+	l.endings = d.endings(c, at)
+	return l
+}
+
+// diagonal says for each row of hgtLayer.keys where it lies among the rows, of width columns, of one matrix a relation that has the
+// heads' matrices on its diagonal.
+func diagonal(heads, relations, width int) []uint32 {
+	var at []uint32
+	for h := range heads {
+		for r := range relations {
+			for i := range width {
+				row := (r*heads+h)*width + i
+				at = append(at, uint32(row*heads+h))
+			}
+		}
+	}
+	return at
+}
+
+// onDiagonal is the matrices of relations, each with those of its heads on the diagonal, one below the other.
+func (l *hgtLayer) onDiagonal(t *tape.Tape, matrices *tape.Var) *tape.Var {
+	if l.heads == 1 || matrices == nil {
+		return matrices
+	}
+	rows := matrices.Value.Rows // those of all heads and relations
+	return t.Reshape(t.ScatterRows(matrices, l.diagonal.Tensor, rows*l.heads), rows, l.out)
+}
+
+func (l *hgtLayer) forward(s step, x Rows, g Graph) Rows {
+	t := s.t
+	x = l.encoder.forward(t, x)
+	p := hgtPass{hgtLayer: l, step: s, g: g, x: x, k: make(Rows, len(x)), v: make(Rows, len(x))}
+	p.keys, p.values = l.onDiagonal(t, l.keys), l.onDiagonal(t, l.values)
+	return l.each(g, func(to, dst int) *tape.Var {
+		own, relations := t.Head(x[to], dst), l.drawn(to, g)
+		var y *tape.Var
+		if len(relations) > 0 {
+			y = t.Affine(l.mixBias[to], tape.Term{X: t.GELU(p.attend(own, to, relations)), W: l.mix[to]})
+		} else {
+			y = t.Repeat(l.mixBias[to], dst) // o is 0, and so is GELU(0)
+		}
+		if l.skip[to] != nil {
+			y = t.Gate(y, own, l.skip[to])
+		}
+		return l.endings[to].relu(t, y)
+	})
+}
+
+// hgtPass is one forward pass of the layer. Its matrices are those on diagonals.
+type hgtPass struct {
+	*hgtLayer
+	step
+	g            Graph
+	keys, values *tape.Var
+	x, k, v      Rows // k and v as soon as a relation has asked for them
+}
+
+// attend is o of the destinations of type to, whose own rows are given.
+func (p *hgtPass) attend(own *tape.Var, to int, relations []int) *tape.Var {
+	t, q := p.t, p.part(1, to, own)
+	var scores []*tape.Var
+	var weights []kernels.Tensor
+	var lists []kernels.Adjacency
+	for _, r := range relations {
+		from, e := p.relations[r].Src, p.g.Edges[r]
+		if p.k[from] == nil {
+			p.k[from], p.v[from] = p.part(0, from, p.x[from]), p.part(2, from, p.x[from])
+		}
+		asked := t.Affine(nil, tape.Term{X: q, W: p.of(p.keys, r)})
+		score := t.EdgeDot(asked, p.k[from], p.heads, e.Adjacency, float32(1/math.Sqrt(float64(p.out/p.heads))))
+		scores = append(scores, t.HeadDot(score, t.Reshape(p.factors[r], p.heads, 1)))
+		weights, lists = append(weights, e.Weight), append(lists, e.Adjacency)
+	}
+	terms := make([]tape.Term, len(relations))
+	for i, alpha := range t.EdgeSoftmaxOf(scores, weights, lists) {
+		r := relations[i]
+		alpha = p.dropAttention(p.step, p.layer, r, alpha, p.g, p.attnDropout)
+		sum := t.WeightedSum(p.v[p.relations[r].Src], alpha, nil, lists[i])
+		terms[i] = tape.Term{X: sum, W: p.of(p.values, r), Across: true}
+	}
+	return t.Affine(nil, terms...)
+}
+
+// part is the keys (0), queries (1) or values (2) of rows of one type.
+func (p *hgtPass) part(i, kind int, rows *tape.Var) *tape.Var {
+	bias := p.t.Window(p.t.Reshape(p.kqvBias[kind], 3, p.out), i, i+1)
+	return p.t.Affine(bias, tape.Term{X: rows, W: p.t.Window(p.kqv[kind], i*p.out, (i+1)*p.out)})
+}
+
+// of is the matrix of relation r.
+func (p *hgtPass) of(matrices *tape.Var, r int) *tape.Var {
+	return p.t.Window(matrices, p.number[r]*p.out, (p.number[r]+1)*p.out)
+}
