@@ -182,8 +182,8 @@ type Backend interface {
 	ELU(dst, src Tensor)
 	ELUGrad(dx, dy, y Tensor)
 
-	// GELU computes dst = src·Φ(src), Φ being the standard normal distribution function. GELUGrad adds dy times its slope at x,
-	// the input of the forward pass.
+	// GELU computes dst = src·Φ(src), Φ being the standard normal distribution function; at -Inf it is 0. GELUGrad adds dy times
+	// its slope at x, the input of the forward pass.
 	GELU(dst, src Tensor)
 	GELUGrad(dx, dy, x Tensor)
 

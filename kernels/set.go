@@ -52,6 +52,8 @@ type routines struct {
 	relu          func(dst, src []float32)
 	reluGrad      func(dx, dy, y []float32)
 	reluMask      func(d, y []float32)
+	gelu          func(dst, src []float32)
+	geluGrad      func(dx, dy, x []float32)
 
 	neighborMean     func(dst, src []float32, cols int, start, end, nbr []uint32)
 	neighborMeanHalf func(dst []float32, src []uint16, cols int, start, end, nbr []uint32)
@@ -91,6 +93,8 @@ var portable = routines{
 	relu:          ReLU,
 	reluGrad:      ReLUGrad,
 	reluMask:      ReLUMask,
+	gelu:          GELU,
+	geluGrad:      GELUGrad,
 
 	neighborMean:     NeighborMean,
 	neighborMeanHalf: NeighborMeanHalf,

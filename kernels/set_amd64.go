@@ -29,6 +29,7 @@ func routinesOf(s Set) routines {
 		r.scores(edgeDotAVX512)
 		r.dropouts(dropoutAVX512, dropoutGradAVX512, dropoutHalfAVX512)
 		r.norms(layerNormAVX512, layerNormGradAVX512)
+		r.gelus(geluAVX512, geluGradAVX512)
 		r.losses(expAVX512, softmaxAVX512, argMaxAVX512)
 		r.peakOf(peakAVX512, 16)
 	case AVX2:
@@ -39,6 +40,7 @@ func routinesOf(s Set) routines {
 		r.scores(edgeDotAVX2)
 		r.dropouts(dropoutAVX2, dropoutGradAVX2, nil)
 		r.norms(layerNormAVX2, layerNormGradAVX2)
+		r.gelus(geluAVX2, geluGradAVX2)
 		r.losses(expAVX2, softmaxAVX2, argMaxAVX2)
 		r.peakOf(peakAVX2, 8)
 	}
