@@ -23,8 +23,7 @@ func EdgeDot(dst, q, k []float32, cols, heads int, start, end, nbr []uint32, sca
 	}
 }
 
-// scaleLists sets rows of dst to rows of src times scale: those of the positions in the lists, of which each row has heads
-// columns.
+// scaleLists sets dst to src times scale at the positions of the lists. Both have heads columns.
 func scaleLists(dst, src []float32, heads int, start, end []uint32, scale float32) {
 	for i, lo := range start {
 		d, s := dst[int(lo)*heads:int(end[i])*heads], src[int(lo)*heads:int(end[i])*heads]
@@ -88,8 +87,8 @@ func listRows(values []float32, heads int, lo, hi uint32) []float32 {
 	return values[int(lo)*heads : int(hi)*heads]
 }
 
-// edgeSoftmaxOfGrad adds to dscores, for the destinations [lo, hi), what the gradient dalpha of edgeSoftmaxOf's result alpha
-// makes of it. Weights need no mention: see EdgeSoftmaxGrad.
+// edgeSoftmaxOfGrad takes the gradient dalpha of edgeSoftmaxOf's result alpha back to dscores, to which it adds, for the
+// destinations [lo, hi). Weights need no mention: see EdgeSoftmaxGrad.
 func edgeSoftmaxOfGrad(dscores, dalpha, alpha [][]float32, heads int, start, end [][]uint32, lo, hi int) {
 	mean := make([]float32, heads)
 	for i := lo; i < hi; i++ {
@@ -130,8 +129,8 @@ func checkEdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency) {
 	}
 }
 
-// checkRelations checks edge values of several relations, a tensor a relation in each of the lists, and returns the heads.
-// The names are those of the lists.
+// checkRelations checks edge values of several relations and returns their heads. Each of values has a tensor a relation, and
+// is called as names says.
 func checkRelations(op string, g []Adjacency, names []string, values ...[]Tensor) (heads int) {
 	for n, list := range values {
 		if len(list) != len(g) {

@@ -32,6 +32,13 @@ func TestShapesAreRefusedByName(t *testing.T) {
 		refused("kernels: NeighborMean: dst 2×3, src 4×3, Start 2×1, End 1×1, Nbr 5×1", func() {
 			b.NeighborMean(f(2, 3), f(4, 3), Adjacency{Start: u(2, 1), End: u(1, 1), Nbr: u(5, 1)})
 		})
+		g := Adjacency{Start: u(2, 1), End: u(2, 1), Nbr: u(5, 1)}
+		refused("kernels: EdgeSoftmaxOf: relation 1 of 2 heads and 2 destinations: alpha 5×2, scores 5×3, Start 2×1, End 2×1, Nbr 5×1", func() {
+			b.EdgeSoftmaxOf([]Tensor{f(5, 2), f(5, 2)}, []Tensor{f(5, 2), f(5, 3)}, make([]Tensor, 2), []Adjacency{g, g})
+		})
+		refused("kernels: EdgeSoftmaxOf: w of 0 relations, lists of 1", func() {
+			b.EdgeSoftmaxOf([]Tensor{f(5, 2)}, []Tensor{f(5, 2)}, nil, []Adjacency{g})
+		})
 		refused("kernels: Dropout: p is 1, not in [0, 1)", func() { b.Dropout(f(2, 3), f(2, 3), u(2, 1), 0, 1) })
 		refused("kernels: GatherRowsGrad: ddst 2×3, dsrc 4×2, ids 2×1", func() { b.GatherRowsGrad(f(4, 2), f(2, 3), u(2, 1)) })
 		ids := u(2, 1)
