@@ -39,7 +39,7 @@ func TestTypedLearns(t *testing.T) {
 	alone := typed(model.MLP)
 	alone.Epochs = 8
 	least := *trained(t, ds, alone).Best.ValidAcc
-	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT} {
+	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
 		o := typed(kind)
 		o.Epochs = 8
 		r := trained(t, ds, o)
@@ -74,7 +74,7 @@ func TestTypedSameResults(t *testing.T) {
 			o.RelationFanouts = map[string][]int{"cites": {7, -1}, "author__writes__paper": {0, 4}}
 		},
 	} {
-		for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT} {
+		for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
 			if kind != model.RSAGE && name != "fanouts" {
 				continue // the network has no part in what is drawn
 			}
@@ -102,7 +102,7 @@ func TestTypedSameResults(t *testing.T) {
 // TestTypedEvaluation: layer by layer over all neighbours is what blocks of all neighbours give.
 func TestTypedEvaluation(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 3))
-	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.MLP} {
+	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT, model.MLP} {
 		o := typed(kind)
 		o.Layers, o.Fanouts, o.EvalTest = 3, []int{-1, -1, -1}, "epoch"
 		o.RelationFanouts = map[string][]int{"cites": {-1, 0, -1}}
