@@ -29,7 +29,7 @@ func BenchmarkStep(b *testing.B) {
 	for i := range seeds {
 		seeds[i] = uint32(i * 97)
 	}
-	for _, kind := range []Kind{SAGE, GCN, GAT} {
+	for _, kind := range []Kind{SAGE, GCN, GAT, RSAGE, RGCN, RGAT, HGT} {
 		b.Run("model="+string(kind), func(b *testing.B) {
 			be := kernels.NewCPU(kernels.CPUOptions{})
 			m := New(be, Config{Kind: kind, Layers: 2, Hidden: 64, Norm: "layer", Heads: 8}, Shape{In: []int{in}, Out: 40}, 1)

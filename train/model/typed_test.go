@@ -55,11 +55,34 @@ func academyLists(r, times int) lists {
 	return l
 }
 
+// academyGraph is so many times as large.
+func academyGraph(times int) (s sample.Schema, topo []sample.Topology) {
+	for _, n := range academy.nodes {
+		s.Types = append(s.Types, n*times)
+	}
+	for r, ends := range academy.relations {
+		s.Relations = append(s.Relations, ends.Relation)
+		topo = append(topo, sample.AtHand(academyLists(r, times)))
+	}
+	return s, topo
+}
+
+// features are those of nodes of type t, in columns, exact in float16.
+func features(t int, ids []uint32, columns int) (values []float32) {
+	for _, v := range ids {
+		rng := rand.New(rand.NewPCG(uint64(t), uint64(v)))
+		for range columns {
+			values = append(values, float32(rng.IntN(257)-128)/64)
+		}
+	}
+	return values
+}
+
 // typedProblem is a batch of papers for c on a backend, and the shape of its network.
 type typedProblem struct {
 	Shape
 	batch  sample.Batch
-	rows   [][]float32 // of the inputs, by type, exact in float16
+	rows   [][]float32 // of the inputs, by type
 	x      []kernels.Tensor
 	graphs []Graph
 	labels kernels.Tensor
@@ -67,15 +90,7 @@ type typedProblem struct {
 
 // newTypedProblem draws it from an academy so many times as large, with rows of in columns by type.
 func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, times, fanout int) *typedProblem {
-	schema := sample.Schema{}
-	var topo []sample.Topology
-	for _, n := range academy.nodes {
-		schema.Types = append(schema.Types, n*times)
-	}
-	for r, ends := range academy.relations {
-		schema.Relations = append(schema.Relations, ends.Relation)
-		topo = append(topo, sample.AtHand(academyLists(r, times)))
-	}
+	schema, topo := academyGraph(times)
 	draws := sample.Config{Kind: kind, Fanouts: slices.Repeat([]int{fanout}, c.Layers), OfRelation: make([][]int, len(topo))}
 	for r, fanouts := range academy.fanouts {
 		if len(fanouts) == c.Layers {
@@ -97,13 +112,9 @@ func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, t
 
 // on puts the problem on a backend: rows in float16, unless it computes in float64.
 func (p *typedProblem) on(be kernels.Backend) {
-	rng := rand.New(rand.NewPCG(1, 2))
 	p.rows, p.x, p.graphs = nil, nil, nil
 	for t, ids := range p.batch.Inputs() {
-		values := make([]float32, len(ids)*p.In[t])
-		for i := range values {
-			values[i] = float32(rng.IntN(257)-128) / 64
-		}
+		values := features(t, ids, p.In[t])
 		p.rows = append(p.rows, values)
 		switch _, wide := be.(*kernels.Reference); {
 		case wide:
@@ -254,6 +265,58 @@ func TestTypedNetworksAsTheFormulasHaveThem(t *testing.T) {
 				require.InDeltaSlice(t, want, logits(kernels.NewCPU(kernels.CPUOptions{Set: set})), 2e-4, "%+v %s on %s", c, kind, set)
 			}
 		}
+	}
+}
+
+// TestTypedBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a batch are those of layer after
+// layer over all nodes of the types that it makes.
+func TestTypedBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
+	be := kernels.NewReference()
+	schema, topo := academyGraph(1)
+	for _, c := range typedCases {
+		p := newTypedProblem(be, c.Config, c.in, sample.NS, 1, sample.All)
+		for r := range academy.relations { // those that a layer draws some of
+			p.Reach.Relations[0][r] = p.Reach.Relations[0][r] || r == 6
+		}
+		m, tp := New(be, c.Config, p.Shape, 11), tape.New(be)
+		shake(be, m)
+		var b sample.Batch
+		draws := sample.Config{Fanouts: []int{sample.All, sample.All}, Options: c.Blocks(p.Shape)}
+		require.NoError(t, sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &b, sample.Z{}, p.batch.Seeds...))
+		p.batch = b
+		p.on(be)
+		tp.Reset(false)
+		batch := wide(be, m.Forward(tp, p.inputs(tp), p.graphs, Pass{})[0].Value)
+
+		draws.Fanouts = draws.Fanouts[:1]
+		hidden := Rows(nil) // of all nodes
+		for l := range c.Layers {
+			everyone := make([][]uint32, len(schema.Types))
+			for t, n := range schema.Types {
+				for v := uint32(0); p.Reach.Types[l+1][t] && v < uint32(n); v++ {
+					everyone[t] = append(everyone[t], v)
+				}
+			}
+			var one sample.Batch
+			require.NoError(t, sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &one, sample.Z{}, everyone...))
+			x := make(Rows, len(schema.Types))
+			for t, ids := range one.Inputs() {
+				switch {
+				case len(ids) == 0:
+				case l > 0:
+					x[t] = tp.GatherRows(hidden[t], u32(be, ids))
+				case p.In[t] > 0:
+					x[t] = tp.Leaf(f32(be, features(t, ids, p.In[t]), len(ids), p.In[t]))
+				}
+			}
+			hidden = m.Layer(tp, l, x, upload(be, &one.Layers[0]))
+		}
+		whole := wide(be, hidden[0].Value)
+		for i, v := range p.batch.Seeds[0] {
+			require.InDeltaSlice(t, whole[3*v:][:3], batch[3*i:][:3], 1e-12, "%+v, node %d", c, v)
+		}
+		m.Close()
+		tp.Close()
 	}
 }
 
