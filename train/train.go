@@ -360,8 +360,16 @@ func (t *trainer) checkTypes() (err error) {
 	if t.Kind.All() == 0 {
 		t.draws.OfRelation = nil // an MLP draws nothing
 	}
+	if err := t.draws.Validate(); err != nil {
+		return err
+	}
 	if err := t.draws.Fits(t.data.Schema()); err != nil {
 		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
+	}
+	if t.draws.Weighted {
+		if err := t.data.CheckWeights(t.draws.Reach(t.data.Schema(), t.data.Target).Drawn()); err != nil {
+			return err
+		}
 	}
 	t.draws.Options = t.Config.Blocks(t.shape())
 	return nil
@@ -406,6 +414,11 @@ func (t *trainer) text(s string) string {
 func (t *trainer) notes() {
 	for _, column := range t.data.UnusedColumns() {
 		t.note("column %s of the edges is not used in training", column)
+	}
+	for i, read := range t.tiers.Reach.Types[0] {
+		if n := t.data.Types[i]; read && n.Features == nil && n.Nodes > 0 {
+			t.note("type %s has no features: all of its nodes have one learnt row for input", n.Name)
+		}
 	}
 	if t.data.Unlabelled > 0 {
 		t.note("%d nodes of the split have no label and are left out", t.data.Unlabelled)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -158,7 +159,12 @@ func TestTypedRefuses(t *testing.T) {
 		"{input} paper=table:x: type paper has no such table":                         func(o *run.Options) { o.Inputs = map[string]string{"paper": "table:x"} },
 		"{input} paper=big: there are table, table:NAME and constant":                 func(o *run.Options) { o.Inputs = map[string]string{"paper": "big"} },
 		"{sampler} rw needs one relation within a type":                               func(o *run.Options) { o.Sampler = sample.RW },
-		"{weighted}: the edges of relation ":                                          func(o *run.Options) { o.Weighted = true },
+		"{fanout} -1: {sampler} rw needs a number of neighbours": func(o *run.Options) {
+			o.Sampler, o.Relation, o.Kind, o.RelationFanouts = sample.RW, "cites", model.SAGE, map[string][]int{"cites": {-1, 2}}
+		},
+		"{topology_bytes} 2 KiB: the offsets of the 5 relations that are drawn from take ": func(o *run.Options) { o.TopologyBytes = 2 << 10 },
+		"{input} paper=:feat: there are table, table:NAME and constant":                    func(o *run.Options) { o.Inputs = map[string]string{"paper": ":feat"} },
+		"{weighted}: the edges of relation ":                                               func(o *run.Options) { o.Weighted = true },
 	} {
 		o := typed(model.RSAGE)
 		change(&o)
@@ -190,6 +196,49 @@ func TestTypedWeights(t *testing.T) {
 	want := trained(t, ds, o)
 	o.TopologyBytes, o.Cache.HostBytes, o.Workers = 12<<10, 2000, 1
 	sameWork(t, want, trained(t, ds, o))
+	o.RelationFanouts = map[string][]int{"cites": {0, 0}} // then none that is drawn from has any
+	_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+	require.ErrorContains(t, err, "have no column weight")
+
+	spec.Relations[5].Weight = spec.Relations[1].Weight // of edges that no batch reaches
+	o.RelationFanouts = nil
+	require.Equal(t, want.ParamsXXH3, trained(t, openTyped(t, spec), o).ParamsXXH3)
+}
+
+// TestConstantInput: a graph of one type without features learns a row for all, and says so.
+func TestConstantInput(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 8, 16, 2))
+	for _, weighted := range []bool{false, true} {
+		spec := storetest.Communities(300, 3, 8, 16, 2)
+		if weighted {
+			spec.Weight = func(v, i int) float32 { return float32(1 + i%2) }
+		}
+		ds = open(t, spec)
+		for _, kind := range []model.Kind{model.SAGE, model.GAT, model.RSAGE} {
+			o := small()
+			o.Kind, o.Weighted, o.Inputs = kind, weighted, map[string]string{"node": data.Constant}
+			var notes []string
+			r, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+			require.NoError(t, err)
+			require.Zero(t, r.InputRows)
+			require.Contains(t, notes, "type node has no features: all of its nodes have one learnt row for input")
+		}
+	}
+}
+
+// TestUnreachedIsNotRead: relations that no batch draws from may be damaged.
+func TestUnreachedIsNotRead(t *testing.T) {
+	path := storetest.BuildTyped(t, storetest.Library(300, 3, 3))
+	storetest.Forge(t, path, "topo/paper__cites__paper/neighbors.u32", store.PageSize, bytes.Repeat([]byte{255}, 400))
+	ds, err := store.Open(path)
+	require.NoError(t, err)
+	defer ds.Close()
+	trained(t, ds, typed(model.MLP))
+	o := typed(model.RSAGE)
+	_, err = Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+	require.ErrorIs(t, err, store.ErrCorrupt)
+	o.RelationFanouts = map[string][]int{"cites": {0, 0}}
+	trained(t, ds, o)
 }
 
 // TestTypedPlan: says what each table takes.

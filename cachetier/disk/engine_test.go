@@ -346,7 +346,7 @@ func TestProbe(t *testing.T) {
 					src.closeOwn()
 				}
 			}
-			require.NotEqual(t, assumed, r.Costs())
+			require.NotEqual(t, Assumed, r.Costs())
 			require.Positive(t, r.Costs().Gap())
 			require.Regexp(t, `^it was asked for; by (uring|pread) the device gives [\d,.M ]+ reads of 4096 bytes a second and [\d.]+ GB/s in sequence$`, r.Why())
 			require.Equal(t, Live{}, r.Live())
@@ -362,7 +362,7 @@ func TestProbe(t *testing.T) {
 	r, err := Open(bg, small, Options{Probe: true})
 	require.NoError(t, err)
 	defer r.Close()
-	require.Equal(t, assumed, r.Costs())
+	require.Equal(t, Assumed, r.Costs())
 	require.Contains(t, r.Why(), "too little to measure the device by")
 	require.Equal(t, Mmap, r.Kind())
 }

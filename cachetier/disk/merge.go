@@ -6,8 +6,8 @@ type Costs struct {
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
-// assumed is a virtual disk of which nothing was measured: 70,000 reads a second, and 1 GB/s.
-var assumed = Costs{SecondsPerRead: 1.0 / 70_000, BytesPerSecond: 1e9}
+// Assumed is a virtual disk of which nothing was measured: 70,000 reads a second, and 1 GB/s.
+var Assumed = Costs{SecondsPerRead: 1.0 / 70_000, BytesPerSecond: 1e9}
 
 // Gap is the number of bytes that cost as much as another read: up to it, reading through is cheaper.
 func (c Costs) Gap() int64 { return int64(c.SecondsPerRead * c.BytesPerSecond) }

@@ -26,17 +26,17 @@ const (
 	probeMargin = 1.1
 )
 
-// measure is what the Reader goes by: what was given, or what the device takes now, or what is assumed. Auto may change
+// measure is what the Reader goes by: what was given, or what the device takes now, or Assumed. Auto may change
 // its mind on the way.
 func (op *opening) measure(ctx context.Context) (Costs, error) {
 	switch {
 	case op.Costs != (Costs{}):
 		return op.Costs, nil
 	case !op.Probe:
-		return assumed, nil
+		return Assumed, nil
 	case op.size < probeBytes:
 		op.note("%s are too little to measure the device by", kernels.FormatBytes(op.size))
-		return assumed, nil
+		return Assumed, nil
 	}
 	e, kind := op.engine, op.kind
 	if kind != Uring && kind != Pread {
@@ -44,7 +44,7 @@ func (op *opening) measure(ctx context.Context) (Costs, error) {
 		src, err := direct(op.files)
 		if err != nil {
 			op.note("the device cannot be measured (%v)", err)
-			return assumed, nil
+			return Assumed, nil
 		}
 		if e, _, err = openRing(op.with(src), defaultRingDepth); err == nil {
 			kind = Uring

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -12,11 +13,16 @@ import (
 type named struct {
 	of    map[string]string
 	plain *string
+	given bool // plain was
 	kind  string
 }
 
+var blanksOfLists = regexp.MustCompile(`\s*,\s*`)
+
 func (n *named) Set(s string) error {
-	for _, word := range strings.Fields(s) {
+	words := strings.Fields(blanksOfLists.ReplaceAllString(s, ","))
+	plain := 0
+	for _, word := range words {
 		name, value, ok := strings.Cut(word, "=")
 		switch {
 		case ok && name != "" && value != "":
@@ -24,18 +30,23 @@ func (n *named) Set(s string) error {
 				n.of = map[string]string{}
 			}
 			n.of[name] = value
-		case !ok && n.plain != nil:
-			*n.plain = word
+		case !ok && n.plain != nil && plain == 0:
+			*n.plain, n.given = word, true
+			plain++
 		default:
-			return fmt.Errorf("%q: write %s", word, n.kind)
+			return fmt.Errorf("%q: write %s", s, n.kind)
 		}
+	}
+	if len(words) == 0 {
+		return fmt.Errorf("%q: write %s", s, n.kind)
 	}
 	return nil
 }
 
+// String is what Set takes: what was given, and of a flag that was not its default.
 func (n *named) String() string {
 	var words []string
-	if n.plain != nil && *n.plain != "" {
+	if n.plain != nil && (n.given || len(n.of) == 0) {
 		words = append(words, *n.plain)
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.of)) {

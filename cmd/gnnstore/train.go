@@ -54,7 +54,7 @@ type trainOptions struct {
 
 func newTrain() *cobra.Command {
 	o := &trainOptions{
-		Options: run.DefaultOptions(), fanout: plainFanout,
+		Options: run.DefaultOptions(), fanout: "15,10",
 		policy: string(cachetier.Belady), engine: string(disk.Auto),
 	}
 	o.texts()
@@ -202,9 +202,6 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 }
 
-// plainFanout is the default of --fanout.
-const plainFanout = "15,10"
-
 // defaultFanout is filled up with its last number for deeper networks.
 var defaultFanout = []int{15, 10, 5}
 
@@ -222,7 +219,7 @@ func readFanout(text string, layers int, given func(flag string) bool) (fanouts 
 // fanoutGiven is given, but for --fanout where that was for relations alone.
 func (o *trainOptions) fanoutGiven(given func(flag string) bool) func(flag string) bool {
 	return func(flag string) bool {
-		return given(flag) && !(flag == "fanout" && len(o.fanouts.of) > 0 && o.fanout == plainFanout)
+		return given(flag) && (flag != "fanout" || o.fanouts.given)
 	}
 }
 
@@ -401,6 +398,7 @@ func (o *trainOptions) override(record *run.Record, given *pflag.FlagSet) error 
 	o.policy, o.engine = string(o.Cache.Policy), string(o.Cache.Engine)
 	o.device = byteSize(o.Cache.DeviceBytes)
 	o.texts()
+	o.fanouts.given = true
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.flags(f)
 	var errs []error

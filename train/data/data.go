@@ -124,9 +124,9 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		return nil, d.fail("split %s has no training node with a label", d.Split)
 	}
 	if o.Weighted {
-		err = d.useWeights()
+		d.useWeights()
 	}
-	return d, err
+	return d, nil
 }
 
 // fail is an error about the dataset.
@@ -183,14 +183,15 @@ func (d *Data) findInputs(inputs map[string]string) error {
 	}
 	for i := range d.Types {
 		t := &d.Types[i]
-		kind, table, named := strings.Cut(inputs[t.Name], ":")
+		given, asked := inputs[t.Name]
+		kind, table, named := strings.Cut(given, ":")
 		switch {
 		case kind == Constant && !named:
 			continue
-		case kind != "" && kind != Table || named && table == "":
+		case asked && kind != Table || named && table == "":
 			return d.fail("{input} %s=%s: there are table, table:NAME and constant", t.Name, inputs[t.Name])
 		}
-		if t.Features = d.table(i, table); t.Features == nil && kind != "" {
+		if t.Features = d.table(i, table); t.Features == nil && asked {
 			return d.fail("{input} %s=%s: type %s has no such table", t.Name, inputs[t.Name], t.Name)
 		}
 	}
@@ -292,28 +293,38 @@ func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 // weightColumn is the column that ingest keeps the weights of edges in.
 const weightColumn = "weight"
 
-// useWeights finds the weights of edges, which at least one relation must have.
-func (d *Data) useWeights() error {
-	var none error
-	found := false
+// useWeights finds the weights of edges.
+func (d *Data) useWeights() {
 	for i := range d.Relations {
 		r := &d.Relations[i]
+		if c := r.Column(weightColumn); c != nil && c.Column.Elem == store.F32 {
+			r.Weights = c
+		}
+	}
+}
+
+// CheckWeights says what is wrong with the weights of the relations that are drawn from: one of them at least must have some, and all
+// that have some have them as float32.
+func (d *Data) CheckWeights(drawn []bool) (err error) {
+	some := false
+	for i, r := range d.Relations {
 		c := r.Column(weightColumn)
 		switch {
-		case c == nil:
-			none = fmt.Errorf("%s: {weighted}: the edges of relation %s have no column %s; ingest them with their weights "+
-				"({weight} names the column of a CSV), or leave {weighted} out", d.Set.Path(), r.Relation.Key(), weightColumn)
-		case c.Column.Elem != store.F32:
+		case !drawn[i]:
+		case r.Weights != nil:
+			some = true
+		case c != nil:
 			return fmt.Errorf("%s: {weighted}: column %s of relation %s is %v, and weights are f32; ingest them as numbers with a "+
 				"fraction, or leave {weighted} out", d.Set.Path(), weightColumn, r.Relation.Key(), c.Column.Elem)
 		default:
-			r.Weights, found = c, true
+			err = fmt.Errorf("%s: {weighted}: the edges of relation %s have no column %s; ingest them with their weights "+
+				"({weight} names the column of a CSV), or leave {weighted} out", d.Set.Path(), r.Relation.Key(), weightColumn)
 		}
 	}
-	if found {
+	if some {
 		return nil
 	}
-	return none
+	return err
 }
 
 // UnusedColumns are the columns of the edges that a run makes nothing of.
@@ -338,6 +349,16 @@ func (r Relation) Lists() sample.Lists {
 		return r.Graph
 	}
 	return weightedGraph{r.Graph, r.Weights}
+}
+
+// AtHand is the relation as sample.AtHand has it, read through its map. Where a run is weighted, edges without weights of their own
+// weigh 1.
+func (r Relation) AtHand(weighted bool) sample.Topology {
+	t := sample.AtHand(r.Lists())
+	if weighted && r.Weights == nil {
+		return sample.Unweighted(t)
+	}
+	return t
 }
 
 // weightedGraph is sample.Lists with weights.

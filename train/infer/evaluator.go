@@ -69,11 +69,7 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.Target), place: make([][]uint32, len(d.Types))}
 	var lists []sample.Topology
 	for _, r := range d.Relations {
-		l := sample.AtHand(r.Lists())
-		if o.Draws.Weighted && r.Weights == nil {
-			l = sample.Unweighted(l)
-		}
-		lists = append(lists, l)
+		lists = append(lists, r.AtHand(o.Draws.Weighted))
 	}
 	for l, drawn := range e.reach.Relations {
 		if l > 0 && slices.Equal(drawn, e.reach.Relations[l-1]) {

@@ -98,8 +98,12 @@ func beginning(r *run.Result) string {
 	case r.Live == nil || r.Live.Step > 0:
 		return ""
 	case r.Window != nil:
+		size := kernels.FormatBytes(r.Window.Rows * r.RowBytes)
+		if r.RowBytes == 0 { // of several tables
+			size = fmt.Sprint(r.Window.Rows)
+		}
 		return fmt.Sprintf("the %s of rows that the first %d steps want are being read; the next ones are read while steps compute",
-			kernels.FormatBytes(r.Window.Rows*r.RowBytes), r.Window.Steps)
+			size, r.Window.Steps)
 	case r.Topology != nil && r.Topology.Disk.BytesRead > 0:
 		return fmt.Sprintf("the first steps are being drawn together, for which %s of neighbour lists were read so far",
 			kernels.FormatBytes(r.Topology.Disk.BytesRead))

@@ -17,12 +17,12 @@ func (d Demand) Divide(b Budget) Division {
 	v := Division{make([]int64, len(d.Rows)), make([]int64, len(d.Rows)), make([]int64, len(d.Lists))}
 	fill(v.Device, b.Device, nil, func(t int, bytes int64) (int64, float64) {
 		_, useful := d.Rows[t].Need()
-		return useful, d.Rows[t].Seconds(d.Disk, float64(bytes), group)
+		return useful, d.Rows[t].Seconds(d.Disk, float64(bytes)+d.Rows[t].window()*group, group) // the host has those of a group
 	})
 	var unions []int64
-	for _, r := range d.Rows {
+	for t, r := range d.Rows {
 		_, useful := r.Need()
-		unions = append(unions, min(int64(r.window()*group), useful))
+		unions = append(unions, min(int64(r.window()*group), max(0, useful-v.Device[t])))
 	}
 	fill(v.Host, b.Host, unions, func(t int, bytes int64) (int64, float64) {
 		_, useful := d.Rows[t].Need()

@@ -144,5 +144,8 @@ func Names[T ~string](words []T) string {
 		all = append(all, string(w))
 	}
 	last := len(all) - 1
+	if last == 0 {
+		return all[0]
+	}
 	return strings.Join(all[:last], ", ") + " and " + all[last]
 }

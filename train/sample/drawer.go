@@ -100,6 +100,12 @@ func (d *drawer) make(b *Block, i, n int) {
 func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error) {
 	b, dst, draws := j.block, j.dst, &j.draws
 	b.start(len(dst))
+	if draws.fanout == 0 { // then no list is looked at
+		for i := range dst {
+			d.make(b, i, 0)
+		}
+		return 0, 0, nil
+	}
 	for i, v := range dst {
 		if i%ahead == 0 {
 			if err := d.read(ctx, j.relation, dst[i:min(i+ahead, len(dst))]); err != nil {

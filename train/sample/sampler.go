@@ -167,7 +167,7 @@ func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job
 // draw fills the blocks of jobs, n of each relation.
 func (s *Sampler) draw(ctx context.Context, jobs []job, n int) error {
 	switch {
-	case jobs[0].draws.fanout == 0: // no list is read
+	case jobs[0].draws.fanout == 0:
 	case s.Kind == RW:
 		return s.walk(ctx, jobs)
 	case s.Kind == LaborStar:

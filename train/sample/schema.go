@@ -79,3 +79,14 @@ func (c Config) Reach(s Schema, target int) Reach {
 	}
 	return r
 }
+
+// Drawn says which relations any layer draws from.
+func (r Reach) Drawn() []bool {
+	drawn := make([]bool, len(r.Relations[0]))
+	for _, layer := range r.Relations {
+		for i, is := range layer {
+			drawn[i] = drawn[i] || is
+		}
+	}
+	return drawn
+}

@@ -1,6 +1,8 @@
 package tiers
 
 import (
+	"slices"
+
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/train/plan"
@@ -17,7 +19,8 @@ type Measure struct {
 
 // demand is what each part needs: rows by stack, lists by the relations that are drawn from.
 func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
-	b, files, batchRows := m.Batch, int64(0), int64(0)
+	b, batchRows := m.Batch, int64(0)
+	var files []int64 // bytes of rows or lists, by reader
 	scratch, shared := t.Sampler.Scratch(b)
 	inputs := b.Inputs()
 	for _, n := range t.Types {
@@ -26,7 +29,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(inputs[n]),
 		}
 		d.Rows = append(d.Rows, r)
-		files, batchRows = files+r.Count*r.Bytes, batchRows+int64(r.Inputs)*r.Bytes
+		files, batchRows = append(files, r.Count*r.Bytes), batchRows+int64(r.Inputs)*r.Bytes
 	}
 	for i, drawn := range t.drawn() {
 		if !drawn {
@@ -35,23 +38,40 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		r := t.data.Relations[i]
 		l := plan.Lists{Nodes: int64(r.Nodes()), Offsets: topology.LeastBytes(r.Graph), Bytes: topology.ListBytes(r.Graph, r.Weights)}
 		for layer := range b.Layers {
-			l.Wanted = append(l.Wanted, int64(b.Layers[layer].Nodes[r.Dst].Dst))
+			if t.Reach.Relations[layer][i] {
+				l.Wanted = append(l.Wanted, int64(b.Layers[layer].Nodes[r.Dst].Dst))
+			}
 		}
-		d.Lists, relations, files = append(d.Lists, l), append(relations, i), files+l.Bytes
+		d.Lists, relations, files = append(d.Lists, l), append(relations, i), append(files, l.Bytes)
 	}
 	window := t.Window
 	if window == 0 {
 		window = plan.MaxWindow
 	}
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
-	readers := int64(len(d.Rows) + len(d.Lists))
-	d.Fixed = programBytes + shared + seeds + m.Beside + t.sumBytes() + readers*min(engineBytes, files)
+	d.Fixed = programBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(files)
 	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
 	d.Batches = plan.Batches{
 		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,
 	}
 	d.Disk = t.Disk.Costs
 	return d, relations
+}
+
+// readerBytes is what the buffers of a reader for each of some files take.
+func readerBytes(files []int64) (n int64) {
+	all := int64(0)
+	for _, bytes := range files {
+		all += bytes
+	}
+	slices.Sort(files)
+	for i, bytes := range slices.Backward(files) {
+		if len(files)-i <= 2 { // the two that have most to do have room as if all were theirs
+			bytes = all
+		}
+		n += min(engineBytes, bytes)
+	}
+	return n
 }
 
 const (

@@ -8,8 +8,10 @@
 package tiers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -66,6 +68,11 @@ func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Back
 		}
 	}
 	drawn, rows := t.drawn(), int64(0)
+	order := make([]int, len(d.Relations)) // the largest first, since it is by that one that the device is measured
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.Relations[b].Edges(), d.Relations[a].Edges()) })
 	for _, i := range t.Types {
 		rows += int64(d.Types[i].Features.Rows()) * int64(d.Types[i].Features.RowBytes())
 	}
@@ -75,6 +82,10 @@ func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Back
 			least += topology.LeastBytes(r.Graph)
 			all += topology.ListBytes(r.Graph, r.Weights)
 		}
+	}
+	if n := countTrue(drawn); n > 1 && o.TopologyBytes != Auto && o.TopologyBytes < least {
+		return nil, fmt.Errorf("{topology_bytes} %s: the offsets of the %d relations that are drawn from take %d bytes, the least that works",
+			kernels.FormatBytes(o.TopologyBytes), n, least)
 	}
 	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: o.Cache.Readers, Costs: o.Cache.Costs, Faults: faults}
 	if rows+all > t.total/2 {
@@ -86,18 +97,17 @@ func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Back
 		}
 	}()
 	t.Topology, t.lists = make([]*topology.Tier, len(d.Relations)), make([]int64, len(d.Relations))
-	for i, r := range d.Relations {
+	for _, i := range order {
 		if !drawn[i] {
 			continue
 		}
+		r := d.Relations[i]
 		// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
 		bytes := topology.LeastBytes(r.Graph)
 		switch lists := topology.ListBytes(r.Graph, r.Weights); {
+		case o.TopologyBytes != Auto && least == bytes: // there is this relation alone
+			bytes = o.TopologyBytes
 		case o.TopologyBytes != Auto:
-			bytes = max(bytes, int64(float64(o.TopologyBytes)*float64(bytes+lists)/float64(least+all)))
-			if least == topology.LeastBytes(r.Graph) {
-				bytes = o.TopologyBytes // of the one relation
-			}
 		case least+all <= t.total/8:
 			bytes += lists
 		}
@@ -110,41 +120,48 @@ func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Back
 		if t.Disk.Direct {
 			t.Disk.Kind = kind
 		}
-		t.Engine = fmt.Sprintf("%s (%s)", kind, why)
+		if t.Engine == "" {
+			t.Engine = fmt.Sprintf("%s (%s)", kind, why)
+		}
 		t.Disk.Costs = t.Topology[i].Costs() // one measurement, for all lists and rows
+	}
+	if t.Disk.Costs == (disk.Costs{}) { // no relation is drawn from
+		t.Disk.Costs = disk.Assumed
 	}
 	t.newSampler()
 	return t, nil
 }
 
-// drawn says from which relations batches draw. Of a network that draws nothing that is the first one, whose lists are there anyway.
+// drawn says from which relations batches draw. A relation that is alone has its lists opened even so, and measures the device.
 func (t *Tiers) drawn() []bool {
-	drawn := make([]bool, len(t.data.Relations))
-	any := false
-	for _, layer := range t.Reach.Relations {
-		for r, is := range layer {
-			drawn[r] = drawn[r] || is
-			any = any || is
-		}
-	}
-	if !any && len(drawn) > 0 {
+	drawn := t.Reach.Drawn()
+	if len(drawn) == 1 {
 		drawn[0] = true
 	}
 	return drawn
+}
+
+func countTrue(all []bool) (n int) {
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // newSampler makes the sampler anew: it asks once how many lists are resident.
 func (t *Tiers) newSampler() {
 	lists := make([]sample.Topology, len(t.Topology))
 	for i, tier := range t.Topology {
+		r := t.data.Relations[i]
 		switch {
 		case tier == nil: // which nobody asks
-			lists[i] = sample.AtHand(t.data.Relations[i].Graph)
+			lists[i] = r.AtHand(t.draws.Weighted)
+		case t.draws.Weighted && r.Weights == nil:
+			lists[i] = sample.Unweighted(tier)
 		default:
 			lists[i] = tier
-		}
-		if t.draws.Weighted && t.data.Relations[i].Weights == nil {
-			lists[i] = sample.Unweighted(lists[i])
 		}
 	}
 	t.Sampler = sample.NewTyped(t.data.Schema(), lists, t.draws, t.Workers)
@@ -271,10 +288,12 @@ func (t *Tiers) Stats() (all []cachetier.Stats) {
 	return all
 }
 
-// windowRows is how many rows the caches of all stacks hold, and wanted those that the first batch reads of them.
+// windowRows is how many rows all caches hold, and wanted those that the first batch reads of the tables that have one.
 func (t *Tiers) windowRows() (rows, wanted int64) {
 	for i, s := range t.Stacks {
-		rows, wanted = rows+int64(s.WindowRows()), wanted+int64(t.inputs[i])
+		if n := s.WindowRows(); n > 0 {
+			rows, wanted = rows+int64(n), wanted+int64(t.inputs[i])
+		}
 	}
 	return rows, wanted
 }
