@@ -43,12 +43,12 @@ func BuildTyped(t testing.TB, s TypedSpec) string {
 	path := filepath.Join(t.TempDir(), "typed.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
 	require.NoError(t, err)
-	require.NoError(t, writeTyped(w, s))
+	require.NoError(t, WriteTyped(w, s))
 	return path
 }
 
-// writeTyped writes s to w and seals it; on an error it aborts.
-func writeTyped(w *store.Writer, s TypedSpec) (err error) {
+// WriteTyped writes s to w and seals it; on an error it aborts.
+func WriteTyped(w *store.Writer, s TypedSpec) (err error) {
 	defer func() {
 		if err != nil {
 			w.Abort()

@@ -76,6 +76,14 @@ var recordedRuns = []recordedRun{
 		"cache": cached(options{"host_bytes": 48 << 10})})},
 	{"several classes, no host cache", "several", small(options{"metric": "roc-auc", "norm": "none", "eval_test": "epoch",
 		"cache": cached(options{"host_bytes": 0})})},
+	{"several types, rsage, labor0", "typed", small(options{"model": "rsage", "sampler": "labor0", "kappa": 4, "dependent": "smoothed",
+		"topology_bytes": 64 << 10, "cache": cached(options{"host_bytes": 40 << 10})})},
+	{"several types, rgcn, labor-star", "typed", small(options{"model": "rgcn", "bases": 2, "sampler": "labor-star",
+		"topology_bytes": 64 << 10, "cache": cached(options{"host_bytes": 24 << 10, "policy": "lru", "device_bytes": 8 << 10})})},
+	{"several types, rgat, sampled evaluation", "typed", small(options{"model": "rgat", "attn_dropout": 0.2, "eval_bytes": 0, "eval_nodes": 300,
+		"topology_bytes": 64 << 10})},
+	{"several types, hgt, no host cache", "typed", small(options{"model": "hgt", "topology_bytes": 64 << 10,
+		"cache": cached(options{"host_bytes": 0})})},
 	{"planned windows, belady", "large", large(options{"cache": cached(nil)})},
 	{"planned windows, none", "large", large(options{"cache": cached(options{"policy": "none"})})},
 	{"windows of 3, lru", "large", large(options{"window": 3, "cache": cached(options{"policy": "lru"})})},
@@ -155,8 +163,8 @@ func record(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// makeRecorded makes three graphs: one class a node with weights of edges, several classes a node, and one that is larger than
-// the memory of large.
+// makeRecorded makes four graphs: one class a node with weights of edges, several classes a node, several types of nodes, and one
+// that is larger than the memory of large.
 func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	datasets := map[string]string{}
 	for _, name := range []string{"one", "several"} {
@@ -177,6 +185,14 @@ func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 		if _, err := storetest.Write(w, spec); err != nil {
 			return nil, err
 		}
+	}
+	datasets["typed"] = filepath.Join(a.tmp, "typed.gnn")
+	w, err := store.Create(datasets["typed"], store.WriterOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := storetest.WriteTyped(w, storetest.Library(3000, 5, 7)); err != nil {
+		return nil, err
 	}
 	datasets["large"] = filepath.Join(a.tmp, "large.gnn")
 	return datasets, a.gnnstore.Run(ctx, "generate", "papers100m", datasets["large"],
