@@ -49,6 +49,9 @@ func (w *Writer) AddRelation(src, name, dst string, symmetric bool, columns ...C
 	return g, g.offsets.append(bytesOf([]uint64{0}))
 }
 
+// ReverseOf says that the relation has the edges of another, given by its Key, the other way round: see [Relation].
+func (g *GraphWriter) ReverseOf(key string) { g.relation.ReverseOf = key }
+
 // Append writes the in-neighbours of the next node, ascending, and for each column their values, as little-endian bytes.
 func (g *GraphWriter) Append(neighbors []NodeID, columns ...[]byte) error {
 	if err := g.AppendNeighbors(neighbors, columns...); err != nil {

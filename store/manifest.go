@@ -96,6 +96,9 @@ type Relation struct {
 	Dst       string `json:"dst"`
 	Edges     int64  `json:"edges"`
 	Symmetric bool   `json:"symmetric"` // v→u is there whenever u→v is
+	// ReverseOf is the Key of a relation that has the same edges the other way round, as often. Where this one has a column
+	// "id" and no table, its numbers are rows of that one's tables.
+	ReverseOf string `json:"reverse_of,omitempty"`
 	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
 	Neighbors File   `json:"neighbors"` // U32, ascending within a node
 	// Columns are values of the edges.
@@ -386,6 +389,18 @@ func (m *Manifest) validate() error {
 			if c.Values.First != 0 {
 				fail("%s: first row %d of a section without shards", c.Values.Path, c.Values.First)
 			}
+		}
+	}
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		if r.ReverseOf == "" {
+			continue
+		}
+		switch of := relations[r.ReverseOf]; {
+		case of == nil:
+			fail("relation %s: reverse of %q, and there is no such relation", r.Key(), r.ReverseOf)
+		case of == r || of.ReverseOf != "" || of.Src != r.Dst || of.Dst != r.Src || of.Edges != r.Edges:
+			fail("relation %s: %d edges, and it cannot be the reverse of %s with %d", r.Key(), r.Edges, r.ReverseOf, of.Edges)
 		}
 	}
 	for i := range m.Tables {

@@ -1,34 +1,212 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // ReadRelation reads a finished relation back, given by its Key, into memory that the caller owns: the lists of n nodes lie
 // at neighbors[offsets[v]:offsets[v+1]].
 func (w *Writer) ReadRelation(key string) (offsets []uint64, neighbors []NodeID, err error) {
-	w.mustBeOpen()
-	for i := range w.manifest.Relations {
-		if r := &w.manifest.Relations[i]; r.Key() == key {
-			offsets, neighbors = make([]uint64, r.Offsets.Rows), make([]NodeID, r.Edges)
-			if err := w.readBack(&r.Offsets, bytesOf(offsets)); err != nil {
-				return nil, nil, err
-			}
-			return offsets, neighbors, w.readBack(&r.Neighbors, bytesOf(neighbors))
-		}
+	r, err := w.OpenRelation(key)
+	if err != nil {
+		return nil, nil, err
 	}
-	panic("store: ReadRelation of one that is not written: " + key)
+	offsets, neighbors = make([]uint64, r.relation.Offsets.Rows), make([]NodeID, r.relation.Edges)
+	if err = r.Offsets(0, offsets); err == nil {
+		err = r.Neighbors(0, neighbors)
+	}
+	return offsets, neighbors, errors.Join(err, r.Close())
 }
 
-func (w *Writer) readBack(spec *File, dst []byte) error {
+// RelationReader reads a finished relation back in parts, past the page cache where it can. One goroutine uses it.
+type RelationReader struct {
+	relation           Relation
+	offsets, neighbors *sectionReader
+}
+
+// OpenRelation opens a finished relation, given by its Key. The caller closes it before the dataset is sealed.
+func (w *Writer) OpenRelation(key string) (*RelationReader, error) {
+	w.mustBeOpen()
+	i := slices.IndexFunc(w.manifest.Relations, func(r Relation) bool { return r.Key() == key })
+	if i < 0 {
+		panic("store: reading back of a relation that is not written: " + key)
+	}
+	r := &RelationReader{relation: w.manifest.Relations[i]}
+	var err error
+	if r.offsets, err = w.openBack(&r.relation.Offsets); err != nil {
+		return nil, err
+	}
+	if r.neighbors, err = w.openBack(&r.relation.Neighbors); err != nil {
+		return nil, errors.Join(err, r.offsets.Close())
+	}
+	return r, nil
+}
+
+// Edges is the number of edges.
+func (r *RelationReader) Edges() int64 { return r.relation.Edges }
+
+// Offsets fills dst with the offsets of nodes first, first+1, …; the list of v ends where that of v+1 begins, and of the last
+// node, where node v+1 would begin.
+func (r *RelationReader) Offsets(first int64, dst []uint64) error {
+	return r.offsets.readAt(8*first, bytesOf(dst))
+}
+
+// Neighbors fills dst with neighbours from place first on.
+func (r *RelationReader) Neighbors(first int64, dst []NodeID) error {
+	return r.neighbors.readAt(4*first, bytesOf(dst))
+}
+
+// Close closes its files.
+func (r *RelationReader) Close() error { return errors.Join(r.offsets.Close(), r.neighbors.Close()) }
+
+// TableReader reads a finished table of nodes back in parts, past the page cache where it can. One goroutine uses it.
+type TableReader struct {
+	table    Table
+	w        *Writer
+	rowBytes int64
+	shard    *sectionReader // the one that was read last; nil when none
+	at       int            // its number
+	padded   []byte         // rows with their padding
+}
+
+// OpenTable opens a finished table of a node type. The caller closes it before the dataset is sealed.
+func (w *Writer) OpenTable(name, nodeType string) *TableReader {
+	w.mustBeOpen()
+	i := slices.IndexFunc(w.manifest.Tables, func(t Table) bool { return t.Relation == "" && t.NodeType == nodeType && t.Name == name })
+	if i < 0 {
+		panic("store: reading back of a table that is not written: " + nodeType + "/" + name)
+	}
+	t := w.manifest.Tables[i]
+	return &TableReader{table: t, w: w, rowBytes: t.Dim * int64(t.Elem.Size()), at: -1}
+}
+
+// ReadRows fills dst with rows first, first+1, …, without padding.
+func (r *TableReader) ReadRows(first int64, dst []byte) error {
+	perShard := max(1, r.table.Shards[0].Rows)
+	if int64(len(dst))%r.rowBytes != 0 {
+		panic("store: ReadRows of a part of a row")
+	}
+	for len(dst) > 0 {
+		i := int(first / perShard)
+		if i >= len(r.table.Shards) || first >= r.table.Shards[i].First+r.table.Shards[i].Rows {
+			panic("store: ReadRows past the end of a table")
+		}
+		s := &r.table.Shards[i]
+		if r.at != i {
+			if err := r.Close(); err != nil {
+				return err
+			}
+			var err error
+			if r.shard, err = r.w.openBack(s); err != nil {
+				return err
+			}
+			r.at = i
+		}
+		n := min(int64(len(dst))/r.rowBytes, s.First+s.Rows-first)
+		if err := r.readShard((first-s.First)*s.Stride, s.Stride, dst[:n*r.rowBytes]); err != nil {
+			return err
+		}
+		first, dst = first+n, dst[n*r.rowBytes:]
+	}
+	return nil
+}
+
+// readShard fills dst with rows from payload offset off of the open shard on.
+func (r *TableReader) readShard(off, stride int64, dst []byte) error {
+	if stride == r.rowBytes {
+		return r.shard.readAt(off, dst)
+	}
+	rows := max(1, writeBuffer/stride)
+	if r.padded == nil {
+		r.padded = make([]byte, rows*stride)
+	}
+	for len(dst) > 0 {
+		n := min(rows, int64(len(dst))/r.rowBytes)
+		if err := r.shard.readAt(off, r.padded[:n*stride]); err != nil {
+			return err
+		}
+		for i := range n {
+			copy(dst[i*r.rowBytes:(i+1)*r.rowBytes], r.padded[i*stride:])
+		}
+		off, dst = off+n*stride, dst[n*r.rowBytes:]
+	}
+	return nil
+}
+
+// Close closes the file that is open.
+func (r *TableReader) Close() error {
+	if r.shard == nil {
+		return nil
+	}
+	err := r.shard.Close()
+	r.shard, r.at = nil, -1
+	return err
+}
+
+// sectionReader reads the payload of a finished section.
+type sectionReader struct {
+	spec   *File
+	file   vfs.File
+	direct directMode
+	buf    []byte // what was read last, from payload offset at on: whole pages
+	at     int64
+}
+
+func (w *Writer) openBack(spec *File) (*sectionReader, error) {
 	f, err := w.fs.Open(w.fs.PathJoin(w.partial, spec.Path))
 	if err != nil {
-		return fmt.Errorf("read %s back: %w", spec.Path, err)
+		return nil, fmt.Errorf("read %s back: %w", spec.Path, err)
 	}
-	defer f.Close()
-	if _, err := io.ReadFull(io.NewSectionReader(f, PageSize, int64(len(dst))), dst); err != nil {
-		return fmt.Errorf("read %s back: %w", spec.Path, err)
+	s := &sectionReader{spec: spec, file: f, buf: pageBuffer()}
+	s.direct.set(f, true)
+	return s, nil
+}
+
+// readAt fills dst from payload offset off on. Reads are of whole pages, as many as the buffer holds, and what is left of one
+// serves the next call: a payload ends on a page.
+func (s *sectionReader) readAt(off int64, dst []byte) error {
+	for len(dst) > 0 {
+		if off >= s.at && off < s.at+int64(len(s.buf)) {
+			n := copy(dst, s.buf[off-s.at:])
+			off, dst = off+int64(n), dst[n:]
+			continue
+		}
+		s.at = off / PageSize * PageSize
+		want := min(int64(cap(s.buf)), s.spec.sumsAt()-PageSize-s.at)
+		if want <= 0 {
+			return s.fail(io.ErrUnexpectedEOF)
+		}
+		s.buf = s.buf[:want]
+		n, err := s.file.ReadAt(s.buf, PageSize+s.at)
+		if errors.Is(err, syscall.EINVAL) {
+			s.direct.refuse(s.file)
+			n, err = s.file.ReadAt(s.buf, PageSize+s.at)
+		}
+		if int64(n) < want {
+			s.buf = s.buf[:0]
+			if err == nil {
+				err = io.ErrUnexpectedEOF
+			}
+			return s.fail(err)
+		}
+	}
+	return nil
+}
+
+func (s *sectionReader) fail(err error) error {
+	return fmt.Errorf("read %s back: %w", s.spec.Path, err)
+}
+
+// Close closes the file.
+func (s *sectionReader) Close() error {
+	if err := s.file.Close(); err != nil {
+		return s.fail(err)
 	}
 	return nil
 }

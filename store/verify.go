@@ -59,6 +59,9 @@ func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, pro
 			v.check(&c.Column.Values, func() error { return c.check(rows) })
 		}
 	}
+	for i := range m.Relations {
+		v.checkReverse(i)
+	}
 	for i := range m.Tables {
 		f := d.Features(i)
 		for j := range m.Tables[i].Shards {
@@ -264,15 +267,61 @@ func (g *Graph) checkNeighbors(sources uint32) error {
 	return nil
 }
 
-// edgeRows is the least number of rows of the tables of r's edges, the largest number when there are none.
+// edgeRows is the least number of rows of the tables that the ids of r's edges are rows of, the largest number when there
+// are none.
 func (d *Dataset) edgeRows(r *Relation) uint64 {
-	rows := uint64(math.MaxUint64)
-	for i := range d.manifest.Tables {
-		if t := &d.manifest.Tables[i]; t.Relation == r.Key() {
-			rows = min(rows, uint64(d.Features(i).Rows()))
+	const none = uint64(math.MaxUint64)
+	rows := func(key string) uint64 {
+		rows := none
+		for i := range d.manifest.Tables {
+			if t := &d.manifest.Tables[i]; t.Relation == key {
+				rows = min(rows, uint64(d.Features(i).Rows()))
+			}
+		}
+		return rows
+	}
+	if own := rows(r.Key()); own != none || r.ReverseOf == "" {
+		return own
+	}
+	return rows(r.ReverseOf)
+}
+
+// checkReverse compares relation i with the one that it is the reverse of, where both are whole.
+func (v *verifier) checkReverse(i int) {
+	r := v.d.Graph(i)
+	of := slices.IndexFunc(v.d.manifest.Relations, func(o Relation) bool { return o.Key() == r.Relation.ReverseOf })
+	if of < 0 || v.ctx.Err() != nil || !v.wanted(r.Relation.Neighbors.Path) {
+		return
+	}
+	o := v.d.Graph(of)
+	for _, f := range []*File{&r.Relation.Offsets, &r.Relation.Neighbors, &o.Relation.Offsets, &o.Relation.Neighbors} {
+		if v.failed[f] {
+			return
 		}
 	}
-	return rows
+	v.problem(r.Relation.Neighbors.Path, Guard(func() error {
+		var own, other EdgeSum
+		for node := range r.Nodes() {
+			for _, u := range r.Neighbors(NodeID(node)) {
+				own.Add(NodeID(node), u)
+			}
+			if node%(1<<16) == 0 && v.ctx.Err() != nil {
+				return nil
+			}
+		}
+		for node := range o.Nodes() {
+			for _, u := range o.Neighbors(NodeID(node)) {
+				other.Add(u, NodeID(node))
+			}
+			if node%(1<<16) == 0 && v.ctx.Err() != nil {
+				return nil
+			}
+		}
+		if own != other {
+			return fmt.Errorf("its edges are not those of %s the other way round", r.Relation.ReverseOf)
+		}
+		return nil
+	}))
 }
 
 // check looks for numbers that no model survives, and for ids that no table of edges has a row for.
