@@ -97,8 +97,14 @@ func (b *builder) forPlacer(rows int64, width int, memory int64) (int64, error) 
 	return or(b.test.placed, memory), nil
 }
 
-// room is what a pass may take now.
-func (b *builder) room() int64 { return max(b.Memory-baseBytes-b.held, workBytes) }
+// room is what a pass may take now, or what each half of it may, where it sorts and parts at once.
+func (b *builder) room() int64 {
+	room := max(b.Memory-baseBytes-b.held, workBytes)
+	if b.halved {
+		room /= 2
+	}
+	return room
+}
 
 // sorting is how a pass that sorts edges divides its room.
 type sorting struct {

@@ -23,6 +23,10 @@ import (
 // Undirected adds reverses in relations from a node type to itself. Other relations are stored as given, which is noted;
 // when there is no relation of the first kind, it is an error.
 //
+// Reverse makes a relation rev_NAME of each relation, from its destinations to its sources, whose edges have the columns and
+// numbers of those that they reverse. A relation that Undirected makes symmetric gets none, nor does one whose reverse the
+// source has: itself, or another of as many edges, the same ones turned round by a sum of 128 bits. That is noted.
+//
 // Features. Made features become the table "feat" of every node type that has none in the source. When every type has
 // some, the made ones take their place, which the Report says under Dropped. Whatever threads there are, they depend on
 // the seed and the source alone.
@@ -97,6 +101,8 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		b.checkSpace,
 		b.readSplits,
 		b.mergeEdges,
+		b.findReverses,
+		b.reverseEdges,
 		b.numberNodes,
 		b.renumberEdges,
 		b.writeTopology,
@@ -164,10 +170,12 @@ type builder struct {
 	meter  meter
 	report *Report
 
-	schema *Schema
-	nodes  []*nodes        // by Schema.NodeTypes
-	makes  map[string]bool // node types that get made features
-	splits []*partition    // those to be written
+	schema   *Schema         // the source's, with reverses behind its relations
+	given    int             // relations of the source
+	mirrored []int           // those that the ones behind are made from: see reverse.go
+	nodes    []*nodes        // by Schema.NodeTypes
+	makes    map[string]bool // node types that get made features
+	splits   []*partition    // those to be written
 
 	// See journal.go.
 	state     *state
@@ -182,6 +190,7 @@ type builder struct {
 	sums      map[string]uint64 // of the arrays in the journal
 
 	held, mostHeld int64 // see budget.go
+	halved         bool  // a pass has two users of room
 }
 
 // begin makes the empty report and state.
@@ -213,10 +222,11 @@ func (b *builder) addMeter(n int) { b.meter.add(n) }
 
 // sumReport puts together what was counted.
 func (b *builder) sumReport() {
-	for i := range b.state.Relations {
+	for i, of := range b.relations() {
 		r := b.state.Relations[i].Report
-		r.Columns, r.Left = []string{}, append([]string{}, b.schema.Relations[i].Left...) // empty, not absent, in JSON
-		for _, c := range b.schema.Relations[i].Columns {
+		r.ReverseOf = b.state.Relations[i].ReverseOf
+		r.Columns, r.Left = []string{}, append([]string{}, of.Left...) // empty, not absent, in JSON
+		for _, c := range of.Columns {
 			r.Columns = append(r.Columns, c.Name)
 		}
 		b.report.Relations = append(b.report.Relations, r)
@@ -237,23 +247,22 @@ func (b *builder) typeOf(name string) *nodes {
 
 // readSchema reads the form of the graph and refuses what cannot be built, before anything large is read.
 func (b *builder) readSchema(ctx context.Context) error {
-	s, err := b.src.Schema(ctx)
+	given, err := b.src.Schema(ctx)
 	if err != nil {
 		return err
 	}
-	b.schema = s
-	for range s.Relations {
-		b.state.Relations = append(b.state.Relations, relation{})
-	}
+	s := *given
+	b.schema = &s
 	if b.report.Name = b.Name; b.Name == "" {
 		b.report.Name = store.CleanName(s.Name) // the name of a file, as often as not
 	}
 	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
-	for _, check := range []func() error{s.check, b.checkUndirected, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
+	for _, check := range []func() error{s.check, b.checkUndirected, b.addReverses, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
+	b.state.Relations = make([]relation, len(s.Relations))
 	for _, t := range s.NodeTypes {
 		b.nodes = append(b.nodes, &nodes{name: t.Name, count: int(max(t.Count, 0)), kind: t.IDs, gathered: t.Gathered})
 		b.state.Counts = append(b.state.Counts, max(t.Count, 0))
@@ -407,12 +416,12 @@ func (b *builder) checkUndirected() error {
 	for _, r := range b.schema.Relations {
 		if r.Src == r.Dst {
 			applies++
-		} else {
+		} else if !b.Reverse {
 			b.note("relation %s joins two node types and is stored as given: --undirected adds reverses within a type only", r.Key())
 		}
 	}
 	if applies == 0 {
-		return errors.New("--undirected: the source has no relation from a node type to itself, so there is nothing to reverse; leave it out")
+		return errors.New("--undirected: the source has no relation from a node type to itself, so there is nothing to reverse; leave it out, or choose --reverse")
 	}
 	return nil
 }

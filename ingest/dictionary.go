@@ -88,7 +88,7 @@ func (b *builder) beginDictionaries() {
 		ids := t.Count
 		if ids <= 0 {
 			ids = 0
-			for _, r := range b.schema.Relations {
+			for _, r := range b.read() {
 				for _, end := range []string{r.Src, r.Dst} {
 					if end == t.Name && r.Edges < 0 {
 						ids += unknownEdges / 8

@@ -13,7 +13,8 @@ import (
 // The way of an edge, each step a pass over all edges of a relation that reads what the one before wrote:
 //
 //	read       the source's edges, by rows: a log, or parted by destination where they are to be merged or are in order
-//	merge      equal edges become one, and reverses are added (undirected, or asked for)
+//	merge      equal edges become one, and reverses are added (undirected)
+//	reverse    another relation of the edges the other way round, where that is asked for: see reverse.go
 //	renumber   rows become stored ids, parted by destination
 //	write      sorted, into the dataset
 //
@@ -32,6 +33,11 @@ type relation struct {
 	Starts  []uint32         `json:"starts,omitempty"` // of the parts of the newest of these
 	Keyed   []extsort.Bucket `json:"keyed,omitempty"`  // before ids are resolved: see join.go
 	Read    bool             `json:"read,omitempty"`
+
+	// See reverse.go.
+	Absent    bool   `json:"absent,omitempty"`     // there will be no such relation: the source has its edges
+	Symmetric bool   `json:"symmetric,omitempty"`  // it is its own reverse as it was read
+	ReverseOf string `json:"reverse_of,omitempty"` // the Key of the relation that it is the reverse of
 }
 
 // edgeForm is what the builder makes of the edges of relation i.
@@ -40,6 +46,7 @@ type edgeForm struct {
 	src, dst *nodes
 	reverse  bool // add reverses
 	merge    bool // keep one of equal edges; so it is with reverses
+	made     bool // the relation is made from another, as its reverse
 	ids      bool // keep numbers
 	width    int  // of a record
 	columns  []store.ColumnSpec
@@ -48,9 +55,10 @@ type edgeForm struct {
 func (b *builder) form(i int) edgeForm {
 	r := b.schema.Relations[i]
 	f := edgeForm{Relation: r, src: b.typeOf(r.Src), dst: b.typeOf(r.Dst), width: 8}
+	f.made = i >= b.given
 	f.reverse = b.Undirected && r.Src == r.Dst
-	f.merge = f.reverse || b.Duplicates == DuplicatesMerge
-	f.ids = b.EdgeIDs || b.hasEdgeTable(r.Key())
+	f.merge = (f.reverse || b.Duplicates == DuplicatesMerge) && !f.made // the other's are merged
+	f.ids = b.EdgeIDs || b.hasEdgeTable(b.schema.Relations[b.madeFrom(i)].Key())
 	if f.ids || len(r.Columns) > 0 {
 		f.width += 8 // the number, which tells equal edges apart
 	}
@@ -240,7 +248,7 @@ func (s *edgeSinks) err() error {
 
 // close ends the relation's reading: all sinks are flushed. Loops are added last, where they are asked for.
 func (s *edgeSinks) close(r *relation, failed error) error {
-	if failed == nil && s.b.SelfLoops == SelfLoopsAdd && s.form.src == s.form.dst {
+	if failed == nil && s.b.SelfLoops == SelfLoopsAdd && s.form.src == s.form.dst && !s.form.made {
 		sink := s.sink()
 		for v := range uint32(s.form.dst.count) {
 			sink.put(v, v)
@@ -272,7 +280,7 @@ func (s *edgeSinks) close(r *relation, failed error) error {
 
 // readEdges reads every relation.
 func (b *builder) readEdges(ctx context.Context) error {
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		form := b.form(i)
 		if form.own() {
 			continue // see join.go

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -126,10 +127,13 @@ type edge struct {
 
 // expected is what a graph must become, found the obvious way.
 type expected struct {
-	rows  []map[int64]int // by type, the row of an id
-	ids   [][]int64       // and the other way
-	edges [][]edge        // by relation
-	rep   []RelationReport
+	rows      []map[int64]int // by type, the row of an id
+	ids       [][]int64       // and the other way
+	relations []Relation      // of the dataset
+	from      []int           // the source's relation of each
+	edges     [][]edge        // by relation
+	rep       []RelationReport
+	symmetric map[int]bool // relations that were found to be
 }
 
 func (f *fake) index(name string) int {
@@ -226,8 +230,69 @@ func expect(f *fake, o Options) *expected {
 		}
 		rep.Edges = int64(len(kept))
 		x.edges, x.rep = append(x.edges, kept), append(x.rep, rep)
+		x.relations, x.from = append(x.relations, r), append(x.from, i)
 	}
+	x.reverse(f, o)
 	return x
+}
+
+// reverse adds what Options.Reverse asks for.
+func (x *expected) reverse(f *fake, o Options) {
+	x.symmetric = map[int]bool{}
+	if !o.Reverse {
+		return
+	}
+	tables := func(i int) bool {
+		return slices.ContainsFunc(f.schema.Tables, func(t Table) bool { return t.Relation == x.relations[i].Key() })
+	}
+	count := func(i int, turn bool) map[[2]int]int {
+		n := map[[2]int]int{}
+		for _, e := range x.edges[i] {
+			if turn {
+				e.u, e.v = e.v, e.u
+			}
+			n[[2]int{e.u, e.v}]++
+		}
+		return n
+	}
+	given := len(x.relations)
+	of := map[int]int{}
+	for i, r := range x.relations[:given] {
+		if o.Undirected && r.Src == r.Dst {
+			continue
+		}
+		found := -1
+		for k, s := range x.relations[:given] {
+			if s.Src == r.Dst && s.Dst == r.Src && (found < 0 || k == i) && maps.Equal(count(i, true), count(k, false)) {
+				found = k
+			}
+		}
+		if found == i {
+			x.symmetric[i] = true
+			continue
+		}
+		if found >= 0 {
+			first, second := min(i, found), max(i, found)
+			if tables(first) && !tables(second) {
+				first, second = second, first
+			}
+			_, chained := of[first]
+			if _, named := of[second]; !named && !chained && !slices.Contains(slices.Collect(maps.Values(of)), second) {
+				of[second] = first
+				x.rep[second].ReverseOf = x.relations[first].Key()
+			}
+			continue
+		}
+		made := Relation{Src: r.Dst, Name: "rev_" + r.Name, Dst: r.Src, Columns: r.Columns}
+		n := int64(len(x.edges[i]))
+		x.rep = append(x.rep, RelationReport{Key: made.Key(), ReverseOf: r.Key(), ReverseAdded: n, Edges: n, Columns: x.rep[i].Columns, Left: []string{}})
+		x.relations, x.from = append(x.relations, made), append(x.from, i)
+		var edges []edge
+		for _, e := range x.edges[i] {
+			edges = append(edges, edge{e.v, e.u, e.number})
+		}
+		x.edges = append(x.edges, edges)
+	}
 }
 
 // visits are expected visits in floating point: see order.go.
@@ -249,7 +314,7 @@ func (x *expected) visits(f *fake, training func(nodeType, row int) bool) [][]fl
 	}
 	for _, fanout := range accessFanouts {
 		next := all()
-		for i, r := range f.schema.Relations {
+		for i, r := range x.relations {
 			for _, e := range x.edges[i] {
 				next[f.index(r.Src)][e.u] += now[f.index(r.Dst)][e.v] * min(1, float64(fanout)/x.degree(f, r.Dst, e.v))
 			}
@@ -267,7 +332,7 @@ func (x *expected) visits(f *fake, training func(nodeType, row int) bool) [][]fl
 // degree is the number of a row's in-neighbours in all relations together.
 func (x *expected) degree(f *fake, nodeType string, row int) float64 {
 	n := 0.0
-	for i, r := range f.schema.Relations {
+	for i, r := range x.relations {
 		for _, e := range x.edges[i] {
 			if r.Dst == nodeType && e.v == row {
 				n++
@@ -294,6 +359,9 @@ func drawOptions(t *rapid.T, f *fake) Options {
 		}
 	}
 	o.Undirected = o.Undirected && own > 0
+	if len(f.schema.Relations) > 0 && (!o.Undirected || own < len(f.schema.Relations)) {
+		o.Reverse = rapid.Bool().Draw(t, "reverse")
+	}
 	if o.SelfLoops == SelfLoopsAdd && (!plain || o.EdgeIDs) {
 		o.SelfLoops = SelfLoopsDrop
 	}
@@ -399,8 +467,12 @@ func (x *expected) check(t *rapid.T, f *fake, o Options, d *store.Dataset, rep *
 	for i := range listed {
 		listed[i] = map[int]int{}
 	}
-	for i, r := range f.schema.Relations {
+	require.Len(t, d.Manifest().Relations, len(x.relations))
+	for i, r := range x.relations {
 		g, src, dst := d.Graph(i), f.index(r.Src), f.index(r.Dst)
+		require.Equal(t, r.Key(), g.Relation.Key())
+		require.Equal(t, x.rep[i].ReverseOf, g.Relation.ReverseOf)
+		require.Equal(t, o.Undirected && r.Src == r.Dst || x.symmetric[i], g.Relation.Symmetric)
 		var got []string
 		for v := range g.Nodes() {
 			list := g.Neighbors(store.NodeID(v))
@@ -418,11 +490,11 @@ func (x *expected) check(t *rapid.T, f *fake, o Options, d *store.Dataset, rep *
 		for _, e := range x.edges[i] {
 			listed[src][e.u]++
 			line := fmt.Sprint(e.u, " ", e.v)
-			if o.EdgeIDs || slices.ContainsFunc(f.schema.Tables, func(t Table) bool { return t.Relation == r.Key() }) {
+			if o.EdgeIDs || slices.ContainsFunc(f.schema.Tables, func(t Table) bool { return t.Relation == x.relations[x.from[i]].Key() }) {
 				line += fmt.Sprintf(" id=%x", binary.LittleEndian.AppendUint64(nil, uint64(e.number)))
 			}
 			for k, c := range r.Columns {
-				value := binary.LittleEndian.AppendUint64(nil, f.values[i][k][e.number])
+				value := binary.LittleEndian.AppendUint64(nil, f.values[x.from[i]][k][e.number])
 				line += fmt.Sprintf(" %s=%x", c.Name, value[:c.Elem.Size()])
 			}
 			want = append(want, line)
@@ -490,7 +562,7 @@ func (f *fake) checkRows(t *rapid.T, x *expected, o Options, d *store.Dataset, r
 				want = f.rows[at][2*k : 2*k+2]
 			case at < 0:
 				in, out, me := 0.0, 0.0, row[f.index(table.NodeType)][k]
-				for j, r := range f.schema.Relations {
+				for j, r := range x.relations {
 					for _, e := range x.edges[j] {
 						if r.Dst == table.NodeType && e.v == me {
 							in++

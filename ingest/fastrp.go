@@ -67,7 +67,7 @@ func (b *builder) newEmbedder(dim int) (*embedder, error) {
 		e.types = append(e.types, span{e.nodes, n.count})
 		e.nodes += n.count
 	}
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() { // a reverse that is made says nothing new
 		src, dst := b.typeOf(r.Src), b.typeOf(r.Dst)
 		t := &topology{symmetric: b.form(i).reverse}
 		var err error
@@ -100,7 +100,7 @@ func (e *embedding) row(node int) []float32 { return e.rows.Float32s()[node*e.di
 // fastRPBytes is what an embedding takes beside what is held.
 func (b *builder) fastRPBytes(dim int) int64 {
 	edges, nodes := int64(0), b.state.total()
-	for i := range b.schema.Relations {
+	for i := range b.read() {
 		rel := &b.state.Relations[i]
 		if edges += rel.Report.Edges; !b.form(i).reverse {
 			edges += rel.Report.Edges

@@ -46,7 +46,7 @@ func (f *edgeForm) own() bool { return f.src.kind != RowIDs || f.dst.kind != Row
 // joinEdges reads the relations that have ends with ids of their own, gathers the nodes that only edges name, and resolves
 // the ends.
 func (b *builder) joinEdges(ctx context.Context) error {
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		if f := b.form(i); !f.own() {
 			continue
 		}
@@ -62,7 +62,7 @@ func (b *builder) joinEdges(ctx context.Context) error {
 			return err
 		}
 	}
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		f := b.form(i)
 		rel := &b.state.Relations[i]
 		if f.src.kind != RowIDs {

@@ -13,7 +13,7 @@ import (
 // mergeEdges makes equal edges one in the relations that want it, and adds reverses. What is left goes to a log; where
 // nodes keep their order it goes into the dataset instead.
 func (b *builder) mergeEdges(ctx context.Context) error {
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		f := b.form(i)
 		if !f.merge || b.Order == OrderOriginal {
 			continue

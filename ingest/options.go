@@ -57,6 +57,7 @@ const (
 // Options say what to make of a [Source]. The zero value works for every source that has features.
 type Options struct {
 	Undirected bool       // store the reverse of every edge as well, in relations from a node type to itself; default as given
+	Reverse    bool       // store a relation rev_NAME the other way for each that has no reverse yet; default as given
 	SelfLoops  SelfLoops  // default SelfLoopsKeep
 	Duplicates Duplicates // default DuplicatesKeep; edges with reverses are always merged
 	EdgeIDs    bool       // store the number of each edge as read, as column "id"; with a table of edges it is anyhow
@@ -248,6 +249,7 @@ func (s splitPlan) String() string {
 func (p *plan) record() map[string]string {
 	return map[string]string{
 		"undirected": strconv.FormatBool(p.Undirected),
+		"reverse":    strconv.FormatBool(p.Reverse),
 		"self-loops": string(p.SelfLoops),
 		"duplicates": string(p.Duplicates),
 		"edge-ids":   strconv.FormatBool(p.EdgeIDs),

@@ -187,7 +187,7 @@ func (b *builder) countVisits(ctx context.Context) error {
 		copy(n.times.Bytes(), l.now.Bytes())
 	}
 	for _, fanout := range accessFanouts {
-		for i := range b.schema.Relations {
+		for i := range b.relations() {
 			f, rel := b.form(i), &b.state.Relations[i]
 			buf, err := extsort.Buffer(f.width, streamBytes)
 			if err != nil {

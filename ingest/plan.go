@@ -46,6 +46,8 @@ type PassPlan struct {
 const (
 	rateRead     = 12e6  // edges from a source in all: the fastest sources give three times as many, text a third
 	rateMerge    = 14e6  // edges
+	rateCompare  = 60e6  // edges
+	rateReverse  = 40e6  // edges
 	rateRenumber = 24e6  // edges
 	rateWrite    = 24e6  // edges
 	rateJoin     = 5e6   // ends of edges
@@ -116,7 +118,7 @@ func (b *builder) forecast() *Plan {
 		total += n
 	}
 	edges := make([]int64, len(b.schema.Relations))
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		if edges[i] = max(r.Edges, b.state.Relations[i].Report.EdgesRead); r.Edges < 0 && !b.state.Relations[i].Read && b.state.Relations[i].Keyed == nil {
 			plan.Unknown = append(plan.Unknown, "relation "+r.Key()+": the number of edges; as if there were none")
 		}
@@ -134,13 +136,13 @@ func (b *builder) forecast() *Plan {
 		}
 		return edges[i] * int64(form.width)
 	}
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		if form := b.form(i); !form.own() {
 			f.pass("read "+r.Key(), edges[i], "edges", float64(edges[i])/rateRead, 0, log(i), 0)
 		}
 	}
 	gathered := make([]int64, len(nodes)) // ids that edges name
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		form := b.form(i)
 		if !form.own() {
 			continue
@@ -159,7 +161,7 @@ func (b *builder) forecast() *Plan {
 			f.pass("gather ids of "+t.Name, nodes[i], "nodes", float64(gathered[i])/rateIDs, gathered[i]*idBytes, nodes[i]*2*idBytes, 0)
 		}
 	}
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		form := b.form(i)
 		read, seconds := edges[i]*int64(keyBytes(form.src)+keyBytes(form.dst)+form.width-8), float64(edges[i])/rateJoin/each
 		if form.src.kind != RowIDs {
@@ -175,7 +177,7 @@ func (b *builder) forecast() *Plan {
 		}
 	}
 	stored := make([]int64, len(edges)) // edges
-	for i, r := range b.schema.Relations {
+	for i, r := range b.read() {
 		form := b.form(i)
 		stored[i] = edges[i]
 		log := edges[i] * int64(form.width)
@@ -187,14 +189,15 @@ func (b *builder) forecast() *Plan {
 			f.pass("merge "+r.Key(), edges[i], "edges", float64(stored[i])/rateMerge/each, log, stored[i]*int64(form.width), 0)
 		}
 	}
+	f.reverses(stored)
 	if b.Order != OrderOriginal {
 		f.pass("order nodes", total, "nodes", float64(total)/rateNodes, 0, 4*total, 0)
-		for i, r := range b.schema.Relations {
+		for i, r := range b.relations() {
 			log := stored[i] * int64(b.form(i).width)
 			f.pass("renumber "+r.Key(), stored[i], "edges", float64(stored[i])/rateRenumber/each, log, log, 0)
 		}
 	}
-	for i, r := range b.schema.Relations {
+	for i, r := range b.relations() {
 		form := b.form(i)
 		size := 4*stored[i] + 8*(nodes[b.typeIndex(r.Dst)]+1) + 2*sectionOverhead
 		for _, c := range form.columns {
@@ -231,13 +234,40 @@ func (b *builder) forecast() *Plan {
 	return plan
 }
 
+// reverses adds the passes that make reverses, and says how many edges they have.
+func (f *forecaster) reverses(stored []int64) {
+	b, each := f.b, float64(workers())
+	bytes := func(i int) int64 { return stored[i] * int64(b.form(i).width) }
+	edges, read := int64(0), int64(0)
+	compared := b.compared()
+	for _, i := range compared {
+		edges, read = edges+stored[i], read+bytes(i)
+	}
+	if len(compared) > 0 {
+		f.look(lookForReverses, edges, float64(edges)/rateCompare/each, read, 0)
+	}
+	for j, i := range b.mirrored {
+		if j += b.given; b.state.Relations[j].Absent {
+			continue
+		}
+		stored[j] = stored[i]
+		f.look("reverse "+b.schema.Relations[i].Key(), stored[i], float64(stored[i])/rateReverse/each, bytes(i), bytes(j))
+	}
+}
+
+// look adds a pass over edges that leaves what it reads.
+func (f *forecaster) look(name string, edges int64, seconds float64, spillRead, spillWritten int64) {
+	f.pass(name, edges, "edges", math.Max(seconds, float64(spillRead+spillWritten)/rateDisk), 0, spillWritten, 0)
+	f.plan.Passes[len(f.plan.Passes)-1].SpillRead = spillRead
+}
+
 // embedding is how long fastRP takes: each step adds a row for every edge, in both directions, and goes through all nodes.
 func (f *forecaster) embedding(nodes, stored []int64) float64 {
 	rows := int64(0)
 	for _, n := range nodes {
 		rows += n
 	}
-	for i, n := range stored {
+	for i, n := range stored[:f.b.given] {
 		if rows += n; !f.b.form(i).reverse {
 			rows += n
 		}

@@ -16,13 +16,8 @@ func (b *builder) renumberEdges(ctx context.Context) error {
 	if b.Order == OrderOriginal {
 		return nil
 	}
-	for i, r := range b.schema.Relations {
-		rel := &b.state.Relations[i]
-		total := rel.Report.EdgesRead
-		if rel.Merged != nil {
-			total = rel.Report.Edges
-		}
-		if err := b.pass(ctx, "renumber "+r.Key(), total, "edges", func() error { return b.renumberRelation(ctx, i) }); err != nil {
+	for i, r := range b.relations() {
+		if err := b.pass(ctx, "renumber "+r.Key(), b.edgesLeft(i), "edges", func() error { return b.renumberRelation(ctx, i) }); err != nil {
 			return err
 		}
 	}

@@ -49,6 +49,10 @@ type RelationReport struct {
 	Skipped          int64  `json:"skipped"` // one of their ends is no node, and that was allowed
 	Edges            int64  `json:"edges"`   // stored
 
+	// ReverseOf is the key of the relation whose edges these are, the other way round, as far as Options.Reverse had it found.
+	// Of one that was made from it EdgesRead is 0, and ReverseAdded is Edges.
+	ReverseOf string `json:"reverse_of,omitempty"`
+
 	Columns []string `json:"columns"`      // kept with each edge
 	Left    []string `json:"columns_left"` // of the source, and not kept
 }

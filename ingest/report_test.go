@@ -19,7 +19,7 @@ func TestProvenance(t *testing.T) {
 	require.Equal(t, "named", m.Name)
 	require.Equal(t, "degree", m.Order)
 	require.Equal(t, "small", m.Provenance.Source)
-	require.Equal(t, map[string]string{"undirected": "true", "order": "degree", "dtype": "f16", "normalize": "none", "clamp": "false", "features": "",
+	require.Equal(t, map[string]string{"undirected": "true", "reverse": "false", "order": "degree", "dtype": "f16", "normalize": "none", "clamp": "false", "features": "",
 		"split": "given", "seed": "1", "self-loops": "keep", "duplicates": "keep", "edge-ids": "false", "skip-bad": "0"}, m.Provenance.Options)
 	require.Equal(t, []string{
 		"years: not read",

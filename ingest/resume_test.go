@@ -78,9 +78,9 @@ func everything() *fake {
 // everyOptions are ways through all passes.
 func everyOptions() []Options {
 	return []Options{
-		{Undirected: true, DType: F32, test: tiny},
+		{Undirected: true, Reverse: true, DType: F32, test: tiny},
 		{Order: OrderAccess, Features: "degree", EdgeIDs: true, Tmp: "tmp", test: tiny},
-		{Order: OrderOriginal, Duplicates: DuplicatesMerge, test: tiny},
+		{Order: OrderOriginal, Duplicates: DuplicatesMerge, Reverse: true, test: tiny},
 	}
 }
 

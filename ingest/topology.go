@@ -9,13 +9,8 @@ import (
 
 // writeTopology sorts every relation into the dataset.
 func (b *builder) writeTopology(ctx context.Context) error {
-	for i, r := range b.schema.Relations {
-		rel := &b.state.Relations[i]
-		total := rel.Report.EdgesRead
-		if rel.Report.Edges > 0 {
-			total = rel.Report.Edges
-		}
-		if err := b.pass(ctx, "write "+r.Key(), total, "edges", func() error { return b.writeRelation(ctx, i) }); err != nil {
+	for i, r := range b.relations() {
+		if err := b.pass(ctx, "write "+r.Key(), b.edgesLeft(i), "edges", func() error { return b.writeRelation(ctx, i) }); err != nil {
 			return err
 		}
 	}
@@ -31,10 +26,11 @@ func (b *builder) writeRelation(ctx context.Context, i int) error {
 			return err
 		}
 	}
-	g, err := b.w.AddRelation(f.Src, f.Name, f.Dst, f.reverse, f.columns...)
+	g, err := b.w.AddRelation(f.Src, f.Name, f.Dst, f.reverse || rel.Symmetric, f.columns...)
 	if err != nil {
 		return err
 	}
+	g.ReverseOf(rel.ReverseOf)
 	lists := listWriter{g: g, nodes: uint64(f.dst.count), counts: counts}
 	err = b.sortBuckets(ctx, i, func(_ int, wait turn, m *merged) error {
 		columns := f.columnsOf(m)
@@ -51,6 +47,9 @@ func (b *builder) writeRelation(ctx context.Context, i int) error {
 	}
 	if err := g.Close(); err != nil {
 		return err
+	}
+	if f.made {
+		rel.Report.Duplicates, rel.Report.ReverseAdded = 0, rel.Report.Edges // none was read
 	}
 	b.discard(rel.Given...)
 	b.discard(rel.Reverse...)

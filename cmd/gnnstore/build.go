@@ -41,7 +41,8 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Tmp, "tmp", "", "directory for what does not fit in memory (default inside the unfinished dataset)")
 	f.BoolVar(&o.plan, "plan", false, "say what it would take, pass by pass, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge and merge duplicates")
+	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge within a node type, and merge duplicates")
+	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME the other way for each that has no reverse yet")
 	f.StringVar(&o.loops, "self-loops", string(ingest.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
 	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that are there more than once")
 	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
@@ -189,6 +190,10 @@ func printReport(w io.Writer, r *ingest.Report) {
 		printf(w, "%-*s %s nodes, by %s\n", wide, t.Name, count(t.Count), r.Order)
 	}
 	for _, e := range r.Relations {
+		if e.ReverseOf != "" && e.EdgesRead == 0 {
+			printf(w, "%-*s %s edges, the reverse of %s\n", wide, name(e), count(e.Edges), e.ReverseOf)
+			continue
+		}
 		printf(w, "%-*s %s edges from %s read", wide, name(e), count(e.Edges), count(e.EdgesRead))
 		for _, c := range []struct {
 			n    int64

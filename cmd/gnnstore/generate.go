@@ -71,7 +71,7 @@ func newGenerate() *cobra.Command {
 }
 
 // ofDatasets are the flags that raw files know nothing of.
-var ofDatasets = []string{"undirected", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
+var ofDatasets = []string{"undirected", "reverse", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
 
 // checkFlags refuses what does not go with raw files, or only with them.
 func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {

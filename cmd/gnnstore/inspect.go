@@ -46,6 +46,7 @@ type inspectedRelation struct {
 	Key          string   `json:"key"`
 	Edges        int64    `json:"edges"`
 	Symmetric    bool     `json:"symmetric"`
+	ReverseOf    string   `json:"reverse_of,omitempty"` // the relation that has the same edges the other way round
 	MeanInDegree float64  `json:"mean_in_degree"`
 	MaxInDegree  int      `json:"max_in_degree"`
 	NoInEdge     int64    `json:"nodes_without_in_edges"`
@@ -123,7 +124,7 @@ func inspect(ds *store.Dataset) (inspection, error) {
 	}
 	for i := range m.Relations {
 		g := ds.Graph(i)
-		r := inspectedRelation{Key: g.Relation.Key(), Edges: g.Edges(), Symmetric: g.Relation.Symmetric, Bytes: g.Relation.Offsets.Bytes + g.Relation.Neighbors.Bytes}
+		r := inspectedRelation{Key: g.Relation.Key(), Edges: g.Edges(), Symmetric: g.Relation.Symmetric, ReverseOf: g.Relation.ReverseOf, Bytes: g.Relation.Offsets.Bytes + g.Relation.Neighbors.Bytes}
 		for _, c := range g.Relation.Columns {
 			r.Columns = append(r.Columns, fmt.Sprintf("%s %v", c.Name, c.Elem))
 			r.Bytes += c.Values.Bytes
@@ -215,6 +216,9 @@ func printInspection(w io.Writer, in inspection) {
 			kind = "symmetric"
 		}
 		line("edges", "%s: %s %s, in-degree mean %.1f, max %s, none at %s nodes, %s", r.Key, count(r.Edges), kind, r.MeanInDegree, count(int64(r.MaxInDegree)), count(r.NoInEdge), size(r.Bytes))
+		if r.ReverseOf != "" {
+			line("", "the reverse of %s", r.ReverseOf)
+		}
 		if len(r.Columns) > 0 {
 			line("", "each with %s", strings.Join(r.Columns, ", "))
 		}

@@ -295,6 +295,7 @@ type manifestRelation struct {
 	RelationReport
 	Src     string            `json:"src"`
 	Dst     string            `json:"dst"`
+	Reverse string            `json:"reverse_of,omitempty"` // the relation that has the same edges the other way round
 	File    string            `json:"file"`
 	Columns map[string]string `json:"columns,omitempty"`
 	Tables  map[string]string `json:"tables,omitempty"`
@@ -316,7 +317,7 @@ func (e *exporter) newManifest() *manifest {
 	}
 	for i, r := range e.m.Relations {
 		m.Relations = append(m.Relations, manifestRelation{
-			RelationReport: e.report.Relations[i], Src: r.Src, Dst: r.Dst, Columns: map[string]string{}, Tables: map[string]string{},
+			RelationReport: e.report.Relations[i], Src: r.Src, Dst: r.Dst, Reverse: r.ReverseOf, Columns: map[string]string{}, Tables: map[string]string{},
 		})
 	}
 	return m

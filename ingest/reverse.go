@@ -1,0 +1,299 @@
+package ingest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Reverses. Options.Reverse wants for each relation another with its edges the other way round. They stand behind the
+// source's relations in the schema, and from the order of nodes on they are relations like any other. Before it, when equal
+// edges of the source's relations are merged:
+//
+//	look for reverses   relations of the source that are each other's, or their own: those get none
+//	reverse R           R's edges, turned round, with what rides on them, as if they had been read
+
+const (
+	lookForReverses = "look for reverses" // the pass
+	reversePrefix   = "rev_"
+)
+
+// relations are those that the dataset will have, as far as it is known, by number.
+func (b *builder) relations() iter.Seq2[int, Relation] {
+	return func(yield func(int, Relation) bool) {
+		for i, r := range b.schema.Relations {
+			if !b.state.Relations[i].Absent && !yield(i, r) {
+				return
+			}
+		}
+	}
+}
+
+// read are the source's relations.
+func (b *builder) read() []Relation { return b.schema.Relations[:b.given] }
+
+// madeFrom is the relation that relation i is made from, as its reverse; itself when it is read.
+func (b *builder) madeFrom(i int) int {
+	if i < b.given {
+		return i
+	}
+	return b.mirrored[i-b.given]
+}
+
+// addReverses puts the reverses behind the source's relations.
+func (b *builder) addReverses() error {
+	b.given = len(b.schema.Relations)
+	if !b.Reverse {
+		return nil
+	}
+	b.schema.Relations = slices.Clone(b.schema.Relations)
+	for i, r := range b.schema.Relations {
+		if b.Undirected && r.Src == r.Dst {
+			continue
+		}
+		name := reversePrefix + r.Name
+		if store.CleanWord(name) != name {
+			return fmt.Errorf("--reverse: relation %s: its reverse would be called %s, and names have up to 100 letters; give it a shorter name", r.Key(), name)
+		}
+		b.schema.Relations = append(b.schema.Relations, Relation{Src: r.Dst, Name: name, Dst: r.Src, Edges: -1, Columns: r.Columns})
+		b.mirrored = append(b.mirrored, i)
+	}
+	switch {
+	case b.given == 0:
+		return errors.New("--reverse: the source has no relation, so there is nothing to reverse; leave it out")
+	case len(b.mirrored) == 0:
+		return errors.New("--reverse: --undirected stores the reverse of every edge already, since each relation is within a node type; leave one of the two out")
+	}
+	return nil
+}
+
+// candidates are the source's relations that may be the reverse of relation i by their types, i among them.
+func (b *builder) candidates(i int) (found []int) {
+	r := b.schema.Relations[i]
+	for k, o := range b.read() {
+		if o.Src == r.Dst && o.Dst == r.Src && !b.form(k).reverse {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+// compared are the relations whose edges are to be looked at, since some other may be the reverse of one.
+func (b *builder) compared() (found []int) {
+	for _, i := range b.mirrored {
+		if len(b.candidates(i)) > 0 {
+			found = append(found, i) // and the candidate, when it comes
+		}
+	}
+	return found
+}
+
+// findReverses decides which reverses the source has already.
+func (b *builder) findReverses(ctx context.Context) error {
+	compared := b.compared()
+	if len(compared) == 0 {
+		return nil
+	}
+	total := int64(0)
+	for _, i := range compared {
+		total += b.state.Relations[i].Report.EdgesRead
+	}
+	return b.pass(ctx, lookForReverses, total, "edges", func() error {
+		sums := map[int]edgeSums{}
+		for _, i := range compared {
+			s, err := b.sumEdges(ctx, i)
+			if err != nil {
+				return err
+			}
+			sums[i] = s
+		}
+		for _, i := range compared {
+			candidates := b.candidates(i)
+			if slices.Contains(candidates, i) { // before those that are the same relation under another name
+				candidates = append([]int{i}, candidates...)
+			}
+			for _, k := range candidates {
+				if sums[i].edges == sums[k].edges && sums[i].forth == sums[k].back {
+					b.hasReverse(i, k)
+					break
+				}
+			}
+		}
+		for j, i := range b.mirrored {
+			made, key := &b.state.Relations[b.given+j], b.schema.Relations[b.given+j].Key()
+			for _, o := range b.read() {
+				if !made.Absent && o.Key() == key {
+					return fmt.Errorf("--reverse: relation %s has the name that the reverse of %s would have, and other edges; leave --reverse out, or rename it",
+						key, b.schema.Relations[i].Key())
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// hasReverse notes that relation k of the source is the reverse of relation i.
+func (b *builder) hasReverse(i, k int) {
+	rel, r := &b.state.Relations[i], b.schema.Relations[i]
+	b.state.Relations[b.given+slices.Index(b.mirrored, i)].Absent = true
+	if i == k {
+		rel.Symmetric = true
+		b.note("relation %s has the reverse of each of its edges already, so --reverse adds none", r.Key())
+		return
+	}
+	b.note("relation %s has its reverse in the source, %s, so --reverse adds none", r.Key(), b.schema.Relations[k].Key())
+	// One of them is said to be the other's reverse: the later, but where only the earlier has tables of edges, it. The ids of a
+	// reverse without tables are rows of the other's, which here they are not.
+	of, later := min(i, k), max(i, k)
+	if b.hasEdgeTable(b.schema.Relations[of].Key()) && !b.hasEdgeTable(b.schema.Relations[later].Key()) {
+		of, later = later, of
+	}
+	from, to := &b.state.Relations[later], b.state.Relations[of]
+	named := func(o relation) bool { return o.ReverseOf == b.schema.Relations[later].Key() }
+	if from.ReverseOf == "" && to.ReverseOf == "" && !slices.ContainsFunc(b.state.Relations, named) {
+		from.ReverseOf = b.schema.Relations[of].Key()
+	}
+}
+
+// edgeSums are the edges of a relation, to be compared: as they are, and turned round.
+type edgeSums struct {
+	edges       int64
+	forth, back store.EdgeSum
+}
+
+func (b *builder) sumEdges(ctx context.Context, i int) (edgeSums, error) {
+	var all edgeSums
+	var mu sync.Mutex
+	f := b.form(i)
+	err := b.eachRecord(ctx, i, func(records []byte) error {
+		var s edgeSums
+		for ; len(records) > 0; records = records[f.width:] {
+			e := binary.LittleEndian.Uint64(records)
+			s.edges++
+			s.forth.Add(uint32(e), uint32(e>>32))
+			s.back.Add(uint32(e>>32), uint32(e))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all.edges += s.edges
+		all.forth.AddSum(s.forth)
+		all.back.AddSum(s.back)
+		return nil
+	})
+	return all, err
+}
+
+// eachRecord visits the edges of relation i, by rows, when equal ones are merged: some records at a time, from several
+// goroutines.
+func (b *builder) eachRecord(ctx context.Context, i int, visit func(records []byte) error) error {
+	f, rel := b.form(i), &b.state.Relations[i]
+	if f.merge && b.Order == OrderOriginal { // then edges are merged when they are written
+		report := rel.Report
+		defer func() { rel.Report = report }() // which counts them again
+		return b.sortBuckets(ctx, i, func(_ int, _ turn, m *merged) error {
+			if f.width > 8 {
+				return visit(m.records)
+			}
+			records, at := make([]byte, 0, 8*len(m.items)), 0
+			for l, n := range m.lengths {
+				for range n {
+					records = binary.LittleEndian.AppendUint64(records, extsort.MakeKey(m.list+uint32(l), m.items[at]))
+					at++
+				}
+			}
+			return visit(records)
+		})
+	}
+	log := rel.Given
+	if f.merge {
+		log = rel.Merged
+	}
+	return b.eachChunk(ctx, log, f.width, func(next func() ([]byte, error)) error {
+		for {
+			records, err := next()
+			if err != nil || records == nil {
+				return err
+			}
+			b.addMeter(len(records) / f.width)
+			if err := visit(records); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// reverseEdges makes the reverses.
+func (b *builder) reverseEdges(ctx context.Context) error {
+	for j, i := range b.mirrored {
+		if b.state.Relations[b.given+j].Absent {
+			continue
+		}
+		err := b.pass(ctx, "reverse "+b.schema.Relations[i].Key(), b.edgesLeft(i), "edges", func() error { return b.reverseRelation(ctx, i, b.given+j) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// edgesLeft is the number of edges of a relation that the source has, as far as it is known before they are written.
+func (b *builder) edgesLeft(i int) int64 {
+	r := &b.state.Relations[i].Report
+	if r.Edges > 0 {
+		return r.Edges
+	}
+	return r.EdgesRead
+}
+
+// reverseRelation makes relation j of the edges of relation i.
+func (b *builder) reverseRelation(ctx context.Context, i, j int) error {
+	rel := &b.state.Relations[j]
+	rel.Report = RelationReport{Key: b.schema.Relations[j].Key()}
+	rel.ReverseOf = b.schema.Relations[i].Key()
+	if b.form(i).merge && b.Order == OrderOriginal {
+		b.halved = true // see eachRecord
+		defer func() { b.halved = false }()
+	}
+	sinks, err := b.newEdgeSinks(j, b.edgesLeft(i))
+	if err != nil {
+		return err
+	}
+	width := sinks.form.width
+	var mu sync.Mutex
+	var all, free []*edgeSink
+	err = b.eachRecord(ctx, i, func(records []byte) error {
+		mu.Lock()
+		var sink *edgeSink
+		if n := len(free); n > 0 {
+			sink, free = free[n-1], free[:n-1]
+		} else {
+			sink = sinks.sink()
+			all = append(all, sink)
+		}
+		mu.Unlock()
+		for ; len(records) > 0; records = records[width:] {
+			copy(sink.record[8:], records[8:width])
+			e := binary.LittleEndian.Uint64(records)
+			sink.put(uint32(e>>32), uint32(e))
+		}
+		mu.Lock()
+		free = append(free, sink)
+		mu.Unlock()
+		return sinks.err()
+	})
+	for _, sink := range all {
+		sink.flush()
+	}
+	err = sinks.close(rel, err)
+	for _, bucket := range rel.Given {
+		rel.Report.Edges += bucket.Bytes / int64(width)
+	}
+	return err
+}
