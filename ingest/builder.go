@@ -34,6 +34,8 @@ import (
 //   - "degree": three columns, 1, ln(1+in-degree), ln(1+out-degree), by the edges as stored.
 //   - "random:D": independent standard normal values.
 //   - "fastrp:D": an embedding of each node's neighbourhood; see fastrp.go for the formula.
+//   - "mean": the mean of the rows of a node's in-neighbours, in rounds; see mean.go. It never replaces the source's own.
+//   - "none": no features are made, and none are missed.
 //
 // Split. "given" resolves the source's splits. "random:a/b/c" parts the labelled nodes at random, or all nodes where
 // nothing is labelled. "per-class:t/v" takes t training and v validation nodes of each class, and tests on the other labelled
@@ -175,6 +177,7 @@ type builder struct {
 	mirrored []int           // those that the ones behind are made from: see reverse.go
 	nodes    []*nodes        // by Schema.NodeTypes
 	makes    map[string]bool // node types that get made features
+	means    []meanPlan      // of them, in the order of making, where they are means
 	splits   []*partition    // those to be written
 
 	// See journal.go.

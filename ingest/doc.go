@@ -12,8 +12,8 @@
 // # Passes
 //
 // Every pass reads what the one before wrote, in the source's order or part by part: ids of nodes are sorted, edges read,
-// their ends resolved, equal ones merged, nodes ordered, edges renumbered, lists sorted into the dataset, rows of features
-// and labels placed by stored id. What does not fit in memory lies in files beside the unfinished dataset, or in
+// their ends resolved, equal ones merged, reverses made, nodes ordered, edges renumbered, lists sorted into the dataset, rows of
+// features and labels placed by stored id, means taken of rows that are placed. What does not fit in memory lies in files beside the unfinished dataset, or in
 // Options.Tmp, written and read around the page cache; see internal/extsort. The journal (journal.go) says which passes are
 // done. A Build that was killed, or interrupted by its context, goes on after the last of them when it is called again with
 // the same source and options; memory and Tmp may differ. Whatever the memory, the dataset is the same, bit for bit.
@@ -28,6 +28,9 @@
 //	n      a split, each
 //	4 n    rows by stored id, while features that are made or can be had in any order are written; while a split is drawn
 //
+// Means take three quarters of what is left, for rows and sums: where all rows fit, they are read once; else the more memory
+// there is, the fewer passes over the rows. See mean.go.
+//
 // fastrp:D works on the whole graph in memory: 12 D N, 4 an edge and direction, 20 N; where Memory is less it is refused. A
 // budget that is too small is refused with the least that works.
 //
@@ -36,6 +39,10 @@
 // An edge u→v makes u an in-neighbour of v. A directed relation is stored as it is given, duplicates and self loops
 // included, unless Options say otherwise, and both are counted. An undirected one has v→u whenever it has u→v, and every edge
 // once. Of equal edges the first read stays, with its number and columns, and a given one goes before a reverse.
+//
+// Options.Reverse is for graphs of many types, where nothing would flow back: each relation R gets another, rev_R, of its edges the
+// other way round, as often as they are there. Between node types that is the only reverse there can be. Within one,
+// Undirected comes first: what it makes symmetric needs no other. What the source has already is found and not made again.
 //
 // # Labels
 //
@@ -48,6 +55,12 @@
 // Half precision keeps 11 bits of magnitudes from 2⁻¹⁴ to 65504, and features may round by that much. What would change more is
 // counted, and refused unless Options.Clamp is set: values beyond 65504, whole numbers beyond 2048 where whole numbers are
 // expected, and tiny values where a column has little else. rounding.go has the rule. Options.Normalize comes before it.
+//
+// # Means
+//
+// Where one type has features and others have none, as in MAG240M, those take means of their in-neighbours' rows, type by
+// type outwards: Options.Features "mean". A type that no relation reaches is refused. Sums are float32, from source to source
+// upwards, so that the bits depend on the dataset alone.
 //
 // # Why not
 //

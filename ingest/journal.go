@@ -38,8 +38,9 @@ type state struct {
 	Relations    []relation                `json:"relations"`
 	Tables       []tableState              `json:"tables"`
 	Dictionaries []dictionary              `json:"dictionaries"`
-	Arrays       map[string]extsort.Bucket `json:"arrays"`     // of the node types, by kind and number
-	Generation   int                       `json:"generation"` // of the newest array
+	Parted       []parted                  `json:"parted,omitempty"` // see mean.go
+	Arrays       map[string]extsort.Bucket `json:"arrays"`           // of the node types, by kind and number
+	Generation   int                       `json:"generation"`       // of the newest array
 	Skipped      int64                     `json:"skipped"`
 	FirstSkipped string                    `json:"first_skipped"`
 	Report       *Report                   `json:"report"`
@@ -400,6 +401,9 @@ func (s *state) buckets() []extsort.Bucket {
 	}
 	for _, d := range s.Dictionaries {
 		all = slices.Concat(all, d.Rows, d.Gathered, []extsort.Bucket{d.Sorted})
+	}
+	for _, p := range s.Parted {
+		all = append(all, p.Buckets...)
 	}
 	for _, a := range s.Arrays {
 		all = append(all, a)

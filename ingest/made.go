@@ -26,6 +26,9 @@ func (b *builder) makeTables(ctx context.Context) error {
 			e.free()
 		}
 	}()
+	if b.features.kind == "mean" {
+		return b.makeMeans(ctx)
+	}
 	for i, t := range b.schema.NodeTypes {
 		if !b.makes[t.Name] {
 			continue

@@ -74,7 +74,8 @@ type Options struct {
 	Normalize Normalize // default NormalizeNone
 	Clamp     bool      // values that float16 cannot hold become the nearest it can and are counted; default: they are refused
 
-	// Features made instead of read: "degree", "random:D" or "fastrp:D"; see [Build]. Default: the source's own.
+	// Features made instead of read, or for node types that have none: "degree", "random:D", "fastrp:D", "mean" or "none"; see
+	// [Build]. Default: the source's own.
 	Features string
 	// Split is "given", "random:a/b/c" or "per-class:t/v"; see [Build]. Default: given where the source has one, else
 	// random:0.6/0.2/0.2, which the Report notes.
@@ -168,11 +169,11 @@ type plan struct {
 
 // featurePlan is a read Options.Features.
 type featurePlan struct {
-	kind string // "", "degree", "random", "fastrp"
+	kind string // "", "degree", "random", "fastrp", "mean", "none"
 	dim  int
 }
 
-const featureChoices = "degree, random:D or fastrp:D, with D columns, as in fastrp:128"
+const featureChoices = "degree, random:D or fastrp:D, with D columns, as in fastrp:128, mean or none"
 
 func parseFeatures(s string) (featurePlan, error) {
 	kind, arg, _ := strings.Cut(s, ":")
@@ -181,6 +182,8 @@ func parseFeatures(s string) (featurePlan, error) {
 		return featurePlan{}, nil
 	case s == "degree":
 		return featurePlan{kind, degreeDim}, nil
+	case s == "mean" || s == "none":
+		return featurePlan{kind: kind}, nil
 	case kind == "random" || kind == "fastrp":
 		dim, err := strconv.Atoi(arg)
 		if err != nil || dim < 1 || dim > maxMadeDim {

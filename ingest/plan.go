@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"path/filepath"
 
@@ -39,6 +40,8 @@ type PassPlan struct {
 	SpillWritten int64   `json:"spill_written_bytes"`
 	SpillRead    int64   `json:"spill_read_bytes"`
 	Written      int64   `json:"written_bytes"` // to the dataset
+	// DatasetRead is what is read back of what was written to the dataset before: the rows that means are of.
+	DatasetRead int64 `json:"dataset_read_bytes,omitempty"`
 }
 
 // What the estimate of time goes by: items a second and worker, and bytes a second of the disk. They were measured on two
@@ -46,8 +49,8 @@ type PassPlan struct {
 const (
 	rateRead     = 12e6  // edges from a source in all: the fastest sources give three times as many, text a third
 	rateMerge    = 14e6  // edges
-	rateCompare  = 60e6  // edges
-	rateReverse  = 40e6  // edges
+	rateCompare  = 40e6  // edges
+	rateReverse  = 25e6  // edges
 	rateRenumber = 24e6  // edges
 	rateWrite    = 24e6  // edges
 	rateJoin     = 5e6   // ends of edges
@@ -56,6 +59,8 @@ const (
 	rateValues   = 250e6 // feature values from a source in all
 	// rateEmbed is sums of fastRP: ogbn-arxiv, undirected, at 128 columns takes 5.1 G of them, and 14 s of processor time.
 	rateEmbed = 360e6
+	ratePart  = 50e6  // edges that are parted for means, in all
+	rateMean  = 300e6 // values added to means
 	rateDisk  = 1.4e9 // bytes a second, read or written
 )
 
@@ -93,7 +98,7 @@ type forecaster struct {
 func (f *forecaster) pass(name string, items int64, unit string, seconds float64, spillRead, spillWritten, written int64) {
 	p := &f.plan.Passes
 	disk := float64(spillRead+spillWritten+written) / rateDisk
-	*p = append(*p, PassPlan{name, items, unit, math.Max(seconds, disk), spillWritten, spillRead, written})
+	*p = append(*p, PassPlan{name, items, unit, math.Max(seconds, disk), spillWritten, spillRead, written, 0})
 	f.plan.Seconds += math.Max(seconds, disk)
 	f.plan.SpillBytes = max(f.plan.SpillBytes, f.spilled+spillWritten)
 	f.plan.DiskBytes = max(f.plan.DiskBytes, f.spilled+spillWritten+f.written+written)
@@ -315,10 +320,49 @@ func (f *forecaster) tables(nodes, edges, stored []int64) {
 			}
 		}
 	}
+	if b.features.kind == "mean" {
+		f.means(nodes, stored)
+		return
+	}
 	for i, t := range b.schema.NodeTypes {
 		if b.makes[t.Name] {
 			table(Table{Name: madeTable, NodeType: t.Name, Dim: b.features.dim}, nodes[i], true)
 		}
+	}
+}
+
+// means adds the passes that make mean features, as makeMeans does them.
+func (f *forecaster) means(nodes, stored []int64) {
+	b, each, total := f.b, float64(workers()), int64(0)
+	for _, n := range nodes {
+		total += n
+	}
+	room := b.Memory - baseBytes
+	if b.Order != OrderOriginal {
+		room -= 4 * total // stored ids
+	}
+	room = max(room, workBytes)
+	for _, p := range b.means {
+		name, rows := b.nodes[p.nodeType].name, nodes[p.nodeType]
+		sources := b.meanSources(p)
+		tables, edges, spilled := b.meanTables(sources), int64(0), int64(0)
+		divided := divideMeans(or(b.test.means, room/4*3), rows, p.dim, tables)
+		for _, s := range sources {
+			n := stored[s.relation]
+			if edges += n; n > 0 && b.meanBlocks(divided, s) > partedAbove {
+				f.pass(b.partPass(s), n, "edges", float64(n)/ratePart, 0, 8*n, 0)
+				spilled += 8 * n
+			}
+		}
+		read := tables
+		if !divided.held {
+			read *= divided.parts
+			f.plan.Notes = append(f.plan.Notes, fmt.Sprintf("features of node type %s are means: %d passes over %d MiB of rows; more memory makes it fewer", name, divided.parts, tables>>20))
+		}
+		seconds := float64(edges)*float64(p.dim)/rateMean/each + float64(rows)*float64(p.dim)/rateValues
+		seconds = math.Max(seconds, float64(read)/rateDisk)
+		f.pass("make features "+name+"/"+madeTable, edges, "edges", seconds, spilled, 0, rows*b.rowBytes(p.dim)+sectionOverhead)
+		f.plan.Passes[len(f.plan.Passes)-1].DatasetRead = read
 	}
 }
 
@@ -376,7 +420,7 @@ func (b *builder) nodeBytes(nodes []int64) int64 {
 			outs += each * size(i)
 			degrees += each * size(i)
 		}
-		if b.makes[t.Name] {
+		if b.makes[t.Name] && b.features.kind != "mean" {
 			made = max(made, each*size(i))
 		}
 	}

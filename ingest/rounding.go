@@ -31,6 +31,7 @@ const (
 type rounding struct {
 	mu      sync.Mutex
 	columns map[int]*columnRounding
+	lossy   bool  // what is lost is counted and never refused
 	small   []int // columns without a value of halfLeast or more so far
 	beyond  loss  // values past 65504
 }
@@ -262,7 +263,7 @@ func (w *tableWriter) checkRounding() error {
 	}
 	w.rep.Overflowed, w.rep.Rounded = w.beyond.n, rounded.n
 	switch {
-	case w.b.Clamp:
+	case w.b.Clamp, w.lossy:
 	case w.beyond.n > 0:
 		return fmt.Errorf("%s, and %d values in all are beyond float16, which ends at 65504; store --dtype f32, or --clamp them", w.beyond.text, w.beyond.n)
 	case rounded.n > 0:

@@ -18,8 +18,11 @@ func (b *builder) chooseFeatures() error {
 		}
 	}
 	b.makes = map[string]bool{}
-	if b.features.kind == "" {
-		if len(has) == 0 {
+	if b.features.kind == "mean" {
+		return b.chooseMeans(has)
+	}
+	if b.features.kind == "" || b.features.kind == "none" {
+		if len(has) == 0 && b.features.kind == "" {
 			if none := b.schema.NoFeatures; none != "" {
 				return fmt.Errorf("%s; or choose --features %s", none, featureChoices)
 			}

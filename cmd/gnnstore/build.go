@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +46,7 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME the other way for each that has no reverse yet")
 	f.StringVar(&o.loops, "self-loops", string(ingest.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
 	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that are there more than once")
+	f.StringVar(&o.Features, "features", "", "make features of node types without, or of all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none")
 	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
 	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")
 	f.StringVar(&o.Name, "name", "", "name of the dataset (default from the source)")
@@ -109,8 +111,16 @@ func build(ctx context.Context, stderr io.Writer, source ingest.Source, out stri
 
 func printPlan(w io.Writer, p *ingest.Plan) {
 	rows := [][]string{{"pass", "over", "about", "spill read", "spill written", "dataset"}}
+	reread := slices.ContainsFunc(p.Passes, func(s ingest.PassPlan) bool { return s.DatasetRead > 0 })
+	if reread {
+		rows[0] = append(rows[0], "and of it read")
+	}
 	for _, s := range p.Passes {
-		rows = append(rows, []string{s.Name, count(s.Items) + " " + s.Unit, duration(s.Seconds), size(s.SpillRead), size(s.SpillWritten), size(s.Written)})
+		row := []string{s.Name, count(s.Items) + " " + s.Unit, duration(s.Seconds), size(s.SpillRead), size(s.SpillWritten), size(s.Written)}
+		if reread {
+			row = append(row, size(s.DatasetRead))
+		}
+		rows = append(rows, row)
 	}
 	tabulate(w, rows)
 	printf(w, "%-9s about %s, and more where the source is slow to read\n", "time", duration(p.Seconds))

@@ -39,6 +39,7 @@ func newGenerate() *cobra.Command {
 			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
 			"  gnnstore generate reddit small.gnn --nodes 20k --edges 1M --undirected\n" +
+			"  gnnstore generate mag240m mag.gnn --scale 0.001 --undirected --reverse --features mean\n" +
 			"  gnnstore generate mag240m mag240m_kddcup2021 --raw --scale 0.001",
 		Args: exactArgs("KIND", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,7 +72,7 @@ func newGenerate() *cobra.Command {
 }
 
 // ofDatasets are the flags that raw files know nothing of.
-var ofDatasets = []string{"undirected", "reverse", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
+var ofDatasets = []string{"undirected", "reverse", "features", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
 
 // checkFlags refuses what does not go with raw files, or only with them.
 func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {

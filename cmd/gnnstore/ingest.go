@@ -40,6 +40,7 @@ func newIngest() *cobra.Command {
 			"  gnnstore ingest npz amazon_electronics_computers.npz computers.gnn --undirected --split per-class:20/30\n" +
 			"  gnnstore ingest csv facebook_edges.csv facebook.gnn --undirected \\\n" +
 			"    --nodes facebook_target.csv --label page_type --node-features facebook.json\n" +
+			"  gnnstore ingest mag240m mag240m_kddcup2021 mag.gnn --undirected --reverse --features mean --plan\n" +
 			"  gnnstore ingest table --infer tables/ > tables/schema.yaml\n" +
 			"  gnnstore ingest table tables/schema.yaml shop.gnn --features random:64",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -79,7 +80,6 @@ func newIngest() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.flags(f)
-	f.StringVar(&o.Features, "features", "", "make features instead of reading them: degree, random:D, fastrp:D")
 	f.StringVar(&o.Split, "split", "", "given, random:a/b/c or per-class:t/v (default given, else random:0.6/0.2/0.2)")
 	f.StringVar(&o.normalize, "normalize", string(ingest.NormalizeNone), "none, or row: divide each row of features by the sum of its magnitudes")
 	f.BoolVar(&o.Clamp, "clamp", false, "round values that float16 cannot hold to those it can, instead of refusing them")

@@ -37,7 +37,8 @@ type inspection struct {
 type inspectedNodes struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
-	IDs   string `json:"ids"` // what users call nodes by: "numbers" or "texts"
+	IDs   string `json:"ids"`                   // what users call nodes by: "numbers" or "texts"
+	Bare  bool   `json:"no_features,omitempty"` // it has no table
 	First string `json:"first_id"`
 	Last  string `json:"last_id"` // of the nodes as stored
 }
@@ -119,6 +120,7 @@ func inspect(ds *store.Dataset) (inspection, error) {
 		if err != nil {
 			return in, err
 		}
+		row.Bare = !slices.ContainsFunc(m.Tables, func(table store.Table) bool { return table.NodeType == t.Name })
 		in.NodeTypes = append(in.NodeTypes, row)
 		in.Nodes += t.Count
 	}
@@ -205,7 +207,11 @@ func printInspection(w io.Writer, in inspection) {
 	line("dataset", "%s (%s), %s, format %d", in.Name, in.Path, size(in.Bytes), in.Version)
 	line("sealed", "%s, %s", in.Created.Format(time.DateTime+" MST"), in.Seal)
 	for _, t := range in.NodeTypes {
-		line("nodes", "%s: %s, numbered by %s order", t.Name, count(t.Count), in.Order)
+		bare := ""
+		if t.Bare {
+			bare = ", without features"
+		}
+		line("nodes", "%s: %s, numbered by %s order%s", t.Name, count(t.Count), in.Order, bare)
 		if t.IDs == "texts" {
 			line("", "their ids are texts: the first is %s, the last %s", t.First, t.Last)
 		}
