@@ -92,7 +92,8 @@ type sourceOptions struct {
 	memory  int64
 	follow  bool
 
-	nodeCount int64 // of csv and arrays
+	nodeCount   int64 // of csv and arrays
+	yearColumns int   // of ogb and mag240m
 }
 
 // flags adds the flags that go with some formats only.
@@ -147,6 +148,9 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.raw, name, nil, of+"a file without header, FILE:DTYPE:SHAPE as in full_feat.npy:f2:1000,768; repeatable")
 	}, "raw-array")
 
+	of("mag240m, ogb", func(name, of string) {
+		f.IntVar(&o.yearColumns, name, 0, of+"columns that the year of each node becomes, behind its features: sines and cosines (default none)")
+	}, "year-columns")
 	of("ogb", text(&o.reverse, "add the reverse of each edge: auto, yes or no (default auto: as OGB does for the dataset)"), "add-reverse")
 	of("mag240m", text(&o.mag240m.FullFeatures, "a matrix of features of all nodes, with or without header (default papers alone have some)"), "full-features")
 	of("mag240m", text(&o.mag240m.RowOrder, "order of types in it: paper,author,institution or author,institution,paper"), "row-order")
@@ -162,6 +166,11 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 		o.arrays.Nodes = o.nodeCount
 	}
 	o.arrays.Layout, o.ogb.AddReverse = arrays.Layout(o.layout), ogb.Reverse(o.reverse)
+	if format == "mag240m" {
+		o.mag240m.YearColumns = o.yearColumns
+	} else {
+		o.ogb.YearColumns = o.yearColumns
+	}
 	var errs []error
 	for _, text := range o.raw {
 		raw, err := arrays.ParseRaw(text)

@@ -21,5 +21,5 @@ func TestConform(t *testing.T) {
 	full := download(t).with("full.npy", npyFile("<f2", "(105, 3)", true, halves(true, paper, author, institution)))
 	require.Len(t, full, len(download(t))+1)
 	sourcetest.Conform(t, input(download(t), Options{}), input(download(t).from(t, "split_dict.pt", "split_dict.older.pt"), Options{}),
-		input(full, Options{FullFeatures: "full.npy", RowOrder: "paper,author,institution"}))
+		input(full, Options{FullFeatures: "full.npy", RowOrder: "paper,author,institution"}), input(download(t), Options{YearColumns: 4}))
 }

@@ -11,6 +11,8 @@
 // means over papers, and keep the matrix of all 244 million nodes (375 GB) in a file without a header: Options.FullFeatures
 // names it, and Options.RowOrder says whose rows come first.
 //
+// Options.YearColumns puts the years of papers behind their features.
+//
 // The test nodes of the challenge come as three splits of the same training and validation nodes: whole, which has all of
 // them, dev and challenge. Where the download is older and has one list, dev takes three of each five nodes of it and
 // challenge the other two, by position, as upstream does. Labels of test nodes are hidden.

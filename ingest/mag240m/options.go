@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest/ogb"
 )
 
 // Options say how to read the dataset. The zero value works.
@@ -14,15 +16,17 @@ type Options struct {
 	// RowOrder is the order of the node types in it: paper,author,institution is that of OGB's full_feat.npy,
 	// author,institution,paper that of DGL's full.npy. Default: the former when the file has a header; a dump must say.
 	RowOrder string
-	Memory   int64 // of the ingest, for pickles; default 1 GiB
+	// YearColumns is how many columns node_year.npy becomes, behind the features of papers; see [ogb.Years]. Default: none.
+	YearColumns int
+	Memory      int64 // of the ingest, for pickles; default 1 GiB
 }
 
 const orders = "paper,author,institution as in OGB's full_feat.npy, or author,institution,paper as in DGL's full.npy"
 
 // Validate reports every problem.
 func (o Options) Validate() error {
-	if o.RowOrder == "" {
-		return nil
+	if err := ogb.CheckYears(o.YearColumns); err != nil || o.RowOrder == "" {
+		return err
 	}
 	if o.FullFeatures == "" {
 		return fmt.Errorf("--row-order %s: it goes with --full-features", o.RowOrder)

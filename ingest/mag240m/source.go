@@ -23,6 +23,7 @@ type Source struct {
 	ends    []*array // by relation
 	tables  []rows   // by table
 	labels  *array
+	years   *years   // of papers; nil: none
 	splits  []split  // by split
 	files   []string // what is read, for Schema.Identity
 	memory  int64    // of the ingest
@@ -44,7 +45,7 @@ func (o Options) Open(path string) (*Source, error) {
 	}
 	s := &Source{dir: dir, memory: o.Memory, schema: ingest.Schema{Name: "mag240m"}}
 	for _, step := range []func() error{
-		s.readMeta, s.findRelations, func() error { return s.findFeatures(o) }, s.findLabels, s.findSplits, s.noteOthers,
+		s.readMeta, s.findRelations, func() error { return s.findFeatures(o) }, func() error { return s.findYears(o) }, s.findLabels, s.findSplits, s.noteOthers,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -54,7 +55,7 @@ func (o Options) Open(path string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.schema.Identity = fmt.Sprintf("mag240m, rows by %q\n%s", o.RowOrder, files)
+	s.schema.Identity = fmt.Sprintf("mag240m, rows by %q\n%s", o.RowOrder, files) // and columns of years, which are a file more
 	return s, nil
 }
 
@@ -102,6 +103,9 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
 	if table >= len(s.tables) {
 		panic("mag240m: no such table")
+	}
+	if s.years != nil && table == s.years.table {
+		return s.years.stream(ctx, &s.tables[table], emit)
 	}
 	return s.tables[table].stream(ctx, emit)
 }

@@ -267,6 +267,42 @@ func TestFullFeatures(t *testing.T) {
 	require.EqualError(t, err, "--row-order paper,author,institution: it goes with --full-features")
 }
 
+// TestYearColumns: the years of papers stand behind their features, and behind nobody else's.
+func TestYearColumns(t *testing.T) {
+	years := make([]int16, papers)
+	for i := range years {
+		years[i] = int16(1990 + i%30)
+	}
+	years[7] = 0
+	root := download(t).with("processed/paper/node_year.npy", npyFile("<i2", "(60,)", false, years)).
+		with("full.npy", npyFile("<f2", "(105, 3)", true, halves(true, paper, author, institution))).write(t)
+	for _, full := range []string{"", filepath.Join(root, folder, "full.npy")} {
+		w, err := read(root, Options{YearColumns: 4, FullFeatures: full})
+		require.NoError(t, err)
+		require.Equal(t, dim+4, w.Schema.Tables[0].Dim)
+		require.NotContains(t, strings.Join(w.Schema.Skipped, " "), "node_year")
+		require.Contains(t, w.Schema.Identity, "node_year.npy")
+		for v := range papers {
+			row := w.Rows[0][v*(dim+4) : (v+1)*(dim+4)]
+			require.Equal(t, []float32{feature(paper, v, 0), feature(paper, v, 1), feature(paper, v, 2)}, row[:dim])
+			want, ago := []float32{0, 0, 0, 0}, float64(v%30-29)
+			if v != 7 {
+				want = []float32{float32(math.Sin(ago)), float32(math.Cos(ago)), float32(math.Sin(ago / 100)), float32(math.Cos(ago / 100))}
+			}
+			require.Equal(t, want, row[dim:], v)
+		}
+		for _, table := range w.Schema.Tables[1:] {
+			require.Equal(t, dim, table.Dim)
+		}
+	}
+	_, err := read(download(t).with("processed/paper/node_year.npy", nil).write(t), Options{YearColumns: 4})
+	require.ErrorContains(t, err, "node_year.npy: no such file; fetch it, or leave --year-columns out")
+	_, err = read(download(t).with("processed/paper/node_year.npy", npyFile("<i2", "(59,)", false, years[:59])).write(t), Options{YearColumns: 4})
+	require.ErrorContains(t, err, "array is (59,) of <i2, and ")
+	_, err = read(root, Options{YearColumns: 5})
+	require.ErrorContains(t, err, "--year-columns 5: a sine and a cosine each, so an even number up to 1024")
+}
+
 func TestVariants(t *testing.T) {
 	column := make([]float32, papers)
 	for i, x := range labels() {

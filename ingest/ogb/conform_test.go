@@ -35,5 +35,7 @@ func TestConform(t *testing.T) {
 	packed := filepath.Join(t.TempDir(), "tiny.zip")
 	require.NoError(t, os.WriteFile(packed, arxiv().with(files{"split/random/train.csv.gz": "-"}).zipped(t, "tiny/"), 0o600))
 	sourcetest.Conform(t, input(large.write(t, "large"), Options{AddReverse: Yes}), input(packed, Options{}), input(arxiv().write(t, "arxiv"), Options{}),
-		input("testdata/papers100M-bin", Options{}), input("testdata/papers100M-bin", Options{AddReverse: Yes}), input("testdata/typed", Options{}))
+		input("testdata/papers100M-bin", Options{}), input("testdata/papers100M-bin", Options{AddReverse: Yes}), input("testdata/typed", Options{}),
+		input(large.with(files{"raw/node_year.csv.gz": year.String()}).write(t, "years"), Options{YearColumns: 2}), input("testdata/papers100M-bin", Options{YearColumns: 8}),
+		input("testdata/typed", Options{YearColumns: 4}))
 }

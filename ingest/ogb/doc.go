@@ -15,6 +15,8 @@
 // training alone. Several columns of labels are a multi-label task, zeros and ones. Of further columns those of edges are
 // kept, if there is one number an edge. All that is passed over is named in Schema.Skipped.
 //
+// Options.YearColumns makes columns of node_year, behind the features: see [Years].
+//
 // A table that was unpacked, edge.csv for edge.csv.gz, is read where the packed one is not there. A download that is still a
 // zip archive is read in place as long as it holds tables.
 //

@@ -173,6 +173,18 @@ func (s *Source) addRelation(src, name, dst string, count int64, ends section) {
 // addNodeData takes features and labels of a node type, and notes what else there is. what names it in notes.
 func (s *Source) addNodeData(nodeType int, what, attribute string, open func() (section, error)) error {
 	of := s.schema.NodeTypes[nodeType]
+	if attribute == "year" && s.yearColumns > 0 {
+		data, err := open()
+		if err != nil {
+			return err
+		}
+		width, err := data.columns()
+		if err == nil && width > 1 {
+			err = fmt.Errorf("%s: %d columns, and a node has one year; leave --year-columns out", data.place(), width)
+		}
+		s.yearsOf[of.Name] = yearSection{data, what, of.Count}
+		return err
+	}
 	if attribute != "feat" && attribute != "label" {
 		s.note(what, "further columns of nodes are not kept")
 		return nil
@@ -228,7 +240,7 @@ func (s *Source) addEdgeData(relation int, what, attribute string, open func() (
 	case width == 0 && of.Edges == 0:
 	case attribute == "feat":
 		s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", Relation: of.Key(), Dim: max(width, 1)})
-		s.rows = append(s.rows, rows{data, s.reverse})
+		s.rows = append(s.rows, rows{section: data, twice: s.reverse})
 	case width > 1:
 		s.note(what, strconv.Itoa(width)+" columns an edge are not kept, one is")
 	case attribute == "id":

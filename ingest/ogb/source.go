@@ -13,7 +13,10 @@ import (
 // Options say how to read a dataset. The zero value works.
 type Options struct {
 	AddReverse Reverse // default Auto
-	Memory     int64   // of the ingest, for pickles; default 1 GiB
+	// YearColumns is how many columns node_year becomes, behind the features of the nodes that have it; see [Years]. Default:
+	// none.
+	YearColumns int
+	Memory      int64 // of the ingest, for pickles; default 1 GiB
 }
 
 // Reverse says whether the reverse of each edge is added.
@@ -27,6 +30,9 @@ const (
 
 // Validate reports every problem.
 func (o Options) Validate() error {
+	if err := CheckYears(o.YearColumns); err != nil {
+		return err
+	}
 	switch o.AddReverse {
 	case "", Auto, Yes, No:
 		return nil
@@ -48,12 +54,16 @@ type Source struct {
 	files    []string       // what is read, for Schema.Identity
 	archives []*npz.Archive // to be closed
 	memory   int64          // of the ingest
+
+	yearColumns int
+	yearsOf     map[string]yearSection // by node type, while the layout is found
 }
 
 // rows are the rows of a table.
 type rows struct {
 	section
-	twice bool // a row of an edge belongs to its reverse as well
+	twice bool        // a row of an edge belongs to its reverse as well
+	years *yearColumn // behind them; nil: none
 }
 
 // labels are the values of a label.
@@ -82,7 +92,7 @@ func (o Options) Open(path string) (*Source, error) {
 
 // open takes the folder, and closes it on an error.
 func (o Options) open(d *folder) (_ *Source, err error) {
-	s := &Source{folder: d, memory: o.Memory, schema: ingest.Schema{Name: d.name}}
+	s := &Source{folder: d, memory: o.Memory, schema: ingest.Schema{Name: d.name}, yearColumns: o.YearColumns, yearsOf: map[string]yearSection{}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -96,6 +106,9 @@ func (o Options) open(d *folder) (_ *Source, err error) {
 	if err := s.findLayout(); err != nil {
 		return nil, err
 	}
+	if err := s.addYears(); err != nil {
+		return nil, err
+	}
 	if err := s.findSplit(); err != nil {
 		return nil, err
 	}
@@ -106,7 +119,7 @@ func (o Options) open(d *folder) (_ *Source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.schema.Identity = fmt.Sprintf("ogb, reverses %v\n%s", s.reverse, files)
+	s.schema.Identity = fmt.Sprintf("ogb, reverses %v\n%s", s.reverse, files) // columns of years are in the widths of tables
 	return s, nil
 }
 
@@ -133,6 +146,9 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 		panic("ogb: no such table")
 	}
 	r, dim := s.rows[table], s.schema.Tables[table].Dim
+	if r.years != nil {
+		return r.years.stream(ctx, r.section, dim-s.yearColumns, emit)
+	}
 	if !r.twice {
 		return r.floats(ctx, dim, func(first int64, values []float32) error {
 			return emit(ingest.RowChunk{Place: ingest.Place{File: r.place(), First: first}, Values: values})
