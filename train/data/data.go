@@ -82,7 +82,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	if err := d.findInputs(o.Inputs); err != nil {
 		return nil, err
 	}
-	if err := d.findTarget(o.Target); err != nil {
+	if err := d.findTarget(o.Target, "so nothing to learn"); err != nil {
 		return nil, err
 	}
 	m := ds.Manifest()
@@ -219,8 +219,9 @@ func (d *Data) typeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// findTarget finds the type that is learnt: the one of that name, or the only one that can be.
-func (d *Data) findTarget(name string) error {
+// findTarget finds the type that is learnt: the one of that name, or the only one that can be. Where there is none, the error
+// goes on with without.
+func (d *Data) findTarget(name, without string) error {
 	m := d.Set.Manifest()
 	var can []string // types with a label and a split
 	d.Target = -1
@@ -241,9 +242,9 @@ func (d *Data) findTarget(name string) error {
 		d.Target = 0
 	case name != "":
 	case len(can) == 0:
-		return d.fail("no type of nodes with a label and a split, so nothing to learn")
+		return d.fail("no type of nodes with a label and a split, %s", without)
 	case len(can) > 1:
-		return d.fail("the types %s have labels and splits; say by {target} which one to learn", strings.Join(can, " and "))
+		return d.fail("the types %s have labels and splits; say by {target} which one to take", strings.Join(can, " and "))
 	}
 	return nil
 }

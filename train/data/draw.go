@@ -20,7 +20,7 @@ func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 	for i := range d.Types {
 		d.Types[i].Features = d.table(i, "")
 	}
-	if err := d.findTarget(o.Target); err != nil {
+	if err := d.findTarget(o.Target, "so say by {target} of which type the seeds are"); err != nil {
 		return nil, err
 	}
 	m, t := ds.Manifest(), d.Types[d.Target]

@@ -19,8 +19,12 @@
 //   - Static, the rows that stand first in the dataset: where ingest ordered nodes by how often they are read, the hot
 //     ones.
 //
-// A pass takes no more than its own arrays, and as many passes go on at once as there are workers. Results depend on
-// no number of them.
+// Where there are several types of nodes, each type that batches read and that has a table is traced alone, with a file and caches
+// of its own. Batches are drawn once for all of them, and then one type is simulated after the other. Types without a table have
+// no rows to cache, and only count in how batches grow.
+//
+// A pass takes no more than its own arrays, and as many passes go on at once as there are workers, all of them for one type: the
+// memory is that of the largest. Results depend on no number of them.
 //
 // Caches begin empty, and what fills them is left out: see [Options].Steps. The topology is read from its map, so the
 // first draws of a graph that is not in memory take their time; Run ends soon after its context does, in the middle of

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"context"
-	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,7 +12,7 @@ import (
 
 // drawer draws batches in groups, as many batches as workers, and gives them out in order.
 type drawer struct {
-	data   *data.Data         // its graph, and as Train the seeds of an epoch
+	data   *data.Data         // its relations, and as Train the seeds of an epoch
 	order  []uint32           // of the seeds, as an epoch meets them
 	groups [2][]*sample.Batch // one is in use while the other is drawn
 }
@@ -28,13 +27,10 @@ type stream struct {
 	z          func(step int) sample.Z
 }
 
-// open finds the graph and the seeds.
-func (d *drawer) open(ds *store.Dataset, split string, workers int) (err error) {
-	if d.data, err = data.OpenToDraw(ds, data.Options{Split: split}); err != nil {
+// open finds the relations and the seeds.
+func (d *drawer) open(ds *store.Dataset, o data.Options, workers int) (err error) {
+	if d.data, err = data.OpenToDraw(ds, o); err != nil {
 		return err
-	}
-	if n, m := len(d.data.Types), len(d.data.Relations); n != 1 || m != 1 {
-		return fmt.Errorf("%s: %d node types and %d relations; samplers draw from one of each", ds.Path(), n, m)
 	}
 	for range workers {
 		for i := range d.groups {
@@ -50,7 +46,11 @@ type taker func(step int, b *sample.Batch) error
 
 // draw gives the batches of s to take, one by one and in order.
 func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
-	sampler := sample.NewSampler(sample.AtHand(d.data.Relations[0].Graph), s.config, len(d.groups[0]))
+	lists := make([]sample.Topology, len(d.data.Relations))
+	for i, r := range d.data.Relations {
+		lists[i] = r.AtHand(false)
+	}
+	sampler := sample.NewTyped(d.data.Schema(), lists, s.config, len(d.groups[0]))
 	sampler.Guard = store.Guard
 	g, ctx := errgroup.WithContext(ctx)
 	drawn := make(chan []*sample.Batch) // without room: once a group is received, the one before it is free
@@ -96,7 +96,7 @@ func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, s stream, 
 	z, seeds := make([]sample.Z, len(group)), make([][][]uint32, len(group))
 	for i := range group {
 		z[i] = s.z(first + i)
-		seeds[i] = [][]uint32{d.order[(at+i)*s.batch : min((at+i+1)*s.batch, len(d.order))]}
+		seeds[i] = d.data.Seeds(d.order[(at+i)*s.batch : min((at+i+1)*s.batch, len(d.order))])
 	}
 	return d.data.Place(sampler.Sample(ctx, group, z, seeds))
 }

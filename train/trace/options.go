@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -30,12 +31,18 @@ var Policies = []Policy{Static, LRU, Sieve, Belady}
 type Options struct {
 	Samplers []sample.Kind `json:"samplers"`
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one.
-	Fanouts         []int       `json:"fanout"`
-	LayerDependency bool        `json:"layer_dependency"`
-	Poisson         bool        `json:"poisson"` // of LABOR-0
-	Walk            sample.Walk `json:"walk"`
-	Split           string      `json:"split"` // empty where the dataset has one at most
-	Seed            uint64      `json:"seed"`
+	Fanouts []int `json:"fanout"`
+	// RelationFanouts are those of relations, by name or key, that have fanouts of their own; 0 draws none.
+	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"`
+	LayerDependency bool             `json:"layer_dependency"`
+	Poisson         bool             `json:"poisson"` // of LABOR-0
+	Walk            sample.Walk      `json:"walk"`
+	Split           string           `json:"split"` // empty where the target has one at most
+	// Target is the type of the seeds; empty where just one has a label and a split. Relation is the one relation to draw from, by
+	// name or key; empty: all of them.
+	Target   string `json:"target,omitempty"`
+	Relation string `json:"relation,omitempty"`
+	Seed     uint64 `json:"seed"`
 
 	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and
 	// from less where there are few.
@@ -54,7 +61,8 @@ type Options struct {
 	// are counted as fit, the last ones, so that each change of draws weighs what it does in a long run.
 	Steps  int `json:"steps"`
 	Epochs int `json:"epochs"`
-	// Caches are the sizes that are simulated, each under each of the policies.
+	// Caches are the sizes that are simulated, each under each of the policies. Of several types each has caches of these sizes of its
+	// own: a share is of its rows, and a number that is more than these all of them.
 	Caches   []Capacity `json:"cache"`
 	Policies []Policy   `json:"policies"`
 
@@ -99,11 +107,24 @@ func (o Options) Validate() error {
 		fail(bad, "{fanout} %d: at least 1, or -1 for every neighbour", k)
 		fanouts = fanouts && !bad
 	}
+	var own [][]int
+	for _, name := range slices.Sorted(maps.Keys(o.RelationFanouts)) {
+		of := o.RelationFanouts[name]
+		fail(len(of) != len(o.Fanouts), "{fanout} %s has %d numbers and {layers} is %d: one a layer", name, len(of), len(o.Fanouts))
+		for _, k := range of {
+			bad := k < sample.All || k > math.MaxInt32
+			fail(bad, "{fanout} %s %d: at least 0, or -1 for every neighbour", name, k)
+			fanouts = fanouts && !bad
+		}
+		own = append(own, of)
+	}
 	for _, kind := range o.Samplers {
 		known := slices.Contains(sample.Kinds, kind)
 		fail(!known, "{samplers} %s: there are %s", kind, sample.Names(sample.Kinds))
 		if known && fanouts {
-			errs = append(errs, o.config(kind, 1).Validate())
+			c := o.config(kind, 1)
+			c.OfRelation = own
+			errs = append(errs, c.Validate())
 		}
 	}
 	drifts := o.Smoothed && slices.ContainsFunc(o.Kappas, func(k int) bool { return k != 1 })
@@ -138,7 +159,7 @@ func twice[T comparable](errs *[]error, option string, list []T) {
 	}
 }
 
-// config is how a trace of a sampler is drawn.
+// config is how a trace of a sampler is drawn, but for the fanouts of relations, whose numbers the dataset knows.
 func (o Options) config(kind sample.Kind, kappa int) sample.Config {
 	return sample.Config{
 		Kind: kind, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Walk: o.Walk,
@@ -162,7 +183,7 @@ func (o Options) steps(epoch int) int {
 	return n
 }
 
-// Capacity is the size of a cache: a share of all rows, at least one of them, or where that is 0 a number of rows.
+// Capacity is the size of a cache: a share of a table's rows, at least one of them, or where that is 0 a number of rows.
 type Capacity struct {
 	Share float64
 	Rows  int64
@@ -190,13 +211,10 @@ func (c Capacity) String() string {
 }
 
 // of is the capacity in rows, of so many.
-func (c Capacity) of(rows int) (uint32, error) {
+func (c Capacity) of(rows int) uint32 {
 	n := c.Rows
 	if c.Share > 0 {
 		n = max(1, int64(c.Share*float64(rows)))
 	}
-	if n > int64(rows) {
-		return 0, fmt.Errorf("{cache} %v: the dataset has %d rows", c, rows)
-	}
-	return uint32(n), nil
+	return uint32(min(n, int64(rows)))
 }

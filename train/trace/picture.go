@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"html"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -37,13 +38,27 @@ func (r *Report) SVG() []byte {
 }
 
 func (r *Report) title() string {
-	fanout := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(r.Fanouts), "[]")), ",")
+	numbers := func(fanouts []int) string {
+		return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(fanouts), "[]")), ",")
+	}
+	fanout := numbers(r.Fanouts)
+	for _, name := range slices.Sorted(maps.Keys(r.RelationFanouts)) {
+		fanout += " " + name + "=" + numbers(r.RelationFanouts[name])
+	}
 	return fmt.Sprintf("%s: fanout %s, batch %d", filepath.Base(r.Dataset), fanout, r.Batch)
 }
 
 func (r *Report) subtitle() string {
-	return fmt.Sprintf("rows: means of %d independent batches, and their 95 %% confidence intervals; "+
-		"misses: %d batches, %s, after the caches have filled", trials, r.Steps, r.Dependent)
+	return fmt.Sprintf("%s: means of %d independent batches, and their 95 %% confidence intervals; "+
+		"misses: %d batches, %s, after the caches have filled", r.counted(), trials, r.Steps, r.Dependent)
+}
+
+// counted is what the growth curve counts.
+func (r *Report) counted() string {
+	if len(r.Types) > 0 {
+		return "nodes"
+	}
+	return "rows"
 }
 
 func (r *Report) samplers() (all []sample.Kind) {
@@ -117,8 +132,12 @@ func (a axis) of(v float64) float64 {
 }
 
 func (r *Report) growthPanel() panel {
+	title := "Rows that a batch reads for each seed"
+	if len(r.Types) > 0 {
+		title = "Nodes of all types in a batch for each seed"
+	}
 	p := panel{
-		title: "Rows that a batch reads for each seed", xName: "seeds a batch",
+		title: title, xName: "seeds a batch",
 		yName: fmt.Sprintf("E|S%s| / |S⁰|", raised(len(r.Fanouts))),
 		x:     axis{low: math.Inf(1), log: true}, y: axis{low: math.Inf(1), log: true},
 	}
@@ -177,21 +196,23 @@ func (r *Report) missPanel(kind sample.Kind) panel {
 		p.x.high = max(p.x.high, float64(t.Kappa))
 	}
 	forever := 4 * p.x.high // where infinity is drawn
+	var types []string
 	for _, t := range traces {
 		at := float64(t.Kappa)
 		if t.Kappa == sample.Forever {
 			at, p.x.high = forever, forever
 		}
-		p.x.ticks = append(p.x.ticks, tick{at, sample.KappaText(t.Kappa)})
+		if text := sample.KappaText(t.Kappa); !slices.ContainsFunc(p.x.ticks, func(have tick) bool { return have.text == text }) {
+			p.x.ticks = append(p.x.ticks, tick{at, text})
+		}
+		if !slices.Contains(types, t.Type) {
+			types = append(types, t.Type)
+			p.curves = append(p.curves, r.missCurves(t, len(p.curves))...)
+		}
+		first := slices.Index(types, t.Type) * len(t.Caches)
 		for i, c := range t.Caches {
-			if i == len(p.curves) {
-				policy, size := i/len(r.Caches), i%len(r.Caches)
-				p.curves = append(p.curves, curve{
-					name:   fmt.Sprintf("%s %s", c.Policy, r.Caches[size].Asked),
-					colour: colours[policy%len(colours)], dash: dashes[size%len(dashes)],
-				})
-			}
-			p.curves[i].points = append(p.curves[i].points, point{x: at, y: 1 - c.HitRate})
+			of := &p.curves[first+i]
+			of.points = append(of.points, point{x: at, y: 1 - c.HitRate})
 			p.y.high = max(p.y.high, 1-c.HitRate)
 		}
 	}
@@ -211,6 +232,19 @@ func (r *Report) missPanel(kind sample.Kind) panel {
 			return p
 		}
 	}
+}
+
+// missCurves has a curve without points for each cache of t, behind so many others. A policy of a type has a colour, and where there
+// are more of these than colours, dashes that the others have not.
+func (r *Report) missCurves(t Trace, behind int) (all []curve) {
+	for i, c := range t.Caches {
+		policy, size := (behind+i)/len(r.Caches), i%len(r.Caches)
+		all = append(all, curve{
+			name:   strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Type, c.Policy, r.Caches[size].Asked)),
+			colour: colours[policy%len(colours)], dash: dashes[(policy/len(colours)*len(r.Caches)+size)%len(dashes)],
+		})
+	}
+	return all
 }
 
 // raised writes a number above the line.

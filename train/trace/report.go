@@ -4,29 +4,43 @@ import "github.com/gnnstore/gnnstore/train/sample"
 
 // Report is what Run found. Its JSON keys are stable. A row is the features of a node; what is counted in rows is a
 // number of requests for them, of which a batch makes one for each of its different nodes.
+//
+// What a graph of several types has alone is left out where there is one type: Types, Target, and Trace.Type.
 type Report struct {
-	Dataset  string `json:"dataset"`
-	Seal     string `json:"seal"`
-	Order    string `json:"order"` // of nodes: degree and access put the rows first that static should hold
-	Nodes    int    `json:"nodes"`
-	Edges    int64  `json:"edges"`
-	RowBytes int    `json:"row_bytes"` // 0 where the dataset has no features
+	Dataset  string   `json:"dataset"`
+	Seal     string   `json:"seal"`
+	Order    string   `json:"order"`           // of nodes: degree and access put the rows first that static should hold
+	Nodes    int      `json:"nodes"`           // of all types
+	Edges    int64    `json:"edges"`           // of all relations
+	RowBytes int      `json:"row_bytes"`       // 0 where the dataset has no features; of several types the sum
+	Types    []TypeOf `json:"types,omitempty"` // each alone
 
-	Split           string       `json:"split"` // empty: there is none, and all nodes are seeds
-	Seeds           int          `json:"seeds"` // nodes that batches begin with
-	Fanouts         []int        `json:"fanout"`
-	Batch           int          `json:"batch"`
-	EpochSteps      int          `json:"epoch_steps"` // batches of an epoch
-	Steps           int          `json:"steps"`       // batches of a trace
-	Dependent       string       `json:"dependent"`   // "nested" or "smoothed"
-	LayerDependency bool         `json:"layer_dependency"`
-	Poisson         bool         `json:"poisson"`
-	Walk            *sample.Walk `json:"walk,omitempty"` // of rw
-	Seed            uint64       `json:"seed"`
+	Target          string           `json:"target,omitempty"`   // type of the seeds
+	Relation        string           `json:"relation,omitempty"` // the one that was drawn from, where it was asked for
+	Split           string           `json:"split"`              // empty: there is none, and all nodes are seeds
+	Seeds           int              `json:"seeds"`              // nodes that batches begin with
+	Fanouts         []int            `json:"fanout"`
+	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"` // of relations that have their own
+	Batch           int              `json:"batch"`
+	EpochSteps      int              `json:"epoch_steps"` // batches of an epoch
+	Steps           int              `json:"steps"`       // batches of a trace
+	Dependent       string           `json:"dependent"`   // "nested" or "smoothed"
+	LayerDependency bool             `json:"layer_dependency"`
+	Poisson         bool             `json:"poisson"`
+	Walk            *sample.Walk     `json:"walk,omitempty"` // of rw
+	Seed            uint64           `json:"seed"`
 
-	Caches []Size   `json:"caches"`
+	Caches []Size   `json:"caches"` // of several types those of all of them together
 	Growth []Growth `json:"growth"` // by sampler, then by batch size
-	Traces []Trace  `json:"traces"` // by sampler, then by κ, in the order in which they were asked for
+	Traces []Trace  `json:"traces"` // by sampler, then by κ, in the order in which they were asked for, then by type
+}
+
+// TypeOf is one type of nodes of several.
+type TypeOf struct {
+	Type     string `json:"type"`
+	Nodes    int    `json:"nodes"`
+	RowBytes int    `json:"row_bytes"`        // 0 where it has no table
+	Caches   []Size `json:"caches,omitempty"` // of its rows, where batches read some
 }
 
 // Size is a cache that was asked for.
@@ -44,7 +58,8 @@ type Growth struct {
 	Hops    []Hop       `json:"hops"`
 }
 
-// Hop is |Sˡ|, the nodes that a batch has after hop l from its seeds; after the last hop it is the rows that it reads.
+// Hop is |Sˡ|, the nodes of all types that a batch has after hop l from its seeds; after the last hop, where all types have a
+// table, it is the rows that it reads.
 type Hop struct {
 	Hop     int     `json:"hop"`
 	Mean    float64 `json:"mean"`
@@ -52,10 +67,11 @@ type Hop struct {
 	PerSeed float64 `json:"per_seed"`
 }
 
-// Trace is the requests of one sampler with one κ, and what caches make of them.
+// Trace is the requests of one sampler with one κ for the rows of one type, and what caches make of them.
 type Trace struct {
 	Sampler   sample.Kind `json:"sampler"`
-	Kappa     int         `json:"kappa"`    // -1: all batches share their draws
+	Kappa     int         `json:"kappa"` // -1: all batches share their draws
+	Type      string      `json:"type,omitempty"`
 	Requests  int64       `json:"requests"` // of all batches
 	Batches   Batches     `json:"rows_per_batch"`
 	Different int64       `json:"different_rows"` // of the whole trace

@@ -163,20 +163,27 @@ func (r *requests) each(ctx context.Context, rewrite bool, visit func(at int64, 
 	return nil
 }
 
-// replay asks s for all requests, and gives the misses of each batch: those of its i-th cache at
-// misses[batch*caches+i].
-func (r *requests) replay(ctx context.Context, s simulator, caches int) (misses []int64, err error) {
-	misses = make([]int64, len(r.ends)*caches)
+// inBatches gives visit all requests with the batch that they are of. Those of one batch may come in several parts.
+func (r *requests) inBatches(ctx context.Context, visit func(batch int, part []uint32)) error {
 	batch := 0
-	err = r.each(ctx, false, func(at int64, block []uint32) {
+	return r.each(ctx, false, func(at int64, block []uint32) {
 		for len(block) > 0 {
 			for r.ends[batch] <= at {
 				batch++
 			}
 			n := min(int64(len(block)), r.ends[batch]-at)
-			s.ask(block[:n], misses[batch*caches:(batch+1)*caches])
+			visit(batch, block[:n])
 			block, at = block[n:], at+n
 		}
+	})
+}
+
+// replay asks s for all requests, and gives the misses of each batch: those of its i-th cache at
+// misses[batch*caches+i].
+func (r *requests) replay(ctx context.Context, s simulator, caches int) (misses []int64, err error) {
+	misses = make([]int64, len(r.ends)*caches)
+	err = r.inBatches(ctx, func(batch int, part []uint32) {
+		s.ask(part, misses[batch*caches:(batch+1)*caches])
 	})
 	return misses, err
 }

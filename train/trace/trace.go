@@ -12,12 +12,13 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Run draws and simulates what o says of ds, which has one type of nodes and one relation. It holds 8 bytes a seed,
-// the batches that its workers draw and 4 bytes a node, and afterwards as many of the passes that the package comment
-// describes as there are workers; on disk, 4 bytes a request of one trace at a time.
+// Run draws and simulates what o says of ds. It holds 8 bytes a seed and, while it draws, the batches of its workers, which to
+// number their nodes take up to 4 bytes a node each. Afterwards it holds as many of the passes that the package comment
+// describes as there are workers, all of the same type; on disk, 4 bytes a request of what was drawn for one sampler and κ.
 func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -34,6 +35,9 @@ func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
+	if len(r.tables) == 0 {
+		return &r.report, nil
+	}
 	for _, kind := range o.Samplers {
 		for _, kappa := range o.Kappas {
 			if err := r.trace(ctx, kind, kappa); err != nil {
@@ -48,42 +52,73 @@ func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 type run struct {
 	Options
 	drawer
-	sizes  []uint32 // of caches, ascending
-	report Report
+	ofRelation [][]int      // fanouts, by number of a relation
+	reach      sample.Reach // what batches can hold
+	tables     []table
+	report     Report
+}
+
+// table is the rows of one type that caches can hold: batches read it, and it has features, or is the only type.
+type table struct {
+	number int    // of the type
+	name   string // empty where it is the only one
+	nodes  int
+	asked  []Size
+	sizes  []uint32 // of asked, ascending
 }
 
 // check compares what is drawn from with what was sealed, checksums and contents, as verify does: the topology, and what seeds
 // come from.
 func (r *run) check(ctx context.Context, ds *store.Dataset) error {
-	m := ds.Manifest()
+	m, target := ds.Manifest(), r.data.Types[r.data.Target].Name
 	wanted := map[string]bool{}
-	for i := range m.Relations {
-		wanted[m.Relations[i].Offsets.Path], wanted[m.Relations[i].Neighbors.Path] = true, true
+	for i, drawn := range r.reach.Drawn() {
+		if rel := &r.data.Relations[i]; drawn {
+			wanted[rel.Relation.Offsets.Path], wanted[rel.Relation.Neighbors.Path] = true, true
+		}
 	}
 	for i := range m.Labels {
-		wanted[m.Labels[i].Values.Path] = true
+		if m.Labels[i].NodeType == target {
+			wanted[m.Labels[i].Values.Path] = true
+		}
 	}
 	for i := range m.Splits {
-		wanted[m.Splits[i].Train.Path] = true
+		if m.Splits[i].NodeType == target {
+			wanted[m.Splits[i].Train.Path] = true
+		}
 	}
 	return ds.CheckParts(ctx, func(path string) bool { return wanted[path] },
 		func(done, total int64) { r.show("check", done, total, "bytes") })
 }
 
 // open finds what there is to draw from, and what to report.
-func (r *run) open(ds *store.Dataset) error {
-	if err := r.drawer.open(ds, r.Split, r.Workers); err != nil {
+func (r *run) open(ds *store.Dataset) (err error) {
+	options := data.Options{Split: r.Split, Target: r.Target, Relation: r.Relation}
+	if err := r.drawer.open(ds, options, r.Workers); err != nil {
 		return err
 	}
+	if r.ofRelation, err = r.data.OfRelation(r.RelationFanouts); err != nil {
+		return err
+	}
+	schema := r.data.Schema()
+	for _, kind := range r.Samplers {
+		if err := r.config(kind, 1).Fits(schema); err != nil {
+			return fmt.Errorf("%s: %w", ds.Path(), err)
+		}
+	}
+	r.reach = r.config(sample.NS, 1).Reach(schema, r.data.Target)
 	m := ds.Manifest()
 	r.report = Report{
-		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Nodes: r.data.Types[0].Nodes, Edges: r.data.Relations[0].Edges(),
-		Split: r.data.Split, Seeds: len(r.data.Train), Fanouts: r.Fanouts, Batch: r.Batch, Dependent: "nested",
-		LayerDependency: r.LayerDependency, Poisson: r.Poisson, Seed: r.Seed,
+		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Target: r.Target, Relation: r.Relation,
+		Split: r.data.Split, Seeds: len(r.data.Train), Fanouts: r.Fanouts, RelationFanouts: r.RelationFanouts, Batch: r.Batch,
+		Dependent: "nested", LayerDependency: r.LayerDependency, Poisson: r.Poisson, Seed: r.Seed,
 		Caches: []Size{}, Growth: []Growth{}, Traces: []Trace{},
 	}
-	if features := slices.IndexFunc(m.Tables, func(t store.Table) bool { return t.Relation == "" }); features >= 0 {
-		r.report.RowBytes = ds.Features(features).RowBytes()
+	for _, rel := range r.data.Relations {
+		r.report.Edges += rel.Edges()
+	}
+	if err := r.openTables(); err != nil {
+		return err
 	}
 	if r.Smoothed {
 		r.report.Dependent = "smoothed"
@@ -91,17 +126,6 @@ func (r *run) open(ds *store.Dataset) error {
 	if slices.Contains(r.Samplers, sample.RW) {
 		r.report.Walk = &r.Walk
 	}
-	for _, c := range r.Caches {
-		rows, err := c.of(r.data.Types[0].Nodes)
-		if err != nil {
-			return err
-		}
-		r.sizes = append(r.sizes, rows)
-		share := float64(rows) / float64(r.data.Types[0].Nodes)
-		r.report.Caches = append(r.report.Caches, Size{c.String(), int64(rows), share})
-	}
-	slices.Sort(r.sizes)
-	r.sizes = slices.Compact(r.sizes)
 	r.report.EpochSteps = (len(r.data.Train) + r.Batch - 1) / r.Batch
 	r.report.Steps = r.steps(r.report.EpochSteps)
 	for _, b := range r.Growth {
@@ -119,6 +143,65 @@ func (r *run) open(ds *store.Dataset) error {
 		}
 	}
 	return nil
+}
+
+// openTables finds the tables that batches read, with the sizes of their caches, and reports all types.
+func (r *run) openTables() error {
+	types, rows, largest := r.data.Types, 0, 0
+	several := len(types) > 1
+	for i := range types {
+		t, of := &types[i], TypeOf{Type: types[i].Name, Nodes: types[i].Nodes}
+		if t.Features != nil {
+			of.RowBytes = t.Features.RowBytes()
+		}
+		if !several || r.reach.Types[0][i] && t.Features != nil && t.Nodes > 0 {
+			table := table{number: i, nodes: t.Nodes}
+			for _, c := range r.Caches {
+				n := c.of(t.Nodes)
+				table.asked = append(table.asked, Size{c.String(), int64(n), float64(n) / float64(t.Nodes)})
+				table.sizes = append(table.sizes, n)
+			}
+			slices.Sort(table.sizes)
+			table.sizes = slices.Compact(table.sizes)
+			if several {
+				table.name, of.Caches = t.Name, table.asked
+			}
+			r.tables = append(r.tables, table)
+			rows, largest = rows+t.Nodes, max(largest, t.Nodes)
+		}
+		if several {
+			r.report.Types = append(r.report.Types, of)
+		}
+		r.report.Nodes, r.report.RowBytes = r.report.Nodes+of.Nodes, r.report.RowBytes+of.RowBytes
+	}
+	if several {
+		r.report.Target = types[r.data.Target].Name
+	}
+	if len(r.tables) == 0 {
+		return nil
+	}
+	for i, c := range r.Caches {
+		switch {
+		case c.Rows > int64(largest) && several:
+			return fmt.Errorf("{cache} %v: the largest table that batches read has %d rows", c, largest)
+		case c.Rows > int64(largest):
+			return fmt.Errorf("{cache} %v: the dataset has %d rows", c, largest)
+		}
+		all := Size{Asked: c.String()}
+		for _, t := range r.tables {
+			all.Rows += t.asked[i].Rows
+		}
+		all.Share = float64(all.Rows) / float64(rows)
+		r.report.Caches = append(r.report.Caches, all)
+	}
+	return nil
+}
+
+// config is how a trace of a sampler is drawn.
+func (r *run) config(kind sample.Kind, kappa int) sample.Config {
+	c := r.Options.config(kind, kappa)
+	c.OfRelation = r.ofRelation
+	return c
 }
 
 // show tells how far a stage is.
@@ -143,7 +226,11 @@ func (r *run) growth(ctx context.Context, kind sample.Kind) error {
 		sizes := make([][]float64, hops) // by hop and trial
 		err := r.draw(ctx, s, func(step int, b *sample.Batch) error {
 			for h := range hops {
-				sizes[h] = append(sizes[h], float64(len(b.Layers[hops-1-h].Nodes[0].Src)))
+				nodes := 0
+				for _, f := range b.Layers[hops-1-h].Nodes {
+					nodes += len(f.Src)
+				}
+				sizes[h] = append(sizes[h], float64(nodes))
 			}
 			r.show(stage, int64(i*trials+step+1), total, "batches")
 			return nil
@@ -173,52 +260,79 @@ func moments(x []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation / float64(len(x)-1))
 }
 
-// trace draws one trace and simulates all caches.
+// trace draws batches once and traces the requests for each table, one after the other.
 func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 	name := fmt.Sprintf("%s with κ = %s", kind, sample.KappaText(kappa))
-	requests, err := newRequests(r.Tmp)
-	if err != nil {
-		return err
+	of := make([]*requests, 0, len(r.tables))
+	defer func() {
+		for _, requests := range of {
+			requests.close()
+		}
+	}()
+	for range r.tables {
+		requests, err := newRequests(r.Tmp)
+		if err != nil {
+			return err
+		}
+		of = append(of, requests)
 	}
-	defer requests.close()
-	reuse, err := newReuse(r.data.Types[0].Nodes, r.report.Steps)
-	if err != nil {
-		return err
-	}
-	defer reuse.close()
 	schedule := sample.Schedule{Seed: r.Seed, Kappa: kappa}
 	s := stream{
 		config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps,
 		seed: r.Seed, z: schedule.At,
 	}
-	err = r.draw(ctx, s, func(step int, b *sample.Batch) error {
-		rows := b.Inputs()[0]
-		reuse.add(rows)
+	err := r.draw(ctx, s, func(step int, b *sample.Batch) error {
+		inputs := b.Inputs()
+		for i, t := range r.tables {
+			if err := of[i].add(inputs[t.number]); err != nil {
+				return err
+			}
+		}
 		r.show("draw "+name, int64(step+1), int64(s.steps), "batches")
-		return requests.add(rows)
+		return nil
 	})
-	if err == nil {
-		err = requests.finish()
+	for i := range of {
+		if err == nil {
+			err = of[i].finish()
+		}
 	}
+	for i := range r.tables {
+		if err == nil {
+			err = r.judge(ctx, kind, kappa, &r.tables[i], of[i], name)
+		}
+	}
+	return err
+}
+
+// judge finds out what the requests for one table are like, and simulates its caches.
+func (r *run) judge(ctx context.Context, kind sample.Kind, kappa int, of *table, requests *requests, name string) error {
+	if of.name != "" {
+		name += ", of " + of.name
+	}
+	reuse, err := newReuse(of.nodes, r.report.Steps)
 	if err != nil {
 		return err
 	}
+	err = requests.inBatches(ctx, reuse.add)
 	reuse.close()
+	if err != nil {
+		return err
+	}
 	t := Trace{
-		Sampler: kind, Kappa: kappa, Requests: requests.count(), Batches: requests.batches(),
+		Sampler: kind, Kappa: kappa, Type: of.name, Requests: requests.count(), Batches: requests.batches(),
 		Different: sum(reuse.fresh), WorkingSet: reuse.windows(), Caches: []Cache{},
 	}
-	from := r.warmup(reuse.fresh, kappa)
-	t.WarmupSteps, t.MeasuredSteps = from, s.steps-from
+	from := of.warmup(reuse.fresh, kappa)
+	t.WarmupSteps, t.MeasuredSteps = from, r.report.Steps-from
 	t.WholePeriods = kappa == sample.Forever || t.MeasuredSteps%kappa == 0
 	t.MeasuredRequests = requests.count() - requests.before(from)
 	t.FirstRequests = sum(reuse.fresh[from:])
-	misses, err := r.simulate(ctx, requests, from, name)
+	misses, err := r.simulate(ctx, of, requests, from, name)
 	if err != nil {
 		return err
 	}
 	for _, p := range r.Policies {
-		for _, size := range r.report.Caches {
+		for _, size := range of.asked {
 			missed := misses[cache{p, uint32(size.Rows)}]
 			rate := 1 - float64(missed)/float64(max(t.MeasuredRequests, 1))
 			t.Caches = append(t.Caches, Cache{p, size.Rows, t.MeasuredRequests - missed, missed, rate})
@@ -230,9 +344,9 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 
 // warmup is how many batches come before those that are counted, as Options.Steps says. fresh is the first requests of
 // each.
-func (r *run) warmup(fresh []int64, kappa int) int {
+func (t *table) warmup(fresh []int64, kappa int) int {
 	warm, held := 0, int64(0)
-	for warm < len(fresh)/2 && len(r.sizes) > 0 && held < int64(r.sizes[len(r.sizes)-1]) {
+	for warm < len(fresh)/2 && len(t.sizes) > 0 && held < int64(t.sizes[len(t.sizes)-1]) {
 		held += fresh[warm]
 		warm++
 	}
@@ -255,13 +369,13 @@ type pass struct {
 	start  func() (simulator, error)
 }
 
-// simulate gives the misses of all caches in the batches from the given one on. Afterwards requests hold the places of
+// simulate gives the misses of all caches of a table in the batches from the given one on. Afterwards requests hold the places of
 // next ones.
-func (r *run) simulate(ctx context.Context, requests *requests, from int, name string) (map[cache]int64, error) {
-	nodes, misses := r.data.Types[0].Nodes, map[cache]int64{}
+func (r *run) simulate(ctx context.Context, t *table, requests *requests, from int, name string) (map[cache]int64, error) {
+	nodes, misses := t.nodes, map[cache]int64{}
 	var byRow, byPlace []pass
 	for _, p := range r.Policies {
-		for _, size := range r.sizes {
+		for _, size := range t.sizes {
 			switch p {
 			case Sieve:
 				byRow = append(byRow, pass{p, []uint32{size}, func() (simulator, error) { return newSieve(nodes, size) }})
@@ -272,11 +386,11 @@ func (r *run) simulate(ctx context.Context, requests *requests, from int, name s
 			}
 		}
 		switch {
-		case len(r.sizes) == 0:
+		case len(t.sizes) == 0:
 		case p == Static:
-			byRow = append(byRow, pass{p, r.sizes, func() (simulator, error) { return &static{r.sizes}, nil }})
+			byRow = append(byRow, pass{p, t.sizes, func() (simulator, error) { return &static{t.sizes}, nil }})
 		case p == LRU:
-			byRow = append(byRow, pass{p, r.sizes, func() (simulator, error) { return newLRU(nodes, r.sizes) }})
+			byRow = append(byRow, pass{p, t.sizes, func() (simulator, error) { return newLRU(nodes, t.sizes) }})
 		}
 	}
 	done, total := 0, len(byRow)+len(byPlace)
@@ -321,7 +435,7 @@ func (r *run) simulate(ctx context.Context, requests *requests, from int, name s
 type reuse struct {
 	buf   *kernels.HostBuf
 	last  []uint32 // batch of a row's last request, plus 1; 0 where there was none
-	fresh []int64  // of each batch, the first requests for their rows
+	fresh []int64  // by batch, the first requests for their rows
 	// rows[k] is a sum over whole windows of 2ᵏ batches, each counting a row once.
 	rows  []int64
 	steps int
@@ -332,15 +446,17 @@ func newReuse(nodes, steps int) (*reuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reuse{buf: buf, last: buf.Uint32s(), rows: make([]int64, bits.Len(uint(steps))), steps: steps}, nil
+	return &reuse{
+		buf: buf, last: buf.Uint32s(), fresh: make([]int64, steps), rows: make([]int64, bits.Len(uint(steps))), steps: steps,
+	}, nil
 }
 
 func (u *reuse) close() { u.buf.Close() }
 
-// add takes note of the rows of the next batch. A request is the first of its window of 2ᵏ batches if the one before
-// lies in another: if their numbers differ in bit k or above.
-func (u *reuse) add(rows []uint32) {
-	step := uint32(len(u.fresh))
+// add takes note of rows of a batch, after all those of batches before. A request is the first of its window of 2ᵏ batches if the
+// one before lies in another: if their numbers differ in bit k or above.
+func (u *reuse) add(batch int, rows []uint32) {
+	step := uint32(batch)
 	var apart [33]int64 // by the length of the difference of the two numbers
 	fresh := int64(0)
 	for _, v := range rows {
@@ -351,7 +467,7 @@ func (u *reuse) add(rows []uint32) {
 		}
 		u.last[v] = step + 1
 	}
-	u.fresh = append(u.fresh, fresh)
+	u.fresh[batch] += fresh
 	firsts := fresh
 	for k := len(apart) - 1; k >= 0; k-- {
 		if k < len(u.rows) && int(step) < u.steps>>k<<k { // in a whole window
