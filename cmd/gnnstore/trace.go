@@ -23,13 +23,15 @@ import (
 type traceOptions struct {
 	trace.Options
 	samplers, policies, kappas, caches, batches []string
-	fanout, dependent, svg                      string
+	fanouts                                     *fanouts
+	dependent, svg                              string
 	layers                                      int
 	json                                        bool
 }
 
 func newTrace() *cobra.Command {
-	o := &traceOptions{Options: trace.DefaultOptions(), dependent: run.Nested, fanout: "15,10"}
+	o := &traceOptions{Options: trace.DefaultOptions(), dependent: run.Nested}
+	o.fanouts = newFanouts(o.Fanouts, nil)
 	cmd := &cobra.Command{
 		Use:   "trace DATASET",
 		Short: "Say what a sampler and a cache would do, without training",
@@ -37,10 +39,13 @@ func newTrace() *cobra.Command {
 			"ones several batches in a row want, and which share of their requests caches would answer.\n\n" +
 			"Caches are simulated request by request. static holds the first rows of the dataset, the hot ones where ingest ordered\n" +
 			"nodes by degree or access; no policy beats belady but by rows that were there before. They begin empty, and the batches\n" +
-			"that fill them are left out. The file of a trace takes 4 bytes a request, in --tmp.",
+			"that fill them are left out. The file of a trace takes 4 bytes a request, in --tmp.\n\n" +
+			"Of a dataset of several types each table of rows has its own trace and caches: a share of --cache is of its rows, and a\n" +
+			"number is for each table alone, which it holds whole if there are fewer rows. How batches grow counts nodes of all types.",
 		Example: "  gnnstore trace arxiv.gnn\n" +
 			"  gnnstore trace arxiv.gnn --samplers ns,labor0,labor-star,rw --kappa 1,64,256 --cache 5%,20% --json\n" +
-			"  gnnstore trace arxiv.gnn --kappa 1,4,16,64,inf --dependent smoothed --cache 60000 --svg arxiv.svg",
+			"  gnnstore trace arxiv.gnn --kappa 1,4,16,64,inf --dependent smoothed --cache 60000 --svg arxiv.svg\n" +
+			"  gnnstore trace mag.gnn --target paper --fanout 15,10 --fanout cites=25,15 --fanout affiliated_with=5,0",
 		Args: exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.resolve(cmd.Flags().Changed); err != nil {
@@ -63,12 +68,14 @@ func (o *traceOptions) flags(f *pflag.FlagSet) {
 		o.caches = append(o.caches, c.String())
 	}
 	f.StringSliceVar(&o.samplers, "samplers", o.samplers, "samplers to draw with: "+texts(sample.Kinds))
-	f.StringVar(&o.fanout, "fanout", o.fanout, "neighbours drawn at each hop from the seeds; -1 for all")
+	f.Var(o.fanouts, "fanout", fanoutUsage)
 	f.IntVar(&o.layers, "layers", 0, "number of hops (default as many as --fanout has)")
+	f.StringVar(&o.Target, "target", "", "type of the seeds, where several have labels and splits, or none has")
+	f.StringVar(&o.Relation, "relation", "", relationUsage)
 	f.StringSliceVar(&o.kappas, "kappa", o.kappas, "batches in a row that share their draws; inf for all")
 	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches, or "+
 		"smoothed, drifting over κ batches")
-	f.StringSliceVar(&o.caches, "cache", o.caches, "sizes of caches: shares of all rows, or numbers of rows")
+	f.StringSliceVar(&o.caches, "cache", o.caches, "sizes of caches: shares of all rows, or numbers of rows, of each table apart")
 	f.StringSliceVar(&o.policies, "policies", o.policies, "policies of caches: "+texts(trace.Policies))
 	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a batch")
 	f.StringSliceVar(&o.batches, "batches", nil, "batch sizes of the growth curve "+
@@ -105,7 +112,7 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 		}
 	}
 	var err error
-	if o.Fanouts, err = readFanout(o.fanout, o.layers, given); err != nil {
+	if o.Fanouts, o.RelationFanouts, err = o.fanouts.read(o.layers, given); err != nil {
 		errs = append(errs, err)
 	} else if given("layers") && o.layers != len(o.Fanouts) {
 		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64",
@@ -185,13 +192,18 @@ func mean(v float64) string {
 }
 
 func printTrace(w io.Writer, r *trace.Report) {
-	seeds := "all nodes"
+	seeds, nodes, grown := "all nodes", "nodes", "rows that a batch wants"
 	if r.Split != "" {
 		seeds = fmt.Sprintf("%s training nodes of split %s", count(int64(r.Seeds)), r.Split)
 	}
-	printf(w, "%s: %s nodes by %s, %s edges; seeds are %s\n",
-		r.Dataset, count(int64(r.Nodes)), r.Order, count(r.Edges), seeds)
-	printf(w, "\nrows that a batch wants, by its size, after each hop of fanout %s:\n", fanoutText(r.Fanouts))
+	several := len(r.Types) > 0
+	if several {
+		seeds += ", of type " + r.Target
+		nodes, grown = fmt.Sprintf("nodes of %d types", len(r.Types)), "nodes of all types in a batch"
+	}
+	printf(w, "%s: %s %s by %s, %s edges; seeds are %s\n",
+		r.Dataset, count(int64(r.Nodes)), nodes, r.Order, count(r.Edges), seeds)
+	printf(w, "\n%s, by its size, after each hop of fanout %s:\n", grown, fanoutsText(r.Fanouts, r.RelationFanouts))
 	head := []string{"sampler", "seeds"}
 	for h := range r.Fanouts {
 		head = append(head, fmt.Sprintf("hop %d", h+1))
@@ -207,11 +219,22 @@ func printTrace(w io.Writer, r *trace.Report) {
 	}
 	tabulate(w, rows)
 
+	if len(r.Traces) == 0 {
+		fmt.Fprintln(w, "note: batches read no type that has a table, so there are no rows to cache")
+		return
+	}
+	// drawn is how a line of t begins, and the head above it.
+	drawn := func(t trace.Trace) (row, head []string) {
+		row, head = []string{string(t.Sampler), sample.KappaText(t.Kappa)}, []string{"sampler", "κ"}
+		if several {
+			row, head = append(row, t.Type), append(head, "type")
+		}
+		return row, head
+	}
 	printf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
 	rows = nil
 	for _, t := range r.Traces {
-		row := []string{string(t.Sampler), sample.KappaText(t.Kappa)}
-		head := []string{"sampler", "κ"}
+		row, head := drawn(t)
 		for _, s := range t.WorkingSet {
 			head, row = append(head, count(int64(s.Batches))), append(row, mean(s.PerBatch))
 		}
@@ -221,11 +244,12 @@ func printTrace(w io.Writer, r *trace.Report) {
 		rows = append(rows, row)
 	}
 	tabulate(w, rows)
-	if len(r.Caches) == 0 || len(r.Traces) == 0 || len(r.Traces[0].Caches) == 0 {
+	if len(r.Caches) == 0 || len(r.Traces[0].Caches) == 0 {
 		return
 	}
 	printf(w, "\nmisses of caches in %s batches, %s; when caches had filled:\n", count(int64(r.Steps)), r.Dependent)
-	head = []string{"sampler", "κ", "batches", "rows a batch", "cache", "rows"}
+	_, head = drawn(r.Traces[0])
+	head = append(head, "batches", "rows a batch", "cache", "rows")
 	for i := 0; i < len(r.Traces[0].Caches); i += len(r.Caches) {
 		head = append(head, string(r.Traces[0].Caches[i].Policy))
 	}
@@ -233,11 +257,12 @@ func printTrace(w io.Writer, r *trace.Report) {
 	short := false
 	for _, t := range r.Traces {
 		for s, c := range r.Caches {
-			row := []string{"", "", "", ""}
-			if s == 0 {
-				row = []string{string(t.Sampler), sample.KappaText(t.Kappa), count(int64(t.MeasuredSteps)), mean(t.Batches.Mean)}
+			row, _ := drawn(t)
+			row = append(row, count(int64(t.MeasuredSteps)), mean(t.Batches.Mean))
+			if s > 0 {
+				clear(row)
 			}
-			row = append(row, c.Asked, count(c.Rows))
+			row = append(row, c.Asked, count(t.Caches[s].Rows))
 			for i := s; i < len(t.Caches); i += len(r.Caches) {
 				row = append(row, percent(1-t.Caches[i].HitRate))
 			}

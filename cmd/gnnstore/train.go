@@ -9,8 +9,6 @@ import (
 	"maps"
 	"math"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,9 +30,9 @@ import (
 
 type trainOptions struct {
 	run.Options
-	kind, fanout     string
-	fanouts, inputs  named
-	sampler          string
+	kind, sampler    string
+	fanouts          *fanouts
+	inputs           named
 	kappa            kappa
 	epochs, patience autoCount
 	optimizer        string
@@ -54,8 +52,8 @@ type trainOptions struct {
 
 func newTrain() *cobra.Command {
 	o := &trainOptions{
-		Options: run.DefaultOptions(), fanout: "15,10",
-		policy: string(cachetier.Belady), engine: string(disk.Auto),
+		Options: run.DefaultOptions(),
+		policy:  string(cachetier.Belady), engine: string(disk.Auto),
 	}
 	o.texts()
 	cmd := &cobra.Command{
@@ -115,10 +113,7 @@ func newTrain() *cobra.Command {
 // texts fills the fields that stand for options while they are flags.
 func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
-	o.fanouts = named{kind: "15,10 or RELATION=15,10", plain: &o.fanout}
-	for name, fanouts := range o.RelationFanouts {
-		o.fanouts.Set(name + "=" + fanoutText(fanouts)) //nolint:errcheck // it came from there
-	}
+	o.fanouts = newFanouts(o.Fanouts, o.RelationFanouts)
 	o.inputs = named{kind: "TYPE=INPUT", of: maps.Clone(o.Inputs)}
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
@@ -131,11 +126,11 @@ func (o *trainOptions) texts() {
 func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; or "+model.TypedKinds()+", which know several types of nodes and relations")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
-	f.Var(&o.fanouts, "fanout", "neighbours drawn at each hop from the seeds; -1 for all; again with RELATION=15,10 for a relation, 0 leaves it out")
+	f.Var(o.fanouts, "fanout", fanoutUsage)
 	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, or TYPE=constant, one learnt row "+
 		"(default the first table, else constant)")
 	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits")
-	f.StringVar(&o.Relation, "relation", o.Relation, "the one relation to use, by name or SRC__NAME__DST (default all)")
+	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
 		"or rw (those that random walks visit most)")
 	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent "+
@@ -202,62 +197,17 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 }
 
-// defaultFanout is filled up with its last number for deeper networks.
-var defaultFanout = []int{15, 10, 5}
-
-// readFanout reads --fanout; where --layers is given and it is not, it is the default for as many.
-func readFanout(text string, layers int, given func(flag string) bool) (fanouts []int, err error) {
-	if given("layers") && !given("fanout") {
-		for l := range min(max(layers, 0), 64) {
-			fanouts = append(fanouts, defaultFanout[min(l, len(defaultFanout)-1)])
-		}
-		return fanouts, nil
-	}
-	return parseFanout(text)
-}
-
-// fanoutGiven is given, but for --fanout where that was for relations alone.
-func (o *trainOptions) fanoutGiven(given func(flag string) bool) func(flag string) bool {
-	return func(flag string) bool {
-		return given(flag) && (flag != "fanout" || o.fanouts.given)
-	}
-}
-
-// parseFanout reads a number a layer, with commas between them.
-func parseFanout(text string) (fanouts []int, err error) {
-	var errs []error
-	for s := range strings.SplitSeq(text, ",") {
-		k, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--fanout %q: %q is not a number; write one a layer, as in 15,10,5", text, s))
-			continue
-		}
-		fanouts = append(fanouts, k)
-	}
-	return fanouts, errors.Join(errs...)
-}
-
 // resolve turns the texts of flags into options.
 func (o *trainOptions) resolve(given func(flag string) bool) error {
 	var errs []error
 	var err error
-	if o.Fanouts, err = readFanout(o.fanout, o.Layers, o.fanoutGiven(given)); err != nil {
+	if o.Fanouts, o.RelationFanouts, err = o.fanouts.read(o.Layers, given); err != nil {
 		errs = append(errs, err)
 	}
 	if !given("layers") {
 		o.Layers = len(o.Fanouts)
 	}
-	o.Inputs, o.RelationFanouts = o.inputs.of, nil
-	for name, text := range o.fanouts.of {
-		fanouts, err := parseFanout(text)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if o.RelationFanouts == nil {
-			o.RelationFanouts = map[string][]int{}
-		}
-		o.RelationFanouts[name] = fanouts
-	}
+	o.Inputs = o.inputs.of
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	if o.metric == "auc" {
 		o.metric = string(metric.ROCAUC)
@@ -394,7 +344,6 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 // override takes the options of a record, and then the flags that were given.
 func (o *trainOptions) override(record *run.Record, given *pflag.FlagSet) error {
 	o.Kernels, o.Init = record.Kernels, "" // what auto meant then
-	o.fanout = fanoutText(o.Fanouts)
 	o.policy, o.engine = string(o.Cache.Policy), string(o.Cache.Engine)
 	o.device = byteSize(o.Cache.DeviceBytes)
 	o.texts()
@@ -491,26 +440,13 @@ func (k *kappa) String() string {
 
 func (k *kappa) Type() string { return "steps" }
 
-// fanoutText is fanouts as --fanout takes them.
-func fanoutText(fanouts []int) string {
-	texts := make([]string, len(fanouts))
-	for i, k := range fanouts {
-		texts[i] = strconv.Itoa(k)
-	}
-	return strings.Join(texts, ",")
-}
-
 func describe(o run.Options, rec *run.Record) string {
 	draws := o.Draws()
 	if draws != "" {
 		draws = " by " + draws
 	}
-	fanout := fanoutText(o.Fanouts)
-	for _, name := range slices.Sorted(maps.Keys(o.RelationFanouts)) {
-		fanout += " " + name + "=" + fanoutText(o.RelationFanouts[name])
-	}
 	return fmt.Sprintf("%s, %d layers of %d, fanout %s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
-		o.Kind, o.Layers, o.Hidden, fanout, draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
+		o.Kind, o.Layers, o.Hidden, fanoutsText(o.Fanouts, o.RelationFanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
 func epochLine(e run.Epoch, epochs string) string {
