@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -56,15 +54,6 @@ type run struct {
 	reach      sample.Reach // what batches can hold
 	tables     []table
 	report     Report
-}
-
-// table is the rows of one type that caches can hold: batches read it, and it has features, or is the only type.
-type table struct {
-	number int    // of the type
-	name   string // empty where it is the only one
-	nodes  int
-	asked  []Size
-	sizes  []uint32 // of asked, ascending
 }
 
 // check compares what is drawn from with what was sealed, checksums and contents, as verify does: the topology, and what seeds
@@ -141,58 +130,6 @@ func (r *run) open(ds *store.Dataset) (err error) {
 		for ; b <= min(16384, len(r.data.Train)); b *= 4 {
 			r.Growth = append(r.Growth, b)
 		}
-	}
-	return nil
-}
-
-// openTables finds the tables that batches read, with the sizes of their caches, and reports all types.
-func (r *run) openTables() error {
-	types, rows, largest := r.data.Types, 0, 0
-	several := len(types) > 1
-	for i := range types {
-		t, of := &types[i], TypeOf{Type: types[i].Name, Nodes: types[i].Nodes}
-		if t.Features != nil {
-			of.RowBytes = t.Features.RowBytes()
-		}
-		if !several || r.reach.Types[0][i] && t.Features != nil && t.Nodes > 0 {
-			table := table{number: i, nodes: t.Nodes}
-			for _, c := range r.Caches {
-				n := c.of(t.Nodes)
-				table.asked = append(table.asked, Size{c.String(), int64(n), float64(n) / float64(t.Nodes)})
-				table.sizes = append(table.sizes, n)
-			}
-			slices.Sort(table.sizes)
-			table.sizes = slices.Compact(table.sizes)
-			if several {
-				table.name, of.Caches = t.Name, table.asked
-			}
-			r.tables = append(r.tables, table)
-			rows, largest = rows+t.Nodes, max(largest, t.Nodes)
-		}
-		if several {
-			r.report.Types = append(r.report.Types, of)
-		}
-		r.report.Nodes, r.report.RowBytes = r.report.Nodes+of.Nodes, r.report.RowBytes+of.RowBytes
-	}
-	if several {
-		r.report.Target = types[r.data.Target].Name
-	}
-	if len(r.tables) == 0 {
-		return nil
-	}
-	for i, c := range r.Caches {
-		switch {
-		case c.Rows > int64(largest) && several:
-			return fmt.Errorf("{cache} %v: the largest table that batches read has %d rows", c, largest)
-		case c.Rows > int64(largest):
-			return fmt.Errorf("{cache} %v: the dataset has %d rows", c, largest)
-		}
-		all := Size{Asked: c.String()}
-		for _, t := range r.tables {
-			all.Rows += t.asked[i].Rows
-		}
-		all.Share = float64(all.Rows) / float64(rows)
-		r.report.Caches = append(r.report.Caches, all)
 	}
 	return nil
 }
@@ -342,20 +279,6 @@ func (r *run) judge(ctx context.Context, kind sample.Kind, kappa int, of *table,
 	return nil
 }
 
-// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is the first requests of
-// each.
-func (t *table) warmup(fresh []int64, kappa int) int {
-	warm, held := 0, int64(0)
-	for warm < len(fresh)/2 && len(t.sizes) > 0 && held < int64(t.sizes[len(t.sizes)-1]) {
-		held += fresh[warm]
-		warm++
-	}
-	if left := len(fresh) - warm; kappa != sample.Forever && left >= kappa {
-		return len(fresh) - left/kappa*kappa
-	}
-	return warm
-}
-
 // cache names one of the simulated caches.
 type cache struct {
 	policy Policy
@@ -429,61 +352,6 @@ func (r *run) simulate(ctx context.Context, t *table, requests *requests, from i
 		}
 	}
 	return misses, err
-}
-
-// reuse finds out how many different rows windows of batches want, as batches come.
-type reuse struct {
-	buf   *kernels.HostBuf
-	last  []uint32 // batch of a row's last request, plus 1; 0 where there was none
-	fresh []int64  // by batch, the first requests for their rows
-	// rows[k] is a sum over whole windows of 2ᵏ batches, each counting a row once.
-	rows  []int64
-	steps int
-}
-
-func newReuse(nodes, steps int) (*reuse, error) {
-	buf, err := kernels.NewHostBuf(4 * nodes)
-	if err != nil {
-		return nil, err
-	}
-	return &reuse{
-		buf: buf, last: buf.Uint32s(), fresh: make([]int64, steps), rows: make([]int64, bits.Len(uint(steps))), steps: steps,
-	}, nil
-}
-
-func (u *reuse) close() { u.buf.Close() }
-
-// add takes note of rows of a batch, after all those of batches before. A request is the first of its window of 2ᵏ batches if the
-// one before lies in another: if their numbers differ in bit k or above.
-func (u *reuse) add(batch int, rows []uint32) {
-	step := uint32(batch)
-	var apart [33]int64 // by the length of the difference of the two numbers
-	fresh := int64(0)
-	for _, v := range rows {
-		if last := u.last[v]; last == 0 {
-			fresh++
-		} else {
-			apart[bits.Len32((last-1)^step)]++
-		}
-		u.last[v] = step + 1
-	}
-	u.fresh[batch] += fresh
-	firsts := fresh
-	for k := len(apart) - 1; k >= 0; k-- {
-		if k < len(u.rows) && int(step) < u.steps>>k<<k { // in a whole window
-			u.rows[k] += firsts
-		}
-		firsts += apart[k]
-	}
-}
-
-func (u *reuse) windows() (w []Window) {
-	for k, rows := range u.rows {
-		n := u.steps >> k
-		mean := float64(rows) / float64(n)
-		w = append(w, Window{1 << k, n, mean, mean / float64(int(1)<<k)})
-	}
-	return w
 }
 
 func sum(x []int64) (n int64) {

@@ -1,0 +1,83 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// table is the rows of one type that caches can hold: batches read it, and it has features, or is the only type.
+type table struct {
+	number int    // of the type
+	name   string // empty where it is the only one
+	nodes  int
+	asked  []Size
+	sizes  []uint32 // of asked, ascending
+}
+
+// openTables finds the tables that batches read, with the sizes of their caches, and reports all types.
+func (r *run) openTables() error {
+	types, rows, largest := r.data.Types, 0, 0
+	several := len(types) > 1
+	for i := range types {
+		t, of := &types[i], TypeOf{Type: types[i].Name, Nodes: types[i].Nodes}
+		if t.Features != nil {
+			of.RowBytes = t.Features.RowBytes()
+		}
+		if !several || r.reach.Types[0][i] && t.Features != nil && t.Nodes > 0 {
+			table := table{number: i, nodes: t.Nodes}
+			for _, c := range r.Caches {
+				n := c.of(t.Nodes)
+				table.asked = append(table.asked, Size{c.String(), int64(n), float64(n) / float64(t.Nodes)})
+				table.sizes = append(table.sizes, n)
+			}
+			slices.Sort(table.sizes)
+			table.sizes = slices.Compact(table.sizes)
+			if several {
+				table.name, of.Caches = t.Name, table.asked
+			}
+			r.tables = append(r.tables, table)
+			rows, largest = rows+t.Nodes, max(largest, t.Nodes)
+		}
+		if several {
+			r.report.Types = append(r.report.Types, of)
+		}
+		r.report.Nodes, r.report.RowBytes = r.report.Nodes+of.Nodes, r.report.RowBytes+of.RowBytes
+	}
+	if several {
+		r.report.Target = types[r.data.Target].Name
+	}
+	if len(r.tables) == 0 {
+		return nil
+	}
+	for i, c := range r.Caches {
+		switch {
+		case c.Rows > int64(largest) && several:
+			return fmt.Errorf("{cache} %v: the largest table that batches read has %d rows", c, largest)
+		case c.Rows > int64(largest):
+			return fmt.Errorf("{cache} %v: the dataset has %d rows", c, largest)
+		}
+		all := Size{Asked: c.String()}
+		for _, t := range r.tables {
+			all.Rows += t.asked[i].Rows
+		}
+		all.Share = float64(all.Rows) / float64(rows)
+		r.report.Caches = append(r.report.Caches, all)
+	}
+	return nil
+}
+
+// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is the first requests of
+// each.
+func (t *table) warmup(fresh []int64, kappa int) int {
+	warm, held := 0, int64(0)
+	for warm < len(fresh)/2 && len(t.sizes) > 0 && held < int64(t.sizes[len(t.sizes)-1]) {
+		held += fresh[warm]
+		warm++
+	}
+	if left := len(fresh) - warm; kappa != sample.Forever && left >= kappa {
+		return len(fresh) - left/kappa*kappa
+	}
+	return warm
+}
