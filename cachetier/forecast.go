@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
@@ -72,7 +71,7 @@ type Simulation struct{ s *Stack }
 // Simulate begins a simulation.
 func (s *Stack) Simulate() (*Simulation, error) {
 	s.alive("Simulate")
-	sim := newStack(s.table, s.reader, s.layout)
+	sim := newStack(s.rows, s.rowBytes, s.source, s.layout)
 	if err := sim.openCache(); err != nil {
 		sim.freeIndex()
 		return nil, fmt.Errorf("cachetier: %w", err)
@@ -100,7 +99,8 @@ func (m *Simulation) Close() { m.s.freeIndex() }
 // forecast counts what w would read, and has the cache keep what that leaves.
 func (s *Stack) forecast(w *Window) Cost {
 	c := Cost{Windows: 1, Steps: w.Steps()}
-	var next func() (disk.Extent, bool)
+	var list func() []uint32
+	var hot uint32 // from which those of list are counted
 	switch {
 	case w.single:
 		p := &s.scratch
@@ -113,7 +113,14 @@ func (s *Stack) forecast(w *Window) Cost {
 		if s.cache != nil {
 			s.cache.Step(w.need.Set, sets(w.future))
 		}
-		next = s.reader.merge(p.wants)
+		rows := make([]uint32, len(p.wants))
+		for i, q := range p.wants {
+			rows[i] = q.row()
+		}
+		list = func() (all []uint32) {
+			all, rows = rows, nil
+			return all
+		}
 	case w.need == nil:
 		return c
 	default:
@@ -122,19 +129,17 @@ func (s *Stack) forecast(w *Window) Cost {
 		s.mark(w.steps)
 		w.loaded = true // as far as the policy knows
 		rows, part := s.newRows(w.index), 0
-		next = func() (disk.Extent, bool) {
+		hot = uint32(s.hot)
+		list = func() []uint32 {
 			for ; part <= policy.Parts; part++ {
-				if t, ok := rows.extent(part); ok {
-					return t, true
+				if some := rows.rows(part); some != nil {
+					return some
 				}
 			}
-			return disk.Extent{}, false
+			return nil
 		}
 	}
-	var t disk.Traffic
-	for extent, ok := next(); ok; extent, ok = next() {
-		t.Add(s.reader.Takes(extent))
-	}
-	c.Reads, c.Bytes, c.Seconds = t.Reads, t.Bytes, s.reader.Costs().Seconds(t)
+	t := s.source.takes(list, hot)
+	c.Reads, c.Bytes, c.Seconds = t.Reads, t.Bytes, s.source.Costs().Seconds(t)
 	return c
 }

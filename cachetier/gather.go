@@ -32,7 +32,7 @@ func (s *Stack) Peek(ctx context.Context, dst []byte, ids []uint32) error {
 
 func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint32, keep bool) error {
 	s.check(name, dst, ids)
-	rows := s.table.Rows()
+	rows := s.rows
 	for i, v := range ids {
 		if int(v) >= rows {
 			return fmt.Errorf("cachetier: ids[%d] is %d, and the table has %d rows", i, v, rows)
@@ -47,6 +47,13 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 	s.mu.Unlock()
 	if planned > 0 {
 		panic("cachetier: " + name + " while a window is not released")
+	}
+	if s.rewrites != nil {
+		s.rewrites.copying.Lock()
+		defer s.rewrites.copying.Unlock()
+		if err := s.rewrites.failed(); err != nil {
+			return err
+		}
 	}
 	if !keep {
 		return s.peekStep(ctx, dst, ids)
@@ -78,20 +85,31 @@ func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	ctx, done := s.begin(ctx, "Window.Gather")
 	defer done()
 	s.mu.Lock()
-	at, passed := s.at(w), w.passed
-	w.passed = max(i, passed)
-	s.mu.changed.Broadcast()
+	at, gathered := s.at(w), w.gathered
+	early := at > 0 && w.single && !s.mu.windows[at-1].left
+	w.gather(max(i, gathered))
 	s.mu.Unlock()
-	if at < 0 || !w.loaded || at > 0 && w.single {
+	if at < 0 || !w.loaded || early {
 		panic("cachetier: Window.Gather before Load, after Release, or before the release of the window before")
 	}
-	if i < passed {
+	if i < gathered {
 		panic("cachetier: Window.Gather of a step before one that was gathered")
+	}
+	if s.rewrites != nil {
+		if err := s.written(ctx, w, i); err != nil {
+			return err
+		}
+		s.rewrites.copying.Lock()
+		defer s.rewrites.copying.Unlock()
 	}
 	if w.single {
 		err := s.gatherStep(ctx, dst, ids, w.need, sets(w.future))
 		if err == nil {
 			w.forget()
+			s.rewrites.takeBack(dst, ids, w.first+i)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			w.gather(i + 1)
 		}
 		return err
 	}
@@ -102,11 +120,20 @@ func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 		held = w.index.Len()
 	}
 	s.count(t, held)
+	s.rewrites.takeBack(dst, ids, w.first+i)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.passed = i + 1
-	s.mu.changed.Broadcast()
+	w.gather(i + 1)
 	return nil
+}
+
+// gather takes note of how many steps are gathered. The caller holds s.mu.
+func (w *Window) gather(steps int) {
+	w.gathered = steps
+	if w.s.rewrites == nil {
+		w.passed = steps
+	}
+	w.s.mu.changed.Broadcast()
 }
 
 func (s *Stack) check(name string, dst []byte, ids []uint32) {
@@ -187,6 +214,9 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 	}
 	evicted := 0
 	if s.layout.cache.Kind == policy.None {
+		if err := s.flush(s.hot); err != nil {
+			return err
+		}
 		evicted = s.cache.Forget()
 	}
 	t, err := s.fetch(ctx, dst, ids)
@@ -199,6 +229,10 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 		s.add(need, ids)
 	}
 	change := s.cache.Step(need.Set, future)
+	s.noteLeaving(change)
+	if err := s.leaveAll(); err != nil {
+		return err
+	}
 	p := &s.scratch
 	p.toCache = p.toCache[:0]
 	if x := s.cache.Now(); change.Admitted > 0 {
@@ -250,7 +284,7 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 	copyRows(dst, static, p.fromStatic, s.rowBytes)
 	copyRows(dst, cached, p.fromCache, s.rowBytes)
 	if len(p.wants) > 0 {
-		if t.traffic, err = s.reader.Read(ctx, s.reader.merge(p.wants), s.reader.copyTo(dst, p.wants)); err != nil {
+		if t.traffic, err = s.source.wanted(ctx, dst, p.wants); err != nil {
 			return t, fmt.Errorf("cachetier: %w", err)
 		}
 	}

@@ -60,6 +60,7 @@ func (w *Window) keep() {
 		panic("cachetier: Keep of a window that is not Ready")
 	}
 	w.index, w.change = s.cache.Window(w.need.Set, sets(w.future))
+	s.noteLeaving(w.change)
 	w.kept = true
 	w.forget()
 }
@@ -164,7 +165,6 @@ type reading struct {
 	x       *policy.Index
 	walk    policy.Walk
 	portion []uint32 // listed and not given out yet
-	next    func() (disk.Extent, bool)
 }
 
 // newRows begins at the first new row of x.
@@ -183,32 +183,25 @@ func (r *reading) begin(part int) bool {
 	return len(r.portion) > 0 && int(r.portion[0]) < r.x.End(part)
 }
 
-// extent gives out the next extent of these rows.
-func (r *reading) extent(part int) (disk.Extent, bool) {
-	for {
-		if r.next != nil {
-			if t, ok := r.next(); ok {
-				return t, true
-			}
-			r.next = nil
-		}
-		if !r.begin(part) {
-			return disk.Extent{}, false
-		}
-		n := sort.Search(len(r.portion), func(i int) bool { return int(r.portion[i]) >= r.x.End(part) })
-		rows := r.portion[:n]
-		r.portion = r.portion[n:]
-		r.next = r.s.reader.Merge(n, func(i int) disk.Request { return r.s.reader.request(rows[i] + uint32(r.s.hot)) })
+// rows gives out some of these rows, none when all are given out. They are valid until the next call.
+func (r *reading) rows(part int) []uint32 {
+	if !r.begin(part) {
+		return nil
 	}
+	n := sort.Search(len(r.portion), func(i int) bool { return int(r.portion[i]) >= r.x.End(part) })
+	rows := r.portion[:n]
+	r.portion = r.portion[n:]
+	return rows
 }
 
 // readNew reads the new rows of x into their slots, each part when its slots can be had. x is the index of w, or of no window.
 func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total disk.Traffic, err error) {
 	cached := s.cached.Lend() // to the goroutines of Read
 	defer s.cached.Return()
-	rows, size, hot := s.newRows(x), s.rowBytes, uint32(s.hot)
+	rows := s.newRows(x)
 	for part := range 1 + policy.Parts {
-		if !rows.begin(part) {
+		some := rows.begin(part)
+		if !some && !s.leaving(part) {
 			continue
 		}
 		if part > 0 {
@@ -217,16 +210,13 @@ func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total 
 				return total, err
 			}
 		}
-		next := func() (disk.Extent, bool) { return rows.extent(part) }
-		traffic, err := s.reader.Read(ctx, next, func(t disk.Extent, b []byte) error {
-			first, last := s.reader.span(t)
-			// By the time that an extent is there the portion that it was made of may be gone, so its rows are found anew.
-			x.EachNew(first-hot, last-hot, func(v, slot uint32) {
-				from := int(s.reader.request(v+hot).Offset - t.Offset)
-				copy(cached[int(slot)*size:(int(slot)+1)*size], b[from:])
-			})
-			return nil
-		})
+		if err := s.leave(part); err != nil {
+			return total, err
+		}
+		if !some {
+			continue
+		}
+		traffic, err := s.source.fresh(ctx, func() []uint32 { return rows.rows(part) }, uint32(s.hot), x, cached)
 		total.Add(traffic)
 		if err != nil {
 			return total, err

@@ -63,7 +63,12 @@ type Options struct {
 
 	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what suits the engine.
 	Readers int `json:"readers"`
+
+	noted bookkeeping
 }
+
+// bookkeeping is what the rows of Records take beside that of others.
+type bookkeeping struct{ fixed, slot int64 }
 
 // Validate reports every option that cannot be followed.
 func (o Options) Validate() error {
@@ -101,12 +106,14 @@ type layout struct {
 	slots     int // of the cache; 0: no bookkeeping either
 	lookahead int // groups
 	cache     policy.Config
+	noted     bookkeeping
 }
 
 // layout makes the plan of memory for a table of rows rows. Policy is filled in.
 func (o Options) layout(rows, rowBytes int) layout {
 	size := int64(rowBytes)
-	l := layout{device: int(min(o.DeviceBytes/size, int64(rows)))}
+	l := layout{device: int(min(o.DeviceBytes/size, int64(rows))), noted: o.noted}
+	o.HostBytes = max(0, o.HostBytes-o.noted.fixed)
 	static := min(o.StaticBytes, o.HostBytes) / size
 	if all := o.HostBytes / size; o.Policy != None && all >= int64(rows-l.device) {
 		static = all
@@ -128,7 +135,7 @@ func (o Options) layout(rows, rowBytes int) layout {
 		}
 		return l
 	}
-	l.slots = int(min((left-fixed)/(size+l.cache.SlotBytes()), int64(l.cache.Rows)))
+	l.slots = int(min((left-fixed)/(size+l.cache.SlotBytes()+o.noted.slot), int64(l.cache.Rows)))
 	l.cache.Slots = l.slots
 	if l.slots == 0 {
 		l.lookahead = 0
@@ -136,10 +143,14 @@ func (o Options) layout(rows, rowBytes int) layout {
 	return l
 }
 
-// indexBytes is the bookkeeping of the cache.
+// indexBytes is the bookkeeping of the cache, and of which rows were rewritten.
 func (l layout) indexBytes() int64 {
-	if l.slots == 0 {
-		return 0
+	n := int64(0)
+	if l.hot > l.device || l.slots > 0 {
+		n = l.noted.fixed
 	}
-	return l.cache.Bytes() + int64(l.lookahead+spareSets)*int64(8*policy.SetWords(l.cache.Rows))
+	if l.slots == 0 {
+		return n
+	}
+	return n + int64(l.slots)*l.noted.slot + l.cache.Bytes() + int64(l.lookahead+spareSets)*int64(8*policy.SetWords(l.cache.Rows))
 }

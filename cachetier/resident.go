@@ -29,7 +29,7 @@ func (s *Stack) Resident(w io.Writer) error {
 	b := bufio.NewWriter(io.MultiWriter(h, w)) // in this order: a vfs.File may change the bytes that it has written
 	b.WriteString(residentMagic)               // errors stay until Flush
 	var buf [binary.MaxVarintLen64]byte
-	binary.LittleEndian.PutUint64(buf[:8], uint64(s.table.Rows()))
+	binary.LittleEndian.PutUint64(buf[:8], uint64(s.rows))
 	b.Write(buf[:8])
 	at, start := 0, 0 // how far runs are written; where the run of present rows starts
 	run := func(start, end int) {
@@ -56,7 +56,7 @@ func (s *Stack) Resident(w io.Writer) error {
 			run(start, end)
 		}
 	}
-	if rest := s.table.Rows() - at; rest > 0 {
+	if rest := s.rows - at; rest > 0 {
 		b.Write(binary.AppendUvarint(buf[:0], uint64(rest)))
 	}
 	err := b.Flush()
@@ -80,7 +80,7 @@ func (s *Stack) Restore(ctx context.Context, r io.Reader) error {
 		rows = s.newSet()
 		defer s.drop(rows)
 	}
-	err := readResident(r, s.table.Rows(), func(from, to int) {
+	err := readResident(r, s.rows, func(from, to int) {
 		for v := max(from, s.hot); keep && v < to; v++ {
 			rows.Add(uint32(v - s.hot))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -26,6 +27,26 @@ func (q want) row() uint32 { return uint32(q >> 32) }
 
 // place is where it goes: to the RowBytes bytes at place × RowBytes.
 func (q want) place() uint32 { return uint32(q) }
+
+// source brings rows from disk: of a Table a rowReader, of Records a recordReader.
+type source interface {
+	// run fills dst with the rows from first on.
+	run(ctx context.Context, dst []byte, first int) (disk.Traffic, error)
+	// wanted brings the row of each of wants, which are in ascending order and ask for no row twice, to its place in dst.
+	// After an error the places hold anything.
+	wanted(ctx context.Context, dst []byte, wants []want) (disk.Traffic, error)
+	// fresh brings new rows of x to their slots. list gives them, ascending and some at a time, until it gives none; they are
+	// counted from hot.
+	fresh(ctx context.Context, list func() []uint32, hot uint32, x *policy.Index, slots []byte) (disk.Traffic, error)
+	// takes is what bringing such rows is counted as, without reading them.
+	takes(list func() []uint32, hot uint32) disk.Traffic
+
+	Kind() disk.Kind
+	Why() string
+	Live() disk.Live
+	Costs() disk.Costs
+	Close()
+}
 
 // rowReader reads rows of one table.
 type rowReader struct {
@@ -65,25 +86,20 @@ func (r *rowReader) span(s disk.Extent) (first, last uint32) {
 	return uint32(h.FirstRow + lo), uint32(h.FirstRow + min(hi, h.Rows-1))
 }
 
-// merge makes extents of wants, which are in ascending order and ask for no row twice.
-func (r *rowReader) merge(wants []want) func() (disk.Extent, bool) {
-	return r.Merge(len(wants), func(i int) disk.Request { return r.request(wants[i].row()) })
-}
-
-// copyTo copies each row wanted to its place in dst, from extents that merge made of wants. After an error the places hold
-// anything.
-func (r *rowReader) copyTo(dst []byte, wants []want) func(s disk.Extent, b []byte) error {
-	return func(s disk.Extent, b []byte) error {
+// wanted copies rows from extents that it makes of wants.
+func (r *rowReader) wanted(ctx context.Context, dst []byte, wants []want) (disk.Traffic, error) {
+	next := r.Merge(len(wants), func(i int) disk.Request { return r.request(wants[i].row()) })
+	return r.Read(ctx, next, func(s disk.Extent, b []byte) error {
 		for _, q := range wants[s.Lo:s.Hi] {
 			at, from := int(q.place())*r.rowBytes, r.request(q.row()).Offset-s.Offset
 			copy(dst[at:at+r.rowBytes], b[from:from+int64(r.rowBytes)])
 		}
 		return nil
-	}
+	})
 }
 
-// readRun fills dst with the rows from first on.
-func (r *rowReader) readRun(ctx context.Context, dst []byte, first int) (disk.Traffic, error) {
+// run copies rows that follow each other.
+func (r *rowReader) run(ctx context.Context, dst []byte, first int) (disk.Traffic, error) {
 	next := r.Merge(len(dst)/r.rowBytes, func(i int) disk.Request { return r.request(uint32(first + i)) })
 	return r.Read(ctx, next, func(s disk.Extent, b []byte) error {
 		for i := s.Lo; i < s.Hi; i++ {
@@ -92,4 +108,44 @@ func (r *rowReader) readRun(ctx context.Context, dst []byte, first int) (disk.Tr
 		}
 		return nil
 	})
+}
+
+// fresh copies rows from extents. By the time that one is there its list may be gone, so its rows are found anew.
+func (r *rowReader) fresh(ctx context.Context, list func() []uint32, hot uint32, x *policy.Index, slots []byte) (disk.Traffic, error) {
+	size := r.rowBytes
+	return r.Read(ctx, r.extents(list, hot), func(t disk.Extent, b []byte) error {
+		first, last := r.span(t)
+		x.EachNew(first-hot, last-hot, func(v, slot uint32) {
+			from := int(r.request(v+hot).Offset - t.Offset)
+			copy(slots[int(slot)*size:(int(slot)+1)*size], b[from:])
+		})
+		return nil
+	})
+}
+
+// extents are those of the rows that list gives, list after list.
+func (r *rowReader) extents(list func() []uint32, hot uint32) func() (disk.Extent, bool) {
+	var next func() (disk.Extent, bool)
+	return func() (disk.Extent, bool) {
+		for {
+			if next != nil {
+				if t, ok := next(); ok {
+					return t, true
+				}
+			}
+			rows := list()
+			if len(rows) == 0 {
+				return disk.Extent{}, false
+			}
+			next = r.Merge(len(rows), func(i int) disk.Request { return r.request(rows[i] + hot) })
+		}
+	}
+}
+
+func (r *rowReader) takes(list func() []uint32, hot uint32) (t disk.Traffic) {
+	next := r.extents(list, hot)
+	for extent, ok := next(); ok; extent, ok = next() {
+		t.Add(r.Takes(extent))
+	}
+	return t
 }

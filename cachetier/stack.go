@@ -12,6 +12,9 @@
 // and released. What is not planned can be had at once ([Stack.Gather]), and is a window of one step. Windows, hits and evictions are decided in step order and depend on the
 // batches and the options alone: not on time, nor on workers.
 //
+// A Stack over [Records] is one whose rows steps rewrite. Windows bring them ahead like any others, and what a step sees does not
+// depend on when: see [Stack.Write].
+//
 // Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap (kernels.HostBuf), and gives them
 // up in Close alone. A window of one step also keeps scratch lists, some 40 bytes per id of the largest:
 // they grow with the batch and not with the table. Rows are copied into the caller's buffer; nothing is lent.
@@ -39,16 +42,15 @@ import (
 )
 
 // Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one goroutine at a time
-// plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready, Keep, Load) and one gathers (Window.Gather,
-// Window.Release, Gather, Peek); these may be three, and each takes the windows in the order of Next. Reset, Resident, Restore and Prewarm
-// want them all to be idle.
+// plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready, Keep, Load), one gathers (Window.Gather,
+// Window.Release, Gather, Peek) and one writes back (Write, Passed); these may be four, and each takes the windows in the order of
+// Next. Reset, Settle, Flush, Resident, Restore and Prewarm want them all to be idle.
 //
 // What reads or waits takes a context. When that ends, nothing more is read or waited for: the call returns the context's
 // error once the reads under way have come.
 type Stack struct {
-	table    Table
-	rowBytes int
-	reader   *rowReader
+	rows, rowBytes int
+	source         source
 	layout
 	device, static, cached *kernels.HostBuf // rows [0, device), rows [device, hot), slots
 	sets                   *kernels.HostBuf
@@ -64,6 +66,8 @@ type Stack struct {
 
 	loading, gathering sync.Mutex // held by who loads, and who gathers
 
+	rewrites *rewrites // nil over a Table, whose rows stay as they are
+
 	mu struct {
 		sync.Mutex
 		windows []*Window // not released
@@ -73,6 +77,8 @@ type Stack struct {
 		closed  bool               // and the memory is given up
 		unused  []*set
 		made    int // sets
+
+		planned, passed int // steps since Open or Reset: in windows, and written back; of Records alone
 	}
 
 	stats struct {
@@ -97,7 +103,7 @@ func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
-	s := newStack(t, reader, o.layout(t.Rows(), t.RowBytes()))
+	s := newStack(t.Rows(), t.RowBytes(), reader, o.layout(t.Rows(), t.RowBytes()))
 	if err = s.open(ctx, o.Prewarm); err != nil {
 		s.free()
 		return nil, fmt.Errorf("cachetier: %w", err)
@@ -105,8 +111,8 @@ func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 	return s, nil
 }
 
-func newStack(t Table, r *rowReader, l layout) *Stack {
-	s := &Stack{table: t, rowBytes: t.RowBytes(), reader: r, layout: l}
+func newStack(rows, rowBytes int, from source, l layout) *Stack {
+	s := &Stack{rows: rows, rowBytes: rowBytes, source: from, layout: l}
 	s.mu.changed, s.mu.calls = sync.NewCond(&s.mu), map[*call]struct{}{}
 	return s
 }
@@ -130,20 +136,30 @@ func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	if err := s.openCache(); err != nil {
 		return err
 	}
-	device, err := s.reader.readRun(ctx, s.device.Bytes(), 0)
+	hot, err := s.loadHot(ctx)
 	if err != nil {
-		return fmt.Errorf("load the first %d rows: %w", l.device, err)
+		return err
 	}
-	static, err := s.reader.readRun(ctx, s.static.Bytes(), l.device)
-	if err != nil {
-		return fmt.Errorf("load rows %d to %d: %w", l.device, l.hot, err)
-	}
-	device.Add(static)
-	s.stats.Stats = newStats(s.table.Rows(), s.rowBytes, l, device)
+	s.stats.Stats = newStats(s.rows, s.rowBytes, l, hot)
 	if prewarm {
 		return s.Prewarm(ctx)
 	}
 	return nil
+}
+
+// loadHot fills the device region and the static one.
+func (s *Stack) loadHot(ctx context.Context) (disk.Traffic, error) {
+	l := s.layout
+	device, err := s.source.run(ctx, s.device.Bytes(), 0)
+	if err != nil {
+		return device, fmt.Errorf("load the first %d rows: %w", l.device, err)
+	}
+	static, err := s.source.run(ctx, s.static.Bytes(), l.device)
+	if err != nil {
+		return static, fmt.Errorf("load rows %d to %d: %w", l.device, l.hot, err)
+	}
+	device.Add(static)
+	return device, nil
 }
 
 // Prewarm does what Options.Prewarm has Open do, for a caller who learns later that it is worth it. What was in the cache is
@@ -177,6 +193,9 @@ func (s *Stack) openCache() (err error) {
 
 // fill brings the lowest of rows, which are counted from the end of the static region, into the cache.
 func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
+	if err := s.flush(s.hot); err != nil {
+		return err
+	}
 	x := s.cache.Fill(rows)
 	t, err := s.readNew(ctx, nil, x)
 	if err != nil {
@@ -193,10 +212,10 @@ func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
 }
 
 // Engine is the way the disk is read, and in a sentence why.
-func (s *Stack) Engine() (kind disk.Kind, why string) { return s.reader.Kind(), s.reader.Why() }
+func (s *Stack) Engine() (kind disk.Kind, why string) { return s.source.Kind(), s.source.Why() }
 
 // Live is what reading the disk is like, now and since Open.
-func (s *Stack) Live() disk.Live { return s.reader.Live() }
+func (s *Stack) Live() disk.Live { return s.source.Live() }
 
 // RowBytes is what a row of the table takes.
 func (s *Stack) RowBytes() int { return s.rowBytes }
@@ -274,7 +293,10 @@ func (s *Stack) Reset() {
 	s.mu.Lock()
 	windows := s.mu.windows
 	s.mu.windows = nil
+	s.mu.planned, s.mu.passed = 0, 0
 	s.mu.Unlock()
+	s.leaveAll()
+	s.Settle()
 	for _, w := range windows {
 		w.abandon()
 	}
@@ -293,6 +315,10 @@ func (s *Stack) Close() error {
 		m.Lock()
 		defer m.Unlock()
 	}
+	if s.rewrites != nil {
+		s.rewrites.copying.Lock()
+		defer s.rewrites.copying.Unlock()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -305,13 +331,14 @@ func (s *Stack) Close() error {
 
 // free gives up what there is.
 func (s *Stack) free() {
-	s.reader.Close()
+	s.source.Close()
 	for _, b := range []*kernels.HostBuf{s.device, s.static, s.cached} {
 		if b != nil {
 			b.Close()
 		}
 	}
 	s.freeIndex()
+	s.rewrites.free()
 	s.scratch, s.portion = plan{}, nil
 }
 

@@ -35,7 +35,12 @@ type Window struct {
 	came   tally         // what loading it did; counted with its first Gather
 	loaded bool
 	err    error // of Load
-	passed int   // steps that are not gathered from any more; under s.mu
+
+	// Under s.mu: steps that are gathered, and steps whose rows may give way to others. A step passes when it is gathered, or over
+	// Records when it is written back.
+	gathered, passed int
+	first            int  // number of the first step since Open or Reset, over Records
+	left             bool // by who gathers: released, once all its steps have passed
 }
 
 // Expect tells the next group of steps: of each the ids whose rows it will need, none twice. They are borrowed until their
@@ -44,7 +49,7 @@ func (s *Stack) Expect(steps [][]uint32) {
 	s.planning.Lock()
 	defer s.planning.Unlock()
 	s.alive("Expect")
-	rows := s.table.Rows()
+	rows := s.rows
 	for i, ids := range steps {
 		for _, v := range ids {
 			if int(v) >= rows {
@@ -88,7 +93,7 @@ func (s *Stack) fit() int {
 	}
 	g := s.groups[0]
 	switch {
-	case s.hot == s.table.Rows(): // nothing is ever read
+	case s.hot == s.rows: // nothing is ever read
 		return len(g.steps)
 	case s.cache == nil:
 		return 1
@@ -144,7 +149,7 @@ func (s *Stack) planNext(steps int) *Window {
 	g := s.groups[0]
 	w := &Window{s: s, came: tally{windows: 1}}
 	switch {
-	case s.hot == s.table.Rows():
+	case s.hot == s.rows:
 	case s.cache == nil:
 		w.single = true
 	default:
@@ -155,6 +160,8 @@ func (s *Stack) planNext(steps int) *Window {
 		s.groups = s.groups[1:]
 	}
 	s.mu.Lock()
+	w.first = s.mu.planned
+	s.mu.planned += steps
 	s.mu.windows = append(s.mu.windows, w)
 	s.mu.Unlock()
 	return w
@@ -190,7 +197,8 @@ func (w *Window) Rows() int { return w.rows }
 func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }
 
 // Release ends the use of the window: from now on its rows stay only while the policy finds them worth it. Windows are
-// released in order. A second Release does nothing.
+// released in order. A second Release does nothing. Over Records it waits for nothing, and takes effect when the steps of the
+// window have passed.
 func (w *Window) Release() {
 	s := w.s
 	w.abandon()
@@ -200,10 +208,22 @@ func (w *Window) Release() {
 	if at < 0 {
 		return
 	}
-	if at > 0 {
+	if at > 0 && !s.mu.windows[at-1].left {
 		panic("cachetier: Release of a window before the release of the one before it")
 	}
-	s.mu.windows = append(s.mu.windows[:0], s.mu.windows[1:]...)
+	w.left = true
+	s.releaseLocked()
+}
+
+// releaseLocked forgets the windows that are of no use any more. The caller holds s.mu.
+func (s *Stack) releaseLocked() {
+	for len(s.mu.windows) > 0 {
+		w := s.mu.windows[0]
+		if !w.left || s.rewrites != nil && w.passed < len(w.steps) {
+			break
+		}
+		s.mu.windows = append(s.mu.windows[:0], s.mu.windows[1:]...)
+	}
 	s.mu.changed.Broadcast()
 }
 

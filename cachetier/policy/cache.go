@@ -81,6 +81,7 @@ type Cache struct {
 	queue     queue  // under Sieve
 	last      []byte // by rank in now: the part of its window in which a row is used last, 0 where it has none; see Mark
 	marked    bool   // last is of now
+	parted    bool   // last is of the index before the last change, or no row is marked: see EachEvicted
 }
 
 // Change is what one change did, in rows.
@@ -327,6 +328,7 @@ func (c *Cache) same(need Set) bool {
 func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
 	old, x := c.now, c.next
 	c.freeAll()
+	c.parted = c.marked
 	rank := 0
 	for w, rows := range old.rows {
 		for g := rows & c.gone[w]; g != 0; g &= g - 1 {
@@ -427,6 +429,27 @@ func (c *Cache) replace(need Set) (*Index, Change) {
 	}
 	c.now, c.next = x, old
 	return x, Change{Misses: x.n, Admitted: x.n, Evicted: old.n}
+}
+
+// EachEvicted calls do with each row that lost its slot in the last change, in ascending order: with that slot, and the part of
+// the window before in which the row is used last, 0 for none. It is for a change that evicted rows, and valid until BeginMarks or
+// the next change.
+func (c *Cache) EachEvicted(do func(v, slot uint32, part int)) {
+	old, rank := c.next, 0
+	for w, rows := range old.rows {
+		gone := rows
+		if c.Kind != None {
+			gone &= c.gone[w]
+		}
+		for g := gone; g != 0; g &= g - 1 {
+			r, part := rank+bits.OnesCount64(rows&(g&-g-1)), 0
+			if c.parted {
+				part = int(c.last[r])
+			}
+			do(uint32(w<<6+bits.TrailingZeros64(g)), old.slots[r], part)
+		}
+		rank += bits.OnesCount64(rows)
+	}
 }
 
 // DropNew frees the slots of the rows that are new: their bytes will not come. The Index of the last change is changed.

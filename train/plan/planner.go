@@ -93,6 +93,9 @@ func (p *Planner) Begin(steps Steps) {
 	if len(p.drawn) > 0 {
 		panic("plan: Begin while steps are drawn and in no window")
 	}
+	for _, t := range p.Tables {
+		t.Settle()
+	}
 	p.steps, p.next = steps, steps.From
 	p.writes.begin(steps.From)
 }

@@ -320,7 +320,7 @@ func idsOf(w *plan.Window, table int, of func(step, table int) []uint32) (ids []
 
 // TestWritten: who waits for a step goes on when that is written back, at once where it was before, and at the end of ctx.
 func TestWritten(t *testing.T) {
-	p := plan.NewPlanner(plan.Config{Tables: make([]*cachetier.Stack, 2)})
+	p := plan.NewPlanner(plan.Config{Tables: []*cachetier.Stack{{}, {}}})
 	p.Begin(steps(10, 20))
 	for step := range 10 {
 		require.NoError(t, p.Written(t.Context(), step))

@@ -34,8 +34,8 @@ func (w *writes) begin(step int) {
 }
 
 // WriteBack tells what a step wrote. Each step of a range is told once, in order, if it wrote nothing as well. This is the only
-// way back from steps to what is planned. Rows of tables do not change yet, so nothing that is planned depends on it but
-// Written.
+// way back from steps to what is planned: from here on the rows of the step may give way to others, in the tables whose rows are
+// rewritten. What it wrote is there before: see cachetier.Stack.Write.
 func (p *Planner) WriteBack(step int, w Written) error {
 	if len(w) > len(p.Tables) {
 		return fmt.Errorf("plan: step %d wrote to %d tables, and there are %d", step, len(w), len(p.Tables))
@@ -44,6 +44,9 @@ func (p *Planner) WriteBack(step int, w Written) error {
 	defer p.writes.Unlock()
 	if step != p.writes.next {
 		return fmt.Errorf("plan: step %d is written back where step %d is next", step, p.writes.next)
+	}
+	for _, t := range p.Tables {
+		t.Passed()
 	}
 	p.writes.next++
 	p.writes.changed.Broadcast()
