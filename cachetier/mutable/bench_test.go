@@ -1,0 +1,62 @@
+package mutable_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+)
+
+// BenchmarkSteps reads and writes back rows of value and two moments of 64 columns, a step of 2,000 at a time in windows as large as
+// the cache takes, with a checkpoint at the end.
+func BenchmarkSteps(b *testing.B) {
+	const rows, size, stepRows, steps = 200_000, 3 * 64 * 4, 2000, 100
+	for _, kind := range []disk.Kind{disk.Uring, disk.Buffered} {
+		for _, percent := range []int64{0, 20, 100} {
+			b.Run(fmt.Sprintf("engine=%s/memory=%d%%", kind, percent), func(b *testing.B) {
+				table, err := mutable.Open(bg, mutable.Options{
+					Dir: b.TempDir() + "/table", Rows: rows, RowBytes: size, Cache: cachetier.Options{HostBytes: rows * size * percent / 99, Engine: kind},
+				})
+				require.NoError(b, err)
+				defer table.Close()
+				require.NoError(b, table.Begin(bg))
+				rng, checkpoint := rand.New(rand.NewPCG(1, 1)), int64(0)
+				got := make([]byte, stepRows*size)
+				b.SetBytes(steps * stepRows * size)
+				for b.Loop() {
+					group := make([][]uint32, steps)
+					for i := range group {
+						for _, v := range rng.Perm(rows)[:stepRows] {
+							group[i] = append(group[i], uint32(v))
+						}
+					}
+					table.Expect(group)
+					for n := table.Fit(); n > 0; n = table.Fit() {
+						w, err := table.Next(bg, n)
+						require.NoError(b, err)
+						require.NoError(b, w.Load(bg))
+						for i := range n {
+							require.NoError(b, w.Gather(bg, i, got))
+							require.NoError(b, table.WriteAll(got))
+							table.Passed()
+						}
+						w.Release()
+					}
+					_, err := table.Checkpoint(checkpoint)
+					require.NoError(b, err)
+					require.NoError(b, table.Retain(bg, checkpoint))
+					checkpoint++
+				}
+				st := table.Counts()
+				b.ReportMetric(float64(steps*stepRows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+				b.ReportMetric(float64(st.RowsWritten)/float64(b.N), "written/op")
+				b.ReportMetric(float64(st.RowsCopied)/float64(b.N), "copied/op")
+			})
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package mutable
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math/bits"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// A row file: a page of header, and then the records of all rows of the table, where row v begins at stride·v. What was never
+// written is a hole. Numbers are little-endian.
+//
+//	00-07  "GNNRROWS"
+//	08-0b  version, 1
+//	0c-0f  bytes of a row
+//	10-13  stride: bytes from record to record
+//	14-17  0
+//	18-1f  rows
+//	20-2f  what the rows belong to: XXH3-128 of Options.Run
+//	30-37  serial number of the file among those of its table
+//	ffc    CRC-32C of the page up to here
+//
+// A record is the bytes of the row and a CRC-32C, of serial number, row and bytes: so a record of another row, of another file or
+// of none is found as a flipped bit is.
+const (
+	rowMagic   = "GNNRROWS"
+	version    = 1
+	headerSize = store.PageSize
+	sumSize    = 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// shape is what all files of a table agree on.
+type shape struct {
+	run      [16]byte
+	rows     int
+	rowBytes int
+	stride   int64
+}
+
+// strideOf is the distance between records, as store packs rows: a power of two where that adds at most 5 %, since those cross no
+// pages, else a multiple of 16.
+func strideOf(rowBytes int) int64 {
+	n := int64(rowBytes) + sumSize
+	if pow := int64(1) << bits.Len64(uint64(n-1)); n <= 16 || n <= store.PageSize && pow*20 <= n*21 {
+		return pow
+	}
+	return (n + 15) &^ 15
+}
+
+// offset is where the record of a row begins.
+func (s *shape) offset(row uint32) int64 { return headerSize + int64(row)*s.stride }
+
+// size is that of a row file.
+func (s *shape) size() int64 {
+	return headerSize + (int64(s.rows)*s.stride+store.PageSize-1)/store.PageSize*store.PageSize
+}
+
+// rowFile is one that is open.
+type rowFile struct {
+	shape
+	serial uint64
+	path   string
+	file   vfs.File // to write, and to read where the file system gives no descriptors
+	reader *os.File // to read; nil where there are none
+	direct bool     // writing goes past the page cache
+}
+
+func rowFileName(serial uint64) string { return fmt.Sprintf("rows-%08d", serial) }
+
+func (f *rowFile) header() []byte {
+	h := make([]byte, headerSize)
+	copy(h, rowMagic)
+	le := binary.LittleEndian
+	le.PutUint32(h[8:], version)
+	le.PutUint32(h[12:], uint32(f.rowBytes))
+	le.PutUint32(h[16:], uint32(f.stride))
+	le.PutUint64(h[24:], uint64(f.rows))
+	copy(h[32:], f.run[:])
+	le.PutUint64(h[48:], f.serial)
+	le.PutUint32(h[headerSize-sumSize:], crc32.Checksum(h[:headerSize-sumSize], castagnoli))
+	return h
+}
+
+// createRows makes a row file of holes.
+func createRows(fsys vfs.FS, dir string, s shape, serial uint64) (_ *rowFile, err error) {
+	f := &rowFile{shape: s, serial: serial, path: fsys.PathJoin(dir, rowFileName(serial))}
+	defer func() {
+		if err != nil {
+			f.close()
+			_ = fsys.Remove(f.path) // clean does it, too
+			err = fmt.Errorf("create %s: %w", f.path, err)
+		}
+	}()
+	if f.file, err = fsys.OpenReadWrite(f.path, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, err
+	}
+	if _, err = f.file.WriteAt(f.header(), 0); err != nil {
+		return nil, err
+	}
+	if f.size() > headerSize {
+		if _, err = f.file.WriteAt([]byte{0}, f.size()-1); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.openReader()
+}
+
+// openRows opens a row file, after its header and size have said that it is of this table.
+func openRows(fsys vfs.FS, dir string, s shape, serial uint64) (_ *rowFile, err error) {
+	f := &rowFile{shape: s, serial: serial, path: fsys.PathJoin(dir, rowFileName(serial))}
+	info, err := fsys.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, damaged(f.path, -1, errors.New("the file is gone"))
+	case err != nil:
+		return nil, err
+	}
+	if err := store.Regular(f.path, info.Mode()); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+	if f.file, err = fsys.OpenReadWrite(f.path, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, err
+	}
+	h := make([]byte, headerSize)
+	if _, err := f.file.ReadAt(h, 0); errors.Is(err, io.EOF) {
+		return nil, damaged(f.path, -1, errors.New("it has no header: it was cut"))
+	} else if err != nil {
+		return nil, err
+	}
+	if err := f.check(h); err != nil {
+		return nil, damaged(f.path, -1, err)
+	}
+	if info.Size() != f.size() {
+		return nil, damaged(f.path, -1, fmt.Errorf("it has %d bytes, and its rows take %d: it was cut or added to", info.Size(), f.size()))
+	}
+	return f, f.openReader()
+}
+
+// check says how a header differs from that of f.
+func (f *rowFile) check(h []byte) error {
+	le := binary.LittleEndian
+	switch {
+	case string(h[:8]) != rowMagic:
+		return fmt.Errorf("it begins with %q, not with %q", h[:8], rowMagic)
+	case le.Uint32(h[8:]) != version:
+		return fmt.Errorf("it is of version %d, and this build reads %d", le.Uint32(h[8:]), version)
+	case crc32.Checksum(h[:headerSize-sumSize], castagnoli) != le.Uint32(h[headerSize-sumSize:]):
+		return errors.New("its header is not as it was written")
+	case [16]byte(h[32:48]) != f.run:
+		return errors.New("it is of another run or table")
+	case le.Uint64(h[24:]) != uint64(f.rows) || le.Uint32(h[12:]) != uint32(f.rowBytes) || int64(le.Uint32(h[16:])) != f.stride:
+		return fmt.Errorf("it has %d rows of %d bytes, and the table has %d of %d", le.Uint64(h[24:]), le.Uint32(h[12:]), f.rows, f.rowBytes)
+	case le.Uint64(h[48:]) != f.serial:
+		return fmt.Errorf("it is file %d of the table, and file %d is looked for", le.Uint64(h[48:]), f.serial)
+	}
+	return nil
+}
+
+// openReader opens the file once more, for package disk.
+func (f *rowFile) openReader() (err error) {
+	if f.file.Fd() != vfs.InvalidFd {
+		f.reader, err = os.Open(f.path)
+	}
+	return err
+}
+
+// section is the file as package disk reads it.
+func (f *rowFile) section(dir string) store.SectionFile {
+	return store.SectionFile{File: f.reader, Path: f.path, Dataset: dir, Section: rowFileName(f.serial), Size: f.size()}
+}
+
+// sum is the checksum of a record.
+func (f *rowFile) sum(row uint32, b []byte) uint32 {
+	var id [16]byte
+	binary.LittleEndian.PutUint64(id[:], f.serial)
+	binary.LittleEndian.PutUint64(id[8:], uint64(row))
+	return crc32.Update(crc32.Checksum(id[:], castagnoli), castagnoli, b)
+}
+
+// encode writes the record of a row to dst, of stride bytes.
+func (f *rowFile) encode(dst []byte, row uint32, b []byte) {
+	copy(dst, b)
+	binary.LittleEndian.PutUint32(dst[f.rowBytes:], f.sum(row, b))
+	clear(dst[f.rowBytes+sumSize:])
+}
+
+// decode is the row of a record.
+func (f *rowFile) decode(row uint32, record []byte) ([]byte, error) {
+	b := record[:f.rowBytes:f.rowBytes]
+	if f.sum(row, b) != binary.LittleEndian.Uint32(record[f.rowBytes:]) {
+		return nil, damaged(f.path, f.offset(row), fmt.Errorf("row %d is not as it was written: the disk has changed it", row))
+	}
+	return b, nil
+}
+
+func (f *rowFile) close() {
+	if f.file != nil {
+		_ = f.file.Close() // synced before anything relies on it
+	}
+	if f.reader != nil {
+		_ = f.reader.Close() // nothing was written
+	}
+}
+
+// ErrDamaged is in the chain of every error that says a file of the table is not what it was when it was written.
+var ErrDamaged = errors.New("damaged rows of a run")
+
+// damage is such an error.
+type damage struct {
+	path   string
+	offset int64 // -1: of no single byte
+	err    error
+}
+
+func damaged(path string, offset int64, err error) error { return &damage{path, offset, err} }
+
+func (d *damage) Error() string {
+	at := ""
+	if d.offset >= 0 {
+		at = fmt.Sprintf(" at 0x%x", d.offset)
+	}
+	return fmt.Sprintf("%s%s: %v; restore it, go on from an older checkpoint by removing the newer ones, or begin another run with {run}",
+		d.path, at, d.err)
+}
+
+// Unwrap gives the cause, and ErrDamaged.
+func (d *damage) Unwrap() []error { return []error{d.err, ErrDamaged} }

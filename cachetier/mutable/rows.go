@@ -1,0 +1,381 @@
+package mutable
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// rows are the rows of a table in their files: cachetier.Records. Several may call it at once, and wait for each other.
+type rows struct {
+	shape
+	fs      vfs.FS
+	dir     string
+	initial func(dst []byte, row uint32)
+	options disk.Options
+	why     string // beside what the reader says
+
+	io sync.Mutex // held by who reads or writes files, or changes which there are
+
+	// state is held, with io, by who changes what follows, and by who reads it without io.
+	state  sync.RWMutex
+	memory *kernels.HostBuf
+	newest []byte // by row the slot of the generation that has it, 0: none has
+	below  []*generation
+	next   generation // that is written now; its number is not known yet
+	slots  [256]*rowFile
+	reader *disk.Reader
+	past   disk.Live // of the readers before it
+	place  [256]int  // of each slot among the files of reader, which has none without descriptors
+	counts Stats
+
+	serial uint64 // of the newest row file
+	order  []uint32
+	put    putter
+	failed error // of a sync, after which nobody knows what is on disk
+}
+
+// generation is the rows that were written between two checkpoints.
+type generation struct {
+	list
+	slot byte // 0: it has no rows
+}
+
+// newRows is a table without files.
+func newRows(o Options) (_ *rows, err error) {
+	t := &rows{
+		shape: shape{run: runID(o.Run), rows: o.Rows, rowBytes: o.RowBytes, stride: strideOf(o.RowBytes)},
+		fs:    o.FS, dir: o.Dir, initial: o.Initial, options: o.Cache.Disk(), next: generation{list: list{after: none}},
+	}
+	t.chooseEngine()
+	if t.memory, err = kernels.NewHostBuf(o.Rows); err != nil {
+		return nil, err
+	}
+	t.newest = t.memory.Bytes()
+	if err := t.reopen(); err != nil {
+		t.memory.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// chooseEngine has nothing read through memory maps, which are for files that do not change, and nothing measured: there is no file
+// yet.
+func (t *rows) chooseEngine() {
+	o := &t.options
+	o.Probe = false
+	switch {
+	case o.Kind == disk.Mmap:
+		o.Kind, t.why = disk.Buffered, "rows that change are not read through memory maps; "
+	case (o.Kind == disk.Auto || o.Kind == "") && !o.Direct:
+		available, err := kernels.AvailableMemory()
+		if o.Kind = disk.Buffered; err == nil && t.size() > available/2 {
+			o.Kind = disk.Uring
+		}
+		t.why = fmt.Sprintf("of %s with %s of memory to be had; ", kernels.FormatBytes(t.size()), kernels.FormatBytes(available))
+	}
+}
+
+// reopen makes the reader of the files that there are now. The caller holds io.
+func (t *rows) reopen() error {
+	t.state.Lock()
+	defer t.state.Unlock()
+	defer func() {
+		for _, f := range t.slots {
+			if f != nil && !f.direct && t.reader.Kind() != disk.Buffered && t.reader.Block() == store.PageSize {
+				f.direct = setDirect(f.file, true)
+			}
+		}
+	}()
+	var files []store.SectionFile
+	for slot, f := range t.slots {
+		t.place[slot] = slot
+		if f != nil && f.reader != nil {
+			t.place[slot] = len(files)
+			files = append(files, f.section(t.dir))
+		}
+	}
+	if t.reader != nil {
+		t.past = t.live()
+		t.reader.Close()
+	}
+	reader, err := disk.Open(context.Background(), files, t.options)
+	if err != nil {
+		t.reader, _ = disk.Open(context.Background(), nil, disk.Options{Kind: disk.Buffered}) // which opens nothing
+		return err
+	}
+	t.reader = reader
+	return nil
+}
+
+// free gives up memory and files.
+func (t *rows) free() {
+	t.io.Lock()
+	defer t.io.Unlock()
+	t.state.Lock()
+	defer t.state.Unlock()
+	t.reader.Close()
+	for _, f := range t.slots {
+		if f != nil {
+			f.close()
+		}
+	}
+	t.slots = [256]*rowFile{}
+	t.memory.Close()
+	t.put.free()
+	t.newest = nil
+}
+
+// Rows is how many there are.
+func (t *rows) Rows() int { return t.shape.rows }
+
+// RowBytes is what each has.
+func (t *rows) RowBytes() int { return t.rowBytes }
+
+// Kind, Why, Live and Costs are those of the reader of the files that there are now.
+func (t *rows) Kind() disk.Kind { return t.now().Kind() }
+
+// Why: see Kind.
+func (t *rows) Why() string { return t.why + t.now().Why() }
+
+// Live: see Kind.
+func (t *rows) Live() disk.Live {
+	t.state.RLock()
+	defer t.state.RUnlock()
+	return t.live()
+}
+
+// live adds up what all readers have done. Latencies are those of the newest.
+func (t *rows) live() disk.Live {
+	l := t.reader.Live()
+	l.Reads += t.past.Reads
+	l.Bytes += t.past.Bytes
+	l.Waited += t.past.Waited
+	return l
+}
+
+// Costs: see Kind.
+func (t *rows) Costs() disk.Costs { return t.now().Costs() }
+
+func (t *rows) now() *disk.Reader {
+	t.state.RLock()
+	defer t.state.RUnlock()
+	return t.reader
+}
+
+// sorted lists n rows by the slots that have them, and within each in order: their places. Of the first, in no slot, there are
+// unwritten.
+func (t *rows) sorted(order []uint32, n int, row func(i int) uint32) (_ []uint32, unwritten int) {
+	var ends [257]int
+	for i := range n {
+		ends[int(t.newest[row(i)])+1]++
+	}
+	unwritten = ends[1]
+	for slot := range 256 {
+		ends[slot+1] += ends[slot]
+	}
+	if cap(order) < n {
+		order = make([]uint32, n+n/8)
+	}
+	order = order[:n]
+	for i := range n {
+		at := &ends[t.newest[row(i)]]
+		order[*at] = uint32(i)
+		*at++
+	}
+	return order, unwritten
+}
+
+// request is where the record of a row of this slot lies.
+func (t *rows) request(slot byte, row uint32) disk.Request {
+	return disk.Request{File: t.place[slot], Offset: t.offset(row), Size: t.rowBytes + sumSize}
+}
+
+// Read brings rows from where they are newest. Those that were never written are made.
+func (t *rows) Read(ctx context.Context, n int, row func(i int) uint32, put func(i int, b []byte)) (disk.Traffic, error) {
+	t.io.Lock()
+	defer t.io.Unlock()
+	if n == 0 {
+		return disk.Traffic{}, ctx.Err()
+	}
+	var unwritten int
+	t.order, unwritten = t.sorted(t.order, n, row)
+	t.make(t.order[:unwritten], row, put)
+	order := t.order[unwritten:]
+	return t.read(ctx, len(order), func(i int) (byte, uint32) {
+		v := row(int(order[i]))
+		return t.newest[v], v
+	}, func(i int, b []byte) { put(int(order[i]), b) })
+}
+
+// read brings n rows from the slots that at gives, in order of slots and rows.
+func (t *rows) read(ctx context.Context, n int, at func(i int) (slot byte, row uint32), put func(i int, b []byte)) (disk.Traffic, error) {
+	next := t.reader.Merge(n, func(i int) disk.Request { return t.request(at(i)) })
+	serve := func(s disk.Extent, b []byte) error {
+		for i := s.Lo; i < s.Hi; i++ {
+			slot, v := at(i)
+			row, err := t.slots[slot].decode(v, b[t.offset(v)-s.Offset:][:t.rowBytes+sumSize])
+			if err != nil {
+				return err
+			}
+			put(i, row)
+		}
+		return nil
+	}
+	if n == 0 {
+		return disk.Traffic{}, nil
+	}
+	slot, _ := at(0)
+	traffic, err := t.readExtents(ctx, slot, next, serve)
+	if err != nil {
+		return traffic, fmt.Errorf("mutable: %w", err)
+	}
+	return traffic, nil
+}
+
+// readExtents reads by the reader, or one by one where files have no descriptors, as those in memory: then File is the slot. slot is
+// any of those that are read.
+func (t *rows) readExtents(ctx context.Context, slot byte, next func() (disk.Extent, bool), serve func(disk.Extent, []byte) error) (total disk.Traffic, err error) {
+	if t.slots[slot].reader != nil {
+		return t.reader.Read(ctx, next, serve)
+	}
+	for s, ok := next(); ok; s, ok = next() {
+		if err := ctx.Err(); err != nil {
+			return total, err
+		}
+		b, f := make([]byte, s.Size), t.slots[s.File]
+		if _, err := f.file.ReadAt(b, s.Offset); err != nil {
+			return total, &disk.ReadError{Path: f.path, Offset: s.Offset, Size: s.Size, Err: err}
+		}
+		if err := serve(s, b); err != nil {
+			return total, err
+		}
+		total.Add(t.reader.Takes(s))
+	}
+	return total, nil
+}
+
+// makeChunk is how many rows one goroutine makes at a time.
+const makeChunk = 256
+
+// make makes rows that were never written.
+func (t *rows) make(order []uint32, row func(i int) uint32, put func(i int, b []byte)) {
+	var taken atomic.Int64
+	work := func() {
+		b := make([]byte, t.rowBytes)
+		for {
+			hi := int(taken.Add(makeChunk))
+			lo := hi - makeChunk
+			if lo >= len(order) {
+				return
+			}
+			for _, i := range order[lo:min(hi, len(order))] {
+				if t.initial != nil {
+					t.initial(b, row(int(i)))
+				}
+				put(int(i), b)
+			}
+		}
+	}
+	var g sync.WaitGroup
+	for range min((len(order)+makeChunk-1)/makeChunk, runtime.GOMAXPROCS(0)) - 1 {
+		g.Go(work)
+	}
+	work()
+	g.Wait()
+}
+
+// Takes is what a Read would be counted as now. It waits for no other.
+func (t *rows) Takes(n int, row func(i int) uint32) (total disk.Traffic) {
+	t.state.RLock()
+	defer t.state.RUnlock()
+	order, unwritten := t.sorted(nil, n, row)
+	order = order[unwritten:]
+	next := t.reader.Merge(len(order), func(i int) disk.Request {
+		v := row(int(order[i]))
+		return t.request(t.newest[v], v)
+	})
+	for s, ok := next(); ok; s, ok = next() {
+		total.Add(t.reader.Takes(s))
+	}
+	return total
+}
+
+// Write puts rows in the generation that is written now.
+func (t *rows) Write(n int, row func(i int) (uint32, []byte)) error {
+	if n == 0 {
+		return nil
+	}
+	t.io.Lock()
+	defer t.io.Unlock()
+	if t.failed != nil {
+		return t.failed
+	}
+	g := &t.next
+	if g.slot == 0 {
+		if err := t.start(g); err != nil {
+			return fmt.Errorf("mutable: %w", err)
+		}
+	}
+	written, err := t.write(g.slot, n, row, func(v uint32) bool { return t.newest[v] == g.slot })
+	if err != nil {
+		return fmt.Errorf("mutable: %w", err)
+	}
+	t.state.Lock()
+	defer t.state.Unlock()
+	for i := range n {
+		v, _ := row(i)
+		at := &t.newest[v]
+		if *at == 0 {
+			t.counts.RowsTouched++
+		}
+		if *at != g.slot {
+			g.count++
+		}
+		*at = g.slot
+	}
+	t.counts.RowsWritten += int64(n)
+	t.counts.BytesWritten += written
+	return nil
+}
+
+// start gives a generation a row file.
+func (t *rows) start(g *generation) error {
+	f, err := createRows(t.fs, t.dir, t.shape, t.serial+1)
+	if err != nil {
+		return err
+	}
+	t.serial++
+	g.serial, g.slot = f.serial, t.freeSlot()
+	t.slots[g.slot] = f
+	return t.reopen()
+}
+
+func (t *rows) freeSlot() byte {
+	for slot := 1; slot < len(t.slots); slot++ {
+		if t.slots[slot] == nil {
+			return byte(slot)
+		}
+	}
+	panic("mutable: more generations than a byte can tell apart")
+}
+
+// sync puts what was written to f on disk. An error is the last word: the system may have forgotten what it could not write.
+func (t *rows) sync(f *rowFile) error {
+	if err := f.file.Sync(); err != nil {
+		t.failed = fmt.Errorf("mutable: sync %s: %w", f.path, err)
+		return t.failed
+	}
+	return nil
+}
+
+var _ cachetier.Records = (*rows)(nil)

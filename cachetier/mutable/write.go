@@ -1,0 +1,212 @@
+package mutable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+const (
+	// maxRun bounds what is written at once.
+	maxRun = disk.MaxExtent
+	// writers is how many writes are under way.
+	writers = 16
+)
+
+// putBytes is how much is made ready at a time, and copyBytes how much is copied; tests make both small.
+var putBytes, copyBytes int64 = 4 << 20, 4 << 20
+
+// putter is the memory of writing.
+type putter struct {
+	memory *kernels.HostBuf // nil before the first write
+	runs   []run
+	pages  []page
+}
+
+// run is whole pages of a file that are written at once: the records of the rows [lo, hi), and what lies between them.
+type run struct {
+	offset   int64
+	at, size int // in the memory
+	lo, hi   int
+}
+
+// page is one of which a part is written, and the rest was there before.
+type page struct {
+	offset int64
+	at     int
+}
+
+func (p *putter) free() {
+	if p.memory != nil {
+		p.memory.Close()
+	}
+}
+
+// write puts n rows into the file of a slot. has says which rows it has already, for all that matters; nil: any. It returns how many
+// bytes that were.
+//
+// Pages are written whole, so the rest of pages of which a part is written is read before.
+func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has func(v uint32) bool) (bytes int64, err error) {
+	p, f := &t.put, t.slots[slot]
+	if p.memory == nil {
+		if p.memory, err = kernels.NewHostBuf(int(max(putBytes, t.stride+2*store.PageSize))); err != nil {
+			return 0, err
+		}
+	}
+	for i := 0; i < n; {
+		before := int64(-1) // the last row that the runs before have written
+		if i > 0 {
+			v, _ := row(i - 1)
+			before = int64(v)
+		}
+		i = t.layOut(i, n, row)
+		memory := p.memory.Lend() // to the goroutines of Read and of put
+		var reread disk.Traffic
+		if reread, err = t.reread(slot, memory, row, func(v uint32) bool { return has == nil || int64(v) <= before || has(v) }); err == nil {
+			err = t.putRuns(f, memory, row)
+		}
+		p.memory.Return()
+		if err != nil {
+			return bytes, err
+		}
+		for _, r := range p.runs {
+			bytes += int64(r.size)
+		}
+		t.state.Lock()
+		t.counts.BytesReread += reread.Bytes
+		t.state.Unlock()
+	}
+	return bytes, nil
+}
+
+// pagesOf is the whole pages that the record of a row lies on.
+func (t *rows) pagesOf(v uint32) (lo, hi int64) {
+	lo = t.offset(v)
+	return lo &^ (store.PageSize - 1), (lo + t.stride + store.PageSize - 1) &^ (store.PageSize - 1)
+}
+
+// layOut makes runs of the rows from i on, as many as the memory holds, and returns the row after them. No two runs share a page.
+func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte)) int {
+	p, used := &t.put, 0
+	p.runs = p.runs[:0]
+	for ; i < n; i++ {
+		v, _ := row(i)
+		lo, hi := t.pagesOf(v)
+		if last := len(p.runs) - 1; last >= 0 {
+			r := &p.runs[last]
+			end := r.offset + int64(r.size)
+			more := int(hi - end)
+			if lo <= end && r.size+more <= maxRun && used+more <= len(p.memory.Bytes()) {
+				r.size, r.hi, used = r.size+more, i+1, used+more
+				continue
+			}
+			if lo < end {
+				break
+			}
+		}
+		if used+int(hi-lo) > len(p.memory.Bytes()) {
+			break
+		}
+		p.runs = append(p.runs, run{lo, used, int(hi - lo), i, i + 1})
+		used += int(hi - lo)
+	}
+	return i
+}
+
+// reread brings the pages of the runs of which a part is written, and of which another part has rows.
+func (t *rows) reread(slot byte, memory []byte, row func(i int) (uint32, []byte), has func(v uint32) bool) (disk.Traffic, error) {
+	p := &t.put
+	p.pages = p.pages[:0]
+	for _, r := range p.runs {
+		clear(memory[r.at : r.at+r.size])
+		next := r.lo
+		for at := 0; at < r.size; at += store.PageSize {
+			offset := r.offset + int64(at)
+			first := uint32((offset - headerSize) / t.stride)
+			last := uint32(min(int64(t.shape.rows)-1, (offset+store.PageSize-1-headerSize)/t.stride))
+			for v, _ := row(next); next < r.hi-1 && v < first; v, _ = row(next) {
+				next++
+			}
+			i := next
+			for v := first; v <= last; v++ {
+				if i < r.hi {
+					if w, _ := row(i); w == v {
+						i++
+						continue
+					}
+				}
+				if has(v) {
+					p.pages = append(p.pages, page{offset, r.at + at})
+					break
+				}
+			}
+		}
+	}
+	return t.readPages(slot, memory)
+}
+
+// readPages brings the pages listed to their places.
+func (t *rows) readPages(slot byte, memory []byte) (disk.Traffic, error) {
+	pages := t.put.pages
+	if len(pages) == 0 {
+		return disk.Traffic{}, nil
+	}
+	next := t.reader.Merge(len(pages), func(i int) disk.Request {
+		return disk.Request{File: t.place[slot], Offset: pages[i].offset, Size: store.PageSize}
+	})
+	return t.readExtents(context.Background(), slot, next, func(s disk.Extent, b []byte) error {
+		for _, p := range pages[s.Lo:s.Hi] {
+			copy(memory[p.at:][:store.PageSize], b[p.offset-s.Offset:])
+		}
+		return nil
+	})
+}
+
+// putRuns writes the runs, several at once.
+func (t *rows) putRuns(f *rowFile, memory []byte, row func(i int) (uint32, []byte)) error {
+	var mu sync.Mutex // of taken and failed
+	taken, failed := 0, false
+	take := func() (r run, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed || taken == len(t.put.runs) {
+			return r, false
+		}
+		taken++
+		return t.put.runs[taken-1], true
+	}
+	work := func() error {
+		for r, ok := take(); ok; r, ok = take() {
+			b := memory[r.at : r.at+r.size]
+			for i := r.lo; i < r.hi; i++ {
+				v, bytes := row(i)
+				f.encode(b[t.offset(v)-r.offset:][:t.stride], v, bytes)
+			}
+			_, err := f.file.WriteAt(b, r.offset)
+			if f.direct && errors.Is(err, syscall.EINVAL) { // some file systems take the flag and refuse to write
+				setDirect(f.file, false)
+				_, err = f.file.WriteAt(b, r.offset)
+			}
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = true
+				return fmt.Errorf("write %d bytes of %s at 0x%x: %w", r.size, f.path, r.offset, err)
+			}
+		}
+		return nil
+	}
+	var g errgroup.Group
+	for range min(writers, len(t.put.runs)) {
+		g.Go(work)
+	}
+	return g.Wait()
+}
