@@ -1,5 +1,31 @@
 package cli
 
+import (
+	"encoding/json"
+
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// Best is the epoch that validation chose, and what its weights reach by the run's metric; 0 where that was not measured.
+type Best struct {
+	Epoch             int
+	ValidAcc, TestAcc float64
+}
+
+// UnmarshalJSON reads the values of any metric, whose name is in their keys.
+func (b *Best) UnmarshalJSON(text []byte) error {
+	var read run.Best
+	err := json.Unmarshal(text, &read)
+	b.Epoch = read.Epoch
+	if read.ValidAcc != nil {
+		b.ValidAcc = *read.ValidAcc
+	}
+	if read.TestAcc != nil {
+		b.TestAcc = *read.TestAcc
+	}
+	return err
+}
+
 // Trained is what the developer programs read of `gnnstore train --json`. Accuracies are fractions.
 type Trained struct {
 	Epochs []struct {
@@ -8,11 +34,7 @@ type Trained struct {
 		ValidAcc float64 `json:"valid_acc"`
 		Seconds  float64 `json:"seconds"`
 	} `json:"epochs"`
-	Best struct {
-		Epoch    int     `json:"epoch"`
-		ValidAcc float64 `json:"valid_acc"`
-		TestAcc  float64 `json:"test_acc"`
-	} `json:"best"`
+	Best       Best   `json:"best"`
 	ParamsXXH3 string `json:"params_xxh3"`
 
 	InputRows int64 `json:"input_rows"` // of training
