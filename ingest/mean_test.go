@@ -16,6 +16,7 @@ import (
 	"github.com/x448/float16"
 	"pgregory.net/rapid"
 
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -351,4 +352,59 @@ func TestNoFeatures(t *testing.T) {
 	d, rep := build(t, f, Options{Features: "none", Reverse: true})
 	require.Empty(t, d.Manifest().Tables)
 	require.Contains(t, rep.Notes, "node type paper has no features")
+}
+
+// TestSpilledEdges: edges are visited by ranges of destinations, again and again, and those that are passed are not read again.
+func TestSpilledEdges(t *testing.T) {
+	area, err := extsort.Open(vfs.NewMem(), "spill")
+	require.NoError(t, err)
+	w, err := area.NewWriter("edges", 1, extsort.MaxBlock)
+	require.NoError(t, err)
+	to := w.NewAppender()
+	const nodes, each = 5000, 60 // four chunks, and a bit
+	for v := range uint32(nodes) {
+		for u := range uint32(each) {
+			if v%7 != 3 {
+				to.Put8(0, extsort.MakeKey(v, u))
+			}
+		}
+	}
+	to.Flush()
+	buckets, err := w.Close()
+	require.NoError(t, err)
+	buf, err := extsort.Buffer(8, 8*edgeRecords)
+	require.NoError(t, err)
+	defer buf.Close()
+	edges, err := newSpilledEdges(area, buckets[0], buf)
+	require.NoError(t, err)
+	for _, part := range [][2]uint32{{0, 1}, {1, 3}, {3, 4}, {4, 2000}, {2000, 2001}, {2500, 2501}, {4990, nodes}} {
+		_, before := area.Traffic()
+		some, err := edges.any(part[0], part[1])
+		require.NoError(t, err)
+		require.Equal(t, part != [2]uint32{3, 4}, some)
+		if _, after := area.Traffic(); part[0] == 2000 { // where the last part ended
+			require.LessOrEqual(t, after-before, int64(4096))
+		}
+		for range 2 {
+			at := edges.at
+			next, n := part[0], 0
+			require.NoError(t, edges.each(context.Background(), part[0], part[1], func(records []byte) error {
+				for ; len(records) > 0; records = records[8:] {
+					e := binary.LittleEndian.Uint64(records)
+					require.LessOrEqual(t, next, uint32(e>>32))
+					require.EqualValues(t, n%each, uint32(e))
+					next, n = uint32(e>>32), n+1
+				}
+				return nil
+			}))
+			want := 0
+			for v := part[0]; v < part[1]; v++ {
+				if v%7 != 3 {
+					want += each
+				}
+			}
+			require.Equal(t, want, n)
+			require.Equal(t, at, edges.at)
+		}
+	}
 }

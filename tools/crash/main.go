@@ -81,7 +81,10 @@ func run(ctx context.Context, w io.Writer, binary cli.Binary, proof func(binary 
 
 // killGenerate kills what makes datasets.
 func killGenerate(ctx context.Context, w io.Writer, binary cli.Binary, dir string, scale float64) error {
-	for _, flags := range []string{"papers100m --order access", "mag240m --undirected"} { // one node type, and three
+	for _, flags := range []string{
+		"papers100m --order access", "mag240m --undirected", // one node type, and three
+		"mag240m --undirected --reverse --features mean --dim 32",
+	} {
 		fmt.Fprintf(w, "generate %s\n", flags)
 		kind, rest, _ := strings.Cut(flags, " ")
 		p := &resume.Ingest{Binary: binary, Dir: dir, Out: w, Args: func(out, tmp string) []string {
