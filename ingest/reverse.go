@@ -74,7 +74,7 @@ func (b *builder) addReverses() error {
 	return nil
 }
 
-// candidates are the source's relations that may be the reverse of relation i by their types, i among them.
+// candidates are the source's relations that may be the reverse of relation i by their types: i too, where it is within a type.
 func (b *builder) candidates(i int) (found []int) {
 	r := b.schema.Relations[i]
 	for k, o := range b.read() {
@@ -85,11 +85,11 @@ func (b *builder) candidates(i int) (found []int) {
 	return found
 }
 
-// compared are the relations whose edges are to be looked at, since some other may be the reverse of one.
+// compared are the relations that have candidates. A candidate is among them, since the relation is a candidate of it in turn.
 func (b *builder) compared() (found []int) {
 	for _, i := range b.mirrored {
 		if len(b.candidates(i)) > 0 {
-			found = append(found, i) // and the candidate, when it comes
+			found = append(found, i)
 		}
 	}
 	return found
@@ -116,7 +116,7 @@ func (b *builder) findReverses(ctx context.Context) error {
 		}
 		for _, i := range compared {
 			candidates := b.candidates(i)
-			if slices.Contains(candidates, i) { // before those that are the same relation under another name
+			if slices.Contains(candidates, i) { // a relation that is its own reverse needs no other
 				candidates = append([]int{i}, candidates...)
 			}
 			for _, k := range candidates {
