@@ -295,7 +295,6 @@ type meanBlock struct {
 	first, end uint32
 	buf        *kernels.HostBuf
 	base       uint32
-	err        error
 }
 
 // makeMean writes the table of p's type.

@@ -3,7 +3,7 @@
 //
 //	mag240m_kddcup2021/
 //	  meta.pt, split_dict.pt                              numbers of nodes and classes; nodes of the splits
-//	  processed/paper/node_feat.npy                       (papers, 768) float16
+//	  processed/paper/node_feat.npy                       (papers, 768) float16; a graph without features where it is missing
 //	  processed/paper/node_label.npy                      (papers,), NaN where it is missing or hidden
 //	  processed/author___writes___paper/edge_index.npy    (2, edges), and two more relations
 //

@@ -23,7 +23,8 @@ func (s *Source) findFeatures(o Options) error {
 	}
 	a, err := mustArray(s.at(own))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such file; fetch it, or name a matrix of all nodes by --full-features", s.at(own))
+		s.schema.NoFeatures = fmt.Sprintf("%s: no such file; fetch it, or name a matrix of all nodes by --full-features", s.at(own))
+		return nil
 	}
 	if err != nil {
 		return err

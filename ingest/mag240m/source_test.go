@@ -338,7 +338,6 @@ func TestRefuses(t *testing.T) {
 		{"meta.pt", []byte("}."), "DIR/meta.pt: no entry paper in its dict"},
 		{"meta.pt", []byte("]."), "DIR/meta.pt: it holds a list, where a dict is expected"},
 		{"split_dict.pt", []byte("}."), "DIR/split_dict.pt: no entry train in its dict"},
-		{feat, nil, "DIR/" + feat + ": no such file; fetch it, or name a matrix of all nodes by --full-features"},
 		{feat, whole[feat][:len(whole[feat])-1], "DIR/" + feat + ": truncated download: (60, 3) of <f2 takes 360 bytes of data, the file has 359; fetch it again"},
 		{feat, whole[feat][80:], fmt.Sprintf("DIR/"+feat+": not an .npy file: it has no header, in %d bytes; fetch it again", len(whole[feat])-80)},
 		{feat, []byte{}, "DIR/" + feat + ": the file is empty; fetch it again"},
@@ -358,6 +357,17 @@ func TestRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := Open(file)
 	require.EqualError(t, err, file+": not a folder; name mag240m_kddcup2021, unpacked")
+}
+
+// TestNoFeatures: a download without its 187 GB of features is a graph, where others are made or none are wanted.
+func TestNoFeatures(t *testing.T) {
+	root := download(t).with("processed/paper/node_feat.npy", nil).write(t)
+	w, err := read(root, Options{})
+	require.NoError(t, err)
+	require.Empty(t, w.Schema.Tables)
+	require.Equal(t, filepath.Join(root, folder, "processed/paper/node_feat.npy")+": no such file; fetch it, or name a matrix of all nodes by --full-features", w.Schema.NoFeatures)
+	_, err = read(root, Options{YearColumns: 2})
+	require.ErrorContains(t, err, "--full-features, which years stand behind, or leave --year-columns out")
 }
 
 func TestNoSuchSection(t *testing.T) {

@@ -38,6 +38,9 @@ func (s *Source) findYears(o Options) error {
 	if err := a.rows(s.schema.NodeTypes[paper].Count, 1, s.at("meta.pt")); err != nil {
 		return err
 	}
+	if len(s.schema.Tables) == 0 {
+		return fmt.Errorf("%s, which years stand behind, or leave --year-columns out", s.schema.NoFeatures)
+	}
 	of := slices.IndexFunc(s.schema.Tables, func(t ingest.Table) bool { return t.NodeType == typeNames[paper] })
 	s.schema.Tables[of].Dim += o.YearColumns
 	s.years = &years{array: a, table: of, columns: ogb.NewYears(o.YearColumns)}
