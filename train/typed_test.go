@@ -207,13 +207,12 @@ func TestTypedWeights(t *testing.T) {
 
 // TestConstantInput: a graph of one type without features learns a row for all, and says so.
 func TestConstantInput(t *testing.T) {
-	ds := open(t, storetest.Communities(300, 3, 8, 16, 2))
 	for _, weighted := range []bool{false, true} {
 		spec := storetest.Communities(300, 3, 8, 16, 2)
 		if weighted {
 			spec.Weight = func(v, i int) float32 { return float32(1 + i%2) }
 		}
-		ds = open(t, spec)
+		ds := open(t, spec)
 		for _, kind := range []model.Kind{model.SAGE, model.GAT, model.RSAGE} {
 			o := small()
 			o.Kind, o.Weighted, o.Inputs = kind, weighted, map[string]string{"node": data.Constant}
