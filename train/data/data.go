@@ -87,7 +87,10 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	}
 	m := ds.Manifest()
 	label := slices.IndexFunc(m.Labels, func(l store.Label) bool { return l.NodeType == d.Types[d.Target].Name })
-	if label < 0 {
+	switch {
+	case label < 0 && len(d.Types) > 1:
+		return nil, d.fail("{target} %s: its nodes have no labels, so nothing to learn", d.Types[d.Target].Name)
+	case label < 0:
 		return nil, d.fail("no labels, so nothing to learn")
 	}
 	if n := m.Labels[label].Classes; n < 1 {
