@@ -63,8 +63,6 @@ type Options struct {
 
 	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what suits the engine.
 	Readers int `json:"readers"`
-
-	noted bookkeeping
 }
 
 // bookkeeping is what the rows of Records take beside that of others.
@@ -110,10 +108,10 @@ type layout struct {
 }
 
 // layout makes the plan of memory for a table of rows rows. Policy is filled in.
-func (o Options) layout(rows, rowBytes int) layout {
+func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	size := int64(rowBytes)
-	l := layout{device: int(min(o.DeviceBytes/size, int64(rows))), noted: o.noted}
-	o.HostBytes = max(0, o.HostBytes-o.noted.fixed)
+	l := layout{device: int(min(o.DeviceBytes/size, int64(rows))), noted: noted}
+	o.HostBytes = max(0, o.HostBytes-noted.fixed)
 	static := min(o.StaticBytes, o.HostBytes) / size
 	if all := o.HostBytes / size; o.Policy != None && all >= int64(rows-l.device) {
 		static = all
@@ -135,7 +133,7 @@ func (o Options) layout(rows, rowBytes int) layout {
 		}
 		return l
 	}
-	l.slots = int(min((left-fixed)/(size+l.cache.SlotBytes()+o.noted.slot), int64(l.cache.Rows)))
+	l.slots = int(min((left-fixed)/(size+l.cache.SlotBytes()+noted.slot), int64(l.cache.Rows)))
 	l.cache.Slots = l.slots
 	if l.slots == 0 {
 		l.lookahead = 0

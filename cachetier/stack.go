@@ -103,7 +103,7 @@ func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
-	s := newStack(t.Rows(), t.RowBytes(), reader, o.layout(t.Rows(), t.RowBytes()))
+	s := newStack(t.Rows(), t.RowBytes(), reader, o.layout(t.Rows(), t.RowBytes(), bookkeeping{}))
 	if err = s.open(ctx, o.Prewarm); err != nil {
 		s.free()
 		return nil, fmt.Errorf("cachetier: %w", err)

@@ -56,8 +56,7 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 		o.Policy = Belady
 	}
 	words := policy.SetWords(r.Rows())
-	o.noted = bookkeeping{fixed: 8 * int64(words), slot: 8}
-	s := newStack(r.Rows(), r.RowBytes(), recordReader{r}, o.layout(r.Rows(), r.RowBytes()))
+	s := newStack(r.Rows(), r.RowBytes(), recordReader{r}, o.layout(r.Rows(), r.RowBytes(), bookkeeping{fixed: 8 * int64(words), slot: 8}))
 	s.rewrites = &rewrites{records: r, lag: max(lag, 1)}
 	var err error
 	if s.rewrites.bits, err = kernels.NewHostBuf(8 * words); err == nil {
