@@ -173,7 +173,7 @@ type featurePlan struct {
 	dim  int
 }
 
-const featureChoices = "degree, none, random:D or fastrp:D, with D columns, as in fastrp:128, or mean"
+const featureChoices = "degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean"
 
 func parseFeatures(s string) (featurePlan, error) {
 	kind, arg, _ := strings.Cut(s, ":")

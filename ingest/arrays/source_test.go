@@ -79,7 +79,7 @@ func TestNothingFound(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "x.gnn")
 		_, err = ingest.Build(context.Background(), s, out, ingest.Options{})
 		require.EqualError(t, err, path+": no array of features (found cls, edge_index, emb); looked for x, node_features, node_feat, node_feats, features, feature, feats, feat, "+
-			"attr_matrix; --array-features NAME says another; or choose --features degree, none, random:D or fastrp:D, with D columns, as in fastrp:128, or mean")
+			"attr_matrix; --array-features NAME says another; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
 		_, err = ingest.Build(context.Background(), s, out, ingest.Options{Features: "degree", Split: "per-class:1/1"})
 		require.EqualError(t, err, "--split per-class: "+path+": no array of labels (found cls, edge_index, emb); looked for y, node_labels, node_label, labels, label; "+
 			"--array-labels NAME says another; choose random:a/b/c")
@@ -101,7 +101,7 @@ func TestNamedInSciPy(t *testing.T) {
 	defer s.Close()
 	_, err = ingest.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
 	require.EqualError(t, err, path+": no key attr_indptr or attr_matrix (found adj_indices, adj_indptr, adj_shape, cls, emb); features have these names, "+
-		"or the edges are named as well: --array-edges adj_ --array-features NAME; or choose --features degree, none, random:D or fastrp:D, with D columns, as in fastrp:128, or mean")
+		"or the edges are named as well: --array-edges adj_ --array-features NAME; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
 }
 
 func TestEdgeForms(t *testing.T) {
