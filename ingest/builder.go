@@ -424,7 +424,11 @@ func (b *builder) checkUndirected() error {
 		}
 	}
 	if applies == 0 {
-		return errors.New("--undirected: the source has no relation from a node type to itself, so there is nothing to reverse; leave it out, or choose --reverse")
+		remedy := "leave it out, or choose --reverse"
+		if b.Reverse {
+			remedy = "leave it out"
+		}
+		return fmt.Errorf("--undirected: the source has no relation from a node type to itself, so there is nothing to reverse; %s", remedy)
 	}
 	return nil
 }

@@ -290,12 +290,12 @@ func (d *Dataset) edgeRows(r *Relation) uint64 {
 func (v *verifier) checkReverse(i int) {
 	r := v.d.Graph(i)
 	of := slices.IndexFunc(v.d.manifest.Relations, func(o Relation) bool { return o.Key() == r.Relation.ReverseOf })
-	if of < 0 || v.ctx.Err() != nil || !v.wanted(r.Relation.Neighbors.Path) {
+	if of < 0 || v.ctx.Err() != nil {
 		return
 	}
 	o := v.d.Graph(of)
 	for _, f := range []*File{&r.Relation.Offsets, &r.Relation.Neighbors, &o.Relation.Offsets, &o.Relation.Neighbors} {
-		if v.failed[f] {
+		if v.failed[f] || !v.wanted(f.Path) {
 			return
 		}
 	}
