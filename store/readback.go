@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
 )
 
 // ReadRelation reads a finished relation back, given by its Key, into memory that the caller owns: the lists of n nodes lie
@@ -149,13 +151,14 @@ func (r *TableReader) Close() error {
 	return err
 }
 
-// sectionReader reads the payload of a finished section.
+// sectionReader reads the payload of a finished section, and compares each page with its checksum.
 type sectionReader struct {
 	spec   *File
 	file   vfs.File
 	direct directMode
 	buf    []byte // what was read last, from payload offset at on: whole pages
 	at     int64
+	sums   []uint32 // of each page; nil before the first is read
 }
 
 func (w *Writer) openBack(spec *File) (*sectionReader, error) {
@@ -183,17 +186,54 @@ func (s *sectionReader) readAt(off int64, dst []byte) error {
 			return s.fail(io.ErrUnexpectedEOF)
 		}
 		s.buf = s.buf[:want]
-		n, err := s.file.ReadAt(s.buf, PageSize+s.at)
-		if errors.Is(err, syscall.EINVAL) {
-			s.direct.refuse(s.file)
-			n, err = s.file.ReadAt(s.buf, PageSize+s.at)
+		err := s.read(PageSize+s.at, s.buf)
+		if err == nil {
+			err = s.check()
 		}
-		if int64(n) < want {
+		if err != nil {
 			s.buf = s.buf[:0]
-			if err == nil {
-				err = io.ErrUnexpectedEOF
-			}
 			return s.fail(err)
+		}
+	}
+	return nil
+}
+
+// read fills pages from file offset at on.
+func (s *sectionReader) read(at int64, pages []byte) error {
+	n, err := s.file.ReadAt(pages, at)
+	if errors.Is(err, syscall.EINVAL) {
+		s.direct.refuse(s.file)
+		n, err = s.file.ReadAt(pages, at)
+	}
+	switch {
+	case n == len(pages):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// check compares the pages of buf with their checksums, which it reads before the first of them.
+func (s *sectionReader) check() error {
+	if s.sums == nil {
+		header, sums := alignedPages(PageSize), alignedPages(roundUp(s.spec.pages()*sumBytes, PageSize))
+		if err := errors.Join(s.read(0, header), s.read(s.spec.sumsAt(), sums)); err != nil {
+			return err
+		}
+		if _, err := checkHeader(header, s.spec, Version); err != nil {
+			return err
+		}
+		if got, want := xxh3.Hash(sums), binary.LittleEndian.Uint64(header[sumsField:]); got != want {
+			return fmt.Errorf("its page checksums hash to %016x, and its header says %016x; remove the unfinished dataset and ingest again", got, want)
+		}
+		s.sums = cast[uint32](sums)
+	}
+	for at := int64(0); at < int64(len(s.buf)); at += PageSize {
+		page := (s.at + at) / PageSize
+		if got, want := pageSum(s.buf[at:]), s.sums[page]; got != want {
+			return fmt.Errorf("the checksum of the page at %#x is %08x, and %08x was written; remove the unfinished dataset and ingest again",
+				PageSize+page*PageSize, got, want)
 		}
 	}
 	return nil

@@ -220,10 +220,13 @@ func (w *Writer) takeBuffer(s *sectionWriter) []byte {
 }
 
 // pageBuffer makes an empty buffer of writeBuffer bytes that begins on a page.
-func pageBuffer() []byte {
-	buf := make([]byte, writeBuffer+PageSize)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(buf))) % PageSize
-	return buf[skip : skip : skip+writeBuffer]
+func pageBuffer() []byte { return alignedPages(writeBuffer)[:0] }
+
+// alignedPages is n bytes that begin on a page of memory.
+func alignedPages(n int64) []byte {
+	buf := make([]byte, n+PageSize)
+	skip := -int64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) & (PageSize - 1)
+	return buf[skip : skip+n : skip+n]
 }
 
 // output is a file that is written past the page cache where that is possible and pays. One goroutine uses it at once.
