@@ -179,7 +179,7 @@ func (b *builder) makeMeans(ctx context.Context) error {
 		if b.did("make " + name) {
 			continue
 		}
-		sources := b.meanSources(p)
+		sources := slices.DeleteFunc(b.meanSources(p), func(s meanSource) bool { return b.state.Relations[s.relation].Report.Edges == 0 })
 		tables, edges := b.meanTables(sources), int64(0)
 		for _, s := range sources {
 			edges += b.state.Relations[s.relation].Report.Edges
@@ -187,7 +187,7 @@ func (b *builder) makeMeans(ctx context.Context) error {
 		room := divideMeans(or(b.test.means, b.room()/4*3), int64(n.count), p.dim, tables)
 		for _, s := range sources {
 			blocks := b.meanBlocks(room, s)
-			if blocks <= partedAbove || b.state.Relations[s.relation].Report.Edges == 0 {
+			if blocks <= partedAbove {
 				continue
 			}
 			err := b.pass(ctx, b.partPass(s), b.state.Relations[s.relation].Report.Edges, "edges", func() error { return b.partEdges(ctx, p, s, blocks) })
