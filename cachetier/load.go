@@ -13,6 +13,11 @@ import (
 // Ready waits until the cache may be changed for the window: until its Keep may be called. The window before may be in use
 // then, unless it has a single step. An error is the end of ctx.
 func (w *Window) Ready(ctx context.Context) error {
+	if w.kept || w.single || w.need == nil { // then it may at once
+		w.s.alive("Ready")
+		w.mustBePlanned("Ready")
+		return nil
+	}
 	ctx, done := w.s.begin(ctx, "Ready")
 	defer done()
 	if err := w.ready(ctx); err != nil {

@@ -262,13 +262,16 @@ func (s *Stack) aliveLocked(name string) {
 
 // wait returns nil once ready holds, or the error of ctx when that ends first. ready is called under s.mu.
 func (s *Stack) wait(ctx context.Context, ready func() bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() == nil && ready() { // mostly, and then nobody need be woken
+		return nil
+	}
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock() // so that nobody is between looking at ctx and waiting
 		defer s.mu.Unlock()
 		s.mu.changed.Broadcast()
 	})()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

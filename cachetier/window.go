@@ -1,7 +1,6 @@
 package cachetier
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -65,16 +64,25 @@ func (s *Stack) Expect(steps [][]uint32) {
 // Room waits until fewer than two windows are not released, so that whoever plans is not ahead without bounds. An error is the
 // end of ctx.
 func (s *Stack) Room(ctx context.Context) error {
-	ctx, done := s.begin(ctx, "Room")
-	defer done()
-	if err := s.waitRoom(ctx); err != nil {
+	if err := s.waitRoom(ctx, "Room"); err != nil {
 		return fmt.Errorf("cachetier: %w", err)
 	}
 	return nil
 }
 
-func (s *Stack) waitRoom(ctx context.Context) error {
-	return s.wait(ctx, func() bool { return len(s.mu.windows) < maxWindows })
+// waitRoom is Room for a call of that name. Mostly there is room, and nothing that Close would have to end.
+func (s *Stack) waitRoom(ctx context.Context, name string) error {
+	room := func() bool { return len(s.mu.windows) < maxWindows }
+	s.mu.Lock()
+	s.aliveLocked(name)
+	now := !s.mu.closing && room()
+	s.mu.Unlock()
+	if now {
+		return ctx.Err()
+	}
+	ctx, done := s.begin(ctx, name)
+	defer done()
+	return s.wait(ctx, room)
 }
 
 // Fit is how many steps the next window can have: as many of the oldest group as have their rows fit in the cache together, but
@@ -127,12 +135,15 @@ func (s *Stack) measure(g *group) int {
 // What is known of the future is what was expected by then, up to Options.Lookahead groups. So the order of calls to Expect
 // and Next has a part in what the tiers keep; time has none.
 func (s *Stack) Next(ctx context.Context, steps int) (*Window, error) {
-	ctx, done := s.begin(ctx, "Next")
-	defer done()
-	err := s.waitRoom(ctx)
+	err := s.waitRoom(ctx, "Next")
 	s.planning.Lock()
 	defer s.planning.Unlock()
-	if err = cmp.Or(err, ctx.Err()); err != nil { // Close may have ended ctx meanwhile
+	s.mu.Lock()
+	if err == nil && s.mu.closing { // meanwhile
+		err = context.Canceled
+	}
+	s.mu.Unlock()
+	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
 	return s.planNext(steps), nil

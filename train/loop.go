@@ -97,10 +97,10 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
-		did := each(b.Read, t.read, cachetier.Stats.Sub)
-		t.partial.count(a, cachetier.Sum(did))
+		t.did = each(t.did, b.Read, t.read, cachetier.Stats.Sub)
+		t.partial.count(a, cachetier.Sum(t.did))
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
-		t.read, t.trained = b.Read, each(did, t.trained, cachetier.Stats.Add)
+		t.read, t.trained = append(t.read[:0], b.Read...), each(t.trained, t.did, t.trained, cachetier.Stats.Add)
 		if err := t.tell(n, steps, a.Mean()); err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bo
 	stages := t.tiers.Pipe.Stats()
 	v, ok, err = t.eval.Measure(ctx, nodes)
 	read := t.tiers.Stats()
-	t.evaluated = t.evaluated.Add(cachetier.Sum(each(read, t.read, cachetier.Stats.Sub)).Disk)
+	t.evaluated = t.evaluated.Add(cachetier.Sum(each(nil, read, t.read, cachetier.Stats.Sub)).Disk)
 	t.read, t.other = read, t.other.Add(t.tiers.Pipe.Stats().Sub(stages))
 	if errors.Is(err, metric.ErrUndefined) {
 		t.note("not measured: %v", err)

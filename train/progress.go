@@ -90,7 +90,7 @@ func (t *trainer) show(at run.Live) {
 	if now.Sub(marks[1].at) > markEvery {
 		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), cachetier.Sum(t.trained), t.tiers.Pipe.Stats().Sub(t.other)}
 	}
-	m.since, m.done, m.other = marks[0], t.trained, t.other
+	m.since, m.done, m.other = marks[0], slices.Clone(t.trained), t.other
 	m.PeakRSSBytes, m.PeakFileBytes = t.peak.RSS, t.peak.File
 	t.shown.snapshot.Store(m)
 }
@@ -104,7 +104,7 @@ func (t *trainer) now() *run.Result {
 		return &r
 	}
 	stages := t.tiers.Pipe.Stats().Sub(m.other)
-	r.SetTables(t.tiers, each(m.done, t.before.tables, cachetier.Stats.Add))
+	r.SetTables(t.tiers, each(nil, m.done, t.before.tables, cachetier.Stats.Add))
 	r.Stages = stages.Add(t.before.stages)
 	r.LimitingStage = r.Stages.Limiting()
 	r.Topology, r.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)

@@ -194,6 +194,7 @@ type trainer struct {
 	auto      *run.AutoEpochs     // nil where Epochs is a number
 	read      []cachetier.Stats   // what the tiers of each table had done when last looked at
 	trained   []cachetier.Stats   // of that, what they did for steps of training
+	did       []cachetier.Stats   // and for the newest one
 	other     pipeline.Stats      // what the stages did for evaluation
 	evaluated cachetier.Disk      // reading for evaluation
 	before    before
@@ -450,22 +451,22 @@ func (t *trainer) notes() {
 	}
 }
 
-// each is f of each element of a and that of b, or of nothing where b is empty.
-func each(a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) []cachetier.Stats {
-	all := make([]cachetier.Stats, len(a))
+// each puts f of each element of a and that of b, or of nothing where b is empty, in the place of dst, which may be a or b.
+func each(dst, a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) []cachetier.Stats {
+	dst = dst[:0]
 	for i := range a {
 		var other cachetier.Stats
 		if i < len(b) {
 			other = b[i]
 		}
-		all[i] = f(a[i], other)
+		dst = append(dst, f(a[i], other))
 	}
-	return all
+	return dst
 }
 
 // collect brings the result's counters up to the last step.
 func (t *trainer) collect() {
-	t.result.SetTables(t.tiers, each(t.trained, t.before.tables, cachetier.Stats.Add))
+	t.result.SetTables(t.tiers, each(nil, t.trained, t.before.tables, cachetier.Stats.Add))
 	t.result.Stages = t.tiers.Pipe.Stats().Sub(t.other).Add(t.before.stages)
 	t.result.LimitingStage = t.result.Stages.Limiting()
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)

@@ -58,8 +58,12 @@ type Gathered struct {
 	buffers *buffers // of Rows
 }
 
-// buffers have the rows of one step: one for each table, nil where there is none yet.
-type buffers []kernels.Buffer
+// buffers have the rows of one step: one for each table, nil where there is none yet; and what Gathered says of them.
+type buffers struct {
+	of   []kernels.Buffer
+	rows []kernels.Tensor
+	read []cachetier.Stats
+}
 
 // Pipeline runs ranges of steps. Use New.
 type Pipeline struct {
@@ -76,7 +80,7 @@ func New(c Config) *Pipeline {
 	}
 	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)}
 	for i := range p.buffers {
-		p.buffers[i] = make(buffers, len(c.Tables))
+		p.buffers[i].of = make([]kernels.Buffer, len(c.Tables))
 	}
 	return p
 }
@@ -218,17 +222,20 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 
 // gather copies the rows of the i-th step of w to the buffers of b.
 func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathered) error {
-	inputs := b.Batch.Inputs()
-	b.Rows = make([]kernels.Tensor, len(inputs))
+	inputs, own := b.Batch.Inputs(), b.buffers
+	if len(own.rows) != len(inputs) {
+		own.rows, own.read = make([]kernels.Tensor, len(inputs)), make([]cachetier.Stats, len(p.Tables))
+	}
+	b.Rows, b.Read = own.rows, own.read
 	for t, table := range p.Tables {
 		n := p.Planner.Types[t]
 		rows := kernels.Tensor{Type: table.Type, Rows: len(inputs[n]), Cols: table.Cols}
-		rows.Buf = p.grow(&(*b.buffers)[t], table.Type, rows.Len())
+		rows.Buf = p.grow(&own.of[t], table.Type, rows.Len())
 		b.Rows[n] = rows
 		if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
 			return err
 		}
-		b.Read = append(b.Read, p.Planner.Tables[t].Stats())
+		b.Read[t] = p.Planner.Tables[t].Stats()
 	}
 	return nil
 }
@@ -273,8 +280,8 @@ func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered,
 // Close gives up the memory.
 func (p *Pipeline) Close() {
 	for _, step := range p.buffers {
-		for t := range step {
-			p.free(&step[t])
+		for t := range step.of {
+			p.free(&step.of[t])
 		}
 	}
 	p.staging.Close()
