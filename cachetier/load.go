@@ -13,26 +13,21 @@ import (
 // Ready waits until the cache may be changed for the window: until its Keep may be called. The window before may be in use
 // then, unless it has a single step. An error is the end of ctx.
 func (w *Window) Ready(ctx context.Context) error {
-	if w.kept || w.single || w.need == nil { // then it may at once
-		w.s.alive("Ready")
-		w.mustBePlanned("Ready")
+	w.s.alive("Ready")
+	w.mustBePlanned("Ready")
+	if !w.undecided() {
 		return nil
 	}
 	ctx, done := w.s.begin(ctx, "Ready")
 	defer done()
-	if err := w.ready(ctx); err != nil {
+	if err := w.s.await(ctx, w, w.mayKeep); err != nil {
 		return fmt.Errorf("cachetier: %w", err)
 	}
 	return nil
 }
 
-func (w *Window) ready(ctx context.Context) error {
-	w.mustBePlanned("Ready")
-	if w.kept || w.single || w.need == nil {
-		return nil
-	}
-	return w.s.await(ctx, w, w.mayKeep)
-}
+// undecided tells whether Keep is still to decide for the window.
+func (w *Window) undecided() bool { return !w.kept && !w.single && w.need != nil }
 
 // mayKeep is about the windows before w. One may be in use, unless it has a single step, which changes the cache until it is
 // released. Two may not: the index of the first is overwritten.
@@ -103,10 +98,12 @@ func (w *Window) Load(ctx context.Context) error {
 
 func (w *Window) load(ctx context.Context) (err error) {
 	s := w.s
-	if !w.kept {
-		if err := w.ready(ctx); err != nil {
+	if w.undecided() {
+		if err := s.await(ctx, w, w.mayKeep); err != nil {
 			return err
 		}
+	}
+	if !w.kept {
 		w.keep()
 	}
 	if w.index == nil {

@@ -67,26 +67,24 @@ func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Back
 			t.Types = append(t.Types, i)
 		}
 	}
-	drawn, rows := t.drawn(), int64(0)
-	order := make([]int, len(d.Relations)) // the largest first, since it is by that one that the device is measured
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.Relations[b].Edges(), d.Relations[a].Edges()) })
+	var rows, least, all int64
 	for _, i := range t.Types {
 		rows += int64(d.Types[i].Features.Rows()) * int64(d.Types[i].Features.RowBytes())
 	}
-	var least, all int64
-	for i, r := range d.Relations {
-		if drawn[i] {
-			least += topology.LeastBytes(r.Graph)
-			all += topology.ListBytes(r.Graph, r.Weights)
+	var opened []int // relations
+	for i, drawn := range t.drawn() {
+		if drawn {
+			opened = append(opened, i)
+			least += topology.LeastBytes(d.Relations[i].Graph)
+			all += topology.ListBytes(d.Relations[i].Graph, d.Relations[i].Weights)
 		}
 	}
-	if n := countTrue(drawn); n > 1 && o.TopologyBytes != Auto && o.TopologyBytes < least {
+	if len(opened) > 1 && o.TopologyBytes != Auto && o.TopologyBytes < least {
 		return nil, fmt.Errorf("{topology_bytes} %s: the offsets of the %d relations that are drawn from take %d bytes, the least that works",
-			kernels.FormatBytes(o.TopologyBytes), n, least)
+			kernels.FormatBytes(o.TopologyBytes), len(opened), least)
 	}
+	// The largest first, since it is by that one that the device is measured.
+	slices.SortStableFunc(opened, func(a, b int) int { return cmp.Compare(d.Relations[b].Edges(), d.Relations[a].Edges()) })
 	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: o.Cache.Readers, Costs: o.Cache.Costs, Faults: faults}
 	if rows+all > t.total/2 {
 		t.Disk.Direct, t.Disk.Probe = true, true
@@ -97,15 +95,12 @@ func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Back
 		}
 	}()
 	t.Topology, t.lists = make([]*topology.Tier, len(d.Relations)), make([]int64, len(d.Relations))
-	for _, i := range order {
-		if !drawn[i] {
-			continue
-		}
+	for _, i := range opened {
 		r := d.Relations[i]
 		// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
 		bytes := topology.LeastBytes(r.Graph)
 		switch lists := topology.ListBytes(r.Graph, r.Weights); {
-		case o.TopologyBytes != Auto && least == bytes: // there is this relation alone
+		case o.TopologyBytes != Auto && len(opened) == 1:
 			bytes = o.TopologyBytes
 		case o.TopologyBytes != Auto:
 		case least+all <= t.total/8:
@@ -139,15 +134,6 @@ func (t *Tiers) drawn() []bool {
 		drawn[0] = true
 	}
 	return drawn
-}
-
-func countTrue(all []bool) (n int) {
-	for _, is := range all {
-		if is {
-			n++
-		}
-	}
-	return n
 }
 
 // newSampler makes the sampler anew: it asks once how many lists are resident.
