@@ -45,7 +45,7 @@ func (w *Writer) addTable(t Table, rows int64) (*FeatureWriter, error) {
 		return nil, fmt.Errorf("table %s: %d columns; a table has at least one", t.Name, t.Dim)
 	}
 	rowBytes := t.Dim * int64(t.Elem.Size())
-	stride := rowStride(rowBytes)
+	stride := RowStride(rowBytes)
 	f := &FeatureWriter{
 		table: t, w: w, rows: rows, shard: max(1, w.shardBytes/stride), rowBytes: int(rowBytes), stride: stride,
 		padded: make([]byte, max(1, (64<<10)/stride)*stride),

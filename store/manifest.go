@@ -479,7 +479,7 @@ func shape(f *File, at string, e Elem, rows, cols int64) error {
 	features := e == F16 || e == F32
 	stride := f.Cols * int64(e.Size())
 	if features {
-		stride = rowStride(stride)
+		stride = RowStride(stride)
 	}
 	if f.Stride != stride {
 		return fmt.Errorf("%s: stride %d where %d columns of %v take %d", f.Path, f.Stride, f.Cols, e, stride)

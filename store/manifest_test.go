@@ -203,7 +203,7 @@ func TestRowStride(t *testing.T) {
 		0: 0, 1: 1, 2: 2, 6: 8, 10: 16, 16: 16, 20: 32, 200: 208, 250: 256, 256: 256, 1534: 1536, 2866: 2880,
 		3950: 4096, 4096: 4096, 4097: 4112, 8000: 8192, 13610: 13616,
 	} {
-		require.Equal(t, want, rowStride(rowBytes), rowBytes)
+		require.Equal(t, want, RowStride(rowBytes), rowBytes)
 	}
 }
 

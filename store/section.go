@@ -189,9 +189,9 @@ func checkHeader(h []byte, f *File, version int) (at int64, err error) {
 	return 0, nil
 }
 
-// rowStride is the distance between rows of rowBytes: a power of two where that keeps rows from crossing pages and adds
+// RowStride is the distance between rows of rowBytes: a power of two where that keeps rows from crossing pages and adds
 // at most 5 %, else packed to 16 bytes. Rows up to 16 bytes take the next power of two, which does both.
-func rowStride(rowBytes int64) int64 {
+func RowStride(rowBytes int64) int64 {
 	if rowBytes <= 0 {
 		return 0
 	}

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"math/bits"
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -47,15 +46,8 @@ type shape struct {
 	stride   int64
 }
 
-// strideOf is the distance between records, as store packs rows: a power of two where that adds at most 5 %, since those cross no
-// pages, else a multiple of 16.
-func strideOf(rowBytes int) int64 {
-	n := int64(rowBytes) + sumSize
-	if pow := int64(1) << bits.Len64(uint64(n-1)); n <= 16 || n <= store.PageSize && pow*20 <= n*21 {
-		return pow
-	}
-	return (n + 15) &^ 15
-}
+// strideOf is the distance between records.
+func strideOf(rowBytes int) int64 { return store.RowStride(int64(rowBytes) + sumSize) }
 
 // offset is where the record of a row begins.
 func (s *shape) offset(row uint32) int64 { return headerSize + int64(row)*s.stride }
