@@ -216,6 +216,11 @@ type Backend interface {
 
 	// Adam updates param, m and v in place from grad.
 	Adam(param, grad, m, v Tensor, s AdamStep)
+
+	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the gradients of their values, a row
+	// each. Columns copies the columns of src from one on, as many as dst has.
+	UpdateRecords(rec, grad Tensor, s RowStep)
+	Columns(dst, src Tensor, from int)
 }
 
 // NoLabel marks a row without a label.
