@@ -20,7 +20,7 @@ func BenchmarkSteps(b *testing.B) {
 		for _, percent := range []int64{0, 20, 100} {
 			b.Run(fmt.Sprintf("engine=%s/memory=%d%%", kind, percent), func(b *testing.B) {
 				table, err := mutable.Open(bg, mutable.Options{
-					Dir: b.TempDir() + "/table", Rows: rows, RowBytes: size, Cache: cachetier.Options{HostBytes: rows * size * percent / 99, Engine: kind},
+					Place: mutable.Place{Dir: b.TempDir() + "/table"}, Rows: rows, RowBytes: size, Cache: cachetier.Options{HostBytes: rows * size * percent / 99, Engine: kind},
 				})
 				require.NoError(b, err)
 				defer table.Close()

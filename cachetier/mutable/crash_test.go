@@ -36,7 +36,7 @@ func newRun(fsys vfs.FS, lag int) *run {
 	return &run{
 		fs: fsys, model: newOracle(lag, crashSize), states: map[int64]map[uint32][]byte{},
 		o: mutable.Options{
-			FS: fsys, Dir: "/run/table", Run: "this", Rows: crashRows, RowBytes: crashSize, Initial: initial, Kept: 3, Lag: lag,
+			Place: mutable.Place{FS: fsys, Dir: "/run/table", Run: "this"}, Rows: crashRows, RowBytes: crashSize, Initial: initial, Kept: 3, Lag: lag,
 			Cache: cachetier.Options{HostBytes: 3500},
 		},
 	}
@@ -151,13 +151,12 @@ func (r *run) resumes(t *testing.T, fsys vfs.FS) {
 		}
 		require.NoError(t, table.Retain(bg, kept...))
 		for _, step := range kept {
-			v, err := table.View(step)
-			require.NoError(t, err)
-			got, err := each(v)
+			require.NoError(t, table.Show(bg, step))
+			got, err := each(table)
 			require.NoError(t, err)
 			require.Equal(t, (&oracle{rows: r.states[step]}).all(), got, "step %d", step)
-			v.Close()
 		}
+		require.NoError(t, table.Resume(bg, m))
 	}
 	model := newOracle(o.Lag, o.RowBytes)
 	model.rows = maps.Clone(r.states[marks[0].Step])

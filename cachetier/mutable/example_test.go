@@ -14,7 +14,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	o := mutable.Options{
-		FS: vfs.NewMem(), Dir: "run/counts", Run: "example", Rows: 1000, RowBytes: 4,
+		Place: mutable.Place{FS: vfs.NewMem(), Dir: "run/counts", Run: "example"}, Rows: 1000, RowBytes: 4,
 		Initial: func(dst []byte, row uint32) { binary.LittleEndian.PutUint32(dst, 100*row) },
 	}
 	table, err := mutable.Open(ctx, o)

@@ -31,7 +31,7 @@ func TestReadsThatFail(t *testing.T) {
 		var trouble atomic.Bool
 		after := int64(rng.IntN(12))
 		o := mutable.Options{
-			Dir: filepath.Join(t.TempDir(), "table"), Run: "this", Rows: rows, RowBytes: size, Initial: initial, Lag: 1 + int(seed%3),
+			Place: mutable.Place{Dir: filepath.Join(t.TempDir(), "table"), Run: "this"}, Rows: rows, RowBytes: size, Initial: initial, Lag: 1 + int(seed%3),
 			Cache: cachetier.Options{
 				HostBytes: []int64{0, 4700 + 20*size, 4700 + 30*size, 4700 + 50*size}[rng.IntN(4)], Engine: []disk.Kind{disk.Pread, disk.Uring}[seed%2], Readers: 4,
 				Policy: []cachetier.Policy{cachetier.Belady, cachetier.LRU, cachetier.Sieve, cachetier.None}[rng.IntN(4)],
@@ -117,7 +117,7 @@ func written(t *testing.T, o mutable.Options) (mutable.Mark, []string) {
 
 // TestFlippedBits changes a bit of a file: resuming or reading finds that, and names the file, or it changes no row.
 func TestFlippedBits(t *testing.T) {
-	o := mutable.Options{FS: vfs.NewMem(), Dir: "/table", Run: "this", Rows: 50, RowBytes: 70, Initial: initial}
+	o := mutable.Options{Place: mutable.Place{FS: vfs.NewMem(), Dir: "/table", Run: "this"}, Rows: 50, RowBytes: 70, Initial: initial}
 	m, want := written(t, o)
 	names, err := o.FS.List(o.Dir)
 	require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "table")
-			o := mutable.Options{Dir: dir, Run: "this", Rows: 50, RowBytes: 40, Initial: initial}
+			o := mutable.Options{Place: mutable.Place{Dir: dir, Run: "this"}, Rows: 50, RowBytes: 40, Initial: initial}
 			m, _ := written(t, o)
 			c.change(t, dir, &o, &m)
 			before := contents(t, dir)
@@ -260,7 +260,7 @@ func contents(t *testing.T, dir string) map[string]string {
 func TestOptionsRefused(t *testing.T) {
 	_, err := mutable.Open(bg, mutable.Options{Kept: -1, Touched: 3})
 	require.ErrorContains(t, err, "a table of 0 rows: use 1 to 4294967295\nrows of 0 bytes: use 1 to 16777216\n-1 checkpoints at a time")
-	o := mutable.Options{FS: vfs.NewMem(), Dir: "/table", Rows: 5, RowBytes: 8, Lag: 2000}
+	o := mutable.Options{Place: mutable.Place{FS: vfs.NewMem(), Dir: "/table"}, Rows: 5, RowBytes: 8, Lag: 2000}
 	_, err = mutable.Open(bg, o)
 	require.ErrorContains(t, err, "a lag of 2000 steps: use 1 to 1024")
 	o.Lag, o.Cache.Policy = 1, "best"

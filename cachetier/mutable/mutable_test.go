@@ -56,7 +56,7 @@ func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 		size := rapid.SampledFrom([]int{1, 12, 90, 508, 700, 1000}).Draw(t, "row bytes")
 		lag := rapid.IntRange(0, 3).Draw(t, "lag")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		o := mutable.Options{FS: vfs.NewMem(), Dir: "run/table", Run: "this", Rows: rows, RowBytes: size, Initial: initial, Kept: 9, Lag: lag}
+		o := mutable.Options{Place: mutable.Place{FS: vfs.NewMem(), Dir: "run/table", Run: "this"}, Rows: rows, RowBytes: size, Initial: initial, Kept: 9, Lag: lag}
 		if rapid.Bool().Draw(t, "on disk") {
 			dir, err := os.MkdirTemp("", "mutable")
 			require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 		last := int64(-1)
 		within(func() {
 			for range rapid.IntRange(1, 14).Draw(t, "deeds") {
-				switch deed := rapid.SampledFrom([]string{"steps", "steps", "checkpoint", "checkpoint", "retain", "resume", "view", "each", "peek", "clear"}).Draw(t, "deed"); deed {
+				switch deed := rapid.SampledFrom([]string{"steps", "steps", "checkpoint", "checkpoint", "retain", "resume", "show", "each", "peek", "clear"}).Draw(t, "deed"); deed {
 				case "steps":
 					atOnce := rapid.Bool().Draw(t, "at once")
 					require.NoError(t, take(table, model, randomGroups(rng, rows), rapid.IntRange(1, 4).Draw(t, "ahead"), atOnce))
@@ -114,15 +114,18 @@ func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 							delete(marks, step)
 						}
 					}
-				case "view":
+				case "show":
+					last++
+					mark, err := table.Checkpoint(last)
+					require.NoError(t, err)
+					states[last], marks[last] = maps.Clone(model.rows), mark
 					for _, step := range slices.Sorted(maps.Keys(states)) {
-						v, err := table.View(step)
-						require.NoError(t, err)
-						got, err := each(v)
+						require.NoError(t, table.Show(bg, step))
+						got, err := each(table)
 						require.NoError(t, err)
 						require.Equal(t, (&oracle{rows: states[step]}).all(), got)
-						v.Close()
 					}
+					require.NoError(t, table.Resume(bg, mark))
 				case "each":
 					got, err := each(table)
 					require.NoError(t, err)
@@ -169,7 +172,7 @@ func generations(t require.TestingT, o mutable.Options) (n int) {
 func TestForecast(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		o := mutable.Options{Dir: t.TempDir() + "/table", Rows: 300, RowBytes: 200, Initial: initial}
+		o := mutable.Options{Place: mutable.Place{Dir: t.TempDir() + "/table"}, Rows: 300, RowBytes: 200, Initial: initial}
 		o.Cache = cachetier.Options{HostBytes: 30_000, Engine: disk.Pread, Policy: policy.Kinds[seed%5]}
 		table, err := mutable.Open(bg, o)
 		require.NoError(t, err)

@@ -53,8 +53,8 @@ type generation struct {
 // newRows is a table without files.
 func newRows(o Options) (_ *rows, err error) {
 	t := &rows{
-		shape: shape{run: runID(o.Run), rows: o.Rows, rowBytes: o.RowBytes, stride: strideOf(o.RowBytes)},
-		fs:    o.FS, dir: o.Dir, initial: o.Initial, options: o.Cache.Disk(), next: generation{list: list{after: none}},
+		shape:   shape{rows: o.Rows, rowBytes: o.RowBytes, stride: strideOf(o.RowBytes)},
+		initial: o.Initial, options: o.Cache.Disk(), next: generation{list: list{after: none}},
 	}
 	t.chooseEngine()
 	if t.memory, err = kernels.NewHostBuf(o.Rows); err != nil {

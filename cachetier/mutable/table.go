@@ -17,13 +17,7 @@ import (
 
 // Options says what a table is, and how it is kept.
 type Options struct {
-	// FS is where the files are. Default vfs.Default.
-	FS vfs.FS
-	// Dir is the table's own directory, within that of the run. It is made where it does not exist.
-	Dir string
-	// Run says what the rows belong to: run, dataset, table, and whatever else they are of no use without. Files that say anything
-	// else are refused.
-	Run string
+	Place
 
 	// Rows is how many there are, at most 2³²-1, and RowBytes what each has.
 	Rows, RowBytes int
@@ -39,6 +33,17 @@ type Options struct {
 	// Cache is the memory, and how files are read. Its Mmap is Buffered here, and it measures nothing: Costs are those of files that
 	// are there.
 	Cache cachetier.Options
+}
+
+// Place is where a table's files are, and what they are of.
+type Place struct {
+	// FS is where the files are. Default vfs.Default.
+	FS vfs.FS
+	// Dir is the table's own directory, within that of the run. It is made where it does not exist.
+	Dir string
+	// Run says what the rows belong to: run, dataset, table, and whatever else they are of no use without. Files that say anything
+	// else are refused.
+	Run string
 }
 
 // Validate reports every option that cannot be followed. Those of Cache are looked at by Open.
@@ -103,9 +108,6 @@ type Stats struct {
 // Open makes a table of which no row was written. It reads no file, and changes none, before Begin or Resume is called: a table
 // must be told by one of them where its run begins before a row is written.
 func Open(ctx context.Context, o Options) (*Table, error) {
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("mutable: %w", err)
 	}
@@ -117,11 +119,21 @@ func Open(ctx context.Context, o Options) (*Table, error) {
 		return nil, fmt.Errorf("mutable: %w", err)
 	}
 	t := &Table{options: o, rows: r}
+	t.In(o.Place)
 	if t.Stack, err = cachetier.OpenRecords(ctx, r, o.Lag, o.Cache); err != nil {
 		r.free()
 		return nil, err
 	}
 	return t, nil
+}
+
+// In says where the files are, for who did not know it when the table was opened. Nobody has called Begin or Resume yet.
+func (t *Table) In(p Place) {
+	if p.FS == nil {
+		p.FS = vfs.Default
+	}
+	t.options.Place = p
+	t.rows.fs, t.rows.dir, t.rows.shape.run = p.FS, p.Dir, runID(p.Run)
 }
 
 // Close gives up memory and files. What no checkpoint has is lost. A second Close does nothing.
@@ -254,6 +266,24 @@ func (t *Table) Checkpoint(step int64) (Mark, error) {
 // gathers or writes. When it ends early, by an error or a crash, nothing is lost, and the next call does the rest.
 func (t *Table) Retain(ctx context.Context, steps ...int64) error { return t.rows.retain(ctx, steps) }
 
+// Show has the table be as of a checkpoint that is kept, to be read until the next Resume: Write panics. Everything that was written
+// is in a checkpoint. Nobody may plan, load, gather or write meanwhile.
+func (t *Table) Show(ctx context.Context, step int64) error {
+	if next := &t.rows.next; t.dirty() || next.slot != 0 || next.fresh {
+		panic("mutable: Show of a table with rows that no checkpoint has")
+	}
+	t.begun = false
+	if err := t.rows.load(&t.options, step); err != nil {
+		return fmt.Errorf("mutable: %w", err)
+	}
+	return t.Reload(ctx)
+}
+
+func (t *Table) dirty() (some bool) {
+	t.EachUnflushed(func(uint32) { some = true })
+	return some
+}
+
 // Clear has all rows be as if never written, as state is at the start of an epoch. Checkpoints that there are keep theirs. Nobody may
 // plan, load, gather or write meanwhile.
 func (t *Table) Clear(ctx context.Context) error {
@@ -310,36 +340,6 @@ func (t *rows) each(ctx context.Context, do func(row uint32, b []byte) error) er
 	}
 	return nil
 }
-
-// View is a table as of a checkpoint, to be read. It is cachetier.Records whose Write panics.
-type View struct{ *rows }
-
-// View opens the table as of a checkpoint that is kept. Retain must not be called before it is closed.
-func (t *Table) View(step int64) (*View, error) {
-	r, err := newRows(t.options)
-	if err == nil {
-		if err = r.load(&t.options, step); err != nil {
-			r.free()
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("mutable: %w", err)
-	}
-	return &View{r}, nil
-}
-
-// Write panics.
-func (v *View) Write(int, func(i int) (uint32, []byte)) error {
-	panic("mutable: Write to a View")
-}
-
-// Each calls do with each row that was written by then, in ascending order. An error of do ends it.
-func (v *View) Each(ctx context.Context, do func(row uint32, b []byte) error) error {
-	return v.each(ctx, do)
-}
-
-// Close gives up memory and files.
-func (v *View) Close() { v.free() }
 
 // runID is Options.Run in files.
 func runID(run string) (id [16]byte) { return xxh3.HashString128(run).Bytes() }

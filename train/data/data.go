@@ -36,8 +36,10 @@ type Data struct {
 type Type struct {
 	Name  string
 	Nodes int
-	// Features is its input, nil where it has no table or is to do without.
+	// Features is its input, nil where it has no table or is to do without. Embed is then the columns of its learnt rows, 0 where
+	// all nodes have one row.
 	Features *store.Features
+	Embed    int
 
 	number int // in the manifest
 }
@@ -57,17 +59,25 @@ type Options struct {
 	Target string
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
-	// Inputs says by name of a type what its nodes have for input: Table or Constant. Others have the first table of their type,
-	// or, without one, Constant.
+	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others have the first table of their
+	// type, or, without one, Embed with Hidden columns where the rows take up to EmbedBytes, else Constant.
 	Inputs map[string]string
+	Hidden int
 }
 
-// What nodes of a type can have for input: the rows of a table, which may be named as in "table:NAME", or one learnt row for
-// all of them.
+// What nodes of a type can have for input: the rows of a table, which may be named as in "table:NAME"; learnt rows of their own,
+// of so many columns, as in "embed:64"; or one learnt row for all of them.
 const (
 	Table    = "table"
+	Embed    = "embed"
 	Constant = "constant"
 )
+
+// EmbedBytes is what learnt rows with two moments may take where nobody has asked for them.
+const EmbedBytes = 1 << 30
+
+// MaxEmbed is the largest number of columns of learnt rows.
+const MaxEmbed = 1 << 16
 
 // maxClasses bounds the logits of a batch: a thousand seeds take 4 GB of them.
 const maxClasses = 1 << 20
@@ -79,7 +89,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.findInputs(o.Inputs); err != nil {
+	if err := d.findInputs(o.Inputs, o.Hidden); err != nil {
 		return nil, err
 	}
 	if err := d.findTarget(o.Target, "so nothing to learn"); err != nil {
@@ -177,8 +187,8 @@ func openGraph(ds *store.Dataset, only string) (*Data, error) {
 	return nil, d.fail("{relation} %s: there are %s; give one of these keys", only, strings.Join(keys, " and "))
 }
 
-// findInputs gives types the tables that they are to have.
-func (d *Data) findInputs(inputs map[string]string) error {
+// findInputs gives types the tables, or the columns of learnt rows, that they are to have.
+func (d *Data) findInputs(inputs map[string]string, hidden int) error {
 	for name := range inputs {
 		if !slices.ContainsFunc(d.Types, func(t Type) bool { return t.Name == name }) {
 			return d.fail("{input} %s=%s: no node type %s; there are %s", name, inputs[name], name, d.typeNames())
@@ -187,15 +197,25 @@ func (d *Data) findInputs(inputs map[string]string) error {
 	for i := range d.Types {
 		t := &d.Types[i]
 		given, asked := inputs[t.Name]
-		kind, table, named := strings.Cut(given, ":")
+		kind, name, named := strings.Cut(given, ":")
 		switch {
 		case kind == Constant && !named:
 			continue
-		case asked && kind != Table || named && table == "":
-			return d.fail("{input} %s=%s: there are table, table:NAME and constant", t.Name, inputs[t.Name])
+		case kind == Embed:
+			cols, err := strconv.Atoi(name)
+			if err != nil || cols < 1 || cols > MaxEmbed {
+				return d.fail("{input} %s=%s: embed:D has 1 to %d columns", t.Name, given, MaxEmbed)
+			}
+			t.Embed = cols
+			continue
+		case asked && kind != Table || named && name == "":
+			return d.fail("{input} %s=%s: there are table, table:NAME, embed:D and constant", t.Name, given)
 		}
-		if t.Features = d.table(i, table); t.Features == nil && asked {
-			return d.fail("{input} %s=%s: type %s has no such table", t.Name, inputs[t.Name], t.Name)
+		if t.Features = d.table(i, name); t.Features == nil && asked {
+			return d.fail("{input} %s=%s: type %s has no such table", t.Name, given, t.Name)
+		}
+		if t.Features == nil && len(d.Types) > 1 && t.Nodes > 0 && int64(t.Nodes)*int64(hidden)*12 <= EmbedBytes {
+			t.Embed = hidden
 		}
 	}
 	if len(d.Types) == 1 && d.Types[0].Features == nil && inputs[d.Types[0].Name] == "" {
@@ -443,17 +463,20 @@ func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	return n
 }
 
-// Dim is the number of columns of the type's input, 0 where it has no table.
+// Dim is the number of columns of the type's input, 0 where all nodes have one row.
 func (t *Type) Dim() int {
 	if t.Features == nil {
-		return 0
+		return t.Embed
 	}
 	return t.Features.Dim()
 }
 
+// HasRows tells whether nodes of the type have input rows of their own.
+func (t *Type) HasRows() bool { return t.Dim() > 0 }
+
 // DType is the element type of the type's rows on a backend.
 func (t *Type) DType() kernels.DType {
-	if t.Features.Elem() == store.F16 {
+	if t.Features != nil && t.Features.Elem() == store.F16 {
 		return kernels.F16
 	}
 	return kernels.F32

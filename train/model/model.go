@@ -89,6 +89,8 @@ func TypedKinds() string {
 type Shape struct {
 	In  []int // columns of the input rows, by type; 0 where there are none, and the layers read a learnt row instead
 	Out int   // columns of the logits: classes
+	// Learnt says of which types these rows are learnt as the weights are: gradients flow to them. Default: of none.
+	Learnt []bool
 	// Target is the type of the seeds, whose logits they are.
 	Target int
 
@@ -108,6 +110,14 @@ func (s Shape) named() Shape {
 		s.Relations = []Relation{{Name: "node___to___node"}}
 	}
 	return s
+}
+
+// LearntDim is the columns of type t's rows where they are learnt, else 0.
+func (s *Shape) LearntDim(t int) int {
+	if t < len(s.Learnt) && s.Learnt[t] {
+		return s.In[t]
+	}
+	return 0
 }
 
 // Relation is one that layers sum over: its name in those of parameters, SRC___REL___DST, and its ends by number.
@@ -163,6 +173,7 @@ func declare(n network, c Config, s Shape) *Model {
 				d.inputGrads = true
 			default:
 				at.in[t] = in
+				d.inputGrads = d.inputGrads || s.LearntDim(t) > 0
 			}
 		}
 		if at.last {

@@ -99,8 +99,8 @@ func (d *declared) skips(at place) skips {
 	return s
 }
 
-// encoder brings the input rows of each type to Config.Hidden columns, by a linear map with a bias. Rows that the network
-// learns have as many already, and stay as they are. The zero value leaves all rows as they are.
+// encoder brings the input rows of each type to Config.Hidden columns, by a linear map with a bias. Rows that are
+// learnt and have as many already stay as they are. The zero value leaves all rows as they are.
 type encoder struct{ weight, bias []*tape.Var } // by type
 
 // encoder declares one, and returns the place of what reads its rows.
@@ -108,7 +108,7 @@ func (d *declared) encoder(c Config, at place) (encoder, place) {
 	e := encoder{make([]*tape.Var, len(at.in)), make([]*tape.Var, len(at.in))}
 	read := slices.Clone(at.in)
 	for t, in := range at.in {
-		if in == 0 || at.shape.In[t] == 0 {
+		if in == 0 || at.shape.In[t] == 0 || at.shape.LearntDim(t) == c.Hidden {
 			continue
 		}
 		name := "inputs." + moduleKey(at.shape.Types[t]) + "."

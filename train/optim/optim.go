@@ -38,6 +38,34 @@ type Options struct {
 	WeightDecay float64 `json:"weight_decay"`
 	// ClipNorm is the largest norm of all gradients together; larger ones are scaled down to it. Default 0: any norm.
 	ClipNorm float64 `json:"clip_norm"`
+	// Rows is how learnt rows are updated: those that a step has read, by their part of its gradients, without weight decay.
+	// Default RowAdam.
+	Rows RowKind `json:"embed_optimizer"`
+}
+
+// RowKind names how learnt rows are updated.
+type RowKind string
+
+const (
+	// RowAdam corrects the moments of a row for all steps of the run, as PyTorch's SparseAdam does: a row that is first read late
+	// moves by up to (1-β₁)/√(1-β₂) = 3.2 times the rate.
+	RowAdam RowKind = "adam"
+	// RowAdamSteps corrects them for the steps that read the row.
+	RowAdamSteps RowKind = "adam-row"
+	// RowAdagrad is Adagrad (Duchi, Hazan and Singer 2011) with one sum a row, of the means of its squared gradients: a number a
+	// row where Adam keeps two a value.
+	RowAdagrad RowKind = "adagrad"
+)
+
+// Rule is what the kernels know k as.
+func (k RowKind) Rule() kernels.RowRule {
+	switch k {
+	case RowAdamSteps:
+		return kernels.RowAdamSteps
+	case RowAdagrad:
+		return kernels.RowAdagrad
+	}
+	return kernels.RowAdam
 }
 
 // Validate reports every problem.
@@ -52,6 +80,11 @@ func (o Options) Validate() error {
 	if !(o.ClipNorm >= 0 && o.ClipNorm <= math.MaxFloat32) {
 		errs = append(errs, fmt.Errorf("{clip_norm} %v: above 0, or 0 for no limit", o.ClipNorm))
 	}
+	switch o.Rows {
+	case "", RowAdam, RowAdamSteps, RowAdagrad:
+	default:
+		errs = append(errs, fmt.Errorf("{embed_optimizer} %s: there are adam, adam-row and adagrad", o.Rows))
+	}
 	return errors.Join(errs...)
 }
 
@@ -62,12 +95,16 @@ type Param struct {
 	Value, Grad kernels.Tensor
 }
 
+// Rows are learnt rows that a step has read: their records, as kernels.Backend.UpdateRecords has them, and the gradients of their
+// values.
+type Rows struct{ Records, Grad kernels.Tensor }
+
 // Optimizer updates parameters. Close gives its memory back.
 type Optimizer struct {
 	Options
 	be     kernels.Backend
 	params []optimized
-	norms  kernels.Tensor // the squared norm of each gradient; only with ClipNorm
+	norms  kernels.Tensor // the squared norm of each gradient, those of rows last; only with ClipNorm
 	host   []float32      // norms, downloaded
 	steps  int
 }
@@ -95,7 +132,7 @@ func New(be kernels.Backend, params []Param, o Options) *Optimizer {
 		opt.params = append(opt.params, optimized{p, [2]kernels.Tensor{zeros(rows, cols), zeros(rows, cols)}})
 	}
 	if o.ClipNorm > 0 {
-		opt.norms, opt.host = zeros(len(params), 1), make([]float32, len(params))
+		opt.reserve(len(params))
 	}
 	return opt
 }
@@ -106,14 +143,16 @@ const (
 	beta1 = float32(0.9)
 	beta2 = float32(0.999)
 	eps   = float32(1e-8)
+
+	adagradEps = float32(1e-10) // PyTorch's of Adagrad
 )
 
-// Step updates every parameter from its gradient at the learning rate given, and sets the gradients to 0. With ClipNorm it
-// returns the norm of all gradients before clipping, else 0. A norm that is not finite makes the weights useless, as in
-// PyTorch: the caller checks it.
-func (o *Optimizer) Step(rate float64) (norm float64) {
+// Step updates every parameter from its gradient at the learning rate given, and sets the gradients to 0. It updates rows
+// likewise, but leaves their gradients as they come to be. With ClipNorm it returns the norm of all gradients before clipping,
+// else 0. A norm that is not finite makes the weights useless, as in PyTorch: the caller checks it.
+func (o *Optimizer) Step(rate float64, rows ...Rows) (norm float64) {
 	if o.ClipNorm > 0 {
-		norm = o.clip()
+		norm = o.clip(rows)
 	}
 	o.steps++
 	s := kernels.AdamStep{LR: float32(rate), Beta1: beta1, Beta2: beta2, Eps: eps, Correct1: correction(beta1, o.steps), Correct2: correction(beta2, o.steps)}
@@ -128,6 +167,13 @@ func (o *Optimizer) Step(rate float64) (norm float64) {
 		o.be.Adam(p.Value, p.Grad, p.moments[0], p.moments[1], s)
 		o.be.Fill(p.Grad, 0)
 	}
+	s.WeightDecay = 0
+	if o.Options.Rows == RowAdagrad {
+		s.Eps = adagradEps
+	}
+	for _, r := range rows {
+		o.be.UpdateRecords(r.Records, r.Grad, kernels.RowStep{Rule: o.Options.Rows.Rule(), AdamStep: s})
+	}
 	return norm
 }
 
@@ -136,14 +182,34 @@ func correction(beta float32, steps int) float32 {
 	return float32(1 - math.Pow(float64(beta), float64(steps)))
 }
 
-// clip scales the gradients to the norm ClipNorm where they are above it, as PyTorch's clip_grad_norm_ does, and returns
-// the norm before. Squares are added up within a parameter as SumSquares does, then in the order of the parameters.
-func (o *Optimizer) clip() (norm float64) {
-	for i, p := range o.params {
-		o.be.SumSquares(o.norms.Slice(i, i+1), p.Grad)
+// reserve makes room for n norms.
+func (o *Optimizer) reserve(n int) {
+	if o.norms.Rows >= n {
+		return
 	}
-	o.be.DownloadF32(o.host, o.norms)
-	for _, square := range o.host {
+	more := kernels.Tensor{Buf: o.be.Alloc(kernels.F32, n), Type: kernels.F32, Rows: n, Cols: 1}
+	if o.norms.Buf != nil {
+		o.be.Free(o.norms.Buf)
+	}
+	o.norms, o.host = more, make([]float32, n)
+}
+
+// clip scales the gradients to the norm ClipNorm where they are above it, as PyTorch's clip_grad_norm_ does, and returns
+// the norm before. Squares are added up within a gradient as SumSquares does, then in the order of the parameters and rows.
+func (o *Optimizer) clip(rows []Rows) (norm float64) {
+	n := len(o.params) + len(rows)
+	o.reserve(n)
+	grad := func(i int) kernels.Tensor {
+		if i < len(o.params) {
+			return o.params[i].Grad
+		}
+		return rows[i-len(o.params)].Grad
+	}
+	for i := range n {
+		o.be.SumSquares(o.norms.Slice(i, i+1), grad(i))
+	}
+	o.be.DownloadF32(o.host[:n], o.norms.Slice(0, n))
+	for _, square := range o.host[:n] {
 		norm += float64(square)
 	}
 	norm = math.Sqrt(norm)
@@ -151,8 +217,8 @@ func (o *Optimizer) clip() (norm float64) {
 	if factor >= 1 {
 		return norm
 	}
-	for _, p := range o.params {
-		o.be.Scale(p.Grad, float32(factor)) // with a NaN norm all become NaN
+	for i := range n {
+		o.be.Scale(grad(i), float32(factor)) // with a NaN norm all become NaN
 	}
 	return norm
 }

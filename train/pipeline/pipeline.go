@@ -34,15 +34,15 @@ type Config struct {
 	Tables  []Table
 	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes with it.
 	Backend kernels.Backend
-	// Lag is how many steps a gather may be ahead of what is written back: where it is positive, step i is gathered once step
-	// i - Lag is. Default 0: whenever there is a buffer.
-	Lag int
 }
 
 // Table is what the rows of a table are: Cols elements of Type.
 type Table struct {
 	Type kernels.DType
 	Cols int
+	// Lag is how many steps a gather may be ahead of what is written back: where it is positive, the rows of step i are gathered
+	// once step i - Lag is. Default 0: whenever there is a buffer.
+	Lag int
 }
 
 // Steps are the steps [From, To) of a Run, and what their batches are drawn from.
@@ -190,21 +190,14 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 	for w := range in {
 		for i, s := range w.Steps {
 			b := &Gathered{Drawn: s}
-			if p.Lag > 0 {
-				if err := p.Planner.Written(ctx, s.Step-p.Lag); err != nil {
-					return err
-				}
-			}
 			select {
 			case b.buffers = <-free:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			began := time.Now()
 			if err := p.gather(ctx, w, i, b); err != nil {
 				return err
 			}
-			p.clock.gather.Add(int64(time.Since(began)))
 			if i == len(w.Steps)-1 {
 				for _, rows := range w.Rows {
 					rows.Release()
@@ -220,7 +213,7 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 	return nil
 }
 
-// gather copies the rows of the i-th step of w to the buffers of b.
+// gather copies the rows of the i-th step of w to the buffers of b: last those that wait for earlier steps.
 func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathered) error {
 	inputs, own := b.Batch.Inputs(), b.buffers
 	if len(own.rows) != len(inputs) {
@@ -228,15 +221,37 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 	}
 	b.Rows, b.Read = own.rows, own.read
 	for t, table := range p.Tables {
-		n := p.Planner.Types[t]
-		rows := kernels.Tensor{Type: table.Type, Rows: len(inputs[n]), Cols: table.Cols}
-		rows.Buf = p.grow(&own.of[t], table.Type, rows.Len())
-		b.Rows[n] = rows
-		if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
+		if table.Lag == 0 {
+			if err := p.gatherOf(ctx, w, i, b, t); err != nil {
+				return err
+			}
+		}
+	}
+	for t, table := range p.Tables {
+		if table.Lag == 0 {
+			continue
+		}
+		if err := p.Planner.Written(ctx, b.Step-table.Lag); err != nil {
 			return err
 		}
-		b.Read[t] = p.Planner.Tables[t].Stats()
+		if err := p.gatherOf(ctx, w, i, b, t); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// gatherOf is gather for one table.
+func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathered, t int) error {
+	began, table, n := time.Now(), p.Tables[t], p.Planner.Types[t]
+	defer func() { p.clock.gather.Add(int64(time.Since(began))) }()
+	rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[n]), Cols: table.Cols}
+	rows.Buf = p.grow(&b.buffers.of[t], table.Type, rows.Len())
+	b.Rows[n] = rows
+	if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
+		return err
+	}
+	b.Read[t] = p.Planner.Tables[t].Stats()
 	return nil
 }
 

@@ -51,7 +51,11 @@ func (r *rig) config(samplers int, bytes int64) plan.Config {
 }
 
 // rows are those of the rig's table.
-var rows = []pipeline.Table{{Type: kernels.F16, Cols: 16}}
+var rows = rowsOfLag(0)
+
+func rowsOfLag(lag int) []pipeline.Table {
+	return []pipeline.Table{{Type: kernels.F16, Cols: 16, Lag: lag}}
+}
 
 // pipe is a pipeline of what c plans.
 func (r *rig) pipe(c plan.Config) *pipeline.Pipeline {

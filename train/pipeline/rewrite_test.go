@@ -33,7 +33,7 @@ func TestRowsThatStepsRewrite(t *testing.T) {
 			t.Run(fmt.Sprintf("lag=%d/host=%d", lag, host), func(t *testing.T) {
 				r := newRig(t)
 				table, err := mutable.Open(t.Context(), mutable.Options{
-					Dir: filepath.Join(t.TempDir(), "table"), Rows: 500, RowBytes: size, Lag: lag, Cache: cachetier.Options{
+					Place: mutable.Place{Dir: filepath.Join(t.TempDir(), "table")}, Rows: 500, RowBytes: size, Lag: lag, Cache: cachetier.Options{
 						HostBytes: host, Engine: disk.Pread, Readers: 4,
 						Faults: func(int, int64, int) disk.Fault { late(); return disk.Fault{} },
 					},
@@ -43,7 +43,7 @@ func TestRowsThatStepsRewrite(t *testing.T) {
 				require.NoError(t, table.Begin(t.Context()))
 				c := r.config(2, 20_000)
 				c.Sampler, c.Tables, c.Group = lateSampler{c.Sampler}, []*cachetier.Stack{table.Stack}, 5
-				p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rows, Backend: r.be, Lag: lag})
+				p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rowsOfLag(lag), Backend: r.be})
 				defer p.Close()
 
 				seen, pending := map[uint32][]byte{}, []map[uint32][]byte{}

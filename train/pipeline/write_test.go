@@ -83,7 +83,7 @@ func TestLag(t *testing.T) {
 			}
 			gathered++
 		}}
-		p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rows, Backend: be, Lag: lag})
+		p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rowsOfLag(lag), Backend: be})
 		defer p.Close()
 		var used []int
 		write := func(step int, b *pipeline.Gathered) (plan.Written, error) {
@@ -128,7 +128,7 @@ func TestLagWithoutWriters(t *testing.T) {
 		gathered++
 	}}
 	p := pipeline.New(pipeline.Config{
-		Planner: plan.NewPlanner(r.config(1, 20_000)), Tables: rows, Backend: be, Lag: 1,
+		Planner: plan.NewPlanner(r.config(1, 20_000)), Tables: rowsOfLag(1), Backend: be,
 	})
 	defer p.Close()
 	require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error {
@@ -144,7 +144,7 @@ func TestWriteErrors(t *testing.T) {
 	r := newRig(t)
 	for _, lag := range []int{0, 1, 2} {
 		p := pipeline.New(pipeline.Config{
-			Planner: plan.NewPlanner(r.config(2, 20_000)), Tables: rows, Backend: r.be, Lag: lag,
+			Planner: plan.NewPlanner(r.config(2, 20_000)), Tables: rowsOfLag(lag), Backend: r.be,
 		})
 		for _, at := range []int{0, 7, 38, 39} {
 			failing := writer(func(step int, _ *pipeline.Gathered) (plan.Written, error) {
@@ -195,7 +195,7 @@ func TestWriteErrors(t *testing.T) {
 func TestEndOfTheWait(t *testing.T) {
 	r := newRig(t)
 	p := pipeline.New(pipeline.Config{
-		Planner: plan.NewPlanner(r.config(2, 20_000)), Tables: rows, Backend: r.be, Lag: 1,
+		Planner: plan.NewPlanner(r.config(2, 20_000)), Tables: rowsOfLag(1), Backend: r.be,
 	})
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -34,9 +34,10 @@ type Stepper struct {
 	Tape  *tape.Tape
 	Feed  *Feed
 
-	be    kernels.Backend
-	rows  model.Rows
-	grads []kernels.Tensor // of the parameters, in their order
+	be     kernels.Backend
+	rows   model.Rows
+	grads  []kernels.Tensor // of the parameters, in their order
+	learnt []optim.Rows     // that Compute has read and Update is to change
 }
 
 // New makes a Stepper of m, which it owns from now on, though there be no memory for an optimizer.
@@ -67,10 +68,12 @@ func (s *Stepper) Restart(o optim.Options) {
 // Input is a batch whose rows are there.
 type Input struct {
 	Layers []sample.Layer
-	Seeds  [][]uint32       // by type
-	Rows   []kernels.Tensor // of the inputs, by type; F16 or F32, or without a buffer where the network has rows of its own
-	Key    uint64           // of dropout, another one each step; odd
-	Kept   *model.Kept      // what is kept of hidden rows; nil: nothing
+	Seeds  [][]uint32 // by type
+	// Rows are those of the inputs, by type: features, F16 or F32; records, F32, of types whose rows are learnt, which Update
+	// changes; or without a buffer where the network has rows of its own.
+	Rows []kernels.Tensor
+	Key  uint64      // of dropout, another one each step; odd
+	Kept *model.Kept // what is kept of hidden rows; nil: nothing
 }
 
 // InputOf is a batch with its rows by type.
@@ -91,6 +94,7 @@ func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradien
 // Compute adds to the parameters' gradients, which are zero before the first step and after each Update, those of a batch's mean
 // loss. A loss that is not finite is a *LossError, and the gradients are as they were.
 func (s *Stepper) Compute(in Input) (Tally, error) {
+	s.learnt = s.learnt[:0]
 	graphs := s.Feed.Blocks(in.Layers)
 	s.Tape.Reset(true)
 	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key, Kept: in.Kept}), in.Seeds)
@@ -101,10 +105,16 @@ func (s *Stepper) Compute(in Input) (Tally, error) {
 		return a, &LossError{a.Loss}
 	}
 	s.Tape.Backward()
+	for n, x := range in.Rows {
+		if s.Model.LearntDim(n) > 0 && x.Buf != nil {
+			s.learnt = append(s.learnt, optim.Rows{Records: x, Grad: s.Tape.Gradient(s.rows[n])})
+		}
+	}
 	return a, nil
 }
 
-// Update makes new weights of the gradients at a learning rate, and clears them. reduce, where it is not nil, is given the
+// Update makes new weights of the gradients at a learning rate, and new records of the rows that the last Compute read, and clears
+// the gradients. reduce, where it is not nil, is given the
 // gradients before that, in the order of the parameters, to add those of other workers. A norm of the gradients that is not
 // finite, which is known where gradients are clipped, is a *NormError.
 func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
@@ -113,7 +123,7 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 			return err
 		}
 	}
-	if norm := s.Optim.Step(rate); !finite(norm) {
+	if norm := s.Optim.Step(rate, s.learnt...); !finite(norm) {
 		return &NormError{norm}
 	}
 	return nil
@@ -142,14 +152,22 @@ func (s *Stepper) Predict(in Input) model.Rows {
 
 func (s *Stepper) leaves(rows []kernels.Tensor) model.Rows {
 	s.rows = s.rows[:0]
-	for _, x := range rows {
+	for n, x := range rows {
 		var leaf *tape.Var
 		if x.Buf != nil {
-			leaf = s.Tape.Leaf(x)
+			leaf = s.Leaf(n, x)
 		}
 		s.rows = append(s.rows, leaf)
 	}
 	return s.rows
+}
+
+// Leaf has rows of type n's inputs be read by the network, until the tape's next Reset.
+func (s *Stepper) Leaf(n int, rows kernels.Tensor) *tape.Var {
+	if dim := s.Model.LearntDim(n); dim > 0 {
+		return s.Tape.LearntLeaf(rows, dim)
+	}
+	return s.Tape.Leaf(rows)
 }
 
 // Close frees the network, the optimizer and the memory of steps.

@@ -64,6 +64,18 @@ func (t *Tape) Bytes() int64 { return 4 * int64(t.arena.size()) }
 // Leaf is an input that needs no gradient. Its memory stays the caller's.
 func (t *Tape) Leaf(v kernels.Tensor) *Var { return &Var{Value: v, fixed: true} }
 
+// LearntLeaf is an input that gradients flow to: the first cols columns of records, whose memory stays the caller's. See
+// [Tape.Gradient].
+func (t *Tape) LearntLeaf(records kernels.Tensor, cols int) *Var {
+	v := t.result(records.Rows, cols)
+	t.be.Columns(v.Value, records, 0)
+	v.needsGrad = !t.off
+	return v
+}
+
+// Gradient is d loss / d v once Backward has run: zeros where no operation has read v. It is valid until the next Reset.
+func (t *Tape) Gradient(v *Var) kernels.Tensor { return t.grad(v) }
+
 // Keep makes v stay as it is: Value until the next Reset, and Grad once Backward has run, which is the zero Tensor if no
 // operation read v. Without Keep, operations may write over both. v is the result of an operation, not a Head, and no
 // other operation has taken it yet.
