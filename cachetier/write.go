@@ -55,11 +55,12 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 	if o.Policy == "" {
 		o.Policy = Belady
 	}
-	words := policy.SetWords(r.Rows())
-	s := newStack(r.Rows(), r.RowBytes(), recordReader{r}, o.layout(r.Rows(), r.RowBytes(), bookkeeping{fixed: 8 * int64(words), slot: 8}))
+	var noted bookkeeping
+	noted.fixed, noted.slot = NotedBytes(r.Rows())
+	s := newStack(r.Rows(), r.RowBytes(), recordReader{r}, o.layout(r.Rows(), r.RowBytes(), noted))
 	s.rewrites = &rewrites{records: r, lag: max(lag, 1)}
 	var err error
-	if s.rewrites.bits, err = kernels.NewHostBuf(8 * words); err == nil {
+	if s.rewrites.bits, err = kernels.NewHostBuf(int(noted.fixed)); err == nil {
 		s.rewrites.mu.dirty = s.rewrites.bits.Uint64s()
 		err = s.open(ctx, o.Prewarm)
 	}
@@ -69,6 +70,10 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 	}
 	return s, nil
 }
+
+// NotedBytes is the bookkeeping that a Stack over so many rows of Records has from its host budget beside that of others: for the
+// table, and for a row in the cache.
+func NotedBytes(rows int) (table, row int64) { return 8 * int64(policy.SetWords(rows)), 8 }
 
 func validLag(lag int) error {
 	if lag < 0 || lag > MaxLag {

@@ -37,7 +37,7 @@ const hostMemoryBytes = 64 << 10
 
 // newHostMemory is newMemory for a CPU, with large buffers outside the Go heap. It panics with a *MemoryError.
 func newHostMemory(t DType, n int) *memory[float32] {
-	size := t.bytes()
+	size := t.Size()
 	if n < hostMemoryBytes/size {
 		return newMemory[float32](t, n)
 	}

@@ -156,8 +156,8 @@ func (t DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(t))
 }
 
-// bytes is the size of an element.
-func (t DType) bytes() int {
+// Size is the bytes of an element.
+func (t DType) Size() int {
 	if t == F16 {
 		return 2
 	}

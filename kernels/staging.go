@@ -37,6 +37,23 @@ func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
 	return nil
 }
 
+// Read has read see the bytes of src (F32), in little-endian order, and returns its error. They are lent for the call. It panics
+// as Fill does.
+func (s *Staging) Read(src Tensor, read func(b []byte) error) error {
+	if !littleEndian {
+		panic("kernels: Staging.Read: this machine is not little-endian")
+	}
+	if src.Type != F32 {
+		panic(fmt.Sprintf("kernels: Staging.Read: src is %v, want F32", src.Type))
+	}
+	b, lent := s.be.Host(src)
+	if !lent {
+		b = s.buffer(src)
+		s.be.DownloadF32(cast[float32](b), src)
+	}
+	return read(b)
+}
+
 // JoinU32 fills dst (U32) with the parts one behind the other, which are as long as dst together.
 func (s *Staging) JoinU32(dst Tensor, parts ...[]uint32) { join(s, "JoinU32", dst, U32, parts) }
 
@@ -63,7 +80,7 @@ func join[T float32 | uint32](s *Staging, op string, dst Tensor, want DType, par
 
 // buffer lends as many bytes as t has.
 func (s *Staging) buffer(t Tensor) []byte {
-	n := t.Len() * t.Type.bytes()
+	n := t.Len() * t.Type.Size()
 	if s.host == nil || len(s.host.Bytes()) < n {
 		s.Close()
 		host, err := NewHostBuf(n + n/8)

@@ -22,11 +22,14 @@ func (t *trainer) run(ctx context.Context) error {
 	switch {
 	case ended(ctx, err):
 		t.result.Status = run.Interrupted
-		err = t.checkpointNow()
-	case outside(err) && t.checkpointNow() == nil:
+		err = t.checkpointNow(ctx)
+	case outside(err) && !t.torn && t.checkpointNow(ctx) == nil:
 		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train {resume} {run} %s", err, t.dir.Path())
 	}
-	t.result.ParamsXXH3 = t.model.Hash()
+	hash, herr := t.hash(context.WithoutCancel(ctx))
+	if t.result.ParamsXXH3 = hash; err == nil {
+		err = herr
+	}
 	t.collect()
 	if err == nil {
 		err = t.dir.SaveWeights(run.LastFile, t.model.Download(), t.meta())
@@ -75,7 +78,7 @@ func (t *trainer) epochs(ctx context.Context) error {
 		if err != nil {
 			return err // an epoch whose evaluation was interrupted is not whole: resuming evaluates it
 		}
-		if err := t.finish(epoch); err != nil {
+		if err := t.finish(ctx, epoch); err != nil {
 			return err
 		}
 	}
@@ -92,7 +95,7 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	z := func(step int) sample.Z { return t.BatchSeeds().At((n-1)*steps + step) }
 	started, stages := time.Now(), t.tiers.Pipe.Stats()
 	seconds := t.partial.Seconds
-	err := t.tiers.Pipe.Run(ctx, pipeline.Steps{From: t.partial.Steps, To: steps, Z: z, Seeds: t.task.Seeds}, func(b *pipeline.Gathered) error {
+	use := func(b *pipeline.Gathered) error {
 		a, err := t.update(b, sample.StepSeed(t.Seed, n, b.Step), steps)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
@@ -101,14 +104,22 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 		t.partial.count(a, cachetier.Sum(t.did))
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
 		t.read, t.trained = append(t.read[:0], b.Read...), each(t.trained, t.did, t.trained, cachetier.Stats.Add)
-		if err := t.tell(n, steps, a.Mean()); err != nil {
+		if err := t.tell(ctx, n, steps, a.Mean()); err != nil {
 			return err
 		}
 		if b.Step == steps-1 {
 			return nil // the epoch is whole
 		}
 		return ctx.Err()
-	})
+	}
+	var err error
+	for first := true; err == nil && (first || t.partial.Steps < steps); first = false {
+		from := t.partial.Steps
+		err = t.tiers.Pipe.Run(ctx, pipeline.Steps{From: from, To: t.rest(steps), Z: z, Seeds: t.task.Seeds}, use)
+		if err == nil && t.learns() && t.checkpointDue(steps) {
+			err = t.saveCheckpoint(ctx)
+		}
+	}
 	p := &t.partial
 	e := run.Epoch{
 		Metric: t.task.Kind(), Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: t.task.Trained(p.Tally),
@@ -120,8 +131,21 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	return e, err
 }
 
-// tell records a step, and checkpoints when it is time to. The last step of an epoch is followed by a checkpoint anyway.
-func (t *trainer) tell(epoch, steps int, loss float64) error {
+// rest is the end of the steps that follow without a pause: those of the epoch, or up to a checkpoint of learnt rows.
+func (t *trainer) rest(steps int) int {
+	if !t.learns() || t.CheckpointEvery == 0 {
+		return steps
+	}
+	return min(steps, t.partial.Steps+t.CheckpointEvery-t.optim.Steps()%t.CheckpointEvery)
+}
+
+// checkpointDue tells whether it is time for one. The last step of an epoch is followed by a checkpoint anyway.
+func (t *trainer) checkpointDue(steps int) bool {
+	return t.CheckpointEvery > 0 && t.optim.Steps()%t.CheckpointEvery == 0 && t.partial.Steps < steps
+}
+
+// tell records a step, and checkpoints when it is time to, where the stages may go on meanwhile.
+func (t *trainer) tell(ctx context.Context, epoch, steps int, loss float64) error {
 	t.peak.Look()
 	t.tiers.FollowHeap()
 	step := t.partial.Steps
@@ -132,8 +156,8 @@ func (t *trainer) tell(epoch, steps int, loss float64) error {
 			return err
 		}
 	}
-	if t.CheckpointEvery > 0 && t.optim.Steps()%t.CheckpointEvery == 0 && step < steps {
-		if err := t.saveCheckpoint(); err != nil {
+	if !t.learns() && t.checkpointDue(steps) {
+		if err := t.saveCheckpoint(ctx); err != nil {
 			return err
 		}
 	}
@@ -150,6 +174,12 @@ func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Ta
 	in.Key = key | 1
 	if a, err = t.step.Compute(in); err == nil {
 		err = t.step.Update(t.Schedule.Rate(t.LR, t.optim.Steps(), t.mostEpochs()*steps, steps), nil)
+	}
+	if err == nil && t.learns() {
+		t.torn = true
+		if err = t.tiers.WriteBack(b); err == nil {
+			t.torn = false
+		}
 	}
 	var loss *step.LossError
 	var norm *step.NormError
@@ -168,7 +198,12 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 		if rows.Buf == nil {
 			continue
 		}
-		if row, col, v, ok := t.step.Feed.BadRow(rows); ok {
+		row, col, v, ok := t.step.Feed.BadRow(rows)
+		switch {
+		case ok && t.model.LearntDim(n) > 0:
+			return fmt.Errorf("the loss is %v, since the learnt row of node %s became %v in the step before; lower {lr}%s",
+				loss, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.lastGood())
+		case ok:
 			return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
 				"or leave the node out%s", loss, col, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.lastGood())
 		}
@@ -226,7 +261,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 }
 
 // testBest measures the test set with the weights that validation chose, or with the last ones, which it leaves in place.
-func (t *trainer) testBest(ctx context.Context) error {
+func (t *trainer) testBest(ctx context.Context) (failed error) {
 	if len(t.result.Epochs) == 0 || t.result.Best.TestAcc != nil {
 		return nil
 	}
@@ -235,6 +270,13 @@ func (t *trainer) testBest(ctx context.Context) error {
 	if t.best != nil {
 		t.model.Upload(t.best)
 		defer t.model.Upload(last)
+	}
+	if t.best != nil && t.learns() && t.keptNow().Best != int64(t.optim.Steps()) {
+		back, err := t.showBest(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { failed = errors.Join(failed, back()) }()
 	}
 	acc, ok, err := t.measure(ctx, t.data.Test)
 	if err != nil || !ok {
@@ -250,7 +292,7 @@ func (t *trainer) testBest(ctx context.Context) error {
 
 // finish adds the epoch to the result and to the run directory: first to its metrics, then to a checkpoint that counts
 // on them.
-func (t *trainer) finish(e run.Epoch) error {
+func (t *trainer) finish(ctx context.Context, e run.Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)
 	t.partial = partial{}
@@ -264,7 +306,7 @@ func (t *trainer) finish(e run.Epoch) error {
 			return err
 		}
 	}
-	if err := t.saveCheckpoint(); err != nil {
+	if err := t.saveCheckpoint(ctx); err != nil {
 		return err
 	}
 	t.saveResident()
@@ -275,12 +317,12 @@ func (t *trainer) finish(e run.Epoch) error {
 }
 
 // checkpointNow writes a checkpoint unless the newest one is of this very step.
-func (t *trainer) checkpointNow() error {
+func (t *trainer) checkpointNow(ctx context.Context) error {
 	if t.saved == t.optim.Steps() {
 		return nil
 	}
 	t.saveResident()
-	return t.saveCheckpoint()
+	return t.saveCheckpoint(context.WithoutCancel(ctx))
 }
 
 // mostEpochs is how many epochs the run makes where nothing ends it before.

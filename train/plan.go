@@ -144,13 +144,9 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 // rehearse takes b through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
 func (t *trainer) rehearse(b *sample.Batch) error {
 	rows := make([]kernels.Tensor, len(t.data.Types))
-	for n, ids := range b.Inputs() {
-		if table := &t.data.Types[n]; table.Features != nil && t.tiers.Reach.Types[0][n] {
-			x := kernels.Tensor{Type: table.DType(), Rows: len(ids), Cols: table.Dim()}
-			x.Buf = t.be.Alloc(x.Type, x.Len())
-			defer t.be.Free(x.Buf)
-			rows[n] = x
-		}
+	for _, n := range t.tiers.Types {
+		rows[n] = t.tiers.Zeros(n, len(b.Inputs()[n]))
+		defer t.be.Free(rows[n].Buf)
 	}
 	in := step.InputOf(b, rows...)
 	in.Key = 1

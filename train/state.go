@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,12 +19,12 @@ import (
 // stands before those that share its progress.
 func (t *trainer) parts() checkpoint.Parts {
 	at := new(progress)
-	return checkpoint.Parts{identity{t}, recorded{t}, soFar{t, at}, schedule{t, at}, weights{t}, moments{t, at}, chosen{t, at}}
+	return checkpoint.Parts{identity{t}, recorded{t}, soFar{t, at}, schedule{t, at}, weights{t}, moments{t, at}, chosen{t, at}, learntRows{t, at}}
 }
 
 // saveCheckpoint writes all that resuming needs, and forgets the oldest checkpoint. Steps on a dataset that changed under
 // them are not worth resuming from: the rows may have been neither the old ones nor the new.
-func (t *trainer) saveCheckpoint() error {
+func (t *trainer) saveCheckpoint(ctx context.Context) error {
 	if err := t.data.Set.Unchanged(); err != nil {
 		return err
 	}
@@ -33,7 +34,10 @@ func (t *trainer) saveCheckpoint() error {
 		return err
 	}
 	t.saved = t.optim.Steps()
-	return t.dir.AddCheckpoint(t.optim.Steps(), s.Tensors, s.Meta, t.KeepCheckpoints)
+	if err := t.dir.AddCheckpoint(t.optim.Steps(), s.Tensors, s.Meta, t.KeepCheckpoints); err != nil || !t.learns() {
+		return err
+	}
+	return t.retainRows(ctx)
 }
 
 // lastGood is a remedy, if there is one.
@@ -46,7 +50,7 @@ func (t *trainer) lastGood() string {
 
 // resume continues where the newest checkpoint that can be read left off, and removes what is newer, what is older than
 // those to keep, and what was half written. Where there is no checkpoint, the run starts at step 0.
-func (t *trainer) resume() error {
+func (t *trainer) resume(ctx context.Context) error {
 	if t.dir.Found() != "" {
 		t.note("%s", t.dir.Found())
 	}
@@ -76,7 +80,11 @@ func (t *trainer) resume() error {
 		if err := t.dir.RemoveCheckpoints(names[i+1:]); err != nil {
 			return err
 		}
-		return t.dir.RemoveCheckpoints(names[:max(0, i+1-t.KeepCheckpoints)]) // the kill may have come before their removal
+		older := max(0, i+1-t.KeepCheckpoints)
+		if err := t.dir.RemoveCheckpoints(names[:older]); err != nil || !t.learns() { // the kill may have come before their removal
+			return err
+		}
+		return t.resumeRows(ctx, names[older:i+1])
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0",
@@ -88,8 +96,10 @@ func (t *trainer) resume() error {
 			return err
 		}
 	}
-	_, err = t.dir.CutMetrics(0, "")
-	return err
+	if _, err = t.dir.CutMetrics(0, ""); err != nil {
+		return err
+	}
+	return t.beginRows(ctx)
 }
 
 // startFrom reads the weights that a run begins with: a safetensors file under this model's names, other tensors in it

@@ -81,7 +81,8 @@ func Run(
 	}
 	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
 	t.result.Run = t.dir.Path()
-	if err := t.begin(version); err != nil {
+	t.place()
+	if err := t.begin(ctx, version); err != nil {
 		return nil, err
 	}
 	defer t.serve()()
@@ -97,7 +98,7 @@ func Run(
 }
 
 // begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
-func (t *trainer) begin(version string) error {
+func (t *trainer) begin(ctx context.Context, version string) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	record := t.dir.Record()
 	t.record = record
@@ -120,7 +121,7 @@ func (t *trainer) begin(version string) error {
 			t.auto = record.AutoEpochs
 		}
 		record.AutoEpochs = t.auto
-		if err := t.resume(); err != nil {
+		if err := t.resume(ctx); err != nil {
 			return err
 		}
 		record.Resumed = append(record.Resumed, run.Resumption{
@@ -142,6 +143,11 @@ func (t *trainer) begin(version string) error {
 	}
 	if err := t.dir.RemoveResult(); err != nil { // of the run up to now
 		return err
+	}
+	if t.dir.Record() == nil { // or they go on from a checkpoint
+		if err := t.beginRows(ctx); err != nil {
+			return err
+		}
 	}
 	if t.hooks.Start != nil {
 		t.hooks.Start(record)
@@ -198,7 +204,9 @@ type trainer struct {
 	other     pipeline.Stats      // what the stages did for evaluation
 	evaluated cachetier.Disk      // reading for evaluation
 	before    before
-	saved     int // updates in the newest checkpoint
+	saved     int        // updates in the newest checkpoint
+	rows      embeddings // of it
+	torn      bool       // a step has changed the weights, and not all learnt rows
 	result    *run.Result
 	shown     view
 }
@@ -208,6 +216,7 @@ type before struct {
 	tables    []cachetier.Stats
 	stages    pipeline.Stats
 	evaluated cachetier.Disk
+	learnt    []run.EmbeddingOf
 }
 
 // newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
@@ -224,7 +233,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	defer kernels.RecoverMemory(&err)
 	t.draws = o.Sampling()
 	t.data, err = data.Open(ds, data.Options{
-		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Relation: o.Relation, Inputs: o.Inputs,
+		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
 	})
 	if err != nil {
 		return nil, err
@@ -298,7 +307,9 @@ func (t *trainer) relations() (all []run.RelationOf) {
 // openTiers takes the measure of the first batch and opens the tiers by it. Where that leaves no room for full-neighbour
 // evaluation, and may, there is none.
 func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
-	t.tiers, err = tiers.New(ctx, t.data, t.draws, t.be, t.Options.Options, t.hooks.faults)
+	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
+	learning := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1}
+	t.tiers, err = tiers.New(ctx, t.data, t.draws, learning, t.be, t.Options.Options, t.hooks.faults)
 	if err != nil {
 		return err
 	}
@@ -338,6 +349,7 @@ func (t *trainer) shape() model.Shape {
 	s := model.Shape{Out: t.data.Labels.Classes(), Target: t.data.Target}
 	for i := range t.data.Types {
 		s.In, s.Types = append(s.In, t.data.Types[i].Dim()), append(s.Types, t.data.Types[i].Name)
+		s.Learnt = append(s.Learnt, t.data.Types[i].Features == nil && t.data.Types[i].Embed > 0)
 	}
 	schema := t.data.Schema()
 	for i, r := range t.data.Relations {
@@ -417,7 +429,11 @@ func (t *trainer) notes() {
 		t.note("column %s of the edges is not used in training", column)
 	}
 	for i, read := range t.tiers.Reach.Types[0] {
-		if n := t.data.Types[i]; read && n.Features == nil && n.Nodes > 0 {
+		switch n := t.data.Types[i]; {
+		case !read || n.Features != nil || n.Nodes == 0:
+		case n.Embed > 0:
+			t.note("type %s: each of its %d nodes has a learnt row of %d columns for input", n.Name, n.Nodes, n.Embed)
+		default:
 			t.note("type %s has no features: all of its nodes have one learnt row for input", n.Name)
 		}
 	}
@@ -470,6 +486,7 @@ func (t *trainer) collect() {
 	t.result.Stages = t.tiers.Pipe.Stats().Sub(t.other).Add(t.before.stages)
 	t.result.LimitingStage = t.result.Stages.Limiting()
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
+	t.result.Embeddings = run.EmbeddingsOf(t.tiers, t.before.learnt)
 	t.result.Topology, t.result.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)
 	t.result.Latency, _ = run.LatencyOf(t.tiers)
 	t.peak.Look()

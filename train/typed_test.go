@@ -54,7 +54,7 @@ func TestTypedLearns(t *testing.T) {
 			require.Equal(t, table.InputRows*table.RowBytes,
 				table.Tiers.Device.BytesOut+table.Tiers.Host.BytesOut+table.Tiers.Disk.BytesOut)
 		}
-		require.Equal(t, []string{"paper", "venue"}, types, "no batch reads of a shop")
+		require.Equal(t, []string{"author", "paper", "venue", "reviewer"}[:len(types)], types, "no batch reads of a shop")
 		require.Equal(t, r.InputRows, sum)
 		require.Equal(t, []int{5, 3}, r.Relations[1].Fanout)
 		require.Equal(t, []int{0, 3}, r.Relations[2].Fanout, "the last layer makes no authors")
@@ -157,13 +157,13 @@ func TestTypedRefuses(t *testing.T) {
 		"{input} editor=table: no node type editor; there are author, ":                    func(o *run.Options) { o.Inputs = map[string]string{"editor": "table"} },
 		"{input} author=table: type author has no such table":                              func(o *run.Options) { o.Inputs = map[string]string{"author": "table"} },
 		"{input} paper=table:x: type paper has no such table":                              func(o *run.Options) { o.Inputs = map[string]string{"paper": "table:x"} },
-		"{input} paper=big: there are table, table:NAME and constant":                      func(o *run.Options) { o.Inputs = map[string]string{"paper": "big"} },
+		"{input} paper=big: there are table, table:NAME, embed:D and constant":                      func(o *run.Options) { o.Inputs = map[string]string{"paper": "big"} },
 		"{sampler} rw needs one relation within a type":                                    func(o *run.Options) { o.Sampler = sample.RW },
 		"{fanout} -1: {sampler} rw needs a number of neighbours": func(o *run.Options) {
 			o.Sampler, o.Relation, o.Kind, o.RelationFanouts = sample.RW, "cites", model.SAGE, map[string][]int{"cites": {-1, 2}}
 		},
 		"{topology_bytes} 2 KiB: the offsets of the 5 relations that are drawn from take ": func(o *run.Options) { o.TopologyBytes = 2 << 10 },
-		"{input} paper=:feat: there are table, table:NAME and constant":                    func(o *run.Options) { o.Inputs = map[string]string{"paper": ":feat"} },
+		"{input} paper=:feat: there are table, table:NAME, embed:D and constant":                    func(o *run.Options) { o.Inputs = map[string]string{"paper": ":feat"} },
 		"{weighted}: the edges of relation ":                                               func(o *run.Options) { o.Weighted = true },
 	} {
 		o := typed(model.RSAGE)
@@ -251,14 +251,16 @@ func TestTypedPlan(t *testing.T) {
 	for _, table := range p.Tables {
 		sum += table.InputRows
 	}
-	require.Len(t, p.Tables, 2)
+	require.Len(t, p.Tables, 3)
 	require.InDelta(t, p.InputRows, sum, 1e-9)
 }
 
 // TestTypedWeightsOfFiles: the weights file has the names of PyTorch Geometric's modules, for what a layer knows alone.
 func TestTypedWeightsOfFiles(t *testing.T) {
 	ds := openTyped(t, storetest.Library(200, 3, 2))
-	m := opened(t, ds, typed(model.RSAGE))
+	o := typed(model.RSAGE)
+	o.Inputs = map[string]string{"author": data.Constant}
+	m := opened(t, ds, o)
 	names := map[string]bool{}
 	for _, p := range m.model.Params {
 		names[p.Name] = true

@@ -156,7 +156,7 @@ func (r *run) resumes(t *testing.T, fsys vfs.FS) {
 			require.NoError(t, err)
 			require.Equal(t, (&oracle{rows: r.states[step]}).all(), got, "step %d", step)
 		}
-		require.NoError(t, table.Resume(bg, m))
+		require.NoError(t, table.ShowNow(bg))
 	}
 	model := newOracle(o.Lag, o.RowBytes)
 	model.rows = maps.Clone(r.states[marks[0].Step])

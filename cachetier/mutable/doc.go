@@ -25,7 +25,7 @@
 //
 // # Memory and concurrency
 //
-// The cache takes what Options.Cache says, and [IndexBytes] come beside it, with 4 MiB to write from. Where files are read past the page
+// The cache takes what Options.Cache says, and [FixedBytes] come beside it. Where files are read past the page
 // cache they are written past it, in whole pages, of which the rest is read before. With a lag above 1, what the last steps have overwritten
 // is held for the steps that must not see it yet. Steps are planned, loaded, gathered and written back by a goroutine each, as
 // cachetier.Stack says. Begin, Resume, Checkpoint, Retain, Clear and Each want these to be idle; Counts may be called at any time.

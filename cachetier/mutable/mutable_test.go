@@ -125,7 +125,7 @@ func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, (&oracle{rows: states[step]}).all(), got)
 					}
-					require.NoError(t, table.Resume(bg, mark))
+					require.NoError(t, table.ShowNow(bg))
 				case "each":
 					got, err := each(table)
 					require.NoError(t, err)

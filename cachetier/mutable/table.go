@@ -67,8 +67,8 @@ func (o Options) Validate() error {
 // maxRowBytes bounds a row: 16 MiB are far more than any record has, and few enough for several in memory.
 const maxRowBytes = 16 << 20
 
-// IndexBytes is what a table of so many rows takes in memory beside its cache: which file has each row.
-func IndexBytes(rows int) int64 { return int64(rows) }
+// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each row, and memory to write from.
+func FixedBytes(rows int) int64 { return int64(rows) + putBytes + copyBytes }
 
 // DiskBytes is what the table takes on disk at most.
 func (o Options) DiskBytes() int64 {
@@ -83,6 +83,7 @@ type Table struct {
 	options Options
 	rows    *rows
 	begun   bool
+	shown   int64 // the newest checkpoint, while Show shows another
 	closed  bool
 }
 
@@ -266,13 +267,26 @@ func (t *Table) Checkpoint(step int64) (Mark, error) {
 // gathers or writes. When it ends early, by an error or a crash, nothing is lost, and the next call does the rest.
 func (t *Table) Retain(ctx context.Context, steps ...int64) error { return t.rows.retain(ctx, steps) }
 
-// Show has the table be as of a checkpoint that is kept, to be read until the next Resume: Write panics. Everything that was written
-// is in a checkpoint. Nobody may plan, load, gather or write meanwhile.
+// Show has the table be as of a checkpoint that is kept, to be read: Write panics until ShowNow. Everything that was written is in a
+// checkpoint. Nobody may plan, load, gather or write meanwhile.
 func (t *Table) Show(ctx context.Context, step int64) error {
 	if next := &t.rows.next; t.dirty() || next.slot != 0 || next.fresh {
 		panic("mutable: Show of a table with rows that no checkpoint has")
 	}
-	t.begun = false
+	if t.begun {
+		t.begun, t.shown = false, t.rows.next.after
+	}
+	return t.show(ctx, step)
+}
+
+// ShowNow has the table be as it was before Show. After an error it can be called again.
+func (t *Table) ShowNow(ctx context.Context) error {
+	err := t.show(ctx, t.shown)
+	t.begun = err == nil
+	return err
+}
+
+func (t *Table) show(ctx context.Context, step int64) error {
 	if err := t.rows.load(&t.options, step); err != nil {
 		return fmt.Errorf("mutable: %w", err)
 	}

@@ -263,10 +263,11 @@ func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t 
 			continue
 		default:
 			var err error
-			table := &e.data.Types[from]
-			if rows, err = e.step.Feed.Gather(ctx, from, e.tables[from], table.DType(), table.Dim(), ids); err != nil {
+			if rows, err = e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids); err != nil {
 				return rows, err
 			}
+			x[from] = e.step.Leaf(from, rows)
+			continue
 		}
 		x[from] = e.step.Tape.Leaf(rows)
 	}
@@ -283,7 +284,7 @@ const (
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
 func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) error) error {
 	width := e.step.Model.Hidden
-	if l == 0 && e.data.Types[t].Features != nil {
+	if l == 0 && e.data.Types[t].HasRows() {
 		width = e.data.Types[t].Dim()
 	}
 	var chunk []uint32

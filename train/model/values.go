@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"math"
 	"slices"
 
@@ -71,13 +72,20 @@ func (m *Model) Load(s *checkpoint.State) error {
 	return err
 }
 
-// Hash is XXH3-64 over the parameters, one after the other, as little-endian float32.
+// Hash is XXH3-64 over the parameters: see AddTo.
 func (m *Model) Hash() string {
-	var b []byte
+	h := xxh3.New()
+	m.AddTo(h)
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// AddTo adds the parameters to a hash, one after the other, as little-endian float32.
+func (m *Model) AddTo(h hash.Hash) {
 	for _, p := range m.Download() {
+		b := make([]byte, 0, 4*len(p.Data))
 		for _, x := range p.Data {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 		}
+		h.Write(b) // which never fails
 	}
-	return fmt.Sprintf("%016x", xxh3.Hash(b))
 }

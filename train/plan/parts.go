@@ -28,10 +28,13 @@ type Rows struct {
 	Count, Bytes int64 // rows of the table, bytes of one
 	Index        int64 // bookkeeping of a row in the host cache
 	Inputs       int   // that a batch reads
+	// Rewritten says that steps change the rows that they read; Noted is the bytes that say which rows that were.
+	Rewritten bool
+	Noted     int64
 }
 
 // Need is nothing, since any row can be read for its step, and the whole table.
-func (r Rows) Need() (least, useful int64) { return 0, r.Count * r.Bytes }
+func (r Rows) Need() (least, useful int64) { return 0, r.Count*r.Bytes + r.Noted }
 
 // marginal is the share of a batch's rows that the other batches of its window do not want as well, for sizing: towards 1
 // windows are smaller than they could be, towards 0 they are cut.
@@ -40,7 +43,8 @@ const marginal = 0.9
 // window is what a step more of a window takes in the host cache.
 func (r Rows) window() float64 { return marginal * float64(r.Inputs) * float64(r.Bytes+r.Index) }
 
-// Seconds is how long the device reads rows for group steps, when bytes of the table are in memory.
+// Seconds is how long the device reads rows for group steps, and writes them back where they change, when bytes of the table are
+// in memory.
 func (r Rows) Seconds(d disk.Costs, bytes, group float64) float64 {
 	inMemory := bytes / float64(r.Bytes)
 	if inMemory >= float64(r.Count) {
@@ -48,7 +52,11 @@ func (r Rows) Seconds(d disk.Costs, bytes, group float64) float64 {
 	}
 	union := min(marginal*float64(r.Inputs)*group, float64(r.Count))
 	kept := max(0, inMemory-union) / float64(r.Count) // of all rows; the hot ones are wanted more often than that
-	return d.Spread(union*(1-kept), float64(r.Count), float64(r.Bytes))
+	seconds := d.Spread(union*(1-kept), float64(r.Count), float64(r.Bytes))
+	if r.Rewritten {
+		seconds *= 2
+	}
+	return seconds
 }
 
 // Lists is the part of the neighbour lists of one relation.

@@ -211,6 +211,9 @@ func (d *Dir) Found() string { return d.found }
 // Path is where the run is.
 func (d *Dir) Path() string { return d.path }
 
+// FS is the file system that it is on.
+func (d *Dir) FS() vfs.FS { return d.fs }
+
 // File is the path of a file of the run.
 func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 
@@ -297,6 +300,9 @@ func (d *Dir) Explain(err error) error {
 	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
 }
 
+// CheckpointName is what Checkpoints calls that after so many updates.
+func CheckpointName(updates int) string { return fmt.Sprintf(checkpointName, CheckpointDir, updates) }
+
 // AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
 func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
 	if err := d.fs.MkdirAll(d.File(CheckpointDir), 0o777); err != nil {
@@ -305,7 +311,7 @@ func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[s
 	if err := d.sync(d.path); err != nil {
 		return err
 	}
-	if err := d.SaveWeights(fmt.Sprintf(checkpointName, CheckpointDir, updates), tensors, meta); err != nil {
+	if err := d.SaveWeights(CheckpointName(updates), tensors, meta); err != nil {
 		return err
 	}
 	names, err := d.Checkpoints()
@@ -315,14 +321,17 @@ func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[s
 	return d.RemoveCheckpoints(names[:max(0, len(names)-keep)])
 }
 
-// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists.
+// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists. None of them comes back after a crash.
 func (d *Dir) RemoveCheckpoints(names []string) error {
 	for _, name := range names {
 		if err := d.remove(name); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(names) == 0 {
+		return nil
+	}
+	return d.sync(d.File(CheckpointDir))
 }
 
 // RemoveHalves deletes what a killed run left half written: temporary files, which would be replaced only if it came to
@@ -362,7 +371,7 @@ func (d *Dir) Checkpoints() ([]string, error) {
 		var n int
 		name := CheckpointDir + "/" + f
 		_, err := fmt.Sscanf(f, "%d.safetensors", &n)
-		if err == nil && fmt.Sprintf(checkpointName, CheckpointDir, n) == name {
+		if err == nil && CheckpointName(n) == name {
 			names = append(names, name)
 			updates[name] = n
 		}

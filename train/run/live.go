@@ -142,8 +142,33 @@ func WindowOf(t *tiers.Tiers) *Window {
 // TableOf is what the tiers of one table of several hold and did.
 type TableOf struct {
 	Type string `json:"type"` // of the nodes
-	Kind string `json:"kind"` // of their input: "table"
+	Kind string `json:"kind"` // of their input: "table" or "embedding"
 	cachetier.Stats
+}
+
+// EmbeddingOf is what became of the learnt rows of a type.
+type EmbeddingOf struct {
+	Type string `json:"type"` // of the nodes
+	Dim  int    `json:"dim"`
+	// RowsTouched is how many rows were changed, RowsWritten how often one was written to disk, and BytesWritten what that and
+	// keeping checkpoints came to.
+	RowsTouched  int64 `json:"rows_touched"`
+	RowsWritten  int64 `json:"rows_written"`
+	BytesWritten int64 `json:"bytes_written"`
+}
+
+// EmbeddingsOf is that of each type whose rows are learnt. before is what a resumed run had by then, or empty.
+func EmbeddingsOf(t *tiers.Tiers, before []EmbeddingOf) (all []EmbeddingOf) {
+	names := t.TypeNames()
+	for i, l := range t.Learnt {
+		c := l.Counts()
+		e := EmbeddingOf{names[l.Type], l.Dim, c.RowsTouched, c.RowsWritten, c.BytesWritten}
+		if i < len(before) {
+			e.RowsWritten, e.BytesWritten = e.RowsWritten+before[i].RowsWritten, e.BytesWritten+before[i].BytesWritten
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // RelationOf is what was drawn from of one relation of several.
@@ -158,7 +183,11 @@ func (r *Result) SetTables(t *tiers.Tiers, each []cachetier.Stats) {
 	r.Stats, r.Tables = cachetier.Sum(each), nil
 	if names := t.TypeNames(); len(names) > 1 {
 		for i, s := range each {
-			r.Tables = append(r.Tables, TableOf{Type: names[t.Types[i]], Kind: "table", Stats: s})
+			kind := "table"
+			if t.IsLearnt(i) {
+				kind = "embedding"
+			}
+			r.Tables = append(r.Tables, TableOf{Type: names[t.Types[i]], Kind: kind, Stats: s})
 		}
 	}
 }

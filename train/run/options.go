@@ -92,6 +92,7 @@ func DefaultOptions() Options {
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested,
 		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, ClassWeights: task.NoWeights,
+		Optim:     optim.Options{Rows: optim.RowAdam},
 		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
 		KeepCheckpoints: 2, LogEvery: 100, Options: tiers.DefaultOptions(),
 	}
@@ -100,7 +101,7 @@ func DefaultOptions() Options {
 // UnmarshalJSON reads options from the record of a run. What a version had no keys for then has the value that it meant.
 func (o *Options) UnmarshalJSON(text []byte) error {
 	type plain Options
-	recorded := plain{Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested}
+	recorded := plain{Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested, Optim: optim.Options{Rows: optim.RowAdam}}
 	err := json.Unmarshal(text, &recorded)
 	*o = Options(recorded)
 	return err

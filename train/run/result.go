@@ -40,9 +40,11 @@ type Result struct {
 	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
 	cachetier.Stats
 	// Tables has each table of a graph of several types alone, and Relations what is drawn from its relations.
-	Tables     []TableOf    `json:"tables,omitempty"`
-	Relations  []RelationOf `json:"relations,omitempty"`
-	DiskEngine string       `json:"disk_engine"`
+	Tables    []TableOf    `json:"tables,omitempty"`
+	Relations []RelationOf `json:"relations,omitempty"`
+	// Embeddings has each table of learnt rows.
+	Embeddings []EmbeddingOf `json:"embeddings,omitempty"`
+	DiskEngine string        `json:"disk_engine"`
 	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
@@ -53,7 +55,8 @@ type Result struct {
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile: mapped file pages.
 	PeakRSSBytes  int64 `json:"peak_rss_bytes"`
 	PeakFileBytes int64 `json:"peak_file_bytes"`
-	// ParamsXXH3 is XXH3-64 over the final weights, parameter after parameter, little-endian float32.
+	// ParamsXXH3 is XXH3-64 over the final weights, parameter after parameter, little-endian float32; and where rows are learnt,
+	// over each that was changed, type after type in ascending order: its number, a little-endian uint32, and its record.
 	ParamsXXH3 string `json:"params_xxh3"`
 
 	// What not every run has is left out. Topology counts for evaluation, too, as does Latency. Live is of a run that goes on; Advice says what limits it, and what to change.

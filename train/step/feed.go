@@ -105,9 +105,10 @@ func (f *Feed) Upload(v []uint32) kernels.Tensor {
 	return t
 }
 
-// Gather fetches rows of cols elements through the tiers, one for each of ids, nodes of type t, and leaves the host cache as it is.
-// They are valid until the next call for the same type.
-func (f *Feed) Gather(ctx context.Context, t int, s *cachetier.Stack, elem kernels.DType, cols int, ids []uint32) (kernels.Tensor, error) {
+// Gather fetches rows through the tiers, one for each of ids, nodes of type t, and leaves the host cache as it is. They are valid
+// until the next call for the same type.
+func (f *Feed) Gather(ctx context.Context, t int, s *cachetier.Stack, elem kernels.DType, ids []uint32) (kernels.Tensor, error) {
+	cols := s.RowBytes() / elem.Size()
 	f.growOf(&f.rows, t, elem, len(ids)*cols)
 	x := kernels.Tensor{Buf: f.rows[t], Type: elem, Rows: len(ids), Cols: cols}
 	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })

@@ -3,6 +3,8 @@ package tiers
 import (
 	"slices"
 
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/train/plan"
@@ -24,9 +26,15 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	scratch, shared := t.Sampler.Scratch(b)
 	inputs := b.Inputs()
 	for _, n := range t.Types {
-		f := t.data.Types[n].Features
 		r := plan.Rows{
-			Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(), Inputs: len(inputs[n]),
+			Count: int64(t.data.Types[n].Nodes), Bytes: int64(t.rowBytes(n)), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
+			Inputs: len(inputs[n]), Rewritten: t.data.Types[n].Features == nil,
+		}
+		if r.Rewritten {
+			var noted int64
+			r.Noted, noted = cachetier.NotedBytes(t.data.Types[n].Nodes)
+			r.Index += noted
+			d.Fixed += mutable.FixedBytes(t.data.Types[n].Nodes)
 		}
 		d.Rows = append(d.Rows, r)
 		files, batchRows = append(files, r.Count*r.Bytes), batchRows+int64(r.Inputs)*r.Bytes
@@ -49,7 +57,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		window = plan.MaxWindow
 	}
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
-	d.Fixed = programBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(files)
+	d.Fixed += programBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(files)
 	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
 	d.Batches = plan.Batches{
 		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,

@@ -38,38 +38,47 @@ type Tiers struct {
 	// Topology is by relation, nil for those that no batch draws from.
 	Topology []*topology.Tier
 	// Stacks are the tables that batches read, in the order of their types. Types are the numbers of these.
-	Stacks  []*cachetier.Stack
-	Types   []int
+	Stacks []*cachetier.Stack
+	Types  []int
+	// Learnt are those of the stacks whose rows steps change.
+	Learnt  []Learnt
 	Planner *plan.Planner
 	Pipe    *pipeline.Pipeline
 
-	data   *data.Data
-	draws  sample.Config
-	be     kernels.Backend
-	total  int64   // bytes for all
-	lists  []int64 // bytes of Topology
-	inputs []int   // rows that the first batch reads of each stack, and others about as many
-	heap   heapLimit
+	data     *data.Data
+	draws    sample.Config
+	learning Learning
+	be       kernels.Backend
+	staging  *kernels.Staging // of WriteBack
+	total    int64            // bytes for all
+	lists    []int64          // bytes of Topology
+	inputs   []int            // rows that the first batch reads of each stack, and others about as many
+	heap     heapLimit
 }
 
 // New opens the neighbour lists, with more of them in memory than their offsets where that is little: so that batches can be
 // drawn. Faults are of tests.
-func New(ctx context.Context, d *data.Data, draws sample.Config, be kernels.Backend, o Options, faults disk.Faults) (_ *Tiers, err error) {
+func New(
+	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
+) (_ *Tiers, err error) {
 	schema := d.Schema()
-	t := &Tiers{Options: o, Reach: draws.Reach(schema, d.Target), data: d, draws: draws, be: be, total: o.MemoryBytes}
+	t := &Tiers{
+		Options: o, Reach: draws.Reach(schema, d.Target), data: d, draws: draws, learning: l, be: be,
+		staging: kernels.NewStaging(be), total: o.MemoryBytes,
+	}
 	if t.total == 0 {
 		if t.total, err = defaultMemory(); err != nil {
 			return nil, err
 		}
 	}
 	for i, read := range t.Reach.Types[0] {
-		if read && d.Types[i].Features != nil {
+		if n := &d.Types[i]; read && n.HasRows() && (n.Features != nil || n.Nodes > 0) {
 			t.Types = append(t.Types, i)
 		}
 	}
 	var rows, least, all int64
 	for _, i := range t.Types {
-		rows += int64(d.Types[i].Features.Rows()) * int64(d.Types[i].Features.RowBytes())
+		rows += int64(d.Types[i].Nodes) * int64(t.rowBytes(i))
 	}
 	var opened []int // relations
 	for i, drawn := range t.drawn() {
@@ -202,12 +211,18 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		cache, table := t.Cache, &t.data.Types[n]
 		cache.DeviceBytes, cache.HostBytes, cache.Lookahead = parts.Device[i], parts.Host[i], t.Lookahead
 		cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Disk.Kind, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults
-		s, err := cachetier.Open(ctx, table.Features, cache)
+		of, s := pipeline.Table{Type: table.DType(), Cols: t.recordCols(n)}, (*cachetier.Stack)(nil)
+		if table.Features != nil {
+			s, err = cachetier.Open(ctx, table.Features, cache)
+		} else {
+			of.Lag = learntLag
+			s, err = t.openLearnt(ctx, n, cache)
+		}
 		if err != nil {
 			return err
 		}
 		t.Stacks, t.inputs = append(t.Stacks, s), append(t.inputs, d.Rows[i].Inputs)
-		tables = append(tables, pipeline.Table{Type: table.DType(), Cols: table.Dim()})
+		tables = append(tables, of)
 		if bytes := d.Rows[i].Count * d.Rows[i].Bytes; !t.Disk.Direct && bytes >= largest {
 			kind, why := s.Engine()
 			t.Engine, largest = fmt.Sprintf("%s (%s)", kind, why), bytes
@@ -296,7 +311,10 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	if rows, wanted := t.windowRows(); int64(steps)*wanted < rows {
 		return nil
 	}
-	for _, s := range t.Stacks {
+	for i, s := range t.Stacks {
+		if t.data.Types[t.Types[i]].Features == nil {
+			continue // its rows are not on disk yet
+		}
 		if err := s.Prewarm(ctx); err != nil {
 			return err
 		}
@@ -313,6 +331,10 @@ func (t *Tiers) Close() {
 	for _, s := range t.Stacks {
 		s.Close()
 	}
+	for _, l := range t.Learnt {
+		l.Close()
+	}
+	t.staging.Close()
 	for _, tier := range t.Topology {
 		if tier != nil {
 			tier.Close()

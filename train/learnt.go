@@ -1,0 +1,202 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// A run with learnt rows has them in its directory, and a checkpoint names the files of which they consist then. What follows is all
+// that such a run does beside others. Rows are in step with the weights between two ranges of the pipeline, and nowhere else: so
+// these end where checkpoints are due.
+
+// learns tells whether the run has learnt rows.
+func (t *trainer) learns() bool { return len(t.tiers.Learnt) > 0 }
+
+// embeddingDir is where they are, in the run directory.
+const embeddingDir = "embeddings"
+
+// embeddingsKey is where the metadata of a checkpoint has what it says of them.
+const embeddingsKey = "gnnstore.embeddings"
+
+// embeddings is the learnt rows as of a checkpoint.
+type embeddings struct {
+	Tables map[string]mutable.Mark `json:"tables"` // by type
+	// Kept are the checkpoints that there were, the oldest first, this one included.
+	Kept []kept `json:"kept"`
+}
+
+// kept is a checkpoint, after so many updates, and that of the epoch which was the best by then, 0 where none was.
+type kept struct {
+	Updates int64 `json:"updates"`
+	Best    int64 `json:"best"`
+}
+
+// keptNow is the checkpoint that the run would have now.
+func (t *trainer) keptNow() kept {
+	return kept{int64(t.optim.Steps()), int64(t.result.Best.Epoch) * int64(t.task.Steps())}
+}
+
+// place has the learnt rows be in the run directory.
+func (t *trainer) place() {
+	t.tiers.In(t.dir.FS(), t.dir.File(embeddingDir), fmt.Sprintf("dataset %s, seed %d", t.result.Seal, t.Seed))
+}
+
+// beginRows begins with rows as they are drawn.
+func (t *trainer) beginRows(ctx context.Context) error {
+	for _, l := range t.tiers.Learnt {
+		if err := l.Begin(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markRows has all that steps have written outlast a crash once a checkpoint of now is on record.
+func (t *trainer) markRows() error {
+	e := embeddings{Tables: map[string]mutable.Mark{}}
+	now := t.keptNow()
+	for _, l := range t.tiers.Learnt {
+		mark, err := l.Checkpoint(now.Updates)
+		if err != nil {
+			return err
+		}
+		e.Tables[t.data.Types[l.Type].Name] = mark
+	}
+	for _, k := range t.rows.Kept {
+		if k.Updates < now.Updates {
+			e.Kept = append(e.Kept, k)
+		}
+	}
+	e.Kept = append(e.Kept, now)
+	t.rows = e
+	return nil
+}
+
+// retainRows lets go of the rows of checkpoints that are not on record any more.
+func (t *trainer) retainRows(ctx context.Context) error {
+	t.rows.Kept = t.rows.Kept[max(0, len(t.rows.Kept)-t.KeepCheckpoints):]
+	var steps []int64
+	for _, k := range t.rows.Kept {
+		steps = append(steps, k.Updates)
+		if k.Best > 0 {
+			steps = append(steps, k.Best)
+		}
+	}
+	return t.tiers.Retain(ctx, steps)
+}
+
+// resumeRows goes on from the rows of the checkpoint that was loaded. names are the checkpoints on record.
+func (t *trainer) resumeRows(ctx context.Context, names []string) error {
+	t.rows.Kept = slices.DeleteFunc(t.rows.Kept, func(k kept) bool { return !slices.Contains(names, run.CheckpointName(int(k.Updates))) })
+	for _, l := range t.tiers.Learnt {
+		if err := l.Resume(ctx, t.rows.Tables[t.data.Types[l.Type].Name]); err != nil {
+			return err
+		}
+	}
+	return t.retainRows(ctx)
+}
+
+// showBest has the rows be as they were when validation chose the weights. back has them be as they are.
+func (t *trainer) showBest(ctx context.Context) (back func() error, err error) {
+	back = func() (err error) {
+		for _, l := range t.tiers.Learnt { // though ctx may have ended
+			err = errors.Join(err, l.ShowNow(context.WithoutCancel(ctx)))
+		}
+		return err
+	}
+	for _, l := range t.tiers.Learnt {
+		if err := l.Show(ctx, t.keptNow().Best); err != nil {
+			return nil, errors.Join(err, back())
+		}
+	}
+	return back, nil
+}
+
+// hash is run.Result.ParamsXXH3.
+func (t *trainer) hash(ctx context.Context) (string, error) {
+	h := xxh3.New()
+	t.model.AddTo(h)
+	for _, l := range t.tiers.Learnt {
+		err := l.Each(ctx, func(row uint32, record []byte) error {
+			h.Write(binary.LittleEndian.AppendUint32(nil, row))
+			h.Write(record)
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%016x", h.Sum64()), nil
+}
+
+// learntRows are those of a checkpoint.
+type learntRows struct {
+	*trainer
+	at *progress
+}
+
+func (p learntRows) Save(s *checkpoint.State) error {
+	if !p.learns() {
+		return nil
+	}
+	if err := p.markRows(); err != nil {
+		return err
+	}
+	return saveJSON(s, embeddingsKey, p.rows)
+}
+
+func (p learntRows) Check(s *checkpoint.State) error {
+	if !p.learns() {
+		return nil
+	}
+	e, err := p.read(s)
+	if err != nil {
+		return err
+	}
+	for _, l := range p.tiers.Learnt {
+		mark, ok := e.Tables[p.data.Types[l.Type].Name]
+		if !ok {
+			return fmt.Errorf("it has no learnt rows of type %s: it is of another run", p.data.Types[l.Type].Name)
+		}
+		if mark.Step != int64(p.at.Updates) {
+			return fmt.Errorf("its learnt rows are of step %d, and its weights of step %d; remove the file to resume from the one before it",
+				mark.Step, p.at.Updates)
+		}
+		err := l.Check(mark)
+		if best := e.Kept[len(e.Kept)-1].Best; err == nil && best > 0 {
+			err = l.Check(mutable.Mark{Step: best, Rows: mark.Rows, RowBytes: mark.RowBytes})
+		}
+		if err != nil {
+			return fmt.Errorf("the learnt rows of type %s: %w; restore them, or begin another run with {run}", p.data.Types[l.Type].Name, err)
+		}
+	}
+	return nil
+}
+
+func (p learntRows) read(s *checkpoint.State) (e embeddings, err error) {
+	if err = json.Unmarshal([]byte(s.Meta[embeddingsKey]), &e); err == nil && len(e.Kept) == 0 {
+		err = errors.New("no checkpoint in it")
+	}
+	if err != nil {
+		err = fmt.Errorf("no learnt rows to go on with: %s: %w; remove the file to resume from the one before it", embeddingsKey, err)
+	}
+	return e, err
+}
+
+// Load takes note of them; resumeRows follows once no other checkpoint that is newer is on record.
+func (p learntRows) Load(s *checkpoint.State) (err error) {
+	if p.learns() {
+		p.rows, err = p.read(s)
+	}
+	return err
+}

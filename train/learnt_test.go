@@ -1,0 +1,363 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/kerneltest"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// learning is typed with learnt rows of authors and venues, from a graph that has features of both or of neither.
+func learning() run.Options {
+	o := typed(model.RSAGE)
+	o.Inputs = map[string]string{"author": "embed:8", "venue": "embed:3"}
+	o.Optim.ClipNorm = 0.7
+	return o
+}
+
+// TestLearntRowsOfPlainLoop: weights and rows are those of a loop that keeps all rows in a map.
+func TestLearntRowsOfPlainLoop(t *testing.T) {
+	ds := openTyped(t, storetest.Library(400, 3, 2))
+	for _, c := range []struct {
+		kind model.Kind
+		rows optim.RowKind
+	}{{model.RSAGE, optim.RowAdam}, {model.RGCN, optim.RowAdamSteps}, {model.RGAT, optim.RowAdagrad}, {model.HGT, optim.RowAdam}} {
+		o := learning()
+		o.Kind, o.Optim.Rows, o.Cache.HostBytes, o.Dropout, o.InputDropout = c.kind, c.rows, 9000, 0.3, 0.2
+		got := trained(t, ds, o)
+		want, touched := plainLoop(t, ds, o)
+		require.Equal(t, want, got.ParamsXXH3, "%v", c)
+		require.Len(t, got.Embeddings, 2)
+		require.Equal(t, "author", got.Embeddings[0].Type)
+		require.Equal(t, 8, got.Embeddings[0].Dim)
+		require.Equal(t, touched[0], got.Embeddings[0].RowsTouched)
+		require.Equal(t, touched[3], got.Embeddings[1].RowsTouched)
+		require.GreaterOrEqual(t, got.Embeddings[0].RowsWritten, touched[0])
+	}
+}
+
+// plainLoop trains as Run does, and returns run.Result.ParamsXXH3 and the rows that were changed, by type.
+func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (hash string, touched map[int]int64) {
+	m := opened(t, ds, o)
+	rows := map[int]map[uint32][]float32{} // by type
+	start := func(n int, dim int, v uint32) []float32 {
+		row := make([]float32, o.Optim.Rows.Rule().Columns(dim))
+		for c := range dim {
+			u := float64(sample.Hash(o.Seed, uint64(n), uint64(v), uint64(c))>>11) / (1 << 53)
+			row[c] = float32((2*u - 1) * math.Sqrt(3/float64(dim)))
+		}
+		return row
+	}
+	steps := m.task.Steps()
+	for epoch := 1; epoch <= o.Epochs; epoch++ {
+		m.task.Begin(epoch)
+		for i := range steps {
+			b, err := m.tiers.First(t.Context(), o.BatchSeeds().At((epoch-1)*steps+i), m.task.Seeds(i))
+			require.NoError(t, err)
+			in := step.InputOf(b, make([]kernels.Tensor, len(m.data.Types))...)
+			in.Key = sample.StepSeed(o.Seed, epoch, i) | 1
+			for _, n := range m.tiers.Types {
+				x := m.tiers.Zeros(n, len(b.Inputs()[n]))
+				for place, v := range b.Inputs()[n] {
+					at := x.Slice(place, place+1)
+					if f := m.data.Types[n].Features; f != nil {
+						bytes, _ := m.be.Host(at)
+						copy(bytes, f.Row(v))
+						continue
+					}
+					if rows[n] == nil {
+						rows[n] = map[uint32][]float32{}
+					}
+					if rows[n][v] == nil {
+						rows[n][v] = start(n, m.data.Types[n].Embed, v)
+					}
+					m.be.UploadF32(at, rows[n][v])
+				}
+				in.Rows[n] = x
+			}
+			_, err = m.step.Compute(in)
+			require.NoError(t, err)
+			require.NoError(t, m.step.Update(o.Schedule.Rate(o.LR, m.optim.Steps(), o.Epochs*steps, steps), nil))
+			for _, n := range m.tiers.Types {
+				for place, v := range b.Inputs()[n] {
+					if m.data.Types[n].Features == nil {
+						m.be.DownloadF32(rows[n][v], in.Rows[n].Slice(place, place+1))
+					}
+				}
+				m.be.Free(in.Rows[n].Buf)
+			}
+		}
+	}
+	h, touched := xxh3.New(), map[int]int64{}
+	m.model.AddTo(h)
+	for _, n := range slices.Sorted(maps.Keys(rows)) {
+		touched[n] = int64(len(rows[n]))
+		for _, v := range slices.Sorted(maps.Keys(rows[n])) {
+			require.NoError(t, binary.Write(h, binary.LittleEndian, v))
+			require.NoError(t, binary.Write(h, binary.LittleEndian, rows[n][v]))
+		}
+	}
+	return fmt.Sprintf("%016x", h.Sum64()), touched
+}
+
+// TestLearntRowsLearn: that authors are told apart says more than that they write.
+func TestLearntRowsLearn(t *testing.T) {
+	spec := storetest.Library(800, 4, 1)
+	spec.Types[1].Row = func(int) []float32 { return make([]float32, 16) } // papers say nothing of themselves
+	spec.Types[3].Row = func(int) []float32 { return []float32{1} }        // nor do venues
+	ds := openTyped(t, spec)
+	o := typed(model.RSAGE)
+	o.Epochs, o.Inputs = 12, map[string]string{"author": "constant"}
+	without := *trained(t, ds, o).Best.TestAcc
+	o.Inputs = nil // author=embed:16 by default
+	r := trained(t, ds, o)
+	require.Equal(t, 16, r.Embeddings[0].Dim)
+	require.Greater(t, *r.Best.TestAcc, without+0.2)
+}
+
+// TestLearntRowsOfOneType: a graph of one type may learn its rows, though it has features.
+func TestLearntRowsOfOneType(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.GAT, model.MLP} {
+		o := small()
+		o.Kind, o.Inputs, o.Epochs = kind, map[string]string{"node": "embed:12"}, 6
+		want := trained(t, ds, o)
+		o.Cache.HostBytes, o.Window, o.Workers = 4000, 3, 1
+		got := trained(t, ds, o)
+		sameWork(t, want, got)
+		require.Less(t, got.Losses[5], got.Losses[0])
+		require.Equal(t, "node", got.Embeddings[0].Type)
+	}
+}
+
+// TestLearntRowsSameResults: budgets, policies, windows, engines, workers, checkpoints and backends change nothing.
+func TestLearntRowsSameResults(t *testing.T) {
+	ds := openTyped(t, storetest.Library(600, 3, 2))
+	o := learning()
+	o.Epochs = 2
+	want := trained(t, ds, o)
+	for n, host := range []int64{0, 1 << 10, 8 << 10, 12 << 10, 20 << 10, 30 << 10, 1 << 30} {
+		o := o
+		o.Cache.HostBytes, o.Cache.Policy = host, policy.Kinds[n%len(policy.Kinds)]
+		o.Cache.Engine, o.Window, o.Workers, o.Lookahead = disk.Kinds[1+n%3], []int{0, 1, 8}[n%3], 1+n%3, n%4
+		o.CheckpointEvery, o.KeepCheckpoints = []int{0, 2, 5}[n%3], 1+n%2
+		if n%2 == 0 {
+			o.TopologyBytes, o.Cache.DeviceBytes = 12<<10, 2000
+		}
+		sameWork(t, want, trained(t, ds, o), "%+v", o)
+	}
+	remote := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))
+	got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Backend: remote})
+	require.NoError(t, err)
+	sameWork(t, want, got)
+}
+
+// TestLearntRowsOfBestEpoch: the test set is measured with the rows of the epoch that validation chose, which need not be in a
+// checkpoint that is kept; the rows that the run ends with are the last ones.
+func TestLearntRowsOfBestEpoch(t *testing.T) {
+	ds := openTyped(t, storetest.Library(600, 3, 2))
+	o := learning()
+	o.LR, o.Epochs, o.KeepCheckpoints, o.Cache.HostBytes = 0.1, 9, 1, 9000
+	o.EvalTest = "epoch"
+	each := trained(t, ds, o)
+	o.EvalTest = "best"
+	for _, evalBytes := range []int64{run.Auto, 0} {
+		o.EvalBytes = evalBytes
+		r := trained(t, ds, o)
+		if evalBytes == run.Auto {
+			require.Equal(t, each.Best, r.Best)
+			require.NotEqual(t, *each.Epochs[8].TestAcc, *r.Best.TestAcc)
+		}
+		require.Less(t, r.Best.Epoch, 9)
+		require.Equal(t, each.ParamsXXH3, r.ParamsXXH3)
+	}
+}
+
+// TestLearntRowsResume: interrupted after every second step, and with the rows of an epoch that was the best long before.
+func TestLearntRowsResume(t *testing.T) {
+	ds := openTyped(t, storetest.Library(600, 3, 2))
+	o := learning()
+	o.Epochs, o.EvalEvery, o.CheckpointEvery, o.LR = 6, 2, 3, 0.1
+	resumeOverAndOver(t, ds, o)
+}
+
+// TestLearntRowsAfterPowerLoss: see TestResumeAfterPowerLoss. Other goroutines write rows that lose their place, so that moments
+// are of several orders.
+func TestLearntRowsAfterPowerLoss(t *testing.T) {
+	ds := openTyped(t, storetest.Library(300, 3, 2))
+	o := learning()
+	o.Epochs, o.CheckpointEvery, o.LR, o.Cache.HostBytes, o.Batch = 4, 2, 0.05, 5000, 40
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+
+	var mu sync.Mutex
+	count, crashAt := 0, -1
+	var disk, left *vfs.MemFS
+	moments := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if count++; count == crashAt {
+			left = disk.CrashClone(vfs.CrashCloneCfg{})
+		}
+		if crashAt > 0 && count >= crashAt {
+			return errCrash
+		}
+		return nil
+	})
+	disk = vfs.NewCrashableMem()
+	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+	require.NoError(t, err)
+	total, stride := count, 17
+	if testing.Short() {
+		stride = 131
+	}
+	for crashAt = 1; crashAt <= total; crashAt += stride {
+		count, left, disk = 0, nil, vfs.NewCrashableMem()
+		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+		require.ErrorIs(t, err, errCrash)
+		require.NotNil(t, left)
+		if d, _, err := run.OpenOn(left, "/run"); err == nil {
+			if r, ok, err := d.Finished(); ok {
+				require.NoError(t, err)
+				require.Equal(t, want.ParamsXXH3, r.ParamsXXH3)
+				require.NoError(t, d.Close())
+				continue
+			}
+			require.NoError(t, d.Close())
+		}
+		got, err := runOn(context.Background(), left, ds, o, Hooks{})
+		require.NoError(t, err, "after moment %d of %d", crashAt, total)
+		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, "after moment %d of %d", crashAt, total)
+		require.Equal(t, want.Best, got.Best, "after moment %d of %d", crashAt, total)
+		require.Equal(t, want.Losses, got.Losses, "after moment %d of %d", crashAt, total)
+	}
+}
+
+// TestLearntRowsGone: a run whose rows are gone, cut or damaged says so in a line, and stays as it is.
+func TestLearntRowsGone(t *testing.T) {
+	ds := openTyped(t, storetest.Library(400, 3, 2))
+	o := learning()
+	o.Epochs, o.CheckpointEvery = 3, 3
+	rows := func(disk vfs.FS) (paths []string) {
+		names, err := disk.List("/run/embeddings/author")
+		require.NoError(t, err)
+		for _, name := range names {
+			paths = append(paths, filepath.Join("/run/embeddings/author", name))
+		}
+		require.NotEmpty(t, paths)
+		return paths
+	}
+	for name, spoil := range map[string]func(t *testing.T, disk vfs.FS){
+		"the directory is gone": func(t *testing.T, disk vfs.FS) { require.NoError(t, disk.RemoveAll("/run/embeddings")) },
+		"the files are gone": func(t *testing.T, disk vfs.FS) {
+			for _, path := range rows(disk) {
+				require.NoError(t, disk.Remove(path))
+			}
+		},
+		"they are cut": func(t *testing.T, disk vfs.FS) {
+			for _, path := range rows(disk) {
+				edit(t, disk, strings.TrimPrefix(path, "/run/"), func(b []byte) []byte { return b[:len(b)/2] })
+			}
+		},
+		"they are of another table": func(t *testing.T, disk vfs.FS) {
+			require.NoError(t, disk.RemoveAll("/run/embeddings/author"))
+			require.NoError(t, disk.Rename("/run/embeddings/venue", "/run/embeddings/author"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := half(t, ds, o)
+			spoil(t, disk)
+			before := listing(t, disk)
+			_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			require.ErrorContains(t, err, "the learnt rows of type author: ")
+			require.ErrorContains(t, err, "restore them, or begin another run with {run}")
+			require.NotContains(t, err.Error(), "\n")
+			require.Equal(t, before, listing(t, disk))
+		})
+	}
+	for want, change := range map[string]func(o *run.Options){
+		"{input} is ":                     func(o *run.Options) { o.Inputs = map[string]string{"author": "embed:9"} },
+		`{embed_optimizer} is "adagrad" `: func(o *run.Options) { o.Optim.Rows = optim.RowAdagrad },
+	} {
+		o := o
+		disk := half(t, ds, o)
+		change(&o)
+		_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestLearntRowsFullDisk: no room while rows are written back; all up to the checkpoint before is there.
+func TestLearntRowsFullDisk(t *testing.T) {
+	ds := openTyped(t, storetest.Library(400, 3, 2))
+	o := learning()
+	o.Epochs, o.CheckpointEvery, o.Cache.HostBytes = 3, 2, 4000
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	disk := vfs.NewMem()
+	var mu sync.Mutex
+	writes, full := 0, true
+	fsys := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.Contains(op.Path, "/embeddings/") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			if writes++; full && writes > 60 {
+				return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+			}
+		}
+		return nil
+	}))
+	_, err = runOn(context.Background(), fsys, ds, o, Hooks{})
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
+	full = false
+	got, err := runOn(context.Background(), fsys, ds, o, Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+	require.Equal(t, want.Best, got.Best)
+}
+
+// TestEmbedRefuses: columns that no row can have.
+func TestEmbedRefuses(t *testing.T) {
+	ds := openTyped(t, storetest.Library(200, 3, 2))
+	for _, input := range []string{"embed", "embed:", "embed:0", "embed:-3", "embed:x", "embed:99999999"} {
+		o := learning()
+		o.Inputs["author"] = input
+		_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+		require.ErrorContains(t, err, "{input} author="+input+": embed:D has 1 to 65536 columns")
+	}
+	o := learning()
+	o.Optim.Rows = "sgd"
+	require.ErrorContains(t, o.Validate(), "{embed_optimizer} sgd: there are adam, adam-row and adagrad")
+	o = learning()
+	o.Inputs = map[string]string{"reviewer": "embed:4"} // of whom there is none
+	require.Len(t, trained(t, ds, o).Embeddings, 1, "those of authors, by default")
+}
