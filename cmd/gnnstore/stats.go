@@ -162,7 +162,7 @@ func served(s cachetier.Stats) int64 {
 	return s.Tiers.Device.BytesOut + s.Tiers.Host.BytesOut + s.Tiers.Disk.BytesOut
 }
 
-// printTables is the table of tables, and of relations, of a graph that has several.
+// printTables is the table of tables, and of relations, of a graph that has several, and that of learnt rows.
 func printTables(w io.Writer, r *run.Result) {
 	if len(r.Tables) > 0 {
 		rows := [][]string{{"table", "row", "held", "rows served", "from memory", "bytes served", "bytes read"}}
@@ -173,6 +173,14 @@ func printTables(w io.Writer, r *run.Result) {
 				memory = percent(1 - float64(t.Tiers.Disk.RowsHit)/float64(t.InputRows))
 			}
 			rows = append(rows, []string{t.Type, size(t.RowBytes), size(held), count(t.InputRows), memory, size(served(t.Stats)), size(t.Disk.BytesRead)})
+		}
+		fmt.Fprintln(w)
+		tabulate(w, rows)
+	}
+	if len(r.Embeddings) > 0 {
+		rows := [][]string{{"embedding", "columns", "rows learnt", "rows written", "bytes written"}}
+		for _, e := range r.Embeddings {
+			rows = append(rows, []string{e.Type, count(int64(e.Dim)), count(e.RowsTouched), count(e.RowsWritten), size(e.BytesWritten)})
 		}
 		fmt.Fprintln(w)
 		tabulate(w, rows)

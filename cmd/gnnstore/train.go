@@ -36,6 +36,7 @@ type trainOptions struct {
 	kappa            kappa
 	epochs, patience autoCount
 	optimizer        string
+	embedOptimizer   string
 	schedule, metric string
 	policy, engine   string
 	device           byteSize
@@ -116,6 +117,7 @@ func (o *trainOptions) texts() {
 	o.fanouts = newFanouts(o.Fanouts, o.RelationFanouts)
 	o.inputs = named{kind: "TYPE=INPUT", of: maps.Clone(o.Inputs)}
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
+	o.embedOptimizer = cmp.Or(string(o.Optim.Rows), string(optim.RowAdam))
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
 	o.epochs, o.patience = autoCount(o.Epochs), autoCount(o.Patience)
 	o.eval, o.memory = autoSize(o.EvalBytes), byteSize(o.MemoryBytes)
@@ -127,8 +129,9 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; or "+model.TypedKinds()+", which know several types of nodes and relations")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
 	f.Var(o.fanouts, "fanout", fanoutUsage)
-	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, or TYPE=constant, one learnt row "+
-		"(default the first table, else constant)")
+	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, TYPE=embed:D, a learnt row of D columns "+
+		"for each node, or TYPE=constant, one for all (default the first table; without one embed of --hidden columns where that takes at most "+
+		"1 GiB, else constant)")
 	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
@@ -158,6 +161,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.optimizer, "optimizer", o.optimizer, "adam (L2 penalty) or adamw (decoupled weight decay)")
 	f.Float64Var(&o.Optim.WeightDecay, "weight-decay", o.Optim.WeightDecay, "weight decay")
 	f.Float64Var(&o.Optim.ClipNorm, "clip-norm", o.Optim.ClipNorm, "largest norm of all gradients together; 0 any")
+	f.StringVar(&o.embedOptimizer, "embed-optimizer", o.embedOptimizer, "of learnt rows: adam, adam-row (corrected for the steps that read a row) or adagrad "+
+		"(a number a row beside its values, where adam has two for each)")
 	f.StringVar(&o.schedule, "schedule", o.schedule, "learning rate: constant, cosine or step")
 	f.IntVar(&o.Schedule.Warmup, "warmup", o.Schedule.Warmup, "steps in which the learning rate rises to --lr")
 	f.Float64Var(&o.Schedule.MinLR, "min-lr", o.Schedule.MinLR, "where cosine ends")
@@ -213,6 +218,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.metric = string(metric.ROCAUC)
 	}
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
+	o.Optim.Rows = optim.RowKind(o.embedOptimizer)
 	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
 	o.EvalBytes, o.MemoryBytes = int64(o.eval), int64(o.memory)
 	o.BatchBytes, o.TopologyBytes = int64(o.batch), int64(o.topology)

@@ -26,7 +26,7 @@ func TestOverride(t *testing.T) {
 		Fanouts: []int{-1, 4, 2}, RelationFanouts: map[string][]int{"cites": {0, 1, -1}}, Target: "paper", Relation: "cites",
 		Inputs: map[string]string{"author": "constant", "paper": "table:feat"}, Sampler: sample.Labor0, LayerDependency: true, Poisson: true, Kappa: sample.Forever,
 		Dependent: run.Smoothed, Walk: sample.Walk{Length: 7, Walks: 11, Restart: 0.75}, Batch: 7, Epochs: 8, LR: 0.25, Seed: 1 << 63, Patience: 6, EvalEvery: 9,
-		Optim: optim.Options{Kind: optim.AdamW, WeightDecay: 1e-7, ClipNorm: 2.5},
+		Optim: optim.Options{Kind: optim.AdamW, WeightDecay: 1e-7, ClipNorm: 2.5, Rows: optim.RowAdagrad},
 		Schedule: optim.Schedule{
 			Kind: optim.Step, Warmup: 4, Gamma: 0.7, Milestones: []int{2, 11},
 		},
