@@ -136,7 +136,7 @@ type Model struct {
 	lists  []*list
 	rows   []*tape.Var // by type: what its nodes read where they have no rows, one row for all
 
-	inputGrads bool // gradients flow to the rows that layer 0 reads
+	inputGrads []bool // by type: gradients flow to the rows that layer 0 reads
 }
 
 // New makes a network of this shape, with weights drawn from seed: Glorot uniform matrices, zero biases. It panics when c is
@@ -159,7 +159,7 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 // declare makes a network whose parameters have no memory yet.
 func declare(n network, c Config, s Shape) *Model {
 	s = s.named()
-	m, d := &Model{Config: c, Shape: s, rows: make([]*tape.Var, len(s.In))}, &declared{}
+	m, d := &Model{Config: c, Shape: s, rows: make([]*tape.Var, len(s.In))}, &declared{inputGrads: make([]bool, len(s.In))}
 	for l := range c.Layers {
 		at := place{shape: &m.Shape, layer: l, in: make([]int, len(s.In)), out: c.Hidden, last: l == c.Layers-1}
 		for t, in := range s.In {
@@ -170,10 +170,10 @@ func declare(n network, c Config, s Shape) *Model {
 			case in == 0:
 				at.in[t] = c.Hidden
 				m.rows[t] = d.glorot("inputs."+moduleKey(s.Types[t])+".row", 1, c.Hidden)
-				d.inputGrads = true
+				d.inputGrads[t] = true
 			default:
 				at.in[t] = in
-				d.inputGrads = d.inputGrads || s.LearntDim(t) > 0
+				d.inputGrads[t] = d.inputGrads[t] || s.LearntDim(t) > 0
 			}
 		}
 		if at.last {
@@ -185,11 +185,11 @@ func declare(n network, c Config, s Shape) *Model {
 	return m
 }
 
-// Blocks is what a network of this shape needs of its blocks: what Kind.Sampling says, and the input layer's reverse where
-// gradients flow to the rows that it reads.
+// Blocks is what a network of this shape needs of its blocks: what Kind.Sampling says, and the input layer's reverse for relations
+// from types whose rows gradients flow to.
 func (c Config) Blocks(s Shape) sample.Options {
 	o := c.Kind.Sampling()
-	o.RevInput = o.RevInput || declare(c.Kind.network(), c, s).inputGrads
+	o.RevTypes = declare(c.Kind.network(), c, s).inputGrads
 	return o
 }
 

@@ -21,7 +21,7 @@ type Param struct {
 type declared struct {
 	params     []*Param
 	lists      []*list
-	inputGrads bool // gradients flow to the rows that layer 0 reads
+	inputGrads []bool // by type: gradients flow to the rows that layer 0 reads
 }
 
 func (d *declared) add(p *Param) *tape.Var {

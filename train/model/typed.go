@@ -115,7 +115,7 @@ func (d *declared) encoder(c Config, at place) (encoder, place) {
 		e.weight[t] = d.glorot(name+"weight", c.Hidden, in)
 		e.bias[t] = d.constant(name+"bias", c.Hidden, 0)
 		read[t] = c.Hidden
-		d.inputGrads = true
+		d.inputGrads[t] = true
 	}
 	at.in = read
 	return e, at

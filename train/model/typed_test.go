@@ -406,29 +406,34 @@ func TestTypedParams(t *testing.T) {
 	require.Equal(t, "skips.0.a#b.weight", m.Params[1].Name)
 }
 
-// TestBlocks: the input layer has a reverse where gradients flow to its rows.
+// TestBlocks: the input layer has a reverse for relations from types whose rows gradients flow to.
 func TestBlocks(t *testing.T) {
-	equal, learnt := []int{5, 5, 5, 5}, []int{6, 6, 0, 6}
+	equal, constant := []int{5, 5, 5, 5}, []int{6, 6, 0, 6}
+	none, all, third := []bool{false, false, false, false}, []bool{true, true, true, true}, []bool{false, false, true, false}
 	for _, c := range []struct {
 		Config
-		in      []int
-		reverse bool
+		in       []int
+		learnt   []bool
+		reversed []bool
 	}{
-		{Config{Kind: RSAGE}, equal, false},
-		{Config{Kind: RSAGE}, []int{5, 4, 3, 2}, false},
-		{Config{Kind: RSAGE}, learnt, true},
-		{Config{Kind: RSAGE}, []int{5, 5, 5, 0}, true},
-		{Config{Kind: RGCN}, equal, false},
-		{Config{Kind: RGCN, Bases: 2}, equal, true},
-		{Config{Kind: RGCN}, []int{5, 5, 4, 5}, true},
-		{Config{Kind: RGCN}, learnt, true},
-		{Config{Kind: RGAT, Heads: 1}, equal, true},
-		{Config{Kind: HGT, Heads: 1}, equal, true},
+		{Config{Kind: RSAGE}, equal, nil, none},
+		{Config{Kind: RSAGE}, []int{5, 4, 3, 2}, nil, none},
+		{Config{Kind: RSAGE}, constant, nil, third},
+		{Config{Kind: RSAGE}, equal, third, third},
+		{Config{Kind: RGCN}, equal, nil, none},
+		{Config{Kind: RGCN, Bases: 2}, equal, nil, all},
+		{Config{Kind: RGCN}, []int{5, 5, 4, 5}, nil, all},
+		{Config{Kind: RGCN}, constant, nil, third},
+		{Config{Kind: RGAT, Heads: 1}, constant, nil, third},
+		{Config{Kind: HGT, Heads: 1}, equal, nil, all},
 	} {
 		c.Layers, c.Hidden, c.Norm = 2, 6, "none"
 		p := newTypedProblem(kernels.NewReference(), c.Config, c.in, sample.NS, 1, 3)
-		require.Equal(t, c.reverse, c.Blocks(p.Shape).RevInput, "%+v", c)
-		require.Equal(t, c.Kind == RGAT || c.Kind == HGT, c.Blocks(p.Shape).RevEdges)
+		p.Learnt = c.learnt
+		o := c.Blocks(p.Shape)
+		require.Equal(t, c.reversed, o.RevTypes, "%+v", c)
+		require.Equal(t, c.Kind == RGAT || c.Kind == HGT, o.RevInput)
+		require.Equal(t, c.Kind == RGAT || c.Kind == HGT, o.RevEdges)
 		require.True(t, c.Kind.Typed())
 	}
 	require.False(t, SAGE.Typed())

@@ -44,7 +44,7 @@ type Block struct {
 	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the destinations
 	// RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where there are weights or Options.RevEdges asked for it, is
 	// beside RevDst and says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to
-	// features, unless Options.RevInput asked for one.
+	// features, unless Options.RevInput or RevTypes asked for one.
 	RevStart, RevDst, RevEdge []uint32
 
 	places []uint32 // of neighbours whose lists are still to come

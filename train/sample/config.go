@@ -86,8 +86,15 @@ type Options struct {
 	GCN bool
 	// RevEdges fills Block.RevEdge even where edges have no weights, for networks that give them values.
 	RevEdges bool
-	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them.
+	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them. RevTypes says for
+	// which types of sources it does where RevInput does not: for those whose rows gradients flow to.
 	RevInput bool
+	RevTypes []bool
+}
+
+// reversesInput tells whether the input layer has its reverse for relations from a type.
+func (o *Options) reversesInput(src int) bool {
+	return o.RevInput || src < len(o.RevTypes) && o.RevTypes[src]
 }
 
 // Validate reports every problem. It names options by the keys that they have in package run.

@@ -203,7 +203,7 @@ func (d *drawer) finish(b *Batch, hop int) error {
 			block.addUp()
 		}
 		block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
-		if at > 0 || d.RevInput {
+		if at > 0 || d.reversesInput(ends.Src) {
 			block.reverse(len(src.Src), d.RevEdges)
 		}
 	}
