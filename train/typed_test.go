@@ -252,6 +252,8 @@ func TestTypedPlan(t *testing.T) {
 		sum += table.InputRows
 	}
 	require.Len(t, p.Tables, 3)
+	require.Equal(t, "author", p.Tables[0].Type)
+	require.Greater(t, p.Tables[0].FeatureBytes, p.Tables[0].ColdRows*4*3*16, "learnt rows of 16 columns and two moments")
 	require.InDelta(t, p.InputRows, sum, 1e-9)
 }
 

@@ -178,7 +178,7 @@ func (t *rows) load(o *Options, step int64) error {
 		}
 	}
 	t.state.Lock()
-	t.counts.RowsTouched = touched
+	t.counts.RowsTouched, t.loaded = touched, true
 	t.state.Unlock()
 	return t.reopen()
 }

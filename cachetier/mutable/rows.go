@@ -37,6 +37,7 @@ type rows struct {
 	past   disk.Live // of the readers before it
 	place  [256]int  // of each slot among the files of reader, which has none without descriptors
 	counts Stats
+	loaded bool // by Begin or Resume
 
 	serial uint64 // of the newest row file
 	order  []uint32
@@ -294,12 +295,15 @@ func (t *rows) make(order []uint32, row func(i int) uint32, put func(i int, b []
 	g.Wait()
 }
 
-// Takes is what a Read would be counted as now. It waits for no other.
+// Takes is what a Read would be counted as now. It waits for no other. Before Begin and Resume, when nobody knows which rows were
+// written, it is that of rows which all were: what a forecast wants to know.
 func (t *rows) Takes(n int, row func(i int) uint32) (total disk.Traffic) {
 	t.state.RLock()
 	defer t.state.RUnlock()
 	order, unwritten := t.sorted(nil, n, row)
-	order = order[unwritten:]
+	if t.loaded {
+		order = order[unwritten:]
+	}
 	next := t.reader.Merge(len(order), func(i int) disk.Request {
 		v := row(int(order[i]))
 		return t.request(t.newest[v], v)
