@@ -15,6 +15,10 @@
 // A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a cachetier.Stack, where it waits for its
 // step; the rows of a batch, which pipeline gathers; tape.Leaf, in step.Stepper.
 //
+// A learnt row: what its number makes of the seed, or a record in the run directory; mutable.Table, which is a cachetier.Stack; the
+// rows of a batch; tape.LearntLeaf; optim.Optimizer, which makes a new record of it; tiers.WriteBack. Checkpoints name the files of
+// which the records consist: learnt.go.
+//
 // A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the blocks around it;
 // step.Stepper computes its row; the task's loss compares that with its target.
 //

@@ -2,7 +2,8 @@
 // with its part of one budget.
 //
 // It goes in two stages, since the parts depend on what a batch takes. After [New] there are lists to draw from, and with
-// [Tiers.First] a batch. [Tiers.Open] splits the memory by the measure of that batch and opens the rest.
+// [Tiers.First] a batch. [Tiers.Open] splits the memory by the measure of that batch and opens the rest. Where rows are learnt,
+// [Tiers.In] says in which directory.
 //
 // Memory: [Tiers.Budget] says who has how much. One goroutine at a time, but the counters of the parts.
 package tiers
