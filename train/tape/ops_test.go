@@ -61,3 +61,43 @@ func TestGatherRowsGradient(t *testing.T) {
 	require.Equal(t, []float32{5, 2, 2, 1, 4, 2}, picked)
 	tape.Backward()
 }
+
+// TestLearntLeaf: its value is what the records begin with, its gradient that of a parameter, and zeros where nothing reads it.
+func TestLearntLeaf(t *testing.T) {
+	be := kernels.NewReference()
+	tensor := func(rows, cols int) kernels.Tensor {
+		x := kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Rows: rows, Cols: cols}
+		host := make([]float32, x.Len())
+		for i := range host {
+			host[i] = float32(i%7) - 3
+		}
+		be.UploadF32(x, host)
+		return x
+	}
+	down := func(x kernels.Tensor) []float32 {
+		host := make([]float32, x.Len())
+		be.DownloadF32(host, x)
+		return host
+	}
+	records, weight := tensor(4, 9), NewParam(tensor(2, 3), tensor(2, 3))
+	tp := New(be)
+	tp.Reset(true)
+	x, unread := tp.LearntLeaf(records, 3), tp.LearntLeaf(records, 3)
+	value := tensor(4, 3)
+	be.Columns(value, records, 0)
+	require.Equal(t, down(value), down(x.Value))
+	grad := tensor(4, 3)
+	be.Fill(grad, 0)
+	same := NewParam(value, grad)
+	for _, in := range []*Var{x, same} {
+		y := tp.Affine(nil, Term{X: in, W: weight})
+		be.Fill(tp.grad(y), 0.5)
+	}
+	tp.Backward()
+	require.Equal(t, down(same.Grad), down(tp.Gradient(x)))
+	require.NotContains(t, down(same.Grad), float32(0.25))
+	require.Equal(t, make([]float32, 12), down(tp.Gradient(unread)))
+
+	tp.Reset(false)
+	require.False(t, tp.LearntLeaf(records, 3).needsGrad)
+}
