@@ -22,13 +22,17 @@
 // A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the blocks around it;
 // step.Stepper computes its row; the task's loss compares that with its target.
 //
+// The label of a training node, where labels are input: data.Shown keeps all and hides those of a step's seeds; sample.Labels makes
+// lists of them beside the edges of the first layer; model.Labels says what a network makes of these.
+//
 // A neighbour list: a page of the dataset; disk.Reader; topology.Tier, or store.Graph where all is at hand; sample.Sampler, whoever
 // draws; a sample.Block.
 //
 // # Memory
 //
-// What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes) and, in full-neighbour
-// evaluation, 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds.
+// What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes), the labels of training nodes
+// where they are input (4 bytes a class of theirs, a fifth of a byte a node of their type) and, in full-neighbour evaluation,
+// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds.
 //
 // Start reading at [Run], then trainer.epoch.
 package train

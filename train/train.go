@@ -192,6 +192,7 @@ type trainer struct {
 	model  *model.Model // of step, as is optim
 	optim  *optim.Optimizer
 	eval   *infer.Evaluator
+	labels *data.Shown // nil: labels are no input
 
 	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
@@ -241,8 +242,13 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err := t.checkTypes(); err != nil {
 		return nil, err
 	}
+	if err := t.checkLabels(); err != nil {
+		return nil, err
+	}
 	err = store.Guard(func() (err error) {
-		t.task, err = newTask(t.data, o)
+		if t.task, err = newTask(t.data, o); err == nil && t.LabelInput > 0 {
+			t.labels, err = t.data.Shown()
+		}
 		return err
 	})
 	if err != nil {
@@ -257,6 +263,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	}
 	t.step = step.New(t.be, model.New(t.be, o.Config, t.shape(), o.Seed), t.task, o.Optim)
 	t.model, t.optim = t.step.Model, t.step.Optim
+	if t.labels != nil {
+		t.step.Shown = t.labels
+	}
 	if t.EvalBytes == run.Auto {
 		t.EvalBytes = 2 << 30
 		if t.MemoryBytes > 0 {
@@ -322,7 +331,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err := t.rehearse(b); err != nil {
 		return err
 	}
-	m := tiers.Measure{Batch: b, Step: kernels.HostBytes() - before, Beside: t.besideTiers()}
+	m := tiers.Measure{Batch: b, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers()}
 	err = t.tiers.Open(ctx, m)
 	var short *plan.NotEnough
 	if errors.As(err, &short) && anyEvaluation {
@@ -341,7 +350,11 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 // besideTiers is the memory of what holds no batches: weights, with what belongs to them, and evaluation.
 func (t *trainer) besideTiers() int64 {
 	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a checkpoint while it is built.
-	return (4*4+12)*t.Config.Weights(t.shape()) + t.eval.MemoryBytes()
+	bytes := (4*4+12)*t.Config.Weights(t.shape()) + t.eval.MemoryBytes()
+	if t.labels != nil {
+		bytes += t.labels.Bytes()
+	}
+	return bytes
 }
 
 // shape is what the data fix of the network.
@@ -386,6 +399,30 @@ func (t *trainer) checkTypes() (err error) {
 	}
 	t.draws.Options = t.Config.Blocks(t.shape())
 	return nil
+}
+
+// checkLabels refuses labels for input that no seed would see, or whose terms would hardly learn: a step hides those of its seeds.
+func (t *trainer) checkLabels() error {
+	if t.LabelInput == 0 {
+		return nil
+	}
+	if !t.shape().SeesLabels() {
+		return fmt.Errorf("%s: {label_input} %d: nothing is drawn from nodes of type %s, so no seed would see a label; draw from a "+
+			"relation that they are the source of, or leave {label_input} out", t.data.Set.Path(), t.LabelInput, t.data.Types[t.data.Target].Name)
+	}
+	if all := len(t.data.Train); t.Batch > all/2 {
+		return fmt.Errorf("%s: {label_input} %d: a step hides the labels of its seeds, and {batch} %d is more than half of the %d training "+
+			"nodes that have one; %s", t.data.Set.Path(), t.LabelInput, t.Batch, all, fewer(all))
+	}
+	return nil
+}
+
+// fewer says how many seeds a step may have of so many training nodes.
+func fewer(all int) string {
+	if all < 2 {
+		return "leave {label_input} out"
+	}
+	return fmt.Sprintf("give {batch} %d or less", all/2)
 }
 
 // checkModel refuses a network that there is no memory for, before the system kills the process for trying: pages are

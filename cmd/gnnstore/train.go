@@ -150,6 +150,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Heads, "heads", o.Heads, "attention heads of the hidden layers of gat and rgat, which share --hidden; the last layer has one")
 	f.Float64Var(&o.AttnDropout, "attn-dropout", o.AttnDropout, "dropout rate of the attention of gat and rgat")
 	f.IntVar(&o.Bases, "bases", o.Bases, "rgcn: matrices that those of all relations are sums of; 0 each relation has its own")
+	f.IntVar(&o.LabelInput, "label-input", o.LabelInput, "columns in which the labels of training nodes are input, but for those of a step's seeds; "+
+		"0 they are none; not for gat and mlp")
 	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")

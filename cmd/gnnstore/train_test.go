@@ -21,7 +21,7 @@ import (
 func TestOverride(t *testing.T) {
 	want := run.Options{
 		Config: model.Config{
-			Kind: model.GAT, Layers: 3, Hidden: 12, Dropout: 0.1, InputDropout: 0.2, Norm: "none", Heads: 3, AttnDropout: 0.3, Bases: 2,
+			Kind: model.RGAT, Layers: 3, Hidden: 12, Dropout: 0.1, InputDropout: 0.2, Norm: "none", Heads: 3, AttnDropout: 0.3, Bases: 2, LabelInput: 5,
 		},
 		Fanouts: []int{-1, 4, 2}, RelationFanouts: map[string][]int{"cites": {0, 1, -1}}, Target: "paper", Relation: "cites",
 		Inputs: map[string]string{"author": "constant", "paper": "table:feat"}, Sampler: sample.Labor0, LayerDependency: true, Poisson: true, Kappa: sample.Forever,

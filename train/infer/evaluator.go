@@ -187,8 +187,12 @@ func (e *Evaluator) sampled(ctx context.Context, nodes []uint32) error {
 }
 
 // layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
-// every hop says, at the cost of each node once a layer.
+// every hop says, at the cost of each node once a layer. The labels of nodes are no input of it.
 func (e *Evaluator) layerwise(ctx context.Context, nodes []uint32) error {
+	if shown := e.step.Shown; shown != nil {
+		shown.Hide(nodes)
+		defer shown.Show()
+	}
 	need, err := e.plan(nodes)
 	if err != nil {
 		return err
@@ -271,7 +275,11 @@ func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t 
 		}
 		x[from] = e.step.Tape.Leaf(rows)
 	}
-	return e.step.Model.Layer(e.step.Tape, l, x, e.step.Feed.Blocks(b.Layers)[0])[t].Value, nil
+	g := e.step.Feed.Blocks(b.Layers)[0]
+	if l == 0 {
+		e.step.Label(&g, &b.Layers[0])
+	}
+	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value, nil
 }
 
 // Bounds of a chunk of layer-wise evaluation.

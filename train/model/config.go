@@ -23,6 +23,8 @@ type Config struct {
 	AttnDropout float64 `json:"attn_dropout"`
 	// Bases is the number of matrices that those of RGCN's relations are sums of. Default 0: each has one of its own.
 	Bases int `json:"bases"`
+	// LabelInput is the number of columns in which the labels of training nodes are input: see Labels. Default 0: they are none.
+	LabelInput int `json:"label_input"`
 }
 
 // Validate reports every problem.
@@ -46,5 +48,8 @@ func (c Config) Validate() error {
 		errs = append(errs, validate(c))
 	}
 	rate("{attn_dropout}", c.AttnDropout)
+	fail(c.LabelInput < 0 || c.LabelInput > 1<<16, "{label_input} %d: at least 0, for none, and at most %d columns", c.LabelInput, 1<<16)
+	fail(c.LabelInput > 0 && slices.Contains(Kinds, c.Kind) && !c.Kind.network().labels,
+		"{label_input} %d: {model} %s has no place for labels; take %s", c.LabelInput, c.Kind, sample.Names(labelled()))
 	return errors.Join(errs...)
 }

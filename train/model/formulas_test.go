@@ -48,8 +48,19 @@ func (f formulas) logits() [][]float64 {
 
 // row is that of node v of type t, which layer l makes.
 func (f formulas) row(l, t, v int, x [][][]float64) []float64 {
+	y := f.before(l, t, v, x)
+	if l == 0 && f.LabelInput > 0 {
+		if labels := f.labelled(t, v); labels != nil {
+			y = plus(y, labels)
+		}
+	}
+	return f.ended(l, t, y)
+}
+
+// before is row before norm and activation, and without labels.
+func (f formulas) before(l, t, v int, x [][][]float64) []float64 {
 	if f.Kind == HGT {
-		return f.ended(l, t, f.transformed(l, t, v, x))
+		return f.transformed(l, t, v, x)
 	}
 	var y []float64
 	if f.Kind == RGCN {
@@ -83,7 +94,7 @@ func (f formulas) row(l, t, v int, x [][][]float64) []float64 {
 			y = plus(y, f.attend(name, l, x[t][v], rows, weights))
 		}
 	}
-	return f.ended(l, t, y)
+	return y
 }
 
 // neighbors are the rows of v's neighbours in relation r, and what each counts.

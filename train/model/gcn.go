@@ -15,6 +15,7 @@ var gcn = network{
 	kind:     GCN,
 	sampling: sample.Options{SelfLoops: true, GCN: true, RevEdges: true},
 	newLayer: newGCN,
+	labels:   true,
 }
 
 type gcnLayer struct {
@@ -36,5 +37,6 @@ func newGCN(d *declared, c Config, at place) layer {
 func (l *gcnLayer) forward(s step, x Rows, g Graph) Rows {
 	e := g.Edges[0]
 	sum := s.t.WeightedSum(x[0], s.t.Leaf(e.Weight), nil, e.Adjacency)
-	return Rows{l.affineReLU(s.t, l.bias, tape.Term{X: sum, W: l.weight})}
+	terms := []tape.Term{{X: sum, W: l.weight}}
+	return Rows{l.affineReLU(s.t, l.bias, append(terms, s.labels.terms(s.t, 0, g)...)...)}
 }

@@ -29,6 +29,7 @@ var hgt = network{
 	validate: validateHeads,
 	typed:    true,
 	newLayer: newHGT,
+	labels:   true,
 }
 
 type hgtLayer struct {
@@ -146,6 +147,9 @@ func (l *hgtLayer) forward(s step, x Rows, g Graph) Rows {
 		}
 		if l.skip[to] != nil {
 			y = t.Gate(y, own, l.skip[to])
+		}
+		if labels := s.labels.terms(t, to, g); labels != nil {
+			y = t.Sum(y, t.Affine(nil, labels...))
 		}
 		return l.endings[to].relu(t, y)
 	})

@@ -89,7 +89,7 @@ func TestKeptRows(t *testing.T) {
 			tp.Reset(false)
 			x := Rows{tp.Leaf(hidden[l-1].Tensor)}
 			for ; l < c.Layers; l++ {
-				x = m.layers[l].forward(step{tp, key}, m.drop(tp, l, x, p.graphs[l], key), p.graphs[l])
+				x = m.layers[l].forward(step{t: tp, key: key}, m.drop(tp, l, x, p.graphs[l], key), p.graphs[l])
 			}
 			return total(tp.CrossEntropy(x[0], p.labels, 1))
 		}

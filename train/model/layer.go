@@ -34,14 +34,17 @@ func (p place) untyped() bool    { return len(p.shape.Reach.Types) == 0 }
 
 // step is what the layers of one Forward share.
 type step struct {
-	t   *tape.Tape
-	key uint64 // seeds dropout; 0: nothing is dropped
+	t      *tape.Tape
+	key    uint64      // seeds dropout; 0: nothing is dropped
+	labels *labelInput // of the first layer, where the network has it
 }
 
 // Graph is one layer of a batch on the backend.
 type Graph struct {
 	Nodes []Frontier // by type
 	Edges []Edges    // by relation
+	// Labels are those that the layer's sources show: of the first layer, for Config.LabelInput. nil: none.
+	Labels *Labels
 }
 
 // Frontier is the nodes of one type in a layer.

@@ -38,6 +38,8 @@ type network struct {
 	validate func(c Config) error
 	newLayer func(d *declared, c Config, at place) layer
 	typed    bool // it knows types and relations; others have one of each
+	labels   bool // its first layer can have labels for input
+	across   bool // its matrices have a row for each input, not for each output
 }
 
 // Kinds lists the networks there are.
@@ -135,6 +137,7 @@ type Model struct {
 	layers []layer
 	lists  []*list
 	rows   []*tape.Var // by type: what its nodes read where they have no rows, one row for all
+	labels *labelInput // nil: it has none
 
 	inputGrads []bool // by type: gradients flow to the rows that layer 0 reads
 }
@@ -181,6 +184,9 @@ func declare(n network, c Config, s Shape) *Model {
 		}
 		m.layers = append(m.layers, n.newLayer(d, c, at))
 	}
+	if c.LabelInput > 0 { // last, so that all others begin as they do without it
+		m.labels = d.labelInput(n, c, &m.Shape)
+	}
 	m.Params, m.lists, m.inputGrads = d.params, d.lists, d.inputGrads
 	return m
 }
@@ -225,7 +231,7 @@ func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
 			x.keep(t)
 			p.Kept.Hidden = append(p.Kept.Hidden, x)
 		}
-		x = m.layers[l].forward(step{t, p.Key}, m.drop(t, l, x, g, p.Key), g)
+		x = m.layers[l].forward(m.step(t, l, p.Key), m.drop(t, l, x, g, p.Key), g)
 	}
 	return x
 }
@@ -262,7 +268,16 @@ func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
 	if l == 0 {
 		x = m.inputs(t, x, g)
 	}
-	return m.layers[l].forward(step{t: t}, x, g)
+	return m.layers[l].forward(m.step(t, l, 0), x, g)
+}
+
+// step is what layer l has of a pass.
+func (m *Model) step(t *tape.Tape, l int, key uint64) step {
+	s := step{t: t, key: key}
+	if l == 0 {
+		s.labels = m.labels
+	}
+	return s
 }
 
 // Width is the number of columns that layer l produces.

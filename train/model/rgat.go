@@ -19,6 +19,7 @@ var rgat = network{
 	validate: validateHeads,
 	typed:    true,
 	newLayer: newRGAT,
+	labels:   true,
 }
 
 type rgatLayer struct {
@@ -62,7 +63,8 @@ func newRGAT(d *declared, c Config, at place) layer {
 func (l *rgatLayer) forward(s step, x Rows, g Graph) Rows {
 	x = x.convert(s.t)
 	return l.each(g, func(t, dst int) *tape.Var {
-		own := s.t.Affine(l.skips.bias[t], tape.Term{X: s.t.Head(x[t], dst), W: l.skips.weight[t]})
+		terms := []tape.Term{{X: s.t.Head(x[t], dst), W: l.skips.weight[t]}}
+		own := s.t.Affine(l.skips.bias[t], append(terms, s.labels.terms(s.t, t, g)...)...)
 		var sums []*tape.Var
 		for _, r := range l.drawn(t, g) {
 			sums = append(sums, l.attend(s, r, x, g))

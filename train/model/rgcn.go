@@ -26,6 +26,8 @@ var rgcn = network{
 	},
 	typed:    true,
 	newLayer: newRGCN,
+	labels:   true,
+	across:   true,
 }
 
 type rgcnLayer struct {
@@ -106,7 +108,7 @@ func (l *rgcnLayer) forward(s step, x Rows, g Graph) Rows {
 				add(means[i], ofRelations, n)
 			}
 		}
-		return l.endings[t].affineReLU(s.t, l.bias, terms...)
+		return l.endings[t].affineReLU(s.t, l.bias, append(terms, s.labels.terms(s.t, t, g)...)...)
 	})
 }
 

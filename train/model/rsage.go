@@ -9,7 +9,7 @@ import (
 // types share one S.
 const RSAGE Kind = "rsage"
 
-var rsage = network{kind: RSAGE, typed: true, newLayer: newRSAGE}
+var rsage = network{kind: RSAGE, typed: true, newLayer: newRSAGE, labels: true}
 
 type rsageLayer struct {
 	typed
@@ -35,6 +35,6 @@ func (l *rsageLayer) forward(s step, x Rows, g Graph) Rows {
 		for _, r := range l.drawn(t, g) {
 			terms = append(terms, tape.Term{X: mean(s.t, x[l.relations[r].Src], g.Edges[r]), W: l.neighbor[r]})
 		}
-		return l.endings[t].affineReLU(s.t, l.skips.bias[t], terms...)
+		return l.endings[t].affineReLU(s.t, l.skips.bias[t], append(terms, s.labels.terms(s.t, t, g)...)...)
 	})
 }

@@ -11,7 +11,7 @@ import (
 // Where the sampler prefers some neighbours to others, the mean is weighted: see sample.Block.
 const SAGE Kind = "sage"
 
-var sage = network{kind: SAGE, newLayer: newSAGE}
+var sage = network{kind: SAGE, newLayer: newSAGE, labels: true}
 
 type sageLayer struct {
 	neighbor, self, bias *tape.Var
@@ -30,5 +30,6 @@ func newSAGE(d *declared, c Config, at place) layer {
 
 func (l *sageLayer) forward(s step, x Rows, g Graph) Rows {
 	self := s.t.Convert(s.t.Head(x[0], g.Nodes[0].Dst))
-	return Rows{l.affineReLU(s.t, l.bias, tape.Term{X: self, W: l.self}, tape.Term{X: mean(s.t, x[0], g.Edges[0]), W: l.neighbor})}
+	terms := []tape.Term{{X: self, W: l.self}, {X: mean(s.t, x[0], g.Edges[0]), W: l.neighbor}}
+	return Rows{l.affineReLU(s.t, l.bias, append(terms, s.labels.terms(s.t, 0, g)...)...)}
 }

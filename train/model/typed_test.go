@@ -81,6 +81,7 @@ func features(t int, ids []uint32, columns int) (values []float32) {
 // typedProblem is a batch of papers for c on a backend, and the shape of its network.
 type typedProblem struct {
 	Shape
+	config Config
 	batch  sample.Batch
 	rows   [][]float32 // of the inputs, by type
 	x      []kernels.Tensor
@@ -97,7 +98,7 @@ func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, t
 			draws.OfRelation[r] = fanouts
 		}
 	}
-	p := &typedProblem{Shape: Shape{In: in, Out: 3, Types: academy.types, Relations: academy.relations, Reach: draws.Reach(schema, 0)}}
+	p := &typedProblem{config: c, Shape: Shape{In: in, Out: 3, Types: academy.types, Relations: academy.relations, Reach: draws.Reach(schema, 0)}}
 	draws.Options = c.Blocks(p.Shape)
 	seeds := make([][]uint32, len(schema.Types))
 	for v := uint32(0); v < uint32(schema.Types[0]); v += 3 {
@@ -129,6 +130,9 @@ func (p *typedProblem) on(be kernels.Backend) {
 	}
 	for l := range p.batch.Layers {
 		p.graphs = append(p.graphs, upload(be, &p.batch.Layers[l]))
+	}
+	if p.config.LabelInput > 0 {
+		show(be, p.Shape, &p.batch.Layers[0], &p.graphs[0], p.batch.Seeds[0])
 	}
 	labels := make([]uint32, len(p.batch.Seeds[0]))
 	for i := range labels {
@@ -167,6 +171,12 @@ var typedCases = []struct {
 	{Config{Kind: RGAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3}, []int{1, 34, 1, 1}},
 	{Config{Kind: HGT, Layers: 2, Hidden: 6, Norm: "layer", Heads: 2}, some},
 	{Config{Kind: HGT, Layers: 2, Hidden: 3, Norm: "none", Heads: 3}, []int{1, 34, 1, 1}}, // as wide as the last layer
+	{Config{Kind: RSAGE, Layers: 2, Hidden: 6, Norm: "layer", LabelInput: 3}, some},
+	{Config{Kind: RGCN, Layers: 2, Hidden: 6, Norm: "none", LabelInput: 4}, []int{5, 5, 5, 5}},
+	{Config{Kind: RGCN, Layers: 2, Hidden: 5, Norm: "layer", Bases: 2, LabelInput: 1}, some},
+	{Config{Kind: RGAT, Layers: 2, Hidden: 6, Norm: "layer", Heads: 2, LabelInput: 3}, some},
+	{Config{Kind: HGT, Layers: 2, Hidden: 6, Norm: "none", Heads: 2, LabelInput: 3}, some},
+	{Config{Kind: HGT, Layers: 2, Hidden: 3, Norm: "layer", Heads: 3, LabelInput: 5}, []int{1, 34, 1, 1}},
 }
 
 // TestTypedGradients compares every parameter's gradient with central differences, in float64, dropping rows and attention.
@@ -309,7 +319,11 @@ func TestTypedBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 					x[t] = tp.Leaf(f32(be, features(t, ids, p.In[t]), len(ids), p.In[t]))
 				}
 			}
-			hidden = m.Layer(tp, l, x, upload(be, &one.Layers[0]))
+			g := upload(be, &one.Layers[0])
+			if c.LabelInput > 0 {
+				show(be, p.Shape, &one.Layers[0], &g, p.batch.Seeds[0])
+			}
+			hidden = m.Layer(tp, l, x, g)
 		}
 		whole := wide(be, hidden[0].Value)
 		for i, v := range p.batch.Seeds[0] {
@@ -379,6 +393,15 @@ func TestTypedParams(t *testing.T) {
 			convs.0.<author___reads___paper>.lin_src.weight [3 2], convs.0.<author___reads___paper>.lin_dst.weight [3 4],
 			convs.0.<author___reads___paper>.att_src [1 1 3], convs.0.<author___reads___paper>.att_dst [1 1 3],
 			skips.0.paper.weight [3 4], skips.0.paper.bias [3]`},
+		{Config{Kind: RSAGE, Layers: 1, Hidden: 6, Norm: "none", LabelInput: 4}, []int{4, 2, 0, 4}, `
+			convs.0.<paper___cites___paper>.lin_l.weight [3 4], convs.0.<author___writes___paper>.lin_l.weight [3 2],
+			convs.0.<ghost___haunts___paper>.lin_l.weight [3 4], convs.0.<author___reads___paper>.lin_l.weight [3 2],
+			skips.0.paper.weight [3 4], skips.0.paper.bias [3],
+			labels.weight [3 4], labels.<paper___cites___paper>.weight [3 4]`},
+		{Config{Kind: RGCN, Layers: 2, Hidden: 6, Norm: "none", LabelInput: 4}, []int{5, 5, 5, 5}, `
+			convs.0.weight [5 5 6], convs.0.root [5 6], convs.0.bias [6],
+			convs.1.weight [4 6 3], convs.1.root [6 3], convs.1.bias [3],
+			labels.weight [3 4], labels.own.weight [4 6], labels.<paper___cites___paper>.weight [4 6], labels.<paper___by___author>.weight [4 6]`},
 		{Config{Kind: HGT, Layers: 1, Hidden: 6, Norm: "layer", Heads: 2}, []int{6, 2, 0, 4}, `
 			inputs.paper.weight [6 6], inputs.paper.bias [6], inputs.author.weight [6 2], inputs.author.bias [6],
 			inputs.ghost.weight [6 4], inputs.ghost.bias [6],

@@ -24,6 +24,9 @@ type Feed struct {
 	host   []uint32
 	got    []float32 // of Download
 
+	labels                 model.Labels // those that are input
+	labelInts, labelFloats kernels.Buffer
+
 	staging *kernels.Staging
 	ids     [][]uint32  // the parts of ints that blocks uploads
 	weights [][]float32 // and of floats
@@ -60,7 +63,7 @@ func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 	weights = 0
 	for i := range layers { // in the order in which they were joined
 		g := &f.graphs[i]
-		g.Nodes, g.Edges = g.Nodes[:0], g.Edges[:0]
+		g.Nodes, g.Edges, g.Labels = g.Nodes[:0], g.Edges[:0], nil
 		for _, nodes := range layers[i].Nodes {
 			g.Nodes = append(g.Nodes, model.Frontier{Dst: nodes.Dst, IDs: f.next(nodes.Src)})
 		}
@@ -183,7 +186,7 @@ func (f *Feed) free(b *kernels.Buffer) {
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.given} {
+	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.given, &f.labelInts, &f.labelFloats} {
 		f.free(b)
 	}
 	for _, all := range [][]kernels.Buffer{f.rows, f.hidden} {

@@ -33,8 +33,10 @@ type Stepper struct {
 	Task  Task
 	Tape  *tape.Tape
 	Feed  *Feed
+	Shown Shown // nil: the network has no labels for input
 
 	be     kernels.Backend
+	lists  sample.Labels
 	rows   model.Rows
 	grads  []kernels.Tensor // of the parameters, in their order
 	learnt []optim.Rows     // that Compute has read and Update is to change
@@ -95,7 +97,7 @@ func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradien
 // loss. A loss that is not finite is a *LossError, and the gradients are as they were.
 func (s *Stepper) Compute(in Input) (Tally, error) {
 	s.learnt = s.learnt[:0]
-	graphs := s.Feed.Blocks(in.Layers)
+	graphs := s.graphs(in, true)
 	s.Tape.Reset(true)
 	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key, Kept: in.Kept}), in.Seeds)
 	if err != nil {
@@ -132,7 +134,7 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 // Rehearse takes a batch forwards and backwards and leaves the weights as they are and the gradients zero: so that the memory of
 // a step is there, and known.
 func (s *Stepper) Rehearse(in Input) error {
-	graphs := s.Feed.Blocks(in.Layers)
+	graphs := s.graphs(in, true)
 	s.Tape.Reset(true)
 	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key}), in.Seeds); err != nil {
 		return err
@@ -147,7 +149,7 @@ func (s *Stepper) Rehearse(in Input) error {
 // Predict is what the network makes of a batch's seeds, by type, without dropout.
 func (s *Stepper) Predict(in Input) model.Rows {
 	s.Tape.Reset(false)
-	return s.Model.Forward(s.Tape, s.leaves(in.Rows), s.Feed.Blocks(in.Layers), model.Pass{})
+	return s.Model.Forward(s.Tape, s.leaves(in.Rows), s.graphs(in, false), model.Pass{})
 }
 
 func (s *Stepper) leaves(rows []kernels.Tensor) model.Rows {
