@@ -31,6 +31,7 @@ type inspection struct {
 	Tables     []inspectedTable    `json:"tables"`
 	Labels     []inspectedLabel    `json:"labels"`
 	Splits     []inspectedSplit    `json:"splits"`
+	Training   []inspectedReach    `json:"training,omitempty"` // an element a target; none where there is one node type
 	Provenance store.Provenance    `json:"provenance"`
 }
 
@@ -173,6 +174,7 @@ func inspect(ds *store.Dataset) (inspection, error) {
 	for _, s := range m.Splits {
 		in.Splits = append(in.Splits, inspectedSplit{s.Name, s.NodeType, s.Train.Rows, s.Valid.Rows, s.Test.Rows})
 	}
+	in.Training = inspectReach(m)
 	return in, nil
 }
 
@@ -252,6 +254,7 @@ func printInspection(w io.Writer, in inspection) {
 	for _, s := range in.Splits {
 		line("split", "%s: %s train, %s valid, %s test", s.Name, count(s.Train), count(s.Valid), count(s.Test))
 	}
+	printReach(w, in.Training)
 	line("source", "%s by %s", in.Provenance.Source, in.Provenance.Tool)
 	for _, m := range []map[string]string{in.Provenance.Options, counts(in.Provenance.Counts)} {
 		var keys []string
