@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -190,11 +191,68 @@ func TestDrawn(t *testing.T) {
 		seeds[v] = uint32(v)
 		degrees += ds.Graph(0).Degree(uint32(v))
 	}
-	d := drawn{sampler: sample.NewSampler(sample.AtHand(ds.Graph(0)), sample.Config{Fanouts: []int{sample.All}}, 1), seeds: seeds}
-	turn, err := d.turn()
+	graph, err := data.OpenToDraw(ds, data.Options{})
+	require.NoError(t, err)
+	turn, err := newDrawn(graph, sample.Config{Fanouts: []int{sample.All}}, seeds).turn()
 	require.NoError(t, err)
 	require.EqualValues(t, degrees, turn.Edges)
 	require.Greater(t, turn.Nodes, 2.0*batchSize)
+}
+
+// TestOnce: what a sampler has that expands a node once is every list of the seeds and of the nodes in them, each once.
+func TestOnce(t *testing.T) {
+	ds, err := store.Open(storetest.BuildTyped(t, storetest.Library(3000, 5, 1)))
+	require.NoError(t, err)
+	defer ds.Close()
+	graph, err := data.OpenToDraw(ds, data.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "4513 nodes, 39003 edges, 5 types, 6 relations, seeds are of type paper", extent(graph))
+	seeds := graph.Train[:batchSize]
+	type node struct {
+		kind int
+		id   uint32
+	}
+	reached, edges := map[node]bool{}, 0
+	var frontier []node
+	for _, v := range seeds {
+		reached[node{graph.Target, v}] = true
+		frontier = append(frontier, node{graph.Target, v})
+	}
+	for range 2 {
+		var next []node
+		for _, v := range frontier {
+			for _, r := range graph.Relations {
+				if r.Dst != v.kind {
+					continue
+				}
+				for _, u := range r.Neighbors(v.id) {
+					edges++
+					if n := (node{r.Src, u}); !reached[n] {
+						reached[n] = true
+						next = append(next, n)
+					}
+				}
+			}
+		}
+		frontier = next
+	}
+	d := newDrawn(graph, sample.Config{Fanouts: []int{sample.All, sample.All}}, seeds)
+	turn, err := d.turn()
+	require.NoError(t, err)
+	require.Greater(t, turn.Edges, float64(edges), "the second hop draws for the seeds again")
+	single, err := d.once()
+	require.NoError(t, err)
+	require.EqualValues(t, edges, single.Edges)
+	require.EqualValues(t, len(reached), single.Nodes)
+
+	r := rival{peerSampler: peerSampler{Kind: once, Name: "theirs"}, last: drawnTurn{Edges: single.Edges, Nodes: single.Nodes}}
+	require.NoError(t, r.same("ns", d))
+	r.last.Edges *= 0.97
+	require.ErrorContains(t, r.same("ns", d), "theirs, fanouts -1,-1: ")
+	r.Kind = "biased"
+	require.NoError(t, r.same("ns", d), "known to be other work")
+	r.Kind = "ns"
+	require.ErrorContains(t, r.same("ns", d), "that is other work")
 }
 
 func TestLoader(t *testing.T) {

@@ -16,7 +16,9 @@
 // and beside NumPy's OpenBLAS. step alternates one training step with plain PyTorch on the same batches and weights, and
 // fails when the losses differ. epoch alternates whole epochs with PyTorch Geometric, GraphBolt or DGL. samplers alternates what
 // turns 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails when the same sampler
-// draws other numbers of edges or of different nodes.
+// draws other numbers of edges or of different nodes. On a dataset of several types, such as that of gnnstore generate mag240m
+// mag.gnn --scale 0.01 --dim 128 --train 0.2 --valid 0.02 --test 0.02 --undirected --reverse --features mean, samplers
+// are the typed ones of DGL and pyg-lib, with 15,10 and 25,15 for each relation; those that expand a node only once are held to the edges and nodes that ours would have so.
 // curves shows, on four real graphs and two generated ones, how the rows of a batch grow with its seeds under each sampler, and
 // how caches miss as batches in a row share more of their draws.
 //
@@ -29,11 +31,12 @@
 // memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
-// or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with torch==2.2.1, torchdata==0.7.1 and numpy<2). samplers takes all
-// of those that there are, and nothing else of gnnstore needs any. Where there is no wheel of torch-sparse for the PyTorch at
-// hand, pip install --no-build-isolation --no-deps torch-sparse builds one, with g++, in half an hour on one core; samplers does
-// without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for Python: it would choose the kernel of another
-// processor. The heap of a step is a test: go test ./train -run TestSteadyState -v.
+// or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with torch==2.2.1, torchdata==0.7.1 and numpy<2), and dgl==1.1.3 wants
+// packaging and setuptools==69.5.1 besides. samplers takes all of those that there are, and nothing else of gnnstore needs any.
+// Where there is no wheel of torch-sparse for the PyTorch at hand, pip install --no-build-isolation --no-deps torch-sparse builds
+// one, with g++, in half an hour on one core; samplers does without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is
+// unset for Python: it would choose the kernel of another processor. The heap of a step is a test: go test ./train -run
+// TestSteadyState -v.
 package main
 
 import (
