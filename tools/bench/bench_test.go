@@ -14,6 +14,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/data"
@@ -253,6 +254,48 @@ func TestOnce(t *testing.T) {
 	require.NoError(t, r.same("ns", d), "known to be other work")
 	r.Kind = "ns"
 	require.ErrorContains(t, r.same("ns", d), "that is other work")
+}
+
+// TestTypedSteps: the step of a graph of several types is the same at each turn, and what PyTorch is to compute with is written.
+func TestTypedSteps(t *testing.T) {
+	spec := storetest.Library(300, 5, 1)
+	for i := range spec.Types {
+		n := &spec.Types[i]
+		n.Dim, n.Elem = max(2, n.Dim), store.F16
+		n.Row = func(v int) []float32 { return slices.Repeat([]float32{float32(v % 5)}, n.Dim) }
+	}
+	ds, err := store.Open(storetest.BuildTyped(t, spec))
+	require.NoError(t, err)
+	defer ds.Close()
+	d, err := data.Open(ds, data.Options{})
+	require.NoError(t, err)
+	draws := sample.Config{Fanouts: []int{4, 3}}
+	shape := shapeOf(d, draws)
+	be := kernels.NewCPU(kernels.CPUOptions{})
+	batches, err := drawBatches(be, d, draws, 20, 3)
+	require.NoError(t, err)
+	s := newSteps(be, typedNetwork, shape, batches)
+	first := s.turn()
+	require.Equal(t, first.Losses, s.turn().Losses)
+	require.NoError(t, first.same(first, "PyTorch"))
+	other := turn{Losses: slices.Clone(first.Losses)}
+	other.Losses[2] *= 1.01
+	require.ErrorContains(t, first.same(other, "PyTorch"), "batch 2 has loss")
+	require.ErrorContains(t, first.same(turn{}, "PyTorch"), "PyTorch trained on 0 batches")
+
+	dir := t.TempDir()
+	require.NoError(t, export(dir, be, batches, s.trainer.Model.Params))
+	for _, name := range []string{"2.labels", "2.0.rows", "2.0.read", "2.1.made", "2.1.0.neighbors", "2.0.2.offsets",
+		"convs.0.<paper___written_by___author>.lin_l.weight", "skips.1.paper.bias"} {
+		require.FileExists(t, filepath.Join(dir, name+".npy"))
+	}
+	require.NoFileExists(t, filepath.Join(dir, "2.2.rows.npy"), "no paper reaches a shop")
+
+	d.Types[0].Features = nil
+	_, err = drawBatches(be, d, draws, 20, 3)
+	require.ErrorContains(t, err, "type author has no float16 features")
+	_, err = drawBatches(be, d, draws, 20, 10)
+	require.ErrorContains(t, err, "180 training nodes; 10 × 20 are needed")
 }
 
 func TestLoader(t *testing.T) {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -19,54 +21,85 @@ import (
 // batch is one step's input in memory.
 type batch struct {
 	sample.Batch
-	rows   kernels.Tensor // float16, as they are stored
+	rows   []kernels.Tensor // by type: float16, as they are stored
 	labels []uint32
 }
 
-// drawBatches samples so many batches of ds, and copies the rows of their inputs to be.
-func drawBatches(be kernels.Backend, ds *store.Dataset, fanouts []int, size, count int) ([]*batch, error) {
-	features, labels, seeds := ds.Features(0), ds.Labels(0), append([]uint32(nil), ds.Split(0).Train...)
-	if features.Elem() != store.F16 || len(seeds) < size*count {
-		return nil, fmt.Errorf("%s: %d training nodes with %s features; %d × %d with float16 are needed", ds.Path(), len(seeds), features.Elem(), count, size)
+// drawBatches samples so many batches of d, and copies the rows of their inputs to be.
+func drawBatches(be kernels.Backend, d *data.Data, config sample.Config, size, count int) ([]*batch, error) {
+	if len(d.Train) < size*count {
+		return nil, fmt.Errorf("%s: %d training nodes; %d × %d are needed", d.Set.Path(), len(d.Train), count, size)
 	}
+	seeds := slices.Clone(d.Train)
 	sample.Shuffle(seeds, 1, 1)
-	sampler := sample.NewSampler(sample.AtHand(ds.Graph(0)), sample.Config{Fanouts: fanouts}, 1)
+	sampler := newDrawn(d, config, nil).sampler
 	var batches []*batch
 	for i := range count {
 		b := new(batch)
-		if err := sampler.SampleOne(context.Background(), &b.Batch, sample.Alone(1, 1, i), seeds[i*size:(i+1)*size]); err != nil {
+		err := sampler.SampleOne(context.Background(), &b.Batch, sample.Alone(1, 1, i), d.Seeds(seeds[i*size:(i+1)*size])...)
+		if err == nil {
+			b.labels, err = d.Classes(nil, b.Seeds[d.Target])
+		}
+		if err != nil {
 			return nil, err
 		}
-		for _, v := range b.Seeds[0] {
-			b.labels = append(b.labels, uint32(labels.Class(v)))
-		}
-		n, dim := len(b.Inputs()[0]), features.Dim()
-		b.rows = kernels.Tensor{Buf: be.Alloc(kernels.F16, n*dim), Type: kernels.F16, Rows: n, Cols: dim}
-		host, ok := be.Host(b.rows)
-		if !ok {
-			return nil, errors.New("the backend's memory cannot be addressed")
-		}
-		for r, v := range b.Inputs()[0] {
-			copy(host[r*features.RowBytes():], features.Row(v))
+		for t, ids := range b.Inputs() {
+			rows, err := copyRows(be, d, t, ids)
+			if err != nil {
+				return nil, err
+			}
+			b.rows = append(b.rows, rows)
 		}
 		batches = append(batches, b)
 	}
 	return batches, nil
 }
 
+// copyRows is the rows of nodes of type t on be; no tensor where there are no nodes.
+func copyRows(be kernels.Backend, d *data.Data, t int, ids []uint32) (rows kernels.Tensor, err error) {
+	features := d.Types[t].Features
+	switch {
+	case len(ids) == 0:
+		return rows, nil
+	case features == nil || features.Elem() != store.F16:
+		return rows, fmt.Errorf("%s: type %s has no float16 features, and they are needed", d.Set.Path(), d.Types[t].Name)
+	}
+	dim := features.Dim()
+	rows = kernels.Tensor{Buf: be.Alloc(kernels.F16, len(ids)*dim), Type: kernels.F16, Rows: len(ids), Cols: dim}
+	host, ok := be.Host(rows)
+	if !ok {
+		return rows, errors.New("the backend's memory cannot be addressed")
+	}
+	for r, v := range ids {
+		copy(host[r*features.RowBytes():], features.Row(v))
+	}
+	return rows, nil
+}
+
 // export writes batches and weights to dir as step.py reads them.
 func export(dir string, be kernels.Backend, batches []*batch, params []*model.Param) error {
 	w := npyWriter{dir: dir}
 	for i, b := range batches {
-		rows, _ := be.Host(b.rows) // drawBatches has asked
-		w.write(fmt.Sprintf("%d.rows", i), "<f2", []int{b.rows.Rows, b.rows.Cols}, rows)
+		for t, rows := range b.rows {
+			if rows.Rows > 0 {
+				host, _ := be.Host(rows) // copyRows has asked
+				w.write(fmt.Sprintf("%d.%d.rows", i, t), "<f2", []int{rows.Rows, rows.Cols}, host)
+			}
+		}
 		w.write(fmt.Sprintf("%d.labels", i), "<i4", []int{len(b.labels)}, b.labels)
 		for l := range b.Layers {
-			nodes, k := &b.Layers[l].Nodes[0], &b.Layers[l].Blocks[0]
-			offsets := append(append([]uint32(nil), k.Start...), uint32(len(k.Nbr)))
-			w.write(fmt.Sprintf("%d.%d.offsets", i, l), "<i4", []int{len(offsets)}, offsets)
-			w.write(fmt.Sprintf("%d.%d.neighbors", i, l), "<i4", []int{len(k.Nbr)}, k.Nbr)
-			w.write(fmt.Sprintf("%d.%d.sources", i, l), "<i4", []int{1}, []uint32{uint32(len(nodes.Src))})
+			var read, made []uint32 // by type: how many nodes
+			for _, nodes := range b.Layers[l].Nodes {
+				read, made = append(read, uint32(len(nodes.Src))), append(made, uint32(nodes.Dst))
+			}
+			w.write(fmt.Sprintf("%d.%d.read", i, l), "<i4", []int{len(read)}, read)
+			w.write(fmt.Sprintf("%d.%d.made", i, l), "<i4", []int{len(made)}, made)
+			for r := range b.Layers[l].Blocks {
+				k := &b.Layers[l].Blocks[r]
+				offsets := append(append([]uint32(nil), k.Start...), uint32(len(k.Nbr)))
+				w.write(fmt.Sprintf("%d.%d.%d.offsets", i, l, r), "<i4", []int{len(offsets)}, offsets)
+				w.write(fmt.Sprintf("%d.%d.%d.neighbors", i, l, r), "<i4", []int{len(k.Nbr)}, k.Nbr)
+			}
 		}
 	}
 	for _, p := range params {

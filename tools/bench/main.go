@@ -17,8 +17,9 @@
 // fails when the losses differ. epoch alternates whole epochs with PyTorch Geometric, GraphBolt or DGL. samplers alternates what
 // turns 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails when the same sampler
 // draws other numbers of edges or of different nodes. On a dataset of several types, such as that of gnnstore generate mag240m
-// mag.gnn --scale 0.01 --dim 128 --train 0.2 --valid 0.02 --test 0.02 --undirected --reverse --features mean, samplers
-// are the typed ones of DGL and pyg-lib, with 15,10 and 25,15 for each relation; those that expand a node only once are held to the edges and nodes that ours would have so.
+// mag.gnn --scale 0.01 --dim 128 --train 0.2 --valid 0.02 --test 0.02 --undirected --reverse --features mean, step is one of
+// R-GraphSAGE, beside plain PyTorch and PyTorch Geometric's HeteroConv, and samplers are the typed ones of DGL and pyg-lib, with
+// 15,10 and 25,15 for each relation; those that expand a node only once are held to the edges and nodes that ours would have so.
 // curves shows, on four real graphs and two generated ones, how the rows of a batch grow with its seeds under each sampler, and
 // how caches miss as batches in a row share more of their draws.
 //

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,10 +15,13 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/bench"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// What is trained, on both sides: DESIGN's network, without dropout and normalisation, so that the losses can be compared.
+// What is trained, on both sides: DESIGN's network, and on a graph of several types that of OGB's baselines on MAG240M, R-GraphSAGE,
+// without dropout and normalisation, so that the losses can be compared.
 const (
 	hidden    = 256
 	batchSize = 1000
@@ -24,8 +30,10 @@ const (
 )
 
 var (
-	fanouts = []int{15, 10, 5}
-	network = model.Config{Kind: model.SAGE, Layers: len(fanouts), Hidden: hidden, Norm: "none"}
+	fanouts      = []int{15, 10, 5}
+	network      = model.Config{Kind: model.SAGE, Layers: len(fanouts), Hidden: hidden, Norm: "none"}
+	stepFanouts  = []int{25, 15} // on a graph of several types, for each relation
+	typedNetwork = model.Config{Kind: model.RSAGE, Layers: len(stepFanouts), Hidden: hidden, Norm: "none"}
 )
 
 // compareSteps alternates our step with PyTorch's on the same batches, from the same weights.
@@ -39,51 +47,118 @@ func compareSteps(ctx context.Context, c *comparison) error {
 		return err
 	}
 	defer ds.Close()
-	be := kernels.NewCPU(kernels.CPUOptions{Threads: c.threads})
-	batches, err := drawBatches(be, ds, fanouts, batchSize, c.batches)
+	d, err := data.Open(ds, data.Options{})
 	if err != nil {
 		return err
 	}
-	ours := newSteps(be, batches, ds.Labels(0).Classes())
+	config, draws := network, sample.Config{Fanouts: fanouts}
+	if isTyped(d) {
+		config, draws = typedNetwork, sample.Config{Fanouts: stepFanouts}
+	}
+	shape := shapeOf(d, draws)
+	draws.Options = config.Blocks(shape)
+	be := kernels.NewCPU(kernels.CPUOptions{Threads: c.threads})
+	batches, err := drawBatches(be, d, draws, batchSize, c.batches)
+	if err != nil {
+		return err
+	}
+	ours := newSteps(be, config, shape, batches)
 	if err := export(c.tmp, be, batches, ours.trainer.Model.Params); err != nil {
 		return err
 	}
-	var ready struct {
-		Torch    string             `json:"torch"`
-		Variants map[string]float64 `json:"variants"`
-		Chosen   string             `json:"chosen"`
-	}
-	torch, err := c.startPython(ctx, &ready, "step.py", c.tmp, strconv.Itoa(c.batches), strconv.Itoa(len(fanouts)), strconv.Itoa(c.threads), fmt.Sprint(rate))
+	torch, ready, err := c.startSteps(ctx, d, shape)
 	if err != nil {
 		return err
 	}
 	defer torch.close() //nolint:errcheck // what matters was read
-	ours.turn()         // to warm up
-	var us, them, ourCPU, theirCPU series
-	perStep := 1e3 / float64(c.batches)
+	for _, s := range ready.Skipped {
+		fmt.Fprintf(c.out, "skipped: %s\n\n", s)
+	}
+	if len(ready.Rivals) == 0 {
+		return fmt.Errorf("%s: none of PyTorch's ways to take a step works there", c.python)
+	}
+	ours.turn() // to warm up
+	var us stepTimes
+	them := make([]stepTimes, len(ready.Rivals))
 	for range c.rounds {
 		mine := ours.turn()
-		var theirs turn
-		if err := torch.turn(&theirs); err != nil {
-			return err
-		}
-		if len(theirs.Losses) != len(mine.Losses) {
-			return fmt.Errorf("PyTorch trained on %d batches, and gnnstore on %d", len(theirs.Losses), len(mine.Losses))
-		}
-		for i, l := range mine.Losses {
-			if !(math.Abs(l-theirs.Losses[i]) <= tolerance*theirs.Losses[i]) { // NaN is other work, too
-				return fmt.Errorf("batch %d has loss %v, and %v in PyTorch: that is other work", i, l, theirs.Losses[i])
+		us.add(mine)
+		for i, name := range ready.Rivals {
+			var theirs turn
+			if err := torch.ask(name, &theirs); err != nil {
+				return err
 			}
+			if err := mine.same(theirs, name); err != nil {
+				return err
+			}
+			them[i].add(theirs)
 		}
-		us, them = append(us, perStep*mine.Seconds), append(them, perStep*theirs.Seconds)
-		ourCPU, theirCPU = append(ourCPU, perStep*mine.Processor), append(theirCPU, perStep*theirs.Processor)
 	}
-	fmt.Fprintf(c.out, "PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; processor ms a step while choosing: %v.\n", ready.Torch, c.threads, ready.Variants)
+	fmt.Fprintf(c.out, "%s: %s, %s of %d layers, hidden %d, fanouts %s, batches of %d seeds. PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; processor ms a step while choosing: %v.\n",
+		filepath.Base(path), extent(d), config.Kind, config.Layers, config.Hidden, numbers(draws.Fanouts), batchSize, ready.Torch, c.threads, ready.Variants)
 	fmt.Fprintf(c.out, "%d turns of %d batches each; losses agree to %g. Median (smallest–largest):\n\n", c.rounds, c.batches, tolerance)
-	fmt.Fprintf(c.out, "| a step | ms | ms of processor time |\n| --- | --- | --- |\n| gnnstore, %s | %s | %s |\n| PyTorch, %s | %s | %s |\n| PyTorch / gnnstore | %s | %s |\n",
-		be.Name(), us.spread("%.1f"), ourCPU.spread("%.1f"), ready.Chosen, them.spread("%.1f"), theirCPU.spread("%.1f"),
-		them.over(us).spread("%.2f"), theirCPU.over(ourCPU).spread("%.2f"))
+	tableHead(c.out, "| a step | ms | ms of processor time |")
+	row := func(name string, wall, processor series, format string) {
+		fmt.Fprintf(c.out, "| %s | %s | %s |\n", name, wall.spread(format), processor.spread(format))
+	}
+	row("gnnstore, "+be.Name(), us.wall, us.processor, "%.1f")
+	for i, name := range ready.Rivals {
+		row(name, them[i].wall, them[i].processor, "%.1f")
+		library, _, _ := strings.Cut(name, ",")
+		row(library+" / gnnstore", them[i].wall.over(us.wall), them[i].processor.over(us.processor), "%.2f")
+	}
 	return nil
+}
+
+// shapeOf is what d fixes of a network whose batches are drawn so.
+func shapeOf(d *data.Data, draws sample.Config) model.Shape {
+	schema := d.Schema()
+	s := model.Shape{Out: d.Labels.Classes(), Target: d.Target, Reach: draws.Reach(schema, d.Target)}
+	for i, t := range d.Types {
+		s.In, s.Types = append(s.In, d.Types[i].Dim()), append(s.Types, t.Name)
+	}
+	for i, r := range d.Relations {
+		name := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "___")
+		s.Relations = append(s.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
+	}
+	return s
+}
+
+// stepsReady is what step.py says when it has chosen.
+type stepsReady struct {
+	Torch    string             `json:"torch"`
+	Variants map[string]float64 `json:"variants"`
+	Rivals   []string           `json:"rivals"` // the fastest variant of each library: "LIBRARY, VARIANT"
+	Skipped  []string           `json:"skipped"`
+}
+
+// startSteps starts step.py on what export has written.
+func (c *comparison) startSteps(ctx context.Context, d *data.Data, s model.Shape) (*python, stepsReady, error) {
+	type relation struct {
+		Key [3]string `json:"key"`
+		Src int       `json:"src"`
+		Dst int       `json:"dst"`
+	}
+	var relations []relation
+	for i, r := range d.Relations {
+		key := [3]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}
+		relations = append(relations, relation{key, s.Relations[i].Src, s.Relations[i].Dst})
+	}
+	job := map[string]any{
+		"typed": isTyped(d), "types": s.Types, "relations": relations, "target": s.Target,
+		"columns": s.In, "hidden": hidden, "classes": s.Out, "makes": s.Reach.Types[1:], "draws": s.Reach.Relations,
+		"batches": c.batches, "layers": len(s.Reach.Relations), "threads": c.threads, "rate": rate,
+	}
+	var ready stepsReady
+	text, err := json.Marshal(job)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.tmp, "step.json"), text, 0o666)
+	}
+	if err != nil {
+		return nil, ready, err
+	}
+	p, err := c.startPython(ctx, &ready, "step.py", c.tmp)
+	return p, ready, err
 }
 
 // steps are our side: a network that starts over at each turn.
@@ -94,8 +169,8 @@ type steps struct {
 	batches []*batch
 }
 
-func newSteps(be kernels.Backend, batches []*batch, classes int) *steps {
-	s := &steps{be: be, batches: batches, trainer: bench.NewTrainer(be, network, batches[0].rows.Cols, classes, 1)}
+func newSteps(be kernels.Backend, config model.Config, shape model.Shape, batches []*batch) *steps {
+	s := &steps{be: be, batches: batches, trainer: bench.NewTrainer(be, config, shape, 1)}
 	for _, p := range s.trainer.Model.Params {
 		host := make([]float32, p.Value.Len())
 		be.DownloadF32(host, p.Value)
@@ -109,6 +184,27 @@ type turn struct {
 	Seconds   float64   `json:"seconds"`
 	Processor float64   `json:"processor"`
 	Losses    []float64 `json:"losses"`
+}
+
+// same says how another's turn was other work than t.
+func (t turn) same(other turn, name string) error {
+	if len(other.Losses) != len(t.Losses) {
+		return fmt.Errorf("%s trained on %d batches, and gnnstore on %d", name, len(other.Losses), len(t.Losses))
+	}
+	for i, l := range t.Losses {
+		if !(math.Abs(l-other.Losses[i]) <= tolerance*other.Losses[i]) { // NaN is other work, too
+			return fmt.Errorf("batch %d has loss %v, and %v in %s: that is other work", i, l, other.Losses[i], name)
+		}
+	}
+	return nil
+}
+
+// stepTimes are those of turns: milliseconds a step.
+type stepTimes struct{ wall, processor series }
+
+func (s *stepTimes) add(t turn) {
+	perStep := 1e3 / float64(len(t.Losses))
+	s.wall, s.processor = append(s.wall, perStep*t.Seconds), append(s.processor, perStep*t.Processor)
 }
 
 // turn trains on every batch once, from the initial weights on.

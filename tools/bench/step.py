@@ -1,11 +1,13 @@
-"""A training step in plain PyTorch, for `go run ./tools/bench step`, which exports batches and weights, starts this, and
-asks for turns.
+"""A training step in PyTorch, for `go run ./tools/bench step`, which exports batches and weights, starts this, and asks for turns.
+A graph of one type has a GraphSAGE in plain PyTorch. One of several has R-GraphSAGE, in plain PyTorch and as PyTorch Geometric's
+HeteroConv of SAGEConv, where that is installed.
 
-PyTorch has several ways to average neighbours. Each is tried on whole steps first, and the fastest one is compared. The
-tensors that a step needs, transposed adjacencies included, are made before the clock starts.
+PyTorch has several ways to average neighbours. Each is tried on whole steps first, and the fastest one of each library is compared.
+The tensors that a step needs, transposed adjacencies included, are made before the clock starts.
 """
 
 import json
+import os
 import sys
 import time
 
@@ -14,12 +16,10 @@ import torch
 import torch.nn.functional as F
 
 
-class Layer:
-    """The edges of one layer in every form that a variant wants."""
+class Edges:
+    """The edges of one relation in a layer, in every form that a variant wants."""
 
-    def __init__(self, directory, batch, layer):
-        read = lambda name: np.load(f"{directory}/{batch}.{layer}.{name}.npy")
-        offsets, neighbors, sources = read("offsets"), read("neighbors"), int(read("sources")[0])
+    def __init__(self, offsets, neighbors, sources):
         degrees = np.diff(offsets)
         dst = np.repeat(np.arange(len(degrees)), degrees)
         weights = torch.from_numpy((1 / np.maximum(degrees, 1)).astype(np.float32))
@@ -29,13 +29,28 @@ class Layer:
         self.dst, self.inverse = torch.from_numpy(dst), weights[:, None]
         self.degrees = torch.from_numpy(degrees.astype(np.int64))
         by_edge = weights[self.dst]
-        self.mean = torch.sparse_csr_tensor(torch.from_numpy(offsets), self.neighbors32, by_edge, (self.count, sources))
+        shape = (self.count, sources)
+        self.mean = torch.sparse_csr_tensor(torch.from_numpy(offsets), self.neighbors32, by_edge, shape)
+        self.ones = torch.sparse_csr_tensor(self.offsets, self.neighbors, torch.ones(len(neighbors)), shape)
+        self.index = torch.stack([self.neighbors, self.dst])
         order = np.argsort(neighbors, kind="stable")
         start = np.zeros(sources + 1, np.int32)
         np.cumsum(np.bincount(neighbors, minlength=sources), out=start[1:])
         self.transposed = torch.sparse_csr_tensor(
             torch.from_numpy(start), torch.from_numpy(dst[order].astype(np.int32)), by_edge[torch.from_numpy(order)], (sources, self.count)
         )
+
+
+class Layer:
+    """What a layer of a batch has: how many nodes it makes of each type, and the edges of each relation that has some."""
+
+    def __init__(self, read, relations):
+        sources, self.made = read("read"), [int(n) for n in read("made")]
+        self.edges = {}
+        for r, relation in enumerate(relations):
+            neighbors = read(f"{r}.neighbors")
+            if len(neighbors) > 0:
+                self.edges[r] = Edges(read(f"{r}.offsets"), neighbors, int(sources[relation["src"]]))
 
 
 def index_add(x, e):
@@ -86,34 +101,119 @@ def embedding_bag_csr(x, e):
     return BagThenCSR.apply(x, e)
 
 
-VARIANTS = [index_add, segment_reduce, embedding_bag, sparse_csr, sparse_csr_both, embedding_bag_csr]
+def sparse_reduce(x, e):
+    return torch.sparse.mm(e.ones, x, "mean")
+
+
+MEANS = [index_add, segment_reduce, embedding_bag, sparse_csr, sparse_csr_both, embedding_bag_csr, sparse_reduce]
+
+
+class Plain:
+    """The network in plain PyTorch: y = S·x + b + the sum over relations of W·mean."""
+
+    def __init__(self, job, mean):
+        self.job, self.mean = job, mean
+        self.library, self.name = "PyTorch", mean.__name__
+
+    def names(self, layer, part):
+        """The parameters of a type's own row, or of a relation, as the Go side calls them."""
+        if not self.job["typed"]:
+            return {"weight": f"convs.{layer}.lin_r.weight", "bias": f"convs.{layer}.lin_l.bias", "lin_l": f"convs.{layer}.lin_l.weight"}
+        part = part.replace(".", "#")
+        return {"weight": f"skips.{layer}.{part}.weight", "bias": f"skips.{layer}.{part}.bias", "lin_l": f"convs.{layer}.<{part}>.lin_l.weight"}
+
+    def begin(self, initial):
+        weights = {name: w.clone().requires_grad_() for name, w in initial.items()}
+        return list(weights.values()), lambda x, layers: self.forward(weights, x, layers)
+
+    def forward(self, weights, x, layers):
+        types, relations = self.job["types"], self.job["relations"]
+        for l, layer in enumerate(layers):
+            y = {}
+            for t, made in enumerate(layer.made):
+                if made > 0 and self.job["makes"][l][t]:
+                    own = self.names(l, types[t])
+                    y[t] = F.linear(x[t][:made], weights[own["weight"]], weights[own["bias"]])
+            for r, e in layer.edges.items():
+                relation = relations[r]
+                if relation["dst"] in y:
+                    w = weights[self.names(l, "___".join(relation["key"]))["lin_l"]]
+                    y[relation["dst"]] = y[relation["dst"]] + F.linear(self.mean(x[relation["src"]], e), w)
+            x = y if l == len(layers) - 1 else {t: F.relu(rows) for t, rows in y.items()}
+        return x[self.job["target"]]
+
+
+class Geometric:
+    """The same network as HeteroConv of SAGEConv, beside a Linear for each type's own row. Of its ways to hold edges, form is one."""
+
+    def __init__(self, job, form):
+        import torch_geometric
+
+        self.job, self.form = job, form
+        self.library, self.name = f"PyTorch Geometric {torch_geometric.__version__} HeteroConv", form
+
+    def begin(self, initial):
+        from torch_geometric.nn import HeteroConv, SAGEConv
+
+        types, relations = self.job["types"], self.job["relations"]
+        net = torch.nn.ModuleDict({"convs": torch.nn.ModuleList(), "skips": torch.nn.ModuleList()})
+        last = len(self.job["draws"]) - 1
+        for l, drawn in enumerate(self.job["draws"]):
+            out = self.job["classes"] if l == last else self.job["hidden"]
+            columns = self.job["columns"] if l == 0 else [self.job["hidden"]] * len(types)
+            conv = lambda r: SAGEConv((columns[r["src"]], columns[r["dst"]]), out, root_weight=False, bias=False)
+            net["convs"].append(HeteroConv({tuple(r["key"]): conv(r) for r, is_drawn in zip(relations, drawn) if is_drawn}))
+            linear = {t: torch.nn.Linear(columns[i], out) for i, t in enumerate(types) if self.job["makes"][l][i]}
+            net["skips"].append(torch.nn.ModuleDict({t.replace(".", "#"): m for t, m in linear.items()}))
+        theirs = lambda name: name.replace(".<", ".convs.<", 1)  # HeteroConv holds its convolutions in a module of its own
+        net.load_state_dict({theirs(name): w for name, w in initial.items()})
+        return list(net.parameters()), lambda x, layers: self.forward(net, x, layers)
+
+    def forward(self, net, x, layers):
+        types, relations = self.job["types"], self.job["relations"]
+        for l, layer in enumerate(layers):
+            rows, edges = {}, {}
+            for r, e in layer.edges.items():
+                relation = relations[r]
+                name = tuple(relation["key"])
+                rows[name] = (x[relation["src"]], x[relation["dst"]][: e.count])
+                edges[name] = e.index if self.form == "edge_index" else e.ones
+            y = net["convs"][l](rows, edges)
+            sums = {}
+            for t, made in enumerate(layer.made):
+                if made > 0 and self.job["makes"][l][t]:
+                    sums[t] = net["skips"][l][types[t].replace(".", "#")](x[t][:made])
+                    if types[t] in y:
+                        sums[t] = sums[t] + y[types[t]]
+            x = sums if l == len(layers) - 1 else {t: F.relu(s) for t, s in sums.items()}
+        return x[self.job["target"]]
 
 
 class Steps:
-    def __init__(self, directory, batches, layers, rate):
-        self.layers, self.rate, self.initial = layers, rate, {}
-        for layer in range(layers):
-            for part in ("lin_l.weight", "lin_l.bias", "lin_r.weight"):
-                name = f"convs.{layer}.{part}"
-                self.initial[name] = torch.from_numpy(np.load(f"{directory}/{name}.npy"))
-        self.batches = []
-        for b in range(batches):
-            rows = torch.from_numpy(np.load(f"{directory}/{b}.rows.npy").astype(np.float32))
-            labels = torch.from_numpy(np.load(f"{directory}/{b}.labels.npy").astype(np.int64))
-            self.batches.append((rows, labels, [Layer(directory, b, layer) for layer in range(layers)]))
+    def __init__(self, directory, job):
+        self.rate, self.initial, self.batches = job["rate"], {}, []
+        read = lambda name: np.load(os.path.join(directory, f"{name}.npy"))
+        for name in os.listdir(directory):
+            if name.startswith(("convs.", "skips.")):
+                name = name.removesuffix(".npy")
+                self.initial[name] = torch.from_numpy(read(name))
+        for b in range(job["batches"]):
+            rows = {}
+            for t in range(len(job["types"])):
+                if os.path.exists(os.path.join(directory, f"{b}.{t}.rows.npy")):
+                    rows[t] = torch.from_numpy(read(f"{b}.{t}.rows").astype(np.float32))
+            labels = torch.from_numpy(read(f"{b}.labels").astype(np.int64))
+            layers = [Layer(lambda part: read(f"{b}.{l}.{part}"), job["relations"]) for l in range(job["layers"])]
+            self.batches.append((rows, labels, layers))
 
-    def turn(self, mean, count=None):
+    def turn(self, way, count=None):
         """Trains on every batch once from the initial weights, and returns what a turn is asked for."""
-        weights = {name: w.clone().requires_grad_() for name, w in self.initial.items()}
-        adam = torch.optim.Adam(weights.values(), lr=self.rate, foreach=True)
+        parameters, forward = way.begin(self.initial)
+        adam = torch.optim.Adam(parameters, lr=self.rate, foreach=True)
         losses = []
         start, before = time.perf_counter(), time.process_time()
-        for x, labels, edges in self.batches[:count]:
-            for layer, e in enumerate(edges):
-                w = lambda part: weights[f"convs.{layer}.{part}"]
-                y = F.linear(mean(x, e), w("lin_l.weight"), w("lin_l.bias")) + F.linear(x[: e.count], w("lin_r.weight"))
-                x = y if layer == self.layers - 1 else F.relu(y)
-            loss = F.cross_entropy(x, labels)
+        for rows, labels, layers in self.batches[:count]:
+            loss = F.cross_entropy(forward(rows, layers), labels)
             adam.zero_grad(set_to_none=True)
             loss.backward()
             adam.step()
@@ -122,21 +222,36 @@ class Steps:
 
 
 def main():
-    directory, batches, layers, threads, rate = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
-    torch.set_num_threads(threads)
-    steps = Steps(directory, batches, layers, rate)
-    count, times = min(3, batches), {}
-    for variant in VARIANTS:
+    answers, sys.stdout = sys.stdout, sys.stderr  # libraries print as well
+    directory = sys.argv[1]
+    with open(os.path.join(directory, "step.json")) as f:
+        job = json.load(f)
+    torch.set_num_threads(job["threads"])
+    steps, skipped = Steps(directory, job), []
+    ways = [Plain(job, mean) for mean in MEANS]
+    if job["typed"]:
         try:
-            steps.turn(variant, 1)  # to warm up
-            times[variant] = min(steps.turn(variant, count)["processor"] for _ in range(3)) / count * 1e3
+            ways += [Geometric(job, form) for form in ("edge_index", "sparse_csr")]
+        except ImportError as e:
+            skipped.append(f"PyTorch Geometric: {e}")
+    count, times = min(3, job["batches"]), {}
+    for way in ways:
+        try:
+            steps.turn(way, 1)  # to warm up
+            times[way] = min(steps.turn(way, count)["processor"] for _ in range(3)) / count * 1e3
         except (RuntimeError, NotImplementedError) as e:
-            print(f"{variant.__name__}: {e}", file=sys.stderr)
-    best = min(times, key=times.get)
-    report = {"torch": torch.__version__, "variants": {v.__name__: round(t, 1) for v, t in times.items()}, "chosen": best.__name__}
-    print(json.dumps(report), flush=True)
-    for _ in sys.stdin:
-        print(json.dumps(steps.turn(best)), flush=True)
+            print(f"{way.library}, {way.name}: {e}", file=sys.stderr)
+            skipped.append(f"{way.library}, {way.name}: {str(e).splitlines()[0]}")
+    label = lambda way: f"{way.library}, {way.name}"
+    best = {}
+    for way, took in times.items():
+        if way.library not in best or took < times[best[way.library]]:
+            best[way.library] = way
+    rivals = {label(way): way for way in best.values()}
+    report = {"torch": torch.__version__, "variants": {label(w): round(t, 1) for w, t in times.items()}, "rivals": list(rivals), "skipped": skipped}
+    print(json.dumps(report), file=answers, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(steps.turn(rivals[line.rstrip("\n")])), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -83,8 +83,8 @@ func TestTrainer(t *testing.T) {
 	var first []float64
 	for range 2 {
 		be := kernels.NewCPU(kernels.CPUOptions{})
-		tr := NewTrainer(be, model.Config{Kind: model.SAGE, Layers: 2, Hidden: 32, Norm: "none"}, 16, 3, 1)
-		rows := halves(be, len(b.Inputs()[0]), 16)
+		tr := NewTrainer(be, model.Config{Kind: model.SAGE, Layers: 2, Hidden: 32, Norm: "none"}, model.Shape{In: []int{16}, Out: 3}, 1)
+		rows := []kernels.Tensor{halves(be, len(b.Inputs()[0]), 16)}
 		var losses []float64
 		for range 30 {
 			losses = append(losses, tr.Step(&b, rows, labels, 0.01, 1))
@@ -95,6 +95,6 @@ func TestTrainer(t *testing.T) {
 		}
 		require.Equal(t, first, losses)
 		tr.Close()
-		be.Free(rows.Buf)
+		be.Free(rows[0].Buf)
 	}
 }

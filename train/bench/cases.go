@@ -222,9 +222,9 @@ func (s suite) step() Case {
 		g := generate(nodes, degree, 1)
 		sampler, all := sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: fanouts}, 1), g.seedsOf(batches*seeds, 1)
 		table := halves(m, nodes, dim)
-		trainer := NewTrainer(m, model.Config{Kind: model.SAGE, Layers: 3, Hidden: hidden, Dropout: 0.5, Norm: "layer"}, dim, classes, 1)
+		trainer := NewTrainer(m, model.Config{Kind: model.SAGE, Layers: 3, Hidden: hidden, Dropout: 0.5, Norm: "layer"}, model.Shape{In: []int{dim}, Out: classes}, 1)
 		var drawn [batches]sample.Batch
-		var rows [batches]kernels.Tensor
+		var rows [batches][]kernels.Tensor
 		labels := make([]uint32, seeds)
 		for i := range labels {
 			labels[i] = uint32(i % classes)
@@ -233,7 +233,7 @@ func (s suite) step() Case {
 			if err := sampler.SampleOne(context.Background(), &drawn[i], sample.Z{First: uint64(i)}, all[i*seeds:(i+1)*seeds]); err != nil {
 				panic(err) // generate names no node that is not there
 			}
-			rows[i] = table.Slice(0, len(drawn[i].Inputs()[0])) // which rows does not matter to a step
+			rows[i] = []kernels.Tensor{table.Slice(0, len(drawn[i].Inputs()[0]))} // which rows does not matter to a step
 		}
 		at := 0
 		return func() {

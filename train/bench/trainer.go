@@ -15,18 +15,18 @@ type Trainer struct {
 	labels *classes
 }
 
-// NewTrainer makes a network for feature rows of in columns and out classes, with weights drawn from seed.
-func NewTrainer(be kernels.Backend, c model.Config, in, out int, seed uint64) *Trainer {
-	labels := new(classes)
-	return &Trainer{step.New(be, model.New(be, c, model.Shape{In: []int{in}, Out: out}, seed), labels, optim.Options{}), labels}
+// NewTrainer makes a network of a shape, with weights drawn from seed.
+func NewTrainer(be kernels.Backend, c model.Config, s model.Shape, seed uint64) *Trainer {
+	labels := &classes{target: s.Target}
+	return &Trainer{step.New(be, model.New(be, c, s, seed), labels, optim.Options{}), labels}
 }
 
-// Step is one update from the feature rows of b's inputs and the classes of its seeds: blocks to the backend, forward,
+// Step is one update from the feature rows of b's inputs, by type, and the classes of its seeds: blocks to the backend, forward,
 // loss, backward, Adam. It returns the mean loss before the update, of which there is none where the loss is no number. key seeds
 // dropout.
-func (t *Trainer) Step(b *sample.Batch, rows kernels.Tensor, labels []uint32, rate float64, key uint64) (loss float64) {
-	*t.labels = labels
-	in := step.InputOf(b, rows)
+func (t *Trainer) Step(b *sample.Batch, rows []kernels.Tensor, labels []uint32, rate float64, key uint64) (loss float64) {
+	t.labels.of = labels
+	in := step.InputOf(b, rows...)
 	in.Key = key | 1
 	a, err := t.Compute(in)
 	if err == nil {
@@ -38,13 +38,16 @@ func (t *Trainer) Step(b *sample.Batch, rows kernels.Tensor, labels []uint32, ra
 // Restart forgets the optimizer's moments.
 func (t *Trainer) Restart() { t.Stepper.Restart(optim.Options{}) }
 
-// classes is a task whose targets are at hand.
-type classes []uint32
+// classes is a task whose targets are at hand: the classes of the seeds, which are of type target.
+type classes struct {
+	of     []uint32
+	target int
+}
 
 // Loss is the mean cross-entropy of the seeds.
 func (c *classes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, _ [][]uint32) (a step.Tally, err error) {
-	a.Weight = float64(len(*c))
-	for _, l := range f.Download(t.CrossEntropy(out[0], f.Upload(*c), 1/float32(len(*c)))) {
+	a.Weight = float64(len(c.of))
+	for _, l := range f.Download(t.CrossEntropy(out[c.target], f.Upload(c.of), 1/float32(len(c.of)))) {
 		a.Loss += float64(l)
 	}
 	return a, nil
