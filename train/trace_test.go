@@ -8,6 +8,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -41,7 +42,7 @@ func TestTraceIsWhatTrainingReads(t *testing.T) {
 		},
 	} {
 		o := typed(model.RSAGE)
-		o.Epochs = 2
+		o.Epochs, o.Inputs = 2, map[string]string{"author": data.Constant} // a trace knows tables alone
 		change(&o)
 		read := map[string]int64{}
 		for _, table := range trained(t, ds, o).Tables {

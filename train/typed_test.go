@@ -157,13 +157,13 @@ func TestTypedRefuses(t *testing.T) {
 		"{input} editor=table: no node type editor; there are author, ":                    func(o *run.Options) { o.Inputs = map[string]string{"editor": "table"} },
 		"{input} author=table: type author has no such table":                              func(o *run.Options) { o.Inputs = map[string]string{"author": "table"} },
 		"{input} paper=table:x: type paper has no such table":                              func(o *run.Options) { o.Inputs = map[string]string{"paper": "table:x"} },
-		"{input} paper=big: there are table, table:NAME, embed:D and constant":                      func(o *run.Options) { o.Inputs = map[string]string{"paper": "big"} },
+		"{input} paper=big: there are table, table:NAME, embed:D and constant":             func(o *run.Options) { o.Inputs = map[string]string{"paper": "big"} },
 		"{sampler} rw needs one relation within a type":                                    func(o *run.Options) { o.Sampler = sample.RW },
 		"{fanout} -1: {sampler} rw needs a number of neighbours": func(o *run.Options) {
 			o.Sampler, o.Relation, o.Kind, o.RelationFanouts = sample.RW, "cites", model.SAGE, map[string][]int{"cites": {-1, 2}}
 		},
 		"{topology_bytes} 2 KiB: the offsets of the 5 relations that are drawn from take ": func(o *run.Options) { o.TopologyBytes = 2 << 10 },
-		"{input} paper=:feat: there are table, table:NAME, embed:D and constant":                    func(o *run.Options) { o.Inputs = map[string]string{"paper": ":feat"} },
+		"{input} paper=:feat: there are table, table:NAME, embed:D and constant":           func(o *run.Options) { o.Inputs = map[string]string{"paper": ":feat"} },
 		"{weighted}: the edges of relation ":                                               func(o *run.Options) { o.Weighted = true },
 	} {
 		o := typed(model.RSAGE)
