@@ -317,7 +317,10 @@ func (t *trainer) relations() (all []run.RelationOf) {
 // evaluation, and may, there is none.
 func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
-	learning := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1}
+	learning := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps()}
+	if t.CheckpointEvery > 0 {
+		learning.Steps = min(learning.Steps, t.CheckpointEvery)
+	}
 	t.tiers, err = tiers.New(ctx, t.data, t.draws, learning, t.be, t.Options.Options, t.hooks.faults)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -83,8 +84,8 @@ func (f *rowFile) header() []byte {
 	return h
 }
 
-// createRows makes a row file of holes.
-func createRows(fsys vfs.FS, dir string, s shape, serial uint64) (_ *rowFile, err error) {
+// createRows makes a row file of holes, or of space that is allocated.
+func createRows(fsys vfs.FS, dir string, s shape, serial uint64, dense bool) (_ *rowFile, err error) {
 	f := &rowFile{shape: s, serial: serial, path: fsys.PathJoin(dir, rowFileName(serial))}
 	defer func() {
 		if err != nil {
@@ -102,6 +103,12 @@ func createRows(fsys vfs.FS, dir string, s shape, serial uint64) (_ *rowFile, er
 	if f.size() > headerSize {
 		if _, err = f.file.WriteAt([]byte{0}, f.size()-1); err != nil {
 			return nil, err
+		}
+	}
+	if dense {
+		err := f.file.Preallocate(0, f.size())
+		if err != nil && !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
+			return nil, fmt.Errorf("allocate %d bytes: %w", f.size(), err)
 		}
 	}
 	return f, f.openReader()

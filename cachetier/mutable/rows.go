@@ -21,6 +21,7 @@ type rows struct {
 	fs      vfs.FS
 	dir     string
 	initial func(dst []byte, row uint32)
+	dense   bool // files are allocated whole
 	options disk.Options
 	why     string // beside what the reader says
 
@@ -55,7 +56,7 @@ type generation struct {
 func newRows(o Options) (_ *rows, err error) {
 	t := &rows{
 		shape:   shape{rows: o.Rows, rowBytes: o.RowBytes, stride: strideOf(o.RowBytes)},
-		initial: o.Initial, options: o.Cache.Disk(), next: generation{list: list{after: none}},
+		initial: o.Initial, dense: int64(o.Expected)*sparse >= int64(o.Rows), options: o.Cache.Disk(), next: generation{list: list{after: none}},
 	}
 	t.chooseEngine()
 	if t.memory, err = kernels.NewHostBuf(o.Rows); err != nil {
@@ -354,7 +355,7 @@ func (t *rows) Write(n int, row func(i int) (uint32, []byte)) error {
 
 // start gives a generation a row file.
 func (t *rows) start(g *generation) error {
-	f, err := createRows(t.fs, t.dir, t.shape, t.serial+1)
+	f, err := createRows(t.fs, t.dir, t.shape, t.serial+1, t.dense)
 	if err != nil {
 		return err
 	}
@@ -363,6 +364,9 @@ func (t *rows) start(g *generation) error {
 	t.slots[g.slot] = f
 	return t.reopen()
 }
+
+// sparse is the part of all rows below which a file is left with holes: what is expected may be wrong by that much.
+const sparse = 16
 
 func (t *rows) freeSlot() byte {
 	for slot := 1; slot < len(t.slots); slot++ {

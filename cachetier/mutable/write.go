@@ -19,6 +19,8 @@ const (
 	maxRun = disk.MaxExtent
 	// writers is how many writes are under way.
 	writers = 16
+	// bridge is how far apart runs are one, past the page cache: reading and writing so much takes as long as another read and write.
+	bridge = 32 << 10
 )
 
 // putBytes is how much is made ready at a time, and copyBytes how much is copied; tests make both small.
@@ -67,7 +69,11 @@ func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has fun
 			v, _ := row(i - 1)
 			before = int64(v)
 		}
-		i = t.layOut(i, n, row)
+		gap := int64(0)
+		if f.direct {
+			gap = bridge
+		}
+		i = t.layOut(i, n, row, gap)
 		memory := p.memory.Lend() // to the goroutines of Read and of put
 		var reread disk.Traffic
 		if reread, err = t.reread(slot, memory, row, func(v uint32) bool { return has == nil || int64(v) <= before || has(v) }); err == nil {
@@ -93,8 +99,9 @@ func (t *rows) pagesOf(v uint32) (lo, hi int64) {
 	return lo &^ (store.PageSize - 1), (lo + t.stride + store.PageSize - 1) &^ (store.PageSize - 1)
 }
 
-// layOut makes runs of the rows from i on, as many as the memory holds, and returns the row after them. No two runs share a page.
-func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte)) int {
+// layOut makes runs of the rows from i on, as many as the memory holds, and returns the row after them. Runs are more than gap bytes
+// apart, as far as they may grow. No two share a page.
+func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte), gap int64) int {
 	p, used := &t.put, 0
 	p.runs = p.runs[:0]
 	for ; i < n; i++ {
@@ -104,7 +111,7 @@ func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte)) int {
 			r := &p.runs[last]
 			end := r.offset + int64(r.size)
 			more := int(hi - end)
-			if lo <= end && r.size+more <= maxRun && used+more <= len(p.memory.Bytes()) {
+			if lo <= end+gap && r.size+more <= maxRun && used+more <= len(p.memory.Bytes()) {
 				r.size, r.hi, used = r.size+more, i+1, used+more
 				continue
 			}

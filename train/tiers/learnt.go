@@ -22,6 +22,8 @@ type Learning struct {
 	Rule kernels.RowRule // what their records have
 	Seed uint64          // of the values that they begin with
 	Kept int             // checkpoints at a time that need them
+	// Steps is how many there are from one checkpoint to the next.
+	Steps int
 }
 
 // Learnt is a table of learnt rows: records of Dim values with what their optimizer keeps of them. No row is changed before its
@@ -72,12 +74,12 @@ func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
 	return x
 }
 
-// openLearnt opens the table of type n, the next of the stacks.
-func (t *Tiers) openLearnt(ctx context.Context, n int, cache cachetier.Options) (*cachetier.Stack, error) {
+// openLearnt opens the table of type n, the next of the stacks, of which a batch reads about so many inputs.
+func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.Options) (*cachetier.Stack, error) {
 	d := &t.data.Types[n]
 	table, err := mutable.Open(ctx, mutable.Options{
 		Rows: d.Nodes, RowBytes: 4 * t.recordCols(n), Initial: initial(t.learning.Seed, n, d.Embed), Kept: t.learning.Kept,
-		Lag: learntLag, Cache: cache,
+		Expected: inputs * t.learning.Steps, Lag: learntLag, Cache: cache,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the learnt rows of type %s: %w", d.Name, err)

@@ -217,7 +217,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 			s, err = cachetier.Open(ctx, table.Features, cache)
 		} else {
 			of.Lag = learntLag
-			s, err = t.openLearnt(ctx, n, cache)
+			s, err = t.openLearnt(ctx, n, d.Rows[i].Inputs, cache)
 		}
 		if err != nil {
 			return err
