@@ -18,7 +18,10 @@
 // [Table.Retain] tells which checkpoints there still are. A generation whose checkpoint is gone is merged with the one after it: the
 // rows that only one of them needs are copied to the row file of the other, and then the list of the younger is replaced by that of
 // both. Up to there the list says what it said, and rows are copied to places that it does not name: so a crash at any point leaves the old
-// lists or the new one. There are at most two row files more than checkpoints.
+// lists or the new one. There are at most two row files more than checkpoints, and the spill.
+//
+// Between two checkpoints, rows that lose their place in memory go to the spill, one behind the other; the next checkpoint takes them
+// to their places, in order, with those that memory has. So does Write when the spill is full: it has room for a quarter of the rows.
 //
 // Every record that is read is compared with its CRC-32C, and every list with its XXH3. The error of one that differs names file
 // and offset ([ErrDamaged]).
@@ -44,15 +47,15 @@
 // Why not hold back what a step wrote for the steps of its lag: the slots of its rows could not be given away meanwhile, and a window
 // that needs them would wait for steps that wait for it. What they were before is kept instead, and few steps look at it.
 //
-// Why not a log-structured store, as pebble is: a row would be found by its key, in memory that grows with the rows or by further
-// reads, and compacted as often as it is written. Here its place follows from its number, so the newest byte is all there is to know,
-// windows read in file order, and a row is rewritten in place until a checkpoint names it.
+// Why not a log-structured store, as pebble is: what is written for a checkpoint would be compacted again and again. A row has its
+// place in the file of a generation by its number, and is rewritten there until a checkpoint names it; only what comes and goes between
+// two checkpoints is in a log, the spill, which needs no order, no sync and no recovery.
+//
+// Why not write rows that lose their place to where they belong: few of them share a page, and a write and a read of a page for each
+// took four to ten times as long as the window that they made room for.
 //
 // Why not leave parts of pages to the page cache: a direct read of a page that is to be written waits until it is, and windows read rows
 // beside those that they have just written.
-//
-// Why not use the row file of a generation that is gone for the next one, since its blocks are there: on ext4 writing to them took as
-// long as writing to holes.
 //
 // Why not memory maps: rows would be written to disk when the system likes, and not before a list that names them.
 package mutable

@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 		}, "gen-000000000007: the file is gone"},
 		{"more than there is room for", func(_ *testing.T, _ string, o *mutable.Options, _ *mutable.Mark) {
 			o.FS = small{vfs.Default}
-		}, "the rows that are learnt may take 14.6 KiB more, and the file system has 1000 B; make room, choose another with {run}"},
+		}, "the rows that are learnt may take 16.9 KiB more, and the file system has 1000 B; make room, choose another with {run}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "table")

@@ -19,6 +19,9 @@ func (t *rows) seal(step int64) error {
 	if t.failed != nil {
 		return t.failed
 	}
+	if err := t.settle(0, nil); err != nil {
+		return fmt.Errorf("mutable: %w", err)
+	}
 	g := &t.next
 	switch {
 	case g.after == step && g.slot == 0 && !g.fresh:
@@ -36,6 +39,7 @@ func (t *rows) seal(step int64) error {
 				has.Add(uint32(v))
 			}
 		}
+		g.count = int64(has.Len())
 		if err := t.sync(t.slots[g.slot]); err != nil {
 			return err
 		}
@@ -77,6 +81,7 @@ func (t *rows) clear() error {
 	}
 	t.state.Lock()
 	clear(t.newest)
+	t.spill.forget()
 	t.counts.RowsTouched = 0
 	t.state.Unlock()
 	slot := t.next.slot
@@ -138,6 +143,7 @@ func (t *rows) load(o *Options, step int64) error {
 	}
 	t.state.Lock()
 	clear(t.newest)
+	t.dropSpill()
 	old := t.slots
 	t.slots, t.below, t.next = [256]*rowFile{}, below, generation{list: list{after: step}}
 	t.state.Unlock()
@@ -189,7 +195,10 @@ func (t *rows) clean() error {
 	defer t.io.Unlock()
 	keep := map[string]bool{}
 	for _, g := range t.below {
-		keep[listName(g.number)], keep[rowFileName(g.serial)] = true, true
+		keep[listName(g.number)] = true
+		if g.serial != spillSerial {
+			keep[rowFileName(g.serial)] = true
+		}
 	}
 	for _, prefix := range []string{"gen-", "rows-"} {
 		names, err := t.fs.List(t.dir)

@@ -198,11 +198,11 @@ func (f *rowFile) encode(dst []byte, row uint32, b []byte) {
 	clear(dst[f.rowBytes+sumSize:])
 }
 
-// decode is the row of a record.
-func (f *rowFile) decode(row uint32, record []byte) ([]byte, error) {
+// decode is the row of a record, which lies at offset.
+func (f *rowFile) decode(row uint32, record []byte, offset int64) ([]byte, error) {
 	b := record[:f.rowBytes:f.rowBytes]
 	if f.sum(row, b) != binary.LittleEndian.Uint32(record[f.rowBytes:]) {
-		return nil, damaged(f.path, f.offset(row), fmt.Errorf("row %d is not as it was written: the disk has changed it", row))
+		return nil, damaged(f.path, offset, fmt.Errorf("row %d is not as it was written: the disk has changed it", row))
 	}
 	return b, nil
 }

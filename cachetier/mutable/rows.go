@@ -1,9 +1,11 @@
 package mutable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -40,6 +42,8 @@ type rows struct {
 	counts Stats
 	loaded bool // by Begin or Resume
 
+	spill  spill
+	whole  bool   // Write takes rows to their places, with those of the spill: for a checkpoint
 	serial uint64 // of the newest row file
 	order  []uint32
 	put    putter
@@ -63,8 +67,14 @@ func newRows(o Options) (_ *rows, err error) {
 		return nil, err
 	}
 	t.newest = t.memory.Bytes()
+	if t.spill.memory, err = kernels.NewHostBuf(4 * o.Rows); err != nil {
+		t.memory.Close()
+		return nil, err
+	}
+	t.spill.at = t.spill.memory.Uint32s()
 	if err := t.reopen(); err != nil {
 		t.memory.Close()
+		t.spill.memory.Close()
 		return nil, err
 	}
 	return t, nil
@@ -126,6 +136,7 @@ func (t *rows) free() {
 	t.state.Lock()
 	defer t.state.Unlock()
 	t.reader.Close()
+	t.dropSpill()
 	for _, f := range t.slots {
 		if f != nil {
 			f.close()
@@ -133,6 +144,7 @@ func (t *rows) free() {
 	}
 	t.slots = [256]*rowFile{}
 	t.memory.Close()
+	t.spill.memory.Close()
 	t.put.free()
 	t.newest = nil
 }
@@ -194,12 +206,19 @@ func (t *rows) sorted(order []uint32, n int, row func(i int) uint32) (_ []uint32
 		order[*at] = uint32(i)
 		*at++
 	}
+	slices.SortFunc(order[ends[spilled-1]:], func(a, b uint32) int { // the last slot
+		return cmp.Compare(t.spill.at[row(int(a))], t.spill.at[row(int(b))])
+	})
 	return order, unwritten
 }
 
 // request is where the record of a row of this slot lies.
 func (t *rows) request(slot byte, row uint32) disk.Request {
-	return disk.Request{File: t.place[slot], Offset: t.offset(row), Size: t.rowBytes + sumSize}
+	at := row
+	if slot == spilled {
+		at = t.spill.at[row]
+	}
+	return disk.Request{File: t.place[slot], Offset: t.offset(at), Size: t.rowBytes + sumSize}
 }
 
 // Read brings rows from where they are newest. Those that were never written are made.
@@ -225,7 +244,8 @@ func (t *rows) read(ctx context.Context, n int, at func(i int) (slot byte, row u
 	serve := func(s disk.Extent, b []byte) error {
 		for i := s.Lo; i < s.Hi; i++ {
 			slot, v := at(i)
-			row, err := t.slots[slot].decode(v, b[t.offset(v)-s.Offset:][:t.rowBytes+sumSize])
+			offset := t.request(slot, v).Offset
+			row, err := t.slots[slot].decode(v, b[offset-s.Offset:][:t.rowBytes+sumSize], offset)
 			if err != nil {
 				return err
 			}
@@ -315,7 +335,7 @@ func (t *rows) Takes(n int, row func(i int) uint32) (total disk.Traffic) {
 	return total
 }
 
-// Write puts rows in the generation that is written now.
+// Write puts rows, in ascending order, in the spill, or for a checkpoint in their places.
 func (t *rows) Write(n int, row func(i int) (uint32, []byte)) error {
 	if n == 0 {
 		return nil
@@ -325,32 +345,40 @@ func (t *rows) Write(n int, row func(i int) (uint32, []byte)) error {
 	if t.failed != nil {
 		return t.failed
 	}
-	g := &t.next
-	if g.slot == 0 {
-		if err := t.start(g); err != nil {
+	if t.whole {
+		if err := t.settle(n, row); err != nil {
 			return fmt.Errorf("mutable: %w", err)
 		}
+		return nil
 	}
-	written, err := t.write(g.slot, n, row, func(v uint32) bool { return t.newest[v] == g.slot })
+	written, err := t.append(n, row)
+	t.state.Lock()
+	defer t.state.Unlock()
+	t.counts.BytesWritten += written
 	if err != nil {
 		return fmt.Errorf("mutable: %w", err)
 	}
-	t.state.Lock()
-	defer t.state.Unlock()
-	for i := range n {
-		v, _ := row(i)
-		at := &t.newest[v]
-		if *at == 0 {
-			t.counts.RowsTouched++
-		}
-		if *at != g.slot {
-			g.count++
-		}
-		*at = g.slot
-	}
 	t.counts.RowsWritten += int64(n)
-	t.counts.BytesWritten += written
 	return nil
+}
+
+// gather has Write take rows to their places, or not.
+func (t *rows) gather(whole bool) {
+	t.io.Lock()
+	defer t.io.Unlock()
+	t.whole = whole
+}
+
+// dropSpill removes the spill, whose rows nobody wants any more.
+func (t *rows) dropSpill() {
+	f := t.spill.file
+	if f == nil {
+		return
+	}
+	f.close()
+	_ = t.fs.Remove(f.path) // or clean does it
+	t.slots[spilled], t.spill.file = nil, nil
+	t.spill.forget()
 }
 
 // start gives a generation a row file.
@@ -369,7 +397,7 @@ func (t *rows) start(g *generation) error {
 const sparse = 16
 
 func (t *rows) freeSlot() byte {
-	for slot := 1; slot < len(t.slots); slot++ {
+	for slot := 1; slot < spilled; slot++ {
 		if t.slots[slot] == nil {
 			return byte(slot)
 		}

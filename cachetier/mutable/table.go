@@ -70,14 +70,16 @@ func (o Options) Validate() error {
 // maxRowBytes bounds a row: 16 MiB are far more than any record has, and few enough for several in memory.
 const maxRowBytes = 16 << 20
 
-// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each row, and memory to write from.
-func FixedBytes(rows int) int64 { return int64(rows) + putBytes + copyBytes }
+// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each row, and where in the spill, and
+// memory to write from.
+func FixedBytes(rows int) int64 { return 5*int64(rows) + putBytes + copyBytes }
 
 // DiskBytes is what the table takes on disk at most.
 func (o Options) DiskBytes() int64 {
 	touched := int64(cmp.Or(o.Touched, o.Rows))
 	generations := int64(cmp.Or(o.Kept, 1) + 2)
-	return generations * (touched*strideOf(o.RowBytes) + headerSize + listHeader + int64(o.Rows)/8)
+	stride := strideOf(o.RowBytes)
+	return generations*(touched*stride+headerSize+listHeader+int64(o.Rows)/8) + int64(spillRows(o.Rows))*stride
 }
 
 // Table is rows that steps rewrite: a cachetier.Stack, and the files that it goes on from after a crash.
@@ -251,7 +253,10 @@ func (t *Table) Checkpoint(step int64) (Mark, error) {
 	if !t.begun {
 		panic("mutable: Checkpoint before Begin or Resume")
 	}
-	if err := t.Flush(); err != nil {
+	t.rows.gather(true)
+	err := t.Flush()
+	t.rows.gather(false)
+	if err != nil {
 		return Mark{}, err
 	}
 	t.Settle()

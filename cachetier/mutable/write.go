@@ -46,6 +46,14 @@ type page struct {
 	at     int
 }
 
+// reserve makes the memory.
+func (p *putter) reserve(stride int64) (err error) {
+	if p.memory == nil {
+		p.memory, err = kernels.NewHostBuf(int(max(putBytes, stride+2*store.PageSize)) &^ (store.PageSize - 1))
+	}
+	return err
+}
+
 func (p *putter) free() {
 	if p.memory != nil {
 		p.memory.Close()
@@ -58,10 +66,8 @@ func (p *putter) free() {
 // Pages are written whole, so the rest of pages of which a part is written is read before.
 func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has func(v uint32) bool) (bytes int64, err error) {
 	p, f := &t.put, t.slots[slot]
-	if p.memory == nil {
-		if p.memory, err = kernels.NewHostBuf(int(max(putBytes, t.stride+2*store.PageSize))); err != nil {
-			return 0, err
-		}
+	if err := p.reserve(t.stride); err != nil {
+		return 0, err
 	}
 	for i := 0; i < n; {
 		before := int64(-1) // the last row that the runs before have written
@@ -197,16 +203,11 @@ func (t *rows) putRuns(f *rowFile, memory []byte, row func(i int) (uint32, []byt
 				v, bytes := row(i)
 				f.encode(b[t.offset(v)-r.offset:][:t.stride], v, bytes)
 			}
-			_, err := f.file.WriteAt(b, r.offset)
-			if f.direct && errors.Is(err, syscall.EINVAL) { // some file systems take the flag and refuse to write
-				setDirect(f.file, false)
-				_, err = f.file.WriteAt(b, r.offset)
-			}
-			if err != nil {
+			if err := f.writeAt(b, r.offset); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed = true
-				return fmt.Errorf("write %d bytes of %s at 0x%x: %w", r.size, f.path, r.offset, err)
+				return err
 			}
 		}
 		return nil
@@ -216,4 +217,17 @@ func (t *rows) putRuns(f *rowFile, memory []byte, row func(i int) (uint32, []byt
 		g.Go(work)
 	}
 	return g.Wait()
+}
+
+// writeAt writes whole pages.
+func (f *rowFile) writeAt(b []byte, offset int64) error {
+	_, err := f.file.WriteAt(b, offset)
+	if f.direct && errors.Is(err, syscall.EINVAL) { // some file systems take the flag and refuse to write
+		setDirect(f.file, false)
+		_, err = f.file.WriteAt(b, offset)
+	}
+	if err != nil {
+		return fmt.Errorf("write %d bytes of %s at 0x%x: %w", len(b), f.path, offset, err)
+	}
+	return nil
 }

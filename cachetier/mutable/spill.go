@@ -1,0 +1,232 @@
+package mutable
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// What rows a window drives out are far apart in a row file, and a write of a page for each is what a disk does worst. So they go to
+// the spill, one behind the other: a row file by its form, whose records are in the order in which they came. A checkpoint takes them
+// to their places in the file of its generation, with those that only memory had, in one pass. No list ever names the spill, so that a
+// crash loses it with all else that was written since the last checkpoint.
+type spill struct {
+	file   *rowFile // nil before the first row
+	memory *kernels.HostBuf
+	at     []uint32 // by row the number of its record, where newest says spilled
+	end    uint32   // records that are taken
+	live   int      // rows of which one of them is the newest
+}
+
+// The slot of the spill, and the serial number of its file, which no generation has.
+const (
+	spilled     = 255
+	spillSerial = 0
+)
+
+// spillRows is how many records the spill has room for: a part of all, beyond which they are taken to their places.
+func spillRows(rows int) int { return max(rows/4, min(rows, 1<<16)) }
+
+// append adds n rows to the spill.
+func (t *rows) append(n int, row func(i int) (uint32, []byte)) (bytes int64, err error) {
+	s := &t.spill
+	if s.file == nil {
+		shape := t.shape
+		shape.rows = spillRows(t.shape.rows)
+		if s.file, err = createRows(t.fs, t.dir, shape, spillSerial, true); err != nil {
+			return 0, err
+		}
+		t.slots[spilled] = s.file
+		if err := t.reopen(); err != nil {
+			return 0, err
+		}
+	}
+	if err := t.put.reserve(t.stride); err != nil {
+		return 0, err
+	}
+	for i := 0; i < n; {
+		first := s.next()
+		base := s.file.offset(first) &^ (store.PageSize - 1)
+		k := int((base + int64(len(t.put.memory.Bytes())) - s.file.offset(first)) / t.stride)
+		k = min(k, n-i, s.file.rows-int(min(int64(first), int64(s.file.rows))))
+		if k == 0 { // it is full
+			if err := t.settle(0, nil); err != nil {
+				return bytes, err
+			}
+			continue
+		}
+		size := roundUp(s.file.offset(first+uint32(k)) - base)
+		memory := t.put.memory.Lend()
+		clear(memory[:size])
+		for j := range k {
+			v, b := row(i + j)
+			s.file.encode(memory[s.file.offset(first+uint32(j))-base:][:t.stride], v, b)
+		}
+		err := t.putPieces(s.file, memory[:size], base)
+		t.put.memory.Return()
+		if err != nil {
+			return bytes, err
+		}
+		bytes += size
+		t.state.Lock()
+		for j := range k {
+			v, _ := row(i + j)
+			t.note(v, spilled)
+			s.at[v] = first + uint32(j)
+		}
+		t.state.Unlock()
+		s.end = first + uint32(k)
+		i += k
+	}
+	return bytes, nil
+}
+
+// next is the first record on a page that has none.
+func (s *spill) next() uint32 {
+	used := roundUp(s.file.offset(s.end))
+	return uint32((used - headerSize + s.file.stride - 1) / s.file.stride)
+}
+
+func roundUp(offset int64) int64 { return (offset + store.PageSize - 1) &^ (store.PageSize - 1) }
+
+// pieceBytes is what one of several writers writes at a time.
+const pieceBytes = 512 << 10
+
+// putPieces writes memory to f, several pieces at once.
+func (t *rows) putPieces(f *rowFile, memory []byte, offset int64) error {
+	var g errgroup.Group
+	g.SetLimit(writers)
+	for at := 0; at < len(memory); at += pieceBytes {
+		g.Go(func() error { return f.writeAt(memory[at:min(at+pieceBytes, len(memory))], offset+int64(at)) })
+	}
+	return g.Wait()
+}
+
+// note has a row be newest in a slot. The caller holds state.
+func (t *rows) note(v uint32, slot byte) {
+	at := &t.newest[v]
+	if *at == 0 {
+		t.counts.RowsTouched++
+	}
+	if *at == spilled {
+		t.spill.live--
+	}
+	if slot == spilled {
+		t.spill.live++
+	}
+	*at = slot
+}
+
+// settle writes n rows, in ascending order, and all that are in the spill to their places in the generation that is written now. An
+// error leaves those that were not written where they are.
+func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
+	if n == 0 && t.spill.live == 0 {
+		t.spill.end = 0
+		return nil
+	}
+	g := &t.next
+	if g.slot == 0 {
+		if err := t.start(g); err != nil {
+			return err
+		}
+	}
+	most := max(1, int(copyBytes)/t.rowBytes)
+	memory := make([]byte, most*t.rowBytes) // of those from the spill
+	var batch, back []uint32                // rows, and of these those from the spill
+	var given []int                         // places of the rows of batch among the n, -1: in the spill
+	flush := func() error {
+		place := func(i int) []byte { return memory[i*t.rowBytes:][:t.rowBytes] }
+		order := t.inSpillOrder(back)
+		_, err := t.read(context.Background(), len(back), func(i int) (byte, uint32) { return spilled, back[order[i]] },
+			func(i int, b []byte) { copy(place(int(order[i])), b) })
+		if err != nil {
+			return err
+		}
+		nth := make([]int, len(batch)) // among back
+		k := 0
+		for i := range batch {
+			if given[i] < 0 {
+				nth[i] = k
+				k++
+			}
+		}
+		bytes, err := t.write(g.slot, len(batch), func(i int) (uint32, []byte) {
+			if given[i] < 0 {
+				return batch[i], place(nth[i])
+			}
+			return row(given[i])
+		}, func(v uint32) bool { return t.newest[v] == g.slot })
+		if err != nil {
+			return err
+		}
+		t.state.Lock()
+		defer t.state.Unlock()
+		for _, v := range batch {
+			t.note(v, g.slot)
+		}
+		t.counts.RowsWritten += int64(len(batch))
+		t.counts.BytesWritten += bytes
+		batch, back, given = batch[:0], back[:0], given[:0]
+		return nil
+	}
+	add := func(v uint32, from int) error {
+		if batch, given = append(batch, v), append(given, from); from < 0 {
+			back = append(back, v)
+		}
+		if len(batch) == most {
+			return flush()
+		}
+		return nil
+	}
+	next := 0 // of the n
+	if t.spill.live > 0 {
+		for v, slot := range t.newest {
+			for ; next < n; next++ {
+				w, _ := row(next)
+				if int(w) > v {
+					break
+				}
+				if err := add(w, next); err != nil {
+					return err
+				}
+				if int(w) == v {
+					slot = 0
+				}
+			}
+			if slot == spilled {
+				if err := add(uint32(v), -1); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for ; next < n; next++ {
+		v, _ := row(next)
+		if err := add(v, next); err != nil {
+			return err
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	t.spill.end = 0
+	return nil
+}
+
+// inSpillOrder lists the places of rows by where they are in the spill.
+func (t *rows) inSpillOrder(rows []uint32) []uint32 {
+	order := make([]uint32, len(rows))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(t.spill.at[rows[a]], t.spill.at[rows[b]]) })
+	return order
+}
+
+// forget has the spill be empty. The caller holds state.
+func (s *spill) forget() { s.end, s.live = 0, 0 }
