@@ -125,12 +125,16 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (hash string, tou
 	return fmt.Sprintf("%016x", h.Sum64()), touched
 }
 
+// silent has the features of papers and venues say nothing.
+func silent(s storetest.TypedSpec) storetest.TypedSpec {
+	s.Types[1].Row = func(int) []float32 { return make([]float32, 16) }
+	s.Types[3].Row = func(int) []float32 { return []float32{1} }
+	return s
+}
+
 // TestLearntRowsLearn: that authors are told apart says more than that they write.
 func TestLearntRowsLearn(t *testing.T) {
-	spec := storetest.Library(800, 4, 1)
-	spec.Types[1].Row = func(int) []float32 { return make([]float32, 16) } // papers say nothing of themselves
-	spec.Types[3].Row = func(int) []float32 { return []float32{1} }        // nor do venues
-	ds := openTyped(t, spec)
+	ds := openTyped(t, silent(storetest.Library(800, 4, 1)))
 	o := typed(model.RSAGE)
 	o.Epochs, o.Inputs = 12, map[string]string{"author": "constant"}
 	without := *trained(t, ds, o).Best.TestAcc
@@ -180,7 +184,7 @@ func TestLearntRowsSameResults(t *testing.T) {
 // TestLearntRowsOfBestEpoch: the test set is measured with the rows of the epoch that validation chose, which need not be in a
 // checkpoint that is kept; the rows that the run ends with are the last ones.
 func TestLearntRowsOfBestEpoch(t *testing.T) {
-	ds := openTyped(t, storetest.Library(600, 3, 2))
+	ds := openTyped(t, silent(storetest.Library(600, 3, 2)))
 	o := learning()
 	o.LR, o.Epochs, o.KeepCheckpoints, o.Cache.HostBytes = 0.1, 9, 1, 9000
 	o.EvalTest = "epoch"
