@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -92,6 +93,35 @@ func (c *EdgeColumn) badWeight(v NodeID, i int, w float32) error {
 	}
 	return fmt.Errorf("%s: %s at 0x%x: %w; edges are drawn by weights of at least 0: ingest such, or draw without weights",
 		c.graph.path, path, at, err)
+}
+
+// Float is the value at place i of b, which has some of the column's values as its file has them, in float32. An integer that
+// float32 has not is the nearest one that it has.
+func (c *EdgeColumn) Float(b []byte, i int) float32 {
+	le := binary.LittleEndian
+	switch c.Column.Elem {
+	case U8:
+		return float32(b[i])
+	case F32:
+		return math.Float32frombits(le.Uint32(b[4*i:]))
+	case I32:
+		return float32(int32(le.Uint32(b[4*i:])))
+	case U32:
+		return float32(le.Uint32(b[4*i:]))
+	case I64:
+		return float32(int64(le.Uint64(b[8*i:])))
+	case U64:
+		return float32(le.Uint64(b[8*i:]))
+	}
+	panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String()) // the manifest has no other
+}
+
+// CorruptValue is the error of the value x at place i of v's where it is NaN or infinite, which the format promises that no value is.
+func (c *EdgeColumn) CorruptValue(v NodeID, i int, x float32) error {
+	lo, _ := c.graph.list(v)
+	edge := int64(lo) + int64(i)
+	return c.graph.corrupt(c.Column.Values.Path, PageSize+int64(c.Column.Elem.Size())*edge,
+		fmt.Errorf("edge %d, of node %d, has the value %v", edge, v, x))
 }
 
 // EdgeValues is [EdgeColumn.Bytes] as the type that the column's element says; any other panics.

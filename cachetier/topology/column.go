@@ -4,51 +4,73 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// column is a file with 4 bytes for every edge: its neighbour, or its weight. An edge has the same offset in every column.
+// column is a file with as many bytes for every edge: its neighbour, its weight or another value. In columns of one size an edge has
+// the same offset.
 type column[T uint32 | float32] struct {
-	file  int // its number in the reader; 0, which is the offsets, if there is no such column
-	lend  func(b []byte) (values []T, ok bool)
-	of    func(bits uint32) T
-	check func(v uint32, from int, part []T) error // looks for damage in v's edges; part begins with edge from of v
+	file int // its number in the reader; 0, which is the offsets, if there is no such column
+	size int // bytes of a value
+	lend func(b []byte) (values []T, ok bool)
+	of   func(b []byte, i int) T // value i of b
+	// check looks for damage in v's edges; part begins with edge from of v. nil where all values may be.
+	check func(v uint32, from int, part []T) error
 }
 
-// view returns b as values. It copies them if b is not aligned, which is rare: engines align memory as the file is.
+func idAt(b []byte, i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
+
+func floatAt(b []byte, i int) float32 { return math.Float32frombits(idAt(b, i)) }
+
+// view returns b as values. It copies them if b is not aligned, which is rare, since engines align memory as the file is, and if
+// the file has them as another type.
 func (c *column[T]) view(b []byte) []T {
 	if values, ok := c.lend(b); ok {
 		return values
 	}
-	aligned := make([]T, len(b)/4)
-	for i := range aligned {
-		aligned[i] = c.of(binary.LittleEndian.Uint32(b[4*i:]))
+	values := make([]T, len(b)/c.size)
+	for i := range values {
+		values[i] = c.of(b, i)
 	}
-	return aligned
+	return values
 }
 
-// place is the offset of edge e in the file of a column.
-func place(e uint64) int64 { return store.PageSize + 4*int64(e) }
+// edge is the first edge of extent s of the column, and place the offset of edge e in its file.
+func (c *column[T]) edge(s disk.Extent) uint64 {
+	return uint64(s.Offset-store.PageSize) / uint64(c.size)
+}
+func (c *column[T]) place(e uint64) int64 { return store.PageSize + int64(c.size)*int64(e) }
+func (c *column[T]) request(lo, hi uint64) disk.Request {
+	return disk.Request{File: c.file, Offset: c.place(lo), Size: c.size * int(hi-lo)}
+}
 
 // fill fills b, which holds column c from edge 0 on: the first known edges are there, and the others are read.
 func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []byte, known int) (disk.Traffic, error) {
-	return t.reader.Read(ctx, t.edges(c.file, uint64(known), uint64(len(b))/4), func(s disk.Extent, part []byte) error {
+	return t.reader.Read(ctx, c.edges(uint64(known), uint64(len(b)/c.size)), func(s disk.Extent, part []byte) error {
 		copy(b[s.Offset-store.PageSize:], part)
+		if c.check == nil {
+			return nil
+		}
 		return each(t, c, s, part, c.check)
 	})
 }
 
-// edges gives extents that together hold the edges from lo to hi of a column, at most MaxPart each. All but the last end with
-// a page of the file, so no page is read twice.
-func (t *Tier) edges(file int, lo, hi uint64) func() (disk.Extent, bool) {
+// most is how many values an extent of the column holds: MaxPart, if they have 4 bytes.
+func (c *column[T]) most() int { return disk.MaxExtent / c.size }
+
+// edges gives extents that together hold the edges from lo to hi of the column, at most as many as most each. All but the last end
+// with a page of the file, so no page is read twice.
+func (c *column[T]) edges(lo, hi uint64) func() (disk.Extent, bool) {
+	most := uint64(c.most())
 	return func() (s disk.Extent, ok bool) {
 		if lo == hi {
 			return s, false
 		}
-		n := min(hi-lo, MaxPart-lo%MaxPart)
-		s = disk.Extent{File: file, Offset: place(lo), Size: 4 * int(n)}
+		n := min(hi-lo, most-lo%most)
+		s = disk.Extent{File: c.file, Offset: c.place(lo), Size: c.size * int(n)}
 		lo += n
 		return s, true
 	}
@@ -58,7 +80,7 @@ func (t *Tier) edges(file int, lo, hi uint64) func() (disk.Extent, bool) {
 // from of v.
 func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do func(v uint32, from int, part []T) error) error {
 	values := c.view(b)
-	lo := uint64(s.Offset-store.PageSize) / 4
+	lo := c.edge(s)
 	for v, e := t.offsets.owner(lo), lo; e < lo+uint64(len(values)); v++ {
 		begin, end := t.offsets.span(v)
 		end = min(end, lo+uint64(len(values)))
@@ -70,7 +92,7 @@ func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do
 	return nil
 }
 
-// read reads column c for Read and ReadWeights, and counts that as so many lists.
+// read reads column c for Read, ReadWeights and ReadValues, and counts that as so many lists.
 func read[T uint32 | float32](
 	ctx context.Context, t *Tier, c *column[T], nodes []uint32, lists int64, serve func(i, from int, part []T) error,
 ) error {
@@ -86,19 +108,21 @@ func read[T uint32 | float32](
 			panic(fmt.Sprintf("topology: Read: nodes[%d] is %d, which has %d neighbours, and %d lists are resident",
 				i, v, n, t.resident))
 		}
-		wanted += 4 * int64(n)
-		if n > MaxPart {
+		wanted += int64(c.size) * int64(n)
+		if n > c.most() {
 			t.mu.long = append(t.mu.long, i)
 		}
 	}
-	traffic, err := t.reader.Read(ctx, t.extents(c.file, nodes, t.mu.long), func(s disk.Extent, b []byte) error {
-		values, first := c.view(b), uint64(s.Offset-store.PageSize)/4
+	traffic, err := t.reader.Read(ctx, extents(t, c, nodes, t.mu.long), func(s disk.Extent, b []byte) error {
+		values, first := c.view(b), c.edge(s)
 		for i := s.Lo; i < s.Hi; i++ {
 			lo, hi := t.offsets.span(nodes[i])
 			from := max(lo, first)
 			part := values[from-first : min(hi-first, uint64(len(values)))]
-			if err := c.check(nodes[i], int(from-lo), part); err != nil {
-				return err
+			if c.check != nil {
+				if err := c.check(nodes[i], int(from-lo), part); err != nil {
+					return err
+				}
 			}
 			if err := serve(i, int(from-lo), part); err != nil {
 				return err
@@ -116,12 +140,11 @@ func read[T uint32 | float32](
 }
 
 // extents gives what to read of a column for the lists of nodes, in the order of the file. nodes[i] has a list longer than
-// MaxPart for each i in long: those are cut into parts, and of the others Merge makes few extents.
-func (t *Tier) extents(file int, nodes []uint32, long []int) func() (disk.Extent, bool) {
+// an extent for each i in long: those are cut into parts, and of the others Merge makes few extents.
+func extents[T uint32 | float32](t *Tier, c *column[T], nodes []uint32, long []int) func() (disk.Extent, bool) {
 	merged := func(lo, hi int) func() (disk.Extent, bool) {
 		next := t.reader.Merge(hi-lo, func(i int) disk.Request {
-			begin, end := t.offsets.span(nodes[lo+i])
-			return disk.Request{File: file, Offset: place(begin), Size: 4 * int(end-begin)}
+			return c.request(t.offsets.span(nodes[lo+i]))
 		})
 		return func() (disk.Extent, bool) {
 			s, ok := next()
@@ -130,8 +153,7 @@ func (t *Tier) extents(file int, nodes []uint32, long []int) func() (disk.Extent
 		}
 	}
 	cut := func(i int) func() (disk.Extent, bool) {
-		lo, hi := t.offsets.span(nodes[i])
-		next := t.edges(file, lo, hi)
+		next := c.edges(t.offsets.span(nodes[i]))
 		return func() (disk.Extent, bool) {
 			s, ok := next()
 			s.Lo, s.Hi = i, i+1

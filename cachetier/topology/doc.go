@@ -4,7 +4,8 @@
 // A [Tier] does three things. [Tier.Degree] needs no disk: offsets are packed to 2.3 bytes a node. [Tier.Neighbors] lends the list
 // of a node below [Tier.Resident]: a prefix, since ingest numbers nodes by how often training reads them. [Tier.Read] takes all
 // cold lists that a group of batches wants at one hop, and reads them in one pass in the order of the file, by package disk.
-// The weights of edges, if there are any, are resident where lists are ([Tier.Weights]), and else cold ([Tier.ReadWeights]).
+// The weights of edges, if there are any, are resident where lists are ([Tier.Weights]), and else cold ([Tier.ReadWeights]); so are
+// values of edges in any number of columns ([Tier.TakeValues], [Tier.ReadValues]).
 //
 // [Tier.Resize] changes the budget later, for who learns only from a first batch how much lists may take.
 //

@@ -75,7 +75,7 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 		_ = find(v, 0, t.Neighbors(v))
 	}
 	lo, hi := t.offsets.at(t.resident), uint64(t.Edges())
-	traffic, err := t.reader.Read(ctx, t.edges(t.ids.file, lo, hi), func(s disk.Extent, b []byte) error {
+	traffic, err := t.reader.Read(ctx, t.ids.edges(lo, hi), func(s disk.Extent, b []byte) error {
 		return each(t, &t.ids, s, b, find)
 	})
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// prefix is the resident lists: those of the first nodes, and their weights.
+// prefix is the resident lists: those of the first nodes, and the weights and values of their edges.
 type prefix struct {
-	memory   *kernels.HostBuf // of lists, and behind them of weights
+	memory   *kernels.HostBuf // of lists, behind them of weights, and then of one column of values after the other
 	lists    []uint32         // of the nodes below resident, one behind the other
 	weights  []float32        // beside lists
+	values   [][]byte         // by column, beside lists: as in its file
 	resident uint32
 }
 
@@ -25,8 +26,8 @@ func (p *prefix) close() {
 	*p = prefix{}
 }
 
-// Resize changes the budget to bytes, more or fewer, which is what Options.Bytes says. It reads the lists and weights that are
-// not resident yet, and keeps offsets, self loops and the way the disk is read. The counters begin anew: but for seconds they
+// Resize changes the budget to bytes, more or fewer, which is what Options.Bytes says. It reads the lists, weights and values that
+// are not resident yet, and keeps offsets, self loops and the way the disk is read. The counters begin anew: but for seconds they
 // are those of a Tier that was opened with this budget, and that has read the lists for SelfLoops if this one has.
 //
 // Nothing may run beside it but Stats, and what Neighbors and Weights lent before dies. While it runs, both the old and the new
@@ -71,7 +72,7 @@ func (t *Tier) hold(ctx context.Context, bytes int64) error {
 func (t *Tier) load(ctx context.Context, resident uint32) (p prefix, traffic disk.Traffic, err error) {
 	edges := int(t.offsets.at(resident))
 	p.resident = resident
-	if p.memory, err = kernels.NewHostBuf(edges * int(t.edgeBytes)); err != nil {
+	if p.memory, err = kernels.NewHostBuf((edges*int(t.edgeBytes) + 3) / 4 * 4); err != nil {
 		return prefix{}, traffic, err
 	}
 	b := p.memory.Lend()
@@ -83,14 +84,32 @@ func (t *Tier) load(ctx context.Context, resident uint32) (p prefix, traffic dis
 	}()
 	p.lists = p.memory.Uint32s()[:edges]
 	known := copy(p.lists, t.lists)
-	if traffic, err = fill(ctx, t, &t.ids, b[:4*edges], known); err != nil || !t.weighted() {
+	if traffic, err = fill(ctx, t, &t.ids, b[:4*edges], known); err != nil {
 		return p, traffic, err
 	}
-	p.weights = p.memory.Float32s()[edges:]
-	copy(p.weights, t.weights)
-	more, err := fill(ctx, t, &t.values, b[4*edges:], known)
-	traffic.Add(more)
-	return p, traffic, err
+	used := 4 * edges
+	if t.weighted() {
+		p.weights = p.memory.Float32s()[edges : 2*edges]
+		copy(p.weights, t.weights)
+		more, err := fill(ctx, t, &t.weightsOf, b[used:2*used], known)
+		if traffic.Add(more); err != nil {
+			return p, traffic, err
+		}
+		used *= 2
+	}
+	for i := range t.valuesOf {
+		c := &t.valuesOf[i]
+		values := b[used : used+c.size*edges]
+		if len(t.values) > 0 {
+			copy(values, t.values[i])
+		}
+		more, err := fill(ctx, t, c, values, known)
+		if traffic.Add(more); err != nil {
+			return p, traffic, err
+		}
+		p.values, used = append(p.values, values), used+len(values)
+	}
+	return p, traffic, nil
 }
 
 // recount begins the counters anew, as Resize says of them. Reading the prefix took seconds now; what warming up took before
@@ -102,13 +121,16 @@ func (t *Tier) recount(seconds float64) {
 		TotalBytes: t.edgeBytes * int64(all), TotalLists: int64(t.nodes),
 	}
 	rows, wanted, traffic := s.ResidentLists, fileEntry*int64(t.nodes+1)+s.ResidentBytes, t.offsetsRead
-	traffic.Add(t.takes(t.edges(t.ids.file, 0, edges)))
+	traffic.Add(t.takes(t.ids.edges(0, edges)))
 	if t.weighted() {
-		traffic.Add(t.takes(t.edges(t.values.file, 0, edges)))
+		traffic.Add(t.takes(t.weightsOf.edges(0, edges)))
+	}
+	for i := range t.valuesOf {
+		traffic.Add(t.takes(t.valuesOf[i].edges(0, edges)))
 	}
 	if t.mu.loops != nil {
 		rows, wanted = s.TotalLists, wanted+4*int64(all-edges)
-		traffic.Add(t.takes(t.edges(t.ids.file, edges, all)))
+		traffic.Add(t.takes(t.ids.edges(edges, all)))
 	}
 	t.stats.Lock()
 	defer t.stats.Unlock()

@@ -3,7 +3,6 @@ package topology
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -12,12 +11,15 @@ import (
 
 // Options says how much of the topology may be in memory. No option changes the lists that are delivered.
 type Options struct {
-	// Bytes is the budget of what is resident: all offsets, and the lists and weights of the first nodes. Less than [LeastBytes]
+	// Bytes is the budget of what is resident: all offsets, and the lists, weights and values of the first nodes. Less than [LeastBytes]
 	// is an error; more than all lists take changes nothing. Buffers of the reader and what SelfLoops makes come on top.
 	Bytes int64
 	// Weights of the edges, a column of float32s of the same graph. They are resident where lists are; ReadWeights reads the
 	// others. Default: edges have none.
 	Weights *store.EdgeColumn
+	// Values of the edges, any columns of the same graph. They are resident where lists are, as wide as in the file, those of Weights
+	// too; ReadValues reads the others. Default: edges have none.
+	Values []*store.EdgeColumn
 	// How offsets and lists are read.
 	disk.Options
 }
@@ -31,24 +33,28 @@ func LeastBytes(g *store.Graph) int64 {
 	return lines + wide
 }
 
-// ListBytes is the memory of all lists of g: 4 bytes an edge, and 4 more for its weight unless weights, those of
-// Options.Weights, is nil. With a budget of LeastBytes plus ListBytes everything is resident.
-func ListBytes(g *store.Graph, weights *store.EdgeColumn) int64 {
-	return edgeBytes(weights) * g.Edges()
+// ListBytes is the memory of all lists of g: 4 bytes an edge, 4 more for its weight unless weights, those of Options.Weights, is
+// nil, and what its values take, those of Options.Values. With a budget of LeastBytes plus ListBytes everything is resident.
+func ListBytes(g *store.Graph, weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
+	return EdgeBytes(weights, values...) * g.Edges()
 }
 
 // AllBytes is the least budget with which all lists of g are resident, without weights.
 func AllBytes(g *store.Graph) int64 { return LeastBytes(g) + ListBytes(g, nil) }
 
-// edgeBytes is the memory of an edge.
-func edgeBytes(weights *store.EdgeColumn) int64 {
-	if weights == nil {
-		return 4
+// EdgeBytes is the memory of an edge: its neighbour, and its weight and values if it has some.
+func EdgeBytes(weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
+	n := int64(4)
+	if weights != nil {
+		n += 4
 	}
-	return 8
+	for _, c := range values {
+		n += int64(c.Column.Elem.Size())
+	}
+	return n
 }
 
-// Tier is the topology of one relation, partly in memory. Read, ReadWeights and SelfLoops wait for each other, and look at their
+// Tier is the topology of one relation, partly in memory. Read, ReadWeights, ReadValues and SelfLoops wait for each other, and look at their
 // contexts once it is their turn; all else is safe for concurrent use, beside them too. Resize and Close want every other user
 // gone.
 type Tier struct {
@@ -58,8 +64,9 @@ type Tier struct {
 	offsets     *offsets
 	offsetsRead disk.Traffic // what reading them took
 	ids         column[uint32]
-	values      column[float32] // of weights, if there are any
-	edgeBytes   int64           // of an edge in memory: its neighbour, and its weight if there are any
+	weightsOf   column[float32] // if there are any
+	valuesOf    []column[float32]
+	edgeBytes   int64 // of an edge in memory: see EdgeBytes
 	prefix
 
 	mu struct { // held by whoever reads
@@ -84,16 +91,21 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	if err := checkBudget(g, o.Bytes); err != nil {
 		return nil, err
 	}
-	t := &Tier{graph: g, nodes: g.Nodes(), edgeBytes: edgeBytes(o.Weights)}
+	t := &Tier{graph: g, nodes: g.Nodes(), edgeBytes: EdgeBytes(o.Weights, o.Values...)}
 	offsets, neighbors := g.Sections()
 	files := []store.SectionFile{offsets, neighbors}
-	t.ids = column[uint32]{file: 1, lend: store.NodeIDs, of: func(bits uint32) uint32 { return bits }, check: t.checkIDs}
+	t.ids = column[uint32]{file: 1, size: 4, lend: store.NodeIDs, of: idAt, check: t.checkIDs}
 	if w := o.Weights; w != nil {
 		if err := checkColumn(w, g); err != nil {
 			return nil, err
 		}
-		t.values = column[float32]{file: len(files), lend: store.Float32s, of: math.Float32frombits, check: w.CheckWeights}
+		t.weightsOf = column[float32]{file: len(files), size: 4, lend: store.Float32s, of: floatAt, check: w.CheckWeights}
 		files = append(files, w.Section())
+	}
+	for _, c := range o.Values {
+		mustBeOf(c, g)
+		t.valuesOf = append(t.valuesOf, valueColumn(c, len(files)))
+		files = append(files, c.Section())
 	}
 	if t.reader, err = disk.Open(ctx, files, o.Options); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)

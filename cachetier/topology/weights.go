@@ -7,11 +7,16 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// checkColumn refuses weights that are not float32s. It panics for weights of another graph, which are the caller's bug.
-func checkColumn(w *store.EdgeColumn, g *store.Graph) error {
-	if own := w.Graph(); own.Relation != g.Relation {
-		panic(fmt.Sprintf("topology: Open: weights of %s for the graph of %s", own.Relation.Key(), g.Relation.Key()))
+// mustBeOf panics for a column of another graph, which is the caller's bug.
+func mustBeOf(c *store.EdgeColumn, g *store.Graph) {
+	if own := c.Graph(); own.Relation != g.Relation {
+		panic(fmt.Sprintf("topology: Open: column %s of %s for the graph of %s", c.Column.Name, own.Relation.Key(), g.Relation.Key()))
 	}
+}
+
+// checkColumn refuses weights that are not float32s.
+func checkColumn(w *store.EdgeColumn, g *store.Graph) error {
+	mustBeOf(w, g)
 	if elem := w.Column.Elem; elem != store.F32 {
 		file := w.Section()
 		return fmt.Errorf("topology: %s: %s holds %v, and edges are drawn by weights of f32: ingest such, or draw without weights",
@@ -35,11 +40,11 @@ func (t *Tier) Weights(v uint32) []float32 {
 // lists do; the lists themselves are counted by Read alone. A Tier without weights panics.
 func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	t.mustWeigh("ReadWeights")
-	return read(ctx, t, &t.values, nodes, 0, serve)
+	return read(ctx, t, &t.weightsOf, nodes, 0, serve)
 }
 
 // weighted says whether edges have weights.
-func (t *Tier) weighted() bool { return t.values.file != 0 }
+func (t *Tier) weighted() bool { return t.weightsOf.file != 0 }
 
 // mustWeigh panics in the name of op if edges have no weights.
 func (t *Tier) mustWeigh(op string) {

@@ -32,7 +32,52 @@ type Spec struct {
 	Original   func(v int) int64      // default v
 	Name       func(v int) string     // the text that v is known by; default none
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
+	Columns    []Column               // of edges, behind Weight
 	ShardBytes int64
+}
+
+// Column is a value of each edge.
+type Column struct {
+	Name string
+	Elem store.Elem // of 1, 4 or 8 bytes
+	// Value is that of v's i-th neighbour; an integer, unless Elem is F32.
+	Value func(v, i int) float64
+}
+
+// edgeColumns is weight, unless it is nil, and more.
+func edgeColumns(weight func(v, i int) float32, more []Column) (all []Column) {
+	if weight != nil {
+		all = append(all, Column{"weight", store.F32, func(v, i int) float64 { return float64(weight(v, i)) }})
+	}
+	return append(all, more...)
+}
+
+func specs(columns []Column) (all []store.ColumnSpec) {
+	for _, c := range columns {
+		all = append(all, store.ColumnSpec{Name: c.Name, Elem: c.Elem})
+	}
+	return all
+}
+
+// valuesOf is the values of v's edges, by column.
+func valuesOf(columns []Column, v, edges int) (all [][]byte) {
+	for _, c := range columns {
+		var b []byte
+		for i := range edges {
+			switch x := c.Value(v, i); {
+			case c.Elem == store.F32:
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
+			case c.Elem.Size() == 1:
+				b = append(b, byte(int64(x)))
+			case c.Elem.Size() == 4:
+				b = binary.LittleEndian.AppendUint32(b, uint32(int64(x)))
+			default:
+				b = binary.LittleEndian.AppendUint64(b, uint64(int64(x)))
+			}
+		}
+		all = append(all, b)
+	}
+	return all
 }
 
 // Build seals s in a directory of the test and returns its path.
@@ -77,11 +122,8 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 	if err := s.addNodes(w, original); err != nil {
 		return nil, err
 	}
-	var columns []store.ColumnSpec
-	if s.Weight != nil {
-		columns = append(columns, store.ColumnSpec{Name: "weight", Elem: store.F32})
-	}
-	g, err := w.AddRelation("node", "to", "node", false, columns...)
+	columns := edgeColumns(s.Weight, s.Columns)
+	g, err := w.AddRelation("node", "to", "node", false, specs(columns)...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +132,7 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 		if v < len(s.Neighbors) {
 			list = slices.Sorted(slices.Values(s.Neighbors[v]))
 		}
-		var values [][]byte
-		if s.Weight != nil {
-			weights := make([]float32, len(list))
-			for i := range weights {
-				weights[i] = s.Weight(v, i)
-			}
-			values = append(values, encode(weights, store.F32))
-		}
-		if err := g.Append(list, values...); err != nil {
+		if err := g.Append(list, valuesOf(columns, v, len(list))...); err != nil {
 			return nil, err
 		}
 	}

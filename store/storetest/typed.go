@@ -35,6 +35,7 @@ type TypedRelation struct {
 	Src, Name, Dst string
 	Neighbors      [][]store.NodeID
 	Weight         func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
+	Columns        []Column               // of edges, behind Weight
 }
 
 // BuildTyped seals s in a directory of the test and returns its path.
@@ -90,11 +91,8 @@ func WriteTyped(w *store.Writer, s TypedSpec) (err error) {
 }
 
 func (r *TypedRelation) write(w *store.Writer, nodes int) error {
-	var columns []store.ColumnSpec
-	if r.Weight != nil {
-		columns = append(columns, store.ColumnSpec{Name: "weight", Elem: store.F32})
-	}
-	g, err := w.AddRelation(r.Src, r.Name, r.Dst, false, columns...)
+	columns := edgeColumns(r.Weight, r.Columns)
+	g, err := w.AddRelation(r.Src, r.Name, r.Dst, false, specs(columns)...)
 	if err != nil {
 		return err
 	}
@@ -103,15 +101,7 @@ func (r *TypedRelation) write(w *store.Writer, nodes int) error {
 		if v < len(r.Neighbors) {
 			list = slices.Sorted(slices.Values(r.Neighbors[v]))
 		}
-		var values [][]byte
-		if r.Weight != nil {
-			weights := make([]float32, len(list))
-			for i := range weights {
-				weights[i] = r.Weight(v, i)
-			}
-			values = append(values, encode(weights, store.F32))
-		}
-		if err := g.Append(list, values...); err != nil {
+		if err := g.Append(list, valuesOf(columns, v, len(list))...); err != nil {
 			return err
 		}
 	}
