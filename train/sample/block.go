@@ -47,7 +47,13 @@ type Block struct {
 	// features, unless Options.RevInput or RevTypes asked for one.
 	RevStart, RevDst, RevEdge []uint32
 
-	places []uint32 // of neighbours whose lists are still to come
+	// Values are what each edge brings along, where the Sampler was given some: so many numbers for each position of Nbr, one
+	// position behind the other.
+	Values []float32
+
+	columns int // of Values
+	// places are those of Nbr in their lists: of all where there are Values, else of neighbours whose lists are still to come.
+	places []uint32
 }
 
 // reverse fills RevStart, RevDst and, with edges or where they have weights, RevEdge by a counting sort.
@@ -113,7 +119,7 @@ func (b *Batch) Bytes() int64 {
 		}
 		for r := range layer.Blocks {
 			k := &layer.Blocks[r]
-			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.places)
+			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.Values) + len(k.places)
 		}
 	}
 	return 4 * int64(n)

@@ -51,23 +51,26 @@ type chooser struct {
 	low lowest
 }
 
-// choose fills out, which has room, with neighbours of v, and where Weighted is set values with what each counts. It returns
-// how many there are.
-func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32, values []float32) (n int, err error) {
+// choose fills out, which has room, with neighbours of v, where Weighted is set values with what each counts, and places, unless it
+// is nil, with their places in the list. It returns how many there are.
+func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32, values []float32, places []uint32) (n int, err error) {
 	k := d.fanout
 	switch {
 	case k == 0:
 		return 0, nil
 	case cfg.Weighted:
 		n, err = c.weighted(d, v, l.weights, out, values)
+		copy(places, out[:n])
 		for i, place := range out[:n] {
 			out[i] = l.ids[place]
 		}
 		return n, err
 	case k == All || k >= l.degree:
+		count(places, 0)
 		return copy(out, l.ids), nil
 	case cfg.floyds():
 		c.floyd(out, l.degree, listKey(d.first, v))
+		copy(places, out)
 		for i, place := range out {
 			out[i] = l.ids[place]
 		}
@@ -75,7 +78,7 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32,
 	}
 	numbers := cfg.numbers(d, v)
 	limit, least := cfg.limit(&numbers, k, l.degree)
-	if l.degree <= lowestList && (cfg.Kind == Labor0 || numbers.mixed) {
+	if l.degree <= lowestList && places == nil && (cfg.Kind == Labor0 || numbers.mixed) {
 		if numbers.mixed {
 			n = c.low.keepMixed(&numbers, l.ids, cfg.Kind == NS, limit)
 		} else {
@@ -93,13 +96,25 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32,
 		c.reset(len(out), math.MaxUint64)
 		c.show(cfg, &numbers, 0, l.ids)
 	}
-	return takeIDs(out, c.chosen()), nil
+	return takeIDs(out, places, c.chosen()), nil
 }
 
-// takeIDs fills out with those of chosen, and returns how many there are.
-func takeIDs(out []uint32, chosen []candidate) int {
+// count fills places with from, from+1 and so on.
+func count(places []uint32, from int) {
+	for i := range places {
+		places[i] = uint32(from + i)
+	}
+}
+
+// takeIDs fills out with those of chosen, and places, unless it is nil, with theirs. It returns how many there are.
+func takeIDs(out, places []uint32, chosen []candidate) int {
 	for i, k := range chosen {
 		out[i] = k.id
+	}
+	if places != nil {
+		for i, k := range chosen {
+			places[i] = k.place
+		}
 	}
 	return len(chosen)
 }
@@ -166,17 +181,16 @@ func (s *selection) takeWeighted(out []uint32, values []float32) int {
 }
 
 // floydPart is floyd's choice from a list of degree neighbours of which only part is there, from place from on: the other
-// elements of out are left alone, for other parts.
-func (c *chooser) floydPart(out []uint32, degree, from int, part []uint32, key uint64) {
-	if len(out) == degree {
-		copy(out[from:], part)
-		return
-	}
+// elements of out, and of places, unless that is nil, are left alone, for other parts. Not all of the list is chosen.
+func (c *chooser) floydPart(out, places []uint32, degree, from int, part []uint32, key uint64) {
 	c.places = resize(c.places, len(out))
 	c.floyd(c.places, degree, key)
 	for n, place := range c.places {
 		if i := int(place) - from; i >= 0 && i < len(part) {
 			out[n] = part[i]
+			if places != nil {
+				places[n] = place
+			}
 		}
 	}
 }

@@ -15,15 +15,17 @@ type job struct {
 	block *Block
 	dst   []uint32
 	draws draws
-	// lists are the nodes whose lists are wanted: dst, or where the walkers are.
+	// lists are the nodes whose lists are wanted: dst, or where the walkers are. Once the block is drawn, it is only for Values.
 	lists   []uint32
+	drawn   bool
 	walkers *walkers // of RW
 	whole   []list   // of LABOR-*: all lists, those that are not resident in arena
 	arena   []uint32
 }
 
 func (j *job) begin(r *relation, b *Block, dst []uint32, d draws) {
-	j.relation, j.block, j.dst, j.draws, j.lists = r, b, dst, d, dst
+	j.relation, j.block, j.dst, j.draws, j.lists, j.drawn = r, b, dst, d, dst, false
+	b.columns = r.columns
 }
 
 // cold is what a Sampler keeps of a pass over the file.
@@ -60,8 +62,7 @@ const pairBytes = 8 + 8 + 4 + 4
 func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error {
 	if s.Weighted { // whose places were chosen by their weights
 		for i := range jobs {
-			b := jobs[i].block
-			b.places = append(b.places[:0], b.Nbr...)
+			jobs[i].remember()
 		}
 	}
 	return s.passes(jobs, misses, func() error {
@@ -78,6 +79,20 @@ func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error
 	})
 }
 
+// remember puts into places what Nbr has of lists that are not resident: their places, until the lists come.
+func (j *job) remember() {
+	b := j.block
+	if b.columns == 0 {
+		b.places = append(b.places[:0], b.Nbr...)
+		return
+	}
+	for i, v := range j.dst { // the others have theirs
+		if v >= j.resident {
+			copy(b.placesOf(i), b.drawn(i))
+		}
+	}
+}
+
 // serve takes what the list of a pair wants of it, of which part begins at neighbour from.
 func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (err error) {
 	j, n, v := s.of(jobs, at)
@@ -91,7 +106,7 @@ func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (er
 		return nil
 	}
 	b := j.block
-	out, k := b.drawn(n), j.draws.fanout
+	out, places, k := b.drawn(n), b.placesOf(n), j.draws.fanout
 	switch {
 	case s.Weighted:
 		for e := b.Start[n]; e < b.End[n]; e++ {
@@ -101,11 +116,14 @@ func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (er
 		}
 	case k == All || k >= degree:
 		copy(out[from:], part)
+		if places != nil {
+			count(places[from:][:len(part)], from)
+		}
 	case s.floyds():
-		c.floydPart(out, degree, from, part, listKey(j.draws.first, v))
+		c.floydPart(out, places, degree, from, part, listKey(j.draws.first, v))
 	case len(part) == degree:
 		m := 0
-		m, err = c.choose(&s.Config, &j.draws, v, &list{ids: part, degree: degree}, out, nil)
+		m, err = c.choose(&s.Config, &j.draws, v, &list{ids: part, degree: degree}, out, nil, places)
 		b.End[n] = b.Start[n] + uint32(m)
 	default:
 		numbers, limit := s.numbers(&j.draws, v), uint64(math.MaxUint64)
@@ -118,7 +136,7 @@ func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (er
 		p.show(&s.Config, &numbers, from, part)
 		if p.seen += len(part); p.seen == degree {
 			s.forget(at)
-			b.End[n] = b.Start[n] + uint32(takeIDs(out, p.chosen()))
+			b.End[n] = b.Start[n] + uint32(takeIDs(out, places, p.chosen()))
 		}
 	}
 	return err
@@ -261,7 +279,7 @@ func (s *Sampler) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
 
 // wants says whether j draws something from list n, that of v.
 func (s *Sampler) wants(j *job, n int, v uint32) bool {
-	if s.Kind == RW || s.Kind == LaborStar {
+	if !j.drawn && (s.Kind == RW || s.Kind == LaborStar) {
 		return j.topo.Degree(v) > 0
 	}
 	return j.block.Start[n] < j.block.End[n]

@@ -76,7 +76,7 @@ func (f *Frontier) destinations() []uint32 { return f.Src[:f.Dst:f.Dst] }
 // start makes b a block of so many destinations, without neighbours.
 func (b *Block) start(dst int) {
 	b.Start, b.End = resize(b.Start, dst), resize(b.End, dst)
-	b.Nbr, b.Weight, b.places = b.Nbr[:0], b.Weight[:0], b.places[:0]
+	b.Nbr, b.Weight, b.Values, b.places = b.Nbr[:0], b.Weight[:0], b.Values[:0], b.places[:0]
 }
 
 // make gives destination i of b places for n neighbours, and where SelfLoops wants one place more, leaves it free behind them.
@@ -91,6 +91,9 @@ func (d *drawer) make(b *Block, i, n int) {
 	b.Nbr = slices.Grow(b.Nbr, n+free)[:start+n+free]
 	if d.weighs() {
 		b.Weight = slices.Grow(b.Weight, n+free)[:start+n+free]
+	}
+	if b.columns > 0 {
+		b.places = slices.Grow(b.places, n+free)[:start+n+free]
 	}
 	b.Start[i], b.End[i] = uint32(start), uint32(start+n)
 }
@@ -121,20 +124,21 @@ func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error)
 			misses++
 		default:
 			hits++
-			if n, err = d.choose(&d.Config, draws, v, l, b.drawn(i), b.values(i)); err != nil {
+			if n, err = d.choose(&d.Config, draws, v, l, b.drawn(i), b.values(i), b.placesOf(i)); err != nil {
 				return 0, 0, err
 			}
 			b.End[i] = b.Start[i] + uint32(n)
 			if !d.SelfLoops { // nothing is left free
 				b.Nbr = b.Nbr[:b.End[i]]
 				b.Weight = b.Weight[:min(len(b.Weight), int(b.End[i]))]
+				b.places = b.places[:min(len(b.places), int(b.End[i]))]
 			}
 		}
 	}
 	return hits, misses, nil
 }
 
-// drawn and values are the places of destination i in Nbr and in Weight, if that is in use.
+// drawn, values and placesOf are the positions of destination i in Nbr, and in Weight and places, if those are in use.
 func (b *Block) drawn(i int) []uint32 { return b.Nbr[b.Start[i]:b.End[i]] }
 
 func (b *Block) values(i int) []float32 {
@@ -142,6 +146,13 @@ func (b *Block) values(i int) []float32 {
 		return nil
 	}
 	return b.Weight[b.Start[i]:b.End[i]]
+}
+
+func (b *Block) placesOf(i int) []uint32 {
+	if b.columns == 0 {
+		return nil
+	}
+	return b.places[b.Start[i]:b.End[i]]
 }
 
 // read sets lists to r's lists of at most ahead nodes, and reads both ends of each. The error is ctx's.

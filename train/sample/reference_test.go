@@ -16,15 +16,18 @@ import (
 type reference struct {
 	Config
 	Schema
-	topo []lists // of each relation
+	topo    []lists // of each relation
+	columns []int   // of values of its edges
 	// unsure is set where a number lies so near to its bound that rounding decides.
 	unsure bool
 }
 
-// pick is a drawn neighbour, and how many it stands for, the inverse of its probability, or how often it was visited.
+// pick is a drawn neighbour, and how many it stands for, the inverse of its probability, or how often it was visited; and its place in
+// the list.
 type pick struct {
 	id     uint32
 	counts float64
+	place  int
 }
 
 // batch draws from the seeds of each type under z.
@@ -53,6 +56,14 @@ func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
 		b.Layers[at] = layer
 	}
 	return b
+}
+
+// columnsOf is how many values edges of relation r have.
+func (w *reference) columnsOf(r int) int {
+	if len(w.columns) == 0 {
+		return 0
+	}
+	return w.columns[r]
 }
 
 // fanout is that of relation r at a hop.
@@ -131,7 +142,7 @@ func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
 		}
 		take := func(places []int) {
 			for _, p := range places {
-				all[i] = append(all[i], pick{list[p], behind})
+				all[i] = append(all[i], pick{list[p], behind, p})
 			}
 		}
 		switch {
@@ -213,7 +224,7 @@ func (w *reference) weighted(topo lists, v uint32, k int, uniform func(x uint32)
 		places = places[:k]
 	}
 	for _, at := range sorted(places) {
-		chosen = append(chosen, pick{topo[v][at], float64(weights[at]) / p(at)})
+		chosen = append(chosen, pick{topo[v][at], float64(weights[at]) / p(at), at})
 	}
 	return chosen
 }
@@ -243,7 +254,7 @@ func (w *reference) visits(topo lists, v uint32, k int, key uint64) (chosen []pi
 	}
 	delete(times, v)
 	for u, n := range times {
-		chosen = append(chosen, pick{u, float64(n)})
+		chosen = append(chosen, pick{id: u, counts: float64(n)})
 	}
 	sort.Slice(chosen, func(i, j int) bool {
 		a, b := chosen[i], chosen[j]
@@ -330,7 +341,7 @@ func (w *reference) star(lists [][]uint32, fanouts []int, uniform func(x uint32)
 			w.unsure = w.unsure || list[a] != list[b] && share(uint32(b)) < share(uint32(a))*(1+1e-4)
 		}
 		for _, at := range sorted(order[:stay]) {
-			all[i] = append(all[i], pick{list[at], float64(kept) / float64(stay) / p[at]})
+			all[i] = append(all[i], pick{list[at], float64(kept) / float64(stay) / p[at], at})
 		}
 	}
 	return all
@@ -369,6 +380,9 @@ func (w *reference) block(src *Frontier, r int, dst []uint32, picks [][]pick) (b
 			}
 		}
 		for _, p := range picks[i] {
+			for c := range w.columnsOf(r) {
+				b.Values = append(b.Values, valueOf(c, v, p.place))
+			}
 			switch {
 			case w.SelfLoops && p.id == v:
 			case w.GCN:

@@ -112,6 +112,9 @@ func difference(want, got *Batch) string {
 		}
 		for i := range want.Layers[l].Blocks {
 			w, g := &want.Layers[l].Blocks[i], &got.Layers[l].Blocks[i]
+			if !slices.Equal(w.Values, g.Values) {
+				return fmt.Sprintf("layer %d, relation %d: values %v and %v", l, i, w.Values, g.Values)
+			}
 			if !slices.Equal(w.Weight, g.Weight) {
 				return fmt.Sprintf("layer %d, relation %d: weights %v and %v", l, i, w.Weight, g.Weight)
 			}

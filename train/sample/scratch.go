@@ -45,6 +45,15 @@ func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 			once = max(once, int64(len(s.drawers))*(lists*starBytes+joined))
 		}
 	}
+	for i := range s.relations { // at the end, of all hops
+		r, pairs := &s.relations[i], int64(0)
+		for l := range b.Layers {
+			if r.columns > 0 {
+				pairs += int64(len(b.Layers[l].Nodes[r.Dst].destinations())) * pairBytes
+			}
+		}
+		each = max(each, pairs)
+	}
 	return each, once
 }
 

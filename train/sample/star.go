@@ -79,9 +79,10 @@ func (d *drawer) keepStar(j *job, first int) {
 	for i, l := range j.whole {
 		n := d.room(l.degree, k)
 		d.make(b, i, n)
-		out, values := b.drawn(i), b.values(i)
+		out, values, places := b.drawn(i), b.values(i), b.placesOf(i)
 		if k == All {
 			copy(out, l.ids)
+			count(places, 0)
 			for e := range values {
 				values[e] = 1
 			}
@@ -98,6 +99,9 @@ func (d *drawer) keepStar(j *job, first int) {
 		chosen := d.chosen()
 		for e, c := range chosen {
 			out[e], values[e] = c.id, float32(float64(c.weight)*float64(kept)/float64(len(chosen)))
+			if places != nil {
+				places[e] = c.place
+			}
 		}
 		b.End[i] = b.Start[i] + uint32(len(chosen))
 	}

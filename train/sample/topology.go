@@ -76,6 +76,17 @@ func (w weightedAtHand) ReadWeights(context.Context, []uint32, func(i, from int,
 	panic("sample: weights are read that are at hand")
 }
 
+// Values are what the edges of one relation bring along, in numbered columns: resident where its lists are, else read many at a time.
+// A topology.Tier has them. TakeValues is called by several goroutines at once.
+type Values interface {
+	Columns() int
+	// TakeValues copies to dst the values of v's edges at places of its list, v being below Topology.Resident: one edge
+	// behind the other, in the order of columns.
+	TakeValues(dst []float32, v uint32, places []uint32)
+	// ReadValues does for a column what Topology.Read does for lists.
+	ReadValues(ctx context.Context, column int, nodes []uint32, serve func(i, from int, part []float32) error) error
+}
+
 // Unweighted is t where some relations have weights and t's has none: each of its edges weighs 1.
 func Unweighted(t Topology) WeightedTopology { return &unweighted{Topology: t} }
 
@@ -155,6 +166,18 @@ func (e *WeightError) Error() string {
 	return fmt.Sprintf("neighbour %d of node %d has the weight %v; weights are finite and at least 0", e.Place, e.Node, e.Weight)
 }
 
+// ValueError is a value of an edge that is NaN or infinite.
+type ValueError struct {
+	Relation, Column int // by number
+	Node             uint32
+	Place            int // in the node's list
+	Value            float32
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("neighbour %d of node %d has the value %v in column %d", e.Place, e.Node, e.Value, e.Column)
+}
+
 // relation is one relation of a Sampler: its number and ends in the Schema, and its lists.
 type relation struct {
 	Relation
@@ -163,6 +186,8 @@ type relation struct {
 	weighted WeightedTopology // topo, where weights are wanted
 	resident uint32
 	near     interface{ Neighbors(v uint32) []uint32 } // topo, or what AtHand wrapped: saves a call for each list
+	values   Values                                    // that edges bring along, so many columns; nil: none
+	columns  int
 }
 
 func newRelation(number int, ends Relation, topo Topology, c *Config) relation {

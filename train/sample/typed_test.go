@@ -86,13 +86,19 @@ func requireTypedDraws(t *testing.T, config func(t *rapid.T, s Schema) Config) [
 		schema, topo := typedGraph(t)
 		c := config(t, schema)
 		var tiers []Topology
+		var values []Values
+		var columns []int
 		for _, l := range topo {
 			tier := &tiered{lists: l, part: rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "part")}
 			tier.resident = rapid.Uint32Range(0, uint32(len(l))).Draw(t, "resident")
-			tiers = append(tiers, tier)
+			tiers, columns = append(tiers, tier), append(columns, rapid.IntRange(0, 3).Draw(t, "columns"))
+			if values = append(values, nil); columns[len(values)-1] > 0 {
+				values[len(values)-1] = &valued{tier, columns[len(values)-1]}
+			}
 		}
 		s := NewTyped(schema, tiers, c, rapid.IntRange(1, 4).Draw(t, "workers"))
 		s.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
+		s.Bring(values)
 		n := rapid.IntRange(1, 8).Draw(t, "batches")
 		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][][]uint32, n)
 		for range 2 { // the same buffers again
@@ -104,7 +110,7 @@ func requireTypedDraws(t *testing.T, config func(t *rapid.T, s Schema) Config) [
 			}
 			require.NoError(t, s.Sample(context.Background(), batches, z, seeds))
 			for i, b := range batches {
-				w := reference{Config: c, Schema: schema, topo: topo}
+				w := reference{Config: c, Schema: schema, topo: topo, columns: columns}
 				want := w.batch(z[i], seeds[i])
 				if compared++; w.unsure {
 					unsure++

@@ -1,0 +1,124 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Edges bring values along once all hops of a group are drawn: what is drawn does not depend on them, and the lists of a
+// destination, which is one at every later hop too, are then read once. Until then a block keeps the place of each neighbour in its
+// list.
+
+// Bring has blocks bring along Values, of each relation; nil for those without. It is called before the first Sample. Values of
+// another number of relations panic, and so do those of walks, which visit nodes and draw no edges, and of networks with self loops,
+// which no list has.
+func (s *Sampler) Bring(values []Values) {
+	if len(values) != len(s.relations) {
+		panic(fmt.Sprintf("sample: Bring: %d relations, and values of %d", len(s.relations), len(values)))
+	}
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		if s.Kind == RW || s.SelfLoops {
+			panic("sample: Bring: walks and self loops have no values")
+		}
+		s.relations[i].values, s.relations[i].columns = v, v.Columns()
+	}
+}
+
+// bring fills the Values of batches that are drawn.
+func (s *Sampler) bring(ctx context.Context, batches []*Batch) error {
+	for i := range s.relations {
+		if s.relations[i].columns == 0 {
+			continue
+		}
+		jobs := s.beginValues(&s.relations[i], batches)
+		_, misses, err := s.all(ctx, jobs, func(_ *drawer, j *job) (hits, misses int, err error) { return j.takeValues(ctx) })
+		for c := 0; c < s.relations[i].columns && misses > 0 && err == nil; c++ {
+			err = s.readValues(ctx, jobs, misses, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginValues makes the jobs of r at all hops of batches where it is drawn from.
+func (s *Sampler) beginValues(r *relation, batches []*Batch) []job {
+	n := 0
+	for hop := range s.Fanouts {
+		if s.FanoutOf(hop, r.number) == 0 {
+			continue
+		}
+		for _, b := range batches {
+			if n == len(s.jobs) {
+				s.jobs = append(s.jobs, job{})
+			}
+			layer := &b.Layers[len(s.Fanouts)-1-hop]
+			j := &s.jobs[n]
+			j.begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws{relation: r.number})
+			j.drawn, n = true, n+1
+		}
+	}
+	return s.jobs[:n]
+}
+
+// takeValues makes room for the values of j's edges and takes those that are resident. It counts these lists, and others.
+func (j *job) takeValues(ctx context.Context) (hits, misses int, err error) {
+	b := j.block
+	b.Values = resize(b.Values, len(b.Nbr)*b.columns)
+	for i, v := range j.dst {
+		if i%ahead == 0 && ctx.Err() != nil {
+			return 0, 0, ctx.Err()
+		}
+		switch places := b.placesOf(i); {
+		case len(places) == 0:
+		case v >= j.resident:
+			misses++
+		default:
+			hits++
+			values := b.Values[int(b.Start[i])*b.columns:][:len(places)*b.columns]
+			j.values.TakeValues(values, v, places)
+			if bad := slices.IndexFunc(values, notFinite); bad >= 0 {
+				return 0, 0, &ValueError{j.number, bad % b.columns, v, int(places[bad/b.columns]), values[bad]}
+			}
+		}
+	}
+	return hits, misses, nil
+}
+
+func notFinite(x float32) bool { return x-x != 0 }
+
+// readValues takes a column of the values of edges whose lists are not resident, of which there are at most misses.
+func (s *Sampler) readValues(ctx context.Context, jobs []job, misses int64, column int) error {
+	return s.passes(jobs, misses, func() error {
+		return jobs[0].values.ReadValues(ctx, column, s.nodes, func(i, from int, part []float32) error {
+			for at := s.first[i]; at < s.first[i+1]; at++ {
+				if err := s.serveValues(jobs, int(at), column, from, part); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+// serveValues takes what a pair wants of a column of a list, of which part begins at neighbour from.
+func (s *Sampler) serveValues(jobs []job, at, column, from int, part []float32) error {
+	j, n, v := s.of(jobs, at)
+	b := j.block
+	for e := b.Start[n]; e < b.End[n]; e++ {
+		i := int(b.places[e]) - from
+		if i < 0 || i >= len(part) {
+			continue
+		}
+		if notFinite(part[i]) {
+			return &ValueError{j.number, column, v, int(b.places[e]), part[i]}
+		}
+		b.Values[int(e)*b.columns+column] = part[i]
+	}
+	return nil
+}
