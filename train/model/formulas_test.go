@@ -88,10 +88,16 @@ func (f formulas) before(l, t, v int, x [][][]float64) []float64 {
 		switch f.Kind {
 		case RSAGE:
 			y = plus(y, times(f.params[name+"lin_l.weight"], average(rows, weights, k)))
+			if w := f.params[name+"lin_edge.weight"]; w != nil {
+				y = plus(y, times(w, average(f.edges(l, r, v), weights, k)))
+			}
 		case RGCN:
 			y = plus(y, across(f.matrix(l, number, len(x[t][v])*len(y)), average(rows, weights, k)))
+			if w := f.params[name+"edge"]; w != nil {
+				y = plus(y, across(w, average(f.edges(l, r, v), weights, k)))
+			}
 		case RGAT:
-			y = plus(y, f.attend(name, l, x[t][v], rows, weights))
+			y = plus(y, f.attend(name, l, x[t][v], rows, weights, f.edges(l, r, v)))
 		}
 	}
 	return y
@@ -109,6 +115,22 @@ func (f formulas) neighbors(l, r, v int, x [][][]float64) (rows [][]float64, wei
 		weights = append(weights, w)
 	}
 	return rows, weights
+}
+
+// edges are the values of v's edges in relation r, nothing each where there are none.
+func (f formulas) edges(l, r, v int) (values [][]float64) {
+	k, columns := &f.batch.Layers[l].Blocks[r], 0
+	if len(f.Edges) > 0 {
+		columns = f.Edges[r]
+	}
+	for e := k.Start[v]; e < k.End[v]; e++ {
+		var row []float64
+		for _, x := range k.Values[int(e)*columns:][:columns] {
+			row = append(row, float64(x))
+		}
+		values = append(values, row)
+	}
+	return values
 }
 
 // ended is y as layer l ends for type t.
@@ -160,7 +182,7 @@ func (f formulas) matrix(l, number, size int) []float64 {
 }
 
 // attend is the sum over one relation, by GAT's attention.
-func (f formulas) attend(name string, l int, own []float64, rows [][]float64, weights []float64) (y []float64) {
+func (f formulas) attend(name string, l int, own []float64, rows [][]float64, weights []float64, edges [][]float64) (y []float64) {
 	src, dst := f.params[name+"lin.weight"], f.params[name+"lin.weight"]
 	if src == nil {
 		src, dst = f.params[name+"lin_src.weight"], f.params[name+"lin_dst.weight"]
@@ -179,6 +201,12 @@ func (f formulas) attend(name string, l int, own []float64, rows [][]float64, we
 			from, score := times(src, row), 0.0
 			for c := h * width; c < (h+1)*width; c++ {
 				score += from[c]*attSrc[c] + at[c]*attDst[c]
+			}
+			if w := f.params[name+"lin_edge.weight"]; w != nil {
+				edge := times(w, edges[i])
+				for c := h * width; c < (h+1)*width; c++ {
+					score += edge[c] * f.params[name+"att_edge"][c]
+				}
 			}
 			exp := weights[i] * math.Exp(max(score, float64(float32(attentionSlope))*score))
 			total += exp

@@ -57,6 +57,17 @@ type Frontier struct {
 type Edges struct {
 	kernels.Adjacency
 	Weight kernels.Tensor
+
+	values kernels.Tensor    // F32, a row a position of Nbr, or no rows
+	own    kernels.Adjacency // the lists over these rows
+}
+
+// Bring gives edges values to read, F32, a row a position of Nbr: sample.Block.Values. count is 0, 1, 2 and so on, U32, and longer
+// than Nbr.
+func (e *Edges) Bring(values, count kernels.Tensor) {
+	n := e.Nbr.Rows
+	e.values = values
+	e.own = kernels.Adjacency{Start: e.Start, End: e.End, Nbr: count.Slice(0, n), RevStart: count.Slice(0, n+1), RevEdge: count.Slice(0, n)}
 }
 
 // Rows are the rows of a layer's nodes, by type. A type of which it has none has nil.
@@ -98,6 +109,11 @@ func mean(t *tape.Tape, x *tape.Var, e Edges) *tape.Var {
 		return t.NeighborMean(x, e.Adjacency)
 	}
 	return t.WeightedSum(x, t.Leaf(e.Weight), nil, e.Adjacency)
+}
+
+// meanOfValues is mean of the values of every destination's edges.
+func meanOfValues(t *tape.Tape, e Edges) *tape.Var {
+	return mean(t, t.Leaf(e.values), Edges{Adjacency: e.own, Weight: e.Weight})
 }
 
 // ending is how a layer ends. The last layer's result stays as it is; others pass LayerNorm, if the network has it, and an

@@ -40,6 +40,7 @@ type network struct {
 	typed    bool // it knows types and relations; others have one of each
 	labels   bool // its first layer can have labels for input
 	across   bool // its matrices have a row for each input, not for each output
+	edges    bool // it reads values of edges
 }
 
 // Kinds lists the networks there are.
@@ -87,6 +88,20 @@ func TypedKinds() string {
 	return sample.Names(all)
 }
 
+// ReadsEdges tells whether the network reads values of edges.
+func (k Kind) ReadsEdges() bool { return k.network().edges }
+
+// EdgeKinds lists the networks that read values of edges, for people.
+func EdgeKinds() string {
+	var all []Kind
+	for _, n := range table {
+		if n.edges {
+			all = append(all, n.kind)
+		}
+	}
+	return sample.Names(all)
+}
+
 // Shape is what the data fix of a network.
 type Shape struct {
 	In  []int // columns of the input rows, by type; 0 where there are none, and the layers read a learnt row instead
@@ -101,6 +116,9 @@ type Shape struct {
 	Types     []string
 	Relations []Relation
 	Reach     sample.Reach
+	// Edges is how many values the edges of each relation have, for networks that read them. It is as long as there are relations, or
+	// empty where none has any.
+	Edges []int
 }
 
 // named is s with the names that it left out.

@@ -106,6 +106,13 @@ func upload(be kernels.Backend, l *sample.Layer) Graph {
 		g.Edges = append(g.Edges, Edges{Weight: f32(be, k.Weight, len(k.Weight), 1), Adjacency: kernels.Adjacency{
 			Start: u32(be, k.Start), End: u32(be, k.End), Nbr: u32(be, k.Nbr),
 			RevStart: u32(be, k.RevStart), RevDst: u32(be, k.RevDst), RevEdge: u32(be, k.RevEdge)}})
+		if n := len(k.Nbr); n > 0 && len(k.Values) > 0 {
+			count := make([]uint32, n+1)
+			for e := range count {
+				count[e] = uint32(e)
+			}
+			g.Edges[i].Bring(f32(be, k.Values, n, len(k.Values)/n), u32(be, count))
+		}
 	}
 	return g
 }

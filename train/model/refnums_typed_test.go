@@ -30,6 +30,8 @@ type recordedTypes struct {
 		Src       int    `json:"src"`
 		Dst       int    `json:"dst"`
 		Neighbors lists  `json:"in_neighbors"`
+		// EdgeValues are those of its edges, list by list, where they have some.
+		EdgeValues []float32 `json:"edge_values"`
 	} `json:"relations"`
 	Labels []uint32 `json:"labels"`
 	Seeds  []uint32 `json:"seeds"`
@@ -37,7 +39,31 @@ type recordedTypes struct {
 		recordedCase
 		Bases   int            `json:"bases"`
 		Columns map[string]int `json:"columns"`
+		Edges   []int          `json:"edges"` // columns of their values that the network reads, by relation; empty: none
 	} `json:"cases"`
+}
+
+// recordedEdges is the values of a relation's edges.
+type recordedEdges struct {
+	lists
+	values  []float32
+	columns int
+}
+
+func (r recordedEdges) Columns() int { return r.columns }
+
+func (r recordedEdges) TakeValues(dst []float32, v uint32, places []uint32) {
+	before := 0 // edges
+	for _, list := range r.lists[:v] {
+		before += len(list)
+	}
+	for i, p := range places {
+		copy(dst[i*r.columns:][:r.columns], r.values[(before+int(p))*r.columns:])
+	}
+}
+
+func (r recordedEdges) ReadValues(context.Context, int, []uint32, func(i, from int, part []float32) error) error {
+	panic("values are read that are at hand")
 }
 
 // TestPyTorchGeometricAgreesOnTypes compares logits, the gradient of every parameter and ten losses of Adam, on every kernel set. The
@@ -71,15 +97,23 @@ func TestPyTorchGeometricAgreesOnTypes(t *testing.T) {
 	adam := (&recorded{LR: r.LR, WeightDecay: r.WeightDecay}).adam()
 	everyBackend(t, func(t *testing.T, be kernels.Backend, within tolerance) {
 		for _, c := range r.Cases {
-			t.Run(fmt.Sprintf("%s/%d bases/%v", c.Model, c.Bases, c.Columns), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%d bases/%v/%v", c.Model, c.Bases, c.Columns, c.Edges), func(t *testing.T) {
 				config := Config{Kind: c.Model, Layers: 2, Hidden: r.Hidden, Norm: "none", Heads: c.Heads, Bases: c.Bases}
 				s, draws := s, draws
 				for _, kind := range r.Types {
 					s.In = append(slices.Clip(s.In), c.Columns[kind.Name])
 				}
+				s.Edges = c.Edges
 				draws.Options = config.Blocks(s)
+				sampler, values := sample.NewTyped(schema, topo, draws, 1), make([]sample.Values, len(topo))
+				for i, n := range c.Edges {
+					if n > 0 {
+						values[i] = recordedEdges{r.Relations[i].Neighbors, r.Relations[i].EdgeValues, n}
+					}
+				}
+				sampler.Bring(values)
 				var b sample.Batch
-				require.NoError(t, sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &b, sample.Z{First: 1}, seeds...))
+				require.NoError(t, sampler.SampleOne(context.Background(), &b, sample.Z{First: 1}, seeds...))
 				var x []kernels.Tensor
 				for i, ids := range b.Inputs() {
 					var rows []float32

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
@@ -10,6 +11,9 @@ import (
 // Attention is GAT's within each relation, without self loops: of PyTorch Geometric's GATConv, which has one W_r for the
 // scores of both ends where rows of both types have the same width, and else one for each.
 //
+// Where edges of r have values, ⟨a_rh, head h of E_r·e_uv⟩ is added to the score of u → v, as GATConv does with edge_dim: E_r is
+// lin_edge.weight, and a_r att_edge. It comes to ⟨e_uv, Σ_c a_rhc·E_rhc⟩, which takes no row of all heads an edge.
+//
 // Hidden layers have Config.Heads heads side by side, the last one a single head, as GAT's.
 const RGAT Kind = "rgat"
 
@@ -18,6 +22,7 @@ var rgat = network{
 	sampling: sample.Options{RevEdges: true, RevInput: true},
 	validate: validateHeads,
 	typed:    true,
+	edges:    true,
 	newLayer: newRGAT,
 	labels:   true,
 }
@@ -27,11 +32,39 @@ type rgatLayer struct {
 	layer       int
 	attnDropout float32
 	attention   []attention // by relation
+	heads       *heads      // nil where no edges have values
 	skips       skips
 }
 
-// attention is the parameters of one relation. dst is src where one matrix serves both ends.
-type attention struct{ src, dst, attSrc, attDst *tape.Var }
+// attention is the parameters of one relation. dst is src where one matrix serves both ends. edge and attEdge are nil where edges
+// have no values.
+type attention struct{ src, dst, attSrc, attDst, edge, attEdge *tape.Var }
+
+// heads are the lists of a graph from the columns of a row to its heads: head h has the neighbours h·C … (h+1)·C.
+type heads struct{ start, end, nbr, revStart, revDst *list }
+
+func (d *declared) heads(n, width int) *heads {
+	at := func(n, step, first int) *list {
+		values := make([]uint32, n)
+		for i := range values {
+			values[i] = uint32(first + i*step)
+		}
+		return d.list(values)
+	}
+	owners := make([]uint32, n*width)
+	for c := range owners {
+		owners[c] = uint32(c / width)
+	}
+	return &heads{at(n, width, 0), at(n, width, width), at(n*width, 1, 0), at(n*width+1, 1, 0), d.list(owners)}
+}
+
+// sum is, for each head, that of the rows of x, one a column, times the head's row of a: H×I of x H·C×I and a H×C.
+func (h *heads) sum(t *tape.Tape, x, a *tape.Var) *tape.Var {
+	return t.WeightedSum(x, t.Reshape(a, a.Value.Len(), 1), nil, kernels.Adjacency{
+		Start: h.start.Tensor, End: h.end.Tensor, Nbr: h.nbr.Tensor,
+		RevStart: h.revStart.Tensor, RevDst: h.revDst.Tensor, RevEdge: h.nbr.Tensor,
+	})
+}
 
 func newRGAT(d *declared, c Config, at place) layer {
 	heads := c.Heads
@@ -54,6 +87,13 @@ func newRGAT(d *declared, c Config, at place) layer {
 		}
 		a.attSrc = d.glorot(name+"att_src", 1, heads, at.out/heads)
 		a.attDst = d.glorot(name+"att_dst", 1, heads, at.out/heads)
+		if columns := at.edges(r); columns > 0 {
+			a.edge = d.glorot(name+"lin_edge.weight", at.out, columns)
+			a.attEdge = d.glorot(name+"att_edge", 1, heads, at.out/heads)
+			if l.heads == nil {
+				l.heads = d.heads(heads, at.out/heads)
+			}
+		}
 	}
 	l.skips = d.skips(at)
 	l.endings = d.endings(c, at)
@@ -84,6 +124,13 @@ func (l *rgatLayer) attend(s step, r int, x Rows, g Graph) *tape.Var {
 	} else {
 		own = t.Affine(nil, tape.Term{X: t.Head(x[ends.Dst], dst), W: a.dst})
 	}
-	alpha := t.EdgeSoftmax(t.HeadDot(rows, a.attSrc), t.HeadDot(own, a.attDst), e.Weight, e.Adjacency, attentionSlope)
+	src, to := t.HeadDot(rows, a.attSrc), t.HeadDot(own, a.attDst)
+	var alpha *tape.Var
+	if a.edge == nil {
+		alpha = t.EdgeSoftmax(src, to, e.Weight, e.Adjacency, attentionSlope)
+	} else {
+		edge := t.Affine(nil, tape.Term{X: t.Leaf(e.values), W: l.heads.sum(t, a.edge, a.attEdge)})
+		alpha = t.EdgeSoftmaxWith(src, to, edge, e.Weight, e.Adjacency, e.own, attentionSlope)
+	}
 	return t.WeightedSum(rows, l.dropAttention(s, l.layer, r, alpha, g, l.attnDropout), nil, e.Adjacency)
 }

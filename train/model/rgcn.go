@@ -12,8 +12,11 @@ import (
 //
 // With Config.Bases B the input is always brought to that width, and W_r = Σ_b a_rb·V_b (equation 3).
 //
+// Where edges of r have values, E_r·mean_r(e_uv) is added, the mean being over the same edges. E_r is no sum of bases.
+//
 // Parameters are those of PyTorch Geometric's RGCNConv, whose matrices have a row for each input. It numbers relations, and
-// so does a layer here: those that it draws from, in their order.
+// so does a layer here: those that it draws from, in their order. E_r, which it has not, is called edge of its relation, with a row for
+// each input as well.
 const RGCN Kind = "rgcn"
 
 var rgcn = network{
@@ -25,6 +28,7 @@ var rgcn = network{
 		return nil
 	},
 	typed:    true,
+	edges:    true,
 	newLayer: newRGCN,
 	labels:   true,
 	across:   true,
@@ -34,13 +38,15 @@ type rgcnLayer struct {
 	typed
 	encoder
 	in, bases    int
-	number       []int     // by relation: which it is of those that the layer draws from
-	weight, comp *tape.Var // W_r one below the other, or V_b and a; nil where the layer draws from no relation
+	number       []int       // by relation: which it is of those that the layer draws from
+	weight, comp *tape.Var   // W_r one below the other, or V_b and a; nil where the layer draws from no relation
+	edge         []*tape.Var // E_r by relation; nil where edges have no values
 	root, bias   *tape.Var
 }
 
 func newRGCN(d *declared, c Config, at place) layer {
-	l := &rgcnLayer{typed: at.typed(), bases: c.Bases, number: make([]int, len(at.shape.Relations))}
+	relations := len(at.shape.Relations)
+	l := &rgcnLayer{typed: at.typed(), bases: c.Bases, number: make([]int, relations), edge: make([]*tape.Var, relations)}
 	if at.layer == 0 && (c.Bases > 0 || widths(at.in) > 1) {
 		l.encoder, at = d.encoder(c, at)
 	}
@@ -62,6 +68,11 @@ func newRGCN(d *declared, c Config, at place) layer {
 	default:
 		l.weight = d.glorot(name+"weight", c.Bases, l.in, at.out)
 		l.comp = d.glorot(name+"comp", drawn, c.Bases)
+	}
+	for r := range l.edge {
+		if at.draws(r) && at.edges(r) > 0 {
+			l.edge[r] = d.glorot(at.conv(r)+"edge", at.edges(r), at.out)
+		}
 	}
 	l.root = d.glorot(name+"root", l.in, at.out)
 	l.bias = d.constant(name+"bias", at.out, 0)
@@ -106,6 +117,11 @@ func (l *rgcnLayer) forward(s step, x Rows, g Graph) Rows {
 		} else {
 			for i, n := range numbers {
 				add(means[i], ofRelations, n)
+			}
+		}
+		for _, r := range l.drawn(t, g) {
+			if w := l.edge[r]; w != nil {
+				terms = append(terms, tape.Term{X: meanOfValues(s.t, g.Edges[r]), W: w, Across: true})
 			}
 		}
 		return l.endings[t].affineReLU(s.t, l.bias, append(terms, s.labels.terms(s.t, t, g)...)...)

@@ -9,19 +9,24 @@ import (
 // types share one S.
 const RSAGE Kind = "rsage"
 
-var rsage = network{kind: RSAGE, typed: true, newLayer: newRSAGE, labels: true}
+var rsage = network{kind: RSAGE, typed: true, edges: true, newLayer: newRSAGE, labels: true}
 
 type rsageLayer struct {
 	typed
 	neighbor []*tape.Var // by relation
+	edge     []*tape.Var // likewise; nil where edges have no values
 	skips    skips
 }
 
 func newRSAGE(d *declared, c Config, at place) layer {
-	l := &rsageLayer{typed: at.typed(), neighbor: make([]*tape.Var, len(at.shape.Relations))}
+	relations := len(at.shape.Relations)
+	l := &rsageLayer{typed: at.typed(), neighbor: make([]*tape.Var, relations), edge: make([]*tape.Var, relations)}
 	for r, ends := range at.shape.Relations {
 		if at.draws(r) {
 			l.neighbor[r] = d.glorot(at.conv(r)+"lin_l.weight", at.out, at.in[ends.Src])
+		}
+		if at.draws(r) && at.edges(r) > 0 {
+			l.edge[r] = d.glorot(at.conv(r)+"lin_edge.weight", at.out, at.edges(r))
 		}
 	}
 	l.skips = d.skips(at)
@@ -34,6 +39,9 @@ func (l *rsageLayer) forward(s step, x Rows, g Graph) Rows {
 		terms := []tape.Term{{X: s.t.Convert(s.t.Head(x[t], dst)), W: l.skips.weight[t]}}
 		for _, r := range l.drawn(t, g) {
 			terms = append(terms, tape.Term{X: mean(s.t, x[l.relations[r].Src], g.Edges[r]), W: l.neighbor[r]})
+			if w := l.edge[r]; w != nil {
+				terms = append(terms, tape.Term{X: meanOfValues(s.t, g.Edges[r]), W: w})
+			}
 		}
 		return l.endings[t].affineReLU(s.t, l.skips.bias[t], append(terms, s.labels.terms(s.t, t, g)...)...)
 	})

@@ -61,6 +61,14 @@ func (l *typed) dropAttention(s step, layer, r int, alpha *tape.Var, g Graph, p 
 	return s.t.EdgeDropout(alpha, from.IDs, to.IDs.Slice(0, to.Dst), g.Edges[r].Adjacency, key, p)
 }
 
+// edges is how many values edges of relation r have.
+func (p place) edges(r int) int {
+	if len(p.shape.Edges) == 0 {
+		return 0
+	}
+	return p.shape.Edges[r]
+}
+
 // conv is what the names of relation r's parameters begin with, and of what that of type t's in part of the network.
 func (p place) conv(r int) string {
 	return fmt.Sprintf("convs.%d.<%s>.", p.layer, moduleKey(p.shape.Relations[r].Name))

@@ -89,8 +89,9 @@ type typedProblem struct {
 	labels kernels.Tensor
 }
 
-// newTypedProblem draws it from an academy so many times as large, with rows of in columns by type.
-func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, times, fanout int) *typedProblem {
+// newTypedProblem draws it from an academy so many times as large, with rows of in columns by type, and with values of edges, so many
+// by relation.
+func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, times, fanout int, edges ...int) *typedProblem {
 	schema, topo := academyGraph(times)
 	draws := sample.Config{Kind: kind, Fanouts: slices.Repeat([]int{fanout}, c.Layers), OfRelation: make([][]int, len(topo))}
 	for r, fanouts := range academy.fanouts {
@@ -98,13 +99,15 @@ func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, t
 			draws.OfRelation[r] = fanouts
 		}
 	}
-	p := &typedProblem{config: c, Shape: Shape{In: in, Out: 3, Types: academy.types, Relations: academy.relations, Reach: draws.Reach(schema, 0)}}
+	p := &typedProblem{config: c, Shape: Shape{In: in, Out: 3, Types: academy.types, Relations: academy.relations, Reach: draws.Reach(schema, 0), Edges: edges}}
 	draws.Options = c.Blocks(p.Shape)
 	seeds := make([][]uint32, len(schema.Types))
 	for v := uint32(0); v < uint32(schema.Types[0]); v += 3 {
 		seeds[0] = append(seeds[0], v)
 	}
-	if err := sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &p.batch, sample.Z{First: 5}, seeds...); err != nil {
+	s := sample.NewTyped(schema, topo, draws, 1)
+	s.Bring(edgeValues(edges))
+	if err := s.SampleOne(context.Background(), &p.batch, sample.Z{First: 5}, seeds...); err != nil {
 		panic(err)
 	}
 	p.on(be)

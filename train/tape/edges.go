@@ -54,6 +54,26 @@ func (t *Tape) EdgeSoftmax(src, dst *Var, w kernels.Tensor, g kernels.Adjacency,
 	return alpha
 }
 
+// EdgeSoftmaxWith is EdgeSoftmax where each edge has a score of its own as well (E×H), which is added to that of its source. own are
+// the lists of g over the edges themselves: Nbr and RevEdge are 0, 1, 2 and so on, and RevStart too, to E.
+func (t *Tape) EdgeSoftmaxWith(src, dst, edge *Var, w kernels.Tensor, g, own kernels.Adjacency, slope float32) *Var {
+	edges, heads := edge.Value.Rows, edge.Value.Cols
+	sum := t.arena.alloc(edges, heads)
+	t.be.GatherRows(sum, src.Value, g.Nbr)
+	t.be.Add(sum, edge.Value)
+	alpha := t.result(edges, heads, src, dst, edge)
+	alpha.fixed = true
+	t.be.EdgeSoftmax(alpha.Value, sum, dst.Value, w, own, slope)
+	t.record(alpha, func() {
+		dedge, unused := t.arena.alloc(edges, heads), t.arena.alloc(edges, heads)
+		t.be.Fill(dedge, 0) // positions in no list are not written
+		t.be.EdgeSoftmaxGrad(unused, t.grad(dst), dedge, t.grad(alpha), alpha.Value, sum, dst.Value, own, slope)
+		t.be.GatherRowsGrad(t.grad(src), dedge, g.Nbr)
+		t.addGrad(edge, dedge)
+	})
+	return alpha
+}
+
 // EdgeDropout zeroes values of edges (E×H) at rate p and scales the rest, by a hash of (key, destination's id, source's
 // id, head). p = 0 is x itself.
 func (t *Tape) EdgeDropout(x *Var, srcIDs, dstIDs kernels.Tensor, g kernels.Adjacency, key uint64, p float32) *Var {

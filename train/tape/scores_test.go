@@ -146,3 +146,46 @@ func TestEdgeSoftmaxOfNothing(t *testing.T) {
 	be.DownloadF64(got, scores.Grad)
 	require.Equal(t, make([]float64, 6), got)
 }
+
+// TestEdgeSoftmaxWith: attention whose scores edges add to, with weights and without, and positions that are in no list.
+func TestEdgeSoftmaxWith(t *testing.T) {
+	be := kernels.NewReference()
+	u := func(values ...uint32) kernels.Tensor { return indices(be, values...) }
+	g := kernels.Adjacency{Start: u(1, 4, 6), End: u(4, 5, 6), Nbr: u(2, 3, 1, 3, 0, 2)} // as in twoRelations
+	own := kernels.Adjacency{
+		Start: g.Start, End: g.End, Nbr: u(0, 1, 2, 3, 4, 5), RevStart: u(0, 1, 2, 3, 4, 5, 6), RevEdge: u(0, 1, 2, 3, 4, 5),
+	}
+	weights := kernels.Tensor{Buf: be.Alloc(kernels.F32, 6), Rows: 6, Cols: 1}
+	be.UploadF32(weights, []float32{9, 1, 2, 0.5, 3, 9})
+	for _, w := range []kernels.Tensor{{}, weights} {
+		forward := func(tape *Tape, p []*Var) *Var {
+			alpha := tape.EdgeSoftmaxWith(p[0], p[1], p[2], w, g, own, 0.2)
+			return tape.WeightedSum(p[3], alpha, nil, kernels.Adjacency{
+				Start: g.Start, End: g.End, Nbr: g.Nbr, RevStart: u(0, 1, 2, 2, 4), RevDst: u(1, 0, 0, 0), RevEdge: u(4, 2, 1, 3),
+			})
+		}
+		checkGradients(t, be, [][2]int{{4, 2}, {3, 2}, {6, 2}, {4, 4}}, forward)
+	}
+
+	// Edges that add nothing leave EdgeSoftmax's bits.
+	cpu := kernels.NewCPU(kernels.CPUOptions{})
+	tape := New(cpu)
+	defer tape.Close()
+	on := func(v kernels.Tensor) kernels.Tensor {
+		values := make([]uint32, v.Rows)
+		be.DownloadU32(values, v)
+		return indices(cpu, values...)
+	}
+	g = kernels.Adjacency{Start: on(g.Start), End: on(g.End), Nbr: on(g.Nbr), RevStart: on(u(0, 1, 2, 2, 4)), RevDst: on(u(1, 0, 0, 0)), RevEdge: on(u(4, 2, 1, 3))}
+	own = kernels.Adjacency{Start: g.Start, End: g.End, Nbr: on(own.Nbr), RevStart: on(own.RevStart), RevEdge: on(own.RevEdge)}
+	rows := func(values ...float32) *Var {
+		v := kernels.Tensor{Buf: cpu.Alloc(kernels.F32, len(values)), Rows: len(values), Cols: 1}
+		cpu.UploadF32(v, values)
+		return tape.Leaf(v)
+	}
+	src, dst := rows(0.5, -1, 2, 0.25), rows(-0.75, 1, 0)
+	want, got := make([]float32, 6), make([]float32, 6)
+	cpu.DownloadF32(want, tape.EdgeSoftmax(src, dst, kernels.Tensor{}, g, 0.2).Value)
+	cpu.DownloadF32(got, tape.EdgeSoftmaxWith(src, dst, rows(0, 0, 0, 0, 0, 0), kernels.Tensor{}, g, own, 0.2).Value)
+	require.Equal(t, want[1:5], got[1:5])
+}
