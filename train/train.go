@@ -235,6 +235,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	t.draws = o.Sampling()
 	t.data, err = data.Open(ds, data.Options{
 		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
+		EdgeInputs: o.EdgeInputs,
 	})
 	if err != nil {
 		return nil, err
@@ -371,6 +372,7 @@ func (t *trainer) shape() model.Shape {
 	for i, r := range t.data.Relations {
 		name := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "___")
 		s.Relations = append(s.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
+		s.Edges = append(s.Edges, len(r.Inputs))
 	}
 	s.Reach = t.draws.Reach(schema, t.data.Target)
 	return s
@@ -399,6 +401,9 @@ func (t *trainer) checkTypes() (err error) {
 		if err := t.data.CheckWeights(t.draws.Reach(t.data.Schema(), t.data.Target).Drawn()); err != nil {
 			return err
 		}
+	}
+	if err := t.data.CheckEdgeInputs(t.EdgeInputs, t.draws.Reach(t.data.Schema(), t.data.Target).Drawn()); err != nil {
+		return err
 	}
 	t.draws.Options = t.Config.Blocks(t.shape())
 	return nil

@@ -49,6 +49,8 @@ type Relation struct {
 	*store.Graph
 	Src, Dst int
 	Weights  *store.EdgeColumn // of the edges, nil unless Options asked for them and there are some
+	// Inputs are the columns of the edges that networks read.
+	Inputs []*store.EdgeColumn
 }
 
 // Options says which part of a dataset a run wants.
@@ -63,6 +65,8 @@ type Options struct {
 	// type, or, without one, Embed with Hidden columns where the rows take up to EmbedBytes, else Constant.
 	Inputs map[string]string
 	Hidden int
+	// EdgeInputs are the columns of edges that networks read, by name or key of their relation.
+	EdgeInputs map[string][]string
 }
 
 // What nodes of a type can have for input: the rows of a table, which may be named as in "table:NAME"; learnt rows of their own,
@@ -138,6 +142,9 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	}
 	if o.Weighted {
 		d.useWeights()
+	}
+	if err := d.useEdgeInputs(o.EdgeInputs); err != nil {
+		return nil, err
 	}
 	return d, nil
 }
@@ -356,7 +363,7 @@ func (d *Data) UnusedColumns() (names []string) {
 	for _, r := range d.Relations {
 		for _, c := range r.Relation.Columns {
 			switch {
-			case c.Name == store.EdgeID || c.Name == weightColumn && r.Weights != nil:
+			case c.Name == store.EdgeID || c.Name == weightColumn && r.Weights != nil || r.reads(c.Name):
 			case len(d.Relations) > 1:
 				names = append(names, c.Name+" of "+r.Relation.Key())
 			default:
@@ -402,11 +409,14 @@ func (d *Data) corrupt(format string, args ...any) error {
 func (d *Data) Place(err error) error {
 	var neighbor *sample.NeighborError
 	var weight *sample.WeightError
+	var value *sample.ValueError
 	switch {
 	case errors.As(err, &neighbor):
 		return d.Relations[neighbor.Relation].CorruptNeighbor(neighbor.Node, neighbor.Neighbor)
 	case errors.As(err, &weight):
 		return d.Relations[weight.Relation].Weights.CheckWeights(weight.Node, weight.Place, []float32{weight.Weight})
+	case errors.As(err, &value):
+		return d.Relations[value.Relation].Inputs[value.Column].CorruptValue(value.Node, value.Place, value.Value)
 	}
 	return err
 }
@@ -435,7 +445,7 @@ func (d *Data) Name(t int, v uint32) (name string) {
 	return name
 }
 
-// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology and weights of the
+// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology, weights and values of the
 // relations that are drawn from, and of the tables of the types that are read.
 func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	files := []store.SectionFile{d.Labels.Section()}
@@ -447,6 +457,9 @@ func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 		files = append(files, offsets, neighbors)
 		if x.Weights != nil {
 			files = append(files, x.Weights.Section())
+		}
+		for _, c := range x.Inputs {
+			files = append(files, c.Section())
 		}
 	}
 	for i, t := range d.Types {

@@ -68,8 +68,9 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.Target), place: make([][]uint32, len(d.Types))}
 	var lists []sample.Topology
+	var values []sample.Values
 	for _, r := range d.Relations {
-		lists = append(lists, r.AtHand(o.Draws.Weighted))
+		lists, values = append(lists, r.AtHand(o.Draws.Weighted)), append(values, r.Values())
 	}
 	for l, drawn := range e.reach.Relations {
 		if l > 0 && slices.Equal(drawn, e.reach.Relations[l-1]) {
@@ -82,7 +83,9 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 				c.OfRelation[r] = []int{sample.All}
 			}
 		}
-		e.full = append(e.full, sample.NewTyped(schema, lists, c, 1))
+		full := sample.NewTyped(schema, lists, c, 1)
+		full.Bring(values)
+		e.full = append(e.full, full)
 	}
 	for l := range s.Model.Layers - 1 {
 		e.hidden = max(e.hidden, e.rowBytes(l)+e.rowBytes(l-1))
@@ -121,7 +124,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if e.Sampled() {
 		return 0
 	}
-	places, widest := int64(0), int64(0)
+	places, widest, columns := int64(0), int64(0), 0
 	for t, read := range e.reach.Types[0] {
 		if read {
 			nodes := int64(e.data.Types[t].Nodes)
@@ -129,7 +132,10 @@ func (e *Evaluator) MemoryBytes() int64 {
 			widest = max(widest, 4*nodes*int64(max(e.step.Model.Hidden, e.data.Types[t].Dim())))
 		}
 	}
-	return e.hidden + places + min(chunkBytes, widest)*evalChunks
+	for _, r := range e.data.Relations {
+		columns = max(columns, len(r.Inputs))
+	}
+	return e.hidden + places + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns)
 }
 
 // Sampled tells whether it evaluates on sampled blocks.

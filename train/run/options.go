@@ -71,6 +71,9 @@ type Options struct {
 	Target   string            `json:"target,omitempty"`
 	Relation string            `json:"relation,omitempty"`
 	Inputs   map[string]string `json:"input,omitempty"`
+	// EdgeInputs are the columns of edges that the network reads, by name or key of their relation, as they are stored: float32, or
+	// integers in float32. Nothing normalises them.
+	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
 	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
 	CheckpointEvery int `json:"checkpoint_every" resume:"free"`
 	KeepCheckpoints int `json:"keep_checkpoints" resume:"free"` // the newest ones
@@ -139,7 +142,7 @@ func (o Options) Validate() error {
 			fail(k < sample.All || k > math.MaxInt32, "{fanout} %s %d: at least 0, or -1 for every neighbour", name, k)
 		}
 	}
-	errs = append(errs, draws.Validate())
+	errs = append(errs, draws.Validate(), o.validateEdgeInputs())
 	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "{kappa} %d: at least 1, which is independent batches, or inf", o.Kappa)
 	fail(o.Dependent != Nested && o.Dependent != Smoothed, "{dependent} %s: there are nested and smoothed", o.Dependent)
 	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
@@ -164,6 +167,30 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("{kernels}: %w", err))
 	}
 	return errors.Join(append(errs, o.Options.Validate())...)
+}
+
+// validateEdgeInputs says what is wrong with EdgeInputs whatever the graph is.
+func (o Options) validateEdgeInputs() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(o.EdgeInputs)) {
+		columns := o.EdgeInputs[name]
+		for i, c := range columns {
+			if slices.Contains(columns[:i], c) {
+				errs = append(errs, fmt.Errorf("{edge_input} %s: column %s is there twice", name, c))
+			}
+		}
+		if len(columns) == 0 || slices.Contains(columns, "") {
+			errs = append(errs, fmt.Errorf("{edge_input} %s: it names no column; write %s=COLUMN, or several with commas between", name, name))
+		}
+	}
+	switch {
+	case len(o.EdgeInputs) == 0:
+	case !o.Kind.ReadsEdges():
+		errs = append(errs, fmt.Errorf("{edge_input}: {model} %s reads no values of edges; take %s", o.Kind, model.EdgeKinds()))
+	case o.Sampler == sample.RW:
+		errs = append(errs, errors.New("{edge_input}: {sampler} rw visits nodes and draws no edges; take ns, labor0 or labor-star"))
+	}
+	return errors.Join(errs...)
 }
 
 // draws is how neighbours are drawn where the network has any.

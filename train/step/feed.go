@@ -17,7 +17,7 @@ type Feed struct {
 	graphs []model.Graph
 	ints   kernels.Buffer // the U32 arrays of a batch, one behind the other
 	used   int
-	floats kernels.Buffer   // the edges' weights, likewise
+	floats kernels.Buffer   // the edges' weights and values, likewise
 	rows   []kernels.Buffer // of features, by type
 	hidden []kernels.Buffer // rows of a lower layer, in evaluation; by type
 	given  kernels.Buffer   // of UploadFloats
@@ -30,15 +30,16 @@ type Feed struct {
 	staging *kernels.Staging
 	ids     [][]uint32  // the parts of ints that blocks uploads
 	weights [][]float32 // and of floats
+	count   []uint32    // 0, 1, 2 and so on
 }
 
 // newFeed makes a Feed without buffers. Close gives them back.
 func newFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
 
-// Blocks uploads the blocks of layers: their integers at once, and their weights.
+// Blocks uploads the blocks of layers: their integers at once, and their weights and values.
 func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 	f.ids, f.weights = f.ids[:0], f.weights[:0]
-	seeds := 0
+	seeds, most := 0, 0 // edges that have values
 	for i := range layers {
 		seeds = 0
 		for _, nodes := range layers[i].Nodes {
@@ -48,8 +49,14 @@ func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 		for k := range layers[i].Blocks {
 			b := &layers[i].Blocks[k]
 			f.ids = append(f.ids, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge)
-			f.weights = append(f.weights, b.Weight)
+			f.weights = append(f.weights, b.Weight, b.Values)
+			if len(b.Values) > 0 {
+				most = max(most, len(b.Nbr))
+			}
 		}
+	}
+	if most > 0 {
+		f.ids = append(f.ids, f.counting(most+1))
 	}
 	ids, weights := total(f.ids), total(f.weights)
 	f.grow(&f.floats, kernels.F32, weights)
@@ -60,6 +67,7 @@ func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 	if len(f.graphs) != len(layers) {
 		f.graphs = make([]model.Graph, len(layers))
 	}
+	count := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: ids - (most + 1), Rows: most + 1, Cols: 1}
 	weights = 0
 	for i := range layers { // in the order in which they were joined
 		g := &f.graphs[i]
@@ -75,9 +83,25 @@ func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 				Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
 				RevStart: f.next(b.RevStart), RevDst: f.next(b.RevDst), RevEdge: f.next(b.RevEdge),
 			}})
+			if n := len(b.Values); n > 0 {
+				edges := len(b.Nbr)
+				g.Edges[k].Bring(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: edges, Cols: n / edges}, count)
+				weights += n
+			}
 		}
 	}
+	if most > 0 {
+		f.used += count.Rows
+	}
 	return f.graphs
+}
+
+// counting is 0 to n-1.
+func (f *Feed) counting(n int) []uint32 {
+	for i := len(f.count); i < n; i++ {
+		f.count = append(f.count, uint32(i))
+	}
+	return f.count[:n]
 }
 
 // total is the number of elements of all parts.

@@ -33,9 +33,10 @@ func TestBlocksAreOneUpload(t *testing.T) {
 	})
 	small := layer([]uint32{70, 7}, 1, sample.Block{Start: []uint32{0}, End: []uint32{1}, Nbr: []uint32{1}, Weight: []float32{3}})
 	empty := layer([]uint32{5}, 1, sample.Block{Start: []uint32{0}, End: []uint32{0}})
+	valued := layer([]uint32{70, 7}, 1, sample.Block{Start: []uint32{0}, End: []uint32{2}, Nbr: []uint32{1, 1}, Values: []float32{1, 2, 3, 4}})
 	be := &uploads{Backend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}
 	for _, f := range []*Feed{newFeed(be), newFeed(kernels.NewCPU(kernels.CPUOptions{}))} {
-		for _, layers := range [][]sample.Layer{{small}, {large, small}, {small}, {empty}} {
+		for _, layers := range [][]sample.Layer{{small}, {large, small}, {small}, {empty}, {valued, large}, {empty, valued}} {
 			be.n = 0
 			graphs := f.Blocks(layers)
 			if f.be == kernels.Backend(be) {

@@ -44,7 +44,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			continue
 		}
 		r := t.data.Relations[i]
-		l := plan.Lists{Nodes: int64(r.Nodes()), Offsets: topology.LeastBytes(r.Graph), Bytes: topology.ListBytes(r.Graph, r.Weights)}
+		l := plan.Lists{Nodes: int64(r.Nodes()), Offsets: topology.LeastBytes(r.Graph), Bytes: topology.ListBytes(r.Graph, r.Weights, r.Inputs...)}
 		for layer := range b.Layers {
 			if t.Reach.Relations[layer][i] {
 				l.Wanted = append(l.Wanted, int64(b.Layers[layer].Nodes[r.Dst].Dst))

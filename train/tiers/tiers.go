@@ -86,7 +86,7 @@ func New(
 		if drawn {
 			opened = append(opened, i)
 			least += topology.LeastBytes(d.Relations[i].Graph)
-			all += topology.ListBytes(d.Relations[i].Graph, d.Relations[i].Weights)
+			all += topology.ListBytes(d.Relations[i].Graph, d.Relations[i].Weights, d.Relations[i].Inputs...)
 		}
 	}
 	if len(opened) > 1 && o.TopologyBytes != Auto && o.TopologyBytes < least {
@@ -109,7 +109,7 @@ func New(
 		r := d.Relations[i]
 		// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
 		bytes := topology.LeastBytes(r.Graph)
-		switch lists := topology.ListBytes(r.Graph, r.Weights); {
+		switch lists := topology.ListBytes(r.Graph, r.Weights, r.Inputs...); {
 		case o.TopologyBytes != Auto && len(opened) == 1:
 			bytes = o.TopologyBytes
 		case o.TopologyBytes != Auto:
@@ -117,7 +117,7 @@ func New(
 			bytes += lists
 		}
 		t.lists[i] = bytes
-		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{Bytes: bytes, Weights: r.Weights, Options: t.Disk})
+		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{Bytes: bytes, Weights: r.Weights, Values: r.Inputs, Options: t.Disk})
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func (t *Tiers) drawn() []bool {
 
 // newSampler makes the sampler anew: it asks once how many lists are resident.
 func (t *Tiers) newSampler() {
-	lists := make([]sample.Topology, len(t.Topology))
+	lists, values := make([]sample.Topology, len(t.Topology)), make([]sample.Values, len(t.Topology))
 	for i, tier := range t.Topology {
 		r := t.data.Relations[i]
 		switch {
@@ -159,8 +159,12 @@ func (t *Tiers) newSampler() {
 		default:
 			lists[i] = tier
 		}
+		if tier != nil && tier.Columns() > 0 {
+			values[i] = tier
+		}
 	}
 	t.Sampler = sample.NewTyped(t.data.Schema(), lists, t.draws, t.Workers)
+	t.Sampler.Bring(values)
 }
 
 // defaultMemory is what a run takes that is not told: half of what there is, as far as it has address space.
