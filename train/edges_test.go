@@ -247,3 +247,27 @@ func TestEdgesThatAreNoNumbers(t *testing.T) {
 		trained(t, ds, o)
 	}
 }
+
+// TestEdgesPlan: it says what values take in memory, and a run notes those that are large.
+func TestEdgesPlan(t *testing.T) {
+	spec := rated(300)
+	spec.Columns[1].Value = func(v, i int) float64 { return 1_700_000_000 + float64(v) }
+	ds := open(t, spec)
+	o := typed(model.RSAGE)
+	o.EdgeInputs = map[string][]string{"to": {"time", "rating"}}
+	p, err := MakePlan(t.Context(), ds, o)
+	require.NoError(t, err)
+	edges := ds.Graph(0).Edges()
+	require.Equal(t, []PlanEdges{{"node__to__node", []string{"time", "rating"}, 9, 9 * edges, 4 * edges}}, p.EdgeInputs)
+	var notes []string
+	_, err = Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	require.NoError(t, err)
+	require.Contains(t, notes, "column time of the edges of node__to__node has values like 1.7e+09, and nothing normalises them: "+
+		"where the loss is large, ingest smaller ones")
+	require.Contains(t, notes, "column weight of the edges is not used in training")
+	require.NotContains(t, notes, "column rating of the edges is not used in training")
+	o.EdgeInputs = nil
+	p, err = MakePlan(t.Context(), ds, o)
+	require.NoError(t, err)
+	require.Empty(t, p.EdgeInputs)
+}

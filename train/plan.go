@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -42,6 +43,8 @@ type Plan struct {
 	LimitingStage string  `json:"limiting_stage"`
 	// Tables is what each table of a graph of several types has of InputRows, ColdRows, FeatureBytes and LoadSeconds.
 	Tables []PlanRows `json:"tables,omitempty"`
+	// EdgeInputs is what the values of edges take that the network reads.
+	EdgeInputs []PlanEdges `json:"edge_inputs,omitempty"`
 	// AutoEpochs is what the epochs come to where they are Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 }
@@ -53,6 +56,15 @@ type PlanRows struct {
 	ColdRows     float64 `json:"cold_rows"`
 	FeatureBytes float64 `json:"feature_bytes"`
 	LoadSeconds  float64 `json:"load_seconds"`
+}
+
+// PlanEdges is what the values of a relation's edges take where its lists are in memory, and in the files.
+type PlanEdges struct {
+	Relation  string   `json:"relation"` // its key
+	Columns   []string `json:"columns"`
+	EdgeBytes int64    `json:"edge_bytes"` // of an edge's values
+	Bytes     int64    `json:"bytes"`      // of those of all edges
+	ListBytes int64    `json:"list_bytes"` // of all neighbours, with their weights where they count
 }
 
 // MakePlan says what Run would take with the same options, and writes nothing.
@@ -110,6 +122,18 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		if len(t.data.Types) > 1 {
 			p.Tables = append(p.Tables, rows)
 		}
+	}
+	drawn := t.tiers.Reach.Drawn()
+	for i, r := range t.data.Relations {
+		if len(r.Inputs) == 0 || !drawn[i] {
+			continue
+		}
+		e := PlanEdges{Relation: r.Relation.Key(), ListBytes: topology.ListBytes(r.Graph, r.Weights)}
+		for _, c := range r.Inputs {
+			e.Columns, e.EdgeBytes = append(e.Columns, c.Column.Name), e.EdgeBytes+int64(c.Column.Elem.Size())
+		}
+		e.Bytes = e.EdgeBytes * r.Edges()
+		p.EdgeInputs = append(p.EdgeInputs, e)
 	}
 	p.MissRate = p.ColdRows / max(p.InputRows, 1)
 	began := time.Now()

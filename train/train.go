@@ -208,6 +208,7 @@ type trainer struct {
 	saved     int        // updates in the newest checkpoint
 	rows      embeddings // of it
 	torn      bool       // a step has changed the weights, and not all learnt rows
+	large     []string   // columns of edges with large values
 	result    *run.Result
 	shown     view
 }
@@ -331,6 +332,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err != nil {
 		return err
 	}
+	t.large = t.largeValues(b)
 	before := kernels.HostBytes()
 	if err := t.rehearse(b); err != nil {
 		return err
@@ -472,6 +474,9 @@ func (t *trainer) text(s string) string {
 func (t *trainer) notes() {
 	for _, column := range t.data.UnusedColumns() {
 		t.note("column %s of the edges is not used in training", column)
+	}
+	for _, text := range t.large {
+		t.note("%s", text)
 	}
 	for i, read := range t.tiers.Reach.Types[0] {
 		switch n := t.data.Types[i]; {

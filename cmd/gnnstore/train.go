@@ -33,6 +33,7 @@ type trainOptions struct {
 	kind, sampler    string
 	fanouts          *fanouts
 	inputs           named
+	edges            *edgeInputs
 	kappa            kappa
 	epochs, patience autoCount
 	optimizer        string
@@ -116,6 +117,7 @@ func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
 	o.fanouts = newFanouts(o.Fanouts, o.RelationFanouts)
 	o.inputs = named{kind: "TYPE=INPUT", of: maps.Clone(o.Inputs)}
+	o.edges = newEdgeInputs(o.EdgeInputs)
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.embedOptimizer = cmp.Or(string(o.Optim.Rows), string(optim.RowAdam))
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
@@ -132,6 +134,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, TYPE=embed:D, a learnt row of D columns "+
 		"for each node, or TYPE=constant, one for all (default the first table; without one embed of --hidden columns where that takes at most "+
 		"1 GiB, else constant)")
+	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN "+
+		"("+model.EdgeKinds()+")")
 	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
@@ -214,7 +218,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	if !given("layers") {
 		o.Layers = len(o.Fanouts)
 	}
-	o.Inputs = o.inputs.of
+	o.Inputs, o.EdgeInputs = o.inputs.of, o.edges.read()
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	if o.metric == "auc" {
 		o.metric = string(metric.ROCAUC)
@@ -302,6 +306,10 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 	for _, t := range p.Tables {
 		printf(stdout, "rows of %s: %s a step, %s of them from disk, %s read in %s\n", t.Type, count(int64(t.InputRows)), count(int64(t.ColdRows)),
 			size(int64(t.FeatureBytes)), seconds(t.LoadSeconds))
+	}
+	for _, e := range p.EdgeInputs {
+		printf(stdout, "values of the edges of %s: %s, %d bytes an edge, %s beside %s of neighbour lists\n", e.Relation,
+			strings.Join(e.Columns, ", "), e.EdgeBytes, size(e.Bytes), size(e.ListBytes))
 	}
 	printf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
 	if p.AutoEpochs != nil {
@@ -452,6 +460,9 @@ func describe(o run.Options, rec *run.Record) string {
 	draws := o.Draws()
 	if draws != "" {
 		draws = " by " + draws
+	}
+	if len(o.EdgeInputs) > 0 {
+		draws += ", edges " + edgeInputsText(o.EdgeInputs)
 	}
 	return fmt.Sprintf("%s, %d layers of %d, fanout %s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
 		o.Kind, o.Layers, o.Hidden, fanoutsText(o.Fanouts, o.RelationFanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)

@@ -68,8 +68,8 @@ func (d *Data) CheckEdgeInputs(inputs map[string][]string, drawn []bool) error {
 			reached = reached || drawn[i] && (name == r.Relation.Name || name == r.Relation.Key())
 		}
 		if !reached {
-			return d.fail("{edge_input} %s: no batch draws from this relation: with these {layers} and {fanout}, nothing that it leads to "+
-				"reaches nodes of type %s; leave it out", name, d.Types[d.Target].Name)
+			return d.fail("{edge_input} %s: no batch draws from this relation: seeds of type %s do not reach it with these {layers} and "+
+				"{fanout}; leave it out", name, d.Types[d.Target].Name)
 		}
 	}
 	return nil

@@ -16,6 +16,9 @@
 // hop by hop and relation by relation: the lists that are on disk and that any batch wants are read in one pass over the file, and
 // the sources of each type are numbered once a hop.
 //
+// Edges may bring [Values] along, from [Sampler.Bring] on: a block has them beside its neighbours. They change no draw, and are read
+// once all hops are drawn.
+//
 // An [Expander] changes between hops what is drawn further: historical embeddings prune there, and workers that cooperate add what
 // others asked for. Each source then has an [Origin], and Batch.Inputs are the rows that the batch itself reads.
 //
@@ -26,7 +29,7 @@
 // goroutine at a time; several Samplers may share one topology. Where lists are mapped, set Sampler.Guard to store.Guard.
 //
 // Start at [Sampler.Sample]. What a worker does is in drawer.go; how neighbours are chosen in choose.go; how lists are read in
-// cold.go.
+// cold.go, and values in values.go.
 //
 // # Why not
 //
