@@ -70,7 +70,9 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32,
 		return copy(out, l.ids), nil
 	case cfg.floyds():
 		c.floyd(out, l.degree, listKey(d.first, v))
-		copy(places, out)
+		if places != nil {
+			copy(places, out)
+		}
 		for i, place := range out {
 			out[i] = l.ids[place]
 		}

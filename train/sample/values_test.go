@@ -110,6 +110,33 @@ func TestValuesComeOnce(t *testing.T) {
 	require.EqualValues(t, pairBytes*(b.Layers[0].Nodes[0].Dst+b.Layers[1].Nodes[0].Dst), each)
 }
 
+// TestValuesOfNothing: what no edge was drawn of is not read.
+func TestValuesOfNothing(t *testing.T) {
+	list := make([]uint32, 4000)
+	for i := range list {
+		list[i] = uint32(2 + i)
+	}
+	topo := append(lists{{0}, list}, make(lists, 4000)...)
+	for _, c := range []Config{{Kind: Labor0, Poisson: true, Fanouts: []int{1}}, {Kind: LaborStar, Fanouts: []int{1}}} {
+		tier := &tiered{lists: topo, part: 10_000}
+		s := NewSampler(tier, c, 1)
+		s.Bring([]Values{&valued{tier, 1}})
+		nothing := 0
+		for z := range uint64(40) {
+			var b Batch
+			tier.reads = nil
+			require.NoError(t, s.SampleOne(context.Background(), &b, Z{First: z}, []uint32{0, 1}))
+			want := []uint32{0, 1}
+			if k := b.flat(0); k.Start[1] == k.End[1] {
+				nothing++
+				want = want[:1]
+			}
+			require.Equal(t, want, tier.reads[1], c.name())
+		}
+		require.Positive(t, nothing)
+	}
+}
+
 // spoilt has a value that is NaN, of the second edge of node 1.
 type spoilt struct{ *valued }
 
