@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
@@ -25,16 +26,18 @@ func idAt(b []byte, i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
 
 func floatAt(b []byte, i int) float32 { return math.Float32frombits(idAt(b, i)) }
 
-// view returns b as values. It copies them if b is not aligned, which is rare, since engines align memory as the file is, and if
-// the file has them as another type.
-func (c *column[T]) view(b []byte) []T {
+// view returns b as values. It copies them to scratch if b is not aligned, which is rare, since engines align memory as the file is,
+// and if the file has them as another type.
+func (c *column[T]) view(b []byte, scratch *[]T) []T {
 	if values, ok := c.lend(b); ok {
 		return values
 	}
-	values := make([]T, len(b)/c.size)
+	n := len(b) / c.size
+	values := slices.Grow((*scratch)[:0], n)[:n]
 	for i := range values {
 		values[i] = c.of(b, i)
 	}
+	*scratch = values
 	return values
 }
 
@@ -58,8 +61,8 @@ func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []by
 	})
 }
 
-// most is how many values an extent of the column holds: MaxPart, if they have 4 bytes.
-func (c *column[T]) most() int { return disk.MaxExtent / c.size }
+// most is how many values of the column are read at once: MaxPart, unless that many are more than an extent.
+func (c *column[T]) most() int { return min(MaxPart, disk.MaxExtent/c.size) }
 
 // edges gives extents that together hold the edges from lo to hi of the column, at most as many as most each. All but the last end
 // with a page of the file, so no page is read twice.
@@ -79,7 +82,8 @@ func (c *column[T]) edges(lo, hi uint64) func() (disk.Extent, bool) {
 // each calls do for every list that lies in s, wholly or in part; b is the bytes of s. The part of v's list begins with edge
 // from of v.
 func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do func(v uint32, from int, part []T) error) error {
-	values := c.view(b)
+	var scratch []T
+	values := c.view(b, &scratch)
 	lo := c.edge(s)
 	for v, e := t.offsets.owner(lo), lo; e < lo+uint64(len(values)); v++ {
 		begin, end := t.offsets.span(v)
@@ -114,11 +118,12 @@ func read[T uint32 | float32](
 		}
 	}
 	traffic, err := t.reader.Read(ctx, extents(t, c, nodes, t.mu.long), func(s disk.Extent, b []byte) error {
-		values, first := c.view(b), c.edge(s)
+		first, size := c.edge(s), uint64(c.size)
+		var scratch []T
 		for i := s.Lo; i < s.Hi; i++ {
 			lo, hi := t.offsets.span(nodes[i])
 			from := max(lo, first)
-			part := values[from-first : min(hi-first, uint64(len(values)))]
+			part := c.view(b[(from-first)*size:min((hi-first)*size, uint64(len(b)))], &scratch)
 			if c.check != nil {
 				if err := c.check(nodes[i], int(from-lo), part); err != nil {
 					return err
@@ -140,7 +145,7 @@ func read[T uint32 | float32](
 }
 
 // extents gives what to read of a column for the lists of nodes, in the order of the file. nodes[i] has a list longer than
-// an extent for each i in long: those are cut into parts, and of the others Merge makes few extents.
+// most for each i in long: those are cut into parts, and of the others Merge makes few extents.
 func extents[T uint32 | float32](t *Tier, c *column[T], nodes []uint32, long []int) func() (disk.Extent, bool) {
 	merged := func(lo, hi int) func() (disk.Extent, bool) {
 		next := t.reader.Merge(hi-lo, func(i int) disk.Request {

@@ -36,8 +36,8 @@ func (t *Tier) TakeValues(dst []float32, v uint32, places []uint32) {
 	}
 }
 
-// ReadValues is Read for a column of values: it takes the same nodes, and serves parts in the same way, but of narrow values up to
-// four times as many in a part. The bytes count as those of cold lists do; the lists themselves are counted by Read alone.
+// ReadValues is Read for a column of values: it takes the same nodes, and serves parts in the same way, of wide values shorter ones.
+// The bytes count as those of cold lists do; the lists themselves are counted by Read alone.
 func (t *Tier) ReadValues(ctx context.Context, column int, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	return read(ctx, t, &t.valuesOf[column], nodes, 0, serve)
 }

@@ -63,7 +63,7 @@ func readValues(t *topology.Tier, column int, nodes []uint32) ([][]float32, erro
 		mu.Lock()
 		defer mu.Unlock()
 		served[i] += len(part)
-		if copy(got[i][from:], part) != len(part) {
+		if copy(got[i][from:], part) != len(part) || len(part) > topology.MaxPart {
 			return fmt.Errorf("%d values from %d on, of %d", len(part), from, len(got[i]))
 		}
 		return nil
