@@ -118,7 +118,7 @@ func (a *arxiv) seal(ctx context.Context, dataset string) (string, error) {
 // crashTrain is a short run of what tools/crash does at length.
 func crashTrain(ctx context.Context, a *arxiv) error {
 	return a.prove(ctx, func(p *resume.Prover) error {
-		if err := p.Kill(ctx, resume.Configs[:2], 6); err != nil {
+		if err := p.Kill(ctx, resume.Configs[:3], 9); err != nil {
 			return err
 		}
 		messages, err := p.Twice(ctx, resume.Configs[0])

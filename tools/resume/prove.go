@@ -48,10 +48,11 @@ type Config struct {
 	Every, Keep int      // --checkpoint-every, --keep-checkpoints
 }
 
-// Configs differ in what a checkpoint has to carry: epochs that are not evaluated, the weights of the best one, one file
-// to keep, dropout in rows and in attention, batches that share their draws across it.
+// Configs differ in what a checkpoint has to carry: epochs that are not evaluated, the weights of the best one, learnt rows, one
+// file to keep, dropout in rows and in attention, batches that share their draws across it.
 var Configs = []Config{
 	{"sage", strings.Fields("--epochs 3 --fanout 5,5 --eval-every 2"), 5, 2},
+	{"rsage", strings.Fields("--epochs 2 --fanout 5,5 --input node=embed:16 --host-memory 2MiB --clip-norm 1"), 5, 1},
 	{"gcn", strings.Fields("--epochs 2 --fanout 5,5 --eval-test epoch --weight-decay 1e-4 " +
 		"--sampler labor0 --kappa 7 --dependent smoothed"), 5, 1},
 	{"gat", strings.Fields("--epochs 2 --fanout 3,3 --heads 2 --attn-dropout 0.3 --sampler rw --kappa 7"), 5, 3},
