@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -15,9 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// A run with learnt rows has them in its directory, and a checkpoint names the files of which they consist then. What follows is all
-// that such a run does beside others. Rows are in step with the weights between two ranges of the pipeline, and nowhere else: so
-// these end where checkpoints are due.
+// A run keeps its learnt rows in its directory, and a checkpoint names the files of which they consist by then. Only between two
+// ranges of the pipeline have all rows been written back that the weights have: so a range ends where a checkpoint is due.
 
 // learns tells whether the run has learnt rows.
 func (t *trainer) learns() bool { return len(t.tiers.Learnt) > 0 }
@@ -46,7 +46,7 @@ func (t *trainer) keptNow() kept {
 	return kept{int64(t.optim.Steps()), int64(t.result.Best.Epoch) * int64(t.task.Steps())}
 }
 
-// place has the learnt rows be in the run directory.
+// place tells the tables that their files are in the run directory.
 func (t *trainer) place() {
 	t.tiers.In(t.dir.FS(), t.dir.File(embeddingDir), fmt.Sprintf("dataset %s, seed %d", t.result.Seal, t.Seed))
 }
@@ -97,7 +97,9 @@ func (t *trainer) retainRows(ctx context.Context) error {
 
 // resumeRows goes on from the rows of the checkpoint that was loaded. names are the checkpoints on record.
 func (t *trainer) resumeRows(ctx context.Context, names []string) error {
-	t.rows.Kept = slices.DeleteFunc(t.rows.Kept, func(k kept) bool { return !slices.Contains(names, run.CheckpointName(int(k.Updates))) })
+	t.rows.Kept = slices.DeleteFunc(t.rows.Kept, func(k kept) bool {
+		return !slices.Contains(names, run.CheckpointName(int(k.Updates))) || t.checkBest(k.Best) != nil // a damaged one may say anything
+	})
 	for _, l := range t.tiers.Learnt {
 		if err := l.Resume(ctx, t.rows.Tables[t.data.Types[l.Type].Name]); err != nil {
 			return err
@@ -122,8 +124,8 @@ func (t *trainer) showBest(ctx context.Context) (back func() error, err error) {
 	return back, nil
 }
 
-// hash is run.Result.ParamsXXH3.
-func (t *trainer) hash(ctx context.Context) (string, error) {
+// hash is run.Result.ParamsXXH3, and failed, or else why there is none.
+func (t *trainer) hash(ctx context.Context, failed error) (string, error) {
 	h := xxh3.New()
 	t.model.AddTo(h)
 	for _, l := range t.tiers.Learnt {
@@ -133,10 +135,10 @@ func (t *trainer) hash(ctx context.Context) (string, error) {
 			return nil
 		})
 		if err != nil {
-			return "", err
+			return "", cmp.Or(failed, err)
 		}
 	}
-	return fmt.Sprintf("%016x", h.Sum64()), nil
+	return fmt.Sprintf("%016x", h.Sum64()), failed
 }
 
 // learntRows are those of a checkpoint.
@@ -172,12 +174,26 @@ func (p learntRows) Check(s *checkpoint.State) error {
 			return fmt.Errorf("its learnt rows are of step %d, and its weights of step %d; remove the file to resume from the one before it",
 				mark.Step, p.at.Updates)
 		}
-		err := l.Check(mark)
-		if best := e.Kept[len(e.Kept)-1].Best; err == nil && best > 0 {
-			err = l.Check(mutable.Mark{Step: best, Rows: mark.Rows, RowBytes: mark.RowBytes})
+		if err := l.Check(mark); err != nil {
+			return fmt.Errorf("the learnt rows of type %s: %w", p.data.Types[l.Type].Name, err)
 		}
-		if err != nil {
-			return fmt.Errorf("the learnt rows of type %s: %w; restore them, or begin another run with {run}", p.data.Types[l.Type].Name, err)
+	}
+	last, now := e.Kept[len(e.Kept)-1], kept{int64(p.at.Updates), int64(p.at.SoFar.Best.Epoch) * int64(p.task.Steps())}
+	if last != now || !slices.IsSortedFunc(e.Kept, func(a, b kept) int { return cmp.Compare(a.Updates, b.Updates) }) {
+		return fmt.Errorf("its learnt rows are of the checkpoints %v, and it is %v; remove the file to resume from the one before it", e.Kept, now)
+	}
+	return p.checkBest(now.Best)
+}
+
+// checkBest says why there are no rows of the epoch that was the best, which ended after so many updates; 0: there is none.
+func (t *trainer) checkBest(updates int64) error {
+	if updates == 0 {
+		return nil
+	}
+	for _, l := range t.tiers.Learnt {
+		n := &t.data.Types[l.Type]
+		if err := l.Check(mutable.Mark{Step: updates, Rows: n.Nodes, RowBytes: l.RowBytes()}); err != nil {
+			return fmt.Errorf("the learnt rows of type %s in the best epoch: %w", n.Name, err)
 		}
 	}
 	return nil

@@ -23,12 +23,13 @@ func (t *trainer) run(ctx context.Context) error {
 	case ended(ctx, err):
 		t.result.Status = run.Interrupted
 		err = t.checkpointNow(ctx)
-	case outside(err) && !t.torn && t.checkpointNow(ctx) == nil:
+	case outside(err) && t.torn:
+		err = fmt.Errorf("%w; go on with gnnstore train {resume} {run} %s, from the newest checkpoint", err, t.dir.Path())
+	case outside(err) && t.checkpointNow(ctx) == nil:
 		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train {resume} {run} %s", err, t.dir.Path())
 	}
-	hash, herr := t.hash(context.WithoutCancel(ctx))
-	if t.result.ParamsXXH3 = hash; err == nil {
-		err = herr
+	if !t.learns() || err == nil && t.result.Status != run.Interrupted { // else all learnt rows would be read for it
+		t.result.ParamsXXH3, err = t.hash(context.WithoutCancel(ctx), err)
 	}
 	t.collect()
 	if err == nil {
@@ -53,7 +54,7 @@ func (t *trainer) work(ctx context.Context) (err error) {
 }
 
 // outside reports whether err came from the machine: a read or an allocation that failed. Running again may succeed, and no step
-// is half done, since a step allocates before it changes a weight.
+// is half done, since a step allocates before it changes a weight; but for trainer.torn.
 func outside(err error) bool {
 	var read *disk.ReadError
 	var memory *kernels.MemoryError

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
@@ -53,7 +54,7 @@ type Hooks struct {
 // that would change its results are refused.
 //
 // When ctx ends, the run stops at the next step boundary, whatever it reads just then, writes a checkpoint and returns its
-// result so far, Status Interrupted, without an error; before the run directory is opened, ctx's error is all. On an error the
+// result so far, Status Interrupted, without an error; before the first step that can be taken, ctx's error is all. On an error the
 // directory holds what finished before, and the error; where it is only that something could not be read, or that memory was
 // short, that is every step up to then.
 func Run(
@@ -82,7 +83,9 @@ func Run(
 	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
 	t.result.Run = t.dir.Path()
 	t.place()
-	if err := t.begin(ctx, version); err != nil {
+	if err := t.begin(ctx, version); ended(ctx, err) {
+		return nil, ctx.Err()
+	} else if err != nil {
 		return nil, err
 	}
 	defer t.serve()()
@@ -109,6 +112,9 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 			AutoEpochs: t.auto,
 		}
 		record.Options.Init = run.Absolute(t.Init)
+		if err := t.tiers.Room(); err != nil {
+			return err
+		}
 	} else {
 		if err := t.Resumes(record.Options); err != nil {
 			return fmt.Errorf("resume %s: %w", t.dir.Path(), err)
@@ -318,6 +324,9 @@ func (t *trainer) relations() (all []run.RelationOf) {
 // openTiers takes the measure of the first batch and opens the tiers by it. Where that leaves no room for full-neighbour
 // evaluation, and may, there is none.
 func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
+	if most := mutable.MaxKept - 1; t.KeepCheckpoints > most && t.data.Learns() {
+		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", t.KeepCheckpoints, most)
+	}
 	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
 	learning := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps()}
 	if t.CheckpointEvery > 0 {

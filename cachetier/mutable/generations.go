@@ -52,6 +52,9 @@ func (t *rows) seal(step int64) error {
 	return nil
 }
 
+// MaxKept is how many checkpoints a table can be kept for.
+const MaxKept = maxGenerations - 2
+
 // maxGenerations leaves slots for the one that is written, and for a copy.
 const maxGenerations = 250
 

@@ -40,7 +40,7 @@ type rows struct {
 	past   disk.Live // of the readers before it
 	place  [256]int  // of each slot among the files of reader, which has none without descriptors
 	counts Stats
-	loaded bool // by Begin or Resume
+	loaded bool // by Begin, Resume or Show
 
 	spill  spill
 	whole  bool   // Write takes rows to their places, with those of the spill: for a checkpoint
@@ -87,13 +87,13 @@ func (t *rows) chooseEngine() {
 	o.Probe = false
 	switch {
 	case o.Kind == disk.Mmap:
-		o.Kind, t.why = disk.Buffered, "rows that change are not read through memory maps; "
+		o.Kind, t.why = disk.Buffered, "rows that change are not read through memory maps"
 	case (o.Kind == disk.Auto || o.Kind == "") && !o.Direct:
 		available, err := kernels.AvailableMemory()
 		if o.Kind = disk.Buffered; err == nil && t.size() > available/2 {
 			o.Kind = disk.Uring
 		}
-		t.why = fmt.Sprintf("of %s with %s of memory to be had; ", kernels.FormatBytes(t.size()), kernels.FormatBytes(available))
+		t.why = fmt.Sprintf("of %s with %s of memory to be had", kernels.FormatBytes(t.size()), kernels.FormatBytes(available))
 	}
 }
 
@@ -159,7 +159,7 @@ func (t *rows) RowBytes() int { return t.rowBytes }
 func (t *rows) Kind() disk.Kind { return t.now().Kind() }
 
 // Why: see Kind.
-func (t *rows) Why() string { return t.why + t.now().Why() }
+func (t *rows) Why() string { return cmp.Or(t.why, t.now().Why()) }
 
 // Live: see Kind.
 func (t *rows) Live() disk.Live {

@@ -58,8 +58,8 @@ func (o Options) Validate() error {
 	if o.RowBytes < 1 || o.RowBytes > maxRowBytes {
 		errs = append(errs, fmt.Errorf("rows of %d bytes: use 1 to %d", o.RowBytes, maxRowBytes))
 	}
-	if o.Kept < 0 || o.Kept > maxGenerations-2 {
-		errs = append(errs, fmt.Errorf("%d checkpoints at a time: use 1 to %d", o.Kept, maxGenerations-2))
+	if o.Kept < 0 || o.Kept > MaxKept {
+		errs = append(errs, fmt.Errorf("%d checkpoints at a time: use 1 to %d", o.Kept, MaxKept))
 	}
 	if o.Touched < 0 || o.Touched > o.Rows {
 		errs = append(errs, fmt.Errorf("%d rows are written of %d", o.Touched, o.Rows))
@@ -70,9 +70,9 @@ func (o Options) Validate() error {
 // maxRowBytes bounds a row: 16 MiB are far more than any record has, and few enough for several in memory.
 const maxRowBytes = 16 << 20
 
-// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each row, and where in the spill, and
-// memory to write from.
-func FixedBytes(rows int) int64 { return 5*int64(rows) + putBytes + copyBytes }
+// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each row, and where in the spill, the
+// lists of generations, and memory to write from.
+func FixedBytes(rows int) int64 { return 5*int64(rows) + 3*int64(rows)/8 + putBytes + copyBytes }
 
 // DiskBytes is what the table takes on disk at most.
 func (o Options) DiskBytes() int64 {
@@ -178,30 +178,34 @@ func (t *Table) begin(ctx context.Context, step int64) error {
 	if err := t.rows.clean(); err != nil {
 		return fmt.Errorf("mutable: clean %s: %w", o.Dir, err)
 	}
-	if err := t.room(); err != nil {
+	if err := Room(o.FS, o.Dir, t.Need()); err != nil {
 		return err
 	}
 	t.begun = true
 	return t.Reload(ctx)
 }
 
-// room refuses a file system that the table may fill. One that does not tell is believed to have room.
-func (t *Table) room() error {
-	o := &t.options
-	usage, err := o.FS.GetDiskUsage(o.Dir)
+// Need is what the table may take on disk beside what it has there now.
+func (t *Table) Need() int64 {
+	need := t.options.DiskBytes()
+	for _, g := range t.rows.below {
+		need -= g.count * t.rows.stride
+	}
+	return need
+}
+
+// Room refuses a file system that has less space left than tables in dir may take. One that does not tell is believed to have room.
+func Room(fsys vfs.FS, dir string, need int64) error {
+	usage, err := fsys.GetDiskUsage(dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("mutable: space left in %s: %w", o.Dir, err)
-	}
-	need := o.DiskBytes()
-	for _, g := range t.rows.below {
-		need -= g.count * t.rows.stride
+		return fmt.Errorf("mutable: space left in %s: %w", dir, err)
 	}
 	if need > 0 && uint64(need) > usage.AvailBytes {
 		return fmt.Errorf("mutable: %s: the rows that are learnt may take %s more, and the file system has %s; make room, choose another with {run}, "+
-			"or keep fewer checkpoints", o.Dir, kernels.FormatBytes(need), kernels.FormatBytes(int64(usage.AvailBytes)))
+			"or keep fewer checkpoints", dir, kernels.FormatBytes(need), kernels.FormatBytes(int64(usage.AvailBytes)))
 	}
 	return nil
 }
@@ -278,7 +282,7 @@ func (t *Table) Retain(ctx context.Context, steps ...int64) error { return t.row
 // Show has the table be as of a checkpoint that is kept, to be read: Write panics until ShowNow. Everything that was written is in a
 // checkpoint. Nobody may plan, load, gather or write meanwhile.
 func (t *Table) Show(ctx context.Context, step int64) error {
-	if next := &t.rows.next; t.dirty() || next.slot != 0 || next.fresh {
+	if next := &t.rows.next; t.dirty() || t.rows.spill.live > 0 || next.slot != 0 || next.fresh {
 		panic("mutable: Show of a table with rows that no checkpoint has")
 	}
 	if t.begun {
@@ -287,8 +291,11 @@ func (t *Table) Show(ctx context.Context, step int64) error {
 	return t.show(ctx, step)
 }
 
-// ShowNow has the table be as it was before Show. After an error it can be called again.
+// ShowNow has the table be as it was before Show, if that was called. After an error it can be called again.
 func (t *Table) ShowNow(ctx context.Context) error {
+	if t.begun {
+		return nil
+	}
 	err := t.show(ctx, t.shown)
 	t.begun = err == nil
 	return err

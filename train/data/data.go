@@ -77,7 +77,7 @@ const (
 	Constant = "constant"
 )
 
-// EmbedBytes is what learnt rows with two moments may take where nobody has asked for them.
+// EmbedBytes is what learnt rows may take, with two moments whatever their optimizer keeps, where nobody has asked for them.
 const EmbedBytes = 1 << 30
 
 // MaxEmbed is the largest number of columns of learnt rows.
@@ -482,6 +482,11 @@ func (t *Type) Dim() int {
 		return t.Embed
 	}
 	return t.Features.Dim()
+}
+
+// Learns tells whether some type has learnt rows of its own.
+func (d *Data) Learns() bool {
+	return slices.ContainsFunc(d.Types, func(t Type) bool { return t.Features == nil && t.Embed > 0 })
 }
 
 // HasRows tells whether nodes of the type have input rows of their own.

@@ -124,18 +124,20 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if e.Sampled() {
 		return 0
 	}
-	places, widest, columns := int64(0), int64(0), 0
+	var places, widest, learnt int64
+	columns := 0
 	for t, read := range e.reach.Types[0] {
 		if read {
 			nodes := int64(e.data.Types[t].Nodes)
 			places += 4 * nodes
 			widest = max(widest, 4*nodes*int64(max(e.step.Model.Hidden, e.data.Types[t].Dim())))
+			learnt += nodes * e.learntRow(t)
 		}
 	}
 	for _, r := range e.data.Relations {
 		columns = max(columns, len(r.Inputs))
 	}
-	return e.hidden + places + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns)
+	return e.hidden + places + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns) + 2*min(learntBytes, learnt)
 }
 
 // Sampled tells whether it evaluates on sampled blocks.
@@ -292,7 +294,9 @@ func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t 
 const (
 	chunkBytes = 32 << 20 // of float32 destination rows
 	chunkEdges = 1 << 18
-	evalChunks = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
+	// learntBytes is of the records of learnt sources, and of their values, which are copied out of them.
+	learntBytes = 64 << 20
+	evalChunks  = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 )
 
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
@@ -302,15 +306,16 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 		width = e.data.Types[t].Dim()
 	}
 	var chunk []uint32
-	edges := 0
+	edges, learnt := 0, int64(0)
 	for v := range nodes.all {
 		chunk = append(chunk, v)
-		edges += e.edges(l, t, v)
-		if len(chunk)*width*4 >= chunkBytes || edges >= chunkEdges {
+		n, bytes := e.edges(l, t, v)
+		edges, learnt = edges+n, learnt+bytes
+		if len(chunk)*width*4 >= chunkBytes || edges >= chunkEdges || learnt >= learntBytes {
 			if err := do(chunk); err != nil {
 				return err
 			}
-			chunk, edges = chunk[:0], 0
+			chunk, edges, learnt = chunk[:0], 0, 0
 		}
 	}
 	if len(chunk) == 0 {
@@ -319,14 +324,26 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 	return do(chunk)
 }
 
-// edges is the number of neighbours that layer l reads for v of type t.
-func (e *Evaluator) edges(l, t int, v uint32) (n int) {
+// edges is the number of neighbours that layer l reads for v of type t, and the bytes that learnt rows take for it at most.
+func (e *Evaluator) edges(l, t int, v uint32) (n int, learnt int64) {
 	for i, r := range e.data.Relations {
 		if r.Dst == t && e.reach.Relations[l][i] {
 			n += r.Degree(v)
+			learnt += int64(r.Degree(v)) * e.learntRow(r.Src)
 		}
 	}
-	return n
+	if l > 0 {
+		return n, 0
+	}
+	return n, learnt + e.learntRow(t)
+}
+
+// learntRow is what a learnt row of type t takes with the values that are copied out of it, 0 where rows are not learnt.
+func (e *Evaluator) learntRow(t int) int64 {
+	if d := &e.data.Types[t]; d.Features == nil {
+		return 16*int64(d.Embed) + 4*min(1, int64(d.Embed))
+	}
+	return 0
 }
 
 // plan is the nodes that each layer computes, by type, nil for types of which it computes none: the last one nodes, each one below

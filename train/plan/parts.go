@@ -28,7 +28,7 @@ type Rows struct {
 	Count, Bytes int64 // rows of the table, bytes of one
 	Index        int64 // bookkeeping of a row in the host cache
 	Inputs       int   // that a batch reads
-	// Rewritten says that steps change the rows that they read; Noted is the bytes that say which rows that were.
+	// Rewritten says that steps change the rows that they read, and Noted is what the host cache takes to know which it has changed.
 	Rewritten bool
 	Noted     int64
 }

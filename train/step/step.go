@@ -116,9 +116,8 @@ func (s *Stepper) Compute(in Input) (Tally, error) {
 }
 
 // Update makes new weights of the gradients at a learning rate, and new records of the rows that the last Compute read, and clears
-// the gradients. reduce, where it is not nil, is given the
-// gradients before that, in the order of the parameters, to add those of other workers. A norm of the gradients that is not
-// finite, which is known where gradients are clipped, is a *NormError.
+// the gradients. reduce, where it is not nil, is given the gradients before that, in the order of the parameters, to add those of
+// other workers. A norm of the gradients that is not finite, which is known where gradients are clipped, is a *NormError.
 func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
 	if reduce != nil {
 		if err := reduce(s.grads); err != nil {

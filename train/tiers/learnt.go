@@ -93,12 +93,25 @@ func (t *Tiers) IsLearnt(i int) bool { return t.data.Types[t.Types[i]].Features 
 
 // In has the files of learnt rows be in a directory, each table's in its own, before the first step. run says what the rows are of.
 func (t *Tiers) In(fsys vfs.FS, dir, run string) {
+	t.place = mutable.Place{FS: fsys, Dir: filepath.Dir(dir)} // which is there
 	for _, l := range t.Learnt {
 		d := &t.data.Types[l.Type]
 		l.Table.In(mutable.Place{
 			FS: fsys, Dir: filepath.Join(dir, d.Name), Run: fmt.Sprintf("%s, type %s, %d columns, rule %d", run, d.Name, l.Dim, t.learning.Rule),
 		})
 	}
+}
+
+// Room refuses a file system that has less space left than the learnt rows of all types may take.
+func (t *Tiers) Room() error {
+	var need int64
+	for _, l := range t.Learnt {
+		need += l.Need()
+	}
+	if need == 0 {
+		return nil
+	}
+	return mutable.Room(t.place.FS, t.place.Dir, need)
 }
 
 // WriteBack puts the learnt rows of a step that was just used back into their tables, as they are now.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
@@ -49,6 +50,7 @@ type Tiers struct {
 	data     *data.Data
 	draws    sample.Config
 	learning Learning
+	place    mutable.Place // of Learnt, all together
 	be       kernels.Backend
 	staging  *kernels.Staging // of WriteBack
 	total    int64            // bytes for all
@@ -318,7 +320,7 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	}
 	for i, s := range t.Stacks {
 		if t.data.Types[t.Types[i]].Features == nil {
-			continue // its rows are not on disk yet
+			continue // of a new run none of its rows is on disk, and others have restored what was in memory
 		}
 		if err := s.Prewarm(ctx); err != nil {
 			return err
