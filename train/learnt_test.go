@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,6 +26,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -364,4 +366,140 @@ func TestEmbedRefuses(t *testing.T) {
 	o = learning()
 	o.Inputs = map[string]string{"reviewer": "embed:4"} // of whom there is none
 	require.Len(t, trained(t, ds, o).Embeddings, 1, "those of authors, by default")
+}
+
+// roomFS is a file system of so many bytes.
+type roomFS struct {
+	vfs.FS
+	avail uint64
+}
+
+// GetDiskUsage implements vfs.FS.
+func (f roomFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: f.avail, TotalBytes: 1 << 40}, nil
+}
+
+// TestLearntRowsNoRoom: all tables together must have room before a run is on record, so that the same command works once there is.
+func TestLearntRowsNoRoom(t *testing.T) {
+	ds := openTyped(t, storetest.Library(4000, 3, 2))
+	o := learning()
+	o.Inputs, o.Epochs = map[string]string{"author": "embed:64", "paper": "embed:64"}, 1
+	disk := vfs.NewMem()
+	_, err := runOn(t.Context(), roomFS{disk, 18 << 20}, ds, o, Hooks{}) // enough for each alone
+	require.ErrorContains(t, err, "/run: no space left on device: the rows that are learnt may take ")
+	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
+	_, err = disk.Stat("/run/" + run.RecordFile)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = runOn(t.Context(), roomFS{disk, 400 << 20}, ds, o, Hooks{})
+	require.NoError(t, err)
+	o.KeepCheckpoints = 400
+	_, err = Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+	require.ErrorContains(t, err, "{keep_checkpoints} 400: at most 247 where rows are learnt")
+}
+
+// TestLearntRowsForged: a checkpoint whose record of learnt rows is not that of the run is refused in a line that names the file, and
+// changes nothing; or what it says of others is passed over.
+func TestLearntRowsForged(t *testing.T) {
+	ds := openTyped(t, storetest.Library(400, 3, 2))
+	o := learning()
+	o.Epochs, o.CheckpointEvery = 3, 3
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	kept := func(text string) func(string) string {
+		return func(old string) string {
+			var m map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal([]byte(old), &m))
+			m["kept"] = json.RawMessage(text)
+			b, err := json.Marshal(m)
+			require.NoError(t, err)
+			return string(b)
+		}
+	}
+	for name, forge := range map[string]func(old string) string{
+		"missing": func(string) string { return "" },
+		"null":    func(string) string { return "null" },
+		"none":    kept(`[]`),
+		"later":   kept(`[{"updates":99999,"best":0}]`),
+		"below 0": kept(`[{"updates":-5,"best":-7}]`),
+		"best":    kept(`[{"updates":9,"best":777}]`),
+		"order":   kept(`[{"updates":9223372036854775807,"best":0},{"updates":8,"best":4}]`),
+		"rows":    func(s string) string { return strings.ReplaceAll(s, `"rows":200`, `"rows":-1`) },
+		"tables":  func(s string) string { return strings.ReplaceAll(s, `"author"`, `"autho"`) },
+	} {
+		disk := half(t, ds, o)
+		names := checkpointsOf(t, disk)
+		newest := "/run/" + names[len(names)-1]
+		tensors, meta, err := checkpoint.Load(disk, newest)
+		require.NoError(t, err)
+		if meta[embeddingsKey] = forge(meta[embeddingsKey]); meta[embeddingsKey] == "" {
+			delete(meta, embeddingsKey)
+		}
+		require.NoError(t, checkpoint.Save(disk, newest, tensors, meta))
+		before := listing(t, disk)
+		_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+		require.ErrorContains(t, err, "resume "+newest+": ", name)
+		require.NotContains(t, err.Error(), "\n", name)
+		require.Equal(t, before, listing(t, disk), name)
+		require.NoError(t, disk.Remove(newest))
+		got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+		require.NoError(t, err, name)
+		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, name)
+	}
+}
+
+// TestLearntRowsEndOfBegin: a run that is interrupted while its rows are made ready ends as one that has not begun, and goes on.
+func TestLearntRowsEndOfBegin(t *testing.T) {
+	ds := openTyped(t, storetest.Library(400, 3, 2))
+	o := learning()
+	o.Epochs, o.CheckpointEvery, o.KeepCheckpoints = 3, 3, 3
+	disk := half(t, ds, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	fsys := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if strings.Contains(op.Path, "/embeddings/") {
+			cancel()
+		}
+		return nil
+	}))
+	o.KeepCheckpoints = 1
+	_, err := runOn(ctx, fsys, ds, o, Hooks{})
+	require.EqualError(t, err, "context canceled")
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.NoError(t, err)
+	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+}
+
+// TestLearntRowsInEvaluation: layer by layer, they take no more than is counted.
+func TestLearntRowsInEvaluation(t *testing.T) {
+	const papers, authors = 1 << 15, 1 << 15
+	lists := make([][]store.NodeID, papers)
+	for v := range lists {
+		lists[v] = []store.NodeID{store.NodeID(v * 7919 % authors), store.NodeID(v * 31 % authors)}
+	}
+	s := storetest.TypedSpec{
+		Types: []storetest.TypedNodes{
+			{Name: "author", Nodes: authors}, {Name: "paper", Nodes: papers, Dim: 1, Row: func(int) []float32 { return []float32{1} }},
+		},
+		Relations: []storetest.TypedRelation{{Src: "author", Name: "writes", Dst: "paper", Neighbors: lists}},
+		Target:    "paper", Classes: 2, Class: func(v int) int32 { return int32(v % 2) },
+	}
+	for v := range store.NodeID(papers) {
+		if v < 64 {
+			s.Train = append(s.Train, v)
+		} else {
+			s.Valid = append(s.Valid, v)
+		}
+	}
+	o := typed(model.RSAGE)
+	o.Hidden, o.Inputs, o.MemoryBytes = 8, map[string]string{"author": "embed:256"}, 2<<30
+	m := opened(t, openTyped(t, s), o)
+	m.tiers.In(vfs.NewMem(), "/embeddings", "test")
+	require.NoError(t, m.beginRows(t.Context()))
+	require.False(t, m.eval.Sampled())
+	before := kernels.HostBytes()
+	_, ok, err := m.eval.Measure(t.Context(), m.data.Valid)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.LessOrEqual(t, kernels.HostBytes()-before, m.eval.MemoryBytes())
 }

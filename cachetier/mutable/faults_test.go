@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 		}, "gen-000000000007: the file is gone"},
 		{"more than there is room for", func(_ *testing.T, _ string, o *mutable.Options, _ *mutable.Mark) {
 			o.FS = small{vfs.Default}
-		}, "the rows that are learnt may take 16.9 KiB more, and the file system has 1000 B; make room, choose another with {run}"},
+		}, "no space left on device: the rows that are learnt may take 16.9 KiB more, and it has 1000 B; fewer checkpoints take less"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "table")
@@ -280,4 +280,29 @@ func TestOptionsRefused(t *testing.T) {
 	require.PanicsWithValue(t, "cachetier: Write of a step that is not gathered", func() { _ = table.Write(nil, nil) })
 	require.PanicsWithValue(t, "cachetier: Passed of a step that is not gathered", func() { table.Passed() })
 	require.Contains(t, fmt.Sprint(table.Engine()), "buffered")
+}
+
+// TestShowOfUnsealed: rows that no checkpoint has are not given up, wherever they are.
+func TestShowOfUnsealed(t *testing.T) {
+	for _, host := range []int64{0, 10_000} {
+		table, err := mutable.Open(bg, mutable.Options{
+			Place: mutable.Place{FS: vfs.NewMem(), Dir: "/table"}, Rows: 100, RowBytes: 8, Cache: cachetier.Options{HostBytes: host},
+		})
+		require.NoError(t, err)
+		defer table.Close()
+		require.NoError(t, table.Begin(bg))
+		_, err = table.Checkpoint(1)
+		require.NoError(t, err)
+		require.NoError(t, table.ShowNow(bg), "nothing to take back")
+		table.Expect([][]uint32{{3}})
+		w, err := table.Next(bg, 1)
+		require.NoError(t, err)
+		w.Keep()
+		require.NoError(t, w.Load(bg))
+		require.NoError(t, w.Gather(bg, 0, make([]byte, 8)))
+		require.NoError(t, table.Write([]uint32{0}, []byte("changed!")))
+		w.Release()
+		table.Passed()
+		require.Panics(t, func() { _ = table.Show(bg, 1) }, "row 3 is in no checkpoint")
+	}
 }

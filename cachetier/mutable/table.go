@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
@@ -204,8 +205,8 @@ func Room(fsys vfs.FS, dir string, need int64) error {
 		return fmt.Errorf("mutable: space left in %s: %w", dir, err)
 	}
 	if need > 0 && uint64(need) > usage.AvailBytes {
-		return fmt.Errorf("mutable: %s: the rows that are learnt may take %s more, and the file system has %s; make room, choose another with {run}, "+
-			"or keep fewer checkpoints", dir, kernels.FormatBytes(need), kernels.FormatBytes(int64(usage.AvailBytes)))
+		return fmt.Errorf("mutable: %s: %w: the rows that are learnt may take %s more, and it has %s; fewer checkpoints take less",
+			dir, syscall.ENOSPC, kernels.FormatBytes(need), kernels.FormatBytes(int64(usage.AvailBytes)))
 	}
 	return nil
 }
