@@ -248,6 +248,9 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 	for crashAt = 1; crashAt <= total; crashAt += stride {
 		count, left, disk = 0, nil, vfs.NewCrashableMem()
 		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+		if err == nil {
+			continue // it came to its end with fewer writes
+		}
 		require.ErrorIs(t, err, errCrash)
 		require.NotNil(t, left)
 		if d, _, err := run.OpenOn(left, "/run"); err == nil {
