@@ -51,8 +51,8 @@
 // place in the file of a generation by its number, and is rewritten there until a checkpoint names it; only what comes and goes between
 // two checkpoints is in a log, the spill, which needs no order, no sync and no recovery.
 //
-// Why not write rows that lose their place to where they belong: few of them share a page, and a write and a read of a page for each
-// took four to ten times as long as the window that they made room for.
+// Why not write rows that lose their place to where they belong: few of them share a page, and each would take a write and a read of one. In
+// tools/RESULTS.md, under learnt rows, is what that came to.
 //
 // Why not leave parts of pages to the page cache: a direct read of a page that is to be written waits until it is, and windows read rows
 // beside those that they have just written.

@@ -1,9 +1,7 @@
 package mutable
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -136,28 +134,21 @@ func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 		}
 	}
 	most := max(1, int(copyBytes)/t.rowBytes)
-	memory := make([]byte, most*t.rowBytes) // of those from the spill
-	var batch, back []uint32                // rows, and of these those from the spill
-	var given []int                         // places of the rows of batch among the n, -1: in the spill
+	memory := make([]byte, most*t.rowBytes)
+	var batch []uint32 // rows
+	var given []int    // of each its place among the n, or -1: it is in the spill
+	var back []uint32  // places in batch of those in the spill
 	flush := func() error {
-		place := func(i int) []byte { return memory[i*t.rowBytes:][:t.rowBytes] }
-		order := t.inSpillOrder(back)
-		_, err := t.read(context.Background(), len(back), func(i int) (byte, uint32) { return spilled, back[order[i]] },
-			func(i int, b []byte) { copy(place(int(order[i])), b) })
+		place := func(i uint32) []byte { return memory[int(i)*t.rowBytes:][:t.rowBytes] }
+		order, _ := t.sorted(nil, len(back), func(i int) uint32 { return batch[back[i]] })
+		_, err := t.read(context.Background(), len(back), func(i int) (byte, uint32) { return spilled, batch[back[order[i]]] },
+			func(i int, b []byte) { copy(place(back[order[i]]), b) })
 		if err != nil {
 			return err
 		}
-		nth := make([]int, len(batch)) // among back
-		k := 0
-		for i := range batch {
-			if given[i] < 0 {
-				nth[i] = k
-				k++
-			}
-		}
 		bytes, err := t.write(g.slot, len(batch), func(i int) (uint32, []byte) {
 			if given[i] < 0 {
-				return batch[i], place(nth[i])
+				return batch[i], place(uint32(i))
 			}
 			return row(given[i])
 		}, func(v uint32) bool { return t.newest[v] == g.slot })
@@ -176,7 +167,7 @@ func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 	}
 	add := func(v uint32, from int) error {
 		if batch, given = append(batch, v), append(given, from); from < 0 {
-			back = append(back, v)
+			back = append(back, uint32(len(batch)-1))
 		}
 		if len(batch) == most {
 			return flush()
@@ -216,16 +207,6 @@ func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 	}
 	t.spill.end = 0
 	return nil
-}
-
-// inSpillOrder lists the places of rows by where they are in the spill.
-func (t *rows) inSpillOrder(rows []uint32) []uint32 {
-	order := make([]uint32, len(rows))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(t.spill.at[rows[a]], t.spill.at[rows[b]]) })
-	return order
 }
 
 // forget has the spill be empty. The caller holds state.

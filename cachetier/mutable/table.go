@@ -26,7 +26,7 @@ type Options struct {
 	Initial func(dst []byte, row uint32)
 
 	// Expected is how many rows are written between two checkpoints, as far as one knows. Where they are a good part of all, the
-	// space of a file is allocated at once, which makes writing to it several times as fast. Default 0: row by row.
+	// space of a file is allocated at once, and not write by write. Default 0: write by write.
 	Expected int
 	// Kept is how many checkpoints there are at a time, and Touched how many rows the run writes at most: for the space on
 	// disk that must be free. Defaults 1, and all rows.

@@ -148,8 +148,8 @@ const (
 )
 
 // Step updates every parameter from its gradient at the learning rate given, and sets the gradients to 0. It updates rows
-// likewise, but does not clear their gradients, which clipping may scale. With ClipNorm it returns the norm of all gradients before clipping,
-// else 0. A norm that is not finite makes the weights useless, as in PyTorch: the caller checks it.
+// likewise, but does not clear their gradients, which clipping may scale. With ClipNorm it returns the norm of all gradients before
+// clipping, else 0. A norm that is not finite makes the weights useless, as in PyTorch: the caller checks it.
 func (o *Optimizer) Step(rate float64, rows ...Rows) (norm float64) {
 	if o.ClipNorm > 0 {
 		norm = o.clip(rows)

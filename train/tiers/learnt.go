@@ -3,7 +3,6 @@ package tiers
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -126,9 +125,11 @@ func (t *Tiers) WriteBack(b *pipeline.Gathered) error {
 }
 
 // Retain tells which checkpoints there are, by their steps.
-func (t *Tiers) Retain(ctx context.Context, steps []int64) (err error) {
+func (t *Tiers) Retain(ctx context.Context, steps []int64) error {
 	for _, l := range t.Learnt {
-		err = errors.Join(err, l.Retain(ctx, steps...))
+		if err := l.Retain(ctx, steps...); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
