@@ -160,7 +160,9 @@ func (e *Evaluator) Measure(ctx context.Context, nodes []uint32) (v float64, ok 
 		if e.Sampled() {
 			return e.sampled(ctx, nodes)
 		}
-		return e.layerwise(ctx, nodes)
+		return e.layerwise(ctx, e.step.Model.Layers-1, nodes, func(chunk []uint32, y kernels.Tensor) error {
+			return e.task.Measure(e.step.Feed, y, chunk)
+		})
 	})
 	v, undefined := e.task.Value() // an evaluation that was cut short leaves nothing for the next
 	if err == nil {
@@ -194,14 +196,21 @@ func (e *Evaluator) sampled(ctx context.Context, nodes []uint32) error {
 	})
 }
 
+// Each calls do with what the network makes of nodes of the target type over all their neighbours: a row a node of layer, the last of
+// which has the logits and the others activations. Nodes come in ascending order, a chunk at a time; chunk and y are lent for the length of
+// the call. Memory is as of a layer-wise evaluation.
+func (e *Evaluator) Each(ctx context.Context, layer int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
+	return store.Guard(func() error { return e.layerwise(ctx, layer, nodes, do) })
+}
+
 // layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
-// every hop says, at the cost of each node once a layer. The labels of nodes are no input of it.
-func (e *Evaluator) layerwise(ctx context.Context, nodes []uint32) error {
+// every hop says, at the cost of each node once a layer. The labels of nodes are no input of it. do gets the rows of the layer top.
+func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
 	if shown := e.step.Shown; shown != nil {
 		shown.Hide(nodes)
 		defer shown.Show()
 	}
-	need, err := e.plan(nodes)
+	need, err := e.plan(top, nodes)
 	if err != nil {
 		return err
 	}
@@ -222,8 +231,7 @@ func (e *Evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 			if nodes == nil {
 				continue
 			}
-			last := l == len(need)-1
-			if !last {
+			if l < top {
 				rows, width := nodes.count(), e.step.Model.Width(l)
 				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*width), Type: kernels.F32, Rows: rows, Cols: width}
 			}
@@ -237,8 +245,8 @@ func (e *Evaluator) layerwise(ctx context.Context, nodes []uint32) error {
 					return err
 				}
 				e.look()
-				if last {
-					return e.task.Measure(e.step.Feed, y, chunk)
+				if l == top {
+					return do(chunk, y)
 				}
 				be.Convert(out[t].Slice(done, done+len(chunk)), y)
 				done += len(chunk)
@@ -346,22 +354,21 @@ func (e *Evaluator) learntRow(t int) int64 {
 	return 0
 }
 
-// plan is the nodes that each layer computes, by type, nil for types of which it computes none: the last one nodes, each one below
+// plan is the nodes that each layer up to top computes, by type, nil for types of which it computes none: top nodes, each one below
 // those that the next reads.
-func (e *Evaluator) plan(nodes []uint32) ([][]nodeSet, error) {
+func (e *Evaluator) plan(top int, nodes []uint32) ([][]nodeSet, error) {
 	for t, read := range e.reach.Types[0] {
 		if n := e.data.Types[t].Nodes; read && e.place[t] == nil {
 			e.place[t] = make([]uint32, n)
 		}
 	}
-	need := make([][]nodeSet, e.step.Model.Layers)
-	last := len(need) - 1
-	need[last] = make([]nodeSet, len(e.data.Types))
-	need[last][e.data.Target] = newNodeSet(e.data.Types[e.data.Target].Nodes)
+	need := make([][]nodeSet, top+1)
+	need[top] = make([]nodeSet, len(e.data.Types))
+	need[top][e.data.Target] = newNodeSet(e.data.Types[e.data.Target].Nodes)
 	for _, v := range nodes {
-		need[last][e.data.Target].add(v)
+		need[top][e.data.Target].add(v)
 	}
-	for l := last - 1; l >= 0; l-- {
+	for l := top - 1; l >= 0; l-- {
 		need[l] = make([]nodeSet, len(e.data.Types))
 		for t, made := range e.reach.Types[l+1] {
 			switch {
