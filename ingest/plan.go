@@ -233,7 +233,7 @@ func (b *builder) forecast() *Plan {
 	plan.Bytes = f.written + manifestBytes
 	plan.DiskBytes = max(plan.DiskBytes, plan.Bytes)
 	plan.left.written += manifestBytes
-	plan.left.disk = max(plan.left.disk, plan.left.written)
+	plan.left.disk = max(plan.left.disk, f.spilled+plan.Bytes-f.spilledNow-f.writtenNow)
 	plan.Files = 2*maxBuckets + int64(len(plan.Passes))*4
 	plan.LeastMemory = LeastMemory + b.nodeBytes(nodes)
 	return plan

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"math"
 	"os"
@@ -252,22 +253,63 @@ func TestSpace(t *testing.T) {
 	touched.before = func(string, int) error { t.Fatal("read although the declared size does not fit"); return nil }
 	err := build(touched, 1<<20)
 	require.ErrorContains(t, err, "d/x.gnn: the dataset and what is spilled on the way need about ")
-	require.ErrorContains(t, err, " bytes and 1048576 are free; make room, or write it elsewhere, or spill elsewhere with --tmp")
+	require.ErrorContains(t, err, " and 1 MiB are free; make room, or write it elsewhere, or spill elsewhere with --tmp")
 	require.NotContains(t, err.Error(), "\n", "one line")
 
 	// Where the source declares nothing, it is the count that refuses, before the first write.
 	undeclared := small()
 	undeclared.schema.Relations[0].Edges = -1
 	undeclared.before = func(section string, _ int) error { require.Equal(t, "edge", section); return nil }
-	require.ErrorContains(t, build(undeclared, 1<<20), "1048576 are free")
+	require.ErrorContains(t, build(undeclared, 1<<20), "1 MiB are free")
 	undeclared = external()
 	undeclared.schema.NodeTypes[0].Count = 0
-	require.ErrorContains(t, build(undeclared, 1<<20), "1048576 are free")
+	require.ErrorContains(t, build(undeclared, 1<<20), "1 MiB are free")
 
 	names, err := mem.List("d")
 	require.NoError(t, err)
 	require.Empty(t, names)
 	require.NoError(t, build(small(), 1<<21))
+}
+
+// fullDisk is a file system of so many bytes.
+type fullDisk struct {
+	vfs.FS
+	bytes uint64
+}
+
+func (d fullDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	used, err := d.usedBy("d")
+	return vfs.DiskUsage{AvailBytes: d.bytes - min(used, d.bytes), TotalBytes: d.bytes}, err
+}
+
+func (d fullDisk) usedBy(path string) (bytes uint64, err error) {
+	info, err := d.Stat(path)
+	if err != nil || !info.IsDir() {
+		return uint64(info.Size()), err
+	}
+	names, err := d.List(path)
+	for _, name := range names {
+		n, failed := d.usedBy(d.PathJoin(path, name))
+		bytes, err = bytes+n, errors.Join(err, failed)
+	}
+	return bytes, err
+}
+
+// TestSpilledIsNotCountedTwice: a disk that holds what the plan says is enough, though part of it is taken when the edges are counted.
+func TestSpilledIsNotCountedTwice(t *testing.T) {
+	src := small()
+	src.chunk = 1000
+	src.schema.NodeTypes[0].Count, src.schema.Relations[0].Edges, src.schema.Tables[0].Dim = 1000, 100_000, 500
+	src.edges[0], src.rows[0], src.labels[0] = nil, make([]float32, 1000*500), make([]int32, 1000)
+	for i := range int64(100_000) {
+		src.edges[0] = append(src.edges[0], [2]int64{i % 1000, i / 100})
+	}
+	mem := vfs.NewMem()
+	require.NoError(t, mem.MkdirAll("d", 0o777))
+	plan, err := PlanBuild(t.Context(), src, "d/x.gnn", Options{FS: mem})
+	require.NoError(t, err)
+	_, err = Build(t.Context(), src, "d/x.gnn", Options{FS: fullDisk{mem, uint64(plan.DiskBytes + plan.DiskBytes/10)}})
+	require.NoError(t, err)
 }
 
 func TestEstimateIsEnough(t *testing.T) {

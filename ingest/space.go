@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // sectionOverhead bounds what a section takes beyond its payload: a header page, and padding to the end of a page.
@@ -38,7 +40,7 @@ func (e *SpaceError) Error() string {
 	if !e.Tmp {
 		remedy += ", or spill elsewhere with --tmp"
 	}
-	return fmt.Sprintf("%s: the %s about %d bytes and %d are free; %s", e.Path, e.What, e.Need, e.Free, remedy)
+	return fmt.Sprintf("%s: the %s about %s and %s are free; %s", e.Path, e.What, kernels.FormatBytes(e.Need), kernels.FormatBytes(int64(e.Free)), remedy)
 }
 
 // checkFree compares with the space left where the dataset and what is spilled go.

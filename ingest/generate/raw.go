@@ -17,6 +17,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // RawReport says what [WriteRaw] wrote.
@@ -117,8 +118,8 @@ func (s *shape) fits(out string, need int64, free uint64) error {
 	if uint64(need) <= free {
 		return nil
 	}
-	return fmt.Errorf("%s: the raw files need about %d bytes and %d are free; make room, write elsewhere, or --scale %.2g fits",
-		out, need, free, s.fitting(need, free))
+	return fmt.Errorf("%s: the raw files need about %s and %s are free; make room, write elsewhere, or --scale %.2g fits",
+		out, kernels.FormatBytes(need), kernels.FormatBytes(int64(free)), s.fitting(need, free))
 }
 
 // FittingScale is an Options.Scale at which what needs that many bytes as it is fits into those that are free.
