@@ -9,8 +9,8 @@ others.
 
 Edges of two relations have values, in two columns and in one, which the last case reads, as GATConv's edge_attr.
 
-RSAGE, RGAT and HGT are HeteroConv of SAGEConv and of GATConv, and HGTConv; RGCN is RGCNConv on all nodes one behind the other. A
-case says how many columns of each type's features it reads, and has the parameters that reach the logits.
+RSAGE, RGAT and HGT are HeteroConv of SAGEConv and of GATConv, and HGTConv with a Linear for the logits; RGCN is RGCNConv on all
+nodes one behind the other. A case says how many columns of each type's features it reads, and has the parameters that reach the logits.
 """
 
 import json
@@ -69,7 +69,9 @@ class Net(torch.nn.Module):
             elif kind == "rgcn":
                 self.convs.append(RGCNConv(width["paper"], out, len(relations), num_bases=case["bases"] or None))
             else:
-                self.convs.append(HGTConv(HIDDEN, out, (list(NODES), relations), heads=heads))
+                self.convs.append(HGTConv(HIDDEN, HIDDEN, (list(NODES), relations), heads=case["heads"]))
+        if kind == "hgt":
+            self.lin = torch.nn.Linear(HIDDEN, CLASSES)
 
     def forward(self, x, edges, values):
         if hasattr(self, "inputs"):
@@ -86,7 +88,7 @@ class Net(torch.nn.Module):
             y = self.convs[l](x, drawn, **({"edge_attr_dict": read} if read else {}))
             own = {t: self.alone(l, t, x[t]) for t in MADE[l] if self.kind != "hgt" or t not in y}
             x = {t: sum(rows[t] for rows in (own, y) if t in rows) for t in MADE[l]}
-        return x["paper"]
+        return self.lin(x["paper"]) if self.kind == "hgt" else x["paper"]
 
     def alone(self, l, t, x):
         """What type t's rows come to without neighbours. HGTConv leaves out types that no relation leads to: this is its formula."""
@@ -109,7 +111,7 @@ class Net(torch.nn.Module):
 def ours(name):
     """The name that train/model gives to a parameter: HeteroConv holds its convolutions in a module of its own."""
     parts = name.split(".")
-    return ".".join(parts[:2] + parts[3:]) if parts[0] == parts[2] == "convs" else name
+    return ".".join(parts[:2] + parts[3:]) if parts[2:] and parts[0] == parts[2] == "convs" else name
 
 
 def run(case, seed, features, edges, values, labels, seeds):

@@ -259,9 +259,6 @@ func normalized(x, gain, shift []float64) []float64 {
 // transformed is HGT's row of node v of type t, before norm and activation.
 func (f formulas) transformed(l, t, v int, x [][][]float64) []float64 {
 	name, heads, out := fmt.Sprintf("convs.%d.", l), f.Heads, f.Hidden
-	if l == f.Layers-1 {
-		heads, out = 1, f.Out
-	}
 	width, drawn := out/heads, 0
 	for _, is := range f.Reach.Relations[l] {
 		if is {
@@ -313,13 +310,12 @@ func (f formulas) transformed(l, t, v int, x [][][]float64) []float64 {
 	if w := f.params[name+"out_lin.lins."+f.Types[t]+".weight"]; w != nil {
 		y = plus(times(w, sum), y)
 	}
-	skip := f.params[name+"skip."+f.Types[t]]
-	if skip == nil {
-		return y
-	}
-	mixed, share := make([]float64, out), 1/(1+math.Exp(-skip[0]))
+	mixed, share := make([]float64, out), 1/(1+math.Exp(-f.params[name+"skip."+f.Types[t]][0]))
 	for c := range mixed {
 		mixed[c] = share*y[c] + (1-share)*x[t][v][c]
+	}
+	if l == f.Layers-1 {
+		return plus(times(f.params["lin.weight"], mixed), f.params["lin.bias"])
 	}
 	return mixed
 }

@@ -14,13 +14,13 @@ import (
 // and values, relations a matrix A_r for keys, M_r for values and a factor μ_r, all of them per head, of D columns:
 //
 //	score of u → v = μ_r/√D · ⟨q_v, k_u·A_r⟩     α = softmax over the edges of all relations to v
-//	o = Σ α·v_u·M_r     y = β·(A_t·GELU(o) + b) + (1-β)·x_v with β = σ(skip_t); where widths differ, without x_v
+//	o = Σ α·v_u·M_r     y = β·(A_t·GELU(o) + b) + (1-β)·x_v with β = σ(skip_t)
 //
 // It multiplies where there are fewer rows: keys stay as they are and queries take A_r, and M_r comes after the sum.
 //
-// Each type's input is first brought to Config.Hidden columns, by a linear map with a bias. Hidden layers have Config.Heads
-// heads side by side, the last one a single head. Parameters are HGTConv's, but for those that nothing reads; a layer numbers
-// relations as RGCN's do.
+// Each type's input is first brought to Config.Hidden columns, by a linear map with a bias. All layers are as wide, with Config.Heads
+// heads side by side; of the last one's rows a linear map makes the logits. Parameters are HGTConv's, but for those that nothing
+// reads; a layer numbers relations as RGCN's do.
 const HGT Kind = "hgt"
 
 var hgt = network{
@@ -35,7 +35,7 @@ var hgt = network{
 type hgtLayer struct {
 	typed
 	encoder
-	layer, heads, out int
+	layer, heads, out int // out: the columns of a row, before the logits are made of it
 	attnDropout       float32
 	number            []int       // by relation: which it is of those that the layer draws from
 	kqv, kqvBias      []*tape.Var // by type: of keys, queries and values, one below the other
@@ -44,13 +44,13 @@ type hgtLayer struct {
 	keys, values      *tape.Var   // A_r and M_r: head by head, and in each relation by relation
 	factors           []*tape.Var // by relation: μ_r of each head
 	diagonal          *list       // where rows of keys and values lie; nil of a single head
+	logits, bias      *tape.Var   // of the last layer
 }
 
 func newHGT(d *declared, c Config, at place) layer {
+	classes := at.out
+	at.out = c.Hidden
 	l := &hgtLayer{typed: at.typed(), layer: at.layer, heads: c.Heads, out: at.out, attnDropout: float32(c.AttnDropout)}
-	if at.last {
-		l.heads = 1
-	}
 	if at.layer == 0 {
 		l.encoder, at = d.encoder(c, at)
 	}
@@ -92,8 +92,8 @@ func newHGT(d *declared, c Config, at place) layer {
 		}
 	}
 	l.skip = make([]*tape.Var, types)
-	for t, in := range at.in {
-		if at.makes(t) && in == at.out {
+	for t := range at.in {
+		if at.makes(t) {
 			l.skip[t] = d.constant(name+"skip."+moduleKey(at.shape.Types[t]), 1, 1)
 		}
 	}
@@ -105,6 +105,10 @@ func newHGT(d *declared, c Config, at place) layer {
 		}
 	}
 	l.endings = d.endings(c, at)
+	if at.last {
+		l.logits = d.glorot("lin.weight", classes, at.out)
+		l.bias = d.constant("lin.bias", classes, 0)
+	}
 	return l
 }
 
@@ -145,8 +149,9 @@ func (l *hgtLayer) forward(s step, x Rows, g Graph) Rows {
 		} else {
 			y = t.Repeat(l.mixBias[to], dst) // o is 0, and so is GELU(0)
 		}
-		if l.skip[to] != nil {
-			y = t.Gate(y, own, l.skip[to])
+		y = t.Gate(y, own, l.skip[to])
+		if l.logits != nil {
+			y = t.Affine(l.bias, tape.Term{X: y, W: l.logits})
 		}
 		if labels := s.labels.terms(t, to, g); labels != nil {
 			y = t.Sum(y, t.Affine(nil, labels...))

@@ -408,12 +408,13 @@ func TestTypedParams(t *testing.T) {
 		{Config{Kind: HGT, Layers: 1, Hidden: 6, Norm: "layer", Heads: 2}, []int{6, 2, 0, 4}, `
 			inputs.paper.weight [6 6], inputs.paper.bias [6], inputs.author.weight [6 2], inputs.author.bias [6],
 			inputs.ghost.weight [6 4], inputs.ghost.bias [6],
-			convs.0.kqv_lin.lins.paper.weight [9 6], convs.0.kqv_lin.lins.paper.bias [9], convs.0.kqv_lin.lins.author.weight [9 6],
-			convs.0.kqv_lin.lins.author.bias [9], convs.0.kqv_lin.lins.ghost.weight [9 6], convs.0.kqv_lin.lins.ghost.bias [9],
-			convs.0.out_lin.lins.paper.weight [3 3], convs.0.out_lin.lins.paper.bias [3],
-			convs.0.k_rel.weight [4 3 3], convs.0.v_rel.weight [4 3 3],
-			convs.0.p_rel.paper__cites__paper [1 1], convs.0.p_rel.author__writes__paper [1 1],
-			convs.0.p_rel.ghost__haunts__paper [1 1], convs.0.p_rel.author__reads__paper [1 1]`},
+			convs.0.kqv_lin.lins.paper.weight [18 6], convs.0.kqv_lin.lins.paper.bias [18], convs.0.kqv_lin.lins.author.weight [18 6],
+			convs.0.kqv_lin.lins.author.bias [18], convs.0.kqv_lin.lins.ghost.weight [18 6], convs.0.kqv_lin.lins.ghost.bias [18],
+			convs.0.out_lin.lins.paper.weight [6 6], convs.0.out_lin.lins.paper.bias [6],
+			convs.0.k_rel.weight [8 3 3], convs.0.v_rel.weight [8 3 3], convs.0.skip.paper [1],
+			convs.0.p_rel.paper__cites__paper [1 2], convs.0.p_rel.author__writes__paper [1 2],
+			convs.0.p_rel.ghost__haunts__paper [1 2], convs.0.p_rel.author__reads__paper [1 2],
+			lin.weight [3 6], lin.bias [3]`},
 	} {
 		p := newTypedProblem(kernels.NewReference(), c.Config, c.in, sample.NS, 1, 3)
 		m := declare(c.Kind.network(), c.Config, p.Shape)
