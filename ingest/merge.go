@@ -19,7 +19,11 @@ func (b *builder) mergeEdges(ctx context.Context) error {
 			continue
 		}
 		rel := &b.state.Relations[i]
-		err := b.pass(ctx, "merge "+r.Key(), rel.Report.EdgesRead, "edges", func() error { return b.mergeRelation(ctx, i) })
+		edges := rel.Report.EdgesRead
+		if f.reverse {
+			edges *= 2
+		}
+		err := b.pass(ctx, "merge "+r.Key(), edges, "edges", func() error { return b.mergeRelation(ctx, i) })
 		if err != nil {
 			return err
 		}

@@ -191,7 +191,7 @@ func (b *builder) forecast() *Plan {
 			stored[i] *= 2
 		}
 		if form.merge && b.Order != OrderOriginal {
-			f.pass("merge "+r.Key(), edges[i], "edges", float64(stored[i])/rateMerge/each, log, stored[i]*int64(form.width), 0)
+			f.pass("merge "+r.Key(), stored[i], "edges", float64(stored[i])/rateMerge/each, log, stored[i]*int64(form.width), 0)
 		}
 	}
 	f.reverses(stored)
