@@ -393,6 +393,10 @@ func TestLearntRowsNoRoom(t *testing.T) {
 	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
 	_, err = disk.Stat("/run/" + run.RecordFile)
 	require.ErrorIs(t, err, fs.ErrNotExist)
+	few := o
+	few.EpochSteps, few.Batch = 1, 2
+	_, err = runOn(t.Context(), roomFS{vfs.NewMem(), 18 << 20}, ds, few, Hooks{})
+	require.NoError(t, err, "one step reads some of the rows")
 	_, err = runOn(t.Context(), roomFS{disk, 400 << 20}, ds, o, Hooks{})
 	require.NoError(t, err)
 	o.KeepCheckpoints = 400

@@ -329,6 +329,9 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
 	learning := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps()}
+	if t.Epochs != run.Auto {
+		learning.Whole = t.Epochs * t.task.Steps()
+	}
 	if t.CheckpointEvery > 0 {
 		learning.Steps = min(learning.Steps, t.CheckpointEvery)
 	}

@@ -21,8 +21,8 @@ type Learning struct {
 	Rule kernels.RowRule // what their records have
 	Seed uint64          // of the values that they begin with
 	Kept int             // checkpoints at a time that need them
-	// Steps is how many there are from one checkpoint to the next.
-	Steps int
+	// Steps is how many there are from one checkpoint to the next, and Whole how many in the run; 0: nobody knows.
+	Steps, Whole int
 }
 
 // Learnt is a table of learnt rows: records of Dim values with what their optimizer keeps of them. No row is changed before its
@@ -73,12 +73,13 @@ func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
 	return x
 }
 
-// openLearnt opens the table of type n, the next of the stacks, of which a batch reads about so many inputs.
+// openLearnt opens the table of type n, the next of the stacks, of which a batch reads about so many inputs: a fourth more are
+// believed to be the most.
 func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.Options) (*cachetier.Stack, error) {
 	d := &t.data.Types[n]
 	table, err := mutable.Open(ctx, mutable.Options{
 		Rows: d.Nodes, RowBytes: 4 * t.recordCols(n), Initial: initial(t.learning.Seed, n, d.Embed), Kept: t.learning.Kept,
-		Expected: inputs * t.learning.Steps, Lag: learntLag, Cache: cache,
+		Expected: inputs * t.learning.Steps, Touched: min(d.Nodes, inputs*t.learning.Whole/4*5), Lag: learntLag, Cache: cache,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the learnt rows of type %s: %w", d.Name, err)
