@@ -86,12 +86,24 @@ func (b *Block) reverse(sources int, edges bool) {
 	b.RevStart[0] = 0
 }
 
+// withSpare is how many elements a slice of a batch has room for when n are asked for: an eighth more, so that batches to come, which
+// are about as large, fit.
+func withSpare(n int) int { return n + n/8 }
+
 // resize returns s with length n, its contents undefined.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]T, n, n+n/4)
+		return make([]T, n, withSpare(n))
 	}
 	return s[:n]
+}
+
+// grow returns s with room for n more elements.
+func grow[T any](s []T, n int) []T {
+	if need := len(s) + n; cap(s) < need {
+		return append(make([]T, 0, withSpare(need)), s...)
+	}
+	return s
 }
 
 // Inputs are the nodes of each type whose feature rows the batch reads, each once.
@@ -106,7 +118,7 @@ func (b *Batch) Inputs() [][]uint32 {
 	return ids
 }
 
-// Bytes is what the batch's layers take.
+// Bytes is what the batch's layers take, with the room that they have for more.
 func (b *Batch) Bytes() int64 {
 	n := 0
 	for _, ids := range b.rows {
@@ -122,5 +134,5 @@ func (b *Batch) Bytes() int64 {
 			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.Values) + len(k.places)
 		}
 	}
-	return 4 * int64(n)
+	return 4 * int64(withSpare(n))
 }

@@ -88,12 +88,12 @@ func (d *drawer) make(b *Block, i, n int) {
 	if uint64(start)+uint64(n+free) > math.MaxUint32 {
 		panic("sample: more than 4,294,967,295 edges in a block; use a smaller batch or fanout")
 	}
-	b.Nbr = slices.Grow(b.Nbr, n+free)[:start+n+free]
+	b.Nbr = grow(b.Nbr, n+free)[:start+n+free]
 	if d.weighs() {
-		b.Weight = slices.Grow(b.Weight, n+free)[:start+n+free]
+		b.Weight = grow(b.Weight, n+free)[:start+n+free]
 	}
 	if b.columns > 0 {
-		b.places = slices.Grow(b.places, n+free)[:start+n+free]
+		b.places = grow(b.places, n+free)[:start+n+free]
 	}
 	b.Start[i], b.End[i] = uint32(start), uint32(start+n)
 }

@@ -3,7 +3,6 @@ package sample
 import (
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // index numbers node ids in the order in which they first come.
@@ -36,7 +35,7 @@ func (x *index) number(ids, known []uint32) (all []uint32, bad int) {
 	for at := 0; at < len(ids); at += chunk {
 		some := ids[at:min(at+chunk, len(ids))]
 		x.fit(known, len(some))
-		known = slices.Grow(known, len(some)+1) // where the next new one would be is written to, before it is known to be new
+		known = grow(known, len(some)+1) // where the next new one would be is written to, before it is known to be new
 		room := known[:len(known)+len(some)+1]
 		if x.array != nil {
 			bad = x.numberByArray(some, room)
