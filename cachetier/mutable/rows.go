@@ -66,7 +66,7 @@ func newRows(o Options) (_ *rows, err error) {
 	if t.memory, err = kernels.NewHostBuf(o.Rows); err != nil {
 		return nil, err
 	}
-	t.newest = t.memory.Bytes()
+	t.newest, t.spill.rows = t.memory.Bytes(), o.spillRows()
 	if t.spill.memory, err = kernels.NewHostBuf(4 * o.Rows); err != nil {
 		t.memory.Close()
 		return nil, err

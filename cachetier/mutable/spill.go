@@ -1,6 +1,7 @@
 package mutable
 
 import (
+	"cmp"
 	"context"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,7 @@ import (
 // to their places in the file of its generation, with those that only memory had, in one pass. No list ever names the spill, so that a
 // crash loses it with all else that was written since the last checkpoint.
 type spill struct {
+	rows   int      // that it has room for
 	file   *rowFile // nil before the first row
 	memory *kernels.HostBuf
 	at     []uint32 // by row the number of its record, where newest says spilled
@@ -27,15 +29,16 @@ const (
 	spillSerial = 0
 )
 
-// spillRows is how many records the spill has room for: a part of all, beyond which they are taken to their places.
-func spillRows(rows int) int { return max(rows/4, min(rows, 1<<16)) }
+// spillRows is how many records the spill has room for: as many as the run writes rows, beyond which they are taken to their places. Less
+// room would be filled more often, and a row file is written for each time.
+func (o Options) spillRows() int { return max(cmp.Or(o.Touched, o.Rows), min(o.Rows, 1<<16)) }
 
 // append adds n rows to the spill.
 func (t *rows) append(n int, row func(i int) (uint32, []byte)) (bytes int64, err error) {
 	s := &t.spill
 	if s.file == nil {
 		shape := t.shape
-		shape.rows = spillRows(t.shape.rows)
+		shape.rows = t.spill.rows
 		if s.file, err = createRows(t.fs, t.dir, shape, spillSerial, true); err != nil {
 			return 0, err
 		}

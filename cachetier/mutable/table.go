@@ -80,7 +80,7 @@ func (o Options) DiskBytes() int64 {
 	touched := int64(cmp.Or(o.Touched, o.Rows))
 	generations := int64(cmp.Or(o.Kept, 1) + 2)
 	stride := strideOf(o.RowBytes)
-	return generations*(touched*stride+headerSize+listHeader+int64(o.Rows)/8) + int64(spillRows(o.Rows))*stride
+	return generations*(touched*stride+headerSize+listHeader+int64(o.Rows)/8) + int64(o.spillRows())*stride
 }
 
 // Table is rows that steps rewrite: a cachetier.Stack, and the files that it goes on from after a crash.
