@@ -45,6 +45,7 @@ func everything(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, f.PutRows(0, []byte{0, 0x3c, 0, 0, 0, 0x40, 1, 0x3c, 0, 0, 0, 0xc0}))
 	require.NoError(t, f.Close())
+	held(t, w)
 	_, err = w.Seal(store.Manifest{Name: "v2", Order: "access", Provenance: store.Provenance{Tool: "test"}})
 	require.NoError(t, err)
 	return path
@@ -62,6 +63,7 @@ func TestVersion3(t *testing.T) {
 	now, err := store.Open(everything(t))
 	require.NoError(t, err)
 	defer now.Close()
+	requireHeld(t, d, 1)
 	require.Equal(t, 3, d.Manifest().Version)
 	require.Equal(t, d.Manifest().Seal, now.Manifest().Seal, "the bytes of a version do not change")
 }

@@ -103,6 +103,8 @@ type Relation struct {
 	Neighbors File   `json:"neighbors"` // U32, ascending within a node
 	// Columns are values of the edges.
 	Columns []Column `json:"columns,omitempty"`
+	// EdgeSplit are edges that are held out of all that is above.
+	EdgeSplit *EdgeSplit `json:"edge_split,omitempty"`
 }
 
 // Column is one value of every edge: a section of one element an edge, in the order of the neighbours.
@@ -176,6 +178,9 @@ func (m *Manifest) Files() []*File {
 		fs = append(fs, &m.Relations[i].Offsets, &m.Relations[i].Neighbors)
 		for j := range m.Relations[i].Columns {
 			fs = append(fs, &m.Relations[i].Columns[j].Values)
+		}
+		if s := m.Relations[i].EdgeSplit; s != nil {
+			fs = append(fs, s.files()...)
 		}
 	}
 	for i := range m.Tables {
@@ -390,6 +395,7 @@ func (m *Manifest) validate() error {
 				fail("%s: first row %d of a section without shards", c.Values.Path, c.Values.First)
 			}
 		}
+		errs = append(errs, r.checkEdgeSplit()...)
 	}
 	for i := range m.Relations {
 		r := &m.Relations[i]

@@ -58,6 +58,7 @@ func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, pro
 			c := &g.columns[j]
 			v.check(&c.Column.Values, func() error { return c.check(rows) })
 		}
+		v.checkEdgeSplit(i, rows)
 	}
 	for i := range m.Relations {
 		v.checkReverse(i)
@@ -324,19 +325,47 @@ func (v *verifier) checkReverse(i int) {
 	}))
 }
 
+// checkEdgeSplit reads the held-out edges of relation i, whose tables have so many rows.
+func (v *verifier) checkEdgeSplit(i int, rows uint64) {
+	for p := range HeldTest + 1 {
+		h, ok := v.d.HeldEdges(i, p)
+		if !ok {
+			return
+		}
+		for _, e := range h.Part.ends() {
+			if e.file != nil {
+				nodes := h.targets
+				if e.source {
+					nodes = h.sources
+				}
+				v.check(e.file, func() error {
+					h.inRange(e.file, 0, cast[NodeID](v.d.sections[e.file.Path].payload()), nodes)
+					return nil
+				})
+			}
+		}
+		for j := range h.Part.Columns {
+			c := &h.Part.Columns[j]
+			v.check(&c.Values, func() error { return c.check(v.d.sections[c.Values.Path].payload(), rows) })
+		}
+	}
+}
+
+func (c *EdgeColumn) check(rows uint64) error { return c.Column.check(c.data, rows) }
+
 // check looks for numbers that no model survives, and for ids that no table of edges has a row for.
-func (c *EdgeColumn) check(rows uint64) error {
+func (c *Column) check(data []byte, rows uint64) error {
 	switch {
-	case c.Column.Elem == F32:
-		for i, x := range cast[float32](c.data) {
+	case c.Elem == F32:
+		for i, x := range cast[float32](data) {
 			if x-x != 0 {
 				return fmt.Errorf("edge %d is not finite", i)
 			}
 		}
-	case c.Column.Name == EdgeID && c.Column.Elem == U32:
-		return checkEdgeIDs(cast[uint32](c.data), rows)
-	case c.Column.Name == EdgeID:
-		return checkEdgeIDs(cast[uint64](c.data), rows)
+	case c.Name == EdgeID && c.Elem == U32:
+		return checkEdgeIDs(cast[uint32](data), rows)
+	case c.Name == EdgeID:
+		return checkEdgeIDs(cast[uint64](data), rows)
 	}
 	return nil
 }

@@ -33,7 +33,55 @@ type Spec struct {
 	Name       func(v int) string     // the text that v is known by; default none
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns    []Column               // of edges, behind Weight
+	EdgeSplit  *EdgeSplit             // of edges that are not among Neighbors; default none
 	ShardBytes int64
+}
+
+// EdgeSplit are edges that are held out of a relation. Its name is "given".
+type EdgeSplit struct{ Valid, Test HeldEdges }
+
+// HeldEdges are one part of an EdgeSplit. What is nil is not there; rows of negatives are equally long.
+type HeldEdges struct {
+	Src, Dst                   []store.NodeID
+	SrcNegatives, DstNegatives [][]store.NodeID // for each edge
+	PoolSrc, PoolDst           []store.NodeID
+}
+
+// write writes s, where there is one, as the edge split of a relation that is written.
+func (s *EdgeSplit) write(w *store.Writer, src, name, dst string) error {
+	if s == nil {
+		return nil
+	}
+	spec, parts := store.EdgeSplitSpec{Name: "given"}, [2]*HeldEdges{&s.Valid, &s.Test}
+	for p, part := range parts {
+		if len(part.SrcNegatives) > 0 {
+			spec.SrcNegatives[p] = len(part.SrcNegatives[0])
+		}
+		if len(part.DstNegatives) > 0 {
+			spec.DstNegatives[p] = len(part.DstNegatives[0])
+		}
+		spec.Pool[p] = part.PoolSrc != nil
+	}
+	e, err := w.NewEdgeSplit(src, name, dst, spec)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts {
+		p := store.HeldPart(i)
+		if err == nil {
+			err = e.Append(p, part.Src, part.Dst)
+		}
+		if err == nil {
+			err = e.AppendNegatives(p, slices.Concat(part.SrcNegatives...), slices.Concat(part.DstNegatives...))
+		}
+		if err == nil {
+			err = e.AppendPool(p, part.PoolSrc, part.PoolDst)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return e.Close()
 }
 
 // Column is a value of each edge.
@@ -137,6 +185,9 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 		}
 	}
 	if err := g.Close(); err != nil {
+		return nil, err
+	}
+	if err := s.EdgeSplit.write(w, "node", "to", "node"); err != nil {
 		return nil, err
 	}
 	f, err := w.AddTable("feat", "node", s.Elem, int64(s.Nodes), s.Dim)

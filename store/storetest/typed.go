@@ -36,6 +36,7 @@ type TypedRelation struct {
 	Neighbors      [][]store.NodeID
 	Weight         func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns        []Column               // of edges, behind Weight
+	EdgeSplit      *EdgeSplit             // of edges that are not among Neighbors; default none
 }
 
 // BuildTyped seals s in a directory of the test and returns its path.
@@ -105,7 +106,10 @@ func (r *TypedRelation) write(w *store.Writer, nodes int) error {
 			return err
 		}
 	}
-	return g.Close()
+	if err := g.Close(); err != nil {
+		return err
+	}
+	return r.EdgeSplit.write(w, r.Src, r.Name, r.Dst)
 }
 
 func (t *TypedNodes) write(w *store.Writer) error {

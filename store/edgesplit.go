@@ -1,0 +1,221 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// EdgeSplit says which edges of a relation are held out of its topology, for link prediction: the edges that are left are the
+// training edges. Of a symmetric relation each held-out edge is there once, in one of its two directions, and the topology has
+// neither. A relation that is the reverse of another has no split of its own: what that one holds out, it lacks as well.
+type EdgeSplit struct {
+	Name  string  `json:"name"` // how the edges were chosen, for people: "random:0.85/0.05/0.1", "given"
+	Valid HeldOut `json:"valid"`
+	Test  HeldOut `json:"test"`
+}
+
+// HeldOut is a part of an EdgeSplit: edge i goes from row i of Src to row i of Dst, both U32 sections of stored ids.
+type HeldOut struct {
+	Edges int64 `json:"edges"`
+	Src   File  `json:"src"`
+	Dst   File  `json:"dst"`
+	// SrcNegatives and DstNegatives have, for each edge, the nodes that take the place of its source or its destination in a
+	// ranking: U32, as many columns as there are nodes to an edge. They are given with the data, or not there.
+	SrcNegatives *File `json:"src_negatives,omitempty"`
+	DstNegatives *File `json:"dst_negatives,omitempty"`
+	// PoolSrc and PoolDst are the two ends of pairs that are no edges, which all edges of the part are ranked among: both or none.
+	PoolSrc *File `json:"pool_src,omitempty"`
+	PoolDst *File `json:"pool_dst,omitempty"`
+	// Columns are values of the edges, each a column of the relation.
+	Columns []Column `json:"columns,omitempty"`
+}
+
+// HeldPart names a part of an EdgeSplit.
+type HeldPart int
+
+const (
+	HeldValid HeldPart = iota
+	HeldTest
+)
+
+func (p HeldPart) String() string { return [...]string{"valid", "test"}[p] }
+
+// parts are the held-out edges by HeldPart.
+func (s *EdgeSplit) parts() [2]*HeldOut { return [2]*HeldOut{&s.Valid, &s.Test} }
+
+// ends are the sections of nodes with the names of their files, those that are not there nil; sources say which of them hold
+// nodes that edges come from.
+func (h *HeldOut) ends() [6]struct {
+	name   string
+	file   *File
+	source bool
+} {
+	return [6]struct {
+		name   string
+		file   *File
+		source bool
+	}{
+		{"src", &h.Src, true}, {"dst", &h.Dst, false},
+		{"src-negatives", h.SrcNegatives, true}, {"dst-negatives", h.DstNegatives, false},
+		{"pool-src", h.PoolSrc, true}, {"pool-dst", h.PoolDst, false},
+	}
+}
+
+// files are all sections of the split.
+func (s *EdgeSplit) files() (fs []*File) {
+	for _, part := range s.parts() {
+		for _, e := range part.ends() {
+			if e.file != nil {
+				fs = append(fs, e.file)
+			}
+		}
+		for i := range part.Columns {
+			fs = append(fs, &part.Columns[i].Values)
+		}
+	}
+	return fs
+}
+
+// maxSplitName bounds the name of an edge split, which holds the specification it was made by.
+const maxSplitName = 1000
+
+func (r *Relation) heldPath(p HeldPart, name string) string {
+	return "edges/" + r.Key() + "/" + p.String() + "/" + name + ".u32"
+}
+
+func (r *Relation) heldColumnPath(p HeldPart, c Column) string {
+	return "edges/" + r.Key() + "/" + p.String() + "/columns/" + c.Name + "." + c.Elem.String()
+}
+
+// checkEdgeSplit compares the manifest's sections of an edge split with what their places need.
+func (r *Relation) checkEdgeSplit() (errs []error) {
+	s := r.EdgeSplit
+	if s == nil {
+		return nil
+	}
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("relation %s: edge split: %w", r.Key(), fmt.Errorf(format, args...)))
+	}
+	if s.Name == "" || len(s.Name) > maxSplitName || !utf8.ValidString(s.Name) {
+		fail("its name is %.100q; it is one to %d bytes of UTF-8", s.Name, maxSplitName)
+	}
+	if r.ReverseOf != "" {
+		fail("it is the reverse of %s, whose split is its own", r.ReverseOf)
+	}
+	for i, part := range s.parts() {
+		p := HeldPart(i)
+		for _, e := range part.ends() {
+			if e.file == nil {
+				continue
+			}
+			rows, cols := part.Edges, int64(1)
+			switch e.file {
+			case part.SrcNegatives, part.DstNegatives:
+				if cols = e.file.Cols; cols < 1 {
+					fail("%s: %d columns", e.file.Path, cols)
+				}
+			case part.PoolSrc, part.PoolDst:
+				rows = e.file.Rows
+			}
+			errs = append(errs, shape(e.file, r.heldPath(p, e.name), U32, rows, cols))
+		}
+		if (part.PoolSrc == nil) != (part.PoolDst == nil) || part.PoolSrc != nil && part.PoolSrc.Rows != part.PoolDst.Rows {
+			fail("%v: the two ends of its pool are not as many", p)
+		}
+		for j := range part.Columns {
+			c := &part.Columns[j]
+			if k, ok := r.column(c.Name); !ok || r.Columns[k].Elem != c.Elem {
+				fail("%v: column %s of %v, and the relation has no such", p, c.Name, c.Elem)
+			}
+			if slices.ContainsFunc(part.Columns[:j], func(o Column) bool { return o.Name == c.Name }) {
+				fail("%v: there are two columns %s", p, c.Name)
+			}
+			errs = append(errs, shape(&c.Values, r.heldColumnPath(p, *c), c.Elem, part.Edges, 1))
+			if c.Values.First != 0 {
+				fail("%s: first row %d of a section without shards", c.Values.Path, c.Values.First)
+			}
+		}
+	}
+	return errs
+}
+
+// HeldEdges are the edges of one part of an edge split. Its slices are borrowed, as all that a Dataset lends. Methods are safe
+// for concurrent use; a page that is not as it was sealed, and a node that there is not, panic with a *SectionError, which [Guard]
+// returns.
+type HeldEdges struct {
+	Part *HeldOut
+	d    *Dataset
+	// sources and targets are the numbers of nodes.
+	sources, targets int64
+}
+
+// HeldEdges returns a part of the edge split of relation i of the manifest. It says false where that relation has none.
+func (d *Dataset) HeldEdges(i int, p HeldPart) (HeldEdges, bool) {
+	r := &d.manifest.Relations[i]
+	if r.EdgeSplit == nil {
+		return HeldEdges{}, false
+	}
+	src, _ := d.NodeType(r.Src)
+	dst, _ := d.NodeType(r.Dst)
+	return HeldEdges{r.EdgeSplit.parts()[p], d, src.Count, dst.Count}, true
+}
+
+// Len is the number of edges.
+func (h HeldEdges) Len() int { return int(h.Part.Edges) }
+
+// Ends are the two ends of each edge, after all of them were checked.
+func (h HeldEdges) Ends() (src, dst []NodeID) {
+	return h.all(&h.Part.Src, h.sources), h.all(&h.Part.Dst, h.targets)
+}
+
+// Pool are the two ends of the pairs that are no edges, after all of them were checked; nil where none are given.
+func (h HeldEdges) Pool() (src, dst []NodeID) {
+	return h.all(h.Part.PoolSrc, h.sources), h.all(h.Part.PoolDst, h.targets)
+}
+
+// SrcNegatives are the nodes that take the place of the source of edge i, nil where none are given. Only they are checked.
+func (h HeldEdges) SrcNegatives(i int) []NodeID { return h.row(h.Part.SrcNegatives, i, h.sources) }
+
+// DstNegatives are the nodes that take the place of the destination of edge i, as SrcNegatives.
+func (h HeldEdges) DstNegatives(i int) []NodeID { return h.row(h.Part.DstNegatives, i, h.targets) }
+
+// Column lends the values of a column as little-endian bytes, after all of them were checked; nil where the part has none of that
+// name.
+func (h HeldEdges) Column(name string) []byte {
+	i := slices.IndexFunc(h.Part.Columns, func(c Column) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return h.d.sections[h.Part.Columns[i].Values.Path].whole()
+}
+
+func (h HeldEdges) all(f *File, nodes int64) []NodeID {
+	if f == nil {
+		return nil
+	}
+	ids := cast[NodeID](h.d.sections[f.Path].whole())
+	h.inRange(f, 0, ids, nodes)
+	return ids
+}
+
+func (h HeldEdges) row(f *File, i int, nodes int64) []NodeID {
+	if f == nil {
+		return nil
+	}
+	s, lo, hi := h.d.sections[f.Path], int64(i)*f.Cols, (int64(i)+1)*f.Cols
+	s.touch(4*lo, 4*hi)
+	ids := cast[NodeID](s.payload())[lo:hi:hi]
+	h.inRange(f, lo, ids, nodes)
+	return ids
+}
+
+// inRange panics where one of ids, entries of f from first on, is no node.
+func (h HeldEdges) inRange(f *File, first int64, ids []NodeID, nodes int64) {
+	for i, v := range ids {
+		if int64(v) >= nodes {
+			err := fmt.Errorf("entry %d is node %d of %d; run gnnstore verify", first+int64(i), v, nodes)
+			panic(&SectionError{h.d.path, f.Path, PageSize + 4*(first+int64(i)), err})
+		}
+	}
+}
