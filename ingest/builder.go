@@ -41,6 +41,10 @@ import (
 // nothing is labelled. "per-class:t/v" takes t training and v validation nodes of each class, and tests on the other labelled
 // ones (Shchur et al., Pitfalls of Graph Neural Network Evaluation, 2018). Both are drawn over the source's rows, so they
 // do not depend on Order.
+//
+// EdgeSplit. "random:a/b/c" holds shares b and c of the edges out of the topology, of all relations or, as in
+// "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so shares are met as a coin meets them, and equal edges go
+// together, in either direction. Reverses, the order of nodes and made features come from the edges that are left.
 func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, err error) {
 	start := time.Now()
 	p, err := o.effective()
@@ -108,6 +112,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		b.numberNodes,
 		b.renumberEdges,
 		b.writeTopology,
+		b.writeEdgeSplits,
 		b.writeTables,
 		b.writeLabels,
 		b.writeSplits,
@@ -180,6 +185,8 @@ type builder struct {
 	means    []meanPlan      // of them, in the order of making, where they are means
 	splits   []*partition    // those to be written
 
+	edgeSplits []*edgeSplit // by relation, nil where no edge is held out
+
 	// See journal.go.
 	state     *state
 	area      *extsort.Area
@@ -202,7 +209,7 @@ func (b *builder) begin() {
 		Path: b.out, Order: b.Order,
 		// Empty, not absent, in JSON.
 		NodeTypes: []NodeTypeReport{}, Relations: []RelationReport{}, Tables: []TableReport{}, Labels: []LabelReport{},
-		Splits: []SplitReport{}, Dropped: []string{}, Notes: []string{}, Passes: []PassReport{},
+		Splits: []SplitReport{}, EdgeSplits: []EdgeSplitReport{}, Dropped: []string{}, Notes: []string{}, Passes: []PassReport{},
 	}
 	b.state = &state{Report: b.report, Arrays: map[string]extsort.Bucket{}}
 }
@@ -260,14 +267,14 @@ func (b *builder) readSchema(ctx context.Context) error {
 		b.report.Name = store.CleanName(s.Name) // the name of a file, as often as not
 	}
 	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
-	for _, check := range []func() error{s.check, b.checkUndirected, b.addReverses, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
+	for _, check := range []func() error{s.check, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	b.state.Relations = make([]relation, len(s.Relations))
 	for _, t := range s.NodeTypes {
-		b.nodes = append(b.nodes, &nodes{name: t.Name, count: int(max(t.Count, 0)), kind: t.IDs, gathered: t.Gathered})
+		b.nodes = append(b.nodes, &nodes{name: t.Name, number: len(b.nodes), count: int(max(t.Count, 0)), kind: t.IDs, gathered: t.Gathered})
 		b.state.Counts = append(b.state.Counts, max(t.Count, 0))
 	}
 	b.state.Key, err = b.key()

@@ -44,6 +44,11 @@
 // other way round, as often as they are there. Between node types that is the only reverse there can be. Within one,
 // Undirected comes first: what it makes symmetric needs no other. What the source has already is found and not made again.
 //
+// # Edge splits
+//
+// For link prediction Options.EdgeSplit holds edges out: they are read, and then they are in no neighbour list, in neither direction,
+// and nothing is made of them. See edgesplit.go.
+//
 // # Labels
 //
 // A source that knows its classes declares their number. Where it does not, the different labels are classes in ascending order:

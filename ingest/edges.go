@@ -12,7 +12,8 @@ import (
 
 // The way of an edge, each step a pass over all edges of a relation that reads what the one before wrote:
 //
-//	read       the source's edges, by rows: a log, or parted by destination where they are to be merged or are in order
+//	read       the source's edges, by rows: a log, or parted by destination where they are to be merged or are in order;
+//	           those that are held out leave here: see edgesplit.go
 //	merge      equal edges become one, and reverses are added (undirected)
 //	reverse    another relation of the edges the other way round, where that is asked for: see reverse.go
 //	renumber   rows become stored ids, parted by destination
@@ -32,6 +33,7 @@ type relation struct {
 	Stored  []extsort.Bucket `json:"stored,omitempty"` // by stored ids, parted
 	Starts  []uint32         `json:"starts,omitempty"` // of the parts of the newest of these
 	Keyed   []extsort.Bucket `json:"keyed,omitempty"`  // before ids are resolved: see join.go
+	Held    []extsort.Bucket `json:"held,omitempty"`   // by rows, a log of each part that an edge split holds out
 	Read    bool             `json:"read,omitempty"`
 
 	// See reverse.go.
@@ -85,6 +87,7 @@ func (b *builder) hasEdgeTable(key string) bool {
 type edgeSink struct {
 	*edgeSinks
 	given, reverse *extsort.Appender
+	held           *extsort.Appender
 	record         []byte
 	counted        []extsort.Key // edges that are not yet in times and degree
 }
@@ -101,6 +104,9 @@ type edgeSinks struct {
 	given, reverse *extsort.Writer
 	counts         *counts // when nothing is merged, which comes before counting; else nil
 	loops          atomic.Int64
+	split          *edgeSplit      // nil: none is held out
+	held           *extsort.Writer // of it, by store.HeldPart
+	heldOut        atomic.Int64
 }
 
 // newEdgeSinks begins the buckets of relation i. edges may be -1.
@@ -137,6 +143,15 @@ func (b *builder) newEdgeSinks(i int, edges int64) (*edgeSinks, error) {
 			return nil, err
 		}
 	}
+	if s.split = b.edgeSplits[i]; s.split != nil {
+		if s.held, err = b.area.NewWriter(fmt.Sprintf("held-%d", i), 2, block); err != nil {
+			_, _ = s.given.Close()
+			if s.reverse != nil {
+				_, _ = s.reverse.Close()
+			}
+			return nil, err
+		}
+	}
 	return s, nil
 }
 
@@ -144,6 +159,9 @@ func (s *edgeSinks) sink() *edgeSink {
 	k := &edgeSink{edgeSinks: s, given: s.given.NewAppender(), record: make([]byte, s.form.width)}
 	if s.reverse != nil {
 		k.reverse = s.reverse.NewAppender()
+	}
+	if s.split != nil {
+		k.held = s.held.NewAppender()
 	}
 	return k
 }
@@ -166,6 +184,12 @@ func (s *edgeSink) addPacked(u, v uint32, tail []byte) {
 	}
 	if tail != nil {
 		copy(s.record[8:], tail)
+	}
+	if s.split != nil {
+		if part := s.split.part(&s.form, u, v); part > 0 {
+			s.putHeld(part-1, u, v)
+			return
+		}
 	}
 	s.put(u, v)
 }
@@ -236,14 +260,19 @@ func (s *edgeSink) flush() {
 	if s.reverse != nil {
 		s.reverse.Flush()
 	}
+	if s.held != nil {
+		s.held.Flush()
+	}
 }
 
 // err is the first error of a write so far.
 func (s *edgeSinks) err() error {
-	if err := s.given.Err(); err != nil || s.reverse == nil {
-		return err
+	for _, w := range []*extsort.Writer{s.given, s.reverse, s.held} {
+		if w != nil && w.Err() != nil {
+			return w.Err()
+		}
 	}
-	return s.reverse.Err()
+	return nil
 }
 
 // close ends the relation's reading: all sinks are flushed. Loops are added last, where they are asked for.
@@ -258,16 +287,21 @@ func (s *edgeSinks) close(r *relation, failed error) error {
 	}
 	var err error
 	r.Given, err = s.given.Close()
-	if s.reverse != nil {
-		var rerr error
-		if r.Reverse, rerr = s.reverse.Close(); err == nil {
-			err = rerr
+	for _, more := range []struct {
+		w  *extsort.Writer
+		to *[]extsort.Bucket
+	}{{s.reverse, &r.Reverse}, {s.held, &r.Held}} {
+		if more.w != nil {
+			var werr error
+			if *more.to, werr = more.w.Close(); err == nil {
+				err = werr
+			}
 		}
 	}
 	if failed != nil {
 		return failed
 	}
-	r.Report.SelfLoops = s.loops.Load()
+	r.Report.SelfLoops, r.Report.HeldOut = s.loops.Load(), s.heldOut.Load()
 	if s.b.SelfLoops != SelfLoopsKeep {
 		r.Report.SelfLoopsDropped = r.Report.SelfLoops
 	}

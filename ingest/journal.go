@@ -394,7 +394,7 @@ func (b *builder) restore() error {
 func (s *state) buckets() []extsort.Bucket {
 	var all []extsort.Bucket
 	for _, r := range s.Relations {
-		all = slices.Concat(all, r.Given, r.Reverse, r.Merged, r.Stored, r.Keyed)
+		all = slices.Concat(all, r.Given, r.Reverse, r.Merged, r.Stored, r.Keyed, r.Held)
 	}
 	for _, t := range s.Tables {
 		all = append(all, t.Buckets...)

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"sync"
 
@@ -41,7 +42,7 @@ func (b *builder) mergeRelation(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	err = b.sortBuckets(ctx, i, func(_ int, _ turn, m *merged) error {
+	err = b.sortBuckets(ctx, &f, rel, func(_ int, _ turn, m *merged) error {
 		to := w.NewAppender() // a run is large
 		at := 0
 		var batch []extsort.Key
@@ -89,13 +90,27 @@ type merged struct {
 	records []byte // of wider ones, one behind the other
 }
 
+// keyed is the edges as records of this width.
+func (m *merged) keyed(width int) []byte {
+	if width > 8 {
+		return m.records
+	}
+	records, at := make([]byte, 0, 8*len(m.items)), 0
+	for l, n := range m.lengths {
+		for range n {
+			records = binary.LittleEndian.AppendUint64(records, extsort.MakeKey(m.list+uint32(l), m.items[at]))
+			at++
+		}
+	}
+	return records
+}
+
 // turn waits until all buckets before this one are done, so that what follows is in order.
 type turn func() error
 
-// sortBuckets sorts the newest buckets of relation i, by several workers, and calls visit with what is to be kept: from one
+// sortBuckets sorts the newest buckets of a relation, by several workers, and calls visit with what is to be kept: from one
 // goroutine a bucket, and in order within it. It counts duplicates.
-func (b *builder) sortBuckets(ctx context.Context, i int, visit func(bucket int, wait turn, m *merged) error) error {
-	f, rel := b.form(i), &b.state.Relations[i]
+func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, visit func(bucket int, wait turn, m *merged) error) error {
 	given := rel.Given
 	if rel.Stored != nil {
 		given = rel.Stored
@@ -130,7 +145,7 @@ func (b *builder) sortBuckets(ctx context.Context, i int, visit func(bucket int,
 				return err
 			}
 			defer sorter.Close()
-			c := combiner{form: f, merge: mergeNow}
+			c := combiner{form: *f, merge: mergeNow}
 			for {
 				mu.Lock()
 				k := next

@@ -14,6 +14,7 @@ import (
 // follow; and its stored id, which the dataset uses. For RowIDs, id and row are the same; else see join.go.
 type nodes struct {
 	name     string
+	number   int // of the type
 	count    int
 	kind     IDs
 	gathered bool

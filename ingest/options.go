@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,6 +82,10 @@ type Options struct {
 	// random:0.6/0.2/0.2, which the Report notes.
 	Split string
 
+	// EdgeSplit holds edges out, for link prediction: "random:a/b/c" of all relations, or "REL=random:a/b/c" of those of one name or
+	// key, which may be said for several; see [Build]. Default: none.
+	EdgeSplit []string
+
 	Seed     uint64         // of made features and splits; default 1
 	Name     string         // of the dataset, one that store.CleanName leaves as it is; default the source's, cleaned
 	Progress func(Progress) // called some ten times a second, by one goroutine at a time; default nobody
@@ -157,6 +162,15 @@ func (o *Options) effective() (*plan, error) {
 	if p.split, err = parseSplit(o.Split); err != nil {
 		errs = append(errs, err)
 	}
+	for _, s := range o.EdgeSplit {
+		e, err := parseEdgeSplit(s)
+		if err != nil {
+			errs = append(errs, err)
+		} else if slices.ContainsFunc(p.edgeSplitPlans, func(o edgeSplitPlan) bool { return o.relation == e.relation }) {
+			errs = append(errs, fmt.Errorf("--edge-split %q: there is one for the same relations before it; leave one out", s))
+		}
+		p.edgeSplitPlans = append(p.edgeSplitPlans, e)
+	}
 	return p, errors.Join(errs...)
 }
 
@@ -165,6 +179,8 @@ type plan struct {
 	Options
 	features featurePlan
 	split    splitPlan
+
+	edgeSplitPlans []edgeSplitPlan
 }
 
 // featurePlan is a read Options.Features.
@@ -250,7 +266,7 @@ func (s splitPlan) String() string {
 
 // record is what the dataset remembers of the options, by flag.
 func (p *plan) record() map[string]string {
-	return map[string]string{
+	all := map[string]string{
 		"undirected": strconv.FormatBool(p.Undirected),
 		"reverse":    strconv.FormatBool(p.Reverse),
 		"self-loops": string(p.SelfLoops),
@@ -265,4 +281,8 @@ func (p *plan) record() map[string]string {
 		"split":      p.split.String(),
 		"seed":       strconv.FormatUint(p.Seed, 10),
 	}
+	if len(p.EdgeSplit) > 0 {
+		all["edge-split"] = strings.Join(p.EdgeSplit, " ")
+	}
+	return all
 }

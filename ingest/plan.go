@@ -210,6 +210,18 @@ func (b *builder) forecast() *Plan {
 		}
 		f.pass("write "+r.Key(), stored[i], "edges", float64(stored[i])/rateWrite/each, stored[i]*int64(form.width), 0, size)
 	}
+	for i, r := range b.read() {
+		if split := b.edgeSplits[i]; split != nil {
+			form := b.form(i)
+			held, bytes := int64(float64(edges[i])*(1-split.shares[0])), int64(8)
+			for _, c := range form.columns {
+				bytes += int64(c.Elem.Size())
+			}
+			f.look("write edge split "+r.Key(), held, float64(held)/rateWrite/each, 2*held*int64(form.width), held*int64(form.width))
+			f.plan.Passes[len(f.plan.Passes)-1].Written = held * bytes
+			f.written += held*bytes + 4*sectionOverhead
+		}
+	}
 	f.tables(nodes, edges, stored)
 	for _, l := range b.schema.Labels {
 		rows, width := nodes[b.typeIndex(l.NodeType)], int64(4)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // renumberEdges turns rows into stored ids and parts the edges by destination.
@@ -30,19 +32,32 @@ func (b *builder) renumberRelation(ctx context.Context, i int) error {
 	if f.merge {
 		logs = rel.Merged
 	}
+	stored, starts, err := b.partLogs(ctx, &f, logs, fmt.Sprintf("stored-%d", i), f.src.storedIDs(), f.dst.storedIDs(), nil)
+	if err != nil {
+		return err
+	}
+	b.discard(logs...)
+	rel.Given, rel.Merged, rel.Stored, rel.Starts = nil, nil, stored, starts
+	return nil
+}
+
+// partLogs turns the rows of logged edges into the ids that src and dst have for them, unless these are nil, and parts the edges by
+// destination: the parts begin at starts. keep, when not nil, says of an edge by rows whether it is wanted.
+func (b *builder) partLogs(
+	ctx context.Context, f *edgeForm, logs []extsort.Bucket, name string, src, dst []store.NodeID, keep func(rows extsort.Key) bool,
+) (parts []extsort.Bucket, starts []uint32, err error) {
 	total := int64(0)
 	for _, l := range logs {
 		total += l.Bytes / int64(f.width)
 	}
-	src, dst := f.src.stored.Uint32s(), f.dst.stored.Uint32s()
 	buckets, block := b.spread(total, int64(f.dst.count), f.width, 1)
-	ranges, err := b.sampleRanges(logs, &f, dst, buckets)
+	ranges, err := b.sampleRanges(logs, f, dst, buckets)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	w, err := b.area.NewWriter(fmt.Sprintf("stored-%d", i), ranges.Len(), block)
+	w, err := b.area.NewWriter(name, ranges.Len(), block)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	err = b.eachChunk(ctx, logs, f.width, func(next func() ([]byte, error)) error {
 		to := w.NewAppender()
@@ -58,10 +73,14 @@ func (b *builder) renumberRelation(ctx context.Context, i int) error {
 				n := min(renumberBatch, len(records)/f.width)
 				// Looking up apart from parting lets the processor have many look-ups under way.
 				for k := range keys[:n] {
-					e := binary.LittleEndian.Uint64(records[k*f.width:])
-					keys[k] = extsort.MakeKey(dst[e>>32], src[uint32(e)])
+					if keys[k] = binary.LittleEndian.Uint64(records[k*f.width:]); src != nil {
+						keys[k] = extsort.MakeKey(dst[keys[k]>>32], src[uint32(keys[k])])
+					}
 				}
 				for k, e := range keys[:n] {
+					if keep != nil && !keep(binary.LittleEndian.Uint64(records[k*f.width:])) {
+						continue
+					}
 					part := ranges.Find(uint32(e >> 32))
 					if f.width == 8 {
 						to.Put8(part, e)
@@ -78,16 +97,8 @@ func (b *builder) renumberRelation(ctx context.Context, i int) error {
 			}
 		}
 	})
-	stored, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	b.discard(logs...)
-	rel.Given, rel.Merged, rel.Stored, rel.Starts = nil, nil, stored, ranges.Starts()
-	return nil
+	parts, cerr := w.Close()
+	return parts, ranges.Starts(), cmp.Or(err, cerr)
 }
 
 // renumberBatch is the number of edges that are looked up before they are parted.
@@ -159,7 +170,7 @@ func (b *builder) sampleRanges(logs []extsort.Bucket, f *edgeForm, dst []uint32,
 				return nil, err
 			}
 			for at := 0; at < len(records); at += 4 * f.width { // every fourth
-				sample = append(sample, dst[binary.LittleEndian.Uint64(records[at:])>>32])
+				sample = append(sample, storedID(dst, uint32(binary.LittleEndian.Uint64(records[at:])>>32)))
 			}
 		}
 	}

@@ -17,12 +17,14 @@ type Report struct {
 	Tables    []TableReport    `json:"tables"`
 	Labels    []LabelReport    `json:"labels"`
 	Splits    []SplitReport    `json:"splits"`
-	Dropped   []string         `json:"dropped"` // what the source holds and the dataset does not, a sentence each
-	Notes     []string         `json:"notes"`   // what was decided without being asked for, a sentence each
-	Passes    []PassReport     `json:"passes"`
-	Resumed   int              `json:"resumed"` // passes that an interrupted Build had done
-	Seconds   float64          `json:"seconds"` // of this Build
-	Bytes     int64            `json:"bytes"`   // of all sections
+	// EdgeSplits are the edges that are held out, by relation.
+	EdgeSplits []EdgeSplitReport `json:"edge_splits"`
+	Dropped    []string          `json:"dropped"` // what the source holds and the dataset does not, a sentence each
+	Notes      []string          `json:"notes"`   // what was decided without being asked for, a sentence each
+	Passes     []PassReport      `json:"passes"`
+	Resumed    int               `json:"resumed"` // passes that an interrupted Build had done
+	Seconds    float64           `json:"seconds"` // of this Build
+	Bytes      int64             `json:"bytes"`   // of all sections
 
 	Memory        int64 `json:"memory_bytes"`    // allowed
 	PeakRSSBytes  int64 `json:"peak_rss_bytes"`  // RssAnon + RssShmem, the most of this Build
@@ -36,7 +38,8 @@ type NodeTypeReport struct {
 }
 
 // RelationReport counts one kind of edge, from reading to storing:
-// Edges = EdgesRead - Skipped - SelfLoopsDropped + SelfLoopsAdded - DuplicatesMerged + ReverseAdded.
+// Edges = EdgesRead - Skipped - SelfLoopsDropped + SelfLoopsAdded - HeldOut - DuplicatesMerged + ReverseAdded. Duplicates are
+// counted among those that are not held out.
 type RelationReport struct {
 	Key              string `json:"key"` // src__name__dst
 	EdgesRead        int64  `json:"edges_read"`
@@ -46,8 +49,9 @@ type RelationReport struct {
 	ReverseAdded     int64  `json:"reverse_added"`     // edges stored because only their reverse was read
 	SelfLoopsDropped int64  `json:"self_loops_dropped"`
 	SelfLoopsAdded   int64  `json:"self_loops_added"`
-	Skipped          int64  `json:"skipped"` // one of their ends is no node, and that was allowed
-	Edges            int64  `json:"edges"`   // stored
+	Skipped          int64  `json:"skipped"`  // one of their ends is no node, and that was allowed
+	HeldOut          int64  `json:"held_out"` // by an edge split, equal ones each
+	Edges            int64  `json:"edges"`    // stored
 
 	// ReverseOf is the key of the relation whose edges these are, the other way round, as far as Options.Reverse had it found.
 	// Of one that was made from it EdgesRead is 0, and ReverseAdded is Edges.
@@ -91,6 +95,15 @@ type SplitReport struct {
 	Test     int    `json:"test"`
 }
 
+// EdgeSplitReport counts the edges of a relation by part: the training edges are those of its topology.
+type EdgeSplitReport struct {
+	Name     string `json:"name"`
+	Relation string `json:"relation"`
+	Train    int64  `json:"train"`
+	Valid    int64  `json:"valid"`
+	Test     int64  `json:"test"`
+}
+
 func (b *builder) note(format string, args ...any) {
 	b.report.Notes = append(b.report.Notes, fmt.Sprintf(format, args...))
 }
@@ -110,6 +123,9 @@ func (b *builder) provenance() store.Provenance {
 		counts[prefix+"duplicates_merged"] += r.DuplicatesMerged
 		counts[prefix+"reverse_added"] += r.ReverseAdded
 		counts[prefix+"edges"] += r.Edges
+		if r.HeldOut > 0 {
+			counts[prefix+"held_out"] += r.HeldOut
+		}
 		if r.Skipped > 0 {
 			counts[prefix+"skipped"] += r.Skipped
 		}

@@ -42,10 +42,10 @@ func TestReportKeys(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &top))
 	keys := func(m any) []string { return slices.Sorted(maps.Keys(m.(map[string]any))) }
 	first := func(key string) any { return top[key].([]any)[0] }
-	require.Equal(t, []string{"bytes", "dropped", "labels", "memory_bytes", "name", "node_types", "notes", "order", "passes", "path", "peak_file_bytes", "peak_rss_bytes", "relations", "resumed", "seal",
+	require.Equal(t, []string{"bytes", "dropped", "edge_splits", "labels", "memory_bytes", "name", "node_types", "notes", "order", "passes", "path", "peak_file_bytes", "peak_rss_bytes", "relations", "resumed", "seal",
 		"seconds", "splits", "tables"}, keys(top))
 	require.Equal(t, []string{"count", "name"}, keys(first("node_types")))
-	require.Equal(t, []string{"columns", "columns_left", "duplicates", "duplicates_merged", "edges", "edges_read", "key", "reverse_added", "self_loops", "self_loops_added",
+	require.Equal(t, []string{"columns", "columns_left", "duplicates", "duplicates_merged", "edges", "edges_read", "held_out", "key", "reverse_added", "self_loops", "self_loops_added",
 		"self_loops_dropped", "skipped"}, keys(first("relations")))
 	require.Equal(t, []string{"dim", "dtype", "made", "missing", "name", "node_type", "overflowed", "rounded", "tiny"}, keys(first("tables")))
 	require.Equal(t, []string{"class_names", "classes", "missing", "multi", "name", "node_type"}, keys(first("labels")))

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -162,32 +161,73 @@ func (b *builder) hasReverse(i, k int) {
 	}
 }
 
-// edgeSums are the edges of a relation, to be compared: as they are, and turned round.
+// edgeSums are the edges of a relation, to be compared: as they are, and turned round. Those that an edge split holds out are
+// apart, by Part.
 type edgeSums struct {
-	edges       int64
-	forth, back store.EdgeSum
+	edges       [3]int64
+	forth, back [3]store.EdgeSum
 }
 
 func (b *builder) sumEdges(ctx context.Context, i int) (edgeSums, error) {
 	var all edgeSums
 	var mu sync.Mutex
 	f := b.form(i)
-	err := b.eachRecord(ctx, i, func(records []byte) error {
-		var s edgeSums
-		for ; len(records) > 0; records = records[f.width:] {
-			e := binary.LittleEndian.Uint64(records)
-			s.edges++
-			s.forth.Add(uint32(e), uint32(e>>32))
-			s.back.Add(uint32(e>>32), uint32(e))
+	sum := func(p Part) func(records []byte) error {
+		return func(records []byte) error {
+			var edges int64
+			var forth, back store.EdgeSum
+			for ; len(records) > 0; records = records[f.width:] {
+				e := binary.LittleEndian.Uint64(records)
+				edges++
+				forth.Add(uint32(e), uint32(e>>32))
+				back.Add(uint32(e>>32), uint32(e))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.edges[p] += edges
+			all.forth[p].AddSum(forth)
+			all.back[p].AddSum(back)
+			return nil
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		all.edges += s.edges
-		all.forth.AddSum(s.forth)
-		all.back.AddSum(s.back)
-		return nil
-	})
+	}
+	err := b.eachRecord(ctx, i, sum(Train))
+	if b.edgeSplits[i] != nil {
+		for p := Valid; p <= Test && err == nil; p++ {
+			err = b.eachHeld(ctx, i, p, sum(p))
+		}
+	}
 	return all, err
+}
+
+// eachHeld visits the held-out edges of relation i, by rows, when equal ones are merged, as eachRecord does.
+func (b *builder) eachHeld(ctx context.Context, i int, p Part, visit func(records []byte) error) error {
+	f, log := b.form(i), b.state.Relations[i].Held[p-Valid:p-Valid+1]
+	if !f.merge {
+		return b.eachChunk(ctx, log, f.width, visitAll(visit))
+	}
+	var part relation
+	var err error
+	if part.Given, part.Starts, err = b.partLogs(ctx, &f, log, fmt.Sprintf("held-%d-%v", i, p), nil, nil, nil); err != nil {
+		return err
+	}
+	err = b.sortBuckets(ctx, &f, &part, func(_ int, _ turn, m *merged) error { return visit(m.keyed(f.width)) })
+	b.discard(part.Given...)
+	return err
+}
+
+// visitAll is the work of a worker that visits the records it is given.
+func visitAll(visit func(records []byte) error) func(next func() ([]byte, error)) error {
+	return func(next func() ([]byte, error)) error {
+		for {
+			records, err := next()
+			if err != nil || records == nil {
+				return err
+			}
+			if err := visit(records); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // eachRecord visits the edges of relation i, by rows, when equal ones are merged: some records at a time, from several
@@ -197,36 +237,18 @@ func (b *builder) eachRecord(ctx context.Context, i int, visit func(records []by
 	if f.merge && b.Order == OrderOriginal { // then edges are merged when they are written
 		report := rel.Report
 		defer func() { rel.Report = report }() // which counts them again
-		return b.sortBuckets(ctx, i, func(_ int, _ turn, m *merged) error {
-			if f.width > 8 {
-				return visit(m.records)
-			}
-			records, at := make([]byte, 0, 8*len(m.items)), 0
-			for l, n := range m.lengths {
-				for range n {
-					records = binary.LittleEndian.AppendUint64(records, extsort.MakeKey(m.list+uint32(l), m.items[at]))
-					at++
-				}
-			}
-			return visit(records)
+		return b.sortBuckets(ctx, &f, rel, func(_ int, _ turn, m *merged) error {
+			return visit(m.keyed(f.width))
 		})
 	}
 	log := rel.Given
 	if f.merge {
 		log = rel.Merged
 	}
-	return b.eachChunk(ctx, log, f.width, func(next func() ([]byte, error)) error {
-		for {
-			records, err := next()
-			if err != nil || records == nil {
-				return err
-			}
-			b.addMeter(len(records) / f.width)
-			if err := visit(records); err != nil {
-				return err
-			}
-		}
-	})
+	return b.eachChunk(ctx, log, f.width, visitAll(func(records []byte) error {
+		b.addMeter(len(records) / f.width)
+		return visit(records)
+	}))
 }
 
 // reverseEdges makes the reverses.

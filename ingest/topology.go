@@ -32,7 +32,7 @@ func (b *builder) writeRelation(ctx context.Context, i int) error {
 	}
 	g.ReverseOf(rel.ReverseOf)
 	lists := listWriter{g: g, nodes: uint64(f.dst.count), counts: counts}
-	err = b.sortBuckets(ctx, i, func(_ int, wait turn, m *merged) error {
+	err = b.sortBuckets(ctx, &f, rel, func(_ int, wait turn, m *merged) error {
 		columns := f.columnsOf(m)
 		if err := wait(); err != nil {
 			return err

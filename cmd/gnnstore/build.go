@@ -46,6 +46,7 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME the other way for each that has no reverse yet")
 	f.StringVar(&o.loops, "self-loops", string(ingest.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
 	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that are there more than once")
+	f.StringArrayVar(&o.EdgeSplit, "edge-split", nil, "hold edges out for link prediction: random:a/b/c, or REL=random:a/b/c of one relation; may be repeated")
 	f.StringVar(&o.Features, "features", "", "make features of node types without, or of all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none")
 	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
 	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")
@@ -210,7 +211,7 @@ func printReport(w io.Writer, r *ingest.Report) {
 			what string
 		}{
 			{e.ReverseAdded, "reverse edges added"}, {e.DuplicatesMerged, "duplicates merged"}, {e.Duplicates - e.DuplicatesMerged, "duplicates kept"},
-			{e.SelfLoops, "self loops"}, {e.SelfLoopsDropped, "of them dropped"}, {e.SelfLoopsAdded, "self loops added"}, {e.Skipped, "passed over"},
+			{e.HeldOut, "held out"}, {e.SelfLoops, "self loops"}, {e.SelfLoopsDropped, "of them dropped"}, {e.SelfLoopsAdded, "self loops added"}, {e.Skipped, "passed over"},
 		} {
 			if c.n > 0 {
 				printf(w, ", %s %s", count(c.n), c.what)
@@ -261,6 +262,13 @@ func printReport(w io.Writer, r *ingest.Report) {
 	}
 	for _, s := range r.Splits {
 		printf(w, "%-9s %s: %s train, %s valid, %s test\n", "split", s.Name, count(int64(s.Train)), count(int64(s.Valid)), count(int64(s.Test)))
+	}
+	for _, s := range r.EdgeSplits {
+		of := ""
+		if len(r.Relations) > 1 {
+			of = " of " + s.Relation
+		}
+		printf(w, "%-9s %s%s: %s train, %s valid, %s test edges\n", "split", s.Name, of, count(s.Train), count(s.Valid), count(s.Test))
 	}
 	for _, n := range append(r.Dropped, r.Notes...) {
 		printf(w, "%-9s %s\n", "note", n)

@@ -54,6 +54,60 @@ type inspectedRelation struct {
 	NoInEdge     int64    `json:"nodes_without_in_edges"`
 	Columns      []string `json:"columns,omitempty"` // beside the neighbours: "weight f32"
 	Bytes        int64    `json:"bytes"`
+	// EdgeSplit counts edges that are held out and so not among Edges, which are those to train on.
+	EdgeSplit *inspectedEdgeSplit `json:"edge_split,omitempty"`
+}
+
+type inspectedEdgeSplit struct {
+	Name  string            `json:"name"`
+	Valid inspectedHeldPart `json:"valid"`
+	Test  inspectedHeldPart `json:"test"`
+}
+
+type inspectedHeldPart struct {
+	Edges        int64 `json:"edges"`
+	SrcNegatives int64 `json:"src_negatives,omitempty"` // in the place of each edge's source
+	DstNegatives int64 `json:"dst_negatives,omitempty"`
+	Pool         int64 `json:"pool,omitempty"` // pairs that are no edges
+	Bytes        int64 `json:"bytes"`
+}
+
+func inspectHeld(h *store.HeldOut) inspectedHeldPart {
+	in := inspectedHeldPart{Edges: h.Edges, Bytes: h.Src.Bytes + h.Dst.Bytes}
+	for _, more := range []struct {
+		f *store.File
+		n *int64
+	}{{h.SrcNegatives, &in.SrcNegatives}, {h.DstNegatives, &in.DstNegatives}, {h.PoolSrc, &in.Pool}, {h.PoolDst, nil}} {
+		if more.f != nil {
+			in.Bytes += more.f.Bytes
+		}
+		if more.f != nil && more.n != nil {
+			*more.n = more.f.Cols
+		}
+	}
+	if h.PoolSrc != nil {
+		in.Pool = h.PoolSrc.Rows
+	}
+	for _, c := range h.Columns {
+		in.Bytes += c.Values.Bytes
+	}
+	return in
+}
+
+func (p inspectedHeldPart) String() string {
+	text := count(p.Edges)
+	for _, more := range []struct {
+		n    int64
+		what string
+	}{{p.SrcNegatives, "sources"}, {p.DstNegatives, "destinations"}} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", each with %s negative %s", count(more.n), more.what)
+		}
+	}
+	if p.Pool > 0 {
+		text += fmt.Sprintf(", with %s negative pairs", count(p.Pool))
+	}
+	return text
 }
 
 type inspectedTable struct {
@@ -142,6 +196,9 @@ func inspect(ds *store.Dataset) (inspection, error) {
 		if g.Nodes() > 0 {
 			r.MeanInDegree = float64(r.Edges) / float64(g.Nodes())
 		}
+		if s := g.Relation.EdgeSplit; s != nil {
+			r.EdgeSplit = &inspectedEdgeSplit{s.Name, inspectHeld(&s.Valid), inspectHeld(&s.Test)}
+		}
 		in.Relations = append(in.Relations, r)
 		in.Edges += r.Edges
 	}
@@ -226,6 +283,9 @@ func printInspection(w io.Writer, in inspection) {
 		line("edges", "%s: %s %s, in-degree mean %.1f, max %s, none at %s nodes, %s", r.Key, count(r.Edges), kind, r.MeanInDegree, count(int64(r.MaxInDegree)), count(r.NoInEdge), size(r.Bytes))
 		if r.ReverseOf != "" {
 			line("", "the reverse of %s", r.ReverseOf)
+		}
+		if s := r.EdgeSplit; s != nil {
+			line("", "held out by %s, %s: valid %v; test %v", s.Name, size(s.Valid.Bytes+s.Test.Bytes), s.Valid, s.Test)
 		}
 		if len(r.Columns) > 0 {
 			line("", "each with %s", strings.Join(r.Columns, ", "))
