@@ -44,7 +44,8 @@ import (
 //
 // EdgeSplit. "random:a/b/c" holds shares b and c of the edges out of the topology, of all relations or, as in
 // "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so shares are met as a coin meets them, and equal edges go
-// together, in either direction. Reverses, the order of nodes and made features come from the edges that are left.
+// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges: the earliest share trains, and equal times
+// stay together. Reverses, the order of nodes and made features come from the edges that are left.
 func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, err error) {
 	start := time.Now()
 	p, err := o.effective()
@@ -102,6 +103,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	b.begun = true
 	for _, phase := range []func(context.Context) error{
 		b.readNodes,
+		b.findTimes,
 		b.readEdges,
 		b.joinEdges,
 		b.checkSpace,

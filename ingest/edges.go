@@ -34,6 +34,7 @@ type relation struct {
 	Starts  []uint32         `json:"starts,omitempty"` // of the parts of the newest of these
 	Keyed   []extsort.Bucket `json:"keyed,omitempty"`  // before ids are resolved: see join.go
 	Held    []extsort.Bucket `json:"held,omitempty"`   // by rows, a log of each part that an edge split holds out
+	Bounds  [2]uint64        `json:"bounds"`           // of a split by time, once its column has been read
 	Read    bool             `json:"read,omitempty"`
 
 	// See reverse.go.
@@ -186,7 +187,7 @@ func (s *edgeSink) addPacked(u, v uint32, tail []byte) {
 		copy(s.record[8:], tail)
 	}
 	if s.split != nil {
-		if part := s.split.part(&s.form, u, v); part > 0 {
+		if part := s.split.part(&s.form, u, v, s.record[8:]); part > 0 {
 			s.putHeld(part-1, u, v)
 			return
 		}
@@ -234,6 +235,17 @@ func (s *edgeSink) put(u, v uint32) {
 		binary.LittleEndian.PutUint64(s.record, extsort.MakeKey(u, v))
 		s.reverse.Put(back, s.record)
 	}
+}
+
+// getBits reads what putBits wrote.
+func getBits(src []byte, size int) uint64 {
+	switch size {
+	case 1:
+		return uint64(src[0])
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(src))
+	}
+	return binary.LittleEndian.Uint64(src)
 }
 
 // putBits writes the low bytes of x, size of them.

@@ -20,24 +20,31 @@ import (
 // are left. Reverses and made features so are of these. When the topology is written, the logs are sorted into the dataset.
 //
 // At random, an edge goes by a hash of its two nodes, whatever the relation and direction: parallel copies, both directions of an
-// undirected relation, and a relation that the source has in both directions all agree. A self loop is always a training edge.
+// undirected relation, and a relation that the source has in both directions all agree. By time, it goes by a column: a pass
+// before reads the column alone and finds the times that the shares end at (timesplit.go). Edges of one time stay together, and a
+// pair that comes again later is held out although it was there before, as it is when the future is predicted. A self loop is
+// always a training edge.
 
 // edgeSplit is what is held out of one relation.
 type edgeSplit struct {
 	edgeSplitPlan
 	types uint64 // of the ends, in the seed of the hash
-	// bounds are the least hash, or time, of a validation and of a test edge.
+	// bounds are the least hash, or time, of a validation and of a test edge. Times are known when they have been read.
 	bounds [2]uint64
+	// Of the column of times: what it holds, and where in a record behind the key.
+	elem store.Elem
+	at   int
 }
 
 // edgeSplitPlan is a read element of Options.EdgeSplit.
 type edgeSplitPlan struct {
 	relation string // "": of all
-	kind     string // "random"
+	kind     string // "random" or "time"
+	column   string // of times
 	shares   [3]float64
 }
 
-const edgeSplitChoices = "random:a/b/c with the shares of training, validation and test edges, as in random:0.85/0.05/0.1"
+const edgeSplitChoices = "random:a/b/c with the shares of training, validation and test edges, as in random:0.85/0.05/0.1, or time:COLUMN:a/b/c, the earliest first"
 
 func parseEdgeSplit(s string) (p edgeSplitPlan, err error) {
 	spec := s
@@ -50,11 +57,21 @@ func parseEdgeSplit(s string) (p edgeSplitPlan, err error) {
 	switch p.kind = kind; kind {
 	case "random":
 		p.shares, err = parseShares(arg)
+	case "time":
+		p.column, arg, _ = strings.Cut(arg, ":")
+		if p.column == "" {
+			return p, fmt.Errorf("--edge-split %q: name the column of times, as in time:year:0.85/0.05/0.1", s)
+		}
+		spec = "time:" + p.column
+		p.shares, err = parseShares(arg)
 	default:
 		return p, fmt.Errorf("--edge-split %q: there is no such split; choose %s", s, edgeSplitChoices)
 	}
 	if err != nil {
-		return p, fmt.Errorf("--edge-split %q: %w, as in random:0.85/0.05/0.1", s, err)
+		if kind == "random" {
+			spec = kind
+		}
+		return p, fmt.Errorf("--edge-split %q: %w, as in %s:0.85/0.05/0.1", s, err, spec)
 	}
 	return p, nil
 }
@@ -87,14 +104,18 @@ func parseShares(s string) (shares [3]float64, err error) {
 
 // String is the split as the dataset names it.
 func (p edgeSplitPlan) String() string {
-	return fmt.Sprintf("%s:%g/%g/%g", p.kind, p.shares[0], p.shares[1], p.shares[2])
+	kind := p.kind
+	if p.column != "" {
+		kind += ":" + p.column
+	}
+	return fmt.Sprintf("%s:%g/%g/%g", kind, p.shares[0], p.shares[1], p.shares[2])
 }
 
 // chooseEdgeSplits settles which of the source's relations are split, and how.
 func (b *builder) chooseEdgeSplits() error {
 	b.edgeSplits = make([]*edgeSplit, len(b.schema.Relations))
 	for _, p := range b.edgeSplitPlans {
-		found := false
+		found, lacking := false, []Relation(nil)
 		for i, r := range b.read() {
 			if p.relation != "" && p.relation != r.Key() && p.relation != r.Name {
 				continue
@@ -103,6 +124,12 @@ func (b *builder) chooseEdgeSplits() error {
 				return fmt.Errorf("--edge-split: relation %s has two, %v and %v; leave one out", r.Key(), old, p)
 			}
 			found = true
+			if p.column != "" && !slices.ContainsFunc(r.Columns, func(c EdgeColumn) bool { return c.Name == p.column }) {
+				if lacking = append(lacking, r); p.relation == "" {
+					continue
+				}
+				return r.noColumn(p)
+			}
 			if old := b.edgeSplits[i]; old == nil || p.relation != "" { // one that names the relation goes before one for all
 				b.edgeSplits[i] = b.newEdgeSplit(p, r)
 			}
@@ -114,6 +141,14 @@ func (b *builder) chooseEdgeSplits() error {
 			}
 			return fmt.Errorf("--edge-split %s=%v: the source has no such relation; it has %s", p.relation, p,
 				cmp.Or(strings.Join(keys, ", "), "none"))
+		}
+		if len(lacking) == b.given {
+			return lacking[0].noColumn(p)
+		}
+		for _, r := range lacking {
+			if b.edgeSplits[slices.IndexFunc(b.schema.Relations, func(o Relation) bool { return o.Key() == r.Key() })] == nil {
+				b.note("relation %s has no column %s, so that --edge-split %v holds none of its edges out", r.Key(), p.column, p)
+			}
 		}
 	}
 	for i, r := range b.read() {
@@ -127,13 +162,33 @@ func (b *builder) chooseEdgeSplits() error {
 	return nil
 }
 
+// noColumn is the error of a split by a column that the relation lacks.
+func (r Relation) noColumn(p edgeSplitPlan) error {
+	var names []string
+	for _, c := range r.Columns {
+		names = append(names, c.Name)
+	}
+	return fmt.Errorf("--edge-split %v: relation %s has no column %s; it has %s", p, r.Key(), p.column, cmp.Or(strings.Join(names, ", "), "none"))
+}
+
 func (b *builder) newEdgeSplit(p edgeSplitPlan, r Relation) *edgeSplit {
 	index := func(name string) int {
 		return slices.IndexFunc(b.schema.NodeTypes, func(t NodeType) bool { return t.Name == name })
 	}
 	src, dst := index(r.Src), index(r.Dst)
 	s := &edgeSplit{edgeSplitPlan: p, types: mix(b.Seed ^ mix(uint64(min(src, dst))<<32|uint64(max(src, dst))))}
-	s.bounds = [2]uint64{fraction(p.shares[0]), fraction(p.shares[0] + p.shares[1])}
+	if p.kind == "random" {
+		s.bounds = [2]uint64{fraction(p.shares[0]), fraction(p.shares[0] + p.shares[1])}
+		return s
+	}
+	s.at = 8 // behind the number
+	for _, c := range r.Columns {
+		if c.Name == p.column {
+			s.elem = c.Elem
+			break
+		}
+		s.at += c.Elem.Size()
+	}
 	return s
 }
 
@@ -153,12 +208,18 @@ func (s *edgeSplit) hash(f *edgeForm, u, v uint32) uint64 {
 	return cell(s.types, uint64(u), uint64(v))
 }
 
-// part is where u→v goes: 0 is training, else 1 + the store.HeldPart.
-func (s *edgeSplit) part(f *edgeForm, u, v uint32) int {
+// part is where u→v, with what rides on it, goes: 0 is training, else 1 + the store.HeldPart.
+func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
 	if u == v && f.src == f.dst {
 		return 0
 	}
-	switch x := s.hash(f, u, v); {
+	var x uint64
+	if s.kind == "time" {
+		x = timeKey(s.elem, getBits(tail[s.at:], s.elem.Size()))
+	} else {
+		x = s.hash(f, u, v)
+	}
+	switch {
 	case x < s.bounds[0]:
 		return 0
 	case x < s.bounds[1] || s.bounds[1] == math.MaxUint64:
@@ -248,7 +309,7 @@ func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {
 	b.report.EdgeSplits = append(b.report.EdgeSplits, report)
 	for p, n := range []int64{report.Valid, report.Test} {
 		if n == 0 && split.shares[1+p] > 0 {
-			b.note("the edge split of relation %s has no %v edges, since it has few edges", f.Key(), store.HeldPart(p))
+			b.note("the edge split %v of relation %s has no %v edges: the relation has few, or many of one time", split, f.Key(), store.HeldPart(p))
 		}
 	}
 	return nil

@@ -82,8 +82,8 @@ type Options struct {
 	// random:0.6/0.2/0.2, which the Report notes.
 	Split string
 
-	// EdgeSplit holds edges out, for link prediction: "random:a/b/c" of all relations, or "REL=random:a/b/c" of those of one name or
-	// key, which may be said for several; see [Build]. Default: none.
+	// EdgeSplit holds edges out, for link prediction: "random:a/b/c" or "time:COLUMN:a/b/c" of all relations, or "REL=random:a/b/c" of
+	// those of one name or key, which may be said for several; see [Build]. Default: none.
 	EdgeSplit []string
 
 	Seed     uint64         // of made features and splits; default 1
