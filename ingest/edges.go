@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
@@ -51,6 +52,7 @@ type edgeForm struct {
 	merge    bool // keep one of equal edges; so it is with reverses
 	made     bool // the relation is made from another, as its reverse
 	ids      bool // keep numbers
+	parted   bool // the last byte of a record is the Part that the source has for the edge
 	width    int  // of a record
 	columns  []store.ColumnSpec
 }
@@ -62,8 +64,12 @@ func (b *builder) form(i int) edgeForm {
 	f.reverse = b.Undirected && r.Src == r.Dst
 	f.merge = (f.reverse || b.Duplicates == DuplicatesMerge) && !f.made // the other's are merged
 	f.ids = b.EdgeIDs || b.hasEdgeTable(b.schema.Relations[b.madeFrom(i)].Key())
-	if f.ids || len(r.Columns) > 0 {
+	f.parted = r.Parted && !f.made
+	if f.ids || len(r.Columns) > 0 || f.parted {
 		f.width += 8 // the number, which tells equal edges apart
+	}
+	if f.parted {
+		f.width++
 	}
 	if f.ids {
 		f.columns = append(f.columns, store.ColumnSpec{Name: store.EdgeID, Elem: store.U64})
@@ -167,11 +173,9 @@ func (s *edgeSinks) sink() *edgeSink {
 	return k
 }
 
-// add takes u→v. number is the edge's as read; values are the bits of its columns, for edge k of a chunk.
-func (s *edgeSink) add(u, v uint32, number uint64, values [][]uint64, k int) {
-	if s.form.width > 8 {
-		s.form.pack(s.record[8:], number, values, k)
-	}
+// add takes u→v, edge k of a chunk.
+func (s *edgeSink) add(u, v uint32, c *EdgeChunk, k int) {
+	s.form.pack(s.record[8:], c, k)
 	s.addPacked(u, v, nil)
 }
 
@@ -195,15 +199,18 @@ func (s *edgeSink) addPacked(u, v uint32, tail []byte) {
 	s.put(u, v)
 }
 
-// pack writes what rides on an edge.
-func (f *edgeForm) pack(dst []byte, number uint64, values [][]uint64, k int) {
+// pack writes what rides on edge k of a chunk: its number as read, the bits of its columns, and its part.
+func (f *edgeForm) pack(dst []byte, c *EdgeChunk, k int) {
 	if f.width == 8 {
 		return
 	}
-	binary.LittleEndian.PutUint64(dst, number)
+	binary.LittleEndian.PutUint64(dst, uint64(c.First)+uint64(k))
 	at := 8
-	for c, column := range f.Columns {
-		at += putBits(dst[at:], column.Elem.Size(), values[c][k])
+	for i, column := range f.Columns {
+		at += putBits(dst[at:], column.Elem.Size(), c.Values[i][k])
+	}
+	if f.parted {
+		dst[at] = byte(c.Parts[k])
 	}
 }
 
@@ -360,7 +367,7 @@ func (b *builder) readRelation(ctx context.Context, i int) error {
 				rel.Report.Skipped++
 				continue
 			}
-			sink.add(uint32(u), uint32(v), uint64(c.First)+uint64(k), c.Values, k)
+			sink.add(uint32(u), uint32(v), c, k)
 		}
 		return sinks.err()
 	})
@@ -411,6 +418,9 @@ func (b *builder) eachEdges(ctx context.Context, i int, rep *RelationReport, vis
 		ok := fits(b.typeOf(r.Src).kind, c.Src, &c.SrcTexts) && fits(b.typeOf(r.Dst).kind, c.Dst, &c.DstTexts) && len(c.Values) == len(r.Columns)
 		for _, column := range c.Values {
 			ok = ok && len(column) == n
+		}
+		if r.Parted {
+			ok = ok && len(c.Parts) == n && !slices.ContainsFunc(c.Parts, func(p Part) bool { return p > Test })
 		}
 		if !ok {
 			return fmt.Errorf("%s: the reader gave edges with parts of different lengths; this is a fault of the reader, please report it", c.File)

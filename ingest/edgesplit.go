@@ -39,12 +39,12 @@ type edgeSplit struct {
 // edgeSplitPlan is a read element of Options.EdgeSplit.
 type edgeSplitPlan struct {
 	relation string // "": of all
-	kind     string // "random" or "time"
+	kind     string // "random", "time" or "given"
 	column   string // of times
 	shares   [3]float64
 }
 
-const edgeSplitChoices = "random:a/b/c with the shares of training, validation and test edges, as in random:0.85/0.05/0.1, or time:COLUMN:a/b/c, the earliest first"
+const edgeSplitChoices = "random:a/b/c with the shares of training, validation and test edges, as in random:0.85/0.05/0.1, or time:COLUMN:a/b/c, the earliest first, or given"
 
 func parseEdgeSplit(s string) (p edgeSplitPlan, err error) {
 	spec := s
@@ -55,6 +55,11 @@ func parseEdgeSplit(s string) (p edgeSplitPlan, err error) {
 	}
 	kind, arg, _ := strings.Cut(spec, ":")
 	switch p.kind = kind; kind {
+	case "given":
+		if spec != kind {
+			err = errors.New("given has no shares; choose random:a/b/c for some")
+			return p, fmt.Errorf("--edge-split %q: %w", s, err)
+		}
 	case "random":
 		p.shares, err = parseShares(arg)
 	case "time":
@@ -105,6 +110,9 @@ func parseShares(s string) (shares [3]float64, err error) {
 // String is the split as the dataset names it.
 func (p edgeSplitPlan) String() string {
 	kind := p.kind
+	if kind == "given" {
+		return kind
+	}
 	if p.column != "" {
 		kind += ":" + p.column
 	}
@@ -115,6 +123,7 @@ func (p edgeSplitPlan) String() string {
 func (b *builder) chooseEdgeSplits() error {
 	b.edgeSplits = make([]*edgeSplit, len(b.schema.Relations))
 	for _, p := range b.edgeSplitPlans {
+		given := false
 		found, lacking := false, []Relation(nil)
 		for i, r := range b.read() {
 			if p.relation != "" && p.relation != r.Key() && p.relation != r.Name {
@@ -124,6 +133,13 @@ func (b *builder) chooseEdgeSplits() error {
 				return fmt.Errorf("--edge-split: relation %s has two, %v and %v; leave one out", r.Key(), old, p)
 			}
 			found = true
+			if p.kind == "given" && !r.Parted {
+				if p.relation != "" {
+					return fmt.Errorf("--edge-split %s=given: the source has no split of its edges; choose another", p.relation)
+				}
+				continue
+			}
+			given = given || p.kind == "given"
 			if p.column != "" && !slices.ContainsFunc(r.Columns, func(c EdgeColumn) bool { return c.Name == p.column }) {
 				if lacking = append(lacking, r); p.relation == "" {
 					continue
@@ -142,7 +158,10 @@ func (b *builder) chooseEdgeSplits() error {
 			return fmt.Errorf("--edge-split %s=%v: the source has no such relation; it has %s", p.relation, p,
 				cmp.Or(strings.Join(keys, ", "), "none"))
 		}
-		if len(lacking) == b.given {
+		if p.kind == "given" && !given {
+			return errors.New("--edge-split given: the source has no split of its edges; choose random:a/b/c or time:COLUMN:a/b/c")
+		}
+		if len(lacking) == b.given && b.given > 0 {
 			return lacking[0].noColumn(p)
 		}
 		for _, r := range lacking {
@@ -151,9 +170,16 @@ func (b *builder) chooseEdgeSplits() error {
 			}
 		}
 	}
+	for i, r := range b.read() { // what is given is the default
+		if s := b.edgeSplits[i]; r.Parted && s == nil {
+			b.edgeSplits[i] = b.newEdgeSplit(edgeSplitPlan{kind: "given"}, r)
+		} else if r.Parted && s.kind != "given" {
+			b.drop("the source's split of the edges of %s: --edge-split %v takes its place", r.Key(), s)
+		}
+	}
 	for i, r := range b.read() {
 		for k, o := range b.read() {
-			if b.edgeSplits[i] != nil && b.edgeSplits[k] == nil && i != k && o.Src == r.Dst && o.Dst == r.Src {
+			if b.edgeSplits[i] != nil && b.edgeSplits[i].kind != "given" && b.edgeSplits[k] == nil && i != k && o.Src == r.Dst && o.Dst == r.Src {
 				b.note("relation %s has an edge split, and %s, between the same types, has none: if it holds the same edges the other way round, they show what is held out, and --edge-split %s=%v splits it alike",
 					r.Key(), o.Key(), o.Key(), b.edgeSplits[i])
 			}
@@ -177,6 +203,9 @@ func (b *builder) newEdgeSplit(p edgeSplitPlan, r Relation) *edgeSplit {
 	}
 	src, dst := index(r.Src), index(r.Dst)
 	s := &edgeSplit{edgeSplitPlan: p, types: mix(b.Seed ^ mix(uint64(min(src, dst))<<32|uint64(max(src, dst))))}
+	if p.kind == "given" {
+		return s
+	}
 	if p.kind == "random" {
 		s.bounds = [2]uint64{fraction(p.shares[0]), fraction(p.shares[0] + p.shares[1])}
 		return s
@@ -210,6 +239,9 @@ func (s *edgeSplit) hash(f *edgeForm, u, v uint32) uint64 {
 
 // part is where u→v, with what rides on it, goes: 0 is training, else 1 + the store.HeldPart.
 func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
+	if s.kind == "given" {
+		return int(tail[len(tail)-1])
+	}
 	if u == v && f.src == f.dst {
 		return 0
 	}
@@ -267,6 +299,12 @@ func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	left, err := b.w.OpenRelation(f.Key())
+	if err != nil {
+		return err
+	}
+	defer left.Close()
+	again := int64(0)
 	report := EdgeSplitReport{Name: split.String(), Relation: f.Key(), Train: rel.Report.Edges}
 	for p, count := range []*int64{&report.Valid, &report.Test} {
 		// Of a relation that is its own reverse as it was read, both directions are there.
@@ -293,6 +331,11 @@ func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {
 			if err := wait(); err != nil {
 				return err
 			}
+			n, err := inTopology(left, m)
+			if err != nil {
+				return err
+			}
+			again += n
 			return w.Append(store.HeldPart(p), m.items, dst, columns...)
 		})
 		if err != nil {
@@ -306,6 +349,10 @@ func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {
 	}
 	b.discard(rel.Held...)
 	rel.Held = nil
+	if again > 0 {
+		b.note("%d held-out edges of relation %s are among its training edges as well: by %v, an edge that is there twice may be in two parts",
+			again, f.Key(), split)
+	}
 	b.report.EdgeSplits = append(b.report.EdgeSplits, report)
 	for p, n := range []int64{report.Valid, report.Test} {
 		if n == 0 && split.shares[1+p] > 0 {
@@ -313,6 +360,32 @@ func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {
 		}
 	}
 	return nil
+}
+
+// inTopology counts the edges that a relation has.
+func inTopology(r *store.RelationReader, m *merged) (n int64, err error) {
+	var ends [2]uint64
+	var list []store.NodeID
+	at := 0
+	for l, length := range m.lengths {
+		if length == 0 {
+			continue
+		}
+		if err := r.Offsets(int64(m.list)+int64(l), ends[:]); err != nil {
+			return n, err
+		}
+		list = slices.Grow(list[:0], int(ends[1]-ends[0]))[:ends[1]-ends[0]]
+		if err := r.Neighbors(int64(ends[0]), list); err != nil {
+			return n, err
+		}
+		for _, u := range m.items[at : at+int(length)] {
+			if _, ok := slices.BinarySearch(list, u); ok {
+				n++
+			}
+		}
+		at += int(length)
+	}
+	return n, nil
 }
 
 // putHeld takes u→v with what is in the record to the held-out edges.

@@ -291,3 +291,115 @@ func TestPlanEdgeSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestEdgeSplitGiven: what the source holds out is held out, whatever nodes are called by; and another split takes its place.
+func TestEdgeSplitGiven(t *testing.T) {
+	fewer(t, 12)
+	dir := t.TempDir()
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]IDs{RowIDs, IntIDs, TextIDs}).Draw(t, "kind")
+		f := &fake{
+			schema: Schema{
+				NodeTypes: []NodeType{{Name: "entity", Count: 9, IDs: kind, Gathered: kind != RowIDs}}, Identity: "same",
+				Relations: []Relation{
+					{Src: "entity", Name: "likes", Dst: "entity", Edges: -1, Parted: true, Columns: []EdgeColumn{{"kind", store.U8}}},
+					{Src: "entity", Name: "knows", Dst: "entity", Edges: -1, Parted: true},
+				},
+			},
+			edges: map[int][][2]int64{}, values: map[int][][]uint64{0: {nil}}, parts: map[int][]Part{},
+			text: func(id int64) string { return fmt.Sprintf("Q%d", id) },
+		}
+		if kind != RowIDs {
+			f.schema.NodeTypes[0].Count = -1
+		}
+		id := rapid.Int64Range(0, 8)
+		for i := range 2 {
+			for range rapid.IntRange(0, 20).Draw(t, "edges") {
+				f.edges[i] = append(f.edges[i], [2]int64{id.Draw(t, "u"), id.Draw(t, "v")})
+				f.parts[i] = append(f.parts[i], Part(rapid.IntRange(0, 2).Draw(t, "part")))
+				if i == 0 {
+					f.values[0][0] = append(f.values[0][0], uint64(f.parts[i][len(f.parts[i])-1]))
+				}
+			}
+		}
+		o := Options{FS: noSync{vfs.Default}, Features: "none", Split: "random:0.5/0.2/0.3", Reverse: rapid.Bool().Draw(t, "reverse"),
+			Order: rapid.SampledFrom([]Order{OrderDegree, OrderOriginal}).Draw(t, "order"), EdgeIDs: rapid.Bool().Draw(t, "ids")}
+		sealed := func() (*store.Dataset, *Report, error) {
+			n++
+			path := filepath.Join(dir, fmt.Sprint(n))
+			rep, err := Build(context.Background(), f, path, o)
+			if err != nil {
+				return nil, nil, err
+			}
+			d, err := store.Open(path)
+			require.NoError(t, err)
+			problems, err := d.Verify(context.Background(), nil)
+			require.NoError(t, err)
+			require.Empty(t, problems)
+			return d, rep, nil
+		}
+		// edgesOf are those of the graph as the dataset has them: texts are known by their rows, which sort as they do.
+		rowOf := func(d *store.Dataset, id int64) int64 {
+			if kind != TextIDs {
+				return id
+			}
+			v, ok, err := d.IDs(0).Find([]byte(f.text(id)))
+			require.NoError(t, err)
+			require.True(t, ok)
+			return d.IDs(0).Original(v)
+		}
+		d, rep, err := sealed()
+		if err != nil {
+			require.ErrorContains(t, err, "no edge is left to train on")
+			return
+		}
+		defer d.Close()
+		for i := range 2 {
+			want, again := [3][][2]int64{}, int64(0)
+			left := map[[2]int64]int{}
+			for k, e := range f.edges[i] {
+				p := f.parts[i][k]
+				e = [2]int64{rowOf(d, e[0]), rowOf(d, e[1])}
+				want[p] = append(want[p], e)
+				if p == Train {
+					left[e]++
+				}
+			}
+			require.Equal(t, left, leftEdges(d, i))
+			g := d.Graph(i).Relation
+			for p := Valid; p <= Test; p++ {
+				for _, e := range want[p] {
+					if left[e] > 0 {
+						again++
+					}
+				}
+				if g.ReverseOf != "" || g.Symmetric {
+					continue // chance made it so
+				}
+				require.ElementsMatch(t, want[p], heldEdges(t, d, i, store.HeldPart(p-Valid)))
+				h, _ := d.HeldEdges(i, store.HeldPart(p-Valid))
+				for _, x := range h.Column("kind") {
+					require.EqualValues(t, p, x)
+				}
+			}
+			if again > 0 && g.ReverseOf == "" && !g.Symmetric {
+				require.Contains(t, strings.Join(rep.Notes, "\n"), fmt.Sprintf("%d held-out edges of relation %s are among its training edges", again, g.Key()))
+			}
+		}
+		o.EdgeSplit = []string{"likes=random:0.5/0.5/0", "knows=given"}
+		d, rep, err = sealed()
+		if err != nil {
+			require.ErrorContains(t, err, "no edge is left to train on")
+			return
+		}
+		defer d.Close()
+		require.Contains(t, strings.Join(rep.Dropped, "\n"), "the source's split of the edges of entity__likes__entity: --edge-split random:0.5/0.5/0 takes its place")
+		require.EqualValues(t, len(f.edges[0]), rep.Relations[0].EdgesRead)
+	})
+	for _, split := range []string{"given", "to=given"} {
+		_, err := Build(context.Background(), timed([]int64{1}), filepath.Join(dir, "x"), Options{EdgeSplit: []string{split}})
+		require.ErrorContains(t, err, "the source has no split of its edges")
+	}
+	require.ErrorContains(t, (&Options{EdgeSplit: []string{"given:1/2/3"}}).Validate(), "given has no shares")
+}

@@ -173,7 +173,7 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 			if bad {
 				continue
 			}
-			f.pack(record[at:], uint64(c.First)+uint64(k), c.Values, k)
+			f.pack(record[at:], c, k)
 			to.Put(part, record)
 		}
 		return w.Err()

@@ -287,7 +287,7 @@ func (b *builder) reverseRelation(ctx context.Context, i, j int) error {
 	if err != nil {
 		return err
 	}
-	width := sinks.form.width
+	width, from := sinks.form.width, b.form(i).width // without the part, which is the last
 	var mu sync.Mutex
 	var all, free []*edgeSink
 	err = b.eachRecord(ctx, i, func(records []byte) error {
@@ -300,8 +300,8 @@ func (b *builder) reverseRelation(ctx context.Context, i, j int) error {
 			all = append(all, sink)
 		}
 		mu.Unlock()
-		for ; len(records) > 0; records = records[width:] {
-			copy(sink.record[8:], records[8:width])
+		for ; len(records) > 0; records = records[from:] {
+			copy(sink.record[8:], records[8:from])
 			e := binary.LittleEndian.Uint64(records)
 			sink.put(uint32(e>>32), uint32(e))
 		}

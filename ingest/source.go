@@ -93,6 +93,8 @@ type Relation struct {
 	Edges          int64        // declared number, -1 when not known beforehand
 	Columns        []EdgeColumn // kept beside the neighbours
 	Left           []string     // columns that the source has and its reader leaves behind; Skipped says how to keep them
+	// Parted says that the source holds edges out, for link prediction: its chunks say of each edge which part it is in.
+	Parted bool
 }
 
 // Key names a relation in tables, paths and messages: src__name__dst.
@@ -124,7 +126,7 @@ type Label struct {
 type Split struct{ Name, NodeType string }
 
 // Part is one of the three sets of a split.
-type Part int
+type Part uint8
 
 const (
 	Train Part = iota
@@ -174,6 +176,7 @@ type EdgeChunk struct {
 	Src, Dst           []int64
 	SrcTexts, DstTexts Texts
 	Values             [][]uint64
+	Parts              []Part // of each edge, where the relation is Parted
 }
 
 // Len is the number of edges.

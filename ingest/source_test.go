@@ -15,6 +15,7 @@ type fake struct {
 	labels map[int][]int32
 	splits map[int][3][]int64
 	values map[int][][]uint64    // by relation and column
+	parts  map[int][]Part        // of the edges of relations that are Parted
 	text   func(id int64) string // of nodes with TextIDs
 
 	gone     error                               // what Schema ends with
@@ -91,6 +92,9 @@ func (f *fake) Edges(_ context.Context, i int, emit func(EdgeChunk) error) error
 		c.Dst, c.DstTexts = f.named(f.typeOf(r.Dst).IDs, dst)
 		for k := range r.Columns {
 			c.Values = append(c.Values, slices.Clone(f.values[i][k][lo:hi]))
+		}
+		if r.Parted {
+			c.Parts = slices.Clone(f.parts[i][lo:hi])
 		}
 		return emit(c)
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/ogb"
 	"github.com/gnnstore/gnnstore/ingest/planetoid"
 	"github.com/gnnstore/gnnstore/ingest/table"
+	"github.com/gnnstore/gnnstore/ingest/triples"
 )
 
 // formats are the readers by the name that the user gives.
@@ -62,6 +63,8 @@ var formats = map[string]struct {
 			}
 			return opened(table.Open(p, table.Options{SkipBad: o.skipBad, FollowLinks: o.follow}))
 		}},
+	"triples": {"a knowledge graph: lines of head, relation, tail (train, valid, test: .txt, .tsv), or N-Triples (.nt), .gz and .zst included",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.triples.Open(p)) }},
 }
 
 // formatNames are sorted.
@@ -84,8 +87,10 @@ type sourceOptions struct {
 	arrays  arrays.Options
 	ogb     ogb.Options
 	mag240m mag240m.Options
+	triples triples.Options
 	raw     []string // of arrays
 	layout  string
+	literal string // of triples
 	reverse string
 	seed    uint64
 	skipBad int64
@@ -152,6 +157,7 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 		f.IntVar(&o.yearColumns, name, 0, of+"columns that the year of each node becomes, behind its features: sines and cosines (default none)")
 	}, "year-columns")
 	of("ogb", text(&o.reverse, "add the reverse of each edge: auto, yes or no (default auto: as OGB does for the dataset)"), "add-reverse")
+	of("triples", text(&o.literal, "what becomes of literals: node, or drop their triples (default node)"), "literals")
 	of("mag240m", text(&o.mag240m.FullFeatures, "a matrix of features of all nodes, with or without header (default papers alone have some)"), "full-features")
 	of("mag240m", text(&o.mag240m.RowOrder, "order of types in it: paper,author,institution or author,institution,paper"), "row-order")
 }
@@ -160,6 +166,7 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
+	o.triples.Memory, o.triples.Literals = b.Memory, triples.Literals(o.literal)
 	if format == "csv" {
 		o.csv.Count = o.nodeCount
 	} else {
@@ -177,7 +184,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 		errs = append(errs, err)
 		o.arrays.Raw = append(o.arrays.Raw, raw)
 	}
-	return errors.Join(append(errs, o.csv.Validate(), o.arrays.Validate(), o.ogb.Validate(), o.mag240m.Validate())...)
+	return errors.Join(append(errs, o.csv.Validate(), o.arrays.Validate(), o.ogb.Validate(), o.mag240m.Validate(), o.triples.Validate())...)
 }
 
 // formatOf annotates a flag with the formats that it goes with.

@@ -22,7 +22,7 @@ const (
 )
 
 // formats are those that can be recognised, by the names that ingest has for them.
-const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table"
+const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table, triples"
 
 // Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an OGB folder". at is path,
 // or the one thing inside that folder that has a format. Where it finds none, the error says what it saw, and what to name
@@ -80,6 +80,9 @@ var findings = []finding{
 	{[]string{"node.dat", "link.dat"}, "hgb", "a graph of the Heterogeneous Graph Benchmark"},
 	{[]string{"ind.*.graph", "ind.*.allx"}, "planetoid", "the files of a citation graph"},
 	{[]string{"adj_full.npz"}, "graphsaint", "a GraphSAINT folder"},
+	{[]string{"train.txt", "valid.txt", "test.txt"}, "triples", "the triples of a knowledge graph"},
+	{[]string{"*.nt"}, "triples", "RDF as N-Triples"},
+	{[]string{"*.nt.gz"}, "triples", "RDF as N-Triples"},
 
 	{[]string{"processed/paper__cites__paper/edge_index.npy"}, "", "an IGB folder, which is not read yet"},
 	{[]string{"processed/train_hrt.npy"}, "", "WikiKG90M, which is not read"},

@@ -173,7 +173,12 @@ func text(path string) (format, why string, err error) {
 	case strings.HasPrefix(low, "<!doctype") || strings.HasPrefix(low, "<html"):
 		return refuse("a web page, not a graph; fetch the file itself")
 	case first[0] == '<' && strings.HasSuffix(strings.TrimSpace(first), "."):
-		return refuse("RDF triples, which are not read")
+		for _, end := range []string{".nt", ".nt.gz", ".nt.zst"} {
+			if strings.HasSuffix(name, end) {
+				return "triples", name + ": RDF as N-Triples", nil
+			}
+		}
+		return refuse("RDF triples: if they are N-Triples, rename it to end in .nt")
 	case strings.HasPrefix(low, ",src,dst,time"):
 		return refuse("a temporal graph of TGL (%s), which is not read yet", lines.Clip([]byte(first)))
 	case strings.HasPrefix(low, ",u,i,ts"):

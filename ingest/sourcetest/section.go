@@ -73,8 +73,12 @@ func sections(schema *ingest.Schema) []section {
 		}
 	}
 	for i, r := range schema.Relations {
+		columns := slices.Clone(r.Columns)
+		if r.Parted {
+			columns = append(columns, ingest.EdgeColumn{Name: "part", Elem: store.U8})
+		}
 		all = append(all, section{kind: edges, index: i, name: "edges " + r.Key(), ends: 2,
-			text: [2]bool{hasTexts[r.Src], hasTexts[r.Dst]}, columns: r.Columns, count: r.Edges})
+			text: [2]bool{hasTexts[r.Src], hasTexts[r.Dst]}, columns: columns, count: r.Edges})
 	}
 	for i, t := range schema.Tables {
 		all = append(all, section{kind: features, index: i, name: "rows of " + t.NodeType + t.Relation + "/" + t.Name, width: t.Dim, count: -1})
@@ -105,7 +109,15 @@ func (s *section) stream(ctx context.Context, src ingest.Source, emit func(c *ch
 		return src.NodeIDs(ctx, s.index, ids)
 	case edges:
 		return src.Edges(ctx, s.index, func(c ingest.EdgeChunk) error {
-			return emit(&chunk{Place: c.Place, ids: [2][]int64{c.Src, c.Dst}, texts: [2]ingest.Texts{c.SrcTexts, c.DstTexts}, values: c.Values})
+			values := c.Values
+			if c.Parts != nil { // as one more column
+				parts := make([]uint64, len(c.Parts))
+				for i, p := range c.Parts {
+					parts[i] = uint64(p)
+				}
+				values = append(slices.Clone(values), parts)
+			}
+			return emit(&chunk{Place: c.Place, ids: [2][]int64{c.Src, c.Dst}, texts: [2]ingest.Texts{c.SrcTexts, c.DstTexts}, values: values})
 		})
 	case features:
 		return src.Rows(ctx, s.index, func(c ingest.RowChunk) error { return emit(&chunk{Place: c.Place, floats: c.Values}) })

@@ -1,0 +1,83 @@
+package triples
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+)
+
+// file is a file of triples, and the part that it is.
+type file struct {
+	path string
+	part ingest.Part
+	nt   bool
+}
+
+// kindOf is the extension of a name, without that of its compression, and the name without either.
+func kindOf(name string) (stem, kind string) {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
+	kind = filepath.Ext(name)
+	return strings.TrimSuffix(name, kind), kind
+}
+
+// stems of the files that are parts, by part.
+var stems = [3][]string{{"train"}, {"valid", "validation", "dev"}, {"test"}}
+
+// findFiles finds the triples of a file or folder, and whether some of them are held out.
+func findFiles(path string) (files []file, parted bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if !info.IsDir() {
+		_, kind := kindOf(path)
+		return []file{{path, ingest.Train, kind == ".nt"}}, false, lines.RefusePointer(path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, false, err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	slices.SortFunc(names, lines.Natural)
+	var there [3]bool
+	for p, all := range stems {
+		for _, name := range names {
+			stem, kind := kindOf(name)
+			if !slices.Contains(all, stem) || kind != ".txt" && kind != ".tsv" && kind != ".nt" {
+				continue
+			}
+			if there[p] {
+				return nil, false, fmt.Errorf("%s: two files of %v triples, %s and %s; leave one", path, ingest.Part(p), filepath.Base(files[len(files)-1].path), name)
+			}
+			there[p] = true
+			files = append(files, file{filepath.Join(path, name), ingest.Part(p), kind == ".nt"})
+		}
+	}
+	if len(files) > 0 && !there[ingest.Train] {
+		return nil, false, fmt.Errorf("%s: there is %s, and no train.txt beside it", path, filepath.Base(files[0].path))
+	}
+	if len(files) == 0 {
+		for _, name := range names {
+			if _, kind := kindOf(name); kind == ".nt" {
+				files = append(files, file{filepath.Join(path, name), ingest.Train, true})
+			}
+		}
+	}
+	if len(files) == 0 {
+		return nil, false, fmt.Errorf("%s: no train.txt, train.tsv or .nt file in it; name the file of triples", path)
+	}
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, lines.RefusePointer(f.path))
+	}
+	return files, there[ingest.Valid] || there[ingest.Test], errors.Join(errs...)
+}

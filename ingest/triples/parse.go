@@ -1,0 +1,169 @@
+package triples
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+)
+
+// triple is one line, lent until the next.
+type triple struct {
+	head, relation, tail []byte
+	literal              bool // the tail is one
+}
+
+// parser reads the triples of a file.
+type parser struct {
+	in *lines.Scanner
+	nt bool
+	by []byte // between columns: a tab, or nil for blanks; of the first line
+	// begun says that by is known.
+	begun bool
+}
+
+// next is the next triple; nil at the end.
+func (p *parser) next() (*triple, error) {
+	for {
+		line, err := p.in.Next()
+		if err == io.EOF {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if p.nt {
+			if line[0] == '#' {
+				continue
+			}
+			return p.statement(line)
+		}
+		return p.columns(line)
+	}
+}
+
+// columns reads head, relation and tail.
+func (p *parser) columns(line []byte) (*triple, error) {
+	if !p.begun {
+		p.begun = true
+		if bytes.IndexByte(line, '\t') >= 0 {
+			p.by = []byte{'\t'}
+		}
+	}
+	var cells [][]byte
+	if p.by != nil {
+		cells = bytes.Split(line, p.by)
+	} else {
+		cells = bytes.Fields(line)
+	}
+	if len(cells) != 3 {
+		return nil, p.in.Errorf("found %d columns; a triple has three, head, relation and tail, between tabs or blanks", len(cells))
+	}
+	for i, cell := range cells {
+		if len(cell) == 0 || len(cell) > ingest.MaxIDBytes {
+			return nil, p.in.ErrorIn(i+1, "it has %d bytes; names have 1 to %d", len(cell), ingest.MaxIDBytes)
+		}
+	}
+	return &triple{head: cells[0], relation: cells[1], tail: cells[2]}, nil
+}
+
+// statement reads a line of N-Triples (W3C Recommendation of 2014): subject, predicate, object and a full stop.
+func (p *parser) statement(line []byte) (*triple, error) {
+	var t triple
+	rest := line
+	for i, term := range []*[]byte{&t.head, &t.relation, &t.tail} {
+		var literal bool
+		var err error
+		if *term, rest, literal, err = cutTerm(rest); err == nil && literal && i < 2 {
+			err = fmt.Errorf("%s is a literal, which is an object only", lines.Clip(*term))
+		}
+		if err == nil && i == 1 && bytes.HasPrefix(*term, []byte("_:")) {
+			err = fmt.Errorf("%s is a blank node, which is no predicate", lines.Clip(*term))
+		}
+		if err != nil {
+			return nil, p.in.Errorf("%s: %w; a line is a subject, a predicate, an object and a full stop, as in <a> <b> \"c\" .",
+				[]string{"subject", "predicate", "object"}[i], err)
+		}
+		t.literal = literal
+	}
+	if rest = bytes.TrimLeft(rest, " \t"); len(rest) == 0 || rest[0] != '.' {
+		return nil, p.in.Errorf("no full stop behind the object; a file of N-Triples has one statement a line (N-Quads are not read)")
+	}
+	if rest = bytes.TrimLeft(rest[1:], " \t"); len(rest) > 0 && rest[0] != '#' {
+		return nil, p.in.Errorf("%q follows the full stop; a file of N-Triples has one statement a line", lines.Clip(rest))
+	}
+	return &t, nil
+}
+
+// cutTerm takes an IRI, without its brackets, a blank node or a literal off the front of a line.
+func cutTerm(line []byte) (term, rest []byte, literal bool, err error) {
+	line = bytes.TrimLeft(line, " \t")
+	end := 0
+	switch {
+	case len(line) == 0:
+		return nil, nil, false, fmt.Errorf("it is missing")
+	case line[0] == '<':
+		if end = bytes.IndexByte(line, '>'); end < 0 {
+			return nil, nil, false, fmt.Errorf("no > ends the IRI")
+		}
+		term, rest = line[1:end], line[end+1:]
+	case bytes.HasPrefix(line, []byte("_:")):
+		if end = bytes.IndexAny(line, " \t"); end < 0 {
+			end = len(line)
+		}
+		term, rest = line[:end], line[end:]
+	case line[0] == '"':
+		for end = 1; end < len(line) && line[end] != '"'; end++ {
+			if line[end] == '\\' {
+				end++
+			}
+		}
+		if end++; end > len(line) {
+			return nil, nil, true, fmt.Errorf("no quote ends the literal")
+		}
+		if bytes.HasPrefix(line[end:], []byte("^^<")) {
+			n := bytes.IndexByte(line[end:], '>')
+			if n < 0 {
+				return nil, nil, true, fmt.Errorf("no > ends the type of the literal")
+			}
+			end += n + 1
+		} else if end < len(line) && line[end] == '@' {
+			for end < len(line) && line[end] != ' ' && line[end] != '\t' {
+				end++
+			}
+		}
+		term, rest, literal = line[:end], line[end:], true
+	default:
+		return nil, nil, false, fmt.Errorf("%q begins neither an IRI, <…>, nor a blank node, _:…, nor a literal, \"…\"", lines.Clip(line))
+	}
+	if len(term) == 0 {
+		return nil, nil, false, fmt.Errorf("an IRI of no letters")
+	}
+	if len(term) > ingest.MaxIDBytes {
+		if !literal {
+			return nil, nil, false, fmt.Errorf("it has %d bytes; names have 1 to %d", len(term), ingest.MaxIDBytes)
+		}
+		term = shortened(term)
+	}
+	return term, rest, literal, nil
+}
+
+// shortened is the name of a literal that is too long for one: its beginning, and a hash of all of it.
+func shortened(literal []byte) []byte {
+	sum := xxh3.Hash128(literal)
+	return fmt.Appendf(nil, "%s… %016x%016x", literal[:ingest.MaxIDBytes-40], sum.Hi, sum.Lo)
+}
+
+// lastPart is what an IRI calls a thing: what follows its last #, / or :.
+func lastPart(iri string) string {
+	s := strings.TrimRight(iri, "#/:")
+	return s[strings.LastIndexAny(s, "#/:")+1:]
+}

@@ -1,0 +1,325 @@
+package triples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+const (
+	entity = "entity" // the node type
+	// maxRelations is more than Wikidata's use: whoever has more has them in another column.
+	maxRelations = 1 << 16
+	edgeChunk    = 1 << 15 // edges, unless their texts are long
+	checkEvery   = 1 << 12 // triples between two looks at the context
+)
+
+// Literals is what becomes of triples of RDF that end in a literal.
+type Literals string
+
+const (
+	LiteralsNode Literals = "node" // the literal is an entity, as R-GCN has it; equal ones are one
+	LiteralsDrop Literals = "drop" // the triple is left out
+)
+
+// Options say how to read; the zero value works.
+type Options struct {
+	Literals Literals // default LiteralsNode
+	// Memory bounds the texts of entities, where labels want them: a quarter of it. Default 1 GiB.
+	Memory int64
+}
+
+// Validate reports what is wrong with the options.
+func (o Options) Validate() error {
+	if o.Literals != "" && o.Literals != LiteralsNode && o.Literals != LiteralsDrop {
+		return fmt.Errorf("--literals %q: choose node or drop", o.Literals)
+	}
+	return nil
+}
+
+// Source is a knowledge graph. It holds no file open between sections.
+type Source struct {
+	o         Options
+	path      string
+	files     []file
+	parted    bool
+	tables    [3]string // of labels, by part; "" where there is none
+	relations []string  // by Schema.Relations: as the files have them
+	names     []string  // of entities, where there are tables of labels
+	labels    *labels
+	remarks   []string
+	schema    *ingest.Schema // nil until the first call of Schema
+}
+
+var (
+	_ ingest.Source   = (*Source)(nil)
+	_ ingest.Remarker = (*Source)(nil)
+)
+
+// Open finds the files of a graph. They are read by the first call of Schema.
+func (o Options) Open(path string) (*Source, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Memory == 0 {
+		o.Memory = 1 << 30
+	}
+	s := &Source{o: o, path: path}
+	var err error
+	if s.files, s.parted, err = findFiles(path); err != nil {
+		return nil, err
+	}
+	if s.files[0].path != path { // a folder
+		s.findTables()
+	}
+	return s, nil
+}
+
+// Close has nothing to close.
+func (s *Source) Close() error { return nil }
+
+// Remarks are what Schema found.
+func (s *Source) Remarks() []string { return s.remarks }
+
+// Schema reads all triples on its first call.
+func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
+	if s.schema == nil {
+		schema, err := s.scan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.schema = schema
+	}
+	schema := *s.schema
+	return &schema, nil
+}
+
+// scan finds relations, and where there are labels, entities.
+func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
+	name, _ := kindOf(filepath.Base(filepath.Clean(s.path)))
+	schema := &ingest.Schema{
+		Name: name, NodeTypes: []ingest.NodeType{{Name: entity, IDs: ingest.TextIDs, Gathered: true}},
+		NoFeatures: s.path + ": triples have no features",
+		NoLabels:   s.path + ": no trainingSet.tsv and testSet.tsv beside the triples",
+	}
+	s.relations, s.remarks = nil, nil // of a reading that was cut
+	counts, literals := map[string]int64{}, int64(0)
+	var known *entities
+	if s.tables[ingest.Train] != "" {
+		known = &entities{rows: map[string]uint32{}, room: s.o.Memory / 4}
+	}
+	err := s.each(ctx, func(_ *file, t *triple) error {
+		if t.literal {
+			literals++
+			if s.o.Literals == LiteralsDrop {
+				return nil
+			}
+		}
+		if known != nil {
+			if err := errors.Join(known.add(t.head), known.add(t.tail)); err != nil {
+				return err
+			}
+		}
+		if n, ok := counts[string(t.relation)]; ok || len(counts) < maxRelations {
+			counts[string(t.relation)] = n + 1
+			return nil
+		}
+		return fmt.Errorf("%s: more than %d relations; they are the second of three columns: is it another graph's format?", s.path, maxRelations)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for r := range counts {
+		s.relations = append(s.relations, r)
+	}
+	slices.Sort(s.relations)
+	words := s.words()
+	for i, r := range s.relations {
+		schema.Relations = append(schema.Relations, ingest.Relation{Src: entity, Name: words[i], Dst: entity, Edges: counts[r], Parted: s.parted})
+	}
+	if len(s.relations) == 0 {
+		return nil, fmt.Errorf("%s: no triple in it", s.path)
+	}
+	switch {
+	case literals > 0 && s.o.Literals == LiteralsDrop:
+		schema.Skipped = append(schema.Skipped, fmt.Sprintf("%d triples that end in a literal: --literals drop leaves them out", literals))
+	case literals > 0:
+		s.remarks = append(s.remarks, fmt.Sprintf("%d triples end in a literal, and literals are nodes; --literals drop leaves them out", literals))
+	}
+	paths := []string{}
+	for _, f := range s.files {
+		paths = append(paths, f.path)
+	}
+	if known != nil {
+		if s.labels, err = s.readLabels(ctx, known); err != nil {
+			return nil, err
+		}
+		s.names, schema.NoLabels = known.names, ""
+		schema.NodeTypes[0] = ingest.NodeType{Name: entity, Count: int64(len(s.names)), IDs: ingest.TextIDs}
+		schema.Labels = []ingest.Label{{Name: s.labels.name, NodeType: entity, Classes: len(s.labels.classes), ClassNames: s.labels.classes}}
+		schema.Splits = []ingest.Split{{Name: "given", NodeType: entity}}
+		for _, table := range s.tables {
+			if table != "" {
+				paths = append(paths, table)
+			}
+		}
+	}
+	if schema.Identity, err = ingest.Files(paths...); err != nil {
+		return nil, err
+	}
+	schema.Identity += string(s.o.Literals)
+	return schema, nil
+}
+
+// words are safe names of the relations, no two equal.
+func (s *Source) words() []string {
+	taken := map[string]bool{}
+	var words, same []string
+	for _, r := range s.relations {
+		plain := store.CleanWord(lastPart(r))
+		word := plain
+		for n := 2; taken[word]; n++ {
+			number := fmt.Sprintf("_%d", n)
+			if word = plain + number; len(word) > 100 { // as long as a name may be
+				word = store.CleanWord(plain[:100-len(number)]) + number
+			}
+		}
+		if word != plain {
+			same = append(same, r)
+		}
+		taken[word] = true
+		words = append(words, word)
+	}
+	if len(same) > 0 {
+		s.remarks = append(s.remarks, fmt.Sprintf("%d relations have the name of another and a number behind it, the first of them %s", len(same), same[0]))
+	}
+	return words
+}
+
+// each visits all triples, file by file.
+func (s *Source) each(ctx context.Context, visit func(f *file, t *triple) error) error {
+	for i := range s.files {
+		if err := s.eachIn(ctx, &s.files[i], visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Source) eachIn(ctx context.Context, f *file, visit func(f *file, t *triple) error) error {
+	in, err := lines.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	p := parser{in: in, nt: f.nt}
+	for n := 0; ; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", f.path, ctx.Err())
+		}
+		t, err := p.next()
+		if err != nil || t == nil {
+			return err
+		}
+		if err := visit(f, t); err != nil {
+			return err
+		}
+	}
+}
+
+// Edges streams the triples of one relation, heads as sources and tails as destinations.
+func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
+	name := s.relations[relation]
+	var c ingest.EdgeChunk
+	flush := func() error {
+		if c.Len() == 0 {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: %w", c.File, err)
+		}
+		err := emit(c)
+		c.First += int64(c.Len())
+		c.SrcTexts.Reset()
+		c.DstTexts.Reset()
+		c.Parts = c.Parts[:0]
+		return err
+	}
+	for i := range s.files {
+		f := &s.files[i]
+		c.File = f.path
+		err := s.eachIn(ctx, f, func(f *file, t *triple) error {
+			if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop {
+				return nil
+			}
+			c.SrcTexts.Append(t.head)
+			c.DstTexts.Append(t.tail)
+			if s.parted {
+				c.Parts = append(c.Parts, f.part)
+			}
+			if c.Len() == edgeChunk || len(c.SrcTexts.Bytes)+len(c.DstTexts.Bytes) > ingest.ChunkBytes-2*ingest.MaxIDBytes {
+				return flush()
+			}
+			return nil
+		})
+		if err == nil {
+			err = flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NodeIDs streams the entities, in the order in which triples name them first.
+func (s *Source) NodeIDs(ctx context.Context, _ int, emit func(ingest.IDChunk) error) error {
+	c := ingest.IDChunk{Place: ingest.Place{File: s.path}}
+	for i, name := range s.names {
+		c.Texts.Append([]byte(name))
+		if len(c.Texts.Bytes) < ingest.ChunkBytes-ingest.MaxIDBytes && c.Texts.Len() < edgeChunk && i < len(s.names)-1 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: %w", s.path, err)
+		}
+		if err := emit(c); err != nil {
+			return err
+		}
+		c.First += int64(c.Texts.Len())
+		c.Texts.Reset()
+	}
+	return nil
+}
+
+// Rows has nothing to give.
+func (s *Source) Rows(context.Context, int, func(ingest.RowChunk) error) error { return nil }
+
+// entities are the nodes by their texts.
+type entities struct {
+	rows  map[string]uint32
+	names []string
+	room  int64 // bytes that more may take
+}
+
+// add makes sure that there is an entity of this name.
+func (e *entities) add(name []byte) error {
+	if _, ok := e.rows[string(name)]; ok {
+		return nil
+	}
+	const each = 64 // of the map and the headers, about
+	if e.room -= int64(len(name)) + each; e.room < 0 {
+		return errors.New("there are too many entities to find labels for: their texts take more than a quarter of --memory; give it more")
+	}
+	text := strings.Clone(string(name))
+	e.rows[text] = uint32(len(e.names))
+	e.names = append(e.names, text)
+	return nil
+}
