@@ -133,7 +133,7 @@ func (b *builder) chooseEdgeSplits() error {
 				return fmt.Errorf("--edge-split: relation %s has two, %v and %v; leave one out", r.Key(), old, p)
 			}
 			found = true
-			if p.kind == "given" && !r.Parted {
+			if p.kind == "given" && !r.given() {
 				if p.relation != "" {
 					return fmt.Errorf("--edge-split %s=given: the source has no split of its edges; choose another", p.relation)
 				}
@@ -171,8 +171,10 @@ func (b *builder) chooseEdgeSplits() error {
 		}
 	}
 	for i, r := range b.read() { // what is given is the default
-		if s := b.edgeSplits[i]; r.Parted && s == nil {
+		if s := b.edgeSplits[i]; r.given() && s == nil {
 			b.edgeSplits[i] = b.newEdgeSplit(edgeSplitPlan{kind: "given"}, r)
+		} else if r.Held != nil && s.kind != "given" {
+			b.drop("the edges of %s that the source holds out: --edge-split %v takes the place of its split", r.Key(), s)
 		} else if r.Parted && s.kind != "given" {
 			b.drop("the source's split of the edges of %s: --edge-split %v takes its place", r.Key(), s)
 		}
@@ -187,6 +189,9 @@ func (b *builder) chooseEdgeSplits() error {
 	}
 	return nil
 }
+
+// given says that the source splits the edges.
+func (r Relation) given() bool { return r.Parted || r.Held != nil }
 
 // noColumn is the error of a split by a column that the relation lacks.
 func (r Relation) noColumn(p edgeSplitPlan) error {
@@ -240,6 +245,9 @@ func (s *edgeSplit) hash(f *edgeForm, u, v uint32) uint64 {
 // part is where u→v, with what rides on it, goes: 0 is training, else 1 + the store.HeldPart.
 func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
 	if s.kind == "given" {
+		if !f.parted { // those that are held out come by themselves: see heldedges.go
+			return 0
+		}
 		return int(tail[len(tail)-1])
 	}
 	if u == v && f.src == f.dst {
@@ -289,6 +297,9 @@ func (b *builder) writeEdgeSplits(ctx context.Context) error {
 
 func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {
 	f, rel, split := b.form(i), &b.state.Relations[i], b.edgeSplits[i]
+	if f.Held != nil && split.kind == "given" {
+		return b.writeHeldEdges(ctx, i)
+	}
 	if rel.ReverseOf != "" { // the other's split holds out the same edges
 		b.discard(rel.Held...)
 		rel.Held = nil

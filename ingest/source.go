@@ -95,6 +95,17 @@ type Relation struct {
 	Left           []string     // columns that the source has and its reader leaves behind; Skipped says how to keep them
 	// Parted says that the source holds edges out, for link prediction: its chunks say of each edge which part it is in.
 	Parted bool
+	// Held says that the source, an [EdgeHolder], has held-out edges apart from those of Edges, and what it has with them.
+	Held *Held
+}
+
+// Held is what a source has with the held-out edges of a relation. Its ends are in types of RowIDs.
+type Held struct {
+	// SrcNegatives and DstNegatives are the numbers of nodes that take the place of each edge's source and destination in a
+	// ranking, by store.HeldPart; 0: none are given.
+	SrcNegatives, DstNegatives [2]int
+	Pool                       [2]bool      // pairs that are no edges are given
+	Columns                    []EdgeColumn // some of the relation's
 }
 
 // Key names a relation in tables, paths and messages: src__name__dst.
@@ -212,6 +223,23 @@ type RowMaker interface {
 	// RowsAt fills dst with the feature rows of nodes rows, len(dst)/len(rows) = Dim values each. It is safe for concurrent
 	// use. It says false for a table that only Rows can read.
 	RowsAt(table int, rows []uint32, dst []float32) bool
+}
+
+// EdgeHolder is a Source that has held-out edges of relations by themselves: see Relation.Held. part is Valid or Test.
+type EdgeHolder interface {
+	Source
+	// HeldEdges streams the held-out edges of Schema.Relations[relation].
+	HeldEdges(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
+	// HeldPool streams the pairs that are no edges, where there are some: chunks without negatives and values.
+	HeldPool(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
+}
+
+// HeldChunk holds edges Src[i]→Dst[i], rows of negatives as long as Held says, and values as an [EdgeChunk] has them.
+type HeldChunk struct {
+	Place
+	Src, Dst                   []int64
+	SrcNegatives, DstNegatives []int64
+	Values                     [][]uint64
 }
 
 // Sparse is a Source whose features may be missing for some nodes. These have rows of zeros.

@@ -11,8 +11,14 @@
 //
 // Where upstream adds the reverse of each edge when it loads a graph (Info.AddReverse), so does this Source unless
 // [Options] say otherwise: edge i of the file becomes edges 2i and, the other way round, 2i+1, and its features and columns
-// stand twice. Splits of link prediction are not of nodes and are passed over; the graph of such a dataset has the edges of
-// training alone. Several columns of labels are a multi-label task, zeros and ones. Of further columns those of edges are
+// stand twice. The graph of a dataset of link prediction has the edges of training alone, and the files of its split hold the others:
+//
+//	split/SCHEME/{valid,test}.pt       dicts of edge and edge_neg, pairs that are no edges; or source_node, target_node and
+//	                                   target_node_neg, nodes in the place of each; or head, relation, tail, head_neg and tail_neg
+//	split/SCHEME/split_dict.pt         both in one
+//
+// They are held out as they are, with their negatives; train.pt is not read. Those of several relations (ogbl-biokg) are not kept.
+// Several columns of labels are a multi-label task, zeros and ones. Of further columns those of edges are
 // kept, if there is one number an edge. All that is passed over is named in Schema.Skipped.
 //
 // Options.YearColumns makes columns of node_year, behind the features: see [Years].

@@ -250,8 +250,8 @@ func collab() files {
 		"raw/edge-feat.csv.gz":     "1,2\n3,4\n",
 		"raw/node-feat.csv.gz":     "1\n2\n3\n",
 		"split/time/train.pt":      "not read",
-		"split/time/valid.pt":      "not read",
-		"split/time/test.pt":       "not read",
+		"split/time/valid.pt":      pickled("edge", ndarray("2,2", 0, 2, 1, 2), "weight", ndarray("2", 5, 6), "year", ndarray("2", 2018, 2018), "edge_neg", ndarray("3,2", 0, 0, 1, 1, 2, 2)),
+		"split/time/test.pt":       pickled("edge", ndarray("1,2", 1, 0), "weight", ndarray("1", 7), "year", ndarray("1", 2019)),
 		"mapping/nodeidx2x.csv.gz": "not read",
 		"processed/geometric_x.pt": "not read",
 		"RELEASE_v1.txt":           "not read",
@@ -263,7 +263,8 @@ func TestLinkDataset(t *testing.T) {
 		w, err := openWhole(collab().write(t, name), Options{})
 		require.NoError(t, err)
 		require.Empty(t, w.Schema.Splits)
-		require.Equal(t, []string{"split/time: link prediction splits are not kept; the graph has the edges of training"}, w.Schema.Skipped)
+		require.Empty(t, w.Schema.Skipped)
+		require.Equal(t, &ingest.Held{Pool: [2]bool{true, false}, Columns: w.Schema.Relations[0].Columns}, w.Schema.Relations[0].Held)
 		require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}, {Name: "year", Elem: store.I64}}, w.Schema.Relations[0].Columns)
 		one, three := uint64(math.Float32bits(1)), uint64(math.Float32bits(3))
 		if name == "mine" {
@@ -278,13 +279,16 @@ func TestLinkDataset(t *testing.T) {
 		require.Equal(t, int64(2), no.Schema.Relations[0].Edges)
 		require.NotEqual(t, no.Schema.Identity, w.Schema.Identity)
 	}
-	// A dict of one split of edges.
-	pt, err := os.ReadFile("testdata/typed/split/time/split_dict.pt") // keyed by "paper", which is no type here
-	require.NoError(t, err)
-	w, err := openWhole(collab().with(files{"split/time/train.pt": "-", "split/time/split_dict.pt": string(pt)}).write(t, "mine"), Options{})
-	require.NoError(t, err)
-	require.Empty(t, w.Schema.Splits)
-	require.Contains(t, w.Schema.Skipped[0], "link prediction splits are not kept")
+	// What is not two files of pairs is named.
+	for text, change := range map[string]files{
+		"split/time: there is no test.pt, so that no edges are held out; the graph has the edges of training":                     {"split/time/test.pt": "-"},
+		"split/time: its entries are not those of edges between two nodes, and are not kept; the graph has the edges of training": {"split/time/valid.pt": pickled("head_type", ndarray("1", 1), "head", ndarray("1", 1))},
+	} {
+		w, err := openWhole(collab().with(change).write(t, "collab"), Options{})
+		require.NoError(t, err)
+		require.Nil(t, w.Schema.Relations[0].Held)
+		require.Contains(t, w.Schema.Skipped, text)
+	}
 }
 
 // Reverses across chunks: the numbering goes on where the chunk before ended.

@@ -51,6 +51,7 @@ type Source struct {
 	rows     []rows         // by table
 	labels   []labels       // by label
 	splits   []split        // by split
+	held     [2]heldFile    // by store.HeldPart
 	files    []string       // what is read, for Schema.Identity
 	archives []*npz.Archive // to be closed
 	memory   int64          // of the ingest
@@ -72,7 +73,7 @@ type labels struct {
 	tasks int // columns
 }
 
-var _ ingest.Source = (*Source)(nil)
+var _ ingest.EdgeHolder = (*Source)(nil)
 
 // Open reads the counts and the first rows of a dataset: the folder "ogbn_arxiv" or "arxiv", the folder that holds it
 // alone, or the zip archive that was downloaded.

@@ -57,19 +57,13 @@ func (s *Source) findSplit() error {
 	dir := "split/" + scheme
 	switch {
 	case s.info.Link || s.has(dir+"/train.pt"):
-		s.linkSplit(dir)
+		return s.linkSplit(dir)
 	case s.has(dir + "/split_dict.pt"):
 		return s.dictSplit(dir, scheme)
 	case len(s.schema.NodeTypes) == 1 && !s.has(dir+"/nodetype-has-split.csv.gz"):
 		return s.fileSplit(dir, scheme, s.schema.NodeTypes[0].Name)
-	default:
-		return s.typedSplit(dir, scheme)
 	}
-	return nil
-}
-
-func (s *Source) linkSplit(dir string) {
-	s.note(dir, "link prediction splits are not kept; the graph has the edges of training")
+	return s.typedSplit(dir, scheme)
 }
 
 func (s *Source) addSplit(scheme, nodeType string, p split) {
@@ -129,8 +123,7 @@ func (s *Source) dictSplit(dir, scheme string) error {
 		case !isDict:
 			types[""]++
 		case slices.ContainsFunc(keys, func(key string) bool { return s.typeNumber(key) < 0 }):
-			s.linkSplit(dir) // source_node, head, edge: not of nodes
-			return nil
+			return s.linkSplit(dir) // source_node, head, edge: not of nodes
 		default:
 			for _, key := range keys {
 				types[key]++
