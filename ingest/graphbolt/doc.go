@@ -9,8 +9,11 @@
 //	tasks               node classification: seeds and labels of three sets
 //
 // A task becomes a label and a split of its name ("given" where it has none); what the label says of nodes outside the
-// task's sets is missing. The first label of a node type is called "label", further ones like their task. Sets of edges,
-// which link prediction has, are named in Schema.Skipped.
+// task's sets is missing. The first label of a node type is called "label", further ones like their task.
+//
+// A task of link prediction holds edges out: the pairs of its validation and test sets (seeds, or node_pairs of older versions), with
+// labels those that have 1, which come first. Pairs with 0 are no edges: with indexes they are ranked beside their edge, whose source
+// they have, as many for each; without, beside all. Those of the training set are the graph's, and not read.
 //
 // The declared number of nodes may be larger than the largest id: such nodes are isolated. Where it is smaller, the
 // builder names the row that says otherwise, which upstream does not look for.

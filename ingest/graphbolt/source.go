@@ -18,15 +18,16 @@ type Source struct {
 	dir       string // that paths start in
 	metadata  string // path of the metadata.yaml that is read
 	schema    ingest.Schema
-	relations []relation // by Schema.Relations
-	tables    []*array   // by Schema.Tables
-	labels    []*targets // by Schema.Labels
-	splits    []*targets // by Schema.Splits
-	files     []string   // all that is read
-	memory    int64      // of the ingest
+	relations []relation    // by Schema.Relations
+	tables    []*array      // by Schema.Tables
+	labels    []*targets    // by Schema.Labels
+	splits    []*targets    // by Schema.Splits
+	held      map[int]*held // by Schema.Relations, of those that have some
+	files     []string      // all that is read
+	memory    int64         // of the ingest
 }
 
-var _ ingest.Source = (*Source)(nil)
+var _ ingest.EdgeHolder = (*Source)(nil)
 
 // Options say how to read the dataset. The zero value works.
 type Options struct {
@@ -42,7 +43,7 @@ func (o Options) Open(path string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{dir: dir, memory: o.Memory, metadata: from, files: []string{from}, schema: ingest.Schema{Name: m.Name}}
+	s := &Source{dir: dir, memory: o.Memory, metadata: from, files: []string{from}, held: map[int]*held{}, schema: ingest.Schema{Name: m.Name}}
 	if s.schema.Name == "" {
 		if dir, err = filepath.Abs(dir); err == nil {
 			s.schema.Name = filepath.Base(dir)

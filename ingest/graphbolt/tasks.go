@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
@@ -38,6 +37,7 @@ func (s *Source) findTasks(m *metadata) error {
 			return fmt.Errorf("tasks[%d]: %w", i, err)
 		}
 	}
+	s.settlePairs()
 	return nil
 }
 
@@ -46,6 +46,14 @@ func (s *Source) findTask(i int, t *task) error {
 	var types []string
 	for part, sets := range [][]set{t.Train, t.Valid, t.Test} {
 		for _, set := range sets {
+			if edges, err := s.isOfEdges(&set); err != nil {
+				return fmt.Errorf("%v: %w", ingest.Part(part), err)
+			} else if edges {
+				if err := s.findPairs(t, ingest.Part(part), &set); err != nil {
+					return fmt.Errorf("%v: %w", ingest.Part(part), err)
+				}
+				continue
+			}
 			found, why, err := s.findSeeds(&set)
 			if err != nil {
 				return fmt.Errorf("%v: %w", ingest.Part(part), err)
@@ -77,9 +85,6 @@ func (s *Source) findTask(i int, t *task) error {
 
 // findSeeds opens the arrays of a set of nodes, or says why it is passed over.
 func (s *Source) findSeeds(set *set) (found seeds, why string, err error) {
-	if strings.Contains(set.Type, ":") {
-		return found, fmt.Sprintf("sets of edges (%s), which link prediction has, are not kept", set.Type), nil
-	}
 	for i, d := range set.Data {
 		name := d.Name
 		if name == "" { // the first versions knew them by their order
@@ -91,8 +96,6 @@ func (s *Source) findSeeds(set *set) (found seeds, why string, err error) {
 			to = &found.ids
 		case "labels":
 			to = &found.labels
-		case "node_pairs":
-			return found, "sets of edges (node_pairs), which link prediction has, are not kept", nil
 		default:
 			s.skip("%s: %s of a set of nodes are not kept", d.Path, name)
 			continue
@@ -109,8 +112,6 @@ func (s *Source) findSeeds(set *set) (found seeds, why string, err error) {
 	switch {
 	case ids == nil:
 		return found, "", errors.New("there are no seeds; a set of nodes has seeds and perhaps labels")
-	case len(ids.header.Shape) == 2 && ids.header.Shape[1] == 2:
-		return found, fmt.Sprintf("%s: sets of edges, which link prediction has, are not kept", ids.path), nil
 	case !ids.vector():
 		return found, "", fmt.Errorf("%s: it is %s, and seeds are a list of nodes", ids.path, ids.header.String())
 	}
