@@ -15,6 +15,11 @@
 // A reverse of a relation (store's reverse_of) is written like any other, and manifest.json says whose it is; rows of
 // edge tables stay with the relation that has the table. Missing labels are -1. Where classes have names, the source's labels among them, manifest.json or metadata.yaml lists them.
 //
+// Held-out edges are in folders of their relation's, valid and test: edges.npy (E, 2), src-negatives.npy and dst-negatives.npy, a row for
+// each of these, pool.npy (P, 2), and columns; manifest.json says which there are. For GraphBolt they are a task, link_prediction,
+// whose pairs are edges first and then what they are ranked among; the training edges are its training set. A sample has those
+// between its nodes, without what they are ranked among. In parquet they are not written.
+//
 // What will be read is verified before anything is written. Only of a sample's feature rows, a few of a large table perhaps, the
 // pages are compared with their checksums as they are read, and the numbers are not looked at.
 //

@@ -237,6 +237,9 @@ func (e *exporter) checkSpace() error {
 	for i, r := range e.m.Relations {
 		edges := e.report.Relations[i].Edges
 		need += 16 * edges
+		if s := r.EdgeSplit; s != nil {
+			need += 16*edges + 6*heldBytes(s)
+		}
 		for _, c := range r.Columns {
 			need += edges * int64(c.Elem.Size())
 		}
@@ -299,6 +302,8 @@ type manifestRelation struct {
 	File    string            `json:"file"`
 	Columns map[string]string `json:"columns,omitempty"`
 	Tables  map[string]string `json:"tables,omitempty"`
+	// EdgeSplit are the edges that are held out, and so not in File.
+	EdgeSplit *manifestEdgeSplit `json:"edge_split,omitempty"`
 }
 
 // newManifest has all but the files.

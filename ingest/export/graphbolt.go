@@ -112,6 +112,20 @@ func (e *exporter) writeGraphBolt() error {
 			}
 		}
 	}
+	links := boltTask{Name: "link_prediction"}
+	for i, r := range e.m.Relations {
+		if r.EdgeSplit == nil {
+			continue
+		}
+		sets, err := e.boltLinks(i, typed(r.Src+":"+r.Name+":"+r.Dst))
+		if err != nil {
+			return err
+		}
+		links.Train, links.Valid, links.Test = append(links.Train, sets[0]), append(links.Valid, sets[1]), append(links.Test, sets[2])
+	}
+	if links.Train != nil {
+		meta.Tasks = append(meta.Tasks, links)
+	}
 	for i := range e.m.Splits {
 		tasks, err := e.writeTasks(i, typed)
 		if err != nil {

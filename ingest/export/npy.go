@@ -29,6 +29,9 @@ func (e *exporter) writeNPY() error {
 		if err := e.writeEdges(i, r.Key(), &m.Relations[i]); err != nil {
 			return err
 		}
+		if err := e.writeHeld(i, &m.Relations[i]); err != nil {
+			return err
+		}
 	}
 	return e.writeManifest(m)
 }

@@ -35,6 +35,9 @@ func (e *exporter) writeParquet() error {
 		if err := e.parquetEdges(i, &m.Relations[i]); err != nil {
 			return err
 		}
+		if e.m.Relations[i].EdgeSplit != nil {
+			e.skip("%s: held-out edges are not written as parquet; --format npy and graphbolt write them", m.Relations[i].Name)
+		}
 	}
 	return e.writeManifest(m)
 }
