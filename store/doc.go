@@ -1,5 +1,5 @@
-// Package store is the dataset on disk: a sealed directory of memory-mapped topology, feature shards, labels, splits
-// and original ids (integers or texts), described byte by byte in FORMAT.md.
+// Package store is the dataset on disk: a sealed directory of memory-mapped topology, feature shards, labels, splits of nodes and
+// edges, and original ids (integers or texts), described byte by byte in FORMAT.md.
 //
 // Three types to know. A [Writer] builds a dataset under a temporary name and seals it: it is whole or absent. A
 // [Dataset] is a sealed one, opened; opening reads a manifest and one header page a file, whatever the size. A [Graph]
