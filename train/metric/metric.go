@@ -1,12 +1,14 @@
-// Package metric says how good predictions are: accuracy, F1 and ROC-AUC, added up a chunk of logits at a time.
+// Package metric says how good predictions are: accuracy, F1, ROC-AUC, average precision, MRR and Hits@K, added up a chunk at a
+// time.
 //
-// Two shapes of problem: [Single], where a node has one class, and [Multi], where it has any number of them, each known or
-// not. [NewSingle] and [NewMulti] make an accumulator; Add takes the logits of some nodes. Value does not depend on the order
-// and the chunks in which they came, since counts are integers.
+// Three shapes of problem: [Single], where a node has one class, [Multi], where it has any number of them, each known or not, and
+// [Links], where pairs of nodes are linked or not. [NewSingle], [NewMulti] and [NewLinks] make an accumulator; Add takes the logits
+// of some nodes, or the scores of some pairs. Value does not depend on the order and the chunks in which they came, since counts
+// are integers.
 //
 // Memory: accuracy and F1 take 24 bytes a class at most, however many nodes there are. ROC-AUC has to rank all scores, so
-// it keeps them: 4 bytes for each known label, up to twice that while its lists grow. Logits and labels are read and not
-// kept. One goroutine uses an accumulator.
+// it keeps them: 4 bytes for each known label, up to twice that while its lists grow. So do the metrics of links. Logits and labels
+// are read and not kept. One goroutine uses an accumulator.
 //
 // Start reading at [Kind].
 package metric
@@ -38,7 +40,7 @@ const (
 	ROCAUC Kind = "roc-auc"
 )
 
-// Kinds are all of them.
+// Kinds are those of nodes.
 var Kinds = []Kind{Accuracy, MicroF1, MacroF1, ROCAUC}
 
 // Key is k's name in the columns of results, after the part of the split: acc in train_acc.
@@ -49,7 +51,22 @@ func (k Kind) Key() string {
 	case ROCAUC:
 		return "auc"
 	}
-	return strings.ReplaceAll(string(k), "-", "_")
+	return strings.NewReplacer("-", "_", "@", "_").Replace(string(k))
+}
+
+// KindOf is the Kind that has a key.
+func KindOf(key string) (k Kind, ok bool) {
+	if n, isHits := strings.CutPrefix(key, Kind(hits).Key()); isHits {
+		k = Kind(hits + n)
+		_, ok = k.Best()
+		return k, ok
+	}
+	for _, k := range append([]Kind{AP, MRR}, Kinds...) {
+		if k.Key() == key {
+			return k, true
+		}
+	}
+	return "", false
 }
 
 // ErrUndefined is wrapped by Value's error: there were no rows, or the metric has no value for them.

@@ -171,8 +171,9 @@ func renameKeys(text []byte, from, to metric.Kind) []byte {
 
 // plainKeys finds the metric that text has keys of, and names them after accuracy.
 func plainKeys(text []byte) (metric.Kind, []byte) {
-	for _, k := range metric.Kinds {
-		if bytes.Contains(text, fmt.Appendf(nil, `"valid_%s"`, k.Key())) {
+	if _, after, ok := bytes.Cut(text, []byte(`"valid_`)); ok {
+		key, _, _ := bytes.Cut(after, []byte(`"`))
+		if k, ok := metric.KindOf(string(key)); ok {
 			return k, renameKeys(text, k, metric.Accuracy)
 		}
 	}

@@ -1,0 +1,187 @@
+package metric
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Metrics of links, beside ROCAUC.
+const (
+	// AP is average precision: Σ (recall at a threshold - recall at the one before) · precision there, over the different scores
+	// from the highest on. Equal scores are one threshold, as in scikit-learn.
+	AP Kind = "ap"
+	// MRR is the mean over the positives of 1/rank among the negatives of their own: 1, plus 1 for each that scores higher, plus a
+	// half for each that scores the same.
+	MRR Kind = "mrr"
+	// hits goes before K: Hits(K) is the share of positives that score strictly higher than the K-th best of all negatives, as in
+	// OGB's evaluator; 1 where there are fewer.
+	hits = "hits@"
+)
+
+// LinkKinds names the metrics of links, for people.
+const LinkKinds = "roc-auc, ap, mrr and hits@K"
+
+// Hits is the Kind of the share of positives above the k-th best negative.
+func Hits(k int) Kind { return Kind(hits + strconv.Itoa(k)) }
+
+// Best is the K of Hits; ok is false for other kinds.
+func (k Kind) Best() (n int, ok bool) {
+	text, ok := strings.CutPrefix(string(k), hits)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n > 0 && text == strconv.Itoa(n)
+}
+
+// OfLinks tells whether k measures links.
+func (k Kind) OfLinks() bool {
+	_, hits := k.Best()
+	return hits || k == ROCAUC || k == AP || k == MRR
+}
+
+// Links measures the scores of links that are there and of links that are not. It keeps them: 4 bytes for each score, for MRR 4 for
+// each positive, up to twice that while lists grow.
+type Links interface {
+	// Add takes the scores of positives and of negatives. MRR wants the same number for each positive, one after the other; for the
+	// other metrics negatives are one pool of all that was added.
+	Add(positive, negative []float32)
+	// Value is the metric of all scores since the last Reset.
+	Value() (float64, error)
+	Reset()
+}
+
+// NewLinks makes the accumulator of k.
+func NewLinks(k Kind) (Links, error) {
+	best, isHits := k.Best()
+	switch {
+	case k == ROCAUC:
+		return &pooled{kind: k, of: (*scores).auc}, nil
+	case k == AP:
+		return &pooled{kind: k, of: (*scores).ap}, nil
+	case isHits:
+		return &pooled{kind: k, of: func(s *scores) float64 { return s.hits(best) }}, nil
+	case k == MRR:
+		return &reciprocal{}, nil
+	}
+	return nil, fmt.Errorf("metric %s: of links there are %s", k, LinkKinds)
+}
+
+// pooled is a metric of positives and of one pool of negatives.
+type pooled struct {
+	kind Kind
+	of   func(*scores) float64
+	s    scores
+}
+
+func (p *pooled) Add(positive, negative []float32) {
+	for _, x := range positive {
+		p.s.add(x, true)
+	}
+	for _, x := range negative {
+		p.s.add(x, false)
+	}
+}
+
+func (p *pooled) Value() (float64, error) {
+	_, isHits := p.kind.Best()
+	switch {
+	case p.s.nan > 0:
+		return 0, undefined(p.kind, fmt.Sprintf("%d scores are NaN", p.s.nan))
+	case len(p.s.positive) == 0:
+		return 0, undefined(p.kind, "there is no positive")
+	case len(p.s.negative) == 0 && !isHits:
+		return 0, undefined(p.kind, "there is no negative")
+	}
+	return p.of(&p.s), nil
+}
+
+func (p *pooled) Reset() { p.s.reset() }
+
+// ap is average precision. It sorts the scores.
+func (s *scores) ap() float64 {
+	slices.Sort(s.positive)
+	slices.Sort(s.negative)
+	sum, all := 0.0, float64(len(s.positive))
+	for p, n := len(s.positive), len(s.negative); p > 0; { // those below are not above the threshold yet
+		threshold, before := s.positive[p-1], p
+		for p > 0 && s.positive[p-1] == threshold {
+			p--
+		}
+		for n > 0 && s.negative[n-1] >= threshold {
+			n--
+		}
+		right, wrong := len(s.positive)-p, len(s.negative)-n
+		sum += float64(before-p) / all * (float64(right) / float64(right+wrong))
+	}
+	return sum
+}
+
+// hits is the share of positives that score strictly higher than the k-th best negative. It sorts these.
+func (s *scores) hits(k int) float64 {
+	if len(s.negative) < k {
+		return 1
+	}
+	slices.Sort(s.negative)
+	limit, above := s.negative[len(s.negative)-k], 0
+	for _, x := range s.positive {
+		if x > limit {
+			above++
+		}
+	}
+	return float64(above) / float64(len(s.positive))
+}
+
+// reciprocal is MRR.
+type reciprocal struct {
+	halves []uint32 // twice each rank
+	nan    int
+}
+
+func (r *reciprocal) Add(positive, negative []float32) {
+	if len(positive) == 0 {
+		return
+	}
+	if len(negative)%len(positive) != 0 {
+		panic(fmt.Sprintf("metric: %d negatives of %d positives", len(negative), len(positive)))
+	}
+	each := len(negative) / len(positive)
+	for i, x := range positive {
+		rank := uint32(2)
+		bad := x != x
+		for _, y := range negative[i*each : (i+1)*each] {
+			switch {
+			case y != y:
+				bad = true
+			case y > x:
+				rank += 2
+			case y == x:
+				rank++
+			}
+		}
+		if bad {
+			r.nan++
+		}
+		r.halves = append(r.halves, rank)
+	}
+}
+
+// Value adds up from the smallest ranks on, so that it does not depend on the order of positives.
+func (r *reciprocal) Value() (float64, error) {
+	switch {
+	case r.nan > 0:
+		return 0, undefined(MRR, fmt.Sprintf("%d positives have scores that are NaN, or their negatives do", r.nan))
+	case len(r.halves) == 0:
+		return 0, undefined(MRR, "there is no positive")
+	}
+	slices.Sort(r.halves)
+	sum := 0.0
+	for _, rank := range r.halves {
+		sum += 2 / float64(rank)
+	}
+	return sum / float64(len(r.halves)), nil
+}
+
+func (r *reciprocal) Reset() { r.halves, r.nan = r.halves[:0], 0 }
