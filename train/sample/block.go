@@ -4,6 +4,8 @@ package sample
 type Batch struct {
 	Seeds  [][]uint32 // by type
 	Layers []Layer
+	// Without is the edges of each relation that the batch is drawn without; empty: of none. Who has it drawn sets it before.
+	Without []Without
 
 	// expanded says that an Expander chose what the batch draws; then rows are its Inputs.
 	expanded bool
@@ -51,7 +53,8 @@ type Block struct {
 	// position behind the other.
 	Values []float32
 
-	columns int // of Values
+	lost    []uint32 // by seed: how many of its edges it was drawn without; empty where all were there
+	columns int      // of Values
 	// places are those of Nbr in their lists: of all where there are Values, else of neighbours whose lists are still to come.
 	places []uint32
 }
@@ -124,6 +127,9 @@ func (b *Batch) Bytes() int64 {
 	for _, ids := range b.rows {
 		n += len(ids)
 	}
+	for _, w := range b.Without {
+		n += len(w.Start) + len(w.Src)
+	}
 	for l := range b.Layers {
 		layer := &b.Layers[l]
 		for t := range layer.Nodes {
@@ -131,7 +137,7 @@ func (b *Batch) Bytes() int64 {
 		}
 		for r := range layer.Blocks {
 			k := &layer.Blocks[r]
-			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.Values) + len(k.places)
+			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.Values) + len(k.places) + len(k.lost)
 		}
 	}
 	return 4 * int64(withSpare(n))

@@ -48,7 +48,8 @@ type chooser struct {
 	picked index // of Floyd's algorithm, when many are chosen
 	places []uint32
 	selection
-	low lowest
+	low  lowest
+	left shorter // of a list that loses edges
 }
 
 // choose fills out, which has room, with neighbours of v, where Weighted is set values with what each counts, and places, unless it

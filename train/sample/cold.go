@@ -19,13 +19,26 @@ type job struct {
 	lists   []uint32
 	drawn   bool
 	walkers *walkers // of RW
-	whole   []list   // of LABOR-*: all lists, those that are not resident in arena
+	whole   []list   // of LABOR-*: all lists, those that are not resident or lose edges in arena
 	arena   []uint32
+	// Edges that the batch is drawn without.
+	without Without
+	held    []held // ascending; their lists in arena
+	weights []float32
+	lost    [][]uint32 // of LABOR-*: by seed, the places that its list lost
 }
 
 func (j *job) begin(r *relation, b *Block, dst []uint32, d draws) {
 	j.relation, j.block, j.dst, j.draws, j.lists, j.drawn = r, b, dst, d, dst, false
+	j.without, j.held = Without{}, j.held[:0]
 	b.columns = r.columns
+}
+
+// leave has j draw without some edges.
+func (j *job) leave(w Without) {
+	j.without = w
+	j.block.lost = resize(j.block.lost, max(len(w.Start)-1, 0))
+	clear(j.block.lost)
 }
 
 // cold is what a Sampler keeps of a pass over the file.
@@ -34,6 +47,7 @@ type cold struct {
 
 	maxPairs int
 	bases    []uint32 // of each job: its first list, counted over all jobs
+	holding  bool     // it is of held lists
 	pairs    []pair
 	scratch  []pair
 	nodes    []uint32 // of a pass, ascending
@@ -279,6 +293,9 @@ func (s *Sampler) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
 
 // wants says whether j draws something from list n, that of v.
 func (s *Sampler) wants(j *job, n int, v uint32) bool {
+	if s.holding {
+		return v >= j.resident && len(j.held) > 0 && j.heldOf(n) != nil
+	}
 	if !j.drawn && (s.Kind == RW || s.Kind == LaborStar) {
 		return j.topo.Degree(v) > 0
 	}

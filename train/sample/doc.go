@@ -19,17 +19,21 @@
 // Edges may bring [Values] along, from [Sampler.Bring] on: a block has them beside its neighbours. They change no draw, and are read
 // once all hops are drawn.
 //
+// A batch can be drawn [Without] some edges to its seeds: the links that it scores.
+//
 // An [Expander] changes between hops what is drawn further: historical embeddings prune there, and workers that cooperate add what
 // others asked for. Each source then has an [Origin], and Batch.Inputs are the rows that the batch itself reads.
 //
 // What is drawn of a hub is bounded by the fanout, and so is the memory of drawing it, but for LABOR-*, which looks at the
-// lists of all destinations of a hop at once: up to 44 bytes a neighbour, and 4 more where its list is not resident.
+// lists of all destinations of a hop at once: up to 44 bytes a neighbour, and 4 more where its list is not resident. A list that
+// loses edges is copied, at 4 bytes a neighbour, 8 with weights: those that are not resident of as many batches as Sampler.Bytes
+// allows.
 //
 // A Batch owns its slices and is refilled without allocating for nodes or edges once they have grown. A Sampler is used by one
 // goroutine at a time; several Samplers may share one topology. Where lists are mapped, set Sampler.Guard to store.Guard.
 //
 // Start at [Sampler.Sample]. What a worker does is in drawer.go; how neighbours are chosen in choose.go; how lists are read in
-// cold.go, and values in values.go.
+// cold.go, and values in values.go; how edges are left out in without.go.
 //
 // # Why not
 //

@@ -120,6 +120,15 @@ func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error)
 		d.make(b, i, n)
 		switch {
 		case n == 0:
+		case len(j.without.Of(i)) > 0:
+			if l.ids == nil {
+				j.hold(i)
+				continue
+			}
+			hits++
+			if err := d.chooseWithout(&d.Config, j, i, l); err != nil {
+				return 0, 0, err
+			}
 		case l.ids == nil:
 			misses++
 		default:
@@ -196,7 +205,7 @@ func (d *drawer) finish(b *Batch, hop int) error {
 		switch {
 		case d.SelfLoops:
 			block.loop(dst)
-		case d.varies():
+		case d.varies() || len(b.Without) > 0:
 			block.squeeze()
 		}
 		src, bad := &layer.Nodes[ends.Src], 0
@@ -209,7 +218,7 @@ func (d *drawer) finish(b *Batch, hop int) error {
 		block, src := &layer.Blocks[r], &layer.Nodes[ends.Src]
 		switch {
 		case d.GCN:
-			d.normalize(block, src, d.FanoutOf(hop, r))
+			d.normalize(block, src, d.FanoutOf(hop, r), b.without(r))
 		case d.weighs() && !d.SelfLoops:
 			block.addUp()
 		}

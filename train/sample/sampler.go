@@ -17,7 +17,7 @@ import (
 // [Sampler.Scratch] says.
 type Sampler struct {
 	Config
-	// Bytes bounds what the batches of a group keep together of walks, and of cold lists for LABOR-*. When a hop wants more, it
+	// Bytes bounds what the batches of a group keep together of walks, and of lists for LABOR-* and Without. When a hop wants more, it
 	// draws fewer batches at a time, at least one, so that lists may be read more than once. It changes no batch. Default 128 MiB.
 	Bytes int64
 	// Guard runs what a worker does, and returns its error: store.Guard, for lists that are mapped. Default: nothing is caught.
@@ -80,6 +80,7 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 	if len(z) != len(batches) || len(seeds) != len(batches) {
 		panic(fmt.Sprintf("sample: Sample: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
 	}
+	s.checkWithout(e, batches)
 	if err := s.countLoops(ctx); err != nil {
 		return err
 	}
@@ -140,7 +141,8 @@ func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 	bytes := int64(0)
 	for i, b := range batches {
 		for _, r := range set {
-			bytes += s.bytes(r, b.Layers[len(s.Fanouts)-1-hop].Nodes[r.Dst].destinations())
+			dst := b.Layers[len(s.Fanouts)-1-hop].Nodes[r.Dst].destinations()
+			bytes += s.bytes(r, dst) + s.heldBytes(r, b, dst)
 		}
 		if i > 0 && bytes > s.Bytes {
 			return i
@@ -159,7 +161,9 @@ func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job
 		for i, b := range batches {
 			layer := &b.Layers[len(s.Fanouts)-1-hop]
 			draws := s.draws(z[i], hop, r.number, r.Src)
-			s.jobs[k*len(batches)+i].begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws)
+			j := &s.jobs[k*len(batches)+i]
+			j.begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws)
+			j.leave(b.without(r.number))
 		}
 	}
 	return s.jobs[:len(set)*len(batches)]
@@ -182,6 +186,12 @@ func (s *Sampler) draw(ctx context.Context, jobs []job, n int) error {
 		err = s.readLists(ctx, jobs, misses)
 	}
 	if err == nil {
+		err = s.readHeld(ctx, jobs)
+	}
+	if err == nil {
+		for i := range jobs {
+			misses += int64(len(jobs[i].held))
+		}
 		jobs[0].topo.Count(hits, misses)
 	}
 	return err
@@ -247,8 +257,8 @@ func (s *Sampler) takeLists(ctx context.Context, jobs []job) error {
 			return 0, 0, err
 		}
 		n := 0
-		for _, l := range j.whole {
-			if l.ids == nil {
+		for i, l := range j.whole {
+			if l.ids == nil || len(j.without.Of(i)) > 0 {
 				n += l.degree
 			}
 		}
@@ -261,6 +271,10 @@ func (s *Sampler) takeLists(ctx context.Context, jobs []job) error {
 				l.ids = j.arena[n : n+l.degree]
 				n += l.degree
 				misses++
+			case len(j.without.Of(i)) > 0:
+				n += copy(j.arena[n:], l.ids)
+				l.ids = j.arena[n-l.degree : n]
+				hits++
 			default:
 				hits++
 			}
@@ -271,6 +285,9 @@ func (s *Sampler) takeLists(ctx context.Context, jobs []job) error {
 		err = s.readLists(ctx, jobs, misses)
 	}
 	if err == nil {
+		for i := range jobs {
+			jobs[i].shorten()
+		}
 		jobs[0].topo.Count(hits, misses)
 	}
 	return err

@@ -40,6 +40,7 @@ func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 				default:
 					batch += dst * pairBytes
 				}
+				batch += s.heldBytes(r, b, nodes)
 			}
 			each = max(each, batch+4*lists)
 			once = max(once, int64(len(s.drawers))*(lists*starBytes+joined))

@@ -83,6 +83,9 @@ func (d *drawer) keepStar(j *job, first int) {
 		if k == All {
 			copy(out, l.ids)
 			count(places, 0)
+			if places != nil && i < len(j.lost) {
+				restore(places, j.lost[i])
+			}
 			for e := range values {
 				values[e] = 1
 			}
@@ -102,6 +105,9 @@ func (d *drawer) keepStar(j *job, first int) {
 			if places != nil {
 				places[e] = c.place
 			}
+		}
+		if places != nil && i < len(j.lost) {
+			restore(places[:len(chosen)], j.lost[i])
 		}
 		b.End[i] = b.Start[i] + uint32(len(chosen))
 	}

@@ -1,6 +1,9 @@
 package sample
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // loop drops what each of dst drew of itself, puts it at the end of its list, into the place that fill left, with a weight of
 // 1, and closes the gaps. Nbr holds ids.
@@ -64,11 +67,17 @@ func (b *Block) addUp() {
 	}
 }
 
-// normalize makes weights of b, whose ends are both in f, those of GCN, as Options.GCN says, for fanout k.
-func (d *drawer) normalize(b *Block, f *Frontier, k int) {
+// normalize makes weights of b, whose ends are both in f, those of GCN, as Options.GCN says, for fanout k, in a graph without some edges.
+func (d *drawer) normalize(b *Block, f *Frontier, k int, without Without) {
 	d.norm, d.factor = resize(d.norm, len(f.Src)), resize(d.factor, f.Dst)
 	for p, u := range f.Src {
 		degree, selves := d.degree(u)
+		if p < len(b.lost) && b.lost[p] > 0 { // u is a seed, and so was drawn from
+			degree -= int(b.lost[p])
+			if slices.Contains(without.Of(p), u) {
+				selves = 0
+			}
+		}
 		d.norm[p] = 1 / math.Sqrt(float64(degree-selves+1))
 		if p < f.Dst {
 			d.factor[p] = float64(degree) / float64(max(drawn(degree, k), 1))

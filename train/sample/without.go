@@ -1,0 +1,253 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+)
+
+// Without is the edges of one relation that a batch is drawn without, at every layer: draws are those from a graph that never had
+// them, bit for bit. So a link can be scored that no message has passed along. Only edges to seeds can be left out.
+//
+// The seed n of the relation's destination type is drawn from without all of its edges from Src[Start[n]:Start[n+1]], ascending and
+// each once. An empty Start leaves all edges in.
+type Without struct{ Start, Src []uint32 }
+
+// Fill makes w the edges of pairs, to so many seeds: pairs that have the seed's number in the upper half, and a source in the lower.
+// It sorts them; one that comes twice counts once.
+func (w *Without) Fill(seeds int, pairs []uint64) {
+	slices.Sort(pairs)
+	w.Start, w.Src = resize(w.Start, seeds+1), w.Src[:0]
+	clear(w.Start)
+	for _, p := range slices.Compact(pairs) {
+		w.Src = append(w.Src, uint32(p))
+		w.Start[p>>32+1]++
+	}
+	for i := range seeds {
+		w.Start[i+1] += w.Start[i]
+	}
+}
+
+// Of is the sources that destination i of a layer is drawn without: its seeds come first.
+func (w *Without) Of(i int) []uint32 {
+	if i+1 >= len(w.Start) {
+		return nil
+	}
+	return w.Src[w.Start[i]:w.Start[i+1]]
+}
+
+// without is b's, of relation r.
+func (b *Batch) without(r int) Without {
+	if len(b.Without) == 0 {
+		return Without{}
+	}
+	return b.Without[r]
+}
+
+// shorter has what is left of lists.
+type shorter struct {
+	list
+	lost []uint32 // places of what was left out, ascending
+}
+
+// leave is l without its neighbours in src. Both ascend.
+func (s *shorter) leave(l *list, src []uint32) {
+	s.ids, s.weights, s.lost = s.ids[:0], s.weights[:0], s.lost[:0]
+	for place, u := range l.ids {
+		for len(src) > 0 && src[0] < u {
+			src = src[1:]
+		}
+		if len(src) > 0 && src[0] == u {
+			s.lost = append(s.lost, uint32(place))
+			continue
+		}
+		s.ids = append(s.ids, u)
+		if l.weights != nil {
+			s.weights = append(s.weights, l.weights[place])
+		}
+	}
+	s.degree = len(s.ids)
+}
+
+// restore turns places in what is left of a list into those of the list, which lost some.
+func restore(places, lost []uint32) {
+	for i, p := range places {
+		for _, l := range lost {
+			if l > p {
+				break
+			}
+			p++
+		}
+		places[i] = p
+	}
+}
+
+// chooseWithout is choose for destination i of j, whose list is l and loses edges: it fills the places that the block has for it, which
+// are as many as the whole list would take.
+func (c *chooser) chooseWithout(cfg *Config, j *job, i int, l *list) error {
+	b := j.block
+	c.left.leave(l, j.without.Of(i))
+	b.lost[i] = uint32(len(c.left.lost))
+	n := cfg.room(c.left.degree, j.draws.fanout)
+	out, values, places := b.drawn(i)[:n], b.values(i), b.placesOf(i)
+	if values != nil {
+		values = values[:n]
+	}
+	if places != nil {
+		places = places[:n]
+	}
+	n, err := c.choose(cfg, &j.draws, j.dst[i], &c.left.list, out, values, places)
+	if places != nil {
+		restore(places[:n], c.left.lost)
+	}
+	b.End[i] = b.Start[i] + uint32(n)
+	var weight *WeightError
+	if errors.As(err, &weight) {
+		at := []uint32{uint32(weight.Place)}
+		restore(at, c.left.lost)
+		weight.Place = int(at[0])
+	}
+	return err
+}
+
+// shorten leaves the edges out of j's whole lists.
+func (j *job) shorten() {
+	j.lost = j.lost[:0]
+	for i := range max(len(j.without.Start)-1, 0) {
+		j.lost = append(j.lost, nil)
+		src, l := j.without.Of(i), &j.whole[i]
+		if len(src) == 0 {
+			continue
+		}
+		all := l.ids
+		l.ids = l.ids[:0]
+		for place, u := range all {
+			if _, out := slices.BinarySearch(src, u); out {
+				j.lost[i] = append(j.lost[i], uint32(place))
+			} else {
+				l.ids = append(l.ids, u)
+			}
+		}
+		l.degree = len(l.ids)
+		j.block.lost[i] = uint32(len(j.lost[i]))
+	}
+}
+
+// held is a list that is not resident and loses edges: it is read whole, since how many of its neighbours are left is not known before.
+type held struct {
+	dst     int // whose list
+	room    uint32
+	ids     []uint32
+	weights []float32
+}
+
+// hold notes that destination i is drawn from once its list is there.
+func (j *job) hold(i int) {
+	b := j.block
+	j.held = append(j.held, held{dst: i, room: b.End[i] - b.Start[i]})
+	b.End[i] = b.Start[i] // nothing yet
+}
+
+// heldOf is the held list of destination i, or nil.
+func (j *job) heldOf(i int) *held {
+	n := sort.Search(len(j.held), func(n int) bool { return j.held[n].dst >= i })
+	if n == len(j.held) || j.held[n].dst != i {
+		return nil
+	}
+	return &j.held[n]
+}
+
+// readHeld reads the held lists of jobs, all of one relation, and draws from them.
+func (s *Sampler) readHeld(ctx context.Context, jobs []job) error {
+	lists := int64(0)
+	for i := range jobs {
+		j := &jobs[i]
+		lists += int64(len(j.held))
+		ids, weights := 0, 0
+		for _, h := range j.held {
+			ids += j.topo.Degree(j.dst[h.dst])
+		}
+		if s.Weighted {
+			weights = ids
+		}
+		j.arena, j.weights = resize(j.arena, ids), resize(j.weights, weights)
+		ids = 0
+		for n := range j.held {
+			h := &j.held[n]
+			end := ids + j.topo.Degree(j.dst[h.dst])
+			h.ids = j.arena[ids:end]
+			if s.Weighted {
+				h.weights = j.weights[ids:end]
+			}
+			ids = end
+		}
+	}
+	if lists == 0 {
+		return nil
+	}
+	s.holding = true
+	defer func() { s.holding = false }()
+	err := s.passes(jobs, lists, func() error {
+		return jobs[0].topo.Read(ctx, s.nodes, func(i, from int, part []uint32) error {
+			return s.keep(ctx, jobs, i, func(h *held) { copy(h.ids[from:], part) })
+		})
+	})
+	if err == nil && s.Weighted {
+		err = s.passes(jobs, lists, func() error {
+			return jobs[0].weighted.ReadWeights(ctx, s.nodes, func(i, from int, part []float32) error {
+				return s.keep(ctx, jobs, i, func(h *held) { copy(h.weights[from:], part) })
+			})
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, len(jobs), func(d *drawer, i int) error {
+		j := &jobs[i]
+		for _, h := range j.held {
+			j.block.End[h.dst] = j.block.Start[h.dst] + h.room
+			if err := d.chooseWithout(&d.Config, j, h.dst, &list{ids: h.ids, weights: h.weights, degree: len(h.ids)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keep copies a part of the list of node i of a pass to where it is held.
+func (s *Sampler) keep(ctx context.Context, jobs []job, i int, copy func(h *held)) error {
+	for at := s.first[i]; at < s.first[i+1]; at++ {
+		j, n, _ := s.of(jobs, int(at))
+		copy(j.heldOf(n))
+	}
+	return ctx.Err()
+}
+
+// heldBytes is what b keeps at a hop of lists of relation r that lose edges, whose destinations these are.
+func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
+	without := b.without(r.number)
+	whole := s.Kind == LaborStar // which keeps a copy of cold lists anyway
+	for i, v := range dst[:min(len(dst), max(len(without.Start)-1, 0))] {
+		if (v >= r.resident) != whole && len(without.Of(i)) > 0 {
+			n += 4 * int64(r.topo.Degree(v))
+		}
+	}
+	if s.Weighted {
+		n *= 2
+	}
+	return n
+}
+
+// checkWithout panics where edges cannot be left out.
+func (s *Sampler) checkWithout(e Expander, batches []*Batch) {
+	for _, b := range batches {
+		switch {
+		case len(b.Without) == 0:
+		case len(b.Without) != len(s.relations):
+			panic("sample: Sample: a batch without edges of another number of relations")
+		case s.Kind == RW || e != nil:
+			panic("sample: Sample: walks, and batches of an Expander, are drawn from all edges")
+		}
+	}
+}
