@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
 // TestBestEpoch: the metrics of the best epoch are those of the weights that are kept as the best, and a run ends with the last
@@ -28,9 +29,9 @@ func TestBestEpoch(t *testing.T) {
 	measured := func(file string) (valid, test float64, hash string) {
 		m := opened(t, ds, o)
 		require.NoError(t, m.startFrom(filepath.Join(path, file)))
-		valid, _, err := m.measure(context.Background(), m.data.Valid)
+		valid, _, err := m.measure(context.Background(), tasks.Valid)
 		require.NoError(t, err)
-		test, _, err = m.measure(context.Background(), m.data.Test)
+		test, _, err = m.measure(context.Background(), tasks.Test)
 		require.NoError(t, err)
 		return valid, test, m.model.Hash()
 	}

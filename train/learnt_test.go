@@ -79,7 +79,7 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (hash string, tou
 	for epoch := 1; epoch <= o.Epochs; epoch++ {
 		m.task.Begin(epoch)
 		for i := range steps {
-			b, err := m.tiers.First(t.Context(), o.BatchSeeds().At((epoch-1)*steps+i), m.task.Seeds(i))
+			b, err := m.tiers.First(t.Context(), o.BatchSeeds().At((epoch-1)*steps+i), m.task.Seeds(i), nil)
 			require.NoError(t, err)
 			in := step.InputOf(b, make([]kernels.Tensor, len(m.data.Types))...)
 			in.Key = sample.StepSeed(o.Seed, epoch, i) | 1
@@ -505,7 +505,7 @@ func TestLearntRowsInEvaluation(t *testing.T) {
 	require.NoError(t, m.beginRows(t.Context()))
 	require.False(t, m.eval.Sampled())
 	before := kernels.HostBytes()
-	_, ok, err := m.eval.Measure(t.Context(), m.data.Valid)
+	_, ok, err := m.eval.Measure(t.Context(), m.data.Seeds(m.data.Valid))
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.LessOrEqual(t, kernels.HostBytes()-before, m.eval.MemoryBytes())

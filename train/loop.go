@@ -9,11 +9,13 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
 // run is the loop over epochs, and the test of the model they chose.
@@ -116,7 +118,7 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	var err error
 	for first := true; err == nil && (first || t.partial.Steps < steps); first = false {
 		from := t.partial.Steps
-		err = t.tiers.Pipe.Run(ctx, pipeline.Steps{From: from, To: t.rest(steps), Z: z, Seeds: t.task.Seeds}, use)
+		err = t.tiers.Pipe.Run(ctx, pipeline.Steps{From: from, To: t.rest(steps), Z: z, Seeds: t.task.Seeds, Without: t.task.Without}, use)
 		if err == nil && t.learns() && t.checkpointDue(steps) {
 			err = t.saveCheckpoint(ctx)
 		}
@@ -172,7 +174,7 @@ func (t *trainer) tell(ctx context.Context, epoch, steps int, loss float64) erro
 // update is one step, in an epoch of steps.
 func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
 	in := step.InputOf(b.Batch, b.Rows...)
-	in.Key = key | 1
+	in.Step, in.Key = b.Step, key|1
 	if a, err = t.step.Compute(in); err == nil {
 		err = t.step.Update(t.Schedule.Rate(t.LR, t.optim.Steps(), t.mostEpochs()*steps, steps), nil)
 	}
@@ -219,10 +221,17 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 		loss, t.lastGood())
 }
 
-// measure evaluates nodes; ok is false where there is nothing to measure.
-func (t *trainer) measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
+// measure evaluates a part of the split; ok is false where there is nothing to measure.
+func (t *trainer) measure(ctx context.Context, part tasks.Part) (v float64, ok bool, err error) {
 	stages := t.tiers.Pipe.Stats()
-	v, ok, err = t.eval.Measure(ctx, nodes)
+	var nodes [][]uint32
+	err = store.Guard(func() error {
+		nodes = t.task.Part(part)
+		return nil
+	})
+	if err == nil {
+		v, ok, err = t.eval.Measure(ctx, nodes)
+	}
 	read := t.tiers.Stats()
 	t.evaluated = t.evaluated.Add(cachetier.Sum(each(nil, read, t.read, cachetier.Stats.Sub)).Disk)
 	t.read, t.other = read, t.other.Add(t.tiers.Pipe.Stats().Sub(stages))
@@ -238,7 +247,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	start := time.Now()
 	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
 	if t.EvalTest == "epoch" {
-		acc, ok, err := t.measure(ctx, t.data.Test)
+		acc, ok, err := t.measure(ctx, tasks.Test)
 		if err != nil {
 			return err
 		}
@@ -246,7 +255,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 			e.TestAcc = &acc
 		}
 	}
-	acc, ok, err := t.measure(ctx, t.data.Valid)
+	acc, ok, err := t.measure(ctx, tasks.Valid)
 	if err != nil || !ok {
 		return err
 	}
@@ -279,7 +288,7 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 		}
 		defer func() { failed = errors.Join(failed, back()) }()
 	}
-	acc, ok, err := t.measure(ctx, t.data.Test)
+	acc, ok, err := t.measure(ctx, tasks.Test)
 	if err != nil || !ok {
 		return err
 	}

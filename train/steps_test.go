@@ -104,7 +104,7 @@ func TestTrainAccuracy(t *testing.T) {
 		o.Kind, o.LR, o.Epochs, o.Dropout = model.MLP, still, 2, 0
 		nodes := len(mustData(t, ds).Train)
 		m := opened(t, ds, o)
-		want, ok, err := m.measure(context.Background(), m.data.Train)
+		want, ok, err := m.eval.Measure(context.Background(), m.data.Seeds(m.data.Train))
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Greater(t, want, 0.05, name)

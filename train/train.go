@@ -170,10 +170,14 @@ type task interface {
 	// Trained is the metric of the batches that were trained on.
 	Trained(a step.Tally) float64
 	// Steps is the number of steps of an epoch. Begin orders the seeds of an epoch, the first of which is 1; Seeds are those of a
-	// step of it, by type, and stay valid until the next Begin.
+	// step of it, by type, and stay valid until the next Begin. Without is the edges that its batch is drawn without, or nil. The
+	// three that are about an epoch are called by another goroutine than Loss.
 	Steps() int
 	Begin(epoch int)
 	Seeds(step int) [][]uint32
+	Without(step int) []sample.Without
+	// Part begins a measurement of a part of the split: of these nodes, by type, none where there is nothing to measure.
+	Part(p tasks.Part) [][]uint32
 }
 
 // newTask is the classification of nodes.
@@ -340,7 +344,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		return err
 	}
 	t.task.Begin(1)
-	b, err := t.tiers.First(ctx, t.BatchSeeds().At(0), t.task.Seeds(0))
+	b, err := t.first(ctx)
 	if err != nil {
 		return err
 	}
@@ -363,6 +367,15 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	t.read, t.trained = t.tiers.Stats(), make([]cachetier.Stats, len(t.tiers.Stacks))
 	t.eval.Attach(t.tiers.Tables(), t.tiers.Pipe)
 	return nil
+}
+
+// first draws the first batch of the first epoch.
+func (t *trainer) first(ctx context.Context) (b *sample.Batch, err error) {
+	err = store.Guard(func() error {
+		b, err = t.tiers.First(ctx, t.BatchSeeds().At(0), t.task.Seeds(0), t.task.Without(0))
+		return err
+	})
+	return b, err
 }
 
 // besideTiers is the memory of what holds no batches: weights, with what belongs to them, and evaluation.
@@ -388,7 +401,7 @@ func (t *trainer) shape() model.Shape {
 		s.Relations = append(s.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
 		s.Edges = append(s.Edges, len(r.Inputs))
 	}
-	s.Reach = t.draws.Reach(schema, t.data.Target)
+	s.Reach = t.draws.Reach(schema, t.data.SeedTypes()...)
 	return s
 }
 
@@ -412,11 +425,11 @@ func (t *trainer) checkTypes() (err error) {
 		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
 	}
 	if t.draws.Weighted {
-		if err := t.data.CheckWeights(t.draws.Reach(t.data.Schema(), t.data.Target).Drawn()); err != nil {
+		if err := t.data.CheckWeights(t.draws.Reach(t.data.Schema(), t.data.SeedTypes()...).Drawn()); err != nil {
 			return err
 		}
 	}
-	if err := t.data.CheckEdgeInputs(t.EdgeInputs, t.draws.Reach(t.data.Schema(), t.data.Target).Drawn()); err != nil {
+	if err := t.data.CheckEdgeInputs(t.EdgeInputs, t.draws.Reach(t.data.Schema(), t.data.SeedTypes()...).Drawn()); err != nil {
 		return err
 	}
 	t.draws.Options = t.Config.Blocks(t.shape())

@@ -24,7 +24,7 @@ type Data struct {
 	// alone.
 	Types     []Type
 	Relations []Relation
-	Target    int // the type of the seeds, whose label and split these are
+	Target    int // the type of the nodes that are learnt, whose label and split these are
 	Labels    *store.Labels
 	Split     string // its name
 	// Train, Valid and Test are the parts of the split, less the nodes without a label, of which there are Unlabelled.
@@ -289,6 +289,9 @@ func (d *Data) Schema() (s sample.Schema) {
 	}
 	return s
 }
+
+// SeedTypes are the types that seeds are of, ascending.
+func (d *Data) SeedTypes() []int { return []int{d.Target} }
 
 // Seeds are nodes of the target as a list by type.
 func (d *Data) Seeds(nodes []uint32) [][]uint32 {

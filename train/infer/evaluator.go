@@ -21,8 +21,8 @@ import (
 
 // Task is what an evaluation measures.
 type Task interface {
-	// Measure adds what the network made of nodes, a row each, to the metric.
-	Measure(f *step.Feed, out kernels.Tensor, nodes []uint32) error
+	// Measure adds what the network made of nodes of type t, a row each, to the metric.
+	Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32) error
 	// Value is the metric of what was measured since the last call.
 	Value() (float64, error)
 }
@@ -66,7 +66,7 @@ type Evaluator struct {
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
-	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.Target), place: make([][]uint32, len(d.Types))}
+	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.SeedTypes()...), place: make([][]uint32, len(d.Types))}
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -151,17 +151,17 @@ func (e *Evaluator) Method() string {
 	return "full"
 }
 
-// Measure is the metric over nodes; ok is false for an empty set.
-func (e *Evaluator) Measure(ctx context.Context, nodes []uint32) (v float64, ok bool, err error) {
-	if len(nodes) == 0 {
+// Measure is the metric over nodes, by type; ok is false for an empty set.
+func (e *Evaluator) Measure(ctx context.Context, nodes [][]uint32) (v float64, ok bool, err error) {
+	if !slices.ContainsFunc(nodes, func(ids []uint32) bool { return len(ids) > 0 }) {
 		return 0, false, nil
 	}
 	err = store.Guard(func() error {
 		if e.Sampled() {
 			return e.sampled(ctx, nodes)
 		}
-		return e.layerwise(ctx, e.step.Model.Layers-1, nodes, func(chunk []uint32, y kernels.Tensor) error {
-			return e.task.Measure(e.step.Feed, y, chunk)
+		return e.layerwise(ctx, e.step.Model.Layers-1, nodes, func(t int, chunk []uint32, y kernels.Tensor) error {
+			return e.task.Measure(e.step.Feed, t, y, chunk)
 		})
 	})
 	v, undefined := e.task.Value() // an evaluation that was cut short leaves nothing for the next
@@ -177,37 +177,51 @@ func (e *Evaluator) look() {
 	}
 }
 
-// sampled evaluates at most Nodes of nodes, the same ones with the same blocks each time.
-func (e *Evaluator) sampled(ctx context.Context, nodes []uint32) error {
-	used := slices.Clone(nodes)
-	sample.Shuffle(used, e.Seed, -1)
-	used = used[:min(len(used), e.Nodes)]
-	steps := pipeline.Steps{
-		To: (len(used) + e.Batch - 1) / e.Batch,
-		Seeds: func(step int) [][]uint32 {
-			return e.data.Seeds(used[step*e.Batch : min((step+1)*e.Batch, len(used))])
-		},
-		Z: func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
+// sampled evaluates at most Nodes of the nodes of each type, the same ones with the same blocks each time.
+func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
+	for t, ids := range nodes {
+		if len(ids) == 0 {
+			continue
+		}
+		used := slices.Clone(ids)
+		sample.Shuffle(used, e.Seed, -1)
+		used = used[:min(len(used), e.Nodes)]
+		steps := pipeline.Steps{
+			To: (len(used) + e.Batch - 1) / e.Batch,
+			Seeds: func(step int) [][]uint32 {
+				seeds := make([][]uint32, len(nodes))
+				seeds[t] = used[step*e.Batch : min((step+1)*e.Batch, len(used))]
+				return seeds
+			},
+			Z: func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
+		}
+		err := e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
+			out := e.step.Predict(step.InputOf(b.Batch, b.Rows...))[t]
+			e.look()
+			return e.task.Measure(e.step.Feed, t, out.Value, b.Batch.Seeds[t])
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
-		logits := e.step.Predict(step.InputOf(b.Batch, b.Rows...))[e.data.Target]
-		e.look()
-		return e.task.Measure(e.step.Feed, logits.Value, b.Batch.Seeds[e.data.Target])
-	})
+	return nil
 }
 
 // Each calls do with what the network makes of nodes of the target type over all their neighbours: a row a node of layer, the last of
 // which has the logits and the others activations. Nodes come in ascending order, a chunk at a time; chunk and y are lent for the length of
 // the call. Memory is as of a layer-wise evaluation.
 func (e *Evaluator) Each(ctx context.Context, layer int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
-	return store.Guard(func() error { return e.layerwise(ctx, layer, nodes, do) })
+	return store.Guard(func() error {
+		return e.layerwise(ctx, layer, e.data.Seeds(nodes), func(_ int, chunk []uint32, y kernels.Tensor) error { return do(chunk, y) })
+	})
 }
 
 // layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
-// every hop says, at the cost of each node once a layer. The labels of nodes are no input of it. do gets the rows of the layer top.
-func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
+// every hop says, at the cost of each node once a layer. The labels of nodes are no input of it. do gets the rows of the layer top,
+// type after type.
+func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do func(t int, chunk []uint32, y kernels.Tensor) error) error {
 	if shown := e.step.Shown; shown != nil {
-		shown.Hide(nodes)
+		shown.Hide(nodes[e.data.Target])
 		defer shown.Show()
 	}
 	need, err := e.plan(top, nodes)
@@ -246,7 +260,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do f
 				}
 				e.look()
 				if l == top {
-					return do(chunk, y)
+					return do(t, chunk, y)
 				}
 				be.Convert(out[t].Slice(done, done+len(chunk)), y)
 				done += len(chunk)
@@ -356,7 +370,7 @@ func (e *Evaluator) learntRow(t int) int64 {
 
 // plan is the nodes that each layer up to top computes, by type, nil for types of which it computes none: top nodes, each one below
 // those that the next reads.
-func (e *Evaluator) plan(top int, nodes []uint32) ([][]nodeSet, error) {
+func (e *Evaluator) plan(top int, nodes [][]uint32) ([][]nodeSet, error) {
 	for t, read := range e.reach.Types[0] {
 		if n := e.data.Types[t].Nodes; read && e.place[t] == nil {
 			e.place[t] = make([]uint32, n)
@@ -364,9 +378,13 @@ func (e *Evaluator) plan(top int, nodes []uint32) ([][]nodeSet, error) {
 	}
 	need := make([][]nodeSet, top+1)
 	need[top] = make([]nodeSet, len(e.data.Types))
-	need[top][e.data.Target] = newNodeSet(e.data.Types[e.data.Target].Nodes)
-	for _, v := range nodes {
-		need[top][e.data.Target].add(v)
+	for t, ids := range nodes {
+		if len(ids) > 0 {
+			need[top][t] = newNodeSet(e.data.Types[t].Nodes)
+		}
+		for _, v := range ids {
+			need[top][t].add(v)
+		}
 	}
 	for l := top - 1; l >= 0; l-- {
 		need[l] = make([]nodeSet, len(e.data.Types))

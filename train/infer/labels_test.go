@@ -20,7 +20,7 @@ import (
 // seen keeps logits.
 type seen struct{ logits []float32 }
 
-func (s *seen) Measure(f *step.Feed, out kernels.Tensor, _ []uint32) error {
+func (s *seen) Measure(f *step.Feed, _ int, out kernels.Tensor, _ []uint32) error {
 	s.logits = append(s.logits, f.Download(out)...)
 	return nil
 }
@@ -49,7 +49,7 @@ func TestEvaluatedLabelsAreHidden(t *testing.T) {
 	e.Attach([]*cachetier.Stack{stack}, nil)
 	logits := func(nodes ...uint32) []float32 {
 		task.logits = nil
-		_, ok, err := e.Measure(t.Context(), nodes)
+		_, ok, err := e.Measure(t.Context(), [][]uint32{nodes})
 		require.NoError(t, err)
 		require.True(t, ok)
 		return task.logits

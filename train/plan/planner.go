@@ -41,6 +41,8 @@ type Steps struct {
 	From, To int
 	Seeds    func(step int) [][]uint32 // by type; valid until the steps are used
 	Z        func(step int) sample.Z
+	// Without is the edges that the batch of a step is drawn without. Default nil: none are left out.
+	Without func(step int) []sample.Without
 }
 
 // Drawn is a step's batch, whose blocks are drawn. Done gives it back.
@@ -149,6 +151,9 @@ func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 		step := p.next + i
 		g[i] = Drawn{step, p.flight.take()}
 		batches[i], z[i], seeds[i] = g[i].Batch, p.steps.Z(step), p.steps.Seeds(step)
+		if batches[i].Without = nil; p.steps.Without != nil {
+			batches[i].Without = p.steps.Without(step)
+		}
 	}
 	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
 		return nil, err

@@ -53,21 +53,23 @@ func (c Config) Fits(s Schema) error {
 	return nil
 }
 
-// Reach is what batches can hold whose seeds are all of one type: what a network for them has to know, and no more.
+// Reach is what batches can hold whose seeds are of some types: what a network for them has to know, and no more.
 type Reach struct {
 	// Types[l][t] says whether layer l reads rows of nodes of type t. It has an element more than there are layers: the last says
-	// which type the seeds are of.
+	// which types the seeds are of.
 	Types [][]bool
 	// Relations[l][r] says whether layer l draws from relation r: it leads to nodes that the layer makes, and its fanout is not 0.
 	Relations [][]bool
 }
 
-// Reach is that of batches drawn as c says, for seeds of type target.
-func (c Config) Reach(s Schema, target int) Reach {
+// Reach is that of batches drawn as c says, for seeds of types.
+func (c Config) Reach(s Schema, types ...int) Reach {
 	layers := len(c.Fanouts)
 	r := Reach{Types: make([][]bool, layers+1), Relations: make([][]bool, layers)}
 	r.Types[layers] = make([]bool, len(s.Types))
-	r.Types[layers][target] = true
+	for _, t := range types {
+		r.Types[layers][t] = true
+	}
 	for l := layers - 1; l >= 0; l-- {
 		made := r.Types[l+1]
 		r.Types[l], r.Relations[l] = slices.Clone(made), make([]bool, len(s.Relations))

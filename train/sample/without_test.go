@@ -196,7 +196,9 @@ func TestWithoutAnyEdge(t *testing.T) {
 		require.EqualError(t, err, "neighbour 2 of node 1 has the weight -1; weights are finite and at least 0")
 	}
 	walks := NewSampler(AtHand(topo), Config{Kind: RW, Walk: DefaultWalk, Fanouts: []int{2}}, 1)
-	require.Panics(t, func() { _ = walks.SampleOne(context.Background(), &Batch{Without: make([]Without, 1)}, Z{}, []uint32{1}) })
+	require.Panics(t, func() {
+		_ = walks.SampleOne(context.Background(), &Batch{Without: make([]Without, 1)}, Z{}, []uint32{1})
+	})
 }
 
 // spoiltWeights are -1 for the last edge of each node, and for those before it NaN.

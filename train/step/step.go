@@ -22,8 +22,8 @@ import (
 
 // Task is what is learnt.
 type Task interface {
-	// Loss starts the backward pass from the mean loss of a batch, in what the network made of its seeds: rows and seeds by type.
-	Loss(t *tape.Tape, f *Feed, out model.Rows, seeds [][]uint32) (Tally, error)
+	// Loss starts the backward pass from the mean loss of a batch, in what the network made of its seeds, rows by type.
+	Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (Tally, error)
 }
 
 // Stepper takes steps with a network.
@@ -71,6 +71,7 @@ func (s *Stepper) Restart(o optim.Options) {
 type Input struct {
 	Layers []sample.Layer
 	Seeds  [][]uint32 // by type
+	Step   int        // of the epoch
 	// Rows are those of the inputs, by type: features, F16 or F32; records, F32, of types whose rows are learnt, which Update
 	// changes; or without a buffer where the network has rows of its own.
 	Rows []kernels.Tensor
@@ -99,7 +100,7 @@ func (s *Stepper) Compute(in Input) (Tally, error) {
 	s.learnt = s.learnt[:0]
 	graphs := s.graphs(in, true)
 	s.Tape.Reset(true)
-	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key, Kept: in.Kept}), in.Seeds)
+	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key, Kept: in.Kept}), in)
 	if err != nil {
 		return a, err
 	}
@@ -135,7 +136,7 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 func (s *Stepper) Rehearse(in Input) error {
 	graphs := s.graphs(in, true)
 	s.Tape.Reset(true)
-	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key}), in.Seeds); err != nil {
+	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key}), in); err != nil {
 		return err
 	}
 	s.Tape.Backward()

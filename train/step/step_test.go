@@ -17,8 +17,8 @@ import (
 // first wants class 0 of every seed.
 type first struct{ loss float64 } // added to the loss
 
-func (k *first) Loss(t *tape.Tape, f *Feed, out model.Rows, seeds [][]uint32) (a Tally, err error) {
-	labels := make([]uint32, len(seeds[0]))
+func (k *first) Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (a Tally, err error) {
+	labels := make([]uint32, len(in.Seeds[0]))
 	a.Loss, a.Weight = k.loss, float64(len(labels))
 	for _, l := range f.Download(t.CrossEntropy(out[0], f.Upload(labels), 1/float32(len(labels)))) {
 		a.Loss += float64(l)

@@ -14,6 +14,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
+// Part is a part of a split that is measured.
+type Part int
+
+const (
+	Valid Part = iota
+	Test
+)
+
 // Options says what is learnt from the labels of nodes, and by which nodes a step.
 type Options struct {
 	Metric       metric.Kind // empty: accuracy, or micro-F1 where a node has several classes
@@ -119,8 +127,8 @@ func (k *Nodes) measureBatch(f *step.Feed, logits kernels.Tensor, a *step.Tally)
 }
 
 // Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds, which are of the target type.
-func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, nodes [][]uint32) (a step.Tally, err error) {
-	logits, seeds := out[k.data.Target], nodes[k.data.Target]
+func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
+	logits, seeds := out[k.data.Target], in.Seeds[k.data.Target]
 	if k.multi {
 		return k.sigmoidLoss(t, f, logits, seeds)
 	}
@@ -175,8 +183,19 @@ func (k *Nodes) sum(f *step.Feed, rows kernels.Tensor, a *step.Tally) {
 	}
 }
 
+// Without is nil: batches are drawn from all edges.
+func (k *Nodes) Without(int) []sample.Without { return nil }
+
+// Part is the nodes of a part of the split.
+func (k *Nodes) Part(p Part) [][]uint32 {
+	if p == Valid {
+		return k.data.Seeds(k.data.Valid)
+	}
+	return k.data.Seeds(k.data.Test)
+}
+
 // Measure adds the predictions for nodes to the metric.
-func (k *Nodes) Measure(f *step.Feed, logits kernels.Tensor, nodes []uint32) (err error) {
+func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint32) (err error) {
 	if k.multi {
 		if k.targets, _, err = k.data.Targets(k.targets[:0], nodes); err == nil {
 			k.several.Add(f.Download(logits), k.targets)

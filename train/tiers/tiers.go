@@ -66,7 +66,7 @@ func New(
 ) (_ *Tiers, err error) {
 	schema := d.Schema()
 	t := &Tiers{
-		Options: o, Reach: draws.Reach(schema, d.Target), data: d, draws: draws, learning: l, be: be,
+		Options: o, Reach: draws.Reach(schema, d.SeedTypes()...), data: d, draws: draws, learning: l, be: be,
 		staging: kernels.NewStaging(be), total: o.MemoryBytes,
 	}
 	if t.total == 0 {
@@ -178,9 +178,9 @@ func defaultMemory() (int64, error) {
 	return kernels.Addressable(system / 2), nil
 }
 
-// First draws a batch that Open takes the measure of.
-func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32) (*sample.Batch, error) {
-	b := new(sample.Batch)
+// First draws a batch that Open takes the measure of, without some edges.
+func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32, without []sample.Without) (*sample.Batch, error) {
+	b := &sample.Batch{Without: without}
 	err := store.Guard(func() error {
 		return t.data.Place(t.Sampler.SampleOne(ctx, b, z, seeds...))
 	})
