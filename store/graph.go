@@ -178,6 +178,30 @@ func (g *Graph) Neighbors(v NodeID) []NodeID {
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
 }
 
+// Edge returns the ends of edge number e, edges being numbered as the neighbours of node 0, 1, 2 and so on come: it looks for the
+// list that e lies in, in as many steps as the logarithm of the nodes. It panics as Neighbors does, and for a neighbour that is no node.
+func (g *Graph) Edge(e int64) (src, dst NodeID) {
+	lo, hi := 0, g.Nodes() // v is in [lo, hi)
+	for hi-lo > 1 {
+		mid := lo + (hi-lo)/2
+		g.files[0].s.touch(8*int64(mid), 8*int64(mid)+8)
+		if int64(g.offsets[mid]) <= e {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	dst = NodeID(lo)
+	if from, to := g.list(dst); e < int64(from) || e >= int64(to) {
+		panic(g.badList(dst))
+	}
+	g.files[1].s.touch(4*e, 4*e+4)
+	if src = g.edges[e]; int64(src) >= g.sources {
+		panic(g.CorruptNeighbor(dst, src))
+	}
+	return src, dst
+}
+
 // list is where v's edges lie.
 func (g *Graph) list(v NodeID) (lo, hi uint64) {
 	if int64(v) < int64(len(g.offsets))-1 {

@@ -29,6 +29,33 @@ func TestCorruptNeighbor(t *testing.T) {
 		"node 4 has neighbour 200, and there are 9 nodes; run gnnstore verify")
 }
 
+// TestEdge: edges are numbered as lists come, also around nodes that have none.
+func TestEdge(t *testing.T) {
+	dir := storetest.Build(t, small())
+	d, err := store.Open(dir)
+	require.NoError(t, err)
+	defer d.Close()
+	g, e := d.Graph(0), int64(0)
+	for v := range g.Nodes() {
+		for _, u := range g.Neighbors(store.NodeID(v)) {
+			src, dst := g.Edge(e)
+			require.Equal(t, [2]store.NodeID{u, store.NodeID(v)}, [2]store.NodeID{src, dst}, "edge %d", e)
+			e++
+		}
+	}
+	require.Equal(t, g.Edges(), e)
+
+	storetest.Forge(t, dir, "topo/node__to__node/neighbors.u32", store.PageSize+4*8, []byte{200})
+	bad, err := store.Open(dir)
+	require.NoError(t, err)
+	defer bad.Close()
+	err = store.Guard(func() error {
+		bad.Graph(0).Edge(8)
+		return nil
+	})
+	require.ErrorContains(t, err, "node 4 has neighbour 200")
+}
+
 func TestNodeIDs(t *testing.T) {
 	d, err := store.Open(storetest.Build(t, small()))
 	require.NoError(t, err)

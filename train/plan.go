@@ -137,7 +137,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	}
 	p.MissRate = p.ColdRows / max(p.InputRows, 1)
 	began := time.Now()
-	if err := t.rehearse(last[0].Batch); err != nil {
+	if err := t.rehearse(last[0].Batch, last[0].Step); err != nil {
 		return nil, err
 	}
 	p.StepSeconds = time.Since(began).Seconds()
@@ -165,15 +165,15 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 	return pipeline.Step, seconds
 }
 
-// rehearse takes b through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
-func (t *trainer) rehearse(b *sample.Batch) error {
+// rehearse takes b, of a step of the epoch that began, through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
+func (t *trainer) rehearse(b *sample.Batch, number int) error {
 	rows := make([]kernels.Tensor, len(t.data.Types))
 	for _, n := range t.tiers.Types {
 		rows[n] = t.tiers.Zeros(n, len(b.Inputs()[n]))
 		defer t.be.Free(rows[n].Buf)
 	}
 	in := step.InputOf(b, rows...)
-	in.Key = 1
+	in.Step, in.Key = number, 1
 	return store.Guard(func() error {
 		if err := t.step.Rehearse(in); err != nil {
 			return fmt.Errorf("the first batch: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"syscall"
 	"time"
@@ -180,11 +181,19 @@ type task interface {
 	Part(p tasks.Part) [][]uint32
 }
 
-// newTask is the classification of nodes.
-func newTask(d *data.Data, o run.Options) (task, error) {
-	return tasks.NewNodes(d, tasks.Options{
-		Metric: o.Metric, ClassWeights: o.ClassWeights, Batch: o.Batch, EpochSteps: o.EpochSteps, Seed: o.Seed,
-	})
+// newTask makes t's task, of the data.
+func (t *trainer) newTask() (err error) {
+	o := tasks.Options{
+		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed,
+	}
+	if t.data.Links == nil {
+		t.task, err = tasks.NewNodes(t.data, o)
+		return err
+	}
+	if t.links, err = tasks.NewLinks(t.data, o, t.LinkOptions); err == nil {
+		t.task, t.LinkOptions = t.links, t.links.Options()
+	}
+	return err
 }
 
 // trainer is the state of a run.
@@ -196,6 +205,7 @@ type trainer struct {
 	data   *data.Data
 	draws  sample.Config // of batches
 	task   task
+	links  *tasks.Links // task, where links are learnt
 	be     kernels.Backend
 	tiers  *tiers.Tiers
 	step   *step.Stepper
@@ -233,6 +243,7 @@ type before struct {
 
 // newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
 func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *trainer, err error) {
+	o = o.WithDefaults()
 	t := &trainer{Options: o, hooks: h, be: h.Backend}
 	if t.be == nil {
 		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
@@ -245,7 +256,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	defer kernels.RecoverMemory(&err)
 	t.draws = o.Sampling()
 	t.data, err = data.Open(ds, data.Options{
-		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
+		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Links: o.Links(), Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
 		EdgeInputs: o.EdgeInputs,
 	})
 	if err != nil {
@@ -258,7 +269,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		return nil, err
 	}
 	err = store.Guard(func() (err error) {
-		if t.task, err = newTask(t.data, o); err == nil && t.LabelInput > 0 {
+		if err = t.newTask(); err == nil && t.LabelInput > 0 {
 			t.labels, err = t.data.Shown()
 		}
 		return err
@@ -266,9 +277,16 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err != nil {
 		return nil, err
 	}
-	t.Metric, t.Split = t.task.Kind(), t.data.Split // as they are called when a resumed run is asked for them
-	if len(t.data.Types) > 1 {
+	t.Metric = t.task.Kind() // as it is called when a resumed run is asked for it; as are these
+	switch {
+	case t.links != nil:
+		r := t.data.Relations[t.data.Links.Relation].Relation
+		t.Target = strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
+	case len(t.data.Types) > 1:
 		t.Target = t.data.Types[t.data.Target].Name
+	}
+	if t.links == nil {
+		t.Split = t.data.Split
 	}
 	if err := t.checkModel(); err != nil {
 		return nil, err
@@ -278,6 +296,11 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.labels != nil {
 		t.step.Shown = t.labels
 	}
+	evalNodes := o.EvalNodes
+	if t.links != nil {
+		t.links.Attach(t.step)
+		evalNodes = math.MaxInt // it is links that are limited
+	}
 	if t.EvalBytes == run.Auto {
 		t.EvalBytes = 2 << 30
 		if t.MemoryBytes > 0 {
@@ -285,14 +308,17 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}
 	t.eval = infer.New(t.data, t.step, t.task, infer.Options{
-		Draws: t.draws, Bytes: t.EvalBytes, Nodes: o.EvalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
+		Draws: t.draws, Bytes: t.EvalBytes, Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
 	})
 	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
 		return nil, err
 	}
+	if t.links != nil && t.eval.Sampled() {
+		t.links.Limit(o.EvalNodes)
+	}
 	t.saved = -1
 	validated := ""
-	if len(t.data.Valid) > 0 {
+	if t.validates() {
 		validated = string(t.task.Kind())
 	}
 	if t.auto = o.DecideEpochs(t.task.Steps(), validated); t.auto != nil {
@@ -306,7 +332,22 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if len(t.data.Relations) > 1 {
 		t.result.Relations = t.relations()
 	}
+	if l := t.data.Links; l != nil {
+		r := t.data.Relations[l.Relation]
+		t.result.Links = &run.LinksOf{
+			Relation: r.Relation.Key(), Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
+			Decoder: string(t.Decoder), Negatives: t.Negatives, EvalNegatives: t.EvalNegatives,
+		}
+	}
 	return t, nil
+}
+
+// validates tells whether there is something to choose a model by.
+func (t *trainer) validates() bool {
+	if t.links != nil {
+		return t.data.Links.Valid.Len() > 0
+	}
+	return len(t.data.Valid) > 0
 }
 
 // relations is what is drawn from each.
@@ -350,7 +391,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	t.large = t.largeValues(b)
 	before := kernels.HostBytes()
-	if err := t.rehearse(b); err != nil {
+	if err := t.rehearse(b, 0); err != nil {
 		return err
 	}
 	m := tiers.Measure{Batch: b, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers()}
@@ -385,12 +426,18 @@ func (t *trainer) besideTiers() int64 {
 	if t.labels != nil {
 		bytes += t.labels.Bytes()
 	}
+	if t.links != nil {
+		bytes += t.links.Bytes()
+	}
 	return bytes
 }
 
 // shape is what the data fix of the network.
 func (t *trainer) shape() model.Shape {
-	s := model.Shape{Out: t.data.Labels.Classes(), Target: t.data.Target}
+	s := model.Shape{Out: t.Hidden, Target: t.data.Target}
+	if t.data.Links == nil {
+		s.Out = t.data.Labels.Classes()
+	}
 	for i := range t.data.Types {
 		s.In, s.Types = append(s.In, t.data.Types[i].Dim()), append(s.Types, t.data.Types[i].Name)
 		s.Learnt = append(s.Learnt, t.data.Types[i].Features == nil && t.data.Types[i].Embed > 0)
@@ -411,6 +458,11 @@ func (t *trainer) checkTypes() (err error) {
 	if n, m := len(t.data.Types), len(t.data.Relations); !t.Kind.Typed() && (n != 1 || m != 1) {
 		return fmt.Errorf("%s: %d node types and %d relations, and {model} %s is for one of each; take {model} %s, or by {relation} "+
 			"one relation within a type", t.data.Set.Path(), n, m, t.Kind, model.TypedKinds())
+	}
+	if l := t.data.Links; l != nil && t.Kind.All() == 0 && len(t.data.SeedTypes()) > 1 {
+		r := t.data.Relations[l.Relation].Relation
+		return fmt.Errorf("%s: {model} %s is for nodes of one type, and links of %s join %s and %s; take rsage, rgcn, rgat or hgt",
+			t.data.Set.Path(), t.Kind, r.Key(), r.Src, r.Dst)
 	}
 	if t.draws.OfRelation, err = t.data.OfRelation(t.RelationFanouts); err != nil {
 		return err
@@ -515,11 +567,15 @@ func (t *trainer) notes() {
 	if t.data.Unlabelled > 0 {
 		t.note("%d nodes of the split have no label and are left out", t.data.Unlabelled)
 	}
-	if t.Batch > len(t.data.Train) {
-		t.note("the batch of %d holds all %d training nodes: an epoch is one step", t.Batch, len(t.data.Train))
+	all, what := int64(len(t.data.Train)), "nodes"
+	if l := t.data.Links; l != nil {
+		all, what = t.data.Relations[l.Relation].Edges(), "links"
 	}
-	if len(t.data.Valid) == 0 {
-		t.note("the split has no validation nodes: no model is chosen, and the last one is tested")
+	if int64(t.Batch) > all {
+		t.note("the batch of %d holds all %d training %s: an epoch is one step", t.Batch, all, what)
+	}
+	if !t.validates() {
+		t.note("the split has no validation %s: no model is chosen, and the last one is tested", what)
 	}
 	switch steps := t.task.Steps(); {
 	case t.Draws() == "":

@@ -136,7 +136,17 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"1 GiB, else constant)")
 	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN "+
 		"("+model.EdgeKinds()+")")
-	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits")
+	f.StringVar(&o.Task, "task", cmp.Or(o.Task, run.NodeTask), "what is learnt: node, the classes of nodes, or link, which pairs of nodes a relation joins")
+	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits; of links their relation, as SRC,REL,DST")
+	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: score of a pair by its two rows: dot, distmult or mlp (default dot)")
+	f.StringVar(&o.Loss, "loss", o.Loss, "link: bce, of positives and negatives apart, or ce, softmax of a positive among its negatives (default bce)")
+	f.StringVar(&o.Negatives, "negatives", o.Negatives, "link: what training takes for no links: uniform:N of each positive, shared:N of each --chunk of them, or "+
+		"in-batch, the ends of the others in the chunk (default uniform:1)")
+	f.StringVar(&o.EvalNegatives, "eval-negatives", o.EvalNegatives, "link: those of evaluation: pairs:N for each link, which are no edges, uniform:N nodes in the place "+
+		"of its end, or given (default given where there are some, else pairs:1, and uniform:1000 for mrr and hits@K)")
+	f.StringVar(&o.Corrupt, "corrupt", o.Corrupt, "link: end that negatives replace: dst, src or both (default dst)")
+	f.IntVar(&o.Chunk, "chunk", o.Chunk, "link: positives that share negatives (default 100)")
+	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link: let messages pass along the links that a step scores")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
 		"or rw (those that random walks visit most)")
@@ -176,7 +186,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Schedule.Every, "lr-every", o.Schedule.Every, "epochs between two drops of step")
 	f.IntSliceVar(&o.Schedule.Milestones, "lr-milestones", o.Schedule.Milestones, "epochs after which step drops")
 	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
-	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node)")
+	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); "+
+		"of links auc, ap, mrr or hits@K (default auc)")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
 	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
 	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
@@ -219,6 +230,9 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.Layers = len(o.Fanouts)
 	}
 	o.Inputs, o.EdgeInputs = o.inputs.of, o.edges.read()
+	if o.Task == run.NodeTask {
+		o.Task = "" // as runs have it that began before there were others
+	}
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	if o.metric == "auc" {
 		o.metric = string(metric.ROCAUC)
@@ -402,7 +416,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 		Backend: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
 		Start: func(rec *run.Record) {
 			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
-			printf(stdout, "run %s   %s\n%s\n", path, describe(o.Options, rec), rec.Memory)
+			printf(stdout, "run %s   %s\n%s\n", path, describe(rec.Options, rec), rec.Memory)
 			if rec.AutoEpochs != nil {
 				printf(stdout, "%s\n", rec.AutoEpochs.Reason)
 			}
@@ -463,6 +477,9 @@ func describe(o run.Options, rec *run.Record) string {
 	}
 	if len(o.EdgeInputs) > 0 {
 		draws += ", edges " + edgeInputsText(o.EdgeInputs)
+	}
+	if o.Links() {
+		draws += fmt.Sprintf("; links %s by %s, %s, negatives %s, measured among %s", o.Target, o.Decoder, o.Loss, o.Negatives, o.EvalNegatives)
 	}
 	return fmt.Sprintf("%s, %d layers of %d, fanout %s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
 		o.Kind, o.Layers, o.Hidden, fanoutsText(o.Fanouts, o.RelationFanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)

@@ -34,6 +34,7 @@ type Spec struct {
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns    []Column               // of edges, behind Weight
 	EdgeSplit  *EdgeSplit             // of edges that are not among Neighbors; default none
+	Symmetric  bool                   // says that Neighbors are
 	ShardBytes int64
 }
 
@@ -171,7 +172,7 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 		return nil, err
 	}
 	columns := edgeColumns(s.Weight, s.Columns)
-	g, err := w.AddRelation("node", "to", "node", false, specs(columns)...)
+	g, err := w.AddRelation("node", "to", "node", s.Symmetric, specs(columns)...)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type TypedRelation struct {
 	Weight         func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns        []Column               // of edges, behind Weight
 	EdgeSplit      *EdgeSplit             // of edges that are not among Neighbors; default none
+	ReverseOf      string                 // the key of a relation that has the same edges the other way round; default none
 }
 
 // BuildTyped seals s in a directory of the test and returns its path.
@@ -96,6 +97,9 @@ func (r *TypedRelation) write(w *store.Writer, nodes int) error {
 	g, err := w.AddRelation(r.Src, r.Name, r.Dst, false, specs(columns)...)
 	if err != nil {
 		return err
+	}
+	if r.ReverseOf != "" {
+		g.ReverseOf(r.ReverseOf)
 	}
 	for v := range nodes {
 		var list []store.NodeID

@@ -30,6 +30,8 @@ type Data struct {
 	// Train, Valid and Test are the parts of the split, less the nodes without a label, of which there are Unlabelled.
 	Train, Valid, Test []uint32
 	Unlabelled         int
+	// Links are those that are learnt, where these are no nodes: then there are no labels and no parts of nodes.
+	Links *Links
 }
 
 // Type is a type of nodes.
@@ -57,8 +59,10 @@ type Relation struct {
 type Options struct {
 	Split    string // empty where the target has just one
 	Weighted bool   // the weights of the edges, too
-	// Target is the type of nodes to learn, empty where just one has a label and a split.
+	// Target is the type of nodes to learn, empty where just one has a label and a split. Links says that the links of a relation are
+	// learnt: of the one that Target names, empty where just one has an edge split.
 	Target string
+	Links  bool
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
 	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others have the first table of their
@@ -96,49 +100,13 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	if err := d.findInputs(o.Inputs, o.Hidden); err != nil {
 		return nil, err
 	}
-	if err := d.findTarget(o.Target, "so nothing to learn"); err != nil {
-		return nil, err
+	if o.Links {
+		err = d.openLinks(o.Target)
+	} else {
+		err = d.openNodes(o.Target, o.Split)
 	}
-	m := ds.Manifest()
-	label := slices.IndexFunc(m.Labels, func(l store.Label) bool { return l.NodeType == d.Types[d.Target].Name })
-	switch {
-	case label < 0 && len(d.Types) > 1:
-		return nil, d.fail("{target} %s: its nodes have no labels, so nothing to learn", d.Types[d.Target].Name)
-	case label < 0:
-		return nil, d.fail("no labels, so nothing to learn")
-	}
-	if n := m.Labels[label].Classes; n < 1 {
-		return nil, d.fail("label %s has no classes: every label is missing", m.Labels[label].Name)
-	} else if n > maxClasses {
-		return nil, d.fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes",
-			m.Labels[label].Name, n, maxClasses)
-	}
-	names, chosen := d.choose(o.Split)
-	if chosen < 0 {
-		if o.Split == "" && len(names) == 0 {
-			return nil, d.fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")
-		}
-		return nil, d.fail("no split %q; {split} takes one of: %s", o.Split, strings.Join(names, ", "))
-	}
-	d.Labels, d.Split = ds.Labels(label), m.Splits[chosen].Name
-	err = store.Guard(func() (err error) {
-		sets := ds.Split(chosen)
-		for _, p := range []struct {
-			dst *[]uint32
-			src []uint32
-		}{{&d.Train, sets.Train}, {&d.Valid, sets.Valid}, {&d.Test, sets.Test}} {
-			if *p.dst, err = ds.Labelled(p.src, d.Types[d.Target].Nodes, d.Labels); err != nil {
-				return err
-			}
-			d.Unlabelled += len(p.src) - len(*p.dst)
-		}
-		return nil
-	})
 	if err != nil {
 		return nil, err
-	}
-	if len(d.Train) == 0 {
-		return nil, d.fail("split %s has no training node with a label", d.Split)
 	}
 	if o.Weighted {
 		d.useWeights()
@@ -147,6 +115,55 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// openNodes finds the type of nodes that is learnt, its label and its split, each the one of that name or the only one.
+func (d *Data) openNodes(target, split string) error {
+	if err := d.findTarget(target, "so nothing to learn"); err != nil {
+		return err
+	}
+	m := d.Set.Manifest()
+	label := slices.IndexFunc(m.Labels, func(l store.Label) bool { return l.NodeType == d.Types[d.Target].Name })
+	switch {
+	case label < 0 && len(d.Types) > 1:
+		return d.fail("{target} %s: its nodes have no labels, so nothing to learn", d.Types[d.Target].Name)
+	case label < 0:
+		return d.fail("no labels, so nothing to learn")
+	}
+	if n := m.Labels[label].Classes; n < 1 {
+		return d.fail("label %s has no classes: every label is missing", m.Labels[label].Name)
+	} else if n > maxClasses {
+		return d.fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes",
+			m.Labels[label].Name, n, maxClasses)
+	}
+	names, chosen := d.choose(split)
+	if chosen < 0 {
+		if split == "" && len(names) == 0 {
+			return d.fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")
+		}
+		return d.fail("no split %q; {split} takes one of: %s", split, strings.Join(names, ", "))
+	}
+	d.Labels, d.Split = d.Set.Labels(label), m.Splits[chosen].Name
+	err := store.Guard(func() (err error) {
+		sets := d.Set.Split(chosen)
+		for _, p := range []struct {
+			dst *[]uint32
+			src []uint32
+		}{{&d.Train, sets.Train}, {&d.Valid, sets.Valid}, {&d.Test, sets.Test}} {
+			if *p.dst, err = d.Set.Labelled(p.src, d.Types[d.Target].Nodes, d.Labels); err != nil {
+				return err
+			}
+			d.Unlabelled += len(p.src) - len(*p.dst)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(d.Train) == 0 {
+		return d.fail("split %s has no training node with a label", d.Split)
+	}
+	return nil
 }
 
 // fail is an error about the dataset.
@@ -289,9 +306,6 @@ func (d *Data) Schema() (s sample.Schema) {
 	}
 	return s
 }
-
-// SeedTypes are the types that seeds are of, ascending.
-func (d *Data) SeedTypes() []int { return []int{d.Target} }
 
 // Seeds are nodes of the target as a list by type.
 func (d *Data) Seeds(nodes []uint32) [][]uint32 {
@@ -451,7 +465,10 @@ func (d *Data) Name(t int, v uint32) (name string) {
 // SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology, weights and values of the
 // relations that are drawn from, and of the tables of the types that are read.
 func (d *Data) SumBytes(drawn, read []bool) (n int64) {
-	files := []store.SectionFile{d.Labels.Section()}
+	var files []store.SectionFile
+	if d.Labels != nil {
+		files = append(files, d.Labels.Section())
+	}
 	for i, x := range d.Relations {
 		if !drawn[i] {
 			continue

@@ -105,7 +105,7 @@ func EdgeKinds() string {
 // Shape is what the data fix of a network.
 type Shape struct {
 	In  []int // columns of the input rows, by type; 0 where there are none, and the layers read a learnt row instead
-	Out int   // columns of the logits: classes
+	Out int   // columns of the logits: classes; or of the rows that Config.Decoder reads
 	// Learnt says of which types these rows are learnt as the weights are: gradients flow to them. Default: of none.
 	Learnt []bool
 	// Target is the type of the seeds, whose logits they are.
@@ -156,6 +156,7 @@ type Model struct {
 	lists  []*list
 	rows   []*tape.Var // by type: what its nodes read where they have no rows, one row for all
 	labels *labelInput // nil: it has none
+	decode decoder
 
 	inputGrads []bool // by type: gradients flow to the rows that layer 0 reads
 }
@@ -205,6 +206,7 @@ func declare(n network, c Config, s Shape) *Model {
 	if c.LabelInput > 0 { // last, so that all others begin as they do without it
 		m.labels = d.labelInput(n, c, &m.Shape)
 	}
+	m.decode = d.decoder(c.Decoder, s.Out)
 	m.Params, m.lists, m.inputGrads = d.params, d.lists, d.inputGrads
 	return m
 }

@@ -21,6 +21,9 @@ import (
 
 // Options is the effective configuration of a run. DefaultOptions has the defaults.
 type Options struct {
+	// Task is what is learnt: NodeTask, the default, or LinkTask, whose examples LinkOptions says.
+	Task string `json:"task,omitempty"`
+	task.LinkOptions
 	model.Config
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
 	// layers.
@@ -39,7 +42,7 @@ type Options struct {
 	Kappa     int    `json:"kappa"`
 	Dependent string `json:"dependent"`
 	Batch     int    `json:"batch"` // seeds a step; more than there are is one step an epoch
-	// Epochs is how often the training nodes are gone through; Auto: as AutoEpochs decides.
+	// Epochs is how often the training nodes, or edges, are gone through; Auto: as AutoEpochs decides.
 	Epochs int `json:"epochs" resume:"free"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
 	EpochSteps int     `json:"epoch_steps"`
@@ -54,7 +57,7 @@ type Options struct {
 	Schedule optim.Schedule `json:"schedule"`
 	// ClassWeights weighs the loss of a row by its class: "none", "balanced", or a number for each class with commas between.
 	ClassWeights string `json:"class_weights"`
-	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several classes.
+	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several classes; of LinkTask ROC-AUC.
 	Metric metric.Kind `json:"metric"`
 	// EvalTest says when the test set is looked at: "best", once, with the weights that validation chose, or "epoch", at
 	// every evaluation.
@@ -66,7 +69,8 @@ type Options struct {
 	EvalNodes int   `json:"eval_nodes"`
 	// Split names the split to train on; empty where the target has just one.
 	Split string `json:"split"`
-	// Target is the type of nodes to learn; empty where just one has a label and a split. Relation is the one relation to use, by
+	// Target is the type of nodes to learn; empty where just one has a label and a split. Of LinkTask it is the relation whose links
+	// are learnt, as SRC,REL,DST, by name or key; empty where just one has an edge split. Relation is the one relation to use, by
 	// name or key; empty: all of them. Inputs says by type what its nodes have for input: see data.Options.
 	Target   string            `json:"target,omitempty"`
 	Relation string            `json:"relation,omitempty"`
@@ -117,9 +121,51 @@ const (
 	Smoothed = "smoothed"
 )
 
+// What is learnt.
+const (
+	NodeTask = "node" // the classes of nodes
+	LinkTask = "link" // the edges of a relation
+)
+
+// Links tells whether links are learnt.
+func (o Options) Links() bool { return o.Task == LinkTask }
+
+// WithDefaults is o with what its task leaves to it.
+func (o Options) WithDefaults() Options {
+	if o.Links() {
+		o.LinkOptions, o.Decoder = o.LinkOptions.Filled(), cmp.Or(o.Decoder, model.Dot)
+	}
+	return o
+}
+
+// validateTask says what is wrong with the task, and with options that are another's.
+func (o Options) validateTask() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(o.Task != "" && o.Task != NodeTask && o.Task != LinkTask, "{task} %s: there are node and link", o.Task)
+	if !o.Links() {
+		fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric), "{metric} %s: there are %s, and with {task} link %s", o.Metric,
+			sample.Names(metric.Kinds), metric.LinkKinds)
+		fail(o.LinkOptions != task.LinkOptions{} || o.Decoder != "",
+			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk} and {keep_targets} go with {task} link")
+		return errors.Join(errs...)
+	}
+	fail(o.Metric != "" && !o.Metric.OfLinks(), "{metric} %s: of {task} link there are %s", o.Metric, metric.LinkKinds)
+	fail(o.ClassWeights != "" && o.ClassWeights != task.NoWeights, "{class_weights}: links have no classes; leave it out with {task} link")
+	fail(o.LabelInput > 0, "{label_input} %d: labels are of {task} node; leave it out with {task} link", o.LabelInput)
+	fail(o.Split != "", "{split} %s: links are split when they are ingested, by {edge_split}; leave it out with {task} link", o.Split)
+	fail(o.Sampler == sample.RW && !o.KeepTargets, "{sampler} rw: walks pass along the links that are scored; take ns, labor0 or labor-star, "+
+		"or leave these links in with {keep_targets}")
+	return errors.Join(append(errs, o.LinkOptions.Validate())...)
+}
+
 // Validate reports every problem.
 func (o Options) Validate() error {
-	errs := []error{o.Config.Validate()}
+	errs := []error{o.Config.Validate(), o.validateTask()}
 	fail := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -149,7 +195,6 @@ func (o Options) Validate() error {
 	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
 	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0", o.LR)
 	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
-	fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric), "{metric} %s: there are %s", o.Metric, sample.Names(metric.Kinds))
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)

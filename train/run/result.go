@@ -48,6 +48,8 @@ type Result struct {
 	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
+	// Links is of runs that learn links.
+	Links *LinksOf `json:"links,omitempty"`
 	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample",
 	// "load", "gather" or "step".
 	Stages        pipeline.Stats `json:"stage_seconds"`
@@ -96,6 +98,17 @@ type Best struct {
 	Epoch    int         `json:"epoch"`
 	ValidAcc *float64    `json:"valid_acc"`
 	TestAcc  *float64    `json:"test_acc"`
+}
+
+// LinksOf says which links were learnt, and among which negatives they were measured.
+type LinksOf struct {
+	Relation      string `json:"relation"` // its key
+	Train         int64  `json:"train"`    // edges
+	Valid         int    `json:"valid"`
+	Test          int    `json:"test"`
+	Decoder       string `json:"decoder"`
+	Negatives     string `json:"negatives"`
+	EvalNegatives string `json:"eval_negatives"`
 }
 
 // Evaluation says how accuracy was measured and what it read.

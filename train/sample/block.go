@@ -59,6 +59,9 @@ type Block struct {
 	places []uint32
 }
 
+// Reverse fills RevStart, RevDst and RevEdge, of so many sources.
+func (b *Block) Reverse(sources int) { b.reverse(sources, true) }
+
 // reverse fills RevStart, RevDst and, with edges or where they have weights, RevEdge by a counting sort.
 func (b *Block) reverse(sources int, edges bool) {
 	edges = edges || len(b.Weight) > 0

@@ -21,6 +21,7 @@ type Feed struct {
 	rows   []kernels.Buffer // of features, by type
 	hidden []kernels.Buffer // rows of a lower layer, in evaluation; by type
 	given  kernels.Buffer   // of UploadFloats
+	lists  kernels.Buffer   // of Ints
 	host   []uint32
 	got    []float32 // of Download
 
@@ -162,6 +163,19 @@ func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
 	return t
 }
 
+// Ints copies lists of integers to the backend, a tensor for each. They are valid until the next call.
+func (f *Feed) Ints(lists ...[]uint32) (all []kernels.Tensor) {
+	n := total(lists)
+	f.grow(&f.lists, kernels.U32, n)
+	f.staging.JoinU32(kernels.Tensor{Buf: f.lists, Type: kernels.U32, Rows: n, Cols: 1}, lists...)
+	n = 0
+	for _, l := range lists {
+		all = append(all, kernels.Tensor{Buf: f.lists, Type: kernels.U32, Off: n, Rows: len(l), Cols: 1})
+		n += len(l)
+	}
+	return all
+}
+
 // Download copies t to the host. The numbers are valid until the next call.
 func (f *Feed) Download(t kernels.Tensor) []float32 {
 	f.got = append(f.got[:0], make([]float32, t.Len())...)
@@ -210,7 +224,7 @@ func (f *Feed) free(b *kernels.Buffer) {
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.given, &f.labelInts, &f.labelFloats} {
+	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats} {
 		f.free(b)
 	}
 	for _, all := range [][]kernels.Buffer{f.rows, f.hidden} {

@@ -1,0 +1,79 @@
+package data
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Links is what is known of the links of a relation: its edges, which are trained on, and those that its edge split holds out.
+type Links struct {
+	Relation    int // by number in Data.Relations
+	Mirror      int // of the relation that has the same edges the other way round; -1: there is none
+	Valid, Test store.HeldEdges
+}
+
+// openLinks finds the relation whose links are learnt: the one of that name, as SRC,REL,DST, by its name or by its key; or the only one
+// that has an edge split.
+func (d *Data) openLinks(name string) error {
+	var can []string // relations with a split
+	chosen := -1
+	for i, r := range d.Relations {
+		triple := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, ",")
+		split := r.Relation.EdgeSplit != nil
+		if split {
+			can = append(can, triple)
+		}
+		switch asked := name == triple || name == r.Relation.Key() || name == r.Relation.Name; {
+		case asked && chosen >= 0:
+			return d.fail("{target} %s: there are several; give one as SRC,REL,DST", name)
+		case asked || name == "" && split:
+			chosen = i
+		}
+	}
+	switch {
+	case name != "" && chosen < 0:
+		return d.fail("{target} %s: no such relation; those whose edges are split are %s", name, orNone(can))
+	case len(can) == 0:
+		return d.fail("no relation has an edge split, so there are no links to measure by; ingest it again with {edge_split} random:0.85/0.05/0.1")
+	case name == "" && len(can) > 1:
+		return d.fail("the edges of %s are split; say by {target} which of them to learn", strings.Join(can, " and "))
+	}
+	r := &d.Relations[chosen]
+	switch {
+	case r.Relation.EdgeSplit == nil && r.Relation.ReverseOf != "":
+		return d.fail("{target} %s: it is the reverse of %s, which has the edge split; take that one", name, r.Relation.ReverseOf)
+	case r.Relation.EdgeSplit == nil:
+		return d.fail("{target} %s: its edges are not split; those of %s are", name, orNone(can))
+	case r.Edges() == 0:
+		return d.fail("relation %s has no edges to train on: all of them are held out", r.Relation.Key())
+	}
+	d.Target, d.Split = r.Dst, r.Relation.EdgeSplit.Name
+	number := slices.IndexFunc(d.Set.Manifest().Relations, func(o store.Relation) bool { return o.Key() == r.Relation.Key() })
+	d.Links = &Links{Relation: chosen, Mirror: -1}
+	d.Links.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)
+	d.Links.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
+	for i, o := range d.Relations {
+		if o.Relation.ReverseOf == r.Relation.Key() {
+			d.Links.Mirror = i
+		}
+	}
+	return nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// SeedTypes are the types that seeds are of, ascending.
+func (d *Data) SeedTypes() []int {
+	if d.Links == nil {
+		return []int{d.Target}
+	}
+	r := d.Relations[d.Links.Relation]
+	return slices.Compact([]int{min(r.Src, r.Dst), max(r.Src, r.Dst)})
+}

@@ -1,0 +1,221 @@
+package train
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// linked is communities of nodes whose links mostly stay within one, each link in both directions, of which some are held out.
+func linked(nodes int) storetest.Spec {
+	spec := storetest.Communities(nodes, 4, 6, 16, 1)
+	all := make([][]store.NodeID, nodes)
+	held, split := 0, new(storetest.EdgeSplit)
+	seen := map[[2]store.NodeID]bool{}
+	for v, list := range spec.Neighbors {
+		for _, u := range list {
+			pair := [2]store.NodeID{min(u, store.NodeID(v)), max(u, store.NodeID(v))}
+			if pair[0] == pair[1] || seen[pair] {
+				continue
+			}
+			seen[pair] = true
+			part := (*storetest.HeldEdges)(nil)
+			switch held++; held % 10 {
+			case 0:
+				part = &split.Test
+			case 1:
+				part = &split.Valid
+			}
+			if part != nil {
+				part.Src, part.Dst = append(part.Src, pair[0]), append(part.Dst, pair[1])
+				continue
+			}
+			all[pair[0]], all[pair[1]] = append(all[pair[0]], pair[1]), append(all[pair[1]], pair[0])
+		}
+	}
+	for v := range all {
+		slices.Sort(all[v])
+	}
+	spec.Neighbors, spec.EdgeSplit, spec.Symmetric = all, split, true
+	return spec
+}
+
+func linkOptions() run.Options {
+	o := small()
+	o.Task, o.Batch = run.LinkTask, 256
+	return o
+}
+
+// TestLinksAreLearnt: by every decoder and loss, with all ways to draw negatives and to measure.
+func TestLinksAreLearnt(t *testing.T) {
+	ds := open(t, linked(600))
+	for _, c := range []struct {
+		change func(o *run.Options)
+		least  float64
+	}{
+		{func(*run.Options) {}, 0.7},
+		{func(o *run.Options) { o.Decoder, o.Loss, o.Negatives = model.DistMult, "ce", "uniform:4" }, 0.7},
+		{func(o *run.Options) { o.Decoder, o.Negatives, o.Corrupt = model.PairMLP, "shared:8", "both" }, 0.65},
+		{func(o *run.Options) { o.Negatives, o.Chunk, o.Loss, o.Metric = "in-batch", 60, "ce", metric.AP }, 0.65},
+		{func(o *run.Options) { o.Metric, o.EvalNegatives, o.Corrupt = metric.MRR, "uniform:20", "both" }, 0.25},
+		{func(o *run.Options) {
+			o.Metric, o.EvalNegatives, o.Sampler = metric.Hits(50), "uniform:5", sample.Labor0
+		}, 0.05},
+		{func(o *run.Options) { o.Kind, o.EvalBytes = model.GCN, 0 }, 0.7},
+	} {
+		o := linkOptions()
+		o.Epochs = 12
+		c.change(&o)
+		r := trained(t, ds, o)
+		require.Equal(t, run.Done, r.Status)
+		require.Greater(t, *r.Best.TestAcc, c.least, "%+v", o)
+		require.Less(t, *r.Best.TestAcc, 0.99)
+		require.Less(t, r.Losses[11], r.Losses[0])
+		require.Equal(t, "node,to,node", r.Options.Target)
+		require.Equal(t, string(r.Options.Decoder), r.Links.Decoder)
+		require.NotZero(t, r.Epochs[11].TrainAcc)
+	}
+}
+
+// TestLinksDoNotTellThemselves: in pairs of nodes that know nobody else, and whose rows say nothing of each other, all that tells a link
+// is the message along it. Training sees it where the links that a step scores stay, and nothing where they are left out. A step has
+// all links, so that the nodes of negatives hear nothing either.
+func TestLinksDoNotTellThemselves(t *testing.T) {
+	const nodes = 1200
+	spec, rng := storetest.Communities(nodes, 2, 1, 12, 1), rand.New(rand.NewPCG(1, 2))
+	rows := make([][]float32, nodes)
+	for v := range rows {
+		for range spec.Dim {
+			rows[v] = append(rows[v], float32(rng.NormFloat64()))
+		}
+	}
+	spec.Row = func(v int) []float32 { return rows[v] }
+	spec.Neighbors, spec.Symmetric = make([][]store.NodeID, nodes), true
+	for v := range nodes / 2 {
+		u := store.NodeID(nodes/2 + (v*37+11)%(nodes/2))
+		spec.Neighbors[v], spec.Neighbors[u] = []store.NodeID{u}, []store.NodeID{store.NodeID(v)}
+	}
+	spec.EdgeSplit = &storetest.EdgeSplit{Test: storetest.HeldEdges{Src: []store.NodeID{0, 2}, Dst: []store.NodeID{1, 3}}}
+	ds := open(t, spec)
+	o := linkOptions()
+	o.Epochs, o.Batch, o.LR, o.Dropout, o.EvalEvery = 60, nodes, 0.02, 0, 60
+	o.Layers, o.Fanouts, o.Hidden, o.KeepTargets = 1, []int{sample.All}, 32, true
+	told := trained(t, ds, o)
+	require.Greater(t, told.Epochs[59].TrainAcc, 0.95)
+	o.KeepTargets = false
+	alone := trained(t, ds, o)
+	require.InDelta(t, 0.5, alone.Epochs[59].TrainAcc, 0.07)
+	// Without the one message that there is, GraphSAGE reads the rows of seeds alone.
+	o.Kind = model.MLP
+	require.Equal(t, trained(t, ds, o).InputRows, alone.InputRows)
+}
+
+// TestLinksAreTheSame under any setting of the tiers, and after a resume at any step.
+func TestLinksAreTheSame(t *testing.T) {
+	ds := open(t, linked(500))
+	for i, sampler := range []sample.Kind{sample.NS, sample.Labor0, sample.LaborStar} {
+		o := linkOptions()
+		o.Epochs, o.EvalEvery, o.CheckpointEvery, o.Sampler, o.Decoder = 3, 2, 3, sampler, model.Decoders[i]
+		want := trained(t, ds, o)
+		for n, engine := range disk.Kinds[1:] {
+			if n != i%len(disk.Kinds[1:]) {
+				continue // each sampler with one
+			}
+			c := o
+			cold := outOfCore(ds, engine)
+			c.Cache, c.TopologyBytes = cold.Cache, cold.TopologyBytes
+			c.Cache.Policy, c.Window, c.Workers, c.Lookahead = policy.Kinds[n%len(policy.Kinds)], []int{1, 0, 8}[n%3], 1+n*3, n
+			sameWork(t, want, trained(t, ds, c), "%s: %s", sampler, engine)
+		}
+		again := half(t, ds, o)
+		o.Workers = 5
+		got, err := runOn(context.Background(), again, ds, o, Hooks{})
+		require.NoError(t, err)
+		sameRun(t, want, got)
+	}
+}
+
+// TestLinkPlan: what a run would take is known without one.
+func TestLinkPlan(t *testing.T) {
+	ds := open(t, linked(500))
+	o := linkOptions()
+	p, err := MakePlan(context.Background(), ds, o)
+	require.NoError(t, err)
+	require.Positive(t, p.InputRows)
+	require.EqualValues(t, (ds.Graph(0).Edges()+255)/256, p.Steps)
+}
+
+// TestLinksOfNothing: what cannot be learnt or measured is refused, by what the user can change, before there is a run.
+func TestLinksOfNothing(t *testing.T) {
+	ds := open(t, linked(200))
+	for want, change := range map[string]func(o *run.Options){
+		"{metric} accuracy: of {task} link there are roc-auc, ap, mrr and hits@K": func(o *run.Options) { o.Metric = metric.Accuracy },
+		"{metric} hits@100000 wants 100000 negatives, and there are": func(o *run.Options) {
+			o.Metric, o.EvalNegatives = metric.Hits(100_000), "uniform:20"
+		},
+		"{metric} mrr ranks each link among negatives of its own":                func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "pairs:3" },
+		"{eval_negatives} given: relation node__to__node, valid links: none are": func(o *run.Options) { o.EvalNegatives = "given" },
+		"{negatives} uniform:0: there are uniform:N, shared:N and in-batch":      func(o *run.Options) { o.Negatives = "uniform:0" },
+		"{eval_negatives} in-batch: there are pairs:N, uniform:N and given":      func(o *run.Options) { o.EvalNegatives = "in-batch" },
+		"{loss} hinge: there are bce and ce":                                     func(o *run.Options) { o.Loss = "hinge" },
+		"{corrupt} all: there are dst, src and both":                             func(o *run.Options) { o.Corrupt = "all" },
+		"{decoder} cosine: there are dot, distmult and mlp":                      func(o *run.Options) { o.Decoder = "cosine" },
+		"{chunk} -1: at least 1":                                                 func(o *run.Options) { o.Chunk = -1 },
+		"{target} cites: no such relation; those whose edges are split are node,to,node": func(o *run.Options) {
+			o.Target = "cites"
+		},
+		"{label_input} 4: labels are of {task} node": func(o *run.Options) { o.LabelInput = 4 },
+		"{class_weights}: links have no classes":     func(o *run.Options) { o.ClassWeights = "balanced" },
+		"{sampler} rw: walks pass along the links":   func(o *run.Options) { o.Sampler = sample.RW },
+		"{split} given: links are split when":        func(o *run.Options) { o.Split = "given" },
+		"{task} edge: there are node and link":       func(o *run.Options) { o.Task = "edge" },
+		"go with {task} link":                        func(o *run.Options) { o.Task, o.Negatives = "", "uniform:1" },
+	} {
+		o := linkOptions()
+		change(&o)
+		refused(t, ds, o, want)
+	}
+	spec := linked(200)
+	spec.EdgeSplit = nil
+	refused(t, open(t, spec), linkOptions(), "ingest it again with {edge_split} random:0.85/0.05/0.1")
+	one := storetest.Spec{
+		Nodes: 1, Dim: 2, Classes: 1, Class: func(int) int32 { return 0 }, Row: func(int) []float32 { return []float32{1, 2} },
+		Neighbors: [][]store.NodeID{{0}}, EdgeSplit: &storetest.EdgeSplit{Test: storetest.HeldEdges{Src: []store.NodeID{0}, Dst: []store.NodeID{0}}},
+	}
+	refused(t, open(t, one), linkOptions(), "type node has 1 node, so there is no other to take the place of an end")
+	one.Neighbors = [][]store.NodeID{{}}
+	refused(t, open(t, one), linkOptions(), "relation node__to__node has no edges to train on")
+}
+
+// TestFewLinks: fewer than a batch are one step, and scores that are all alike have an AUC of a half.
+func TestFewLinks(t *testing.T) {
+	spec := linked(60)
+	spec.Row = func(int) []float32 { return make([]float32, 16) }
+	ds := open(t, spec)
+	o := linkOptions()
+	o.Batch, o.Epochs = 5000, 2
+	var notes []string
+	r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Epochs[0].Steps)
+	require.Contains(t, notes[0], "training links: an epoch is one step")
+	require.InDelta(t, 0.5, *r.Best.TestAcc, 1e-9)
+	o.LR = 1e5
+	o.Epochs = 50
+	_, err = Run(context.Background(), open(t, linked(60)), in(t.TempDir()), o, "test", Hooks{})
+	if err != nil {
+		require.ErrorContains(t, err, "lower {lr}")
+	}
+}

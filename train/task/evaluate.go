@@ -1,0 +1,398 @@
+package task
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// evaluation measures a part of an edge split. Part says which nodes' rows it needs, Measure takes them, and Value scores the part's
+// links and their negatives, which are the same each time.
+type evaluation struct {
+	model *model.Model
+	tape  *tape.Tape
+	feed  *step.Feed
+	most  int // links of a part; 0: all
+
+	of      Negatives
+	metric  metric.Links
+	held    [2]store.HeldEdges
+	drawn   [2][][2]uint32 // of InPairs: the pairs of each part, once they are drawn
+	known   []uint64       // what is held out, as pairs of nodes, ascending; nil before it is needed
+	part    Part
+	used    []int     // links of the part
+	rows    []nodeRow // by type
+	scratch [][2]uint32
+}
+
+// nodeRow numbers some nodes of a type in ascending order, and has a row for each.
+type nodeRow struct {
+	set    []uint64
+	before []uint32
+	rows   kernels.Tensor
+}
+
+// open finds the negatives of evaluation and whether the metric can be had of them.
+func (e *evaluation) open(k *Links) (err error) {
+	e.held = [2]store.HeldEdges{k.data.Links.Valid, k.data.Links.Test}
+	if e.metric, err = metric.NewLinks(k.kind); err != nil {
+		return err
+	}
+	given := func(h store.HeldEdges) bool {
+		return h.Part.PoolSrc != nil || h.Part.SrcNegatives != nil || h.Part.DstNegatives != nil
+	}
+	best, isHits := k.kind.Best()
+	if k.links.EvalNegatives == "" {
+		switch {
+		case (given(e.held[0]) || e.held[0].Len() == 0) && (given(e.held[1]) || e.held[1].Len() == 0) && e.held[0].Len()+e.held[1].Len() > 0:
+			k.links.EvalNegatives = Given
+		case isHits || k.kind == metric.MRR:
+			k.links.EvalNegatives = Uniform + ":1000"
+		default:
+			k.links.EvalNegatives = InPairs + ":1"
+		}
+	}
+	if e.of, err = ParseNegatives(k.links.EvalNegatives, InPairs, Uniform, Given); err != nil {
+		return fmt.Errorf("{eval_negatives} %w", err)
+	}
+	for p, h := range e.held {
+		if h.Len() == 0 {
+			continue
+		}
+		fail := func(format string, args ...any) error {
+			return fmt.Errorf("%s: {eval_negatives} %s: relation %s, %v links: %s", k.data.Set.Path(), k.links.EvalNegatives,
+				k.relation.Relation.Key(), store.HeldPart(p), fmt.Sprintf(format, args...))
+		}
+		pool := int64(h.Len()) * int64(e.of.Of) // negatives in all
+		lists := e.of.Way == Uniform
+		if e.of.Way == Given {
+			pool = 0
+			switch {
+			case !given(h):
+				return fail("none are given; take pairs:1, or uniform:1000")
+			case h.Part.PoolSrc != nil:
+				pool = h.Part.PoolSrc.Rows
+			default:
+				lists = true
+				for _, f := range []*store.File{h.Part.SrcNegatives, h.Part.DstNegatives} {
+					if f != nil {
+						pool += f.Rows * f.Cols
+					}
+				}
+			}
+		}
+		if k.kind == metric.MRR && !lists {
+			return fail("{metric} mrr ranks each link among negatives of its own, and these are for all; take uniform:1000")
+		}
+		if isHits && int64(best) > pool {
+			return fail("{metric} %s wants %d negatives, and there are %d; take a smaller K, or more of them", k.kind, best, pool)
+		}
+	}
+	return nil
+}
+
+// Attach has links be scored by the network of s: before the first step.
+func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.Tape, s.Feed }
+
+// Limit has parts of more than n links be measured on n of them.
+func (k *Links) Limit(n int) { k.most = n }
+
+// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, and the
+// pairs that are drawn.
+func (k *Links) Bytes() (n int64) {
+	for _, t := range k.data.SeedTypes() {
+		nodes, ends := int64(k.data.Types[t].Nodes), int64(0)
+		for _, h := range k.held {
+			ends = max(ends, int64(h.Len())*int64(2+2*k.evaluation.of.Of))
+			if k.evaluation.of.Way == Given {
+				ends = nodes
+			}
+		}
+		n += 4*min(nodes, ends)*int64(k.model.Out) + nodes/4
+	}
+	if k.evaluation.of.Way == InPairs {
+		for _, h := range k.held {
+			n += 8 * int64(h.Len()) * int64(1+k.evaluation.of.Of)
+		}
+	}
+	return n
+}
+
+// replaced are nodes in the place of a link's ends.
+type replaced struct{ src, dst []uint32 }
+
+// Part begins a measurement: of the nodes that links of a part have for ends, and their negatives.
+func (k *Links) Part(p Part) [][]uint32 {
+	e, h := &k.evaluation, k.held[p]
+	e.part, e.used = p, e.used[:0]
+	n := h.Len()
+	if e.most > 0 && n > e.most {
+		order := newPermutation(uint64(n), sample.Hash(k.options.Seed, phaseEval, uint64(p), 1))
+		for i := range e.most {
+			e.used = append(e.used, int(order.at(uint64(i))))
+		}
+		slices.Sort(e.used)
+	} else {
+		for i := range n {
+			e.used = append(e.used, i)
+		}
+	}
+	e.free()
+	e.rows = make([]nodeRow, len(k.data.Types))
+	for _, t := range k.data.SeedTypes() {
+		e.rows[t].set = make([]uint64, (k.data.Types[t].Nodes+63)/64)
+	}
+	r := k.relation
+	add := func(t int, v uint32) { e.rows[t].set[v/64] |= 1 << (v % 64) }
+	src, dst := h.Ends()
+	for _, i := range e.used {
+		add(r.Src, src[i])
+		add(r.Dst, dst[i])
+		lists := k.replacing(i)
+		for _, u := range lists.src {
+			add(r.Src, u)
+		}
+		for _, v := range lists.dst {
+			add(r.Dst, v)
+		}
+	}
+	for _, pair := range k.pairs() {
+		add(r.Src, pair[0])
+		add(r.Dst, pair[1])
+	}
+	nodes := make([][]uint32, len(k.data.Types))
+	for t := range e.rows {
+		x := &e.rows[t]
+		for w, set := range x.set {
+			x.before = append(x.before, uint32(len(nodes[t])))
+			for ; set != 0; set &= set - 1 {
+				nodes[t] = append(nodes[t], uint32(w*64+bits.TrailingZeros64(set)))
+			}
+		}
+	}
+	return nodes
+}
+
+// replacing is the nodes that take the place of the ends of link i in its negatives.
+func (k *Links) replacing(i int) (l replaced) {
+	h, r := k.held[k.part], k.relation
+	switch k.evaluation.of.Way {
+	case Given:
+		if h.Part.PoolSrc == nil {
+			return replaced{h.SrcNegatives(i), h.DstNegatives(i)}
+		}
+	case Uniform:
+		for side, isDst := range corrupted(k.links.Corrupt) {
+			key := sample.Hash(k.options.Seed, phaseEval, uint64(k.part), 2, uint64(i), uint64(side))
+			t, list := r.Src, &l.src
+			if isDst {
+				t, list = r.Dst, &l.dst
+			}
+			for j := range k.evaluation.of.Of {
+				*list = append(*list, below(key, j, k.data.Types[t].Nodes))
+			}
+		}
+	}
+	return l
+}
+
+// mostTries is how often a pair that is a known link is drawn anew.
+const mostTries = 10_000
+
+// pairs are negatives with both ends drawn, or given as pairs. Known links and pairs of a node with itself are drawn anew.
+func (k *Links) pairs() [][2]uint32 {
+	e, h, r := &k.evaluation, k.held[k.part], k.relation
+	switch {
+	case e.of.Way == Given && h.Part.PoolSrc != nil:
+		src, dst := h.Pool()
+		e.scratch = e.scratch[:0]
+		for i := range src {
+			e.scratch = append(e.scratch, [2]uint32{src[i], dst[i]})
+		}
+		return e.scratch
+	case e.of.Way != InPairs:
+		return nil
+	case e.drawn[k.part] != nil:
+		return e.drawn[k.part]
+	}
+	k.learnKnown()
+	sources, targets := k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes
+	key := sample.Hash(k.options.Seed, phaseEval, uint64(k.part), 3)
+	pairs, tries := make([][2]uint32, 0, len(e.used)*e.of.Of), 0
+	for i := 0; len(pairs) < cap(pairs); i++ {
+		u, v := below(key, 2*i, sources), below(key, 2*i+1, targets)
+		switch {
+		case tries == mostTries: // the graph has nearly all links: what is left would take for ever to find
+			tries = 0
+		case r.Src == r.Dst && u == v || k.linked(u, v):
+			tries++
+			continue
+		}
+		tries = 0
+		pairs = append(pairs, [2]uint32{u, v})
+	}
+	e.drawn[k.part] = pairs
+	return pairs
+}
+
+// learnKnown makes the list of what is held out.
+func (k *Links) learnKnown() {
+	if k.known != nil {
+		return
+	}
+	k.known = []uint64{}
+	for _, h := range k.held {
+		src, dst := h.Ends()
+		for i, u := range src {
+			k.known = append(k.known, uint64(u)<<32|uint64(dst[i]))
+			if k.relation.Relation.Symmetric {
+				k.known = append(k.known, uint64(dst[i])<<32|uint64(u))
+			}
+		}
+	}
+	slices.Sort(k.known)
+}
+
+// linked tells whether a link from u to v is known: trained on, or held out.
+func (k *Links) linked(u, v uint32) bool {
+	if _, held := slices.BinarySearch(k.known, uint64(u)<<32|uint64(v)); held {
+		return true
+	}
+	_, trained := slices.BinarySearch(k.relation.Neighbors(v), u)
+	return trained
+}
+
+// number is the row of node v, which has one.
+func (x *nodeRow) number(v uint32) uint32 {
+	return x.before[v/64] + uint32(bits.OnesCount64(x.set[v/64]&(1<<(v%64)-1)))
+}
+
+// count is how many nodes have rows.
+func (x *nodeRow) count() int {
+	last := len(x.set) - 1
+	return int(x.before[last]) + bits.OnesCount64(x.set[last])
+}
+
+// Measure keeps what the network made of nodes of type t.
+func (k *Links) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32) error {
+	x, be := &k.rows[t], k.tape.Backend()
+	if x.rows.Buf == nil {
+		n := x.count()
+		x.rows = kernels.Tensor{Buf: be.Alloc(kernels.F32, n*out.Cols), Type: kernels.F32, Rows: n, Cols: out.Cols}
+	}
+	at := make([]uint32, len(nodes))
+	for i, v := range nodes {
+		at[i] = x.number(v)
+	}
+	be.ScatterRows(x.rows, out, f.Ints(at)[0])
+	return nil
+}
+
+// mostPairs is how many pairs are scored at once.
+const mostPairs = 1 << 18
+
+// Value is the metric of the part that Part began, whose rows Measure has taken.
+func (k *Links) Value() (v float64, err error) {
+	defer k.evaluation.free()
+	defer k.evaluation.metric.Reset()
+	err = store.Guard(func() (err error) {
+		for t := range k.rows {
+			if k.rows[t].set != nil && k.rows[t].rows.Buf == nil {
+				return fmt.Errorf("no rows of type %s", k.data.Types[t].Name) // the evaluation was cut short
+			}
+		}
+		k.scoreLinks()
+		k.scorePairs()
+		v, err = k.metric.Value()
+		return err
+	})
+	return v, err
+}
+
+// scoreLinks scores the links of the part, and the nodes that take the place of their ends.
+func (k *Links) scoreLinks() {
+	r := k.relation
+	from, to := &k.rows[r.Src], &k.rows[r.Dst]
+	src, dst := k.held[k.part].Ends()
+	for all := k.used; len(all) > 0; {
+		k.lists = slices.Grow(k.lists[:0], 3)
+		positive, byDst, bySrc := k.list(r.Src, r.Dst, nil), k.list(r.Src, r.Dst, nil), k.list(r.Dst, r.Src, nil)
+		var ends []uint32 // rows of sources
+		for pairs := 0; len(all) > 0 && pairs < mostPairs; all = all[1:] {
+			i := all[0]
+			ends = append(ends, from.number(src[i]))
+			positive.add(to.number(dst[i]))
+			positive.end()
+			instead := k.replacing(i)
+			for _, v := range instead.dst {
+				byDst.add(to.number(v))
+			}
+			byDst.end()
+			for _, u := range instead.src {
+				bySrc.add(from.number(u))
+			}
+			bySrc.end()
+			pairs += 1 + len(instead.src) + len(instead.dst)
+		}
+		positive.own, byDst.own, bySrc.own = ends, ends, positive.nodes
+		scores := k.scoreLists()
+		none := true
+		for _, negative := range scores[1:] {
+			if len(negative) > 0 {
+				k.metric.Add(scores[0], negative)
+				none = false
+			}
+		}
+		if none { // the negatives are pairs
+			k.metric.Add(scores[0], nil)
+		}
+	}
+}
+
+// scorePairs scores the negatives that are pairs.
+func (k *Links) scorePairs() {
+	r := k.relation
+	for pairs := k.pairs(); len(pairs) > 0; {
+		n := min(len(pairs), mostPairs)
+		var ends []uint32
+		k.lists = k.lists[:0]
+		l := k.list(r.Src, r.Dst, nil)
+		for _, p := range pairs[:n] {
+			ends = append(ends, k.rows[r.Src].number(p[0]))
+			l.add(k.rows[r.Dst].number(p[1]))
+			l.end()
+		}
+		l.own, pairs = ends, pairs[n:]
+		k.metric.Add(nil, k.scoreLists()[0])
+	}
+}
+
+// scoreLists is the scores of k.lists, in rows that were measured.
+func (k *Links) scoreLists() (all [][]float32) {
+	pairs, _ := k.upload(k.feed, k.lists, func(t int) int { return k.rows[t].rows.Rows }, 0)
+	k.tape.Reset(false)
+	for i, p := range pairs {
+		l := &k.lists[i]
+		s := k.model.Score(k.tape, k.tape.Leaf(k.rows[l.from].rows), k.tape.Leaf(k.rows[l.to].rows), p)
+		all = append(all, slices.Clone(k.feed.Download(s.Value)))
+	}
+	return all
+}
+
+// free gives the rows back.
+func (e *evaluation) free() {
+	for t := range e.rows {
+		if b := e.rows[t].rows.Buf; b != nil {
+			e.tape.Backend().Free(b)
+			e.rows[t].rows = kernels.Tensor{}
+		}
+	}
+}

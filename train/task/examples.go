@@ -1,0 +1,117 @@
+package task
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// examples are the links of a step and the nodes that negatives have in their place, as rows of its seeds. It is a function of
+// (seed, epoch, step), and made anew by whoever needs it.
+type examples struct {
+	seeds [][]uint32 // by type: distinct ends, in the order in which they first come
+	// The i-th positive goes from row src[i] to row dst[i] of the seeds of its types; links are these ends themselves.
+	src, dst []uint32
+	links    [][2]uint32
+	sides    []side
+
+	rows  []map[uint32]uint32 // by type: of each seed
+	edges []int64
+	order []int
+}
+
+// side is the negatives in which one end of a positive is replaced.
+type side struct {
+	dst bool // the destination is
+	// Those of positive i are nodes[start[i]:start[i+1]], rows of the seeds.
+	start, nodes []uint32
+}
+
+// phases keep draws for different ends apart.
+const (
+	phaseOrder = 11 + iota
+	phaseTrain
+	phaseEval
+)
+
+// below is the i-th number below n of the sequence that key starts.
+func below(key uint64, i, n int) uint32 {
+	hi, _ := bits.Mul64(sample.Hash(key, uint64(i)), uint64(n)) // Lemire's range reduction; its bias is n/2⁶⁴
+	return uint32(hi)
+}
+
+// row is the row of node v of type t, which becomes a seed.
+func (x *examples) row(t int, v uint32) uint32 {
+	n, ok := x.rows[t][v]
+	if !ok {
+		n = uint32(len(x.seeds[t]))
+		x.rows[t][v] = n
+		x.seeds[t] = append(x.seeds[t], v)
+	}
+	return n
+}
+
+// begin forgets all, for so many types. Seeds are new each time: batches keep them.
+func (x *examples) begin(types int) {
+	x.seeds, x.src, x.dst, x.links, x.sides = make([][]uint32, types), x.src[:0], x.dst[:0], x.links[:0], x.sides[:0]
+	if len(x.rows) != types {
+		x.rows = make([]map[uint32]uint32, types)
+		for t := range x.rows {
+			x.rows[t] = map[uint32]uint32{}
+		}
+	}
+	for t := range x.rows {
+		clear(x.rows[t])
+	}
+}
+
+// read sets links to the ends of edges, which it reads in the order of the file.
+func (x *examples) read(g *store.Graph, edges []int64) {
+	x.order = x.order[:0]
+	for i := range edges {
+		x.order = append(x.order, i)
+	}
+	slices.SortFunc(x.order, func(a, b int) int { return int(edges[a] - edges[b]) })
+	x.links = append(x.links[:0], make([][2]uint32, len(edges))...)
+	for _, i := range x.order {
+		u, v := g.Edge(edges[i])
+		x.links[i] = [2]uint32{u, v}
+	}
+}
+
+// draw adds the sides of negatives n, in chunks of so many positives, where nodes of type src, of which there are sources, are linked
+// to nodes of type dst.
+func (x *examples) draw(n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int) {
+	for number, isDst := range corrupted(ends) {
+		s := side{dst: isDst, start: []uint32{0}}
+		t, nodes, own, key := src, sources, x.src, sample.Hash(key, uint64(number))
+		if isDst {
+			t, nodes, own = dst, targets, x.dst
+		}
+		var shared []uint32
+		for i := range x.links {
+			switch n.Way {
+			case Uniform:
+				for j := range n.Of {
+					s.nodes = append(s.nodes, x.row(t, below(key, i*n.Of+j, nodes)))
+				}
+			case Shared:
+				if i%chunk == 0 {
+					shared = shared[:0]
+					for j := range n.Of {
+						shared = append(shared, x.row(t, below(key, i/chunk*n.Of+j, nodes)))
+					}
+				}
+				s.nodes = append(s.nodes, shared...)
+			case InBatch:
+				lo := i / chunk * chunk
+				hi := min(lo+chunk, len(own))
+				s.nodes = append(append(s.nodes, own[lo:i]...), own[i+1:hi]...)
+			}
+			s.start = append(s.start, uint32(len(s.nodes)))
+		}
+		x.sides = append(x.sides, s)
+	}
+}

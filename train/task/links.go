@@ -1,0 +1,402 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Losses of links.
+const (
+	// BCE is the mean of -log σ(score) of the positives plus that of -log(1-σ(score)) of the negatives.
+	BCE = "bce"
+	// CE is the mean over positives of -log softmax of their score among theirs and those of their negatives.
+	CE = "ce"
+)
+
+// LinkOptions says how links are learnt, in the keys of package run. Zero values are the defaults.
+type LinkOptions struct {
+	// Loss is BCE, the default, or CE.
+	Loss string `json:"loss,omitempty"`
+	// Negatives of training: "uniform:N", which is by default uniform:1, "shared:N" or "in-batch". They are not filtered.
+	Negatives string `json:"negatives,omitempty"`
+	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N", or "given". By default given ones where
+	// there are some, else pairs:1, and uniform:1000 for MRR and Hits@K.
+	EvalNegatives string `json:"eval_negatives,omitempty"`
+	// Corrupt says which end of a positive its negatives replace: CorruptDst, the default, CorruptSrc or CorruptBoth.
+	Corrupt string `json:"corrupt,omitempty"`
+	// Chunk is how many positives share negatives. Default 100.
+	Chunk int `json:"chunk,omitempty"`
+	// KeepTargets leaves the links that a step scores in the graph that it draws from.
+	KeepTargets bool `json:"keep_targets,omitempty"`
+}
+
+// Filled is o with its defaults, but for EvalNegatives, which the data decide.
+func (o LinkOptions) Filled() LinkOptions {
+	if o.Loss == "" {
+		o.Loss = BCE
+	}
+	if o.Negatives == "" {
+		o.Negatives = "uniform:1"
+	}
+	if o.Corrupt == "" {
+		o.Corrupt = CorruptDst
+	}
+	if o.Chunk == 0 {
+		o.Chunk = 100
+	}
+	return o
+}
+
+// Validate reports every problem.
+func (o LinkOptions) Validate() error {
+	o = o.Filled()
+	var errs []error
+	if o.Loss != BCE && o.Loss != CE {
+		errs = append(errs, fmt.Errorf("{loss} %s: there are bce and ce", o.Loss))
+	}
+	if _, err := ParseNegatives(o.Negatives, Uniform, Shared, InBatch); err != nil {
+		errs = append(errs, fmt.Errorf("{negatives} %w", err))
+	}
+	if o.EvalNegatives != "" {
+		if _, err := ParseNegatives(o.EvalNegatives, InPairs, Uniform, Given); err != nil {
+			errs = append(errs, fmt.Errorf("{eval_negatives} %w", err))
+		}
+	}
+	if !slices.Contains([]string{CorruptDst, CorruptSrc, CorruptBoth}, o.Corrupt) {
+		errs = append(errs, fmt.Errorf("{corrupt} %s: there are dst, src and both", o.Corrupt))
+	}
+	if o.Chunk < 1 {
+		errs = append(errs, fmt.Errorf("{chunk} %d: at least 1", o.Chunk))
+	}
+	return errors.Join(errs...)
+}
+
+// Links is the task of link prediction: the edges of a relation are positives, and pairs that are drawn are taken for negatives. An
+// epoch has each edge once, in an order that takes no memory; which examples a step has follows from (seed, epoch, step).
+//
+// Seeds and Without are for one goroutine at a time, all else for another one. Both read the dataset inside store.Guard.
+type Links struct {
+	links     LinkOptions
+	options   Options
+	data      *data.Data
+	relation  data.Relation
+	kind      metric.Kind
+	trained   metric.Links // of a batch
+	negatives Negatives
+	epoch     int
+	order     permutation
+
+	ahead     examples // of the goroutine that draws
+	aheadOf   [2]int   // their epoch and step
+	now       examples // of the goroutine that computes
+	lists     []lists
+	tensors   pairTensors
+	positives []float32
+	evaluation
+}
+
+// NewLinks makes the task of d's links, whose defaults are filled in. o.Metric is one of links, by default ROC-AUC.
+func NewLinks(d *data.Data, o Options, l LinkOptions) (_ *Links, err error) {
+	k := &Links{links: l.Filled(), options: o, data: d, relation: d.Relations[d.Links.Relation], kind: o.Metric}
+	if k.kind == "" {
+		k.kind = metric.ROCAUC
+	}
+	if k.trained, err = metric.NewLinks(k.kind); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
+	}
+	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Shared, InBatch); err != nil {
+		return nil, fmt.Errorf("{negatives} %w", err)
+	}
+	for _, isDst := range corrupted(k.links.Corrupt) {
+		t := k.relation.Src
+		if isDst {
+			t = k.relation.Dst
+		}
+		if n := d.Types[t].Nodes; n < 2 {
+			return nil, fmt.Errorf("%s: {corrupt} %s: type %s has %d node, so there is no other to take the place of an end; negatives need two",
+				d.Set.Path(), k.links.Corrupt, d.Types[t].Name, n)
+		}
+	}
+	return k, k.evaluation.open(k)
+}
+
+// Options are those of the task, with all that was left to it.
+func (k *Links) Options() LinkOptions { return k.links }
+
+// Kind is the metric of the task.
+func (k *Links) Kind() metric.Kind { return k.kind }
+
+// Steps is the number of steps of an epoch.
+func (k *Links) Steps() int {
+	n := int((k.relation.Edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
+	if k.options.EpochSteps > 0 {
+		n = min(n, k.options.EpochSteps)
+	}
+	return n
+}
+
+// Begin puts the edges in the order in which an epoch has them; the first epoch is 1.
+func (k *Links) Begin(epoch int) {
+	k.epoch, k.aheadOf = epoch, [2]int{}
+	k.order = newPermutation(uint64(k.relation.Edges()), sample.Hash(k.options.Seed, phaseOrder, uint64(epoch)))
+}
+
+// of sets x to the examples of a step.
+func (k *Links) of(x *examples, step int) {
+	all := k.relation.Edges()
+	lo := int64(step) * int64(k.options.Batch)
+	x.edges = x.edges[:0]
+	for i := lo; i < min(lo+int64(k.options.Batch), all); i++ {
+		x.edges = append(x.edges, int64(k.order.at(uint64(i))))
+	}
+	r := k.relation
+	x.begin(len(k.data.Types))
+	x.read(r.Graph, x.edges)
+	for _, l := range x.links {
+		x.src, x.dst = append(x.src, x.row(r.Src, l[0])), append(x.dst, x.row(r.Dst, l[1]))
+	}
+	key := sample.Hash(k.options.Seed, phaseTrain, uint64(k.epoch), uint64(step))
+	x.draw(k.negatives, k.links.Corrupt, k.links.Chunk, key, r.Src, r.Dst, k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes)
+}
+
+// Seeds are those of a step of the epoch that began: the ends of its positives and negatives, by type.
+func (k *Links) Seeds(step int) [][]uint32 {
+	k.of(&k.ahead, step)
+	k.aheadOf = [2]int{k.epoch, step}
+	return k.ahead.seeds
+}
+
+// Without is every edge between the two ends of a positive of a step: its parallel copies, its mirror image in the reverse relation,
+// and in a symmetric relation the one in the opposite direction. A message along any of them would tell what is asked for.
+func (k *Links) Without(step int) []sample.Without {
+	if k.links.KeepTargets {
+		return nil
+	}
+	if k.aheadOf != [2]int{k.epoch, step} {
+		k.Seeds(step)
+	}
+	x, r := &k.ahead, k.relation
+	forth, back := make([]uint64, 0, 2*len(x.links)), make([]uint64, 0, len(x.links))
+	for i, l := range x.links {
+		forth = append(forth, uint64(x.dst[i])<<32|uint64(l[0]))
+		back = append(back, uint64(x.src[i])<<32|uint64(l[1]))
+	}
+	if r.Relation.Symmetric {
+		forth = append(forth, back...)
+	}
+	all := make([]sample.Without, len(k.data.Relations))
+	all[k.data.Links.Relation].Fill(len(x.seeds[r.Dst]), forth)
+	if m := k.data.Links.Mirror; m >= 0 {
+		all[m].Fill(len(x.seeds[r.Src]), back)
+	}
+	return all
+}
+
+// lists are pairs to score: node n of own, a row of type from's, with each of the rows nodes[start[n]:start[n+1]] of type to's.
+type lists struct {
+	from, to int
+	own      []uint32
+	start    []uint32
+	nodes    []uint32
+	block    sample.Block // the same, and their reverse
+	owner    []uint32     // of each pair: its n
+}
+
+// pairTensors is scratch of upload.
+type pairTensors struct {
+	parts [][]uint32
+	count []uint32
+	zeros []uint32
+}
+
+// upload brings lists to the backend, and so many zeros. There are rows(t) rows of type t.
+func (k *Links) upload(f *step.Feed, all []lists, rows func(t int) int, zeros int) (pairs []model.Pairs, zero kernels.Tensor) {
+	p := &k.tensors
+	most := 0
+	p.parts = p.parts[:0]
+	for i := range all {
+		l := &all[i]
+		n := len(l.own)
+		l.block.Start, l.block.End, l.block.Nbr = l.start[:n], l.start[1:n+1], l.nodes
+		l.block.Reverse(rows(l.to))
+		l.owner = l.owner[:0]
+		for n := range l.own {
+			for range l.start[n+1] - l.start[n] {
+				l.owner = append(l.owner, uint32(n))
+			}
+		}
+		b := &l.block
+		p.parts = append(p.parts, l.own, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge, l.owner)
+		most = max(most, len(l.nodes), n)
+	}
+	for i := len(p.count); i <= most; i++ {
+		p.count = append(p.count, uint32(i))
+	}
+	for len(p.zeros) < zeros {
+		p.zeros = append(p.zeros, 0)
+	}
+	tensors := f.Ints(append(p.parts, p.count[:most+1], p.zeros[:zeros])...)
+	for i := range all {
+		x := tensors[8*i:]
+		pairs = append(pairs, model.Pairs{
+			Nodes: x[0], Owner: x[7], Count: tensors[8*len(all)],
+			Lists: kernels.Adjacency{Start: x[1], End: x[2], Nbr: x[3], RevStart: x[4], RevDst: x[5], RevEdge: x[6]},
+		})
+	}
+	return pairs, tensors[8*len(all)+1]
+}
+
+// list is the next of k.lists, with the memory of an earlier one.
+func (k *Links) list(from, to int, own []uint32) *lists {
+	if len(k.lists) < cap(k.lists) {
+		k.lists = k.lists[:len(k.lists)+1]
+	} else {
+		k.lists = append(k.lists, lists{})
+	}
+	l := &k.lists[len(k.lists)-1]
+	l.from, l.to, l.own, l.start, l.nodes = from, to, own, append(l.start[:0], 0), l.nodes[:0]
+	return l
+}
+
+func (l *lists) add(nodes ...uint32) { l.nodes = append(l.nodes, nodes...) }
+func (l *lists) end()                { l.start = append(l.start, uint32(len(l.nodes))) }
+
+// listsOf sets k.lists to those of x: under BCE the positives alone and the negatives of each side; under CE those of each side, each
+// list with its positive first.
+func (k *Links) listsOf(x *examples) {
+	r := k.relation
+	k.lists = k.lists[:0]
+	if k.links.Loss == BCE {
+		l := k.list(r.Src, r.Dst, x.src)
+		for _, v := range x.dst {
+			l.add(v)
+			l.end()
+		}
+	}
+	for _, s := range x.sides {
+		from, to, own, other := r.Dst, r.Src, x.dst, x.src
+		if s.dst {
+			from, to, own, other = r.Src, r.Dst, x.src, x.dst
+		}
+		l := k.list(from, to, own)
+		for i := range x.links {
+			if k.links.Loss == CE {
+				l.add(other[i])
+			}
+			l.add(s.nodes[s.start[i]:s.start[i+1]]...)
+			l.end()
+		}
+	}
+}
+
+// Loss starts the backward pass from the mean loss of a batch, in the rows of its seeds.
+func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
+	x := &k.now
+	k.of(x, in.Step)
+	k.listsOf(x)
+	positives := len(x.links)
+	pairs, zeros := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, positives)
+	var scores []*tape.Var
+	for i, p := range pairs {
+		l := &k.lists[i]
+		scores = append(scores, k.model.Score(t, out[l.from], out[l.to], p))
+	}
+	a.Weight = float64(positives)
+	if k.links.Loss == CE {
+		k.softmaxLoss(t, f, scores, zeros, &a)
+	} else {
+		k.sigmoidLoss(t, f, scores, &a)
+	}
+	k.measureBatch(f, scores, &a)
+	return a, nil
+}
+
+// sigmoidLoss is BCE, of the scores of positives and of those of negatives on each side.
+func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *step.Tally) {
+	negatives, most := 0, 0
+	for _, s := range scores[1:] {
+		negatives, most = negatives+s.Value.Rows, max(most, s.Value.Rows)
+	}
+	positives := scores[0].Value.Rows
+	k.positives = k.positives[:0]
+	for range positives {
+		k.positives = append(k.positives, 1)
+	}
+	targets := f.UploadFloats(append(k.positives, make([]float32, most)...), 1)
+	for i, s := range scores {
+		target, of := targets.Slice(positives, positives+s.Value.Rows), max(negatives, 1)
+		if i == 0 {
+			target, of = targets.Slice(0, positives), positives
+		}
+		sum := 0.0
+		for _, l := range f.Download(t.SigmoidCrossEntropy(s, target, 1/float32(of))) {
+			sum += float64(l)
+		}
+		a.Loss += sum / float64(of) * a.Weight
+	}
+}
+
+// softmaxLoss is CE, the mean over the sides. Lists of equal length are rows of one matrix of logits.
+func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zeros kernels.Tensor, a *step.Tally) {
+	scale := 1 / (a.Weight * float64(len(scores)))
+	sum := 0.0
+	for i, s := range scores {
+		start := k.lists[i].start
+		for lo := 0; lo < len(start)-1; {
+			width, hi := start[lo+1]-start[lo], lo+1
+			for hi < len(start)-1 && start[hi+1]-start[hi] == width {
+				hi++
+			}
+			logits := t.Reshape(t.Window(s, int(start[lo]), int(start[hi])), hi-lo, int(width))
+			for _, l := range f.Download(t.CrossEntropy(logits, zeros.Slice(lo, hi), float32(scale))) {
+				sum += float64(l)
+			}
+			lo = hi
+		}
+	}
+	a.Loss = sum / float64(len(scores))
+}
+
+// mostMeasured is how many negatives of a batch its metric looks at, since it sorts them: those of the first positives.
+const mostMeasured = 1 << 14
+
+// measureBatch adds the metric of a batch to a, if it has one.
+func (k *Links) measureBatch(f *step.Feed, scores []*tape.Var, a *step.Tally) {
+	k.trained.Reset()
+	lists := k.lists
+	k.positives = k.positives[:0]
+	if k.links.Loss == BCE {
+		k.positives = append(k.positives, f.Download(scores[0].Value)...)
+		scores, lists = scores[1:], lists[1:]
+	}
+	for i, s := range scores {
+		got, start := f.Download(s.Value), lists[i].start
+		for n := range len(start) - 1 {
+			if start[n+1] > mostMeasured && n > 0 {
+				break
+			}
+			own := got[start[n]:start[n+1]]
+			if k.links.Loss == CE {
+				k.trained.Add(own[:1], own[1:])
+			} else {
+				k.trained.Add(k.positives[n:n+1], own)
+			}
+		}
+	}
+	if v, err := k.trained.Value(); err == nil {
+		a.Rows = int64(a.Weight)
+		a.Measured = v * a.Weight
+	}
+}
+
+// Trained is the mean metric of the batches in a; NaN where none of them has one.
+func (k *Links) Trained(a step.Tally) float64 { return a.Measured / float64(a.Rows) }
