@@ -212,10 +212,80 @@ func TestFewLinks(t *testing.T) {
 	require.Equal(t, 1, r.Epochs[0].Steps)
 	require.Contains(t, notes[0], "training links: an epoch is one step")
 	require.InDelta(t, 0.5, *r.Best.TestAcc, 1e-9)
-	o.LR = 1e5
-	o.Epochs = 50
-	_, err = Run(context.Background(), open(t, linked(60)), in(t.TempDir()), o, "test", Hooks{})
-	if err != nil {
-		require.ErrorContains(t, err, "lower {lr}")
+}
+
+// shop is users and items of four kinds each, users buying mostly items of their kind, with the reverse of that relation.
+func shop(rng *rand.Rand) storetest.TypedSpec {
+	const users, items = 300, 120
+	row := func(kind int) func(int) []float32 {
+		rows := make([][]float32, users)
+		for v := range rows {
+			for range 8 {
+				rows[v] = append(rows[v], float32(rng.NormFloat64()))
+			}
+			rows[v][(v%4+kind)%8] += 2
+		}
+		return func(v int) []float32 { return rows[v] }
 	}
+	buys, back, split := make([][]store.NodeID, items), make([][]store.NodeID, users), new(storetest.EdgeSplit)
+	for u := range users {
+		for j := range 8 {
+			v := rng.IntN(items)
+			if rng.Float64() < 0.9 {
+				v = v/4*4 + u%4
+			}
+			part := (*storetest.HeldEdges)(nil)
+			switch (u + j) % 10 {
+			case 0:
+				part = &split.Valid
+			case 1:
+				part = &split.Test
+			default:
+				buys[v], back[u] = append(buys[v], store.NodeID(u)), append(back[u], store.NodeID(v))
+				continue
+			}
+			part.Src, part.Dst = append(part.Src, store.NodeID(u)), append(part.Dst, store.NodeID(v))
+		}
+	}
+	return storetest.TypedSpec{
+		Types: []storetest.TypedNodes{{Name: "user", Nodes: users, Dim: 8, Row: row(0)}, {Name: "item", Nodes: items, Dim: 8, Row: row(4)}},
+		Relations: []storetest.TypedRelation{
+			{Src: "user", Name: "buys", Dst: "item", Neighbors: buys, EdgeSplit: split},
+			{Src: "item", Name: "rev_buys", Dst: "user", Neighbors: back, ReverseOf: "user__buys__item"},
+		},
+		Target: "item", Classes: 4, Class: func(v int) int32 { return int32(v % 4) }, Train: []store.NodeID{0},
+	}
+}
+
+// TestLinksBetweenTypes: by every network that knows several, also where items have rows to learn, out of core as in memory, and
+// on sampled blocks.
+func TestLinksBetweenTypes(t *testing.T) {
+	ds, err := store.Open(storetest.BuildTyped(t, shop(rand.New(rand.NewPCG(3, 4)))))
+	require.NoError(t, err)
+	t.Cleanup(func() { ds.Close() })
+	for i, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
+		o := linkOptions()
+		o.Kind, o.Epochs, o.Target, o.Dropout = kind, 10, "user,buys,item", 0.2
+		if i == 0 {
+			o.Inputs = map[string]string{"item": "embed:8"}
+		}
+		want := trained(t, ds, o)
+		require.Greater(t, *want.Best.TestAcc, 0.7, kind)
+		require.Equal(t, "user__buys__item", want.Links.Relation)
+		o.Epochs, o.EvalEvery, o.CheckpointEvery = 2, 1, 3
+		want = trained(t, ds, o)
+		c := o
+		c.Cache.HostBytes, c.TopologyBytes, c.Workers, c.Window = 1<<10, 1<<13, 4, 1
+		sameWork(t, want, trained(t, ds, c), kind)
+		got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
+		require.NoError(t, err)
+		sameRun(t, want, got)
+		o.EvalBytes, o.EvalNodes = 0, 50
+		require.Equal(t, want.Losses, trained(t, ds, o).Losses)
+	}
+	o := linkOptions()
+	o.Kind = model.MLP
+	refused(t, ds, o, "{model} mlp is for nodes of one type, and links of user__buys__item join user and item")
+	o.Kind, o.Target = model.RSAGE, "rev_buys"
+	refused(t, ds, o, "it is the reverse of user__buys__item, which has the edge split; take that one")
 }

@@ -4,8 +4,8 @@
 // # Why not
 //
 //   - A shuffled list of edges: 8 bytes an edge. A permutation that is computed takes none, and a step needs no other's.
-//   - Remembering the examples of the steps that are drawn ahead: they are made a second time for the loss instead, in less time than a
-//     thousandth of the step takes, so that nothing grows with how far is drawn ahead.
+//   - Remembering the examples of the steps that are drawn ahead: they are made a second time for the loss instead, so that nothing
+//     grows with how far is drawn ahead.
 //   - Filtering negatives of training: a few that are links do little, and looking each of them up reads its list.
 //   - Products of matrices for negatives that a chunk shares: kernels.EdgeDot reads the same rows from the cache, and one operation
 //     serves all ways to draw.
