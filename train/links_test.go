@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,39 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// linked is communities of nodes whose links mostly stay within one, each link in both directions, of which some are held out.
-func linked(nodes int) storetest.Spec {
-	spec := storetest.Communities(nodes, 4, 6, 16, 1)
-	all := make([][]store.NodeID, nodes)
-	held, split := 0, new(storetest.EdgeSplit)
-	seen := map[[2]store.NodeID]bool{}
-	for v, list := range spec.Neighbors {
-		for _, u := range list {
-			pair := [2]store.NodeID{min(u, store.NodeID(v)), max(u, store.NodeID(v))}
-			if pair[0] == pair[1] || seen[pair] {
-				continue
-			}
-			seen[pair] = true
-			part := (*storetest.HeldEdges)(nil)
-			switch held++; held % 10 {
-			case 0:
-				part = &split.Test
-			case 1:
-				part = &split.Valid
-			}
-			if part != nil {
-				part.Src, part.Dst = append(part.Src, pair[0]), append(part.Dst, pair[1])
-				continue
-			}
-			all[pair[0]], all[pair[1]] = append(all[pair[0]], pair[1]), append(all[pair[1]], pair[0])
-		}
-	}
-	for v := range all {
-		slices.Sort(all[v])
-	}
-	spec.Neighbors, spec.EdgeSplit, spec.Symmetric = all, split, true
-	return spec
-}
+// linked is communities of nodes whose links mostly stay within one.
+func linked(nodes int) storetest.Spec { return storetest.Communities(nodes, 4, 6, 16, 1).Linked() }
 
 func linkOptions() run.Options {
 	o := small()

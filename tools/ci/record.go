@@ -89,6 +89,10 @@ var recordedRuns = []recordedRun{
 		"optim": options{"clip_norm": 1, "embed_optimizer": "adam"}, "cache": cached(options{"host_bytes": 100 << 10}), "topology_bytes": 64 << 10})},
 	{"several types, hgt, no host cache", "typed", small(options{"input": constant, "model": "hgt", "topology_bytes": 64 << 10,
 		"cache": cached(options{"host_bytes": 0})})},
+	{"links, gcn, labor0", "links", small(options{"task": "link", "model": "gcn", "sampler": "labor0", "kappa": 4,
+		"cache": cached(options{"host_bytes": 64 << 10})})},
+	{"links, mlp decoder, softmax", "links", small(options{"task": "link", "decoder": "mlp", "loss": "ce", "negatives": "shared:20", "corrupt": "both",
+		"metric": "mrr", "eval_negatives": "uniform:30", "eval_bytes": 0, "eval_nodes": 300})},
 	{"planned windows, belady", "large", large(options{"cache": cached(nil)})},
 	{"planned windows, none", "large", large(options{"cache": cached(options{"policy": "none"})})},
 	{"windows of 3, lru", "large", large(options{"window": 3, "cache": cached(options{"policy": "lru"})})},
@@ -168,17 +172,20 @@ func record(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// makeRecorded makes four graphs: one class a node with weights of edges, several classes a node, several types of nodes, and one
-// that is larger than the memory of large.
+// makeRecorded makes five graphs: one class a node with weights of edges, several classes a node, links of which some are held out,
+// several types of nodes, and one that is larger than the memory of large.
 func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	datasets := map[string]string{}
-	for _, name := range []string{"one", "several"} {
+	for _, name := range []string{"one", "several", "links"} {
 		datasets[name] = filepath.Join(a.tmp, name+".gnn")
 		w, err := store.Create(datasets[name], store.WriterOptions{ShardBytes: 64 << 10})
 		if err != nil {
 			return nil, err
 		}
 		spec := storetest.Communities(3000, 5, 8, 40, 7)
+		if name == "links" {
+			spec = spec.Linked()
+		}
 		spec.Weight = func(v, i int) float32 { return 1 + float32((v+i)%5) }
 		if class := spec.Class; name == "several" {
 			spec.Bits = func(v int) []uint8 {
@@ -214,7 +221,9 @@ func (r recordedRun) trainOptions() (o run.Options, err error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return o, err
 	}
-	all["input"] = nil // which run.json leaves out where it is empty
+	for _, name := range []string{"input", "task", "decoder", "loss", "negatives", "eval_negatives", "corrupt"} {
+		all[name] = nil // which run.json leaves out where they are empty
+	}
 	for name := range r.options {
 		if _, ok := all[name]; !ok {
 			return o, fmt.Errorf("run.json has no option %s", name)
