@@ -9,12 +9,14 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
 // linked is communities of nodes whose links mostly stay within one.
@@ -256,4 +258,83 @@ func TestLinksBetweenTypes(t *testing.T) {
 	refused(t, ds, o, "{model} mlp is for nodes of one type, and links of user__buys__item join user and item")
 	o.Kind, o.Target = model.RSAGE, "rev_buys"
 	refused(t, ds, o, "it is the reverse of user__buys__item, which has the edge split; take that one")
+}
+
+// TestMeasuredLinks holds a measurement against loops over the rows that the network makes of nodes: among given nodes in the place of
+// both ends, in float64, and among given pairs.
+func TestMeasuredLinks(t *testing.T) {
+	spec := linked(300)
+	given, rng := &spec.EdgeSplit.Test, rand.New(rand.NewPCG(5, 6))
+	draw := func() (ids []store.NodeID) {
+		for range 7 {
+			ids = append(ids, store.NodeID(rng.IntN(spec.Nodes)))
+		}
+		return ids
+	}
+	for range given.Src {
+		given.SrcNegatives, given.DstNegatives = append(given.SrcNegatives, draw()), append(given.DstNegatives, draw())
+	}
+	pool := &spec.EdgeSplit.Valid
+	for range 30 {
+		pool.PoolSrc, pool.PoolDst = append(pool.PoolSrc, draw()[0]), append(pool.PoolDst, draw()[0])
+	}
+	ds := open(t, spec)
+	o := linkOptions()
+	o.EvalNegatives = "given"
+	m := opened(t, ds, o)
+	rows := make([][]float32, spec.Nodes)
+	all := make([]uint32, spec.Nodes)
+	for v := range all {
+		all[v] = uint32(v)
+	}
+	require.NoError(t, m.eval.Each(t.Context(), 1, all, func(chunk []uint32, y kernels.Tensor) error {
+		got := m.step.Feed.Download(y)
+		for i, v := range chunk {
+			rows[v] = append(rows[v], got[i*y.Cols:(i+1)*y.Cols]...)
+		}
+		return nil
+	}))
+	// wins is a half where a negative is the link itself.
+	wins := func(positive, negative float64) float64 {
+		switch {
+		case positive > negative:
+			return 1
+		case positive == negative:
+			return 0.5
+		}
+		return 0
+	}
+	score := func(u, v store.NodeID) (sum float64) {
+		for i, x := range rows[u] {
+			sum += float64(x) * float64(rows[v][i])
+		}
+		return sum
+	}
+
+	above, pairs := 0.0, 0.0
+	for i, u := range given.Src {
+		v := given.Dst[i]
+		for j := range given.Src {
+			for k := range given.SrcNegatives[j] {
+				for _, negative := range []float64{score(given.SrcNegatives[j][k], given.Dst[j]), score(given.Src[j], given.DstNegatives[j][k])} {
+					pairs++
+					above += wins(score(u, v), negative)
+				}
+			}
+		}
+	}
+	got, ok, err := m.measure(t.Context(), tasks.Test)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.InDelta(t, above/pairs, got, 1e-5)
+
+	above = 0
+	for i, u := range pool.Src {
+		for j := range pool.PoolSrc {
+			above += wins(score(u, pool.Dst[i]), score(pool.PoolSrc[j], pool.PoolDst[j]))
+		}
+	}
+	got, _, err = m.measure(t.Context(), tasks.Valid)
+	require.NoError(t, err)
+	require.InDelta(t, above/float64(len(pool.Src)*len(pool.PoolSrc)), got, 1e-5)
 }

@@ -76,9 +76,10 @@ type Result struct {
 type Epoch struct {
 	Metric metric.Kind `json:"-"`
 	Epoch  int         `json:"epoch"` // from 1
-	Loss   float64     `json:"loss"`  // mean cross-entropy of the seeds, or of their known targets, weighted by class
+	Loss   float64     `json:"loss"`  // mean cross-entropy of the seeds, or of their known targets, weighted by class; of links see task.BCE, CE
 	// TrainAcc is of the batches as they were trained: sampled, with dropout. Macro-F1 and ROC-AUC are the mean over the
-	// batches that have one, weighted by their rows; NaN, in JSON null, where none has. Accuracy and micro-F1 are of all rows.
+	// batches that have one, weighted by their rows; NaN, in JSON null, where none has. Accuracy and micro-F1 are of all rows. Of links
+	// it is the mean over batches, each of 16,384 negatives at most, as they were drawn to train.
 	TrainAcc float64 `json:"train_acc"`
 	// ValidAcc and TestAcc are null where they were not measured.
 	ValidAcc  *float64 `json:"valid_acc"`

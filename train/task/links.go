@@ -372,7 +372,7 @@ const mostMeasured = 1 << 14
 // measureBatch adds the metric of a batch to a, if it has one.
 func (k *Links) measureBatch(f *step.Feed, scores []*tape.Var, a *step.Tally) {
 	k.trained.Reset()
-	lists := k.lists
+	lists, measured := k.lists, 0 // negatives
 	k.positives = k.positives[:0]
 	if k.links.Loss == BCE {
 		k.positives = append(k.positives, f.Download(scores[0].Value)...)
@@ -385,12 +385,18 @@ func (k *Links) measureBatch(f *step.Feed, scores []*tape.Var, a *step.Tally) {
 				break
 			}
 			own := got[start[n]:start[n+1]]
+			var positive []float32
 			if k.links.Loss == CE {
-				k.trained.Add(own[:1], own[1:])
+				positive, own = own[:1], own[1:]
 			} else {
-				k.trained.Add(k.positives[n:n+1], own)
+				positive = k.positives[n : n+1]
 			}
+			k.trained.Add(positive, own)
+			measured += len(own)
 		}
+	}
+	if best, isHits := k.kind.Best(); isHits && measured < best {
+		return // which would be 1
 	}
 	if v, err := k.trained.Value(); err == nil {
 		a.Rows = int64(a.Weight)

@@ -1,0 +1,107 @@
+package task
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// TestLinkLosses compares the losses of steps with loops over their examples, and their gradients in the rows with finite differences, in
+// float64.
+func TestLinkLosses(t *testing.T) {
+	d := pairs(t)
+	const cols = 3
+	for _, o := range []LinkOptions{
+		{Negatives: "uniform:3"}, {Negatives: "uniform:2", Corrupt: "both"}, {Negatives: "shared:4", Chunk: 3, Loss: CE},
+		{Negatives: "in-batch", Chunk: 3, Corrupt: "both", Loss: CE}, {Negatives: "in-batch", Chunk: 3},
+	} {
+		be := kernels.NewReference()
+		c := model.Config{Kind: model.MLP, Layers: 1, Hidden: 4, Norm: "none", Decoder: model.Dot}
+		k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, o)
+		require.NoError(t, err)
+		s := step.New(be, model.New(be, c, model.Shape{In: []int{3}, Out: cols}, 1), k, optim.Options{})
+		k.Attach(s)
+		k.Begin(1)
+		var x examples
+		k.of(&x, 1)
+		var out model.Rows
+		var values, grads []kernels.Tensor
+		at := make([][]float64, 2)
+		for n, seeds := range x.seeds {
+			matrix := func() kernels.Tensor {
+				return kernels.Tensor{Buf: be.Alloc(kernels.F32, len(seeds)*cols), Rows: len(seeds), Cols: cols}
+			}
+			values, grads = append(values, matrix()), append(grads, matrix())
+			for i := range len(seeds) * cols {
+				at[n] = append(at[n], math.Sin(float64(7*i+n)))
+			}
+		}
+		loss := func(record bool) float64 {
+			s.Tape.Reset(record)
+			out = out[:0]
+			for n := range values {
+				be.UploadF64(values[n], at[n])
+				out = append(out, tape.NewParam(values[n], grads[n]))
+			}
+			a, err := k.Loss(s.Tape, s.Feed, out, step.Input{Step: 1})
+			require.NoError(t, err)
+			require.EqualValues(t, len(x.links), a.Weight)
+			return a.Mean()
+		}
+		got := loss(true)
+		s.Tape.Backward()
+
+		score := func(u, v uint32) (sum float64) {
+			for i := range cols {
+				sum += at[1][int(u)*cols+i] * at[0][int(v)*cols+i]
+			}
+			return sum
+		}
+		soft := func(x float64) float64 { return math.Log1p(math.Exp(x)) }
+		want, positive, negative, negatives := 0.0, 0.0, 0.0, 0.0
+		for i := range x.links {
+			own := score(x.src[i], x.dst[i])
+			positive += soft(-own) / float64(len(x.links))
+			for _, side := range x.sides {
+				all := math.Exp(own)
+				for _, row := range side.nodes[side.start[i]:side.start[i+1]] {
+					u, v := row, x.dst[i]
+					if side.dst {
+						u, v = x.src[i], row
+					}
+					other := score(u, v)
+					negative += soft(other)
+					negatives++
+					all += math.Exp(other)
+				}
+				want += (math.Log(all) - own) / float64(len(x.links)*len(x.sides))
+			}
+		}
+		if k.links.Loss == BCE {
+			want = positive + negative/negatives
+		}
+		require.InDelta(t, want, got, 1e-6, "%+v", o)
+
+		for n := range values {
+			grad := make([]float64, values[n].Len())
+			be.DownloadF64(grad, grads[n])
+			for i, v := range at[n] {
+				const h = 1e-4 // losses are downloaded as float32
+				at[n][i] = v + h
+				above := loss(false)
+				at[n][i] = v - h
+				below := loss(false)
+				at[n][i] = v
+				require.InDelta(t, (above-below)/(2*h), grad[i], 3e-3, "%+v: type %d, element %d", o, n, i)
+			}
+		}
+		s.Close()
+	}
+}
