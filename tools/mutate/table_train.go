@@ -94,7 +94,7 @@ var training = []mutant{
 		breaks: "nodes that are evaluated layer by layer see their own labels", tests: "TestEvaluatedLabelsAreHidden"},
 	{id: "link-opposite", file: "train/task/links.go", in: "Links.Without",
 		old: `r.Relation.Symmetric`, new: `false`,
-		breaks: "a message passes along the other direction of a link that is scored", tests: "TestLinksDoNotTellThemselves", pkg: "train"},
+		breaks: "a message passes along the other direction of a link that is scored", tests: "TestSymmetricLinks"},
 	{id: "link-mirror", file: "train/task/links.go", in: "Links.Without",
 		old: `m >= 0`, new: `false`,
 		breaks: "a message passes along the reverse of a link that is scored", tests: "TestStepsOfLinks"},

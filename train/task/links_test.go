@@ -182,6 +182,35 @@ func TestStepsOfLinks(t *testing.T) {
 	}
 }
 
+// TestSymmetricLinks: in a symmetric relation a step is without both directions of its positives, and no other edge.
+func TestSymmetricLinks(t *testing.T) {
+	ds, err := store.Open(storetest.Build(t, storetest.Communities(60, 2, 3, 4, 1).Linked()))
+	require.NoError(t, err)
+	defer ds.Close()
+	d, err := data.Open(ds, data.Options{Links: true})
+	require.NoError(t, err)
+	k, err := NewLinks(d, Options{Batch: 10, Seed: 3}, LinkOptions{})
+	require.NoError(t, err)
+	k.Begin(1)
+	both := 0
+	for i := range k.Steps() {
+		seeds, without := k.Seeds(i)[0], k.Without(i)[0]
+		linked := map[[2]uint32]bool{}
+		for _, l := range k.ahead.links {
+			linked[l], linked[[2]uint32{l[1], l[0]}] = true, true
+		}
+		for row, v := range seeds {
+			for _, u := range ds.Graph(0).Neighbors(v) {
+				require.Equal(t, linked[[2]uint32{u, v}], slices.Contains(without.Of(row), u))
+				if linked[[2]uint32{u, v}] {
+					both++
+				}
+			}
+		}
+	}
+	require.Greater(t, both, int(ds.Graph(0).Edges())*3/2)
+}
+
 // TestPairsOfEvaluation: they are no links that are known, the same ones each time, and others for each part.
 func TestPairsOfEvaluation(t *testing.T) {
 	d := pairs(t)
