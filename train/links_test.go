@@ -135,6 +135,10 @@ func TestLinksOfNothing(t *testing.T) {
 		"{metric} hits@100000 wants 100000 negatives, and there are": func(o *run.Options) {
 			o.Metric, o.EvalNegatives = metric.Hits(100_000), "uniform:20"
 		},
+		"wants 50 negatives, and there are 20": func(o *run.Options) {
+			o.Metric, o.EvalNegatives, o.EvalEdges = metric.Hits(50), "uniform:4", 5
+		},
+		"{eval_edges} -1: at least 0":                                            func(o *run.Options) { o.EvalEdges = -1 },
 		"{metric} mrr ranks each link among negatives of its own":                func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "pairs:3" },
 		"{eval_negatives} given: relation node__to__node, valid links: none are": func(o *run.Options) { o.EvalNegatives = "given" },
 		"{negatives} uniform:0: there are uniform:N, shared:N and in-batch":      func(o *run.Options) { o.Negatives = "uniform:0" },

@@ -89,7 +89,11 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 			return nil, err
 		}
 		before, began := t.tiers.ListsRead(), time.Now()
-		drawn, err := t.tiers.Planner.Draw(ctx, p.Window)
+		var drawn []plan.Drawn
+		err := store.Guard(func() (err error) { // seeds of links are read
+			drawn, err = t.tiers.Planner.Draw(ctx, p.Window)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -313,8 +313,10 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
 		return nil, err
 	}
-	if t.links != nil && t.eval.Sampled() {
-		t.links.Limit(o.EvalNodes)
+	if t.links != nil && t.eval.Sampled() && t.EvalEdges == 0 {
+		if err := t.links.Limit(o.EvalNodes); err != nil {
+			return nil, err
+		}
 	}
 	t.saved = -1
 	validated := ""

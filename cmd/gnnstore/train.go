@@ -146,6 +146,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"of its end, or given (default given where there are some, else pairs:1, and uniform:1000 for mrr and hits@K)")
 	f.StringVar(&o.Corrupt, "corrupt", o.Corrupt, "link: end that negatives replace: dst, src or both (default dst)")
 	f.IntVar(&o.Chunk, "chunk", o.Chunk, "link: positives that share negatives (default 100)")
+	f.IntVar(&o.EvalEdges, "eval-edges", o.EvalEdges, "link: links a part that are measured at most; 0 all, or --eval-nodes in sampled evaluation")
 	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link: let messages pass along the links that a step scores")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+

@@ -151,7 +151,7 @@ func (o Options) validateTask() error {
 		fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric), "{metric} %s: there are %s, and with {task} link %s", o.Metric,
 			sample.Names(metric.Kinds), metric.LinkKinds)
 		fail(o.LinkOptions != task.LinkOptions{} || o.Decoder != "",
-			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk} and {keep_targets} go with {task} link")
+			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk}, {eval_edges} and {keep_targets} go with {task} link")
 		return errors.Join(errs...)
 	}
 	fail(o.Metric != "" && !o.Metric.OfLinks(), "{metric} %s: of {task} link there are %s", o.Metric, metric.LinkKinds)

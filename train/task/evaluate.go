@@ -46,10 +46,7 @@ func (e *evaluation) open(k *Links) (err error) {
 	if e.metric, err = metric.NewLinks(k.kind); err != nil {
 		return err
 	}
-	given := func(h store.HeldEdges) bool {
-		return h.Part.PoolSrc != nil || h.Part.SrcNegatives != nil || h.Part.DstNegatives != nil
-	}
-	best, isHits := k.kind.Best()
+	_, isHits := k.kind.Best()
 	if k.links.EvalNegatives == "" {
 		switch {
 		case (given(e.held[0]) || e.held[0].Len() == 0) && (given(e.held[1]) || e.held[1].Len() == 0) && e.held[0].Len()+e.held[1].Len() > 0:
@@ -63,6 +60,20 @@ func (e *evaluation) open(k *Links) (err error) {
 	if e.of, err = ParseNegatives(k.links.EvalNegatives, InPairs, Uniform, Given); err != nil {
 		return fmt.Errorf("{eval_negatives} %w", err)
 	}
+	return k.Limit(k.links.EvalEdges)
+}
+
+// given tells whether negatives come with a part.
+func given(h store.HeldEdges) bool {
+	return h.Part.PoolSrc != nil || h.Part.SrcNegatives != nil || h.Part.DstNegatives != nil
+}
+
+// Limit has parts of more than n links be measured on n of them; 0: on all. It is an error where these have no negatives that the
+// metric can be had of.
+func (k *Links) Limit(n int) error {
+	k.most = n
+	e := &k.evaluation
+	best, isHits := k.kind.Best()
 	for p, h := range e.held {
 		if h.Len() == 0 {
 			continue
@@ -71,7 +82,8 @@ func (e *evaluation) open(k *Links) (err error) {
 			return fmt.Errorf("%s: {eval_negatives} %s: relation %s, %v links: %s", k.data.Set.Path(), k.links.EvalNegatives,
 				k.relation.Relation.Key(), store.HeldPart(p), fmt.Sprintf(format, args...))
 		}
-		pool := int64(h.Len()) * int64(e.of.Of) // negatives in all
+		links := int64(k.measured(h))
+		pool := links * int64(e.of.Of) // negatives in all
 		lists := e.of.Way == Uniform
 		if e.of.Way == Given {
 			pool = 0
@@ -84,7 +96,7 @@ func (e *evaluation) open(k *Links) (err error) {
 				lists = true
 				for _, f := range []*store.File{h.Part.SrcNegatives, h.Part.DstNegatives} {
 					if f != nil {
-						pool += f.Rows * f.Cols
+						pool += links * f.Cols
 					}
 				}
 			}
@@ -102,8 +114,13 @@ func (e *evaluation) open(k *Links) (err error) {
 // Attach has links be scored by the network of s: before the first step.
 func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.Tape, s.Feed }
 
-// Limit has parts of more than n links be measured on n of them.
-func (k *Links) Limit(n int) { k.most = n }
+// measured is how many links of a part are measured.
+func (k *Links) measured(h store.HeldEdges) int {
+	if k.most > 0 {
+		return min(h.Len(), k.most)
+	}
+	return h.Len()
+}
 
 // Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, and the
 // pairs that are drawn.
@@ -111,7 +128,7 @@ func (k *Links) Bytes() (n int64) {
 	for _, t := range k.data.SeedTypes() {
 		nodes, ends := int64(k.data.Types[t].Nodes), int64(0)
 		for _, h := range k.held {
-			ends = max(ends, int64(h.Len())*int64(2+2*k.evaluation.of.Of))
+			ends = max(ends, int64(k.measured(h))*int64(2+2*k.evaluation.of.Of))
 			if k.evaluation.of.Way == Given {
 				ends = nodes
 			}
@@ -120,7 +137,7 @@ func (k *Links) Bytes() (n int64) {
 	}
 	if k.evaluation.of.Way == InPairs {
 		for _, h := range k.held {
-			n += 8 * int64(h.Len()) * int64(1+k.evaluation.of.Of)
+			n += 8 * int64(k.measured(h)*k.evaluation.of.Of+2*h.Len())
 		}
 	}
 	return n

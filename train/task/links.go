@@ -35,6 +35,8 @@ type LinkOptions struct {
 	Corrupt string `json:"corrupt,omitempty"`
 	// Chunk is how many positives share negatives. Default 100.
 	Chunk int `json:"chunk,omitempty"`
+	// EvalEdges is how many links of a part are measured at most, the same ones each time. Default 0: all.
+	EvalEdges int `json:"eval_edges,omitempty"`
 	// KeepTargets leaves the links that a step scores in the graph that it draws from.
 	KeepTargets bool `json:"keep_targets,omitempty"`
 }
@@ -73,6 +75,9 @@ func (o LinkOptions) Validate() error {
 	}
 	if !slices.Contains([]string{CorruptDst, CorruptSrc, CorruptBoth}, o.Corrupt) {
 		errs = append(errs, fmt.Errorf("{corrupt} %s: there are dst, src and both", o.Corrupt))
+	}
+	if o.EvalEdges < 0 {
+		errs = append(errs, fmt.Errorf("{eval_edges} %d: at least 0, which is all", o.EvalEdges))
 	}
 	if o.Chunk < 1 {
 		errs = append(errs, fmt.Errorf("{chunk} %d: at least 1", o.Chunk))

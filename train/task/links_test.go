@@ -233,8 +233,10 @@ func TestPairsOfEvaluation(t *testing.T) {
 		require.Equal(t, drawn[part], k.pairs())
 	}
 	require.NotEqual(t, drawn[Valid][:40], drawn[Test])
-	k.Limit(1)
+	require.NoError(t, k.Limit(1))
+	k.drawn = [2][][2]uint32{}
 	k.Part(Valid)
+	require.Len(t, k.pairs(), 40)
 	require.Len(t, k.used, 1)
 }
 
