@@ -22,6 +22,10 @@
 // A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the blocks around it;
 // step.Stepper computes its row; the task's loss compares that with its target.
 //
+// A link: task.Links finds which edge comes at a step and reads its ends, and draws those of negatives; all of them are seeds; a
+// sample.Without keeps messages from passing along it; model.Model scores it by the rows of both ends. Held-out links come from
+// store.HeldEdges, and task.Links keeps the rows that infer.Evaluator makes of their ends.
+//
 // The label of a training node, where labels are input: data.Shown keeps all and hides those of a step's seeds; sample.Labels makes
 // lists of them beside the edges of the first layer; model.Labels says what a network makes of these.
 //
@@ -32,7 +36,8 @@
 //
 // What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes), the labels of training nodes
 // where they are input (4 bytes a class of theirs, a fifth of a byte a node of their type) and, in full-neighbour evaluation,
-// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds.
+// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds. Measuring links takes a row of hidden
+// width for each node that a part's links and negatives name, and 16 bytes a held-out link.
 //
 // Start reading at [Run], then trainer.epoch.
 package train
