@@ -1,13 +1,10 @@
-// Package infer evaluates a network on the nodes of a graph: layer by layer over all neighbours, or on sampled blocks.
-//
-// Memory: an [Evaluator] takes what MemoryBytes says beside that of training. One goroutine at a time. Start at
-// [Evaluator.Measure].
 package infer
 
 import (
 	"context"
-	"math/bits"
 	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
@@ -30,13 +27,34 @@ type Task interface {
 // Options says how to evaluate.
 type Options struct {
 	Draws sample.Config // of training
-	// Bytes bounds the hidden rows of layer-wise evaluation; a graph that needs more is evaluated on sampled blocks.
+	// Bytes bounds the hidden rows of layer-wise evaluation; a graph that needs more is evaluated on sampled blocks, or from tables
+	// on disk: see Dir and Full.
 	Bytes int64
-	Nodes int // that are evaluated at most on sampled blocks
-	Batch int // seeds of such a block
-	Seed  uint64
+	// Full has Measure be exact on any graph: hidden rows beyond Bytes are on disk, in Dir. Default: such a graph is evaluated on
+	// sampled blocks.
+	Full bool
+	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next one reads them. It is made if it is
+	// not there, and has nothing of the pass left when that ends. Default: hidden rows are in memory, whatever they take.
+	Dir string
+	// LayerDtype is how Dir has them: store.F16 takes half of the space, and rounds them. Default store.F32.
+	LayerDtype store.Elem
+	// Tables says how Dir is read. Its budgets are of no account: they are parts of Bytes.
+	Tables cachetier.Options
+	FS     vfs.FS // where Dir is written; default the disk
+	Nodes  int    // that are evaluated at most on sampled blocks
+	Batch  int    // seeds of such a block
+	Seed   uint64
 	// Look is called now and then, between pieces of work; nil: nobody is.
 	Look func()
+	// Progress is called after each chunk of nodes of a layer-wise pass; nil: nobody is.
+	Progress func(p Progress)
+}
+
+// Progress is how far a layer-wise pass has come: Done of the nodes of a type have their rows of a layer.
+type Progress struct {
+	Layer, Layers int // from 1 on
+	Type          string
+	Done, Nodes   int
 }
 
 // Evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, whose sums are what
@@ -61,12 +79,16 @@ type Evaluator struct {
 	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
 	block  sample.Batch
 	place  [][]uint32 // by type: row of a node in the layer below the one at hand
+
+	most bounds
+	read cachetier.Disk // of layers on disk
 }
 
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.Target), place: make([][]uint32, len(d.Types))}
+	e.most = bounds{chunkBytes, chunkEdges, learntBytes}
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -214,6 +236,9 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do f
 	if err != nil {
 		return err
 	}
+	if e.Dir != "" && e.held(need) > e.Bytes {
+		return e.onDisk(ctx, need, do)
+	}
 	be := e.step.Tape.Backend()
 	var below, out []kernels.Tensor // rows of the layer below, and of the one at hand, by type
 	free := func(rows []kernels.Tensor) {
@@ -231,9 +256,10 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do f
 			if nodes == nil {
 				continue
 			}
+			count := nodes.count()
 			if l < top {
-				rows, width := nodes.count(), e.step.Model.Width(l)
-				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*width), Type: kernels.F32, Rows: rows, Cols: width}
+				width := e.step.Model.Width(l)
+				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, count*width), Type: kernels.F32, Rows: count, Cols: width}
 			}
 			done := 0
 			err := e.chunks(nodes, t, l, func(chunk []uint32) error {
@@ -244,12 +270,13 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do f
 				if err != nil {
 					return err
 				}
-				e.look()
-				if l == top {
-					return do(chunk, y)
+				if l < top {
+					be.Convert(out[t].Slice(done, done+len(chunk)), y)
+				} else if err := do(chunk, y); err != nil {
+					return err
 				}
-				be.Convert(out[t].Slice(done, done+len(chunk)), y)
 				done += len(chunk)
+				e.came(l, top, t, done, count)
 				return nil
 			})
 			if err != nil {
@@ -257,39 +284,79 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do f
 			}
 		}
 		for t, nodes := range wanted {
+			if nodes != nil && e.place[t] == nil {
+				e.place[t] = make([]uint32, e.data.Types[t].Nodes)
+			}
 			nodes.rank(e.place[t])
 		}
 	}
 	return nil
 }
 
+// came says that done of count nodes of type t have their rows of layer l.
+func (e *Evaluator) came(l, top, t, done, count int) {
+	e.look()
+	if e.Progress != nil {
+		e.Progress(Progress{Layer: l + 1, Layers: top + 1, Type: e.data.Types[t].Name, Done: done, Nodes: count})
+	}
+}
+
+// held is what the hidden rows take that a pass over need has in memory at a time: those of two layers.
+func (e *Evaluator) held(need [][]nodeSet) (most int64) {
+	below := int64(0)
+	for l, wanted := range need[:len(need)-1] {
+		bytes := int64(0)
+		for _, nodes := range wanted {
+			bytes += 4 * int64(nodes.count()) * int64(e.step.Model.Width(l))
+		}
+		most, below = max(most, below+bytes), bytes
+	}
+	return most
+}
+
 // layer computes layer l for nodes of type t from the features, or from the rows of the layer below.
 func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, nodes []uint32) (kernels.Tensor, error) {
-	b, seeds := &e.block, make([][]uint32, len(e.data.Types))
+	if err := e.draw(ctx, &e.block, l, t, nodes); err != nil {
+		return kernels.Tensor{}, err
+	}
+	return e.compute(ctx, &e.block, l, t, func(from int, ids []uint32) (kernels.Tensor, error) {
+		return e.step.Feed.RowsOf(from, below[from], ids, e.place[from]), nil
+	})
+}
+
+// draw makes b all that layer l reads for nodes of type t.
+func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes []uint32) error {
+	seeds := make([][]uint32, len(e.data.Types))
 	seeds[t] = nodes
 	if err := e.full[l].SampleOne(ctx, b, sample.Z{}, seeds...); err != nil {
-		return kernels.Tensor{}, e.data.Place(err)
+		return e.data.Place(err)
 	}
+	return nil
+}
+
+// compute is layer l for the nodes of type t that b was drawn for, from the features, or from the rows of the layer below, which
+// hidden brings for ids of a type.
+func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidden func(from int, ids []uint32) (kernels.Tensor, error)) (kernels.Tensor, error) {
 	e.step.Tape.Reset(false)
-	x := make(model.Rows, len(seeds))
-	for from, ids := range b.Inputs() {
-		var rows kernels.Tensor
+	inputs := b.Inputs()
+	x := make(model.Rows, len(inputs))
+	for from, ids := range inputs {
 		switch {
 		case len(ids) == 0:
-			continue
 		case l > 0:
-			rows = e.step.Feed.RowsOf(from, below[from], ids, e.place[from])
+			rows, err := hidden(from, ids)
+			if err != nil {
+				return rows, err
+			}
+			x[from] = e.step.Tape.Convert(e.step.Tape.Leaf(rows))
 		case e.tables[from] == nil: // the network has a row for it
-			continue
 		default:
-			var err error
-			if rows, err = e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids); err != nil {
+			rows, err := e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids)
+			if err != nil {
 				return rows, err
 			}
 			x[from] = e.step.Leaf(from, rows)
-			continue
 		}
-		x[from] = e.step.Tape.Leaf(rows)
 	}
 	g := e.step.Feed.Blocks(b.Layers)[0]
 	if l == 0 {
@@ -307,6 +374,13 @@ const (
 	evalChunks  = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 )
 
+// bounds are those of a chunk: it goes beyond them by its last node.
+type bounds struct {
+	bytes  int
+	edges  int
+	learnt int64
+}
+
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
 func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) error) error {
 	width := e.step.Model.Hidden
@@ -319,7 +393,7 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 		chunk = append(chunk, v)
 		n, bytes := e.edges(l, t, v)
 		edges, learnt = edges+n, learnt+bytes
-		if len(chunk)*width*4 >= chunkBytes || edges >= chunkEdges || learnt >= learntBytes {
+		if len(chunk)*width*4 >= e.most.bytes || edges >= e.most.edges || learnt >= e.most.learnt {
 			if err := do(chunk); err != nil {
 				return err
 			}
@@ -357,11 +431,6 @@ func (e *Evaluator) learntRow(t int) int64 {
 // plan is the nodes that each layer up to top computes, by type, nil for types of which it computes none: top nodes, each one below
 // those that the next reads.
 func (e *Evaluator) plan(top int, nodes []uint32) ([][]nodeSet, error) {
-	for t, read := range e.reach.Types[0] {
-		if n := e.data.Types[t].Nodes; read && e.place[t] == nil {
-			e.place[t] = make([]uint32, n)
-		}
-	}
 	need := make([][]nodeSet, top+1)
 	need[top] = make([]nodeSet, len(e.data.Types))
 	need[top][e.data.Target] = newNodeSet(e.data.Types[e.data.Target].Nodes)
@@ -394,39 +463,4 @@ func (e *Evaluator) plan(top int, nodes []uint32) ([][]nodeSet, error) {
 		}
 	}
 	return need, nil
-}
-
-// nodeSet has a bit a node.
-type nodeSet []uint64
-
-func newNodeSet(nodes int) nodeSet { return make(nodeSet, (nodes+63)/64) }
-
-func (s nodeSet) add(v uint32) { s[v/64] |= 1 << (v % 64) }
-
-func (s nodeSet) count() int {
-	n := 0
-	for _, w := range s {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// all yields the nodes in ascending order.
-func (s nodeSet) all(yield func(uint32) bool) {
-	for i, w := range s {
-		for ; w != 0; w &= w - 1 {
-			if !yield(uint32(i*64 + bits.TrailingZeros64(w))) {
-				return
-			}
-		}
-	}
-}
-
-// rank writes each node's number within the set.
-func (s nodeSet) rank(place []uint32) {
-	n := uint32(0)
-	for v := range s.all {
-		place[v] = n
-		n++
-	}
 }

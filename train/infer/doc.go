@@ -1,0 +1,30 @@
+// Package infer computes what a network makes of the nodes of a graph: layer by layer over all neighbours, or on sampled blocks.
+//
+// An [Evaluator] takes a task's metric ([Evaluator.Measure]), or gives the rows of any layer to whoever asks ([Evaluator.Each]).
+// One goroutine at a time. Start at [Evaluator.Each].
+//
+// # Memory and disk
+//
+// A layer-wise pass holds a bit a node and layer, the chunk at hand, and hidden rows: of two layers in memory, as far as they fit
+// Options.Bytes, with 4 bytes a node beside them. Where they do not fit, and Options.Dir says where to, the rows of each layer go to
+// disk, one node type after the other, and the next layer reads them from there. Rows are then the same, bit for bit, whatever Bytes
+// is.
+//
+// What a layer leaves on disk is a sealed dataset, layer-N, with a table a type: so its pages have checksums, which are compared at
+// each read, and it is there whole or not at all. Its rows are those of the nodes that the next layer reads, in ascending order, and
+// their original ids are the stored ids of the graph. It takes the rows of all types and 12 bytes a row. Two of them are there at a
+// time, and that there is room for them is checked first.
+//
+// The layer above takes its destinations in ascending order, a chunk at a time, and draws some chunks ahead, in a quarter of Bytes.
+// The rows that they read come by a cachetier.Stack a type, in the rest of Bytes: a window is as many chunks as have their rows fit,
+// and is read in one pass, in file order, while the window before is used. A chunk whose rows do not fit alone is read to where it is
+// used.
+//
+// # Why not
+//
+// Why not memory maps of hidden rows, without windows: chunks read all over a table that does not fit in memory, and a page fault for
+// each row stops a thread of those that compute.
+//
+// Why not a format of its own: rows of a layer are a table of features in all but name, and the reader of those has engines,
+// checksums and windows.
+package infer
