@@ -32,7 +32,7 @@
 //
 // What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes), the labels of training nodes
 // where they are input (4 bytes a class of theirs, a fifth of a byte a node of their type) and, in full-neighbour evaluation,
-// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds.
+// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds: beyond it they are on disk.
 //
 // Start reading at [Run], then trainer.epoch.
 package train

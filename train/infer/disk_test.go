@@ -234,9 +234,13 @@ func TestNoRoom(t *testing.T) {
 	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: noRoom{vfs.Default}})
 	_, got, err := rows(t.Context(), e, 2, papers)
 	require.ErrorContains(t, err, "the rows of two layers take ")
-	require.ErrorContains(t, err, "and it has 1000 B; make room there, or name another place")
+	require.ErrorContains(t, err, "and it has 1000 B; make room there, or name another place; {layer_dtype} f16 takes half")
 	require.Empty(t, got)
 	require.NoDirExists(t, dir)
+	e.LayerDtype = store.F16
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.ErrorContains(t, err, "or name another place")
+	require.NotContains(t, err.Error(), "{layer_dtype}")
 }
 
 // TestFlippedBit: a row that the disk has changed is no input of anything.

@@ -6,7 +6,7 @@
 // # Memory and disk
 //
 // A layer-wise pass holds a bit a node and layer, the chunk at hand, and hidden rows: of two layers in memory, as far as they fit
-// Options.Bytes, with 4 bytes a node beside them. Where they do not fit, and Options.Dir says where to, the rows of each layer go to
+// Options.Bytes, with 4 bytes a node among them. Where they do not fit, and Options.Dir says where to, the rows of each layer go to
 // disk, one node type after the other, and the next layer reads them from there. Rows are then the same, bit for bit, whatever Bytes
 // is.
 //

@@ -27,12 +27,9 @@ type Task interface {
 // Options says how to evaluate.
 type Options struct {
 	Draws sample.Config // of training
-	// Bytes bounds the hidden rows of layer-wise evaluation; a graph that needs more is evaluated on sampled blocks, or from tables
-	// on disk: see Dir and Full.
+	// Bytes bounds the hidden rows of layer-wise evaluation; where a graph needs more, Way says what Measure does. Default Auto.
 	Bytes int64
-	// Full has Measure be exact on any graph: hidden rows beyond Bytes are on disk, in Dir. Default: such a graph is evaluated on
-	// sampled blocks.
-	Full bool
+	Way   Way
 	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next one reads them. It is made if it is
 	// not there, and has nothing of the pass left when that ends. Default: hidden rows are in memory, whatever they take.
 	Dir string
@@ -50,6 +47,18 @@ type Options struct {
 	Progress func(p Progress)
 }
 
+// Way is how Measure goes about it.
+type Way string
+
+const (
+	// Auto is layer by layer where the hidden rows of all nodes fit Options.Bytes, and else on sampled blocks.
+	Auto Way = ""
+	// Full is layer by layer on any graph; hidden rows beyond Options.Bytes are on disk, in Options.Dir.
+	Full Way = "full"
+	// Sampled is on sampled blocks.
+	Sampled Way = "sampled"
+)
+
 // Progress is how far a layer-wise pass has come: Done of the nodes of a type have their rows of a layer.
 type Progress struct {
 	Layer, Layers int // from 1 on
@@ -58,8 +67,7 @@ type Progress struct {
 }
 
 // Evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, whose sums are what
-// those of training come to on average, or, where the hidden rows would not fit its budget or the network knows random walks,
-// on blocks sampled once and for all.
+// those of training come to on average, or on blocks sampled once and for all: where [Way] says so, or the network knows random walks.
 //
 // Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads neighbour lists through
 // the map of the graph, in their order, and feature rows without changing what the host cache holds. What either reads
@@ -146,7 +154,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if e.Sampled() {
 		return 0
 	}
-	var places, widest, learnt int64
+	var places, widest, learnt, readers int64
 	columns := 0
 	for t, read := range e.reach.Types[0] {
 		if read {
@@ -154,16 +162,37 @@ func (e *Evaluator) MemoryBytes() int64 {
 			places += 4 * nodes
 			widest = max(widest, 4*nodes*int64(max(e.step.Model.Hidden, e.data.Types[t].Dim())))
 			learnt += nodes * e.learntRow(t)
+			readers += readerBytes
 		}
 	}
 	for _, r := range e.data.Relations {
 		columns = max(columns, len(r.Inputs))
 	}
-	return e.hidden + places + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns) + 2*min(learntBytes, learnt)
+	hidden := e.hidden + places
+	if e.mayOverflow() {
+		hidden = min(hidden, e.Bytes) + e.setBytes() + readers + writerBytes
+	}
+	return hidden + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns) + 2*min(learntBytes, learnt)
 }
 
 // Sampled tells whether it evaluates on sampled blocks.
-func (e *Evaluator) Sampled() bool { return e.Walks() || e.hidden > e.Bytes }
+func (e *Evaluator) Sampled() bool {
+	return e.Walks() || e.Way == Sampled || e.Way == Auto && e.hidden > e.Bytes
+}
+
+// mayOverflow tells whether a pass over all nodes has hidden rows beyond Bytes.
+func (e *Evaluator) mayOverflow() bool { return e.hidden > e.Bytes }
+
+// setBytes is what a pass over hidden rows on disk has of every node: a bit a layer, and what places of two layers have beside it.
+func (e *Evaluator) setBytes() (bytes int64) {
+	for t, read := range e.reach.Types[0] {
+		if read {
+			nodes := int64(e.data.Types[t].Nodes)
+			bytes += nodes/8*int64(e.step.Model.Layers) + nodes/16
+		}
+	}
+	return bytes
+}
 
 // Method says how accuracy is measured: "full" or "sampled".
 func (e *Evaluator) Method() string {
@@ -236,7 +265,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes []uint32, do f
 	if err != nil {
 		return err
 	}
-	if e.Dir != "" && e.held(need) > e.Bytes {
+	if e.Dir != "" && e.mayOverflow() && e.held(need) > e.Bytes {
 		return e.onDisk(ctx, need, do)
 	}
 	be := e.step.Tape.Backend()
@@ -301,9 +330,14 @@ func (e *Evaluator) came(l, top, t, done, count int) {
 	}
 }
 
-// held is what the hidden rows take that a pass over need has in memory at a time: those of two layers.
+// held is what a pass over need has in memory at a time: the hidden rows of two layers, and where they are.
 func (e *Evaluator) held(need [][]nodeSet) (most int64) {
-	below := int64(0)
+	below, places := int64(0), int64(0)
+	for t := range e.data.Types {
+		if e.reach.Types[0][t] {
+			places += 4 * int64(e.data.Types[t].Nodes)
+		}
+	}
 	for l, wanted := range need[:len(need)-1] {
 		bytes := int64(0)
 		for _, nodes := range wanted {
@@ -311,8 +345,11 @@ func (e *Evaluator) held(need [][]nodeSet) (most int64) {
 		}
 		most, below = max(most, below+bytes), bytes
 	}
-	return most
+	return most + places
 }
+
+// DiskRead is what was read of hidden rows on disk so far.
+func (e *Evaluator) DiskRead() cachetier.Disk { return e.read }
 
 // layer computes layer l for nodes of type t from the features, or from the rows of the layer below.
 func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, nodes []uint32) (kernels.Tensor, error) {
@@ -372,6 +409,9 @@ const (
 	// learntBytes is of the records of learnt sources, and of their values, which are copied out of them.
 	learntBytes = 64 << 20
 	evalChunks  = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
+	// What hidden rows on disk take beside Options.Bytes: buffers of a disk.Reader a type, and those of a store.Writer.
+	readerBytes = 25 << 20
+	writerBytes = 8 << 20
 )
 
 // bounds are those of a chunk: it goes beyond them by its last node.

@@ -170,8 +170,12 @@ func (e *Evaluator) room(need [][]nodeSet) error {
 	if uint64(most) <= usage.AvailBytes {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: the rows of two layers take %s, and it has %s; make room there, or name another place", e.Dir, syscall.ENOSPC, kernels.FormatBytes(most),
-		kernels.FormatBytes(int64(usage.AvailBytes)))
+	remedy := "make room there, or name another place"
+	if e.elem() == store.F32 {
+		remedy += "; {layer_dtype} f16 takes half"
+	}
+	return fmt.Errorf("%s: %w: the rows of two layers take %s, and it has %s; %s", e.Dir, syscall.ENOSPC, kernels.FormatBytes(most),
+		kernels.FormatBytes(int64(usage.AvailBytes)), remedy)
 }
 
 // idBytes is what a layer on disk has of each row beside it: its node, and its place by that.
