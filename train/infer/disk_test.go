@@ -300,6 +300,76 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestGoesOn: a pass that died at any point goes on behind the newest layer that was whole, if it is for the same, and comes to the
+// same.
+func TestGoesOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, Of: "a test"})
+	from := 0
+	e.Progress = func(p Progress) {
+		if from == 0 {
+			from = p.Layer
+		}
+	}
+	_, want, err := rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	require.NoDirExists(t, dir)
+	// dies has all that changes files fail from some point on, as after kill -9: nothing is tidied up.
+	dies := func(at int32) (ended bool) {
+		n := int32(0)
+		e.FS = errorfs.Wrap(unsynced{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				if n++; n > at {
+					return errorfs.ErrInjected
+				}
+			}
+			return nil
+		}))
+		_, _, err := rows(t.Context(), e, 2, papers)
+		e.FS = unsynced{vfs.Default}
+		from = 0
+		return err == nil
+	}
+	began := map[int]int32{} // at which layer a pass went on, and after how many writes at most
+	at := int32(0)
+	for ; !dies(at); at += 4 {
+		_, got, err := rows(t.Context(), e, 2, papers)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "died after %d writes", at)
+		left, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+		began[from] = at
+	}
+	require.Len(t, began, 3, "%v", began)
+	require.Less(t, began[1], began[2])
+	require.Less(t, began[2], began[3])
+
+	last := began[2] // layer 1 is whole then
+	for name, change := range map[string]func() (undo func()){
+		"of":      func() func() { e.Of = "another"; return func() { e.Of = "a test" } },
+		"dtype":   func() func() { e.LayerDtype = store.F16; return func() { e.LayerDtype = 0 } },
+		"nodes":   func() func() { all := papers; papers = papers[1:]; return func() { papers = all } },
+		"weights": func() func() { return func() {} },
+		"torn": func() func() {
+			require.NoError(t, os.Truncate(filepath.Join(dir, "layer-0", "feat", "paper", "rows-00000.f32"), 8192))
+			return func() {}
+		},
+	} {
+		require.False(t, dies(last))
+		undo := change()
+		if name == "weights" {
+			w := e.step.Model.Download()
+			w[0].Data[0]++
+			e.step.Model.Upload(w)
+		}
+		_, _, err := rows(t.Context(), e, 2, papers)
+		require.NoError(t, err)
+		require.Equal(t, 1, from, name)
+		undo()
+	}
+}
+
 // TestStopped: a pass that is told to stop does.
 func TestStopped(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")

@@ -33,6 +33,10 @@ type Options struct {
 	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next one reads them. It is made if it is
 	// not there, and has nothing of the pass left when that ends. Default: hidden rows are in memory, whatever they take.
 	Dir string
+	// Of has a pass that was cut short, by an error or a crash, leave the layers in Dir that were whole, and one after it start behind
+	// them where all that has a part in them is the same: dataset, network, weights, nodes, and Of, which says what this package
+	// does not know, such as the checkpoint that learnt rows are of. Default: nothing stays.
+	Of string
 	// LayerDtype is how Dir has them: store.F16 takes half of the space, and rounds them. Default store.F32.
 	LayerDtype store.Elem
 	// Tables says how Dir is read. Its budgets are of no account: they are parts of Bytes.

@@ -2,13 +2,17 @@ package infer
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
@@ -16,33 +20,37 @@ import (
 
 // onDisk is layerwise with the rows of each layer on disk, from where the next one reads them.
 func (e *Evaluator) onDisk(ctx context.Context, need [][]nodeSet, do func(chunk []uint32, y kernels.Tensor) error) (err error) {
-	made, err := e.begin()
-	if made {
+	top := len(need) - 1
+	identity := e.identity(need[top], top)
+	below, first, ours, err := e.begin(top, identity)
+	if ours {
 		defer func() { _ = e.fs().Remove(e.Dir) }() // it stays where somebody has put something there
 	}
-	if err == nil {
-		err = e.room(need)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.removeLayers()) }()
-	top := len(need) - 1
-	var below *store.Dataset
 	defer func() {
 		if below != nil {
 			below.Close()
 		}
 	}()
-	for l, wanted := range need {
+	if err == nil {
+		err = e.room(need, first)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil || e.Of == "" {
+			err = errors.Join(err, e.removeLayers(-1))
+		}
+	}()
+	for l := first; ; l++ {
 		if l == top {
 			return e.overDisk(ctx, l, top, below, need, func(_ int, chunk []uint32, y kernels.Tensor) error { return do(chunk, y) })
 		}
-		w, err := e.createLayer(l)
+		w, err := e.createLayer(l, identity)
 		if err != nil {
 			return err
 		}
-		if err = e.fill(ctx, w, l, top, below, need, wanted); err != nil {
+		if err = e.fill(ctx, w, l, top, below, need); err != nil {
 			return errors.Join(err, w.Abort())
 		}
 		if below != nil {
@@ -51,18 +59,15 @@ func (e *Evaluator) onDisk(ctx context.Context, need [][]nodeSet, do func(chunk 
 		if below, err = store.Open(e.layerPath(l)); err != nil {
 			return err
 		}
-		if l > 0 {
-			if err := e.fs().RemoveAll(e.layerPath(l - 1)); err != nil {
-				return err
-			}
+		if err := e.removeLayers(l); err != nil {
+			return err
 		}
 	}
-	return nil
 }
 
-// fill computes layer l for the nodes of wanted, and seals its rows.
-func (e *Evaluator) fill(ctx context.Context, w *layerWriter, l, top int, below *store.Dataset, need [][]nodeSet, wanted []nodeSet) error {
-	for t, nodes := range wanted {
+// fill computes layer l for the nodes that need has of it, and seals its rows.
+func (e *Evaluator) fill(ctx context.Context, w *layerWriter, l, top int, below *store.Dataset, need [][]nodeSet) error {
+	for t, nodes := range need[l] {
 		if err := w.begin(t, nodes); err != nil {
 			return err
 		}
@@ -127,7 +132,9 @@ func (e *Evaluator) fs() vfs.FS {
 	return e.FS
 }
 
-func (e *Evaluator) layerPath(l int) string { return filepath.Join(e.Dir, fmt.Sprintf("layer-%d", l)) }
+func layerName(l int) string { return fmt.Sprintf("layer-%d", l) }
+
+func (e *Evaluator) layerPath(l int) string { return filepath.Join(e.Dir, layerName(l)) }
 
 // elem is the type of numbers on disk.
 func (e *Evaluator) elem() store.Elem {
@@ -137,29 +144,81 @@ func (e *Evaluator) elem() store.Elem {
 	return e.LayerDtype
 }
 
-// begin makes the directory, or clears it of what a pass before has left.
-func (e *Evaluator) begin() (made bool, err error) {
-	fsys := e.fs()
-	if _, err := fsys.Stat(e.Dir); errors.Is(err, fs.ErrNotExist) {
-		made = true
+// identity is what the rows of a pass for these nodes of layer top come from, as the layers on disk have it.
+func (e *Evaluator) identity(nodes []nodeSet, top int) map[string]string {
+	var inputs []string
+	for t := range e.data.Types {
+		d := &e.data.Types[t]
+		text := fmt.Sprintf("%s %d", d.Name, d.Embed)
+		if d.Features != nil {
+			text += " " + d.Features.Table.Name
+		}
+		inputs = append(inputs, text)
 	}
-	if err := fsys.MkdirAll(e.Dir, 0o777); err != nil {
-		return false, fmt.Errorf("make a directory for the rows of layers: %w", err)
+	var relations []string
+	for _, r := range e.data.Relations {
+		text := r.Relation.Key()
+		for _, c := range r.Inputs {
+			text += " " + c.Column.Name
+		}
+		relations = append(relations, text)
 	}
-	return made, e.removeLayers()
+	h := xxh3.New()
+	fmt.Fprintf(h, "%q %d %v %+v %v %v %q %q %s %v %s %s", e.Of, top, e.elem(), e.step.Model.Config, e.Draws.Weighted, e.Draws.Options, inputs,
+		relations, e.data.Types[e.data.Target].Name, e.step.Shown != nil, e.data.Split, e.step.Tape.Backend().Name())
+	for _, set := range nodes {
+		for _, w := range set {
+			_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, w)) // it does not fail
+		}
+	}
+	sum := h.Sum128().Bytes()
+	return map[string]string{
+		"dataset": e.data.Set.Manifest().Seal, "weights": e.step.Model.Hash(), "pass": hex.EncodeToString(sum[:]),
+	}
 }
 
-// room refuses a file system that has less space left than the rows of two layers take. One that does not tell is believed to have
-// room.
-func (e *Evaluator) room(need [][]nodeSet) error {
-	var most, below int64
+// begin makes the directory, or finds there the newest layer of the pass, if that may go on, and removes what else passes have left.
+// below is that layer, nil where there is none; first is the one to compute; ours says that nobody else made the directory.
+func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dataset, first int, ours bool, err error) {
+	fsys := e.fs()
+	if _, err := fsys.Stat(e.Dir); errors.Is(err, fs.ErrNotExist) {
+		ours = true
+	}
+	if err := fsys.MkdirAll(e.Dir, 0o777); err != nil {
+		return nil, 0, false, fmt.Errorf("make a directory for the rows of layers: %w", err)
+	}
+	for l := top - 1; l >= 0 && e.Of != "" && below == nil; l-- {
+		ds, err := store.Open(e.layerPath(l))
+		if err != nil {
+			continue // it is not there, or is of no use
+		}
+		if !maps.Equal(ds.Manifest().Provenance.Options, identity) || ds.Manifest().Name != layerName(l) {
+			ds.Close()
+			continue
+		}
+		below, first, ours = ds, l+1, true
+	}
+	return below, first, ours, e.removeLayers(first - 1)
+}
+
+// room refuses a file system that has less space left than the rows of two layers take, from layer first on. One that does not tell
+// is believed to have room.
+func (e *Evaluator) room(need [][]nodeSet, first int) error {
+	var most, below, there int64
 	for l, wanted := range need[:len(need)-1] {
 		bytes := int64(0)
 		for _, nodes := range wanted {
 			bytes += e.tableBytes(l, nodes.count())
 		}
-		most, below = max(most, below+bytes), bytes
+		if l == first-1 {
+			there = bytes
+		}
+		if l >= first {
+			most = max(most, below+bytes)
+		}
+		below = bytes
 	}
+	most -= there
 	usage, err := e.fs().GetDiskUsage(e.Dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return nil
@@ -167,7 +226,7 @@ func (e *Evaluator) room(need [][]nodeSet) error {
 	if err != nil {
 		return fmt.Errorf("space left in %s: %w", e.Dir, err)
 	}
-	if uint64(most) <= usage.AvailBytes {
+	if most <= 0 || uint64(most) <= usage.AvailBytes {
 		return nil
 	}
 	remedy := "make room there, or name another place"
@@ -187,15 +246,15 @@ func (e *Evaluator) tableBytes(l, count int) int64 {
 	return bytes + bytes/1000 + 8*store.PageSize
 }
 
-// removeLayers removes what passes have left of layers, whole ones and others.
-func (e *Evaluator) removeLayers() error {
+// removeLayers removes what passes have left of layers, whole ones and others, but for layer but, if that is one.
+func (e *Evaluator) removeLayers(but int) error {
 	fsys := e.fs()
 	names, err := fsys.List(e.Dir)
 	if err != nil {
 		return fmt.Errorf("clear the rows of layers: %w", err)
 	}
 	for _, name := range names {
-		if ours, _ := filepath.Match("layer-[0-9]*", name); ours {
+		if ours, _ := filepath.Match("layer-[0-9]*", name); ours && name != layerName(but) {
 			if err := fsys.RemoveAll(filepath.Join(e.Dir, name)); err != nil {
 				return fmt.Errorf("clear the rows of layers: %w", err)
 			}
@@ -207,21 +266,22 @@ func (e *Evaluator) removeLayers() error {
 // layerWriter writes the rows of a layer.
 type layerWriter struct {
 	*store.Writer
-	e      *Evaluator
-	layer  int
-	tables []*store.FeatureWriter // by type; nil where it makes none
-	rows   []int                  // written so far
-	halves []uint16
-	bytes  []byte
+	e        *Evaluator
+	layer    int
+	identity map[string]string
+	tables   []*store.FeatureWriter // by type; nil where it makes none
+	rows     []int                  // written so far
+	halves   []uint16
+	bytes    []byte
 }
 
-func (e *Evaluator) createLayer(l int) (*layerWriter, error) {
+func (e *Evaluator) createLayer(l int, identity map[string]string) (*layerWriter, error) {
 	w, err := store.Create(e.layerPath(l), store.WriterOptions{FS: e.FS})
 	if err != nil {
 		return nil, fmt.Errorf("the rows of layer %d: %w", l+1, err)
 	}
 	n := len(e.data.Types)
-	return &layerWriter{Writer: w, e: e, layer: l, tables: make([]*store.FeatureWriter, n), rows: make([]int, n)}, nil
+	return &layerWriter{Writer: w, e: e, layer: l, identity: identity, tables: make([]*store.FeatureWriter, n), rows: make([]int, n)}, nil
 }
 
 // begin begins the table of nodes of type t. Where there are none it has none.
@@ -288,8 +348,8 @@ func (w *layerWriter) seal() error {
 		}
 	}
 	_, err := w.Seal(store.Manifest{
-		Name: fmt.Sprintf("layer-%d", w.layer), Order: "original",
-		Provenance: store.Provenance{Tool: "gnnstore", Source: w.e.data.Set.Path()},
+		Name: layerName(w.layer), Order: "original",
+		Provenance: store.Provenance{Tool: "gnnstore", Source: w.e.data.Set.Path(), Options: w.identity},
 	})
 	return err
 }
