@@ -38,7 +38,15 @@ func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
 			inputs[n.Name] = data.Constant // learnt rows of their own need a run
 		}
 	}
-	d, err := data.Open(ds, data.Options{Hidden: c.Hidden, Inputs: inputs})
+	columns := map[string][]string{}
+	for _, r := range ds.Manifest().Relations {
+		for _, col := range r.Columns {
+			if col.Name != "weight" && c.Kind.ReadsEdges() {
+				columns[r.Key()] = append(columns[r.Key()], col.Name)
+			}
+		}
+	}
+	d, err := data.Open(ds, data.Options{Hidden: c.Hidden, Inputs: inputs, Weighted: o.Draws.Weighted, EdgeInputs: columns})
 	require.NoError(t, err)
 	shape := model.Shape{Out: d.Labels.Classes(), Target: d.Target}
 	schema := d.Schema()
@@ -48,8 +56,9 @@ func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
 	for i, r := range d.Relations {
 		name := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "___")
 		shape.Relations = append(shape.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
+		shape.Edges = append(shape.Edges, len(r.Inputs))
 	}
-	o.Draws = sample.Config{Fanouts: make([]int, c.Layers), Options: c.Kind.Sampling()}
+	o.Draws = sample.Config{Fanouts: make([]int, c.Layers), Options: c.Kind.Sampling(), Weighted: o.Draws.Weighted}
 	for l := range o.Draws.Fanouts {
 		o.Draws.Fanouts[l] = c.Kind.All()
 	}
@@ -57,6 +66,11 @@ func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
 	be := kernels.NewCPU(kernels.CPUOptions{})
 	s := step.New(be, model.New(be, c, shape, 1), nil, optim.Options{})
 	t.Cleanup(s.Close)
+	if c.LabelInput > 0 {
+		shown, err := d.Shown()
+		require.NoError(t, err)
+		s.Shown = shown
+	}
 	tables := make([]*cachetier.Stack, len(d.Types))
 	for i := range d.Types {
 		if d.Types[i].Features != nil && d.Types[i].Nodes > 0 {
@@ -171,7 +185,7 @@ func TestOnDiskAsInMemory(t *testing.T) {
 		require.Equal(rt, nodes, wantIDs)
 
 		e.Dir, e.Bytes = dir, int64(rapid.SampledFrom([]int{0, 1, 100, 500, 2000, 10_000}).Draw(rt, "bytes"))
-		e.most = bounds{rapid.IntRange(1, 2000).Draw(rt, "chunk"), rapid.IntRange(1, 300).Draw(rt, "edges"), 1 << 20}
+		e.most = bounds{rapid.IntRange(1, 2000).Draw(rt, "chunk"), rapid.IntRange(1, 300).Draw(rt, "edges"), 1 << 20, rapid.IntRange(0, 60).Draw(rt, "hub"), rapid.IntRange(1, 30).Draw(rt, "part"), 1 << 30}
 		e.Tables = cachetier.Options{Engine: rapid.SampledFrom(disk.Kinds).Draw(rt, "engine"), Readers: 3}
 		last := Progress{}
 		e.Progress = func(p Progress) {
@@ -200,7 +214,7 @@ func asBits(v []float32) []uint32 {
 func library(t testing.TB, kind model.Kind, o Options) (e *Evaluator, papers []uint32) {
 	c := model.Config{Kind: kind, Layers: 3, Hidden: 16, Norm: "layer", Heads: 2}
 	e = network(t, storetest.BuildTyped(t, storetest.Library(400, 3, 1)), c, o)
-	e.most = bounds{4096, 500, 1 << 20}
+	e.most = bounds{4096, 500, 1 << 20, 500, 100, 1 << 30}
 	for v := range uint32(e.data.Types[e.data.Target].Nodes) {
 		papers = append(papers, v)
 	}

@@ -24,6 +24,11 @@
 // and is read in one pass, in file order, while the window before is used. A chunk whose rows do not fit alone is read to where it is
 // used.
 //
+// A node of more neighbours than a chunk has edges is a chunk of its own. Networks of means and sums (model.Kind.Sums) add them up in
+// parts of a fixed length, in the order of the list, so that the rows of a part are all that is in memory of them; the list itself takes
+// some 20 bytes an edge. Networks of attention take a list at once; one whose rows are more than Bytes, and than a chunk may take anyway, is
+// refused where hidden rows are on disk.
+//
 // # Why not
 //
 // Why not memory maps of hidden rows, without windows: chunks read all over a table that does not fit in memory, and a page fault for

@@ -100,7 +100,7 @@ type Evaluator struct {
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.Target), place: make([][]uint32, len(d.Types))}
-	e.most = bounds{chunkBytes, chunkEdges, learntBytes}
+	e.most = bounds{chunkBytes, chunkEdges, learntBytes, chunkEdges, hubPart, evalChunks * chunkBytes}
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -357,12 +357,16 @@ func (e *Evaluator) DiskRead() cachetier.Disk { return e.read }
 
 // layer computes layer l for nodes of type t from the features, or from the rows of the layer below.
 func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, nodes []uint32) (kernels.Tensor, error) {
+	hidden := func(from int, ids []uint32) (kernels.Tensor, error) {
+		return e.step.Feed.RowsOf(from, below[from], ids, e.place[from]), nil
+	}
+	if e.hub(l, t, nodes) {
+		return e.inParts(ctx, l, t, nodes[0], hidden)
+	}
 	if err := e.draw(ctx, &e.block, l, t, nodes); err != nil {
 		return kernels.Tensor{}, err
 	}
-	return e.compute(ctx, &e.block, l, t, func(from int, ids []uint32) (kernels.Tensor, error) {
-		return e.step.Feed.RowsOf(from, below[from], ids, e.place[from]), nil
-	})
+	return e.compute(ctx, &e.block, l, t, hidden)
 }
 
 // draw makes b all that layer l reads for nodes of type t.
@@ -375,28 +379,20 @@ func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes [
 	return nil
 }
 
-// compute is layer l for the nodes of type t that b was drawn for, from the features, or from the rows of the layer below, which
-// hidden brings for ids of a type.
-func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidden func(from int, ids []uint32) (kernels.Tensor, error)) (kernels.Tensor, error) {
+// hiddenRows brings rows of the layer below, for ids of type from.
+type hiddenRows func(from int, ids []uint32) (kernels.Tensor, error)
+
+// compute is layer l for the nodes of type t that b was drawn for, from the features, or from the rows of the layer below.
+func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidden hiddenRows) (kernels.Tensor, error) {
 	e.step.Tape.Reset(false)
 	inputs := b.Inputs()
 	x := make(model.Rows, len(inputs))
 	for from, ids := range inputs {
-		switch {
-		case len(ids) == 0:
-		case l > 0:
-			rows, err := hidden(from, ids)
-			if err != nil {
-				return rows, err
-			}
-			x[from] = e.step.Tape.Convert(e.step.Tape.Leaf(rows))
-		case e.tables[from] == nil: // the network has a row for it
-		default:
-			rows, err := e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids)
-			if err != nil {
-				return rows, err
-			}
-			x[from] = e.step.Leaf(from, rows)
+		if len(ids) == 0 {
+			continue
+		}
+		if err := e.bring(ctx, l, from, ids, x, hidden); err != nil {
+			return kernels.Tensor{}, err
 		}
 	}
 	g := e.step.Feed.Blocks(b.Layers)[0]
@@ -406,10 +402,30 @@ func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidd
 	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value, nil
 }
 
+// bring has x have the rows that layer l reads of ids of type from: none where the network has a row for them all.
+func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x model.Rows, hidden hiddenRows) error {
+	switch {
+	case l > 0:
+		rows, err := hidden(from, ids)
+		if err != nil {
+			return err
+		}
+		x[from] = e.step.Tape.Convert(e.step.Tape.Leaf(rows))
+	case e.tables[from] != nil:
+		rows, err := e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids)
+		if err != nil {
+			return err
+		}
+		x[from] = e.step.Leaf(from, rows)
+	}
+	return nil
+}
+
 // Bounds of a chunk of layer-wise evaluation.
 const (
 	chunkBytes = 32 << 20 // of float32 destination rows
 	chunkEdges = 1 << 18
+	hubPart    = 1 << 16 // neighbours of a hub that are added up together
 	// learntBytes is of the records of learnt sources, and of their values, which are copied out of them.
 	learntBytes = 64 << 20
 	evalChunks  = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
@@ -418,11 +434,15 @@ const (
 	writerBytes = 8 << 20
 )
 
-// bounds are those of a chunk: it goes beyond them by its last node.
+// bounds are those of a chunk: it goes beyond them by its last node. A node of more edges than hub is a chunk of its own, and in parts of
+// part edges.
 type bounds struct {
 	bytes  int
 	edges  int
 	learnt int64
+	hub    int
+	part   int
+	whole  int64 // of rows of a list that is taken at once
 }
 
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
@@ -434,10 +454,16 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 	var chunk []uint32
 	edges, learnt := 0, int64(0)
 	for v := range nodes.all {
-		chunk = append(chunk, v)
 		n, bytes := e.edges(l, t, v)
+		if n > e.most.hub && len(chunk) > 0 {
+			if err := do(chunk); err != nil {
+				return err
+			}
+			chunk, edges, learnt = chunk[:0], 0, 0
+		}
+		chunk = append(chunk, v)
 		edges, learnt = edges+n, learnt+bytes
-		if len(chunk)*width*4 >= e.most.bytes || edges >= e.most.edges || learnt >= e.most.learnt {
+		if len(chunk)*width*4 >= e.most.bytes || edges >= e.most.edges || learnt >= e.most.learnt || n > e.most.hub {
 			if err := do(chunk); err != nil {
 				return err
 			}

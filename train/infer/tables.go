@@ -112,6 +112,11 @@ func (e *Evaluator) overDisk(ctx context.Context, l, top int, below *store.Datas
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			if !e.hub(l, t, chunk) {
+				if err := e.checkHub(l, t, chunk); err != nil {
+					return err
+				}
+			}
 			y, err := e.layer(ctx, l, nil, t, chunk)
 			if err != nil {
 				return err

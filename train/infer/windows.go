@@ -80,6 +80,19 @@ func (w *windows) close() {
 // each calls do with what the layer makes of nodes of type t, a chunk at a time.
 func (w *windows) each(ctx context.Context, t int, nodes nodeSet, do func(nodes []uint32, y kernels.Tensor) error) error {
 	err := w.e.chunks(nodes, t, w.layer, func(nodes []uint32) error {
+		if w.e.hub(w.layer, t, nodes) {
+			if err := w.use(ctx, t, do); err != nil {
+				return err
+			}
+			y, err := w.e.inParts(ctx, w.layer, t, nodes[0], w.peek(ctx))
+			if err != nil {
+				return err
+			}
+			return do(nodes, y)
+		}
+		if err := w.e.checkHub(w.layer, t, nodes); err != nil {
+			return err
+		}
 		if err := w.draw(ctx, t, nodes); err != nil {
 			return err
 		}
@@ -169,6 +182,23 @@ func (w *windows) use(ctx context.Context, t int, do func(nodes []uint32, y kern
 	return nil
 }
 
+// peek brings rows at once, and leaves what waits for others where it is.
+func (w *windows) peek(ctx context.Context) hiddenRows {
+	var rows []uint32
+	return func(from int, ids []uint32) (kernels.Tensor, error) {
+		rows = rows[:0]
+		for _, v := range ids {
+			rows = append(rows, w.places[from].of(v))
+		}
+		return w.hidden(from, len(ids), func(dst []byte) error { return w.stacks[from].Peek(ctx, dst, rows) })
+	}
+}
+
+// hidden has fill write n rows of type from.
+func (w *windows) hidden(from, n int, fill func(dst []byte) error) (kernels.Tensor, error) {
+	return w.e.step.Feed.Hidden(from, w.elem, n, w.stacks[from].RowBytes()/w.elem.Size(), fill)
+}
+
 // load reads window after window of chunks, as many chunks as fit the cache of every table, and gives them to ready.
 func (w *windows) load(ctx context.Context, chunks int, ready chan<- []*cachetier.Window) error {
 	for chunks > 0 {
@@ -218,7 +248,6 @@ func (w *windows) steps(window []*cachetier.Window) int {
 // compute is the layer for c, which is step i of window.
 func (w *windows) compute(ctx context.Context, t int, c *chunk, window []*cachetier.Window, i int) (kernels.Tensor, error) {
 	return w.e.compute(ctx, &c.batch, w.layer, t, func(from int, ids []uint32) (kernels.Tensor, error) {
-		cols := w.stacks[from].RowBytes() / w.elem.Size()
-		return w.e.step.Feed.Hidden(from, w.elem, len(ids), cols, func(dst []byte) error { return window[from].Gather(ctx, i, dst) })
+		return w.hidden(from, len(ids), func(dst []byte) error { return window[from].Gather(ctx, i, dst) })
 	})
 }
