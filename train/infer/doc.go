@@ -22,7 +22,10 @@
 // The layer above takes its destinations in ascending order, a chunk at a time, and draws some chunks ahead, in a quarter of Bytes.
 // The rows that they read come by a cachetier.Stack a type, in the rest of Bytes: a window is as many chunks as have their rows fit,
 // and is read in one pass, in file order, while the window before is used. A chunk whose rows do not fit alone is read to where it is
-// used.
+// used. So rows are held. Where neighbours are all over a large table that reads it again and again, and networks of means and sums hold
+// the sums of as many destinations as fit instead, with their edges, to which the rows of all their sources are added in ascending order:
+// that reads the table once for each such part. Each layer does what reads for less time, by what the disk costs; the order of adding, and
+// with it the bits, are the same.
 //
 // A node of more neighbours than a chunk has edges is a chunk of its own. Networks of means and sums (model.Kind.Sums) add them up in
 // parts of a fixed length, in the order of the list, so that the rows of a part are all that is in memory of them; the list itself takes

@@ -100,7 +100,7 @@ type Evaluator struct {
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.Target), place: make([][]uint32, len(d.Types))}
-	e.most = bounds{chunkBytes, chunkEdges, learntBytes, chunkEdges, hubPart, evalChunks * chunkBytes}
+	e.most = bounds{chunkBytes, chunkEdges, learntBytes, chunkEdges, hubPart, evalChunks * chunkBytes, whatever}
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -443,6 +443,7 @@ type bounds struct {
 	hub    int
 	part   int
 	whole  int64 // of rows of a list that is taken at once
+	holds  holds
 }
 
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.

@@ -67,17 +67,7 @@ func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hidd
 	if err := e.bring(ctx, l, t, inputs[t][:1], x, hidden); err != nil { // destinations come first
 		return y, err
 	}
-	g := e.step.Feed.Blocks(e.block.Layers)[0]
-	for n := range g.Nodes { // of the others no row is read
-		g.Nodes[n].IDs = g.Nodes[n].IDs.Slice(0, g.Nodes[n].Dst)
-	}
-	for r, sum := range given {
-		g.Edges[r].Given = sum
-	}
-	if l == 0 {
-		e.step.Label(&g, layer)
-	}
-	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value, nil
+	return e.layerGiven(l, t, x, layer, given), nil
 }
 
 // sum makes total what the network reads of the one list of k: the sum of the rows of sources, by their weights, or where there are

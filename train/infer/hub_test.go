@@ -53,6 +53,11 @@ func TestHubsInParts(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, parts of %d", name, weighted, part)
 			}
+			e.Dir, e.FS, e.Bytes, e.most.holds = filepath.Join(t.TempDir(), "layers"), unsynced{vfs.Default}, 3000, itsSums
+			e.most.bytes, e.most.hub, e.most.part = 500, 1000, 10
+			_, got, err := rows(t.Context(), e, 1, nodes)
+			require.NoError(t, err)
+			require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, sums held", name, weighted)
 		}
 	}
 }

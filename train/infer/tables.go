@@ -82,9 +82,19 @@ func (e *Evaluator) fill(ctx context.Context, w *layerWriter, l, top int, below 
 func (e *Evaluator) overDisk(ctx context.Context, l, top int, below *store.Dataset, need [][]nodeSet,
 	do func(t int, chunk []uint32, y kernels.Tensor) error) error {
 	var w *windows
+	bySums := false
 	if l > 0 {
+		rows := make([]int, len(need[l-1]))
+		for t, nodes := range need[l-1] {
+			rows[t] = nodes.count()
+		}
+		bySums = e.holdsSums(l, need[l], rows)
+		memory := e.Bytes
+		if bySums {
+			memory = 0
+		}
 		var err error
-		if w, err = e.openWindows(ctx, l, below, need[l-1]); err != nil {
+		if w, err = e.openWindows(ctx, l, below, need[l-1], memory); err != nil {
 			return err
 		}
 		defer w.close()
@@ -101,6 +111,12 @@ func (e *Evaluator) overDisk(ctx context.Context, l, top int, below *store.Datas
 			done += len(chunk)
 			e.came(l, top, t, done, count)
 			return nil
+		}
+		if bySums {
+			if err := e.bySums(ctx, l, t, nodes, w.peek(ctx), use); err != nil {
+				return err
+			}
+			continue
 		}
 		if w != nil {
 			if err := w.each(ctx, t, nodes, use); err != nil {

@@ -34,10 +34,10 @@ type chunk struct {
 	rows  [][]uint32 // by type: of the layer below, in the order of the batch's inputs
 }
 
-// openWindows opens the tables of below, which has the rows of nodes.
-func (e *Evaluator) openWindows(ctx context.Context, l int, below *store.Dataset, nodes []nodeSet) (_ *windows, err error) {
+// openWindows opens the tables of below, which has the rows of nodes, with memory for them and for chunks.
+func (e *Evaluator) openWindows(ctx context.Context, l int, below *store.Dataset, nodes []nodeSet, memory int64) (_ *windows, err error) {
 	types := len(e.data.Types)
-	w := &windows{e: e, layer: l, stacks: make([]*cachetier.Stack, types), places: make([]places, types), ahead: e.Bytes / 4}
+	w := &windows{e: e, layer: l, stacks: make([]*cachetier.Stack, types), places: make([]places, types), ahead: memory / 4}
 	if e.elem() == store.F16 {
 		w.elem = kernels.F16
 	}
@@ -56,7 +56,7 @@ func (e *Evaluator) openWindows(ctx context.Context, l int, below *store.Dataset
 		t := slices.IndexFunc(e.data.Types, func(d data.Type) bool { return d.Name == tables[i].NodeType })
 		o := e.Tables
 		o.DeviceBytes, o.StaticBytes, o.Lookahead, o.Prewarm, o.Policy = 0, 0, 0, false, cachetier.Belady
-		o.HostBytes = int64(float64(e.Bytes-w.ahead) * (float64(tableRows(f)) / float64(all)))
+		o.HostBytes = int64(float64(memory-w.ahead) * (float64(tableRows(f)) / float64(all)))
 		if w.stacks[t], err = cachetier.Open(ctx, f, o); err != nil {
 			return nil, fmt.Errorf("the rows of layer %d, type %s: %w", l, tables[i].NodeType, err)
 		}
