@@ -36,8 +36,8 @@
 //
 // What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes), the labels of training nodes
 // where they are input (4 bytes a class of theirs, a fifth of a byte a node of their type) and, in full-neighbour evaluation,
-// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds. Measuring links takes a row of hidden
-// width for each node that a part's links and negatives name, and 16 bytes a held-out link.
+// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds: beyond it they are on disk. Measuring
+// links takes a row of hidden width for each node that a part's links and negatives name, and 16 bytes a held-out link.
 //
 // Start reading at [Run], then trainer.epoch.
 package train

@@ -46,9 +46,10 @@ func (t *trainer) keptNow() kept {
 	return kept{int64(t.optim.Steps()), int64(t.result.Best.Epoch) * int64(t.task.Steps())}
 }
 
-// place tells the tables that their files are in the run directory.
+// place tells the tables, and the evaluator, that their files are in the run directory.
 func (t *trainer) place() {
 	t.tiers.In(t.dir.FS(), t.dir.File(embeddingDir), fmt.Sprintf("dataset %s, seed %d", t.result.Seal, t.Seed))
+	t.eval.Dir, t.eval.FS = t.dir.File(run.LayerDir), t.dir.FS()
 }
 
 // beginRows begins with rows as they are drawn.

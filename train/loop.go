@@ -223,7 +223,7 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 
 // measure evaluates a part of the split; ok is false where there is nothing to measure.
 func (t *trainer) measure(ctx context.Context, part tasks.Part) (v float64, ok bool, err error) {
-	stages := t.tiers.Pipe.Stats()
+	stages, hidden := t.tiers.Pipe.Stats(), t.eval.DiskRead()
 	var nodes [][]uint32
 	err = store.Guard(func() error {
 		nodes = t.task.Part(part)
@@ -233,7 +233,7 @@ func (t *trainer) measure(ctx context.Context, part tasks.Part) (v float64, ok b
 		v, ok, err = t.eval.Measure(ctx, nodes)
 	}
 	read := t.tiers.Stats()
-	t.evaluated = t.evaluated.Add(cachetier.Sum(each(nil, read, t.read, cachetier.Stats.Sub)).Disk)
+	t.evaluated = t.evaluated.Add(cachetier.Sum(each(nil, read, t.read, cachetier.Stats.Sub)).Disk).Add(t.eval.DiskRead().Sub(hidden))
 	t.read, t.other = read, t.other.Add(t.tiers.Pipe.Stats().Sub(stages))
 	if errors.Is(err, metric.ErrUndefined) {
 		t.note("not measured: %v", err)

@@ -45,6 +45,8 @@ type Plan struct {
 	Tables []PlanRows `json:"tables,omitempty"`
 	// EdgeInputs is what the values of edges take that the network reads.
 	EdgeInputs []PlanEdges `json:"edge_inputs,omitempty"`
+	// Evaluation says in a sentence how, and why not in full and in memory; empty where it is so, or where another way was asked for.
+	Evaluation string `json:"-"`
 	// AutoEpochs is what the epochs come to where they are Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 }
@@ -78,7 +80,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		return nil, err
 	}
 	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.auto}
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.auto, Evaluation: t.howEvaluated()}
 	t.task.Begin(1)
 	// Two groups: the first finds the cache empty, the second is like those that follow. A short epoch has to do.
 	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds, Without: t.task.Without})

@@ -308,7 +308,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}
 	t.eval = infer.New(t.data, t.step, t.task, infer.Options{
-		Draws: t.draws, Bytes: t.EvalBytes, Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
+		Draws: t.draws, Bytes: t.EvalBytes, Way: wayOf(o.Eval), Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
+		LayerDtype: elemOf(o.LayerDtype),
 	})
 	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
 		return nil, err
@@ -409,6 +410,8 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	t.read, t.trained = t.tiers.Stats(), make([]cachetier.Stats, len(t.tiers.Stacks))
 	t.eval.Attach(t.tiers.Tables(), t.tiers.Pipe)
+	d := t.tiers.Disk
+	t.eval.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
 	return nil
 }
 
@@ -590,14 +593,44 @@ func (t *trainer) notes() {
 		t.note("{kappa} %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	}
+	if text := t.howEvaluated(); text != "" {
+		t.note("%s", text)
+	}
+}
+
+// wayOf is the option as package infer has it.
+func wayOf(eval string) infer.Way {
+	if eval == "auto" {
+		return infer.Auto
+	}
+	return infer.Way(eval)
+}
+
+// elemOf is the type of hidden rows on disk.
+func elemOf(dtype string) store.Elem {
+	if dtype == "f16" {
+		return store.F16
+	}
+	return store.F32
+}
+
+// howEvaluated is how, and why not in full and in memory; empty where it is, or where another way was asked for.
+func (t *trainer) howEvaluated() string {
+	hidden, most := kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes)
 	switch {
 	case t.eval.Walks():
-		t.note("evaluating on sampled blocks of up to %d nodes a part: {sampler} rw weighs the nodes that walks visit, and "+
+		return fmt.Sprintf("evaluating on sampled blocks of up to %d nodes a part: {sampler} rw weighs the nodes that walks visit, and "+
 			"knows no weights for all neighbours", t.EvalNodes)
+	case t.eval.Way == infer.Sampled:
+		return ""
 	case t.eval.Sampled():
-		t.note("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
-			"and {eval_bytes} is %s", t.EvalNodes, kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes))
+		return fmt.Sprintf("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
+			"and {eval_bytes} is %s; {eval} full measures exactly, with the rows on disk", t.EvalNodes, hidden, most)
+	case t.eval.HiddenBytes() > t.EvalBytes:
+		return fmt.Sprintf("evaluating in full: hidden rows could take %s, and {eval_bytes} is %s, so they are on disk, in the run directory, "+
+			"while a part is measured", hidden, most)
 	}
+	return ""
 }
 
 // each puts f of each element of a and that of b, or of nothing where b is empty, in the place of dst, which may be a or b.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -132,6 +133,42 @@ func TestFullEvaluation(t *testing.T) {
 	for i := range full.Epochs {
 		require.Equal(t, *full.Epochs[i].ValidAcc, *blocks.Epochs[i].ValidAcc)
 	}
+}
+
+// TestFullEvaluationFromDisk: where hidden rows are does not change what is measured, of networks of any kind, and nothing of them
+// stays. Sampled evaluation can be asked for.
+func TestFullEvaluationFromDisk(t *testing.T) {
+	ds := openTyped(t, storetest.Library(300, 3, 2))
+	for _, kind := range []model.Kind{model.RSAGE, model.RGAT} {
+		o := typed(kind)
+		o.Layers, o.Fanouts, o.EvalTest, o.EvalNodes = 3, []int{3, 3, 3}, "epoch", 10
+		want := trained(t, ds, o)
+		o.Eval, o.EvalBytes = "full", 2000
+		dir := t.TempDir()
+		var notes []string
+		got, err := Run(context.Background(), ds, in(dir), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+		require.NoError(t, err)
+		require.Equal(t, "full", got.Evaluation.Method)
+		require.Equal(t, want.Best, got.Best, kind)
+		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+		require.Contains(t, strings.Join(notes, "\n"), "and {eval_bytes} is 2.0 KiB, so they are on disk")
+		require.NoDirExists(t, filepath.Join(dir, run.LayerDir))
+		require.Greater(t, got.Evaluation.Disk.BytesRead, want.Evaluation.Disk.BytesRead)
+
+		o.LayerDtype, o.Epochs = "f16", 1
+		require.InDelta(t, *want.Epochs[0].ValidAcc, *trained(t, ds, o).Epochs[0].ValidAcc, 0.1)
+		o.Eval = "auto"
+		p, err := MakePlan(context.Background(), ds, o)
+		require.NoError(t, err)
+		require.Contains(t, p.Evaluation, "{eval_bytes} is 2.0 KiB; {eval} full measures exactly, with the rows on disk")
+		o.Eval, o.EvalBytes = "sampled", run.Auto
+		require.Equal(t, "sampled", trained(t, ds, o).Evaluation.Method)
+	}
+	o := small()
+	o.Eval, o.Sampler = "full", sample.RW
+	require.ErrorContains(t, o.Validate(), "{eval} full: {sampler} rw weighs the nodes")
+	o.Eval = "exact"
+	require.ErrorContains(t, o.Validate(), "{eval} exact: there are auto, full and sampled")
 }
 
 func TestAnyOptionWorks(t *testing.T) {

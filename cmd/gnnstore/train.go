@@ -194,8 +194,10 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
 	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
 	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
-	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation; beyond it, sampled evaluation; auto is an "+
+	f.StringVar(&o.Eval, "eval", cmp.Or(o.Eval, "auto"), "over all neighbours (full), on sampled blocks (sampled), or full where --eval-memory has room (auto)")
+	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation in memory; beyond it they are on disk under --eval full, and else evaluation is sampled; auto is an "+
 		"eighth of --memory, or 2GiB, as far as training leaves room")
+	f.StringVar(&o.LayerDtype, "layer-dtype", cmp.Or(o.LayerDtype, "f32"), "hidden rows on disk: f32, or f16, which takes half and rounds them")
 	f.IntVar(&o.EvalNodes, "eval-nodes", o.EvalNodes, "nodes a part in sampled evaluation")
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that sample ahead")
 	f.Var(&o.memory, "memory", "what the process may take in all; it is split among the parts that follow, and the split is printed "+
@@ -241,6 +243,12 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
 	o.Optim.Rows = optim.RowKind(o.embedOptimizer)
 	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
+	if o.Eval == "auto" { // as it is on record
+		o.Eval = ""
+	}
+	if o.LayerDtype == "f32" {
+		o.LayerDtype = ""
+	}
 	o.EvalBytes, o.MemoryBytes = int64(o.eval), int64(o.memory)
 	o.BatchBytes, o.TopologyBytes = int64(o.batch), int64(o.topology)
 	o.Cache = cachetier.Options{
@@ -329,6 +337,9 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 	printf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
 	if p.AutoEpochs != nil {
 		printf(stdout, "%s\n", p.AutoEpochs.Reason)
+	}
+	if p.Evaluation != "" {
+		printf(stdout, "%s\n", withFlags(p.Evaluation))
 	}
 	return nil
 }

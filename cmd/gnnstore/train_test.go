@@ -30,7 +30,7 @@ func TestOverride(t *testing.T) {
 		Schedule: optim.Schedule{
 			Kind: optim.Step, Warmup: 4, Gamma: 0.7, Milestones: []int{2, 11},
 		},
-		ClassWeights: "1,2.5,0", Metric: metric.MacroF1, EvalTest: "epoch", EvalBytes: 1001, EvalNodes: 12, Split: "public",
+		ClassWeights: "1,2.5,0", Metric: metric.MacroF1, EvalTest: "epoch", Eval: "full", EvalBytes: 1001, EvalNodes: 12, LayerDtype: "f16", Split: "public",
 		CheckpointEvery: 3, KeepCheckpoints: 4, LogEvery: 1, Kernels: "portable",
 		Options: tiers.Options{
 			Workers: 5, BatchBytes: 1 << 20, MemoryBytes: 3<<20 + 1,

@@ -1,13 +1,10 @@
-// Package infer evaluates a network on the nodes of a graph: layer by layer over all neighbours, or on sampled blocks.
-//
-// Memory: an [Evaluator] takes what MemoryBytes says beside that of training. One goroutine at a time. Start at
-// [Evaluator.Measure].
 package infer
 
 import (
 	"context"
-	"math/bits"
 	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
@@ -30,18 +27,51 @@ type Task interface {
 // Options says how to evaluate.
 type Options struct {
 	Draws sample.Config // of training
-	// Bytes bounds the hidden rows of layer-wise evaluation; a graph that needs more is evaluated on sampled blocks.
+	// Bytes bounds the hidden rows of layer-wise evaluation; where a graph needs more, Way says what Measure does. Default Auto.
 	Bytes int64
-	Nodes int // that are evaluated at most on sampled blocks
-	Batch int // seeds of such a block
-	Seed  uint64
+	Way   Way
+	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next one reads them. It is made if it is
+	// not there, and has nothing of the pass left when that ends. Default: hidden rows are in memory, whatever they take.
+	Dir string
+	// Of has a pass that was cut short, by an error or a crash, leave the layers in Dir that were whole, and one after it start behind
+	// them where all that has a part in them is the same: dataset, network, weights, nodes, and Of, which says what this package
+	// does not know, such as the checkpoint that learnt rows are of. Default: nothing stays.
+	Of string
+	// LayerDtype is how Dir has them: store.F16 takes half of the space, and rounds them. Default store.F32.
+	LayerDtype store.Elem
+	// Tables says how Dir is read. Its budgets are of no account: they are parts of Bytes.
+	Tables cachetier.Options
+	FS     vfs.FS // where Dir is written; default the disk
+	Nodes  int    // that are evaluated at most on sampled blocks
+	Batch  int    // seeds of such a block
+	Seed   uint64
 	// Look is called now and then, between pieces of work; nil: nobody is.
 	Look func()
+	// Progress is called after each chunk of nodes of a layer-wise pass; nil: nobody is.
+	Progress func(p Progress)
+}
+
+// Way is how Measure goes about it.
+type Way string
+
+const (
+	// Auto is layer by layer where the hidden rows of all nodes fit Options.Bytes, and else on sampled blocks.
+	Auto Way = ""
+	// Full is layer by layer on any graph; hidden rows beyond Options.Bytes are on disk, in Options.Dir.
+	Full Way = "full"
+	// Sampled is on sampled blocks.
+	Sampled Way = "sampled"
+)
+
+// Progress is how far a layer-wise pass has come: Done of the nodes of a type have their rows of a layer.
+type Progress struct {
+	Layer, Layers int // from 1 on
+	Type          string
+	Done, Nodes   int
 }
 
 // Evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, whose sums are what
-// those of training come to on average, or, where the hidden rows would not fit its budget or the network knows random walks,
-// on blocks sampled once and for all.
+// those of training come to on average, or on blocks sampled once and for all: where [Way] says so, or the network knows random walks.
 //
 // Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads neighbour lists through
 // the map of the graph, in their order, and feature rows without changing what the host cache holds. What either reads
@@ -61,12 +91,16 @@ type Evaluator struct {
 	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
 	block  sample.Batch
 	place  [][]uint32 // by type: row of a node in the layer below the one at hand
+
+	most bounds
+	read cachetier.Disk // of layers on disk
 }
 
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.SeedTypes()...), place: make([][]uint32, len(d.Types))}
+	e.most = bounds{chunkBytes, chunkEdges, learntBytes, chunkEdges, hubPart, evalChunks * chunkBytes, whatever}
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -124,7 +158,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if e.Sampled() {
 		return 0
 	}
-	var places, widest, learnt int64
+	var places, widest, learnt, readers int64
 	columns := 0
 	for t, read := range e.reach.Types[0] {
 		if read {
@@ -132,16 +166,37 @@ func (e *Evaluator) MemoryBytes() int64 {
 			places += 4 * nodes
 			widest = max(widest, 4*nodes*int64(max(e.step.Model.Hidden, e.data.Types[t].Dim())))
 			learnt += nodes * e.learntRow(t)
+			readers += readerBytes
 		}
 	}
 	for _, r := range e.data.Relations {
 		columns = max(columns, len(r.Inputs))
 	}
-	return e.hidden + places + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns) + 2*min(learntBytes, learnt)
+	hidden := e.hidden + places
+	if e.mayOverflow() {
+		hidden = min(hidden, e.Bytes) + e.setBytes() + readers + writerBytes
+	}
+	return hidden + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns) + 2*min(learntBytes, learnt)
 }
 
 // Sampled tells whether it evaluates on sampled blocks.
-func (e *Evaluator) Sampled() bool { return e.Walks() || e.hidden > e.Bytes }
+func (e *Evaluator) Sampled() bool {
+	return e.Walks() || e.Way == Sampled || e.Way == Auto && e.hidden > e.Bytes
+}
+
+// mayOverflow tells whether a pass over all nodes has hidden rows beyond Bytes.
+func (e *Evaluator) mayOverflow() bool { return e.hidden > e.Bytes }
+
+// setBytes is what a pass over hidden rows on disk has of every node: a bit a layer, and what places of two layers have beside it.
+func (e *Evaluator) setBytes() (bytes int64) {
+	for t, read := range e.reach.Types[0] {
+		if read {
+			nodes := int64(e.data.Types[t].Nodes)
+			bytes += nodes/8*int64(e.step.Model.Layers) + nodes/16
+		}
+	}
+	return bytes
+}
 
 // Method says how accuracy is measured: "full" or "sampled".
 func (e *Evaluator) Method() string {
@@ -228,6 +283,9 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	if err != nil {
 		return err
 	}
+	if e.Dir != "" && e.mayOverflow() && e.held(need) > e.Bytes {
+		return e.onDisk(ctx, need, do)
+	}
 	be := e.step.Tape.Backend()
 	var below, out []kernels.Tensor // rows of the layer below, and of the one at hand, by type
 	free := func(rows []kernels.Tensor) {
@@ -245,9 +303,10 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 			if nodes == nil {
 				continue
 			}
+			count := nodes.count()
 			if l < top {
-				rows, width := nodes.count(), e.step.Model.Width(l)
-				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*width), Type: kernels.F32, Rows: rows, Cols: width}
+				width := e.step.Model.Width(l)
+				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, count*width), Type: kernels.F32, Rows: count, Cols: width}
 			}
 			done := 0
 			err := e.chunks(nodes, t, l, func(chunk []uint32) error {
@@ -258,12 +317,13 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				if err != nil {
 					return err
 				}
-				e.look()
-				if l == top {
-					return do(t, chunk, y)
+				if l < top {
+					be.Convert(out[t].Slice(done, done+len(chunk)), y)
+				} else if err := do(t, chunk, y); err != nil {
+					return err
 				}
-				be.Convert(out[t].Slice(done, done+len(chunk)), y)
 				done += len(chunk)
+				e.came(l, top, t, done, count)
 				return nil
 			})
 			if err != nil {
@@ -271,39 +331,83 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 			}
 		}
 		for t, nodes := range wanted {
+			if nodes != nil && e.place[t] == nil {
+				e.place[t] = make([]uint32, e.data.Types[t].Nodes)
+			}
 			nodes.rank(e.place[t])
 		}
 	}
 	return nil
 }
 
+// came says that done of count nodes of type t have their rows of layer l.
+func (e *Evaluator) came(l, top, t, done, count int) {
+	e.look()
+	if e.Progress != nil {
+		e.Progress(Progress{Layer: l + 1, Layers: top + 1, Type: e.data.Types[t].Name, Done: done, Nodes: count})
+	}
+}
+
+// held is what a pass over need has in memory at a time: the hidden rows of two layers, and where they are.
+func (e *Evaluator) held(need [][]nodeSet) (most int64) {
+	below, places := int64(0), int64(0)
+	for t := range e.data.Types {
+		if e.reach.Types[0][t] {
+			places += 4 * int64(e.data.Types[t].Nodes)
+		}
+	}
+	for l, wanted := range need[:len(need)-1] {
+		bytes := int64(0)
+		for _, nodes := range wanted {
+			bytes += 4 * int64(nodes.count()) * int64(e.step.Model.Width(l))
+		}
+		most, below = max(most, below+bytes), bytes
+	}
+	return most + places
+}
+
+// DiskRead is what was read of hidden rows on disk so far.
+func (e *Evaluator) DiskRead() cachetier.Disk { return e.read }
+
 // layer computes layer l for nodes of type t from the features, or from the rows of the layer below.
 func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, nodes []uint32) (kernels.Tensor, error) {
-	b, seeds := &e.block, make([][]uint32, len(e.data.Types))
+	hidden := func(from int, ids []uint32) (kernels.Tensor, error) {
+		return e.step.Feed.RowsOf(from, below[from], ids, e.place[from]), nil
+	}
+	if e.hub(l, t, nodes) {
+		return e.inParts(ctx, l, t, nodes[0], hidden)
+	}
+	if err := e.draw(ctx, &e.block, l, t, nodes); err != nil {
+		return kernels.Tensor{}, err
+	}
+	return e.compute(ctx, &e.block, l, t, hidden)
+}
+
+// draw makes b all that layer l reads for nodes of type t.
+func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes []uint32) error {
+	seeds := make([][]uint32, len(e.data.Types))
 	seeds[t] = nodes
 	if err := e.full[l].SampleOne(ctx, b, sample.Z{}, seeds...); err != nil {
-		return kernels.Tensor{}, e.data.Place(err)
+		return e.data.Place(err)
 	}
+	return nil
+}
+
+// hiddenRows brings rows of the layer below, for ids of type from.
+type hiddenRows func(from int, ids []uint32) (kernels.Tensor, error)
+
+// compute is layer l for the nodes of type t that b was drawn for, from the features, or from the rows of the layer below.
+func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidden hiddenRows) (kernels.Tensor, error) {
 	e.step.Tape.Reset(false)
-	x := make(model.Rows, len(seeds))
-	for from, ids := range b.Inputs() {
-		var rows kernels.Tensor
-		switch {
-		case len(ids) == 0:
-			continue
-		case l > 0:
-			rows = e.step.Feed.RowsOf(from, below[from], ids, e.place[from])
-		case e.tables[from] == nil: // the network has a row for it
-			continue
-		default:
-			var err error
-			if rows, err = e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids); err != nil {
-				return rows, err
-			}
-			x[from] = e.step.Leaf(from, rows)
+	inputs := b.Inputs()
+	x := make(model.Rows, len(inputs))
+	for from, ids := range inputs {
+		if len(ids) == 0 {
 			continue
 		}
-		x[from] = e.step.Tape.Leaf(rows)
+		if err := e.bring(ctx, l, from, ids, x, hidden); err != nil {
+			return kernels.Tensor{}, err
+		}
 	}
 	g := e.step.Feed.Blocks(b.Layers)[0]
 	if l == 0 {
@@ -312,14 +416,49 @@ func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t 
 	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value, nil
 }
 
+// bring has x have the rows that layer l reads of ids of type from: none where the network has a row for them all.
+func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x model.Rows, hidden hiddenRows) error {
+	switch {
+	case l > 0:
+		rows, err := hidden(from, ids)
+		if err != nil {
+			return err
+		}
+		x[from] = e.step.Tape.Convert(e.step.Tape.Leaf(rows))
+	case e.tables[from] != nil:
+		rows, err := e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids)
+		if err != nil {
+			return err
+		}
+		x[from] = e.step.Leaf(from, rows)
+	}
+	return nil
+}
+
 // Bounds of a chunk of layer-wise evaluation.
 const (
 	chunkBytes = 32 << 20 // of float32 destination rows
 	chunkEdges = 1 << 18
+	hubPart    = 1 << 16 // neighbours of a hub that are added up together
 	// learntBytes is of the records of learnt sources, and of their values, which are copied out of them.
 	learntBytes = 64 << 20
 	evalChunks  = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
+	// What hidden rows on disk take beside Options.Bytes: buffers of a disk.Reader a type, and those of a store.Writer.
+	readerBytes = 25 << 20
+	writerBytes = 8 << 20
 )
+
+// bounds are those of a chunk: it goes beyond them by its last node. A node of more edges than hub is a chunk of its own, and in parts of
+// part edges.
+type bounds struct {
+	bytes  int
+	edges  int
+	learnt int64
+	hub    int
+	part   int
+	whole  int64 // of rows of a list that is taken at once
+	holds  holds
+}
 
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
 func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) error) error {
@@ -330,10 +469,16 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 	var chunk []uint32
 	edges, learnt := 0, int64(0)
 	for v := range nodes.all {
-		chunk = append(chunk, v)
 		n, bytes := e.edges(l, t, v)
+		if n > e.most.hub && len(chunk) > 0 {
+			if err := do(chunk); err != nil {
+				return err
+			}
+			chunk, edges, learnt = chunk[:0], 0, 0
+		}
+		chunk = append(chunk, v)
 		edges, learnt = edges+n, learnt+bytes
-		if len(chunk)*width*4 >= chunkBytes || edges >= chunkEdges || learnt >= learntBytes {
+		if len(chunk)*width*4 >= e.most.bytes || edges >= e.most.edges || learnt >= e.most.learnt || n > e.most.hub {
 			if err := do(chunk); err != nil {
 				return err
 			}
@@ -371,11 +516,6 @@ func (e *Evaluator) learntRow(t int) int64 {
 // plan is the nodes that each layer up to top computes, by type, nil for types of which it computes none: top nodes, each one below
 // those that the next reads.
 func (e *Evaluator) plan(top int, nodes [][]uint32) ([][]nodeSet, error) {
-	for t, read := range e.reach.Types[0] {
-		if n := e.data.Types[t].Nodes; read && e.place[t] == nil {
-			e.place[t] = make([]uint32, n)
-		}
-	}
 	need := make([][]nodeSet, top+1)
 	need[top] = make([]nodeSet, len(e.data.Types))
 	for t, ids := range nodes {
@@ -412,39 +552,4 @@ func (e *Evaluator) plan(top int, nodes [][]uint32) ([][]nodeSet, error) {
 		}
 	}
 	return need, nil
-}
-
-// nodeSet has a bit a node.
-type nodeSet []uint64
-
-func newNodeSet(nodes int) nodeSet { return make(nodeSet, (nodes+63)/64) }
-
-func (s nodeSet) add(v uint32) { s[v/64] |= 1 << (v % 64) }
-
-func (s nodeSet) count() int {
-	n := 0
-	for _, w := range s {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// all yields the nodes in ascending order.
-func (s nodeSet) all(yield func(uint32) bool) {
-	for i, w := range s {
-		for ; w != 0; w &= w - 1 {
-			if !yield(uint32(i*64 + bits.TrailingZeros64(w))) {
-				return
-			}
-		}
-	}
-}
-
-// rank writes each node's number within the set.
-func (s nodeSet) rank(place []uint32) {
-	n := uint32(0)
-	for v := range s.all {
-		place[v] = n
-		n++
-	}
 }

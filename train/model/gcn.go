@@ -16,6 +16,7 @@ var gcn = network{
 	sampling: sample.Options{SelfLoops: true, GCN: true, RevEdges: true},
 	newLayer: newGCN,
 	labels:   true,
+	sums:     true,
 }
 
 type gcnLayer struct {
@@ -35,8 +36,6 @@ func newGCN(d *declared, c Config, at place) layer {
 // forward multiplies by the weights after the sum, not before: there are fewer destinations than sources, and features are
 // read as they are stored.
 func (l *gcnLayer) forward(s step, x Rows, g Graph) Rows {
-	e := g.Edges[0]
-	sum := s.t.WeightedSum(x[0], s.t.Leaf(e.Weight), nil, e.Adjacency)
-	terms := []tape.Term{{X: sum, W: l.weight}}
+	terms := []tape.Term{{X: mean(s.t, x[0], g.Edges[0]), W: l.weight}} // by weights that do not add up to 1
 	return Rows{l.affineReLU(s.t, l.bias, append(terms, s.labels.terms(s.t, 0, g)...)...)}
 }

@@ -16,6 +16,11 @@ type layer interface {
 	forward(s step, x Rows, g Graph) Rows
 }
 
+// encodes is a layer whose sums are not of the rows that it is given, but of what it makes of each.
+type encodes interface {
+	encode(t *tape.Tape, n int, x *tape.Var) *tape.Var
+}
+
 // place is where in the network a layer is.
 type place struct {
 	shape *Shape
@@ -57,6 +62,9 @@ type Frontier struct {
 type Edges struct {
 	kernels.Adjacency
 	Weight kernels.Tensor
+	// Given is what the layer would make of its sources' rows, F32, a row a destination, or no rows: their mean, or with GCN their sum,
+	// by a caller who has added it up in parts: see Kind.Sums.
+	Given kernels.Tensor
 
 	values kernels.Tensor    // F32, a row a position of Nbr, or no rows
 	own    kernels.Adjacency // the lists over these rows
@@ -105,6 +113,9 @@ func (x Rows) drop(t *tape.Tape, g Graph, key uint64, p float32) Rows {
 
 // mean is that of the neighbours of every destination: by their weights, which add up to 1, where they have any.
 func mean(t *tape.Tape, x *tape.Var, e Edges) *tape.Var {
+	if e.Given.Rows > 0 {
+		return t.Leaf(e.Given)
+	}
 	if e.Weight.Rows == 0 {
 		return t.NeighborMean(x, e.Adjacency)
 	}

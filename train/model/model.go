@@ -41,6 +41,7 @@ type network struct {
 	labels   bool // its first layer can have labels for input
 	across   bool // its matrices have a row for each input, not for each output
 	edges    bool // it reads values of edges
+	sums     bool // of its sources its layers read means or sums alone
 }
 
 // Kinds lists the networks there are.
@@ -87,6 +88,10 @@ func TypedKinds() string {
 	}
 	return sample.Names(all)
 }
+
+// Sums tells whether layers read of their sources' rows nothing but a mean or a sum a relation, which may be given to them:
+// Edges.Given.
+func (k Kind) Sums() bool { return k.network().sums }
 
 // ReadsEdges tells whether the network reads values of edges.
 func (k Kind) ReadsEdges() bool { return k.network().edges }
@@ -289,6 +294,18 @@ func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
 		x = m.inputs(t, x, g)
 	}
 	return m.layers[l].forward(m.step(t, l, 0), x, g)
+}
+
+// Sources is the rows of n sources of type from as layer l adds them up, in float32: x, or where nodes of the type have no rows what they
+// read instead. x is a leaf, or nil.
+func (m *Model) Sources(t *tape.Tape, l, from, n int, x *tape.Var) kernels.Tensor {
+	if l == 0 && m.rows[from] != nil {
+		x = t.Repeat(m.rows[from], n)
+	}
+	if e, ok := m.layers[l].(encodes); ok {
+		x = e.encode(t, from, x)
+	}
+	return t.Convert(x).Value
 }
 
 // step is what layer l has of a pass.

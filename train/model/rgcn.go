@@ -32,6 +32,7 @@ var rgcn = network{
 	newLayer: newRGCN,
 	labels:   true,
 	across:   true,
+	sums:     true,
 }
 
 type rgcnLayer struct {

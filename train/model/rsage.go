@@ -9,7 +9,7 @@ import (
 // types share one S.
 const RSAGE Kind = "rsage"
 
-var rsage = network{kind: RSAGE, typed: true, edges: true, newLayer: newRSAGE, labels: true}
+var rsage = network{kind: RSAGE, sums: true, typed: true, edges: true, newLayer: newRSAGE, labels: true}
 
 type rsageLayer struct {
 	typed

@@ -11,7 +11,7 @@ import (
 // Where the sampler prefers some neighbours to others, the mean is weighted: see sample.Block.
 const SAGE Kind = "sage"
 
-var sage = network{kind: SAGE, newLayer: newSAGE, labels: true}
+var sage = network{kind: SAGE, sums: true, newLayer: newSAGE, labels: true}
 
 type sageLayer struct {
 	neighbor, self, bias *tape.Var

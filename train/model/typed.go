@@ -131,10 +131,18 @@ func (d *declared) encoder(c Config, at place) (encoder, place) {
 
 func (e encoder) forward(t *tape.Tape, x Rows) Rows {
 	y := slices.Clone(x)
-	for i, w := range e.weight {
-		if w != nil && x[i] != nil {
-			y[i] = t.Affine(e.bias[i], tape.Term{X: t.Convert(x[i]), W: w})
+	for i := range e.weight {
+		if x[i] != nil {
+			y[i] = e.encode(t, i, x[i])
 		}
 	}
 	return y
+}
+
+// encode is forward for rows of type n.
+func (e encoder) encode(t *tape.Tape, n int, x *tape.Var) *tape.Var {
+	if e.weight == nil || e.weight[n] == nil {
+		return x
+	}
+	return t.Affine(e.bias[n], tape.Term{X: t.Convert(x), W: e.weight[n]})
 }

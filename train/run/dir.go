@@ -28,6 +28,7 @@ const (
 	ResultFile     = "result.json"    // Result, written at the end
 	CheckpointDir  = "checkpoints"    // NNNNNNNN.safetensors after so many updates: all that resuming needs
 	ResidentFile   = "cache.resident" // rows of the host cache after the newest whole epoch; without it, a run resumes as well
+	LayerDir       = "layers"         // hidden rows of a full evaluation, while it lasts
 	LastFile       = "last.safetensors"
 	BestFile       = "best.safetensors"
 	runLock        = "lock"

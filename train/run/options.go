@@ -62,11 +62,16 @@ type Options struct {
 	// EvalTest says when the test set is looked at: "best", once, with the weights that validation chose, or "epoch", at
 	// every evaluation.
 	EvalTest string `json:"eval_test"`
-	// EvalBytes bounds the hidden rows of full-neighbour evaluation; a graph that needs more is evaluated on blocks sampled
-	// with the training fanouts, from EvalNodes nodes of each part at most. Auto is an eighth of MemoryBytes where that is
+	// Eval is how: "full", over all neighbours; "sampled", on blocks sampled with the training fanouts, from EvalNodes nodes of each part at
+	// most; or "auto", as empty: full where the hidden rows fit EvalBytes.
+	Eval string `json:"eval,omitempty"`
+	// EvalBytes bounds the hidden rows of full-neighbour evaluation in memory. Where Eval is "full" and they take more, they are on disk,
+	// in the run directory, while a part is measured. Auto is an eighth of MemoryBytes where that is
 	// given, else 2 GiB, and 0 where training leaves no room for it.
 	EvalBytes int64 `json:"eval_bytes"`
 	EvalNodes int   `json:"eval_nodes"`
+	// LayerDtype is how hidden rows are on disk: "f32", as empty, or "f16", which takes half and rounds them.
+	LayerDtype string `json:"layer_dtype,omitempty"`
 	// Split names the split to train on; empty where the target has just one.
 	Split string `json:"split"`
 	// Target is the type of nodes to learn; empty where just one has a label and a split. Of LinkTask it is the relation whose links
@@ -202,6 +207,10 @@ func (o Options) Validate() error {
 	fail(o.Patience < Auto, "{patience} %d: at least 0, or auto", o.Patience)
 	fail(o.EvalEvery < 1, "{eval_every} %d: at least 1", o.EvalEvery)
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "{eval_test} %s: there are best and epoch", o.EvalTest)
+	fail(!slices.Contains([]string{"", "auto", "full", "sampled"}, o.Eval), "{eval} %s: there are auto, full and sampled", o.Eval)
+	fail(o.Eval == "full" && o.Sampler == sample.RW, "{eval} full: {sampler} rw weighs the nodes that walks visit, and knows no weights for "+
+		"all neighbours; take {eval} sampled")
+	fail(!slices.Contains([]string{"", "f32", "f16"}, o.LayerDtype), "{layer_dtype} %s: there are f32 and f16", o.LayerDtype)
 	fail(o.EvalBytes < Auto, "{eval_bytes} %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "{eval_nodes} %d: at least 1", o.EvalNodes)
 	fail(o.EpochSteps < 0, "{epoch_steps} %d: at least 0", o.EpochSteps)

@@ -20,6 +20,7 @@ type Feed struct {
 	floats kernels.Buffer   // the edges' weights and values, likewise
 	rows   []kernels.Buffer // of features, by type
 	hidden []kernels.Buffer // rows of a lower layer, in evaluation; by type
+	halves []kernels.Buffer // the same in float16
 	given  kernels.Buffer   // of UploadFloats
 	lists  kernels.Buffer   // of Ints
 	host   []uint32
@@ -155,6 +156,18 @@ func (f *Feed) RowsOf(t int, below kernels.Tensor, ids, place []uint32) kernels.
 	return x
 }
 
+// Hidden has fill write rows of a lower layer, each of so many columns, for nodes of type t. They are valid until the next call for
+// that type.
+func (f *Feed) Hidden(t int, elem kernels.DType, rows, cols int, fill func(dst []byte) error) (kernels.Tensor, error) {
+	all := &f.hidden
+	if elem == kernels.F16 {
+		all = &f.halves
+	}
+	f.growOf(all, t, elem, rows*cols)
+	x := kernels.Tensor{Buf: (*all)[t], Type: elem, Rows: rows, Cols: cols}
+	return x, f.staging.Fill(x, fill)
+}
+
 // UploadFloats copies v, rows of cols numbers, to the backend. The tensor is valid until the next call.
 func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
 	f.grow(&f.given, kernels.F32, len(v))
@@ -181,6 +194,11 @@ func (f *Feed) Download(t kernels.Tensor) []float32 {
 	f.got = append(f.got[:0], make([]float32, t.Len())...)
 	f.be.DownloadF32(f.got, t)
 	return f.got
+}
+
+// Read has read see the bytes of t, F32 and little-endian. They are lent for the call.
+func (f *Feed) Read(t kernels.Tensor, read func(b []byte) error) error {
+	return f.staging.Read(t, read)
 }
 
 // Correct counts the rows whose largest logit is their label; a row without one is never right.
@@ -227,7 +245,7 @@ func (f *Feed) Close() {
 	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats} {
 		f.free(b)
 	}
-	for _, all := range [][]kernels.Buffer{f.rows, f.hidden} {
+	for _, all := range [][]kernels.Buffer{f.rows, f.hidden, f.halves} {
 		for t := range all {
 			f.free(&all[t])
 		}

@@ -1,0 +1,43 @@
+package infer
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+)
+
+// BenchmarkEach is three layers for all nodes: hidden rows in memory, and on disk with parts of two layers' in memory. The files are
+// not synced, and as warm as the page cache keeps them.
+func BenchmarkEach(b *testing.B) {
+	const nodes, hidden = 50_000, 64
+	c := model.Config{Kind: model.SAGE, Layers: 3, Hidden: hidden, Norm: "layer"}
+	path := storetest.Build(b, storetest.Communities(nodes, 4, 16, 32, 1))
+	all := make([]uint32, nodes)
+	for v := range all {
+		all[v] = uint32(v)
+	}
+	for _, percent := range []int64{100, 40, 10} {
+		for name, holds := range map[string]holds{"rows": itsRows, "sums": itsSums} {
+			if percent == 100 && holds == itsSums {
+				continue
+			}
+			b.Run(fmt.Sprintf("memory=%d%%/held=%s/cache=warm", percent, name), func(b *testing.B) {
+				e := network(b, path, c, Options{FS: unsynced{vfs.Default}, Dir: filepath.Join(b.TempDir(), "layers"), Bytes: (2*4*hidden + 4) * nodes * percent / 100})
+				e.most.holds, e.most.edges = holds, 1<<14 // so that memory says what a window has
+				b.SetBytes(2 * 4 * nodes * hidden)
+				for b.Loop() {
+					require.NoError(b, e.Each(b.Context(), 2, all, func([]uint32, kernels.Tensor) error { return nil }))
+				}
+				b.ReportMetric(3*nodes*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+				b.ReportMetric(float64(e.DiskRead().BytesRead)/float64(b.N), "disk-B/op")
+			})
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// network is an Evaluator of a network on a dataset, with all that it stands on.
+func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
+	ds, err := store.Open(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { ds.Close() })
+	inputs := map[string]string{}
+	for _, n := range ds.Manifest().NodeTypes {
+		if !slices.ContainsFunc(ds.Manifest().Tables, func(table store.Table) bool { return table.NodeType == n.Name }) {
+			inputs[n.Name] = data.Constant // learnt rows of their own need a run
+		}
+	}
+	columns := map[string][]string{}
+	for _, r := range ds.Manifest().Relations {
+		for _, col := range r.Columns {
+			if col.Name != "weight" && c.Kind.ReadsEdges() {
+				columns[r.Key()] = append(columns[r.Key()], col.Name)
+			}
+		}
+	}
+	d, err := data.Open(ds, data.Options{Hidden: c.Hidden, Inputs: inputs, Weighted: o.Draws.Weighted, EdgeInputs: columns})
+	require.NoError(t, err)
+	shape := model.Shape{Out: d.Labels.Classes(), Target: d.Target}
+	schema := d.Schema()
+	for i := range d.Types {
+		shape.In, shape.Types = append(shape.In, d.Types[i].Dim()), append(shape.Types, d.Types[i].Name)
+	}
+	for i, r := range d.Relations {
+		name := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "___")
+		shape.Relations = append(shape.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
+		shape.Edges = append(shape.Edges, len(r.Inputs))
+	}
+	o.Draws = sample.Config{Fanouts: make([]int, c.Layers), Options: c.Kind.Sampling(), Weighted: o.Draws.Weighted}
+	for l := range o.Draws.Fanouts {
+		o.Draws.Fanouts[l] = c.Kind.All()
+	}
+	shape.Reach = o.Draws.Reach(schema, d.Target)
+	be := kernels.NewCPU(kernels.CPUOptions{})
+	s := step.New(be, model.New(be, c, shape, 1), nil, optim.Options{})
+	t.Cleanup(s.Close)
+	if c.LabelInput > 0 {
+		shown, err := d.Shown()
+		require.NoError(t, err)
+		s.Shown = shown
+	}
+	tables := make([]*cachetier.Stack, len(d.Types))
+	for i := range d.Types {
+		if d.Types[i].Features != nil && d.Types[i].Nodes > 0 {
+			tables[i], err = cachetier.Open(t.Context(), d.Types[i].Features, cachetier.Options{Engine: disk.Mmap})
+			require.NoError(t, err)
+			t.Cleanup(func() { tables[i].Close() })
+		}
+	}
+	e := New(d, s, nil, o)
+	e.Attach(tables, nil)
+	return e
+}
+
+// rows is what Each gives of a layer.
+func rows(ctx context.Context, e *Evaluator, layer int, nodes []uint32) (ids []uint32, values []float32, err error) {
+	err = e.Each(ctx, layer, nodes, func(chunk []uint32, y kernels.Tensor) error {
+		ids, values = append(ids, chunk...), append(values, e.step.Feed.Download(y)...)
+		return nil
+	})
+	return ids, values, err
+}
+
+// unsynced is the disk without waiting for it.
+type unsynced struct{ vfs.FS }
+
+type unsyncedFile struct{ vfs.File }
+
+func (unsyncedFile) Sync() error { return nil }
+
+func (u unsynced) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	f, err := u.FS.OpenReadWrite(name, c, o...)
+	return unsyncedFile{f}, err
+}
+
+func (u unsynced) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := u.FS.Create(name, c)
+	return unsyncedFile{f}, err
+}
+
+func (u unsynced) OpenDir(name string) (vfs.File, error) {
+	f, err := u.FS.OpenDir(name)
+	return unsyncedFile{f}, err
+}
+
+// randomGraph has several types and relations, some without rows or edges, or of one type for networks that know no more.
+func randomGraph(t *rapid.T, typed bool) storetest.TypedSpec {
+	types, relations := 1, 1
+	if typed {
+		types, relations = rapid.IntRange(1, 3).Draw(t, "types"), rapid.IntRange(1, 5).Draw(t, "relations")
+	}
+	s := storetest.TypedSpec{Target: "t0", Classes: 3, Class: func(v int) int32 { return int32(v % 3) }}
+	for n := range types {
+		s.Types = append(s.Types, storetest.TypedNodes{
+			Name: fmt.Sprintf("t%d", n), Nodes: rapid.IntRange(6, 90).Draw(t, "nodes"), Dim: 6,
+			Row: func(v int) []float32 {
+				row := make([]float32, 6)
+				for c := range row {
+					row[c] = float32(math.Sin(float64(1 + v*(c+2) + n)))
+				}
+				return row
+			},
+		})
+		if n > 0 && rapid.Bool().Draw(t, "no rows") {
+			s.Types[n].Dim = 0
+		}
+	}
+	for r := range relations {
+		src, dst := rapid.IntRange(0, types-1).Draw(t, "src"), rapid.IntRange(0, types-1).Draw(t, "dst")
+		rel := storetest.TypedRelation{Src: s.Types[src].Name, Name: fmt.Sprintf("r%d", r), Dst: s.Types[dst].Name}
+		most := rapid.SampledFrom([]int{0, 1, 5, 40}).Draw(t, "degree")
+		for range s.Types[dst].Nodes {
+			var list []store.NodeID
+			for range rapid.IntRange(0, most).Draw(t, "list") {
+				list = append(list, store.NodeID(rapid.IntRange(0, s.Types[src].Nodes-1).Draw(t, "u")))
+			}
+			rel.Neighbors = append(rel.Neighbors, list)
+		}
+		s.Relations = append(s.Relations, rel)
+	}
+	for v := range s.Types[0].Nodes {
+		parts := []*[]store.NodeID{&s.Train, &s.Valid, &s.Test}
+		*parts[v%3] = append(*parts[v%3], store.NodeID(v))
+	}
+	return s
+}
+
+func writeTyped(t *rapid.T, dir string, s storetest.TypedSpec) string {
+	path := filepath.Join(dir, "graph.gnn")
+	require.NoError(t, os.RemoveAll(path))
+	w, err := store.Create(path, store.WriterOptions{FS: unsynced{vfs.Default}})
+	require.NoError(t, err)
+	require.NoError(t, storetest.WriteTyped(w, s))
+	return path
+}
+
+// TestOnDiskAsInMemory: rows of any layer of any network are the same, bit for bit, under any budget and with chunks of any size.
+func TestOnDiskAsInMemory(t *testing.T) {
+	graph, dir := t.TempDir(), filepath.Join(t.TempDir(), "layers")
+	rapid.Check(t, func(rt *rapid.T) {
+		c := model.Config{Kind: rapid.SampledFrom(model.Kinds).Draw(rt, "kind"), Layers: 3, Hidden: 8, Norm: "layer", Heads: 2}
+		path := writeTyped(rt, graph, randomGraph(rt, c.Kind.Typed()))
+		e := network(t, path, c, Options{Bytes: 1 << 30, FS: unsynced{vfs.Default}})
+		var nodes []uint32
+		for v := range uint32(e.data.Types[0].Nodes) {
+			if v == 0 || rapid.Bool().Draw(rt, "node") {
+				nodes = append(nodes, v)
+			}
+		}
+		layer := rapid.IntRange(1, 2).Draw(rt, "layer")
+		wantIDs, want, err := rows(t.Context(), e, layer, nodes)
+		require.NoError(rt, err)
+		require.Equal(rt, nodes, wantIDs)
+
+		e.Dir, e.Bytes = dir, int64(rapid.SampledFrom([]int{0, 1, 100, 500, 2000, 10_000}).Draw(rt, "bytes"))
+		e.most = bounds{rapid.IntRange(1, 2000).Draw(rt, "chunk"), rapid.IntRange(1, 300).Draw(rt, "edges"), 1 << 20, rapid.IntRange(0, 60).Draw(rt, "hub"), rapid.IntRange(1, 30).Draw(rt, "part"), 1 << 30,
+			rapid.SampledFrom([]holds{whatever, itsRows, itsSums}).Draw(rt, "holds")}
+		e.Tables = cachetier.Options{Engine: rapid.SampledFrom(disk.Kinds).Draw(rt, "engine"), Readers: 3}
+		last := Progress{}
+		e.Progress = func(p Progress) {
+			require.LessOrEqual(rt, last.Layer, p.Layer)
+			require.LessOrEqual(rt, p.Done, p.Nodes)
+			last = p
+		}
+		ids, got, err := rows(t.Context(), e, layer, nodes)
+		require.NoError(rt, err)
+		require.Equal(rt, wantIDs, ids)
+		require.Equal(rt, asBits(want), asBits(got))
+		require.Equal(rt, Progress{Layer: layer + 1, Layers: layer + 1, Type: "t0", Done: len(nodes), Nodes: len(nodes)}, last)
+		require.NoDirExists(rt, dir)
+	})
+}
+
+func asBits(v []float32) []uint32 {
+	b := make([]uint32, len(v))
+	for i, x := range v {
+		b[i] = math.Float32bits(x)
+	}
+	return b
+}
+
+// library is an Evaluator whose passes over all papers go to disk.
+func library(t testing.TB, kind model.Kind, o Options) (e *Evaluator, papers []uint32) {
+	c := model.Config{Kind: kind, Layers: 3, Hidden: 16, Norm: "layer", Heads: 2}
+	e = network(t, storetest.BuildTyped(t, storetest.Library(400, 3, 1)), c, o)
+	e.most = bounds{4096, 500, 1 << 20, 500, 100, 1 << 30, itsRows}
+	for v := range uint32(e.data.Types[e.data.Target].Nodes) {
+		papers = append(papers, v)
+	}
+	return e, papers
+}
+
+// TestHalfTheBytes: rows in float16 take half of the space, and are rounded.
+func TestHalfTheBytes(t *testing.T) {
+	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
+		e, papers := library(t, kind, Options{Bytes: 1 << 30})
+		_, want, err := rows(t.Context(), e, 2, papers)
+		require.NoError(t, err)
+		e.Dir, e.Bytes, e.LayerDtype = filepath.Join(t.TempDir(), "layers"), 4000, store.F16
+		_, got, err := rows(t.Context(), e, 2, papers)
+		require.NoError(t, err)
+		require.InDeltaSlice(t, want, got, 0.02, kind)
+		require.NotEqual(t, want, got, kind)
+	}
+}
+
+// noRoom is a file system with little space left.
+type noRoom struct{ vfs.FS }
+
+func (noRoom) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: 1000}, nil
+}
+
+// TestNoRoom: what does not fit on disk is refused before anything is computed.
+func TestNoRoom(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: noRoom{vfs.Default}})
+	_, got, err := rows(t.Context(), e, 2, papers)
+	require.ErrorContains(t, err, "the rows of two layers take ")
+	require.ErrorContains(t, err, "and it has 1000 B; make room there, or name another place; {layer_dtype} f16 takes half")
+	require.Empty(t, got)
+	require.NoDirExists(t, dir)
+	e.LayerDtype = store.F16
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.ErrorContains(t, err, "or name another place")
+	require.NotContains(t, err.Error(), "{layer_dtype}")
+}
+
+// TestFlippedBit: a row that the disk has changed is no input of anything.
+func TestFlippedBit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, Tables: cachetier.Options{Engine: disk.Buffered}})
+	flipped := false
+	e.Progress = func(p Progress) {
+		if p.Layer == 2 && !flipped {
+			flipped = true
+			f, err := os.OpenFile(filepath.Join(dir, "layer-0", "feat", "paper", "rows-00000.f32"), os.O_RDWR, 0)
+			require.NoError(t, err)
+			defer f.Close()
+			b := make([]byte, 1)
+			for at := int64(4096); ; at += 512 {
+				if _, err := f.ReadAt(b, at); err != nil || at >= 4096+400*64 {
+					break
+				}
+				b[0] ^= 4
+				_, err := f.WriteAt(b, at)
+				require.NoError(t, err)
+			}
+		}
+	}
+	_, _, err := rows(t.Context(), e, 2, papers)
+	require.ErrorIs(t, err, store.ErrCorrupt)
+	require.ErrorContains(t, err, "feat/paper/rows-00000.f32")
+}
+
+// TestFullDisk: a write that fails, whichever, ends the pass with an error, and leaves what the next one starts from.
+func TestFullDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir})
+	_, want, err := rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	for at := int32(0); ; at += 19 {
+		n := int32(0)
+		e.FS = errorfs.Wrap(unsynced{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpRemove && op.Kind != errorfs.OpRemoveAll {
+				if n++; n == at+1 {
+					return errorfs.ErrInjected
+				}
+			}
+			return nil
+		}))
+		_, _, err := rows(t.Context(), e, 2, papers)
+		e.FS = unsynced{vfs.Default}
+		_, got, again := rows(t.Context(), e, 2, papers)
+		require.NoError(t, again)
+		require.Equal(t, want, got)
+		require.NoDirExists(t, dir)
+		if n <= at {
+			require.NoError(t, err)
+			return
+		}
+		require.ErrorIs(t, err, errorfs.ErrInjected, "write %d", at)
+	}
+}
+
+// TestGoesOn: a pass that died at any point goes on behind the newest layer that was whole, if it is for the same, and comes to the
+// same.
+func TestGoesOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, Of: "a test"})
+	from := 0
+	e.Progress = func(p Progress) {
+		if from == 0 {
+			from = p.Layer
+		}
+	}
+	_, want, err := rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	require.NoDirExists(t, dir)
+	// dies has all that changes files fail from some point on, as after kill -9: nothing is tidied up.
+	dies := func(at int32) (ended bool) {
+		n := int32(0)
+		e.FS = errorfs.Wrap(unsynced{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				if n++; n > at {
+					return errorfs.ErrInjected
+				}
+			}
+			return nil
+		}))
+		_, _, err := rows(t.Context(), e, 2, papers)
+		e.FS = unsynced{vfs.Default}
+		from = 0
+		return err == nil
+	}
+	began := map[int]int32{} // at which layer a pass went on, and after how many writes at most
+	at := int32(0)
+	for ; !dies(at); at += 4 {
+		_, got, err := rows(t.Context(), e, 2, papers)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "died after %d writes", at)
+		left, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+		began[from] = at
+	}
+	require.Len(t, began, 3, "%v", began)
+	require.Less(t, began[1], began[2])
+	require.Less(t, began[2], began[3])
+
+	last := began[2] // layer 1 is whole then
+	for name, change := range map[string]func() (undo func()){
+		"of":      func() func() { e.Of = "another"; return func() { e.Of = "a test" } },
+		"dtype":   func() func() { e.LayerDtype = store.F16; return func() { e.LayerDtype = 0 } },
+		"nodes":   func() func() { all := papers; papers = papers[1:]; return func() { papers = all } },
+		"weights": func() func() { return func() {} },
+		"torn": func() func() {
+			require.NoError(t, os.Truncate(filepath.Join(dir, "layer-0", "feat", "paper", "rows-00000.f32"), 8192))
+			return func() {}
+		},
+	} {
+		require.False(t, dies(last))
+		undo := change()
+		if name == "weights" {
+			w := e.step.Model.Download()
+			w[0].Data[0]++
+			e.step.Model.Upload(w)
+		}
+		_, _, err := rows(t.Context(), e, 2, papers)
+		require.NoError(t, err)
+		require.Equal(t, 1, from, name)
+		undo()
+	}
+}
+
+// TestStopped: a pass that is told to stop does.
+func TestStopped(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, Bytes: 5000})
+	ctx, stop := context.WithCancel(t.Context())
+	e.Progress = func(p Progress) {
+		if p.Layer == 2 && p.Done > 100 {
+			stop()
+		}
+	}
+	_, _, err := rows(ctx, e, 2, papers)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoDirExists(t, dir)
+}

@@ -1,0 +1,42 @@
+// Package infer computes what a network makes of the nodes of a graph: layer by layer over all neighbours, or on sampled blocks.
+//
+// An [Evaluator] takes a task's metric ([Evaluator.Measure]), or gives the rows of any layer to whoever asks ([Evaluator.Each]).
+// One goroutine at a time. Start at [Evaluator.Each].
+//
+// # Memory and disk
+//
+// A layer-wise pass holds a bit a node and layer, the chunk at hand, and hidden rows: of two layers in memory, as far as they fit
+// Options.Bytes, with 4 bytes a node among them. Where they do not fit, and Options.Dir says where to, the rows of each layer go to
+// disk, one node type after the other, and the next layer reads them from there. Rows are then the same, bit for bit, whatever Bytes
+// is.
+//
+// What a layer leaves on disk is a sealed dataset, layer-N, with a table a type: so its pages have checksums, which are compared at
+// each read, and it is there whole or not at all. Its rows are those of the nodes that the next layer reads, in ascending order, and
+// their original ids are the stored ids of the graph. It takes the rows of all types and 12 bytes a row. Two of them are there at a
+// time, and that there is room for them is checked first.
+//
+// Where Options.Of says what else the rows are of, a pass that was cut short leaves the layers that it has sealed, and the next one
+// of the same network, weights and nodes starts behind them: what a layer is of stands in its manifest. A layer is removed when the
+// one above is sealed, so that a crash at any point leaves one or the other. Everything else of that name in Options.Dir is removed.
+//
+// The layer above takes its destinations in ascending order, a chunk at a time, and draws some chunks ahead, in a quarter of Bytes.
+// The rows that they read come by a cachetier.Stack a type, in the rest of Bytes: a window is as many chunks as have their rows fit,
+// and is read in one pass, in file order, while the window before is used. A chunk whose rows do not fit alone is read to where it is
+// used. So rows are held. Where neighbours are all over a large table that reads it again and again, and networks of means and sums hold
+// the sums of as many destinations as fit instead, with their edges, to which the rows of all their sources are added in ascending order:
+// that reads the table once for each such part. Each layer does what reads for less time, by what the disk costs; the order of adding, and
+// with it the bits, are the same.
+//
+// A node of more neighbours than a chunk has edges is a chunk of its own. Networks of means and sums (model.Kind.Sums) add them up in
+// parts of a fixed length, in the order of the list, so that the rows of a part are all that is in memory of them; the list itself takes
+// some 20 bytes an edge. Networks of attention take a list at once; one whose rows are more than Bytes, and than a chunk may take anyway, is
+// refused where hidden rows are on disk.
+//
+// # Why not
+//
+// Why not memory maps of hidden rows, without windows: chunks read all over a table that does not fit in memory, and a page fault for
+// each row stops a thread of those that compute.
+//
+// Why not a format of its own: rows of a layer are a table of features in all but name, and the reader of those has engines,
+// checksums and windows.
+package infer

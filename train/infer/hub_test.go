@@ -1,0 +1,102 @@
+package infer
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// TestHubsInParts: what a list comes to does not depend on how it is taken, whatever else its edges bring along.
+func TestHubsInParts(t *testing.T) {
+	g := storetest.Library(200, 3, 4)
+	for r := range g.Relations {
+		g.Relations[r].Weight = func(v, i int) float32 { return float32(1 + (v*7+i*3)%5) }
+	}
+	g.Relations[1].Columns = []storetest.Column{{
+		Name: "rating", Elem: store.F32, Value: func(v, i int) float64 { return math.Cos(float64(v*9 + i)) },
+	}}
+	path := storetest.BuildTyped(t, g)
+	one := storetest.Build(t, storetest.Communities(200, 3, 30, 8, 1))
+	for name, c := range map[string]model.Config{
+		"rsage":            {Kind: model.RSAGE, LabelInput: 3},
+		"rgcn":             {Kind: model.RGCN},
+		"rgcn with bases":  {Kind: model.RGCN, Bases: 2, LabelInput: 3},
+		"sage with labels": {Kind: model.SAGE, LabelInput: 3},
+		"gcn with labels":  {Kind: model.GCN, LabelInput: 3},
+	} {
+		for _, weighted := range []bool{false, true} {
+			c.Layers, c.Hidden, c.Norm = 2, 8, "layer"
+			o := Options{Draws: sample.Config{Weighted: weighted && c.Kind.Typed()}, Bytes: 1 << 30}
+			from := path
+			if !c.Kind.Typed() {
+				from = one
+			}
+			e := network(t, from, c, o)
+			var nodes []uint32
+			for v := range uint32(e.data.Types[e.data.Target].Nodes) {
+				nodes = append(nodes, v)
+			}
+			_, want, err := rows(t.Context(), e, 1, nodes)
+			require.NoError(t, err)
+			for _, part := range []int{1, 4, 1000} {
+				e.most.hub, e.most.part = 2, part
+				_, got, err := rows(t.Context(), e, 1, nodes)
+				require.NoError(t, err)
+				require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, parts of %d", name, weighted, part)
+			}
+			e.Dir, e.FS, e.Bytes, e.most.holds = filepath.Join(t.TempDir(), "layers"), unsynced{vfs.Default}, 3000, itsSums
+			e.most.bytes, e.most.hub, e.most.part = 500, 1000, 10
+			_, got, err := rows(t.Context(), e, 1, nodes)
+			require.NoError(t, err)
+			require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, sums held", name, weighted)
+		}
+	}
+}
+
+// star is a graph in which all nodes have node 0 for a neighbour, and it has them all.
+func star(t testing.TB, nodes int) string {
+	s := storetest.Communities(nodes, 2, 0, 4, 1)
+	s.Neighbors = make([][]store.NodeID, nodes)
+	for v := 1; v < nodes; v++ {
+		s.Neighbors[v] = []store.NodeID{0}
+		s.Neighbors[0] = append(s.Neighbors[0], store.NodeID(v))
+	}
+	return storetest.Build(t, s)
+}
+
+// TestHubTakesNoMemory: the rows of a hub's neighbours are in memory a part at a time.
+func TestHubTakesNoMemory(t *testing.T) {
+	const nodes = chunkEdges + 50_000
+	c := model.Config{Kind: model.SAGE, Layers: 2, Hidden: 64, Norm: "none"}
+	e := network(t, star(t, nodes), c, Options{Bytes: 1 << 30})
+	_, want, err := rows(t.Context(), e, 1, []uint32{0, 7})
+	require.NoError(t, err)
+	e = network(t, e.data.Set.Path(), c, Options{Bytes: 1 << 20, Way: Full, Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}})
+	before := kernels.HostBytes()
+	_, got, err := rows(t.Context(), e, 1, []uint32{0, 7})
+	require.NoError(t, err)
+	require.Equal(t, asBits(want), asBits(got))
+	require.LessOrEqual(t, kernels.HostBytes()-before, e.MemoryBytes())
+}
+
+// TestHubRefused: a network of attention that has no memory for a list says whose, and what to do.
+func TestHubRefused(t *testing.T) {
+	e := network(t, star(t, 200), model.Config{Kind: model.GAT, Layers: 2, Hidden: 8, Heads: 2, Norm: "none"},
+		Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}})
+	e.most.hub, e.most.whole = 50, 10_000
+	_, _, err := rows(t.Context(), e, 1, []uint32{0, 7})
+	require.ErrorContains(t, err, "node 0 of type node has 199 neighbours, whose rows take 18.7 KiB at once under {model} gat, and 9.8 KiB are "+
+		"allowed; raise {eval_bytes}, or take a network of means: sage, gcn, rsage, rgcn")
+	e.most.whole = 20_000
+	_, _, err = rows(t.Context(), e, 1, []uint32{0, 7})
+	require.NoError(t, err)
+}

@@ -1,0 +1,69 @@
+package infer
+
+import "math/bits"
+
+// nodeSet has a bit a node.
+type nodeSet []uint64
+
+func newNodeSet(nodes int) nodeSet { return make(nodeSet, (nodes+63)/64) }
+
+func (s nodeSet) add(v uint32) { s[v/64] |= 1 << (v % 64) }
+
+func (s nodeSet) count() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// all yields the nodes in ascending order.
+func (s nodeSet) all(yield func(uint32) bool) {
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			if !yield(uint32(i*64 + bits.TrailingZeros64(w))) {
+				return
+			}
+		}
+	}
+}
+
+// rank writes each node's number within the set.
+func (s nodeSet) rank(place []uint32) {
+	n := uint32(0)
+	for v := range s.all {
+		place[v] = n
+		n++
+	}
+}
+
+// places finds the number of a node within a set, as rank writes it, with an eighth of a bit a node beside the set.
+type places struct {
+	set    nodeSet
+	before []uint32 // nodes of the set before each block of words
+}
+
+const blockWords = 8 // 512 nodes: seven words to count at most
+
+func newPlaces(s nodeSet) places {
+	p := places{set: s}
+	n := 0
+	for i, w := range s {
+		if i%blockWords == 0 {
+			p.before = append(p.before, uint32(n))
+		}
+		n += bits.OnesCount64(w)
+	}
+	return p
+}
+
+// of is the number of v, which is in the set.
+func (p places) of(v uint32) uint32 {
+	word := int(v / 64)
+	block := word / blockWords
+	n := p.before[block]
+	for _, w := range p.set[block*blockWords : word] {
+		n += uint32(bits.OnesCount64(w))
+	}
+	return n + uint32(bits.OnesCount64(p.set[word]&(1<<(v%64)-1)))
+}

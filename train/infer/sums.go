@@ -1,0 +1,419 @@
+package infer
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Rows or sums: a layer either holds the rows that a window of destinations reads, or the sums of a part of the destinations, to which it
+// adds the rows of all sources as they pass, in ascending order. The first reads a source as often as windows want it, the second once for
+// each part. Lists ascend, so both add up in the same order.
+
+// part is destinations whose sums are held, and the edges to them.
+type part struct {
+	e      *Evaluator
+	layer  int
+	typ    int
+	hidden hiddenRows
+	nodes  []uint32
+	chunks []int // where each chunk of them ends
+	lists  []partLists
+
+	bytes int64
+}
+
+// partLists are the edges of one relation.
+type partLists struct {
+	src, dst []uint32 // node, and number of the destination in the part
+	weight   []float32
+	weighs   bool      // the edges have weights, which add up as they are
+	inverse  []float32 // of the length of each destination's list
+	loop     []float32 // the weight of each destination's self loop, which ends its list; empty where there are none
+	sums     kernels.Tensor
+}
+
+// bySums calls do with what layer l makes of nodes of type t, a chunk at a time, from sums that it holds.
+func (e *Evaluator) bySums(ctx context.Context, l, t int, nodes nodeSet, hidden hiddenRows, do func(chunk []uint32, y kernels.Tensor) error) error {
+	p := &part{e: e, layer: l, typ: t, hidden: hidden, lists: make([]partLists, len(e.data.Relations))}
+	err := e.chunks(nodes, t, l, func(chunk []uint32) error {
+		if err := p.add(ctx, chunk); err != nil {
+			return err
+		}
+		if p.bytes < min(e.Bytes, edgeBytes<<31) { // edges of a part are counted in 32 bits
+			return nil
+		}
+		return p.finish(ctx, do)
+	})
+	if err != nil {
+		return err
+	}
+	return p.finish(ctx, do)
+}
+
+// into tells whether relation r is one that the layer draws from, to the type at hand.
+func (p *part) into(r int) bool {
+	return p.e.data.Relations[r].Dst == p.typ && p.e.reach.Relations[p.layer][r]
+}
+
+// sumColumns is how many columns sums of relation r have at most.
+func (e *Evaluator) sumColumns(l, r int) int {
+	return max(e.step.Model.Hidden, e.data.Types[e.data.Relations[r].Src].Dim()*(1-min(l, 1)))
+}
+
+// edgeBytes is what an edge takes while its part is held: both ends, its weight, and its place when they are sorted.
+const edgeBytes = 4 + 4 + 4 + 8
+
+// add takes note of the edges to a chunk.
+func (p *part) add(ctx context.Context, chunk []uint32) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b := &p.e.block
+	if err := p.e.draw(ctx, b, p.layer, p.typ, chunk); err != nil {
+		return err
+	}
+	inputs := b.Inputs()
+	for r := range p.lists {
+		if !p.into(r) {
+			continue
+		}
+		k, list, ids := &b.Layers[0].Blocks[r], &p.lists[r], inputs[p.e.data.Relations[r].Src]
+		list.weighs = list.weighs || len(k.Weight) > 0
+		weight := func(at uint32) float32 {
+			if len(k.Weight) > 0 {
+				return k.Weight[at]
+			}
+			return 1
+		}
+		for i := range chunk {
+			lo, hi := uint32(0), uint32(0)
+			if len(k.Start) > 0 {
+				lo, hi = k.Start[i], k.End[i]
+			}
+			list.inverse = append(list.inverse, 1/float32(max(hi-lo, 1)))
+			if p.e.Draws.SelfLoops && hi > lo {
+				hi--
+				list.loop = append(list.loop, weight(hi))
+			}
+			for at := lo; at < hi; at++ {
+				list.src, list.dst = append(list.src, ids[k.Nbr[at]]), append(list.dst, uint32(len(p.nodes)+i))
+				list.weight = append(list.weight, weight(at))
+			}
+			p.bytes += edgeBytes * int64(hi-lo)
+		}
+		p.bytes += int64(len(chunk)) * int64(4*p.e.sumColumns(p.layer, r)+8)
+	}
+	p.nodes = append(p.nodes, chunk...)
+	p.chunks = append(p.chunks, len(p.nodes))
+	return nil
+}
+
+// finish adds up what the part needs, gives the rows of its nodes to do, and empties it.
+func (p *part) finish(ctx context.Context, do func(chunk []uint32, y kernels.Tensor) error) error {
+	be := p.e.step.Tape.Backend()
+	defer func() {
+		for r := range p.lists {
+			if list := &p.lists[r]; list.sums.Buf != nil {
+				be.Free(list.sums.Buf)
+			}
+			p.lists[r] = partLists{}
+		}
+		p.nodes, p.chunks, p.bytes = p.nodes[:0], p.chunks[:0], 0
+	}()
+	for r := range p.lists {
+		if err := p.stream(ctx, r); err != nil {
+			return err
+		}
+	}
+	lo := 0
+	for _, hi := range p.chunks {
+		y, err := p.compute(ctx, lo, hi)
+		if err == nil {
+			err = do(p.nodes[lo:hi], y)
+		}
+		if err != nil {
+			return err
+		}
+		lo = hi
+	}
+	return nil
+}
+
+// stream adds up the rows of relation r, source after source.
+func (p *part) stream(ctx context.Context, r int) error {
+	list, from := &p.lists[r], p.e.data.Relations[r].Src
+	order := make([]uint64, len(list.src))
+	for i, u := range list.src {
+		order[i] = uint64(u)<<32 | uint64(i) // equal sources as their lists have them
+	}
+	slices.Sort(order)
+	var ids, at []uint32 // sources of a batch, and of each of its edges the number of the source
+	for len(order) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ids, at = ids[:0], at[:0]
+		n := 0
+		for ; n < len(order) && n < p.e.most.part; n++ {
+			if u := uint32(order[n] >> 32); len(ids) == 0 || ids[len(ids)-1] != u {
+				ids = append(ids, u)
+			}
+			at = append(at, uint32(len(ids)-1))
+		}
+		p.e.step.Tape.Reset(false)
+		x := make(model.Rows, len(p.e.data.Types))
+		if err := p.e.bring(ctx, p.layer, from, ids, x, p.hidden); err != nil {
+			return err
+		}
+		p.addRows(list, order[:n], at, p.e.step.Model.Sources(p.e.step.Tape, p.layer, from, len(ids), x[from]))
+		order = order[n:]
+		p.e.look()
+	}
+	return nil
+}
+
+// addRows adds the sources of edges to the sums of their destinations: at says which of rows is that of each.
+func (p *part) addRows(list *partLists, edges []uint64, at []uint32, rows kernels.Tensor) {
+	be := p.e.step.Tape.Backend()
+	if list.sums.Buf == nil {
+		list.sums = kernels.Tensor{Buf: be.Alloc(kernels.F32, len(p.nodes)*rows.Cols), Type: kernels.F32, Rows: len(p.nodes), Cols: rows.Cols}
+	}
+	order := make([]uint64, len(edges)) // by destination, and then by source
+	for i, e := range edges {
+		order[i] = uint64(list.dst[uint32(e)])<<32 | uint64(i)
+	}
+	slices.Sort(order)
+	var touched []uint32
+	for _, o := range order {
+		if d := uint32(o >> 32); len(touched) == 0 || touched[len(touched)-1] != d {
+			touched = append(touched, d)
+		}
+	}
+	var l lists
+	first, n := uint32(len(touched)), -1
+	for _, o := range order {
+		if n < 0 || touched[n] != uint32(o>>32) {
+			n++
+			l.begin(uint32(n)) // what is added up so far
+		}
+		i := uint32(o)
+		l.add(first+at[i], list.weight[uint32(edges[i])])
+	}
+	p.e.addLists(&l, func(terms, ids kernels.Tensor) {
+		be.GatherRows(terms.Slice(0, len(touched)), list.sums, ids)
+		be.Convert(terms.Slice(len(touched), len(touched)+rows.Rows), rows)
+	}, touched, rows.Rows, list.sums)
+}
+
+// lists are lists of terms and their weights, one behind the other.
+type lists struct {
+	start, nbr []uint32
+	weight     []float32
+}
+
+// begin begins a list with a term that counts once.
+func (l *lists) begin(term uint32) {
+	l.start = append(l.start, uint32(len(l.nbr)))
+	l.add(term, 1)
+}
+
+func (l *lists) add(term uint32, weight float32) {
+	l.nbr, l.weight = append(l.nbr, term), append(l.weight, weight)
+}
+
+// addLists makes rows ids of sums what the lists of l come to, one a row. Terms are as many as ids, and then more.
+func (e *Evaluator) addLists(l *lists, fill func(terms, ids kernels.Tensor), ids []uint32, more int, sums kernels.Tensor) {
+	be := e.step.Tape.Backend()
+	alloc := func(t kernels.DType, rows, cols int) kernels.Tensor {
+		return kernels.Tensor{Buf: be.Alloc(t, rows*cols), Type: t, Rows: rows, Cols: cols}
+	}
+	n := len(ids)
+	ints := alloc(kernels.U32, 2*n+1+len(l.nbr), 1)
+	defer be.Free(ints.Buf)
+	weights := alloc(kernels.F32, len(l.nbr), 1)
+	defer be.Free(weights.Buf)
+	terms := alloc(kernels.F32, n+more, sums.Cols)
+	defer be.Free(terms.Buf)
+	out := alloc(kernels.F32, n, sums.Cols)
+	defer be.Free(out.Buf)
+	be.UploadU32(ints, slices.Concat(ids, l.start, []uint32{uint32(len(l.nbr))}, l.nbr))
+	be.UploadF32(weights, l.weight)
+	fill(terms, ints.Slice(0, n))
+	be.WeightedSum(out, terms, weights, kernels.Adjacency{
+		Start: ints.Slice(n, 2*n), End: ints.Slice(n+1, 2*n+1), Nbr: ints.Slice(2*n+1, 2*n+1+len(l.nbr)),
+	})
+	be.ScatterRows(sums, out, ints.Slice(0, n))
+}
+
+// compute is the layer for nodes lo to hi of the part, whose sums are there.
+func (p *part) compute(ctx context.Context, lo, hi int) (kernels.Tensor, error) {
+	e, l, n := p.e, p.layer, hi-lo
+	if err := e.draw(ctx, &e.block, l, p.typ, p.nodes[lo:hi]); err != nil {
+		return kernels.Tensor{}, err
+	}
+	inputs := e.block.Inputs()
+	e.step.Tape.Reset(false)
+	x := make(model.Rows, len(inputs))
+	if err := e.bring(ctx, l, p.typ, inputs[p.typ][:n], x, p.hidden); err != nil { // destinations come first
+		return kernels.Tensor{}, err
+	}
+	given := make([]kernels.Tensor, len(p.lists))
+	for r := range p.lists {
+		given[r] = p.given(r, lo, hi, x)
+	}
+	return e.layerGiven(l, p.typ, x, &e.block.Layers[0], given), nil
+}
+
+// given is what the layer reads of relation r's sums for nodes lo to hi, whose own rows x has.
+func (p *part) given(r, lo, hi int, x model.Rows) kernels.Tensor {
+	list, n := &p.lists[r], hi-lo
+	be := p.e.step.Tape.Backend()
+	if len(list.loop) > 0 {
+		own := p.e.step.Model.Sources(p.e.step.Tape, p.layer, p.typ, n, x[p.typ])
+		if list.sums.Buf == nil {
+			list.sums = kernels.Tensor{Buf: be.Alloc(kernels.F32, len(p.nodes)*own.Cols), Type: kernels.F32, Rows: len(p.nodes), Cols: own.Cols}
+		}
+		var l lists
+		ids := make([]uint32, n)
+		for i := range ids {
+			ids[i] = uint32(lo + i)
+			l.begin(uint32(i))
+			l.add(uint32(n+i), list.loop[lo+i])
+		}
+		p.e.addLists(&l, func(terms, _ kernels.Tensor) {
+			be.Convert(terms.Slice(0, n), list.sums.Slice(lo, hi))
+			be.Convert(terms.Slice(n, 2*n), own)
+		}, ids, n, list.sums)
+	}
+	if list.sums.Buf == nil {
+		return kernels.Tensor{}
+	}
+	sums := list.sums.Slice(lo, hi)
+	if !list.weighs {
+		factors := kernels.Tensor{Buf: be.Alloc(kernels.F32, n), Type: kernels.F32, Rows: n, Cols: 1}
+		defer be.Free(factors.Buf)
+		be.UploadF32(factors, list.inverse[lo:hi])
+		be.ScaleRows(sums, factors)
+	}
+	return sums
+}
+
+// layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means or sums a relation.
+func (e *Evaluator) layerGiven(l, t int, x model.Rows, drawn *sample.Layer, given []kernels.Tensor) kernels.Tensor {
+	g := e.step.Feed.Blocks(e.block.Layers)[0]
+	for n := range g.Nodes { // of the others no row is read
+		g.Nodes[n].IDs = g.Nodes[n].IDs.Slice(0, g.Nodes[n].Dst)
+	}
+	for r, sum := range given {
+		g.Edges[r].Given = sum
+	}
+	if l == 0 {
+		e.step.Label(&g, drawn)
+	}
+	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value
+}
+
+// holds is what a layer holds; a test may ask for one.
+type holds int
+
+const (
+	whatever holds = iota // the one that reads for less time
+	itsRows
+	itsSums
+)
+
+// holdsSums tells whether layer l, of these nodes, is to hold sums: where that reads for less time, by what the disk costs. below is how many
+// rows the tables have that it reads, by type.
+func (e *Evaluator) holdsSums(l int, nodes []nodeSet, below []int) bool {
+	switch {
+	case !e.step.Model.Kind.Sums() || e.most.holds == itsRows:
+		return false
+	case e.most.holds == itsSums:
+		return true
+	}
+	var all float64 // bytes of the tables
+	width := float64(e.step.Model.Width(l-1) * e.elem().Size())
+	for _, rows := range below {
+		all += float64(rows) * width
+	}
+	memory := float64(e.Bytes)
+	costs := e.Tables.Costs
+	if costs == (disk.Costs{}) {
+		costs = disk.Assumed
+	}
+	byRows, bySums := 0.0, 0.0
+	for t, set := range nodes {
+		edges, held := make([]float64, len(e.data.Relations)), 0.0
+		for r, rel := range e.data.Relations {
+			if rel.Dst != t || !e.reach.Relations[l][r] || set == nil {
+				continue
+			}
+			for v := range set.all {
+				edges[r] += float64(rel.Degree(v))
+			}
+			held += edgeBytes*edges[r] + float64(set.count()*(4*e.sumColumns(l, r)+8))
+		}
+		in := 0.0
+		for _, n := range edges {
+			in += n
+		}
+		chunks := math.Ceil(in / float64(e.most.edges))
+		parts := max(1, min(chunks, math.Ceil(held/max(memory, 1))))
+		for r, n := range edges {
+			rows := float64(below[e.data.Relations[r].Src])
+			if n == 0 || rows == 0 {
+				continue
+			}
+			bySums += parts*costs.Spread(distinct(n/parts, rows), rows, width) + n*sumSeconds
+			windows := 1.0
+			if window := rows * memory * 3 / 4 / all; window < rows { // rows that one holds
+				// What n edges would be whose sources are anywhere, over edges that have as many sources as a window has rows.
+				windows = max(1, min(chunks, n*e.spread(r, nodes[t])/(-rows*math.Log1p(-window/rows))))
+			}
+			byRows += windows * costs.Spread(distinct(n*e.spread(r, nodes[t])/windows, rows), rows, width)
+		}
+	}
+	return bySums < byRows
+}
+
+// sumSeconds is what an edge takes more where sums are held: it is sorted twice, and its destination's sum is copied for each batch of
+// sources. BenchmarkEach on two cores, 2026-11-22.
+const sumSeconds = 4e-7
+
+// distinct is how many of rows n edges have for sources, as if they were anywhere.
+func distinct(n, rows float64) float64 { return rows * -math.Expm1(-n/rows) }
+
+// spread is how many sources the edges of some nodes in a row have, of those that they would have were these anywhere: less than 1 where
+// neighbours have neighbours in common.
+func (e *Evaluator) spread(r int, set nodeSet) float64 {
+	rel := e.data.Relations[r]
+	seen := map[uint32]struct{}{}
+	var expected, found float64
+	const places, most = 3, 1 << 14
+	for i := range places {
+		clear(seen)
+		edges := 0
+		from := nodeSet(set[len(set)*i/places:])
+		for v := range from.all {
+			for _, u := range rel.Neighbors(uint32(len(set)*i/places*64) + v) {
+				seen[u] = struct{}{}
+				edges++
+			}
+			if edges >= most {
+				break
+			}
+		}
+		expected += distinct(float64(edges), float64(e.data.Types[rel.Src].Nodes))
+		found += float64(len(seen))
+	}
+	if expected == 0 {
+		return 1
+	}
+	return min(1, found/expected)
+}

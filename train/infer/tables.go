@@ -1,0 +1,376 @@
+package infer
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// onDisk is layerwise with the rows of each layer on disk, from where the next one reads them.
+func (e *Evaluator) onDisk(ctx context.Context, need [][]nodeSet, do func(t int, chunk []uint32, y kernels.Tensor) error) (err error) {
+	top := len(need) - 1
+	identity := e.identity(need[top], top)
+	below, first, ours, err := e.begin(top, identity)
+	if ours {
+		defer func() { _ = e.fs().Remove(e.Dir) }() // it stays where somebody has put something there
+	}
+	defer func() {
+		if below != nil {
+			below.Close()
+		}
+	}()
+	if err == nil {
+		err = e.room(need, first)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil || e.Of == "" {
+			err = errors.Join(err, e.removeLayers(-1))
+		}
+	}()
+	for l := first; ; l++ {
+		if l == top {
+			return e.overDisk(ctx, l, top, below, need, do)
+		}
+		w, err := e.createLayer(l, identity)
+		if err != nil {
+			return err
+		}
+		if err = e.fill(ctx, w, l, top, below, need); err != nil {
+			return errors.Join(err, w.Abort())
+		}
+		if below != nil {
+			below.Close()
+		}
+		if below, err = store.Open(e.layerPath(l)); err != nil {
+			return err
+		}
+		if err := e.removeLayers(l); err != nil {
+			return err
+		}
+	}
+}
+
+// fill computes layer l for the nodes that need has of it, and seals its rows.
+func (e *Evaluator) fill(ctx context.Context, w *layerWriter, l, top int, below *store.Dataset, need [][]nodeSet) error {
+	for t, nodes := range need[l] {
+		if err := w.begin(t, nodes); err != nil {
+			return err
+		}
+	}
+	if err := e.overDisk(ctx, l, top, below, need, func(t int, _ []uint32, y kernels.Tensor) error { return w.append(t, y) }); err != nil {
+		return err
+	}
+	return w.seal()
+}
+
+// overDisk calls do with the rows of layer l, type after type and chunk after chunk, from the rows of the layer below on disk.
+func (e *Evaluator) overDisk(ctx context.Context, l, top int, below *store.Dataset, need [][]nodeSet,
+	do func(t int, chunk []uint32, y kernels.Tensor) error) error {
+	var w *windows
+	bySums := false
+	if l > 0 {
+		rows := make([]int, len(need[l-1]))
+		for t, nodes := range need[l-1] {
+			rows[t] = nodes.count()
+		}
+		bySums = e.holdsSums(l, need[l], rows)
+		memory := e.Bytes
+		if bySums {
+			memory = 0
+		}
+		var err error
+		if w, err = e.openWindows(ctx, l, below, need[l-1], memory); err != nil {
+			return err
+		}
+		defer w.close()
+	}
+	for t, nodes := range need[l] {
+		if nodes == nil {
+			continue
+		}
+		done, count := 0, nodes.count()
+		use := func(chunk []uint32, y kernels.Tensor) error {
+			if err := do(t, chunk, y); err != nil {
+				return err
+			}
+			done += len(chunk)
+			e.came(l, top, t, done, count)
+			return nil
+		}
+		if bySums {
+			if err := e.bySums(ctx, l, t, nodes, w.peek(ctx), use); err != nil {
+				return err
+			}
+			continue
+		}
+		if w != nil {
+			if err := w.each(ctx, t, nodes, use); err != nil {
+				return err
+			}
+			continue
+		}
+		err := e.chunks(nodes, t, l, func(chunk []uint32) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if !e.hub(l, t, chunk) {
+				if err := e.checkHub(l, t, chunk); err != nil {
+					return err
+				}
+			}
+			y, err := e.layer(ctx, l, nil, t, chunk)
+			if err != nil {
+				return err
+			}
+			return use(chunk, y)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Evaluator) fs() vfs.FS {
+	if e.FS == nil {
+		return vfs.Default
+	}
+	return e.FS
+}
+
+func layerName(l int) string { return fmt.Sprintf("layer-%d", l) }
+
+func (e *Evaluator) layerPath(l int) string { return filepath.Join(e.Dir, layerName(l)) }
+
+// elem is the type of numbers on disk.
+func (e *Evaluator) elem() store.Elem {
+	if e.LayerDtype == 0 {
+		return store.F32
+	}
+	return e.LayerDtype
+}
+
+// identity is what the rows of a pass for these nodes of layer top come from, as the layers on disk have it.
+func (e *Evaluator) identity(nodes []nodeSet, top int) map[string]string {
+	var inputs []string
+	for t := range e.data.Types {
+		d := &e.data.Types[t]
+		text := fmt.Sprintf("%s %d", d.Name, d.Embed)
+		if d.Features != nil {
+			text += " " + d.Features.Table.Name
+		}
+		inputs = append(inputs, text)
+	}
+	var relations []string
+	for _, r := range e.data.Relations {
+		text := r.Relation.Key()
+		for _, c := range r.Inputs {
+			text += " " + c.Column.Name
+		}
+		relations = append(relations, text)
+	}
+	h := xxh3.New()
+	fmt.Fprintf(h, "%q %d %v %+v %v %v %q %q %s %v %s %s", e.Of, top, e.elem(), e.step.Model.Config, e.Draws.Weighted, e.Draws.Options, inputs,
+		relations, e.data.Types[e.data.Target].Name, e.step.Shown != nil, e.data.Split, e.step.Tape.Backend().Name())
+	for _, set := range nodes {
+		for _, w := range set {
+			_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, w)) // it does not fail
+		}
+	}
+	sum := h.Sum128().Bytes()
+	return map[string]string{
+		"dataset": e.data.Set.Manifest().Seal, "weights": e.step.Model.Hash(), "pass": hex.EncodeToString(sum[:]),
+	}
+}
+
+// begin makes the directory, or finds there the newest layer of the pass, if that may go on, and removes what else passes have left.
+// below is that layer, nil where there is none; first is the one to compute; ours says that nobody else made the directory.
+func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dataset, first int, ours bool, err error) {
+	fsys := e.fs()
+	if _, err := fsys.Stat(e.Dir); errors.Is(err, fs.ErrNotExist) {
+		ours = true
+	}
+	if err := fsys.MkdirAll(e.Dir, 0o777); err != nil {
+		return nil, 0, false, fmt.Errorf("make a directory for the rows of layers: %w", err)
+	}
+	for l := top - 1; l >= 0 && e.Of != "" && below == nil; l-- {
+		ds, err := store.Open(e.layerPath(l))
+		if err != nil {
+			continue // it is not there, or is of no use
+		}
+		if !maps.Equal(ds.Manifest().Provenance.Options, identity) || ds.Manifest().Name != layerName(l) {
+			ds.Close()
+			continue
+		}
+		below, first, ours = ds, l+1, true
+	}
+	return below, first, ours, e.removeLayers(first - 1)
+}
+
+// room refuses a file system that has less space left than the rows of two layers take, from layer first on. One that does not tell
+// is believed to have room.
+func (e *Evaluator) room(need [][]nodeSet, first int) error {
+	var most, below, there int64
+	for l, wanted := range need[:len(need)-1] {
+		bytes := int64(0)
+		for _, nodes := range wanted {
+			bytes += e.tableBytes(l, nodes.count())
+		}
+		if l == first-1 {
+			there = bytes
+		}
+		if l >= first {
+			most = max(most, below+bytes)
+		}
+		below = bytes
+	}
+	most -= there
+	usage, err := e.fs().GetDiskUsage(e.Dir)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("space left in %s: %w", e.Dir, err)
+	}
+	if most <= 0 || uint64(most) <= usage.AvailBytes {
+		return nil
+	}
+	remedy := "make room there, or name another place"
+	if e.elem() == store.F32 {
+		remedy += "; {layer_dtype} f16 takes half"
+	}
+	return fmt.Errorf("%s: %w: the rows of two layers take %s, and it has %s; %s", e.Dir, syscall.ENOSPC, kernels.FormatBytes(most),
+		kernels.FormatBytes(int64(usage.AvailBytes)), remedy)
+}
+
+// idBytes is what a layer on disk has of each row beside it: its node, and its place by that.
+const idBytes = 8 + 4
+
+// tableBytes is what the table of count nodes of layer l takes on disk: rows, ids, and of both a checksum a page.
+func (e *Evaluator) tableBytes(l, count int) int64 {
+	bytes := int64(count) * (store.RowStride(int64(e.step.Model.Width(l)*e.elem().Size())) + idBytes)
+	return bytes + bytes/1000 + 8*store.PageSize
+}
+
+// removeLayers removes what passes have left of layers, whole ones and others, but for layer but, if that is one.
+func (e *Evaluator) removeLayers(but int) error {
+	fsys := e.fs()
+	names, err := fsys.List(e.Dir)
+	if err != nil {
+		return fmt.Errorf("clear the rows of layers: %w", err)
+	}
+	for _, name := range names {
+		if ours, _ := filepath.Match("layer-[0-9]*", name); ours && name != layerName(but) {
+			if err := fsys.RemoveAll(filepath.Join(e.Dir, name)); err != nil {
+				return fmt.Errorf("clear the rows of layers: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// layerWriter writes the rows of a layer.
+type layerWriter struct {
+	*store.Writer
+	e        *Evaluator
+	layer    int
+	identity map[string]string
+	tables   []*store.FeatureWriter // by type; nil where it makes none
+	rows     []int                  // written so far
+	halves   []uint16
+	bytes    []byte
+}
+
+func (e *Evaluator) createLayer(l int, identity map[string]string) (*layerWriter, error) {
+	w, err := store.Create(e.layerPath(l), store.WriterOptions{FS: e.FS})
+	if err != nil {
+		return nil, fmt.Errorf("the rows of layer %d: %w", l+1, err)
+	}
+	n := len(e.data.Types)
+	return &layerWriter{Writer: w, e: e, layer: l, identity: identity, tables: make([]*store.FeatureWriter, n), rows: make([]int, n)}, nil
+}
+
+// begin begins the table of nodes of type t. Where there are none it has none.
+func (w *layerWriter) begin(t int, nodes nodeSet) error {
+	count := nodes.count()
+	if count == 0 {
+		return nil
+	}
+	name := w.e.data.Types[t].Name
+	ids, err := w.NewNodeType(name, int64(count))
+	if err != nil {
+		return err
+	}
+	var original []int64
+	var order []uint32
+	n := uint32(0)
+	flush := func() error {
+		err := errors.Join(ids.AppendOriginal(original), ids.AppendOrder(order))
+		original, order = original[:0], order[:0]
+		return err
+	}
+	for v := range nodes.all {
+		original, order = append(original, int64(v)), append(order, n)
+		if n++; len(order) == 1<<12 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := errors.Join(flush(), ids.Close()); err != nil {
+		return err
+	}
+	w.tables[t], err = w.AddTable("rows", name, w.e.elem(), int64(count), w.e.step.Model.Width(w.layer))
+	return err
+}
+
+// append writes the next rows of type t.
+func (w *layerWriter) append(t int, y kernels.Tensor) error {
+	first := w.rows[t]
+	w.rows[t] += y.Rows
+	if w.e.elem() == store.F32 {
+		return w.e.step.Feed.Read(y, func(b []byte) error { return w.tables[t].PutRows(uint32(first), b) })
+	}
+	wide := w.e.step.Feed.Download(y)
+	w.halves = append(w.halves[:0], make([]uint16, len(wide))...)
+	if n := kernels.Float32ToHalf(w.halves, wide); n > 0 {
+		return fmt.Errorf("layer %d of type %s: {layer_dtype} f16: %d numbers of %d nodes are beyond its range; take f32", w.layer+1,
+			w.e.data.Types[t].Name, n, y.Rows)
+	}
+	w.bytes = w.bytes[:0]
+	for _, h := range w.halves {
+		w.bytes = append(w.bytes, byte(h), byte(h>>8))
+	}
+	return w.tables[t].PutRows(uint32(first), w.bytes)
+}
+
+// seal makes the layer whole, under its name.
+func (w *layerWriter) seal() error {
+	for _, f := range w.tables {
+		if f != nil {
+			if err := f.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := w.Seal(store.Manifest{
+		Name: layerName(w.layer), Order: "original",
+		Provenance: store.Provenance{Tool: "gnnstore", Source: w.e.data.Set.Path(), Options: w.identity},
+	})
+	return err
+}

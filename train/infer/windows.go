@@ -1,0 +1,253 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// windows brings the rows of the layer below, which are on disk, for chunks of a layer: those of many chunks in one pass.
+type windows struct {
+	e      *Evaluator
+	layer  int
+	stacks []*cachetier.Stack // by type; nil where the layer below has no rows
+	places []places           // of nodes in them
+	elem   kernels.DType
+	ahead  int64 // bytes that chunks may take before they are used
+
+	chunks []*chunk // drawn, in their order; those beyond drawn are for reuse
+	drawn  int
+	bytes  int64 // of those drawn
+}
+
+// chunk is nodes and what the layer reads for them.
+type chunk struct {
+	nodes []uint32
+	batch sample.Batch
+	rows  [][]uint32 // by type: of the layer below, in the order of the batch's inputs
+}
+
+// openWindows opens the tables of below, which has the rows of nodes, with memory for them and for chunks.
+func (e *Evaluator) openWindows(ctx context.Context, l int, below *store.Dataset, nodes []nodeSet, memory int64) (_ *windows, err error) {
+	types := len(e.data.Types)
+	w := &windows{e: e, layer: l, stacks: make([]*cachetier.Stack, types), places: make([]places, types), ahead: memory / 4}
+	if e.elem() == store.F16 {
+		w.elem = kernels.F16
+	}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	tables := below.Manifest().Tables
+	all := int64(0)
+	for i := range tables {
+		all += tableRows(below.Features(i))
+	}
+	for i := range tables {
+		f := below.Features(i)
+		t := slices.IndexFunc(e.data.Types, func(d data.Type) bool { return d.Name == tables[i].NodeType })
+		o := e.Tables
+		o.DeviceBytes, o.StaticBytes, o.Lookahead, o.Prewarm, o.Policy = 0, 0, 0, false, cachetier.Belady
+		o.HostBytes = int64(float64(memory-w.ahead) * (float64(tableRows(f)) / float64(all)))
+		if w.stacks[t], err = cachetier.Open(ctx, f, o); err != nil {
+			return nil, fmt.Errorf("the rows of layer %d, type %s: %w", l, tables[i].NodeType, err)
+		}
+		w.places[t] = newPlaces(nodes[t])
+	}
+	return w, nil
+}
+
+// tableRows is the bytes of the rows of f.
+func tableRows(f *store.Features) int64 { return int64(f.Rows()) * int64(f.RowBytes()) }
+
+func (w *windows) close() {
+	for _, s := range w.stacks {
+		if s != nil {
+			w.e.read = w.e.read.Add(s.Stats().Disk)
+			s.Close()
+		}
+	}
+}
+
+// each calls do with what the layer makes of nodes of type t, a chunk at a time.
+func (w *windows) each(ctx context.Context, t int, nodes nodeSet, do func(nodes []uint32, y kernels.Tensor) error) error {
+	err := w.e.chunks(nodes, t, w.layer, func(nodes []uint32) error {
+		if w.e.hub(w.layer, t, nodes) {
+			if err := w.use(ctx, t, do); err != nil {
+				return err
+			}
+			y, err := w.e.inParts(ctx, w.layer, t, nodes[0], w.peek(ctx))
+			if err != nil {
+				return err
+			}
+			return do(nodes, y)
+		}
+		if err := w.e.checkHub(w.layer, t, nodes); err != nil {
+			return err
+		}
+		if err := w.draw(ctx, t, nodes); err != nil {
+			return err
+		}
+		if w.bytes < w.ahead {
+			return nil
+		}
+		return w.use(ctx, t, do)
+	})
+	if err != nil {
+		return err
+	}
+	return w.use(ctx, t, do)
+}
+
+// draw draws a chunk ahead.
+func (w *windows) draw(ctx context.Context, t int, nodes []uint32) error {
+	if w.drawn == len(w.chunks) {
+		w.chunks = append(w.chunks, &chunk{rows: make([][]uint32, len(w.stacks))})
+	}
+	c := w.chunks[w.drawn]
+	c.nodes = append(c.nodes[:0], nodes...)
+	if err := w.e.draw(ctx, &c.batch, w.layer, t, c.nodes); err != nil {
+		return err
+	}
+	for from, ids := range c.batch.Inputs() {
+		c.rows[from] = c.rows[from][:0]
+		for _, v := range ids {
+			c.rows[from] = append(c.rows[from], w.places[from].of(v))
+		}
+		w.bytes += 4 * int64(len(ids))
+	}
+	w.bytes += c.batch.Bytes() + 4*int64(len(nodes))
+	w.drawn++
+	return nil
+}
+
+// use computes the layer for the chunks that are drawn, a window after the other, while the next one is read.
+func (w *windows) use(ctx context.Context, t int, do func(nodes []uint32, y kernels.Tensor) error) (err error) {
+	chunks := w.chunks[:w.drawn]
+	w.drawn, w.bytes = 0, 0
+	if len(chunks) == 0 {
+		return nil
+	}
+	for from, s := range w.stacks {
+		if s == nil {
+			continue
+		}
+		steps := make([][]uint32, len(chunks))
+		for i, c := range chunks {
+			steps[i] = c.rows[from]
+		}
+		s.Expect(steps)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ready := make(chan []*cachetier.Window)
+	var loading sync.WaitGroup
+	var failed error
+	defer func() {
+		stop()
+		loading.Wait()
+		if err == nil {
+			err = failed
+		}
+	}()
+	loading.Go(func() {
+		defer close(ready)
+		failed = store.Guard(func() error { return w.load(ctx, len(chunks), ready) })
+	})
+	for window := range ready {
+		steps := w.steps(window)
+		for i, c := range chunks[:steps] {
+			y, err := w.compute(ctx, t, c, window, i)
+			if err == nil {
+				err = do(c.nodes, y)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		chunks = chunks[steps:]
+		for _, part := range window {
+			if part != nil {
+				part.Release()
+			}
+		}
+	}
+	return nil
+}
+
+// peek brings rows at once, and leaves what waits for others where it is.
+func (w *windows) peek(ctx context.Context) hiddenRows {
+	var rows []uint32
+	return func(from int, ids []uint32) (kernels.Tensor, error) {
+		rows = rows[:0]
+		for _, v := range ids {
+			rows = append(rows, w.places[from].of(v))
+		}
+		return w.hidden(from, len(ids), func(dst []byte) error { return w.stacks[from].Peek(ctx, dst, rows) })
+	}
+}
+
+// hidden has fill write n rows of type from.
+func (w *windows) hidden(from, n int, fill func(dst []byte) error) (kernels.Tensor, error) {
+	return w.e.step.Feed.Hidden(from, w.elem, n, w.stacks[from].RowBytes()/w.elem.Size(), fill)
+}
+
+// load reads window after window of chunks, as many chunks as fit the cache of every table, and gives them to ready.
+func (w *windows) load(ctx context.Context, chunks int, ready chan<- []*cachetier.Window) error {
+	for chunks > 0 {
+		steps := chunks
+		for _, s := range w.stacks {
+			if s != nil {
+				steps = min(steps, s.Fit())
+			}
+		}
+		window := make([]*cachetier.Window, len(w.stacks))
+		for from, s := range w.stacks {
+			if s == nil {
+				continue
+			}
+			var err error
+			if window[from], err = s.Next(ctx, steps); err != nil {
+				return err
+			}
+		}
+		for _, part := range window {
+			if part != nil {
+				if err := part.Load(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		select {
+		case ready <- window:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		chunks -= steps
+	}
+	return nil
+}
+
+// steps is how many chunks a window has.
+func (w *windows) steps(window []*cachetier.Window) int {
+	for _, part := range window {
+		if part != nil {
+			return part.Steps()
+		}
+	}
+	panic("infer: a window of no table")
+}
+
+// compute is the layer for c, which is step i of window.
+func (w *windows) compute(ctx context.Context, t int, c *chunk, window []*cachetier.Window, i int) (kernels.Tensor, error) {
+	return w.e.compute(ctx, &c.batch, w.layer, t, func(from int, ids []uint32) (kernels.Tensor, error) {
+		return w.hidden(from, len(ids), func(dst []byte) error { return window[from].Gather(ctx, i, dst) })
+	})
+}
