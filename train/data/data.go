@@ -436,7 +436,7 @@ func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 // Name is the id by which users know a node of a type, or the stored one where that cannot be read.
 func (d *Data) Name(t int, v uint32) (name string) {
 	err := store.Guard(func() error {
-		name = strconv.FormatInt(d.Set.IDs(d.Types[t].number).Original(v), 10)
+		name = strconv.FormatInt(d.IDs(t).Original(v), 10)
 		return nil
 	})
 	if err != nil {
@@ -444,6 +444,9 @@ func (d *Data) Name(t int, v uint32) (name string) {
 	}
 	return name
 }
+
+// IDs are those by which users know the nodes of a type.
+func (d *Data) IDs(t int) store.IDs { return d.Set.IDs(d.Types[t].number) }
 
 // SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology, weights and values of the
 // relations that are drawn from, and of the tables of the types that are read.

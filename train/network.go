@@ -1,0 +1,250 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// Which weights of a run are used: those that validation chose, or those of its newest checkpoint.
+const (
+	BestWeights = "best"
+	LastWeights = "last"
+)
+
+// NetworkOptions say which weights of a run are used, and within which memory.
+type NetworkOptions struct {
+	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some, else the last.
+	Checkpoint string `json:"checkpoint"`
+	// Metric of Measure; empty: the run's.
+	Metric metric.Kind `json:"metric"`
+	// MemoryBytes is as in tiers.Options; 0: the run's.
+	MemoryBytes int64 `json:"memory_bytes"`
+}
+
+// Validate reports every problem.
+func (o NetworkOptions) Validate() error {
+	var errs []error
+	if o.Checkpoint != "" && o.Checkpoint != BestWeights && o.Checkpoint != LastWeights {
+		errs = append(errs, fmt.Errorf("{checkpoint} %s: there are best and last", o.Checkpoint))
+	}
+	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) {
+		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric))
+	}
+	return errors.Join(errs...)
+}
+
+// Network is the trained network of a run, to measure it and to predict with. It computes over all neighbours, in the memory that the
+// training would take beside the hidden rows of all nodes. One goroutine at a time.
+type Network struct {
+	Checkpoint string // BestWeights or LastWeights
+	Epoch      int    // whole epochs after which the weights were these
+	Updates    int    // steps, likewise
+
+	t    *trainer
+	held *run.Dir // locked while learnt rows are read, else nil
+}
+
+// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on. Where rows are learnt, the run is
+// locked until Close, since their files are read; otherwise it may go on meanwhile.
+func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
+	defer kernels.RecoverMemory(&err)
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	record := dir.Record()
+	if seal := ds.Manifest().Seal; seal != record.Seal {
+		return nil, fmt.Errorf("run %s: it trained on a dataset with seal %s, and %s has %s", dir.Path(), record.Seal, ds.Path(), seal)
+	}
+	n := &Network{}
+	if n.t, err = newTrainer(ctx, ds, o.of(record), h); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	n.t.dir = dir
+	if n.t.learns() {
+		if n.held, _, err = run.OpenOn(dir.FS(), dir.Path()); err != nil {
+			return nil, err
+		}
+		n.t.dir = n.held
+	}
+	n.t.place()
+	return n, n.load(ctx, o.Checkpoint)
+}
+
+// of is what the run of a record was asked for, as far as that changes what is computed: budgets are left to the memory.
+func (o NetworkOptions) of(record *run.Record) run.Options {
+	with := record.Options
+	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
+		with.Kernels = "" // of another machine
+	}
+	if o.Metric != "" {
+		with.Metric = o.Metric
+	}
+	budgets := tiers.DefaultOptions()
+	budgets.Workers, budgets.MemoryBytes = with.Workers, with.MemoryBytes
+	budgets.Cache.Policy, budgets.Cache.Engine, budgets.Cache.Costs = with.Cache.Policy, with.Cache.Engine, with.Cache.Costs
+	if o.MemoryBytes > 0 {
+		budgets.MemoryBytes = o.MemoryBytes
+	}
+	with.Options, with.EvalBytes, with.Init = budgets, math.MaxInt64, ""
+	return with
+}
+
+// load takes the weights from the newest checkpoint that can be read, and has learnt rows be as they were with them.
+func (n *Network) load(ctx context.Context, which string) error {
+	t := n.t
+	names, err := t.dir.Checkpoints()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(names) {
+		tensors, meta, err := t.dir.LoadCheckpoint(name)
+		if err != nil && (errors.Is(err, fs.ErrPermission) || t.learns()) { // an older one would drop learnt rows that the run may go on from
+			return err
+		}
+		if err != nil {
+			t.note("%v; passing it over", err)
+			continue
+		}
+		if err := n.take(ctx, &checkpoint.State{Tensors: tensors, Meta: meta}, which); err != nil {
+			return fmt.Errorf("run %s: %s: %w", t.dir.Path(), name, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", t.dir.Path())
+}
+
+// take loads the parts of a checkpoint that the network consists of.
+func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) error {
+	t, at := n.t, new(progress)
+	all := checkpoint.Parts{identity{t}, soFar{t, at}, weights{t}, chosen{t, at}, learntRows{t, at}}
+	if err := all.Check(s); err != nil {
+		return err
+	}
+	if which == BestWeights && !at.HasBest {
+		return errors.New("validation has chosen no weights; take {checkpoint} last")
+	}
+	if err := (checkpoint.Parts{weights{t}, chosen{t, at}, learntRows{t, at}}).Load(s); err != nil {
+		return err
+	}
+	n.Checkpoint, n.Epoch, n.Updates = LastWeights, at.Epochs, at.Updates
+	for _, l := range t.tiers.Learnt {
+		if err := l.Resume(ctx, t.rows.Tables[t.data.Types[l.Type].Name]); err != nil {
+			return err
+		}
+	}
+	if !at.HasBest || which == LastWeights {
+		return nil
+	}
+	t.model.Upload(t.best)
+	t.result.Best = at.SoFar.Best
+	n.Checkpoint, n.Epoch, n.Updates = BestWeights, at.SoFar.Best.Epoch, at.SoFar.Best.Epoch*t.task.Steps()
+	if t.learns() && n.Updates != at.Updates {
+		_, err := t.showBest(ctx) // Close needs no way back: nothing is written
+		return err
+	}
+	return nil
+}
+
+// Measured is the metric of some nodes. Its JSON keys are stable.
+type Measured struct {
+	Nodes string   `json:"nodes"` // train, valid, test or all-labelled
+	Count int      `json:"count"` // of them with a label
+	Value *float64 `json:"value"` // null where the metric has none
+	Why   string   `json:"why,omitempty"`
+	// Method is "full", over all neighbours, or, of networks of random walks, "sampled".
+	Method    string  `json:"method"`
+	Seconds   float64 `json:"seconds"`
+	BytesRead int64   `json:"bytes_read"` // of feature rows, from disk
+}
+
+// LabelledParts are the names of the nodes that Measure knows.
+var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
+
+// Measure is the metric of those of a part of the split that have a label, or of all nodes that have one.
+func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
+	defer kernels.RecoverMemory(&err)
+	nodes, err := n.labelled(part)
+	if err != nil {
+		return m, err
+	}
+	m = Measured{Nodes: part, Count: len(nodes), Method: n.t.eval.Method(), Why: "no node of it has a label"}
+	began, before := time.Now(), n.bytesRead()
+	v, ok, err := n.t.eval.Measure(ctx, nodes)
+	m.Seconds, m.BytesRead = time.Since(began).Seconds(), n.bytesRead()-before
+	switch {
+	case errors.Is(err, metric.ErrUndefined):
+		m.Why = err.Error()
+	case err != nil:
+		return m, err
+	case ok:
+		m.Value, m.Why = &v, ""
+	}
+	return m, n.t.data.Set.Unchanged()
+}
+
+// labelled are the nodes of a part that have a label.
+func (n *Network) labelled(part string) (nodes []uint32, err error) {
+	d := n.t.data
+	switch part {
+	case "train":
+		return d.Train, nil
+	case "valid":
+		return d.Valid, nil
+	case "test":
+		return d.Test, nil
+	case "all-labelled":
+		err = store.Guard(func() error {
+			for v := range uint32(d.Types[d.Target].Nodes) {
+				if d.Labels.Has(v) {
+					nodes = append(nodes, v)
+				}
+			}
+			return nil
+		})
+		return nodes, err
+	}
+	return nil, fmt.Errorf("{nodes} %s: there are train, valid, test and all-labelled", part)
+}
+
+// bytesRead is what feature rows have had read from disk so far.
+func (n *Network) bytesRead() int64 { return cachetier.Sum(n.t.tiers.Stats()).Disk.BytesRead }
+
+// Metric is what Measure measures.
+func (n *Network) Metric() metric.Kind { return n.t.task.Kind() }
+
+// Data is what the network is used on.
+func (n *Network) Data() *data.Data { return n.t.data }
+
+// PeakRSSBytes is the largest RssAnon + RssShmem that was seen.
+func (n *Network) PeakRSSBytes() int64 {
+	n.t.peak.Look()
+	return n.t.peak.RSS
+}
+
+// Close gives up memory, files and the run.
+func (n *Network) Close() error {
+	n.t.close()
+	if n.held != nil {
+		return n.held.Close()
+	}
+	return nil
+}
