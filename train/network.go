@@ -25,6 +25,9 @@ const (
 	LastWeights = "last"
 )
 
+// writerBytes is what writing predictions takes.
+const writerBytes = 32 << 20
+
 // NetworkOptions say which weights of a run are used, and within which memory.
 type NetworkOptions struct {
 	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some, else the last.
@@ -70,6 +73,9 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		return nil, fmt.Errorf("run %s: it trained on a dataset with seal %s, and %s has %s", dir.Path(), record.Seal, ds.Path(), seal)
 	}
 	n := &Network{}
+	for _, t := range ds.Manifest().NodeTypes { // a list of nodes, and what is made of a chunk of rows while it is written
+		h.beside = max(h.beside, 4*t.Count+writerBytes)
+	}
 	if n.t, err = newTrainer(ctx, ds, o.of(record), h); err != nil {
 		return nil, err
 	}
@@ -187,9 +193,9 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 		return m, err
 	}
 	m = Measured{Nodes: part, Count: len(nodes), Method: n.t.eval.Method(), Why: "no node of it has a label"}
-	began, before := time.Now(), n.bytesRead()
+	began, before := time.Now(), n.BytesRead()
 	v, ok, err := n.t.eval.Measure(ctx, nodes)
-	m.Seconds, m.BytesRead = time.Since(began).Seconds(), n.bytesRead()-before
+	m.Seconds, m.BytesRead = time.Since(began).Seconds(), n.BytesRead()-before
 	switch {
 	case errors.Is(err, metric.ErrUndefined):
 		m.Why = err.Error()
@@ -225,8 +231,8 @@ func (n *Network) labelled(part string) (nodes []uint32, err error) {
 	return nil, fmt.Errorf("{nodes} %s: there are train, valid, test and all-labelled", part)
 }
 
-// bytesRead is what feature rows have had read from disk so far.
-func (n *Network) bytesRead() int64 { return cachetier.Sum(n.t.tiers.Stats()).Disk.BytesRead }
+// BytesRead is what feature rows have had read from disk so far.
+func (n *Network) BytesRead() int64 { return cachetier.Sum(n.t.tiers.Stats()).Disk.BytesRead }
 
 // Metric is what Measure measures.
 func (n *Network) Metric() metric.Kind { return n.t.task.Kind() }

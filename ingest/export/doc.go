@@ -15,6 +15,8 @@
 // A reverse of a relation (store's reverse_of) is written like any other, and manifest.json says whose it is; rows of
 // edge tables stay with the relation that has the table. Missing labels are -1. Where classes have names, the source's labels among them, manifest.json or metadata.yaml lists them.
 //
+// [WriteRows] writes what was computed of nodes, as predictions, to one file under the ids that users know.
+//
 // What will be read is verified before anything is written. Only of a sample's feature rows, a few of a large table perhaps, the
 // pages are compared with their checksums as they are read, and the numbers are not looked at.
 //

@@ -421,6 +421,18 @@ func (d *Data) Place(err error) error {
 	return err
 }
 
+// Part is a part of the split, with the nodes that have no label: train, valid or test.
+func (d *Data) Part(name string) (nodes []uint32, err error) {
+	target := d.Types[d.Target]
+	i := slices.IndexFunc(d.Set.Manifest().Splits, func(s store.Split) bool { return s.Name == d.Split && s.NodeType == target.Name })
+	err = store.Guard(func() error {
+		sets := d.Set.Split(i)
+		nodes, err = d.Set.Labelled(map[string][]uint32{"train": sets.Train, "valid": sets.Valid, "test": sets.Test}[name], target.Nodes, nil)
+		return err
+	})
+	return nodes, err
+}
+
 // Classes appends the class of each node, all of which have one.
 func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 	for _, v := range nodes {
