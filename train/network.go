@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,26 +58,32 @@ type Network struct {
 	Epoch      int    // whole epochs after which the weights were these
 	Updates    int    // steps, likewise
 
-	t    *trainer
-	held *run.Dir // locked while learnt rows are read, else nil
+	t     *trainer
+	other bool     // its dataset is not the one that the run trained on
+	held  *run.Dir // locked while learnt rows are read, else nil
 }
 
-// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on. Where rows are learnt, the run is
-// locked until Close, since their files are read; otherwise it may go on meanwhile.
+// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another of the same schema: see
+// comparable. Where rows are learnt, the run is locked until Close, since their files are read; otherwise it may go on meanwhile.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	record := dir.Record()
-	if seal := ds.Manifest().Seal; seal != record.Seal {
-		return nil, fmt.Errorf("run %s: it trained on a dataset with seal %s, and %s has %s", dir.Path(), record.Seal, ds.Path(), seal)
+	record, with := dir.Record(), o.of(dir.Record())
+	n := &Network{other: ds.Manifest().Seal != record.Seal}
+	if n.other {
+		if err := comparable(record, ds); err != nil {
+			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+		}
+		if !slices.ContainsFunc(ds.Manifest().Splits, func(s store.Split) bool { return s.Name == with.Split }) {
+			with.Split = "" // the only one
+		}
 	}
-	n := &Network{}
 	for _, t := range ds.Manifest().NodeTypes { // a list of nodes, and what is made of a chunk of rows while it is written
 		h.beside = max(h.beside, 4*t.Count+writerBytes)
 	}
-	if n.t, err = newTrainer(ctx, ds, o.of(record), h); err != nil {
+	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -85,7 +92,11 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		}
 	}()
 	n.t.dir = dir
-	if n.t.learns() {
+	switch {
+	case n.t.learns() && n.other:
+		return nil, fmt.Errorf("run %s: nodes of type %s have learnt rows, each its own, and those of %s have none; it predicts on the dataset that "+
+			"it trained on", dir.Path(), n.t.data.Types[n.t.tiers.Learnt[0].Type].Name, ds.Path())
+	case n.t.learns():
 		if n.held, _, err = run.OpenOn(dir.FS(), dir.Path()); err != nil {
 			return nil, err
 		}
@@ -141,14 +152,21 @@ func (n *Network) load(ctx context.Context, which string) error {
 // take loads the parts of a checkpoint that the network consists of.
 func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) error {
 	t, at := n.t, new(progress)
-	all := checkpoint.Parts{identity{t}, soFar{t, at}, weights{t}, chosen{t, at}, learntRows{t, at}}
+	used := checkpoint.Parts{weights{t}, chosen{t, at}, learntRows{t, at}}
+	all := append(checkpoint.Parts{identity{t}, soFar{t, at}}, used...)
+	if n.other { // whose steps and seal are none of the run's
+		if err := json.Unmarshal([]byte(s.Meta[progressKey]), at); err != nil {
+			return fmt.Errorf("%s: %w", progressKey, err)
+		}
+		all = used
+	}
 	if err := all.Check(s); err != nil {
 		return err
 	}
 	if which == BestWeights && !at.HasBest {
 		return errors.New("validation has chosen no weights; take {checkpoint} last")
 	}
-	if err := (checkpoint.Parts{weights{t}, chosen{t, at}, learntRows{t, at}}).Load(s); err != nil {
+	if err := used.Load(s); err != nil {
 		return err
 	}
 	n.Checkpoint, n.Epoch, n.Updates = LastWeights, at.Epochs, at.Updates
@@ -162,7 +180,8 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 	}
 	t.model.Upload(t.best)
 	t.result.Best = at.SoFar.Best
-	n.Checkpoint, n.Epoch, n.Updates = BestWeights, at.SoFar.Best.Epoch, at.SoFar.Best.Epoch*t.task.Steps()
+	n.Checkpoint, n.Epoch = BestWeights, at.SoFar.Best.Epoch
+	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
 	if t.learns() && n.Updates != at.Updates {
 		_, err := t.showBest(ctx) // Close needs no way back: nothing is written
 		return err

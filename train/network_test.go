@@ -93,11 +93,18 @@ func TestNetworkRefusals(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	refused(dir, open(t, storetest.Communities(300, 3, 6, 8, 4)), NetworkOptions{}, "it trained on a dataset with seal")
+	refused(dir, open(t, storetest.Communities(300, 3, 6, 9, 3)), NetworkOptions{}, "has no table feat of type node with 8 columns")
+	refused(dir, open(t, storetest.Communities(300, 4, 6, 8, 3)), NetworkOptions{}, "has no label of type node with 3 classes")
+	refused(dir, openTyped(t, storetest.Library(400, 3, 2)), NetworkOptions{}, "has no node type node")
 	refused(dir, ds, NetworkOptions{Checkpoint: "first"}, "{checkpoint} first: there are best and last")
 	refused(dir, ds, NetworkOptions{MemoryBytes: 1 << 20}, "is not enough")
 	refused(t.TempDir(), ds, NetworkOptions{}, "it holds no run")
 	refused(dir+"-none", ds, NetworkOptions{}, "no such run directory")
+	learnt := learning()
+	learnt.Epochs = 1
+	library := openTyped(t, storetest.Library(400, 3, 2))
+	embedded, _ := runIn(t, library, learnt)
+	refused(embedded, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{}, "nodes of type author have learnt rows, each its own")
 	o.Epochs = 0
 	fresh, _ := runIn(t, ds, o)
 	refused(fresh, ds, NetworkOptions{}, "no checkpoint yet")

@@ -162,6 +162,35 @@ func TestPredictIsThePlainPass(t *testing.T) {
 	}
 }
 
+// TestPredictOnAnotherDataset: a network says the same of the same nodes where there are others beside them, and of a new node that is
+// like an old one what it says of that.
+func TestPredictOnAnotherDataset(t *testing.T) {
+	s := storetest.Communities(300, 3, 6, 8, 3)
+	ds := open(t, s)
+	dir, _ := runIn(t, ds, small())
+	own := network(t, ds, dir, NetworkOptions{})
+	defer own.Close()
+	want, _ := predictions(t, own, Logits, 0, everyNode(own))
+
+	like := func(v int) int { return v % 300 } // node 300 is like node 0
+	row, class := s.Row, s.Class
+	s.Nodes, s.Neighbors = 301, append(slices.Clone(s.Neighbors), s.Neighbors[0])
+	s.Row, s.Class = func(v int) []float32 { return row(like(v)) }, func(v int) int32 { return class(like(v)) }
+	s.Train, s.Valid = s.Train[:40], nil
+	grown := open(t, s)
+	n := network(t, grown, dir, NetworkOptions{})
+	defer n.Close()
+	require.Equal(t, own.Checkpoint, n.Checkpoint)
+	require.Equal(t, own.Epoch, n.Epoch)
+	require.Equal(t, own.Updates, n.Updates)
+	got, _ := predictions(t, n, Logits, 0, everyNode(n))
+	for v, logits := range want {
+		require.Equal(t, logits, got[v], "node %d", v)
+	}
+	require.Equal(t, want[0], got[300])
+	require.Equal(t, measure(t, own, "test"), measure(t, n, "test"))
+}
+
 // TestPredictRefusals: each in one line.
 func TestPredictRefusals(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))

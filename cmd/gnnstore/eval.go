@@ -90,7 +90,8 @@ func newEval() *cobra.Command {
 		Short: "Measure the network of a run",
 		Long: "Measure the network of the run in directory RUN on parts of its split, by any metric, over all neighbours of each node.\n" +
 			"The network is that of the best epoch, as in the test accuracy at the end of a training. DATASET is needed where the\n" +
-			"dataset has moved. A run that is under way may be measured, unless it has learnt rows.",
+			"dataset has moved, and may be another one of the same types, relations, widths and classes. A run that is under way may\n" +
+			"be measured, unless it has learnt rows.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last",
 		Args: oneOf("RUN", "RUN DATASET"),

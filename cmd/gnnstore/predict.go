@@ -59,7 +59,9 @@ func newPredict() *cobra.Command {
 		Short: "Write what the network of a run predicts",
 		Long: "Write to the file OUT what the network of the run in directory RUN predicts of nodes, with labels or without, each under the\n" +
 			"id that you know it by. It reads all neighbours of each node, so that the same weights always predict the same. The network\n" +
-			"is that of the best epoch. DATASET is needed where the dataset has moved.\n\n" +
+			"is that of the best epoch. DATASET is needed where the dataset has moved. It may also be another one, with nodes that the\n" +
+			"network has not seen, but the same types, relations, widths and classes, labels of some nodes and a split; not where rows\n" +
+			"were learnt, or features made by fastrp or random.\n\n" +
 			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
 			"  parquet  column id; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
 			"           logits; the list embedding\n" +
