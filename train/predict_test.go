@@ -191,6 +191,36 @@ func TestPredictOnAnotherDataset(t *testing.T) {
 	require.Equal(t, measure(t, own, "test"), measure(t, n, "test"))
 }
 
+// TestPredictUnlabelled: nodes of a part are predicted whether or not they have a label, and measured where they have one.
+func TestPredictUnlabelled(t *testing.T) {
+	s := storetest.Communities(300, 3, 6, 8, 3)
+	class := s.Class
+	s.Class = func(v int) int32 {
+		if v%3 == 0 {
+			return -1
+		}
+		return class(v)
+	}
+	ds := open(t, s)
+	dir, _ := runIn(t, ds, small())
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	for part, labelled := range map[string][]uint32{"train": n.Data().Train, "valid": n.Data().Valid, "test": n.Data().Test} {
+		all, err := n.Data().Part(part)
+		require.NoError(t, err)
+		require.Greater(t, len(all), len(labelled))
+		predictions(t, n, Classes, 0, all)
+		m, err := n.Measure(context.Background(), part)
+		require.NoError(t, err)
+		require.Equal(t, len(labelled), m.Count)
+	}
+	m, err := n.Measure(context.Background(), "all-labelled")
+	require.NoError(t, err)
+	require.Equal(t, 200, m.Count)
+	_, err = n.Measure(context.Background(), "all")
+	require.ErrorContains(t, err, "{nodes} all: there are train, valid, test and all-labelled")
+}
+
 // TestPredictRefusals: each in one line.
 func TestPredictRefusals(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))

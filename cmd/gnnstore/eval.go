@@ -47,6 +47,9 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 		return nil, err
 	}
 	record := dir.Record()
+	if dir.Found() != "" {
+		p.line("note: %s", withFlags(dir.Found()))
+	}
 	if _, err := os.Stat(record.Dataset); path == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", runPath, record.Dataset)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
@@ -107,6 +108,9 @@ func newPredict() *cobra.Command {
 
 func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset, out string, o *predictOptions) (err error) {
 	began := time.Now()
+	if err := export.MayWrite(vfs.Default, out, o.force); err != nil {
+		return err
+	}
 	p := newProgress(stderr)
 	defer p.clear()
 	n, err := o.open(ctx, stderr, p, runPath, dataset)

@@ -134,21 +134,9 @@ func (w *rowWriter) open(out string) error {
 	if w.Format == Parquet && w.Kind == Numbers && w.Cols > maxColumns {
 		return fmt.Errorf("%s: %d classes are more columns than a table in parquet has here (%d); take --format npy", out, w.Cols, maxColumns)
 	}
-	parent := filepath.Dir(out)
-	if _, err := w.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such directory; make it first", parent)
-	}
 	for _, path := range paths {
-		switch info, err := w.FS.Stat(path); {
-		case err == nil && info.IsDir():
-			return fmt.Errorf("%s: it is a directory; choose the name of a file", path)
-		case err == nil && !w.Force:
-			return fmt.Errorf("%s: it exists already; choose another name, or replace it by --force", path)
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
+		if err := MayWrite(w.FS, path, w.Force); err != nil {
 			return err
-		}
-		if _, err := w.FS.Stat(path + ".partial"); err == nil {
-			return fmt.Errorf("%s: writing it was interrupted, or is under way; remove it if nobody writes it", path+".partial")
 		}
 	}
 	if err := w.room(out); err != nil {
@@ -163,6 +151,26 @@ func (w *rowWriter) open(out string) error {
 			return err
 		}
 		w.files = append(w.files, &rowFile{file{f, bufio.NewWriterSize(f, fileBuffer)}, path, true, true})
+	}
+	return nil
+}
+
+// MayWrite says why there is no place for a file of this name: of use to who will take long before WriteRows is called.
+func MayWrite(on vfs.FS, path string, force bool) error {
+	parent := filepath.Dir(path)
+	if _, err := on.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such directory; make it first", parent)
+	}
+	switch info, err := on.Stat(path); {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("%s: it is a directory; choose the name of a file", path)
+	case err == nil && !force:
+		return fmt.Errorf("%s: it exists already; choose another name, or replace it by --force", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if _, err := on.Stat(path + ".partial"); err == nil {
+		return fmt.Errorf("%s: writing it was interrupted, or is under way; remove it if nobody writes it", path+".partial")
 	}
 	return nil
 }
