@@ -1,7 +1,8 @@
 // Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation, early stopping and
 // checkpoints. What it does is in the packages beside it; here are the loop that calls them, and what ties them together.
 //
-// Two things to know. run.Options says what to do and is what a run records. [Run] does it and returns a run.Result.
+// Two things to know. run.Options says what to do and is what a run records. [Run] does it and returns a run.Result. Afterwards
+// [OpenNetwork] has the network of a run, to measure it and to predict with it.
 //
 // A batch is a function of (seed, epoch, step), rows arrive the same from any tier, and the kernels' bits do not depend
 // on the number of threads; so losses and weights depend on the data, the seed and the options that change the

@@ -48,6 +48,7 @@ type Hooks struct {
 	Live func(now func() *run.Result) (stop func())
 
 	faults disk.Faults // of tests
+	beside int64       // bytes that the caller takes
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -434,7 +435,7 @@ func (t *trainer) besideTiers() int64 {
 	if t.links != nil {
 		bytes += t.links.Bytes()
 	}
-	return bytes
+	return bytes + t.hooks.beside
 }
 
 // shape is what the data fix of the network.

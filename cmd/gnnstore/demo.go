@@ -114,6 +114,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
    gnnstore inspect %[2]s
    gnnstore train %[2]s --seed 2 --host-memory 0 --run %[3]s
    gnnstore stats %[4]s
+   gnnstore predict %[4]s computers.parquet
 
 Everything is in %[5]s; delete it when you are done.
 `, seconds(time.Since(start).Seconds()), out, filepath.Join(dir, "run-2"), o.run, dir)

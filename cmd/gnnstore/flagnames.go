@@ -37,10 +37,10 @@ func withFlags(text string) string {
 	return b.String() + text[done:]
 }
 
-// flagNames has the flag of each key: those of train and trace, and those of ingest that package data sends its user to.
+// flagNames has the flag of each key: those of train, trace, eval and predict, and those of ingest that package data sends its user to.
 func flagNames() map[string]string {
 	names := map[string]string{"features": "features", "weight": "weight", "relation_fanouts": "fanout", "edge_split": "edge-split"}
-	for _, cmd := range []*cobra.Command{newTrace(), newTrain()} {
+	for _, cmd := range []*cobra.Command{newEval(), newPredict(), newTrace(), newTrain()} {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names[keyOf(f.Name)] = f.Name })
 	}
 	return names

@@ -106,7 +106,7 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse(err) })
-	root.AddCommand(newIngest(), newGenerate(), newExport(), newInspect(), newVerify(), newTrain(), newTrace(), newStats(), newBench(), newDemo(), newVersion())
+	root.AddCommand(newIngest(), newGenerate(), newExport(), newInspect(), newVerify(), newTrain(), newPredict(), newEval(), newTrace(), newStats(), newBench(), newDemo(), newVersion())
 	return root
 }
 

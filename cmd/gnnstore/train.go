@@ -351,6 +351,9 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
+	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW { // there is a checkpoint, and a network that predicts
+		printf(stdout, "\npredict: gnnstore predict %s %s.parquet\n", r.Run, filepath.Base(r.Run))
+	}
 	return nil
 }
 

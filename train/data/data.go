@@ -438,6 +438,18 @@ func (d *Data) Place(err error) error {
 	return err
 }
 
+// Part is a part of the split, with the nodes that have no label: train, valid or test.
+func (d *Data) Part(name string) (nodes []uint32, err error) {
+	target := d.Types[d.Target]
+	i := slices.IndexFunc(d.Set.Manifest().Splits, func(s store.Split) bool { return s.Name == d.Split && s.NodeType == target.Name })
+	err = store.Guard(func() error {
+		sets := d.Set.Split(i)
+		nodes, err = d.Set.Labelled(map[string][]uint32{"train": sets.Train, "valid": sets.Valid, "test": sets.Test}[name], target.Nodes, nil)
+		return err
+	})
+	return nodes, err
+}
+
 // Classes appends the class of each node, all of which have one.
 func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 	for _, v := range nodes {
@@ -453,7 +465,7 @@ func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 // Name is the id by which users know a node of a type, or the stored one where that cannot be read.
 func (d *Data) Name(t int, v uint32) (name string) {
 	err := store.Guard(func() error {
-		name = strconv.FormatInt(d.Set.IDs(d.Types[t].number).Original(v), 10)
+		name = strconv.FormatInt(d.IDs(t).Original(v), 10)
 		return nil
 	})
 	if err != nil {
@@ -461,6 +473,9 @@ func (d *Data) Name(t int, v uint32) (name string) {
 	}
 	return name
 }
+
+// IDs are those by which users know the nodes of a type.
+func (d *Data) IDs(t int) store.IDs { return d.Set.IDs(d.Types[t].number) }
 
 // SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology, weights and values of the
 // relations that are drawn from, and of the tables of the types that are read.

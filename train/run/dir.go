@@ -172,6 +172,22 @@ func OpenOn(fsys vfs.FS, path string) (_ *Dir, _ *Record, err error) {
 	return d, d.record, err
 }
 
+// Look reads the record of the run in path, which others may be at work in: nothing is locked, and nothing may be written to the Dir.
+func Look(path string) (*Dir, error) {
+	d := &Dir{fs: vfs.Default, path: path}
+	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
+		return nil, fmt.Errorf("run %s: no such run directory", path)
+	}
+	var err error
+	if d.record, err = d.readRecord(); err != nil {
+		return nil, err
+	}
+	if d.record == nil {
+		return nil, fmt.Errorf("run %s: it holds no run: %s is missing", path, RecordFile)
+	}
+	return d, nil
+}
+
 // Finished is the result of a run that needs no resuming; ok is false for all others.
 func (d *Dir) Finished() (r *Result, ok bool, err error) {
 	r, err = readResult(d.fs, d.path)

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// networkOptions say which weights of a run are used: of eval and predict.
+type networkOptions struct {
+	train.NetworkOptions
+	memory byteSize
+}
+
+func (o *networkOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
+	f.Var(&o.memory, "memory", "what the process may take in all (default what the run was given)")
+}
+
+// usedNetwork is a run's network with the dataset that it is used on.
+type usedNetwork struct {
+	*train.Network
+	ds *store.Dataset
+}
+
+func (n *usedNetwork) Close() error { return errors.Join(n.Network.Close(), n.ds.Close()) }
+
+// open opens the network of a run, on the dataset of this path, or on the one that it trained on where path is empty.
+func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (*usedNetwork, error) {
+	o.MemoryBytes = int64(o.memory)
+	dir, err := run.Look(runPath)
+	if err != nil {
+		return nil, err
+	}
+	record := dir.Record()
+	if dir.Found() != "" {
+		p.line("note: %s", withFlags(dir.Found()))
+	}
+	if _, err := os.Stat(record.Dataset); path == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", runPath, record.Dataset)
+	}
+	ds, err := openDataset(stderr, cmp.Or(path, record.Dataset), cmp.Or(o.MemoryBytes, record.Options.MemoryBytes))
+	if err != nil {
+		return nil, err
+	}
+	n, err := train.OpenNetwork(ctx, ds, dir, o.NetworkOptions, train.Hooks{
+		Note: func(s string) { p.line("note: %s", withFlags(s)) }, Text: withFlags,
+	})
+	if err != nil {
+		return nil, errors.Join(err, ds.Close())
+	}
+	return &usedNetwork{n, ds}, nil
+}
+
+// evalResult is what eval prints. Its JSON keys are stable.
+type evalResult struct {
+	Run          string           `json:"run"`
+	Dataset      string           `json:"dataset"`
+	Seal         string           `json:"seal"`
+	Checkpoint   string           `json:"checkpoint"` // "best" or "last"
+	Epoch        int              `json:"epoch"`
+	Updates      int              `json:"updates"`
+	Metric       metric.Kind      `json:"metric"`
+	Parts        []train.Measured `json:"parts"`
+	PeakRSSBytes int64            `json:"peak_rss_bytes"`
+}
+
+type evalOptions struct {
+	networkOptions
+	nodes  []string
+	metric string
+	json   bool
+}
+
+func newEval() *cobra.Command {
+	o := &evalOptions{nodes: []string{"train", "valid", "test"}}
+	cmd := &cobra.Command{
+		Use:   "eval RUN [DATASET]",
+		Short: "Measure the network of a run",
+		Long: "Measure the network of the run in directory RUN on parts of its split, by any metric, over all neighbours of each node.\n" +
+			"The network is that of the best epoch, as in the test accuracy at the end of a training. DATASET is needed where the\n" +
+			"dataset has moved, and may be another one of the same types, relations, widths and classes. A run that is under way may\n" +
+			"be measured, unless it has learnt rows.",
+		Example: "  gnnstore eval runs/arxiv-1\n" +
+			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last",
+		Args: oneOf("RUN", "RUN DATASET"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.metric == "auc" {
+				o.metric = string(metric.ROCAUC)
+			}
+			o.Metric = metric.Kind(o.metric)
+			errs := []error{o.Validate()}
+			for _, part := range o.nodes {
+				if !slices.Contains(train.LabelledParts, part) {
+					errs = append(errs, fmt.Errorf("--nodes %s: there are %s", part, strings.Join(train.LabelledParts, ", ")))
+				}
+			}
+			if err := errors.Join(errs...); err != nil {
+				return misuse(err)
+			}
+			return runEval(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], append(args[1:], "")[0], o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure: "+strings.Join(train.LabelledParts, ", "))
+	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default that of the run)")
+	o.flags(f)
+	f.BoolVar(&o.json, "json", false, "print the result as JSON")
+	return cmd
+}
+
+func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset string, o *evalOptions) (err error) {
+	p := newProgress(stderr)
+	defer p.clear()
+	o.Scratch = filepath.Join(runPath, fmt.Sprintf("eval-%d.layers", os.Getpid())) // several may measure a run
+	n, err := o.open(ctx, stderr, p, runPath, dataset)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	r := evalResult{
+		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
+		Metric: n.Metric(), Parts: []train.Measured{},
+	}
+	if !o.json {
+		printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
+	}
+	for i, part := range o.nodes {
+		p.show("measure "+part, int64(i), int64(len(o.nodes)), "parts")
+		n.Follow(func(layer, layers int, kind string, done, nodes int) {
+			p.show(fmt.Sprintf("measure %s, layer %d of %d, %s", part, layer, layers, kind), int64(done), int64(nodes), "nodes")
+		})
+		m, err := n.Measure(ctx, part)
+		if err != nil {
+			return err
+		}
+		r.Parts = append(r.Parts, m)
+		if o.json {
+			continue
+		}
+		p.clear()
+		value := "-, " + m.Why
+		if m.Value != nil {
+			value = fmt.Sprintf("%.2f %%", 100**m.Value)
+		}
+		printf(stdout, "%-12s %s %s, %s nodes, %s evaluation, %s\n", part, r.Metric, value, count(int64(m.Count)), m.Method, seconds(m.Seconds))
+	}
+	r.PeakRSSBytes = n.PeakRSSBytes()
+	if o.json {
+		return printJSON(stdout, r)
+	}
+	return nil
+}
+
+// oneOf wants the arguments of one of some usages, the shortest of which is first.
+func oneOf(usages ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		for _, u := range usages {
+			if names := strings.Fields(u); len(args) <= len(names) || u == usages[len(usages)-1] {
+				return exactArgs(names...)(cmd, args)
+			}
+		}
+		return nil
+	}
+}

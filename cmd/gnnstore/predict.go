@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/ingest/export"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
+)
+
+type predictOptions struct {
+	networkOptions
+	what   string
+	layer  int
+	nodes  string
+	format string
+	force  bool
+	json   bool
+}
+
+// predictResult is what predict did. Its JSON keys are stable.
+type predictResult struct {
+	Run          string   `json:"run"`
+	Dataset      string   `json:"dataset"`
+	Seal         string   `json:"seal"`
+	Checkpoint   string   `json:"checkpoint"` // "best" or "last"
+	Epoch        int      `json:"epoch"`
+	Updates      int      `json:"updates"`
+	Target       string   `json:"target"` // type of the nodes
+	What         string   `json:"what"`
+	Layer        int      `json:"layer"`   // whose rows these are made of
+	Columns      int      `json:"columns"` // numbers a row
+	Nodes        string   `json:"nodes"`
+	Rows         int      `json:"rows"`
+	Out          string   `json:"out"`
+	Format       string   `json:"format"`
+	Files        []string `json:"files"`
+	Bytes        int64    `json:"bytes"`
+	BytesRead    int64    `json:"bytes_read"` // of feature rows, from disk
+	Seconds      float64  `json:"seconds"`
+	PeakRSSBytes int64    `json:"peak_rss_bytes"`
+}
+
+func newPredict() *cobra.Command {
+	o := &predictOptions{}
+	cmd := &cobra.Command{
+		Use:   "predict RUN [DATASET] OUT",
+		Short: "Write what the network of a run predicts",
+		Long: "Write to the file OUT what the network of the run in directory RUN predicts of nodes, with labels or without, each under the\n" +
+			"id that you know it by. It reads all neighbours of each node, so that the same weights always predict the same. The network\n" +
+			"is that of the best epoch. DATASET is needed where the dataset has moved. It may also be another one, with nodes that the\n" +
+			"network has not seen, but the same types, relations, widths and classes, labels of some nodes and a split; not where rows\n" +
+			"were learnt, or features made by fastrp or random.\n\n" +
+			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
+			"  parquet  column id; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
+			"           logits; the list embedding\n" +
+			"  csv      the same in text, with several classes joined by semicolons and a column a number of an embedding\n" +
+			"  npy      OUT.npy: classes as int64, or uint8 with a column a class where a node has several; else float32; and\n" +
+			"           OUT.ids.npy, or OUT.ids.txt where ids are texts",
+		Example: "  gnnstore predict runs/arxiv-1 classes.parquet\n" +
+			"  gnnstore predict runs/arxiv-1 probabilities.csv --what probabilities --nodes new-papers.txt\n" +
+			"  gnnstore predict runs/arxiv-1 hidden.npy --what embeddings",
+		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			errs := []error{o.Validate()}
+			if !slices.Contains(train.Predictable, o.what) {
+				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, texts(train.Predictable)))
+			}
+			switch export.Format(o.format) {
+			case "", export.Parquet, export.NPY, export.CSV:
+			default:
+				errs = append(errs, fmt.Errorf("--format %s: there are parquet, npy and csv", o.format))
+			}
+			if err := errors.Join(errs...); err != nil {
+				return misuse(err)
+			}
+			dataset := ""
+			if len(args) == 3 {
+				dataset = args[1]
+			}
+			return runPredict(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], dataset, args[len(args)-1], o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.what, "what", train.Classes, "what to write: "+texts(train.Predictable))
+	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1 (default the last hidden one, which the last layer reads; "+
+		"of a network of one layer, its logits)")
+	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line")
+	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet)")
+	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
+	o.flags(f)
+	f.BoolVar(&o.json, "json", false, "print the result as JSON")
+	return cmd
+}
+
+func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset, out string, o *predictOptions) (err error) {
+	began := time.Now()
+	if err := export.MayWrite(vfs.Default, out, o.force); err != nil {
+		return err
+	}
+	p := newProgress(stderr)
+	defer p.clear()
+	o.Scratch, o.GoesOn = out+".layers", true
+	n, err := o.open(ctx, stderr, p, runPath, dataset)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	layer, err := n.Layer(o.what, o.layer)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", runPath, err)
+	}
+	nodes, err := predicted(n, o.nodes)
+	if err != nil {
+		return err
+	}
+	d := n.Data()
+	if o.what == train.Embeddings && n.Layers() == 1 {
+		p.line("note: the network has one layer and no hidden one: its embeddings are its logits")
+	}
+	r := predictResult{
+		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
+		Target: d.Types[d.Target].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer), Nodes: o.nodes, Rows: len(nodes), Out: out,
+	}
+	form := export.RowOptions{
+		Format: export.Format(o.format), Kind: export.Numbers, Cols: r.Columns, Rows: int64(r.Rows), Names: d.Labels.Label.ClassNames, Force: o.force,
+	}
+	switch {
+	case o.what == train.Embeddings:
+		form.Kind, form.Column = export.Vector, "embedding"
+	case o.what == train.Classes && n.Several():
+		form.Kind, form.Column = export.Flags, "classes"
+	case o.what == train.Classes:
+		form.Kind, form.Column = export.Class, "class"
+	}
+	done := int64(0)
+	p.show("predict "+o.what, done, int64(r.Rows), "nodes")
+	n.Follow(func(layer, layers int, kind string, done, nodes int) {
+		if layer < layers {
+			p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
+		}
+	})
+	report, err := export.WriteRows(out, d.IDs(d.Target), form, func(add func([]store.NodeID, []float32) error) error {
+		return n.Predict(ctx, o.what, layer, nodes, func(chunk []uint32, rows []float32) error {
+			done += int64(len(chunk))
+			p.show("predict "+o.what, done, int64(r.Rows), "nodes")
+			return add(chunk, rows)
+		})
+	})
+	if _, left := os.Stat(o.Scratch); err != nil && left == nil {
+		err = fmt.Errorf("%w; what is computed of hidden layers stays in %s: the same command goes on from there, or remove it", err, o.Scratch)
+	}
+	if err != nil {
+		return err
+	}
+	p.clear()
+	r.Format, r.Files, r.Bytes = string(report.Format), report.Files, report.Bytes
+	r.BytesRead, r.Seconds, r.PeakRSSBytes = n.BytesRead(), time.Since(began).Seconds(), n.PeakRSSBytes()
+	if o.json {
+		return printJSON(stdout, r)
+	}
+	of := r.What
+	if of == train.Embeddings {
+		of = fmt.Sprintf("%s of layer %d", of, r.Layer)
+	}
+	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
+	printf(stdout, "%s of %s nodes of type %s, by stored order, in %s: %s in %s\n", of, count(int64(r.Rows)), r.Target, seconds(r.Seconds), size(r.Bytes),
+		strings.Join(r.Files, " and "))
+	return nil
+}
+
+// predicted are the nodes that --nodes names, in ascending order.
+func predicted(n *usedNetwork, which string) ([]uint32, error) {
+	d := n.Data()
+	switch which {
+	case "all":
+		nodes := make([]uint32, d.Types[d.Target].Nodes)
+		for v := range nodes {
+			nodes[v] = uint32(v)
+		}
+		return nodes, nil
+	case "train", "valid", "test":
+		return d.Part(which)
+	}
+	f, err := os.Open(which)
+	if err != nil {
+		return nil, fmt.Errorf("--nodes %s: it is none of all, train, valid and test, and no file that can be read: %w", which, err)
+	}
+	defer f.Close()
+	var nodes []uint32
+	err = store.Guard(func() (err error) {
+		nodes, err = nodesIn(f, d.IDs(d.Target))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--nodes %s%w", which, err)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes), nil
+}
+
+// nodesIn reads an id a line. Lines that are empty count for nothing. The error begins with the line.
+func nodesIn(r io.Reader, ids store.IDs) (nodes []uint32, err error) {
+	lines, number := bufio.NewScanner(r), 0
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		number++
+		text := strings.TrimSuffix(lines.Text(), "\r")
+		if number == 1 {
+			text = strings.TrimPrefix(text, "\ufeff")
+		}
+		if text == "" {
+			continue
+		}
+		var v uint32
+		var ok bool
+		if ids.HasNames() {
+			if v, ok, err = ids.Find([]byte(text)); err != nil {
+				return nil, fmt.Errorf(", line %d: %w", number, err)
+			}
+		} else {
+			id, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf(", line %d: %q is no whole number, as the ids of this dataset are", number, text)
+			}
+			v, ok = ids.Stored(id)
+		}
+		if !ok {
+			return nil, fmt.Errorf(", line %d: no node has the id %s; remove the line", number, text)
+		}
+		nodes = append(nodes, v)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf(", line %d: %w", number+1, err)
+	}
+	if len(nodes) == 0 {
+		return nil, errors.New(": no id is in it")
+	}
+	return nodes, nil
+}

@@ -1,0 +1,481 @@
+package export
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// CSV is a format of [WriteRows], beside NPY and Parquet.
+const CSV Format = "csv"
+
+// Kind is what the numbers of a row mean.
+type Kind int
+
+const (
+	Class   Kind = iota // one column: the number of a class
+	Flags               // a column a class: 1 for those that a node has
+	Numbers             // a number a class
+	Vector              // a list of numbers
+)
+
+// RowOptions say what WriteRows writes.
+type RowOptions struct {
+	Format Format // default by the ending of the file's name: .npy, .csv, else Parquet
+	Kind   Kind
+	Column string   // the name of the column, of Class, Flags and Vector
+	Cols   int      // numbers a row
+	Rows   int64    // that there will be
+	Names  []string // of the classes; empty: their numbers
+	Force  bool     // replace files that there are
+	FS     vfs.FS   // default the disk
+}
+
+// RowsReport is what was written.
+type RowsReport struct {
+	Format Format
+	Files  []string
+	Bytes  int64
+}
+
+// FormatOf is the format that a file of this name has where nobody says.
+func FormatOf(out string) Format {
+	switch strings.ToLower(filepath.Ext(out)) {
+	case ".npy":
+		return NPY
+	case ".csv":
+		return CSV
+	}
+	return Parquet
+}
+
+// WriteRows writes numbers of nodes to the file out, each row with the id that users know its node by: whole, or on an error not at all. fill
+// calls add with the rows, in the order that the file has. It is called once there is room.
+//
+//	parquet  column id, an integer or a text; Class: its name, or number; Flags: a list of those; Numbers: a float column for each class, by
+//	         its name, or class_0 and so on; Vector: a list
+//	csv      the same in text; a list of classes is joined by semicolons, and a vector has a column a number
+//	npy      out.npy: int64, uint8 or float32, classes as numbers; and out.ids.npy, or out.ids.txt with a line for each text
+//
+// It takes some 20 MiB.
+func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes []store.NodeID, rows []float32) error) error) (_ *RowsReport, err error) {
+	w := &rowWriter{RowOptions: o, ids: ids}
+	if w.FS == nil {
+		w.FS = vfs.Default
+	}
+	w.Format = cmp.Or(w.Format, FormatOf(out))
+	if err := w.open(filepath.Clean(out)); err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, f := range w.files {
+			err = cmp.Or(err, f.drop(w.FS))
+		}
+	}()
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	if err := fill(w.add); err != nil {
+		return nil, err
+	}
+	return w.finish()
+}
+
+// rowWriter is one WriteRows under way.
+type rowWriter struct {
+	RowOptions
+	ids     store.IDs
+	files   []*rowFile // the last one gets its name last
+	written int64
+
+	sheet   *sheet
+	leaves  []int // of the columns of sheet, the first of which is the id
+	csv     *csv.Writer
+	record  []string
+	scratch []byte
+}
+
+// rowFile is a file under its temporary name.
+type rowFile struct {
+	file
+	path string
+	open bool
+	left bool // there is one of the temporary name
+}
+
+// open refuses what cannot be written, and creates the files.
+func (w *rowWriter) open(out string) error {
+	paths := []string{out}
+	switch w.Format {
+	case Parquet, CSV:
+	case NPY:
+		base := strings.TrimSuffix(out, ".npy")
+		paths = []string{base + ".ids.npy", base + ".npy"}
+		if w.ids.HasNames() {
+			paths[0] = base + ".ids.txt"
+		}
+	default:
+		return fmt.Errorf("--format %q: choose parquet, npy or csv", w.Format)
+	}
+	if w.Format == Parquet && w.Kind == Numbers && w.Cols > maxColumns {
+		return fmt.Errorf("%s: %d classes are more columns than a table in parquet has here (%d); take --format npy", out, w.Cols, maxColumns)
+	}
+	for _, path := range paths {
+		if err := MayWrite(w.FS, path, w.Force); err != nil {
+			return err
+		}
+	}
+	if err := w.room(out); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		f, err := w.FS.Create(path+".partial", vfs.WriteCategoryUnspecified)
+		if err != nil {
+			for _, f := range w.files {
+				err = errors.Join(err, f.drop(w.FS))
+			}
+			return err
+		}
+		w.files = append(w.files, &rowFile{file{f, bufio.NewWriterSize(f, fileBuffer)}, path, true, true})
+	}
+	return nil
+}
+
+// MayWrite says why there is no place for a file of this name: of use to who will take long before WriteRows is called.
+func MayWrite(on vfs.FS, path string, force bool) error {
+	parent := filepath.Dir(path)
+	if _, err := on.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such directory; make it first", parent)
+	}
+	switch info, err := on.Stat(path); {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("%s: it is a directory; choose the name of a file", path)
+	case err == nil && !force:
+		return fmt.Errorf("%s: it exists already; choose another name, or replace it by --force", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if _, err := on.Stat(path + ".partial"); err == nil {
+		return fmt.Errorf("%s: writing it was interrupted, or is under way; remove it if nobody writes it", path+".partial")
+	}
+	return nil
+}
+
+// maxColumns is of a table in parquet, each of which has buffers of its own.
+const maxColumns = 4096
+
+// room compares what will be written with what is free. A file system that does not tell is believed to have it.
+func (w *rowWriter) room(out string) error {
+	id, number := int64(8), int64(4)
+	if w.ids.HasNames() {
+		id = 32
+	}
+	if w.Format == CSV {
+		id, number = max(id, 12), 12
+	}
+	need := 1<<20 + w.Rows*(id+number*int64(w.Cols))
+	usage, err := w.FS.GetDiskUsage(filepath.Dir(out))
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("space left for %s: %w", out, err)
+	}
+	if uint64(need) > usage.AvailBytes {
+		return fmt.Errorf("%s: it may take %d bytes and %d are free; make room, or write it elsewhere", out, need, usage.AvailBytes)
+	}
+	return nil
+}
+
+// begin writes what stands before the rows.
+func (w *rowWriter) begin() error {
+	main := w.files[len(w.files)-1]
+	switch w.Format {
+	case NPY:
+		shape, kind := []int64{w.Rows, int64(w.Cols)}, "<f4"
+		switch w.Kind {
+		case Class:
+			shape, kind = shape[:1], "<i8"
+		case Flags:
+			kind = "|u1"
+		}
+		if !w.ids.HasNames() {
+			if err := w.files[0].write(npy.AppendHeader(nil, "<i8", w.Rows)); err != nil {
+				return err
+			}
+		}
+		return main.write(npy.AppendHeader(nil, kind, shape...))
+	case CSV:
+		w.csv = csv.NewWriter(main.w)
+		return w.csv.Write(w.header())
+	}
+	w.beginSheet(&main.file)
+	return nil
+}
+
+// header is that of a csv.
+func (w *rowWriter) header() []string {
+	header := []string{"id"}
+	switch w.Kind {
+	case Class, Flags:
+		return append(header, w.Column)
+	}
+	for c := range w.Cols {
+		name := w.Column + "_" + strconv.Itoa(c)
+		if w.Kind == Numbers {
+			name = w.columnOf(c)
+		}
+		header = append(header, name)
+	}
+	return header
+}
+
+// columnOf is the name of a class's column. Numbers have as many digits each, so that names sort as they do.
+func (w *rowWriter) columnOf(class int) string {
+	if class < len(w.Names) && w.Names[class] != "" {
+		return w.Names[class]
+	}
+	return fmt.Sprintf("class_%0*d", len(strconv.Itoa(w.Cols-1)), class)
+}
+
+// class is the text of a class.
+func (w *rowWriter) class(class int) string {
+	if class < len(w.Names) {
+		return w.Names[class]
+	}
+	return strconv.Itoa(class)
+}
+
+// beginSheet makes the columns of a table.
+func (w *rowWriter) beginSheet(f *file) {
+	s := newSheet()
+	id, class := parquet.Node(int64Node), parquet.Node(parquet.Int(32))
+	if w.ids.HasNames() {
+		id = parquet.String()
+	}
+	if len(w.Names) > 0 {
+		class = parquet.String()
+	}
+	names := []string{s.column("id", "", id, 16)}
+	switch w.Kind {
+	case Class:
+		names = append(names, s.column(w.Column, "column", class, 8))
+	case Flags:
+		names = append(names, s.column(w.Column, "column", parquet.List(class), 16))
+	case Vector:
+		names = append(names, s.column(w.Column, "column", floatsNode, 4*w.Cols))
+	case Numbers:
+		for c := range w.Cols {
+			names = append(names, s.column(w.columnOf(c), "class-"+strconv.Itoa(c), parquet.Leaf(parquet.FloatType), 4))
+		}
+	}
+	s.begin(f, "rows")
+	for _, name := range names {
+		w.leaves = append(w.leaves, s.index[name])
+	}
+	w.sheet = s
+}
+
+// id is what users know a node by: a text where there are texts, else a number.
+func (w *rowWriter) id(v store.NodeID) (number int64, name string, err error) {
+	if w.ids.HasNames() {
+		name, err = w.ids.Name(v)
+		return 0, name, err
+	}
+	return w.ids.Original(v), "", nil
+}
+
+// add writes some rows.
+func (w *rowWriter) add(nodes []store.NodeID, rows []float32) error {
+	for i, v := range nodes {
+		number, name, err := w.id(v)
+		if err != nil {
+			return err
+		}
+		row := rows[i*w.Cols : (i+1)*w.Cols]
+		switch w.Format {
+		case NPY:
+			err = w.addArray(number, name, row)
+		case CSV:
+			err = w.addLine(number, name, row)
+		default:
+			err = w.addSheet(number, name, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.written += int64(len(nodes))
+	return nil
+}
+
+func (w *rowWriter) addArray(number int64, name string, row []float32) error {
+	w.scratch = w.scratch[:0]
+	if w.ids.HasNames() {
+		if strings.ContainsAny(name, "\r\n") {
+			return fmt.Errorf("%s: the id %q has a line end in it; take --format parquet or csv", w.files[0].path, name)
+		}
+		w.scratch = append(append(w.scratch, name...), '\n')
+	} else {
+		w.scratch = binary.LittleEndian.AppendUint64(w.scratch, uint64(number))
+	}
+	if err := w.files[0].write(w.scratch); err != nil {
+		return err
+	}
+	w.scratch = w.scratch[:0]
+	for _, x := range row {
+		switch w.Kind {
+		case Class:
+			w.scratch = binary.LittleEndian.AppendUint64(w.scratch, uint64(x))
+		case Flags:
+			w.scratch = append(w.scratch, byte(x))
+		default:
+			w.scratch = binary.LittleEndian.AppendUint32(w.scratch, math.Float32bits(x))
+		}
+	}
+	return w.files[1].write(w.scratch)
+}
+
+func (w *rowWriter) addLine(number int64, name string, row []float32) error {
+	if !w.ids.HasNames() {
+		name = strconv.FormatInt(number, 10)
+	}
+	w.record = append(w.record[:0], name)
+	switch w.Kind {
+	case Class:
+		w.record = append(w.record, w.class(int(row[0])))
+	case Flags:
+		var list []string
+		for c, x := range row {
+			if x != 0 {
+				list = append(list, w.class(c))
+			}
+		}
+		w.record = append(w.record, strings.Join(list, ";"))
+	default:
+		for _, x := range row {
+			w.record = append(w.record, strconv.FormatFloat(float64(x), 'g', -1, 32))
+		}
+	}
+	return w.csv.Write(w.record)
+}
+
+func (w *rowWriter) addSheet(number int64, name string, row []float32) error {
+	s := w.sheet
+	if w.ids.HasNames() {
+		s.set(w.leaves[0], parquet.ByteArrayValue([]byte(name)))
+	} else {
+		s.set(w.leaves[0], parquet.Int64Value(number))
+	}
+	class := func(c int) parquet.Value {
+		if len(w.Names) > 0 {
+			return parquet.ByteArrayValue([]byte(w.class(c)))
+		}
+		return parquet.Int32Value(int32(c))
+	}
+	switch w.Kind {
+	case Class:
+		s.set(w.leaves[1], class(int(row[0])))
+	case Flags:
+		s.list(w.leaves[1])
+		for c, x := range row {
+			if x != 0 {
+				s.add(w.leaves[1], class(c))
+			}
+		}
+		if len(s.cells[w.leaves[1]]) == 0 { // an empty list is a cell too
+			s.cells[w.leaves[1]] = append(s.cells[w.leaves[1]], parquet.Value{}.Level(0, 0, w.leaves[1]))
+		}
+	case Vector:
+		s.list(w.leaves[1])
+		for _, x := range row {
+			s.add(w.leaves[1], parquet.FloatValue(x))
+		}
+	case Numbers:
+		for c, x := range row {
+			s.set(w.leaves[1+c], parquet.FloatValue(x))
+		}
+	}
+	return s.end()
+}
+
+// finish makes the files durable, and gives them their names.
+func (w *rowWriter) finish() (*RowsReport, error) {
+	if w.written != w.Rows {
+		return nil, fmt.Errorf("%s: %d rows of %d", w.files[0].path, w.written, w.Rows)
+	}
+	if w.sheet != nil {
+		if err := w.sheet.w.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if w.csv != nil {
+		w.csv.Flush()
+		if err := w.csv.Error(); err != nil {
+			return nil, err
+		}
+	}
+	r := &RowsReport{Format: w.Format}
+	for _, f := range w.files {
+		if err := cmp.Or(f.w.Flush(), f.f.Sync()); err != nil {
+			return nil, err
+		}
+		info, err := f.f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		r.Bytes += info.Size()
+		r.Files = append([]string{f.path}, r.Files...)
+		f.open = false
+		if err := f.f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	last := w.files[len(w.files)-1]
+	if len(w.files) > 1 && w.Force { // so that nobody takes the ids of one for those of the other
+		if err := w.FS.Remove(last.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	for i, f := range w.files {
+		if err := w.FS.Rename(f.path+".partial", f.path); err != nil {
+			for _, done := range w.files[:i] {
+				err = errors.Join(err, w.FS.Remove(done.path))
+			}
+			return nil, err
+		}
+		f.left = false
+	}
+	d, err := w.FS.OpenDir(filepath.Dir(last.path))
+	if err != nil {
+		return nil, err
+	}
+	return r, cmp.Or(d.Sync(), d.Close())
+}
+
+// drop closes and removes what is left of a file.
+func (f *rowFile) drop(on vfs.FS) (err error) {
+	if f.open {
+		err = f.f.Close()
+		f.open = false
+	}
+	if f.left {
+		err = errors.Join(err, on.Remove(f.path+".partial"))
+		f.left = false
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// comparable says why the network of a run has no use for a dataset that it was not trained on. Such a dataset has other nodes and edges,
+// and the same types, relations, widths and classes, under the same names. They are compared with those of the run's own dataset, which
+// has to be at its place: a record does not have them.
+func comparable(record *run.Record, ds *store.Dataset) error {
+	own, err := store.Open(record.Dataset)
+	if err != nil {
+		return fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
+	}
+	defer own.Close()
+	trained, other := own.Manifest(), ds.Manifest()
+	if trained.Seal != record.Seal {
+		return fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
+			trained.Seal)
+	}
+	if differs := differ(trained, other); differs != "" {
+		return fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)
+	}
+	// Rows that are made of the edges or the numbers of one graph mean nothing in another.
+	for _, m := range []*store.Manifest{trained, other} {
+		if made := m.Provenance.Options["features"]; strings.HasPrefix(made, "fastrp") || strings.HasPrefix(made, "random") {
+			return fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, own.Path(), ds.Path())
+		}
+	}
+	return nil
+}
+
+// differ says what other has that trained has not, or the other way round.
+func differ(trained, other *store.Manifest) string {
+	types := func(m *store.Manifest) (names []string) {
+		for _, t := range m.NodeTypes {
+			names = append(names, "node type "+t.Name)
+		}
+		return names
+	}
+	relations := func(m *store.Manifest) (names []string) {
+		for i := range m.Relations {
+			names = append(names, "relation "+m.Relations[i].Key())
+		}
+		return names
+	}
+	tables := func(m *store.Manifest) (names []string) {
+		for _, t := range m.Tables {
+			if t.NodeType != "" {
+				names = append(names, fmt.Sprintf("table %s of type %s with %d columns", t.Name, t.NodeType, t.Dim))
+			}
+		}
+		return names
+	}
+	labels := func(m *store.Manifest) (names []string) {
+		for _, l := range m.Labels {
+			text := fmt.Sprintf("label of type %s with %d classes", l.NodeType, l.Classes)
+			if l.Multi {
+				text += ", several a node"
+			}
+			if len(l.ClassNames) > 0 {
+				text += ", " + strings.Join(l.ClassNames, ", ")
+			}
+			names = append(names, text)
+		}
+		return names
+	}
+	for _, of := range []func(*store.Manifest) []string{types, relations, tables, labels} {
+		was, is := of(trained), of(other)
+		for _, name := range was {
+			if !slices.Contains(is, name) {
+				return "has no " + name
+			}
+		}
+		for _, name := range is {
+			if !slices.Contains(was, name) {
+				return "has a " + name + " besides"
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,304 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// Which weights of a run are used: those that validation chose, or those of its newest checkpoint.
+const (
+	BestWeights = "best"
+	LastWeights = "last"
+)
+
+// writerBytes is what writing predictions takes.
+const writerBytes = 32 << 20
+
+// NetworkOptions say which weights of a run are used, and within which memory.
+type NetworkOptions struct {
+	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some, else the last.
+	Checkpoint string `json:"checkpoint"`
+	// Metric of Measure; empty: the run's.
+	Metric metric.Kind `json:"metric"`
+	// MemoryBytes is as in tiers.Options; 0: the run's.
+	MemoryBytes int64 `json:"memory_bytes"`
+	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody else uses it. Empty: they must fit.
+	Scratch string `json:"-"`
+	// GoesOn has a Predict that was cut short leave the layers in Scratch that are whole, and the next one start behind them.
+	GoesOn bool `json:"-"`
+}
+
+// Validate reports every problem.
+func (o NetworkOptions) Validate() error {
+	var errs []error
+	if o.Checkpoint != "" && o.Checkpoint != BestWeights && o.Checkpoint != LastWeights {
+		errs = append(errs, fmt.Errorf("{checkpoint} %s: there are best and last", o.Checkpoint))
+	}
+	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) {
+		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric))
+	}
+	return errors.Join(errs...)
+}
+
+// Network is the trained network of a run, to measure it and to predict with. It computes over all neighbours, in the memory that the
+// training would take: hidden rows are in what that leaves, or in NetworkOptions.Scratch. One goroutine at a time.
+type Network struct {
+	Checkpoint string // BestWeights or LastWeights
+	Epoch      int    // whole epochs after which the weights were these
+	Updates    int    // steps, likewise
+
+	t     *trainer
+	other bool     // its dataset is not the one that the run trained on
+	held  *run.Dir // locked while learnt rows are read, else nil
+}
+
+// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another of the same schema: see
+// comparable. Where rows are learnt, the run is locked until Close, since their files are read; otherwise it may go on meanwhile.
+func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
+	defer kernels.RecoverMemory(&err)
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	record, with := dir.Record(), o.of(dir.Record())
+	if with.Task == run.LinkTask {
+		return nil, fmt.Errorf("run %s: it learns links, and only networks that learn the classes of nodes can be measured and predict as yet", dir.Path())
+	}
+	n := &Network{other: ds.Manifest().Seal != record.Seal}
+	if n.other {
+		if err := comparable(record, ds); err != nil {
+			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+		}
+		if !slices.ContainsFunc(ds.Manifest().Splits, func(s store.Split) bool { return s.Name == with.Split }) {
+			with.Split = "" // the only one
+		}
+	}
+	for _, t := range ds.Manifest().NodeTypes { // a list of nodes, and what is made of a chunk of rows while it is written
+		h.beside = max(h.beside, 4*t.Count+writerBytes)
+	}
+	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	n.t.dir = dir
+	switch {
+	case n.t.learns() && n.other:
+		return nil, fmt.Errorf("run %s: nodes of type %s have learnt rows, each its own, and those of %s have none; it predicts on the dataset that "+
+			"it trained on", dir.Path(), n.t.data.Types[n.t.tiers.Learnt[0].Type].Name, ds.Path())
+	case n.t.learns():
+		if n.held, _, err = run.OpenOn(dir.FS(), dir.Path()); err != nil {
+			return nil, err
+		}
+		n.t.dir = n.held
+	}
+	n.t.place()
+	n.t.eval.Dir, n.t.eval.FS = o.Scratch, nil
+	if err := n.load(ctx, o.Checkpoint); err != nil {
+		return nil, err
+	}
+	if o.GoesOn {
+		n.t.eval.Of = fmt.Sprintf("run %s, %d updates", dir.Path(), n.Updates)
+	}
+	return n, nil
+}
+
+// of is what the run of a record was asked for, as far as that changes what is computed: budgets are left to the memory.
+func (o NetworkOptions) of(record *run.Record) run.Options {
+	with := record.Options
+	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
+		with.Kernels = "" // of another machine
+	}
+	if o.Metric != "" {
+		with.Metric = o.Metric
+	}
+	budgets := tiers.DefaultOptions()
+	budgets.Workers, budgets.MemoryBytes = with.Workers, with.MemoryBytes
+	budgets.Cache.Policy, budgets.Cache.Engine, budgets.Cache.Costs = with.Cache.Policy, with.Cache.Engine, with.Cache.Costs
+	if o.MemoryBytes > 0 {
+		budgets.MemoryBytes = o.MemoryBytes
+	}
+	with.Options, with.EvalBytes, with.Eval, with.Init = budgets, run.Auto, string(infer.Full), ""
+	if o.Scratch == "" {
+		with.EvalBytes = math.MaxInt64
+	}
+	if with.Sampler == sample.RW {
+		with.Eval = ""
+	}
+	return with
+}
+
+// load takes the weights from the newest checkpoint that can be read, and has learnt rows be as they were with them.
+func (n *Network) load(ctx context.Context, which string) error {
+	t := n.t
+	names, err := t.dir.Checkpoints()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(names) {
+		tensors, meta, err := t.dir.LoadCheckpoint(name)
+		if err != nil && (errors.Is(err, fs.ErrPermission) || t.learns()) { // an older one would drop learnt rows that the run may go on from
+			return err
+		}
+		if err != nil {
+			t.note("%v; passing it over", err)
+			continue
+		}
+		if err := n.take(ctx, &checkpoint.State{Tensors: tensors, Meta: meta}, which); err != nil {
+			return fmt.Errorf("run %s: %s: %w", t.dir.Path(), name, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", t.dir.Path())
+}
+
+// take loads the parts of a checkpoint that the network consists of.
+func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) error {
+	t, at := n.t, new(progress)
+	used := checkpoint.Parts{weights{t}, chosen{t, at}, learntRows{t, at}}
+	all := append(checkpoint.Parts{identity{t}, soFar{t, at}}, used...)
+	if n.other { // whose steps and seal are none of the run's
+		if err := json.Unmarshal([]byte(s.Meta[progressKey]), at); err != nil {
+			return fmt.Errorf("%s: %w", progressKey, err)
+		}
+		all = used
+	}
+	if err := all.Check(s); err != nil {
+		return err
+	}
+	if which == BestWeights && !at.HasBest {
+		return errors.New("validation has chosen no weights; take {checkpoint} last")
+	}
+	if err := used.Load(s); err != nil {
+		return err
+	}
+	n.Checkpoint, n.Epoch, n.Updates = LastWeights, at.Epochs, at.Updates
+	for _, l := range t.tiers.Learnt {
+		if err := l.Resume(ctx, t.rows.Tables[t.data.Types[l.Type].Name]); err != nil {
+			return err
+		}
+	}
+	if !at.HasBest || which == LastWeights {
+		return nil
+	}
+	t.model.Upload(t.best)
+	t.result.Best = at.SoFar.Best
+	n.Checkpoint, n.Epoch = BestWeights, at.SoFar.Best.Epoch
+	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
+	if t.learns() && n.Updates != at.Updates {
+		_, err := t.showBest(ctx) // Close needs no way back: nothing is written
+		return err
+	}
+	return nil
+}
+
+// Follow has show called after each chunk of nodes: done of the nodes of a type have their rows of a layer, the first of which is 1.
+func (n *Network) Follow(show func(layer, layers int, kind string, done, nodes int)) {
+	n.t.eval.Progress = func(p infer.Progress) { show(p.Layer, p.Layers, p.Type, p.Done, p.Nodes) }
+}
+
+// Measured is the metric of some nodes. Its JSON keys are stable.
+type Measured struct {
+	Nodes string   `json:"nodes"` // train, valid, test or all-labelled
+	Count int      `json:"count"` // of them with a label
+	Value *float64 `json:"value"` // null where the metric has none
+	Why   string   `json:"why,omitempty"`
+	// Method is "full", over all neighbours, or, of networks of random walks, "sampled".
+	Method    string  `json:"method"`
+	Seconds   float64 `json:"seconds"`
+	BytesRead int64   `json:"bytes_read"` // of feature rows, from disk
+}
+
+// LabelledParts are the names of the nodes that Measure knows.
+var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
+
+// Measure is the metric of those of a part of the split that have a label, or of all nodes that have one.
+func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
+	defer kernels.RecoverMemory(&err)
+	nodes, err := n.labelled(part)
+	if err != nil {
+		return m, err
+	}
+	m = Measured{Nodes: part, Count: len(nodes), Method: n.t.eval.Method(), Why: "no node of it has a label"}
+	began, before := time.Now(), n.BytesRead()
+	v, ok, err := n.t.eval.Measure(ctx, n.t.data.Seeds(nodes))
+	m.Seconds, m.BytesRead = time.Since(began).Seconds(), n.BytesRead()-before
+	switch {
+	case errors.Is(err, metric.ErrUndefined):
+		m.Why = err.Error()
+	case err != nil:
+		return m, err
+	case ok:
+		m.Value, m.Why = &v, ""
+	}
+	return m, n.t.data.Set.Unchanged()
+}
+
+// labelled are the nodes of a part that have a label.
+func (n *Network) labelled(part string) (nodes []uint32, err error) {
+	d := n.t.data
+	switch part {
+	case "train":
+		return d.Train, nil
+	case "valid":
+		return d.Valid, nil
+	case "test":
+		return d.Test, nil
+	case "all-labelled":
+		err = store.Guard(func() error {
+			for v := range uint32(d.Types[d.Target].Nodes) {
+				if d.Labels.Has(v) {
+					nodes = append(nodes, v)
+				}
+			}
+			return nil
+		})
+		return nodes, err
+	}
+	return nil, fmt.Errorf("{nodes} %s: there are train, valid, test and all-labelled", part)
+}
+
+// BytesRead is what rows have had read from disk so far, of features and of hidden layers.
+func (n *Network) BytesRead() int64 {
+	return cachetier.Sum(n.t.tiers.Stats()).Disk.BytesRead + n.t.eval.DiskRead().BytesRead
+}
+
+// Metric is what Measure measures.
+func (n *Network) Metric() metric.Kind { return n.t.task.Kind() }
+
+// Data is what the network is used on.
+func (n *Network) Data() *data.Data { return n.t.data }
+
+// PeakRSSBytes is the largest RssAnon + RssShmem that was seen.
+func (n *Network) PeakRSSBytes() int64 {
+	n.t.peak.Look()
+	return n.t.peak.RSS
+}
+
+// Close gives up memory, files and the run.
+func (n *Network) Close() error {
+	n.t.close()
+	if n.held != nil {
+		return n.held.Close()
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package train
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// runIn trains in a directory, which stays.
+func runIn(t *testing.T, ds *store.Dataset, o run.Options) (dir string, r *run.Result) {
+	dir = t.TempDir()
+	r, err := Run(context.Background(), ds, in(dir), o, "test", Hooks{})
+	require.NoError(t, err)
+	return dir, r
+}
+
+func network(t *testing.T, ds *store.Dataset, dir string, o NetworkOptions) *Network {
+	d, err := run.Look(dir)
+	require.NoError(t, err)
+	n, err := OpenNetwork(context.Background(), ds, d, o, Hooks{})
+	require.NoError(t, err)
+	return n
+}
+
+func measure(t *testing.T, n *Network, part string) float64 {
+	m, err := n.Measure(context.Background(), part)
+	require.NoError(t, err)
+	require.NotNil(t, m.Value, m.Why)
+	return *m.Value
+}
+
+// TestNetworkMeasures: what a network of a run comes to is what the run said when it had these weights, with learnt rows and with
+// labels for input too, and the run can go on afterwards.
+func TestNetworkMeasures(t *testing.T) {
+	plain := small()
+	plain.Epochs, plain.LR = 6, 0.1 // so high that the last epoch is not the best
+	labels := small()
+	labels.LabelInput, labels.Batch = 4, 32
+	learnt := learning()
+	learnt.Epochs, learnt.LR = 5, 0.2
+	single, library := open(t, storetest.Communities(600, 4, 6, 16, 2)), openTyped(t, storetest.Library(400, 3, 2))
+	for name, c := range map[string]struct {
+		ds *store.Dataset
+		o  run.Options
+	}{"plain": {single, plain}, "labels": {single, labels}, "typed": {library, typed(model.RGCN)}, "learnt": {library, learnt}} {
+		t.Run(name, func(t *testing.T) {
+			dir, r := runIn(t, c.ds, c.o)
+			best := network(t, c.ds, dir, NetworkOptions{})
+			require.Equal(t, BestWeights, best.Checkpoint)
+			require.Equal(t, r.Best.Epoch, best.Epoch)
+			require.Equal(t, *r.Best.ValidAcc, measure(t, best, "valid"))
+			require.Equal(t, *r.Best.TestAcc, measure(t, best, "test"))
+			require.NoError(t, best.Close())
+
+			last := network(t, c.ds, dir, NetworkOptions{Checkpoint: LastWeights, MemoryBytes: 100 << 20})
+			require.Equal(t, len(r.Epochs), last.Epoch)
+			require.Equal(t, *r.Epochs[len(r.Epochs)-1].ValidAcc, measure(t, last, "valid"))
+			require.NoError(t, last.Close())
+
+			f1 := network(t, c.ds, dir, NetworkOptions{Metric: metric.MicroF1})
+			require.Equal(t, *r.Best.TestAcc, measure(t, f1, "test"), "with one class a node micro-F1 is accuracy")
+			require.NoError(t, f1.Close())
+
+			d, _, err := run.Open(dir)
+			require.NoError(t, err)
+			c.o.Epochs++
+			again, err := Run(context.Background(), c.ds, func() (*run.Dir, error) { return d, nil }, c.o, "test", Hooks{})
+			require.NoError(t, err)
+			require.Equal(t, trained(t, c.ds, c.o).ParamsXXH3, again.ParamsXXH3)
+		})
+	}
+}
+
+// TestNetworkRefusals: each in one line, with what to do.
+func TestNetworkRefusals(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	o := small()
+	o.Epochs = 1
+	dir, _ := runIn(t, ds, o)
+	refused := func(dir string, ds *store.Dataset, o NetworkOptions, want string) {
+		t.Helper()
+		d, err := run.Look(dir)
+		if err == nil {
+			_, err = OpenNetwork(context.Background(), ds, d, o, Hooks{})
+		}
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	refused(dir, open(t, storetest.Communities(300, 3, 6, 9, 3)), NetworkOptions{}, "has no table feat of type node with 8 columns")
+	refused(dir, open(t, storetest.Communities(300, 4, 6, 8, 3)), NetworkOptions{}, "has no label of type node with 3 classes")
+	refused(dir, openTyped(t, storetest.Library(400, 3, 2)), NetworkOptions{}, "has no node type node")
+	refused(dir, ds, NetworkOptions{Checkpoint: "first"}, "{checkpoint} first: there are best and last")
+	refused(dir, ds, NetworkOptions{MemoryBytes: 1 << 20}, "is not enough")
+	refused(t.TempDir(), ds, NetworkOptions{}, "it holds no run")
+	refused(dir+"-none", ds, NetworkOptions{}, "no such run directory")
+	learnt := learning()
+	learnt.Epochs = 1
+	library := openTyped(t, storetest.Library(400, 3, 2))
+	embedded, _ := runIn(t, library, learnt)
+	refused(embedded, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{}, "nodes of type author have learnt rows, each its own")
+	o.Epochs = 0
+	fresh, _ := runIn(t, ds, o)
+	refused(fresh, ds, NetworkOptions{}, "no checkpoint yet")
+
+	o.Epochs = 1
+	unchosen := storetest.Communities(300, 3, 6, 8, 3)
+	unchosen.Valid = nil
+	ds = open(t, unchosen)
+	dir, _ = runIn(t, ds, o)
+	refused(dir, ds, NetworkOptions{Checkpoint: BestWeights}, "validation has chosen no weights; take {checkpoint} last")
+	last := network(t, ds, dir, NetworkOptions{})
+	require.Equal(t, LastWeights, last.Checkpoint)
+	require.NoError(t, last.Close())
+}

@@ -1,0 +1,156 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// What a network predicts of a node.
+const (
+	// Classes: one column with the number of the largest logit, as accuracy counts it; where a node has several classes, a column a
+	// class, 1 where its logit is above 0.
+	Classes = "classes"
+	// Probabilities: a column a class, the softmax of the logits; where a node has several classes, the sigmoid of each.
+	Probabilities = "probabilities"
+	Logits        = "logits"
+	// Embeddings: the activations that a layer makes.
+	Embeddings = "embeddings"
+)
+
+// Predictable is all that can be predicted.
+var Predictable = []string{Classes, Probabilities, Logits, Embeddings}
+
+// Layer is the layer whose rows what is made of, the first of which is 1. Of embeddings it is the one asked for, or, where that is 0, the
+// last hidden one: what it makes is what the last layer reads. In a network of one layer there is none, and it is that layer.
+func (n *Network) Layer(what string, asked int) (int, error) {
+	last := n.t.Layers
+	switch {
+	case !slices.Contains(Predictable, what):
+		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits and embeddings", what)
+	case what != Embeddings && asked != 0:
+		return 0, fmt.Errorf("{layer} %d: of embeddings alone; {what} is %s, which the last layer makes", asked, what)
+	case asked < 0 || asked > last:
+		return 0, fmt.Errorf("{layer} %d: the network has %d layers, of which 1 is the first", asked, last)
+	case what != Embeddings:
+		return last, nil
+	case asked == 0:
+		return max(last-1, 1), nil
+	}
+	return asked, nil
+}
+
+// Layers is how many layers the network has.
+func (n *Network) Layers() int { return n.t.Layers }
+
+// Several tells whether a node may have several classes.
+func (n *Network) Several() bool { return n.t.data.Labels.Label.Multi }
+
+// Columns is how many numbers Predict gives of a node.
+func (n *Network) Columns(what string, layer int) int {
+	if what == Classes && !n.Several() {
+		return 1
+	}
+	return n.t.model.Width(layer - 1)
+}
+
+// Predict calls do with what the network predicts of nodes of its target type, over all their neighbours: Columns numbers a node, of the
+// layer that Layer gave. Nodes come once each, in ascending order, a chunk at a time, and both slices are lent for the length of the call.
+// Where labels are input, a training node sees the labels of no training node, as in an evaluation of them, and all others see all; then
+// training nodes come behind all others. The rows of a node are the same bits whatever the other nodes are.
+func (n *Network) Predict(ctx context.Context, what string, layer int, nodes []uint32, do func(nodes []uint32, rows []float32) error) (err error) {
+	defer kernels.RecoverMemory(&err)
+	t := n.t
+	if t.eval.Walks() {
+		return errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
+			"measured on sampled blocks, and does not predict")
+	}
+	convert := n.converter(what)
+	each := func(nodes []uint32) error {
+		if len(nodes) == 0 {
+			return nil
+		}
+		return t.eval.Each(ctx, layer-1, nodes, func(chunk []uint32, y kernels.Tensor) error {
+			t.tiers.FollowHeap()
+			return do(chunk, convert(t.step.Feed.Download(y), y.Cols))
+		})
+	}
+	if t.labels == nil {
+		err = each(nodes)
+	} else {
+		var others, training []uint32
+		for _, v := range nodes {
+			if _, trained := slices.BinarySearch(t.data.Train, v); trained {
+				training = append(training, v)
+			} else {
+				others = append(others, v)
+			}
+		}
+		if err = each(others); err == nil && len(training) > 0 {
+			t.labels.Hide(t.data.Train)
+			err = each(training)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return t.data.Set.Unchanged()
+}
+
+// converter is what makes predictions of rows of so many columns. Its result is valid until it is called again.
+func (n *Network) converter(what string) func(rows []float32, cols int) []float32 {
+	var best []uint32
+	var out []float32
+	switch {
+	case what == Classes && n.Several():
+		return func(rows []float32, _ int) []float32 {
+			for i, x := range rows {
+				rows[i] = 0
+				if x > 0 {
+					rows[i] = 1
+				}
+			}
+			return rows
+		}
+	case what == Classes:
+		return func(rows []float32, cols int) []float32 {
+			best = slices.Grow(best[:0], len(rows)/cols)[:len(rows)/cols]
+			kernels.ArgMax(best, rows, cols)
+			out = out[:0]
+			for _, class := range best {
+				out = append(out, float32(class)) // exact: there are fewer classes than float32 has whole numbers
+			}
+			return out
+		}
+	case what == Probabilities && n.Several():
+		return func(rows []float32, _ int) []float32 {
+			for i, x := range rows {
+				rows[i] = float32(1 / (1 + math.Exp(-float64(x))))
+			}
+			return rows
+		}
+	case what == Probabilities:
+		return func(rows []float32, cols int) []float32 {
+			for row := range slices.Chunk(rows, cols) {
+				softmax(row)
+			}
+			return rows
+		}
+	}
+	return func(rows []float32, _ int) []float32 { return rows }
+}
+
+// softmax puts the softmax of a row in its place.
+func softmax(row []float32) {
+	largest, sum := float64(slices.Max(row)), 0.0
+	for _, x := range row {
+		sum += math.Exp(float64(x) - largest)
+	}
+	for i, x := range row {
+		row[i] = float32(math.Exp(float64(x)-largest) / sum)
+	}
+}

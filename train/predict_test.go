@@ -1,0 +1,272 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// predictions are rows by node, and the nodes in the order in which they came.
+func predictions(t *testing.T, n *Network, what string, asked int, nodes []uint32) (rows map[uint32][]float32, order []uint32) {
+	layer, err := n.Layer(what, asked)
+	require.NoError(t, err)
+	rows = map[uint32][]float32{}
+	cols := n.Columns(what, layer)
+	err = n.Predict(context.Background(), what, layer, nodes, func(chunk []uint32, values []float32) error {
+		require.Len(t, values, len(chunk)*cols)
+		for i, v := range chunk {
+			require.NotContains(t, rows, v)
+			rows[v] = slices.Clone(values[i*cols : (i+1)*cols])
+			order = append(order, v)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Len(t, rows, len(nodes))
+	return rows, order
+}
+
+func everyNode(n *Network) (nodes []uint32) {
+	for v := range n.Data().Types[n.Data().Target].Nodes {
+		nodes = append(nodes, uint32(v))
+	}
+	return nodes
+}
+
+// TestPredict: what is predicted agrees with itself, with what is measured, with budgets and with other nodes beside.
+func TestPredict(t *testing.T) {
+	labels := small()
+	labels.LabelInput, labels.Batch = 4, 32
+	one := small()
+	one.Layers, one.Fanouts = 1, []int{5}
+	learnt := learning()
+	several := storetest.Communities(400, 4, 6, 8, 3)
+	several.Bits = func(v int) []uint8 { return []uint8{uint8(v % 2), uint8(v % 3 / 2), 1} }
+	several.Classes = 3
+	single, library := open(t, storetest.Communities(600, 4, 6, 16, 2)), openTyped(t, storetest.Library(400, 3, 2))
+	for name, c := range map[string]struct {
+		ds *store.Dataset
+		o  run.Options
+	}{
+		"plain": {single, small()}, "one layer": {single, one}, "labels": {single, labels}, "several": {open(t, several), small()},
+		"rgat": {library, typed(model.RGAT)}, "learnt": {library, learnt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.Epochs = 2
+			dir, _ := runIn(t, c.ds, c.o)
+			n := network(t, c.ds, dir, NetworkOptions{})
+			all := everyNode(n)
+			logits, order := predictions(t, n, Logits, 0, all)
+			if c.o.LabelInput == 0 {
+				require.True(t, slices.IsSorted(order))
+			} else {
+				require.True(t, slices.IsSorted(order[:len(order)-len(n.Data().Train)]))
+				require.Equal(t, n.Data().Train, order[len(order)-len(n.Data().Train):])
+			}
+
+			classes, _ := predictions(t, n, Classes, 0, all)
+			probabilities, _ := predictions(t, n, Probabilities, 0, all)
+			right, of := 0, 0
+			for v, row := range logits {
+				if n.Several() {
+					for i, x := range row {
+						require.Equal(t, x > 0, classes[v][i] == 1)
+						require.Equal(t, x > 0, probabilities[v][i] > 0.5)
+					}
+					continue
+				}
+				class := slices.Index(row, slices.Max(row))
+				require.EqualValues(t, class, classes[v][0])
+				sum := 0.0
+				for i, p := range probabilities[v] {
+					require.InDelta(t, float64(p), float64(p/probabilities[v][class])*float64(probabilities[v][class]), 1e-6)
+					require.LessOrEqual(t, p, probabilities[v][class])
+					require.InDelta(t, math.Exp(float64(row[i]-row[class])), float64(p/probabilities[v][class]), 1e-5)
+					sum += float64(p)
+				}
+				require.InDelta(t, 1, sum, 1e-6)
+				if _, tested := slices.BinarySearch(n.Data().Test, v); tested {
+					of++
+					if int32(class) == n.Data().Labels.Class(v) {
+						right++
+					}
+				}
+			}
+			if !n.Several() {
+				require.Equal(t, measure(t, n, "test"), float64(right)/float64(of))
+			}
+
+			// The last layer's embeddings are the logits; those below have the width of the network.
+			same, _ := predictions(t, n, Embeddings, c.o.Layers, all)
+			require.Equal(t, logits, same)
+			hidden, _ := predictions(t, n, Embeddings, 0, all)
+			if c.o.Layers == 1 {
+				require.Equal(t, logits, hidden)
+			} else {
+				require.Len(t, hidden[0], c.o.Hidden)
+			}
+
+			// Few nodes alone, and little memory.
+			few := []uint32{0, 3, 17, all[len(all)-1]}
+			alone, _ := predictions(t, n, Logits, 0, few)
+			for _, v := range few {
+				require.Equal(t, logits[v], alone[v], "node %d", v)
+			}
+			require.NoError(t, n.Close())
+			n = network(t, c.ds, dir, NetworkOptions{MemoryBytes: 100 << 20})
+			again, _ := predictions(t, n, Logits, 0, all)
+			require.Equal(t, logits, again)
+			require.NoError(t, n.Close())
+
+			// Hidden rows on disk, for a pass that is cut short first.
+			scratch := filepath.Join(t.TempDir(), "layers")
+			n = network(t, c.ds, dir, NetworkOptions{Scratch: scratch, GoesOn: true})
+			n.t.eval.Bytes = 0
+			enough := errors.New("enough")
+			err := n.Predict(context.Background(), Logits, c.o.Layers, all, func([]uint32, []float32) error { return enough })
+			require.ErrorIs(t, err, enough)
+			if c.o.Layers > 1 {
+				require.DirExists(t, scratch)
+			}
+			again, _ = predictions(t, n, Logits, 0, all)
+			require.Equal(t, logits, again)
+			require.NoDirExists(t, scratch)
+			require.NoError(t, n.Close())
+		})
+	}
+}
+
+// TestPredictIsThePlainPass: logits are those of one batch of all nodes with all their neighbours, within the last bits: sums over
+// equal rows are taken in other chunks.
+func TestPredictIsThePlainPass(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	o := small()
+	o.Fanouts = []int{sample.All, sample.All}
+	dir, _ := runIn(t, ds, o)
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	all := everyNode(n)
+	got, _ := predictions(t, n, Logits, 0, all)
+	m := n.t
+	b, err := m.tiers.First(context.Background(), sample.Z{}, m.data.Seeds(all), nil)
+	require.NoError(t, err)
+	rows := m.tiers.Zeros(0, len(b.Inputs()[0]))
+	defer m.be.Free(rows.Buf)
+	f := m.data.Types[0].Features
+	halves := make([]uint16, 0, rows.Len())
+	for _, v := range b.Inputs()[0] {
+		row := f.Row(v)
+		for i := 0; i < len(row); i += 2 {
+			halves = append(halves, uint16(row[i])|uint16(row[i+1])<<8)
+		}
+	}
+	m.be.UploadHalf(rows, halves)
+	want := m.step.Feed.Download(m.step.Predict(step.InputOf(b, rows))[0].Value)
+	for i, v := range all {
+		require.InDeltaSlice(t, want[i*3:i*3+3], got[v], 1e-5)
+	}
+}
+
+// TestPredictOnAnotherDataset: a network says the same of the same nodes where there are others beside them, and of a new node that is
+// like an old one what it says of that.
+func TestPredictOnAnotherDataset(t *testing.T) {
+	s := storetest.Communities(300, 3, 6, 8, 3)
+	ds := open(t, s)
+	dir, _ := runIn(t, ds, small())
+	own := network(t, ds, dir, NetworkOptions{})
+	defer own.Close()
+	want, _ := predictions(t, own, Logits, 0, everyNode(own))
+
+	like := func(v int) int { return v % 300 } // node 300 is like node 0
+	row, class := s.Row, s.Class
+	s.Nodes, s.Neighbors = 301, append(slices.Clone(s.Neighbors), s.Neighbors[0])
+	s.Row, s.Class = func(v int) []float32 { return row(like(v)) }, func(v int) int32 { return class(like(v)) }
+	s.Train, s.Valid = s.Train[:40], nil
+	grown := open(t, s)
+	n := network(t, grown, dir, NetworkOptions{})
+	defer n.Close()
+	require.Equal(t, own.Checkpoint, n.Checkpoint)
+	require.Equal(t, own.Epoch, n.Epoch)
+	require.Equal(t, own.Updates, n.Updates)
+	got, _ := predictions(t, n, Logits, 0, everyNode(n))
+	for v, logits := range want {
+		require.Equal(t, logits, got[v], "node %d", v)
+	}
+	require.Equal(t, want[0], got[300])
+	require.Equal(t, measure(t, own, "test"), measure(t, n, "test"))
+}
+
+// TestPredictUnlabelled: nodes of a part are predicted whether or not they have a label, and measured where they have one.
+func TestPredictUnlabelled(t *testing.T) {
+	s := storetest.Communities(300, 3, 6, 8, 3)
+	class := s.Class
+	s.Class = func(v int) int32 {
+		if v%3 == 0 {
+			return -1
+		}
+		return class(v)
+	}
+	ds := open(t, s)
+	dir, _ := runIn(t, ds, small())
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	for part, labelled := range map[string][]uint32{"train": n.Data().Train, "valid": n.Data().Valid, "test": n.Data().Test} {
+		all, err := n.Data().Part(part)
+		require.NoError(t, err)
+		require.Greater(t, len(all), len(labelled))
+		predictions(t, n, Classes, 0, all)
+		m, err := n.Measure(context.Background(), part)
+		require.NoError(t, err)
+		require.Equal(t, len(labelled), m.Count)
+	}
+	m, err := n.Measure(context.Background(), "all-labelled")
+	require.NoError(t, err)
+	require.Equal(t, 200, m.Count)
+	_, err = n.Measure(context.Background(), "all")
+	require.ErrorContains(t, err, "{nodes} all: there are train, valid, test and all-labelled")
+}
+
+// TestPredictRefusals: each in one line.
+func TestPredictRefusals(t *testing.T) {
+	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
+	o := small()
+	o.Epochs, o.Sampler = 1, sample.RW
+	dir, _ := runIn(t, ds, o)
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	err := n.Predict(context.Background(), Logits, 2, []uint32{1}, nil)
+	require.ErrorContains(t, err, "{sampler} rw weighs the nodes")
+	m, err := n.Measure(context.Background(), "test")
+	require.NoError(t, err)
+	require.Equal(t, "sampled", m.Method)
+	for _, c := range []struct {
+		what  string
+		layer int
+		want  string
+	}{
+		{"colours", 0, "{what} colours: there are"}, {Embeddings, 3, "{layer} 3: the network has 2 layers"},
+		{Embeddings, -1, "{layer} -1: "}, {Logits, 1, "{layer} 1: of embeddings alone"},
+	} {
+		_, err := n.Layer(c.what, c.layer)
+		require.ErrorContains(t, err, c.want)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o.Sampler = sample.NS
+	dir, _ = runIn(t, ds, o)
+	n = network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	require.ErrorIs(t, n.Predict(ctx, Logits, 2, []uint32{1}, nil), context.Canceled)
+}
