@@ -44,7 +44,7 @@ import (
 //
 // EdgeSplit. "random:a/b/c" holds shares b and c of the edges out of the topology, of all relations or, as in
 // "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so shares are met as a coin meets them, and equal edges go
-// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges: the earliest share trains, and equal times
+// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges, or as src.COLUMN of their sources: the earliest share trains, and equal times
 // stay together. Reverses, the order of nodes and made features come from the edges that are left.
 func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, err error) {
 	start := time.Now()
@@ -106,6 +106,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		b.findTimes,
 		b.readEdges,
 		b.joinEdges,
+		b.freeTimes,
 		b.checkSpace,
 		b.readSplits,
 		b.mergeEdges,
@@ -224,6 +225,7 @@ func (b *builder) freeMemory() {
 			*a.buf = nil
 		}
 	}
+	_ = b.freeTimes(context.Background()) // it does not fail
 	for _, p := range b.splits {
 		b.release(p.of)
 		p.of = nil

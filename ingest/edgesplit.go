@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -34,6 +35,16 @@ type edgeSplit struct {
 	// Of the column of times: what it holds, and where in a record behind the key.
 	elem store.Elem
 	at   int
+	// times are those of the sources instead, by row, where a column of these is asked for: keys of 32 bits, while edges are read.
+	times *kernels.HostBuf
+}
+
+// ofSource is the column of the sources that a split goes by, "" when it goes by one of the edges.
+func (p edgeSplitPlan) ofSource() string {
+	if column, ok := strings.CutPrefix(p.column, "src."); ok {
+		return column
+	}
+	return ""
 }
 
 // edgeSplitPlan is a read element of Options.EdgeSplit.
@@ -44,7 +55,7 @@ type edgeSplitPlan struct {
 	shares   [3]float64
 }
 
-const edgeSplitChoices = "random:a/b/c with the shares of training, validation and test edges, as in random:0.85/0.05/0.1, or time:COLUMN:a/b/c, the earliest first, or given"
+const edgeSplitChoices = "random:a/b/c with the shares of training, validation and test edges, as in random:0.85/0.05/0.1, or time:COLUMN:a/b/c, the earliest first, by a column of edges, or src.COLUMN of their sources, or given"
 
 func parseEdgeSplit(s string) (p edgeSplitPlan, err error) {
 	spec := s
@@ -140,7 +151,13 @@ func (b *builder) chooseEdgeSplits() error {
 				continue
 			}
 			given = given || p.kind == "given"
-			if p.column != "" && !slices.ContainsFunc(r.Columns, func(c EdgeColumn) bool { return c.Name == p.column }) {
+			if name := p.ofSource(); name != "" {
+				t := b.schema.NodeTypes[slices.IndexFunc(b.schema.NodeTypes, func(t NodeType) bool { return t.Name == r.Src })]
+				if !slices.Contains(t.Columns, name) {
+					return fmt.Errorf("--edge-split %v: the nodes of type %s, which edges of %s are from, have no column %s; they have %s", p, t.Name, r.Key(), name,
+						cmp.Or(strings.Join(t.Columns, ", "), "none"))
+				}
+			} else if p.column != "" && !slices.ContainsFunc(r.Columns, func(c EdgeColumn) bool { return c.Name == p.column }) {
 				if lacking = append(lacking, r); p.relation == "" {
 					continue
 				}
@@ -215,6 +232,9 @@ func (b *builder) newEdgeSplit(p edgeSplitPlan, r Relation) *edgeSplit {
 		s.bounds = [2]uint64{fraction(p.shares[0]), fraction(p.shares[0] + p.shares[1])}
 		return s
 	}
+	if p.ofSource() != "" {
+		return s
+	}
 	s.at = 8 // behind the number
 	for _, c := range r.Columns {
 		if c.Name == p.column {
@@ -254,7 +274,9 @@ func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
 		return 0
 	}
 	var x uint64
-	if s.kind == "time" {
+	if s.times != nil {
+		x = uint64(s.times.Uint32s()[u])
+	} else if s.kind == "time" {
 		x = timeKey(s.elem, getBits(tail[s.at:], s.elem.Size()))
 	} else {
 		x = s.hash(f, u, v)

@@ -453,7 +453,13 @@ func (b *builder) nodeBytes(nodes []int64) int64 {
 			draws = max(draws, splits+each*size(i))
 		}
 	}
-	most := max(counted+draws, counted+splits)
+	times := int64(0)
+	for i, r := range b.read() {
+		if split := b.edgeSplits[i]; split != nil && split.ofSource() != "" {
+			times += each * size(b.typeIndex(r.Src))
+		}
+	}
+	most := max(counted+draws, counted+splits, counted+times)
 	switch b.Order {
 	case OrderOriginal:
 		return max(most, degrees+outs+splits)

@@ -85,6 +85,9 @@ type NodeType struct {
 	// Gathered says that there is no list of the nodes: they are those that edges name. Such a type has no tables and no
 	// labels from the source, since nobody knows its rows beforehand.
 	Gathered bool
+	// Columns are numbers of the nodes that a [NodeColumner] gives: years, say. They are of types with RowIDs, and edges are split
+	// by them; the dataset has none.
+	Columns []string
 }
 
 // Relation is one kind of edge, from type Src to type Dst.
@@ -240,6 +243,13 @@ type HeldChunk struct {
 	Src, Dst                   []int64
 	SrcNegatives, DstNegatives []int64
 	Values                     [][]uint64
+}
+
+// NodeColumner is a Source with NodeType.Columns.
+type NodeColumner interface {
+	Source
+	// NodeColumn streams a column of a node type from row 0 on.
+	NodeColumn(ctx context.Context, nodeType int, column string, emit func(values []float32) error) error
 }
 
 // Sparse is a Source whose features may be missing for some nodes. These have rows of zeros.

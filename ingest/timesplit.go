@@ -20,6 +20,11 @@ func (b *builder) findTimes(ctx context.Context) error {
 			continue
 		}
 		rel := &b.state.Relations[i]
+		if name := split.ofSource(); name != "" && !rel.Read {
+			if err := b.readSourceTimes(ctx, i, split, name); err != nil {
+				return err
+			}
+		}
 		if err := b.pass(ctx, timesPass(r), r.Edges, "edges", func() (err error) {
 			rel.Bounds, err = b.timeBounds(ctx, i, split)
 			return err
@@ -31,11 +36,48 @@ func (b *builder) findTimes(ctx context.Context) error {
 	return nil
 }
 
+// readSourceTimes reads a column of the sources of relation i.
+func (b *builder) readSourceTimes(ctx context.Context, i int, split *edgeSplit, column string) (err error) {
+	n := b.typeOf(b.schema.Relations[i].Src)
+	if split.times, err = b.hold(4 * int64(max(n.count, 1))); err != nil {
+		return err
+	}
+	b.meter.begin("read "+column+" of "+n.name, int64(n.count), "nodes")
+	defer b.meter.end()
+	keys, row := split.times.Uint32s(), 0
+	err = b.src.(NodeColumner).NodeColumn(ctx, n.number, column, func(values []float32) error {
+		if row+len(values) > n.count {
+			return fmt.Errorf("column %s of node type %s: more values than its %d nodes; this is a fault of the reader, please report it", column, n.name, n.count)
+		}
+		for _, x := range values {
+			keys[row] = uint32(timeKey(store.F32, uint64(math.Float32bits(x))))
+			row++
+		}
+		b.meter.add(len(values))
+		return ctx.Err()
+	})
+	if err == nil && row < n.count {
+		err = fmt.Errorf("column %s of node type %s: %d values for %d nodes; is the file complete?", column, n.name, row, n.count)
+	}
+	return err
+}
+
+// freeTimes gives back the times of sources.
+func (b *builder) freeTimes(context.Context) error {
+	for _, split := range b.edgeSplits {
+		if split != nil && split.times != nil {
+			b.release(split.times)
+			split.times = nil
+		}
+	}
+	return nil
+}
+
 // timeBounds reads the times of relation i, and finds the first that are beyond the shares of training and validation. All edges
 // that the source has count, those too that turn out to be no edges or to be there twice.
 func (b *builder) timeBounds(ctx context.Context, i int, split *edgeSplit) (bounds [2]uint64, err error) {
 	column := 0
-	for b.schema.Relations[i].Columns[column].Name != split.column {
+	for split.times == nil && b.schema.Relations[i].Columns[column].Name != split.column {
 		column++
 	}
 	w, err := b.area.NewWriter(fmt.Sprintf("times-%d", i), 1, extsort.MaxBlock)
@@ -45,8 +87,17 @@ func (b *builder) timeBounds(ctx context.Context, i int, split *edgeSplit) (boun
 	to := w.NewAppender()
 	report := RelationReport{Key: b.schema.Relations[i].Key()}
 	err = b.eachEdges(ctx, i, &report, func(c *EdgeChunk) error {
-		for _, x := range c.Values[column] {
-			to.Put8(0, timeKey(split.elem, x))
+		if split.times == nil {
+			for _, x := range c.Values[column] {
+				to.Put8(0, timeKey(split.elem, x))
+			}
+			return w.Err()
+		}
+		times := split.times.Uint32s()
+		for _, u := range c.Src {
+			if u >= 0 && u < int64(b.typeOf(b.schema.Relations[i].Src).count) { // what is no node is refused when it is read
+				to.Put8(0, uint64(times[u]))
+			}
 		}
 		return w.Err()
 	})
@@ -59,8 +110,9 @@ func (b *builder) timeBounds(ctx context.Context, i int, split *edgeSplit) (boun
 		return bounds, err
 	}
 	defer b.discard(times...)
-	n := float64(report.EdgesRead)
-	return b.nth(ctx, times[0], report.EdgesRead, [2]int64{
+	count := times[0].Bytes / 8
+	n := float64(count)
+	return b.nth(ctx, times[0], count, [2]int64{
 		int64(math.Round(split.shares[0] * n)), int64(math.Round((split.shares[0] + split.shares[1]) * n)),
 	})
 }

@@ -46,7 +46,7 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME the other way for each that has no reverse yet")
 	f.StringVar(&o.loops, "self-loops", string(ingest.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
 	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that are there more than once")
-	f.StringArrayVar(&o.EdgeSplit, "edge-split", nil, "hold edges out for link prediction: random:a/b/c or time:COLUMN:a/b/c, or REL=… of one relation; may be repeated")
+	f.StringArrayVar(&o.EdgeSplit, "edge-split", nil, "hold edges out for link prediction: random:a/b/c, or time:COLUMN:a/b/c by a column of the edges or src.COLUMN of nodes (ogb: src.year), or REL=… of one relation; may be repeated")
 	f.StringVar(&o.Features, "features", "", "make features of node types without, or of all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none")
 	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
 	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")

@@ -13,6 +13,20 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
+// TestConformLinks: sets of edges are sections like others.
+func TestConformLinks(t *testing.T) {
+	dir := links(t)
+	const n = edgeChunk + 9
+	var pairs, labels []int64
+	for i := range int64(n) {
+		pairs, labels = append(pairs, i%5, i%3), append(labels, 0)
+	}
+	labels[0] = 1
+	int64s(t, filepath.Join(dir, "test.npy"), []int64{n, 2}, pairs...)
+	int64s(t, filepath.Join(dir, "test-labels.npy"), []int64{n}, labels...)
+	sourcetest.Conform(t, func() (ingest.Source, error) { return Open(dir) })
+}
+
 func TestConform(t *testing.T) {
 	input := func(dir string) func() (ingest.Source, error) {
 		return func() (ingest.Source, error) { return Open(dir) }

@@ -185,6 +185,14 @@ func (s *Source) addNodeData(nodeType int, what, attribute string, open func() (
 		s.yearsOf[of.Name] = yearSection{data, what, of.Count}
 		return err
 	}
+	if attribute == "year" { // edges may be split by it; one that cannot be read is as good as none
+		if data, err := open(); err == nil {
+			if width, err := data.columns(); err == nil && width <= 1 {
+				s.schema.NodeTypes[nodeType].Columns = []string{attribute}
+				s.years[nodeType] = yearColumn{yearSection: yearSection{data, what, of.Count}}
+			}
+		}
+	}
 	if attribute != "feat" && attribute != "label" {
 		s.note(what, "further columns of nodes are not kept")
 		return nil

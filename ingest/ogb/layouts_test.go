@@ -44,7 +44,7 @@ func TestBinary(t *testing.T) {
 		}
 		require.Equal(t, &ingest.Schema{
 			Name:      "ogbn_papers100M",
-			NodeTypes: []ingest.NodeType{{Name: "node", Count: n}},
+			NodeTypes: []ingest.NodeType{{Name: "node", Count: n, Columns: []string{"year"}}},
 			Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: e * copies,
 				Columns: []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}, {Name: "year", Elem: store.I64}}}},
 			Tables:  []ingest.Table{{Name: "feat", Relation: "node__to__node", Dim: 2}, {Name: "feat", NodeType: "node", Dim: 3}},
@@ -89,7 +89,7 @@ func TestTypedBinary(t *testing.T) {
 	w.Schema.Identity = ""
 	require.Equal(t, &ingest.Schema{
 		Name:      "typed",
-		NodeTypes: []ingest.NodeType{{Name: "field_of_study", Count: 5}, {Name: "paper", Count: 40}},
+		NodeTypes: []ingest.NodeType{{Name: "field_of_study", Count: 5}, {Name: "paper", Count: 40, Columns: []string{"year"}}},
 		Relations: []ingest.Relation{
 			{Src: "field_of_study", Name: "part_of", Dst: "field_of_study", Edges: 5},
 			{Src: "paper", Name: "has_topic", Dst: "field_of_study", Edges: 300},
@@ -175,7 +175,7 @@ func TestTyped(t *testing.T) {
 	require.Equal(t, sourcetest.Graph{
 		Schema: &ingest.Schema{
 			Name:      "ogbn_mag",
-			NodeTypes: []ingest.NodeType{{Name: "author", Count: 2}, {Name: "field_of_study", Count: 2}, {Name: "paper", Count: 3}},
+			NodeTypes: []ingest.NodeType{{Name: "author", Count: 2}, {Name: "field_of_study", Count: 2}, {Name: "paper", Count: 3, Columns: []string{"year"}}},
 			Relations: []ingest.Relation{
 				{Src: "author", Name: "writes", Dst: "paper", Edges: 3, Columns: []ingest.EdgeColumn{{Name: "share", Elem: store.F32}}},
 				{Src: "paper", Name: "has_topic", Dst: "field_of_study", Edges: 2},

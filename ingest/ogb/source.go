@@ -58,6 +58,7 @@ type Source struct {
 
 	yearColumns int
 	yearsOf     map[string]yearSection // by node type, while the layout is found
+	years       map[int]yearColumn     // by node type, where they are no features
 }
 
 // rows are the rows of a table.
@@ -73,7 +74,10 @@ type labels struct {
 	tasks int // columns
 }
 
-var _ ingest.EdgeHolder = (*Source)(nil)
+var (
+	_ ingest.EdgeHolder   = (*Source)(nil)
+	_ ingest.NodeColumner = (*Source)(nil)
+)
 
 // Open reads the counts and the first rows of a dataset: the folder "ogbn_arxiv" or "arxiv", the folder that holds it
 // alone, or the zip archive that was downloaded.
@@ -93,7 +97,7 @@ func (o Options) Open(path string) (*Source, error) {
 
 // open takes the folder, and closes it on an error.
 func (o Options) open(d *folder) (_ *Source, err error) {
-	s := &Source{folder: d, memory: o.Memory, schema: ingest.Schema{Name: d.name}, yearColumns: o.YearColumns, yearsOf: map[string]yearSection{}}
+	s := &Source{folder: d, memory: o.Memory, schema: ingest.Schema{Name: d.name}, yearColumns: o.YearColumns, yearsOf: map[string]yearSection{}, years: map[int]yearColumn{}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -191,6 +195,27 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 		panic("ogb: no such split")
 	}
 	return s.splits[split].stream(ctx, s.memory, part, emit)
+}
+
+// NodeColumn streams the years of a node type.
+func (s *Source) NodeColumn(ctx context.Context, nodeType int, _ string, emit func(values []float32) error) error {
+	years := s.years[nodeType]
+	return years.each(ctx, func(next func([]float32) error) error {
+		buf := make([]float32, min(idChunk, years.rows))
+		for left := years.rows; left > 0; left -= int64(len(buf)) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			buf = buf[:min(int64(len(buf)), left)]
+			if err := next(buf); err != nil {
+				return err
+			}
+			if err := emit(buf); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Close closes the archives; other files are open while their section is read.

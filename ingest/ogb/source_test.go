@@ -107,7 +107,7 @@ func TestWholeDataset(t *testing.T) {
 			g.Schema.Identity = ""
 			require.Equal(t, &ingest.Schema{
 				Name:      wantName,
-				NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}},
+				NodeTypes: []ingest.NodeType{{Name: "node", Count: 4, Columns: []string{"year"}}},
 				Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 3}},
 				Tables:    []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}},
 				Labels:    []ingest.Label{{Name: "label", NodeType: "node", Classes: classes}},

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // wantYear are the columns of a year, by the formula.
@@ -96,4 +99,28 @@ func TestYearColumnsRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, w.Schema.Tables)
 	require.Contains(t, w.Schema.Skipped, "raw/node_year.csv.gz: its node type has no features, which years stand behind")
+}
+
+// TestSplitByYear: edges go by the year of the paper that cites, in tables and where nodes are renumbered.
+func TestSplitByYear(t *testing.T) {
+	all := files{
+		"raw/num-node-list.csv.gz": "5\n", "raw/num-edge-list.csv.gz": "6\n", "raw/edge.csv.gz": "0,1\n4,1\n2,3\n1,0\n3,1\n4,0\n",
+		"raw/node_year.csv.gz": "1999\n2005\n2001\n2003\n2010\n",
+	}
+	for _, o := range []ingest.Options{{}, {Order: ingest.OrderOriginal}} {
+		o.EdgeSplit = []string{"time:src.year:0.5/0.17/0.33"}
+		d, rep, err := build(t, all.write(t, "mine"), o)
+		require.NoError(t, err)
+		require.Equal(t, []ingest.EdgeSplitReport{{Name: "time:src.year:0.5/0.17/0.33", Relation: "node__to__node", Train: 3, Valid: 1, Test: 2}}, rep.EdgeSplits)
+		valid, _ := d.HeldEdges(0, store.HeldValid)
+		src, dst := valid.Ends()
+		require.Equal(t, [][]int64{{1}, {0}}, [][]int64{original(d, src), original(d, dst)})
+		test, _ := d.HeldEdges(0, store.HeldTest)
+		src, _ = test.Ends()
+		require.Equal(t, []int64{4, 4}, original(d, src), "ties stay together")
+	}
+	_, _, err := build(t, all.write(t, "mine"), ingest.Options{EdgeSplit: []string{"time:src.month:0.5/0.17/0.33"}})
+	require.ErrorContains(t, err, "the nodes of type node, which edges of node__to__node are from, have no column month; they have year")
+	_, _, err = build(t, all.with(files{"raw/node_year.csv.gz": "1999\n"}).write(t, "mine"), ingest.Options{EdgeSplit: []string{"time:src.year:0.5/0.17/0.33"}})
+	require.ErrorContains(t, err, "node_year.csv.gz")
 }

@@ -22,6 +22,8 @@ const (
 	features
 	labels
 	split
+	heldEdges
+	heldPool
 )
 
 // section is one stream of a source.
@@ -79,6 +81,17 @@ func sections(schema *ingest.Schema) []section {
 		}
 		all = append(all, section{kind: edges, index: i, name: "edges " + r.Key(), ends: 2,
 			text: [2]bool{hasTexts[r.Src], hasTexts[r.Dst]}, columns: columns, count: r.Edges})
+		for part := ingest.Valid; r.Held != nil && part <= ingest.Test; part++ {
+			s := section{kind: heldEdges, index: i, part: part, name: fmt.Sprintf("held-out edges %s, %v", r.Key(), part), ends: 2, count: -1}
+			s.columns = slices.Clone(r.Held.Columns)
+			for range r.Held.SrcNegatives[part-ingest.Valid] + r.Held.DstNegatives[part-ingest.Valid] { // as columns
+				s.columns = append(s.columns, ingest.EdgeColumn{Name: "negative", Elem: store.I64})
+			}
+			all = append(all, s)
+			if r.Held.Pool[part-ingest.Valid] {
+				all = append(all, section{kind: heldPool, index: i, part: part, name: fmt.Sprintf("pool %s, %v", r.Key(), part), ends: 2, count: -1})
+			}
+		}
 	}
 	for i, t := range schema.Tables {
 		all = append(all, section{kind: features, index: i, name: "rows of " + t.NodeType + t.Relation + "/" + t.Name, width: t.Dim, count: -1})
@@ -104,7 +117,29 @@ func (s *section) stream(ctx context.Context, src ingest.Source, emit func(c *ch
 	ids := func(c ingest.IDChunk) error {
 		return emit(&chunk{Place: c.Place, ids: [2][]int64{c.IDs}, texts: [2]ingest.Texts{c.Texts}})
 	}
+	pairs := func(c ingest.HeldChunk) error {
+		values := slices.Clone(c.Values)
+		for _, list := range [][]int64{c.SrcNegatives, c.DstNegatives} {
+			for k := range len(list) / max(1, len(c.Src)) {
+				column := make([]uint64, 0, len(c.Src))
+				for at := k; at < len(list); at += len(list) / len(c.Src) {
+					column = append(column, uint64(list[at]))
+				}
+				values = append(values, column)
+			}
+		}
+		return emit(&chunk{Place: c.Place, ids: [2][]int64{c.Src, c.Dst}, values: values})
+	}
 	switch s.kind {
+	case heldEdges, heldPool:
+		holder, ok := src.(ingest.EdgeHolder)
+		if !ok {
+			return &Fault{s.name, "it is no EdgeHolder"}
+		}
+		if s.kind == heldPool {
+			return holder.HeldPool(ctx, s.index, s.part, pairs)
+		}
+		return holder.HeldEdges(ctx, s.index, s.part, pairs)
 	case nodeIDs:
 		return src.NodeIDs(ctx, s.index, ids)
 	case edges:
