@@ -114,7 +114,7 @@ func TestEdgeSplitParts(t *testing.T) {
 		_, whole := sealed(o)
 		defer whole.Close()
 		o.EdgeSplit = []string{"random:0.5/0.25/0.25"}
-		rep, err := Build(context.Background(), f, filepath.Join(dir, "tried"), o)
+		_, err := Build(context.Background(), f, filepath.Join(dir, "tried"), o)
 		if err != nil { // of so few edges all may be held out
 			require.ErrorContains(t, err, "--edge-split: no edge is left")
 			return

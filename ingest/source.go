@@ -56,6 +56,8 @@ type Schema struct {
 	Splits    []Split
 	// Skipped lists what the source holds and this reader does not read, with the reason, a sentence each.
 	Skipped []string
+	// Featureless: data of this kind have no features, so that none need be made.
+	Featureless bool
 	// NoFeatures and NoLabels are for messages where there are none: what the reader found, and what it looked for. "x.npz: no
 	// array of features (found emb); looked for x, feat". They are empty where there are features, or labels.
 	NoFeatures, NoLabels string

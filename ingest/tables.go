@@ -22,7 +22,7 @@ func (b *builder) chooseFeatures() error {
 		return b.chooseMeans(has)
 	}
 	if b.features.kind == "" || b.features.kind == "none" {
-		if len(has) == 0 && b.features.kind == "" {
+		if len(has) == 0 && b.features.kind == "" && !b.schema.Featureless {
 			if none := b.schema.NoFeatures; none != "" {
 				return fmt.Errorf("%s; or choose --features %s", none, featureChoices)
 			}

@@ -106,8 +106,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	name, _ := kindOf(filepath.Base(filepath.Clean(s.path)))
 	schema := &ingest.Schema{
 		Name: name, NodeTypes: []ingest.NodeType{{Name: entity, IDs: ingest.TextIDs, Gathered: true}},
-		NoFeatures: s.path + ": triples have no features",
-		NoLabels:   s.path + ": no trainingSet.tsv and testSet.tsv beside the triples",
+		Featureless: true, NoLabels: s.path + ": no trainingSet.tsv and testSet.tsv beside the triples",
 	}
 	s.relations, s.remarks = nil, nil // of a reading that was cut
 	counts, literals := map[string]int64{}, int64(0)

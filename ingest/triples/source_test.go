@@ -263,7 +263,7 @@ func TestReal(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(text, &want))
 
-	d, rep := sealed(t, filepath.Join(root, "wn18rr"), Options{}, ingest.Options{Features: "none"})
+	d, rep := sealed(t, filepath.Join(root, "wn18rr"), Options{}, ingest.Options{})
 	got := want.WN
 	got.Entities, got.Relations, got.Train, got.Valid, got.Test = d.Manifest().NodeTypes[0].Count, int64(len(d.Manifest().Relations)), 0, 0, 0
 	for _, s := range rep.EdgeSplits {

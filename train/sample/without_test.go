@@ -180,7 +180,7 @@ func TestWithoutAnyEdge(t *testing.T) {
 	topo := lists{{}, {0, 0, 2}, {1}}
 	for resident := range uint32(4) {
 		b := Batch{Without: make([]Without, 1)}
-		b.Without[0].Fill(2, []uint64{1<<32 | 0, 1<<32 | 2})
+		b.Without[0].Fill(2, []uint64{1 << 32, 1<<32 | 2})
 		s := NewSampler(&tiered{lists: topo, part: 2, resident: resident}, Config{Fanouts: []int{All}}, 1)
 		require.NoError(t, s.SampleOne(context.Background(), &b, Z{}, []uint32{2, 1}))
 		k := b.flat(0)
