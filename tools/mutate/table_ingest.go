@@ -71,7 +71,7 @@ var ingesting = []mutant{
 		old: `sums[i].forth == sums[k].back`, new: `sums[i].forth == sums[k].forth`,
 		breaks: "a relation passes for its own reverse", tests: "TestReverse"},
 	{id: "reverse-rides", file: "ingest/reverse.go", in: "builder.reverseRelation",
-		old: `copy(sink.record[8:], records[8:width])`, new: ``,
+		old: `copy(sink.record[8:], records[8:from])`, new: ``,
 		breaks: "edges of a reverse have the values of others", tests: "TestReverse$|TestBuildAnything"},
 	{id: "reverse-tables", file: "ingest/reverse.go", in: "builder.hasReverse",
 		old: `of, later = later, of`, new: ``,
