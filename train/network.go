@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ const (
 
 // writerBytes is what writing predictions takes.
 const writerBytes = 32 << 20
+
+// chunksInMemory is how many chunks of rows would take all of the memory: what is computed of one takes eight times as much.
+const chunksInMemory = 256
 
 // NetworkOptions say which weights of a run are used, and within which memory.
 type NetworkOptions struct {
@@ -91,6 +95,9 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}
 	for _, t := range ds.Manifest().NodeTypes { // a list of nodes, and what is made of a chunk of rows while it is written
 		h.beside = max(h.beside, 4*t.Count+writerBytes)
+	}
+	if with.MemoryBytes > 0 {
+		h.chunk = min(max(int64(1)<<(bits.Len64(uint64(with.MemoryBytes))-1)/chunksInMemory, 1<<20), 32<<20) // in steps, so that the least stays the least
 	}
 	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
 		return nil, err

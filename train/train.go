@@ -49,6 +49,7 @@ type Hooks struct {
 
 	faults disk.Faults // of tests
 	beside int64       // bytes that the caller takes
+	chunk  int64       // infer.Options.ChunkBytes
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -310,7 +311,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	}
 	t.eval = infer.New(t.data, t.step, t.task, infer.Options{
 		Draws: t.draws, Bytes: t.EvalBytes, Way: wayOf(o.Eval), Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
-		LayerDtype: elemOf(o.LayerDtype),
+		LayerDtype: elemOf(o.LayerDtype), ChunkBytes: h.chunk,
 	})
 	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
 		return nil, err

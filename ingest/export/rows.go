@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/parquet-go/parquet-go"
@@ -64,7 +65,7 @@ func FormatOf(out string) Format {
 }
 
 // WriteRows writes numbers of nodes to the file out, each row with the id that users know its node by: whole, or on an error not at all. fill
-// calls add with the rows, in the order that the file has. It is called once there is room.
+// calls add with the rows, in the order that the file has. It is called once there is room, and while nobody else writes the same file.
 //
 //	parquet  column id, an integer or a text; Class: its name, or number; Flags: a list of those; Numbers: a float column for each class, by
 //	         its name, or class_0 and so on; Vector: a list
@@ -78,14 +79,17 @@ func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes
 		w.FS = vfs.Default
 	}
 	w.Format = cmp.Or(w.Format, FormatOf(out))
-	if err := w.open(filepath.Clean(out)); err != nil {
-		return nil, err
-	}
 	defer func() {
 		for _, f := range w.files {
 			err = cmp.Or(err, f.drop(w.FS))
 		}
+		if w.release != nil {
+			err = cmp.Or(err, w.release())
+		}
 	}()
+	if err := w.open(filepath.Clean(out)); err != nil {
+		return nil, err
+	}
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
@@ -100,6 +104,7 @@ type rowWriter struct {
 	RowOptions
 	ids     store.IDs
 	files   []*rowFile // the last one gets its name last
+	release func() error
 	written int64
 
 	sheet   *sheet
@@ -142,12 +147,13 @@ func (w *rowWriter) open(out string) error {
 	if err := w.room(out); err != nil {
 		return err
 	}
+	var err error
+	if w.release, err = claim(w.FS, paths[len(paths)-1]); err != nil {
+		return err
+	}
 	for _, path := range paths {
 		f, err := w.FS.Create(path+".partial", vfs.WriteCategoryUnspecified)
 		if err != nil {
-			for _, f := range w.files {
-				err = errors.Join(err, f.drop(w.FS))
-			}
 			return err
 		}
 		w.files = append(w.files, &rowFile{file{f, bufio.NewWriterSize(f, fileBuffer)}, path, true, true})
@@ -169,10 +175,21 @@ func MayWrite(on vfs.FS, path string, force bool) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if _, err := on.Stat(path + ".partial"); err == nil {
-		return fmt.Errorf("%s: writing it was interrupted, or is under way; remove it if nobody writes it", path+".partial")
-	}
 	return nil
+}
+
+// claim keeps others from writing a file until release is called, or this process ends. What one that has ended left under a temporary name
+// is written over.
+func claim(on vfs.FS, path string) (release func() error, err error) {
+	name := path + ".lock"
+	lock, err := on.Lock(name)
+	if errors.Is(err, syscall.EAGAIN) {
+		return nil, fmt.Errorf("%s: somebody else is writing it", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return errors.Join(on.Remove(name), lock.Close()) }, nil
 }
 
 // maxColumns is of a table in parquet, each of which has buffers of its own.

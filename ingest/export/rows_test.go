@@ -204,13 +204,29 @@ func TestRowsAreWholeOrAbsent(t *testing.T) {
 			}
 		}
 	}
-	// Fewer rows than were promised are no file either.
+	// What a process left that ended is written over, and two do not write at once.
 	on := vfs.NewMem()
+	stale, err := on.Create("out.csv.partial", vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	require.NoError(t, stale.Close())
 	o := scores
-	o.FS, o.Rows = on, 4
-	_, err := WriteRows("out.csv", ids, o, func(add func([]store.NodeID, []float32) error) error { return add([]store.NodeID{0}, []float32{1, 2}) })
-	require.ErrorContains(t, err, "1 rows of 4")
+	o.FS, o.Rows = on, 1
+	_, err = WriteRows("out.csv", ids, o, func(add func([]store.NodeID, []float32) error) error {
+		_, err := WriteRows("out.csv", ids, o, nil)
+		require.Error(t, err)
+		return add([]store.NodeID{0}, []float32{1, 2})
+	})
+	require.NoError(t, err)
 	left, err := on.List("")
+	require.NoError(t, err)
+	require.Equal(t, []string{"out.csv"}, left)
+
+	// Fewer rows than were promised are no file either.
+	on = vfs.NewMem()
+	o.FS, o.Rows = on, 4
+	_, err = WriteRows("out.csv", ids, o, func(add func([]store.NodeID, []float32) error) error { return add([]store.NodeID{0}, []float32{1, 2}) })
+	require.ErrorContains(t, err, "1 rows of 4")
+	left, err = on.List("")
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

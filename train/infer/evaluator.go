@@ -42,9 +42,12 @@ type Options struct {
 	// Tables says how Dir is read. Its budgets are of no account: they are parts of Bytes.
 	Tables cachetier.Options
 	FS     vfs.FS // where Dir is written; default the disk
-	Nodes  int    // that are evaluated at most on sampled blocks
-	Batch  int    // seeds of such a block
-	Seed   uint64
+	// ChunkBytes is of the float32 rows that are computed at a time, of which a chunk takes eight times as much, and 128 an edge at most.
+	// Rows are the same whatever it is. Default 32 MiB.
+	ChunkBytes int64
+	Nodes      int // that are evaluated at most on sampled blocks
+	Batch      int // seeds of such a block
+	Seed       uint64
 	// Look is called now and then, between pieces of work; nil: nobody is.
 	Look func()
 	// Progress is called after each chunk of nodes of a layer-wise pass; nil: nobody is.
@@ -100,7 +103,11 @@ type Evaluator struct {
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.SeedTypes()...), place: make([][]uint32, len(d.Types))}
-	e.most = bounds{chunkBytes, chunkEdges, learntBytes, chunkEdges, hubPart, evalChunks * chunkBytes, whatever}
+	if e.ChunkBytes == 0 {
+		e.ChunkBytes = chunkBytes
+	}
+	chunk := e.ChunkBytes
+	e.most = bounds{int(chunk), int(chunk / chunkEdge), 2 * chunk, hubEdges, hubPart, evalChunks * chunk, whatever}
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -176,7 +183,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if e.mayOverflow() {
 		hidden = min(hidden, e.Bytes) + e.setBytes() + readers + writerBytes
 	}
-	return hidden + min(chunkBytes, widest)*evalChunks + 2*4*chunkEdges*int64(columns) + 2*min(learntBytes, learnt)
+	return hidden + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
 }
 
 // Sampled tells whether it evaluates on sampled blocks.
@@ -435,14 +442,13 @@ func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x mode
 	return nil
 }
 
-// Bounds of a chunk of layer-wise evaluation.
+// Bounds of layer-wise evaluation. Those of a hub are never of a budget's, since its sums are taken in such parts.
 const (
-	chunkBytes = 32 << 20 // of float32 destination rows
-	chunkEdges = 1 << 18
+	chunkBytes = 32 << 20
+	chunkEdge  = 128     // of a chunk, an edge of it at most
+	evalChunks = 8       // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
+	hubEdges   = 1 << 18 // of a node, which has more
 	hubPart    = 1 << 16 // neighbours of a hub that are added up together
-	// learntBytes is of the records of learnt sources, and of their values, which are copied out of them.
-	learntBytes = 64 << 20
-	evalChunks  = 8 // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 	// What hidden rows on disk take beside Options.Bytes: buffers of a disk.Reader a type, and those of a store.Writer.
 	readerBytes = 25 << 20
 	writerBytes = 8 << 20
@@ -453,7 +459,7 @@ const (
 type bounds struct {
 	bytes  int
 	edges  int
-	learnt int64
+	learnt int64 // of the records of learnt sources, and of their values, which are copied out of them
 	hub    int
 	part   int
 	whole  int64 // of rows of a list that is taken at once

@@ -75,7 +75,7 @@ func star(t testing.TB, nodes int) string {
 
 // TestHubTakesNoMemory: the rows of a hub's neighbours are in memory a part at a time.
 func TestHubTakesNoMemory(t *testing.T) {
-	const nodes = chunkEdges + 50_000
+	const nodes = hubEdges + 50_000
 	c := model.Config{Kind: model.SAGE, Layers: 2, Hidden: 64, Norm: "none"}
 	e := network(t, star(t, nodes), c, Options{Bytes: 1 << 30})
 	_, want, err := rows(t.Context(), e, 1, []uint32{0, 7})
