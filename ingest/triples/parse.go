@@ -119,6 +119,7 @@ func cutTerm(line []byte) (term, rest []byte, literal bool, err error) {
 		if end = bytes.IndexAny(line, " \t"); end < 0 {
 			end = len(line)
 		}
+		end = len(bytes.TrimRight(line[:end], ".")) // a name may have stops in it, and does not end with one
 		term, rest = line[:end], line[end:]
 	case line[0] == '"':
 		for end = 1; end < len(line) && line[end] != '"'; end++ {
@@ -136,7 +137,7 @@ func cutTerm(line []byte) (term, rest []byte, literal bool, err error) {
 			}
 			end += n + 1
 		} else if end < len(line) && line[end] == '@' {
-			for end < len(line) && line[end] != ' ' && line[end] != '\t' {
+			for end < len(line) && line[end] != ' ' && line[end] != '\t' && line[end] != '.' {
 				end++
 			}
 		}

@@ -92,6 +92,12 @@ func written(t testing.TB, d *store.Dataset) (edges []string) {
 	return edges
 }
 
+func TestStopsBehindNames(t *testing.T) {
+	dir := write(t, map[string]string{"graph.nt": "_:a.b <http://x/p> _:y.\n<http://x/a> <http://x/p> \"x\"@en.\n"})
+	d, _ := sealed(t, dir, Options{}, ingest.Options{})
+	require.ElementsMatch(t, []string{"_:a.b p _:y", `http://x/a p "x"@en`}, written(t, d))
+}
+
 func TestNTriples(t *testing.T) {
 	dir := write(t, map[string]string{"graph.nt.gz": rdf, "README.txt": "no triples"})
 	d, rep := sealed(t, dir, Options{}, ingest.Options{Features: "none"})
