@@ -351,7 +351,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
-	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW { // there is a checkpoint, and a network that predicts
+	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Links() { // there is a checkpoint, and a network that predicts
 		printf(stdout, "\npredict: gnnstore predict %s %s.parquet\n", r.Run, filepath.Base(r.Run))
 	}
 	return nil
