@@ -181,7 +181,8 @@ func (k *Links) Seeds(step int) [][]uint32 {
 }
 
 // Without is every edge between the two ends of a positive of a step: its parallel copies, its mirror image in the reverse relation,
-// and in a symmetric relation the one in the opposite direction. A message along any of them would tell what is asked for.
+// and within a type the one in the opposite direction, since not every source says that it has both. A message along any of them
+// would tell what is asked for.
 func (k *Links) Without(step int) []sample.Without {
 	if k.links.KeepTargets {
 		return nil
@@ -195,7 +196,7 @@ func (k *Links) Without(step int) []sample.Without {
 		forth = append(forth, uint64(x.dst[i])<<32|uint64(l[0]))
 		back = append(back, uint64(x.src[i])<<32|uint64(l[1]))
 	}
-	if r.Relation.Symmetric {
+	if r.Src == r.Dst {
 		forth = append(forth, back...)
 	}
 	all := make([]sample.Without, len(k.data.Relations))
@@ -338,10 +339,11 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *s
 	}
 	targets := f.UploadFloats(append(k.positives, make([]float32, most)...), 1)
 	for i, s := range scores {
-		target, of := targets.Slice(positives, positives+s.Value.Rows), max(negatives, 1)
+		first, of := positives, max(negatives, 1)
 		if i == 0 {
-			target, of = targets.Slice(0, positives), positives
+			first, of = 0, positives
 		}
+		target := targets.Slice(first, first+s.Value.Rows)
 		sum := 0.0
 		for _, l := range f.Download(t.SigmoidCrossEntropy(s, target, 1/float32(of))) {
 			sum += float64(l)

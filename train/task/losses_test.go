@@ -20,7 +20,7 @@ func TestLinkLosses(t *testing.T) {
 	const cols = 3
 	for _, o := range []LinkOptions{
 		{Negatives: "uniform:3"}, {Negatives: "uniform:2", Corrupt: "both"}, {Negatives: "shared:4", Chunk: 3, Loss: CE},
-		{Negatives: "in-batch", Chunk: 3, Corrupt: "both", Loss: CE}, {Negatives: "in-batch", Chunk: 3},
+		{Negatives: "in-batch", Chunk: 3, Corrupt: "both", Loss: CE}, {Negatives: "in-batch", Chunk: 3}, {Negatives: "in-batch", Chunk: 1},
 	} {
 		be := kernels.NewReference()
 		c := model.Config{Kind: model.MLP, Layers: 1, Hidden: 4, Norm: "none", Decoder: model.Dot}
@@ -85,7 +85,7 @@ func TestLinkLosses(t *testing.T) {
 			}
 		}
 		if k.links.Loss == BCE {
-			want = positive + negative/negatives
+			want = positive + negative/max(negatives, 1)
 		}
 		require.InDelta(t, want, got, 1e-6, "%+v", o)
 
