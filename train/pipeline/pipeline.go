@@ -170,11 +170,8 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 		if err := p.Planner.Keep(ctx, w); err != nil {
 			return err
 		}
-		for _, rows := range w.Rows {
-			if err := rows.Load(ctx); err != nil {
-				return err
-			}
-			p.clock.load.Add(int64(rows.ReadSeconds() * 1e9))
+		if err := p.load(ctx, w); err != nil {
+			return err
 		}
 		select {
 		case out <- w:
@@ -182,6 +179,23 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 			return ctx.Err()
 		}
 	}
+	return nil
+}
+
+// load reads the rows of all tables at once: those of each come as the window before lets go of slots, the last at its end.
+func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, rows := range w.Rows {
+		g.Go(func() error { return guarded(func() error { return rows.Load(ctx) }) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	seconds := 0.0
+	for _, rows := range w.Rows {
+		seconds = max(seconds, rows.ReadSeconds())
+	}
+	p.clock.load.Add(int64(seconds * 1e9))
 	return nil
 }
 
