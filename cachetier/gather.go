@@ -11,6 +11,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to dst[i*RowBytes:]. It is a window
@@ -155,38 +156,34 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 	var mu sync.Mutex
 	inChunks(len(ids), chunkRows(size), func(lo, hi int) {
 		var t tally
-		var slots [64]uint32 // found first, copied then: the processor has many look-ups under way, but not across copies
-		for ; lo < hi; lo += len(slots) {
-			some := ids[lo:min(lo+len(slots), hi)]
-			for i, v := range some {
-				if v < hot {
-					continue
-				}
-				slot, new, ok := x.Use(v - hot)
-				if !ok {
-					panic("cachetier: a row of a window has no slot")
-				}
-				slots[i] = slot
-				if new {
-					t.read++
-				} else {
-					t.cached++
-				}
-			}
-			for i, v := range some {
-				from, row := cached, int(slots[i])
+		var moves [3][256]move // all found first: look-ups overlap in the processor, but not across copies
+		for ; lo < hi; lo += len(moves[0]) {
+			var n [3]int
+			for i, v := range ids[lo:min(lo+len(moves[0]), hi)] {
+				from, row := 2, v
 				switch {
 				case v < first:
-					from, row = device, int(v)
-					t.device++
+					from = 0
 				case v < hot:
-					from, row = static, int(v-first)
-					t.static++
+					from, row = 1, v-first
+				default:
+					slot, new, ok := x.Use(v - hot)
+					if !ok {
+						panic("cachetier: a row of a window has no slot")
+					}
+					if row = slot; new {
+						t.read++
+					}
 				}
-				at := (lo + i) * size
-				copy(dst[at:at+size], from[row*size:])
+				moves[from][n[from]] = move{From: row, To: uint32(lo + i)}
+				n[from]++
 			}
+			for from, rows := range [...][]byte{device, static, cached} {
+				kernels.CopyRows(dst, rows, size, moves[from][:n[from]])
+			}
+			t.device, t.static, t.cached = t.device+int64(n[0]), t.static+int64(n[1]), t.cached+int64(n[2])
 		}
+		t.cached -= t.read
 		mu.Lock()
 		defer mu.Unlock()
 		sum.add(t)
@@ -204,7 +201,7 @@ type plan struct {
 }
 
 // move is a row to copy: numbers of rows in the source and the destination.
-type move struct{ from, to uint32 }
+type move = kernels.Move
 
 // gatherStep is a window of one step. What no tier has is read straight to dst; then the policy says which of those rows the
 // cache keeps. need is the rows of ids that are not hot, nil if they are not known.
@@ -238,7 +235,7 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 	if x := s.cache.Now(); change.Admitted > 0 {
 		for _, q := range p.wants {
 			if slot, ok := x.Slot(q.row() - uint32(s.hot)); ok {
-				p.toCache = append(p.toCache, move{q.place(), slot})
+				p.toCache = append(p.toCache, move{From: q.place(), To: slot})
 			}
 		}
 	}
@@ -301,15 +298,15 @@ func (s *Stack) find(p *plan, ids []uint32) {
 		place := uint32(i)
 		switch {
 		case v < device:
-			p.fromDevice = append(p.fromDevice, move{v, place})
+			p.fromDevice = append(p.fromDevice, move{From: v, To: place})
 			continue
 		case v < hot:
-			p.fromStatic = append(p.fromStatic, move{v - device, place})
+			p.fromStatic = append(p.fromStatic, move{From: v - device, To: place})
 			continue
 		}
 		if s.cache != nil {
 			if slot, ok := s.cache.Now().Slot(v - hot); ok {
-				p.fromCache = append(p.fromCache, move{slot, place})
+				p.fromCache = append(p.fromCache, move{From: slot, To: place})
 				continue
 			}
 		}
@@ -323,7 +320,7 @@ func (p *plan) uniteWants() {
 	n := 0
 	for _, q := range p.wants {
 		if n > 0 && p.wants[n-1].row() == q.row() {
-			p.repeats = append(p.repeats, move{p.wants[n-1].place(), q.place()})
+			p.repeats = append(p.repeats, move{From: p.wants[n-1].place(), To: q.place()})
 			continue
 		}
 		p.wants[n] = q
@@ -335,10 +332,7 @@ func (p *plan) uniteWants() {
 // copyRows does moves, whose destinations differ from each other and from all sources.
 func copyRows(dst, src []byte, moves []move, rowBytes int) {
 	inChunks(len(moves), chunkRows(rowBytes), func(lo, hi int) {
-		for _, m := range moves[lo:hi] {
-			from, to := int(m.from)*rowBytes, int(m.to)*rowBytes
-			copy(dst[to:to+rowBytes], src[from:from+rowBytes])
-		}
+		kernels.CopyRows(dst, src, rowBytes, moves[lo:hi])
 	})
 }
 

@@ -202,15 +202,15 @@ func (s *Stack) place(ids, at []uint32, x *policy.Index) (p places) {
 		v, from := ids[q], uint32(i)
 		switch {
 		case v < device:
-			p.device = append(p.device, move{from, v})
+			p.device = append(p.device, move{From: from, To: v})
 			continue
 		case v < hot:
-			p.static = append(p.static, move{from, v - device})
+			p.static = append(p.static, move{From: from, To: v - device})
 			continue
 		}
 		if x != nil {
 			if slot, ok := x.Slot(v - hot); ok {
-				p.cached = append(p.cached, move{from, slot})
+				p.cached = append(p.cached, move{From: from, To: slot})
 				continue
 			}
 		}
@@ -248,7 +248,7 @@ func (s *Stack) remember(step int, ids, at []uint32, p places) error {
 	}
 	back := func(moves []move, from []byte) {
 		for _, m := range moves {
-			copy(u.rows[int(m.from)*size:][:size], from[int(m.to)*size:])
+			copy(u.rows[int(m.From)*size:][:size], from[int(m.To)*size:])
 		}
 	}
 	back(p.device, s.device.Bytes())
@@ -351,7 +351,7 @@ func (s *Stack) noteLeaving(change policy.Change) {
 		return
 	}
 	s.cache.EachEvicted(func(v, slot uint32, part int) {
-		r.out[part] = append(r.out[part], move{v, slot})
+		r.out[part] = append(r.out[part], move{From: v, To: slot})
 	})
 }
 
@@ -368,11 +368,11 @@ func (s *Stack) leave(part int) error {
 		return err
 	}
 	r.mu.Lock()
-	r.out[part] = slices.DeleteFunc(r.out[part], func(m move) bool { return !r.mu.dirty.Has(m.from + hot) })
+	r.out[part] = slices.DeleteFunc(r.out[part], func(m move) bool { return !r.mu.dirty.Has(m.From + hot) })
 	r.mu.Unlock()
 	out, cached := r.out[part], s.cached.Bytes()
 	err := r.records.Write(len(out), func(i int) (uint32, []byte) {
-		return out[i].from + hot, cached[int(out[i].to)*size:][:size]
+		return out[i].From + hot, cached[int(out[i].To)*size:][:size]
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -381,7 +381,7 @@ func (s *Stack) leave(part int) error {
 		return r.mu.stuck
 	}
 	for _, m := range out {
-		r.mu.dirty[(m.from+hot)>>6] &^= 1 << ((m.from + hot) & 63)
+		r.mu.dirty[(m.From+hot)>>6] &^= 1 << ((m.From + hot) & 63)
 	}
 	r.out[part] = out[:0]
 	return nil

@@ -36,7 +36,7 @@ func (k fenceKind) String() string {
 func (f *fence) reset(kind fenceKind) { f.kind, f.used, f.cells = kind, 0, nil }
 
 // lay copies values to where f has its operands.
-func lay[T float32 | uint16 | uint32](f *fence, values []T) []T {
+func lay[T float32 | uint8 | uint16 | uint32](f *fence, values []T) []T {
 	var element T
 	size, n := int(unsafe.Sizeof(element)), len(values)
 	if f.used == len(f.regions) {

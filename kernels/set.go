@@ -45,6 +45,8 @@ type routines struct {
 	widen  func(dst []float32, src []uint16)
 	narrow func(dst []uint16, src []float32) (overflowed int)
 
+	copyRows func(dst, src []byte, size int, moves []Move)
+
 	fill          func(dst []float32, v float32)
 	add           func(dst, src []float32)
 	addRow        func(dst, row []float32)
@@ -86,6 +88,8 @@ var portable = routines{
 	widen:  widenPlain,
 	narrow: narrowPlain,
 
+	copyRows: copyRows,
+
 	fill:          Fill,
 	add:           Add,
 	addRow:        AddRow,
@@ -118,5 +122,5 @@ var portable = routines{
 	adam: Adam,
 }
 
-// fastest is the first of Sets, for the conversions: they give the same bits in every set, and so need no choice.
+// fastest is the first of Sets, for conversions and copies: they give the same bits in every set, and so need no choice.
 var fastest = routinesOf(Sets()[0])

@@ -24,6 +24,7 @@ func routinesOf(s Set) routines {
 	case AVX512:
 		r.strips = &strips{tile: 14, lanes: 16, wide: matMulStripAVX512x2, narrow: matMulStripAVX512x1, pack8: matMulPack8, add8: matMulAdd8}
 		r.halves(widenAVX512, narrowAVX512)
+		r.copies(copyRowsAVX2)
 		r.elementwise(fillAVX512, addAVX512, reluAVX512, reluMaskAVX512, reluGradAVX512, addRowAVX512, columnSumAVX512, adamAVX512)
 		r.aggregation(sumListsAVX512, sumListsHalfAVX512, weightedSumAVX512, weightedSumHalfAVX512, rowWeightedSumAVX512, 1)
 		r.scores(edgeDotAVX512)
@@ -35,6 +36,7 @@ func routinesOf(s Set) routines {
 	case AVX2:
 		r.strips = &strips{tile: 6, lanes: 8, wide: matMulStripAVX2x2, narrow: matMulStripAVX2x1, pack8: matMulPack8, add8: matMulAdd8}
 		r.halves(widenAVX2, narrowAVX2)
+		r.copies(copyRowsAVX2)
 		r.elementwise(fillAVX2, addAVX2, reluAVX2, reluMaskAVX2, reluGradAVX2, addRowAVX2, columnSumAVX2, adamAVX2)
 		r.aggregation(sumListsAVX2, sumListsHalfAVX2, weightedSumAVX2, weightedSumHalfAVX2, rowWeightedSumAVX2, 8)
 		r.scores(edgeDotAVX2)
