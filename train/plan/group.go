@@ -21,6 +21,13 @@ func (p *Planner) fitsAhead(held, more int64) bool {
 	return held == 0 || held+more <= p.Bytes/int64(InFlight+p.Ahead)*int64(1+p.Ahead)
 }
 
+// The first group of a range has this part of a window, and so many steps at least; each of the following has twice as many as the one
+// before. With windows of 40 steps the first step came after 10 s, and after 4 s by this; tools/RESULTS.md, learnt rows.
+const (
+	rampParts = 8
+	rampSteps = 8
+)
+
 // sizing is what the size of the next group follows from.
 type sizing struct {
 	largest int64 // bytes of a batch so far
@@ -38,7 +45,7 @@ func (g *sizing) note(w *Window) {
 // groupSteps is the size of the next group: as many steps as the last window says will fill one, or more, since each row is
 // wanted by more of them the more they are. The table that has the least room counts. Where no rows are read, it is one
 // step for each that is drawn at once. Where nothing is known of batches, the first groups are a single step, which shows
-// how large they are.
+// how large they are. The first groups of a range are shorter, since nothing is computed while they are drawn and read.
 func (p *Planner) groupSteps() int {
 	g := &p.size
 	if g.steps == 0 {
@@ -48,13 +55,22 @@ func (p *Planner) groupSteps() int {
 	if n == 0 {
 		n = p.Parallel
 		if fill := p.windowSteps(); fill > 0 {
-			n = max(n, fill)
+			n = max(n, min(fill, p.ramp(fill)))
 		}
 	}
 	if g.largest > 0 {
 		n = min(n, int(p.Bytes/int64(InFlight+p.Ahead)/g.largest))
 	}
 	return max(n, 1)
+}
+
+// ramp is how many steps the next group has at most, where fill are a window.
+func (p *Planner) ramp(fill int) int {
+	n, left := max(fill/rampParts, rampSteps, 2*p.last), p.steps.To-p.next
+	if left < 2*n {
+		return left
+	}
+	return n
 }
 
 // windowSteps is how many steps fill a window if all are like the last one's, 0 if no table has a cache.

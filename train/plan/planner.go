@@ -66,6 +66,7 @@ type Planner struct {
 	mu    sync.Mutex // held by who decides, and never while drawing, reading or waiting
 	steps Steps
 	next  int     // the first step that is not drawn
+	last  int     // steps of the newest group of the range, 0 if there is none
 	drawn []group // in order; of the oldest what is in no window yet
 	size  sizing
 
@@ -98,7 +99,7 @@ func (p *Planner) Begin(steps Steps) {
 	for _, t := range p.Tables {
 		t.Settle()
 	}
-	p.steps, p.next = steps, steps.From
+	p.steps, p.next, p.last = steps, steps.From, 0
 	p.writes.begin(steps.From)
 }
 
@@ -167,7 +168,7 @@ func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 		p.size.largest = max(p.size.largest, b.Bytes())
 	}
 	expect(p.Tables, p.Types, g)
-	p.drawn, p.next = append(p.drawn, g), p.next+n
+	p.drawn, p.next, p.last = append(p.drawn, g), p.next+n, n
 	p.clock.plan.Add(int64(time.Since(began)))
 	return g, nil
 }
