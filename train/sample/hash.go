@@ -17,10 +17,13 @@ const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio: SplitM
 func Hash(words ...uint64) uint64 {
 	h := uint64(golden)
 	for _, w := range words {
-		h = mix(h ^ w + golden)
+		h = Fold(h, w)
 	}
 	return h
 }
+
+// Fold is Hash of the words that h is the hash of, and of w after them.
+func Fold(h, w uint64) uint64 { return mix((h ^ w) + golden) }
 
 // Key is x's key for type or relation i: for the first of them x itself, so that a graph of one type and one relation draws what it
 // drew before there were more.

@@ -40,11 +40,12 @@ const learntLag = 1
 // initial is what a row of a type begins with, values from U(-√(3/D), √(3/D)), whose variance is 1/D, and zeros: a hash of
 // (seed, type, row, column) says where.
 func initial(seed uint64, t, dim int) func(dst []byte, row uint32) {
-	a := math.Sqrt(3 / float64(dim))
+	a, key := math.Sqrt(3/float64(dim)), sample.Hash(seed, uint64(t))
 	return func(dst []byte, row uint32) {
 		clear(dst)
+		key := sample.Fold(key, uint64(row))
 		for c := range dim {
-			u := float64(sample.Hash(seed, uint64(t), uint64(row), uint64(c))>>11) / (1 << 53)
+			u := float64(sample.Fold(key, uint64(c))>>11) / (1 << 53)
 			binary.LittleEndian.PutUint32(dst[4*c:], math.Float32bits(float32((2*u-1)*a)))
 		}
 	}
