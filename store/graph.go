@@ -116,6 +116,29 @@ func (c *EdgeColumn) Float(b []byte, i int) float32 {
 	panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String()) // the manifest has no other
 }
 
+// Number is Float in float64, which has all integers up to 2⁵³.
+func (c *EdgeColumn) Number(b []byte, i int) float64 {
+	le := binary.LittleEndian
+	switch c.Column.Elem {
+	case I32:
+		return float64(int32(le.Uint32(b[4*i:])))
+	case U32:
+		return float64(le.Uint32(b[4*i:]))
+	case I64:
+		return float64(int64(le.Uint64(b[8*i:])))
+	case U64:
+		return float64(le.Uint64(b[8*i:]))
+	}
+	return float64(c.Float(b, i))
+}
+
+// At is the value of edge number e, as [Graph.Edge] counts them, in float64. It panics as Bytes does.
+func (c *EdgeColumn) At(e int64) float64 {
+	size := int64(c.Column.Elem.Size())
+	c.file.s.touch(e*size, (e+1)*size)
+	return c.Number(c.data[e*size:(e+1)*size], 0)
+}
+
 // CorruptValue is the error of the value x at place i of v's where it is NaN or infinite, which the format promises that no value is.
 func (c *EdgeColumn) CorruptValue(v NodeID, i int, x float32) error {
 	lo, _ := c.graph.list(v)

@@ -47,6 +47,7 @@ func TestConform(t *testing.T) {
 	}
 	sourcetest.Conform(t, input(f, Options{Weight: "weight", Nodes: "n.csv", Missing: "zeros", SkipBad: 1}),
 		input(f, Options{Weight: "weight", Features: "f.json", Missing: "zeros", SkipBad: 1}),
+		input(files{"edges.csv": edges.String()}, Options{EdgeColumns: []string{"w=weight"}}),
 		input(files{"edges.csv": plain.String()}, Options{}),
 		input(files{"edges.csv": names.String(), "n.csv": persons.String()}, Options{Nodes: "n.csv"}),
 		input(files{"edges.csv": names.String()}, Options{}))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -74,9 +73,11 @@ func refuseName(path string) error {
 // edgeReader reads rows of edges.
 type edgeReader struct {
 	*table
-	src, dst, weight int // columns; weight -1 without
-	text             bool
-	plain            bool // the two first columns are integers, and no other is read
+	src, dst int          // columns
+	kept     []keptColumn // whose values edges keep
+	bits     []uint64     // of the values of the row read last
+	text     bool
+	plain    bool // the two first columns are integers, and no other is read
 }
 
 func (s *Source) openEdges(path string) (*edgeReader, error) {
@@ -84,18 +85,15 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &edgeReader{table: t, weight: -1, text: s.text}
-	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && s.o.Weight != "" && t.columns > 0 {
-		r.weight, err = t.column("--weight", s.o.Weight)
-		if err == nil && (r.weight == r.src || r.weight == r.dst) {
-			err = fmt.Errorf("%s: %s holds both ids and weights; choose another --weight", path, t.title(r.weight))
-		}
+	r := &edgeReader{table: t, text: s.text}
+	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && t.columns > 0 {
+		err = r.place(s.kept)
 	}
 	if err != nil {
 		t.Close()
 		return nil, err
 	}
-	r.plain = r.src == 0 && r.dst == 1 && r.weight < 0 && !r.text && r.delim != ':'
+	r.plain = r.src == 0 && r.dst == 1 && len(r.kept) == 0 && !r.text && r.delim != ':'
 	return r, nil
 }
 
@@ -115,11 +113,8 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 	if err != nil {
 		return err
 	}
-	weight := float32(0)
-	if r.weight >= 0 {
-		if weight, err = r.number(cells, r.weight); err != nil {
-			return err
-		}
+	if err := r.values(cells); err != nil {
+		return err
 	}
 	if r.text {
 		u, err := r.table.text(cells, r.src)
@@ -143,8 +138,8 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 		}
 		c.Src, c.Dst = append(c.Src, u), append(c.Dst, v)
 	}
-	if r.weight >= 0 {
-		c.Values[0] = append(c.Values[0], uint64(math.Float32bits(weight)))
+	for i, b := range r.bits {
+		c.Values[i] = append(c.Values[i], b)
 	}
 	return nil
 }
@@ -152,8 +147,8 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 // eachEdge reads all files. What emit gets is lent for the call.
 func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error) error {
 	c := ingest.EdgeChunk{}
-	if s.o.Weight != "" {
-		c.Values = make([][]uint64, 1)
+	if len(s.kept) > 0 {
+		c.Values = make([][]uint64, len(s.kept))
 	}
 	flush := func() error {
 		if err := ctx.Err(); err != nil || c.Len() == 0 {
@@ -217,7 +212,7 @@ func (s *Source) refuseCounts(path string) error {
 	}
 	nodes, edges := r.counts[0], r.counts[1]
 	for n := int64(0); n <= edges+1; n++ {
-		var c ingest.EdgeChunk
+		c := ingest.EdgeChunk{Values: make([][]uint64, len(s.kept))}
 		err := r.next(&c)
 		switch {
 		case err == io.EOF && n == edges+1:

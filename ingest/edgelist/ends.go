@@ -123,9 +123,9 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 }
 
 // namesEnds says whether a first row is a header by what it is called.
-func (o *Options) namesEnds(t *table) bool {
+func (s *Source) namesEnds(t *table) bool {
 	_, _, named := Ends(t.header)
-	return named || slices.ContainsFunc([]string{o.Src, o.Dst, o.Weight}, func(name string) bool { return t.named(name) })
+	return named || t.named(s.o.Src, s.o.Dst) || slices.ContainsFunc(s.kept, func(c keptColumn) bool { return t.named(c.from) })
 }
 
 // refuseTriples refuses a list without header whose second column is a relation: of its first rows' texts, those of the

@@ -17,7 +17,11 @@ type Options struct {
 	Src    string // column of the edge list; default see the package comment
 	Dst    string // column of the edge list
 	Weight string // column of the edge list; default none
-	// Ends are these three at once: [SRC, DST] or [SRC, DST, WEIGHT].
+	// EdgeColumns are further columns of numbers that edges keep: NAME=COLUMN, as in "rating=3", or a header alone, which is then
+	// the name in the dataset. Their values are integers of 64 bits where those of the first 1,000 rows are integers, else float32;
+	// a type behind the column says which they are: ":f32", ":i64", ":i32" or ":u8".
+	EdgeColumns []string
+	// Ends are the first three at once: [SRC, DST] or [SRC, DST, WEIGHT].
 	Ends   []string
 	IDType string // "int", "text", or "auto" (the default), which the first rows tell
 	Count  int64  // of nodes, whose ids are 0…Count-1; default not known
@@ -59,6 +63,9 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--columns %s: name two columns, or three, SRC,DST,WEIGHT", strings.Join(o.Ends, ",")))
 	} else if n != 0 && o.Src+o.Dst+o.Weight != "" {
 		errs = append(errs, errors.New("--columns names what --src, --dst and --weight do; leave those out"))
+	}
+	if _, err := o.keptColumns(); err != nil {
+		errs = append(errs, err)
 	}
 	switch o.IDType {
 	case "", "auto", "int", "text":

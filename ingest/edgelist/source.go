@@ -11,7 +11,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
-	"github.com/gnnstore/gnnstore/store"
 )
 
 const chunkBytes = 1 << 20
@@ -22,6 +21,7 @@ type Source struct {
 	files    []string // of the edge list
 	skipped  []string
 	left     []string // columns of edges that are passed over
+	kept     []keptColumn
 	text     bool     // ids are text
 	sample   idSample // of the first file that has rows
 	edges    int      // rows in the samples of all files
@@ -52,6 +52,9 @@ func Open(path string, o Options) (*Source, error) {
 	}
 	s := &Source{o: o, forgive: lines.NewTolerance(o.SkipBad)}
 	var err error
+	if s.kept, err = o.keptColumns(); err != nil {
+		return nil, err
+	}
 	if s.files, err = findFiles(path); err != nil {
 		return nil, err
 	}
@@ -100,19 +103,17 @@ func (s *Source) sampleEdges() error {
 			return err
 		}
 	}
-	return nil
+	return s.settleTypes()
 }
 
 func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if r.Name() == s.files[0] {
 		s.declared = r.nodes
 		s.findKinds(r)
-		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && i != r.weight }); len(s.left) > 0 {
-			keep := "the table format keeps them"
-			if s.o.Weight == "" {
-				keep = "--weight keeps one of numbers, the table format all"
-			}
-			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); %s", r.Name(), len(s.left), list(s.left), keep))
+		keeps := func(i int) bool { return slices.ContainsFunc(r.kept, func(c keptColumn) bool { return c.at == i }) }
+		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && !keeps(i) }); len(s.left) > 0 {
+			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); --edge-columns keeps those of numbers",
+				r.Name(), len(s.left), list(s.left)))
 		}
 	}
 	r.comments = false // lines that look like comments may be rows with text ids
@@ -127,7 +128,7 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if s.o.IDType == "int" || sample.rows == 0 {
 		return nil
 	}
-	return sample.sure(r.table, s.o.Header, s.o.namesEnds(r.table))
+	return sample.sure(r.table, s.o.Header, s.namesEnds(r.table))
 }
 
 // Schema reads the table of nodes and the map of features through on its first call, where there are such. It reads the edges as
@@ -146,10 +147,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	node := ingest.NodeType{Name: "node"}
-	to := ingest.Relation{Src: "node", Name: "to", Dst: "node", Edges: -1, Left: s.left}
-	if s.o.Weight != "" {
-		to.Columns = []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}
-	}
+	to := ingest.Relation{Src: "node", Name: "to", Dst: "node", Edges: -1, Left: s.left, Columns: s.edgeColumns()}
 	schema := &ingest.Schema{Name: name(s.files[0]), Skipped: slices.Clone(s.skipped)}
 	if len(s.files) > 1 {
 		schema.Name = name(filepath.Dir(s.files[0]))

@@ -135,7 +135,7 @@ func TestEdges(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, g.Schema.Skipped, 1)
 	require.Equal(t, []string{"a", "w"}, g.Schema.Relations[0].Left)
-	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 2 of the edges' columns are left behind (a, w); --weight keeps one of numbers, the table format all")
+	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 2 of the edges' columns are left behind (a, w); --edge-columns keeps those of numbers")
 }
 
 func TestFolder(t *testing.T) {
@@ -224,7 +224,7 @@ func TestWeights(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.Schema.Relations[0].Columns)
 	require.Equal(t, []float32{-1.5, 2000}, g.Edges[0].Floats(0))
-	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 1 of the edges' columns are left behind (t); the table format keeps them")
+	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 1 of the edges' columns are left behind (t); --edge-columns keeps those of numbers")
 	g, err = read(files{"edges.csv": "t,w,to,from\n9,-1.5,1,0\n9,2e3,0,1\n"}.write(t), Options{Ends: []string{"from", "to", "w"}})
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 1}, g.Edges[0].Src)
@@ -233,6 +233,53 @@ func TestWeights(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a>b", "b>c"}, g.Edges[0].Lines())
 	require.Equal(t, []float32{1, 2}, g.Edges[0].Floats(0))
+}
+
+// TestEdgeColumns: edges keep the columns that are asked for, integers where the first rows are such and nothing else is said.
+func TestEdgeColumns(t *testing.T) {
+	column := func(name string, e store.Elem) ingest.EdgeColumn { return ingest.EdgeColumn{Name: name, Elem: e} }
+	text := "src,rating,dst,time,score\n0,-3,1,1.5,7\n1,10,0,2e3,8\n"
+	g, err := read(files{"edges.csv": text}.write(t), Options{Weight: "score", EdgeColumns: []string{"stars=2", "time", "again=rating:f32", "s=score:u8"}})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.EdgeColumn{column("weight", store.F32), column("stars", store.I64), column("time", store.F32),
+		column("again", store.F32), column("s", store.U8)}, g.Schema.Relations[0].Columns)
+	require.Equal(t, []float32{7, 8}, g.Edges[0].Floats(0))
+	minus3 := int64(-3)
+	require.Equal(t, []uint64{uint64(minus3), 10}, g.Edges[0].Values[1])
+	require.Equal(t, []float32{1.5, 2000}, g.Edges[0].Floats(2))
+	require.Equal(t, []float32{-3, 10}, g.Edges[0].Floats(3))
+	require.Equal(t, []uint64{7, 8}, g.Edges[0].Values[4])
+	require.Empty(t, g.Schema.Skipped)
+
+	// Text ids, a list without a header, and the first rows of several files.
+	g, err = read(files{"edges.csv": "a b 1\nb c 2\n"}.write(t), Options{EdgeColumns: []string{"n=3"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a>b", "b>c"}, g.Edges[0].Lines())
+	require.Equal(t, []ingest.EdgeColumn{column("n", store.I64)}, g.Schema.Relations[0].Columns)
+	s, err := Open(files{"1.csv": "0,1,2\n", "2.csv": "1,0,2.5\n"}.write(t), Options{EdgeColumns: []string{"n=3"}})
+	require.NoError(t, err)
+	schema, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []ingest.EdgeColumn{column("n", store.F32)}, schema.Relations[0].Columns)
+
+	for want, o := range map[string][]string{
+		`--edge-columns "x=": write NAME=COLUMN, the column by its name or by its number from 1, as in rating=3`:                                                {"x="},
+		`--edge-columns 3: a column by its number needs a name in the dataset: write NAME=3`:                                                                    {"3"},
+		`--edge-columns id=3: id is an edge's number; choose another name, as in edge-id=3`:                                                                     {"id=3"},
+		`--edge-columns a b=3: "a b" cannot be the name of a column; write a_b=3`:                                                                               {"a b=3"},
+		`--edge-columns: there are two columns x; give one of them another name`:                                                                                {"x=2", "x=3"},
+		`DIR/edges.csv: --edge-columns votes: there is no such column; there are src, rating, dst, time, score`:                                                 {"votes"},
+		`DIR/edges.csv: column dst holds both ids and values; choose another --edge-columns`:                                                                    {"to=dst"},
+		`DIR/edges.csv: line 2, column 2: -3 is not a value of u8, which go from 0 to 255; choose another type in --edge-columns`:                               {"rating:u8"},
+		`DIR/edges.csv: line 2, column 4: "1.5" is not an integer, as the values of time are; to keep numbers with fractions, say --edge-columns time=time:f32`: {"time:i64"},
+	} {
+		dir := files{"edges.csv": text}.write(t)
+		_, err := read(dir, Options{EdgeColumns: o})
+		require.EqualError(t, err, strings.ReplaceAll(want, "DIR", dir))
+	}
+	dir := files{"edges.csv": "0,1,2\n1,0,\n"}.write(t)
+	_, err = read(dir, Options{EdgeColumns: []string{"x=3:f32"}})
+	require.EqualError(t, err, dir+"/edges.csv: line 2, column 3: a value of x is missing; fill it in, or leave the column out of --edge-columns")
 }
 
 // TestIdentity: an ingest that was killed goes on with the same columns only.

@@ -525,8 +525,8 @@ func (t *table) text(cells [][]byte, column int) ([]byte, error) {
 	return cell, nil
 }
 
-// number reads a finite number of 32 bits.
-func (t *table) number(cells [][]byte, column int) (float32, error) {
+// number reads a finite number of 32 bits, of a column that a flag asked for.
+func (t *table) number(cells [][]byte, column int, flag string) (float32, error) {
 	cell, err := t.cell(cells, column)
 	if err != nil {
 		return 0, err
@@ -534,7 +534,7 @@ func (t *table) number(cells [][]byte, column int) (float32, error) {
 	v, err := strconv.ParseFloat(string(cell), 32)
 	switch {
 	case err != nil && !isRange(err):
-		return 0, bad(column+1, "%q is not a number; choose another --weight", lines.Clip(cell))
+		return 0, bad(column+1, "%q is not a number; choose another %s", lines.Clip(cell), flag)
 	case err != nil || v-v != 0:
 		return 0, bad(column+1, "%q is not a finite number of 32 bits", lines.Clip(cell))
 	}

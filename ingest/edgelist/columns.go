@@ -1,0 +1,192 @@
+package edgelist
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// keptColumn is a column of the edge list whose values edges keep.
+type keptColumn struct {
+	name string // in the dataset
+	from string // header or number
+	elem store.Elem
+	flag string // that asked for it
+	at   int    // in the table
+}
+
+// elems are the types that an element of Options.EdgeColumns may end with.
+var elems = map[string]store.Elem{"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8}
+
+// parseKept reads an element of Options.EdgeColumns. Its type is 0 where the first rows tell.
+func parseKept(s string) (c keptColumn, err error) {
+	c = keptColumn{flag: "--edge-columns"}
+	name, from, named := strings.Cut(s, "=")
+	if !named {
+		name, from = "", s
+	}
+	if i := strings.LastIndexByte(from, ':'); i >= 0 && elems[from[i+1:]] != 0 {
+		c.elem, from = elems[from[i+1:]], from[:i]
+	}
+	if c.name, c.from = name, from; !named {
+		c.name = from
+	}
+	_, number := strconv.Atoi(c.name)
+	switch {
+	case c.name == "" || c.from == "":
+		return c, fmt.Errorf("--edge-columns %q: write NAME=COLUMN, the column by its name or by its number from 1, as in rating=3", s)
+	case !named && number == nil:
+		return c, fmt.Errorf("--edge-columns %s: a column by its number needs a name in the dataset: write NAME=%s", s, s)
+	case c.name == store.EdgeID:
+		return c, fmt.Errorf("--edge-columns %s: id is an edge's number; choose another name, as in edge-id=%s", s, c.from)
+	}
+	if clean := store.CleanWord(c.name); clean != c.name {
+		return c, fmt.Errorf("--edge-columns %s: %q cannot be the name of a column; write %s=%s", s, clipText(c.name), clean, clipText(c.from))
+	}
+	return c, nil
+}
+
+// keptColumns are the columns that o asks for: weights first.
+func (o *Options) keptColumns() (all []keptColumn, err error) {
+	if o.Weight != "" {
+		all = append(all, keptColumn{name: "weight", from: o.Weight, elem: store.F32, flag: "--weight"})
+	}
+	for _, s := range o.EdgeColumns {
+		c, err := parseKept(s)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(k keptColumn) bool { return k.name == c.name }) {
+			return nil, fmt.Errorf("--edge-columns: there are two columns %s; give one of them another name", c.name)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// place finds the columns in a table.
+func (r *edgeReader) place(kept []keptColumn) (err error) {
+	r.kept = slices.Clone(kept)
+	for i := range r.kept {
+		c := &r.kept[i]
+		if c.at, err = r.column(c.flag, c.from); err != nil {
+			return err
+		}
+		if what := map[bool]string{true: "weights", false: "values"}[c.flag == "--weight"]; c.at == r.src || c.at == r.dst {
+			return fmt.Errorf("%s: %s holds both ids and %s; choose another %s", r.Name(), r.title(c.at), what, c.flag)
+		}
+	}
+	return nil
+}
+
+// settleTypes gives the columns that have no type the one that the first rows tell: integers, or numbers of 32 bits.
+func (s *Source) settleTypes() error {
+	whole := make([]bool, len(s.kept)) // as far as was read
+	for i, c := range s.kept {
+		whole[i] = c.elem == 0
+	}
+	for _, path := range s.files {
+		if !slices.Contains(whole, true) {
+			break
+		}
+		r, err := s.openEdges(path)
+		if err != nil {
+			return err
+		}
+		err = r.wholeColumns(whole)
+		r.Close()
+		if err != nil {
+			return err
+		}
+	}
+	for i := range s.kept {
+		switch c := &s.kept[i]; {
+		case c.elem != 0:
+		case whole[i]:
+			c.elem = store.I64
+		default:
+			c.elem = store.F32
+		}
+	}
+	return nil
+}
+
+// wholeColumns clears the elements of whole whose columns have a value in the first rows that is no integer.
+func (r *edgeReader) wholeColumns(whole []bool) error {
+	for range idRows {
+		cells, err := r.table.next()
+		if err == io.EOF {
+			return nil
+		}
+		if _, wrong := err.(*rowError); wrong {
+			continue // it is told when all are read
+		}
+		if err != nil {
+			return err
+		}
+		for i, c := range r.kept {
+			if whole[i] && c.at < len(cells) {
+				_, whole[i] = lines.Integer(cells[c.at])
+			}
+		}
+	}
+	return nil
+}
+
+// values appends the bits of what an edge keeps to r.bits.
+func (r *edgeReader) values(cells [][]byte) error {
+	r.bits = r.bits[:0]
+	for i := range r.kept {
+		bits, err := r.value(cells, &r.kept[i])
+		if err != nil {
+			return err
+		}
+		r.bits = append(r.bits, bits)
+	}
+	return nil
+}
+
+func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
+	cell, err := r.cell(cells, c.at)
+	if err != nil {
+		return 0, err
+	}
+	if c.flag == "--edge-columns" && missing(cell) {
+		return 0, bad(c.at+1, "a value of %s is missing; fill it in, or leave the column out of --edge-columns", c.name)
+	}
+	if c.elem == store.F32 {
+		v, err := r.number(cells, c.at, c.flag)
+		return uint64(math.Float32bits(v)), err
+	}
+	n, ok := lines.Integer(cell)
+	low, high := int64(math.MinInt64), int64(math.MaxInt64)
+	switch c.elem {
+	case store.I32:
+		low, high = math.MinInt32, math.MaxInt32
+	case store.U8:
+		low, high = 0, math.MaxUint8
+	}
+	switch {
+	case !ok:
+		return 0, bad(c.at+1, "%q is not an integer, as the values of %s are; to keep numbers with fractions, say --edge-columns %s=%s:f32",
+			lines.Clip(cell), c.name, c.name, clipText(c.from))
+	case n < low || n > high:
+		return 0, bad(c.at+1, "%d is not a value of %v, which go from %d to %d; choose another type in --edge-columns", n, c.elem, low, high)
+	}
+	return uint64(n), nil
+}
+
+// edgeColumns are the columns as a schema has them.
+func (s *Source) edgeColumns() (columns []ingest.EdgeColumn) {
+	for _, c := range s.kept {
+		columns = append(columns, ingest.EdgeColumn{Name: c.name, Elem: c.elem})
+	}
+	return columns
+}
