@@ -210,6 +210,9 @@ type Backend interface {
 	// and y in targets (Rows×Cols, 0 to 1), and to dlogits the gradient times scale. A target of NaN is not known: its
 	// element has loss 0 and gradient 0.
 	SigmoidCrossEntropy(loss, dlogits, logits, targets Tensor, scale float32)
+	// SquaredError writes to loss (Rows×1) the sum over each row of (x-y)², with x in predictions and y in targets (Rows×Cols), and to
+	// dpredictions the gradient times scale. A target of NaN is not known: its element has loss 0 and gradient 0.
+	SquaredError(loss, dpredictions, predictions, targets Tensor, scale float32)
 	// ArgMax writes to dst (U32, Rows×1) the column of each row's largest value: the first of equals, and a NaN counts as
 	// largest, so that it is seen.
 	ArgMax(dst, src Tensor)

@@ -33,6 +33,32 @@ func TestSigmoidCrossEntropyOfKnownValues(t *testing.T) {
 	require.InDeltaSlice(t, []float32{1.5, -1.5, 0, 0, 0, 0}, d, 1e-7)
 }
 
+// TestSquaredErrorGradient takes the sum of the losses, scaled, as the objective.
+func TestSquaredErrorGradient(t *testing.T) {
+	g := newGradCheck(t)
+	const scale = 0.5
+	nan := math.NaN()
+	x, targets := g.normal(3, 4), g.zeros(3, 4)
+	g.r.UploadF64(targets, []float64{0, 3, nan, 0.25, nan, nan, nan, nan, -1, 1, 7, 0})
+	loss, d := g.zeros(3, 1), g.zeros(3, 4)
+	forward := func() {
+		g.r.SquaredError(loss, d, x, targets, scale)
+		g.r.Scale(loss, scale)
+	}
+	g.check("SquaredError", x, loss, forward, func(dx, weights Tensor) {
+		g.r.ScaleRows(d, weights)
+		g.r.Add(dx, d)
+	})
+}
+
+func TestSquaredErrorOfKnownValues(t *testing.T) {
+	loss, d := make([]float32, 2), make([]float32, 4)
+	nan := float32(math.NaN())
+	SquaredError(loss, d, []float32{1, 5, nan, 7}, []float32{3, 4.5, nan, nan}, 2, 3)
+	require.Equal(t, []float32{4.25, 0}, loss, "a row without targets has no loss, whatever is predicted")
+	require.Equal(t, []float32{-12, 3, 0, 0}, d)
+}
+
 // TestScalingThreadsGiveTheSameBits: sums of more chunks than there are threads.
 func TestScalingThreadsGiveTheSameBits(t *testing.T) {
 	const rows, cols = 2003, 67

@@ -54,6 +54,8 @@ func testRefusals(r *rig) {
 		"SoftmaxCrossEntropy labels": func() { b.SoftmaxCrossEntropy(f(1, 1), f(1, 3), f(1, 3), r.uints([]uint32{3}).tensor, 1) },
 		"SigmoidCrossEntropy":        func() { b.SigmoidCrossEntropy(f(2, 1), f(2, 3), f(2, 3), f(3, 2), 1) },
 		"SigmoidCrossEntropy losses": func() { b.SigmoidCrossEntropy(f(2, 3), f(2, 3), f(2, 3), f(2, 3), 1) },
+		"SquaredError":               func() { b.SquaredError(f(2, 1), f(2, 3), f(2, 3), f(3, 2), 1) },
+		"SquaredError losses":        func() { b.SquaredError(f(2, 3), f(2, 3), f(2, 3), f(2, 3), 1) },
 		"Scale of indices":           func() { b.Scale(u(3), 2) },
 		"ScaleRows":                  func() { b.ScaleRows(f(2, 3), f(3, 1)) },
 		"SumSquares":                 func() { b.SumSquares(f(1, 2), f(2, 3)) },

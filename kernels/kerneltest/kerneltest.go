@@ -72,6 +72,7 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 		{"SoftmaxCrossEntropyExtremes", testSoftmaxCrossEntropyExtremes},
 		{"SigmoidCrossEntropy", testSigmoidCrossEntropy},
 		{"SigmoidCrossEntropyExtremes", testSigmoidCrossEntropyExtremes},
+		{"SquaredError", testSquaredError},
 		{"ArgMax", testArgMax},
 		{"Adam", testAdam},
 		{"UpdateRecords", testUpdateRecords},

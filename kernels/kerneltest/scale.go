@@ -93,3 +93,18 @@ func testSigmoidCrossEntropyExtremes(r *rig) {
 	r.at("NaN and Inf")
 	r.sigmoid(40, 9, 1e-6, r.spread(40*9))
 }
+
+// testSquaredError has targets that are not known, and predictions of every size, none of them finite where spread has it so.
+func testSquaredError(r *rig) {
+	for _, s := range append(shapes, [2]int{1500, 1}) {
+		for _, values := range [][]float32{r.rowsFor(s[0], s[1]), r.spread(s[0] * s[1])} {
+			r.at("%d×%d", s[0], s[1])
+			loss, d, x, y := r.normal(s[0], 1), r.normal(s[0], s[1]), r.floats(s[0], s[1], values), r.targets(s[0], s[1])
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+				b.SquaredError(on(loss), on(d), on(x), on(y), 0.125)
+			})
+			r.close(1e-6, loss, d)
+			r.unchanged(x, y)
+		}
+	}
+}

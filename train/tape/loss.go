@@ -28,3 +28,15 @@ func (t *Tape) SigmoidCrossEntropy(logits *Var, targets kernels.Tensor, scale fl
 	}
 	return loss
 }
+
+// SquaredError is the loss of regression: it returns each row's sum of squares (N×1) and starts the backward pass with scale times the
+// gradient. targets is N×C, NaN where not known; with scale 1/known targets, the loss is their mean.
+func (t *Tape) SquaredError(predictions *Var, targets kernels.Tensor, scale float32) kernels.Tensor {
+	loss := t.arena.alloc(predictions.Value.Rows, 1)
+	d := t.arena.alloc(predictions.Value.Rows, predictions.Value.Cols)
+	t.be.SquaredError(loss, d, predictions.Value, targets, scale)
+	if predictions.needsGrad {
+		t.be.Add(t.grad(predictions), d)
+	}
+	return loss
+}

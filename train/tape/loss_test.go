@@ -55,6 +55,9 @@ func TestLossGradients(t *testing.T) {
 		"sigmoid": {func(t *Tape, y *Var, scale float32) kernels.Tensor {
 			return t.SigmoidCrossEntropy(y, targets, scale)
 		}, float64(known)},
+		"squared": {func(t *Tape, y *Var, scale float32) kernels.Tensor {
+			return t.SquaredError(y, targets, scale)
+		}, float64(known)},
 	} {
 		w, grad := tensor(out, in), tensor(out, in, make([]float64, out*in)...)
 		tape := New(be)
