@@ -1,10 +1,10 @@
-// Package metric says how good predictions are: accuracy, F1, ROC-AUC, average precision, MRR and Hits@K, added up a chunk at a
-// time.
+// Package metric says how good predictions are: accuracy, F1, ROC-AUC, average precision, MRR, Hits@K, RMSE and MAE, added up a
+// chunk at a time.
 //
-// Three shapes of problem: [Single], where a node has one class, [Multi], where it has any number of them, each known or not, and
-// [Links], where pairs of nodes are linked or not. [NewSingle], [NewMulti] and [NewLinks] make an accumulator; Add takes the logits
-// of some nodes, or the scores of some pairs. Value does not depend on the order and the chunks in which they came, since counts
-// are integers.
+// Four shapes of problem: [Single], where a node or an edge has one class, [Multi], where a node has any number of them, each known or
+// not, [Links], where pairs of nodes are linked or not, and [Numbers]. [NewSingle], [NewMulti], [NewLinks] and [NewNumbers] make an
+// accumulator; Add takes the logits of some nodes or edges, the scores of some pairs, or numbers. Value does not depend on the chunks
+// in which they came, and but for numbers not on their order, since counts are integers.
 //
 // Memory: accuracy and F1 take 24 bytes a class at most, however many nodes there are. ROC-AUC has to rank all scores, so
 // it keeps them: 4 bytes for each known label, up to twice that while its lists grow. So do the metrics of links. Logits and labels
@@ -61,7 +61,7 @@ func KindOf(key string) (k Kind, ok bool) {
 		_, ok = k.Best()
 		return k, ok
 	}
-	for _, k := range append([]Kind{AP, MRR}, Kinds...) {
+	for _, k := range append([]Kind{AP, MRR, RMSE, MAE}, Kinds...) {
 		if k.Key() == key {
 			return k, true
 		}
