@@ -25,7 +25,8 @@
 //
 // A link: task.Links finds which edge comes at a step and reads its ends, and draws those of negatives; all of them are seeds; a
 // sample.Without keeps messages from passing along it; model.Model scores it by the rows of both ends. Held-out links come from
-// store.HeldEdges, and task.Links keeps the rows that infer.Evaluator makes of their ends.
+// store.HeldEdges, and task.Links keeps the rows that infer.Evaluator makes of their ends. task.Edges does the same with the class of an
+// edge, or its number, which data.EdgeLabel finds.
 //
 // The label of a training node, where labels are input: data.Shown keeps all and hides those of a step's seeds; sample.Labels makes
 // lists of them beside the edges of the first layer; model.Labels says what a network makes of these.

@@ -150,12 +150,12 @@ func TestLinksOfNothing(t *testing.T) {
 		"{target} cites: no such relation; those whose edges are split are node,to,node": func(o *run.Options) {
 			o.Target = "cites"
 		},
-		"{label_input} 4: labels are of {task} node": func(o *run.Options) { o.LabelInput = 4 },
-		"{class_weights}: links have no classes":     func(o *run.Options) { o.ClassWeights = "balanced" },
-		"{sampler} rw: walks pass along the links":   func(o *run.Options) { o.Sampler = sample.RW },
-		"{split} given: links are split when":        func(o *run.Options) { o.Split = "given" },
-		"{task} edge: there are node and link":       func(o *run.Options) { o.Task = "edge" },
-		"go with {task} link":                        func(o *run.Options) { o.Task, o.Negatives = "", "uniform:1" },
+		"{label_input} 4: labels are of {task} node":  func(o *run.Options) { o.LabelInput = 4 },
+		"{class_weights}: links have no classes":      func(o *run.Options) { o.ClassWeights = "balanced" },
+		"{sampler} rw: walks pass along the links":    func(o *run.Options) { o.Sampler = sample.RW },
+		"{split} given: links are split when":         func(o *run.Options) { o.Split = "given" },
+		"{task} graph: there are node, link and edge": func(o *run.Options) { o.Task = "graph" },
+		"go with {task} link":                         func(o *run.Options) { o.Task, o.Negatives = "", "uniform:1" },
 	} {
 		o := linkOptions()
 		change(&o)

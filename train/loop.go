@@ -260,7 +260,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 		return err
 	}
 	e.ValidAcc = &acc
-	if best := t.result.Best.ValidAcc; best != nil && acc <= *best {
+	if best := t.result.Best.ValidAcc; best != nil && !t.task.Kind().Better(acc, *best) {
 		t.worse++
 		return nil
 	}

@@ -84,6 +84,9 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	if with.Task == run.LinkTask {
 		return nil, fmt.Errorf("run %s: it learns links, and only networks that learn the classes of nodes can be measured and predict as yet", dir.Path())
 	}
+	if with.Edges() {
+		return nil, fmt.Errorf("run %s: it learns the classes of edges, and only networks that learn those of nodes can be measured and predict as yet", dir.Path())
+	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
 	if n.other {
 		if err := comparable(record, ds); err != nil {

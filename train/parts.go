@@ -188,7 +188,7 @@ func (p soFar) Load(*checkpoint.State) error {
 	t.result = &at.SoFar
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
 	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
-	t.result.Relations, t.result.Links = now.Relations, now.Links
+	t.result.Relations, t.result.Links, t.result.Edges = now.Relations, now.Links, now.Edges
 	t.result.Status, t.result.Error = run.Running, ""
 	t.result.Best.Metric = t.task.Kind() // which an earlier version called accuracy
 	t.result.Epochs, t.result.Losses = epochs, []float64{}

@@ -183,17 +183,32 @@ type task interface {
 	Part(p tasks.Part) [][]uint32
 }
 
+// edgeTask is a task whose examples are edges of a relation, which the rows of both ends tell.
+type edgeTask interface {
+	// Attach gives it the network: before the first step.
+	Attach(s *step.Stepper)
+	// Limit has parts of more than n edges be measured on n of them; 0: on all.
+	Limit(n int) error
+	// Bytes is what an evaluation takes beside the rows of nodes.
+	Bytes() int64
+}
+
 // newTask makes t's task, of the data.
 func (t *trainer) newTask() (err error) {
 	o := tasks.Options{
 		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed,
 	}
-	if t.data.Links == nil {
+	switch {
+	case t.data.Links == nil:
 		t.task, err = tasks.NewNodes(t.data, o)
+		return err
+	case t.data.EdgeLabel != nil:
+		edges, err := tasks.NewEdges(t.data, o, t.LinkOptions)
+		t.task, t.ofEdges = edges, edges
 		return err
 	}
 	if t.links, err = tasks.NewLinks(t.data, o, t.LinkOptions); err == nil {
-		t.task, t.LinkOptions = t.links, t.links.Options()
+		t.task, t.ofEdges, t.LinkOptions = t.links, t.links, t.links.Options()
 	}
 	return err
 }
@@ -201,20 +216,21 @@ func (t *trainer) newTask() (err error) {
 // trainer is the state of a run.
 type trainer struct {
 	run.Options
-	dir    *run.Dir
-	record *run.Record // which every checkpoint repeats
-	hooks  Hooks
-	data   *data.Data
-	draws  sample.Config // of batches
-	task   task
-	links  *tasks.Links // task, where links are learnt
-	be     kernels.Backend
-	tiers  *tiers.Tiers
-	step   *step.Stepper
-	model  *model.Model // of step, as is optim
-	optim  *optim.Optimizer
-	eval   *infer.Evaluator
-	labels *data.Shown // nil: labels are no input
+	dir     *run.Dir
+	record  *run.Record // which every checkpoint repeats
+	hooks   Hooks
+	data    *data.Data
+	draws   sample.Config // of batches
+	task    task
+	links   *tasks.Links // task, where links are learnt
+	ofEdges edgeTask     // task, where links or edges are
+	be      kernels.Backend
+	tiers   *tiers.Tiers
+	step    *step.Stepper
+	model   *model.Model // of step, as is optim
+	optim   *optim.Optimizer
+	eval    *infer.Evaluator
+	labels  *data.Shown // nil: labels are no input
 
 	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
@@ -258,7 +274,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	defer kernels.RecoverMemory(&err)
 	t.draws = o.Sampling()
 	t.data, err = data.Open(ds, data.Options{
-		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Links: o.Links(), Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
+		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Links: o.Links() || o.Edges(), EdgeLabel: o.EdgeLabel, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
 		EdgeInputs: o.EdgeInputs,
 	})
 	if err != nil {
@@ -281,13 +297,13 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	}
 	t.Metric = t.task.Kind() // as it is called when a resumed run is asked for it; as are these
 	switch {
-	case t.links != nil:
+	case t.ofEdges != nil:
 		r := t.data.Relations[t.data.Links.Relation].Relation
 		t.Target = strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
 	case len(t.data.Types) > 1:
 		t.Target = t.data.Types[t.data.Target].Name
 	}
-	if t.links == nil {
+	if t.ofEdges == nil {
 		t.Split = t.data.Split
 	}
 	if err := t.checkModel(); err != nil {
@@ -299,9 +315,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		t.step.Shown = t.labels
 	}
 	evalNodes := o.EvalNodes
-	if t.links != nil {
-		t.links.Attach(t.step)
-		evalNodes = math.MaxInt // it is links that are limited
+	if t.ofEdges != nil {
+		t.ofEdges.Attach(t.step)
+		evalNodes = math.MaxInt // it is edges that are limited
 	}
 	if t.EvalBytes == run.Auto {
 		t.EvalBytes = 2 << 30
@@ -316,8 +332,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
 		return nil, err
 	}
-	if t.links != nil && t.eval.Sampled() && t.EvalEdges == 0 {
-		if err := t.links.Limit(o.EvalNodes); err != nil {
+	if t.ofEdges != nil && t.eval.Sampled() && t.EvalEdges == 0 {
+		if err := t.ofEdges.Limit(o.EvalNodes); err != nil {
 			return nil, err
 		}
 	}
@@ -337,7 +353,13 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if len(t.data.Relations) > 1 {
 		t.result.Relations = t.relations()
 	}
-	if l := t.data.Links; l != nil {
+	if l, label := t.data.Links, t.data.EdgeLabel; label != nil {
+		r := t.data.Relations[l.Relation]
+		t.result.Edges = &run.EdgesOf{
+			Relation: r.Relation.Key(), Label: t.EdgeLabel, Classes: label.Classes, Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
+			Decoder: string(t.Decoder),
+		}
+	} else if l != nil {
 		r := t.data.Relations[l.Relation]
 		t.result.Links = &run.LinksOf{
 			Relation: r.Relation.Key(), Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
@@ -349,7 +371,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 
 // validates tells whether there is something to choose a model by.
 func (t *trainer) validates() bool {
-	if t.links != nil {
+	if t.data.Links != nil {
 		return t.data.Links.Valid.Len() > 0
 	}
 	return len(t.data.Valid) > 0
@@ -433,8 +455,8 @@ func (t *trainer) besideTiers() int64 {
 	if t.labels != nil {
 		bytes += t.labels.Bytes()
 	}
-	if t.links != nil {
-		bytes += t.links.Bytes()
+	if t.ofEdges != nil {
+		bytes += t.ofEdges.Bytes()
 	}
 	return bytes + t.hooks.beside
 }
@@ -444,6 +466,9 @@ func (t *trainer) shape() model.Shape {
 	s := model.Shape{Out: t.Hidden, Target: t.data.Target}
 	if t.data.Links == nil {
 		s.Out = t.data.Labels.Classes()
+	}
+	if label := t.data.EdgeLabel; label != nil {
+		s.EdgeOut, s.EdgeIn = max(len(label.Classes), 1), len(t.data.Given())
 	}
 	for i := range t.data.Types {
 		s.In, s.Types = append(s.In, t.data.Types[i].Dim()), append(s.Types, t.data.Types[i].Name)
@@ -577,6 +602,9 @@ func (t *trainer) notes() {
 	all, what := int64(len(t.data.Train)), "nodes"
 	if l := t.data.Links; l != nil {
 		all, what = t.data.Relations[l.Relation].Edges(), "links"
+		if t.data.EdgeLabel != nil {
+			what = "edges"
+		}
 	}
 	if int64(t.Batch) > all {
 		t.note("the batch of %d holds all %d training %s: an epoch is one step", t.Batch, all, what)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -173,10 +174,13 @@ func count(n int64) string {
 
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 
-// accuracy prints a fraction that may not have been measured.
-func accuracy(v *float64) string {
-	if v == nil {
+// measured prints a value of a metric, which may not have been measured.
+func measured(k metric.Kind, v *float64) string {
+	switch {
+	case v == nil:
 		return "-"
+	case k.OfNumbers():
+		return fmt.Sprintf("%.4g", *v)
 	}
 	return fmt.Sprintf("%.2f %%", 100**v)
 }

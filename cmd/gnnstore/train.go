@@ -136,9 +136,13 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"1 GiB, else constant)")
 	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN "+
 		"("+model.EdgeKinds()+")")
-	f.StringVar(&o.Task, "task", cmp.Or(o.Task, run.NodeTask), "what is learnt: node, the classes of nodes, or link, which pairs of nodes a relation joins")
-	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits; of links their relation, as SRC,REL,DST")
-	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: score of a pair by its two rows: dot, distmult or mlp (default dot)")
+	f.StringVar(&o.Task, "task", cmp.Or(o.Task, run.NodeTask), "what is learnt: node, the classes of nodes; link, which pairs of nodes a relation joins; or "+
+		"edge, the classes of its edges, or numbers")
+	f.StringVar(&o.EdgeLabel, "edge-label", o.EdgeLabel, "edge: column of the edges that is learnt: COLUMN, each different value a class; COLUMN:sign, negative values "+
+		"and the others; or COLUMN:value, numbers")
+	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits; of links and edges their relation, as SRC,REL,DST")
+	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: score of a pair by its two rows: dot, distmult or mlp (default dot); edge: classes by the two "+
+		"rows side by side: mlp or linear (default mlp)")
 	f.StringVar(&o.Loss, "loss", o.Loss, "link: bce, of positives and negatives apart, or ce, softmax of a positive among its negatives (default bce)")
 	f.StringVar(&o.Negatives, "negatives", o.Negatives, "link: what training takes for no links: uniform:N of each positive, shared:N of each --chunk of them, or "+
 		"in-batch, the ends of the others in the chunk (default uniform:1)")
@@ -146,8 +150,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"of its end, or given (default given where there are some, else pairs:1, and uniform:1000 for mrr and hits@K)")
 	f.StringVar(&o.Corrupt, "corrupt", o.Corrupt, "link: end that negatives replace: dst, src or both (default dst)")
 	f.IntVar(&o.Chunk, "chunk", o.Chunk, "link: positives that share negatives (default 100)")
-	f.IntVar(&o.EvalEdges, "eval-edges", o.EvalEdges, "link: links a part that are measured at most; 0 all, or --eval-nodes in sampled evaluation")
-	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link: let messages pass along the links that a step scores")
+	f.IntVar(&o.EvalEdges, "eval-edges", o.EvalEdges, "link, edge: those of a part that are measured at most; 0 all, or --eval-nodes in sampled evaluation")
+	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link, edge: let messages pass along those that a step learns")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
 		"or rw (those that random walks visit most)")
@@ -188,7 +192,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntSliceVar(&o.Schedule.Milestones, "lr-milestones", o.Schedule.Milestones, "epochs after which step drops")
 	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
 	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); "+
-		"of links auc, ap, mrr or hits@K (default auc)")
+		"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse)")
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
 	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
 	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
@@ -351,7 +355,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
-	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Links() { // there is a checkpoint, and a network that predicts
+	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Links() && !r.Options.Edges() { // there is a checkpoint, and a network that predicts
 		printf(stdout, "\npredict: gnnstore predict %s %s.parquet\n", r.Run, filepath.Base(r.Run))
 	}
 	return nil
@@ -496,6 +500,9 @@ func describe(o run.Options, rec *run.Record) string {
 	if o.Links() {
 		draws += fmt.Sprintf("; links %s by %s, %s, negatives %s, measured among %s", o.Target, o.Decoder, o.Loss, o.Negatives, o.EvalNegatives)
 	}
+	if o.Edges() {
+		draws += fmt.Sprintf("; edges %s by %s, %s", o.Target, o.EdgeLabel, o.Decoder)
+	}
 	return fmt.Sprintf("%s, %d layers of %d, fanout %s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
 		o.Kind, o.Layers, o.Hidden, fanoutsText(o.Fanouts, o.RelationFanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
@@ -550,10 +557,10 @@ func outcome(r *run.Result) string {
 	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
 	switch {
 	case r.Best.Epoch > 0:
-		s += fmt.Sprintf("; best epoch %d: %s %s, %s %s", r.Best.Epoch, column("valid", r.Best.Metric), accuracy(r.Best.ValidAcc),
-			column("test", r.Best.Metric), accuracy(r.Best.TestAcc))
+		s += fmt.Sprintf("; best epoch %d: %s %s, %s %s", r.Best.Epoch, column("valid", r.Best.Metric), measured(r.Best.Metric, r.Best.ValidAcc),
+			column("test", r.Best.Metric), measured(r.Best.Metric, r.Best.TestAcc))
 	case r.Best.TestAcc != nil:
-		s += "; " + column("test", r.Best.Metric) + " " + accuracy(r.Best.TestAcc)
+		s += "; " + column("test", r.Best.Metric) + " " + measured(r.Best.Metric, r.Best.TestAcc)
 	}
 	if r.Error != "" {
 		s += ": " + r.Error

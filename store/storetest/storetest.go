@@ -46,10 +46,11 @@ type HeldEdges struct {
 	Src, Dst                   []store.NodeID
 	SrcNegatives, DstNegatives [][]store.NodeID // for each edge
 	PoolSrc, PoolDst           []store.NodeID
+	Values                     [][]float64 // of each edge, for each column of the relation: of both parts, or of none
 }
 
 // write writes s, where there is one, as the edge split of a relation that is written.
-func (s *EdgeSplit) write(w *store.Writer, src, name, dst string) error {
+func (s *EdgeSplit) write(w *store.Writer, columns []Column, src, name, dst string) error {
 	if s == nil {
 		return nil
 	}
@@ -62,6 +63,9 @@ func (s *EdgeSplit) write(w *store.Writer, src, name, dst string) error {
 			spec.DstNegatives[p] = len(part.DstNegatives[0])
 		}
 		spec.Pool[p] = part.PoolSrc != nil
+		if part.Values != nil {
+			spec.Columns = specs(columns)
+		}
 	}
 	e, err := w.NewEdgeSplit(src, name, dst, spec)
 	if err != nil {
@@ -69,8 +73,12 @@ func (s *EdgeSplit) write(w *store.Writer, src, name, dst string) error {
 	}
 	for i, part := range parts {
 		p := store.HeldPart(i)
+		var own []Column
+		for j, values := range part.Values {
+			own = append(own, Column{Elem: columns[j].Elem, Value: func(_, i int) float64 { return values[i] }})
+		}
 		if err == nil {
-			err = e.Append(p, part.Src, part.Dst)
+			err = e.Append(p, part.Src, part.Dst, valuesOf(own, 0, len(part.Src))...)
 		}
 		if err == nil {
 			err = e.AppendNegatives(p, slices.Concat(part.SrcNegatives...), slices.Concat(part.DstNegatives...))
@@ -188,7 +196,7 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 	if err := g.Close(); err != nil {
 		return nil, err
 	}
-	if err := s.EdgeSplit.write(w, "node", "to", "node"); err != nil {
+	if err := s.EdgeSplit.write(w, columns, "node", "to", "node"); err != nil {
 		return nil, err
 	}
 	f, err := w.AddTable("feat", "node", s.Elem, int64(s.Nodes), s.Dim)

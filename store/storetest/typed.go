@@ -113,7 +113,7 @@ func (r *TypedRelation) write(w *store.Writer, nodes int) error {
 	if err := g.Close(); err != nil {
 		return err
 	}
-	return r.EdgeSplit.write(w, r.Src, r.Name, r.Dst)
+	return r.EdgeSplit.write(w, columns, r.Src, r.Name, r.Dst)
 }
 
 func (t *TypedNodes) write(w *store.Writer) error {

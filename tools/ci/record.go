@@ -93,6 +93,11 @@ var recordedRuns = []recordedRun{
 		"cache": cached(options{"host_bytes": 64 << 10})})},
 	{"links, mlp decoder, softmax", "links", small(options{"task": "link", "decoder": "mlp", "loss": "ce", "negatives": "shared:20", "corrupt": "both",
 		"metric": "mrr", "eval_negatives": "uniform:30", "eval_bytes": 0, "eval_nodes": 300})},
+	{"edges, labor0, out of core", "edges", small(options{"task": "edge", "edge_label": "rating:sign", "model": "rsage", "sampler": "labor0", "kappa": 4,
+		"edge_input": map[string][]string{"rates": {"rating", "time"}, "rev_rates": {"rating"}}, "class_weights": "balanced", "metric": "roc-auc",
+		"input": map[string]string{"user": "embed:8"}, "topology_bytes": 64 << 10, "cache": cached(options{"host_bytes": 64 << 10})})},
+	{"numbers of edges, sampled evaluation", "edges", small(options{"task": "edge", "edge_label": "rating:value", "model": "rsage", "decoder": "linear",
+		"eval_bytes": 0, "eval_nodes": 300})},
 	{"planned windows, belady", "large", large(options{"cache": cached(nil)})},
 	{"planned windows, none", "large", large(options{"cache": cached(options{"policy": "none"})})},
 	{"windows of 3, lru", "large", large(options{"window": 3, "cache": cached(options{"policy": "lru"})})},
@@ -172,8 +177,8 @@ func record(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// makeRecorded makes five graphs: one class a node with weights of edges, several classes a node, links of which some are held out,
-// several types of nodes, and one that is larger than the memory of large.
+// makeRecorded makes six graphs: one class a node with weights of edges, several classes a node, links of which some are held out,
+// several types of nodes, edges with ratings of which some are held out, and one that is larger than the memory of large.
 func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	datasets := map[string]string{}
 	for _, name := range []string{"one", "several", "links"} {
@@ -206,6 +211,13 @@ func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	if err := storetest.WriteTyped(w, storetest.Library(3000, 5, 7)); err != nil {
 		return nil, err
 	}
+	datasets["edges"] = filepath.Join(a.tmp, "edges.gnn")
+	if w, err = store.Create(datasets["edges"], store.WriterOptions{}); err != nil {
+		return nil, err
+	}
+	if err := storetest.WriteTyped(w, storetest.Trust(1000, true, true)); err != nil {
+		return nil, err
+	}
 	datasets["large"] = filepath.Join(a.tmp, "large.gnn")
 	return datasets, a.gnnstore.Run(ctx, "generate", "papers100m", datasets["large"],
 		"--nodes", "200k", "--edges", "3M", "--dim", "192", "--memory", "256MiB")
@@ -221,7 +233,7 @@ func (r recordedRun) trainOptions() (o run.Options, err error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return o, err
 	}
-	for _, name := range []string{"input", "task", "decoder", "loss", "negatives", "eval_negatives", "corrupt"} {
+	for _, name := range []string{"input", "task", "edge_label", "edge_input", "decoder", "loss", "negatives", "eval_negatives", "corrupt"} {
 		all[name] = nil // which run.json leaves out where they are empty
 	}
 	for name := range r.options {

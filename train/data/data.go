@@ -32,6 +32,8 @@ type Data struct {
 	Unlabelled         int
 	// Links are those that are learnt, where these are no nodes: then there are no labels and no parts of nodes.
 	Links *Links
+	// EdgeLabel is what is learnt of the edges in Links; nil where it is which nodes they join.
+	EdgeLabel *EdgeLabel
 }
 
 // Type is a type of nodes.
@@ -63,6 +65,9 @@ type Options struct {
 	// learnt: of the one that Target names, empty where just one has an edge split.
 	Target string
 	Links  bool
+	// EdgeLabel has a column of these edges be learnt: COLUMN, whose different values are classes; COLUMN:sign, negative values and
+	// all others; or COLUMN:value, numbers. It goes with Links.
+	EdgeLabel string
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
 	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others have the first table of their
@@ -113,6 +118,11 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	}
 	if err := d.useEdgeInputs(o.EdgeInputs); err != nil {
 		return nil, err
+	}
+	if o.EdgeLabel != "" {
+		if err := d.openEdgeLabel(o.EdgeLabel); err != nil {
+			return nil, err
+		}
 	}
 	return d, nil
 }
@@ -380,9 +390,10 @@ func (d *Data) CheckWeights(drawn []bool) (err error) {
 
 // UnusedColumns are the columns of the edges that a run makes nothing of.
 func (d *Data) UnusedColumns() (names []string) {
-	for _, r := range d.Relations {
+	for i, r := range d.Relations {
 		for _, c := range r.Relation.Columns {
 			switch {
+			case d.EdgeLabel != nil && i == d.Links.Relation && c.Name == d.EdgeLabel.Column.Column.Name:
 			case c.Name == store.EdgeID || c.Name == weightColumn && r.Weights != nil || r.reads(c.Name):
 			case len(d.Relations) > 1:
 				names = append(names, c.Name+" of "+r.Relation.Key())

@@ -42,12 +42,7 @@ func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 
 // noColumn is the error of a column that edges of r do not have, or that is only their number.
 func (d *Data) noColumn(name, column string, r *Relation) error {
-	var there []string
-	for _, c := range r.Relation.Columns {
-		if c.Name != store.EdgeID {
-			there = append(there, c.Name)
-		}
-	}
+	there := r.columnNames()
 	switch {
 	case len(there) == 0:
 		return d.fail("{edge_input} %s=%s: the edges of relation %s have no columns; ingest them with their values, or leave it out",

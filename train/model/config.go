@@ -25,7 +25,8 @@ type Config struct {
 	Bases int `json:"bases"`
 	// LabelInput is the number of columns in which the labels of training nodes are input: see Labels. Default 0: they are none.
 	LabelInput int `json:"label_input"`
-	// Decoder scores links between the rows that the last layer makes. Default: none, and these are logits.
+	// Decoder scores links between the rows that the last layer makes, or with Shape.EdgeOut classes of edges. Default: none, and these
+	// rows are logits.
 	Decoder Decoder `json:"decoder,omitempty"`
 }
 
@@ -53,6 +54,7 @@ func (c Config) Validate() error {
 	fail(c.LabelInput < 0 || c.LabelInput > 1<<16, "{label_input} %d: at least 0, for none, and at most %d columns", c.LabelInput, 1<<16)
 	fail(c.LabelInput > 0 && slices.Contains(Kinds, c.Kind) && !c.Kind.network().labels,
 		"{label_input} %d: {model} %s has no place for labels; take %s", c.LabelInput, c.Kind, sample.Names(labelled()))
-	fail(c.Decoder != "" && !slices.Contains(Decoders, c.Decoder), "{decoder} %s: there are %s", c.Decoder, sample.Names(Decoders))
+	fail(c.Decoder != "" && !slices.Contains(Decoders, c.Decoder) && !slices.Contains(EdgeDecoders, c.Decoder),
+		"{decoder} %s: there are %s; of classes of edges %s", c.Decoder, sample.Names(Decoders), sample.Names(EdgeDecoders))
 	return errors.Join(errs...)
 }

@@ -13,17 +13,24 @@ const (
 	Dot Decoder = "dot"
 	// DistMult is Σ z_u·w·z_v with one learnt w (Yang et al. 2015).
 	DistMult Decoder = "distmult"
-	// PairMLP is w₂·ReLU(W₁(z_u ⊙ z_v) + b₁) + b₂, as OGB's examples have it.
+	// PairMLP is w₂·ReLU(W₁(z_u ⊙ z_v) + b₁) + b₂, as OGB's examples have it. Of classes of edges it is W₂·ReLU(W₁[z_u ‖ z_v ‖ e] + b₁) + b₂,
+	// e being numbers of the edge.
 	PairMLP Decoder = "mlp"
+	// Linear is W[z_u ‖ z_v ‖ e] + b, of classes of edges.
+	Linear Decoder = "linear"
 )
 
-// Decoders lists those there are.
-var Decoders = []Decoder{Dot, DistMult, PairMLP}
+// Decoders lists those of links, and EdgeDecoders those of classes of edges.
+var (
+	Decoders     = []Decoder{Dot, DistMult, PairMLP}
+	EdgeDecoders = []Decoder{PairMLP, Linear}
+)
 
 // decoder has the parameters of Config.Decoder.
 type decoder struct {
 	scale                          *tape.Var // of DistMult
 	weight1, bias1, weight2, bias2 *tape.Var // of PairMLP
+	edge                           edgeDecoder
 }
 
 // decoder declares the parameters of links between rows of so many columns. DistMult begins as Dot.

@@ -111,6 +111,9 @@ func EdgeKinds() string {
 type Shape struct {
 	In  []int // columns of the input rows, by type; 0 where there are none, and the layers read a learnt row instead
 	Out int   // columns of the logits: classes; or of the rows that Config.Decoder reads
+	// EdgeOut is the columns of the logits that Config.Decoder makes of edges, by rows of Out columns for both ends and EdgeIn numbers of
+	// the edge itself. Default 0: it scores links.
+	EdgeOut, EdgeIn int
 	// Learnt says of which types these rows are learnt as the weights are: gradients flow to them. Default: of none.
 	Learnt []bool
 	// Target is the type of the seeds, whose logits they are.
@@ -211,7 +214,11 @@ func declare(n network, c Config, s Shape) *Model {
 	if c.LabelInput > 0 { // last, so that all others begin as they do without it
 		m.labels = d.labelInput(n, c, &m.Shape)
 	}
-	m.decode = d.decoder(c.Decoder, s.Out)
+	if s.EdgeOut > 0 {
+		m.decode.edge = d.edgeDecoder(c.Decoder, &s)
+	} else {
+		m.decode = d.decoder(c.Decoder, s.Out)
+	}
 	m.Params, m.lists, m.inputGrads = d.params, d.lists, d.inputGrads
 	return m
 }

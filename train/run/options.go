@@ -21,8 +21,10 @@ import (
 
 // Options is the effective configuration of a run. DefaultOptions has the defaults.
 type Options struct {
-	// Task is what is learnt: NodeTask, the default, or LinkTask, whose examples LinkOptions says.
-	Task string `json:"task,omitempty"`
+	// Task is what is learnt: NodeTask, the default; LinkTask, whose examples LinkOptions says; or EdgeTask, of which EdgeLabel says what,
+	// as in data.Options, and LinkOptions.KeepTargets and EvalEdges count.
+	Task      string `json:"task,omitempty"`
+	EdgeLabel string `json:"edge_label,omitempty"`
 	task.LinkOptions
 	model.Config
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
@@ -74,8 +76,8 @@ type Options struct {
 	LayerDtype string `json:"layer_dtype,omitempty"`
 	// Split names the split to train on; empty where the target has just one.
 	Split string `json:"split"`
-	// Target is the type of nodes to learn; empty where just one has a label and a split. Of LinkTask it is the relation whose links
-	// are learnt, as SRC,REL,DST, by name or key; empty where just one has an edge split. Relation is the one relation to use, by
+	// Target is the type of nodes to learn; empty where just one has a label and a split. Of LinkTask and EdgeTask it is the relation whose
+	// links or edges are learnt, as SRC,REL,DST, by name or key; empty where just one has an edge split. Relation is the one relation to use, by
 	// name or key; empty: all of them. Inputs says by type what its nodes have for input: see data.Options.
 	Target   string            `json:"target,omitempty"`
 	Relation string            `json:"relation,omitempty"`
@@ -130,15 +132,22 @@ const (
 const (
 	NodeTask = "node" // the classes of nodes
 	LinkTask = "link" // the edges of a relation
+	EdgeTask = "edge" // the classes of the edges of a relation, or their numbers
 )
 
 // Links tells whether links are learnt.
 func (o Options) Links() bool { return o.Task == LinkTask }
 
+// Edges tells whether classes or numbers of edges are learnt.
+func (o Options) Edges() bool { return o.Task == EdgeTask }
+
 // WithDefaults is o with what its task leaves to it.
 func (o Options) WithDefaults() Options {
 	if o.Links() {
 		o.LinkOptions, o.Decoder = o.LinkOptions.Filled(), cmp.Or(o.Decoder, model.Dot)
+	}
+	if o.Edges() {
+		o.Decoder = cmp.Or(o.Decoder, model.PairMLP)
 	}
 	return o
 }
@@ -151,7 +160,11 @@ func (o Options) validateTask() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(o.Task != "" && o.Task != NodeTask && o.Task != LinkTask, "{task} %s: there are node and link", o.Task)
+	fail(!slices.Contains([]string{"", NodeTask, LinkTask, EdgeTask}, o.Task), "{task} %s: there are node, link and edge", o.Task)
+	fail(!o.Edges() && o.EdgeLabel != "", "{edge_label} %s: it goes with {task} edge", o.EdgeLabel)
+	if o.Edges() {
+		return errors.Join(append(errs, o.validateEdges())...)
+	}
 	if !o.Links() {
 		fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric), "{metric} %s: there are %s, and with {task} link %s", o.Metric,
 			sample.Names(metric.Kinds), metric.LinkKinds)
@@ -159,6 +172,7 @@ func (o Options) validateTask() error {
 			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk}, {eval_edges} and {keep_targets} go with {task} link")
 		return errors.Join(errs...)
 	}
+	fail(o.Decoder == model.Linear, "{decoder} linear: it is of {task} edge; of {task} link there are %s", sample.Names(model.Decoders))
 	fail(o.Metric != "" && !o.Metric.OfLinks(), "{metric} %s: of {task} link there are %s", o.Metric, metric.LinkKinds)
 	fail(o.ClassWeights != "" && o.ClassWeights != task.NoWeights, "{class_weights}: links have no classes; leave it out with {task} link")
 	fail(o.LabelInput > 0, "{label_input} %d: labels are of {task} node; leave it out with {task} link", o.LabelInput)
@@ -166,6 +180,34 @@ func (o Options) validateTask() error {
 	fail(o.Sampler == sample.RW && !o.KeepTargets, "{sampler} rw: walks pass along the links that are scored; take ns, labor0 or labor-star, "+
 		"or leave these links in with {keep_targets}")
 	return errors.Join(append(errs, o.LinkOptions.Validate())...)
+}
+
+// validateEdges is validateTask of EdgeTask.
+func (o Options) validateEdges() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	others := o.LinkOptions
+	others.KeepTargets, others.EvalEdges = false, 0
+	fail(o.EdgeLabel == "", "{task} edge: say by {edge_label} which column of the edges is learnt: COLUMN, COLUMN:sign or COLUMN:value")
+	fail(others != task.LinkOptions{}, "{loss}, {negatives}, {eval_negatives}, {corrupt} and {chunk} go with {task} link")
+	fail(o.EvalEdges < 0, "{eval_edges} %d: at least 0, which is all", o.EvalEdges)
+	fail(o.Decoder != "" && !slices.Contains(model.EdgeDecoders, o.Decoder), "{decoder} %s: of {task} edge there are %s", o.Decoder,
+		sample.Names(model.EdgeDecoders))
+	kinds := metric.Kinds
+	if strings.HasSuffix(o.EdgeLabel, ":value") {
+		kinds = metric.NumberKinds
+	}
+	fail(o.Metric != "" && !slices.Contains(kinds, o.Metric), "{metric} %s: of {task} edge with {edge_label} %s there are %s", o.Metric, o.EdgeLabel,
+		sample.Names(kinds))
+	fail(o.LabelInput > 0, "{label_input} %d: labels are of {task} node; leave it out with {task} edge", o.LabelInput)
+	fail(o.Split != "", "{split} %s: edges are split when they are ingested, by {edge_split}; leave it out with {task} edge", o.Split)
+	fail(o.Sampler == sample.RW && !o.KeepTargets, "{sampler} rw: walks pass along the edges that are learnt; take ns, labor0 or labor-star, "+
+		"or leave these edges in with {keep_targets}")
+	return errors.Join(errs...)
 }
 
 // Validate reports every problem.

@@ -50,6 +50,8 @@ type Result struct {
 	Evaluation Evaluation  `json:"evaluation"`
 	// Links is of runs that learn links.
 	Links *LinksOf `json:"links,omitempty"`
+	// Edges is of runs that learn classes of edges, or numbers.
+	Edges *EdgesOf `json:"edges,omitempty"`
 	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample",
 	// "load", "gather" or "step".
 	Stages        pipeline.Stats `json:"stage_seconds"`
@@ -110,6 +112,17 @@ type LinksOf struct {
 	Decoder       string `json:"decoder"`
 	Negatives     string `json:"negatives"`
 	EvalNegatives string `json:"eval_negatives"`
+}
+
+// EdgesOf says what was learnt of which edges.
+type EdgesOf struct {
+	Relation string   `json:"relation"` // its key
+	Label    string   `json:"label"`    // as Options.EdgeLabel
+	Classes  []string `json:"classes"`  // null where numbers are learnt
+	Train    int64    `json:"train"`    // edges
+	Valid    int      `json:"valid"`
+	Test     int      `json:"test"`
+	Decoder  string   `json:"decoder"`
 }
 
 // Evaluation says how accuracy was measured and what it read.

@@ -1,5 +1,6 @@
 // Package task is what differs between the things that a network can learn: which seeds a step has, what their targets are, the
-// loss of a batch, and the metric of an evaluation. [Nodes] is the classification of nodes, [Links] the prediction of links.
+// loss of a batch, and the metric of an evaluation. [Nodes] is the classification of nodes, [Links] the prediction of links, [Edges] the
+// classification of edges.
 //
 // # Why not
 //

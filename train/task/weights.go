@@ -32,28 +32,43 @@ func ParseWeights(s string) (w []float32, err error) {
 	return w, nil
 }
 
-// parseClassWeights reads a number a class, or makes them: under balanced, seeds ÷ (classes × seeds of the class), so that
-// every class weighs the same in an epoch.
+// parseClassWeights is classWeights of the classes of nodes.
 func (k *Nodes) parseClassWeights(s string) ([]float32, error) {
-	classes := k.data.Labels.Classes()
-	switch {
-	case s == "" || s == NoWeights:
-		return nil, nil
-	case k.multi:
+	if k.multi && s != "" && s != NoWeights {
 		return nil, errors.New("the label has several classes a node; weights are for one")
-	case s == BalancedWeights:
-		var err error
+	}
+	classes := k.data.Labels.Classes()
+	return classWeights(s, classes, func() (count []int64, err error) {
 		if k.labels, err = k.data.Classes(k.labels[:0], k.data.Train); err != nil {
 			return nil, err
 		}
-		count := make([]int, classes)
+		count = make([]int64, classes)
 		for _, c := range k.labels {
 			count[c]++
 		}
+		return count, nil
+	})
+}
+
+// classWeights reads a number a class, or makes them: under balanced, seeds ÷ (classes × seeds of the class), so that every class
+// weighs the same in an epoch. count counts the seeds of each.
+func classWeights(s string, classes int, count func() ([]int64, error)) ([]float32, error) {
+	switch s {
+	case "", NoWeights:
+		return nil, nil
+	case BalancedWeights:
+		counts, err := count()
+		if err != nil {
+			return nil, err
+		}
+		all := int64(0)
+		for _, n := range counts {
+			all += n
+		}
 		w := make([]float32, classes)
-		for c, n := range count {
+		for c, n := range counts {
 			if n > 0 {
-				w[c] = float32(float64(len(k.labels)) / (float64(classes) * float64(n)))
+				w[c] = float32(float64(all) / (float64(classes) * float64(n)))
 			}
 		}
 		return w, nil

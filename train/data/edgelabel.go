@@ -1,0 +1,179 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// EdgeLabel is what is learnt of the edges of a relation, Links.Relation: their classes, or numbers. A column of theirs has it.
+type EdgeLabel struct {
+	Column *store.EdgeColumn
+	// Classes are the names of the classes, in the order of their numbers; nil where numbers are learnt.
+	Classes []string
+	// Train is how many edges each class has to train on.
+	Train []int64
+
+	sign   bool
+	values []float64 // that the column has, ascending, where each is a class
+}
+
+// What follows the column in Options.EdgeLabel. Without any each different value is a class.
+const (
+	signLabel  = "sign"  // two classes: negative values, and all others
+	valueLabel = "value" // the values are numbers to learn
+)
+
+// maxEdgeClasses is how many different values of a column are taken for classes.
+const maxEdgeClasses = 1000
+
+// openEdgeLabel finds the column that text names, and its classes in all parts of the split.
+func (d *Data) openEdgeLabel(text string) error {
+	r := &d.Relations[d.Links.Relation]
+	name, kind, named := strings.Cut(text, ":")
+	column := r.Column(name)
+	switch there := r.columnNames(); {
+	case name == "" || named && kind != signLabel && kind != valueLabel:
+		return d.fail("{edge_label} %s: write COLUMN, whose different values are classes; COLUMN:sign, negative values and the others; or COLUMN:value, numbers",
+			text)
+	case column == nil || name == store.EdgeID:
+		return d.fail("{edge_label} %s: the edges of relation %s have no column %s to learn; there are %s", text, r.Relation.Key(), name, orNone(there))
+	}
+	l := &EdgeLabel{Column: column, sign: kind == signLabel}
+	if d.Links.Valid.Len()+d.Links.Test.Len() == 0 {
+		return d.fail("the edge split of relation %s holds no edges out, so there is nothing to measure by; ingest it again with larger shares",
+			r.Relation.Key())
+	}
+	d.EdgeLabel = l
+	return store.Guard(func() error { return d.findEdgeClasses(text, kind) })
+}
+
+// findEdgeClasses reads the column in all parts of the split.
+func (d *Data) findEdgeClasses(text, kind string) error {
+	l, r := d.EdgeLabel, &d.Relations[d.Links.Relation]
+	seen := map[float64]int64{} // edges that are trained on, by class
+	add := func(x float64, edges int64) error {
+		if kind == signLabel {
+			x = float64(l.Class(x))
+		}
+		if seen[x] += edges; kind != valueLabel && len(seen) > maxEdgeClasses {
+			return d.fail("{edge_label} %s: column %s of relation %s has more than %d different values, which are no classes; take %s:value to learn them as "+
+				"numbers, or %s:sign", text, l.Column.Column.Name, r.Relation.Key(), maxEdgeClasses, l.Column.Column.Name, l.Column.Column.Name)
+		} else if kind == valueLabel && len(seen) > 1 {
+			clear(seen) // that they are finite is all that is asked
+		}
+		return nil
+	}
+	for v := range uint32(r.Nodes()) {
+		b := l.Column.Bytes(v)
+		for i := range len(b) / l.Column.Column.Elem.Size() {
+			x := l.Column.Number(b, i)
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return l.Column.CorruptValue(v, i, float32(x))
+			}
+			if err := add(x, 1); err != nil {
+				return err
+			}
+		}
+	}
+	for p, h := range []store.HeldEdges{d.Links.Valid, d.Links.Test} {
+		values, err := d.HeldValues(h, store.HeldPart(p), l.Column)
+		if err != nil {
+			return err
+		}
+		for i := range h.Len() {
+			x := l.Column.Number(values, i)
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return d.corrupt("%v edge %d of relation %s has %v for column %s", store.HeldPart(p), i, r.Relation.Key(), x, l.Column.Column.Name)
+			}
+			if err := add(x, 0); err != nil {
+				return err
+			}
+		}
+	}
+	if kind == valueLabel {
+		return nil
+	}
+	for x := range seen {
+		l.values = append(l.values, x)
+	}
+	slices.Sort(l.values)
+	trained := 0
+	for _, x := range l.values {
+		l.Classes, l.Train = append(l.Classes, strconv.FormatFloat(x, 'g', -1, 64)), append(l.Train, seen[x])
+		if seen[x] > 0 {
+			trained++
+		}
+	}
+	if trained < 2 {
+		only := l.values[slices.IndexFunc(l.Train, func(n int64) bool { return n > 0 })]
+		what := fmt.Sprintf("the value %g", only)
+		if l.sign {
+			what = signClasses[int(only)] + " values"
+		}
+		return d.fail("{edge_label} %s: all %d edges of relation %s that are trained on have %s, so there is nothing to tell apart; name another column, "+
+			"or one of its forms", text, r.Edges(), r.Relation.Key(), what)
+	}
+	if l.sign {
+		l.Classes = signClasses[:]
+	}
+	return nil
+}
+
+// signClasses are those of signLabel.
+var signClasses = [2]string{"negative", "not negative"}
+
+// HeldValues are the values of a column of the relation for a part of its edge split, for store.EdgeColumn.Number.
+func (d *Data) HeldValues(h store.HeldEdges, p store.HeldPart, c *store.EdgeColumn) ([]byte, error) {
+	if h.Len() == 0 {
+		return nil, nil
+	}
+	b := h.Column(c.Column.Name)
+	if b == nil {
+		return nil, d.fail("the %v edges of relation %s have no column %s, though the others do; ingest them with it, or split the edges by {edge_split}",
+			p, c.Graph().Relation.Key(), c.Column.Name)
+	}
+	return b, nil
+}
+
+// Numbers tells whether numbers are learnt, no classes.
+func (l *EdgeLabel) Numbers() bool { return l.Classes == nil }
+
+// Class is the class of a value of the column.
+func (l *EdgeLabel) Class(x float64) uint32 {
+	if l.sign {
+		if x < 0 {
+			return 0
+		}
+		return 1
+	}
+	i, ok := slices.BinarySearch(l.values, x)
+	if !ok {
+		panic(fmt.Sprintf("data: column %s has a value that it did not have: %v", l.Column.Column.Name, x))
+	}
+	return uint32(i)
+}
+
+// Given are the columns of the edges that a network reads and that are not what is learnt.
+func (d *Data) Given() (columns []*store.EdgeColumn) {
+	for _, c := range d.Relations[d.Links.Relation].Inputs {
+		if c.Column.Name != d.EdgeLabel.Column.Column.Name {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// columnNames are the columns of the relation's edges, but for their number.
+func (r *Relation) columnNames() (names []string) {
+	for _, c := range r.Relation.Columns {
+		if c.Name != store.EdgeID {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}

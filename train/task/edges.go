@@ -1,0 +1,268 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Edges is the task of edges: each edge of a relation has one class, or one number, which the rows of its ends tell, and numbers that are
+// given with it. An epoch has each edge once, in an order that takes no memory; which edges a step has follows from (seed, epoch, step).
+//
+// Seeds and Without are for one goroutine at a time, all else for another one. Both read the dataset inside store.Guard.
+type Edges struct {
+	options  Options
+	links    LinkOptions // KeepTargets and EvalEdges of them
+	data     *data.Data
+	relation data.Relation
+	label    *data.EdgeLabel
+	given    []*store.EdgeColumn // numbers of an edge that the decoder reads
+	kind     metric.Kind
+	single   metric.Single
+	numbers  *metric.Numbers // instead, where numbers are learnt
+	weights  []float32       // of classes; nil: all the same
+	epoch    int
+	order    permutation
+
+	ahead   examples // of the goroutine that draws
+	aheadOf [2]int   // their epoch and step
+	now     edges    // of the goroutine that computes
+	net     *step.Stepper
+
+	// Of the evaluation.
+	most int // edges of a part; 0: all
+	held [2]store.HeldEdges
+	part Part
+	used []int     // edges of the part
+	rows []nodeRow // by type
+}
+
+// edges are some of them to compute with.
+type edges struct {
+	examples
+	classes []uint32
+	targets []float32 // instead, where numbers are learnt
+	floats  []float32 // those given with the first edge, with the second and so on; then a weight or a target for each
+	weight  float64   // the sum of weights, 1 each where there are none
+}
+
+// NewEdges makes the task of d's edge label. o.Metric is one of nodes, by default accuracy. Of l KeepTargets and EvalEdges count.
+func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
+	k := &Edges{
+		options: o, links: l, data: d, relation: d.Relations[d.Links.Relation], label: d.EdgeLabel, given: d.Given(), kind: o.Metric,
+		held: [2]store.HeldEdges{d.Links.Valid, d.Links.Test}, most: l.EvalEdges,
+	}
+	switch {
+	case k.label.Numbers() && k.kind == "":
+		k.kind = metric.RMSE
+	case k.kind == "":
+		k.kind = metric.Accuracy
+	}
+	if k.label.Numbers() {
+		k.numbers, err = metric.NewNumbers(k.kind)
+	} else {
+		k.single, err = metric.NewSingle(k.kind, len(k.label.Classes))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
+	}
+	if k.label.Numbers() && o.ClassWeights != "" && o.ClassWeights != NoWeights {
+		return nil, fmt.Errorf("{class_weights} %s: numbers are learnt, which have no classes; leave it out", o.ClassWeights)
+	}
+	if k.weights, err = classWeights(o.ClassWeights, len(k.label.Classes), func() ([]int64, error) { return k.label.Train, nil }); err != nil {
+		return nil, fmt.Errorf("{class_weights} %s: %w", o.ClassWeights, err)
+	}
+	if l.KeepTargets {
+		name := k.label.Column.Column.Name
+		for i, r := range d.Relations {
+			reads := slices.ContainsFunc(r.Inputs, func(c *store.EdgeColumn) bool { return c.Column.Name == name })
+			if reads && (i == d.Links.Relation || i == d.Links.Mirror) {
+				return nil, fmt.Errorf("%s: {keep_targets}: {edge_input} %s=%s is what is learnt, and messages along a step's own edges would tell it; leave one of "+
+					"the two out", d.Set.Path(), r.Relation.Key(), name)
+			}
+		}
+	}
+	for p, h := range k.held {
+		for _, c := range k.given {
+			if _, err := d.HeldValues(h, store.HeldPart(p), c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return k, nil
+}
+
+// Kind is the metric of the task.
+func (k *Edges) Kind() metric.Kind { return k.kind }
+
+// Steps is the number of steps of an epoch.
+func (k *Edges) Steps() int {
+	n := int((k.relation.Edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
+	if k.options.EpochSteps > 0 {
+		n = min(n, k.options.EpochSteps)
+	}
+	return n
+}
+
+// Begin puts the edges in the order in which an epoch has them; the first epoch is 1.
+func (k *Edges) Begin(epoch int) {
+	k.epoch, k.aheadOf = epoch, [2]int{}
+	k.order = newPermutation(uint64(k.relation.Edges()), sample.Hash(k.options.Seed, phaseOrder, uint64(epoch)))
+}
+
+// of sets x to the edges of a step.
+func (k *Edges) of(x *examples, step int) {
+	lo := int64(step) * int64(k.options.Batch)
+	x.edges = x.edges[:0]
+	for i := lo; i < min(lo+int64(k.options.Batch), k.relation.Edges()); i++ {
+		x.edges = append(x.edges, int64(k.order.at(uint64(i))))
+	}
+	x.begin(len(k.data.Types))
+	x.read(k.relation.Graph, x.edges)
+	for _, l := range x.links {
+		x.src, x.dst = append(x.src, x.row(k.relation.Src, l[0])), append(x.dst, x.row(k.relation.Dst, l[1]))
+	}
+}
+
+// Seeds are those of a step of the epoch that began: the ends of its edges, by type.
+func (k *Edges) Seeds(step int) [][]uint32 {
+	k.of(&k.ahead, step)
+	k.aheadOf = [2]int{k.epoch, step}
+	return k.ahead.seeds
+}
+
+// Without is every edge between the two ends of an edge of a step, as [Links.Without] has it: what edges say of themselves is what is
+// asked for.
+func (k *Edges) Without(step int) []sample.Without {
+	if k.links.KeepTargets {
+		return nil
+	}
+	if k.aheadOf != [2]int{k.epoch, step} {
+		k.Seeds(step)
+	}
+	x, r := &k.ahead, k.relation
+	var forth, back []uint64
+	for i, l := range x.links {
+		forth = append(forth, uint64(x.dst[i])<<32|uint64(l[0]))
+		back = append(back, uint64(x.src[i])<<32|uint64(l[1]))
+	}
+	if r.Src == r.Dst { // either direction, in either relation
+		forth = append(forth, back...)
+		back = slices.Clone(forth)
+	}
+	all := make([]sample.Without, len(k.data.Relations))
+	all[k.data.Links.Relation].Fill(len(x.seeds[r.Dst]), forth)
+	if m := k.data.Links.Mirror; m >= 0 {
+		all[m].Fill(len(x.seeds[r.Src]), back)
+	}
+	return all
+}
+
+// add takes the next edge, by its values.
+func (k *Edges) add(x *edges, value func(c *store.EdgeColumn) float64) {
+	if y := value(k.label.Column); k.numbers != nil {
+		x.targets = append(x.targets, float32(y))
+	} else {
+		x.classes = append(x.classes, k.label.Class(y))
+	}
+	for _, c := range k.given {
+		x.floats = append(x.floats, float32(value(c)))
+	}
+}
+
+// reset forgets classes and numbers.
+func (x *edges) reset() { x.classes, x.targets, x.floats = x.classes[:0], x.targets[:0], x.floats[:0] }
+
+// logits are those of x, whose ends are rows of from and to. labels, and in each the weights of classes or the numbers that are learnt, are
+// valid until the feed's next use.
+func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape.Var, labels, each kernels.Tensor) {
+	n, f := len(x.src), k.net.Feed
+	given := len(x.floats)
+	x.weight = float64(n)
+	switch {
+	case k.numbers != nil:
+		x.floats = append(x.floats, x.targets...)
+	case k.weights != nil:
+		x.floats, x.weight = rowWeights(x.floats, x.classes, k.weights)
+	}
+	e := model.Ends{}
+	if len(x.floats) > 0 {
+		all := f.UploadFloats(x.floats, 1)
+		e.Given = kernels.Tensor{Buf: all.Buf, Type: all.Type, Rows: n, Cols: len(k.given)}
+		each = all.Slice(given, len(x.floats))
+	}
+	ints := f.Ints(x.src, x.dst, x.classes)
+	e.Src, e.Dst = ints[0], ints[1]
+	return k.net.Model.Edges(t, from, to, e), ints[2], each
+}
+
+// count adds what was predicted of x to the metric.
+func (k *Edges) count(logits []float32, x *edges) {
+	if k.numbers != nil {
+		k.numbers.Add(logits, x.targets)
+	} else {
+		k.single.Add(logits, x.classes)
+	}
+}
+
+// value is the metric of what was counted since the last call.
+func (k *Edges) value() (float64, error) {
+	if k.numbers != nil {
+		defer k.numbers.Reset()
+		return k.numbers.Value()
+	}
+	defer k.single.Reset()
+	return k.single.Value()
+}
+
+// Loss starts the backward pass from the mean loss of a batch, in the rows of its seeds.
+func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
+	x := &k.now
+	k.of(&x.examples, in.Step)
+	x.reset()
+	for _, e := range x.edges {
+		k.add(x, func(c *store.EdgeColumn) float64 { return c.At(e) })
+	}
+	logits, labels, each := k.logits(t, x, out[k.relation.Src], out[k.relation.Dst])
+	scale := float32(0) // of a batch whose classes all weigh nothing
+	if a.Weight = x.weight; a.Weight > 0 {
+		scale = float32(1 / a.Weight)
+	}
+	var losses kernels.Tensor
+	switch {
+	case k.numbers != nil:
+		losses = t.SquaredError(logits, each, scale)
+	case k.weights != nil:
+		losses = t.WeightedCrossEntropy(logits, labels, each, scale)
+	default:
+		losses = t.CrossEntropy(logits, labels, scale)
+	}
+	for _, l := range f.Download(losses) {
+		a.Loss += float64(l)
+	}
+	k.count(f.Download(logits.Value), x)
+	if k.numbers != nil {
+		a.Measured, a.Rows = k.numbers.Total()
+	}
+	if v, err := k.value(); err == nil && k.numbers == nil {
+		a.Measured, a.Rows = v*float64(len(x.classes)), int64(len(x.classes))
+	}
+	return a, nil
+}
+
+// Trained is the metric of the batches in a: of numbers and of accuracy that of all their edges, else the mean over batches; NaN where
+// none of them has one.
+func (k *Edges) Trained(a step.Tally) float64 {
+	if k.numbers != nil {
+		return k.numbers.Mean(a.Measured, a.Rows)
+	}
+	return a.Measured / float64(a.Rows)
+}
