@@ -45,6 +45,10 @@ func TestBelowBars(t *testing.T) {
 	low := []result{{task: task{name: "low", bar: 0.9}, test: []float64{0.885}}}
 	require.NoError(t, belowBars(low, quickSlack))
 	require.EqualError(t, belowBars(low, 0), "low: test accuracy 88.50 % is below 90.00 %")
+	rivals := []result{{task: task{name: "otc", published: "means"}, test: []float64{0.92, 0.91}, rival: []float64{0.91, 0.93}}}
+	require.EqualError(t, belowBars(rivals, 0), "otc: test accuracy 91.50 % is below 92.00 %")
+	require.NoError(t, belowBars(rivals, quickSlack))
+	require.Equal(t, "means on the same splits: 92.00 ± 1.41", rivals[0].beside())
 }
 
 func TestSelectTasks(t *testing.T) {

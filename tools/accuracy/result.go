@@ -19,6 +19,25 @@ import (
 type result struct {
 	task
 	test, valid, seconds []float64
+	rival                []float64 // on the same splits
+}
+
+// atLeast is the bar of the mean test accuracy.
+func (r *result) atLeast() float64 {
+	if len(r.rival) == 0 {
+		return r.bar
+	}
+	mean, _ := meanDeviation(r.rival)
+	return mean
+}
+
+// beside is what the test accuracy is compared with.
+func (r *result) beside() string {
+	if len(r.rival) == 0 {
+		return r.published
+	}
+	mean, deviation := meanDeviation(r.rival)
+	return fmt.Sprintf("%s on the same splits: %.2f ± %.2f", r.published, 100*mean, 100*deviation)
 }
 
 // meanDeviation returns the mean and the sample's standard deviation, 0 for one number.
@@ -36,8 +55,8 @@ func meanDeviation(x []float64) (mean, deviation float64) {
 func belowBars(results []result, slack float64) error {
 	var errs []error
 	for _, r := range results {
-		if mean, _ := meanDeviation(r.test); mean < r.bar-slack {
-			errs = append(errs, fmt.Errorf("%s: test accuracy %.2f %% is below %.2f %%", r.name, 100*mean, 100*(r.bar-slack)))
+		if mean, _ := meanDeviation(r.test); mean < r.atLeast()-slack {
+			errs = append(errs, fmt.Errorf("%s: test accuracy %.2f %% is below %.2f %%", r.name, 100*mean, 100*(r.atLeast()-slack)))
 		}
 	}
 	return errors.Join(errs...)
@@ -65,7 +84,7 @@ func (r *result) cells() []string {
 	name, _, _ := strings.Cut(r.name, "/")
 	return []string{
 		name, r.model, r.settings.name, r.epochs, fmt.Sprint(len(r.test)), fmt.Sprintf("%.2f ± %.2f", 100*test, 100*deviation),
-		r.published, fmt.Sprintf("%.2f", 100*valid), fmt.Sprintf("%.1f", seconds),
+		r.beside(), fmt.Sprintf("%.2f", 100*valid), fmt.Sprintf("%.1f", seconds),
 	}
 }
 
@@ -109,7 +128,8 @@ func appendMarkdown(file, what string, results []result, seeds int) error {
 `+"```text\n%s\n```"+`
 
 The tested epoch is the best one of validation. ± is the standard deviation over seeds; they also draw the splits of
-coauthor_cs, amazon_computers (20 training and 30 validation nodes a class) and facebook (60/20/20 %%). cora and citeseer have the
+coauthor_cs, amazon_computers (20 training and 30 validation nodes a class) and facebook (60/20/20 %%), and hold out the edges of
+cora-links, citeseer-links and bitcoin_otc (85/5/10 %%), whose figures are ROC-AUC. cora and citeseer have the
 public split. The features of ogbn_arxiv are fastrp:128, made of the graph.
 
 %s`, time.Now().UTC().Format(time.DateOnly), strings.Join(os.Args[1:], " "), what, machine(),
