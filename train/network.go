@@ -20,6 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
@@ -39,8 +40,9 @@ const chunksInMemory = 256
 type NetworkOptions struct {
 	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some, else the last.
 	Checkpoint string `json:"checkpoint"`
-	// Metric of Measure; empty: the run's.
-	Metric metric.Kind `json:"metric"`
+	// Metric of Measure; empty: the run's. EvalNegatives are what a run of links is measured among, likewise.
+	Metric        metric.Kind `json:"metric"`
+	EvalNegatives string      `json:"eval_negatives"`
 	// MemoryBytes is as in tiers.Options; 0: the run's.
 	MemoryBytes int64 `json:"memory_bytes"`
 	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody else uses it. Empty: they must fit.
@@ -55,10 +57,23 @@ func (o NetworkOptions) Validate() error {
 	if o.Checkpoint != "" && o.Checkpoint != BestWeights && o.Checkpoint != LastWeights {
 		errs = append(errs, fmt.Errorf("{checkpoint} %s: there are best and last", o.Checkpoint))
 	}
-	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) {
-		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric))
+	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfLinks() {
+		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc, and of links %s", o.Metric, metric.LinkKinds))
 	}
 	return errors.Join(errs...)
+}
+
+// fits says which of them a run of these options has no use for.
+func (o NetworkOptions) fits(with run.Options) error {
+	switch {
+	case with.Links() && o.Metric != "" && !o.Metric.OfLinks():
+		return fmt.Errorf("{metric} %s: it learns links, of which there are %s", o.Metric, metric.LinkKinds)
+	case !with.Links() && o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric):
+		return fmt.Errorf("{metric} %s: it learns classes of nodes, of which there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric)
+	case !with.Links() && o.EvalNegatives != "":
+		return fmt.Errorf("{eval_negatives} %s: it learns classes of nodes, which are not measured among negatives; leave it out", o.EvalNegatives)
+	}
+	return nil
 }
 
 // Network is the trained network of a run, to measure it and to predict with. It computes over all neighbours, in the memory that the
@@ -81,8 +96,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		return nil, err
 	}
 	record, with := dir.Record(), o.of(dir.Record())
-	if with.Task == run.LinkTask {
-		return nil, fmt.Errorf("run %s: it learns links, and only networks that learn the classes of nodes can be measured and predict as yet", dir.Path())
+	if err := o.fits(with); err != nil {
+		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 	}
 	if with.Edges() {
 		return nil, fmt.Errorf("run %s: it learns the classes of edges, and only networks that learn those of nodes can be measured and predict as yet", dir.Path())
@@ -140,6 +155,9 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	}
 	if o.Metric != "" {
 		with.Metric = o.Metric
+	}
+	if o.EvalNegatives != "" {
+		with.EvalNegatives = o.EvalNegatives
 	}
 	budgets := tiers.DefaultOptions()
 	budgets.Workers, budgets.MemoryBytes = with.Workers, with.MemoryBytes
@@ -226,10 +244,10 @@ func (n *Network) Follow(show func(layer, layers int, kind string, done, nodes i
 	n.t.eval.Progress = func(p infer.Progress) { show(p.Layer, p.Layers, p.Type, p.Done, p.Nodes) }
 }
 
-// Measured is the metric of some nodes. Its JSON keys are stable.
+// Measured is the metric of some nodes, or links. Its JSON keys are stable.
 type Measured struct {
 	Nodes string   `json:"nodes"` // train, valid, test or all-labelled
-	Count int      `json:"count"` // of them with a label
+	Count int      `json:"count"` // of them with a label; of links, those that were measured
 	Value *float64 `json:"value"` // null where the metric has none
 	Why   string   `json:"why,omitempty"`
 	// Method is "full", over all neighbours, or, of networks of random walks, "sampled".
@@ -241,16 +259,17 @@ type Measured struct {
 // LabelledParts are the names of the nodes that Measure knows.
 var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 
-// Measure is the metric of those of a part of the split that have a label, or of all nodes that have one.
+// Measure is the metric of those of a part of the split that have a label, or of all nodes that have one. Of links it is that of a part
+// of the edge split, among the negatives of the run's evaluation; links that are trained on are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
-	nodes, err := n.labelled(part)
+	began, before := time.Now(), n.BytesRead()
+	m = Measured{Nodes: part, Method: n.t.eval.Method()}
+	nodes, err := n.measured(&m)
 	if err != nil {
 		return m, err
 	}
-	m = Measured{Nodes: part, Count: len(nodes), Method: n.t.eval.Method(), Why: "no node of it has a label"}
-	began, before := time.Now(), n.BytesRead()
-	v, ok, err := n.t.eval.Measure(ctx, n.t.data.Seeds(nodes))
+	v, ok, err := n.t.eval.Measure(ctx, nodes)
 	m.Seconds, m.BytesRead = time.Since(began).Seconds(), n.BytesRead()-before
 	switch {
 	case errors.Is(err, metric.ErrUndefined):
@@ -262,6 +281,36 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	}
 	return m, n.t.data.Set.Unchanged()
 }
+
+// measured are the nodes to evaluate for m, by type, none where there is nothing to measure. It sets m.Count, and why there is nothing.
+func (n *Network) measured(m *Measured) ([][]uint32, error) {
+	if n.t.links == nil {
+		nodes, err := n.labelled(m.Nodes)
+		m.Count, m.Why = len(nodes), "no node of it has a label"
+		return n.t.data.Seeds(nodes), err
+	}
+	parts := []tasks.Part{tasks.Train, tasks.Valid, tasks.Test}
+	i := slices.IndexFunc(parts, func(p tasks.Part) bool { return p.String() == m.Nodes })
+	if i < 0 {
+		return nil, fmt.Errorf("{nodes} %s: links have the parts train, valid and test", m.Nodes)
+	}
+	if m.Count, m.Why = n.t.links.Count(parts[i]), "it has no links"; m.Count == 0 {
+		return nil, nil
+	}
+	if err := n.t.links.Measurable(parts[i]); err != nil { // as it is of links of training where negatives are given
+		m.Why = err.Error()
+		return nil, nil
+	}
+	var nodes [][]uint32
+	err := store.Guard(func() error {
+		nodes = n.t.links.Part(parts[i])
+		return nil
+	})
+	return nodes, err
+}
+
+// Links tells whether the network learns links.
+func (n *Network) Links() bool { return n.t.links != nil }
 
 // labelled are the nodes of a part that have a label.
 func (n *Network) labelled(part string) (nodes []uint32, err error) {

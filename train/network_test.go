@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,6 +79,76 @@ func TestNetworkMeasures(t *testing.T) {
 	}
 }
 
+// TestNetworkMeasuresLinks: a network of links comes to what the run reported of it, within one type and between two, with learnt rows,
+// on a part of the links, by lists and by pairs; and to more on the links that it saw.
+func TestNetworkMeasuresLinks(t *testing.T) {
+	plain := linkOptions()
+	plain.Epochs, plain.Decoder = 4, model.PairMLP
+	few := linkOptions()
+	few.Metric, few.EvalEdges, few.Corrupt, few.EvalNegatives, few.Decoder = metric.MRR, 30, "both", "uniform:20", model.DistMult
+	typed := linkOptions()
+	typed.Kind, typed.Target, typed.Inputs = model.RSAGE, "user,buys,item", map[string]string{"item": "embed:8"}
+	single, between := open(t, linked(500)), openTyped(t, shop(rand.New(rand.NewPCG(3, 4))))
+	for name, c := range map[string]struct {
+		ds *store.Dataset
+		o  run.Options
+	}{"plain": {single, plain}, "few": {single, few}, "typed": {between, typed}} {
+		t.Run(name, func(t *testing.T) {
+			dir, r := runIn(t, c.ds, c.o)
+			best := network(t, c.ds, dir, NetworkOptions{})
+			require.Equal(t, r.Best.Epoch, best.Epoch)
+			require.Equal(t, *r.Best.ValidAcc, measure(t, best, "valid"))
+			require.Equal(t, *r.Best.TestAcc, measure(t, best, "test"))
+			m, err := best.Measure(t.Context(), "train")
+			require.NoError(t, err)
+			require.Positive(t, *m.Value)
+			require.Equal(t, *m.Value, measure(t, best, "train"))
+			if c.o.EvalEdges > 0 {
+				require.Equal(t, c.o.EvalEdges, m.Count)
+			} else {
+				require.Equal(t, max(r.Links.Valid, r.Links.Test), m.Count)
+			}
+			_, err = best.Measure(t.Context(), "all-labelled")
+			require.ErrorContains(t, err, "{nodes} all-labelled: links have the parts train, valid and test")
+			require.NoError(t, best.Close())
+
+			last := network(t, c.ds, dir, NetworkOptions{Checkpoint: LastWeights, Metric: metric.AP, EvalNegatives: "pairs:2", MemoryBytes: 200 << 20})
+			require.Equal(t, metric.AP, last.Metric())
+			require.Positive(t, measure(t, last, "test"))
+			require.NoError(t, last.Close())
+		})
+	}
+	dir, _ := runIn(t, single, plain)
+	d, err := run.Look(dir)
+	require.NoError(t, err)
+	for want, o := range map[string]NetworkOptions{
+		"{metric} macro-f1: it learns links, of which there are roc-auc":     {Metric: metric.MacroF1},
+		"{metric} mrr ranks each link among negatives of its own":            {Metric: metric.MRR},
+		"{eval_negatives} given: relation node__to__node, valid links: none": {EvalNegatives: "given"},
+	} {
+		_, err := OpenNetwork(t.Context(), single, d, o, Hooks{})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestNetworkMeasuresGivenNegatives: links of training have none, which is said, and the others have theirs.
+func TestNetworkMeasuresGivenNegatives(t *testing.T) {
+	spec := linked(300)
+	for _, h := range []*storetest.HeldEdges{&spec.EdgeSplit.Valid, &spec.EdgeSplit.Test} {
+		h.PoolSrc, h.PoolDst = h.Dst, h.Src
+	}
+	ds := open(t, spec)
+	dir, r := runIn(t, ds, linkOptions())
+	require.Equal(t, "given", r.Links.EvalNegatives)
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	require.Equal(t, *r.Best.TestAcc, measure(t, n, "test"))
+	m, err := n.Measure(t.Context(), "train")
+	require.NoError(t, err)
+	require.Nil(t, m.Value)
+	require.Contains(t, m.Why, "train links: none are given; take pairs:1, or uniform:1000")
+}
+
 // TestNetworkRefusals: each in one line, with what to do.
 func TestNetworkRefusals(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
@@ -97,6 +168,9 @@ func TestNetworkRefusals(t *testing.T) {
 	refused(dir, open(t, storetest.Communities(300, 4, 6, 8, 3)), NetworkOptions{}, "has no label of type node with 3 classes")
 	refused(dir, openTyped(t, storetest.Library(400, 3, 2)), NetworkOptions{}, "has no node type node")
 	refused(dir, ds, NetworkOptions{Checkpoint: "first"}, "{checkpoint} first: there are best and last")
+	refused(dir, ds, NetworkOptions{Metric: metric.AP}, "{metric} ap: it learns classes of nodes, of which there are accuracy")
+	refused(dir, ds, NetworkOptions{Metric: "best"}, "{metric} best: there are accuracy, micro-f1, macro-f1 and roc-auc, and of links roc-auc")
+	refused(dir, ds, NetworkOptions{EvalNegatives: "pairs:1"}, "{eval_negatives} pairs:1: it learns classes of nodes")
 	refused(dir, ds, NetworkOptions{MemoryBytes: 1 << 20}, "is not enough")
 	refused(t.TempDir(), ds, NetworkOptions{}, "it holds no run")
 	refused(dir+"-none", ds, NetworkOptions{}, "no such run directory")

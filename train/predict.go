@@ -30,6 +30,8 @@ var Predictable = []string{Classes, Probabilities, Logits, Embeddings}
 func (n *Network) Layer(what string, asked int) (int, error) {
 	last := n.t.Layers
 	switch {
+	case n.Links():
+		return 0, errors.New("it learns links, and only networks that learn the classes of nodes predict as yet")
 	case !slices.Contains(Predictable, what):
 		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits and embeddings", what)
 	case what != Embeddings && asked != 0:

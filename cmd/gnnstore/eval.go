@@ -95,9 +95,12 @@ func newEval() *cobra.Command {
 		Long: "Measure the network of the run in directory RUN on parts of its split, by any metric, over all neighbours of each node.\n" +
 			"The network is that of the best epoch, as in the test accuracy at the end of a training. DATASET is needed where the\n" +
 			"dataset has moved, and may be another one of the same types, relations, widths and classes. A run that is under way may\n" +
-			"be measured, unless it has learnt rows.",
+			"be measured, unless it has learnt rows.\n\n" +
+			"A run of --task link is measured on the parts of its edge split, among the negatives that its evaluation had. Of the links\n" +
+			"that it was trained on it takes as many as of the larger other part; messages pass along them, so they score better.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
-			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last",
+			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last\n" +
+			"  gnnstore eval runs/cites-1 --metric mrr --eval-negatives uniform:1000",
 		Args: oneOf("RUN", "RUN DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.metric == "auc" {
@@ -118,8 +121,9 @@ func newEval() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure: "+strings.Join(train.LabelledParts, ", "))
-	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default that of the run)")
+	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes or links: "+strings.Join(train.LabelledParts, ", "))
+	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K (default that of the run)")
+	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: pairs:N, uniform:N or given, as in training (default what the run was measured among)")
 	o.flags(f)
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd
@@ -155,11 +159,15 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 			continue
 		}
 		p.clear()
-		value := "-, " + m.Why
+		value := "-, " + withFlags(m.Why)
 		if m.Value != nil {
 			value = fmt.Sprintf("%.2f %%", 100**m.Value)
 		}
-		printf(stdout, "%-12s %s %s, %s nodes, %s evaluation, %s\n", part, r.Metric, value, count(int64(m.Count)), m.Method, seconds(m.Seconds))
+		of := "nodes"
+		if n.Links() {
+			of = "links"
+		}
+		printf(stdout, "%-12s %s %s, %s %s, %s evaluation, %s\n", part, r.Metric, value, count(int64(m.Count)), of, m.Method, seconds(m.Seconds))
 	}
 	r.PeakRSSBytes = n.PeakRSSBytes()
 	if o.json {

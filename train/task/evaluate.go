@@ -25,11 +25,13 @@ type evaluation struct {
 	of      Negatives
 	metric  metric.Links
 	held    [2]store.HeldEdges
-	drawn   [2][][2]uint32 // of InPairs: the pairs of each part, once they are drawn
+	drawn   [3][][2]uint32 // of InPairs: the pairs of each part, once they are drawn
 	known   []uint64       // what is held out, as pairs of nodes, ascending; nil before it is needed
 	part    Part
-	used    []int     // links of the part
-	rows    []nodeRow // by type
+	ends    [2][]uint32 // sources and destinations of the part's links
+	used    []int       // which of them are measured
+	read    examples    // scratch of readTrained
+	rows    []nodeRow   // by type
 	scratch [][2]uint32
 }
 
@@ -72,41 +74,49 @@ func given(h store.HeldEdges) bool {
 // metric can be had of.
 func (k *Links) Limit(n int) error {
 	k.most = n
-	e := &k.evaluation
-	best, isHits := k.kind.Best()
-	for p, h := range e.held {
+	for p, h := range k.held {
 		if h.Len() == 0 {
 			continue
 		}
-		fail := func(format string, args ...any) error {
-			return fmt.Errorf("%s: {eval_negatives} %s: relation %s, %v links: %s", k.data.Set.Path(), k.links.EvalNegatives,
-				k.relation.Relation.Key(), store.HeldPart(p), fmt.Sprintf(format, args...))
+		if err := k.Measurable(Part(p)); err != nil {
+			return err
 		}
-		links := int64(k.measured(h))
-		pool := links * int64(e.of.Of) // negatives in all
-		lists := e.of.Way == Uniform
-		if e.of.Way == Given {
-			pool = 0
-			switch {
-			case !given(h):
-				return fail("none are given; take pairs:1, or uniform:1000")
-			case h.Part.PoolSrc != nil:
-				pool = h.Part.PoolSrc.Rows
-			default:
-				lists = true
-				for _, f := range []*store.File{h.Part.SrcNegatives, h.Part.DstNegatives} {
-					if f != nil {
-						pool += links * f.Cols
-					}
+	}
+	return nil
+}
+
+// Measurable says why the metric cannot be had of the links of a part and their negatives.
+func (k *Links) Measurable(p Part) error {
+	e := &k.evaluation
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: {eval_negatives} %s: relation %s, %v links: %s", k.data.Set.Path(), k.links.EvalNegatives,
+			k.relation.Relation.Key(), p, fmt.Sprintf(format, args...))
+	}
+	links := int64(k.Count(p))
+	pool := links * int64(e.of.Of) // negatives in all
+	lists := e.of.Way == Uniform
+	if e.of.Way == Given {
+		pool = 0
+		switch {
+		case p == Train || !given(e.held[p]):
+			return fail("none are given; take pairs:1, or uniform:1000")
+		case e.held[p].Part.PoolSrc != nil:
+			pool = e.held[p].Part.PoolSrc.Rows
+		default:
+			lists = true
+			for _, f := range []*store.File{e.held[p].Part.SrcNegatives, e.held[p].Part.DstNegatives} {
+				if f != nil {
+					pool += links * f.Cols
 				}
 			}
 		}
-		if k.kind == metric.MRR && !lists {
-			return fail("{metric} mrr ranks each link among negatives of its own, and these are for all; take uniform:1000")
-		}
-		if isHits && int64(best) > pool {
-			return fail("{metric} %s wants %d negatives, and there are %d; take a smaller K, or more of them", k.kind, best, pool)
-		}
+	}
+	best, isHits := k.kind.Best()
+	if k.kind == metric.MRR && !lists {
+		return fail("{metric} mrr ranks each link among negatives of its own, and these are for all; take uniform:1000")
+	}
+	if isHits && int64(best) > pool {
+		return fail("{metric} %s wants %d negatives, and there are %d; take a smaller K, or more of them", k.kind, best, pool)
 	}
 	return nil
 }
@@ -114,12 +124,19 @@ func (k *Links) Limit(n int) error {
 // Attach has links be scored by the network of s: before the first step.
 func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.Tape, s.Feed }
 
-// measured is how many links of a part are measured.
-func (k *Links) measured(h store.HeldEdges) int {
-	if k.most > 0 {
-		return min(h.Len(), k.most)
+// Count is how many links of a part are measured. Of those that are trained on it is as many as of the larger part that is held out,
+// since there may be more of them than memory has scores for.
+func (k *Links) Count(p Part) int {
+	n := max(k.held[Valid].Len(), k.held[Test].Len())
+	if p == Train {
+		n = int(min(int64(n), k.relation.Edges()))
+	} else {
+		n = k.held[p].Len()
 	}
-	return h.Len()
+	if k.most > 0 {
+		n = min(n, k.most)
+	}
+	return n
 }
 
 // Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, and the
@@ -127,8 +144,8 @@ func (k *Links) measured(h store.HeldEdges) int {
 func (k *Links) Bytes() (n int64) {
 	for _, t := range k.data.SeedTypes() {
 		nodes, ends := int64(k.data.Types[t].Nodes), int64(0)
-		for _, h := range k.held {
-			ends = max(ends, int64(k.measured(h))*int64(2+2*k.evaluation.of.Of))
+		for p := range k.held {
+			ends = max(ends, int64(k.Count(Part(p)))*int64(2+2*k.evaluation.of.Of))
 			if k.evaluation.of.Way == Given {
 				ends = nodes
 			}
@@ -136,8 +153,8 @@ func (k *Links) Bytes() (n int64) {
 		n += 4*min(nodes, ends)*int64(k.model.Out) + nodes/4
 	}
 	if k.evaluation.of.Way == InPairs {
-		for _, h := range k.held {
-			n += 8 * int64(k.measured(h)*k.evaluation.of.Of+2*h.Len())
+		for p, h := range k.held {
+			n += 8 * int64(k.Count(Part(p))*k.evaluation.of.Of+2*h.Len())
 		}
 	}
 	return n
@@ -148,19 +165,13 @@ type replaced struct{ src, dst []uint32 }
 
 // Part begins a measurement: of the nodes that links of a part have for ends, and their negatives.
 func (k *Links) Part(p Part) [][]uint32 {
-	e, h := &k.evaluation, k.held[p]
+	e := &k.evaluation
 	e.part, e.used = p, e.used[:0]
-	n := h.Len()
-	if e.most > 0 && n > e.most {
-		order := newPermutation(uint64(n), sample.Hash(k.options.Seed, phaseEval, uint64(p), 1))
-		for i := range e.most {
-			e.used = append(e.used, int(order.at(uint64(i))))
-		}
-		slices.Sort(e.used)
+	if p == Train {
+		k.readTrained(k.Count(p))
 	} else {
-		for i := range n {
-			e.used = append(e.used, i)
-		}
+		e.ends[0], e.ends[1] = k.held[p].Ends()
+		e.used = k.choose(e.used, p, k.Count(p), len(e.ends[0]))
 	}
 	e.free()
 	e.rows = make([]nodeRow, len(k.data.Types))
@@ -169,10 +180,9 @@ func (k *Links) Part(p Part) [][]uint32 {
 	}
 	r := k.relation
 	add := func(t int, v uint32) { e.rows[t].set[v/64] |= 1 << (v % 64) }
-	src, dst := h.Ends()
 	for _, i := range e.used {
-		add(r.Src, src[i])
-		add(r.Dst, dst[i])
+		add(r.Src, e.ends[0][i])
+		add(r.Dst, e.ends[1][i])
 		lists := k.replacing(i)
 		for _, u := range lists.src {
 			add(r.Src, u)
@@ -198,12 +208,43 @@ func (k *Links) Part(p Part) [][]uint32 {
 	return nodes
 }
 
+// choose appends n of all links of a part to dst, ascending: the same ones each time.
+func (k *Links) choose(dst []int, p Part, n, all int) []int {
+	if n == all {
+		for i := range n {
+			dst = append(dst, i)
+		}
+		return dst
+	}
+	order := newPermutation(uint64(all), sample.Hash(k.options.Seed, phaseEval, uint64(p), 1))
+	for i := range n {
+		dst = append(dst, int(order.at(uint64(i))))
+	}
+	slices.Sort(dst)
+	return dst
+}
+
+// readTrained makes n of the edges that are trained on the part's links.
+func (k *Links) readTrained(n int) {
+	e, x := &k.evaluation, &k.evaluation.read
+	x.edges = x.edges[:0]
+	for _, i := range k.choose(nil, Train, n, int(k.relation.Edges())) {
+		x.edges = append(x.edges, int64(i))
+	}
+	x.read(k.relation.Graph, x.edges)
+	x.src, x.dst = x.src[:0], x.dst[:0]
+	for i, l := range x.links {
+		x.src, x.dst, e.used = append(x.src, l[0]), append(x.dst, l[1]), append(e.used, i)
+	}
+	e.ends = [2][]uint32{x.src, x.dst}
+}
+
 // replacing is the nodes that take the place of the ends of link i in its negatives.
 func (k *Links) replacing(i int) (l replaced) {
-	h, r := k.held[k.part], k.relation
+	r := k.relation
 	switch k.evaluation.of.Way {
 	case Given:
-		if h.Part.PoolSrc == nil {
+		if h := k.held[k.part]; h.Part.PoolSrc == nil {
 			return replaced{h.SrcNegatives(i), h.DstNegatives(i)}
 		}
 	case Uniform:
@@ -226,10 +267,10 @@ const mostTries = 10_000
 
 // pairs are negatives with both ends drawn, or given as pairs. Known links and pairs of a node with itself are drawn anew.
 func (k *Links) pairs() [][2]uint32 {
-	e, h, r := &k.evaluation, k.held[k.part], k.relation
+	e, r := &k.evaluation, k.relation
 	switch {
-	case e.of.Way == Given && h.Part.PoolSrc != nil:
-		src, dst := h.Pool()
+	case e.of.Way == Given && k.held[k.part].Part.PoolSrc != nil:
+		src, dst := k.held[k.part].Pool()
 		e.scratch = e.scratch[:0]
 		for i := range src {
 			e.scratch = append(e.scratch, [2]uint32{src[i], dst[i]})
@@ -338,7 +379,7 @@ func (k *Links) Value() (v float64, err error) {
 func (k *Links) scoreLinks() {
 	r := k.relation
 	from, to := &k.rows[r.Src], &k.rows[r.Dst]
-	src, dst := k.held[k.part].Ends()
+	src, dst := k.ends[0], k.ends[1]
 	for all := k.used; len(all) > 0; {
 		k.lists = slices.Grow(k.lists[:0], 3)
 		positive, byDst, bySrc := k.list(r.Src, r.Dst, nil), k.list(r.Src, r.Dst, nil), k.list(r.Dst, r.Src, nil)

@@ -234,7 +234,7 @@ func TestPairsOfEvaluation(t *testing.T) {
 	}
 	require.NotEqual(t, drawn[Valid][:40], drawn[Test])
 	require.NoError(t, k.Limit(1))
-	k.drawn = [2][][2]uint32{}
+	k.drawn = [3][][2]uint32{}
 	k.Part(Valid)
 	require.Len(t, k.pairs(), 40)
 	require.Len(t, k.used, 1)

@@ -30,7 +30,10 @@ type Part int
 const (
 	Valid Part = iota
 	Test
+	Train // of links, once they are learnt
 )
+
+func (p Part) String() string { return [...]string{"valid", "test", "train"}[p] }
 
 // Options says what is learnt from the labels of nodes, and by which nodes a step.
 type Options struct {
