@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/data"
 )
 
 // What a network predicts of a node.
@@ -18,56 +19,90 @@ const (
 	// Probabilities: a column a class, the softmax of the logits; where a node has several classes, the sigmoid of each.
 	Probabilities = "probabilities"
 	Logits        = "logits"
-	// Embeddings: the activations that a layer makes.
+	// Embeddings: the activations that a layer makes, or what nodes have for input.
 	Embeddings = "embeddings"
 )
 
 // Predictable is all that can be predicted.
 var Predictable = []string{Classes, Probabilities, Logits, Embeddings}
 
-// Layer is the layer whose rows what is made of, the first of which is 1. Of embeddings it is the one asked for, or, where that is 0, the
-// last hidden one: what it makes is what the last layer reads. In a network of one layer there is none, and it is that layer.
+// DefaultLayer is the layer of embeddings that nobody has asked for by its number.
+const DefaultLayer = -1
+
+// Layer is the layer whose rows what is made of, the first of which is 1. Of embeddings it is the one asked for, where 0 is what nodes have
+// for input, or by DefaultLayer the last hidden one: what it makes is what the last layer reads. In a network of one layer there is none,
+// and it is that layer; so it is where links are learnt, whose decoder reads what the last layer makes.
 func (n *Network) Layer(what string, asked int) (int, error) {
 	last := n.t.Layers
 	switch {
-	case n.Links():
-		return 0, errors.New("it learns links, and only networks that learn the classes of nodes predict as yet")
 	case !slices.Contains(Predictable, what):
 		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits and embeddings", what)
-	case what != Embeddings && asked != 0:
+	case n.Links() && what != Embeddings:
+		return 0, fmt.Errorf("{what} %s: the run learns links, whose nodes have no classes; take embeddings", what)
+	case what != Embeddings && asked != DefaultLayer:
 		return 0, fmt.Errorf("{layer} %d: of embeddings alone; {what} is %s, which the last layer makes", asked, what)
-	case asked < 0 || asked > last:
-		return 0, fmt.Errorf("{layer} %d: the network has %d layers, of which 1 is the first", asked, last)
-	case what != Embeddings:
+	case asked < DefaultLayer || asked > last:
+		return 0, fmt.Errorf("{layer} %d: the network has %d layers, of which 1 is the first; 0 is what nodes have for input", asked, last)
+	case what != Embeddings || n.Links() && asked == DefaultLayer:
 		return last, nil
-	case asked == 0:
+	case asked == DefaultLayer:
 		return max(last-1, 1), nil
 	}
 	return asked, nil
+}
+
+// TypeOf is the number of the type whose nodes are predicted: the one of that name, or the target where it is empty. It says what is wrong
+// where layer has no rows of such nodes.
+func (n *Network) TypeOf(name, what string, layer int) (int, error) {
+	d := n.t.data
+	if name == "" && n.Links() && len(d.SeedTypes()) > 1 {
+		r := d.Relations[d.Links.Relation].Relation
+		return 0, fmt.Errorf("links of %s join nodes of the types %s and %s; say by {type} which of them to predict", r.Key(), r.Src, r.Dst)
+	}
+	t := d.Target
+	if name != "" {
+		if t = slices.IndexFunc(d.Types, func(t data.Type) bool { return t.Name == name }); t < 0 {
+			return 0, fmt.Errorf("{type} %s: no such type of nodes", name)
+		}
+	}
+	switch name = d.Types[t].Name; {
+	case what != Embeddings && t != d.Target:
+		return 0, fmt.Errorf("{type} %s: the network predicts %s of type %s; of others it has embeddings", name, what, d.Types[d.Target].Name)
+	case layer > 0 && !n.t.eval.Makes(layer-1, t):
+		return 0, fmt.Errorf("{type} %s: layer %d makes no rows of such nodes", name, layer)
+	case layer == 0 && d.Types[t].Dim() == 0:
+		return 0, fmt.Errorf("{type} %s: all of its nodes have one row for input, which is among the weights of the run", name)
+	case layer == 0 && !n.t.eval.Reads(t):
+		return 0, fmt.Errorf("{type} %s: the network reads no rows of such nodes", name)
+	}
+	return t, nil
 }
 
 // Layers is how many layers the network has.
 func (n *Network) Layers() int { return n.t.Layers }
 
 // Several tells whether a node may have several classes.
-func (n *Network) Several() bool { return n.t.data.Labels.Label.Multi }
+func (n *Network) Several() bool { return !n.Links() && n.t.data.Labels.Label.Multi }
 
-// Columns is how many numbers Predict gives of a node.
-func (n *Network) Columns(what string, layer int) int {
-	if what == Classes && !n.Several() {
+// Columns is how many numbers Predict gives of a node of type t.
+func (n *Network) Columns(what string, layer, t int) int {
+	switch {
+	case what == Classes && !n.Several():
 		return 1
+	case layer == 0:
+		return n.t.data.Types[t].Dim()
 	}
 	return n.t.model.Width(layer - 1)
 }
 
-// Predict calls do with what the network predicts of nodes of its target type, over all their neighbours: Columns numbers a node, of the
-// layer that Layer gave. Nodes come once each, in ascending order, a chunk at a time, and both slices are lent for the length of the call.
+// Predict calls do with what the network predicts of nodes of the type that TypeOf gave, over all their neighbours: Columns numbers a node, of
+// the layer that Layer gave. Nodes come once each, in ascending order, a chunk at a time, and both slices are lent for the length of the call.
 // Where labels are input, a training node sees the labels of no training node, as in an evaluation of them, and all others see all; then
 // training nodes come behind all others. The rows of a node are the same bits whatever the other nodes are.
-func (n *Network) Predict(ctx context.Context, what string, layer int, nodes []uint32, do func(nodes []uint32, rows []float32) error) (err error) {
+func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nodes []uint32, do func(nodes []uint32, rows []float32) error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	t := n.t
-	if t.eval.Walks() {
+	if t.eval.Walks() && layer > 0 {
 		return errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
 			"measured on sampled blocks, and does not predict")
 	}
@@ -76,12 +111,16 @@ func (n *Network) Predict(ctx context.Context, what string, layer int, nodes []u
 		if len(nodes) == 0 {
 			return nil
 		}
-		return t.eval.Each(ctx, layer-1, nodes, func(chunk []uint32, y kernels.Tensor) error {
+		use := func(chunk []uint32, y kernels.Tensor) error {
 			t.tiers.FollowHeap()
 			return do(chunk, convert(t.step.Feed.Download(y), y.Cols))
-		})
+		}
+		if layer == 0 {
+			return t.eval.Inputs(ctx, kind, nodes, use)
+		}
+		return t.eval.EachOf(ctx, layer-1, kind, nodes, use)
 	}
-	if t.labels == nil {
+	if t.labels == nil || layer == 0 || kind != t.data.Target {
 		err = each(nodes)
 	} else {
 		var others, training []uint32

@@ -2,16 +2,20 @@ package train
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -20,11 +24,18 @@ import (
 
 // predictions are rows by node, and the nodes in the order in which they came.
 func predictions(t *testing.T, n *Network, what string, asked int, nodes []uint32) (rows map[uint32][]float32, order []uint32) {
+	return predictionsOf(t, n, "", what, asked, nodes)
+}
+
+// predictionsOf is predictions of nodes of a type.
+func predictionsOf(t *testing.T, n *Network, kind, what string, asked int, nodes []uint32) (rows map[uint32][]float32, order []uint32) {
 	layer, err := n.Layer(what, asked)
 	require.NoError(t, err)
+	typ, err := n.TypeOf(kind, what, layer)
+	require.NoError(t, err)
 	rows = map[uint32][]float32{}
-	cols := n.Columns(what, layer)
-	err = n.Predict(context.Background(), what, layer, nodes, func(chunk []uint32, values []float32) error {
+	cols := n.Columns(what, layer, typ)
+	err = n.Predict(context.Background(), what, layer, typ, nodes, func(chunk []uint32, values []float32) error {
 		require.Len(t, values, len(chunk)*cols)
 		for i, v := range chunk {
 			require.NotContains(t, rows, v)
@@ -68,7 +79,7 @@ func TestPredict(t *testing.T) {
 			dir, _ := runIn(t, c.ds, c.o)
 			n := network(t, c.ds, dir, NetworkOptions{})
 			all := everyNode(n)
-			logits, order := predictions(t, n, Logits, 0, all)
+			logits, order := predictions(t, n, Logits, DefaultLayer, all)
 			if c.o.LabelInput == 0 {
 				require.True(t, slices.IsSorted(order))
 			} else {
@@ -76,8 +87,8 @@ func TestPredict(t *testing.T) {
 				require.Equal(t, n.Data().Train, order[len(order)-len(n.Data().Train):])
 			}
 
-			classes, _ := predictions(t, n, Classes, 0, all)
-			probabilities, _ := predictions(t, n, Probabilities, 0, all)
+			classes, _ := predictions(t, n, Classes, DefaultLayer, all)
+			probabilities, _ := predictions(t, n, Probabilities, DefaultLayer, all)
 			right, of := 0, 0
 			for v, row := range logits {
 				if n.Several() {
@@ -111,7 +122,7 @@ func TestPredict(t *testing.T) {
 			// The last layer's embeddings are the logits; those below have the width of the network.
 			same, _ := predictions(t, n, Embeddings, c.o.Layers, all)
 			require.Equal(t, logits, same)
-			hidden, _ := predictions(t, n, Embeddings, 0, all)
+			hidden, _ := predictions(t, n, Embeddings, DefaultLayer, all)
 			if c.o.Layers == 1 {
 				require.Equal(t, logits, hidden)
 			} else {
@@ -120,13 +131,13 @@ func TestPredict(t *testing.T) {
 
 			// Few nodes alone, and little memory.
 			few := []uint32{0, 3, 17, all[len(all)-1]}
-			alone, _ := predictions(t, n, Logits, 0, few)
+			alone, _ := predictions(t, n, Logits, DefaultLayer, few)
 			for _, v := range few {
 				require.Equal(t, logits[v], alone[v], "node %d", v)
 			}
 			require.NoError(t, n.Close())
 			n = network(t, c.ds, dir, NetworkOptions{MemoryBytes: 100 << 20})
-			again, _ := predictions(t, n, Logits, 0, all)
+			again, _ := predictions(t, n, Logits, DefaultLayer, all)
 			require.Equal(t, logits, again)
 			require.NoError(t, n.Close())
 
@@ -135,12 +146,12 @@ func TestPredict(t *testing.T) {
 			n = network(t, c.ds, dir, NetworkOptions{Scratch: scratch, GoesOn: true})
 			n.t.eval.Bytes = 0
 			enough := errors.New("enough")
-			err := n.Predict(context.Background(), Logits, c.o.Layers, all, func([]uint32, []float32) error { return enough })
+			err := n.Predict(context.Background(), Logits, c.o.Layers, n.Data().Target, all, func([]uint32, []float32) error { return enough })
 			require.ErrorIs(t, err, enough)
 			if c.o.Layers > 1 {
 				require.DirExists(t, scratch)
 			}
-			again, _ = predictions(t, n, Logits, 0, all)
+			again, _ = predictions(t, n, Logits, DefaultLayer, all)
 			require.Equal(t, logits, again)
 			require.NoDirExists(t, scratch)
 			require.NoError(t, n.Close())
@@ -158,7 +169,7 @@ func TestPredictIsThePlainPass(t *testing.T) {
 	n := network(t, ds, dir, NetworkOptions{})
 	defer n.Close()
 	all := everyNode(n)
-	got, _ := predictions(t, n, Logits, 0, all)
+	got, _ := predictions(t, n, Logits, DefaultLayer, all)
 	m := n.t
 	b, err := m.tiers.First(context.Background(), sample.Z{}, m.data.Seeds(all), nil)
 	require.NoError(t, err)
@@ -187,7 +198,7 @@ func TestPredictOnAnotherDataset(t *testing.T) {
 	dir, _ := runIn(t, ds, small())
 	own := network(t, ds, dir, NetworkOptions{})
 	defer own.Close()
-	want, _ := predictions(t, own, Logits, 0, everyNode(own))
+	want, _ := predictions(t, own, Logits, DefaultLayer, everyNode(own))
 
 	like := func(v int) int { return v % 300 } // node 300 is like node 0
 	row, class := s.Row, s.Class
@@ -200,7 +211,7 @@ func TestPredictOnAnotherDataset(t *testing.T) {
 	require.Equal(t, own.Checkpoint, n.Checkpoint)
 	require.Equal(t, own.Epoch, n.Epoch)
 	require.Equal(t, own.Updates, n.Updates)
-	got, _ := predictions(t, n, Logits, 0, everyNode(n))
+	got, _ := predictions(t, n, Logits, DefaultLayer, everyNode(n))
 	for v, logits := range want {
 		require.Equal(t, logits, got[v], "node %d", v)
 	}
@@ -226,7 +237,7 @@ func TestPredictUnlabelled(t *testing.T) {
 		all, err := n.Data().Part(part)
 		require.NoError(t, err)
 		require.Greater(t, len(all), len(labelled))
-		predictions(t, n, Classes, 0, all)
+		predictions(t, n, Classes, DefaultLayer, all)
 		m, err := n.Measure(context.Background(), part)
 		require.NoError(t, err)
 		require.Equal(t, len(labelled), m.Count)
@@ -246,7 +257,7 @@ func TestPredictRefusals(t *testing.T) {
 	dir, _ := runIn(t, ds, o)
 	n := network(t, ds, dir, NetworkOptions{})
 	defer n.Close()
-	err := n.Predict(context.Background(), Logits, 2, []uint32{1}, nil)
+	err := n.Predict(context.Background(), Logits, 2, 0, []uint32{1}, nil)
 	require.ErrorContains(t, err, "{sampler} rw weighs the nodes")
 	m, err := n.Measure(context.Background(), "test")
 	require.NoError(t, err)
@@ -256,8 +267,8 @@ func TestPredictRefusals(t *testing.T) {
 		layer int
 		want  string
 	}{
-		{"colours", 0, "{what} colours: there are"}, {Embeddings, 3, "{layer} 3: the network has 2 layers"},
-		{Embeddings, -1, "{layer} -1: "}, {Logits, 1, "{layer} 1: of embeddings alone"},
+		{"colours", DefaultLayer, "{what} colours: there are"}, {Embeddings, 3, "{layer} 3: the network has 2 layers"},
+		{Embeddings, -2, "{layer} -2: "}, {Logits, 1, "{layer} 1: of embeddings alone"},
 	} {
 		_, err := n.Layer(c.what, c.layer)
 		require.ErrorContains(t, err, c.want)
@@ -268,5 +279,93 @@ func TestPredictRefusals(t *testing.T) {
 	dir, _ = runIn(t, ds, o)
 	n = network(t, ds, dir, NetworkOptions{})
 	defer n.Close()
-	require.ErrorIs(t, n.Predict(ctx, Logits, 2, []uint32{1}, nil), context.Canceled)
+	require.ErrorIs(t, n.Predict(ctx, Logits, 2, 0, []uint32{1}, nil), context.Canceled)
+}
+
+// TestEmbeddingsOfLinks: what the decoder reads of nodes is what links are measured by, of either type, and layer 0 is what nodes have
+// for input: features as they are stored, and learnt rows as the checkpoint has them.
+func TestEmbeddingsOfLinks(t *testing.T) {
+	spec := shop(rand.New(rand.NewPCG(3, 4)))
+	for _, h := range []*storetest.HeldEdges{&spec.Relations[0].EdgeSplit.Valid, &spec.Relations[0].EdgeSplit.Test} {
+		h.PoolSrc, h.PoolDst = h.Src[1:], h.Dst[:len(h.Dst)-1]
+	}
+	ds := openTyped(t, spec)
+	o := linkOptions()
+	o.Kind, o.Target, o.Epochs, o.Inputs = model.RSAGE, "user,buys,item", 3, map[string]string{"item": "embed:8"}
+	dir, r := runIn(t, ds, o)
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	all := func(kind int) (nodes []uint32) {
+		for v := range n.Data().Types[kind].Nodes {
+			nodes = append(nodes, uint32(v))
+		}
+		return nodes
+	}
+	users, order := predictionsOf(t, n, "user", Embeddings, DefaultLayer, all(0))
+	require.True(t, slices.IsSorted(order))
+	items, _ := predictionsOf(t, n, "item", Embeddings, DefaultLayer, all(1))
+	require.Len(t, items[0], o.Hidden)
+
+	// ROC-AUC among the pairs that are given.
+	score := func(u, v uint32) (sum float64) {
+		for i, x := range users[u] {
+			sum += float64(x) * float64(items[v][i])
+		}
+		return sum
+	}
+	held, above := spec.Relations[0].EdgeSplit.Test, 0.0
+	for i, u := range held.Src {
+		for j, other := range held.PoolSrc {
+			if score(u, held.Dst[i]) > score(other, held.PoolDst[j]) {
+				above++
+			}
+		}
+	}
+	require.InDelta(t, *r.Best.TestAcc, above/float64(len(held.Src)*len(held.PoolSrc)), 1e-3)
+
+	features, _ := predictionsOf(t, n, "user", Embeddings, 0, all(0))
+	for v, row := range features {
+		for i, x := range spec.Types[0].Row(int(v)) {
+			require.Equal(t, float16.Fromfloat32(x).Float32(), row[i])
+		}
+	}
+	learnt, _ := predictionsOf(t, n, "item", Embeddings, 0, all(1))
+	touched := 0
+	require.NoError(t, n.t.tiers.Learnt[0].Each(t.Context(), func(row uint32, record []byte) error {
+		touched++
+		for i, x := range learnt[row] {
+			require.Equal(t, math.Float32bits(x), binary.LittleEndian.Uint32(record[4*i:]))
+		}
+		return nil
+	}))
+	require.Positive(t, touched)
+
+	for want, c := range map[string]struct {
+		kind, what string
+		layer      int
+	}{
+		"say by {type} which of them to predict":   {"", Embeddings, 2},
+		"{type} shelf: no such type of nodes":      {"shelf", Embeddings, 2},
+		"{type} user: the network predicts logits": {"user", Logits, 2},
+	} {
+		_, err := n.TypeOf(c.kind, c.what, c.layer)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := n.Layer(Classes, DefaultLayer)
+	require.ErrorContains(t, err, "{what} classes: the run learns links")
+}
+
+// TestEmbeddingsOfOtherTypes: nodes that are not the target have rows in the layers that the network computes of them.
+func TestEmbeddingsOfOtherTypes(t *testing.T) {
+	ds := openTyped(t, storetest.Library(400, 3, 2))
+	dir, _ := runIn(t, ds, learning())
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	author := slices.IndexFunc(n.Data().Types, func(t data.Type) bool { return t.Name == "author" })
+	rows, _ := predictionsOf(t, n, "author", Embeddings, 1, []uint32{0, 5})
+	require.Len(t, rows[5], n.t.Hidden)
+	rows, _ = predictionsOf(t, n, "author", Embeddings, 0, []uint32{0, 5})
+	require.Len(t, rows[5], n.Data().Types[author].Embed)
+	_, err := n.TypeOf("author", Embeddings, n.Layers())
+	require.ErrorContains(t, err, "{type} author: layer 2 makes no rows of such nodes")
 }

@@ -24,6 +24,7 @@ type predictOptions struct {
 	networkOptions
 	what   string
 	layer  int
+	kind   string // type of the nodes
 	nodes  string
 	format string
 	force  bool
@@ -63,6 +64,8 @@ func newPredict() *cobra.Command {
 			"is that of the best epoch. DATASET is needed where the dataset has moved. It may also be another one, with nodes that the\n" +
 			"network has not seen, but the same types, relations, widths and classes, labels of some nodes and a split; not where rows\n" +
 			"were learnt, or features made by fastrp or random.\n\n" +
+			"A run of --task link has embeddings to write: what its decoder reads of nodes, or of links between two types of those of\n" +
+			"--type; the decoder itself is in best.safetensors. With --layer 0 they are rows for input: features, or the learnt rows.\n\n" +
 			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
 			"  parquet  column id; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
 			"           logits; the list embedding\n" +
@@ -71,11 +74,12 @@ func newPredict() *cobra.Command {
 			"           OUT.ids.npy, or OUT.ids.txt where ids are texts",
 		Example: "  gnnstore predict runs/arxiv-1 classes.parquet\n" +
 			"  gnnstore predict runs/arxiv-1 probabilities.csv --what probabilities --nodes new-papers.txt\n" +
-			"  gnnstore predict runs/arxiv-1 hidden.npy --what embeddings",
+			"  gnnstore predict runs/arxiv-1 hidden.npy --what embeddings\n" +
+			"  gnnstore predict runs/mag-1 authors.parquet --what embeddings --layer 0 --type author",
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			errs := []error{o.Validate()}
-			if !slices.Contains(train.Predictable, o.what) {
+			if o.what != "" && !slices.Contains(train.Predictable, o.what) {
 				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, texts(train.Predictable)))
 			}
 			switch export.Format(o.format) {
@@ -86,6 +90,9 @@ func newPredict() *cobra.Command {
 			if err := errors.Join(errs...); err != nil {
 				return misuse(err)
 			}
+			if !cmd.Flags().Changed("layer") {
+				o.layer = train.DefaultLayer
+			}
 			dataset := ""
 			if len(args) == 3 {
 				dataset = args[1]
@@ -95,9 +102,10 @@ func newPredict() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.what, "what", train.Classes, "what to write: "+texts(train.Predictable))
-	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1 (default the last hidden one, which the last layer reads; "+
-		"of a network of one layer, its logits)")
+	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes; of a run of links embeddings)")
+	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1; 0 is what nodes have for input, learnt rows too (default the last hidden one, "+
+		"which the last layer reads; of a network of one layer, its logits; of a run of links the last one)")
+	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
 	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line")
 	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet)")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
@@ -119,24 +127,35 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	if o.what == "" {
+		o.what = train.Classes
+		if n.Links() {
+			o.what = train.Embeddings
+		}
+	}
 	layer, err := n.Layer(o.what, o.layer)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", runPath, err)
 	}
-	nodes, err := predicted(n, o.nodes)
+	kind, err := n.TypeOf(o.kind, o.what, layer)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", runPath, err)
+	}
+	nodes, err := predicted(n, kind, o.nodes)
 	if err != nil {
 		return err
 	}
 	d := n.Data()
-	if o.what == train.Embeddings && n.Layers() == 1 {
+	if o.what == train.Embeddings && layer == 1 && n.Layers() == 1 && !n.Links() {
 		p.line("note: the network has one layer and no hidden one: its embeddings are its logits")
 	}
 	r := predictResult{
 		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
-		Target: d.Types[d.Target].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer), Nodes: o.nodes, Rows: len(nodes), Out: out,
+		Target: d.Types[kind].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer, kind), Nodes: o.nodes, Rows: len(nodes), Out: out,
 	}
-	form := export.RowOptions{
-		Format: export.Format(o.format), Kind: export.Numbers, Cols: r.Columns, Rows: int64(r.Rows), Names: d.Labels.Label.ClassNames, Force: o.force,
+	form := export.RowOptions{Format: export.Format(o.format), Kind: export.Numbers, Cols: r.Columns, Rows: int64(r.Rows), Force: o.force}
+	if !n.Links() {
+		form.Names = d.Labels.Label.ClassNames
 	}
 	switch {
 	case o.what == train.Embeddings:
@@ -153,8 +172,8 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 			p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
 		}
 	})
-	report, err := export.WriteRows(out, d.IDs(d.Target), form, func(add func([]store.NodeID, []float32) error) error {
-		return n.Predict(ctx, o.what, layer, nodes, func(chunk []uint32, rows []float32) error {
+	report, err := export.WriteRows(out, d.IDs(kind), form, func(add func([]store.NodeID, []float32) error) error {
+		return n.Predict(ctx, o.what, layer, kind, nodes, func(chunk []uint32, rows []float32) error {
 			done += int64(len(chunk))
 			p.show("predict "+o.what, done, int64(r.Rows), "nodes")
 			return add(chunk, rows)
@@ -173,7 +192,10 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		return printJSON(stdout, r)
 	}
 	of := r.What
-	if of == train.Embeddings {
+	switch {
+	case of == train.Embeddings && r.Layer == 0:
+		of = "rows for input"
+	case of == train.Embeddings:
 		of = fmt.Sprintf("%s of layer %d", of, r.Layer)
 	}
 	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
@@ -182,17 +204,20 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	return nil
 }
 
-// predicted are the nodes that --nodes names, in ascending order.
-func predicted(n *usedNetwork, which string) ([]uint32, error) {
+// predicted are the nodes of a type that --nodes names, in ascending order.
+func predicted(n *usedNetwork, kind int, which string) ([]uint32, error) {
 	d := n.Data()
 	switch which {
 	case "all":
-		nodes := make([]uint32, d.Types[d.Target].Nodes)
+		nodes := make([]uint32, d.Types[kind].Nodes)
 		for v := range nodes {
 			nodes[v] = uint32(v)
 		}
 		return nodes, nil
 	case "train", "valid", "test":
+		if n.Links() || kind != d.Target {
+			return nil, fmt.Errorf("--nodes %s: nodes of type %s have no split; give all, or a file with an id a line", which, d.Types[kind].Name)
+		}
 		return d.Part(which)
 	}
 	f, err := os.Open(which)
@@ -202,7 +227,7 @@ func predicted(n *usedNetwork, which string) ([]uint32, error) {
 	defer f.Close()
 	var nodes []uint32
 	err = store.Guard(func() (err error) {
-		nodes, err = nodesIn(f, d.IDs(d.Target))
+		nodes, err = nodesIn(f, d.IDs(kind))
 		return err
 	})
 	if err != nil {

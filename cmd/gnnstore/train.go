@@ -355,8 +355,15 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
-	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Links() && !r.Options.Edges() { // there is a checkpoint, and a network that predicts
-		printf(stdout, "\npredict: gnnstore predict %s %s.parquet\n", r.Run, filepath.Base(r.Run))
+	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Edges() { // there is a checkpoint, and a network that predicts
+		what := ""
+		if r.Options.Links() {
+			what = " --what embeddings"
+			if src, rest, _ := strings.Cut(r.Options.Target, ","); !strings.HasSuffix(rest, ","+src) {
+				what += " --type " + src
+			}
+		}
+		printf(stdout, "\npredict: gnnstore predict %s %s.parquet%s\n", r.Run, filepath.Base(r.Run), what)
 	}
 	return nil
 }

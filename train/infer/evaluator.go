@@ -273,8 +273,45 @@ func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 // which has the logits and the others activations. Nodes come in ascending order, a chunk at a time; chunk and y are lent for the length of
 // the call. Memory is as of a layer-wise evaluation.
 func (e *Evaluator) Each(ctx context.Context, layer int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
+	return e.EachOf(ctx, layer, e.data.Target, nodes, do)
+}
+
+// EachOf is Each of nodes of type t, of which the layer Makes rows.
+func (e *Evaluator) EachOf(ctx context.Context, layer, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
+	seeds := make([][]uint32, len(e.data.Types))
+	seeds[t] = nodes
 	return store.Guard(func() error {
-		return e.layerwise(ctx, layer, e.data.Seeds(nodes), func(_ int, chunk []uint32, y kernels.Tensor) error { return do(chunk, y) })
+		return e.layerwise(ctx, layer, seeds, func(_ int, chunk []uint32, y kernels.Tensor) error { return do(chunk, y) })
+	})
+}
+
+// Makes tells whether a layer makes rows of nodes of type t: those that seeds, or the layer above, read.
+func (e *Evaluator) Makes(layer, t int) bool { return e.reach.Types[layer+1][t] }
+
+// Reads tells whether the first layer reads rows that nodes of type t have for input.
+func (e *Evaluator) Reads(t int) bool { return e.reach.Types[0][t] && e.tables[t] != nil }
+
+// Inputs is EachOf with what nodes of type t, which the network Reads, have for input: features, or learnt rows.
+func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
+	rows := max(1, e.ChunkBytes/max(4*int64(e.data.Types[t].Dim()), e.learntRow(t)))
+	return store.Guard(func() error {
+		done := 0
+		for chunk := range slices.Chunk(nodes, int(rows)) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			e.step.Tape.Reset(false)
+			x := make(model.Rows, len(e.data.Types))
+			if err := e.bring(ctx, 0, t, chunk, x, nil); err != nil {
+				return err
+			}
+			if err := do(chunk, e.step.Tape.Convert(x[t]).Value); err != nil {
+				return err
+			}
+			done += len(chunk)
+			e.came(0, 0, t, done, len(nodes))
+		}
+		return nil
 	})
 }
 
