@@ -83,9 +83,10 @@ type Network struct {
 	Epoch      int    // whole epochs after which the weights were these
 	Updates    int    // steps, likewise
 
-	t     *trainer
-	other bool     // its dataset is not the one that the run trained on
-	held  *run.Dir // locked while learnt rows are read, else nil
+	t        *trainer
+	rowBytes int64    // that rows of links' ends may take in memory
+	other    bool     // its dataset is not the one that the run trained on
+	held     *run.Dir // locked while learnt rows are read, else nil
 }
 
 // OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another of the same schema: see
@@ -111,11 +112,20 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			with.Split = "" // the only one
 		}
 	}
+	nodes := int64(0)
 	for _, t := range ds.Manifest().NodeTypes { // a list of nodes, and what is made of a chunk of rows while it is written
 		h.beside = max(h.beside, 4*t.Count+writerBytes)
+		nodes += t.Count
 	}
 	if with.MemoryBytes > 0 {
 		h.chunk = min(max(int64(1)<<(bits.Len64(uint64(with.MemoryBytes))-1)/chunksInMemory, 1<<20), 32<<20) // in steps, so that the least stays the least
+	}
+	if with.Links() {
+		n.rowBytes = int64(1) << 30
+		if with.MemoryBytes > 0 {
+			n.rowBytes = with.MemoryBytes / 8
+		}
+		h.beside += min(n.rowBytes, 4*int64(with.Hidden)*nodes) + h.chunk + 5*nodes // rows, those that are scored together, and lists of their nodes
 	}
 	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
 		return nil, err

@@ -21,10 +21,12 @@ const (
 	Logits        = "logits"
 	// Embeddings: the activations that a layer makes, or what nodes have for input.
 	Embeddings = "embeddings"
+	// Scores: of pairs of nodes, where links are learnt: see [Network.Scores].
+	Scores = "scores"
 )
 
 // Predictable is all that can be predicted.
-var Predictable = []string{Classes, Probabilities, Logits, Embeddings}
+var Predictable = []string{Classes, Probabilities, Logits, Embeddings, Scores}
 
 // DefaultLayer is the layer of embeddings that nobody has asked for by its number.
 const DefaultLayer = -1
@@ -36,9 +38,11 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 	last := n.t.Layers
 	switch {
 	case !slices.Contains(Predictable, what):
-		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits and embeddings", what)
-	case n.Links() && what != Embeddings:
-		return 0, fmt.Errorf("{what} %s: the run learns links, whose nodes have no classes; take embeddings", what)
+		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits, embeddings and scores", what)
+	case n.Links() && what != Embeddings && what != Scores:
+		return 0, fmt.Errorf("{what} %s: the run learns links, whose nodes have no classes; take embeddings or scores", what)
+	case !n.Links() && what == Scores:
+		return 0, fmt.Errorf("{what} %s: the run learns classes of nodes, and scores are of links; take logits", what)
 	case what != Embeddings && asked != DefaultLayer:
 		return 0, fmt.Errorf("{layer} %d: of embeddings alone; {what} is %s, which the last layer makes", asked, what)
 	case asked < DefaultLayer || asked > last:

@@ -35,7 +35,8 @@ func (o *networkOptions) flags(f *pflag.FlagSet) {
 // usedNetwork is a run's network with the dataset that it is used on.
 type usedNetwork struct {
 	*train.Network
-	ds *store.Dataset
+	ds  *store.Dataset
+	run string
 }
 
 func (n *usedNetwork) Close() error { return errors.Join(n.Network.Close(), n.ds.Close()) }
@@ -64,7 +65,7 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 	if err != nil {
 		return nil, errors.Join(err, ds.Close())
 	}
-	return &usedNetwork{n, ds}, nil
+	return &usedNetwork{n, ds, runPath}, nil
 }
 
 // evalResult is what eval prints. Its JSON keys are stable.

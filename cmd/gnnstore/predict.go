@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +24,7 @@ type predictOptions struct {
 	what   string
 	layer  int
 	kind   string // type of the nodes
+	pairs  string // file of them
 	nodes  string
 	format string
 	force  bool
@@ -65,7 +65,8 @@ func newPredict() *cobra.Command {
 			"network has not seen, but the same types, relations, widths and classes, labels of some nodes and a split; not where rows\n" +
 			"were learnt, or features made by fastrp or random.\n\n" +
 			"A run of --task link has embeddings to write: what its decoder reads of nodes, or of links between two types of those of\n" +
-			"--type; the decoder itself is in best.safetensors. With --layer 0 they are rows for input: features, or the learnt rows.\n\n" +
+			"--type; the decoder itself is in best.safetensors. With --layer 0 they are rows for input: features, or the learnt rows.\n" +
+			"With --what scores it scores the pairs of --pairs, the higher the likelier, in the order of the file.\n\n" +
 			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
 			"  parquet  column id; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
 			"           logits; the list embedding\n" +
@@ -75,6 +76,7 @@ func newPredict() *cobra.Command {
 		Example: "  gnnstore predict runs/arxiv-1 classes.parquet\n" +
 			"  gnnstore predict runs/arxiv-1 probabilities.csv --what probabilities --nodes new-papers.txt\n" +
 			"  gnnstore predict runs/arxiv-1 hidden.npy --what embeddings\n" +
+			"  gnnstore predict runs/cites-1 scores.csv --what scores --pairs candidates.csv\n" +
 			"  gnnstore predict runs/mag-1 authors.parquet --what embeddings --layer 0 --type author",
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,6 +95,9 @@ func newPredict() *cobra.Command {
 			if !cmd.Flags().Changed("layer") {
 				o.layer = train.DefaultLayer
 			}
+			if err := o.checkScores(cmd.Flags().Changed); err != nil {
+				return misuse(err)
+			}
 			dataset := ""
 			if len(args) == 3 {
 				dataset = args[1]
@@ -106,6 +111,8 @@ func newPredict() *cobra.Command {
 	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1; 0 is what nodes have for input, learnt rows too (default the last hidden one, "+
 		"which the last layer reads; of a network of one layer, its logits; of a run of links the last one)")
 	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
+	f.StringVar(&o.pairs, "pairs", "", "of scores: file of the pairs, csv or Parquet with the columns src, dst and, if it likes, relation; csv without a header "+
+		"has them in this order")
 	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line")
 	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet)")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
@@ -127,11 +134,19 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	defer func() {
+		if _, left := os.Stat(o.Scratch); err != nil && left == nil {
+			err = fmt.Errorf("%w; what is computed of hidden layers stays in %s: the same command goes on from there, or remove it", err, o.Scratch)
+		}
+	}()
 	if o.what == "" {
 		o.what = train.Classes
 		if n.Links() {
 			o.what = train.Embeddings
 		}
+	}
+	if o.what == train.Scores && n.Links() {
+		return o.score(ctx, stdout, p, n, out, began)
 	}
 	layer, err := n.Layer(o.what, o.layer)
 	if err != nil {
@@ -179,9 +194,6 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 			return add(chunk, rows)
 		})
 	})
-	if _, left := os.Stat(o.Scratch); err != nil && left == nil {
-		err = fmt.Errorf("%w; what is computed of hidden layers stays in %s: the same command goes on from there, or remove it", err, o.Scratch)
-	}
 	if err != nil {
 		return err
 	}
@@ -250,18 +262,9 @@ func nodesIn(r io.Reader, ids store.IDs) (nodes []uint32, err error) {
 		if text == "" {
 			continue
 		}
-		var v uint32
-		var ok bool
-		if ids.HasNames() {
-			if v, ok, err = ids.Find([]byte(text)); err != nil {
-				return nil, fmt.Errorf(", line %d: %w", number, err)
-			}
-		} else {
-			id, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf(", line %d: %q is no whole number, as the ids of this dataset are", number, text)
-			}
-			v, ok = ids.Stored(id)
+		v, ok, err := storedID(ids, text)
+		if err != nil {
+			return nil, fmt.Errorf(", line %d: %w", number, err)
 		}
 		if !ok {
 			return nil, fmt.Errorf(", line %d: no node has the id %s; remove the line", number, text)

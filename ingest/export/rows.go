@@ -32,6 +32,7 @@ const (
 	Flags               // a column a class: 1 for those that a node has
 	Numbers             // a number a class
 	Vector              // a list of numbers
+	scored              // of WritePairs
 )
 
 // RowOptions say what WriteRows writes.
@@ -73,12 +74,22 @@ func FormatOf(out string) Format {
 //	npy      out.npy: int64, uint8 or float32, classes as numbers; and out.ids.npy, or out.ids.txt with a line for each text
 //
 // It takes some 20 MiB.
-func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes []store.NodeID, rows []float32) error) error) (_ *RowsReport, err error) {
+func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes []store.NodeID, rows []float32) error) error) (*RowsReport, error) {
+	w := newRowWriter(out, ids, o)
+	return w.write(out, func() error { return fill(w.add) })
+}
+
+func newRowWriter(out string, ids store.IDs, o RowOptions) *rowWriter {
 	w := &rowWriter{RowOptions: o, ids: ids}
 	if w.FS == nil {
 		w.FS = vfs.Default
 	}
 	w.Format = cmp.Or(w.Format, FormatOf(out))
+	return w
+}
+
+// write writes what fill adds.
+func (w *rowWriter) write(out string, fill func() error) (_ *RowsReport, err error) {
 	defer func() {
 		for _, f := range w.files {
 			err = cmp.Or(err, f.drop(w.FS))
@@ -93,19 +104,20 @@ func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	if err := fill(w.add); err != nil {
+	if err := fill(); err != nil {
 		return nil, err
 	}
 	return w.finish()
 }
 
-// rowWriter is one WriteRows under way.
+// rowWriter is one WriteRows or WritePairs under way.
 type rowWriter struct {
 	RowOptions
-	ids     store.IDs
-	files   []*rowFile // the last one gets its name last
-	release func() error
-	written int64
+	ids      store.IDs
+	partners store.IDs  // of destinations, where ids are those of sources
+	files    []*rowFile // the last one gets its name last
+	release  func() error
+	written  int64
 
 	sheet   *sheet
 	leaves  []int // of the columns of sheet, the first of which is the id
@@ -125,9 +137,11 @@ type rowFile struct {
 // open refuses what cannot be written, and creates the files.
 func (w *rowWriter) open(out string) error {
 	paths := []string{out}
-	switch w.Format {
-	case Parquet, CSV:
-	case NPY:
+	switch {
+	case w.Format == Parquet, w.Format == CSV:
+	case w.Format == NPY && w.Kind == scored:
+		return fmt.Errorf("%s: scores of pairs are written as csv or parquet; take --format csv", out)
+	case w.Format == NPY:
 		base := strings.TrimSuffix(out, ".npy")
 		paths = []string{base + ".ids.npy", base + ".npy"}
 		if w.ids.HasNames() {
@@ -204,6 +218,9 @@ func (w *rowWriter) room(out string) error {
 	if w.Format == CSV {
 		id, number = max(id, 12), 12
 	}
+	if w.Kind == scored {
+		id *= 2
+	}
 	need := 1<<20 + w.Rows*(id+number*int64(w.Cols))
 	usage, err := w.FS.GetDiskUsage(filepath.Dir(out))
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -240,12 +257,19 @@ func (w *rowWriter) begin() error {
 		w.csv = csv.NewWriter(main.w)
 		return w.csv.Write(w.header())
 	}
-	w.beginSheet(&main.file)
+	if w.Kind == scored {
+		w.beginPairSheet(&main.file)
+	} else {
+		w.beginSheet(&main.file)
+	}
 	return nil
 }
 
 // header is that of a csv.
 func (w *rowWriter) header() []string {
+	if w.Kind == scored {
+		return pairHeader
+	}
 	header := []string{"id"}
 	switch w.Kind {
 	case Class, Flags:
@@ -307,19 +331,19 @@ func (w *rowWriter) beginSheet(f *file) {
 	w.sheet = s
 }
 
-// id is what users know a node by: a text where there are texts, else a number.
-func (w *rowWriter) id(v store.NodeID) (number int64, name string, err error) {
-	if w.ids.HasNames() {
-		name, err = w.ids.Name(v)
+// idOf is what users know a node by: a text where there are texts, else a number.
+func idOf(ids store.IDs, v store.NodeID) (number int64, name string, err error) {
+	if ids.HasNames() {
+		name, err = ids.Name(v)
 		return 0, name, err
 	}
-	return w.ids.Original(v), "", nil
+	return ids.Original(v), "", nil
 }
 
 // add writes some rows.
 func (w *rowWriter) add(nodes []store.NodeID, rows []float32) error {
 	for i, v := range nodes {
-		number, name, err := w.id(v)
+		number, name, err := idOf(w.ids, v)
 		if err != nil {
 			return err
 		}
@@ -432,7 +456,7 @@ func (w *rowWriter) addSheet(number int64, name string, row []float32) error {
 
 // finish makes the files durable, and gives them their names.
 func (w *rowWriter) finish() (*RowsReport, error) {
-	if w.written != w.Rows {
+	if w.written != w.Rows && w.Kind != scored { // of these there may be fewer
 		return nil, fmt.Errorf("%s: %d rows of %d", w.files[0].path, w.written, w.Rows)
 	}
 	if w.sheet != nil {

@@ -1,0 +1,123 @@
+package train
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// scored is the scores of pairs, given some at a time.
+func scored(t *testing.T, n *Network, src, dst []uint32, atOnce int) (scores []float32) {
+	at := 0
+	err := n.Scores(t.Context(), func(use func(src, dst []uint32) error) error {
+		for lo := 0; lo < len(src); lo += atOnce {
+			hi := min(lo+atOnce, len(src))
+			if err := use(src[lo:hi], dst[lo:hi]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(us, vs []uint32, some []float32) error {
+		require.Equal(t, src[at:at+len(us)], us)
+		require.Equal(t, dst[at:at+len(us)], vs)
+		at += len(us)
+		scores = append(scores, some...)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Len(t, scores, len(src))
+	return scores
+}
+
+// reference is the scores of a decoder in float64, from the rows of both ends and the weights that are in a file of the run.
+func reference(weights map[string][]float32, kind model.Decoder, x, y []float32) (sum float64) {
+	row := func(name string, i int) float64 { return float64(weights["decoder."+name][i]) }
+	for i, a := range x {
+		p := float64(a) * float64(y[i])
+		if kind == model.DistMult {
+			p *= row("weight", i)
+		}
+		sum += p
+	}
+	if kind != model.PairMLP {
+		return sum
+	}
+	sum = row("lins.1.bias", 0)
+	for h := range x {
+		hidden := row("lins.0.bias", h)
+		for i, a := range x {
+			hidden += row("lins.0.weight", h*len(x)+i) * float64(a) * float64(y[i])
+		}
+		sum += row("lins.1.weight", h) * max(hidden, 0)
+	}
+	return sum
+}
+
+// decoders are runs of links by each decoder, of nodes of one type and of two.
+func decoders(t *testing.T, check func(t *testing.T, ds *store.Dataset, o run.Options, dir string)) {
+	single, between := open(t, linked(300)), openTyped(t, shop(rand.New(rand.NewPCG(3, 4))))
+	for _, kind := range model.Decoders {
+		for name, ds := range map[string]*store.Dataset{"one type": single, "two types": between} {
+			t.Run(string(kind)+" "+name, func(t *testing.T) {
+				o := linkOptions()
+				o.Decoder, o.Epochs = kind, 1
+				if ds == between {
+					o.Kind, o.Target = model.RSAGE, "user,buys,item"
+				}
+				dir, _ := runIn(t, ds, o)
+				check(t, ds, o, dir)
+			})
+		}
+	}
+}
+
+// TestScores: pairs in any order, some of them twice, score what the decoder makes of the embeddings, by the weights in the run's file, and
+// the same bits however many come at a time and wherever rows are kept.
+func TestScores(t *testing.T) {
+	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
+		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
+		defer n.Close()
+		_, from, to := n.Relation()
+		types := n.Data().Types
+		every := func(kind int) map[uint32][]float32 {
+			var nodes []uint32
+			for v := range types[kind].Nodes {
+				nodes = append(nodes, uint32(v))
+			}
+			rows, _ := predictionsOf(t, n, types[kind].Name, Embeddings, DefaultLayer, nodes)
+			return rows
+		}
+		x, y := every(from), every(to)
+		rng := rand.New(rand.NewPCG(7, 8))
+		var src, dst []uint32
+		for range 500 {
+			src, dst = append(src, uint32(rng.IntN(types[from].Nodes/2))), append(dst, uint32(rng.IntN(types[to].Nodes)))
+		}
+		src, dst = append(src, src[0]), append(dst, dst[0])
+		got := scored(t, n, src, dst, len(src))
+		require.Equal(t, got[0], got[500])
+		tensors, _, err := checkpoint.Load(n.t.dir.FS(), n.t.dir.File(run.LastFile))
+		require.NoError(t, err)
+		weights := map[string][]float32{}
+		for _, w := range tensors {
+			weights[w.Name] = w.Data
+		}
+		for i, u := range src {
+			require.InDelta(t, reference(weights, o.Decoder, x[u], y[dst[i]]), got[i], 1e-4)
+		}
+		require.Equal(t, got, scored(t, n, src, dst, 7))
+		n.rowBytes, n.t.eval.Bytes, n.t.eval.ChunkBytes = 0, 0, 1<<12 // a file, layers on disk, and few pairs together
+		require.Equal(t, got, scored(t, n, src, dst, 100))
+		left, err := filepath.Glob(filepath.Join(filepath.Dir(n.t.eval.Dir), "*"))
+		require.NoError(t, err)
+		require.Empty(t, slices.DeleteFunc(left, func(name string) bool { return filepath.Base(name) == "layers" }))
+	})
+}
