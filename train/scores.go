@@ -8,6 +8,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/infer"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
 // endRows are rows that the last layer makes of nodes that links may join: of sources and of destinations, which are one where both are of
@@ -137,6 +138,37 @@ func (n *Network) Scores(
 			src, dst = src[m:], dst[m:]
 		}
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return n.t.data.Set.Unchanged()
+}
+
+// Top calls do with the destinations that score highest with each of the sources, which ascend, as [tasks.Links.Top] does; o.Bytes is filled
+// in. The rows of all destinations are on disk where they do not fit.
+func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32, do func(src uint32, dst []uint32, scores []float32) error) (err error) {
+	defer kernels.RecoverMemory(&err)
+	if !n.Links() {
+		return fmt.Errorf("{top} %d: the run learns classes of nodes, and scores are of links", o.K)
+	}
+	if o.K < 1 {
+		return fmt.Errorf("{top} %d: at least 1", o.K)
+	}
+	_, _, to := n.Relation()
+	all := make([]uint32, n.t.data.Types[to].Nodes)
+	for v := range all {
+		all[v] = uint32(v)
+	}
+	rows, err := n.keep(ctx, sources, all)
+	if err != nil {
+		return err
+	}
+	defer rows.close()
+	o.Bytes = n.t.eval.Bytes / 2 // hidden rows are not there any more
+	err = n.t.links.Top(ctx, o, sources, rows.src, rows.dst, func(u uint32, dst []uint32, scores []float32) error {
+		n.t.tiers.FollowHeap()
+		return do(u, dst, scores)
 	})
 	if err != nil {
 		return err

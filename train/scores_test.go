@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
 // scored is the scores of pairs, given some at a time.
@@ -119,5 +121,76 @@ func TestScores(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(filepath.Dir(n.t.eval.Dir), "*"))
 		require.NoError(t, err)
 		require.Empty(t, slices.DeleteFunc(left, func(name string) bool { return filepath.Base(name) == "layers" }))
+	})
+}
+
+// TestTop: the best K are those of all scores sorted, with their very bits and the first of equals, in blocks of any size, with known links
+// and without.
+func TestTop(t *testing.T) {
+	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
+		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
+		defer n.Close()
+		number, from, to := n.Relation()
+		sources, targets, g := n.Data().Types[from].Nodes, n.Data().Types[to].Nodes, n.Data().Relations[number]
+		known := map[[2]uint32]bool{}
+		for v := range uint32(targets) {
+			for _, u := range g.Neighbors(v) {
+				known[[2]uint32{u, v}] = true
+			}
+			if from == to {
+				known[[2]uint32{v, v}] = true
+			}
+		}
+		for _, part := range []store.HeldPart{store.HeldValid, store.HeldTest} {
+			h, _ := ds.HeldEdges(number, part)
+			src, dst := h.Ends()
+			for i := range src {
+				known[[2]uint32{src[i], dst[i]}] = true
+				if g.Relation.Symmetric {
+					known[[2]uint32{dst[i], src[i]}] = true
+				}
+			}
+		}
+		var all, few, src, dst []uint32
+		for u := range uint32(sources) {
+			all = append(all, u)
+			if u%37 == 5 {
+				few = append(few, u)
+			}
+			for v := range uint32(targets) {
+				src, dst = append(src, u), append(dst, v)
+			}
+		}
+		scores := scored(t, n, src, dst, len(src))
+		check := func(k int, exclude bool, bytes int64, asked []uint32) {
+			t.Helper()
+			n.t.eval.Bytes = bytes
+			var came []uint32
+			err := n.Top(t.Context(), tasks.TopOptions{K: k, ExcludeKnown: exclude}, asked, func(u uint32, best []uint32, got []float32) error {
+				came = append(came, u)
+				own := scores[int(u)*targets : (int(u)+1)*targets]
+				var want []uint32
+				for v := range uint32(targets) {
+					if !exclude || !known[[2]uint32{u, v}] {
+						want = append(want, v)
+					}
+				}
+				slices.SortStableFunc(want, func(a, b uint32) int { return cmp.Compare(own[b], own[a]) })
+				want = want[:min(k, len(want))]
+				require.Equal(t, want, best, "node %d", u)
+				for i, v := range best {
+					require.Equal(t, own[v], got[i])
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, asked, came)
+		}
+		check(10, true, 1<<30, all)
+		check(1, false, 1<<30, all)
+		check(7, true, 20_000, few)
+		check(targets+5, true, 1<<30, few)
+		n.rowBytes = 0
+		check(3, false, 0, few[:2])
 	})
 }

@@ -25,6 +25,8 @@ type predictOptions struct {
 	layer  int
 	kind   string // type of the nodes
 	pairs  string // file of them
+	top    int
+	known  bool // is left out
 	nodes  string
 	format string
 	force  bool
@@ -66,7 +68,8 @@ func newPredict() *cobra.Command {
 			"were learnt, or features made by fastrp or random.\n\n" +
 			"A run of --task link has embeddings to write: what its decoder reads of nodes, or of links between two types of those of\n" +
 			"--type; the decoder itself is in best.safetensors. With --layer 0 they are rows for input: features, or the learnt rows.\n" +
-			"With --what scores it scores the pairs of --pairs, the higher the likelier, in the order of the file.\n\n" +
+			"With --what scores it scores the pairs of --pairs, the higher the likelier, in the order of the file; or it finds the --top\n" +
+			"destinations of each source, which come by stored order, the best first.\n\n" +
 			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
 			"  parquet  column id; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
 			"           logits; the list embedding\n" +
@@ -77,6 +80,7 @@ func newPredict() *cobra.Command {
 			"  gnnstore predict runs/arxiv-1 probabilities.csv --what probabilities --nodes new-papers.txt\n" +
 			"  gnnstore predict runs/arxiv-1 hidden.npy --what embeddings\n" +
 			"  gnnstore predict runs/cites-1 scores.csv --what scores --pairs candidates.csv\n" +
+			"  gnnstore predict runs/cites-1 likely.parquet --what scores --top 10 --exclude-known\n" +
 			"  gnnstore predict runs/mag-1 authors.parquet --what embeddings --layer 0 --type author",
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,7 +117,9 @@ func newPredict() *cobra.Command {
 	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
 	f.StringVar(&o.pairs, "pairs", "", "of scores: file of the pairs, csv or Parquet with the columns src, dst and, if it likes, relation; csv without a header "+
 		"has them in this order")
-	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line")
+	f.IntVar(&o.top, "top", 0, "of scores: how many destinations of each source, those that score highest, instead of --pairs")
+	f.BoolVar(&o.known, "exclude-known", false, "of --top: leave out links that the dataset has, held-out ones too, and a node itself")
+	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; of --top sources")
 	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet)")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
 	o.flags(f)

@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/export"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/task"
 )
 
 // scoresResult is what predict did of links. Its JSON keys are stable.
@@ -22,7 +23,10 @@ type scoresResult struct {
 	Updates      int      `json:"updates"`
 	Relation     string   `json:"relation"` // key of that whose links these are
 	What         string   `json:"what"`
-	Pairs        string   `json:"pairs"` // file
+	Pairs        string   `json:"pairs,omitempty"` // file
+	Top          int      `json:"top,omitempty"`
+	ExcludeKnown bool     `json:"exclude_known,omitempty"`
+	Sources      int      `json:"sources,omitempty"` // of Top
 	Rows         int64    `json:"rows"`
 	Out          string   `json:"out"`
 	Format       string   `json:"format"`
@@ -36,57 +40,112 @@ type scoresResult struct {
 // checkScores says which flags of scores go with nothing, or are missing.
 func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	switch {
-	case o.what != train.Scores && given("pairs"):
-		return errors.New("--pairs goes with --what scores")
+	case o.what != train.Scores && (given("pairs") || given("top") || o.known):
+		return errors.New("--pairs, --top and --exclude-known go with --what scores")
 	case o.what != train.Scores:
 		return nil
-	case o.pairs == "":
-		return errors.New("--what scores needs --pairs FILE")
-	case given("layer") || given("type") || given("nodes"):
-		return errors.New("--layer, --type and --nodes do not go with --what scores: the pairs say which nodes they are of")
+	case (o.pairs == "") != given("top"):
+		return errors.New("--what scores needs --pairs FILE or --top K, one of them")
+	case given("top") && o.top < 1:
+		return fmt.Errorf("--top %d: at least 1", o.top)
+	case given("layer") || given("type"):
+		return errors.New("--layer and --type do not go with --what scores, which are of the rows that the decoder reads")
+	case o.pairs != "" && (given("nodes") || o.known):
+		return errors.New("--nodes and --exclude-known go with --top: pairs say themselves which nodes they are of")
 	}
 	return nil
 }
 
-// score writes the scores of pairs.
+// score writes the scores of pairs: of those in a file, or of each source with its best destinations.
 func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progress, n *usedNetwork, out string, began time.Time) error {
 	number, src, dst := n.Relation()
 	d := n.Data()
-	relation := d.Relations[number].Relation
-	pairs := &pairFile{path: o.pairs, relation: relation, ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
-	guarded := func(use func(src, dst []uint32) error) error {
-		return store.Guard(func() error { return pairs.each(use) })
-	}
-	p.show("read pairs", 0, 0, "pairs")
-	if err := guarded(func(_, _ []uint32) error { return ctx.Err() }); err != nil { // before anything is computed
-		return err
-	}
 	r := scoresResult{
 		Run: n.run, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
-		Relation: relation.Key(), What: o.what, Pairs: o.pairs, Rows: pairs.count, Out: out,
+		Relation: d.Relations[number].Relation.Key(), What: o.what, Out: out,
 	}
 	n.Follow(func(layer, layers int, kind string, done, nodes int) {
 		p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
 	})
-	done := int64(0)
-	form := export.RowOptions{Format: export.Format(o.format), Rows: r.Rows, Force: o.force}
-	report, err := export.WritePairs(out, d.IDs(src), d.IDs(dst), form, func(add func(src, dst []store.NodeID, scores []float32) error) error {
-		return n.Scores(ctx, guarded, func(src, dst []uint32, scores []float32) error {
-			done += int64(len(scores))
-			p.show("score", done, r.Rows, "pairs")
-			return add(src, dst, scores)
+	write := func(rows int64, fill func(add func(src, dst []store.NodeID, scores []float32) error) error) error {
+		form := export.RowOptions{Format: export.Format(o.format), Rows: rows, Force: o.force}
+		report, err := export.WritePairs(out, d.IDs(src), d.IDs(dst), form, func(add func(src, dst []store.NodeID, scores []float32) error) error {
+			return fill(func(src, dst []store.NodeID, scores []float32) error {
+				r.Rows += int64(len(scores))
+				return add(src, dst, scores)
+			})
 		})
-	})
+		if err != nil {
+			return err
+		}
+		r.Format, r.Files, r.Bytes = string(report.Format), report.Files, report.Bytes
+		return nil
+	}
+	var err error
+	if o.pairs != "" {
+		err = o.scorePairs(ctx, p, n, &r, write)
+	} else {
+		err = o.findTop(ctx, p, n, &r, write)
+	}
 	if err != nil {
 		return err
 	}
 	p.clear()
-	r.Format, r.Files, r.Bytes = string(report.Format), report.Files, report.Bytes
 	r.BytesRead, r.Seconds, r.PeakRSSBytes = n.BytesRead(), time.Since(began).Seconds(), n.PeakRSSBytes()
 	if o.json {
 		return printJSON(stdout, r)
 	}
 	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
-	printf(stdout, "scores of %s pairs of relation %s, in %s: %s in %s\n", count(r.Rows), r.Relation, seconds(r.Seconds), size(r.Bytes), out)
+	of := ""
+	if r.Top > 0 {
+		of = fmt.Sprintf(", the best %s of each of %s sources", count(int64(r.Top)), count(int64(r.Sources)))
+	}
+	printf(stdout, "scores of %s pairs of relation %s%s, in %s: %s in %s\n", count(r.Rows), r.Relation, of, seconds(r.Seconds), size(r.Bytes), out)
 	return nil
+}
+
+// writePairs has fill add so many pairs at most to the file.
+type writePairs func(rows int64, fill func(add func(src, dst []store.NodeID, scores []float32) error) error) error
+
+func (o *predictOptions) scorePairs(ctx context.Context, p *progress, n *usedNetwork, r *scoresResult, write writePairs) error {
+	number, src, dst := n.Relation()
+	d := n.Data()
+	pairs := &pairFile{path: o.pairs, relation: d.Relations[number].Relation, ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
+	guarded := func(use func(src, dst []uint32) error) error {
+		return store.Guard(func() error { return pairs.each(use) })
+	}
+	r.Pairs = o.pairs
+	p.show("read pairs", 0, 0, "pairs")
+	if err := guarded(func(_, _ []uint32) error { return ctx.Err() }); err != nil { // before anything is computed
+		return err
+	}
+	all := pairs.count
+	return write(all, func(add func(src, dst []store.NodeID, scores []float32) error) error {
+		return n.Scores(ctx, guarded, func(src, dst []uint32, scores []float32) error {
+			err := add(src, dst, scores)
+			p.show("score", r.Rows, all, "pairs")
+			return err
+		})
+	})
+}
+
+func (o *predictOptions) findTop(ctx context.Context, p *progress, n *usedNetwork, r *scoresResult, write writePairs) error {
+	_, src, dst := n.Relation()
+	sources, err := predicted(n, src, o.nodes)
+	if err != nil {
+		return err
+	}
+	r.Top, r.ExcludeKnown, r.Sources = o.top, o.known, len(sources)
+	top := task.TopOptions{K: o.top, ExcludeKnown: o.known, Progress: func(done, all int64) { p.show("find the best", done, all, "pairs") }}
+	most := int64(len(sources)) * int64(min(o.top, n.Data().Types[dst].Nodes))
+	return write(most, func(add func(src, dst []store.NodeID, scores []float32) error) error {
+		var from []uint32
+		return n.Top(ctx, top, sources, func(u uint32, best []uint32, scores []float32) error {
+			from = from[:0]
+			for range best {
+				from = append(from, u)
+			}
+			return add(from, best, scores)
+		})
+	})
 }

@@ -64,13 +64,30 @@ func (p Pairs) each(n int) kernels.Adjacency {
 	}
 }
 
+// Bilinear is rows whose products with those of partners are scores, but for their last bits: the rows of x that p.Nodes names, with columns
+// weighed as the decoder does. It is nil where scores are no such products.
+func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
+	switch m.Decoder {
+	case Dot:
+		return t.GatherRows(x, p.Nodes)
+	case DistMult:
+		return m.weighed(t, t.GatherRows(x, p.Nodes), p)
+	}
+	return nil
+}
+
+// weighed is q with its columns times those of DistMult: a product of each element, as a sum over one neighbour with a head a column.
+func (m *Model) weighed(t *tape.Tape, q *tape.Var, p Pairs) *tape.Var {
+	return t.WeightedSum(q, t.Repeat(m.decode.scale, p.Nodes.Rows), nil, p.each(p.Nodes.Rows))
+}
+
 // Score is a score for each pair, in the order of its lists: of nodes, which are rows of x, and partners, rows of y. Both need
 // gradients where the tape records, and both have Out columns.
 func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
 	q := t.GatherRows(x, p.Nodes)
 	switch m.Decoder {
-	case DistMult: // a product of each element, as a sum over one neighbour with a head a column
-		q = t.WeightedSum(q, t.Repeat(m.decode.scale, p.Nodes.Rows), nil, p.each(p.Nodes.Rows))
+	case DistMult:
+		q = m.weighed(t, q, p)
 	case PairMLP:
 		g := p.each(p.Owner.Rows)
 		g.Nbr, g.RevStart, g.RevDst, g.RevEdge = p.Lists.Nbr, p.Lists.RevStart, p.Lists.RevEdge, p.Lists.RevEdge

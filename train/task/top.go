@@ -1,0 +1,367 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// TopOptions say which destinations Top finds.
+type TopOptions struct {
+	K int // of each source
+	// ExcludeKnown leaves out the links that the dataset has, trained on or held out, and where both ends are of one type a node itself.
+	ExcludeKnown bool
+	// Bytes bounds the rows of sources that are held together, with the best that they have so far.
+	Bytes int64
+	// Progress is called now and then: so many of all pairs have been looked at. nil: nobody is.
+	Progress func(done, all int64)
+}
+
+// EndRows reads what the network made of nodes, a row for each, ascending.
+type EndRows interface {
+	Read(dst []float32, nodes []uint32) error
+	Cols() int
+}
+
+// Sizes of a tile of scores.
+const (
+	topSources = 256
+	topTargets = 1024
+	topFloats  = 4 << 20 // of rows that a decoder which is no product takes apart at once
+)
+
+// Top calls do with the K destinations of the highest scores of each of the sources, which ascend, the best first and of equals the one that is
+// stored first; fewer where there are no more. Scores are those of [Links.Scores], bit for bit.
+//
+// It goes through all destinations once for each block of sources that Options.Bytes has room for. Where scores are products of two rows, it
+// takes a product of matrices first, and scores exactly those pairs alone that its rounding leaves a chance.
+func (k *Links) Top(
+	ctx context.Context, o TopOptions, sources []uint32, x, y EndRows, do func(src uint32, dst []uint32, scores []float32) error,
+) error {
+	r := k.relation
+	s := &search{
+		TopOptions: o, k: k, y: y, be: k.tape.Backend(), cols: x.Cols(), targets: k.data.Types[r.Dst].Nodes, all: int64(len(sources)),
+	}
+	s.K = min(s.K, s.targets)
+	s.all *= int64(s.targets)
+	defer s.close()
+	block := min(max(o.Bytes/int64(4*s.cols+8*s.K+16), 1), int64(len(sources)))
+	for mine := range slices.Chunk(sources, max(1, int(block))) {
+		if err := store.Guard(func() error { return s.block(ctx, mine, x) }); err != nil {
+			return err
+		}
+		for i, u := range mine {
+			dst, scores := s.best[i].sorted()
+			if err := do(u, dst, scores); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// search is one Top under way.
+type search struct {
+	TopOptions
+	k       *Links
+	y       EndRows
+	be      kernels.Backend
+	cols    int
+	targets int
+	done    int64
+	all     int64
+
+	sources []uint32 // of the block
+	best    []heap
+	held    []uint64 // known links of the block that are held out: destination, place of the source
+	known   []uint64 // of a chunk: place of the source, column
+
+	x, chunk, products, norms kernels.Tensor // rows of the block and of a chunk of destinations; of a tile
+	host                      []float32
+	ids, at                   []uint32
+	product                   bool // scores are a product of matrices
+	scores, sizes             []float32
+}
+
+func (s *search) close() {
+	for _, t := range []kernels.Tensor{s.x, s.chunk, s.products, s.norms} {
+		if t.Buf != nil {
+			s.be.Free(t.Buf)
+		}
+	}
+}
+
+// room is t with so many rows and columns, made anew where it has fewer.
+func (s *search) room(t *kernels.Tensor, rows, cols int) kernels.Tensor {
+	if t.Buf == nil || t.Buf.Len() < rows*cols {
+		if t.Buf != nil {
+			s.be.Free(t.Buf)
+		}
+		*t = kernels.Tensor{}
+		*t = kernels.Tensor{Buf: s.be.Alloc(kernels.F32, rows*cols), Type: kernels.F32}
+	}
+	t.Rows, t.Cols = rows, cols
+	return *t
+}
+
+// bring copies rows to the backend, some at a time.
+func (s *search) bring(to kernels.Tensor, from EndRows, nodes []uint32) error {
+	at := 0
+	for some := range slices.Chunk(nodes, topTargets) {
+		s.host = slices.Grow(s.host[:0], len(some)*s.cols)[:len(some)*s.cols]
+		if err := from.Read(s.host, some); err != nil {
+			return err
+		}
+		s.be.UploadF32(to.Slice(at, at+len(some)), s.host)
+		at += len(some)
+	}
+	return nil
+}
+
+// block finds the best of some sources.
+func (s *search) block(ctx context.Context, sources []uint32, x EndRows) error {
+	s.sources = sources
+	for len(s.best) < len(sources) {
+		s.best = append(s.best, heap{})
+	}
+	for i := range sources {
+		s.best[i].reset(s.K)
+	}
+	s.room(&s.x, len(sources), s.cols)
+	if err := s.bring(s.x, x, sources); err != nil {
+		return err
+	}
+	if s.ExcludeKnown {
+		s.findHeld()
+	}
+	for lo := 0; lo < s.targets; lo += topTargets {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(lo+topTargets, s.targets)
+		s.ids = s.ids[:0]
+		for v := lo; v < hi; v++ {
+			s.ids = append(s.ids, uint32(v))
+		}
+		s.room(&s.chunk, hi-lo, s.cols)
+		if err := s.bring(s.chunk, s.y, s.ids); err != nil {
+			return err
+		}
+		if s.ExcludeKnown {
+			s.findKnown(lo, hi)
+		}
+		for from := 0; from < len(sources); from += topSources {
+			if err := s.tile(lo, from, min(from+topSources, len(sources))); err != nil {
+				return err
+			}
+		}
+		s.done += int64(len(sources)) * int64(hi-lo)
+		if s.Progress != nil {
+			s.Progress(s.done, s.all)
+		}
+	}
+	return nil
+}
+
+// place is where a node is among the sources of the block.
+func (s *search) place(u uint32) (int, bool) {
+	if i := int(u) - int(s.sources[0]); i >= 0 && i < len(s.sources) && s.sources[i] == u { // as they are where all nodes are sources
+		return i, true
+	}
+	return slices.BinarySearch(s.sources, u)
+}
+
+// findHeld finds the held-out links of the block.
+func (s *search) findHeld() {
+	s.k.learnKnown()
+	s.held = s.held[:0]
+	for i, u := range s.sources {
+		at, _ := slices.BinarySearch(s.k.known, uint64(u)<<32)
+		for ; at < len(s.k.known) && s.k.known[at]>>32 == uint64(u); at++ {
+			s.held = append(s.held, s.k.known[at]<<32|uint64(i))
+		}
+	}
+	slices.Sort(s.held)
+}
+
+// findKnown finds the known links of the block to destinations lo to hi.
+func (s *search) findKnown(lo, hi int) {
+	s.known = s.known[:0]
+	r := s.k.relation
+	for v := lo; v < hi; v++ {
+		for _, u := range r.Neighbors(uint32(v)) {
+			if i, ok := s.place(u); ok {
+				s.known = append(s.known, uint64(i)<<32|uint64(v-lo))
+			}
+		}
+		if i, ok := s.place(uint32(v)); ok && r.Src == r.Dst {
+			s.known = append(s.known, uint64(i)<<32|uint64(v-lo))
+		}
+	}
+	at, _ := slices.BinarySearch(s.held, uint64(lo)<<32)
+	for ; at < len(s.held) && s.held[at]>>32 < uint64(hi); at++ {
+		s.known = append(s.known, s.held[at]<<32|(s.held[at]>>32-uint64(lo)))
+	}
+	slices.Sort(s.known)
+}
+
+// tile looks at the sources from to to of the block and at the chunk, whose first destination is lo.
+func (s *search) tile(lo, from, to int) error {
+	k, columns := s.k, s.chunk.Rows
+	x := s.x.Slice(from, to)
+	s.multiply(x)
+	known, _ := slices.BinarySearch(s.known, uint64(from)<<32)
+	k.lists = k.lists[:0]
+	l := k.list(k.relation.Src, k.relation.Dst, nil)
+	most := max(1, topFloats/s.cols) // pairs at a time
+	s.at = s.at[:0]
+	for i := from; i < to; i++ {
+		limit := s.best[i].limit()
+		if s.product { // what rounding takes from a sum of so many products, in either way of adding them up
+			limit -= 4 * float64(s.cols+1) / (1 << 24) * float64(s.sizes[i-from]) * float64(s.sizes[to-from])
+			limit -= math.SmallestNonzeroFloat32 * float64(s.cols+1)
+		}
+		for c := range columns {
+			if known < len(s.known) && s.known[known] == uint64(i)<<32|uint64(c) {
+				for known < len(s.known) && s.known[known] == uint64(i)<<32|uint64(c) { // as often as there are parallel links
+					known++
+				}
+				continue
+			}
+			if s.product && float64(s.scores[(i-from)*columns+c]) < limit {
+				continue
+			}
+			l.add(uint32(c))
+		}
+		l.end()
+		s.at = append(s.at, uint32(i-from))
+		if len(l.nodes) >= most || i == to-1 {
+			if err := s.take(x, l, lo, from); err != nil {
+				return err
+			}
+			k.lists = k.lists[:0]
+			l = k.list(k.relation.Src, k.relation.Dst, nil)
+			s.at = s.at[:0]
+		}
+	}
+	return nil
+}
+
+// multiply sets scores to the products of rows x with the chunk's, and sizes to the norms of x and, last, the largest of the chunk's, where
+// the decoder's scores are products.
+func (s *search) multiply(x kernels.Tensor) {
+	k := s.k
+	k.lists = k.lists[:0]
+	s.at = s.at[:0]
+	for i := range x.Rows {
+		s.at = append(s.at, uint32(i))
+	}
+	l := k.list(k.relation.Src, k.relation.Dst, s.at)
+	for range s.at {
+		l.end()
+	}
+	pairs, _ := k.upload(k.feed, k.lists, func(int) int { return s.chunk.Rows }, 0)
+	k.tape.Reset(false)
+	q := k.model.Bilinear(k.tape, k.tape.Leaf(x), pairs[0])
+	if s.product = q != nil; !s.product {
+		return
+	}
+	products := s.room(&s.products, x.Rows, s.chunk.Rows)
+	s.be.MatMul(products, q.Value, s.chunk, false, true, false)
+	norms := s.room(&s.norms, max(x.Rows, s.chunk.Rows), 1)
+	s.be.RowNorms(norms.Slice(0, s.chunk.Rows), s.chunk)
+	largest := slices.Max(k.feed.Download(norms.Slice(0, s.chunk.Rows)))
+	s.be.RowNorms(norms.Slice(0, x.Rows), q.Value)
+	s.sizes = append(append(s.sizes[:0], k.feed.Download(norms.Slice(0, x.Rows))...), largest)
+	s.scores = append(s.scores[:0], k.feed.Download(products)...)
+}
+
+// take scores the pairs of a list exactly, and has sources keep the best.
+func (s *search) take(x kernels.Tensor, l *lists, lo, from int) error {
+	if len(l.nodes) == 0 {
+		return nil
+	}
+	l.own = s.at
+	scores := s.k.scoresOf(x, s.chunk)
+	for n, at := range s.at {
+		h := &s.best[from+int(at)]
+		for e := l.start[n]; e < l.start[n+1]; e++ {
+			v := uint32(lo) + l.nodes[e]
+			if scores[e] != scores[e] {
+				return fmt.Errorf("the score of nodes %s and %s is NaN: the weights of the run, or its rows, are no numbers",
+					s.k.data.Name(s.k.relation.Src, s.sources[from+int(at)]), s.k.data.Name(s.k.relation.Dst, v))
+			}
+			h.add(scores[e], v)
+		}
+	}
+	return nil
+}
+
+// scored is a destination and its score.
+type scored struct {
+	score float32
+	node  uint32
+}
+
+// worse orders them, the worst first.
+func (a scored) worse(b scored) int {
+	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.node, a.node))
+}
+
+// heap has the best so far, the worst of them at the root.
+type heap struct {
+	of   []scored
+	most int
+}
+
+func (h *heap) reset(most int) { h.of, h.most = h.of[:0], most }
+
+// limit is what a score has to reach.
+func (h *heap) limit() float64 {
+	if len(h.of) < h.most {
+		return math.Inf(-1)
+	}
+	return float64(h.of[0].score)
+}
+
+func (h *heap) add(score float32, node uint32) {
+	x := scored{score, node}
+	if len(h.of) < h.most {
+		h.of = append(h.of, x)
+		for i := len(h.of) - 1; i > 0 && h.of[i].worse(h.of[(i-1)/2]) < 0; i = (i - 1) / 2 {
+			h.of[i], h.of[(i-1)/2] = h.of[(i-1)/2], h.of[i]
+		}
+		return
+	}
+	if h.most == 0 || x.worse(h.of[0]) <= 0 {
+		return
+	}
+	h.of[0] = x
+	for i := 0; ; {
+		least := i
+		for _, child := range []int{2*i + 1, 2*i + 2} {
+			if child < len(h.of) && h.of[child].worse(h.of[least]) < 0 {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		h.of[i], h.of[least] = h.of[least], h.of[i]
+		i = least
+	}
+}
+
+// sorted is what it has, the best first. The heap is of no use any more.
+func (h *heap) sorted() (nodes []uint32, scores []float32) {
+	slices.SortFunc(h.of, func(a, b scored) int { return b.worse(a) })
+	for _, x := range h.of {
+		nodes, scores = append(nodes, x.node), append(scores, x.score)
+	}
+	return nodes, scores
+}
