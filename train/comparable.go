@@ -10,33 +10,39 @@ import (
 )
 
 // comparable says why the network of a run has no use for a dataset that it was not trained on. Such a dataset has other nodes and edges,
-// and the same types, relations, widths and classes, under the same names. They are compared with those of the run's own dataset, which
-// has to be at its place: a record does not have them.
-func comparable(record *run.Record, ds *store.Dataset) error {
+// and the same types, relations, widths and classes, under the same names; but it may have no labels, and those of a run of links are of no
+// account. They are compared with those of the run's own dataset, which has to be at its place: a record does not have them. label is what
+// the run's own target has, nil where links are learnt.
+func comparable(record *run.Record, ds *store.Dataset) (label *store.Label, err error) {
 	own, err := store.Open(record.Dataset)
 	if err != nil {
-		return fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
+		return nil, fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
 	}
 	defer own.Close()
 	trained, other := own.Manifest(), ds.Manifest()
 	if trained.Seal != record.Seal {
-		return fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
+		return nil, fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
 			trained.Seal)
 	}
-	if differs := differ(trained, other); differs != "" {
-		return fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)
+	if differs := differ(trained, other, record.Options.Links()); differs != "" {
+		return nil, fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)
 	}
 	// Rows that are made of the edges or the numbers of one graph mean nothing in another.
 	for _, m := range []*store.Manifest{trained, other} {
 		if made := m.Provenance.Options["features"]; strings.HasPrefix(made, "fastrp") || strings.HasPrefix(made, "random") {
-			return fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, own.Path(), ds.Path())
+			return nil, fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, own.Path(), ds.Path())
 		}
 	}
-	return nil
+	for i := range trained.Labels { // the first of the target, or of the only type that has one
+		if l := &trained.Labels[i]; label == nil && (record.Options.Target == "" || record.Options.Target == l.NodeType) {
+			label = l
+		}
+	}
+	return label, nil
 }
 
 // differ says what other has that trained has not, or the other way round.
-func differ(trained, other *store.Manifest) string {
+func differ(trained, other *store.Manifest, links bool) string {
 	types := func(m *store.Manifest) (names []string) {
 		for _, t := range m.NodeTypes {
 			names = append(names, "node type "+t.Name)
@@ -70,7 +76,11 @@ func differ(trained, other *store.Manifest) string {
 		}
 		return names
 	}
-	for _, of := range []func(*store.Manifest) []string{types, relations, tables, labels} {
+	compared := []func(*store.Manifest) []string{types, relations, tables}
+	if len(other.Labels) > 0 && !links {
+		compared = append(compared, labels)
+	}
+	for _, of := range compared {
 		was, is := of(trained), of(other)
 		for _, name := range was {
 			if !slices.Contains(is, name) {

@@ -105,7 +105,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
 	if n.other {
-		if err := comparable(record, ds); err != nil {
+		h.uses = true
+		if h.label, err = comparable(record, ds); err != nil {
 			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 		}
 		if !slices.ContainsFunc(ds.Manifest().Splits, func(s store.Split) bool { return s.Name == with.Split }) {
@@ -175,7 +176,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	if o.MemoryBytes > 0 {
 		budgets.MemoryBytes = o.MemoryBytes
 	}
-	with.Options, with.EvalBytes, with.Eval, with.Init = budgets, run.Auto, string(infer.Full), ""
+	with.Options, with.EvalBytes, with.Eval, with.Init, with.ClassWeights = budgets, run.Auto, string(infer.Full), "", tasks.NoWeights
 	if o.Scratch == "" {
 		with.EvalBytes = math.MaxInt64
 	}
@@ -333,6 +334,9 @@ func (n *Network) labelled(part string) (nodes []uint32, err error) {
 	case "test":
 		return d.Test, nil
 	case "all-labelled":
+		if d.NoLabels {
+			return nil, nil
+		}
 		err = store.Guard(func() error {
 			for v := range uint32(d.Types[d.Target].Nodes) {
 				if d.Labels.Has(v) {

@@ -20,6 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
 // predictions are rows by node, and the nodes in the order in which they came.
@@ -217,6 +218,71 @@ func TestPredictOnAnotherDataset(t *testing.T) {
 	}
 	require.Equal(t, want[0], got[300])
 	require.Equal(t, measure(t, own, "test"), measure(t, n, "test"))
+}
+
+// TestPredictOnAnUnlabelledDataset: neither labels nor a split are needed to predict, classes have the names that they were trained by, and
+// there is nothing to measure.
+func TestPredictOnAnUnlabelledDataset(t *testing.T) {
+	several := storetest.Communities(300, 3, 6, 8, 3)
+	several.Bits = func(v int) []uint8 { return []uint8{uint8(v % 2), uint8(v % 3 / 2), 1} }
+	for name, s := range map[string]storetest.Spec{"one class": storetest.Communities(300, 3, 6, 8, 3), "several": several} {
+		t.Run(name, func(t *testing.T) {
+			ds := open(t, s)
+			o := small()
+			o.ClassWeights = "none"
+			if name == "one class" {
+				o.ClassWeights = "balanced"
+			}
+			dir, _ := runIn(t, ds, o)
+			own := network(t, ds, dir, NetworkOptions{})
+			defer own.Close()
+			want, _ := predictions(t, own, Classes, DefaultLayer, everyNode(own))
+			s.Unlabelled = true
+			n := network(t, open(t, s), dir, NetworkOptions{})
+			defer n.Close()
+			require.Equal(t, own.Several(), n.Several())
+			require.Equal(t, own.Data().Labels.Label.Classes, n.Data().Labels.Label.Classes)
+			got, _ := predictions(t, n, Classes, DefaultLayer, everyNode(n))
+			require.Equal(t, want, got)
+			for _, part := range LabelledParts {
+				m, err := n.Measure(t.Context(), part)
+				require.NoError(t, err)
+				require.Nil(t, m.Value)
+				require.Equal(t, "no node of it has a label", m.Why)
+			}
+			_, err := n.Data().Part("test")
+			require.ErrorContains(t, err, "{nodes} test: nodes of type node have no split")
+		})
+	}
+	s := storetest.Communities(300, 3, 6, 8, 3)
+	o := small()
+	o.LabelInput, o.Batch = 4, 32
+	dir, _ := runIn(t, open(t, s), o)
+	d, err := run.Look(dir)
+	require.NoError(t, err)
+	s.Unlabelled = true
+	_, err = OpenNetwork(t.Context(), open(t, s), d, NetworkOptions{}, Hooks{})
+	require.ErrorContains(t, err, "{label_input} 4: the network reads labels of training nodes, and no node here is one with a label")
+}
+
+// TestLinksOnAnotherDataset: what a run of links has learnt scores pairs of a dataset whose edges are not split, the same ones the same where
+// they have the same neighbours.
+func TestLinksOnAnotherDataset(t *testing.T) {
+	s := linked(300)
+	ds := open(t, s)
+	dir, _ := runIn(t, ds, linkOptions())
+	own := network(t, ds, dir, NetworkOptions{})
+	defer own.Close()
+	src, dst := []uint32{1, 2, 3, 250}, []uint32{5, 1, 299, 3}
+	want := scored(t, own, src, dst, 4)
+	s.EdgeSplit, s.Unlabelled = nil, true
+	n := network(t, open(t, s), dir, NetworkOptions{})
+	defer n.Close()
+	require.Equal(t, want, scored(t, n, src, dst, 4))
+	m, err := n.Measure(t.Context(), "test")
+	require.NoError(t, err)
+	require.Nil(t, m.Value)
+	require.NoError(t, n.Top(t.Context(), tasks.TopOptions{K: 2, ExcludeKnown: true}, src[:1], func(uint32, []uint32, []float32) error { return nil }))
 }
 
 // TestPredictUnlabelled: nodes of a part are predicted whether or not they have a label, and measured where they have one.

@@ -47,9 +47,11 @@ type Hooks struct {
 	// and before its directory is given up.
 	Live func(now func() *run.Result) (stop func())
 
-	faults disk.Faults // of tests
-	beside int64       // bytes that the caller takes
-	chunk  int64       // infer.Options.ChunkBytes
+	faults disk.Faults  // of tests
+	beside int64        // bytes that the caller takes
+	uses   bool         // the network is used on a dataset that it was not trained on
+	label  *store.Label // of its classes then
+	chunk  int64        // infer.Options.ChunkBytes
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -275,7 +277,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	t.draws = o.Sampling()
 	t.data, err = data.Open(ds, data.Options{
 		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Links: o.Links() || o.Edges(), EdgeLabel: o.EdgeLabel, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
-		EdgeInputs: o.EdgeInputs,
+		EdgeInputs: o.EdgeInputs, Uses: h.uses, Label: h.label,
 	})
 	if err != nil {
 		return nil, err
@@ -522,7 +524,13 @@ func (t *trainer) checkTypes() (err error) {
 
 // checkLabels refuses labels for input that no seed would see, or whose terms would hardly learn: a step hides those of its seeds.
 func (t *trainer) checkLabels() error {
-	if t.LabelInput == 0 {
+	switch {
+	case t.LabelInput == 0:
+		return nil
+	case t.hooks.uses && len(t.data.Train) == 0:
+		return fmt.Errorf("%s: {label_input} %d: the network reads labels of training nodes, and no node here is one with a label; give it a split "+
+			"and labels of some", t.data.Set.Path(), t.LabelInput)
+	case t.hooks.uses:
 		return nil
 	}
 	if !t.shape().SeesLabels() {

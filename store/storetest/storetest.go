@@ -35,6 +35,7 @@ type Spec struct {
 	Columns    []Column               // of edges, behind Weight
 	EdgeSplit  *EdgeSplit             // of edges that are not among Neighbors; default none
 	Symmetric  bool                   // says that Neighbors are
+	Unlabelled bool                   // no label and no split
 	ShardBytes int64
 }
 
@@ -218,11 +219,13 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	if err := s.addLabels(w, class); err != nil {
-		return nil, err
-	}
-	if err := w.AddSplit("given", "node", s.Train, s.Valid, s.Test); err != nil {
-		return nil, err
+	if !s.Unlabelled {
+		if err := s.addLabels(w, class); err != nil {
+			return nil, err
+		}
+		if err := w.AddSplit("given", "node", s.Train, s.Valid, s.Test); err != nil {
+			return nil, err
+		}
 	}
 	return w.Seal(store.Manifest{Name: "test", Order: "original", Provenance: store.Provenance{Tool: "storetest"}})
 }

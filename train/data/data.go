@@ -34,6 +34,8 @@ type Data struct {
 	Links *Links
 	// EdgeLabel is what is learnt of the edges in Links; nil where it is which nodes they join.
 	EdgeLabel *EdgeLabel
+	// NoLabels says that no node has one: Labels only say what those are that a network was trained on.
+	NoLabels bool
 }
 
 // Type is a type of nodes.
@@ -68,6 +70,10 @@ type Options struct {
 	// EdgeLabel has a column of these edges be learnt: COLUMN, whose different values are classes; COLUMN:sign, negative values and
 	// all others; or COLUMN:value, numbers. It goes with Links.
 	EdgeLabel string
+	// Uses has the dataset be one that a trained network is used on, so that labels, a split and edges that are held out may be missing.
+	// Label is then what the labels are that it was trained on.
+	Uses  bool
+	Label *store.Label
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
 	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others have the first table of their
@@ -106,9 +112,9 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		return nil, err
 	}
 	if o.Links {
-		err = d.openLinks(o.Target)
+		err = d.openLinks(o.Target, o.Uses)
 	} else {
-		err = d.openNodes(o.Target, o.Split)
+		err = d.openNodes(o)
 	}
 	if err != nil {
 		return nil, err
@@ -128,13 +134,19 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 }
 
 // openNodes finds the type of nodes that is learnt, its label and its split, each the one of that name or the only one.
-func (d *Data) openNodes(target, split string) error {
-	if err := d.findTarget(target, "so nothing to learn"); err != nil {
+func (d *Data) openNodes(o Options) error {
+	if err := d.findTarget(o.Target, "so nothing to learn"); err != nil {
 		return err
 	}
-	m := d.Set.Manifest()
+	m, split := d.Set.Manifest(), o.Split
 	label := slices.IndexFunc(m.Labels, func(l store.Label) bool { return l.NodeType == d.Types[d.Target].Name })
 	switch {
+	case label < 0 && o.Uses:
+		d.NoLabels, d.Labels = true, &store.Labels{Label: o.Label}
+		if _, chosen := d.choose(split); chosen >= 0 {
+			d.Split = m.Splits[chosen].Name
+		}
+		return nil
 	case label < 0 && len(d.Types) > 1:
 		return d.fail("{target} %s: its nodes have no labels, so nothing to learn", d.Types[d.Target].Name)
 	case label < 0:
@@ -147,6 +159,10 @@ func (d *Data) openNodes(target, split string) error {
 			m.Labels[label].Name, n, maxClasses)
 	}
 	names, chosen := d.choose(split)
+	if chosen < 0 && o.Uses {
+		d.Labels = d.Set.Labels(label)
+		return nil
+	}
 	if chosen < 0 {
 		if split == "" && len(names) == 0 {
 			return d.fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")
@@ -170,7 +186,7 @@ func (d *Data) openNodes(target, split string) error {
 	if err != nil {
 		return err
 	}
-	if len(d.Train) == 0 {
+	if len(d.Train) == 0 && !o.Uses {
 		return d.fail("split %s has no training node with a label", d.Split)
 	}
 	return nil
@@ -456,6 +472,9 @@ func (d *Data) Place(err error) error {
 func (d *Data) Part(name string) (nodes []uint32, err error) {
 	target := d.Types[d.Target]
 	i := slices.IndexFunc(d.Set.Manifest().Splits, func(s store.Split) bool { return s.Name == d.Split && s.NodeType == target.Name })
+	if i < 0 {
+		return nil, d.fail("{nodes} %s: nodes of type %s have no split; give all, or a file with an id a line", name, target.Name)
+	}
 	err = store.Guard(func() error {
 		sets := d.Set.Split(i)
 		nodes, err = d.Set.Labelled(map[string][]uint32{"train": sets.Train, "valid": sets.Valid, "test": sets.Test}[name], target.Nodes, nil)
@@ -495,7 +514,7 @@ func (d *Data) IDs(t int) store.IDs { return d.Set.IDs(d.Types[t].number) }
 // relations that are drawn from, and of the tables of the types that are read.
 func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	var files []store.SectionFile
-	if d.Labels != nil {
+	if d.Labels != nil && !d.NoLabels {
 		files = append(files, d.Labels.Section())
 	}
 	for i, x := range d.Relations {

@@ -16,7 +16,8 @@ type Links struct {
 
 // openLinks finds the relation whose links are learnt: the one of that name, as SRC,REL,DST, by its name or by its key; or the only one
 // that has an edge split.
-func (d *Data) openLinks(name string) error {
+// Where a network is used alone, none need be split.
+func (d *Data) openLinks(name string, uses bool) error {
 	var can []string // relations with a split
 	chosen := -1
 	for i, r := range d.Relations {
@@ -35,13 +36,14 @@ func (d *Data) openLinks(name string) error {
 	switch {
 	case name != "" && chosen < 0:
 		return d.fail("{target} %s: no such relation; those whose edges are split are %s", name, orNone(can))
-	case len(can) == 0:
+	case len(can) == 0 && !uses:
 		return d.fail("no relation has an edge split, so there are no links to measure by; ingest it again with {edge_split} random:0.85/0.05/0.1")
 	case name == "" && len(can) > 1:
 		return d.fail("the edges of %s are split; say by {target} which of them to learn", strings.Join(can, " and "))
 	}
 	r := &d.Relations[chosen]
 	switch {
+	case r.Relation.EdgeSplit == nil && uses:
 	case r.Relation.EdgeSplit == nil && r.Relation.ReverseOf != "":
 		return d.fail("{target} %s: it is the reverse of %s, which has the edge split; take that one", name, r.Relation.ReverseOf)
 	case r.Relation.EdgeSplit == nil:
@@ -49,11 +51,14 @@ func (d *Data) openLinks(name string) error {
 	case r.Edges() == 0:
 		return d.fail("relation %s has no edges to train on: all of them are held out", r.Relation.Key())
 	}
-	d.Target, d.Split = r.Dst, r.Relation.EdgeSplit.Name
+	d.Target = r.Dst
+	d.Links = &Links{Relation: chosen, Mirror: -1, Valid: store.HeldEdges{Part: new(store.HeldOut)}, Test: store.HeldEdges{Part: new(store.HeldOut)}}
 	number := slices.IndexFunc(d.Set.Manifest().Relations, func(o store.Relation) bool { return o.Key() == r.Relation.Key() })
-	d.Links = &Links{Relation: chosen, Mirror: -1}
-	d.Links.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)
-	d.Links.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
+	if r.Relation.EdgeSplit != nil {
+		d.Split = r.Relation.EdgeSplit.Name
+		d.Links.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)
+		d.Links.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
+	}
 	for i, o := range d.Relations {
 		if o.Relation.ReverseOf == r.Relation.Key() {
 			d.Links.Mirror = i

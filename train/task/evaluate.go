@@ -308,6 +308,9 @@ func (k *Links) learnKnown() {
 	}
 	k.known = []uint64{}
 	for _, h := range k.held {
+		if h.Len() == 0 {
+			continue
+		}
 		src, dst := h.Ends()
 		for i, u := range src {
 			k.known = append(k.known, uint64(u)<<32|uint64(dst[i]))

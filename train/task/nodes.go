@@ -90,8 +90,11 @@ func NewNodes(d *data.Data, o Options) (_ *Nodes, err error) {
 // Kind is the metric of the task.
 func (k *Nodes) Kind() metric.Kind { return k.kind }
 
-// Steps is the number of steps of an epoch.
+// Steps is the number of steps of an epoch. Where no node is trained on, since a network is only used, there is one, to take the measure of.
 func (k *Nodes) Steps() int {
+	if len(k.data.Train) == 0 {
+		return 1
+	}
 	n := (len(k.data.Train) + k.options.Batch - 1) / k.options.Batch
 	if k.options.EpochSteps > 0 {
 		n = min(n, k.options.EpochSteps)
@@ -102,6 +105,11 @@ func (k *Nodes) Steps() int {
 // Begin puts the training nodes in the order in which an epoch has them; the first epoch is 1.
 func (k *Nodes) Begin(epoch int) {
 	k.order = append(k.order[:0], k.data.Train...)
+	for v := range min(k.options.Batch, k.data.Types[k.data.Target].Nodes) {
+		if len(k.data.Train) == 0 {
+			k.order = append(k.order, uint32(v))
+		}
+	}
 	sample.Shuffle(k.order, k.options.Seed, epoch)
 }
 
@@ -142,6 +150,9 @@ func (k *Nodes) measureBatch(f *step.Feed, logits kernels.Tensor, a *step.Tally)
 // Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds, which are of the target type.
 func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
 	logits, seeds := out[k.data.Target], in.Seeds[k.data.Target]
+	if len(k.data.Train) == 0 {
+		return k.noLoss(t, f, logits), nil
+	}
 	if k.multi {
 		return k.sigmoidLoss(t, f, logits, seeds)
 	}
@@ -165,6 +176,16 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	a.Hits, a.Of = int64(f.Correct(logits.Value, k.labels)), int64(len(seeds))
 	k.measureBatch(f, logits.Value, &a)
 	return a, nil
+}
+
+// noLoss is the loss of a batch in which no node has a label.
+func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (a step.Tally) {
+	k.labels = k.labels[:0]
+	for range logits.Value.Rows {
+		k.labels = append(k.labels, kernels.NoLabel)
+	}
+	k.sum(f, t.CrossEntropy(logits, f.Upload(k.labels), 1), &a)
+	return a
 }
 
 func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (a step.Tally, err error) {
