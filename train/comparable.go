@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // comparable says why the network of a run has no use for a dataset that it was not trained on. Such a dataset has other nodes and edges,
 // and the same types, relations, widths and classes, under the same names; but it may have no labels, and those of a run of links are of no
-// account. They are compared with those of the run's own dataset, which has to be at its place: a record does not have them. label is what
-// the run's own target has, nil where links are learnt.
-func comparable(record *run.Record, ds *store.Dataset) (label *store.Label, err error) {
+// account. They are compared with those of the run's own dataset, which has to be at its place: a record does not have them.
+func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error) {
 	own, err := store.Open(record.Dataset)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
@@ -33,12 +33,25 @@ func comparable(record *run.Record, ds *store.Dataset) (label *store.Label, err 
 			return nil, fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, own.Path(), ds.Path())
 		}
 	}
-	for i := range trained.Labels { // the first of the target, or of the only type that has one
-		if l := &trained.Labels[i]; label == nil && (record.Options.Target == "" || record.Options.Target == l.NodeType) {
-			label = l
-		}
+	d, err := data.Open(own, dataOptions(record.Options.WithDefaults()))
+	if err != nil {
+		return nil, err
 	}
-	return label, nil
+	known := &trainedOn{inputs: map[string]string{}, learns: d.Learns()}
+	for i := range d.Types {
+		known.inputs[d.Types[i].Name] = d.Types[i].Input()
+	}
+	if d.Labels != nil {
+		known.label = d.Labels.Label
+	}
+	return known, nil
+}
+
+// trainedOn is what is known of the dataset that a run trained on.
+type trainedOn struct {
+	label  *store.Label      // of the target; nil where links are learnt
+	inputs map[string]string // of its types, by data.Options.Inputs
+	learns bool              // some have learnt rows
 }
 
 // differ says what other has that trained has not, or the other way round.

@@ -47,6 +47,8 @@ type NetworkOptions struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody else uses it. Empty: they must fit.
 	Scratch string `json:"-"`
+	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for: empty, which refuses them, or MeanOfLearnt.
+	Unseen string `json:"unseen"`
 	// GoesOn has a Predict that was cut short leave the layers in Scratch that are whole, and the next one start behind them.
 	GoesOn bool `json:"-"`
 }
@@ -59,6 +61,9 @@ func (o NetworkOptions) Validate() error {
 	}
 	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfLinks() {
 		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc, and of links %s", o.Metric, metric.LinkKinds))
+	}
+	if o.Unseen != "" && o.Unseen != MeanOfLearnt {
+		errs = append(errs, fmt.Errorf("{unseen} %s: there is mean", o.Unseen))
 	}
 	return errors.Join(errs...)
 }
@@ -84,8 +89,9 @@ type Network struct {
 	Updates    int    // steps, likewise
 
 	t        *trainer
-	rowBytes int64    // that rows of links' ends may take in memory
-	other    bool     // its dataset is not the one that the run trained on
+	rowBytes int64 // that rows of links' ends may take in memory
+	other    bool  // its dataset is not the one that the run trained on
+	learnt   *learntElsewhere
 	held     *run.Dir // locked while learnt rows are read, else nil
 }
 
@@ -105,9 +111,21 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
 	if n.other {
-		h.uses = true
-		if h.label, err = comparable(record, ds); err != nil {
+		known, err := comparable(record, ds)
+		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+		}
+		h.uses, h.label, with.Inputs = true, known.label, known.inputs
+		if known.learns {
+			if n.learnt, err = bringLearnt(ctx, ds, dir, o, h); err != nil {
+				return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+			}
+			defer func() {
+				if n.t == nil {
+					n.learnt.close()
+				}
+			}()
+			h.learnt = n.learnt.tables
 		}
 		if !slices.ContainsFunc(ds.Manifest().Splits, func(s store.Split) bool { return s.Name == with.Split }) {
 			with.Split = "" // the only one
@@ -137,11 +155,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		}
 	}()
 	n.t.dir = dir
-	switch {
-	case n.t.learns() && n.other:
-		return nil, fmt.Errorf("run %s: nodes of type %s have learnt rows, each its own, and those of %s have none; it predicts on the dataset that "+
-			"it trained on", dir.Path(), n.t.data.Types[n.t.tiers.Learnt[0].Type].Name, ds.Path())
-	case n.t.learns():
+	if n.t.learns() {
 		if n.held, _, err = run.OpenOn(dir.FS(), dir.Path()); err != nil {
 			return nil, err
 		}
@@ -370,6 +384,9 @@ func (n *Network) PeakRSSBytes() int64 {
 // Close gives up memory, files and the run.
 func (n *Network) Close() error {
 	n.t.close()
+	if n.learnt != nil {
+		n.learnt.close()
+	}
 	if n.held != nil {
 		return n.held.Close()
 	}

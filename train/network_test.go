@@ -178,7 +178,9 @@ func TestNetworkRefusals(t *testing.T) {
 	learnt.Epochs = 1
 	library := openTyped(t, storetest.Library(400, 3, 2))
 	embedded, _ := runIn(t, library, learnt)
-	refused(embedded, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{}, "nodes of type author have learnt rows, each its own")
+	refused(embedded, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{}, "50 of the 250 nodes of type author in ")
+	refused(embedded, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{}, "has no such ids; the first is 200; leave them out, or take {unseen} mean")
+	refused(embedded, library, NetworkOptions{Unseen: "zero"}, "{unseen} zero: there is mean")
 	o.Epochs = 0
 	fresh, _ := runIn(t, ds, o)
 	refused(fresh, ds, NetworkOptions{}, "no checkpoint yet")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -434,4 +435,63 @@ func TestEmbeddingsOfOtherTypes(t *testing.T) {
 	require.Len(t, rows[5], n.Data().Types[author].Embed)
 	_, err := n.TypeOf("author", Embeddings, n.Layers())
 	require.ErrorContains(t, err, "{type} author: layer 2 makes no rows of such nodes")
+}
+
+// TestLearntRowsOnAnotherDataset: nodes have the rows that were learnt under their ids, whatever their place in the other dataset, and new ones
+// the mean of all where that is asked for; so predictions are the same where all else is. Rows are as wide as hidden ones, too.
+func TestLearntRowsOnAnotherDataset(t *testing.T) {
+	spec := storetest.Library(400, 3, 2)
+	ds := openTyped(t, spec)
+	for name, cols := range map[string]string{"narrow": "embed:8", "as hidden rows": "embed:16"} {
+		t.Run(name, func(t *testing.T) {
+			o := learning()
+			o.Kind, o.Inputs["author"] = model.RGCN, cols
+			dir, _ := runIn(t, ds, o)
+			own := network(t, ds, dir, NetworkOptions{})
+			want, _ := predictions(t, own, Logits, DefaultLayer, everyNode(own))
+			rows, _ := predictionsOf(t, own, "author", Embeddings, 0, []uint32{0, 7, 199})
+			mean, err := own.meanLearnt(t.Context(), 0)
+			require.NoError(t, err)
+			require.NoError(t, own.Close())
+
+			grown := spec
+			grown.Types = slices.Clone(spec.Types)
+			require.Equal(t, "author", grown.Types[0].Name)
+			grown.Types[0].Nodes += 2
+			scratch := filepath.Join(t.TempDir(), "out.layers")
+			n := network(t, openTyped(t, grown), dir, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch})
+			got, _ := predictions(t, n, Logits, DefaultLayer, everyNode(n))
+			require.Equal(t, want, got)
+			there, _ := predictionsOf(t, n, "author", Embeddings, 0, []uint32{0, 7, 199, 200, 201})
+			require.Equal(t, mean, there[200])
+			require.Equal(t, mean, there[201])
+			delete(there, 200)
+			delete(there, 201)
+			require.Equal(t, rows, there)
+			require.DirExists(t, scratch+".learnt")
+			require.NoError(t, n.Close())
+			require.NoDirExists(t, scratch+".learnt")
+		})
+	}
+}
+
+// TestLearntRowsGoByIDs: the same nodes in another order, known by the same texts.
+func TestLearntRowsGoByIDs(t *testing.T) {
+	s := linked(120)
+	names := func(turn int) func(v int) string {
+		return func(v int) string { return fmt.Sprintf("node %d", (v+turn)%120) }
+	}
+	s.Name = names(0)
+	ds := open(t, s)
+	o := linkOptions()
+	o.Kind, o.Inputs = model.RSAGE, map[string]string{"node": "embed:4"}
+	dir, _ := runIn(t, ds, o)
+	own := network(t, ds, dir, NetworkOptions{})
+	want, _ := predictionsOf(t, own, "", Embeddings, 0, []uint32{10})
+	require.NoError(t, own.Close())
+	s.Name = names(7)
+	n := network(t, open(t, s), dir, NetworkOptions{})
+	defer n.Close()
+	got, _ := predictionsOf(t, n, "", Embeddings, 0, []uint32{3})
+	require.Equal(t, want[10], got[3])
 }

@@ -47,11 +47,13 @@ type Hooks struct {
 	// and before its directory is given up.
 	Live func(now func() *run.Result) (stop func())
 
-	faults disk.Faults  // of tests
-	beside int64        // bytes that the caller takes
-	uses   bool         // the network is used on a dataset that it was not trained on
-	label  *store.Label // of its classes then
-	chunk  int64        // infer.Options.ChunkBytes
+	faults disk.Faults // of tests
+	beside int64       // bytes that the caller takes
+	// Of a network that is used on a dataset that it was not trained on: what its classes are, and rows that were learnt there.
+	uses   bool
+	label  *store.Label
+	learnt map[string]*store.Features
+	chunk  int64 // infer.Options.ChunkBytes
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -275,11 +277,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	}()
 	defer kernels.RecoverMemory(&err)
 	t.draws = o.Sampling()
-	t.data, err = data.Open(ds, data.Options{
-		Split: o.Split, Weighted: t.draws.Weighted, Target: o.Target, Links: o.Links() || o.Edges(), EdgeLabel: o.EdgeLabel, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
-		EdgeInputs: o.EdgeInputs, Uses: h.uses, Label: h.label,
-	})
-	if err != nil {
+	wanted := dataOptions(o)
+	wanted.Uses, wanted.Label, wanted.Learnt = h.uses, h.label, h.learnt
+	if t.data, err = data.Open(ds, wanted); err != nil {
 		return nil, err
 	}
 	if err := t.checkTypes(); err != nil {
@@ -369,6 +369,14 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}
 	return t, nil
+}
+
+// dataOptions say what a run wants of its dataset.
+func dataOptions(o run.Options) data.Options {
+	return data.Options{
+		Split: o.Split, Weighted: o.Sampling().Weighted, Target: o.Target, Links: o.Links() || o.Edges(), EdgeLabel: o.EdgeLabel, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
+		EdgeInputs: o.EdgeInputs,
+	}
 }
 
 // validates tells whether there is something to choose a model by.
@@ -474,7 +482,7 @@ func (t *trainer) shape() model.Shape {
 	}
 	for i := range t.data.Types {
 		s.In, s.Types = append(s.In, t.data.Types[i].Dim()), append(s.Types, t.data.Types[i].Name)
-		s.Learnt = append(s.Learnt, t.data.Types[i].Features == nil && t.data.Types[i].Embed > 0)
+		s.Learnt = append(s.Learnt, t.data.Types[i].Embed > 0)
 	}
 	schema := t.data.Schema()
 	for i, r := range t.data.Relations {

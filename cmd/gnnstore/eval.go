@@ -29,6 +29,8 @@ type networkOptions struct {
 
 func (o *networkOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
+	f.StringVar(&o.Unseen, "unseen", "", "what nodes of another DATASET have for input where the run has learnt no row under their ids: mean, that of all "+
+		"rows of their type (default they are refused)")
 	f.Var(&o.memory, "memory", "what the process may take in all (default what the run was given)")
 }
 

@@ -64,8 +64,8 @@ func newPredict() *cobra.Command {
 		Long: "Write to the file OUT what the network of the run in directory RUN predicts of nodes, with labels or without, each under the\n" +
 			"id that you know it by. It reads all neighbours of each node, so that the same weights always predict the same. The network\n" +
 			"is that of the best epoch. DATASET is needed where the dataset has moved. It may also be another one, with nodes that the\n" +
-			"network has not seen, but the same types, relations, widths and classes; labels and a split may be missing. It may not be\n" +
-			"another one where rows were learnt, or features made by fastrp or random.\n\n" +
+			"network has not seen, but the same types, relations, widths and classes; labels and a split may be missing. Learnt rows go\n" +
+			"by the ids of nodes (--unseen says what new ones have); features made by fastrp or random are of one graph alone.\n\n" +
 			"A run of --task link has embeddings to write: what its decoder reads of nodes, or of links between two types of those of\n" +
 			"--type; the decoder itself is in best.safetensors. With --layer 0 they are rows for input: features, or the learnt rows.\n" +
 			"With --what scores it scores the pairs of --pairs, the higher the likelier, in the order of the file; or it finds the --top\n" +

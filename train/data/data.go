@@ -43,7 +43,7 @@ type Type struct {
 	Name  string
 	Nodes int
 	// Features is its input, nil where it has no table or is to do without. Embed is then the columns of its learnt rows, 0 where
-	// all nodes have one row.
+	// all nodes have one row. Where it has both, these rows were learnt on another dataset, and are not learnt here.
 	Features *store.Features
 	Embed    int
 
@@ -74,6 +74,8 @@ type Options struct {
 	// Label is then what the labels are that it was trained on.
 	Uses  bool
 	Label *store.Label
+	// Learnt are rows, by type, that take the place of learnt rows where these were learnt on another dataset.
+	Learnt map[string]*store.Features
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
 	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others have the first table of their
@@ -110,6 +112,11 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	}
 	if err := d.findInputs(o.Inputs, o.Hidden); err != nil {
 		return nil, err
+	}
+	for i := range d.Types {
+		if t := &d.Types[i]; t.Features == nil {
+			t.Features = o.Learnt[t.Name]
+		}
 	}
 	if o.Links {
 		err = d.openLinks(o.Target, o.Uses)
@@ -542,6 +549,17 @@ func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 		n += files[i].SumBytes()
 	}
 	return n
+}
+
+// Input is the Options.Inputs by which the type has what it has.
+func (t *Type) Input() string {
+	switch {
+	case t.Embed > 0:
+		return Embed + ":" + strconv.Itoa(t.Embed)
+	case t.Features != nil:
+		return Table + ":" + t.Features.Table.Name
+	}
+	return Constant
 }
 
 // Dim is the number of columns of the type's input, 0 where all nodes have one row.

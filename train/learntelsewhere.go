@@ -1,0 +1,223 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// MeanOfLearnt gives nodes without a learnt row the mean of all rows of their type.
+const MeanOfLearnt = "mean"
+
+// learntElsewhere is the rows that a run has learnt, as tables of the nodes of another dataset that are known by the same ids there: a sealed
+// dataset of its own, which lasts as long as they are read.
+type learntElsewhere struct {
+	dir    string
+	set    *store.Dataset
+	tables map[string]*store.Features // by type
+}
+
+// learntPart is how many rows are brought at a time.
+const learntPart = 1 << 14
+
+// bringLearnt writes the rows of the checkpoint that o names for the nodes of ds.
+func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *learntElsewhere, err error) {
+	own, err := store.Open(dir.Record().Dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	at := o.Scratch
+	if at == "" {
+		at = filepath.Join(os.TempDir(), fmt.Sprintf("gnnstore-%d", os.Getpid()))
+	}
+	l := &learntElsewhere{dir: at + ".learnt", tables: map[string]*store.Features{}}
+	if err := os.RemoveAll(l.dir); err != nil { // of one that was killed
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	o.Metric, o.EvalNegatives, o.GoesOn = "", "", false
+	n, err := OpenNetwork(ctx, own, dir, o, Hooks{Backend: h.Backend, Note: h.Note, faults: h.faults})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	if !n.t.learns() { // since no batch reaches a type that has some
+		return l, nil
+	}
+	if err := l.write(ctx, n, ds, o.Unseen); err != nil {
+		return nil, err
+	}
+	if l.set, err = store.Open(l.dir); err != nil {
+		return nil, err
+	}
+	for i, t := range l.set.Manifest().Tables {
+		l.tables[t.NodeType] = l.set.Features(i)
+	}
+	return l, nil
+}
+
+// write writes the tables of the types whose rows n has learnt.
+func (l *learntElsewhere) write(ctx context.Context, n *Network, ds *store.Dataset, unseen string) error {
+	w, err := store.Create(l.dir, store.WriterOptions{})
+	if err != nil {
+		return err
+	}
+	for _, t := range n.t.tiers.Learnt {
+		if err := store.Guard(func() error { return writeLearnt(ctx, w, n, t.Type, ds, unseen) }); err != nil {
+			return errors.Join(err, w.Abort())
+		}
+	}
+	_, err = w.Seal(store.Manifest{Name: "learnt", Order: "original", Provenance: store.Provenance{Tool: "gnnstore", Source: n.t.dir.Path()}})
+	return err
+}
+
+// writeLearnt writes the rows of type kind of n's dataset for the nodes that ds has of it.
+func writeLearnt(ctx context.Context, w *store.Writer, n *Network, kind int, ds *store.Dataset, unseen string) error {
+	name, dim, ids := n.t.data.Types[kind].Name, n.t.data.Types[kind].Dim(), n.t.data.IDs(kind)
+	number, nodes := 0, int64(0)
+	for i, t := range ds.Manifest().NodeTypes {
+		if t.Name == name {
+			number, nodes = i, t.Count
+		}
+	}
+	theirs := ds.IDs(number)
+	from, without, first := make([]int64, nodes), 0, ""
+	for v := range from {
+		u, text, ok, err := sameNode(theirs, ids, uint32(v))
+		if err != nil {
+			return err
+		}
+		from[v] = int64(u)
+		if ok {
+			continue
+		}
+		if without++; without == 1 {
+			first = text
+		}
+		from[v] = -1
+	}
+	if without > 0 && unseen == "" {
+		return fmt.Errorf("%d of the %d nodes of type %s in %s have no learnt row, since the dataset that it trained on has no such ids; the first is %s; "+
+			"leave them out, or take {unseen} mean", without, nodes, name, ds.Path(), first)
+	}
+	if err := w.AddNodeType(name, counted(nodes)); err != nil {
+		return err
+	}
+	table, err := w.AddTable("learnt", name, store.F32, nodes, dim)
+	if err != nil {
+		return err
+	}
+	var mean []float32
+	if without > 0 {
+		if mean, err = n.meanLearnt(ctx, kind); err != nil {
+			return err
+		}
+	}
+	var bytes []byte
+	for lo := int64(0); lo < nodes; lo += learntPart {
+		part := from[lo:min(lo+learntPart, nodes)]
+		rows, err := n.learntRows(ctx, kind, part, mean)
+		if err != nil {
+			return err
+		}
+		bytes = bytes[:0]
+		for _, x := range rows {
+			bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(x))
+		}
+		if err := table.PutRows(uint32(lo), bytes); err != nil {
+			return err
+		}
+	}
+	return table.Close()
+}
+
+// counted is 0, 1, 2 and so on.
+func counted(n int64) []int64 {
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	return ids
+}
+
+// sameNode is the node of ids that is known by the text or number of theirs' node v; ok is false where there is none.
+func sameNode(theirs, ids store.IDs, v uint32) (u uint32, text string, ok bool, err error) {
+	switch {
+	case theirs.HasNames() != ids.HasNames():
+		return 0, "", false, errors.New("nodes are known by texts in one of the two datasets, and by numbers in the other; ingest them alike")
+	case ids.HasNames():
+		if text, err = theirs.Name(v); err == nil {
+			u, ok, err = ids.Find([]byte(text))
+		}
+		return u, text, ok, err
+	}
+	id := theirs.Original(v)
+	u, ok = ids.Stored(id)
+	return u, strconv.FormatInt(id, 10), ok, nil
+}
+
+// learntRows are those of nodes of type kind, one after the other, or mean in the place of -1.
+func (n *Network) learntRows(ctx context.Context, kind int, nodes []int64, mean []float32) (rows []float32, err error) {
+	dim := n.t.data.Types[kind].Dim()
+	rows = make([]float32, len(nodes)*dim)
+	var wanted []uint32
+	var places []int
+	for i, v := range nodes {
+		if v < 0 {
+			copy(rows[i*dim:], mean)
+			continue
+		}
+		wanted, places = append(wanted, uint32(v)), append(places, i)
+	}
+	at := 0
+	err = n.Predict(ctx, Embeddings, 0, kind, wanted, func(some []uint32, got []float32) error {
+		for i := range some {
+			copy(rows[places[at]*dim:][:dim], got[i*dim:])
+			at++
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// meanLearnt is the mean of all rows of type kind, those that no step has touched included.
+func (n *Network) meanLearnt(ctx context.Context, kind int) ([]float32, error) {
+	nodes := int64(n.t.data.Types[kind].Nodes)
+	sums := make([]float64, n.t.data.Types[kind].Dim())
+	all := counted(nodes)
+	for lo := int64(0); lo < nodes; lo += learntPart {
+		rows, err := n.learntRows(ctx, kind, all[lo:min(lo+learntPart, nodes)], nil)
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range rows {
+			sums[i%len(sums)] += float64(x)
+		}
+	}
+	mean := make([]float32, len(sums))
+	for i, x := range sums {
+		mean[i] = float32(x / float64(max(nodes, 1)))
+	}
+	return mean, nil
+}
+
+// close removes the rows.
+func (l *learntElsewhere) close() {
+	if l.set != nil {
+		l.set.Close()
+	}
+	_ = os.RemoveAll(l.dir) // the next one of the same name does it otherwise
+}
