@@ -8,8 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -85,6 +89,42 @@ func TestScripts(t *testing.T) {
 					time.Sleep(20 * time.Millisecond)
 				}
 				ts.Fatalf("no training answers in %s", args[0])
+			},
+			// submission DIR WHOLE.csv holds what the challenge takes against the predictions of all its test nodes.
+			"submission": func(ts *testscript.TestScript, _ bool, args []string) {
+				whole, err := os.ReadFile(ts.MkAbs(args[1]))
+				ts.Check(err)
+				classes := map[int]int16{}
+				for _, line := range strings.Split(strings.TrimSpace(string(whole)), "\n")[1:] {
+					var id, class int
+					_, err := fmt.Sscanf(line, "%d,%d", &id, &class)
+					ts.Check(err)
+					classes[id] = int16(class)
+				}
+				want := map[string][]int16{}
+				for i, id := range slices.Sorted(maps.Keys(classes)) {
+					part := "test-challenge"
+					if i%5 < 3 {
+						part = "test-dev"
+					}
+					want[part], want["test-whole"] = append(want[part], classes[id]), append(want["test-whole"], classes[id])
+				}
+				for mode, list := range want {
+					z, err := zip.OpenReader(filepath.Join(ts.MkAbs(args[0]), "y_pred_mag240m_"+mode+".npz"))
+					ts.Check(err)
+					f, err := z.Open("y_pred.npy")
+					ts.Check(err)
+					b, err := io.ReadAll(f)
+					ts.Check(err)
+					data := binary.LittleEndian.AppendUint16(nil, 0)[:0]
+					for _, c := range list {
+						data = binary.LittleEndian.AppendUint16(data, uint16(c))
+					}
+					if !bytes.Contains(b, fmt.Appendf(nil, "'descr': '<i2', 'fortran_order': False, 'shape': (%d,)", len(list))) || !bytes.HasSuffix(b, data) {
+						ts.Fatalf("%s is not %v", mode, list)
+					}
+					ts.Check(errors.Join(f.Close(), z.Close()))
+				}
 			},
 			// sameresult A.json B.json compares losses and weights.
 			"sameresult": func(ts *testscript.TestScript, neg bool, args []string) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +76,9 @@ func newPredict() *cobra.Command {
 			"           logits; the list embedding\n" +
 			"  csv      the same in text, with several classes joined by semicolons and a column a number of an embedding\n" +
 			"  npy      OUT.npy: classes as int64, or uint8 with a column a class where a node has several; else float32; and\n" +
-			"           OUT.ids.npy, or OUT.ids.txt where ids are texts",
+			"           OUT.ids.npy, or OUT.ids.txt where ids are texts\n" +
+			"  ogb-lsc  what OGB's challenge takes for MAG240M: y_pred_mag240m_MODE.npz in the folder OUT, where MODE is the --nodes:\n" +
+			"           test-dev, test-challenge or test-whole",
 		Example: "  gnnstore predict runs/arxiv-1 classes.parquet\n" +
 			"  gnnstore predict runs/arxiv-1 probabilities.csv --what probabilities --nodes new-papers.txt\n" +
 			"  gnnstore predict runs/arxiv-1 hidden.npy --what embeddings\n" +
@@ -89,10 +92,11 @@ func newPredict() *cobra.Command {
 				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, texts(train.Predictable)))
 			}
 			switch export.Format(o.format) {
-			case "", export.Parquet, export.NPY, export.CSV:
+			case "", export.Parquet, export.NPY, export.CSV, export.OGBLSC:
 			default:
-				errs = append(errs, fmt.Errorf("--format %s: there are parquet, npy and csv", o.format))
+				errs = append(errs, fmt.Errorf("--format %s: there are parquet, npy, csv and ogb-lsc", o.format))
 			}
+			errs = append(errs, o.checkSubmission())
 			if err := errors.Join(errs...); err != nil {
 				return misuse(err)
 			}
@@ -120,7 +124,7 @@ func newPredict() *cobra.Command {
 	f.IntVar(&o.top, "top", 0, "of scores: how many destinations of each source, those that score highest, instead of --pairs")
 	f.BoolVar(&o.known, "exclude-known", false, "of --top: leave out links that the dataset has, held-out ones too, and a node itself")
 	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; of --top sources")
-	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet)")
+	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
 	o.flags(f)
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
@@ -129,8 +133,14 @@ func newPredict() *cobra.Command {
 
 func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset, out string, o *predictOptions) (err error) {
 	began := time.Now()
-	if err := export.MayWrite(vfs.Default, out, o.force); err != nil {
-		return err
+	place := out
+	if export.Format(o.format) == export.OGBLSC {
+		place = filepath.Join(out, "y_pred_mag240m_"+o.nodes+".npz")
+	}
+	if _, err := os.Stat(filepath.Dir(place)); place == out || err == nil { // the folder is made when there is something to put there
+		if err := export.MayWrite(vfs.Default, place, o.force); err != nil {
+			return err
+		}
 	}
 	p := newProgress(stderr)
 	defer p.clear()
@@ -162,7 +172,15 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	if err != nil {
 		return fmt.Errorf("run %s: %w", runPath, err)
 	}
-	nodes, err := predicted(n, kind, o.nodes)
+	var sent *submission
+	var nodes []uint32
+	if export.Format(o.format) == export.OGBLSC {
+		if sent, err = newSubmission(n, o.nodes); err == nil {
+			nodes = sent.nodes
+		}
+	} else {
+		nodes, err = predicted(n, kind, o.nodes)
+	}
 	if err != nil {
 		return err
 	}
@@ -193,13 +211,19 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 			p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
 		}
 	})
-	report, err := export.WriteRows(out, d.IDs(kind), form, func(add func([]store.NodeID, []float32) error) error {
+	fill := func(add func([]store.NodeID, []float32) error) error {
 		return n.Predict(ctx, o.what, layer, kind, nodes, func(chunk []uint32, rows []float32) error {
 			done += int64(len(chunk))
 			p.show("predict "+o.what, done, int64(r.Rows), "nodes")
 			return add(chunk, rows)
 		})
-	})
+	}
+	var report *export.RowsReport
+	if sent != nil {
+		report, err = sent.write(out, o.nodes, o.force, fill)
+	} else {
+		report, err = export.WriteRows(out, d.IDs(kind), form, fill)
+	}
 	if err != nil {
 		return err
 	}

@@ -476,11 +476,17 @@ func (d *Data) Place(err error) error {
 }
 
 // Part is a part of the split, with the nodes that have no label: train, valid or test.
-func (d *Data) Part(name string) (nodes []uint32, err error) {
+func (d *Data) Part(name string) (nodes []uint32, err error) { return d.PartOf(d.Split, name) }
+
+// PartOf is Part of another split of the target.
+func (d *Data) PartOf(split, name string) (nodes []uint32, err error) {
 	target := d.Types[d.Target]
-	i := slices.IndexFunc(d.Set.Manifest().Splits, func(s store.Split) bool { return s.Name == d.Split && s.NodeType == target.Name })
-	if i < 0 {
+	i := slices.IndexFunc(d.Set.Manifest().Splits, func(s store.Split) bool { return s.Name == split && s.NodeType == target.Name })
+	switch {
+	case i < 0 && split == "":
 		return nil, d.fail("{nodes} %s: nodes of type %s have no split; give all, or a file with an id a line", name, target.Name)
+	case i < 0:
+		return nil, d.fail("{nodes}: nodes of type %s have no split %s", target.Name, split)
 	}
 	err = store.Guard(func() error {
 		sets := d.Set.Split(i)
