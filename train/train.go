@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -663,15 +664,19 @@ func elemOf(dtype string) store.Elem {
 // howEvaluated is how, and why not in full and in memory; empty where it is, or where another way was asked for.
 func (t *trainer) howEvaluated() string {
 	hidden, most := kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes)
+	some := fmt.Sprintf("%d nodes", t.EvalNodes)
+	if t.links != nil {
+		some = fmt.Sprintf("%d links", cmp.Or(t.EvalEdges, t.EvalNodes))
+	}
 	switch {
 	case t.eval.Walks():
-		return fmt.Sprintf("evaluating on sampled blocks of up to %d nodes a part: {sampler} rw weighs the nodes that walks visit, and "+
-			"knows no weights for all neighbours", t.EvalNodes)
+		return fmt.Sprintf("evaluating on sampled blocks of up to %s a part: {sampler} rw weighs the nodes that walks visit, and "+
+			"knows no weights for all neighbours", some)
 	case t.eval.Way == infer.Sampled:
 		return ""
 	case t.eval.Sampled():
-		return fmt.Sprintf("evaluating on sampled blocks of up to %d nodes a part: the hidden rows of full-neighbour evaluation could take %s, "+
-			"and {eval_bytes} is %s; {eval} full measures exactly, with the rows on disk", t.EvalNodes, hidden, most)
+		return fmt.Sprintf("evaluating on sampled blocks of up to %s a part: the hidden rows of full-neighbour evaluation could take %s, "+
+			"and {eval_bytes} is %s; {eval} full measures exactly, with the rows on disk", some, hidden, most)
 	case t.eval.HiddenBytes() > t.EvalBytes:
 		return fmt.Sprintf("evaluating in full: hidden rows could take %s, and {eval_bytes} is %s, so they are on disk, in the run directory, "+
 			"while a part is measured", hidden, most)
