@@ -29,19 +29,20 @@ func kindOf(name string) (stem, kind string) {
 // stems of the files that are parts, by part.
 var stems = [3][]string{{"train"}, {"valid", "validation", "dev"}, {"test"}}
 
-// findFiles finds the triples of a file or folder, and whether some of them are held out.
-func findFiles(path string) (files []file, parted bool, err error) {
+// findFiles finds the triples of a file or folder, and whether some of them are held out. A part may be an empty file, whose name is among
+// empty.
+func findFiles(path string) (files []file, parted bool, empty []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	if !info.IsDir() {
 		_, kind := kindOf(path)
-		return []file{{path, ingest.Train, kind == ".nt"}}, false, lines.RefusePointer(path)
+		return []file{{path, ingest.Train, kind == ".nt"}}, false, nil, lines.RefusePointer(path)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	var names []string
 	for _, e := range entries {
@@ -49,21 +50,28 @@ func findFiles(path string) (files []file, parted bool, err error) {
 	}
 	slices.SortFunc(names, lines.Natural)
 	var there [3]bool
+	held := false
 	for p, all := range stems {
+		before := ""
 		for _, name := range names {
 			stem, kind := kindOf(name)
 			if !slices.Contains(all, stem) || kind != ".txt" && kind != ".tsv" && kind != ".nt" {
 				continue
 			}
 			if there[p] {
-				return nil, false, fmt.Errorf("%s: two files of %v triples, %s and %s; leave one", path, ingest.Part(p), filepath.Base(files[len(files)-1].path), name)
+				return nil, false, nil, fmt.Errorf("%s: two files of %v triples, %s and %s; leave one", path, ingest.Part(p), before, name)
 			}
-			there[p] = true
+			there[p], before = true, name
+			if info, err := os.Stat(filepath.Join(path, name)); err == nil && info.Size() == 0 && ingest.Part(p) != ingest.Train {
+				empty = append(empty, name)
+				continue
+			}
+			held = held || ingest.Part(p) != ingest.Train
 			files = append(files, file{filepath.Join(path, name), ingest.Part(p), kind == ".nt"})
 		}
 	}
 	if len(files) > 0 && !there[ingest.Train] {
-		return nil, false, fmt.Errorf("%s: there is %s, and no train.txt beside it", path, filepath.Base(files[0].path))
+		return nil, false, nil, fmt.Errorf("%s: there is %s, and no train.txt beside it", path, filepath.Base(files[0].path))
 	}
 	if len(files) == 0 {
 		for _, name := range names {
@@ -73,11 +81,11 @@ func findFiles(path string) (files []file, parted bool, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, false, fmt.Errorf("%s: no train.txt, train.tsv or .nt file in it; name the file of triples", path)
+		return nil, false, nil, fmt.Errorf("%s: no train.txt, train.tsv or .nt file in it; name the file of triples", path)
 	}
 	var errs []error
 	for _, f := range files {
 		errs = append(errs, lines.RefusePointer(f.path))
 	}
-	return files, there[ingest.Valid] || there[ingest.Test], errors.Join(errs...)
+	return files, held, empty, errors.Join(errs...)
 }

@@ -50,6 +50,7 @@ type Source struct {
 	path      string
 	files     []file
 	parted    bool
+	empty     []string  // files of parts that have none
 	tables    [3]string // of labels, by part; "" where there is none
 	relations []string  // by Schema.Relations: as the files have them
 	names     []string  // of entities, where there are tables of labels
@@ -73,7 +74,7 @@ func (o Options) Open(path string) (*Source, error) {
 	}
 	s := &Source{o: o, path: path}
 	var err error
-	if s.files, s.parted, err = findFiles(path); err != nil {
+	if s.files, s.parted, s.empty, err = findFiles(path); err != nil {
 		return nil, err
 	}
 	if s.files[0].path != path { // a folder
@@ -109,6 +110,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		Featureless: true, NoLabels: s.path + ": no trainingSet.tsv and testSet.tsv beside the triples",
 	}
 	s.relations, s.remarks = nil, nil // of a reading that was cut
+	for _, name := range s.empty {
+		s.remarks = append(s.remarks, fmt.Sprintf("%s is empty: no triple is held out by it", name))
+	}
 	counts, literals := map[string]int64{}, int64(0)
 	var known *entities
 	if s.tables[ingest.Train] != "" {
