@@ -226,8 +226,8 @@ func (t *trainer) measure(ctx context.Context, part tasks.Part) (v float64, ok b
 	stages, hidden := t.tiers.Pipe.Stats(), t.eval.DiskRead()
 	var nodes [][]uint32
 	err = store.Guard(func() error {
-		nodes = t.task.Part(part)
-		return nil
+		nodes, err = t.task.Part(ctx, part)
+		return err
 	})
 	if err == nil {
 		v, ok, err = t.eval.Measure(ctx, nodes)

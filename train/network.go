@@ -290,7 +290,7 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	defer kernels.RecoverMemory(&err)
 	began, before := time.Now(), n.BytesRead()
 	m = Measured{Nodes: part, Method: n.t.eval.Method()}
-	nodes, err := n.measured(&m)
+	nodes, err := n.measured(ctx, &m)
 	if err != nil {
 		return m, err
 	}
@@ -308,7 +308,7 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 }
 
 // measured are the nodes to evaluate for m, by type, none where there is nothing to measure. It sets m.Count, and why there is nothing.
-func (n *Network) measured(m *Measured) ([][]uint32, error) {
+func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
 	if n.t.links == nil {
 		nodes, err := n.labelled(m.Nodes)
 		m.Count, m.Why = len(nodes), "no node of it has a label"
@@ -326,10 +326,9 @@ func (n *Network) measured(m *Measured) ([][]uint32, error) {
 		m.Why = err.Error()
 		return nil, nil
 	}
-	var nodes [][]uint32
-	err := store.Guard(func() error {
-		nodes = n.t.links.Part(parts[i])
-		return nil
+	err = store.Guard(func() error {
+		nodes, err = n.t.links.Part(ctx, parts[i])
+		return err
 	})
 	return nodes, err
 }

@@ -185,7 +185,7 @@ type task interface {
 	Seeds(step int) [][]uint32
 	Without(step int) []sample.Without
 	// Part begins a measurement of a part of the split: of these nodes, by type, none where there is nothing to measure.
-	Part(p tasks.Part) [][]uint32
+	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
 }
 
 // edgeTask is a task whose examples are edges of a relation, which the rows of both ends tell.

@@ -229,7 +229,8 @@ func TestLossesOfEdges(t *testing.T) {
 		s.Tape.Backward()
 
 		// The evaluation, in the rows of its nodes.
-		nodes := k.Part(Valid)
+		nodes, err := k.Part(t.Context(), Valid)
+		require.NoError(t, err)
 		require.Equal(t, []uint32{0, 1, 4, 18, 19}, nodes[0])
 		all := rows(5)
 		require.NoError(t, k.Measure(s.Feed, 0, all, nodes[0]))
@@ -275,10 +276,15 @@ func TestLossesOfEdges(t *testing.T) {
 func TestFewerEdgesAreMeasured(t *testing.T) {
 	k, err := NewEdges(marks(t, "mark"), Options{Batch: 20, Seed: 3}, LinkOptions{EvalEdges: 2})
 	require.NoError(t, err)
-	first := slices.Clone(k.Part(Valid)[0])
+	part := func() []uint32 {
+		nodes, err := k.Part(t.Context(), Valid)
+		require.NoError(t, err)
+		return nodes[0]
+	}
+	first := slices.Clone(part())
 	require.Len(t, k.used, 2)
-	require.Equal(t, first, k.Part(Valid)[0])
+	require.Equal(t, first, part())
 	require.NoError(t, k.Limit(0))
-	k.Part(Valid)
+	part()
 	require.Len(t, k.used, 3)
 }

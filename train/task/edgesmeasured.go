@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -47,7 +48,7 @@ func (k *Edges) Bytes() (n int64) {
 }
 
 // Part begins a measurement: of the nodes that edges of a part have for ends.
-func (k *Edges) Part(p Part) [][]uint32 {
+func (k *Edges) Part(_ context.Context, p Part) ([][]uint32, error) {
 	h := k.held[p]
 	k.part, k.used = p, k.used[:0]
 	order := newPermutation(uint64(max(h.Len(), 1)), sample.Hash(k.options.Seed, phaseEval, uint64(p), 1))
@@ -79,7 +80,7 @@ func (k *Edges) Part(p Part) [][]uint32 {
 			}
 		}
 	}
-	return nodes
+	return nodes, nil
 }
 
 // Measure keeps what the network made of nodes of type t.

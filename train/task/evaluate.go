@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -164,7 +165,7 @@ func (k *Links) Bytes() (n int64) {
 type replaced struct{ src, dst []uint32 }
 
 // Part begins a measurement: of the nodes that links of a part have for ends, and their negatives.
-func (k *Links) Part(p Part) [][]uint32 {
+func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 	e := &k.evaluation
 	e.part, e.used = p, e.used[:0]
 	if p == Train {
@@ -191,7 +192,11 @@ func (k *Links) Part(p Part) [][]uint32 {
 			add(r.Dst, v)
 		}
 	}
-	for _, pair := range k.pairs() {
+	pairs, err := k.pairs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pair := range pairs {
 		add(r.Src, pair[0])
 		add(r.Dst, pair[1])
 	}
@@ -205,7 +210,7 @@ func (k *Links) Part(p Part) [][]uint32 {
 			}
 		}
 	}
-	return nodes
+	return nodes, nil
 }
 
 // choose appends n of all links of a part to dst, ascending: the same ones each time.
@@ -265,8 +270,9 @@ func (k *Links) replacing(i int) (l replaced) {
 // mostTries is how often a pair that is a known link is drawn anew.
 const mostTries = 10_000
 
-// pairs are negatives with both ends drawn, or given as pairs. Known links and pairs of a node with itself are drawn anew.
-func (k *Links) pairs() [][2]uint32 {
+// pairs are negatives with both ends drawn, or given as pairs. Known links and pairs of a node with itself are drawn anew; where nearly all
+// pairs are that, it is an error.
+func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 	e, r := &k.evaluation, k.relation
 	switch {
 	case e.of.Way == Given && k.held[k.part].Part.PoolSrc != nil:
@@ -275,30 +281,34 @@ func (k *Links) pairs() [][2]uint32 {
 		for i := range src {
 			e.scratch = append(e.scratch, [2]uint32{src[i], dst[i]})
 		}
-		return e.scratch
+		return e.scratch, nil
 	case e.of.Way != InPairs:
-		return nil
+		return nil, nil
 	case e.drawn[k.part] != nil:
-		return e.drawn[k.part]
+		return e.drawn[k.part], nil
 	}
 	k.learnKnown()
 	sources, targets := k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes
 	key := sample.Hash(k.options.Seed, phaseEval, uint64(k.part), 3)
 	pairs, tries := make([][2]uint32, 0, len(e.used)*e.of.Of), 0
 	for i := 0; len(pairs) < cap(pairs); i++ {
-		u, v := below(key, 2*i, sources), below(key, 2*i+1, targets)
-		switch {
-		case tries == mostTries: // the graph has nearly all links: what is left would take for ever to find
-			tries = 0
-		case r.Src == r.Dst && u == v || k.linked(u, v):
-			tries++
-			continue
+		if i%mostTries == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
-		tries = 0
-		pairs = append(pairs, [2]uint32{u, v})
+		u, v := below(key, 2*i, sources), below(key, 2*i+1, targets)
+		if r.Src != r.Dst || u != v {
+			if !k.linked(u, v) {
+				pairs, tries = append(pairs, [2]uint32{u, v}), 0
+				continue
+			}
+		}
+		if tries++; tries > mostTries {
+			return nil, fmt.Errorf("%s: {eval_negatives} %s: %d pairs of nodes that were drawn in a row are links of %s, so nearly all pairs are; take uniform:%d, "+
+				"which looks none up", k.data.Set.Path(), k.links.EvalNegatives, tries, r.Relation.Key(), e.of.Of)
+		}
 	}
 	e.drawn[k.part] = pairs
-	return pairs
+	return pairs, nil
 }
 
 // learnKnown makes the list of what is held out.
@@ -421,7 +431,8 @@ func (k *Links) scoreLinks() {
 // scorePairs scores the negatives that are pairs.
 func (k *Links) scorePairs() {
 	r := k.relation
-	for pairs := k.pairs(); len(pairs) > 0; {
+	pairs, _ := k.pairs(context.Background()) // Part has drawn them
+	for len(pairs) > 0 {
 		n := min(len(pairs), mostPairs)
 		var ends []uint32
 		k.lists = k.lists[:0]

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -219,8 +220,9 @@ func TestPairsOfEvaluation(t *testing.T) {
 	require.Equal(t, metric.ROCAUC, k.Kind())
 	var drawn [2][][2]uint32
 	for _, part := range []Part{Valid, Test} {
-		nodes := k.Part(part)
-		drawn[part] = slices.Clone(k.pairs())
+		nodes, err := k.Part(t.Context(), part)
+		require.NoError(t, err)
+		drawn[part] = slices.Clone(pairsOf(t, k))
 		require.Len(t, drawn[part], 40*k.held[part].Len())
 		for _, p := range drawn[part] {
 			require.NotContains(t, d.Relations[1].Neighbors(p[1]), p[0])
@@ -229,15 +231,50 @@ func TestPairsOfEvaluation(t *testing.T) {
 			require.Contains(t, nodes[0], p[1])
 		}
 		k.drawn[part] = nil
-		k.Part(part)
-		require.Equal(t, drawn[part], k.pairs())
+		_, err = k.Part(t.Context(), part)
+		require.NoError(t, err)
+		require.Equal(t, drawn[part], pairsOf(t, k))
 	}
 	require.NotEqual(t, drawn[Valid][:40], drawn[Test])
 	require.NoError(t, k.Limit(1))
 	k.drawn = [3][][2]uint32{}
-	k.Part(Valid)
-	require.Len(t, k.pairs(), 40)
+	_, err = k.Part(t.Context(), Valid)
+	require.NoError(t, err)
+	require.Len(t, pairsOf(t, k), 40)
 	require.Len(t, k.used, 1)
+}
+
+func pairsOf(t *testing.T, k *Links) [][2]uint32 {
+	pairs, err := k.pairs(t.Context())
+	require.NoError(t, err)
+	return pairs
+}
+
+// TestNoPairsLeft: a graph in which all nodes are linked leaves no pair for a negative, which is said, and not drawn for ever.
+func TestNoPairsLeft(t *testing.T) {
+	const nodes = 6
+	s := storetest.Spec{Nodes: nodes, Neighbors: make([][]store.NodeID, nodes), EdgeSplit: new(storetest.EdgeSplit), Symmetric: true}
+	for v := range store.NodeID(nodes) {
+		for u := range store.NodeID(nodes) {
+			if u != v && u+v > 1 {
+				s.Neighbors[v] = append(s.Neighbors[v], u)
+			}
+		}
+	}
+	s.EdgeSplit.Valid = storetest.HeldEdges{Src: []store.NodeID{0}, Dst: []store.NodeID{1}}
+	ds, err := store.Open(storetest.Build(t, s))
+	require.NoError(t, err)
+	t.Cleanup(func() { ds.Close() })
+	d, err := data.Open(ds, data.Options{Links: true})
+	require.NoError(t, err)
+	k, err := NewLinks(d, Options{Batch: 8}, LinkOptions{})
+	require.NoError(t, err)
+	_, err = k.Part(t.Context(), Valid)
+	require.ErrorContains(t, err, "{eval_negatives} pairs:1: 10001 pairs of nodes that were drawn in a row are links of node__to__node, so nearly all pairs are; take uniform:1")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = k.Part(ctx, Valid)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // TestUniformNodes: nodes that negatives have are drawn alike.

@@ -13,6 +13,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -221,11 +222,11 @@ func (k *Nodes) sum(f *step.Feed, rows kernels.Tensor, a *step.Tally) {
 func (k *Nodes) Without(int) []sample.Without { return nil }
 
 // Part is the nodes of a part of the split.
-func (k *Nodes) Part(p Part) [][]uint32 {
+func (k *Nodes) Part(_ context.Context, p Part) ([][]uint32, error) {
 	if p == Valid {
-		return k.data.Seeds(k.data.Valid)
+		return k.data.Seeds(k.data.Valid), nil
 	}
-	return k.data.Seeds(k.data.Test)
+	return k.data.Seeds(k.data.Test), nil
 }
 
 // Measure adds the predictions for nodes to the metric.
