@@ -131,8 +131,19 @@ var hostBytes atomic.Int64
 // more wait to be used again. What a program may take less these two is what it can give GOMEMLIMIT.
 func HostBytes() int64 { return hostBytes.Load() }
 
-// MaxSpareBytes bounds the closed HostBufs that are kept to be used again.
+// MaxSpareBytes bounds the closed HostBufs that are kept to be used again, unless LimitSpare sets a lower bound.
 const MaxSpareBytes = 16 << 20
+
+// LimitSpare bounds the closed HostBufs that are kept from now on, up to MaxSpareBytes, and gives back those beyond: for a process that
+// has little memory. before is the bound so far.
+func LimitSpare(bytes int64) (before int64) { return spare.setLimit(min(max(0, bytes), MaxSpareBytes)) }
+
+// SpareBytes is the bound at present.
+func SpareBytes() int64 {
+	spare.Lock()
+	defer spare.Unlock()
+	return spare.limit
+}
 
 // maxSpare is the largest map that is kept. Clearing 64 KiB to 1 MiB took a tenth of the time of a new map's page faults,
 // and 4 MiB as long as new huge pages (BenchmarkHostBuf).
@@ -143,9 +154,24 @@ type spares struct {
 	sync.Mutex
 	bySize map[int][][]byte
 	bytes  int
+	limit  int64
 }
 
-var spare = spares{bySize: map[int][][]byte{}}
+var spare = spares{bySize: map[int][][]byte{}, limit: MaxSpareBytes}
+
+func (s *spares) setLimit(bytes int64) (before int64) {
+	s.Lock()
+	defer s.Unlock()
+	before, s.limit = s.limit, bytes
+	for size, list := range s.bySize {
+		for len(list) > 0 && int64(s.bytes) > s.limit {
+			unmapMemory(list[len(list)-1])
+			list, s.bytes = list[:len(list)-1], s.bytes-size
+		}
+		s.bySize[size] = list
+	}
+	return before
+}
 
 func (s *spares) take(size int) []byte {
 	s.Lock()
@@ -164,7 +190,7 @@ func (s *spares) take(size int) []byte {
 func (s *spares) put(whole []byte) bool {
 	s.Lock()
 	defer s.Unlock()
-	if len(whole) > maxSpare || s.bytes+len(whole) > MaxSpareBytes {
+	if len(whole) > maxSpare || int64(s.bytes+len(whole)) > s.limit {
 		return false
 	}
 	s.bySize[len(whole)] = append(s.bySize[len(whole)], whole)

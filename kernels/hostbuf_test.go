@@ -102,9 +102,13 @@ func TestHostBufSparesAreBounded(t *testing.T) {
 	for _, h := range all {
 		h.Close()
 	}
+	before := LimitSpare(3 << 20)
+	require.EqualValues(t, MaxSpareBytes, before)
+	require.EqualValues(t, 3<<20, SpareBytes())
+	defer LimitSpare(before)
 	spare.Lock()
 	defer spare.Unlock()
-	require.LessOrEqual(t, spare.bytes, MaxSpareBytes)
+	require.LessOrEqual(t, spare.bytes, 3<<20)
 	total := 0
 	for size, list := range spare.bySize {
 		total += size * len(list)

@@ -196,6 +196,14 @@ func openSection(root *os.Root, dataset string, spec *File, version int) (_ *sec
 	return s, 0, nil
 }
 
+// Forget takes what was read of the maps out of the process's resident memory: see RssFile in proc(5). It stays in the page cache, as far as
+// the system likes, and comes back when it is read. Safe for concurrent use.
+func (d *Dataset) Forget() {
+	for _, s := range d.sections {
+		_ = s.m.Forget() // it is advice
+	}
+}
+
 // Close unmaps everything. Whatever was borrowed from the dataset is invalid afterwards.
 func (d *Dataset) Close() error {
 	var errs []error

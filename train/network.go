@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -29,12 +27,6 @@ const (
 	BestWeights = "best"
 	LastWeights = "last"
 )
-
-// writerBytes is what writing predictions takes.
-const writerBytes = 32 << 20
-
-// chunksInMemory is how many chunks of rows would take all of the memory: what is computed of one takes eight times as much.
-const chunksInMemory = 256
 
 // NetworkOptions say which weights of a run are used, and within which memory.
 type NetworkOptions struct {
@@ -131,20 +123,19 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			with.Split = "" // the only one
 		}
 	}
-	nodes := int64(0)
-	for _, t := range ds.Manifest().NodeTypes { // a list of nodes, and what is made of a chunk of rows while it is written
-		h.beside = max(h.beside, 4*t.Count+writerBytes)
-		nodes += t.Count
-	}
-	if with.MemoryBytes > 0 {
-		h.chunk = min(max(int64(1)<<(bits.Len64(uint64(with.MemoryBytes))-1)/chunksInMemory, 1<<20), 32<<20) // in steps, so that the least stays the least
+	if with.Sampler != sample.RW {
+		h.fixed = &fixed{onDisk: o.Scratch != ""}
 	}
 	if with.Links() {
 		n.rowBytes = int64(1) << 30
 		if with.MemoryBytes > 0 {
 			n.rowBytes = with.MemoryBytes / 8
 		}
-		h.beside += min(n.rowBytes, 4*int64(with.Hidden)*nodes) + h.chunk + 5*nodes // rows, those that are scored together, and lists of their nodes
+		nodes := int64(0)
+		for _, t := range ds.Manifest().NodeTypes {
+			nodes += t.Count
+		}
+		h.beside = min(n.rowBytes, 4*int64(with.Hidden)*nodes) + chunkBytes(8*n.rowBytes) + 5*nodes // rows, those that are scored together, and lists of their nodes
 	}
 	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
 		return nil, err
@@ -191,9 +182,6 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 		budgets.MemoryBytes = o.MemoryBytes
 	}
 	with.Options, with.EvalBytes, with.Eval, with.Init, with.ClassWeights = budgets, run.Auto, string(infer.Full), "", tasks.NoWeights
-	if o.Scratch == "" {
-		with.EvalBytes = math.MaxInt64
-	}
 	if with.Sampler == sample.RW {
 		with.Eval = ""
 	}

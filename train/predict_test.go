@@ -8,7 +8,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -173,8 +175,9 @@ func TestPredictIsThePlainPass(t *testing.T) {
 	all := everyNode(n)
 	got, _ := predictions(t, n, Logits, DefaultLayer, all)
 	m := n.t
-	b, err := m.tiers.First(context.Background(), sample.Z{}, m.data.Seeds(all), nil)
-	require.NoError(t, err)
+	b := &sample.Batch{}
+	sampler := sample.NewTyped(m.data.Schema(), []sample.Topology{m.data.Relations[0].AtHand(false)}, m.draws, 1)
+	require.NoError(t, sampler.SampleOne(context.Background(), b, sample.Z{}, m.data.Seeds(all)...))
 	rows := m.tiers.Zeros(0, len(b.Inputs()[0]))
 	defer m.be.Free(rows.Buf)
 	f := m.data.Types[0].Features
@@ -494,4 +497,33 @@ func TestLearntRowsGoByIDs(t *testing.T) {
 	defer n.Close()
 	got, _ := predictionsOf(t, n, "", Embeddings, 0, []uint32{3})
 	require.Equal(t, want[10], got[3])
+}
+
+// TestPredictInLittleMemory: what the refusal names as the least does, 64 MiB are more than that, and rows are the same.
+func TestPredictInLittleMemory(t *testing.T) {
+	ds := open(t, storetest.Communities(3000, 3, 12, 32, 3))
+	o := small()
+	o.Layers, o.Fanouts, o.Epochs = 3, []int{3, 3, 3}, 1
+	dir, _ := runIn(t, ds, o)
+	n := network(t, ds, dir, NetworkOptions{})
+	all := everyNode(n)
+	want, _ := predictions(t, n, Logits, 0, all)
+	require.NoError(t, n.Close())
+	looked, err := run.Look(dir)
+	require.NoError(t, err)
+	_, err = OpenNetwork(context.Background(), ds, looked, NetworkOptions{MemoryBytes: 1 << 20, Scratch: "layers"}, Hooks{})
+	require.ErrorContains(t, err, "{memory_bytes} 1 MiB is not enough: with this dataset and network the least that works is ")
+	least, err := strconv.ParseInt(regexp.MustCompile(`works is (\d+) MiB`).FindStringSubmatch(err.Error())[1], 10, 64)
+	require.NoError(t, err)
+	require.Less(t, least, int64(64))
+	for _, memory := range []int64{least << 20, 64 << 20} {
+		scratch := filepath.Join(t.TempDir(), "layers")
+		n := network(t, ds, dir, NetworkOptions{MemoryBytes: memory, Scratch: scratch})
+		for _, bytes := range []int64{n.t.eval.Bytes, 0, 100_000} { // hidden rows take 400 KB
+			n.t.eval.Bytes = bytes
+			got, _ := predictions(t, n, Logits, 0, all)
+			require.Equal(t, want, got)
+		}
+		require.NoError(t, n.Close())
+	}
 }

@@ -54,7 +54,7 @@ type Hooks struct {
 	uses   bool
 	label  *store.Label
 	learnt map[string]*store.Features
-	chunk  int64 // infer.Options.ChunkBytes
+	fixed  *fixed // the network learns no more; nil: it does
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -312,7 +312,11 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	t.step = step.New(t.be, model.New(t.be, o.Config, t.shape(), o.Seed), t.task, o.Optim)
+	if h.fixed != nil {
+		t.step = step.NewFixed(t.be, model.NewFixed(t.be, o.Config, t.shape()), t.task)
+	} else {
+		t.step = step.New(t.be, model.New(t.be, o.Config, t.shape(), o.Seed), t.task, o.Optim)
+	}
 	t.model, t.optim = t.step.Model, t.step.Optim
 	if t.labels != nil {
 		t.step.Shown = t.labels
@@ -328,11 +332,17 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			t.EvalBytes = t.MemoryBytes / 8
 		}
 	}
-	t.eval = infer.New(t.data, t.step, t.task, infer.Options{
+	eval := infer.Options{
 		Draws: t.draws, Bytes: t.EvalBytes, Way: wayOf(o.Eval), Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
-		LayerDtype: elemOf(o.LayerDtype), ChunkBytes: h.chunk,
-	})
-	if err := t.openTiers(ctx, o.EvalBytes == run.Auto); err != nil {
+		LayerDtype: elemOf(o.LayerDtype),
+	}
+	if h.fixed != nil {
+		err = t.openFixed(ctx, eval)
+	} else {
+		t.eval = infer.New(t.data, t.step, t.task, eval)
+		err = t.openTiers(ctx, o.EvalBytes == run.Auto)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if t.ofEdges != nil && t.eval.Sampled() && t.EvalEdges == 0 {
@@ -410,15 +420,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if most := mutable.MaxKept - 1; t.KeepCheckpoints > most && t.data.Learns() {
 		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", t.KeepCheckpoints, most)
 	}
-	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
-	learning := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps()}
-	if t.Epochs != run.Auto {
-		learning.Whole = t.Epochs * t.task.Steps()
-	}
-	if t.CheckpointEvery > 0 {
-		learning.Steps = min(learning.Steps, t.CheckpointEvery)
-	}
-	t.tiers, err = tiers.New(ctx, t.data, t.draws, learning, t.be, t.Options.Options, t.hooks.faults)
+	t.tiers, err = tiers.New(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.hooks.faults)
 	if err != nil {
 		return err
 	}
@@ -450,6 +452,19 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	return nil
 }
 
+// learning says how learnt rows are kept.
+func (t *trainer) learning() tiers.Learning {
+	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
+	l := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps()}
+	if t.Epochs != run.Auto {
+		l.Whole = t.Epochs * t.task.Steps()
+	}
+	if t.CheckpointEvery > 0 {
+		l.Steps = min(l.Steps, t.CheckpointEvery)
+	}
+	return l
+}
+
 // first draws the first batch of the first epoch.
 func (t *trainer) first(ctx context.Context) (b *sample.Batch, err error) {
 	err = store.Guard(func() error {
@@ -469,7 +484,7 @@ func (t *trainer) besideTiers() int64 {
 	if t.ofEdges != nil {
 		bytes += t.ofEdges.Bytes()
 	}
-	return bytes + t.hooks.beside
+	return bytes
 }
 
 // shape is what the data fix of the network.

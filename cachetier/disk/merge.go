@@ -15,12 +15,22 @@ func (c Costs) Gap() int64 { return int64(c.SecondsPerRead * c.BytesPerSecond) }
 // Spread is the seconds that reading n of total things takes, of bytes each and spread evenly over a file: one by one, or
 // through the gaps between them, whichever is less.
 func (c Costs) Spread(n, total, bytes float64) float64 {
+	seconds, _ := c.SpreadBytes(n, total, bytes)
+	return seconds
+}
+
+// SpreadBytes is Spread, and the bytes that are read.
+func (c Costs) SpreadBytes(n, total, bytes float64) (seconds, read float64) {
 	if n <= 0 {
-		return 0
+		return 0, 0
 	}
-	each := c.SecondsPerRead + max(bytes, 4096)/c.BytesPerSecond
+	block := max(bytes, 4096)
+	each := c.SecondsPerRead + block/c.BytesPerSecond
 	through := bytes * max(total/n, 1) / c.BytesPerSecond
-	return n * min(each, through)
+	if each < through {
+		return n * each, n * block
+	}
+	return n * through, n * through * c.BytesPerSecond
 }
 
 // Seconds is what the device is busy for.

@@ -40,6 +40,45 @@ const (
 	defaultRingDepth = 256
 )
 
+const (
+	// smallBuffer is for reads that cost the device little more than being asked. Many of them under way are worth it: a
+	// goroutine that waits for a processor finds as many done. With both cores at work 256 gave twice the reads of 64.
+	smallBuffer = 16 << 10
+	// maxWide bounds the reads under way that are larger: 64 × 256 KiB are milliseconds of any disk.
+	maxWide = 64
+	// maxBatch is how many are served before the ring is filled again: some 5 µs of copying rows.
+	maxBatch = 16
+)
+
+// slotsOf is how many small and wide buffers Uring has at a depth, and how many reads it serves at a time. There are slots for a batch
+// more than is under way, so that the next reads are handed over before one is served: 0.96 of fio's reads, against 0.88.
+func slotsOf(depth int) (small, wide, batch int) {
+	batch = min(max(1, depth/4), maxBatch)
+	return depth + batch, min(depth, maxWide) + batch, batch
+}
+
+// BufferBytes is what the buffers of a Reader take at most with Options.Depth, whatever its kind.
+func BufferBytes(depth int) int64 {
+	pool := depth * MaxExtent
+	if depth == 0 {
+		depth, pool = defaultRingDepth, defaultDepth*MaxExtent
+	}
+	small, wide, _ := slotsOf(depth)
+	return int64(max(wide*MaxExtent+small*smallBuffer, pool))
+}
+
+// DepthWithin is the largest depth, at least 1, whose buffers take up to so many bytes; 0, which is the default, where that is as large.
+func DepthWithin(bytes int64) int {
+	if bytes >= BufferBytes(0) {
+		return 0
+	}
+	depth := 1
+	for BufferBytes(depth+1) <= bytes {
+		depth++
+	}
+	return depth
+}
+
 // MaxExtent bounds the extents that Merge makes of several requests: at 256 KiB starting a read, which costs as much as
 // about 14 KB of transfer, is down to 5 %, and a buffer for each one under way is still small.
 const MaxExtent = 256 << 10

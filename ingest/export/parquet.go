@@ -51,9 +51,12 @@ type sheet struct {
 	cells   [][]parquet.Value
 	rows    [1]parquet.Row
 	size    int // bytes of a row, about
+	group   int // bytes of a row group, which is in memory until it is whole
 }
 
-func newSheet() *sheet { return &sheet{columns: parquet.Group{}, index: map[string]int{}} }
+func newSheet() *sheet {
+	return &sheet{columns: parquet.Group{}, index: map[string]int{}, group: blockBytes}
+}
 
 // column adds a column and gives the name that it has: its own, or one that is free.
 func (s *sheet) column(name, kind string, node parquet.Node, size int) string {
@@ -78,7 +81,7 @@ func (s *sheet) begin(f *file, name string) {
 		s.level[leaf.ColumnIndex] = int(leaf.MaxDefinitionLevel)
 	}
 	s.w = parquet.NewGenericWriter[any](f.w, schema, parquet.Compression(&parquet.Snappy),
-		parquet.MaxRowsPerRowGroup(int64(max(blockBytes/s.size, 1))), parquet.PageBufferSize(256<<10))
+		parquet.MaxRowsPerRowGroup(int64(max(s.group/s.size, 1))), parquet.PageBufferSize(256<<10))
 }
 
 // set gives a leaf its only value in this row; null is the zero Value.

@@ -73,7 +73,7 @@ func FormatOf(out string) Format {
 //	csv      the same in text; a list of classes is joined by semicolons, and a vector has a column a number
 //	npy      out.npy: int64, uint8 or float32, classes as numbers; and out.ids.npy, or out.ids.txt with a line for each text
 //
-// It takes some 20 MiB.
+// It takes up to 8 MiB, and more of a large parquet file, whose row groups have the root of its size times a KiB: see groupBytes.
 func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes []store.NodeID, rows []float32) error) error) (*RowsReport, error) {
 	w := newRowWriter(out, ids, o)
 	return w.write(out, func() error { return fill(w.add) })
@@ -265,6 +265,14 @@ func (w *rowWriter) begin() error {
 	return nil
 }
 
+// groupBytes is what a row group has of a file of so many bytes. It is in memory until it is whole, and its place in the file, some 3 KB,
+// until the file is: so both are small. It depends on nothing else, so that the same rows make the same file.
+func groupBytes(file int64) int {
+	return int(min(max(math.Sqrt(float64(file)*1024), leastGroup), blockBytes))
+}
+
+const leastGroup = 1 << 20
+
 // header is that of a csv.
 func (w *rowWriter) header() []string {
 	if w.Kind == scored {
@@ -324,6 +332,7 @@ func (w *rowWriter) beginSheet(f *file) {
 			names = append(names, s.column(w.columnOf(c), "class-"+strconv.Itoa(c), parquet.Leaf(parquet.FloatType), 4))
 		}
 	}
+	s.group = groupBytes(w.Rows * int64(s.size))
 	s.begin(f, "rows")
 	for _, name := range names {
 		w.leaves = append(w.leaves, s.index[name])

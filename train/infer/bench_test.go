@@ -24,13 +24,13 @@ func BenchmarkEach(b *testing.B) {
 		all[v] = uint32(v)
 	}
 	for _, percent := range []int64{100, 40, 10} {
-		for name, holds := range map[string]holds{"rows": itsRows, "sums": itsSums} {
-			if percent == 100 && holds == itsSums {
+		for _, hold := range []Hold{HoldRows, HoldSums} {
+			if percent == 100 && hold == HoldSums {
 				continue
 			}
-			b.Run(fmt.Sprintf("memory=%d%%/held=%s/cache=warm", percent, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("memory=%d%%/held=%s/cache=warm", percent, hold), func(b *testing.B) {
 				e := network(b, path, c, Options{FS: unsynced{vfs.Default}, Dir: filepath.Join(b.TempDir(), "layers"), Bytes: (2*4*hidden + 4) * nodes * percent / 100})
-				e.most.holds, e.most.edges = holds, 1<<14 // so that memory says what a window has
+				e.Hold, e.most.edges = hold, 1<<14 // so that memory says what a window has
 				b.SetBytes(2 * 4 * nodes * hidden)
 				for b.Loop() {
 					require.NoError(b, e.Each(b.Context(), 2, all, func([]uint32, kernels.Tensor) error { return nil }))

@@ -19,17 +19,19 @@
 // of the same network, weights and nodes starts behind them: what a layer is of stands in its manifest. A layer is removed when the
 // one above is sealed, so that a crash at any point leaves one or the other. Everything else of that name in Options.Dir is removed.
 //
-// The layer above takes its destinations in ascending order, a chunk at a time, and draws some chunks ahead, in a quarter of Bytes.
-// The rows that they read come by a cachetier.Stack a type, in the rest of Bytes: a window is as many chunks as have their rows fit,
+// A layer takes its destinations in ascending order, a chunk at a time, and draws some chunks ahead, in a quarter of Bytes.
+// The rows that they read, of the layer below or of the features, come by a cachetier.Stack a type, in the rest of Bytes: a window is as many chunks as have their rows fit,
 // and is read in one pass, in file order, while the window before is used. A chunk whose rows do not fit alone is read to where it is
 // used. So rows are held. Where neighbours are all over a large table that reads it again and again, and networks of means and sums hold
 // the sums of as many destinations as fit instead, with their edges, to which the rows of all their sources are added in ascending order:
-// that reads the table once for each such part. Each layer does what reads for less time, by what the disk costs; the order of adding, and
-// with it the bits, are the same.
+// that reads the table once for each such part. Each type of a layer does what reads for less time, by what the disk costs, unless
+// Options.Hold says which; the order of adding, and with it the bits, are the same. [Evaluator.Plan] says beforehand what is chosen and what
+// it reads, and [Evaluator.Reports] what was read. Features come the same way where hidden rows are in memory, in what these leave, but for
+// those that an attached table brings.
 //
 // A node of more neighbours than a chunk has edges is a chunk of its own. Networks of means and sums (model.Kind.Sums) add them up in
-// parts of a fixed length, in the order of the list, so that the rows of a part are all that is in memory of them; the list itself takes
-// some 20 bytes an edge. Networks of attention take a list at once; one whose rows are more than Bytes, and than a chunk may take anyway, is
+// parts, in the order of the list, so that the rows of a part are all that is in memory of them, and the bits the same whatever its
+// length; the list itself takes some 20 bytes an edge. Networks of attention take a list at once; one whose rows are more than Bytes, and than a chunk may take anyway, is
 // refused where hidden rows are on disk.
 //
 // # Why not

@@ -3,10 +3,12 @@ package infer
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
@@ -37,6 +39,8 @@ type Options struct {
 	// them where all that has a part in them is the same: dataset, network, weights, nodes, and Of, which says what this package
 	// does not know, such as the checkpoint that learnt rows are of. Default: nothing stays.
 	Of string
+	// Hold says what a layer holds in memory, where networks have both. Default: what reads for less time.
+	Hold Hold
 	// LayerDtype is how Dir has them: store.F16 takes half of the space, and rounds them. Default store.F32.
 	LayerDtype store.Elem
 	// Tables says how Dir is read. Its budgets are of no account: they are parts of Bytes.
@@ -86,7 +90,7 @@ type Evaluator struct {
 	task Task
 
 	// Of the training, from Attach on.
-	tables []*cachetier.Stack // by type
+	tables []*cachetier.Stack // by type; of features that are not attached, the first layer opens tables of its own
 	pipe   *pipeline.Pipeline
 
 	reach  sample.Reach
@@ -95,8 +99,9 @@ type Evaluator struct {
 	block  sample.Batch
 	place  [][]uint32 // by type: row of a node in the layer below the one at hand
 
-	most bounds
-	read cachetier.Disk // of layers on disk
+	most    bounds
+	read    cachetier.Disk // of layers on disk
+	reports []Report
 }
 
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.
@@ -107,7 +112,11 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 		e.ChunkBytes = chunkBytes
 	}
 	chunk := e.ChunkBytes
-	e.most = bounds{int(chunk), int(chunk / chunkEdge), 2 * chunk, hubEdges, hubPart, evalChunks * chunk, whatever}
+	e.most = bounds{int(chunk), int(chunk / chunkEdge), 2 * chunk, hubEdges, hubPart, evalChunks * chunk}
+	if s.Model.Kind.Sums() { // whatever the length of a part: sums are the same
+		e.most.hub = min(hubEdges, e.most.edges)
+		e.most.part = max(1, e.most.hub*hubPart/hubEdges)
+	}
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -171,9 +180,10 @@ func (e *Evaluator) MemoryBytes() int64 {
 		if read {
 			nodes := int64(e.data.Types[t].Nodes)
 			places += 4 * nodes
-			widest = max(widest, 4*nodes*int64(max(e.step.Model.Hidden, e.data.Types[t].Dim())))
+			rows := 4 * nodes * int64(max(e.step.Model.Hidden, e.data.Types[t].Dim()))
+			widest = max(widest, rows)
 			learnt += nodes * e.learntRow(t)
-			readers += readerBytes
+			readers += min(e.readerBytes(), rows)
 		}
 	}
 	for _, r := range e.data.Relations {
@@ -182,8 +192,42 @@ func (e *Evaluator) MemoryBytes() int64 {
 	hidden := e.hidden + places
 	if e.mayOverflow() {
 		hidden = min(hidden, e.Bytes) + e.setBytes() + readers + writerBytes
+	} else if !e.attached() { // for the features
+		hidden += readers
 	}
 	return hidden + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
+}
+
+// InMemoryBytes is what MemoryBytes has of hidden rows where all of them are in memory.
+func (e *Evaluator) InMemoryBytes() int64 {
+	bytes := e.hidden
+	for t, read := range e.reach.Types[0] {
+		if read {
+			bytes += 4 * int64(e.data.Types[t].Nodes)
+		}
+	}
+	return bytes
+}
+
+// readerBytes is what the buffers of a disk.Reader take.
+func (e *Evaluator) readerBytes() int64 {
+	if e.Tables.Readers == 0 {
+		return readerBytes
+	}
+	return disk.BufferBytes(e.Tables.Readers)
+}
+
+// attached tells whether all tables of features that the first layer reads are attached.
+func (e *Evaluator) attached() bool {
+	if e.tables == nil { // they are not open yet
+		return true
+	}
+	for t, read := range e.reach.Types[0] {
+		if d := &e.data.Types[t]; read && d.Features != nil && d.Nodes > 0 && e.tables[t] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // Sampled tells whether it evaluates on sampled blocks.
@@ -327,8 +371,10 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	if err != nil {
 		return err
 	}
-	if e.Dir != "" && e.mayOverflow() && e.held(need) > e.Bytes {
-		return e.onDisk(ctx, need, do)
+	e.reports = e.reports[:0]
+	p := e.pass(need)
+	if p.toDisk {
+		return e.onDisk(ctx, p, do)
 	}
 	be := e.step.Tape.Backend()
 	var below, out []kernels.Tensor // rows of the layer below, and of the one at hand, by type
@@ -353,6 +399,21 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, count*width), Type: kernels.F32, Rows: count, Cols: width}
 			}
 			done := 0
+			if l == 0 && !e.attached() {
+				err := e.typeOverDisk(ctx, p, l, t, nil, func(t int, chunk []uint32, y kernels.Tensor) error {
+					if l == top {
+						return do(t, chunk, y)
+					}
+					be.Convert(out[t].Slice(done, done+len(chunk)), y)
+					done += len(chunk)
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			began := time.Now()
 			err := e.chunks(nodes, t, l, func(chunk []uint32) error {
 				if err := ctx.Err(); err != nil {
 					return err
@@ -373,6 +434,8 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 			if err != nil {
 				return err
 			}
+			planned, _ := e.decide(p, l, t)
+			e.report(planned, 1, cachetier.Disk{}, time.Since(began))
 		}
 		for t, nodes := range wanted {
 			if nodes != nil && e.place[t] == nil {
@@ -416,6 +479,9 @@ func (e *Evaluator) DiskRead() cachetier.Disk { return e.read }
 // layer computes layer l for nodes of type t from the features, or from the rows of the layer below.
 func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, nodes []uint32) (kernels.Tensor, error) {
 	hidden := func(from int, ids []uint32) (kernels.Tensor, error) {
+		if l == 0 {
+			return kernels.Tensor{}, nil
+		}
 		return e.step.Feed.RowsOf(from, below[from], ids, e.place[from]), nil
 	}
 	if e.hub(l, t, nodes) {
@@ -437,7 +503,7 @@ func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes [
 	return nil
 }
 
-// hiddenRows brings rows of the layer below, for ids of type from.
+// hiddenRows brings rows of the layer below, for ids of type from: none where those are in an attached table, or there are none.
 type hiddenRows func(from int, ids []uint32) (kernels.Tensor, error)
 
 // compute is layer l for the nodes of type t that b was drawn for, from the features, or from the rows of the layer below.
@@ -462,13 +528,14 @@ func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidd
 
 // bring has x have the rows that layer l reads of ids of type from: none where the network has a row for them all.
 func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x model.Rows, hidden hiddenRows) error {
+	rows, err := hidden(from, ids)
 	switch {
+	case err != nil:
+		return err
 	case l > 0:
-		rows, err := hidden(from, ids)
-		if err != nil {
-			return err
-		}
 		x[from] = e.step.Tape.Convert(e.step.Tape.Leaf(rows))
+	case rows.Buf != nil:
+		x[from] = e.step.Leaf(from, rows)
 	case e.tables[from] != nil:
 		rows, err := e.step.Feed.Gather(ctx, from, e.tables[from], e.data.Types[from].DType(), ids)
 		if err != nil {
@@ -479,7 +546,7 @@ func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x mode
 	return nil
 }
 
-// Bounds of layer-wise evaluation. Those of a hub are never of a budget's, since its sums are taken in such parts.
+// Bounds of layer-wise evaluation. Those of a hub are never of a budget's, but for networks of sums, whose bits are the same in any parts.
 const (
 	chunkBytes = 32 << 20
 	chunkEdge  = 128     // of a chunk, an edge of it at most
@@ -500,7 +567,6 @@ type bounds struct {
 	hub    int
 	part   int
 	whole  int64 // of rows of a list that is taken at once
-	holds  holds
 }
 
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.

@@ -53,7 +53,7 @@ func TestHubsInParts(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, parts of %d", name, weighted, part)
 			}
-			e.Dir, e.FS, e.Bytes, e.most.holds = filepath.Join(t.TempDir(), "layers"), unsynced{vfs.Default}, 3000, itsSums
+			e.Dir, e.FS, e.Bytes, e.Hold = filepath.Join(t.TempDir(), "layers"), unsynced{vfs.Default}, 3000, HoldSums
 			e.most.bytes, e.most.hub, e.most.part = 500, 1000, 10
 			_, got, err := rows(t.Context(), e, 1, nodes)
 			require.NoError(t, err)

@@ -2,10 +2,8 @@ package infer
 
 import (
 	"context"
-	"math"
 	"slices"
 
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -24,8 +22,10 @@ type part struct {
 	nodes  []uint32
 	chunks []int // where each chunk of them ends
 	lists  []partLists
+	order  []uint64 // of stream
 
-	bytes int64
+	bytes    int64
+	finished int // parts
 }
 
 // partLists are the edges of one relation.
@@ -38,22 +38,58 @@ type partLists struct {
 	sums     kernels.Tensor
 }
 
-// bySums calls do with what layer l makes of nodes of type t, a chunk at a time, from sums that it holds.
-func (e *Evaluator) bySums(ctx context.Context, l, t int, nodes nodeSet, hidden hiddenRows, do func(chunk []uint32, y kernels.Tensor) error) error {
+// bySums calls do with what layer l makes of nodes of type t, a chunk at a time, from sums that it holds in so much memory. parts is how
+// often it has read all sources.
+func (e *Evaluator) bySums(ctx context.Context, l, t int, nodes nodeSet, memory int64, hidden hiddenRows,
+	do func(chunk []uint32, y kernels.Tensor) error) (parts int, err error) {
 	p := &part{e: e, layer: l, typ: t, hidden: hidden, lists: make([]partLists, len(e.data.Relations))}
-	err := e.chunks(nodes, t, l, func(chunk []uint32) error {
+	p.reserve(nodes, memory)
+	err = e.chunks(nodes, t, l, func(chunk []uint32) error {
 		if err := p.add(ctx, chunk); err != nil {
 			return err
 		}
-		if p.bytes < min(e.Bytes, edgeBytes<<31) { // edges of a part are counted in 32 bits
+		if p.bytes < min(memory, edgeBytes<<31) { // edges of a part are counted in 32 bits
 			return nil
 		}
 		return p.finish(ctx, do)
 	})
-	if err != nil {
-		return err
+	if err == nil && len(p.nodes) > 0 {
+		err = p.finish(ctx, do)
 	}
-	return p.finish(ctx, do)
+	return p.finished, err
+}
+
+// reserve makes room for the edges of a part that takes so much memory, so that no list grows.
+func (p *part) reserve(nodes nodeSet, memory int64) {
+	held, edges := int64(0), make([]int64, len(p.lists))
+	for r := range p.lists {
+		if !p.into(r) {
+			continue
+		}
+		edges[r] = p.e.edgesOf(r, nodes)
+		held += edgeBytes*edges[r] + int64(nodes.count()*(4*p.e.sumColumns(p.layer, r)+8))
+	}
+	for r := range p.lists {
+		n := edges[r]
+		if held > memory {
+			n = min(n, int64(float64(n)*float64(memory)/float64(held))+int64(p.e.most.edges))
+		}
+		list := &p.lists[r]
+		list.src, list.dst = make([]uint32, 0, n), make([]uint32, 0, n)
+		p.order = slices.Grow(p.order, int(max(0, n-int64(cap(p.order)))))
+	}
+}
+
+// edgesOf is how many edges relation r has to nodes.
+func (e *Evaluator) edgesOf(r int, nodes nodeSet) (n int64) {
+	rel := e.data.Relations[r]
+	if nodes.count() == e.data.Types[rel.Dst].Nodes {
+		return rel.Edges()
+	}
+	for v := range nodes.all {
+		n += int64(rel.Degree(v))
+	}
+	return n
 }
 
 // into tells whether relation r is one that the layer draws from, to the type at hand.
@@ -84,7 +120,12 @@ func (p *part) add(ctx context.Context, chunk []uint32) error {
 			continue
 		}
 		k, list, ids := &b.Layers[0].Blocks[r], &p.lists[r], inputs[p.e.data.Relations[r].Src]
-		list.weighs = list.weighs || len(k.Weight) > 0
+		if len(k.Weight) > 0 && !list.weighs {
+			list.weighs = true
+			for range list.src {
+				list.weight = append(list.weight, 1)
+			}
+		}
 		weight := func(at uint32) float32 {
 			if len(k.Weight) > 0 {
 				return k.Weight[at]
@@ -103,7 +144,9 @@ func (p *part) add(ctx context.Context, chunk []uint32) error {
 			}
 			for at := lo; at < hi; at++ {
 				list.src, list.dst = append(list.src, ids[k.Nbr[at]]), append(list.dst, uint32(len(p.nodes)+i))
-				list.weight = append(list.weight, weight(at))
+				if list.weighs {
+					list.weight = append(list.weight, weight(at))
+				}
 			}
 			p.bytes += edgeBytes * int64(hi-lo)
 		}
@@ -119,12 +162,16 @@ func (p *part) finish(ctx context.Context, do func(chunk []uint32, y kernels.Ten
 	be := p.e.step.Tape.Backend()
 	defer func() {
 		for r := range p.lists {
-			if list := &p.lists[r]; list.sums.Buf != nil {
+			list := &p.lists[r]
+			if list.sums.Buf != nil {
 				be.Free(list.sums.Buf)
 			}
-			p.lists[r] = partLists{}
+			*list = partLists{
+				src: list.src[:0], dst: list.dst[:0], weight: list.weight[:0], inverse: list.inverse[:0], loop: list.loop[:0], weighs: list.weighs,
+			}
 		}
 		p.nodes, p.chunks, p.bytes = p.nodes[:0], p.chunks[:0], 0
+		p.finished++
 	}()
 	for r := range p.lists {
 		if err := p.stream(ctx, r); err != nil {
@@ -148,7 +195,8 @@ func (p *part) finish(ctx context.Context, do func(chunk []uint32, y kernels.Ten
 // stream adds up the rows of relation r, source after source.
 func (p *part) stream(ctx context.Context, r int) error {
 	list, from := &p.lists[r], p.e.data.Relations[r].Src
-	order := make([]uint64, len(list.src))
+	order := append(p.order[:0], make([]uint64, len(list.src))...)
+	p.order = order
 	for i, u := range list.src {
 		order[i] = uint64(u)<<32 | uint64(i) // equal sources as their lists have them
 	}
@@ -203,7 +251,11 @@ func (p *part) addRows(list *partLists, edges []uint64, at []uint32, rows kernel
 			l.begin(uint32(n)) // what is added up so far
 		}
 		i := uint32(o)
-		l.add(first+at[i], list.weight[uint32(edges[i])])
+		weight := float32(1)
+		if list.weighs {
+			weight = list.weight[uint32(edges[i])]
+		}
+		l.add(first+at[i], weight)
 	}
 	p.e.addLists(&l, func(terms, ids kernels.Tensor) {
 		be.GatherRows(terms.Slice(0, len(touched)), list.sums, ids)
@@ -317,103 +369,4 @@ func (e *Evaluator) layerGiven(l, t int, x model.Rows, drawn *sample.Layer, give
 		e.step.Label(&g, drawn)
 	}
 	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value
-}
-
-// holds is what a layer holds; a test may ask for one.
-type holds int
-
-const (
-	whatever holds = iota // the one that reads for less time
-	itsRows
-	itsSums
-)
-
-// holdsSums tells whether layer l, of these nodes, is to hold sums: where that reads for less time, by what the disk costs. below is how many
-// rows the tables have that it reads, by type.
-func (e *Evaluator) holdsSums(l int, nodes []nodeSet, below []int) bool {
-	switch {
-	case !e.step.Model.Kind.Sums() || e.most.holds == itsRows:
-		return false
-	case e.most.holds == itsSums:
-		return true
-	}
-	var all float64 // bytes of the tables
-	width := float64(e.step.Model.Width(l-1) * e.elem().Size())
-	for _, rows := range below {
-		all += float64(rows) * width
-	}
-	memory := float64(e.Bytes)
-	costs := e.Tables.Costs
-	if costs == (disk.Costs{}) {
-		costs = disk.Assumed
-	}
-	byRows, bySums := 0.0, 0.0
-	for t, set := range nodes {
-		edges, held := make([]float64, len(e.data.Relations)), 0.0
-		for r, rel := range e.data.Relations {
-			if rel.Dst != t || !e.reach.Relations[l][r] || set == nil {
-				continue
-			}
-			for v := range set.all {
-				edges[r] += float64(rel.Degree(v))
-			}
-			held += edgeBytes*edges[r] + float64(set.count()*(4*e.sumColumns(l, r)+8))
-		}
-		in := 0.0
-		for _, n := range edges {
-			in += n
-		}
-		chunks := math.Ceil(in / float64(e.most.edges))
-		parts := max(1, min(chunks, math.Ceil(held/max(memory, 1))))
-		for r, n := range edges {
-			rows := float64(below[e.data.Relations[r].Src])
-			if n == 0 || rows == 0 {
-				continue
-			}
-			bySums += parts*costs.Spread(distinct(n/parts, rows), rows, width) + n*sumSeconds
-			windows := 1.0
-			if window := rows * memory * 3 / 4 / all; window < rows { // rows that one holds
-				// What n edges would be whose sources are anywhere, over edges that have as many sources as a window has rows.
-				windows = max(1, min(chunks, n*e.spread(r, nodes[t])/(-rows*math.Log1p(-window/rows))))
-			}
-			byRows += windows * costs.Spread(distinct(n*e.spread(r, nodes[t])/windows, rows), rows, width)
-		}
-	}
-	return bySums < byRows
-}
-
-// sumSeconds is what an edge takes more where sums are held: it is sorted twice, and its destination's sum is copied for each batch of
-// sources. BenchmarkEach on two cores, 2026-11-22.
-const sumSeconds = 4e-7
-
-// distinct is how many of rows n edges have for sources, as if they were anywhere.
-func distinct(n, rows float64) float64 { return rows * -math.Expm1(-n/rows) }
-
-// spread is how many sources the edges of some nodes in a row have, of those that they would have were these anywhere: less than 1 where
-// neighbours have neighbours in common.
-func (e *Evaluator) spread(r int, set nodeSet) float64 {
-	rel := e.data.Relations[r]
-	seen := map[uint32]struct{}{}
-	var expected, found float64
-	const places, most = 3, 1 << 14
-	for i := range places {
-		clear(seen)
-		edges := 0
-		from := nodeSet(set[len(set)*i/places:])
-		for v := range from.all {
-			for _, u := range rel.Neighbors(uint32(len(set)*i/places*64) + v) {
-				seen[u] = struct{}{}
-				edges++
-			}
-			if edges >= most {
-				break
-			}
-		}
-		expected += distinct(float64(edges), float64(e.data.Types[rel.Src].Nodes))
-		found += float64(len(seen))
-	}
-	if expected == 0 {
-		return 1
-	}
-	return min(1, found/expected)
 }

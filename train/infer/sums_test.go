@@ -26,12 +26,13 @@ func TestRowsOrSums(t *testing.T) {
 		return network(t, storetest.Build(t, s), model.Config{Kind: kind, Layers: 2, Hidden: 64, Norm: "none", Heads: 1}, Options{})
 	}
 	holdsSums := func(e *Evaluator, bytes int64) bool {
-		e.Bytes, e.most.edges = bytes, 1000
+		e.most.edges = 1000
 		all := newNodeSet(nodes)
 		for v := range uint32(nodes) {
 			all.add(v)
 		}
-		return e.holdsSums(1, []nodeSet{all}, []int{nodes})
+		_, hold := e.decide(&pass{need: [][]nodeSet{{all}, {all}}, toDisk: true, memory: bytes}, 1, 0)
+		return hold == HoldSums
 	}
 	anywhere := evaluator(model.SAGE, func(int, int) int { return rng.IntN(nodes) })
 	require.True(t, holdsSums(anywhere, 500_000))

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
@@ -19,9 +20,9 @@ import (
 )
 
 // onDisk is layerwise with the rows of each layer on disk, from where the next one reads them.
-func (e *Evaluator) onDisk(ctx context.Context, need [][]nodeSet, do func(t int, chunk []uint32, y kernels.Tensor) error) (err error) {
-	top := len(need) - 1
-	identity := e.identity(need[top], top)
+func (e *Evaluator) onDisk(ctx context.Context, p *pass, do func(t int, chunk []uint32, y kernels.Tensor) error) (err error) {
+	top := p.top()
+	identity := e.identity(p.need[top], top)
 	below, first, ours, err := e.begin(top, identity)
 	if ours {
 		defer func() { _ = e.fs().Remove(e.Dir) }() // it stays where somebody has put something there
@@ -32,7 +33,7 @@ func (e *Evaluator) onDisk(ctx context.Context, need [][]nodeSet, do func(t int,
 		}
 	}()
 	if err == nil {
-		err = e.room(need, first)
+		err = e.room(p.need, first)
 	}
 	if err != nil {
 		return err
@@ -44,13 +45,13 @@ func (e *Evaluator) onDisk(ctx context.Context, need [][]nodeSet, do func(t int,
 	}()
 	for l := first; ; l++ {
 		if l == top {
-			return e.overDisk(ctx, l, top, below, need, do)
+			return e.overDisk(ctx, p, l, below, do)
 		}
 		w, err := e.createLayer(l, identity)
 		if err != nil {
 			return err
 		}
-		if err = e.fill(ctx, w, l, top, below, need); err != nil {
+		if err = e.fill(ctx, w, p, l, below); err != nil {
 			return errors.Join(err, w.Abort())
 		}
 		if below != nil {
@@ -65,84 +66,72 @@ func (e *Evaluator) onDisk(ctx context.Context, need [][]nodeSet, do func(t int,
 	}
 }
 
-// fill computes layer l for the nodes that need has of it, and seals its rows.
-func (e *Evaluator) fill(ctx context.Context, w *layerWriter, l, top int, below *store.Dataset, need [][]nodeSet) error {
-	for t, nodes := range need[l] {
+// fill computes layer l for the nodes that p has of it, and seals its rows.
+func (e *Evaluator) fill(ctx context.Context, w *layerWriter, p *pass, l int, below *store.Dataset) error {
+	for t, nodes := range p.need[l] {
 		if err := w.begin(t, nodes); err != nil {
 			return err
 		}
 	}
-	if err := e.overDisk(ctx, l, top, below, need, func(t int, _ []uint32, y kernels.Tensor) error { return w.append(t, y) }); err != nil {
+	if err := e.overDisk(ctx, p, l, below, func(t int, _ []uint32, y kernels.Tensor) error { return w.append(t, y) }); err != nil {
 		return err
 	}
 	return w.seal()
 }
 
-// overDisk calls do with the rows of layer l, type after type and chunk after chunk, from the rows of the layer below on disk.
-func (e *Evaluator) overDisk(ctx context.Context, l, top int, below *store.Dataset, need [][]nodeSet,
-	do func(t int, chunk []uint32, y kernels.Tensor) error) error {
-	var w *windows
-	bySums := false
-	if l > 0 {
-		rows := make([]int, len(need[l-1]))
-		for t, nodes := range need[l-1] {
-			rows[t] = nodes.count()
-		}
-		bySums = e.holdsSums(l, need[l], rows)
-		memory := e.Bytes
-		if bySums {
-			memory = 0
-		}
-		var err error
-		if w, err = e.openWindows(ctx, l, below, need[l-1], memory); err != nil {
-			return err
-		}
-		defer w.close()
-	}
-	for t, nodes := range need[l] {
+// overDisk calls do with the rows of layer l, type after type and chunk after chunk, from what is on disk: the rows of the layer below, or
+// the features.
+func (e *Evaluator) overDisk(ctx context.Context, p *pass, l int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error) error {
+	for t, nodes := range p.need[l] {
 		if nodes == nil {
 			continue
 		}
-		done, count := 0, nodes.count()
-		use := func(chunk []uint32, y kernels.Tensor) error {
-			if err := do(t, chunk, y); err != nil {
-				return err
-			}
-			done += len(chunk)
-			e.came(l, top, t, done, count)
-			return nil
-		}
-		if bySums {
-			if err := e.bySums(ctx, l, t, nodes, w.peek(ctx), use); err != nil {
-				return err
-			}
-			continue
-		}
-		if w != nil {
-			if err := w.each(ctx, t, nodes, use); err != nil {
-				return err
-			}
-			continue
-		}
-		err := e.chunks(nodes, t, l, func(chunk []uint32) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if !e.hub(l, t, chunk) {
-				if err := e.checkHub(l, t, chunk); err != nil {
-					return err
-				}
-			}
-			y, err := e.layer(ctx, l, nil, t, chunk)
-			if err != nil {
-				return err
-			}
-			return use(chunk, y)
-		})
-		if err != nil {
+		if err := e.typeOverDisk(ctx, p, l, t, below, do); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// typeOverDisk is overDisk for the nodes of one type.
+func (e *Evaluator) typeOverDisk(
+	ctx context.Context, p *pass, l, t int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error,
+) error {
+	began, nodes := time.Now(), p.need[l][t]
+	planned, hold := e.decide(p, l, t)
+	memory := p.memory
+	if hold == HoldSums {
+		memory = 0
+	}
+	var rowsOf []nodeSet
+	if l > 0 {
+		rowsOf = p.need[l-1]
+	}
+	w, err := e.openWindows(ctx, l, t, below, rowsOf, memory)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	done, count := 0, nodes.count()
+	use := func(chunk []uint32, y kernels.Tensor) error {
+		if err := do(t, chunk, y); err != nil {
+			return err
+		}
+		done += len(chunk)
+		e.came(l, p.top(), t, done, count)
+		return nil
+	}
+	parts := 0
+	if hold == HoldSums {
+		parts, err = e.bySums(ctx, l, t, nodes, p.memory, w.peek(ctx), use)
+	} else {
+		err = w.each(ctx, t, nodes, use)
+		parts = w.loaded
+	}
+	if err != nil {
+		return err
+	}
+	e.report(planned, parts, w.read(), time.Since(began))
 	return nil
 }
 

@@ -9,22 +9,22 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// windows brings the rows of the layer below, which are on disk, for chunks of a layer: those of many chunks in one pass.
+// windows brings the rows of the layer below, which are on disk, for chunks of a layer: those of many chunks in one pass. Below the first
+// layer are the features.
 type windows struct {
 	e      *Evaluator
 	layer  int
-	stacks []*cachetier.Stack // by type; nil where the layer below has no rows
-	places []places           // of nodes in them
-	elem   kernels.DType
-	ahead  int64 // bytes that chunks may take before they are used
+	stacks []*cachetier.Stack // by type; nil where the layer below has no rows, or others bring them
+	places []places           // of nodes in them; empty of features, which all nodes have
+	ahead  int64              // bytes that chunks may take before they are used
 
 	chunks []*chunk // drawn, in their order; those beyond drawn are for reuse
 	drawn  int
 	bytes  int64 // of those drawn
+	loaded int   // windows
 }
 
 // chunk is nodes and what the layer reads for them.
@@ -34,44 +34,123 @@ type chunk struct {
 	rows  [][]uint32 // by type: of the layer below, in the order of the batch's inputs
 }
 
-// openWindows opens the tables of below, which has the rows of nodes, with memory for them and for chunks.
-func (e *Evaluator) openWindows(ctx context.Context, l int, below *store.Dataset, nodes []nodeSet, memory int64) (_ *windows, err error) {
+// openWindows opens the tables below layer l that it reads for nodes of type t, with memory for their rows and for chunks. need is the
+// nodes that below has rows of.
+func (e *Evaluator) openWindows(ctx context.Context, l, t int, below *store.Dataset, need []nodeSet, memory int64) (_ *windows, err error) {
 	types := len(e.data.Types)
 	w := &windows{e: e, layer: l, stacks: make([]*cachetier.Stack, types), places: make([]places, types), ahead: memory / 4}
-	if e.elem() == store.F16 {
-		w.elem = kernels.F16
-	}
 	defer func() {
 		if err != nil {
 			w.close()
 		}
 	}()
-	tables := below.Manifest().Tables
+	tables := e.tablesBelow(l, t, below)
 	all := int64(0)
-	for i := range tables {
-		all += tableRows(below.Features(i))
+	for _, f := range tables {
+		if f != nil {
+			all += tableRows(f)
+		}
 	}
-	for i := range tables {
-		f := below.Features(i)
-		t := slices.IndexFunc(e.data.Types, func(d data.Type) bool { return d.Name == tables[i].NodeType })
+	if all == 0 {
+		w.ahead = 0
+	}
+	for from, f := range tables {
+		if f == nil {
+			continue
+		}
 		o := e.Tables
 		o.DeviceBytes, o.StaticBytes, o.Lookahead, o.Prewarm, o.Policy = 0, 0, 0, false, cachetier.Belady
 		o.HostBytes = int64(float64(memory-w.ahead) * (float64(tableRows(f)) / float64(all)))
-		if w.stacks[t], err = cachetier.Open(ctx, f, o); err != nil {
-			return nil, fmt.Errorf("the rows of layer %d, type %s: %w", l, tables[i].NodeType, err)
+		if w.stacks[from], err = cachetier.Open(ctx, f, o); err != nil {
+			return nil, fmt.Errorf("the rows of layer %d, type %s: %w", l, e.data.Types[from].Name, err)
 		}
-		w.places[t] = newPlaces(nodes[t])
+		if l > 0 {
+			w.places[from] = newPlaces(need[from])
+		}
 	}
 	return w, nil
+}
+
+// tablesBelow are the tables, by type, that layer l reads for nodes of type t: those of below, or below the first layer the features that
+// no attached table has in memory as a whole.
+func (e *Evaluator) tablesBelow(l, t int, below *store.Dataset) []*store.Features {
+	tables := make([]*store.Features, len(e.data.Types))
+	for from := range tables {
+		d := &e.data.Types[from]
+		switch {
+		case !e.reads(l, t, from):
+		case l == 0 && d.Features != nil && d.Nodes > 0 && !e.holdsAll(from):
+			tables[from] = d.Features
+		case l > 0:
+			all := below.Manifest().Tables
+			if i := slices.IndexFunc(all, func(table store.Table) bool { return table.NodeType == d.Name }); i >= 0 {
+				tables[from] = below.Features(i)
+			}
+		}
+	}
+	return tables
+}
+
+// reads tells whether layer l reads rows of nodes of a type for nodes of type t: of these themselves, and of sources.
+func (e *Evaluator) reads(l, t, from int) bool {
+	if t == from {
+		return true
+	}
+	for r, rel := range e.data.Relations {
+		if rel.Dst == t && rel.Src == from && e.reach.Relations[l][r] {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsAll tells whether the table of type t that is attached has all rows in memory.
+func (e *Evaluator) holdsAll(t int) bool {
+	s := e.tables[t]
+	if s == nil {
+		return false
+	}
+	tiers := s.Stats().Tiers
+	return tiers.Device.UsedRows+tiers.Host.UsedRows >= tiers.Disk.CapacityRows
 }
 
 // tableRows is the bytes of the rows of f.
 func tableRows(f *store.Features) int64 { return int64(f.Rows()) * int64(f.RowBytes()) }
 
-func (w *windows) close() {
+// elem is the type of the numbers in the table of a type.
+func (w *windows) elem(from int) kernels.DType {
+	switch {
+	case w.layer == 0:
+		return w.e.data.Types[from].DType()
+	case w.e.elem() == store.F16:
+		return kernels.F16
+	}
+	return kernels.F32
+}
+
+// row is where the table of type from has node v.
+func (w *windows) row(from int, v uint32) uint32 {
+	if w.layer == 0 {
+		return v
+	}
+	return w.places[from].of(v)
+}
+
+// read is what the stacks have read so far.
+func (w *windows) read() (sum cachetier.Disk) {
 	for _, s := range w.stacks {
 		if s != nil {
-			w.e.read = w.e.read.Add(s.Stats().Disk)
+			stats := s.Stats()
+			sum = sum.Add(stats.Disk).Add(stats.Warmup)
+		}
+	}
+	return sum
+}
+
+func (w *windows) close() {
+	w.e.read = w.e.read.Add(w.read())
+	for _, s := range w.stacks {
+		if s != nil {
 			s.Close()
 		}
 	}
@@ -109,6 +188,9 @@ func (w *windows) each(ctx context.Context, t int, nodes nodeSet, do func(nodes 
 
 // draw draws a chunk ahead.
 func (w *windows) draw(ctx context.Context, t int, nodes []uint32) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if w.drawn == len(w.chunks) {
 		w.chunks = append(w.chunks, &chunk{rows: make([][]uint32, len(w.stacks))})
 	}
@@ -119,8 +201,11 @@ func (w *windows) draw(ctx context.Context, t int, nodes []uint32) error {
 	}
 	for from, ids := range c.batch.Inputs() {
 		c.rows[from] = c.rows[from][:0]
+		if w.stacks[from] == nil {
+			continue
+		}
 		for _, v := range ids {
-			c.rows[from] = append(c.rows[from], w.places[from].of(v))
+			c.rows[from] = append(c.rows[from], w.row(from, v))
 		}
 		w.bytes += 4 * int64(len(ids))
 	}
@@ -134,6 +219,18 @@ func (w *windows) use(ctx context.Context, t int, do func(nodes []uint32, y kern
 	chunks := w.chunks[:w.drawn]
 	w.drawn, w.bytes = 0, 0
 	if len(chunks) == 0 {
+		return nil
+	}
+	if !slices.ContainsFunc(w.stacks, func(s *cachetier.Stack) bool { return s != nil }) {
+		for _, c := range chunks {
+			y, err := w.compute(ctx, t, c, nil, 0)
+			if err == nil {
+				err = do(c.nodes, y)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	for from, s := range w.stacks {
@@ -178,6 +275,7 @@ func (w *windows) use(ctx context.Context, t int, do func(nodes []uint32, y kern
 				part.Release()
 			}
 		}
+		w.loaded++
 	}
 	return nil
 }
@@ -186,9 +284,12 @@ func (w *windows) use(ctx context.Context, t int, do func(nodes []uint32, y kern
 func (w *windows) peek(ctx context.Context) hiddenRows {
 	var rows []uint32
 	return func(from int, ids []uint32) (kernels.Tensor, error) {
+		if w.stacks[from] == nil {
+			return kernels.Tensor{}, nil
+		}
 		rows = rows[:0]
 		for _, v := range ids {
-			rows = append(rows, w.places[from].of(v))
+			rows = append(rows, w.row(from, v))
 		}
 		return w.hidden(from, len(ids), func(dst []byte) error { return w.stacks[from].Peek(ctx, dst, rows) })
 	}
@@ -196,7 +297,8 @@ func (w *windows) peek(ctx context.Context) hiddenRows {
 
 // hidden has fill write n rows of type from.
 func (w *windows) hidden(from, n int, fill func(dst []byte) error) (kernels.Tensor, error) {
-	return w.e.step.Feed.Hidden(from, w.elem, n, w.stacks[from].RowBytes()/w.elem.Size(), fill)
+	elem := w.elem(from)
+	return w.e.step.Feed.Hidden(from, elem, n, w.stacks[from].RowBytes()/elem.Size(), fill)
 }
 
 // load reads window after window of chunks, as many chunks as fit the cache of every table, and gives them to ready.
@@ -248,6 +350,9 @@ func (w *windows) steps(window []*cachetier.Window) int {
 // compute is the layer for c, which is step i of window.
 func (w *windows) compute(ctx context.Context, t int, c *chunk, window []*cachetier.Window, i int) (kernels.Tensor, error) {
 	return w.e.compute(ctx, &c.batch, w.layer, t, func(from int, ids []uint32) (kernels.Tensor, error) {
+		if w.stacks[from] == nil {
+			return kernels.Tensor{}, nil
+		}
 		return w.hidden(from, len(ids), func(dst []byte) error { return window[from].Gather(ctx, i, dst) })
 	})
 }

@@ -186,6 +186,22 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 	return m
 }
 
+// NewFixed makes a network to predict with: its parameters have no gradients, and are zero until Load or Upload. It panics as New does.
+func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
+	if err := c.Validate(); err != nil {
+		panic("model: NewFixed: " + err.Error())
+	}
+	m := declare(c.Kind.network(), c, s)
+	m.be = be
+	for _, p := range m.Params {
+		*p.Var = *tape.NewConstant(p.tensor(be))
+	}
+	for _, l := range m.lists {
+		l.allocate(be)
+	}
+	return m
+}
+
 // declare makes a network whose parameters have no memory yet.
 func declare(n network, c Config, s Shape) *Model {
 	s = s.named()
@@ -339,6 +355,8 @@ func (m *Model) Close() {
 	}
 	for _, p := range m.Params {
 		m.be.Free(p.Value.Buf)
-		m.be.Free(p.Grad.Buf)
+		if p.Grad.Buf != nil {
+			m.be.Free(p.Grad.Buf)
+		}
 	}
 }

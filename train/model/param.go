@@ -82,15 +82,17 @@ func (p *Param) size() int {
 	return n
 }
 
+// tensor is a matrix of the parameter's size on the backend.
+func (p *Param) tensor(be kernels.Backend) kernels.Tensor {
+	size, cols := p.size(), p.Shape[len(p.Shape)-1]
+	return kernels.Tensor{Buf: be.Alloc(kernels.F32, size), Type: kernels.F32, Rows: size / cols, Cols: cols}
+}
+
 // allocate gives parameter number n its memory and initial values. On the backend it is a matrix of as many columns as its
 // last dimension has.
 func (p *Param) allocate(be kernels.Backend, seed, n uint64) {
-	size, cols := p.size(), p.Shape[len(p.Shape)-1]
-	tensor := func() kernels.Tensor {
-		return kernels.Tensor{Buf: be.Alloc(kernels.F32, size), Type: kernels.F32, Rows: size / cols, Cols: cols}
-	}
-	*p.Var = *tape.NewParam(tensor(), tensor())
-	host := make([]float32, size)
+	*p.Var = *tape.NewParam(p.tensor(be), p.tensor(be))
+	host := make([]float32, p.size())
 	for i := range host {
 		host[i] = p.start(seed, n, uint64(i))
 	}

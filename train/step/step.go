@@ -57,6 +57,12 @@ func New(be kernels.Backend, m *model.Model, task Task, o optim.Options) *Steppe
 	return s
 }
 
+// NewFixed makes a Stepper of m, which it owns from now on, that predicts and takes no steps: m needs no gradients, as model.NewFixed
+// makes it.
+func NewFixed(be kernels.Backend, m *model.Model, task Task) *Stepper {
+	return &Stepper{Model: m, Task: task, Tape: tape.New(be), Feed: newFeed(be), be: be, Optim: optim.New(be, nil, optim.Options{})}
+}
+
 // Restart begins with a new optimizer.
 func (s *Stepper) Restart(o optim.Options) {
 	s.closeOptim()

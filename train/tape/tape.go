@@ -32,6 +32,9 @@ func NewParam(value, grad kernels.Tensor) *Var {
 	return &Var{Value: value, Grad: grad, needsGrad: true, fixed: true}
 }
 
+// NewConstant makes a parameter of value, which the caller owns, that no gradient flows to.
+func NewConstant(value kernels.Tensor) *Var { return &Var{Value: value, fixed: true} }
+
 // Tape records a step.
 type Tape struct {
 	be       kernels.Backend

@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"cmp"
 	"runtime/debug"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 // counts.
 type heapLimit struct {
 	budget  int64 // less what lies outside the heap and is not counted by kernels.HostBytes
+	least   int64 // what the heap gets at least; 0: minHeap
 	outside int64 // 0: not at work
 }
 
@@ -27,13 +29,13 @@ var heapLimits struct {
 
 // follow adjusts the limit to what lies outside the heap now.
 func (l *heapLimit) follow() {
-	outside := kernels.HostBytes() + kernels.MaxSpareBytes
+	outside := kernels.HostBytes() + kernels.SpareBytes()
 	if l.budget == 0 || outside == l.outside {
 		return
 	}
 	heapLimits.Lock()
 	defer heapLimits.Unlock()
-	before := debug.SetMemoryLimit(max(l.budget-outside, minHeap))
+	before := debug.SetMemoryLimit(max(l.budget-outside, cmp.Or(l.least, minHeap)))
 	if l.outside == 0 {
 		if heapLimits.atWork++; heapLimits.atWork == 1 {
 			heapLimits.before = before

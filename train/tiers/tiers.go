@@ -57,6 +57,7 @@ type Tiers struct {
 	lists    []int64          // bytes of Topology
 	inputs   []int            // rows that the first batch reads of each stack, and others about as many
 	heap     heapLimit
+	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
 }
 
 // New opens the neighbour lists, with more of them in memory than their offsets where that is little: so that batches can be
@@ -67,12 +68,10 @@ func New(
 	schema := d.Schema()
 	t := &Tiers{
 		Options: o, Reach: draws.Reach(schema, d.SeedTypes()...), data: d, draws: draws, learning: l, be: be,
-		staging: kernels.NewStaging(be), total: o.MemoryBytes,
+		staging: kernels.NewStaging(be),
 	}
-	if t.total == 0 {
-		if t.total, err = defaultMemory(); err != nil {
-			return nil, err
-		}
+	if t.total, err = Memory(o.MemoryBytes); err != nil {
+		return nil, err
 	}
 	for i, read := range t.Reach.Types[0] {
 		if n := &d.Types[i]; read && n.HasRows() && (n.Features != nil || n.Nodes > 0) {
@@ -169,8 +168,12 @@ func (t *Tiers) newSampler() {
 	t.Sampler.Bring(values)
 }
 
-// defaultMemory is what a run takes that is not told: half of what there is, as far as it has address space.
-func defaultMemory() (int64, error) {
+// Memory is what a run may take that is told so many bytes; 0, which is nothing told, is half of what there is, as far as it has address
+// space.
+func Memory(told int64) (int64, error) {
+	if told > 0 {
+		return told, nil
+	}
 	system, err := kernels.SystemMemory()
 	if err != nil {
 		return 0, fmt.Errorf("how much memory there is, is not known (%w); say how much to take with {memory_bytes}", err)
@@ -332,6 +335,9 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 // Close gives up the memory and the files, of what is open.
 func (t *Tiers) Close() {
 	t.heap.close()
+	if t.spare > 0 {
+		kernels.LimitSpare(t.spare)
+	}
 	if t.Pipe != nil {
 		t.Pipe.Close()
 	}

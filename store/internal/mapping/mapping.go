@@ -51,6 +51,10 @@ func (m *Map) WillNeed(offset int64, size int) error {
 	return unix.Madvise(m.data[lo:offset+int64(size)], unix.MADV_WILLNEED)
 }
 
+// Forget takes the pages out of the process's resident memory. They stay in the page cache, as far as the system likes, and come back
+// when they are read.
+func (m *Map) Forget() error { return unix.Madvise(m.data, unix.MADV_DONTNEED) }
+
 // Close unmaps; every slice lent is invalid from here on.
 func (m *Map) Close() error {
 	live.Lock()

@@ -1,0 +1,97 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// fixed says of a network that learns no more where its hidden rows may be.
+type fixed struct {
+	onDisk bool // those that do not fit in memory; else all must fit
+}
+
+// openFixed opens what a network that learns no more computes with, over all neighbours: no batch is drawn ahead, no step is taken, and
+// what the memory has beside what that needs is for rows: of hidden layers, or of the layer below the one at hand.
+func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
+	if t.tiers, err = tiers.OpenRows(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.hooks.faults); err != nil {
+		return err
+	}
+	total := t.tiers.Total()
+	d := t.tiers.Disk
+	o.ChunkBytes = chunkBytes(total)
+	o.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
+	o.Bytes = 0
+	looks := 0
+	o.Look = func() {
+		t.peak.Look()
+		t.tiers.FollowHeap()
+		if looks++; looks%looksAtMaps == 0 {
+			t.tiers.Forget()
+		}
+	}
+	t.eval = infer.New(t.data, t.step, t.task, o)
+	t.eval.Attach(t.tiers.Tables(), nil)
+	beside := t.besideRows()
+	hidden := t.eval.InMemoryBytes()
+	need := beside + t.eval.MemoryBytes()
+	if !t.hooks.fixed.onDisk {
+		need += hidden
+	}
+	if need > total {
+		return fmt.Errorf("%s: {memory_bytes} %s is not enough: with this dataset and network the least that works is %d MiB (%s of rows computed at "+
+			"a time, read and written, %s the rest)", t.data.Set.Path(), kernels.FormatBytes(total), (need+1<<20-1)>>20, kernels.FormatBytes(need-beside),
+			kernels.FormatBytes(beside))
+	}
+	t.EvalBytes = (total - need) / 16 * 15 // the rest for pages that are larger than what is in them
+	if t.hooks.fixed.onDisk && t.EvalBytes < hidden {
+		t.EvalBytes = min(t.EvalBytes, t.eval.HiddenBytes()-1)
+	}
+	if !t.hooks.fixed.onDisk {
+		t.EvalBytes += hidden
+	}
+	t.eval.Bytes = t.EvalBytes
+	t.tiers.Budget = plan.Budget{Total: total, Fixed: need, Host: t.EvalBytes}
+	return nil
+}
+
+const (
+	// chunksInMemory is how many chunks of rows would take all of the memory: what is computed of one takes eight times as much.
+	chunksInMemory = 256
+	leastChunk     = 128 << 10
+	// looksAtMaps is how many chunks have their lists read before the maps are taken out of memory: of each up to 1 MiB, with the least
+	// memory 16 KiB.
+	looksAtMaps = 8
+	// writerBytes is what writing predictions takes at least, and a fourth of a byte a node beside it: see export.WriteRows.
+	writerBytes = 8 << 20
+)
+
+// chunkBytes is how many bytes of rows are computed at a time within total: in steps, so that the least memory stays the least.
+func chunkBytes(total int64) int64 {
+	return min(max(int64(1)<<(bits.Len64(uint64(total))-1)/chunksInMemory, leastChunk), 32<<20)
+}
+
+// besideRows is the memory of what holds no rows of layers: the program, weights, lists of nodes.
+func (t *trainer) besideRows() int64 {
+	// A weight has its value and the best epoch's, and while a checkpoint is read these and two moments in it.
+	bytes := t.tiers.FixedBytes() + (4+4+4*4)*t.Config.Weights(t.shape())
+	bytes += 4 * int64(len(t.data.Train)+len(t.data.Valid)+len(t.data.Test))
+	most := 0
+	for i := range t.data.Types {
+		most = max(most, t.data.Types[i].Nodes)
+	}
+	bytes += writerBytes + int64(most)*4 + int64(most)/4
+	if t.labels != nil {
+		bytes += t.labels.Bytes()
+	}
+	if t.links != nil {
+		bytes += t.links.Bytes()
+	}
+	return bytes + t.hooks.beside
+}

@@ -1,0 +1,123 @@
+package tiers
+
+import (
+	"context"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// OpenRows opens what a pass over all neighbours has of a run: the tables of learnt rows, without a cache, and what the disk costs. Such a
+// pass draws no batches ahead: neighbour lists come by the map of the graph, and tables of features are opened by who reads them, with
+// Tiers.Disk. There is no planner and no pipeline.
+func OpenRows(
+	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
+) (_ *Tiers, err error) {
+	t := &Tiers{
+		Options: o, Reach: draws.Reach(d.Schema(), d.SeedTypes()...), data: d, draws: draws, learning: l, be: be,
+		staging: kernels.NewStaging(be),
+	}
+	if t.total, err = Memory(o.MemoryBytes); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	t.heap = heapLimit{budget: t.total - t.sumBytes() - rowsFileBytes, least: t.total / 8}
+	t.spare = kernels.LimitSpare(t.total / 32)
+	var all, largest int64 // bytes of files
+	var files []store.SectionFile
+	measure := func(bytes int64, of func() []store.SectionFile) {
+		if all += bytes; bytes > largest {
+			largest, files = bytes, of()
+		}
+	}
+	for i, drawn := range t.Reach.Drawn() {
+		if r := d.Relations[i]; drawn {
+			measure(topology.ListBytes(r.Graph, r.Weights, r.Inputs...), func() []store.SectionFile {
+				_, neighbors := r.Sections()
+				return []store.SectionFile{neighbors}
+			})
+		}
+	}
+	for i, read := range t.Reach.Types[0] {
+		n := &d.Types[i]
+		switch {
+		case !read || n.Nodes == 0:
+		case n.Features != nil:
+			measure(int64(n.Nodes)*int64(n.Features.RowBytes()), func() (files []store.SectionFile) {
+				for _, s := range n.Features.Shards() {
+					files = append(files, s.SectionFile)
+				}
+				return files
+			})
+		case n.HasRows():
+			t.Types = append(t.Types, i)
+		}
+	}
+	depth := disk.DepthWithin(t.total / readerPart)
+	if o.Cache.Readers != 0 && (depth == 0 || o.Cache.Readers < depth) {
+		depth = o.Cache.Readers
+	}
+	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: depth, Costs: o.Cache.Costs, Faults: faults}
+	if all > t.total/2 {
+		t.Disk.Direct, t.Disk.Probe = true, true
+	}
+	if len(files) > 0 {
+		r, err := disk.Open(ctx, files, t.Disk)
+		if err != nil {
+			return nil, err
+		}
+		if t.Disk.Direct {
+			t.Disk.Kind = r.Kind()
+		}
+		t.Disk.Costs, t.Disk.Probe = r.Costs(), false
+		t.Engine = string(r.Kind()) + " (" + r.Why() + ")"
+		r.Close()
+	}
+	for _, n := range t.Types {
+		cache := t.Cache
+		cache.DeviceBytes, cache.HostBytes, cache.StaticBytes, cache.Prewarm = 0, 0, 0, false
+		cache.Engine, cache.Direct, cache.Costs, cache.Faults, cache.Readers = t.Disk.Kind, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults, t.Disk.Depth
+		s, err := t.openLearnt(ctx, n, 0, cache)
+		if err != nil {
+			return nil, err
+		}
+		t.Stacks, t.inputs = append(t.Stacks, s), append(t.inputs, 0)
+	}
+	return t, nil
+}
+
+// readerPart is which part of the memory the buffers of a reader may take.
+const readerPart = 16
+
+// Total is what the process may take in all.
+func (t *Tiers) Total() int64 { return t.total }
+
+// FixedBytes is what OpenRows takes, with the program.
+func (t *Tiers) FixedBytes() int64 {
+	bytes := rowsProgramBytes + t.sumBytes()
+	for _, n := range t.Types {
+		rows := t.data.Types[n].Nodes
+		bytes += mutable.FixedBytes(rows) + min(disk.BufferBytes(t.Disk.Depth), int64(rows)*int64(t.rowBytes(n)))
+	}
+	return bytes
+}
+
+const (
+	// rowsFileBytes is the part of the program file that is in memory, and of maps between two calls of Forget: 20 MiB and 3 of the
+	// largest command, 2026-11-23.
+	rowsFileBytes = 24 << 20
+	// rowsProgramBytes is the program, its heap and the runtime beside what is counted, where no batches are drawn ahead.
+	rowsProgramBytes = rowsFileBytes + 12<<20
+)
+
+// Forget takes what was read of the dataset's maps out of the process's resident memory.
+func (t *Tiers) Forget() { t.data.Set.Forget() }
