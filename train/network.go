@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -37,6 +38,10 @@ type NetworkOptions struct {
 	EvalNegatives string      `json:"eval_negatives"`
 	// MemoryBytes is as in tiers.Options; 0: the run's.
 	MemoryBytes int64 `json:"memory_bytes"`
+	// Hold says what a layer holds in memory while it reads the one below: infer.Options.Hold. Default: what reads for less time.
+	Hold infer.Hold `json:"way"`
+	// LayerDtype is as in run.Options; empty: the run's.
+	LayerDtype string `json:"layer_dtype"`
 	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody else uses it. Empty: they must fit.
 	Scratch string `json:"-"`
 	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for: empty, which refuses them, or MeanOfLearnt.
@@ -56,6 +61,12 @@ func (o NetworkOptions) Validate() error {
 	}
 	if o.Unseen != "" && o.Unseen != MeanOfLearnt {
 		errs = append(errs, fmt.Errorf("{unseen} %s: there is mean", o.Unseen))
+	}
+	if !slices.Contains([]infer.Hold{infer.HoldAuto, infer.HoldRows, infer.HoldSums}, o.Hold) {
+		errs = append(errs, fmt.Errorf("{way} %s: there are %s", o.Hold, strings.Join(infer.Holds, ", ")))
+	}
+	if !slices.Contains([]string{"", "f32", "f16"}, o.LayerDtype) {
+		errs = append(errs, fmt.Errorf("{layer_dtype} %s: there are f32 and f16", o.LayerDtype))
 	}
 	return errors.Join(errs...)
 }
@@ -153,7 +164,10 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		n.t.dir = n.held
 	}
 	n.t.place()
-	n.t.eval.Dir, n.t.eval.FS = o.Scratch, nil
+	n.t.eval.Dir, n.t.eval.FS, n.t.eval.Hold = o.Scratch, nil, o.Hold
+	if err := n.t.eval.CheckHold(); err != nil {
+		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+	}
 	if err := n.load(ctx, o.Checkpoint); err != nil {
 		return nil, err
 	}
@@ -174,6 +188,9 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	}
 	if o.EvalNegatives != "" {
 		with.EvalNegatives = o.EvalNegatives
+	}
+	if o.LayerDtype != "" {
+		with.LayerDtype = o.LayerDtype
 	}
 	budgets := tiers.DefaultOptions()
 	budgets.Workers, budgets.MemoryBytes = with.Workers, with.MemoryBytes
@@ -255,6 +272,26 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 // Follow has show called after each chunk of nodes: done of the nodes of a type have their rows of a layer, the first of which is 1.
 func (n *Network) Follow(show func(layer, layers int, kind string, done, nodes int)) {
 	n.t.eval.Progress = func(p infer.Progress) { show(p.Layer, p.Layers, p.Type, p.Done, p.Nodes) }
+}
+
+// FollowLayers has show called when a layer is there for all nodes of a type.
+func (n *Network) FollowLayers(show func(r infer.Report)) { n.t.eval.Reported = show }
+
+// FollowSpace has show called before hidden rows are written, with what they take at most in NetworkOptions.Scratch, and what is free there,
+// or -1. beside is what the caller writes there meanwhile.
+func (n *Network) FollowSpace(beside int64, show func(bytes, free int64)) {
+	n.t.eval.SpaceBeside, n.t.eval.Space = beside, show
+}
+
+// PlanPredict says how Predict would compute the layers up to one for nodes of a type, and what that would read. Layer 0 is not computed.
+func (n *Network) PlanPredict(layer, kind int, nodes []uint32) ([]infer.Planned, error) {
+	switch {
+	case layer == 0:
+		return nil, nil
+	case n.t.eval.Walks():
+		return nil, errWalks
+	}
+	return n.t.eval.Plan(layer-1, kind, nodes)
 }
 
 // Measured is the metric of some nodes, or links. Its JSON keys are stable.
@@ -366,6 +403,12 @@ func (n *Network) Data() *data.Data { return n.t.data }
 func (n *Network) PeakRSSBytes() int64 {
 	n.t.peak.Look()
 	return n.t.peak.RSS
+}
+
+// PeakFileBytes is the largest RssFile that was seen.
+func (n *Network) PeakFileBytes() int64 {
+	n.t.peak.Look()
+	return n.t.peak.File
 }
 
 // Close gives up memory, files and the run.

@@ -88,6 +88,10 @@ func (n *Network) Layers() int { return n.t.Layers }
 // Several tells whether a node may have several classes.
 func (n *Network) Several() bool { return !n.Links() && n.t.data.Labels.Label.Multi }
 
+// errWalks says why networks of random walks do not predict.
+var errWalks = errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
+	"measured on sampled blocks, and does not predict")
+
 // Columns is how many numbers Predict gives of a node of type t.
 func (n *Network) Columns(what string, layer, t int) int {
 	switch {
@@ -107,8 +111,7 @@ func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nod
 	defer kernels.RecoverMemory(&err)
 	t := n.t
 	if t.eval.Walks() && layer > 0 {
-		return errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
-			"measured on sampled blocks, and does not predict")
+		return errWalks
 	}
 	convert := n.converter(what)
 	each := func(nodes []uint32) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -25,6 +26,7 @@ import (
 type networkOptions struct {
 	train.NetworkOptions
 	memory byteSize
+	way    string
 }
 
 func (o *networkOptions) flags(f *pflag.FlagSet) {
@@ -32,6 +34,25 @@ func (o *networkOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Unseen, "unseen", "", "what nodes of another DATASET have for input where the run has learnt no row under their ids: mean, that of all "+
 		"rows of their type (default they are refused)")
 	f.Var(&o.memory, "memory", "what the process may take in all (default what the run was given)")
+	f.StringVar(&o.way, "way", "auto", "what a layer holds in memory while it reads the one below: rows, sums, or auto, which reads for less time")
+	f.StringVar(&o.LayerDtype, "layer-dtype", "", "hidden rows on disk: f32, or f16, which takes half and rounds them (default the run's)")
+}
+
+// validate completes the options by what flags say in words, and reports every problem.
+func (o *networkOptions) validate() error {
+	if o.Hold = infer.Hold(o.way); o.way == "auto" {
+		o.Hold = infer.HoldAuto
+	}
+	return o.Validate()
+}
+
+// followSpace has p say what hidden rows take on disk.
+func (n *usedNetwork) followSpace(p *progress, where string, beside int64) {
+	n.FollowSpace(beside, func(bytes, free int64) {
+		if bytes > 0 && free >= 0 {
+			p.line("disk: hidden rows take up to %s in %s, where %s are free", size(bytes), where, size(free))
+		}
+	})
 }
 
 // usedNetwork is a run's network with the dataset that it is used on.
@@ -110,7 +131,7 @@ func newEval() *cobra.Command {
 				o.metric = string(metric.ROCAUC)
 			}
 			o.Metric = metric.Kind(o.metric)
-			errs := []error{o.Validate()}
+			errs := []error{o.validate()}
 			for _, part := range o.nodes {
 				if !slices.Contains(train.LabelledParts, part) {
 					errs = append(errs, fmt.Errorf("--nodes %s: there are %s", part, strings.Join(train.LabelledParts, ", ")))
@@ -141,6 +162,7 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
+	n.followSpace(p, o.Scratch, 0)
 	r := evalResult{
 		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
 		Metric: n.Metric(), Parts: []train.Measured{},

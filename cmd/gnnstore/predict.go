@@ -18,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/export"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/infer"
 )
 
 type predictOptions struct {
@@ -31,30 +32,34 @@ type predictOptions struct {
 	nodes  string
 	format string
 	force  bool
+	plan   bool
 	json   bool
 }
 
 // predictResult is what predict did. Its JSON keys are stable.
 type predictResult struct {
-	Run          string   `json:"run"`
-	Dataset      string   `json:"dataset"`
-	Seal         string   `json:"seal"`
-	Checkpoint   string   `json:"checkpoint"` // "best" or "last"
-	Epoch        int      `json:"epoch"`
-	Updates      int      `json:"updates"`
-	Target       string   `json:"target"` // type of the nodes
-	What         string   `json:"what"`
-	Layer        int      `json:"layer"`   // whose rows these are made of
-	Columns      int      `json:"columns"` // numbers a row
-	Nodes        string   `json:"nodes"`
-	Rows         int      `json:"rows"`
-	Out          string   `json:"out"`
-	Format       string   `json:"format"`
-	Files        []string `json:"files"`
-	Bytes        int64    `json:"bytes"`
-	BytesRead    int64    `json:"bytes_read"` // of feature rows, from disk
-	Seconds      float64  `json:"seconds"`
-	PeakRSSBytes int64    `json:"peak_rss_bytes"`
+	Run        string   `json:"run"`
+	Dataset    string   `json:"dataset"`
+	Seal       string   `json:"seal"`
+	Checkpoint string   `json:"checkpoint"` // "best" or "last"
+	Epoch      int      `json:"epoch"`
+	Updates    int      `json:"updates"`
+	Target     string   `json:"target"` // type of the nodes
+	What       string   `json:"what"`
+	Layer      int      `json:"layer"`   // whose rows these are made of
+	Columns    int      `json:"columns"` // numbers a row
+	Nodes      string   `json:"nodes"`
+	Rows       int      `json:"rows"`
+	Out        string   `json:"out"`
+	Format     string   `json:"format"`
+	Files      []string `json:"files"`
+	Bytes      int64    `json:"bytes"`
+	BytesRead  int64    `json:"bytes_read"` // of feature rows, from disk
+	Seconds    float64  `json:"seconds"`
+	// Layers is how each layer was computed for the nodes of each type, beside what was planned.
+	Layers        []infer.Report `json:"layers"`
+	PeakRSSBytes  int64          `json:"peak_rss_bytes"`
+	PeakFileBytes int64          `json:"peak_file_bytes"` // of mapped files, the program's among them
 }
 
 func newPredict() *cobra.Command {
@@ -87,7 +92,7 @@ func newPredict() *cobra.Command {
 			"  gnnstore predict runs/mag-1 authors.parquet --what embeddings --layer 0 --type author",
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			errs := []error{o.Validate()}
+			errs := []error{o.validate()}
 			if o.what != "" && !slices.Contains(train.Predictable, o.what) {
 				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, texts(train.Predictable)))
 			}
@@ -127,6 +132,7 @@ func newPredict() *cobra.Command {
 	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
 	o.flags(f)
+	f.BoolVar(&o.plan, "plan", false, "say how each layer would be computed and what that would read, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd
 }
@@ -188,6 +194,9 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	if o.what == train.Embeddings && layer == 1 && n.Layers() == 1 && !n.Links() {
 		p.line("note: the network has one layer and no hidden one: its embeddings are its logits")
 	}
+	if o.plan {
+		return printLayerPlan(stdout, p, n, layer, kind, nodes, o.json)
+	}
 	r := predictResult{
 		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
 		Target: d.Types[kind].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer, kind), Nodes: o.nodes, Rows: len(nodes), Out: out,
@@ -211,6 +220,12 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 			p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
 		}
 	})
+	n.followSpace(p, o.Scratch, form.Bytes(d.IDs(kind), out))
+	r.Layers = []infer.Report{}
+	n.FollowLayers(func(l infer.Report) {
+		r.Layers = append(r.Layers, l)
+		p.line("layer %d of %d, %s", l.Layer, r.Layer, layerText(l))
+	})
 	fill := func(add func([]store.NodeID, []float32) error) error {
 		return n.Predict(ctx, o.what, layer, kind, nodes, func(chunk []uint32, rows []float32) error {
 			done += int64(len(chunk))
@@ -229,7 +244,8 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	}
 	p.clear()
 	r.Format, r.Files, r.Bytes = string(report.Format), report.Files, report.Bytes
-	r.BytesRead, r.Seconds, r.PeakRSSBytes = n.BytesRead(), time.Since(began).Seconds(), n.PeakRSSBytes()
+	r.BytesRead, r.Seconds = n.BytesRead(), time.Since(began).Seconds()
+	r.PeakRSSBytes, r.PeakFileBytes = n.PeakRSSBytes(), n.PeakFileBytes()
 	if o.json {
 		return printJSON(stdout, r)
 	}
@@ -243,6 +259,55 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
 	printf(stdout, "%s of %s nodes of type %s, by stored order, in %s: %s in %s\n", of, count(int64(r.Rows)), r.Target, seconds(r.Seconds), size(r.Bytes),
 		strings.Join(r.Files, " and "))
+	return nil
+}
+
+// layerText is what computing a layer for the nodes of a type took.
+func layerText(l infer.Report) string {
+	text := fmt.Sprintf("%s: %s nodes in %s", l.Type, count(int64(l.Nodes)), seconds(l.Seconds))
+	if l.BytesRead > 0 || l.PlannedBytesRead > 0 {
+		text += fmt.Sprintf(", %s held in %s, read %s in %s (planned %s, %s, %s)", l.Way, many(l.Parts, "part"), size(l.BytesRead), seconds(l.ReadSeconds),
+			many(l.PlannedParts, "part"), size(l.PlannedBytesRead), seconds(l.PlannedReadSeconds))
+	}
+	if l.BytesWritten > 0 {
+		text += ", wrote " + size(l.BytesWritten)
+	}
+	return text
+}
+
+// many is n of a thing.
+func many(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return count(int64(n)) + " " + thing
+}
+
+// printLayerPlan says how layers would be computed, relation by relation.
+func printLayerPlan(stdout io.Writer, p *progress, n *usedNetwork, layer, kind int, nodes []uint32, asJSON bool) error {
+	plan, err := n.PlanPredict(layer, kind, nodes)
+	p.clear()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(stdout, struct {
+			Layers []infer.Planned `json:"layers"`
+		}{plan})
+	}
+	for _, l := range plan {
+		printf(stdout, "layer %d of %d, %s: %s nodes", l.Layer, layer, l.Type, count(int64(l.Nodes)))
+		if l.BytesRead > 0 {
+			printf(stdout, ", %s held in %s, reads %s in %s", l.Way, many(l.Parts, "part"), size(l.BytesRead), seconds(l.Seconds))
+		}
+		if l.BytesWritten > 0 {
+			printf(stdout, ", writes %s", size(l.BytesWritten))
+		}
+		printf(stdout, "\n")
+		for _, r := range l.Relations {
+			printf(stdout, "  %s: %s edges, reads %s in %s\n", r.Relation, count(r.Edges), size(r.BytesRead), seconds(r.Seconds))
+		}
+	}
 	return nil
 }
 

@@ -209,19 +209,24 @@ func claim(on vfs.FS, path string) (release func() error, err error) {
 // maxColumns is of a table in parquet, each of which has buffers of its own.
 const maxColumns = 4096
 
-// room compares what will be written with what is free. A file system that does not tell is believed to have it.
-func (w *rowWriter) room(out string) error {
+// Bytes is what WriteRows may write for the file out.
+func (o RowOptions) Bytes(ids store.IDs, out string) int64 {
 	id, number := int64(8), int64(4)
-	if w.ids.HasNames() {
+	if ids.HasNames() {
 		id = 32
 	}
-	if w.Format == CSV {
+	if cmp.Or(o.Format, FormatOf(out)) == CSV {
 		id, number = max(id, 12), 12
 	}
-	if w.Kind == scored {
+	if o.Kind == scored {
 		id *= 2
 	}
-	need := 1<<20 + w.Rows*(id+number*int64(w.Cols))
+	return 1<<20 + o.Rows*(id+number*int64(o.Cols))
+}
+
+// room compares what will be written with what is free. A file system that does not tell is believed to have it.
+func (w *rowWriter) room(out string) error {
+	need := w.Bytes(w.ids, out)
 	usage, err := w.FS.GetDiskUsage(filepath.Dir(out))
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return nil

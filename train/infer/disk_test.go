@@ -240,25 +240,85 @@ func TestHalfTheBytes(t *testing.T) {
 }
 
 // noRoom is a file system with little space left.
-type noRoom struct{ vfs.FS }
+type noRoom struct {
+	vfs.FS
+	bytes uint64
+}
 
-func (noRoom) GetDiskUsage(string) (vfs.DiskUsage, error) {
-	return vfs.DiskUsage{AvailBytes: 1000}, nil
+func (n noRoom) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: n.bytes}, nil
 }
 
 // TestNoRoom: what does not fit on disk is refused before anything is computed.
 func TestNoRoom(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
-	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: noRoom{vfs.Default}})
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: noRoom{vfs.Default, 1000}})
 	_, got, err := rows(t.Context(), e, 2, papers)
 	require.ErrorContains(t, err, "the rows of two layers take ")
-	require.ErrorContains(t, err, "and it has 1000 B; make room there, or name another place; {layer_dtype} f16 takes half")
+	require.ErrorContains(t, err, "and it has 1000 B; make room there, or name another place")
+	require.NotContains(t, err.Error(), "{layer_dtype}", "of no use here")
 	require.Empty(t, got)
 	require.NoDirExists(t, dir)
+
+	// Half the space is enough, but not beside what others write.
+	took := int64(0)
+	e.FS, e.Space = unsynced{vfs.Default}, func(bytes, _ int64) { took = bytes }
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	e.FS = noRoom{vfs.Default, uint64(took - 1)}
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.ErrorContains(t, err, "or name another place; {layer_dtype} f16 takes half")
 	e.LayerDtype = store.F16
 	_, _, err = rows(t.Context(), e, 2, papers)
-	require.ErrorContains(t, err, "or name another place")
+	require.NoError(t, err)
+	e.SpaceBeside = took
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.ErrorContains(t, err, " of results, and it has ")
 	require.NotContains(t, err.Error(), "{layer_dtype}")
+}
+
+// TestPlanAndReports: what is planned is what is done, layer by layer and type by type, and what is read is about what was planned.
+func TestPlanAndReports(t *testing.T) {
+	for _, hold := range []Hold{HoldAuto, HoldRows, HoldSums} {
+		for _, bytes := range []int64{0, 20_000, 1 << 30} {
+			e, papers := library(t, model.RSAGE, Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}, Bytes: bytes})
+			e.Hold = hold
+			e.Attach(make([]*cachetier.Stack, len(e.data.Types)), nil)
+			plan, err := e.Plan(2, e.data.Target, papers)
+			require.NoError(t, err)
+			var reports []Report
+			e.Reported = func(r Report) { reports = append(reports, r) }
+			_, _, err = rows(t.Context(), e, 2, papers)
+			require.NoError(t, err)
+			require.Len(t, reports, len(plan))
+			read := int64(0)
+			for i, r := range reports {
+				p := plan[i]
+				require.Equal(t, Report{
+					Layer: p.Layer, Type: p.Type, Nodes: p.Nodes, Way: p.Way, Parts: r.Parts, BytesRead: r.BytesRead, BytesWritten: p.BytesWritten,
+					Seconds: r.Seconds, ReadSeconds: r.ReadSeconds, PlannedParts: p.Parts, PlannedBytesRead: p.BytesRead, PlannedReadSeconds: p.Seconds,
+				}, r)
+				read += r.BytesRead
+				require.GreaterOrEqual(t, r.Parts, 1)
+				switch {
+				case bytes == 1<<30 && r.Layer > 1:
+					require.Equal(t, inMemory, r.Way)
+					require.Zero(t, r.BytesRead)
+				case hold != HoldAuto:
+					require.Equal(t, string(hold), r.Way)
+				}
+				for _, rel := range p.Relations {
+					require.Positive(t, rel.BytesRead)
+				}
+				require.Equal(t, bytes != 1<<30 && r.Layer < 3, r.BytesWritten > 0)
+			}
+			require.Equal(t, e.DiskRead().BytesRead, read)
+			require.Positive(t, read)
+		}
+	}
+	e, _ := library(t, model.HGT, Options{Bytes: 1 << 30})
+	e.Hold = HoldSums
+	require.ErrorContains(t, e.CheckHold(), "{way} sums: {model} hgt weighs its neighbours by their rows")
 }
 
 // TestFlippedBit: a row that the disk has changed is no input of anything.

@@ -56,6 +56,13 @@ type Options struct {
 	Look func()
 	// Progress is called after each chunk of nodes of a layer-wise pass; nil: nobody is.
 	Progress func(p Progress)
+	// Reported is called when a layer is there for all nodes of a type; nil: nobody is.
+	Reported func(r Report)
+	// Space is called before anything of a pass is written to Dir, with what that takes at most there, and what is free, or -1 where
+	// nobody knows; nil: nobody is.
+	Space func(bytes, free int64)
+	// SpaceBeside is what others will write to the file system of Dir meanwhile.
+	SpaceBeside int64
 }
 
 // Way is how Measure goes about it.
@@ -99,9 +106,8 @@ type Evaluator struct {
 	block  sample.Batch
 	place  [][]uint32 // by type: row of a node in the layer below the one at hand
 
-	most    bounds
-	read    cachetier.Disk // of layers on disk
-	reports []Report
+	most bounds
+	read cachetier.Disk // of layers on disk
 }
 
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.
@@ -371,7 +377,6 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	if err != nil {
 		return err
 	}
-	e.reports = e.reports[:0]
 	p := e.pass(need)
 	if p.toDisk {
 		return e.onDisk(ctx, p, do)
@@ -647,7 +652,7 @@ func (e *Evaluator) plan(top int, nodes [][]uint32) ([][]nodeSet, error) {
 			}
 		}
 		for i, r := range e.data.Relations {
-			if !e.reach.Relations[l+1][i] {
+			if !e.reach.Relations[l+1][i] || need[l][r.Src].count() == e.data.Types[r.Src].Nodes {
 				continue
 			}
 			for v := range need[l+1][r.Dst].all {

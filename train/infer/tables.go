@@ -131,7 +131,7 @@ func (e *Evaluator) typeOverDisk(
 	if err != nil {
 		return err
 	}
-	e.report(planned, parts, w.read(), time.Since(began))
+	e.report(planned, max(1, parts), w.read(), time.Since(began)) // there are no windows of hubs
 	return nil
 }
 
@@ -211,14 +211,43 @@ func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dat
 	return below, first, ours, e.removeLayers(first - 1)
 }
 
-// room refuses a file system that has less space left than the rows of two layers take, from layer first on. One that does not tell
-// is believed to have room.
+// room refuses a file system that has less space left than the rows of two layers take, from layer first on, beside what others write
+// there, and says what they take. One that does not tell is believed to have room.
 func (e *Evaluator) room(need [][]nodeSet, first int) error {
+	most := e.mostBytes(need, first, e.elem())
+	usage, err := e.fs().GetDiskUsage(e.Dir)
+	free := int64(usage.AvailBytes)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		most, free, err = 0, -1, nil
+	}
+	if err != nil {
+		return fmt.Errorf("space left in %s: %w", e.Dir, err)
+	}
+	if most <= 0 || most+e.SpaceBeside <= free {
+		if e.Space != nil {
+			e.Space(max(0, most), free)
+		}
+		return nil
+	}
+	remedy := "make room there, or name another place"
+	if e.elem() == store.F32 && e.mostBytes(need, first, store.F16)+e.SpaceBeside <= free {
+		remedy += "; {layer_dtype} f16 takes half"
+	}
+	beside := ""
+	if e.SpaceBeside > 0 {
+		beside = fmt.Sprintf(" beside %s of results", kernels.FormatBytes(e.SpaceBeside))
+	}
+	return fmt.Errorf("%s: %w: the rows of two layers take %s%s, and it has %s; %s", e.Dir, syscall.ENOSPC, kernels.FormatBytes(most), beside,
+		kernels.FormatBytes(free), remedy)
+}
+
+// mostBytes is what the rows of two layers take more than what is there of them, from layer first on.
+func (e *Evaluator) mostBytes(need [][]nodeSet, first int, elem store.Elem) int64 {
 	var most, below, there int64
 	for l, wanted := range need[:len(need)-1] {
 		bytes := int64(0)
 		for _, nodes := range wanted {
-			bytes += e.tableBytes(l, nodes.count())
+			bytes += e.tableBytes(l, nodes.count(), elem)
 		}
 		if l == first-1 {
 			there = bytes
@@ -228,31 +257,15 @@ func (e *Evaluator) room(need [][]nodeSet, first int) error {
 		}
 		below = bytes
 	}
-	most -= there
-	usage, err := e.fs().GetDiskUsage(e.Dir)
-	if errors.Is(err, vfs.ErrUnsupported) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("space left in %s: %w", e.Dir, err)
-	}
-	if most <= 0 || uint64(most) <= usage.AvailBytes {
-		return nil
-	}
-	remedy := "make room there, or name another place"
-	if e.elem() == store.F32 {
-		remedy += "; {layer_dtype} f16 takes half"
-	}
-	return fmt.Errorf("%s: %w: the rows of two layers take %s, and it has %s; %s", e.Dir, syscall.ENOSPC, kernels.FormatBytes(most),
-		kernels.FormatBytes(int64(usage.AvailBytes)), remedy)
+	return most - there
 }
 
 // idBytes is what a layer on disk has of each row beside it: its node, and its place by that.
 const idBytes = 8 + 4
 
 // tableBytes is what the table of count nodes of layer l takes on disk: rows, ids, and of both a checksum a page.
-func (e *Evaluator) tableBytes(l, count int) int64 {
-	bytes := int64(count) * (store.RowStride(int64(e.step.Model.Width(l)*e.elem().Size())) + idBytes)
+func (e *Evaluator) tableBytes(l, count int, elem store.Elem) int64 {
+	bytes := int64(count) * (store.RowStride(int64(e.step.Model.Width(l)*elem.Size())) + idBytes)
 	return bytes + bytes/1000 + 8*store.PageSize
 }
 

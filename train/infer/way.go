@@ -3,7 +3,6 @@ package infer
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -66,11 +65,12 @@ type Report struct {
 	PlannedReadSeconds float64 `json:"planned_read_seconds"`
 }
 
-// Reports are those of the newest pass, of layers that it computed, in their order.
-func (e *Evaluator) Reports() []Report { return slices.Clone(e.reports) }
-
+// report tells what computing a layer took.
 func (e *Evaluator) report(p Planned, parts int, read cachetier.Disk, took time.Duration) {
-	e.reports = append(e.reports, Report{
+	if e.Reported == nil {
+		return
+	}
+	e.Reported(Report{
 		Layer: p.Layer, Type: p.Type, Nodes: p.Nodes, Way: p.Way, Parts: parts, BytesRead: read.BytesRead, BytesWritten: p.BytesWritten,
 		Seconds: took.Seconds(), ReadSeconds: read.Seconds,
 		PlannedParts: p.Parts, PlannedBytesRead: p.BytesRead, PlannedReadSeconds: p.Seconds,
@@ -85,10 +85,12 @@ func (e *Evaluator) CheckHold() error {
 	return nil
 }
 
-// Plan is how a pass would compute a layer, and all below it, for nodes of the target type, and what that would read.
-func (e *Evaluator) Plan(layer int, nodes []uint32) (plan []Planned, err error) {
+// Plan is how a pass would compute a layer, and all below it, for nodes of type t, and what that would read.
+func (e *Evaluator) Plan(layer, t int, nodes []uint32) (plan []Planned, err error) {
+	seeds := make([][]uint32, len(e.data.Types))
+	seeds[t] = nodes
 	err = store.Guard(func() error {
-		need, err := e.plan(layer, e.data.Seeds(nodes))
+		need, err := e.plan(layer, seeds)
 		if err != nil {
 			return err
 		}
@@ -142,7 +144,7 @@ func (e *Evaluator) decide(p *pass, l, t int) (Planned, Hold) {
 	set := p.need[l][t]
 	plan := Planned{Layer: l + 1, Type: e.data.Types[t].Name, Nodes: set.count(), Way: inMemory, Parts: 1}
 	if p.toDisk && l < p.top() {
-		plan.BytesWritten = e.tableBytes(l, plan.Nodes)
+		plan.BytesWritten = e.tableBytes(l, plan.Nodes, e.elem())
 	}
 	if !p.toDisk && (l > 0 || e.attached()) {
 		return plan, HoldRows
