@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 )
 
 // workName is the caller's directory in the partial one, and clearedName what it is called while it is removed: a work
@@ -43,6 +44,48 @@ func (w *Writer) Parts() (*Manifest, error) {
 	}
 	m.Version = Version
 	return m, nil
+}
+
+// PartsWith is Parts, and of tables that are under way the shards that are closed, from the first on: what [Writer.ContinueTable] goes on
+// from.
+func (w *Writer) PartsWith(tables ...*FeatureWriter) (*Manifest, error) {
+	m, err := w.Parts()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range tables {
+		if n := f.closed(); n > 0 {
+			t := f.table
+			t.Shards = slices.Clone(t.Shards[:n])
+			m.Tables = append(m.Tables, t)
+		}
+	}
+	return m, nil
+}
+
+// ContinueTable is AddTable for a table of which an interrupted Writer may have left some: the rows of its closed shards are there, which
+// are FeatureWriter.Done, and those behind them follow.
+func (w *Writer) ContinueTable(name, nodeType string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
+	i := slices.IndexFunc(w.manifest.Tables, func(t Table) bool { return t.Name == name && t.NodeType == nodeType })
+	if i < 0 {
+		return w.AddTable(name, nodeType, e, rows, dim)
+	}
+	left := w.manifest.Tables[i]
+	w.manifest.Tables = slices.Delete(w.manifest.Tables, i, i+1)
+	f, err := w.newTable(Table{Name: name, NodeType: nodeType, Elem: e, Dim: int64(dim)}, rows)
+	if err != nil {
+		return nil, err
+	}
+	if left.Elem != e || left.Dim != int64(dim) || len(left.Shards) > len(f.shards) {
+		return nil, fmt.Errorf("table %s: what an interrupted writer left is of another table", name)
+	}
+	for k, s := range left.Shards {
+		if s.Rows != min(f.shard, rows-int64(k)*f.shard) {
+			return nil, fmt.Errorf("table %s: what an interrupted writer left has other shards", name)
+		}
+		f.table.Shards[k], f.finished[k] = s, true
+	}
+	return f, nil
 }
 
 // Leave ends the Writer and keeps what it wrote for the next Create of this path, which goes on from there if its

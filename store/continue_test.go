@@ -286,3 +286,60 @@ func TestContinue(t *testing.T) {
 	}
 	require.FileExists(t, path+".moved/given/train.u32", "what a link leads to is not ours")
 }
+
+// TestContinueTable: a table that was cut short goes on behind its closed shards, and comes out as one that was not.
+func TestContinueTable(t *testing.T) {
+	const rows, dim = 41, 3
+	row := func(v int) []byte {
+		b := make([]byte, 4*dim)
+		for i := range b {
+			b[i] = byte(v*7 + i)
+		}
+		for i := 3; i < len(b); i += 4 {
+			b[i] = 1 // finite
+		}
+		return b
+	}
+	write := func(dir string, stops ...int) string {
+		path, at := filepath.Join(dir, "t.gnn"), 0
+		var journal *store.Manifest
+		for _, stop := range append(stops, rows) {
+			w, err := store.Create(path, store.WriterOptions{ShardBytes: 16 * 5, Continue: func(work string) *store.Manifest { return journal }})
+			require.NoError(t, err)
+			if journal == nil {
+				ids := make([]int64, rows)
+				for i := range ids {
+					ids[i] = int64(i)
+				}
+				require.NoError(t, w.AddNodeType("node", ids))
+			}
+			f, err := w.ContinueTable("rows", "node", store.F32, rows, dim)
+			require.NoError(t, err)
+			require.LessOrEqual(t, f.Done(), int64(at))
+			require.Greater(t, f.Done()+5, int64(at), "no more than a shard is lost")
+			for at = int(f.Done()); at < stop; at++ {
+				require.NoError(t, f.Put(uint32(at), row(at)))
+			}
+			if stop < rows {
+				journal, err = w.PartsWith(f)
+				require.NoError(t, err)
+				_, err := w.WorkDir()
+				require.NoError(t, err)
+				require.NoError(t, w.Leave())
+				continue
+			}
+			require.NoError(t, f.Close())
+			_, err = w.Seal(store.Manifest{Name: "t", Order: "original"})
+			require.NoError(t, err)
+		}
+		return path
+	}
+	for _, stops := range [][]int{nil, {0}, {3}, {5}, {17, 18, 40}, {40, 40}} {
+		ds, err := store.Open(write(t.TempDir(), stops...))
+		require.NoError(t, err)
+		for v := range rows {
+			require.Equal(t, row(v), ds.Features(0).Row(uint32(v)))
+		}
+		require.NoError(t, ds.Close())
+	}
+}

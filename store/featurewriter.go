@@ -38,6 +38,15 @@ func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int
 }
 
 func (w *Writer) addTable(t Table, rows int64) (*FeatureWriter, error) {
+	f, err := w.newTable(t, rows)
+	if err == nil {
+		_, err = f.open(0)
+	}
+	return f, err
+}
+
+// newTable is a table without a file.
+func (w *Writer) newTable(t Table, rows int64) (*FeatureWriter, error) {
 	if t.Elem != F16 && t.Elem != F32 {
 		panic("store: features are F16 or F32")
 	}
@@ -53,8 +62,19 @@ func (w *Writer) addTable(t Table, rows int64) (*FeatureWriter, error) {
 	shards := max(1, (rows+f.shard-1)/f.shard)
 	f.shards, f.finished = make([]*sectionWriter, shards), make([]bool, shards)
 	f.table.Shards = make([]File, shards)
-	_, err := f.open(0)
-	return f, err
+	return f, nil
+}
+
+// Done is how many rows are in closed shards, from the first row on. They outlive a crash.
+func (f *FeatureWriter) Done() int64 { return min(int64(f.closed())*f.shard, f.rows) }
+
+// closed is how many shards are, from the first on.
+func (f *FeatureWriter) closed() int {
+	n := 0
+	for n < len(f.finished) && f.finished[n] {
+		n++
+	}
+	return n
 }
 
 // open makes the file of shard i, or returns it.

@@ -46,7 +46,7 @@ type NetworkOptions struct {
 	Scratch string `json:"-"`
 	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for: empty, which refuses them, or MeanOfLearnt.
 	Unseen string `json:"unseen"`
-	// GoesOn has a Predict that was cut short leave the layers in Scratch that are whole, and the next one start behind them.
+	// GoesOn has a Predict that was cut short leave the rows in Scratch that are finished, and the next one start behind them.
 	GoesOn bool `json:"-"`
 }
 

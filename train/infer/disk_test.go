@@ -423,6 +423,34 @@ func TestGoesOn(t *testing.T) {
 	require.Less(t, began[1], began[2])
 	require.Less(t, began[2], began[3])
 
+	// Within a layer it goes on behind the rows that were finished.
+	e.shardBytes = 64 * 20 // rows
+	inside, end := 0, at
+	for at := began[1]; at < 2*end; at += 13 {
+		if dies(at) {
+			break
+		}
+		first := Progress{}
+		e.Progress = func(p Progress) {
+			if first.Layer == 0 {
+				first = p
+			}
+		}
+		_, got, err := rows(t.Context(), e, 2, papers)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "died after %d writes", at)
+		if first.Layer < 3 && first.Done > 100 {
+			inside++
+		}
+	}
+	require.Greater(t, inside, 3)
+	e.shardBytes = shardBytes
+	e.Progress = func(p Progress) {
+		if from == 0 {
+			from = p.Layer
+		}
+	}
+
 	last := began[2] // layer 1 is whole then
 	for name, change := range map[string]func() (undo func()){
 		"of":      func() func() { e.Of = "another"; return func() { e.Of = "a test" } },

@@ -15,9 +15,10 @@
 // their original ids are the stored ids of the graph. It takes the rows of all types and 12 bytes a row. Two of them are there at a
 // time, and that there is room for them is checked first.
 //
-// Where Options.Of says what else the rows are of, a pass that was cut short leaves the layers that it has sealed, and the next one
-// of the same network, weights and nodes starts behind them: what a layer is of stands in its manifest. A layer is removed when the
-// one above is sealed, so that a crash at any point leaves one or the other. Everything else of that name in Options.Dir is removed.
+// Where Options.Of says what else the rows are of, a pass that was cut short leaves the layer that it has sealed, and of the one above the
+// shards that were closed, as its journal says. The next pass of the same network, weights and nodes starts behind them: what a layer is
+// of stands in its manifest, and in the journal. A layer is removed when the one above is sealed, so that a crash at any point leaves one
+// or the other. Everything else of that name in Options.Dir is removed.
 //
 // A layer takes its destinations in ascending order, a chunk at a time, and draws some chunks ahead, in a quarter of Bytes.
 // The rows that they read, of the layer below or of the features, come by a cachetier.Stack a type, in the rest of Bytes: a window is as many chunks as have their rows fit,

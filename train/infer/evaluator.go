@@ -35,7 +35,7 @@ type Options struct {
 	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next one reads them. It is made if it is
 	// not there, and has nothing of the pass left when that ends. Default: hidden rows are in memory, whatever they take.
 	Dir string
-	// Of has a pass that was cut short, by an error or a crash, leave the layers in Dir that were whole, and one after it start behind
+	// Of has a pass that was cut short, by an error or a crash, leave the rows in Dir that were finished, and one after it start behind
 	// them where all that has a part in them is the same: dataset, network, weights, nodes, and Of, which says what this package
 	// does not know, such as the checkpoint that learnt rows are of. Default: nothing stays.
 	Of string
@@ -108,12 +108,14 @@ type Evaluator struct {
 
 	most bounds
 	read cachetier.Disk // of layers on disk
+
+	shardBytes int64 // of a layer on disk
 }
 
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
-	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.SeedTypes()...), place: make([][]uint32, len(d.Types))}
+	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.SeedTypes()...), place: make([][]uint32, len(d.Types)), shardBytes: shardBytes}
 	if e.ChunkBytes == 0 {
 		e.ChunkBytes = chunkBytes
 	}
@@ -405,7 +407,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 			}
 			done := 0
 			if l == 0 && !e.attached() {
-				err := e.typeOverDisk(ctx, p, l, t, nil, func(t int, chunk []uint32, y kernels.Tensor) error {
+				err := e.typeOverDisk(ctx, p, l, t, 0, nil, func(t int, chunk []uint32, y kernels.Tensor) error {
 					if l == top {
 						return do(t, chunk, y)
 					}
@@ -439,7 +441,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 			if err != nil {
 				return err
 			}
-			planned, _ := e.decide(p, l, t)
+			planned, _ := e.decide(p, l, t, nodes)
 			e.report(planned, 1, cachetier.Disk{}, time.Since(began))
 		}
 		for t, nodes := range wanted {

@@ -1,6 +1,9 @@
 package infer
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // nodeSet has a bit a node.
 type nodeSet []uint64
@@ -26,6 +29,25 @@ func (s nodeSet) all(yield func(uint32) bool) {
 			}
 		}
 	}
+}
+
+// but is the set without its first nodes, n of them.
+func (s nodeSet) but(n int) nodeSet {
+	if n == 0 {
+		return s
+	}
+	rest := slices.Clone(s)
+	for i, w := range rest {
+		if have := bits.OnesCount64(w); have <= n {
+			rest[i], n = 0, n-have
+			continue
+		}
+		for ; n > 0; n-- {
+			rest[i] &= rest[i] - 1
+		}
+		break
+	}
+	return rest
 }
 
 // rank writes each node's number within the set.

@@ -31,7 +31,7 @@ func TestRowsOrSums(t *testing.T) {
 		for v := range uint32(nodes) {
 			all.add(v)
 		}
-		_, hold := e.decide(&pass{need: [][]nodeSet{{all}, {all}}, toDisk: true, memory: bytes}, 1, 0)
+		_, hold := e.decide(&pass{need: [][]nodeSet{{all}, {all}}, toDisk: true, memory: bytes}, 1, 0, all)
 		return hold == HoldSums
 	}
 	anywhere := evaluator(model.SAGE, func(int, int) int { return rng.IntN(nodes) })

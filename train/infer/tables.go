@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -40,18 +42,21 @@ func (e *Evaluator) onDisk(ctx context.Context, p *pass, do func(t int, chunk []
 	}
 	defer func() {
 		if err == nil || e.Of == "" {
-			err = errors.Join(err, e.removeLayers(-1))
+			err = errors.Join(err, e.removeLayers())
 		}
 	}()
 	for l := first; ; l++ {
 		if l == top {
-			return e.overDisk(ctx, p, l, below, do)
+			return e.overDisk(ctx, p, l, nil, below, do)
 		}
 		w, err := e.createLayer(l, identity)
 		if err != nil {
 			return err
 		}
 		if err = e.fill(ctx, w, p, l, below); err != nil {
+			if e.Of != "" {
+				return errors.Join(err, w.Leave())
+			}
 			return errors.Join(err, w.Abort())
 		}
 		if below != nil {
@@ -60,7 +65,7 @@ func (e *Evaluator) onDisk(ctx context.Context, p *pass, do func(t int, chunk []
 		if below, err = store.Open(e.layerPath(l)); err != nil {
 			return err
 		}
-		if err := e.removeLayers(l); err != nil {
+		if err := e.removeLayers(layerName(l)); err != nil {
 			return err
 		}
 	}
@@ -73,32 +78,41 @@ func (e *Evaluator) fill(ctx context.Context, w *layerWriter, p *pass, l int, be
 			return err
 		}
 	}
-	if err := e.overDisk(ctx, p, l, below, func(t int, _ []uint32, y kernels.Tensor) error { return w.append(t, y) }); err != nil {
+	if err := e.overDisk(ctx, p, l, w.rows, below, func(t int, _ []uint32, y kernels.Tensor) error { return w.append(t, y) }); err != nil {
 		return err
 	}
 	return w.seal()
 }
 
 // overDisk calls do with the rows of layer l, type after type and chunk after chunk, from what is on disk: the rows of the layer below, or
-// the features.
-func (e *Evaluator) overDisk(ctx context.Context, p *pass, l int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error) error {
+// the features. Those of the first nodes are there already: of so many by type, nil for none.
+func (e *Evaluator) overDisk(
+	ctx context.Context, p *pass, l int, there []int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error,
+) error {
 	for t, nodes := range p.need[l] {
 		if nodes == nil {
 			continue
 		}
-		if err := e.typeOverDisk(ctx, p, l, t, below, do); err != nil {
+		first := 0
+		if there != nil {
+			first = there[t]
+		}
+		if first > 0 && first == nodes.count() {
+			continue
+		}
+		if err := e.typeOverDisk(ctx, p, l, t, first, below, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// typeOverDisk is overDisk for the nodes of one type.
+// typeOverDisk is overDisk for the nodes of one type, but the first ones.
 func (e *Evaluator) typeOverDisk(
-	ctx context.Context, p *pass, l, t int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error,
+	ctx context.Context, p *pass, l, t, first int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error,
 ) error {
-	began, nodes := time.Now(), p.need[l][t]
-	planned, hold := e.decide(p, l, t)
+	began, nodes := time.Now(), p.need[l][t].but(first)
+	planned, hold := e.decide(p, l, t, nodes)
 	memory := p.memory
 	if hold == HoldSums {
 		memory = 0
@@ -112,7 +126,7 @@ func (e *Evaluator) typeOverDisk(
 		return err
 	}
 	defer w.close()
-	done, count := 0, nodes.count()
+	done, count := first, first+nodes.count()
 	use := func(chunk []uint32, y kernels.Tensor) error {
 		if err := do(t, chunk, y); err != nil {
 			return err
@@ -208,7 +222,14 @@ func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dat
 		}
 		below, first, ours = ds, l+1, true
 	}
-	return below, first, ours, e.removeLayers(first - 1)
+	keep := []string{layerName(first - 1)}
+	if e.Of != "" { // createLayer looks at what it is of
+		keep = append(keep, layerName(first)+".partial")
+		if _, err := fsys.Stat(filepath.Join(e.Dir, keep[1])); err == nil {
+			ours = true
+		}
+	}
+	return below, first, ours, e.removeLayers(keep...)
 }
 
 // room refuses a file system that has less space left than the rows of two layers take, from layer first on, beside what others write
@@ -269,15 +290,15 @@ func (e *Evaluator) tableBytes(l, count int, elem store.Elem) int64 {
 	return bytes + bytes/1000 + 8*store.PageSize
 }
 
-// removeLayers removes what passes have left of layers, whole ones and others, but for layer but, if that is one.
-func (e *Evaluator) removeLayers(but int) error {
+// removeLayers removes what passes have left of layers, whole ones and others, but for those of some names.
+func (e *Evaluator) removeLayers(but ...string) error {
 	fsys := e.fs()
 	names, err := fsys.List(e.Dir)
 	if err != nil {
 		return fmt.Errorf("clear the rows of layers: %w", err)
 	}
 	for _, name := range names {
-		if ours, _ := filepath.Match("layer-[0-9]*", name); ours && name != layerName(but) {
+		if ours, _ := filepath.Match("layer-[0-9]*", name); ours && !slices.Contains(but, name) {
 			if err := fsys.RemoveAll(filepath.Join(e.Dir, name)); err != nil {
 				return fmt.Errorf("clear the rows of layers: %w", err)
 			}
@@ -292,19 +313,104 @@ type layerWriter struct {
 	e        *Evaluator
 	layer    int
 	identity map[string]string
+	left     *store.Manifest        // by a pass that was cut short
 	tables   []*store.FeatureWriter // by type; nil where it makes none
 	rows     []int                  // written so far
+	noted    int64                  // of them, in the journal
 	halves   []uint16
 	bytes    []byte
 }
 
 func (e *Evaluator) createLayer(l int, identity map[string]string) (*layerWriter, error) {
-	w, err := store.Create(e.layerPath(l), store.WriterOptions{FS: e.FS})
+	n := len(e.data.Types)
+	lw := &layerWriter{e: e, layer: l, identity: identity, tables: make([]*store.FeatureWriter, n), rows: make([]int, n)}
+	w, err := store.Create(e.layerPath(l), store.WriterOptions{FS: e.FS, ShardBytes: e.shardBytes, Continue: lw.journal})
+	if err == nil {
+		lw.Writer = w
+		if lw.left, err = w.Parts(); err != nil {
+			err = errors.Join(err, w.Leave())
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the rows of layer %d: %w", l+1, err)
 	}
-	n := len(e.data.Types)
-	return &layerWriter{Writer: w, e: e, layer: l, identity: identity, tables: make([]*store.FeatureWriter, n), rows: make([]int, n)}, nil
+	return lw, nil
+}
+
+// shardBytes is how many rows of a layer are finished at a time, and found again by a pass that goes on: half a second of writing.
+const shardBytes = 256 << 20
+
+// journaled is what the journal of a layer that is not whole says: whose rows they are, and which are there.
+type journaled struct {
+	Identity map[string]string `json:"identity"`
+	Parts    *store.Manifest   `json:"parts"`
+}
+
+const journalName = "journal.json"
+
+// journal is what a pass that was cut short has left of the layer, if it was of the same; nil if there is nothing of use.
+func (w *layerWriter) journal(work string) *store.Manifest {
+	f, err := w.e.fs().Open(filepath.Join(work, journalName))
+	if err != nil || w.e.Of == "" {
+		return nil
+	}
+	defer f.Close()
+	var j journaled
+	if json.NewDecoder(f).Decode(&j) != nil || !maps.Equal(j.Identity, w.identity) {
+		return nil
+	}
+	return j.Parts
+}
+
+// note writes down which rows outlive a crash, when there are more than before.
+func (w *layerWriter) note() (err error) {
+	if w.e.Of == "" {
+		return nil
+	}
+	var under []*store.FeatureWriter
+	done := int64(0)
+	for _, f := range w.tables {
+		if f != nil {
+			under, done = append(under, f), done+f.Done()
+		}
+	}
+	if done <= w.noted {
+		return nil
+	}
+	w.noted = done
+	j := journaled{Identity: w.identity}
+	if j.Parts, err = w.PartsWith(under...); err != nil {
+		return err
+	}
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	work, err := w.WorkDir()
+	if err != nil {
+		return err
+	}
+	return writeWhole(w.e.fs(), filepath.Join(work, journalName), text)
+}
+
+// writeWhole puts text in a file of this name, whole or not at all.
+func writeWhole(fsys vfs.FS, name string, text []byte) error {
+	f, err := fsys.Create(name+".new", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(name+".new", name); err != nil {
+		return err
+	}
+	d, err := fsys.OpenDir(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // begin begins the table of nodes of type t. Where there are none it has none.
@@ -314,6 +420,22 @@ func (w *layerWriter) begin(t int, nodes nodeSet) error {
 		return nil
 	}
 	name := w.e.data.Types[t].Name
+	if !slices.ContainsFunc(w.left.NodeTypes, func(n store.NodeType) bool { return n.Name == name }) {
+		if err := w.writeIDs(name, nodes, count); err != nil {
+			return err
+		}
+	}
+	var err error
+	if w.tables[t], err = w.ContinueTable("rows", name, w.e.elem(), int64(count), w.e.step.Model.Width(w.layer)); err != nil {
+		return err
+	}
+	w.rows[t] = int(w.tables[t].Done())
+	w.noted += w.tables[t].Done()
+	return nil
+}
+
+// writeIDs writes which nodes the rows of a type are of.
+func (w *layerWriter) writeIDs(name string, nodes nodeSet, count int) error {
 	ids, err := w.NewNodeType(name, int64(count))
 	if err != nil {
 		return err
@@ -334,15 +456,18 @@ func (w *layerWriter) begin(t int, nodes nodeSet) error {
 			}
 		}
 	}
-	if err := errors.Join(flush(), ids.Close()); err != nil {
-		return err
-	}
-	w.tables[t], err = w.AddTable("rows", name, w.e.elem(), int64(count), w.e.step.Model.Width(w.layer))
-	return err
+	return errors.Join(flush(), ids.Close())
 }
 
 // append writes the next rows of type t.
 func (w *layerWriter) append(t int, y kernels.Tensor) error {
+	if err := w.put(t, y); err != nil {
+		return err
+	}
+	return w.note()
+}
+
+func (w *layerWriter) put(t int, y kernels.Tensor) error {
 	first := w.rows[t]
 	w.rows[t] += y.Rows
 	if w.e.elem() == store.F32 {

@@ -98,7 +98,7 @@ func (e *Evaluator) Plan(layer, t int, nodes []uint32) (plan []Planned, err erro
 		for l := range need {
 			for t, set := range need[l] {
 				if set != nil {
-					planned, _ := e.decide(p, l, t)
+					planned, _ := e.decide(p, l, t, set)
 					plan = append(plan, planned)
 				}
 			}
@@ -139,9 +139,8 @@ func (p *pass) rowsBelow(e *Evaluator, l, t int) (rows int, bytes float64) {
 	return 0, 0
 }
 
-// decide says how layer l is computed for the nodes of type t.
-func (e *Evaluator) decide(p *pass, l, t int) (Planned, Hold) {
-	set := p.need[l][t]
+// decide says how layer l is computed for a set of nodes of type t.
+func (e *Evaluator) decide(p *pass, l, t int, set nodeSet) (Planned, Hold) {
 	plan := Planned{Layer: l + 1, Type: e.data.Types[t].Name, Nodes: set.count(), Way: inMemory, Parts: 1}
 	if p.toDisk && l < p.top() {
 		plan.BytesWritten = e.tableBytes(l, plan.Nodes, e.elem())
@@ -149,7 +148,7 @@ func (e *Evaluator) decide(p *pass, l, t int) (Planned, Hold) {
 	if !p.toDisk && (l > 0 || e.attached()) {
 		return plan, HoldRows
 	}
-	rows, sums := e.judge(p, l, t)
+	rows, sums := e.judge(p, l, t, set)
 	hold := e.Hold
 	switch {
 	case !e.step.Model.Kind.Sums():
@@ -180,13 +179,13 @@ func (j *judged) add(relation string, edges int64, seconds, bytes float64) {
 	}
 }
 
-// judge says what layer l for nodes of type t reads where it holds rows, and where it holds sums.
-func (e *Evaluator) judge(p *pass, l, t int) (byRows, bySums judged) {
+// judge says what layer l for a set of nodes of type t reads where it holds rows, and where it holds sums.
+func (e *Evaluator) judge(p *pass, l, t int, set nodeSet) (byRows, bySums judged) {
 	costs := e.Tables.Costs
 	if costs == (disk.Costs{}) {
 		costs = disk.Assumed
 	}
-	set, memory := p.need[l][t], float64(p.memory)
+	memory := float64(p.memory)
 	nodes := set.count()
 	edges := make([]float64, len(e.data.Relations))
 	held, in, all := 0.0, 0.0, 0.0 // bytes of sums and their edges; edges; bytes of the tables
