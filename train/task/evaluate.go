@@ -93,25 +93,11 @@ func (k *Links) Measurable(p Part) error {
 		return fmt.Errorf("%s: {eval_negatives} %s: relation %s, %v links: %s", k.data.Set.Path(), k.links.EvalNegatives,
 			k.relation.Relation.Key(), p, fmt.Sprintf(format, args...))
 	}
-	links := int64(k.Count(p))
-	pool := links * int64(e.of.Of) // negatives in all
-	lists := e.of.Way == Uniform
-	if e.of.Way == Given {
-		pool = 0
-		switch {
-		case p == Train || !given(e.held[p]):
-			return fail("none are given; take pairs:1, or uniform:1000")
-		case e.held[p].Part.PoolSrc != nil:
-			pool = e.held[p].Part.PoolSrc.Rows
-		default:
-			lists = true
-			for _, f := range []*store.File{e.held[p].Part.SrcNegatives, e.held[p].Part.DstNegatives} {
-				if f != nil {
-					pool += links * f.Cols
-				}
-			}
-		}
+	if e.of.Way == Given && (p == Train || !given(e.held[p])) {
+		return fail("none are given; take pairs:1, or uniform:1000")
 	}
+	pool := k.negativesOf(p)
+	lists := e.of.Way == Uniform || e.of.Way == Given && e.held[p].Part.PoolSrc == nil
 	best, isHits := k.kind.Best()
 	if k.kind == metric.MRR && !lists {
 		return fail("{metric} mrr ranks each link among negatives of its own, and these are for all; take uniform:1000")
@@ -140,8 +126,8 @@ func (k *Links) Count(p Part) int {
 	return n
 }
 
-// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, and the
-// pairs that are drawn.
+// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, the pairs that
+// are drawn, and the scores that the metric keeps.
 func (k *Links) Bytes() (n int64) {
 	for _, t := range k.data.SeedTypes() {
 		nodes, ends := int64(k.data.Types[t].Nodes), int64(0)
@@ -153,9 +139,34 @@ func (k *Links) Bytes() (n int64) {
 		}
 		n += 4*min(nodes, ends)*int64(k.model.Out) + nodes/4
 	}
-	if k.evaluation.of.Way == InPairs {
-		for p, h := range k.held {
+	scores := int64(0)
+	for p, h := range k.held {
+		if k.evaluation.of.Way == InPairs {
 			n += 8 * int64(k.Count(Part(p))*k.evaluation.of.Of+2*h.Len())
+		}
+		kept := int64(k.Count(Part(p)))
+		if k.kind != metric.MRR {
+			kept += k.negativesOf(Part(p))
+		}
+		scores = max(scores, kept)
+	}
+	return n + 2*4*scores // twice: while the list of them grows
+}
+
+// negativesOf is how many the links of a part have in all.
+func (k *Links) negativesOf(p Part) (n int64) {
+	links := int64(k.Count(p))
+	switch way := k.evaluation.of.Way; {
+	case way == Uniform:
+		return links * int64(k.evaluation.of.Of*len(corrupted(k.links.Corrupt)))
+	case way == InPairs:
+		return links * int64(k.evaluation.of.Of)
+	case k.held[p].Part.PoolSrc != nil:
+		return k.held[p].Part.PoolSrc.Rows
+	}
+	for _, f := range []*store.File{k.held[p].Part.SrcNegatives, k.held[p].Part.DstNegatives} {
+		if f != nil {
+			n += links * f.Cols
 		}
 	}
 	return n

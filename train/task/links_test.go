@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -242,6 +243,20 @@ func TestPairsOfEvaluation(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, pairsOf(t, k), 40)
 	require.Len(t, k.used, 1)
+}
+
+// TestScoresAreBudgeted: what Bytes has for scores is what a metric keeps of all links and negatives, twice since lists grow; of MRR, of links.
+func TestScoresAreBudgeted(t *testing.T) {
+	d := pairs(t)
+	bytes := func(kind metric.Kind, negatives, corrupt string) int64 {
+		k, err := NewLinks(d, Options{Batch: 7, Metric: kind}, LinkOptions{EvalNegatives: negatives, Corrupt: corrupt})
+		require.NoError(t, err)
+		k.model = &model.Model{Shape: model.Shape{Out: 4}}
+		return k.Bytes()
+	}
+	require.EqualValues(t, 2*4*2*100, bytes(metric.AP, "uniform:100", "dst")-bytes(metric.MRR, "uniform:100", "dst"))
+	require.EqualValues(t, 2*4*2*100*2, bytes(metric.AP, "uniform:100", "both")-bytes(metric.MRR, "uniform:100", "both"))
+	require.EqualValues(t, 2*(2*4+8)*10+8*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))
 }
 
 func pairsOf(t *testing.T, k *Links) [][2]uint32 {
