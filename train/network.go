@@ -226,6 +226,10 @@ func (n *Network) load(ctx context.Context, which string) error {
 		}
 		return nil
 	}
+	if t.dir.Record().Options.Epochs == 0 && len(names) == 0 {
+		return fmt.Errorf("run %s: it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N", t.dir.Path(),
+			t.dir.Path())
+	}
 	return fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", t.dir.Path())
 }
 

@@ -183,7 +183,7 @@ func TestNetworkRefusals(t *testing.T) {
 	refused(embedded, library, NetworkOptions{Unseen: "zero"}, "{unseen} zero: there is mean")
 	o.Epochs = 0
 	fresh, _ := runIn(t, ds, o)
-	refused(fresh, ds, NetworkOptions{}, "no checkpoint yet")
+	refused(fresh, ds, NetworkOptions{}, "it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} ")
 
 	o.Epochs = 1
 	unchosen := storetest.Communities(300, 3, 6, 8, 3)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -63,6 +62,17 @@ type usedNetwork struct {
 }
 
 func (n *usedNetwork) Close() error { return errors.Join(n.Network.Close(), n.ds.Close()) }
+
+// openIn is open with a place for hidden rows in the run directory, until done.
+func (o *networkOptions) openIn(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (_ *usedNetwork, done func(), err error) {
+	dir, err := run.Look(runPath)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	o.Scratch, done = dir.Scratch("eval")
+	n, err := o.open(ctx, stderr, p, runPath, path)
+	return n, done, err
+}
 
 // open opens the network of a run, on the dataset of this path, or on the one that it trained on where path is empty.
 func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (*usedNetwork, error) {
@@ -156,8 +166,8 @@ func newEval() *cobra.Command {
 func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset string, o *evalOptions) (err error) {
 	p := newProgress(stderr)
 	defer p.clear()
-	o.Scratch = filepath.Join(runPath, fmt.Sprintf("eval-%d.layers", os.Getpid())) // several may measure a run
-	n, err := o.open(ctx, stderr, p, runPath, dataset)
+	n, done, err := o.openIn(ctx, stderr, p, runPath, dataset)
+	defer done()
 	if err != nil {
 		return err
 	}

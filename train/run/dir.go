@@ -317,6 +317,53 @@ func (d *Dir) Explain(err error) error {
 	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
 }
 
+// Scratch is a directory of the run for who looks at it, which several may: NAME-PID. What others have left that were killed is removed.
+// Where nothing may be written to the run, it is one that cannot be made. done removes it, with what is named after it.
+func (d *Dir) Scratch(name string) (path string, done func()) {
+	names, _ := d.fs.List(d.path) // or there is nothing to remove
+	for _, left := range names {
+		if rest, ok := strings.CutPrefix(left, name+"-"); ok && !strings.Contains(rest, ".") {
+			if lock := lockScratch(d.File(left)); lock != nil {
+				removeScratch(d.File(left))
+				lock.Close()
+			}
+		}
+	}
+	path = d.File(fmt.Sprintf("%s-%d", name, os.Getpid()))
+	if err := os.Mkdir(path, 0o777); err != nil {
+		return path, func() {}
+	}
+	lock := lockScratch(path)
+	return path, func() {
+		removeScratch(path)
+		if lock != nil {
+			lock.Close()
+		}
+	}
+}
+
+// lockScratch locks a directory of Scratch until the file is closed; nil where its owner is at work.
+func lockScratch(path string) *os.File {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		f.Close()
+		return nil
+	}
+	return f
+}
+
+// removeScratch removes a directory of Scratch and those named after it, as far as that is allowed.
+func removeScratch(path string) {
+	_ = os.RemoveAll(path)
+	beside, _ := filepath.Glob(path + ".*")
+	for _, left := range beside {
+		_ = os.RemoveAll(left)
+	}
+}
+
 // CheckpointName is what Checkpoints calls that after so many updates.
 func CheckpointName(updates int) string { return fmt.Sprintf(checkpointName, CheckpointDir, updates) }
 
@@ -352,8 +399,17 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 }
 
 // RemoveHalves deletes what a killed run left half written: temporary files, which would be replaced only if it came to
-// write the same checkpoint again.
+// write the same checkpoint again, and rows of an evaluation that begins anew.
 func (d *Dir) RemoveHalves() error {
+	layers, _ := d.fs.List(d.File(LayerDir)) // or there are none
+	for _, name := range layers {
+		if ours, _ := filepath.Match("layer-[0-9]*", name); ours {
+			if err := d.fs.RemoveAll(filepath.Join(d.File(LayerDir), name)); err != nil {
+				return fmt.Errorf("run directory: %w", err)
+			}
+		}
+	}
+	_ = d.fs.Remove(d.File(LayerDir)) // it stays where somebody has put something there
 	for _, dir := range []string{"", CheckpointDir} {
 		names, err := d.fs.List(d.File(dir))
 		if errors.Is(err, fs.ErrNotExist) {
