@@ -21,7 +21,8 @@ import (
 // are left. Reverses and made features so are of these. When the topology is written, the logs are sorted into the dataset.
 //
 // At random, an edge goes by a hash of its two nodes, whatever the relation and direction: parallel copies, both directions of an
-// undirected relation, and a relation that the source has in both directions all agree. By time, it goes by a column: a pass
+// undirected relation, and a relation that the source has in both directions all agree; where that is one relation, a pass finds it out
+// (reverse.go), and its links are held out once, in one of their directions. By time, it goes by a column: a pass
 // before reads the column alone and finds the times that the shares end at (timesplit.go). Edges of one time stay together, and a
 // pair that comes again later is held out although it was there before, as it is when the future is predicted. A self loop is
 // always a training edge.

@@ -128,7 +128,13 @@ func TestEdgeSplitParts(t *testing.T) {
 		require.Len(t, rep.EdgeSplits, len(f.schema.Relations))
 		for i, r := range f.schema.Relations {
 			g, left, all := d.Graph(i).Relation, leftEdges(d, i), leftEdges(whole, relationOf(whole, r.Key()))
-			require.Equal(t, whole.Graph(i).Relation.Symmetric, g.Symmetric)
+			both := true // directions are there
+			for e, n := range all {
+				both = both && all[[2]int64{e[1], e[0]}] == n
+			}
+			if g.Symmetric != whole.Graph(i).Relation.Symmetric {
+				require.True(t, g.Symmetric && both && r.Src == r.Dst)
+			}
 			part := map[[2]int64]int{}
 			joined := maps.Clone(left)
 			for p := range store.HeldTest + 1 {
@@ -215,6 +221,43 @@ func TestEdgeSplitReversed(t *testing.T) {
 	refuse("the source has no such relation; it has item__bought_by__user, user__buys__item", "sells=random:0.6/0.2/0.2")
 	refuse("relation user__buys__item has two", "buys=random:0.6/0.2/0.2", "user__buys__item=random:0.8/0.1/0.1")
 	refuse("no edge is left to train on", "random:0.0001/0.5/0.4999")
+}
+
+// TestEdgeSplitOfBothDirections: a relation that the source has in both directions, and of which nobody said so, has its links held out once;
+// one that lacks a single reverse is a directed one.
+func TestEdgeSplitOfBothDirections(t *testing.T) {
+	f := &fake{
+		schema: Schema{NodeTypes: []NodeType{{Name: "node", Count: 40}}, Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}},
+		edges:  map[int][][2]int64{},
+	}
+	for u := range int64(40) {
+		for k := int64(1); k <= 3; k++ {
+			v := (u + k*k) % 40
+			f.edges[0] = append(f.edges[0], [2]int64{u, v}, [2]int64{v, u})
+		}
+	}
+	o := Options{EdgeSplit: []string{"random:0.6/0.2/0.2"}, Features: "none"}
+	for _, order := range []Order{OrderDegree, OrderOriginal} {
+		o.Order = order
+		d, rep := build(t, f, o)
+		require.True(t, d.Graph(0).Relation.Symmetric)
+		require.Contains(t, rep.Notes, "relation node__to__node has the reverse of each of its edges, so --edge-split random:0.6/0.2/0.2 holds a link out once, "+
+			"in one of its directions")
+		links, left := map[[2]int64]int{}, leftEdges(d, 0)
+		for p := range store.HeldTest + 1 {
+			for _, e := range heldEdges(t, d, 0, p) {
+				links[[2]int64{min(e[0], e[1]), max(e[0], e[1])}]++
+				require.Zero(t, left[e]+left[[2]int64{e[1], e[0]}])
+			}
+		}
+		require.Equal(t, 120, len(links)+len(left)/2)
+		for e, n := range links {
+			require.Equal(t, 1, n, "%v", e)
+		}
+	}
+	f.edges[0] = f.edges[0][:len(f.edges[0])-1]
+	d, _ := build(t, f, o)
+	require.False(t, d.Graph(0).Relation.Symmetric)
 }
 
 // TestEdgeSplitColumns: what rides on an edge goes with it, and a build that was killed goes on.

@@ -84,14 +84,22 @@ func (b *builder) candidates(i int) (found []int) {
 	return found
 }
 
-// compared are the relations that have candidates. A candidate is among them, since the relation is a candidate of it in turn.
+// compared are the relations that have candidates, and those whose split asks whether they are their own reverse. A candidate is among them,
+// since the relation is a candidate of it in turn.
 func (b *builder) compared() (found []int) {
-	for _, i := range b.mirrored {
-		if len(b.candidates(i)) > 0 {
+	for i := range b.read() {
+		if slices.Contains(b.mirrored, i) && len(b.candidates(i)) > 0 || b.splitsBoth(i) {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// splitsBoth tells whether relation i has a split that would hold its links out in both directions where the source has both. Other reverses
+// are not looked for.
+func (b *builder) splitsBoth(i int) bool {
+	r, split := b.schema.Relations[i], b.edgeSplits[i]
+	return split != nil && split.kind != "given" && r.Src == r.Dst && !b.form(i).reverse && !slices.Contains(b.mirrored, i)
 }
 
 // findReverses decides which reverses the source has already.
@@ -114,6 +122,14 @@ func (b *builder) findReverses(ctx context.Context) error {
 			sums[i] = s
 		}
 		for _, i := range compared {
+			if b.splitsBoth(i) {
+				if s := sums[i]; s.edges[Train] > 0 && s.forth == s.back {
+					b.state.Relations[i].Symmetric = true
+					b.note("relation %s has the reverse of each of its edges, so --edge-split %v holds a link out once, in one of its directions",
+						b.schema.Relations[i].Key(), b.edgeSplits[i])
+				}
+				continue
+			}
 			candidates := b.candidates(i)
 			if slices.Contains(candidates, i) { // a relation that is its own reverse needs no other
 				candidates = append([]int{i}, candidates...)
