@@ -368,7 +368,7 @@ func (s *Schema) check() error {
 		if err := firstOf(words("label", l.Name), again("label", l.NodeType+"/"+l.Name), isType("label", l.Name, l.NodeType), s.checkRows("label", l.Name, l.NodeType)); err != nil {
 			return err
 		}
-		if l.Classes < 0 || l.Multi && l.Classes == 0 {
+		if l.Classes < 0 || l.Multi && l.Classes == 0 || l.Numbers && (l.Multi || l.Classes > 0) {
 			return fmt.Errorf("label %s: %d classes", l.Name, l.Classes)
 		}
 	}

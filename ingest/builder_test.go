@@ -40,7 +40,7 @@ func TestBuildDirected(t *testing.T) {
 	require.Empty(t, g.Neighbors(5))
 	require.Equal(t, RelationReport{Key: "paper__cites__paper", EdgesRead: 8, SelfLoops: 1, Duplicates: 1, Edges: 8,
 		Columns: []string{}, Left: []string{}}, rep.Relations[0])
-	require.Equal(t, []LabelReport{{"topic", "paper", 3, false, 1, []string{"a", "b", "c"}}}, rep.Labels)
+	require.Equal(t, []LabelReport{{"topic", "paper", 3, false, false, 1, []string{"a", "b", "c"}}}, rep.Labels)
 	require.Equal(t, []SplitReport{{"given", "paper", 2, 1, 2}}, rep.Splits)
 	require.Equal(t, d.Manifest().Seal, rep.Seal)
 	require.Equal(t, d.Manifest().Bytes(), rep.Bytes)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
+
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // writeLabels writes every label.
@@ -69,6 +72,12 @@ func (l *Label) checkValues(file string, row int, values []int32) error {
 		}
 		return nil
 	}
+	if l.Numbers {
+		if x := math.Float32frombits(uint32(values[0])); math.IsInf(float64(x), 0) {
+			return fmt.Errorf("%s: row %d (counting from 0): the number is %v for float32, or too large for it; scale the numbers down", file, row, x)
+		}
+		return nil
+	}
 	class := values[0]
 	if class < -1 {
 		return fmt.Errorf("%s: row %d (counting from 0): class %d; classes count from 0, and -1 is missing", file, row, class)
@@ -117,6 +126,10 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 				has = has || x >= 0
 				cell[c] = uint8(x) // -1 is store.MissingBit
 			}
+		} else if l.Numbers {
+			x := math.Float32frombits(uint32(values[0]))
+			has = x == x
+			binary.LittleEndian.PutUint32(cell, uint32(values[0]))
 		} else {
 			has = values[0] >= 0
 			binary.LittleEndian.PutUint32(cell, uint32(values[0]))
@@ -147,14 +160,26 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 		b.drop("the class names of label %s: %d names for %d classes", l.Name, len(c.names), c.n)
 		c.names = nil
 	}
-	w, err := b.w.NewLabels(l.Name, l.NodeType, int64(n.count), c.n, l.Multi, slices.Clone(c.names))
+	var w *store.LabelWriter
+	if l.Numbers {
+		w, err = b.w.NewNumbers(l.Name, l.NodeType, int64(n.count))
+	} else {
+		w, err = b.w.NewLabels(l.Name, l.NodeType, int64(n.count), c.n, l.Multi, slices.Clone(c.names))
+	}
 	if err != nil {
 		return err
 	}
-	values := make([]int32, labelChunk)
+	values, numbers := make([]int32, labelChunk), []float32(nil)
 	emit := func(_ int64, rows []byte) error {
 		if l.Multi {
 			return w.AppendBits(rows)
+		}
+		if l.Numbers {
+			numbers = numbers[:0]
+			for at := range slices.Chunk(rows, 4) {
+				numbers = append(numbers, math.Float32frombits(binary.LittleEndian.Uint32(at)))
+			}
+			return w.AppendNumbers(numbers)
 		}
 		for len(rows) > 0 {
 			k := min(len(rows)/4, labelChunk)
@@ -185,7 +210,7 @@ func (b *builder) writeLabel(ctx context.Context, i int, l Label) error {
 	if found.different == 1 && missing > 0 {
 		b.note("label %s has one class, and %d nodes have none: a negative label is missing, so number classes from 0 where -1 is one", l.Name, missing)
 	}
-	b.report.Labels = append(b.report.Labels, LabelReport{Name: l.Name, NodeType: l.NodeType, Classes: c.n, Multi: l.Multi, Missing: missing, ClassNames: c.names})
+	b.report.Labels = append(b.report.Labels, LabelReport{Name: l.Name, NodeType: l.NodeType, Classes: c.n, Multi: l.Multi, Numbers: l.Numbers, Missing: missing, ClassNames: c.names})
 	return w.Close(c.n)
 }
 

@@ -81,6 +81,7 @@ type LabelReport struct {
 	NodeType string `json:"node_type"`
 	Classes  int    `json:"classes"`
 	Multi    bool   `json:"multi"`
+	Numbers  bool   `json:"numbers,omitempty"`
 	Missing  int64  `json:"missing"` // nodes without a label
 	// ClassNames are what the source calls the classes, where it does not number them from 0.
 	ClassNames []string `json:"class_names,omitempty"`

@@ -135,6 +135,7 @@ type Label struct {
 	Name, NodeType string
 	Classes        int      // 0 when not known: then the different labels are numbered in ascending order
 	Multi          bool     // any number of classes a node (Classes is known then)
+	Numbers        bool     // a number of each node, and no class
 	ClassNames     []string // may be nil
 }
 
@@ -205,7 +206,7 @@ type RowChunk struct {
 }
 
 // LabelChunk holds labels for the nodes of rows First, First+1, …: a class each, or, when the label is Multi, Classes
-// zeros and ones each. -1 is missing.
+// zeros and ones each. -1 is missing. When the label is Numbers they are the bits of a float32 each, finite, or NaN where it is missing.
 type LabelChunk struct {
 	Place
 	Values []int32

@@ -33,6 +33,9 @@ func (b *builder) chooseSplit() error {
 			return fmt.Errorf("--split per-class: %s; choose random:a/b/c", cmp.Or(s.NoLabels, "the source has no labels"))
 		}
 		for _, l := range s.firstLabels() {
+			if l.Numbers {
+				return fmt.Errorf("--split per-class: label %s is a number of each node, and no class; choose random:a/b/c", l.Name)
+			}
 			if l.Multi {
 				return fmt.Errorf("--split per-class: a node may have several classes of label %s; choose random:a/b/c", l.Name)
 			}

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -128,7 +129,7 @@ func TestRandomSplit(t *testing.T) {
 	f := classed(1000)
 	d, rep := build(t, f, Options{Features: "degree", Split: "random:0.5/0.25/0.125"})
 	require.Equal(t, []SplitReport{{"random", "node", 450, 225, 113}}, rep.Splits)
-	require.Equal(t, []LabelReport{{"class", "node", 3, false, 100, nil}}, rep.Labels)
+	require.Equal(t, []LabelReport{{"class", "node", 3, false, false, 100, nil}}, rep.Labels)
 	got := parts(d)
 	for _, part := range got {
 		for _, id := range part {
@@ -178,7 +179,45 @@ func TestSplitOfTypes(t *testing.T) {
 	f.labels[1] = []int32{0, 1, 1, 0, -1, -1, -1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0}
 	_, rep := build(t, f, Options{Features: "degree", Split: "random:0.6/0.2/0.2"})
 	require.Equal(t, []SplitReport{{"random-node", "node", 54, 18, 18}, {"random-other", "other", 5, 2, 2}}, rep.Splits)
-	require.Equal(t, LabelReport{"bits", "other", 2, true, 1, nil}, rep.Labels[1])
+	require.Equal(t, LabelReport{Name: "bits", NodeType: "other", Classes: 2, Multi: true, Missing: 1}, rep.Labels[1])
+}
+
+// TestNumbersOfNodes: they follow their nodes into stored order, those that are NaN are missing, and no split goes by their classes.
+func TestNumbersOfNodes(t *testing.T) {
+	f := classed(50)
+	f.schema.Labels[0] = Label{Name: "price", NodeType: "node", Numbers: true}
+	number := func(id int64) float32 {
+		if id%7 == 3 {
+			return float32(math.NaN())
+		}
+		return float32(id)/3 - 5
+	}
+	f.labels[0] = nil
+	for v := range 50 {
+		f.labels[0] = append(f.labels[0], int32(math.Float32bits(number(int64(v)))))
+	}
+	for _, order := range []Order{OrderDegree, OrderOriginal} {
+		d, rep := build(t, f, Options{Features: "degree", Order: order})
+		require.Equal(t, []LabelReport{{Name: "price", NodeType: "node", Numbers: true, Missing: 7}}, rep.Labels)
+		l, missing := d.Labels(0), 0
+		for v := range uint32(50) {
+			if want := number(d.IDs(0).Original(v)); want == want {
+				require.Equal(t, want, l.Number(v))
+			} else {
+				require.False(t, l.Has(v))
+				missing++
+			}
+		}
+		require.Equal(t, 7, missing)
+		problems, err := d.Verify(t.Context(), nil)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+	}
+	_, err := Build(t.Context(), f, filepath.Join(t.TempDir(), "x"), Options{Features: "degree", Split: "per-class:2/3"})
+	require.ErrorContains(t, err, "--split per-class: label price is a number of each node, and no class; choose random:a/b/c")
+	f.labels[0][4] = int32(math.Float32bits(float32(math.Inf(1))))
+	_, err = Build(t.Context(), f, filepath.Join(t.TempDir(), "y"), Options{Features: "degree"})
+	require.ErrorContains(t, err, "row 4 (counting from 0): the number is +Inf for float32")
 }
 
 func TestGivenSplit(t *testing.T) {

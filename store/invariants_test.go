@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -109,6 +110,9 @@ func TestVerifyLabels(t *testing.T) {
 		l := &Labels{Label: &Label{Classes: 3}, class: c.class, multi: c.multi, stride: 3}
 		refuses(t, c.want, l.check())
 	}
+	inf := float32(math.Inf(-1))
+	refuses(t, "", (&Labels{Label: &Label{Numbers: true}, number: []float32{1.5, float32(math.NaN()), -2}}).check())
+	refuses(t, "node 1 has the number -Inf", (&Labels{Label: &Label{Numbers: true}, number: []float32{1.5, inf}}).check())
 }
 
 func TestVerifyFeatures(t *testing.T) {

@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // LabelWriter writes a prediction target node by node, as stored.
 type LabelWriter struct {
@@ -24,19 +27,46 @@ func (w *Writer) NewLabels(
 	l := &LabelWriter{w: w, rows: rows, most: -1, label: Label{
 		Name: name, NodeType: nodeType, Classes: int64(classes), Multi: multi, ClassNames: toValidAll(classNames),
 	}}
-	e, cols := I32, 1
-	if multi {
-		e, cols = U8, classes
+	return l, l.begin()
+}
+
+// NewNumbers begins a target of rows nodes that is a number of each.
+func (w *Writer) NewNumbers(name, nodeType string, rows int64) (*LabelWriter, error) {
+	if err := checkNames("label", nodeType, name); err != nil {
+		return nil, err
 	}
-	var err error
-	l.s, err = w.section(l.label.path(), e, int64(cols), int64(cols*e.Size()), 0)
-	return l, err
+	l := &LabelWriter{w: w, rows: rows, most: -1, label: Label{Name: name, NodeType: nodeType, Numbers: true}}
+	return l, l.begin()
+}
+
+func (l *LabelWriter) begin() (err error) {
+	cols := int64(1)
+	if l.label.Multi {
+		cols = l.label.Classes
+	}
+	e := l.label.elem()
+	l.s, err = l.w.section(l.label.path(), e, cols, cols*int64(e.Size()), 0)
+	return err
+}
+
+// AppendNumbers writes the numbers of the next nodes, NaN where it is missing.
+func (l *LabelWriter) AppendNumbers(numbers []float32) error {
+	if !l.label.Numbers {
+		panic("store: numbers for a target of classes")
+	}
+	for i, x := range numbers {
+		if math.IsInf(float64(x), 0) {
+			return fmt.Errorf("label %s: node %d has the number %v; numbers are finite, and NaN is missing", l.label.Name, l.done+int64(i), x)
+		}
+	}
+	l.done += int64(len(numbers))
+	return l.s.append(bytesOf(numbers))
 }
 
 // AppendClasses writes the classes of the next nodes, -1 where it is missing.
 func (l *LabelWriter) AppendClasses(class []int32) error {
-	if l.label.Multi {
-		panic("store: classes for a multi-label target")
+	if l.label.Multi || l.label.Numbers {
+		panic("store: classes for another kind of target")
 	}
 	for i, c := range class {
 		if c < -1 {

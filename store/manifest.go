@@ -152,6 +152,7 @@ type Label struct {
 	NodeType   string   `json:"node_type"`
 	Classes    int64    `json:"classes"`
 	Multi      bool     `json:"multi"`
+	Numbers    bool     `json:"numbers,omitempty"` // it is a number of each node, and no class
 	ClassNames []string `json:"class_names,omitempty"`
 	Values     File     `json:"values"`
 }
@@ -454,10 +455,13 @@ func (m *Manifest) validate() error {
 		if l.Classes < 0 || l.Classes > math.MaxInt32 {
 			fail("label %s: %d classes", l.Name, l.Classes)
 		}
-		if l.Multi {
+		switch {
+		case l.Numbers && (l.Multi || l.Classes != 0):
+			fail("label %s: it is of numbers, and of %d classes", l.Name, l.Classes)
+		case l.Multi:
 			errs = append(errs, shape(&l.Values, l.path(), U8, n, l.Classes))
-		} else {
-			errs = append(errs, shape(&l.Values, l.path(), I32, n, 1))
+		default:
+			errs = append(errs, shape(&l.Values, l.path(), l.elem(), n, 1))
 		}
 	}
 	for i := range m.Splits {

@@ -96,11 +96,18 @@ func (t *Table) shardPath(i int) string {
 }
 
 func (l *Label) path() string {
-	ext := I32
-	if l.Multi {
-		ext = U8
+	return fmt.Sprintf("label/%s/%s.%v", l.NodeType, l.Name, l.elem())
+}
+
+// elem is what its section holds.
+func (l *Label) elem() Elem {
+	switch {
+	case l.Multi:
+		return U8
+	case l.Numbers:
+		return F32
 	}
-	return fmt.Sprintf("label/%s/%s.%v", l.NodeType, l.Name, ext)
+	return I32
 }
 
 func (s *Split) partPath(i int) string {

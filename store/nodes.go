@@ -13,9 +13,10 @@ const MissingBit = 255
 type Labels struct {
 	Label  *Label
 	class  []int32
+	number []float32
 	multi  []uint8
 	stride int
-	file   SectionFile // of class or multi
+	file   SectionFile // of class, number or multi
 }
 
 // Labels returns label i of the manifest.
@@ -24,6 +25,9 @@ func (d *Dataset) Labels(i int) *Labels {
 	s := d.sections[l.Values.Path]
 	if l.Multi {
 		return &Labels{Label: l, multi: s.payload(), stride: int(l.Classes), file: s.open(d.path)}
+	}
+	if l.Numbers {
+		return &Labels{Label: l, number: cast[float32](s.payload()), file: s.open(d.path)}
 	}
 	return &Labels{Label: l, class: cast[int32](s.payload()), file: s.open(d.path)}
 }
@@ -34,11 +38,17 @@ func (l *Labels) Section() SectionFile { return l.file }
 // Classes is the number of classes.
 func (l *Labels) Classes() int { return int(l.Label.Classes) }
 
-// Class is v's class, -1 when it is missing. It is for labels that are not Multi. A page that is not as it was sealed panics
+// Class is v's class, -1 when it is missing. It is for labels that are neither Multi nor Numbers. A page that is not as it was sealed panics
 // with a *SectionError, which [Guard] returns.
 func (l *Labels) Class(v NodeID) int32 {
 	l.file.s.touch(4*int64(v), 4*int64(v)+4)
 	return l.class[v]
+}
+
+// Number is v's number, NaN when it is missing, for labels that are Numbers. It panics as Class does.
+func (l *Labels) Number(v NodeID) float32 {
+	l.file.s.touch(4*int64(v), 4*int64(v)+4)
+	return l.number[v]
 }
 
 // Bits is v's row of zeros, ones and [MissingBit], for labels that are Multi. The slice is borrowed. It panics as Class does.
@@ -47,8 +57,12 @@ func (l *Labels) Bits(v NodeID) []uint8 {
 	return l.multi[int(v)*l.stride : (int(v)+1)*l.stride : (int(v)+1)*l.stride]
 }
 
-// Has says whether v has a label: a class, or of those that are Multi a bit that is known.
+// Has says whether v has a label: a class, a number, or of those that are Multi a bit that is known.
 func (l *Labels) Has(v NodeID) bool {
+	if l.Label.Numbers {
+		x := l.Number(v)
+		return x == x
+	}
 	if !l.Label.Multi {
 		return l.Class(v) >= 0
 	}

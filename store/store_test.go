@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -579,4 +580,35 @@ func TestUnchanged(t *testing.T) {
 		}
 		require.NoError(t, ds.Close())
 	}
+}
+
+// TestNumbers: a label may be a number of each node, missing where it is NaN, and is no class.
+func TestNumbers(t *testing.T) {
+	number := func(v int) float32 {
+		if v%3 == 1 {
+			return float32(math.NaN())
+		}
+		return float32(v) - 2.5
+	}
+	d, err := store.Open(storetest.Build(t, storetest.Spec{Nodes: 7, Dim: 1, Neighbors: make([][]store.NodeID, 7), Number: number, Train: []store.NodeID{0, 1}}))
+	require.NoError(t, err)
+	defer d.Close()
+	l := d.Labels(0)
+	require.True(t, l.Label.Numbers)
+	require.Zero(t, l.Classes())
+	for v := range 7 {
+		require.Equal(t, v%3 != 1, l.Has(store.NodeID(v)))
+		if l.Has(store.NodeID(v)) {
+			require.Equal(t, number(v), l.Number(store.NodeID(v)))
+		}
+	}
+	problems, err := d.Verify(context.Background(), nil)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	w, err := store.Create(filepath.Join(t.TempDir(), "x.gnn"), store.WriterOptions{})
+	require.NoError(t, err)
+	defer w.Abort()
+	n, err := w.NewNumbers("label", "node", 2)
+	require.NoError(t, err)
+	require.ErrorContains(t, n.AppendNumbers([]float32{1, float32(math.Inf(1))}), "label label: node 1 has the number +Inf; numbers are finite, and NaN is missing")
 }

@@ -407,6 +407,11 @@ func (l *Labels) check() error {
 			return fmt.Errorf("node %d has class %d of %d", v, c, l.Classes())
 		}
 	}
+	for v, x := range l.number {
+		if math.IsInf(float64(x), 0) {
+			return fmt.Errorf("node %d has the number %v; numbers are finite, and NaN is missing", v, x)
+		}
+	}
 	for i, b := range l.multi {
 		if b > 1 && b != MissingBit {
 			return fmt.Errorf("node %d, class %d: %d is neither 0, 1 nor missing", i/l.stride, i%l.stride, b)

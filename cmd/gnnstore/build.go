@@ -258,6 +258,10 @@ func printReport(w io.Writer, r *ingest.Report) {
 		if len(r.NodeTypes) > 1 {
 			printf(w, " of %s", l.NodeType)
 		}
+		if l.Numbers {
+			printf(w, ": numbers, %s nodes without\n", count(l.Missing))
+			continue
+		}
 		printf(w, ": %d classes, %s%s nodes without\n", l.Classes, classMap(l.ClassNames), count(l.Missing))
 	}
 	for _, s := range r.Splits {

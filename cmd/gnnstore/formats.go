@@ -122,7 +122,7 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	}, "one-id-space")
 	of(csv, text(&o.csv.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
 	of(csv, text(&o.csv.ID, "column of --nodes that holds ids (default id, or the first)"), "id")
-	of(csv, text(&o.csv.Label, "column of --nodes that holds labels, numbers or text (default label, if there is one)"), "label")
+	of(csv, text(&o.csv.Label, "column of --nodes that holds labels, numbers or text that name classes, or as COLUMN:value numbers to learn (default label, if there is one)"), "label")
 	of(csv, func(name, of string) {
 		f.StringSliceVar(&o.csv.Columns, name, nil, of+"columns of --nodes that are features (default all others of numbers)")
 	}, "feature-columns")

@@ -127,6 +127,7 @@ type inspectedLabel struct {
 	NodeType   string   `json:"node_type"`
 	Classes    int64    `json:"classes"`
 	Multi      bool     `json:"multi"`
+	Numbers    bool     `json:"numbers,omitempty"`
 	Missing    int64    `json:"missing"` // nodes without a label, or of a multi-label the cells
 	ClassNames []string `json:"class_names,omitempty"`
 }
@@ -213,9 +214,13 @@ func inspect(ds *store.Dataset) (inspection, error) {
 	}
 	for i, l := range m.Labels {
 		labels := ds.Labels(i)
-		row := inspectedLabel{Name: l.Name, NodeType: l.NodeType, Classes: l.Classes, Multi: l.Multi, ClassNames: l.ClassNames}
+		row := inspectedLabel{Name: l.Name, NodeType: l.NodeType, Classes: l.Classes, Multi: l.Multi, Numbers: l.Numbers, ClassNames: l.ClassNames}
 		for v := range l.Values.Rows {
-			if l.Multi {
+			if l.Numbers {
+				if !labels.Has(store.NodeID(v)) {
+					row.Missing++
+				}
+			} else if l.Multi {
 				for _, b := range labels.Bits(store.NodeID(v)) {
 					if b == store.MissingBit {
 						row.Missing++
@@ -309,7 +314,11 @@ func printInspection(w io.Writer, in inspection) {
 		if l.Multi {
 			of = "cells"
 		}
-		line("labels", "%s: %d classes, missing in %s %s", name, l.Classes, count(l.Missing), of)
+		what := fmt.Sprintf("%d classes", l.Classes)
+		if l.Numbers {
+			what = "numbers"
+		}
+		line("labels", "%s: %s, missing in %s %s", name, what, count(l.Missing), of)
 	}
 	for _, s := range in.Splits {
 		line("split", "%s: %s train, %s valid, %s test", s.Name, count(s.Train), count(s.Valid), count(s.Test))

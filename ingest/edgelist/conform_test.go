@@ -46,6 +46,7 @@ func TestConform(t *testing.T) {
 		"edges.csv": edges.String() + "1,2,bad\n", "n.csv": nodes.String(), "f.json": "{" + strings.TrimPrefix(features.String(), ", ") + "}",
 	}
 	sourcetest.Conform(t, input(f, Options{Weight: "weight", Nodes: "n.csv", Missing: "zeros", SkipBad: 1}),
+		input(f, Options{Weight: "weight", Nodes: "n.csv", Label: "label:value", Missing: "zeros", SkipBad: 1}),
 		input(f, Options{Weight: "weight", Features: "f.json", Missing: "zeros", SkipBad: 1}),
 		input(files{"edges.csv": edges.String()}, Options{EdgeColumns: []string{"w=weight"}}),
 		input(files{"edges.csv": plain.String()}, Options{}),

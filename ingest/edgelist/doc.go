@@ -22,7 +22,7 @@
 //
 // A table of nodes has a row a node: a column of ids, perhaps one of labels, and features in the other columns of
 // numbers. Labels that are integers counting from 0 are classes by number. Other integers and text are classes of that name, in
-// their order. Empty cells, nan and negative integers are missing.
+// their order. Where Options say so, labels are numbers instead, and negative ones are as good as others. Empty cells, nan and negative integers are missing.
 //
 // A map of features ([Options].Features) is JSON, from a node's id to the list of the columns where its row is one, as
 // SNAP's copies of the MUSAE graphs have it.

@@ -21,12 +21,16 @@ const (
 	maxClassName  = 256 // bytes
 )
 
+// valueLabel is behind the name of a column of labels that are numbers, and no classes.
+const valueLabel = ":value"
+
 // nodeTable is the form of a table of nodes.
 type nodeTable struct {
 	path     string
 	header   string // as in Options
 	id       int    // column
 	label    int    // column, -1 without
+	values   bool   // labels are numbers, and no classes
 	features []int  // columns
 	names    []string
 	skipped  []string
@@ -47,7 +51,7 @@ type nodeRow struct {
 	number   int64 // among those that are good
 	id       int64
 	text     []byte // the id that is text
-	class    int32  // -1: missing
+	class    int32  // -1: missing; of labels that are numbers their bits
 	label    []byte // its cell
 	features []float32
 	bare     bool // they are missing, and zeros
@@ -88,7 +92,7 @@ func (n *nodeTable) sampleIDs(o *Options) error {
 		return err
 	}
 	n.text = o.IDType == "text" || sample.text()
-	return sample.sure(t, o.Header, t.named(append([]string{o.ID, o.Label, "id", "node_id", "node", "label"}, o.Columns...)...))
+	return sample.sure(t, o.Header, t.named(append([]string{o.ID, strings.TrimSuffix(o.Label, valueLabel), "id", "node_id", "node", "label"}, o.Columns...)...))
 }
 
 func (n *nodeTable) kind() ingest.IDs {
@@ -115,8 +119,11 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 			}
 		}
 	}
-	if o.Label != "" {
-		if n.label, err = t.column("--label", o.Label); err != nil {
+	if label := o.Label; label != "" {
+		if name, ok := strings.CutSuffix(label, valueLabel); ok && !t.named(label) {
+			label, n.values = name, true
+		}
+		if n.label, err = t.column("--label", label); err != nil {
 			return err
 		}
 	} else if i, err := t.column("", "label"); err == nil {
@@ -276,7 +283,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	err := n.each(ctx, func(r *nodeRow) error {
 		n.dense = n.dense && r.id == r.number
 		n.rows++
-		if n.label < 0 || missing(r.label) {
+		if n.label < 0 || n.values || missing(r.label) {
 			return nil
 		}
 		labelled++
@@ -353,6 +360,9 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 	cell, err = t.cell(cells, n.label)
 	cell = ingest.LabelText(cell)
 	switch {
+	case err == nil && n.values:
+		class, err = n.value(cell)
+		return class, cell, err
 	case err != nil || missing(cell):
 		return -1, cell, err
 	case len(cell) > maxClassName:
@@ -371,6 +381,17 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 		return 0, cell, t.ErrorIn(n.label+1, "%q is not the number of a class", lines.Clip(cell))
 	}
 	return int32(max(v, -1)), cell, nil
+}
+
+// value is the bits of a label that is a number, NaN where it is missing.
+func (n *nodeTable) value(cell []byte) (bits int32, err error) {
+	x := math.NaN()
+	if !missing(cell) {
+		if x, err = strconv.ParseFloat(string(cell), 32); err != nil || math.IsInf(x, 0) {
+			return 0, bad(n.label+1, "%q is not a finite number of 32 bits; choose another --label, or leave out the %s behind it", lines.Clip(cell), valueLabel)
+		}
+	}
+	return int32(math.Float32bits(float32(x))), nil
 }
 
 // isBare says whether all cells of features are empty.

@@ -30,7 +30,7 @@ type Options struct {
 
 	Nodes   string   // path of a table of nodes; default none
 	ID      string   // column of it; default "id", "node_id" or "node", else the first
-	Label   string   // column of it; default "label" where there is one, else no labels
+	Label   string   // column of it, with ":value" behind it where it has numbers and no classes; default "label" where there is one, else no labels
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none

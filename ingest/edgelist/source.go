@@ -166,7 +166,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		schema.Skipped = append(schema.Skipped, s.table.skipped...)
 		if s.table.label >= 0 {
 			schema.Labels = []ingest.Label{{
-				Name: "label", NodeType: "node", ClassNames: s.table.names, Classes: len(s.table.names),
+				Name: "label", NodeType: "node", ClassNames: s.table.names, Classes: len(s.table.names), Numbers: s.table.values,
 			}}
 		}
 		if len(s.table.features) > 0 {

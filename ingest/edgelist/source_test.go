@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -407,6 +408,26 @@ func TestNodes(t *testing.T) {
 	g, err = read(files{"edges.csv": "0,1\n", "n.csv": "# nodes\nname,id\n#1,0\n%2,1\n"}.write(t), Options{Nodes: "n.csv"})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, g.Schema.NodeTypes[0].Count)
+}
+
+// TestNumbers: labels may be numbers, negative ones among them, and cells without one are missing.
+func TestNumbers(t *testing.T) {
+	table := "id,price,x\n10,-1.5,1\n11,,2\n14,nan,3\n12,3e2,4\n"
+	g, err := read(files{"edges.csv": edges5, "n.csv": table}.write(t), Options{Nodes: "n.csv", Label: "price:value"})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Numbers: true}}, g.Schema.Labels)
+	require.Equal(t, []float32{1, 2, 3, 4}, g.Rows[0])
+	for i, want := range []float32{-1.5, float32(math.NaN()), float32(math.NaN()), 300} {
+		got := math.Float32frombits(uint32(g.Labels[0][i]))
+		require.True(t, got == want || got != got && want != want, "%v", got)
+	}
+	// A column of that very name is one of classes.
+	g, err = read(files{"edges.csv": edges5, "n.csv": "id,a:value\n10,0\n11,1\n14,0\n12,1\n"}.write(t), Options{Nodes: "n.csv", Label: "a:value"})
+	require.NoError(t, err)
+	require.Equal(t, []int32{0, 1, 0, 1}, g.Labels[0])
+	dir := files{"edges.csv": edges5, "n.csv": "id,price\n10,1\n11,inf\n14,x\n12,1\n"}.write(t)
+	_, err = read(dir, Options{Nodes: "n.csv", Label: "2:value"})
+	require.EqualError(t, err, dir+`/n.csv: line 3, column 2: "inf" is not a finite number of 32 bits; choose another --label, or leave out the :value behind it`)
 }
 
 func TestFeatureMap(t *testing.T) {

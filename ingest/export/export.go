@@ -291,6 +291,7 @@ type manifestLabel struct {
 	File       string   `json:"file"`
 	Classes    int64    `json:"classes"`
 	Multi      bool     `json:"multi"`
+	Numbers    bool     `json:"numbers,omitempty"`
 	ClassNames []string `json:"class_names,omitempty"`
 }
 

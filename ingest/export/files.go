@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/csv"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -118,8 +119,11 @@ func (e *exporter) writeNames(name string, n *numbering) error {
 	})
 }
 
-// appendLabel appends the label of a node: a class as int64, or int8s; -1 is missing.
+// appendLabel appends the label of a node: a class as int64, or int8s, -1 being missing; or a number as float32, NaN being missing.
 func appendLabel(b []byte, l *store.Labels, v store.NodeID) []byte {
+	if l.Label.Numbers {
+		return binary.LittleEndian.AppendUint32(b, math.Float32bits(l.Number(v)))
+	}
 	if !l.Label.Multi {
 		return binary.LittleEndian.AppendUint64(b, uint64(int64(l.Class(v))))
 	}
@@ -135,6 +139,9 @@ func appendLabel(b []byte, l *store.Labels, v store.NodeID) []byte {
 func labelHeader(l *store.Labels, rows int64) []byte {
 	if l.Label.Multi {
 		return npy.AppendHeader(nil, "|i1", rows, int64(l.Classes()))
+	}
+	if l.Label.Numbers {
+		return npy.AppendHeader(nil, "<f4", rows)
 	}
 	return npy.AppendHeader(nil, "<i8", rows)
 }

@@ -69,7 +69,7 @@ func (e *exporter) writeNodes(i int, n *numbering, to *manifestType) error {
 	for k, l := range e.m.Labels {
 		if l.NodeType == n.typ.Name {
 			file := name(l.Name, "label")
-			to.Labels[l.Name] = manifestLabel{File: file, Classes: l.Classes, Multi: l.Multi, ClassNames: l.ClassNames}
+			to.Labels[l.Name] = manifestLabel{File: file, Classes: l.Classes, Multi: l.Multi, Numbers: l.Numbers, ClassNames: l.ClassNames}
 			if err := e.writeLabels(file, k); err != nil {
 				return err
 			}

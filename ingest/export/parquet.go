@@ -113,6 +113,7 @@ func (s *sheet) end() error {
 var (
 	int64Node  = parquet.Int(64)
 	classNode  = parquet.Optional(parquet.Int(32))
+	numberNode = parquet.Optional(parquet.Leaf(parquet.FloatType))
 	partNode   = parquet.Optional(parquet.String())
 	floatsNode = parquet.List(parquet.Leaf(parquet.FloatType))
 	bitsNode   = parquet.List(parquet.Int(8))
@@ -147,8 +148,11 @@ func (e *exporter) parquetNodes(name string, n *numbering, to *manifestType) err
 			if l.Multi {
 				node, size = bitsNode, 4*int(l.Classes)
 			}
+			if l.Numbers {
+				node = parquet.Node(numberNode)
+			}
 			labels = append(labels, e.ds.Labels(k))
-			to.Labels[l.Name] = manifestLabel{s.column(l.Name, "label", node, size), l.Classes, l.Multi, l.ClassNames}
+			to.Labels[l.Name] = manifestLabel{s.column(l.Name, "label", node, size), l.Classes, l.Multi, l.Numbers, l.ClassNames}
 		}
 	}
 	type split struct {
@@ -214,6 +218,14 @@ func (s *sheet) addFloats(leaf int, row []byte, elem store.Elem) {
 }
 
 func (s *sheet) addLabel(leaf int, l *store.Labels, v store.NodeID) {
+	if l.Label.Numbers {
+		if x := l.Number(v); x == x {
+			s.set(leaf, parquet.FloatValue(x))
+		} else {
+			s.set(leaf, parquet.Value{})
+		}
+		return
+	}
 	if !l.Label.Multi {
 		if class := l.Class(v); class >= 0 {
 			s.set(leaf, parquet.Int32Value(class))

@@ -3,6 +3,7 @@ package sourcetest
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -84,7 +85,7 @@ func (c *conformance) checkSchema() error {
 		if err := listed("label "+l.Name, l.NodeType); err != nil {
 			return err
 		}
-		if l.Classes < 0 || l.Multi && l.Classes == 0 || l.ClassNames != nil && l.Classes > 0 && len(l.ClassNames) != l.Classes {
+		if l.Classes < 0 || l.Multi && l.Classes == 0 || l.Numbers && (l.Multi || l.Classes > 0) || l.ClassNames != nil && l.Classes > 0 && len(l.ClassNames) != l.Classes {
 			return fault("label %s has %d classes, and names for %d", l.Name, l.Classes, len(l.ClassNames))
 		}
 	}
@@ -250,6 +251,12 @@ func (c *conformance) checkLabels() error {
 	return c.each(labels, func(s *section, r *rows) error {
 		l := c.schema.Labels[s.index]
 		for i, class := range r.classes {
+			if l.Numbers {
+				if x := math.Float32frombits(uint32(class)); math.IsInf(float64(x), 0) {
+					return &Fault{s.name, fmt.Sprintf("row %d has the number %v", i, x)}
+				}
+				continue
+			}
 			if class < -1 || l.Multi && class > 1 || !l.Multi && l.Classes > 0 && int(class) >= l.Classes {
 				return &Fault{s.name, fmt.Sprintf("row %d has %d, and there are %d classes", i/s.width, class, l.Classes)}
 			}

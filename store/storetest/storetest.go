@@ -33,6 +33,7 @@ type Spec struct {
 	Name       func(v int) string     // the text that v is known by; default none
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns    []Column               // of edges, behind Weight
+	Number     func(v int) float32    // of v, NaN being missing, in the place of a class; default none
 	EdgeSplit  *EdgeSplit             // of edges that are not among Neighbors; default none
 	Symmetric  bool                   // says that Neighbors are
 	Unlabelled bool                   // no label and no split
@@ -267,6 +268,20 @@ func (s *Spec) addNodes(w *store.Writer, original []int64) error {
 }
 
 func (s *Spec) addLabels(w *store.Writer, class []int32) error {
+	if s.Number != nil {
+		l, err := w.NewNumbers("label", "node", int64(s.Nodes))
+		if err != nil {
+			return err
+		}
+		numbers := make([]float32, s.Nodes)
+		for v := range numbers {
+			numbers[v] = s.Number(v)
+		}
+		if err := l.AppendNumbers(numbers); err != nil {
+			return err
+		}
+		return l.Close(0)
+	}
 	if s.Bits == nil {
 		return w.AddLabels("label", "node", class, s.Classes, nil)
 	}
