@@ -79,6 +79,9 @@ func differ(trained, other *store.Manifest, links bool) string {
 	labels := func(m *store.Manifest) (names []string) {
 		for _, l := range m.Labels {
 			text := fmt.Sprintf("label of type %s with %d classes", l.NodeType, l.Classes)
+			if l.Numbers {
+				text = fmt.Sprintf("label of type %s that is a number", l.NodeType)
+			}
 			if l.Multi {
 				text += ", several a node"
 			}

@@ -21,7 +21,7 @@
 // which the records consist: learnt.go.
 //
 // A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the blocks around it;
-// step.Stepper computes its row; the task's loss compares that with its target.
+// step.Stepper computes its row; the task's loss compares that with its target, classes or a number.
 //
 // A link: task.Links finds which edge comes at a step and reads its ends, and draws those of negatives; all of them are seeds; a
 // sample.Without keeps messages from passing along it; model.Model scores it by the rows of both ends. Held-out links come from

@@ -56,8 +56,8 @@ func (o NetworkOptions) Validate() error {
 	if o.Checkpoint != "" && o.Checkpoint != BestWeights && o.Checkpoint != LastWeights {
 		errs = append(errs, fmt.Errorf("{checkpoint} %s: there are best and last", o.Checkpoint))
 	}
-	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfLinks() {
-		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc, and of links %s", o.Metric, metric.LinkKinds))
+	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfLinks() && !o.Metric.OfNumbers() {
+		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc, of numbers rmse and mae, and of links %s", o.Metric, metric.LinkKinds))
 	}
 	if o.Unseen != "" && o.Unseen != MeanOfLearnt {
 		errs = append(errs, fmt.Errorf("{unseen} %s: there is mean", o.Unseen))
@@ -76,8 +76,8 @@ func (o NetworkOptions) fits(with run.Options) error {
 	switch {
 	case with.Links() && o.Metric != "" && !o.Metric.OfLinks():
 		return fmt.Errorf("{metric} %s: it learns links, of which there are %s", o.Metric, metric.LinkKinds)
-	case !with.Links() && o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric):
-		return fmt.Errorf("{metric} %s: it learns classes of nodes, of which there are accuracy, micro-f1, macro-f1 and roc-auc", o.Metric)
+	case !with.Links() && o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfNumbers():
+		return fmt.Errorf("{metric} %s: it learns classes of nodes, of which there are accuracy, micro-f1, macro-f1 and roc-auc; of their numbers rmse and mae", o.Metric)
 	case !with.Links() && o.EvalNegatives != "":
 		return fmt.Errorf("{eval_negatives} %s: it learns classes of nodes, which are not measured among negatives; leave it out", o.EvalNegatives)
 	}

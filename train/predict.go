@@ -19,6 +19,8 @@ const (
 	// Probabilities: a column a class, the softmax of the logits; where a node has several classes, the sigmoid of each.
 	Probabilities = "probabilities"
 	Logits        = "logits"
+	// Values: a column with the number, of networks that learn numbers.
+	Values = "values"
 	// Embeddings: the activations that a layer makes, or what nodes have for input.
 	Embeddings = "embeddings"
 	// Scores: of pairs of nodes, where links are learnt: see [Network.Scores].
@@ -26,7 +28,7 @@ const (
 )
 
 // Predictable is all that can be predicted.
-var Predictable = []string{Classes, Probabilities, Logits, Embeddings, Scores}
+var Predictable = []string{Classes, Probabilities, Logits, Values, Embeddings, Scores}
 
 // DefaultLayer is the layer of embeddings that nobody has asked for by its number.
 const DefaultLayer = -1
@@ -38,11 +40,15 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 	last := n.t.Layers
 	switch {
 	case !slices.Contains(Predictable, what):
-		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits, embeddings and scores", what)
+		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits, values, embeddings and scores", what)
 	case n.Links() && what != Embeddings && what != Scores:
 		return 0, fmt.Errorf("{what} %s: the run learns links, whose nodes have no classes; take embeddings or scores", what)
 	case !n.Links() && what == Scores:
 		return 0, fmt.Errorf("{what} %s: the run learns classes of nodes, and scores are of links; take logits", what)
+	case n.Numbers() && (what == Classes || what == Probabilities):
+		return 0, fmt.Errorf("{what} %s: the run learns numbers of nodes, which have no classes; take values", what)
+	case !n.Numbers() && what == Values:
+		return 0, fmt.Errorf("{what} %s: the run learns classes of nodes; take classes, probabilities or logits", what)
 	case what != Embeddings && asked != DefaultLayer:
 		return 0, fmt.Errorf("{layer} %d: of embeddings alone; {what} is %s, which the last layer makes", asked, what)
 	case asked < DefaultLayer || asked > last:
@@ -91,6 +97,9 @@ func (n *Network) Several() bool { return !n.Links() && n.t.data.Labels.Label.Mu
 // errWalks says why networks of random walks do not predict.
 var errWalks = errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
 	"measured on sampled blocks, and does not predict")
+
+// Numbers tells whether a node has a number, and no class.
+func (n *Network) Numbers() bool { return !n.Links() && n.t.data.Labels.Label.Numbers }
 
 // Columns is how many numbers Predict gives of a node of type t.
 func (n *Network) Columns(what string, layer, t int) int {

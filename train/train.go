@@ -491,7 +491,7 @@ func (t *trainer) besideTiers() int64 {
 func (t *trainer) shape() model.Shape {
 	s := model.Shape{Out: t.Hidden, Target: t.data.Target}
 	if t.data.Links == nil {
-		s.Out = t.data.Labels.Classes()
+		s.Out = max(t.data.Labels.Classes(), 1) // a number is one column
 	}
 	if label := t.data.EdgeLabel; label != nil {
 		s.EdgeOut, s.EdgeIn = max(len(label.Classes), 1), len(t.data.Given())
@@ -560,6 +560,10 @@ func (t *trainer) checkLabels() error {
 	if !t.shape().SeesLabels() {
 		return fmt.Errorf("%s: {label_input} %d: nothing is drawn from nodes of type %s, so no seed would see a label; draw from a "+
 			"relation that they are the source of, or leave {label_input} out", t.data.Set.Path(), t.LabelInput, t.data.Types[t.data.Target].Name)
+	}
+	if t.data.Labels.Label.Numbers {
+		return fmt.Errorf("%s: {label_input} %d: label %s is a number of each node, and classes are input alone; leave {label_input} out", t.data.Set.Path(),
+			t.LabelInput, t.data.Labels.Label.Name)
 	}
 	if all := len(t.data.Train); t.Batch > all/2 {
 		return fmt.Errorf("%s: {label_input} %d: a step hides the labels of its seeds, and {batch} %d is more than half of the %d training "+

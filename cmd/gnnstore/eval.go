@@ -156,7 +156,7 @@ func newEval() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes or links: "+strings.Join(train.LabelledParts, ", "))
-	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K (default that of the run)")
+	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: pairs:N, uniform:N or given, as in training (default what the run was measured among)")
 	o.flags(f)
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
@@ -196,7 +196,7 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 		p.clear()
 		value := "-, " + withFlags(m.Why)
 		if m.Value != nil {
-			value = fmt.Sprintf("%.2f %%", 100**m.Value)
+			value = measured(r.Metric, m.Value)
 		}
 		of := "nodes"
 		if n.Links() {

@@ -78,7 +78,7 @@ func newPredict() *cobra.Command {
 			"destinations of each source, which come by stored order, the best first.\n\n" +
 			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
 			"  parquet  column id; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
-			"           logits; the list embedding\n" +
+			"           logits; value; the list embedding\n" +
 			"  csv      the same in text, with several classes joined by semicolons and a column a number of an embedding\n" +
 			"  npy      OUT.npy: classes as int64, or uint8 with a column a class where a node has several; else float32; and\n" +
 			"           OUT.ids.npy, or OUT.ids.txt where ids are texts\n" +
@@ -120,7 +120,7 @@ func newPredict() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes; of a run of links embeddings)")
+	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes, or values where numbers were learnt; of a run of links embeddings)")
 	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1; 0 is what nodes have for input, learnt rows too (default the last hidden one, "+
 		"which the last layer reads; of a network of one layer, its logits; of a run of links the last one)")
 	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
@@ -163,8 +163,11 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	}()
 	if o.what == "" {
 		o.what = train.Classes
-		if n.Links() {
+		switch {
+		case n.Links():
 			o.what = train.Embeddings
+		case n.Numbers():
+			o.what = train.Values
 		}
 	}
 	if o.what == train.Scores && n.Links() {
@@ -208,6 +211,8 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	switch {
 	case o.what == train.Embeddings:
 		form.Kind, form.Column = export.Vector, "embedding"
+	case o.what == train.Values:
+		form.Names = []string{"value"}
 	case o.what == train.Classes && n.Several():
 		form.Kind, form.Column = export.Flags, "classes"
 	case o.what == train.Classes:

@@ -136,7 +136,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"1 GiB, else constant)")
 	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN "+
 		"("+model.EdgeKinds()+")")
-	f.StringVar(&o.Task, "task", cmp.Or(o.Task, run.NodeTask), "what is learnt: node, the classes of nodes; link, which pairs of nodes a relation joins; or "+
+	f.StringVar(&o.Task, "task", cmp.Or(o.Task, run.NodeTask), "what is learnt: node, the classes of nodes, or their numbers; link, which pairs of nodes a relation joins; or "+
 		"edge, the classes of its edges, or numbers")
 	f.StringVar(&o.EdgeLabel, "edge-label", o.EdgeLabel, "edge: column of the edges that is learnt: COLUMN, each different value a class; COLUMN:sign, negative values "+
 		"and the others; or COLUMN:value, numbers")

@@ -159,7 +159,7 @@ func (d *Data) openNodes(o Options) error {
 	case label < 0:
 		return d.fail("no labels, so nothing to learn")
 	}
-	if n := m.Labels[label].Classes; n < 1 {
+	if n := m.Labels[label].Classes; n < 1 && !m.Labels[label].Numbers {
 		return d.fail("label %s has no classes: every label is missing", m.Labels[label].Name)
 	} else if n > maxClasses {
 		return d.fail("label %s has %d classes; at most %d are trained: labels that look like ids are no classes",

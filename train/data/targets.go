@@ -6,6 +6,18 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
+// Numbers appends the number of each node, all of which have one. The label is of numbers.
+func (d *Data) Numbers(dst []float32, nodes []uint32) ([]float32, error) {
+	for _, v := range nodes {
+		x := d.Labels.Number(v)
+		if x-x != 0 {
+			return nil, d.corrupt("node %d has the number %v", v, x)
+		}
+		dst = append(dst, x)
+	}
+	return dst, nil
+}
+
 // Targets appends the multi-label targets of nodes to dst, a row of 0 and 1 for each, NaN where one is not known, and
 // counts those that are known: what kernels.Backend.SigmoidCrossEntropy and metric.Multi take. The label has several
 // Classes a node.

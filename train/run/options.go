@@ -59,7 +59,8 @@ type Options struct {
 	Schedule optim.Schedule `json:"schedule"`
 	// ClassWeights weighs the loss of a row by its class: "none", "balanced", or a number for each class with commas between.
 	ClassWeights string `json:"class_weights"`
-	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several classes; of LinkTask ROC-AUC.
+	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several classes; of LinkTask ROC-AUC; of
+	// numbers RMSE.
 	Metric metric.Kind `json:"metric"`
 	// EvalTest says when the test set is looked at: "best", once, with the weights that validation chose, or "epoch", at
 	// every evaluation.
@@ -130,7 +131,7 @@ const (
 
 // What is learnt.
 const (
-	NodeTask = "node" // the classes of nodes
+	NodeTask = "node" // the classes of nodes, or their numbers
 	LinkTask = "link" // the edges of a relation
 	EdgeTask = "edge" // the classes of the edges of a relation, or their numbers
 )
@@ -166,8 +167,9 @@ func (o Options) validateTask() error {
 		return errors.Join(append(errs, o.validateEdges())...)
 	}
 	if !o.Links() {
-		fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric), "{metric} %s: there are %s, and with {task} link %s", o.Metric,
-			sample.Names(metric.Kinds), metric.LinkKinds)
+		fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfNumbers(),
+			"{metric} %s: there are %s, of numbers %s, and with {task} link %s", o.Metric, sample.Names(metric.Kinds), sample.Names(metric.NumberKinds),
+			metric.LinkKinds)
 		fail(o.LinkOptions != task.LinkOptions{} || o.Decoder != "",
 			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk}, {eval_edges} and {keep_targets} go with {task} link")
 		return errors.Join(errs...)

@@ -1,6 +1,6 @@
 // Package task is what differs between the things that a network can learn: which seeds a step has, what their targets are, the
-// loss of a batch, and the metric of an evaluation. [Nodes] is the classification of nodes, [Links] the prediction of links, [Edges] the
-// classification of edges.
+// loss of a batch, and the metric of an evaluation. [Nodes] learns classes or numbers of nodes, [Links] which links there
+// are, [Edges] classes or numbers of edges.
 //
 // # Why not
 //
@@ -45,8 +45,8 @@ type Options struct {
 	Seed         uint64      // of the order in which an epoch has the training nodes
 }
 
-// Nodes is the task of node classification: the loss of a batch and the metric of an evaluation, where a node has one class or
-// several. It has scratch of its own: one goroutine at a time.
+// Nodes is the task of nodes: the loss of a batch and the metric of an evaluation, where a node has one class or several, or a number.
+// It has scratch of its own: one goroutine at a time.
 type Nodes struct {
 	options      Options
 	data         *data.Data
@@ -55,7 +55,8 @@ type Nodes struct {
 	classWeights []float32 // nil: all the same
 	single       metric.Single
 	several      metric.Multi
-	order        []uint32 // of the training nodes, in this epoch
+	numbers      *metric.Numbers // instead, where numbers are learnt
+	order        []uint32        // of the training nodes, in this epoch
 
 	// Scratch.
 	labels  []uint32
@@ -67,6 +68,9 @@ type Nodes struct {
 func NewNodes(d *data.Data, o Options) (_ *Nodes, err error) {
 	k := &Nodes{options: o, data: d, multi: d.Labels.Label.Multi, kind: o.Metric}
 	classes := d.Labels.Classes()
+	if d.Labels.Label.Numbers {
+		return k, k.openNumbers()
+	}
 	if k.multi {
 		if k.kind == "" {
 			k.kind = metric.MicroF1
@@ -86,6 +90,20 @@ func NewNodes(d *data.Data, o Options) (_ *Nodes, err error) {
 		return nil, fmt.Errorf("{class_weights} %s: %w", o.ClassWeights, err)
 	}
 	return k, nil
+}
+
+// openNumbers is the end of NewNodes where numbers are learnt.
+func (k *Nodes) openNumbers() (err error) {
+	if k.kind == "" {
+		k.kind = metric.RMSE
+	}
+	if w := k.options.ClassWeights; w != "" && w != NoWeights {
+		return fmt.Errorf("{class_weights} %s: numbers are learnt, which have no classes; leave it out", w)
+	}
+	if k.numbers, err = metric.NewNumbers(k.kind); err != nil {
+		return fmt.Errorf("%s: label %s is a number of each node, and no class: %w", k.data.Set.Path(), k.data.Labels.Label.Name, err)
+	}
+	return nil
 }
 
 // Kind is the metric of the task.
@@ -124,6 +142,9 @@ func (k *Nodes) ofBatches() bool { return k.kind == metric.MacroF1 || k.kind == 
 
 // Trained is the metric of the batches in a; NaN where none of them has one.
 func (k *Nodes) Trained(a step.Tally) float64 {
+	if k.numbers != nil {
+		return k.numbers.Mean(a.Measured, a.Rows)
+	}
 	if k.ofBatches() {
 		return a.Measured / float64(a.Rows)
 	}
@@ -153,6 +174,9 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	logits, seeds := out[k.data.Target], in.Seeds[k.data.Target]
 	if len(k.data.Train) == 0 {
 		return k.noLoss(t, f, logits), nil
+	}
+	if k.numbers != nil {
+		return k.squaredLoss(t, f, logits, seeds)
 	}
 	if k.multi {
 		return k.sigmoidLoss(t, f, logits, seeds)
@@ -187,6 +211,18 @@ func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (a step.Tal
 	}
 	k.sum(f, t.CrossEntropy(logits, f.Upload(k.labels), 1), &a)
 	return a
+}
+
+func (k *Nodes) squaredLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (a step.Tally, err error) {
+	if k.targets, err = k.data.Numbers(k.targets[:0], seeds); err != nil {
+		return a, err
+	}
+	a.Weight = float64(len(seeds))
+	k.sum(f, t.SquaredError(logits, f.UploadFloats(k.targets, 1), 1/float32(len(seeds))), &a)
+	k.numbers.Add(f.Download(logits.Value), k.targets)
+	a.Measured, a.Rows = k.numbers.Total()
+	k.numbers.Reset()
+	return a, nil
 }
 
 func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (a step.Tally, err error) {
@@ -231,6 +267,12 @@ func (k *Nodes) Part(_ context.Context, p Part) ([][]uint32, error) {
 
 // Measure adds the predictions for nodes to the metric.
 func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint32) (err error) {
+	if k.numbers != nil {
+		if k.targets, err = k.data.Numbers(k.targets[:0], nodes); err == nil {
+			k.numbers.Add(f.Download(logits), k.targets)
+		}
+		return err
+	}
 	if k.multi {
 		if k.targets, _, err = k.data.Targets(k.targets[:0], nodes); err == nil {
 			k.several.Add(f.Download(logits), k.targets)
@@ -246,6 +288,10 @@ func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint
 // Value is the metric of what was measured since the last call. It is undefined for some sets, as ROC-AUC where all are
 // positive: errors.Is(err, metric.ErrUndefined).
 func (k *Nodes) Value() (float64, error) {
+	if k.numbers != nil {
+		defer k.numbers.Reset()
+		return k.numbers.Value()
+	}
 	if k.multi {
 		defer k.several.Reset()
 		return k.several.Value()
