@@ -160,6 +160,43 @@ func edgeOptionsOf(kind model.Kind) run.Options {
 	return o
 }
 
+// TestEdgesAreMeasuredAgain: eval finds what the run reported, in memory and with hidden rows on disk, by another metric too; and refuses
+// what it has no edges for.
+func TestEdgesAreMeasuredAgain(t *testing.T) {
+	ds, path := openTyped(t, storetest.Trust(300, true, true)), t.TempDir()
+	o := edgeOptionsOf(model.RSAGE)
+	o.Epochs = 3
+	r, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
+	require.NoError(t, err)
+	dir, err := run.Look(path)
+	require.NoError(t, err)
+	n, err := OpenNetwork(context.Background(), ds, dir, NetworkOptions{}, Hooks{})
+	require.NoError(t, err)
+	defer n.Close()
+	require.True(t, n.Edges())
+	for part, want := range map[string]*float64{"valid": r.Best.ValidAcc, "test": r.Best.TestAcc} {
+		m, err := n.Measure(context.Background(), part)
+		require.NoError(t, err)
+		require.Equal(t, *want, *m.Value)
+		require.Equal(t, map[string]int{"valid": r.Edges.Valid, "test": r.Edges.Test}[part], m.Count)
+	}
+	m, err := n.Measure(context.Background(), "train")
+	require.NoError(t, err)
+	require.Nil(t, m.Value)
+	require.Equal(t, "messages along edges that were trained on would tell them", m.Why)
+	_, err = n.Measure(context.Background(), "all-labelled")
+	require.EqualError(t, err, "{nodes} all-labelled: edges are measured where they are held out, in the parts valid and test")
+	_, err = n.Layer(Logits, DefaultLayer)
+	require.ErrorContains(t, err, "{what} logits: the run learns edges")
+	layer, err := n.Layer(Embeddings, DefaultLayer)
+	require.NoError(t, err)
+	require.Equal(t, o.Layers, layer)
+
+	other := openTyped(t, storetest.Trust(200, true, true))
+	_, err = OpenNetwork(context.Background(), other, dir, NetworkOptions{}, Hooks{})
+	require.ErrorContains(t, err, "it learns edges of "+ds.Path()+", and is measured on those that this dataset holds out")
+}
+
 // TestEdgeClassesOfNothing: what cannot be learnt or measured is refused, by what the user can change, before there is a run.
 func TestEdgeClassesOfNothing(t *testing.T) {
 	ds := openTyped(t, storetest.Trust(100, true, false))

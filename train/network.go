@@ -109,10 +109,10 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	if err := o.fits(with); err != nil {
 		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 	}
-	if with.Edges() {
-		return nil, fmt.Errorf("run %s: it learns the classes of edges, and only networks that learn those of nodes can be measured and predict as yet", dir.Path())
-	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
+	if n.other && with.Edges() {
+		return nil, fmt.Errorf("run %s: it learns edges of %s, and is measured on those that this dataset holds out, and not on %s", dir.Path(), record.Dataset, ds.Path())
+	}
 	if n.other {
 		known, err := comparable(record, ds)
 		if err != nil {
@@ -313,7 +313,7 @@ type Measured struct {
 // LabelledParts are the names of the nodes that Measure knows.
 var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 
-// Measure is the metric of those of a part of the split that have a label, or of all nodes that have one. Of links it is that of a part
+// Measure is the metric of those of a part of the split that have a label, or of all nodes that have one. Of edges, and of links, it is that of a part
 // of the edge split, among the negatives of the run's evaluation; links that are trained on are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
@@ -338,6 +338,9 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 
 // measured are the nodes to evaluate for m, by type, none where there is nothing to measure. It sets m.Count, and why there is nothing.
 func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
+	if n.Edges() {
+		return n.heldOut(ctx, m)
+	}
 	if n.t.links == nil {
 		nodes, err := n.labelled(m.Nodes)
 		m.Count, m.Why = len(nodes), "no node of it has a label"
@@ -360,6 +363,33 @@ func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, 
 		return err
 	})
 	return nodes, err
+}
+
+// heldOut is measured of a run that learns edges. Those that are trained on would be told by messages that pass along them.
+func (n *Network) heldOut(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
+	edges, parts := n.t.task.(*tasks.Edges), []tasks.Part{tasks.Valid, tasks.Test}
+	i := slices.IndexFunc(parts, func(p tasks.Part) bool { return p.String() == m.Nodes })
+	switch {
+	case m.Nodes == tasks.Train.String():
+		m.Why = "messages along edges that were trained on would tell them"
+		return nil, nil
+	case i < 0:
+		return nil, fmt.Errorf("{nodes} %s: edges are measured where they are held out, in the parts valid and test", m.Nodes)
+	}
+	if m.Count, m.Why = edges.Count(parts[i]), "it has no edges"; m.Count == 0 {
+		return nil, nil
+	}
+	err = store.Guard(func() error {
+		nodes, err = edges.Part(ctx, parts[i])
+		return err
+	})
+	return nodes, err
+}
+
+// Edges tells whether the network learns classes or numbers of edges.
+func (n *Network) Edges() bool {
+	_, edges := n.t.task.(*tasks.Edges)
+	return edges
 }
 
 // Links tells whether the network learns links.

@@ -35,12 +35,14 @@ const DefaultLayer = -1
 
 // Layer is the layer whose rows what is made of, the first of which is 1. Of embeddings it is the one asked for, where 0 is what nodes have
 // for input, or by DefaultLayer the last hidden one: what it makes is what the last layer reads. In a network of one layer there is none,
-// and it is that layer; so it is where links are learnt, whose decoder reads what the last layer makes.
+// and it is that layer; so it is where links or edges are learnt, whose decoder reads what the last layer makes.
 func (n *Network) Layer(what string, asked int) (int, error) {
 	last := n.t.Layers
 	switch {
 	case !slices.Contains(Predictable, what):
 		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits, values, embeddings and scores", what)
+	case n.Edges() && what != Embeddings:
+		return 0, fmt.Errorf("{what} %s: the run learns edges, and what it makes of them is measured, not written; take embeddings, of their ends", what)
 	case n.Links() && what != Embeddings && what != Scores:
 		return 0, fmt.Errorf("{what} %s: the run learns links, whose nodes have no classes; take embeddings or scores", what)
 	case !n.Links() && what == Scores:
@@ -53,7 +55,7 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 		return 0, fmt.Errorf("{layer} %d: of embeddings alone; {what} is %s, which the last layer makes", asked, what)
 	case asked < DefaultLayer || asked > last:
 		return 0, fmt.Errorf("{layer} %d: the network has %d layers, of which 1 is the first; 0 is what nodes have for input", asked, last)
-	case what != Embeddings || n.Links() && asked == DefaultLayer:
+	case what != Embeddings || (n.Links() || n.Edges()) && asked == DefaultLayer:
 		return last, nil
 	case asked == DefaultLayer:
 		return max(last-1, 1), nil
@@ -65,9 +67,9 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 // where layer has no rows of such nodes.
 func (n *Network) TypeOf(name, what string, layer int) (int, error) {
 	d := n.t.data
-	if name == "" && n.Links() && len(d.SeedTypes()) > 1 {
+	if name == "" && d.Links != nil && len(d.SeedTypes()) > 1 {
 		r := d.Relations[d.Links.Relation].Relation
-		return 0, fmt.Errorf("links of %s join nodes of the types %s and %s; say by {type} which of them to predict", r.Key(), r.Src, r.Dst)
+		return 0, fmt.Errorf("edges of %s join nodes of the types %s and %s; say by {type} which of them to predict", r.Key(), r.Src, r.Dst)
 	}
 	t := d.Target
 	if name != "" {
@@ -92,14 +94,14 @@ func (n *Network) TypeOf(name, what string, layer int) (int, error) {
 func (n *Network) Layers() int { return n.t.Layers }
 
 // Several tells whether a node may have several classes.
-func (n *Network) Several() bool { return !n.Links() && n.t.data.Labels.Label.Multi }
+func (n *Network) Several() bool { return n.t.data.Links == nil && n.t.data.Labels.Label.Multi }
 
 // errWalks says why networks of random walks do not predict.
 var errWalks = errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
 	"measured on sampled blocks, and does not predict")
 
 // Numbers tells whether a node has a number, and no class.
-func (n *Network) Numbers() bool { return !n.Links() && n.t.data.Labels.Label.Numbers }
+func (n *Network) Numbers() bool { return n.t.data.Links == nil && n.t.data.Labels.Label.Numbers }
 
 // Columns is how many numbers Predict gives of a node of type t.
 func (n *Network) Columns(what string, layer, t int) int {

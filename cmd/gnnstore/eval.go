@@ -155,7 +155,7 @@ func newEval() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes or links: "+strings.Join(train.LabelledParts, ", "))
+	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes, links or edges: "+strings.Join(train.LabelledParts, ", "))
 	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: pairs:N, uniform:N or given, as in training (default what the run was measured among)")
 	o.flags(f)
@@ -199,8 +199,11 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 			value = measured(r.Metric, m.Value)
 		}
 		of := "nodes"
-		if n.Links() {
+		switch {
+		case n.Links():
 			of = "links"
+		case n.Edges():
+			of = "edges"
 		}
 		printf(stdout, "%-12s %s %s, %s %s, %s evaluation, %s\n", part, r.Metric, value, count(int64(m.Count)), of, m.Method, seconds(m.Seconds))
 	}

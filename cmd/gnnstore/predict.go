@@ -120,7 +120,7 @@ func newPredict() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes, or values where numbers were learnt; of a run of links embeddings)")
+	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes, or values where numbers were learnt; of a run of links or edges embeddings)")
 	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1; 0 is what nodes have for input, learnt rows too (default the last hidden one, "+
 		"which the last layer reads; of a network of one layer, its logits; of a run of links the last one)")
 	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
@@ -164,7 +164,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	if o.what == "" {
 		o.what = train.Classes
 		switch {
-		case n.Links():
+		case n.Links(), n.Edges():
 			o.what = train.Embeddings
 		case n.Numbers():
 			o.what = train.Values
@@ -194,7 +194,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		return err
 	}
 	d := n.Data()
-	if o.what == train.Embeddings && layer == 1 && n.Layers() == 1 && !n.Links() {
+	if o.what == train.Embeddings && layer == 1 && n.Layers() == 1 && d.Links == nil {
 		p.line("note: the network has one layer and no hidden one: its embeddings are its logits")
 	}
 	if o.plan {
@@ -205,7 +205,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		Target: d.Types[kind].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer, kind), Nodes: o.nodes, Rows: len(nodes), Out: out,
 	}
 	form := export.RowOptions{Format: export.Format(o.format), Kind: export.Numbers, Cols: r.Columns, Rows: int64(r.Rows), Force: o.force}
-	if !n.Links() {
+	if d.Links == nil {
 		form.Names = d.Labels.Label.ClassNames
 	}
 	switch {
@@ -327,7 +327,7 @@ func predicted(n *usedNetwork, kind int, which string) ([]uint32, error) {
 		}
 		return nodes, nil
 	case "train", "valid", "test":
-		if n.Links() || kind != d.Target {
+		if d.Links != nil || kind != d.Target {
 			return nil, fmt.Errorf("--nodes %s: nodes of type %s have no split; give all, or a file with an id a line", which, d.Types[kind].Name)
 		}
 		return d.Part(which)

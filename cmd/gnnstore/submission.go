@@ -41,7 +41,7 @@ type submission struct {
 // their places there; a dataset that has them otherwise has them in an order that it does not keep.
 func newSubmission(n *usedNetwork, mode string) (*submission, error) {
 	d := n.Data()
-	if n.Links() || n.Several() {
+	if n.Links() || n.Edges() || n.Several() || n.Numbers() {
 		return nil, errors.New("--format ogb-lsc: the network does not tell one class a node")
 	}
 	ids := d.IDs(d.Target)

@@ -355,9 +355,9 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
-	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Edges() { // there is a checkpoint, and a network that predicts
+	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW { // there is a checkpoint, and a network that predicts
 		what := ""
-		if r.Options.Links() {
+		if r.Options.Links() || r.Options.Edges() {
 			what = " --what embeddings"
 			if src, rest, _ := strings.Cut(r.Options.Target, ","); !strings.HasSuffix(rest, ","+src) {
 				what += " --type " + src

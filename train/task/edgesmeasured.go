@@ -21,8 +21,9 @@ func (k *Edges) Limit(n int) error {
 	return nil
 }
 
-// measured is how many edges of a part are measured.
-func (k *Edges) measured(h store.HeldEdges) int {
+// Count is how many edges of a part, Valid or Test, are measured.
+func (k *Edges) Count(p Part) int {
+	h := k.held[p]
 	if k.most > 0 {
 		return min(h.Len(), k.most)
 	}
@@ -36,8 +37,8 @@ const edgesAtOnce = 1 << 13
 // edges with what they are made of.
 func (k *Edges) Bytes() (n int64) {
 	most := 0
-	for _, h := range k.held {
-		most = max(most, k.measured(h))
+	for p := range k.held {
+		most = max(most, k.Count(Part(p)))
 	}
 	cols := int64(k.net.Model.Out)
 	for _, t := range k.data.SeedTypes() {
@@ -52,8 +53,8 @@ func (k *Edges) Part(_ context.Context, p Part) ([][]uint32, error) {
 	h := k.held[p]
 	k.part, k.used = p, k.used[:0]
 	order := newPermutation(uint64(max(h.Len(), 1)), sample.Hash(k.options.Seed, phaseEval, uint64(p), 1))
-	for i := range k.measured(h) {
-		if k.measured(h) < h.Len() {
+	for i := range k.Count(p) {
+		if k.Count(p) < h.Len() {
 			i = int(order.at(uint64(i)))
 		}
 		k.used = append(k.used, i)
