@@ -163,6 +163,29 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// TestPredictFewNodes: few nodes are computed from their neighbourhoods alone, to the same bits as with all others beside.
+func TestPredictFewNodes(t *testing.T) {
+	s := storetest.Communities(2000, 4, 3, 8, 3)
+	ds := open(t, s)
+	dir, _ := runIn(t, ds, small())
+	n := network(t, ds, dir, NetworkOptions{})
+	defer n.Close()
+	all, _ := predictions(t, n, Logits, DefaultLayer, everyNode(n))
+	computed := map[int]int{}
+	n.Follow(func(layer, _ int, _ string, _, nodes int) { computed[layer] = nodes })
+	few := []uint32{4, 1700}
+	got, _ := predictions(t, n, Logits, DefaultLayer, few)
+	near := map[uint32]bool{}
+	for _, v := range few {
+		require.Equal(t, all[v], got[v])
+		near[v] = true
+		for _, u := range ds.Graph(0).Neighbors(v) {
+			near[u] = true
+		}
+	}
+	require.Equal(t, map[int]int{1: len(near), 2: len(few)}, computed)
+}
+
 // TestPredictIsThePlainPass: logits are those of one batch of all nodes with all their neighbours, within the last bits: sums over
 // equal rows are taken in other chunks.
 func TestPredictIsThePlainPass(t *testing.T) {

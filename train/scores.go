@@ -134,6 +134,7 @@ func (n *Network) Scores(
 			if err := do(src[:m], dst[:m], n.t.links.Scores(xs, ys, numbers[0], numbers[1])); err != nil {
 				return err
 			}
+			n.t.peak.Look()
 			n.t.tiers.FollowHeap()
 			src, dst = src[m:], dst[m:]
 		}
@@ -166,6 +167,13 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	}
 	defer rows.close()
 	o.Bytes = n.t.eval.Bytes / 2 // hidden rows are not there any more
+	show := o.Progress
+	o.Progress = func(done, all int64) {
+		n.t.peak.Look()
+		if show != nil {
+			show(done, all)
+		}
+	}
 	err = n.t.links.Top(ctx, o, sources, rows.src, rows.dst, func(u uint32, dst []uint32, scores []float32) error {
 		n.t.tiers.FollowHeap()
 		return do(u, dst, scores)

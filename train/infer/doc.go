@@ -1,6 +1,7 @@
 // Package infer computes what a network makes of the nodes of a graph: layer by layer over all neighbours, or on sampled blocks.
 //
-// An [Evaluator] takes a task's metric ([Evaluator.Measure]), or gives the rows of any layer to whoever asks ([Evaluator.Each]).
+// An [Evaluator] takes a task's metric ([Evaluator.Measure]), or gives the rows of any layer to whoever asks ([Evaluator.Each]), or keeps
+// them for who reads them in any order ([Evaluator.Keep]). Only what the nodes that are asked for hear is computed.
 // One goroutine at a time. Start at [Evaluator.Each].
 //
 // # Memory and disk
