@@ -26,6 +26,9 @@ func comparePeers(ctx context.Context, c *comparison) error {
 		return err
 	}
 	defer ds.Close()
+	if len(ds.Manifest().Relations) > 1 {
+		return compareTypedPeers(ctx, c, ds, device)
+	}
 	trace, err := drawTrace(ctx, ds, plain, c.batch, 2*c.steps)
 	if err != nil {
 		return err

@@ -30,7 +30,9 @@ class Rows:
             self.shards.append(table)
             self.first.append(s["first"])
         self.hot = np.empty((job["hot"], self.dim), dtype)
-        self.copy(self.hot, np.arange(job["hot"]), np.arange(job["hot"]))
+        for at in range(0, job["hot"], 1 << 16):  # what NumPy takes out of a map is in memory once more
+            ids = np.arange(at, min(at + (1 << 16), job["hot"]))
+            self.copy(self.hot, ids, ids)
 
     def advise(self, advice):
         """From here on, with nothing in the page cache."""
