@@ -31,6 +31,17 @@ func (s nodeSet) all(yield func(uint32) bool) {
 	}
 }
 
+// from yields the nodes from one on, in ascending order.
+func (s nodeSet) from(first uint32) func(yield func(uint32) bool) {
+	return func(yield func(uint32) bool) {
+		for v := range s[first/64:].all {
+			if v += first / 64 * 64; v >= first && !yield(v) {
+				return
+			}
+		}
+	}
+}
+
 // but is the set without its first nodes, n of them.
 func (s nodeSet) but(n int) nodeSet {
 	if n == 0 {

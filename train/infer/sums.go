@@ -43,12 +43,15 @@ type partLists struct {
 func (e *Evaluator) bySums(ctx context.Context, l, t int, nodes nodeSet, memory int64, hidden hiddenRows,
 	do func(chunk []uint32, y kernels.Tensor) error) (parts int, err error) {
 	p := &part{e: e, layer: l, typ: t, hidden: hidden, lists: make([]partLists, len(e.data.Relations))}
-	p.reserve(nodes, memory)
+	memory = min(memory, edgeBytes<<31) // edges of a part are counted in 32 bits
 	err = e.chunks(nodes, t, l, func(chunk []uint32) error {
+		if len(p.nodes) == 0 {
+			p.reserve(nodes, chunk[0], memory)
+		}
 		if err := p.add(ctx, chunk); err != nil {
 			return err
 		}
-		if p.bytes < min(memory, edgeBytes<<31) { // edges of a part are counted in 32 bits
+		if p.bytes < memory {
 			return nil
 		}
 		return p.finish(ctx, do)
@@ -59,25 +62,37 @@ func (e *Evaluator) bySums(ctx context.Context, l, t int, nodes nodeSet, memory 
 	return p.finished, err
 }
 
-// reserve makes room for the edges of a part that takes so much memory, so that no list grows.
-func (p *part) reserve(nodes nodeSet, memory int64) {
+// reserve makes room for the edges of the part that begins with node first, so that no list grows: hubs, which come first, have many more
+// edges to a part than others.
+func (p *part) reserve(nodes nodeSet, first uint32, memory int64) {
 	held, edges := int64(0), make([]int64, len(p.lists))
-	for r := range p.lists {
-		if !p.into(r) {
-			continue
+	for v := range nodes.from(first) {
+		if held >= memory+int64(p.e.most.edges)*edgeBytes { // and the rest of a chunk
+			break
 		}
-		edges[r] = p.e.edgesOf(r, nodes)
-		held += edgeBytes*edges[r] + int64(nodes.count()*(4*p.e.sumColumns(p.layer, r)+8))
+		for r := range p.lists {
+			if p.into(r) {
+				n := int64(p.e.data.Relations[r].Degree(v))
+				edges[r] += n
+				held += edgeBytes*n + int64(4*p.e.sumColumns(p.layer, r)+8)
+			}
+		}
 	}
-	for r := range p.lists {
-		n := edges[r]
-		if held > memory {
-			n = min(n, int64(float64(n)*float64(memory)/float64(held))+int64(p.e.most.edges))
-		}
+	most := int64(0)
+	for r, n := range edges {
 		list := &p.lists[r]
-		list.src, list.dst = make([]uint32, 0, n), make([]uint32, 0, n)
-		p.order = slices.Grow(p.order, int(max(0, n-int64(cap(p.order)))))
+		list.src, list.dst = fresh(list.src, n), fresh(list.dst, n)
+		most = max(most, n)
 	}
+	p.order = fresh(p.order, most)
+}
+
+// fresh is an empty list with room for n: list, if it is neither too small nor far too large.
+func fresh[T any](list []T, n int64) []T {
+	if c := int64(cap(list)); c < n || c > n+n/4 {
+		return make([]T, 0, n)
+	}
+	return list[:0]
 }
 
 // edgesOf is how many edges relation r has to nodes.
@@ -195,11 +210,11 @@ func (p *part) finish(ctx context.Context, do func(chunk []uint32, y kernels.Ten
 // stream adds up the rows of relation r, source after source.
 func (p *part) stream(ctx context.Context, r int) error {
 	list, from := &p.lists[r], p.e.data.Relations[r].Src
-	order := append(p.order[:0], make([]uint64, len(list.src))...)
-	p.order = order
+	order := p.order[:0]
 	for i, u := range list.src {
-		order[i] = uint64(u)<<32 | uint64(i) // equal sources as their lists have them
+		order = append(order, uint64(u)<<32|uint64(i)) // equal sources as their lists have them
 	}
+	p.order = order
 	slices.Sort(order)
 	var ids, at []uint32 // sources of a batch, and of each of its edges the number of the source
 	for len(order) > 0 {
