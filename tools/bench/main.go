@@ -10,6 +10,7 @@
 //	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
+//	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
@@ -29,7 +30,9 @@
 // rows and the device seconds, with static prefixes beside it, step by step and by windows.
 // windows trains with read windows of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates
 // the same steps in memory and with 40 % of the feature bytes. peers alternates the fetching of rows, and training, with a NumPy
-// memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all.
+// memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all. infer
+// predicts the logits of all nodes, layers holding rows, sums and what they choose, and says layer by layer what was planned and
+// what was read; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
 // or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with torch==2.2.1, torchdata==0.7.1 and numpy<2), and dgl==1.1.3 wants
@@ -78,6 +81,7 @@ type comparison struct {
 	kappa           int
 	cache           trace.Capacity
 	layerDependency bool
+	nodes           int // of a batch of infer's Python
 	binary          cli.Binary  // none where the command has no use for it
 	group           *cli.Cgroup // of the Python; nil: none
 	tmp             string      // gone afterwards
@@ -99,6 +103,7 @@ var commands = map[string]struct {
 	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
 	"epoch-disk": {compare: compareDiskEpochs, steps: 240},
 	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
+	"infer":      {compare: compareInference, steps: 20, memory: "4GiB"},
 }
 
 func main() {
@@ -113,7 +118,7 @@ func main() {
 
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, peers")
+		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, peers, infer")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -128,6 +133,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.StringVar(&c.memory, "memory", command.memory, "--memory of training out of core: `size`; default in epoch-disk: the size of the data")
 	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
 	f.IntVar(&c.steps, "steps", command.steps, "steps of a run, or of a trace, in training out of core")
+	f.IntVar(&c.nodes, "nodes", 1024, "nodes of a batch, in infer's Python")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
 	fanout := f.String("fanout", numbers(fanouts), "neighbours drawn at each hop, in dependent")

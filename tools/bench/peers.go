@@ -105,25 +105,10 @@ type peerTurn struct {
 
 // startPeer starts peers.py on the files of ds, in a memory cgroup.
 func (c *comparison) startPeer(ctx context.Context, ds *store.Dataset, trace [][]uint32) (*python, peerReady, error) {
-	type file struct {
-		Path   string `json:"path"`
-		Offset int64  `json:"offset"`
-		First  int64  `json:"first"`
-		Rows   int64  `json:"rows"`
-		Stride int64  `json:"stride"`
-	}
-	f, g := ds.Features(0), ds.Graph(0)
-	offsets, neighbors := g.Sections()
-	var shards []file
-	for _, s := range f.Shards() {
-		shards = append(shards, file{s.Path, s.DataOffset, s.FirstRow, s.Rows, s.Stride})
-	}
-	job, err := json.Marshal(map[string]any{
-		"shards": shards, "dim": f.Dim(), "dtype": npyType[f.Elem()], "hot": f.Rows() * cacheShare / 100,
-		"offsets": file{Path: offsets.Path, Offset: store.PageSize}, "neighbors": file{Path: neighbors.Path, Offset: store.PageSize},
-		"nodes": g.Nodes(), "edges": g.Edges(), "classes": ds.Labels(0).Classes(), "batch": c.batch, "steps": c.batches,
-		"threads": c.threads, "workers": c.threads - 1,
-	})
+	about, g := jobOf(ds), ds.Graph(0)
+	about["hot"], about["classes"], about["batch"], about["steps"] = ds.Features(0).Rows()*cacheShare/100, ds.Labels(0).Classes(), c.batch, c.batches
+	about["threads"], about["workers"] = c.threads, c.threads-1
+	job, err := json.Marshal(about)
 	if err != nil {
 		return nil, peerReady{}, err
 	}
@@ -159,6 +144,28 @@ func (c *comparison) startPeer(ctx context.Context, ds *store.Dataset, trace [][
 	var ready peerReady
 	p, err := c.startPython(ctx, &ready, "peers.py", path)
 	return p, ready, err
+}
+
+// jobOf says to a Python where the files of ds have its rows and lists.
+func jobOf(ds *store.Dataset) map[string]any {
+	type file struct {
+		Path   string `json:"path"`
+		Offset int64  `json:"offset"`
+		First  int64  `json:"first"`
+		Rows   int64  `json:"rows"`
+		Stride int64  `json:"stride"`
+	}
+	f, g := ds.Features(0), ds.Graph(0)
+	offsets, neighbors := g.Sections()
+	var shards []file
+	for _, s := range f.Shards() {
+		shards = append(shards, file{s.Path, s.DataOffset, s.FirstRow, s.Rows, s.Stride})
+	}
+	return map[string]any{
+		"shards": shards, "dim": f.Dim(), "dtype": npyType[f.Elem()],
+		"offsets": file{Path: offsets.Path, Offset: store.PageSize}, "neighbors": file{Path: neighbors.Path, Offset: store.PageSize},
+		"nodes": g.Nodes(), "edges": g.Edges(),
+	}
 }
 
 // bytesOf reads 2560MiB.

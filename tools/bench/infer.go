@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/train/infer"
+)
+
+// inferLayers is how many layers the network of infer has, each of inferHidden columns.
+const (
+	inferLayers = 3
+	inferHidden = 128
+)
+
+// predicted is what gnnstore predict --json says of a pass.
+type predicted struct {
+	Seconds       float64        `json:"seconds"`
+	Layers        []infer.Report `json:"layers"`
+	PeakRSSBytes  int64          `json:"peak_rss_bytes"`
+	PeakFileBytes int64          `json:"peak_file_bytes"`
+}
+
+// inferredTurn is what a turn of infer.py came to.
+type inferredTurn struct {
+	Seconds  []float64 `json:"seconds"` // by layer
+	Furthest float64   `json:"furthest"`
+	Largest  float64   `json:"largest"`
+	Peak     int64     `json:"peak"`
+}
+
+// compareInference alternates the logits of all nodes by gnnstore predict, layers holding rows, sums and whatever they choose, with
+// PyTorch Geometric's loop over layers where there is a Python, from the weights of the same run; and says layer by layer what was
+// planned and what came of it.
+func compareInference(ctx context.Context, c *comparison) error {
+	ds, device, err := c.open(ctx, c.dataset)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	run := filepath.Join(c.tmp, "run")
+	if err := c.binary.Run(ctx, "train", c.dataset, "--layers", strconv.Itoa(inferLayers), "--hidden", strconv.Itoa(inferHidden), "--fanout", "10,10,10",
+		"--batch", strconv.Itoa(c.batch), "--epochs", "1", "--epoch-steps", strconv.Itoa(c.steps), "--eval-memory", "0", "--eval-nodes", "1",
+		"--run", run); err != nil {
+		return err
+	}
+	limit, err := bytesOf(c.memory)
+	if err != nil {
+		return err
+	}
+	var peer *python
+	var ready struct {
+		Versions string `json:"versions"`
+	}
+	if c.python != "" {
+		if c.group, err = cli.NewCgroup(fmt.Sprint(os.Getpid()), limit/10*11); err != nil {
+			fmt.Fprintf(c.out, "note: %v; so memory is without bounds\n\n", err)
+		}
+		defer func() { c.group.Close() }()
+		if peer, err = c.startInference(ctx, ds, run, &ready); err != nil {
+			return err
+		}
+		defer peer.close() //nolint:errcheck // what matters was read
+	}
+	took, their := map[string]series{}, series{}
+	passes := map[string]predicted{}
+	var turn inferredTurn
+	for range c.rounds {
+		for _, way := range infer.Holds {
+			p, err := c.predict(ctx, run, way, limit/10*11)
+			if err != nil {
+				return fmt.Errorf("--way %s: %w", way, err)
+			}
+			passes[way], took[way] = p, append(took[way], p.Seconds)
+		}
+		if peer == nil {
+			continue
+		}
+		if err := peer.turn(&turn); err != nil {
+			return err
+		}
+		if turn.Furthest > 1e-3*turn.Largest {
+			return fmt.Errorf("logits are up to %v apart, of up to %v", turn.Furthest, turn.Largest)
+		}
+		all := 0.0
+		for _, s := range turn.Seconds {
+			all += s
+		}
+		their = append(their, all)
+	}
+	rate := device.Costs.BytesPerSecond
+	fmt.Fprintf(c.out, "%s: %d nodes, %d edges; GraphSAGE, %d layers of %d; --memory %s; the disk gives %.2f GB/s in sequence. The last of %d turns:\n\n",
+		filepath.Base(c.dataset), ds.Graph(0).Nodes(), ds.Graph(0).Edges(), inferLayers, inferHidden, c.memory, rate/1e9, c.rounds)
+	tableHead(c.out, "| --way | layer | held | parts, planned | read MB, planned | s reading, planned | s | written MB | reading ÷ sequential rate |")
+	for _, way := range infer.Holds {
+		for _, l := range passes[way].Layers {
+			share := "-"
+			if l.ReadSeconds > 0 {
+				share = fmt.Sprintf("%.0f %%", 100*float64(l.BytesRead)/l.ReadSeconds/rate)
+			}
+			fmt.Fprintf(c.out, "| %s | %d, %s | %s | %d, %d | %.0f, %.0f | %.1f, %.1f | %.1f | %.0f | %s |\n", way, l.Layer, l.Type, l.Way, l.Parts, l.PlannedParts,
+				float64(l.BytesRead)/1e6, float64(l.PlannedBytesRead)/1e6, l.ReadSeconds, l.PlannedReadSeconds, l.Seconds, float64(l.BytesWritten)/1e6, share)
+		}
+	}
+	fmt.Fprintf(c.out, "\nMedian (smallest–largest) of %d turns:\n\n", c.rounds)
+	tableHead(c.out, "| | s | MiB of its own, of maps |")
+	for _, way := range infer.Holds {
+		p := passes[way]
+		fmt.Fprintf(c.out, "| gnnstore, --way %s | %s | %d, %d |\n", way, took[way].spread("%.1f"), p.PeakRSSBytes>>20, p.PeakFileBytes>>20)
+	}
+	if peer != nil {
+		fmt.Fprintf(c.out, "| %s, a layer at a time (%.1f s) | %s | %d, with maps |\n", ready.Versions, turn.Seconds, their.spread("%.1f"), turn.Peak>>20)
+		fmt.Fprintf(c.out, "| theirs / ours, --way auto | %s | |\n", their.over(took["auto"]).spread("%.2f"))
+	}
+	return nil
+}
+
+// predict writes the logits of all nodes, in a memory cgroup of its own.
+func (c *comparison) predict(ctx context.Context, run, way string, limit int64) (p predicted, err error) {
+	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid(), "-predict"), limit)
+	if err != nil {
+		fmt.Fprintf(c.out, "note: %v\n\n", err)
+	}
+	defer group.Close()
+	cmd := group.Command(ctx, string(c.binary), "predict", run, filepath.Join(c.tmp, "logits.npy"), "--what", "logits", "--memory", c.memory,
+		"--way", way, "--force", "--json")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return p, fmt.Errorf("%w: %s", err, cli.LastLine(stderr.Bytes()))
+	}
+	return p, json.Unmarshal(stdout.Bytes(), &p)
+}
+
+// startInference starts infer.py on the files of ds and the weights of a run.
+func (c *comparison) startInference(ctx context.Context, ds *store.Dataset, run string, ready any) (*python, error) {
+	job := jobOf(ds)
+	job["hot"], job["weights"], job["layers"], job["threads"], job["batch"] = 0, filepath.Join(run, "best.safetensors"), inferLayers, c.threads, c.nodes
+	job["ours"] = filepath.Join(c.tmp, "logits.npy")
+	if _, err := os.Stat(job["weights"].(string)); err != nil {
+		job["weights"] = filepath.Join(run, "last.safetensors")
+	}
+	text, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(c.tmp, "job.json")
+	if err := os.WriteFile(path, text, 0o666); err != nil {
+		return nil, err
+	}
+	return c.startPython(ctx, ready, "infer.py", path)
+}
