@@ -185,7 +185,7 @@ func TestOnDiskAsInMemory(t *testing.T) {
 		require.Equal(rt, nodes, wantIDs)
 
 		e.Dir, e.Bytes = dir, int64(rapid.SampledFrom([]int{0, 1, 100, 500, 2000, 10_000}).Draw(rt, "bytes"))
-		e.most = bounds{rapid.IntRange(1, 2000).Draw(rt, "chunk"), rapid.IntRange(1, 300).Draw(rt, "edges"), 1 << 20, rapid.IntRange(0, 60).Draw(rt, "hub"), rapid.IntRange(1, 30).Draw(rt, "part"), 1 << 30}
+		e.most = bounds{rapid.IntRange(1, 2000).Draw(rt, "chunk"), rapid.IntRange(1, 300).Draw(rt, "edges"), 1 << 20, rapid.IntRange(0, 60).Draw(rt, "hub"), rapid.IntRange(1, 30).Draw(rt, "part")}
 		e.Hold = rapid.SampledFrom([]Hold{HoldAuto, HoldRows, HoldSums}).Draw(rt, "hold")
 		if rapid.Bool().Draw(rt, "tables of its own") {
 			e.Attach(make([]*cachetier.Stack, len(e.data.Types)), nil)
@@ -218,7 +218,7 @@ func asBits(v []float32) []uint32 {
 func library(t testing.TB, kind model.Kind, o Options) (e *Evaluator, papers []uint32) {
 	c := model.Config{Kind: kind, Layers: 3, Hidden: 16, Norm: "layer", Heads: 2}
 	e = network(t, storetest.BuildTyped(t, storetest.Library(400, 3, 1)), c, o)
-	e.most, e.Hold = bounds{4096, 500, 1 << 20, 500, 100, 1 << 30}, HoldRows
+	e.most, e.Hold = bounds{4096, 500, 1 << 20, 500, 100}, HoldRows
 	for v := range uint32(e.data.Types[e.data.Target].Nodes) {
 		papers = append(papers, v)
 	}

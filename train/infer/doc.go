@@ -31,10 +31,10 @@
 // it reads, and [Evaluator.Reports] what was read. Features come the same way where hidden rows are in memory, in what these leave, but for
 // those that an attached table brings.
 //
-// A node of more neighbours than a chunk has edges is a chunk of its own. Networks of means and sums (model.Kind.Sums) add them up in
-// parts, in the order of the list, so that the rows of a part are all that is in memory of them, and the bits the same whatever its
-// length; the list itself takes some 20 bytes an edge. Networks of attention take a list at once; one whose rows are more than Bytes, and than a chunk may take anyway, is
-// refused where hidden rows are on disk.
+// A node of more neighbours than a chunk has edges is a chunk of its own, and its neighbours are added up in parts, in the order of the
+// list, so that the rows of a part are all that is in memory of them. Networks of attention go over the list twice: for the scores, whose
+// softmax is then taken at once, and for the sum. The list itself takes some 20 bytes an edge, and its scores 8 a head. The bits are the
+// same whatever the length of a part.
 //
 // # Why not
 //

@@ -120,11 +120,9 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 		e.ChunkBytes = chunkBytes
 	}
 	chunk := e.ChunkBytes
-	e.most = bounds{int(chunk), int(chunk / chunkEdge), 2 * chunk, hubEdges, hubPart, evalChunks * chunk}
-	if s.Model.Kind.Sums() { // whatever the length of a part: sums are the same
-		e.most.hub = min(hubEdges, e.most.edges)
-		e.most.part = max(1, e.most.hub*hubPart/hubEdges)
-	}
+	e.most = bounds{int(chunk), int(chunk / chunkEdge), 2 * chunk, hubEdges, hubPart}
+	e.most.hub = min(hubEdges, e.most.edges)
+	e.most.part = max(1, e.most.hub*hubPart/hubEdges)
 	var lists []sample.Topology
 	var values []sample.Values
 	for _, r := range d.Relations {
@@ -553,7 +551,7 @@ func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x mode
 	return nil
 }
 
-// Bounds of layer-wise evaluation. Those of a hub are never of a budget's, but for networks of sums, whose bits are the same in any parts.
+// Bounds of layer-wise evaluation. None of them changes a bit.
 const (
 	chunkBytes = 32 << 20
 	chunkEdge  = 128     // of a chunk, an edge of it at most
@@ -573,7 +571,6 @@ type bounds struct {
 	learnt int64 // of the records of learnt sources, and of their values, which are copied out of them
 	hub    int
 	part   int
-	whole  int64 // of rows of a list that is taken at once
 }
 
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.

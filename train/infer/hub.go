@@ -2,43 +2,25 @@ package infer
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// A hub is a node with more neighbours than a chunk has edges. It is a chunk of its own, and where the network has nothing but sums of
-// neighbours, they are added up a part of the list after the other, in the order of the list: what is added up so far stands before
-// the next part. So the rows of a part are all that is in memory of them, and the bits are those of a list that is taken at once.
+// A hub is a node with more neighbours than a chunk has edges. It is a chunk of its own, and its neighbours are added up a part of the list
+// after the other, in the order of the list: what is added up so far stands before the next part. Networks of attention have the scores
+// of all neighbours first, part by part, then their softmax, and then the sum by that. So the rows of a part are all that is in memory of
+// them, and the bits are those of a list that is taken at once, whatever the length of a part.
 
-// hub tells whether nodes are a hub whose neighbours are added up in parts.
+// hub tells whether nodes are a hub.
 func (e *Evaluator) hub(l, t int, nodes []uint32) bool {
-	if len(nodes) != 1 || !e.step.Model.Kind.Sums() {
+	if len(nodes) != 1 || !e.step.Model.Kind.Sums() && !e.step.Model.Attends() {
 		return false
 	}
 	n, _ := e.edges(l, t, nodes[0])
 	return n > e.most.hub
 }
-
-// checkHub refuses a hub of a network that takes lists at once, where the rows of the list are more than there may be.
-func (e *Evaluator) checkHub(l, t int, nodes []uint32) error {
-	n, _ := e.edges(l, t, nodes[0])
-	if len(nodes) > 1 || n <= e.most.hub {
-		return nil
-	}
-	need := attentionRows * 4 * int64(n) * int64(e.step.Model.Hidden)
-	if most := max(e.Bytes, e.most.whole); need > most {
-		return fmt.Errorf("%s: node %s of type %s has %d neighbours, whose rows take %s at once under {model} %s, and %s are allowed; raise "+
-			"{eval_bytes}, or take a network of means: %s, %s, %s, %s", e.data.Set.Path(), e.data.Name(t, nodes[0]), e.data.Types[t].Name, n,
-			kernels.FormatBytes(need), e.step.Model.Kind, kernels.FormatBytes(most), model.SAGE, model.GCN, model.RSAGE, model.RGCN)
-	}
-	return nil
-}
-
-// attentionRows is how many rows networks of attention make of each source: itself, keys, values.
-const attentionRows = 3
 
 // inParts computes layer l for v of type t, a hub. hidden is as compute has it.
 func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hiddenRows) (y kernels.Tensor, err error) {
@@ -54,10 +36,16 @@ func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hidd
 			}
 		}
 	}()
+	var of *attention
+	if !e.step.Model.Kind.Sums() {
+		if of, err = e.attend(ctx, l, t, layer, inputs, hidden); err != nil {
+			return y, err
+		}
+		defer of.free()
+	}
 	for r := range layer.Blocks {
 		if k := &layer.Blocks[r]; len(k.Nbr) > 0 {
-			from := e.data.Relations[r].Src
-			if err := e.sum(ctx, &given[r], l, from, inputs[from], k, hidden); err != nil {
+			if err := e.sum(ctx, &given[r], l, r, inputs[e.data.Relations[r].Src], k, of, hidden); err != nil {
 				return y, err
 			}
 		}
@@ -70,15 +58,149 @@ func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hidd
 	return e.layerGiven(l, t, x, layer, given), nil
 }
 
-// sum makes total what the network reads of the one list of k: the sum of the rows of sources, by their weights, or where there are
-// none their mean. ids are the sources, of type from.
-func (e *Evaluator) sum(ctx context.Context, total *kernels.Tensor, l, from int, ids []uint32, k *sample.Block, hidden hiddenRows) error {
+// eachPart calls do with some neighbours of the one list of k after the other, from the lo-th on, and their rows as layer l reads them, by
+// relation r. ids are the sources. The tape is reset for each.
+func (e *Evaluator) eachPart(ctx context.Context, l, r int, ids []uint32, k *sample.Block, hidden hiddenRows, do func(lo int, rows kernels.Tensor)) error {
+	list, from := k.Nbr[k.Start[0]:k.End[0]], e.data.Relations[r].Src
+	var part []uint32
+	for lo := 0; lo < len(list); lo += e.most.part {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part = part[:0]
+		for _, at := range list[lo:min(lo+e.most.part, len(list))] {
+			part = append(part, ids[at])
+		}
+		e.step.Tape.Reset(false)
+		x := make(model.Rows, len(e.data.Types))
+		if err := e.bring(ctx, l, from, part, x, hidden); err != nil {
+			return err
+		}
+		do(lo, e.step.Model.Sources(e.step.Tape, l, from, len(part), x[from]))
+		e.look()
+	}
+	return nil
+}
+
+// attention is the weights of a hub's neighbours.
+type attention struct {
+	e     *Evaluator
+	alpha []kernels.Tensor // by relation: a row a neighbour, a column a head
+	lists kernels.Tensor   // of up to as many neighbours: 0, n, and 0 to n-1
+	own   kernels.Tensor
+}
+
+func (a *attention) free() {
+	be := a.e.step.Tape.Backend()
+	for _, x := range append(a.alpha, a.lists, a.own) {
+		if x.Buf != nil {
+			be.Free(x.Buf)
+		}
+	}
+}
+
+// list is a list of one destination over n rows in order.
+func (a *attention) list(n int) kernels.Adjacency {
+	be := a.e.step.Tape.Backend()
+	if a.lists.Rows < n+2 {
+		if a.lists.Buf != nil {
+			be.Free(a.lists.Buf)
+		}
+		a.lists = kernels.Tensor{Buf: be.Alloc(kernels.U32, n+2), Type: kernels.U32, Rows: n + 2, Cols: 1}
+		host := make([]uint32, n+2)
+		for i := range n {
+			host[i+2] = uint32(i)
+		}
+		be.UploadU32(a.lists, host)
+	}
+	be.UploadU32(a.lists.Slice(0, 2), []uint32{0, uint32(n)})
+	return kernels.Adjacency{Start: a.lists.Slice(0, 1), End: a.lists.Slice(1, 2), Nbr: a.lists.Slice(2, n+2)}
+}
+
+// copy is x in memory that lasts.
+func (e *Evaluator) copy(x kernels.Tensor) kernels.Tensor {
+	be := e.step.Tape.Backend()
+	y := kernels.Tensor{Buf: be.Alloc(kernels.F32, x.Len()), Type: kernels.F32, Rows: x.Rows, Cols: x.Cols}
+	be.Convert(y, x)
+	return y
+}
+
+// attend is the weights of all neighbours of the one node of type t that layer was drawn for.
+func (e *Evaluator) attend(ctx context.Context, l, t int, layer *sample.Layer, inputs [][]uint32, hidden hiddenRows) (a *attention, err error) {
 	be, tape := e.step.Tape.Backend(), e.step.Tape
-	list := k.Nbr[k.Start[0]:k.End[0]]
-	size := min(e.most.part, len(list))
+	a = &attention{e: e, alpha: make([]kernels.Tensor, len(layer.Blocks))}
+	scores := make([]kernels.Tensor, len(layer.Blocks))
+	defer func() {
+		for _, s := range scores {
+			if s.Buf != nil {
+				be.Free(s.Buf)
+			}
+		}
+		if err != nil {
+			a.free()
+		}
+	}()
+	tape.Reset(false)
+	x := make(model.Rows, len(inputs))
+	if err := e.bring(ctx, l, t, inputs[t][:1], x, hidden); err != nil {
+		return nil, err
+	}
+	a.own = e.copy(e.step.Model.Sources(tape, l, t, 1, x[t]))
+	var relations []int
+	var given []kernels.Tensor
+	most := 0
+	for r := range layer.Blocks {
+		k := &layer.Blocks[r]
+		n := len(k.Nbr)
+		if n == 0 {
+			continue
+		}
+		err := e.eachPart(ctx, l, r, inputs[e.data.Relations[r].Src], k, hidden, func(lo int, rows kernels.Tensor) {
+			s := e.step.Model.Scores(tape, l, r, a.own, rows, a.list(rows.Rows))
+			if scores[r].Buf == nil {
+				scores[r] = kernels.Tensor{Buf: be.Alloc(kernels.F32, n*s.Cols), Type: kernels.F32, Rows: n, Cols: s.Cols}
+			}
+			be.Convert(scores[r].Slice(lo, lo+rows.Rows), s)
+		})
+		if err != nil {
+			return nil, err
+		}
+		relations, given, most = append(relations, r), append(given, scores[r]), max(most, n)
+	}
+	tape.Reset(false)
+	drawn := e.step.Feed.Blocks(e.block.Layers)[0]
+	var edges []model.Edges
+	for _, r := range relations {
+		k := drawn.Edges[r] // with the weights and values of its edges
+		k.Adjacency = a.whole(len(layer.Blocks[r].Nbr), most, k.Adjacency)
+		edges = append(edges, k)
+	}
+	for i, alpha := range e.step.Model.Alpha(tape, l, a.own, relations, given, edges) {
+		a.alpha[relations[i]] = e.copy(alpha)
+	}
+	return a, nil
+}
+
+// whole is the list of drawn over the scores of its n neighbours in order; relations have up to most of them.
+func (a *attention) whole(n, most int, drawn kernels.Adjacency) kernels.Adjacency {
+	a.list(most) // so that what was given for another relation stays
+	return kernels.Adjacency{Start: drawn.Start, End: drawn.End, Nbr: a.lists.Slice(2, n+2)}
+}
+
+// sum makes total what the network reads of the one list of k, of relation r: the sum of the rows of sources, by their weights or by
+// attention's, or where there are none their mean. ids are the sources.
+func (e *Evaluator) sum(
+	ctx context.Context, total *kernels.Tensor, l, r int, ids []uint32, k *sample.Block, of *attention, hidden hiddenRows,
+) error {
+	be := e.step.Tape.Backend()
+	n := len(k.Nbr[k.Start[0]:k.End[0]])
+	size, heads := min(e.most.part, n), 1
+	if of != nil {
+		heads = of.alpha[r].Cols
+	}
 	ints := kernels.Tensor{Buf: be.Alloc(kernels.U32, size+3), Type: kernels.U32, Rows: size + 3, Cols: 1}
 	defer be.Free(ints.Buf)
-	numbers := kernels.Tensor{Buf: be.Alloc(kernels.F32, size+1), Type: kernels.F32, Rows: size + 1, Cols: 1}
+	numbers := kernels.Tensor{Buf: be.Alloc(kernels.F32, (size+1)*heads), Type: kernels.F32, Rows: size + 1, Cols: heads}
 	defer be.Free(numbers.Buf)
 	var terms kernels.Tensor // what is added up so far, and the rows of a part
 	defer func() {
@@ -86,41 +208,38 @@ func (e *Evaluator) sum(ctx context.Context, total *kernels.Tensor, l, from int,
 			be.Free(terms.Buf)
 		}
 	}()
-	var part, places []uint32
+	be.Fill(numbers, 1)
+	var places []uint32
 	var weights []float32
-	for lo := 0; lo < len(list); lo += size {
-		if err := ctx.Err(); err != nil {
-			return err
+	err := e.eachPart(ctx, l, r, ids, k, hidden, func(lo int, rows kernels.Tensor) {
+		part := rows.Rows
+		if of != nil {
+			rows = e.step.Model.Weighed(e.step.Tape, l, r, rows)
+			be.Convert(numbers.Slice(1, part+1), of.alpha[r].Slice(lo, lo+part))
 		}
-		n := min(size, len(list)-lo)
-		part, places, weights = part[:0], append(places[:0], 0, uint32(n+1), 0), append(weights[:0], 1)
-		for i, at := range list[lo : lo+n] {
-			part, places, weights = append(part, ids[at]), append(places, uint32(i+1)), append(weights, 1)
-			if len(k.Weight) > 0 {
-				weights[i+1] = k.Weight[int(k.Start[0])+lo+i]
+		places, weights = append(places[:0], 0, uint32(part+1), 0), weights[:0]
+		for i := range part {
+			places = append(places, uint32(i+1))
+			if of == nil && len(k.Weight) > 0 {
+				weights = append(weights, k.Weight[int(k.Start[0])+lo+i])
 			}
 		}
-		tape.Reset(false)
-		x := make(model.Rows, len(e.data.Types))
-		if err := e.bring(ctx, l, from, part, x, hidden); err != nil {
-			return err
-		}
-		rows := e.step.Model.Sources(tape, l, from, n, x[from])
 		if total.Buf == nil {
 			*total = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows.Cols), Type: kernels.F32, Rows: 1, Cols: rows.Cols}
 			terms = kernels.Tensor{Buf: be.Alloc(kernels.F32, (size+1)*rows.Cols), Type: kernels.F32, Rows: size + 1, Cols: rows.Cols}
 		}
 		be.Convert(terms.Slice(0, 1), *total)
-		be.Convert(terms.Slice(1, n+1), rows)
-		be.UploadU32(ints.Slice(0, n+3), places)
-		be.UploadF32(numbers.Slice(0, n+1), weights)
-		be.WeightedSum(*total, terms.Slice(0, n+1), numbers.Slice(0, n+1), kernels.Adjacency{
-			Start: ints.Slice(0, 1), End: ints.Slice(1, 2), Nbr: ints.Slice(2, n+3),
+		be.Convert(terms.Slice(1, part+1), rows)
+		be.UploadU32(ints.Slice(0, part+3), places)
+		if len(weights) > 0 {
+			be.UploadF32(numbers.Slice(1, part+1), weights)
+		}
+		be.WeightedSum(*total, terms.Slice(0, part+1), numbers.Slice(0, part+1), kernels.Adjacency{
+			Start: ints.Slice(0, 1), End: ints.Slice(1, 2), Nbr: ints.Slice(2, part+3),
 		})
-		e.look()
+	})
+	if err == nil && of == nil && len(k.Weight) == 0 && n > 1 {
+		be.Scale(*total, 1/float32(n))
 	}
-	if len(k.Weight) == 0 && len(list) > 1 {
-		be.Scale(*total, 1/float32(len(list)))
-	}
-	return nil
+	return err
 }

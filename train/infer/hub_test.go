@@ -32,6 +32,10 @@ func TestHubsInParts(t *testing.T) {
 		"rgcn with bases":  {Kind: model.RGCN, Bases: 2, LabelInput: 3},
 		"sage with labels": {Kind: model.SAGE, LabelInput: 3},
 		"gcn with labels":  {Kind: model.GCN, LabelInput: 3},
+		"gat":              {Kind: model.GAT, Heads: 4},
+		"rgat":             {Kind: model.RGAT, Heads: 2, LabelInput: 3},
+		"hgt":              {Kind: model.HGT, Heads: 4},
+		"hgt, one head":    {Kind: model.HGT, Heads: 1, LabelInput: 3},
 	} {
 		for _, weighted := range []bool{false, true} {
 			c.Layers, c.Hidden, c.Norm = 2, 8, "layer"
@@ -86,17 +90,4 @@ func TestHubTakesNoMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, asBits(want), asBits(got))
 	require.LessOrEqual(t, kernels.HostBytes()-before, e.MemoryBytes())
-}
-
-// TestHubRefused: a network of attention that has no memory for a list says whose, and what to do.
-func TestHubRefused(t *testing.T) {
-	e := network(t, star(t, 200), model.Config{Kind: model.GAT, Layers: 2, Hidden: 8, Heads: 2, Norm: "none"},
-		Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}})
-	e.most.hub, e.most.whole = 50, 10_000
-	_, _, err := rows(t.Context(), e, 1, []uint32{0, 7})
-	require.ErrorContains(t, err, "node 0 of type node has 199 neighbours, whose rows take 18.7 KiB at once under {model} gat, and 9.8 KiB are "+
-		"allowed; raise {eval_bytes}, or take a network of means: sage, gcn, rsage, rgcn")
-	e.most.whole = 20_000
-	_, _, err = rows(t.Context(), e, 1, []uint32{0, 7})
-	require.NoError(t, err)
 }

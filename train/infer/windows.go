@@ -169,9 +169,6 @@ func (w *windows) each(ctx context.Context, t int, nodes nodeSet, do func(nodes 
 			}
 			return do(nodes, y)
 		}
-		if err := w.e.checkHub(w.layer, t, nodes); err != nil {
-			return err
-		}
 		if err := w.draw(ctx, t, nodes); err != nil {
 			return err
 		}

@@ -55,6 +55,9 @@ const attentionSlope = 0.2
 
 func (l *gatLayer) forward(s step, x Rows, g Graph) Rows {
 	t, nodes, e := s.t, g.Nodes[0], g.Edges[0]
+	if e.Given.Rows > 0 {
+		return Rows{l.elu(t, t.Sum(t.Leaf(e.Given), t.Repeat(l.bias, e.Given.Rows)))}
+	}
 	rows := t.Affine(nil, tape.Term{X: t.Convert(x[0]), W: l.weight})
 	src, dst := t.HeadDot(rows, l.attSrc), t.HeadDot(t.Head(rows, nodes.Dst), l.attDst)
 	alpha := t.EdgeSoftmax(src, dst, e.Weight, e.Adjacency, attentionSlope)

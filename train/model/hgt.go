@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -171,37 +170,50 @@ type hgtPass struct {
 
 // attend is o of the destinations of type to, whose own rows are given.
 func (p *hgtPass) attend(own *tape.Var, to int, relations []int) *tape.Var {
-	t, q := p.t, p.part(1, to, own)
+	t := p.t
+	sums := make([]*tape.Var, len(relations))
+	if p.g.Edges[relations[0]].Given.Rows > 0 { // then all are
+		for i, r := range relations {
+			sums[i] = t.Leaf(p.g.Edges[r].Given)
+		}
+		return p.mixed(sums, relations)
+	}
+	q := p.part(t, 1, to, own)
 	var scores []*tape.Var
 	var weights []kernels.Tensor
 	var lists []kernels.Adjacency
 	for _, r := range relations {
 		from, e := p.relations[r].Src, p.g.Edges[r]
 		if p.k[from] == nil {
-			p.k[from], p.v[from] = p.part(0, from, p.x[from]), p.part(2, from, p.x[from])
+			p.k[from], p.v[from] = p.part(t, 0, from, p.x[from]), p.part(t, 2, from, p.x[from])
 		}
-		asked := t.Affine(nil, tape.Term{X: q, W: p.of(p.keys, r)})
-		score := t.EdgeDot(asked, p.k[from], p.heads, e.Adjacency, float32(1/math.Sqrt(float64(p.out/p.heads))))
-		scores = append(scores, t.HeadDot(score, t.Reshape(p.factors[r], p.heads, 1)))
+		scores = append(scores, p.scoreOf(t, r, q, p.k[from], p.keys, e.Adjacency))
 		weights, lists = append(weights, e.Weight), append(lists, e.Adjacency)
 	}
-	terms := make([]tape.Term, len(relations))
 	for i, alpha := range t.EdgeSoftmaxOf(scores, weights, lists) {
 		r := relations[i]
 		alpha = p.dropAttention(p.step, p.layer, r, alpha, p.g, p.attnDropout)
-		sum := t.WeightedSum(p.v[p.relations[r].Src], alpha, nil, lists[i])
-		terms[i] = tape.Term{X: sum, W: p.of(p.values, r), Across: true}
+		sums[i] = t.WeightedSum(p.v[p.relations[r].Src], alpha, nil, lists[i])
 	}
-	return t.Affine(nil, terms...)
+	return p.mixed(sums, relations)
+}
+
+// mixed is o from the sums of values, by relation.
+func (p *hgtPass) mixed(sums []*tape.Var, relations []int) *tape.Var {
+	terms := make([]tape.Term, len(relations))
+	for i, r := range relations {
+		terms[i] = tape.Term{X: sums[i], W: p.of(p.t, p.values, r), Across: true}
+	}
+	return p.t.Affine(nil, terms...)
 }
 
 // part is the keys (0), queries (1) or values (2) of rows of one type.
-func (p *hgtPass) part(i, kind int, rows *tape.Var) *tape.Var {
-	bias := p.t.Window(p.t.Reshape(p.kqvBias[kind], 3, p.out), i, i+1)
-	return p.t.Affine(bias, tape.Term{X: rows, W: p.t.Window(p.kqv[kind], i*p.out, (i+1)*p.out)})
+func (l *hgtLayer) part(t *tape.Tape, i, kind int, rows *tape.Var) *tape.Var {
+	bias := t.Window(t.Reshape(l.kqvBias[kind], 3, l.out), i, i+1)
+	return t.Affine(bias, tape.Term{X: rows, W: t.Window(l.kqv[kind], i*l.out, (i+1)*l.out)})
 }
 
 // of is the matrix of relation r.
-func (p *hgtPass) of(matrices *tape.Var, r int) *tape.Var {
-	return p.t.Window(matrices, p.number[r]*p.out, (p.number[r]+1)*p.out)
+func (l *hgtLayer) of(t *tape.Tape, matrices *tape.Var, r int) *tape.Var {
+	return t.Window(matrices, l.number[r]*l.out, (l.number[r]+1)*l.out)
 }

@@ -62,8 +62,8 @@ type Frontier struct {
 type Edges struct {
 	kernels.Adjacency
 	Weight kernels.Tensor
-	// Given is what the layer would make of its sources' rows, F32, a row a destination, or no rows: their mean, or with GCN their sum,
-	// by a caller who has added it up in parts: see Kind.Sums.
+	// Given is what the layer would make of its sources' rows, F32, a row a destination, or no rows: their mean, with GCN their sum, or with
+	// attention that of Weighed by Alpha, by a caller who has added it up in parts: see Kind.Sums and Attends.
 	Given kernels.Tensor
 
 	values kernels.Tensor    // F32, a row a position of Nbr, or no rows

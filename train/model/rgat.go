@@ -116,6 +116,9 @@ func (l *rgatLayer) forward(s step, x Rows, g Graph) Rows {
 // attend is the sum over relation r.
 func (l *rgatLayer) attend(s step, r int, x Rows, g Graph) *tape.Var {
 	t, a, e, ends := s.t, l.attention[r], g.Edges[r], l.relations[r]
+	if e.Given.Rows > 0 {
+		return t.Leaf(e.Given)
+	}
 	dst := g.Nodes[ends.Dst].Dst
 	rows := t.Affine(nil, tape.Term{X: x[ends.Src], W: a.src})
 	var own *tape.Var
@@ -125,12 +128,15 @@ func (l *rgatLayer) attend(s step, r int, x Rows, g Graph) *tape.Var {
 		own = t.Affine(nil, tape.Term{X: t.Head(x[ends.Dst], dst), W: a.dst})
 	}
 	src, to := t.HeadDot(rows, a.attSrc), t.HeadDot(own, a.attDst)
-	var alpha *tape.Var
-	if a.edge == nil {
-		alpha = t.EdgeSoftmax(src, to, e.Weight, e.Adjacency, attentionSlope)
-	} else {
-		edge := t.Affine(nil, tape.Term{X: t.Leaf(e.values), W: l.heads.sum(t, a.edge, a.attEdge)})
-		alpha = t.EdgeSoftmaxWith(src, to, edge, e.Weight, e.Adjacency, e.own, attentionSlope)
-	}
+	alpha := l.softmax(t, a, src, to, e)
 	return t.WeightedSum(rows, l.dropAttention(s, l.layer, r, alpha, g, l.attnDropout), nil, e.Adjacency)
+}
+
+// softmax is the attention of edges, from the scores of both ends.
+func (l *rgatLayer) softmax(t *tape.Tape, a attention, src, dst *tape.Var, e Edges) *tape.Var {
+	if a.edge == nil {
+		return t.EdgeSoftmax(src, dst, e.Weight, e.Adjacency, attentionSlope)
+	}
+	edge := t.Affine(nil, tape.Term{X: t.Leaf(e.values), W: l.heads.sum(t, a.edge, a.attEdge)})
+	return t.EdgeSoftmaxWith(src, dst, edge, e.Weight, e.Adjacency, e.own, attentionSlope)
 }
