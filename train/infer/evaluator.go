@@ -2,6 +2,8 @@ package infer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -339,11 +341,22 @@ func (e *Evaluator) EachOf(ctx context.Context, layer, t int, nodes []uint32, do
 func (e *Evaluator) Makes(layer, t int) bool { return e.reach.Types[layer+1][t] }
 
 // Reads tells whether the first layer reads rows that nodes of type t have for input.
-func (e *Evaluator) Reads(t int) bool { return e.reach.Types[0][t] && e.tables[t] != nil }
+func (e *Evaluator) Reads(t int) bool {
+	return e.reach.Types[0][t] && (e.tables[t] != nil || e.data.Types[t].Features != nil)
+}
 
 // Inputs is EachOf with what nodes of type t, which the network Reads, have for input: features, or learnt rows.
-func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
-	rows := max(1, e.ChunkBytes/max(4*int64(e.data.Types[t].Dim()), e.learntRow(t)))
+func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) (err error) {
+	n, table := &e.data.Types[t], e.tables[t]
+	if table == nil {
+		o := e.Tables
+		o.DeviceBytes, o.StaticBytes, o.HostBytes, o.Prewarm = 0, 0, 0, false
+		if table, err = cachetier.Open(ctx, n.Features, o); err != nil {
+			return fmt.Errorf("the rows of type %s: %w", n.Name, err)
+		}
+		defer func() { err = errors.Join(err, table.Close()) }()
+	}
+	rows := max(1, e.ChunkBytes/max(4*int64(n.Dim()), e.learntRow(t)))
 	return store.Guard(func() error {
 		done := 0
 		for chunk := range slices.Chunk(nodes, int(rows)) {
@@ -351,11 +364,11 @@ func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(c
 				return err
 			}
 			e.step.Tape.Reset(false)
-			x := make(model.Rows, len(e.data.Types))
-			if err := e.bring(ctx, 0, t, chunk, x, nil); err != nil {
+			x, err := e.step.Feed.Gather(ctx, t, table, n.DType(), chunk)
+			if err != nil {
 				return err
 			}
-			if err := do(chunk, e.step.Tape.Convert(x[t]).Value); err != nil {
+			if err := do(chunk, e.step.Tape.Convert(e.step.Leaf(t, x)).Value); err != nil {
 				return err
 			}
 			done += len(chunk)
