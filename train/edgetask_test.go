@@ -94,6 +94,18 @@ func TestEdgeNumbersAreLearnt(t *testing.T) {
 	refused(t, ds, o, "{metric} rmse: of {task} edge with {edge_label} rating:sign there are accuracy")
 }
 
+// TestLargeNumbersAreNoted: nothing normalises what is learnt.
+func TestLargeNumbersAreNoted(t *testing.T) {
+	spec := storetest.Trust(100, true, false)
+	spec.Relations[0].Columns[1].Value = func(v, i int) float64 { return -1e6 }
+	o := edgeOptions()
+	o.EdgeLabel, o.Epochs = "time:value", 1
+	var notes []string
+	_, err := Run(context.Background(), openTyped(t, spec), in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	require.NoError(t, err)
+	require.Contains(t, notes, "column time, which is learnt, has values like 1e+06, and nothing normalises them: the loss is of their squares; ingest smaller ones")
+}
+
 // TestEdgesDoNotTellThemselves: ratings by lot, which messages along the edges would tell, are not learnt where a step's own edges are
 // left out; the decoder is not given what is learnt. With them left in, it is refused.
 func TestEdgesDoNotTellThemselves(t *testing.T) {

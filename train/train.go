@@ -623,6 +623,10 @@ func (t *trainer) notes() {
 	for _, text := range t.large {
 		t.note("%s", text)
 	}
+	if l := t.data.EdgeLabel; l != nil && l.Numbers() && l.Most >= largeValue {
+		t.note("column %s, which is learnt, has values like %.3g, and nothing normalises them: the loss is of their squares; ingest smaller ones",
+			l.Column.Column.Name, l.Most)
+	}
 	for i, read := range t.tiers.Reach.Types[0] {
 		switch n := t.data.Types[i]; {
 		case !read || n.Features != nil || n.Nodes == 0:

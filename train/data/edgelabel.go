@@ -17,6 +17,8 @@ type EdgeLabel struct {
 	Classes []string
 	// Train is how many edges each class has to train on.
 	Train []int64
+	// Most is the largest magnitude of the values that are trained on.
+	Most float64
 
 	sign   bool
 	values []float64 // that the column has, ascending, where each is a class
@@ -78,6 +80,7 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 			if err := add(x, 1); err != nil {
 				return err
 			}
+			l.Most = max(l.Most, math.Abs(x))
 		}
 	}
 	for p, h := range []store.HeldEdges{d.Links.Valid, d.Links.Test} {
