@@ -530,7 +530,7 @@ func TestPredictInLittleMemory(t *testing.T) {
 	dir, _ := runIn(t, ds, o)
 	n := network(t, ds, dir, NetworkOptions{})
 	all := everyNode(n)
-	want, _ := predictions(t, n, Logits, 0, all)
+	want, _ := predictions(t, n, Logits, DefaultLayer, all)
 	require.NoError(t, n.Close())
 	looked, err := run.Look(dir)
 	require.NoError(t, err)
@@ -544,7 +544,7 @@ func TestPredictInLittleMemory(t *testing.T) {
 		n := network(t, ds, dir, NetworkOptions{MemoryBytes: memory, Scratch: scratch})
 		for _, bytes := range []int64{n.t.eval.Bytes, 0, 100_000} { // hidden rows take 400 KB
 			n.t.eval.Bytes = bytes
-			got, _ := predictions(t, n, Logits, 0, all)
+			got, _ := predictions(t, n, Logits, DefaultLayer, all)
 			require.Equal(t, want, got)
 		}
 		require.NoError(t, n.Close())

@@ -48,7 +48,7 @@ var caching = []mutant{
 		old: `v >= hot && u.Add(v-hot)`, new: `v > hot && u.Add(v-hot)`,
 		breaks: "the first row of the cache is never planned for", tests: "TestWindowsDoWhatTheModelDoes"},
 	{id: "gather-repeats", file: "cachetier/gather.go", in: "plan.uniteWants",
-		old: `move{p.wants[n-1].place(), q.place()}`, new: `move{q.place(), q.place()}`,
+		old: `From: p.wants[n-1].place()`, new: `From: q.place()`,
 		breaks: "a row that is wanted twice comes once", tests: "TestGatherGivesTheSameBytes"},
 	{id: "count-tiers", file: "cachetier/stats.go", in: "Stack.count",
 		old: `st.Tiers.Host.served(host, t.read`, new: `st.Tiers.Host.served(t.read, host`,
