@@ -169,7 +169,7 @@ func TestNetworkRefusals(t *testing.T) {
 	refused(dir, openTyped(t, storetest.Library(400, 3, 2)), NetworkOptions{}, "has no node type node")
 	refused(dir, ds, NetworkOptions{Checkpoint: "first"}, "{checkpoint} first: there are best and last")
 	refused(dir, ds, NetworkOptions{Metric: metric.AP}, "{metric} ap: it learns classes of nodes, of which there are accuracy")
-	refused(dir, ds, NetworkOptions{Metric: "best"}, "{metric} best: there are accuracy, micro-f1, macro-f1 and roc-auc, and of links roc-auc")
+	refused(dir, ds, NetworkOptions{Metric: "best"}, "{metric} best: there are accuracy, micro-f1, macro-f1 and roc-auc, of numbers rmse and mae, and of links roc-auc")
 	refused(dir, ds, NetworkOptions{EvalNegatives: "pairs:1"}, "{eval_negatives} pairs:1: it learns classes of nodes")
 	refused(dir, ds, NetworkOptions{MemoryBytes: 1 << 20}, "is not enough")
 	refused(t.TempDir(), ds, NetworkOptions{}, "it holds no run")
