@@ -20,6 +20,9 @@ func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err e
 	if n.t.eval.Walks() {
 		return r, errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network does not predict")
 	}
+	if all := n.t.data.Links.All; len(all) > 1 {
+		return r, fmt.Errorf("{what} scores: the run learns the links of %d relations together, and scores are of one as yet; take embeddings", len(all))
+	}
 	_, from, to := n.t.links.Relation()
 	last := n.t.Layers - 1
 	if from == to {

@@ -201,7 +201,7 @@ type edgeTask interface {
 // newTask makes t's task, of the data.
 func (t *trainer) newTask() (err error) {
 	o := tasks.Options{
-		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed,
+		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed, NoLayers: t.Layers == 0,
 	}
 	switch {
 	case t.data.Links == nil:
@@ -212,7 +212,7 @@ func (t *trainer) newTask() (err error) {
 		t.task, t.ofEdges = edges, edges
 		return err
 	}
-	if t.links, err = tasks.NewLinks(t.data, o, t.LinkOptions); err == nil {
+	if t.links, err = tasks.NewLinks(t.data, o, t.LinkOptions, t.Decoder); err == nil {
 		t.task, t.ofEdges, t.LinkOptions = t.links, t.links, t.links.Options()
 	}
 	return err
@@ -300,6 +300,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	}
 	t.Metric = t.task.Kind() // as it is called when a resumed run is asked for it; as are these
 	switch {
+	case t.links != nil && len(t.data.Links.All) > 1:
+		t.Target = ""
 	case t.ofEdges != nil:
 		r := t.data.Relations[t.data.Links.Relation].Relation
 		t.Target = strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
@@ -373,9 +375,15 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			Decoder: string(t.Decoder),
 		}
 	} else if l != nil {
-		r := t.data.Relations[l.Relation]
+		valid, test := l.Held()
+		var keys []string
+		edges := int64(0)
+		for _, of := range l.All {
+			r := t.data.Relations[of.Relation]
+			keys, edges = append(keys, r.Relation.Key()), edges+r.Edges()
+		}
 		t.result.Links = &run.LinksOf{
-			Relation: r.Relation.Key(), Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
+			Relation: strings.Join(keys, ", "), Train: edges, Valid: valid, Test: test,
 			Decoder: string(t.Decoder), Negatives: t.Negatives, EvalNegatives: t.EvalNegatives,
 		}
 	}
@@ -386,14 +394,15 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 func dataOptions(o run.Options) data.Options {
 	return data.Options{
 		Split: o.Split, Weighted: o.Sampling().Weighted, Target: o.Target, Links: o.Links() || o.Edges(), EdgeLabel: o.EdgeLabel, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
-		EdgeInputs: o.EdgeInputs,
+		EdgeInputs: o.EdgeInputs, Together: o.Layers == 0,
 	}
 }
 
 // validates tells whether there is something to choose a model by.
 func (t *trainer) validates() bool {
 	if t.data.Links != nil {
-		return t.data.Links.Valid.Len() > 0
+		valid, _ := t.data.Links.Held()
+		return valid > 0
 	}
 	return len(t.data.Valid) > 0
 }
@@ -404,7 +413,7 @@ func (t *trainer) relations() (all []run.RelationOf) {
 		rel := run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges()}
 		for hop := range t.draws.Fanouts {
 			fanout := 0
-			if layer := t.Layers - 1 - hop; t.tiers.Reach.Relations[layer][i] {
+			if layer := len(t.draws.Fanouts) - 1 - hop; t.tiers.Reach.Relations[layer][i] {
 				fanout = t.draws.FanoutOf(hop, i)
 			}
 			rel.Fanout = append(rel.Fanout, fanout)
@@ -490,11 +499,16 @@ func (t *trainer) besideTiers() int64 {
 // shape is what the data fix of the network.
 func (t *trainer) shape() model.Shape {
 	s := model.Shape{Out: t.Hidden, Target: t.data.Target}
-	if t.data.Links == nil {
+	switch {
+	case t.data.Links == nil:
 		s.Out = max(t.data.Labels.Classes(), 1) // a number is one column
+	case t.Layers == 0:
+		s.Out = t.data.Types[t.data.Target].Dim()
 	}
 	if label := t.data.EdgeLabel; label != nil {
 		s.EdgeOut, s.EdgeIn = max(len(label.Classes), 1), len(t.data.Given())
+	} else if t.data.Links != nil {
+		s.Decoded = len(t.data.Links.All)
 	}
 	for i := range t.data.Types {
 		s.In, s.Types = append(s.In, t.data.Types[i].Dim()), append(s.Types, t.data.Types[i].Name)
@@ -513,11 +527,14 @@ func (t *trainer) shape() model.Shape {
 // checkTypes completes how batches are drawn by what the graph is, and refuses a network for one type of nodes and one relation
 // where there are more.
 func (t *trainer) checkTypes() (err error) {
-	if n, m := len(t.data.Types), len(t.data.Relations); !t.Kind.Typed() && (n != 1 || m != 1) {
+	if n, m := len(t.data.Types), len(t.data.Relations); !t.Config.Typed() && (n != 1 || m != 1) {
 		return fmt.Errorf("%s: %d node types and %d relations, and {model} %s is for one of each; take {model} %s, or by {relation} "+
 			"one relation within a type", t.data.Set.Path(), n, m, t.Kind, model.TypedKinds())
 	}
-	if l := t.data.Links; l != nil && t.Kind.All() == 0 && len(t.data.SeedTypes()) > 1 {
+	if err := t.checkRows(); err != nil {
+		return err
+	}
+	if l := t.data.Links; l != nil && t.Layers > 0 && t.Kind.All() == 0 && len(t.data.SeedTypes()) > 1 {
 		r := t.data.Relations[l.Relation].Relation
 		return fmt.Errorf("%s: {model} %s is for nodes of one type, and links of %s join %s and %s; take rsage, rgcn, rgat or hgt",
 			t.data.Set.Path(), t.Kind, r.Key(), r.Src, r.Dst)
@@ -525,7 +542,7 @@ func (t *trainer) checkTypes() (err error) {
 	if t.draws.OfRelation, err = t.data.OfRelation(t.RelationFanouts); err != nil {
 		return err
 	}
-	if t.Kind.All() == 0 {
+	if !t.Reads() {
 		t.draws.OfRelation = nil // an MLP draws nothing
 	}
 	if err := t.draws.Validate(); err != nil {
@@ -543,6 +560,33 @@ func (t *trainer) checkTypes() (err error) {
 		return err
 	}
 	t.draws.Options = t.Config.Blocks(t.shape())
+	return nil
+}
+
+// checkRows refuses rows that the decoder cannot score.
+func (t *trainer) checkRows() error {
+	if t.data.Links == nil {
+		return nil
+	}
+	width := t.shape().Out
+	for _, n := range t.data.SeedTypes() {
+		switch d := &t.data.Types[n]; {
+		case t.Layers > 0:
+		case !d.HasRows():
+			return fmt.Errorf("%s: {layers} 0 scores the rows of nodes, and those of type %s have none of their own; give {input} %s=embed:D, or a table",
+				t.data.Set.Path(), d.Name, d.Name)
+		case d.Dim() != width:
+			return fmt.Errorf("%s: {layers} 0 scores rows as they are, and those of type %s have %d columns where those of %s have %d; give them as "+
+				"many by {input}", t.data.Set.Path(), d.Name, d.Dim(), t.data.Types[t.data.Target].Name, width)
+		}
+	}
+	if t.Decoder == model.ComplEx && width%2 != 0 {
+		of := "{hidden}"
+		if t.Layers == 0 {
+			of = "{input}"
+		}
+		return fmt.Errorf("{decoder} complex: rows of %d columns have no two halves; give an even number by %s", width, of)
+	}
 	return nil
 }
 

@@ -40,6 +40,7 @@ func (f *fanouts) read(layers int, given func(flag string) bool) (all []int, own
 		for l := range min(max(layers, 0), 64) {
 			all = append(all, defaultFanout[min(l, len(defaultFanout)-1)])
 		}
+	} else if f.all == "" && layers == 0 { // of a run without layers
 	} else if all, err = parseFanout(f.all); err != nil {
 		errs = append(errs, err)
 	}

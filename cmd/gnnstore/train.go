@@ -129,7 +129,7 @@ func (o *trainOptions) texts() {
 // flags binds every option, its value now the default.
 func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; or "+model.TypedKinds()+", which know several types of nodes and relations")
-	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has)")
+	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has); link: 0 scores the rows of --input as they are, and reads no neighbours")
 	f.Var(o.fanouts, "fanout", fanoutUsage)
 	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, TYPE=embed:D, a learnt row of D columns "+
 		"for each node, or TYPE=constant, one for all (default the first table; without one embed of --hidden columns where that takes at most "+
@@ -141,15 +141,17 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.EdgeLabel, "edge-label", o.EdgeLabel, "edge: column of the edges that is learnt: COLUMN, each different value a class; COLUMN:sign, negative values "+
 		"and the others; or COLUMN:value, numbers")
 	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits; of links and edges their relation, as SRC,REL,DST")
-	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: score of a pair by its two rows: dot, distmult or mlp (default dot); edge: classes by the two "+
+	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: score of a pair by its two rows: dot, distmult, complex or mlp (default dot); edge: classes by the two "+
 		"rows side by side: mlp or linear (default mlp)")
 	f.StringVar(&o.Loss, "loss", o.Loss, "link: bce, of positives and negatives apart, or ce, softmax of a positive among its negatives (default bce)")
 	f.StringVar(&o.Negatives, "negatives", o.Negatives, "link: what training takes for no links: uniform:N of each positive, shared:N of each --chunk of them, or "+
-		"in-batch, the ends of the others in the chunk (default uniform:1)")
+		"in-batch, the ends of the others in the chunk; with --layers 0 also all, every node (default uniform:1)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", o.EvalNegatives, "link: those of evaluation: pairs:N for each link, which are no edges, uniform:N nodes in the place "+
-		"of its end, or given (default given where there are some, else pairs:1, and uniform:1000 for mrr and hits@K)")
+		"of its end, given, or all, every node but those of other links (default given where there are some, else pairs:1, and for mrr and hits@K "+
+		"uniform:1000, or all with --layers 0)")
 	f.StringVar(&o.Corrupt, "corrupt", o.Corrupt, "link: end that negatives replace: dst, src or both (default dst)")
 	f.IntVar(&o.Chunk, "chunk", o.Chunk, "link: positives that share negatives (default 100)")
+	f.Float64Var(&o.N3, "n3", o.N3, "link: weight of the N3 penalty of a positive's rows and relation; distmult and complex")
 	f.IntVar(&o.EvalEdges, "eval-edges", o.EvalEdges, "link, edge: those of a part that are measured at most; 0 all, or --eval-nodes in sampled evaluation")
 	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link, edge: let messages pass along those that a step learns")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
@@ -505,13 +507,17 @@ func describe(o run.Options, rec *run.Record) string {
 		draws += ", edges " + edgeInputsText(o.EdgeInputs)
 	}
 	if o.Links() {
-		draws += fmt.Sprintf("; links %s by %s, %s, negatives %s, measured among %s", o.Target, o.Decoder, o.Loss, o.Negatives, o.EvalNegatives)
+		draws += fmt.Sprintf("; links %s by %s, %s, negatives %s, measured among %s", cmp.Or(o.Target, "of all relations"), o.Decoder, o.Loss, o.Negatives, o.EvalNegatives)
 	}
 	if o.Edges() {
 		draws += fmt.Sprintf("; edges %s by %s, %s", o.Target, o.EdgeLabel, o.Decoder)
 	}
-	return fmt.Sprintf("%s, %d layers of %d, fanout %s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
-		o.Kind, o.Layers, o.Hidden, fanoutsText(o.Fanouts, o.RelationFanouts), draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
+	network := fmt.Sprintf("%s, %d layers of %d, fanout %s", o.Kind, o.Layers, o.Hidden, fanoutsText(o.Fanouts, o.RelationFanouts))
+	if o.Layers == 0 {
+		network = "rows as they are"
+	}
+	return fmt.Sprintf("%s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
+		network, draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
 func epochLine(e run.Epoch, epochs string) string {

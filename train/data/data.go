@@ -76,6 +76,8 @@ type Options struct {
 	Label *store.Label
 	// Learnt are rows, by type, that take the place of learnt rows where these were learnt on another dataset.
 	Learnt map[string]*store.Features
+	// Together learns the links of all relations where Target names none and they are within one type.
+	Together bool
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
 	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others have the first table of their
@@ -119,7 +121,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		}
 	}
 	if o.Links {
-		err = d.openLinks(o.Target, o.Uses)
+		err = d.openLinks(o.Target, o.Uses, o.Together)
 	} else {
 		err = d.openNodes(o)
 	}

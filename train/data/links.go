@@ -12,12 +12,29 @@ type Links struct {
 	Relation    int // by number in Data.Relations
 	Mirror      int // of the relation that has the same edges the other way round; -1: there is none
 	Valid, Test store.HeldEdges
+	// All are the relations whose links are learnt together, ascending by number: Relation alone, or several within one type, of which
+	// it is the first.
+	All []LinksOf
+}
+
+// LinksOf is the links of one relation.
+type LinksOf struct {
+	Relation    int
+	Valid, Test store.HeldEdges
+}
+
+// Held is how many links there are to validate with, and to test with.
+func (l *Links) Held() (valid, test int) {
+	for _, r := range l.All {
+		valid, test = valid+r.Valid.Len(), test+r.Test.Len()
+	}
+	return valid, test
 }
 
 // openLinks finds the relation whose links are learnt: the one of that name, as SRC,REL,DST, by its name or by its key; or the only one
-// that has an edge split.
-// Where a network is used alone, none need be split.
-func (d *Data) openLinks(name string, uses bool) error {
+// that has an edge split. Where a network is used alone, none need be split. With together, and without a name, those of all relations are,
+// where they are within one type.
+func (d *Data) openLinks(name string, uses, together bool) error {
 	var can []string // relations with a split
 	chosen := -1
 	for i, r := range d.Relations {
@@ -38,6 +55,12 @@ func (d *Data) openLinks(name string, uses bool) error {
 		return d.fail("{target} %s: no such relation; those whose edges are split are %s", name, orNone(can))
 	case len(can) == 0 && !uses:
 		return d.fail("no relation has an edge split, so there are no links to measure by; ingest it again with {edge_split} random:0.85/0.05/0.1")
+	case name == "" && len(can) > 1 && together:
+		if first, err := d.oneType(); err != nil {
+			return err
+		} else if chosen = first; len(d.Links.All) > 1 {
+			return nil
+		}
 	case name == "" && len(can) > 1:
 		return d.fail("the edges of %s are split; say by {target} which of them to learn", strings.Join(can, " and "))
 	}
@@ -59,12 +82,43 @@ func (d *Data) openLinks(name string, uses bool) error {
 		d.Links.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)
 		d.Links.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
 	}
+	d.Links.All = []LinksOf{{chosen, d.Links.Valid, d.Links.Test}}
 	for i, o := range d.Relations {
 		if o.Relation.ReverseOf == r.Relation.Key() {
 			d.Links.Mirror = i
 		}
 	}
 	return nil
+}
+
+// oneType finds all relations that are no other's reverse: their links are learnt together. It is the first of them.
+func (d *Data) oneType() (first int, err error) {
+	l := &Links{Mirror: -1}
+	edges := int64(0)
+	for i, r := range d.Relations {
+		if r.Relation.ReverseOf != "" {
+			continue
+		}
+		if len(l.All) > 0 && (r.Src != d.Relations[l.All[0].Relation].Src || r.Dst != r.Src) || r.Src != r.Dst {
+			return 0, d.fail("the links of several relations are learnt together where they are within one type of nodes, and %s joins %s and %s; "+
+				"say by {target} which of them to learn", r.Relation.Key(), r.Relation.Src, r.Relation.Dst)
+		}
+		of := LinksOf{Relation: i}
+		if r.Relation.EdgeSplit != nil {
+			number := slices.IndexFunc(d.Set.Manifest().Relations, func(o store.Relation) bool { return o.Key() == r.Relation.Key() })
+			of.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)
+			of.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
+			d.Split = r.Relation.EdgeSplit.Name
+		}
+		l.All, edges = append(l.All, of), edges+r.Edges()
+	}
+	if edges == 0 {
+		return 0, d.fail("no relation has edges to train on: all of them are held out")
+	}
+	l.Relation = l.All[0].Relation
+	l.Valid, l.Test = l.All[0].Valid, l.All[0].Test
+	d.Links, d.Target = l, d.Relations[l.Relation].Dst
+	return l.Relation, nil
 }
 
 func orNone(names []string) string {

@@ -30,13 +30,17 @@ type Kept struct {
 const keptPiece = 1 << 20
 
 // Keep computes rows of a layer for nodes of type t, ascending, as EachOf does, and keeps them: in memory where they take no more than so
-// many bytes, or where Options.Dir has no place for them, and else in a file beside Options.Dir.
+// many bytes, or where Options.Dir has no place for them, and else in a file beside Options.Dir. Of layer -1 they are what Inputs gives.
 func (e *Evaluator) Keep(ctx context.Context, layer, t int, nodes []uint32, memory int64) (_ *Kept, err error) {
 	set := newNodeSet(e.data.Types[t].Nodes)
 	for _, v := range nodes {
 		set.add(v)
 	}
-	k := &Kept{cols: e.step.Model.Width(layer), at: newPlaces(set)}
+	cols := e.data.Types[t].Dim()
+	if layer >= 0 {
+		cols = e.step.Model.Width(layer)
+	}
+	k := &Kept{cols: cols, at: newPlaces(set)}
 	defer func() {
 		if err != nil {
 			k.Close()
@@ -48,7 +52,11 @@ func (e *Evaluator) Keep(ctx context.Context, layer, t int, nodes []uint32, memo
 	if len(nodes) == 0 {
 		return k, nil
 	}
-	return k, e.EachOf(ctx, layer, t, nodes, func(_ []uint32, y kernels.Tensor) error { return k.append(e.step.Feed.Download(y)) })
+	keep := func(_ []uint32, y kernels.Tensor) error { return k.append(e.step.Feed.Download(y)) }
+	if layer < 0 {
+		return k, e.Inputs(ctx, t, nodes, keep)
+	}
+	return k, e.EachOf(ctx, layer, t, nodes, keep)
 }
 
 func (k *Kept) open(dir string, rows, memory int64) (err error) {

@@ -69,6 +69,48 @@ func NewLinks(k Kind) (Links, error) {
 	return nil, fmt.Errorf("metric %s: of links there are %s", k, LinkKinds)
 }
 
+// Ranks measures positives by their rank among candidates of their own: MRR, and Hits(K) as the share of ranks up to K. A rank is 1,
+// plus 1 for each candidate that scores higher, plus a half for each that scores the same. It keeps 4 bytes a positive.
+type Ranks struct {
+	kind Kind
+	best int // of Hits
+	reciprocal
+}
+
+// NewRanks makes the accumulator of k.
+func NewRanks(k Kind) (*Ranks, error) {
+	best, isHits := k.Best()
+	if !isHits && k != MRR {
+		return nil, fmt.Errorf("metric %s: of ranks there are mrr and hits@K", k)
+	}
+	return &Ranks{kind: k, best: best}, nil
+}
+
+// Add takes a positive with how many of its candidates score higher, and how many the same.
+func (r *Ranks) Add(higher, same int) { r.halves = append(r.halves, uint32(2+2*higher+same)) }
+
+// AddNaN takes a positive of which some score is NaN.
+func (r *Ranks) AddNaN() { r.nan++ }
+
+// Value is the metric of all positives since the last Reset.
+func (r *Ranks) Value() (float64, error) {
+	switch {
+	case r.kind == MRR:
+		return r.reciprocal.Value()
+	case r.nan > 0:
+		return 0, undefined(r.kind, fmt.Sprintf("%d positives have scores that are NaN, or their candidates do", r.nan))
+	case len(r.halves) == 0:
+		return 0, undefined(r.kind, "there is no positive")
+	}
+	hits := 0
+	for _, half := range r.halves {
+		if half <= uint32(2*r.best) {
+			hits++
+		}
+	}
+	return float64(hits) / float64(len(r.halves)), nil
+}
+
 // pooled is a metric of positives and of one pool of negatives.
 type pooled struct {
 	kind Kind

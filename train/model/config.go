@@ -11,7 +11,7 @@ import (
 // Config describes a network.
 type Config struct {
 	Kind    Kind    `json:"model"`
-	Layers  int     `json:"layers"`
+	Layers  int     `json:"layers"`  // 0: rows of the input are the network's, as they are
 	Hidden  int     `json:"hidden"`  // width of a hidden row; for GAT, of all heads together
 	Dropout float64 `json:"dropout"` // of each layer's input but the first's
 	// InputDropout is the rate for feature rows.
@@ -42,7 +42,7 @@ func (c Config) Validate() error {
 		fail(!(p >= 0 && float32(p) < 1), "%s %v: at least 0 and below 1", option, p)
 	}
 	fail(!slices.Contains(Kinds, c.Kind), "{model} %s: there are %s", c.Kind, sample.Names(Kinds))
-	fail(c.Layers < 1 || c.Layers > 64, "{layers} %d: from 1 to 64", c.Layers)
+	fail(c.Layers < 0 || c.Layers > 64, "{layers} %d: from 0, for rows as they are, to 64", c.Layers)
 	fail(c.Hidden < 1 || c.Hidden > 1<<16, "{hidden} %d: from 1 to %d", c.Hidden, 1<<16)
 	rate("{dropout}", c.Dropout)
 	rate("{input_dropout}", c.InputDropout)

@@ -13,6 +13,9 @@ const (
 	Dot Decoder = "dot"
 	// DistMult is Σ z_u·w·z_v with one learnt w (Yang et al. 2015).
 	DistMult Decoder = "distmult"
+	// ComplEx is Re Σ z_u·w·conj(z_v) with one learnt w a relation (Trouillon et al. 2016): the first half of a row are the real parts,
+	// the second one the imaginary parts.
+	ComplEx Decoder = "complex"
 	// PairMLP is w₂·ReLU(W₁(z_u ⊙ z_v) + b₁) + b₂, as OGB's examples have it. Of classes of edges it is W₂·ReLU(W₁[z_u ‖ z_v ‖ e] + b₁) + b₂,
 	// e being numbers of the edge.
 	PairMLP Decoder = "mlp"
@@ -22,22 +25,35 @@ const (
 
 // Decoders lists those of links, and EdgeDecoders those of classes of edges.
 var (
-	Decoders     = []Decoder{Dot, DistMult, PairMLP}
+	Decoders     = []Decoder{Dot, DistMult, ComplEx, PairMLP}
 	EdgeDecoders = []Decoder{PairMLP, Linear}
 )
 
 // decoder has the parameters of Config.Decoder.
 type decoder struct {
-	scale                          *tape.Var // of DistMult
+	scale                          *tape.Var // of DistMult and ComplEx, a row a relation
+	turn, real, imaginary          *tape.Var // constants of ComplEx: see turned
 	weight1, bias1, weight2, bias2 *tape.Var // of PairMLP
 	edge                           edgeDecoder
 }
 
-// decoder declares the parameters of links between rows of so many columns. DistMult begins as Dot.
-func (d *declared) decoder(kind Decoder, cols int) (p decoder) {
-	switch kind {
-	case DistMult:
+// PerRelation tells whether the decoder has parameters for each of several relations.
+func (k Decoder) PerRelation() bool { return k == DistMult || k == ComplEx }
+
+// decoderDeviation is what those of several relations begin with: normal, with this standard deviation, about 0. So all scores begin
+// near 0, and no relation as another's.
+const decoderDeviation = 0.1
+
+// decoder declares the parameters of links between rows of so many columns. DistMult of one relation begins as Dot.
+func (d *declared) decoder(kind Decoder, relations, cols int) (p decoder) {
+	relations = max(1, relations)
+	switch {
+	case kind == DistMult && relations == 1:
 		p.scale = d.constant("decoder.weight", cols, 1)
+	case kind.PerRelation():
+		p.scale = d.normal("decoder.weight", decoderDeviation, relations, cols)
+	}
+	switch kind {
 	case PairMLP:
 		p.weight1, p.bias1 = d.glorot("decoder.lins.0.weight", cols, cols), d.constant("decoder.lins.0.bias", cols, 0)
 		p.weight2, p.bias2 = d.glorot("decoder.lins.1.weight", 1, cols), d.constant("decoder.lins.1.bias", 1, 0)
@@ -48,6 +64,10 @@ func (d *declared) decoder(kind Decoder, cols int) (p decoder) {
 // Pairs are pairs of nodes to score, as lists on the backend: each of Q nodes has some partners, which are rows of a table of P.
 type Pairs struct {
 	Nodes kernels.Tensor // U32, Q×1: rows of the nodes
+	// Relations is which relation the pairs of each node are of: U32, Q×1, or no rows where there is one.
+	Relations kernels.Tensor
+	// Reversed says that links go from the partners to the nodes.
+	Reversed bool
 	// Lists has for each of the nodes its partners, and the reverse. The lists lie one behind the other, without gaps.
 	Lists kernels.Adjacency
 	// Owner is which of the nodes each pair is of: U32, a row for each position of Lists.Nbr.
@@ -64,36 +84,85 @@ func (p Pairs) each(n int) kernels.Adjacency {
 	}
 }
 
-// Bilinear is rows whose products with those of partners are scores, but for their last bits: the rows of x that p.Nodes names, with columns
-// weighed as the decoder does. It is nil where scores are no such products.
+// Bilinear is rows whose products with those of partners are scores, but for their last bits: see Query. It is nil where scores are no such
+// products.
 func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
-	switch m.Decoder {
-	case Dot:
-		return t.GatherRows(x, p.Nodes)
-	case DistMult:
-		return m.weighed(t, t.GatherRows(x, p.Nodes), p)
+	if m.Decoder == PairMLP {
+		return nil
 	}
-	return nil
-}
-
-// weighed is q with its columns times those of DistMult: a product of each element, as a sum over one neighbour with a head a column.
-func (m *Model) weighed(t *tape.Tape, q *tape.Var, p Pairs) *tape.Var {
-	return t.WeightedSum(q, t.Repeat(m.decode.scale, p.Nodes.Rows), nil, p.each(p.Nodes.Rows))
+	return m.Query(t, x, p)
 }
 
 // Score is a score for each pair, in the order of its lists: of nodes, which are rows of x, and partners, rows of y. Both need
 // gradients where the tape records, and both have Out columns.
 func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
-	q := t.GatherRows(x, p.Nodes)
-	switch m.Decoder {
-	case DistMult:
-		q = m.weighed(t, q, p)
-	case PairMLP:
+	if m.Decoder == PairMLP {
+		q := t.GatherRows(x, p.Nodes)
 		g := p.each(p.Owner.Rows)
 		g.Nbr, g.RevStart, g.RevDst, g.RevEdge = p.Lists.Nbr, p.Lists.RevStart, p.Lists.RevEdge, p.Lists.RevEdge
 		both := t.WeightedSum(y, t.GatherRows(q, p.Owner), nil, g)
 		hidden := t.AffineReLU(m.decode.bias1, tape.Term{X: both, W: m.decode.weight1})
 		return t.Affine(m.decode.bias2, tape.Term{X: hidden, W: m.decode.weight2})
 	}
-	return t.EdgeDot(q, y, 1, p.Lists, 1)
+	return t.EdgeDot(m.Query(t, x, p), y, 1, p.Lists, 1)
+}
+
+// Query is a row for each node, whose product with that of a partner is their score. PairMLP has none.
+func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
+	q := t.GatherRows(x, p.Nodes)
+	if !m.Decoder.PerRelation() {
+		return q
+	}
+	// A product of each element is a sum over one neighbour with a head a column.
+	product := func(a, b *tape.Var) *tape.Var { return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows)) }
+	w := m.RelationRows(t, p)
+	if m.Decoder == DistMult {
+		return product(q, w)
+	}
+	turned := t.Affine(nil, tape.Term{X: q, W: m.decode.turn, Across: p.Reversed})
+	real, imaginary := t.Affine(nil, tape.Term{X: w, W: m.decode.real}), t.Affine(nil, tape.Term{X: w, W: m.decode.imaginary})
+	return t.Sum(product(q, real), product(turned, imaginary))
+}
+
+// RelationRows is the decoder's row for each node of p, of the relation of its pairs.
+func (m *Model) RelationRows(t *tape.Tape, p Pairs) *tape.Var {
+	if p.Relations.Rows == 0 {
+		return t.Repeat(m.decode.scale, p.Nodes.Rows)
+	}
+	return t.GatherRows(m.decode.scale, p.Relations)
+}
+
+// allocate makes the constants of ComplEx: for rows x of so many columns x·turnᵀ is i·x, and x·turn is -i·x; x·realᵀ and x·imaginaryᵀ
+// have these parts in both halves.
+func (p *decoder) allocate(be kernels.Backend, kind Decoder, cols int) {
+	if kind != ComplEx {
+		return
+	}
+	matrix := func(at func(row int) (col int, v float32)) *tape.Var {
+		host := make([]float32, cols*cols)
+		for row := range cols {
+			col, v := at(row)
+			host[row*cols+col] = v
+		}
+		x := kernels.Tensor{Buf: be.Alloc(kernels.F32, cols*cols), Type: kernels.F32, Rows: cols, Cols: cols}
+		be.UploadF32(x, host)
+		return (&tape.Tape{}).Leaf(x)
+	}
+	half := cols / 2
+	p.turn = matrix(func(row int) (int, float32) {
+		if row < half {
+			return row + half, -1
+		}
+		return row - half, 1
+	})
+	p.real = matrix(func(row int) (int, float32) { return row % half, 1 })
+	p.imaginary = matrix(func(row int) (int, float32) { return half + row%half, 1 })
+}
+
+func (p *decoder) free(be kernels.Backend) {
+	for _, x := range []*tape.Var{p.turn, p.real, p.imaginary} {
+		if x != nil {
+			be.Free(x.Value.Buf)
+		}
+	}
 }

@@ -87,6 +87,12 @@ func TestDecoders(t *testing.T) {
 				for k := range cols {
 					want += u[k] * points[2].at[k] * v[k]
 				}
+			case ComplEx:
+				w := points[2].at
+				for k := range cols / 2 {
+					z := complex(u[k], u[cols/2+k]) * complex(w[k], w[cols/2+k]) * complex(v[k], -v[cols/2+k])
+					want += real(z)
+				}
 			case PairMLP:
 				for o := range cols {
 					h := points[3].at[o]

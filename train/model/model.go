@@ -114,6 +114,8 @@ type Shape struct {
 	// EdgeOut is the columns of the logits that Config.Decoder makes of edges, by rows of Out columns for both ends and EdgeIn numbers of
 	// the edge itself. Default 0: it scores links.
 	EdgeOut, EdgeIn int
+	// Decoded is the relations whose links Config.Decoder tells apart. Default: it does not.
+	Decoded int
 	// Learnt says of which types these rows are learnt as the weights are: gradients flow to them. Default: of none.
 	Learnt []bool
 	// Target is the type of the seeds, whose logits they are.
@@ -175,7 +177,7 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 	if err := c.Validate(); err != nil {
 		panic("model: New: " + err.Error())
 	}
-	m := declare(c.Kind.network(), c, s)
+	m := declare(c.network(), c, s)
 	m.be = be
 	for n, p := range m.Params {
 		p.allocate(be, seed, uint64(n))
@@ -183,6 +185,7 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 	for _, l := range m.lists {
 		l.allocate(be)
 	}
+	m.decode.allocate(be, c.Decoder, s.Out)
 	return m
 }
 
@@ -205,6 +208,7 @@ func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
 // declare makes a network whose parameters have no memory yet.
 func declare(n network, c Config, s Shape) *Model {
 	s = s.named()
+	c.Layers = max(c.Layers, 1) // rows as they are come from a layer that does nothing
 	m, d := &Model{Config: c, Shape: s, rows: make([]*tape.Var, len(s.In))}, &declared{inputGrads: make([]bool, len(s.In))}
 	for l := range c.Layers {
 		at := place{shape: &m.Shape, layer: l, in: make([]int, len(s.In)), out: c.Hidden, last: l == c.Layers-1}
@@ -233,7 +237,7 @@ func declare(n network, c Config, s Shape) *Model {
 	if s.EdgeOut > 0 {
 		m.decode.edge = d.edgeDecoder(c.Decoder, &s)
 	} else {
-		m.decode = d.decoder(c.Decoder, s.Out)
+		m.decode = d.decoder(c.Decoder, s.Decoded, s.Out)
 	}
 	m.Params, m.lists, m.inputGrads = d.params, d.lists, d.inputGrads
 	return m
@@ -242,15 +246,17 @@ func declare(n network, c Config, s Shape) *Model {
 // Blocks is what a network of this shape needs of its blocks: what Kind.Sampling says, and the input layer's reverse for relations
 // from types whose rows gradients flow to.
 func (c Config) Blocks(s Shape) sample.Options {
-	o := c.Kind.Sampling()
-	o.RevTypes = declare(c.Kind.network(), c, s).inputGrads
+	o := c.network().sampling
+	if c.Reads() {
+		o.RevTypes = declare(c.network(), c, s).inputGrads
+	}
 	return o
 }
 
 // Weights is how many numbers the parameters of New have: what their memory is known by before it is taken.
 func (c Config) Weights(s Shape) int64 {
 	var n int64
-	for _, p := range declare(c.Kind.network(), c, s).Params {
+	for _, p := range declare(c.network(), c, s).Params {
 		n += int64(p.size())
 	}
 	return n
@@ -350,6 +356,7 @@ func (m *Model) Width(l int) int {
 
 // Close frees the parameters.
 func (m *Model) Close() {
+	m.decode.free(m.be)
 	for _, l := range m.lists {
 		m.be.Free(l.Buf)
 	}

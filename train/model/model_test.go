@@ -329,9 +329,9 @@ func TestParams(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	require.NoError(t, Config{Kind: SAGE, Layers: 2, Hidden: 8, Norm: "layer"}.Validate())
-	err := Config{Kind: "gru", Layers: 0, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
+	err := Config{Kind: "gru", Layers: -1, Hidden: -1, Dropout: 1, InputDropout: math.NaN(), Norm: "batch"}.Validate()
 	for _, want := range []string{
-		"{model} gru: there are sage, gcn, gat, mlp, rsage, rgcn, rgat and hgt", "{layers} 0", "{hidden} -1", "{dropout} 1", "{input_dropout} NaN",
+		"{model} gru: there are sage, gcn, gat, mlp, rsage, rgcn, rgat and hgt", "{layers} -1", "{hidden} -1", "{dropout} 1", "{input_dropout} NaN",
 		"{norm} batch",
 	} {
 		require.ErrorContains(t, err, want)

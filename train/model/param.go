@@ -55,6 +55,14 @@ func (d *declared) glorotOf(name string, fans int, shape ...int) *tape.Var {
 	}})
 }
 
+// normal declares weights of a normal distribution about 0, by Box and Muller's method from two hashes of (seed, n, i).
+func (d *declared) normal(name string, deviation float64, shape ...int) *tape.Var {
+	return d.add(&Param{Name: name, Shape: shape, start: func(seed, n, i uint64) float32 {
+		u, v := float64(sample.Hash(seed, n, i, 0)>>11)/(1<<53), float64(sample.Hash(seed, n, i, 1)>>11)/(1<<53)
+		return float32(deviation * math.Sqrt(-2*math.Log1p(-u)) * math.Cos(2*math.Pi*v))
+	}})
+}
+
 // list is numbers on the backend that a layer reads, and that are no parameter.
 type list struct {
 	values []uint32

@@ -166,6 +166,7 @@ func (o Options) validateTask() error {
 	if o.Edges() {
 		return errors.Join(append(errs, o.validateEdges())...)
 	}
+	fail(o.Layers == 0 && !o.Links(), "{layers} 0: rows as they are say nothing of classes; take it with {task} link, or {layers} 1 or more")
 	if !o.Links() {
 		fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfNumbers(),
 			"{metric} %s: there are %s, of numbers %s, and with {task} link %s", o.Metric, sample.Names(metric.Kinds), sample.Names(metric.NumberKinds),
@@ -299,8 +300,11 @@ func (o Options) draws() sample.Config {
 	}
 }
 
-// Sampling is how batches are drawn: nothing for an MLP.
+// Sampling is how batches are drawn: nothing for an MLP, and for rows as they are.
 func (o Options) Sampling() sample.Config {
+	if o.Layers == 0 {
+		return sample.Config{Fanouts: []int{0}}
+	}
 	if o.Kind.All() == 0 {
 		return sample.Config{Fanouts: make([]int, o.Layers), Options: o.Kind.Sampling()}
 	}

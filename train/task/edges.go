@@ -126,7 +126,7 @@ func (k *Edges) of(x *examples, step int) {
 		x.edges = append(x.edges, int64(k.order.at(uint64(i))))
 	}
 	x.begin(len(k.data.Types))
-	x.read(k.relation.Graph, x.edges)
+	x.read([]data.Relation{k.relation}, []int64{0, k.relation.Edges()}, x.edges)
 	for _, l := range x.links {
 		x.src, x.dst = append(x.src, x.row(k.relation.Src, l[0])), append(x.dst, x.row(k.relation.Dst, l[1]))
 	}

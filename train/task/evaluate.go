@@ -49,7 +49,19 @@ func (e *evaluation) open(k *Links) (err error) {
 	if e.metric, err = metric.NewLinks(k.kind); err != nil {
 		return err
 	}
+	several := len(k.relations) > 1
 	_, isHits := k.kind.Best()
+	if k.links.EvalNegatives == "" && (several || k.options.NoLayers && (isHits || k.kind == metric.MRR) && !given(e.held[0]) && !given(e.held[1])) {
+		k.links.EvalNegatives = All
+	}
+	if k.links.EvalNegatives == All {
+		e.of.Way = All
+		return k.ranked.open(k)
+	}
+	if several {
+		return fmt.Errorf("%s: {eval_negatives} %s: links of several relations are ranked among all nodes; take all, or one relation by {target}",
+			k.data.Set.Path(), k.links.EvalNegatives)
+	}
 	if k.links.EvalNegatives == "" {
 		switch {
 		case (given(e.held[0]) || e.held[0].Len() == 0) && (given(e.held[1]) || e.held[1].Len() == 0) && e.held[0].Len()+e.held[1].Len() > 0:
@@ -75,6 +87,10 @@ func given(h store.HeldEdges) bool {
 // metric can be had of.
 func (k *Links) Limit(n int) error {
 	k.most = n
+	e := &k.evaluation
+	if e.of.Way == All {
+		return nil
+	}
 	for p, h := range k.held {
 		if h.Len() == 0 {
 			continue
@@ -116,7 +132,7 @@ func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.T
 func (k *Links) Count(p Part) int {
 	n := max(k.held[Valid].Len(), k.held[Test].Len())
 	if p == Train {
-		n = int(min(int64(n), k.relation.Edges()))
+		n = int(min(int64(n), k.edges()))
 	} else {
 		n = k.held[p].Len()
 	}
@@ -129,6 +145,9 @@ func (k *Links) Count(p Part) int {
 // Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, the pairs that
 // are drawn, and the scores that the metric keeps.
 func (k *Links) Bytes() (n int64) {
+	if k.evaluation.of.Way == All {
+		return k.ranked.bytes(k)
+	}
 	for _, t := range k.data.SeedTypes() {
 		nodes, ends := int64(k.data.Types[t].Nodes), int64(0)
 		for p := range k.held {
@@ -177,6 +196,9 @@ type replaced struct{ src, dst []uint32 }
 
 // Part begins a measurement: of the nodes that links of a part have for ends, and their negatives.
 func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
+	if k.evaluation.of.Way == All {
+		return k.everyNode(p), nil
+	}
 	e := &k.evaluation
 	e.part, e.used = p, e.used[:0]
 	if p == Train {
@@ -244,10 +266,10 @@ func (k *Links) choose(dst []int, p Part, n, all int) []int {
 func (k *Links) readTrained(n int) {
 	e, x := &k.evaluation, &k.evaluation.read
 	x.edges = x.edges[:0]
-	for _, i := range k.choose(nil, Train, n, int(k.relation.Edges())) {
+	for _, i := range k.choose(nil, Train, n, int(k.edges())) {
 		x.edges = append(x.edges, int64(i))
 	}
-	x.read(k.relation.Graph, x.edges)
+	x.read(k.relations, k.first, x.edges)
 	x.src, x.dst = x.src[:0], x.dst[:0]
 	for i, l := range x.links {
 		x.src, x.dst, e.used = append(x.src, l[0]), append(x.dst, l[1]), append(e.used, i)
@@ -391,6 +413,10 @@ func (k *Links) Value() (v float64, err error) {
 				return fmt.Errorf("no rows of type %s", k.data.Types[t].Name) // the evaluation was cut short
 			}
 		}
+		if k.evaluation.of.Way == All {
+			v, err = k.rank()
+			return err
+		}
 		k.scoreLinks()
 		k.scorePairs()
 		v, err = k.metric.Value()
@@ -425,6 +451,7 @@ func (k *Links) scoreLinks() {
 			pairs += 1 + len(instead.src) + len(instead.dst)
 		}
 		positive.own, byDst.own, bySrc.own = ends, ends, positive.nodes
+		bySrc.reversed = true
 		scores := k.scoreLists()
 		none := true
 		for _, negative := range scores[1:] {
@@ -460,7 +487,7 @@ func (k *Links) scorePairs() {
 
 // scoreLists is the scores of k.lists, in rows that were measured.
 func (k *Links) scoreLists() (all [][]float32) {
-	pairs, _ := k.upload(k.feed, k.lists, func(t int) int { return k.rows[t].rows.Rows }, 0)
+	pairs, _, _ := k.upload(k.feed, k.lists, func(t int) int { return k.rows[t].rows.Rows }, 0)
 	k.tape.Reset(false)
 	for i, p := range pairs {
 		l := &k.lists[i]

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -15,6 +15,7 @@ type examples struct {
 	// The i-th positive goes from row src[i] to row dst[i] of the seeds of its types; links are these ends themselves.
 	src, dst []uint32
 	links    [][2]uint32
+	of       []uint32 // which of the relations that are learnt each is of; empty where there is one
 	sides    []side
 
 	rows  []map[uint32]uint32 // by type: of each seed
@@ -67,17 +68,29 @@ func (x *examples) begin(types int) {
 	}
 }
 
-// read sets links to the ends of edges, which it reads in the order of the file.
-func (x *examples) read(g *store.Graph, edges []int64) {
+// read sets links to the ends of edges, which it reads in the order of the files. Edges are numbered through all relations, the first of
+// each being first[i].
+func (x *examples) read(relations []data.Relation, first, edges []int64) {
 	x.order = x.order[:0]
 	for i := range edges {
 		x.order = append(x.order, i)
 	}
 	slices.SortFunc(x.order, func(a, b int) int { return int(edges[a] - edges[b]) })
 	x.links = append(x.links[:0], make([][2]uint32, len(edges))...)
+	x.of = x.of[:0]
+	if len(relations) > 1 {
+		x.of = append(x.of, make([]uint32, len(edges))...)
+	}
+	r := 0
 	for _, i := range x.order {
-		u, v := g.Edge(edges[i])
+		for edges[i] >= first[r+1] {
+			r++
+		}
+		u, v := relations[r].Edge(edges[i] - first[r])
 		x.links[i] = [2]uint32{u, v}
+		if len(relations) > 1 {
+			x.of[i] = uint32(r)
+		}
 	}
 }
 

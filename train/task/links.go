@@ -24,12 +24,14 @@ const (
 
 // LinkOptions says how links are learnt, in the keys of package run. Zero values are the defaults.
 type LinkOptions struct {
-	// Loss is BCE, the default, or CE.
+	// Loss is BCE, the default, or CE, which alone goes with negatives All, and is their default.
 	Loss string `json:"loss,omitempty"`
-	// Negatives of training: "uniform:N", which is by default uniform:1, "shared:N" or "in-batch". They are not filtered.
+	// Negatives of training: "uniform:N", which is by default uniform:1, "shared:N", "in-batch" or, without layers,
+	// "all". They are not filtered.
 	Negatives string `json:"negatives,omitempty"`
-	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N", or "given". By default given ones where
-	// there are some, else pairs:1, and uniform:1000 for MRR and Hits@K.
+	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N", "given", or "all", which
+	// ranks each link among all nodes but those that make another link. By default given ones where
+	// there are some, else pairs:1, and for MRR and Hits@K uniform:1000, or all without layers.
 	EvalNegatives string `json:"eval_negatives,omitempty"`
 	// Corrupt says which end of a positive its negatives replace: CorruptDst, the default, CorruptSrc or CorruptBoth.
 	Corrupt string `json:"corrupt,omitempty"`
@@ -39,12 +41,18 @@ type LinkOptions struct {
 	EvalEdges int `json:"eval_edges,omitempty"`
 	// KeepTargets leaves the links that a step scores in the graph that it draws from.
 	KeepTargets bool `json:"keep_targets,omitempty"`
+	// N3 weighs a penalty of the loss (Lacroix et al. 2018): the mean over positives of the sum of the cubes of their rows' elements and of
+	// their relation's, which are absolute values. Default 0: none. It is of distmult, and of complex, whose elements are complex.
+	N3 float64 `json:"n3,omitempty"`
 }
 
 // Filled is o with its defaults, but for EvalNegatives, which the data decide.
 func (o LinkOptions) Filled() LinkOptions {
 	if o.Loss == "" {
 		o.Loss = BCE
+		if o.Negatives == All {
+			o.Loss = CE
+		}
 	}
 	if o.Negatives == "" {
 		o.Negatives = "uniform:1"
@@ -65,16 +73,22 @@ func (o LinkOptions) Validate() error {
 	if o.Loss != BCE && o.Loss != CE {
 		errs = append(errs, fmt.Errorf("{loss} %s: there are bce and ce", o.Loss))
 	}
-	if _, err := ParseNegatives(o.Negatives, Uniform, Shared, InBatch); err != nil {
+	if _, err := ParseNegatives(o.Negatives, Uniform, Shared, InBatch, All); err != nil {
 		errs = append(errs, fmt.Errorf("{negatives} %w", err))
 	}
 	if o.EvalNegatives != "" {
-		if _, err := ParseNegatives(o.EvalNegatives, InPairs, Uniform, Given); err != nil {
+		if _, err := ParseNegatives(o.EvalNegatives, InPairs, Uniform, All, Given); err != nil {
 			errs = append(errs, fmt.Errorf("{eval_negatives} %w", err))
 		}
 	}
 	if !slices.Contains([]string{CorruptDst, CorruptSrc, CorruptBoth}, o.Corrupt) {
 		errs = append(errs, fmt.Errorf("{corrupt} %s: there are dst, src and both", o.Corrupt))
+	}
+	if o.Negatives == All && o.Loss != CE {
+		errs = append(errs, fmt.Errorf("{negatives} all: each positive is one among all nodes; take {loss} ce"))
+	}
+	if !(o.N3 >= 0 && o.N3 < 1e6) {
+		errs = append(errs, fmt.Errorf("{n3} %v: at least 0", o.N3))
 	}
 	if o.EvalEdges < 0 {
 		errs = append(errs, fmt.Errorf("{eval_edges} %d: at least 0, which is all", o.EvalEdges))
@@ -93,7 +107,9 @@ type Links struct {
 	links     LinkOptions
 	options   Options
 	data      *data.Data
-	relation  data.Relation
+	relation  data.Relation   // the first of relations
+	relations []data.Relation // that are learnt; several are within one type
+	first     []int64         // number of the first edge of each of them, and of all edges
 	kind      metric.Kind
 	trained   metric.Links // of a batch
 	negatives Negatives
@@ -106,20 +122,33 @@ type Links struct {
 	lists     []lists
 	tensors   pairTensors
 	positives []float32
+	everyone  []uint32 // 0, 1, 2 and so on: the seeds of a step with all negatives
 	evaluation
+	ranked
 }
 
-// NewLinks makes the task of d's links, whose defaults are filled in. o.Metric is one of links, by default ROC-AUC.
-func NewLinks(d *data.Data, o Options, l LinkOptions) (_ *Links, err error) {
+// NewLinks makes the task of d's links, which decoder scores, and whose defaults are filled in. o.Metric is one of links, by default ROC-AUC.
+func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ *Links, err error) {
 	k := &Links{links: l.Filled(), options: o, data: d, relation: d.Relations[d.Links.Relation], kind: o.Metric}
+	k.first = []int64{0}
+	for i, l := range d.Links.All {
+		k.relations = append(k.relations, d.Relations[l.Relation])
+		k.first = append(k.first, k.first[i]+d.Relations[l.Relation].Edges())
+	}
 	if k.kind == "" {
 		k.kind = metric.ROCAUC
+		if len(k.relations) > 1 || k.links.EvalNegatives == All {
+			k.kind = metric.MRR
+		}
 	}
 	if k.trained, err = metric.NewLinks(k.kind); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
 	}
-	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Shared, InBatch); err != nil {
+	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Shared, InBatch, All); err != nil {
 		return nil, fmt.Errorf("{negatives} %w", err)
+	}
+	if err := k.checkMemory(); err != nil {
+		return nil, err
 	}
 	for _, isDst := range corrupted(k.links.Corrupt) {
 		t := k.relation.Src
@@ -131,7 +160,10 @@ func NewLinks(d *data.Data, o Options, l LinkOptions) (_ *Links, err error) {
 				d.Set.Path(), k.links.Corrupt, d.Types[t].Name, n)
 		}
 	}
-	return k, k.evaluation.open(k)
+	if err := k.evaluation.open(k); err != nil {
+		return nil, err
+	}
+	return k, k.checkAll(decoder)
 }
 
 // Options are those of the task, with all that was left to it.
@@ -140,9 +172,12 @@ func (k *Links) Options() LinkOptions { return k.links }
 // Kind is the metric of the task.
 func (k *Links) Kind() metric.Kind { return k.kind }
 
+// edges is how many there are to train on.
+func (k *Links) edges() int64 { return k.first[len(k.first)-1] }
+
 // Steps is the number of steps of an epoch.
 func (k *Links) Steps() int {
-	n := int((k.relation.Edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
+	n := int((k.edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
 	if k.options.EpochSteps > 0 {
 		n = min(n, k.options.EpochSteps)
 	}
@@ -152,12 +187,12 @@ func (k *Links) Steps() int {
 // Begin puts the edges in the order in which an epoch has them; the first epoch is 1.
 func (k *Links) Begin(epoch int) {
 	k.epoch, k.aheadOf = epoch, [2]int{}
-	k.order = newPermutation(uint64(k.relation.Edges()), sample.Hash(k.options.Seed, phaseOrder, uint64(epoch)))
+	k.order = newPermutation(uint64(k.edges()), sample.Hash(k.options.Seed, phaseOrder, uint64(epoch)))
 }
 
 // of sets x to the examples of a step.
 func (k *Links) of(x *examples, step int) {
-	all := k.relation.Edges()
+	all := k.edges()
 	lo := int64(step) * int64(k.options.Batch)
 	x.edges = x.edges[:0]
 	for i := lo; i < min(lo+int64(k.options.Batch), all); i++ {
@@ -165,7 +200,11 @@ func (k *Links) of(x *examples, step int) {
 	}
 	r := k.relation
 	x.begin(len(k.data.Types))
-	x.read(r.Graph, x.edges)
+	x.read(k.relations, k.first, x.edges)
+	if k.negatives.Way == All {
+		k.amongAll(x)
+		return
+	}
 	for _, l := range x.links {
 		x.src, x.dst = append(x.src, x.row(r.Src, l[0])), append(x.dst, x.row(r.Dst, l[1]))
 	}
@@ -184,7 +223,7 @@ func (k *Links) Seeds(step int) [][]uint32 {
 // and within a type the one in the opposite direction, since not every source says that it has both. A message along any of them
 // would tell what is asked for.
 func (k *Links) Without(step int) []sample.Without {
-	if k.links.KeepTargets {
+	if k.links.KeepTargets || k.options.NoLayers {
 		return nil
 	}
 	if k.aheadOf != [2]int{k.epoch, step} {
@@ -211,6 +250,8 @@ func (k *Links) Without(step int) []sample.Without {
 type lists struct {
 	from, to int
 	own      []uint32
+	of       []uint32 // the relation of each list; empty where there is one
+	reversed bool     // links go from nodes to own
 	start    []uint32
 	nodes    []uint32
 	block    sample.Block // the same, and their reverse
@@ -224,8 +265,10 @@ type pairTensors struct {
 	zeros []uint32
 }
 
-// upload brings lists to the backend, and so many zeros. There are rows(t) rows of type t.
-func (k *Links) upload(f *step.Feed, all []lists, rows func(t int) int, zeros int) (pairs []model.Pairs, zero kernels.Tensor) {
+// upload brings lists to the backend, so many zeros, and other integers. There are rows(t) rows of type t.
+func (k *Links) upload(
+	f *step.Feed, all []lists, rows func(t int) int, zeros int, others ...[]uint32,
+) (pairs []model.Pairs, zero kernels.Tensor, rest []kernels.Tensor) {
 	p := &k.tensors
 	most := 0
 	p.parts = p.parts[:0]
@@ -241,7 +284,7 @@ func (k *Links) upload(f *step.Feed, all []lists, rows func(t int) int, zeros in
 			}
 		}
 		b := &l.block
-		p.parts = append(p.parts, l.own, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge, l.owner)
+		p.parts = append(p.parts, l.own, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge, l.owner, l.of)
 		most = max(most, len(l.nodes), n)
 	}
 	for i := len(p.count); i <= most; i++ {
@@ -250,15 +293,17 @@ func (k *Links) upload(f *step.Feed, all []lists, rows func(t int) int, zeros in
 	for len(p.zeros) < zeros {
 		p.zeros = append(p.zeros, 0)
 	}
-	tensors := f.Ints(append(p.parts, p.count[:most+1], p.zeros[:zeros])...)
+	p.parts = append(p.parts, p.count[:most+1], p.zeros[:zeros])
+	tensors := f.Ints(append(p.parts, others...)...)
 	for i := range all {
-		x := tensors[8*i:]
+		l := &all[i]
+		x := tensors[9*i:]
 		pairs = append(pairs, model.Pairs{
-			Nodes: x[0], Owner: x[7], Count: tensors[8*len(all)],
+			Nodes: x[0], Owner: x[7], Relations: x[8], Reversed: l.reversed, Count: tensors[9*len(all)],
 			Lists: kernels.Adjacency{Start: x[1], End: x[2], Nbr: x[3], RevStart: x[4], RevDst: x[5], RevEdge: x[6]},
 		})
 	}
-	return pairs, tensors[8*len(all)+1]
+	return pairs, tensors[9*len(all)+1], tensors[9*len(all)+2:]
 }
 
 // list is the next of k.lists, with the memory of an earlier one.
@@ -270,6 +315,7 @@ func (k *Links) list(from, to int, own []uint32) *lists {
 	}
 	l := &k.lists[len(k.lists)-1]
 	l.from, l.to, l.own, l.start, l.nodes = from, to, own, append(l.start[:0], 0), l.nodes[:0]
+	l.of, l.reversed = nil, false
 	return l
 }
 
@@ -283,6 +329,7 @@ func (k *Links) listsOf(x *examples) {
 	k.lists = k.lists[:0]
 	if k.links.Loss == BCE {
 		l := k.list(r.Src, r.Dst, x.src)
+		l.of = x.of
 		for _, v := range x.dst {
 			l.add(v)
 			l.end()
@@ -294,6 +341,7 @@ func (k *Links) listsOf(x *examples) {
 			from, to, own, other = r.Src, r.Dst, x.src, x.dst
 		}
 		l := k.list(from, to, own)
+		l.of, l.reversed = x.of, !s.dst
 		for i := range x.links {
 			if k.links.Loss == CE {
 				l.add(other[i])
@@ -308,9 +356,12 @@ func (k *Links) listsOf(x *examples) {
 func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
 	x := &k.now
 	k.of(x, in.Step)
+	if k.negatives.Way == All {
+		return k.lossAmongAll(t, f, out, x), nil
+	}
 	k.listsOf(x)
 	positives := len(x.links)
-	pairs, zeros := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, positives)
+	pairs, zeros, ends := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, positives, x.src, x.dst, x.of)
 	var scores []*tape.Var
 	for i, p := range pairs {
 		l := &k.lists[i]
@@ -323,6 +374,9 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		k.sigmoidLoss(t, f, scores, &a)
 	}
 	k.measureBatch(f, scores, &a)
+	if k.links.N3 > 0 {
+		k.penalty(t, f, out, model.Pairs{Nodes: ends[0], Relations: ends[2]}, ends[1], &a)
+	}
 	return a, nil
 }
 

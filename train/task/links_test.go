@@ -96,7 +96,7 @@ func TestStepsOfLinks(t *testing.T) {
 	for _, o := range []LinkOptions{
 		{}, {Negatives: "uniform:3", Corrupt: "both"}, {Negatives: "shared:4", Chunk: 5, Corrupt: "src"}, {Negatives: "in-batch", Chunk: 4},
 	} {
-		k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, o)
+		k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, o, model.Dot)
 		require.NoError(t, err)
 		require.EqualValues(t, (buys.Edges()+6)/7, k.Steps())
 		var orders []string
@@ -191,7 +191,7 @@ func TestSymmetricLinks(t *testing.T) {
 	defer ds.Close()
 	d, err := data.Open(ds, data.Options{Links: true})
 	require.NoError(t, err)
-	k, err := NewLinks(d, Options{Batch: 10, Seed: 3}, LinkOptions{})
+	k, err := NewLinks(d, Options{Batch: 10, Seed: 3}, LinkOptions{}, model.Dot)
 	require.NoError(t, err)
 	k.Begin(1)
 	both := 0
@@ -216,7 +216,7 @@ func TestSymmetricLinks(t *testing.T) {
 // TestPairsOfEvaluation: they are no links that are known, the same ones each time, and others for each part.
 func TestPairsOfEvaluation(t *testing.T) {
 	d := pairs(t)
-	k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, LinkOptions{EvalNegatives: "pairs:40"})
+	k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, LinkOptions{EvalNegatives: "pairs:40"}, model.Dot)
 	require.NoError(t, err)
 	require.Equal(t, metric.ROCAUC, k.Kind())
 	var drawn [2][][2]uint32
@@ -249,7 +249,7 @@ func TestPairsOfEvaluation(t *testing.T) {
 func TestScoresAreBudgeted(t *testing.T) {
 	d := pairs(t)
 	bytes := func(kind metric.Kind, negatives, corrupt string) int64 {
-		k, err := NewLinks(d, Options{Batch: 7, Metric: kind}, LinkOptions{EvalNegatives: negatives, Corrupt: corrupt})
+		k, err := NewLinks(d, Options{Batch: 7, Metric: kind}, LinkOptions{EvalNegatives: negatives, Corrupt: corrupt}, model.Dot)
 		require.NoError(t, err)
 		k.model = &model.Model{Shape: model.Shape{Out: 4}}
 		return k.Bytes()
@@ -282,7 +282,7 @@ func TestNoPairsLeft(t *testing.T) {
 	t.Cleanup(func() { ds.Close() })
 	d, err := data.Open(ds, data.Options{Links: true})
 	require.NoError(t, err)
-	k, err := NewLinks(d, Options{Batch: 8}, LinkOptions{})
+	k, err := NewLinks(d, Options{Batch: 8}, LinkOptions{}, model.Dot)
 	require.NoError(t, err)
 	_, err = k.Part(t.Context(), Valid)
 	require.ErrorContains(t, err, "{eval_negatives} pairs:1: 10001 pairs of nodes that were drawn in a row are links of node__to__node, so nearly all pairs are; take uniform:1")

@@ -24,7 +24,7 @@ func TestLinkLosses(t *testing.T) {
 	} {
 		be := kernels.NewReference()
 		c := model.Config{Kind: model.MLP, Layers: 1, Hidden: 4, Norm: "none", Decoder: model.Dot}
-		k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, o)
+		k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, o, model.Dot)
 		require.NoError(t, err)
 		s := step.New(be, model.New(be, c, model.Shape{In: []int{3}, Out: cols}, 1), k, optim.Options{})
 		k.Attach(s)

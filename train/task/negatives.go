@@ -15,6 +15,7 @@ const (
 	Shared  = "shared"   // a chunk of positives has so many together
 	InBatch = "in-batch" // each positive has the ends of the others in its chunk
 	InPairs = "pairs"    // of evaluation: for each positive so many pairs, both ends drawn anew, that are no known links
+	All     = "all"      // every node of the type, in training without a list of them; in evaluation but for those of known links
 	Given   = "given"    // of evaluation: those of the dataset
 )
 
@@ -29,7 +30,7 @@ func ParseNegatives(text string, ways ...string) (Negatives, error) {
 	way, number, numbered := strings.Cut(text, ":")
 	var forms []string
 	for _, w := range ways {
-		takes := w != InBatch && w != Given
+		takes := w != InBatch && w != Given && w != All
 		form := w
 		if takes {
 			form += ":N"

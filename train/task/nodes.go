@@ -8,7 +8,7 @@
 //   - Remembering the examples of the steps that are drawn ahead: they are made a second time for the loss instead, so that nothing
 //     grows with how far is drawn ahead.
 //   - Filtering negatives of training: a few that are links do little, and looking each of them up reads its list.
-//   - Products of matrices for negatives that a chunk shares: kernels.EdgeDot reads the same rows from the cache, and one operation
+//   - Products of matrices for negatives that a chunk shares, as for negatives all: kernels.EdgeDot reads the same rows from the cache, and one operation
 //     serves all ways to draw.
 package task
 
@@ -43,6 +43,8 @@ type Options struct {
 	Batch        int         // seeds a step
 	EpochSteps   int         // steps of an epoch at most; 0: as many as the training nodes take
 	Seed         uint64      // of the order in which an epoch has the training nodes
+	// NoLayers says that rows are scored as they are, with no messages among them.
+	NoLayers bool
 }
 
 // Nodes is the task of nodes: the loss of a batch and the metric of an evaluation, where a node has one class or several, or a number.

@@ -23,7 +23,7 @@ func (k *Links) Scores(x, y kernels.Tensor, from, to []uint32) []float32 {
 
 // scoresOf is the scores of the one list that there is.
 func (k *Links) scoresOf(x, y kernels.Tensor) []float32 {
-	pairs, _ := k.upload(k.feed, k.lists, func(int) int { return y.Rows }, 0)
+	pairs, _, _ := k.upload(k.feed, k.lists, func(int) int { return y.Rows }, 0)
 	k.tape.Reset(false)
 	return k.feed.Download(k.model.Score(k.tape, k.tape.Leaf(x), k.tape.Leaf(y), pairs[0]).Value)
 }

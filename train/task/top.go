@@ -265,7 +265,7 @@ func (s *search) multiply(x kernels.Tensor) {
 	for range s.at {
 		l.end()
 	}
-	pairs, _ := k.upload(k.feed, k.lists, func(int) int { return s.chunk.Rows }, 0)
+	pairs, _, _ := k.upload(k.feed, k.lists, func(int) int { return s.chunk.Rows }, 0)
 	k.tape.Reset(false)
 	q := k.model.Bilinear(k.tape, k.tape.Leaf(x), pairs[0])
 	if s.product = q != nil; !s.product {

@@ -1,0 +1,31 @@
+package model
+
+// asTheyAre is the network of Config.Layers 0: the rows of its seeds are those that they have for input, as after dropout. It has no
+// parameters, and reads no neighbours.
+var asTheyAre = network{alone: true, typed: true, newLayer: func(*declared, Config, place) layer { return noLayer{} }}
+
+// network is the one that c describes.
+func (c Config) network() network {
+	if c.Layers == 0 {
+		return asTheyAre
+	}
+	return c.Kind.network()
+}
+
+// Reads tells whether the network reads neighbours.
+func (c Config) Reads() bool { return !c.network().alone }
+
+// Typed tells whether the network is for graphs of several types and relations.
+func (c Config) Typed() bool { return c.network().typed }
+
+type noLayer struct{}
+
+func (noLayer) forward(s step, x Rows, g Graph) Rows {
+	y := make(Rows, len(x))
+	for t, v := range x {
+		if v != nil {
+			y[t] = s.t.Head(s.t.Convert(v), g.Nodes[t].Dst)
+		}
+	}
+	return y
+}

@@ -1,0 +1,133 @@
+package task
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// With negatives All a step reads the rows of all nodes, each positive is one among as many as there are, and the scores of a side are
+// one product of matrices: see tape.SoftmaxProduct. No list of negatives is made.
+
+// amongAll has the nodes of both types be the seeds of x, in their order.
+func (k *Links) amongAll(x *examples) {
+	most := 0
+	for _, t := range k.data.SeedTypes() {
+		most = max(most, k.data.Types[t].Nodes)
+	}
+	for v := len(k.everyone); v < most; v++ {
+		k.everyone = append(k.everyone, uint32(v))
+	}
+	for _, t := range k.data.SeedTypes() {
+		x.seeds[t] = k.everyone[:k.data.Types[t].Nodes]
+	}
+	for _, l := range x.links {
+		x.src, x.dst = append(x.src, l[0]), append(x.dst, l[1])
+	}
+}
+
+// lossAmongAll is CE of x, the mean over the sides.
+func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (a step.Tally) {
+	n := len(x.links)
+	for i := len(k.tensors.count); i <= n; i++ {
+		k.tensors.count = append(k.tensors.count, uint32(i))
+	}
+	ints := f.Ints(x.src, x.dst, x.of, k.tensors.count[:n+1])
+	src, dst := ints[0], ints[1]
+	r, sides := k.relation, corrupted(k.links.Corrupt)
+	a.Weight = float64(n)
+	scale, sum := 1/(a.Weight*float64(len(sides))), 0.0
+	for _, isDst := range sides {
+		p, from, to, positive := model.Pairs{Nodes: dst, Relations: ints[2], Reversed: true, Count: ints[3]}, r.Dst, r.Src, src
+		if isDst {
+			p.Nodes, p.Reversed = src, false
+			from, to, positive = r.Src, r.Dst, dst
+		}
+		for _, l := range f.Download(t.SoftmaxProduct(k.model.Query(t, out[from], p), out[to], positive, float32(scale))) {
+			sum += float64(l)
+		}
+	}
+	a.Loss = sum / float64(len(sides))
+	if k.links.N3 > 0 {
+		k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: ints[2]}, dst, &a)
+	}
+	return a
+}
+
+// penalty adds LinkOptions.N3 to the loss: of the sources and relations of p, and of the nodes dst.
+func (k *Links) penalty(t *tape.Tape, f *step.Feed, out model.Rows, p model.Pairs, dst kernels.Tensor, a *step.Tally) {
+	rows := []*tape.Var{t.GatherRows(out[k.relation.Src], p.Nodes), t.GatherRows(out[k.relation.Dst], dst), k.model.RelationRows(t, p)}
+	for _, v := range rows {
+		values := f.Download(v.Value)
+		sum := cubes(values, v.Value.Cols, k.model.Decoder == model.ComplEx, k.links.N3/a.Weight)
+		a.Loss += k.links.N3 * sum
+		t.Backend().Add(t.Gradient(v), f.UploadFloats(values, v.Value.Cols))
+	}
+}
+
+// cubes is the sum of the cubes of the absolute values in rows, of so many columns. It turns the rows into scale times its gradient.
+func cubes(rows []float32, cols int, isComplex bool, scale float64) (sum float64) {
+	if !isComplex {
+		for i, x := range rows {
+			abs := math.Abs(float64(x))
+			sum += abs * abs * abs
+			rows[i] = float32(3 * scale * abs * float64(x))
+		}
+		return sum
+	}
+	half := cols / 2
+	for ; len(rows) > 0; rows = rows[cols:] {
+		for c := range half {
+			x, y := float64(rows[c]), float64(rows[half+c])
+			abs := math.Sqrt(x*x + y*y)
+			sum += abs * abs * abs
+			rows[c], rows[half+c] = float32(3*scale*abs*x), float32(3*scale*abs*y)
+		}
+	}
+	return sum
+}
+
+// pairBytes is what a step takes of a negative in a list: its places in lists and their reverse, its score and what comes of it.
+const pairBytes = 40
+
+// checkMemory refuses lists of negatives that there is no memory for, before they are made.
+func (k *Links) checkMemory() error {
+	if k.negatives.Way != Uniform && k.negatives.Way != Shared {
+		return nil
+	}
+	positives := min(int64(k.options.Batch), k.edges())
+	need := float64(positives) * float64(k.negatives.Of) * float64(len(corrupted(k.links.Corrupt))) * pairBytes
+	available, err := kernels.AvailableMemory()
+	if err != nil || need <= float64(available) {
+		return nil
+	}
+	return fmt.Errorf("{negatives} %s: a step of %d positives has lists of %.0f MiB, and %d MiB of memory are available; take fewer, or a smaller {batch}",
+		k.links.Negatives, positives, need/(1<<20), available>>20)
+}
+
+// checkAll refuses what cannot be scored as a product of matrices, and what several relations cannot be told apart by.
+func (k *Links) checkAll(decoder model.Decoder) error {
+	all := k.negatives.Way == All
+	switch {
+	case all && !k.options.NoLayers:
+		return fmt.Errorf("{negatives} all: every step would draw the neighbours of all nodes; take {layers} 0, or uniform:N or shared:N")
+	case decoder == model.PairMLP && (all || k.evaluation.of.Way == All):
+		return fmt.Errorf("{decoder} mlp scores pair by pair, and all nodes are too many; take dot, distmult or complex, or other negatives by " +
+			"{negatives} and {eval_negatives}")
+	case len(k.relations) > 1 && !decoder.PerRelation():
+		return fmt.Errorf("%s: {decoder} %s knows one relation, and the links of %d are learnt; take distmult or complex, or one relation by {target}",
+			k.data.Set.Path(), decoder, len(k.relations))
+	case k.links.N3 > 0 && !decoder.PerRelation():
+		return fmt.Errorf("{n3} %v: it goes with {decoder} distmult or complex", k.links.N3)
+	}
+	if k.evaluation.of.Way == All {
+		_, err := metric.NewRanks(k.kind)
+		return err
+	}
+	return nil
+}
