@@ -14,7 +14,9 @@ func (r *routines) losses(
 	}
 	r.softmaxCrossEntropy = func(loss, dlogits, logits []float32, labels []uint32, cols int, scale float32) {
 		if cols == 0 || cols > callRows {
-			SoftmaxCrossEntropy(loss, dlogits, logits, labels, cols, scale)
+			for i := range labels {
+				wideCrossEntropy(loss[i:i+1], dlogits[i*cols:][:cols], logits[i*cols:][:cols], labels[i:i+1], scale, softmax)
+			}
 			return
 		}
 		loss = loss[:len(labels)]
@@ -36,4 +38,37 @@ func (r *routines) losses(
 			ArgMax(dst, src, cols)
 		}
 	}
+}
+
+// wideCrossEntropy is a row of SoftmaxCrossEntropy that is longer than a call of the assembly may take: softmax of each part of it, which
+// is then scaled to its share of the whole. Where a part has no largest number, the loop does it.
+func wideCrossEntropy(
+	loss, d, x []float32, label []uint32, scale float32, softmax func(dst, x *float32, cols int, scale float32) (top, total float32),
+) {
+	type part struct{ top, total float64 }
+	parts, whole := make([]part, 0, len(x)/callRows+1), part{top: math.Inf(-1)}
+	for lo := 0; lo < len(x) && label[0] != NoLabel; lo += callRows {
+		top, total := softmax(&d[lo], &x[lo], min(callRows, len(x)-lo), scale)
+		if top-top != 0 {
+			break
+		}
+		parts = append(parts, part{float64(top), float64(total)})
+		whole.top = max(whole.top, float64(top))
+	}
+	if len(parts)*callRows < len(x) {
+		SoftmaxCrossEntropy(loss, d, x, label, len(x), scale)
+		return
+	}
+	for _, p := range parts {
+		whole.total += p.total * math.Exp(p.top-whole.top)
+	}
+	for i, p := range parts {
+		share := float32(p.total * math.Exp(p.top-whole.top) / whole.total)
+		lo := i * callRows
+		for c, v := range d[lo:min(lo+callRows, len(d))] {
+			d[lo+c] = v * share
+		}
+	}
+	loss[0] = float32(math.Log(whole.total) - (float64(x[label[0]]) - whole.top))
+	d[label[0]] -= scale
 }
