@@ -26,7 +26,8 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	total := t.tiers.Total()
 	d := t.tiers.Disk
 	o.ChunkBytes = chunkBytes(total)
-	o.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
+	// Past the page cache: tables that are read by a map would be in memory beside the rows.
+	o.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: true, Costs: d.Costs, Faults: d.Faults}
 	o.Bytes = 0
 	looks := 0
 	o.Look = func() {
@@ -49,7 +50,8 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 			"a time, read and written, %s the rest)", t.data.Set.Path(), kernels.FormatBytes(total), (need+1<<20-1)>>20, kernels.FormatBytes(need-beside),
 			kernels.FormatBytes(beside))
 	}
-	t.EvalBytes = (total - need) / 16 * 15 // the rest for pages that are larger than what is in them
+	rest := total - need
+	t.EvalBytes = rest - max(0, rest-8<<20)/8 // less what large pages, and lists that wait for the collector, take beside what is counted
 	if t.hooks.fixed.onDisk && t.EvalBytes < hidden {
 		t.EvalBytes = min(t.EvalBytes, t.eval.HiddenBytes()-1)
 	}

@@ -81,7 +81,7 @@ type comparison struct {
 	kappa           int
 	cache           trace.Capacity
 	layerDependency bool
-	nodes           int // of a batch of infer's Python
+	nodes           int         // of a batch of infer's Python
 	binary          cli.Binary  // none where the command has no use for it
 	group           *cli.Cgroup // of the Python; nil: none
 	tmp             string      // gone afterwards

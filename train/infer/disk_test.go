@@ -426,7 +426,7 @@ func TestGoesOn(t *testing.T) {
 	// Within a layer it goes on behind the rows that were finished.
 	e.shardBytes = 64 * 20 // rows
 	inside, end := 0, at
-	for at := began[1]; at < 2*end; at += 13 {
+	for at := began[1]; at < 2*end; at += max(13, end/12) {
 		if dies(at) {
 			break
 		}

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -78,22 +79,28 @@ func (p *part) reserve(nodes nodeSet, first uint32, memory int64) {
 			}
 		}
 	}
-	most := int64(0)
+	most, fit := int64(0), true
 	for r, n := range edges {
-		list := &p.lists[r]
-		list.src, list.dst = fresh(list.src, n), fresh(list.dst, n)
-		most = max(most, n)
+		most, fit = max(most, n), fit && fits(p.lists[r].src, n)
 	}
-	p.order = fresh(p.order, most)
+	if fit && fits(p.order, most) {
+		return
+	}
+	for r := range p.lists {
+		p.lists[r].src, p.lists[r].dst = nil, nil
+	}
+	p.order = nil
+	if p.finished > 0 {
+		debug.FreeOSMemory() // of the lists before, which are a good part of the memory, before there are others
+	}
+	for r, n := range edges {
+		p.lists[r].src, p.lists[r].dst = make([]uint32, 0, n), make([]uint32, 0, n)
+	}
+	p.order = make([]uint64, 0, most)
 }
 
-// fresh is an empty list with room for n: list, if it is neither too small nor far too large.
-func fresh[T any](list []T, n int64) []T {
-	if c := int64(cap(list)); c < n || c > n+n/4 {
-		return make([]T, 0, n)
-	}
-	return list[:0]
-}
+// fits tells whether list has room for n, and not far too much.
+func fits[T any](list []T, n int64) bool { return int64(cap(list)) >= n && int64(cap(list)) <= n+n/4 }
 
 // edgesOf is how many edges relation r has to nodes.
 func (e *Evaluator) edgesOf(r int, nodes nodeSet) (n int64) {
@@ -167,6 +174,7 @@ func (p *part) add(ctx context.Context, chunk []uint32) error {
 		}
 		p.bytes += int64(len(chunk)) * int64(4*p.e.sumColumns(p.layer, r)+8)
 	}
+	p.e.look()
 	p.nodes = append(p.nodes, chunk...)
 	p.chunks = append(p.chunks, len(p.nodes))
 	return nil
