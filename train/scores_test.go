@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"math/cmplx"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -42,6 +43,14 @@ func scored(t *testing.T, n *Network, src, dst []uint32, atOnce int) (scores []f
 // reference is the scores of a decoder in float64, from the rows of both ends and the weights that are in a file of the run.
 func reference(weights map[string][]float32, kind model.Decoder, x, y []float32) (sum float64) {
 	row := func(name string, i int) float64 { return float64(weights["decoder."+name][i]) }
+	if kind == model.ComplEx {
+		half := len(x) / 2
+		at := func(x []float32, i int) complex128 { return complex(float64(x[i]), float64(x[half+i])) }
+		for i := range half {
+			sum += real(at(x, i) * at(weights["decoder.weight"], i) * cmplx.Conj(at(y, i)))
+		}
+		return sum
+	}
 	for i, a := range x {
 		p := float64(a) * float64(y[i])
 		if kind == model.DistMult {

@@ -361,7 +361,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		what := ""
 		if r.Options.Links() || r.Options.Edges() {
 			what = " --what embeddings"
-			if src, rest, _ := strings.Cut(r.Options.Target, ","); !strings.HasSuffix(rest, ","+src) {
+			if src, rest, _ := strings.Cut(r.Options.Target, ","); src != "" && !strings.HasSuffix(rest, ","+src) {
 				what += " --type " + src
 			}
 		}

@@ -194,7 +194,7 @@ func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
 	if err := c.Validate(); err != nil {
 		panic("model: NewFixed: " + err.Error())
 	}
-	m := declare(c.Kind.network(), c, s)
+	m := declare(c.network(), c, s)
 	m.be = be
 	for _, p := range m.Params {
 		*p.Var = *tape.NewConstant(p.tensor(be))
@@ -202,6 +202,7 @@ func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
 	for _, l := range m.lists {
 		l.allocate(be)
 	}
+	m.decode.allocate(be, c.Decoder, s.Out)
 	return m
 }
 

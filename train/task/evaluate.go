@@ -112,6 +112,12 @@ func (k *Links) Measurable(p Part) error {
 	if e.of.Way == Given && (p == Train || !given(e.held[p])) {
 		return fail("none are given; take pairs:1, or uniform:1000")
 	}
+	if e.of.Way == All {
+		if p == Train {
+			return fail("links that are trained on are not ranked; take uniform:1000")
+		}
+		return nil
+	}
 	pool := k.negativesOf(p)
 	lists := e.of.Way == Uniform || e.of.Way == Given && e.held[p].Part.PoolSrc == nil
 	best, isHits := k.kind.Best()
@@ -130,12 +136,8 @@ func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.T
 // Count is how many links of a part are measured. Of those that are trained on it is as many as of the larger part that is held out,
 // since there may be more of them than memory has scores for.
 func (k *Links) Count(p Part) int {
-	n := max(k.held[Valid].Len(), k.held[Test].Len())
-	if p == Train {
-		n = int(min(int64(n), k.edges()))
-	} else {
-		n = k.held[p].Len()
-	}
+	valid, test := k.data.Links.Held()
+	n := [...]int{Train: int(min(int64(max(valid, test)), k.edges())), Valid: valid, Test: test}[p]
 	if k.most > 0 {
 		n = min(n, k.most)
 	}
