@@ -685,7 +685,10 @@ func (t *trainer) notes() {
 	}
 	all, what := int64(len(t.data.Train)), "nodes"
 	if l := t.data.Links; l != nil {
-		all, what = t.data.Relations[l.Relation].Edges(), "links"
+		all, what = 0, "links"
+		for _, of := range l.All {
+			all += t.data.Relations[of.Relation].Edges()
+		}
 		if t.data.EdgeLabel != nil {
 			what = "edges"
 		}

@@ -55,7 +55,7 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 		return d.fail("{target} %s: no such relation; those whose edges are split are %s", name, orNone(can))
 	case len(can) == 0 && !uses:
 		return d.fail("no relation has an edge split, so there are no links to measure by; ingest it again with {edge_split} random:0.85/0.05/0.1")
-	case name == "" && len(can) > 1 && together:
+	case name == "" && together && (len(can) > 1 || uses && len(d.Relations) > 1): // a run of one relation names it
 		if first, err := d.oneType(); err != nil {
 			return err
 		} else if chosen = first; len(d.Links.All) > 1 {
@@ -63,6 +63,8 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 		}
 	case name == "" && len(can) > 1:
 		return d.fail("the edges of %s are split; say by {target} which of them to learn", strings.Join(can, " and "))
+	case chosen < 0:
+		return d.fail("no relation has an edge split; say by {target} which of them it is")
 	}
 	r := &d.Relations[chosen]
 	switch {
@@ -103,7 +105,7 @@ func (d *Data) oneType() (first int, err error) {
 			return 0, d.fail("the links of several relations are learnt together where they are within one type of nodes, and %s joins %s and %s; "+
 				"say by {target} which of them to learn", r.Relation.Key(), r.Relation.Src, r.Relation.Dst)
 		}
-		of := LinksOf{Relation: i}
+		of := LinksOf{i, store.HeldEdges{Part: new(store.HeldOut)}, store.HeldEdges{Part: new(store.HeldOut)}}
 		if r.Relation.EdgeSplit != nil {
 			number := slices.IndexFunc(d.Set.Manifest().Relations, func(o store.Relation) bool { return o.Key() == r.Relation.Key() })
 			of.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)

@@ -172,7 +172,7 @@ func (o Options) validateTask() error {
 			"{metric} %s: there are %s, of numbers %s, and with {task} link %s", o.Metric, sample.Names(metric.Kinds), sample.Names(metric.NumberKinds),
 			metric.LinkKinds)
 		fail(o.LinkOptions != task.LinkOptions{} || o.Decoder != "",
-			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk}, {eval_edges} and {keep_targets} go with {task} link")
+			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk}, {n3}, {eval_edges} and {keep_targets} go with {task} link")
 		return errors.Join(errs...)
 	}
 	fail(o.Decoder == model.Linear, "{decoder} linear: it is of {task} edge; of {task} link there are %s", sample.Names(model.Decoders))
@@ -196,7 +196,7 @@ func (o Options) validateEdges() error {
 	others := o.LinkOptions
 	others.KeepTargets, others.EvalEdges = false, 0
 	fail(o.EdgeLabel == "", "{task} edge: say by {edge_label} which column of the edges is learnt: COLUMN, COLUMN:sign or COLUMN:value")
-	fail(others != task.LinkOptions{}, "{loss}, {negatives}, {eval_negatives}, {corrupt} and {chunk} go with {task} link")
+	fail(others != task.LinkOptions{}, "{loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk} and {n3} go with {task} link")
 	fail(o.EvalEdges < 0, "{eval_edges} %d: at least 0, which is all", o.EvalEdges)
 	fail(o.Decoder != "" && !slices.Contains(model.EdgeDecoders, o.Decoder), "{decoder} %s: of {task} edge there are %s", o.Decoder,
 		sample.Names(model.EdgeDecoders))

@@ -97,16 +97,19 @@ const pairBytes = 40
 
 // checkMemory refuses lists of negatives that there is no memory for, before they are made.
 func (k *Links) checkMemory() error {
-	if k.negatives.Way != Uniform && k.negatives.Way != Shared {
+	positives, of := min(int64(k.options.Batch), k.edges()), int64(k.negatives.Of)
+	switch k.negatives.Way {
+	case All:
 		return nil
+	case InBatch:
+		of = min(int64(k.links.Chunk), positives) - 1
 	}
-	positives := min(int64(k.options.Batch), k.edges())
-	need := float64(positives) * float64(k.negatives.Of) * float64(len(corrupted(k.links.Corrupt))) * pairBytes
+	need := float64(positives) * float64(of) * float64(len(corrupted(k.links.Corrupt))) * pairBytes
 	available, err := kernels.AvailableMemory()
 	if err != nil || need <= float64(available) {
 		return nil
 	}
-	return fmt.Errorf("{negatives} %s: a step of %d positives has lists of %.0f MiB, and %d MiB of memory are available; take fewer, or a smaller {batch}",
+	return fmt.Errorf("{negatives} %s: a step of %d positives has lists of %.0f MiB, and %d MiB of memory are available; take fewer, or a smaller {chunk} or {batch}",
 		k.links.Negatives, positives, need/(1<<20), available>>20)
 }
 
