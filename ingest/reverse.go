@@ -96,10 +96,10 @@ func (b *builder) compared() (found []int) {
 }
 
 // splitsBoth tells whether relation i has a split that would hold its links out in both directions where the source has both. Other reverses
-// are not looked for.
+// are not looked for. Edges with columns are not: each direction may have values of its own.
 func (b *builder) splitsBoth(i int) bool {
 	r, split := b.schema.Relations[i], b.edgeSplits[i]
-	return split != nil && split.kind != "given" && r.Src == r.Dst && !b.form(i).reverse && !slices.Contains(b.mirrored, i)
+	return split != nil && split.kind != "given" && r.Src == r.Dst && len(r.Columns) == 0 && !b.form(i).reverse && !slices.Contains(b.mirrored, i)
 }
 
 // findReverses decides which reverses the source has already.
