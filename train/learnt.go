@@ -52,11 +52,16 @@ func (t *trainer) place() {
 	t.eval.Dir, t.eval.FS = t.dir.File(run.LayerDir), t.dir.FS()
 }
 
-// beginRows begins with rows as they are drawn.
+// beginRows begins with rows as they are drawn, or as files have them.
 func (t *trainer) beginRows(ctx context.Context) error {
 	for _, l := range t.tiers.Learnt {
 		if err := l.Begin(ctx); err != nil {
 			return err
+		}
+		if path := t.record.Options.InitRows[t.data.Types[l.Type].Name]; path != "" {
+			if err := t.putRows(ctx, l, path); err != nil {
+				return fmt.Errorf("{init_rows} %w", err)
+			}
 		}
 	}
 	return nil

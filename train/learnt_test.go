@@ -65,8 +65,12 @@ func TestLearntRowsOfPlainLoop(t *testing.T) {
 
 // plainLoop trains as Run does, and returns run.Result.ParamsXXH3 and the rows that were changed, by type.
 func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (hash string, touched map[int]int64) {
+	return plainLoopFrom(t, ds, o, map[int]map[uint32][]float32{})
+}
+
+// plainLoopFrom is plainLoop, some of whose rows, by type, begin as they are here.
+func plainLoopFrom(t *testing.T, ds *store.Dataset, o run.Options, rows map[int]map[uint32][]float32) (hash string, touched map[int]int64) {
 	m := opened(t, ds, o)
-	rows := map[int]map[uint32][]float32{} // by type
 	start := func(n int, dim int, v uint32) []float32 {
 		row := make([]float32, o.Optim.Rows.Rule().Columns(dim))
 		for c := range dim {

@@ -198,7 +198,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	if o.MemoryBytes > 0 {
 		budgets.MemoryBytes = o.MemoryBytes
 	}
-	with.Options, with.EvalBytes, with.Eval, with.Init, with.ClassWeights = budgets, run.Auto, string(infer.Full), "", tasks.NoWeights
+	with.Options, with.EvalBytes, with.Eval, with.Init, with.InitRows, with.ClassWeights = budgets, run.Auto, string(infer.Full), "", nil, tasks.NoWeights
 	if with.Sampler == sample.RW {
 		with.Eval = ""
 	}

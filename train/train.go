@@ -48,6 +48,9 @@ type Hooks struct {
 	// and before its directory is given up.
 	Live func(now func() *run.Result) (stop func())
 
+	// OpenRows opens a file of run.Options.InitRows, whose rows are those of nodes by these ids.
+	OpenRows func(path string, ids store.IDs) (RowFile, error)
+
 	faults disk.Faults // of tests
 	beside int64       // bytes that the caller takes
 	// Of a network that is used on a dataset that it was not trained on: what its classes are, and rows that were learnt there.
@@ -85,6 +88,9 @@ func Run(
 			return nil, err
 		}
 	}
+	if err := t.checkInitRows(); err != nil {
+		return nil, err
+	}
 	if t.dir, err = openDir(); err != nil {
 		return nil, err
 	}
@@ -119,7 +125,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 			Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(), Started: now,
 			AutoEpochs: t.auto,
 		}
-		record.Options.Init = run.Absolute(t.Init)
+		record.Options.Init, record.Options.InitRows = run.Absolute(t.Init), run.AllAbsolute(t.InitRows)
 		if err := t.tiers.Room(); err != nil {
 			return err
 		}
@@ -146,9 +152,9 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 				record.Kernels, t.be.Name())
 		}
 		// What was changed now is what the run goes on with the next time.
-		begun := record.Options.Init
+		init, rows := record.Options.Init, record.Options.InitRows
 		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.tiers.Disk.Costs, t.tiers.Budget
-		record.Options.Init = begun
+		record.Options.Init, record.Options.InitRows = init, rows
 	}
 	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
 	t.record, t.result.AutoEpochs = record, t.auto
@@ -464,7 +470,10 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 // learning says how learnt rows are kept.
 func (t *trainer) learning() tiers.Learning {
 	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
-	l := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps()}
+	l := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps(), Given: map[string]bool{}}
+	for name := range t.InitRows {
+		l.Given[name] = true
+	}
 	if t.Epochs != run.Auto {
 		l.Whole = t.Epochs * t.task.Steps()
 	}

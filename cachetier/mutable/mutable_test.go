@@ -71,6 +71,14 @@ func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 		defer func() { table.Close() }()
 		require.NoError(t, table.Begin(bg))
 		model := newOracle(lag, size)
+		for range rapid.IntRange(0, 2).Draw(t, "puts") {
+			require.NoError(t, table.Put(rows/2, func(i int) (uint32, []byte) {
+				v := uint32(2*i + 1)
+				model.rows[v] = bytes.Repeat([]byte{byte(v)}, size)
+				return v, model.rows[v]
+			}))
+			require.NoError(t, table.Reload(bg))
+		}
 		states, marks := map[int64]map[uint32][]byte{}, map[int64]mutable.Mark{}
 		last := int64(-1)
 		within(func() {

@@ -251,6 +251,18 @@ func (t *Table) WriteAll(src []byte) error {
 	return t.Stack.WriteAll(src)
 }
 
+// Put replaces n rows, which row gives in ascending order and none twice, before the first step: by what a file has of them. After the
+// last call the caller calls Reload. After an error any of them may be replaced.
+func (t *Table) Put(n int, row func(i int) (v uint32, b []byte)) error {
+	if !t.begun {
+		panic("mutable: Put before Begin or Resume")
+	}
+	if err := t.rows.Write(n, row); err != nil {
+		return fmt.Errorf("mutable: %w", err)
+	}
+	return nil
+}
+
 // Checkpoint has all that was written so far outlast a crash, and says what a checkpoint of this step, a number above those of
 // earlier ones, has to remember. Until its record is on disk the table goes back to the one before. Nobody may plan, load, gather or
 // write meanwhile. A checkpoint of the step of the last one, after which nothing was written, is that one.

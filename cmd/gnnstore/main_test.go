@@ -161,9 +161,9 @@ func tinyNPZ(changes []string) []byte {
 		labels = append(labels, int64(v%classes))
 	}
 	entries := map[string][]byte{
-		"adj_data": npy("<f4", data), "adj_indices": npy("<i4", indices), "adj_indptr": npy("<i4", indptr), "adj_shape": npy("<i8", []int64{nodes, nodes}),
-		"attr_data": npy("<f4", attrData), "attr_indices": npy("<i4", attrIndices), "attr_indptr": npy("<i4", attrPtr), "attr_shape": npy("<i8", []int64{nodes, 8}),
-		"labels": npy("<i8", labels),
+		"adj_data": savedNpy("<f4", data), "adj_indices": savedNpy("<i4", indices), "adj_indptr": savedNpy("<i4", indptr), "adj_shape": savedNpy("<i8", []int64{nodes, nodes}),
+		"attr_data": savedNpy("<f4", attrData), "attr_indices": savedNpy("<i4", attrIndices), "attr_indptr": savedNpy("<i4", attrPtr), "attr_shape": savedNpy("<i8", []int64{nodes, 8}),
+		"labels": savedNpy("<i8", labels),
 	}
 	for _, c := range changes {
 		switch c {
@@ -171,9 +171,9 @@ func tinyNPZ(changes []string) []byte {
 			entries["attr_data"] = bytes.Replace(entries["attr_data"], []byte{0, 0, 0x80, 0x3f}, []byte{0, 0, 0xc0, 0x7f}, 1)
 		case "adj_indices=far":
 			indices[7] = nodes
-			entries["adj_indices"] = npy("<i4", indices)
+			entries["adj_indices"] = savedNpy("<i4", indices)
 		case "labels=short":
-			entries["labels"] = npy("<i8", labels[:nodes-1])
+			entries["labels"] = savedNpy("<i8", labels[:nodes-1])
 		default:
 			delete(entries, c)
 		}
@@ -218,7 +218,7 @@ func writeGraphSAINT(dir string) error {
 	var adjacency bytes.Buffer
 	z := zip.NewWriter(&adjacency)
 	var errs []error
-	for key, body := range map[string][]byte{"indptr": npy("<i4", indptr), "indices": npy("<i4", indices), "shape": npy("<i8", []int64{nodes, nodes})} {
+	for key, body := range map[string][]byte{"indptr": savedNpy("<i4", indptr), "indices": savedNpy("<i4", indices), "shape": savedNpy("<i8", []int64{nodes, nodes})} {
 		w, err := z.Create(key + ".npy")
 		if err == nil {
 			_, err = w.Write(body)
@@ -230,14 +230,14 @@ func writeGraphSAINT(dir string) error {
 	roles, err := json.Marshal(role)
 	errs = append(errs, err)
 	for name, body := range map[string][]byte{"adj_full.npz": adjacency.Bytes(), "adj_train.npz": nil,
-		"feats.npy": npy("<f8", features, nodes, classes), "class_map.json": classMap, "role.json": roles} {
+		"feats.npy": savedNpy("<f8", features, nodes, classes), "class_map.json": classMap, "role.json": roles} {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, name), body, 0o666))
 	}
 	return errors.Join(errs...)
 }
 
-// npy is v as NumPy saves an array of that shape, of one dimension if none is given.
-func npy[T any](descr string, v []T, shape ...int) []byte {
+// savedNpy is v as NumPy saves an array of that shape, of one dimension if none is given.
+func savedNpy[T any](descr string, v []T, shape ...int) []byte {
 	if shape == nil {
 		shape = []int{len(v)}
 	}

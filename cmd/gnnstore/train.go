@@ -33,6 +33,7 @@ type trainOptions struct {
 	kind, sampler    string
 	fanouts          *fanouts
 	inputs           named
+	initRows         named
 	edges            *edgeInputs
 	kappa            kappa
 	epochs, patience autoCount
@@ -117,6 +118,7 @@ func (o *trainOptions) texts() {
 	o.kind, o.metric = string(o.Kind), string(o.Metric)
 	o.fanouts = newFanouts(o.Fanouts, o.RelationFanouts)
 	o.inputs = named{kind: "TYPE=INPUT", of: maps.Clone(o.Inputs)}
+	o.initRows = named{kind: "TYPE=FILE", of: maps.Clone(o.InitRows)}
 	o.edges = newEdgeInputs(o.EdgeInputs)
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.embedOptimizer = cmp.Or(string(o.Optim.Rows), string(optim.RowAdam))
@@ -218,6 +220,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: "+texts(disk.Kinds))
 	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
+	f.Var(&o.initRows, "init-rows", "file of rows that learnt rows of a type begin with, again for each: TYPE=FILE, as predict --layer 0 writes them")
 	f.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
 	f.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
 	f.IntVar(&o.CheckpointEvery, "checkpoint-every", o.CheckpointEvery, "steps between checkpoints, beside one an epoch; 0 only that")
@@ -238,7 +241,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	if !given("layers") {
 		o.Layers = len(o.Fanouts)
 	}
-	o.Inputs, o.EdgeInputs = o.inputs.of, o.edges.read()
+	o.Inputs, o.EdgeInputs, o.InitRows = o.inputs.of, o.edges.read(), o.initRows.of
 	if o.Task == run.NodeTask {
 		o.Task = "" // as runs have it that began before there were others
 	}
@@ -401,7 +404,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 
 // override takes the options of a record, and then the flags that were given.
 func (o *trainOptions) override(record *run.Record, given *pflag.FlagSet) error {
-	o.Kernels, o.Init = record.Kernels, "" // what auto meant then
+	o.Kernels, o.Init, o.InitRows = record.Kernels, "", nil // what auto meant then
 	o.policy, o.engine = string(o.Cache.Policy), string(o.Cache.Engine)
 	o.device = byteSize(o.Cache.DeviceBytes)
 	o.texts()
@@ -441,7 +444,8 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	var epochs string // that there are
 	note := func(s string) { p.line("note: %s", withFlags(s)) }
 	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
-		Backend: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
+		Backend:  kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
+		OpenRows: openRowFile,
 		Start: func(rec *run.Record) {
 			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
 			printf(stdout, "run %s   %s\n%s\n", path, describe(rec.Options, rec), rec.Memory)

@@ -530,6 +530,18 @@ func readFile(fsys vfs.FS, path string) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
+// AllAbsolute is Absolute of all.
+func AllAbsolute(paths map[string]string) map[string]string {
+	if len(paths) == 0 {
+		return nil
+	}
+	all := map[string]string{}
+	for name, path := range paths {
+		all[name] = Absolute(path)
+	}
+	return all
+}
+
 // Absolute is path as it reads from any working directory.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {

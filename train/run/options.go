@@ -93,6 +93,9 @@ type Options struct {
 	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed
 	// has no use for it, unless it was cut before its first checkpoint; then what it began with counts.
 	Init string `json:"init" resume:"free"`
+	// InitRows are files of rows that learnt rows of types begin with, by the type's name, in place of what is drawn from Seed: which kinds
+	// of file is for train.Hooks to say. Of a run that is resumed they count as Init does.
+	InitRows map[string]string `json:"init_rows,omitempty" resume:"free"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels       string `json:"kernels" resume:"free"`
 	tiers.Options `resume:"free"`

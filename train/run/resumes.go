@@ -15,7 +15,7 @@ import (
 
 // Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
 func (o Options) Resumes(saved Options) error {
-	o.Init = Absolute(o.Init)
+	o.Init, o.InitRows = Absolute(o.Init), AllAbsolute(o.InitRows)
 	var errs []error
 	for _, d := range o.differences(saved) {
 		errs = append(errs, fmt.Errorf("{%s} is %s and the run's is %s", d.key, d.now, d.then))
@@ -42,7 +42,7 @@ func (o Options) differences(saved Options) (all []difference) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		free := now[name].free
 		switch {
-		case name == "epochs" && o.Schedule.Kind == optim.Cosine, name == "init" && o.Init != "":
+		case name == "epochs" && o.Schedule.Kind == optim.Cosine, name == "init" && o.Init != "", name == "init_rows" && len(o.InitRows) > 0:
 			free = false
 		}
 		if !free && now[name] != then[name] {

@@ -23,6 +23,8 @@ type Learning struct {
 	Kept int             // checkpoints at a time that need them
 	// Steps is how many there are from one checkpoint to the next, and Whole how many in the run; 0: nobody knows.
 	Steps, Whole int
+	// Given are the types, by name, whose rows begin with those of a file, so that all of them may be written.
+	Given map[string]bool
 }
 
 // Learnt is a table of learnt rows: records of Dim values with what their optimizer keeps of them. No row is changed before its
@@ -78,9 +80,13 @@ func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
 // believed to be the most.
 func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.Options) (*cachetier.Stack, error) {
 	d := &t.data.Types[n]
+	touched := min(d.Nodes, inputs*t.learning.Whole/4*5)
+	if t.learning.Given[d.Name] {
+		touched = d.Nodes
+	}
 	table, err := mutable.Open(ctx, mutable.Options{
 		Rows: d.Nodes, RowBytes: 4 * t.recordCols(n), Initial: initial(t.learning.Seed, n, d.Embed), Kept: t.learning.Kept,
-		Expected: inputs * t.learning.Steps, Touched: min(d.Nodes, inputs*t.learning.Whole/4*5), Lag: learntLag, Cache: cache,
+		Expected: inputs * t.learning.Steps, Touched: touched, Lag: learntLag, Cache: cache,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the learnt rows of type %s: %w", d.Name, err)
