@@ -198,8 +198,6 @@ func TestEdgesAreMeasuredAgain(t *testing.T) {
 	require.Equal(t, "messages along edges that were trained on would tell them", m.Why)
 	_, err = n.Measure(context.Background(), "all-labelled")
 	require.EqualError(t, err, "{nodes} all-labelled: edges are measured where they are held out, in the parts valid and test")
-	_, err = n.Layer(Logits, DefaultLayer)
-	require.ErrorContains(t, err, "{what} logits: the run learns edges")
 	layer, err := n.Layer(Embeddings, DefaultLayer)
 	require.NoError(t, err)
 	require.Equal(t, o.Layers, layer)

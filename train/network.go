@@ -137,7 +137,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	if with.Sampler != sample.RW {
 		h.fixed = &fixed{onDisk: o.Scratch != ""}
 	}
-	if with.Links() {
+	if with.Links() || with.Edges() {
 		n.rowBytes = int64(1) << 30
 		if with.MemoryBytes > 0 {
 			n.rowBytes = with.MemoryBytes / 8

@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/data"
 )
 
-// What a network predicts of a node.
+// What a network predicts of a node, or of an edge.
 const (
 	// Classes: one column with the number of the largest logit, as accuracy counts it; where a node has several classes, a column a
 	// class, 1 where its logit is above 0.
@@ -41,16 +41,14 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 	switch {
 	case !slices.Contains(Predictable, what):
 		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits, values, embeddings and scores", what)
-	case n.Edges() && what != Embeddings:
-		return 0, fmt.Errorf("{what} %s: the run learns edges, and what it makes of them is measured, not written; take embeddings, of their ends", what)
 	case n.Links() && what != Embeddings && what != Scores:
 		return 0, fmt.Errorf("{what} %s: the run learns links, whose nodes have no classes; take embeddings or scores", what)
 	case !n.Links() && what == Scores:
-		return 0, fmt.Errorf("{what} %s: the run learns classes of nodes, and scores are of links; take logits", what)
+		return 0, fmt.Errorf("{what} %s: the run learns %s, and scores are of links; take logits", what, n.learns())
 	case n.Numbers() && (what == Classes || what == Probabilities):
-		return 0, fmt.Errorf("{what} %s: the run learns numbers of nodes, which have no classes; take values", what)
+		return 0, fmt.Errorf("{what} %s: the run learns %s, which have no classes; take values", what, n.learns())
 	case !n.Numbers() && what == Values:
-		return 0, fmt.Errorf("{what} %s: the run learns classes of nodes; take classes, probabilities or logits", what)
+		return 0, fmt.Errorf("{what} %s: the run learns %s; take classes, probabilities or logits", what, n.learns())
 	case what != Embeddings && asked != DefaultLayer:
 		return 0, fmt.Errorf("{layer} %d: of embeddings alone; {what} is %s, which the last layer makes", asked, what)
 	case asked < DefaultLayer || asked > last:
@@ -61,6 +59,18 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 		return max(last-1, 1), nil
 	}
 	return asked, nil
+}
+
+// learns is what the run learns, in words: of nodes or edges.
+func (n *Network) learns() string {
+	what, of := "classes", "nodes"
+	if n.Numbers() {
+		what = "numbers"
+	}
+	if n.Edges() {
+		of = "edges"
+	}
+	return what + " of " + of
 }
 
 // TypeOf is the number of the type whose nodes are predicted: the one of that name, or the target where it is empty. It says what is wrong
@@ -100,8 +110,13 @@ func (n *Network) Several() bool { return n.t.data.Links == nil && n.t.data.Labe
 var errWalks = errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
 	"measured on sampled blocks, and does not predict")
 
-// Numbers tells whether a node has a number, and no class.
-func (n *Network) Numbers() bool { return n.t.data.Links == nil && n.t.data.Labels.Label.Numbers }
+// Numbers tells whether a node, or an edge, has a number, and no class.
+func (n *Network) Numbers() bool {
+	if n.Edges() {
+		return n.t.data.EdgeLabel.Numbers()
+	}
+	return n.t.data.Links == nil && n.t.data.Labels.Label.Numbers
+}
 
 // Columns is how many numbers Predict gives of a node of type t.
 func (n *Network) Columns(what string, layer, t int) int {

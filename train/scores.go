@@ -20,10 +20,10 @@ func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err e
 	if n.t.eval.Walks() {
 		return r, errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network does not predict")
 	}
-	if all := n.t.data.Links.All; len(all) > 1 {
+	if all := n.t.data.Links.All; len(all) > 1 && n.Links() {
 		return r, fmt.Errorf("{what} scores: the run learns the links of %d relations together, and scores are of one as yet; take embeddings", len(all))
 	}
-	_, from, to := n.t.links.Relation()
+	_, from, to := n.Relation()
 	last := n.t.Layers - 1
 	if from == to {
 		all := slices.Concat(src, dst)
@@ -88,21 +88,47 @@ func (t *rowTable) number(dst, list []uint32) []uint32 {
 
 func (t *rowTable) close() { t.be.Free(t.all.Buf) }
 
+// Pairs are some pairs of nodes.
+type Pairs struct {
+	Src, Dst []uint32
+	// Given are the numbers of each that an edge has beside what is learnt, in the order of data.Data.Given; empty where there are none.
+	Given []float32
+}
+
+// cut takes the first n off.
+func (p *Pairs) cut(n int) (first Pairs) {
+	given := len(p.Given) / max(1, len(p.Src))
+	first = Pairs{p.Src[:n], p.Dst[:n], p.Given[:n*given]}
+	p.Src, p.Dst, p.Given = p.Src[n:], p.Dst[n:], p.Given[n*given:]
+	return first
+}
+
+// EachPair gives pairs to use, some at a time, which are lent for the length of a call. It may be called again, and gives the same ones.
+type EachPair func(use func(Pairs) error) error
+
 // Scores calls do with pairs of nodes, which a run of links has learnt to tell from others, and their scores: those that an evaluation gives
-// them, the larger the likelier a link. pairs gives them, some at a time, and is called twice; do gets them in its order, and all slices are
-// lent for the length of a call. Memory does not grow with their number, and the rows of their nodes are on disk where they do not fit.
-func (n *Network) Scores(
-	ctx context.Context, pairs func(use func(src, dst []uint32) error) error, do func(src, dst []uint32, scores []float32) error,
+// them, the larger the likelier a link. do gets them in the order of pairs, which is called twice, and all slices are lent for the length of
+// a call. Memory does not grow with their number, and the rows of their nodes are on disk where they do not fit.
+func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, scores []float32) error) error {
+	if !n.Links() {
+		return fmt.Errorf("{what} %s: the run learns %s, and scores are of links", Scores, n.learns())
+	}
+	return n.eachPair(ctx, pairs, func(p Pairs, x, y kernels.Tensor, from, to []uint32) error {
+		return do(p, n.t.links.Scores(x, y, from, to))
+	})
+}
+
+// eachPair calls do with pairs, and with the rows that the network made of their nodes: row from[i] of x is the ith source's, and row to[i] of y
+// the ith destination's.
+func (n *Network) eachPair(
+	ctx context.Context, pairs EachPair, do func(p Pairs, x, y kernels.Tensor, from, to []uint32) error,
 ) (err error) {
 	defer kernels.RecoverMemory(&err)
-	if !n.Links() {
-		return fmt.Errorf("{what} %s: the run learns classes of nodes, and scores are of links", Scores)
-	}
-	_, from, to := n.t.links.Relation()
+	_, from, to := n.Relation()
 	named := [2][]bool{make([]bool, n.t.data.Types[from].Nodes), make([]bool, n.t.data.Types[to].Nodes)}
-	err = pairs(func(src, dst []uint32) error {
-		for i, u := range src {
-			named[0][u], named[1][dst[i]] = true, true
+	err = pairs(func(p Pairs) error {
+		for i, u := range p.Src {
+			named[0][u], named[1][p.Dst[i]] = true, true
 		}
 		return ctx.Err()
 	})
@@ -119,27 +145,26 @@ func (n *Network) Scores(
 	defer x.close()
 	defer y.close()
 	var numbers [2][]uint32
-	err = pairs(func(src, dst []uint32) error {
-		for len(src) > 0 {
+	err = pairs(func(p Pairs) error {
+		for len(p.Src) > 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			m := min(len(src), most)
-			xs, err := x.fill(rows.src, src[:m])
+			some := p.cut(min(len(p.Src), most))
+			xs, err := x.fill(rows.src, some.Src)
 			if err != nil {
 				return err
 			}
-			ys, err := y.fill(rows.dst, dst[:m])
+			ys, err := y.fill(rows.dst, some.Dst)
 			if err != nil {
 				return err
 			}
-			numbers = [2][]uint32{x.number(numbers[0][:0], src[:m]), y.number(numbers[1][:0], dst[:m])}
-			if err := do(src[:m], dst[:m], n.t.links.Scores(xs, ys, numbers[0], numbers[1])); err != nil {
+			numbers = [2][]uint32{x.number(numbers[0][:0], some.Src), y.number(numbers[1][:0], some.Dst)}
+			if err := do(some, xs, ys, numbers[0], numbers[1]); err != nil {
 				return err
 			}
 			n.t.peak.Look()
 			n.t.tiers.FollowHeap()
-			src, dst = src[m:], dst[m:]
 		}
 		return nil
 	})
@@ -154,7 +179,7 @@ func (n *Network) Scores(
 func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32, do func(src uint32, dst []uint32, scores []float32) error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	if !n.Links() {
-		return fmt.Errorf("{top} %d: the run learns classes of nodes, and scores are of links", o.K)
+		return fmt.Errorf("{top} %d: the run learns %s, and scores are of links", o.K, n.learns())
 	}
 	if o.K < 1 {
 		return fmt.Errorf("{top} %d: at least 1", o.K)
@@ -187,8 +212,12 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	return n.t.data.Set.Unchanged()
 }
 
-// Relation is the one whose links the network has learnt, by its number, and the types of both ends.
-func (n *Network) Relation() (number, src, dst int) { return n.t.links.Relation() }
+// Relation is the one whose links, or edges, the network has learnt, by its number, and the types of both ends.
+func (n *Network) Relation() (number, src, dst int) {
+	d := n.t.data
+	r := d.Relations[d.Links.Relation]
+	return d.Links.Relation, r.Src, r.Dst
+}
 
 // nodesNamed lists those that are set.
 func nodesNamed(set []bool) (nodes []uint32) {

@@ -20,18 +20,18 @@ import (
 // scored is the scores of pairs, given some at a time.
 func scored(t *testing.T, n *Network, src, dst []uint32, atOnce int) (scores []float32) {
 	at := 0
-	err := n.Scores(t.Context(), func(use func(src, dst []uint32) error) error {
+	err := n.Scores(t.Context(), func(use func(Pairs) error) error {
 		for lo := 0; lo < len(src); lo += atOnce {
 			hi := min(lo+atOnce, len(src))
-			if err := use(src[lo:hi], dst[lo:hi]); err != nil {
+			if err := use(Pairs{Src: src[lo:hi], Dst: dst[lo:hi]}); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, func(us, vs []uint32, some []float32) error {
-		require.Equal(t, src[at:at+len(us)], us)
-		require.Equal(t, dst[at:at+len(us)], vs)
-		at += len(us)
+	}, func(p Pairs, some []float32) error {
+		require.Equal(t, src[at:at+len(p.Src)], p.Src)
+		require.Equal(t, dst[at:at+len(p.Src)], p.Dst)
+		at += len(p.Src)
 		scores = append(scores, some...)
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -13,29 +14,54 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
 )
 
-// pairFile is pairs of nodes under the ids that users know, in a table of csv or Parquet: sources, destinations and, where it names one, a
-// relation, which has to be the one that the run learns.
+// pairFile is pairs of nodes under the ids that users know, in a table of csv or Parquet: sources, destinations, numbers that are given with
+// each and, where it names one, a relation, which has to be the one that the run learns.
 type pairFile struct {
 	path     string
 	relation *store.Relation
+	learnt   string       // of the relation: links or edges
 	ids      [2]store.IDs // of sources and destinations
+	given    []string     // the columns of the numbers
 
-	src, dst []uint32
-	use      func(src, dst []uint32) error
-	count    int64 // of pairs, once each has gone through them
+	pairs   train.Pairs
+	numbers []string // of a pair
+	use     func(train.Pairs) error
+	count   int64 // of pairs, once each has gone through them
 }
 
-// pairColumns are the columns of a table with a header, which may have others. Without one they are the first.
+// newPairFile is the file of pairs of the relation that a network has learnt.
+func newPairFile(path string, n *usedNetwork) *pairFile {
+	number, src, dst := n.Relation()
+	d := n.Data()
+	p := &pairFile{path: path, relation: d.Relations[number].Relation, learnt: "links", ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
+	if n.Edges() {
+		p.learnt = "edges"
+		for _, c := range d.Given() {
+			p.given = append(p.given, c.Column.Name)
+		}
+	}
+	return p
+}
+
+// guarded is each, for train.EachPair.
+func (p *pairFile) guarded(use func(train.Pairs) error) error {
+	return store.Guard(func() error { return p.each(use) })
+}
+
+// pairColumns are the columns of a table with a header, which may have others. Without one they are the first. Those of numbers come behind
+// them here.
 var pairColumns = []string{"src", "dst", "relation"}
 
 // pairsAtOnce is how many pairs go on together.
 const pairsAtOnce = 1 << 16
 
 // each calls use with the pairs, in the order of the file. An error names the file, and the line or row.
-func (p *pairFile) each(use func(src, dst []uint32) error) (err error) {
-	p.src, p.dst, p.use, p.count = p.src[:0], p.dst[:0], use, 0
+func (p *pairFile) each(use func(train.Pairs) error) (err error) {
+	p.use, p.count = use, 0
+	p.clear()
 	isParquet, err := startsWith(p.path, "PAR1")
 	if err != nil {
 		return fmt.Errorf("--pairs %s: %w", p.path, err)
@@ -54,9 +80,13 @@ func (p *pairFile) each(use func(src, dst []uint32) error) (err error) {
 }
 
 func (p *pairFile) flush() error {
-	err := p.use(p.src, p.dst)
-	p.src, p.dst = p.src[:0], p.dst[:0]
+	err := p.use(p.pairs)
+	p.clear()
 	return err
+}
+
+func (p *pairFile) clear() {
+	p.pairs.Src, p.pairs.Dst, p.pairs.Given = p.pairs.Src[:0], p.pairs.Dst[:0], p.pairs.Given[:0]
 }
 
 func (p *pairFile) fail(format string, args ...any) error {
@@ -78,10 +108,10 @@ func startsWith(path, magic string) (bool, error) {
 	return string(b) == magic, err
 }
 
-// add takes a pair of texts of the place, a line or a row; relation is empty where the table has none.
+// add takes a pair of texts of the place, a line or a row, and p.numbers; relation is empty where the table has none.
 func (p *pairFile) add(place string, src, dst, relation string) error {
 	if r := p.relation; relation != "" && !slices.Contains([]string{r.Name, r.Key(), strings.Join([]string{r.Src, r.Name, r.Dst}, ",")}, relation) {
-		return p.fail("%s: relation %s is not %s, whose links the run learns; remove the %s", place, relation, r.Name, strings.Fields(place)[0])
+		return p.fail("%s: relation %s is not %s, whose %s the run learns; remove the %s", place, relation, r.Name, p.learnt, strings.Fields(place)[0])
 	}
 	var nodes [2]uint32
 	for end, text := range []string{src, dst} {
@@ -95,9 +125,17 @@ func (p *pairFile) add(place string, src, dst, relation string) error {
 		}
 		nodes[end] = v
 	}
-	p.src, p.dst = append(p.src, nodes[0]), append(p.dst, nodes[1])
+	for i, text := range p.numbers {
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return p.fail("%s: column %s: %q is no finite number, and the network reads one; give it, or remove the %s", place, p.given[i], text,
+				strings.Fields(place)[0])
+		}
+		p.pairs.Given = append(p.pairs.Given, float32(x))
+	}
+	p.pairs.Src, p.pairs.Dst = append(p.pairs.Src, nodes[0]), append(p.pairs.Dst, nodes[1])
 	p.count++
-	if len(p.src) == pairsAtOnce {
+	if len(p.pairs.Src) == pairsAtOnce {
 		return p.flush()
 	}
 	return nil
@@ -121,7 +159,7 @@ func (p *pairFile) eachLine() error {
 	if first, _, _ := strings.Cut(text, "\n"); strings.Contains(first, "\t") && !strings.Contains(first, ",") {
 		r.Comma = '\t'
 	}
-	at := []int{0, 1, 2} // of pairColumns
+	at := []int{0, 1, 2} // of pairColumns, and of the numbers
 	for first := true; ; first = false {
 		cells, err := r.Read()
 		switch {
@@ -131,15 +169,27 @@ func (p *pairFile) eachLine() error {
 			return p.fail("%w", err)
 		}
 		if first {
-			if named := placesOf(cells); named != nil {
+			named, err := p.placesOf(cells)
+			if err != nil {
+				return err
+			}
+			if named != nil {
 				at = named
 				continue
 			}
 		}
 		line, _ := r.FieldPos(0)
 		place := fmt.Sprintf("line %d", line)
-		if len(cells) <= max(at[0], at[1]) {
-			return p.fail("%s: %d cells; want src,dst or src,dst,relation", place, len(cells))
+		if len(cells) <= slices.Max(slices.Concat(at[:2], at[3:])) {
+			want := "src,dst or src,dst,relation"
+			if len(p.given) > 0 {
+				want = "src,dst," + strings.Join(p.given, ",")
+			}
+			return p.fail("%s: %d cells; want %s", place, len(cells), want)
+		}
+		p.numbers = p.numbers[:0]
+		for _, c := range at[3:] {
+			p.numbers = append(p.numbers, cells[c])
 		}
 		relation := ""
 		if at[2] >= 0 && at[2] < len(cells) {
@@ -151,15 +201,21 @@ func (p *pairFile) eachLine() error {
 	}
 }
 
-// placesOf is where a header has pairColumns, -1 where it has no relation; nil where it names no ends.
-func placesOf(names []string) (at []int) {
-	for _, c := range pairColumns {
+// placesOf is where a header has pairColumns, -1 where it has no relation, and the numbers; nil where it names no ends, and needs not.
+func (p *pairFile) placesOf(names []string) (at []int, err error) {
+	for _, c := range slices.Concat(pairColumns, p.given) {
 		at = append(at, slices.Index(names, c))
 	}
-	if at[0] < 0 || at[1] < 0 {
-		return nil
+	if len(p.given) == 0 && (at[0] < 0 || at[1] < 0) {
+		return nil, nil
 	}
-	return at
+	for i, c := range p.given {
+		if at[0] < 0 || at[1] < 0 || at[len(pairColumns)+i] < 0 {
+			return nil, p.fail("its first row names %s, and no column %s; the network reads of each edge %s, so that a header has to name src, dst and these",
+				strings.Join(names, ", "), c, strings.Join(p.given, ", "))
+		}
+	}
+	return at, nil
 }
 
 // eachRow reads Parquet.
@@ -173,16 +229,24 @@ func (p *pairFile) eachRow() error {
 	for _, c := range f.Columns() {
 		names = append(names, c.Name)
 	}
-	at := placesOf(names)
-	if at == nil {
+	at, err := p.placesOf(names)
+	switch {
+	case err != nil:
+		return err
+	case at == nil:
 		return p.fail("it has the columns %s; want src and dst", strings.Join(names, ", "))
 	}
+	numbers := len(at) - len(p.given) // where they begin
 	if at[2] < 0 {
-		at = at[:2]
+		at = slices.Delete(at, 2, 3)
+		numbers--
 	}
-	for _, c := range at {
-		if k := f.Columns()[c].Kind; k != parquet.Int && k != parquet.Text {
+	for i, c := range at {
+		switch k := f.Columns()[c].Kind; {
+		case i < numbers && k != parquet.Int && k != parquet.Text:
 			return p.fail("column %s has %v; want integers or text", names[c], k)
+		case i >= numbers && k != parquet.Int && k != parquet.Float:
+			return p.fail("column %s has %v; want numbers", names[c], k)
 		}
 	}
 	rows, cells := f.Rows(at), make([]parquet.Value, len(at))
@@ -194,18 +258,25 @@ func (p *pairFile) eachRow() error {
 			return fmt.Errorf("--pairs %w", err)
 		}
 		place := fmt.Sprintf("row %d", rows.Row()+1)
-		var texts [3]string
+		texts := make([]string, len(cells))
 		for i, c := range cells {
 			switch c.Kind {
 			case parquet.Int:
 				texts[i] = strconv.FormatInt(c.Int, 10)
+			case parquet.Float:
+				texts[i] = strconv.FormatFloat(c.Float, 'g', -1, 64)
 			case parquet.Text:
 				texts[i] = string(c.Text)
 			default:
-				return p.fail("%s: column %s has no value", place, pairColumns[i])
+				return p.fail("%s: column %s has no value", place, names[at[i]])
 			}
 		}
-		if err := p.add(place, texts[0], texts[1], texts[2]); err != nil {
+		p.numbers = texts[numbers:]
+		relation := ""
+		if numbers == len(pairColumns) {
+			relation = texts[2]
+		}
+		if err := p.add(place, texts[0], texts[1], relation); err != nil {
 			return err
 		}
 	}

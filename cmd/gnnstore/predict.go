@@ -29,11 +29,13 @@ type predictOptions struct {
 	pairs  string // file of them
 	top    int
 	known  bool // is left out
+	edges  string
 	nodes  string
 	format string
 	force  bool
 	plan   bool
 	json   bool
+	given  func(flag string) bool
 }
 
 // predictResult is what predict did. Its JSON keys are stable.
@@ -76,12 +78,15 @@ func newPredict() *cobra.Command {
 			"--type; the decoder itself is in best.safetensors. With --layer 0 they are rows for input: features, or the learnt rows.\n" +
 			"With --what scores it scores the pairs of --pairs, the higher the likelier, in the order of the file; or it finds the --top\n" +
 			"destinations of each source, which come by stored order, the best first.\n\n" +
+			"A run of --task edge writes what it learnt of edges: of --edges, those that its dataset holds out or has, or of the --pairs of a\n" +
+			"file. Messages pass along the edges that were trained on, so what it says of those is better than of others. With --what\n" +
+			"embeddings it writes what is made of nodes.\n\n" +
 			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
-			"  parquet  column id; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
+			"  parquet  column id, or src and dst of edges and pairs; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
 			"           logits; value; the list embedding\n" +
 			"  csv      the same in text, with several classes joined by semicolons and a column a number of an embedding\n" +
 			"  npy      OUT.npy: classes as int64, or uint8 with a column a class where a node has several; else float32; and\n" +
-			"           OUT.ids.npy, or OUT.ids.txt where ids are texts\n" +
+			"           OUT.ids.npy, or OUT.ids.txt where ids are texts; of edges OUT.src and OUT.dst instead\n" +
 			"  ogb-lsc  what OGB's challenge takes for MAG240M: y_pred_mag240m_MODE.npz in the folder OUT, where MODE is the --nodes:\n" +
 			"           test-dev, test-challenge or test-whole",
 		Example: "  gnnstore predict runs/arxiv-1 classes.parquet\n" +
@@ -89,6 +94,7 @@ func newPredict() *cobra.Command {
 			"  gnnstore predict runs/arxiv-1 hidden.npy --what embeddings\n" +
 			"  gnnstore predict runs/cites-1 scores.csv --what scores --pairs candidates.csv\n" +
 			"  gnnstore predict runs/cites-1 likely.parquet --what scores --top 10 --exclude-known\n" +
+			"  gnnstore predict runs/otc-1 signs.csv --edges test --what probabilities\n" +
 			"  gnnstore predict runs/mag-1 authors.parquet --what embeddings --layer 0 --type author",
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -108,7 +114,8 @@ func newPredict() *cobra.Command {
 			if !cmd.Flags().Changed("layer") {
 				o.layer = train.DefaultLayer
 			}
-			if err := o.checkScores(cmd.Flags().Changed); err != nil {
+			o.given = cmd.Flags().Changed
+			if err := o.checkScores(o.given); err != nil {
 				return misuse(err)
 			}
 			dataset := ""
@@ -120,12 +127,13 @@ func newPredict() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes, or values where numbers were learnt; of a run of links or edges embeddings)")
+	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes, or values where numbers were learnt; of a run of links embeddings)")
 	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1; 0 is what nodes have for input, learnt rows too (default the last hidden one, "+
 		"which the last layer reads; of a network of one layer, its logits; of a run of links the last one)")
 	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
-	f.StringVar(&o.pairs, "pairs", "", "of scores: file of the pairs, csv or Parquet with the columns src, dst and, if it likes, relation; csv without a header "+
-		"has them in this order")
+	f.StringVar(&o.edges, "edges", "all", "of a run of edges: those to predict, which are valid, test, train or all; or --pairs")
+	f.StringVar(&o.pairs, "pairs", "", "of scores, or of a run of edges: file of the pairs, csv or Parquet with the columns src, dst and, if it likes, relation; "+
+		"of edges also the other columns that the network reads of them. Csv without a header has src, dst, relation in this order")
 	f.IntVar(&o.top, "top", 0, "of scores: how many destinations of each source, those that score highest, instead of --pairs")
 	f.BoolVar(&o.known, "exclude-known", false, "of --top: leave out links that the dataset has, held-out ones too, and a node itself")
 	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; of --top sources")
@@ -164,7 +172,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	if o.what == "" {
 		o.what = train.Classes
 		switch {
-		case n.Links(), n.Edges():
+		case n.Links():
 			o.what = train.Embeddings
 		case n.Numbers():
 			o.what = train.Values
@@ -175,6 +183,12 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	}
 	layer, err := n.Layer(o.what, o.layer)
 	if err != nil {
+		return fmt.Errorf("run %s: %w", runPath, err)
+	}
+	if n.Edges() && o.what != train.Embeddings {
+		return o.predictEdges(ctx, stdout, p, n, out, began)
+	}
+	if err := o.checkNodes(n); err != nil {
 		return fmt.Errorf("run %s: %w", runPath, err)
 	}
 	kind, err := n.TypeOf(o.kind, o.what, layer)
@@ -225,7 +239,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 			p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
 		}
 	})
-	n.followSpace(p, o.Scratch, form.Bytes(d.IDs(kind), out))
+	n.followSpace(p, o.Scratch, form.Bytes(out, d.IDs(kind)))
 	r.Layers = []infer.Report{}
 	n.FollowLayers(func(l infer.Report) {
 		r.Layers = append(r.Layers, l)

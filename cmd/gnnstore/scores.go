@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
@@ -40,8 +41,10 @@ type scoresResult struct {
 // checkScores says which flags of scores go with nothing, or are missing.
 func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	switch {
-	case o.what != train.Scores && (given("pairs") || given("top") || o.known):
-		return errors.New("--pairs, --top and --exclude-known go with --what scores")
+	case o.what != train.Scores && (given("top") || o.known):
+		return errors.New("--top and --exclude-known go with --what scores")
+	case o.what == train.Embeddings && o.pairs != "":
+		return errors.New("--pairs: embeddings are of nodes; take --what scores, of links, or what the run learnt of edges")
 	case o.what != train.Scores:
 		return nil
 	case (o.pairs == "") != given("top"):
@@ -67,12 +70,14 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 	n.Follow(func(layer, layers int, kind string, done, nodes int) {
 		p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
 	})
-	write := func(rows int64, fill func(add func(src, dst []store.NodeID, scores []float32) error) error) error {
-		form := export.RowOptions{Format: export.Format(o.format), Rows: rows, Force: o.force}
-		report, err := export.WritePairs(out, d.IDs(src), d.IDs(dst), form, func(add func(src, dst []store.NodeID, scores []float32) error) error {
-			return fill(func(src, dst []store.NodeID, scores []float32) error {
+	write := func(rows int64, fill func(add func(p train.Pairs, scores []float32) error) error) error {
+		form := export.RowOptions{
+			Format: export.Format(o.format), Kind: export.Numbers, Names: []string{"score"}, Cols: 1, Rows: rows, Fewer: o.top > 0, Force: o.force,
+		}
+		report, err := export.WritePairs(out, export.Pairs{Src: d.IDs(src), Dst: d.IDs(dst)}, form, func(add addPairs) error {
+			return fill(func(p train.Pairs, scores []float32) error {
 				r.Rows += int64(len(scores))
-				return add(src, dst, scores)
+				return add(p.Src, p.Dst, nil, scores)
 			})
 		})
 		if err != nil {
@@ -100,29 +105,27 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 	if r.Top > 0 {
 		of = fmt.Sprintf(", the best %s of each of %s sources", count(int64(r.Top)), count(int64(r.Sources)))
 	}
-	printf(stdout, "scores of %s pairs of relation %s%s, in %s: %s in %s\n", count(r.Rows), r.Relation, of, seconds(r.Seconds), size(r.Bytes), out)
+	printf(stdout, "scores of %s pairs of relation %s%s, in %s: %s in %s\n", count(r.Rows), r.Relation, of, seconds(r.Seconds), size(r.Bytes), strings.Join(r.Files, " and "))
 	return nil
 }
 
 // writePairs has fill add so many pairs at most to the file.
-type writePairs func(rows int64, fill func(add func(src, dst []store.NodeID, scores []float32) error) error) error
+type writePairs func(rows int64, fill func(add func(p train.Pairs, scores []float32) error) error) error
+
+// addPairs is what export.WritePairs gives.
+type addPairs = func(src, dst []store.NodeID, of []uint32, rows []float32) error
 
 func (o *predictOptions) scorePairs(ctx context.Context, p *progress, n *usedNetwork, r *scoresResult, write writePairs) error {
-	number, src, dst := n.Relation()
-	d := n.Data()
-	pairs := &pairFile{path: o.pairs, relation: d.Relations[number].Relation, ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
-	guarded := func(use func(src, dst []uint32) error) error {
-		return store.Guard(func() error { return pairs.each(use) })
-	}
+	pairs := newPairFile(o.pairs, n)
 	r.Pairs = o.pairs
 	p.show("read pairs", 0, 0, "pairs")
-	if err := guarded(func(_, _ []uint32) error { return ctx.Err() }); err != nil { // before anything is computed
+	if err := pairs.guarded(func(train.Pairs) error { return ctx.Err() }); err != nil { // before anything is computed
 		return err
 	}
 	all := pairs.count
-	return write(all, func(add func(src, dst []store.NodeID, scores []float32) error) error {
-		return n.Scores(ctx, guarded, func(src, dst []uint32, scores []float32) error {
-			err := add(src, dst, scores)
+	return write(all, func(add func(p train.Pairs, scores []float32) error) error {
+		return n.Scores(ctx, pairs.guarded, func(some train.Pairs, scores []float32) error {
+			err := add(some, scores)
 			p.show("score", r.Rows, all, "pairs")
 			return err
 		})
@@ -138,14 +141,14 @@ func (o *predictOptions) findTop(ctx context.Context, p *progress, n *usedNetwor
 	r.Top, r.ExcludeKnown, r.Sources = o.top, o.known, len(sources)
 	top := task.TopOptions{K: o.top, ExcludeKnown: o.known, Progress: func(done, all int64) { p.show("find the best", done, all, "pairs") }}
 	most := int64(len(sources)) * int64(min(o.top, n.Data().Types[dst].Nodes))
-	return write(most, func(add func(src, dst []store.NodeID, scores []float32) error) error {
+	return write(most, func(add func(p train.Pairs, scores []float32) error) error {
 		var from []uint32
 		return n.Top(ctx, top, sources, func(u uint32, best []uint32, scores []float32) error {
 			from = from[:0]
 			for range best {
 				from = append(from, u)
 			}
-			return add(from, best, scores)
+			return add(train.Pairs{Src: from, Dst: best}, scores)
 		})
 	})
 }

@@ -362,7 +362,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 	printResult(stdout, r)
 	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW { // there is a checkpoint, and a network that predicts
 		what := ""
-		if r.Options.Links() || r.Options.Edges() {
+		if r.Options.Links() {
 			what = " --what embeddings"
 			if src, rest, _ := strings.Cut(r.Options.Target, ","); src != "" && !strings.HasSuffix(rest, ","+src) {
 				what += " --type " + src

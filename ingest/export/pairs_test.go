@@ -16,7 +16,11 @@ import (
 func TestPairs(t *testing.T) {
 	on := vfs.NewMem()
 	write := func(out string, fill func(add func(src, dst []store.NodeID, scores []float32) error) error) (*RowsReport, error) {
-		return WritePairs(out, idsOf(t, true), idsOf(t, false), RowOptions{Rows: 9, FS: on}, fill)
+		return WritePairs(out, Pairs{Src: idsOf(t, true), Dst: idsOf(t, false)}, RowOptions{
+			Kind: Numbers, Names: []string{"score"}, Cols: 1, Rows: 9, Fewer: true, FS: on,
+		}, func(add func(src, dst []store.NodeID, of []uint32, scores []float32) error) error {
+			return fill(func(src, dst []store.NodeID, scores []float32) error { return add(src, dst, nil, scores) })
+		})
 	}
 	pairs := func(add func(src, dst []store.NodeID, scores []float32) error) error {
 		if err := add([]store.NodeID{1, 2}, []store.NodeID{0, 2}, []float32{0.5, -3e10}); err != nil {
@@ -43,7 +47,7 @@ func TestPairs(t *testing.T) {
 	require.Equal(t, []row{{"b,ob", 30, 0.5}, {`cid;"dee"`, 10, -3e10}, {"ann", 20, 1.0 / 3}}, rows)
 
 	_, err = write("out.npy", pairs)
-	require.ErrorContains(t, err, "out.npy: scores of pairs are written as csv or parquet; take --format csv")
+	require.ErrorContains(t, err, "out.npy: an array says first how many rows it has, and there may be fewer than 9; take --format csv or parquet")
 	enough := errors.New("enough")
 	_, err = write("no.csv", func(add func(src, dst []store.NodeID, scores []float32) error) error {
 		return errors.Join(pairs(add), enough)
@@ -52,4 +56,49 @@ func TestPairs(t *testing.T) {
 	left, err := on.List("")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"out.csv", "out"}, left)
+}
+
+// TestPairsOfSeveral reads classes of pairs of several relations back, in each format.
+func TestPairsOfSeveral(t *testing.T) {
+	on := vfs.NewMem()
+	write := func(out string) {
+		_, err := WritePairs(out, Pairs{idsOf(t, true), idsOf(t, false), []string{"likes", "is, like"}}, RowOptions{
+			Kind: Class, Column: "class", Cols: 1, Names: []string{"no", "yes"}, Rows: 3, FS: on,
+		}, func(add func(src, dst []store.NodeID, of []uint32, rows []float32) error) error {
+			if err := add([]store.NodeID{2}, []store.NodeID{0}, []uint32{1}, []float32{0}); err != nil {
+				return err
+			}
+			return add([]store.NodeID{0, 0}, []store.NodeID{1, 2}, []uint32{0, 1}, []float32{1, 1})
+		})
+		require.NoError(t, err)
+	}
+	write("out.csv")
+	require.Equal(t, "src,dst,relation,class\n\"cid;\"\"dee\"\"\",30,\"is, like\",no\nann,20,likes,yes\nann,10,\"is, like\",yes\n",
+		string(content(t, on, "out.csv")))
+
+	type row struct {
+		Src      string `parquet:"src"`
+		Dst      int64  `parquet:"dst"`
+		Relation string `parquet:"relation"`
+		Class    string `parquet:"class"`
+	}
+	write("out")
+	b := content(t, on, "out")
+	rows, err := parquet.Read[row](strings.NewReader(string(b)), int64(len(b)))
+	require.NoError(t, err)
+	require.Equal(t, []row{{`cid;"dee"`, 30, "is, like", "no"}, {"ann", 20, "likes", "yes"}, {"ann", 10, "is, like", "yes"}}, rows)
+
+	write("out.npy")
+	require.Equal(t, "cid;\"dee\"\nann\nann\n", string(content(t, on, "out.src.txt")))
+	require.Equal(t, "is, like\nlikes\nis, like\n", string(content(t, on, "out.relation.txt")))
+	for name, want := range map[string][]byte{"out.dst.npy": {30, 20, 10}, "out.npy": {0, 1, 1}} {
+		b := content(t, on, name)
+		require.Contains(t, string(b[:128]), "'<i8'")
+		for i, x := range want {
+			require.Equal(t, append([]byte{x}, make([]byte, 7)...), b[128+8*i:128+8*(i+1)], name)
+		}
+	}
+	left, err := on.List("")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"out.csv", "out", "out.src.txt", "out.dst.npy", "out.relation.txt", "out.npy"}, left)
 }

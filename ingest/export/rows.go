@@ -30,9 +30,8 @@ type Kind int
 const (
 	Class   Kind = iota // one column: the number of a class
 	Flags               // a column a class: 1 for those that a node has
-	Numbers             // a number a class
+	Numbers             // a number a class, or a number that Names has a name for
 	Vector              // a list of numbers
-	scored              // of WritePairs
 )
 
 // RowOptions say what WriteRows writes.
@@ -43,6 +42,7 @@ type RowOptions struct {
 	Cols   int      // numbers a row
 	Rows   int64    // that there will be
 	Names  []string // of the classes; empty: their numbers
+	Fewer  bool     // there may be fewer rows than Rows, which npy cannot have
 	Force  bool     // replace files that there are
 	FS     vfs.FS   // default the disk
 }
@@ -75,12 +75,12 @@ func FormatOf(out string) Format {
 //
 // It takes up to 8 MiB, and more of a large parquet file, whose row groups have the root of its size times a KiB: see groupBytes.
 func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes []store.NodeID, rows []float32) error) error) (*RowsReport, error) {
-	w := newRowWriter(out, ids, o)
+	w := newRowWriter(out, o, key{name: "id", file: "ids", ids: ids})
 	return w.write(out, func() error { return fill(w.add) })
 }
 
-func newRowWriter(out string, ids store.IDs, o RowOptions) *rowWriter {
-	w := &rowWriter{RowOptions: o, ids: ids}
+func newRowWriter(out string, o RowOptions, keys ...key) *rowWriter {
+	w := &rowWriter{RowOptions: o, keys: keys, cells: make([]cell, len(keys))}
 	if w.FS == nil {
 		w.FS = vfs.Default
 	}
@@ -113,17 +113,47 @@ func (w *rowWriter) write(out string, fill func() error) (_ *RowsReport, err err
 // rowWriter is one WriteRows or WritePairs under way.
 type rowWriter struct {
 	RowOptions
-	ids      store.IDs
-	partners store.IDs  // of destinations, where ids are those of sources
-	files    []*rowFile // the last one gets its name last
-	release  func() error
-	written  int64
+	keys    []key
+	files   []*rowFile // of npy one for each key; the last one, of the rows, gets its name last
+	release func() error
+	written int64
 
+	cells   []cell // of a row, one for each key
 	sheet   *sheet
-	leaves  []int // of the columns of sheet, the first of which is the id
+	leaves  []int // of the columns of sheet, the first of which are the keys
 	csv     *csv.Writer
 	record  []string
 	scratch []byte
+}
+
+// key is a column that says what a row is of: a node by its id, or a relation.
+type key struct {
+	name  string
+	file  string    // what its file is called after, in npy
+	ids   store.IDs // of nodes
+	names []string  // of relations, instead
+}
+
+// texts tells whether its cells are texts; else they are integers.
+func (k key) texts() bool { return k.names != nil || k.ids.HasNames() }
+
+// cell is what a key has for a row: a text where it has texts, else a number.
+type cell struct {
+	number int64
+	text   string
+}
+
+// of is the cell of a node, or of a relation by its place among the names.
+func (k key) of(v uint32) (c cell, err error) {
+	switch {
+	case k.names != nil:
+		c.text = k.names[v]
+	case k.ids.HasNames():
+		c.text, err = k.ids.Name(v)
+	default:
+		c.number = k.ids.Original(v)
+	}
+	return c, err
 }
 
 // rowFile is a file under its temporary name.
@@ -139,14 +169,19 @@ func (w *rowWriter) open(out string) error {
 	paths := []string{out}
 	switch {
 	case w.Format == Parquet, w.Format == CSV:
-	case w.Format == NPY && w.Kind == scored:
-		return fmt.Errorf("%s: scores of pairs are written as csv or parquet; take --format csv", out)
+	case w.Format == NPY && w.Fewer:
+		return fmt.Errorf("%s: an array says first how many rows it has, and there may be fewer than %d; take --format csv or parquet", out, w.Rows)
 	case w.Format == NPY:
 		base := strings.TrimSuffix(out, ".npy")
-		paths = []string{base + ".ids.npy", base + ".npy"}
-		if w.ids.HasNames() {
-			paths[0] = base + ".ids.txt"
+		paths = nil
+		for _, k := range w.keys {
+			end := ".npy"
+			if k.texts() {
+				end = ".txt"
+			}
+			paths = append(paths, base+"."+k.file+end)
 		}
+		paths = append(paths, base+".npy")
 	default:
 		return fmt.Errorf("--format %q: choose parquet, npy or csv", w.Format)
 	}
@@ -209,24 +244,33 @@ func claim(on vfs.FS, path string) (release func() error, err error) {
 // maxColumns is of a table in parquet, each of which has buffers of its own.
 const maxColumns = 4096
 
-// Bytes is what WriteRows may write for the file out.
-func (o RowOptions) Bytes(ids store.IDs, out string) int64 {
-	id, number := int64(8), int64(4)
-	if ids.HasNames() {
-		id = 32
+// Bytes is what WriteRows may write for the file out, or WritePairs, whose rows have two ids.
+func (o RowOptions) Bytes(out string, ids ...store.IDs) int64 {
+	row := int64(4 * o.Cols)
+	isText := cmp.Or(o.Format, FormatOf(out)) == CSV
+	if isText {
+		row = int64(12 * o.Cols)
 	}
-	if cmp.Or(o.Format, FormatOf(out)) == CSV {
-		id, number = max(id, 12), 12
+	for _, ids := range ids {
+		switch {
+		case ids.HasNames():
+			row += 32
+		case isText:
+			row += 12
+		default:
+			row += 8
+		}
 	}
-	if o.Kind == scored {
-		id *= 2
-	}
-	return 1<<20 + o.Rows*(id+number*int64(o.Cols))
+	return 1<<20 + o.Rows*row
 }
 
 // room compares what will be written with what is free. A file system that does not tell is believed to have it.
 func (w *rowWriter) room(out string) error {
-	need := w.Bytes(w.ids, out)
+	var ids []store.IDs
+	for _, k := range w.keys {
+		ids = append(ids, k.ids)
+	}
+	need := w.Bytes(out, ids...)
 	usage, err := w.FS.GetDiskUsage(filepath.Dir(out))
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return nil
@@ -252,8 +296,11 @@ func (w *rowWriter) begin() error {
 		case Flags:
 			kind = "|u1"
 		}
-		if !w.ids.HasNames() {
-			if err := w.files[0].write(npy.AppendHeader(nil, "<i8", w.Rows)); err != nil {
+		for i, k := range w.keys {
+			if k.texts() {
+				continue
+			}
+			if err := w.files[i].write(npy.AppendHeader(nil, "<i8", w.Rows)); err != nil {
 				return err
 			}
 		}
@@ -262,11 +309,7 @@ func (w *rowWriter) begin() error {
 		w.csv = csv.NewWriter(main.w)
 		return w.csv.Write(w.header())
 	}
-	if w.Kind == scored {
-		w.beginPairSheet(&main.file)
-	} else {
-		w.beginSheet(&main.file)
-	}
+	w.beginSheet(&main.file)
 	return nil
 }
 
@@ -279,11 +322,10 @@ func groupBytes(file int64) int {
 const leastGroup = 1 << 20
 
 // header is that of a csv.
-func (w *rowWriter) header() []string {
-	if w.Kind == scored {
-		return pairHeader
+func (w *rowWriter) header() (header []string) {
+	for _, k := range w.keys {
+		header = append(header, k.name)
 	}
-	header := []string{"id"}
 	switch w.Kind {
 	case Class, Flags:
 		return append(header, w.Column)
@@ -317,14 +359,18 @@ func (w *rowWriter) class(class int) string {
 // beginSheet makes the columns of a table.
 func (w *rowWriter) beginSheet(f *file) {
 	s := newSheet()
-	id, class := parquet.Node(int64Node), parquet.Node(parquet.Int(32))
-	if w.ids.HasNames() {
-		id = parquet.String()
+	var names []string
+	for _, k := range w.keys {
+		id := parquet.Node(int64Node)
+		if k.texts() {
+			id = parquet.String()
+		}
+		names = append(names, s.column(k.name, "", id, 16))
 	}
+	class := parquet.Node(parquet.Int(32))
 	if len(w.Names) > 0 {
 		class = parquet.String()
 	}
-	names := []string{s.column("id", "", id, 16)}
 	switch w.Kind {
 	case Class:
 		names = append(names, s.column(w.Column, "column", class, 8))
@@ -345,51 +391,46 @@ func (w *rowWriter) beginSheet(f *file) {
 	w.sheet = s
 }
 
-// idOf is what users know a node by: a text where there are texts, else a number.
-func idOf(ids store.IDs, v store.NodeID) (number int64, name string, err error) {
-	if ids.HasNames() {
-		name, err = ids.Name(v)
-		return 0, name, err
-	}
-	return ids.Original(v), "", nil
-}
-
-// add writes some rows.
+// add writes some rows of nodes.
 func (w *rowWriter) add(nodes []store.NodeID, rows []float32) error {
 	for i, v := range nodes {
-		number, name, err := idOf(w.ids, v)
-		if err != nil {
-			return err
-		}
-		row := rows[i*w.Cols : (i+1)*w.Cols]
-		switch w.Format {
-		case NPY:
-			err = w.addArray(number, name, row)
-		case CSV:
-			err = w.addLine(number, name, row)
-		default:
-			err = w.addSheet(number, name, row)
-		}
-		if err != nil {
+		if err := w.addRow(rows[i*w.Cols:(i+1)*w.Cols], v); err != nil {
 			return err
 		}
 	}
-	w.written += int64(len(nodes))
 	return nil
 }
 
-func (w *rowWriter) addArray(number int64, name string, row []float32) error {
-	w.scratch = w.scratch[:0]
-	if w.ids.HasNames() {
-		if strings.ContainsAny(name, "\r\n") {
-			return fmt.Errorf("%s: the id %q has a line end in it; take --format parquet or csv", w.files[0].path, name)
+// addRow writes a row, which is of these nodes or relations, one for each key.
+func (w *rowWriter) addRow(row []float32, of ...uint32) (err error) {
+	for i, k := range w.keys {
+		if w.cells[i], err = k.of(of[i]); err != nil {
+			return err
 		}
-		w.scratch = append(append(w.scratch, name...), '\n')
-	} else {
-		w.scratch = binary.LittleEndian.AppendUint64(w.scratch, uint64(number))
 	}
-	if err := w.files[0].write(w.scratch); err != nil {
-		return err
+	w.written++
+	switch w.Format {
+	case NPY:
+		return w.addArray(row)
+	case CSV:
+		return w.addLine(row)
+	}
+	return w.addSheet(row)
+}
+
+func (w *rowWriter) addArray(row []float32) error {
+	for i, k := range w.keys {
+		w.scratch = w.scratch[:0]
+		if text := w.cells[i].text; !k.texts() {
+			w.scratch = binary.LittleEndian.AppendUint64(w.scratch, uint64(w.cells[i].number))
+		} else if strings.ContainsAny(text, "\r\n") {
+			return fmt.Errorf("%s: the id %q has a line end in it; take --format parquet or csv", w.files[i].path, text)
+		} else {
+			w.scratch = append(append(w.scratch, text...), '\n')
+		}
+		if err := w.files[i].write(w.scratch); err != nil {
+			return err
+		}
 	}
 	w.scratch = w.scratch[:0]
 	for _, x := range row {
@@ -402,14 +443,18 @@ func (w *rowWriter) addArray(number int64, name string, row []float32) error {
 			w.scratch = binary.LittleEndian.AppendUint32(w.scratch, math.Float32bits(x))
 		}
 	}
-	return w.files[1].write(w.scratch)
+	return w.files[len(w.files)-1].write(w.scratch)
 }
 
-func (w *rowWriter) addLine(number int64, name string, row []float32) error {
-	if !w.ids.HasNames() {
-		name = strconv.FormatInt(number, 10)
+func (w *rowWriter) addLine(row []float32) error {
+	w.record = w.record[:0]
+	for i, k := range w.keys {
+		text := w.cells[i].text
+		if !k.texts() {
+			text = strconv.FormatInt(w.cells[i].number, 10)
+		}
+		w.record = append(w.record, text)
 	}
-	w.record = append(w.record[:0], name)
 	switch w.Kind {
 	case Class:
 		w.record = append(w.record, w.class(int(row[0])))
@@ -429,12 +474,15 @@ func (w *rowWriter) addLine(number int64, name string, row []float32) error {
 	return w.csv.Write(w.record)
 }
 
-func (w *rowWriter) addSheet(number int64, name string, row []float32) error {
-	s := w.sheet
-	if w.ids.HasNames() {
-		s.set(w.leaves[0], parquet.ByteArrayValue([]byte(name)))
-	} else {
-		s.set(w.leaves[0], parquet.Int64Value(number))
+func (w *rowWriter) addSheet(row []float32) error {
+	s, leaves := w.sheet, w.leaves
+	for i, k := range w.keys {
+		v := parquet.Int64Value(w.cells[i].number)
+		if k.texts() {
+			v = parquet.ByteArrayValue([]byte(w.cells[i].text))
+		}
+		s.set(leaves[0], v)
+		leaves = leaves[1:]
 	}
 	class := func(c int) parquet.Value {
 		if len(w.Names) > 0 {
@@ -444,25 +492,25 @@ func (w *rowWriter) addSheet(number int64, name string, row []float32) error {
 	}
 	switch w.Kind {
 	case Class:
-		s.set(w.leaves[1], class(int(row[0])))
+		s.set(leaves[0], class(int(row[0])))
 	case Flags:
-		s.list(w.leaves[1])
+		s.list(leaves[0])
 		for c, x := range row {
 			if x != 0 {
-				s.add(w.leaves[1], class(c))
+				s.add(leaves[0], class(c))
 			}
 		}
-		if len(s.cells[w.leaves[1]]) == 0 { // an empty list is a cell too
-			s.cells[w.leaves[1]] = append(s.cells[w.leaves[1]], parquet.Value{}.Level(0, 0, w.leaves[1]))
+		if len(s.cells[leaves[0]]) == 0 { // an empty list is a cell too
+			s.cells[leaves[0]] = append(s.cells[leaves[0]], parquet.Value{}.Level(0, 0, leaves[0]))
 		}
 	case Vector:
-		s.list(w.leaves[1])
+		s.list(leaves[0])
 		for _, x := range row {
-			s.add(w.leaves[1], parquet.FloatValue(x))
+			s.add(leaves[0], parquet.FloatValue(x))
 		}
 	case Numbers:
 		for c, x := range row {
-			s.set(w.leaves[1+c], parquet.FloatValue(x))
+			s.set(leaves[c], parquet.FloatValue(x))
 		}
 	}
 	return s.end()
@@ -470,7 +518,7 @@ func (w *rowWriter) addSheet(number int64, name string, row []float32) error {
 
 // finish makes the files durable, and gives them their names.
 func (w *rowWriter) finish() (*RowsReport, error) {
-	if w.written != w.Rows && w.Kind != scored { // of these there may be fewer
+	if w.written != w.Rows && !w.Fewer {
 		return nil, fmt.Errorf("%s: %d rows of %d", w.files[0].path, w.written, w.Rows)
 	}
 	if w.sheet != nil {

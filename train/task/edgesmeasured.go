@@ -154,3 +154,16 @@ func (k *Edges) free() {
 		}
 	}
 }
+
+// Logits are what is predicted of edges by rows that the network made of nodes: of row from[i] of x, the source's, and row to[i] of y, and by the
+// numbers given with each. They are what an evaluation computes of the same edges, or where numbers are learnt these, and valid until the
+// next call.
+func (k *Edges) Logits(x, y kernels.Tensor, from, to []uint32, given []float32) []float32 {
+	e := &k.now
+	e.src, e.dst = append(e.src[:0], from...), append(e.dst[:0], to...)
+	e.reset()
+	e.floats = append(e.floats, given...)
+	k.net.Tape.Reset(false)
+	logits, _, _ := k.logits(k.net.Tape, e, k.net.Tape.Leaf(x), k.net.Tape.Leaf(y))
+	return k.net.Feed.Download(logits.Value)
+}

@@ -4,11 +4,6 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Relation is the relation whose links are learnt: its number and the types of both ends.
-func (k *Links) Relation() (number, src, dst int) {
-	return k.data.Links.Relation, k.relation.Src, k.relation.Dst
-}
-
 // Scores are those of pairs of rows that the network made of nodes: of row from[i] of x, the source's, and row to[i] of y. They are what an
 // evaluation gives the same pairs, and valid until the next call.
 func (k *Links) Scores(x, y kernels.Tensor, from, to []uint32) []float32 {
