@@ -41,6 +41,18 @@ func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error)
 	for i := range d.Types {
 		known.inputs[d.Types[i].Name] = d.Types[i].Input()
 	}
+	if d.Links != nil { // whose decoder knows several relations by their places
+		at := -1
+		for _, l := range d.Links.All {
+			key := d.Relations[l.Relation].Relation.Key()
+			i := slices.IndexFunc(other.Relations, func(r store.Relation) bool { return r.Key() == key })
+			if i < at {
+				return nil, fmt.Errorf("it trained on %s, and %s has its relations in another order: %s comes too early; ingest them in the same one",
+					own.Path(), ds.Path(), key)
+			}
+			at = i
+		}
+	}
 	if d.Labels != nil {
 		known.label = d.Labels.Label
 	}

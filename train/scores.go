@@ -20,9 +20,6 @@ func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err e
 	if n.t.eval.Walks() {
 		return r, errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network does not predict")
 	}
-	if all := n.t.data.Links.All; len(all) > 1 && n.Links() {
-		return r, fmt.Errorf("{what} scores: the run learns the links of %d relations together, and scores are of one as yet; take embeddings", len(all))
-	}
 	_, from, to := n.Relation()
 	last := n.t.Layers - 1
 	if from == to {
@@ -91,6 +88,8 @@ func (t *rowTable) close() { t.be.Free(t.all.Buf) }
 // Pairs are some pairs of nodes.
 type Pairs struct {
 	Src, Dst []uint32
+	// Of is the relation of each, by its place in data.Links.All; empty where the links of one are learnt.
+	Of []uint32
 	// Given are the numbers of each that an edge has beside what is learnt, in the order of data.Data.Given; empty where there are none.
 	Given []float32
 }
@@ -98,8 +97,9 @@ type Pairs struct {
 // cut takes the first n off.
 func (p *Pairs) cut(n int) (first Pairs) {
 	given := len(p.Given) / max(1, len(p.Src))
-	first = Pairs{p.Src[:n], p.Dst[:n], p.Given[:n*given]}
-	p.Src, p.Dst, p.Given = p.Src[n:], p.Dst[n:], p.Given[n*given:]
+	of := min(n, len(p.Of))
+	first = Pairs{p.Src[:n], p.Dst[:n], p.Of[:of], p.Given[:n*given]}
+	p.Src, p.Dst, p.Of, p.Given = p.Src[n:], p.Dst[n:], p.Of[of:], p.Given[n*given:]
 	return first
 }
 
@@ -114,7 +114,7 @@ func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, s
 		return fmt.Errorf("{what} %s: the run learns %s, and scores are of links", Scores, n.learns())
 	}
 	return n.eachPair(ctx, pairs, func(p Pairs, x, y kernels.Tensor, from, to []uint32) error {
-		return do(p, n.t.links.Scores(x, y, from, to))
+		return do(p, n.t.links.Scores(x, y, from, to, p.Of))
 	})
 }
 
@@ -183,6 +183,9 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	}
 	if o.K < 1 {
 		return fmt.Errorf("{top} %d: at least 1", o.K)
+	}
+	if all := len(n.t.data.Links.All); o.Of < 0 || o.Of >= all {
+		return fmt.Errorf("{relation} %d: the run learns the links of %d", o.Of, all)
 	}
 	_, _, to := n.Relation()
 	all := make([]uint32, n.t.data.Types[to].Nodes)

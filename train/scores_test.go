@@ -19,11 +19,15 @@ import (
 
 // scored is the scores of pairs, given some at a time.
 func scored(t *testing.T, n *Network, src, dst []uint32, atOnce int) (scores []float32) {
-	at := 0
+	return scoredOf(t, n, Pairs{Src: src, Dst: dst}, atOnce)
+}
+
+// scoredOf is scored, of several relations too.
+func scoredOf(t *testing.T, n *Network, all Pairs, atOnce int) (scores []float32) {
+	at, src, dst := 0, all.Src, all.Dst
 	err := n.Scores(t.Context(), func(use func(Pairs) error) error {
-		for lo := 0; lo < len(src); lo += atOnce {
-			hi := min(lo+atOnce, len(src))
-			if err := use(Pairs{Src: src[lo:hi], Dst: dst[lo:hi]}); err != nil {
+		for rest := all; len(rest.Src) > 0; {
+			if err := use(rest.cut(min(atOnce, len(rest.Src)))); err != nil {
 				return err
 			}
 		}
@@ -202,4 +206,69 @@ func TestTop(t *testing.T) {
 		n.rowBytes = 0
 		check(3, false, 0, few[:2])
 	})
+}
+
+// TestScoresOfSeveral: pairs of several relations score what the decoder makes of them with each relation's own vector, and the best of a relation
+// are those of all its scores sorted, without its known links and with those of the others.
+func TestScoresOfSeveral(t *testing.T) {
+	ds := openTyped(t, clock(60, 1, 2, 3))
+	for _, kind := range []model.Decoder{model.DistMult, model.ComplEx} {
+		o := tripleOptions()
+		o.Decoder, o.Epochs = kind, 2
+		dir, _ := runIn(t, ds, o)
+		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
+		defer n.Close()
+		const nodes, relations = 60, 3
+		rows, _ := predictionsOf(t, n, "hour", Embeddings, DefaultLayer, everyNode(n))
+		tensors, _, err := checkpoint.Load(n.t.dir.FS(), n.t.dir.File(run.BestFile))
+		require.NoError(t, err)
+		vectors := tensors[slices.IndexFunc(tensors, func(w checkpoint.Tensor) bool { return w.Name == "decoder.weight" })].Data
+		var all Pairs
+		for i := range relations * nodes * nodes {
+			i = i * 7 % (relations * nodes * nodes) // in no order
+			all.Of, all.Src, all.Dst = append(all.Of, uint32(i%relations)), append(all.Src, uint32(i/relations%nodes)), append(all.Dst, uint32(i/relations/nodes))
+		}
+		got := scoredOf(t, n, all, 500)
+		scores := map[[3]uint32]float32{}
+		for i, of := range all.Of {
+			u, v := all.Src[i], all.Dst[i]
+			cols := len(rows[u])
+			want := reference(map[string][]float32{"decoder.weight": vectors[int(of)*cols : int(of+1)*cols]}, kind, rows[u], rows[v])
+			require.InDelta(t, want, got[i], 1e-4)
+			scores[[3]uint32{of, u, v}] = got[i]
+		}
+		n.rowBytes, n.t.eval.ChunkBytes = 0, 1<<10
+		require.Equal(t, got, scoredOf(t, n, all, len(all.Src)))
+		for of, on := range []uint32{1, 2, 3} {
+			for _, exclude := range []bool{false, true} {
+				err := n.Top(t.Context(), tasks.TopOptions{K: 5, Of: of, ExcludeKnown: exclude}, []uint32{3, 17, 59}, func(u uint32, best []uint32, got []float32) error {
+					var want []uint32
+					for v := range uint32(nodes) {
+						if !exclude || v != u && v != (u+on)%nodes { // the one link of the relation, trained on or held out
+							want = append(want, v)
+						}
+					}
+					slices.SortStableFunc(want, func(a, b uint32) int {
+						return cmp.Compare(scores[[3]uint32{uint32(of), u, b}], scores[[3]uint32{uint32(of), u, a}])
+					})
+					require.Equal(t, want[:5], best)
+					for i, v := range best {
+						require.Equal(t, scores[[3]uint32{uint32(of), u, v}], got[i])
+					}
+					return nil
+				})
+				require.NoError(t, err)
+			}
+		}
+		require.EqualError(t, n.Top(t.Context(), tasks.TopOptions{K: 5, Of: 3}, []uint32{3}, nil), "{relation} 3: the run learns the links of 3")
+	}
+	o := tripleOptions()
+	o.Epochs = 1
+	dir, _ := runIn(t, ds, o)
+	d, err := run.Look(dir)
+	require.NoError(t, err)
+	turned := clock(60, 1, 2, 3)
+	slices.Reverse(turned.Relations)
+	_, err = OpenNetwork(t.Context(), openTyped(t, turned), d, NetworkOptions{}, Hooks{})
+	require.ErrorContains(t, err, "has its relations in another order: hour__b__hour comes too early; ingest them in the same one")
 }

@@ -18,13 +18,13 @@ import (
 )
 
 // pairFile is pairs of nodes under the ids that users know, in a table of csv or Parquet: sources, destinations, numbers that are given with
-// each and, where it names one, a relation, which has to be the one that the run learns.
+// each and, where it names one, a relation, which has to be one of those that the run learns; of several it has to name one.
 type pairFile struct {
-	path     string
-	relation *store.Relation
-	learnt   string       // of the relation: links or edges
-	ids      [2]store.IDs // of sources and destinations
-	given    []string     // the columns of the numbers
+	path      string
+	relations []*store.Relation
+	learnt    string       // of the relations: links or edges
+	ids       [2]store.IDs // of sources and destinations
+	given     []string     // the columns of the numbers
 
 	pairs   train.Pairs
 	numbers []string // of a pair
@@ -32,11 +32,11 @@ type pairFile struct {
 	count   int64 // of pairs, once each has gone through them
 }
 
-// newPairFile is the file of pairs of the relation that a network has learnt.
+// newPairFile is the file of pairs of the relations that a network has learnt.
 func newPairFile(path string, n *usedNetwork) *pairFile {
-	number, src, dst := n.Relation()
+	_, src, dst := n.Relation()
 	d := n.Data()
-	p := &pairFile{path: path, relation: d.Relations[number].Relation, learnt: "links", ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
+	p := &pairFile{path: path, relations: n.learntRelations(), learnt: "links", ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
 	if n.Edges() {
 		p.learnt = "edges"
 		for _, c := range d.Given() {
@@ -44,6 +44,22 @@ func newPairFile(path string, n *usedNetwork) *pairFile {
 		}
 	}
 	return p
+}
+
+// learntRelations are those that a run of links or edges learns.
+func (n *usedNetwork) learntRelations() (all []*store.Relation) {
+	d := n.Data()
+	for _, l := range d.Links.All {
+		all = append(all, d.Relations[l.Relation].Relation)
+	}
+	return all
+}
+
+// relationOf is the place of the relation that goes by a text, -1 where none does.
+func relationOf(relations []*store.Relation, text string) int {
+	return slices.IndexFunc(relations, func(r *store.Relation) bool {
+		return text == r.Name || text == r.Key() || text == strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
+	})
 }
 
 // guarded is each, for train.EachPair.
@@ -86,7 +102,7 @@ func (p *pairFile) flush() error {
 }
 
 func (p *pairFile) clear() {
-	p.pairs.Src, p.pairs.Dst, p.pairs.Given = p.pairs.Src[:0], p.pairs.Dst[:0], p.pairs.Given[:0]
+	p.pairs.Src, p.pairs.Dst, p.pairs.Of, p.pairs.Given = p.pairs.Src[:0], p.pairs.Dst[:0], p.pairs.Of[:0], p.pairs.Given[:0]
 }
 
 func (p *pairFile) fail(format string, args ...any) error {
@@ -110,8 +126,17 @@ func startsWith(path, magic string) (bool, error) {
 
 // add takes a pair of texts of the place, a line or a row, and p.numbers; relation is empty where the table has none.
 func (p *pairFile) add(place string, src, dst, relation string) error {
-	if r := p.relation; relation != "" && !slices.Contains([]string{r.Name, r.Key(), strings.Join([]string{r.Src, r.Name, r.Dst}, ",")}, relation) {
-		return p.fail("%s: relation %s is not %s, whose %s the run learns; remove the %s", place, relation, r.Name, p.learnt, strings.Fields(place)[0])
+	of := relationOf(p.relations, relation)
+	switch several := len(p.relations) > 1; {
+	case several && relation == "":
+		return p.fail("%s: no relation, and the run learns the links of %d; name one in a column relation", place, len(p.relations))
+	case several && of < 0:
+		return p.fail("%s: relation %s is none of those whose %s the run learns; remove the %s", place, relation, p.learnt, strings.Fields(place)[0])
+	case several:
+		p.pairs.Of = append(p.pairs.Of, uint32(of))
+	case relation != "" && of < 0:
+		return p.fail("%s: relation %s is not %s, whose %s the run learns; remove the %s", place, relation, p.relations[0].Name, p.learnt,
+			strings.Fields(place)[0])
 	}
 	var nodes [2]uint32
 	for end, text := range []string{src, dst} {
@@ -121,7 +146,7 @@ func (p *pairFile) add(place string, src, dst, relation string) error {
 		}
 		if !ok {
 			return p.fail("%s: %s: no node of type %s has the id %s; remove the %s", place, pairColumns[end],
-				[]string{p.relation.Src, p.relation.Dst}[end], text, strings.Fields(place)[0])
+				[]string{p.relations[0].Src, p.relations[0].Dst}[end], text, strings.Fields(place)[0])
 		}
 		nodes[end] = v
 	}

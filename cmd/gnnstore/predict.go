@@ -23,19 +23,20 @@ import (
 
 type predictOptions struct {
 	networkOptions
-	what   string
-	layer  int
-	kind   string // type of the nodes
-	pairs  string // file of them
-	top    int
-	known  bool // is left out
-	edges  string
-	nodes  string
-	format string
-	force  bool
-	plan   bool
-	json   bool
-	given  func(flag string) bool
+	what     string
+	layer    int
+	kind     string // type of the nodes
+	pairs    string // file of them
+	top      int
+	known    bool   // is left out
+	relation string // of top
+	edges    string
+	nodes    string
+	format   string
+	force    bool
+	plan     bool
+	json     bool
+	given    func(flag string) bool
 }
 
 // predictResult is what predict did. Its JSON keys are stable.
@@ -131,8 +132,9 @@ func newPredict() *cobra.Command {
 	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1; 0 is what nodes have for input, learnt rows too (default the last hidden one, "+
 		"which the last layer reads; of a network of one layer, its logits; of a run of links the last one)")
 	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
+	f.StringVar(&o.relation, "relation", "", "of --top: the relation whose links they are, where the run learns those of several")
 	f.StringVar(&o.edges, "edges", "all", "of a run of edges: those to predict, which are valid, test, train or all; or --pairs")
-	f.StringVar(&o.pairs, "pairs", "", "of scores, or of a run of edges: file of the pairs, csv or Parquet with the columns src, dst and, if it likes, relation; "+
+	f.StringVar(&o.pairs, "pairs", "", "of scores, or of a run of edges: file of the pairs, csv or Parquet with the columns src, dst and relation, which is needed where several are learnt; "+
 		"of edges also the other columns that the network reads of them. Csv without a header has src, dst, relation in this order")
 	f.IntVar(&o.top, "top", 0, "of scores: how many destinations of each source, those that score highest, instead of --pairs")
 	f.BoolVar(&o.known, "exclude-known", false, "of --top: leave out links that the dataset has, held-out ones too, and a node itself")

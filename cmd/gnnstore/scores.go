@@ -22,7 +22,7 @@ type scoresResult struct {
 	Checkpoint   string   `json:"checkpoint"` // "best" or "last"
 	Epoch        int      `json:"epoch"`
 	Updates      int      `json:"updates"`
-	Relation     string   `json:"relation"` // key of that whose links these are
+	Relation     string   `json:"relation"` // key of that whose links these are, or of those
 	What         string   `json:"what"`
 	Pairs        string   `json:"pairs,omitempty"` // file
 	Top          int      `json:"top,omitempty"`
@@ -41,8 +41,8 @@ type scoresResult struct {
 // checkScores says which flags of scores go with nothing, or are missing.
 func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	switch {
-	case o.what != train.Scores && (given("top") || o.known):
-		return errors.New("--top and --exclude-known go with --what scores")
+	case o.what != train.Scores && (given("top") || o.known || o.relation != ""):
+		return errors.New("--top, --exclude-known and --relation go with --what scores")
 	case o.what == train.Embeddings && o.pairs != "":
 		return errors.New("--pairs: embeddings are of nodes; take --what scores, of links, or what the run learnt of edges")
 	case o.what != train.Scores:
@@ -53,20 +53,29 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 		return fmt.Errorf("--top %d: at least 1", o.top)
 	case given("layer") || given("type"):
 		return errors.New("--layer and --type do not go with --what scores, which are of the rows that the decoder reads")
-	case o.pairs != "" && (given("nodes") || o.known):
-		return errors.New("--nodes and --exclude-known go with --top: pairs say themselves which nodes they are of")
+	case o.pairs != "" && (given("nodes") || o.known || o.relation != ""):
+		return errors.New("--nodes, --exclude-known and --relation go with --top: pairs say themselves which nodes and relation they are of")
 	}
 	return nil
 }
 
 // score writes the scores of pairs: of those in a file, or of each source with its best destinations.
 func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progress, n *usedNetwork, out string, began time.Time) error {
-	number, src, dst := n.Relation()
+	_, src, dst := n.Relation()
 	d := n.Data()
 	r := scoresResult{
 		Run: n.run, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
-		Relation: d.Relations[number].Relation.Key(), What: o.what, Out: out,
+		What: o.what, Out: out,
 	}
+	of := export.Pairs{Src: d.IDs(src), Dst: d.IDs(dst)}
+	var keys []string
+	for _, l := range n.learntRelations() {
+		keys = append(keys, l.Key())
+		if len(d.Links.All) > 1 {
+			of.Relations = append(of.Relations, l.Name)
+		}
+	}
+	r.Relation = strings.Join(keys, ", ")
 	n.Follow(func(layer, layers int, kind string, done, nodes int) {
 		p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
 	})
@@ -74,10 +83,10 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 		form := export.RowOptions{
 			Format: export.Format(o.format), Kind: export.Numbers, Names: []string{"score"}, Cols: 1, Rows: rows, Fewer: o.top > 0, Force: o.force,
 		}
-		report, err := export.WritePairs(out, export.Pairs{Src: d.IDs(src), Dst: d.IDs(dst)}, form, func(add addPairs) error {
+		report, err := export.WritePairs(out, of, form, func(add addPairs) error {
 			return fill(func(p train.Pairs, scores []float32) error {
 				r.Rows += int64(len(scores))
-				return add(p.Src, p.Dst, nil, scores)
+				return add(p.Src, p.Dst, p.Of, scores)
 			})
 		})
 		if err != nil {
@@ -101,11 +110,15 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 		return printJSON(stdout, r)
 	}
 	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
-	of := ""
+	best := ""
 	if r.Top > 0 {
-		of = fmt.Sprintf(", the best %s of each of %s sources", count(int64(r.Top)), count(int64(r.Sources)))
+		best = fmt.Sprintf(", the best %s of each of %s sources", count(int64(r.Top)), count(int64(r.Sources)))
 	}
-	printf(stdout, "scores of %s pairs of relation %s%s, in %s: %s in %s\n", count(r.Rows), r.Relation, of, seconds(r.Seconds), size(r.Bytes), strings.Join(r.Files, " and "))
+	relation := "relation " + r.Relation
+	if len(keys) > 1 && r.Top == 0 {
+		relation = fmt.Sprintf("%d relations", len(keys))
+	}
+	printf(stdout, "scores of %s pairs of %s%s, in %s: %s in %s\n", count(r.Rows), relation, best, seconds(r.Seconds), size(r.Bytes), strings.Join(r.Files, " and "))
 	return nil
 }
 
@@ -138,17 +151,27 @@ func (o *predictOptions) findTop(ctx context.Context, p *progress, n *usedNetwor
 	if err != nil {
 		return err
 	}
-	r.Top, r.ExcludeKnown, r.Sources = o.top, o.known, len(sources)
-	top := task.TopOptions{K: o.top, ExcludeKnown: o.known, Progress: func(done, all int64) { p.show("find the best", done, all, "pairs") }}
+	all := n.learntRelations()
+	number := 0
+	switch {
+	case o.relation != "":
+		if number = relationOf(all, o.relation); number < 0 {
+			return fmt.Errorf("--relation %s: it is none of those whose links the run learns: %s", o.relation, r.Relation)
+		}
+	case len(all) > 1:
+		return fmt.Errorf("--top %d: the run learns the links of %d relations; say by --relation of which of them", o.top, len(all))
+	}
+	r.Top, r.ExcludeKnown, r.Sources, r.Relation = o.top, o.known, len(sources), all[number].Key()
+	top := task.TopOptions{K: o.top, Of: number, ExcludeKnown: o.known, Progress: func(done, all int64) { p.show("find the best", done, all, "pairs") }}
 	most := int64(len(sources)) * int64(min(o.top, n.Data().Types[dst].Nodes))
 	return write(most, func(add func(p train.Pairs, scores []float32) error) error {
-		var from []uint32
+		var from, of []uint32
 		return n.Top(ctx, top, sources, func(u uint32, best []uint32, scores []float32) error {
-			from = from[:0]
+			from, of = from[:0], of[:0]
 			for range best {
-				from = append(from, u)
+				from, of = append(from, u), append(of, uint32(number))
 			}
-			return add(train.Pairs{Src: from, Dst: best}, scores)
+			return add(train.Pairs{Src: from, Dst: best, Of: of}, scores)
 		})
 	})
 }

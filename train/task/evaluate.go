@@ -348,23 +348,28 @@ func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 
 // learnKnown makes the list of what is held out.
 func (k *Links) learnKnown() {
-	if k.known != nil {
-		return
+	if k.known == nil {
+		k.known = k.heldLinks(0)
 	}
-	k.known = []uint64{}
-	for _, h := range k.held {
+}
+
+// heldLinks lists what is held out of one of the relations, by source and destination. It is not nil.
+func (k *Links) heldLinks(of int) []uint64 {
+	known, l := []uint64{}, k.data.Links.All[of]
+	for _, h := range []store.HeldEdges{l.Valid, l.Test} {
 		if h.Len() == 0 {
 			continue
 		}
 		src, dst := h.Ends()
 		for i, u := range src {
-			k.known = append(k.known, uint64(u)<<32|uint64(dst[i]))
-			if k.relation.Relation.Symmetric {
-				k.known = append(k.known, uint64(dst[i])<<32|uint64(u))
+			known = append(known, uint64(u)<<32|uint64(dst[i]))
+			if k.relations[of].Relation.Symmetric {
+				known = append(known, uint64(dst[i])<<32|uint64(u))
 			}
 		}
 	}
-	slices.Sort(k.known)
+	slices.Sort(known)
+	return known
 }
 
 // linked tells whether a link from u to v is known: trained on, or held out.

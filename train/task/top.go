@@ -9,11 +9,14 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 )
 
 // TopOptions say which destinations Top finds.
 type TopOptions struct {
 	K int // of each source
+	// Of is the relation whose links they are, by its place in data.Links.All, where several are learnt.
+	Of int
 	// ExcludeKnown leaves out the links that the dataset has, trained on or held out, and where both ends are of one type a node itself.
 	ExcludeKnown bool
 	// Bytes bounds the rows of sources that are held together, with the best that they have so far.
@@ -43,9 +46,9 @@ const (
 func (k *Links) Top(
 	ctx context.Context, o TopOptions, sources []uint32, x, y EndRows, do func(src uint32, dst []uint32, scores []float32) error,
 ) error {
-	r := k.relation
+	r := k.relations[o.Of]
 	s := &search{
-		TopOptions: o, k: k, y: y, be: k.tape.Backend(), cols: x.Cols(), targets: k.data.Types[r.Dst].Nodes, all: int64(len(sources)),
+		TopOptions: o, k: k, r: r, y: y, be: k.tape.Backend(), cols: x.Cols(), targets: k.data.Types[r.Dst].Nodes, all: int64(len(sources)),
 	}
 	s.K = min(s.K, s.targets)
 	s.all *= int64(s.targets)
@@ -69,6 +72,7 @@ func (k *Links) Top(
 type search struct {
 	TopOptions
 	k       *Links
+	r       data.Relation
 	y       EndRows
 	be      kernels.Backend
 	cols    int
@@ -78,12 +82,13 @@ type search struct {
 
 	sources []uint32 // of the block
 	best    []heap
-	held    []uint64 // known links of the block that are held out: destination, place of the source
-	known   []uint64 // of a chunk: place of the source, column
+	heldOut []uint64 // links of the relation: source, destination; nil before they are read
+	held    []uint64 // those of the block: destination, place of the source
+	known   []uint64 // links of a chunk: place of the source, column
 
 	x, chunk, products, norms kernels.Tensor // rows of the block and of a chunk of destinations; of a tile
 	host                      []float32
-	ids, at                   []uint32
+	ids, at, of               []uint32
 	product                   bool // scores are a product of matrices
 	scores, sizes             []float32
 }
@@ -178,12 +183,14 @@ func (s *search) place(u uint32) (int, bool) {
 
 // findHeld finds the held-out links of the block.
 func (s *search) findHeld() {
-	s.k.learnKnown()
+	if s.heldOut == nil {
+		s.heldOut = s.k.heldLinks(s.Of)
+	}
 	s.held = s.held[:0]
 	for i, u := range s.sources {
-		at, _ := slices.BinarySearch(s.k.known, uint64(u)<<32)
-		for ; at < len(s.k.known) && s.k.known[at]>>32 == uint64(u); at++ {
-			s.held = append(s.held, s.k.known[at]<<32|uint64(i))
+		at, _ := slices.BinarySearch(s.heldOut, uint64(u)<<32)
+		for ; at < len(s.heldOut) && s.heldOut[at]>>32 == uint64(u); at++ {
+			s.held = append(s.held, s.heldOut[at]<<32|uint64(i))
 		}
 	}
 	slices.Sort(s.held)
@@ -192,7 +199,7 @@ func (s *search) findHeld() {
 // findKnown finds the known links of the block to destinations lo to hi.
 func (s *search) findKnown(lo, hi int) {
 	s.known = s.known[:0]
-	r := s.k.relation
+	r := s.r
 	for v := lo; v < hi; v++ {
 		for _, u := range r.Neighbors(uint32(v)) {
 			if i, ok := s.place(u); ok {
@@ -262,6 +269,7 @@ func (s *search) multiply(x kernels.Tensor) {
 		s.at = append(s.at, uint32(i))
 	}
 	l := k.list(k.relation.Src, k.relation.Dst, s.at)
+	l.of = s.relations()
 	for range s.at {
 		l.end()
 	}
@@ -281,12 +289,23 @@ func (s *search) multiply(x kernels.Tensor) {
 	s.scores = append(s.scores[:0], k.feed.Download(products)...)
 }
 
+// relations are those of the sources at hand: none where just one is learnt.
+func (s *search) relations() []uint32 {
+	if len(s.k.relations) == 1 {
+		return nil
+	}
+	for len(s.of) < len(s.at) {
+		s.of = append(s.of, uint32(s.Of))
+	}
+	return s.of[:len(s.at)]
+}
+
 // take scores the pairs of a list exactly, and has sources keep the best.
 func (s *search) take(x kernels.Tensor, l *lists, lo, from int) error {
 	if len(l.nodes) == 0 {
 		return nil
 	}
-	l.own = s.at
+	l.own, l.of = s.at, s.relations()
 	scores := s.k.scoresOf(x, s.chunk)
 	for n, at := range s.at {
 		h := &s.best[from+int(at)]
