@@ -111,6 +111,18 @@ func (v *View) Select(dim int, i int64) *View {
 	return &part
 }
 
+// Rows is the part from row lo to row hi. Rows outside are the caller's bug.
+func (v *View) Rows(lo, hi int64) *View {
+	if lo < 0 || lo > hi || hi > v.Shape[0] {
+		panic(fmt.Sprintf("npy: rows %d to %d of %s", lo, hi, v.String()))
+	}
+	part := *v
+	part.offset += lo * v.Strides[0]
+	part.Shape = slices.Clone(v.Shape)
+	part.Shape[0] = hi - lo
+	return &part
+}
+
 // Transposed is the view with its dimensions in reverse.
 func (v *View) Transposed() *View {
 	t := *v

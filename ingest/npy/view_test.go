@@ -181,3 +181,18 @@ func BenchmarkView(b *testing.B) {
 		}
 	})
 }
+
+// TestViewRows: a part of the rows, of a matrix that is transposed too.
+func TestViewRows(t *testing.T) {
+	raw := make([]byte, 6*8)
+	for i := range 6 {
+		raw[8*i] = byte(i)
+	}
+	h := Header{Descr: "<i8", Type: Type{Kind: Int, Size: 8}, Shape: []int64{3, 2}}
+	v, err := NewView(h, nil, 0, FileStorage(bytes.NewReader(raw)), int64(len(raw)))
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 3, 4, 5}, readInts(t, v.Rows(1, 3).Reader(), 4))
+	require.Equal(t, []int64{1, 3, 5}, readInts(t, v.Transposed().Rows(1, 2).Reader(), 3))
+	require.Zero(t, v.Rows(2, 2).Len())
+	require.Panics(t, func() { v.Rows(2, 4) })
+}

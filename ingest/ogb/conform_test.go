@@ -37,5 +37,6 @@ func TestConform(t *testing.T) {
 	sourcetest.Conform(t, input(large.write(t, "large"), Options{AddReverse: Yes}), input(packed, Options{}), input(arxiv().write(t, "arxiv"), Options{}),
 		input("testdata/papers100M-bin", Options{}), input("testdata/papers100M-bin", Options{AddReverse: Yes}), input("testdata/typed", Options{}),
 		input(large.with(files{"raw/node_year.csv.gz": year.String()}).write(t, "years"), Options{YearColumns: 2}), input("testdata/papers100M-bin", Options{YearColumns: 8}),
-		input("testdata/typed", Options{YearColumns: 4}), input(collab().write(t, "collab"), Options{}), input(citation(t).write(t, "citation_v2"), Options{}))
+		input("testdata/typed", Options{YearColumns: 4}), input(collab().write(t, "collab"), Options{}), input(citation(t).write(t, "citation_v2"), Options{}),
+		input(biokg().write(t, "biokg"), Options{}))
 }

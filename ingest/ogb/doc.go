@@ -14,10 +14,12 @@
 // stand twice. The graph of a dataset of link prediction has the edges of training alone, and the files of its split hold the others:
 //
 //	split/SCHEME/{valid,test}.pt       dicts of edge and edge_neg, pairs that are no edges; or source_node, target_node and
-//	                                   target_node_neg, nodes in the place of each; or head, relation, tail, head_neg and tail_neg
+//	                                   target_node_neg, nodes in the place of each; or head, relation, tail, head_neg and tail_neg,
+//	                                   and where types are several the lists head_type and tail_type (ogbl-biokg)
 //	split/SCHEME/split_dict.pt         both in one
 //
-// They are held out as they are, with their negatives; train.pt is not read. Those of several relations (ogbl-biokg) are not kept.
+// They are held out as they are, with their negatives; train.pt is not read. Of several relations each has its own: those of its types,
+// with the number that its edge_reltype has.
 // Several columns of labels are a multi-label task, zeros and ones. Of further columns those of edges are
 // kept, if there is one number an edge. All that is passed over is named in Schema.Skipped.
 //
@@ -32,5 +34,6 @@
 // member as all sources and then all destinations, so the member is inflated by two readers in step, the second of which
 // passes over the sources first: half as much inflating again buys not holding 8 bytes an edge. A stored member is read at
 // two places. A matrix in column-major order is read once for every 64 MiB of it. A split_dict.pt is held while a part of it
-// is read, 256 MiB of pickle at most.
+// is read, 256 MiB of pickle at most; the parts of a split of several relations are, where both fit that, until the last of them is read, and
+// 4 bytes for each of their edges.
 package ogb

@@ -234,6 +234,7 @@ func (s *Source) addEdgeData(relation int, what, attribute string, open func() (
 	of := &s.schema.Relations[relation]
 	if attribute == "reltype" && s.typed {
 		s.note(what, "the relation says it")
+		s.reltypes[relation] = open
 		return nil
 	}
 	data, err := open()

@@ -51,8 +51,7 @@ func (s *Source) linkSplit(dir string) error {
 		return nil
 	}
 	if len(s.schema.Relations) != 1 {
-		s.note(dir, "held-out edges of several relations are not kept; the graph has the edges of training")
-		return nil
+		return s.typedLinkSplit(dir, files)
 	}
 	r := &s.schema.Relations[0]
 	held := &ingest.Held{}
@@ -99,6 +98,7 @@ func (s *Source) linkSplit(dir string) error {
 // heldArrays are the arrays of one part, in a dict that is open.
 type heldArrays struct {
 	dict                       *Dict
+	picked                     []uint32 // rows, ascending; nil: all
 	keys                       []string
 	name                       string // of the part, for messages
 	edges                      int64
@@ -110,15 +110,23 @@ type heldArrays struct {
 
 // withHeld opens a part and finds its arrays, for the time of a call.
 func (s *Source) withHeld(f heldFile, call func(h *heldArrays) error) error {
-	dict, err := OpenDict(s.at(f.file), s.memory)
-	if err != nil {
-		return err
+	dict := s.kept[f.file]
+	if dict == nil {
+		var err error
+		if dict, err = OpenDict(s.at(f.file), s.memory); err != nil {
+			return err
+		}
+		if s.kept != nil {
+			s.kept[f.file] = dict
+		} else {
+			defer dict.Close()
+		}
 	}
-	defer dict.Close()
 	h := &heldArrays{dict: dict, keys: f.keys, name: strings.Join(append([]string{s.at(f.file)}, f.keys...), ": "), values: map[string]*npy.View{}}
-	if h.has("head_type") { // of several relations
+	if h.has("head_type") != (len(s.schema.Relations) > 1) { // of several relations
 		return call(h)
 	}
+	var err error
 	for _, k := range heldKeys {
 		if k.edge != "" && h.has(k.edge) {
 			both, err := h.pairs(k.edge)
@@ -235,18 +243,26 @@ func (h *heldArrays) value(column string) (*npy.View, error) {
 func (s *Source) HeldEdges(ctx context.Context, relation int, part ingest.Part, emit func(ingest.HeldChunk) error) error {
 	held := s.schema.Relations[relation].Held
 	p := part - ingest.Valid
+	if s.picks != nil {
+		s.keepHeld()
+		defer s.doneHeld(relation, part)
+	}
 	return s.withHeld(s.held[p], func(h *heldArrays) error {
-		readers := make([]*npy.Reader, len(held.Columns))
+		c := ingest.HeldChunk{Place: ingest.Place{File: h.name}}
+		if s.picks != nil {
+			h.pick(s.picks[relation][p])
+			c.File += ": those of " + s.schema.Relations[relation].Key()
+		}
+		readers := make([]*rowReader, len(held.Columns))
 		for i, c := range held.Columns {
 			view, err := h.value(c.Name)
 			if err != nil {
 				return err
 			}
-			readers[i] = view.Reader()
+			readers[i] = h.rows(view)
 		}
 		ends := []*idReader{h.reader(h.src, 1), h.reader(h.dst, 1), h.reader(h.srcNegatives, held.SrcNegatives[p]), h.reader(h.dstNegatives, held.DstNegatives[p])}
 		most := min(h.edges, max(1, int64(chunkBytes/8/(2+held.SrcNegatives[p]+held.DstNegatives[p]+len(readers)))))
-		c := ingest.HeldChunk{Place: ingest.Place{File: h.name}}
 		floats := make([]float32, most)
 		for c.First < h.edges {
 			if err := ctx.Err(); err != nil {
@@ -317,7 +333,7 @@ func (s *Source) HeldPool(ctx context.Context, _ int, part ingest.Part, emit fun
 
 // idReader gives rows of ids of an array, or nothing of none.
 type idReader struct {
-	in    *npy.Reader
+	in    *rowReader
 	width int
 }
 
@@ -325,7 +341,7 @@ func (h *heldArrays) reader(v *npy.View, width int) *idReader {
 	if v == nil {
 		return &idReader{}
 	}
-	return &idReader{v.Reader(), width}
+	return &idReader{h.rows(v), width}
 }
 
 // read fills *to with n rows.

@@ -156,6 +156,118 @@ func TestWikikg(t *testing.T) {
 	require.Equal(t, []byte{4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0}, test.Column("reltype"))
 }
 
+// texts is the pickle of a list of text.
+func texts(values ...string) string {
+	var b strings.Builder
+	b.WriteString("](")
+	for _, s := range values {
+		b.WriteString("X" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(s)))) + s)
+	}
+	return b.String() + "e"
+}
+
+// biokg is ogbl-biokg in small: three types, two relations between the same ones, and held-out edges of all of them in one list.
+func biokg() files {
+	f := files{
+		"raw/num-node-dict.csv.gz":      "protein,drug,disease\n4,3,2\n",
+		"raw/triplet-type-list.csv.gz":  "drug,slows,drug\ndrug,helps,drug\ndrug,binds,protein\ndisease,of,protein\nprotein,never,protein\n",
+		"split/random/train.pt":         "not read",
+		"split/random/valid.pt":         biokgPart(),
+		"mapping/relidx2relname.csv.gz": "not read",
+		"split/random/test.pt": pickled("head_type", texts("drug"), "head", ndarray("1", 2), "head_neg", ndarray("1,3", 0, 1, 2),
+			"relation", ndarray("1", 2), "tail_type", texts("drug"), "tail", ndarray("1", 0), "tail_neg", ndarray("1,1", 1)),
+	}
+	for i, r := range []string{"disease___of___protein", "drug___binds___protein", "drug___helps___drug", "drug___slows___drug"} {
+		f["raw/relations/"+r+"/edge.csv.gz"] = "0,1\n1,0\n"
+		f["raw/relations/"+r+"/num-edge-list.csv.gz"] = "2\n"
+		f["raw/relations/"+r+"/edge_reltype.csv.gz"] = strings.Repeat(strconv.Itoa(i)+"\n", 2)
+	}
+	f["raw/relations/protein___never___protein/edge.csv.gz"] = ""
+	f["raw/relations/protein___never___protein/num-edge-list.csv.gz"] = "0\n"
+	return f
+}
+
+func biokgPart() string {
+	return pickled("head_type", texts("drug", "disease", "drug", "drug", "drug"), "head", ndarray("5", 0, 1, 1, 2, 0),
+		"head_neg", ndarray("5,2", 1, 2, 0, 0, 0, 1, 0, 2, 2, 1), "relation", ndarray("5", 3, 0, 3, 1, 3),
+		"tail_type", texts("drug", "protein", "drug", "protein", "drug"), "tail", ndarray("5", 2, 3, 2, 0, 1),
+		"tail_neg", ndarray("5,1", 0, 1, 1, 3, 2))
+}
+
+// TestBiokg: each relation has the held-out edges of its types and its number, with the negatives of both ends.
+func TestBiokg(t *testing.T) {
+	source, err := Open(biokg().write(t, "biokg"))
+	require.NoError(t, err)
+	defer source.Close()
+	for i, r := range source.schema.Relations { // the dicts stay from the first relation to the last
+		for part := ingest.Valid; part <= ingest.Test && r.Held != nil; part++ {
+			require.NoError(t, source.HeldEdges(t.Context(), i, part, func(ingest.HeldChunk) error { return nil }))
+			require.Equal(t, r.Name == "slows" && part == ingest.Test, source.kept == nil)
+		}
+	}
+	d, rep, err := build(t, biokg().write(t, "biokg"), ingest.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.EdgeSplitReport{
+		{Name: "given", Relation: "disease__of__protein", Train: 2, Valid: 1, Test: 0}, {Name: "given", Relation: "drug__binds__protein", Train: 2, Valid: 1, Test: 0},
+		{Name: "given", Relation: "drug__helps__drug", Train: 2, Valid: 0, Test: 1}, {Name: "given", Relation: "drug__slows__drug", Train: 2, Valid: 3, Test: 0},
+	}, rep.EdgeSplits)
+	at := map[string]int{}
+	for i, r := range d.Manifest().Relations {
+		at[r.Name] = i
+	}
+	types := map[string]int{}
+	for i, n := range d.Manifest().NodeTypes {
+		types[n.Name] = i
+	}
+	ids := func(kind string, nodes []store.NodeID) (all []int64) {
+		for _, v := range nodes {
+			all = append(all, d.IDs(types[kind]).Original(v))
+		}
+		return all
+	}
+	slows, _ := d.HeldEdges(at["slows"], store.HeldValid)
+	src, dst := slows.Ends()
+	require.Equal(t, [][]int64{{0, 1, 0}, {2, 2, 1}}, [][]int64{ids("drug", src), ids("drug", dst)})
+	require.Equal(t, [][]int64{{1, 2}, {0, 1}, {2, 1}}, [][]int64{ids("drug", slows.SrcNegatives(0)), ids("drug", slows.SrcNegatives(1)), ids("drug", slows.SrcNegatives(2))})
+	require.Equal(t, [][]int64{{0}, {1}, {2}}, [][]int64{ids("drug", slows.DstNegatives(0)), ids("drug", slows.DstNegatives(1)), ids("drug", slows.DstNegatives(2))})
+	of, _ := d.HeldEdges(at["of"], store.HeldValid)
+	src, dst = of.Ends()
+	require.Equal(t, [][]int64{{1}, {3}, {0, 0}, {1}}, [][]int64{ids("disease", src), ids("protein", dst), ids("disease", of.SrcNegatives(0)), ids("protein", of.DstNegatives(0))})
+	helps, _ := d.HeldEdges(at["helps"], store.HeldTest)
+	require.Equal(t, []int64{0, 1, 2}, ids("drug", helps.SrcNegatives(0)))
+	require.Nil(t, d.Manifest().Relations[at["never"]].EdgeSplit)
+
+	for want, change := range map[string]files{
+		"valid.pt: row 3 (counting from 0): no relation from \"drug\" to \"protein\" has the number 7 in its edge_reltype": {
+			"raw/relations/drug___binds___protein/edge_reltype.csv.gz": "9\n9\n",
+			"split/random/valid.pt": strings.Replace(biokgPart(), ndarray("5", 3, 0, 3, 1, 3), ndarray("5", 3, 0, 3, 7, 3), 1),
+		},
+		"valid.pt: those of drug__slows__drug: row 2 (counting from 0): negative destination 9 is not one of the 3 nodes": {
+			"split/random/valid.pt": strings.Replace(biokgPart(), ndarray("5,1", 0, 1, 1, 3, 2), ndarray("5,1", 0, 1, 1, 3, 9), 1),
+		},
+		"valid.pt: head_type: 1 types for 5 edges": {
+			"split/random/valid.pt": strings.Replace(biokgPart(), texts("drug", "disease", "drug", "drug", "drug"), texts("drug"), 1),
+		},
+		"valid.pt: relation: array is (2,) of <i8, where a number for each of 5 edges is expected": {
+			"split/random/valid.pt": strings.Replace(biokgPart(), ndarray("5", 3, 0, 3, 1, 3), ndarray("2", 3, 0), 1),
+		},
+		"valid.pt: no head, tail, head_type and tail_type in it": {"split/random/valid.pt": pickled("edge", ndarray("1,2", 0, 1))},
+	} {
+		_, _, err := build(t, biokg().with(change).write(t, "biokg"), ingest.Options{})
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	for want, change := range map[string]files{
+		"edge_reltype has the number 3 for the relations drug__helps__drug and drug__slows__drug": {"raw/relations/drug___helps___drug/edge_reltype.csv.gz": "3\n3\n"},
+		"edge_reltype has no number for relation drug__helps__drug":                               {"raw/relations/drug___helps___drug/edge_reltype.csv.gz": "-"},
+	} {
+		d, rep, err := build(t, biokg().with(change).write(t, "biokg"), ingest.Options{})
+		require.NoError(t, err)
+		require.Nil(t, d.Manifest().Relations[0].EdgeSplit)
+		require.Contains(t, strings.Join(rep.Dropped, "\n"), want)
+	}
+}
+
 // TestHeldEdgesRefused: each mistake is one line with file, place and reason.
 func TestHeldEdgesRefused(t *testing.T) {
 	for want, valid := range map[string]string{

@@ -45,16 +45,19 @@ type Source struct {
 	*folder
 	schema   ingest.Schema
 	info     Info
-	reverse  bool           // each edge is followed by its reverse
-	typed    bool           // the layout is that of several types
-	edges    []edges        // by relation
-	rows     []rows         // by table
-	labels   []labels       // by label
-	splits   []split        // by split
-	held     [2]heldFile    // by store.HeldPart
-	files    []string       // what is read, for Schema.Identity
-	archives []*npz.Archive // to be closed
-	memory   int64          // of the ingest
+	reverse  bool                            // each edge is followed by its reverse
+	typed    bool                            // the layout is that of several types
+	edges    []edges                         // by relation
+	rows     []rows                          // by table
+	labels   []labels                        // by label
+	splits   []split                         // by split
+	held     [2]heldFile                     // by store.HeldPart
+	picks    [][2][]uint32                   // of several relations, by relation and part: which rows of the part are its own
+	reltypes map[int]func() (section, error) // by relation: numbers of its edges, by which a split of several knows it
+	kept     map[string]*Dict                // those of held, by file, while one relation after the other is read
+	files    []string                        // what is read, for Schema.Identity
+	archives []*npz.Archive                  // to be closed
+	memory   int64                           // of the ingest
 
 	yearColumns int
 	yearsOf     map[string]yearSection // by node type, while the layout is found
@@ -97,7 +100,8 @@ func (o Options) Open(path string) (*Source, error) {
 
 // open takes the folder, and closes it on an error.
 func (o Options) open(d *folder) (_ *Source, err error) {
-	s := &Source{folder: d, memory: o.Memory, schema: ingest.Schema{Name: d.name}, yearColumns: o.YearColumns, yearsOf: map[string]yearSection{}, years: map[int]yearColumn{}}
+	s := &Source{folder: d, memory: o.Memory, schema: ingest.Schema{Name: d.name}, yearColumns: o.YearColumns, yearsOf: map[string]yearSection{}, years: map[int]yearColumn{},
+		reltypes: map[int]func() (section, error){}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -220,7 +224,7 @@ func (s *Source) NodeColumn(ctx context.Context, nodeType int, _ string, emit fu
 
 // Close closes the archives; other files are open while their section is read.
 func (s *Source) Close() error {
-	errs := []error{s.close()}
+	errs := []error{s.close(), s.forgetHeld()}
 	for _, a := range s.archives {
 		errs = append(errs, a.Close())
 	}
