@@ -117,6 +117,19 @@ func TestLinksAreTheSame(t *testing.T) {
 	}
 }
 
+// TestNothingToLearn: rows of a table under the dot product have no parameter, which is refused; with learnt rows or parameters of the
+// decoder they train.
+func TestNothingToLearn(t *testing.T) {
+	ds := open(t, linked(120))
+	o := linkOptions()
+	o.Layers, o.Fanouts, o.Epochs = 0, nil, 1
+	refused(t, ds, o, "{layers} 0 and {decoder} dot: the rows of a table are scored as they are, and nothing is learnt; take {input} node=embed:D, or {decoder}")
+	o.Decoder = model.DistMult
+	trained(t, ds, o)
+	o.Decoder, o.Inputs = model.Dot, map[string]string{"node": "embed:8"}
+	require.Empty(t, trained(t, ds, o).Relations)
+}
+
 // TestLinkPlan: what a run would take is known without one.
 func TestLinkPlan(t *testing.T) {
 	ds := open(t, linked(500))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -208,6 +209,7 @@ type edgeTask interface {
 func (t *trainer) newTask() (err error) {
 	o := tasks.Options{
 		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed, NoLayers: t.Layers == 0,
+		MemoryBytes: t.MemoryBytes,
 	}
 	switch {
 	case t.data.Links == nil:
@@ -416,6 +418,10 @@ func (t *trainer) validates() bool {
 // relations is what is drawn from each.
 func (t *trainer) relations() (all []run.RelationOf) {
 	for i, r := range t.data.Relations {
+		if t.Layers == 0 { // nothing is drawn
+			all = append(all, run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges(), Fanout: []int{}})
+			continue
+		}
 		rel := run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges()}
 		for hop := range t.draws.Fanouts {
 			fanout := 0
@@ -588,6 +594,12 @@ func (t *trainer) checkRows() error {
 			return fmt.Errorf("%s: {layers} 0 scores rows as they are, and those of type %s have %d columns where those of %s have %d; give them as "+
 				"many by {input}", t.data.Set.Path(), d.Name, d.Dim(), t.data.Types[t.data.Target].Name, width)
 		}
+	}
+	learnt := slices.ContainsFunc(t.data.SeedTypes(), func(n int) bool { return t.data.Types[n].Embed > 0 })
+	if t.Layers == 0 && t.Decoder == model.Dot && !learnt && !t.hooks.uses {
+		name := t.data.Types[t.data.Target].Name
+		return fmt.Errorf("%s: {layers} 0 and {decoder} dot: the rows of a table are scored as they are, and nothing is learnt; take {input} %s=embed:D, "+
+			"or {decoder} distmult, complex or mlp", t.data.Set.Path(), name)
 	}
 	if t.Decoder == model.ComplEx && width%2 != 0 {
 		of := "{hidden}"

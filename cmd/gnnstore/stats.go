@@ -186,9 +186,15 @@ func printTables(w io.Writer, r *run.Result) {
 		tabulate(w, rows)
 	}
 	if len(r.Relations) > 0 {
-		rows := [][]string{{"relation", "edges", "fanout"}}
+		rows := [][]string{{"relation", "edges"}}
 		for _, rel := range r.Relations {
-			rows = append(rows, []string{rel.Key, count(rel.Edges), fanoutText(rel.Fanout)})
+			rows = append(rows, []string{rel.Key, count(rel.Edges)})
+		}
+		if r.Options.Layers > 0 {
+			rows[0] = append(rows[0], "fanout")
+			for i, rel := range r.Relations {
+				rows[i+1] = append(rows[i+1], fanoutText(rel.Fanout))
+			}
 		}
 		fmt.Fprintln(w)
 		tabulate(w, rows)

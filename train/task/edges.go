@@ -41,8 +41,8 @@ type Edges struct {
 	most int // edges of a part; 0: all
 	held [2]store.HeldEdges
 	part Part
-	used []int     // edges of the part
-	rows []nodeRow // by type
+	used []int // edges of the part
+	rows measuredRows
 }
 
 // edges are some of them to compute with.
@@ -139,8 +139,7 @@ func (k *Edges) Seeds(step int) [][]uint32 {
 	return k.ahead.seeds
 }
 
-// Without is every edge between the two ends of an edge of a step, as [Links.Without] has it: what edges say of themselves is what is
-// asked for.
+// Without is the edges that no message of a step passes along, as [Links.Without]: what edges say of themselves is what is asked for.
 func (k *Edges) Without(step int) []sample.Without {
 	if k.links.KeepTargets {
 		return nil
@@ -148,22 +147,7 @@ func (k *Edges) Without(step int) []sample.Without {
 	if k.aheadOf != [2]int{k.epoch, step} {
 		k.Seeds(step)
 	}
-	x, r := &k.ahead, k.relation
-	var forth, back []uint64
-	for i, l := range x.links {
-		forth = append(forth, uint64(x.dst[i])<<32|uint64(l[0]))
-		back = append(back, uint64(x.src[i])<<32|uint64(l[1]))
-	}
-	if r.Src == r.Dst { // either direction, in either relation
-		forth = append(forth, back...)
-		back = slices.Clone(forth)
-	}
-	all := make([]sample.Without, len(k.data.Relations))
-	all[k.data.Links.Relation].Fill(len(x.seeds[r.Dst]), forth)
-	if m := k.data.Links.Mirror; m >= 0 {
-		all[m].Fill(len(x.seeds[r.Src]), back)
-	}
-	return all
+	return k.ahead.without(k.data)
 }
 
 // add takes the next edge, by its values.

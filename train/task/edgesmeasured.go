@@ -2,8 +2,6 @@ package task
 
 import (
 	"context"
-	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -60,54 +58,29 @@ func (k *Edges) Part(_ context.Context, p Part) ([][]uint32, error) {
 		k.used = append(k.used, i)
 	}
 	slices.Sort(k.used)
-	k.free()
-	k.rows = make([]nodeRow, len(k.data.Types))
-	for _, t := range k.data.SeedTypes() {
-		k.rows[t].set = make([]uint64, (k.data.Types[t].Nodes+63)/64)
-	}
-	add := func(t int, v uint32) { k.rows[t].set[v/64] |= 1 << (v % 64) }
+	k.rows.free()
+	k.rows = newMeasuredRows(k.data)
 	src, dst := h.Ends()
 	for _, i := range k.used {
-		add(k.relation.Src, src[i])
-		add(k.relation.Dst, dst[i])
+		k.rows.add(k.relation.Src, src[i])
+		k.rows.add(k.relation.Dst, dst[i])
 	}
-	nodes := make([][]uint32, len(k.data.Types))
-	for t := range k.rows {
-		x := &k.rows[t]
-		for w, set := range x.set {
-			x.before = append(x.before, uint32(len(nodes[t])))
-			for ; set != 0; set &= set - 1 {
-				nodes[t] = append(nodes[t], uint32(w*64+bits.TrailingZeros64(set)))
-			}
-		}
-	}
-	return nodes, nil
+	return k.rows.nodes(), nil
 }
 
 // Measure keeps what the network made of nodes of type t.
 func (k *Edges) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32) error {
-	x, be := &k.rows[t], k.net.Tape.Backend()
-	if x.rows.Buf == nil {
-		n := x.count()
-		x.rows = kernels.Tensor{Buf: be.Alloc(kernels.F32, n*out.Cols), Type: kernels.F32, Rows: n, Cols: out.Cols}
-	}
-	at := make([]uint32, len(nodes))
-	for i, v := range nodes {
-		at[i] = x.number(v)
-	}
-	be.ScatterRows(x.rows, out, f.Ints(at)[0])
+	k.rows.keep(k.net.Tape.Backend(), f, t, out, nodes)
 	return nil
 }
 
 // Value is the metric of the part that Part began, whose rows Measure has taken.
 func (k *Edges) Value() (v float64, err error) {
-	defer k.free()
+	defer k.rows.free()
 	_, _ = k.value() // what an evaluation that was cut short has left
 	err = store.Guard(func() (err error) {
-		for t := range k.rows {
-			if k.rows[t].set != nil && k.rows[t].rows.Buf == nil {
-				return fmt.Errorf("no rows of type %s", k.data.Types[t].Name) // the evaluation was cut short
-			}
+		if err = k.rows.check(k.data); err != nil {
+			return err
 		}
 		if err = k.compute(); err == nil {
 			v, err = k.value()
@@ -143,16 +116,6 @@ func (k *Edges) compute() error {
 		k.count(k.net.Feed.Download(logits.Value), x)
 	}
 	return nil
-}
-
-// free gives the rows back.
-func (k *Edges) free() {
-	for t := range k.rows {
-		if b := k.rows[t].rows.Buf; b != nil {
-			k.net.Tape.Backend().Free(b)
-			k.rows[t].rows = kernels.Tensor{}
-		}
-	}
 }
 
 // Logits are what is predicted of edges by rows that the network made of nodes: of row from[i] of x, the source's, and row to[i] of y, and by the

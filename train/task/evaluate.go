@@ -3,8 +3,9 @@ package task
 import (
 	"context"
 	"fmt"
-	"math/bits"
+	"math"
 	"slices"
+	"sort"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
@@ -32,15 +33,8 @@ type evaluation struct {
 	ends    [2][]uint32 // sources and destinations of the part's links
 	used    []int       // which of them are measured
 	read    examples    // scratch of readTrained
-	rows    []nodeRow   // by type
+	rows    measuredRows
 	scratch [][2]uint32
-}
-
-// nodeRow numbers some nodes of a type in ascending order, and has a row for each.
-type nodeRow struct {
-	set    []uint64
-	before []uint32
-	rows   kernels.Tensor
 }
 
 // open finds the negatives of evaluation and whether the metric can be had of them.
@@ -99,7 +93,7 @@ func (k *Links) Limit(n int) error {
 			return err
 		}
 	}
-	return nil
+	return k.checkScoring()
 }
 
 // Measurable says why the metric cannot be had of the links of a part and their negatives.
@@ -118,7 +112,7 @@ func (k *Links) Measurable(p Part) error {
 		}
 		return nil
 	}
-	pool := k.negativesOf(p)
+	pool := k.negativesOf(p, e.of)
 	lists := e.of.Way == Uniform || e.of.Way == Given && e.held[p].Part.PoolSrc == nil
 	best, isHits := k.kind.Best()
 	if k.kind == metric.MRR && !lists {
@@ -144,12 +138,13 @@ func (k *Links) Count(p Part) int {
 	return n
 }
 
-// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, the pairs that
-// are drawn, and the scores that the metric keeps.
+// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, and what
+// scoring takes.
 func (k *Links) Bytes() (n int64) {
 	if k.evaluation.of.Way == All {
 		return k.ranked.bytes(k)
 	}
+	n = k.scoring(k.evaluation.of)
 	for _, t := range k.data.SeedTypes() {
 		nodes, ends := int64(k.data.Types[t].Nodes), int64(0)
 		for p := range k.held {
@@ -160,28 +155,68 @@ func (k *Links) Bytes() (n int64) {
 		}
 		n += 4*min(nodes, ends)*int64(k.model.Out) + nodes/4
 	}
-	scores := int64(0)
-	for p, h := range k.held {
-		if k.evaluation.of.Way == InPairs {
-			n += 8 * int64(k.Count(Part(p))*k.evaluation.of.Of+2*h.Len())
-		}
-		kept := int64(k.Count(Part(p)))
-		if k.kind != metric.MRR {
-			kept += k.negativesOf(Part(p))
-		}
-		scores = max(scores, kept)
-	}
-	return n + 2*4*scores // twice: while the list of them grows
+	return n
 }
 
-// negativesOf is how many the links of a part have in all.
-func (k *Links) negativesOf(p Part) (n int64) {
+// scoring is what measuring takes with negatives of: the pairs that are drawn, the lists that are scored at a time, and the scores that
+// the metric keeps.
+func (k *Links) scoring(of Negatives) (n int64) {
+	scores, lists := int64(0), int64(0)
+	for p, h := range k.held {
+		links := int64(k.Count(Part(p)))
+		negatives := min(k.negativesOf(Part(p), of), 1<<50) // any more would overflow below
+		kept := links
+		if k.kind != metric.MRR {
+			kept += negatives
+		}
+		scores = max(scores, kept)
+		each := int64(0) // pairs of a link, which are scored together
+		if of.Way == InPairs || of.Way == Given && h.Part.PoolSrc != nil {
+			n += 8 * (negatives + 2*int64(h.Len()))
+		} else if links > 0 {
+			each = negatives / links
+		}
+		lists = max(lists, min(links+negatives, mostPairs+each))
+	}
+	return n + pairBytes*lists + 2*4*scores // twice: while the list of them grows
+}
+
+// checkScoring refuses more negatives than there is memory to measure with.
+func (k *Links) checkScoring() error {
+	of := k.evaluation.of
+	available := k.available()
+	if of.Of == 0 || k.scoring(of) <= available {
+		return nil
+	}
+	fits := sort.Search(of.Of, func(n int) bool { return k.scoring(Negatives{of.Way, n + 1}) > available })
+	remedy := fmt.Sprintf("take %s:%d, or fewer links by {eval_edges}", of.Way, fits)
+	if fits == 0 {
+		remedy = "take fewer links by {eval_edges}"
+	}
+	return fmt.Errorf("%s: {eval_negatives} %s: scoring the links of a part among them takes %s, and there are %s; %s", k.data.Set.Path(),
+		k.links.EvalNegatives, kernels.FormatBytes(k.scoring(of)), kernels.FormatBytes(available), remedy)
+}
+
+// available is how much memory a step or an evaluation may take at most, as far as that is known.
+func (k *Links) available() int64 {
+	most := int64(math.MaxInt64)
+	if k.options.MemoryBytes > 0 {
+		most = k.options.MemoryBytes
+	}
+	if n, err := kernels.AvailableMemory(); err == nil {
+		most = min(most, n)
+	}
+	return most
+}
+
+// negativesOf is how many the links of a part have in all, by negatives of.
+func (k *Links) negativesOf(p Part, of Negatives) (n int64) {
 	links := int64(k.Count(p))
-	switch way := k.evaluation.of.Way; {
+	switch way := of.Way; {
 	case way == Uniform:
-		return links * int64(k.evaluation.of.Of*len(corrupted(k.links.Corrupt)))
+		return links * int64(of.Of*len(corrupted(k.links.Corrupt)))
 	case way == InPairs:
-		return links * int64(k.evaluation.of.Of)
+		return links * int64(of.Of)
 	case k.held[p].Part.PoolSrc != nil:
 		return k.held[p].Part.PoolSrc.Rows
 	}
@@ -209,22 +244,18 @@ func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 		e.ends[0], e.ends[1] = k.held[p].Ends()
 		e.used = k.choose(e.used, p, k.Count(p), len(e.ends[0]))
 	}
-	e.free()
-	e.rows = make([]nodeRow, len(k.data.Types))
-	for _, t := range k.data.SeedTypes() {
-		e.rows[t].set = make([]uint64, (k.data.Types[t].Nodes+63)/64)
-	}
+	e.rows.free()
+	e.rows = newMeasuredRows(k.data)
 	r := k.relation
-	add := func(t int, v uint32) { e.rows[t].set[v/64] |= 1 << (v % 64) }
 	for _, i := range e.used {
-		add(r.Src, e.ends[0][i])
-		add(r.Dst, e.ends[1][i])
+		e.rows.add(r.Src, e.ends[0][i])
+		e.rows.add(r.Dst, e.ends[1][i])
 		lists := k.replacing(i)
 		for _, u := range lists.src {
-			add(r.Src, u)
+			e.rows.add(r.Src, u)
 		}
 		for _, v := range lists.dst {
-			add(r.Dst, v)
+			e.rows.add(r.Dst, v)
 		}
 	}
 	pairs, err := k.pairs(ctx)
@@ -232,20 +263,10 @@ func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 		return nil, err
 	}
 	for _, pair := range pairs {
-		add(r.Src, pair[0])
-		add(r.Dst, pair[1])
+		e.rows.add(r.Src, pair[0])
+		e.rows.add(r.Dst, pair[1])
 	}
-	nodes := make([][]uint32, len(k.data.Types))
-	for t := range e.rows {
-		x := &e.rows[t]
-		for w, set := range x.set {
-			x.before = append(x.before, uint32(len(nodes[t])))
-			for ; set != 0; set &= set - 1 {
-				nodes[t] = append(nodes[t], uint32(w*64+bits.TrailingZeros64(set)))
-			}
-		}
-	}
-	return nodes, nil
+	return e.rows.nodes(), nil
 }
 
 // choose appends n of all links of a part to dst, ascending: the same ones each time.
@@ -381,29 +402,9 @@ func (k *Links) linked(u, v uint32) bool {
 	return trained
 }
 
-// number is the row of node v, which has one.
-func (x *nodeRow) number(v uint32) uint32 {
-	return x.before[v/64] + uint32(bits.OnesCount64(x.set[v/64]&(1<<(v%64)-1)))
-}
-
-// count is how many nodes have rows.
-func (x *nodeRow) count() int {
-	last := len(x.set) - 1
-	return int(x.before[last]) + bits.OnesCount64(x.set[last])
-}
-
 // Measure keeps what the network made of nodes of type t.
 func (k *Links) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32) error {
-	x, be := &k.rows[t], k.tape.Backend()
-	if x.rows.Buf == nil {
-		n := x.count()
-		x.rows = kernels.Tensor{Buf: be.Alloc(kernels.F32, n*out.Cols), Type: kernels.F32, Rows: n, Cols: out.Cols}
-	}
-	at := make([]uint32, len(nodes))
-	for i, v := range nodes {
-		at[i] = x.number(v)
-	}
-	be.ScatterRows(x.rows, out, f.Ints(at)[0])
+	k.rows.keep(k.tape.Backend(), f, t, out, nodes)
 	return nil
 }
 
@@ -412,13 +413,11 @@ const mostPairs = 1 << 18
 
 // Value is the metric of the part that Part began, whose rows Measure has taken.
 func (k *Links) Value() (v float64, err error) {
-	defer k.evaluation.free()
+	defer k.rows.free()
 	defer k.evaluation.metric.Reset()
 	err = store.Guard(func() (err error) {
-		for t := range k.rows {
-			if k.rows[t].set != nil && k.rows[t].rows.Buf == nil {
-				return fmt.Errorf("no rows of type %s", k.data.Types[t].Name) // the evaluation was cut short
-			}
+		if err := k.rows.check(k.data); err != nil {
+			return err
 		}
 		if k.evaluation.of.Way == All {
 			v, err = k.rank()
@@ -502,14 +501,4 @@ func (k *Links) scoreLists() (all [][]float32) {
 		all = append(all, slices.Clone(k.feed.Download(s.Value)))
 	}
 	return all
-}
-
-// free gives the rows back.
-func (e *evaluation) free() {
-	for t := range e.rows {
-		if b := e.rows[t].rows.Buf; b != nil {
-			e.tape.Backend().Free(b)
-			e.rows[t].rows = kernels.Tensor{}
-		}
-	}
 }

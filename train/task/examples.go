@@ -94,6 +94,27 @@ func (x *examples) read(relations []data.Relation, first, edges []int64) {
 	}
 }
 
+// without is every edge between the two ends of a link, in the relation that is learnt and in its reverse.
+func (x *examples) without(d *data.Data) []sample.Without {
+	l := d.Links
+	r := &d.Relations[l.Relation]
+	forth, back := make([]uint64, 0, 2*len(x.links)), make([]uint64, 0, 2*len(x.links))
+	for i, ends := range x.links {
+		forth = append(forth, uint64(x.dst[i])<<32|uint64(ends[0]))
+		back = append(back, uint64(x.src[i])<<32|uint64(ends[1]))
+	}
+	if r.Src == r.Dst { // either direction, in either relation
+		forth = append(forth, back...)
+		back = append(back[:0], forth...)
+	}
+	all := make([]sample.Without, len(d.Relations))
+	all[l.Relation].Fill(len(x.seeds[r.Dst]), forth)
+	if l.Mirror >= 0 {
+		all[l.Mirror].Fill(len(x.seeds[r.Src]), back)
+	}
+	return all
+}
+
 // draw adds the sides of negatives n, in chunks of so many positives, where nodes of type src, of which there are sources, are linked
 // to nodes of type dst.
 func (x *examples) draw(n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int) {

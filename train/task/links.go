@@ -219,9 +219,9 @@ func (k *Links) Seeds(step int) [][]uint32 {
 	return k.ahead.seeds
 }
 
-// Without is every edge between the two ends of a positive of a step: its parallel copies, its mirror image in the reverse relation,
-// and within a type the one in the opposite direction, since not every source says that it has both. A message along any of them
-// would tell what is asked for.
+// Without is every edge between the two ends of a positive of a step, since a message along any of them would tell what is asked for:
+// its parallel copies, its mirror image in the reverse relation, and within a type those in the opposite direction in both relations,
+// since not every source says that it has both.
 func (k *Links) Without(step int) []sample.Without {
 	if k.links.KeepTargets || k.options.NoLayers {
 		return nil
@@ -229,21 +229,7 @@ func (k *Links) Without(step int) []sample.Without {
 	if k.aheadOf != [2]int{k.epoch, step} {
 		k.Seeds(step)
 	}
-	x, r := &k.ahead, k.relation
-	forth, back := make([]uint64, 0, 2*len(x.links)), make([]uint64, 0, len(x.links))
-	for i, l := range x.links {
-		forth = append(forth, uint64(x.dst[i])<<32|uint64(l[0]))
-		back = append(back, uint64(x.src[i])<<32|uint64(l[1]))
-	}
-	if r.Src == r.Dst {
-		forth = append(forth, back...)
-	}
-	all := make([]sample.Without, len(k.data.Relations))
-	all[k.data.Links.Relation].Fill(len(x.seeds[r.Dst]), forth)
-	if m := k.data.Links.Mirror; m >= 0 {
-		all[m].Fill(len(x.seeds[r.Src]), back)
-	}
-	return all
+	return k.ahead.without(k.data)
 }
 
 // lists are pairs to score: node n of own, a row of type from's, with each of the rows nodes[start[n]:start[n+1]] of type to's.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -213,6 +215,50 @@ func TestSymmetricLinks(t *testing.T) {
 	require.Greater(t, both, int(ds.Graph(0).Edges())*3/2)
 }
 
+// TestOneRuleOfExclusion: of a relation within a type that has a reverse, a step of links and one of edges are without both directions
+// of their positives in both relations, and no other edge.
+func TestOneRuleOfExclusion(t *testing.T) {
+	d, _ := knows(t)
+	d, err := data.Open(d.Set, data.Options{Links: true, Target: "node,a,node"})
+	require.NoError(t, err)
+	require.NotEqual(t, -1, d.Links.Mirror)
+	k, err := NewLinks(d, Options{Batch: 6, Seed: 3}, LinkOptions{}, model.Dot)
+	require.NoError(t, err)
+	e := &Edges{options: k.options, data: d, relation: k.relation}
+	opposite := 0
+	for _, task := range []interface {
+		Begin(epoch int)
+		Steps() int
+		Seeds(step int) [][]uint32
+		Without(step int) []sample.Without
+	}{k, e} {
+		task.Begin(1)
+		x := &e.ahead
+		if task == any(k) {
+			x = &k.ahead
+		}
+		for i := range task.Steps() {
+			seeds, without := task.Seeds(i)[0], task.Without(i)
+			linked := map[[2]uint32]bool{}
+			for _, l := range x.links {
+				linked[l], linked[[2]uint32{l[1], l[0]}] = true, true
+			}
+			for n, r := range d.Relations {
+				for row, v := range seeds {
+					for _, u := range r.Neighbors(v) {
+						want := linked[[2]uint32{u, v}] && (n == d.Links.Relation || n == d.Links.Mirror)
+						require.Equal(t, want, slices.Contains(without[n].Of(row), u))
+						if want && n == d.Links.Mirror && !slices.Contains(x.links, [2]uint32{v, u}) {
+							opposite++
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Positive(t, opposite)
+}
+
 // TestPairsOfEvaluation: they are no links that are known, the same ones each time, and others for each part.
 func TestPairsOfEvaluation(t *testing.T) {
 	d := pairs(t)
@@ -256,7 +302,31 @@ func TestScoresAreBudgeted(t *testing.T) {
 	}
 	require.EqualValues(t, 2*4*2*100, bytes(metric.AP, "uniform:100", "dst")-bytes(metric.MRR, "uniform:100", "dst"))
 	require.EqualValues(t, 2*4*2*100*2, bytes(metric.AP, "uniform:100", "both")-bytes(metric.MRR, "uniform:100", "both"))
-	require.EqualValues(t, 2*(2*4+8)*10+8*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))
+	// Of both parts 8 a pair that is drawn; of the larger one a score, and while it is scored a place in a list.
+	require.EqualValues(t, 8*(2+1)*10+(2*4+pairBytes)*2*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))
+	// Lists are scored some at a time, and no fewer than one: a link's own.
+	require.EqualValues(t, pairBytes*1000, bytes(metric.MRR, "uniform:1001000", "")-bytes(metric.MRR, "uniform:1000000", ""))
+}
+
+// TestTooManyNegatives: negatives of evaluation that there is no memory for are refused before they are drawn, with the number that there is
+// memory for.
+func TestTooManyNegatives(t *testing.T) {
+	d := pairs(t)
+	open := func(kind metric.Kind, negatives string) error {
+		_, err := NewLinks(d, Options{Batch: 7, Metric: kind, MemoryBytes: 64 << 20}, LinkOptions{EvalNegatives: negatives}, model.Dot)
+		return err
+	}
+	for _, kind := range []metric.Kind{metric.MRR, metric.AP} {
+		err := open(kind, "uniform:2000000000")
+		require.ErrorContains(t, err, "{eval_negatives} uniform:2000000000: scoring the links of a part among them takes ")
+		require.ErrorContains(t, err, ", and there are 64 MiB; take uniform:")
+		fits, _, _ := strings.Cut(strings.Split(err.Error(), "take ")[1], ",")
+		require.NoError(t, open(kind, fits))
+		n, err := strconv.Atoi(strings.TrimPrefix(fits, "uniform:"))
+		require.NoError(t, err)
+		require.Error(t, open(kind, fmt.Sprint("uniform:", n+1)))
+	}
+	require.ErrorContains(t, open(metric.ROCAUC, "pairs:2000000000"), "take pairs:")
 }
 
 func pairsOf(t *testing.T, k *Links) [][2]uint32 {

@@ -64,26 +64,18 @@ func (e *ranked) bytes(k *Links) (n int64) {
 func (k *Links) everyNode(p Part) [][]uint32 {
 	e := &k.evaluation
 	e.part = p
-	e.free()
+	e.rows.free()
 	k.learnTriples()
-	nodes := make([][]uint32, len(k.data.Types))
 	if len(k.parts[p]) == 0 {
-		return nodes
+		return make([][]uint32, len(k.data.Types))
 	}
-	e.rows = make([]nodeRow, len(k.data.Types))
+	e.rows = newMeasuredRows(k.data)
 	for _, t := range k.data.SeedTypes() {
-		n := k.data.Types[t].Nodes
-		x := &e.rows[t]
-		x.set = make([]uint64, (n+63)/64)
-		for v := range uint32(n) {
-			if v%64 == 0 {
-				x.before = append(x.before, v)
-			}
-			x.set[v/64] |= 1 << (v % 64)
-			nodes[t] = append(nodes[t], v)
+		for v := range uint32(k.data.Types[t].Nodes) {
+			e.rows.add(t, v)
 		}
 	}
-	return nodes
+	return e.rows.nodes()
 }
 
 // learnTriples reads the links of both parts and, of all links, those that share an end and the relation with one that is measured.
