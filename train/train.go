@@ -209,7 +209,7 @@ type edgeTask interface {
 func (t *trainer) newTask() (err error) {
 	o := tasks.Options{
 		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed, NoLayers: t.Layers == 0,
-		MemoryBytes: t.MemoryBytes,
+		MemoryBytes: t.MemoryBytes, Width: t.shape().Out,
 	}
 	switch {
 	case t.data.Links == nil:

@@ -64,3 +64,81 @@ func (t *Tape) SquaredError(predictions *Var, targets kernels.Tensor, scale floa
 	}
 	return loss
 }
+
+// Shared are rows of x that rows of q have products with: each Chunk rows of q, in their order, share the Each rows of x that the next Each
+// of IDs (U32) name. Each chunk's rows are gathered for themselves, and have one product.
+type Shared struct {
+	X           *Var
+	IDs         kernels.Tensor
+	Chunk, Each int
+	// Seen is lent the scores of some rows of q at a time, the first being row lo, or is nil.
+	Seen func(lo int, scores kernels.Tensor)
+}
+
+// blocks computes the products of q and s, some rows at a time. loss turns those from row lo on, and gradients of as many elements, into
+// the gradients of what it makes of them; these are added to those of q and s.X at once.
+func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tensor)) {
+	rows, cols := q.Value.Rows, q.Value.Cols
+	most := min(s.Chunk, rows, max(1, productElements/max(1, s.Each)))
+	z, dz := t.arena.alloc(s.Each, cols), t.arena.alloc(s.Each, cols)
+	scores, d := t.arena.alloc(most, s.Each), t.arena.alloc(most, s.Each)
+	for chunk := 0; chunk*s.Chunk < rows; chunk++ {
+		ids, end := s.IDs.Slice(chunk*s.Each, (chunk+1)*s.Each), min((chunk+1)*s.Chunk, rows)
+		t.be.GatherRows(z, s.X.Value, ids)
+		for lo := chunk * s.Chunk; lo < end; lo += most {
+			hi := min(lo+most, end)
+			x, dx, part := scores.Slice(0, hi-lo), d.Slice(0, hi-lo), q.Value.Slice(lo, hi)
+			t.be.MatMul(x, part, z, false, true, false)
+			loss(lo, x, dx)
+			if q.needsGrad && !t.off {
+				t.be.MatMul(t.grad(q).Slice(lo, hi), dx, z, false, false, true)
+			}
+			if s.X.needsGrad && !t.off {
+				t.be.MatMul(dz, dx, part, true, false, lo > chunk*s.Chunk)
+			}
+		}
+		if s.X.needsGrad && !t.off {
+			t.be.GatherRowsGrad(t.grad(s.X), dz, ids)
+		}
+	}
+}
+
+// SigmoidShared is SigmoidCrossEntropy of the products of q and s, whose targets are all 0: the sum over each row of q (Q×1).
+func (t *Tape) SigmoidShared(q *Var, s Shared, scale float32) kernels.Tensor {
+	loss := t.arena.alloc(q.Value.Rows, 1)
+	zeros := t.arena.alloc(min(s.Chunk, q.Value.Rows, max(1, productElements/max(1, s.Each))), s.Each)
+	t.be.Fill(zeros, 0)
+	t.blocks(q, s, func(lo int, scores, d kernels.Tensor) {
+		t.be.SigmoidCrossEntropy(loss.Slice(lo, lo+scores.Rows), d, scores, zeros.Slice(0, scores.Rows), scale)
+		if s.Seen != nil {
+			s.Seen(lo, scores)
+		}
+	})
+	return loss
+}
+
+// SoftmaxShared is CrossEntropy of own (Q×1) among the products of q and s: the loss of each row of q (Q×1). The first of each chunk's rows of
+// s holds a place, and own is there instead. zeros is U32, Q×1 and 0; first is U32 too, and 0, Each, 2·Each and so on, as many as a chunk has
+// rows.
+func (t *Tape) SoftmaxShared(own, q *Var, s Shared, zeros, first kernels.Tensor, scale float32) kernels.Tensor {
+	loss := t.arena.alloc(q.Value.Rows, 1)
+	column := t.arena.alloc(min(s.Chunk, q.Value.Rows), 1)
+	t.blocks(q, s, func(lo int, scores, d kernels.Tensor) {
+		n := scores.Rows
+		flat, at, part := scores, first.Slice(0, n), column.Slice(0, n)
+		flat.Rows, flat.Cols = scores.Len(), 1
+		t.be.ScatterRows(flat, own.Value.Slice(lo, lo+n), at)
+		t.be.SoftmaxCrossEntropy(loss.Slice(lo, lo+n), d, scores, zeros.Slice(lo, lo+n), scale)
+		if s.Seen != nil {
+			s.Seen(lo, scores)
+		}
+		flat.Buf, flat.Off = d.Buf, d.Off
+		if own.needsGrad && !t.off {
+			t.be.GatherRows(part, flat, at)
+			t.be.Add(t.grad(own).Slice(lo, lo+n), part)
+		}
+		t.be.Fill(part, 0) // nothing for the row that holds the place
+		t.be.ScatterRows(flat, part, at)
+	})
+	return loss
+}

@@ -96,16 +96,26 @@ func cubes(rows []float32, cols int, isComplex bool, scale float64) (sum float64
 // reverse, in the backend's copy of these, its score and what comes of it. 110 were measured.
 const pairBytes = 112
 
+// sharedBytes is what a step takes of a negative that a chunk shares, where scores are products: its places in two steps' lists, the
+// backend's copy of these, and the map of rows. Its row and gradient come to that, of one chunk at a time.
+const sharedBytes = 64
+
 // checkMemory refuses lists of negatives that there is no memory for, before they are made.
-func (k *Links) checkMemory() error {
-	positives, of := min(int64(k.options.Batch), k.edges()), int64(k.negatives.Of)
-	switch k.negatives.Way {
-	case All:
+func (k *Links) checkMemory(decoder model.Decoder) error {
+	positives, of, sides := min(int64(k.options.Batch), k.edges()), float64(k.negatives.Of), float64(len(corrupted(k.links.Corrupt)))
+	chunk := min(int64(k.links.Chunk), positives)
+	need := float64(0)
+	switch {
+	case k.negatives.Way == All:
 		return nil
-	case InBatch:
-		of = min(int64(k.links.Chunk), positives) - 1
+	case k.negatives.Way == Shared && decoder != model.PairMLP:
+		chunks := float64((positives + chunk - 1) / chunk)
+		need = chunks*sides*of*sharedBytes + 8*of*float64(k.options.Width)
+	case k.negatives.Way == InBatch:
+		need = float64(positives*(chunk-1)) * sides * pairBytes
+	default:
+		need = float64(positives) * of * sides * pairBytes
 	}
-	need := float64(positives) * float64(of) * float64(len(corrupted(k.links.Corrupt))) * pairBytes
 	available := k.available()
 	if need <= float64(available) {
 		return nil

@@ -87,6 +87,7 @@ func TestAmongAll(t *testing.T) {
 		for _, o := range []LinkOptions{
 			{Negatives: All}, {Negatives: All, Corrupt: CorruptBoth}, {Negatives: All, Corrupt: CorruptSrc, N3: 0.3},
 			{Negatives: "uniform:3", Loss: CE, Corrupt: CorruptBoth, N3: 0.2}, {Negatives: "shared:2", Corrupt: CorruptSrc},
+			{Negatives: "shared:3", Corrupt: CorruptBoth, Chunk: 4, N3: 0.1}, {Negatives: "shared:5", Loss: CE, Corrupt: CorruptBoth, Chunk: 2},
 		} {
 			be := kernels.NewReference()
 			k, err := NewLinks(d, Options{Batch: 9, Seed: 3, NoLayers: true}, o, decoder)
@@ -146,7 +147,7 @@ func TestAmongAll(t *testing.T) {
 						others := k.everyone
 						if k.negatives.Way != All {
 							other := x.sides[side]
-							others = other.nodes[other.start[i]:other.start[i+1]]
+							others = other.list(i)
 						}
 						all, soft := 0.0, 0.0
 						if k.negatives.Way != All {

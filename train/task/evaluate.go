@@ -292,7 +292,7 @@ func (k *Links) readTrained(n int) {
 	for _, i := range k.choose(nil, Train, n, int(k.edges())) {
 		x.edges = append(x.edges, int64(i))
 	}
-	x.read(k.relations, k.first, x.edges)
+	x.read(k.relations, k.begins, x.edges)
 	x.src, x.dst = x.src[:0], x.dst[:0]
 	for i, l := range x.links {
 		x.src, x.dst, e.used = append(x.src, l[0]), append(x.dst, l[1]), append(e.used, i)

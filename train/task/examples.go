@@ -26,8 +26,15 @@ type examples struct {
 // side is the negatives in which one end of a positive is replaced.
 type side struct {
 	dst bool // the destination is
-	// Those of positive i are nodes[start[i]:start[i+1]], rows of the seeds.
+	// Lists of them are nodes[start[n]:start[n+1]], rows of the seeds, each of so many positives.
+	chunk        int
 	start, nodes []uint32
+}
+
+// list is the negatives of positive i.
+func (s *side) list(i int) []uint32 {
+	n := i / s.chunk
+	return s.nodes[s.start[n]:s.start[n+1]]
 }
 
 // phases keep draws for different ends apart.
@@ -119,12 +126,14 @@ func (x *examples) without(d *data.Data) []sample.Without {
 // to nodes of type dst.
 func (x *examples) draw(n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int) {
 	for number, isDst := range corrupted(ends) {
-		s := side{dst: isDst, start: []uint32{0}}
+		s := side{dst: isDst, chunk: 1, start: []uint32{0}}
+		if n.Way == Shared {
+			s.chunk = chunk
+		}
 		t, nodes, own, key := src, sources, x.src, sample.Hash(key, uint64(number))
 		if isDst {
 			t, nodes, own = dst, targets, x.dst
 		}
-		var shared []uint32
 		for i := range x.links {
 			switch n.Way {
 			case Uniform:
@@ -132,13 +141,12 @@ func (x *examples) draw(n Negatives, ends string, chunk int, key uint64, src, ds
 					s.nodes = append(s.nodes, x.row(t, below(key, i*n.Of+j, nodes)))
 				}
 			case Shared:
-				if i%chunk == 0 {
-					shared = shared[:0]
-					for j := range n.Of {
-						shared = append(shared, x.row(t, below(key, i/chunk*n.Of+j, nodes)))
-					}
+				if i%chunk > 0 {
+					continue
 				}
-				s.nodes = append(s.nodes, shared...)
+				for j := range n.Of {
+					s.nodes = append(s.nodes, x.row(t, below(key, i/chunk*n.Of+j, nodes)))
+				}
 			case InBatch:
 				lo := i / chunk * chunk
 				hi := min(lo+chunk, len(own))

@@ -109,7 +109,7 @@ type Links struct {
 	data      *data.Data
 	relation  data.Relation   // the first of relations
 	relations []data.Relation // that are learnt; several are within one type
-	first     []int64         // number of the first edge of each of them, and of all edges
+	begins    []int64         // number of the first edge of each of them, and of all edges
 	kind      metric.Kind
 	trained   metric.Links // of a batch
 	negatives Negatives
@@ -122,6 +122,7 @@ type Links struct {
 	lists     []lists
 	tensors   pairTensors
 	positives []float32
+	first     []uint32 // see lossShared
 	everyone  []uint32 // 0, 1, 2 and so on: the seeds of a step with all negatives
 	evaluation
 	ranked
@@ -130,10 +131,10 @@ type Links struct {
 // NewLinks makes the task of d's links, which decoder scores, and whose defaults are filled in. o.Metric is one of links, by default ROC-AUC.
 func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ *Links, err error) {
 	k := &Links{links: l.Filled(), options: o, data: d, relation: d.Relations[d.Links.Relation], kind: o.Metric}
-	k.first = []int64{0}
+	k.begins = []int64{0}
 	for i, l := range d.Links.All {
 		k.relations = append(k.relations, d.Relations[l.Relation])
-		k.first = append(k.first, k.first[i]+d.Relations[l.Relation].Edges())
+		k.begins = append(k.begins, k.begins[i]+d.Relations[l.Relation].Edges())
 	}
 	if k.kind == "" {
 		k.kind = metric.ROCAUC
@@ -147,7 +148,7 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Shared, InBatch, All); err != nil {
 		return nil, fmt.Errorf("{negatives} %w", err)
 	}
-	if err := k.checkMemory(); err != nil {
+	if err := k.checkMemory(decoder); err != nil {
 		return nil, err
 	}
 	for _, isDst := range corrupted(k.links.Corrupt) {
@@ -173,7 +174,7 @@ func (k *Links) Options() LinkOptions { return k.links }
 func (k *Links) Kind() metric.Kind { return k.kind }
 
 // edges is how many there are to train on.
-func (k *Links) edges() int64 { return k.first[len(k.first)-1] }
+func (k *Links) edges() int64 { return k.begins[len(k.begins)-1] }
 
 // Steps is the number of steps of an epoch.
 func (k *Links) Steps() int {
@@ -200,7 +201,7 @@ func (k *Links) of(x *examples, step int) {
 	}
 	r := k.relation
 	x.begin(len(k.data.Types))
-	x.read(k.relations, k.first, x.edges)
+	x.read(k.relations, k.begins, x.edges)
 	if k.negatives.Way == All {
 		k.amongAll(x)
 		return
@@ -332,7 +333,7 @@ func (k *Links) listsOf(x *examples) {
 			if k.links.Loss == CE {
 				l.add(other[i])
 			}
-			l.add(s.nodes[s.start[i]:s.start[i+1]]...)
+			l.add(s.list(i)...)
 			l.end()
 		}
 	}
@@ -344,6 +345,9 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	k.of(x, in.Step)
 	if k.negatives.Way == All {
 		return k.lossAmongAll(t, f, out, x), nil
+	}
+	if k.products() {
+		return k.lossShared(t, f, out, x), nil
 	}
 	k.listsOf(x)
 	positives := len(x.links)
@@ -442,7 +446,12 @@ func (k *Links) measureBatch(f *step.Feed, scores []*tape.Var, a *step.Tally) {
 			measured += len(own)
 		}
 	}
-	if best, isHits := k.kind.Best(); isHits && measured < best {
+	k.measured(measured, a)
+}
+
+// measured adds the metric of so many negatives to a, if there is one.
+func (k *Links) measured(negatives int, a *step.Tally) {
+	if best, isHits := k.kind.Best(); isHits && negatives < best {
 		return // which would be 1
 	}
 	if v, err := k.trained.Value(); err == nil {

@@ -127,20 +127,19 @@ func TestStepsOfLinks(t *testing.T) {
 				}
 				require.Len(t, x.sides, len(corrupted(k.links.Corrupt)))
 				for _, s := range x.sides {
-					require.Len(t, s.start, len(x.links)+1)
 					from := 1
 					if s.dst {
 						from = 0
 					}
 					for n := range x.links {
-						own := s.nodes[s.start[n]:s.start[n+1]]
+						own := s.list(n)
 						lo := n / k.links.Chunk * k.links.Chunk
 						switch k.negatives.Way {
 						case Uniform:
 							require.Len(t, own, k.negatives.Of)
 						case Shared:
 							require.Len(t, own, k.negatives.Of)
-							require.Equal(t, s.nodes[s.start[lo]:s.start[lo+1]], own)
+							require.Equal(t, s.list(lo), own)
 						case InBatch:
 							chunk := x.dst[lo:min(lo+k.links.Chunk, len(x.dst))]
 							require.Equal(t, slices.Delete(slices.Clone(chunk), n-lo, n-lo+1), own)

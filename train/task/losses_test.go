@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/step"
@@ -20,6 +21,7 @@ func TestLinkLosses(t *testing.T) {
 	const cols = 3
 	for _, o := range []LinkOptions{
 		{Negatives: "uniform:3"}, {Negatives: "uniform:2", Corrupt: "both"}, {Negatives: "shared:4", Chunk: 3, Loss: CE},
+		{Negatives: "shared:4", Chunk: 3}, {Negatives: "shared:4", Corrupt: "both"}, {Negatives: "shared:3", Chunk: 2, Corrupt: "both", Loss: CE},
 		{Negatives: "in-batch", Chunk: 3, Corrupt: "both", Loss: CE}, {Negatives: "in-batch", Chunk: 3}, {Negatives: "in-batch", Chunk: 1},
 	} {
 		be := kernels.NewReference()
@@ -43,6 +45,7 @@ func TestLinkLosses(t *testing.T) {
 				at[n] = append(at[n], math.Sin(float64(7*i+n)))
 			}
 		}
+		var tally step.Tally
 		loss := func(record bool) float64 {
 			s.Tape.Reset(record)
 			out = out[:0]
@@ -53,6 +56,7 @@ func TestLinkLosses(t *testing.T) {
 			a, err := k.Loss(s.Tape, s.Feed, out, step.Input{Step: 1})
 			require.NoError(t, err)
 			require.EqualValues(t, len(x.links), a.Weight)
+			tally = a
 			return a.Mean()
 		}
 		got := loss(true)
@@ -66,12 +70,15 @@ func TestLinkLosses(t *testing.T) {
 		}
 		soft := func(x float64) float64 { return math.Log1p(math.Exp(x)) }
 		want, positive, negative, negatives := 0.0, 0.0, 0.0, 0.0
+		measure, err := metric.NewLinks(k.Kind())
+		require.NoError(t, err)
 		for i := range x.links {
 			own := score(x.src[i], x.dst[i])
 			positive += soft(-own) / float64(len(x.links))
 			for _, side := range x.sides {
 				all := math.Exp(own)
-				for _, row := range side.nodes[side.start[i]:side.start[i+1]] {
+				var others []float32
+				for _, row := range side.list(i) {
 					u, v := row, x.dst[i]
 					if side.dst {
 						u, v = x.src[i], row
@@ -79,8 +86,10 @@ func TestLinkLosses(t *testing.T) {
 					other := score(u, v)
 					negative += soft(other)
 					negatives++
+					others = append(others, float32(other))
 					all += math.Exp(other)
 				}
+				measure.Add([]float32{float32(own)}, others)
 				want += (math.Log(all) - own) / float64(len(x.links)*len(x.sides))
 			}
 		}
@@ -88,6 +97,11 @@ func TestLinkLosses(t *testing.T) {
 			want = positive + negative/max(negatives, 1)
 		}
 		require.InDelta(t, want, got, 1e-6, "%+v", o)
+		if value, err := measure.Value(); err == nil {
+			require.InDelta(t, value, k.Trained(tally), 1e-6, "%+v", o)
+		} else {
+			require.Zero(t, tally.Rows)
+		}
 
 		for n := range values {
 			grad := make([]float64, values[n].Len())

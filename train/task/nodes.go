@@ -44,6 +44,7 @@ type Options struct {
 	EpochSteps   int         // steps of an epoch at most; 0: as many as the training nodes take
 	Seed         uint64      // of the order in which an epoch has the training nodes
 	MemoryBytes  int64       // what the run may take in all; 0: not known
+	Width        int         // columns of rows that links are scored by
 	// NoLayers says that rows are scored as they are, with no messages among them.
 	NoLayers bool
 }
