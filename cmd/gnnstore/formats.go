@@ -137,7 +137,7 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 
 	of(array, text(&o.arrays.Edges, "the array of edges, or two, A,B, of sources and destinations (default by the usual names)"), "array-edges")
 	of(array, text(&o.arrays.Features, "the array of features"), "array-features")
-	of(array, text(&o.arrays.Labels, "the array of labels"), "array-labels")
+	of(array, text(&o.arrays.Labels, "the array of labels, or as NAME:value numbers to learn"), "array-labels")
 	of(array, func(name, of string) {
 		f.BoolVar(&o.arrays.MultiLabel, name, false, of+"labels of (N, C) are any number of classes a node, though each row has exactly one 1")
 	}, "multi-label")

@@ -14,6 +14,7 @@ import (
 type label struct {
 	*array
 	texts   *ingest.Category // of text, once learnt
+	numbers bool             // they are numbers to learn, and no classes
 	oneHot  bool             // a row of zeros and ones is one class, and all -1 or NaN where that is missing
 	learned bool
 }
@@ -27,7 +28,7 @@ func (s *Source) learnLabels(ctx context.Context) error {
 	for i, y := range s.labels {
 		l := &s.schema.Labels[i]
 		switch {
-		case y.learned:
+		case y.learned, y.numbers:
 		case y.isText():
 			y.texts = ingest.NewCategory(ingest.MaxClasses)
 			err := y.eachText(ctx, func(_ int64, texts []string) error {
@@ -92,7 +93,7 @@ func hot(row []int32) int32 {
 	return several
 }
 
-// Labels streams the labels: classes, of which negative ones and NaN are missing, or zeros and ones.
+// Labels streams the labels: classes, of which negative ones and NaN are missing, or zeros and ones; or numbers.
 func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk) error) error {
 	if i < 0 || i >= len(s.labels) || !s.labels[i].learned {
 		panic("arrays: no such label; they are those of Schema")
@@ -121,6 +122,8 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 			err = y.fail(ctx, err)
 		}
 		return err
+	case y.numbers:
+		return y.eachValue(ctx, send)
 	case y.oneHot:
 		return y.eachNumber(ctx, func(first int64, rows []int32) error {
 			classes = classes[:0]
@@ -153,6 +156,30 @@ func (y *label) eachText(ctx context.Context, visit func(first int64, texts []st
 	return nil
 }
 
+// eachValue reads labels that are numbers to learn, as bits of float32: NaN is missing. Its errors are whole.
+func (y *label) eachValue(ctx context.Context, visit func(first int64, bits []int32) error) error {
+	n, r := y.Shape[0], y.Reader()
+	values := make([]float32, min(n, idChunk))
+	bits := make([]int32, len(values))
+	for first := int64(0); first < n; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k, err := r.ReadFloat32s(values[:min(int64(len(values)), n-first)])
+		if err != nil {
+			return y.fail(ctx, err)
+		}
+		for i, x := range values[:k] {
+			bits[i] = int32(math.Float32bits(x))
+		}
+		if err := visit(first, bits[:k]); err != nil {
+			return err
+		}
+		first += int64(k)
+	}
+	return nil
+}
+
 // eachNumber reads labels that are numbers, whole rows: -1 is missing. Its errors are whole.
 func (y *label) eachNumber(ctx context.Context, visit func(first int64, values []int32) error) error {
 	n, per := y.Shape[0], int64(columns(y.array))
@@ -173,7 +200,8 @@ func (y *label) eachNumber(ctx context.Context, visit func(first int64, values [
 			case per > 1 && v != 0 && v != 1:
 				return y.fail(ctx, fmt.Errorf("row %d: %s among the zeros and ones of its classes", first+int64(i)/per, number(v)))
 			case v > math.MaxInt32 || v != math.Trunc(v):
-				return y.fail(ctx, fmt.Errorf("row %d: %s is not the number of a class", first+int64(i)/per, number(v)))
+				return y.fail(ctx, fmt.Errorf("row %d: %s is not the number of a class; to learn numbers, say %s %s%s", first+int64(i)/per, number(v), labelsFlag,
+					y.key, valueLabel))
 			default:
 				classes[i] = int32(v)
 			}

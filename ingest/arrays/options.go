@@ -35,7 +35,7 @@ const (
 type Options struct {
 	Edges    string // the array of edges; "A,B" for two arrays, of sources and of destinations
 	Features string
-	Labels   string
+	Labels   string // with ":value" behind it where they are numbers to learn, and no classes
 	Weights  string // of edges, or their features
 	// Train, Valid and Test are masks of all nodes or lists of some.
 	Train, Valid, Test string

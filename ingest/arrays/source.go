@@ -211,6 +211,9 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 
 const labelsFlag = "--array-labels"
 
+// valueLabel stands behind the name of labels that are numbers.
+const valueLabel = ":value"
+
 // The usual names, as PyTorch Geometric, DGL, OGB, the heterophilous graphs of Platonov et al. and many a notebook have them.
 var (
 	edgeNames   = []string{"edge_index", "edges", "edge_list", "edgelist", "edge_indices", "train_edges"}
@@ -255,12 +258,16 @@ func (s *Source) findNodes(prefix string) error {
 		s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", NodeType: name, Dim: columns(x)})
 		s.tables = append(s.tables, x)
 	}
-	y, err := s.pick(prefix, labelsFlag, given.Labels, yNames)
+	labels, numbers := strings.CutSuffix(given.Labels, valueLabel)
+	if numbers && labels == "" {
+		return fmt.Errorf("%s %s: it names no array; say NAME%s", labelsFlag, given.Labels, valueLabel)
+	}
+	y, err := s.pick(prefix, labelsFlag, labels, yNames)
 	if err != nil {
 		return err
 	}
 	if y != nil {
-		if err := s.addLabel(name, t, y); err != nil {
+		if err := s.addLabel(name, t, y, numbers); err != nil {
 			return err
 		}
 	}
@@ -327,7 +334,11 @@ func columns(a *array) int {
 	return int(a.Shape[1])
 }
 
-func (s *Source) addLabel(name string, t *nodeType, y *array) error {
+func (s *Source) addLabel(name string, t *nodeType, y *array, numbers bool) error {
+	if numbers && (!y.Type.Number() || len(y.Shape) < 1 || len(y.Shape) > 2 || columns(y) != 1) {
+		return fmt.Errorf("%s, and a number for each node is expected; of several columns save the one to learn, or leave out the %s behind its name",
+			y.form(), valueLabel)
+	}
 	fits := len(y.Shape) == 1 || len(y.Shape) == 2 && y.Shape[1] >= 1 && y.Shape[1] <= maxClasses
 	if !fits || !y.Type.Number() && !(y.isText() && columns(y) == 1) {
 		return fmt.Errorf("%s, and a class for each node is expected, a number or text, or 2 to %d zeros and ones", y.form(), maxClasses)
@@ -335,12 +346,12 @@ func (s *Source) addLabel(name string, t *nodeType, y *array) error {
 	if err := t.hold(y); err != nil {
 		return err
 	}
-	l := ingest.Label{Name: "label", NodeType: name}
+	l := ingest.Label{Name: "label", NodeType: name, Numbers: numbers}
 	if c := columns(y); c > 1 {
 		l.Classes, l.Multi = c, true
 	}
 	s.schema.Labels = append(s.schema.Labels, l)
-	s.labels = append(s.labels, &label{array: y})
+	s.labels = append(s.labels, &label{array: y, numbers: numbers})
 	return nil
 }
 

@@ -275,6 +275,40 @@ func TestTrap6Labels(t *testing.T) {
 	}
 }
 
+// TestNumberLabels: numbers to learn are those of the array, whatever its type, and NaN is missing.
+func TestNumberLabels(t *testing.T) {
+	of := func(g sourcetest.Graph) (values []float32) {
+		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Numbers: true}}, g.Schema.Labels)
+		for _, bits := range g.Labels[0] {
+			values = append(values, math.Float32frombits(uint32(bits)))
+		}
+		return values
+	}
+	for _, y := range [][]byte{
+		arr("<f8", false, []int{5}, []float64{0.5, -2, 1e9, 0, math.NaN()}),
+		arr("<f4", false, []int{5, 1}, []float32{0.5, -2, 1e9, 0, float32(math.NaN())}),
+	} {
+		for _, path := range []string{pack(t, small().with("y", y), zip.Deflate), folder(t, small().with("y", y))} {
+			values := of(mustRead(t, path, Options{Labels: "y:value"}))
+			require.Equal(t, []float32{0.5, -2, 1e9, 0}, values[:4])
+			require.True(t, math.IsNaN(float64(values[4])))
+		}
+	}
+	require.Equal(t, []float32{-1, 7, 1 << 31, 0, 1}, of(mustRead(t, pack(t, small().with("y", i64(-1, 7, 1<<31, 0, 1)), zip.Store), Options{Labels: "y:value"})))
+	for want, y := range map[string][]byte{
+		"y is (5, 2) of <f4, and a number for each node is expected; of several columns save the one to learn": arr("<f4", false, []int{5, 2}, make([]float32, 10)),
+		"and a number for each node is expected":          texts("a", "b", "c", "d", "e"),
+		"small.npz: y: 4 rows, and there are 5 nodes by ": f32(0, 0, 1, 0),
+	} {
+		_, err := read(t, pack(t, small().with("y", y), zip.Store), Options{Labels: "y:value"})
+		require.ErrorContains(t, err, want)
+	}
+	_, err := read(t, pack(t, small(), zip.Store), Options{Labels: ":value"})
+	require.ErrorContains(t, err, "--array-labels :value: it names no array; say NAME:value")
+	_, err = read(t, pack(t, small().with("y", f32(0.5, 1, 1, 1, 1)), zip.Store), Options{})
+	require.ErrorContains(t, err, "y: row 0: 0.5 is not the number of a class; to learn numbers, say --array-labels y:value")
+}
+
 // TestTextLabels: texts become classes of that name, in their order.
 func TestTextLabels(t *testing.T) {
 	for _, path := range []string{

@@ -15,7 +15,7 @@
 //	    features: [age, embedding, country]
 //	    categorical: [country]
 //	    missing: {age: mean}        # of numbers: refuse, 0, mean or indicator; one word is for all columns
-//	    label: segment
+//	    label: segment              # or value: a column of numbers to learn
 //	    split: part                 # its values are train, valid, test, or nothing
 //	  - type: item
 //	    files: [items.parquet]
@@ -58,6 +58,8 @@
 // Labels that are integers counting from 0 are classes by number; other integers and text are classes of that name, in
 // their order. Blank cells, NA, nan, null, None, n/a and negative integers are missing, and true and false are one class each,
 // however they are capitalised; so it is with categories.
+//
+// A value is a finite number of 32 bits, or missing as a feature is, and its node then has none to learn.
 //
 // Values of a relation_column become names of relations, in the order of their bytes, with _ for what no name may have.
 //

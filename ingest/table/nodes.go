@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
@@ -19,6 +20,7 @@ type nodes struct {
 	ids        ids // once settled
 	tables     []matrix
 	label      column
+	value      column // instead: a number to learn
 	split      column
 	hasSplit   bool
 	splitFiles [3]*entry
@@ -38,8 +40,8 @@ type nodeReader struct {
 	// Of the row that was read:
 	number int64 // its id, where ids are integers
 	text   []byte
-	class  int32
-	part   int // -1: none
+	class  int32 // or the bits of a number to learn, NaN where it is missing
+	part   int   // -1: none
 	buf    []byte
 	token  []byte
 }
@@ -50,7 +52,7 @@ func (n *nodes) reader(learning bool) *nodeReader {
 		buf: make([]byte, 0, 24), token: make([]byte, 0, 32),
 	}
 	r.columns = r.features.columns()
-	for _, c := range []column{n.id, n.label, n.split} {
+	for _, c := range []column{n.id, n.label, n.value, n.split} {
 		if c.set() {
 			r.columns = append(r.columns, c)
 		}
@@ -99,6 +101,13 @@ func (r *nodeReader) read(cells []value) error {
 		}
 		i++
 	}
+	if r.value.set() {
+		var err error
+		if r.class, err = valueBits(&cells[i]); err != nil {
+			return &rowError{r.value.text, err}
+		}
+		i++
+	}
 	r.part = -1
 	if r.split.set() {
 		var err error
@@ -113,6 +122,20 @@ func (r *nodeReader) read(cells []value) error {
 		}
 	}
 	return nil
+}
+
+// valueBits is the bits of a number to learn, NaN where it is missing.
+func valueBits(v *value) (int32, error) {
+	f := math.NaN()
+	if !isMissing(v) {
+		var err error
+		if f, err = number(v); err != nil && v.Kind == parquet.Text {
+			return 0, fmt.Errorf("%q is not a finite number of 32 bits; a column that names classes is a label", clip(string(v.Text)))
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	return int32(math.Float32bits(float32(f))), nil
 }
 
 var parts = map[string]int{"train": 0, "training": 0, "valid": 1, "val": 1, "validation": 1, "dev": 1, "test": 2}

@@ -150,7 +150,7 @@ func list(names []string) string {
 }
 
 var nodeKeys = []string{
-	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "label", "split",
+	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "label", "value", "split",
 }
 
 // nodes reads an entry of nodes.
@@ -160,7 +160,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 	e.name = d.name(o.need("type", "the name of the node type"), "a node type")
 	e.gathered = !o.has("files")
 	if e.gathered {
-		for _, key := range []string{"id", "features", "categorical", "missing", "label", "split", "format", "header", "delimiter"} {
+		for _, key := range []string{"id", "features", "categorical", "missing", "label", "value", "split", "format", "header", "delimiter"} {
 			if o.has(key) {
 				d.errorf(o.line, "node type %s has no files, and %s is about their columns; name them with files", e.name, key)
 			}
@@ -183,7 +183,9 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 		}
 	}
 	e.tables = d.features(o)
-	e.label = o.column("label")
+	if e.label, e.value = o.column("label"), o.column("value"); e.label.set() && e.value.set() {
+		d.errorf(o.line, "label and value: a label names classes, and a value is a number to learn; node type %s has one of them", e.name)
+	}
 	if n := o.keys["split"]; n != nil && n.Kind == yaml.MappingNode {
 		parts := d.object(n, "split", "train", "valid", "test")
 		for i, key := range []string{"train", "valid", "test"} {

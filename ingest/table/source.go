@@ -199,6 +199,10 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 		})
 		s.labels = append(s.labels, n)
 	}
+	if n.value.set() {
+		form.Labels = append(form.Labels, ingest.Label{Name: "label", NodeType: n.name, Numbers: true})
+		s.labels = append(s.labels, n)
+	}
 	if n.hasSplit {
 		form.Splits = append(form.Splits, ingest.Split{Name: "given", NodeType: n.name})
 		s.splits = append(s.splits, n)

@@ -349,6 +349,35 @@ func TestTrapCategories(t *testing.T) {
 	require.Equal(t, []float32{1, 0, 0, 1, 0, 1, 0, 2, 0, 0, 1, 3, 0, 0, 0, 4}, g.rows["a/feat"])
 }
 
+// TestValues: a column of numbers to learn, in text and in Parquet; what is missing is NaN.
+func TestValues(t *testing.T) {
+	of := func(g graph) (values []float32) {
+		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "a", Numbers: true}}, g.schema.Labels)
+		for _, bits := range g.labels["a"] {
+			values = append(values, math.Float32frombits(uint32(bits)))
+		}
+		return values
+	}
+	values := of(nodesOf(t, "v,x\n-1.5,\nNA,\n1e9,\n", "value: v"))
+	require.Equal(t, []float32{-1.5, 1e9}, []float32{values[0], values[2]})
+	require.True(t, math.IsNaN(float64(values[1])))
+	type row struct {
+		Value *float64 `parquet:"v"`
+	}
+	one, two := -1.5, 1e9
+	s, err := Open(filepath.Join(files{
+		"n.parquet": inParquet(t, row{&one}, row{}, row{&two}), "e.csv": "x,y\n0,1\n",
+		"s.yaml": "nodes: [{type: a, files: n.parquet, value: v}]\n" + pairs,
+	}.write(t), "s.yaml"), Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	g, err := sourcetest.Read(s)
+	require.NoError(t, err)
+	for i, bits := range g.Labels[0] {
+		require.Equal(t, math.Float32bits(values[i]), uint32(bits))
+	}
+}
+
 // TestTrapLabels: integers from 0 are classes by number, others by value, texts by name; empty, nan and negative are missing.
 func TestTrapLabels(t *testing.T) {
 	g := nodesOf(t, "l,x\n3,\nnan,\n,\n", "label: l")
@@ -433,6 +462,10 @@ func TestRefuses(t *testing.T) {
 		{"nodes: [{type: b}]\n" + pairs, "", ok, `DIR/s.yaml: line 3: node type a is not declared; there are b; add "- type: a" to nodes, without files if its nodes are those that edges name`},
 		{"nodes: [{type: a}, {type: a}]\n" + pairs, "", ok, "DIR/s.yaml: line 1: node type a is also on line 1; list its files in one entry"},
 		{"nodes: [{type: a, label: x}]\n" + pairs, "", ok, "DIR/s.yaml: line 1: node type a has no files, and label is about their columns; name them with files"},
+		{"nodes: [{type: a, value: x}]\n" + pairs, "", ok, "DIR/s.yaml: line 1: node type a has no files, and value is about their columns; name them with files"},
+		{nodes("    label: id\n    value: id\n"), "id\n1\n", ok, "DIR/s.yaml: line 2: label and value: a label names classes, and a value is a number to learn; node type a has one of them"},
+		{nodes("    value: v\n"), "v\nmuch\n", ok, `DIR/n.csv: line 2: column v: "much" is not a finite number of 32 bits; a column that names classes is a label`},
+		{nodes("    value: v\n"), "v\n1e40\n", ok, `DIR/n.csv: line 2: column v: "1e40" is not a finite number of 32 bits`},
 		{nodes("    id: id\n    id_type: uuid\n"), "id\n1\n", ok, `DIR/s.yaml: line 5: id_type "uuid": choose text, int or auto`},
 		{nodes("    id_type: text\n"), "id\n1\n", ok, "DIR/s.yaml: line 2: id_type without id: without a column of ids, a node's id is the number of its row, from 0"},
 		{nodes("    categorical: [c]\n"), "id\n1\n", ok, "DIR/s.yaml: line 4: categorical c: it is not among the features; list it there as well"},
