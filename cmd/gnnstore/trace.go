@@ -26,6 +26,7 @@ type traceOptions struct {
 	fanouts                                     *fanouts
 	dependent, svg                              string
 	layers                                      int
+	inputs                                      named
 	json                                        bool
 }
 
@@ -72,6 +73,9 @@ func (o *traceOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.layers, "layers", 0, "number of hops (default as many as --fanout has)")
 	f.StringVar(&o.Target, "target", "", "type of the seeds, where several have labels and splits, or none has")
 	f.StringVar(&o.Relation, "relation", "", relationUsage)
+	o.inputs = named{kind: "TYPE=INPUT"}
+	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=embed:D, learnt rows of D columns, TYPE=table:NAME or "+
+		"TYPE=constant (default the first table)")
 	f.StringSliceVar(&o.kappas, "kappa", o.kappas, "batches in a row that share their draws; inf for all")
 	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches, or "+
 		"smoothed, drifting over κ batches")
@@ -118,6 +122,7 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64",
 			len(o.Fanouts), o.layers))
 	}
+	o.Inputs = o.inputs.of
 	o.Samplers, o.Policies, o.Kappas, o.Caches, o.Growth = nil, nil, nil, nil, nil
 	for _, s := range o.samplers {
 		o.Samplers = append(o.Samplers, sample.Kind(strings.TrimSpace(s)))

@@ -17,8 +17,14 @@ func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 	if len(d.Relations) == 0 {
 		return nil, d.fail("no relation, so nothing to draw")
 	}
-	for i := range d.Types {
-		d.Types[i].Features = d.table(i, "")
+	if len(o.Inputs) > 0 {
+		if err := d.findInputs(o.Inputs, 0); err != nil {
+			return nil, err
+		}
+	} else {
+		for i := range d.Types {
+			d.Types[i].Features = d.table(i, "")
+		}
 	}
 	if err := d.findTarget(o.Target, "so say by {target} of which type the seeds are"); err != nil {
 		return nil, err

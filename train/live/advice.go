@@ -70,8 +70,12 @@ func Advise(r *run.Result) string {
 	reading := l.Disk+l.Lists >= overlapped
 	switch {
 	case busiest < overlapped && !reading && r.Window != nil:
-		return fmt.Sprintf("reading a window (%s of the time) and computing its %d steps (%s) take turns: the longer windows are, "+
-			"the less is read for a step, and a larger %s makes them longer", percent(l.Load), r.Window.Steps, percent(l.Step), memoryOption(r))
+		steps := "its one step"
+		if r.Window.Steps != 1 {
+			steps = fmt.Sprintf("its %d steps", r.Window.Steps)
+		}
+		return fmt.Sprintf("reading a window (%s of the time) and computing %s (%s) take turns: the longer windows are, "+
+			"the less is read for a step, and a larger %s makes them longer", percent(l.Load), steps, percent(l.Step), memoryOption(r))
 	case busiest < overlapped && !reading:
 		return fmt.Sprintf("no stage is busy all the time (sample %s, gather %s, step %s), so they wait for each other; "+
 			"a larger {batch_bytes} lets more batches be under way, and more cores let stages run at once",

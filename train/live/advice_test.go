@@ -82,6 +82,10 @@ func TestAdvise(t *testing.T) {
 			r.Stages.Load, r.Disk.Seconds, r.Stages.Step, r.Stages.Wait = 55, 55, 45, 55
 			r.Window, r.Memory = &run.Window{Steps: 50}, &run.Memory{BudgetBytes: gib}
 		}, "reading a window (55 % of the time) and computing its 50 steps (45 %) take turns: the longer windows are, the less…{memory_bytes} makes them longer"},
+		{"windows of one step", func(r *run.Result) {
+			r.Stages.Load, r.Disk.Seconds, r.Stages.Step, r.Stages.Wait = 55, 55, 45, 55
+			r.Window, r.Memory = &run.Window{Steps: 1}, &run.Memory{BudgetBytes: gib}
+		}, "reading a window (55 % of the time) and computing its one step (45 %) take turns: the longer windows are…"},
 		{"of late, not in all", func(r *run.Result) {
 			r.Live = &run.Live{Recent: run.Recent{Stages: pipeline.Stats{Step: 9, Gather: 2, Wait: 1}}}
 		}, "the step limits: it computes 90 % of the time…"},

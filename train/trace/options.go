@@ -43,6 +43,9 @@ type Options struct {
 	Target   string `json:"target,omitempty"`
 	Relation string `json:"relation,omitempty"`
 	Seed     uint64 `json:"seed"`
+	// Inputs says by type what its nodes have for input, as in data.Options; others have their first table. Learnt rows are a table
+	// like any other.
+	Inputs map[string]string `json:"input,omitempty"`
 
 	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and
 	// from less where there are few.

@@ -39,7 +39,7 @@ type Report struct {
 type TypeOf struct {
 	Type     string `json:"type"`
 	Nodes    int    `json:"nodes"`
-	RowBytes int    `json:"row_bytes"`        // 0 where it has no table
+	RowBytes int    `json:"row_bytes"`        // 0 where it has no table; of learnt rows with two moments, as Adam keeps them
 	Caches   []Size `json:"caches,omitempty"` // of its rows, where batches read some
 }
 

@@ -22,10 +22,13 @@ func (r *run) openTables() error {
 	several := len(types) > 1
 	for i := range types {
 		t, of := &types[i], TypeOf{Type: types[i].Name, Nodes: types[i].Nodes}
-		if t.Features != nil {
+		switch {
+		case t.Features != nil:
 			of.RowBytes = t.Features.RowBytes()
+		case t.Embed > 0:
+			of.RowBytes = 3 * 4 * t.Embed
 		}
-		if !several || r.reach.Types[0][i] && t.Features != nil && t.Nodes > 0 {
+		if !several || r.reach.Types[0][i] && (t.Features != nil || t.Embed > 0) && t.Nodes > 0 {
 			table := table{number: i, nodes: t.Nodes}
 			for _, c := range r.Caches {
 				n := c.of(t.Nodes)

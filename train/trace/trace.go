@@ -82,7 +82,7 @@ func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 
 // open finds what there is to draw from, and what to report.
 func (r *run) open(ds *store.Dataset) (err error) {
-	options := data.Options{Split: r.Split, Target: r.Target, Relation: r.Relation}
+	options := data.Options{Split: r.Split, Target: r.Target, Relation: r.Relation, Inputs: r.Inputs}
 	if err := r.drawer.open(ds, options, r.Workers); err != nil {
 		return err
 	}

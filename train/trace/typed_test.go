@@ -287,3 +287,38 @@ func TestTypedPicture(t *testing.T) {
 	}
 	require.Len(t, looks, 4*2*len(Policies))
 }
+
+// TestLearntRows: rows that a run would learn are a table like the others, and the traces of those are what they were.
+func TestLearntRows(t *testing.T) {
+	ds, o := library(t, nil), typedOptions(t)
+	plain, err := Run(t.Context(), ds, o)
+	require.NoError(t, err)
+	o.Inputs = map[string]string{"author": "embed:4", "venue": "constant"}
+	r, err := Run(t.Context(), ds, o)
+	require.NoError(t, err)
+	require.Equal(t, []int{48, 32}, []int{r.Types[0].RowBytes, r.Types[1].RowBytes})
+	of := func(r *Report, kind string) (traces []Trace) {
+		for _, t := range r.Traces {
+			if t.Type == kind {
+				traces = append(traces, t)
+			}
+		}
+		return traces
+	}
+	require.Equal(t, of(plain, "paper"), of(r, "paper"))
+	require.Empty(t, of(r, "venue"))
+	got := of(r, "author")
+	require.Len(t, got, len(o.Samplers)*len(o.Kappas))
+	c := sample.Config{Kind: o.Samplers[0], Fanouts: o.Fanouts, OfRelation: make([][]int, 6)}
+	c.OfRelation[cites], c.OfRelation[prints] = []int{5, 2}, []int{1, 0}
+	var rows [][]uint32
+	for _, b := range plainTyped(t, ds, librarySampler(ds, c), sample.Schedule{Seed: 9, Kappa: o.Kappas[0]}.At, 10, 23, false) {
+		rows = append(rows, b[0][0])
+	}
+	want := plainReport(rows, o.Kappas[0], []int{20, 24})
+	want.Sampler, want.Type = o.Samplers[0], "author"
+	require.Equal(t, want, got[0])
+	o.Inputs = map[string]string{"reader": "embed:4"}
+	_, err = Run(t.Context(), ds, o)
+	require.ErrorContains(t, err, "{input} reader=embed:4: no node type reader; there are author, paper")
+}
