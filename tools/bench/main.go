@@ -10,6 +10,7 @@
 //	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
+//	go run ./tools/bench link       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 100] [-negatives 50] [-rounds 7] [-json]
 //	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
@@ -30,7 +31,9 @@
 // rows and the device seconds, with static prefixes beside it, step by step and by windows.
 // windows trains with read windows of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates
 // the same steps in memory and with 40 % of the feature bytes. peers alternates the fetching of rows, and training, with a NumPy
-// memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all. infer
+// memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all. link
+// trains links, of a dataset made with --edge-split and with labels, in turns with nodes of as many roots; and shared negatives in turns with
+// as many of each positive; and draws the same steps with their links in the graph and without. infer
 // predicts the logits of all nodes, layers holding rows, sums and what they choose, and says layer by layer what was planned and
 // what was read; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same.
 //
@@ -82,6 +85,8 @@ type comparison struct {
 	cache           trace.Capacity
 	layerDependency bool
 	nodes           int         // of a batch of infer's Python
+	negatives       int         // of each positive, or shared, in link
+	json            bool        // of link
 	binary          cli.Binary  // none where the command has no use for it
 	group           *cli.Cgroup // of the Python; nil: none
 	tmp             string      // gone afterwards
@@ -102,6 +107,7 @@ var commands = map[string]struct {
 	"dependent":  {compare: compareDependent, steps: 1024},
 	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
 	"epoch-disk": {compare: compareDiskEpochs, steps: 240},
+	"link":       {compare: compareLinks, steps: 100},
 	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
 	"infer":      {compare: compareInference, steps: 20, memory: "4GiB"},
 }
@@ -118,7 +124,7 @@ func main() {
 
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, peers, infer")
+		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, link, peers, infer")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -134,6 +140,8 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
 	f.IntVar(&c.steps, "steps", command.steps, "steps of a run, or of a trace, in training out of core")
 	f.IntVar(&c.nodes, "nodes", 1024, "nodes of a batch, in infer's Python")
+	f.IntVar(&c.negatives, "negatives", 50, "many of them, in link")
+	f.BoolVar(&c.json, "json", false, "print JSON, in link")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
 	fanout := f.String("fanout", numbers(fanouts), "neighbours drawn at each hop, in dependent")
@@ -161,6 +169,10 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return fmt.Errorf("-loader %s: pyg, graphbolt or dgl", c.loader)
 	case c.loader != "" && name != "epoch":
 		return errors.New("-loader goes with epoch")
+	case c.json && name != "link":
+		return errors.New("-json goes with link")
+	case c.negatives < 1:
+		return errors.New("-negatives: at least 1")
 	case outOfCore && (c.batch < 1 || c.steps < 1):
 		return errors.New("-batch and -steps: at least 1")
 	case outOfCore && c.engine.Validate() != nil:

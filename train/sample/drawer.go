@@ -129,6 +129,7 @@ func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error)
 			if err := d.chooseWithout(&d.Config, j, i, l); err != nil {
 				return 0, 0, err
 			}
+			d.trim(b, i)
 		case l.ids == nil:
 			misses++
 		default:
@@ -137,14 +138,20 @@ func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error)
 				return 0, 0, err
 			}
 			b.End[i] = b.Start[i] + uint32(n)
-			if !d.SelfLoops { // nothing is left free
-				b.Nbr = b.Nbr[:b.End[i]]
-				b.Weight = b.Weight[:min(len(b.Weight), int(b.End[i]))]
-				b.places = b.places[:min(len(b.places), int(b.End[i]))]
-			}
+			d.trim(b, i)
 		}
 	}
 	return hits, misses, nil
+}
+
+// trim gives back the places that destination i, the last one that has any, did not take.
+func (d *drawer) trim(b *Block, i int) {
+	if d.SelfLoops { // one is left free
+		return
+	}
+	b.Nbr = b.Nbr[:b.End[i]]
+	b.Weight = b.Weight[:min(len(b.Weight), int(b.End[i]))]
+	b.places = b.places[:min(len(b.places), int(b.End[i]))]
 }
 
 // drawn, values and placesOf are the positions of destination i in Nbr, and in Weight and places, if those are in use.

@@ -36,6 +36,10 @@ func (b *Block) squeeze() {
 	n := 0
 	for i := range b.Start {
 		start, end := b.Start[i], b.End[i]
+		if start == uint32(n) { // no gap before it
+			n = int(end)
+			continue
+		}
 		b.Start[i] = uint32(n)
 		if len(b.Weight) > 0 {
 			copy(b.Weight[n:], b.Weight[start:end])

@@ -51,22 +51,29 @@ type shorter struct {
 	lost []uint32 // places of what was left out, ascending
 }
 
-// leave is l without its neighbours in src. Both ascend.
+// leave is l without its neighbours in src. Both ascend. Long lists lose few, so what is left is copied in long parts.
 func (s *shorter) leave(l *list, src []uint32) {
 	s.ids, s.weights, s.lost = s.ids[:0], s.weights[:0], s.lost[:0]
-	for place, u := range l.ids {
-		for len(src) > 0 && src[0] < u {
-			src = src[1:]
-		}
-		if len(src) > 0 && src[0] == u {
-			s.lost = append(s.lost, uint32(place))
-			continue
-		}
-		s.ids = append(s.ids, u)
+	from := 0 // of what is not copied yet
+	keep := func(to int) {
+		s.ids = append(s.ids, l.ids[from:to]...)
 		if l.weights != nil {
-			s.weights = append(s.weights, l.weights[place])
+			s.weights = append(s.weights, l.weights[from:to]...)
 		}
 	}
+	for _, u := range src {
+		n, _ := slices.BinarySearch(l.ids[from:], u)
+		at := from + n
+		end := at
+		for ; end < len(l.ids) && l.ids[end] == u; end++ {
+			s.lost = append(s.lost, uint32(end))
+		}
+		if end > at {
+			keep(at)
+			from = end
+		}
+	}
+	keep(len(l.ids))
 	s.degree = len(s.ids)
 }
 
