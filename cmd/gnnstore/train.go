@@ -182,7 +182,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.epochs, "epochs", "passes over the training nodes; auto is as many as 500 updates take, and then until 20 have brought no "+
 		"better validation")
 	f.IntVar(&o.EpochSteps, "epoch-steps", o.EpochSteps, "steps after which an epoch ends; 0 when all training nodes were seen")
-	f.Float64Var(&o.LR, "lr", o.LR, "learning rate")
+	f.Float64Var(&o.LR, "lr", o.LR, "learning rate; with --layers 0 0.03 unless given, or 0.1 by --embed-optimizer adagrad")
 	f.StringVar(&o.optimizer, "optimizer", o.optimizer, "adam (L2 penalty) or adamw (decoupled weight decay)")
 	f.Float64Var(&o.Optim.WeightDecay, "weight-decay", o.Optim.WeightDecay, "weight decay")
 	f.Float64Var(&o.Optim.ClipNorm, "clip-norm", o.Optim.ClipNorm, "largest norm of all gradients together; 0 any")
@@ -251,6 +251,9 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	}
 	o.Metric, o.Optim.Kind, o.Schedule.Kind = metric.Kind(o.metric), optim.Kind(o.optimizer), optim.ScheduleKind(o.schedule)
 	o.Optim.Rows = optim.RowKind(o.embedOptimizer)
+	if !given("lr") {
+		o.LR = o.DefaultLR()
+	}
 	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
 	if o.Eval == "auto" { // as it is on record
 		o.Eval = ""

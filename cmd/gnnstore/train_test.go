@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,4 +43,27 @@ func TestOverride(t *testing.T) {
 	require.NoError(t, again.override(record, pflag.NewFlagSet("", pflag.ContinueOnError)))
 	require.Empty(t, cmp.Diff(want, again.Options))
 	require.NoError(t, again.Resumes(want))
+}
+
+// TestDefaultLR: rows alone have a learning rate of their own, unless one is given, and a resumed run keeps the one it began with.
+func TestDefaultLR(t *testing.T) {
+	for args, want := range map[string]float64{
+		"":                                 0.003,
+		"--task link":                      0.003,
+		"--task link --layers 0":           0.03,
+		"--task link --layers 0 --lr 0.5":  0.5,
+		"--task link --layers 0 --lr=.003": 0.003,
+		"--task link --layers 0 --embed-optimizer adagrad": 0.1,
+	} {
+		o := &trainOptions{Options: run.DefaultOptions(), policy: string(cachetier.Belady), engine: string(disk.Auto)}
+		o.texts()
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.flags(f)
+		require.NoError(t, f.Parse(strings.Fields(args)))
+		require.NoError(t, o.resolve(f.Changed))
+		require.Equal(t, want, o.LR, args)
+		again := &trainOptions{Options: o.Options}
+		require.NoError(t, again.override(&run.Record{Options: o.Options}, pflag.NewFlagSet("", pflag.ContinueOnError)))
+		require.Equal(t, want, again.LR, args)
+	}
 }
