@@ -11,8 +11,8 @@ import (
 )
 
 // comparable says why the network of a run has no use for a dataset that it was not trained on. Such a dataset has other nodes and edges,
-// and the same types, relations, widths and classes, under the same names; but it may have no labels, and those of a run of links are of no
-// account. They are compared with those of the run's own dataset, which has to be at its place: a record does not have them.
+// and the same types, relations, widths and classes, under the same names; but it may have no labels, and those of a run of links or edges are
+// of no account. They are compared with those of the run's own dataset, which has to be at its place: a record does not have them.
 func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error) {
 	own, err := store.Open(record.Dataset)
 	if err != nil {
@@ -24,7 +24,7 @@ func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error)
 		return nil, fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
 			trained.Seal)
 	}
-	if differs := differ(trained, other, record.Options.Links()); differs != "" {
+	if differs := differ(trained, other, record.Options.Links() || record.Options.Edges()); differs != "" {
 		return nil, fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)
 	}
 	// Rows that are made of the edges or the numbers of one graph mean nothing in another.
@@ -56,18 +56,33 @@ func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error)
 	if d.Labels != nil {
 		known.label = d.Labels.Label
 	}
+	if d.EdgeLabel != nil {
+		known.edges = d.EdgeLabel.Elsewhere()
+	}
 	return known, nil
 }
 
 // trainedOn is what is known of the dataset that a run trained on.
 type trainedOn struct {
-	label  *store.Label      // of the target; nil where links are learnt
-	inputs map[string]string // of its types, by data.Options.Inputs
-	learns bool              // some have learnt rows
+	label  *store.Label               // of the target; nil where links or edges are learnt
+	edges  *data.EdgeLabel            // what is learnt of them
+	inputs map[string]string          // of its types, by data.Options.Inputs
+	learns bool                       // some have learnt rows
+	rows   map[string]*store.Features // these, by type, for the nodes of the dataset at hand
 }
 
+// complete has the dataset of o be used by a network that was trained on another one; known is nil where it was not.
+func (known *trainedOn) complete(o *data.Options) {
+	if known != nil {
+		o.Uses, o.Label, o.LabelOfEdges, o.Learnt = true, known.label, known.edges, known.rows
+	}
+}
+
+// used tells whether the network was trained on another dataset.
+func (t *trainer) used() bool { return t.hooks.known != nil }
+
 // differ says what other has that trained has not, or the other way round.
-func differ(trained, other *store.Manifest, links bool) string {
+func differ(trained, other *store.Manifest, ofPairs bool) string {
 	types := func(m *store.Manifest) (names []string) {
 		for _, t := range m.NodeTypes {
 			names = append(names, "node type "+t.Name)
@@ -105,7 +120,7 @@ func differ(trained, other *store.Manifest, links bool) string {
 		return names
 	}
 	compared := []func(*store.Manifest) []string{types, relations, tables}
-	if len(other.Labels) > 0 && !links {
+	if len(other.Labels) > 0 && !ofPairs {
 		compared = append(compared, labels)
 	}
 	for _, of := range compared {

@@ -201,10 +201,6 @@ func TestEdgesAreMeasuredAgain(t *testing.T) {
 	layer, err := n.Layer(Embeddings, DefaultLayer)
 	require.NoError(t, err)
 	require.Equal(t, o.Layers, layer)
-
-	other := openTyped(t, storetest.Trust(200, true, true))
-	_, err = OpenNetwork(context.Background(), other, dir, NetworkOptions{}, Hooks{})
-	require.ErrorContains(t, err, "it learns edges of "+ds.Path()+", and is measured on those that this dataset holds out")
 }
 
 // TestEdgeClassesOfNothing: what cannot be learnt or measured is refused, by what the user can change, before there is a run.

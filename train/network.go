@@ -110,15 +110,12 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
-	if n.other && with.Edges() {
-		return nil, fmt.Errorf("run %s: it learns edges of %s, and is measured on those that this dataset holds out, and not on %s", dir.Path(), record.Dataset, ds.Path())
-	}
 	if n.other {
 		known, err := comparable(record, ds)
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 		}
-		h.uses, h.label, with.Inputs = true, known.label, known.inputs
+		h.known, with.Inputs = known, known.inputs
 		if known.learns {
 			if n.learnt, err = bringLearnt(ctx, ds, dir, o, h); err != nil {
 				return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
@@ -128,7 +125,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 					n.learnt.close()
 				}
 			}()
-			h.learnt = n.learnt.tables
+			known.rows = n.learnt.tables
 		}
 		if !slices.ContainsFunc(ds.Manifest().Splits, func(s store.Split) bool { return s.Name == with.Split }) {
 			with.Split = "" // the only one
@@ -370,6 +367,9 @@ func (n *Network) heldOut(ctx context.Context, m *Measured) (nodes [][]uint32, e
 	edges, parts := n.t.task.(*tasks.Edges), []tasks.Part{tasks.Valid, tasks.Test}
 	i := slices.IndexFunc(parts, func(p tasks.Part) bool { return p.String() == m.Nodes })
 	switch {
+	case n.other:
+		m.Why = "what is learnt of edges is measured on the dataset that the run trained on, and on no other one"
+		return nil, nil
 	case m.Nodes == tasks.Train.String():
 		m.Why = "messages along edges that were trained on would tell them"
 		return nil, nil

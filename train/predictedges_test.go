@@ -250,3 +250,40 @@ func TestPredictEdgesOfNothing(t *testing.T) {
 	defer n.Close()
 	require.EqualError(t, n.PredictEdges(context.Background(), Classes, nil, nil), "{what} classes: the run learns no edges")
 }
+
+// TestEdgesOnAnotherDataset: what a run has learnt of edges is predicted of those of a dataset that has neither the column that is learnt nor an
+// edge split, the same where ends have the same neighbours; what the network reads of edges has to be there.
+func TestEdgesOnAnotherDataset(t *testing.T) {
+	for _, label := range []string{"rating", "rating:value"} {
+		s := storetest.Trust(200, true, false)
+		ds := openTyped(t, s)
+		o := edgeOptionsOf(model.RSAGE)
+		o.Epochs, o.EdgeLabel, o.EdgeInputs = 2, label, map[string][]string{"rates": {"time"}}
+		dir, _ := runIn(t, ds, o)
+		own := network(t, ds, dir, NetworkOptions{})
+		defer own.Close()
+		what := Values
+		if label == "rating" {
+			what = Logits
+		}
+		wantOf, want := edgesPredicted(t, own, what, edgesOf(t, own, "train"))
+		s.Relations[0].EdgeSplit, s.Relations[0].Columns = nil, s.Relations[0].Columns[1:]
+		n := network(t, openTyped(t, s), dir, NetworkOptions{})
+		defer n.Close()
+		of, got := edgesPredicted(t, n, what, edgesOf(t, n, "train"))
+		require.Equal(t, wantOf, of)
+		require.Equal(t, want, got)
+		count, _, err := n.EdgesOf("test")
+		require.NoError(t, err)
+		require.Zero(t, count)
+		m, err := n.Measure(context.Background(), "test")
+		require.NoError(t, err)
+		require.Nil(t, m.Value)
+		require.Equal(t, "what is learnt of edges is measured on the dataset that the run trained on, and on no other one", m.Why)
+		s.Relations[0].Columns = nil
+		d, err := run.Look(dir)
+		require.NoError(t, err)
+		_, err = OpenNetwork(t.Context(), openTyped(t, s), d, NetworkOptions{}, Hooks{})
+		require.ErrorContains(t, err, "{edge_input} rates=time: the edges of relation user__rates__user have no columns")
+	}
+}

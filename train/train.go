@@ -54,11 +54,9 @@ type Hooks struct {
 
 	faults disk.Faults // of tests
 	beside int64       // bytes that the caller takes
-	// Of a network that is used on a dataset that it was not trained on: what its classes are, and rows that were learnt there.
-	uses   bool
-	label  *store.Label
-	learnt map[string]*store.Features
-	fixed  *fixed // the network learns no more; nil: it does
+	// Of a network that is used on a dataset that it was not trained on: what is known of the other one.
+	known *trainedOn
+	fixed *fixed // the network learns no more; nil: it does
 }
 
 // Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
@@ -287,7 +285,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	defer kernels.RecoverMemory(&err)
 	t.draws = o.Sampling()
 	wanted := dataOptions(o)
-	wanted.Uses, wanted.Label, wanted.Learnt = h.uses, h.label, h.learnt
+	h.known.complete(&wanted)
 	if t.data, err = data.Open(ds, wanted); err != nil {
 		return nil, err
 	}
@@ -596,7 +594,7 @@ func (t *trainer) checkRows() error {
 		}
 	}
 	learnt := slices.ContainsFunc(t.data.SeedTypes(), func(n int) bool { return t.data.Types[n].Embed > 0 })
-	if t.Layers == 0 && t.Decoder == model.Dot && !learnt && !t.hooks.uses {
+	if t.Layers == 0 && t.Decoder == model.Dot && !learnt && !t.used() {
 		name := t.data.Types[t.data.Target].Name
 		return fmt.Errorf("%s: {layers} 0 and {decoder} dot: the rows of a table are scored as they are, and nothing is learnt; take {input} %s=embed:D, "+
 			"or {decoder} distmult, complex or mlp", t.data.Set.Path(), name)
@@ -616,10 +614,10 @@ func (t *trainer) checkLabels() error {
 	switch {
 	case t.LabelInput == 0:
 		return nil
-	case t.hooks.uses && len(t.data.Train) == 0:
+	case t.used() && len(t.data.Train) == 0:
 		return fmt.Errorf("%s: {label_input} %d: the network reads labels of training nodes, and no node here is one with a label; give it a split "+
 			"and labels of some", t.data.Set.Path(), t.LabelInput)
-	case t.hooks.uses:
+	case t.used():
 		return nil
 	}
 	if !t.shape().SeesLabels() {

@@ -92,7 +92,7 @@ func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *
 	d := n.Data()
 	r := edgesResult{
 		Run: n.run, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
-		Relation: d.Relations[number].Relation.Key(), Label: d.EdgeLabel.Column.Column.Name, What: o.what, Columns: n.EdgeColumns(o.what), Out: out,
+		Relation: d.Relations[number].Relation.Key(), Label: d.EdgeLabel.Name, What: o.what, Columns: n.EdgeColumns(o.what), Out: out,
 	}
 	var each train.EachPair
 	var err error

@@ -71,9 +71,10 @@ type Options struct {
 	// all others; or COLUMN:value, numbers. It goes with Links.
 	EdgeLabel string
 	// Uses has the dataset be one that a trained network is used on, so that labels, a split and edges that are held out may be missing.
-	// Label is then what the labels are that it was trained on.
-	Uses  bool
-	Label *store.Label
+	// Label is then what the labels are that it was trained on, or LabelOfEdges, by EdgeLabel.Elsewhere.
+	Uses         bool
+	Label        *store.Label
+	LabelOfEdges *EdgeLabel
 	// Learnt are rows, by type, that take the place of learnt rows where these were learnt on another dataset.
 	Learnt map[string]*store.Features
 	// Together learns the links of all relations where Target names none and they are within one type.
@@ -134,7 +135,10 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	if err := d.useEdgeInputs(o.EdgeInputs); err != nil {
 		return nil, err
 	}
-	if o.EdgeLabel != "" {
+	switch {
+	case o.LabelOfEdges != nil:
+		d.EdgeLabel = o.LabelOfEdges
+	case o.EdgeLabel != "":
 		if err := d.openEdgeLabel(o.EdgeLabel); err != nil {
 			return nil, err
 		}
@@ -418,7 +422,7 @@ func (d *Data) UnusedColumns() (names []string) {
 	for i, r := range d.Relations {
 		for _, c := range r.Relation.Columns {
 			switch {
-			case d.EdgeLabel != nil && i == d.Links.Relation && c.Name == d.EdgeLabel.Column.Column.Name:
+			case d.EdgeLabel != nil && i == d.Links.Relation && c.Name == d.EdgeLabel.Name:
 			case c.Name == store.EdgeID || c.Name == weightColumn && r.Weights != nil || r.reads(c.Name):
 			case len(d.Relations) > 1:
 				names = append(names, c.Name+" of "+r.Relation.Key())

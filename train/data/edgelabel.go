@@ -12,7 +12,8 @@ import (
 
 // EdgeLabel is what is learnt of the edges of a relation, Links.Relation: their classes, or numbers. A column of theirs has it.
 type EdgeLabel struct {
-	Column *store.EdgeColumn
+	Name   string            // of the column
+	Column *store.EdgeColumn // nil on a dataset that it was not learnt on, which need not have it
 	// Classes are the names of the classes, in the order of their numbers; nil where numbers are learnt.
 	Classes []string
 	// Train is how many edges each class has to train on.
@@ -45,7 +46,7 @@ func (d *Data) openEdgeLabel(text string) error {
 	case column == nil || name == store.EdgeID:
 		return d.fail("{edge_label} %s: the edges of relation %s have no column %s to learn; there are %s", text, r.Relation.Key(), name, orNone(there))
 	}
-	l := &EdgeLabel{Column: column, sign: kind == signLabel}
+	l := &EdgeLabel{Name: name, Column: column, sign: kind == signLabel}
 	if d.Links.Valid.Len()+d.Links.Test.Len() == 0 {
 		return d.fail("the edge split of relation %s holds no edges out, so there is nothing to measure by; ingest it again with larger shares",
 			r.Relation.Key())
@@ -143,6 +144,11 @@ func (d *Data) HeldValues(h store.HeldEdges, p store.HeldPart, c *store.EdgeColu
 	return b, nil
 }
 
+// Elsewhere is what was learnt, for a dataset that it was not learnt on.
+func (l *EdgeLabel) Elsewhere() *EdgeLabel {
+	return &EdgeLabel{Name: l.Name, Classes: l.Classes, Train: l.Train, sign: l.sign, values: l.values}
+}
+
 // Numbers tells whether numbers are learnt, no classes.
 func (l *EdgeLabel) Numbers() bool { return l.Classes == nil }
 
@@ -164,7 +170,7 @@ func (l *EdgeLabel) Class(x float64) uint32 {
 // Given are the columns of the edges that a network reads and that are not what is learnt.
 func (d *Data) Given() (columns []*store.EdgeColumn) {
 	for _, c := range d.Relations[d.Links.Relation].Inputs {
-		if c.Column.Name != d.EdgeLabel.Column.Column.Name {
+		if c.Column.Name != d.EdgeLabel.Name {
 			columns = append(columns, c)
 		}
 	}

@@ -81,7 +81,7 @@ func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 		return nil, fmt.Errorf("{class_weights} %s: %w", o.ClassWeights, err)
 	}
 	if l.KeepTargets {
-		name := k.label.Column.Column.Name
+		name := k.label.Name
 		for i, r := range d.Relations {
 			reads := slices.ContainsFunc(r.Inputs, func(c *store.EdgeColumn) bool { return c.Column.Name == name })
 			if reads && (i == d.Links.Relation || i == d.Links.Mirror) {
