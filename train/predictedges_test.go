@@ -113,7 +113,6 @@ func TestPredictEdges(t *testing.T) {
 			c.change(&o)
 			dir, _ := runIn(t, c.ds, o)
 			n := network(t, c.ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
-			defer n.Close()
 			d := n.Data()
 			number, from, to := n.Relation()
 			every := func(kind int) map[uint32][]float32 {
@@ -216,6 +215,26 @@ func TestPredictEdges(t *testing.T) {
 			left, err := filepath.Glob(filepath.Join(filepath.Dir(n.t.eval.Dir), "*"))
 			require.NoError(t, err)
 			require.Empty(t, slices.DeleteFunc(left, func(name string) bool { return filepath.Base(name) == "layers" }))
+
+			// One that is cut short behind the first layer goes on where it was, and leaves nothing behind.
+			scratch := filepath.Join(t.TempDir(), "layers")
+			require.NoError(t, n.Close()) // which has the run, where rows are learnt
+			again := network(t, c.ds, dir, NetworkOptions{Scratch: scratch, GoesOn: true})
+			defer again.Close()
+			again.rowBytes, again.t.eval.Bytes, again.t.eval.ChunkBytes = 0, 0, 1<<12
+			ctx, cut := context.WithCancel(t.Context())
+			again.Follow(func(layer, layers int, _ string, done, nodes int) {
+				if layer == layers-1 && done == nodes {
+					cut()
+				}
+			})
+			require.ErrorIs(t, again.PredictEdges(ctx, what, some(7), func(Pairs, []float32) error { return nil }), context.Canceled)
+			require.DirExists(t, scratch)
+			_, got = edgesPredicted(t, again, what, some(7))
+			require.Equal(t, want, got)
+			left, err = filepath.Glob(filepath.Join(filepath.Dir(scratch), "*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
 		})
 	}
 }

@@ -47,6 +47,8 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 		return errors.New("--pairs: embeddings are of nodes; take --what scores, of links, or what the run learnt of edges")
 	case o.what != train.Scores:
 		return nil
+	case o.plan:
+		return errors.New("--plan goes with predictions of nodes; of --what embeddings it says what the rows take that scores are of")
 	case (o.pairs == "") != given("top"):
 		return errors.New("--what scores needs --pairs FILE or --top K, one of them")
 	case given("top") && o.top < 1:
