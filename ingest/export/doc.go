@@ -20,7 +20,8 @@
 // whose pairs are edges first and then what they are ranked among; the training edges are its training set. A sample has those
 // between its nodes, without what they are ranked among. In parquet they are not written.
 //
-// [WriteRows] writes what was computed of nodes, as predictions, to one file under the ids that users know.
+// [WriteRows] writes what was computed of nodes, as predictions, to one file under the ids that users know, and [WritePairs] what was
+// computed of pairs of them, as scores of links and predictions of edges.
 //
 // What will be read is verified before anything is written. Only of a sample's feature rows, a few of a large table perhaps, the
 // pages are compared with their checksums as they are read, and the numbers are not looked at.
