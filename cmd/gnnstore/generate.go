@@ -35,16 +35,21 @@ func newGenerate() *cobra.Command {
 		Long: "Make a graph in the shape of a public benchmark into a sealed dataset at OUT, which must not exist; with --raw, the\n" +
 			"raw files of that benchmark. Degrees follow a power law, communities decide the labels, and features are weak alone\n" +
 			"and strong with neighbours; citations is no benchmark's shape, and the mean of the rows of three hops does not give\n" +
-			"its labels away. The same options and seed give the same graph on every machine.\n\n" +
+			"its labels away; kg is a knowledge graph, of whose triples 2 % are held out unless --edge-split says otherwise. The same\n" +
+			"options and seed give the same graph on every machine.\n\n" +
 			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
 			"  gnnstore generate reddit small.gnn --nodes 20k --edges 1M --undirected\n" +
 			"  gnnstore generate mag240m mag.gnn --scale 0.001 --undirected --reverse --features mean\n" +
+			"  gnnstore generate kg kg.gnn --scale 0.01\n" +
 			"  gnnstore generate mag240m mag240m_kddcup2021 --raw --scale 0.001",
 		Args: exactArgs("KIND", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.complete()
 			o.graph.Nodes, o.graph.Edges, o.graph.Seed = int64(o.nodes), int64(o.edges), o.Seed
+			if generate.Triples(args[0]) && len(o.EdgeSplit) == 0 {
+				o.EdgeSplit = []string{"random:0.98/0.01/0.01"}
+			}
 			if err := errors.Join(o.graph.Validate(args[0]), o.Validate(), o.checkFlags(cmd.Flags(), args[0])); err != nil {
 				return misuse(err)
 			}
@@ -81,6 +86,9 @@ func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {
 			return fmt.Errorf("kind %s is a stream of events, and a dataset holds none yet; add --raw", kind)
 		}
 		return nil
+	}
+	if generate.About(kind) != "" && !generate.Raw(kind) {
+		return fmt.Errorf("--raw: kind %s is no benchmark's, and has no raw files; leave it out", kind)
 	}
 	var errs []error
 	for _, name := range ofDatasets {

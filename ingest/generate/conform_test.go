@@ -13,5 +13,8 @@ func TestConform(t *testing.T) {
 			return Open(name, Options{Nodes: 70_000, Edges: 140_000, Dim: 8, Classes: 5, Seed: 3})
 		}
 	}
-	sourcetest.Conform(t, kind("citations"), kind("mag240m"), kind("products"))
+	triples := func() (ingest.Source, error) {
+		return Open("kg", Options{Nodes: 70_000, Edges: 140_000, Classes: 5, Seed: 3})
+	}
+	sourcetest.Conform(t, kind("citations"), triples, kind("mag240m"), kind("products"))
 }

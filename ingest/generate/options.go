@@ -45,6 +45,7 @@ type kind struct {
 	homophily float64
 	signal    float64
 	traits    bool // classes are no communities: see traits
+	triples   bool // a knowledge graph: nodes have no features, labels and split
 	leaves    leaves
 }
 
@@ -57,6 +58,7 @@ type relationShape struct {
 	src, name, dst string
 	edges          int64
 	in, out        float64 // the largest in-degree and out-degree, as multiples of the mean
+	shift          int     // of communities: see relation.home
 }
 
 // kinds have the counts of what they are named after: OGB's and OGB-LSC's pages, and for reddit Hamilton, Ying and
@@ -66,7 +68,7 @@ var kinds = map[string]kind{
 		about:     "ogbn-papers100M: 111 M nodes, 1.6 G edges, 128 features, 172 classes, labels for 1.4 %",
 		name:      "ogbn_papers100M",
 		types:     []typeShape{{"node", 111_059_956}},
-		relations: []relationShape{{"node", "to", "node", 1_615_685_872, 10_000, 10_000}},
+		relations: []relationShape{{"node", "to", "node", 1_615_685_872, 10_000, 10_000, 0}},
 		dim:       128, classes: 172, parts: [3]int64{1_207_179, 125_265, 214_338}, split: "time",
 		homophily: 0.65, signal: 2,
 	},
@@ -75,9 +77,9 @@ var kinds = map[string]kind{
 		name:  "mag240m",
 		types: []typeShape{{"paper", 121_751_666}, {"author", 122_383_112}, {"institution", 25_721}},
 		relations: []relationShape{
-			{"author", "writes", "paper", 386_022_720, 100, 1000},
-			{"author", "affiliated_with", "institution", 44_592_586, 100, 100},
-			{"paper", "cites", "paper", 1_297_748_926, 10_000, 1000},
+			{"author", "writes", "paper", 386_022_720, 100, 1000, 0},
+			{"author", "affiliated_with", "institution", 44_592_586, 100, 100, 0},
+			{"paper", "cites", "paper", 1_297_748_926, 10_000, 1000, 0},
 		},
 		dim: 768, classes: 153, parts: [3]int64{1_112_392, 138_949, 146_818}, split: "time", hidden: true,
 		homophily: 0.65, signal: 2,
@@ -86,7 +88,7 @@ var kinds = map[string]kind{
 		about:     "Reddit posts: 233 k nodes of degree 492, 602 features, 41 classes, all labelled",
 		name:      "reddit",
 		types:     []typeShape{{"node", 232_965}},
-		relations: []relationShape{{"node", "to", "node", 114_615_892, 44, 44}},
+		relations: []relationShape{{"node", "to", "node", 114_615_892, 44, 44, 0}},
 		dim:       602, classes: 41, parts: [3]int64{153_431, 23_831, 55_703}, split: "role",
 		homophily: 0.4, signal: 1.3,
 	},
@@ -94,7 +96,7 @@ var kinds = map[string]kind{
 		about:     "ogbn-products: 2.4 M nodes, 61.9 M edges, 100 features, 47 classes, all labelled",
 		name:      "ogbn_products",
 		types:     []typeShape{{"node", 2_449_029}},
-		relations: []relationShape{{"node", "to", "node", 61_859_140, 350, 350}},
+		relations: []relationShape{{"node", "to", "node", 61_859_140, 350, 350, 0}},
 		dim:       100, classes: 47, parts: [3]int64{196_615, 39_323, 2_213_091}, split: "sales_ranking",
 		homophily: 0.5, signal: 1.3,
 	},
@@ -102,21 +104,51 @@ var kinds = map[string]kind{
 		about:     "a harder graph: 10 M nodes, 150 M edges, 128 features, 40 classes that are no communities, half leaves, drift",
 		name:      "citations",
 		types:     []typeShape{{"node", 10_000_000}},
-		relations: []relationShape{{"node", "to", "node", 150_000_000, 10_000, 100}},
+		relations: []relationShape{{"node", "to", "node", 150_000_000, 10_000, 100, 0}},
 		dim:       128, classes: 40, parts: [3]int64{5_000_000, 1_000_000, 2_000_000}, split: "time",
 		homophily: 0.7, signal: 1.5, traits: true, leaves: leaves{none: 0.15, one: 0.3},
+	},
+	triples: {
+		about: "a knowledge graph: 10 M entities, 100 M triples of 16 relations, each of which joins a community to another; no features, " +
+			"labels and raw files",
+		name:      "kg",
+		types:     []typeShape{{"entity", 10_000_000}},
+		relations: tripleRelations(),
+		dim:       1, classes: 64, homophily: 0.9, triples: true,
 	},
 	temporal: {
 		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events; raw files only",
 		name:      "GENERATED",
 		types:     []typeShape{{"user", 8_227}, {"item", 1_000}},
-		relations: []relationShape{{"user", "event", "item", 157_474, 30, 30}},
+		relations: []relationShape{{"user", "event", "item", 157_474, 30, 30, 0}},
 		dim:       172, classes: 10, parts: [3]int64{110_232, 23_621, 23_621}, split: "time",
 		homophily: 0.6, signal: 1.5,
 	},
 }
 
-const temporal = "temporal"
+const (
+	temporal = "temporal"
+	triples  = "kg"
+)
+
+// tripleRelations are those of a knowledge graph: their edges fall as 1/(n+2), and sum to 100 M.
+func tripleRelations() (all []relationShape) {
+	const n, edges = 16, 100_000_000
+	sums := make([]float64, n+1)
+	for i := range n {
+		sums[i+1] = sums[i] + 1/float64(i+2)
+	}
+	before := int64(0)
+	for i := range n {
+		upTo := int64(math.Round(edges * (sums[i+1] / sums[n])))
+		all = append(all, relationShape{"entity", fmt.Sprintf("r%02d", i), "entity", upTo - before, 2000, 2000, 37 * i % 64})
+		before = upTo
+	}
+	return all
+}
+
+// Triples says whether a kind is a knowledge graph, which is of use with an edge split.
+func Triples(name string) bool { return kinds[name].triples }
 
 // Kinds are the names of all kinds, sorted.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
@@ -126,6 +158,9 @@ func About(name string) string { return kinds[name].about }
 
 // Datasets says whether a kind can become a dataset; one that cannot has raw files only.
 func Datasets(name string) bool { return name != temporal }
+
+// Raw says whether a kind can become raw files.
+func Raw(name string) bool { return name != triples }
 
 // shape is a kind as the options change it: sizes are final.
 type shape struct {
@@ -213,6 +248,9 @@ func (o *Options) shape(name string) (*shape, error) {
 		bad("--dim %d and --classes %d: their product is at most %d", s.dim, s.classes, maxMeans)
 	}
 	s.share(fullNodes, fullEdges, bad)
+	if k.triples && (o.Dim != 0 || o.Signal != 0 || o.Train != 0 || o.Valid != 0 || o.Test != 0) {
+		bad("--dim, --signal, --train, --valid and --test: entities of kind %s have no features and labels; leave them out", name)
+	}
 	if o.Homophily != 0 {
 		s.homophily = o.Homophily
 	}

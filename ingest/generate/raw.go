@@ -40,6 +40,9 @@ func WriteRaw(ctx context.Context, kind, out string, o Options, progress func(in
 	if err != nil {
 		return nil, err
 	}
+	if !Raw(kind) {
+		return nil, fmt.Errorf("kind %s is no benchmark's, and has no raw files; make it a dataset", kind)
+	}
 	out = filepath.Clean(out)
 	if _, err := os.Lstat(out); err == nil {
 		return nil, fmt.Errorf("%s: exists already; name another folder, or remove it", out)

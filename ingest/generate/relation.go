@@ -15,11 +15,22 @@ type relation struct {
 	first     []int64 // edge that each community of destinations begins at
 	in, out   quantile
 	homophily float64
+	shift     int // see home
 	key       uint64
 	leaves    leaves
 	// inOrder and outOrder scatter the places of the degrees' curves over each community's nodes. Without them the two
 	// degrees of a node fall together.
 	inOrder, outOrder []bijection
+}
+
+// home is the community that edges to community c come from: c itself, or the one whose number differs from c's by an exclusive or with the
+// shift, unless there is none. Then c's edges come from that one and its edges from c. With 2ⁿ communities, and as many columns, DistMult
+// can say so exactly: by Walsh functions of the communities' numbers for rows, and of the shift for the relation.
+func (r *relation) home(c int) int {
+	if h := c ^ r.shift; h < r.src.communities.count() {
+		return h
+	}
+	return c
 }
 
 // leaves are the shares of the nodes that no edge leads to, and one edge.
@@ -63,7 +74,8 @@ func (r *relation) fill(src, dst []int64, lo int64) {
 // fillCommunity is fill for edges whose destinations are all of community c.
 func (r *relation) fillCommunity(c int, src, dst []int64, lo int64) {
 	dstFirst, dstSize := r.dst.first[c], r.dst.size(c)
-	srcFirst, srcSize := r.src.first[c], r.src.size(c)
+	home := r.home(c)
+	srcFirst, srcSize := r.src.first[home], r.src.size(home)
 	homophily := r.homophily
 	if srcSize == 0 {
 		homophily = 0
@@ -71,7 +83,7 @@ func (r *relation) fillCommunity(c int, src, dst []int64, lo int64) {
 	core, ones := r.leaves.of(dstSize, r.first[c+1]-r.first[c])
 	curve := r.first[c] + ones // edge that the curve begins at
 	perEdge := 1 / float64(r.first[c+1]-curve)
-	home, away := 1/max(homophily, 0x1p-53), 1/max(1-homophily, 0x1p-53)
+	near, away := 1/max(homophily, 0x1p-53), 1/max(1-homophily, 0x1p-53)
 	all := float64(r.src.count)
 	last, lastID := ^uint32(0), int64(0)
 	for i := range dst {
@@ -86,7 +98,7 @@ func (r *relation) fillCommunity(c int, src, dst []int64, lo int64) {
 		dst[i] = lastID
 		u := unit(draw(r.key, uint64(edge)))
 		if u < homophily {
-			src[i] = int64(r.src.ids.id(ranked(r.outOrder, srcFirst, c, place(r.out.at(u*home), srcSize))))
+			src[i] = int64(r.src.ids.id(ranked(r.outOrder, srcFirst, home, place(r.out.at(u*near), srcSize))))
 			continue
 		}
 		// A random rank finds a community in proportion to its size, and what is left of it the quantile within.

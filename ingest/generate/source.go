@@ -59,7 +59,7 @@ func newSource(s *shape) *Source {
 		src, dst := byName[r.src], byName[r.dst]
 		made := &relation{
 			src: src, dst: dst, edges: r.edges, first: dst.cut(r.edges), in: newQuantile(r.in), out: newQuantile(r.out),
-			homophily: s.homophily, key: key(s.seed, forEdges, uint64(i)), leaves: s.leaves,
+			homophily: s.homophily, shift: r.shift, key: key(s.seed, forEdges, uint64(i)), leaves: s.leaves,
 		}
 		if s.kind.traits {
 			made.inOrder, made.outOrder = scatter(&dst.communities, s.seed, forInOrder), scatter(&src.communities, s.seed, forOutOrder)
@@ -73,6 +73,10 @@ func newSource(s *shape) *Source {
 	} else {
 		g.features = newFeatures(labelled, s.dim, s.signal, s.seed)
 		g.parts = newBijection(labelled.count, key(s.seed, forSplit, 0))
+	}
+	if s.triples {
+		g.schema.Featureless = true
+		return g
 	}
 	g.schema.Tables = []ingest.Table{{Name: "feat", NodeType: labelled.name, Dim: s.dim}}
 	g.schema.Labels = []ingest.Label{{Name: "label", NodeType: labelled.name, Classes: s.classes}}
