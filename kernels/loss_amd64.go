@@ -32,6 +32,10 @@ func (r *routines) losses(
 			d[label] -= scale
 		}
 	}
+	exps := r.exp
+	r.sigmoidCrossEntropy = func(loss, dlogits, logits, targets []float32, cols int, scale float32) {
+		sigmoidCrossEntropy(loss, dlogits, logits, targets, cols, scale, exps)
+	}
 	r.argMax = func(dst []uint32, src []float32, cols int) {
 		src = src[:len(dst)*cols]
 		if !cutRows(len(dst), cols, func(lo, n int) { argMax(&dst[lo], &src[lo*cols], n, cols) }) {

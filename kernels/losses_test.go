@@ -80,15 +80,49 @@ func TestScalingThreadsGiveTheSameBits(t *testing.T) {
 	}
 }
 
+// TestSigmoidCrossEntropyOfSets holds every set to the reference loop, at large and small logits and at rows of one column and of many.
+func TestSigmoidCrossEntropyOfSets(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, set := range Sets() {
+		r := routinesOf(set)
+		for _, cols := range []int{0, 1, 3, 17, 5000} {
+			const rows = 3
+			x, y := floatsFrom(1, rows*cols), floatsFrom(2, rows*cols)
+			for i := range x {
+				x[i], y[i] = x[i]*float32(i%40), float32(math.Abs(float64(y[i]-float32(int(y[i])))))
+				switch i {
+				case 5:
+					y[i] = nan
+				case 7, 8:
+					x[i], y[i] = inf*float32(15-2*i), float32(8-i)
+				}
+			}
+			loss, d, wantLoss, wantD := make([]float32, rows), make([]float32, rows*cols), make([]float32, rows), make([]float32, rows*cols)
+			r.sigmoidCrossEntropy(loss, d, x, y, cols, 0.25)
+			sigmoidCrossEntropyRef(wantLoss, wantD, x, y, rows, cols, 0.25)
+			for i, want := range wantLoss {
+				require.InEpsilon(t, 1+want, 1+loss[i], 1e-6, "%s, %d columns, row %d", set, cols, i)
+			}
+			require.InDeltaSlice(t, wantD, d, 1e-7, "%s, %d columns", set, cols)
+		}
+		x, y, d, loss := []float32{nan, 1}, []float32{0, 0}, make([]float32, 2), make([]float32, 1)
+		r.sigmoidCrossEntropy(loss, d, x, y, 2, 1)
+		require.True(t, loss[0] != loss[0] && d[0] != d[0] && d[1] == d[1], "%s: NaN", set)
+	}
+}
+
 func BenchmarkSigmoidCrossEntropy(b *testing.B) {
 	const rows, cols = 1000, 112 // a batch of ogbn-proteins
 	x, y, d, loss := floatsFrom(1, rows*cols), make([]float32, rows*cols), make([]float32, rows*cols), make([]float32, rows)
-	b.Run("rows=1000/cols=112", func(b *testing.B) {
-		b.SetBytes(4 * rows * cols)
-		for b.Loop() {
-			SigmoidCrossEntropy(loss, d, x, y, cols, 1e-3)
-		}
-	})
+	for _, set := range Sets() {
+		r := routinesOf(set)
+		b.Run("rows=1000/cols=112/set="+string(set), func(b *testing.B) {
+			b.SetBytes(4 * rows * cols)
+			for b.Loop() {
+				r.sigmoidCrossEntropy(loss, d, x, y, cols, 1e-3)
+			}
+		})
+	}
 }
 
 func BenchmarkSumSquares(b *testing.B) {

@@ -74,6 +74,7 @@ type routines struct {
 
 	exp                 func(dst, src []float32)
 	softmaxCrossEntropy func(loss, dlogits, logits []float32, labels []uint32, cols int, scale float32)
+	sigmoidCrossEntropy func(loss, dlogits, logits, targets []float32, cols int, scale float32)
 	argMax              func(dst []uint32, src []float32, cols int)
 
 	adam func(param, grad, m, v []float32, s AdamStep)
@@ -117,6 +118,7 @@ var portable = routines{
 
 	exp:                 exp,
 	softmaxCrossEntropy: SoftmaxCrossEntropy,
+	sigmoidCrossEntropy: SigmoidCrossEntropy,
 	argMax:              ArgMax,
 
 	adam: Adam,

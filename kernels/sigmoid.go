@@ -7,6 +7,18 @@ import "math"
 // and to dlogits each gradient times scale. An element whose target is NaN is not known: it has loss 0 and gradient 0.
 // There is a row for every element of loss.
 func SigmoidCrossEntropy(loss, dlogits, logits, targets []float32, cols int, scale float32) {
+	sigmoidCrossEntropy(loss, dlogits, logits, targets, cols, scale, nil)
+}
+
+// sigmoidCrossEntropy is SigmoidCrossEntropy with the exponentials of exp, rounded to float32; nil: in float64.
+func sigmoidCrossEntropy(loss, dlogits, logits, targets []float32, cols int, scale float32, exp func(dst, src []float32)) {
+	if exp != nil { // of all rows at once, which may have one column
+		all := dlogits[:len(loss)*cols]
+		for i, v := range logits[:len(all)] {
+			all[i] = -float32(math.Abs(float64(v)))
+		}
+		exp(all, all)
+	}
 	for r := range loss {
 		x, y, d := logits[r*cols:][:cols], targets[r*cols:][:cols], dlogits[r*cols:][:cols]
 		// The loss is max(x, 0) - x·y + log(1 + e^-|x|). The logarithms are taken of products, whose factors are at most 2:
@@ -20,17 +32,20 @@ func SigmoidCrossEntropy(loss, dlogits, logits, targets []float32, cols int, sca
 				continue
 			}
 			v := float64(x[c])
-			e := math.Exp(-math.Abs(v))
-			total += max(v, 0) - v*target
+			e := float64(d[c])
+			if exp == nil {
+				e = math.Exp(-math.Abs(v))
+			}
+			// Signs of logits are what no branch foresees, so both cases are chosen by bits.
+			bits := math.Float64bits(v)
+			negative := uint64(int64(bits) >> 63)
+			total += math.Float64frombits(bits&^negative) - v*target // max(v, 0), or of NaN what v·target makes it
 			product *= 1 + e
 			if product > 0x1p512 {
 				total += math.Log(product)
 				product = 1
 			}
-			numerator := 1.0
-			if v < 0 {
-				numerator = e
-			}
+			numerator := math.Float64frombits(math.Float64bits(e)&negative | math.Float64bits(1)&^negative)
 			d[c] = float32((numerator/(1+e) - target) * float64(scale))
 		}
 		loss[r] = float32(total + math.Log(product))
@@ -51,7 +66,7 @@ func (c *CPU) SigmoidCrossEntropy(loss, dlogits, logits, targets Tensor, scale f
 	x, y := c.floats(op, "logits", logits), c.floats(op, "targets", targets)
 	// As in SoftmaxCrossEntropy, an exponential costs about as much as eight elements of anything else.
 	c.rows(logits.Rows, 8*n, func(lo, hi int) {
-		SigmoidCrossEntropy(l[lo:hi], d[lo*n:hi*n], x[lo*n:hi*n], y[lo*n:hi*n], n, scale)
+		c.sigmoidCrossEntropy(l[lo:hi], d[lo*n:hi*n], x[lo*n:hi*n], y[lo*n:hi*n], n, scale)
 	})
 }
 
