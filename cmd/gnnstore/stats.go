@@ -235,6 +235,13 @@ func printTiers(w io.Writer, r *run.Result) {
 		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), seconds(s.Gather))
 	printf(w, "steps %s, and they waited %s; %s limits\n",
 		seconds(s.Step), seconds(s.Wait), cmp.Or(r.LimitingStage, "nothing"))
+	if r.Links != nil && s.Run > 0 {
+		links := int64(0)
+		for _, e := range r.Epochs {
+			links += min(int64(e.Steps)*int64(r.Options.Batch), r.Links.Train) // the last step of an epoch has what is left
+		}
+		printf(w, "links: %s learnt, %s/s\n", count(links), number(float64(links)/s.Run))
+	}
 	e := r.Evaluation
 	printf(w, "evaluation (%s): %s, %s read\n", e.Method, seconds(e.Seconds), size(e.Disk.BytesRead))
 	printf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))

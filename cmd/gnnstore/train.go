@@ -150,7 +150,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"in-batch, the ends of the others in the chunk; with --layers 0 also all, every node (default uniform:1)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", o.EvalNegatives, "link: those of evaluation: pairs:N for each link, which are no edges, uniform:N nodes in the place "+
 		"of its end, given, or all, every node but those of other links (default given where there are some, else pairs:1, and for mrr and hits@K "+
-		"uniform:1000, or all with --layers 0)")
+		"uniform:1000, or all with --layers 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 links)")
 	f.StringVar(&o.Corrupt, "corrupt", o.Corrupt, "link: end that negatives replace: dst, src or both (default dst)")
 	f.IntVar(&o.Chunk, "chunk", o.Chunk, "link: positives that share negatives (default 100)")
 	f.Float64Var(&o.N3, "n3", o.N3, "link: weight of the N3 penalty of a positive's rows and relation; distmult and complex")

@@ -269,6 +269,90 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// TestUniformOfSeveral compares links of several relations among nodes in the place of an end with loops, on validation, test and trained links.
+func TestUniformOfSeveral(t *testing.T) {
+	d, all := knows(t)
+	const cols = 4
+	be := kernels.NewReference()
+	k, err := NewLinks(d, Options{Batch: 9, Seed: 3, NoLayers: true, Width: cols}, LinkOptions{EvalNegatives: "uniform:5", Corrupt: CorruptBoth}, model.ComplEx)
+	require.NoError(t, err)
+	require.Equal(t, metric.MRR, k.Kind())
+	s := step.New(be, model.New(be, model.Config{Kind: model.SAGE, Norm: "none", Hidden: 1, Decoder: model.ComplEx},
+		model.Shape{In: []int{cols}, Out: cols, Decoded: 2}, 1), k, optim.Options{})
+	k.Attach(s)
+	defer s.Close()
+	values := func(n int) (x []float64) {
+		for i := range n {
+			x = append(x, math.Sin(float64(5*i+1)))
+		}
+		return x
+	}
+	rows, weights := values(d.Types[0].Nodes*cols), values(2*cols)
+	be.UploadF64(s.Model.Params[0].Value, weights)
+	score := func(of, u, v uint32) float64 {
+		return scoreOf(model.ComplEx, rows[int(u)*cols:][:cols], weights[int(of)*cols:][:cols], rows[int(v)*cols:][:cols])
+	}
+	for _, p := range []Part{Valid, Test, Train} {
+		seeds, err := k.Part(t.Context(), p)
+		require.NoError(t, err)
+		var links []triple
+		for _, i := range k.used {
+			links = append(links, triple{k.which[i], k.ends[0][i], k.ends[1][i]})
+		}
+		if p == Train {
+			require.Subset(t, all[0], links)
+		} else {
+			require.ElementsMatch(t, all[p+1], links)
+		}
+		want, n := 0.0, 0.0
+		for at, i := range k.used {
+			l, instead := links[at], k.replacing(i)
+			require.Len(t, instead.src, 5)
+			for _, isDst := range []bool{true, false} {
+				rank := 1.0
+				for j := range 5 {
+					other := score(l.of, instead.src[j], l.dst)
+					if isDst {
+						other = score(l.of, l.src, instead.dst[j])
+					}
+					switch own := score(l.of, l.src, l.dst); {
+					case math.Abs(other-own) < 1e-6:
+						rank += 0.5
+					case other > own:
+						rank++
+					}
+				}
+				want, n = want+1/rank, n+1
+			}
+		}
+		var some []float64
+		for _, v := range seeds[0] {
+			some = append(some, rows[int(v)*cols:][:cols]...)
+		}
+		out := kernels.Tensor{Buf: be.Alloc(kernels.F32, len(some)), Rows: len(seeds[0]), Cols: cols}
+		be.UploadF64(out, some)
+		require.NoError(t, k.Measure(s.Feed, 0, out, seeds[0]))
+		got, err := k.Value()
+		require.NoError(t, err)
+		require.InDelta(t, want/n, got, 1e-9, "%v", p)
+	}
+}
+
+// TestManyNodesAreNotAllRanked: unless told so, links are ranked among all nodes where their rows take up to a GiB.
+func TestManyNodesAreNotAllRanked(t *testing.T) {
+	d, _ := knows(t)
+	wide := mostRows / 4 / d.Types[0].Nodes
+	for width, want := range map[int]LinkOptions{wide: {EvalNegatives: All}, wide + 1: {EvalNegatives: "uniform:1000", EvalEdges: fewEdges}} {
+		k, err := NewLinks(d, Options{Batch: 9, NoLayers: true, Width: width}, LinkOptions{}, model.DistMult)
+		require.NoError(t, err)
+		require.Equal(t, want.EvalNegatives, k.Options().EvalNegatives)
+		require.Equal(t, want.EvalEdges, k.Options().EvalEdges)
+	}
+	k, err := NewLinks(d, Options{Batch: 9, NoLayers: true, Width: wide + 1}, LinkOptions{EvalEdges: 7}, model.DistMult)
+	require.NoError(t, err)
+	require.Equal(t, 7, k.Options().EvalEdges)
+}
+
 // TestRanksOfFew: a part of more links than are asked for is measured on some, the same ones each time; a row that is NaN has no rank.
 func TestRanksOfFew(t *testing.T) {
 	d, all := knows(t)
@@ -298,11 +382,11 @@ func TestNotAmongAll(t *testing.T) {
 		layers  bool
 		decoder model.Decoder
 	}{
-		"{negatives} all: every step would draw":      {LinkOptions{Negatives: All}, true, model.DistMult},
-		"{decoder} mlp scores pair by pair":           {LinkOptions{Negatives: All}, false, model.PairMLP},
-		"{decoder} dot knows one relation":            {LinkOptions{}, false, model.Dot},
-		"links of several relations are ranked among": {LinkOptions{EvalNegatives: "uniform:5"}, false, model.DistMult},
-		"MiB of memory are available; take fewer":     {LinkOptions{Negatives: "shared:2000000000"}, false, model.DistMult},
+		"{negatives} all: every step would draw":  {LinkOptions{Negatives: All}, true, model.DistMult},
+		"{decoder} mlp scores pair by pair":       {LinkOptions{Negatives: All}, false, model.PairMLP},
+		"{decoder} dot knows one relation":        {LinkOptions{}, false, model.Dot},
+		"links of several relations are measured": {LinkOptions{EvalNegatives: "pairs:5"}, false, model.DistMult},
+		"MiB of memory are available; take fewer": {LinkOptions{Negatives: "shared:2000000000"}, false, model.DistMult},
 	} {
 		_, err := NewLinks(d, Options{Batch: 1000, NoLayers: !c.layers}, c.o, c.decoder)
 		require.ErrorContains(t, err, want)

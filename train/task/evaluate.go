@@ -1,11 +1,13 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
@@ -31,6 +33,7 @@ type evaluation struct {
 	known   []uint64       // what is held out, as pairs of nodes, ascending; nil before it is needed
 	part    Part
 	ends    [2][]uint32 // sources and destinations of the part's links
+	which   []uint32    // which of several relations each is of; empty where there is one
 	used    []int       // which of them are measured
 	read    examples    // scratch of readTrained
 	rows    measuredRows
@@ -47,14 +50,17 @@ func (e *evaluation) open(k *Links) (err error) {
 	_, isHits := k.kind.Best()
 	if k.links.EvalNegatives == "" && (several || k.options.NoLayers && (isHits || k.kind == metric.MRR) && !given(e.held[0]) && !given(e.held[1])) {
 		k.links.EvalNegatives = All
+		if k.allRows() > mostRows {
+			k.links.EvalNegatives, k.links.EvalEdges = Uniform+":1000", cmp.Or(k.links.EvalEdges, fewEdges)
+		}
 	}
 	if k.links.EvalNegatives == All {
 		e.of.Way = All
 		return k.ranked.open(k)
 	}
-	if several {
-		return fmt.Errorf("%s: {eval_negatives} %s: links of several relations are ranked among all nodes; take all, or one relation by {target}",
-			k.data.Set.Path(), k.links.EvalNegatives)
+	if several && !strings.HasPrefix(k.links.EvalNegatives, Uniform) {
+		return fmt.Errorf("%s: {eval_negatives} %s: links of several relations are measured among nodes in the place of an end; take all or uniform:N, or one "+
+			"relation by {target}", k.data.Set.Path(), k.links.EvalNegatives)
 	}
 	if k.links.EvalNegatives == "" {
 		switch {
@@ -72,6 +78,22 @@ func (e *evaluation) open(k *Links) (err error) {
 	return k.Limit(k.links.EvalEdges)
 }
 
+const (
+	// mostRows is how many bytes the rows of all nodes may take so that a run ranks links among all of them unless told otherwise. It is no
+	// budget, since what a run measures depends on none.
+	mostRows = 1 << 30
+	// fewEdges is how many links of a part are measured instead, unless told otherwise, each among nodes of its own.
+	fewEdges = 500
+)
+
+// allRows is how many bytes the rows of all nodes take.
+func (k *Links) allRows() (n int64) {
+	for _, t := range k.data.SeedTypes() {
+		n += 4 * int64(k.data.Types[t].Nodes) * int64(k.options.Width)
+	}
+	return n
+}
+
 // given tells whether negatives come with a part.
 func given(h store.HeldEdges) bool {
 	return h.Part.PoolSrc != nil || h.Part.SrcNegatives != nil || h.Part.DstNegatives != nil
@@ -85,8 +107,8 @@ func (k *Links) Limit(n int) error {
 	if e.of.Way == All {
 		return nil
 	}
-	for p, h := range k.held {
-		if h.Len() == 0 {
+	for p := range k.held {
+		if k.Count(Part(p)) == 0 {
 			continue
 		}
 		if err := k.Measurable(Part(p)); err != nil {
@@ -178,6 +200,10 @@ func (k *Links) scoring(of Negatives) (n int64) {
 		}
 		lists = max(lists, min(links+negatives, mostPairs+each))
 	}
+	if len(k.relations) > 1 { // ends and relations of all links of a part, while lists of them grow
+		valid, test := k.data.Links.Held()
+		n += 2 * 12 * int64(max(valid, test))
+	}
 	return n + pairBytes*lists + 2*4*scores // twice: while the list of them grows
 }
 
@@ -238,9 +264,22 @@ func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 	}
 	e := &k.evaluation
 	e.part, e.used = p, e.used[:0]
-	if p == Train {
+	switch {
+	case p == Train:
 		k.readTrained(k.Count(p))
-	} else {
+	case len(k.relations) > 1:
+		e.ends, e.which = [2][]uint32{}, e.which[:0]
+		for n, l := range k.data.Links.All {
+			h := [...]store.HeldEdges{l.Valid, l.Test}[p]
+			if h.Len() == 0 {
+				continue
+			}
+			src, dst := h.Ends()
+			e.ends = [2][]uint32{append(e.ends[0], src...), append(e.ends[1], dst...)}
+			e.which = append(e.which, slices.Repeat([]uint32{uint32(n)}, len(src))...)
+		}
+		e.used = k.choose(e.used, p, k.Count(p), len(e.which))
+	default:
 		e.ends[0], e.ends[1] = k.held[p].Ends()
 		e.used = k.choose(e.used, p, k.Count(p), len(e.ends[0]))
 	}
@@ -297,7 +336,7 @@ func (k *Links) readTrained(n int) {
 	for i, l := range x.links {
 		x.src, x.dst, e.used = append(x.src, l[0]), append(x.dst, l[1]), append(e.used, i)
 	}
-	e.ends = [2][]uint32{x.src, x.dst}
+	e.ends, e.which = [2][]uint32{x.src, x.dst}, x.of
 }
 
 // replacing is the nodes that take the place of the ends of link i in its negatives.
@@ -439,10 +478,13 @@ func (k *Links) scoreLinks() {
 	for all := k.used; len(all) > 0; {
 		k.lists = slices.Grow(k.lists[:0], 3)
 		positive, byDst, bySrc := k.list(r.Src, r.Dst, nil), k.list(r.Src, r.Dst, nil), k.list(r.Dst, r.Src, nil)
-		var ends []uint32 // rows of sources
+		var ends, of []uint32 // rows of sources, and relations
 		for pairs := 0; len(all) > 0 && pairs < mostPairs; all = all[1:] {
 			i := all[0]
 			ends = append(ends, from.number(src[i]))
+			if len(k.which) > 0 {
+				of = append(of, k.which[i])
+			}
 			positive.add(to.number(dst[i]))
 			positive.end()
 			instead := k.replacing(i)
@@ -457,6 +499,7 @@ func (k *Links) scoreLinks() {
 			pairs += 1 + len(instead.src) + len(instead.dst)
 		}
 		positive.own, byDst.own, bySrc.own = ends, ends, positive.nodes
+		positive.of, byDst.of, bySrc.of = of, of, of
 		bySrc.reversed = true
 		scores := k.scoreLists()
 		none := true

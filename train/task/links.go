@@ -31,7 +31,8 @@ type LinkOptions struct {
 	Negatives string `json:"negatives,omitempty"`
 	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N", "given", or "all", which
 	// ranks each link among all nodes but those that make another link. By default given ones where
-	// there are some, else pairs:1, and for MRR and Hits@K uniform:1000, or all without layers.
+	// there are some, else pairs:1, and for MRR and Hits@K uniform:1000, or all without layers, unless the rows of all nodes take more than
+	// a GiB: then uniform:1000 of 500 EvalEdges. Links of several relations take All or Uniform.
 	EvalNegatives string `json:"eval_negatives,omitempty"`
 	// Corrupt says which end of a positive its negatives replace: CorruptDst, the default, CorruptSrc or CorruptBoth.
 	Corrupt string `json:"corrupt,omitempty"`
