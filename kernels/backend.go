@@ -119,6 +119,10 @@ type Backend interface {
 	// ScatterRows copies the list src to rows of the table dst (F16 or F32), and leaves the others as they are. F16 is rounded
 	// to nearest even. ids are distinct: what becomes of a row that is named twice is not defined.
 	ScatterRows(dst, src, ids Tensor)
+	// AddEdges adds to row to[e] of dst row from[e] of src times w[e], edge after edge. to and from (U32) and w are columns of as many
+	// elements; the zero Tensor for w has all count once. What goes to a row is added in the order of the edges, so that the bits are those
+	// of WeightedSum over the same terms. An element of to or from that names no row panics.
+	AddEdges(dst, src, w, to, from Tensor)
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.
 	MatMul(dst, a, b Tensor, transA, transB, accumulate bool)

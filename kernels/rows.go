@@ -49,6 +49,21 @@ func (r *routines) scatterRowsHalf(dst []uint16, src []float32, cols int, ids []
 	}
 }
 
+// addEdges adds to columns [lo, hi) of row to[e] of dst those of row from[e] of src, times w[e] if w is not nil, edge after edge.
+func (r *routines) addEdges(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
+	if w == nil {
+		for e, i := range to {
+			r.add(row(dst, i, cols)[lo:hi], row(src, from[e], cols)[lo:hi])
+		}
+		return
+	}
+	var at [2]uint32 // where the list of one edge starts and ends
+	for e, i := range to {
+		at[0], at[1] = uint32(e), uint32(e+1)
+		r.weightedSum(row(dst, i, cols)[lo:hi], cols, hi-lo, src[lo:], cols, at[:1], at[1:], from, w, 1)
+	}
+}
+
 // RowNorms sets dst[i] to the Euclidean norm of row i of src, which has len(dst) rows of cols columns. See SumSquares.
 func RowNorms(dst, src []float32, cols int) {
 	for i := range dst {
@@ -69,6 +84,12 @@ func checkIDs(op string, ids []uint32, rows int) {
 		if int64(u) >= int64(rows) {
 			panic(fmt.Sprintf("kernels: %s: ids[%d] is %d, of %d rows", op, i, u, rows))
 		}
+	}
+}
+
+func checkAddEdges(dst, src, w, to, from Tensor) {
+	if dst.Cols != src.Cols || !isColumn(to, from.Rows) || !isColumn(from, to.Rows) || w.Buf != nil && !isColumn(w, to.Rows) {
+		refuse("AddEdges", "dst", dst, "src", src, "w", w, "to", to, "from", from)
 	}
 }
 
@@ -104,10 +125,29 @@ func (c *CPU) GatherRowsGrad(dsrc, ddst, ids Tensor) {
 	checkRows(op, "ddst", ddst, "dsrc", dsrc, ids)
 	ds, dd, id, n := c.floats(op, "dsrc", dsrc), c.floats(op, "ddst", ddst), c.uints(op, "ids", ids), dsrc.Cols
 	checkIDs(op, id, dsrc.Rows)
-	goroutines := max(1, min(c.threads, len(dd)/chunkElements))
+	c.columns(n, len(dd), func(lo, hi int) { c.gatherRowsGrad(ds, dd, n, lo, hi, id) })
+}
+
+// columns calls work with ranges of n columns, on as many goroutines as so many elements are worth.
+func (c *CPU) columns(n, elements int, work func(lo, hi int)) {
+	goroutines := max(1, min(c.threads, elements/chunkElements))
 	width := (n + goroutines - 1) / goroutines
 	width = max(1, (width+lineElements-1)/lineElements) * lineElements
-	parallelFor(goroutines, n, width, func(lo, hi int) { c.gatherRowsGrad(ds, dd, n, lo, hi, id) })
+	parallelFor(goroutines, n, width, work)
+}
+
+// AddEdges implements [Backend]. Goroutines share the columns, as those of GatherRowsGrad do.
+func (c *CPU) AddEdges(dst, src, w, to, from Tensor) {
+	const op = "AddEdges"
+	checkAddEdges(dst, src, w, to, from)
+	d, s, t, f, n := c.floats(op, "dst", dst), c.floats(op, "src", src), c.uints(op, "to", to), c.uints(op, "from", from), dst.Cols
+	var by []float32
+	if w.Buf != nil {
+		by = c.floats(op, "w", w)
+	}
+	checkIDs(op, t, dst.Rows)
+	checkIDs(op, f, src.Rows)
+	c.columns(n, len(t)*n, func(lo, hi int) { c.addEdges(d, s, by, n, lo, hi, t, f) })
 }
 
 // ScatterRows implements [Backend].
@@ -148,6 +188,20 @@ func (r *Reference) GatherRowsGrad(dsrc, ddst, ids Tensor) {
 	ds, dd, id := r.floats(op, "dsrc", dsrc), r.floats(op, "ddst", ddst), r.uints(op, "ids", ids)
 	checkIDs(op, id, dsrc.Rows)
 	gatherRowsGradRef(ds, dd, dsrc.Cols, id)
+}
+
+// AddEdges implements [Backend].
+func (r *Reference) AddEdges(dst, src, w, to, from Tensor) {
+	const op = "AddEdges"
+	checkAddEdges(dst, src, w, to, from)
+	d, s, t, f := r.floats(op, "dst", dst), r.floats(op, "src", src), r.uints(op, "to", to), r.uints(op, "from", from)
+	checkIDs(op, t, dst.Rows)
+	checkIDs(op, f, src.Rows)
+	var by []float64
+	if w.Buf != nil {
+		by = r.floats(op, "w", w)
+	}
+	addEdgesRef(d, s, by, dst.Cols, t, f)
 }
 
 // ScatterRows implements [Backend].

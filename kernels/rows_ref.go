@@ -18,6 +18,18 @@ func gatherRowsGradRef[T float](dsrc, ddst []T, cols int, ids []uint32) {
 	}
 }
 
+func addEdgesRef[T float](dst, src, w []T, cols int, to, from []uint32) {
+	for e, i := range to {
+		by := T(1)
+		if w != nil {
+			by = w[e]
+		}
+		for c := range cols {
+			dst[int(i)*cols+c] += by * src[int(from[e])*cols+c]
+		}
+	}
+}
+
 func scatterRowsRef[T float | uint16](dst, src []T, cols int, ids []uint32) {
 	for i, u := range ids {
 		for c := range cols {

@@ -3,10 +3,46 @@ package kernels
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// TestAddEdgesAsWeightedSum: edges add up to the bits that WeightedSum makes of the same terms, with any set and any number of threads.
+func TestAddEdgesAsWeightedSum(t *testing.T) {
+	const edges, rows = 4000, 50
+	for _, cols := range []int{1, 33, 200} {
+		rng := rand.New(rand.NewPCG(5, 6))
+		lists, weights := make([][]uint32, rows), make([][]float32, rows)
+		var to, from []uint32
+		w := floatsFrom(1, edges)
+		for e := range edges {
+			i, u := rng.Uint32N(rows), rng.Uint32N(rows)
+			to, from = append(to, i), append(from, u)
+			lists[i], weights[i] = append(lists[i], u), append(weights[i], w[e])
+		}
+		start, by, src := []uint32{0}, []float32(nil), floatsFrom(2, rows*cols)
+		for i, list := range lists {
+			start, by = append(start, start[i]+uint32(len(list))), append(by, weights[i]...)
+		}
+		for _, set := range Sets() {
+			for _, threads := range []int{1, 2, 8} {
+				c := NewCPU(CPUOptions{Threads: threads, Set: set})
+				ints := func(v []uint32) Tensor {
+					x := Tensor{Buf: c.Alloc(U32, len(v)), Type: U32, Rows: len(v), Cols: 1}
+					c.UploadU32(x, v)
+					return x
+				}
+				want, got := tensorOf(c, rows, cols, make([]float32, rows*cols)), tensorOf(c, rows, cols, make([]float32, rows*cols))
+				rowsOf := tensorOf(c, rows, cols, src)
+				c.WeightedSum(want, rowsOf, tensorOf(c, edges, 1, by), Adjacency{Start: ints(start[:rows]), End: ints(start[1:]), Nbr: ints(slices.Concat(lists...))})
+				c.AddEdges(got, rowsOf, tensorOf(c, edges, 1, w), ints(to), ints(from))
+				require.Equal(t, valuesOf(c, want), valuesOf(c, got), fmt.Sprintf("%d columns: %s with %d threads", cols, set, threads))
+			}
+		}
+	}
+}
 
 // TestGatherRowsGradAddsInOrder compares with the reference loop in float32, to the bit: in another order the sums would
 // round otherwise. Tables of one row are the case in which all positions add to the same.

@@ -31,6 +31,7 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 		{"GatherRows", testGatherRows},
 		{"GatherRowsGrad", testGatherRowsGrad},
 		{"ScatterRows", testScatterRows},
+		{"AddEdges", testAddEdges},
 		{"RowRefusals", testRowRefusals},
 		{"AddRow", testAddRow},
 		{"ColumnSumGrad", testColumnSumGrad},

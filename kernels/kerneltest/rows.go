@@ -51,6 +51,22 @@ func testGatherRowsGrad(r *rig) {
 	}
 }
 
+func testAddEdges(r *rig) {
+	for _, s := range tableSizes {
+		for _, draw := range []func(int) []float32{r.normals, r.sparseSpecials} {
+			r.at("%d of %d, %d columns", s.list, s.table, s.cols)
+			to, from, w := r.pick(s.list, s.table), r.pick(s.list, s.table), r.normal(s.list, 1)
+			dst, src := r.normal(s.table, s.cols), r.floats(s.table, s.cols, draw(s.table*s.cols))
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+				b.AddEdges(on(dst), on(src), kernels.Tensor{}, on(to), on(from))
+				b.AddEdges(on(dst), on(src), on(w), on(to), on(from))
+			})
+			r.close(sumTolerance, dst)
+			r.unchanged(src, w, to, from)
+		}
+	}
+}
+
 func testScatterRows(r *rig) {
 	for _, s := range tableSizes {
 		list := min(s.list, s.table)
@@ -109,6 +125,11 @@ func testRowRefusals(r *rig) {
 		"GatherRowsGrad ids":        func() { b.GatherRowsGrad(f(4, 3), f(2, 3), u(0)) },
 		"GatherRowsGrad outside":    func() { b.GatherRowsGrad(f(4, 3), f(2, 3), u(4, 0)) },
 		"GatherRowsGrad of halves":  func() { b.GatherRowsGrad(f(4, 1), r.halves(1, 1, []float32{1}).tensor, u(0)) },
+		"AddEdges columns":          func() { b.AddEdges(f(4, 2), f(4, 3), kernels.Tensor{}, u(0, 1), u(0, 1)) },
+		"AddEdges from":             func() { b.AddEdges(f(4, 3), f(4, 3), kernels.Tensor{}, u(0, 1), u(0)) },
+		"AddEdges weights":          func() { b.AddEdges(f(4, 3), f(4, 3), f(3, 1), u(0, 1), u(0, 1)) },
+		"AddEdges outside":          func() { b.AddEdges(f(4, 3), f(5, 3), kernels.Tensor{}, u(0, 4), u(0, 1)) },
+		"AddEdges from outside":     func() { b.AddEdges(f(5, 3), f(4, 3), kernels.Tensor{}, u(0, 4), u(0, 4)) },
 		"ScatterRows columns":       func() { b.ScatterRows(f(4, 3), f(2, 2), u(0, 1)) },
 		"ScatterRows ids":           func() { b.ScatterRows(f(4, 3), f(2, 3), u(0, 1, 2)) },
 		"ScatterRows outside":       func() { b.ScatterRows(f(4, 3), f(2, 3), u(1, 4)) },
@@ -122,6 +143,7 @@ func testRowRefusals(r *rig) {
 	for _, op := range []func(){
 		func() { b.GatherRows(dst.tensor, table.tensor, u(0, 4)) },
 		func() { b.GatherRowsGrad(dsrc.tensor, list.tensor, u(0, 4)) },
+		func() { b.AddEdges(dsrc.tensor, list.tensor, kernels.Tensor{}, u(0, 1), u(0, 2)) },
 		func() { b.ScatterRows(table.tensor, list.tensor, u(0, 4)) },
 	} {
 		require.Panics(r.t, op)
