@@ -26,7 +26,7 @@
 // and is read in one pass, in file order, while the window before is used. A chunk whose rows do not fit alone is read to where it is
 // used. So rows are held. Where neighbours are all over a large table that reads it again and again, and networks of means and sums hold
 // the sums of as many destinations as fit instead, with their edges, to which the rows of all their sources are added in ascending order:
-// that reads the table once for each such part. Each type of a layer does what reads for less time, by what the disk costs, unless
+// that reads the table once for each such part, blocks of it ahead of those that are added. Each type of a layer does what reads for less time, by what the disk costs, unless
 // Options.Hold says which; the order of adding, and with it the bits, are the same. [Evaluator.Plan] says beforehand what is chosen and what
 // it reads, and [Evaluator.Reports] what was read. Features come the same way where hidden rows are in memory, in what these leave, but for
 // those that an attached table brings.

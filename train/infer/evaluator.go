@@ -547,9 +547,15 @@ func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidd
 // bring has x have the rows that layer l reads of ids of type from: none where the network has a row for them all.
 func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x model.Rows, hidden hiddenRows) error {
 	rows, err := hidden(from, ids)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return e.leaf(ctx, l, from, ids, rows, x)
+}
+
+// leaf is bring where rows are what hidden brings.
+func (e *Evaluator) leaf(ctx context.Context, l, from int, ids []uint32, rows kernels.Tensor, x model.Rows) error {
+	switch {
 	case l > 0:
 		x[from] = e.step.Tape.Convert(e.step.Tape.Leaf(rows))
 	case rows.Buf != nil:

@@ -2,8 +2,12 @@ package infer
 
 import (
 	"context"
+	"math/bits"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -17,13 +21,16 @@ import (
 // part is destinations whose sums are held, and the edges to them.
 type part struct {
 	e      *Evaluator
+	w      *windows
 	layer  int
 	typ    int
-	hidden hiddenRows
 	nodes  []uint32
 	chunks []int // where each chunk of them ends
 	lists  []partLists
-	order  []uint64 // of stream
+	block  int64 // bytes of sources that are read together
+
+	to, from []uint32 // of some edges that are added: destination, and which of the rows at hand
+	weight   []float32
 
 	bytes    int64
 	finished int // parts
@@ -31,21 +38,37 @@ type part struct {
 
 // partLists are the edges of one relation.
 type partLists struct {
-	src, dst []uint32 // node, and number of the destination in the part
-	weight   []float32
-	weighs   bool      // the edges have weights, which add up as they are
-	inverse  []float32 // of the length of each destination's list
-	loop     []float32 // the weight of each destination's self loop, which ends its list; empty where there are none
-	sums     kernels.Tensor
+	// edges have the source, and below it the number of the destination in the part; where edges have weights, their number in these lists.
+	edges   []uint64
+	dst     []uint32
+	weight  []float32
+	weighs  bool      // the edges have weights, which add up as they are
+	inverse []float32 // of the length of each destination's list
+	loop    []float32 // the weight of each destination's self loop, which ends its list; empty where there are none
+	sums    kernels.Tensor
 }
+
+// blockOf is how many bytes of sources are read together where sums are held in so much memory, and what is left of that beside those that
+// are read ahead.
+func blockOf(memory int64) (block, rest int64) {
+	block = min(max(memory/blocksInMemory, leastBlock), mostBlock)
+	return block, max(0, memory-aheadBlocks*block)
+}
+
+const (
+	// The more is read together the less often the disk runs dry: BenchmarkEach.
+	blocksInMemory = 32
+	leastBlock     = 4 << 10
+	mostBlock      = 16 << 20
+)
 
 // bySums calls do with what layer l makes of nodes of type t, a chunk at a time, from sums that it holds in so much memory. parts is how
 // often it has read all sources.
-func (e *Evaluator) bySums(ctx context.Context, l, t int, nodes nodeSet, memory int64, hidden hiddenRows,
-	do func(chunk []uint32, y kernels.Tensor) error) (parts int, err error) {
-	p := &part{e: e, layer: l, typ: t, hidden: hidden, lists: make([]partLists, len(e.data.Relations))}
+func (w *windows) bySums(ctx context.Context, t int, nodes nodeSet, memory int64, do func(chunk []uint32, y kernels.Tensor) error) (parts int, err error) {
+	p := &part{e: w.e, w: w, layer: w.layer, typ: t, lists: make([]partLists, len(w.e.data.Relations))}
+	p.block, memory = blockOf(memory)
 	memory = min(memory, edgeBytes<<31) // edges of a part are counted in 32 bits
-	err = e.chunks(nodes, t, l, func(chunk []uint32) error {
+	err = w.e.chunks(nodes, t, w.layer, func(chunk []uint32) error {
 		if len(p.nodes) == 0 {
 			p.reserve(nodes, chunk[0], memory)
 		}
@@ -75,28 +98,31 @@ func (p *part) reserve(nodes nodeSet, first uint32, memory int64) {
 			if p.into(r) {
 				n := int64(p.e.data.Relations[r].Degree(v))
 				edges[r] += n
-				held += edgeBytes*n + int64(4*p.e.sumColumns(p.layer, r)+8)
+				held += p.e.edgeBytes()*n + int64(4*p.e.sumColumns(p.layer, r)+8)
 			}
 		}
 	}
-	most, fit := int64(0), true
+	fit := true
 	for r, n := range edges {
-		most, fit = max(most, n), fit && fits(p.lists[r].src, n)
+		fit = fit && fits(p.lists[r].edges, n)
 	}
-	if fit && fits(p.order, most) {
+	if fit {
 		return
 	}
 	for r := range p.lists {
-		p.lists[r].src, p.lists[r].dst = nil, nil
+		list := &p.lists[r]
+		list.edges, list.dst, list.weight = nil, nil, nil
 	}
-	p.order = nil
 	if p.finished > 0 {
 		debug.FreeOSMemory() // of the lists before, which are a good part of the memory, before there are others
 	}
 	for r, n := range edges {
-		p.lists[r].src, p.lists[r].dst = make([]uint32, 0, n), make([]uint32, 0, n)
+		list := &p.lists[r]
+		list.edges = make([]uint64, 0, n)
+		if p.e.mayWeigh() {
+			list.dst, list.weight = make([]uint32, 0, n), make([]float32, 0, n)
+		}
 	}
-	p.order = make([]uint64, 0, most)
 }
 
 // fits tells whether list has room for n, and not far too much.
@@ -124,8 +150,22 @@ func (e *Evaluator) sumColumns(l, r int) int {
 	return max(e.step.Model.Hidden, e.data.Types[e.data.Relations[r].Src].Dim()*(1-min(l, 1)))
 }
 
-// edgeBytes is what an edge takes while its part is held: both ends, its weight, and its place when they are sorted.
-const edgeBytes = 4 + 4 + 4 + 8
+// What an edge takes while its part is held: both ends, and where it may have a weight that and its number.
+const (
+	edgeBytes        = 8
+	weightedEdgeByte = 4 + 4
+)
+
+// edgeBytes is what an edge takes while its part is held.
+func (e *Evaluator) edgeBytes() int64 {
+	if e.mayWeigh() {
+		return edgeBytes + weightedEdgeByte
+	}
+	return edgeBytes
+}
+
+// mayWeigh tells whether edges may have weights.
+func (e *Evaluator) mayWeigh() bool { return e.Draws.Weighted || e.Draws.GCN }
 
 // add takes note of the edges to a chunk.
 func (p *part) add(ctx context.Context, chunk []uint32) error {
@@ -141,43 +181,59 @@ func (p *part) add(ctx context.Context, chunk []uint32) error {
 		if !p.into(r) {
 			continue
 		}
-		k, list, ids := &b.Layers[0].Blocks[r], &p.lists[r], inputs[p.e.data.Relations[r].Src]
-		if len(k.Weight) > 0 && !list.weighs {
-			list.weighs = true
-			for range list.src {
-				list.weight = append(list.weight, 1)
-			}
+		k, list := &b.Layers[0].Blocks[r], &p.lists[r]
+		if len(k.Weight) > 0 {
+			list.weigh()
 		}
-		weight := func(at uint32) float32 {
-			if len(k.Weight) > 0 {
-				return k.Weight[at]
-			}
-			return 1
-		}
-		for i := range chunk {
-			lo, hi := uint32(0), uint32(0)
-			if len(k.Start) > 0 {
-				lo, hi = k.Start[i], k.End[i]
-			}
-			list.inverse = append(list.inverse, 1/float32(max(hi-lo, 1)))
-			if p.e.Draws.SelfLoops && hi > lo {
-				hi--
-				list.loop = append(list.loop, weight(hi))
-			}
-			for at := lo; at < hi; at++ {
-				list.src, list.dst = append(list.src, ids[k.Nbr[at]]), append(list.dst, uint32(len(p.nodes)+i))
-				if list.weighs {
-					list.weight = append(list.weight, weight(at))
-				}
-			}
-			p.bytes += edgeBytes * int64(hi-lo)
-		}
-		p.bytes += int64(len(chunk)) * int64(4*p.e.sumColumns(p.layer, r)+8)
+		list.add(k, inputs[p.e.data.Relations[r].Src], uint32(len(p.nodes)), len(chunk), p.e.Draws.SelfLoops)
+		p.bytes += p.e.edgeBytes()*int64(len(k.Nbr)) + int64(len(chunk))*int64(4*p.e.sumColumns(p.layer, r)+8)
 	}
 	p.e.look()
 	p.nodes = append(p.nodes, chunk...)
 	p.chunks = append(p.chunks, len(p.nodes))
 	return nil
+}
+
+// weigh has edges have weights; those so far weigh 1.
+func (l *partLists) weigh() {
+	if l.weighs {
+		return
+	}
+	l.weighs = true
+	for i, e := range l.edges {
+		l.dst, l.weight = append(l.dst, uint32(e)), append(l.weight, 1)
+		l.edges[i] = e>>32<<32 | uint64(i)
+	}
+}
+
+// add takes note of the edges of k to n destinations, the first of which is number first of the part. ids are the sources.
+func (l *partLists) add(k *sample.Block, ids []uint32, first uint32, n int, loops bool) {
+	weight := func(at uint32) float32 {
+		if len(k.Weight) > 0 {
+			return k.Weight[at]
+		}
+		return 1
+	}
+	for i := range n {
+		lo, hi := uint32(0), uint32(0)
+		if len(k.Start) > 0 {
+			lo, hi = k.Start[i], k.End[i]
+		}
+		l.inverse = append(l.inverse, 1/float32(max(hi-lo, 1)))
+		if loops && hi > lo {
+			hi--
+			l.loop = append(l.loop, weight(hi))
+		}
+		dst := first + uint32(i)
+		for at := lo; at < hi; at++ {
+			low := dst
+			if l.weighs {
+				low = uint32(len(l.edges))
+				l.dst, l.weight = append(l.dst, dst), append(l.weight, weight(at))
+			}
+			l.edges = append(l.edges, uint64(ids[k.Nbr[at]])<<32|uint64(low))
+		}
+	}
 }
 
 // finish adds up what the part needs, gives the rows of its nodes to do, and empties it.
@@ -190,7 +246,7 @@ func (p *part) finish(ctx context.Context, do func(chunk []uint32, y kernels.Ten
 				be.Free(list.sums.Buf)
 			}
 			*list = partLists{
-				src: list.src[:0], dst: list.dst[:0], weight: list.weight[:0], inverse: list.inverse[:0], loop: list.loop[:0], weighs: list.weighs,
+				edges: list.edges[:0], dst: list.dst[:0], weight: list.weight[:0], inverse: list.inverse[:0], loop: list.loop[:0], weighs: list.weighs,
 			}
 		}
 		p.nodes, p.chunks, p.bytes = p.nodes[:0], p.chunks[:0], 0
@@ -201,146 +257,151 @@ func (p *part) finish(ctx context.Context, do func(chunk []uint32, y kernels.Ten
 			return err
 		}
 	}
-	lo := 0
-	for _, hi := range p.chunks {
-		y, err := p.compute(ctx, lo, hi)
-		if err == nil {
-			err = do(p.nodes[lo:hi], y)
+	most, before := 0, 0
+	for _, end := range p.chunks {
+		most, before = max(most, end-before), end
+	}
+	lo, ahead := 0, 0 // of the chunk at hand, and of the one whose rows are read
+	read := func(ids []uint32) []uint32 {
+		if ahead == len(p.chunks) {
+			return ids
 		}
+		from := 0
+		if ahead > 0 {
+			from = p.chunks[ahead-1]
+		}
+		ahead++
+		return append(ids, p.nodes[from:p.chunks[ahead-1]]...)
+	}
+	return p.w.stream(ctx, p.typ, most, aheadBlocks*p.block, read, func(chunk []uint32, own kernels.Tensor) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		y, err := p.compute(ctx, lo, chunk, own)
 		if err != nil {
 			return err
 		}
-		lo = hi
-	}
-	return nil
+		lo += len(chunk)
+		return do(chunk, y)
+	})
 }
 
 // stream adds up the rows of relation r, source after source.
 func (p *part) stream(ctx context.Context, r int) error {
 	list, from := &p.lists[r], p.e.data.Relations[r].Src
-	order := p.order[:0]
-	for i, u := range list.src {
-		order = append(order, uint64(u)<<32|uint64(i)) // equal sources as their lists have them
+	if len(list.edges) == 0 {
+		return nil
 	}
-	p.order = order
-	slices.Sort(order)
-	var ids, at []uint32 // sources of a batch, and of each of its edges the number of the source
-	for len(order) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		ids, at = ids[:0], at[:0]
-		n := 0
-		for ; n < len(order) && n < p.e.most.part; n++ {
-			if u := uint32(order[n] >> 32); len(ids) == 0 || ids[len(ids)-1] != u {
+	sortEdges(list.edges) // equal sources as their lists have them
+	rowBytes := 4 * int64(p.e.sumColumns(p.layer, r))
+	if s := p.w.stacks[from]; s != nil {
+		rowBytes = int64(s.RowBytes())
+	}
+	most := int(min(max(1, p.block/max(rowBytes, 1)), int64(len(list.edges))))
+	unread, edges := list.edges, list.edges
+	read := func(ids []uint32) []uint32 {
+		for len(unread) > 0 {
+			u := uint32(unread[0] >> 32)
+			if n := len(ids); n == 0 || ids[n-1] != u {
+				if n == most {
+					break
+				}
 				ids = append(ids, u)
 			}
-			at = append(at, uint32(len(ids)-1))
+			unread = unread[1:]
 		}
-		p.e.step.Tape.Reset(false)
-		x := make(model.Rows, len(p.e.data.Types))
-		if err := p.e.bring(ctx, p.layer, from, ids, x, p.hidden); err != nil {
-			return err
-		}
-		p.addRows(list, order[:n], at, p.e.step.Model.Sources(p.e.step.Tape, p.layer, from, len(ids), x[from]))
-		order = order[n:]
+		return ids
+	}
+	return p.w.stream(ctx, from, most, aheadBlocks*p.block, read, func(ids []uint32, rows kernels.Tensor) (err error) {
+		edges, err = p.addBlock(ctx, list, from, edges, ids, rows)
 		p.e.look()
-	}
-	return nil
-}
-
-// addRows adds the sources of edges to the sums of their destinations: at says which of rows is that of each.
-func (p *part) addRows(list *partLists, edges []uint64, at []uint32, rows kernels.Tensor) {
-	be := p.e.step.Tape.Backend()
-	if list.sums.Buf == nil {
-		list.sums = kernels.Tensor{Buf: be.Alloc(kernels.F32, len(p.nodes)*rows.Cols), Type: kernels.F32, Rows: len(p.nodes), Cols: rows.Cols}
-	}
-	order := make([]uint64, len(edges)) // by destination, and then by source
-	for i, e := range edges {
-		order[i] = uint64(list.dst[uint32(e)])<<32 | uint64(i)
-	}
-	slices.Sort(order)
-	var touched []uint32
-	for _, o := range order {
-		if d := uint32(o >> 32); len(touched) == 0 || touched[len(touched)-1] != d {
-			touched = append(touched, d)
-		}
-	}
-	var l lists
-	first, n := uint32(len(touched)), -1
-	for _, o := range order {
-		if n < 0 || touched[n] != uint32(o>>32) {
-			n++
-			l.begin(uint32(n)) // what is added up so far
-		}
-		i := uint32(o)
-		weight := float32(1)
-		if list.weighs {
-			weight = list.weight[uint32(edges[i])]
-		}
-		l.add(first+at[i], weight)
-	}
-	p.e.addLists(&l, func(terms, ids kernels.Tensor) {
-		be.GatherRows(terms.Slice(0, len(touched)), list.sums, ids)
-		be.Convert(terms.Slice(len(touched), len(touched)+rows.Rows), rows)
-	}, touched, rows.Rows, list.sums)
-}
-
-// lists are lists of terms and their weights, one behind the other.
-type lists struct {
-	start, nbr []uint32
-	weight     []float32
-}
-
-// begin begins a list with a term that counts once.
-func (l *lists) begin(term uint32) {
-	l.start = append(l.start, uint32(len(l.nbr)))
-	l.add(term, 1)
-}
-
-func (l *lists) add(term uint32, weight float32) {
-	l.nbr, l.weight = append(l.nbr, term), append(l.weight, weight)
-}
-
-// addLists makes rows ids of sums what the lists of l come to, one a row. Terms are as many as ids, and then more.
-func (e *Evaluator) addLists(l *lists, fill func(terms, ids kernels.Tensor), ids []uint32, more int, sums kernels.Tensor) {
-	be := e.step.Tape.Backend()
-	alloc := func(t kernels.DType, rows, cols int) kernels.Tensor {
-		return kernels.Tensor{Buf: be.Alloc(t, rows*cols), Type: t, Rows: rows, Cols: cols}
-	}
-	n := len(ids)
-	ints := alloc(kernels.U32, 2*n+1+len(l.nbr), 1)
-	defer be.Free(ints.Buf)
-	weights := alloc(kernels.F32, len(l.nbr), 1)
-	defer be.Free(weights.Buf)
-	terms := alloc(kernels.F32, n+more, sums.Cols)
-	defer be.Free(terms.Buf)
-	out := alloc(kernels.F32, n, sums.Cols)
-	defer be.Free(out.Buf)
-	be.UploadU32(ints, slices.Concat(ids, l.start, []uint32{uint32(len(l.nbr))}, l.nbr))
-	be.UploadF32(weights, l.weight)
-	fill(terms, ints.Slice(0, n))
-	be.WeightedSum(out, terms, weights, kernels.Adjacency{
-		Start: ints.Slice(n, 2*n), End: ints.Slice(n+1, 2*n+1), Nbr: ints.Slice(2*n+1, 2*n+1+len(l.nbr)),
+		return err
 	})
-	be.ScatterRows(sums, out, ints.Slice(0, n))
 }
 
-// compute is the layer for nodes lo to hi of the part, whose sums are there.
-func (p *part) compute(ctx context.Context, lo, hi int) (kernels.Tensor, error) {
-	e, l, n := p.e, p.layer, hi-lo
-	if err := e.draw(ctx, &e.block, l, p.typ, p.nodes[lo:hi]); err != nil {
+// addBlock adds sources, whose rows are those of rows, to the sums of their destinations. edges are sorted and begin with theirs; it returns
+// the others.
+func (p *part) addBlock(ctx context.Context, list *partLists, from int, edges []uint64, ids []uint32, rows kernels.Tensor) ([]uint64, error) {
+	e, tape := p.e, p.e.step.Tape
+	piece := max(1, e.most.bytes/(4*max(1, rows.Cols, e.step.Model.Hidden))) // as a chunk has them
+	for lo := 0; lo < len(ids); lo += piece {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		hi := min(lo+piece, len(ids))
+		some := kernels.Tensor{}
+		if rows.Buf != nil {
+			some = rows.Slice(lo, hi)
+		}
+		tape.Reset(false)
+		x := make(model.Rows, len(e.data.Types))
+		if err := e.leaf(ctx, p.layer, from, ids[lo:hi], some, x); err != nil {
+			return nil, err
+		}
+		edges = p.addRows(list, edges, ids[lo:hi], e.step.Model.Sources(tape, p.layer, from, hi-lo, x[from]))
+	}
+	return edges, nil
+}
+
+// addRows is addBlock for rows as they add up.
+func (p *part) addRows(list *partLists, edges []uint64, ids []uint32, rows kernels.Tensor) []uint64 {
+	if list.sums.Buf == nil {
+		list.sums = p.newSums(rows.Cols)
+	}
+	most := max(1, p.e.most.edges)
+	p.to, p.from, p.weight = p.to[:0], p.from[:0], p.weight[:0]
+	at := 0
+	for len(edges) > 0 {
+		u, low := uint32(edges[0]>>32), uint32(edges[0])
+		for at < len(ids) && ids[at] != u {
+			at++
+		}
+		if at == len(ids) {
+			break
+		}
+		if list.weighs {
+			p.weight = append(p.weight, list.weight[low])
+			low = list.dst[low]
+		}
+		p.to, p.from = append(p.to, low), append(p.from, uint32(at))
+		if edges = edges[1:]; len(p.to) == most {
+			p.addEdges(list.sums, rows)
+		}
+	}
+	p.addEdges(list.sums, rows)
+	return edges
+}
+
+// newSums are sums of all destinations of the part.
+func (p *part) newSums(cols int) kernels.Tensor {
+	return kernels.Tensor{Buf: p.e.step.Tape.Backend().Alloc(kernels.F32, len(p.nodes)*cols), Type: kernels.F32, Rows: len(p.nodes), Cols: cols}
+}
+
+// addEdges adds the edges that p.to, p.from and p.weight have, and empties these.
+func (p *part) addEdges(sums, rows kernels.Tensor) {
+	f, weight := p.e.step.Feed, kernels.Tensor{}
+	if len(p.weight) > 0 {
+		weight = f.UploadFloats(p.weight, 1)
+	}
+	ints := f.Ints(p.to, p.from)
+	p.e.step.Tape.Backend().AddEdges(sums, rows, weight, ints[0], ints[1])
+	p.to, p.from, p.weight = p.to[:0], p.from[:0], p.weight[:0]
+}
+
+// compute is the layer for a chunk of the part, from its lo-th node on. The sums are there, and own has the rows of its nodes.
+func (p *part) compute(ctx context.Context, lo int, chunk []uint32, own kernels.Tensor) (kernels.Tensor, error) {
+	e, l := p.e, p.layer
+	if err := e.draw(ctx, &e.block, l, p.typ, chunk); err != nil {
 		return kernels.Tensor{}, err
 	}
-	inputs := e.block.Inputs()
 	e.step.Tape.Reset(false)
-	x := make(model.Rows, len(inputs))
-	if err := e.bring(ctx, l, p.typ, inputs[p.typ][:n], x, p.hidden); err != nil { // destinations come first
+	x := make(model.Rows, len(e.data.Types))
+	if err := e.leaf(ctx, l, p.typ, chunk, own, x); err != nil {
 		return kernels.Tensor{}, err
 	}
 	given := make([]kernels.Tensor, len(p.lists))
 	for r := range p.lists {
-		given[r] = p.given(r, lo, hi, x)
+		given[r] = p.given(r, lo, lo+len(chunk), x)
 	}
 	return e.layerGiven(l, p.typ, x, &e.block.Layers[0], given), nil
 }
@@ -352,19 +413,13 @@ func (p *part) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 	if len(list.loop) > 0 {
 		own := p.e.step.Model.Sources(p.e.step.Tape, p.layer, p.typ, n, x[p.typ])
 		if list.sums.Buf == nil {
-			list.sums = kernels.Tensor{Buf: be.Alloc(kernels.F32, len(p.nodes)*own.Cols), Type: kernels.F32, Rows: len(p.nodes), Cols: own.Cols}
+			list.sums = p.newSums(own.Cols)
 		}
-		var l lists
-		ids := make([]uint32, n)
-		for i := range ids {
-			ids[i] = uint32(lo + i)
-			l.begin(uint32(i))
-			l.add(uint32(n+i), list.loop[lo+i])
+		for i := range n {
+			p.to, p.from = append(p.to, uint32(lo+i)), append(p.from, uint32(i))
 		}
-		p.e.addLists(&l, func(terms, _ kernels.Tensor) {
-			be.Convert(terms.Slice(0, n), list.sums.Slice(lo, hi))
-			be.Convert(terms.Slice(n, 2*n), own)
-		}, ids, n, list.sums)
+		p.weight = append(p.weight, list.loop[lo:hi]...)
+		p.addEdges(list.sums, own)
 	}
 	if list.sums.Buf == nil {
 		return kernels.Tensor{}
@@ -377,6 +432,48 @@ func (p *part) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 		be.ScaleRows(sums, factors)
 	}
 	return sums
+}
+
+// sortEdges sorts edges: by their first bits into buckets where they are, and then each of those, on several goroutines.
+func sortEdges(edges []uint64) {
+	const buckets = 1 << 11
+	if len(edges) < 4*buckets {
+		slices.Sort(edges)
+		return
+	}
+	shift := max(0, bits.Len64(slices.Max(edges))-bits.Len64(buckets-1))
+	var next, end [buckets]int
+	for _, e := range edges {
+		end[e>>shift]++
+	}
+	for b, at := 0, 0; b < buckets; b++ {
+		next[b], end[b], at = at, at+end[b], at+end[b]
+	}
+	for b := range buckets {
+		for i := next[b]; i < end[b]; i = next[b] {
+			e := edges[i]
+			for of := e >> shift; of != uint64(b); of = e >> shift {
+				e, edges[next[of]] = edges[next[of]], e
+				next[of]++
+			}
+			edges[i] = e
+			next[b]++
+		}
+	}
+	var sorting sync.WaitGroup
+	var taken atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		sorting.Go(func() {
+			for b := taken.Add(1) - 1; b < buckets; b = taken.Add(1) - 1 {
+				first := 0
+				if b > 0 {
+					first = end[b-1]
+				}
+				slices.Sort(edges[first:end[b]])
+			}
+		})
+	}
+	sorting.Wait()
 }
 
 // layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means or sums a relation.

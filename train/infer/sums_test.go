@@ -2,6 +2,7 @@ package infer
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,4 +41,24 @@ func TestRowsOrSums(t *testing.T) {
 	near := evaluator(model.SAGE, func(v, i int) int { return (v + i + nodes - degree/2) % nodes })
 	require.False(t, holdsSums(near, 500_000))
 	require.False(t, holdsSums(evaluator(model.GAT, func(int, int) int { return rng.IntN(nodes) }), 500_000), "attention has no sums")
+}
+
+// TestSortEdges sorts lists on both sides of what is sorted in buckets: of many sources, of few, and of one that most edges have.
+func TestSortEdges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	for _, n := range []int{0, 1, 5000, 100_000} {
+		for _, sources := range []uint64{1, 3, 1000, 1 << 32} {
+			var edges []uint64
+			for i := range n {
+				u := rng.Uint64N(sources)
+				if i%3 > 0 {
+					u = sources / 2
+				}
+				edges = append(edges, u<<32|uint64(rng.Uint32()))
+			}
+			want := slices.Sorted(slices.Values(edges))
+			sortEdges(edges)
+			require.True(t, slices.Equal(want, edges), "%d edges from %d sources", n, sources)
+		}
+	}
 }

@@ -137,7 +137,7 @@ func (e *Evaluator) typeOverDisk(
 	}
 	parts := 0
 	if hold == HoldSums {
-		parts, err = e.bySums(ctx, l, t, nodes, p.memory, w.peek(ctx), use)
+		parts, err = w.bySums(ctx, t, nodes, p.memory, use)
 	} else {
 		err = w.each(ctx, t, nodes, use)
 		parts = w.loaded
