@@ -305,6 +305,8 @@ type Measured struct {
 	Method    string  `json:"method"`
 	Seconds   float64 `json:"seconds"`
 	BytesRead int64   `json:"bytes_read"` // of feature rows, from disk
+	// Layers is how each layer was computed for the nodes of each type, beside what was planned.
+	Layers []infer.Report `json:"layers"`
 }
 
 // LabelledParts are the names of the nodes that Measure knows.
@@ -315,7 +317,9 @@ var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
 	began, before := time.Now(), n.BytesRead()
-	m = Measured{Nodes: part, Method: n.t.eval.Method()}
+	m = Measured{Nodes: part, Method: n.t.eval.Method(), Layers: []infer.Report{}}
+	defer n.FollowLayers(n.t.eval.Reported)
+	n.FollowLayers(func(r infer.Report) { m.Layers = append(m.Layers, r) })
 	nodes, err := n.measured(ctx, &m)
 	if err != nil {
 		return m, err
