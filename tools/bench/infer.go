@@ -98,12 +98,13 @@ func compareInference(ctx context.Context, c *comparison) error {
 	rate := device.Costs.BytesPerSecond
 	fmt.Fprintf(c.out, "%s: %d nodes, %d edges; GraphSAGE, %d layers of %d; --memory %s; the disk gives %.2f GB/s in sequence. The last of %d turns:\n\n",
 		filepath.Base(c.dataset), ds.Graph(0).Nodes(), ds.Graph(0).Edges(), inferLayers, inferHidden, c.memory, rate/1e9, c.rounds)
-	tableHead(c.out, "| --way | layer | held | parts, planned | read MB, planned | s reading, planned | s | written MB | reading ÷ sequential rate |")
+	tableHead(c.out, "| --way | layer | held | parts, planned | read MB, planned | s reading, planned | s | written MB | of the sequential rate: while reading, in all |")
 	for _, way := range infer.Holds {
 		for _, l := range passes[way].Layers {
 			share := "-"
 			if l.ReadSeconds > 0 {
-				share = fmt.Sprintf("%.0f %%", 100*float64(l.BytesRead)/l.ReadSeconds/rate)
+				of := 100 * float64(l.BytesRead) / rate
+				share = fmt.Sprintf("%.0f %%, %.0f %%", of/l.ReadSeconds, of/l.Seconds)
 			}
 			fmt.Fprintf(c.out, "| %s | %d, %s | %s | %d, %d | %.0f, %.0f | %.1f, %.1f | %.1f | %.0f | %s |\n", way, l.Layer, l.Type, l.Way, l.Parts, l.PlannedParts,
 				float64(l.BytesRead)/1e6, float64(l.PlannedBytesRead)/1e6, l.ReadSeconds, l.PlannedReadSeconds, l.Seconds, float64(l.BytesWritten)/1e6, share)
