@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gnnstore/gnnstore/tools/cli"
 	"github.com/gnnstore/gnnstore/tools/resume"
@@ -19,7 +21,7 @@ import (
 
 // crash kills ingest at several of its lines of progress, and a second ingest makes what an undisturbed one makes. It
 // kills generate in each of its passes, and what goes on from there. It kills train at steps and inside writes, and the
-// run goes on to the end of an undisturbed one.
+// run goes on to the end of an undisturbed one. It kills predict inside a layer and after it, and what goes on writes the same bytes.
 func crash(ctx context.Context, a *arxiv) error {
 	if err := crashIngest(ctx, a); err != nil {
 		return err
@@ -27,7 +29,10 @@ func crash(ctx context.Context, a *arxiv) error {
 	if err := crashPasses(ctx, a); err != nil {
 		return err
 	}
-	return crashTrain(ctx, a)
+	if err := crashTrain(ctx, a); err != nil {
+		return err
+	}
+	return crashPredict(ctx, a)
 }
 
 func crashIngest(ctx context.Context, a *arxiv) error {
@@ -130,6 +135,101 @@ func crashTrain(ctx context.Context, a *arxiv) error {
 		}
 		return nil
 	})
+}
+
+// crashPredict kills predict when some rows of its second layer are finished, and in its last layer. The rows of a layer are more than are
+// finished at a time, and two layers are more than the memory.
+func crashPredict(ctx context.Context, a *arxiv) error {
+	dataset, err := a.dataset(ctx, directed)
+	if err != nil {
+		return err
+	}
+	run := filepath.Join(a.tmp, "predicts")
+	if err := a.gnnstore.Run(ctx, "train", dataset, "--run", run, "--layers", "3", "--hidden", "512", "--fanout", "5,5,5", "--epochs", "1", "--epoch-steps", "3",
+		"--eval-memory", "0", "--eval-nodes", "100"); err != nil {
+		return err
+	}
+	args := func(out string) []string {
+		return []string{"predict", run, out, "--what", "logits", "--memory", "256MiB", "--json"}
+	}
+	var whole, rest struct {
+		Layers []struct{ Layer, Nodes int }
+	}
+	want, got := filepath.Join(a.tmp, "whole.npy"), filepath.Join(a.tmp, "killed.npy")
+	if err := a.gnnstore.JSON(ctx, &whole, args(want)...); err != nil {
+		return err
+	}
+	for _, at := range []struct {
+		there string // the kill comes when that is there
+		layer int    // which is gone on with
+	}{{"layer-1.partial/work/journal.json", 2}, {"layer-1", 3}} {
+		killed, err := killWhen(a.gnnstore.Command(ctx, args(got)...), filepath.Join(got+".layers", at.there))
+		if err != nil {
+			return err
+		}
+		if exists(got) {
+			return fmt.Errorf("%s is there after a kill in layer %d", got, at.layer)
+		}
+		rest.Layers = nil
+		if err := a.gnnstore.JSON(ctx, &rest, args(got)...); err != nil {
+			return err
+		}
+		first := rest.Layers[0]
+		fmt.Printf("predict: killed %v when %s was there; went on with %d of %d nodes of layer %d\n", killed, at.there, first.Nodes, whole.Layers[0].Nodes, first.Layer)
+		if !killed || first.Layer != at.layer || at.layer == 2 && first.Nodes >= whole.Layers[0].Nodes {
+			return fmt.Errorf("a kill when %s was there: what was finished was computed again, or nothing was killed", at.there)
+		}
+		if err := sameFiles(got, want); err != nil {
+			return err
+		}
+		if exists(got + ".layers") {
+			return fmt.Errorf("%s.layers is left beside what is whole", got)
+		}
+		if err := errors.Join(os.Remove(got), os.Remove(strings.TrimSuffix(got, "npy")+"ids.npy")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killWhen runs cmd and kills it as soon as path is there.
+func killWhen(cmd *exec.Cmd, path string) (killed bool, err error) {
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && killed {
+				return true, nil
+			}
+			return false, err
+		case <-time.After(time.Millisecond):
+			if !killed && exists(path) {
+				killed = true
+				_ = cmd.Process.Kill() // it may have ended just now
+			}
+		}
+	}
+}
+
+// sameFiles wants two files to have the same bytes.
+func sameFiles(got, want string) error {
+	g, err := os.ReadFile(got)
+	if err != nil {
+		return err
+	}
+	w, err := os.ReadFile(want)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(g, w) {
+		return fmt.Errorf("%s is not what %s is, which nothing disturbed", got, want)
+	}
+	return nil
 }
 
 // prove hands proof a prover, and keeps its runs when something did not hold.
