@@ -54,11 +54,15 @@ func (t *trainer) place() {
 
 // beginRows begins with rows as they are drawn, or as files have them.
 func (t *trainer) beginRows(ctx context.Context) error {
+	files := t.InitRows
+	if t.record != nil { // which says it also where a run is resumed
+		files = t.record.Options.InitRows
+	}
 	for _, l := range t.tiers.Learnt {
 		if err := l.Begin(ctx); err != nil {
 			return err
 		}
-		if path := t.record.Options.InitRows[t.data.Types[l.Type].Name]; path != "" {
+		if path := files[t.data.Types[l.Type].Name]; path != "" {
 			if err := t.putRows(ctx, l, path); err != nil {
 				return fmt.Errorf("{init_rows} %w", err)
 			}
