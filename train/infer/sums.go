@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -46,6 +46,7 @@ type partLists struct {
 	inverse []float32 // of the length of each destination's list
 	loop    []float32 // the weight of each destination's self loop, which ends its list; empty where there are none
 	sums    kernels.Tensor
+	memory  kernels.Buffer // of sums, of this part and of those that follow
 }
 
 // blockOf is how many bytes of sources are read together where sums are held in so much memory, and what is left of that beside those that
@@ -66,6 +67,11 @@ const (
 // often it has read all sources.
 func (w *windows) bySums(ctx context.Context, t int, nodes nodeSet, memory int64, do func(chunk []uint32, y kernels.Tensor) error) (parts int, err error) {
 	p := &part{e: w.e, w: w, layer: w.layer, typ: t, lists: make([]partLists, len(w.e.data.Relations))}
+	defer func() {
+		for r := range p.lists {
+			p.free(&p.lists[r])
+		}
+	}()
 	p.block, memory = blockOf(memory)
 	memory = min(memory, edgeBytes<<31) // edges of a part are counted in 32 bits
 	err = w.e.chunks(nodes, t, w.layer, func(chunk []uint32) error {
@@ -238,15 +244,12 @@ func (l *partLists) add(k *sample.Block, ids []uint32, first uint32, n int, loop
 
 // finish adds up what the part needs, gives the rows of its nodes to do, and empties it.
 func (p *part) finish(ctx context.Context, do func(chunk []uint32, y kernels.Tensor) error) error {
-	be := p.e.step.Tape.Backend()
 	defer func() {
 		for r := range p.lists {
 			list := &p.lists[r]
-			if list.sums.Buf != nil {
-				be.Free(list.sums.Buf)
-			}
 			*list = partLists{
 				edges: list.edges[:0], dst: list.dst[:0], weight: list.weight[:0], inverse: list.inverse[:0], loop: list.loop[:0], weighs: list.weighs,
+				memory: list.memory,
 			}
 		}
 		p.nodes, p.chunks, p.bytes = p.nodes[:0], p.chunks[:0], 0
@@ -346,7 +349,7 @@ func (p *part) addBlock(ctx context.Context, list *partLists, from int, edges []
 // addRows is addBlock for rows as they add up.
 func (p *part) addRows(list *partLists, edges []uint64, ids []uint32, rows kernels.Tensor) []uint64 {
 	if list.sums.Buf == nil {
-		list.sums = p.newSums(rows.Cols)
+		list.sums = p.newSums(list, rows.Cols)
 	}
 	most := max(1, p.e.most.edges)
 	p.to, p.from, p.weight = p.to[:0], p.from[:0], p.weight[:0]
@@ -372,9 +375,27 @@ func (p *part) addRows(list *partLists, edges []uint64, ids []uint32, rows kerne
 	return edges
 }
 
-// newSums are sums of all destinations of the part.
-func (p *part) newSums(cols int) kernels.Tensor {
-	return kernels.Tensor{Buf: p.e.step.Tape.Backend().Alloc(kernels.F32, len(p.nodes)*cols), Type: kernels.F32, Rows: len(p.nodes), Cols: cols}
+// newSums are sums of all destinations of the part, in the memory of the part before where that is large enough: the system takes its time
+// to give memory anew.
+func (p *part) newSums(list *partLists, cols int) kernels.Tensor {
+	be, n := p.e.step.Tape.Backend(), len(p.nodes)*cols
+	sums := kernels.Tensor{Buf: list.memory, Type: kernels.F32, Rows: len(p.nodes), Cols: cols}
+	if list.memory != nil && list.memory.Len() >= n {
+		be.Fill(sums, 0)
+		return sums
+	}
+	p.free(list)
+	list.memory = be.Alloc(kernels.F32, n)
+	sums.Buf = list.memory
+	return sums
+}
+
+// free gives up the memory of sums.
+func (p *part) free(list *partLists) {
+	if list.memory != nil {
+		p.e.step.Tape.Backend().Free(list.memory)
+		list.memory = nil
+	}
 }
 
 // addEdges adds the edges that p.to, p.from and p.weight have, and empties these.
@@ -413,7 +434,7 @@ func (p *part) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 	if len(list.loop) > 0 {
 		own := p.e.step.Model.Sources(p.e.step.Tape, p.layer, p.typ, n, x[p.typ])
 		if list.sums.Buf == nil {
-			list.sums = p.newSums(own.Cols)
+			list.sums = p.newSums(list, own.Cols)
 		}
 		for i := range n {
 			p.to, p.from = append(p.to, uint32(lo+i)), append(p.from, uint32(i))
@@ -434,25 +455,42 @@ func (p *part) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 	return sums
 }
 
-// sortEdges sorts edges: by their first bits into buckets where they are, and then each of those, on several goroutines.
+// sortEdges sorts edges where they are, 8 bits at a time, on several goroutines: hubs have low numbers, so a few buckets have most of them.
 func sortEdges(edges []uint64) {
-	const buckets = 1 << 11
-	if len(edges) < 4*buckets {
+	if len(edges) == 0 {
+		return
+	}
+	var sorting errgroup.Group
+	sorting.SetLimit(runtime.GOMAXPROCS(0))
+	sortBits(&sorting, edges, bits.Len64(slices.Max(edges)))
+	_ = sorting.Wait() // which has no errors
+}
+
+const (
+	radix     = 8 // bits
+	fewEdges  = 1 << 7
+	manyEdges = 1 << 16 // edges that another goroutine may sort
+)
+
+// sortBits sorts edges that are equal from this bit on.
+func sortBits(sorting *errgroup.Group, edges []uint64, top int) {
+	if len(edges) < fewEdges {
 		slices.Sort(edges)
 		return
 	}
-	shift := max(0, bits.Len64(slices.Max(edges))-bits.Len64(buckets-1))
-	var next, end [buckets]int
+	shift := max(0, top-radix)
+	var next, end [1 << radix]int
+	bucket := func(e uint64) uint64 { return e >> shift & (1<<radix - 1) }
 	for _, e := range edges {
-		end[e>>shift]++
+		end[bucket(e)]++
 	}
-	for b, at := 0, 0; b < buckets; b++ {
+	for b, at := 0, 0; b < len(end); b++ {
 		next[b], end[b], at = at, at+end[b], at+end[b]
 	}
-	for b := range buckets {
+	for b := range next {
 		for i := next[b]; i < end[b]; i = next[b] {
 			e := edges[i]
-			for of := e >> shift; of != uint64(b); of = e >> shift {
+			for of := bucket(e); of != uint64(b); of = bucket(e) {
 				e, edges[next[of]] = edges[next[of]], e
 				next[of]++
 			}
@@ -460,20 +498,17 @@ func sortEdges(edges []uint64) {
 			next[b]++
 		}
 	}
-	var sorting sync.WaitGroup
-	var taken atomic.Int64
-	for range runtime.GOMAXPROCS(0) {
-		sorting.Go(func() {
-			for b := taken.Add(1) - 1; b < buckets; b = taken.Add(1) - 1 {
-				first := 0
-				if b > 0 {
-					first = end[b-1]
-				}
-				slices.Sort(edges[first:end[b]])
-			}
-		})
+	if shift == 0 {
+		return
 	}
-	sorting.Wait()
+	first := 0
+	for _, last := range end {
+		some := edges[first:last]
+		first = last
+		if len(some) < manyEdges || !sorting.TryGo(func() error { sortBits(sorting, some, shift); return nil }) {
+			sortBits(sorting, some, shift)
+		}
+	}
 }
 
 // layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means or sums a relation.
