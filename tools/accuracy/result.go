@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func (r *result) cells() []string {
 	seconds, _ := meanDeviation(r.seconds)
 	name, _, _ := strings.Cut(r.name, "/")
 	return []string{
-		name, r.model, r.settings.name, r.epochs, fmt.Sprint(len(r.test)), fmt.Sprintf("%.2f ± %.2f", 100*test, 100*deviation),
+		name, cmp.Or(r.model, "none"), r.settings.name, r.epochs, fmt.Sprint(len(r.test)), fmt.Sprintf("%.2f ± %.2f", 100*test, 100*deviation),
 		r.beside(), fmt.Sprintf("%.2f", 100*valid), fmt.Sprintf("%.1f", seconds),
 	}
 }
@@ -129,7 +130,8 @@ func appendMarkdown(file, what string, results []result, seeds int) error {
 
 The tested epoch is the best one of validation. ± is the standard deviation over seeds; they also draw the splits of
 coauthor_cs, amazon_computers (20 training and 30 validation nodes a class) and facebook (60/20/20 %%), and hold out the edges of
-cora-links, citeseer-links and bitcoin_otc (85/5/10 %%), whose figures are ROC-AUC. cora and citeseer have the
+cora-links, citeseer-links and bitcoin_otc (85/5/10 %%), whose figures are ROC-AUC. Those of wn18rr
+are filtered MRR over both ends. cora and citeseer have the
 public split. The features of ogbn_arxiv are fastrp:128, made of the graph.
 
 %s`, time.Now().UTC().Format(time.DateOnly), strings.Join(os.Args[1:], " "), what, machine(),

@@ -38,7 +38,11 @@ func trialOf(t task, v variant, seed int) trial {
 
 // trainFlags are the flags of a task that no variant and no seed changes.
 func trainFlags(t task) []string {
-	return append([]string{"--model", t.model, "--epochs", t.epochs}, t.settings.flags...)
+	flags := []string{"--model", t.model, "--epochs", t.epochs}
+	if t.model == "" {
+		flags = flags[2:]
+	}
+	return append(flags, t.settings.flags...)
 }
 
 // fingerprint tells one gnnstore from another.
