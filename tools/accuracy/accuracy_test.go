@@ -48,6 +48,8 @@ func TestBelowBars(t *testing.T) {
 	rivals := []result{{task: task{name: "otc", published: "means"}, test: []float64{0.92, 0.91}, rival: []float64{0.91, 0.93}}}
 	require.EqualError(t, belowBars(rivals, 0), "otc: test accuracy 91.50 % is below 92.00 %")
 	require.NoError(t, belowBars(rivals, quickSlack))
+	rivals[0].shown = true
+	require.NoError(t, belowBars(rivals, 0))
 	require.Equal(t, "means on the same splits: 92.00 ± 1.41", rivals[0].beside())
 }
 

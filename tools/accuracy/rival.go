@@ -11,10 +11,10 @@ import (
 // meanSigns is the ROC-AUC by which the share of negative ratings that the source of a test edge gave, and of those that its destination
 // got, tell whether its own is negative, over the edges that are trained on. Each share is as with one more rating of the mean of all,
 // which made it the best of some simple scores: means of the ratings themselves come to five points less.
-func meanSigns(dataset string) (auc float64, err error) {
+func meanSigns(dataset string, _ int) (auc float64, note string, err error) {
 	ds, err := store.Open(dataset)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
 	err = store.Guard(func() (err error) {
@@ -50,7 +50,7 @@ func meanSigns(dataset string) (auc float64, err error) {
 		auc, err = of.Value()
 		return err
 	})
-	return auc, err
+	return auc, "", err
 }
 
 // share is that of the negative ones among n ratings.

@@ -25,7 +25,7 @@ func TestMeanSigns(t *testing.T) {
 	})
 	// A quarter of all is negative. Given by 0: 1.25/3; by 1: 0.25/3; by 4: 0.25. Got by 2: 0.25/3; by 3: 1.25/3; by 4: 0.25. Sums of the
 	// positives: 0.5 and 0.667; of the negatives: 0.5 and 0.667. Of four pairs one is in order, and two tie.
-	auc, err := meanSigns(path)
+	auc, _, err := meanSigns(path, 1)
 	require.NoError(t, err)
 	require.InDelta(t, 0.5, auc, 1e-12)
 }

@@ -308,6 +308,21 @@ func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 	return e.rows.nodes(), nil
 }
 
+// Candidates calls f with each link of a part that is measured and the nodes that its destination is measured among: what else scores
+// these is measured as a run is. It is for negatives Uniform, and lends instead until f returns.
+func (k *Links) Candidates(ctx context.Context, p Part, f func(src, dst uint32, instead []uint32)) error {
+	if k.evaluation.of.Way != Uniform {
+		return fmt.Errorf("{eval_negatives} %s: the candidates of a link are those of uniform:N", k.links.EvalNegatives)
+	}
+	if _, err := k.Part(ctx, p); err != nil {
+		return err
+	}
+	for _, i := range k.used {
+		f(k.ends[0][i], k.ends[1][i], k.replacing(i).dst)
+	}
+	return nil
+}
+
 // choose appends n of all links of a part to dst, ascending: the same ones each time.
 func (k *Links) choose(dst []int, p Part, n, all int) []int {
 	if n == all {
