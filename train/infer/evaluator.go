@@ -594,10 +594,7 @@ type bounds struct {
 
 // chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
 func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) error) error {
-	width := e.step.Model.Hidden
-	if l == 0 && e.data.Types[t].HasRows() {
-		width = e.data.Types[t].Dim()
-	}
+	width := e.chunkWidth(t, l)
 	var chunk []uint32
 	edges, learnt := 0, int64(0)
 	for v := range nodes.all {
@@ -621,6 +618,14 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 		return nil
 	}
 	return do(chunk)
+}
+
+// chunkWidth is the columns of rows of type t in layer l, for the size of chunks.
+func (e *Evaluator) chunkWidth(t, l int) int {
+	if l == 0 && e.data.Types[t].HasRows() {
+		return e.data.Types[t].Dim()
+	}
+	return e.step.Model.Hidden
 }
 
 // edges is the number of neighbours that layer l reads for v of type t, and the bytes that learnt rows take for it at most.

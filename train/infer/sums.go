@@ -95,17 +95,37 @@ func (w *windows) bySums(ctx context.Context, t int, nodes nodeSet, memory int64
 // reserve makes room for the edges of the part that begins with node first, so that no list grows: hubs, which come first, have many more
 // edges to a part than others.
 func (p *part) reserve(nodes nodeSet, first uint32, memory int64) {
-	held, edges := int64(0), make([]int64, len(p.lists))
+	node := int64(0) // what one takes beside its edges
+	for r := range p.lists {
+		if p.into(r) {
+			node += int64(4*p.e.sumColumns(p.layer, r) + 8)
+		}
+	}
+	// The last chunk begins before the memory is full, and is held to its end.
+	chunk := int64(p.e.most.edges)*p.e.edgeBytes() + int64(p.e.most.bytes/(4*p.e.chunkWidth(p.typ, p.layer))+1)*node
+	held, all, edges := int64(0), int64(0), make([]int64, len(p.lists))
 	for v := range nodes.from(first) {
-		if held >= memory+int64(p.e.most.edges)*edgeBytes { // and the rest of a chunk
+		if held >= memory+chunk {
 			break
 		}
+		held += node
 		for r := range p.lists {
 			if p.into(r) {
 				n := int64(p.e.data.Relations[r].Degree(v))
 				edges[r] += n
-				held += p.e.edgeBytes()*n + int64(4*p.e.sumColumns(p.layer, r)+8)
+				all += p.e.edgeBytes() * n
+				held += p.e.edgeBytes() * n
 			}
+		}
+	}
+	for r := range p.lists {
+		if m := p.lists[r].memory; m != nil {
+			all += 4 * int64(m.Len())
+		}
+	}
+	if all > memory { // it is not the usual order of nodes, from many neighbours to few
+		for r := range p.lists {
+			p.free(&p.lists[r])
 		}
 	}
 	fit := true

@@ -62,3 +62,40 @@ func TestSortEdges(t *testing.T) {
 		}
 	}
 }
+
+// TestEdgesOfPartsFit: the lists of a part are as long as was reserved, wherever it begins, so that none is copied to grow.
+func TestEdgesOfPartsFit(t *testing.T) {
+	const nodes = 4000
+	rng := rand.New(rand.NewPCG(4, 5))
+	s := storetest.Communities(nodes, 2, 0, 4, 1)
+	s.Neighbors = make([][]store.NodeID, nodes)
+	for v := range s.Neighbors {
+		for range 1 + 4000/(v+1) + rng.IntN(20) {
+			s.Neighbors[v] = append(s.Neighbors[v], store.NodeID(rng.IntN(nodes)))
+		}
+		slices.Sort(s.Neighbors[v])
+		s.Neighbors[v] = slices.Compact(s.Neighbors[v])
+	}
+	e := network(t, storetest.Build(t, s), model.Config{Kind: model.SAGE, Layers: 2, Hidden: 16, Norm: "none", Heads: 1}, Options{})
+	e.most.bytes, e.most.edges = 8000, 3000
+	all := newNodeSet(nodes)
+	for v := range uint32(nodes) {
+		all.add(v)
+	}
+	for _, memory := range []int64{1, 20_000, 100_000, 1 << 20} {
+		p, parts, room := &part{e: e, layer: 1, lists: make([]partLists, 1)}, 0, 0
+		require.NoError(t, e.chunks(all, 0, 1, func(chunk []uint32) error {
+			if len(p.nodes) == 0 {
+				p.reserve(all, chunk[0], memory)
+				room = cap(p.lists[0].edges)
+			}
+			require.NoError(t, p.add(t.Context(), chunk))
+			require.Equal(t, room, cap(p.lists[0].edges), "part %d of %d bytes", parts, memory)
+			if p.bytes >= memory {
+				parts++
+				*p = part{e: e, layer: 1, lists: make([]partLists, 1), finished: parts}
+			}
+			return nil
+		}))
+	}
+}
