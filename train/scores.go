@@ -118,6 +118,9 @@ func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, s
 	})
 }
 
+// errPairsChanged is about a file of pairs that was replaced while rows of the nodes that it named were computed.
+var errPairsChanged = errors.New("the pairs are others than when they were first read; run the same command again")
+
 // eachPair calls do with pairs, and with the rows that the network made of their nodes: row from[i] of x is the ith source's, and row to[i] of y
 // the ith destination's.
 func (n *Network) eachPair(
@@ -146,6 +149,11 @@ func (n *Network) eachPair(
 	defer y.close()
 	var numbers [2][]uint32
 	err = pairs(func(p Pairs) error {
+		for i, u := range p.Src {
+			if !named[0][u] || !named[1][p.Dst[i]] {
+				return errPairsChanged
+			}
+		}
 		for len(p.Src) > 0 {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -129,6 +129,12 @@ func TestScores(t *testing.T) {
 			require.InDelta(t, reference(weights, o.Decoder, x[u], y[dst[i]]), got[i], 1e-4)
 		}
 		require.Equal(t, got, scored(t, n, src, dst, 7))
+		readings := 0
+		err = n.Scores(t.Context(), func(use func(Pairs) error) error {
+			readings++
+			return use(Pairs{Src: src[:2], Dst: dst[2*(readings-1):][:2], Of: make([]uint32, 2)})
+		}, func(Pairs, []float32) error { return nil })
+		require.ErrorIs(t, err, errPairsChanged)
 		n.rowBytes, n.t.eval.Bytes, n.t.eval.ChunkBytes = 0, 0, 1<<12 // a file, layers on disk, and few pairs together
 		require.Equal(t, got, scored(t, n, src, dst, 100))
 		left, err := filepath.Glob(filepath.Join(filepath.Dir(n.t.eval.Dir), "*"))

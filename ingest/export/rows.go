@@ -200,6 +200,11 @@ func (w *rowWriter) open(out string) error {
 	if w.release, err = claim(w.FS, paths[len(paths)-1]); err != nil {
 		return err
 	}
+	for _, path := range paths { // who held it may have finished meanwhile
+		if err := MayWrite(w.FS, path, w.Force); err != nil {
+			return err
+		}
+	}
 	for _, path := range paths {
 		f, err := w.FS.Create(path+".partial", vfs.WriteCategoryUnspecified)
 		if err != nil {

@@ -63,6 +63,13 @@ func TestSortEdges(t *testing.T) {
 	}
 }
 
+// TestLayerNames: what others have put beside layers is not removed with them.
+func TestLayerNames(t *testing.T) {
+	for name, ours := range map[string]bool{"layer-0": true, "layer-12.partial": true, "layer-2024-backup.txt": false, "layer-": false, "my-layer-1": false} {
+		require.Equal(t, ours, layerNames.MatchString(name), name)
+	}
+}
+
 // TestEdgesOfPartsFit: the lists of a part are as long as was reserved, wherever it begins, so that none is copied to grow.
 func TestEdgesOfPartsFit(t *testing.T) {
 	const nodes = 4000

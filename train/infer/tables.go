@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"syscall"
 	"time"
@@ -290,6 +291,9 @@ func (e *Evaluator) tableBytes(l, count int, elem store.Elem) int64 {
 	return bytes + bytes/1000 + 8*store.PageSize
 }
 
+// layerNames are those of layers, sealed or not.
+var layerNames = regexp.MustCompile(`^layer-[0-9]+(\.partial)?$`)
+
 // removeLayers removes what passes have left of layers, whole ones and others, but for those of some names.
 func (e *Evaluator) removeLayers(but ...string) error {
 	fsys := e.fs()
@@ -298,7 +302,7 @@ func (e *Evaluator) removeLayers(but ...string) error {
 		return fmt.Errorf("clear the rows of layers: %w", err)
 	}
 	for _, name := range names {
-		if ours, _ := filepath.Match("layer-[0-9]*", name); ours && !slices.Contains(but, name) {
+		if layerNames.MatchString(name) && !slices.Contains(but, name) {
 			if err := fsys.RemoveAll(filepath.Join(e.Dir, name)); err != nil {
 				return fmt.Errorf("clear the rows of layers: %w", err)
 			}
