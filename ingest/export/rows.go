@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/parquet-go/parquet-go"
@@ -94,8 +93,8 @@ func (w *rowWriter) write(out string, fill func() error) (_ *RowsReport, err err
 		for _, f := range w.files {
 			err = cmp.Or(err, f.drop(w.FS))
 		}
-		if w.release != nil {
-			err = cmp.Or(err, w.release())
+		if w.lock != nil {
+			err = cmp.Or(err, w.lock.Release())
 		}
 	}()
 	if err := w.open(filepath.Clean(out)); err != nil {
@@ -115,7 +114,7 @@ type rowWriter struct {
 	RowOptions
 	keys    []key
 	files   []*rowFile // of npy one for each key; the last one, of the rows, gets its name last
-	release func() error
+	lock    *store.Lock
 	written int64
 
 	cells   []cell // of a row, one for each key
@@ -197,7 +196,7 @@ func (w *rowWriter) open(out string) error {
 		return err
 	}
 	var err error
-	if w.release, err = claim(w.FS, paths[len(paths)-1]); err != nil {
+	if w.lock, err = claim(w.FS, paths[len(paths)-1]); err != nil {
 		return err
 	}
 	for _, path := range paths { // who held it may have finished meanwhile
@@ -232,18 +231,14 @@ func MayWrite(on vfs.FS, path string, force bool) error {
 	return nil
 }
 
-// claim keeps others from writing a file until release is called, or this process ends. What one that has ended left under a temporary name
-// is written over.
-func claim(on vfs.FS, path string) (release func() error, err error) {
-	name := path + ".lock"
-	lock, err := on.Lock(name)
-	if errors.Is(err, syscall.EAGAIN) {
-		return nil, fmt.Errorf("%s: somebody else is writing it", path)
+// claim keeps others from writing a file until it is released, or this process ends. What one that has ended left under a temporary name is
+// written over.
+func claim(on vfs.FS, path string) (*store.Lock, error) {
+	l, err := store.TakeLock(on, path+".lock")
+	if errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%s: somebody else is writing it; wait for the end of that, or choose another name", path)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return func() error { return errors.Join(on.Remove(name), lock.Close()) }, nil
+	return l, err
 }
 
 // maxColumns is of a table in parquet, each of which has buffers of its own.
