@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -21,6 +23,7 @@ const MeanOfLearnt = "mean"
 // dataset of its own, which lasts as long as they are read.
 type learntElsewhere struct {
 	dir    string
+	lock   *store.Lock
 	set    *store.Dataset
 	tables map[string]*store.Features // by type
 }
@@ -40,7 +43,10 @@ func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		at = filepath.Join(os.TempDir(), fmt.Sprintf("gnnstore-%d", os.Getpid()))
 	}
 	l := &learntElsewhere{dir: at + ".learnt", tables: map[string]*store.Features{}}
-	if err := os.RemoveAll(l.dir); err != nil { // of one that was killed
+	if l.lock, err = store.TakeLock(vfs.Default, l.dir+".lock"); errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%s: somebody else keeps learnt rows there; wait for the end of that, or name another place", l.dir)
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -48,6 +54,9 @@ func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			l.close()
 		}
 	}()
+	if err := removeLearnt(l.dir); err != nil {
+		return nil, err
+	}
 	o.Metric, o.EvalNegatives, o.GoesOn = "", "", false
 	n, err := OpenNetwork(ctx, own, dir, o, Hooks{Backend: h.Backend, Note: h.Note, faults: h.faults})
 	if err != nil {
@@ -69,6 +78,22 @@ func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	return l, nil
 }
 
+// removeLearnt removes what one that was killed has left, and nothing else.
+func removeLearnt(dir string) error {
+	ds, err := store.Open(dir)
+	if err != nil {
+		return nil // it is not there, or not ours, which store.Create says
+	}
+	defer ds.Close()
+	if ds.Manifest().Name != learntName {
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// learntName is the name of the dataset.
+const learntName = "learnt"
+
 // write writes the tables of the types whose rows n has learnt.
 func (l *learntElsewhere) write(ctx context.Context, n *Network, ds *store.Dataset, unseen string) error {
 	w, err := store.Create(l.dir, store.WriterOptions{})
@@ -80,7 +105,7 @@ func (l *learntElsewhere) write(ctx context.Context, n *Network, ds *store.Datas
 			return errors.Join(err, w.Abort())
 		}
 	}
-	_, err = w.Seal(store.Manifest{Name: "learnt", Order: "original", Provenance: store.Provenance{Tool: "gnnstore", Source: n.t.dir.Path()}})
+	_, err = w.Seal(store.Manifest{Name: learntName, Order: "original", Provenance: store.Provenance{Tool: "gnnstore", Source: n.t.dir.Path()}})
 	return err
 }
 
@@ -219,5 +244,6 @@ func (l *learntElsewhere) close() {
 	if l.set != nil {
 		l.set.Close()
 	}
-	_ = os.RemoveAll(l.dir) // the next one of the same name does it otherwise
+	_ = removeLearnt(l.dir) // the next one of the same name does it otherwise
+	_ = l.lock.Release()
 }

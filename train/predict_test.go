@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -495,8 +497,22 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 			delete(there, 201)
 			require.Equal(t, rows, there)
 			require.DirExists(t, scratch+".learnt")
+
+			looked, err := run.Look(dir)
+			require.NoError(t, err)
+			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, Hooks{})
+			require.ErrorContains(t, err, scratch+".learnt: somebody else keeps learnt rows there; wait for the end of that, or name another place")
+			require.DirExists(t, scratch+".learnt")
 			require.NoError(t, n.Close())
-			require.NoDirExists(t, scratch+".learnt")
+			left, err := filepath.Glob(scratch + "*")
+			require.NoError(t, err)
+			require.Empty(t, left)
+
+			// What is there by chance is no leftover.
+			require.NoError(t, os.Mkdir(scratch+".learnt", 0o777))
+			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, Hooks{})
+			require.ErrorIs(t, err, fs.ErrExist)
+			require.DirExists(t, scratch+".learnt")
 		})
 	}
 }

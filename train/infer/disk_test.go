@@ -476,6 +476,41 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// TestTwoInOnePlace: of two passes that keep their rows in one place the second is refused, and the first comes to the same.
+func TestTwoInOnePlace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: unsynced{vfs.Default}})
+	_, want, err := rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	other, _ := library(t, model.RSAGE, Options{Dir: dir, Of: "another"})
+	asked := 0
+	e.Progress = func(p Progress) {
+		asked++
+		_, _, err := rows(t.Context(), other, 2, papers)
+		require.EqualError(t, err, dir+": somebody else keeps the rows of layers there; wait for the end of that, or name another place")
+	}
+	_, got, err := rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Positive(t, asked)
+	require.NoDirExists(t, dir)
+
+	// One that was killed keeps nobody out, and a directory of somebody's own stays.
+	require.NoError(t, os.Mkdir(dir, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, lockName), nil, 0o666))
+	e.Progress = nil
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	require.NoDirExists(t, dir)
+	require.NoError(t, os.Mkdir(dir, 0o777))
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.DirExists(t, dir)
+}
+
 // TestStopped: a pass that is told to stop does.
 func TestStopped(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")

@@ -26,10 +26,18 @@ import (
 func (e *Evaluator) onDisk(ctx context.Context, p *pass, do func(t int, chunk []uint32, y kernels.Tensor) error) (err error) {
 	top := p.top()
 	identity := e.identity(p.need[top], top)
-	below, first, ours, err := e.begin(top, identity)
-	if ours {
-		defer func() { _ = e.fs().Remove(e.Dir) }() // it stays where somebody has put something there
+	lock, ours, err := e.lockDir()
+	if err != nil {
+		return err
 	}
+	defer func() {
+		err = errors.Join(err, lock.Release())
+		if ours {
+			_ = e.fs().Remove(e.Dir) // it stays where somebody has put something there
+		}
+	}()
+	below, first, found, err := e.begin(top, identity)
+	ours = ours || found
 	defer func() {
 		if below != nil {
 			below.Close()
@@ -202,16 +210,36 @@ func (e *Evaluator) identity(nodes []nodeSet, top int) map[string]string {
 	}
 }
 
-// begin makes the directory, or finds there the newest layer of the pass, if that may go on, and removes what else passes have left.
-// below is that layer, nil where there is none; first is the one to compute; ours says that nobody else made the directory.
-func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dataset, first int, ours bool, err error) {
+// lockName is the lock file of Dir.
+const lockName = "lock"
+
+// lockDir makes the directory, if need be, and keeps others out of it. ours says that nobody made it but passes.
+func (e *Evaluator) lockDir() (lock *store.Lock, ours bool, err error) {
+	fsys, name := e.fs(), filepath.Join(e.Dir, lockName)
+	for range 100 { // who had it may remove it between two steps
+		_, none := fsys.Stat(e.Dir)
+		_, left := fsys.Stat(name)
+		ours = errors.Is(none, fs.ErrNotExist) || left == nil
+		if err := fsys.MkdirAll(e.Dir, 0o777); err != nil {
+			return nil, false, fmt.Errorf("make a directory for the rows of layers: %w", err)
+		}
+		if lock, err = store.TakeLock(fsys, name); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		return nil, false, fmt.Errorf("%s: somebody else keeps the rows of layers there; wait for the end of that, or name another place", e.Dir)
+	case err != nil && ours:
+		_ = fsys.Remove(e.Dir)
+	}
+	return lock, ours, err
+}
+
+// begin finds the newest layer of the pass in the directory, if that may go on, and removes what else passes have left. below is that
+// layer, nil where there is none; first is the one to compute; found says that something of the pass is there.
+func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dataset, first int, found bool, err error) {
 	fsys := e.fs()
-	if _, err := fsys.Stat(e.Dir); errors.Is(err, fs.ErrNotExist) {
-		ours = true
-	}
-	if err := fsys.MkdirAll(e.Dir, 0o777); err != nil {
-		return nil, 0, false, fmt.Errorf("make a directory for the rows of layers: %w", err)
-	}
 	for l := top - 1; l >= 0 && e.Of != "" && below == nil; l-- {
 		ds, err := store.Open(e.layerPath(l))
 		if err != nil {
@@ -221,16 +249,16 @@ func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dat
 			ds.Close()
 			continue
 		}
-		below, first, ours = ds, l+1, true
+		below, first, found = ds, l+1, true
 	}
 	keep := []string{layerName(first - 1)}
 	if e.Of != "" { // createLayer looks at what it is of
 		keep = append(keep, layerName(first)+".partial")
 		if _, err := fsys.Stat(filepath.Join(e.Dir, keep[1])); err == nil {
-			ours = true
+			found = true
 		}
 	}
-	return below, first, ours, e.removeLayers(keep...)
+	return below, first, found, e.removeLayers(keep...)
 }
 
 // room refuses a file system that has less space left than the rows of two layers take, from layer first on, beside what others write

@@ -32,6 +32,7 @@ const (
 	LastFile       = "last.safetensors"
 	BestFile       = "best.safetensors"
 	runLock        = "lock"
+	layerLock      = "lock" // in LayerDir
 	checkpointName = "%s/%08d.safetensors"
 )
 
@@ -403,7 +404,7 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 func (d *Dir) RemoveHalves() error {
 	layers, _ := d.fs.List(d.File(LayerDir)) // or there are none
 	for _, name := range layers {
-		if ours, _ := filepath.Match("layer-[0-9]*", name); ours {
+		if ours, _ := filepath.Match("layer-[0-9]*", name); ours || name == layerLock {
 			if err := d.fs.RemoveAll(filepath.Join(d.File(LayerDir), name)); err != nil {
 				return fmt.Errorf("run directory: %w", err)
 			}
