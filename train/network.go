@@ -284,6 +284,10 @@ func (n *Network) FollowSpace(beside int64, show func(bytes, free int64)) {
 	n.t.eval.SpaceBeside, n.t.eval.Space = beside, show
 }
 
+// Left tells whether what was last computed was cut short and has left rows of layers in NetworkOptions.Scratch, which the next one goes on
+// behind.
+func (n *Network) Left() bool { return n.t.eval.Left() }
+
 // PlanPredict says how Predict would compute the layers up to one for nodes of a type, and what that would read. Layer 0 is not computed.
 func (n *Network) PlanPredict(layer, kind int, nodes []uint32) ([]infer.Planned, error) {
 	switch {

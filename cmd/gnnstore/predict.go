@@ -167,7 +167,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	defer func() {
-		if _, left := os.Stat(o.Scratch); err != nil && left == nil {
+		if err != nil && n.Left() {
 			err = fmt.Errorf("%w; what is computed of hidden layers stays in %s: the same command goes on from there, or remove it", err, o.Scratch)
 		}
 	}()

@@ -476,6 +476,53 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// TestLeft: a pass that was cut short says that rows are left where it has left some, and else leaves nothing.
+func TestLeft(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "layers")
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: unsynced{vfs.Default}, Of: "a test"})
+	cutIn := func(layer int) (left bool) {
+		ctx, stop := context.WithCancel(t.Context())
+		e.Progress = func(p Progress) {
+			if p.Layer == layer {
+				stop()
+			}
+		}
+		_, _, err := rows(ctx, e, 2, papers)
+		require.ErrorIs(t, err, context.Canceled)
+		if !e.Left() {
+			require.NoDirExists(t, dir)
+		}
+		return e.Left()
+	}
+	require.False(t, cutIn(1))
+	require.True(t, cutIn(2))
+	require.True(t, cutIn(3))
+	require.FileExists(t, filepath.Join(dir, "layer-1", "manifest.json"))
+
+	other, _ := library(t, model.RSAGE, Options{Dir: dir, FS: noRoom{unsynced{vfs.Default}, 0}, Of: "another"})
+	lock, _, err := e.lockDir()
+	require.NoError(t, err)
+	_, _, err = rows(t.Context(), other, 2, papers)
+	require.ErrorContains(t, err, "somebody else keeps the rows of layers there")
+	require.False(t, other.Left())
+	require.NoError(t, lock.Release())
+	_, _, err = rows(t.Context(), other, 2, papers)
+	require.ErrorContains(t, err, "the rows of two layers take ")
+	require.False(t, other.Left())
+
+	// Within a layer, what the journal has.
+	require.False(t, cutIn(1))
+	e.shardBytes = 64 * 20 // rows
+	require.True(t, cutIn(1))
+	require.True(t, cutIn(1))
+	require.FileExists(t, filepath.Join(dir, "layer-0.partial", "work", journalName))
+	e.Progress = nil
+	_, _, err = rows(t.Context(), e, 2, papers)
+	require.NoError(t, err)
+	require.False(t, e.Left())
+	require.NoDirExists(t, dir)
+}
+
 // TestTwoInOnePlace: of two passes that keep their rows in one place the second is refused, and the first comes to the same.
 func TestTwoInOnePlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")

@@ -112,6 +112,7 @@ type Evaluator struct {
 	read cachetier.Disk // of layers on disk
 
 	shardBytes int64 // of a layer on disk
+	left       bool  // see Left
 }
 
 // New makes an Evaluator of the network of s. It has no memory before the first Measure.

@@ -26,6 +26,7 @@ import (
 func (e *Evaluator) onDisk(ctx context.Context, p *pass, do func(t int, chunk []uint32, y kernels.Tensor) error) (err error) {
 	top := p.top()
 	identity := e.identity(p.need[top], top)
+	e.left = false
 	lock, ours, err := e.lockDir()
 	if err != nil {
 		return err
@@ -49,10 +50,12 @@ func (e *Evaluator) onDisk(ctx context.Context, p *pass, do func(t int, chunk []
 	if err != nil {
 		return err
 	}
+	inside := false // the layer at hand, that is not whole
 	defer func() {
 		if err == nil || e.Of == "" {
 			err = errors.Join(err, e.removeLayers())
 		}
+		e.left = err != nil && e.Of != "" && (below != nil || inside)
 	}()
 	for l := first; ; l++ {
 		if l == top {
@@ -63,7 +66,7 @@ func (e *Evaluator) onDisk(ctx context.Context, p *pass, do func(t int, chunk []
 			return err
 		}
 		if err = e.fill(ctx, w, p, l, below); err != nil {
-			if e.Of != "" {
+			if inside = e.Of != "" && w.ofUse(); inside {
 				return errors.Join(err, w.Leave())
 			}
 			return errors.Join(err, w.Abort())
@@ -157,6 +160,9 @@ func (e *Evaluator) typeOverDisk(
 	e.report(planned, max(1, parts), w.read(), time.Since(began)) // there are no windows of hubs
 	return nil
 }
+
+// Left tells whether the newest pass was cut short and has left rows in Options.Dir, which one of the same goes on behind.
+func (e *Evaluator) Left() bool { return e.left }
 
 func (e *Evaluator) fs() vfs.FS {
 	if e.FS == nil {
@@ -394,6 +400,9 @@ func (w *layerWriter) journal(work string) *store.Manifest {
 	return j.Parts
 }
 
+// ofUse tells whether a pass that goes on finds rows of the layer.
+func (w *layerWriter) ofUse() bool { return w.noted > 0 || len(w.left.NodeTypes) > 0 }
+
 // note writes down which rows outlive a crash, when there are more than before.
 func (w *layerWriter) note() (err error) {
 	if w.e.Of == "" {
@@ -409,7 +418,6 @@ func (w *layerWriter) note() (err error) {
 	if done <= w.noted {
 		return nil
 	}
-	w.noted = done
 	j := journaled{Identity: w.identity}
 	if j.Parts, err = w.PartsWith(under...); err != nil {
 		return err
@@ -422,7 +430,11 @@ func (w *layerWriter) note() (err error) {
 	if err != nil {
 		return err
 	}
-	return writeWhole(w.e.fs(), filepath.Join(work, journalName), text)
+	if err := writeWhole(w.e.fs(), filepath.Join(work, journalName), text); err != nil {
+		return err
+	}
+	w.noted = done
+	return nil
 }
 
 // writeWhole puts text in a file of this name, whole or not at all.
