@@ -205,7 +205,7 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 		return err
 	}
 	defer rows.close()
-	o.Bytes = n.t.eval.Bytes / 2 // hidden rows are not there any more
+	o.Bytes = n.t.eval.Bytes // hidden rows are not there any more
 	show := o.Progress
 	o.Progress = func(done, all int64) {
 		n.t.peak.Look()

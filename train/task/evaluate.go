@@ -430,7 +430,8 @@ func (k *Links) learnKnown() {
 
 // heldLinks lists what is held out of one of the relations, by source and destination. It is not nil.
 func (k *Links) heldLinks(of int) []uint64 {
-	known, l := []uint64{}, k.data.Links.All[of]
+	l := k.data.Links.All[of]
+	known := make([]uint64, 0, 2*(l.Valid.Len()+l.Test.Len())) // twice where the relation is symmetric
 	for _, h := range []store.HeldEdges{l.Valid, l.Test} {
 		if h.Len() == 0 {
 			continue

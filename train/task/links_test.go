@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -305,6 +306,60 @@ func TestScoresAreBudgeted(t *testing.T) {
 	require.EqualValues(t, 8*(2+1)*10+(2*4+pairBytes)*2*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))
 	// Lists are scored some at a time, and no fewer than one: a link's own.
 	require.EqualValues(t, pairBytes*1000, bytes(metric.MRR, "uniform:1001000", "")-bytes(metric.MRR, "uniform:1000000", ""))
+}
+
+// TestKnownLinksAreBudgeted: chunks of destinations have no more known links of the block than there is room for, but where one destination has,
+// and together all of them, each once.
+func TestKnownLinksAreBudgeted(t *testing.T) {
+	k, err := NewLinks(pairs(t), Options{Batch: 7}, LinkOptions{}, model.Dot)
+	require.NoError(t, err)
+	find := func(most int, sources []uint32) (known [][2]uint32, largest int) {
+		s := &search{TopOptions: TopOptions{ExcludeKnown: true}, k: k, r: k.relation, targets: 20, mostKnown: most, sources: sources}
+		s.findHeld()
+		hi := 0
+		for lo := 0; lo < s.targets; lo = hi {
+			hi = s.chunkFrom(lo)
+			s.findKnown(lo, hi)
+			if hi > lo+1 {
+				largest = max(largest, len(s.known))
+			}
+			for _, at := range s.known {
+				known = append(known, [2]uint32{sources[at>>32], uint32(lo) + uint32(at)})
+			}
+		}
+		slices.SortFunc(known, func(a, b [2]uint32) int { return slices.Compare(a[:], b[:]) })
+		return known, largest
+	}
+	var all []uint32
+	want := map[[2]uint32]bool{{0, 19}: true, {1, 18}: true, {2, 3}: true}
+	for u := range uint32(30) {
+		all = append(all, u)
+	}
+	for v := range uint32(20) {
+		for _, u := range k.relation.Neighbors(v) {
+			want[[2]uint32{u, v}] = true
+		}
+	}
+	for _, most := range []int{1, 5, 12, 1000} {
+		known, largest := find(most, all)
+		require.ElementsMatch(t, slices.Collect(maps.Keys(want)), known)
+		require.LessOrEqual(t, largest, most)
+		known, _ = find(most, []uint32{1, 5, 29})
+		for _, pair := range known {
+			require.True(t, want[pair])
+		}
+		require.Len(t, known, linksFrom(want, 1)+linksFrom(want, 5)+linksFrom(want, 29))
+	}
+}
+
+// linksFrom is how many links have a source.
+func linksFrom(links map[[2]uint32]bool, src uint32) (n int) {
+	for l := range links {
+		if l[0] == src {
+			n++
+		}
+	}
+	return n
 }
 
 // TestTooManyNegatives: negatives of evaluation that there is no memory for are refused before they are drawn, with the number that there is

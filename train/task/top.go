@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/model"
 )
 
 // TopOptions say which destinations Top finds.
@@ -19,7 +20,8 @@ type TopOptions struct {
 	Of int
 	// ExcludeKnown leaves out the links that the dataset has, trained on or held out, and where both ends are of one type a node itself.
 	ExcludeKnown bool
-	// Bytes bounds the rows of sources that are held together, with the best that they have so far.
+	// Bytes bounds what is held together: half of it rows of sources, with the best that they have so far, and beside them known links and pairs
+	// to score. A tile, and one of each of these, are there whatever it is.
 	Bytes int64
 	// Progress is called now and then: so many of all pairs have been looked at. nil: nobody is.
 	Progress func(done, all int64)
@@ -36,7 +38,18 @@ const (
 	topSources = 256
 	topTargets = 1024
 	topFloats  = 4 << 20 // of rows that a decoder which is no product takes apart at once
+	leastKnown = 1 << 16 // known links of a chunk
+	// sourceBytes is what a source takes beside its row and the best: a heap, its place in lists, and in those of one destination.
+	sourceBytes = 64
 )
+
+// scoredBytes is what a pair takes while it is scored: its places in lists and, where scores are no products, three rows.
+func (k *Links) scoredBytes() int64 {
+	if k.model.Decoder != model.PairMLP {
+		return pairBytes
+	}
+	return pairBytes + 3*4*int64(k.model.Out)
+}
 
 // Top calls do with the K destinations of the highest scores of each of the sources, which ascend, the best first and of equals the one that is
 // stored first; fewer where there are no more. Scores are those of [Links.Scores], bit for bit.
@@ -53,7 +66,14 @@ func (k *Links) Top(
 	s.K = min(s.K, s.targets)
 	s.all *= int64(s.targets)
 	defer s.close()
-	block := min(max(o.Bytes/int64(4*s.cols+8*s.K+16), 1), int64(len(sources)))
+	each := int64(4*s.cols + 16*s.K + sourceBytes) // twice the best: while lists of them grow
+	if each > max(o.Bytes/2, 1<<20) {
+		return fmt.Errorf("{top} %d: the best of one source take %s, and there are %s; take fewer, or more {memory_bytes}", o.K,
+			kernels.FormatBytes(each), kernels.FormatBytes(o.Bytes/2))
+	}
+	block := min(max(o.Bytes/2/each, 1), int64(len(sources)))
+	s.mostKnown = max(leastKnown, int(o.Bytes/8/16))
+	s.mostPairs = int(max(1, min(topFloats/int64(s.cols), o.Bytes/4/k.scoredBytes())))
 	for mine := range slices.Chunk(sources, max(1, int(block))) {
 		if err := store.Guard(func() error { return s.block(ctx, mine, x) }); err != nil {
 			return err
@@ -79,6 +99,9 @@ type search struct {
 	targets int
 	done    int64
 	all     int64
+
+	mostKnown int // known links of a chunk, but for those of its last destination
+	mostPairs int // that are scored together, but for those of the last source
 
 	sources []uint32 // of the block
 	best    []heap
@@ -144,11 +167,12 @@ func (s *search) block(ctx context.Context, sources []uint32, x EndRows) error {
 	if s.ExcludeKnown {
 		s.findHeld()
 	}
-	for lo := 0; lo < s.targets; lo += topTargets {
+	hi := 0
+	for lo := 0; lo < s.targets; lo = hi {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hi := min(lo+topTargets, s.targets)
+		hi = s.chunkFrom(lo)
 		s.ids = s.ids[:0]
 		for v := lo; v < hi; v++ {
 			s.ids = append(s.ids, uint32(v))
@@ -196,13 +220,32 @@ func (s *search) findHeld() {
 	slices.Sort(s.held)
 }
 
+// chunkFrom is where the chunk of destinations ends that begins with lo: the known links of the block to them are not too many, by the degrees.
+func (s *search) chunkFrom(lo int) int {
+	end := min(lo+topTargets, s.targets)
+	if !s.ExcludeKnown {
+		return end
+	}
+	known := 0
+	for hi := lo; hi < end; hi++ {
+		// Links of a source count once, since parallel ones are together.
+		if known += min(s.r.Degree(uint32(hi)), len(s.sources)) + 1; known > s.mostKnown && hi > lo {
+			return hi
+		}
+	}
+	return end
+}
+
 // findKnown finds the known links of the block to destinations lo to hi.
 func (s *search) findKnown(lo, hi int) {
 	s.known = s.known[:0]
 	r := s.r
 	for v := lo; v < hi; v++ {
-		for _, u := range r.Neighbors(uint32(v)) {
-			if i, ok := s.place(u); ok {
+		for n, list := 0, r.Neighbors(uint32(v)); n < len(list); n++ {
+			if n > 0 && list[n] == list[n-1] {
+				continue
+			}
+			if i, ok := s.place(list[n]); ok {
 				s.known = append(s.known, uint64(i)<<32|uint64(v-lo))
 			}
 		}
@@ -225,7 +268,6 @@ func (s *search) tile(lo, from, to int) error {
 	known, _ := slices.BinarySearch(s.known, uint64(from)<<32)
 	k.lists = k.lists[:0]
 	l := k.list(k.relation.Src, k.relation.Dst, nil)
-	most := max(1, topFloats/s.cols) // pairs at a time
 	s.at = s.at[:0]
 	for i := from; i < to; i++ {
 		limit := s.best[i].limit()
@@ -247,7 +289,7 @@ func (s *search) tile(lo, from, to int) error {
 		}
 		l.end()
 		s.at = append(s.at, uint32(i-from))
-		if len(l.nodes) >= most || i == to-1 {
+		if len(l.nodes) >= s.mostPairs || i == to-1 {
 			if err := s.take(x, l, lo, from); err != nil {
 				return err
 			}
