@@ -12,9 +12,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// fixed says of a network that learns no more where its hidden rows may be.
+// fixed says of a network that learns no more where its hidden rows may be, and what it is for.
 type fixed struct {
 	onDisk bool // those that do not fit in memory; else all must fit
+	// predicts says that nothing is measured.
+	predicts bool
 }
 
 // openFixed opens what a network that learns no more computes with, over all neighbours: no batch is drawn ahead, no step is taken, and
@@ -92,8 +94,11 @@ func (t *trainer) besideRows() int64 {
 	if t.labels != nil {
 		bytes += t.labels.Bytes()
 	}
-	if t.links != nil {
-		bytes += t.links.Bytes()
+	switch {
+	case t.links != nil && t.hooks.fixed.predicts:
+		bytes += t.links.TopBytes()
+	case t.links != nil:
+		bytes += max(t.links.Bytes(), t.links.TopBytes())
 	}
 	return bytes + t.hooks.beside
 }

@@ -46,6 +46,8 @@ type NetworkOptions struct {
 	Scratch string `json:"-"`
 	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for: empty, which refuses them, or MeanOfLearnt.
 	Unseen string `json:"unseen"`
+	// Predicts says that Measure is not called, so that there need not be what it takes.
+	Predicts bool `json:"-"`
 	// GoesOn has a Predict that was cut short leave the rows in Scratch that are finished, and the next one start behind them.
 	GoesOn bool `json:"-"`
 }
@@ -132,7 +134,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		}
 	}
 	if with.Sampler != sample.RW {
-		h.fixed = &fixed{onDisk: o.Scratch != ""}
+		h.fixed = &fixed{o.Scratch != "", o.Predicts}
 	}
 	if with.Links() || with.Edges() {
 		n.rowBytes = int64(1) << 30
@@ -320,6 +322,9 @@ var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 // of the edge split, among the negatives of the run's evaluation; links that are trained on are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
+	if f := n.t.hooks.fixed; f != nil && f.predicts {
+		panic("train: Measure of a Network that only predicts")
+	}
 	began, before := time.Now(), n.BytesRead()
 	m = Measured{Nodes: part, Method: n.t.eval.Method(), Layers: []infer.Report{}}
 	defer n.FollowLayers(n.t.eval.Reported)

@@ -214,6 +214,43 @@ func TestTop(t *testing.T) {
 	})
 }
 
+// TestScoresInLittleMemory: what a step would take need not be there to use a network, nor what measuring would to predict.
+func TestScoresInLittleMemory(t *testing.T) {
+	ds := open(t, linked(300))
+	o := linkOptions()
+	o.Negatives, o.Batch, o.Epochs = "uniform:600", 5000, 1
+	dir, _ := runIn(t, ds, o)
+	looked, err := run.Look(dir)
+	require.NoError(t, err)
+	little := NetworkOptions{MemoryBytes: 64 << 20, Scratch: filepath.Join(t.TempDir(), "layers")}
+	with := little.of(looked.Record())
+	_, err = newTrainer(t.Context(), ds, with, Hooks{})
+	require.ErrorContains(t, err, "{negatives} uniform:600: a step of ")
+	n := network(t, ds, dir, little)
+	require.Positive(t, measure(t, n, "test"))
+	require.NoError(t, n.Close())
+	little.EvalNegatives = "uniform:10000000"
+	_, err = OpenNetwork(t.Context(), ds, looked, little, Hooks{})
+	require.ErrorContains(t, err, "{eval_negatives} uniform:10000000: scoring the links of a part among them takes ")
+	little.Predicts = true
+	n = network(t, ds, dir, little)
+	defer n.Close()
+	src, dst := []uint32{1, 2, 3}, []uint32{4, 5, 6}
+	whole := network(t, ds, dir, NetworkOptions{})
+	defer whole.Close()
+	require.Equal(t, scored(t, whole, src, dst, 3), scored(t, n, src, dst, 3))
+	best := func(n *Network) (all []uint32) {
+		err := n.Top(t.Context(), tasks.TopOptions{K: 4, ExcludeKnown: true}, src, func(_ uint32, best []uint32, _ []float32) error {
+			all = append(all, best...)
+			return nil
+		})
+		require.NoError(t, err)
+		return all
+	}
+	require.Equal(t, best(whole), best(n))
+	require.Panics(t, func() { _, _ = n.Measure(t.Context(), "test") })
+}
+
 // TestScoresOfSeveral: pairs of several relations score what the decoder makes of them with each relation's own vector, and the best of a relation
 // are those of all its scores sorted, without its known links and with those of the others.
 func TestScoresOfSeveral(t *testing.T) {

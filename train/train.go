@@ -209,6 +209,9 @@ func (t *trainer) newTask() (err error) {
 		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed, NoLayers: t.Layers == 0,
 		MemoryBytes: t.MemoryBytes, Width: t.shape().Out,
 	}
+	if f := t.hooks.fixed; f != nil {
+		o.Fixed, o.Unmeasured = true, f.predicts
+	}
 	switch {
 	case t.data.Links == nil:
 		t.task, err = tasks.NewNodes(t.data, o)

@@ -160,7 +160,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	}
 	p := newProgress(stderr)
 	defer p.clear()
-	o.Scratch, o.GoesOn = filepath.Clean(out)+".layers", true
+	o.Scratch, o.Predicts, o.GoesOn = filepath.Clean(out)+".layers", true, true
 	n, err := o.open(ctx, stderr, p, runPath, dataset)
 	if err != nil {
 		return err

@@ -149,8 +149,13 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Shared, InBatch, All); err != nil {
 		return nil, fmt.Errorf("{negatives} %w", err)
 	}
-	if err := k.checkMemory(decoder); err != nil {
-		return nil, err
+	if o.Unmeasured {
+		return k, nil
+	}
+	if !o.Fixed {
+		if err := k.checkMemory(decoder); err != nil {
+			return nil, err
+		}
 	}
 	for _, isDst := range corrupted(k.links.Corrupt) {
 		t := k.relation.Src

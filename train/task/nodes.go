@@ -47,6 +47,8 @@ type Options struct {
 	Width        int         // columns of rows that links are scored by
 	// NoLayers says that rows are scored as they are, with no messages among them.
 	NoLayers bool
+	// Fixed says that no step is taken, and Unmeasured that nothing is measured either: then there need not be what these take.
+	Fixed, Unmeasured bool
 }
 
 // Nodes is the task of nodes: the loss of a batch and the metric of an evaluation, where a node has one class or several, or a number.

@@ -21,7 +21,7 @@ type TopOptions struct {
 	// ExcludeKnown leaves out the links that the dataset has, trained on or held out, and where both ends are of one type a node itself.
 	ExcludeKnown bool
 	// Bytes bounds what is held together: half of it rows of sources, with the best that they have so far, and beside them known links and pairs
-	// to score. A tile, and one of each of these, are there whatever it is.
+	// to score. What is there at least is beside it: see [Links.TopBytes].
 	Bytes int64
 	// Progress is called now and then: so many of all pairs have been looked at. nil: nobody is.
 	Progress func(done, all int64)
@@ -42,6 +42,14 @@ const (
 	// sourceBytes is what a source takes beside its row and the best: a heap, its place in lists, and in those of one destination.
 	sourceBytes = 64
 )
+
+// TopBytes is what Top takes at least beside TopOptions.Bytes: a tile and its rows, known links of a chunk, all that are held out, and the
+// pairs of a source with a chunk.
+func (k *Links) TopBytes() int64 {
+	cols := int64(k.model.Out)
+	valid, test := k.data.Links.Held()
+	return 4*(3*topSources*topTargets+cols*(3*topSources+2*topTargets)) + 2*8*leastKnown + 3*2*8*int64(valid+test) + topTargets*k.scoredBytes()
+}
 
 // scoredBytes is what a pair takes while it is scored: its places in lists and, where scores are no products, three rows.
 func (k *Links) scoredBytes() int64 {
