@@ -85,6 +85,7 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 		form := export.RowOptions{
 			Format: export.Format(o.format), Kind: export.Numbers, Names: []string{"score"}, Cols: 1, Rows: rows, Fewer: o.top > 0, Force: o.force,
 		}
+		n.followSpace(p, o.Scratch, form.Bytes(out, of.Src, of.Dst))
 		report, err := export.WritePairs(out, of, form, func(add addPairs) error {
 			return fill(func(p train.Pairs, scores []float32) error {
 				r.Rows += int64(len(scores))

@@ -275,6 +275,21 @@ func TestNoRoom(t *testing.T) {
 	_, _, err = rows(t.Context(), e, 2, papers)
 	require.ErrorContains(t, err, " of results, and it has ")
 	require.NotContains(t, err.Error(), "{layer_dtype}")
+
+	// Rows that are kept in a file are written meanwhile, too.
+	e.SpaceBeside, e.LayerDtype = 0, 0
+	bytes := 4 * int64(len(papers)*e.step.Model.Width(2))
+	for _, short := range []int64{0, 1} {
+		e.FS = noRoom{unsynced{vfs.Default}, uint64(took + bytes - short)}
+		k, err := e.Keep(t.Context(), 2, e.data.Target, papers, 0)
+		if short == 0 {
+			require.NoError(t, err)
+			k.Close()
+			continue
+		}
+		require.ErrorContains(t, err, " of results, and it has ")
+		require.Zero(t, e.SpaceBeside)
+	}
 }
 
 // TestPlanAndReports: what is planned is what is done, layer by layer and type by type, and what is read is about what was planned.

@@ -46,8 +46,13 @@ func (e *Evaluator) Keep(ctx context.Context, layer, t int, nodes []uint32, memo
 			k.Close()
 		}
 	}()
-	if err := k.open(e.Dir, int64(len(nodes)), memory); err != nil {
+	bytes := int64(len(nodes)) * int64(cols) * 4
+	if err := k.open(e.fs(), e.Dir, len(nodes), bytes, memory); err != nil {
 		return nil, err
+	}
+	if k.file != nil {
+		e.SpaceBeside += bytes
+		defer func() { e.SpaceBeside -= bytes }()
 	}
 	if len(nodes) == 0 {
 		return k, nil
@@ -59,14 +64,13 @@ func (e *Evaluator) Keep(ctx context.Context, layer, t int, nodes []uint32, memo
 	return k, e.EachOf(ctx, layer, t, nodes, keep)
 }
 
-func (k *Kept) open(dir string, rows, memory int64) (err error) {
-	bytes := rows * int64(k.cols) * 4
+func (k *Kept) open(fsys vfs.FS, dir string, rows int, bytes, memory int64) (err error) {
 	if bytes <= memory || dir == "" {
 		k.memory, err = kernels.NewHostBuf(int(bytes))
 		return err
 	}
 	dir = filepath.Dir(dir)
-	usage, err := vfs.Default.GetDiskUsage(dir)
+	usage, err := fsys.GetDiskUsage(dir)
 	if err == nil && uint64(bytes) > usage.AvailBytes {
 		return fmt.Errorf("%s: %w: the rows of %d nodes take %s, and it has %s; make room there, or give more {memory_bytes}", dir, syscall.ENOSPC, rows,
 			kernels.FormatBytes(bytes), kernels.FormatBytes(int64(usage.AvailBytes)))
