@@ -15,7 +15,7 @@ import (
 // one type.
 type endRows struct{ src, dst *infer.Kept }
 
-// keep computes them, of so many nodes of either end, ascending; where both ends are of one type, of nodes of src and of dst together.
+// keep computes them, of nodes of either end, ascending. Where both ends are of one type, dst are those of both.
 func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err error) {
 	if n.t.eval.Walks() {
 		return r, errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network does not predict")
@@ -23,9 +23,7 @@ func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err e
 	_, from, to := n.Relation()
 	last := n.t.Layers - 1
 	if from == to {
-		all := slices.Concat(src, dst)
-		slices.Sort(all)
-		if r.src, err = n.t.eval.Keep(ctx, last, from, slices.Compact(all), n.rowBytes); err == nil {
+		if r.src, err = n.t.eval.Keep(ctx, last, from, dst, n.rowBytes); err == nil {
 			r.dst = r.src
 		}
 		return r, err
@@ -128,7 +126,10 @@ func (n *Network) eachPair(
 ) (err error) {
 	defer kernels.RecoverMemory(&err)
 	_, from, to := n.Relation()
-	named := [2][]bool{make([]bool, n.t.data.Types[from].Nodes), make([]bool, n.t.data.Types[to].Nodes)}
+	named := [2][]bool{make([]bool, n.t.data.Types[from].Nodes)}
+	if named[1] = named[0]; from != to {
+		named[1] = make([]bool, n.t.data.Types[to].Nodes)
+	}
 	err = pairs(func(p Pairs) error {
 		for i, u := range p.Src {
 			named[0][u], named[1][p.Dst[i]] = true, true
@@ -138,7 +139,11 @@ func (n *Network) eachPair(
 	if err != nil {
 		return err
 	}
-	rows, err := n.keep(ctx, nodesNamed(named[0]), nodesNamed(named[1]))
+	var sources []uint32
+	if from != to {
+		sources = nodesNamed(named[0])
+	}
+	rows, err := n.keep(ctx, sources, nodesNamed(named[1]))
 	if err != nil {
 		return err
 	}
@@ -200,7 +205,7 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	for v := range all {
 		all[v] = uint32(v)
 	}
-	rows, err := n.keep(ctx, sources, all)
+	rows, err := n.keep(ctx, sources, all) // which are of both ends where these are of one type
 	if err != nil {
 		return err
 	}
