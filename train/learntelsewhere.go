@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -28,8 +29,8 @@ type learntElsewhere struct {
 	tables map[string]*store.Features // by type
 }
 
-// learntPart is how many rows are brought at a time.
-const learntPart = 1 << 14
+// learntPart is how many nodes are looked at together, and learntBytes of rows of theirs.
+const learntPart, learntBytes = 1 << 14, 1 << 20
 
 // bringLearnt writes the rows of the checkpoint that o names for the nodes of ds.
 func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *learntElsewhere, err error) {
@@ -58,7 +59,11 @@ func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		return nil, err
 	}
 	o.Metric, o.EvalNegatives, o.GoesOn = "", "", false
-	n, err := OpenNetwork(ctx, own, dir, o, Hooks{Backend: h.Backend, Note: h.Note, faults: h.faults})
+	most := int64(0)
+	for _, t := range ds.Manifest().NodeTypes {
+		most = max(most, t.Count)
+	}
+	n, err := OpenNetwork(ctx, own, dir, o, Hooks{Backend: h.Backend, Note: h.Note, faults: h.faults, beside: 4 * most}) // see writeLearnt
 	if err != nil {
 		return nil, err
 	}
@@ -119,26 +124,29 @@ func writeLearnt(ctx context.Context, w *store.Writer, n *Network, kind int, ds 
 		}
 	}
 	theirs := ds.IDs(number)
-	from, without, first := make([]int64, nodes), 0, ""
+	from, without, first := make([]uint32, nodes), 0, ""
 	for v := range from {
+		if v%learntPart == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		u, text, ok, err := sameNode(theirs, ids, uint32(v))
 		if err != nil {
 			return err
 		}
-		from[v] = int64(u)
+		from[v] = u
 		if ok {
 			continue
 		}
 		if without++; without == 1 {
 			first = text
 		}
-		from[v] = -1
+		from[v] = noRow
 	}
 	if without > 0 && unseen == "" {
 		return fmt.Errorf("%d of the %d nodes of type %s in %s have no learnt row, since the dataset that it trained on has no such ids; the first is %s; "+
 			"leave them out, or take {unseen} mean", without, nodes, name, ds.Path(), first)
 	}
-	if err := w.AddNodeType(name, counted(nodes)); err != nil {
+	if err := writeNumbers(w, name, nodes); err != nil {
 		return err
 	}
 	table, err := w.AddTable("learnt", name, store.F32, nodes, dim)
@@ -152,8 +160,8 @@ func writeLearnt(ctx context.Context, w *store.Writer, n *Network, kind int, ds 
 		}
 	}
 	var bytes []byte
-	for lo := int64(0); lo < nodes; lo += learntPart {
-		part := from[lo:min(lo+learntPart, nodes)]
+	lo := 0
+	for part := range slices.Chunk(from, max(1, learntBytes/(4*dim))) {
 		rows, err := n.learntRows(ctx, kind, part, mean)
 		if err != nil {
 			return err
@@ -165,17 +173,29 @@ func writeLearnt(ctx context.Context, w *store.Writer, n *Network, kind int, ds 
 		if err := table.PutRows(uint32(lo), bytes); err != nil {
 			return err
 		}
+		lo += len(part)
 	}
 	return table.Close()
 }
 
-// counted is 0, 1, 2 and so on.
-func counted(n int64) []int64 {
-	ids := make([]int64, n)
-	for i := range ids {
-		ids[i] = int64(i)
+// noRow stands for a node that has no learnt row.
+const noRow = math.MaxUint32
+
+// writeNumbers writes a type of nodes that are known by their places.
+func writeNumbers(w *store.Writer, name string, nodes int64) error {
+	ids, err := w.NewNodeType(name, nodes)
+	if err != nil {
+		return err
 	}
-	return ids
+	original, order := make([]int64, 0, learntPart), make([]uint32, 0, learntPart)
+	for lo := int64(0); lo < nodes && err == nil; lo += learntPart {
+		original, order = original[:0], order[:0]
+		for v := lo; v < min(lo+learntPart, nodes); v++ {
+			original, order = append(original, v), append(order, uint32(v))
+		}
+		err = errors.Join(ids.AppendOriginal(original), ids.AppendOrder(order))
+	}
+	return errors.Join(err, ids.Close())
 }
 
 // sameNode is the node of ids that is known by the text or number of theirs' node v; ok is false where there is none.
@@ -194,18 +214,18 @@ func sameNode(theirs, ids store.IDs, v uint32) (u uint32, text string, ok bool, 
 	return u, strconv.FormatInt(id, 10), ok, nil
 }
 
-// learntRows are those of nodes of type kind, one after the other, or mean in the place of -1.
-func (n *Network) learntRows(ctx context.Context, kind int, nodes []int64, mean []float32) (rows []float32, err error) {
+// learntRows are those of nodes of type kind, one after the other, or mean in the place of noRow.
+func (n *Network) learntRows(ctx context.Context, kind int, nodes []uint32, mean []float32) (rows []float32, err error) {
 	dim := n.t.data.Types[kind].Dim()
 	rows = make([]float32, len(nodes)*dim)
 	var wanted []uint32
 	var places []int
 	for i, v := range nodes {
-		if v < 0 {
+		if v == noRow {
 			copy(rows[i*dim:], mean)
 			continue
 		}
-		wanted, places = append(wanted, uint32(v)), append(places, i)
+		wanted, places = append(wanted, v), append(places, i)
 	}
 	at := 0
 	err = n.Predict(ctx, Embeddings, 0, kind, wanted, func(some []uint32, got []float32) error {
@@ -222,9 +242,14 @@ func (n *Network) learntRows(ctx context.Context, kind int, nodes []int64, mean 
 func (n *Network) meanLearnt(ctx context.Context, kind int) ([]float32, error) {
 	nodes := int64(n.t.data.Types[kind].Nodes)
 	sums := make([]float64, n.t.data.Types[kind].Dim())
-	all := counted(nodes)
-	for lo := int64(0); lo < nodes; lo += learntPart {
-		rows, err := n.learntRows(ctx, kind, all[lo:min(lo+learntPart, nodes)], nil)
+	var some []uint32
+	part := max(1, learntBytes/(4*int64(len(sums))))
+	for lo := int64(0); lo < nodes; lo += part {
+		some = some[:0]
+		for v := lo; v < min(lo+part, nodes); v++ {
+			some = append(some, uint32(v))
+		}
+		rows, err := n.learntRows(ctx, kind, some, nil)
 		if err != nil {
 			return nil, err
 		}

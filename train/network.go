@@ -145,7 +145,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		for _, t := range ds.Manifest().NodeTypes {
 			nodes += t.Count
 		}
-		h.beside = min(n.rowBytes, 4*int64(with.Hidden)*nodes) + chunkBytes(8*n.rowBytes) + 5*nodes // rows, those that are scored together, and lists of their nodes
+		h.beside += min(n.rowBytes, 4*int64(with.Hidden)*nodes) + chunkBytes(8*n.rowBytes) + 5*nodes // rows, those that are scored together, and lists of their nodes
 	}
 	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
 		return nil, err
