@@ -223,6 +223,8 @@ func MayWrite(on vfs.FS, path string, force bool) error {
 	switch info, err := on.Stat(path); {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("%s: it is a directory; choose the name of a file", path)
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s: it is no ordinary file, and would be replaced by one; choose another name", path)
 	case err == nil && !force:
 		return fmt.Errorf("%s: it exists already; choose another name, or replace it by --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):

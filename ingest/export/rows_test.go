@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/store"
@@ -229,4 +231,15 @@ func TestRowsAreWholeOrAbsent(t *testing.T) {
 	left, err = on.List("")
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestNoFileToReplace: a pipe or a device is not replaced by a file, by force or without.
+func TestNoFileToReplace(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, unix.Mkfifo(pipe, 0o666))
+	for _, path := range []string{pipe, "/dev/null"} {
+		for _, force := range []bool{false, true} {
+			require.EqualError(t, MayWrite(vfs.Default, path, force), path+": it is no ordinary file, and would be replaced by one; choose another name")
+		}
+	}
 }
