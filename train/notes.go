@@ -1,0 +1,107 @@
+package train
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// notes tells the user, once, what is worth knowing of the run.
+func (t *trainer) notes() {
+	for _, column := range t.data.UnusedColumns() {
+		t.note("column %s of the edges is not used in training", column)
+	}
+	for _, text := range t.large {
+		t.note("%s", text)
+	}
+	if l := t.data.EdgeLabel; l != nil && l.Numbers() && l.Most >= largeValue {
+		t.note("column %s, which is learnt, has values like %.3g, and nothing normalises them: the loss is of their squares; ingest smaller ones",
+			l.Column.Column.Name, l.Most)
+	}
+	for i, read := range t.tiers.Reach.Types[0] {
+		switch n := t.data.Types[i]; {
+		case !read || n.Features != nil || n.Nodes == 0:
+		case n.Embed > 0:
+			t.note("type %s: each of its %d nodes has a learnt row of %d columns for input", n.Name, n.Nodes, n.Embed)
+		default:
+			t.note("type %s has no features: all of its nodes have one learnt row for input", n.Name)
+		}
+	}
+	if t.data.Unlabelled > 0 {
+		t.note("%d nodes of the split have no label and are left out", t.data.Unlabelled)
+	}
+	all, what := int64(len(t.data.Train)), "nodes"
+	if l := t.data.Links; l != nil {
+		all, what = 0, "links"
+		for _, of := range l.All {
+			all += t.data.Relations[of.Relation].Edges()
+		}
+		if t.data.EdgeLabel != nil {
+			what = "edges"
+		}
+	}
+	if int64(t.Batch) > all {
+		t.note("the batch of %d holds all %d training %s: an epoch is one step", t.Batch, all, what)
+	}
+	if !t.validates() {
+		t.note("the split has no validation %s: no model is chosen, and the last one is tested", what)
+	}
+	switch steps := t.task.Steps(); {
+	case t.Draws() == "":
+	case t.Kappa == sample.Forever:
+		t.note("{kappa} inf: every epoch draws the same neighbours of a node")
+	case t.Kappa > steps && t.Dependent == run.Nested:
+		t.note("{kappa} %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa,
+			float64(t.Kappa)/float64(steps), steps)
+	case t.Kappa > steps:
+		t.note("{kappa} %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
+			float64(t.Kappa)/float64(steps), steps)
+	}
+	if text := t.howEvaluated(); text != "" {
+		t.note("%s", text)
+	}
+}
+
+// wayOf is the option as package infer has it.
+func wayOf(eval string) infer.Way {
+	if eval == "auto" {
+		return infer.Auto
+	}
+	return infer.Way(eval)
+}
+
+// elemOf is the type of hidden rows on disk.
+func elemOf(dtype string) store.Elem {
+	if dtype == "f16" {
+		return store.F16
+	}
+	return store.F32
+}
+
+// howEvaluated is how, and why not in full and in memory; empty where it is, or where another way was asked for.
+func (t *trainer) howEvaluated() string {
+	hidden, most := kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes)
+	some := fmt.Sprintf("%d nodes", t.EvalNodes)
+	if t.links != nil {
+		some = fmt.Sprintf("%d links", cmp.Or(t.EvalEdges, t.EvalNodes))
+	}
+	switch {
+	case t.eval.Walks():
+		return fmt.Sprintf("evaluating on sampled blocks of up to %s a part: {sampler} rw weighs the nodes that walks visit, and "+
+			"knows no weights for all neighbours", some)
+	case t.eval.Way == infer.Sampled:
+		return ""
+	case t.eval.Sampled():
+		return fmt.Sprintf("evaluating on sampled blocks of up to %s a part: the hidden rows of full-neighbour evaluation could take %s, "+
+			"and {eval_bytes} is %s; {eval} full measures exactly, with the rows on disk", some, hidden, most)
+	case t.eval.HiddenBytes() > t.EvalBytes:
+		return fmt.Sprintf("evaluating in full: hidden rows could take %s, and {eval_bytes} is %s, so they are on disk, in the run directory, "+
+			"while a part is measured", hidden, most)
+	}
+	return ""
+}
