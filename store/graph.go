@@ -139,12 +139,34 @@ func (c *EdgeColumn) At(e int64) float64 {
 	return c.Number(c.data[e*size:(e+1)*size], 0)
 }
 
+// Row is the number at place i of b, which has some of the column [EdgeID] as its file has it. One that 32 bits do not hold is
+// 4,294,967,295, a row that no table with 32 bits for its rows has.
+func (c *EdgeColumn) Row(b []byte, i int) uint32 {
+	switch c.Column.Elem {
+	case U32:
+		return binary.LittleEndian.Uint32(b[4*i:])
+	case U64:
+		return uint32(min(binary.LittleEndian.Uint64(b[8*i:]), math.MaxUint32))
+	}
+	panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String() + ", which numbers no rows")
+}
+
 // CorruptValue is the error of the value x at place i of v's where it is NaN or infinite, which the format promises that no value is.
 func (c *EdgeColumn) CorruptValue(v NodeID, i int, x float32) error {
+	return c.corruptAt(v, i, func(edge int64) error { return fmt.Errorf("edge %d, of node %d, has the value %v", edge, v, x) })
+}
+
+// CorruptRow is the error of the number at place i of v's where the table of its edges has only so many rows.
+func (c *EdgeColumn) CorruptRow(v NodeID, i, rows int) error {
+	return c.corruptAt(v, i, func(edge int64) error {
+		return fmt.Errorf("edge %d, of node %d, has row %.0f, and the table has %d", edge, v, c.At(edge), rows)
+	})
+}
+
+func (c *EdgeColumn) corruptAt(v NodeID, i int, why func(edge int64) error) error {
 	lo, _ := c.graph.list(v)
 	edge := int64(lo) + int64(i)
-	return c.graph.corrupt(c.Column.Values.Path, PageSize+int64(c.Column.Elem.Size())*edge,
-		fmt.Errorf("edge %d, of node %d, has the value %v", edge, v, x))
+	return c.graph.corrupt(c.Column.Values.Path, PageSize+int64(c.Column.Elem.Size())*edge, why(edge))
 }
 
 // EdgeValues is [EdgeColumn.Bytes] as the type that the column's element says; any other panics.

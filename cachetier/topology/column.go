@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// column is a file with as many bytes for every edge: its neighbour, its weight or another value. In columns of one size an edge has
+// column is a file with as many bytes for every edge: its neighbour, its weight, another value or the number of a row. In columns of one size an edge has
 // the same offset.
 type column[T uint32 | float32] struct {
 	file int // its number in the reader; 0, which is the offsets, if there is no such column
@@ -96,7 +96,7 @@ func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do
 	return nil
 }
 
-// read reads column c for Read, ReadWeights and ReadValues, and counts that as so many lists.
+// read reads column c for Read, ReadWeights, ReadValues and ReadRows, and counts that as so many lists.
 func read[T uint32 | float32](
 	ctx context.Context, t *Tier, c *column[T], nodes []uint32, lists int64, serve func(i, from int, part []T) error,
 ) error {

@@ -9,12 +9,13 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// prefix is the resident lists: those of the first nodes, and the weights and values of their edges.
+// prefix is the resident lists: those of the first nodes, and the weights, values and rows of their edges.
 type prefix struct {
-	memory   *kernels.HostBuf // of lists, behind them of weights, and then of one column of values after the other
+	memory   *kernels.HostBuf // of lists, behind them of weights, then of one column of values after the other, and of rows
 	lists    []uint32         // of the nodes below resident, one behind the other
 	weights  []float32        // beside lists
 	values   [][]byte         // by column, beside lists: as in its file
+	rows     []byte           // beside lists, as in the file
 	resident uint32
 }
 
@@ -26,8 +27,8 @@ func (p *prefix) close() {
 	*p = prefix{}
 }
 
-// Resize changes the budget to bytes, more or fewer, which is what Options.Bytes says. It reads the lists, weights and values that
-// are not resident yet, and keeps offsets, self loops and the way the disk is read. The counters begin anew: but for seconds they
+// Resize changes the budget to bytes, more or fewer, which is what Options.Bytes says. It reads the lists, weights, values and rows
+// that are not resident yet, and keeps offsets, self loops and the way the disk is read. The counters begin anew: but for seconds they
 // are those of a Tier that was opened with this budget, and that has read the lists for SelfLoops if this one has.
 //
 // Nothing may run beside it but Stats, and what Neighbors and Weights lent before dies. While it runs, both the old and the new
@@ -109,6 +110,14 @@ func (t *Tier) load(ctx context.Context, resident uint32) (p prefix, traffic dis
 		}
 		p.values, used = append(p.values, values), used+len(values)
 	}
+	if t.HasRows() {
+		p.rows = b[used : used+t.rowsOf.size*edges]
+		copy(p.rows, t.rows)
+		more, err := fill(ctx, t, &t.rowsOf, p.rows, known)
+		if traffic.Add(more); err != nil {
+			return p, traffic, err
+		}
+	}
 	return p, traffic, nil
 }
 
@@ -127,6 +136,9 @@ func (t *Tier) recount(seconds float64) {
 	}
 	for i := range t.valuesOf {
 		traffic.Add(t.takes(t.valuesOf[i].edges(0, edges)))
+	}
+	if t.HasRows() {
+		traffic.Add(t.takes(t.rowsOf.edges(0, edges)))
 	}
 	if t.mu.loops != nil {
 		rows, wanted = s.TotalLists, wanted+4*int64(all-edges)

@@ -6,9 +6,9 @@ import "github.com/gnnstore/gnnstore/cachetier/disk"
 // depends on the options and on what was asked for, and on nothing else.
 type Stats struct {
 	OffsetBytes   int64 `json:"offset_bytes"`   // taken by offsets
-	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists, and by their weights and values
+	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists, and by the weights, values and rows of their edges
 	ResidentLists int64 `json:"resident_lists"`
-	TotalBytes    int64 `json:"total_bytes"` // of all lists, and of their weights and values
+	TotalBytes    int64 `json:"total_bytes"` // of all lists, and of the weights, values and rows of their edges
 	TotalLists    int64 `json:"total_lists"`
 
 	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times it was not. A read serves all batches
@@ -17,7 +17,7 @@ type Stats struct {
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
 
-	Cold   disk.Account `json:"cold"`   // by Read, and by ReadWeights and ReadValues, which add bytes and reads but no rows
+	Cold   disk.Account `json:"cold"`   // by Read, and by ReadWeights, ReadValues and ReadRows, which add bytes and reads but no rows
 	Warmup disk.Account `json:"warmup"` // by Open, Resize and SelfLoops: offsets and lists, from start to end
 }
 

@@ -11,8 +11,8 @@ import (
 
 // Options says how much of the topology may be in memory. No option changes the lists that are delivered.
 type Options struct {
-	// Bytes is the budget of what is resident: all offsets, and the lists, weights and values of the first nodes. Less than [LeastBytes]
-	// is an error; more than all lists take changes nothing. Buffers of the reader and what SelfLoops makes come on top.
+	// Bytes is the budget of what is resident: all offsets, and the lists, weights, values and rows of the first nodes. Less than
+	// [LeastBytes] is an error; more than all lists take changes nothing. Buffers of the reader and what SelfLoops makes come on top.
 	Bytes int64
 	// Weights of the edges, a column of float32s of the same graph. They are resident where lists are; ReadWeights reads the
 	// others. Default: edges have none.
@@ -20,6 +20,9 @@ type Options struct {
 	// Values of the edges, any columns of the same graph. They are resident where lists are, as wide as in the file, those of Weights
 	// too; ReadValues reads the others. Default: edges have none.
 	Values []*store.EdgeColumn
+	// Rows has the number of the row that each edge has in a table, u32 or u64, of the same graph. They are resident where lists are, as
+	// wide as in the file; ReadRows reads the others. Default: edges have none.
+	Rows *store.EdgeColumn
 	// How offsets and lists are read.
 	disk.Options
 }
@@ -34,7 +37,8 @@ func LeastBytes(g *store.Graph) int64 {
 }
 
 // ListBytes is the memory of all lists of g: 4 bytes an edge, 4 more for its weight unless weights, those of Options.Weights, is
-// nil, and what its values take, those of Options.Values. With a budget of LeastBytes plus ListBytes everything is resident.
+// nil, and what its values take, those of Options.Values and Options.Rows. With a budget of LeastBytes plus ListBytes everything is
+// resident.
 func ListBytes(g *store.Graph, weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 	return EdgeBytes(weights, values...) * g.Edges()
 }
@@ -54,9 +58,9 @@ func EdgeBytes(weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 	return n
 }
 
-// Tier is the topology of one relation, partly in memory. Read, ReadWeights, ReadValues and SelfLoops wait for each other, and look at their
-// contexts once it is their turn; all else is safe for concurrent use, beside them too. Resize and Close want every other user
-// gone.
+// Tier is the topology of one relation, partly in memory. Read, ReadWeights, ReadValues, ReadRows and SelfLoops wait for each other, and
+// look at their contexts once it is their turn; all else is safe for concurrent use, beside them too. Resize and Close want every other
+// user gone.
 type Tier struct {
 	graph       *store.Graph
 	reader      *disk.Reader
@@ -66,7 +70,8 @@ type Tier struct {
 	ids         column[uint32]
 	weightsOf   column[float32] // if there are any
 	valuesOf    []column[float32]
-	edgeBytes   int64 // of an edge in memory: see EdgeBytes
+	rowsOf      column[uint32] // if there are any
+	edgeBytes   int64          // of an edge in memory: see EdgeBytes
 	prefix
 
 	mu struct { // held by whoever reads
@@ -92,6 +97,9 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 		return nil, err
 	}
 	t := &Tier{graph: g, nodes: g.Nodes(), edgeBytes: EdgeBytes(o.Weights, o.Values...)}
+	if o.Rows != nil {
+		t.edgeBytes += int64(o.Rows.Column.Elem.Size())
+	}
 	offsets, neighbors := g.Sections()
 	files := []store.SectionFile{offsets, neighbors}
 	t.ids = column[uint32]{file: 1, size: 4, lend: store.NodeIDs, of: idAt, check: t.checkIDs}
@@ -105,6 +113,11 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	for _, c := range o.Values {
 		mustBeOf(c, g)
 		t.valuesOf = append(t.valuesOf, valueColumn(c, len(files)))
+		files = append(files, c.Section())
+	}
+	if c := o.Rows; c != nil {
+		mustBeOf(c, g)
+		t.rowsOf = rowColumn(c, len(files))
 		files = append(files, c.Section())
 	}
 	if t.reader, err = disk.Open(ctx, files, o.Options); err != nil {
