@@ -10,6 +10,7 @@ type Batch struct {
 	// expanded says that an Expander chose what the batch draws; then rows are its Inputs.
 	expanded bool
 	rows     [][]uint32 // by type
+	edgeRows [][]uint32 // by table of edges: the rows of it that the batch reads, each once
 }
 
 // Layer is one layer of a batch: the nodes that it reads and makes, and the edges between them.
@@ -53,9 +54,15 @@ type Block struct {
 	// position behind the other.
 	Values []float32
 
+	// Rows are which row of a table each edge has, where the Sampler was given some: for each position of Nbr a position among the rows
+	// that the batch reads of Table. Those are the last of Inputs, behind the nodes of all types.
+	Rows  []uint32
+	Table int
+
 	lost    []uint32 // by seed: how many of its edges it was drawn without; empty where all were there
 	columns int      // of Values
-	// places are those of Nbr in their lists: of all where there are Values, else of neighbours whose lists are still to come.
+	brings  bool     // edges bring along Values, or Rows
+	// places are those of Nbr in their lists: of all where edges bring something along, else of neighbours whose lists are still to come.
 	places []uint32
 }
 
@@ -112,16 +119,16 @@ func grow[T any](s []T, n int) []T {
 	return s
 }
 
-// Inputs are the nodes of each type whose feature rows the batch reads, each once.
+// Inputs are the nodes of each type whose feature rows the batch reads, each once; and behind them the rows of each table of edges.
 func (b *Batch) Inputs() [][]uint32 {
 	if b.expanded {
-		return b.rows
+		return append(b.rows[:len(b.rows):len(b.rows)], b.edgeRows...)
 	}
-	ids := make([][]uint32, len(b.Layers[0].Nodes))
+	ids := make([][]uint32, len(b.Layers[0].Nodes), len(b.Layers[0].Nodes)+len(b.edgeRows))
 	for t := range ids {
 		ids[t] = b.Layers[0].Nodes[t].Src
 	}
-	return ids
+	return append(ids, b.edgeRows...)
 }
 
 // Bytes is what the batch's layers take, with the room that they have for more.
@@ -129,6 +136,9 @@ func (b *Batch) Bytes() int64 {
 	n := 0
 	for _, ids := range b.rows {
 		n += len(ids)
+	}
+	for _, rows := range b.edgeRows {
+		n += len(rows)
 	}
 	for _, w := range b.Without {
 		n += len(w.Start) + len(w.Src)
@@ -140,7 +150,7 @@ func (b *Batch) Bytes() int64 {
 		}
 		for r := range layer.Blocks {
 			k := &layer.Blocks[r]
-			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.Values) + len(k.places) + len(k.lost)
+			n += len(k.Start) + len(k.End) + len(k.Nbr) + len(k.RevStart) + len(k.RevDst) + len(k.RevEdge) + len(k.Weight) + len(k.Values) + len(k.Rows) + len(k.places) + len(k.lost)
 		}
 	}
 	return 4 * int64(withSpare(n))

@@ -31,7 +31,7 @@ type job struct {
 func (j *job) begin(r *relation, b *Block, dst []uint32, d draws) {
 	j.relation, j.block, j.dst, j.draws, j.lists, j.drawn = r, b, dst, d, dst, false
 	j.without, j.held = Without{}, j.held[:0]
-	b.columns = r.columns
+	b.columns, b.brings, b.Table = r.columns, r.brings(), r.table
 }
 
 // leave has j draw without some edges.
@@ -96,7 +96,7 @@ func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error
 // remember puts into places what Nbr has of lists that are not resident: their places, until the lists come.
 func (j *job) remember() {
 	b := j.block
-	if b.columns == 0 {
+	if !b.brings {
 		b.places = append(b.places[:0], b.Nbr...)
 		return
 	}

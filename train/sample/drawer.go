@@ -16,6 +16,7 @@ type drawer struct {
 	degree func(v uint32) (degree, selves int)
 
 	indexes []index  // by type
+	tables  []index  // of rows, by table of edges
 	last    finished // what they hold
 	chooser
 	star    star
@@ -58,6 +59,12 @@ func (d *drawer) begin(b *Batch, seeds [][]uint32) {
 		}
 	}
 	b.expanded = false
+	if len(b.edgeRows) != len(d.tables) {
+		b.edgeRows = make([][]uint32, len(d.tables))
+	}
+	for k := range b.edgeRows {
+		b.edgeRows[k] = b.edgeRows[k][:0]
+	}
 	for t := range seeds {
 		b.Seeds[t], b.rows[t] = append(b.Seeds[t][:0], seeds[t]...), b.rows[t][:0]
 		if top := len(b.Layers) - 1; top >= 0 {
@@ -76,7 +83,7 @@ func (f *Frontier) destinations() []uint32 { return f.Src[:f.Dst:f.Dst] }
 // start makes b a block of so many destinations, without neighbours.
 func (b *Block) start(dst int) {
 	b.Start, b.End = resize(b.Start, dst), resize(b.End, dst)
-	b.Nbr, b.Weight, b.Values, b.places = b.Nbr[:0], b.Weight[:0], b.Values[:0], b.places[:0]
+	b.Nbr, b.Weight, b.Values, b.Rows, b.places = b.Nbr[:0], b.Weight[:0], b.Values[:0], b.Rows[:0], b.places[:0]
 }
 
 // make gives destination i of b places for n neighbours, and where SelfLoops wants one place more, leaves it free behind them.
@@ -92,7 +99,7 @@ func (d *drawer) make(b *Block, i, n int) {
 	if d.weighs() {
 		b.Weight = grow(b.Weight, n+free)[:start+n+free]
 	}
-	if b.columns > 0 {
+	if b.brings {
 		b.places = grow(b.places, n+free)[:start+n+free]
 	}
 	b.Start[i], b.End[i] = uint32(start), uint32(start+n)
@@ -165,7 +172,7 @@ func (b *Block) values(i int) []float32 {
 }
 
 func (b *Block) placesOf(i int) []uint32 {
-	if b.columns == 0 {
+	if !b.brings {
 		return nil
 	}
 	return b.places[b.Start[i]:b.End[i]]

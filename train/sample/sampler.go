@@ -10,7 +10,7 @@ import (
 // Sampler draws several batches together, hop by hop and relation by relation: at each, the lists that are not resident and that
 // any of the batches wants are read in one pass over the file, each once, and drawn from as they come. The more batches, the
 // closer together in the file are the lists that a pass wants. Weights take a pass more, and random walks one a step; values that
-// edges bring along take a pass a column for all hops ([Sampler.Bring]).
+// edges bring along take a pass a column for all hops ([Sampler.Bring]), and the numbers of their rows take one ([Sampler.BringRows]).
 //
 // A batch is the same, bit for bit, whatever is resident, however many batches come together, and whoever draws them. A Sampler
 // is used by one goroutine at a time, and has workers of its own at work inside Sample. Beside the batches it takes what
@@ -69,7 +69,7 @@ func (s *Sampler) SampleOne(ctx context.Context, b *Batch, z Z, seeds ...[]uint3
 
 // Sample fills batches[i] with the layers of seeds[i], a list a type of nodes that differ from each other, under z[i]. The draws
 // depend on z, the layer (1 reads features, len(Fanouts) makes the seeds), the relation and the nodes. The error is a
-// *NeighborError, a *WeightError, a *ValueError, one of the topology's, or ctx's, which ends a draw in the middle of a batch as well; batches
+// *NeighborError, a *WeightError, a *ValueError, a *RowError, one of the topology's, or ctx's, which ends a draw in the middle of a batch as well; batches
 // are undefined then.
 func (s *Sampler) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][][]uint32) error {
 	return s.SampleThrough(ctx, nil, batches, z, seeds)

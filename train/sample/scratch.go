@@ -49,7 +49,7 @@ func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 	for i := range s.relations { // at the end, of all hops
 		r, pairs := &s.relations[i], int64(0)
 		for l := range b.Layers {
-			if r.columns > 0 {
+			if r.brings() {
 				pairs += int64(len(b.Layers[l].Nodes[r.Dst].destinations())) * pairBytes
 			}
 		}

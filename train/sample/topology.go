@@ -87,6 +87,15 @@ type Values interface {
 	ReadValues(ctx context.Context, column int, nodes []uint32, serve func(i, from int, part []float32) error) error
 }
 
+// Rows are which rows of a table the edges of one relation have: resident where its lists are, else read many at a time. A
+// topology.Tier has them. TakeRows is called by several goroutines at once.
+type Rows interface {
+	// TakeRows copies to dst the numbers of the rows of v's edges at places of its list, v being below Topology.Resident.
+	TakeRows(dst []uint32, v uint32, places []uint32)
+	// ReadRows does for them what Topology.Read does for lists.
+	ReadRows(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error
+}
+
 // Unweighted is t where some relations have weights and t's has none: each of its edges weighs 1.
 func Unweighted(t Topology) WeightedTopology { return &unweighted{Topology: t} }
 
@@ -178,6 +187,19 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("neighbour %d of node %d has the value %v in column %d", e.Place, e.Node, e.Value, e.Column)
 }
 
+// RowError is an edge with a row that its table does not have.
+type RowError struct {
+	Relation int // by number
+	Node     uint32
+	Place    int // in the node's list
+	Row      uint32
+	Rows     int // of the table
+}
+
+func (e *RowError) Error() string {
+	return fmt.Sprintf("neighbour %d of node %d has row %d, and the table has %d", e.Place, e.Node, e.Row, e.Rows)
+}
+
 // relation is one relation of a Sampler: its number and ends in the Schema, and its lists.
 type relation struct {
 	Relation
@@ -188,7 +210,12 @@ type relation struct {
 	near     interface{ Neighbors(v uint32) []uint32 } // topo, or what AtHand wrapped: saves a call for each list
 	values   Values                                    // that edges bring along, so many columns; nil: none
 	columns  int
+	rows     Rows // of a table, likewise
+	table    int
 }
+
+// brings tells whether edges bring anything along.
+func (r *relation) brings() bool { return r.columns > 0 || r.rows != nil }
 
 func newRelation(number int, ends Relation, topo Topology, c *Config) relation {
 	r := relation{Relation: ends, number: number, topo: topo, resident: topo.Resident(), near: topo}

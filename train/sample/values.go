@@ -43,7 +43,7 @@ func (s *Sampler) bring(ctx context.Context, batches []*Batch) error {
 			return err
 		}
 	}
-	return nil
+	return s.bringRows(ctx, batches)
 }
 
 // beginValues makes the jobs of r at all hops of batches where it is drawn from.

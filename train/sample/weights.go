@@ -44,14 +44,14 @@ func (b *Block) squeeze() {
 		if len(b.Weight) > 0 {
 			copy(b.Weight[n:], b.Weight[start:end])
 		}
-		if b.columns > 0 {
+		if b.brings {
 			copy(b.places[n:], b.places[start:end])
 		}
 		n += copy(b.Nbr[n:], b.Nbr[start:end])
 		b.End[i] = uint32(n)
 	}
 	b.Nbr, b.Weight = b.Nbr[:n], b.Weight[:min(len(b.Weight), n)]
-	if b.columns > 0 {
+	if b.brings {
 		b.places = b.places[:n]
 	}
 }

@@ -1,0 +1,114 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Rows of a table come by their numbers, which edges bring along as they do values. What a batch reads of a table is each row once, in the
+// order in which edges name them: from the last layer to the first, relation by relation.
+
+// BringRows has blocks say which row of a table each edge has: of[r] for relation r, nil for those without, and then in the table that
+// table[r] numbers, which has rows[table[r]] of them. It is called before the first Sample, and panics as Bring does.
+func (s *Sampler) BringRows(of []Rows, table, rows []int) {
+	if len(of) != len(s.relations) || len(table) != len(of) {
+		panic(fmt.Sprintf("sample: BringRows: %d relations, rows of %d, and tables of %d", len(s.relations), len(of), len(table)))
+	}
+	for i, r := range of {
+		if r == nil {
+			continue
+		}
+		if s.Kind == RW || s.SelfLoops {
+			panic("sample: BringRows: walks and self loops have no rows")
+		}
+		s.relations[i].rows, s.relations[i].table = r, table[i]
+	}
+	for i := range s.drawers {
+		d := &s.drawers[i]
+		d.tables = d.tables[:0]
+		for _, n := range rows {
+			d.tables = append(d.tables, index{nodes: n})
+		}
+	}
+}
+
+// bringRows fills the Rows of batches that are drawn, and what they read of each table.
+func (s *Sampler) bringRows(ctx context.Context, batches []*Batch) error {
+	for i := range s.relations {
+		if s.relations[i].rows == nil {
+			continue
+		}
+		jobs := s.beginValues(&s.relations[i], batches)
+		_, misses, err := s.all(ctx, jobs, func(_ *drawer, j *job) (hits, misses int, err error) { return j.takeRows(ctx) })
+		if err == nil && misses > 0 {
+			err = s.readRows(ctx, jobs, misses)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(s.drawers[0].tables) == 0 {
+		return nil
+	}
+	return s.each(ctx, len(batches), func(d *drawer, i int) error { return d.numberRows(batches[i], s.relations) })
+}
+
+// takeRows makes room for the rows of j's edges and takes those that are resident. It counts these lists, and others.
+func (j *job) takeRows(ctx context.Context) (hits, misses int, err error) {
+	b := j.block
+	b.Rows = resize(b.Rows, len(b.Nbr))
+	for i, v := range j.dst {
+		if i%ahead == 0 && ctx.Err() != nil {
+			return 0, 0, ctx.Err()
+		}
+		switch places := b.placesOf(i); {
+		case len(places) == 0:
+		case v >= j.resident:
+			misses++
+		default:
+			hits++
+			j.rows.TakeRows(b.Rows[b.Start[i]:b.End[i]], v, places)
+		}
+	}
+	return hits, misses, nil
+}
+
+// readRows takes the rows of edges whose lists are not resident, of which there are at most misses.
+func (s *Sampler) readRows(ctx context.Context, jobs []job, misses int64) error {
+	return s.passes(jobs, misses, func() error {
+		return jobs[0].rows.ReadRows(ctx, s.nodes, func(i, from int, part []uint32) error {
+			for at := s.first[i]; at < s.first[i+1]; at++ {
+				j, n, _ := s.of(jobs, int(at))
+				b := j.block
+				for e := b.Start[n]; e < b.End[n]; e++ {
+					if place := int(b.places[e]) - from; place >= 0 && place < len(part) {
+						b.Rows[e] = part[place]
+					}
+				}
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+// numberRows turns the numbers of rows in b's blocks into positions among those that b reads.
+func (d *drawer) numberRows(b *Batch, relations []relation) error {
+	for k := range d.tables {
+		d.tables[k].begin(nil)
+	}
+	for _, layer := range slices.Backward(b.Layers) {
+		for i := range relations {
+			r, block := &relations[i], &layer.Blocks[i]
+			if r.rows == nil || len(block.Rows) == 0 {
+				continue
+			}
+			rows, bad := &b.edgeRows[r.table], 0
+			if *rows, bad = d.tables[r.table].number(block.Rows, *rows); bad >= 0 {
+				n, _ := slices.BinarySearch(block.End, uint32(bad)+1)
+				return &RowError{i, layer.Nodes[r.Dst].Src[n], int(block.places[bad]), block.Rows[bad], d.tables[r.table].nodes}
+			}
+		}
+	}
+	return nil
+}
