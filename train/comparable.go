@@ -24,7 +24,7 @@ func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error)
 		return nil, fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
 			trained.Seal)
 	}
-	if differs := differ(trained, other, record.Options.Links() || record.Options.Edges()); differs != "" {
+	if differs := differ(trained, other, record.Options); differs != "" {
 		return nil, fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)
 	}
 	// Rows that are made of the edges or the numbers of one graph mean nothing in another.
@@ -82,7 +82,7 @@ func (known *trainedOn) complete(o *data.Options) {
 func (t *trainer) used() bool { return t.hooks.known != nil }
 
 // differ says what other has that trained has not, or the other way round.
-func differ(trained, other *store.Manifest, ofPairs bool) string {
+func differ(trained, other *store.Manifest, o run.Options) string {
 	types := func(m *store.Manifest) (names []string) {
 		for _, t := range m.NodeTypes {
 			names = append(names, "node type "+t.Name)
@@ -99,6 +99,8 @@ func differ(trained, other *store.Manifest, ofPairs bool) string {
 		for _, t := range m.Tables {
 			if t.NodeType != "" {
 				names = append(names, fmt.Sprintf("table %s of type %s with %d columns", t.Name, t.NodeType, t.Dim))
+			} else if len(o.EdgeInputs) > 0 { // which may be read
+				names = append(names, fmt.Sprintf("table %s of relation %s with %d columns", t.Name, t.Relation, t.Dim))
 			}
 		}
 		return names
@@ -120,7 +122,7 @@ func differ(trained, other *store.Manifest, ofPairs bool) string {
 		return names
 	}
 	compared := []func(*store.Manifest) []string{types, relations, tables}
-	if len(other.Labels) > 0 && !ofPairs {
+	if len(other.Labels) > 0 && !o.Links() && !o.Edges() {
 		compared = append(compared, labels)
 	}
 	for _, of := range compared {

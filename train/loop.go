@@ -203,6 +203,9 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 		}
 		row, col, v, ok := t.step.Feed.BadRow(rows)
 		switch {
+		case ok && n >= len(t.data.Types):
+			return fmt.Errorf("the loss is %v, since column %d of row %d of %s, a table of edges, is %v; repair the features, "+
+				"or leave them out%s", loss, col, b.Batch.Inputs()[n][row], t.data.Input(n).Name, v, t.lastGood())
 		case ok && t.model.LearntDim(n) > 0:
 			return fmt.Errorf("the loss is %v, since the learnt row of node %s became %v in the step before; lower {lr}%s",
 				loss, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.lastGood())

@@ -41,7 +41,7 @@ type Plan struct {
 
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
-	// Tables is what each table of a graph of several types has of InputRows, ColdRows, FeatureBytes and LoadSeconds.
+	// Tables is what each table of a graph of several types, or with tables of edges, has of InputRows, ColdRows, FeatureBytes and LoadSeconds.
 	Tables []PlanRows `json:"tables,omitempty"`
 	// EdgeInputs is what the values of edges take that the network reads.
 	EdgeInputs []PlanEdges `json:"edge_inputs,omitempty"`
@@ -53,7 +53,7 @@ type Plan struct {
 
 // PlanRows is what a step is expected to read of one table.
 type PlanRows struct {
-	Type         string  `json:"type"` // of the nodes
+	Type         string  `json:"type"` // of the nodes; of a table of edges its relation and name
 	InputRows    float64 `json:"input_rows"`
 	ColdRows     float64 `json:"cold_rows"`
 	FeatureBytes float64 `json:"feature_bytes"`
@@ -120,12 +120,12 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		}
 		steps := float64(max(cost.Steps, 1))
 		rows := PlanRows{
-			Type: t.data.Types[t.tiers.Types[i]].Name, InputRows: float64(f.InputRows) / float64(p.Drawn), ColdRows: float64(cost.Rows) / steps,
+			Type: t.data.Input(t.tiers.Types[i]).Name, InputRows: float64(f.InputRows) / float64(p.Drawn), ColdRows: float64(cost.Rows) / steps,
 			FeatureBytes: float64(cost.Bytes) / steps, LoadSeconds: cost.Seconds / steps,
 		}
 		p.InputRows, p.ColdRows = p.InputRows+rows.InputRows, p.ColdRows+rows.ColdRows
 		p.FeatureBytes, p.LoadSeconds = p.FeatureBytes+rows.FeatureBytes, p.LoadSeconds+rows.LoadSeconds
-		if len(t.data.Types) > 1 {
+		if len(t.data.Types)+len(t.data.EdgeTables) > 1 {
 			p.Tables = append(p.Tables, rows)
 		}
 	}
@@ -173,7 +173,7 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 
 // rehearse takes b, of a step of the epoch that began, through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
 func (t *trainer) rehearse(b *sample.Batch, number int) error {
-	rows := make([]kernels.Tensor, len(t.data.Types))
+	rows := make([]kernels.Tensor, len(t.data.Types)+len(t.data.EdgeTables))
 	for _, n := range t.tiers.Types {
 		rows[n] = t.tiers.Zeros(n, len(b.Inputs()[n]))
 		defer t.be.Free(rows[n].Buf)

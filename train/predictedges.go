@@ -57,22 +57,20 @@ func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
 				return nil
 			}
 			src, dst := h.Ends()
-			values := make([][]byte, len(given))
-			for i, c := range given {
+			values := map[*store.EdgeColumn][]byte{}
+			for _, c := range given {
 				b, err := d.HeldValues(h, p, c)
 				if err != nil {
 					return err
 				}
-				values[i] = b
+				values[c] = b
 			}
 			var some Pairs
 			for lo := 0; lo < h.Len(); lo += edgesAtOnce {
 				hi := min(lo+edgesAtOnce, h.Len())
 				some.Src, some.Dst, some.Given = append(some.Src[:0], src[lo:hi]...), append(some.Dst[:0], dst[lo:hi]...), some.Given[:0]
 				for i := lo; i < hi; i++ {
-					for j, c := range given {
-						some.Given = append(some.Given, float32(c.Number(values[j], i)))
-					}
+					some.Given = d.AppendGiven(some.Given, given, func(c *store.EdgeColumn) float64 { return c.Number(values[c], i) })
 				}
 				if err := use(some); err != nil {
 					return err
@@ -87,7 +85,7 @@ func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
 func (n *Network) trainedEdges(use func(Pairs) error) error {
 	d := n.t.data
 	r, given := d.Relations[d.Links.Relation], d.Given()
-	values := make([][]byte, len(given))
+	values := map[*store.EdgeColumn][]byte{}
 	var some Pairs
 	flush := func() error {
 		err := use(some)
@@ -95,14 +93,12 @@ func (n *Network) trainedEdges(use func(Pairs) error) error {
 		return err
 	}
 	for v := range uint32(r.Nodes()) {
-		for i, c := range given {
-			values[i] = c.Bytes(v)
+		for _, c := range given {
+			values[c] = c.Bytes(v)
 		}
 		for i, u := range r.Neighbors(v) {
 			some.Src, some.Dst = append(some.Src, u), append(some.Dst, v)
-			for j, c := range given {
-				some.Given = append(some.Given, float32(c.Number(values[j], i)))
-			}
+			some.Given = d.AppendGiven(some.Given, given, func(c *store.EdgeColumn) float64 { return c.Number(values[c], i) })
 			if len(some.Src) < edgesAtOnce {
 				continue
 			}

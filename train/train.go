@@ -521,7 +521,7 @@ func (t *trainer) shape() model.Shape {
 		s.Out = t.data.Types[t.data.Target].Dim()
 	}
 	if label := t.data.EdgeLabel; label != nil {
-		s.EdgeOut, s.EdgeIn = max(len(label.Classes), 1), len(t.data.Given())
+		s.EdgeOut, s.EdgeIn = max(len(label.Classes), 1), t.data.GivenDim()
 	} else if t.data.Links != nil {
 		s.Decoded = len(t.data.Links.All)
 	}
@@ -533,7 +533,7 @@ func (t *trainer) shape() model.Shape {
 	for i, r := range t.data.Relations {
 		name := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "___")
 		s.Relations = append(s.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
-		s.Edges = append(s.Edges, len(r.Inputs))
+		s.Edges = append(s.Edges, t.data.EdgeDim(i))
 	}
 	s.Reach = t.draws.Reach(schema, t.data.SeedTypes()...)
 	return s

@@ -96,6 +96,9 @@ func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *
 	}
 	var each train.EachPair
 	var err error
+	if t := d.GivenTable(); t != nil && o.pairs != "" {
+		return fmt.Errorf("--pairs %s: the network reads a row of %s for each edge, which pairs in a file do not have; take --edges", o.pairs, t.Name)
+	}
 	if o.pairs != "" {
 		r.Pairs = o.pairs
 		p.show("read pairs", 0, 0, "edges")

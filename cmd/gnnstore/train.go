@@ -136,8 +136,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, TYPE=embed:D, a learnt row of D columns "+
 		"for each node, or TYPE=constant, one for all (default the first table; without one embed of --hidden columns where that takes at most "+
 		"1 GiB, else constant)")
-	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN "+
-		"("+model.EdgeKinds()+")")
+	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN; "+
+		"or the rows of their table of features: RELATION=table, RELATION=table:NAME ("+model.EdgeKinds()+")")
 	f.StringVar(&o.Task, "task", cmp.Or(o.Task, run.NodeTask), "what is learnt: node, the classes of nodes, or their numbers; link, which pairs of nodes a relation joins; or "+
 		"edge, the classes of its edges, or numbers")
 	f.StringVar(&o.EdgeLabel, "edge-label", o.EdgeLabel, "edge: column of the edges that is learnt: COLUMN, each different value a class; COLUMN:sign, negative values "+

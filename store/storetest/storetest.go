@@ -34,6 +34,7 @@ type Spec struct {
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns    []Column               // of edges, behind Weight
 	Number     func(v int) float32    // of v, NaN being missing, in the place of a class; default none
+	EdgeTable  *EdgeTable             // of edges, which have a column "id" then; default none
 	EdgeSplit  *EdgeSplit             // of edges that are not among Neighbors; default none
 	Symmetric  bool                   // says that Neighbors are
 	Unlabelled bool                   // no label and no split
@@ -93,6 +94,31 @@ func (s *EdgeSplit) write(w *store.Writer, columns []Column, src, name, dst stri
 		return err
 	}
 	return e.Close()
+}
+
+// EdgeTable is the table "edge_feat" of the edges of a relation: each has the row of its "id".
+type EdgeTable struct {
+	Rows, Dim int
+	Elem      store.Elem // default F32
+	Row       func(i int) []float32
+}
+
+// write writes t, where there is one, as a table of a relation that is written.
+func (t *EdgeTable) write(w *store.Writer, relation string) error {
+	if t == nil {
+		return nil
+	}
+	elem := cmp.Or(t.Elem, store.F32)
+	f, err := w.AddEdgeTable("edge_feat", relation, elem, int64(t.Rows), t.Dim)
+	if err != nil {
+		return err
+	}
+	for i := range t.Rows {
+		if err := f.PutRowsAt(int64(i), encode(t.Row(i), elem)); err != nil {
+			return err
+		}
+	}
+	return f.Close()
 }
 
 // Column is a value of each edge.
@@ -196,6 +222,9 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 		}
 	}
 	if err := g.Close(); err != nil {
+		return nil, err
+	}
+	if err := s.EdgeTable.write(w, "node__to__node"); err != nil {
 		return nil, err
 	}
 	if err := s.EdgeSplit.write(w, columns, "node", "to", "node"); err != nil {

@@ -36,6 +36,7 @@ type TypedRelation struct {
 	Neighbors      [][]store.NodeID
 	Weight         func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns        []Column               // of edges, behind Weight
+	EdgeTable      *EdgeTable             // of edges, which have a column "id" then; default none
 	EdgeSplit      *EdgeSplit             // of edges that are not among Neighbors; default none
 	ReverseOf      string                 // the key of a relation that has the same edges the other way round; default none
 }
@@ -111,6 +112,9 @@ func (r *TypedRelation) write(w *store.Writer, nodes int) error {
 		}
 	}
 	if err := g.Close(); err != nil {
+		return err
+	}
+	if err := r.EdgeTable.write(w, r.Src+"__"+r.Name+"__"+r.Dst); err != nil {
 		return err
 	}
 	return r.EdgeSplit.write(w, columns, r.Src, r.Name, r.Dst)

@@ -98,6 +98,8 @@ var recordedRuns = []recordedRun{
 		"input": map[string]string{"user": "embed:8"}, "topology_bytes": 64 << 10, "cache": cached(options{"host_bytes": 64 << 10})})},
 	{"numbers of edges, sampled evaluation", "edges", small(options{"task": "edge", "edge_label": "rating:value", "model": "rsage", "decoder": "linear",
 		"eval_bytes": 0, "eval_nodes": 300})},
+	{"rows of edges, rgat, labor0", "edge rows", small(options{"model": "rgat", "sampler": "labor0", "kappa": 4,
+		"edge_input": map[string][]string{"to": {"table"}}, "cache": cached(options{"host_bytes": 128 << 10})})},
 	{"planned windows, belady", "large", large(options{"cache": cached(nil)})},
 	{"planned windows, none", "large", large(options{"cache": cached(options{"policy": "none"})})},
 	{"windows of 3, lru", "large", large(options{"window": 3, "cache": cached(options{"policy": "lru"})})},
@@ -177,19 +179,23 @@ func record(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// makeRecorded makes six graphs: one class a node with weights of edges, several classes a node, links of which some are held out,
-// several types of nodes, edges with ratings of which some are held out, and one that is larger than the memory of large.
+// makeRecorded makes seven graphs: one class a node with weights of edges, several classes a node, links of which some are held out, edges
+// with rows of features, several types of nodes, edges with ratings of which some are held out, and one that is larger than the memory of
+// large.
 func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	datasets := map[string]string{}
-	for _, name := range []string{"one", "several", "links"} {
+	for _, name := range []string{"one", "several", "links", "edge rows"} {
 		datasets[name] = filepath.Join(a.tmp, name+".gnn")
 		w, err := store.Create(datasets[name], store.WriterOptions{ShardBytes: 64 << 10})
 		if err != nil {
 			return nil, err
 		}
 		spec := storetest.Communities(3000, 5, 8, 40, 7)
-		if name == "links" {
+		switch name {
+		case "links":
 			spec = spec.Linked()
+		case "edge rows":
+			withEdgeRows(&spec)
 		}
 		spec.Weight = func(v, i int) float32 { return 1 + float32((v+i)%5) }
 		if class := spec.Class; name == "several" {
@@ -221,6 +227,23 @@ func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	datasets["large"] = filepath.Join(a.tmp, "large.gnn")
 	return datasets, a.gnnstore.Run(ctx, "generate", "papers100m", datasets["large"],
 		"--nodes", "200k", "--edges", "3M", "--dim", "192", "--memory", "256MiB")
+}
+
+// withEdgeRows gives the edges of s a table, in which the last of them has the first row.
+func withEdgeRows(s *storetest.Spec) {
+	first, edges := make([]int, len(s.Neighbors)), 0
+	for v, list := range s.Neighbors {
+		first[v] = edges
+		edges += len(list)
+	}
+	s.Columns = []storetest.Column{{Name: store.EdgeID, Elem: store.U64, Value: func(v, i int) float64 { return float64(edges - 1 - first[v] - i) }}}
+	s.EdgeTable = &storetest.EdgeTable{Rows: edges, Dim: 20, Elem: store.F16, Row: func(i int) []float32 {
+		row := make([]float32, 20)
+		for c := range row {
+			row[c] = float32((i*31+c*17)%64) / 64
+		}
+		return row
+	}}
 }
 
 // trainOptions are r's, by costs of the disk that no machine changes.

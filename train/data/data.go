@@ -24,9 +24,12 @@ type Data struct {
 	// alone.
 	Types     []Type
 	Relations []Relation
-	Target    int // the type of the nodes that are learnt, whose label and split these are
-	Labels    *store.Labels
-	Split     string // its name
+	// EdgeTables are the tables that networks read rows of edges from, as if the edges of a relation were nodes of a type. A batch's inputs
+	// have them behind those of Types: see Input.
+	EdgeTables []Type
+	Target     int // the type of the nodes that are learnt, whose label and split these are
+	Labels     *store.Labels
+	Split      string // its name
 	// Train, Valid and Test are the parts of the split, less the nodes without a label, of which there are Unlabelled.
 	Train, Valid, Test []uint32
 	Unlabelled         int
@@ -57,6 +60,9 @@ type Relation struct {
 	Weights  *store.EdgeColumn // of the edges, nil unless Options asked for them and there are some
 	// Inputs are the columns of the edges that networks read.
 	Inputs []*store.EdgeColumn
+	// RowIDs has the row of each edge in table number Table of Data.EdgeTables, where networks read that; else it is nil.
+	RowIDs *store.EdgeColumn
+	Table  int
 }
 
 // Options says which part of a dataset a run wants.
@@ -85,7 +91,8 @@ type Options struct {
 	// type, or, without one, Embed with Hidden columns where the rows take up to EmbedBytes, else Constant.
 	Inputs map[string]string
 	Hidden int
-	// EdgeInputs are the columns of edges that networks read, by name or key of their relation.
+	// EdgeInputs are the columns of edges that networks read, by name or key of their relation, or the one word Table, which may name the
+	// table as in "table:NAME".
 	EdgeInputs map[string][]string
 }
 
@@ -470,11 +477,14 @@ func (d *Data) Place(err error) error {
 	var neighbor *sample.NeighborError
 	var weight *sample.WeightError
 	var value *sample.ValueError
+	var row *sample.RowError
 	switch {
 	case errors.As(err, &neighbor):
 		return d.Relations[neighbor.Relation].CorruptNeighbor(neighbor.Node, neighbor.Neighbor)
 	case errors.As(err, &weight):
 		return d.Relations[weight.Relation].Weights.CheckWeights(weight.Node, weight.Place, []float32{weight.Weight})
+	case errors.As(err, &row):
+		return d.Relations[row.Relation].RowIDs.CorruptRow(row.Node, row.Place, row.Rows)
 	case errors.As(err, &value):
 		return d.Relations[value.Relation].Inputs[value.Column].CorruptValue(value.Node, value.Place, value.Value)
 	}
@@ -529,8 +539,8 @@ func (d *Data) Name(t int, v uint32) (name string) {
 // IDs are those by which users know the nodes of a type.
 func (d *Data) IDs(t int) store.IDs { return d.Set.IDs(d.Types[t].number) }
 
-// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology, weights and values of the
-// relations that are drawn from, and of the tables of the types that are read.
+// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology, weights, values and tables of
+// the relations that are drawn from, and of the tables of the types that are read.
 func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	var files []store.SectionFile
 	if d.Labels != nil && !d.NoLabels {
@@ -545,8 +555,15 @@ func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 		if x.Weights != nil {
 			files = append(files, x.Weights.Section())
 		}
-		for _, c := range x.Inputs {
+		for _, c := range x.Brought() {
 			files = append(files, c.Section())
+		}
+	}
+	for k, is := range d.DrawnTables(drawn) {
+		for _, s := range d.EdgeTables[k].Features.Shards() {
+			if is {
+				files = append(files, s.SectionFile)
+			}
 		}
 	}
 	for i, t := range d.Types {
@@ -572,6 +589,14 @@ func (t *Type) Input() string {
 		return Table + ":" + t.Features.Table.Name
 	}
 	return Constant
+}
+
+// Input is what a batch reads as number n of its inputs: those of all types, and then those of EdgeTables.
+func (d *Data) Input(n int) *Type {
+	if n < len(d.Types) {
+		return &d.Types[n]
+	}
+	return &d.EdgeTables[n-len(d.Types)]
 }
 
 // Dim is the number of columns of the type's input, 0 where all nodes have one row.

@@ -1,12 +1,14 @@
 package data
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -167,14 +169,65 @@ func (l *EdgeLabel) Class(x float64) uint32 {
 	return uint32(i)
 }
 
-// Given are the columns of the edges that a network reads and that are not what is learnt.
+// Given are the columns of the edges that a network reads and that are not what is learnt: numbers, or which row of a table an edge has.
 func (d *Data) Given() (columns []*store.EdgeColumn) {
-	for _, c := range d.Relations[d.Links.Relation].Inputs {
+	for _, c := range d.Relations[d.Links.Relation].Brought() {
 		if c.Column.Name != d.EdgeLabel.Name {
 			columns = append(columns, c)
 		}
 	}
 	return columns
+}
+
+// GivenTable is the table that has what is given, nil where columns have it.
+func (d *Data) GivenTable() *Type {
+	if r := &d.Relations[d.Links.Relation]; r.RowIDs != nil {
+		return &d.EdgeTables[r.Table]
+	}
+	return nil
+}
+
+// GivenDim is how many numbers are given with an edge.
+func (d *Data) GivenDim() int {
+	if t := d.GivenTable(); t != nil {
+		return t.Dim()
+	}
+	return len(d.Given())
+}
+
+// AppendGiven appends what is given with an edge, by its values of columns, which are those that Given has. A row is read through the
+// table's map; one that is not there panics with a *store.SectionError, which store.Guard returns.
+func (d *Data) AppendGiven(dst []float32, given []*store.EdgeColumn, value func(c *store.EdgeColumn) float64) []float32 {
+	t := d.GivenTable()
+	for _, c := range given {
+		x := value(c)
+		if t == nil {
+			dst = append(dst, float32(x))
+			continue
+		}
+		if x >= float64(t.Nodes) {
+			panic(&store.SectionError{Dataset: d.Set.Path(), Section: c.Column.Values.Path, Offset: -1,
+				Err: fmt.Errorf("an edge has row %.0f, and table %s has %d; run gnnstore verify", x, t.Name, t.Nodes)})
+		}
+		dst = t.appendRow(dst, uint64(x))
+	}
+	return dst
+}
+
+// appendRow appends a row of the type's table.
+func (t *Type) appendRow(dst []float32, row uint64) []float32 {
+	b, n := t.Features.RowAt(row), len(dst)
+	dst = append(dst, make([]float32, t.Dim())...)
+	var half [1]uint16
+	for i := range dst[n:] {
+		if t.Features.Elem() == store.F32 {
+			dst[n+i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+			continue
+		}
+		half[0] = binary.LittleEndian.Uint16(b[2*i:])
+		kernels.HalfToFloat32(dst[n+i:n+i+1], half[:])
+	}
+	return dst
 }
 
 // columnNames are the columns of the relation's edges, but for their number.

@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// useEdgeInputs gives relations the columns of their edges that networks read: those given under its name or, which is the more
+// useEdgeInputs gives relations the columns of their edges that networks read, or the table: what is given under its name or, which is the more
 // exact, its key.
 func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 	keys, used := []string{}, map[string]bool{}
@@ -22,7 +23,13 @@ func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 			if !ok {
 				continue
 			}
-			used[name], r.Inputs = true, nil
+			used[name], r.Inputs, r.RowIDs = true, nil, nil
+			if is, err := d.useEdgeTable(name, columns, r); is || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
 			for _, column := range columns {
 				c := r.Column(column)
 				if c == nil || column == store.EdgeID {
@@ -38,6 +45,73 @@ func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 		}
 	}
 	return nil
+}
+
+// useEdgeTable gives r the rows of a table, where that is what columns say: a column of that name comes first.
+func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool, err error) {
+	at := slices.IndexFunc(columns, func(c string) bool {
+		return (c == Table || strings.HasPrefix(c, Table+":")) && r.Column(c) == nil
+	})
+	if at < 0 {
+		return false, nil
+	}
+	_, wanted, named := strings.Cut(columns[at], ":")
+	switch {
+	case len(columns) > 1:
+		return false, d.fail("{edge_input} %s=%s: a table comes alone; give %s=%s, or columns", name, strings.Join(columns, ","), name, columns[at])
+	case named && wanted == "":
+		return false, d.fail("{edge_input} %s=%s: there are table and table:NAME", name, columns[at])
+	}
+	table, there := d.edgeTable(r, wanted)
+	switch {
+	case table == nil && len(there) > 0:
+		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no such table; there is %s", name, columns[at], r.Relation.Key(), strings.Join(there, ", "))
+	case table == nil:
+		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no table%s; ingest them with their features, or give columns", name, columns[at],
+			r.Relation.Key(), orColumns(r.columnNames()))
+	case int64(table.Rows()) > math.MaxUint32:
+		return false, d.fail("{edge_input} %s=%s: table %s of relation %s has %d rows, and at most %d are read", name, columns[at], table.Table.Name,
+			table.Table.Relation, table.Rows(), uint32(math.MaxUint32))
+	case table.Rows() == 0 && r.Edges() > 0:
+		return false, d.corrupt("table %s of relation %s has no rows, and relation %s has %d edges", table.Table.Name, table.Table.Relation, r.Relation.Key(), r.Edges())
+	}
+	r.RowIDs = r.Column(store.EdgeID)
+	for r.Table = range d.EdgeTables { // its reverse may read it as well
+		if d.EdgeTables[r.Table].Features.Table == table.Table {
+			return true, nil
+		}
+	}
+	r.Table = len(d.EdgeTables)
+	d.EdgeTables = append(d.EdgeTables, Type{Name: table.Table.Relation + "/" + table.Table.Name, Nodes: table.Rows(), Features: table, number: -1})
+	return true, nil
+}
+
+// edgeTable is the table of r's edges of that name, or the first where the name is empty: one of its own, or else of the relation that it is
+// made from. there are the names of all.
+func (d *Data) edgeTable(r *Relation, name string) (table *store.Features, there []string) {
+	for _, of := range []string{r.Relation.Key(), r.Relation.ReverseOf} {
+		for i, t := range d.Set.Manifest().Tables {
+			if t.Relation != of || of == "" || r.Column(store.EdgeID) == nil {
+				continue
+			}
+			there = append(there, t.Name)
+			if table == nil && (name == "" || t.Name == name) {
+				table = d.Set.Features(i)
+			}
+		}
+		if len(there) > 0 {
+			break
+		}
+	}
+	return table, there
+}
+
+// orColumns says which columns there are in place of a table.
+func orColumns(there []string) string {
+	if len(there) == 0 {
+		return ""
+	}
+	return "; there are the columns " + strings.Join(there, ", ")
 }
 
 // noColumn is the error of a column that edges of r do not have, or that is only their number.
@@ -73,6 +147,67 @@ func (d *Data) CheckEdgeInputs(inputs map[string][]string, drawn []bool) error {
 // reads tells whether networks read a column.
 func (r *Relation) reads(column string) bool {
 	return slices.ContainsFunc(r.Inputs, func(c *store.EdgeColumn) bool { return c.Column.Name == column })
+}
+
+// Brought are the columns of the edges that batches bring along: those that networks read, or which rows they have.
+func (r *Relation) Brought() []*store.EdgeColumn {
+	if r.RowIDs == nil {
+		return r.Inputs
+	}
+	return append(r.Inputs[:len(r.Inputs):len(r.Inputs)], r.RowIDs)
+}
+
+// EdgeDim is how many numbers networks read of each edge of relation r.
+func (d *Data) EdgeDim(r int) int {
+	if rel := &d.Relations[r]; rel.RowIDs == nil {
+		return len(rel.Inputs)
+	}
+	return d.EdgeTables[d.Relations[r].Table].Dim()
+}
+
+// DrawnTables says from which of EdgeTables batches read, where they draw from these relations.
+func (d *Data) DrawnTables(drawn []bool) []bool {
+	read := make([]bool, len(d.EdgeTables))
+	for i, r := range d.Relations {
+		if drawn[i] && r.RowIDs != nil {
+			read[r.Table] = true
+		}
+	}
+	return read
+}
+
+// BringRows has batches of s say which rows of tables edges have, of those relations that has gives them for.
+func (d *Data) BringRows(s *sample.Sampler, has func(r int) sample.Rows) {
+	if len(d.EdgeTables) == 0 {
+		return
+	}
+	rows, of, table := make([]int, len(d.EdgeTables)), make([]sample.Rows, len(d.Relations)), make([]int, len(d.Relations))
+	for k, t := range d.EdgeTables {
+		rows[k] = t.Nodes
+	}
+	for i, r := range d.Relations {
+		if r.RowIDs != nil {
+			of[i], table[i] = has(i), r.Table
+		}
+	}
+	s.BringRows(of, table, rows)
+}
+
+// Rows are those of the relation's edges, by their numbers, which are read through their map.
+func (r Relation) Rows() sample.Rows { return mappedRows{r.RowIDs} }
+
+// mappedRows is sample.Rows of a column that is at hand.
+type mappedRows struct{ *store.EdgeColumn }
+
+func (m mappedRows) TakeRows(dst []uint32, v uint32, places []uint32) {
+	b := m.Bytes(v)
+	for i, p := range places {
+		dst[i] = m.Row(b, int(p))
+	}
+}
+
+func (m mappedRows) ReadRows(context.Context, []uint32, func(i, from int, part []uint32) error) error {
+	panic("data: numbers of rows are read that are at hand")
 }
 
 // Values are what edges of the relation bring along, read through their map; nil where they bring nothing.

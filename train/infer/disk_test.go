@@ -41,7 +41,11 @@ func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
 	columns := map[string][]string{}
 	for _, r := range ds.Manifest().Relations {
 		for _, col := range r.Columns {
-			if col.Name != "weight" && c.Kind.ReadsEdges() {
+			switch {
+			case !c.Kind.ReadsEdges():
+			case col.Name == store.EdgeID:
+				columns[r.Key()] = []string{data.Table}
+			case col.Name != "weight":
 				columns[r.Key()] = append(columns[r.Key()], col.Name)
 			}
 		}
@@ -56,7 +60,7 @@ func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
 	for i, r := range d.Relations {
 		name := strings.Join([]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "___")
 		shape.Relations = append(shape.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
-		shape.Edges = append(shape.Edges, len(r.Inputs))
+		shape.Edges = append(shape.Edges, d.EdgeDim(i))
 	}
 	o.Draws = sample.Config{Fanouts: make([]int, c.Layers), Options: c.Kind.Sampling(), Weighted: o.Draws.Weighted}
 	for l := range o.Draws.Fanouts {
@@ -148,6 +152,9 @@ func randomGraph(t *rapid.T, typed bool) storetest.TypedSpec {
 			}
 			rel.Neighbors = append(rel.Neighbors, list)
 		}
+		if rapid.Bool().Draw(t, "rows of edges") {
+			withEdgeRows(&rel)
+		}
 		s.Relations = append(s.Relations, rel)
 	}
 	for v := range s.Types[0].Nodes {
@@ -155,6 +162,18 @@ func randomGraph(t *rapid.T, typed bool) storetest.TypedSpec {
 		*parts[v%3] = append(*parts[v%3], store.NodeID(v))
 	}
 	return s
+}
+
+// withEdgeRows gives the edges of r a table, in which some share a row.
+func withEdgeRows(r *storetest.TypedRelation) {
+	edges := 0
+	for _, list := range r.Neighbors {
+		edges += len(list)
+	}
+	r.Columns = []storetest.Column{{Name: store.EdgeID, Elem: store.U32, Value: func(v, i int) float64 { return float64((v*7 + i*i) % max(edges, 1)) }}}
+	r.EdgeTable = &storetest.EdgeTable{Rows: edges, Dim: 3, Elem: store.F16, Row: func(i int) []float32 {
+		return []float32{float32(i%7) / 4, float32(math.Sin(float64(i))), 1}
+	}}
 }
 
 func writeTyped(t *rapid.T, dir string, s storetest.TypedSpec) string {

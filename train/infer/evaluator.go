@@ -99,7 +99,8 @@ type Evaluator struct {
 	task Task
 
 	// Of the training, from Attach on.
-	tables []*cachetier.Stack // by type; of features that are not attached, the first layer opens tables of its own
+	tables []*cachetier.Stack // by type, and behind them by table of edges; of those that are not attached a pass opens its own
+	edges  []*cachetier.Stack // by table of edges, of the pass under way; nil where no layer reads it
 	pipe   *pipeline.Pipeline
 
 	reach  sample.Reach
@@ -144,6 +145,7 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 		}
 		full := sample.NewTyped(schema, lists, c, 1)
 		full.Bring(values)
+		d.BringRows(full, func(r int) sample.Rows { return d.Relations[r].Rows() })
 		e.full = append(e.full, full)
 	}
 	for l := range s.Model.Layers - 1 {
@@ -165,7 +167,7 @@ func (e *Evaluator) rowBytes(l int) (bytes int64) {
 	return bytes
 }
 
-// Attach has the Evaluator read rows by tables, one a type or nil, and sampled blocks by pipe, which is not running while it
+// Attach has the Evaluator read rows by tables, one a type or nil, and behind them one a table of edges or nil, and sampled blocks by pipe, which is not running while it
 // measures.
 func (e *Evaluator) Attach(tables []*cachetier.Stack, pipe *pipeline.Pipeline) {
 	e.tables, e.pipe = tables, pipe
@@ -195,8 +197,12 @@ func (e *Evaluator) MemoryBytes() int64 {
 			readers += min(e.readerBytes(), rows)
 		}
 	}
-	for _, r := range e.data.Relations {
+	for i, r := range e.data.Relations {
 		columns = max(columns, len(r.Inputs))
+		if e.reach.Drawn()[i] && r.RowIDs != nil {
+			learnt += r.Edges() * e.edgeRow(i)
+			readers += min(e.readerBytes(), int64(r.Edges())*int64(e.data.EdgeTables[r.Table].Features.RowBytes()))
+		}
 	}
 	hidden := e.hidden + places
 	if e.mayOverflow() {
@@ -391,6 +397,11 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	if err != nil {
 		return err
 	}
+	closeEdges, err := e.openEdges(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeEdges()
 	p := e.pass(need)
 	if p.toDisk {
 		return e.onDisk(ctx, p, do)
@@ -528,7 +539,7 @@ type hiddenRows func(from int, ids []uint32) (kernels.Tensor, error)
 // compute is layer l for the nodes of type t that b was drawn for, from the features, or from the rows of the layer below.
 func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidden hiddenRows) (kernels.Tensor, error) {
 	e.step.Tape.Reset(false)
-	inputs := b.Inputs()
+	inputs := b.Inputs()[:len(e.data.Types)]
 	x := make(model.Rows, len(inputs))
 	for from, ids := range inputs {
 		if len(ids) == 0 {
@@ -538,11 +549,68 @@ func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidd
 			return kernels.Tensor{}, err
 		}
 	}
-	g := e.step.Feed.Blocks(b.Layers)[0]
+	g, err := e.graph(ctx, b)
+	if err != nil {
+		return kernels.Tensor{}, err
+	}
 	if l == 0 {
 		e.step.Label(&g, &b.Layers[0])
 	}
 	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value, nil
+}
+
+// graph brings the blocks of b, which is of one layer, to the backend, with the rows of its edges.
+func (e *Evaluator) graph(ctx context.Context, b *sample.Batch) (model.Graph, error) {
+	var rows []kernels.Tensor
+	types := len(e.data.Types)
+	for k, ids := range b.Inputs()[types:] {
+		x := kernels.Tensor{}
+		if len(ids) > 0 {
+			var err error
+			if x, err = e.step.Feed.Gather(ctx, types+k, e.edges[k], e.data.EdgeTables[k].DType(), ids); err != nil {
+				return model.Graph{}, err
+			}
+		}
+		rows = append(rows, x)
+	}
+	return e.step.Feed.Blocks(b.Layers, rows...)[0], nil
+}
+
+// graphWithoutRows is graph where somebody else brings what rows of edges come to.
+func (e *Evaluator) graphWithoutRows(b *sample.Batch) model.Graph {
+	return e.step.Feed.Blocks(b.Layers, make([]kernels.Tensor, len(e.data.EdgeTables))...)[0]
+}
+
+// openEdges has the tables of edges be read that layers draw from, until closed.
+func (e *Evaluator) openEdges(ctx context.Context) (closed func(), err error) {
+	e.edges = make([]*cachetier.Stack, len(e.data.EdgeTables))
+	var own []*cachetier.Stack
+	closed = func() {
+		for _, s := range own {
+			stats := s.Stats()
+			e.read = e.read.Add(stats.Disk).Add(stats.Warmup)
+			s.Close()
+		}
+		e.edges = nil
+	}
+	for k, read := range e.data.DrawnTables(e.reach.Drawn()) {
+		t := &e.data.EdgeTables[k]
+		n := len(e.data.Types) + k
+		switch {
+		case !read || t.Nodes == 0:
+		case n < len(e.tables) && e.tables[n] != nil:
+			e.edges[k] = e.tables[n]
+		default:
+			o := e.Tables
+			o.DeviceBytes, o.StaticBytes, o.HostBytes, o.Prewarm = 0, 0, 0, false
+			if e.edges[k], err = cachetier.Open(ctx, t.Features, o); err != nil {
+				closed()
+				return nil, fmt.Errorf("the rows of %s: %w", t.Name, err)
+			}
+			own = append(own, e.edges[k])
+		}
+	}
+	return closed, nil
 }
 
 // bring has x have the rows that layer l reads of ids of type from: none where the network has a row for them all.
@@ -588,7 +656,7 @@ const (
 type bounds struct {
 	bytes  int
 	edges  int
-	learnt int64 // of the records of learnt sources, and of their values, which are copied out of them
+	learnt int64 // of the records of learnt sources, and of their values, which are copied out of them; and of the rows of edges
 	hub    int
 	part   int
 }
@@ -599,8 +667,9 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 	var chunk []uint32
 	edges, learnt := 0, int64(0)
 	for v := range nodes.all {
-		n, bytes := e.edges(l, t, v)
-		if n > e.most.hub && len(chunk) > 0 {
+		n, bytes := e.degree(l, t, v)
+		hub := e.many(n, bytes)
+		if hub && len(chunk) > 0 {
 			if err := do(chunk); err != nil {
 				return err
 			}
@@ -608,7 +677,7 @@ func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) erro
 		}
 		chunk = append(chunk, v)
 		edges, learnt = edges+n, learnt+bytes
-		if len(chunk)*width*4 >= e.most.bytes || edges >= e.most.edges || learnt >= e.most.learnt || n > e.most.hub {
+		if len(chunk)*width*4 >= e.most.bytes || edges >= e.most.edges || learnt >= e.most.learnt || hub {
 			if err := do(chunk); err != nil {
 				return err
 			}
@@ -629,18 +698,32 @@ func (e *Evaluator) chunkWidth(t, l int) int {
 	return e.step.Model.Hidden
 }
 
-// edges is the number of neighbours that layer l reads for v of type t, and the bytes that learnt rows take for it at most.
-func (e *Evaluator) edges(l, t int, v uint32) (n int, learnt int64) {
+// degree is the number of neighbours that layer l reads for v of type t, and the bytes that learnt rows, and rows of edges, take for it at
+// most.
+func (e *Evaluator) degree(l, t int, v uint32) (n int, bytes int64) {
 	for i, r := range e.data.Relations {
 		if r.Dst == t && e.reach.Relations[l][i] {
 			n += r.Degree(v)
-			learnt += int64(r.Degree(v)) * e.learntRow(r.Src)
+			bytes += int64(r.Degree(v)) * e.edgeRow(i)
+			if l == 0 {
+				bytes += int64(r.Degree(v)) * e.learntRow(r.Src)
+			}
 		}
 	}
-	if l > 0 {
-		return n, 0
+	if l == 0 {
+		bytes += e.learntRow(t)
 	}
-	return n, learnt + e.learntRow(t)
+	return n, bytes
+}
+
+// edgeRow is what the row of an edge of relation r takes, with its numbers in float32; 0 where edges have none.
+func (e *Evaluator) edgeRow(r int) int64 {
+	rel := &e.data.Relations[r]
+	if rel.RowIDs == nil {
+		return 0
+	}
+	f := e.data.EdgeTables[rel.Table].Features
+	return int64(f.RowBytes() + 4*f.Dim())
 }
 
 // learntRow is what a learnt row of type t takes with the values that are copied out of it, 0 where rows are not learnt.

@@ -18,8 +18,12 @@ func (e *Evaluator) hub(l, t int, nodes []uint32) bool {
 	if len(nodes) != 1 || !e.step.Model.Kind.Sums() && !e.step.Model.Attends() {
 		return false
 	}
-	n, _ := e.edges(l, t, nodes[0])
-	return n > e.most.hub
+	return e.many(e.degree(l, t, nodes[0]))
+}
+
+// many tells whether so many neighbours, with so many bytes of rows that degree counts, are those of a hub.
+func (e *Evaluator) many(neighbors int, bytes int64) bool {
+	return neighbors > e.most.hub || bytes > e.most.learnt
 }
 
 // inParts computes layer l for v of type t, a hub. hidden is as compute has it.
@@ -27,15 +31,9 @@ func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hidd
 	if err := e.draw(ctx, &e.block, l, t, []uint32{v}); err != nil {
 		return y, err
 	}
-	be, layer, inputs := e.step.Tape.Backend(), &e.block.Layers[0], e.block.Inputs()
+	layer, inputs := &e.block.Layers[0], e.block.Inputs()[:len(e.data.Types)]
 	given := make([]kernels.Tensor, len(layer.Blocks))
-	defer func() {
-		for _, sum := range given {
-			if sum.Buf != nil {
-				be.Free(sum.Buf)
-			}
-		}
-	}()
+	defer func() { e.freeAll(given) }()
 	var of *attention
 	if !e.step.Model.Kind.Sums() {
 		if of, err = e.attend(ctx, l, t, layer, inputs, hidden); err != nil {
@@ -50,12 +48,72 @@ func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hidd
 			}
 		}
 	}
+	means, err := e.meansOfRows(ctx, layer)
+	if err != nil {
+		return y, err
+	}
+	defer e.freeAll(means)
 	e.step.Tape.Reset(false)
 	x := make(model.Rows, len(inputs))
 	if err := e.bring(ctx, l, t, inputs[t][:1], x, hidden); err != nil { // destinations come first
 		return y, err
 	}
-	return e.layerGiven(l, t, x, layer, given), nil
+	return e.layerGiven(ctx, l, t, x, layer, given, means)
+}
+
+// meansOfRows is what layer l reads of the rows that the edges of a hub have in tables, by relation: their means, a part of a list after the
+// other. Nothing is there for relations without, and for networks of attention, which have had them in their scores.
+func (e *Evaluator) meansOfRows(ctx context.Context, layer *sample.Layer) (means []kernels.Tensor, err error) {
+	means = make([]kernels.Tensor, len(layer.Blocks))
+	for r := range layer.Blocks {
+		k := &layer.Blocks[r]
+		if len(k.Rows) == 0 || !e.step.Model.Kind.Sums() {
+			continue
+		}
+		err := e.addUp(&means[r], k, nil, e.rowPart(r), func(do func(lo int, rows kernels.Tensor)) error { return e.eachRows(ctx, r, k, do) })
+		if err != nil {
+			e.freeAll(means)
+			return nil, err
+		}
+	}
+	return means, nil
+}
+
+func (e *Evaluator) freeAll(all []kernels.Tensor) {
+	for _, x := range all {
+		if x.Buf != nil {
+			e.step.Tape.Backend().Free(x.Buf)
+		}
+	}
+}
+
+// rowPart is how many rows of edges of relation r are in memory together.
+func (e *Evaluator) rowPart(r int) int {
+	return max(1, min(e.most.part, int(e.most.learnt/max(1, e.edgeRow(r)))))
+}
+
+// eachRows calls do with the rows of some edges of the one list of k after the other, from the lo-th on, in float32. The tape is reset for each.
+func (e *Evaluator) eachRows(ctx context.Context, r int, k *sample.Block, do func(lo int, rows kernels.Tensor)) error {
+	n := len(e.data.Types) + k.Table
+	list, ids, most := k.Rows[k.Start[0]:k.End[0]], e.block.Inputs()[n], e.rowPart(r)
+	var part []uint32
+	for lo := 0; lo < len(list); lo += most {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part = part[:0]
+		for _, at := range list[lo:min(lo+most, len(list))] {
+			part = append(part, ids[at])
+		}
+		e.step.Tape.Reset(false)
+		x, err := e.step.Feed.Gather(ctx, n, e.edges[k.Table], e.data.EdgeTables[k.Table].DType(), part)
+		if err != nil {
+			return err
+		}
+		do(lo, e.step.Tape.Convert(e.step.Tape.Leaf(x)).Value)
+		e.look()
+	}
+	return nil
 }
 
 // eachPart calls do with some neighbours of the one list of k after the other, from the lo-th on, and their rows as layer l reads them, by
@@ -131,11 +189,7 @@ func (e *Evaluator) attend(ctx context.Context, l, t int, layer *sample.Layer, i
 	a = &attention{e: e, alpha: make([]kernels.Tensor, len(layer.Blocks))}
 	scores := make([]kernels.Tensor, len(layer.Blocks))
 	defer func() {
-		for _, s := range scores {
-			if s.Buf != nil {
-				be.Free(s.Buf)
-			}
-		}
+		e.freeAll(scores)
 		if err != nil {
 			a.free()
 		}
@@ -143,7 +197,7 @@ func (e *Evaluator) attend(ctx context.Context, l, t int, layer *sample.Layer, i
 	tape.Reset(false)
 	x := make(model.Rows, len(inputs))
 	if err := e.bring(ctx, l, t, inputs[t][:1], x, hidden); err != nil {
-		return nil, err
+		return a, err
 	}
 	a.own = e.copy(e.step.Model.Sources(tape, l, t, 1, x[t]))
 	var relations []int
@@ -163,15 +217,34 @@ func (e *Evaluator) attend(ctx context.Context, l, t int, layer *sample.Layer, i
 			be.Convert(scores[r].Slice(lo, lo+rows.Rows), s)
 		})
 		if err != nil {
-			return nil, err
+			return a, err
 		}
 		relations, given, most = append(relations, r), append(given, scores[r]), max(most, n)
 	}
+	values := make([]kernels.Tensor, len(layer.Blocks))
+	defer func() { e.freeAll(values) }()
+	for _, r := range relations {
+		k := &layer.Blocks[r]
+		if len(k.Rows) == 0 {
+			continue
+		}
+		err := e.eachRows(ctx, r, k, func(lo int, rows kernels.Tensor) {
+			s := e.step.Model.ValueScores(tape, l, r, rows)
+			if values[r].Buf == nil {
+				values[r] = kernels.Tensor{Buf: be.Alloc(kernels.F32, len(k.Nbr)*s.Cols), Type: kernels.F32, Rows: len(k.Nbr), Cols: s.Cols}
+			}
+			be.Convert(values[r].Slice(lo, lo+s.Rows), s)
+		})
+		if err != nil {
+			return a, err
+		}
+	}
 	tape.Reset(false)
-	drawn := e.step.Feed.Blocks(e.block.Layers)[0]
+	drawn := e.graphWithoutRows(&e.block)
 	var edges []model.Edges
 	for _, r := range relations {
 		k := drawn.Edges[r] // with the weights and values of its edges
+		k.GivenValues = values[r]
 		k.Adjacency = a.whole(len(layer.Blocks[r].Nbr), most, k.Adjacency)
 		edges = append(edges, k)
 	}
@@ -192,11 +265,30 @@ func (a *attention) whole(n, most int, drawn kernels.Adjacency) kernels.Adjacenc
 func (e *Evaluator) sum(
 	ctx context.Context, total *kernels.Tensor, l, r int, ids []uint32, k *sample.Block, of *attention, hidden hiddenRows,
 ) error {
+	var alpha *kernels.Tensor
+	if of != nil {
+		alpha = &of.alpha[r]
+	}
+	return e.addUp(total, k, alpha, e.most.part, func(do func(lo int, rows kernels.Tensor)) error {
+		return e.eachPart(ctx, l, r, ids, k, hidden, func(lo int, rows kernels.Tensor) {
+			if of != nil {
+				rows = e.step.Model.Weighed(e.step.Tape, l, r, rows)
+			}
+			do(lo, rows)
+		})
+	})
+}
+
+// addUp makes total the sum of rows that belong to the one list of k, by alpha, a row of a number a head for each, or by the weights of the list, or
+// where there are none their mean. each calls its argument with some of them after the other, from the lo-th on, up to part of them.
+func (e *Evaluator) addUp(
+	total *kernels.Tensor, k *sample.Block, alpha *kernels.Tensor, part int, each func(do func(lo int, rows kernels.Tensor)) error,
+) error {
 	be := e.step.Tape.Backend()
 	n := len(k.Nbr[k.Start[0]:k.End[0]])
-	size, heads := min(e.most.part, n), 1
-	if of != nil {
-		heads = of.alpha[r].Cols
+	size, heads := min(part, n), 1
+	if alpha != nil {
+		heads = alpha.Cols
 	}
 	ints := kernels.Tensor{Buf: be.Alloc(kernels.U32, size+3), Type: kernels.U32, Rows: size + 3, Cols: 1}
 	defer be.Free(ints.Buf)
@@ -211,16 +303,15 @@ func (e *Evaluator) sum(
 	be.Fill(numbers, 1)
 	var places []uint32
 	var weights []float32
-	err := e.eachPart(ctx, l, r, ids, k, hidden, func(lo int, rows kernels.Tensor) {
+	err := each(func(lo int, rows kernels.Tensor) {
 		part := rows.Rows
-		if of != nil {
-			rows = e.step.Model.Weighed(e.step.Tape, l, r, rows)
-			be.Convert(numbers.Slice(1, part+1), of.alpha[r].Slice(lo, lo+part))
+		if alpha != nil {
+			be.Convert(numbers.Slice(1, part+1), alpha.Slice(lo, lo+part))
 		}
 		places, weights = append(places[:0], 0, uint32(part+1), 0), weights[:0]
 		for i := range part {
 			places = append(places, uint32(i+1))
-			if of == nil && len(k.Weight) > 0 {
+			if alpha == nil && len(k.Weight) > 0 {
 				weights = append(weights, k.Weight[int(k.Start[0])+lo+i])
 			}
 		}
@@ -238,7 +329,7 @@ func (e *Evaluator) sum(
 			Start: ints.Slice(0, 1), End: ints.Slice(1, 2), Nbr: ints.Slice(2, part+3),
 		})
 	})
-	if err == nil && of == nil && len(k.Weight) == 0 && n > 1 {
+	if err == nil && alpha == nil && len(k.Weight) == 0 && n > 1 {
 		be.Scale(*total, 1/float32(n))
 	}
 	return err

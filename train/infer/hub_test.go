@@ -24,6 +24,7 @@ func TestHubsInParts(t *testing.T) {
 	g.Relations[1].Columns = []storetest.Column{{
 		Name: "rating", Elem: store.F32, Value: func(v, i int) float64 { return math.Cos(float64(v*9 + i)) },
 	}}
+	withEdgeRows(&g.Relations[2])
 	path := storetest.BuildTyped(t, g)
 	one := storetest.Build(t, storetest.Communities(200, 3, 30, 8, 1))
 	for name, c := range map[string]model.Config{

@@ -435,6 +435,15 @@ func (p *part) compute(ctx context.Context, lo int, chunk []uint32, own kernels.
 	if err := e.draw(ctx, &e.block, l, p.typ, chunk); err != nil {
 		return kernels.Tensor{}, err
 	}
+	layer := &e.block.Layers[0]
+	var means []kernels.Tensor
+	if e.hub(l, p.typ, chunk) {
+		var err error
+		if means, err = e.meansOfRows(ctx, layer); err != nil {
+			return kernels.Tensor{}, err
+		}
+		defer e.freeAll(means)
+	}
 	e.step.Tape.Reset(false)
 	x := make(model.Rows, len(e.data.Types))
 	if err := e.leaf(ctx, l, p.typ, chunk, own, x); err != nil {
@@ -444,7 +453,7 @@ func (p *part) compute(ctx context.Context, lo int, chunk []uint32, own kernels.
 	for r := range p.lists {
 		given[r] = p.given(r, lo, lo+len(chunk), x)
 	}
-	return e.layerGiven(l, p.typ, x, &e.block.Layers[0], given), nil
+	return e.layerGiven(ctx, l, p.typ, x, layer, given, means)
 }
 
 // given is what the layer reads of relation r's sums for nodes lo to hi, whose own rows x has.
@@ -531,9 +540,20 @@ func sortBits(sorting *errgroup.Group, edges []uint64, top int) {
 	}
 }
 
-// layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means or sums a relation.
-func (e *Evaluator) layerGiven(l, t int, x model.Rows, drawn *sample.Layer, given []kernels.Tensor) kernels.Tensor {
-	g := e.step.Feed.Blocks(e.block.Layers)[0]
+// layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means or sums a relation. means are those of the rows
+// that edges have in tables, by relation; nil: they are brought.
+func (e *Evaluator) layerGiven(
+	ctx context.Context, l, t int, x model.Rows, drawn *sample.Layer, given, means []kernels.Tensor,
+) (y kernels.Tensor, err error) {
+	var g model.Graph
+	if means != nil {
+		g = e.graphWithoutRows(&e.block)
+	} else if g, err = e.graph(ctx, &e.block); err != nil {
+		return y, err
+	}
+	for r, mean := range means {
+		g.Edges[r].GivenValues = mean
+	}
 	for n := range g.Nodes { // of the others no row is read
 		g.Nodes[n].IDs = g.Nodes[n].IDs.Slice(0, g.Nodes[n].Dst)
 	}
@@ -543,5 +563,5 @@ func (e *Evaluator) layerGiven(l, t int, x model.Rows, drawn *sample.Layer, give
 	if l == 0 {
 		e.step.Label(&g, drawn)
 	}
-	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value
+	return e.step.Model.Layer(e.step.Tape, l, x, g)[t].Value, nil
 }

@@ -200,6 +200,9 @@ func (e *Evaluator) identity(nodes []nodeSet, top int) map[string]string {
 		for _, c := range r.Inputs {
 			text += " " + c.Column.Name
 		}
+		if r.RowIDs != nil {
+			text += " " + e.data.EdgeTables[r.Table].Name
+		}
 		relations = append(relations, text)
 	}
 	h := xxh3.New()

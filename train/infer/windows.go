@@ -196,7 +196,7 @@ func (w *windows) draw(ctx context.Context, t int, nodes []uint32) error {
 	if err := w.e.draw(ctx, &c.batch, w.layer, t, c.nodes); err != nil {
 		return err
 	}
-	for from, ids := range c.batch.Inputs() {
+	for from, ids := range c.batch.Inputs()[:len(w.stacks)] {
 		c.rows[from] = c.rows[from][:0]
 		if w.stacks[from] == nil {
 			continue

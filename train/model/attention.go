@@ -48,6 +48,12 @@ func (m *Model) Weighed(t *tape.Tape, l, r int, x kernels.Tensor) kernels.Tensor
 	return m.layers[l].(attends).weighed(t, r, t.Leaf(x)).Value
 }
 
+// ValueScores is what values of edges of relation r, a row each, add to their scores, for Edges.GivenValues. It is of rgat alone.
+func (m *Model) ValueScores(t *tape.Tape, l, r int, values kernels.Tensor) kernels.Tensor {
+	layer := m.layers[l].(*rgatLayer)
+	return layer.scoreValues(t, layer.attention[r], t.Leaf(values)).Value
+}
+
 func (l *gatLayer) score(t *tape.Tape, _ int, _, x *tape.Var, _ kernels.Adjacency) *tape.Var {
 	return t.HeadDot(l.weighed(t, 0, x), l.attSrc)
 }

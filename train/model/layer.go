@@ -65,9 +65,13 @@ type Edges struct {
 	// Given is what the layer would make of its sources' rows, F32, a row a destination, or no rows: their mean, with GCN their sum, or with
 	// attention that of Weighed by Alpha, by a caller who has added it up in parts: see Kind.Sums and Attends.
 	Given kernels.Tensor
+	// GivenValues is likewise what it would make of the edges' values: their mean, a row a destination, or with attention ValueScores, a row a
+	// position of Nbr.
+	GivenValues kernels.Tensor
 
-	values kernels.Tensor    // F32, a row a position of Nbr, or no rows
-	own    kernels.Adjacency // the lists over these rows
+	values kernels.Tensor    // a row a position of Nbr, F32; or rows of a table, where at has the one of each position; or no rows
+	at     kernels.Tensor    // U32; no rows: the row of its own number
+	own    kernels.Adjacency // the lists over the positions
 }
 
 // Bring gives edges values to read, F32, a row a position of Nbr: sample.Block.Values. count is 0, 1, 2 and so on, U32, and longer
@@ -76,6 +80,21 @@ func (e *Edges) Bring(values, count kernels.Tensor) {
 	n := e.Nbr.Rows
 	e.values = values
 	e.own = kernels.Adjacency{Start: e.Start, End: e.End, Nbr: count.Slice(0, n), RevStart: count.Slice(0, n+1), RevEdge: count.Slice(0, n)}
+}
+
+// BringRows gives edges rows of a table to read, in float16 or float32: position i of Nbr has row at[i], as sample.Block.Rows says. count is as
+// Bring has it.
+func (e *Edges) BringRows(table, at, count kernels.Tensor) {
+	e.Bring(table, count)
+	e.at = at
+}
+
+// valued is the values of edges, a row a position of Nbr, in float32.
+func (e *Edges) valued(t *tape.Tape) *tape.Var {
+	if e.at.Rows == 0 {
+		return t.Leaf(e.values)
+	}
+	return t.GatherRows(t.Leaf(e.values), e.at)
 }
 
 // Rows are the rows of a layer's nodes, by type. A type of which it has none has nil.
@@ -124,7 +143,14 @@ func mean(t *tape.Tape, x *tape.Var, e Edges) *tape.Var {
 
 // meanOfValues is mean of the values of every destination's edges.
 func meanOfValues(t *tape.Tape, e Edges) *tape.Var {
-	return mean(t, t.Leaf(e.values), Edges{Adjacency: e.own, Weight: e.Weight})
+	if e.GivenValues.Rows > 0 {
+		return t.Leaf(e.GivenValues)
+	}
+	own := e.own
+	if e.at.Rows > 0 {
+		own.Nbr = e.at
+	}
+	return mean(t, t.Leaf(e.values), Edges{Adjacency: own, Weight: e.Weight})
 }
 
 // ending is how a layer ends. The last layer's result stays as it is; others pass LayerNorm, if the network has it, and an

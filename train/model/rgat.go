@@ -137,6 +137,14 @@ func (l *rgatLayer) softmax(t *tape.Tape, a attention, src, dst *tape.Var, e Edg
 	if a.edge == nil {
 		return t.EdgeSoftmax(src, dst, e.Weight, e.Adjacency, attentionSlope)
 	}
-	edge := t.Affine(nil, tape.Term{X: t.Leaf(e.values), W: l.heads.sum(t, a.edge, a.attEdge)})
+	edge := t.Leaf(e.GivenValues)
+	if e.GivenValues.Rows == 0 {
+		edge = l.scoreValues(t, a, e.valued(t))
+	}
 	return t.EdgeSoftmaxWith(src, dst, edge, e.Weight, e.Adjacency, e.own, attentionSlope)
+}
+
+// scoreValues is what edges' values add to their scores, a column a head.
+func (l *rgatLayer) scoreValues(t *tape.Tape, a attention, values *tape.Var) *tape.Var {
+	return t.Affine(nil, tape.Term{X: values, W: l.heads.sum(t, a.edge, a.attEdge)})
 }

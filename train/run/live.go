@@ -141,8 +141,8 @@ func WindowOf(t *tiers.Tiers) *Window {
 
 // TableOf is what the tiers of one table of several hold and did.
 type TableOf struct {
-	Type string `json:"type"` // of the nodes
-	Kind string `json:"kind"` // of their input: "table" or "embedding"
+	Type string `json:"type"` // of the nodes; of a table of edges its relation and name, as SRC__REL__DST/NAME
+	Kind string `json:"kind"` // of their input: "table" or "embedding"; "edges" of a table of edges
 	cachetier.Stats
 }
 
@@ -178,7 +178,7 @@ type RelationOf struct {
 	Fanout []int  `json:"fanout"` // hop by hop; 0 where it is not drawn from
 }
 
-// SetTables sets the counters of rows, which are in the order of t's stacks: together, and where there are several types each alone.
+// SetTables sets the counters of rows, which are in the order of t's stacks: together, and where there are several types, or tables of edges, each alone.
 func (r *Result) SetTables(t *tiers.Tiers, each []cachetier.Stats) {
 	r.Stats, r.Tables = cachetier.Sum(each), nil
 	if names := t.TypeNames(); len(names) > 1 {
@@ -186,6 +186,8 @@ func (r *Result) SetTables(t *tiers.Tiers, each []cachetier.Stats) {
 			kind := "table"
 			if t.IsLearnt(i) {
 				kind = "embedding"
+			} else if t.OfEdges(i) {
+				kind = "edges"
 			}
 			r.Tables = append(r.Tables, TableOf{Type: names[t.Types[i]], Kind: kind, Stats: s})
 		}

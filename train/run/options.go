@@ -84,7 +84,7 @@ type Options struct {
 	Relation string            `json:"relation,omitempty"`
 	Inputs   map[string]string `json:"input,omitempty"`
 	// EdgeInputs are the columns of edges that the network reads, by name or key of their relation, as they are stored: float32, or
-	// integers in float32. Nothing normalises them.
+	// integers in float32; or table, or table:NAME, which are rows of a table. Nothing normalises them.
 	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
 	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
 	CheckpointEvery int `json:"checkpoint_every" resume:"free"`

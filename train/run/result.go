@@ -39,7 +39,7 @@ type Result struct {
 	Best   Best      `json:"best"`
 	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
 	cachetier.Stats
-	// Tables has each table of a graph of several types alone, and Relations what is drawn from its relations.
+	// Tables has each table of a graph of several types, or with tables of edges, alone, and Relations what is drawn from its relations.
 	Tables    []TableOf    `json:"tables,omitempty"`
 	Relations []RelationOf `json:"relations,omitempty"`
 	// Embeddings has each table of learnt rows.

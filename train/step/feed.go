@@ -18,7 +18,7 @@ type Feed struct {
 	ints   kernels.Buffer // the U32 arrays of a batch, one behind the other
 	used   int
 	floats kernels.Buffer   // the edges' weights and values, likewise
-	rows   []kernels.Buffer // of features, by type
+	rows   []kernels.Buffer // of features, by type, and behind them of tables of edges
 	hidden []kernels.Buffer // rows of a lower layer, in evaluation; by type
 	halves []kernels.Buffer // the same in float16
 	given  kernels.Buffer   // of UploadFloats
@@ -38,8 +38,9 @@ type Feed struct {
 // newFeed makes a Feed without buffers. Close gives them back.
 func newFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
 
-// Blocks uploads the blocks of layers: their integers at once, and their weights and values.
-func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
+// Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows are what they read of each table of
+// edges.
+func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Graph {
 	f.ids, f.weights = f.ids[:0], f.weights[:0]
 	seeds, most := 0, 0 // edges that have values
 	for i := range layers {
@@ -50,9 +51,9 @@ func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 		}
 		for k := range layers[i].Blocks {
 			b := &layers[i].Blocks[k]
-			f.ids = append(f.ids, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge)
+			f.ids = append(f.ids, b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge, b.Rows)
 			f.weights = append(f.weights, b.Weight, b.Values)
-			if len(b.Values) > 0 {
+			if len(b.Values) > 0 || len(b.Rows) > 0 {
 				most = max(most, len(b.Nbr))
 			}
 		}
@@ -85,6 +86,9 @@ func (f *Feed) Blocks(layers []sample.Layer) []model.Graph {
 				Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
 				RevStart: f.next(b.RevStart), RevDst: f.next(b.RevDst), RevEdge: f.next(b.RevEdge),
 			}})
+			if at := f.next(b.Rows); at.Rows > 0 {
+				g.Edges[k].BringRows(rows[b.Table], at, count)
+			}
 			if n := len(b.Values); n > 0 {
 				edges := len(b.Nbr)
 				g.Edges[k].Bring(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: edges, Cols: n / edges}, count)

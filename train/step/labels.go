@@ -18,7 +18,7 @@ type Shown interface {
 // graphs brings a batch's layers to the backend, with the labels that its inputs show. Those of its seeds are hidden everywhere: also
 // where seeds are neighbours of each other.
 func (s *Stepper) graphs(in Input, backward bool) []model.Graph {
-	graphs := s.Feed.Blocks(in.Layers)
+	graphs := s.Feed.Blocks(in.Layers, in.Rows[min(len(in.Rows), len(s.Model.In)):]...)
 	if s.Shown != nil {
 		s.Shown.Hide(in.Seeds[s.Model.Target])
 		defer s.Shown.Show()

@@ -79,7 +79,7 @@ type Input struct {
 	Seeds  [][]uint32 // by type
 	Step   int        // of the epoch
 	// Rows are those of the inputs, by type: features, F16 or F32; records, F32, of types whose rows are learnt, which Update
-	// changes; or without a buffer where the network has rows of its own.
+	// changes; or without a buffer where the network has rows of its own. Behind them are those of the tables of edges.
 	Rows []kernels.Tensor
 	Key  uint64      // of dropout, another one each step; odd
 	Kept *model.Kept // what is kept of hidden rows; nil: nothing
@@ -160,7 +160,7 @@ func (s *Stepper) Predict(in Input) model.Rows {
 
 func (s *Stepper) leaves(rows []kernels.Tensor) model.Rows {
 	s.rows = s.rows[:0]
-	for n, x := range rows {
+	for n, x := range rows[:min(len(rows), len(s.Model.In))] {
 		var leaf *tape.Var
 		if x.Buf != nil {
 			leaf = s.Leaf(n, x)

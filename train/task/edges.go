@@ -24,7 +24,7 @@ type Edges struct {
 	data     *data.Data
 	relation data.Relation
 	label    *data.EdgeLabel
-	given    []*store.EdgeColumn // numbers of an edge that the decoder reads
+	given    []*store.EdgeColumn // what has the numbers of an edge that the decoder reads: see data.Data.AppendGiven
 	kind     metric.Kind
 	single   metric.Single
 	numbers  *metric.Numbers // instead, where numbers are learnt
@@ -157,9 +157,7 @@ func (k *Edges) add(x *edges, value func(c *store.EdgeColumn) float64) {
 	} else {
 		x.classes = append(x.classes, k.label.Class(y))
 	}
-	for _, c := range k.given {
-		x.floats = append(x.floats, float32(value(c)))
-	}
+	x.floats = k.data.AppendGiven(x.floats, k.given, value)
 }
 
 // reset forgets classes and numbers.
@@ -180,7 +178,7 @@ func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape
 	e := model.Ends{}
 	if len(x.floats) > 0 {
 		all := f.UploadFloats(x.floats, 1)
-		e.Given = kernels.Tensor{Buf: all.Buf, Type: all.Type, Rows: n, Cols: len(k.given)}
+		e.Given = kernels.Tensor{Buf: all.Buf, Type: all.Type, Rows: n, Cols: k.data.GivenDim()}
 		each = all.Slice(given, len(x.floats))
 	}
 	ints := f.Ints(x.src, x.dst, x.classes)

@@ -43,7 +43,7 @@ func (k *Edges) Bytes() (n int64) {
 		nodes := int64(k.data.Types[t].Nodes)
 		n += 4*cols*min(nodes, 2*int64(most)) + nodes/4
 	}
-	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+len(k.given)))*min(int64(most), edgesAtOnce)
+	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*min(int64(most), edgesAtOnce)
 }
 
 // Part begins a measurement: of the nodes that edges of a part have for ends.

@@ -27,8 +27,8 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	inputs := b.Inputs()
 	for _, n := range t.Types {
 		r := plan.Rows{
-			Count: int64(t.data.Types[n].Nodes), Bytes: int64(t.rowBytes(n)), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
-			Inputs: len(inputs[n]), Rewritten: t.data.Types[n].Features == nil,
+			Count: int64(t.data.Input(n).Nodes), Bytes: int64(t.rowBytes(n)), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
+			Inputs: len(inputs[n]), Rewritten: t.data.Input(n).Features == nil,
 		}
 		if r.Rewritten {
 			var noted int64
@@ -44,7 +44,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			continue
 		}
 		r := t.data.Relations[i]
-		l := plan.Lists{Nodes: int64(r.Nodes()), Offsets: topology.LeastBytes(r.Graph), Bytes: topology.ListBytes(r.Graph, r.Weights, r.Inputs...)}
+		l := plan.Lists{Nodes: int64(r.Nodes()), Offsets: topology.LeastBytes(r.Graph), Bytes: topology.ListBytes(r.Graph, r.Weights, r.Brought()...)}
 		for layer := range b.Layers {
 			if t.Reach.Relations[layer][i] {
 				l.Wanted = append(l.Wanted, int64(b.Layers[layer].Nodes[r.Dst].Dst))

@@ -55,15 +55,15 @@ func initial(seed uint64, t, dim int) func(dst []byte, row uint32) {
 
 // recordCols is how many columns type n's input rows have in memory.
 func (t *Tiers) recordCols(n int) int {
-	if d := &t.data.Types[n]; d.Features == nil {
+	if d := t.data.Input(n); d.Features == nil {
 		return t.learning.Rule.Columns(d.Embed)
 	}
-	return t.data.Types[n].Dim()
+	return t.data.Input(n).Dim()
 }
 
 // rowBytes is what each of them takes.
 func (t *Tiers) rowBytes(n int) int {
-	if f := t.data.Types[n].Features; f != nil {
+	if f := t.data.Input(n).Features; f != nil {
 		return f.RowBytes()
 	}
 	return 4 * t.recordCols(n)
@@ -71,7 +71,7 @@ func (t *Tiers) rowBytes(n int) int {
 
 // Zeros are rows like those that batches have of type n, for a rehearsal; the caller frees them.
 func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
-	x := kernels.Tensor{Type: t.data.Types[n].DType(), Rows: rows, Cols: t.recordCols(n)}
+	x := kernels.Tensor{Type: t.data.Input(n).DType(), Rows: rows, Cols: t.recordCols(n)}
 	x.Buf = t.be.Alloc(x.Type, x.Len())
 	return x
 }
@@ -96,7 +96,7 @@ func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.O
 }
 
 // IsLearnt tells whether the rows of the i-th stack are learnt.
-func (t *Tiers) IsLearnt(i int) bool { return t.data.Types[t.Types[i]].Features == nil }
+func (t *Tiers) IsLearnt(i int) bool { return t.data.Input(t.Types[i]).Features == nil }
 
 // In has the files of learnt rows be in a directory, each table's in its own, before the first step. run says what the rows are of.
 func (t *Tiers) In(fsys vfs.FS, dir, run string) {

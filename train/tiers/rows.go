@@ -2,6 +2,7 @@ package tiers
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
@@ -41,14 +42,14 @@ func OpenRows(
 	}
 	for i, drawn := range t.Reach.Drawn() {
 		if r := d.Relations[i]; drawn {
-			measure(topology.ListBytes(r.Graph, r.Weights, r.Inputs...), func() []store.SectionFile {
+			measure(topology.ListBytes(r.Graph, r.Weights, r.Brought()...), func() []store.SectionFile {
 				_, neighbors := r.Sections()
 				return []store.SectionFile{neighbors}
 			})
 		}
 	}
-	for i, read := range t.Reach.Types[0] {
-		n := &d.Types[i]
+	for i, read := range append(slices.Clone(t.Reach.Types[0]), d.DrawnTables(t.Reach.Drawn())...) {
+		n := d.Input(i)
 		switch {
 		case !read || n.Nodes == 0:
 		case n.Features != nil:

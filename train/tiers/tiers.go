@@ -39,7 +39,8 @@ type Tiers struct {
 	Sampler *sample.Sampler
 	// Topology is by relation, nil for those that no batch draws from.
 	Topology []*topology.Tier
-	// Stacks are the tables that batches read, in the order of their types. Types are the numbers of these.
+	// Stacks are the tables that batches read, in the order of their types, and behind them those of edges. Types are the numbers of these
+	// among a batch's inputs.
 	Stacks []*cachetier.Stack
 	Types  []int
 	// Learnt are those of the stacks whose rows steps change.
@@ -78,16 +79,21 @@ func New(
 			t.Types = append(t.Types, i)
 		}
 	}
+	for k, read := range d.DrawnTables(t.Reach.Drawn()) {
+		if read && d.EdgeTables[k].Nodes > 0 {
+			t.Types = append(t.Types, len(d.Types)+k)
+		}
+	}
 	var rows, least, all int64
 	for _, i := range t.Types {
-		rows += int64(d.Types[i].Nodes) * int64(t.rowBytes(i))
+		rows += int64(d.Input(i).Nodes) * int64(t.rowBytes(i))
 	}
 	var opened []int // relations
 	for i, drawn := range t.drawn() {
 		if drawn {
 			opened = append(opened, i)
 			least += topology.LeastBytes(d.Relations[i].Graph)
-			all += topology.ListBytes(d.Relations[i].Graph, d.Relations[i].Weights, d.Relations[i].Inputs...)
+			all += topology.ListBytes(d.Relations[i].Graph, d.Relations[i].Weights, d.Relations[i].Brought()...)
 		}
 	}
 	if len(opened) > 1 && o.TopologyBytes != Auto && o.TopologyBytes < least {
@@ -110,7 +116,7 @@ func New(
 		r := d.Relations[i]
 		// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
 		bytes := topology.LeastBytes(r.Graph)
-		switch lists := topology.ListBytes(r.Graph, r.Weights, r.Inputs...); {
+		switch lists := topology.ListBytes(r.Graph, r.Weights, r.Brought()...); {
 		case o.TopologyBytes != Auto && len(opened) == 1:
 			bytes = o.TopologyBytes
 		case o.TopologyBytes != Auto:
@@ -118,7 +124,7 @@ func New(
 			bytes += lists
 		}
 		t.lists[i] = bytes
-		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{Bytes: bytes, Weights: r.Weights, Values: r.Inputs, Options: t.Disk})
+		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{Bytes: bytes, Weights: r.Weights, Values: r.Inputs, Rows: r.RowIDs, Options: t.Disk})
 		if err != nil {
 			return nil, err
 		}
@@ -166,6 +172,12 @@ func (t *Tiers) newSampler() {
 	}
 	t.Sampler = sample.NewTyped(t.data.Schema(), lists, t.draws, t.Workers)
 	t.Sampler.Bring(values)
+	t.data.BringRows(t.Sampler, func(r int) sample.Rows {
+		if tier := t.Topology[r]; tier != nil {
+			return tier
+		}
+		return t.data.Relations[r].Rows()
+	})
 }
 
 // Memory is what a run may take that is told so many bytes; 0, which is nothing told, is half of what there is, as far as it has address
@@ -218,7 +230,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	var tables []pipeline.Table
 	largest := int64(0) // of the tables: what reads it stands for all
 	for i, n := range t.Types {
-		cache, table := t.Cache, &t.data.Types[n]
+		cache, table := t.Cache, t.data.Input(n)
 		cache.DeviceBytes, cache.HostBytes, cache.Lookahead = parts.Device[i], parts.Host[i], t.Lookahead
 		cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Disk.Kind, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults
 		of, s := pipeline.Table{Type: table.DType(), Cols: t.recordCols(n)}, (*cachetier.Stack)(nil)
@@ -257,9 +269,9 @@ func (s checked) Sample(ctx context.Context, batches []*sample.Batch, z []sample
 	return s.data.Place(s.Sampler.Sample(ctx, batches, z, seeds))
 }
 
-// Tables are the stacks by type, nil for those that no batch reads rows of.
+// Tables are the stacks by type, and behind them by table of edges, nil for those that no batch reads rows of.
 func (t *Tiers) Tables() []*cachetier.Stack {
-	all := make([]*cachetier.Stack, len(t.data.Types))
+	all := make([]*cachetier.Stack, len(t.data.Types)+len(t.data.EdgeTables))
 	for i, n := range t.Types {
 		all[n] = t.Stacks[i]
 	}
@@ -276,13 +288,16 @@ func (t *Tiers) ListsRead() (sum disk.Account) {
 	return sum
 }
 
-// TypeNames are those of all types of nodes, by number.
+// TypeNames are those of all types of nodes, by number, and behind them those of tables of edges.
 func (t *Tiers) TypeNames() (names []string) {
-	for _, n := range t.data.Types {
+	for _, n := range append(t.data.Types[:len(t.data.Types):len(t.data.Types)], t.data.EdgeTables...) {
 		names = append(names, n.Name)
 	}
 	return names
 }
+
+// OfEdges tells whether the rows of the i-th stack are those of edges.
+func (t *Tiers) OfEdges(i int) bool { return t.Types[i] >= len(t.data.Types) }
 
 // sumBytes is what page checksums take.
 func (t *Tiers) sumBytes() int64 { return t.data.SumBytes(t.drawn(), t.Reach.Types[0]) }
@@ -322,7 +337,7 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 		return nil
 	}
 	for i, s := range t.Stacks {
-		if t.data.Types[t.Types[i]].Features == nil {
+		if t.data.Input(t.Types[i]).Features == nil {
 			continue // of a new run none of its rows is on disk, and others have restored what was in memory
 		}
 		if err := s.Prewarm(ctx); err != nil {
