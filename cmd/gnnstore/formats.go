@@ -131,6 +131,10 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.csv.EdgeColumns, name, nil, of+"NAME=COLUMN,…: columns of the edge list that edges keep, as in rating=3,time=4; integers or "+
 			"f32 by the first rows, or as COLUMN:f32, :i64, :i32 or :u8 says")
 	}, "edge-columns")
+	of(csv, func(name, of string) {
+		f.StringSliceVar(&o.csv.EdgeFeatures, name, nil, of+"COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers "+
+			"4-103 (default none)")
+	}, "edge-features")
 	of(csv, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
 	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
 	of(csv, text(&o.csv.Missing, "what becomes of nodes without features: zeros or refuse (default zeros for those that --node-features lacks, refuse for rows of --nodes)"), "missing-features")

@@ -49,6 +49,8 @@ func TestConform(t *testing.T) {
 		input(f, Options{Weight: "weight", Nodes: "n.csv", Label: "label:value", Missing: "zeros", SkipBad: 1}),
 		input(f, Options{Weight: "weight", Features: "f.json", Missing: "zeros", SkipBad: 1}),
 		input(files{"edges.csv": edges.String()}, Options{EdgeColumns: []string{"w=weight"}}),
+		input(f, Options{EdgeFeatures: []string{"weight"}, SkipBad: 1}),
+		input(files{"edges.csv": edges.String(), "n.csv": nodes.String()}, Options{EdgeFeatures: []string{"3-3"}, EdgeColumns: []string{"weight"}, Nodes: "n.csv", Missing: "zeros"}),
 		input(files{"edges.csv": plain.String()}, Options{}),
 		input(files{"edges.csv": names.String(), "n.csv": persons.String()}, Options{Nodes: "n.csv"}),
 		input(files{"edges.csv": names.String()}, Options{}))

@@ -4,7 +4,7 @@
 //
 // An edge list has a row an edge and two columns of ids: those that [Options].Ends name, or that the header calls src and dst,
 // source and target, from and to and the like (see [Ends]), or the first two of a list without header or of two columns;
-// other columns are passed over, but for those that [Options].Weight and EdgeColumns keep. Cells are parted by tabs, commas, semicolons,
+// other columns are passed over, but for those that [Options].Weight, EdgeColumns and EdgeFeatures keep. Cells are parted by tabs, commas, semicolons,
 // double colons, bars or blanks, which the first row tells, as it tells their number. A cell in quotes may hold the delimiter and
 // ends of lines. Lines that start with # or % are comments before the first row, and after it where ids are integers. A folder is read as one list, its files in
 // natural order (part_2 before part_10).

@@ -76,6 +76,8 @@ type edgeReader struct {
 	src, dst int          // columns
 	kept     []keptColumn // whose values edges keep
 	bits     []uint64     // of the values of the row read last
+	features []int        // columns that make a table of edge features
+	floats   []float32    // those of the row read last
 	text     bool
 	plain    bool // the two first columns are integers, and no other is read
 }
@@ -87,13 +89,15 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	}
 	r := &edgeReader{table: t, text: s.text}
 	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && t.columns > 0 {
-		err = r.place(s.kept)
+		if err = r.place(s.kept); err == nil {
+			r.features, err = r.featureColumns(s.o.EdgeFeatures)
+		}
 	}
 	if err != nil {
 		t.Close()
 		return nil, err
 	}
-	r.plain = r.src == 0 && r.dst == 1 && len(r.kept) == 0 && !r.text && r.delim != ':'
+	r.plain = r.src == 0 && r.dst == 1 && len(r.kept)+len(r.features) == 0 && !r.text && r.delim != ':'
 	return r, nil
 }
 
@@ -114,6 +118,9 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 		return err
 	}
 	if err := r.values(cells); err != nil {
+		return err
+	}
+	if err := r.readFeatures(cells); err != nil {
 		return err
 	}
 	if r.text {

@@ -21,6 +21,9 @@ type Options struct {
 	// the name in the dataset. Their values are integers of 64 bits where those of the first 1,000 rows are integers, else float32;
 	// a type behind the column says which they are: ":f32", ":i64", ":i32" or ":u8".
 	EdgeColumns []string
+	// EdgeFeatures are columns of numbers that make a table of edge features, a row an edge, in their order: names, numbers, or a range of
+	// numbers, as in "4-103". Default none.
+	EdgeFeatures []string
 	// Ends are the first three at once: [SRC, DST] or [SRC, DST, WEIGHT].
 	Ends   []string
 	IDType string // "int", "text", or "auto" (the default), which the first rows tell

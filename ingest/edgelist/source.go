@@ -22,6 +22,7 @@ type Source struct {
 	skipped  []string
 	left     []string // columns of edges that are passed over
 	kept     []keptColumn
+	edgeDim  int      // columns of edge features
 	text     bool     // ids are text
 	sample   idSample // of the first file that has rows
 	edges    int      // rows in the samples of all files
@@ -110,12 +111,15 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if r.Name() == s.files[0] {
 		s.declared = r.nodes
 		s.findKinds(r)
-		keeps := func(i int) bool { return slices.ContainsFunc(r.kept, func(c keptColumn) bool { return c.at == i }) }
+		keeps := func(i int) bool {
+			return slices.Contains(r.features, i) || slices.ContainsFunc(r.kept, func(c keptColumn) bool { return c.at == i })
+		}
 		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && !keeps(i) }); len(s.left) > 0 {
 			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); --edge-columns keeps those of numbers",
 				r.Name(), len(s.left), list(s.left)))
 		}
 	}
+	s.edgeDim = max(s.edgeDim, len(r.features))
 	r.comments = false // lines that look like comments may be rows with text ids
 	sample, err := sampleIDs(r.table, r.src, r.dst)
 	if err != nil {
@@ -208,6 +212,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if s.features.dim > 0 {
 			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: s.features.dim}}
 		}
+	}
+	if s.edgeDim > 0 {
+		schema.Tables = append(schema.Tables, ingest.Table{Name: "edge_feat", Relation: to.Key(), Dim: s.edgeDim})
 	}
 	schema.NodeTypes = []ingest.NodeType{node}
 	return schema, nil
@@ -341,13 +348,16 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	return s.judgeKinds(ctx)
 }
 
-// Rows streams the features of the table, or of the map.
+// Rows streams the features of the table, or of the map; or those of edges.
 func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) error) error {
-	if i != 0 || s.schema == nil || len(s.schema.Tables) == 0 {
+	if s.schema == nil || i < 0 || i >= len(s.schema.Tables) {
 		panic("edgelist: no such table")
 	}
-	dim := int64(s.schema.Tables[0].Dim)
+	dim := int64(s.schema.Tables[i].Dim)
 	rows := max(chunkBytes/4/dim, 1)
+	if s.schema.Tables[i].Relation != "" {
+		return s.edgeRows(ctx, int(rows*dim), emit)
+	}
 	if s.features != nil {
 		return s.mappedRows(ctx, rows, dim, emit)
 	}
@@ -455,7 +465,10 @@ func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) e
 func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
 
 // MissingRows is the number of nodes that have no features, in the map or the table.
-func (s *Source) MissingRows(int) int64 {
+func (s *Source) MissingRows(table int) int64 {
+	if s.schema.Tables[table].Relation != "" {
+		return 0
+	}
 	if s.features != nil {
 		return s.features.missing
 	}

@@ -283,6 +283,42 @@ func TestEdgeColumns(t *testing.T) {
 	require.EqualError(t, err, dir+"/edges.csv: line 2, column 3: a value of x is missing; fill it in, or leave the column out of --edge-columns")
 }
 
+// TestEdgeFeatures: columns make a table with a row an edge, of several files one after the other; a row that is bad for them is no edge.
+func TestEdgeFeatures(t *testing.T) {
+	text := "src,rating,dst,time,score\n0,-3,1,1.5,7\n1,10,0,2e3,8\n"
+	g, err := read(files{"edges.csv": text}.write(t), Options{EdgeFeatures: []string{"score", "2", "time"}, EdgeColumns: []string{"time"}})
+	require.NoError(t, err)
+	require.Equal(t, []ingest.Table{{Name: "edge_feat", Relation: "node__to__node", Dim: 3}}, g.Schema.Tables)
+	require.Equal(t, []float32{7, -3, 1.5, 8, 10, 2000}, g.Rows[0])
+	require.Empty(t, g.Schema.Skipped)
+	s, err := Open(files{"1.csv": "a b 1 2\nb c 3 4\n", "2.csv": "c a 5 x\nc b 7 8\n"}.write(t), Options{EdgeFeatures: []string{"3-4"}, SkipBad: 1})
+	require.NoError(t, err)
+	g, err = sourcetest.Read(s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a>b", "b>c", "c>b"}, g.Edges[0].Lines())
+	require.Equal(t, []float32{1, 2, 3, 4, 7, 8}, g.Rows[0])
+	for want, o := range map[string][]string{
+		`DIR/edges.csv: --edge-features votes: there is no such column; there are src, rating, dst, time, score`: {"votes"},
+		`DIR/edges.csv: --edge-features 4-9: columns go by number from 1 to 5`:                                   {"4-9"},
+		`DIR/edges.csv: --edge-features 5-4: columns go by number from 1 to 5`:                                   {"5-4"},
+		`DIR/edges.csv: column dst holds both ids and features; choose another --edge-features`:                  {"2-4"},
+		`DIR/edges.csv: --edge-features: column time is there twice`:                                             {"time", "4"},
+	} {
+		dir := files{"edges.csv": text}.write(t)
+		_, err := read(dir, Options{EdgeFeatures: o})
+		require.EqualError(t, err, strings.ReplaceAll(want, "DIR", dir))
+	}
+	for want, row := range map[string]string{
+		"line 2, column 3: a feature of the edge is missing; fill it in, or leave the column out of --edge-features": "1,0,",
+		`line 2, column 3: "x" is not a number; choose another --edge-features`:                                      "1,0,x",
+		`line 2, column 3: "inf" is not a finite number of 32 bits`:                                                  "1,0,inf",
+	} {
+		dir := files{"edges.csv": "0,1,2\n" + row + "\n"}.write(t)
+		_, err := read(dir, Options{EdgeFeatures: []string{"3"}})
+		require.EqualError(t, err, dir+"/edges.csv: "+want)
+	}
+}
+
 // TestIdentity: an ingest that was killed goes on with the same columns only.
 func TestIdentity(t *testing.T) {
 	dir := files{"edges.csv": "0,1,2\n1,2,0\n"}.write(t)

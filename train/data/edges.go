@@ -67,7 +67,7 @@ func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool
 	case table == nil && len(there) > 0:
 		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no such table; there is %s", name, columns[at], r.Relation.Key(), strings.Join(there, ", "))
 	case table == nil:
-		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no table%s; ingest them with their features, or give columns", name, columns[at],
+		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no table%s; ingest them with their features, or leave it out", name, columns[at],
 			r.Relation.Key(), orColumns(r.columnNames()))
 	case int64(table.Rows()) > math.MaxUint32:
 		return false, d.fail("{edge_input} %s=%s: table %s of relation %s has %d rows, and at most %d are read", name, columns[at], table.Table.Name,

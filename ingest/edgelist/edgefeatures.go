@@ -1,0 +1,130 @@
+package edgelist
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+const edgeFeatures = "--edge-features"
+
+// featureColumns finds the columns of Options.EdgeFeatures in a table.
+func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
+	for _, name := range named {
+		first, last, ok := columnRange(name)
+		if !ok || slices.Contains(r.header, name) {
+			at, err := r.column(edgeFeatures, name)
+			if err != nil {
+				return nil, err
+			}
+			first, last = at+1, at+1
+		}
+		if first < 1 || last > r.columns || first > last {
+			return nil, fmt.Errorf("%s: %s %s: columns go by number from 1 to %d", r.Name(), edgeFeatures, name, r.columns)
+		}
+		for at := first - 1; at < last; at++ {
+			switch {
+			case at == r.src || at == r.dst:
+				return nil, fmt.Errorf("%s: %s holds both ids and features; choose another %s", r.Name(), r.title(at), edgeFeatures)
+			case slices.Contains(columns, at):
+				return nil, fmt.Errorf("%s: %s: %s is there twice", r.Name(), edgeFeatures, r.title(at))
+			}
+			columns = append(columns, at)
+		}
+	}
+	if len(columns) > maxColumns {
+		return nil, fmt.Errorf("%s: %s: %d columns of features, and %d are the most", r.Name(), edgeFeatures, len(columns), maxColumns)
+	}
+	return columns, nil
+}
+
+// columnRange reads two numbers with a dash between.
+func columnRange(s string) (first, last int, ok bool) {
+	from, to, ok := strings.Cut(s, "-")
+	first, err := strconv.Atoi(from)
+	last, more := strconv.Atoi(to)
+	return first, last, ok && err == nil && more == nil
+}
+
+// readFeatures reads the features of a row into floats. Every reading of the list does, so that a row that is bad for them is bad for its edge.
+func (r *edgeReader) readFeatures(cells [][]byte) error {
+	r.floats = r.floats[:0]
+	for _, at := range r.features {
+		cell, err := r.cell(cells, at)
+		if err != nil {
+			return err
+		}
+		if missing(cell) {
+			return bad(at+1, "a feature of the edge is missing; fill it in, or leave the column out of %s", edgeFeatures)
+		}
+		x, err := r.number(cells, at, edgeFeatures)
+		if err != nil {
+			return err
+		}
+		r.floats = append(r.floats, x)
+	}
+	return nil
+}
+
+// edgeRows streams the features of edges, up to so many values at a time.
+func (s *Source) edgeRows(ctx context.Context, most int, emit func(ingest.RowChunk) error) error {
+	c := ingest.RowChunk{}
+	flush := func() error {
+		if err := ctx.Err(); err != nil || len(c.Values) == 0 {
+			return err
+		}
+		err := emit(c)
+		c.First += int64(len(c.Values) / s.edgeDim)
+		c.Values = c.Values[:0]
+		return err
+	}
+	for _, path := range s.files {
+		c.File = path
+		if err := s.edgeRowsOf(path, func(row []float32) error {
+			if c.Values = append(c.Values, row...); len(c.Values) >= most {
+				return flush()
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Source) edgeRowsOf(path string, visit func(row []float32) error) error {
+	r, err := s.openEdges(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	ends := ingest.EdgeChunk{Values: make([][]uint64, len(s.kept))}
+	for {
+		ends.Src, ends.Dst = ends.Src[:0], ends.Dst[:0]
+		ends.SrcTexts.Reset()
+		ends.DstTexts.Reset()
+		for i := range ends.Values {
+			ends.Values[i] = ends.Values[i][:0]
+		}
+		switch err := r.next(&ends); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			if err = r.judge(s.forgive, err); err != nil {
+				return err
+			}
+		default:
+			if err := visit(r.floats); err != nil {
+				return err
+			}
+		}
+	}
+}
