@@ -27,6 +27,7 @@ type traceOptions struct {
 	dependent, svg                              string
 	layers                                      int
 	inputs                                      named
+	edges                                       *edgeInputs
 	json                                        bool
 }
 
@@ -76,6 +77,8 @@ func (o *traceOptions) flags(f *pflag.FlagSet) {
 	o.inputs = named{kind: "TYPE=INPUT"}
 	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=embed:D, learnt rows of D columns, TYPE=table:NAME or "+
 		"TYPE=constant (default the first table)")
+	o.edges = newEdgeInputs(nil)
+	f.Var(o.edges, "edge-input", "tables of edges that rows are read of, again for each relation: RELATION=table, RELATION=table:NAME")
 	f.StringSliceVar(&o.kappas, "kappa", o.kappas, "batches in a row that share their draws; inf for all")
 	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches, or "+
 		"smoothed, drifting over κ batches")
@@ -122,7 +125,7 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64",
 			len(o.Fanouts), o.layers))
 	}
-	o.Inputs = o.inputs.of
+	o.Inputs, o.EdgeInputs = o.inputs.of, o.edges.read()
 	o.Samplers, o.Policies, o.Kappas, o.Caches, o.Growth = nil, nil, nil, nil, nil
 	for _, s := range o.samplers {
 		o.Samplers = append(o.Samplers, sample.Kind(strings.TrimSpace(s)))
@@ -202,9 +205,9 @@ func printTrace(w io.Writer, r *trace.Report) {
 		seeds = fmt.Sprintf("%s training nodes of split %s", count(int64(r.Seeds)), r.Split)
 	}
 	several := len(r.Types) > 0
-	if several {
+	if n := r.NodeTypes(); n > 1 {
 		seeds += ", of type " + r.Target
-		nodes, grown = fmt.Sprintf("nodes of %d types", len(r.Types)), "nodes of all types in a batch"
+		nodes, grown = fmt.Sprintf("nodes of %d types", n), "nodes of all types in a batch"
 	}
 	printf(w, "%s: %s %s by %s, %s edges; seeds are %s\n",
 		r.Dataset, count(int64(r.Nodes)), nodes, r.Order, count(r.Edges), seeds)

@@ -26,6 +26,14 @@ func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 			d.Types[i].Features = d.table(i, "")
 		}
 	}
+	if err := d.useEdgeInputs(o.EdgeInputs); err != nil {
+		return nil, err
+	}
+	for _, r := range d.Relations {
+		if len(r.Inputs) > 0 {
+			return nil, d.fail("{edge_input}: columns of edges come with their lists, and are no rows; give %s=table, or leave it out", r.Relation.Key())
+		}
+	}
 	if err := d.findTarget(o.Target, "so say by {target} of which type the seeds are"); err != nil {
 		return nil, err
 	}

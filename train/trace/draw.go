@@ -51,6 +51,7 @@ func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
 		lists[i] = r.AtHand(false)
 	}
 	sampler := sample.NewTyped(d.data.Schema(), lists, s.config, len(d.groups[0]))
+	d.data.BringRows(sampler, func(r int) sample.Rows { return d.data.Relations[r].Rows() })
 	sampler.Guard = store.Guard
 	g, ctx := errgroup.WithContext(ctx)
 	drawn := make(chan []*sample.Batch) // without room: once a group is received, the one before it is free

@@ -46,6 +46,8 @@ type Options struct {
 	// Inputs says by type what its nodes have for input, as in data.Options; others have their first table. Learnt rows are a table
 	// like any other.
 	Inputs map[string]string `json:"input,omitempty"`
+	// EdgeInputs says by relation which table of edges its edges have rows of, as in data.Options: a table like any other. Default none.
+	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
 
 	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and
 	// from less where there are few.
@@ -96,6 +98,7 @@ func (o Options) Validate() error {
 	fail(len(o.Kappas) == 0, "{kappa}: at least one number, or inf")
 	fail(len(o.Fanouts) == 0, "{fanout}: at least one number")
 	fail(len(o.Caches) > maxCaches, "{cache}: at most %d sizes", maxCaches)
+	fail(len(o.EdgeInputs) > 0 && slices.Contains(o.Samplers, sample.RW), "{edge_input}: {samplers} rw visits nodes and draws no edges; trace the others")
 	twice(&errs, "{samplers}", o.Samplers)
 	twice(&errs, "{kappa}", o.Kappas)
 	twice(&errs, "{batches}", o.Growth)

@@ -55,7 +55,7 @@ func (r *Report) subtitle() string {
 
 // counted is what the growth curve counts.
 func (r *Report) counted() string {
-	if len(r.Types) > 0 {
+	if r.NodeTypes() > 1 {
 		return "nodes"
 	}
 	return "rows"
@@ -133,7 +133,7 @@ func (a axis) of(v float64) float64 {
 
 func (r *Report) growthPanel() panel {
 	title := "Rows that a batch reads for each seed"
-	if len(r.Types) > 0 {
+	if r.NodeTypes() > 1 {
 		title = "Nodes of all types in a batch for each seed"
 	}
 	p := panel{

@@ -35,12 +35,24 @@ type Report struct {
 	Traces []Trace  `json:"traces"` // by sampler, then by κ, in the order in which they were asked for, then by type
 }
 
-// TypeOf is one type of nodes of several.
+// TypeOf is one type of nodes of several, or a table of edges by its relation and name, whose rows are its nodes.
 type TypeOf struct {
 	Type     string `json:"type"`
 	Nodes    int    `json:"nodes"`
 	RowBytes int    `json:"row_bytes"`        // 0 where it has no table; of learnt rows with two moments, as Adam keeps them
 	Caches   []Size `json:"caches,omitempty"` // of its rows, where batches read some
+	Edges    bool   `json:"edges,omitempty"`  // it is a table of edges
+}
+
+// NodeTypes is the number of types of nodes.
+func (r *Report) NodeTypes() int {
+	edges := 0
+	for _, t := range r.Types {
+		if t.Edges {
+			edges++
+		}
+	}
+	return max(1, len(r.Types)-edges)
 }
 
 // Size is a cache that was asked for.

@@ -7,9 +7,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// table is the rows of one type that caches can hold: batches read it, and it has features, or is the only type.
+// table is the rows of one type that caches can hold, or those of edges: batches read it, and it has features, or is the only type.
 type table struct {
-	number int    // of the type
+	number int    // among the inputs of a batch
 	name   string // empty where it is the only one
 	nodes  int
 	asked  []Size
@@ -18,17 +18,18 @@ type table struct {
 
 // openTables finds the tables that batches read, with the sizes of their caches, and reports all types.
 func (r *run) openTables() error {
-	types, rows, largest := r.data.Types, 0, 0
+	types, rows, largest := slices.Concat(r.data.Types, r.data.EdgeTables), 0, 0
+	read := slices.Concat(r.reach.Types[0], r.data.DrawnTables(r.reach.Drawn()))
 	several := len(types) > 1
 	for i := range types {
-		t, of := &types[i], TypeOf{Type: types[i].Name, Nodes: types[i].Nodes}
+		t, of := &types[i], TypeOf{Type: types[i].Name, Nodes: types[i].Nodes, Edges: i >= len(r.data.Types)}
 		switch {
 		case t.Features != nil:
 			of.RowBytes = t.Features.RowBytes()
 		case t.Embed > 0:
 			of.RowBytes = 3 * 4 * t.Embed
 		}
-		if !several || r.reach.Types[0][i] && (t.Features != nil || t.Embed > 0) && t.Nodes > 0 {
+		if !several || read[i] && (t.Features != nil || t.Embed > 0) && t.Nodes > 0 {
 			table := table{number: i, nodes: t.Nodes}
 			for _, c := range r.Caches {
 				n := c.of(t.Nodes)
@@ -46,7 +47,9 @@ func (r *run) openTables() error {
 		if several {
 			r.report.Types = append(r.report.Types, of)
 		}
-		r.report.Nodes, r.report.RowBytes = r.report.Nodes+of.Nodes, r.report.RowBytes+of.RowBytes
+		if r.report.RowBytes += of.RowBytes; i < len(r.data.Types) {
+			r.report.Nodes += of.Nodes
+		}
 	}
 	if several {
 		r.report.Target = types[r.data.Target].Name

@@ -64,6 +64,9 @@ func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 	for i, drawn := range r.reach.Drawn() {
 		if rel := &r.data.Relations[i]; drawn {
 			wanted[rel.Relation.Offsets.Path], wanted[rel.Relation.Neighbors.Path] = true, true
+			if rel.RowIDs != nil {
+				wanted[rel.RowIDs.Column.Values.Path] = true
+			}
 		}
 	}
 	for i := range m.Labels {
@@ -82,7 +85,7 @@ func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 
 // open finds what there is to draw from, and what to report.
 func (r *run) open(ds *store.Dataset) (err error) {
-	options := data.Options{Split: r.Split, Target: r.Target, Relation: r.Relation, Inputs: r.Inputs}
+	options := data.Options{Split: r.Split, Target: r.Target, Relation: r.Relation, Inputs: r.Inputs, EdgeInputs: r.EdgeInputs}
 	if err := r.drawer.open(ds, options, r.Workers); err != nil {
 		return err
 	}
@@ -96,6 +99,9 @@ func (r *run) open(ds *store.Dataset) (err error) {
 		}
 	}
 	r.reach = r.config(sample.NS, 1).Reach(schema, r.data.Target)
+	if err := r.data.CheckEdgeInputs(r.EdgeInputs, r.reach.Drawn()); err != nil {
+		return err
+	}
 	m := ds.Manifest()
 	r.report = Report{
 		Dataset: ds.Path(), Seal: m.Seal, Order: m.Order, Target: r.Target, Relation: r.Relation,

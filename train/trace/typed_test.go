@@ -102,7 +102,7 @@ func TestTypedReportAgreesWithPlainOne(t *testing.T) {
 		edges += ds.Graph(i).Edges()
 	}
 	require.Equal(t, []TypeOf{
-		{"author", 60, 0, nil}, {"paper", 120, 32, ofPaper}, {"shop", 3, 4, nil}, {"venue", 6, 4, ofVenue}, {"reviewer", 0, 0, nil},
+		{"author", 60, 0, nil, false}, {"paper", 120, 32, ofPaper, false}, {"shop", 3, 4, nil, false}, {"venue", 6, 4, ofVenue, false}, {"reviewer", 0, 0, nil, false},
 	}, r.Types)
 	require.Equal(t, []any{60 + 120 + 3 + 6, edges, 32 + 4 + 4, "paper", "given", 72, 8}, []any{r.Nodes, r.Edges, r.RowBytes, r.Target, r.Split, r.Seeds, r.EpochSteps})
 	require.Equal(t, []Size{{"20", 26, 26.0 / 126}, {"40%", 50, 50.0 / 126}}, r.Caches)
