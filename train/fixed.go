@@ -19,6 +19,9 @@ type fixed struct {
 	predicts bool
 }
 
+// unmeasured tells whether there is nothing to measure; f is nil where the network learns.
+func (f *fixed) unmeasured() bool { return f != nil && f.predicts }
+
 // openFixed opens what a network that learns no more computes with, over all neighbours: no batch is drawn ahead, no step is taken, and
 // what the memory has beside what that needs is for rows: of hidden layers, or of the layer below the one at hand.
 func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
@@ -95,7 +98,7 @@ func (t *trainer) besideRows() int64 {
 		bytes += t.labels.Bytes()
 	}
 	switch {
-	case t.links != nil && t.hooks.fixed.predicts:
+	case t.links != nil && t.hooks.fixed.unmeasured():
 		bytes += t.links.TopBytes()
 	case t.links != nil:
 		bytes += max(t.links.Bytes(), t.links.TopBytes())

@@ -322,7 +322,7 @@ var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 // of the edge split, among the negatives of the run's evaluation; links that are trained on are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
-	if f := n.t.hooks.fixed; f != nil && f.predicts {
+	if n.t.hooks.fixed.unmeasured() {
 		panic("train: Measure of a Network that only predicts")
 	}
 	began, before := time.Now(), n.BytesRead()

@@ -206,10 +206,7 @@ type edgeTask interface {
 func (t *trainer) newTask() (err error) {
 	o := tasks.Options{
 		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed, NoLayers: t.Layers == 0,
-		MemoryBytes: t.MemoryBytes, Width: t.shape().Out,
-	}
-	if f := t.hooks.fixed; f != nil {
-		o.Fixed, o.Unmeasured = true, f.predicts
+		MemoryBytes: t.MemoryBytes, Width: t.shape().Out, Fixed: t.hooks.fixed != nil, Unmeasured: t.hooks.fixed.unmeasured(),
 	}
 	switch {
 	case t.data.Links == nil:

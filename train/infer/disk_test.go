@@ -284,6 +284,7 @@ func TestNoRoom(t *testing.T) {
 	e.FS, e.Space = unsynced{vfs.Default}, func(bytes, _ int64) { took = bytes }
 	_, _, err = rows(t.Context(), e, 2, papers)
 	require.NoError(t, err)
+	e.Space = nil
 	e.FS = noRoom{vfs.Default, uint64(took - 1)}
 	_, _, err = rows(t.Context(), e, 2, papers)
 	require.ErrorContains(t, err, "or name another place; {layer_dtype} f16 takes half")

@@ -246,9 +246,13 @@ func (e *Evaluator) lockDir() (lock *store.Lock, ours bool, err error) {
 }
 
 // begin finds the newest layer of the pass in the directory, if that may go on, and removes what else passes have left. below is that
-// layer, nil where there is none; first is the one to compute; found says that something of the pass is there.
+// layer, nil where there is none; first is the one to compute; found says that passes have left something there, of use or not.
 func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dataset, first int, found bool, err error) {
-	fsys := e.fs()
+	names, err := e.fs().List(e.Dir)
+	if err != nil {
+		return nil, 0, false, fmt.Errorf("find the rows of layers: %w", err)
+	}
+	found = slices.ContainsFunc(names, layerNames.MatchString)
 	for l := top - 1; l >= 0 && e.Of != "" && below == nil; l-- {
 		ds, err := store.Open(e.layerPath(l))
 		if err != nil {
@@ -258,14 +262,11 @@ func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dat
 			ds.Close()
 			continue
 		}
-		below, first, found = ds, l+1, true
+		below, first = ds, l+1
 	}
 	keep := []string{layerName(first - 1)}
 	if e.Of != "" { // createLayer looks at what it is of
 		keep = append(keep, layerName(first)+".partial")
-		if _, err := fsys.Stat(filepath.Join(e.Dir, keep[1])); err == nil {
-			found = true
-		}
 	}
 	return below, first, found, e.removeLayers(keep...)
 }
