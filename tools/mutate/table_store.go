@@ -84,6 +84,12 @@ var caching = []mutant{
 
 // sealing is what verify finds, and what makes a dataset whole or absent.
 var sealing = []mutant{
+	{id: "lock-removed", file: "store/lock.go", in: "lockFile",
+		old: `own.Dev == now.Dev && own.Ino == now.Ino`, new: `now.Ino > 0`,
+		breaks: "two hold locks of one name, one of a file that was removed", tests: "TestLock"},
+	{id: "lock-foreign", file: "store/lock.go", in: "lockFile",
+		old: `own.Size > 0`, new: `own.Size < 0`,
+		breaks: "somebody's file is taken for a lock, and removed", tests: "TestLockOfOthers"},
 	{id: "verify-two-parts", file: "store/verify.go", in: "checkPart",
 		old: `seen[v] != 0`, new: `false`,
 		breaks: "a node may be in two parts of a split", tests: "TestVerifySplits"},
