@@ -104,7 +104,7 @@ var training = []mutant{
 	{id: "fixed-negatives", file: "train/task/links.go", in: "NewLinks",
 		old: `if !o.Fixed {`, new: `if true {`,
 		breaks: "who predicts has to have memory for the negatives of a step", tests: "TestScoresInLittleMemory", pkg: "train"},
-	{id: "hub-order", file: "train/infer/hub.go", in: "Evaluator.sum",
+	{id: "hub-order", file: "train/infer/hub.go", in: "Evaluator.addUp",
 		old: `append(places[:0], 0, uint32(part+1), 0)`, new: `append(places[:0], 1, uint32(part+1), 0)`,
 		breaks: "a hub's sum is that of the last part", tests: "TestHubsInParts"},
 	{id: "sum-loop", file: "train/infer/sums.go", in: "part.given",
