@@ -290,6 +290,9 @@ func (n *Network) FollowSpace(beside int64, show func(bytes, free int64)) {
 // behind.
 func (n *Network) Left() bool { return n.t.eval.Left() }
 
+// Tidy removes rows that others have left in NetworkOptions.Scratch, for who has all that they were for.
+func (n *Network) Tidy() error { return n.t.eval.Tidy() }
+
 // PlanPredict says how Predict would compute the layers up to one for nodes of a type, and what that would read. Layer 0 is not computed.
 func (n *Network) PlanPredict(layer, kind int, nodes []uint32) ([]infer.Planned, error) {
 	switch {

@@ -167,6 +167,9 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	defer func() {
+		if err == nil && !o.plan {
+			err = n.Tidy()
+		}
 		if err != nil && n.Left() {
 			err = fmt.Errorf("%w; what is computed of hidden layers stays in %s: the same command goes on from there, or remove it", err, o.Scratch)
 		}

@@ -552,6 +552,24 @@ func TestLeft(t *testing.T) {
 	require.True(t, cutIn(1))
 	require.FileExists(t, filepath.Join(dir, "layer-0.partial", "work", journalName))
 	e.Progress = nil
+
+	// Who needs no rows on disk any more has them removed, but for what is somebody's own, and not while others are at work.
+	lock, _, err = e.lockDir()
+	require.NoError(t, err)
+	require.NoError(t, e.Tidy())
+	require.DirExists(t, filepath.Join(dir, "layer-0.partial"))
+	require.NoError(t, lock.Release())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine"), nil, 0o666))
+	require.NoError(t, e.Tidy())
+	require.NoDirExists(t, filepath.Join(dir, "layer-0.partial"))
+	require.FileExists(t, filepath.Join(dir, "mine"))
+	require.NoFileExists(t, filepath.Join(dir, lockName))
+	require.NoError(t, os.Remove(filepath.Join(dir, "mine")))
+	require.NoError(t, e.Tidy())
+	require.NoError(t, os.Remove(dir), "which nobody knows to be of passes any more")
+	require.NoError(t, e.Tidy())
+	require.True(t, cutIn(1))
+	e.Progress = nil
 	_, _, err = rows(t.Context(), e, 2, papers)
 	require.NoError(t, err)
 	require.False(t, e.Left())

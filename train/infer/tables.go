@@ -245,6 +245,22 @@ func (e *Evaluator) lockDir() (lock *store.Lock, ours bool, err error) {
 	return lock, ours, err
 }
 
+// Tidy removes what passes that were cut short have left in Options.Dir, for who has what they were for by another way: in more memory, or
+// of other layers. Where somebody is at work there it does nothing.
+func (e *Evaluator) Tidy() error {
+	names, _ := e.fs().List(e.Dir) // or there is nothing
+	if !slices.ContainsFunc(names, func(name string) bool { return name == lockName || layerNames.MatchString(name) }) {
+		return nil
+	}
+	lock, _, err := e.lockDir()
+	if err != nil {
+		return nil
+	}
+	err = errors.Join(e.removeLayers(), lock.Release())
+	_ = e.fs().Remove(e.Dir) // it stays where somebody has put something there
+	return err
+}
+
 // begin finds the newest layer of the pass in the directory, if that may go on, and removes what else passes have left. below is that
 // layer, nil where there is none; first is the one to compute; found says that passes have left something there, of use or not.
 func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dataset, first int, found bool, err error) {
