@@ -28,12 +28,6 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	if t.tiers, err = tiers.OpenRows(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.hooks.faults); err != nil {
 		return err
 	}
-	total := t.tiers.Total()
-	d := t.tiers.Disk
-	o.ChunkBytes = chunkBytes(total)
-	// Past the page cache: tables that are read by a map would be in memory beside the rows.
-	o.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: true, Costs: d.Costs, Faults: d.Faults}
-	o.Bytes = 0
 	looks := 0
 	o.Look = func() {
 		t.peak.Look()
@@ -42,17 +36,19 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 			t.tiers.Forget()
 		}
 	}
-	t.eval = infer.New(t.data, t.step, t.task, o)
-	t.eval.Attach(t.tiers.Tables(), nil)
-	beside := t.besideRows()
+	total := t.tiers.Total()
+	t.eval = t.evaluatorWithin(total, o)
 	hidden := t.eval.InMemoryBytes()
-	need := beside + t.eval.MemoryBytes()
-	if !t.hooks.fixed.onDisk {
-		need += hidden
-	}
+	beside, need := t.fixedWithin(total, t.eval)
 	if need > total {
+		// Chunks and buffers are larger where there is more, so that the least of a MiB is not that of what it comes to.
+		least := int64(0)
+		for need = 1 << 20; need > least; {
+			least = (need + 1<<20 - 1) >> 20 << 20
+			beside, need = t.fixedWithin(least, t.evaluatorWithin(least, o))
+		}
 		return fmt.Errorf("%s: {memory_bytes} %s is not enough: with this dataset and network the least that works is %d MiB (%s of rows computed at "+
-			"a time, read and written, %s the rest)", t.data.Set.Path(), kernels.FormatBytes(total), (need+1<<20-1)>>20, kernels.FormatBytes(need-beside),
+			"a time, read and written, %s the rest)", t.data.Set.Path(), kernels.FormatBytes(total), least>>20, kernels.FormatBytes(need-beside),
 			kernels.FormatBytes(beside))
 	}
 	rest := total - need
@@ -66,6 +62,28 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	t.eval.Bytes = t.EvalBytes
 	t.tiers.Budget = plan.Budget{Total: total, Fixed: need, Host: t.EvalBytes}
 	return nil
+}
+
+// evaluatorWithin is an Evaluator for a process that may take total.
+func (t *trainer) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator {
+	d := t.tiers.Disk
+	o.ChunkBytes = chunkBytes(total)
+	// Past the page cache: tables that are read by a map would be in memory beside the rows.
+	o.Tables = cachetier.Options{Engine: d.Kind, Readers: t.tiers.ReadersWithin(total), Direct: true, Costs: d.Costs, Faults: d.Faults}
+	o.Bytes = 0
+	e := infer.New(t.data, t.step, t.task, o)
+	e.Attach(t.tiers.Tables(), nil)
+	return e
+}
+
+// fixedWithin is what a network that learns no more takes at least where the process may take total, with e, and what of that is beside e.
+func (t *trainer) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
+	beside = t.besideRows(total)
+	need = beside + e.MemoryBytes()
+	if !t.hooks.fixed.onDisk {
+		need += e.InMemoryBytes()
+	}
+	return beside, need
 }
 
 const (
@@ -84,10 +102,10 @@ func chunkBytes(total int64) int64 {
 	return min(max(int64(1)<<(bits.Len64(uint64(total))-1)/chunksInMemory, leastChunk), 32<<20)
 }
 
-// besideRows is the memory of what holds no rows of layers: the program, weights, lists of nodes.
-func (t *trainer) besideRows() int64 {
+// besideRows is the memory of what holds no rows of layers: the program, weights, lists of nodes. The process may take total.
+func (t *trainer) besideRows(total int64) int64 {
 	// A weight has its value and the best epoch's, and while a checkpoint is read these and two moments in it.
-	bytes := t.tiers.FixedBytes() + (4+4+4*4)*t.Config.Weights(t.shape())
+	bytes := t.tiers.FixedBytes(total) + (4+4+4*4)*t.Config.Weights(t.shape())
 	bytes += 4 * int64(len(t.data.Train)+len(t.data.Valid)+len(t.data.Test))
 	most := 0
 	for i := range t.data.Types {
@@ -103,5 +121,8 @@ func (t *trainer) besideRows() int64 {
 	case t.links != nil:
 		bytes += max(t.links.Bytes(), t.links.TopBytes())
 	}
-	return bytes + t.hooks.beside
+	if t.hooks.beside != nil {
+		bytes += t.hooks.beside(total)
+	}
+	return bytes
 }

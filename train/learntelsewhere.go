@@ -63,7 +63,8 @@ func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	for _, t := range ds.Manifest().NodeTypes {
 		most = max(most, t.Count)
 	}
-	n, err := OpenNetwork(ctx, own, dir, o, Hooks{Backend: h.Backend, Note: h.Note, faults: h.faults, beside: 4 * most}) // see writeLearnt
+	places := func(int64) int64 { return 4 * most } // see writeLearnt
+	n, err := OpenNetwork(ctx, own, dir, o, Hooks{Backend: h.Backend, Note: h.Note, faults: h.faults, beside: places})
 	if err != nil {
 		return nil, err
 	}

@@ -137,15 +137,26 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		h.fixed = &fixed{o.Scratch != "", o.Predicts}
 	}
 	if with.Links() || with.Edges() {
-		n.rowBytes = int64(1) << 30
-		if with.MemoryBytes > 0 {
-			n.rowBytes = with.MemoryBytes / 8
-		}
 		nodes := int64(0)
 		for _, t := range ds.Manifest().NodeTypes {
 			nodes += t.Count
 		}
-		h.beside += min(n.rowBytes, 4*int64(with.Hidden)*nodes) + chunkBytes(8*n.rowBytes) + 5*nodes // rows, those that are scored together, and lists of their nodes
+		rowBytes := func(total int64) int64 {
+			if with.MemoryBytes > 0 {
+				return total / 8
+			}
+			return 1 << 30
+		}
+		n.rowBytes = rowBytes(with.MemoryBytes)
+		beside := h.beside
+		h.beside = func(total int64) int64 { // rows, those that are scored together, and lists of their nodes
+			rows := rowBytes(total)
+			bytes := min(rows, 4*int64(with.Hidden)*nodes) + chunkBytes(8*rows) + 5*nodes
+			if beside != nil {
+				bytes += beside(total)
+			}
+			return bytes
+		}
 	}
 	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
 		return nil, err

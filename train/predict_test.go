@@ -538,6 +538,28 @@ func TestLearntRowsGoByIDs(t *testing.T) {
 	require.Equal(t, want[10], got[3])
 }
 
+// TestLeastMemory: the least that a refusal names is enough, also where chunks and buffers are larger in more memory.
+func TestLeastMemory(t *testing.T) {
+	ds := openTyped(t, storetest.Library(6000, 3, 2))
+	o := learning()
+	o.Kind, o.Epochs, o.Hidden, o.Inputs["author"] = model.RSAGE, 1, 64, "embed:256"
+	dir, _ := runIn(t, ds, o)
+	looked, err := run.Look(dir)
+	require.NoError(t, err)
+	for _, memory := range []int64{1 << 20, 50 << 20} {
+		little := NetworkOptions{MemoryBytes: memory, Scratch: filepath.Join(t.TempDir(), "layers")}
+		_, err = OpenNetwork(t.Context(), ds, looked, little, Hooks{})
+		require.Error(t, err)
+		least, err := strconv.ParseInt(regexp.MustCompile(`works is (\d+) MiB`).FindStringSubmatch(err.Error())[1], 10, 64)
+		require.NoError(t, err)
+		little.MemoryBytes = (least - 1) << 20
+		_, err = OpenNetwork(t.Context(), ds, looked, little, Hooks{})
+		require.ErrorContains(t, err, fmt.Sprintf("works is %d MiB", least))
+		little.MemoryBytes = least << 20
+		require.NoError(t, network(t, ds, dir, little).Close())
+	}
+}
+
 // TestPredictInLittleMemory: what the refusal names as the least does, 64 MiB are more than that, and rows are the same.
 func TestPredictInLittleMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 3, 12, 32, 3))

@@ -51,8 +51,8 @@ type Hooks struct {
 	// OpenRows opens a file of run.Options.InitRows, whose rows are those of nodes by these ids.
 	OpenRows func(path string, ids store.IDs) (RowFile, error)
 
-	faults disk.Faults // of tests
-	beside int64       // bytes that the caller takes
+	faults disk.Faults             // of tests
+	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
 	// Of a network that is used on a dataset that it was not trained on: what is known of the other one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does

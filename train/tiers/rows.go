@@ -63,11 +63,7 @@ func OpenRows(
 			t.Types = append(t.Types, i)
 		}
 	}
-	depth := disk.DepthWithin(t.total / readerPart)
-	if o.Cache.Readers != 0 && (depth == 0 || o.Cache.Readers < depth) {
-		depth = o.Cache.Readers
-	}
-	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: depth, Costs: o.Cache.Costs, Faults: faults}
+	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: o.ReadersWithin(t.total), Costs: o.Cache.Costs, Faults: faults}
 	if all > t.total/2 {
 		t.Disk.Direct, t.Disk.Probe = true, true
 	}
@@ -99,15 +95,25 @@ func OpenRows(
 // readerPart is which part of the memory the buffers of a reader may take.
 const readerPart = 16
 
+// ReadersWithin is how many reads at a time OpenRows has buffers for where the process may take total bytes; 0: as many as are usual.
+func (o Options) ReadersWithin(total int64) int {
+	depth := disk.DepthWithin(total / readerPart)
+	if o.Cache.Readers != 0 && (depth == 0 || o.Cache.Readers < depth) {
+		depth = o.Cache.Readers
+	}
+	return depth
+}
+
 // Total is what the process may take in all.
 func (t *Tiers) Total() int64 { return t.total }
 
-// FixedBytes is what OpenRows takes, with the program.
-func (t *Tiers) FixedBytes() int64 {
+// FixedBytes is what OpenRows takes, with the program, where the process may take total.
+func (t *Tiers) FixedBytes(total int64) int64 {
 	bytes := rowsProgramBytes + t.sumBytes()
+	buffers := disk.BufferBytes(t.ReadersWithin(total))
 	for _, n := range t.Types {
 		rows := t.data.Types[n].Nodes
-		bytes += mutable.FixedBytes(rows) + min(disk.BufferBytes(t.Disk.Depth), int64(rows)*int64(t.rowBytes(n)))
+		bytes += mutable.FixedBytes(rows) + min(buffers, int64(rows)*int64(t.rowBytes(n)))
 	}
 	return bytes
 }
