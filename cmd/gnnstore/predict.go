@@ -207,7 +207,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 			nodes = sent.nodes
 		}
 	} else {
-		nodes, err = predicted(n, kind, o.nodes)
+		nodes, err = predicted(ctx, n, kind, o.nodes)
 	}
 	if err != nil {
 		return err
@@ -336,7 +336,7 @@ func printLayerPlan(stdout io.Writer, p *progress, n *usedNetwork, layer, kind i
 }
 
 // predicted are the nodes of a type that --nodes names, in ascending order.
-func predicted(n *usedNetwork, kind int, which string) ([]uint32, error) {
+func predicted(ctx context.Context, n *usedNetwork, kind int, which string) ([]uint32, error) {
 	d := n.Data()
 	switch which {
 	case "all":
@@ -358,22 +358,28 @@ func predicted(n *usedNetwork, kind int, which string) ([]uint32, error) {
 	defer f.Close()
 	var nodes []uint32
 	err = store.Guard(func() (err error) {
-		nodes, err = nodesIn(f, d.IDs(kind))
+		nodes, err = nodesIn(ctx, f, d.IDs(kind), d.Types[kind].Nodes)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--nodes %s%w", which, err)
 	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes), nil
+	return nodes, nil
 }
 
-// nodesIn reads an id a line. Lines that are empty count for nothing. The error begins with the line.
-func nodesIn(r io.Reader, ids store.IDs) (nodes []uint32, err error) {
+// mostLine is how long a line of an id may be.
+const mostLine = 1 << 20
+
+// nodesIn reads an id a line, and lists the nodes, of which there are so many, in ascending order and once each. Lines that are empty count
+// for nothing. The error begins with the line.
+func nodesIn(ctx context.Context, r io.Reader, ids store.IDs, count int) (nodes []uint32, err error) {
 	lines, number := bufio.NewScanner(r), 0
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, mostLine)
+	there, found := make([]bool, count), 0
 	for lines.Scan() {
-		number++
+		if number++; number%(1<<16) == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf(", line %d: %w", number, ctx.Err())
+		}
 		text := strings.TrimSuffix(lines.Text(), "\r")
 		if number == 1 {
 			text = strings.TrimPrefix(text, "\ufeff")
@@ -388,10 +394,22 @@ func nodesIn(r io.Reader, ids store.IDs) (nodes []uint32, err error) {
 		if !ok {
 			return nil, fmt.Errorf(", line %d: no node has the id %s; remove the line", number, text)
 		}
-		nodes = append(nodes, v)
+		if !there[v] {
+			there[v] = true
+			found++
+		}
 	}
-	if err := lines.Err(); err != nil {
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf(", line %d: it is longer than %s, and no id; give a file with an id a line", number+1, size(mostLine))
+	case err != nil:
 		return nil, fmt.Errorf(", line %d: %w", number+1, err)
+	}
+	nodes = make([]uint32, 0, found)
+	for v, is := range there {
+		if is {
+			nodes = append(nodes, uint32(v))
+		}
 	}
 	if len(nodes) == 0 {
 		return nil, errors.New(": no id is in it")

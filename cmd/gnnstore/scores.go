@@ -150,7 +150,7 @@ func (o *predictOptions) scorePairs(ctx context.Context, p *progress, n *usedNet
 
 func (o *predictOptions) findTop(ctx context.Context, p *progress, n *usedNetwork, r *scoresResult, write writePairs) error {
 	_, src, dst := n.Relation()
-	sources, err := predicted(n, src, o.nodes)
+	sources, err := predicted(ctx, n, src, o.nodes)
 	if err != nil {
 		return err
 	}
