@@ -157,12 +157,13 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 			return nil, err
 		}
 	}
+	valid, test := d.Links.Held()
 	for _, isDst := range corrupted(k.links.Corrupt) {
 		t := k.relation.Src
 		if isDst {
 			t = k.relation.Dst
 		}
-		if n := d.Types[t].Nodes; n < 2 {
+		if n := d.Types[t].Nodes; n < 2 && (!o.Fixed || valid+test > 0) { // else no negative is drawn
 			return nil, fmt.Errorf("%s: {corrupt} %s: type %s has %d node, so there is no other to take the place of an end; negatives need two",
 				d.Set.Path(), k.links.Corrupt, d.Types[t].Name, n)
 		}

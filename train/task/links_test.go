@@ -362,6 +362,27 @@ func linksFrom(links map[[2]uint32]bool, src uint32) (n int) {
 	return n
 }
 
+// TestOneNode: where there is no other node to take the place of an end there is nothing to learn or to measure, which is no reason not to use a
+// network where no links are held out.
+func TestOneNode(t *testing.T) {
+	row := func(int) []float32 { return []float32{1, 2} }
+	spec := storetest.TypedSpec{
+		Types:     []storetest.TypedNodes{{Name: "item", Nodes: 1, Dim: 2, Row: row}, {Name: "user", Nodes: 3, Dim: 2, Row: row}},
+		Relations: []storetest.TypedRelation{{Src: "user", Name: "buys", Dst: "item", Neighbors: [][]store.NodeID{{0, 2}}}},
+		Target:    "item", Classes: 1, Class: func(int) int32 { return 0 },
+	}
+	ds, err := store.Open(storetest.BuildTyped(t, spec))
+	require.NoError(t, err)
+	defer ds.Close()
+	d, err := data.Open(ds, data.Options{Links: true, Uses: true, Target: "user,buys,item"})
+	require.NoError(t, err)
+	_, err = NewLinks(d, Options{Batch: 7}, LinkOptions{}, model.Dot)
+	require.ErrorContains(t, err, "{corrupt} dst: type item has 1 node, so there is no other to take the place of an end")
+	k, err := NewLinks(d, Options{Batch: 7, Fixed: true}, LinkOptions{}, model.Dot)
+	require.NoError(t, err)
+	require.Zero(t, k.Count(Test))
+}
+
 // TestTooManyNegatives: negatives of evaluation that there is no memory for are refused before they are drawn, with the number that there is
 // memory for.
 func TestTooManyNegatives(t *testing.T) {
