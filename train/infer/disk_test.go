@@ -164,6 +164,9 @@ func randomGraph(t *rapid.T, typed bool) storetest.TypedSpec {
 	return s
 }
 
+// edgeRowBytes is what a row of withEdgeRows takes, with its numbers in float32.
+const edgeRowBytes = 3*2 + 3*4
+
 // withEdgeRows gives the edges of r a table, in which some share a row.
 func withEdgeRows(r *storetest.TypedRelation) {
 	edges := 0

@@ -167,8 +167,8 @@ func (e *Evaluator) rowBytes(l int) (bytes int64) {
 	return bytes
 }
 
-// Attach has the Evaluator read rows by tables, one a type or nil, and behind them one a table of edges or nil, and sampled blocks by pipe, which is not running while it
-// measures.
+// Attach has the Evaluator read rows by tables, one a type or nil, and behind them one a table of edges or nil, and sampled blocks by pipe,
+// which is not running while it measures.
 func (e *Evaluator) Attach(tables []*cachetier.Stack, pipe *pipeline.Pipeline) {
 	e.tables, e.pipe = tables, pipe
 }
@@ -197,11 +197,17 @@ func (e *Evaluator) MemoryBytes() int64 {
 			readers += min(e.readerBytes(), rows)
 		}
 	}
+	drawn := e.reach.Drawn()
 	for i, r := range e.data.Relations {
-		columns = max(columns, len(r.Inputs))
-		if e.reach.Drawn()[i] && r.RowIDs != nil {
+		if columns = max(columns, len(r.Inputs)); drawn[i] {
 			learnt += r.Edges() * e.edgeRow(i)
-			readers += min(e.readerBytes(), int64(r.Edges())*int64(e.data.EdgeTables[r.Table].Features.RowBytes()))
+		}
+	}
+	ofEdges := int64(0) // the buffers that read tables of edges, of those that a pass opens
+	for k, read := range e.data.DrawnTables(drawn) {
+		if read && e.tables != nil && e.edgesAttached(k) == nil {
+			t := &e.data.EdgeTables[k]
+			ofEdges += min(e.readerBytes(), int64(t.Nodes)*int64(t.Features.RowBytes()))
 		}
 	}
 	hidden := e.hidden + places
@@ -210,7 +216,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	} else if !e.attached() { // for the features
 		hidden += readers
 	}
-	return hidden + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
+	return hidden + ofEdges + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
 }
 
 // InMemoryBytes is what MemoryBytes has of hidden rows where all of them are in memory.
@@ -581,6 +587,14 @@ func (e *Evaluator) graphWithoutRows(b *sample.Batch) model.Graph {
 	return e.step.Feed.Blocks(b.Layers, make([]kernels.Tensor, len(e.data.EdgeTables))...)[0]
 }
 
+// edgesAttached is table of edges number k as Attach gave it, or nil.
+func (e *Evaluator) edgesAttached(k int) *cachetier.Stack {
+	if n := len(e.data.Types) + k; n < len(e.tables) {
+		return e.tables[n]
+	}
+	return nil
+}
+
 // openEdges has the tables of edges be read that layers draw from, until closed.
 func (e *Evaluator) openEdges(ctx context.Context) (closed func(), err error) {
 	e.edges = make([]*cachetier.Stack, len(e.data.EdgeTables))
@@ -595,12 +609,8 @@ func (e *Evaluator) openEdges(ctx context.Context) (closed func(), err error) {
 	}
 	for k, read := range e.data.DrawnTables(e.reach.Drawn()) {
 		t := &e.data.EdgeTables[k]
-		n := len(e.data.Types) + k
-		switch {
-		case !read || t.Nodes == 0:
-		case n < len(e.tables) && e.tables[n] != nil:
-			e.edges[k] = e.tables[n]
-		default:
+		e.edges[k] = e.edgesAttached(k)
+		if read && t.Nodes > 0 && e.edges[k] == nil {
 			o := e.Tables
 			o.DeviceBytes, o.StaticBytes, o.HostBytes, o.Prewarm = 0, 0, 0, false
 			if e.edges[k], err = cachetier.Open(ctx, t.Features, o); err != nil {

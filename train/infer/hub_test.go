@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
@@ -58,11 +60,19 @@ func TestHubsInParts(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, parts of %d", name, weighted, part)
 			}
-			e.Dir, e.FS, e.Bytes, e.Hold = filepath.Join(t.TempDir(), "layers"), unsynced{vfs.Default}, 3000, HoldSums
-			e.most.bytes, e.most.hub, e.most.part = 500, 1000, 10
+			learnt := e.most.learnt
+			e.most.hub, e.most.part, e.most.learnt = 1000, 1000, 2*edgeRowBytes // all that have rows of edges are hubs by these
 			_, got, err := rows(t.Context(), e, 1, nodes)
 			require.NoError(t, err)
-			require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, sums held", name, weighted)
+			require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, two edges at a time", name, weighted)
+			e.most.learnt = learnt
+			e.Dir, e.FS, e.Bytes, e.Hold = filepath.Join(t.TempDir(), "layers"), unsynced{vfs.Default}, 3000, HoldSums
+			e.most.bytes, e.most.hub, e.most.part = 500, 1000, 10
+			for _, e.most.learnt = range []int64{learnt, 2 * edgeRowBytes} {
+				_, got, err := rows(t.Context(), e, 1, nodes)
+				require.NoError(t, err)
+				require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, sums held", name, weighted)
+			}
 		}
 	}
 }
@@ -91,4 +101,45 @@ func TestHubTakesNoMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, asBits(want), asBits(got))
 	require.LessOrEqual(t, kernels.HostBytes()-before, e.MemoryBytes())
+}
+
+// TestHubOfWideEdgesTakesNoMemory: of the rows of a hub's edges as many are in memory as MemoryBytes says, which is far less than all.
+func TestHubOfWideEdgesTakesNoMemory(t *testing.T) {
+	const nodes, dim = 500, 4096 // fewer edges than make a hub
+	s := storetest.Communities(nodes, 2, 0, 4, 1)
+	s.Neighbors = make([][]store.NodeID, nodes)
+	for v := range store.NodeID(nodes) {
+		s.Neighbors[0] = append(s.Neighbors[0], v)
+	}
+	s.Columns = []storetest.Column{{Name: store.EdgeID, Elem: store.U32, Value: func(_, i int) float64 { return float64(nodes - 1 - i) }}}
+	row := make([]float32, dim)
+	s.EdgeTable = &storetest.EdgeTable{Rows: nodes, Dim: dim, Elem: store.F16, Row: func(i int) []float32 {
+		row[i%dim] = float32(i%9) / 8
+		return row
+	}}
+	path := storetest.Build(t, s)
+	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT} {
+		c := model.Config{Kind: kind, Layers: 2, Hidden: 8, Norm: "none"}
+		if kind == model.RGAT {
+			c.Heads = 2
+		}
+		_, want, err := rows(t.Context(), network(t, path, c, Options{Bytes: 1 << 30}), 1, []uint32{0, 7})
+		require.NoError(t, err)
+		for _, hold := range []Hold{HoldRows, HoldSums} {
+			if hold == HoldSums && !kind.Sums() {
+				continue
+			}
+			e := network(t, path, c, Options{
+				Bytes: 64 << 10, Way: Full, Hold: hold, Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}, ChunkBytes: 64 << 10,
+				Tables: cachetier.Options{Engine: disk.Mmap, Readers: 1},
+			})
+			before := kernels.HostBytes()
+			_, got, err := rows(t.Context(), e, 1, []uint32{0, 7})
+			require.NoError(t, err)
+			require.Equal(t, asBits(want), asBits(got), "%s, %s", kind, hold)
+			took := kernels.HostBytes() - before
+			require.LessOrEqual(t, took, e.MemoryBytes(), "%s, %s", kind, hold)
+			require.Less(t, took, int64(nodes*dim*2)/4, "%s, %s", kind, hold)
+		}
+	}
 }
