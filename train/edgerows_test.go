@@ -287,28 +287,41 @@ func TestEdgeRowsPlan(t *testing.T) {
 	require.InDelta(t, p.InputRows, p.Tables[0].InputRows+p.Tables[1].InputRows, 1e-9)
 }
 
-// TestEdgeRowsTellEdges: what an edge's own row tells beside the rows of its ends is what the same numbers in columns tell, of edges that are
-// trained on and of those that are held out, and predictions have it as well.
-func TestEdgeRowsTellEdges(t *testing.T) {
+// trustRows is what users say of each other, whose edges have the column "time" in rows of a table too, before columns that tell nothing.
+func trustRows(dim int) storetest.TypedSpec {
 	spec := storetest.Trust(300, true, false)
 	r := &spec.Relations[0]
-	time, rows, lists := r.Columns[1].Value, [][]float32{}, make([]int, len(r.Neighbors))
+	var rows []float32 // of the first column
+	time, lists := r.Columns[1].Value, make([]int, len(r.Neighbors))
 	for v, list := range r.Neighbors {
 		lists[v] = len(rows)
 		for i := range list {
-			rows = append(rows, []float32{float32(time(v, i))})
+			rows = append(rows, float32(time(v, i)))
 		}
 	}
 	r.Columns = append(r.Columns, storetest.Column{Name: store.EdgeID, Elem: store.U64, Value: func(v, i int) float64 { return float64(lists[v] + i) }})
 	for _, part := range []*storetest.HeldEdges{&r.EdgeSplit.Valid, &r.EdgeSplit.Test} {
 		var ids []float64
 		for _, x := range part.Values[1] {
-			ids, rows = append(ids, float64(len(rows))), append(rows, []float32{float32(x)})
+			ids, rows = append(ids, float64(len(rows))), append(rows, float32(x))
 		}
 		part.Values = append(part.Values, ids)
 	}
-	r.EdgeTable = &storetest.EdgeTable{Rows: len(rows), Dim: 1, Row: func(i int) []float32 { return rows[i] }}
-	ds := openTyped(t, spec)
+	row := make([]float32, dim)
+	for c := range row {
+		row[c] = float32(c%7) / 8
+	}
+	r.EdgeTable = &storetest.EdgeTable{Rows: len(rows), Dim: dim, Row: func(i int) []float32 {
+		row[0] = rows[i]
+		return row
+	}}
+	return spec
+}
+
+// TestEdgeRowsTellEdges: what an edge's own row tells beside the rows of its ends is what the same numbers in columns tell, of edges that are
+// trained on and of those that are held out, and predictions have it as well.
+func TestEdgeRowsTellEdges(t *testing.T) {
+	ds := openTyped(t, trustRows(1))
 	predicted := func(o run.Options) (*run.Result, Pairs, []float32) {
 		dir, r := runIn(t, ds, o)
 		n := network(t, ds, dir, NetworkOptions{})
@@ -331,5 +344,31 @@ func TestEdgeRowsTellEdges(t *testing.T) {
 		sameNetwork(t, want, got, kind)
 		require.Equal(t, wantPairs, pairs)
 		require.Equal(t, wantLogits, logits)
+	}
+}
+
+// TestWideRowsTellEdges: of edges with much in their rows few are computed together.
+func TestWideRowsTellEdges(t *testing.T) {
+	ds := openTyped(t, trustRows(3489))
+	o := edgeOptionsOf(model.RSAGE)
+	o.Epochs, o.EpochSteps, o.EdgeInputs = 1, 2, map[string][]string{"rates": {"table"}}
+	dir, r := runIn(t, ds, o)
+	n := network(t, ds, dir, NetworkOptions{})
+	require.InDelta(t, *r.Best.TestAcc, measure(t, n, "test"), 1e-9)
+	require.Equal(t, 75, n.Data().GivenAtOnce(1<<14)) // a MiB of 3489 float32
+	require.Equal(t, 5, n.Data().GivenAtOnce(5))
+	for _, part := range []string{"train", "test"} {
+		count, each, err := n.EdgesOf(part)
+		require.NoError(t, err)
+		given := 0
+		require.NoError(t, each(func(p Pairs) error {
+			require.LessOrEqual(t, len(p.Src), 75)
+			require.Len(t, p.Given, 3489*len(p.Src))
+			given += len(p.Src)
+			return nil
+		}))
+		require.EqualValues(t, count, given)
+		_, logits := edgesPredicted(t, n, Logits, each)
+		require.NotEmpty(t, logits)
 	}
 }

@@ -32,7 +32,7 @@ func (n *Network) EdgeColumns(what string) int {
 	return len(n.t.data.EdgeLabel.Classes)
 }
 
-// edgesAtOnce is how many edges EdgesOf gives together.
+// edgesAtOnce is how many edges EdgesOf gives together, unless much is given with each: see data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 14
 
 // EdgesOf are the edges of a part of the edge split, train, valid or test, with what is given of each: those that are trained on by destination,
@@ -66,8 +66,9 @@ func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
 				values[c] = b
 			}
 			var some Pairs
-			for lo := 0; lo < h.Len(); lo += edgesAtOnce {
-				hi := min(lo+edgesAtOnce, h.Len())
+			most := d.GivenAtOnce(edgesAtOnce)
+			for lo := 0; lo < h.Len(); lo += most {
+				hi := min(lo+most, h.Len())
 				some.Src, some.Dst, some.Given = append(some.Src[:0], src[lo:hi]...), append(some.Dst[:0], dst[lo:hi]...), some.Given[:0]
 				for i := lo; i < hi; i++ {
 					some.Given = d.AppendGiven(some.Given, given, func(c *store.EdgeColumn) float64 { return c.Number(values[c], i) })
@@ -87,6 +88,7 @@ func (n *Network) trainedEdges(use func(Pairs) error) error {
 	r, given := d.Relations[d.Links.Relation], d.Given()
 	values := map[*store.EdgeColumn][]byte{}
 	var some Pairs
+	most := d.GivenAtOnce(edgesAtOnce)
 	flush := func() error {
 		err := use(some)
 		some.Src, some.Dst, some.Given = some.Src[:0], some.Dst[:0], some.Given[:0]
@@ -99,7 +101,7 @@ func (n *Network) trainedEdges(use func(Pairs) error) error {
 		for i, u := range r.Neighbors(v) {
 			some.Src, some.Dst = append(some.Src, u), append(some.Dst, v)
 			some.Given = d.AppendGiven(some.Given, given, func(c *store.EdgeColumn) float64 { return c.Number(values[c], i) })
-			if len(some.Src) < edgesAtOnce {
+			if len(some.Src) < most {
 				continue
 			}
 			if err := flush(); err != nil {

@@ -195,6 +195,14 @@ func (d *Data) GivenDim() int {
 	return len(d.Given())
 }
 
+// givenBytes is of the numbers that are given with the edges that are computed together, of which a copy or two are in memory.
+const givenBytes = 1 << 20
+
+// GivenAtOnce is how many edges are computed together, at most so many: fewer where their numbers take much memory.
+func (d *Data) GivenAtOnce(most int) int {
+	return min(most, max(1, givenBytes/(4*max(1, d.GivenDim()))))
+}
+
 // AppendGiven appends what is given with an edge, by its values of columns, which are those that Given has. A row is read through the
 // table's map; one that is not there panics with a *store.SectionError, which store.Guard returns.
 func (d *Data) AppendGiven(dst []float32, given []*store.EdgeColumn, value func(c *store.EdgeColumn) float64) []float32 {

@@ -28,7 +28,7 @@ func (k *Edges) Count(p Part) int {
 	return h.Len()
 }
 
-// edgesAtOnce is how many edges a measurement computes at once.
+// edgesAtOnce is how many edges a measurement computes at once, unless much is given with each: see data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 13
 
 // Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that edges name, and logits of some
@@ -43,7 +43,7 @@ func (k *Edges) Bytes() (n int64) {
 		nodes := int64(k.data.Types[t].Nodes)
 		n += 4*cols*min(nodes, 2*int64(most)) + nodes/4
 	}
-	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*min(int64(most), edgesAtOnce)
+	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*int64(min(most, k.data.GivenAtOnce(edgesAtOnce)))
 }
 
 // Part begins a measurement: of the nodes that edges of a part have for ends.
@@ -101,9 +101,9 @@ func (k *Edges) compute() error {
 			return err
 		}
 	}
-	x := &k.now
+	x, most := &k.now, k.data.GivenAtOnce(edgesAtOnce)
 	for all := k.used; len(all) > 0; {
-		n := min(len(all), edgesAtOnce)
+		n := min(len(all), most)
 		x.src, x.dst = x.src[:0], x.dst[:0]
 		x.reset()
 		for _, i := range all[:n] {
