@@ -99,7 +99,7 @@ func differ(trained, other *store.Manifest, o run.Options) string {
 		for _, t := range m.Tables {
 			if t.NodeType != "" {
 				names = append(names, fmt.Sprintf("table %s of type %s with %d columns", t.Name, t.NodeType, t.Dim))
-			} else if len(o.EdgeInputs) > 0 { // which may be read
+			} else if readsTable(m, t.Relation, o.EdgeInputs) {
 				names = append(names, fmt.Sprintf("table %s of relation %s with %d columns", t.Name, t.Relation, t.Dim))
 			}
 		}
@@ -139,4 +139,20 @@ func differ(trained, other *store.Manifest, o run.Options) string {
 		}
 	}
 	return ""
+}
+
+// readsTable tells whether edges have rows of a table of relation key for input: its own, or those of its reverse.
+func readsTable(m *store.Manifest, key string, inputs map[string][]string) bool {
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		if r.Key() != key && r.ReverseOf != key {
+			continue
+		}
+		for _, input := range slices.Concat(inputs[r.Name], inputs[r.Key()]) {
+			if word, _, _ := strings.Cut(input, ":"); word == data.Table {
+				return true
+			}
+		}
+	}
+	return false
 }

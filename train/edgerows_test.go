@@ -231,6 +231,36 @@ func TestEdgeRowsRefuse(t *testing.T) {
 	}
 }
 
+// TestEdgeRowsElsewhere: another dataset must have the tables of edges that are read, and need not have the others.
+func TestEdgeRowsElsewhere(t *testing.T) {
+	spec := rowsOfTypes(2, store.F32)
+	name := spec.Relations[0].Name
+	with := openTyped(t, spec).Manifest()
+	without := *with
+	without.Tables = slices.DeleteFunc(slices.Clone(with.Tables), func(t store.Table) bool { return t.NodeType == "" })
+	require.Len(t, without.Tables, len(with.Tables)-1)
+	is := "table edge_feat of relation " + with.Relations[len(with.Relations)-1].ReverseOf + " with 2 columns"
+	for _, c := range []struct {
+		inputs map[string][]string
+		read   bool
+	}{
+		{nil, false},
+		{map[string][]string{"cites": {"table"}, name: {"year"}}, false},
+		{map[string][]string{name: {"table"}}, true},
+		{map[string][]string{"rev_" + name: {"table:edge_feat"}}, true},
+		{map[string][]string{with.Relations[0].Key(): {"table"}}, true},
+	} {
+		o := run.Options{EdgeInputs: c.inputs}
+		require.Empty(t, differ(with, with, o))
+		lacks, besides := "", ""
+		if c.read {
+			lacks, besides = "has no "+is, "has a "+is+" besides"
+		}
+		require.Equal(t, lacks, differ(with, &without, o), c.inputs)
+		require.Equal(t, besides, differ(&without, with, o), c.inputs)
+	}
+}
+
 // TestEdgeRowsThatAreNone: a row that the table does not have, and one that is no number, are named with their places, at any budget.
 func TestEdgeRowsThatAreNone(t *testing.T) {
 	forged := func(section string, at func(spec storetest.Spec, first int) (int64, []byte)) (*store.Dataset, string) {
