@@ -1,0 +1,230 @@
+package history
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Cache is all rings of a run, and what is planned and has not run yet. See the package's comment for the order of calls: methods
+// panic where it is broken.
+type Cache struct {
+	o     Options // with defaults
+	at    [][]int // by layer and type: the number of its ring, or -1
+	group group   // the last one, of the planner's goroutine
+	judge judge   // of WriteBack's goroutine
+
+	mu struct {
+		sync.Mutex
+		rings   []*ring // of Options.Kept
+		counts  []Counts
+		written int        // steps below are written back
+		planned []*Planned // steps from written on
+		// verdicts are those of the steps before written, the oldest first: Lag of them, or of all steps there were. Some are known to
+		// plans already, which may be made again.
+		verdicts []verdict
+		spare    []*Planned
+	}
+	unused verdict // memory for the next, of WriteBack's goroutine
+}
+
+// Planned is what a step does with the slots: it reads what it uses, and then writes what it keeps.
+type Planned struct {
+	Step  int
+	Parts []Part // beside Options.Kept
+}
+
+// New makes a cache without embeddings.
+func New(o Options) (*Cache, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	o = o.withDefaults()
+	c := &Cache{o: o, judge: judge{pGrad: o.PGrad}, unused: make(verdict, len(o.Kept))}
+	for range o.Layers {
+		types := make([]int, o.Types)
+		for t := range types {
+			types[t] = -1
+		}
+		c.at = append(c.at, types)
+	}
+	r := newRule(o)
+	for k, kept := range o.Kept {
+		c.at[kept.Layer][kept.Type] = k
+		c.mu.rings = append(c.mu.rings, newRing(o, kept, r))
+	}
+	c.mu.counts, c.mu.written = make([]Counts, len(o.Kept)), o.First
+	return c, nil
+}
+
+// Kept is what the cache has rings for: Options.Kept, or nothing where nothing is ever used.
+func (c *Cache) Kept() []Kept { return c.o.Kept }
+
+// Group begins the plans of n steps from first on, which is the one after the last that was planned, and returns who makes them while
+// their batches are drawn together. It panics unless the step Lag before the last of them is written back. Without any ring there is
+// nothing to decide, and the Expander is nil. Of each group all steps are drawn before the next begins, or Rewind is called.
+func (c *Cache) Group(first, n int) sample.Expander {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, seen := c.mu.written+len(c.mu.planned), first+n-1-c.o.Lag
+	switch {
+	case first != next || n < 1:
+		panic(fmt.Sprintf("history: Group of %d steps from %d on: step %d is next", n, first, next))
+	case seen >= c.mu.written:
+		panic(fmt.Sprintf("history: Group of %d steps from %d on before WriteBack of step %d", n, first, seen))
+	case first+n-1 > maxStep:
+		panic("history: Group: a step beyond 32 bits")
+	}
+	for i := range n {
+		c.mu.planned = append(c.mu.planned, c.blank(first+i))
+	}
+	if len(c.mu.rings) == 0 {
+		return nil
+	}
+	c.group.cache, c.group.first, c.group.steps = c, first, n
+	return &c.group
+}
+
+// blank is the plan of a step about which nothing is decided yet.
+func (c *Cache) blank(step int) *Planned {
+	n := len(c.mu.spare)
+	if n == 0 {
+		p := &Planned{Step: step, Parts: make([]Part, len(c.o.Kept))}
+		for k, kept := range c.o.Kept {
+			p.Parts[k].Layer, p.Parts[k].Type = kept.Layer, kept.Type
+		}
+		return p
+	}
+	p := c.mu.spare[n-1]
+	c.mu.spare = c.mu.spare[:n-1]
+	p.Step = step
+	for k := range p.Parts {
+		p.Parts[k].reset()
+	}
+	return p
+}
+
+// plan is ring.plan of a step and of the k-th ring.
+func (c *Cache) plan(step, k int, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := step - c.mu.written
+	if i < 0 || i >= len(c.mu.planned) || c.mu.planned[i].Parts[k].planned {
+		panic(fmt.Sprintf("history: Expand of step %d, which is planned or of no group", step))
+	}
+	return c.mu.rings[k].plan(step, c.rejected(step-c.o.Lag, k), &c.mu.planned[i].Parts[k], live, next, origins)
+}
+
+// rejected is the verdict of a step, empty for steps before the first.
+func (c *Cache) rejected(step, k int) []Version {
+	if v := c.verdict(step); v != nil {
+		return v[k].versions
+	}
+	return nil
+}
+
+func (c *Cache) verdict(step int) verdict {
+	if i := step - (c.mu.written - len(c.mu.verdicts)); i >= 0 {
+		return c.mu.verdicts[i]
+	}
+	return nil
+}
+
+// Planned lends what a step does, once its batch is drawn and until it is written back.
+func (c *Cache) Planned(step int) *Planned {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := step - c.mu.written
+	if i < 0 || i >= len(c.mu.planned) {
+		panic(fmt.Sprintf("history: step %d is not planned: those from %d to %d are", step, c.mu.written, c.mu.written+len(c.mu.planned)-1))
+	}
+	p := c.mu.planned[i]
+	for k := range p.Parts {
+		if !p.Parts[k].planned {
+			panic(fmt.Sprintf("history: step %d is not drawn to its end", step))
+		}
+	}
+	return p
+}
+
+// WriteBack tells what a step that ran measured, beside Planned.Parts; of parts that are idle it may be nothing, and if all are there
+// may be no list. Steps are written back in order, each once. Which embeddings it rejects is known to plans of steps Lag later.
+func (c *Cache) WriteBack(step int, measured []Measured) {
+	p := c.Planned(step)
+	// Nobody else changes what is written back, nor a plan that is made: only those who come after are shut out.
+	if step != c.mu.written {
+		panic(fmt.Sprintf("history: WriteBack of step %d: step %d is next", step, c.mu.written))
+	}
+	v := c.unused
+	for k := range p.Parts {
+		var m Measured
+		if len(measured) > 0 {
+			m = measured[k]
+		}
+		c.judge.judge(step, &p.Parts[k], &m, &v[k], &p.Parts[k].counts)
+		c.countRejected(p, k)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range p.Parts {
+		c.mu.counts[k].Add(p.Parts[k].counts)
+	}
+	switch {
+	case len(v) == 0: // no rings
+	case len(c.mu.verdicts) == c.o.Lag:
+		c.unused = c.mu.verdicts[0]
+		copy(c.mu.verdicts, c.mu.verdicts[1:])
+		c.mu.verdicts[c.o.Lag-1] = v
+	default:
+		c.unused = make(verdict, len(v))
+		c.mu.verdicts = append(c.mu.verdicts, v)
+	}
+	c.mu.planned = c.mu.planned[:copy(c.mu.planned, c.mu.planned[1:])]
+	c.mu.spare = append(c.mu.spare, p)
+	c.mu.written++
+}
+
+// countRejected counts which provisional hits of a step were wrong. The verdicts on them are known: those steps ran before.
+func (c *Cache) countRejected(p *Planned, k int) {
+	part := &p.Parts[k]
+	for _, u := range part.Used {
+		if stamp := int(u.Stamp); p.Step-stamp < c.o.Lag && c.verdict(stamp)[k].of(u.Version, c.o.Kept[k].Slots) {
+			part.counts.UsedRejected++
+		}
+	}
+}
+
+// Rewind forgets the plans of steps from step on, which did not run and are planned anew. Nobody may plan or write back
+// meanwhile.
+func (c *Cache) Rewind(step int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keep := step - c.mu.written
+	if keep < 0 || keep > len(c.mu.planned) {
+		panic(fmt.Sprintf("history: Rewind to step %d: steps from %d to %d can be planned anew", step, c.mu.written, c.mu.written+len(c.mu.planned)))
+	}
+	for i := len(c.mu.planned) - 1; i >= keep; i-- {
+		p := c.mu.planned[i]
+		for k := range p.Parts {
+			if p.Parts[k].planned {
+				c.mu.rings[k].unplan(&p.Parts[k])
+			}
+		}
+		c.mu.spare = append(c.mu.spare, p)
+	}
+	c.mu.planned = c.mu.planned[:keep]
+}
+
+// Stats is what became of the embeddings of each ring, as of the last step that was written back: how far ahead plans are changes
+// nothing.
+func (c *Cache) Stats() []Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]Stats, len(c.o.Kept))
+	for k, kept := range c.o.Kept {
+		n := c.mu.counts[k]
+		all[k] = Stats{Layer: kept.Layer, Type: kept.Type, Slots: kept.Slots, Live: n.live(), Counts: n}
+	}
+	return all
+}

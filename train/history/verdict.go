@@ -1,0 +1,137 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Measured is what a step found out about the live nodes of one layer and type.
+type Measured struct {
+	// Nodes are the sources of the layer, and Norms the norm of the gradient of each.
+	Nodes []uint32
+	Norms []float32
+	// Overflow is beside Part.Rows: not 0 where float16 could not hold the row. Empty: it could hold all.
+	Overflow []uint32
+}
+
+// verdict is the versions that a step rejects, by ring.
+type verdict []rejections
+
+// rejections are first those that the step computed itself, in the order of their slots around the ring, and then those that it used.
+type rejections struct {
+	versions []Version
+	own      int
+}
+
+func (r *rejections) reset() { r.versions, r.own = r.versions[:0], 0 }
+
+// of tells whether the step rejects a version that it computed itself, in a ring of so many slots.
+func (r *rejections) of(v Version, slots int) bool {
+	if r.own == 0 {
+		return false
+	}
+	first := r.versions[0].Slot
+	_, found := slices.BinarySearchFunc(r.versions[:r.own], v.Slot, func(x Version, s uint32) int {
+		return around(first, x.Slot, slots) - around(first, s, slots)
+	})
+	return found
+}
+
+// around is how many slots of a ring lie between first and s, in the order in which they are taken.
+func around(first, s uint32, slots int) int {
+	if s < first {
+		return int(s) - int(first) + slots
+	}
+	return int(s) - int(first)
+}
+
+// judge decides about what a step computed and used, of the nodes of one layer and type: the smallest gradients, a share of them,
+// are accepted (FreshGNN, algorithm 1), of equal ones those of the lowest nodes.
+type judge struct {
+	pGrad float64
+	used  []Version
+}
+
+// judge sets r to what is rejected of p, and counts what could not be measured.
+func (j *judge) judge(step int, p *Part, m *Measured, r *rejections, c *Counts) {
+	r.reset()
+	if p.Idle() {
+		return
+	}
+	if len(m.Nodes) != p.Live || len(m.Norms) != p.Live || len(m.Overflow) != 0 && len(m.Overflow) != len(p.Rows) {
+		panic(fmt.Sprintf("history: WriteBack: layer %d, type %d: %d nodes, %d norms and %d overflows, where %d nodes are live and %d rows kept",
+			p.Layer, p.Type, len(m.Nodes), len(m.Norms), len(m.Overflow), p.Live, len(p.Rows)))
+	}
+	limit, infinite := lowest(m.Nodes, m.Norms, int(j.pGrad*float64(p.Live)))
+	c.NaN += int64(infinite)
+	j.used = j.used[:0]
+	row, kept, use := uint32(0), 0, 0
+	for at, v := range m.Nodes {
+		rejected := gradient(m.Norms[at], v) >= limit
+		if use < len(p.Used) && int(p.Used[use].At) == at {
+			if rejected {
+				j.used = append(j.used, p.Used[use].Version)
+			}
+			use++
+			continue
+		}
+		if kept < len(p.Rows) && p.Rows[kept] == row {
+			if len(m.Overflow) > 0 && m.Overflow[kept] != 0 {
+				c.Overflow++
+				rejected = true
+			}
+			if rejected {
+				r.versions = append(r.versions, Version{p.Slots[kept], uint32(step)})
+			}
+			kept++
+		}
+		row++
+	}
+	r.own = len(r.versions)
+	r.versions = append(r.versions, j.used...)
+}
+
+// gradient is the norm of the gradient of a node as a number to compare: by norm, then by node. Norms have no sign.
+func gradient(norm float32, node uint32) uint64 {
+	return uint64(math.Float32bits(norm)&math.MaxInt32)<<32 | uint64(node)
+}
+
+// notFinite is the least gradient that is not.
+const notFinite = 0x7f80_0000 << 32
+
+// digits are the parts of a gradient, the uppermost first: the first bit of each, and how many there are. Of the topmost bit all are 0.
+var digits = [...]struct{ shift, width uint }{{52, 11}, {42, 10}, {32, 10}, {21, 11}, {10, 11}, {0, 10}}
+
+// lowest finds the limit below which the lowest n of gradients lie, but none that are not finite; those are counted. It finds the
+// limit a digit at a time, each by counting those that have all digits before it, so that it needs no memory and no more than six
+// looks at each.
+func lowest(nodes []uint32, norms []float32, n int) (limit uint64, infinite int) {
+	var counts [1 << 11]int
+	for _, d := range digits {
+		clear(counts[:])
+		above, mask := d.shift+d.width, uint64(1)<<d.width-1
+		for i, v := range nodes {
+			if g := gradient(norms[i], v); g>>above == limit>>above {
+				counts[g>>d.shift&mask]++
+			}
+		}
+		if d == digits[0] {
+			for _, k := range counts[notFinite>>52:] {
+				infinite += k
+			}
+			if n = min(n, len(nodes)-infinite); n == 0 {
+				return 0, infinite
+			}
+		}
+		digit := 0
+		for ; counts[digit] < n; digit++ {
+			n -= counts[digit]
+		}
+		limit |= uint64(digit) << d.shift
+		if counts[digit] == n {
+			return limit + 1<<d.shift, infinite
+		}
+	}
+	panic("history: WriteBack: a node comes twice")
+}

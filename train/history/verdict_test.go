@@ -1,0 +1,126 @@
+package history
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestLowestAgainstSort: of any gradients, many of them equal or not finite, the limit is above the lowest n and no others.
+func TestLowestAgainstSort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "numbers"), 0))
+		n := rapid.IntRange(0, 300).Draw(t, "n")
+		nodes, norms := make([]uint32, n), make([]float32, n)
+		shift := rapid.SampledFrom([]int{0, 9, 20}).Draw(t, "shift")
+		spread := rapid.SampledFrom([]uint32{1, 5, 1 << 10, 1 << 20, 0}).Draw(t, "spread") // 0: any bits
+		for i, v := range rng.Perm(n) {
+			nodes[i], norms[i] = uint32(v)<<shift, math.Float32frombits(rng.Uint32())
+			if spread > 0 {
+				norms[i] = math.Float32frombits(math.Float32bits(1) + rng.Uint32N(spread))
+			}
+		}
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		abs := func(i int) float64 { return math.Abs(float64(norms[i])) }
+		finite := func(i int) bool { return abs(i) <= math.MaxFloat32 }
+		slices.SortFunc(order, func(i, j int) int {
+			switch {
+			case !finite(i) || !finite(j):
+				return cmp.Compare(bit(!finite(i)), bit(!finite(j)))
+			case abs(i) != abs(j):
+				return cmp.Compare(abs(i), abs(j))
+			}
+			return cmp.Compare(nodes[i], nodes[j])
+		})
+		wanted := rapid.IntRange(0, n).Draw(t, "wanted")
+		limit, infinite := lowest(nodes, norms, wanted)
+		for rank, i := range order {
+			if below := gradient(norms[i], nodes[i]) < limit; below != (rank < wanted && finite(i)) {
+				t.Fatalf("node %d of norm %v, the %d-th of %d, is below the limit: %v", nodes[i], norms[i], rank, wanted, below)
+			}
+			infinite -= bit(!finite(i))
+		}
+		require.Zero(t, infinite)
+	})
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestRejections: whether a step rejects what it computed is found in a ring that begins anywhere.
+func TestRejections(t *testing.T) {
+	const slots = 7
+	for first := range uint32(slots) {
+		for set := range 1 << slots {
+			var r rejections
+			for i := range uint32(slots) {
+				if set>>i&1 == 1 {
+					r.versions = append(r.versions, Version{(first + i) % slots, 9})
+				}
+			}
+			r.own = len(r.versions)
+			r.versions = append(r.versions, Version{3, 8}, Version{1, 7})
+			for i := range uint32(slots) {
+				require.Equal(t, set>>i&1 == 1, r.of(Version{(first + i) % slots, 9}, slots))
+			}
+		}
+	}
+}
+
+// TestCoin: it is exact at both ends and says yes as often as it should between; and it is another for each of what it depends on.
+func TestCoin(t *testing.T) {
+	share := func(pGrad float64) float64 {
+		yes := 0
+		o := Options{PGrad: pGrad, Seed: 5}
+		r := newRing(o, Kept{Layer: 1, Slots: 1}, newRule(o))
+		for v := range 1000 {
+			for stamp := range 100 {
+				yes += bit(r.coin(&slot{node: uint32(v), stamp: uint32(stamp)}))
+			}
+		}
+		return float64(yes) / 1e5
+	}
+	require.Zero(t, share(0))
+	require.EqualValues(t, 1, share(1))
+	for _, p := range []float64{0.1, 0.5, 0.9, 0.999} {
+		require.InDelta(t, p, share(p), 5*math.Sqrt(p*(1-p)/1e5))
+	}
+	require.Equal(t, uint64(math.MaxUint64-1<<11+1), newRule(Options{PGrad: math.Nextafter(1, 0)}).chance)
+	flips := func(seed uint64, layer, typ, v, stamp int) (all []bool) {
+		o := Options{PGrad: 0.5, Seed: seed}
+		r := newRing(o, Kept{Layer: layer, Type: typ, Slots: 1}, newRule(o))
+		for i := range 64 {
+			all = append(all, r.coin(&slot{node: uint32(v + 64*i), stamp: uint32(stamp)}))
+		}
+		return all
+	}
+	all := [][]bool{flips(1, 1, 1, 1, 1), flips(2, 1, 1, 1, 1), flips(1, 2, 1, 1, 1), flips(1, 1, 2, 1, 1), flips(1, 1, 1, 2, 1), flips(1, 1, 1, 1, 2)}
+	for i := range all {
+		for j := range i {
+			require.NotEqual(t, all[i], all[j])
+		}
+	}
+}
+
+// TestSteadyState: planning, measuring and snapshots allocate nothing once their memory has grown.
+func TestSteadyState(t *testing.T) {
+	s := newSteady(t, 50, 2000)
+	s.steps(3 * 50)
+	require.Zero(t, testing.AllocsPerRun(50, s.step))
+	require.Positive(t, s.cache.Stats()[0].UsedRejected)
+	var snap Snapshot
+	snap.Take(s.cache)
+	require.Zero(t, testing.AllocsPerRun(5, func() { snap.Take(s.cache) }))
+}
