@@ -8,7 +8,7 @@ import (
 
 // Buffer is the bytes of a region, in host memory.
 //
-// What it lends dies with Close, which wants every borrower gone. It is plain memory: the Ledger alone knows where the junction
+// What it lends dies with Close, which wants every borrower gone. It is plain memory: who plans knows where the junction
 // is, and so whether a byte belongs to a slot or to a row.
 type Buffer struct {
 	layout Layout
