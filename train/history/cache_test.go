@@ -417,6 +417,23 @@ func TestOrderOfCalls(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// TestRewindForgetsLeases: a plan that did not run holds no slot for one that takes its place, of another batch.
+func TestRewindForgetsLeases(t *testing.T) {
+	c, err := history.New(history.Options{Layers: 2, Types: 1, PGrad: 1, TStale: 1, Lag: 3, Kept: []history.Kept{{Layer: 1, Slots: 1}}})
+	require.NoError(t, err)
+	plan := func(step int, v uint32) *history.Part {
+		_, _, err := c.Group(step, 1).Expand(context.Background(), 0, [][][]uint32{{{v}}})
+		require.NoError(t, err)
+		return &c.Planned(step).Parts[0]
+	}
+	require.Len(t, plan(0, 7).Slots, 1)
+	require.Len(t, plan(1, 7).Used, 1)
+	c.Rewind(1)
+	require.Len(t, plan(1, 8).Slots, 1)
+	c.Rewind(1)
+	require.Len(t, plan(1, 7).Used, 1)
+}
+
 func TestValidate(t *testing.T) {
 	kept := history.Kept{Layer: 1, Slots: 1}
 	_, err := history.New(history.Options{
