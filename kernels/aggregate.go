@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Aggregation reads rows where they lie: gathering them first would write and read every byte once more. Rows are taken
 // four at a time, so that the sum is loaded and stored once for four additions; the additions stay in the order of the
@@ -183,10 +186,20 @@ func addScaledHalf(sum []float32, r []uint16, by float32) {
 	}
 }
 
+// finiteHalves looks at four at a time: their exponents and 1 of the exponent's units come to the sign's bit where the exponent is 31,
+// and never to more.
 func finiteHalves(r []uint16) bool {
-	seen := uint32(0)
-	for _, h := range r {
-		seen |= shiftHalf(h) + halfCarry
+	const exponent, unit, sign = 0x7c00, 0x0400, 0x8000
+	const lanes = 0x0001_0001_0001_0001
+	var seen uint64
+	if b, ok := bytesOf(r); ok {
+		for ; len(b) >= 8; b = b[8:] {
+			seen |= binary.NativeEndian.Uint64(b)&(lanes*exponent) + lanes*unit
+		}
+		r = r[len(r)&^3:]
 	}
-	return seen&halfNonFinite == 0
+	for _, h := range r {
+		seen |= uint64(h&exponent + unit)
+	}
+	return seen&(lanes*sign) == 0
 }

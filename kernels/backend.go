@@ -5,7 +5,7 @@ type DType uint8
 
 const (
 	F32 DType = iota // 32-bit float, the type of all computing
-	F16              // IEEE 754 half, the type of stored rows: an input, and what ScatterRows may write
+	F16              // IEEE 754 half, the type of stored rows: an input, and what ScatterRows and StoreRows write
 	U32              // node ids, local ids, offsets, class labels
 )
 
@@ -119,6 +119,14 @@ type Backend interface {
 	// ScatterRows copies the list src to rows of the table dst (F16 or F32), and leaves the others as they are. F16 is rounded
 	// to nearest even. ids are distinct: what becomes of a row that is named twice is not defined.
 	ScatterRows(dst, src, ids Tensor)
+	// AssembleRows puts together rows that were computed and rows that were kept: row i of dst is row at[i] of x, or, where at[i] has
+	// InSlot, row at[i]-InSlot of slots (F16), or what of it is as long as dst's. slots has as many columns as dst or more, or no rows. at
+	// is U32, one a row of dst. The gradient of x is GatherRows of dst's, by a list that is the inverse of at.
+	AssembleRows(dst, x, slots, at Tensor)
+	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves the others as they are. It rounds as
+	// ScatterRows does, but to ±65504 what would be infinite. lost[i] is 1 where a value of the row was such, or NaN, else 0. The rows
+	// that to names are distinct. rows, to and lost are columns (U32) of as many elements.
+	StoreRows(slots, lost, x, rows, to Tensor)
 	// AddEdges adds to row to[e] of dst row from[e] of src times w[e], edge after edge. to and from (U32) and w are columns of as many
 	// elements; the zero Tensor for w has all count once. What goes to a row is added in the order of the edges, so that the bits are those
 	// of WeightedSum over the same terms. An element of to or from that names no row panics.

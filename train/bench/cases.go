@@ -145,6 +145,32 @@ func (s suite) passes() []Case {
 			dst, src := newMatrix(m, rows, cols), halves(m, rows, cols)
 			return func() { m.Convert(dst, src) }
 		}),
+		// A layer's sources, of which one in four is in a slot, and their gradient's norms; then every row is kept.
+		s.on(name("AssembleRows"), Work{Bytes: 7.5 * n}, func(m *memory) func() {
+			dst, x, slots := newMatrix(m, rows, cols), filled(m, rows, cols), halves(m, rows, cols)
+			from := make([]uint32, rows)
+			for i := range from {
+				from[i] = uint32(i * 977 % rows)
+				if i%4 == 0 {
+					from[i] |= kernels.InSlot
+				}
+			}
+			at := column(m, from)
+			return func() { m.AssembleRows(dst, x, slots, at) }
+		}),
+		s.on(name("RowNorms"), Work{Bytes: 4 * n}, func(m *memory) func() {
+			dst, src := newMatrix(m, rows, 1), filled(m, rows, cols)
+			return func() { m.RowNorms(dst, src) }
+		}),
+		s.on(name("StoreRows"), Work{Bytes: 6 * n}, func(m *memory) func() {
+			slots, lost, x := halves(m, rows, cols), ids(m), filled(m, rows, cols)
+			order, to := make([]uint32, rows), make([]uint32, rows)
+			for i := range order {
+				order[i], to[i] = uint32(i), uint32(i*977%rows)
+			}
+			from, into := column(m, order), column(m, to)
+			return func() { m.StoreRows(slots, lost, x, from, into) }
+		}),
 		s.on(name("ReLU"), Work{Bytes: 8 * n}, func(m *memory) func() {
 			dst, src := newMatrix(m, rows, cols), filled(m, rows, cols)
 			return func() { m.ReLU(dst, src) }
