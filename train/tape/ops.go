@@ -136,6 +136,31 @@ func (t *Tape) GatherRows(x *Var, ids kernels.Tensor) *Var {
 	return y
 }
 
+// Assemble is row at[i] of x, or where at[i] has kernels.InSlot that of slots (F16), for every i: N×I. back says where each row of x
+// is, which is in one place: at[back[r]] is r. Both are U32, at N×1. Slots are constants, but the rows of the result that come from them
+// have gradients as all others do: they end there, for who asks what the loss makes of a row that was not computed.
+func (t *Tape) Assemble(x *Var, slots, at, back kernels.Tensor) *Var {
+	if back.Rows != x.Value.Rows {
+		panic(fmt.Sprintf("tape: Assemble: %d rows, and places of %d", x.Value.Rows, back.Rows))
+	}
+	y := t.result(at.Rows, x.Value.Cols, x)
+	y.needsGrad = !t.off
+	t.be.AssembleRows(y.Value, x.Value, slots, at)
+	t.record(y, func() {
+		if !x.needsGrad {
+			return
+		}
+		if dx, fresh := t.into(x); fresh {
+			t.be.GatherRows(dx, t.grad(y), back)
+			return
+		}
+		d := t.arena.alloc(back.Rows, x.Value.Cols)
+		t.be.GatherRows(d, t.grad(y), back)
+		t.be.Add(t.grad(x), d)
+	})
+	return y
+}
+
 // ScatterRows is a matrix of so many rows that are 0, but for row ids[i], which is row i of x. ids is U32, N×1, and names no row
 // twice.
 func (t *Tape) ScatterRows(x *Var, ids kernels.Tensor, rows int) *Var {
