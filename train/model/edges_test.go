@@ -122,7 +122,7 @@ func TestEdgesAsTheFormulasHaveThem(t *testing.T) {
 				return wide(be, m.Forward(tp, p.inputs(tp), p.graphs, Pass{})[0].Value)
 			}
 			got := logits(be)
-			want := slices.Concat(formulas{c.Config, p, params}.logits()...)
+			want := slices.Concat(formulas{c.Config, p, params, nil}.logits()...)
 			require.InDeltaSlice(t, want, got, 1e-11, "%+v %s", c, kind)
 			for _, set := range kernels.Sets() {
 				require.InDeltaSlice(t, want, logits(kernels.NewCPU(kernels.CPUOptions{Set: set})), 3e-4, "%+v %s on %s", c, kind, set)

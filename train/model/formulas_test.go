@@ -12,6 +12,7 @@ type formulas struct {
 	Config
 	*typedProblem
 	params map[string][]float64
+	held   *held // what is read of history; nil: nothing
 }
 
 // logits are those of the seeds.
@@ -42,6 +43,11 @@ func (f formulas) logits() [][]float64 {
 			}
 		}
 		x = y
+		if l < len(f.batch.Layers)-1 {
+			for t := range x {
+				x[t] = f.held.assemble(l, t, &f.batch.Layers[l+1].Nodes[t], x[t])
+			}
+		}
 	}
 	return x[0]
 }
@@ -290,7 +296,7 @@ func (f formulas) transformed(l, t, v int, x [][][]float64) []float64 {
 				for c, q := range part(1, h, t, x[t][v]) {
 					score += q * k[c]
 				}
-				factor := f.params[name+"p_rel."+[]string{"paper__cites__paper", "author__writes__paper", "venue__invites__author", "",
+				factor := f.params[name+"p_rel."+[]string{"paper__cites__paper", "author__writes__paper", "venue__invites__author", "paper__in__venue",
 					"ghost__haunts__paper", "paper__by__author", "author__reads__paper"}[r]][h]
 				exp := weights[i] * math.Exp(factor*score/math.Sqrt(float64(width)))
 				total += exp

@@ -56,6 +56,10 @@ type Graph struct {
 type Frontier struct {
 	Dst int            // the first Dst sources are the destinations
 	IDs kernels.Tensor // U32, one a source: dropout hashes them
+	// At says where the row of each source comes from, where some come from Pass.Slots: it is the row of that number of those that the layer
+	// below computed, or with kernels.InSlot added of the table. Back says which source each of the computed rows is. Both are U32, or
+	// have no rows, and then the n-th source's row is row n of the layer below.
+	At, Back kernels.Tensor
 }
 
 // Edges are those of one relation. Weight is F32, one a position of Nbr, or has no rows: sample.Block.Weight.
@@ -106,6 +110,28 @@ func (x Rows) keep(t *tape.Tape) {
 			t.Keep(v)
 		}
 	}
+}
+
+// assemble is the rows that g reads, of which x are computed and others in slots, by type, all of so many columns.
+func (x Rows) assemble(t *tape.Tape, g Graph, slots []kernels.Tensor, cols int) Rows {
+	if !slices.ContainsFunc(g.Nodes, func(nodes Frontier) bool { return nodes.At.Rows > 0 }) {
+		return x
+	}
+	y := slices.Clone(x)
+	for i, nodes := range g.Nodes {
+		if nodes.At.Rows == 0 {
+			continue
+		}
+		computed, table := x[i], kernels.Tensor{}
+		if computed == nil { // all are in slots
+			computed = t.Leaf(kernels.Tensor{Type: kernels.F32, Cols: cols})
+		}
+		if i < len(slots) {
+			table = slots[i]
+		}
+		y[i] = t.Assemble(computed, table, nodes.At, nodes.Back)
+	}
+	return y
 }
 
 // convert is x in float32.

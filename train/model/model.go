@@ -269,26 +269,42 @@ type Pass struct {
 	Key uint64
 	// Kept receives the rows of hidden layers, which then stay as they are. Default nil: later layers may write over them.
 	Kept *Kept
+	// Slots are tables of rows that earlier steps computed: Slots[l][t] is of rows of type t that layer l computes, F16, each of
+	// Config.Hidden columns or more. Frontier.At of layer l+1 says which are read. Default nil: none.
+	Slots [][]kernels.Tensor
 }
 
-// Kept is the rows between layers: Hidden[l] are those that layer l computes, before dropout. Each has its Value after
-// Forward and its Grad after Backward, both until the tape's next Reset.
-type Kept struct{ Hidden []Rows }
+// Kept is the rows between layers: Hidden[l] are those that layer l+1 reads, before dropout, whether layer l computed them or they are
+// from slots. Each has its Value after Forward and its Grad after Backward, both until the tape's next Reset. Computed[l] are those
+// that layer l computed. They have their Value just as long; where no row of the type is from a slot they are the same as Hidden[l].
+type Kept struct{ Hidden, Computed []Rows }
 
 // Forward computes the logits of a batch's seeds from the feature rows x of its inputs.
 func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
 	if p.Kept != nil {
-		p.Kept.Hidden = p.Kept.Hidden[:0]
+		p.Kept.Hidden, p.Kept.Computed = p.Kept.Hidden[:0], p.Kept.Computed[:0]
 	}
 	x = m.inputs(t, x, graphs[0])
 	for l, g := range graphs {
-		if p.Kept != nil && l > 0 {
-			x.keep(t)
-			p.Kept.Hidden = append(p.Kept.Hidden, x)
+		if l > 0 {
+			computed := x
+			x = x.assemble(t, g, p.slots(l-1), m.Hidden)
+			if p.Kept != nil {
+				x.keep(t)
+				p.Kept.Hidden, p.Kept.Computed = append(p.Kept.Hidden, x), append(p.Kept.Computed, computed)
+			}
 		}
 		x = m.layers[l].forward(m.step(t, l, p.Key), m.drop(t, l, x, g, p.Key), g)
 	}
 	return x
+}
+
+// slots are the tables of rows that layer l computes.
+func (p Pass) slots(l int) []kernels.Tensor {
+	if l < len(p.Slots) {
+		return p.Slots[l]
+	}
+	return nil
 }
 
 // inputs is x with a row for each node of the types that have none.

@@ -56,8 +56,14 @@ func newProblem(be kernels.Backend, kind Kind, nodes int, seeds []uint32, layers
 
 // drawn is a batch of seeds among nodes.
 func drawn(c sample.Config, nodes int, seeds []uint32) *sample.Batch {
+	return drawnThrough(nil, c, nodes, seeds)
+}
+
+// drawnThrough is drawn where e, unless it is nil, says what is drawn further.
+func drawnThrough(e sample.Expander, c sample.Config, nodes int, seeds []uint32) *sample.Batch {
 	var b sample.Batch
-	if err := sample.NewSampler(sample.AtHand(ring(nodes)), c, 1).SampleOne(context.Background(), &b, sample.Z{First: 5}, seeds); err != nil {
+	s := sample.NewSampler(sample.AtHand(ring(nodes)), c, 1)
+	if err := s.SampleThrough(context.Background(), e, []*sample.Batch{&b}, []sample.Z{{First: 5}}, [][][]uint32{{seeds}}); err != nil {
 		panic(err)
 	}
 	return &b
@@ -78,6 +84,7 @@ func problemOf(be kernels.Backend, b *sample.Batch, nodes, in int) problem {
 	for i := range b.Layers {
 		p.graphs = append(p.graphs, upload(be, &b.Layers[i]))
 	}
+	uploadOrigins(be, b.Layers, p.graphs)
 	labels := make([]uint32, len(b.Seeds[0]))
 	for i := range labels {
 		labels[i] = uint32(2 * i % 3)

@@ -92,6 +92,11 @@ type typedProblem struct {
 // newTypedProblem draws it from an academy so many times as large, with rows of in columns by type, and with values of edges, so many
 // by relation.
 func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, times, fanout int, edges ...int) *typedProblem {
+	return typedProblemThrough(nil, be, c, in, kind, times, fanout, edges...)
+}
+
+// typedProblemThrough is newTypedProblem where e, unless it is nil, says what is drawn further.
+func typedProblemThrough(e sample.Expander, be kernels.Backend, c Config, in []int, kind sample.Kind, times, fanout int, edges ...int) *typedProblem {
 	schema, topo := academyGraph(times)
 	draws := sample.Config{Kind: kind, Fanouts: slices.Repeat([]int{fanout}, c.Layers), OfRelation: make([][]int, len(topo))}
 	for r, fanouts := range academy.fanouts {
@@ -107,7 +112,7 @@ func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, t
 	}
 	s := sample.NewTyped(schema, topo, draws, 1)
 	s.Bring(edgeValues(edges))
-	if err := s.SampleOne(context.Background(), &p.batch, sample.Z{First: 5}, seeds...); err != nil {
+	if err := s.SampleThrough(context.Background(), e, []*sample.Batch{&p.batch}, []sample.Z{{First: 5}}, [][][]uint32{seeds}); err != nil {
 		panic(err)
 	}
 	p.on(be)
@@ -134,6 +139,7 @@ func (p *typedProblem) on(be kernels.Backend) {
 	for l := range p.batch.Layers {
 		p.graphs = append(p.graphs, upload(be, &p.batch.Layers[l]))
 	}
+	uploadOrigins(be, p.batch.Layers, p.graphs)
 	if p.config.LabelInput > 0 {
 		show(be, p.Shape, &p.batch.Layers[0], &p.graphs[0], p.batch.Seeds[0])
 	}
@@ -272,7 +278,7 @@ func TestTypedNetworksAsTheFormulasHaveThem(t *testing.T) {
 				return wide(be, m.Forward(tp, p.inputs(tp), p.graphs, Pass{})[0].Value)
 			}
 			got := logits(be)
-			want = slices.Concat(formulas{c.Config, p, params}.logits()...)
+			want = slices.Concat(formulas{c.Config, p, params, nil}.logits()...)
 			require.InDeltaSlice(t, want, got, 1e-11, "%+v %s", c, kind)
 			for _, set := range kernels.Sets() {
 				require.InDeltaSlice(t, want, logits(kernels.NewCPU(kernels.CPUOptions{Set: set})), 2e-4, "%+v %s on %s", c, kind, set)

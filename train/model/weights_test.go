@@ -91,7 +91,7 @@ func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 		for _, p := range m.Params {
 			params[p.Name] = wide(reference, p.Value)
 		}
-		want := byFormula(c, b, rows, in, out, params)
+		want := byFormula(c, b, rows, in, out, params, nil)
 		require.InDeltaSlice(t, want, got, 1e-12, "%s", c.Kind)
 
 		cpu, half := kernels.NewCPU(kernels.CPUOptions{}), make([]uint16, len(rows))
@@ -118,8 +118,9 @@ func wide(be kernels.Backend, t kernels.Tensor) []float64 {
 	return all
 }
 
-// byFormula computes the logits of b by the formulas of the papers, with weights.
-func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params map[string][]float64) []float64 {
+// byFormula computes the logits of b by the formulas of the papers, with the weights of its edges, or with equal ones, and with what is
+// read of history, unless that is nil.
+func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params map[string][]float64, h *held) []float64 {
 	x := make([][]float64, len(b.Inputs()[0]))
 	for v := range x {
 		for _, r := range rows[v*in:][:in] {
@@ -135,13 +136,31 @@ func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params ma
 		}
 		y := make([][]float64, nodes.Dst)
 		for i := range y {
-			if c.Kind == SAGE {
-				sum := make([]float64, len(x[0]))
-				for e := k.Start[i]; e < k.End[i]; e++ {
-					for j, v := range x[k.Nbr[e]] {
-						sum[j] += float64(k.Weight[e]) * v
+			weight := func(e uint32) float64 {
+				switch {
+				case len(k.Weight) > 0:
+					return float64(k.Weight[e])
+				case c.Kind == SAGE:
+					return 1 / float64(k.End[i]-k.Start[i])
+				}
+				return 1
+			}
+			sum := make([]float64, len(x[i]))
+			for e := k.Start[i]; e < k.End[i]; e++ {
+				for j, v := range x[k.Nbr[e]] {
+					sum[j] += weight(e) * v
+				}
+			}
+			if c.Kind == GCN {
+				for j, v := range times(params[name+"lin.weight"], sum) {
+					y[i] = append(y[i], v+params[name+"bias"][j])
+					if !last {
+						y[i][j] = max(0, y[i][j])
 					}
 				}
+				continue
+			}
+			if c.Kind == SAGE {
 				own, others := times(params[name+"lin_r.weight"], x[i]), times(params[name+"lin_l.weight"], sum)
 				for j, bias := range params[name+"lin_l.bias"] {
 					y[i] = append(y[i], own[j]+others[j]+bias)
@@ -165,7 +184,7 @@ func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params ma
 				for e := k.Start[i]; e < k.End[i]; e++ {
 					row := times(w, x[k.Nbr[e]])
 					s := score("att_src", row) + score("att_dst", own)
-					counts := float64(k.Weight[e]) * math.Exp(max(s, float64(float32(attentionSlope))*s))
+					counts := weight(e) * math.Exp(max(s, float64(float32(attentionSlope))*s))
 					above, below = above+counts*row[j], below+counts
 				}
 				v := above/below + bias
@@ -176,6 +195,9 @@ func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params ma
 			}
 		}
 		x = y
+		if !last {
+			x = h.assemble(l, 0, &b.Layers[l+1].Nodes[0], x)
+		}
 	}
 	return slices.Concat(x...)
 }
