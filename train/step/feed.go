@@ -33,20 +33,28 @@ type Feed struct {
 	ids     [][]uint32  // the parts of ints that blocks uploads
 	weights [][]float32 // and of floats
 	count   []uint32    // 0, 1, 2 and so on
+	places  []uint32    // what origins lists
+	from    [][]uint32  // at and back of each frontier
 }
 
 // newFeed makes a Feed without buffers. Close gives them back.
 func newFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
 
 // Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows are what they read of each table of
-// edges.
+// edges. Where the rows of hidden layers come from slots, it says so as the batch does.
 func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Graph {
-	f.ids, f.weights = f.ids[:0], f.weights[:0]
+	f.ids, f.weights, f.places, f.from = f.ids[:0], f.weights[:0], f.places[:0], f.from[:0]
 	seeds, most := 0, 0 // edges that have values
 	for i := range layers {
 		seeds = 0
-		for _, nodes := range layers[i].Nodes {
-			f.ids = append(f.ids, nodes.Src)
+		for t := range layers[i].Nodes {
+			nodes := &layers[i].Nodes[t]
+			var at, back []uint32
+			if i > 0 {
+				at, back = f.origins(nodes, layers[i-1].Nodes[t].Dst)
+			}
+			f.from = append(f.from, at, back)
+			f.ids = append(f.ids, nodes.Src, at, back)
 			seeds += nodes.Dst
 		}
 		for k := range layers[i].Blocks {
@@ -72,11 +80,13 @@ func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Gra
 	}
 	count := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: ids - (most + 1), Rows: most + 1, Cols: 1}
 	weights = 0
+	from := f.from
 	for i := range layers { // in the order in which they were joined
 		g := &f.graphs[i]
 		g.Nodes, g.Edges, g.Labels = g.Nodes[:0], g.Edges[:0], nil
 		for _, nodes := range layers[i].Nodes {
-			g.Nodes = append(g.Nodes, model.Frontier{Dst: nodes.Dst, IDs: f.next(nodes.Src)})
+			g.Nodes = append(g.Nodes, model.Frontier{Dst: nodes.Dst, IDs: f.next(nodes.Src), At: f.next(from[0]), Back: f.next(from[1])})
+			from = from[2:]
 		}
 		for k := range layers[i].Blocks {
 			b := &layers[i].Blocks[k]

@@ -2,7 +2,8 @@
 //
 // A [Stepper] has the network, its optimizer and the memory of a step. [Stepper.Compute] takes a batch forwards to the loss of
 // its [Task] and backwards to the gradients; [Stepper.Update] makes new weights of them. Between the two, workers that share a
-// batch add up their gradients. A [Feed] carries batches to the backend, for steps and for evaluation.
+// batch add up their gradients. A [Feed] carries batches to the backend, for steps and for evaluation. A [Held] has rows of hidden
+// layers that steps leave to later ones.
 //
 // Memory: a Stepper owns buffers of the backend that grow to the largest batch and stay, until Close; at steady state a step
 // allocates nothing that grows with the batch. What a Feed and a Tape return is valid until their next use. One goroutine at a
@@ -40,6 +41,8 @@ type Stepper struct {
 	rows   model.Rows
 	grads  []kernels.Tensor // of the parameters, in their order
 	learnt []optim.Rows     // that Compute has read and Update is to change
+
+	history history
 }
 
 // New makes a Stepper of m, which it owns from now on, though there be no memory for an optimizer.
@@ -83,6 +86,7 @@ type Input struct {
 	Rows []kernels.Tensor
 	Key  uint64      // of dropout, another one each step; odd
 	Kept *model.Kept // what is kept of hidden rows; nil: nothing
+	Held *Held       // nil: the batch has no history
 }
 
 // InputOf is a batch with its rows by type.
@@ -101,12 +105,12 @@ type NormError struct{ Norm float64 }
 func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradients is %v", e.Norm) }
 
 // Compute adds to the parameters' gradients, which are zero before the first step and after each Update, those of a batch's mean
-// loss. A loss that is not finite is a *LossError, and the gradients are as they were.
+// loss. A loss that is not finite is a *LossError, and the gradients are as they were, and the slots too.
 func (s *Stepper) Compute(in Input) (Tally, error) {
 	s.learnt = s.learnt[:0]
 	graphs := s.graphs(in, true)
 	s.Tape.Reset(true)
-	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key, Kept: in.Kept}), in)
+	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in)
 	if err != nil {
 		return a, err
 	}
@@ -114,6 +118,7 @@ func (s *Stepper) Compute(in Input) (Tally, error) {
 		return a, &LossError{a.Loss}
 	}
 	s.Tape.Backward()
+	s.hold(in, true)
 	for n, x := range in.Rows {
 		if s.Model.LearntDim(n) > 0 && x.Buf != nil {
 			s.learnt = append(s.learnt, optim.Rows{Records: x, Grad: s.Tape.Gradient(s.rows[n])})
@@ -137,15 +142,16 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 	return nil
 }
 
-// Rehearse takes a batch forwards and backwards and leaves the weights as they are and the gradients zero: so that the memory of
-// a step is there, and known.
+// Rehearse takes a batch forwards and backwards and leaves the weights and slots as they are and the gradients zero: so that the
+// memory of a step is there, and known.
 func (s *Stepper) Rehearse(in Input) error {
 	graphs := s.graphs(in, true)
 	s.Tape.Reset(true)
-	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, model.Pass{Key: in.Key}), in); err != nil {
+	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in); err != nil {
 		return err
 	}
 	s.Tape.Backward()
+	s.hold(in, false)
 	for _, g := range s.grads {
 		s.be.Fill(g, 0)
 	}
@@ -180,6 +186,7 @@ func (s *Stepper) Leaf(n int, rows kernels.Tensor) *tape.Var {
 
 // Close frees the network, the optimizer and the memory of steps.
 func (s *Stepper) Close() {
+	s.history.free(s.Feed)
 	s.Feed.Close()
 	s.Tape.Close()
 	s.closeOptim()

@@ -1,0 +1,199 @@
+package step
+
+import (
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Held is what a step has of historical embeddings: it reads rows of hidden layers that earlier steps computed, tells how large the
+// gradient of each row is, and stores rows for later steps. A batch says by sample.Frontier.Origin which rows it reads from slots.
+//
+// Layers are numbered as those that compute the rows, from 0 to the last but one: layer l+1 reads them.
+type Held struct {
+	// Slots[l][t] is the table of rows of type t: F16, of as many columns as a hidden layer or more. Origins name its rows. It is the
+	// caller's.
+	Slots [][]kernels.Tensor
+	// Store is what Compute stores, after all that the step reads of slots.
+	Store []Store
+
+	// Norms is what Compute finds: Norms[l][t] are the Euclidean norms of the gradients of the batch's loss, a mean, in the rows that
+	// layer l+1 reads, one for each of its sample.Frontier.Src. It is valid until the Stepper's next step, and after an error of
+	// no use.
+	Norms [][][]float32
+}
+
+// Store is rows of one layer and type that go to slots.
+type Store struct {
+	Layer, Type int
+	Rows        []uint32 // of those that the layer computed: the n-th of its sample.Frontier.Src
+	To          []uint32 // the slot of each; they differ from each other
+	// Lost is set by Compute, to 1 for each row that float16 cannot hold, else to 0: a value was beyond 65504, and has become that, or is
+	// NaN.
+	Lost []uint32
+}
+
+// history is the memory of steps that have a Held.
+type history struct {
+	kept   model.Kept
+	norms  kernels.Buffer // F32
+	stored kernels.Buffer // U32: Rows, To and Lost of what is stored, one behind the other
+
+	host  []float32 // the norms
+	lost  []uint32
+	lists [][]uint32
+}
+
+// kept is what Forward is to keep for in.
+func (s *Stepper) kept(in Input) *model.Kept {
+	if in.Held != nil && in.Kept == nil {
+		return &s.history.kept
+	}
+	return in.Kept
+}
+
+// pass is how a step of in runs.
+func (s *Stepper) pass(in Input) model.Pass {
+	p := model.Pass{Key: in.Key, Kept: s.kept(in)}
+	if in.Held != nil {
+		p.Slots = in.Held.Slots
+	}
+	return p
+}
+
+// hold brings the norms of in's hidden rows, once Backward has run, and if write stores what is to be stored.
+func (s *Stepper) hold(in Input, write bool) {
+	if in.Held == nil {
+		return
+	}
+	s.norms(in.Held, s.kept(in).Hidden)
+	s.store(in.Held, s.kept(in).Computed, write)
+}
+
+func (s *Stepper) norms(h *Held, hidden []model.Rows) {
+	n := 0
+	for _, rows := range hidden {
+		for _, v := range rows {
+			if v != nil {
+				n += v.Value.Rows
+			}
+		}
+	}
+	m := &s.history
+	s.Feed.grow(&m.norms, kernels.F32, n)
+	m.host = resize(m.host, n)
+	all := kernels.Tensor{Buf: m.norms, Type: kernels.F32, Rows: n, Cols: 1}
+	n = 0
+	h.Norms = resize(h.Norms, len(hidden))
+	for l, rows := range hidden {
+		h.Norms[l] = resize(h.Norms[l], len(rows))
+		for t, v := range rows {
+			h.Norms[l][t] = nil
+			if v != nil {
+				end := n + v.Value.Rows
+				s.be.RowNorms(all.Slice(n, end), s.Tape.Gradient(v))
+				h.Norms[l][t] = m.host[n:end:end]
+				n = end
+			}
+		}
+	}
+	s.be.DownloadF32(m.host, all)
+}
+
+func (s *Stepper) store(h *Held, computed []model.Rows, write bool) {
+	m, n := &s.history, 0
+	m.lists = m.lists[:0]
+	for i := range h.Store {
+		m.lists = append(m.lists, h.Store[i].Rows)
+		n += len(h.Store[i].Rows)
+	}
+	for i := range h.Store {
+		m.lists = append(m.lists, h.Store[i].To)
+	}
+	s.Feed.grow(&m.stored, kernels.U32, 3*n)
+	m.lost = resize(m.lost, n)
+	if !write {
+		return
+	}
+	all := kernels.Tensor{Buf: m.stored, Type: kernels.U32, Rows: 3 * n, Cols: 1}
+	rows, to, lost := all.Slice(0, n), all.Slice(n, 2*n), all.Slice(2*n, 3*n)
+	s.Feed.staging.JoinU32(all.Slice(0, 2*n), m.lists...)
+	n = 0
+	for i := range h.Store {
+		c := &h.Store[i]
+		end := n + len(c.Rows)
+		if end > n {
+			x := computed[c.Layer][c.Type].Value
+			s.be.StoreRows(h.Slots[c.Layer][c.Type], lost.Slice(n, end), x, rows.Slice(n, end), to.Slice(n, end))
+		}
+		n = end
+	}
+	s.be.DownloadU32(m.lost, lost)
+	n = 0
+	for i := range h.Store {
+		c := &h.Store[i]
+		c.Lost = append(c.Lost[:0], m.lost[n:n+len(c.Rows)]...)
+		n += len(c.Rows)
+	}
+}
+
+func (m *history) free(f *Feed) {
+	f.free(&m.norms)
+	f.free(&m.stored)
+}
+
+// resize is s with n elements, of which those that it had stay.
+func resize[T any](s []T, n int) []T {
+	if n <= cap(s) {
+		return s[:n]
+	}
+	return append(s[:cap(s)], make([]T, n-cap(s))...)
+}
+
+// origins lists where the rows of a frontier's sources come from, as model.Frontier has it, computed being how many rows the layer below
+// computes. Both lists are empty where they say nothing: where the rows are those, in their order. They are valid until the next Blocks.
+func (f *Feed) origins(nodes *sample.Frontier, computed int) (at, back []uint32) {
+	if inOrder(nodes.Origin, computed) {
+		return nil, nil
+	}
+	n := len(f.places)
+	f.places = resize(f.places, n+len(nodes.Origin)+computed)
+	at, back = f.places[n:n+len(nodes.Origin)], f.places[n+len(nodes.Origin):]
+	const none = ^uint32(0)
+	for i := range back {
+		back[i] = none
+	}
+	asked := 0
+	for i, o := range nodes.Origin {
+		at[i] = o.Index
+		switch o.From {
+		case sample.Slot:
+			if o.Index >= kernels.InSlot {
+				panic("step: a source has its row from a slot beyond those that tables may have")
+			}
+			at[i] |= kernels.InSlot
+		case sample.Below:
+			if back[o.Index] != none {
+				panic("step: two sources have their row from the same destination of the layer below")
+			}
+			back[o.Index] = uint32(i)
+			asked++
+		default:
+			panic("step: a source has its row from a worker, and there is one process")
+		}
+	}
+	if asked < computed {
+		panic("step: a destination of the layer below is no source's row")
+	}
+	return at, back
+}
+
+// inOrder tells whether the n-th of sources has the n-th of so many rows. It holds without origins.
+func inOrder(origins []sample.Origin, rows int) bool {
+	for i, o := range origins {
+		if o.From != sample.Below || int(o.Index) != i {
+			return false
+		}
+	}
+	return len(origins) == 0 || len(origins) == rows
+}
