@@ -10,6 +10,7 @@ package kernels
 //go:generate go run -C _gen ./elementwise -out ../elementwise_amd64.s -stubs ../elementwise_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./dropout -out ../dropout_amd64.s -stubs ../dropout_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./norm -out ../norm_amd64.s -stubs ../norm_stubs_amd64.go -pkg kernels
+//go:generate go run -C _gen ./rownorms -out ../rownorms_amd64.s -stubs ../rownorms_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./loss -out ../loss_amd64.s -stubs ../loss_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./gelu -out ../gelu_amd64.s -stubs ../gelu_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./copyrows -out ../copyrows_amd64.s -stubs ../copyrows_stubs_amd64.go -pkg kernels

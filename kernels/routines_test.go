@@ -101,6 +101,11 @@ func TestRowsSetsAgree(t *testing.T) {
 				r.columnSumGrad(drow, src)
 				return [][]float32{drow, src}
 			},
+			"rowNorms": func(r *routines, f *fence) [][]float32 {
+				dst, src := lay(f, floatsFrom(2, rows)), lay(f, x)
+				r.rowNorms(dst, src, cols)
+				return [][]float32{dst, src}
+			},
 		} {
 			agree(t, &f, 0, fmt.Sprintf("%s, %d columns", name, cols), run)
 		}

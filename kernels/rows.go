@@ -169,7 +169,7 @@ func (c *CPU) ScatterRows(dst, src, ids Tensor) {
 func (c *CPU) RowNorms(dst, src Tensor) {
 	checkRowNorms(dst, src)
 	d, s, n := c.floats("RowNorms", "dst", dst), c.floats("RowNorms", "src", src), src.Cols
-	c.rows(src.Rows, n, func(lo, hi int) { RowNorms(d[lo:hi], s[lo*n:hi*n], n) })
+	c.rows(src.Rows, n, func(lo, hi int) { c.rowNorms(d[lo:hi], s[lo*n:hi*n], n) })
 }
 
 // GatherRows implements [Backend].

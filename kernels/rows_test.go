@@ -68,3 +68,16 @@ func TestGatherRowsGradAddsInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestRowNormsOfManyRows: more rows than a call of assembly takes, and others than it takes together, have the bits of the plain function.
+func TestRowNormsOfManyRows(t *testing.T) {
+	for _, s := range []struct{ rows, cols int }{{1003, 129}, {3, 40000}, {9, 8191}, {70001, 1}} {
+		src, want := floatsFrom(1, s.rows*s.cols), make([]float32, s.rows)
+		RowNorms(want, src, s.cols)
+		for _, set := range Sets() {
+			r, got := routinesOf(set), make([]float32, s.rows)
+			r.rowNorms(got, src, s.cols)
+			require.Equal(t, want, got, fmt.Sprintf("%+v: %s", s, set))
+		}
+	}
+}

@@ -69,6 +69,8 @@ type routines struct {
 	dropoutHalf func(dst []float32, src []uint16, ids []uint32, cols int, key uint64, p float32)
 	dropoutGrad func(dx, dy []float32, ids []uint32, cols int, key uint64, p float32)
 
+	rowNorms func(dst, src []float32, cols int)
+
 	layerNorm     func(dst, stats, x, gain, bias []float32, eps float32)
 	layerNormGrad func(dx, dgain, dbias, dy, x, stats, gain []float32)
 
@@ -112,6 +114,8 @@ var portable = routines{
 	dropout:     Dropout,
 	dropoutHalf: DropoutHalf,
 	dropoutGrad: DropoutGrad,
+
+	rowNorms: RowNorms,
 
 	layerNorm:     LayerNorm,
 	layerNormGrad: LayerNormGrad,
