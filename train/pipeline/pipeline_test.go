@@ -201,8 +201,8 @@ type counted struct {
 	most   *atomic.Int64
 }
 
-func (c counted) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
-	err := c.Sampler.Sample(ctx, batches, z, seeds)
+func (c counted) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+	err := c.Sampler.SampleThrough(ctx, e, batches, z, seeds)
 	now := int64(0)
 	for _, b := range batches {
 		now = c.flying.Add(b.Bytes())
@@ -247,11 +247,11 @@ type sized struct {
 	first *int
 }
 
-func (s sized) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+func (s sized) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
 	if *s.first == 0 {
 		*s.first = len(batches)
 	}
-	return s.Sampler.Sample(ctx, batches, z, seeds)
+	return s.Sampler.SampleThrough(ctx, e, batches, z, seeds)
 }
 
 // TestFirstGroup: it is a step, or as many as what is known of a batch says.
@@ -279,11 +279,11 @@ type broken struct {
 	at sample.Z
 }
 
-func (s broken) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+func (s broken) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
 	if slices.Contains(z, s.at) {
 		return errTest
 	}
-	return s.Sampler.Sample(ctx, batches, z, seeds)
+	return s.Sampler.SampleThrough(ctx, e, batches, z, seeds)
 }
 
 // TestErrors: an error in any stage ends all of them, and a later Run works.

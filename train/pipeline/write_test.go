@@ -33,9 +33,9 @@ func late() {
 // lateSampler draws late.
 type lateSampler struct{ plan.Sampler }
 
-func (s lateSampler) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+func (s lateSampler) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
 	late()
-	return s.Sampler.Sample(ctx, batches, z, seeds)
+	return s.Sampler.SampleThrough(ctx, e, batches, z, seeds)
 }
 
 // watched calls gathering before rows are gathered.

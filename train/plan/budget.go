@@ -16,24 +16,30 @@ type Budget struct {
 	Total int64 `json:"total_bytes"` // what the process may take in all
 	// Fixed is what no option changes: the program, the split, page checksums, buffers of the disk engine, weights and moments.
 	Fixed    int64 `json:"fixed_bytes"`
-	Step     int64 `json:"step_bytes"`     // activations and gradients of a batch, and its feature rows twice
-	Batches  int64 `json:"batch_bytes"`    // blocks that are drawn ahead
-	Topology int64 `json:"topology_bytes"` // offsets, and neighbour lists from the first node on
-	Device   int64 `json:"device_bytes"`   // feature rows from the first on
-	Host     int64 `json:"host_bytes"`     // feature rows: static, or waiting for their step, or kept for a later one
-	Group    int   `json:"group"`          // steps that are drawn and read together, as far as the first batch tells
+	Step     int64 `json:"step_bytes"`              // activations and gradients of a batch, and its feature rows twice
+	Batches  int64 `json:"batch_bytes"`             // blocks that are drawn ahead
+	Topology int64 `json:"topology_bytes"`          // offsets, and neighbour lists from the first node on
+	Device   int64 `json:"device_bytes"`            // feature rows from the first on
+	Host     int64 `json:"host_bytes"`              // feature rows: static, or waiting for their step, or kept for a later one
+	History  int64 `json:"history_bytes,omitempty"` // hidden rows of earlier steps
+	Group    int   `json:"group"`                   // steps that are drawn and read together, as far as the first batch tells
 }
 
 func (b Budget) String() string {
 	size := kernels.FormatBytes
-	return fmt.Sprintf("memory %s: topology %s, features %s, %s of batches drawn ahead, %s a step, %s the rest",
-		size(b.Total), size(b.Topology), size(b.Host+b.Device), size(b.Batches), size(b.Step), size(b.Fixed))
+	history := ""
+	if b.History > 0 {
+		history = fmt.Sprintf("hidden rows of earlier steps %s, ", size(b.History))
+	}
+	return fmt.Sprintf("memory %s: topology %s, features %s, %s%s of batches drawn ahead, %s a step, %s the rest",
+		size(b.Total), size(b.Topology), size(b.Host+b.Device), history, size(b.Batches), size(b.Step), size(b.Fixed))
 }
 
 // Demand is the parts of a run that share its memory. What a batch takes is that of the first of the first epoch, which the
 // others are like.
 type Demand struct {
 	Fixed, Step int64
+	History     int64 // hidden rows of earlier steps, with their index
 	Batches     Batches
 	Rows        []Rows  // of each feature table
 	Lists       []Lists // of each relation
@@ -62,14 +68,14 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	offsets, allLists := d.lists()
 	batch, ahead := d.Batches.Need()
 	lists, scratch := allLists-offsets, d.Batches.Scratch
-	b := Budget{Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0)}
+	b := Budget{Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0), History: d.History}
 	one := d.Batches.step()
-	least := b.Fixed + d.Step + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
+	least := b.Fixed + d.Step + d.History + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
 	if total < least {
-		return b, &NotEnough{total, Budget{Total: least, Fixed: b.Fixed, Step: d.Step, Batches: orElse(given.Batches, batch),
+		return b, &NotEnough{total, Budget{Total: least, Fixed: b.Fixed, Step: d.Step, History: d.History, Batches: orElse(given.Batches, batch),
 			Topology: orElse(given.Topology, offsets), Device: b.Device, Host: max(given.Host, 0)}}
 	}
-	room := total - b.Fixed - d.Step - b.Device
+	room := total - b.Fixed - d.Step - d.History - b.Device
 	table = max(0, table-b.Device)
 	best := math.Inf(1)
 	// What is left is for neighbour lists, for rows, and for the blocks of as many steps as the rows allow. How much of it

@@ -61,6 +61,9 @@ func (p *Planner) groupSteps() int {
 	if g.largest > 0 {
 		n = min(n, int(p.Bytes/int64(InFlight+p.Ahead)/g.largest))
 	}
+	if p.steps.Expand != nil {
+		n = min(n, p.steps.Lag/2)
+	}
 	return max(n, 1)
 }
 

@@ -33,7 +33,7 @@ type Config struct {
 
 // Sampler draws several batches, as a sample.Sampler does.
 type Sampler interface {
-	Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
+	SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
 }
 
 // Steps are the steps [From, To), and what their batches are drawn from.
@@ -43,6 +43,11 @@ type Steps struct {
 	Z        func(step int) sample.Z
 	// Without is the edges that the batch of a step is drawn without. Default nil: none are left out.
 	Without func(step int) []sample.Without
+	// Expand is who says between hops what n steps from a step on draw further, which may depend on what steps wrote: a step is drawn once
+	// the step Lag before it is written back. Groups have half as many steps as Lag, or one, so that one is drawn while another is used.
+	// Expand is called in the order of steps, once a step. Default nil: all is drawn, as soon as there is room.
+	Expand func(from, n int) sample.Expander
+	Lag    int
 }
 
 // Drawn is a step's batch, whose blocks are drawn. Done gives it back.
@@ -137,14 +142,24 @@ func (p *Planner) ahead() (n int, held, more int64) {
 	defer p.mu.Unlock()
 	n = min(p.groupSteps(), p.steps.To-p.next)
 	held, more = bytesOf(p.drawn), int64(n)*p.size.largest
-	if len(p.drawn) > p.Ahead || !p.fitsAhead(held, more) {
+	if len(p.drawn) > p.Ahead || !p.fitsAhead(held, more) || p.waitsForDrawn(n) {
 		n = 0
 	}
 	return n, held, more
 }
 
+// waitsForDrawn tells whether the next n steps can only be drawn once one is written back that is in no window yet.
+func (p *Planner) waitsForDrawn(n int) bool {
+	return p.steps.Expand != nil && len(p.drawn) > 0 && p.next+n-1-p.steps.Lag >= p.drawn[0][0].Step
+}
+
 // draw draws the next n steps, and has the tables expect their rows.
 func (p *Planner) draw(ctx context.Context, n int) (group, error) {
+	if p.steps.Expand != nil {
+		if err := p.Written(ctx, p.next+n-1-p.steps.Lag); err != nil {
+			return nil, err
+		}
+	}
 	began := time.Now()
 	g := make(group, n)
 	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
@@ -156,7 +171,11 @@ func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 			batches[i].Without = p.steps.Without(step)
 		}
 	}
-	if err := p.Sampler.Sample(ctx, batches, z, seeds); err != nil {
+	var expander sample.Expander
+	if p.steps.Expand != nil {
+		expander = p.steps.Expand(p.next, n)
+	}
+	if err := p.Sampler.SampleThrough(ctx, expander, batches, z, seeds); err != nil {
 		return nil, err
 	}
 	p.clock.sample.Add(int64(time.Since(began)))

@@ -29,7 +29,7 @@ type given struct {
 	inputs func(step, table int) []uint32
 }
 
-func (g given) Sample(_ context.Context, batches []*sample.Batch, z []sample.Z, _ [][][]uint32) error {
+func (g given) SampleThrough(_ context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, _ [][][]uint32) error {
 	for i, b := range batches {
 		nodes := make([]sample.Frontier, g.tables)
 		for t := range nodes {

@@ -17,6 +17,8 @@ type Measure struct {
 	Step  int64 // bytes of a step on it, its feature rows apart
 	// Beside is the bytes that a run takes beside its tiers: weights, evaluation.
 	Beside int64
+	// History is that of the hidden rows of earlier steps.
+	History int64
 }
 
 // demand is what each part needs: rows by stack, lists by the relations that are drawn from.
@@ -27,7 +29,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	inputs := b.Inputs()
 	for _, n := range t.Types {
 		r := plan.Rows{
-			Count: int64(t.data.Input(n).Nodes), Bytes: int64(t.rowBytes(n)), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
+			Count: int64(t.data.Input(n).Nodes), Bytes: int64(t.RowBytes(n)), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
 			Inputs: len(inputs[n]), Rewritten: t.data.Input(n).Features == nil,
 		}
 		if r.Rewritten {
@@ -56,8 +58,12 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	if window == 0 {
 		window = plan.MaxWindow
 	}
+	if t.MostSteps > 0 {
+		window = min(window, t.MostSteps)
+	}
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
 	d.Fixed += programBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(files)
+	d.History = m.History
 	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
 	d.Batches = plan.Batches{
 		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,

@@ -61,8 +61,8 @@ func (t *Tiers) recordCols(n int) int {
 	return t.data.Input(n).Dim()
 }
 
-// rowBytes is what each of them takes.
-func (t *Tiers) rowBytes(n int) int {
+// RowBytes is what each of them takes.
+func (t *Tiers) RowBytes(n int) int {
 	if f := t.data.Input(n).Features; f != nil {
 		return f.RowBytes()
 	}

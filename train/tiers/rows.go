@@ -113,7 +113,7 @@ func (t *Tiers) FixedBytes(total int64) int64 {
 	buffers := disk.BufferBytes(t.ReadersWithin(total))
 	for _, n := range t.Types {
 		rows := t.data.Types[n].Nodes
-		bytes += mutable.FixedBytes(rows) + min(buffers, int64(rows)*int64(t.rowBytes(n)))
+		bytes += mutable.FixedBytes(rows) + min(buffers, int64(rows)*int64(t.RowBytes(n)))
 	}
 	return bytes
 }

@@ -47,6 +47,8 @@ type Tiers struct {
 	Learnt  []Learnt
 	Planner *plan.Planner
 	Pipe    *pipeline.Pipeline
+	// MostSteps bounds the steps that are drawn together; 0: memory alone does. It is set before Open.
+	MostSteps int
 
 	data     *data.Data
 	draws    sample.Config
@@ -86,7 +88,7 @@ func New(
 	}
 	var rows, least, all int64
 	for _, i := range t.Types {
-		rows += int64(d.Input(i).Nodes) * int64(t.rowBytes(i))
+		rows += int64(d.Input(i).Nodes) * int64(t.RowBytes(i))
 	}
 	var opened []int // relations
 	for i, drawn := range t.drawn() {
@@ -265,8 +267,8 @@ type checked struct {
 	data *data.Data
 }
 
-func (s checked) Sample(ctx context.Context, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
-	return s.data.Place(s.Sampler.Sample(ctx, batches, z, seeds))
+func (s checked) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+	return s.data.Place(s.Sampler.SampleThrough(ctx, e, batches, z, seeds))
 }
 
 // Tables are the stacks by type, and behind them by table of edges, nil for those that no batch reads rows of.
