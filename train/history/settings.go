@@ -1,0 +1,65 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Auto stands for a setting that Resolve finds.
+const Auto = -1
+
+// Settings say how a run uses the hidden rows of earlier steps again. The zero value uses none.
+type Settings struct {
+	// PGrad is FreshGNN's p_grad: of the nodes of a layer in a step, the share with the smallest gradients whose rows are kept.
+	PGrad float64 `json:"p_grad,omitempty"`
+	// TStale is t_stale: the most steps from the step that computes a row to one that uses it. Auto is a fifth of an epoch's steps, 200 at
+	// most, and 0 in epochs of less than five, which uses none.
+	TStale int `json:"t_stale,omitempty"`
+	// HistoryStart is the first step, of the run, that keeps rows. Auto is an epoch.
+	HistoryStart int `json:"history_start,omitempty"`
+	// HistoryLag is K: the gradients of step i are known to the plans of step i + K and later ones. Auto is half of TStale, at least 1.
+	HistoryLag int `json:"history_lag,omitempty"`
+	// HistoryBytes bounds the rows that are kept, with their index. Auto: those that save more than they take.
+	HistoryBytes int64 `json:"history_bytes,omitempty"`
+}
+
+// Defaults are the settings of a run that asks for history and for no more.
+func Defaults() Settings {
+	return Settings{PGrad: 0.9, TStale: Auto, HistoryStart: Auto, HistoryLag: Auto, HistoryBytes: Auto}
+}
+
+// Validate reports every setting that no run can follow.
+func (s Settings) Validate() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(!(s.PGrad >= 0 && s.PGrad <= 1), "{p_grad} %v: from 0, which keeps nothing, to 1", s.PGrad)
+	fail(s.TStale < Auto, "{t_stale} %d: at least 0, which keeps nothing, or auto", s.TStale)
+	fail(s.HistoryStart < Auto, "{history_start} %d: at least 0, or auto", s.HistoryStart)
+	fail(s.HistoryLag < 1 && s.HistoryLag != Auto, "{history_lag} %d: at least 1, or auto", s.HistoryLag)
+	fail(s.HistoryBytes < Auto, "{history_bytes} %d: at least 0, or auto", s.HistoryBytes)
+	return errors.Join(errs...)
+}
+
+// usualStale is t_stale where an epoch is long: the paper's.
+const usualStale = 200
+
+// Resolve is s with numbers in the place of Auto, but for HistoryBytes, in a run whose epochs have so many steps.
+func (s Settings) Resolve(steps int) Settings {
+	if s.TStale == Auto {
+		s.TStale = min(usualStale, steps/5)
+	}
+	if s.HistoryStart == Auto {
+		s.HistoryStart = steps
+	}
+	if s.HistoryLag == Auto {
+		s.HistoryLag = max(1, s.TStale/2)
+	}
+	return s
+}
+
+// Reuses tells whether rows are ever used again, of settings that are resolved.
+func (s Settings) Reuses() bool { return s.PGrad > 0 && s.TStale > 0 }
