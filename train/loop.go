@@ -95,7 +95,8 @@ func (t *trainer) epochs(ctx context.Context) error {
 // epoch trains on all seeds once, or on those that were left when the run was cut short.
 func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	steps := t.task.Steps()
-	z := func(step int) sample.Z { return t.BatchSeeds().At((n-1)*steps + step) }
+	before := (n - 1) * steps // steps of the epochs before
+	z := func(step int) sample.Z { return t.BatchSeeds().At(before + step) }
 	started, stages := time.Now(), t.tiers.Pipe.Stats()
 	seconds := t.partial.Seconds
 	use := func(b *pipeline.Gathered) error {
@@ -117,8 +118,14 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	}
 	var err error
 	for first := true; err == nil && (first || t.partial.Steps < steps); first = false {
-		from := t.partial.Steps
-		err = t.tiers.Pipe.Run(ctx, pipeline.Steps{From: from, To: t.rest(steps), Z: z, Seeds: t.task.Seeds, Without: t.task.Without}, use)
+		s := pipeline.Steps{From: t.partial.Steps, To: t.rest(steps), Z: z, Seeds: t.task.Seeds, Without: t.task.Without}
+		if t.reuses() {
+			s.Expand, s.Lag = func(from, n int) sample.Expander { return t.reuse.cache.Group(before+from, n) }, t.reuse.HistoryLag
+		}
+		err = t.tiers.Pipe.Run(ctx, s, use)
+		if t.reuses() {
+			t.reuse.cache.Rewind(t.optim.Steps()) // what was planned and did not run
+		}
 		if err == nil && t.learns() && t.checkpointDue(steps) {
 			err = t.saveCheckpoint(ctx)
 		}
@@ -173,10 +180,16 @@ func (t *trainer) tell(ctx context.Context, epoch, steps int, loss float64) erro
 
 // update is one step, in an epoch of steps.
 func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
-	in := step.InputOf(b.Batch, b.Rows...)
+	in, now := step.InputOf(b.Batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
+	if t.reuses() {
+		in.Held = t.reuse.input(now)
+	}
 	if a, err = t.step.Compute(in); err == nil {
-		err = t.step.Update(t.Schedule.Rate(t.LR, t.optim.Steps(), t.mostEpochs()*steps, steps), nil)
+		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.mostEpochs()*steps, steps), nil)
+	}
+	if err == nil && t.reuses() {
+		t.reuse.writeBack(now, b.Batch)
 	}
 	if err == nil && t.learns() {
 		t.torn = true

@@ -62,6 +62,7 @@ func (t *trainer) notes() {
 		t.note("{kappa} %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	}
+	t.reuseNotes()
 	if text := t.howEvaluated(); text != "" {
 		t.note("%s", text)
 	}

@@ -241,6 +241,7 @@ type trainer struct {
 	optim   *optim.Optimizer
 	eval    *infer.Evaluator
 	labels  *data.Shown // nil: labels are no input
+	reuse   *reuse      // nil: Options.History is false
 
 	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
@@ -448,11 +449,14 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		return err
 	}
 	t.large = t.largeValues(b)
+	if err := t.planReuse(ctx); err != nil {
+		return err
+	}
 	before := kernels.HostBytes()
 	if err := t.rehearse(b, 0); err != nil {
 		return err
 	}
-	m := tiers.Measure{Batch: b, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers()}
+	m := tiers.Measure{Batch: b, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes()}
 	err = t.tiers.Open(ctx, m)
 	var short *plan.NotEnough
 	if errors.As(err, &short) && anyEvaluation {
@@ -461,7 +465,13 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		err = t.tiers.Open(ctx, m)
 	}
 	if err != nil {
+		if errors.As(err, &short) && m.History > 0 {
+			err = fmt.Errorf("%w; %s of it is for hidden rows of earlier steps: {history_bytes} makes that less", err, kernels.FormatBytes(m.History))
+		}
 		return err
+	}
+	if t.reuses() {
+		t.reuse.allocate()
 	}
 	t.read, t.trained = t.tiers.Stats(), make([]cachetier.Stats, len(t.tiers.Stacks))
 	t.eval.Attach(t.tiers.Tables(), t.tiers.Pipe)
@@ -656,6 +666,9 @@ func (t *trainer) checkModel() error {
 }
 
 func (t *trainer) close() {
+	if t.reuse != nil {
+		t.reuse.close()
+	}
 	if t.tiers != nil {
 		t.tiers.Close()
 	}
@@ -698,6 +711,7 @@ func (t *trainer) collect() {
 	t.result.LimitingStage = t.result.Stages.Limiting()
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
 	t.result.Embeddings = run.EmbeddingsOf(t.tiers, t.before.learnt)
+	t.result.History = t.reuseReport()
 	t.result.Topology, t.result.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)
 	t.result.Latency, _ = run.LatencyOf(t.tiers)
 	t.peak.Look()

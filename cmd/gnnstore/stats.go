@@ -185,6 +185,17 @@ func printTables(w io.Writer, r *run.Result) {
 		fmt.Fprintln(w)
 		tabulate(w, rows)
 	}
+	if h := r.History; h != nil && len(h.Layers) > 0 {
+		rows := [][]string{{"history", "slots", "kept now", "reused", "mean age", "by gradient out", "by age out", "without a slot", "rows not read"}}
+		for _, l := range h.Layers {
+			rows = append(rows, []string{
+				fmt.Sprintf("layer %d, %s", l.Layer, l.Type), count(int64(l.Slots)), count(l.Live), percent(l.Reuse), fmt.Sprintf("%.1f", l.MeanAge),
+				count(l.EvictedGrad), count(l.EvictedStale), count(l.Refused), "~" + count(l.PrunedRows),
+			})
+		}
+		fmt.Fprintln(w)
+		tabulate(w, rows)
+	}
 	if len(r.Relations) > 0 {
 		rows := [][]string{{"relation", "edges"}}
 		for _, rel := range r.Relations {

@@ -35,6 +35,7 @@ type trainOptions struct {
 	inputs           named
 	initRows         named
 	edges            *edgeInputs
+	history          *historyFlags
 	kappa            kappa
 	epochs, patience autoCount
 	optimizer        string
@@ -119,7 +120,7 @@ func (o *trainOptions) texts() {
 	o.fanouts = newFanouts(o.Fanouts, o.RelationFanouts)
 	o.inputs = named{kind: "TYPE=INPUT", of: maps.Clone(o.Inputs)}
 	o.initRows = named{kind: "TYPE=FILE", of: maps.Clone(o.InitRows)}
-	o.edges = newEdgeInputs(o.EdgeInputs)
+	o.edges, o.history = newEdgeInputs(o.EdgeInputs), newHistoryFlags(&o.Options)
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.embedOptimizer = cmp.Or(string(o.Optim.Rows), string(optim.RowAdam))
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
@@ -197,6 +198,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
 	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); "+
 		"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse)")
+	o.history.flags(f, &o.Options)
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
 	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
 	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
@@ -255,6 +257,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.LR = o.DefaultLR()
 	}
 	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
+	o.history.resolve(&o.Options)
 	if o.Eval == "auto" { // as it is on record
 		o.Eval = ""
 	}

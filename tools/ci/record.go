@@ -100,6 +100,8 @@ var recordedRuns = []recordedRun{
 		"eval_bytes": 0, "eval_nodes": 300})},
 	{"rows of edges, rgat, labor0", "edge rows", small(options{"model": "rgat", "sampler": "labor0", "kappa": 4,
 		"edge_input": map[string][]string{"to": {"table"}}, "cache": cached(options{"host_bytes": 128 << 10})})},
+	{"hidden rows used again", "one", small(options{"layers": 3, "fanout": []int{5, 4, 3}, "history": true, "p_grad": 0.8, "t_stale": 6, "history_start": 3,
+		"history_lag": 3, "history_bytes": 32 << 10, "cache": cached(options{"host_bytes": 64 << 10})})},
 	{"planned windows, belady", "large", large(options{"cache": cached(nil)})},
 	{"planned windows, none", "large", large(options{"cache": cached(options{"policy": "none"})})},
 	{"windows of 3, lru", "large", large(options{"window": 3, "cache": cached(options{"policy": "lru"})})},
@@ -256,7 +258,8 @@ func (r recordedRun) trainOptions() (o run.Options, err error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return o, err
 	}
-	for _, name := range []string{"input", "task", "edge_label", "edge_input", "decoder", "loss", "negatives", "eval_negatives", "corrupt"} {
+	for _, name := range []string{"input", "task", "edge_label", "edge_input", "decoder", "loss", "negatives", "eval_negatives", "corrupt",
+		"history", "p_grad", "t_stale", "history_start", "history_lag", "history_bytes"} {
 		all[name] = nil // which run.json leaves out where they are empty
 	}
 	for name := range r.options {

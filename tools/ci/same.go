@@ -17,7 +17,8 @@ import (
 )
 
 // same trains one seed under many settings that must not matter: a few of them for two epochs, and out of core, where a
-// run takes longer, many of them for some steps. So it does again, with fewer of them, where batches depend on each other.
+// run takes longer, many of them for some steps. So it does again, with fewer of them, where batches depend on each other, and where they use
+// rows of earlier steps.
 func same(ctx context.Context, a *arxiv) error {
 	dataset, err := a.dataset(ctx, undirected)
 	if err != nil {
@@ -46,7 +47,11 @@ func same(ctx context.Context, a *arxiv) error {
 		some = append(some, settings[n])
 	}
 	dependent := []string{"--sampler", "labor0", "--kappa", "16", "--dependent", "smoothed"}
-	return a.sameResults(ctx, dataset, some, slices.Concat(short, dependent)...)
+	if err := a.sameResults(ctx, dataset, some, slices.Concat(short, dependent)...); err != nil {
+		return err
+	}
+	again := []string{"--history", "--history-start", "4", "--t-stale", "8", "--history-memory", "64MiB"}
+	return a.sameResults(ctx, dataset, some, slices.Concat(short, again)...)
 }
 
 // outOfCore lists a run in memory, and then every engine with every policy; with them, in turn, windows, budgets and

@@ -49,12 +49,12 @@ type Config struct {
 }
 
 // Configs differ in what a checkpoint has to carry: epochs that are not evaluated, the weights of the best one, learnt rows, one
-// file to keep, dropout in rows and in attention, batches that share their draws across it.
+// file to keep, dropout in rows and in attention, batches that share their draws across it, hidden rows of earlier steps.
 var Configs = []Config{
 	{"sage", strings.Fields("--epochs 3 --fanout 5,5 --eval-every 2"), 5, 2},
 	{"rsage", strings.Fields("--epochs 2 --fanout 5,5 --input node=embed:16 --host-memory 2MiB --clip-norm 1"), 5, 1},
 	{"gcn", strings.Fields("--epochs 2 --fanout 5,5 --eval-test epoch --weight-decay 1e-4 " +
-		"--sampler labor0 --kappa 7 --dependent smoothed"), 5, 1},
+		"--sampler labor0 --kappa 7 --dependent smoothed --history --history-start 4 --t-stale 6 --history-memory 4MiB"), 5, 1},
 	{"gat", strings.Fields("--epochs 2 --fanout 3,3 --heads 2 --attn-dropout 0.3 --sampler rw --kappa 7"), 5, 3},
 }
 

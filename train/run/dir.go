@@ -368,12 +368,24 @@ func removeScratch(path string) {
 // CheckpointName is what Checkpoints calls that after so many updates.
 func CheckpointName(updates int) string { return fmt.Sprintf(checkpointName, CheckpointDir, updates) }
 
-// AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
-func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
+// HistoryName is the file beside a checkpoint that has hidden rows for later steps, of runs that keep some.
+func HistoryName(checkpoint string) string {
+	return strings.TrimSuffix(checkpoint, ".safetensors") + historyEnd
+}
+
+const historyEnd = ".history"
+
+// MakeCheckpointDir makes the directory of checkpoints, unless it is there.
+func (d *Dir) MakeCheckpointDir() error {
 	if err := d.fs.MkdirAll(d.File(CheckpointDir), 0o777); err != nil {
 		return fmt.Errorf("write checkpoint: %w", err)
 	}
-	if err := d.sync(d.path); err != nil {
+	return d.sync(d.path)
+}
+
+// AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
+func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
+	if err := d.MakeCheckpointDir(); err != nil {
 		return err
 	}
 	if err := d.SaveWeights(CheckpointName(updates), tensors, meta); err != nil {
@@ -386,10 +398,11 @@ func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[s
 	return d.RemoveCheckpoints(names[:max(0, len(names)-keep)])
 }
 
-// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists. None of them comes back after a crash.
+// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists, and what is beside them. None of them comes back after a
+// crash.
 func (d *Dir) RemoveCheckpoints(names []string) error {
 	for _, name := range names {
-		if err := d.remove(name); err != nil {
+		if err := errors.Join(d.remove(name), d.remove(HistoryName(name))); err != nil {
 			return err
 		}
 	}

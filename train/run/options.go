@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
@@ -54,6 +55,11 @@ type Options struct {
 	// AutoEpochs decides.
 	Patience  int `json:"patience"`
 	EvalEvery int `json:"eval_every"`
+	// History has hidden rows of earlier steps be used again, as its Settings say, which are those of no other run.
+	History bool `json:"history,omitempty"`
+	history.Settings
+	// HistoryCold has a run that is resumed begin without rows, and so with other results than it would have had.
+	HistoryCold bool `json:"history_cold,omitempty" resume:"free"`
 	// Optim and Schedule are what becomes of gradients.
 	Optim    optim.Options  `json:"optim"`
 	Schedule optim.Schedule `json:"schedule"`
@@ -260,7 +266,7 @@ func (o Options) Validate() error {
 	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
 	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
 	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0", o.LR)
-	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
+	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate(), o.validateHistory())
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)
@@ -306,6 +312,27 @@ func (o Options) validateEdgeInputs() error {
 		errs = append(errs, errors.New("{edge_input}: {sampler} rw visits nodes and draws no edges; take ns, labor0 or labor-star"))
 	}
 	return errors.Join(errs...)
+}
+
+// validateHistory says what is wrong with how hidden rows are used again.
+func (o Options) validateHistory() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	if !o.History {
+		fail(o.Settings != history.Settings{} || o.HistoryCold, "{p_grad}, {t_stale}, {history_start}, {history_lag}, {history_bytes} and {history_cold} go with "+
+			"{history}")
+		return errors.Join(errs...)
+	}
+	fail(o.Kind.All() == 0, "{history}: {model} %s draws no neighbours, so there are no rows to use again; take a network that does", o.Kind)
+	fail(o.Kind.All() != 0 && o.Layers < 2, "{history}: it keeps the rows between layers, and {layers} is %d; take 2 or more", o.Layers)
+	fail(o.LabelInput > 0, "{history}: with {label_input} a row that is kept may hold the label of a later seed; leave one of the two out")
+	fail((o.Links() || o.Edges()) && !o.KeepTargets, "{history}: a row that is kept may hold an edge that a later step learns; leave {history} out, or "+
+		"have such edges stay with {keep_targets}")
+	return errors.Join(append(errs, o.Settings.Validate())...)
 }
 
 // draws is how neighbours are drawn where the network has any.

@@ -48,6 +48,8 @@ type Result struct {
 	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
+	// History is of runs that use hidden rows again.
+	History *HistoryOf `json:"history,omitempty"`
 	// Links is of runs that learn links.
 	Links *LinksOf `json:"links,omitempty"`
 	// Edges is of runs that learn classes of edges, or numbers.

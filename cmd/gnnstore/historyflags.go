@@ -1,0 +1,67 @@
+package main
+
+import (
+	"math"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// historyFlags stand for the settings of --history while they are flags.
+type historyFlags struct {
+	settings   history.Settings
+	stale      staleness
+	start, lag autoCount
+	memory     autoSize
+}
+
+// newHistoryFlags shows the settings of o, or those of a run that asks for no more than history.
+func newHistoryFlags(o *run.Options) *historyFlags {
+	s := history.Defaults()
+	if o.History {
+		s = o.Settings
+	}
+	return &historyFlags{
+		settings: s, stale: staleness{autoCount(s.TStale)}, start: autoCount(s.HistoryStart), lag: autoCount(s.HistoryLag), memory: autoSize(s.HistoryBytes),
+	}
+}
+
+func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
+	f.BoolVar(&o.History, "history", o.History, "use hidden rows of earlier steps again, where their gradients are small (FreshGNN), so that what only they need is "+
+		"not read and not computed")
+	f.Float64Var(&h.settings.PGrad, "p-grad", h.settings.PGrad, "history: share of a layer's nodes, those of the smallest gradients, whose rows are kept")
+	f.Var(&h.stale, "t-stale", "history: most steps between computing a row and using it; inf any; auto is a fifth of an epoch's steps, 200 at most")
+	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
+	f.Var(&h.lag, "history-lag", "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale")
+	f.Var(&h.memory, "history-memory", "history: part for the rows that are kept; auto is those that save more than they take")
+	f.BoolVar(&o.HistoryCold, "history-cold", o.HistoryCold, "history: have --resume begin without the rows that were kept")
+}
+
+// resolve has o's settings be those of the flags, or none without --history, where others than the defaults are then refused.
+func (h *historyFlags) resolve(o *run.Options) {
+	o.Settings = h.settings
+	o.TStale, o.HistoryStart, o.HistoryLag, o.HistoryBytes = int(h.stale.autoCount), int(h.start), int(h.lag), int64(h.memory)
+	if !o.History && o.Settings == history.Defaults() {
+		o.Settings = history.Settings{}
+	}
+}
+
+// staleness is an autoCount that may be inf.
+type staleness struct{ autoCount }
+
+func (s *staleness) Set(text string) error {
+	if text == "inf" {
+		s.autoCount = math.MaxInt32
+		return nil
+	}
+	return s.autoCount.Set(text)
+}
+
+func (s *staleness) String() string {
+	if s.autoCount == math.MaxInt32 {
+		return "inf"
+	}
+	return s.autoCount.String()
+}

@@ -1,0 +1,376 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// reuse is the hidden rows of earlier steps that a run uses again. Where nothing is ever used there is no cache, and no slots.
+type reuse struct {
+	history.Settings // without auto
+	be               kernels.Backend
+	options          history.Options
+	cache            *history.Cache
+	slots            []kernels.Tensor // of each of options.Kept: F16, a row a slot
+	hidden           int              // columns of a row
+	cold             bool
+	snapshot         history.Snapshot
+
+	held     step.Held // of a step, as are these
+	stores   []int     // which of options.Kept its stores are of
+	measured []history.Measured
+	pruned   []float64 // of each of options.Kept: run.HistoryLayer.PrunedRows
+}
+
+// reuses tells whether the run uses hidden rows again.
+func (t *trainer) reuses() bool { return t.reuse != nil && t.reuse.cache != nil }
+
+// planReuse decides which hidden rows are kept, before the memory is split.
+func (t *trainer) planReuse(ctx context.Context) error {
+	if !t.History {
+		return nil
+	}
+	u := &reuse{Settings: t.Settings.Resolve(t.task.Steps()), be: t.be, hidden: t.Hidden}
+	t.reuse = u
+	if !u.Reuses() {
+		return nil
+	}
+	kept, err := t.keptOf(ctx, u.Settings)
+	if err != nil || len(kept) == 0 {
+		return err
+	}
+	u.options = history.Options{
+		Seed: t.Seed, Layers: t.Layers, Types: len(t.data.Types), PGrad: u.PGrad, TStale: u.TStale, Lag: u.HistoryLag, Start: u.HistoryStart, Kept: kept,
+	}
+	u.pruned = make([]float64, len(kept))
+	t.tiers.MostSteps = max(1, u.HistoryLag/2)
+	return u.begin(0)
+}
+
+// begin has nothing kept before a step.
+func (u *reuse) begin(step int) (err error) {
+	u.options.First = step
+	u.cache, err = history.New(u.options)
+	return err
+}
+
+// bytes is what slots and their index take.
+func (u *reuse) bytes() (n int64) {
+	if u == nil {
+		return 0
+	}
+	for _, k := range u.options.Kept {
+		n += int64(k.Slots) * slotBytes(u.hidden)
+	}
+	return n
+}
+
+// slotBytes is what a row of so many columns takes, with its place in the index.
+func slotBytes(hidden int) int64 { return int64(2*hidden) + history.BytesPerSlot }
+
+// allocate makes room for the rows.
+func (u *reuse) allocate() {
+	for range u.options.Layers - 1 {
+		u.held.Slots = append(u.held.Slots, make([]kernels.Tensor, u.options.Types))
+	}
+	for _, k := range u.options.Kept {
+		rows := kernels.Tensor{Buf: u.be.Alloc(kernels.F16, k.Slots*u.hidden), Type: kernels.F16, Rows: k.Slots, Cols: u.hidden}
+		u.slots, u.held.Slots[k.Layer-1][k.Type] = append(u.slots, rows), rows
+	}
+}
+
+func (u *reuse) close() {
+	for _, s := range u.slots {
+		u.be.Free(s.Buf)
+	}
+}
+
+// input is what a step has of hidden rows of others, valid until the next; nil where it has none.
+func (u *reuse) input(now int) *step.Held {
+	u.held.Store, u.stores = u.held.Store[:0], u.stores[:0]
+	idle := true
+	for k, part := range u.cache.Planned(now).Parts {
+		idle = idle && part.Idle()
+		if n := len(u.held.Store); len(part.Rows) > 0 {
+			if n < cap(u.held.Store) { // with the memory of Lost
+				u.held.Store = u.held.Store[:n+1]
+			} else {
+				u.held.Store = append(u.held.Store, step.Store{})
+			}
+			s := &u.held.Store[n]
+			s.Layer, s.Type, s.Rows, s.To = part.Layer-1, part.Type, part.Rows, part.Slots
+			u.stores = append(u.stores, k)
+		}
+	}
+	if idle {
+		return nil
+	}
+	return &u.held
+}
+
+// writeBack tells the books what a step found out.
+func (u *reuse) writeBack(now int, b *sample.Batch) {
+	p := u.cache.Planned(now)
+	u.measured = append(u.measured[:0], make([]history.Measured, len(p.Parts))...)
+	for k := range p.Parts {
+		if part := &p.Parts[k]; !part.Idle() {
+			u.measured[k] = history.Measured{Nodes: b.Layers[part.Layer].Nodes[part.Type].Src, Norms: u.held.Norms[part.Layer-1][part.Type]}
+		}
+	}
+	for i, k := range u.stores {
+		u.measured[k].Overflow = u.held.Store[i].Lost
+	}
+	inputs := 0
+	for _, ids := range b.Inputs() {
+		inputs += len(ids)
+	}
+	for k := range p.Parts {
+		computed := 0
+		for _, f := range b.Layers[p.Parts[k].Layer-1].Nodes {
+			computed += f.Dst
+		}
+		u.pruned[k] += float64(len(p.Parts[k].Used)) * float64(inputs) / float64(max(computed, 1))
+	}
+	u.cache.WriteBack(now, u.measured)
+}
+
+// reuseReport is what became of the rows up to now, nil where the run asks for none.
+func (t *trainer) reuseReport() *run.HistoryOf {
+	u := t.reuse
+	if u == nil {
+		return nil
+	}
+	h := &run.HistoryOf{TStale: u.TStale, Start: u.HistoryStart, Lag: u.HistoryLag, Cold: u.cold, SlotBytes: slotBytes(u.hidden), Layers: []run.HistoryLayer{}}
+	if u.cache == nil {
+		return h
+	}
+	for k, s := range u.cache.Stats() {
+		h.Add(run.HistoryLayer{
+			Layer: s.Layer, Type: t.data.Types[s.Type].Name, Slots: s.Slots, Live: s.Live, PrunedRows: int64(u.pruned[k]), Counts: s.Counts,
+		})
+	}
+	return h
+}
+
+// reuseNotes are what the user should know of the settings.
+func (t *trainer) reuseNotes() {
+	u := t.reuse
+	switch {
+	case u == nil:
+	case !u.Reuses() && t.TStale == history.Auto && u.PGrad > 0:
+		t.note("history: an epoch of %d steps is too short for rows of earlier steps, so none are used again; take a smaller {batch}, or a number for {t_stale}", t.task.Steps())
+	case !u.Reuses():
+		t.note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
+	case u.cache == nil && t.HistoryBytes == history.Auto:
+		t.note("history: no node is met often enough in {t_stale} %d steps to be worth a slot of %d bytes, so nothing is kept; {history_bytes} keeps rows anyway",
+			u.TStale, slotBytes(u.hidden))
+	case u.cache == nil:
+		t.note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), slotBytes(u.hidden))
+	default:
+		if u.HistoryLag > u.TStale {
+			t.note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them", u.HistoryLag, u.TStale)
+		}
+		if whole := t.mostEpochs() * t.task.Steps(); u.HistoryStart >= whole {
+			t.note("history: the run has %d steps, and keeps rows from step %d on ({history_start})", whole, u.HistoryStart)
+		}
+		if most := t.tiers.MostSteps; t.Window > most {
+			t.note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", t.Window, most,
+				u.HistoryLag)
+		}
+	}
+}
+
+// pieceBytes is how much of slots is written or read at a time.
+const pieceBytes = 1 << 18
+
+// eachPiece calls do with all slots, a piece at a time.
+func (u *reuse) eachPiece(do func(rows kernels.Tensor) error) error {
+	step := max(1, pieceBytes/(2*u.hidden))
+	for _, s := range u.slots {
+		for lo := 0; lo < s.Rows; lo += step {
+			if err := do(s.Slice(lo, min(lo+step, s.Rows))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// save writes all slots.
+func (u *reuse) save(w io.Writer) error {
+	var floats []float32
+	var halves []uint16
+	var wide kernels.Tensor // rows of a backend that the host cannot read in float16
+	defer func() {
+		if wide.Buf != nil {
+			u.be.Free(wide.Buf)
+		}
+	}()
+	return u.eachPiece(func(rows kernels.Tensor) error {
+		if b, ok := u.be.Host(rows); ok {
+			_, err := w.Write(b)
+			return err
+		}
+		if floats == nil {
+			floats, halves = make([]float32, rows.Len()), make([]uint16, rows.Len())
+			wide = kernels.Tensor{Buf: u.be.Alloc(kernels.F32, rows.Len()), Type: kernels.F32, Rows: rows.Rows, Cols: rows.Cols}
+		}
+		some := wide.Slice(0, rows.Rows)
+		u.be.Convert(some, rows)
+		u.be.DownloadF32(floats[:some.Len()], some)
+		kernels.Float32ToHalf(halves[:some.Len()], floats[:some.Len()])
+		return binary.Write(w, binary.LittleEndian, halves[:some.Len()])
+	})
+}
+
+// load reads what save has written.
+func (u *reuse) load(r io.Reader) error {
+	staging := kernels.NewStaging(u.be)
+	defer staging.Close()
+	return u.eachPiece(func(rows kernels.Tensor) error {
+		return staging.Fill(rows, func(b []byte) error {
+			_, err := io.ReadFull(r, b)
+			return err
+		})
+	})
+}
+
+// sizedBy is how many batches, the first of a run, tell which rows are worth keeping.
+const sizedBy = 16
+
+// keptOf finds whose hidden rows are kept, of settings that are resolved: see history.Settings.Slots. Of the nodes of a type the hottest are
+// those of small numbers where the dataset is in such an order, and else those of many in-edges.
+func (t *trainer) keptOf(ctx context.Context, s history.Settings) ([]history.Kept, error) {
+	batches, err := t.firstBatches(ctx, min(sizedBy, t.task.Steps()))
+	if err != nil {
+		return nil, err
+	}
+	var all []history.Kept
+	var candidates []history.Candidate
+	heats := make([]*heat, len(t.data.Types))
+	for l := 1; l < t.Layers; l++ {
+		for typ := range t.data.Types {
+			if !t.tiers.Reach.Types[l][typ] || t.data.Types[typ].Nodes == 0 {
+				continue
+			}
+			if heats[typ] == nil {
+				heats[typ] = t.heatOf(typ)
+			}
+			h := heats[typ]
+			met := make([]float64, len(h.nodes))
+			for _, b := range batches {
+				for _, v := range b.Layers[l].Nodes[typ].Src {
+					met[h.class(v)] += 1 / float64(len(batches))
+				}
+			}
+			c := history.Candidate{Saved: t.savedBy(batches, l)}
+			for class, n := range h.nodes {
+				c.Classes = append(c.Classes, history.Class{Nodes: n, Met: met[class]})
+			}
+			candidates, all = append(candidates, c), append(all, history.Kept{Layer: l, Type: typ})
+		}
+	}
+	for i, n := range s.Slots(candidates, slotBytes(t.Hidden)) {
+		all[i].Slots, all[i].Admits = n, heats[all[i].Type].first(n)
+	}
+	return slices.DeleteFunc(all, func(k history.Kept) bool { return k.Slots == 0 }), nil
+}
+
+// firstBatches draws the first steps of the first epoch.
+func (t *trainer) firstBatches(ctx context.Context, n int) (batches []*sample.Batch, err error) {
+	var z []sample.Z
+	var seeds [][][]uint32
+	for step := range n {
+		b := new(sample.Batch)
+		batches, z = append(batches, b), append(z, t.BatchSeeds().At(step))
+	}
+	err = store.Guard(func() error {
+		for step := range n {
+			seeds = append(seeds, t.task.Seeds(step))
+		}
+		return t.data.Place(t.tiers.Sampler.Sample(ctx, batches, z, seeds))
+	})
+	return batches, err
+}
+
+// savedBy is the bytes of feature rows that a step reads for each node of those that layer l reads.
+func (t *trainer) savedBy(batches []*sample.Batch, l int) float64 {
+	bytes, nodes := 0.0, 0
+	for _, b := range batches {
+		for _, n := range t.tiers.Types {
+			bytes += float64(len(b.Inputs()[n])) * float64(t.tiers.RowBytes(n))
+		}
+		for _, f := range b.Layers[l].Nodes {
+			nodes += len(f.Src)
+		}
+	}
+	return bytes / float64(max(nodes, 1))
+}
+
+// heat is the nodes of a type in classes, the hottest first.
+type heat struct {
+	nodes []int                           // of each class
+	class func(v uint32) int              // of a node
+	first func(n int) func(v uint32) bool // whether one is among the first n nodes, or of the class of the last of them
+}
+
+func (t *trainer) heatOf(typ int) *heat {
+	all := t.data.Types[typ].Nodes
+	if t.data.Set.Manifest().Order != "original" {
+		h := &heat{class: numberClass, first: history.Prefix}
+		for lo := 0; lo < all; {
+			hi := min(all, numberClassEnd(len(h.nodes)))
+			h.nodes, lo = append(h.nodes, hi-lo), hi
+		}
+		return h
+	}
+	var into []*data.Relation
+	for i, drawn := range t.tiers.Reach.Drawn() {
+		if r := &t.data.Relations[i]; drawn && r.Dst == typ {
+			into = append(into, r)
+		}
+	}
+	class := func(v uint32) int { // by the doublings of its degree
+		degree := 0
+		for _, r := range into {
+			degree += r.Degree(v)
+		}
+		return 64 - bits.Len(uint(degree))
+	}
+	h := &heat{nodes: make([]int, 65), class: class}
+	for v := range all {
+		h.nodes[class(uint32(v))]++
+	}
+	h.first = func(n int) func(v uint32) bool {
+		last := 0
+		for n > 0 {
+			n -= h.nodes[last]
+			last++
+		}
+		return func(v uint32) bool { return class(v) < last }
+	}
+	return h
+}
+
+// Classes of numbers end at 64 and then, four to each doubling, at about 64·2^(i/4).
+func numberClassEnd(class int) int { return int(64 * math.Exp2(float64(class)/4)) }
+
+func numberClass(v uint32) int {
+	class := max(0, int(4*math.Log2(float64(v+1)/64))-1)
+	for int64(numberClassEnd(class)) <= int64(v) {
+		class++
+	}
+	return class
+}

@@ -1,0 +1,187 @@
+package train
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/kerneltest"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// reusing is a run that uses hidden rows of earlier steps again.
+func reusing() run.Options {
+	o := small()
+	o.History = true
+	o.Settings = history.Settings{PGrad: 0.8, TStale: 6, HistoryStart: 4, HistoryLag: 3, HistoryBytes: 1 << 20}
+	return o
+}
+
+// TestReuseSameResults: budgets, policies, windows, engines, workers, checkpoints and backends change nothing of a run that uses rows again,
+// its counts included.
+func TestReuseSameResults(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	all := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
+	for name, change := range map[string]func(o *run.Options){
+		"ns":            func(*run.Options) {},
+		"a step of lag": func(o *run.Options) { o.HistoryLag = 1 },
+		"few slots":     func(o *run.Options) { o.HistoryBytes = 80 * slotBytes(o.Hidden) },
+		"3 layers":      func(o *run.Options) { o.Layers, o.Fanouts = 3, []int{3, 3, 3} },
+		"labor-star":    func(o *run.Options) { o.Sampler, o.Kappa = sample.LaborStar, 4 },
+		"gat":           func(o *run.Options) { o.Kind, o.Heads = model.GAT, 2 },
+	} {
+		o := reusing()
+		change(&o)
+		want := trained(t, ds, o)
+		require.Positive(t, want.History.Hits, name)
+		for n, host := range []int64{0, 1 << 10, all / 10, all} {
+			o := o
+			o.Cache.HostBytes, o.Cache.Policy = host, policy.Kinds[n%len(policy.Kinds)]
+			o.Cache.Engine, o.Window, o.Workers, o.Lookahead = disk.Kinds[1+n%3], []int{0, 1, 8}[n%3], 1+n%3, n%4
+			o.CheckpointEvery = []int{0, 2, 5}[n%3]
+			if n%2 == 0 {
+				o.TopologyBytes = topology.LeastBytes(ds.Graph(0))
+			}
+			got := trained(t, ds, o)
+			sameWork(t, want, got, "%s: %+v", name, o)
+			require.Equal(t, want.History, got.History, "%s: %+v", name, o)
+		}
+	}
+	o := reusing()
+	o.CheckpointEvery = 5
+	remote := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))
+	got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Backend: remote})
+	require.NoError(t, err)
+	sameWork(t, trained(t, ds, o), got)
+}
+
+// TestNoReuse: where no row may be used again, results are those of a run that was not asked to; and what is asked for then counts for nothing.
+func TestNoReuse(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
+	want := trained(t, ds, small())
+	require.Nil(t, want.History)
+	for name, change := range map[string]func(o *run.Options){
+		"p_grad 0":         func(o *run.Options) { o.PGrad = 0 },
+		"t_stale 0":        func(o *run.Options) { o.TStale = 0 },
+		"no step keeps":    func(o *run.Options) { o.HistoryStart = 1000 },
+		"no slot":          func(o *run.Options) { o.HistoryBytes = 10 },
+		"too short epochs": func(o *run.Options) { o.Batch, o.Settings = 200, history.Defaults() },
+	} {
+		o, plain := reusing(), want
+		change(&o)
+		if o.Batch != small().Batch {
+			o := small()
+			o.Batch = 200
+			plain = trained(t, ds, o)
+		}
+		got := trained(t, ds, o)
+		sameWork(t, plain, got, name)
+		require.Zero(t, got.History.Hits, name)
+	}
+}
+
+// TestReuseSaves: rows that are used again spare feature rows, of every network and of several types, and the network learns.
+func TestReuseSaves(t *testing.T) {
+	typed := openTyped(t, storetest.Library(600, 3, 2))
+	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
+		o := reusing()
+		o.Kind, o.Target, o.Batch, o.Heads = kind, "", 20, 2
+		plain := o
+		plain.History, plain.Settings = false, history.Settings{}
+		want, got := trained(t, typed, plain), trained(t, typed, o)
+		require.Less(t, got.InputRows, want.InputRows, kind)
+		require.Positive(t, got.History.PrunedRows, kind)
+		require.Less(t, got.Losses[2], got.Losses[0], kind)
+	}
+}
+
+// TestReuseResume: interrupted after every second step, a run ends with the results of one that was not, rows and counts included.
+func TestReuseResume(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	o := reusing()
+	o.Epochs, o.CheckpointEvery = 6, 3
+	resumeOverAndOver(t, ds, o)
+}
+
+// TestReuseGone: a run whose kept rows are gone or damaged says so in a line and stays as it is; without them it goes on when it is told to, and
+// its result says so.
+func TestReuseGone(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	o := reusing()
+	o.CheckpointEvery = 3
+	newest := func(disk vfs.FS) string {
+		names, err := disk.List("/run/checkpoints")
+		require.NoError(t, err)
+		last := ""
+		for _, name := range names {
+			if strings.HasSuffix(name, ".history") {
+				last = max(last, name)
+			}
+		}
+		require.NotEmpty(t, last)
+		return filepath.Join("/run/checkpoints", last)
+	}
+	for name, spoil := range map[string]func(t *testing.T, disk vfs.FS){
+		"gone": func(t *testing.T, disk vfs.FS) { require.NoError(t, disk.Remove(newest(disk))) },
+		"cut": func(t *testing.T, disk vfs.FS) {
+			edit(t, disk, strings.TrimPrefix(newest(disk), "/run/"), func(b []byte) []byte { return b[:len(b)-1] })
+		},
+		"a bit changed": func(t *testing.T, disk vfs.FS) {
+			edit(t, disk, strings.TrimPrefix(newest(disk), "/run/"), func(b []byte) []byte {
+				b[len(b)/2] ^= 4
+				return b
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := o
+			disk := half(t, ds, o)
+			spoil(t, disk)
+			before := listing(t, disk)
+			_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			require.ErrorContains(t, err, "the hidden rows that it kept are in /run/checkpoints/")
+			require.ErrorContains(t, err, "with {history_cold}")
+			require.NotContains(t, err.Error(), "\n")
+			require.Equal(t, before, listing(t, disk))
+			o.HistoryCold = true
+			r, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			require.NoError(t, err)
+			require.True(t, r.History.Cold)
+			require.Positive(t, r.History.Hits)
+		})
+	}
+	o.HistoryLag = 2
+	disk := half(t, ds, reusing())
+	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	require.ErrorContains(t, err, "{history_lag} is 2 and the run's is 3")
+}
+
+// TestReuseRefused: what cannot be followed, and what would show answers.
+func TestReuseRefused(t *testing.T) {
+	for want, change := range map[string]func(o *run.Options){
+		"{history}: {model} mlp draws no neighbours":                          func(o *run.Options) { o.Kind = model.MLP },
+		"{history}: it keeps the rows between layers, and {layers} is 1":      func(o *run.Options) { o.Layers, o.Fanouts = 1, []int{4} },
+		"{history}: with {label_input} a row that is kept may hold the label": func(o *run.Options) { o.LabelInput = 8 },
+		"{history}: a row that is kept may hold an edge":                      func(o *run.Options) { o.Task = run.LinkTask },
+		"{p_grad} 1.5: from 0":        func(o *run.Options) { o.PGrad = 1.5 },
+		"{history_lag} 0: at least 1": func(o *run.Options) { o.HistoryLag = 0 },
+		"go with {history}":           func(o *run.Options) { o.History = false },
+	} {
+		o := reusing()
+		change(&o)
+		require.ErrorContains(t, o.WithDefaults().Validate(), want)
+	}
+	require.NoError(t, reusing().Validate())
+}

@@ -1,0 +1,127 @@
+package train
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// reused are the hidden rows of earlier steps, as of a checkpoint. They are in a file beside it, which may be as large as the memory for them: it is
+// written and read a piece at a time.
+type reused struct {
+	*trainer
+	at *progress
+}
+
+// reusedKey is where the metadata of a checkpoint says what the file is.
+const reusedKey = "gnnstore.history"
+
+// reusedFile is the file of a checkpoint.
+type reusedFile struct {
+	Bytes int64  `json:"bytes"`
+	Books int64  `json:"books"` // bytes before the slots: whose row each has
+	XXH3  string `json:"xxh3"`
+	Cold  bool   `json:"cold,omitempty"` // the run was resumed without rows
+}
+
+func (t *trainer) reusedPath(updates int) string {
+	return t.dir.File(run.HistoryName(run.CheckpointName(updates)))
+}
+
+func (p reused) Save(s *checkpoint.State) error {
+	if !p.reuses() {
+		return nil
+	}
+	if err := p.dir.MakeCheckpointDir(); err != nil {
+		return err
+	}
+	u, sum := p.reuse, xxh3.New()
+	f := reusedFile{Cold: u.cold}
+	err := checkpoint.WriteBy(p.dir.FS(), p.reusedPath(p.at.Updates), func(w io.Writer) error {
+		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // which copies, since w may change what it writes
+		u.snapshot.Take(u.cache)
+		n, err := u.snapshot.WriteTo(out)
+		f.Books, f.Bytes = n, n
+		for _, slots := range u.slots {
+			f.Bytes += 2 * int64(slots.Len())
+		}
+		if err == nil {
+			err = u.save(out)
+		}
+		if err != nil {
+			return err
+		}
+		return out.Flush()
+	})
+	if err != nil {
+		return fmt.Errorf("keep hidden rows: %w", err)
+	}
+	f.XXH3 = fmt.Sprintf("%016x", sum.Sum64())
+	return saveJSON(s, reusedKey, f)
+}
+
+func (p reused) Check(s *checkpoint.State) error {
+	if !p.reuses() || p.HistoryCold {
+		return nil
+	}
+	return p.explain(p.open(s, func(r io.Reader, f reusedFile) error {
+		sum := xxh3.New()
+		n, err := io.Copy(sum, r)
+		if err != nil {
+			return err
+		}
+		if n != f.Bytes || fmt.Sprintf("%016x", sum.Sum64()) != f.XXH3 {
+			return errors.New("it is not as it was written")
+		}
+		return nil
+	}))
+}
+
+func (p reused) Load(s *checkpoint.State) error {
+	if !p.reuses() {
+		return nil
+	}
+	u := p.reuse
+	if p.HistoryCold {
+		u.cold = true
+		return u.begin(p.at.Updates)
+	}
+	return p.explain(p.open(s, func(r io.Reader, f reusedFile) (err error) {
+		u.cold = f.Cold
+		if u.cache, err = history.Restore(u.options, io.LimitReader(r, f.Books)); err != nil {
+			return err
+		}
+		return u.load(r)
+	}))
+}
+
+// open has read see the file of a checkpoint.
+func (p reused) open(s *checkpoint.State, read func(r io.Reader, f reusedFile) error) error {
+	var f reusedFile
+	if err := json.Unmarshal([]byte(s.Meta[reusedKey]), &f); err != nil {
+		return fmt.Errorf("%s: %w", reusedKey, err)
+	}
+	file, err := checkpoint.Open(p.dir.FS(), p.reusedPath(p.at.Updates))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return read(file, f)
+}
+
+// explain says what to do without the rows.
+func (p reused) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the hidden rows that it kept are in %s: %w; restore that file, remove the checkpoint to resume from the one before it, or go on without "+
+		"these rows, and to other results, with {history_cold}", p.reusedPath(p.at.Updates), err)
+}
