@@ -20,6 +20,10 @@
 // rows of a batch; tape.LearntLeaf; optim.Optimizer, which makes a new record of it; tiers.WriteBack. Checkpoints name the files of
 // which the records consist: learnt.go.
 //
+// A hidden row that is used again: history.Cache plans, between hops, which nodes need not be drawn further and which slots the others' rows go
+// to; step.Stepper assembles a layer's rows from what it computes and from slots, and stores rows there after the backward pass; the norms of
+// gradients go back to the Cache, which decides by them what steps to come may use: reuse.go, and reusestate.go for checkpoints.
+//
 // A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the blocks around it;
 // step.Stepper computes its row; the task's loss compares that with its target, classes or a number.
 //

@@ -52,6 +52,7 @@ func sameRun(t *testing.T, want, got *run.Result, msg ...any) {
 	require.Equal(t, want.Status, got.Status, msg...)
 	require.Equal(t, want.InputRows, got.InputRows, msg...)
 	require.Equal(t, want.Tiers.Disk.RowsHit, got.Tiers.Disk.RowsHit, msg...)
+	require.Equal(t, want.History, got.History, msg...)
 	require.Len(t, got.Epochs, len(want.Epochs), msg...)
 	for i, e := range want.Epochs {
 		g := got.Epochs[i]

@@ -195,12 +195,14 @@ func (t *trainer) reuseNotes() {
 // pieceBytes is how much of slots is written or read at a time.
 const pieceBytes = 1 << 18
 
+// pieceRows is how many rows these are at most.
+func (u *reuse) pieceRows() int { return max(1, pieceBytes/(2*u.hidden)) }
+
 // eachPiece calls do with all slots, a piece at a time.
 func (u *reuse) eachPiece(do func(rows kernels.Tensor) error) error {
-	step := max(1, pieceBytes/(2*u.hidden))
 	for _, s := range u.slots {
-		for lo := 0; lo < s.Rows; lo += step {
-			if err := do(s.Slice(lo, min(lo+step, s.Rows))); err != nil {
+		for lo := 0; lo < s.Rows; lo += u.pieceRows() {
+			if err := do(s.Slice(lo, min(lo+u.pieceRows(), s.Rows))); err != nil {
 				return err
 			}
 		}
@@ -224,8 +226,9 @@ func (u *reuse) save(w io.Writer) error {
 			return err
 		}
 		if floats == nil {
-			floats, halves = make([]float32, rows.Len()), make([]uint16, rows.Len())
-			wide = kernels.Tensor{Buf: u.be.Alloc(kernels.F32, rows.Len()), Type: kernels.F32, Rows: rows.Rows, Cols: rows.Cols}
+			most := u.pieceRows() * u.hidden
+			floats, halves = make([]float32, most), make([]uint16, most)
+			wide = kernels.Tensor{Buf: u.be.Alloc(kernels.F32, most), Type: kernels.F32, Rows: u.pieceRows(), Cols: u.hidden}
 		}
 		some := wide.Slice(0, rows.Rows)
 		u.be.Convert(some, rows)

@@ -30,6 +30,8 @@ type reusedFile struct {
 	Books int64  `json:"books"` // bytes before the slots: whose row each has
 	XXH3  string `json:"xxh3"`
 	Cold  bool   `json:"cold,omitempty"` // the run was resumed without rows
+	// Pruned is what reuse.pruned was.
+	Pruned []float64 `json:"pruned"`
 }
 
 func (t *trainer) reusedPath(updates int) string {
@@ -44,7 +46,7 @@ func (p reused) Save(s *checkpoint.State) error {
 		return err
 	}
 	u, sum := p.reuse, xxh3.New()
-	f := reusedFile{Cold: u.cold}
+	f := reusedFile{Cold: u.cold, Pruned: u.pruned}
 	err := checkpoint.WriteBy(p.dir.FS(), p.reusedPath(p.at.Updates), func(w io.Writer) error {
 		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // which copies, since w may change what it writes
 		u.snapshot.Take(u.cache)
@@ -95,7 +97,10 @@ func (p reused) Load(s *checkpoint.State) error {
 		return u.begin(p.at.Updates)
 	}
 	return p.explain(p.open(s, func(r io.Reader, f reusedFile) (err error) {
-		u.cold = f.Cold
+		if len(f.Pruned) != len(u.pruned) {
+			return fmt.Errorf("%s: rows of %d layers and types, and the run keeps those of %d", reusedKey, len(f.Pruned), len(u.pruned))
+		}
+		u.cold, u.pruned = f.Cold, f.Pruned
 		if u.cache, err = history.Restore(u.options, io.LimitReader(r, f.Books)); err != nil {
 			return err
 		}
