@@ -159,6 +159,7 @@ func TestReuseGone(t *testing.T) {
 			r, err := runOn(context.Background(), disk, ds, o, Hooks{})
 			require.NoError(t, err)
 			require.True(t, r.History.Cold)
+			require.False(t, r.Options.HistoryCold)
 			require.Positive(t, r.History.Hits)
 		})
 	}

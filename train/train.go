@@ -154,6 +154,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.tiers.Disk.Costs, t.tiers.Budget
 		record.Options.Init, record.Options.InitRows = init, rows
 	}
+	record.Options.HistoryCold = false // it is for this once
 	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
 	t.record, t.result.AutoEpochs = record, t.auto
 	if err := t.dir.WriteRecord(record); err != nil {
