@@ -127,6 +127,7 @@ func look(dir string) (*left, error) {
 			l.half = append(l.half, name)
 		case name == resultFile:
 			l.finished = true
+		case strings.HasPrefix(name, checkpointDir+"/") && strings.HasSuffix(name, ".history"): // of the checkpoint beside it
 		case strings.HasPrefix(name, checkpointDir+"/"):
 			if _, err := fmt.Sscanf(name, checkpointDir+"/%d.safetensors", &n); err != nil {
 				return fmt.Errorf("%s is no checkpoint", name)

@@ -412,7 +412,7 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 	return d.sync(d.File(CheckpointDir))
 }
 
-// RemoveHalves deletes what a killed run left half written: temporary files, which would be replaced only if it came to
+// RemoveHalves deletes what a killed run left half written: rows for a checkpoint that was not, temporary files, which would be replaced only if it came to
 // write the same checkpoint again, and rows of an evaluation that begins anew.
 func (d *Dir) RemoveHalves() error {
 	layers, _ := d.fs.List(d.File(LayerDir)) // or there are none
@@ -433,7 +433,8 @@ func (d *Dir) RemoveHalves() error {
 			return fmt.Errorf("run directory: %w", err)
 		}
 		for _, name := range names {
-			if strings.HasSuffix(name, ".tmp") {
+			of, beside := strings.CutSuffix(name, historyEnd)
+			if strings.HasSuffix(name, ".tmp") || beside && !slices.Contains(names, of+".safetensors") {
 				if err := d.remove(filepath.Join(dir, name)); err != nil {
 					return err
 				}
