@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -254,12 +253,9 @@ func (u *reuse) load(r io.Reader) error {
 const sizedBy = 16
 
 // keptOf finds whose hidden rows are kept, of settings that are resolved: see history.Settings.Slots. Of the nodes of a type the hottest are
-// those of small numbers where the dataset is in such an order, and else those of many in-edges.
+// those of small numbers where the dataset is in such an order, and else those of many in-edges. Batches are drawn one at a time, so that no more
+// than one is in memory.
 func (t *trainer) keptOf(ctx context.Context, s history.Settings) ([]history.Kept, error) {
-	batches, err := t.firstBatches(ctx, min(sizedBy, t.task.Steps()))
-	if err != nil {
-		return nil, err
-	}
 	var all []history.Kept
 	var candidates []history.Candidate
 	heats := make([]*heat, len(t.data.Types))
@@ -271,55 +267,42 @@ func (t *trainer) keptOf(ctx context.Context, s history.Settings) ([]history.Kep
 			if heats[typ] == nil {
 				heats[typ] = t.heatOf(typ)
 			}
-			h := heats[typ]
-			met := make([]float64, len(h.nodes))
-			for _, b := range batches {
-				for _, v := range b.Layers[l].Nodes[typ].Src {
-					met[h.class(v)] += 1 / float64(len(batches))
-				}
-			}
-			c := history.Candidate{Saved: t.savedBy(batches, l)}
-			for class, n := range h.nodes {
-				c.Classes = append(c.Classes, history.Class{Nodes: n, Met: met[class]})
+			var c history.Candidate
+			for _, n := range heats[typ].nodes {
+				c.Classes = append(c.Classes, history.Class{Nodes: n})
 			}
 			candidates, all = append(candidates, c), append(all, history.Kept{Layer: l, Type: typ})
 		}
+	}
+	batches := min(sizedBy, t.task.Steps())
+	bytes, live := 0.0, make([]int, t.Layers) // of feature rows; nodes, by layer
+	for step := range batches {
+		b, err := t.batch(ctx, step)
+		if err != nil {
+			return nil, err
+		}
+		for i, k := range all {
+			for _, v := range b.Layers[k.Layer].Nodes[k.Type].Src {
+				candidates[i].Classes[heats[k.Type].class(v)].Met += 1 / float64(batches)
+			}
+		}
+		inputs := b.Inputs()
+		for _, n := range t.tiers.Types {
+			bytes += float64(len(inputs[n])) * float64(t.tiers.RowBytes(n))
+		}
+		for l := range live {
+			for _, f := range b.Layers[l].Nodes {
+				live[l] += len(f.Src)
+			}
+		}
+	}
+	for i, k := range all {
+		candidates[i].Saved = bytes / float64(max(live[k.Layer], 1))
 	}
 	for i, n := range s.Slots(candidates, slotBytes(t.Hidden)) {
 		all[i].Slots, all[i].Admits = n, heats[all[i].Type].first(n)
 	}
 	return slices.DeleteFunc(all, func(k history.Kept) bool { return k.Slots == 0 }), nil
-}
-
-// firstBatches draws the first steps of the first epoch.
-func (t *trainer) firstBatches(ctx context.Context, n int) (batches []*sample.Batch, err error) {
-	var z []sample.Z
-	var seeds [][][]uint32
-	for step := range n {
-		b := new(sample.Batch)
-		batches, z = append(batches, b), append(z, t.BatchSeeds().At(step))
-	}
-	err = store.Guard(func() error {
-		for step := range n {
-			seeds = append(seeds, t.task.Seeds(step))
-		}
-		return t.data.Place(t.tiers.Sampler.Sample(ctx, batches, z, seeds))
-	})
-	return batches, err
-}
-
-// savedBy is the bytes of feature rows that a step reads for each node of those that layer l reads.
-func (t *trainer) savedBy(batches []*sample.Batch, l int) float64 {
-	bytes, nodes := 0.0, 0
-	for _, b := range batches {
-		for _, n := range t.tiers.Types {
-			bytes += float64(len(b.Inputs()[n])) * float64(t.tiers.RowBytes(n))
-		}
-		for _, f := range b.Layers[l].Nodes {
-			nodes += len(f.Src)
-		}
-	}
-	return bytes / float64(max(nodes, 1))
 }
 
 // heat is the nodes of a type in classes, the hottest first.

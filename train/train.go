@@ -445,7 +445,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		return err
 	}
 	t.task.Begin(1)
-	b, err := t.first(ctx)
+	b, err := t.batch(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -497,10 +497,10 @@ func (t *trainer) learning() tiers.Learning {
 	return l
 }
 
-// first draws the first batch of the first epoch.
-func (t *trainer) first(ctx context.Context) (b *sample.Batch, err error) {
+// batch draws that of a step of the first epoch.
+func (t *trainer) batch(ctx context.Context, step int) (b *sample.Batch, err error) {
 	err = store.Guard(func() error {
-		b, err = t.tiers.First(ctx, t.BatchSeeds().At(0), t.task.Seeds(0), t.task.Without(0))
+		b, err = t.tiers.First(ctx, t.BatchSeeds().At(step), t.task.Seeds(step), t.task.Without(step))
 		return err
 	})
 	return b, err

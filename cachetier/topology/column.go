@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// column is a file with as many bytes for every edge: its neighbour, its weight, another value or the number of a row. In columns of one size an edge has
-// the same offset.
+// column is a file with as many bytes for every edge: its neighbour, its weight, another value or the number of a row. In columns of
+// one size an edge has the same offset.
 type column[T uint32 | float32] struct {
 	file int // its number in the reader; 0, which is the offsets, if there is no such column
 	size int // bytes of a value

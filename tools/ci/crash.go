@@ -162,7 +162,7 @@ func crashPredict(ctx context.Context, a *arxiv) error {
 	for _, at := range []struct {
 		there string // the kill comes when that is there
 		layer int    // which is gone on with
-	}{{"layer-1.partial/work/journal.json", 2}, {"layer-1", 3}} {
+	}{{filepath.Join("layer-1.partial", "work", "journal.json"), 2}, {"layer-1", 3}} {
 		killed, err := killWhen(a.gnnstore.Command(ctx, args(got)...), filepath.Join(got+".layers", at.there))
 		if err != nil {
 			return err

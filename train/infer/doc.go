@@ -19,8 +19,8 @@
 // Where Options.Of says what else the rows are of, a pass that was cut short leaves the layer that it has sealed, and of the one above the
 // shards that were closed, as its journal says. The next pass of the same network, weights and nodes starts behind them: what a layer is
 // of stands in its manifest, and in the journal. A layer is removed when the one above is sealed, so that a crash at any point leaves one
-// or the other. Everything else of that name in Options.Dir is removed. The file lock there is
-// locked while a pass is under way: another one is refused.
+// or the other. Everything else of that name in Options.Dir is removed. The file lock there is locked while a pass is under way: another
+// one is refused.
 //
 // A layer takes its destinations in ascending order, a chunk at a time, and draws some chunks ahead, in a quarter of Bytes.
 // The rows that they read, of the layer below or of the features, come by a cachetier.Stack a type, in the rest of Bytes: a window is as many chunks as have their rows fit,

@@ -58,20 +58,10 @@ func (s *Sampler) bringRows(ctx context.Context, batches []*Batch) error {
 func (j *job) takeRows(ctx context.Context) (hits, misses int, err error) {
 	b := j.block
 	b.Rows = resize(b.Rows, len(b.Nbr))
-	for i, v := range j.dst {
-		if i%ahead == 0 && ctx.Err() != nil {
-			return 0, 0, ctx.Err()
-		}
-		switch places := b.placesOf(i); {
-		case len(places) == 0:
-		case v >= j.resident:
-			misses++
-		default:
-			hits++
-			j.rows.TakeRows(b.Rows[b.Start[i]:b.End[i]], v, places)
-		}
-	}
-	return hits, misses, nil
+	return j.take(ctx, func(i int, v uint32, places []uint32) error {
+		j.rows.TakeRows(b.Rows[b.Start[i]:b.End[i]], v, places)
+		return nil
+	})
 }
 
 // readRows takes the rows of edges whose lists are not resident, of which there are at most misses.

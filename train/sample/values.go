@@ -70,20 +70,31 @@ func (s *Sampler) beginValues(r *relation, batches []*Batch) []job {
 func (j *job) takeValues(ctx context.Context) (hits, misses int, err error) {
 	b := j.block
 	b.Values = resize(b.Values, len(b.Nbr)*b.columns)
+	return j.take(ctx, func(i int, v uint32, places []uint32) error {
+		values := b.Values[int(b.Start[i])*b.columns:][:len(places)*b.columns]
+		j.values.TakeValues(values, v, places)
+		if bad := slices.IndexFunc(values, notFinite); bad >= 0 {
+			return &ValueError{j.number, bad % b.columns, v, int(places[bad/b.columns]), values[bad]}
+		}
+		return nil
+	})
+}
+
+// take calls resident with each destination of j that has edges and whose list is resident: its place and number, and the places of the
+// edges in the list. It counts these lists, and others.
+func (j *job) take(ctx context.Context, resident func(i int, v uint32, places []uint32) error) (hits, misses int, err error) {
 	for i, v := range j.dst {
 		if i%ahead == 0 && ctx.Err() != nil {
 			return 0, 0, ctx.Err()
 		}
-		switch places := b.placesOf(i); {
+		switch places := j.block.placesOf(i); {
 		case len(places) == 0:
 		case v >= j.resident:
 			misses++
 		default:
 			hits++
-			values := b.Values[int(b.Start[i])*b.columns:][:len(places)*b.columns]
-			j.values.TakeValues(values, v, places)
-			if bad := slices.IndexFunc(values, notFinite); bad >= 0 {
-				return 0, 0, &ValueError{j.number, bad % b.columns, v, int(places[bad/b.columns]), values[bad]}
+			if err := resident(i, v, places); err != nil {
+				return 0, 0, err
 			}
 		}
 	}
