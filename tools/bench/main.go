@@ -12,6 +12,8 @@
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
 //	go run ./tools/bench link       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 100] [-negatives 50] [-rounds 7] [-json]
 //	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
+//	go run ./tools/bench embed      -dataset KG.gnn [-memory 2GiB] [-batch 10000] [-steps 100] [-negatives 1000] [-rounds 7]
+//	go run ./tools/bench history    -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-t-stale 200] [-rounds 7]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
@@ -35,7 +37,9 @@
 // trains links, of a dataset made with --edge-split and with labels, in turns with nodes of as many roots; and shared negatives in turns with
 // as many of each positive; and draws the same steps with their links in the graph and without. infer
 // predicts the logits of all nodes, layers holding rows, sums and what they choose, and says layer by layer what was planned and
-// what was read; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same.
+// what was read; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same. embed learns a row for
+// each node of a knowledge graph under -memory, in turns with all rows in memory, and fails when the weights differ.
+// history trains with hidden rows of earlier steps and without, by windows and step by step, slots within the budget and beside it.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
 // or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with torch==2.2.1, torchdata==0.7.1 and numpy<2), and dgl==1.1.3 wants
@@ -85,7 +89,8 @@ type comparison struct {
 	cache           trace.Capacity
 	layerDependency bool
 	nodes           int         // of a batch of infer's Python
-	negatives       int         // of each positive, or shared, in link
+	negatives       int         // of each positive, or shared, in link and embed
+	stale           string      // --t-stale of history
 	json            bool        // of link
 	binary          cli.Binary  // none where the command has no use for it
 	group           *cli.Cgroup // of the Python; nil: none
@@ -110,6 +115,8 @@ var commands = map[string]struct {
 	"link":       {compare: compareLinks, steps: 100},
 	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
 	"infer":      {compare: compareInference, steps: 20, memory: "4GiB"},
+	"embed":      {compare: compareEmbeddings, steps: 100, memory: "2GiB"},
+	"history":    {compare: compareReuse, steps: 400, memory: "2GiB"},
 }
 
 func main() {
@@ -124,7 +131,7 @@ func main() {
 
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, link, peers, infer")
+		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, link, peers, infer, embed, history")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -140,7 +147,8 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.batch, "batch", 100, "seeds a step, in training out of core")
 	f.IntVar(&c.steps, "steps", command.steps, "steps of a run, or of a trace, in training out of core")
 	f.IntVar(&c.nodes, "nodes", 1024, "nodes of a batch, in infer's Python")
-	f.IntVar(&c.negatives, "negatives", 50, "many of them, in link")
+	f.IntVar(&c.negatives, "negatives", 50, "many of them, in link and embed")
+	f.StringVar(&c.stale, "t-stale", "200", "most `steps` to a use, in history")
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")

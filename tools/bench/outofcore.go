@@ -44,20 +44,26 @@ func (c *comparison) train(args ...string) []string {
 type epochCounts struct {
 	seconds, steps float64
 	disk           cachetier.Disk
-	windows        int64
+	rows, windows  int64 // rows that steps ask for
 	stages         pipeline.Stats
 }
 
 // secondEpoch trains for two epochs, and takes what the second counted from the record of both.
 func (c *comparison) secondEpoch(ctx context.Context, args ...string) (e epochCounts, err error) {
+	_, e, err = c.twoEpochs(ctx, c.train(args...))
+	return e, err
+}
+
+// twoEpochs runs a command of gnnstore train for two epochs, and takes what the second counted from the record of both.
+func (c *comparison) twoEpochs(ctx context.Context, command []string) (whole run.Result, e epochCounts, err error) {
 	dir := filepath.Join(c.tmp, "run")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := c.binary.Run(ctx, c.train(append(args, "--epochs", "2", "--eval-every", "2", "--run", dir)...)...); err != nil {
-		return e, err
+	if err := c.binary.JSON(ctx, &whole, append(command, "--epochs", "2", "--eval-every", "2", "--run", dir)...); err != nil {
+		return whole, e, err
 	}
 	record, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
-		return e, err
+		return whole, e, err
 	}
 	defer record.Close()
 	var epochs []run.Epoch
@@ -70,20 +76,20 @@ func (c *comparison) secondEpoch(ctx context.Context, args ...string) (e epochCo
 			SoFar run.Result `json:"so_far"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return e, err
+			return whole, e, err
 		}
 		if line.Epoch != nil {
 			epochs, counts = append(epochs, *line.Epoch), append(counts, line.SoFar)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return e, err
+		return whole, e, err
 	}
 	if len(epochs) != 2 {
-		return e, fmt.Errorf("%s: the record has %d epochs, and the run had 2", dir, len(epochs))
+		return whole, e, fmt.Errorf("%s: the record has %d epochs, and the run had 2", dir, len(epochs))
 	}
 	both, first := counts[1], counts[0]
 	stats := both.Stats.Sub(first.Stats)
-	return epochCounts{seconds: epochs[1].Seconds, steps: float64(epochs[1].Steps), disk: stats.Disk, windows: stats.Windows,
+	return whole, epochCounts{seconds: epochs[1].Seconds, steps: float64(epochs[1].Steps), disk: stats.Disk, rows: stats.InputRows, windows: stats.Windows,
 		stages: both.Stages.Sub(first.Stages)}, nil
 }
