@@ -118,6 +118,29 @@ func (h *held) assemble(l, t int, f *sample.Frontier, y [][]float64) (x [][]floa
 	return x
 }
 
+// pruning is a network, how its batches are drawn, and how many values the edges of each relation have.
+type pruning struct {
+	Config
+	sampler sample.Kind
+	edges   []int
+}
+
+// prunings are networks of every kind that reads neighbours, with two hidden layers: with edges that count the same, with weights, and with
+// values.
+var prunings = []pruning{
+	{Config{Kind: SAGE, Layers: 3, Hidden: 4, Norm: "none"}, sample.NS, nil},
+	{Config{Kind: SAGE, Layers: 3, Hidden: 4, Norm: "none"}, sample.LaborStar, nil},
+	{Config{Kind: GCN, Layers: 3, Hidden: 5, Norm: "none"}, sample.NS, nil},
+	{Config{Kind: GAT, Layers: 3, Hidden: 6, Norm: "none", Heads: 2}, sample.NS, nil},
+	{Config{Kind: GAT, Layers: 3, Hidden: 6, Norm: "none", Heads: 2}, sample.RW, nil},
+	{Config{Kind: RSAGE, Layers: 3, Hidden: 4, Norm: "layer"}, sample.NS, nil},
+	{Config{Kind: RSAGE, Layers: 3, Hidden: 4, Norm: "layer"}, sample.LaborStar, []int{2, 1, 0, 5, 1, 3, 0}},
+	{Config{Kind: RGCN, Layers: 3, Hidden: 5, Norm: "none"}, sample.NS, nil},
+	{Config{Kind: RGCN, Layers: 3, Hidden: 5, Norm: "layer", Bases: 2}, sample.NS, []int{2, 1, 2, 0, 1, 0, 1}},
+	{Config{Kind: RGAT, Layers: 3, Hidden: 6, Norm: "layer", Heads: 2}, sample.NS, []int{2, 1, 0, 0, 1, 3, 0}},
+	{Config{Kind: HGT, Layers: 3, Hidden: 8, Norm: "layer", Heads: 2}, sample.NS, nil}, // a score is scaled by 1/2, which float32 has
+}
+
 // prunedCase is a batch, some of whose rows are in slots, for a network of any kind.
 type prunedCase struct {
 	Config
@@ -129,22 +152,11 @@ type prunedCase struct {
 	formula func(params map[string][]float64, h *held) []float64 // the logits
 }
 
-// pruning are networks of every kind that reads neighbours, with two hidden layers.
-var pruning = []Config{
-	{Kind: SAGE, Layers: 3, Hidden: 4, Norm: "none"},
-	{Kind: GCN, Layers: 3, Hidden: 5, Norm: "none"},
-	{Kind: GAT, Layers: 3, Hidden: 6, Norm: "none", Heads: 2},
-	{Kind: RSAGE, Layers: 3, Hidden: 4, Norm: "layer"},
-	{Kind: RGCN, Layers: 3, Hidden: 5, Norm: "none"},
-	{Kind: RGCN, Layers: 3, Hidden: 5, Norm: "layer", Bases: 2},
-	{Kind: RGAT, Layers: 3, Hidden: 6, Norm: "layer", Heads: 2},
-	{Kind: HGT, Layers: 3, Hidden: 8, Norm: "layer", Heads: 2}, // a score is scaled by 1/2, which float32 has
-}
-
 // newPruned draws the batch through e, or where that is nil as it is.
-func newPruned(be kernels.Backend, e sample.Expander, c Config) *prunedCase {
+func newPruned(be kernels.Backend, e sample.Expander, of pruning) *prunedCase {
+	c := of.Config
 	if c.Kind.Typed() {
-		p := typedProblemThrough(e, be, c, some, sample.NS, 1, 3)
+		p := typedProblemThrough(e, be, c, some, of.sampler, 1, 3, of.edges...)
 		n := &prunedCase{Config: c, Shape: p.Shape, batch: &p.batch, graphs: p.graphs, inputs: p.inputs}
 		n.formula = func(params map[string][]float64, h *held) []float64 {
 			return slices.Concat(formulas{c, p, params, h}.logits()...)
@@ -152,7 +164,7 @@ func newPruned(be kernels.Backend, e sample.Expander, c Config) *prunedCase {
 		return n.classify()
 	}
 	const nodes, in, out = 24, 6, 3
-	b := drawnThrough(e, sample.Config{Fanouts: slices.Repeat([]int{3}, c.Layers), Options: c.Kind.Sampling()}, nodes, someSeeds)
+	b := drawnThrough(e, sample.Config{Kind: of.sampler, Walk: sample.DefaultWalk, Fanouts: slices.Repeat([]int{3}, c.Layers), Options: c.Kind.Sampling()}, nodes, someSeeds)
 	p := problemOf(be, b, nodes, in)
 	n := &prunedCase{Config: c, Shape: shape(in, out), batch: b, graphs: p.graphs}
 	n.inputs = func(tp *tape.Tape) Rows { return Rows{tp.Leaf(p.x)} }
@@ -201,7 +213,7 @@ func (p *prunedCase) origins() (computed, used int) {
 // constants, and all gradients with finite differences of those sums: of the parameters, and of the rows put together, whether computed
 // or from slots.
 func TestPrunedGradients(t *testing.T) {
-	for _, c := range pruning {
+	for _, c := range prunings {
 		for _, share := range []float64{0.4, 1} {
 			note := fmt.Sprintf("%+v, %v in slots", c, share)
 			be := kernels.NewReference()
@@ -209,7 +221,7 @@ func TestPrunedGradients(t *testing.T) {
 			computed, used := p.origins()
 			require.Equal(t, share < 1, computed > 0, note)
 			require.Positive(t, used, note)
-			m, tp := New(be, c, p.Shape, 11), tape.New(be)
+			m, tp := New(be, c.Config, p.Shape, 11), tape.New(be)
 			shake(be, m)
 			params := map[string][]float64{}
 			for _, param := range m.Params {
@@ -217,7 +229,7 @@ func TestPrunedGradients(t *testing.T) {
 			}
 			var kept Kept
 			tp.Reset(true)
-			out := m.Forward(tp, p.inputs(tp), p.graphs, Pass{Kept: &kept, Slots: slotTables(be, c, len(p.In))})[0]
+			out := m.Forward(tp, p.inputs(tp), p.graphs, Pass{Kept: &kept, Slots: slotTables(be, c.Config, len(p.In))})[0]
 			tp.CrossEntropy(out, u32(be, p.classes), 1)
 			tp.Backward()
 			require.InDeltaSlice(t, p.formula(params, &held{hidden: c.Hidden, layer: -1}), wide(be, out.Value), 1e-11, note)
@@ -272,11 +284,11 @@ func TestPrunedGradients(t *testing.T) {
 // TestPrunedDropout compares the gradients of parameters with finite differences of the network itself, where rows and attention are
 // dropped: the same nodes lose the same elements, from a slot too.
 func TestPrunedDropout(t *testing.T) {
-	for _, c := range pruning {
+	for _, c := range prunings {
 		c.Dropout, c.InputDropout, c.AttnDropout = 0.4, 0.2, 0.3
 		be := kernels.NewReference()
 		p := newPruned(be, finding{c.Layers, 0.4}, c)
-		m, tp, slots, labels := New(be, c, p.Shape, 11), tape.New(be), slotTables(be, c, len(p.In)), u32(be, p.classes)
+		m, tp, slots, labels := New(be, c.Config, p.Shape, 11), tape.New(be), slotTables(be, c.Config, len(p.In)), u32(be, p.classes)
 		shake(be, m)
 		var kept Kept
 		loss := func(record bool) (sum float64) {
@@ -326,17 +338,17 @@ func TestPrunedDropout(t *testing.T) {
 // logits, of the parameters' gradients, and of hidden rows and theirs.
 func TestNothingFoundChangesNothing(t *testing.T) {
 	for _, set := range kernels.Sets() {
-		for _, c := range pruning {
+		for _, c := range prunings {
 			c.Dropout, c.InputDropout, c.AttnDropout = 0.4, 0.2, 0.3
 			run := func(e sample.Expander) (all [][]float64) {
 				be := kernels.NewCPU(kernels.CPUOptions{Threads: 2, Set: set})
 				p := newPruned(be, e, c)
-				m, tp := New(be, c, p.Shape, 11), tape.New(be)
+				m, tp := New(be, c.Config, p.Shape, 11), tape.New(be)
 				defer m.Close()
 				defer tp.Close()
 				var kept Kept
 				tp.Reset(true)
-				y := m.Forward(tp, p.inputs(tp), p.graphs, Pass{Key: 77, Kept: &kept, Slots: slotTables(be, c, len(p.In))})[0]
+				y := m.Forward(tp, p.inputs(tp), p.graphs, Pass{Key: 77, Kept: &kept, Slots: slotTables(be, c.Config, len(p.In))})[0]
 				all = append(all, wide(be, y.Value))
 				tp.CrossEntropy(y, u32(be, p.classes), 0.25)
 				tp.Backward()
@@ -359,16 +371,16 @@ func TestNothingFoundChangesNothing(t *testing.T) {
 
 // TestPrunedBackendsAgree: what the sets of the CPU make of pruned batches is near what the Reference makes.
 func TestPrunedBackendsAgree(t *testing.T) {
-	for _, c := range pruning {
+	for _, c := range prunings {
 		c.Dropout = 0.4
 		run := func(be kernels.Backend) (all []float64) {
 			p := newPruned(be, finding{c.Layers, 0.4}, c)
-			m, tp := New(be, c, p.Shape, 11), tape.New(be)
+			m, tp := New(be, c.Config, p.Shape, 11), tape.New(be)
 			defer m.Close()
 			defer tp.Close()
 			var kept Kept
 			tp.Reset(true)
-			y := m.Forward(tp, p.inputs(tp), p.graphs, Pass{Key: 77, Kept: &kept, Slots: slotTables(be, c, len(p.In))})[0]
+			y := m.Forward(tp, p.inputs(tp), p.graphs, Pass{Key: 77, Kept: &kept, Slots: slotTables(be, c.Config, len(p.In))})[0]
 			tp.CrossEntropy(y, u32(be, p.classes), 0.25)
 			tp.Backward()
 			for _, param := range m.Params {
