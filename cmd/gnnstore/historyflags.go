@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/spf13/pflag"
@@ -34,7 +35,7 @@ func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.Float64Var(&h.settings.PGrad, "p-grad", h.settings.PGrad, "history: share of a layer's nodes, those of the smallest gradients, whose rows are kept")
 	f.Var(&h.stale, "t-stale", "history: most steps between computing a row and using it; inf any; auto is a fifth of an epoch's steps, 200 at most")
 	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
-	f.Var(&h.lag, "history-lag", "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale")
+	f.Var(&h.lag, "history-lag", "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale, 100 at most")
 	f.Var(&h.memory, "history-memory", "history: part for the rows that are kept; auto is those that save more than they take")
 	f.BoolVar(&o.HistoryCold, "history-cold", o.HistoryCold, "history: have --resume begin without the rows that were kept")
 }
@@ -56,7 +57,10 @@ func (s *staleness) Set(text string) error {
 		s.autoCount = math.MaxInt32
 		return nil
 	}
-	return s.autoCount.Set(text)
+	if s.autoCount.Set(text) != nil {
+		return fmt.Errorf("%q is neither auto, inf nor a number from 0 on", text)
+	}
+	return nil
 }
 
 func (s *staleness) String() string {

@@ -17,7 +17,7 @@ type Settings struct {
 	TStale int `json:"t_stale,omitempty"`
 	// HistoryStart is the first step, of the run, that keeps rows. Auto is an epoch.
 	HistoryStart int `json:"history_start,omitempty"`
-	// HistoryLag is K: the gradients of step i are known to the plans of step i + K and later ones. Auto is half of TStale, at least 1.
+	// HistoryLag is K: the gradients of step i are known to the plans of step i + K and later ones. Auto is half of TStale, from 1 to 100.
 	HistoryLag int `json:"history_lag,omitempty"`
 	// HistoryBytes bounds the rows that are kept, with their index. Auto: those that save more than they take.
 	HistoryBytes int64 `json:"history_bytes,omitempty"`
@@ -56,7 +56,7 @@ func (s Settings) Resolve(steps int) Settings {
 		s.HistoryStart = steps
 	}
 	if s.HistoryLag == Auto {
-		s.HistoryLag = max(1, s.TStale/2)
+		s.HistoryLag = max(1, min(s.TStale, usualStale)/2) // of inf gradients would never decide
 	}
 	return s
 }

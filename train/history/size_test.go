@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,8 @@ func TestResolve(t *testing.T) {
 	require.Equal(t, 200, auto.Resolve(5000).TStale)
 	require.False(t, auto.Resolve(4).Reuses())
 	require.Equal(t, 1, auto.Resolve(5).HistoryLag)
+	auto.TStale = math.MaxInt32
+	require.Equal(t, 100, auto.Resolve(5).HistoryLag, "else gradients would not decide before the run ends")
 	given := history.Settings{PGrad: 1, TStale: 7, HistoryStart: 0, HistoryLag: 3, HistoryBytes: 10}
 	require.Equal(t, given, given.Resolve(1000))
 	require.ErrorContains(t, history.Settings{PGrad: 1.5, TStale: -2, HistoryStart: -3, HistoryBytes: -4}.Validate(),
