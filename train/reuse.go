@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// reuse is the hidden rows of earlier steps that a run uses again. Where nothing is ever used there is no cache, and no slots.
+// reuse is the hidden rows of earlier steps that a run uses again. Where nothing is ever used there is no cache, and no slots; nor before open.
 type reuse struct {
 	history.Settings // without auto
 	be               kernels.Backend
@@ -55,7 +55,7 @@ func (t *trainer) planReuse(ctx context.Context) error {
 	}
 	u.pruned = make([]float64, len(kept))
 	t.tiers.MostSteps = max(1, u.HistoryLag/2)
-	return u.begin(0)
+	return nil
 }
 
 // begin has nothing kept before a step.
@@ -79,8 +79,11 @@ func (u *reuse) bytes() (n int64) {
 // slotBytes is what a row of so many columns takes, with its place in the index.
 func slotBytes(hidden int) int64 { return int64(2*hidden) + history.BytesPerSlot }
 
-// allocate makes room for the rows.
-func (u *reuse) allocate() {
+// open makes room for what planReuse decided on, once the memory is split: before any step.
+func (u *reuse) open() error {
+	if u == nil || len(u.options.Kept) == 0 {
+		return nil
+	}
 	for range u.options.Layers - 1 {
 		u.held.Slots = append(u.held.Slots, make([]kernels.Tensor, u.options.Types))
 	}
@@ -88,6 +91,7 @@ func (u *reuse) allocate() {
 		rows := kernels.Tensor{Buf: u.be.Alloc(kernels.F16, k.Slots*u.hidden), Type: kernels.F16, Rows: k.Slots, Cols: u.hidden}
 		u.slots, u.held.Slots[k.Layer-1][k.Type] = append(u.slots, rows), rows
 	}
+	return u.begin(0)
 }
 
 func (u *reuse) close() {

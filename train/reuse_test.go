@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -163,10 +164,21 @@ func TestReuseGone(t *testing.T) {
 			require.Positive(t, r.History.Hits)
 		})
 	}
-	o.HistoryLag = 2
-	disk := half(t, ds, reusing())
-	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
-	require.ErrorContains(t, err, "{history_lag} is 2 and the run's is 3")
+}
+
+// TestReuseMemory: rows that the memory does not hold are refused before any is allocated, with the option that asks for less.
+func TestReuseMemory(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
+	o := reusing()
+	o.EvalBytes, o.MemoryBytes = 0, 1
+	_, err := newTrainer(t.Context(), ds, o, Hooks{})
+	least, said := strings.CutSuffix(err.Error(), "; 37.5 KiB of it is for hidden rows of earlier steps: {history_bytes} makes that less")
+	require.True(t, said, err.Error())
+	o.MemoryBytes = leastIn(t, errors.New(least))
+	require.Positive(t, trained(t, ds, o).History.Hits)
+	o.MemoryBytes -= 1 << 20
+	_, err = newTrainer(t.Context(), ds, o, Hooks{})
+	require.ErrorContains(t, err, "{history_bytes} makes that less")
 }
 
 // TestReuseRefused: what cannot be followed, and what would show answers.
@@ -176,13 +188,23 @@ func TestReuseRefused(t *testing.T) {
 		"{history}: it keeps the rows between layers, and {layers} is 1":      func(o *run.Options) { o.Layers, o.Fanouts = 1, []int{4} },
 		"{history}: with {label_input} a row that is kept may hold the label": func(o *run.Options) { o.LabelInput = 8 },
 		"{history}: a row that is kept may hold an edge":                      func(o *run.Options) { o.Task = run.LinkTask },
-		"{p_grad} 1.5: from 0":        func(o *run.Options) { o.PGrad = 1.5 },
-		"{history_lag} 0: at least 1": func(o *run.Options) { o.HistoryLag = 0 },
-		"go with {history}":           func(o *run.Options) { o.History = false },
+		"{history}: a row that is kept may hold an edge that":                 func(o *run.Options) { o.Task, o.EdgeLabel = run.EdgeTask, "rating" },
+		"{p_grad} 1.5: from 0":                                                func(o *run.Options) { o.PGrad = 1.5 },
+		"{t_stale} -2: at least 0":                                            func(o *run.Options) { o.TStale = -2 },
+		"{history_lag} 0: at least 1":                                         func(o *run.Options) { o.HistoryLag = 0 },
+		"go with {history}":                                                   func(o *run.Options) { o.History = false },
 	} {
 		o := reusing()
 		change(&o)
 		require.ErrorContains(t, o.WithDefaults().Validate(), want)
 	}
 	require.NoError(t, reusing().Validate())
+	for _, task := range []string{run.LinkTask, run.EdgeTask} {
+		o := reusing()
+		o.Task, o.KeepTargets = task, true
+		if task == run.EdgeTask {
+			o.EdgeLabel = "rating"
+		}
+		require.NoError(t, o.WithDefaults().Validate())
+	}
 }

@@ -471,8 +471,8 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		}
 		return err
 	}
-	if t.reuses() {
-		t.reuse.allocate()
+	if err := t.reuse.open(); err != nil {
+		return err
 	}
 	t.read, t.trained = t.tiers.Stats(), make([]cachetier.Stats, len(t.tiers.Stacks))
 	t.eval.Attach(t.tiers.Tables(), t.tiers.Pipe)
