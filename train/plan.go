@@ -180,6 +180,7 @@ func (t *trainer) rehearse(b *sample.Batch, number int) error {
 	}
 	in := step.InputOf(b, rows...)
 	in.Step, in.Key = number, 1
+	in.Layers, in.Held = t.reuse.rehearsal(b)
 	return store.Guard(func() error {
 		if err := t.step.Rehearse(in); err != nil {
 			return fmt.Errorf("the first batch: %w", err)

@@ -123,6 +123,27 @@ func (u *reuse) input(now int) *step.Held {
 	return &u.held
 }
 
+// rehearsal is the layers of b, and what its step has of hidden rows, as in the step that takes the most memory: all rows are computed and
+// kept, and are put together as if some were not.
+func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
+	if u == nil || len(u.options.Kept) == 0 {
+		return b.Layers, nil
+	}
+	layers, held := slices.Clone(b.Layers), new(step.Held)
+	for _, k := range u.options.Kept {
+		nodes, s := slices.Clone(layers[k.Layer].Nodes), step.Store{Layer: k.Layer - 1, Type: k.Type}
+		f := &nodes[k.Type]
+		f.Origin = make([]sample.Origin, len(f.Src))
+		for i := range f.Origin {
+			f.Origin[i] = sample.Origin{From: sample.Below, Index: uint32((i + 1) % len(f.Origin))} // rows in their order are not put together
+			s.Rows, s.To = append(s.Rows, uint32(i)), append(s.To, uint32(i))
+		}
+		layers[k.Layer].Nodes = nodes
+		held.Store = append(held.Store, s)
+	}
+	return layers, held
+}
+
 // writeBack tells the books what a step found out.
 func (u *reuse) writeBack(now int, b *sample.Batch) {
 	p := u.cache.Planned(now)

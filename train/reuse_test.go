@@ -20,6 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
 )
 
 // reusing is a run that uses hidden rows of earlier steps again.
@@ -179,6 +180,30 @@ func TestReuseMemory(t *testing.T) {
 	o.MemoryBytes -= 1 << 20
 	_, err = newTrainer(t.Context(), ds, o, Hooks{})
 	require.ErrorContains(t, err, "{history_bytes} makes that less")
+}
+
+// TestReuseRehearsal: a step that uses rows again, and keeps others, takes no memory that the rehearsal has not.
+func TestReuseRehearsal(t *testing.T) {
+	ds := open(t, storetest.Communities(3000, 4, 8, 24, 2))
+	o := reusing()
+	o.Hidden, o.Batch, o.HistoryStart = 64, 300, 0
+	m := opened(t, ds, o)
+	before := m.step.Tape.Bytes()
+	m.task.Begin(1)
+	for now := range 4 {
+		b := new(sample.Batch)
+		e, z := m.reuse.cache.Group(now, 1), []sample.Z{m.BatchSeeds().At(now)}
+		require.NoError(t, m.tiers.Sampler.SampleThrough(t.Context(), e, []*sample.Batch{b}, z, [][][]uint32{m.task.Seeds(now)}))
+		in := step.InputOf(b, m.tiers.Zeros(0, len(b.Inputs()[0])))
+		in.Key, in.Held = 1, m.reuse.input(now)
+		require.NotNil(t, in.Held)
+		_, err := m.step.Compute(in)
+		require.NoError(t, err)
+		m.reuse.writeBack(now, b)
+		m.be.Free(in.Rows[0].Buf)
+	}
+	require.Positive(t, m.reuse.cache.Stats()[0].Hits)
+	require.LessOrEqual(t, m.step.Tape.Bytes(), before*112/100, "what batches may differ by")
 }
 
 // TestReuseRefused: what cannot be followed, and what would show answers.
