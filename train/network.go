@@ -15,6 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -209,6 +210,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 		budgets.MemoryBytes = o.MemoryBytes
 	}
 	with.Options, with.EvalBytes, with.Eval, with.Init, with.InitRows, with.ClassWeights = budgets, run.Auto, string(infer.Full), "", nil, tasks.NoWeights
+	with.History, with.Settings = false, history.Settings{} // no step is taken
 	if with.Sampler == sample.RW {
 		with.Eval = ""
 	}

@@ -206,6 +206,19 @@ func TestReuseRehearsal(t *testing.T) {
 	require.LessOrEqual(t, m.step.Tape.Bytes(), before*112/100, "what batches may differ by")
 }
 
+// TestReuseIsForSteps: a network of random walks, which is measured on batches, keeps no rows for that.
+func TestReuseIsForSteps(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
+	o := reusing()
+	o.Sampler = sample.RW
+	dir, r := runIn(t, ds, o)
+	require.Positive(t, r.History.Hits)
+	n := network(t, ds, dir, NetworkOptions{})
+	require.Nil(t, n.t.reuse)
+	require.Equal(t, *r.Best.TestAcc, measure(t, n, "test"))
+	require.NoError(t, n.Close())
+}
+
 // TestReuseRefused: what cannot be followed, and what would show answers.
 func TestReuseRefused(t *testing.T) {
 	for want, change := range map[string]func(o *run.Options){
