@@ -203,11 +203,16 @@ func (t *trainer) reuseNotes() {
 	case u.cache == nil:
 		t.note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), slotBytes(u.hidden))
 	default:
-		if u.HistoryLag > u.TStale {
-			t.note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them", u.HistoryLag, u.TStale)
-		}
-		if whole := t.mostEpochs() * t.task.Steps(); u.HistoryStart >= whole {
-			t.note("history: the run has %d steps, and keeps rows from step %d on ({history_start})", whole, u.HistoryStart)
+		switch whole := t.mostEpochs() * t.task.Steps(); {
+		case u.HistoryStart >= whole:
+			t.note("history: the run has %d steps, and keeps rows from step %d on ({history_start}), so none are used again; take a smaller {history_start}", whole,
+				u.HistoryStart)
+		case u.HistoryLag > u.TStale:
+			t.note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them; take at most %d", u.HistoryLag,
+				u.TStale, u.TStale)
+		case u.HistoryStart+u.HistoryLag >= whole:
+			t.note("history: the run has %d steps, and gradients decide on rows from step %d on ({history_start} and {history_lag}), so on none; take a smaller "+
+				"{history_lag}", whole, u.HistoryStart+u.HistoryLag)
 		}
 		if most := t.tiers.MostSteps; t.Window > most {
 			t.note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", t.Window, most,

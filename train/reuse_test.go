@@ -15,6 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -167,6 +168,60 @@ func TestReuseGone(t *testing.T) {
 	}
 }
 
+// TestReuseResumesNoOther: a run does not go on with other settings than it began with; each that differs is named.
+func TestReuseResumesNoOther(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
+	disk := half(t, ds, reusing())
+	before := listing(t, disk)
+	for want, change := range map[string]func(o *run.Options){
+		"{p_grad} is 0.5 and the run's is 0.8":                func(o *run.Options) { o.PGrad = 0.5 },
+		"{t_stale} is 7 and the run's is 6":                   func(o *run.Options) { o.TStale = 7 },
+		"{history_start} is 0 and the run's is 4":             func(o *run.Options) { o.HistoryStart = 0 },
+		"{history_lag} is 2 and the run's is 3":               func(o *run.Options) { o.HistoryLag = 2 },
+		"{history_bytes} is 2097152 and the run's is 1048576": func(o *run.Options) { o.HistoryBytes = 2 << 20 },
+		"{history} is false and the run's is true":            func(o *run.Options) { o.History, o.Settings = false, history.Settings{} },
+	} {
+		for _, cold := range []bool{false, true} {
+			o := reusing()
+			o.HistoryCold = cold
+			change(&o)
+			o.HistoryCold = cold && o.History
+			_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			require.ErrorContains(t, err, want)
+			require.Equal(t, before, listing(t, disk))
+		}
+	}
+}
+
+// TestReuseNotes: what keeps nothing, or keeps rows that gradients never decide on, is said in a line with the remedy.
+func TestReuseNotes(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2)) // 8 steps an epoch
+	for want, change := range map[string]func(o *run.Options){
+		"with {p_grad} 0 and {t_stale} 6 no row is ever used again":                                                             func(o *run.Options) { o.PGrad = 0 },
+		"an epoch of 3 steps is too short for rows of earlier steps, so none are used again":                                    func(o *run.Options) { o.EpochSteps, o.Settings = 3, history.Defaults() },
+		"steps to be worth a slot of 64 bytes, so nothing is kept; {history_bytes} keeps rows anyway":                           func(o *run.Options) { o.TStale, o.HistoryBytes = 1, history.Auto },
+		"{history_bytes} 63 B has no room for a slot of 64 bytes":                                                               func(o *run.Options) { o.HistoryBytes = 63 },
+		"the run has 8 steps, and keeps rows from step 9 on ({history_start})":                                                  func(o *run.Options) { o.HistoryStart = 9 },
+		"{history_lag} 7 is above {t_stale} 6, so that rows are past use before their gradients decide on them; take at most 6": func(o *run.Options) { o.HistoryLag = 7 },
+		"gradients decide on rows from step 9 on ({history_start} and {history_lag}), so on none; take a smaller {history_lag}": func(o *run.Options) { o.HistoryLag = 5 },
+		"{window} 50 is cut to 1 steps": func(o *run.Options) { o.Window = 50 },
+		"":                              func(*run.Options) {},
+	} {
+		o := reusing()
+		o.Epochs = 1
+		change(&o)
+		var notes []string
+		_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+		require.NoError(t, err, want)
+		if want == "" {
+			require.Empty(t, notes)
+			continue
+		}
+		require.Len(t, notes, 1)
+		require.Contains(t, notes[0], want)
+	}
+}
+
 // TestReuseMemory: rows that the memory does not hold are refused before any is allocated, with the option that asks for less.
 func TestReuseMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
@@ -204,6 +259,29 @@ func TestReuseRehearsal(t *testing.T) {
 	}
 	require.Positive(t, m.reuse.cache.Stats()[0].Hits)
 	require.LessOrEqual(t, m.step.Tape.Bytes(), before*112/100, "what batches may differ by")
+}
+
+// TestReuseOfLittle: a node alone, and nodes without edges.
+func TestReuseOfLittle(t *testing.T) {
+	lonely := storetest.Communities(300, 3, 0, 8, 3)
+	for want, ds := range map[int64]*store.Dataset{
+		9:  open(t, storetest.Spec{Nodes: 1, Dim: 8, Train: []store.NodeID{0}}), // an epoch is a step
+		-1: open(t, lonely),
+	} {
+		o := reusing()
+		o.Epochs, o.EvalEvery, o.HistoryStart, o.HistoryLag, o.PGrad, o.TStale = 10, 10, 0, 1, 1, 20
+		r := trained(t, ds, o)
+		require.Equal(t, run.Done, r.Status)
+		if want > 0 {
+			require.Equal(t, want, r.History.Hits, "after the first step its row is there")
+			require.EqualValues(t, 1, r.InputRows)
+		} else {
+			require.Positive(t, r.History.Hits)
+		}
+		o.Epochs, o.Settings = 2, history.Defaults()
+		o.HistoryBytes = 1 << 20
+		require.Zero(t, trained(t, ds, o).History.Hits, "epochs of less than five steps")
+	}
 }
 
 // TestReuseIsForSteps: a network of random walks, which is measured on batches, keeps no rows for that.

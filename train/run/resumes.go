@@ -64,11 +64,13 @@ func (o Options) texts() map[string]option {
 	addTexts(texts, reflect.ValueOf(o))
 	set := func(name, text string) { texts[name] = option{text, texts[name].free} }
 	set("kappa", sample.KappaText(o.Kappa))
-	if o.Epochs == Auto {
-		set("epochs", "auto")
-	}
-	if o.Patience == Auto {
-		set("patience", "auto")
+	for name, n := range map[string]int64{
+		"epochs": int64(o.Epochs), "patience": int64(o.Patience), "t_stale": int64(o.TStale), "history_start": int64(o.HistoryStart),
+		"history_lag": int64(o.HistoryLag), "history_bytes": o.HistoryBytes,
+	} {
+		if n == Auto {
+			set(name, "auto")
+		}
 	}
 	return texts
 }
