@@ -301,7 +301,7 @@ func (t *trainer) keptOf(ctx context.Context, s history.Settings) ([]history.Kep
 			for _, n := range heats[typ].nodes {
 				c.Classes = append(c.Classes, history.Class{Nodes: n})
 			}
-			candidates, all = append(candidates, c), append(all, history.Kept{Layer: l, Type: typ})
+			candidates, all = append(candidates, c), append(all, history.Kept{Layer: l, Type: typ, Nodes: t.data.Types[typ].Nodes})
 		}
 	}
 	batches := min(sizedBy, t.task.Steps())

@@ -162,7 +162,7 @@ func (c *Cache) WriteBack(step int, measured []Measured) {
 		if len(measured) > 0 {
 			m = measured[k]
 		}
-		c.judge.judge(step, &p.Parts[k], &m, &v[k], &p.Parts[k].counts)
+		c.judge.judge(step, c.o.Kept[k].Slots, &p.Parts[k], &m, &v[k], &p.Parts[k].counts)
 		c.countRejected(p, k)
 	}
 	c.mu.Lock()

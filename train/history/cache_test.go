@@ -242,6 +242,7 @@ func drawOptions(t *rapid.T) history.Options {
 		for typ := range o.Types {
 			if k := (history.Kept{Layer: l, Type: typ}); rapid.IntRange(0, 5).Draw(t, "kept") > 0 {
 				k.Slots = rapid.SampledFrom([]int{0, 1, 2, 7, 20, 64, 200}).Draw(t, "slots")
+				k.Nodes = rapid.SampledFrom([]int{0, nodes}).Draw(t, "nodes")
 				k.Admits = rapid.SampledFrom([]func(uint32) bool{nil, nil, history.Prefix(5), func(v uint32) bool { return v%3 > 0 }}).Draw(t, "admits")
 				o.Kept = append(o.Kept, k)
 			}
@@ -417,8 +418,8 @@ func TestOrderOfCalls(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestRewindForgetsLeases: a plan that did not run holds no slot for one that takes its place, of another batch.
-func TestRewindForgetsLeases(t *testing.T) {
+// TestRewindForgetsUses: a plan that did not run holds no slot for one that takes its place, of another batch.
+func TestRewindForgetsUses(t *testing.T) {
 	c, err := history.New(history.Options{Layers: 2, Types: 1, PGrad: 1, TStale: 1, Lag: 3, Kept: []history.Kept{{Layer: 1, Slots: 1}}})
 	require.NoError(t, err)
 	plan := func(step int, v uint32) *history.Part {
@@ -438,7 +439,7 @@ func TestValidate(t *testing.T) {
 	kept := history.Kept{Layer: 1, Slots: 1}
 	_, err := history.New(history.Options{
 		Layers: 2, Types: 1, PGrad: math.NaN(), TStale: -1, Lag: -2, Start: -3, First: 1 << 32,
-		Kept: []history.Kept{kept, kept, {Layer: 2}, {Layer: 0, Type: 1, Slots: -1}},
+		Kept: []history.Kept{kept, kept, {Layer: 2}, {Layer: 0, Type: 1, Slots: -1, Nodes: -1}},
 	})
 	require.EqualError(t, err, `history: {p_grad} NaN: from 0, which keeps nothing, to 1
 {t_stale} -1: at least 0, which keeps nothing
@@ -448,6 +449,7 @@ first step 4294967296: from 0 to 4294967295
 embeddings of layer 1 and type 0 twice: put their slots together
 embeddings of layer 2 and type 0: there are 2 layers and 1 types, and layer 0 has none
 embeddings of layer 0 and type 1: there are 2 layers and 1 types, and layer 0 has none
+-1 nodes of type 1: at least 0, which is not known
 -1 slots for layer 0 and type 1: from 0 to 4294967295`)
 	_, err = history.New(history.Options{})
 	require.EqualError(t, err, "history: 0 layers and 0 types: at least 1 of each")

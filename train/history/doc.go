@@ -48,9 +48,9 @@
 // step at a time.
 //
 // Memory: [BytesPerSlot] a slot. Of each step that is planned and not written back 16 bytes for each embedding that it keeps, 12 for
-// each that it uses, and 4 for each that its plan removed. 8 bytes for each embedding that the verdicts of the last Lag steps reject. And
-// 12 bytes for each live node of the layers with rings, of the steps that are drawn together. Nothing is allocated once all that has
-// grown.
+// each that it uses, and 4 for each that its plan removed. 8 bytes for each embedding that the verdicts of the last Lag steps reject,
+// and a bit for each that these steps kept. And 12 bytes for each live node of the layers with rings, of the steps that are drawn together.
+// Nothing is allocated once all that has grown.
 //
 // Start reading at ring.plan.
 //

@@ -31,6 +31,8 @@ type Options struct {
 // those of a sample.Batch; layer 0 reads features, which are not kept here.
 type Kept struct {
 	Layer, Type, Slots int
+	// Nodes is how many there are of the type, all of smaller numbers: where they are few beside the slots they are found faster. Default: not known.
+	Nodes int
 	// Admits tells whether the embedding of a node may be kept: a function of the node alone, the same for the whole run. Default: all may.
 	Admits func(v uint32) bool
 }
@@ -38,7 +40,7 @@ type Kept struct {
 // Prefix admits the first n nodes, which are the hottest where a dataset is ordered by heat.
 func Prefix(n int) func(v uint32) bool { return func(v uint32) bool { return int64(v) < int64(n) } }
 
-// maxStep is the last step: stamps and leases have 32 bits.
+// maxStep is the last step: stamps have 32 bits.
 const maxStep = math.MaxUint32
 
 // maxSlots is the most slots of a ring: the index has the number of a slot plus 1 in 32 bits.
@@ -65,6 +67,7 @@ func (o Options) Validate() error {
 		fail(k.Layer < 1 || k.Layer >= o.Layers || k.Type < 0 || k.Type >= o.Types,
 			"embeddings of layer %d and type %d: there are %d layers and %d types, and layer 0 has none", k.Layer, k.Type, o.Layers, o.Types)
 		fail(seen[at], "embeddings of layer %d and type %d twice: put their slots together", k.Layer, k.Type)
+		fail(k.Nodes < 0, "%d nodes of type %d: at least 0, which is not known", k.Nodes, k.Type)
 		fail(k.Slots < 0 || k.Slots > maxSlots, "%d slots for layer %d and type %d: from 0 to %d", k.Slots, k.Layer, k.Type, uint32(maxSlots))
 		seen[at] = true
 	}

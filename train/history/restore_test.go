@@ -9,7 +9,7 @@ import (
 
 // TestRestoreOfImpossible: a state that no run can have come to is refused, whoever made it.
 func TestRestoreOfImpossible(t *testing.T) {
-	s := newSteady(t, 30, 100)
+	s := newSteady(t, 30, 100, true)
 	s.steps(100)
 	restored := func(change func(s *Snapshot)) error {
 		var snap Snapshot
@@ -48,11 +48,12 @@ func TestRestoreOfImpossible(t *testing.T) {
 		{"damaged: slots", func(s *Snapshot) { s.rings[0].taken = s.rings[0].freed + 3001 }},
 		{"are live, and counts are", func(s *Snapshot) { s.rings[0].counts.Replaced++ }},
 		{"are live, and counts are", func(s *Snapshot) { s.rings[0].counts.Replaced++; s.rings[0].counts.Admitted++ }},
-		{"node 1234567 has two embeddings", func(s *Snapshot) {
+		{"an embedding of node 3000, and there are 3000", func(s *Snapshot) { s.rings[0].entries[s.rings[0].slot(s.rings[0].freed)].node = 3000 }},
+		{"node 1234 has two embeddings", func(s *Snapshot) {
 			r := &s.rings[0]
 			for n := r.freed; n < r.taken; n++ {
 				if r.isLive(r.slot(n)) {
-					r.entries[r.slot(n)].node = 1234567
+					r.entries[r.slot(n)].node = 1234
 				}
 			}
 		}},

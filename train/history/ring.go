@@ -8,14 +8,11 @@ import (
 type slot struct {
 	node  uint32
 	stamp uint32 // the step that writes it
-	lease uint32 // the last planned step that writes or reads it
 	live  bool   // the index has it
 }
 
-const slotBytes = 16
-
-// BytesPerSlot is the memory that a Cache takes for each slot.
-const BytesPerSlot = slotBytes + 8*placesPerSlot
+// BytesPerSlot is the memory that a Cache takes for each slot, or somewhat more: how many slots a run has depends on it, and so do results.
+const BytesPerSlot = 16 + 8*placesPerSlot
 
 // Version is an embedding as one step computed it: its slot, and as its stamp the step.
 type Version struct{ Slot, Stamp uint32 }
@@ -30,6 +27,8 @@ type ring struct {
 	index  index
 
 	freed, taken uint64 // how many slots ever were; those between are in use
+	oldest       uint32 // where freed lies, before the step at hand frees any
+	read         uint64 // the first of those in use that the step at hand reads, or taken
 	touched      uint32 // has no meaning, and keeps touch from being left out
 }
 
@@ -58,7 +57,7 @@ func newRing(o Options, k Kept, r *rule) *ring {
 		admits = func(uint32) bool { return true }
 	}
 	return &ring{
-		rule: r, admits: admits, slots: slots, index: newIndex(k.Slots),
+		rule: r, admits: admits, slots: slots, index: newIndex(k.Slots, k.Nodes),
 		coins: sample.Hash(o.Seed, coinTag, uint64(k.Layer), uint64(k.Type)),
 	}
 }
@@ -116,6 +115,10 @@ func (p *Part) reset() {
 func (r *ring) plan(step int, rejected []Version, p *Part, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	p.planned, p.Live = true, len(live)
 	p.undo.freed, p.undo.taken = r.freed, r.taken
+	r.read, r.oldest = r.taken, 0
+	if len(r.slots) > 0 {
+		r.oldest = r.slot(r.freed)
+	}
 	started := step >= r.rule.start
 	if started {
 		r.reject(rejected, p)
@@ -141,10 +144,18 @@ func (r *ring) plan(step int, rejected []Version, p *Part, live, next []uint32, 
 
 // reject removes what a verdict rejects and is still there.
 func (r *ring) reject(rejected []Version, p *Part) {
-	for _, v := range rejected {
-		if t := &r.slots[v.Slot]; t.live && t.stamp == v.Stamp {
-			r.kill(v.Slot, p)
-			p.counts.EvictedGrad++
+	for lo := 0; lo < len(rejected); lo += ahead {
+		some := rejected[lo:min(lo+ahead, len(rejected))]
+		var nodes [ahead]uint32
+		for i, v := range some {
+			nodes[i] = r.slots[v.Slot].node
+		}
+		r.touch(nodes[:len(some)], false)
+		for _, v := range some {
+			if t := &r.slots[v.Slot]; t.live && t.stamp == v.Stamp {
+				r.kill(v.Slot, p)
+				p.counts.EvictedGrad++
+			}
 		}
 	}
 }
@@ -164,7 +175,7 @@ func (r *ring) use(step int, s uint32, at int, p *Part) bool {
 	if age > r.rule.stale || provisional && !r.coin(t) {
 		return false
 	}
-	t.lease = uint32(step)
+	r.read = min(r.read, r.freed+uint64(around(r.oldest, s, len(r.slots))))
 	p.Used = append(p.Used, Use{uint32(at), Version{s, t.stamp}})
 	p.counts.Hits++
 	p.counts.Ages += int64(age)
@@ -176,27 +187,36 @@ func (r *ring) use(step int, s uint32, at int, p *Part) bool {
 
 // free frees slots from the oldest on. It stops at one that a later step may use, or that this step reads.
 func (r *ring) free(step int, p *Part) {
-	touched := r.freed // up to here
-	for r.freed < r.taken {
-		if r.freed == touched {
-			touched = min(r.freed+ahead, r.taken)
-			var nodes [ahead]uint32
-			for i := r.freed; i < touched; i++ {
-				nodes[i-r.freed] = r.slots[i%uint64(len(r.slots))].node
+	for r.freed < r.read {
+		s, n := r.slot(r.freed), min(ahead, r.read-r.freed)
+		var nodes [ahead]uint32
+		for i, s := uint64(0), s; i < n; i, s = i+1, r.after(s) {
+			nodes[i] = r.slots[s].node
+		}
+		r.touch(nodes[:n], false)
+		for range n {
+			t := &r.slots[s]
+			if t.live && step-int(t.stamp) < r.rule.stale {
+				return
 			}
-			r.touch(nodes[:touched-r.freed], false)
+			if t.live {
+				r.kill(s, p)
+				p.counts.EvictedStale++
+			}
+			r.freed++
+			s = r.after(s)
 		}
-		s := uint32(r.freed % uint64(len(r.slots)))
-		t := &r.slots[s]
-		if int(t.lease) >= step || t.live && step-int(t.stamp) < r.rule.stale {
-			return
-		}
-		if t.live {
-			r.kill(s, p)
-			p.counts.EvictedStale++
-		}
-		r.freed++
 	}
+}
+
+// slot is where the n-th that was ever taken lies, and after the slot that is taken after s.
+func (r *ring) slot(n uint64) uint32 { return uint32(n % uint64(len(r.slots))) }
+
+func (r *ring) after(s uint32) uint32 {
+	if s++; int(s) == len(r.slots) {
+		return 0
+	}
+	return s
 }
 
 // keep gives slots to those of a step's computed nodes that may have one.
@@ -204,7 +224,7 @@ func (r *ring) keep(step int, computed []uint32, p *Part) {
 	room := uint64(len(r.slots)) - (r.taken - r.freed)
 	s := uint32(0)
 	if room > 0 {
-		s = uint32(r.taken % uint64(len(r.slots)))
+		s = r.slot(r.taken)
 	}
 	for row, v := range computed {
 		if row%ahead == 0 && room > 0 {
@@ -220,7 +240,7 @@ func (r *ring) keep(step int, computed []uint32, p *Part) {
 		t := &r.slots[s]
 		p.Rows, p.Slots = append(p.Rows, uint32(row)), append(p.Slots, s)
 		p.undo.old = append(p.undo.old, entry{t.node, t.stamp})
-		*t = slot{node: v, stamp: uint32(step), lease: uint32(step), live: true}
+		*t = slot{node: v, stamp: uint32(step), live: true}
 		if old, replaced := r.index.put(v, s); replaced {
 			r.slots[old].live = false
 			p.undo.killed = append(p.undo.killed, old)
@@ -228,22 +248,17 @@ func (r *ring) keep(step int, computed []uint32, p *Part) {
 		}
 		r.taken++
 		room--
-		if s++; int(s) == len(r.slots) {
-			s = 0
-		}
+		s = r.after(s)
 	}
 	p.counts.Admitted = int64(len(p.Slots))
 }
 
-// unplan undoes the plan of p, the last that the ring made. Leases of steps before it matter no more.
+// unplan undoes the plan of p, the last that the ring made.
 func (r *ring) unplan(p *Part) {
 	for i, s := range p.Slots {
 		r.index.remove(r.slots[s].node)
 		was := p.undo.old[i]
-		r.slots[s] = slot{node: was.node, stamp: was.stamp, lease: was.stamp}
-	}
-	for _, u := range p.Used {
-		r.slots[u.Slot].lease = u.Stamp
+		r.slots[s] = slot{node: was.node, stamp: was.stamp}
 	}
 	for _, s := range p.undo.killed {
 		r.slots[s].live = true
@@ -258,15 +273,12 @@ const ahead = 16
 // touch reads where the index has nodes, ahead of them at most, and with slots what it has there, before they are looked up in turn:
 // the processor then waits for all of them at once, not for each.
 func (r *ring) touch(nodes []uint32, slots bool) {
-	if len(r.index) == 0 {
-		return
-	}
 	var at [ahead]uint32
 	for i, v := range nodes {
-		at[i] = uint32(r.index[r.index.home(v)])
+		at[i] = r.index.near(v)
 		r.touched += at[i]
 	}
-	if !slots {
+	if !slots || len(r.slots) == 0 {
 		return
 	}
 	for _, s := range at[:len(nodes)] {

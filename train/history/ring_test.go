@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"testing"
 	"unsafe"
 
@@ -12,10 +13,15 @@ import (
 func TestIndexAgainstMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20).Draw(t, "slots")
-		slots, x := make([]slot, n), newIndex(n)
+		// Few nodes, at either end of their range, or of a list by node.
+		first, nodes := uint32(math.MaxUint32-15), 0
+		if rapid.Bool().Draw(t, "list") {
+			first, nodes = 0, 31
+		}
+		slots, x := make([]slot, n), newIndex(n, nodes)
+		require.Equal(t, nodes > 0 && n >= 8, x.byNode != nil)
 		want := map[uint32]uint32{}
-		// Few nodes, at either end of their range.
-		node := rapid.Map(rapid.Uint32Range(0, 30), func(v uint32) uint32 { return v - 15 })
+		node := rapid.Map(rapid.Uint32Range(0, 30), func(v uint32) uint32 { return first + v })
 		for range rapid.IntRange(1, 200).Draw(t, "operations") {
 			s := uint32(rapid.IntRange(0, n-1).Draw(t, "slot"))
 			if slots[s].live {
@@ -35,10 +41,10 @@ func TestIndexAgainstMap(t *testing.T) {
 				want[slots[s].node] = s
 			}
 			for i := range uint32(31) {
-				got, ok := x.find(i - 15)
-				at, has := want[i-15]
+				got, ok := x.find(first + i)
+				at, has := want[first+i]
 				if ok != has || ok && got != at {
-					t.Fatalf("%d is at %d %v, want %d %v", i-15, got, ok, at, has)
+					t.Fatalf("%d is at %d %v, want %d %v", first+i, got, ok, at, has)
 				}
 			}
 		}
@@ -51,8 +57,13 @@ func TestIndexAgainstMap(t *testing.T) {
 }
 
 func TestBytesPerSlot(t *testing.T) {
-	require.EqualValues(t, slotBytes, unsafe.Sizeof(slot{}))
-	r := newRing(Options{}, Kept{Slots: 1000}, &rule{})
-	require.Equal(t, 1000*BytesPerSlot, len(r.slots)*int(unsafe.Sizeof(slot{}))+8*len(r.index))
+	for _, nodes := range []int{0, 100, 1000, 4000, 4001} {
+		r := newRing(Options{}, Kept{Slots: 1000, Nodes: nodes}, &rule{})
+		bytes := len(r.slots)*int(unsafe.Sizeof(slot{})) + 8*len(r.index.places) + 4*len(r.index.byNode)
+		require.LessOrEqual(t, bytes, 1000*BytesPerSlot)
+		if nodes > 0 {
+			require.Equal(t, 12_000+min(4*nodes, 16_000), bytes)
+		}
+	}
 	require.LessOrEqual(t, BytesPerSlot, 40)
 }

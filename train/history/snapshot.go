@@ -334,8 +334,10 @@ func (c *Cache) readRing(d *decoder, k, verdicts int) error {
 			return d.err
 		case int(stamp) < oldest || int(stamp) >= c.mu.written:
 			return fmt.Errorf("damaged: an embedding of step %d among those of steps %d to %d", stamp, oldest, c.mu.written-1)
+		case kept.Nodes > 0 && int64(node) >= int64(kept.Nodes):
+			return fmt.Errorf("damaged: an embedding of node %d, and there are %d", node, kept.Nodes)
 		}
-		r.slots[i%slots] = slot{node: node, stamp: stamp, lease: stamp}
+		r.slots[i%slots] = slot{node: node, stamp: stamp}
 		oldest = int(stamp)
 	}
 	live := int64(0)
@@ -376,12 +378,15 @@ func (r *rejections) read(d *decoder, step uint64, slots int) error {
 		if own {
 			bad = bad || r.own != len(r.versions)
 			bad = bad || r.own > 0 && around(r.versions[0].Slot, v.Slot, slots) <= around(r.versions[0].Slot, r.versions[r.own-1].Slot, slots)
-			r.own++
 		}
-		if bad {
+		switch {
+		case bad:
 			return fmt.Errorf("damaged: step %d rejects the embedding of step %d in slot %d", step, v.Stamp, v.Slot)
+		case own:
+			r.addOwn(v, slots)
+		default:
+			r.versions = append(r.versions, v)
 		}
-		r.versions = append(r.versions, v)
 	}
 	return d.err
 }

@@ -21,9 +21,14 @@ type steady struct {
 
 const steadyLag = 20
 
-func newSteady(t require.TestingT, steps, perStep int) *steady {
+// newSteady has as many nodes as slots, and says so where known.
+func newSteady(t require.TestingT, steps, perStep int, known bool) *steady {
+	nodes := 0
+	if known {
+		nodes = perStep * steps
+	}
 	c, err := New(Options{
-		Layers: 2, Types: 1, PGrad: 0.9, TStale: steps, Lag: steadyLag, Kept: []Kept{{Layer: 1, Slots: perStep * steps}},
+		Layers: 2, Types: 1, PGrad: 0.9, TStale: steps, Lag: steadyLag, Kept: []Kept{{Layer: 1, Slots: perStep * steps, Nodes: nodes}},
 	})
 	require.NoError(t, err)
 	s := &steady{cache: c, lag: steadyLag, parts: make([]Measured, 1)}
@@ -76,13 +81,13 @@ func (s *steady) steps(n int) {
 // BenchmarkStep is what a live node costs: planning, and measuring. Rings have 50 times as many slots as a step has nodes.
 func BenchmarkStep(b *testing.B) {
 	for _, perStep := range []int{1000, 50_000} {
-		for _, what := range []string{"plan", "verdict"} {
+		for _, what := range []string{"plan", "plan/nodes=known", "verdict"} {
 			b.Run(fmt.Sprintf("slots=%d/%s", 50*perStep, what), func(b *testing.B) {
-				s := newSteady(b, 50, perStep)
+				s := newSteady(b, 50, perStep, what == "plan/nodes=known")
 				s.steps(150)
 				st := s.cache.Stats()[0]
 				for b.Loop() {
-					if what == "plan" {
+					if what != "verdict" {
 						s.plan()
 						b.StopTimer()
 						s.run()
@@ -103,7 +108,7 @@ func BenchmarkStep(b *testing.B) {
 
 // BenchmarkSnapshot is what a slot costs, in memory.
 func BenchmarkSnapshot(b *testing.B) {
-	s := newSteady(b, 50, 20_000)
+	s := newSteady(b, 50, 20_000, true)
 	s.steps(150)
 	var snap Snapshot
 	for b.Loop() {

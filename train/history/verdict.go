@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Measured is what a step found out about the live nodes of one layer and type.
@@ -22,20 +21,29 @@ type verdict []rejections
 type rejections struct {
 	versions []Version
 	own      int
+	bits     []uint64 // of slots around the ring, from the first of its own on: which are own ones
 }
 
-func (r *rejections) reset() { r.versions, r.own = r.versions[:0], 0 }
+func (r *rejections) reset() { r.versions, r.own, r.bits = r.versions[:0], 0, r.bits[:0] }
+
+// addOwn adds a version that the step computed itself, in a ring of so many slots.
+func (r *rejections) addOwn(v Version, slots int) {
+	r.versions = append(r.versions, v)
+	r.own = len(r.versions)
+	at := around(r.versions[0].Slot, v.Slot, slots)
+	for at/64 >= len(r.bits) {
+		r.bits = append(r.bits, 0)
+	}
+	r.bits[at/64] |= 1 << (at % 64)
+}
 
 // of tells whether the step rejects a version that it computed itself, in a ring of so many slots.
 func (r *rejections) of(v Version, slots int) bool {
 	if r.own == 0 {
 		return false
 	}
-	first := r.versions[0].Slot
-	_, found := slices.BinarySearchFunc(r.versions[:r.own], v.Slot, func(x Version, s uint32) int {
-		return around(first, x.Slot, slots) - around(first, s, slots)
-	})
-	return found
+	at := around(r.versions[0].Slot, v.Slot, slots)
+	return at/64 < len(r.bits) && r.bits[at/64]>>(at%64)&1 == 1
 }
 
 // around is how many slots of a ring lie between first and s, in the order in which they are taken.
@@ -53,8 +61,8 @@ type judge struct {
 	used  []Version
 }
 
-// judge sets r to what is rejected of p, and counts what could not be measured.
-func (j *judge) judge(step int, p *Part, m *Measured, r *rejections, c *Counts) {
+// judge sets r to what is rejected of p, in a ring of so many slots, and counts what could not be measured.
+func (j *judge) judge(step, slots int, p *Part, m *Measured, r *rejections, c *Counts) {
 	r.reset()
 	if p.Idle() {
 		return
@@ -82,13 +90,12 @@ func (j *judge) judge(step int, p *Part, m *Measured, r *rejections, c *Counts) 
 				rejected = true
 			}
 			if rejected {
-				r.versions = append(r.versions, Version{p.Slots[kept], uint32(step)})
+				r.addOwn(Version{p.Slots[kept], uint32(step)}, slots)
 			}
 			kept++
 		}
 		row++
 	}
-	r.own = len(r.versions)
 	r.versions = append(r.versions, j.used...)
 }
 

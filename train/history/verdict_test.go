@@ -67,10 +67,9 @@ func TestRejections(t *testing.T) {
 			var r rejections
 			for i := range uint32(slots) {
 				if set>>i&1 == 1 {
-					r.versions = append(r.versions, Version{(first + i) % slots, 9})
+					r.addOwn(Version{(first + i) % slots, 9}, slots)
 				}
 			}
-			r.own = len(r.versions)
 			r.versions = append(r.versions, Version{3, 8}, Version{1, 7})
 			for i := range uint32(slots) {
 				require.Equal(t, set>>i&1 == 1, r.of(Version{(first + i) % slots, 9}, slots))
@@ -116,7 +115,7 @@ func TestCoin(t *testing.T) {
 
 // TestSteadyState: planning, measuring and snapshots allocate nothing once their memory has grown.
 func TestSteadyState(t *testing.T) {
-	s := newSteady(t, 50, 2000)
+	s := newSteady(t, 50, 2000, true)
 	s.steps(3 * 50)
 	require.Zero(t, testing.AllocsPerRun(50, s.step))
 	require.Positive(t, s.cache.Stats()[0].UsedRejected)
