@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -71,13 +68,10 @@ func (u *reuse) bytes() (n int64) {
 		return 0
 	}
 	for _, k := range u.options.Kept {
-		n += int64(k.Slots) * slotBytes(u.hidden)
+		n += int64(k.Slots) * history.SlotBytes(u.hidden)
 	}
 	return n
 }
-
-// slotBytes is what a row of so many columns takes, with its place in the index.
-func slotBytes(hidden int) int64 { return int64(2*hidden) + history.BytesPerSlot }
 
 // open makes room for what planReuse decided on, once the memory is split: before any step.
 func (u *reuse) open() error {
@@ -176,7 +170,7 @@ func (t *trainer) reuseReport() *run.HistoryOf {
 	if u == nil {
 		return nil
 	}
-	h := &run.HistoryOf{TStale: u.TStale, Start: u.HistoryStart, Lag: u.HistoryLag, Cold: u.cold, SlotBytes: slotBytes(u.hidden), Layers: []run.HistoryLayer{}}
+	h := &run.HistoryOf{TStale: u.TStale, Start: u.HistoryStart, Lag: u.HistoryLag, Cold: u.cold, SlotBytes: history.SlotBytes(u.hidden), Layers: []run.HistoryLayer{}}
 	if u.cache == nil {
 		return h
 	}
@@ -199,9 +193,9 @@ func (t *trainer) reuseNotes() {
 		t.note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
 	case u.cache == nil && t.HistoryBytes == history.Auto:
 		t.note("history: no node is met often enough in {t_stale} %d steps to be worth a slot of %d bytes, so nothing is kept; {history_bytes} keeps rows anyway",
-			u.TStale, slotBytes(u.hidden))
+			u.TStale, history.SlotBytes(u.hidden))
 	case u.cache == nil:
-		t.note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), slotBytes(u.hidden))
+		t.note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), history.SlotBytes(u.hidden))
 	default:
 		switch whole := t.mostEpochs() * t.task.Steps(); {
 		case u.HistoryStart >= whole:
@@ -279,114 +273,24 @@ func (u *reuse) load(r io.Reader) error {
 	})
 }
 
-// sizedBy is how many batches, the first of a run, tell which rows are worth keeping.
-const sizedBy = 16
-
-// keptOf finds whose hidden rows are kept, of settings that are resolved: see history.Settings.Slots. Of the nodes of a type the hottest are
-// those of small numbers where the dataset is in such an order, and else those of many in-edges. Batches are drawn one at a time, so that no more
-// than one is in memory.
+// keptOf finds whose hidden rows are kept, of settings that are resolved. Batches are drawn one at a time, so that no more than one is in memory.
 func (t *trainer) keptOf(ctx context.Context, s history.Settings) ([]history.Kept, error) {
-	var all []history.Kept
-	var candidates []history.Candidate
-	heats := make([]*heat, len(t.data.Types))
-	for l := 1; l < t.Layers; l++ {
-		for typ := range t.data.Types {
-			if !t.tiers.Reach.Types[l][typ] || t.data.Types[typ].Nodes == 0 {
-				continue
-			}
-			if heats[typ] == nil {
-				heats[typ] = t.heatOf(typ)
-			}
-			var c history.Candidate
-			for _, n := range heats[typ].nodes {
-				c.Classes = append(c.Classes, history.Class{Nodes: n})
-			}
-			candidates, all = append(candidates, c), append(all, history.Kept{Layer: l, Type: typ, Nodes: t.data.Types[typ].Nodes})
-		}
+	batches := min(history.SizedBy, t.task.Steps())
+	sizing := history.NewSizing(t.tiers.Reach, batches, t.heatOf)
+	rowBytes := make([]int64, len(t.data.Types)+len(t.data.EdgeTables))
+	for _, n := range t.tiers.Types {
+		rowBytes[n] = int64(t.tiers.RowBytes(n))
 	}
-	batches := min(sizedBy, t.task.Steps())
-	bytes, live := 0.0, make([]int, t.Layers) // of feature rows; nodes, by layer
 	for step := range batches {
 		b, err := t.batch(ctx, step)
 		if err != nil {
 			return nil, err
 		}
-		for i, k := range all {
-			for _, v := range b.Layers[k.Layer].Nodes[k.Type].Src {
-				candidates[i].Classes[heats[k.Type].class(v)].Met += 1 / float64(batches)
-			}
-		}
-		inputs := b.Inputs()
-		for _, n := range t.tiers.Types {
-			bytes += float64(len(inputs[n])) * float64(t.tiers.RowBytes(n))
-		}
-		for l := range live {
-			for _, f := range b.Layers[l].Nodes {
-				live[l] += len(f.Src)
-			}
-		}
+		sizing.Add(b, rowBytes)
 	}
-	for i, k := range all {
-		candidates[i].Saved = bytes / float64(max(live[k.Layer], 1))
-	}
-	for i, n := range s.Slots(candidates, slotBytes(t.Hidden)) {
-		all[i].Slots, all[i].Admits = n, heats[all[i].Type].first(n)
-	}
-	return slices.DeleteFunc(all, func(k history.Kept) bool { return k.Slots == 0 }), nil
+	return sizing.Kept(s, history.SlotBytes(t.Hidden)), nil
 }
 
-// heat is the nodes of a type in classes, the hottest first.
-type heat struct {
-	nodes []int                           // of each class
-	class func(v uint32) int              // of a node
-	first func(n int) func(v uint32) bool // whether one is among the first n nodes, or of the class of the last of them
-}
-
-func (t *trainer) heatOf(typ int) *heat {
-	all := t.data.Types[typ].Nodes
-	if t.data.Set.Manifest().Order != "original" {
-		h := &heat{class: numberClass, first: history.Prefix}
-		for lo := 0; lo < all; {
-			hi := min(all, numberClassEnd(len(h.nodes)))
-			h.nodes, lo = append(h.nodes, hi-lo), hi
-		}
-		return h
-	}
-	var into []*data.Relation
-	for i, drawn := range t.tiers.Reach.Drawn() {
-		if r := &t.data.Relations[i]; drawn && r.Dst == typ {
-			into = append(into, r)
-		}
-	}
-	class := func(v uint32) int { // by the doublings of its degree
-		degree := 0
-		for _, r := range into {
-			degree += r.Degree(v)
-		}
-		return 64 - bits.Len(uint(degree))
-	}
-	h := &heat{nodes: make([]int, 65), class: class}
-	for v := range all {
-		h.nodes[class(uint32(v))]++
-	}
-	h.first = func(n int) func(v uint32) bool {
-		last := 0
-		for n > 0 {
-			n -= h.nodes[last]
-			last++
-		}
-		return func(v uint32) bool { return class(v) < last }
-	}
-	return h
-}
-
-// Classes of numbers end at 64 and then, four to each doubling, at about 64·2^(i/4).
-func numberClassEnd(class int) int { return int(64 * math.Exp2(float64(class)/4)) }
-
-func numberClass(v uint32) int {
-	class := max(0, int(4*math.Log2(float64(v+1)/64))-1)
-	for int64(numberClassEnd(class)) <= int64(v) {
-		class++
-	}
-	return class
+func (t *trainer) heatOf(typ int) *history.Heat {
+	return history.HeatOf(t.data.Types[typ].Nodes, t.data.Ordered(), t.data.InDegree(typ, t.tiers.Reach.Drawn()))
 }

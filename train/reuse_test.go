@@ -40,7 +40,7 @@ func TestReuseSameResults(t *testing.T) {
 	for name, change := range map[string]func(o *run.Options){
 		"ns":            func(*run.Options) {},
 		"a step of lag": func(o *run.Options) { o.HistoryLag = 1 },
-		"few slots":     func(o *run.Options) { o.HistoryBytes = 80 * slotBytes(o.Hidden) },
+		"few slots":     func(o *run.Options) { o.HistoryBytes = 80 * history.SlotBytes(o.Hidden) },
 		"3 layers":      func(o *run.Options) { o.Layers, o.Fanouts = 3, []int{3, 3, 3} },
 		"labor-star":    func(o *run.Options) { o.Sampler, o.Kappa = sample.LaborStar, 4 },
 		"gat":           func(o *run.Options) { o.Kind, o.Heads = model.GAT, 2 },

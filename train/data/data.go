@@ -387,6 +387,25 @@ func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 	return all, nil
 }
 
+// Ordered tells whether nodes of small numbers are those that batches meet most, as ingest orders them.
+func (d *Data) Ordered() bool { return d.Set.Manifest().Order != "original" }
+
+// InDegree gives the number of edges that lead to a node of a type, over the relations that are drawn from.
+func (d *Data) InDegree(typ int, drawn []bool) func(v uint32) int {
+	var into []*Relation
+	for i := range d.Relations {
+		if r := &d.Relations[i]; drawn[i] && r.Dst == typ {
+			into = append(into, r)
+		}
+	}
+	return func(v uint32) (degree int) {
+		for _, r := range into {
+			degree += r.Degree(v)
+		}
+		return degree
+	}
+}
+
 // weightColumn is the column that ingest keeps the weights of edges in.
 const weightColumn = "weight"
 

@@ -1,0 +1,96 @@
+package history
+
+import (
+	"slices"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// SizedBy is how many batches, the first of a run, tell which rows are worth keeping.
+const SizedBy = 16
+
+// SlotBytes is what a row of so many columns takes, in float16 and with its place in the index.
+func SlotBytes(columns int) int64 { return int64(2*columns) + BytesPerSlot }
+
+// Sizing finds of the first batches of a run whose hidden rows are kept: see Settings.Slots.
+type Sizing struct {
+	all        []Kept
+	heats      []*Heat // by type, of those in all
+	candidates []Candidate
+	batches    float64
+	bytes      float64 // of input rows
+	live       []int   // nodes, by layer
+}
+
+// NewSizing is for batches that hold what reach says, so many of them. heatOf is that of a type of which there are nodes, and nil of others.
+func NewSizing(reach sample.Reach, batches int, heatOf func(typ int) *Heat) *Sizing {
+	layers := len(reach.Relations)
+	z := &Sizing{heats: make([]*Heat, len(reach.Types[0])), batches: float64(batches), live: make([]int, layers)}
+	for l := 1; l < layers; l++ {
+		for typ, reached := range reach.Types[l] {
+			if !reached {
+				continue
+			}
+			if z.heats[typ] == nil {
+				z.heats[typ] = heatOf(typ)
+			}
+			if z.heats[typ] == nil {
+				continue
+			}
+			var c Candidate
+			nodes := 0
+			for _, n := range z.heats[typ].nodes {
+				c.Classes = append(c.Classes, Class{Nodes: n})
+				nodes += n
+			}
+			z.candidates, z.all = append(z.candidates, c), append(z.all, Kept{Layer: l, Type: typ, Nodes: nodes})
+		}
+	}
+	return z
+}
+
+// Add takes note of a batch, the rows of which take so many bytes by number of its Inputs, 0 of those that are not read.
+func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
+	for i, k := range z.all {
+		for _, v := range b.Layers[k.Layer].Nodes[k.Type].Src {
+			z.candidates[i].Classes[z.heats[k.Type].class(v)].Met += 1 / z.batches
+		}
+	}
+	for n, ids := range b.Inputs() {
+		z.bytes += float64(len(ids)) * float64(rowBytes[n])
+	}
+	for l := range z.live {
+		for _, f := range b.Layers[l].Nodes {
+			z.live[l] += len(f.Src)
+		}
+	}
+}
+
+// Kept is whose rows are kept by s, which is resolved, where a slot takes so many bytes.
+func (z *Sizing) Kept(s Settings, slotBytes int64) []Kept {
+	for i, k := range z.all {
+		z.candidates[i].Saved = z.bytes / float64(max(z.live[k.Layer], 1))
+	}
+	return z.keep(s.Slots(z.candidates, slotBytes))
+}
+
+// Hottest keeps a share of the nodes of each layer and type, the hottest, at least one.
+func (z *Sizing) Hottest(share float64) []Kept {
+	slots := make([]int, len(z.all))
+	for i, c := range z.candidates {
+		for _, class := range c.Classes {
+			slots[i] += class.Nodes
+		}
+		slots[i] = max(1, int(share*float64(slots[i])))
+	}
+	return z.keep(slots)
+}
+
+// keep has so many slots for each of z.all.
+func (z *Sizing) keep(slots []int) []Kept {
+	all := slices.Clone(z.all)
+	for i, n := range slots {
+		all[i].Slots, all[i].Admits = n, z.heats[all[i].Type].First(n)
+	}
+	return slices.DeleteFunc(all, func(k Kept) bool { return k.Slots == 0 })
+}
