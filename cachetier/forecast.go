@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
@@ -63,24 +64,44 @@ func (s *Stack) Forecast(trace [][]uint32, w int) (f Forecast, err error) {
 	return f, nil
 }
 
-// Simulation plans windows and keeps rows as its Stack would that begins with an empty cache, and reads nothing. What is
-// expected and resident in the Stack stays as it is. It takes the memory of Stats.Tiers.Host.IndexBytes until Close, which comes
-// before the Stack's. One goroutine at a time.
+// Simulation plans windows and keeps rows as a Stack would that begins with an empty cache, and reads nothing. What is
+// expected and resident in a Stack that it was made from stays as it is. It takes the memory of Stats.Tiers.Host.IndexBytes until Close, which
+// comes before the Stack's. One goroutine at a time.
 type Simulation struct{ s *Stack }
 
 // Simulate begins a simulation.
 func (s *Stack) Simulate() (*Simulation, error) {
 	s.alive("Simulate")
-	sim := newStack(s.rows, s.rowBytes, s.source, s.layout)
-	if err := sim.openCache(); err != nil {
-		sim.freeIndex()
+	return newSimulation(s.rows, s.rowBytes, s.source, s.layout)
+}
+
+// Simulate begins a simulation of a Stack over t without that Stack: nothing is opened or read, and the rows of the tiers take no memory.
+// Where Options.Costs are zero they are disk.Assumed.
+func Simulate(t Table, o Options) (*Simulation, error) {
+	o, err := o.fitting(t)
+	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
-	return &Simulation{sim}, nil
+	from := &rowReader{disk.Dry(o.Costs), t.Shards(), t.RowBytes()}
+	return newSimulation(t.Rows(), t.RowBytes(), from, o.layout(t.Rows(), t.RowBytes(), bookkeeping{}))
+}
+
+func newSimulation(rows, rowBytes int, from source, l layout) (*Simulation, error) {
+	s := newStack(rows, rowBytes, from, l)
+	if err := s.openCache(); err != nil {
+		s.freeIndex()
+		return nil, fmt.Errorf("cachetier: %w", err)
+	}
+	return &Simulation{s}, nil
 }
 
 // Expect tells the next group of steps: see [Stack.Expect].
 func (m *Simulation) Expect(steps [][]uint32) { m.s.Expect(steps) }
+
+// HotRows is how many rows, the first of the table, are in the device region and the static one, and WindowRows how many others a window
+// of several steps can have: see [Stack.WindowRows].
+func (m *Simulation) HotRows() int    { return m.s.hot }
+func (m *Simulation) WindowRows() int { return m.s.slots }
 
 // Fit is how many steps the next window can have: see [Stack.Fit].
 func (m *Simulation) Fit() int { return m.s.Fit() }

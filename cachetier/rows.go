@@ -2,7 +2,6 @@ package cachetier
 
 import (
 	"context"
-	"errors"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
@@ -56,9 +55,6 @@ type rowReader struct {
 }
 
 func openRows(ctx context.Context, t Table, o disk.Options) (*rowReader, error) {
-	if t.RowBytes() < 1 {
-		return nil, errors.New("the table has no columns")
-	}
 	shards := t.Shards()
 	files := make([]store.SectionFile, len(shards))
 	for i := range shards {

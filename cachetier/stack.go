@@ -32,6 +32,7 @@ package cachetier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -90,14 +91,9 @@ type Stack struct {
 // Open makes the tiers over t and loads the device region and the static one. The table stays the caller's and must stay
 // open until Close has returned. ctx is for Open alone.
 func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
-	if err := o.Validate(); err != nil {
+	o, err := o.fitting(t)
+	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
-	}
-	if int64(t.Rows()) > math.MaxUint32 {
-		return nil, fmt.Errorf("cachetier: a table of %d rows: ids are 32 bits", t.Rows())
-	}
-	if o.Policy == "" {
-		o.Policy = Belady
 	}
 	reader, err := openRows(ctx, t, o.Disk())
 	if err != nil {
@@ -109,6 +105,23 @@ func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
 	return s, nil
+}
+
+// fitting is o with defaults, or says why it cannot be followed over t.
+func (o Options) fitting(t Table) (Options, error) {
+	if err := o.Validate(); err != nil {
+		return o, err
+	}
+	if int64(t.Rows()) > math.MaxUint32 {
+		return o, fmt.Errorf("a table of %d rows: ids are 32 bits", t.Rows())
+	}
+	if t.RowBytes() < 1 {
+		return o, errors.New("the table has no columns")
+	}
+	if o.Policy == "" {
+		o.Policy = Belady
+	}
+	return o, nil
 }
 
 func newStack(rows, rowBytes int, from source, l layout) *Stack {

@@ -705,6 +705,19 @@ func TestForecastIsWhatHappens(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before, s.Stats(), "it reads and counts nothing")
 		groups := slices.Collect(slices.Chunk(trace, w))
+		dry, err := cachetier.Simulate(f, o)
+		require.NoError(t, err)
+		defer dry.Close()
+		require.Equal(t, s.WindowRows(), dry.WindowRows())
+		require.EqualValues(t, before.Tiers.Device.CapacityRows+before.Tiers.Host.CapacityRows, dry.HotRows()+dry.WindowRows())
+		var all cachetier.Cost
+		for _, g := range groups {
+			dry.Expect(g)
+		}
+		for n := dry.Fit(); n > 0; n = dry.Fit() {
+			all.Add(dry.Next(n))
+		}
+		require.Equal(t, want.All, all, "without the Stack, too")
 		_, err = runAll(s, f, groups, len(groups)+1, false)
 		require.NoError(t, err)
 		st := s.Stats()
