@@ -214,6 +214,9 @@ func (g *Graph) Degree(v NodeID) int {
 	return int(hi - lo)
 }
 
+// EdgesOf is the numbers of v's edges, from lo to hi: see [Graph.Edge] and [Graph.Sections].
+func (g *Graph) EdgesOf(v NodeID) (lo, hi uint64) { return g.list(v) }
+
 // Neighbors returns v's in-neighbours, ascending. The slice is borrowed: read-only, and valid until the Dataset is
 // closed. Safe for concurrent use. An offset that cannot be true, and a page that is not as it was sealed, panic with a
 // *SectionError, which [Guard] returns.

@@ -28,6 +28,7 @@ type traceOptions struct {
 	layers                                      int
 	inputs                                      named
 	edges                                       *edgeInputs
+	history                                     *traceHistory
 	json                                        bool
 }
 
@@ -43,10 +44,14 @@ func newTrace() *cobra.Command {
 			"nodes by degree or access; no policy beats belady but by rows that were there before. They begin empty, and the batches\n" +
 			"that fill them are left out. The file of a trace takes 4 bytes a request, in --tmp.\n\n" +
 			"Of a dataset of several types each table of rows has its own trace and caches: a share of --cache is of its rows, and a\n" +
-			"number is for each table alone, which it holds whole if there are fewer rows. How batches grow counts nodes of all types.",
+			"number is for each table alone, which it holds whole if there are fewer rows. How batches grow counts nodes of all types.\n\n" +
+			"--history says what train --history would save: the same batches are drawn with the nodes left out whose hidden rows are there.\n" +
+			"Nothing is trained, so that chance says which gradients are small. With --window-memory it plans what the disk does, too. It draws with\n" +
+			"ns and κ 1 unless told otherwise, and leaves out how batches grow and caches unless --batches, --cache or --policies are given.",
 		Example: "  gnnstore trace arxiv.gnn\n" +
 			"  gnnstore trace arxiv.gnn --samplers ns,labor0,labor-star,rw --kappa 1,64,256 --cache 5%,20% --json\n" +
 			"  gnnstore trace arxiv.gnn --kappa 1,4,16,64,inf --dependent smoothed --cache 60000 --svg arxiv.svg\n" +
+			"  gnnstore trace arxiv.gnn --history --t-stale 20,200 --history-lag 1,100 --history-memory 5%,all --window-memory 16MiB --equal-bytes\n" +
 			"  gnnstore trace mag.gnn --target paper --fanout 15,10 --fanout cites=25,15 --fanout affiliated_with=5,0",
 		Args: exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,6 +103,8 @@ func (o *traceOptions) flags(f *pflag.FlagSet) {
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of batches and draws")
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that draw and simulate; they change no result")
 	f.StringVar(&o.Tmp, "tmp", "", "directory for the trace (default that of temporary files)")
+	o.history = newTraceHistory()
+	o.history.flags(f)
 	f.StringVar(&o.svg, "svg", "", "draw a picture as well, in this file")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
 }
@@ -116,6 +123,18 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 	fail := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
+		}
+	}
+	o.History = o.history.read(given, fail)
+	if o.History != nil {
+		if !given("samplers") {
+			o.samplers = []string{string(sample.NS)}
+		}
+		if !given("kappa") {
+			o.kappas = []string{"1"}
+		}
+		if !given("cache") && !given("policies") {
+			o.caches = nil
 		}
 	}
 	var err error
@@ -150,6 +169,12 @@ func (o *traceOptions) resolve(given func(flag string) bool) error {
 		}
 		fail("--batches", err)
 		o.Growth = append(o.Growth, b)
+	}
+	if o.History != nil && o.Growth == nil {
+		o.Growth = []int{} // none
+		if o.svg != "" && len(o.Caches) == 0 {
+			errs = append(errs, errors.New("--svg: it draws how batches grow, and caches; with --history ask for them by --batches or --cache"))
+		}
 	}
 	if o.Smoothed = o.dependent == run.Smoothed; !o.Smoothed && o.dependent != run.Nested {
 		errs = append(errs, fmt.Errorf("--dependent %s: there are nested and smoothed", o.dependent))
@@ -211,22 +236,15 @@ func printTrace(w io.Writer, r *trace.Report) {
 	}
 	printf(w, "%s: %s %s by %s, %s edges; seeds are %s\n",
 		r.Dataset, count(int64(r.Nodes)), nodes, r.Order, count(r.Edges), seeds)
-	printf(w, "\n%s, by its size, after each hop of fanout %s:\n", grown, fanoutsText(r.Fanouts, r.RelationFanouts))
-	head := []string{"sampler", "seeds"}
-	for h := range r.Fanouts {
-		head = append(head, fmt.Sprintf("hop %d", h+1))
+	if r.History != nil {
+		printTraceHistory(w, r)
 	}
-	rows := [][]string{append(head, "± 95 %", "a seed")}
-	for _, g := range r.Growth {
-		row := []string{string(g.Sampler), count(int64(g.Batch))}
-		for _, h := range g.Hops {
-			row = append(row, mean(h.Mean))
-		}
-		last := g.Hops[len(g.Hops)-1]
-		rows = append(rows, append(row, fmt.Sprintf("%.2f %%", 100*last.CI95/last.Mean), fmt.Sprintf("%.2f", last.PerSeed)))
+	if len(r.Growth) > 0 {
+		printGrowth(w, r, grown)
 	}
-	tabulate(w, rows)
-
+	if r.History != nil && len(r.Traces) == 0 {
+		return
+	}
 	if len(r.Traces) == 0 {
 		fmt.Fprintln(w, "note: batches read no type that has a table, so there are no rows to cache")
 		return
@@ -240,7 +258,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 		return row, head
 	}
 	printf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
-	rows = nil
+	var rows [][]string
 	for _, t := range r.Traces {
 		row, head := drawn(t)
 		for _, s := range t.WorkingSet {
@@ -256,7 +274,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 		return
 	}
 	printf(w, "\nmisses of caches in %s batches, %s; when caches had filled:\n", count(int64(r.Steps)), r.Dependent)
-	_, head = drawn(r.Traces[0])
+	_, head := drawn(r.Traces[0])
 	head = append(head, "batches", "rows a batch", "cache", "rows")
 	for i := 0; i < len(r.Traces[0].Caches); i += len(r.Caches) {
 		head = append(head, string(r.Traces[0].Caches[i].Policy))
@@ -283,4 +301,23 @@ func printTrace(w io.Writer, r *trace.Report) {
 		fmt.Fprintln(w, "note: κ is larger than the batches that were left, and their changes of draws are not in proportion; "+
 			"take more --steps")
 	}
+}
+
+// printGrowth prints how batches grow; grown says what is counted.
+func printGrowth(w io.Writer, r *trace.Report, grown string) {
+	printf(w, "\n%s, by its size, after each hop of fanout %s:\n", grown, fanoutsText(r.Fanouts, r.RelationFanouts))
+	head := []string{"sampler", "seeds"}
+	for h := range r.Fanouts {
+		head = append(head, fmt.Sprintf("hop %d", h+1))
+	}
+	rows := [][]string{append(head, "± 95 %", "a seed")}
+	for _, g := range r.Growth {
+		row := []string{string(g.Sampler), count(int64(g.Batch))}
+		for _, h := range g.Hops {
+			row = append(row, mean(h.Mean))
+		}
+		last := g.Hops[len(g.Hops)-1]
+		rows = append(rows, append(row, fmt.Sprintf("%.2f %%", 100*last.CI95/last.Mean), fmt.Sprintf("%.2f", last.PerSeed)))
+	}
+	tabulate(w, rows)
 }

@@ -35,6 +35,15 @@ func (c *Counts) Add(more Counts) {
 	}
 }
 
+// Sub is what was counted since earlier.
+func (c Counts) Sub(earlier Counts) Counts {
+	from := earlier.all()
+	for i, n := range c.all() {
+		*n -= *from[i]
+	}
+	return c
+}
+
 // live is how many embeddings there are: each that was admitted is there until it is evicted or replaced.
 func (c *Counts) live() int64 { return c.Admitted - c.EvictedGrad - c.EvictedStale - c.Replaced }
 

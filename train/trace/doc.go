@@ -23,6 +23,15 @@
 // of its own. Batches are drawn once for all of them, and then one type is simulated after the other. Types without a table have
 // no rows to cache, and only count in how batches grow.
 //
+// With [Options].History runs are traced that use hidden rows again: package history decides which nodes each batch leaves out, as in
+// training, and the gradients that it asks for are a hash, since nobody trains. Beside what [HistoryReport] counts, slabs plan the windows
+// of such a run, by the rules of package cachetier. Nothing is kept in a file: of each step a slab wants what two windows ask for. The batches
+// are drawn once for all slabs without history, and once for each combination of settings with it, one after the other.
+//
+// Memory, with History: history.BytesPerSlot a slot of the run that is traced. With windows, for each slab at work, the bits of a
+// cachetier.Simulation for each table, and 4 bytes for each row and list that the steps of two windows ask for, which are at most 256 each;
+// there is one slab for each number of bytes that slots take, and one more, but no rows.
+//
 // A pass takes no more than its own arrays, and as many passes go on at once as there are workers, all of them for one type: the
 // memory is that of the largest. Results depend on no number of them.
 //

@@ -25,6 +25,11 @@ type stream struct {
 	steps      int // of all epochs
 	seed       uint64
 	z          func(step int) sample.Z
+
+	// expand is who says between hops what n steps from one on draw further, most of them at a time; nil: all is drawn. Then steps are
+	// given out before the next are drawn, and none are drawn together that lie on two sides of the beginning of step cut.
+	expand    func(first, n int) sample.Expander
+	most, cut int
 }
 
 // open finds the relations and the seeds.
@@ -53,6 +58,9 @@ func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
 	sampler := sample.NewTyped(d.data.Schema(), lists, s.config, len(d.groups[0]))
 	d.data.BringRows(sampler, func(r int) sample.Rows { return d.data.Relations[r].Rows() })
 	sampler.Guard = store.Guard
+	if s.expand != nil {
+		return d.drawThrough(ctx, sampler, s, take)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	drawn := make(chan []*sample.Batch) // without room: once a group is received, the one before it is free
 	g.Go(func() error {
@@ -60,7 +68,7 @@ func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
 		for first, n := 0, 0; first < s.steps; n++ {
 			group := d.groups[n%2]
 			group = group[:min(len(group), s.epochSteps-first%s.epochSteps, s.steps-first)]
-			if err := d.sample(ctx, sampler, s, first, group); err != nil {
+			if err := d.sample(ctx, sampler, nil, s, first, group); err != nil {
 				return err
 			}
 			select {
@@ -87,8 +95,29 @@ func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
 	return g.Wait()
 }
 
+// drawThrough is draw where what is drawn depends on what was made of the steps before.
+func (d *drawer) drawThrough(ctx context.Context, sampler *sample.Sampler, s stream, take taker) error {
+	for first := 0; first < s.steps; {
+		n := min(len(d.groups[0]), s.most, s.epochSteps-first%s.epochSteps, s.steps-first)
+		if first < s.cut {
+			n = min(n, s.cut-first)
+		}
+		group := d.groups[0][:n]
+		if err := d.sample(ctx, sampler, s.expand(first, n), s, first, group); err != nil {
+			return err
+		}
+		for i, b := range group {
+			if err := take(first+i, b); err != nil {
+				return err
+			}
+		}
+		first += n
+	}
+	return nil
+}
+
 // sample draws the steps of s from first on, all of one epoch, and names the place of a neighbour that does not exist.
-func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, s stream, first int, group []*sample.Batch) error {
+func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, e sample.Expander, s stream, first int, group []*sample.Batch) error {
 	at := first % s.epochSteps
 	if at == 0 {
 		copy(d.order, d.data.Train)
@@ -99,5 +128,5 @@ func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, s stream, 
 		z[i] = s.z(first + i)
 		seeds[i] = d.data.Seeds(d.order[(at+i)*s.batch : min((at+i+1)*s.batch, len(d.order))])
 	}
-	return d.data.Place(sampler.Sample(ctx, group, z, seeds))
+	return d.data.Place(sampler.SampleThrough(ctx, e, group, z, seeds))
 }

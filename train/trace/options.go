@@ -59,7 +59,8 @@ type Options struct {
 	Smoothed bool `json:"-"`     // {dependent} smoothed
 	Batch    int  `json:"batch"` // seeds a batch
 	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without both, 0, it is one
-	// epoch, 256 batches of it at most, and at least twice the largest finite κ up to 1024.
+	// epoch, 256 batches of it at most, and at least twice the largest finite κ up to 1024; with History at least twice as many as fill
+	// the slots, which are not counted.
 	//
 	// Requests are counted when the caches have filled: after as many batches as ask for more different rows than the
 	// largest cache holds, half of the trace at most. Where whole periods of κ batches fit in what is left, as many
@@ -70,6 +71,9 @@ type Options struct {
 	// own: a share is of its rows, and a number that is more than these all of them.
 	Caches   []Capacity `json:"cache"`
 	Policies []Policy   `json:"policies"`
+
+	// History has runs traced that use hidden rows again. Then caches are only simulated where there are Caches.
+	History *History `json:"history,omitempty"`
 
 	Workers int    `json:"workers"` // goroutines that draw, and passes at a time
 	Tmp     string `json:"tmp"`     // directory of the trace's file; empty: where the system has its temporary files
@@ -152,6 +156,9 @@ func (o Options) Validate() error {
 		"{steps} %d: from 1 to %d, or 0 for as many as fit the other flags", o.Steps, math.MaxInt32)
 	fail(o.Epochs < 0 || o.Epochs > math.MaxInt32,
 		"{epochs} %d: from 1 to %d, or 0 for no bound", o.Epochs, math.MaxInt32)
+	if o.History != nil {
+		errs = append(errs, o.History.validate(len(o.Fanouts)))
+	}
 	fail(o.Workers < 1 || o.Workers > 1024, "{workers} %d: from 1 to 1024", o.Workers)
 	return errors.Join(errs...)
 }
@@ -185,6 +192,9 @@ func (o Options) steps(epoch int) int {
 	n = min(epoch, 256)
 	for _, k := range o.Kappas {
 		n = max(n, 2*min(k, 1024))
+	}
+	if o.History != nil {
+		n = max(n, 2*o.History.settled(epoch))
 	}
 	return n
 }

@@ -30,6 +30,8 @@ type Report struct {
 	Walk            *sample.Walk     `json:"walk,omitempty"` // of rw
 	Seed            uint64           `json:"seed"`
 
+	History *HistoryReport `json:"history,omitempty"` // where runs were traced that use hidden rows again
+
 	Caches []Size   `json:"caches"` // of several types those of all of them together
 	Growth []Growth `json:"growth"` // by sampler, then by batch size
 	Traces []Trace  `json:"traces"` // by sampler, then by κ, in the order in which they were asked for, then by type

@@ -33,7 +33,12 @@ func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	if len(r.tables) == 0 {
+	if o.History != nil {
+		if err := r.histories(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.tables) == 0 || o.History != nil && len(o.Caches) == 0 {
 		return &r.report, nil
 	}
 	for _, kind := range o.Samplers {

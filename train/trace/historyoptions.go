@@ -1,0 +1,148 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/history"
+)
+
+// History says which runs are traced that use hidden rows again: one for each of TStale, HistoryLag and Slots, under each sampler and κ.
+// DefaultHistory has the defaults. What is Auto is as it is in training.
+type History struct {
+	PGrad        float64 `json:"p_grad"`
+	TStale       []int   `json:"t_stale"`
+	HistoryLag   []int   `json:"history_lag"`
+	HistoryStart int     `json:"history_start"`
+	Slots        []Slots `json:"history_bytes"`
+	// Hidden is the columns of hidden rows, which says how many bytes a slot takes.
+	Hidden int `json:"hidden"`
+
+	// WindowBytes is what feature rows have in memory, with their bookkeeping: then windows of steps are planned and what the disk would do
+	// for them, as Windows says. Default 0: none are.
+	WindowBytes int64 `json:"window_bytes"`
+	// EqualBytes takes the bytes of slots from WindowBytes, and has a static prefix of as many bytes beside each run that keeps rows.
+	EqualBytes bool `json:"equal_bytes"`
+	// DiskCosts is what the disk takes. Default: it is measured under the largest table.
+	DiskCosts disk.Costs `json:"disk_costs"`
+}
+
+// DefaultHistory is what training has with --history, but for the start: there is nothing here that an epoch would have to teach first.
+func DefaultHistory() History {
+	s := history.Defaults()
+	return History{
+		PGrad: s.PGrad, TStale: []int{s.TStale}, HistoryLag: []int{s.HistoryLag}, Slots: []Slots{{Bytes: s.HistoryBytes}}, Hidden: 128,
+	}
+}
+
+// Slots is how many rows are kept: those of a share of the nodes of each layer and type, the hottest, or where that is 0 as many as these
+// bytes hold, of which history.Auto are those that save more than they take.
+type Slots struct {
+	Share float64
+	Bytes int64
+}
+
+// String is "all", a share such as "0.5%", "auto", or a size.
+func (s Slots) String() string {
+	switch {
+	case s.Share == 1:
+		return "all"
+	case s.Share != 0:
+		return strconv.FormatFloat(100*s.Share, 'g', 12, 64) + "%"
+	case s.Bytes == history.Auto:
+		return "auto"
+	}
+	return kernels.FormatBytes(s.Bytes)
+}
+
+// MarshalText is String, for JSON.
+func (s Slots) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// variant is one of the runs, with numbers in the place of Auto but for HistoryBytes.
+type variant struct {
+	history.Settings
+	slots Slots
+}
+
+// variants are the runs, where an epoch has so many steps.
+func (h *History) variants(epoch int) (all []variant) {
+	for _, stale := range h.TStale {
+		for _, lag := range h.HistoryLag {
+			for _, slots := range h.Slots {
+				s := history.Settings{PGrad: h.PGrad, TStale: stale, HistoryLag: lag, HistoryStart: h.HistoryStart, HistoryBytes: slots.Bytes}
+				all = append(all, variant{s.Resolve(epoch), slots})
+			}
+		}
+	}
+	return all
+}
+
+// settled is the number of steps after which rings are as full as they get, and rows as old: none where rows never grow too old.
+func (h *History) settled(epoch int) (steps int) {
+	for _, v := range h.variants(epoch) {
+		if stale := v.TStale; v.Reuses() && stale < maxSettled {
+			steps = max(steps, v.HistoryStart+stale)
+		}
+	}
+	return steps
+}
+
+// maxSettled is the longest t_stale that a trace is made longer for.
+const maxSettled = 1 << 16
+
+// validate reports every problem that does not lie in the dataset, of traces of so many layers.
+func (h *History) validate(layers int) error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(layers < 2, "{history}: it keeps the rows between layers, and {layers} is %d; take 2 or more", layers)
+	fail(len(h.TStale) == 0, "{t_stale}: at least one number, inf or auto")
+	fail(len(h.HistoryLag) == 0, "{history_lag}: at least one number, or auto")
+	fail(len(h.Slots) == 0, "{history_bytes}: at least one size, share of the nodes, all or auto")
+	twice(&errs, "{t_stale}", h.TStale)
+	twice(&errs, "{history_lag}", h.HistoryLag)
+	twice(&errs, "{history_bytes}", h.Slots)
+	seen := map[string]bool{}
+	for _, v := range h.variantsAsAsked() {
+		err := v.Validate()
+		if err != nil && !seen[err.Error()] {
+			errs, seen[err.Error()] = append(errs, err), true
+		}
+	}
+	for _, s := range h.Slots {
+		fail(!(s.Share >= 0 && s.Share <= 1), "{history_bytes} %v: a share is above 0 and at most 100%%", s)
+	}
+	fail(h.Hidden < 1, "{hidden} %d: at least 1", h.Hidden)
+	fail(h.WindowBytes < 0, "{window_bytes} %d: at least 0, which plans no windows", h.WindowBytes)
+	fail(h.EqualBytes && h.WindowBytes == 0, "{equal_bytes}: it takes the bytes of slots from {window_bytes}, so give that too")
+	fail(h.DiskCosts != (disk.Costs{}) && h.WindowBytes == 0, "{disk_costs}: they are those of windows, so give {window_bytes} too")
+	if err := (disk.Options{Costs: h.DiskCosts}).Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("{disk_costs}: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// variantsAsAsked are variants of each setting, with Auto as it is.
+func (h *History) variantsAsAsked() (all []history.Settings) {
+	s := history.Settings{PGrad: h.PGrad, TStale: 1, HistoryLag: 1, HistoryStart: h.HistoryStart}
+	all = append(all, s)
+	for _, s.TStale = range h.TStale {
+		all = append(all, s)
+	}
+	s.TStale = 1
+	for _, s.HistoryLag = range h.HistoryLag {
+		all = append(all, s)
+	}
+	s.HistoryLag = 1
+	for _, slots := range h.Slots {
+		s.HistoryBytes = slots.Bytes
+		all = append(all, s)
+	}
+	return all
+}
