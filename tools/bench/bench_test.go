@@ -111,6 +111,15 @@ func TestDependent(t *testing.T) {
 	require.NotContains(t, out.String(), "NaN")
 }
 
+func TestReuse(t *testing.T) {
+	var out bytes.Buffer
+	path := storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1))
+	require.NoError(t, compare(t.Context(), &out, []string{"reuse", "-dataset", path, "-batch", "10", "-steps", "60", "-fanout", "3,2"}))
+	require.Contains(t, out.String(), "| none, a longer slab | | | ")
+	require.Contains(t, out.String(), "| all | 200 | 100 | ")
+	require.NotContains(t, out.String(), "NaN")
+}
+
 func TestGain(t *testing.T) {
 	lru := standing{forecast: forecast{cost: cachetier.Cost{Steps: 2, Rows: 60, Seconds: 0.3}}}
 	best := standing{forecast: forecast{cost: cachetier.Cost{Steps: 3, Rows: 30, Seconds: 0.15}}}

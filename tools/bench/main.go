@@ -9,6 +9,7 @@
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
 //	go run ./tools/bench windows    -dataset FILE.gnn [-memory 1GiB] [-batch 100] [-steps 512]
+//	go run ./tools/bench reuse      -dataset FILE.gnn [-batch 100] [-steps 400] [-fanout 15,10,5] [-cache 20%]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
 //	go run ./tools/bench link       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 100] [-negatives 50] [-rounds 7] [-json]
 //	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
@@ -31,6 +32,8 @@
 // the feature bytes, and says how many rows and device seconds each takes; without -dataset, of ogbn-arxiv and cnr-2000.
 // dependent goes from NS and LRU to LABOR-0, to batches that share their draws, and to Belady, and says what each takes off the
 // rows and the device seconds, with static prefixes beside it, step by step and by windows.
+// reuse traces runs that use hidden rows again, of 20 and 200 steps, with verdicts 1 to 200 steps late, and with slots for none to all of the
+// nodes, and says what each reads and computes, and what windows take of the disk, beside the same bytes as a static prefix and as a longer slab.
 // windows trains with read windows of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates
 // the same steps in memory and with 40 % of the feature bytes. peers alternates the fetching of rows, and training, with a NumPy
 // memory map behind DGL's loader, which has as large a cache of 20 % and is held by a memory cgroup to -memory in all. link
@@ -84,7 +87,7 @@ type comparison struct {
 	steps           int
 	engine          disk.Kind
 	device          device
-	fanouts         []int // of dependent, as kappa, cache and layerDependency are
+	fanouts         []int // of dependent and reuse, as cache is; kappa and layerDependency are of dependent
 	kappa           int
 	cache           trace.Capacity
 	layerDependency bool
@@ -110,6 +113,7 @@ var commands = map[string]struct {
 	"curves":     {compare: drawCurves},
 	"policies":   {compare: comparePolicies, steps: 400},
 	"dependent":  {compare: compareDependent, steps: 1024},
+	"reuse":      {compare: compareReuse, steps: 400},
 	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
 	"epoch-disk": {compare: compareDiskEpochs, steps: 240},
 	"link":       {compare: compareLinks, steps: 100},
@@ -131,7 +135,8 @@ func main() {
 
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, windows, epoch-disk, link, peers, infer, embed, history")
+		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, reuse, windows, epoch-disk, link, peers, infer, " +
+			"embed, history")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -152,9 +157,9 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
-	fanout := f.String("fanout", numbers(fanouts), "neighbours drawn at each hop, in dependent")
+	fanout := f.String("fanout", numbers(fanouts), "neighbours drawn at each hop, in dependent and reuse")
 	kappa := f.String("kappa", "256", "batches in a row that share their draws, in dependent")
-	cache := f.String("cache", "20%", "`share` of the feature bytes that the host tier gets, in dependent")
+	cache := f.String("cache", "20%", "`share` of the feature bytes that the host tier gets, in dependent and reuse")
 	f.BoolVar(&c.layerDependency, "layer-dependency", false, "let a node draw the same at every layer, in dependent")
 	f.StringVar((*string)(&c.binary), "bin", "", "a built `gnnstore`; default: built now")
 	_ = f.Parse(args[1:]) // ExitOnError
@@ -194,7 +199,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	onlyIngests := name == "step" || name == "samplers" || name == "policies" || name == "dependent"
+	onlyIngests := name == "step" || name == "samplers" || name == "policies" || name == "dependent" || name == "reuse"
 	if c.binary == "" && name != "kernels" && !(onlyIngests && c.dataset != "") {
 		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
 			return err
