@@ -200,7 +200,7 @@ func printTraceSlots(w io.Writer, h *trace.HistoryReport) {
 		}
 	}
 	if len(rows) == 1 {
-		fmt.Fprintln(w, "note: no variant keeps a row")
+		fmt.Fprintln(w, "note: no variant keeps a row: --p-grad or --t-stale is 0, or --history-memory has no room for one, or none saves more than it takes")
 		return
 	}
 	printf(w, "\nslots, by the layer that makes the rows:\n")

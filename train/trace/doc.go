@@ -23,19 +23,25 @@
 // of its own. Batches are drawn once for all of them, and then one type is simulated after the other. Types without a table have
 // no rows to cache, and only count in how batches grow.
 //
-// With [Options].History runs are traced that use hidden rows again: package history decides which nodes each batch leaves out, as in
-// training, and the gradients that it asks for are a hash, since nobody trains. Beside what [HistoryReport] counts, slabs plan the windows
-// of such a run, by the rules of package cachetier. Nothing is kept in a file: of each step a slab wants what two windows ask for. The batches
-// are drawn once for all slabs without history, and once for each combination of settings with it, one after the other.
-//
-// Memory, with History: history.BytesPerSlot a slot of the run that is traced. With windows, for each slab at work, the bits of a
-// cachetier.Simulation for each table, and 4 bytes for each row and list that the steps of two windows ask for, which are at most 256 each;
-// there is one slab for each number of bytes that slots take, and one more, but no rows.
-//
 // A pass takes no more than its own arrays, and as many passes go on at once as there are workers, all of them for one type: the
 // memory is that of the largest. Results depend on no number of them.
 //
 // Caches begin empty, and what fills them is left out: see [Options].Steps. The topology is read from its map, so the
 // first draws of a graph that is not in memory take their time; Run ends soon after its context does, in the middle of
 // a draw, too.
+//
+// # History
+//
+// With [Options].History it also says what a run saves that uses hidden rows of earlier steps again, in [HistoryReport]. Package history
+// decides which nodes each batch leaves out, as in training, on the same batches. Nobody trains, so the gradients that its verdicts go by
+// are a stand-in: the norm of a live node is a hash of (seed, layer, type, step, node), and the share p_grad is accepted at random.
+//
+// With History.WindowBytes a slab plans the windows of such a run by the rules of package cachetier: how many steps have their rows fit,
+// which rows are read, and what the disk takes for them and for neighbour lists, none of which are in memory. Batches are drawn once without
+// history, for all slabs of such runs, and once for each combination of settings, one after the other. No file is kept: a slab wants of each step
+// what two windows ask for.
+//
+// Memory: history.BytesPerSlot for each slot of the run at hand. For each slab the bookkeeping of a cachetier.Simulation for each table,
+// and 4 bytes for each row and list that the steps of two windows ask for, of at most 256 steps each. Without history there is a slab for each
+// number of bytes that slots take, with EqualBytes, and one more. None has rows.
 package trace

@@ -15,6 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -304,12 +305,13 @@ func TestHistoryThatKeepsNothing(t *testing.T) {
 // TestWindowsOfHistory: the steps that fit and the rows that are read, as sets, in a slab that keeps nothing from one window to the next but
 // what is wanted again; and the disk's time by its costs.
 func TestWindowsOfHistory(t *testing.T) {
-	ds := graph(t, 300, nil)
+	ds := graph(t, 300, func(s *storetest.Spec) { s.Dim = 64 })
 	size := int64(ds.Features(0).RowBytes())
 	o, h := DefaultOptions(), DefaultHistory()
 	o.Samplers, o.Kappas, o.Fanouts, o.Batch, o.Steps, o.Growth, o.Caches, o.History = []sample.Kind{sample.NS}, []int{1}, []int{3, 3}, 6, 60, []int{}, nil, &h
 	h.TStale, h.HistoryLag, h.Slots, h.DiskCosts, h.EqualBytes = []int{8}, []int{1, 6}, []Slots{{Bytes: 3 * history.SlotBytes(h.Hidden)}}, disk.Assumed, true
-	for _, bytes := range []int64{1, 6000, 300 * (size + 100)} {
+	partly := false
+	for _, bytes := range []int64{1, 200 * size, 300 * (size + 100)} {
 		h.WindowBytes = bytes
 		r, err := Run(context.Background(), ds, o)
 		require.NoError(t, err)
@@ -335,6 +337,7 @@ func TestWindowsOfHistory(t *testing.T) {
 		first := slices.IndexFunc(windows, func(w int) bool { return w >= r.History.WarmupSteps })
 		w := d.Without.Windows
 		if first >= 0 && len(windows)-first > 1 {
+			partly = partly || len(windows) < 60
 			counted := windows[first:]
 			require.Equal(t, len(counted)-1, w.Windows)
 			require.InDelta(t, float64(counted[len(counted)-1]-counted[0])/float64(len(counted)-1), w.Steps, 1e-9)
@@ -359,6 +362,7 @@ func TestWindowsOfHistory(t *testing.T) {
 			require.LessOrEqual(t, v.Windows.Steps, float64(max(1, v.Lag/2)))
 		}
 	}
+	require.True(t, partly, "windows of several steps, and several of them")
 }
 
 // TestListsOfWindows: those of the steps of a window are read together, each once, through the gaps that are cheaper than a read.
@@ -406,6 +410,31 @@ func TestHistoryThatCannotBe(t *testing.T) {
 	o.Inputs = map[string]string{"author": "embed:4"}
 	_, err := Run(context.Background(), library(t, nil), o)
 	require.ErrorContains(t, err, "type author has no table of features, and other rows have no windows here; leave it out")
+}
+
+// TestCancelHistory: at each report of its progress a trace ends.
+func TestCancelHistory(t *testing.T) {
+	ds := graph(t, 300, nil)
+	o, h := DefaultOptions(), DefaultHistory()
+	o.Samplers, o.Kappas, o.Batch, o.Steps, o.Growth, o.Caches, o.History = o.Samplers[:1], []int{1}, 20, 6, []int{}, nil, &h
+	h.WindowBytes, h.DiskCosts, h.TStale = 1000, disk.Assumed, []int{3}
+	reports := 0
+	o.Progress = func(string, int64, int64, string) { reports++ }
+	_, err := Run(context.Background(), ds, o)
+	require.NoError(t, err)
+	for end := range reports - 1 {
+		ctx, cancel := context.WithCancel(context.Background())
+		at := 0
+		o.Progress = func(string, int64, int64, string) {
+			if at++; at == end {
+				cancel()
+			}
+		}
+		if _, err := Run(ctx, ds, o); end > 0 {
+			require.ErrorIs(t, err, context.Canceled, "report %d of %d", end, reports)
+		}
+		cancel()
+	}
 }
 
 func TestStepsOfHistory(t *testing.T) {

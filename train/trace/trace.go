@@ -16,7 +16,8 @@ import (
 
 // Run draws and simulates what o says of ds. It holds 8 bytes a seed and, while it draws, the batches of its workers, which to
 // number their nodes take up to 4 bytes a node each. Afterwards it holds as many of the passes that the package comment
-// describes as there are workers, all of the same type; on disk, 4 bytes a request of what was drawn for one sampler and κ.
+// describes as there are workers, all of the same type; on disk, 4 bytes a request of what was drawn for one sampler and κ. With
+// Options.History see there, too.
 func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
