@@ -53,8 +53,8 @@ func reuseSides(stale string) (sides []*reuseSide) {
 	return sides
 }
 
-// compareReuse alternates training with hidden rows of earlier steps and without, in equal bytes, and with slots beside those.
-func compareReuse(ctx context.Context, c *comparison) error {
+// compareHistory alternates training with hidden rows of earlier steps and without, in equal bytes, and with slots beside those.
+func compareHistory(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ var commands = map[string]struct {
 	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
 	"infer":      {compare: compareInference, steps: 20, memory: "4GiB"},
 	"embed":      {compare: compareEmbeddings, steps: 100, memory: "2GiB"},
-	"history":    {compare: compareReuse, steps: 400, memory: "2GiB"},
+	"history":    {compare: compareHistory, steps: 400, memory: "2GiB"},
 }
 
 func main() {
