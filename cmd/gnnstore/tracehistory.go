@@ -26,7 +26,7 @@ type traceHistory struct {
 
 // traceHistoryFlags are those that go with --history.
 var traceHistoryFlags = []string{
-	"p-grad", "t-stale", "history-start", "history-lag", "history-memory", "hidden", "window-memory", "equal-bytes", "disk-costs",
+	"p-grad", "t-stale", "history-start", "history-lag", "history-memory", "hidden", "window-memory", "window", "equal-bytes", "disk-costs",
 }
 
 func newTraceHistory() *traceHistory {
@@ -55,6 +55,7 @@ func (h *traceHistory) flags(f *pflag.FlagSet) {
 		"auto is those that save more than they take")
 	f.IntVar(&h.options.Hidden, "hidden", h.options.Hidden, "history: columns of a hidden row")
 	f.Var(&h.window, "window-memory", "history: part for feature rows, by which windows of steps are planned, and what the disk does for them")
+	f.IntVar(&h.options.Window, "window", 0, "history: most steps of a window (default as many as fit)")
 	f.BoolVar(&h.options.EqualBytes, "equal-bytes", false, "history: take the bytes of kept rows from --window-memory, and set a static prefix of as many beside it")
 	f.StringVar(&h.costs, "disk-costs", "", "history: reads and bytes a second of the disk, such as 70000,1.5e9 (default measured)")
 }

@@ -89,7 +89,7 @@ func (r *run) openHistory(ctx context.Context) error {
 	o := r.History
 	h := HistoryReport{
 		Verdicts: "by a hash", PGrad: o.PGrad, Start: o.variants(r.report.EpochSteps)[0].HistoryStart, Hidden: o.Hidden,
-		SlotBytes: history.SlotBytes(o.Hidden), WindowBytes: o.WindowBytes, EqualBytes: o.EqualBytes, Draws: []HistoryDraws{},
+		SlotBytes: history.SlotBytes(o.Hidden), WindowBytes: o.WindowBytes, Window: o.Window, EqualBytes: o.EqualBytes, Draws: []HistoryDraws{},
 	}
 	h.WarmupSteps = min(r.report.Steps/2, o.settled(r.report.EpochSteps))
 	h.MeasuredSteps = r.report.Steps - h.WarmupSteps
@@ -219,6 +219,9 @@ func (t *way) slab(bytes, prefix int64, most int, foresees bool) (*slab, error) 
 	var graphs []*store.Graph
 	if t.lists {
 		t.eachList(func(_, relation int) { graphs = append(graphs, t.data.Relations[relation].Graph) })
+	}
+	if w := t.History.Window; w > 0 {
+		most = min(most, w)
 	}
 	return newSlab(tables, t.parts, graphs, bytes, prefix, most, foresees, *t.report.History.DiskCosts)
 }

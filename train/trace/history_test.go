@@ -362,6 +362,10 @@ func TestWindowsOfHistory(t *testing.T) {
 			require.LessOrEqual(t, v.Windows.Steps, float64(max(1, v.Lag/2)))
 		}
 	}
+	h.Window = 1
+	r, err := Run(context.Background(), ds, o)
+	require.NoError(t, err)
+	require.Equal(t, 1.0, r.History.Draws[0].Without.Windows.Steps)
 	require.True(t, partly, "windows of several steps, and several of them")
 }
 
@@ -397,6 +401,8 @@ func TestHistoryThatCannotBe(t *testing.T) {
 		"{equal_bytes}: it takes the bytes of slots from {window_bytes}, so give that too": func(o *Options) {
 			o.History.EqualBytes = true
 		},
+		"{window} 300: from 1 to 256, or 0 for as many as fit":                func(o *Options) { o.History.WindowBytes, o.History.Window = 1, 300 },
+		"{window}: it bounds windows, so give {window_bytes} too":             func(o *Options) { o.History.Window = 2 },
 		"{disk_costs}: they are those of windows, so give {window_bytes} too": func(o *Options) { o.History.DiskCosts = disk.Assumed },
 	} {
 		o, h := DefaultOptions(), DefaultHistory()

@@ -24,6 +24,9 @@ type History struct {
 	// WindowBytes is what feature rows have in memory, with their bookkeeping: then windows of steps are planned and what the disk would do
 	// for them, as Windows says. Default 0: none are.
 	WindowBytes int64 `json:"window_bytes"`
+	// Window is the most steps of a window. Default 0: as many as fit, up to 256. A run that uses rows again has K/2 of them at most, or 1, as in
+	// training.
+	Window int `json:"window"`
 	// EqualBytes takes the bytes of slots from WindowBytes, and has a static prefix of as many bytes beside each run that keeps rows.
 	EqualBytes bool `json:"equal_bytes"`
 	// DiskCosts is what the disk takes. Default: it is measured under the largest table.
@@ -120,6 +123,8 @@ func (h *History) validate(layers int) error {
 	}
 	fail(h.Hidden < 1, "{hidden} %d: at least 1", h.Hidden)
 	fail(h.WindowBytes < 0, "{window_bytes} %d: at least 0, which plans no windows", h.WindowBytes)
+	fail(h.Window < 0 || h.Window > mostWindow, "{window} %d: from 1 to %d, or 0 for as many as fit", h.Window, mostWindow)
+	fail(h.Window > 0 && h.WindowBytes == 0, "{window}: it bounds windows, so give {window_bytes} too")
 	fail(h.EqualBytes && h.WindowBytes == 0, "{equal_bytes}: it takes the bytes of slots from {window_bytes}, so give that too")
 	fail(h.DiskCosts != (disk.Costs{}) && h.WindowBytes == 0, "{disk_costs}: they are those of windows, so give {window_bytes} too")
 	if err := (disk.Options{Costs: h.DiskCosts}).Validate(); err != nil {

@@ -15,6 +15,7 @@ type HistoryReport struct {
 	SlotBytes int64   `json:"slot_bytes"` // of a slot, with its place in the index
 
 	WindowBytes int64       `json:"window_bytes,omitempty"`
+	Window      int         `json:"window,omitempty"` // steps of a window at most; 0: as many as fit
 	EqualBytes  bool        `json:"equal_bytes,omitempty"`
 	DiskCosts   *disk.Costs `json:"disk_costs,omitempty"`
 	Disk        string      `json:"disk,omitempty"` // where DiskCosts come from
