@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -176,6 +177,9 @@ func printTraceHistory(w io.Writer, r *trace.Report) {
 		}
 	}
 	tabulate(w, rows)
+	if slices.ContainsFunc(h.Draws, func(d trace.HistoryDraws) bool { return d.Sampler == sample.RW }) {
+		fmt.Fprintln(w, "note: the neighbour lists that walks of rw read are not counted")
+	}
 	printTraceSlots(w, h)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -18,7 +19,8 @@ func compareReuse(ctx context.Context, c *comparison) error {
 	}
 	defer ds.Close()
 	f, h := ds.Features(0), trace.DefaultHistory()
-	h.TStale, h.HistoryLag, h.Slots = []int{20, 200}, []int{1, 50, 100, 200}, []trace.Slots{{Share: 0.005}, {Share: 0.02}, {Share: 0.1}, {Share: 1}}
+	h.TStale, h.HistoryLag = []int{20, 200}, []int{1, 50, 100, 200}
+	h.Slots = []trace.Slots{{Bytes: history.Auto}, {Share: 0.005}, {Share: 0.02}, {Share: 0.1}, {Share: 1}}
 	h.Hidden, h.EqualBytes, h.DiskCosts, h.WindowBytes = hidden, true, device.Costs, int64(float64(tableBytes(f))*c.cache.Share)
 	o := trace.DefaultOptions()
 	o.Samplers, o.Kappas, o.Fanouts, o.Batch, o.Steps = []sample.Kind{sample.NS}, []int{1}, c.fanouts, c.batch, c.steps
@@ -31,13 +33,14 @@ func compareReuse(ctx context.Context, c *comparison) error {
 	fmt.Fprintf(c.out, "%s: %d nodes by %s, mean degree %.1f; rows of %d bytes, slots of %d, %d MiB in all for both, %v of the feature bytes. Batch %d, fanout %s, p_grad %v, verdicts %s.\n",
 		filepath.Base(c.dataset), r.Nodes, r.Order, float64(r.Edges)/float64(r.Nodes), f.RowBytes(), got.SlotBytes, got.WindowBytes>>20, c.cache, r.Batch, numbers(c.fanouts),
 		got.PGrad, got.Verdicts)
-	fmt.Fprintf(c.out, "The device: %s. A step of the steps %d to %d. ÷ is by how much fewer than without history; of device ms, than with a longer slab.\n\n",
+	fmt.Fprintf(c.out, "The device: %s. A step of the steps %d to %d. ÷ is by how much fewer than without history; of device ms, than with a longer slab. "+
+		"Slots are for that share of the nodes of each layer, or auto: those that save more than they take.\n\n",
 		device, got.WarmupSteps+1, r.Steps)
 	made := ""
 	for l := range len(c.fanouts) - 1 {
 		made += fmt.Sprintf(" made by layer %d | ÷ |", l+1)
 	}
-	tableHead(c.out, "| slots, of the nodes of each layer | t_stale | K | rows | ÷ | lists | ÷ |"+made+" reused | refused | slots MiB | slab MiB | steps a window | device ms, rows | lists | both | ÷ | a prefix instead: steps a window | both | ÷ |")
+	tableHead(c.out, "| slots | t_stale | K | rows | ÷ | lists | ÷ |"+made+" reused | refused | slots MiB | slab MiB | steps a window | device ms, rows | lists | both | ÷ | a prefix instead: steps a window | both | ÷ |")
 	d := got.Draws[0]
 	base := d.Without
 	fmt.Fprint(c.out, "| none, a longer slab | | |")
@@ -48,6 +51,10 @@ func compareReuse(ctx context.Context, c *comparison) error {
 		printReads(c, v.StepReads, base)
 		fmt.Fprintf(c.out, " %.1f %% | %.1f %% | %d | %d |%s", 100*v.Reuse, 100*float64(v.Refused)/float64(max(v.Computed, 1)), v.SlotsBytes>>20, v.Windows.SlabBytes>>20,
 			windowsText(v.Windows, base.Windows))
+		if v.Prefix == nil { // no slot is kept
+			fmt.Fprintln(c.out, " | | |")
+			continue
+		}
 		fmt.Fprintf(c.out, " %.1f | %.2f | %.2f |\n", v.Prefix.Steps, v.Prefix.DeviceMS, base.Windows.DeviceMS/v.Prefix.DeviceMS)
 	}
 	return nil
