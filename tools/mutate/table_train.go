@@ -117,7 +117,7 @@ var training = []mutant{
 		old: `[]int{sample.All}`, new: `[]int{5}`,
 		breaks: "full evaluation looks at 5 neighbours", tests: "TestEvaluationReadsEveryNeighbor"},
 	{id: "evaluation-dropout", file: "train/step/step.go", in: "Stepper.Predict", pkg: "train",
-		old: `model.Pass{})`, new: `model.Pass{Key: 1})`,
+		old: `model.Pass{Key: in.Key})`, new: `model.Pass{Key: 1})`,
 		breaks: "dropout is on while sampled blocks are evaluated", tests: "TestSampledEvaluationIsOfAllNodes"},
 	{id: "evaluation-draws", file: "train/infer/evaluator.go", in: "Evaluator.sampled", pkg: "train",
 		old: `sample.Alone(e.Seed, -1, step)`, new: `sample.Alone(e.Seed, e.step.Optim.Steps(), step)`,

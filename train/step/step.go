@@ -84,7 +84,7 @@ type Input struct {
 	// Rows are those of the inputs, by type: features, F16 or F32; records, F32, of types whose rows are learnt, which Update
 	// changes; or without a buffer where the network has rows of its own. Behind them are those of the tables of edges.
 	Rows []kernels.Tensor
-	Key  uint64      // of dropout, another one each step; odd
+	Key  uint64      // of dropout, another one each step; odd. 0: nothing is dropped
 	Kept *model.Kept // what is kept of hidden rows; nil: nothing
 	Held *Held       // nil: the batch has no history
 }
@@ -158,10 +158,11 @@ func (s *Stepper) Rehearse(in Input) error {
 	return nil
 }
 
-// Predict is what the network makes of a batch's seeds, by type, without dropout.
+// Predict is what the network makes of a batch's seeds, by type, with dropout where in has a Key. Of a batch of fewer layers than the
+// network has it is what the first of these make of them.
 func (s *Stepper) Predict(in Input) model.Rows {
 	s.Tape.Reset(false)
-	return s.Model.Forward(s.Tape, s.leaves(in.Rows), s.graphs(in, false), model.Pass{})
+	return s.Model.Forward(s.Tape, s.leaves(in.Rows), s.graphs(in, false), model.Pass{Key: in.Key})
 }
 
 func (s *Stepper) leaves(rows []kernels.Tensor) model.Rows {
