@@ -100,7 +100,7 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	started, stages := time.Now(), t.tiers.Pipe.Stats()
 	seconds := t.partial.Seconds
 	use := func(b *pipeline.Gathered) error {
-		a, err := t.update(b, sample.StepSeed(t.Seed, n, b.Step), steps)
+		a, err := t.update(ctx, b, sample.StepSeed(t.Seed, n, b.Step), steps)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
@@ -179,10 +179,13 @@ func (t *trainer) tell(ctx context.Context, epoch, steps int, loss float64) erro
 }
 
 // update is one step, in an epoch of steps.
-func (t *trainer) update(b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
+func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
 	in, now := step.InputOf(b.Batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
 	if t.reuses() {
+		if err := t.reuse.audit.look(ctx, now, b, in.Key); err != nil {
+			return a, err
+		}
 		in.Held = t.reuse.input(now)
 	}
 	if a, err = t.step.Compute(in); err == nil {

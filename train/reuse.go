@@ -28,6 +28,8 @@ type reuse struct {
 	stores   []int     // which of options.Kept its stores are of
 	measured []history.Measured
 	pruned   []float64 // of each of options.Kept: run.HistoryLayer.PrunedRows
+	audited  []run.AuditSums
+	audit    *audit // nil: nothing is compared
 }
 
 // reuses tells whether the run uses hidden rows again.
@@ -50,7 +52,7 @@ func (t *trainer) planReuse(ctx context.Context) error {
 	u.options = history.Options{
 		Seed: t.Seed, Layers: t.Layers, Types: len(t.data.Types), PGrad: u.PGrad, TStale: u.TStale, Lag: u.HistoryLag, Start: u.HistoryStart, Kept: kept,
 	}
-	u.pruned = make([]float64, len(kept))
+	u.pruned, u.audited = make([]float64, len(kept)), make([]run.AuditSums, len(kept))
 	t.tiers.MostSteps = max(1, u.HistoryLag/2)
 	return nil
 }
@@ -89,6 +91,7 @@ func (u *reuse) open() error {
 }
 
 func (u *reuse) close() {
+	u.audit.close()
 	for _, s := range u.slots {
 		u.be.Free(s.Buf)
 	}
@@ -174,12 +177,28 @@ func (t *trainer) reuseReport() *run.HistoryOf {
 	if u.cache == nil {
 		return h
 	}
+	audited, looked := u.allAudited()
 	for k, s := range u.cache.Stats() {
-		h.Add(run.HistoryLayer{
+		l := run.HistoryLayer{
 			Layer: s.Layer, Type: t.data.Types[s.Type].Name, Slots: s.Slots, Live: s.Live, PrunedRows: int64(u.pruned[k]), Counts: s.Counts,
-		})
+		}
+		if looked {
+			l.Audit = u.audited[k].Of()
+		}
+		h.Add(l)
+	}
+	if looked {
+		h.Audit = audited.Of()
 	}
 	return h
+}
+
+// allAudited is what audits found in all layers; ok is false where there are none, neither now nor before the run was resumed.
+func (u *reuse) allAudited() (all run.AuditSums, ok bool) {
+	for _, s := range u.audited {
+		all.Add(s)
+	}
+	return all, u.audit != nil || all.Nodes > 0
 }
 
 // reuseNotes are what the user should know of the settings.

@@ -32,6 +32,8 @@ type reusedFile struct {
 	Cold  bool   `json:"cold,omitempty"` // the run was resumed without rows
 	// Pruned is what reuse.pruned was.
 	Pruned []float64 `json:"pruned"`
+	// Audited is what reuse.audited was; nothing where there were no audits.
+	Audited []run.AuditSums `json:"audited,omitempty"`
 }
 
 func (t *trainer) reusedPath(updates int) string {
@@ -47,6 +49,9 @@ func (p reused) Save(s *checkpoint.State) error {
 	}
 	u, sum := p.reuse, xxh3.New()
 	f := reusedFile{Cold: u.cold, Pruned: u.pruned}
+	if _, ok := u.allAudited(); ok {
+		f.Audited = u.audited
+	}
 	err := checkpoint.WriteBy(p.dir.FS(), p.reusedPath(p.at.Updates), func(w io.Writer) error {
 		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // which copies, since w may change what it writes
 		u.snapshot.Take(u.cache)
@@ -97,10 +102,11 @@ func (p reused) Load(s *checkpoint.State) error {
 		return u.begin(p.at.Updates)
 	}
 	return p.explain(p.open(s, func(r io.Reader, f reusedFile) (err error) {
-		if len(f.Pruned) != len(u.pruned) {
-			return fmt.Errorf("%s: rows of %d layers and types, and the run keeps those of %d", reusedKey, len(f.Pruned), len(u.pruned))
+		if n := len(f.Pruned); n != len(u.pruned) || f.Audited != nil && n != len(f.Audited) {
+			return fmt.Errorf("%s: rows of %d layers and types, audits of %d, and the run keeps rows of %d", reusedKey, n, len(f.Audited), len(u.pruned))
 		}
 		u.cold, u.pruned = f.Cold, f.Pruned
+		copy(u.audited, f.Audited)
 		if u.cache, err = history.Restore(u.options, io.LimitReader(r, f.Books)); err != nil {
 			return err
 		}

@@ -478,7 +478,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	t.eval.Attach(t.tiers.Tables(), t.tiers.Pipe)
 	d := t.tiers.Disk
 	t.eval.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
-	return nil
+	return t.openAudit(ctx)
 }
 
 // learning says how learnt rows are kept.

@@ -195,6 +195,7 @@ func printTables(w io.Writer, r *run.Result) {
 		}
 		fmt.Fprintln(w)
 		tabulate(w, rows)
+		printAudit(w, h)
 	}
 	if len(r.Relations) > 0 {
 		rows := [][]string{{"relation", "edges"}}
@@ -207,6 +208,23 @@ func printTables(w io.Writer, r *run.Result) {
 				rows[i+1] = append(rows[i+1], fanoutText(rel.Fanout))
 			}
 		}
+		fmt.Fprintln(w)
+		tabulate(w, rows)
+	}
+}
+
+// printAudit is how far rows that were used again lay from what they would have been.
+func printAudit(w io.Writer, h *run.HistoryOf) {
+	rows := [][]string{{"audit", "nodes", "error by draw", "in full", "of fresh ones", "cosine by draw", "in full", "mean age", "not in full", "rows read", "bytes read"}}
+	for _, l := range h.Layers {
+		if a := l.Audit; a != nil {
+			rows = append(rows, []string{
+				fmt.Sprintf("layer %d, %s", l.Layer, l.Type), count(a.Nodes), fmt.Sprintf("%.3f", a.ErrorDraw), fmt.Sprintf("%.3f", a.ErrorFull),
+				fmt.Sprintf("%.3f", a.ErrorFresh), fmt.Sprintf("%.3f", a.CosineDraw), fmt.Sprintf("%.3f", a.CosineFull), fmt.Sprintf("%.1f", a.MeanAge), count(a.LeftOut), count(a.Rows), size(a.Bytes),
+			})
+		}
+	}
+	if len(rows) > 1 {
 		fmt.Fprintln(w)
 		tabulate(w, rows)
 	}

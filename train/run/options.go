@@ -60,6 +60,10 @@ type Options struct {
 	history.Settings
 	// HistoryCold has a run that is resumed begin without rows, and so with other results than it would have had.
 	HistoryCold bool `json:"history_cold,omitempty" resume:"free"`
+	// HistoryAudit is how many of the rows that a step uses again are compared with what they would be now; 0: none. It is done each
+	// HistoryAuditEvery steps, 0 being DefaultAuditEvery, and changes no result.
+	HistoryAudit      int `json:"history_audit,omitempty" resume:"free"`
+	HistoryAuditEvery int `json:"history_audit_every,omitempty" resume:"free"`
 	// Optim and Schedule are what becomes of gradients.
 	Optim    optim.Options  `json:"optim"`
 	Schedule optim.Schedule `json:"schedule"`
@@ -106,6 +110,10 @@ type Options struct {
 	Kernels       string `json:"kernels" resume:"free"`
 	tiers.Options `resume:"free"`
 }
+
+// DefaultAuditEvery is how many steps lie between two audits. Those of 256 nodes then read a thirtieth of what steps of 1000 seeds with fanouts of
+// 10,10 read (ogbn-arxiv).
+const DefaultAuditEvery = 20
 
 // Auto stands for a budget that is a part of MemoryBytes, and for epochs that a run decides on.
 const Auto = tiers.Auto
@@ -323,8 +331,8 @@ func (o Options) validateHistory() error {
 		}
 	}
 	if !o.History {
-		fail(o.Settings != history.Settings{} || o.HistoryCold, "{p_grad}, {t_stale}, {history_start}, {history_lag}, {history_bytes} and {history_cold} go with "+
-			"{history}")
+		fail(o.Settings != history.Settings{} || o.HistoryCold || o.HistoryAudit != 0 || o.HistoryAuditEvery != 0, "{p_grad}, {t_stale}, {history_start}, "+
+			"{history_lag}, {history_bytes}, {history_cold}, {history_audit} and {history_audit_every} go with {history}")
 		return errors.Join(errs...)
 	}
 	fail(o.Kind.All() == 0, "{history}: {model} %s draws no neighbours, so there are no rows to use again; take a network that does", o.Kind)
@@ -332,8 +340,13 @@ func (o Options) validateHistory() error {
 	fail(o.LabelInput > 0, "{history}: with {label_input} a row that is kept may hold the label of a later seed; leave one of the two out")
 	fail((o.Links() || o.Edges()) && !o.KeepTargets, "{history}: a row that is kept may hold an edge that a later step learns; leave {history} out, or "+
 		"have such edges stay with {keep_targets}")
+	fail(o.HistoryAudit < 0 || o.HistoryAudit > maxAudit, "{history_audit} %d: from 0, which compares nothing, to %d", o.HistoryAudit, maxAudit)
+	fail(o.HistoryAuditEvery < 0, "{history_audit_every} %d: at least 1, or 0, which is %d", o.HistoryAuditEvery, DefaultAuditEvery)
 	return errors.Join(append(errs, o.Settings.Validate())...)
 }
+
+// maxAudit is the most nodes of an audit: it takes time, and no more is learnt from more of them.
+const maxAudit = 1 << 20
 
 // draws is how neighbours are drawn where the network has any.
 func (o Options) draws() sample.Config {
