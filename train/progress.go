@@ -91,7 +91,7 @@ func (t *trainer) show(at run.Live) {
 		marks[0], marks[1] = marks[1], mark{now, t.optim.Steps(), cachetier.Sum(t.trained), t.tiers.Pipe.Stats().Sub(t.other)}
 	}
 	m.since, m.done, m.other = marks[0], slices.Clone(t.trained), t.other
-	m.PeakRSSBytes, m.PeakFileBytes = t.peak.RSS, t.peak.File
+	m.PeakRSSBytes, m.PeakFileBytes, m.History = t.peak.RSS, t.peak.File, t.reuseReport()
 	t.shown.snapshot.Store(m)
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -75,6 +76,9 @@ func line(r *run.Result) string {
 	if l.Limiting != "" {
 		parts = append(parts, rates(l), l.Limiting+" limits")
 	}
+	if h := r.History; h != nil && h.Hits > 0 {
+		parts = append(parts, fmt.Sprintf("reuse %s of age %.1f", percent(h.Reuse), h.MeanAge))
+	}
 	if t := left(r); t != "" {
 		parts = append(parts, t)
 	}
@@ -121,25 +125,25 @@ const (
 // view is a run on a screen: where it stands, its tiers, its stages, and what limits it.
 func view(r *run.Result) []string {
 	l := live.LoadOf(r)
-	var b strings.Builder
+	var top, b strings.Builder
 	if r.Status == run.Running {
-		b.WriteString(where(r))
+		top.WriteString(where(r))
 	} else {
-		b.WriteString(outcome(r))
+		top.WriteString(outcome(r))
 	}
 	if r.Live != nil && r.Live.Loss != nil {
-		printf(&b, "   loss %.4f", *r.Live.Loss)
+		printf(&top, "   loss %.4f", *r.Live.Loss)
 	}
-	printf(&b, "   run %s", r.Run) // last, for where there is no room for the path
-	b.WriteByte('\n')
+	printf(&top, "   run %s", r.Run) // last, for where there is no room for the path
+	top.WriteByte('\n')
 	if l.Limiting != "" {
-		printf(&b, "%s", rates(l))
+		printf(&top, "%s", rates(l))
 	}
 	if r.Live != nil {
-		printf(&b, "   %s so far   %s", duration(min(r.Live.Seconds, 1e9)), left(r))
+		printf(&top, "   %s so far   %s", duration(min(r.Live.Seconds, 1e9)), left(r))
 	}
-	b.WriteByte('\n')
-	tierTable(&b, r)
+	top.WriteByte('\n')
+	tierTable(&top, r)
 	for _, stage := range []struct {
 		name  string
 		share float64
@@ -157,16 +161,18 @@ func view(r *run.Result) []string {
 	}
 	diskLines(&b, r)
 	memoryLines(&b, r)
-	if r.Advice != "" {
-		advice := wrap(withFlags(r.Advice), viewWidth)
-		if strings.Count(b.String(), "\n")+len(advice) < viewHeight {
-			b.WriteByte('\n')
-		}
-		for _, text := range advice {
-			fmt.Fprintln(&b, text)
-		}
+	advice := wrap(withFlags(r.Advice), viewWidth)
+	room := func() int {
+		return viewHeight - strings.Count(top.String(), "\n") - strings.Count(b.String(), "\n") - len(advice)
 	}
-	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	historyTable(&top, r, room())
+	if len(advice) > 0 && room() > 0 {
+		b.WriteByte('\n')
+	}
+	for _, text := range advice {
+		fmt.Fprintln(&b, text)
+	}
+	lines := strings.Split(strings.TrimRight(top.String()+b.String(), "\n"), "\n")
 	for i, text := range lines {
 		lines[i] = strings.TrimRight(clean(text), " ")
 	}
@@ -197,6 +203,34 @@ func tierTable(w io.Writer, r *run.Result) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", tier.name, size(tier.CapacityBytes), size(tier.UsedBytes),
 			number(float64(tier.RowsHit)), share, size(tier.BytesOut), size(tier.BytesRead), number(float64(tier.Evictions)))
+	}
+	t.Flush()
+}
+
+// historyTable is what became of rows that are used again, by layer where there are so many lines left, else of all layers together, or
+// nothing.
+func historyTable(w io.Writer, r *run.Result, lines int) {
+	h := r.History
+	if h == nil || len(h.Layers) == 0 || lines < 2 {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "history\tslots\tlive\thits\treuse\tage\tadmitted\trefused\tevicted\t")
+	row := func(name string, slots, live int64, reuse, age float64, c *history.Counts) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f\t%s\t%s\t%s\t\n", name, number(float64(slots)), number(float64(live)), number(float64(c.Hits)), percent(reuse), age,
+			number(float64(c.Admitted)), number(float64(c.Refused)), number(float64(c.EvictedGrad)+float64(c.EvictedStale)))
+	}
+	if lines > len(h.Layers) {
+		for i := range h.Layers {
+			l := &h.Layers[i]
+			row(fmt.Sprintf("%d %.8s", l.Layer, l.Type), int64(l.Slots), l.Live, l.Reuse, l.MeanAge, &l.Counts)
+		}
+	} else {
+		live := int64(0)
+		for _, l := range h.Layers {
+			live += l.Live
+		}
+		row("all layers", h.Slots, live, h.Reuse, h.MeanAge, &h.Counts)
 	}
 	t.Flush()
 }

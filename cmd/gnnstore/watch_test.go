@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -84,6 +85,57 @@ func TestView(t *testing.T) {
 		require.Contains(t, text, want)
 	}
 	require.Contains(t, view(ended)[0], "failed after 0 epochs: no space left on device")
+}
+
+// TestViewOfHistory: each layer has a line where there is room for it, else all together have one, or none; and a view fits.
+func TestViewOfHistory(t *testing.T) {
+	const many = 987_654_321_987
+	of := func(r *run.Result, layers int) *run.Result {
+		r.History = new(run.HistoryOf)
+		for l := range layers {
+			r.History.Add(run.HistoryLayer{
+				Layer: 1 + l, Type: "author of a paper", Slots: many, Live: many,
+				Counts: history.Counts{Hits: many, Ages: 200 * many, Admitted: many, Refused: many, EvictedGrad: many},
+			})
+		}
+		return r
+	}
+	small := func() *run.Result {
+		r := crowded()
+		r.Memory, r.Latency, r.Advice = nil, nil, ""
+		return r
+	}
+	talkative := func() *run.Result {
+		r := crowded()
+		r.Advice = strings.Repeat("take more memory; ", 16)
+		return r
+	}
+	for _, c := range []struct {
+		r    *run.Result
+		want []string
+	}{
+		{of(small(), 2), []string{"history", "1 author o", "2 author o"}},
+		{of(small(), 9), []string{"history", "all layers"}},
+		{of(crowded(), 1), []string{"history", "1 author o"}},
+		{of(crowded(), 3), []string{"history", "all layers"}},
+		{of(talkative(), 1), nil},
+	} {
+		lines := view(c.r)
+		require.LessOrEqual(t, len(lines), viewHeight)
+		var got []string
+		for i, l := range lines {
+			if i > 0 {
+				require.LessOrEqual(t, utf8.RuneCountInString(l), viewWidth, l)
+			}
+			if name := strings.TrimLeft(l, " "); strings.HasPrefix(name, "history ") || strings.Contains(name, "author o ") || strings.HasPrefix(name, "all layers ") {
+				name, _, _ = strings.Cut(name, "  ")
+				got = append(got, name)
+			}
+		}
+		require.Equal(t, c.want, got, strings.Join(lines, "\n"))
+		require.Contains(t, line(c.r), "   reuse 100.0 % of age 200.0")
+	}
+	require.Contains(t, strings.Join(view(of(small(), 1)), "\n"), "988 G  100.0 %  200.0     988 G    988 G    988 G\n")
 }
 
 // TestBar: whatever a share is, there are 30 cells.

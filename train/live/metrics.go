@@ -2,6 +2,7 @@ package live
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,6 +78,38 @@ var families = []family{
 	{"gnnstore_tier_evictions_total", "Rows that lost their place.", counter, byTier,
 		ofTiers(func(t *cachetier.Tier) int64 { return t.Evictions })},
 
+	{"gnnstore_history_slots", "Room for rows of earlier steps that are used again.", gauge, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return float64(l.Slots) })},
+	{"gnnstore_history_live_slots", "Slots that have a row.", gauge, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return float64(l.Live) })},
+	{"gnnstore_history_hits_total", "Rows that steps used again.", counter, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return float64(l.Hits) })},
+	{"gnnstore_history_computed_total", "Rows that steps computed.", counter, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return float64(l.Computed) })},
+	{"gnnstore_history_reuse_ratio", "Share of the rows used again in all that steps met.", gauge, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return l.Reuse })},
+	{"gnnstore_history_mean_age_steps", "Steps from computing a row to using it, on average over hits.", gauge, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return l.MeanAge })},
+	{"gnnstore_history_admitted_total", "Computed rows that got a slot.", counter, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return float64(l.Admitted) })},
+	{"gnnstore_history_refused_total", "Computed rows that found no free slot.", counter, byLayer,
+		ofHistory(func(l *run.HistoryLayer) float64 { return float64(l.Refused) })},
+	{"gnnstore_history_evicted_total", "Rows that were removed, by why: a large gradient, or age.", counter, []string{"layer", "type", "by"},
+		func(r *run.Result, put func(float64, ...string)) {
+			eachHistory(r, func(l *run.HistoryLayer, layer string) {
+				put(float64(l.EvictedGrad), layer, l.Type, "gradient")
+				put(float64(l.EvictedStale), layer, l.Type, "age")
+			})
+		}},
+	{"gnnstore_history_audit_nodes_total", "Rows used again that were compared with what they would be.", counter, byLayer,
+		ofAudit(func(a *run.AuditOf) float64 { return float64(a.Nodes) })},
+	{"gnnstore_history_audit_error_draw_ratio", "How far they lay from what the step would have computed, relative to that.", gauge, byLayer,
+		ofAudit(func(a *run.AuditOf) float64 { return a.ErrorDraw })},
+	{"gnnstore_history_audit_error_full_ratio", "How far they lay from what all neighbours come to, relative to that.", gauge, byLayer,
+		ofAudit(func(a *run.AuditOf) float64 { return a.ErrorFull })},
+	{"gnnstore_history_audit_error_fresh_ratio", "How far rows computed anew lie from what all neighbours come to, relative to that.", gauge, byLayer,
+		ofAudit(func(a *run.AuditOf) float64 { return a.ErrorFresh })},
+
 	{"gnnstore_disk_reads_total", "Stretches of files that were read.", counter, byPurpose,
 		ofDisk(func(d *cachetier.Disk) float64 { return float64(d.Reads) })},
 	{"gnnstore_disk_wanted_bytes_total", "Bytes that were wanted of the disk.", counter, byPurpose,
@@ -139,7 +172,7 @@ var families = []family{
 		}},
 }
 
-var byTier, byPurpose = []string{"tier"}, []string{"of"}
+var byTier, byPurpose, byLayer = []string{"tier"}, []string{"of"}, []string{"layer", "type"}
 
 func single(value func(*run.Result) float64) func(*run.Result, func(float64, ...string)) {
 	return func(r *run.Result, put func(float64, ...string)) { put(value(r)) }
@@ -162,6 +195,32 @@ func ofTiers(value func(*cachetier.Tier) int64) func(*run.Result, func(float64, 
 		if r.Topology != nil {
 			put(float64(value(&r.Topology.Tier)), "topology")
 		}
+	}
+}
+
+// eachHistory calls do with each layer of rows that are used again, and its number.
+func eachHistory(r *run.Result, do func(l *run.HistoryLayer, layer string)) {
+	if r.History == nil {
+		return
+	}
+	for i := range r.History.Layers {
+		do(&r.History.Layers[i], strconv.Itoa(r.History.Layers[i].Layer))
+	}
+}
+
+func ofHistory(value func(*run.HistoryLayer) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		eachHistory(r, func(l *run.HistoryLayer, layer string) { put(value(l), layer, l.Type) })
+	}
+}
+
+func ofAudit(value func(*run.AuditOf) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		eachHistory(r, func(l *run.HistoryLayer, layer string) {
+			if l.Audit != nil {
+				put(value(l.Audit), layer, l.Type)
+			}
+		})
 	}
 }
 

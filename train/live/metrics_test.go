@@ -27,6 +27,7 @@ func TestMetrics(t *testing.T) {
 	few := check()
 	for _, name := range []string{
 		"gnnstore_updates_total", "gnnstore_memory_budget_bytes", "gnnstore_disk_read_latency_seconds", "gnnstore_window_steps",
+		"gnnstore_history_slots", "gnnstore_history_audit_nodes_total",
 	} {
 		n, err := testutil.GatherAndCount(registry, name)
 		require.NoError(t, err)
@@ -48,7 +49,36 @@ gnnstore_tier_used_bytes{tier="host"} 4.294967296e+09
 		{Name: "host cache", Bytes: gib}, {Name: "batches", Bytes: gib},
 	}}
 	r.Latency = &run.Latency{Reads: 1000, Seconds: 2, P50: 0.001, P90: 0.002, P99: 0.005, Max: 0.1}
+	r.History = new(run.HistoryOf)
+	used := run.HistoryLayer{Layer: 1, Type: "paper", Slots: 7, Live: 4, Audit: &run.AuditOf{Nodes: 5, ErrorDraw: 0.5, ErrorFull: 0.25}}
+	used.Hits, used.Computed, used.Ages, used.EvictedGrad, used.EvictedStale = 30, 10, 60, 3, 2
+	r.History.Add(used)
+	r.History.Add(run.HistoryLayer{Layer: 2, Type: "paper", Slots: 3})
 	require.Greater(t, check(), few)
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP gnnstore_history_audit_error_full_ratio How far they lay from what all neighbours come to, relative to that.
+# TYPE gnnstore_history_audit_error_full_ratio gauge
+gnnstore_history_audit_error_full_ratio{layer="1",type="paper"} 0.25
+# HELP gnnstore_history_evicted_total Rows that were removed, by why: a large gradient, or age.
+# TYPE gnnstore_history_evicted_total counter
+gnnstore_history_evicted_total{by="age",layer="1",type="paper"} 2
+gnnstore_history_evicted_total{by="age",layer="2",type="paper"} 0
+gnnstore_history_evicted_total{by="gradient",layer="1",type="paper"} 3
+gnnstore_history_evicted_total{by="gradient",layer="2",type="paper"} 0
+# HELP gnnstore_history_hits_total Rows that steps used again.
+# TYPE gnnstore_history_hits_total counter
+gnnstore_history_hits_total{layer="1",type="paper"} 30
+gnnstore_history_hits_total{layer="2",type="paper"} 0
+# HELP gnnstore_history_mean_age_steps Steps from computing a row to using it, on average over hits.
+# TYPE gnnstore_history_mean_age_steps gauge
+gnnstore_history_mean_age_steps{layer="1",type="paper"} 2
+gnnstore_history_mean_age_steps{layer="2",type="paper"} 0
+# HELP gnnstore_history_reuse_ratio Share of the rows used again in all that steps met.
+# TYPE gnnstore_history_reuse_ratio gauge
+gnnstore_history_reuse_ratio{layer="1",type="paper"} 0.75
+gnnstore_history_reuse_ratio{layer="2",type="paper"} 0
+`), "gnnstore_history_audit_error_full_ratio", "gnnstore_history_evicted_total", "gnnstore_history_hits_total", "gnnstore_history_mean_age_steps",
+		"gnnstore_history_reuse_ratio"))
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP gnnstore_disk_read_latency_seconds What single reads of the disk took.
 # TYPE gnnstore_disk_read_latency_seconds summary
