@@ -20,8 +20,9 @@ import (
 // samplers and readers of its own, so that no count of the run, no cache and no plan knows of it: neighbour lists come by the map of the
 // graph, feature rows from disk past the tiers.
 //
-// Nodes are computed a few at a time, so that what is in memory of them is auditBytes of rows, a few times over, most of it in buffers that
-// steps have as well.
+// Nodes are computed a few at a time, so that what is in memory of them is auditBytes of rows at most, most of it in buffers that steps have as well:
+// a run of ogbn-arxiv took 3 MiB more with audits of 256 nodes, and 11 with those of all that it used. So they have no part of the memory, and
+// change no split of it.
 //
 // # Why not
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +73,7 @@ func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 	case o.json:
 		return printJSON(stdout, r)
 	case r.Live != nil:
-		for _, line := range view(r) {
+		for _, line := range view(r, math.MaxInt) {
 			fmt.Fprintln(stdout, line)
 		}
 		return nil

@@ -41,7 +41,7 @@ func (s *screen) show(r *run.Result) error {
 	if err != nil || width < 1 || height < 2 {
 		width, height = viewWidth, viewHeight+1
 	}
-	return s.draw(s.tty, view(r), width, height)
+	return s.draw(s.tty, view(r, height-1), width, height)
 }
 
 // draw overwrites what was drawn before. Lines are cut to the terminal: a broken one would take the place of two.
@@ -122,8 +122,8 @@ const (
 	viewHeight = 23
 )
 
-// view is a run on a screen: where it stands, its tiers, its stages, and what limits it.
-func view(r *run.Result) []string {
+// view is a run on a screen: where it stands, its tiers, its stages, and what limits it. A screen of more lines shows each layer of its history.
+func view(r *run.Result, lines int) []string {
 	l := live.LoadOf(r)
 	var top, b strings.Builder
 	if r.Status == run.Running {
@@ -163,7 +163,7 @@ func view(r *run.Result) []string {
 	memoryLines(&b, r)
 	advice := wrap(withFlags(r.Advice), viewWidth)
 	room := func() int {
-		return viewHeight - strings.Count(top.String(), "\n") - strings.Count(b.String(), "\n") - len(advice)
+		return max(lines, viewHeight) - strings.Count(top.String(), "\n") - strings.Count(b.String(), "\n") - len(advice)
 	}
 	historyTable(&top, r, room())
 	if len(advice) > 0 && room() > 0 {
@@ -172,11 +172,11 @@ func view(r *run.Result) []string {
 	for _, text := range advice {
 		fmt.Fprintln(&b, text)
 	}
-	lines := strings.Split(strings.TrimRight(top.String()+b.String(), "\n"), "\n")
-	for i, text := range lines {
-		lines[i] = strings.TrimRight(clean(text), " ")
+	text := strings.Split(strings.TrimRight(top.String()+b.String(), "\n"), "\n")
+	for i := range text {
+		text[i] = strings.TrimRight(clean(text[i]), " ")
 	}
-	return lines
+	return text
 }
 
 func tierTable(w io.Writer, r *run.Result) {

@@ -62,7 +62,7 @@ func TestView(t *testing.T) {
 	ended.Status, ended.Live, ended.Error = run.Failed, nil, "no space left on device"
 	hostile.Run, hostile.Advice = "\x1b[2J\x1b]0;mine\a", "a\nb\x9b2J"
 	for _, r := range []*run.Result{full, long, ended, hostile, {}, {Live: &run.Live{}, Status: run.Running}} {
-		lines := view(r)
+		lines := view(r, viewHeight)
 		require.LessOrEqual(t, len(lines), viewHeight, strings.Join(lines, "\n"))
 		for _, l := range append(lines, line(r)) {
 			require.Equal(t, l, clean(l))
@@ -74,17 +74,17 @@ func TestView(t *testing.T) {
 			require.LessOrEqual(t, utf8.RuneCountInString(l), viewWidth, l)
 		}
 	}
-	text := strings.Join(view(long), "\n")
+	text := strings.Join(view(long, viewHeight), "\n")
 	require.Equal(t, viewHeight, strings.Count(text, "\n")+1, text)
 	require.Contains(t, text, "\nmost; 8 TiB of 8 GiB are used")
-	text = strings.Join(view(full), "\n")
+	text = strings.Join(view(full, viewHeight), "\n")
 	t.Log("\n" + text)
 	for _, want := range []string{
 		"topology", "gather  ###########", "95.0 %  limits", "rows from disk 100.0 %", "the disk limits: it is busy 100 %", "left",
 	} {
 		require.Contains(t, text, want)
 	}
-	require.Contains(t, view(ended)[0], "failed after 0 epochs: no space left on device")
+	require.Contains(t, view(ended, viewHeight)[0], "failed after 0 epochs: no space left on device")
 }
 
 // TestViewOfHistory: each layer has a line where there is room for it, else all together have one, or none; and a view fits.
@@ -120,7 +120,7 @@ func TestViewOfHistory(t *testing.T) {
 		{of(crowded(), 3), []string{"history", "all layers"}},
 		{of(talkative(), 1), nil},
 	} {
-		lines := view(c.r)
+		lines := view(c.r, viewHeight)
 		require.LessOrEqual(t, len(lines), viewHeight)
 		var got []string
 		for i, l := range lines {
@@ -135,7 +135,8 @@ func TestViewOfHistory(t *testing.T) {
 		require.Equal(t, c.want, got, strings.Join(lines, "\n"))
 		require.Contains(t, line(c.r), "   reuse 100.0 % of age 200.0")
 	}
-	require.Contains(t, strings.Join(view(of(small(), 1)), "\n"), "988 G  100.0 %  200.0     988 G    988 G    988 G\n")
+	require.Contains(t, strings.Join(view(of(talkative(), 9), 50), "\n"), "\n  9 author o")
+	require.Contains(t, strings.Join(view(of(small(), 1), viewHeight), "\n"), "988 G  100.0 %  200.0     988 G    988 G    988 G\n")
 }
 
 // TestBar: whatever a share is, there are 30 cells.
@@ -173,7 +174,7 @@ func TestViewOfAnything(t *testing.T) {
 		r.Topology = &run.Topology{Tier: r.Tiers.Host, Disk: r.Disk, Lists: whole.Draw(t, "lists")}
 		r.Live.Recent = run.Recent{Stats: stats("recent"), Stages: stages("recent")}
 		r.Advice = live.Advise(r)
-		view(r)
+		view(r, viewHeight)
 		line(r)
 		printTiers(io.Discard, r)
 	})
