@@ -82,7 +82,7 @@ func freeRows(m *trainer, in step.Input) {
 // neighbours does, row by row.
 func TestAudit(t *testing.T) {
 	plain := open(t, storetest.Communities(500, 4, 8, 24, 2))
-	library := openTyped(t, storetest.Library(500, 3, 2))
+	library, rated := openTyped(t, storetest.Library(500, 3, 2)), open(t, ratedRows(500, store.U32))
 	for name, c := range map[string]struct {
 		ds     *store.Dataset
 		change func(o *run.Options)
@@ -92,10 +92,15 @@ func TestAudit(t *testing.T) {
 			o.Sampler, o.Kappa, o.Dependent = sample.Labor0, 4, run.Smoothed
 		}},
 		"gcn":      {plain, func(o *run.Options) { o.Kind = model.GCN }},
-		"gat":      {plain, func(o *run.Options) { o.Kind, o.Heads, o.AttnDropout = model.GAT, 2, 0.3 }},
+		"gat":      {plain, func(o *run.Options) { o.Kind, o.AttnDropout = model.GAT, 0.3 }},
 		"walks":    {plain, func(o *run.Options) { o.Sampler = sample.RW }},
+		"weighted": {rated, func(o *run.Options) { o.Weighted = true }},
+		"columns":  {rated, func(o *run.Options) { o.Kind, o.EdgeInputs = model.RGAT, asColumns }},
+		"rows": {rated, func(o *run.Options) {
+			o.Kind, o.EdgeInputs, o.Layers, o.Fanouts = model.RSAGE, asTable, 3, []int{3, 3, 3}
+		}},
 		"rsage":    {library, func(o *run.Options) { o.Kind, o.Layers, o.Fanouts = model.RSAGE, 3, []int{4, 3, 3} }},
-		"hgt":      {library, func(o *run.Options) { o.Kind, o.Heads = model.HGT, 2 }},
+		"hgt":      {library, func(o *run.Options) { o.Kind = model.HGT }},
 		"one list": {library, func(o *run.Options) { o.Kind, o.RelationFanouts = model.RGCN, map[string][]int{"cites": {3, -1}} }},
 	} {
 		o := audited()
@@ -103,6 +108,7 @@ func TestAudit(t *testing.T) {
 		if c.ds == library {
 			o.Batch, o.Inputs = 40, map[string]string{"author": "constant"}
 		}
+		o.Heads = 2
 		c.change(&o)
 		m := opened(t, c.ds, o)
 		want, looked := make([]run.AuditSums, len(m.reuse.options.Kept)), 0
