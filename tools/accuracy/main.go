@@ -248,11 +248,23 @@ func selectTasks(tasks []task, only string) ([]task, error) {
 	return selected, nil
 }
 
+// study is what is compared seed by seed; nil where nothing is.
+func (o *options) study() (*study, error) {
+	if o.kappas != "" {
+		return dependence(o.samplers, o.dependences, o.kappas)
+	}
+	return nil, nil
+}
+
 func perform(ctx context.Context, w io.Writer, o options) (err error) {
+	s, err := o.study()
+	if err != nil {
+		return err
+	}
 	all, least := tasks, 1
 	switch {
-	case o.kappas != "":
-		all, least = dependenceTasks, 2 // pairs, for an interval
+	case s != nil:
+		all, least = s.tasks, 2 // pairs, for an interval
 	case o.dtypes:
 		least = 2
 	}
@@ -302,8 +314,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return b.generated(ctx, w, o)
 	case o.dtypes:
 		return b.dtypes(ctx, w, selected, o)
-	case o.kappas != "":
-		return b.dependence(ctx, w, selected, o)
+	case s != nil:
+		return s.perform(ctx, &b, w, selected, o)
 	}
 	return b.accuracy(ctx, w, selected, o)
 }
@@ -334,6 +346,12 @@ func (b *bench) accuracy(ctx context.Context, w io.Writer, tasks []task, o optio
 		}
 	}
 	return belowBars(results, slack)
+}
+
+// dataset is the name of the task's data set.
+func (t *task) dataset() string {
+	name, _, _ := strings.Cut(t.name, "/")
+	return name
 }
 
 // bench is what every task shares.
@@ -393,8 +411,7 @@ func (b *bench) dataset(ctx context.Context, t task, seed int) (string, error) {
 	if !t.splits {
 		seed = 1
 	}
-	name, _, _ := strings.Cut(t.name, "/")
-	out := filepath.Join(b.tmp, fmt.Sprintf("%s-%d.gnn", name, seed))
+	out := filepath.Join(b.tmp, fmt.Sprintf("%s-%d.gnn", t.dataset(), seed))
 	if _, err := os.Stat(out); err == nil {
 		return out, nil
 	}

@@ -82,9 +82,8 @@ func (r *result) cells() []string {
 	test, deviation := meanDeviation(r.test)
 	valid, _ := meanDeviation(r.valid)
 	seconds, _ := meanDeviation(r.seconds)
-	name, _, _ := strings.Cut(r.name, "/")
 	return []string{
-		name, cmp.Or(r.model, "none"), r.settings.name, r.epochs, fmt.Sprint(len(r.test)), fmt.Sprintf("%.2f ± %.2f", 100*test, 100*deviation),
+		r.dataset(), cmp.Or(r.model, "none"), r.settings.name, r.epochs, fmt.Sprint(len(r.test)), fmt.Sprintf("%.2f ± %.2f", 100*test, 100*deviation),
 		r.beside(), fmt.Sprintf("%.2f", 100*valid), fmt.Sprintf("%.1f", seconds),
 	}
 }

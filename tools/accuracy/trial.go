@@ -19,8 +19,8 @@ import (
 
 // A trial is a training and, once it is done, what it reached; accuracies are fractions.
 type trial struct {
-	Task string `json:"task"`
-	variant
+	Task    string  `json:"task"`
+	Variant string  `json:"variant"` // its name
 	Seed    int     `json:"seed"`
 	Args    string  `json:"args"`   // of train, less dataset and run directory
 	Binary  string  `json:"binary"` // that trained: see fingerprint
@@ -32,8 +32,30 @@ type trial struct {
 
 // trialOf is the trial of a task that is still to be done.
 func trialOf(t task, v variant, seed int) trial {
-	args := slices.Concat(trainFlags(t), v.flags(), []string{"--seed", strconv.Itoa(seed)})
-	return trial{Task: t.name, variant: v, Seed: seed, Args: strings.Join(args, " ")}
+	args := slices.Concat(trainFlags(t), v.flags, []string{"--seed", strconv.Itoa(seed)})
+	return trial{Task: t.name, Variant: v.name, Seed: seed, Args: strings.Join(args, " ")}
+}
+
+// same tells whether both are the same training, done or not.
+func (t trial) same(as trial) bool { return t.Task == as.Task && t.Args == as.Args }
+
+func (t trial) test() float64    { return t.Test }
+func (t trial) valid() float64   { return t.Valid }
+func (t trial) seconds() float64 { return t.Seconds }
+
+// values are one of each trial.
+func values(trials []trial, of func(trial) float64) []float64 {
+	var all []float64
+	for _, t := range trials {
+		all = append(all, of(t))
+	}
+	return all
+}
+
+// mean is that of the values of trials.
+func mean(trials []trial, of func(trial) float64) float64 {
+	mean, _ := meanDeviation(values(trials, of))
+	return mean
 }
 
 // trainFlags are the flags of a task that no variant and no seed changes.
@@ -102,7 +124,7 @@ func openTrials(path, binary string) (*trialLog, error) {
 func (l *trialLog) find(t trial) (trial, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.mu.done, func(d trial) bool { return d.Task == t.Task && d.Args == t.Args })
+	i := slices.IndexFunc(l.mu.done, t.same)
 	if i < 0 {
 		return trial{}, false
 	}
