@@ -13,24 +13,17 @@ import (
 // judgedKappa is the largest κ for which a task's maxLoss holds.
 const judgedKappa = 256
 
-// dependent are the settings of what -kappa compares. Their rate falls to nothing, so that two runs do not differ by where
-// their last steps happened to lead.
-func dependent(fanout string, more ...string) settings {
-	return settings{"dependent", append([]string{"--layers", "2", "--fanout", fanout, "--lr", "0.01", "--schedule", "cosine",
-		"--dropout", "0.5", "--workers", "1"}, more...)}
-}
-
 // dependenceTasks have splits and batches that make an epoch of 83 to 91 steps: on public splits it is one or two, and a κ of
 // 16 would last longer than most runs. Their fanouts stay below the mean degrees (14, 9, 15 and 36), or little would be drawn.
 var dependenceTasks = []task{
 	{name: "ogbn_arxiv", model: "sage", raw: []string{"ogb", "ogbn_arxiv"}, flags: arxiv, epochs: "16", maxLoss: 0.005,
-		settings: dependent("10,10", "--hidden", "128", "--batch", "1000", "--eval-every", "4")},
+		settings: paired("10,10", "--hidden", "128", "--batch", "1000", "--eval-every", "4")},
 	{name: "coauthor_cs", model: "sage", raw: coauthor, flags: random, splits: true, epochs: "8",
-		settings: dependent("5,5", "--hidden", "64", "--batch", "128", "--eval-every", "4")},
+		settings: paired("5,5", "--hidden", "64", "--batch", "128", "--eval-every", "4")},
 	{name: "facebook", model: "sage", raw: pages, flags: facebook, splits: true, epochs: "8",
-		settings: dependent("5,5", "--hidden", "64", "--batch", "160", "--eval-every", "4")},
+		settings: paired("5,5", "--hidden", "64", "--batch", "160", "--eval-every", "4")},
 	{name: "amazon_computers", model: "sage", raw: computers, flags: random, splits: true, epochs: "12",
-		settings: dependent("5,5", "--hidden", "64", "--batch", "100", "--eval-every", "4")},
+		settings: paired("5,5", "--hidden", "64", "--batch", "100", "--eval-every", "4")},
 }
 
 // draws is a way to draw batches. Its dependent is empty for κ = 1, where the two ways are one.

@@ -29,7 +29,7 @@ func TestDependence(t *testing.T) {
 	s, err := dependence("labor0", "smoothed", "64,inf")
 	require.NoError(t, err)
 	of := task{name: "arxiv", model: "sage", raw: []string{"ogb", "arxiv"}, flags: []string{"--nodes", "@a.csv"}, splits: true,
-		settings: dependent("2,2", "--batch", "10"), epochs: "3", maxLoss: 0.005}
+		settings: paired("2,2", "--batch", "10"), epochs: "3", maxLoss: 0.005}
 	compared := finished(t, s, of, map[string][]float64{
 		"labor0 κ 1": {0, 0}, "labor0 smoothed κ 64": {0.1, 0.3}, "labor0 smoothed κ inf": {0, 0.02},
 	})

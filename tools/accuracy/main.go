@@ -8,6 +8,11 @@
 //
 //	go run ./tools/accuracy -data DIR -kappa 1,4,16,64,256,inf [-sampler labor0,ns] [-dependent smoothed,nested] [-log FILE] …
 //
+// With -history it compares training that uses hidden rows of earlier steps again with training that does not, in the same way; see
+// historyTasks.
+//
+//	go run ./tools/accuracy -data DIR -history auto,200:lag=1,auto:kappa=64|grid [-log FILE] …
+//
 // With -dtypes it says what features in float16 cost beside float32, seed by seed.
 //
 //	go run ./tools/accuracy -data DIR -dtypes -seeds 5 -only coauthor_cs,facebook
@@ -135,6 +140,7 @@ var (
 	acm       = []string{"hgb", "hgb_acm/ACM.zip"}
 	imdb      = []string{"hgb", "hgb_imdb/IMDB.zip"}
 	otc       = []string{"csv", "bitcoin_otc/soc-sign-bitcoinotc.csv"}
+	dblp      = []string{"npz", "dblp_citation/dblp.npz"}
 	pages     = []string{"csv", "musae_facebook/facebook_edges.csv"}
 )
 
@@ -189,7 +195,7 @@ type options struct {
 	seeds                         int
 	quick                         bool
 	kappas, samplers, dependences string
-	log                           string
+	history, log                  string
 	jobs                          int
 	generated                     string
 	scale                         float64
@@ -199,17 +205,19 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
-	flag.IntVar(&o.seeds, "seeds", 10, "train with the seeds 1 to `N`")
+	flag.IntVar(&o.seeds, "seeds", 0, "train with the seeds 1 to `N`; default 10, and 5 with -history")
 	flag.StringVar(&o.only, "only", "", "comma-separated `names` of tasks; default all of "+strings.Join(names(tasks), ",")+
-		", or with -kappa of "+strings.Join(names(dependenceTasks), ","))
+		", with -kappa of "+strings.Join(names(dependenceTasks), ",")+", and with -history of "+strings.Join(names(historyTasks), ","))
 	flag.BoolVar(&o.quick, "quick", false, "one seed, and 2 points of slack below the bars")
 	flag.StringVar(&o.bin, "bin", "", "a built `gnnstore`; default: built now")
 	flag.StringVar(&o.record, "record", "", "append the table as Markdown to this `file`")
 	flag.StringVar(&o.kappas, "kappa", "", "compare these comma-separated `κ` of dependent minibatches, inf among them, with 1")
 	flag.StringVar(&o.samplers, "sampler", "labor0", "with -kappa: comma-separated `samplers`")
 	flag.StringVar(&o.dependences, "dependent", "smoothed", "with -kappa: smoothed, nested or `both`, with a comma between them")
-	flag.StringVar(&o.log, "log", "", "with -kappa: write every training to this `file` of JSON lines, and leave out those in it")
-	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa: `trainings` at once")
+	flag.StringVar(&o.history, "history", "", "compare these comma-separated `ways` to use hidden rows again with none: each a t_stale, and behind it "+
+		"any of :p-grad=SHARE, :lag=STEPS and :kappa=κ; or grid")
+	flag.StringVar(&o.log, "log", "", "with -kappa and -history: write every training to this `file` of JSON lines, and leave out those in it")
+	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa and -history: `trainings` at once")
 	flag.StringVar(&o.generated, "generated", "", "train on this `kind` of generated graph")
 	flag.Float64Var(&o.scale, "scale", 0.012, "with -generated: its `scale`")
 	flag.BoolVar(&o.dtypes, "dtypes", false, "compare features in float16 with float32")
@@ -250,8 +258,13 @@ func selectTasks(tasks []task, only string) ([]task, error) {
 
 // study is what is compared seed by seed; nil where nothing is.
 func (o *options) study() (*study, error) {
-	if o.kappas != "" {
+	switch {
+	case o.kappas != "" && o.history != "":
+		return nil, errors.New("-kappa, -history: one at a time; a κ with history is -history auto:kappa=64")
+	case o.kappas != "":
 		return dependence(o.samplers, o.dependences, o.kappas)
+	case o.history != "":
+		return reuseStudy(o.history)
 	}
 	return nil, nil
 }
@@ -260,6 +273,11 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	s, err := o.study()
 	if err != nil {
 		return err
+	}
+	if o.seeds == 0 {
+		if o.seeds = 10; o.history != "" {
+			o.seeds = 5
+		}
 	}
 	all, least := tasks, 1
 	switch {
@@ -272,20 +290,20 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	switch {
 	case err != nil:
 		return err
-	case o.generated != "" && (o.kappas != "" || o.only != "" || o.quick):
-		return errors.New("-generated: -kappa, -only and -quick do not go with it")
-	case o.dtypes && (o.kappas != "" || o.generated != "" || o.quick):
-		return errors.New("-dtypes: -kappa, -generated and -quick do not go with it")
+	case o.generated != "" && (s != nil || o.only != "" || o.quick):
+		return errors.New("-generated: -kappa, -history, -only and -quick do not go with it")
+	case o.dtypes && (s != nil || o.generated != "" || o.quick):
+		return errors.New("-dtypes: -kappa, -history, -generated and -quick do not go with it")
 	case o.data == "" && o.generated == "":
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory of the raw graphs")
 	case o.seeds < least:
 		return fmt.Errorf("-seeds %d: at least %d", o.seeds, least)
 	case o.jobs < 1:
 		return fmt.Errorf("-jobs %d: at least 1", o.jobs)
-	case o.quick && o.kappas != "":
-		return errors.New("-quick: one seed has no interval; -kappa goes without it")
-	case o.kappas == "" && (o.log != "" || o.jobs != 1):
-		return errors.New("-log and -jobs go with -kappa")
+	case o.quick && s != nil:
+		return errors.New("-quick: one seed has no interval; -kappa and -history go without it")
+	case s == nil && (o.log != "" || o.jobs != 1):
+		return errors.New("-log and -jobs go with -kappa and -history")
 	}
 	tmp, err := os.MkdirTemp("", "gnnstore-accuracy-")
 	if err != nil {

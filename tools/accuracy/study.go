@@ -30,6 +30,14 @@ type study struct {
 	tail []column
 }
 
+// paired are the settings of what studies compare. Their rate falls to nothing, so that two runs do not differ by where their last
+// steps happened to lead.
+func paired(fanout string, more ...string) settings {
+	layers := strconv.Itoa(1 + strings.Count(fanout, ","))
+	return settings{"paired", append([]string{"--layers", layers, "--fanout", fanout, "--lr", "0.01", "--schedule", "cosine",
+		"--dropout", "0.5", "--workers", "1"}, more...)}
+}
+
 // A variant is a way to train: flags of train, beside those of the task.
 type variant struct {
 	name  string
@@ -48,7 +56,9 @@ func (p *pair) alone() bool { return p.of.name == p.than.name }
 
 // A bar is what a pair is held to. What is 0 is not judged.
 type bar struct {
-	loss float64 // the interval of the loss ends below it; a fraction of 1, as accuracy is
+	loss   float64 // the interval of the loss ends below it; a fraction of 1, as accuracy is
+	within float64 // that interval lies between this, negative and positive
+	rows   float64 // share of feature rows that are not read
 }
 
 type column struct {
@@ -71,6 +81,9 @@ func (c *comparison) losses() []float64 {
 	}
 	return losses
 }
+
+// fewerRows is the share of the other variant's feature rows that the pair's does not ask for.
+func (c *comparison) fewerRows() float64 { return 1 - mean(c.of, trial.rows)/mean(c.than, trial.rows) }
 
 // perform trains what a study compares on tasks, writes the table and judges it.
 func (s *study) perform(ctx context.Context, b *bench, w io.Writer, tasks []task, o options) (err error) {
@@ -150,7 +163,7 @@ func (b *bench) compareSeed(ctx context.Context, t task, pairs []pair, seed, job
 				return err
 			}
 			trial.Epoch, trial.Valid, trial.Test = trained.Best.Epoch, trained.Best.ValidAcc, trained.Best.TestAcc
-			trial.Seconds = seconds
+			trial.Seconds, trial.Rows, trial.Reuse = seconds, trained.InputRows, trained.History.Reuse
 			fmt.Fprintf(b.progress, "%s seed %d %s: epoch %d  valid %.4f  test %.4f  %.1f s\n",
 				t.name, seed, trial.Variant, trial.Epoch, trial.Valid, trial.Test, seconds)
 			return log.add(trial)
@@ -174,13 +187,22 @@ func interval(x []float64) (mean, low, high float64) {
 	return mean, mean - half, mean + half
 }
 
-// judge names every pair that is not certain to hold its bar.
+// judge names every bar that a pair is not certain to hold.
 func judge(compared []comparison) error {
 	var errs []error
 	for _, c := range compared {
-		bar := c.pair.bar
-		if _, _, high := interval(c.losses()); bar.loss > 0 && high >= bar.loss {
-			errs = append(errs, fmt.Errorf("%s, %s: the loss may be %.2f points, want below %.2f", c.name, c.pair.of.name, 100*high, 100*bar.loss))
+		fail := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("%s, %s: "+format, append([]any{c.name, c.pair.of.name}, args...)...))
+		}
+		_, low, high := interval(c.losses())
+		if bar := c.pair.bar.loss; bar > 0 && high >= bar {
+			fail("the loss may be %.2f points, want below %.2f", 100*high, 100*bar)
+		}
+		if bar := c.pair.bar.within; bar > 0 && (high >= bar || low <= -bar) {
+			fail("the loss against %s may be %.2f to %.2f points, want within ±%.2f", c.pair.than.name, 100*low, 100*high, 100*bar)
+		}
+		if bar := c.pair.bar.rows; bar > 0 && c.fewerRows() < bar {
+			fail("%.1f %% fewer rows, want %.1f", 100*c.fewerRows(), 100*bar)
 		}
 	}
 	return errors.Join(errs...)

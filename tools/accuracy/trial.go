@@ -28,6 +28,8 @@ type trial struct {
 	Valid   float64 `json:"valid_acc"`
 	Test    float64 `json:"test_acc"`
 	Seconds float64 `json:"seconds"`
+	Rows    int64   `json:"rows"`  // feature rows that training asked for
+	Reuse   float64 `json:"reuse"` // share of hidden rows that steps met and used again
 }
 
 // trialOf is the trial of a task that is still to be done.
@@ -42,6 +44,8 @@ func (t trial) same(as trial) bool { return t.Task == as.Task && t.Args == as.Ar
 func (t trial) test() float64    { return t.Test }
 func (t trial) valid() float64   { return t.Valid }
 func (t trial) seconds() float64 { return t.Seconds }
+func (t trial) rows() float64    { return float64(t.Rows) }
+func (t trial) reuse() float64   { return t.Reuse }
 
 // values are one of each trial.
 func values(trials []trial, of func(trial) float64) []float64 {

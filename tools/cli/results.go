@@ -46,6 +46,9 @@ type Trained struct {
 		Rows      int64 `json:"rows"`
 		BytesRead int64 `json:"bytes_read"`
 	} `json:"disk"`
+	History struct {
+		Reuse float64 `json:"reuse"`
+	} `json:"history"` // 0 of runs without
 	DiskEngine   string `json:"disk_engine"` // and why
 	PeakRSSBytes int64  `json:"peak_rss_bytes"`
 }
