@@ -173,12 +173,12 @@ func reuseStudy(list string) (*study, error) {
 	return &study{
 		title: "Accuracy of hidden rows that are used again", tasks: historyTasks,
 		flags:   "--history --t-stale T_STALE --p-grad P_GRAD --history-lag LAG --history-memory " + historyMemory + " --kappa KAPPA --dependent smoothed",
-		against: "without history, or in the row that the table names,",
-		note: `
+		against: "without history and at κ = 1, or in the way that the table names,",
+		note: ` Without history the flags from --history to --history-memory are left out, and at κ = 1 those behind them.
 
 Rows are the feature rows that training asked for, in millions, of all epochs, the first of which has no history; reuse is the share of
 hidden rows that steps met and used again. There are slots for all nodes. A t_stale or a p_grad of 0 is the run without history, and with a
-p_grad of 1 any lag is the same run, so they have no rows here.`,
+p_grad of 1 any lag is the same run, so these have no rows here.`,
 		head: []string{"t_stale", "p_grad", "lag", "κ", "against"},
 		tail: []column{
 			{"rows, M", func(c *comparison) string { return fmt.Sprintf("%.2f", mean(c.of, trial.rows)/1e6) }},

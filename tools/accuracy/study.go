@@ -273,8 +273,9 @@ func (s *study) markdown(what string, compared []comparison) string {
 `+"```text\n%s\n```"+`
 
 The tested epoch is the best one of validation. ± is the standard deviation over seeds. A seed's loss is what it reached
-%s less what it reached here, from the same split, first weights, order of seeds and dropout; its interval is two-sided, by
-Student's t over the seeds, and its upper end is judged where there is a bar.%s
+%s less what it reached here,
+from the same split, first weights, order of seeds and dropout; its interval is two-sided, by Student's t over the seeds, and is judged
+where there is a bar.%s
 
 %s`, s.title, time.Now().UTC().Format(time.DateOnly), strings.Join(os.Args[1:], " "), what, machine(),
 		strings.Join(s.commandLines(tasks), "\n"), s.against, s.note, markdownTable(s.header(), rows))
