@@ -24,3 +24,19 @@ func reluMaskRef[T float](d, y []T) {
 		}
 	}
 }
+
+func leakyReLURef[T float](dst, src []T, slope T) {
+	for i, v := range src {
+		dst[i] = leakyRef(v, slope)
+	}
+}
+
+func leakyReLUGradRef[T float](dx, dy, x []T, slope T) {
+	for i, v := range x {
+		if v > 0 {
+			dx[i] += dy[i]
+		} else {
+			dx[i] += slope * dy[i]
+		}
+	}
+}

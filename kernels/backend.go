@@ -199,6 +199,11 @@ type Backend interface {
 	GELU(dst, src Tensor)
 	GELUGrad(dx, dy, x Tensor)
 
+	// LeakyReLU computes dst = src above 0 and slope·src elsewhere. LeakyReLUGrad adds dy where x > 0, times slope elsewhere, x being the
+	// input of the forward pass.
+	LeakyReLU(dst, src Tensor, slope float32)
+	LeakyReLUGrad(dx, dy, x Tensor, slope float32)
+
 	// Gate computes dst = σ(s)·a + (1-σ(s))·x, s being 1×1. GateGrad adds to all three; ds is added up in float64.
 	Gate(dst, a, x, s Tensor)
 	GateGrad(da, dx, ds, dy, a, x, s Tensor)
@@ -233,9 +238,10 @@ type Backend interface {
 	Adam(param, grad, m, v Tensor, s AdamStep)
 
 	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the gradients of their values, a row
-	// each. Columns copies the columns of src from one on, as many as dst has.
+	// each. Columns copies the columns of src from one on, as many as dst has. ColumnsGrad adds ddst to those of dsrc.
 	UpdateRecords(rec, grad Tensor, s RowStep)
 	Columns(dst, src Tensor, from int)
+	ColumnsGrad(dsrc, ddst Tensor, from int)
 }
 
 // NoLabel marks a row without a label.

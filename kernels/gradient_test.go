@@ -121,6 +121,18 @@ func TestGELUGradient(t *testing.T) {
 	g.check("GELUGrad", x, y, func() { g.r.GELU(y, x) }, func(dx, dy Tensor) { g.r.GELUGrad(dx, dy, x) })
 }
 
+func TestLeakyReLUGradient(t *testing.T) {
+	g := newGradCheck(t)
+	x, y := g.normal(5, 4), g.zeros(5, 4)
+	g.check("LeakyReLUGrad", x, y, func() { g.r.LeakyReLU(y, x, 0.2) }, func(dx, dy Tensor) { g.r.LeakyReLUGrad(dx, dy, x, 0.2) })
+}
+
+func TestColumnsGradient(t *testing.T) {
+	g := newGradCheck(t)
+	x, y := g.normal(4, 5), g.zeros(4, 2)
+	g.check("ColumnsGrad", x, y, func() { g.r.Columns(y, x, 2) }, func(dx, dy Tensor) { g.r.ColumnsGrad(dx, dy, 2) })
+}
+
 func TestGateGradients(t *testing.T) {
 	g := newGradCheck(t)
 	a, x, s, y := g.normal(5, 4), g.normal(5, 4), g.normal(1, 1), g.zeros(5, 4)

@@ -69,19 +69,32 @@ func checkRecords(rec, grad Tensor, s RowStep) {
 	}
 }
 
-func checkColumns(dst, src Tensor, from int) {
-	if dst.Rows != src.Rows || from < 0 || from > src.Cols-dst.Cols {
-		refuse("Columns", "dst", dst, "src", src)
+// checkColumns checks that some columns are those of a matrix from one on; both go by these names.
+func checkColumns(op, name string, some Tensor, ofName string, of Tensor, from int) {
+	if some.Rows != of.Rows || from < 0 || from > of.Cols-some.Cols {
+		refuse(op, name, some, ofName, of)
 	}
 }
 
 // Columns implements [Backend].
 func (c *CPU) Columns(dst, src Tensor, from int) {
-	checkColumns(dst, src, from)
+	checkColumns("Columns", "dst", dst, "src", src, from)
 	d, s := c.floats("Columns", "dst", dst), c.floats("Columns", "src", src)
 	c.rows(dst.Rows, dst.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			copy(d[i*dst.Cols:][:dst.Cols], s[i*src.Cols+from:])
+		}
+	})
+}
+
+// ColumnsGrad implements [Backend].
+func (c *CPU) ColumnsGrad(dsrc, ddst Tensor, from int) {
+	const op = "ColumnsGrad"
+	checkColumns(op, "ddst", ddst, "dsrc", dsrc, from)
+	ds, dd := c.floats(op, "dsrc", dsrc), c.floats(op, "ddst", ddst)
+	c.rows(ddst.Rows, ddst.Cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			c.add(ds[i*dsrc.Cols+from:][:ddst.Cols], dd[i*ddst.Cols:][:ddst.Cols])
 		}
 	})
 }
@@ -95,10 +108,20 @@ func (c *CPU) UpdateRecords(rec, grad Tensor, s RowStep) {
 
 // Columns implements [Backend].
 func (r *Reference) Columns(dst, src Tensor, from int) {
-	checkColumns(dst, src, from)
+	checkColumns("Columns", "dst", dst, "src", src, from)
 	d, s := r.floats("Columns", "dst", dst), r.floats("Columns", "src", src)
 	for i := range dst.Len() {
 		d[i] = s[i/dst.Cols*src.Cols+from+i%dst.Cols]
+	}
+}
+
+// ColumnsGrad implements [Backend].
+func (r *Reference) ColumnsGrad(dsrc, ddst Tensor, from int) {
+	const op = "ColumnsGrad"
+	checkColumns(op, "ddst", ddst, "dsrc", dsrc, from)
+	ds, dd := r.floats(op, "dsrc", dsrc), r.floats(op, "ddst", ddst)
+	for i := range ddst.Len() {
+		ds[i/ddst.Cols*dsrc.Cols+from+i%ddst.Cols] += dd[i]
 	}
 }
 

@@ -55,6 +55,19 @@ func testColumns(r *rig) {
 	}
 }
 
+func testColumnsGrad(r *rig) {
+	for _, s := range shapes {
+		for from := range min(s[1], 3) + 1 {
+			r.at("%d×%d from %d", s[0], s[1], from)
+			some := (s[1] - from + 1) / 2
+			dsrc, ddst := r.normal(s[0], s[1]), r.floats(s[0], some, r.spread(s[0]*some))
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ColumnsGrad(on(dsrc), on(ddst), from) })
+			r.close(1e-7, dsrc)
+			r.unchanged(ddst)
+		}
+	}
+}
+
 func testRecordRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
 	adam, adagrad := kernels.RowStep{}, kernels.RowStep{Rule: kernels.RowAdagrad}
@@ -67,6 +80,8 @@ func testRecordRefusals(r *rig) {
 		"Columns rows":                  func() { r.b.Columns(f(2, 2), f(3, 2), 0) },
 		"Columns before the first":      func() { r.b.Columns(f(2, 2), f(2, 3), -1) },
 		"Columns beyond the last":       func() { r.b.Columns(f(2, 2), f(2, 3), 2) },
+		"ColumnsGrad rows":              func() { r.b.ColumnsGrad(f(3, 3), f(2, 2), 0) },
+		"ColumnsGrad beyond the last":   func() { r.b.ColumnsGrad(f(2, 3), f(2, 2), 2) },
 	} {
 		require.Panics(r.t, op, name)
 	}
