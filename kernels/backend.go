@@ -204,6 +204,20 @@ type Backend interface {
 	LeakyReLU(dst, src Tensor, slope float32)
 	LeakyReLUGrad(dx, dy, x Tensor, slope float32)
 
+	// Tanh computes dst = tanh(src), which is what an RNN cell does with the sum of its products. TanhGrad adds dy·(1-y²). Tanh's dst may
+	// be src: in place.
+	Tanh(dst, src Tensor)
+	TanhGrad(dx, dy, y Tensor)
+
+	// GRUCell computes the new state of a GRU cell (Cho et al. 2014, as PyTorch has it) from its two products, x = input·W_iᵀ + b_i and
+	// h = s·W_hᵀ + b_h, which have the columns of gates r, z and n side by side, three times as many as the state s:
+	//
+	//	r = σ(x_r + h_r), z = σ(x_z + h_z), n = tanh(x_n + r·h_n), dst = n + z·(s - n)
+	//
+	// gates, of x's shape, receives r, z and n, which GRUCellGrad takes back together with h and s. gates may be x: in place.
+	GRUCell(dst, gates, x, h, s Tensor)
+	GRUCellGrad(dx, dh, ds, dy, gates, h, s Tensor)
+
 	// Gate computes dst = σ(s)·a + (1-σ(s))·x, s being 1×1. GateGrad adds to all three; ds is added up in float64.
 	Gate(dst, a, x, s Tensor)
 	GateGrad(da, dx, ds, dy, a, x, s Tensor)

@@ -127,6 +127,22 @@ func TestLeakyReLUGradient(t *testing.T) {
 	g.check("LeakyReLUGrad", x, y, func() { g.r.LeakyReLU(y, x, 0.2) }, func(dx, dy Tensor) { g.r.LeakyReLUGrad(dx, dy, x, 0.2) })
 }
 
+func TestTanhGradient(t *testing.T) {
+	g := newGradCheck(t)
+	x, y := g.normal(5, 4), g.zeros(5, 4)
+	g.check("TanhGrad", x, y, func() { g.r.Tanh(y, x) }, func(dx, dy Tensor) { g.r.TanhGrad(dx, dy, y) })
+}
+
+func TestGRUCellGradients(t *testing.T) {
+	g := newGradCheck(t)
+	x, h, s, y, gates := g.normal(4, 9), g.normal(4, 9), g.normal(4, 3), g.zeros(4, 3), g.zeros(4, 9)
+	forward := func() { g.r.GRUCell(y, gates, x, h, s) }
+	wide, state := g.zeros(4, 9), g.zeros(4, 3)
+	g.check("by x", x, y, forward, func(d, dy Tensor) { g.r.GRUCellGrad(d, wide, state, dy, gates, h, s) })
+	g.check("by h", h, y, forward, func(d, dy Tensor) { g.r.GRUCellGrad(wide, d, state, dy, gates, h, s) })
+	g.check("by s", s, y, forward, func(d, dy Tensor) { g.r.GRUCellGrad(wide, g.zeros(4, 9), d, dy, gates, h, s) })
+}
+
 func TestColumnsGradient(t *testing.T) {
 	g := newGradCheck(t)
 	x, y := g.normal(4, 5), g.zeros(4, 2)

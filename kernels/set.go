@@ -79,6 +79,11 @@ type routines struct {
 	sigmoidCrossEntropy func(loss, dlogits, logits, targets []float32, cols int, scale float32)
 	argMax              func(dst []uint32, src []float32, cols int)
 
+	gruCell     func(dst, gates, x, h, s []float32, d int)
+	gruCellGrad func(dx, dh, ds, dy, gates, h, s []float32, d int)
+	tanh        func(dst, src []float32)
+	tanhGrad    func(dx, dy, y []float32)
+
 	adam func(param, grad, m, v []float32, s AdamStep)
 
 	peak func() (operations int) // nil where there is no assembly
@@ -124,6 +129,11 @@ var portable = routines{
 	softmaxCrossEntropy: SoftmaxCrossEntropy,
 	sigmoidCrossEntropy: SigmoidCrossEntropy,
 	argMax:              ArgMax,
+
+	gruCell:     GRUCell,
+	gruCellGrad: GRUCellGrad,
+	tanh:        Tanh,
+	tanhGrad:    TanhGrad,
 
 	adam: Adam,
 }

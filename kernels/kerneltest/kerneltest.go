@@ -69,6 +69,8 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 		{"GELU", testGELU},
 		{"Gate", testGate},
 		{"LeakyReLU", testLeakyReLU},
+		{"Tanh", testTanh},
+		{"GRUCell", testGRUCell},
 		{"StateRefusals", testStateRefusals},
 		{"Dropout", testDropout},
 		{"DropoutGrad", testDropoutGrad},
