@@ -218,6 +218,12 @@ type Backend interface {
 	GRUCell(dst, gates, x, h, s Tensor)
 	GRUCellGrad(dx, dh, ds, dy, gates, h, s Tensor)
 
+	// TimeEncode computes dst[i,c] = cos(t·w[c] + b[c]), where t is the sum of the two columns of row i of times: see SplitTime. w and b are
+	// 1×Cols. The phase is in float64, rounded once, and the result within 3e-7 of its cosine for phases below 2⁵⁰; beyond, it is
+	// something from -1 to 1. TimeEncodeGrad adds to dw and db; there is no gradient of times.
+	TimeEncode(dst, times, w, b Tensor)
+	TimeEncodeGrad(dw, db, dy, times, w, b Tensor)
+
 	// Gate computes dst = σ(s)·a + (1-σ(s))·x, s being 1×1. GateGrad adds to all three; ds is added up in float64.
 	Gate(dst, a, x, s Tensor)
 	GateGrad(da, dx, ds, dy, a, x, s Tensor)

@@ -79,6 +79,11 @@ func manyChunks(c *CPU) map[string][]float32 {
 	for name, tensor := range map[string]Tensor{"normed": normed, "stats": stats, "dx": dx, "dgain": dgain, "dbias": dbias} {
 		results["LayerNorm "+name] = valuesOf(c, tensor)
 	}
+
+	times, dw := tensorOf(c, rows, 2, floatsFrom(6, 2*rows)), zeros(1, cols)
+	db = zeros(1, cols)
+	c.TimeEncodeGrad(dw, db, x, times, gain, bias)
+	results["TimeEncode dw"], results["TimeEncode db"] = valuesOf(c, dw), valuesOf(c, db)
 	return results
 }
 

@@ -15,3 +15,4 @@ package kernels
 //go:generate go run -C _gen ./gelu -out ../gelu_amd64.s -stubs ../gelu_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./copyrows -out ../copyrows_amd64.s -stubs ../copyrows_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./cells -out ../cells_amd64.s -stubs ../cells_stubs_amd64.go -pkg kernels
+//go:generate go run -C _gen ./timeencode -out ../timeencode_amd64.s -stubs ../timeencode_stubs_amd64.go -pkg kernels

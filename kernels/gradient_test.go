@@ -143,6 +143,14 @@ func TestGRUCellGradients(t *testing.T) {
 	g.check("by s", s, y, forward, func(d, dy Tensor) { g.r.GRUCellGrad(wide, g.zeros(4, 9), d, dy, gates, h, s) })
 }
 
+func TestTimeEncodeGradients(t *testing.T) {
+	g := newGradCheck(t)
+	times, w, b, y := g.normal(5, 2), g.normal(1, 4), g.normal(1, 4), g.zeros(5, 4)
+	forward := func() { g.r.TimeEncode(y, times, w, b) }
+	g.check("by w", w, y, forward, func(d, dy Tensor) { g.r.TimeEncodeGrad(d, g.zeros(1, 4), dy, times, w, b) })
+	g.check("by b", b, y, forward, func(d, dy Tensor) { g.r.TimeEncodeGrad(g.zeros(1, 4), d, dy, times, w, b) })
+}
+
 func TestColumnsGradient(t *testing.T) {
 	g := newGradCheck(t)
 	x, y := g.normal(4, 5), g.zeros(4, 2)

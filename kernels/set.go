@@ -84,6 +84,9 @@ type routines struct {
 	tanh        func(dst, src []float32)
 	tanhGrad    func(dx, dy, y []float32)
 
+	timeEncode     func(dst, times, w, b []float32)
+	timeEncodeGrad func(dw, db, dy, times, w, b []float32)
+
 	adam func(param, grad, m, v []float32, s AdamStep)
 
 	peak func() (operations int) // nil where there is no assembly
@@ -134,6 +137,9 @@ var portable = routines{
 	gruCellGrad: GRUCellGrad,
 	tanh:        Tanh,
 	tanhGrad:    TanhGrad,
+
+	timeEncode:     TimeEncode,
+	timeEncodeGrad: TimeEncodeGrad,
 
 	adam: Adam,
 }

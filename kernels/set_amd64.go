@@ -34,6 +34,7 @@ func routinesOf(s Set) routines {
 		r.gelus(geluAVX512, geluGradAVX512)
 		r.losses(expAVX512, softmaxAVX512, argMaxAVX512)
 		r.cells(gruCellAVX512, gruCellGradAVX512, tanhAVX512, tanhGradAVX512)
+		r.timeEncodes(timeEncodeAVX512, timeEncodeGradAVX512)
 		r.peakOf(peakAVX512, 16)
 	case AVX2:
 		r.strips = &strips{tile: 6, lanes: 8, wide: matMulStripAVX2x2, narrow: matMulStripAVX2x1, pack8: matMulPack8, add8: matMulAdd8}
@@ -48,6 +49,7 @@ func routinesOf(s Set) routines {
 		r.gelus(geluAVX2, geluGradAVX2)
 		r.losses(expAVX2, softmaxAVX2, argMaxAVX2)
 		r.cells(gruCellAVX2, gruCellGradAVX2, tanhAVX2, tanhGradAVX2)
+		r.timeEncodes(timeEncodeAVX2, timeEncodeGradAVX2)
 		r.peakOf(peakAVX2, 8)
 	}
 	return r

@@ -71,6 +71,8 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 		{"LeakyReLU", testLeakyReLU},
 		{"Tanh", testTanh},
 		{"GRUCell", testGRUCell},
+		{"TimeEncode", testTimeEncode},
+		{"TimeEncodeGrad", testTimeEncodeGrad},
 		{"StateRefusals", testStateRefusals},
 		{"Dropout", testDropout},
 		{"DropoutGrad", testDropoutGrad},

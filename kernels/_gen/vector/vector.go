@@ -98,6 +98,16 @@ func (t Target) Operand(bits uint32) Op {
 	return table(fmt.Sprintf("vector_%08x", bits), 4, func(uint64) uint64 { return uint64(bits)<<32 | uint64(bits) })
 }
 
+// Double is Operand for 64-bit lanes.
+func (t Target) Double(bits uint64) Op {
+	if t.Wide() {
+		v := t.Vec()
+		VBROADCASTSD(Quad(bits), v)
+		return v
+	}
+	return table(fmt.Sprintf("double_%016x", bits), 4, func(uint64) uint64 { return bits })
+}
+
 // Word is a 32-bit constant in memory.
 func Word(bits uint32) Mem {
 	name := fmt.Sprintf("word_%08x", bits)
