@@ -160,8 +160,7 @@ type Relation struct {
 type Model struct {
 	Config
 	Shape
-	Params []*Param
-	be     kernels.Backend
+	Parameters
 	layers []layer
 	lists  []*list
 	rows   []*tape.Var // by type: what its nodes read where they have no rows, one row for all
@@ -178,10 +177,7 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 		panic("model: New: " + err.Error())
 	}
 	m := declare(c.network(), c, s)
-	m.be = be
-	for n, p := range m.Params {
-		p.allocate(be, seed, uint64(n))
-	}
+	m.begin(be, seed)
 	for _, l := range m.lists {
 		l.allocate(be)
 	}
@@ -195,10 +191,7 @@ func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
 		panic("model: NewFixed: " + err.Error())
 	}
 	m := declare(c.network(), c, s)
-	m.be = be
-	for _, p := range m.Params {
-		*p.Var = *tape.NewConstant(p.tensor(be))
-	}
+	m.fix(be)
 	for _, l := range m.lists {
 		l.allocate(be)
 	}
@@ -377,10 +370,5 @@ func (m *Model) Close() {
 	for _, l := range m.lists {
 		m.be.Free(l.Buf)
 	}
-	for _, p := range m.Params {
-		m.be.Free(p.Value.Buf)
-		if p.Grad.Buf != nil {
-			m.be.Free(p.Grad.Buf)
-		}
-	}
+	m.free()
 }

@@ -48,7 +48,11 @@ func (d *declared) glorot(name string, shape ...int) *tape.Var {
 
 // glorotOf is glorot for weights of several matrices, which have fans inputs and outputs each.
 func (d *declared) glorotOf(name string, fans int, shape ...int) *tape.Var {
-	a := math.Sqrt(6 / float64(fans))
+	return d.uniform(name, math.Sqrt(6/float64(fans)), shape...)
+}
+
+// uniform declares weights drawn from U(-a, a).
+func (d *declared) uniform(name string, a float64, shape ...int) *tape.Var {
 	return d.add(&Param{Name: name, Shape: shape, start: func(seed, n, i uint64) float32 {
 		u := float64(sample.Hash(seed, n, i)>>11) / (1 << 53)
 		return float32((2*u - 1) * a)

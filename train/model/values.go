@@ -9,11 +9,44 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/tape"
 )
 
+// Parameters are those of a network, on its backend. They can be a checkpoint.Part.
+type Parameters struct {
+	Params []*Param
+	be     kernels.Backend
+}
+
+// begin gives the parameters memory and their initial values.
+func (m *Parameters) begin(be kernels.Backend, seed uint64) {
+	m.be = be
+	for n, p := range m.Params {
+		p.allocate(be, seed, uint64(n))
+	}
+}
+
+// fix gives them memory as constants, which are zero until Load or Upload.
+func (m *Parameters) fix(be kernels.Backend) {
+	m.be = be
+	for _, p := range m.Params {
+		*p.Var = *tape.NewConstant(p.tensor(be))
+	}
+}
+
+func (m *Parameters) free() {
+	for _, p := range m.Params {
+		m.be.Free(p.Value.Buf)
+		if p.Grad.Buf != nil {
+			m.be.Free(p.Grad.Buf)
+		}
+	}
+}
+
 // Download copies the parameters to the host, under their names.
-func (m *Model) Download() []checkpoint.Tensor {
+func (m *Parameters) Download() []checkpoint.Tensor {
 	all := make([]checkpoint.Tensor, len(m.Params))
 	for i, p := range m.Params {
 		data := make([]float32, p.Value.Len())
@@ -24,14 +57,14 @@ func (m *Model) Download() []checkpoint.Tensor {
 }
 
 // Upload sets the parameters to values that Download or Find gave.
-func (m *Model) Upload(values []checkpoint.Tensor) {
+func (m *Parameters) Upload(values []checkpoint.Tensor) {
 	for i, p := range m.Params {
 		m.be.UploadF32(p.Value, values[i].Data)
 	}
 }
 
 // Find is the tensor of each parameter, by its name behind prefix. The error names one that is missing or of another shape.
-func (m *Model) Find(tensors []checkpoint.Tensor, prefix string) ([]checkpoint.Tensor, error) {
+func (m *Parameters) Find(tensors []checkpoint.Tensor, prefix string) ([]checkpoint.Tensor, error) {
 	byName := map[string]checkpoint.Tensor{}
 	for _, x := range tensors {
 		byName[x.Name] = x
@@ -51,20 +84,20 @@ func (m *Model) Find(tensors []checkpoint.Tensor, prefix string) ([]checkpoint.T
 	return found, nil
 }
 
-// Save adds the parameters: the model is a checkpoint.Part.
-func (m *Model) Save(s *checkpoint.State) error {
+// Save adds the parameters.
+func (m *Parameters) Save(s *checkpoint.State) error {
 	s.Tensors = append(s.Tensors, m.Download()...)
 	return nil
 }
 
 // Check wants a tensor for each parameter.
-func (m *Model) Check(s *checkpoint.State) error {
+func (m *Parameters) Check(s *checkpoint.State) error {
 	_, err := m.Find(s.Tensors, "")
 	return err
 }
 
 // Load sets the parameters to those in s.
-func (m *Model) Load(s *checkpoint.State) error {
+func (m *Parameters) Load(s *checkpoint.State) error {
 	values, err := m.Find(s.Tensors, "")
 	if err == nil {
 		m.Upload(values)
@@ -73,14 +106,14 @@ func (m *Model) Load(s *checkpoint.State) error {
 }
 
 // Hash is XXH3-64 over the parameters: see AddTo.
-func (m *Model) Hash() string {
+func (m *Parameters) Hash() string {
 	h := xxh3.New()
 	m.AddTo(h)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // AddTo adds the parameters to a hash, one after the other, as little-endian float32.
-func (m *Model) AddTo(h hash.Hash) {
+func (m *Parameters) AddTo(h hash.Hash) {
 	for _, p := range m.Download() {
 		b := make([]byte, 0, 4*len(p.Data))
 		for _, x := range p.Data {
