@@ -1,5 +1,5 @@
 // Refnums holds gnnstore's networks against PyTorch Geometric. The numbers that the tests of train/model compare with are
-// recorded by refnums.py and typed.py, by hand. This program and roundtrip.py are for whole runs: it writes what the network of a
+// recorded by refnums.py, typed.py and temporal.py, by hand. This program and roundtrip.py are for whole runs: it writes what the network of a
 // finished run says about nodes of its dataset, and roundtrip.py loads the run's weights into PyTorch Geometric and
 // compares.
 //

@@ -52,3 +52,33 @@ func BenchmarkStep(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTemporal is a step on a batch of 600 events of a stream like Wikipedia's, with ten neighbours, and as many rows and nodes as those
+// come to.
+func BenchmarkTemporal(b *testing.B) {
+	const nodes, rows, roots, fanout = 1700, 8000, 1800, 16
+	for _, kind := range TemporalKinds {
+		c, s := TemporalConfig{Kind: kind, Hidden: 100, Time: 100, Heads: 2, Mails: 1, FixedTime: true, Dropout: 0.1, AttnDropout: 0.1}, TemporalShape{Event: 172}
+		rows := rows
+		if kind == APAN {
+			c.Mails = 10
+		}
+		if kind != TGN {
+			rows = roots
+		}
+		b.Run("model="+string(kind), func(b *testing.B) {
+			be := kernels.NewCPU(kernels.CPUOptions{})
+			m, tp := NewTemporal(be, c, s, 1), tape.New(be)
+			in := drawMoments(c, s, nodes, rows, roots, fanout).upload(be, c, s)
+			for b.Loop() {
+				tp.Reset(true)
+				z := m.Embed(tp, in, m.Update(tp, in, 9), 9)
+				third := roots / 3
+				src := in.Count.Slice(0, third)
+				tp.LinkLoss(m.Score(tp, z, src, in.Count.Slice(third, 2*third)), m.Score(tp, z, src, in.Count.Slice(2*third, roots)))
+				tp.Backward()
+			}
+			b.ReportMetric(600*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}

@@ -12,6 +12,9 @@
 // Parameters belong to the Model, from New to Close. Rows and gradients belong to the tape, until its next Reset. A Model is
 // used by one goroutine at a time.
 //
+// A [Temporal] is a network for streams of events: what it reads of a batch, and what it makes of it, is in temporal.go, and the
+// networks are in memory.go and embedding.go. State of nodes is the caller's to keep.
+//
 // Start at sage.go, and at rsage.go for several types. A further network is a file like them and an entry of the table in this
 // one.
 package model

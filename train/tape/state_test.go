@@ -57,7 +57,7 @@ func TestColumnsGradient(t *testing.T) {
 	})
 }
 
-// TestAttentionByHand is one query among two keys, of two columns, and one among none.
+// TestAttentionByHand is one query among two keys, of two columns, and one among none; and a norm.
 func TestAttentionByHand(t *testing.T) {
 	be := kernels.NewReference()
 	matrix := func(cols int, values ...float64) *Var {
@@ -78,6 +78,8 @@ func TestAttentionByHand(t *testing.T) {
 	alpha := tp.EdgeSoftmaxOf([]*Var{scores}, make([]kernels.Tensor, 1), []kernels.Adjacency{g})[0]
 	require.InDeltaSlice(t, []float64{0.9002495, 0.0997505}, read(alpha.Value), 1e-7)
 	require.InDeltaSlice(t, []float64{1.1995010, 2.1995010, 0, 0}, read(tp.WeightedSum(matrix(2, 1, 2, 3, 4), alpha, nil, g).Value), 1e-7)
+	normed := tp.LayerNorm(matrix(4, 1, 2, 3, 4), matrix(4, 1, 1, 1, 1), matrix(4, 0, 0, 0, 0))
+	require.InDeltaSlice(t, []float64{-1.3416354, -0.4472118, 0.4472118, 1.3416354}, read(normed.Value), 1e-7)
 }
 
 func TestLinkLoss(t *testing.T) {
