@@ -120,18 +120,18 @@ func (n *neighborhood) forward(s moment, memory *tape.Var) *tape.Var {
 	}
 	since := n.encode(t, s.Since)
 	of := func(w, bias *tape.Var) *tape.Var { // a row a position
-		var parts []*tape.Var
+		y := t.Affine(bias, tape.Term{X: since, W: t.Columns(w, n.width+n.event, times)})
 		if h != nil {
-			parts = append(parts, t.GatherRows(t.Affine(nil, tape.Term{X: h, W: t.Columns(w, 0, n.width)}), s.Near.At))
+			y = s.add(y, t.Affine(nil, tape.Term{X: h, W: t.Columns(w, 0, n.width)}), s.Near.At)
 		}
-		if n.event > 0 && s.Near.At.Rows > 0 {
-			e := t.Affine(nil, tape.Term{X: t.Convert(t.Leaf(s.Events)), W: t.Columns(w, n.width, n.event)})
-			if s.Event.Rows > 0 {
-				e = t.GatherRows(e, s.Event)
-			}
-			parts = append(parts, e)
+		if n.event == 0 || y.Value.Rows == 0 {
+			return y
 		}
-		return t.Sum(t.Affine(bias, tape.Term{X: since, W: t.Columns(w, n.width+n.event, times)}), parts...)
+		events := t.Affine(nil, tape.Term{X: t.Convert(t.Leaf(s.Events)), W: t.Columns(w, n.width, n.event)})
+		if s.Event.Rows > 0 {
+			return s.add(y, events, s.Event)
+		}
+		return t.Sum(y, events)
 	}
 	o := s.attend(3, s.Near, q, of(n.key, n.keyBias), of(n.value, n.valueBias), n.heads, n.attnDropout)
 	terms := []tape.Term{{X: o, W: t.Columns(n.mix, 0, o.Value.Cols)}}

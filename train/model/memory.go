@@ -47,9 +47,9 @@ func (c *cell) forward(s moment) *tape.Var {
 	ofMemory := tape.Term{X: memory, W: c.state}
 	if !c.gru {
 		nodes := t.Affine(c.inputBias, ofMail, ofMemory)
-		return t.Tanh(t.Sum(t.Affine(c.stateBias, ofAge), t.GatherRows(nodes, s.Node)))
+		return t.Tanh(s.add(t.Affine(c.stateBias, ofAge), nodes, s.Node))
 	}
-	x := t.Sum(t.Affine(nil, ofAge), t.GatherRows(t.Affine(c.inputBias, ofMail), s.Node))
+	x := s.add(t.Affine(nil, ofAge), t.Affine(c.inputBias, ofMail), s.Node)
 	h := t.GatherRows(t.Affine(c.stateBias, ofMemory), s.Node)
 	return t.GRUCell(x, h, t.GatherRows(memory, s.Node))
 }
@@ -88,10 +88,10 @@ func (b *mailbox) forward(s moment) *tape.Var {
 	of := func(w, bias *tape.Var) *tape.Var { // a row a position
 		ofMail := t.Affine(bias, tape.Term{X: mails, W: t.Columns(w, 0, b.mail)})
 		ofAge := t.Affine(nil, tape.Term{X: age, W: t.Columns(w, b.mail, age.Value.Cols)})
-		return t.Sum(ofAge, t.GatherRows(ofMail, s.Slots.At))
+		return s.add(ofAge, ofMail, s.Slots.At)
 	}
 	q := t.GatherRows(t.Affine(b.queryBias, tape.Term{X: memory, W: b.query}), s.Node)
 	o := s.attend(1, s.Slots, q, of(b.key, b.keyBias), of(b.value, b.valueBias), b.heads, b.attnDropout)
-	o = t.LayerNorm(t.Sum(o, t.GatherRows(memory, s.Node)), b.gain, b.shift)
+	o = t.LayerNorm(s.add(o, memory, s.Node), b.gain, b.shift)
 	return t.ReLU(s.dropout(2, t.Affine(b.mixBias, tape.Term{X: o, W: b.mix}), b.dropout))
 }

@@ -143,6 +143,11 @@ func (s moment) dropout(module uint64, x *tape.Var, p float32) *tape.Var {
 	return s.t.Dropout(x, s.Count.Slice(0, x.Value.Rows), sample.Hash(s.key, module), p)
 }
 
+// add is x plus a row of table for each of its rows. It uses x up.
+func (s moment) add(x, table *tape.Var, rows kernels.Tensor) *tape.Var {
+	return s.t.AddRows(x, table, rows, s.Count.Slice(0, x.Value.Rows))
+}
+
 // attend is the sum of v's rows over each list, weighed by the softmax of LeakyReLU of their keys' products with the list's query.
 func (s moment) attend(module uint64, l Lists, q, k, v *tape.Var, heads int, p float32) *tape.Var {
 	own := l.own(s.Count)

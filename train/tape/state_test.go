@@ -57,6 +57,28 @@ func TestColumnsGradient(t *testing.T) {
 	})
 }
 
+// TestAddRowsGradients: to a result, which is written over, and to a parameter, which is not; one row of the table is named twice, one never,
+// and the table may be a constant.
+func TestAddRowsGradients(t *testing.T) {
+	be := kernels.NewReference()
+	ids, count := indices(be, 2, 0, 2, 3), indices(be, 0, 1, 2, 3)
+	table := kernels.Tensor{Buf: be.Alloc(kernels.F32, 12), Rows: 4, Cols: 3}
+	be.UploadF64(table, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3})
+	checkGradients(t, be, [][2]int{{4, 5}, {3, 5}, {4, 3}, {4, 3}}, func(tape *Tape, p []*Var) *Var {
+		fillWithNaN(tape)
+		y := tape.AddRows(tape.Affine(nil, Term{X: p[0], W: p[1]}), p[2], ids, count)
+		both := tape.AddRows(p[3], y, ids, count)
+		return tape.AddRows(both, tape.Leaf(table), ids, count)
+	})
+	tp := New(be)
+	defer tp.Close()
+	gathered := tp.Sum(tp.GatherRows(NewConstant(table), count), tp.GatherRows(NewConstant(table), ids))
+	want, got := make([]float64, 12), make([]float64, 12)
+	be.DownloadF64(want, gathered.Value)
+	be.DownloadF64(got, tp.AddRows(NewConstant(table), NewConstant(table), ids, count).Value)
+	require.Equal(t, want, got)
+}
+
 // TestAttentionByHand is one query among two keys, of two columns, and one among none; and a norm.
 func TestAttentionByHand(t *testing.T) {
 	be := kernels.NewReference()

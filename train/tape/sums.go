@@ -29,6 +29,27 @@ func (t *Tape) Sum(first *Var, others ...*Var) *Var {
 	return y
 }
 
+// AddRows is x plus, for every i, row ids[i] of table: Sum of x and GatherRows, in one pass. It uses x up, as [Tape.Dropout] does. ids is U32, N×1,
+// and count is 0, 1, 2 and so on, U32, N×1.
+func (t *Tape) AddRows(x, table *Var, ids, count kernels.Tensor) *Var {
+	y := t.over(x)
+	if y.whole != x {
+		t.be.Convert(y.Value, x.Value)
+	}
+	y.needsGrad = y.needsGrad || table.needsGrad && !t.off
+	t.be.AddEdges(y.Value, table.Value, kernels.Tensor{}, count, ids)
+	t.record(y, func() {
+		dy := t.grad(y)
+		if table.needsGrad {
+			t.be.GatherRowsGrad(t.grad(table), dy, ids)
+		}
+		if y.whole != x {
+			t.addGrad(x, dy)
+		}
+	})
+	return y
+}
+
 // addGrad adds d to x's gradient, if it needs one.
 func (t *Tape) addGrad(x *Var, d kernels.Tensor) {
 	if !x.needsGrad {
