@@ -409,6 +409,38 @@ func TestFixedTemporal(t *testing.T) {
 	}
 }
 
+// TestTemporalDropout: every module and step drops others at its rate, and evaluation drops nothing.
+func TestTemporalDropout(t *testing.T) {
+	for _, kind := range []Kind{TGN, APAN} {
+		be := &keyed{Backend: kernels.NewReference()}
+		c, s := TemporalConfig{Kind: kind, Hidden: 4, Time: 4, Heads: 2, Mails: 1, Dropout: 0.5, AttnDropout: 0.25}, TemporalShape{Event: 2}
+		in := drawMoments(c, s, 6, 12, 9, 3).upload(be, c, s)
+		m, tp := NewTemporal(be, c, s, 11), tape.New(be)
+		pass := func(key uint64) []float64 {
+			tp.Reset(true)
+			z := m.Embed(tp, in, m.Update(tp, in, key), key).Value
+			all := make([]float64, z.Len())
+			be.Backend.(*kernels.Reference).DownloadF64(all, z)
+			return all
+		}
+		evaluated := pass(0)
+		require.Empty(t, be.rows, kind)
+		require.Empty(t, be.edges, kind)
+		for key := range uint64(4) {
+			require.NotEqual(t, evaluated, pass(key+1), kind)
+		}
+		require.Len(t, distinct(append(be.rows, be.edges...)), 8, kind)
+		require.Equal(t, []float32{0.5, 0.5, 0.5, 0.5}, be.rates, kind)
+		m.Dropout, m.AttnDropout = 0, 0
+		sure := NewTemporal(be, m.TemporalConfig, s, 11)
+		tp.Reset(false)
+		z := sure.Embed(tp, in, sure.Update(tp, in, 7), 7).Value
+		got := make([]float64, z.Len())
+		be.Backend.(*kernels.Reference).DownloadF64(got, z)
+		require.Equal(t, evaluated, got, kind)
+	}
+}
+
 // TestNoRows: a batch without neighbours, and one without rows, roots and pairs.
 func TestNoRows(t *testing.T) {
 	be := kernels.NewCPU(kernels.CPUOptions{})

@@ -26,7 +26,12 @@ func TestCellGradients(t *testing.T) {
 	checkGradients(t, be, shapes, func(tape *Tape, p []*Var) *Var { return cells(tape, p, tape.Leaf(old)) })
 	// Products that are parameters stay as they are.
 	checkGradients(t, be, [][2]int{{rows, 3 * d}, {rows, 3 * d}, {rows, d}}, func(tape *Tape, p []*Var) *Var {
-		return tape.GRUCell(p[0], p[1], p[2])
+		before, after := make([]float64, p[0].Value.Len()), make([]float64, p[0].Value.Len())
+		be.DownloadF64(before, p[0].Value)
+		y := tape.GRUCell(p[0], p[1], p[2])
+		be.DownloadF64(after, p[0].Value)
+		require.Equal(t, before, after)
+		return y
 	})
 }
 
