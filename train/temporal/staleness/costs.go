@@ -52,7 +52,7 @@ func (c Costs) cycle() float64 {
 	return c.Stage[State] + c.Stage[Train] + c.Stage[Publish]
 }
 
-// Period is that of a step in a pipeline that is full, with staleness k.
+// Period is that of a step in a pipeline that is full, with staleness k, at least 1.
 func (c Costs) Period(k int) float64 { return max(c.Limit(), c.cycle()/float64(k)) }
 
 // PeriodInFlight is that of a step where steps are not staggered by state, but where at most n are under way at a time, each from its first

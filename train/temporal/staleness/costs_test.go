@@ -93,8 +93,8 @@ func inFlight(c Costs, n, p int) []Step {
 func TestPeriods(t *testing.T) {
 	for _, c := range random() {
 		for k := 1; k <= 4; k++ {
-			require.InEpsilon(t, c.Period(k), period(c.Constant(1200, k)), 1e-9, "%+v, staleness %d", c, k)
-			require.InEpsilon(t, c.PeriodInFlight(k), period(inFlight(c, 1200, k)), 1e-9, "%+v, %d in flight", c, k)
+			require.InEpsilon(t, c.Period(k), period(c.Constant(720, k)), 1e-9, "%+v, staleness %d", c, k)
+			require.InEpsilon(t, c.PeriodInFlight(k), period(inFlight(c, 720, k)), 1e-9, "%+v, %d in flight", c, k)
 		}
 		best := c.Best()
 		require.Equal(t, c.Limit(), c.Period(best), "%+v", c)

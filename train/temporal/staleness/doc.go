@@ -7,7 +7,8 @@
 //
 // Three things to know. [Costs] says what the stages take, and has the closed forms: the period of a step for any k, and the least k
 // that reaches the best period. [Costs.Plan] and [Costs.Constant] follow the stages step by step, as a forecast to show. [Overlap]
-// counts how much of what steps read was rewritten by the steps just before, which bounds k by what accuracy bears.
+// counts how much of what steps read was rewritten by the steps just before, which bounds k by what accuracy bears. The k to train with is the
+// smaller of [Costs.Best] and [Overlap.Most].
 //
 // Everything here is a function of its arguments, and knows no graph, no clock and no pipeline. An Overlap is used by one goroutine.
 //

@@ -60,7 +60,7 @@ func TestOverlap(t *testing.T) {
 func TestOverlapOfWikipedia(t *testing.T) {
 	dir := os.Getenv("GNNSTORE_DATA")
 	if dir == "" {
-		t.Skip("GNNSTORE_DATA is not set")
+		t.Skip("GNNSTORE_DATA is not set: the folder with jodie_wikipedia_edges")
 	}
 	const nodes, train, batch, fanout = 9228, 110232, 600, 10
 	f, err := os.Open(filepath.Join(dir, "jodie_wikipedia_edges", "ml_wikipedia.txt"))
