@@ -13,7 +13,7 @@ func (r *routines) cells(
 		}
 		rows := len(dst) / d
 		gates, x, h, s = gates[:3*rows*d], x[:3*rows*d], h[:3*rows*d], s[:rows*d]
-		if !cutRows(rows, 3*expCost*d, func(lo, n int) {
+		if !cutRows(rows, 3*d, func(lo, n int) {
 			gruCell(&dst[lo*d], &gates[3*lo*d], &x[3*lo*d], &h[3*lo*d], &s[lo*d], n, d)
 		}) {
 			GRUCell(dst, gates, x, h, s, d)

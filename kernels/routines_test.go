@@ -240,12 +240,22 @@ func TestLongOperandsAreCut(t *testing.T) {
 		r.layerNorm(normed, stats, x, y[:cols], y[cols:2*cols], 1e-5)
 		r.layerNormGrad(dx, dgain, dbias, y, x, stats, y[:cols])
 		r.argMax(best, x, cols)
+		state, gates, encoded, dw, db, squashed := out(len(x)), out(3*len(x)), out(len(x)), out(cols), out(cols), out(len(x))
+		dGates, dProduct, dState := out(3*len(x)), out(3*len(x)), out(len(x))
+		wide3 := floatsFrom(4, 3*len(x))
+		r.gruCell(state, gates, wide3, wide3, x, cols)
+		r.gruCellGrad(dGates, dProduct, dState, y, gates, wide3, x, cols)
+		r.timeEncode(encoded, x[:2*rows], y[:cols], y[cols:2*cols])
+		r.timeEncodeGrad(dw, db, x, x[:2*rows], y[:cols], y[cols:2*cols])
+		r.tanh(squashed, x)
+		r.tanhGrad(squashed, y, x)
 		require.Equal(t, halves, narrowed, r.set)
 		places := make([]float32, rows)
 		for i, c := range best {
 			places[i] = float32(c)
 		}
-		return [][]float32{filled, added, positive, grad, wide, param, m, v, e, moved, sum, dropped, back, normed, stats, dx, dgain, dbias, places}
+		return [][]float32{filled, added, positive, grad, wide, param, m, v, e, moved, sum, dropped, back, normed, stats, dx, dgain, dbias, places,
+			state, gates, encoded, dw, db, squashed, dGates, dProduct, dState}
 	}
 	want := run(&portable)
 	for _, set := range nativeSets() {
@@ -273,7 +283,12 @@ func TestRowsTooWideForACall(t *testing.T) {
 			r.layerNorm(normed, stats, x, x[:cols], x[cols:], 1e-5)
 			r.layerNormGrad(dx, dgain, dbias, x, x, stats, x[:cols])
 			r.argMax(best, x, cols)
-			return [][]float32{sum, added, dropped, grad, normed, stats, dx, dgain, dbias, {float32(best[0]), float32(best[1])}}
+			state, gates, dw, db := out(rows*(cols/3)), out(rows*cols), out(cols), out(cols)
+			r.gruCell(state, gates, x, x, x[:len(state)], cols/3)
+			r.gruCellGrad(gates, out(rows*cols), out(len(state)), state, x, x, x[:len(state)], cols/3)
+			r.timeEncode(added, x[:2*rows], x[:cols], x[:cols])
+			r.timeEncodeGrad(dw, db, x, x[:2*rows], x[:cols], x[:cols])
+			return [][]float32{sum, added, dropped, grad, normed, stats, dx, dgain, dbias, {float32(best[0]), float32(best[1])}, state, gates, dw, db}
 		}
 		r := routinesOf(set)
 		require.Equal(t, run(&portable), run(&r), set)
