@@ -1,9 +1,10 @@
 // Package store is the dataset on disk: a sealed directory of memory-mapped topology, feature shards, labels, splits of nodes and
-// edges, and original ids (integers or texts), described byte by byte in FORMAT.md.
+// edges, streams of events, and original ids (integers or texts), described byte by byte in FORMAT.md.
 //
 // Three types to know. A [Writer] builds a dataset under a temporary name and seals it: it is whole or absent. A
 // [Dataset] is a sealed one, opened; opening reads a manifest and one header page a file, whatever the size. A [Graph]
-// and a [Features] are what training reads from it: in-neighbours, and rows.
+// and a [Features] are what training reads from it: in-neighbours, and rows. An [Events] is a stream: what happened between which nodes, in
+// the order of time.
 //
 // Memory: every slice that a Dataset's parts return is borrowed from a read-only map and dies with the Dataset; whoever
 // opened it closes it, after waiting for all who borrowed. Everything that only reads is safe for concurrent use.

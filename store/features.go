@@ -1,6 +1,6 @@
 package store
 
-// Features is one feature table: a row of Dim elements a node, or an edge as read, in shards.
+// Features is one feature table: a row of Dim elements a node, an edge as read or an event, in shards.
 type Features struct {
 	Table     *Table
 	shards    []Shard
@@ -39,7 +39,7 @@ func (d *Dataset) Features(i int) *Features {
 	return f
 }
 
-// Rows is the number of rows: one a node, or one an edge as read.
+// Rows is the number of rows: one a node, one an edge as read, or one an event.
 func (f *Features) Rows() int { return f.rows }
 
 // Dim is the number of columns.

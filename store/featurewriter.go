@@ -37,6 +37,14 @@ func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int
 	return w.addTable(Table{Name: name, Relation: relation, Elem: e, Dim: int64(dim)}, rows)
 }
 
+// AddStreamTable begins a feature table of rows × dim elements, F16 or F32, of the events of a stream: row i belongs to event i.
+func (w *Writer) AddStreamTable(name, stream string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
+	if err := checkNames("table", stream, name); err != nil {
+		return nil, err
+	}
+	return w.addTable(Table{Name: name, Stream: stream, Elem: e, Dim: int64(dim)}, rows)
+}
+
 func (w *Writer) addTable(t Table, rows int64) (*FeatureWriter, error) {
 	f, err := w.newTable(t, rows)
 	if err == nil {

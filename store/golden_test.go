@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/v3.gnn anew; only while version 3 has not been released")
 
-// everything seals a dataset with all that a version may hold: names, edge columns, a table of edges, order access.
+// everything seals a dataset with all that a version may hold: names, edge columns, a table of edges, streams, order access.
 func everything(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "v2.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
@@ -46,6 +46,7 @@ func everything(t *testing.T) string {
 	require.NoError(t, f.PutRows(0, []byte{0, 0x3c, 0, 0, 0, 0x40, 1, 0x3c, 0, 0, 0, 0xc0}))
 	require.NoError(t, f.Close())
 	held(t, w)
+	streams(t, w)
 	_, err = w.Seal(store.Manifest{Name: "v2", Order: "access", Provenance: store.Provenance{Tool: "test"}})
 	require.NoError(t, err)
 	return path
@@ -64,6 +65,7 @@ func TestVersion3(t *testing.T) {
 	require.NoError(t, err)
 	defer now.Close()
 	requireHeld(t, d, 1)
+	requireStreams(t, d)
 	require.Equal(t, 3, d.Manifest().Version)
 	require.Equal(t, d.Manifest().Seal, now.Manifest().Seal, "the bytes of a version do not change")
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ type Manifest struct {
 	Order      string     `json:"order"` // how nodes were numbered: "access", "degree" or "original"
 	NodeTypes  []NodeType `json:"node_types"`
 	Relations  []Relation `json:"relations"`
+	Streams    []Stream   `json:"streams,omitempty"`
 	Tables     []Table    `json:"tables"`
 	Labels     []Label    `json:"labels"`
 	Splits     []Split    `json:"splits"`
@@ -127,23 +129,19 @@ func (r *Relation) column(name string) (i int, ok bool) {
 func (r *Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
 // Table is a feature matrix of Dim columns, in shards of equal row count but the last. It has a row for every node of
-// NodeType; or, where Relation is set instead, row i is that of the edges whose column "id" is i.
+// NodeType; or, where Relation is set instead, row i is that of the edges whose column "id" is i; or, where Stream is, of event i.
 type Table struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type,omitempty"`
 	Relation string `json:"relation,omitempty"` // a Key
+	Stream   string `json:"stream,omitempty"`   // its name
 	Elem     Elem   `json:"elem"`
 	Dim      int64  `json:"dim"`
 	Shards   []File `json:"shards"`
 }
 
-// Owner is the node type or relation whose rows these are.
-func (t *Table) Owner() string {
-	if t.Relation != "" {
-		return t.Relation
-	}
-	return t.NodeType
-}
+// Owner is the node type, relation or stream whose rows these are.
+func (t *Table) Owner() string { return cmp.Or(t.Stream, t.Relation, t.NodeType) }
 
 // Label is a prediction target. Values is I32 with one column (the class, -1 missing), or U8 with Classes columns when
 // Multi (0, 1, 255 missing).
@@ -183,6 +181,9 @@ func (m *Manifest) Files() []*File {
 		if s := m.Relations[i].EdgeSplit; s != nil {
 			fs = append(fs, s.files()...)
 		}
+	}
+	for i := range m.Streams {
+		fs = append(fs, m.Streams[i].files()...)
 	}
 	for i := range m.Tables {
 		for j := range m.Tables[i].Shards {
@@ -410,13 +411,20 @@ func (m *Manifest) validate() error {
 			fail("relation %s: %d edges, and it cannot be the reverse of %s with %d", r.Key(), r.Edges, r.ReverseOf, of.Edges)
 		}
 	}
+	events := map[string]int64{}
+	for i := range m.Streams {
+		s := &m.Streams[i]
+		named("stream", s.Name, s.Name)
+		errs = append(errs, s.check(nodes("stream "+s.Name, s.Src), nodes("stream "+s.Name, s.Dst))...)
+		events[s.Name] = s.Events
+	}
 	for i := range m.Tables {
 		t := &m.Tables[i]
-		if t.Relation == "" {
-			named("table", t.Owner()+"/"+t.Name, t.NodeType, t.Name)
-		} else {
-			named("table", t.Owner()+"/"+t.Name, t.Name)
+		kind := "table"
+		if t.Stream != "" {
+			kind = "table of stream" // whose name may be that of a node type
 		}
+		named(kind, t.Owner()+"/"+t.Name, t.Name)
 		if t.Elem != F16 && t.Elem != F32 {
 			fail("table %s: elements are %v; features are f16 or f32", t.Name, t.Elem)
 		}
@@ -436,7 +444,17 @@ func (m *Manifest) validate() error {
 			}
 			next += s.Rows
 		}
-		if r := relations[t.Relation]; t.Relation == "" {
+		if t.Stream != "" {
+			n, ok := events[t.Stream]
+			switch {
+			case t.NodeType+t.Relation != "":
+				fail("table %s: of stream %s and of %s", t.Name, t.Stream, t.NodeType+t.Relation)
+			case !ok:
+				fail("table %s: no stream %q", t.Name, t.Stream)
+			case next != n:
+				fail("table %s: %d rows for %d events", t.Name, next, n)
+			}
+		} else if r := relations[t.Relation]; t.Relation == "" {
 			if n := nodes("table "+t.Name, t.NodeType); next != n {
 				fail("table %s: %d rows for %d nodes", t.Name, next, n)
 			}

@@ -61,9 +61,25 @@ func withNames(m *Manifest) *Names {
 	return m.NodeTypes[0].Names
 }
 
+// withStream adds a stream of two events with a table.
+func withStream(m *Manifest) *Stream {
+	file := func(path string, e Elem, rows, cols, stride int64) File {
+		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: 3 * PageSize}
+	}
+	m.Streams = []Stream{{
+		Name: "talks", Src: "node", Dst: "node", Events: 2, TimeScale: 1, Split: StreamSplit{"given", 1, 1, 0},
+		Sources: file("stream/talks/src.u32", U32, 2, 1, 4), Destinations: file("stream/talks/dst.u32", U32, 2, 1, 4),
+		Times: file("stream/talks/time.f64", F64, 2, 1, 8), Offsets: file("stream/talks/offsets.u64", U64, 4, 1, 8),
+		Near: file("stream/talks/near.u64", U64, 4, 2, 16),
+	}}
+	m.Tables = append(m.Tables, Table{Name: "feat", Stream: "talks", Elem: F16, Dim: 3,
+		Shards: []File{file("stream/talks/feat-00000.f16", F16, 2, 3, 8)}})
+	return &m.Streams[0]
+}
+
 func TestHostileManifest(t *testing.T) {
 	for _, good := range []func(m *Manifest){
-		nil, func(m *Manifest) { withEdges(m); withNames(m) },
+		nil, func(m *Manifest) { withEdges(m); withNames(m); withStream(m) },
 		func(m *Manifest) {
 			m.Version = 2
 			for _, f := range m.Files() {
@@ -103,6 +119,25 @@ func TestHostileManifest(t *testing.T) {
 		}, "stride 3 where 1 columns of f16 take 2"},
 		"loose stride":  {func(m *Manifest) { m.Tables[0].Shards[0].Stride = 16 }, "stride 16 where 3 columns of f16 take 8"},
 		"packed stride": {func(m *Manifest) { m.NodeTypes[0].Order.Stride = 8 }, "stride 8 where 1 columns of u32 take 4"},
+
+		"half a stream":   {func(m *Manifest) { withStream(m).Near.Rows = 2 }, "belongs"},
+		"many events":     {func(m *Manifest) { withStream(m).Events = 1 << 32 }, "at most 4294967295"},
+		"no time":         {func(m *Manifest) { withStream(m).TimeScale = 0 }, "times are multiplied with 0"},
+		"time backwards":  {func(m *Manifest) { withStream(m).TimeScale = -1 }, "times are multiplied with -1"},
+		"split of others": {func(m *Manifest) { withStream(m).Split.Train = 2 }, "its split has 2, 1 and 0 of 2"},
+		"split overflow":  {func(m *Manifest) { withStream(m).Split = StreamSplit{"x", 2, 1 << 62, -1 << 62} }, "its split has"},
+		"nameless split":  {func(m *Manifest) { withStream(m).Split.Name = "" }, "the name of its split"},
+		"no labels":       {func(m *Manifest) { withStream(m).Classes = 2 }, "2 classes"},
+		"stream of none":  {func(m *Manifest) { withStream(m).Dst = "page" }, `no node type "page"`},
+		"stream name":     {func(m *Manifest) { withStream(m).Name = "../x" }, `stream "../x": names are`},
+		"two streams":     {func(m *Manifest) { withStream(m); m.Streams = append(m.Streams, m.Streams[0]) }, "stream talks: there are two"},
+		"events' rows":    {func(m *Manifest) { withStream(m); m.Tables[1].Stream = "calls" }, `no stream "calls"`},
+		"rows of two":     {func(m *Manifest) { withStream(m); m.Tables[1].NodeType = "node" }, "of stream talks and of node"},
+		"too few rows":    {func(m *Manifest) { withStream(m); m.Tables[1].Shards[0].Rows = 1 }, "1 rows for 2 events"},
+		"f64 column": {func(m *Manifest) {
+			c := &withEdges(m).Columns[1]
+			c.Elem, c.Values.Elem = F64, F64
+		}, "and not f64"},
 
 		"relation name": {func(m *Manifest) { m.Relations[0].Name = "../x" }, `relation "../x": names are`},
 		"table name":    {func(m *Manifest) { m.Tables[0].Name = "" }, `table "": names are`},

@@ -55,8 +55,8 @@ func (r *Relation) checkColumns() error {
 		switch size := c.Elem.Size(); {
 		case c.Name == "offsets" || c.Name == "neighbors":
 			return fmt.Errorf("relation %s: a column cannot be called %s, as the topology itself is", r.Key(), c.Name)
-		case size != 1 && size != 4 && size != 8:
-			return fmt.Errorf("relation %s: column %s is %v; columns have elements of 1, 4 or 8 bytes", r.Key(), c.Name, c.Elem)
+		case c.Elem == F64, size != 1 && size != 4 && size != 8:
+			return fmt.Errorf("relation %s: column %s is %v; columns have elements of 1, 4 or 8 bytes, and not f64", r.Key(), c.Name, c.Elem)
 		case c.Name == EdgeID && c.Elem != U32 && c.Elem != U64:
 			return fmt.Errorf("relation %s: column %s is %v; edges are numbered in u32 or u64", r.Key(), c.Name, c.Elem)
 		}
@@ -92,6 +92,9 @@ func (r *Relation) columnPath(i int) string {
 }
 
 func (t *Table) shardPath(i int) string {
+	if t.Stream != "" {
+		return fmt.Sprintf("stream/%s/%s-%05d.%v", t.Stream, t.Name, i, t.Elem)
+	}
 	return fmt.Sprintf("feat/%s/%s-%05d.%v", t.Owner(), t.Name, i, t.Elem)
 }
 

@@ -39,9 +39,10 @@ const (
 	U32 Elem = 5
 	I64 Elem = 6
 	U64 Elem = 7
+	F64 Elem = 8
 )
 
-var elemNames = map[Elem]string{U8: "u8", F16: "f16", F32: "f32", I32: "i32", U32: "u32", I64: "i64", U64: "u64"}
+var elemNames = map[Elem]string{U8: "u8", F16: "f16", F32: "f32", I32: "i32", U32: "u32", I64: "i64", U64: "u64", F64: "f64"}
 
 func (e Elem) String() string {
 	if s, ok := elemNames[e]; ok {
@@ -59,7 +60,7 @@ func (e Elem) Size() int {
 		return 2
 	case F32, I32, U32:
 		return 4
-	case I64, U64:
+	case I64, U64, F64:
 		return 8
 	}
 	return 0
@@ -209,7 +210,7 @@ func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
 // scalar is what a section may hold.
 type scalar interface {
-	~uint8 | ~uint16 | ~uint32 | ~int32 | ~uint64 | ~int64 | ~float32
+	~uint8 | ~uint16 | ~uint32 | ~int32 | ~uint64 | ~int64 | ~float32 | ~float64
 }
 
 // cast views little-endian bytes as a slice of T: the one place where mapped bytes change their type. The byte order is
@@ -252,4 +253,15 @@ func bytesOf[T scalar](v []T) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
+}
+
+// halfEdges is cast for the lists of a stream.
+func halfEdges(b []byte) []HalfEdge {
+	words := cast[uint64](b)
+	return unsafe.Slice((*HalfEdge)(unsafe.Pointer(unsafe.SliceData(words))), len(words)/2)
+}
+
+// bytesOfHalfEdges is halfEdges the other way, for writing.
+func bytesOfHalfEdges(h []HalfEdge) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(h))), len(h)*halfEdgeBytes)
 }

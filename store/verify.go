@@ -63,6 +63,9 @@ func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, pro
 	for i := range m.Relations {
 		v.checkReverse(i)
 	}
+	for i := range m.Streams {
+		v.checkStream(i)
+	}
 	for i := range m.Tables {
 		f := d.Features(i)
 		for j := range m.Tables[i].Shards {
@@ -238,17 +241,20 @@ func checkIDs(m IDs) error {
 	return nil
 }
 
-func (g *Graph) checkOffsets() error {
-	if g.offsets[0] != 0 {
-		return fmt.Errorf("starts at %d, not 0", g.offsets[0])
+func (g *Graph) checkOffsets() error { return checkOffsets(g.offsets, uint64(len(g.edges)), "edges") }
+
+// checkOffsets looks for what cannot be where so many of what they count lie.
+func checkOffsets(offsets []uint64, n uint64, what string) error {
+	if offsets[0] != 0 {
+		return fmt.Errorf("starts at %d, not 0", offsets[0])
 	}
-	for v := 1; v < len(g.offsets); v++ {
-		if g.offsets[v] < g.offsets[v-1] {
-			return fmt.Errorf("decreases at node %d (%d > %d)", v, g.offsets[v-1], g.offsets[v])
+	for v := 1; v < len(offsets); v++ {
+		if offsets[v] < offsets[v-1] {
+			return fmt.Errorf("decreases at node %d (%d > %d)", v, offsets[v-1], offsets[v])
 		}
 	}
-	if last := g.offsets[len(g.offsets)-1]; last != uint64(len(g.edges)) {
-		return fmt.Errorf("ends at %d, and there are %d edges", last, len(g.edges))
+	if last := offsets[len(offsets)-1]; last != n {
+		return fmt.Errorf("ends at %d, and there are %d %s", last, n, what)
 	}
 	return nil
 }
