@@ -114,6 +114,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		b.reverseEdges,
 		b.numberNodes,
 		b.renumberEdges,
+		b.writeStreams,
 		b.writeTopology,
 		b.writeEdgeSplits,
 		b.writeTables,
@@ -245,6 +246,11 @@ func (b *builder) sumReport() {
 		}
 		b.report.Relations = append(b.report.Relations, r)
 	}
+	for _, r := range b.state.Relations {
+		if r.Stream != nil {
+			b.report.Streams = append(b.report.Streams, r.Stream.Report)
+		}
+	}
 	for _, t := range b.state.Tables {
 		b.report.Tables = append(b.report.Tables, t.Report)
 	}
@@ -271,12 +277,17 @@ func (b *builder) readSchema(ctx context.Context) error {
 		b.report.Name = store.CleanName(s.Name) // the name of a file, as often as not
 	}
 	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
-	for _, check := range []func() error{s.check, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
+	for _, check := range []func() error{s.check, b.checkStreams, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	b.state.Relations = make([]relation, len(s.Relations))
+	for i, r := range s.Relations {
+		if r.Stream != nil {
+			b.state.Relations[i].Stream = &streamState{}
+		}
+	}
 	for _, t := range s.NodeTypes {
 		b.nodes = append(b.nodes, &nodes{name: t.Name, number: len(b.nodes), count: int(max(t.Count, 0)), kind: t.IDs, gathered: t.Gathered})
 		b.state.Counts = append(b.state.Counts, max(t.Count, 0))
@@ -350,7 +361,7 @@ func (s *Schema) check() error {
 			if err := firstOf(words("column", c.Name), again("column", key+"/"+c.Name)); err != nil {
 				return err
 			}
-			if size := c.Elem.Size(); c.Name == store.EdgeID || c.Name == "offsets" || c.Name == "neighbors" || size != 1 && size != 4 && size != 8 {
+			if size := c.Elem.Size(); c.Elem == store.F64 && r.Stream == nil || c.Name == store.EdgeID || c.Name == "offsets" || c.Name == "neighbors" || size != 1 && size != 4 && size != 8 {
 				return fmt.Errorf("relation %s: column %s (%v): columns have elements of 1, 4 or 8 bytes, and names that are not %s, offsets or neighbors",
 					key, c.Name, c.Elem, store.EdgeID)
 			}

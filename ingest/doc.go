@@ -49,6 +49,13 @@
 // For link prediction Options.EdgeSplit holds edges out: they are read, and then they are in no neighbour list, in neither direction,
 // and nothing is made of them. See edgesplit.go.
 //
+// # Streams
+//
+// A relation with a Stream is of events, and becomes no topology. Its events are read as edges are, sorted by time, those of one time as
+// they came, and written in that order, with the lists of their nodes behind them: see streams.go. They go to train, validate and test by
+// quantiles of the times, linearly interpolated, or as the source says. Nodes are numbered by their events. A source with streams has
+// no other relations.
+//
 // # Labels
 //
 // A source that knows its classes declares their number. Where it does not, the different labels are classes in ascending order:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -42,6 +43,8 @@ type relation struct {
 	Absent    bool   `json:"absent,omitempty"`     // there will be no such relation: the source has its edges
 	Symmetric bool   `json:"symmetric,omitempty"`  // it is its own reverse as it was read
 	ReverseOf string `json:"reverse_of,omitempty"` // the Key of the relation that it is the reverse of
+
+	Stream *streamState `json:"stream,omitempty"` // nil where the edges are no events
 }
 
 // edgeForm is what the builder makes of the edges of relation i.
@@ -62,8 +65,8 @@ func (b *builder) form(i int) edgeForm {
 	f := edgeForm{Relation: r, src: b.typeOf(r.Src), dst: b.typeOf(r.Dst), width: 8}
 	f.made = i >= b.given
 	f.reverse = b.Undirected && r.Src == r.Dst
-	f.merge = (f.reverse || b.Duplicates == DuplicatesMerge) && !f.made // the other's are merged
-	f.ids = b.EdgeIDs || b.hasEdgeTable(b.schema.Relations[b.madeFrom(i)].Key())
+	f.merge = (f.reverse || b.Duplicates == DuplicatesMerge) && !f.made && f.Stream == nil // the other's are merged
+	f.ids = f.Stream == nil && (b.EdgeIDs || b.hasEdgeTable(b.schema.Relations[b.madeFrom(i)].Key()))
 	f.parted = r.Parted && !f.made
 	if f.ids || len(r.Columns) > 0 || f.parted {
 		f.width += 8 // the number, which tells equal edges apart
@@ -133,7 +136,7 @@ func (b *builder) newEdgeSinks(i int, edges int64) (*edgeSinks, error) {
 	if edges >= 0 && edges < fewEdges {
 		block = minPartBlock
 	}
-	if s.form.merge || b.Order == OrderOriginal {
+	if s.form.Stream == nil && (s.form.merge || b.Order == OrderOriginal) {
 		if edges >= 0 && b.SelfLoops == SelfLoopsAdd {
 			edges += int64(s.form.dst.count)
 		}
@@ -404,6 +407,10 @@ func (b *builder) skip(err error) error {
 func (b *builder) eachEdges(ctx context.Context, i int, rep *RelationReport, visit func(c *EdgeChunk) error) error {
 	r := b.schema.Relations[i]
 	var from origin
+	stream, last := b.state.Relations[i].Stream, math.Inf(-1)
+	if stream != nil {
+		stream.Ordered = true
+	}
 	err := b.src.Edges(ctx, i, func(c EdgeChunk) error {
 		n := c.Len()
 		if err := from.follow(ctx, c.Place, n); err != nil {
@@ -424,6 +431,11 @@ func (b *builder) eachEdges(ctx context.Context, i int, rep *RelationReport, vis
 		}
 		if !ok {
 			return fmt.Errorf("%s: the reader gave edges with parts of different lengths; this is a fault of the reader, please report it", c.File)
+		}
+		if stream != nil {
+			if err := stream.checkTimes(&r, &c, &last); err != nil {
+				return err
+			}
 		}
 		rep.EdgesRead += int64(n)
 		b.meter.add(n)

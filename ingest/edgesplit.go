@@ -189,6 +189,9 @@ func (b *builder) chooseEdgeSplits() error {
 		}
 	}
 	for i, r := range b.read() { // what is given is the default
+		if r.Stream != nil {
+			continue // see streams.go
+		}
 		if s := b.edgeSplits[i]; r.given() && s == nil {
 			b.edgeSplits[i] = b.newEdgeSplit(edgeSplitPlan{kind: "given"}, r)
 		} else if r.Held != nil && s.kind != "given" {

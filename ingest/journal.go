@@ -395,6 +395,9 @@ func (s *state) buckets() []extsort.Bucket {
 	var all []extsort.Bucket
 	for _, r := range s.Relations {
 		all = slices.Concat(all, r.Given, r.Reverse, r.Merged, r.Stored, r.Keyed, r.Held)
+		if r.Stream != nil {
+			all = slices.Concat(all, r.Stream.Runs, r.Stream.Places)
+		}
 	}
 	for _, t := range s.Tables {
 		all = append(all, t.Buckets...)

@@ -78,6 +78,25 @@ func (b *builder) makeTables(ctx context.Context) error {
 // makeTable writes a table in stored order, whose rows can be had in any; fill is called by many goroutines.
 func (b *builder) makeTable(ctx context.Context, t Table, made bool, fill func(rows []uint32, dst []float32)) error {
 	n := b.typeOf(t.NodeType)
+	rowOf, err := b.rowsInOrder(n)
+	if err != nil {
+		return err
+	}
+	defer b.release(rowOf)
+	from := "features " + t.NodeType + "/" + t.Name
+	if made {
+		from = "--features " + b.Features
+	}
+	var order []uint32
+	if rowOf != nil {
+		order = rowOf.Uint32s()
+	}
+	return b.makeRows(ctx, t, made, from, n.count, order, fill)
+}
+
+// makeRows writes count rows, those of order one behind the other, or of 0, 1, 2 and so on where that is nil. from is what messages call
+// their origin.
+func (b *builder) makeRows(ctx context.Context, t Table, made bool, from string, rowCount int, order []uint32, fill func(rows []uint32, dst []float32)) error {
 	w, err := b.newTable(t, made)
 	if err != nil {
 		return err
@@ -85,24 +104,16 @@ func (b *builder) makeTable(ctx context.Context, t Table, made bool, fill func(r
 	if err := w.open(); err != nil {
 		return err
 	}
-	rowOf, err := b.rowsInOrder(n)
-	if err != nil {
-		return err
-	}
-	defer b.release(rowOf)
-	place := Place{File: "features " + t.NodeType + "/" + t.Name}
-	if made {
-		place.File = "--features " + b.Features
-	}
+	place := Place{File: from}
 	size := b.elem().Size()
 	chunk := max(1, madeChunk/t.Dim)
 	values, out := make([]float32, chunk*t.Dim), make([]byte, chunk*t.Dim*size)
 	rows := make([]uint32, chunk)
-	for lo := 0; lo < n.count; lo += chunk {
-		count := min(chunk, n.count-lo)
+	for lo := 0; lo < rowCount; lo += chunk {
+		count := min(chunk, rowCount-lo)
 		for k := range rows[:count] {
-			if rows[k] = uint32(lo + k); rowOf != nil {
-				rows[k] = rowOf.Uint32s()[lo+k]
+			if rows[k] = uint32(lo + k); order != nil {
+				rows[k] = order[lo+k]
 			}
 		}
 		err := parallel(ctx, count, max(1, convertPiece/t.Dim), func(from, to int) {

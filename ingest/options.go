@@ -79,8 +79,14 @@ type Options struct {
 	// [Build]. Default: the source's own.
 	Features string
 	// Split is "given", "random:a/b/c" or "per-class:t/v"; see [Build]. Default: given where the source has one, else
-	// random:0.6/0.2/0.2, which the Report notes.
+	// random:0.6/0.2/0.2, which the Report notes. Of a stream it is "given" or "time:a/b/c", default time:0.7/0.15/0.15.
 	Split string
+
+	// EdgeFeatures are made for the events of streams: "random:D", independent standard normal values. Default none.
+	EdgeFeatures string
+	// TimeScale is what differences of the times of a stream are multiplied with before networks see them. Default 1; but where all times
+	// together span less than 1e4 units, what makes the median of the gaps between the events of a node 1e3.
+	TimeScale float64
 
 	// EdgeSplit holds edges out, for link prediction: "random:a/b/c" or "time:COLUMN:a/b/c" of all relations, or "REL=random:a/b/c" of
 	// those of one name or key, which may be said for several; see [Build]. Default: none.
@@ -162,6 +168,12 @@ func (o *Options) effective() (*plan, error) {
 	if p.split, err = parseSplit(o.Split); err != nil {
 		errs = append(errs, err)
 	}
+	if p.eventDim, err = parseEdgeFeatures(o.EdgeFeatures); err != nil {
+		errs = append(errs, err)
+	}
+	if s := o.TimeScale; s != 0 && !(s > 0 && s <= math.MaxFloat64) {
+		errs = append(errs, fmt.Errorf("--time-scale %v: differences of times are multiplied with it; choose a number above 0, or auto", s))
+	}
 	for _, s := range o.EdgeSplit {
 		e, err := parseEdgeSplit(s)
 		if err != nil {
@@ -179,6 +191,7 @@ type plan struct {
 	Options
 	features featurePlan
 	split    splitPlan
+	eventDim int // columns of the features that are made for events; 0: none are
 
 	edgeSplitPlans []edgeSplitPlan
 }
@@ -210,14 +223,26 @@ func parseFeatures(s string) (featurePlan, error) {
 	return featurePlan{}, fmt.Errorf("--features %q: there are no such features; choose %s", s, featureChoices)
 }
 
+// parseEdgeFeatures gives the number of columns of made features of events, 0 for none.
+func parseEdgeFeatures(s string) (int, error) {
+	if s == "" {
+		return 0, nil
+	}
+	p, err := parseFeatures(s)
+	if err != nil || p.kind != "random" {
+		return 0, fmt.Errorf("--edge-features %q: features of events are made as random:D, with D columns from 1 to %d", s, maxMadeDim)
+	}
+	return p.dim, nil
+}
+
 // splitPlan is a read Options.Split.
 type splitPlan struct {
-	kind       string     // "", "given", "random", "per-class"
-	fractions  [3]float64 // of random: train, valid, test
+	kind       string     // "", "given", "random", "per-class", "time"
+	fractions  [3]float64 // of random and time: train, valid, test
 	train, val int        // of per-class: nodes a class
 }
 
-const splitChoices = "given, random:a/b/c with the parts' fractions, as in random:0.6/0.2/0.2, or per-class:t/v with numbers of nodes, as in per-class:20/30"
+const splitChoices = "given, random:a/b/c with the parts' fractions, as in random:0.6/0.2/0.2, or per-class:t/v with numbers of nodes, as in per-class:20/30; of a stream time:a/b/c"
 
 func parseSplit(s string) (splitPlan, error) {
 	kind, arg, _ := strings.Cut(s, ":")
@@ -225,7 +250,7 @@ func parseSplit(s string) (splitPlan, error) {
 	switch {
 	case s == "" || s == "given":
 		return splitPlan{kind: s}, nil
-	case kind == "random":
+	case kind == "random" || kind == "time":
 		p := splitPlan{kind: kind}
 		sum := 0.0
 		ok := len(parts) == 3
@@ -234,6 +259,9 @@ func parseSplit(s string) (splitPlan, error) {
 			ok = err == nil && f > 0 && !math.IsInf(f, 0)
 			p.fractions[i] = f
 			sum += f
+		}
+		if kind == "time" && (!ok || math.Abs(sum-1) > 1e-9) {
+			return splitPlan{}, fmt.Errorf("--split %q: want three positive shares of the time that sum to 1, as in time:0.7/0.15/0.15", s)
 		}
 		if !ok || sum > 1+1e-9 {
 			return splitPlan{}, fmt.Errorf("--split %q: want three positive fractions that sum to at most 1, as in random:0.6/0.2/0.2", s)
@@ -256,8 +284,8 @@ func parseSplit(s string) (splitPlan, error) {
 
 func (s splitPlan) String() string {
 	switch s.kind {
-	case "random":
-		return fmt.Sprintf("random:%g/%g/%g", s.fractions[0], s.fractions[1], s.fractions[2])
+	case "random", "time":
+		return fmt.Sprintf("%s:%g/%g/%g", s.kind, s.fractions[0], s.fractions[1], s.fractions[2])
 	case "per-class":
 		return fmt.Sprintf("per-class:%d/%d", s.train, s.val)
 	}
@@ -283,6 +311,12 @@ func (p *plan) record() map[string]string {
 	}
 	if len(p.EdgeSplit) > 0 {
 		all["edge-split"] = strings.Join(p.EdgeSplit, " ")
+	}
+	if p.EdgeFeatures != "" {
+		all["edge-features"] = p.EdgeFeatures
+	}
+	if p.TimeScale != 0 {
+		all["time-scale"] = strconv.FormatFloat(p.TimeScale, 'g', -1, 64)
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -38,6 +39,15 @@ func (c *counts) add(edges []extsort.Key) {
 // countsOf makes the counts of a relation's ends, where the order or the features want them; nil when neither does.
 func (b *builder) countsOf(f *edgeForm) (*counts, error) {
 	c := &counts{}
+	if f.Stream != nil { // an event counts at both ends
+		if b.Order == OrderOriginal {
+			return nil, nil
+		}
+		if err := errors.Join(b.count(&f.src.times, f.src.count), b.count(&f.dst.times, f.dst.count)); err != nil {
+			return nil, err
+		}
+		return &counts{times: f.src.times.Uint32s()[:f.src.count], degree: f.dst.times.Uint32s()[:f.dst.count]}, nil
+	}
 	if b.Order == OrderDegree || b.makes[f.Src] && b.features.kind == "degree" {
 		if err := b.count(&f.src.times, f.src.count); err != nil {
 			return nil, err

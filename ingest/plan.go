@@ -57,6 +57,7 @@ const (
 	rateNodes    = 40e6  // nodes
 	rateIDs      = 1.2e6 // ids that are sorted, in all
 	rateValues   = 250e6 // feature values from a source in all
+	rateEvents   = 5e6   // events that are merged and parted, in all
 	// rateEmbed is sums of fastRP: ogbn-arxiv, undirected, at 128 columns takes 5.1 G of them, and 14 s of processor time.
 	rateEmbed = 360e6
 	ratePart  = 50e6  // edges that are parted for means, in all
@@ -207,6 +208,7 @@ func (b *builder) forecast() *Plan {
 			f.pass("renumber "+r.Key(), stored[i], "edges", float64(stored[i])/rateRenumber/each, log, log, 0)
 		}
 	}
+	f.streams(nodes, edges, log)
 	for i, r := range b.relations() {
 		form := b.form(i)
 		size := 4*stored[i] + 8*(nodes[b.typeIndex(r.Dst)]+1) + 2*sectionOverhead
@@ -239,6 +241,9 @@ func (b *builder) forecast() *Plan {
 	if b.split.kind != "given" {
 		splits = int64(len(b.schema.NodeTypes))
 	}
+	if b.streams() {
+		splits, total = 0, 0
+	}
 	f.pass("write splits", total, "nodes", float64(splits*total)/rateNodes, 0, 0, 4*total+3*splits*sectionOverhead)
 	for i, t := range b.schema.NodeTypes {
 		size := 12*nodes[i] + 2*sectionOverhead
@@ -254,6 +259,26 @@ func (b *builder) forecast() *Plan {
 	plan.Files = 2*maxBuckets + int64(len(plan.Passes))*4
 	plan.LeastMemory = LeastMemory + b.nodeBytes(nodes)
 	return plan
+}
+
+// streams adds the passes that sort and write streams; log is the bytes of a relation as read.
+func (f *forecaster) streams(nodes, edges []int64, log func(i int) int64) {
+	b, each := f.b, float64(workers())
+	for i, r := range b.read() {
+		if r.Stream == nil {
+			continue
+		}
+		form, n := b.form(i), edges[i]
+		if state := b.state.Relations[i].Stream; form.own() || b.state.Relations[i].Read && !state.Ordered {
+			f.pass(sortEventsPass(r), n, "events", float64(n)/rateMerge/each, log(i), log(i), 0)
+		}
+		places := nodes[b.typeIndex(r.Src)] + nodes[b.typeIndex(r.Dst)]
+		size := n*(4+4+8+2*16) + 8*(places+1) + 5*sectionOverhead
+		if r.Stream.Label != "" {
+			size += 4*n + sectionOverhead
+		}
+		f.pass(writeEventsPass(r), 3*n, "events and ends", float64(n)/rateEvents+2*float64(n)/rateMerge/each, log(i)+2*halfBytes*n, 2*halfBytes*n, size)
+	}
 }
 
 // reverses adds the passes that make reverses, and says how many edges they have.
@@ -310,8 +335,10 @@ func (f *forecaster) tables(nodes, edges, stored []int64) {
 		maker, ok := b.src.(RowMaker)
 		name := "features " + t.of() + "/" + t.Name
 		width := int64(t.Dim*b.elem().Size()) + 4
-		placed := t.Relation != "" || b.Order == OrderOriginal || extsort.PlacerFits(rows, t.Dim*b.elem().Size(), b.room()/2) ||
-			ok && !made && maker.RowsAt(f.tableIndex(t), nil, nil)
+		k := b.streamOf(t.Relation)
+		sorted := k >= 0 && b.state.Relations[k].Read && !b.state.Relations[k].inOrder()
+		placed := !sorted && (t.Relation != "" || b.Order == OrderOriginal || extsort.PlacerFits(rows, t.Dim*b.elem().Size(), b.room()/2) ||
+			ok && !made && maker.RowsAt(f.tableIndex(t), nil, nil))
 		switch {
 		case made:
 			f.pass("make "+name, rows, "rows", seconds+embed, 0, 0, size)
@@ -335,6 +362,11 @@ func (f *forecaster) tables(nodes, edges, stored []int64) {
 			if r.Key() == t.Relation {
 				table(t, edges[i], false)
 			}
+		}
+	}
+	for i, r := range b.read() {
+		if r.Stream != nil && b.eventDim > 0 {
+			table(Table{Name: eventTable, Relation: r.Key(), Dim: b.eventDim}, edges[i], true)
 		}
 	}
 	if b.features.kind == "mean" {
@@ -422,6 +454,9 @@ func (b *builder) nodeBytes(nodes []int64) int64 {
 	from, to := map[string]bool{}, map[string]bool{} // types that relations are from and to
 	for _, r := range b.schema.Relations {
 		from[r.Src], to[r.Dst] = true, true
+		if r.Stream != nil { // events count at both ends
+			from[r.Dst] = true
+		}
 	}
 	for i, t := range b.schema.NodeTypes {
 		all += each * size(i)

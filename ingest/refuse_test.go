@@ -181,7 +181,7 @@ func TestOptionsRefuse(t *testing.T) {
 		{Options{Features: "fastrp"}, `--features "fastrp": D is a number of columns from 1 to 16384`},
 		{Options{Features: "random:0"}, `--features "random:0": D is a number of columns`},
 		{Options{Features: "random:16385"}, `--features "random:16385": D is a number of columns`},
-		{Options{Split: "time"}, `--split "time": there is no such split; choose given, random:a/b/c`},
+		{Options{Split: "period"}, `--split "period": there is no such split; choose given, random:a/b/c`},
 		{Options{Split: "random:0.5/0.5"}, `--split "random:0.5/0.5": want three positive fractions`},
 		{Options{Split: "random:0.5/0.5/0.1"}, "want three positive fractions that sum to at most 1"},
 		{Options{Split: "random:0.5/0.5/0"}, "want three positive fractions"},

@@ -51,7 +51,9 @@ func (b *builder) partLogs(
 		total += l.Bytes / int64(f.width)
 	}
 	buckets, block := b.spread(total, int64(f.dst.count), f.width, 1)
-	ranges, err := b.sampleRanges(logs, f, dst, buckets)
+	ranges, err := b.sampleRanges(logs, f.width, uint64(f.dst.count), buckets, b.sorting(f.width, 1).lists, func(record []byte, sample []uint32) []uint32 {
+		return append(sample, storedID(dst, uint32(binary.LittleEndian.Uint64(record)>>32)))
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,19 +144,21 @@ func (b *builder) eachChunk(ctx context.Context, logs []extsort.Bucket, width in
 	return g.Wait()
 }
 
-// sampleRanges finds ranges of stored destinations with about equally many edges, from a few places of the logs.
-func (b *builder) sampleRanges(logs []extsort.Bucket, f *edgeForm, dst []uint32, buckets int) (*extsort.Ranges, error) {
-	nodes := uint64(f.dst.count)
+// sampleRanges finds ranges of nodes with about equally many edges, from a few places of the logs: those that of appends for a record.
+// A sorter has room for so many lists.
+func (b *builder) sampleRanges(
+	logs []extsort.Bucket, width int, nodes uint64, buckets int, lists int64, of func(record []byte, sample []uint32) []uint32,
+) (*extsort.Ranges, error) {
 	if buckets == 1 {
 		return extsort.EvenRanges(nodes, 1), nil
 	}
 	const places = 4096
-	buf, err := extsort.Buffer(f.width, 16<<10)
+	buf, err := extsort.Buffer(width, 16<<10)
 	if err != nil {
 		return nil, err
 	}
 	defer buf.Close()
-	step := extsort.Chunk(f.width, len(buf.Bytes()))
+	step := extsort.Chunk(width, len(buf.Bytes()))
 	var sample []uint32
 	for _, l := range logs {
 		for k := range int64(places) {
@@ -169,13 +173,13 @@ func (b *builder) sampleRanges(logs []extsort.Bucket, f *edgeForm, dst []uint32,
 			if err != nil {
 				return nil, err
 			}
-			for at := 0; at < len(records); at += 4 * f.width { // every fourth
-				sample = append(sample, storedID(dst, uint32(binary.LittleEndian.Uint64(records[at:])>>32)))
+			for at := 0; at < len(records); at += 4 * width { // every fourth
+				sample = of(records[at:at+width], sample)
 			}
 		}
 	}
 	// A quarter of the buckets may go to keeping ranges narrow; what has more lists than a sorter has room for is parted
 	// again.
-	width := max(uint64(max(b.sorting(f.width, 1).lists, 1)), 4*nodes/uint64(buckets)+1)
-	return extsort.Quantiles(sample, nodes, max(1, buckets-int(nodes/width)), width), nil
+	widest := max(uint64(max(lists, 1)), 4*nodes/uint64(buckets)+1)
+	return extsort.Quantiles(sample, nodes, max(1, buckets-int(nodes/widest)), widest), nil
 }

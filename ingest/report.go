@@ -14,6 +14,7 @@ type Report struct {
 	Order     Order            `json:"order"`
 	NodeTypes []NodeTypeReport `json:"node_types"`
 	Relations []RelationReport `json:"relations"`
+	Streams   []StreamReport   `json:"streams,omitempty"`
 	Tables    []TableReport    `json:"tables"`
 	Labels    []LabelReport    `json:"labels"`
 	Splits    []SplitReport    `json:"splits"`
@@ -61,11 +62,29 @@ type RelationReport struct {
 	Left    []string `json:"columns_left"` // of the source, and not kept
 }
 
+// StreamReport is one stream of events.
+type StreamReport struct {
+	Name       string            `json:"name"`
+	Src        string            `json:"src"`
+	Dst        string            `json:"dst"`
+	Events     int64             `json:"events"`
+	SelfLoops  int64             `json:"self_loops"`
+	Skipped    int64             `json:"skipped"` // one of their ends is no node, and that was allowed
+	First      float64           `json:"first_time"`
+	Last       float64           `json:"last_time"`
+	TimeScale  float64           `json:"time_scale"` // what networks see of a difference of times is as many times that
+	Labels     bool              `json:"labels"`
+	Classes    int               `json:"classes"`
+	ClassNames []string          `json:"class_names,omitempty"`
+	Split      store.StreamSplit `json:"split"`
+}
+
 // TableReport is one feature table.
 type TableReport struct {
 	Name       string `json:"name"`
 	NodeType   string `json:"node_type"`
 	Relation   string `json:"relation,omitempty"` // instead, for a table of edges
+	Stream     string `json:"stream,omitempty"`   // instead, for one of events
 	Dim        int    `json:"dim"`
 	DType      DType  `json:"dtype"`
 	Made       bool   `json:"made"`       // by Options.Features, not read
@@ -137,6 +156,9 @@ func (b *builder) provenance() store.Provenance {
 		if len(b.report.Relations) > 1 {
 			count(r.Key+".", r)
 		}
+	}
+	for _, s := range b.report.Streams {
+		counts["events"] += s.Events
 	}
 	for _, t := range b.report.Tables {
 		counts["values_clamped"] += t.Overflowed

@@ -24,11 +24,11 @@ const (
 	reversePrefix   = "rev_"
 )
 
-// relations are those that the dataset will have, as far as it is known, by number.
+// relations are those that the dataset will have, as far as it is known, by number. Streams are none.
 func (b *builder) relations() iter.Seq2[int, Relation] {
 	return func(yield func(int, Relation) bool) {
 		for i, r := range b.schema.Relations {
-			if !b.state.Relations[i].Absent && !yield(i, r) {
+			if !b.state.Relations[i].Absent && r.Stream == nil && !yield(i, r) {
 				return
 			}
 		}

@@ -102,6 +102,18 @@ type Relation struct {
 	Parted bool
 	// Held says that the source, an [EdgeHolder], has held-out edges apart from those of Edges, and what it has with them.
 	Held *Held
+	// Stream says that these are no edges but events in time. The dataset has a stream of the relation's name then, and no topology.
+	Stream *Stream
+}
+
+// Stream is what is special about a relation that is a stream of events. Its Columns are their time and, where Label is set, their label.
+// Events may come in any order; those of one time follow each other as they came.
+type Stream struct {
+	Time  string // F64, finite
+	Label string // I32: the class of the source from the event on, less than 0 where it is missing
+	// Classes and ClassNames are those of labels, as a Label has them; 0 and nil where there is one class more than the largest label.
+	Classes    int
+	ClassNames []string
 }
 
 // Held is what a source has with the held-out edges of a relation. Its ends are in types of RowIDs.
@@ -116,7 +128,7 @@ type Held struct {
 // Key names a relation in tables, paths and messages: src__name__dst.
 func (r Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
-// EdgeColumn is one value of every edge of a relation: "weight", F32; "time", I64; "type", U8.
+// EdgeColumn is one value of every edge of a relation: "weight", F32; "time", I64; "type", U8. Only times of events are F64.
 type EdgeColumn struct {
 	Name string // not "id": that is the edge's number as read, which Options.EdgeIDs keeps
 	Elem store.Elem

@@ -18,6 +18,9 @@ var defaultSplit = splitPlan{kind: "random", fractions: [3]float64{0.6, 0.2, 0.2
 // chooseSplit settles the default, and refuses a split that the source cannot have.
 func (b *builder) chooseSplit() error {
 	s := b.schema
+	if b.streams() {
+		return b.chooseStreamSplit()
+	}
 	switch b.split.kind {
 	case "":
 		if b.split.kind = "given"; len(s.Splits) == 0 {
@@ -107,6 +110,9 @@ func (b *builder) readSplits(ctx context.Context) error {
 
 // splitTypes are the node types of the splits to be written, a number each.
 func (b *builder) splitTypes() (types []int) {
+	if b.streams() {
+		return nil
+	}
 	if b.split.kind == "given" {
 		for _, s := range b.schema.Splits {
 			types = append(types, b.typeIndex(s.NodeType))

@@ -70,12 +70,18 @@ func (b *builder) writeTables(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := b.makeEventTables(ctx); err != nil {
+		return err
+	}
 	return b.makeTables(ctx)
 }
 
 // writeTable writes table i of the source. Rows go where they belong at once when they come in stored order or can be had
 // in it; else they are sorted first.
 func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
+	if k := b.streamOf(t.Relation); k >= 0 {
+		return b.writeEventTable(ctx, i, k, t)
+	}
 	name := "features " + t.of() + "/" + t.Name
 	rows := b.tableRows(t)
 	var stored []store.NodeID
@@ -149,8 +155,13 @@ func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
 	if err != nil {
 		return err
 	}
+	return b.writePlaced(ctx, t, rows)
+}
+
+// writePlaced writes the rows of a table that were sorted last.
+func (b *builder) writePlaced(ctx context.Context, t Table, rows int64) error {
 	at := len(b.state.Tables) - 1
-	return b.pass(ctx, "write "+name, rows, "rows", func() error {
+	return b.pass(ctx, "write features "+t.of()+"/"+t.Name, rows, "rows", func() error {
 		w, err := b.newTable(t, false)
 		if err != nil {
 			return err
@@ -159,7 +170,7 @@ func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
 			return err
 		}
 		s := &b.state.Tables[at]
-		if err := b.area.Placed(s.Buckets, rows, width, s.Memory, w.writeRows(ctx)); err != nil {
+		if err := b.area.Placed(s.Buckets, rows, t.Dim*b.elem().Size(), s.Memory, w.writeRows(ctx)); err != nil {
 			return err
 		}
 		b.discard(s.Buckets...)
@@ -196,6 +207,7 @@ type tableWriter struct {
 	stored []store.NodeID       // nil: rows go where they come
 	rows   *store.FeatureWriter // of the dataset; nil while rows are sorted
 	placer *extsort.Placer
+	placed *placed // of events that are not in the order of time; else nil
 	from   origin
 	out    []byte // converted rows
 	scaled []float32
@@ -209,6 +221,9 @@ func (b *builder) newTable(spec Table, made bool) (*tableWriter, error) {
 	if spec.Relation == "" {
 		w.stored = b.typeOf(spec.NodeType).storedIDs()
 	}
+	if k := b.streamOf(spec.Relation); k >= 0 {
+		w.rep.Relation, w.rep.Stream = "", b.schema.Relations[k].Name
+	}
 	if b.DType == F16 {
 		w.begin(spec.Dim)
 	}
@@ -217,7 +232,9 @@ func (b *builder) newTable(spec Table, made bool) (*tableWriter, error) {
 
 // open begins the table in the dataset.
 func (w *tableWriter) open() (err error) {
-	if w.spec.Relation != "" {
+	if k := w.b.streamOf(w.spec.Relation); k >= 0 {
+		w.rows, err = w.b.w.AddStreamTable(w.spec.Name, w.rep.Stream, w.b.elem(), w.b.state.Relations[k].Stream.Report.Events, w.spec.Dim)
+	} else if w.spec.Relation != "" {
 		w.rows, err = w.b.w.AddEdgeTable(w.spec.Name, w.spec.Relation, w.b.elem(), w.count, w.spec.Dim)
 	} else {
 		w.rows, err = w.b.w.AddTable(w.spec.Name, w.spec.NodeType, w.b.elem(), w.count, w.spec.Dim)
@@ -227,6 +244,9 @@ func (w *tableWriter) open() (err error) {
 
 // what is what rows are counted against.
 func (w *tableWriter) what() string {
+	if w.rep.Stream != "" {
+		return "events of stream " + w.rep.Stream
+	}
 	if w.spec.Relation != "" {
 		return "edges of relation " + w.spec.Relation
 	}
@@ -271,6 +291,16 @@ func (w *tableWriter) put(ctx context.Context, c RowChunk) error {
 		return w.rows.PutRows(store.NodeID(c.First), out)
 	}
 	for k := range n {
+		if w.placed != nil {
+			place, ok, err := w.placed.next()
+			if err != nil {
+				return err
+			}
+			if ok {
+				w.placer.Put(place, out[k*width:(k+1)*width])
+			}
+			continue
+		}
 		w.placer.Put(storedID(w.stored, uint32(c.First)+uint32(k)), out[k*width:(k+1)*width])
 	}
 	return w.placer.Err()

@@ -174,6 +174,11 @@ func timeKey(e store.Elem, bits uint64) uint64 {
 		return uint64(uint32(bits) ^ 1<<31)
 	case store.I64:
 		return bits ^ 1<<63
+	case store.F64:
+		if bits>>63 == 0 {
+			return bits | 1<<63
+		}
+		return ^bits
 	case store.F32:
 		x := math.Float32frombits(uint32(bits)) + 0 // of the two zeros, one
 		if y := math.Float32bits(x); y>>31 == 0 {

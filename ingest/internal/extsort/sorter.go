@@ -1,6 +1,7 @@
 package extsort
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -11,7 +12,8 @@ import (
 )
 
 // Key is what the records of a [Sorter] begin with, eight bytes, little-endian: a list in the upper half and an item of it
-// in the lower. Wider records go on with a number that no two of them share, eight bytes as well, and then anything.
+// in the lower. Wider records go on with a number, eight bytes as well, by which those of one key sort, and then anything. Records that
+// have both in common are few and alike.
 type Key = uint64
 
 // MakeKey joins the two.
@@ -259,10 +261,7 @@ func sortRecords(r *Run, counts []uint32) bool {
 				}
 				return 1
 			}
-			if number(a) < number(b) {
-				return -1
-			}
-			return 1
+			return cmp.Compare(number(a), number(b))
 		})
 		counts[l] = end - from
 		from = end
