@@ -179,14 +179,24 @@ func (e *Events) Labels(lo, hi int64) []int32 {
 // Near is the list of the node at a place: its events from the first to the last. An event from a node to itself is there twice. Whoever
 // uses a neighbour as an index compares it with the number of nodes first.
 func (e *Events) Near(place int64) []HalfEdge {
-	e.at.touch(8*place, 8*place+16)
-	offsets := cast[uint64](e.at.payload())
-	lo, hi := offsets[place], offsets[place+1]
-	if lo > hi || hi > 2*uint64(e.Len()) {
-		panic(e.corrupt(&e.Stream.Offsets, 8*place, "the node at place %d has half-edges %d to %d of %d", place, lo, hi, 2*e.Len()))
-	}
+	lo, hi := e.list(place)
 	e.all.touch(halfEdgeBytes*int64(lo), halfEdgeBytes*int64(hi))
 	return halfEdges(e.all.payload())[lo:hi:hi]
+}
+
+// Degree is the length of the list of the node at a place.
+func (e *Events) Degree(place int64) int64 {
+	lo, hi := e.list(place)
+	return int64(hi - lo)
+}
+
+func (e *Events) list(place int64) (lo, hi uint64) {
+	e.at.touch(8*place, 8*place+16)
+	offsets := cast[uint64](e.at.payload())
+	if lo, hi = offsets[place], offsets[place+1]; lo > hi || hi > 2*uint64(e.Len()) {
+		panic(e.corrupt(&e.Stream.Offsets, 8*place, "the node at place %d has half-edges %d to %d of %d", place, lo, hi, 2*e.Len()))
+	}
+	return lo, hi
 }
 
 func (e *Events) corrupt(f *File, at int64, format string, args ...any) *SectionError {

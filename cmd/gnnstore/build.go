@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -228,10 +229,37 @@ func printReport(w io.Writer, r *ingest.Report) {
 			fmt.Fprintln(w)
 		}
 	}
+	for _, s := range r.Streams {
+		of := s.Src
+		if s.Src != s.Dst {
+			of += " and " + s.Dst
+		}
+		printf(w, "%-9s %s of %s, at times %s to %s", s.Name, count(s.Events), of, plain(s.First), plain(s.Last))
+		for _, c := range []struct {
+			n    int64
+			what string
+		}{{s.SelfLoops, "self loops"}, {s.Skipped, "passed over"}} {
+			if c.n > 0 {
+				printf(w, ", %s %s", count(c.n), c.what)
+			}
+		}
+		fmt.Fprintln(w)
+		if s.TimeScale != 1 {
+			printf(w, "%-9s differences of times %s times as long for networks\n", "scale", plain(s.TimeScale))
+		}
+		if s.Labels {
+			printf(w, "%-9s of %s: %d classes", "labels", s.Name, s.Classes)
+			if names := classMap(s.ClassNames); names != "" {
+				printf(w, ", %s", strings.TrimSuffix(names, ", "))
+			}
+			fmt.Fprintln(w)
+		}
+		printf(w, "%-9s %s: %s train, %s valid, %s test events\n", "split", s.Split.Name, count(s.Split.Train), count(s.Split.Valid), count(s.Split.Test))
+	}
 	for _, t := range r.Tables {
 		printf(w, "%-9s %s", "features", t.Name)
-		if t.Relation != "" {
-			printf(w, " of %s", t.Relation)
+		if of := cmp.Or(t.Relation, t.Stream); of != "" {
+			printf(w, " of %s", of)
 		} else if len(r.NodeTypes) > 1 {
 			printf(w, " of %s", t.NodeType)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -18,4 +19,17 @@ func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, e
 			"gnnstore verify checks all of it, and ingesting it again makes version %d\n", path, ds.Manifest().Version, store.Version)
 	}
 	return ds, err
+}
+
+// openGraph is openDataset for a command that works on relations: of a stream alone it says what there is none of.
+func openGraph(stderr io.Writer, path string, memory int64, lacks string) (*store.Dataset, error) {
+	ds, err := openDataset(stderr, path, memory)
+	if err != nil {
+		return nil, err
+	}
+	if m := ds.Manifest(); len(m.Streams) > 0 && len(m.Relations) == 0 {
+		ds.Close()
+		return nil, fmt.Errorf("%s has a stream of events and no relation: %s; inspect shows what is in it", path, lacks)
+	}
+	return ds, nil
 }

@@ -88,7 +88,7 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 	if _, err := os.Stat(record.Dataset); path == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", runPath, record.Dataset)
 	}
-	ds, err := openDataset(stderr, cmp.Or(path, record.Dataset), cmp.Or(o.MemoryBytes, record.Options.MemoryBytes))
+	ds, err := openGraph(stderr, cmp.Or(path, record.Dataset), cmp.Or(o.MemoryBytes, record.Options.MemoryBytes), "there is no network for streams yet")
 	if err != nil {
 		return nil, err
 	}

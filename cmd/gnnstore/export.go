@@ -49,7 +49,7 @@ func newExport() *cobra.Command {
 }
 
 func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, o exportOptions) error {
-	ds, err := openDataset(stderr, path, 0)
+	ds, err := openGraph(stderr, path, 0, "streams are not exported yet")
 	if err != nil {
 		return err
 	}

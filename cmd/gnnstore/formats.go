@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -32,6 +33,8 @@ var formats = map[string]struct {
 }{
 	"csv": {"an edge list in a table, or a folder of its parts, .gz and .zst included, SNAP's text too",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
+	"events": {"a stream of events in a table: source, destination and time, .gz, .zst and .parquet included",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
 	"graphbolt": {"a GraphBolt dataset: metadata.yaml and what it names",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(graphbolt.Options{Memory: o.memory}.Open(p))
@@ -42,6 +45,8 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(hgb.Open(p, hgb.Options{Seed: o.seed}))
 		}},
+	"jodie": {"a stream as JODIE distributes them: user, item, time, label, features, under a header that may be short",
+		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.jodie())) }},
 	"mag240m": {"MAG240M as OGB's package leaves it: mag240m_kddcup2021/",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.mag240m.Open(p)) }},
 	"npy": {"an .npy array of edges, or a folder of .npy files",
@@ -97,8 +102,9 @@ type sourceOptions struct {
 	memory  int64
 	follow  bool
 
-	nodeCount   int64 // of csv and arrays
-	yearColumns int   // of ogb and mag240m
+	nodeCount   int64  // of csv, events and arrays
+	timeScale   string // of streams
+	yearColumns int    // of ogb and mag240m
 }
 
 // flags adds the flags that go with some formats only.
@@ -110,19 +116,20 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	text := func(p *string, about string) func(name, of string) {
 		return func(name, of string) { f.StringVar(p, name, "", of+about) }
 	}
-	const csv, array = "csv", "npy, npz, pt"
-	of(csv, text(&o.csv.Header, "whether tables begin with a header: yes, no or auto (default auto)"), "header")
+	const csv, array, list, stream = "csv", "npy, npz, pt", "csv, events", "events"
+	of(list, text(&o.csv.Header, "whether tables begin with a header: yes, no or auto (default auto)"), "header")
 	of(csv, func(name, of string) {
 		f.StringSliceVar(&o.csv.Ends, name, nil, of+"SRC,DST[,WEIGHT]: columns of the edge list, by name or number from 1 (default by their names, or the first two)")
 	}, "columns")
-	of(csv, text(&o.csv.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
-	of(csv, text(&o.csv.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
-	of(csv, func(name, of string) {
+	of(list, text(&o.csv.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
+	of(list, text(&o.csv.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
+	of(list, func(name, of string) {
 		f.BoolVar(&o.csv.OneSpace, name, false, of+"both columns number the same nodes, where they look like users and items that are numbered apart")
 	}, "one-id-space")
 	of(csv, text(&o.csv.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
 	of(csv, text(&o.csv.ID, "column of --nodes that holds ids (default id, or the first)"), "id")
-	of(csv, text(&o.csv.Label, "column of --nodes that holds labels, numbers or text that name classes, or as COLUMN:value numbers to learn (default label, if there is one)"), "label")
+	of(list, text(&o.csv.Label, "column of --nodes that holds labels, numbers or text that name classes, or as COLUMN:value numbers to learn (default label, if there "+
+		"is one); of events, their column of the source's class from then on (default none)"), "label")
 	of(csv, func(name, of string) {
 		f.StringSliceVar(&o.csv.Columns, name, nil, of+"columns of --nodes that are features (default all others of numbers)")
 	}, "feature-columns")
@@ -131,11 +138,18 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.csv.EdgeColumns, name, nil, of+"NAME=COLUMN,…: columns of the edge list that edges keep, as in rating=3,time=4; integers or "+
 			"f32 by the first rows, or as COLUMN:f32, :i64, :i32 or :u8 says")
 	}, "edge-columns")
-	of(csv, func(name, of string) {
+	of("csv, events, jodie", func(name, of string) {
 		f.StringSliceVar(&o.csv.EdgeFeatures, name, nil, of+"COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers "+
-			"4-103 (default none)")
+			"4-103; of streams also random:D, normal values by --seed (default none, jodie its own)")
 	}, "edge-features")
-	of(csv, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
+	of(stream, text(&o.csv.Time, "column of times (default one that is called so, or the third of three without header)"), "time")
+	of(stream, text(&o.csv.Part, "column of a given split: 0 to train, 1 to validate, 2 to test (default none)"), "part")
+	of(stream, func(name, of string) {
+		f.BoolVar(&o.csv.Bipartite, name, false, of+"sources and destinations are users and items, numbered apart (default one kind of node)")
+	}, "bipartite")
+	of("events, jodie", text(&o.timeScale, "what differences of times are multiplied with before networks see them: a number, or auto (default auto: 1, but where "+
+		"all times span less than 10,000 units, so that the median gap of a node is 1,000)"), "time-scale")
+	of(list, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
 	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
 	of(csv, text(&o.csv.Missing, "what becomes of nodes without features: zeros or refuse (default zeros for those that --node-features lacks, refuse for rows of --nodes)"), "missing-features")
 
@@ -149,7 +163,7 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	of(array, text(&o.arrays.Train, "mask or list of training nodes"), "array-train")
 	of(array, text(&o.arrays.Valid, "mask or list of validation nodes"), "array-valid")
 	of(array, text(&o.arrays.Test, "mask or list of test nodes"), "array-test")
-	of(csv+", "+array, func(name, of string) {
+	of(list+", "+array, func(name, of string) {
 		f.Int64Var(&o.nodeCount, name, 0, of+"number of nodes, which edges call 0, 1, … (default csv's by the edges, arrays' by the largest id)")
 	}, "node-count")
 	of(array, text(&o.layout, "edges are rows, (2, E), or pairs, (E, 2) (default by shape)"), "edge-layout")
@@ -175,7 +189,16 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory, o.triples.Literals = b.Memory, triples.Literals(o.literal)
-	if format == "csv" {
+	if format == "events" || format == "jodie" {
+		o.csv.Events = true
+		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""
+	}
+	if made := o.csv.EdgeFeatures; len(made) == 1 && strings.HasPrefix(made[0], "random") {
+		b.EdgeFeatures, o.csv.EdgeFeatures = made[0], nil
+	} else if format == "jodie" && made == nil {
+		o.csv.EdgeFeatures = []string{"5-"}
+	}
+	if format == "csv" || format == "events" {
 		o.csv.Count = o.nodeCount
 	} else {
 		o.arrays.Nodes = o.nodeCount
@@ -187,12 +210,25 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 		o.ogb.YearColumns = o.yearColumns
 	}
 	var errs []error
+	if s := o.timeScale; s != "" && s != "auto" {
+		var err error
+		if b.TimeScale, err = strconv.ParseFloat(s, 64); err != nil || !(b.TimeScale > 0) {
+			errs = append(errs, fmt.Errorf("--time-scale %q: choose a number above 0, or auto", s))
+		}
+	}
 	for _, text := range o.raw {
 		raw, err := arrays.ParseRaw(text)
 		errs = append(errs, err)
 		o.arrays.Raw = append(o.arrays.Raw, raw)
 	}
 	return errors.Join(append(errs, o.csv.Validate(), o.arrays.Validate(), o.ogb.Validate(), o.mag240m.Validate(), o.triples.Validate())...)
+}
+
+// jodie are the options of a list as JODIE distributes it.
+func (o *sourceOptions) jodie() edgelist.Options {
+	j := o.csv
+	j.Header, j.Src, j.Dst, j.Time, j.EventLabel, j.Bipartite = "short", "1", "2", "3", "4", true
+	return j
 }
 
 // formatOf annotates a flag with the formats that it goes with.

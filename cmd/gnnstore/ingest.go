@@ -80,7 +80,7 @@ func newIngest() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.flags(f)
-	f.StringVar(&o.Split, "split", "", "given, random:a/b/c or per-class:t/v (default given, else random:0.6/0.2/0.2)")
+	f.StringVar(&o.Split, "split", "", "given, random:a/b/c or per-class:t/v (default given, else random:0.6/0.2/0.2); of streams given or time:a/b/c (default given, else time:0.7/0.15/0.15)")
 	f.StringVar(&o.normalize, "normalize", string(ingest.NormalizeNone), "none, or row: divide each row of features by the sum of its magnitudes")
 	f.BoolVar(&o.Clamp, "clamp", false, "round values that float16 cannot hold to those it can, instead of refusing them")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
@@ -93,7 +93,8 @@ func newIngest() *cobra.Command {
 }
 
 func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out string, o ingestOptions) error {
-	if err := errors.Join(o.Validate(), o.source.validate(format, &o.buildOptions)); err != nil {
+	serr := o.source.validate(format, &o.buildOptions) // it settles options of the build as well
+	if err := errors.Join(o.Validate(), serr); err != nil {
 		return misuse(err)
 	}
 	if err := o.fits(); err != nil {

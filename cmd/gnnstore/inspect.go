@@ -28,6 +28,7 @@ type inspection struct {
 	Bytes      int64               `json:"bytes"`
 	NodeTypes  []inspectedNodes    `json:"node_types"`
 	Relations  []inspectedRelation `json:"relations"`
+	Streams    []inspectedStream   `json:"streams,omitempty"`
 	Tables     []inspectedTable    `json:"tables"`
 	Labels     []inspectedLabel    `json:"labels"`
 	Splits     []inspectedSplit    `json:"splits"`
@@ -114,6 +115,7 @@ type inspectedTable struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type,omitempty"`
 	Relation string `json:"relation,omitempty"` // instead, for a table of edges
+	Stream   string `json:"stream,omitempty"`   // instead, for a table of events
 	Dim      int64  `json:"dim"`
 	DType    string `json:"dtype"`
 	RowBytes int64  `json:"row_bytes"`
@@ -203,9 +205,12 @@ func inspect(ds *store.Dataset) (inspection, error) {
 		in.Relations = append(in.Relations, r)
 		in.Edges += r.Edges
 	}
+	for i := range m.Streams {
+		in.Streams = append(in.Streams, inspectStream(ds.Events(i)))
+	}
 	for i, t := range m.Tables {
 		f := ds.Features(i)
-		row := inspectedTable{Name: t.Name, NodeType: t.NodeType, Relation: t.Relation, Dim: t.Dim, DType: t.Elem.String(), RowBytes: int64(f.RowBytes()), Shards: len(t.Shards)}
+		row := inspectedTable{Name: t.Name, NodeType: t.NodeType, Relation: t.Relation, Stream: t.Stream, Dim: t.Dim, DType: t.Elem.String(), RowBytes: int64(f.RowBytes()), Shards: len(t.Shards)}
 		for _, s := range t.Shards {
 			row.Stride = s.Stride
 			row.Bytes += s.Bytes
@@ -296,9 +301,14 @@ func printInspection(w io.Writer, in inspection) {
 			line("", "each with %s", strings.Join(r.Columns, ", "))
 		}
 	}
+	for _, s := range in.Streams {
+		printStream(line, s)
+	}
 	for _, t := range in.Tables {
 		name := t.Name
-		if t.Relation != "" {
+		if t.Stream != "" {
+			name += " of " + t.Stream
+		} else if t.Relation != "" {
 			name += " of " + t.Relation
 		} else if len(in.NodeTypes) > 1 {
 			name += " of " + t.NodeType

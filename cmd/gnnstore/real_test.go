@@ -28,7 +28,7 @@ func publicData(t *testing.T) string {
 	return root
 }
 
-// notStatic are the public graphs in formats that ingest does not read: RDF, and streams of events.
+// notStatic are the public graphs that other tests read: RDF, and streams of events.
 var notStatic = []string{"aifb", "bitcoin_otc", "email_eu_core_temporal", "jodie_wikipedia_edges", "patent_temporal"}
 
 // TestEveryDataset ingests each public graph as its users do, by the name of its format and by auto, as given and

@@ -191,7 +191,7 @@ func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 			return fmt.Errorf("--svg %s: %s is no directory", o.svg, filepath.Dir(o.svg))
 		}
 	}
-	ds, err := openDataset(stderr, path, 0)
+	ds, err := openGraph(stderr, path, 0, "there are no neighbours to draw")
 	if err != nil {
 		return err
 	}

@@ -294,7 +294,7 @@ func (o *trainOptions) newDir(dataset string) func() (*run.Dir, error) {
 }
 
 func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error)) error {
-	ds, err := openDataset(stderr, path, o.MemoryBytes)
+	ds, err := openGraph(stderr, path, o.MemoryBytes, "there is no network for streams yet")
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 
 // planTrain prints what a run would take.
 func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions) error {
-	ds, err := openDataset(stderr, path, o.MemoryBytes)
+	ds, err := openGraph(stderr, path, o.MemoryBytes, "there is no network for streams yet")
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package edgelist
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -55,6 +56,9 @@ func parseKept(s string) (c keptColumn, err error) {
 
 // keptColumns are the columns that o asks for: weights first.
 func (o *Options) keptColumns() (all []keptColumn, err error) {
+	if o.Events {
+		return o.eventColumns(), nil
+	}
 	if o.Weight != "" {
 		all = append(all, keptColumn{name: "weight", from: o.Weight, elem: store.F32, flag: "--weight"})
 	}
@@ -79,8 +83,8 @@ func (r *edgeReader) place(kept []keptColumn) (err error) {
 		if c.at, err = r.column(c.flag, c.from); err != nil {
 			return err
 		}
-		if what := map[bool]string{true: "weights", false: "values"}[c.flag == "--weight"]; c.at == r.src || c.at == r.dst {
-			return fmt.Errorf("%s: %s holds both ids and %s; choose another %s", r.Name(), r.title(c.at), what, c.flag)
+		if what := map[string]string{"--weight": "weights", timeFlag: "times", labelFlag: "labels"}[c.flag]; c.at == r.src || c.at == r.dst {
+			return fmt.Errorf("%s: %s holds both ids and %s; choose another %s", r.Name(), r.title(c.at), cmp.Or(what, "values"), c.flag)
 		}
 	}
 	return nil
@@ -154,9 +158,21 @@ func (r *edgeReader) values(cells [][]byte) error {
 }
 
 func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
+	switch c.flag {
+	case timeFlag:
+		return r.double(cells, c)
+	case labelFlag:
+		return r.readLabel(cells, c)
+	}
 	cell, err := r.cell(cells, c.at)
 	if err != nil {
 		return 0, err
+	}
+	if c.flag == partFlag {
+		if part, ok := lines.Integer(cell); ok && part >= 0 && part <= int64(ingest.Test) {
+			return uint64(part), nil
+		}
+		return 0, bad(c.at+1, "%q is no part of a split: 0 is to train, 1 to validate, 2 to test", lines.Clip(cell))
 	}
 	if c.flag == "--edge-columns" && missing(cell) {
 		return 0, bad(c.at+1, "a value of %s is missing; fill it in, or leave the column out of --edge-columns", c.name)

@@ -27,6 +27,10 @@
 // A map of features ([Options].Features) is JSON, from a node's id to the list of the columns where its row is one, as
 // SNAP's copies of the MUSAE graphs have it.
 //
+// With [Options].Events the rows are events, which the builder sorts by their times into a stream. Those are numbers of 64 bits, in the
+// column that is called so. Labels of events are classes as those of nodes are. Sources and destinations may number two kinds of nodes
+// then. A list may be a Parquet file, which is read as the table that it would be as text: its first row is line 2.
+//
 // # Memory
 //
 // Rows are streamed: a chunk, and the different labels of a table. Only a map of features must know the nodes, and takes 4

@@ -16,7 +16,7 @@ const edgeFeatures = "--edge-features"
 // featureColumns finds the columns of Options.EdgeFeatures in a table.
 func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
 	for _, name := range named {
-		first, last, ok := columnRange(name)
+		first, last, ok := columnRange(name, r.columns)
 		if !ok || slices.Contains(r.header, name) {
 			at, err := r.column(edgeFeatures, name)
 			if err != nil {
@@ -43,10 +43,13 @@ func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
 	return columns, nil
 }
 
-// columnRange reads two numbers with a dash between.
-func columnRange(s string) (first, last int, ok bool) {
+// columnRange reads two numbers with a dash between; "5-" goes on to the last of so many columns.
+func columnRange(s string, columns int) (first, last int, ok bool) {
 	from, to, ok := strings.Cut(s, "-")
 	first, err := strconv.Atoi(from)
+	if ok && to == "" {
+		return first, columns, err == nil
+	}
 	last, more := strconv.Atoi(to)
 	return first, last, ok && err == nil && more == nil
 }

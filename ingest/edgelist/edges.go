@@ -79,6 +79,10 @@ type edgeReader struct {
 	features []int        // columns that make a table of edge features
 	floats   []float32    // those of the row read last
 	text     bool
+	classes  *classes     // of labels of events
+	token    []byte       // a buffer
+	label    ingest.Token // of the event read last, where it is labelled
+	labelled bool
 	plain    bool // the two first columns are integers, and no other is read
 }
 
@@ -87,7 +91,7 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &edgeReader{table: t, text: s.text}
+	r := &edgeReader{table: t, text: s.text, classes: s.classes, token: make([]byte, 0, 32)}
 	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && t.columns > 0 {
 		if err = r.place(s.kept); err == nil {
 			r.features, err = r.featureColumns(s.o.EdgeFeatures)
@@ -148,7 +152,7 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 	for i, b := range r.bits {
 		c.Values[i] = append(c.Values[i], b)
 	}
-	return nil
+	return r.classify(c)
 }
 
 // eachEdge reads all files. What emit gets is lent for the call.
@@ -161,7 +165,13 @@ func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error
 		if err := ctx.Err(); err != nil || c.Len() == 0 {
 			return err
 		}
-		err := emit(c)
+		given := c
+		if s.o.Part != "" {
+			given.Parts = c.Parts[:0]
+			parts(&given)
+			c.Parts = given.Parts
+		}
+		err := emit(given)
 		c.First += int64(c.Len())
 		c.Src, c.Dst = c.Src[:0], c.Dst[:0]
 		c.SrcTexts.Reset()

@@ -45,7 +45,7 @@ var kindNames = []string{"bipartite", "user_item", "user-item", "useritem", "rat
 
 // findKinds looks at names.
 func (s *Source) findKinds(r *edgeReader) {
-	s.kinds.on = !s.o.OneSpace && s.o.Nodes == "" && s.o.Count == 0 && s.declared == 0
+	s.kinds.on = !s.o.OneSpace && !s.o.Bipartite && s.o.Nodes == "" && s.o.Count == 0 && s.declared == 0
 	base := strings.ToLower(filepath.Base(r.Name()))
 	switch {
 	case r.header != nil && twoKinds(r.header[r.src], r.header[r.dst]):

@@ -12,7 +12,7 @@ import (
 // its number, from 1.
 type Options struct {
 	// Header says whether the edge list and the table of nodes begin with one: "yes", "no", or "auto" (the default): they
-	// do when no cell of the first row is a number.
+	// do when no cell of the first row is a number. "short" is "yes", and the header may have fewer cells than the rows.
 	Header string
 	Src    string // column of the edge list; default see the package comment
 	Dst    string // column of the edge list
@@ -41,6 +41,14 @@ type Options struct {
 	// for, and refuse for rows of the table whose cells of features are all empty.
 	Missing string
 
+	// Events says that rows are events, a stream in the order of Time: nodes are of one type, or, where the list is Bipartite, sources and
+	// destinations of two, "user" and "item", that are numbered apart. Then there are no Weight, EdgeColumns, Nodes and Features.
+	Events     bool
+	Time       string // column; default one that is called so, or the third of a list of three without header
+	EventLabel string // column of classes of the source from the event on; default none
+	Part       string // column of 0 to train, 1 to validate, 2 to test; default none
+	Bipartite  bool
+
 	SkipBad int64 // rows that may be passed over; default none
 }
 
@@ -48,10 +56,11 @@ type Options struct {
 func (o *Options) Validate() error {
 	var errs []error
 	switch o.Header {
-	case "", "auto", "yes", "no":
+	case "", "auto", "yes", "no", shortHeader:
 	default:
 		errs = append(errs, fmt.Errorf("--header %q: choose yes, no or auto", o.Header))
 	}
+	errs = append(errs, o.validateEvents()...)
 	if o.Nodes == "" {
 		for _, flag := range []struct{ name, value string }{
 			{"--id", o.ID}, {"--label", o.Label}, {"--feature-columns", strings.Join(o.Columns, ",")},

@@ -31,6 +31,7 @@ type Source struct {
 	table    *nodeTable
 	kinds    kinds
 	remarks  []string
+	classes  *classes // of labels of events
 	features *featureMap
 	ids      []int64 // of the nodes that edges name, ascending, for the map of features; nil when they are 0…n-1
 	nodes    int64
@@ -53,10 +54,15 @@ func Open(path string, o Options) (*Source, error) {
 	}
 	s := &Source{o: o, forgive: lines.NewTolerance(o.SkipBad)}
 	var err error
-	if s.kept, err = o.keptColumns(); err != nil {
+	if s.files, err = findFiles(path); err != nil {
 		return nil, err
 	}
-	if s.files, err = findFiles(path); err != nil {
+	if o.Events {
+		if err := s.findTime(); err != nil {
+			return nil, err
+		}
+	}
+	if s.kept, err = s.o.keptColumns(); err != nil {
 		return nil, err
 	}
 	if err := s.sampleEdges(); err != nil {
@@ -111,12 +117,16 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if r.Name() == s.files[0] {
 		s.declared = r.nodes
 		s.findKinds(r)
+		remedy := "--edge-columns keeps those of numbers"
+		if s.o.Events {
+			remedy = "--edge-features 5-8 makes columns of numbers features"
+		}
 		keeps := func(i int) bool {
 			return slices.Contains(r.features, i) || slices.ContainsFunc(r.kept, func(c keptColumn) bool { return c.at == i })
 		}
 		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && !keeps(i) }); len(s.left) > 0 {
-			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); --edge-columns keeps those of numbers",
-				r.Name(), len(s.left), list(s.left)))
+			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); %s",
+				r.Name(), len(s.left), list(s.left), remedy))
 		}
 	}
 	s.edgeDim = max(s.edgeDim, len(r.features))
@@ -189,7 +199,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		}
 	default:
 		node.IDs, node.Gathered = ingest.IntIDs, true
-		if s.declared == 0 || len(s.files) > 1 {
+		if s.declared == 0 || len(s.files) > 1 || s.o.Bipartite {
 			break
 		}
 		largest, edges, err := s.largest(ctx)
@@ -213,10 +223,18 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: s.features.dim}}
 		}
 	}
+	if s.o.EventLabel != "" {
+		if err := s.learnClasses(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if s.edgeDim > 0 {
 		schema.Tables = append(schema.Tables, ingest.Table{Name: "edge_feat", Relation: to.Key(), Dim: s.edgeDim})
 	}
 	schema.NodeTypes = []ingest.NodeType{node}
+	if s.o.Events {
+		s.eventsSchema(schema)
+	}
 	return schema, nil
 }
 
@@ -271,7 +289,7 @@ func name(path string) string {
 		path = abs // "." has no name
 	}
 	base := filepath.Base(path)
-	for _, ext := range []string{".gz", ".zst", ".csv", ".tsv", ".txt", ".edges", ".el"} {
+	for _, ext := range []string{".gz", ".zst", ".csv", ".tsv", ".txt", ".edges", ".el", ".parquet", ".pq"} {
 		if cut := strings.TrimSuffix(base, ext); cut != "" {
 			base = cut
 		}

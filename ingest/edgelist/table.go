@@ -2,6 +2,7 @@ package edgelist
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
 // table is one text file of rows and columns.
@@ -30,6 +32,18 @@ type table struct {
 	at        int64    // line of the row read last, its first
 	nodes     int64    // that a comment before the table declares, as SNAP's do; 0 without
 	bipartite bool     // a comment before the table says so
+
+	packed *parquet.File // what the text is made from; else nil
+}
+
+// Close closes the file.
+func (t *table) Close() error {
+	err := t.Scanner.Close()
+	if t.packed != nil {
+		err = errors.Join(err, t.packed.Close())
+		t.packed = nil
+	}
+	return err
 }
 
 // rowError is about one row, which may be passed over.
@@ -73,13 +87,19 @@ func (t *table) judge(forgive *lines.Tolerance, err error) error {
 // openTable opens a file and reads its first row. Comments after that are passed over in an edge list whose ids are not
 // text, since no row of it can start as they do.
 func openTable(path, header string, edges, text bool) (*table, error) {
-	in, err := lines.Open(path)
+	t := &table{edges: edges}
+	var err error
+	if isParquet(path) {
+		header = "yes"
+		t.Scanner, t.packed, err = openParquet(path)
+	} else {
+		t.Scanner, err = lines.Open(path)
+	}
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Scanner: in, edges: edges}
 	if err := t.start(header); err != nil {
-		in.Close()
+		t.Close()
 		return nil, err
 	}
 	t.comments = edges && !text
@@ -119,7 +139,7 @@ func (t *table) start(header string) error {
 	if len(t.counts) < t.columns || t.columns > 3 {
 		t.counts = nil
 	}
-	if header != "yes" && (header == "no" || numbers > 0) {
+	if header != "yes" && header != shortHeader && (header == "no" || numbers > 0) {
 		return nil
 	}
 	t.header = make([]string, len(cells))
@@ -127,7 +147,7 @@ func (t *table) start(header string) error {
 		t.header[i] = strings.ToValidUTF8(string(c), "\uFFFD")
 	}
 	t.ahead = nil
-	if t.counts == nil {
+	if t.counts == nil && header != shortHeader {
 		return nil
 	}
 	if line, err = t.line(); err == io.EOF {
@@ -135,7 +155,11 @@ func (t *table) start(header string) error {
 	} else if err != nil {
 		return err
 	}
-	if cells, err = t.begin(line); len(cells) != len(t.header) {
+	cells, err = t.begin(line)
+	for header == shortHeader && len(t.header) < len(cells) {
+		t.header = append(t.header, strconv.Itoa(len(t.header)+1))
+	}
+	if len(cells) != len(t.header) && header != shortHeader {
 		t.header = nil // it names no columns
 	}
 	return err

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+type inspectedStream struct {
+	Name       string            `json:"name"`
+	Src        string            `json:"src"`
+	Dst        string            `json:"dst"`
+	Events     int64             `json:"events"`
+	First      float64           `json:"first_time"`
+	Last       float64           `json:"last_time"`
+	TimeScale  float64           `json:"time_scale"`
+	Tied       int64             `json:"tied"`   // events at the time of the one before
+	Silent     int64             `json:"silent"` // nodes without an event
+	MostEvents int64             `json:"most_events"`
+	Classes    int64             `json:"classes,omitempty"`
+	ClassNames []string          `json:"class_names,omitempty"`
+	Labelled   int64             `json:"labelled,omitempty"` // events with a label
+	Split      store.StreamSplit `json:"split"`
+	Bytes      int64             `json:"bytes"` // without tables
+}
+
+// inspectStream reads times, labels and offsets, and nothing larger.
+func inspectStream(e *store.Events) inspectedStream {
+	s := e.Stream
+	in := inspectedStream{
+		Name: s.Name, Src: s.Src, Dst: s.Dst, Events: s.Events, TimeScale: s.TimeScale, Classes: s.Classes, ClassNames: s.ClassNames, Split: s.Split,
+		Bytes: s.Sources.Bytes + s.Destinations.Bytes + s.Times.Bytes + s.Offsets.Bytes + s.Near.Bytes,
+	}
+	if s.Labels != nil {
+		in.Bytes += s.Labels.Bytes
+	}
+	const batch = 1 << 16
+	for lo := int64(0); lo < e.Len(); lo += batch {
+		hi := min(lo+batch, e.Len())
+		for i, t := range e.Times(lo, hi) {
+			if lo+int64(i) == 0 {
+				in.First = t
+			} else if t == in.Last {
+				in.Tied++
+			}
+			in.Last = t
+		}
+		for _, c := range e.Labels(lo, hi) {
+			if c >= 0 {
+				in.Labelled++
+			}
+		}
+	}
+	for v := range e.Places() {
+		n := e.Degree(v)
+		in.MostEvents = max(in.MostEvents, n)
+		if n == 0 {
+			in.Silent++
+		}
+	}
+	return in
+}
+
+// plain is a number without an exponent, unless that takes many digits.
+func plain(x float64) string {
+	if s := strconv.FormatFloat(x, 'f', -1, 64); len(s) <= 20 {
+		return s
+	}
+	return fmt.Sprint(x)
+}
+
+func printStream(line func(key, format string, args ...any), s inspectedStream) {
+	line("stream", "%s: %s events from %s to %s, at times %s to %s, %s at the time of the one before, at most %s of a node, none of %s, %s",
+		s.Name, count(s.Events), s.Src, s.Dst, plain(s.First), plain(s.Last), count(s.Tied), count(s.MostEvents), count(s.Silent), size(s.Bytes))
+	if s.TimeScale != 1 {
+		line("", "networks see differences of times %s times as long", plain(s.TimeScale))
+	}
+	if s.Labelled > 0 {
+		text := fmt.Sprintf("%s have one of %d classes", count(s.Labelled), s.Classes)
+		if names := classMap(s.ClassNames); names != "" {
+			text += ": " + strings.TrimSuffix(names, ", ")
+		}
+		line("", "%s", text)
+	}
+	line("split", "%s of %s: %s train, %s valid, %s test events", s.Split.Name, s.Name, count(s.Split.Train), count(s.Split.Valid), count(s.Split.Test))
+}

@@ -1,0 +1,195 @@
+package edgelist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// A list of events is one of edges with a time each. Its time, label and part are kept columns, in this order; the part, which a Source
+// gives apart, is the last.
+
+// StreamName is what the stream of a list is called.
+const StreamName = "events"
+
+// shortHeader is a header that may have fewer cells than rows have, as JODIE's: the last stands for all that follow.
+const shortHeader = "short"
+
+// flags of the columns of events.
+const (
+	timeFlag  = "--time"
+	labelFlag = "--label"
+	partFlag  = "--part"
+)
+
+// timeNames are what headers call the time of an event, as plainName has them.
+var timeNames = map[string]bool{
+	"time": true, "timestamp": true, "ts": true, "t": true, "unixtime": true, "unixts": true, "seconds": true, "datetime": true,
+}
+
+// findTime settles which column holds the times of events: the one that Options name, or whose header tells, or the third of three.
+func (s *Source) findTime() error {
+	if s.o.Time != "" {
+		return nil
+	}
+	t, err := openTable(s.files[0], s.o.Header, true, true)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	for i, h := range t.header {
+		if !timeNames[plainName(h)] {
+			continue
+		}
+		if s.o.Time != "" {
+			return fmt.Errorf("%s: which of the columns %s is the time of an event? Several names could be, so say --time COLUMN", t.Name(), list(t.header))
+		}
+		s.o.Time = strconv.Itoa(i + 1)
+	}
+	switch {
+	case s.o.Time != "":
+	case t.header == nil && t.columns == 3:
+		s.o.Time = "3"
+	case t.header == nil:
+		return fmt.Errorf("%s: which of its %d columns is the time of an event? No header tells, so say --time with the number of the column", t.Name(), t.columns)
+	default:
+		return fmt.Errorf("%s: which of the columns %s is the time of an event? Their names do not tell, so say --time COLUMN", t.Name(), list(t.header))
+	}
+	return nil
+}
+
+// eventColumns are the columns that events keep.
+func (o *Options) eventColumns() (all []keptColumn) {
+	for _, c := range []keptColumn{
+		{name: "time", from: o.Time, elem: store.F64, flag: timeFlag}, {name: "label", from: o.EventLabel, elem: store.I32, flag: labelFlag},
+		{name: "part", from: o.Part, elem: store.U8, flag: partFlag},
+	} {
+		if c.from != "" {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// double reads a finite number of 64 bits.
+func (r *edgeReader) double(cells [][]byte, c *keptColumn) (uint64, error) {
+	cell, err := r.cell(cells, c.at)
+	if err != nil {
+		return 0, err
+	}
+	if missing(cell) {
+		return 0, bad(c.at+1, "an event's time is missing; mend the row, or pass over it with --skip-bad")
+	}
+	v, err := strconv.ParseFloat(string(cell), 64)
+	switch {
+	case err != nil && !isRange(err):
+		return 0, bad(c.at+1, "%q is not a number, as times are; choose another %s, or write dates as seconds", lines.Clip(cell), c.flag)
+	case err != nil || v-v != 0:
+		return 0, bad(c.at+1, "%q is not a finite number of 64 bits, as times are", lines.Clip(cell))
+	}
+	return math.Float64bits(v), nil
+}
+
+// readLabel keeps the label of an event, whose class is found once all of its row is good.
+func (r *edgeReader) readLabel(cells [][]byte, c *keptColumn) (uint64, error) {
+	cell, err := r.cell(cells, c.at)
+	if err != nil {
+		return 0, err
+	}
+	token, there, err := ingest.LabelToken(cell, r.token[:0])
+	if err != nil {
+		return 0, bad(c.at+1, "%w", err)
+	}
+	r.label, r.labelled = token, there
+	return math.MaxUint32, nil // -1, missing
+}
+
+// classify gives the event read last its class, or learns it.
+func (r *edgeReader) classify(c *ingest.EdgeChunk) error {
+	if r.classes == nil || !r.labelled {
+		return nil
+	}
+	if r.classes.learning {
+		r.classes.Learn(r.label)
+		return nil
+	}
+	class, err := r.classes.Of(r.label)
+	if err != nil {
+		return fmt.Errorf("%s: line %d: %w", r.Name(), r.at, err)
+	}
+	labels := c.Values[1]
+	labels[len(labels)-1] = uint64(uint32(class))
+	return nil
+}
+
+// classes are those of events' labels.
+type classes struct {
+	*ingest.Category
+	learning bool
+}
+
+// learnClasses reads the list through for the different labels of its events.
+func (s *Source) learnClasses(ctx context.Context) error {
+	s.classes = &classes{ingest.NewCategory(ingest.MaxClasses), true}
+	if err := s.eachEdge(ctx, func(ingest.EdgeChunk) error { return nil }); err != nil {
+		return err
+	}
+	s.classes.learning = false
+	if err := s.classes.SettleLabel(); err != nil {
+		return fmt.Errorf("%s: %s %s: %w; choose another column", s.files[0], labelFlag, s.o.EventLabel, err)
+	}
+	return nil
+}
+
+// eventsSchema makes the schema of a list of edges one of events.
+func (s *Source) eventsSchema(schema *ingest.Schema) {
+	to := &schema.Relations[0]
+	to.Name, to.Columns, to.Stream = StreamName, to.Columns[:1], &ingest.Stream{Time: "time"}
+	if s.o.EventLabel != "" {
+		to.Columns = s.edgeColumns()[:2]
+		to.Stream.Label, to.Stream.ClassNames = "label", s.classes.Names
+	}
+	to.Parted = s.o.Part != ""
+	if s.o.Bipartite {
+		user, item := schema.NodeTypes[0], schema.NodeTypes[0]
+		user.Name, item.Name = "user", "item"
+		schema.NodeTypes = []ingest.NodeType{user, item}
+		to.Src, to.Dst = user.Name, item.Name
+	}
+	for i := range schema.Tables {
+		schema.Tables[i].Name, schema.Tables[i].Relation = "feat", to.Key()
+	}
+	schema.Featureless = true
+}
+
+// parts takes the parts of events out of their values.
+func parts(c *ingest.EdgeChunk) {
+	last := len(c.Values) - 1
+	for _, p := range c.Values[last] {
+		c.Parts = append(c.Parts, ingest.Part(p))
+	}
+	c.Values = c.Values[:last]
+}
+
+// validateEvents reports what does not go with events.
+func (o *Options) validateEvents() (errs []error) {
+	if !o.Events {
+		if o.Time != "" || o.EventLabel != "" || o.Part != "" || o.Bipartite {
+			errs = append(errs, errors.New("--time, --part and --bipartite are for events; leave them out"))
+		}
+		return errs
+	}
+	if o.Weight != "" || len(o.EdgeColumns) > 0 || o.Nodes != "" || o.Features != "" || len(o.Ends) > 2 {
+		errs = append(errs, errors.New("events have a time, a label and features, and no other columns, no weights and no table of nodes; leave these out"))
+	}
+	if o.Bipartite && (o.Count > 0 || o.OneSpace) {
+		errs = append(errs, errors.New("--bipartite: sources and destinations are numbered apart; leave --node-count and --one-id-space out"))
+	}
+	return errs
+}

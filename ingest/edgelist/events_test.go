@@ -1,0 +1,202 @@
+package edgelist
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// times are those of events that were read.
+func times(g sourcetest.Graph) (times []float64) {
+	for _, bits := range g.Edges[0].Values[0] {
+		times = append(times, math.Float64frombits(bits))
+	}
+	return times
+}
+
+func TestEvents(t *testing.T) {
+	of := func(text string, o Options) sourcetest.Graph {
+		t.Helper()
+		o.Events = true
+		g, err := read(files{"edges.csv": text}.write(t), o)
+		require.NoError(t, err, "%q", text)
+		return g
+	}
+	for text, o := range map[string]Options{
+		"0 1 1.5\n2 0 -3\n1 1 1700000000.25":                                 {},
+		"0,1,1.5\n2,0,-3\n1,1,1700000000.25\n":                               {},
+		"src\tdst\tts\n0\t1\t1.5\n2\t0\t-3\n1\t1\t1.70000000025e9\n":         {},
+		"timestamp,source,target\n1.5,0,1\n-3,2,0\n1700000000.25,1,1\n":      {},
+		"0,1,7,1.5\n2,0,7,-3\n1,1,8,1700000000.25\n":                         {Time: "4"},
+		"a,when,t,b\n0,1.5,x,1\n2,-3,x,0\n1,1700000000.25,y,1\n":             {Src: "a", Dst: "b", Time: "when"},
+		zipped("# SNAP's\n# Nodes: 3\n0 1 1.5\n2 0 -3\n1 1 1700000000.25\n"): {Count: 3},
+	} {
+		g := of(text, o)
+		require.Equal(t, []int64{0, 2, 1}, g.Edges[0].Src, text)
+		require.Equal(t, []int64{1, 0, 1}, g.Edges[0].Dst, text)
+		require.Equal(t, []float64{1.5, -3, 1700000000.25}, times(g), text)
+		r := g.Schema.Relations[0]
+		require.Equal(t, ingest.Relation{Src: "node", Name: "events", Dst: "node", Edges: r.Edges, Left: r.Left,
+			Columns: []ingest.EdgeColumn{{Name: "time", Elem: store.F64}}, Stream: &ingest.Stream{Time: "time"}}, r)
+	}
+
+	// Labels are classes by number, or by name; parts of a split; features; two kinds of nodes.
+	g := of("u,i,t,state,x,y,roll\n5,5,1,1,0.5,2,0\n5,6,2,,1,3,1\n7,5,3,0,2,4,2\n", Options{
+		Src: "u", Dst: "i", EventLabel: "state", EdgeFeatures: []string{"5-6"}, Part: "roll", Bipartite: true,
+	})
+	require.Equal(t, []ingest.NodeType{{Name: "user", IDs: ingest.IntIDs, Gathered: true}, {Name: "item", IDs: ingest.IntIDs, Gathered: true}}, g.Schema.NodeTypes)
+	require.Equal(t, []uint64{1, math.MaxUint32, 0}, g.Edges[0].Values[1])
+	require.Equal(t, []ingest.Table{{Name: "feat", Relation: "user__events__item", Dim: 2}}, g.Schema.Tables)
+	require.Equal(t, []float32{0.5, 2, 1, 3, 2, 4}, g.Rows[0])
+	g = of("a,b,1,bad\nb,a,2,good\n", Options{Header: "no", Time: "3", EventLabel: "4"})
+	require.Equal(t, []string{"a>b", "b>a"}, g.Edges[0].Lines())
+	require.Equal(t, []uint64{0, 1}, g.Edges[0].Values[1])
+	require.Equal(t, []string{"bad", "good"}, g.Schema.Relations[0].Stream.ClassNames)
+}
+
+// TestGivenParts: a column of parts is a split, and no value of the events.
+func TestGivenParts(t *testing.T) {
+	s, err := Open(filepath.Join(files{"edges.csv": "0 1 1 0 0\n1 2 2 1 1\n2 2 3 0 2\n"}.write(t), "edges.csv"), Options{Events: true, Time: "3", EventLabel: "4", Part: "5"})
+	require.NoError(t, err)
+	schema, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	require.True(t, schema.Relations[0].Parted)
+	for range 2 {
+		require.NoError(t, s.Edges(t.Context(), 0, func(c ingest.EdgeChunk) error {
+			require.Equal(t, []ingest.Part{ingest.Train, ingest.Valid, ingest.Test}, c.Parts)
+			require.Len(t, c.Values, 2)
+			return nil
+		}))
+	}
+}
+
+// TestJODIE: the header has fewer cells than the rows, both columns of ids count from 0, and times may have fractions.
+func TestJODIE(t *testing.T) {
+	const header = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n"
+	o := Options{Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true}
+	for text, dim := range map[string]int{
+		header + "0,0,0.0,0,0.1,0.2,0.3\n1,0,36.5,0,0,0,1\n0,1,77.0,1,0,0,2\n": 3,
+		header + "0,0,0.0,0,0\n1,0,36.5,0,0\n0,1,77.0,1,0\n":                   1,
+	} {
+		g, err := read(files{"edges.csv": text}.write(t), o)
+		require.NoError(t, err)
+		require.Equal(t, []int64{0, 1, 0}, g.Edges[0].Src)
+		require.Equal(t, []int64{0, 0, 1}, g.Edges[0].Dst)
+		require.Equal(t, []float64{0, 36.5, 77}, times(g))
+		require.Equal(t, []uint64{0, 0, 1}, g.Edges[0].Values[1])
+		require.Equal(t, dim, g.Schema.Tables[0].Dim)
+	}
+	_, err := read(files{"edges.csv": header + "0,0,0.0,0,0.1,0.2\n1,0,36,0,0.1\n"}.write(t), o)
+	require.ErrorContains(t, err, "edges.csv: line 3: found 5 columns, and the first row has 6")
+}
+
+// TestParquetEvents: a Parquet file is the table that it would be as text, whatever is in its cells.
+func TestParquetEvents(t *testing.T) {
+	type row struct {
+		Note string    `parquet:"note"`
+		Src  string    `parquet:"src"`
+		Dst  string    `parquet:"dst"`
+		Time float64   `parquet:"ts"`
+		Vec  []float64 `parquet:"vec,list"`
+		X    *int32    `parquet:"x,optional"`
+	}
+	seven := int32(7)
+	var b bytes.Buffer
+	require.NoError(t, pq.Write(&b, []row{{`a "quoted", one`, "é", "b,c", 1700000000.123456, []float64{1}, &seven}, {"two\nlines", "b,c", `"`, -1e-300, nil, &seven}}))
+	dir := files{"e.parquet": b.String()}.write(t)
+	s, err := Open(filepath.Join(dir, "e.parquet"), Options{Events: true, EdgeFeatures: []string{"x"}})
+	require.NoError(t, err)
+	defer s.Close()
+	g, err := sourcetest.Read(s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"é", "b,c"}, g.Edges[0].SrcTexts)
+	require.Equal(t, []string{"b,c", `"`}, g.Edges[0].DstTexts)
+	require.Equal(t, []float64{1700000000.123456, -1e-300}, times(g))
+	require.Equal(t, []float32{7, 7}, g.Rows[0])
+	require.Equal(t, "e", g.Schema.Name)
+
+	broken := files{"e.parquet": b.String()[:b.Len()/2]}.write(t)
+	_, err = Open(filepath.Join(broken, "e.parquet"), Options{Events: true})
+	require.ErrorContains(t, err, "e.parquet: ")
+	require.NotContains(t, err.Error(), "\n")
+}
+
+func TestEventsRefuse(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		o    Options
+		want string
+	}{
+		{"0,1\n", Options{}, "which of its 2 columns is the time of an event? No header tells, so say --time with the number of the column"},
+		{"src,dst,x\n0,1,1\n", Options{}, "which of the columns src, dst, x is the time of an event?"},
+		{"src,dst,ts,time\n0,1,1,1\n", Options{}, "Several names could be, so say --time COLUMN"},
+		{"0 1 x\n1 2 3\n", Options{Header: "no"}, `line 1, column 3: "x" is not a number, as times are; choose another --time, or write dates as seconds`},
+		{"0 1 2\n1 2 nan\n", Options{}, "line 2, column 3: an event's time is missing"},
+		{"0,1,2\n1,2,\n", Options{}, "line 2, column 3: an event's time is missing"},
+		{"0 1 2\n1 2 -inf\n", Options{}, "line 2, column 3: \"-inf\" is not a finite number of 64 bits"},
+		{"0 1 2\n1 2 1e400\n", Options{}, "line 2, column 3: \"1e400\" is not a finite number"},
+		{"0 1 2\n1 2 2020-01-01\n", Options{}, "write dates as seconds"},
+		{"0 1 2 0\n1 2 3 3\n", Options{Time: "3", Part: "4"}, `line 2, column 4: "3" is no part of a split: 0 is to train, 1 to validate, 2 to test`},
+		{"0 1 2\n1 2 3\n", Options{Time: "2"}, "column 2 holds both ids and times; choose another --time"},
+		{"0 1 2\n1 2 3 4\n", Options{}, "line 2: found 4 columns"},
+		{"0 1 2\n", Options{Bipartite: true, Count: 3}, "--bipartite: sources and destinations are numbered apart"},
+		{"0 1 2\n", Options{Weight: "3"}, "events have a time, a label and features"},
+		{"user_id,item_id,ts\n0,0,1\n1,0,2\n", Options{}, "two kinds of nodes, and the ids in both (1, the first is 0) would make one node of two"},
+	} {
+		c.o.Events = true
+		_, err := read(files{"edges.csv": c.text}.write(t), c.o)
+		require.ErrorContains(t, err, c.want, "%q", c.text)
+	}
+	_, err := read(files{"edges.csv": "0 1 2\n"}.write(t), Options{Time: "3"})
+	require.ErrorContains(t, err, "--time, --part and --bipartite are for events")
+
+	// Rows that are bad may be passed over, and their labels are no classes.
+	g, err := read(files{"edges.csv": "0 1 2 7\n1 2 x 8\n2 3 3 9\n3 x 4 10\n"}.write(t), Options{Events: true, Time: "3", EventLabel: "4", EdgeFeatures: []string{"3"}, SkipBad: 2})
+	require.NoError(t, err)
+	require.Equal(t, []float64{2, 3}, times(g))
+	require.Equal(t, []string{"7", "9"}, g.Schema.Relations[0].Stream.ClassNames)
+	require.Equal(t, []float32{2, 3}, g.Rows[0])
+}
+
+func TestEventsConform(t *testing.T) {
+	var text strings.Builder
+	for i := range edgeChunk + 9 {
+		fmt.Fprintf(&text, "%d %d %d.5 %d %d\n", i%4001, i%977, i*7%5000, i%3, i*3/(edgeChunk+9))
+	}
+	path := filepath.Join(files{"edges.csv": text.String()}.write(t), "edges.csv")
+	sourcetest.Conform(t, func() (ingest.Source, error) {
+		return Open(path, Options{Events: true, Time: "3", EventLabel: "4", Part: "5", EdgeFeatures: []string{"4"}, Bipartite: true})
+	})
+}
+
+// FuzzEvents: whatever is in a list of events, what is wrong is said in a line, and times are finite.
+func FuzzEvents(f *testing.F) {
+	f.Add("0 1 1.5 0\n2 0 -3 1\n")
+	f.Add("user_id,item_id,timestamp,state_label,f\n0,0,0.0,0,0.1,0.2\n1,0,36,0,1e39,nan\n")
+	f.Add("a,\"b\nc\",1e400,x\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		dir := files{"edges.csv": text}.writeTo(t, t.TempDir())
+		for _, o := range []Options{
+			{Events: true}, {Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true},
+		} {
+			g, err := read(dir, o)
+			if err != nil {
+				require.NotContains(t, strings.TrimSpace(err.Error()), "\n")
+				continue
+			}
+			for _, x := range times(g) {
+				require.Zero(t, x-x)
+			}
+		}
+	})
+}
