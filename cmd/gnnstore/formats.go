@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/arrays"
 	"github.com/gnnstore/gnnstore/ingest/auto"
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
+	"github.com/gnnstore/gnnstore/ingest/eventset"
 	"github.com/gnnstore/gnnstore/ingest/graphbolt"
 	"github.com/gnnstore/gnnstore/ingest/graphsaint"
 	"github.com/gnnstore/gnnstore/ingest/hgb"
@@ -68,6 +69,14 @@ var formats = map[string]struct {
 			}
 			return opened(table.Open(p, table.Options{SkipBad: o.skipBad, FollowLinks: o.follow}))
 		}},
+	"tgl": {"a stream in TGL's folder: edges.csv with ext_roll, edge_features and node_features as .pt or .npy",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(eventset.OpenTGL(p, o.eventset()))
+		}},
+	"tgn": {"a stream as TGN's preprocessing leaves it: ml_NAME.csv, ml_NAME.npy",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(eventset.OpenTGN(p, o.eventset()))
+		}},
 	"triples": {"a knowledge graph: lines of head, relation, tail (train, valid, test: .txt, .tsv), or N-Triples (.nt), .gz and .zst included",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.triples.Open(p)) }},
 }
@@ -104,6 +113,7 @@ type sourceOptions struct {
 
 	nodeCount   int64  // of csv, events and arrays
 	timeScale   string // of streams
+	made        bool   // features of events are
 	yearColumns int    // of ogb and mag240m
 }
 
@@ -138,16 +148,16 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.csv.EdgeColumns, name, nil, of+"NAME=COLUMN,…: columns of the edge list that edges keep, as in rating=3,time=4; integers or "+
 			"f32 by the first rows, or as COLUMN:f32, :i64, :i32 or :u8 says")
 	}, "edge-columns")
-	of("csv, events, jodie", func(name, of string) {
+	of("csv, events, jodie, tgl, tgn", func(name, of string) {
 		f.StringSliceVar(&o.csv.EdgeFeatures, name, nil, of+"COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers "+
-			"4-103; of streams also random:D, normal values by --seed (default none, jodie its own)")
+			"4-103; of streams also random:D, normal values by --seed (default none; jodie, tgl and tgn their own)")
 	}, "edge-features")
 	of(stream, text(&o.csv.Time, "column of times (default one that is called so, or the third of three without header)"), "time")
 	of(stream, text(&o.csv.Part, "column of a given split: 0 to train, 1 to validate, 2 to test (default none)"), "part")
-	of(stream, func(name, of string) {
+	of("events, tgl, tgn", func(name, of string) {
 		f.BoolVar(&o.csv.Bipartite, name, false, of+"sources and destinations are users and items, numbered apart (default one kind of node)")
 	}, "bipartite")
-	of("events, jodie", text(&o.timeScale, "what differences of times are multiplied with before networks see them: a number, or auto (default auto: 1, but where "+
+	of("events, jodie, tgl, tgn", text(&o.timeScale, "what differences of times are multiplied with before networks see them: a number, or auto (default auto: 1, but where "+
 		"all times span less than 10,000 units, so that the median gap of a node is 1,000)"), "time-scale")
 	of(list, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
 	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
@@ -189,12 +199,14 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory, o.triples.Literals = b.Memory, triples.Literals(o.literal)
-	if format == "events" || format == "jodie" {
+	if slices.Contains([]string{"events", "jodie", "tgl", "tgn"}, format) {
 		o.csv.Events = true
 		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""
 	}
 	if made := o.csv.EdgeFeatures; len(made) == 1 && strings.HasPrefix(made[0], "random") {
-		b.EdgeFeatures, o.csv.EdgeFeatures = made[0], nil
+		b.EdgeFeatures, o.csv.EdgeFeatures, o.made = made[0], nil, true
+	} else if made != nil && (format == "tgl" || format == "tgn") {
+		return fmt.Errorf("--edge-features %s: format %s has its own; leave it out, or make others: random:D", strings.Join(made, ","), format)
 	} else if format == "jodie" && made == nil {
 		o.csv.EdgeFeatures = []string{"5-"}
 	}
@@ -229,6 +241,11 @@ func (o *sourceOptions) jodie() edgelist.Options {
 	j := o.csv
 	j.Header, j.Src, j.Dst, j.Time, j.EventLabel, j.Bipartite = "short", "1", "2", "3", "4", true
 	return j
+}
+
+// eventset are the options of folders of temporal frameworks.
+func (o *sourceOptions) eventset() eventset.Options {
+	return eventset.Options{Bipartite: o.csv.Bipartite, NoRows: o.made, Memory: o.memory}
 }
 
 // formatOf annotates a flag with the formats that it goes with.

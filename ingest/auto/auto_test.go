@@ -68,6 +68,9 @@ func TestFolders(t *testing.T) {
 		{"hgb", "node.dat: a graph of the Heterogeneous Graph Benchmark", map[string]string{"node.dat": "x", "link.dat": "x", "label.dat": "x"}},
 		{"planetoid", "ind.cora.graph: the files of a citation graph", map[string]string{"ind.cora.graph": "x", "ind.cora.allx": "x"}},
 		{"graphsaint", "adj_full.npz: a GraphSAINT folder", map[string]string{"adj_full.npz": "x", "role.json": "{}", "feats.npy": "x"}},
+		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "ext_full.npz": "x"}},
+		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "edge_features.pt": "x"}},
+		{"tgn", "ml_wiki.csv: a temporal graph of TGN", map[string]string{"ml_wiki.csv": ",u,i,ts,label,idx\n", "ml_wiki.npy": "x"}},
 		{"npy", "edge_index.npy: a folder of arrays", map[string]string{"edge_index.npy": npy, "feat.npy": npy}},
 		{"csv", "part-1.csv and 1 more: the parts of an edge list", map[string]string{"part-1.csv": "0,1\n", "part-20.csv": "1,2\n", "_SUCCESS": ""}},
 	} {
@@ -94,8 +97,6 @@ func TestFolders(t *testing.T) {
 	}
 	for want, files := range map[string]map[string]string{
 		"manifest.json: it is a dataset already":                                {"manifest.json": "{\n  \"format\": \"gnnstore\",\n"},
-		"edges.csv: a temporal graph of TGL, which is not read yet":             {"edges.csv": ",src,dst,time,ext_roll\n", "ext_full.npz": "x"},
-		"ml_wiki.csv: a temporal graph of TGN, which is not read yet":           {"ml_wiki.csv": ",u,i,ts,label,idx\n", "ml_wiki.npy": "x"},
 		"tgbl-wiki_edgelist_v2.csv: a temporal graph of TGB":                    {"tgbl-wiki_edgelist_v2.csv": "x"},
 		"an IGB folder, which is not read yet":                                  {"processed/paper__cites__paper/edge_index.npy": npy},
 		"what Marius preprocessed":                                              {"dataset.yaml": "num_nodes: 3", "edges/train_edges.bin": "x"},
@@ -122,6 +123,8 @@ func TestFiles(t *testing.T) {
 		{"a.npz", zipped(t, "edge_index.npy"), "npz", "a.npz: edge_index.npy: arrays of NumPy"},
 		{"adj", zipped(t, "indptr.npy"), "npz", "adj: indptr.npy: arrays of NumPy"},
 		{"a.pt", zipped(t, "archive/data.pkl", "archive/data/0"), "pt", "a.pt: archive/data.pkl: tensors of PyTorch"},
+		{"wikipedia.csv", "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n", "jodie", `wikipedia.csv: a temporal graph of JODIE, whose header is "user_id,item_id,timestamp,state_label,co…"`},
+		{"ml_w.csv", ",u,i,ts,label,idx\n0,1,2,0,0,1\n", "tgn", `ml_w.csv: a temporal graph of TGN, whose columns are ",u,i,ts,label,idx"`},
 		{"old.pth", legacyTorch + "...", "pt", "old.pth: tensors of PyTorch"},
 		{"ACM.zip", zipped(t, "ACM/info.dat", "ACM/node.dat"), "hgb", "ACM.zip: ACM/node.dat: a graph of the Heterogeneous Graph Benchmark"},
 		{"e.npy", "\x93NUMPY\x01\x00", "npy", "e.npy: an array of NumPy"},
@@ -150,9 +153,7 @@ func TestFiles(t *testing.T) {
 		{"a.parquet", "PAR1...", "a table in parquet, which needs a schema: gnnstore ingest table --infer "},
 		{"a.zip", zipped(t, "arxiv/raw/edge.csv.gz"), "arxiv/raw/edge.csv.gz: a dataset in a zip archive; unpack it first"},
 		{"b.zip", zipped(t, "readme.txt"), "a zip archive of none of the formats"},
-		{"a.csv", ",src,dst,time,int_roll,ext_roll\n0,1,2,3.0,0,0\n", "a temporal graph of TGL"},
-		{"wikipedia.csv", "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n", "a temporal graph of JODIE"},
-		{"ml_w.csv", ",u,i,ts,label,idx\n0,1,2,0,0,1\n", "a temporal graph of TGN"},
+		{"a.csv", ",src,dst,time,int_roll,ext_roll\n0,1,2,3.0,0,0\n", "the events of a temporal graph of TGL (,src,dst,time,int_roll,ext_roll); name its folder: gnnstore ingest tgl "},
 		{"a.pkl", "\x80\x03}q\x00.", "a Python pickle that is none of"},
 		{"a.npy", "rawrawraw", "its first bytes are not those of a .npy file"},
 		{"a.json", "{\"1\": [2]}", "JSON, which is no graph by itself"},

@@ -180,11 +180,11 @@ func text(path string) (format, why string, err error) {
 		}
 		return refuse("RDF triples: if they are N-Triples, rename it to end in .nt")
 	case strings.HasPrefix(low, ",src,dst,time"):
-		return refuse("a temporal graph of TGL (%s), which is not read yet", lines.Clip([]byte(first)))
+		return refuse("the events of a temporal graph of TGL (%s); name its folder: gnnstore ingest tgl %s", lines.Clip([]byte(first)), filepath.Dir(path))
 	case strings.HasPrefix(low, ",u,i,ts"):
-		return refuse("a temporal graph of TGN (%s), which is not read yet", lines.Clip([]byte(first)))
+		return "tgn", fmt.Sprintf("%s: a temporal graph of TGN, whose columns are %q", name, lines.Clip([]byte(first))), nil
 	case strings.HasPrefix(low, "user_id,item_id,timestamp"):
-		return refuse("a temporal graph of JODIE (%s), which is not read yet", lines.Clip([]byte(first)))
+		return "jodie", fmt.Sprintf("%s: a temporal graph of JODIE, whose header is %q", name, lines.Clip([]byte(first))), nil
 	case len(cells) < 2:
 		return refuse("its first row has one column (%s), and an edge has two ids; if it counts edges, say gnnstore ingest csv --header yes", lines.Clip([]byte(first)))
 	case numbers == 2:

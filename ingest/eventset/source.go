@@ -1,0 +1,163 @@
+package eventset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/edgelist"
+)
+
+// Options say what the files do not.
+type Options struct {
+	Bipartite bool // sources and destinations are users and items
+	NoRows    bool // features of events are left behind, since others are to be made
+	// Memory bounds what the pickle of a .pt takes; 0 is no bound but its own.
+	Memory int64
+}
+
+// Source is a stream with features beside its table. Rows of the table are not passed over: those of features would not fit any more.
+type Source struct {
+	*edgelist.Source
+	tables  []*matrix // behind those of the list, which has none
+	owners  []string  // of them: "" is the stream's
+	skipped []string
+}
+
+// OpenTGL opens TGL's folder.
+func OpenTGL(dir string, o Options) (*Source, error) {
+	table := filepath.Join(dir, "edges.csv")
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s: a file; name the folder that it is in, with the features beside it", dir)
+	}
+	s := &Source{}
+	nodes, err := s.matrix(o, dir, "node_features", 0)
+	if err != nil {
+		return nil, err
+	}
+	events, err := s.matrix(o, dir, "edge_features", 0)
+	if err != nil {
+		return nil, err
+	}
+	list := edgelist.Options{Events: true, Header: "yes", Src: "src", Dst: "dst", Time: "time", Part: "ext_roll", Bipartite: o.Bipartite}
+	if nodes != nil {
+		if o.Bipartite {
+			return nil, fmt.Errorf("%s: its rows are of nodes of one kind, which --bipartite parts in two; leave that out", nodes.path)
+		}
+		list.Count = nodes.rows
+		s.add(nodes, "node")
+	}
+	if events != nil && !o.NoRows {
+		s.add(events, "")
+	}
+	for name, what := range map[string]string{"labels.csv": "labels at times of their own", "ext_full.npz": "lists of neighbours"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			s.skipped = append(s.skipped, fmt.Sprintf("%s: %s are not read", filepath.Join(dir, name), what))
+		}
+	}
+	slices.Sort(s.skipped)
+	return s.open(table, list)
+}
+
+// OpenTGN opens ml_NAME.csv, or the folder that it is alone in.
+func OpenTGN(path string, o Options) (*Source, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		found, err := filepath.Glob(filepath.Join(escape(path), "ml_*.csv"))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) != 1 {
+			return nil, fmt.Errorf("%s: %d files ml_*.csv in it; name the one to read", path, len(found))
+		}
+		path = found[0]
+	}
+	base, ok := strings.CutSuffix(filepath.Base(path), ".csv")
+	if !ok {
+		return nil, fmt.Errorf("%s: not ml_NAME.csv, which TGN's preprocessing leaves; for another table choose format events", path)
+	}
+	s := &Source{}
+	events, err := s.matrix(o, filepath.Dir(path), base, 1)
+	if err != nil {
+		return nil, err
+	}
+	if events != nil && !o.NoRows {
+		s.add(events, "")
+	}
+	if nodes := filepath.Join(filepath.Dir(path), base+"_node.npy"); exists(nodes) {
+		s.skipped = append(s.skipped, nodes+": features of nodes, which are zeros in TGN's preprocessing, are not read")
+	}
+	return s.open(path, edgelist.Options{Events: true, Header: "yes", Src: "u", Dst: "i", Time: "ts", EventLabel: "label", Bipartite: o.Bipartite})
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// escape is a folder as a pattern of its own name.
+func escape(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+func (s *Source) open(table string, o edgelist.Options) (_ *Source, err error) {
+	if s.Source, err = edgelist.Open(table, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Source) add(m *matrix, owner string) {
+	s.tables, s.owners = append(s.tables, m), append(s.owners, owner)
+}
+
+// matrix opens the features called so, nil where there are none.
+func (s *Source) matrix(o Options, dir, name string, skip int64) (*matrix, error) {
+	for _, ext := range []string{".pt", ".npy"} {
+		m, err := openMatrix(filepath.Join(dir, name+ext), skip, o.Memory)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return m, err
+		}
+	}
+	return nil, nil
+}
+
+// Schema is that of the list, and of the features beside it.
+func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
+	schema, err := s.Source.Schema(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range s.tables {
+		t := ingest.Table{Name: "feat", NodeType: s.owners[i], Dim: m.dim}
+		if t.NodeType == "" {
+			t.Relation = schema.Relations[0].Key()
+		}
+		schema.Tables = append(schema.Tables, t)
+		more, err := ingest.Files(m.path)
+		if err != nil {
+			return nil, err
+		}
+		schema.Identity += more
+	}
+	schema.Skipped = append(slices.Clone(schema.Skipped), s.skipped...)
+	return schema, nil
+}
+
+// Rows streams the features of events, or of nodes.
+func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
+	return s.tables[table].each(ctx, emit)
+}
+
+// MissingRows are none: a matrix has a row for each.
+func (s *Source) MissingRows(int) int64 { return 0 }
+
+var (
+	_ ingest.Remarker = (*Source)(nil)
+	_ ingest.Sparse   = (*Source)(nil)
+)

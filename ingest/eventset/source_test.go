@@ -1,0 +1,176 @@
+package eventset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/generate"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// folder is files by name.
+type folder map[string]string
+
+func (f folder) write(t testing.TB) string {
+	dir := t.TempDir()
+	for name, body := range f {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644))
+	}
+	return dir
+}
+
+// array is a .npy file: descr and shape as NumPy writes them, and the bytes of its elements.
+func array(descr, shape string, elements ...byte) string {
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
+	header += strings.Repeat(" ", 117-len(header)) + "\n"
+	return "\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), 0}) + header + string(elements)
+}
+
+const tgl = ",src,dst,time,int_roll,ext_roll\n0,0,2,1.5,0,0\n1,1,2,1700000000.25,0,1\n2,0,3,1700000000.25,0,2\n"
+
+// TestTGL: the first column has no name, ext_roll is the split, features may be booleans, and nodes are as many as their rows.
+func TestTGL(t *testing.T) {
+	dir := folder{
+		"edges.csv": tgl, "edge_features.npy": array("|b1", "3, 2", 1, 0, 0, 1, 1, 1), "node_features.npy": array("|i1", "5,", 9, 8, 7, 6, 5), "labels.csv": "x", "ext_full.npz": "x",
+	}.write(t)
+	s, err := OpenTGL(dir, Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	g, err := sourcetest.Read(s)
+	require.NoError(t, err)
+	require.Equal(t, []int64{0, 1, 0}, g.Edges[0].Src)
+	require.Equal(t, []int64{2, 2, 3}, g.Edges[0].Dst)
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.Schema.NodeTypes)
+	require.Equal(t, []float32{9, 8, 7, 6, 5}, g.Table("node/feat"))
+	require.Equal(t, []float32{1, 0, 0, 1, 1, 1}, g.Table("node__events__node/feat"))
+	require.True(t, g.Schema.Relations[0].Parted)
+	require.Contains(t, g.Schema.Skipped, dir+"/ext_full.npz: lists of neighbours are not read")
+	require.Contains(t, g.Schema.Skipped, dir+"/labels.csv: labels at times of their own are not read")
+
+	out := filepath.Join(t.TempDir(), "x.gnn")
+	rep, err := ingest.Build(t.Context(), s, out, ingest.Options{})
+	require.NoError(t, err)
+	require.Equal(t, store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, rep.Streams[0].Split)
+	require.Equal(t, 1700000000.25, rep.Streams[0].Last, "times are not rounded to float32")
+}
+
+// TestGeneratedTGL reads what generate writes in TGL's layout, with features in a .pt.
+func TestGeneratedTGL(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "raw")
+	_, err := generate.WriteRaw(t.Context(), "temporal", dir, generate.Options{Scale: 0.005, Dim: 3}, nil)
+	require.NoError(t, err)
+	s, err := OpenTGL(dir, Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	out := filepath.Join(t.TempDir(), "x.gnn")
+	rep, err := ingest.Build(t.Context(), s, out, ingest.Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 787, rep.Streams[0].Events)
+	d, err := store.Open(out)
+	require.NoError(t, err)
+	defer d.Close()
+	problems, err := d.Verify(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	feat, ok := d.StreamTable("events", "feat")
+	require.True(t, ok)
+	require.Equal(t, []int{787, 3}, []int{feat.Rows(), feat.Dim()})
+
+	s, err = OpenTGL(dir, Options{Bipartite: true, NoRows: true})
+	require.NoError(t, err)
+	schema, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"user", "item"}, []string{schema.NodeTypes[0].Name, schema.NodeTypes[1].Name})
+	require.Empty(t, schema.Tables)
+	require.NoError(t, s.Close())
+}
+
+const tgn = ",u,i,ts,label,idx\n0,1,3,0.0,0.0,1\n1,2,3,36.0,1.0,2\n2,1,4,77.0,0.0,3\n"
+
+// TestTGN: ids count from 1, labels are floats, and row 0 of the features is of no event.
+func TestTGN(t *testing.T) {
+	dir := folder{"ml_wiki.csv": tgn, "ml_wiki.npy": array("|i1", "4, 2", 0, 0, 1, 2, 3, 4, 5, 6), "ml_wiki_node.npy": "x"}.write(t)
+	for _, path := range []string{dir, filepath.Join(dir, "ml_wiki.csv")} {
+		s, err := OpenTGN(path, Options{})
+		require.NoError(t, err)
+		g, err := sourcetest.Read(s)
+		require.NoError(t, err)
+		require.Equal(t, []int64{1, 2, 1}, g.Edges[0].Src)
+		require.Equal(t, []int64{3, 3, 4}, g.Edges[0].Dst)
+		require.Equal(t, []uint64{0, 1, 0}, g.Edges[0].Values[1])
+		require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, g.Table("node__events__node/feat"))
+		require.Equal(t, "ml_wiki", g.Schema.Name)
+		require.NoError(t, s.Close())
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, c := range []struct {
+		files folder
+		tgn   bool
+		o     Options
+		want  string
+	}{
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "4, 1", 7, 1, 2, 3)}, true, Options{}, "ml_w.npy: row 0 is not of zeros, as the one before the first event's is"},
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "3, 1", 0, 1, 2)}, true, Options{}, "ml_w.npy: 2 rows for the 3 events of stream events; is the file complete?"},
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "5, 1", 0, 1, 2, 3, 4)}, true, Options{}, "ml_w.npy: row 3 (counting from 0) and there are 3 events of stream events"},
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "4, 1", 0, 1)}, true, Options{}, "ml_w.npy: "},
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|O", "4, 1", 0, 1)}, true, Options{}, "ml_w.npy: "},
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "0, 1")}, true, Options{}, "ml_w.npy: no row"},
+		{folder{"ml_w.csv": tgn, "ml_v.csv": tgn}, true, Options{}, "2 files ml_*.csv in it; name the one to read"},
+		{folder{"edges.csv": tgl, "edge_features.pt": "x"}, false, Options{}, "edge_features.pt: "},
+		{folder{"edges.csv": tgl, "node_features.npy": array("|i1", "3, 1", 1, 2, 3)}, false, Options{}, "destination 3 is not one of the 3 nodes of type node"},
+		{folder{"edges.csv": tgl, "node_features.npy": array("|i1", "4, 1", 1, 2, 3, 4)}, false, Options{Bipartite: true}, "its rows are of nodes of one kind"},
+		{folder{"edges.csv": strings.Replace(tgl, "0,0,2,1.5,0,0", "0,0,2,1.5,0,2", 1)}, false, Options{}, "it is to validate, and one before it in time is to test"},
+		{folder{"edges.csv": strings.Replace(tgl, "ext_roll", "roll", 1)}, false, Options{}, "--part ext_roll: there is no such column"},
+		{folder{}, false, Options{}, "edges.csv: no such file or directory"},
+	} {
+		dir := c.files.write(t)
+		open := OpenTGL
+		if c.tgn {
+			open = OpenTGN
+		}
+		s, err := open(dir, c.o)
+		if err == nil {
+			_, err = ingest.Build(t.Context(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+			s.Close()
+		}
+		require.ErrorContains(t, err, c.want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+func TestConform(t *testing.T) {
+	const n, dim = 1 << 16, 5
+	var events strings.Builder
+	events.WriteString(",src,dst,time,int_roll,ext_roll\n")
+	for i := range n + 7 {
+		fmt.Fprintf(&events, "%d,%d,%d,%d.5,0,%d\n", i, i%500, i%77, i, i*3/(n+7))
+	}
+	dir := folder{"edges.csv": events.String(), "edge_features.npy": array("|i1", fmt.Sprintf("%d, %d", n+7, dim), make([]byte, dim*(n+7))...), "node_features.npy": array("|u1", "500, 2", make([]byte, 1000)...)}.write(t)
+	sourcetest.Conform(t, func() (ingest.Source, error) { return OpenTGL(dir, Options{}) })
+}
+
+// FuzzTGN: whatever the table and the features are, what is wrong is said in a line.
+func FuzzTGN(f *testing.F) {
+	f.Add(tgn, array("|i1", "4, 2", 0, 0, 1, 2, 3, 4, 5, 6))
+	f.Add(tgn, array("<f8", "4, 1"))
+	f.Fuzz(func(t *testing.T, table, features string) {
+		dir := folder{"ml_x.csv": table, "ml_x.npy": features}.write(t)
+		s, err := OpenTGN(dir, Options{})
+		if err == nil {
+			_, err = sourcetest.Read(s)
+			s.Close()
+		}
+		if err != nil {
+			require.NotContains(t, strings.TrimSpace(err.Error()), "\n")
+		}
+	})
+}
