@@ -35,7 +35,7 @@ func newGenerate() *cobra.Command {
 		Long: "Make a graph in the shape of a public benchmark into a sealed dataset at OUT, which must not exist; with --raw, the\n" +
 			"raw files of that benchmark. Degrees follow a power law, communities decide the labels, and features are weak alone\n" +
 			"and strong with neighbours; citations is no benchmark's shape, and the mean of the rows of three hops does not give\n" +
-			"its labels away; kg is a knowledge graph, of whose triples 2 % are held out unless --edge-split says otherwise. The same\n" +
+			"its labels away; temporal and drift are streams of events; kg is a knowledge graph, of whose triples 2 % are held out unless --edge-split says otherwise. The same\n" +
 			"options and seed give the same graph on every machine.\n\n" +
 			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
@@ -71,20 +71,19 @@ func newGenerate() *cobra.Command {
 	f.Float64Var(&o.graph.Valid, "valid", 0, "share of nodes to validate on")
 	f.Float64Var(&o.graph.Test, "test", 0, "share of nodes to test on")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the graph")
+	f.Float64Var(&o.graph.Span, "span", 0, "seconds from the first event of kind temporal to the last (default 31 days)")
+	f.StringVar(&o.Split, "split", "", "of streams: time:a/b/c (default given, of drift time:0.7/0.15/0.15)")
 	f.BoolVar(&o.raw, "raw", false, "write raw files in the benchmark's own layout")
 	o.flags(f)
 	return cmd
 }
 
 // ofDatasets are the flags that raw files know nothing of.
-var ofDatasets = []string{"undirected", "reverse", "features", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
+var ofDatasets = []string{"split", "undirected", "reverse", "features", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
 
 // checkFlags refuses what does not go with raw files, or only with them.
 func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {
 	if !o.raw {
-		if generate.About(kind) != "" && !generate.Datasets(kind) {
-			return fmt.Errorf("kind %s is a stream of events, and a dataset holds none yet; add --raw", kind)
-		}
 		return nil
 	}
 	if generate.About(kind) != "" && !generate.Raw(kind) {

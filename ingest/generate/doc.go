@@ -71,11 +71,16 @@
 // XOR 37·n mod 64, with probability Homophily, and any two otherwise; so a relation is told by the communities of both ends, and DistMult
 // can learn it: see relation.home.
 //
+// # Streams
+//
+// Kind temporal has events between users and items: a user stays in a community of items for a while and moves on, so its last items tell
+// more of the next than all of them. Kinds drift are small, and harder: see drifting. They are made one behind the other, from the first.
+//
 // # Reproducible
 //
 // Every draw hashes the seed and the number of the edge, node or column, so any part can be made without the others, by
 // any number of goroutines. Only additions, multiplications, divisions and square roots decide about edges, rounded one by
-// one, so that a seed gives the same graph on every machine.
+// one, so that a seed gives the same graph on every machine. Kinds drift take powers and logarithms as well.
 //
 // # Why not
 //

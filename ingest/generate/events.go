@@ -21,7 +21,7 @@ type events struct {
 }
 
 const (
-	eventSpan = 31 * 24 * 3600 // seconds
+	eventSpan = 31 * 24 * 3600 // seconds, unless told
 	stays     = 8              // homes of a user in that time
 )
 
@@ -38,10 +38,10 @@ func newEvents(g *Source) *events {
 func (e *events) at(k int64) event {
 	h := key(e.key, forEvents, uint64(k))
 	_, user := e.anyone(e.users, unit(h))
-	time := int64((float64(k) + unit(draw(h, 1))) * (eventSpan / float64(e.r.edges)))
+	time := int64((float64(k) + unit(draw(h, 1))) * (e.g.shape.span / float64(e.r.edges)))
 	ev := event{user: int64(user), time: time}
 	move := draw(e.homes, uint64(user)) // when in a stay the user moves
-	stay := uint64(float64(float64(time)*(stays/float64(eventSpan))) + unit(move))
+	stay := uint64(float64(float64(time)*(stays/e.g.shape.span)) + unit(move))
 	ev.home, _ = e.anyone(e.item, unit(draw(move, stay+1)))
 	u, homophily := unit(draw(h, 2)), e.r.homophily
 	var item uint32

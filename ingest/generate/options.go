@@ -19,6 +19,7 @@ type Options struct {
 	Homophily float64 // share of edges that stay in the community for sure; default the kind's
 	Signal    float64 // length of the classes' means, where noise has 1 a column; default the kind's
 	Seed      uint64  // default 1
+	Span      float64 // of kind temporal: seconds from the first event to the last, about; default 31 days
 	// Shares of the nodes that can be labelled. Default: the kind's, when all three are 0; the rest has no label.
 	Train, Valid, Test float64
 }
@@ -47,6 +48,8 @@ type kind struct {
 	traits    bool // classes are no communities: see traits
 	triples   bool // a knowledge graph: nodes have no features, labels and split
 	leaves    leaves
+	stream    bool // of events, in its only relation
+	drifts    bool // a stream whose users change what they like: see drifting
 }
 
 type typeShape struct {
@@ -117,13 +120,25 @@ var kinds = map[string]kind{
 		dim:       1, classes: 64, homophily: 0.9, triples: true,
 	},
 	temporal: {
-		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events; raw files only",
+		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events over --span",
 		name:      "GENERATED",
 		types:     []typeShape{{"user", 8_227}, {"item", 1_000}},
 		relations: []relationShape{{"user", "event", "item", 157_474, 30, 30, 0}},
 		dim:       172, classes: 10, parts: [3]int64{110_232, 23_621, 23_621}, split: "time",
-		homophily: 0.6, signal: 1.5,
+		homophily: 0.6, signal: 1.5, stream: true,
 	},
+	"drift-s": driftKind("20 k events of 150 users and 60 items in 4 groups", 20_000, 150, 60, 4, 8),
+	"drift-m": driftKind("40 k events of 300 users and 120 items in 6 groups", 40_000, 300, 120, 6, 12),
+	"drift-l": driftKind("100 k events of 6,000 users and 1,000 items in 8 groups", 100_000, 6_000, 1_000, 8, 12),
+}
+
+// driftKind is a size of a stream that only a long memory tells much of.
+func driftKind(about string, events, users, items int64, groups, dim int) kind {
+	return kind{
+		about: "a stream for memories, whose users change what they like: " + about, name: "drift",
+		types: []typeShape{{"user", users}, {"item", items}}, relations: []relationShape{{"user", "event", "item", events, 30, 30, 0}},
+		dim: dim, classes: groups, signal: 1, stream: true, drifts: true,
+	}
 }
 
 const (
@@ -156,11 +171,8 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 // About describes a kind in a line.
 func About(name string) string { return kinds[name].about }
 
-// Datasets says whether a kind can become a dataset; one that cannot has raw files only.
-func Datasets(name string) bool { return name != temporal }
-
 // Raw says whether a kind can become raw files.
-func Raw(name string) bool { return name != triples }
+func Raw(name string) bool { return name != triples && !kinds[name].drifts }
 
 // shape is a kind as the options change it: sizes are final.
 type shape struct {
@@ -169,6 +181,7 @@ type shape struct {
 	seed    uint64
 	nodes   int64
 	edges   int64
+	span    float64 // seconds of a stream
 	options Options
 }
 
@@ -250,6 +263,20 @@ func (o *Options) shape(name string) (*shape, error) {
 	s.share(fullNodes, fullEdges, bad)
 	if k.triples && (o.Dim != 0 || o.Signal != 0 || o.Train != 0 || o.Valid != 0 || o.Test != 0) {
 		bad("--dim, --signal, --train, --valid and --test: entities of kind %s have no features and labels; leave them out", name)
+	}
+	if k.drifts && (o.Homophily != 0 || o.Train != 0 || o.Valid != 0 || o.Test != 0) {
+		bad("--homophily, --train, --valid and --test: kind %s has none, and is split by --split time:a/b/c; leave them out", name)
+	}
+	if k.drifts && s.dim < s.classes {
+		bad("--dim %d and --classes %d: events of kind %s have a column for each class at least", s.dim, s.classes, name)
+	}
+	if k.drifts && s.types[1].nodes < int64(s.classes) {
+		bad("--nodes: %d of type %s for %d classes; ask for more nodes, or for fewer --classes", s.types[1].nodes, s.types[1].name, s.classes)
+	}
+	if s.span = o.Span; o.Span == 0 {
+		s.span = eventSpan
+	} else if !(o.Span > 0 && o.Span < 1<<53) || name != temporal {
+		bad("--span %v: it is the seconds that kind temporal takes, above 0", o.Span)
 	}
 	if o.Homophily != 0 {
 		s.homophily = o.Homophily

@@ -36,9 +36,6 @@ func Open(kind string, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !Datasets(kind) {
-		return nil, fmt.Errorf("kind %s is a stream of events, and a dataset holds none yet; write it as raw files", kind)
-	}
 	return newSource(s), nil
 }
 
@@ -78,6 +75,10 @@ func newSource(s *shape) *Source {
 		g.schema.Featureless = true
 		return g
 	}
+	if s.stream {
+		g.streamSchema()
+		return g
+	}
 	g.schema.Tables = []ingest.Table{{Name: "feat", NodeType: labelled.name, Dim: s.dim}}
 	g.schema.Labels = []ingest.Label{{Name: "label", NodeType: labelled.name, Classes: s.classes}}
 	g.schema.Splits = []ingest.Split{{Name: s.split, NodeType: labelled.name}}
@@ -88,6 +89,9 @@ func newSource(s *shape) *Source {
 func (s *shape) identity() string {
 	text := fmt.Sprintf("generate %d %s seed %d dim %d classes %d homophily %v signal %v parts %v", recipe, s.key, s.seed, s.dim, s.classes,
 		s.homophily, s.signal, s.parts)
+	if s.span != eventSpan {
+		text += fmt.Sprintf(" span %v", s.span)
+	}
 	for _, t := range s.types {
 		text += fmt.Sprintf(" %s %d", t.name, t.nodes)
 	}
@@ -113,6 +117,9 @@ func (g *Source) place(first int64) ingest.Place {
 
 // Edges makes them grouped by destination, in an order that has nothing to do with ids.
 func (g *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
+	if g.shape.stream {
+		return g.eventEdges(ctx, emit)
+	}
 	r := g.relations[relation]
 	type buffer struct{ src, dst []int64 }
 	return ordered(ctx, chunks(r.edges, edgeChunk),
@@ -138,6 +145,9 @@ func chunks(n, each int64) int64 { return (n + each - 1) / each }
 // Rows makes the features of all nodes.
 func (g *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
 	mustBeFirst(table)
+	if g.shape.stream {
+		return g.eventRows(ctx, emit)
+	}
 	return eachChunk(ctx, g, max(1, chunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.row,
 		func(first int64, values []float32) error {
 			return emit(ingest.RowChunk{Place: g.place(first), Values: values})
@@ -146,6 +156,9 @@ func (g *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 
 // RowsAt makes the features of any nodes.
 func (g *Source) RowsAt(table int, rows []uint32, dst []float32) bool {
+	if g.shape.stream { // its rows are of events
+		return false
+	}
 	mustBeFirst(table)
 	dim := g.shape.dim
 	if len(dst) != len(rows)*dim {

@@ -60,7 +60,7 @@ func TestFullShape(t *testing.T) {
 		require.Equal(t, want.classes, g.schema.Labels[0].Classes)
 		require.Equal(t, want.parts, g.shape.parts)
 	}
-	require.Equal(t, []string{"citations", "kg", "mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
+	require.Equal(t, []string{"citations", "drift-l", "drift-m", "drift-s", "kg", "mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
 }
 
 // TestAnySize: what comes out is what was asked for, whatever that was.
@@ -202,7 +202,7 @@ func TestRefuses(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"twitter", Options{}, `unknown kind "twitter"; there are citations, kg, mag240m, papers100m, products, reddit, temporal`},
+		{"twitter", Options{}, `unknown kind "twitter"; there are citations, drift-l, drift-m, drift-s, kg, mag240m, papers100m, products, reddit, temporal`},
 		{"reddit", Options{Scale: -1}, "--scale -1: it multiplies nodes and edges, so it is above 0, as in 0.01"},
 		{"reddit", Options{Scale: math.NaN(), Dim: -3}, "--scale NaN: it multiplies nodes and edges, so it is above 0, as in 0.01\n--dim -3: want 1 to 16384"},
 		{"reddit", Options{Nodes: -5, Edges: -5}, "--nodes -5: a number from 1 on is wanted\n--edges -5: a number from 1 on is wanted"},
@@ -214,14 +214,16 @@ func TestRefuses(t *testing.T) {
 		{"reddit", Options{Homophily: 1.5, Signal: -1}, "--homophily 1.5: it is a share of the edges, from 0 to 1\n--signal -1: want 0 to 1000"},
 		{"reddit", Options{Train: 0.9, Test: 0.2}, "--train, --valid and --test: the shares sum to 1.1, and 1 is all"},
 		{"kg", Options{Dim: 3}, "--dim, --signal, --train, --valid and --test: entities of kind kg have no features and labels; leave them out"},
+		{"reddit", Options{Span: 7}, "--span 7: it is the seconds that kind temporal takes, above 0"},
+		{"temporal", Options{Span: -1}, "--span -1: it is the seconds that kind temporal takes, above 0"},
+		{"drift-s", Options{Homophily: 0.5}, "--homophily, --train, --valid and --test: kind drift-s has none, and is split by --split time:a/b/c; leave them out"},
+		{"drift-s", Options{Classes: 9}, "--dim 8 and --classes 9: events of kind drift-s have a column for each class at least"},
 		{"reddit", Options{Valid: -0.5}, "--valid -0.5: a share of the nodes, from 0 to 1"},
 	} {
 		require.EqualError(t, c.o.Validate(c.kind), c.want)
 		_, err := Open(c.kind, c.o)
 		require.EqualError(t, err, c.want)
 	}
-	_, err := Open("temporal", Options{})
-	require.EqualError(t, err, "kind temporal is a stream of events, and a dataset holds none yet; write it as raw files")
 }
 
 // TestProportion: nodes or edges alone bring the others with them, so that the degree stays; both are as given.
