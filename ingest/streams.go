@@ -264,7 +264,10 @@ func (b *builder) writeStream(ctx context.Context, i int) (err error) {
 		return err
 	}
 	w.scale(gap)
-	w.report.Split = w.split.report()
+	if w.report.Split = w.split.report(); w.report.Split.Valid == 0 || w.report.Split.Test == 0 {
+		b.note("stream %s: its split %s leaves %d events to validate and %d to test; those of one time stay together", f.Name, w.report.Split.Name,
+			w.report.Split.Valid, w.report.Split.Test)
+	}
 	w.report.Labels = f.Stream.Label != ""
 	classes := max(f.Stream.Classes, len(f.Stream.ClassNames))
 	if w.report.Labels && classes == 0 {
@@ -422,17 +425,10 @@ func (w *streamWriter) writeLists(ctx context.Context, i int, halves []extsort.B
 	}
 	form := edgeForm{Relation: w.form.Relation, dst: &nodes{count: int(w.places)}, width: halfBytes}
 	err = b.sortBuckets(ctx, &form, &relation{Given: halves, Starts: starts}, func(_ int, wait turn, m *merged) error {
-		near := make([]store.HalfEdge, len(m.items))
-		for k := range near {
-			r := m.records[k*halfBytes:]
-			near[k] = store.HalfEdge{
-				Time: math.Float64frombits(binary.LittleEndian.Uint64(r[8:])), Event: m.items[k], Neighbor: binary.LittleEndian.Uint32(r[16:]),
-			}
-		}
 		if err := wait(); err != nil {
 			return err
 		}
-		return l.append(m, near)
+		return l.append(m)
 	})
 	if err == nil {
 		err = l.finish()
@@ -456,14 +452,14 @@ type eventLists struct {
 	next    uint64 // place that has not begun
 	open    uint64 // length so far of the list before it
 	last    float64
-	lengths []uint64
-	gaps    *extsort.Writer // nil: nobody asks
+	lengths []uint64         // of lists that have ended
+	near    []store.HalfEdge // of lists, up to here
+	gaps    *extsort.Writer  // nil: nobody asks
 	to      *extsort.Appender
 	count   int64 // of gaps
 }
 
-func (l *eventLists) append(m *merged, near []store.HalfEdge) error {
-	l.lengths = l.lengths[:0]
+func (l *eventLists) append(m *merged) error {
 	at := 0
 	for k, n := range m.lengths {
 		if place := uint64(m.list) + uint64(k); place == l.next {
@@ -472,28 +468,46 @@ func (l *eventLists) append(m *merged, near []store.HalfEdge) error {
 			}
 			l.next, l.open = place+1, 0
 		}
-		for _, h := range near[at : at+int(n)] {
+		for range n {
+			r := m.records[at*halfBytes:]
+			h := store.HalfEdge{
+				Time: math.Float64frombits(binary.LittleEndian.Uint64(r[8:])), Event: m.items[at], Neighbor: binary.LittleEndian.Uint32(r[16:]),
+			}
 			if gap := h.Time - l.last; l.gaps != nil && l.open > 0 && gap > 0 {
 				l.to.Put8(0, math.Float64bits(gap))
 				l.count++
 			}
-			l.last = h.Time
-			l.open++
+			at, l.open, l.last = at+1, l.open+1, h.Time
+			if l.near = append(l.near, h); len(l.near) == eventBatch {
+				if err := l.flush(); err != nil {
+					return err
+				}
+			}
 		}
-		at += int(n)
+		if len(l.lengths) == eventBatch {
+			if err := l.flush(); err != nil {
+				return err
+			}
+		}
 	}
-	if err := l.out.AppendNear(near); err != nil {
-		return err
+	return nil
+}
+
+func (l *eventLists) flush() error {
+	err := l.out.AppendNear(l.near)
+	if err == nil {
+		err = l.out.AppendLengths(l.lengths)
 	}
-	return l.out.AppendLengths(l.lengths)
+	l.near, l.lengths = l.near[:0], l.lengths[:0]
+	return err
 }
 
 // finish ends the last list.
 func (l *eventLists) finish() error {
-	if l.next == 0 {
-		return nil
+	if l.next > 0 {
+		l.lengths = append(l.lengths, l.open)
 	}
-	return l.out.AppendLengths([]uint64{l.open})
+	return l.flush()
 }
 
 const (

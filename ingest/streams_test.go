@@ -217,6 +217,19 @@ func TestStreamSplit(t *testing.T) {
 	require.Equal(t, store.StreamSplit{Name: "time:0.5/0.25/0.25", Train: 2, Valid: 1, Test: 1}, rep.Streams[0].Split)
 }
 
+// TestSkippedEvents: an event of no node may be passed over, and so is its row of features.
+func TestSkippedEvents(t *testing.T) {
+	events := []happened{{src: 1, dst: 2, time: 3, row: 7}, {src: 12, dst: 2, time: 1, row: 8}, {src: 3, dst: 3, time: 2, row: 9}, {src: 0, dst: 1, time: 2, row: 4}}
+	form := streamForm{row: true}
+	for _, o := range []Options{{SkipBad: 1}, {SkipBad: 1, Order: OrderOriginal, test: tiny}} {
+		path := filepath.Join(t.TempDir(), "x.gnn")
+		rep, err := Build(context.Background(), streamSource(events, form), path, o)
+		require.NoError(t, err)
+		requireStream(t, path, slices.Delete(slices.Clone(events), 1, 2), form)
+		require.EqualValues(t, []int64{3, 1, 1}, []int64{rep.Streams[0].Events, rep.Streams[0].Skipped, rep.Streams[0].SelfLoops})
+	}
+}
+
 // TestTimeScale: streams in seconds are as they are, and one that is over in a few units gets gaps of a thousand.
 func TestTimeScale(t *testing.T) {
 	for _, c := range []struct {
