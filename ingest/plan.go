@@ -241,10 +241,9 @@ func (b *builder) forecast() *Plan {
 	if b.split.kind != "given" {
 		splits = int64(len(b.schema.NodeTypes))
 	}
-	if b.streams() {
-		splits, total = 0, 0
+	if !b.streams() {
+		f.pass("write splits", total, "nodes", float64(splits*total)/rateNodes, 0, 0, 4*total+3*splits*sectionOverhead)
 	}
-	f.pass("write splits", total, "nodes", float64(splits*total)/rateNodes, 0, 0, 4*total+3*splits*sectionOverhead)
 	for i, t := range b.schema.NodeTypes {
 		size := 12*nodes[i] + 2*sectionOverhead
 		if t.IDs == TextIDs {

@@ -141,6 +141,6 @@ func TestStreamDatasets(t *testing.T) {
 		require.Empty(t, problems)
 		plan, err := ingest.PlanBuild(context.Background(), g, filepath.Join(t.TempDir(), "y.gnn"), ingest.Options{})
 		require.NoError(t, err)
-		require.Len(t, plan.Passes, len(rep.Passes)+1) // no split of nodes is written
+		require.Len(t, plan.Passes, len(rep.Passes))
 	}
 }
