@@ -3,8 +3,8 @@
 //	go run ./tools/crash [-data DIR] [-kills 50] [-seed 1] [-bin FILE]
 //	go run ./tools/crash -ingest [-scale 0.02] [-bin FILE]
 //
-// With -ingest it kills generate in each of its passes instead, in 256 MiB, on graphs in the shape of papers100M and MAG240M,
-// and wants the dataset that an undisturbed one makes, and nothing beside it.
+// With -ingest it kills generate in each of its passes instead, in 256 MiB, on graphs in the shape of papers100M and MAG240M
+// and on a stream, and wants the dataset that an undisturbed one makes, and nothing beside it.
 //
 // It trains on ogbn-arxiv below DIR or, without it, on the graph that gnnstore ships. It exits 1 at the first difference,
 // and leaves dataset and run for a look.
@@ -84,6 +84,7 @@ func killGenerate(ctx context.Context, w io.Writer, binary cli.Binary, dir strin
 	for _, flags := range []string{
 		"papers100m --order access", "mag240m --undirected", // one node type, and three
 		"mag240m --undirected --reverse --features mean --dim 32",
+		"temporal --nodes 5M --edges 100M --dim 8 --span 1e9", // a stream
 	} {
 		fmt.Fprintf(w, "generate %s\n", flags)
 		kind, rest, _ := strings.Cut(flags, " ")
