@@ -5,15 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -361,6 +365,34 @@ func TestStreamKilled(t *testing.T) {
 		}
 	}
 	require.Greater(t, resumed, 5)
+}
+
+// TestStreamFullDisk fails one operation after another: nothing is left, and it is said in a line.
+func TestStreamFullDisk(t *testing.T) {
+	source := func() *fake { return streamSource(at(3, 1, 2, 2), streamForm{kind: IntIDs, row: true}) }
+	for n := int64(3); ; n += 7 {
+		mem := newMem(t)
+		var done atomic.Int64 // by several goroutines
+		full := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			switch op.Kind {
+			case errorfs.OpCreate, errorfs.OpMkdirAll, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpRename:
+				if done.Add(1) == n {
+					return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+				}
+			}
+			return nil
+		}))
+		_, err := Build(context.Background(), source(), "d/x.gnn", Options{FS: full})
+		if err == nil {
+			require.Greater(t, n, int64(40))
+			return
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.NotContains(t, err.Error(), "\n")
+		if _, err := mem.Stat("d/x.gnn"); err != nil {
+			requireOnly(t, mem)
+		}
+	}
 }
 
 // TestStreamPlan: the plan has the passes that there are.

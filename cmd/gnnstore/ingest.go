@@ -40,6 +40,7 @@ func newIngest() *cobra.Command {
 			"  gnnstore ingest npz amazon_electronics_computers.npz computers.gnn --undirected --split per-class:20/30\n" +
 			"  gnnstore ingest csv facebook_edges.csv facebook.gnn --undirected \\\n" +
 			"    --nodes facebook_target.csv --label page_type --node-features facebook.json\n" +
+			"  gnnstore ingest events ml_wikipedia.txt wiki.gnn --bipartite --edge-features random:16\n" +
 			"  gnnstore ingest mag240m mag240m_kddcup2021 mag.gnn --undirected --reverse --features mean --plan\n" +
 			"  gnnstore ingest table --infer tables/ > tables/schema.yaml\n" +
 			"  gnnstore ingest table tables/schema.yaml shop.gnn --features random:64",

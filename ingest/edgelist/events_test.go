@@ -151,7 +151,7 @@ func TestEventsRefuse(t *testing.T) {
 		{"0 1 2\n1 2 3 4\n", Options{}, "line 2: found 4 columns"},
 		{"0 1 2\n", Options{Bipartite: true, Count: 3}, "--bipartite: sources and destinations are numbered apart"},
 		{"0 1 2\n", Options{Weight: "3"}, "events have a time, a label and features"},
-		{"user_id,item_id,ts\n0,0,1\n1,0,2\n", Options{}, "two kinds of nodes, and the ids in both (1, the first is 0) would make one node of two"},
+		{"user_id,item_id,ts\n0,0,1\n1,0,2\n", Options{}, "two kinds of nodes, and the ids in both (1, the first is 0) would make one node of two; say --one-id-space if they are one kind, or --bipartite if they are two"},
 	} {
 		c.o.Events = true
 		_, err := read(files{"edges.csv": c.text}.write(t), c.o)

@@ -78,7 +78,11 @@ func (s *Source) judgeKinds(ctx context.Context) error {
 		return nil
 	}
 	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %s; say --one-id-space if they are one kind, or describe both types: gnnstore ingest table --infer %s writes a first schema", s.files[0], fmt.Sprintf(format, args...), filepath.Dir(s.files[0]))
+		remedy := fmt.Sprintf("or describe both types: gnnstore ingest table --infer %s writes a first schema", filepath.Dir(s.files[0]))
+		if s.o.Events {
+			remedy = "or --bipartite if they are two"
+		}
+		return fmt.Errorf("%s: %s; say --one-id-space if they are one kind, %s", s.files[0], fmt.Sprintf(format, args...), remedy)
 	}
 	if k.named != "" {
 		if both, first := k.sides[0].both(k.sides[1]); both > 0 {
