@@ -328,7 +328,7 @@ func TestStreamKilled(t *testing.T) {
 		return streamSource(events, streamForm{kind: TextIDs, two: true, labels: true, row: true})
 	}
 	o := Options{test: tiny}
-	o.test.journal = true
+	o.test.journal, o.test.placed = true, 100 // places of events do not fit
 	whole := newDisk(newMem(t), forever)
 	o.FS = whole
 	want, err := Build(context.Background(), source(), "d/x.gnn", o)

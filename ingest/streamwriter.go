@@ -152,8 +152,12 @@ func (w *streamWriter) writeEvents(ctx context.Context, i int) (halves []extsort
 	}
 	to.Flush()
 	halves, cerr := parts.Close()
-	if err = cmp.Or(err, cerr); err == nil && places != nil {
-		w.rel.Stream.Places, err = w.keepPlaces(i, places)
+	err = cmp.Or(err, cerr)
+	if places != nil {
+		spilled, cerr := places.Close()
+		if err = cmp.Or(err, cerr); err == nil {
+			w.rel.Stream.Places, err = w.keepPlaces(i, places, spilled)
+		}
 	}
 	return halves, ranges.Starts(), err
 }
@@ -190,13 +194,9 @@ func (w *streamWriter) flush() error {
 	return err
 }
 
-// keepPlaces makes a log of them, in the order of events as read.
-func (w *streamWriter) keepPlaces(i int, places *extsort.Placer) ([]extsort.Bucket, error) {
+// keepPlaces makes a log of them, in the order of events as read; spilled is nil where they are in memory.
+func (w *streamWriter) keepPlaces(i int, places *extsort.Placer, spilled []extsort.Bucket) ([]extsort.Bucket, error) {
 	b, events := w.b, w.rel.Report.EdgesRead
-	buckets, err := places.Close()
-	if err != nil {
-		return nil, err
-	}
 	log, err := b.area.NewWriter(fmt.Sprintf("placed-%d", i), 1, extsort.MinBlock)
 	if err != nil {
 		return nil, err
@@ -208,11 +208,11 @@ func (w *streamWriter) keepPlaces(i int, places *extsort.Placer) ([]extsort.Buck
 		}
 		return log.Err()
 	}
-	if buckets == nil {
+	if spilled == nil {
 		err = places.Each(emit)
 	} else {
-		err = b.area.Placed(buckets, events, rowBytes, w.memory, emit)
-		b.discard(buckets...)
+		err = b.area.Placed(spilled, events, rowBytes, w.memory, emit)
+		b.discard(spilled...)
 	}
 	to.Flush()
 	kept, cerr := log.Close()
