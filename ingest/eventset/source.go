@@ -33,8 +33,13 @@ type Source struct {
 // OpenTGL opens TGL's folder.
 func OpenTGL(dir string, o Options) (*Source, error) {
 	table := filepath.Join(dir, "edges.csv")
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
 		return nil, fmt.Errorf("%s: a file; name the folder that it is in, with the features beside it", dir)
+	case !exists(table):
+		return nil, fmt.Errorf("%s: no edges.csv in it; name TGL's folder of one data set", dir)
 	}
 	s := &Source{}
 	nodes, err := s.matrix(o, dir, "node_features", 0)

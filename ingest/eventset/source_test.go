@@ -130,7 +130,7 @@ func TestRefuses(t *testing.T) {
 		{folder{"edges.csv": tgl, "node_features.npy": array("|i1", "4, 1", 1, 2, 3, 4)}, false, Options{Bipartite: true}, "its rows are of nodes of one kind"},
 		{folder{"edges.csv": strings.Replace(tgl, "0,0,2,1.5,0,0", "0,0,2,1.5,0,2", 1)}, false, Options{}, "it is to validate, and one before it in time is to test"},
 		{folder{"edges.csv": strings.Replace(tgl, "ext_roll", "roll", 1)}, false, Options{}, "--part ext_roll: there is no such column"},
-		{folder{}, false, Options{}, "edges.csv: no such file or directory"},
+		{folder{}, false, Options{}, ": no edges.csv in it; name TGL's folder of one data set"},
 	} {
 		dir := c.files.write(t)
 		open := OpenTGL
