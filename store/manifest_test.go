@@ -210,6 +210,10 @@ func FuzzManifest(f *testing.F) {
 	m := &Manifest{Format: formatName, Version: Version, Name: "x", Order: "original"}
 	b, _ := m.seal()
 	f.Add(b)
+	withStream(m)
+	m.Streams[0].TimeScale = 2024453.7815123952 // as encoding/json writes it, and no other way
+	b, _ = m.seal()
+	f.Add(b)
 	f.Add([]byte(`{"format":"gnnstore","version":1}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := decodeManifest(b); err == nil {
