@@ -327,7 +327,7 @@ func (a *audit) edges(layer, t int, v uint32) (n int, err error) {
 }
 
 // farOff is the error from which on rows that are used again hardly say what they stand for.
-const farOff = 0.5
+const farOff = 0.25
 
 // warn says, once, that rows lie far from what they would be, where those that are computed anew lie much closer.
 func (a *audit) warn() {
