@@ -503,6 +503,6 @@ func TestTemporalKeepsItsMemory(t *testing.T) {
 			m.Close()
 			tp.Close()
 		}
-		require.InDelta(t, allocs[0], allocs[1], 20, "%+v", c)
+		require.InDelta(t, allocs[0], allocs[1], 100, "%+v", c) // of more than 210 roots more; gonum, where there is no assembly, cuts products into blocks
 	}
 }
