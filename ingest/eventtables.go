@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 )
@@ -45,7 +44,7 @@ func (p *placed) next() (place uint32, ok bool, err error) {
 func (b *builder) writeEventTable(ctx context.Context, i, k int, t Table) error {
 	rel := &b.state.Relations[k]
 	name := "features " + t.of() + "/" + t.Name
-	rows, width := rel.Stream.Report.Events, t.Dim*b.elem().Size()
+	rows := rel.Stream.Report.Events
 	if rel.inOrder() {
 		return b.pass(ctx, "write "+name, rows, "rows", func() error {
 			w, err := b.newTable(t, false)
@@ -61,36 +60,13 @@ func (b *builder) writeEventTable(ctx context.Context, i, k int, t Table) error 
 			return w.close()
 		})
 	}
-	err := b.pass(ctx, "sort "+name, rel.Report.EdgesRead, "rows", func() error {
-		w, err := b.newTable(t, false)
-		if err != nil {
-			return err
-		}
-		memory, err := b.forPlacer(rows, width, b.room()/4*3)
-		if err != nil {
-			return err
-		}
-		memory = min(memory, max(rows*int64(width)-1, 1)) // it must not fit: passes leave their results on disk
-		if w.placer, err = b.area.NewPlacer(fmt.Sprintf("table-%d", i), rows, width, memory); err != nil {
-			return err
-		}
+	err := b.sortRows(ctx, i, t, rel.Report.EdgesRead, rows, func(w *tableWriter) (func(), error) {
 		buf, err := extsort.Buffer(rowBytes, 1<<20)
 		if err != nil {
-			_, _ = w.placer.Close()
-			return err
+			return nil, err
 		}
-		defer buf.Close()
 		w.placed = &placed{area: b.area, log: rel.Stream.Places[0], buf: buf.Bytes()}
-		err = w.read(ctx, i)
-		buckets, cerr := w.placer.Close()
-		if err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return err
-		}
-		b.state.Tables = append(b.state.Tables, tableState{Report: w.rep, Buckets: buckets, Memory: memory})
-		return nil
+		return buf.Close, nil
 	})
 	if err != nil {
 		return err

@@ -128,7 +128,17 @@ func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
 			return w.close()
 		})
 	}
-	err := b.pass(ctx, "sort "+name, rows, "rows", func() error {
+	if err := b.sortRows(ctx, i, t, rows, rows, nil); err != nil {
+		return err
+	}
+	return b.writePlaced(ctx, t, rows)
+}
+
+// sortRows is the pass that reads table i of the source, of so many rows, and sorts those that are stored by their places, on disk. Where begin is
+// given it gets ready what tells the places, and returns what gives that up.
+func (b *builder) sortRows(ctx context.Context, i int, t Table, read, rows int64, begin func(w *tableWriter) (end func(), err error)) error {
+	width := t.Dim * b.elem().Size()
+	return b.pass(ctx, "sort features "+t.of()+"/"+t.Name, read, "rows", func() error {
 		w, err := b.newTable(t, false)
 		if err != nil {
 			return err
@@ -137,7 +147,14 @@ func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
 		if err != nil {
 			return err
 		}
-		memory = min(memory, rows*int64(width)-1) // it must not fit: passes leave their results on disk
+		memory = min(memory, max(rows*int64(width)-1, 1)) // it must not fit: passes leave their results on disk
+		if begin != nil {
+			end, err := begin(w)
+			if err != nil {
+				return err
+			}
+			defer end()
+		}
 		if w.placer, err = b.area.NewPlacer(fmt.Sprintf("table-%d", i), rows, width, memory); err != nil {
 			return err
 		}
@@ -152,10 +169,6 @@ func (b *builder) writeTable(ctx context.Context, i int, t Table) error {
 		b.state.Tables = append(b.state.Tables, tableState{Report: w.rep, Buckets: buckets, Memory: memory})
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return b.writePlaced(ctx, t, rows)
 }
 
 // writePlaced writes the rows of a table that were sorted last.
