@@ -54,11 +54,11 @@ func runSkipped(_ context.Context, args []string) error {
 		}
 		records = append(records, text...)
 	}
-	listSkipped(os.Stdout, string(records))
-	return nil
+	return listSkipped(os.Stdout, string(records), os.Getenv("GNNSTORE_DATA") != "")
 }
 
-func listSkipped(w io.Writer, records string) {
+// listSkipped says what was skipped wherever it could have run. Where there is data, a test that never had it is an error.
+func listSkipped(w io.Writer, records string, data bool) (err error) {
 	reasons, done := map[string]string{}, map[string]bool{}
 	for line := range strings.Lines(records) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
@@ -73,7 +73,11 @@ func listSkipped(w io.Writer, records string) {
 	fmt.Fprintf(w, "skipped in every step: %d\n", len(reasons))
 	for _, name := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(w, "  %s: %s\n", name, reasons[name])
+		if data && strings.Contains(reasons[name], "GNNSTORE_DATA") {
+			err = fmt.Errorf("%s: there is data, and no step ran it with that: name GNNSTORE_DATA in its file", name)
+		}
 	}
+	return err
 }
 
 // A testEvent is a line of go test -json.

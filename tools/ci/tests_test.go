@@ -62,12 +62,16 @@ func TestListSkipped(t *testing.T) {
 	}
 	record.WriteString("skipped\ta step\tno root\n")
 	var out bytes.Buffer
-	listSkipped(&out, record.String())
+	require.NoError(t, listSkipped(&out, record.String(), true))
 	require.Equal(t, "skipped in every step: 2\n  a step: no root\n  p TestA: a_test.go:5: no GPU here\n", out.String())
 
 	out.Reset()
-	listSkipped(&out, "")
+	require.NoError(t, listSkipped(&out, "", true))
 	require.Equal(t, "skipped in every step: 0\n", out.String())
+
+	lacking := "skipped\tp TestD\td_test.go:7: GNNSTORE_DATA is not set\n"
+	require.NoError(t, listSkipped(io.Discard, lacking, false))
+	require.ErrorContains(t, listSkipped(io.Discard, lacking, true), "p TestD: there is data")
 }
 
 func TestPick(t *testing.T) {
