@@ -1,5 +1,11 @@
 package disk
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // Costs is what a device takes for reads that are under way many at a time.
 type Costs struct {
 	SecondsPerRead float64 `json:"seconds_per_read"` // beside the transfer
@@ -8,6 +14,18 @@ type Costs struct {
 
 // Assumed is a virtual disk of which nothing was measured: 70,000 reads a second, and 1 GB/s.
 var Assumed = Costs{SecondsPerRead: 1.0 / 70_000, BytesPerSecond: 1e9}
+
+// ParseCosts reads READS,BYTES, both a second and above 0, such as 70000,1.5e9.
+func ParseCosts(text string) (Costs, error) {
+	reads, bytes, _ := strings.Cut(text, ",")
+	r, errReads := strconv.ParseFloat(strings.TrimSpace(reads), 64)
+	b, errBytes := strconv.ParseFloat(strings.TrimSpace(bytes), 64)
+	c := Costs{SecondsPerRead: 1 / r, BytesPerSecond: b}
+	if errReads != nil || errBytes != nil || r <= 0 || b <= 0 || (Options{Costs: c}).Validate() != nil {
+		return Costs{}, fmt.Errorf("%q is not reads and bytes a second, both above 0, such as 70000,1.5e9", text)
+	}
+	return c, nil
+}
 
 // Gap is the number of bytes that cost as much as another read: up to it, reading through is cheaper.
 func (c Costs) Gap() int64 { return int64(c.SecondsPerRead * c.BytesPerSecond) }

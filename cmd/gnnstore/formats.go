@@ -203,7 +203,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 		o.csv.Events = true
 		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""
 	}
-	if made := o.csv.EdgeFeatures; len(made) == 1 && strings.HasPrefix(made[0], "random") {
+	if made := o.csv.EdgeFeatures; len(made) == 1 && strings.HasPrefix(made[0], "random:") {
 		b.EdgeFeatures, o.csv.EdgeFeatures, o.made = made[0], nil, true
 	} else if made != nil && (format == "tgl" || format == "tgn") {
 		return fmt.Errorf("--edge-features %s: format %s has its own; leave it out, or make others: random:D", strings.Join(made, ","), format)

@@ -91,7 +91,7 @@ func (h *traceHistory) read(given func(flag string) bool, fail func(flag string,
 	o.HistoryStart, o.WindowBytes = int(h.start), int64(h.window)
 	if h.costs != "" {
 		var err error
-		o.DiskCosts, err = parseCosts(h.costs)
+		o.DiskCosts, err = disk.ParseCosts(h.costs)
 		fail("--disk-costs", err)
 	}
 	return &o
@@ -114,18 +114,6 @@ func parseSlots(text string) (s trace.Slots, err error) {
 		return s, fmt.Errorf("%q is neither auto nor all, nor a share such as 0.5%%, nor a size such as 0, 1MiB or 4GiB", text)
 	}
 	return trace.Slots{Bytes: int64(size)}, nil
-}
-
-// parseCosts reads READS,BYTES, both a second.
-func parseCosts(text string) (disk.Costs, error) {
-	reads, bytes, _ := strings.Cut(text, ",")
-	r, errReads := strconv.ParseFloat(strings.TrimSpace(reads), 64)
-	b, errBytes := strconv.ParseFloat(strings.TrimSpace(bytes), 64)
-	c := disk.Costs{SecondsPerRead: 1 / r, BytesPerSecond: b}
-	if errReads != nil || errBytes != nil || (disk.Options{Costs: c}).Validate() != nil || c == (disk.Costs{}) {
-		return c, fmt.Errorf("%q is not reads and bytes a second, both above 0, such as 70000,1.5e9", text)
-	}
-	return c, nil
 }
 
 // staleText is a t_stale as --t-stale has it.

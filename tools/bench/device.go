@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -27,13 +25,10 @@ func parseDevice(text string) (d device, err error) {
 	if text == "" {
 		return d, nil
 	}
-	reads, bytes, ok := strings.Cut(text, ",")
-	r, errReads := strconv.ParseFloat(reads, 64)
-	b, errBytes := strconv.ParseFloat(bytes, 64)
-	d = device{disk.Costs{SecondsPerRead: 1 / r, BytesPerSecond: b}, "given"}
-	if !ok || errReads != nil || errBytes != nil || r <= 0 || (disk.Options{Costs: d.Costs}).Validate() != nil {
-		return d, fmt.Errorf("-device %s: use reads and bytes a second, both above 0, such as 70000,1.5e9", text)
+	if d.Costs, err = disk.ParseCosts(text); err != nil {
+		return d, fmt.Errorf("-device %w", err)
 	}
+	d.note = "given"
 	return d, nil
 }
 
