@@ -43,7 +43,7 @@ type audit struct {
 const (
 	auditBytes   = 8 << 20 // of rows in float32
 	auditReaders = 4       // reads of disk at a time: each has a buffer
-	auditTag     = 22      // begins the hash that says which nodes are looked at: see history.coinTag
+	auditTag     = 23      // begins the hash that says which nodes are looked at: see history.coinTag
 )
 
 // openAudit gets ready to compare, where the run wants that.
