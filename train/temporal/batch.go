@@ -1,0 +1,50 @@
+package temporal
+
+// Batch is the events of a step, and what a network computes of them. Nodes are at their places, as store.Events numbers them, and times are
+// since the first event of the stream, times its TimeScale. A Batch says which state and features are read; what these are is not known yet.
+//
+// A row is a node at a time. Each is there once, however many events and neighbours it is of. Rows come event by event: of each its source,
+// its destination and its negatives, and behind each of these its neighbours, the newest first.
+type Batch struct {
+	From, To int64 // the events
+
+	// Nodes are the places whose state is read, and Events the events whose features are, each once, in the order in which they are first
+	// wanted.
+	Nodes, Events []uint32
+
+	RowNode []uint32  // by row: its node, among Nodes
+	RowTime []float64 // by row
+
+	// Roots are the rows that are embedded. The rest is beside them: neighbour j of root i is row NearRow[j], by event NearEvent[j] among
+	// Events, Since[j] before the root; of a batch without neighbours all of it is empty but NearStart and NearEnd.
+	Roots              []uint32
+	NearStart, NearEnd []uint32 // by root
+	NearRow, NearEvent []uint32
+	NearRoot           []uint32 // which root it is of
+	Since              []float64
+
+	// By event: which root its source is, and its destination, and those of its Each negatives. All are empty of a batch that only state is
+	// computed of.
+	Src, Dst, Negatives []uint32
+	Each                int
+
+	// Writes are the nodes whose state the events change: those at the ends. None is there twice, and they come by the last of their events.
+	Writes []Write
+
+	bytes int64 // that the lists have room for
+}
+
+// Write is what becomes of the state of a node: what the last of its events in the batch leaves. An event from a node to itself leaves what its
+// destination gets.
+type Write struct {
+	Node  uint32 // among Nodes
+	Row   uint32 // the node at the time of the event
+	Other uint32 // the row of the node at the other end
+	Event uint32 // among Events, whose features the mail has
+}
+
+// Inputs are the rows that the batch reads: of the table of states, and of that of events' features.
+func (b *Batch) Inputs() [][]uint32 { return [][]uint32{b.Nodes, b.Events} }
+
+// Bytes is what the batch takes in memory, with the room that its lists have for more.
+func (b *Batch) Bytes() int64 { return b.bytes }

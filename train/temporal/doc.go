@@ -1,0 +1,2 @@
+// Package temporal draws batches from a stream of events.
+package temporal
