@@ -10,7 +10,6 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/history"
-	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
@@ -118,7 +117,7 @@ func (a *audit) close() {
 
 // look compares some of the rows that step now uses, whose batch is b and whose dropout has this key, where its turn has come. Where it fails, or
 // ctx ends, nothing is counted.
-func (a *audit) look(ctx context.Context, now int, b *pipeline.Gathered, key uint64) error {
+func (a *audit) look(ctx context.Context, now int, b *sample.Batch, key uint64) error {
 	if a == nil || now%cmp.Or(a.HistoryAuditEvery, run.DefaultAuditEvery) != 0 {
 		return nil
 	}
@@ -137,7 +136,7 @@ func (a *audit) look(ctx context.Context, now int, b *pipeline.Gathered, key uin
 			nodes, slots := make([]uint32, len(some)), make([]uint32, len(some))
 			for i, use := range some {
 				u := part.Used[use]
-				nodes[i], slots[i] = b.Batch.Layers[part.Layer].Nodes[part.Type].Src[u.At], u.Slot
+				nodes[i], slots[i] = b.Layers[part.Layer].Nodes[part.Type].Src[u.At], u.Slot
 				sums[k].Ages += int64(now) - int64(u.Stamp)
 			}
 			if err := a.compare(ctx, k, a.BatchSeeds().At(now), key, nodes, slots, &sums[k]); err != nil {

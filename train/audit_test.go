@@ -17,8 +17,6 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/model"
-	"github.com/gnnstore/gnnstore/train/pipeline"
-	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
@@ -116,7 +114,7 @@ func TestAudit(t *testing.T) {
 			if now%o.HistoryAuditEvery == 0 {
 				wholeAudit(t, m, now, b, key, want, func(int, uint32) bool { return true })
 			}
-			require.NoError(t, m.reuse.audit.look(t.Context(), now, &pipeline.Gathered{Drawn: plan.Drawn{Step: now, Batch: b}}, key))
+			require.NoError(t, m.reuse.audit.look(t.Context(), now, b, key))
 			if now%o.HistoryAuditEvery == 0 {
 				for k, part := range m.reuse.cache.Planned(now).Parts {
 					looked += len(part.Used)
@@ -338,7 +336,7 @@ func TestAuditLeavesOut(t *testing.T) {
 		if now%o.HistoryAuditEvery == 0 {
 			wholeAudit(t, m, now, b, key, want, few)
 		}
-		require.NoError(t, m.reuse.audit.look(t.Context(), now, &pipeline.Gathered{Drawn: plan.Drawn{Batch: b}}, key))
+		require.NoError(t, m.reuse.audit.look(t.Context(), now, b, key))
 	})
 	for k, got := range m.reuse.audited {
 		require.Equal(t, want[k].Whole, got.Whole)

@@ -180,10 +180,11 @@ func (t *trainer) tell(ctx context.Context, epoch, steps int, loss float64) erro
 
 // update is one step, in an epoch of steps.
 func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
-	in, now := step.InputOf(b.Batch, b.Rows...), t.optim.Steps()
+	batch := b.Batch.(*sample.Batch)
+	in, now := step.InputOf(batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
 	if t.reuses() {
-		if err := t.reuse.audit.look(ctx, now, b, in.Key); err != nil {
+		if err := t.reuse.audit.look(ctx, now, batch, in.Key); err != nil {
 			return a, err
 		}
 		in.Held = t.reuse.input(now)
@@ -192,7 +193,7 @@ func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, 
 		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.mostEpochs()*steps, steps), nil)
 	}
 	if err == nil && t.reuses() {
-		t.reuse.writeBack(now, b.Batch)
+		t.reuse.writeBack(now, batch)
 	}
 	if err == nil && t.learns() {
 		t.torn = true

@@ -143,7 +143,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	}
 	p.MissRate = p.ColdRows / max(p.InputRows, 1)
 	began := time.Now()
-	if err := t.rehearse(last[0].Batch, last[0].Step); err != nil {
+	if err := t.rehearse(last[0].Batch.(*sample.Batch), last[0].Step); err != nil {
 		return nil, err
 	}
 	p.StepSeconds = time.Since(began).Seconds()

@@ -323,9 +323,10 @@ func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 			Z: func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
 		}
 		err := e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
-			out := e.step.Predict(step.InputOf(b.Batch, b.Rows...))[t]
+			batch := b.Batch.(*sample.Batch)
+			out := e.step.Predict(step.InputOf(batch, b.Rows...))[t]
 			e.look()
-			return e.task.Measure(e.step.Feed, t, out.Value, b.Batch.Seeds[t])
+			return e.task.Measure(e.step.Feed, t, out.Value, batch.Seeds[t])
 		})
 		if err != nil {
 			return err

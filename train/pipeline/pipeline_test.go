@@ -45,7 +45,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) config(samplers int, bytes int64) plan.Config {
 	return plan.Config{
-		Sampler: sample.NewSampler(r.topo, sample.Config{Fanouts: []int{5, 3}}, samplers), Parallel: samplers,
+		Sampler: plan.Graph{GraphSampler: sample.NewSampler(r.topo, sample.Config{Fanouts: []int{5, 3}}, samplers)}, Parallel: samplers,
 		Tables: []*cachetier.Stack{r.stack}, Bytes: bytes,
 	}
 }
@@ -111,7 +111,7 @@ func TestSameBatches(t *testing.T) {
 						rows, ok := r.be.Host(b.Rows[0])
 						require.True(t, ok)
 						got = append(got, batch{
-							slices.Clone(b.Batch.Inputs()[0]), slices.Clone(b.Batch.Layers[1].Blocks[0].Nbr), slices.Clone(rows), b.Read[0].InputRows - started,
+							slices.Clone(b.Batch.Inputs()[0]), slices.Clone(b.Batch.(*sample.Batch).Layers[1].Blocks[0].Nbr), slices.Clone(rows), b.Read[0].InputRows - started,
 						})
 						return nil
 					}
@@ -165,7 +165,7 @@ func TestTables(t *testing.T) {
 	typed.Seeds = func(step int) [][]uint32 { return append(seeds(step), nil) }
 	for _, be := range []kernels.Backend{r.be, kerneltest.Remote(r.be)} {
 		c := r.config(2, 20_000)
-		c.Sampler, c.Tables = sample.NewTyped(schema, lists, sample.Config{Fanouts: []int{5, 3}}, 2), nil
+		c.Sampler, c.Tables = plan.Graph{GraphSampler: sample.NewTyped(schema, lists, sample.Config{Fanouts: []int{5, 3}}, 2)}, nil
 		for _, f := range features {
 			s, err := cachetier.Open(t.Context(), f, cachetier.Options{HostBytes: 3000})
 			require.NoError(t, err)
@@ -201,8 +201,8 @@ type counted struct {
 	most   *atomic.Int64
 }
 
-func (c counted) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
-	err := c.Sampler.SampleThrough(ctx, e, batches, z, seeds)
+func (c counted) Draw(ctx context.Context, of *plan.Steps, from int, batches []plan.Batch) error {
+	err := c.Sampler.Draw(ctx, of, from, batches)
 	now := int64(0)
 	for _, b := range batches {
 		now = c.flying.Add(b.Bytes())
@@ -247,11 +247,11 @@ type sized struct {
 	first *int
 }
 
-func (s sized) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+func (s sized) Draw(ctx context.Context, of *plan.Steps, from int, batches []plan.Batch) error {
 	if *s.first == 0 {
 		*s.first = len(batches)
 	}
-	return s.Sampler.SampleThrough(ctx, e, batches, z, seeds)
+	return s.Sampler.Draw(ctx, of, from, batches)
 }
 
 // TestFirstGroup: it is a step, or as many as what is known of a batch says.
@@ -273,17 +273,17 @@ func TestFirstGroup(t *testing.T) {
 
 var errTest = errors.New("broken on purpose")
 
-// broken fails at the batch whose z is at.
+// broken fails at the batch of a step.
 type broken struct {
 	plan.Sampler
-	at sample.Z
+	at int
 }
 
-func (s broken) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
-	if slices.Contains(z, s.at) {
+func (s broken) Draw(ctx context.Context, of *plan.Steps, from int, batches []plan.Batch) error {
+	if from <= s.at && s.at < from+len(batches) {
 		return errTest
 	}
-	return s.Sampler.SampleThrough(ctx, e, batches, z, seeds)
+	return s.Sampler.Draw(ctx, of, from, batches)
 }
 
 // TestErrors: an error in any stage ends all of them, and a later Run works.
@@ -292,7 +292,7 @@ func TestErrors(t *testing.T) {
 	for _, at := range []int{0, 1, 17, 39} {
 		c := r.config(3, 20_000)
 		sound := c.Sampler
-		c.Sampler = broken{sound, sample.Z{First: uint64(at)}}
+		c.Sampler = broken{sound, at}
 		p := r.pipe(c)
 		require.ErrorIs(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }), errTest)
 		p.Planner.Sampler = sound

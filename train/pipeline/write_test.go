@@ -15,7 +15,6 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
-	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // writer is a Writer of one function.
@@ -33,9 +32,9 @@ func late() {
 // lateSampler draws late.
 type lateSampler struct{ plan.Sampler }
 
-func (s lateSampler) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
+func (s lateSampler) Draw(ctx context.Context, of *plan.Steps, from int, batches []plan.Batch) error {
 	late()
-	return s.Sampler.SampleThrough(ctx, e, batches, z, seeds)
+	return s.Sampler.Draw(ctx, of, from, batches)
 }
 
 // watched calls gathering before rows are gathered.

@@ -3,23 +3,21 @@ package plan
 import (
 	"context"
 	"sync"
-
-	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // flight is the batches between drawing and the end of use, and the memory of those that were used. Its lock is its own, so
 // that whoever uses a batch does not wait for a decision.
 type flight struct {
 	sync.Mutex
-	bytes int64           // of blocks
-	fell  chan struct{}   // has an element when bytes fell since the last look
-	free  []*sample.Batch // used
+	bytes int64         // of batches
+	fell  chan struct{} // has an element when bytes fell since the last look
+	free  []Batch       // used
 }
 
 func newFlight() flight { return flight{fell: make(chan struct{}, 1)} }
 
 // take is a batch to draw into.
-func (f *flight) take() *sample.Batch {
+func (f *flight) take(from Sampler) Batch {
 	f.Lock()
 	defer f.Unlock()
 	if n := len(f.free); n > 0 {
@@ -27,18 +25,18 @@ func (f *flight) take() *sample.Batch {
 		f.free = f.free[:n-1]
 		return b
 	}
-	return new(sample.Batch)
+	return from.New()
 }
 
 // add counts a batch that is drawn.
-func (f *flight) add(b *sample.Batch) {
+func (f *flight) add(b Batch) {
 	f.Lock()
 	defer f.Unlock()
 	f.bytes += b.Bytes()
 }
 
 // give takes b out of flight and keeps its memory for the next.
-func (f *flight) give(b *sample.Batch) {
+func (f *flight) give(b Batch) {
 	f.Lock()
 	f.bytes -= b.Bytes()
 	f.free = append(f.free, b)

@@ -31,12 +31,25 @@ type Config struct {
 	BatchRows  []int
 }
 
-// Sampler draws several batches, as a sample.Sampler does.
-type Sampler interface {
-	SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
+// Batch is what a step computes on, as far as a plan has to know it.
+type Batch interface {
+	// Inputs are the rows that it reads, each once: a list for each input that batches have. They stay as they are until the batch is drawn
+	// anew.
+	Inputs() [][]uint32
+	// Bytes is what it takes in memory.
+	Bytes() int64
 }
 
-// Steps are the steps [From, To), and what their batches are drawn from.
+// Sampler draws batches.
+type Sampler interface {
+	// New is an empty batch, to draw into.
+	New() Batch
+	// Draw draws the batches of a range's steps from one on, as many as there are in into, which are all that New or an earlier Draw gave. It
+	// is called in the order of steps, once a step.
+	Draw(ctx context.Context, s *Steps, from int, into []Batch) error
+}
+
+// Steps are the steps [From, To), and what their batches are drawn from: Seeds, Z, Without and Expand are those of a Graph.
 type Steps struct {
 	From, To int
 	Seeds    func(step int) [][]uint32 // by type; valid until the steps are used
@@ -53,7 +66,7 @@ type Steps struct {
 // Drawn is a step's batch, whose blocks are drawn. Done gives it back.
 type Drawn struct {
 	Step  int
-	Batch *sample.Batch
+	Batch Batch
 }
 
 // Window is steps whose feature rows are read together.
@@ -161,21 +174,12 @@ func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 		}
 	}
 	began := time.Now()
-	g := make(group, n)
-	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
+	g, batches := make(group, n), make([]Batch, n)
 	for i := range g {
-		step := p.next + i
-		g[i] = Drawn{step, p.flight.take()}
-		batches[i], z[i], seeds[i] = g[i].Batch, p.steps.Z(step), p.steps.Seeds(step)
-		if batches[i].Without = nil; p.steps.Without != nil {
-			batches[i].Without = p.steps.Without(step)
-		}
+		batches[i] = p.flight.take(p.Sampler)
+		g[i] = Drawn{p.next + i, batches[i]}
 	}
-	var expander sample.Expander
-	if p.steps.Expand != nil {
-		expander = p.steps.Expand(p.next, n)
-	}
-	if err := p.Sampler.SampleThrough(ctx, expander, batches, z, seeds); err != nil {
+	if err := p.Sampler.Draw(ctx, &p.steps, p.next, batches); err != nil {
 		return nil, err
 	}
 	p.clock.sample.Add(int64(time.Since(began)))

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// given is a Sampler of batches that are known: inputs says what step z reads of each table.
+// given is a GraphSampler of batches that are known: inputs says what step z reads of each table.
 type given struct {
 	tables int
 	inputs func(step, table int) []uint32
@@ -177,7 +177,7 @@ func TestTwoTables(t *testing.T) {
 
 		stacks := open()
 		p := plan.NewPlanner(plan.Config{
-			Sampler: given{len(tables), of}, Parallel: 1, Tables: stacks, Bytes: 1 << 30, Group: size, Ahead: ahead,
+			Sampler: plan.Graph{GraphSampler: given{len(tables), of}}, Parallel: 1, Tables: stacks, Bytes: 1 << 30, Group: size, Ahead: ahead,
 			BatchBytes: 1, BatchRows: []int{1, 1},
 		})
 		for _, atOnce := range []bool{false, true} {
@@ -272,7 +272,7 @@ func TestReset(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	p := plan.NewPlanner(plan.Config{
-		Sampler: given{1, of}, Parallel: 2, Tables: []*cachetier.Stack{s}, Bytes: 1 << 30, Ahead: 1, BatchBytes: 1, BatchRows: []int{20},
+		Sampler: plan.Graph{GraphSampler: given{1, of}}, Parallel: 2, Tables: []*cachetier.Stack{s}, Bytes: 1 << 30, Ahead: 1, BatchBytes: 1, BatchRows: []int{20},
 	})
 	errTest := errors.New("broken on purpose")
 	for cut := range 12 {
@@ -358,7 +358,7 @@ func TestForecastIsWhatHappens(t *testing.T) {
 			defer s.Close()
 			stacks = append(stacks, s)
 		}
-		p := plan.NewPlanner(plan.Config{Sampler: given{2, of}, Parallel: 1, Tables: stacks, Bytes: 1 << 30, Ahead: 1})
+		p := plan.NewPlanner(plan.Config{Sampler: plan.Graph{GraphSampler: given{2, of}}, Parallel: 1, Tables: stacks, Bytes: 1 << 30, Ahead: 1})
 		p.Begin(steps(0, 33))
 		n := 0
 		for {

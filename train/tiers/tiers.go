@@ -254,7 +254,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	}
 	t.heap.budget = t.total - t.sumBytes()
 	t.Planner = plan.NewPlanner(plan.Config{
-		Sampler: checked{t.Sampler, t.data}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
+		Sampler: plan.Graph{GraphSampler: checked{t.Sampler, t.data}}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
 		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: t.inputs,
 	})
 	t.Pipe = pipeline.New(pipeline.Config{Planner: t.Planner, Tables: tables, Backend: t.be})

@@ -1,0 +1,36 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Graph is a Sampler of batches of a graph, each a *sample.Batch, drawn as Steps say.
+type Graph struct{ GraphSampler }
+
+// GraphSampler draws several batches, as a sample.Sampler does.
+type GraphSampler interface {
+	SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
+}
+
+// New is an empty *sample.Batch.
+func (g Graph) New() Batch { return new(sample.Batch) }
+
+// Draw draws into batches that are all *sample.Batch.
+func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error {
+	n := len(into)
+	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
+	for i := range into {
+		step, b := from+i, into[i].(*sample.Batch)
+		batches[i], z[i], seeds[i] = b, s.Z(step), s.Seeds(step)
+		if b.Without = nil; s.Without != nil {
+			b.Without = s.Without(step)
+		}
+	}
+	var expander sample.Expander
+	if s.Expand != nil {
+		expander = s.Expand(from, n)
+	}
+	return g.SampleThrough(ctx, expander, batches, z, seeds)
+}
