@@ -307,12 +307,12 @@ func (s *Stack) Reset() {
 	}
 	s.groups = nil
 	s.mu.Lock()
-	windows := s.mu.windows
+	windows, passed := s.mu.windows, s.mu.passed
 	s.mu.windows = nil
 	s.mu.planned, s.mu.passed = 0, 0
 	s.mu.Unlock()
 	s.leaveAll()
-	s.Settle()
+	s.rewrites.renumber(passed)
 	for _, w := range windows {
 		w.abandon()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -341,6 +342,78 @@ func (s *Stack) Settle() {
 		r.copying.Lock()
 		defer r.copying.Unlock()
 		r.undone = nil
+	}
+}
+
+// SetLag is the lag from now on: between two ranges of steps. It panics where OpenRecords would refuse it, and over a Table.
+func (s *Stack) SetLag(lag int) {
+	if err := validLag(lag); err != nil || s.rewrites == nil {
+		panic(fmt.Sprintf("cachetier: SetLag: %v", err))
+	}
+	s.rewrites.copying.Lock()
+	defer s.rewrites.copying.Unlock()
+	s.rewrites.lag = max(lag, 1)
+}
+
+// Undo is what rows were before a step wrote them. Steps within its lag still see them so.
+type Undo struct {
+	Ago  int      // how many steps ago they were written: 1 is the last step
+	Rows []uint32 // ascending
+	Were []byte   // in the order of Rows
+}
+
+// Undos is what steps to come would not see yet of the last steps, the oldest first: between two ranges of steps. With a lag of 1 it is empty.
+func (s *Stack) Undos() (all []Undo) {
+	if s.rewrites == nil {
+		return nil
+	}
+	s.rewrites.copying.Lock()
+	defer s.rewrites.copying.Unlock()
+	for _, u := range s.rewrites.undone {
+		undo := Undo{Ago: s.passed() - u.step, Rows: slices.Sorted(maps.Keys(u.at))}
+		for _, v := range undo.Rows {
+			at := u.at[v] * s.rowBytes
+			undo.Were = append(undo.Were, u.rows[at:at+s.rowBytes]...)
+		}
+		all = append(all, undo)
+	}
+	return all
+}
+
+// Undone takes over the Undos of a Stack whose rows are as they are here, and whose last steps come before the first one here. It panics where
+// a list of rows and their bytes do not fit each other.
+func (s *Stack) Undone(all []Undo) {
+	s.rewrites.copying.Lock()
+	defer s.rewrites.copying.Unlock()
+	s.rewrites.undone = nil
+	for _, undo := range all {
+		if len(undo.Were) != len(undo.Rows)*s.rowBytes {
+			panic("cachetier: Undone: rows of another size")
+		}
+		u := undone{step: s.passed() - undo.Ago, at: make(map[uint32]int, len(undo.Rows)), rows: slices.Clone(undo.Were)}
+		for i, v := range undo.Rows {
+			u.at[v] = i
+		}
+		s.rewrites.undone = append(s.rewrites.undone, u)
+	}
+}
+
+// passed is how many steps are written back since Open or Reset.
+func (s *Stack) passed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.passed
+}
+
+// renumber has the steps so far come before one that is number 0.
+func (r *rewrites) renumber(passed int) {
+	if r == nil {
+		return
+	}
+	r.copying.Lock()
+	defer r.copying.Unlock()
+	for i := range r.undone {
+		r.undone[i].step -= passed
 	}
 }
 

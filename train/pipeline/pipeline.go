@@ -7,8 +7,8 @@
 // deliver. [Stats] says how long each stage worked, and which one the others wait for.
 //
 // Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the length of the call, and gives
-// it back. Their rows are in two buffers of the backend for each table: one in use, one being gathered. A step that is written
-// back while the next is in use holds the second, and gathering waits for it. Rows are gathered by a kernels.Staging, which for a
+// it back. Their rows are in buffers of the backend for each table, Config.Buffers of them: of two, one is in use and one being gathered. A
+// step that is written back while the next is in use holds one, and where there is none left gathering waits for it. Rows are gathered by a kernels.Staging, which for a
 // backend that the host cannot write to is memory for the rows of one more batch. One Run at a time.
 //
 // Start at [Pipeline.Run].
@@ -34,6 +34,9 @@ type Config struct {
 	Tables  []Table
 	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes with it.
 	Backend kernels.Backend
+	// Buffers is how many steps have their rows there at a time: one in use, and others that are gathered before, or written back behind it.
+	// Default 2.
+	Buffers int
 }
 
 // Table is what the rows of a table are: Cols elements of Type.
@@ -56,6 +59,15 @@ type Gathered struct {
 	Read []cachetier.Stats
 
 	buffers *buffers // of Rows
+	planner *plan.Planner
+	written bool // WriteBack was called
+}
+
+// WriteBack says, within use, that what the step wrote to tables is there: later steps may see it while use goes on. Without it, that is so
+// when use has returned, or the writers have. It is called once at most, and then the writers write nothing.
+func (b *Gathered) WriteBack(w plan.Written) error {
+	b.written = true
+	return b.planner.WriteBack(b.Step, w)
 }
 
 // buffers have the rows of one step: one for each table, nil where there is none yet; and what Gathered says of them.
@@ -68,7 +80,7 @@ type buffers struct {
 // Pipeline runs ranges of steps. Use New.
 type Pipeline struct {
 	Config
-	buffers [2]buffers
+	buffers []buffers
 	staging *kernels.Staging // of gather
 	clock   clock
 }
@@ -78,7 +90,7 @@ func New(c Config) *Pipeline {
 	if len(c.Tables) != len(c.Planner.Tables) {
 		panic(fmt.Sprintf("pipeline: rows of %d tables, and the planner has %d", len(c.Tables), len(c.Planner.Tables)))
 	}
-	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend)}
+	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend), buffers: make([]buffers, max(c.Buffers, 2))}
 	for i := range p.buffers {
 		p.buffers[i].of = make([]kernels.Buffer, len(c.Tables))
 	}
@@ -203,7 +215,7 @@ func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
 func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out chan<- *Gathered, free <-chan *buffers) error {
 	for w := range in {
 		for i, s := range w.Steps {
-			b := &Gathered{Drawn: s}
+			b := &Gathered{Drawn: s, planner: p.Planner}
 			select {
 			case b.buffers = <-free:
 			case <-ctx.Done():
@@ -258,7 +270,13 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 // gatherOf is gather for one table.
 func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathered, t int) error {
 	began, table, n := time.Now(), p.Tables[t], p.Planner.Types[t]
-	defer func() { p.clock.gather.Add(int64(time.Since(began))) }()
+	defer func() {
+		took := int64(time.Since(began))
+		p.clock.gather.Add(took)
+		if table.Lag > 0 {
+			p.clock.rewritten.Add(took)
+		}
+	}()
 	rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[n]), Cols: table.Cols}
 	rows.Buf = p.grow(&b.buffers.of[t], table.Type, rows.Len())
 	b.Rows[n] = rows

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -113,6 +114,86 @@ func TestRowsThatStepsRewrite(t *testing.T) {
 					return nil
 				}))
 			})
+		}
+	}
+}
+
+// TestLagGoesOn: ranges that follow each other see of the steps before what one range would have, also where a step tells early that it has
+// written, where more steps have buffers, where the stack has forgotten what was planned, and where what is not seen yet went through Undos.
+func TestLagGoesOn(t *testing.T) {
+	const size, end = 32, 30
+	for _, lag := range []int{1, 2, 4} {
+		for _, host := range []int64{0, 12_000, 1 << 20} {
+			for _, early := range []bool{false, true} {
+				t.Run(fmt.Sprintf("lag=%d/host=%d/early=%v", lag, host, early), func(t *testing.T) {
+					r := newRig(t)
+					table, err := mutable.Open(t.Context(), mutable.Options{
+						Place: mutable.Place{Dir: filepath.Join(t.TempDir(), "table")}, Rows: 500, RowBytes: size, Lag: 1, Cache: cachetier.Options{HostBytes: host},
+					})
+					require.NoError(t, err)
+					defer table.Close()
+					table.SetLag(lag)
+					require.NoError(t, table.Begin(t.Context()))
+					c := r.config(2, 20_000)
+					c.Sampler, c.Tables = lateSampler{c.Sampler}, []*cachetier.Stack{table.Stack}
+					p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rowsOfLag(lag), Backend: r.be, Buffers: lag + 2})
+					defer p.Close()
+
+					var states []map[uint32][]byte // after each step
+					row := func(step int, v uint32) []byte {
+						if at := step - lag; at >= 0 && states[at][v] != nil {
+							return states[at][v]
+						}
+						return make([]byte, size)
+					}
+					write := func(step int, b *pipeline.Gathered) (plan.Written, error) {
+						late()
+						var src []byte
+						ids := b.Batch.Inputs()[0]
+						for _, v := range ids {
+							src = append(src, grown(step, v, row(step, v))...)
+						}
+						return plan.Written{ids}, table.WriteAll(src)
+					}
+					use := func(b *pipeline.Gathered) error {
+						late()
+						got, _ := r.be.Host(b.Rows[0])
+						after := map[uint32][]byte{}
+						if b.Step > 0 {
+							after = maps.Clone(states[b.Step-1])
+						}
+						ids := b.Batch.Inputs()[0]
+						for i, v := range ids {
+							require.Equal(t, row(b.Step, v), got[i*size:(i+1)*size], "step %d, row %d", b.Step, v)
+							after[v] = grown(b.Step, v, row(b.Step, v))
+						}
+						states = append(states, after)
+						w, err := write(b.Step, b)
+						if err == nil && early {
+							err = b.WriteBack(w)
+							late()
+						}
+						return err
+					}
+					for i, from := range []int{0, 7, 8, 9, 20} {
+						s := steps(from, append([]int{7, 8, 9, 20}, end)[i])
+						s.Follows = i > 0
+						require.NoError(t, p.Run(t.Context(), s, use))
+						if i%2 == 0 {
+							p.Planner.Reset()
+						}
+						if i%3 == 0 {
+							undos := table.Undos()
+							require.Equal(t, min(lag-1, 2) > 0, len(undos) > 0)
+							table.Settle()
+							require.Empty(t, table.Undos())
+							table.Undone(undos)
+							require.Equal(t, undos, table.Undos())
+						}
+					}
+					require.Len(t, states, end)
+				})
+			}
 		}
 	}
 }

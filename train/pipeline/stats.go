@@ -15,13 +15,15 @@ const (
 
 // Stats is where the time of all Runs went: seconds in which each stage was at work.
 type Stats struct {
-	Sample float64 `json:"sample"` // drawing groups, neighbour lists read from disk included
-	Plan   float64 `json:"plan"`   // deciding what is read and kept
-	Load   float64 `json:"load"`   // reading the rows of windows
-	Gather float64 `json:"gather"` // copying the rows of steps, and reading those that no window did
-	Step   float64 `json:"step"`   // in use
-	Wait   float64 `json:"wait"`   // in which use had no batch
-	Run    float64 `json:"run"`    // in Run, which the stages share
+	Sample float64 `json:"sample"`          // drawing groups, neighbour lists read from disk included
+	Plan   float64 `json:"plan"`            // deciding what is read and kept
+	Load   float64 `json:"load"`            // reading the rows of windows
+	Gather float64 `json:"gather"`          // copying the rows of steps, and reading those that no window did
+	State  float64 `json:"state,omitempty"` // of Gather, rows that steps rewrite
+	Step   float64 `json:"step"`            // in use
+	Write  float64 `json:"write,omitempty"` // in writers
+	Wait   float64 `json:"wait"`            // in which use had no batch
+	Run    float64 `json:"run"`             // in Run, which the stages share
 	// Samplers is how many batches were drawn at once.
 	Samplers int `json:"samplers"`
 }
@@ -45,7 +47,7 @@ func (s Stats) Limiting() string {
 func (s Stats) Add(t Stats) Stats {
 	return Stats{
 		Sample: s.Sample + t.Sample, Plan: s.Plan + t.Plan, Load: s.Load + t.Load, Gather: s.Gather + t.Gather,
-		Step: s.Step + t.Step, Wait: s.Wait + t.Wait, Run: s.Run + t.Run, Samplers: max(s.Samplers, t.Samplers),
+		State: s.State + t.State, Write: s.Write + t.Write, Step: s.Step + t.Step, Wait: s.Wait + t.Wait, Run: s.Run + t.Run, Samplers: max(s.Samplers, t.Samplers),
 	}
 }
 
@@ -53,13 +55,13 @@ func (s Stats) Add(t Stats) Stats {
 func (s Stats) Sub(earlier Stats) Stats {
 	return Stats{
 		Sample: s.Sample - earlier.Sample, Plan: s.Plan - earlier.Plan, Load: s.Load - earlier.Load, Gather: s.Gather - earlier.Gather,
-		Step: s.Step - earlier.Step, Wait: s.Wait - earlier.Wait, Run: s.Run - earlier.Run, Samplers: s.Samplers,
+		State: s.State - earlier.State, Write: s.Write - earlier.Write, Step: s.Step - earlier.Step, Wait: s.Wait - earlier.Wait, Run: s.Run - earlier.Run, Samplers: s.Samplers,
 	}
 }
 
 // clock counts nanoseconds.
 type clock struct {
-	load, gather, use, wait, running atomic.Int64
+	load, gather, rewritten, use, write, wait, running atomic.Int64
 }
 
 // Stats may be called at any time. A Run counts when it ends, its stages as they go.
@@ -68,6 +70,6 @@ func (p *Pipeline) Stats() Stats {
 	drawing, deciding := p.Planner.Worked()
 	return Stats{
 		Sample: drawing.Seconds(), Plan: deciding.Seconds(), Load: seconds(&p.clock.load), Gather: seconds(&p.clock.gather),
-		Step: seconds(&p.clock.use), Wait: seconds(&p.clock.wait), Run: seconds(&p.clock.running), Samplers: p.Planner.Parallel,
+		State: seconds(&p.clock.rewritten), Write: seconds(&p.clock.write), Step: seconds(&p.clock.use), Wait: seconds(&p.clock.wait), Run: seconds(&p.clock.running), Samplers: p.Planner.Parallel,
 	}
 }

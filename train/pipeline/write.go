@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"time"
+
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
@@ -14,14 +16,19 @@ type Writer interface {
 // the run has ended meanwhile.
 func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, free chan<- *buffers) error {
 	for b := range in {
+		began := time.Now()
 		var all plan.Written
 		for _, w := range writers {
+			if b.written {
+				break
+			}
 			written, err := w.WriteBack(b.Step, b)
 			if err != nil {
 				return err
 			}
 			all = all.Add(written)
 		}
+		p.clock.write.Add(int64(time.Since(began)))
 		if err := p.finish(b, all, free); err != nil {
 			return err
 		}
@@ -31,8 +38,10 @@ func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, free chan<- *
 
 // finish takes note that nobody needs a step's batch any more, and what the step wrote.
 func (p *Pipeline) finish(b *Gathered, w plan.Written, free chan<- *buffers) error {
-	if err := p.Planner.WriteBack(b.Step, w); err != nil {
-		return err
+	if !b.written {
+		if err := p.Planner.WriteBack(b.Step, w); err != nil {
+			return err
+		}
 	}
 	free <- b.buffers
 	p.Planner.Done(b.Drawn)

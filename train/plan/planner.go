@@ -52,8 +52,11 @@ type Sampler interface {
 // Steps are the steps [From, To), and what their batches are drawn from: Seeds, Z, Without and Expand are those of a Graph.
 type Steps struct {
 	From, To int
-	Seeds    func(step int) [][]uint32 // by type; valid until the steps are used
-	Z        func(step int) sample.Z
+	// Follows says that the range goes on where the one before ended: what its last steps wrote is seen once the lag of a table is over, as if
+	// both were one range. Default: it is seen at once.
+	Follows bool
+	Seeds   func(step int) [][]uint32 // by type; valid until the steps are used
+	Z       func(step int) sample.Z
 	// Without is the edges that the batch of a step is drawn without. Default nil: none are left out.
 	Without func(step int) []sample.Without
 	// Expand is who says between hops what n steps from a step on draw further, which may depend on what steps wrote: a step is drawn once
@@ -115,7 +118,9 @@ func (p *Planner) Begin(steps Steps) {
 		panic("plan: Begin while steps are drawn and in no window")
 	}
 	for _, t := range p.Tables {
-		t.Settle()
+		if !steps.Follows {
+			t.Settle()
+		}
 	}
 	p.steps, p.next, p.last = steps, steps.From, 0
 	p.writes.begin(steps.From)
