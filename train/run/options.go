@@ -28,6 +28,7 @@ type Options struct {
 	EdgeLabel string `json:"edge_label,omitempty"`
 	task.LinkOptions
 	model.Config
+	StreamOptions
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
 	// layers.
 	Fanouts []int `json:"fanout"`
@@ -245,6 +246,14 @@ func (o Options) validateEdges() error {
 
 // Validate reports every problem.
 func (o Options) Validate() error {
+	if o.Streams() {
+		return errors.Join(o.validateStream(), o.validateRun())
+	}
+	return errors.Join(o.validateGraph(), o.validateRun())
+}
+
+// validateGraph says what is wrong with options of networks for graphs.
+func (o Options) validateGraph() error {
 	errs := []error{o.Config.Validate(), o.validateTask()}
 	fail := func(bad bool, format string, args ...any) {
 		if bad {
@@ -271,16 +280,13 @@ func (o Options) Validate() error {
 	errs = append(errs, draws.Validate(), o.validateEdgeInputs())
 	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "{kappa} %d: at least 1, which is independent batches, or inf", o.Kappa)
 	fail(o.Dependent != Nested && o.Dependent != Smoothed, "{dependent} %s: there are nested and smoothed", o.Dependent)
-	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
-	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
-	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0", o.LR)
-	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate(), o.validateHistory())
+	fail(o.StreamOptions != StreamOptions{}, "{stream}, {negative_population}, {staleness}, {publish}, {inflight}, {warm_events}, {times}, {state}, "+
+		"{mails} and {time_columns} go with a network for streams: {model} %s", sample.Names(model.TemporalKinds))
+	errs = append(errs, o.validateHistory())
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)
 	}
-	fail(o.Patience < Auto, "{patience} %d: at least 0, or auto", o.Patience)
-	fail(o.EvalEvery < 1, "{eval_every} %d: at least 1", o.EvalEvery)
 	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "{eval_test} %s: there are best and epoch", o.EvalTest)
 	fail(!slices.Contains([]string{"", "auto", "full", "sampled"}, o.Eval), "{eval} %s: there are auto, full and sampled", o.Eval)
 	fail(o.Eval == "full" && o.Sampler == sample.RW, "{eval} full: {sampler} rw weighs the nodes that walks visit, and knows no weights for "+
@@ -288,6 +294,23 @@ func (o Options) Validate() error {
 	fail(!slices.Contains([]string{"", "f32", "f16"}, o.LayerDtype), "{layer_dtype} %s: there are f32 and f16", o.LayerDtype)
 	fail(o.EvalBytes < Auto, "{eval_bytes} %d: at least 0", o.EvalBytes)
 	fail(o.EvalNodes < 1, "{eval_nodes} %d: at least 1", o.EvalNodes)
+	return errors.Join(errs...)
+}
+
+// validateRun says what is wrong with options that all runs have.
+func (o Options) validateRun() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
+	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
+	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0", o.LR)
+	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
+	fail(o.Patience < Auto, "{patience} %d: at least 0, or auto", o.Patience)
+	fail(o.EvalEvery < 1, "{eval_every} %d: at least 1", o.EvalEvery)
 	fail(o.EpochSteps < 0, "{epoch_steps} %d: at least 0", o.EpochSteps)
 	fail(o.CheckpointEvery < 0, "{checkpoint_every} %d: at least 0", o.CheckpointEvery)
 	fail(o.KeepCheckpoints < 1, "{keep_checkpoints} %d: at least 1", o.KeepCheckpoints)

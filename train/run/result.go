@@ -54,6 +54,8 @@ type Result struct {
 	Links *LinksOf `json:"links,omitempty"`
 	// Edges is of runs that learn classes of edges, or numbers.
 	Edges *EdgesOf `json:"edges,omitempty"`
+	// Stream is of runs on a stream of events.
+	Stream *StreamOf `json:"stream,omitempty"`
 	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample",
 	// "load", "gather" or "step".
 	Stages        pipeline.Stats `json:"stage_seconds"`

@@ -1,0 +1,213 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// StreamOptions are those of runs on a stream of events, whose network is one of model.TemporalKinds. Of the other options these runs have
+// Hidden, Heads, Dropout, AttnDropout, one of Fanouts, and those of time, memory and record.
+type StreamOptions struct {
+	// Stream names the stream; empty where there is just one.
+	Stream string `json:"stream,omitempty"`
+	// NegativePopulation is where negatives come from: Destinations, which is the default, or AllNodes.
+	NegativePopulation string `json:"negative_population,omitempty"`
+	// Staleness is k: a step sees the state that steps up to the k-th before it have left, and of none after. Default 1, the plain loop; Auto is
+	// the least that has training never wait, as rehearsed, or less where more than half of what is read would be out of date.
+	Staleness int `json:"staleness,omitempty"`
+	// Publish says when the state that a step makes is there for others: Early, which is the default, as soon as it is computed; or Late, behind the
+	// step. It changes no result.
+	Publish string `json:"publish,omitempty" resume:"free"`
+	// Inflight is how many steps have their rows in memory at a time; 0 is Staleness + 2. It changes no result.
+	Inflight int `json:"inflight,omitempty" resume:"free"`
+	// WarmEvents is how many events an epoch begins with of which only state is computed, and nothing is learnt.
+	WarmEvents int64 `json:"warm_events,omitempty"`
+	// Times says whether the rates by which a network sees times are Fixed or Learnt; empty is Fixed below 10 million events.
+	Times string `json:"times,omitempty"`
+	// State is NoState of a network without memory.
+	State string `json:"state,omitempty"`
+	// Mails is how many an APAN keeps of a node; 0 is 10. TimeColumns is the columns that a time has; 0 is as many as Hidden.
+	Mails       int `json:"mails,omitempty"`
+	TimeColumns int `json:"time_columns,omitempty"`
+}
+
+// Values of StreamOptions.
+const (
+	Destinations = "destinations" // nodes that events of the part lead to
+	AllNodes     = "nodes"
+	Early        = "early"
+	Late         = "late"
+	Fixed        = "fixed"
+	Learnt       = "learnt"
+	NoState      = "none"
+)
+
+// RecentNeighbors are the last ones of a node before a time, UniformNeighbors any of those before it: how neighbours of streams are drawn, in
+// Options.Sampler.
+const (
+	RecentNeighbors  sample.Kind = "recent"
+	UniformNeighbors sample.Kind = "uniform"
+)
+
+// NoEvaluation in Options.Eval has a run on a stream measure nothing.
+const NoEvaluation = "none"
+
+// fixedBelow is how many events a stream has at least for which rates of times are learnt.
+const fixedBelow = 10_000_000
+
+// Streams tells whether the network is one for streams of events.
+func (o Options) Streams() bool { return slices.Contains(model.TemporalKinds, o.Kind) }
+
+// DefaultStreamOptions are those of a network for streams.
+func DefaultStreamOptions(kind model.Kind) Options {
+	o := DefaultOptions()
+	o.Kind, o.Layers, o.Fanouts, o.Sampler = kind, 1, []int{10}, RecentNeighbors
+	if kind == model.JODIE {
+		o.Fanouts = []int{0}
+	}
+	o.Hidden, o.Heads, o.Dropout, o.AttnDropout, o.LR, o.Batch, o.Metric = 100, 2, 0.1, 0.1, 1e-3, 600, metric.AP
+	return o
+}
+
+// FilledStream is o with what the stream leaves to it, which has so many events.
+func (o Options) FilledStream(events int64) Options {
+	o.NegativePopulation, o.Publish = cmp.Or(o.NegativePopulation, Destinations), cmp.Or(o.Publish, Early)
+	o.Staleness, o.TimeColumns = cmp.Or(o.Staleness, 1), cmp.Or(o.TimeColumns, o.Hidden)
+	if o.Kind == model.APAN {
+		o.Mails = cmp.Or(o.Mails, 10)
+	}
+	if o.Times == "" {
+		o.Times = Fixed
+		if events >= fixedBelow {
+			o.Times = Learnt
+		}
+	}
+	return o
+}
+
+// Temporal is the network of o, which is filled.
+func (o Options) Temporal() model.TemporalConfig {
+	return model.TemporalConfig{
+		Kind: o.Kind, Hidden: o.Hidden, Time: o.TimeColumns, Heads: o.Heads, Mails: max(o.Mails, 1), Dropout: o.Dropout,
+		AttnDropout: o.AttnDropout, FixedTime: o.Times == Fixed, Stateless: o.State == NoState,
+	}
+}
+
+// validateStream says what is wrong with the options of a network for streams, and with those that are others'.
+func (o Options) validateStream() error {
+	var errs []error
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	one := func(option, value string, of ...string) {
+		fail(value != "" && !slices.Contains(of, value), "{%s} %s: there are %s", option, value, sample.Names(of))
+	}
+	errs = append(errs, o.FilledStream(0).Temporal().Validate())
+	fail(o.Task != "" && o.Task != LinkTask, "{task} %s: {model} %s learns which events come next, which is {task} link", o.Task, o.Kind)
+	fail(o.Layers != 1, "{layers} %d: networks for streams have one layer, since a second one would want neighbours at times in the past", o.Layers)
+	switch {
+	case len(o.Fanouts) != 1:
+		fail(true, "{fanout}: %d numbers, and networks for streams have one layer", len(o.Fanouts))
+	case o.Kind == model.JODIE:
+		fail(o.Fanouts[0] != 0, "{fanout} %d: {model} jodie reads no neighbours; leave it out", o.Fanouts[0])
+	default:
+		fail(o.Fanouts[0] < 1 || o.Fanouts[0] > math.MaxUint16, "{fanout} %d: from 1 to %d", o.Fanouts[0], math.MaxUint16)
+	}
+	fail(o.Sampler != "" && o.Sampler != RecentNeighbors && o.Sampler != UniformNeighbors, "{sampler} %s: of streams there are recent and uniform", o.Sampler)
+	one("negative_population", o.NegativePopulation, Destinations, AllNodes)
+	one("publish", o.Publish, Early, Late)
+	one("times", o.Times, Fixed, Learnt)
+	one("state", o.State, NoState)
+	one("eval", o.Eval, "auto", "full", NoEvaluation)
+	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC, "{metric} %s: of streams there are ap and roc-auc", o.Metric)
+	fail(o.Staleness < Auto || o.Staleness > maxStaleness, "{staleness} %d: from 1, which is the plain loop, to %d, or auto", o.Staleness, maxStaleness)
+	fail(o.Inflight != 0 && (o.Inflight < max(o.Staleness, 1) || o.Inflight > maxStaleness+2), "{inflight} %d: from {staleness}, %d, to %d", o.Inflight,
+		max(o.Staleness, 1), maxStaleness+2)
+	fail(o.WarmEvents < 0, "{warm_events} %d: at least 0", o.WarmEvents)
+	fail(o.Mails != 0 && o.Kind != model.APAN, "{mails} %d: {model} %s keeps 1; leave it out", o.Mails, o.Kind)
+	fail(o.State == NoState && o.Staleness != 0 && o.Staleness != 1, "{staleness} %d: with {state} none there is no state to see", o.Staleness)
+	fail(o.TimeColumns < 0, "{time_columns} %d: at least 1", o.TimeColumns)
+	fail(o.History || o.Kappa != 1 || len(o.Inputs)+len(o.EdgeInputs)+len(o.InitRows) > 0 || o.LabelInput > 0 || o.Weighted || o.Relation != "" ||
+		o.Target != "" || o.EdgeLabel != "" || o.Decoder != "" || o.Split != "",
+		"{history}, {kappa}, {input}, {edge_input}, {init_rows}, {label_input}, {weighted}, {relation}, {target}, {edge_label}, {decoder} and {split} are of "+
+			"networks for graphs; leave them out with {model} %s", o.Kind)
+	return errors.Join(errs...)
+}
+
+// maxStaleness is far beyond what is of use.
+const maxStaleness = 256
+
+// StreamOf is what a run learnt of a stream. Its JSON keys are stable.
+type StreamOf struct {
+	Name   string `json:"name"`
+	Events int64  `json:"events"`
+	Train  int64  `json:"train"`
+	Valid  int64  `json:"valid"`
+	Test   int64  `json:"test"`
+	// Negatives is the population of those that events are told from, one each, and how many nodes it has: of training, and of evaluation.
+	Negatives      string  `json:"negatives"`
+	TrainNegatives int     `json:"train_negatives"`
+	EvalNegatives  int     `json:"eval_negatives"`
+	TimeScale      float64 `json:"time_scale"`
+	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before
+	// the end.
+	Replay *ReplayOf `json:"replay,omitempty"`
+	// Heuristics is what scores without a network come to on the same events and negatives.
+	Heuristics []HeuristicOf `json:"heuristics,omitempty"`
+	Staleness  StalenessOf   `json:"staleness"`
+	State      *StateOf      `json:"state,omitempty"`
+}
+
+// ReplayOf is the measure of a part.
+type ReplayOf struct {
+	Valid *EventScores `json:"valid,omitempty"`
+	Test  *EventScores `json:"test,omitempty"`
+	// New is of those events of Test with a node at an end that no event of training has.
+	New     *EventScores `json:"new,omitempty"`
+	Seconds float64      `json:"seconds"`
+}
+
+// EventScores tells events from negatives: the mean over batches, and of all together, in which time itself tells batches apart.
+type EventScores struct {
+	Events    int64   `json:"events"`
+	AP        float64 `json:"ap"`
+	AUC       float64 `json:"auc"`
+	PooledAP  float64 `json:"pooled_ap"`
+	PooledAUC float64 `json:"pooled_auc"`
+}
+
+// HeuristicOf is a score without a network.
+type HeuristicOf struct {
+	Name string `json:"name"` // pair_seen, pair_time, destination_time, destination_count
+	EventScores
+}
+
+// StalenessOf is how old the state was that steps saw.
+type StalenessOf struct {
+	K        int    `json:"k"`
+	Auto     bool   `json:"auto"`
+	Publish  string `json:"publish"`
+	Inflight int    `json:"inflight"`
+	// Of Auto: the least k that has training never wait, and the largest with at most half of what is read out of date.
+	Best int `json:"k_star,omitempty"`
+	Most int `json:"k_max,omitempty"`
+	// Realised is the share of the nodes read whose state later steps had changed already: MSPipe's f(k).
+	Realised float64 `json:"realised"`
+}
+
+// StateOf is the state of nodes.
+type StateOf struct {
+	Nodes        int64 `json:"records"`
+	RecordBytes  int   `json:"record_bytes"`
+	Touched      int64 `json:"touched"` // nodes with state after the last epoch
+	BytesWritten int64 `json:"bytes_written"`
+}
