@@ -108,11 +108,11 @@ func (t *trainer) now() *run.Result {
 	r.Embeddings = run.EmbeddingsOf(t.tiers, t.before.learnt)
 	r.Stages = stages.Add(t.before.stages)
 	r.LimitingStage = r.Stages.Limiting()
-	r.Topology, r.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)
+	r.Topology, r.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers.Planner)
 
 	l := m.live
 	var underWay int
-	r.Latency, underWay = run.LatencyOf(t.tiers)
+	r.Latency, underWay = run.LatencyOf(t.tiers.Stacks)
 	l.ReadsUnderWay = &underWay
 	l.At = time.Now()
 	l.Seconds = l.At.Sub(m.began).Seconds()

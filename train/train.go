@@ -713,8 +713,8 @@ func (t *trainer) collect() {
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
 	t.result.Embeddings = run.EmbeddingsOf(t.tiers, t.before.learnt)
 	t.result.History = t.reuseReport()
-	t.result.Topology, t.result.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers)
-	t.result.Latency, _ = run.LatencyOf(t.tiers)
+	t.result.Topology, t.result.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers.Planner)
+	t.result.Latency, _ = run.LatencyOf(t.tiers.Stacks)
 	t.peak.Look()
 	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.RSS, t.peak.File
 }

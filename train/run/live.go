@@ -112,8 +112,8 @@ func TopologyOf(t *tiers.Tiers) *Topology {
 }
 
 // LatencyOf is that of reading rows, of the table that was read most often, nil where none was; and how many reads are under way.
-func LatencyOf(t *tiers.Tiers) (most *Latency, underWay int) {
-	for _, s := range t.Stacks {
+func LatencyOf(tables []*cachetier.Stack) (most *Latency, underWay int) {
+	for _, s := range tables {
 		l := s.Live()
 		underWay += int(l.UnderWay)
 		if l.Reads > 0 && (most == nil || int64(l.Reads) > int64(most.Reads)) {
@@ -127,13 +127,13 @@ func LatencyOf(t *tiers.Tiers) (most *Latency, underWay int) {
 }
 
 // WindowOf is the newest one; nil where rows are not read by windows.
-func WindowOf(t *tiers.Tiers) *Window {
-	steps, rows := t.Planner.Newest()
+func WindowOf(p *plan.Planner) *Window {
+	steps, rows := p.Newest()
 	if rows == 0 {
 		return nil
 	}
 	w := &Window{Steps: steps, Rows: int64(rows)}
-	for _, s := range t.Stacks {
+	for _, s := range p.Tables {
 		w.Bytes += int64(s.WindowRows()) * int64(s.RowBytes())
 	}
 	return w

@@ -8,12 +8,12 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// heapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the budget less what lies
+// HeapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the budget less what lies
 // outside the heap. Without a budget nothing is limited. Of runs side by side in one process the one that adjusted it last
 // counts.
-type heapLimit struct {
-	budget  int64 // less what lies outside the heap and is not counted by kernels.HostBytes
-	least   int64 // what the heap gets at least; 0: minHeap
+type HeapLimit struct {
+	Budget  int64 // less what lies outside the heap and is not counted by kernels.HostBytes
+	Least   int64 // what the heap gets at least; 0: minHeap
 	outside int64 // 0: not at work
 }
 
@@ -27,15 +27,15 @@ var heapLimits struct {
 	before int64 // the limit to put back after the last of them
 }
 
-// follow adjusts the limit to what lies outside the heap now.
-func (l *heapLimit) follow() {
+// Follow adjusts the limit to what lies outside the heap now.
+func (l *HeapLimit) Follow() {
 	outside := kernels.HostBytes() + kernels.SpareBytes()
-	if l.budget == 0 || outside == l.outside {
+	if l.Budget == 0 || outside == l.outside {
 		return
 	}
 	heapLimits.Lock()
 	defer heapLimits.Unlock()
-	before := debug.SetMemoryLimit(max(l.budget-outside, cmp.Or(l.least, minHeap)))
+	before := debug.SetMemoryLimit(max(l.Budget-outside, cmp.Or(l.Least, minHeap)))
 	if l.outside == 0 {
 		if heapLimits.atWork++; heapLimits.atWork == 1 {
 			heapLimits.before = before
@@ -44,7 +44,8 @@ func (l *heapLimit) follow() {
 	l.outside = outside
 }
 
-func (l *heapLimit) close() {
+// Close takes it back.
+func (l *HeapLimit) Close() {
 	if l.outside == 0 {
 		return
 	}

@@ -31,7 +31,7 @@ func OpenRows(
 			t.Close()
 		}
 	}()
-	t.heap = heapLimit{budget: t.total - t.sumBytes() - rowsFileBytes, least: t.total / 8}
+	t.heap = HeapLimit{Budget: t.total - t.sumBytes() - rowsFileBytes, Least: t.total / 8}
 	t.spare = kernels.LimitSpare(t.total / 32)
 	var all, largest int64 // bytes of files
 	var files []store.SectionFile

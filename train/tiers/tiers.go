@@ -59,7 +59,7 @@ type Tiers struct {
 	total    int64            // bytes for all
 	lists    []int64          // bytes of Topology
 	inputs   []int            // rows that the first batch reads of each stack, and others about as many
-	heap     heapLimit
+	heap     HeapLimit
 	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
 }
 
@@ -252,7 +252,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 			t.Engine, largest = fmt.Sprintf("%s (%s)", kind, why), bytes
 		}
 	}
-	t.heap.budget = t.total - t.sumBytes()
+	t.heap.Budget = t.total - t.sumBytes()
 	t.Planner = plan.NewPlanner(plan.Config{
 		Sampler: plan.Graph{GraphSampler: checked{t.Sampler, t.data}}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
 		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: t.inputs,
@@ -306,7 +306,7 @@ func (t *Tiers) sumBytes() int64 { return t.data.SumBytes(t.drawn(), t.Reach.Typ
 
 // FollowHeap keeps the Go heap within what the budget leaves beside memory outside it. It is called now and then; Close takes the
 // limit back.
-func (t *Tiers) FollowHeap() { t.heap.follow() }
+func (t *Tiers) FollowHeap() { t.heap.Follow() }
 
 // Stats is what each stack did.
 func (t *Tiers) Stats() (all []cachetier.Stats) {
@@ -351,7 +351,7 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 
 // Close gives up the memory and the files, of what is open.
 func (t *Tiers) Close() {
-	t.heap.close()
+	t.heap.Close()
 	if t.spare > 0 {
 		kernels.LimitSpare(t.spare)
 	}
