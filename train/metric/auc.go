@@ -1,17 +1,18 @@
 package metric
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
 
 // scores are the scores of one class, of its positives and of its negatives.
-type scores struct {
-	positive, negative []float32
+type scores[S cmp.Ordered] struct {
+	positive, negative []S
 	nan                int // scores that rank nowhere
 }
 
-func (s *scores) add(score float32, positive bool) {
+func (s *scores[S]) add(score S, positive bool) {
 	switch {
 	case score != score:
 		s.nan++
@@ -22,14 +23,14 @@ func (s *scores) add(score float32, positive bool) {
 	}
 }
 
-func (s *scores) reset() { s.positive, s.negative, s.nan = s.positive[:0], s.negative[:0], 0 }
+func (s *scores[S]) reset() { s.positive, s.negative, s.nan = s.positive[:0], s.negative[:0], 0 }
 
 // defined tells whether there is a pair to compare.
-func (s *scores) defined() bool { return len(s.positive) > 0 && len(s.negative) > 0 }
+func (s *scores[S]) defined() bool { return len(s.positive) > 0 && len(s.negative) > 0 }
 
 // auc is the share of the pairs of a positive and a negative in which the positive scores higher, half of the ties included:
 // the Mann-Whitney statistic with midranks. It is counted in halves of a pair, exactly. It sorts the scores.
-func (s *scores) auc() float64 {
+func (s *scores[S]) auc() float64 {
 	slices.Sort(s.positive)
 	slices.Sort(s.negative)
 	var halves uint64
@@ -47,7 +48,7 @@ func (s *scores) auc() float64 {
 }
 
 // multiAUC keeps the scores of each class.
-type multiAUC struct{ classes []scores }
+type multiAUC struct{ classes []scores[float32] }
 
 func (a *multiAUC) Add(logits, targets []float32) {
 	eachCell(logits, targets, len(a.classes), func(class int, logit float32, positive bool) {
@@ -64,7 +65,7 @@ func (a *multiAUC) Reset() {
 }
 
 // meanAUC is the mean over the classes that have an AUC, in their order.
-func meanAUC(classes []scores) (float64, error) {
+func meanAUC(classes []scores[float32]) (float64, error) {
 	var sum float64
 	var defined, nan int
 	for i := range classes {
@@ -84,12 +85,12 @@ func meanAUC(classes []scores) (float64, error) {
 }
 
 // binaryAUC ranks by the log-odds of the second of two classes.
-type binaryAUC struct{ s scores }
+type binaryAUC struct{ s scores[float32] }
 
 func (a *binaryAUC) Add(logits []float32, labels []uint32) {
 	eachRow(logits, labels, 2, func(row []float32, label uint32) { a.s.add(row[1]-row[0], label == 1) })
 }
 
-func (a *binaryAUC) Value() (float64, error) { return meanAUC([]scores{a.s}) }
+func (a *binaryAUC) Value() (float64, error) { return meanAUC([]scores[float32]{a.s}) }
 
 func (a *binaryAUC) Reset() { a.s.reset() }

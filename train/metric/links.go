@@ -58,11 +58,11 @@ func NewLinks(k Kind) (Links, error) {
 	best, isHits := k.Best()
 	switch {
 	case k == ROCAUC:
-		return &pooled{kind: k, of: (*scores).auc}, nil
+		return &pooled{kind: k, of: (*scores[float32]).auc}, nil
 	case k == AP:
-		return &pooled{kind: k, of: (*scores).ap}, nil
+		return &pooled{kind: k, of: (*scores[float32]).ap}, nil
 	case isHits:
-		return &pooled{kind: k, of: func(s *scores) float64 { return s.hits(best) }}, nil
+		return &pooled{kind: k, of: func(s *scores[float32]) float64 { return s.hits(best) }}, nil
 	case k == MRR:
 		return &reciprocal{}, nil
 	}
@@ -114,8 +114,8 @@ func (r *Ranks) Value() (float64, error) {
 // pooled is a metric of positives and of one pool of negatives.
 type pooled struct {
 	kind Kind
-	of   func(*scores) float64
-	s    scores
+	of   func(*scores[float32]) float64
+	s    scores[float32]
 }
 
 func (p *pooled) Add(positive, negative []float32) {
@@ -143,7 +143,7 @@ func (p *pooled) Value() (float64, error) {
 func (p *pooled) Reset() { p.s.reset() }
 
 // ap is average precision. It sorts the scores.
-func (s *scores) ap() float64 {
+func (s *scores[S]) ap() float64 {
 	slices.Sort(s.positive)
 	slices.Sort(s.negative)
 	sum, all := 0.0, float64(len(s.positive))
@@ -162,7 +162,7 @@ func (s *scores) ap() float64 {
 }
 
 // hits is the share of positives that score strictly higher than the k-th best negative. It sorts these.
-func (s *scores) hits(k int) float64 {
+func (s *scores[S]) hits(k int) float64 {
 	if len(s.negative) < k {
 		return 1
 	}

@@ -114,7 +114,7 @@ func NewMulti(k Kind, classes int) (Multi, error) {
 	case MicroF1, MacroF1:
 		return &multiF1{newF1(k, classes)}, nil
 	case ROCAUC:
-		return &multiAUC{make([]scores, classes)}, nil
+		return &multiAUC{make([]scores[float32], classes)}, nil
 	}
 	return nil, fmt.Errorf("metric %s: there are micro-f1, macro-f1 and roc-auc", k)
 }

@@ -287,7 +287,7 @@ func BenchmarkROCAUC(b *testing.B) {
 		logits[i], targets[i] = float32((i*7919)%n), float32(i%3/2)
 	}
 	b.Run("scores=100000", func(b *testing.B) {
-		m := &multiAUC{make([]scores, 1)}
+		m := &multiAUC{make([]scores[float32], 1)}
 		for b.Loop() {
 			m.Reset()
 			m.Add(logits, targets)
