@@ -261,7 +261,10 @@ func halfEdges(b []byte) []HalfEdge {
 	return unsafe.Slice((*HalfEdge)(unsafe.Pointer(unsafe.SliceData(words))), len(words)/2)
 }
 
+// CopyHalfEdges copies bytes of the file of a stream's lists to dst, as many as dst holds or b has, and returns how many bytes that were.
+func CopyHalfEdges(dst []HalfEdge, b []byte) int { return copy(bytesOfHalfEdges(dst), b) }
+
 // bytesOfHalfEdges is halfEdges the other way, for writing.
 func bytesOfHalfEdges(h []HalfEdge) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(h))), len(h)*halfEdgeBytes)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(h))), len(h)*HalfEdgeBytes)
 }

@@ -50,8 +50,8 @@ type HalfEdge struct {
 	Neighbor NodeID
 }
 
-// halfEdgeBytes is the size of a HalfEdge: two columns of U64, the second being Neighbor << 32 | Event.
-const halfEdgeBytes = 16
+// HalfEdgeBytes is the size of a HalfEdge: two columns of U64, the second being Neighbor << 32 | Event.
+const HalfEdgeBytes = 16
 
 // MaxEvents is how many events a stream may have: they are numbered in 32 bits, and so are the rows of their tables.
 const MaxEvents = math.MaxUint32
@@ -155,7 +155,7 @@ func (e *Events) ends(s *section, lo, hi, nodes int64) []NodeID {
 	ids := cast[NodeID](s.payload())[lo:hi:hi]
 	for i, v := range ids {
 		if int64(v) >= nodes {
-			panic(e.corrupt(s.spec, 4*(lo+int64(i)), "event %d is of node %d of %d", lo+int64(i), v, nodes))
+			panic(e.Corrupt(s.spec, 4*(lo+int64(i)), "event %d is of node %d of %d", lo+int64(i), v, nodes))
 		}
 	}
 	return ids
@@ -179,27 +179,33 @@ func (e *Events) Labels(lo, hi int64) []int32 {
 // Near is the list of the node at a place: its events from the first to the last. An event from a node to itself is there twice. Whoever
 // uses a neighbour as an index compares it with the number of nodes first.
 func (e *Events) Near(place int64) []HalfEdge {
-	lo, hi := e.list(place)
-	e.all.touch(halfEdgeBytes*int64(lo), halfEdgeBytes*int64(hi))
+	lo, hi := e.List(place)
+	e.all.touch(HalfEdgeBytes*int64(lo), HalfEdgeBytes*int64(hi))
 	return halfEdges(e.all.payload())[lo:hi:hi]
 }
 
 // Degree is the length of the list of the node at a place.
 func (e *Events) Degree(place int64) int64 {
-	lo, hi := e.list(place)
+	lo, hi := e.List(place)
 	return int64(hi - lo)
 }
 
-func (e *Events) list(place int64) (lo, hi uint64) {
+// NearFile is the file of the lists, for readers that do their own reading: half-edge i lies at byte [PageSize] + HalfEdgeBytes·i.
+func (e *Events) NearFile() SectionFile { return e.all.open(e.d.path) }
+
+// List says which half-edges are those of the node at a place: from lo to hi, hi not included.
+func (e *Events) List(place int64) (lo, hi uint64) {
 	e.at.touch(8*place, 8*place+16)
 	offsets := cast[uint64](e.at.payload())
 	if lo, hi = offsets[place], offsets[place+1]; lo > hi || hi > 2*uint64(e.Len()) {
-		panic(e.corrupt(&e.Stream.Offsets, 8*place, "the node at place %d has half-edges %d to %d of %d", place, lo, hi, 2*e.Len()))
+		panic(e.Corrupt(&e.Stream.Offsets, 8*place, "the node at place %d has half-edges %d to %d of %d", place, lo, hi, 2*e.Len()))
 	}
 	return lo, hi
 }
 
-func (e *Events) corrupt(f *File, at int64, format string, args ...any) *SectionError {
+// Corrupt is the error of what cannot be true in file f of the stream, at bytes behind the file's header. Readers that do their own
+// reading return it.
+func (e *Events) Corrupt(f *File, at int64, format string, args ...any) *SectionError {
 	return &SectionError{e.d.path, f.Path, PageSize + at, fmt.Errorf("%w; run gnnstore verify", fmt.Errorf(format, args...))}
 }
 

@@ -1,0 +1,108 @@
+package storetest
+
+import (
+	"cmp"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// StreamSpec describes a dataset with one stream, "events", from nodes of type "user" to those of type "item", or among users.
+type StreamSpec struct {
+	Users, Items int // no Items: both ends are users
+	Src, Dst     []store.NodeID
+	Times        []float64                 // never decreasing
+	TimeScale    float64                   // default 1
+	Split        store.StreamSplit         // default: all are to train on
+	Dim          int                       // of the table "feat", F32; default none
+	Row          func(event int) []float32 // of the table
+}
+
+// BuildStream seals s in a directory of the test and returns its path.
+func BuildStream(t testing.TB, s StreamSpec) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "stream.gnn")
+	w, err := store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	require.NoError(t, WriteStream(w, s))
+	return path
+}
+
+// WriteStream writes s to w and seals it; on an error it aborts.
+func WriteStream(w *store.Writer, s StreamSpec) (err error) {
+	defer func() {
+		if err != nil {
+			w.Abort()
+		}
+	}()
+	spec := store.StreamSpec{Name: "events", Src: "user", Dst: "user"}
+	places, first := s.Users, 0 // of destinations
+	if err := addNodes(w, "user", s.Users); err != nil {
+		return err
+	}
+	if s.Items > 0 {
+		spec.Dst, places, first = "item", s.Users+s.Items, s.Users
+		if err := addNodes(w, "item", s.Items); err != nil {
+			return err
+		}
+	}
+	out, err := w.AddStream(spec)
+	if err != nil {
+		return err
+	}
+	if err := out.Append(s.Src, s.Dst, s.Times, nil); err != nil {
+		return err
+	}
+	lists := make([][]store.HalfEdge, places)
+	for i, at := range s.Times {
+		u, v := s.Src[i], s.Dst[i]
+		place := first + int(v)
+		lists[u] = append(lists[u], store.HalfEdge{Time: at, Event: uint32(i), Neighbor: v})
+		lists[place] = append(lists[place], store.HalfEdge{Time: at, Event: uint32(i), Neighbor: u})
+	}
+	lengths := make([]uint64, places)
+	for place, list := range lists {
+		lengths[place] = uint64(len(list))
+		if err := out.AppendNear(list); err != nil {
+			return err
+		}
+	}
+	if err := out.AppendLengths(lengths); err != nil {
+		return err
+	}
+	end := store.StreamEnd{TimeScale: cmp.Or(s.TimeScale, 1), Split: s.Split}
+	if end.Split == (store.StreamSplit{}) {
+		end.Split = store.StreamSplit{Name: "given", Train: int64(len(s.Times))}
+	}
+	if err := out.Close(end); err != nil {
+		return err
+	}
+	if s.Dim > 0 {
+		f, err := w.AddStreamTable("feat", "events", store.F32, int64(len(s.Times)), s.Dim)
+		if err != nil {
+			return err
+		}
+		for i := range s.Times {
+			if err := f.PutRowsAt(int64(i), encode(s.Row(i), store.F32)); err != nil {
+				return err
+			}
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	_, err = w.Seal(store.Manifest{Name: "stream", Order: "original", Provenance: store.Provenance{Tool: "storetest"}})
+	return err
+}
+
+// addNodes adds a type of so many nodes, who are known by their ids.
+func addNodes(w *store.Writer, name string, nodes int) error {
+	original := make([]int64, nodes)
+	for v := range original {
+		original[v] = int64(v)
+	}
+	return w.AddNodeType(name, original)
+}
