@@ -48,3 +48,27 @@ func (b *Batch) Inputs() [][]uint32 { return [][]uint32{b.Nodes, b.Events} }
 
 // Bytes is what the batch takes in memory, with the room that its lists have for more.
 func (b *Batch) Bytes() int64 { return b.bytes }
+
+// Reset empties the batch. Its lists keep their memory.
+func (b *Batch) Reset() {
+	b.From, b.To, b.Each = 0, 0, 0
+	for _, list := range b.lists() {
+		*list = (*list)[:0]
+	}
+	b.RowTime, b.Since, b.Writes = b.RowTime[:0], b.Since[:0], b.Writes[:0]
+}
+
+// lists are those of numbers.
+func (b *Batch) lists() []*[]uint32 {
+	return []*[]uint32{
+		&b.Nodes, &b.Events, &b.RowNode, &b.Roots, &b.NearStart, &b.NearEnd, &b.NearRow, &b.NearEvent, &b.NearRoot, &b.Src, &b.Dst, &b.Negatives,
+	}
+}
+
+// size sets what Bytes says.
+func (b *Batch) size() {
+	b.bytes = 8*int64(cap(b.RowTime)+cap(b.Since)) + 16*int64(cap(b.Writes))
+	for _, list := range b.lists() {
+		b.bytes += 4 * int64(cap(*list))
+	}
+}

@@ -1,0 +1,135 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// cursors say of each node how many half-edges of its list are before the time at hand: these are the candidates for its neighbours. They
+// move with the time and not with the events, so that events at one time do not see each other, and no entry has to be passed over.
+type cursors struct {
+	memory *kernels.HostBuf
+	counts []uint32 // by place; nil without neighbours
+	done   int64    // events that are counted: those before the first event at time now
+	now    float64
+}
+
+// scan is how many events are counted between two looks at the context.
+const scan = 1 << 16
+
+// seek puts the cursors where they are when event is drawn.
+func (c *cursors) seek(ctx context.Context, e *store.Events, event int64) error {
+	at := func(i int64) float64 { return e.Times(i, i+1)[0] }
+	to := event
+	if event < e.Len() {
+		c.now = at(event)
+		to = int64(sort.Search(int(event), func(i int) bool { return !(at(int64(i)) < c.now) }))
+	}
+	if to < c.done {
+		clear(c.counts)
+		c.done = 0
+	}
+	return c.advance(ctx, e, to)
+}
+
+// advance counts the events up to to.
+func (c *cursors) advance(ctx context.Context, e *store.Events, to int64) error {
+	for c.done < to {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hi := min(c.done+scan, to)
+		src, dst := e.Ends(c.done, hi)
+		if err := c.count(e, src, dst); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts the next events.
+func (c *cursors) count(e *store.Events, src, dst []store.NodeID) error {
+	first := uint32(e.Place(0))
+	for i, u := range src {
+		v := first + dst[i]
+		c.counts[u]++
+		c.counts[v]++
+		if c.counts[u] == 0 || c.counts[v] == 0 {
+			return fmt.Errorf("stream %s: a node is the end of more than %d events", e.Stream.Name, uint32(math.MaxUint32))
+		}
+	}
+	c.done += int64(len(src))
+	return nil
+}
+
+// walk moves the cursors through steps, and notes which half-edges each of their roots wants.
+func (s *Sampler) walk(ctx context.Context, steps []Step) error {
+	s.lists.begin()
+	for i := range steps {
+		p := &steps[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		src, dst := s.events.Ends(p.From, p.To)
+		for k, t := range s.events.Times(p.From, p.To) {
+			event := p.From + int64(k)
+			if t != s.now {
+				if s.done < p.From {
+					if err := s.advance(ctx, s.events, p.From); err != nil {
+						return err
+					}
+				}
+				from := s.done - p.From
+				if err := s.count(s.events, src[from:k], dst[from:k]); err != nil {
+					return err
+				}
+				s.now = t
+			}
+			if p.StateOnly {
+				continue
+			}
+			s.root(src[k], t)
+			s.root(s.firstDst+dst[k], t)
+			for j := range p.Each {
+				s.root(p.Of(event, j), t)
+			}
+		}
+	}
+	return nil
+}
+
+// root notes what the node at a place wants at time t, which is now: its newest candidates, or some that are drawn. That depends on the
+// place and the time alone.
+func (s *Sampler) root(place uint32, t float64) {
+	if n := s.counts[place]; n > 0 {
+		lo, hi := s.events.List(int64(place))
+		if uint64(n) > hi-lo {
+			panic(s.events.Corrupt(&s.events.Stream.Offsets, 8*int64(place), "the node at place %d has %d half-edges, and is the end of %d events", place, hi-lo, n))
+		}
+		f := s.options.Fanout
+		if !s.options.Uniform || int64(n) <= int64(f) {
+			take := uint32(min(int64(n), int64(f)))
+			s.want(lo+uint64(n-take), take)
+		} else {
+			key := sample.Hash(s.options.Seed, uint64(place), math.Float64bits(positiveZero(t)))
+			for i := range f {
+				s.want(lo+uint64(below(sample.Fold(key, uint64(i)), int(n))), 1)
+			}
+		}
+	}
+	s.ends = append(s.ends, uint32(len(s.wants)))
+}
+
+// positiveZero is t, but of the two zeros, which are equal, the positive one: to be hashed.
+func positiveZero(t float64) float64 {
+	if t == 0 {
+		return 0
+	}
+	return t
+}

@@ -1,0 +1,177 @@
+package temporal
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// maker is what one goroutine makes batches with.
+type maker struct {
+	s                   *Sampler // as it is after lists are read
+	nodes, events, rows table
+	times               []float64 // by row: as the stream has it
+	roots               []uint32  // by row: which root it is, or none
+	last                []uint8   // by event: see ends
+}
+
+// none is the root that a neighbour's row is.
+const none = math.MaxUint32
+
+// Whose last event in the batch it is.
+const (
+	ofSrc = 1 << iota
+	ofDst
+)
+
+// make makes b what a step asks for. Its roots are numbered from first on, of all steps'. What is damaged panics with a
+// *store.SectionError.
+func (m *maker) make(b *Batch, p *Step, first int) {
+	e := m.s.events
+	b.Reset()
+	b.From, b.To = p.From, p.To
+	if !p.StateOnly {
+		b.Each = p.Each
+	}
+	src, dst := e.Ends(p.From, p.To)
+	m.ends(src, dst)
+	m.begin()
+	before := m.s.first
+	for i, t := range e.Times(p.From, p.To) {
+		event := p.From + int64(i)
+		if !(t >= before && t <= math.MaxFloat64) {
+			panic(e.Corrupt(&e.Stream.Times, 8*event, "event %d has the time %v, and one before it %v", event, t, before))
+		}
+		before = t
+		u, v := src[i], m.s.firstDst+dst[i]
+		var rowU, rowV uint32
+		switch {
+		case !p.StateOnly:
+			take := func(place uint32) (root uint32) {
+				root = m.root(b, place, t, event, first)
+				first++
+				return root
+			}
+			b.Src, b.Dst = append(b.Src, take(u)), append(b.Dst, take(v))
+			for j := range p.Each {
+				b.Negatives = append(b.Negatives, take(p.Of(event, j)))
+			}
+			rowU, rowV = b.Roots[b.Src[i]], b.Roots[b.Dst[i]]
+		case m.last[i] != 0:
+			rowU, _ = m.row(b, u, t)
+			rowV, _ = m.row(b, v, t)
+		}
+		if m.last[i]&ofSrc != 0 {
+			b.Writes = append(b.Writes, Write{b.RowNode[rowU], rowU, rowV, m.event(b, uint32(event))})
+		}
+		if m.last[i]&ofDst != 0 {
+			b.Writes = append(b.Writes, Write{b.RowNode[rowV], rowV, rowU, m.event(b, uint32(event))})
+		}
+	}
+	b.size()
+}
+
+// begin forgets the batch before.
+func (m *maker) begin() {
+	m.nodes.begin()
+	m.events.begin()
+	m.rows.begin()
+	m.times, m.roots = m.times[:0], m.roots[:0]
+}
+
+// ends finds the last event of each node, from the last event to the first. That of a node with itself is its destination's.
+func (m *maker) ends(src, dst []store.NodeID) {
+	m.nodes.begin()
+	m.last = slices.Grow(m.last[:0], len(src))[:len(src)]
+	for i := len(src) - 1; i >= 0; i-- {
+		m.last[i] = 0
+		if _, isNew := m.nodes.number(m.s.firstDst + dst[i]); isNew {
+			m.last[i] |= ofDst
+		}
+		if _, isNew := m.nodes.number(src[i]); isNew {
+			m.last[i] |= ofSrc
+		}
+	}
+}
+
+// root is the root of the node at a place at time t, and, if it is new, its neighbours: number is its own, of all steps'. A row at that
+// time which is there already is a root's, since neighbours are of times before those of all roots from theirs on.
+func (m *maker) root(b *Batch, place uint32, t float64, event int64, number int) uint32 {
+	row, isNew := m.row(b, place, t)
+	if !isNew {
+		return m.roots[row]
+	}
+	root := uint32(len(b.Roots))
+	m.roots[row] = root
+	b.Roots = append(b.Roots, row)
+	b.NearStart = append(b.NearStart, uint32(len(b.NearRow)))
+	if m.s.counts != nil {
+		other, others := uint32(0), m.s.events.Sources // of the nodes at the other end
+		if place < m.s.firstDst {
+			other, others = m.s.firstDst, m.s.events.Destinations
+		}
+		at := b.RowTime[row]
+		for _, w := range m.s.lists.of(number) {
+			for i := int(w.n) - 1; i >= 0; i-- {
+				h := m.s.near[int(w.at)+i]
+				if !(h.Time >= m.s.first && h.Time < t) || int64(h.Event) >= event || int64(h.Neighbor) >= others {
+					m.damaged(w.lo+uint64(i), h, t, event)
+				}
+				r, _ := m.row(b, other+h.Neighbor, h.Time)
+				b.NearRow = append(b.NearRow, r)
+				b.NearEvent = append(b.NearEvent, m.event(b, h.Event))
+				b.NearRoot = append(b.NearRoot, root)
+				b.Since = append(b.Since, at-b.RowTime[r])
+			}
+		}
+	}
+	b.NearEnd = append(b.NearEnd, uint32(len(b.NearRow)))
+	return root
+}
+
+// damaged panics with what is wrong with half-edge i of the file.
+func (m *maker) damaged(i uint64, h store.HalfEdge, t float64, event int64) {
+	e := m.s.events
+	panic(e.Corrupt(&e.Stream.Near, store.HalfEdgeBytes*int64(i),
+		"half-edge %d is of event %d, at %v, with node %d; it is among those before event %d, at %v, and there are %d sources and %d destinations",
+		i, h.Event, h.Time, h.Neighbor, event, t, e.Sources, e.Destinations))
+}
+
+// row is the row of the node at a place at time t.
+func (m *maker) row(b *Batch, place uint32, t float64) (row uint32, isNew bool) {
+	t = positiveZero(t)
+	tag := uint32(sample.Fold(uint64(place), math.Float64bits(t)))
+	slot := m.rows.start(tag)
+	for ; ; slot++ {
+		row, slot = m.rows.find(tag, slot)
+		if row == m.rows.n {
+			break
+		}
+		if m.times[row] == t && b.Nodes[b.RowNode[row]] == place {
+			return row, false
+		}
+	}
+	m.rows.put(tag, slot)
+	node, isNew := m.nodes.number(place)
+	if isNew {
+		b.Nodes = append(b.Nodes, place)
+	}
+	b.RowNode, b.RowTime = append(b.RowNode, node), append(b.RowTime, m.s.scaled(t))
+	m.times, m.roots = append(m.times, t), append(m.roots, none)
+	return row, true
+}
+
+// event is where b has the features of an event.
+func (m *maker) event(b *Batch, event uint32) uint32 {
+	number, isNew := m.events.number(event)
+	if isNew {
+		b.Events = append(b.Events, event)
+	}
+	return number
+}
+
+func (m *maker) bytes() int64 {
+	return 8*int64(len(m.nodes.slots)+len(m.events.slots)+len(m.rows.slots)+cap(m.times)) + 4*int64(cap(m.roots)) + int64(cap(m.last))
+}

@@ -1,0 +1,256 @@
+package temporal
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// open opens a stream for the length of the test.
+func open(t testing.TB, s storetest.StreamSpec) *store.Events {
+	t.Helper()
+	d, err := store.Open(storetest.BuildStream(t, s))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d.Events(0)
+}
+
+// newSampler is closed at the test's end.
+func newSampler(t testing.TB, e *store.Events, o SamplerOptions) *Sampler {
+	t.Helper()
+	s, err := NewSampler(t.Context(), e, o)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// randomStream has events of which a third share their time with the one before, and some from a node to itself.
+func randomStream(rng *rand.Rand, events, users, items int) storetest.StreamSpec {
+	s := storetest.StreamSpec{Users: users, Items: items, TimeScale: math.Ldexp(1, rng.IntN(8)-4) * 1.1}
+	now, others := rng.NormFloat64()*100, items
+	if items == 0 {
+		others = users
+	}
+	for range events {
+		if rng.IntN(3) > 0 {
+			now += rng.ExpFloat64()
+		}
+		u, v := rng.IntN(users), rng.IntN(others)
+		if items == 0 && rng.IntN(5) == 0 {
+			v = u
+		}
+		s.Src, s.Dst, s.Times = append(s.Src, uint32(u)), append(s.Dst, uint32(v)), append(s.Times, now)
+	}
+	return s
+}
+
+// reference draws batches by looking at the whole stream for each root, with all that it knows in maps.
+type reference struct {
+	storetest.StreamSpec
+	fanout  int
+	uniform bool
+	seed    uint64
+}
+
+type halfEdge struct {
+	place uint32 // of the neighbour
+	event int
+}
+
+func (r *reference) ends(event int) (u, v uint32) {
+	u, v = r.Src[event], r.Dst[event]
+	if r.Items > 0 {
+		v += uint32(r.Users)
+	}
+	return u, v
+}
+
+// candidates are the neighbours of the node at a place before time t, the newest first.
+func (r *reference) candidates(place uint32, t float64) (all []halfEdge) {
+	for i := range r.Times {
+		if r.Times[i] >= t {
+			continue
+		}
+		u, v := r.ends(i)
+		if u == place {
+			all = append(all, halfEdge{v, i})
+		}
+		if v == place {
+			all = append(all, halfEdge{u, i})
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// part is ⌊n·hash/2⁶⁴⌋.
+func part(hash uint64, n int) int {
+	x := new(big.Int).SetUint64(hash)
+	return int(x.Rsh(x.Mul(x, big.NewInt(int64(n))), 64).Int64())
+}
+
+func (r *reference) neighbors(place uint32, t float64) []halfEdge {
+	all := r.candidates(place, t)
+	if len(all) <= r.fanout || !r.uniform {
+		return all[:min(len(all), r.fanout)]
+	}
+	var drawn []halfEdge
+	for i := range r.fanout { // they are numbered from the oldest on
+		drawn = append(drawn, all[len(all)-1-part(sample.Hash(r.seed, uint64(place), math.Float64bits(t), uint64(i)), len(all))])
+	}
+	return drawn
+}
+
+func (r *reference) draw(p Step) *Batch {
+	b := &Batch{From: p.From, To: p.To}
+	nodes, events, rows, roots := map[uint32]uint32{}, map[int]uint32{}, map[string]uint32{}, map[uint32]uint32{}
+	row := func(place uint32, t float64) uint32 {
+		key := fmt.Sprint(place, " at ", t)
+		if _, ok := rows[key]; !ok {
+			if _, ok := nodes[place]; !ok {
+				nodes[place] = uint32(len(nodes))
+				b.Nodes = append(b.Nodes, place)
+			}
+			rows[key] = uint32(len(rows))
+			b.RowNode = append(b.RowNode, nodes[place])
+			b.RowTime = append(b.RowTime, (t-r.Times[0])*r.TimeScale)
+		}
+		return rows[key]
+	}
+	event := func(i int) uint32 {
+		if _, ok := events[i]; !ok {
+			events[i] = uint32(len(events))
+			b.Events = append(b.Events, uint32(i))
+		}
+		return events[i]
+	}
+	root := func(place uint32, t float64) uint32 {
+		z := row(place, t)
+		if _, ok := roots[z]; !ok {
+			roots[z] = uint32(len(roots))
+			b.Roots = append(b.Roots, z)
+			b.NearStart = append(b.NearStart, uint32(len(b.NearRow)))
+			for _, n := range r.neighbors(place, t) {
+				near := row(n.place, r.Times[n.event])
+				b.NearRow = append(b.NearRow, near)
+				b.NearEvent = append(b.NearEvent, event(n.event))
+				b.NearRoot = append(b.NearRoot, roots[z])
+				b.Since = append(b.Since, b.RowTime[z]-b.RowTime[near])
+			}
+			b.NearEnd = append(b.NearEnd, uint32(len(b.NearRow)))
+		}
+		return roots[z]
+	}
+	last := map[uint32]int{}
+	for i := int(p.From); i < int(p.To); i++ {
+		u, v := r.ends(i)
+		last[u], last[v] = i, i
+	}
+	for i := int(p.From); i < int(p.To); i++ {
+		u, v := r.ends(i)
+		t := r.Times[i]
+		if !p.StateOnly {
+			b.Each = p.Each
+			b.Src, b.Dst = append(b.Src, root(u, t)), append(b.Dst, root(v, t))
+			for j := range p.Each {
+				k := part(sample.Hash(p.Key, uint64(i), uint64(j)), len(p.Population))
+				b.Negatives = append(b.Negatives, root(p.Population[k], t))
+			}
+		}
+		if last[u] != i && last[v] != i {
+			continue
+		}
+		rowU, rowV := row(u, t), row(v, t)
+		if last[u] == i && u != v {
+			b.Writes = append(b.Writes, Write{nodes[u], rowU, rowV, event(i)})
+		}
+		if last[v] == i {
+			b.Writes = append(b.Writes, Write{nodes[v], rowV, rowU, event(i)})
+		}
+	}
+	if p.From == p.To && !p.StateOnly {
+		b.Each = p.Each
+	}
+	return b
+}
+
+// plain is a copy of b without what does not count: how much room there is, and whether what is empty is nil.
+func plain(b *Batch) Batch {
+	c := *b
+	c.bytes = 0
+	for _, list := range c.lists() {
+		*list = append([]uint32{}, *list...)
+	}
+	c.RowTime, c.Since, c.Writes = append([]float64{}, c.RowTime...), append([]float64{}, c.Since...), append([]Write{}, c.Writes...)
+	return c
+}
+
+// steps cuts events from from on into batches, with some of which only state is computed.
+func steps(from, events int64, size int, n Negatives, stateOnly func(i int) bool) (all []Step) {
+	for ; from < events; from += int64(size) {
+		all = append(all, Step{from, min(from+int64(size), events), stateOnly(len(all)), n})
+	}
+	return all
+}
+
+// drawAll draws all steps, group of them at a time.
+func drawAll(t testing.TB, s *Sampler, all []Step, group int) (batches []Batch) {
+	t.Helper()
+	into := make([]*Batch, group)
+	for i := range into {
+		into[i] = &Batch{}
+	}
+	for len(all) > 0 {
+		n := min(group, len(all))
+		require.NoError(t, s.Draw(t.Context(), all[:n], into[:n]))
+		for _, b := range into[:n] {
+			batches = append(batches, plain(b))
+		}
+		all = all[n:]
+	}
+	return batches
+}
+
+// TestSamplerAgreesWithReference: entry by entry, on streams of all shapes, whatever the batches, groups, workers and the place to begin.
+func TestSamplerAgreesWithReference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i, shape := range [][3]int{{1, 1, 0}, {1, 1, 1}, {2, 1, 0}, {60, 1, 0}, {90, 7, 0}, {90, 5, 4}, {120, 40, 1}, {100, 3, 30}} {
+		spec := randomStream(rng, shape[0], shape[1], shape[2])
+		if i == 4 {
+			spec.Times = slices.Repeat([]float64{-3.5}, shape[0]) // all at one time
+		}
+		e := open(t, spec)
+		for _, fanout := range []int{0, 1, 3, 100} {
+			for _, uniform := range []bool{false, true} {
+				r := &reference{spec, fanout, uniform, rng.Uint64()}
+				for _, size := range []int{1, 7, 50, 500} {
+					items, err := Destinations(e, 0, e.Len())
+					require.NoError(t, err)
+					n := Negatives{items, rng.IntN(3), rng.Uint64()}
+					if rng.IntN(2) == 0 {
+						n.Population = AllNodes(e)
+					}
+					from := int64(rng.IntN(len(spec.Times)))
+					mask := rng.Uint64() & rng.Uint64()
+					all := steps(from, e.Len(), size, n, func(i int) bool { return mask>>(i%64)&1 == 1 })
+					s := newSampler(t, e, SamplerOptions{Fanout: fanout, Uniform: uniform, Seed: r.seed, Workers: 1 + rng.IntN(3)})
+					require.NoError(t, s.Seek(t.Context(), from))
+					got := drawAll(t, s, all, 1+rng.IntN(9))
+					for k, p := range all {
+						require.Equal(t, plain(r.draw(p)), got[k], "stream %d, fanout %d, uniform %v, %+v", i, fanout, uniform, p)
+					}
+					s.Close()
+				}
+			}
+		}
+	}
+}

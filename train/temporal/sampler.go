@@ -1,0 +1,288 @@
+package temporal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// SamplerOptions says what is drawn of a stream. The zero value works, and draws no neighbours.
+type SamplerOptions struct {
+	// Fanout is how many neighbours a root has at most. Default 0: none, so that no lists are read and there are no cursors.
+	Fanout int
+	// Uniform draws from all candidates, with replacement, where there are more than Fanout. Default: the newest are taken.
+	Uniform bool
+	Seed    uint64       // of Uniform
+	Workers int          // goroutines that make batches; default 1
+	Disk    disk.Options // how lists are read
+}
+
+// Validate reports every option that cannot be followed.
+func (o SamplerOptions) Validate() error {
+	var errs []error
+	if o.Fanout < 0 {
+		errs = append(errs, fmt.Errorf("{fanout} %d: at least 0", o.Fanout))
+	}
+	if o.Workers < 0 {
+		errs = append(errs, fmt.Errorf("{workers} %d: at least 1, or 0 for the default", o.Workers))
+	}
+	return errors.Join(append(errs, o.Disk.Validate())...)
+}
+
+// Step is what a batch is drawn of.
+type Step struct {
+	From, To int64 // events From to To-1
+	// StateOnly has the batch change state and embed nothing: its rows are those that Writes names, without neighbours and negatives.
+	StateOnly bool
+	Negatives
+}
+
+// roots is how many roots the step asks for, those that are asked for twice counted twice.
+func (s *Step) roots() int {
+	if s.StateOnly {
+		return 0
+	}
+	return int(s.To-s.From) * (2 + s.Each)
+}
+
+// Negatives are destinations to tell those of events from: drawn uniformly, with replacement, whether the event has them or not.
+type Negatives struct {
+	Population []uint32 // places: see [Destinations] and [AllNodes]
+	Each       int      // of an event
+	Key        uint64   // made of the seed, the part and the epoch; of evaluation it is the same in all epochs
+}
+
+// Of is negative j of an event: a function of Key, the event's number in the stream and j, so that batches of any size have the same.
+func (n *Negatives) Of(event int64, j int) uint32 {
+	return n.Population[below(sample.Hash(n.Key, uint64(event), uint64(j)), len(n.Population))]
+}
+
+// below is a number below n, of a hash.
+func below(hash uint64, n int) int {
+	hi, _ := bits.Mul64(hash, uint64(n)) // Lemire's range reduction; its bias is n/2⁶⁴
+	return int(hi)
+}
+
+// Sampler draws batches from a stream, in the order of its events. It is used by one goroutine at a time, and has workers of its own at
+// work inside Draw.
+type Sampler struct {
+	options  SamplerOptions
+	events   *store.Events
+	firstDst uint32  // the place of destination 0
+	first    float64 // the time of event 0
+	next     int64   // the event that Draw goes on with, -1 after an error
+	cursors
+	lists
+	makers []maker
+	stats  Stats
+}
+
+// Stats counts what a Sampler has drawn. Its JSON keys are stable. Seconds apart, all of it depends on the options, the steps, which of
+// them were drawn together, and the engine.
+type Stats struct {
+	Events    int64 `json:"events"`
+	Roots     int64 `json:"roots"`     // of batches: each once in a batch
+	Neighbors int64 `json:"neighbors"` // of these
+	// Near is the reading of lists. Its rows are pieces of lists: one a root, or of Uniform one a neighbour; repeated is one that overlaps
+	// with another of the same Draw.
+	Near disk.Account `json:"near"`
+}
+
+// NewSampler draws from e, from its first event on. e stays the caller's, and its dataset must stay open until Close. ctx is for NewSampler
+// alone.
+func NewSampler(ctx context.Context, e *store.Events, o SamplerOptions) (_ *Sampler, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("temporal: %w", err)
+	}
+	if err := numbered(e); err != nil {
+		return nil, err
+	}
+	s := &Sampler{options: o, events: e, firstDst: uint32(e.Place(0)), makers: make([]maker, max(1, o.Workers))}
+	for i := range s.makers {
+		s.makers[i].s = s
+	}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if err := store.Guard(s.begin); err != nil {
+		return nil, fmt.Errorf("temporal: %w", err)
+	}
+	if o.Fanout > 0 {
+		if s.memory, err = kernels.NewHostBuf(int(4 * e.Places())); err != nil {
+			return nil, fmt.Errorf("temporal: cursors of %d nodes: %w", e.Places(), err)
+		}
+		s.counts = s.memory.Uint32s()
+		if s.reader, err = disk.Open(ctx, []store.SectionFile{e.NearFile()}, o.Disk); err != nil {
+			return nil, fmt.Errorf("temporal: %w", err)
+		}
+	}
+	return s, s.Seek(ctx, 0)
+}
+
+// numbered refuses a stream whose places 32 bits do not number.
+func numbered(e *store.Events) error {
+	if e.Places() > math.MaxUint32 {
+		return fmt.Errorf("temporal: stream %s has %d nodes at its ends; at most %d can be numbered", e.Stream.Name, e.Places(), uint32(math.MaxUint32))
+	}
+	return nil
+}
+
+// begin looks at the times of the first event and the last.
+func (s *Sampler) begin() error {
+	n := s.events.Len()
+	if n == 0 {
+		return nil
+	}
+	s.first = s.events.Times(0, 1)[0]
+	last := s.events.Times(n-1, n)[0]
+	if span := s.scaled(last); span-span != 0 {
+		return fmt.Errorf("stream %s: times from %v to %v, times %v, are too large for float64; ingest smaller ones",
+			s.events.Stream.Name, s.first, last, s.events.Stream.TimeScale)
+	}
+	return nil
+}
+
+// scaled is a time as batches have it.
+func (s *Sampler) scaled(t float64) float64 { return (t - s.first) * s.events.Stream.TimeScale }
+
+// Close gives up the memory, and the reader. A second Close does nothing.
+func (s *Sampler) Close() {
+	if s.memory != nil {
+		s.memory.Close()
+		s.counts = nil
+	}
+	if s.reader != nil {
+		s.reader.Close()
+	}
+}
+
+// Seek has Draw go on with an event, from 0 to as many as there are. Cursors are made anew by a scan of the events before it, or, where
+// they are before it, of those in between.
+func (s *Sampler) Seek(ctx context.Context, event int64) error {
+	if event < 0 || event > s.events.Len() {
+		panic(fmt.Sprintf("temporal: Seek(%d), and there are %d events", event, s.events.Len()))
+	}
+	s.next = -1
+	if s.counts != nil {
+		if err := store.Guard(func() error { return s.seek(ctx, s.events, event) }); err != nil {
+			return fmt.Errorf("temporal: %w", err)
+		}
+	}
+	s.next = event
+	return nil
+}
+
+// Draw fills into[i] with what steps[i] asks for. The first step begins where the last Draw or Seek ended, and each other one where the
+// one before it ended. The lists that all of them need are read together, each byte once: the more steps, the fewer reads. A batch is the
+// same, bit for bit, whatever else is drawn with it, and whoever makes it.
+//
+// The error is a *store.SectionError, one of reading, or ctx's. Batches are undefined then, and Seek has to come before the next Draw.
+func (s *Sampler) Draw(ctx context.Context, steps []Step, into []*Batch) (err error) {
+	s.check(steps, into)
+	if len(steps) == 0 {
+		return nil
+	}
+	s.next = -1
+	if s.options.Fanout > 0 {
+		if err := store.Guard(func() error { return s.walk(ctx, steps) }); err != nil {
+			return fmt.Errorf("temporal: %w", err)
+		}
+		traffic, err := s.lists.read(ctx)
+		if err != nil {
+			return fmt.Errorf("temporal: lists: %w", err)
+		}
+		s.stats.Near.Count(int64(len(s.wants)), int64(s.repeated), s.wanted*store.HalfEdgeBytes, traffic)
+	}
+	if err := s.make(ctx, steps, into); err != nil {
+		return fmt.Errorf("temporal: %w", err)
+	}
+	for _, b := range into {
+		s.stats.Events += b.To - b.From
+		s.stats.Roots += int64(len(b.Roots))
+		s.stats.Neighbors += int64(len(b.NearRow))
+	}
+	s.next = steps[len(steps)-1].To
+	return nil
+}
+
+// check panics where steps are a bug.
+func (s *Sampler) check(steps []Step, into []*Batch) {
+	if len(steps) != len(into) {
+		panic(fmt.Sprintf("temporal: Draw: %d steps, and %d batches", len(steps), len(into)))
+	}
+	next := s.next
+	for i := range steps {
+		p := &steps[i]
+		switch {
+		case p.From != next || p.To < p.From || p.To > s.events.Len():
+			panic(fmt.Sprintf("temporal: Draw: events %d to %d of %d, and %d is next", p.From, p.To, s.events.Len(), next))
+		case p.Each < 0 || p.Each > 0 && len(p.Population) == 0:
+			panic(fmt.Sprintf("temporal: Draw: %d negatives each of a population of %d", p.Each, len(p.Population)))
+		case uint64(p.To-p.From)*(2+uint64(p.Each)) > math.MaxUint32/(1+uint64(s.options.Fanout)):
+			panic(fmt.Sprintf("temporal: Draw: %d events with %d negatives each have more than 4,294,967,295 rows; use smaller batches", p.To-p.From, p.Each))
+		}
+		next = p.To
+	}
+}
+
+// make has workers make the batches.
+func (s *Sampler) make(ctx context.Context, steps []Step, into []*Batch) error {
+	s.starts = s.starts[:0]
+	roots := 0
+	for i := range steps {
+		s.starts = append(s.starts, roots)
+		roots += steps[i].roots()
+	}
+	var taken atomic.Int64
+	work := func(m *maker) error {
+		return store.Guard(func() error {
+			for i := int(taken.Add(1)) - 1; i < len(steps); i = int(taken.Add(1)) - 1 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				m.make(into[i], &steps[i], s.starts[i])
+			}
+			return nil
+		})
+	}
+	var g errgroup.Group
+	for i := range s.makers[1:min(len(s.makers), len(steps))] {
+		g.Go(func() error { return work(&s.makers[1+i]) })
+	}
+	err := work(&s.makers[0])
+	return cmp.Or(err, g.Wait())
+}
+
+// Stats is what was drawn so far. It is not called beside Draw.
+func (s *Sampler) Stats() Stats { return s.stats }
+
+// Engine is the engine that reads lists, and a sentence that says why. Without neighbours there is none.
+func (s *Sampler) Engine() (kind disk.Kind, why string) {
+	if s.reader == nil {
+		return "", "no neighbours are drawn"
+	}
+	return s.reader.Kind(), s.reader.Why()
+}
+
+// Bytes is what the Sampler takes in memory beside the batches and the reader's buffers: 4 bytes a node, and what the largest Draw has
+// needed.
+func (s *Sampler) Bytes() int64 {
+	n := int64(4*len(s.counts)) + s.lists.bytes()
+	for i := range s.makers {
+		n += s.makers[i].bytes()
+	}
+	return n
+}
