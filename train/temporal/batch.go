@@ -31,16 +31,28 @@ type Batch struct {
 	// Writes are the nodes whose state the events change: those at the ends. None is there twice, and they come by the last of their events.
 	Writes []Write
 
+	// Mails are what nodes get where mail goes to neighbours, too, as APAN sends it: none is there twice, a node at an end that is not there gets
+	// none, and Nodes has all of them. Without any each of Writes gets the mail of its own event.
+	Mails []Write
+
 	bytes int64 // that the lists have room for
 }
 
 // Write is what becomes of the state of a node: what the last of its events in the batch leaves. An event from a node to itself leaves what its
-// destination gets.
+// destination gets. Of mail to a neighbour, Row is the end of the event that it neighbours.
 type Write struct {
 	Node  uint32 // among Nodes
 	Row   uint32 // the node at the time of the event
 	Other uint32 // the row of the node at the other end
 	Event uint32 // among Events, whose features the mail has
+}
+
+// mails are what nodes get.
+func (b *Batch) mails() []Write {
+	if len(b.Mails) > 0 {
+		return b.Mails
+	}
+	return b.Writes
 }
 
 // Inputs are the rows that the batch reads: of the table of states, and of that of events' features.

@@ -1,0 +1,233 @@
+package temporal
+
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+)
+
+// feed brings batches to the backend. What it made of one is invalid once it takes the next.
+type feed struct {
+	be      kernels.Backend
+	staging *kernels.Staging
+	kind    model.Kind
+	record  Record
+
+	moments model.Moments
+	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
+	src, dst, sources, negatives kernels.Tensor
+	// What records are made of: the nodes that have one, and the rows of Writes; of each mail the row it is of, that of the other end, and
+	// the event.
+	nodes, rows, mailRows, mailOthers, mailEvents kernels.Tensor
+	places, mailRecord                            []uint32 // the node of each record, and the record that each mail is for
+
+	ints   parts[uint32]
+	floats parts[float32]
+	room   struct{ ints, floats, count, memory, mail, bits room }
+
+	// Lists that batches do not have, on the host.
+	repeated, starts, ends, slots, slotRows []uint32
+	written, sent, others, events, recordOf []uint32
+	age, mailAge, since, away               []float32
+}
+
+// take brings a batch, its state and its events' features to the backend.
+func (f *feed) take(in Input) {
+	b, m := in.Batch, &f.moments
+	*m = model.Moments{Events: in.Features, Features: in.NodeFeatures}
+	f.ints.reset()
+	f.floats.reset()
+	f.ints.add(&m.Node, b.RowNode, 1)
+	f.ints.add(&m.Root, b.Roots, 1)
+	f.ints.add(&m.Near.Start, b.NearStart, 1)
+	f.ints.add(&m.Near.End, b.NearEnd, 1)
+	f.ints.add(&m.Near.At, b.NearRow, 1)
+	f.ints.add(&m.Near.Of, b.NearRoot, 1)
+	f.ints.add(&m.Event, b.NearEvent, 1)
+	f.takePairs(b)
+	f.since = f.since[:0]
+	for _, t := range b.Since {
+		f.since = appendTime(f.since, t)
+	}
+	f.floats.add(&m.Since, f.since, 2)
+	if f.record.Cols() > 0 {
+		f.takeState(b, in.State)
+		f.takeWrites(b)
+	}
+	f.ints.upload(f.be, &f.room.ints, kernels.U32, f.staging.JoinU32)
+	f.floats.upload(f.be, &f.room.floats, kernels.F32, f.staging.JoinF32)
+	m.Count = f.counting(1 + max(len(b.RowNode), len(f.slots), len(b.NearRow), len(b.Roots)))
+}
+
+// takePairs lists the pairs to score.
+func (f *feed) takePairs(b *Batch) {
+	f.repeated = f.repeated[:0]
+	for _, root := range b.Src {
+		for range b.Each {
+			f.repeated = append(f.repeated, root)
+		}
+	}
+	f.ints.add(&f.src, b.Src, 1)
+	f.ints.add(&f.dst, b.Dst, 1)
+	f.ints.add(&f.sources, f.repeated, 1)
+	f.ints.add(&f.negatives, b.Negatives, 1)
+}
+
+// takeState parts records: numbers stay on the backend, times are read on the host, since ages are differences of float64.
+func (f *feed) takeState(b *Batch, state kernels.Tensor) {
+	r, m := f.record, &f.moments
+	if state.Rows != len(b.Nodes) || state.Cols != r.Cols() {
+		panic(fmt.Sprintf("temporal: records of %d nodes, %d columns each; want %d and %d", state.Rows, state.Cols, len(b.Nodes), r.Cols()))
+	}
+	columns := func(to *room, from, cols int) kernels.Tensor {
+		t := to.tensor(f.be, kernels.F32, state.Rows, cols)
+		f.be.Columns(t, state, from)
+		return t
+	}
+	m.Memory = columns(&f.room.memory, 0, r.memory)
+	m.Mail = columns(&f.room.mail, r.mailColumn(0), r.mails*r.mail)
+	bits := columns(&f.room.bits, r.numbers(), r.bits())
+	_ = f.staging.Read(bits, func(all []byte) error {
+		f.takeTimes(b, func(node uint32) []byte { return all[4*int(node)*r.bits():][:4*r.bits()] })
+		return nil
+	})
+	f.ints.add(&m.Slots.Start, f.starts, 1)
+	f.ints.add(&m.Slots.End, f.ends, 1)
+	f.ints.add(&m.Slots.At, f.slots, 1)
+	f.ints.add(&m.Slots.Of, f.slotRows, 1)
+	f.floats.add(&m.Age, f.age, 2)
+	f.floats.add(&m.MailAge, f.mailAge, 2)
+	f.floats.add(&m.Away, f.away, 1)
+}
+
+// takeTimes makes ages of times, which are among the bits of nodes.
+func (f *feed) takeTimes(b *Batch, bits func(node uint32) []byte) {
+	r := f.record
+	f.starts, f.ends, f.slots, f.slotRows = f.starts[:0], f.ends[:0], f.slots[:0], f.slotRows[:0]
+	f.age, f.mailAge, f.away = f.age[:0], f.mailAge[:0], f.away[:0]
+	for row, node := range b.RowNode {
+		own, t := bits(node), b.RowTime[row]
+		f.age = appendTime(f.age, t-timeAt(own, r.timeBits()))
+		if !r.ring {
+			continue
+		}
+		f.starts = append(f.starts, uint32(len(f.slots)))
+		for slot := range r.mails {
+			f.mailAge = appendTime(f.mailAge, t-timeAt(own, r.mailTimeBits(slot)))
+			f.slots, f.slotRows = append(f.slots, node*uint32(r.mails)+uint32(slot)), append(f.slotRows, uint32(row))
+		}
+		f.ends = append(f.ends, uint32(len(f.slots)))
+	}
+	if f.kind != model.JODIE {
+		return
+	}
+	for _, row := range b.Roots {
+		t := b.RowTime[row]
+		f.away = append(f.away, float32((t-timeAt(bits(b.RowNode[row]), r.timeBits()))/(t+1)))
+	}
+}
+
+// takeWrites lists what records are made of. Nodes of Writes have the first ones.
+func (f *feed) takeWrites(b *Batch) {
+	f.places, f.mailRecord, f.written = f.places[:0], f.mailRecord[:0], f.written[:0]
+	f.sent, f.others, f.events, f.recordOf = f.sent[:0], f.others[:0], f.events[:0], f.recordOf[:0]
+	const none = ^uint32(0)
+	for range b.Nodes {
+		f.recordOf = append(f.recordOf, none)
+	}
+	record := func(node uint32) uint32 {
+		if f.recordOf[node] == none {
+			f.recordOf[node] = uint32(len(f.places))
+			f.places = append(f.places, node)
+		}
+		return f.recordOf[node]
+	}
+	for _, w := range b.Writes {
+		record(w.Node)
+		f.written = append(f.written, w.Row)
+	}
+	for _, w := range b.mails() {
+		f.mailRecord = append(f.mailRecord, record(w.Node))
+		f.sent, f.others, f.events = append(f.sent, w.Row), append(f.others, w.Other), append(f.events, w.Event)
+	}
+	f.ints.add(&f.nodes, f.places, 1)
+	f.ints.add(&f.rows, f.written, 1)
+	f.ints.add(&f.mailRows, f.sent, 1)
+	f.ints.add(&f.mailOthers, f.others, 1)
+	f.ints.add(&f.mailEvents, f.events, 1)
+}
+
+// counting is 0 to n-1 on the backend.
+func (f *feed) counting(n int) kernels.Tensor {
+	if f.room.count.buf == nil || f.room.count.buf.Len() < n {
+		all := f.room.count.tensor(f.be, kernels.U32, n, 1)
+		all.Rows = all.Buf.Len()
+		count := make([]uint32, all.Rows)
+		for i := range count {
+			count[i] = uint32(i)
+		}
+		f.be.UploadU32(all, count)
+	}
+	return f.room.count.tensor(f.be, kernels.U32, n, 1)
+}
+
+func (f *feed) close() {
+	for _, r := range []*room{&f.room.ints, &f.room.floats, &f.room.count, &f.room.memory, &f.room.mail, &f.room.bits} {
+		r.free(f.be)
+	}
+	f.staging.Close()
+}
+
+// appendTime adds a time as kernels take it.
+func appendTime(pairs []float32, t float64) []float32 {
+	high, low := kernels.SplitTime(t)
+	return append(pairs, high, low)
+}
+
+// room is a buffer of the backend that grows to the largest tensor so far, and stays.
+type room struct{ buf kernels.Buffer }
+
+// tensor is a tensor in the room. What it held is lost where it grows.
+func (r *room) tensor(be kernels.Backend, t kernels.DType, rows, cols int) kernels.Tensor {
+	if n := rows * cols; r.buf == nil || r.buf.Len() < n {
+		r.free(be) // before Alloc may fail
+		r.buf = be.Alloc(t, n+n/4)
+	}
+	return kernels.Tensor{Buf: r.buf, Type: t, Rows: rows, Cols: cols}
+}
+
+func (r *room) free(be kernels.Backend) {
+	if r.buf != nil {
+		be.Free(r.buf)
+		r.buf = nil
+	}
+}
+
+// parts are lists that are uploaded at once, and where their tensors go.
+type parts[T any] struct {
+	from [][]T
+	to   []*kernels.Tensor
+	cols []int
+}
+
+func (p *parts[T]) reset() { p.from, p.to, p.cols = p.from[:0], p.to[:0], p.cols[:0] }
+
+func (p *parts[T]) add(to *kernels.Tensor, from []T, cols int) {
+	p.from, p.to, p.cols = append(p.from, from), append(p.to, to), append(p.cols, cols)
+}
+
+// upload joins the lists in a room, and sets their tensors.
+func (p *parts[T]) upload(be kernels.Backend, r *room, t kernels.DType, join func(dst kernels.Tensor, parts ...[]T)) {
+	n := 0
+	for _, list := range p.from {
+		n += len(list)
+	}
+	all := r.tensor(be, t, n, 1)
+	join(all, p.from...)
+	for i, list := range p.from {
+		all.Rows, all.Cols = len(list)/p.cols[i], p.cols[i]
+		*p.to[i] = all
+		all.Off += len(list)
+	}
+}

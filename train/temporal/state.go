@@ -1,0 +1,128 @@
+package temporal
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/gnnstore/gnnstore/train/model"
+)
+
+// Record is how the state of a node lies in a row of a table: columns of float32, little-endian. D is the columns of a memory, V those of an
+// event's features, S how many mails a node keeps.
+//
+//	TGN, JODIE   mail 2D+V (its first D are the memory) | time 2
+//	APAN         memory D | S mails of 2D+V each | times of the mails 2S | time 2 | slot of the next mail 1
+//
+// The mail that a node's own event leaves begins with the node's memory after that event, so a node with one mail needs no other copy of it.
+// A time is the bits of a float64 in two columns, and a slot those of a uint32: tables copy rows and never compute with them. (A backend that
+// holds F32 in another type, as kernels.Reference does, may change the last bits of a time.) Times are scaled, as those of a [Batch].
+//
+// All zeros is the state of a node that had no event yet.
+type Record struct {
+	memory, mail int // columns: D, and 2D+V
+	mails        int // S; 0: no state
+	ring         bool
+}
+
+// RecordOf is the record of a network. One without state has no columns.
+func RecordOf(c model.TemporalConfig, s model.TemporalShape) Record {
+	if c.Stateless {
+		return Record{}
+	}
+	return Record{memory: c.Hidden, mail: c.Mail(s), mails: c.Mails, ring: c.Kind == model.APAN}
+}
+
+// Cols is the columns of a record.
+func (r Record) Cols() int { return r.numbers() + r.bits() }
+
+// Bytes is the size of a record.
+func (r Record) Bytes() int { return 4 * r.Cols() }
+
+// numbers is the columns that a network computes with. The bits are behind them.
+func (r Record) numbers() int {
+	if r.ring {
+		return r.memory + r.mails*r.mail
+	}
+	return r.mail
+}
+
+// bits is the columns of times and slots.
+func (r Record) bits() int {
+	switch {
+	case r.ring:
+		return 2*r.mails + 3
+	case r.mails > 0:
+		return 2
+	}
+	return 0
+}
+
+// Memory is the memory in a record, D float32.
+func (r Record) Memory(record []byte) []byte { return record[:4*r.memory] }
+
+// Mail is the mail in a slot of a record: 2D+V float32. TGN and JODIE have slot 0 alone.
+func (r Record) Mail(record []byte, slot int) []byte {
+	at := 4 * r.mailColumn(slot)
+	return record[at:][:4*r.mail]
+}
+
+func (r Record) mailColumn(slot int) int {
+	if r.ring {
+		return r.memory + slot*r.mail
+	}
+	return 0
+}
+
+// Time is that of the node's last event.
+func (r Record) Time(record []byte) float64 { return timeAt(record, r.numbers()+r.timeBits()) }
+
+// SetTime sets it.
+func (r Record) SetTime(record []byte, t float64) { setTime(record, r.numbers()+r.timeBits(), t) }
+
+// MailTime is that of the mail in a slot.
+func (r Record) MailTime(record []byte, slot int) float64 {
+	return timeAt(record, r.numbers()+r.mailTimeBits(slot))
+}
+
+// SetMailTime sets it. Of TGN and JODIE it is that of the node's last event.
+func (r Record) SetMailTime(record []byte, slot int, t float64) {
+	setTime(record, r.numbers()+r.mailTimeBits(slot), t)
+}
+
+// timeBits and mailTimeBits are columns among the bits.
+func (r Record) timeBits() int {
+	if r.ring {
+		return 2 * r.mails
+	}
+	return 0
+}
+
+func (r Record) mailTimeBits(slot int) int {
+	if r.ring {
+		return 2 * slot
+	}
+	return 0
+}
+
+// Slot is where the next mail goes: over the oldest one.
+func (r Record) Slot(record []byte) int {
+	if !r.ring {
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(record[r.Bytes()-4:]))
+}
+
+// SetSlot sets it. TGN and JODIE have one slot, and nothing to set.
+func (r Record) SetSlot(record []byte, slot int) {
+	if r.ring {
+		binary.LittleEndian.PutUint32(record[r.Bytes()-4:], uint32(slot))
+	}
+}
+
+func timeAt(columns []byte, at int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(columns[4*at:]))
+}
+
+func setTime(columns []byte, at int, t float64) {
+	binary.LittleEndian.PutUint64(columns[4*at:], math.Float64bits(t))
+}

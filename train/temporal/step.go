@@ -1,0 +1,171 @@
+package temporal
+
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Stepper takes steps with a network for streams. [Stepper.Compute] makes of a batch the new state of its nodes, then scores, a loss and
+// gradients; [Stepper.Update] makes new weights of these. Steps of a stream go in its order, whatever their state is: which updates it has is
+// the caller's business.
+//
+// Memory: a Stepper owns buffers of the backend, and lists on the host, that grow to the largest batch and stay until Close: at steady state a
+// step allocates nothing that grows with the batch. Inputs stay the caller's. One goroutine at a time.
+type Stepper struct {
+	Model  *model.Temporal
+	Optim  *optim.Optimizer
+	Tape   *tape.Tape
+	Record Record // what State has of each node
+
+	feed          feed
+	writer        writer
+	there, others []float32 // scores of the last batch
+}
+
+// Input is a batch whose state and features are there.
+type Input struct {
+	*Batch
+	// State has the Record of each of Batch.Nodes, F32. A network without state reads none.
+	State kernels.Tensor
+	// Features are those of each of Batch.Events, F32 or F16: as many columns as the network has of them. Without any it is the zero Tensor.
+	Features kernels.Tensor
+	// NodeFeatures are likewise those of each of Batch.Nodes.
+	NodeFeatures kernels.Tensor
+	// Key is of dropout, another one each step. 0 is evaluation: nothing is dropped, and there are no gradients.
+	Key uint64
+	// Publish, where it is not nil, is given the new state as soon as it is known, before the batch is scored: records, one behind the other,
+	// of nodes that are at these places among Batch.Nodes. They are lent until the next Compute. Its error ends the step. Without state it
+	// is not called.
+	Publish func(places []uint32, records []byte) error
+}
+
+// Out is what became of a batch. The scores are lent until the next Compute.
+type Out struct {
+	Loss      float64   // the mean over events plus the mean over negatives, of -log σ(score) and -log(1-σ(score)) (arXiv 2203.14883, TGL)
+	Positives []float32 // a score for each event
+	Negatives []float32 // and Batch.Each for it, one behind the other
+}
+
+// NewStepper makes a Stepper of m, which it owns from now on, though there be no memory for an optimizer.
+func NewStepper(be kernels.Backend, m *model.Temporal, o optim.Options) *Stepper {
+	s := newStepper(be, m)
+	defer func() {
+		if s.Optim == nil {
+			s.Close()
+		}
+	}()
+	var params []optim.Param
+	for _, p := range m.Params {
+		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
+	}
+	s.Optim = optim.New(be, params, o)
+	return s
+}
+
+// NewFixedStepper makes a Stepper of m, which it owns from now on, that evaluates and takes no steps: m needs no gradients, as
+// model.NewFixedTemporal makes it.
+func NewFixedStepper(be kernels.Backend, m *model.Temporal) *Stepper {
+	s := newStepper(be, m)
+	s.Optim = optim.New(be, nil, optim.Options{})
+	return s
+}
+
+func newStepper(be kernels.Backend, m *model.Temporal) *Stepper {
+	r, staging := RecordOf(m.TemporalConfig, m.TemporalShape), kernels.NewStaging(be)
+	return &Stepper{
+		Model: m, Tape: tape.New(be), Record: r,
+		feed:   feed{be: be, staging: staging, kind: m.Kind, record: r},
+		writer: writer{be: be, staging: staging, record: r},
+	}
+}
+
+// Compute adds to the parameters' gradients, which are zero before the first step and after each Update, those of a batch's loss; in evaluation
+// it adds nothing. A batch without roots ends when its state is published. A loss that is not finite is a *step.LossError: the gradients are as
+// they were, and the state is published.
+func (s *Stepper) Compute(in Input) (Out, error) {
+	s.Tape.Reset(in.Key != 0)
+	s.feed.take(in)
+	f := &s.feed
+	memory := s.Model.Update(s.Tape, &f.moments, in.Key)
+	if memory != nil {
+		s.writer.write(f, in, memory.Value)
+		if in.Publish != nil {
+			if err := in.Publish(s.Records()); err != nil {
+				return Out{}, err
+			}
+		}
+	}
+	if len(in.Roots) == 0 {
+		return Out{}, nil
+	}
+	z := s.Model.Embed(s.Tape, &f.moments, memory, in.Key)
+	there, others := s.Model.Score(s.Tape, z, f.src, f.dst), s.Model.Score(s.Tape, z, f.sources, f.negatives)
+	lossThere, lossOthers := s.Tape.LinkLoss(there, others)
+	loss := s.mean(lossThere) + s.mean(lossOthers)
+	s.there, s.others = s.download(s.there, there.Value), s.download(s.others, others.Value)
+	out := Out{Loss: loss, Positives: s.there, Negatives: s.others}
+	if !finite(loss) {
+		return out, &step.LossError{Loss: loss}
+	}
+	s.Tape.Backward()
+	return out, nil
+}
+
+// Records is the new state that the last Compute made: see Input.Publish. It is empty without state.
+func (s *Stepper) Records() (places []uint32, records []byte) { return s.feed.places, s.writer.records }
+
+// Update makes new weights of the gradients at a learning rate, and clears these. A norm that is not finite, which is known where gradients are
+// clipped, is a *step.NormError.
+func (s *Stepper) Update(rate float64) error {
+	if norm := s.Optim.Step(rate); !finite(norm) {
+		return &step.NormError{Norm: norm}
+	}
+	return nil
+}
+
+// Rehearse takes a batch, which has a Key, forwards and backwards, publishes nothing, and leaves the weights as they are and the gradients zero:
+// so that the memory of a step is there, and known.
+func (s *Stepper) Rehearse(in Input) error {
+	in.Publish = nil
+	_, err := s.Compute(in)
+	for _, p := range s.Model.Params {
+		if p.Grad.Buf != nil {
+			s.feed.be.Fill(p.Grad, 0)
+		}
+	}
+	return err
+}
+
+// Close frees the network, the optimizer and the memory of steps.
+func (s *Stepper) Close() {
+	s.writer.close()
+	s.feed.close()
+	s.Tape.Close()
+	if s.Optim != nil {
+		s.Optim.Close()
+	}
+	s.Model.Close()
+}
+
+// mean is the mean of a column.
+func (s *Stepper) mean(column kernels.Tensor) (mean float64) {
+	s.there = s.download(s.there, column)
+	for _, x := range s.there {
+		mean += float64(x)
+	}
+	return mean / float64(max(1, len(s.there)))
+}
+
+// download copies a column to the host, in the memory of into where it is enough.
+func (s *Stepper) download(into []float32, column kernels.Tensor) []float32 {
+	into = append(into[:0], make([]float32, column.Rows)...)
+	s.feed.be.DownloadF32(into, column)
+	return into
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
