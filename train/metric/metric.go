@@ -6,6 +6,8 @@
 // accumulator; Add takes the logits of some nodes or edges, the scores of some pairs, or numbers. Value does not depend on the chunks
 // in which they came, and but for numbers not on their order, since counts are integers.
 //
+// A stream of links comes in batches: [Batches] measures each alone, and all together.
+//
 // Memory: accuracy and F1 take 24 bytes a class at most, however many nodes there are. ROC-AUC has to rank all scores, so
 // it keeps them: 4 bytes for each known label, up to twice that while its lists grow. So do the metrics of links. Logits and labels
 // are read and not kept. One goroutine uses an accumulator.
