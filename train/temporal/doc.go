@@ -20,6 +20,9 @@
 // Concurrency: a Sampler is used by one goroutine at a time, and its workers make batches inside Draw. Batches do not depend on how many
 // there are, nor on which steps are drawn together.
 //
+// Beside batches there is what needs no network, and is of whole streams: [Baselines] measures scores that a network has to beat, [Similar]
+// finds the nodes with the same partners, and [Blends] which memories of a batch are so old that those of similar nodes help.
+//
 // Start at [Sampler.Draw]. Cursors are in cursors.go, reading in lists.go, rows in maker.go.
 //
 // # Why not
