@@ -167,9 +167,12 @@ func (s *Stack) write(src []byte, of func(ids []uint32) (places []uint32)) error
 	}
 	p := s.place(ids, places, x)
 	if r.lag > 1 {
-		if err := r.lose(s.remember(w.first+step, ids, places, p)); err != nil {
+		now := w.first + step
+		if err := r.lose(s.remember(now, ids, places, p)); err != nil {
 			return err
 		}
+		// What the next step to be written has seen, and not what steps gathered ahead of it have, which may never be used.
+		r.undone = slices.DeleteFunc(r.undone, func(u undone) bool { return u.step <= now+1-r.lag })
 	}
 	r.mu.Lock()
 	for i, at := range places {
@@ -263,8 +266,7 @@ func (s *Stack) remember(step int, ids, at []uint32, p places) error {
 	return err
 }
 
-// takeBack replaces rows that were gathered for a step by what they were when that step's lag began. What no later step takes back
-// is forgotten.
+// takeBack replaces rows that were gathered for a step by what they were when that step's lag began.
 func (r *rewrites) takeBack(dst []byte, ids []uint32, step int) {
 	if r == nil {
 		return
@@ -280,7 +282,6 @@ func (r *rewrites) takeBack(dst []byte, ids []uint32, step int) {
 			}
 		}
 	}
-	r.undone = slices.DeleteFunc(r.undone, func(u undone) bool { return u.step <= step+1-r.lag })
 }
 
 // written waits until step i of w may be gathered: until what it sees is written, and for one that is read on its own until the

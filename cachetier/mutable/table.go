@@ -265,7 +265,8 @@ func (t *Table) Put(n int, row func(i int) (v uint32, b []byte)) error {
 
 // Checkpoint has all that was written so far outlast a crash, and says what a checkpoint of this step, a number above those of
 // earlier ones, has to remember. Until its record is on disk the table goes back to the one before. Nobody may plan, load, gather or
-// write meanwhile. A checkpoint of the step of the last one, after which nothing was written, is that one.
+// write meanwhile. A checkpoint of the step of the last one, after which nothing was written, is that one. What steps to come must not see yet, with
+// a lag above 1, is no part of it: see cachetier.Stack.Undos.
 func (t *Table) Checkpoint(step int64) (Mark, error) {
 	if !t.begun {
 		panic("mutable: Checkpoint before Begin or Resume")
@@ -276,7 +277,6 @@ func (t *Table) Checkpoint(step int64) (Mark, error) {
 	if err != nil {
 		return Mark{}, err
 	}
-	t.Settle()
 	if err := t.rows.seal(step); err != nil {
 		return Mark{}, err
 	}

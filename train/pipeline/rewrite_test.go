@@ -1,11 +1,15 @@
 package pipeline_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,6 +197,58 @@ func TestLagGoesOn(t *testing.T) {
 					}
 					require.Len(t, states, end)
 				})
+			}
+		}
+	}
+}
+
+// TestLagAfterACut: a range that goes on where one was cut, whose steps were gathered ahead, sees what an uncut one would.
+func TestLagAfterACut(t *testing.T) {
+	const size, end = 32, 40
+	for _, lag := range []int{2, 3, 5} {
+		r := newRig(t)
+		table, err := mutable.Open(t.Context(), mutable.Options{
+			Place: mutable.Place{Dir: filepath.Join(t.TempDir(), "table")}, Rows: 500, RowBytes: size, Lag: lag, Cache: cachetier.Options{HostBytes: 1 << 20},
+		})
+		require.NoError(t, err)
+		defer table.Close()
+		require.NoError(t, table.Begin(t.Context()))
+		c := r.config(2, 1<<20)
+		c.Tables = []*cachetier.Stack{table.Stack}
+		p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rowsOfLag(lag), Backend: r.be, Buffers: lag + 2})
+		defer p.Close()
+		var states []map[uint32][]byte // after each step
+		from := 0
+		for from < end {
+			s, cut := steps(from, end), from+1+rand.IntN(7)
+			s.Follows = from > 0
+			err := p.Run(t.Context(), s, func(b *pipeline.Gathered) error {
+				got, _ := r.be.Host(b.Rows[0])
+				after, ids := map[uint32][]byte{}, b.Batch.Inputs()[0]
+				if b.Step > 0 {
+					after = maps.Clone(states[b.Step-1])
+				}
+				var src []byte
+				for i, v := range ids {
+					seen := make([]byte, size)
+					if at := b.Step - lag; at >= 0 && states[at][v] != nil {
+						seen = states[at][v]
+					}
+					if !bytes.Equal(seen, got[i*size:(i+1)*size]) {
+						return fmt.Errorf("lag %d, step %d of a range from %d: row %d is not what it was", lag, b.Step, from, v)
+					}
+					after[v] = grown(b.Step, v, seen)
+					src = append(src, after[v]...)
+				}
+				time.Sleep(200 * time.Microsecond) // others are gathered meanwhile
+				states = append(states, after)
+				if err := errors.Join(table.WriteAll(src), b.WriteBack(nil)); err != nil || b.Step+1 < cut {
+					return err
+				}
+				return errTest
+			})
+			if from = len(states); from < end {
+				require.ErrorIs(t, err, errTest)
 			}
 		}
 	}
