@@ -286,3 +286,11 @@ func (s *Sampler) Bytes() int64 {
 	}
 	return n
 }
+
+// Costs is what reading lists was found to take, disk.Assumed where none are read.
+func (s *Sampler) Costs() disk.Costs {
+	if s.reader == nil {
+		return disk.Assumed
+	}
+	return s.reader.Costs()
+}
