@@ -167,28 +167,19 @@ type StreamOf struct {
 	State      *StateOf      `json:"state,omitempty"`
 }
 
-// ReplayOf is the measure of a part.
+// ReplayOf is how well events are told from negatives.
 type ReplayOf struct {
-	Valid *EventScores `json:"valid,omitempty"`
-	Test  *EventScores `json:"test,omitempty"`
+	Valid *metric.Batched `json:"valid,omitempty"`
+	Test  *metric.Batched `json:"test,omitempty"`
 	// New is of those events of Test with a node at an end that no event of training has.
-	New     *EventScores `json:"new,omitempty"`
-	Seconds float64      `json:"seconds"`
-}
-
-// EventScores tells events from negatives: the mean over batches, and of all together, in which time itself tells batches apart.
-type EventScores struct {
-	Events    int64   `json:"events"`
-	AP        float64 `json:"ap"`
-	AUC       float64 `json:"auc"`
-	PooledAP  float64 `json:"pooled_ap"`
-	PooledAUC float64 `json:"pooled_auc"`
+	New     *metric.Batched `json:"new,omitempty"`
+	Seconds float64         `json:"seconds"`
 }
 
 // HeuristicOf is a score without a network.
 type HeuristicOf struct {
 	Name string `json:"name"` // pair_seen, pair_time, destination_time, destination_count
-	EventScores
+	metric.Batched
 }
 
 // StalenessOf is how old the state was that steps saw.
