@@ -94,19 +94,19 @@ func (s *Sampler) walk(ctx context.Context, steps []Step) error {
 			if p.StateOnly {
 				continue
 			}
-			s.root(src[k], t)
-			s.root(s.firstDst+dst[k], t)
+			s.root(src[k], t, p.Key)
+			s.root(s.firstDst+dst[k], t, p.Key)
 			for j := range p.Each {
-				s.root(p.Of(event, j), t)
+				s.root(p.Of(event, j), t, p.Key)
 			}
 		}
 	}
 	return nil
 }
 
-// root notes what the node at a place wants at time t, which is now: its newest candidates, or some that are drawn. That depends on the
-// place and the time alone.
-func (s *Sampler) root(place uint32, t float64) {
+// root notes what the node at a place wants at time t, which is now: its newest candidates, or some that are drawn. That is a function of
+// place, time and key.
+func (s *Sampler) root(place uint32, t float64, key uint64) {
 	if n := s.counts[place]; n > 0 {
 		lo, hi := s.events.List(int64(place))
 		if uint64(n) > hi-lo {
@@ -117,7 +117,7 @@ func (s *Sampler) root(place uint32, t float64) {
 			take := uint32(min(int64(n), int64(f)))
 			s.want(lo+uint64(n-take), take)
 		} else {
-			key := sample.Hash(s.options.Seed, uint64(place), math.Float64bits(positiveZero(t)))
+			key := sample.Hash(key, uint64(place), math.Float64bits(positiveZero(t)))
 			for i := range f {
 				s.want(lo+uint64(below(sample.Fold(key, uint64(i)), int(n))), 1)
 			}

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -43,11 +44,11 @@ func (l *lists) begin() {
 }
 
 func (l *lists) want(lo uint64, n uint32) {
-	if len(l.wants) == mostWants {
-		panic("temporal: Draw: more than 2,147,483,648 pieces of lists; draw fewer steps together")
+	l.wanted += int64(n)
+	if len(l.wants) == mostWants || l.wanted > math.MaxUint32 {
+		panic("temporal: Draw: more pieces of lists than can be numbered; draw fewer steps together")
 	}
 	l.wants = append(l.wants, want{lo: lo, n: n})
-	l.wanted += int64(n)
 }
 
 // merge makes portions of wants.

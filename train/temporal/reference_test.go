@@ -58,7 +58,6 @@ type reference struct {
 	storetest.StreamSpec
 	fanout  int
 	uniform bool
-	seed    uint64
 }
 
 type halfEdge struct {
@@ -98,14 +97,14 @@ func part(hash uint64, n int) int {
 	return int(x.Rsh(x.Mul(x, big.NewInt(int64(n))), 64).Int64())
 }
 
-func (r *reference) neighbors(place uint32, t float64) []halfEdge {
+func (r *reference) neighbors(place uint32, t float64, key uint64) []halfEdge {
 	all := r.candidates(place, t)
 	if len(all) <= r.fanout || !r.uniform {
 		return all[:min(len(all), r.fanout)]
 	}
 	var drawn []halfEdge
 	for i := range r.fanout { // they are numbered from the oldest on
-		drawn = append(drawn, all[len(all)-1-part(sample.Hash(r.seed, uint64(place), math.Float64bits(t), uint64(i)), len(all))])
+		drawn = append(drawn, all[len(all)-1-part(sample.Hash(key, uint64(place), math.Float64bits(t), uint64(i)), len(all))])
 	}
 	return drawn
 }
@@ -139,7 +138,7 @@ func (r *reference) draw(p Step) *Batch {
 			roots[z] = uint32(len(roots))
 			b.Roots = append(b.Roots, z)
 			b.NearStart = append(b.NearStart, uint32(len(b.NearRow)))
-			for _, n := range r.neighbors(place, t) {
+			for _, n := range r.neighbors(place, t, p.Key) {
 				near := row(n.place, r.Times[n.event])
 				b.NearRow = append(b.NearRow, near)
 				b.NearEvent = append(b.NearEvent, event(n.event))
@@ -231,7 +230,7 @@ func TestSamplerAgreesWithReference(t *testing.T) {
 		e := open(t, spec)
 		for _, fanout := range []int{0, 1, 3, 100} {
 			for _, uniform := range []bool{false, true} {
-				r := &reference{spec, fanout, uniform, rng.Uint64()}
+				r := &reference{spec, fanout, uniform}
 				for _, size := range []int{1, 7, 50, 500} {
 					items, err := Destinations(e, 0, e.Len())
 					require.NoError(t, err)
@@ -242,7 +241,7 @@ func TestSamplerAgreesWithReference(t *testing.T) {
 					from := int64(rng.IntN(len(spec.Times)))
 					mask := rng.Uint64() & rng.Uint64()
 					all := steps(from, e.Len(), size, n, func(i int) bool { return mask>>(i%64)&1 == 1 })
-					s := newSampler(t, e, SamplerOptions{Fanout: fanout, Uniform: uniform, Seed: r.seed, Workers: 1 + rng.IntN(3)})
+					s := newSampler(t, e, SamplerOptions{Fanout: fanout, Uniform: uniform, Workers: 1 + rng.IntN(3)})
 					require.NoError(t, s.Seek(t.Context(), from))
 					got := drawAll(t, s, all, 1+rng.IntN(9))
 					for k, p := range all {

@@ -23,7 +23,6 @@ type SamplerOptions struct {
 	Fanout int
 	// Uniform draws from all candidates, with replacement, where there are more than Fanout. Default: the newest are taken.
 	Uniform bool
-	Seed    uint64       // of Uniform
 	Workers int          // goroutines that make batches; default 1
 	Disk    disk.Options // how lists are read
 }
@@ -60,7 +59,9 @@ func (s *Step) roots() int {
 type Negatives struct {
 	Population []uint32 // places: see [Destinations] and [AllNodes]
 	Each       int      // of an event
-	Key        uint64   // made of the seed, the part and the epoch; of evaluation it is the same in all epochs
+	// Key is made of the seed, the part of the stream and the epoch; of evaluation it is the same in all epochs. Uniform neighbours are
+	// drawn by it as well.
+	Key uint64
 }
 
 // Of is negative j of an event: a function of Key, the event's number in the stream and j, so that batches of any size have the same.

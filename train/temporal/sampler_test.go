@@ -108,7 +108,7 @@ func TestNoFuture(t *testing.T) {
 			b.Src[i], b.Dst[i] = b.Src[(i*7)%80], b.Dst[(i*5)%80]
 		}
 		n := Negatives{Population: []uint32{0, 1, 2, 3}, Each: 2, Key: rng.Uint64()}
-		o := SamplerOptions{Fanout: 4, Uniform: rng.IntN(2) == 0, Seed: 5}
+		o := SamplerOptions{Fanout: 4, Uniform: rng.IntN(2) == 0}
 		all := steps(0, int64(cut), 1+rng.IntN(30), n, func(int) bool { return false })
 		ea, eb := open(t, a), open(t, b)
 		require.Equal(t, drawAll(t, newSampler(t, ea, o), all, 3), drawAll(t, newSampler(t, eb, o), all, 5))
@@ -266,6 +266,23 @@ func TestMisuse(t *testing.T) {
 	require.NoError(t, s.Draw(t.Context(), nil, nil))
 	kind, why := s.Engine()
 	require.Equal(t, []string{"", "no neighbours are drawn"}, []string{string(kind), why})
+}
+
+func TestNoEvents(t *testing.T) {
+	e := open(t, storetest.StreamSpec{Users: 3})
+	s, b := newSampler(t, e, SamplerOptions{Fanout: 2}), &Batch{Nodes: []uint32{1}}
+	require.NoError(t, s.Draw(t.Context(), []Step{{}}, []*Batch{b}))
+	require.Equal(t, plain(&Batch{}), plain(b))
+	places, err := Destinations(e, 0, 0)
+	require.NoError(t, err)
+	require.Empty(t, places)
+}
+
+// TestTooLongASpan: times whose differences no float64 holds.
+func TestTooLongASpan(t *testing.T) {
+	e := open(t, storetest.StreamSpec{Users: 1, Src: []uint32{0, 0}, Dst: []uint32{0, 0}, Times: []float64{-math.MaxFloat64, math.MaxFloat64}})
+	_, err := NewSampler(t.Context(), e, SamplerOptions{})
+	require.ErrorContains(t, err, "times from -1.79769")
 }
 
 func TestPopulations(t *testing.T) {
