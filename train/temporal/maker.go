@@ -139,10 +139,15 @@ func (m *maker) damaged(i uint64, h store.HalfEdge, t float64, event int64) {
 		i, h.Event, h.Time, h.Neighbor, event, t, e.Sources, e.Destinations))
 }
 
+// rowTag is 32 bits of a hash of a place and a time.
+func rowTag(place uint32, t float64) uint32 {
+	return uint32(sample.Fold(uint64(place), math.Float64bits(t)))
+}
+
 // row is the row of the node at a place at time t.
 func (m *maker) row(b *Batch, place uint32, t float64) (row uint32, isNew bool) {
 	t = positiveZero(t)
-	tag := uint32(sample.Fold(uint64(place), math.Float64bits(t)))
+	tag := rowTag(place, t)
 	slot := m.rows.start(tag)
 	for ; ; slot++ {
 		row, slot = m.rows.find(tag, slot)

@@ -149,6 +149,9 @@ func (s *Sampler) begin() error {
 	}
 	s.first = s.events.Times(0, 1)[0]
 	last := s.events.Times(n-1, n)[0]
+	if last-last != 0 {
+		return s.events.Corrupt(&s.events.Stream.Times, 8*(n-1), "event %d has the time %v; times are finite", n-1, last)
+	}
 	if span := s.scaled(last); span-span != 0 {
 		return fmt.Errorf("stream %s: times from %v to %v, times %v, are too large for float64; ingest smaller ones",
 			s.events.Stream.Name, s.first, last, s.events.Stream.TimeScale)

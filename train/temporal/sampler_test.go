@@ -55,6 +55,8 @@ func TestSixEvents(t *testing.T) {
 	}
 	require.Equal(t, "0(e2) 1(e1)", near(&got[2], got[2].Negatives[0]), "3@5")
 	require.Equal(t, got[1].Dst[0], got[1].Negatives[0], "3@3 is a destination and a negative, and one root")
+	st := s.Stats().Near
+	require.Equal(t, []int64{12, 8, 19 * store.HalfEdgeBytes}, []int64{st.Rows, st.RowsRepeated, st.BytesWanted})
 	require.Equal(t, []float64{4, 2, 1}, []float64{got[2].RowTime[0], got[2].Since[0], got[2].RowTime[1] - 1}, "times are since the first")
 
 	written := func(b *Batch) (all []string) {
@@ -196,6 +198,7 @@ func TestDamage(t *testing.T) {
 		{"near.u64", 12, []byte{2}, "half-edge 0 is of event 0, at 1, with node 2; it is among those before event 2, at 3, and there are 2 sources and 2 destinations"},
 		{"near.u64", 6*16 + 12, []byte{2}, "half-edge 6 is of event 0, at 1, with node 2"},
 		{"near.u64", 8, []byte{255, 255, 255, 255}, "half-edge 0 is of event 4294967295"},
+		{"near.u64", 8, []byte{2}, "half-edge 0 is of event 2"},
 		{"near.u64", 0, float(3), "half-edge 0 is of event 0, at 3"},
 		{"near.u64", 0, float(math.NaN()), "half-edge 0 is of event 0, at NaN"},
 		{"near.u64", 0, float(math.Inf(-1)), "half-edge 0 is of event 0, at -Inf"},
@@ -203,13 +206,15 @@ func TestDamage(t *testing.T) {
 		{"offsets.u64", 8, []byte{0}, "the node at place 0 has 0 half-edges, and is the end of 1 events"},
 		{"time.f64", 16, float(0.5), "event 2 has the time 0.5, and one before it 1"},
 		{"time.f64", 24, float(math.NaN()), "event 3 has the time NaN, and one before it 3"},
-		{"time.f64", 40, float(math.Inf(1)), "stream events: times from 1 to +Inf"},
+		{"time.f64", 40, float(math.Inf(1)), "event 5 has the time +Inf; times are finite"},
 		{"src.u32", 8, []byte{2}, "event 2 is of node 2 of 2"},
 		{"dst.u32", 0, []byte{9}, "event 0 is of node 9 of 2"},
 	} {
 		dir := storetest.BuildStream(t, sixEvents)
 		storetest.Forge(t, dir, "stream/events/"+c.file, store.PageSize+c.at, c.b)
-		require.ErrorContains(t, draw(dir, func() {}), c.want, "%s at %d", c.file, c.at)
+		err := draw(dir, func() {})
+		require.ErrorContains(t, err, c.want, "%s at %d", c.file, c.at)
+		require.ErrorIs(t, err, store.ErrCorrupt)
 	}
 
 	dir := storetest.BuildStream(t, sixEvents)
@@ -331,12 +336,13 @@ func TestTable(t *testing.T) {
 			x.base = math.MaxUint32/2 - 10 // the next begin starts over
 		}
 		x.begin()
-		for k := range uint32(1000) {
+		keys := uint32(300) << (2 * round) // so that it grows where old keys are in it
+		for k := range keys {
 			number, isNew := x.number(k * 7919 * (round + 1))
 			require.True(t, isNew)
 			require.Equal(t, k, number)
 		}
-		for k := range uint32(1000) {
+		for k := range keys {
 			number, isNew := x.number(k * 7919 * (round + 1))
 			require.False(t, isNew)
 			require.Equal(t, k, number)
@@ -352,6 +358,37 @@ func TestTable(t *testing.T) {
 		}
 		require.Equal(t, x.n, n)
 		x.put(5, at)
+	}
+}
+
+// TestRowsOfOneTag: rows that differ in the node or in the time alone are two, though their tags agree.
+func TestRowsOfOneTag(t *testing.T) {
+	s := newSampler(t, open(t, sixEvents), SamplerOptions{})
+	m, b := &s.makers[0], &Batch{}
+	m.begin()
+	tags := map[uint32]float64{}
+	for at := 1.0; ; at++ {
+		tag := rowTag(1, at)
+		if other, ok := tags[tag]; ok {
+			a, _ := m.row(b, 1, at)
+			c, isNew := m.row(b, 1, other)
+			require.True(t, isNew)
+			require.Equal(t, []uint32{0, 1}, []uint32{a, c})
+			break
+		}
+		tags[tag] = at
+	}
+	nodes := map[uint32]uint32{}
+	for place := uint32(2); ; place++ {
+		tag := rowTag(place, 0.5)
+		if other, ok := nodes[tag]; ok {
+			a, _ := m.row(b, place, 0.5)
+			c, isNew := m.row(b, other, 0.5)
+			require.True(t, isNew)
+			require.Equal(t, []uint32{2, 3}, []uint32{a, c})
+			break
+		}
+		nodes[tag] = place
 	}
 }
 
