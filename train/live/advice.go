@@ -14,9 +14,9 @@ import (
 type Load struct {
 	// Limiting is the stage that the others wait for; empty where no step was done.
 	Limiting string
-	// Sample is drawing and planning. Wait is the step's; Disk is the time in which it was read for feature rows, while
-	// windows were loaded or steps gathered, and Lists that for neighbour lists, over all of the run.
-	Sample, Load, Gather, Step, Wait, Disk, Lists float64
+	// Sample is drawing and planning. State is the part of Gather for rows that steps rewrite. Wait is the step's; Disk is the time in which it
+	// was read for feature rows, while windows were loaded or steps gathered, and Lists that for neighbour lists, over all of the run.
+	Sample, Load, Gather, State, Step, Write, Wait, Disk, Lists float64
 	// Seconds is the time that they are shares of, and Stats what the tiers did in it.
 	Seconds float64
 	Stats   cachetier.Stats
@@ -36,7 +36,7 @@ func LoadOf(r *run.Result) Load {
 	l := Load{
 		Limiting: stages.Limiting(), Seconds: seconds, Stats: stats,
 		Sample: share(stages.Sample + stages.Plan), Load: share(stages.Load), Gather: share(stages.Gather),
-		Step: share(stages.Step), Wait: share(stages.Wait), Disk: share(stats.Disk.Seconds),
+		State: share(stages.State), Step: share(stages.Step), Write: share(stages.Write), Wait: share(stages.Wait), Disk: share(stats.Disk.Seconds),
 	}
 	if all := r.Stages.Step + r.Stages.Wait; r.Topology != nil && all > 0 {
 		l.Lists = min(r.Topology.Disk.Seconds/all, 1)
@@ -66,8 +66,11 @@ func Advise(r *run.Result) string {
 	if l.Limiting == "" {
 		return beginning(r)
 	}
-	busiest := max(l.Sample, l.Load, l.Gather, l.Step)
-	reading := l.Disk+l.Lists >= overlapped
+	if r.Options.Streams() {
+		return adviseStream(r, l)
+	}
+	busiest := max(l.Sample, l.Load, l.Gather, l.Step, l.Write)
+	reading, gathering := l.Disk+l.Lists >= overlapped, l.Limiting == pipeline.Gather || l.Limiting == pipeline.State
 	switch {
 	case busiest < overlapped && !reading && r.Window != nil:
 		steps := "its one step"
@@ -82,11 +85,10 @@ func Advise(r *run.Result) string {
 			percent(l.Sample), percent(l.Gather), percent(l.Step))
 	case l.Limiting == pipeline.Sample && l.Lists >= l.Disk, reading && l.Lists > l.Disk && l.Step < overlapped:
 		return samplingLimits(r, l)
-	case l.Limiting == pipeline.Load, l.Limiting == pipeline.Gather && l.Disk >= mostly*l.Gather, reading && l.Step < overlapped:
+	case l.Limiting == pipeline.Load, gathering && l.Disk >= mostly*l.Gather, reading && l.Step < overlapped:
 		return diskLimits(r, l)
-	case l.Limiting == pipeline.Gather:
-		return fmt.Sprintf("copying rows limits: gathering is busy %s of the time and reads the disk for little of it; "+
-			"fewer rows a batch ({fanout}) or faster memory would help, larger caches would not", percent(l.Gather))
+	case gathering:
+		return copyingLimits(l)
 	case l.Limiting == pipeline.Sample:
 		return samplingLimits(r, l)
 	case l.Limiting == pipeline.Step && l.Wait < 1-overlapped:
@@ -113,6 +115,46 @@ func beginning(r *run.Result) string {
 			kernels.FormatBytes(r.Topology.Disk.BytesRead))
 	}
 	return "caches are being filled, or the first steps drawn"
+}
+
+// adviseStream is Advise of a run on a stream after its first step. Its steps are in order, and each reads state that others left.
+func adviseStream(r *run.Result, l Load) string {
+	busiest, lag := max(l.Sample, l.Load, l.Gather, l.Step, l.Write), max(r.Options.Staleness, 1)
+	if r.Stream != nil {
+		lag = r.Stream.Staleness.K
+	}
+	state, step, written := percent(l.State), percent(l.Step), percent(l.Write)
+	switch {
+	case l.Disk >= overlapped, l.Limiting == pipeline.Load, l.Limiting == pipeline.Gather && l.Disk >= mostly*l.Gather:
+		return diskLimits(r, l)
+	case busiest < overlapped && lag == 1:
+		return fmt.Sprintf("reading state (%s of the time), computing (%s) and writing state (%s) take turns, since at {staleness} 1 a step sees what the one "+
+			"before it left; {staleness} auto finds how far they may overlap, with other results", state, step, written)
+	case busiest < overlapped:
+		return fmt.Sprintf("no stage is busy all the time (sample %s, state %s, step %s, write %s), so they wait for each other; a larger {inflight} or "+
+			"{staleness} lets more steps be under way, and more cores let stages run at once", percent(l.Sample), state, step, written)
+	case l.Limiting == pipeline.Step:
+		text := fmt.Sprintf("the step limits: it computes %s of the time; more cores, a smaller {hidden} or fewer neighbours ({fanout}) would help, more memory would not", step)
+		if lag == 1 {
+			text += ", and {staleness} 1 costs next to nothing"
+		}
+		return text
+	case l.Limiting == pipeline.State:
+		return fmt.Sprintf("reading state limits: it takes %s of the time; a larger %s keeps more of it in memory, a smaller {fanout} reads less of it", state, memoryOption(r))
+	case l.Limiting == pipeline.Gather:
+		return copyingLimits(l)
+	case l.Limiting == pipeline.Write:
+		return fmt.Sprintf("writing state limits: it takes %s of the time; a larger %s keeps more of it in memory, and {publish} early has nobody wait for it", written,
+			memoryOption(r))
+	case l.Limiting == pipeline.Sample:
+		return fmt.Sprintf("sampling limits: it is busy %s of the time; a smaller {fanout} helps", percent(l.Sample))
+	}
+	return fmt.Sprintf("%s limits: it is busy %s of the time", l.Limiting, percent(busiest))
+}
+
+func copyingLimits(l Load) string {
+	return fmt.Sprintf("copying rows limits: gathering is busy %s of the time and reads the disk for little of it; "+
+		"fewer rows a batch ({fanout}) or faster memory would help, larger caches would not", percent(l.Gather))
 }
 
 func diskLimits(r *run.Result, l Load) string {

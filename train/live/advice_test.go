@@ -26,6 +26,14 @@ func onDisk() *run.Result {
 	return r
 }
 
+// onStream makes a run one on a stream without features of events, at this staleness.
+func onStream(k int, stages pipeline.Stats) func(r *run.Result) {
+	return func(r *run.Result) {
+		*r = run.Result{Stages: stages, Stream: &run.StreamOf{Staleness: run.StalenessOf{K: k}}}
+		r.Options.Kind = "tgn"
+	}
+}
+
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -86,9 +94,38 @@ func TestAdvise(t *testing.T) {
 			r.Stages.Load, r.Disk.Seconds, r.Stages.Step, r.Stages.Wait = 55, 55, 45, 55
 			r.Window, r.Memory = &run.Window{Steps: 1}, &run.Memory{BudgetBytes: gib}
 		}, "reading a window (55 % of the time) and computing its one step (45 %) take turns: the longer windows are…"},
+		{"writing behind the step", func(r *run.Result) {
+			r.Stages = pipeline.Stats{Write: 90, Step: 20, Wait: 80}
+			r.Disk.Seconds = 0
+		}, "write limits: it is busy 90 % of the time"},
+		{"copying rewritten rows", func(r *run.Result) {
+			r.Disk.Seconds, r.Stages.Load, r.Stages.Gather, r.Stages.State = 5, 0, 95, 90
+		}, "copying rows limits: gathering is busy 95 % of the time…"},
 		{"of late, not in all", func(r *run.Result) {
 			r.Live = &run.Live{Recent: run.Recent{Stages: pipeline.Stats{Step: 9, Gather: 2, Wait: 1}}}
 		}, "the step limits: it computes 90 % of the time…"},
+		{"a stream before its first step", func(r *run.Result) {
+			onStream(1, pipeline.Stats{})(r)
+			r.Live = &run.Live{}
+		}, "caches are being filled, or the first steps drawn"},
+		{"a stream's step", onStream(1, pipeline.Stats{Step: 95, Wait: 5, Gather: 30, State: 20}),
+			"the step limits: it computes 95 % of the time; more cores, a smaller {hidden} or fewer neighbours ({fanout}) would help, more memory would not, and " +
+				"{staleness} 1 costs next to nothing"},
+		{"a stream's step, of old state", onStream(3, pipeline.Stats{Step: 95, Wait: 5}), "the step limits: …more memory would not"},
+		{"a stream in turns", onStream(1, pipeline.Stats{Step: 40, Wait: 60, Gather: 45, State: 35, Write: 20}),
+			"reading state (35 % of the time), computing (40 %) and writing state (20 %) take turns, since at {staleness} 1…{staleness} auto finds how far they may " +
+				"overlap, with other results"},
+		{"a stream, waiting for each other", onStream(2, pipeline.Stats{Step: 50, Wait: 50, Gather: 50, State: 35, Write: 20}),
+			"no stage is busy all the time (sample 0 %, state 35 %, step 50 %, write 20 %), so they wait for each other; a larger {inflight} or {staleness}…"},
+		{"a stream's state", onStream(2, pipeline.Stats{Step: 10, Wait: 90, Gather: 95, State: 80}), "reading state limits: it takes 80 % of the time; a larger {host_bytes}…"},
+		{"a stream's rows", onStream(2, pipeline.Stats{Step: 10, Wait: 90, Gather: 95, State: 20}), "copying rows limits: gathering is busy 95 % of the time…"},
+		{"a stream's rows, from the disk", func(r *run.Result) {
+			stats := r.Stats
+			onStream(2, pipeline.Stats{Step: 10, Wait: 90, Gather: 95, State: 20})(r)
+			r.Stats = stats
+		}, "the disk limits: it is busy 93 % of the time…"},
+		{"a stream's writing", onStream(2, pipeline.Stats{Step: 10, Wait: 90, Write: 95}), "writing state limits: it takes 95 % of the time; …and {publish} early has nobody wait for it"},
+		{"a stream's drawing", onStream(2, pipeline.Stats{Step: 10, Wait: 90, Sample: 60, Plan: 30}), "sampling limits: it is busy 90 % of the time; a smaller {fanout} helps"},
 	} {
 		r := onDisk()
 		c.change(r)

@@ -14,7 +14,7 @@ import (
 // TestMetricsAreOfTheirCounters: with another number in every counter, each metric has the number of the one that it is called
 // after.
 func TestMetricsAreOfTheirCounters(t *testing.T) {
-	r := &run.Result{Live: &run.Live{}, Topology: &run.Topology{}}
+	r := &run.Result{Live: &run.Live{}, Topology: &run.Topology{}, Stream: &run.StreamOf{State: &run.StateOf{}}}
 	n := 0
 	number(reflect.ValueOf(r).Elem(), &n)
 	require.Greater(t, n, 100)
@@ -62,7 +62,18 @@ func TestMetricsAreOfTheirCounters(t *testing.T) {
 		"stage_busy_seconds_total load":      r.Stages.Load,
 		"stage_busy_seconds_total gather":    r.Stages.Gather,
 		"stage_busy_seconds_total step":      r.Stages.Step,
+		"stage_busy_seconds_total state":     r.Stages.State,
+		"stage_busy_seconds_total write":     r.Stages.Write,
 		"step_waits_seconds_total":           r.Stages.Wait,
+		"staleness_steps":                    float64(r.Stream.Staleness.K),
+		"stale_reads_ratio":                  r.Stream.Staleness.Realised,
+		"stream_events train":                float64(r.Stream.Train),
+		"stream_events valid":                float64(r.Stream.Valid),
+		"stream_events test":                 float64(r.Stream.Test),
+		"state_records":                      float64(r.Stream.State.Nodes),
+		"state_record_bytes":                 float64(r.Stream.State.RecordBytes),
+		"state_touched_records":              float64(r.Stream.State.Touched),
+		"state_written_bytes_total":          float64(r.Stream.State.BytesWritten),
 		"samplers":                           float64(r.Stages.Samplers),
 		"updates_total":                      float64(r.Live.Updates),
 		"epoch_step":                         float64(r.Live.Step),

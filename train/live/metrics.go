@@ -110,6 +110,27 @@ var families = []family{
 	{"gnnstore_history_audit_error_fresh_ratio", "How far rows computed anew lie from what all neighbours come to, relative to that.", gauge, byLayer,
 		ofAudit(func(a *run.AuditOf) float64 { return a.ErrorFresh })},
 
+	{"gnnstore_staleness_steps", "How many steps behind its own the state is that a step of a stream sees.", gauge, nil,
+		ofStream(func(s *run.StreamOf) float64 { return float64(s.Staleness.K) })},
+	{"gnnstore_stale_reads_ratio", "Share of the nodes read whose state later steps had changed.", gauge, nil,
+		ofStream(func(s *run.StreamOf) float64 { return s.Staleness.Realised })},
+	{"gnnstore_stream_events", "Events of the stream, by part.", gauge, []string{"part"},
+		func(r *run.Result, put func(float64, ...string)) {
+			if s := r.Stream; s != nil {
+				put(float64(s.Train), "train")
+				put(float64(s.Valid), "valid")
+				put(float64(s.Test), "test")
+			}
+		}},
+	{"gnnstore_state_records", "Nodes that may have state.", gauge, nil,
+		ofState(func(s *run.StateOf) float64 { return float64(s.Nodes) })},
+	{"gnnstore_state_record_bytes", "Bytes of the state of a node.", gauge, nil,
+		ofState(func(s *run.StateOf) float64 { return float64(s.RecordBytes) })},
+	{"gnnstore_state_touched_records", "Nodes that have state.", gauge, nil,
+		ofState(func(s *run.StateOf) float64 { return float64(s.Touched) })},
+	{"gnnstore_state_written_bytes_total", "Bytes of state that were written to disk.", counter, nil,
+		ofState(func(s *run.StateOf) float64 { return float64(s.BytesWritten) })},
+
 	{"gnnstore_disk_reads_total", "Stretches of files that were read.", counter, byPurpose,
 		ofDisk(func(d *cachetier.Disk) float64 { return float64(d.Reads) })},
 	{"gnnstore_disk_wanted_bytes_total", "Bytes that were wanted of the disk.", counter, byPurpose,
@@ -125,13 +146,17 @@ var families = []family{
 			}
 		}},
 
-	{"gnnstore_stage_busy_seconds_total", "Time in which a stage worked, on however many batches at once.", counter, []string{"stage"},
+	{"gnnstore_stage_busy_seconds_total", "Time in which a stage worked, on however many batches at once; state is part of gather.", counter, []string{"stage"},
 		func(r *run.Result, put func(float64, ...string)) {
 			put(r.Stages.Sample, "sample")
 			put(r.Stages.Plan, "plan")
 			put(r.Stages.Load, "load")
 			put(r.Stages.Gather, "gather")
 			put(r.Stages.Step, "step")
+			if r.Stream != nil {
+				put(r.Stages.State, "state")
+				put(r.Stages.Write, "write")
+			}
 		}},
 	{"gnnstore_step_waits_seconds_total", "Time in which no batch was there for the step.", counter, nil,
 		single(func(r *run.Result) float64 { return r.Stages.Wait })},
@@ -221,6 +246,22 @@ func ofAudit(value func(*run.AuditOf) float64) func(*run.Result, func(float64, .
 				put(value(l.Audit), layer, l.Type)
 			}
 		})
+	}
+}
+
+func ofStream(value func(*run.StreamOf) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		if r.Stream != nil {
+			put(value(r.Stream))
+		}
+	}
+}
+
+func ofState(value func(*run.StateOf) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		if r.Stream != nil && r.Stream.State != nil {
+			put(value(r.Stream.State))
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	few := check()
 	for _, name := range []string{
 		"gnnstore_updates_total", "gnnstore_memory_budget_bytes", "gnnstore_disk_read_latency_seconds", "gnnstore_window_steps",
-		"gnnstore_history_slots", "gnnstore_history_audit_nodes_total",
+		"gnnstore_history_slots", "gnnstore_history_audit_nodes_total", "gnnstore_staleness_steps", "gnnstore_state_records",
 	} {
 		n, err := testutil.GatherAndCount(registry, name)
 		require.NoError(t, err)
@@ -53,6 +53,7 @@ gnnstore_tier_used_bytes{tier="host"} 4.294967296e+09
 	used := run.HistoryLayer{Layer: 1, Type: "paper", Slots: 7, Live: 4, Audit: &run.AuditOf{Nodes: 5, ErrorDraw: 0.5, ErrorFull: 0.25}}
 	used.Hits, used.Computed, used.Ages, used.EvictedGrad, used.EvictedStale = 30, 10, 60, 3, 2
 	r.History.Add(used)
+	r.Stream = &run.StreamOf{Staleness: run.StalenessOf{K: 3}, State: &run.StateOf{Nodes: 9}}
 	r.History.Add(run.HistoryLayer{Layer: 2, Type: "paper", Slots: 3})
 	require.Greater(t, check(), few)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`

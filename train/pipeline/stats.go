@@ -10,7 +10,9 @@ const (
 	Sample = "sample"
 	Load   = "load"
 	Gather = "gather"
+	State  = "state" // Gather, where it is more of it than all else
 	Step   = "step"
+	Write  = "write"
 )
 
 // Stats is where the time of all Runs went: seconds in which each stage was at work.
@@ -35,10 +37,13 @@ func (s Stats) Limiting() string {
 	for _, stage := range []struct {
 		name string
 		busy float64
-	}{{Step, s.Step}, {Gather, s.Gather}, {Load, s.Load}, {Sample, s.Sample + s.Plan}} {
+	}{{Step, s.Step}, {Gather, s.Gather}, {Load, s.Load}, {Sample, s.Sample + s.Plan}, {Write, s.Write}} {
 		if stage.busy > share {
 			busiest, share = stage.name, stage.busy
 		}
+	}
+	if busiest == Gather && s.State > s.Gather/2 {
+		return State
 	}
 	return busiest
 }

@@ -56,8 +56,8 @@ type Result struct {
 	Edges *EdgesOf `json:"edges,omitempty"`
 	// Stream is of runs on a stream of events.
 	Stream *StreamOf `json:"stream,omitempty"`
-	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample",
-	// "load", "gather" or "step".
+	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample", "load", "gather", "state", "step" or
+	// "write".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile: mapped file pages.
