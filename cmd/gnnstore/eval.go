@@ -82,13 +82,16 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 		return nil, err
 	}
 	record := dir.Record()
+	if record.Options.Streams() {
+		return nil, fmt.Errorf("run %s: its network learns from a stream, of which there is no eval and no predict yet; gnnstore stats %s shows how it did on valid and test events", runPath, runPath)
+	}
 	if dir.Found() != "" {
 		p.line("note: %s", withFlags(dir.Found()))
 	}
 	if _, err := os.Stat(record.Dataset); path == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", runPath, record.Dataset)
 	}
-	ds, err := openGraph(stderr, cmp.Or(path, record.Dataset), cmp.Or(o.MemoryBytes, record.Options.MemoryBytes), "there is no network for streams yet")
+	ds, err := openGraph(stderr, cmp.Or(path, record.Dataset), cmp.Or(o.MemoryBytes, record.Options.MemoryBytes), "the run learnt from relations")
 	if err != nil {
 		return nil, err
 	}

@@ -81,6 +81,7 @@ func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 	printf(stdout, "run %s   dataset %s\n%s\n", r.Run, r.Dataset, outcome(r))
 	printEnded(stdout, r)
 	fmt.Fprintln(stdout)
+	printStreamResult(stdout, r)
 	printTiers(stdout, r)
 	for _, line := range wrap(r.Advice, viewWidth) {
 		fmt.Fprintln(stdout, clean(line))
@@ -231,8 +232,16 @@ func printAudit(w io.Writer, h *run.HistoryOf) {
 	}
 }
 
-// printTiers is the tier table: where each row that training asked for came from.
+// printTiers is what training asked of each tier, and of each stage. A stream may have no rows to ask for.
 func printTiers(w io.Writer, r *run.Result) {
+	if r.Stream == nil || r.InputRows > 0 {
+		printRows(w, r)
+	}
+	printTimes(w, r)
+}
+
+// printRows is the tier table: where each row that training asked for came from.
+func printRows(w io.Writer, r *run.Result) {
 	rows := [][]string{{"tier", "capacity", "used", "rows served", "share", "bytes served", "bytes read in", "evictions"}}
 	for _, t := range []struct {
 		name string
@@ -260,19 +269,32 @@ func printTiers(w io.Writer, r *run.Result) {
 		}
 		fmt.Fprintln(w)
 	}
+}
+
+// printTimes is what took how long, and the most memory.
+func printTimes(w io.Writer, r *run.Result) {
 	s := r.Stages
+	gathering := seconds(s.Gather)
+	if r.Stream != nil {
+		gathering += fmt.Sprintf(" (state %s), writing state %s", seconds(s.State), seconds(s.Write))
+	}
 	printf(w, "time: of %s, drawing took %s (%d at once), planning %s, loading %s, gathering %s, ",
-		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), seconds(s.Gather))
+		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), gathering)
 	printf(w, "steps %s, and they waited %s; %s limits\n",
 		seconds(s.Step), seconds(s.Wait), cmp.Or(r.LimitingStage, "nothing"))
-	if r.Links != nil && s.Run > 0 {
-		links := int64(0)
-		for _, e := range r.Epochs {
-			links += min(int64(e.Steps)*int64(r.Options.Batch), r.Links.Train) // the last step of an epoch has what is left
+	learnt := func(what string, train int64) {
+		if s.Run > 0 {
+			n := examples(r, train)
+			printf(w, "%s: %s learnt, %s/s\n", what, count(n), number(float64(n)/s.Run))
 		}
-		printf(w, "links: %s learnt, %s/s\n", count(links), number(float64(links)/s.Run))
+	}
+	if r.Links != nil {
+		learnt("links", r.Links.Train)
+	}
+	if r.Stream != nil {
+		learnt("events", r.Stream.Train)
 	}
 	e := r.Evaluation
-	printf(w, "evaluation (%s): %s, %s read\n", e.Method, seconds(e.Seconds), size(e.Disk.BytesRead))
+	printf(w, "evaluation (%s): %s, %s read\n", cmp.Or(e.Method, "none"), seconds(e.Seconds), size(e.Disk.BytesRead))
 	printf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/stream"
 )
 
 type trainOptions struct {
@@ -36,6 +37,7 @@ type trainOptions struct {
 	initRows         named
 	edges            *edgeInputs
 	history          *historyFlags
+	stream           *streamFlags
 	kappa            kappa
 	epochs, patience autoCount
 	optimizer        string
@@ -71,9 +73,13 @@ func newTrain() *cobra.Command {
 			"Without --epochs, a run says at the start how long it trains and why, and at the end what ended it: it makes the\n" +
 			"epochs that 500 updates take, and goes on until 20 more have brought no better validation, up to 5,000 updates or\n" +
 			"50 epochs, whichever is more. Without validation nodes, with --patience 0 and with --schedule cosine it makes the\n" +
-			"epochs that 500 updates take, and 10 at least.",
+			"epochs that 500 updates take, and 10 at least.\n\n" +
+			"--model tgn, jodie and apan learn from a stream of events which of them come next. Times and neighbours are those before an\n" +
+			"event, and what the nodes have is the state that earlier events left. They have one layer, and unless told otherwise 10 neighbours,\n" +
+			"100 columns, 600 events a step and a learning rate of 0.001.",
 		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
 			"  gnnstore train arxiv.gnn --sampler labor0 --kappa 64 --dependent smoothed --memory 256MiB\n" +
+			"  gnnstore train wiki.gnn --model tgn --epochs 5\n" +
 			"  gnnstore train arxiv.gnn --run runs/long --checkpoint-every 200\n" +
 			"  gnnstore train --resume --run runs/long\n" +
 			"  gnnstore stats runs/long --watch",
@@ -120,7 +126,7 @@ func (o *trainOptions) texts() {
 	o.fanouts = newFanouts(o.Fanouts, o.RelationFanouts)
 	o.inputs = named{kind: "TYPE=INPUT", of: maps.Clone(o.Inputs)}
 	o.initRows = named{kind: "TYPE=FILE", of: maps.Clone(o.InitRows)}
-	o.edges, o.history = newEdgeInputs(o.EdgeInputs), newHistoryFlags(&o.Options)
+	o.edges, o.history, o.stream = newEdgeInputs(o.EdgeInputs), newHistoryFlags(&o.Options), newStreamFlags(&o.Options)
 	o.sampler, o.kappa = cmp.Or(string(o.Sampler), string(sample.NS)), kappa(o.Kappa)
 	o.embedOptimizer = cmp.Or(string(o.Optim.Rows), string(optim.RowAdam))
 	o.optimizer, o.schedule = cmp.Or(string(o.Optim.Kind), string(optim.Adam)), cmp.Or(string(o.Schedule.Kind), string(optim.Constant))
@@ -131,7 +137,8 @@ func (o *trainOptions) texts() {
 
 // flags binds every option, its value now the default.
 func (o *trainOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; or "+model.TypedKinds()+", which know several types of nodes and relations")
+	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; "+model.TypedKinds()+", which know several types of nodes and relations; or "+
+		streamKinds()+", which learn from a stream of events")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has); link: 0 scores the rows of --input as they are, and reads no neighbours")
 	f.Var(o.fanouts, "fanout", fanoutUsage)
 	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, TYPE=embed:D, a learnt row of D columns "+
@@ -139,8 +146,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"1 GiB, else constant)")
 	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN; "+
 		"or the rows of their table of features: RELATION=table, RELATION=table:NAME ("+model.EdgeKinds()+")")
-	f.StringVar(&o.Task, "task", cmp.Or(o.Task, run.NodeTask), "what is learnt: node, the classes of nodes, or their numbers; link, which pairs of nodes a relation joins; or "+
-		"edge, the classes of its edges, or numbers")
+	f.StringVar(&o.Task, "task", cmp.Or(o.Task, usualTask(&o.Options)), "what is learnt: node, the classes of nodes, or their numbers; link, which pairs of nodes a relation "+
+		"joins, or of streams which events come; or edge, the classes of its edges, or numbers")
 	f.StringVar(&o.EdgeLabel, "edge-label", o.EdgeLabel, "edge: column of the edges that is learnt: COLUMN, each different value a class; COLUMN:sign, negative values "+
 		"and the others; or COLUMN:value, numbers")
 	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits; of links and edges their relation, as SRC,REL,DST")
@@ -159,7 +166,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link, edge: let messages pass along those that a step learns")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
-		"or rw (those that random walks visit most)")
+		"or rw (those that random walks visit most); of streams recent, the last ones, or uniform, any (default recent)")
 	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent "+
 		"batches, inf all steps")
 	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps, then "+
@@ -179,7 +186,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
-	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step")
+	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step, of streams events")
 	f.Var(&o.epochs, "epochs", "passes over the training nodes; auto is as many as 500 updates take, and then until 20 have brought no "+
 		"better validation")
 	f.IntVar(&o.EpochSteps, "epoch-steps", o.EpochSteps, "steps after which an epoch ends; 0 when all training nodes were seen")
@@ -197,14 +204,15 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntSliceVar(&o.Schedule.Milestones, "lr-milestones", o.Schedule.Milestones, "epochs after which step drops")
 	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
 	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); "+
-		"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse)")
+		"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap or auc (default ap)")
 	o.history.flags(f, &o.Options)
+	o.stream.flags(f, &o.Options)
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
 	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
 	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
 	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
 	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
-	f.StringVar(&o.Eval, "eval", cmp.Or(o.Eval, "auto"), "over all neighbours (full), on sampled blocks (sampled), or full where --eval-memory has room (auto)")
+	f.StringVar(&o.Eval, "eval", cmp.Or(o.Eval, "auto"), "over all neighbours (full), on sampled blocks (sampled), or full where --eval-memory has room (auto); of streams also none")
 	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation in memory; beyond it they are on disk under --eval full, and else evaluation is sampled; auto is an "+
 		"eighth of --memory, or 2GiB, as far as training leaves room")
 	f.StringVar(&o.LayerDtype, "layer-dtype", cmp.Or(o.LayerDtype, "f32"), "hidden rows on disk: f32, or f16, which takes half and rounds them")
@@ -244,10 +252,10 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.Layers = len(o.Fanouts)
 	}
 	o.Inputs, o.EdgeInputs, o.InitRows = o.inputs.of, o.edges.read(), o.initRows.of
-	if o.Task == run.NodeTask {
+	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
+	if !given("task") || o.Task == usualTask(&o.Options) {
 		o.Task = "" // as runs have it that began before there were others
 	}
-	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	if o.metric == "auc" {
 		o.metric = string(metric.ROCAUC)
 	}
@@ -258,6 +266,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	}
 	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
 	o.history.resolve(&o.Options)
+	o.stream.resolve(&o.Options, given)
 	if o.Eval == "auto" { // as it is on record
 		o.Eval = ""
 	}
@@ -293,8 +302,21 @@ func (o *trainOptions) newDir(dataset string) func() (*run.Dir, error) {
 	}
 }
 
+// open opens the dataset, which has what the network learns from: a stream, or relations.
+func (o *trainOptions) open(stderr io.Writer, path string) (*store.Dataset, error) {
+	if !o.Streams() {
+		return openGraph(stderr, path, o.MemoryBytes, fmt.Sprintf("--model %s learns from relations, and --model %s from streams", o.Kind, streamKinds()))
+	}
+	ds, err := openDataset(stderr, path, o.MemoryBytes)
+	if err == nil && len(ds.Manifest().Streams) == 0 {
+		err = errors.Join(fmt.Errorf("%s has no stream of events, which --model %s learns from; gnnstore ingest makes datasets with one, of formats events, jodie, tgn and tgl",
+			path, o.Kind), ds.Close())
+	}
+	return ds, err
+}
+
 func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error)) error {
-	ds, err := openGraph(stderr, path, o.MemoryBytes, "there is no network for streams yet")
+	ds, err := o.open(stderr, path)
 	if err != nil {
 		return err
 	}
@@ -314,11 +336,14 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 
 // planTrain prints what a run would take.
 func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions) error {
-	ds, err := openGraph(stderr, path, o.MemoryBytes, "there is no network for streams yet")
+	ds, err := o.open(stderr, path)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
+	if o.Streams() {
+		return fmt.Errorf("--plan: %s learns from a stream, and what that takes is not known before; --epochs 1 --epoch-steps 100 tries it, and stats says what limits it", o.Kind)
+	}
 	p, err := train.MakePlan(ctx, ds, o.Options)
 	if err != nil {
 		return err
@@ -366,7 +391,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
-	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW { // there is a checkpoint, and a network that predicts
+	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Streams() { // there is a checkpoint, and a network that predicts
 		what := ""
 		if r.Options.Links() {
 			what = " --what embeddings"
@@ -449,7 +474,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	defer p.clear()
 	var epochs string // that there are
 	note := func(s string) { p.line("note: %s", withFlags(s)) }
-	return train.Run(ctx, ds, named, o.Options, version(), train.Hooks{
+	h := train.Hooks{
 		Backend:  kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
 		OpenRows: openRowFile,
 		Start: func(rec *run.Record) {
@@ -475,10 +500,16 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 		Epoch: func(e run.Epoch) {
 			p.clear()
 			if !o.brief || e.ValidAcc != nil {
-				fmt.Fprintln(stdout, epochLine(e, epochs))
+				fmt.Fprintln(stdout, epochLine(e, epochs, o.Streams()))
 			}
 		},
-	})
+	}
+	if o.Streams() {
+		return stream.Run(ctx, ds, named, o.Options, version(), stream.Hooks{
+			Backend: h.Backend, Start: h.Start, Step: h.Step, Epoch: h.Epoch, Note: h.Note, Text: h.Text, Live: h.Live,
+		})
+	}
+	return train.Run(ctx, ds, named, o.Options, version(), h)
 }
 
 // texts lists names for a flag's description.
@@ -509,6 +540,9 @@ func (k *kappa) String() string {
 func (k *kappa) Type() string { return "steps" }
 
 func describe(o run.Options, rec *run.Record) string {
+	if o.Streams() {
+		return describeStream(o, rec)
+	}
 	draws := o.Draws()
 	if draws != "" {
 		draws = " by " + draws
@@ -530,7 +564,8 @@ func describe(o run.Options, rec *run.Record) string {
 		network, draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
-func epochLine(e run.Epoch, epochs string) string {
+// epochLine is an epoch in a line. What it read is left out of a stream's that has no rows to read.
+func epochLine(e run.Epoch, epochs string, stream bool) string {
 	width := len(strings.TrimSuffix(epochs, "+"))
 	trained := "-     "
 	if !math.IsNaN(e.TrainAcc) {
@@ -547,8 +582,10 @@ func epochLine(e run.Epoch, epochs string) string {
 		line += fmt.Sprintf("   %s %.4f", column("test", e.Metric), *e.TestAcc)
 	}
 	if e.Seconds > 0 {
-		line += fmt.Sprintf("   %6s   rows %s/s   disk %s/s   hit %s", seconds(e.Seconds),
-			number(float64(e.InputRows)/e.Seconds), size(int64(float64(e.DiskBytes)/e.Seconds)), percent(e.HitRate))
+		line += fmt.Sprintf("   %6s", seconds(e.Seconds))
+		if !stream || e.InputRows > 0 {
+			line += fmt.Sprintf("   rows %s/s   disk %s/s   hit %s", number(float64(e.InputRows)/e.Seconds), size(int64(float64(e.DiskBytes)/e.Seconds)), percent(e.HitRate))
+		}
 	}
 	return line
 }
@@ -565,6 +602,7 @@ func printResult(w io.Writer, r *run.Result) {
 	printf(w, "\n%s\n", outcome(r))
 	printEnded(w, r)
 	printf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)
+	printStreamResult(w, r)
 	printTiers(w, r)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/live"
+	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -74,10 +75,13 @@ func line(r *run.Result) string {
 		parts = append(parts, fmt.Sprintf("loss %.4f", *r.Live.Loss))
 	}
 	if l.Limiting != "" {
-		parts = append(parts, rates(l), l.Limiting+" limits")
+		parts = append(parts, rates(r, l), l.Limiting+" limits")
 	}
 	if h := r.History; h != nil && h.Hits > 0 {
 		parts = append(parts, fmt.Sprintf("reuse %s of age %.1f", percent(h.Reuse), h.MeanAge))
+	}
+	if r.Stream != nil {
+		parts = append(parts, fmt.Sprintf("staleness %d", r.Stream.Staleness.K))
 	}
 	if t := left(r); t != "" {
 		parts = append(parts, t)
@@ -103,7 +107,10 @@ func where(r *run.Result) string {
 }
 
 // rates is what training does in a second of late.
-func rates(l live.Load) string {
+func rates(r *run.Result, l live.Load) string {
+	if r.Stream != nil {
+		return streamRates(r, l)
+	}
 	return fmt.Sprintf("rows %s/s   disk %s/s   hit %s", number(float64(l.Stats.InputRows)/l.Seconds),
 		size(int64(float64(l.Stats.Disk.BytesRead)/l.Seconds)), percent(l.Hits()))
 }
@@ -134,10 +141,13 @@ func view(r *run.Result, lines int) []string {
 	if r.Live != nil && r.Live.Loss != nil {
 		printf(&top, "   loss %.4f", *r.Live.Loss)
 	}
+	if r.Stream != nil {
+		printf(&top, "   staleness %d", r.Stream.Staleness.K)
+	}
 	printf(&top, "   run %s", r.Run) // last, for where there is no room for the path
 	top.WriteByte('\n')
 	if l.Limiting != "" {
-		printf(&top, "%s", rates(l))
+		printf(&top, "%s", rates(r, l))
 	}
 	if r.Live != nil {
 		printf(&top, "   %s so far   %s", duration(min(r.Live.Seconds, 1e9)), left(r))
@@ -149,11 +159,17 @@ func view(r *run.Result, lines int) []string {
 		share float64
 		note  string
 	}{
-		{"sample", l.Sample, "lists from disk " + percent(l.Lists)},
-		{"load", l.Load, "rows from disk " + percent(l.Disk)},
-		{"gather", l.Gather, ""},
-		{"step", l.Step, ""}, {"wait", l.Wait, "of the step, for rows"},
+		{pipeline.Sample, l.Sample, "lists from disk " + percent(l.Lists)},
+		{pipeline.Load, l.Load, "rows from disk " + percent(l.Disk)},
+		{pipeline.Gather, l.Gather, ""},
+		{pipeline.State, l.State, "of gather"},
+		{pipeline.Step, l.Step, ""},
+		{pipeline.Write, l.Write, "of rewritten rows"},
+		{"wait", l.Wait, "of the step, for rows"},
 	} {
+		if (stage.name == pipeline.State || stage.name == pipeline.Write) && r.Stream == nil && stage.name != l.Limiting {
+			continue // of learnt rows it is little
+		}
 		if stage.name == l.Limiting {
 			stage.note = strings.TrimPrefix(stage.note+", limits", ", ")
 		}
@@ -166,6 +182,9 @@ func view(r *run.Result, lines int) []string {
 		return max(lines, viewHeight) - strings.Count(top.String(), "\n") - strings.Count(b.String(), "\n") - len(advice)
 	}
 	historyTable(&top, r, room())
+	if r.Stream != nil && room() > 0 {
+		stateLine(&top, r.Stream)
+	}
 	if len(advice) > 0 && room() > 0 {
 		b.WriteByte('\n')
 	}

@@ -41,7 +41,7 @@ func (c Config) Validate() error {
 	rate := func(option string, p float64) {
 		fail(!(p >= 0 && float32(p) < 1), "%s %v: at least 0 and below 1", option, p)
 	}
-	fail(!slices.Contains(Kinds, c.Kind), "{model} %s: there are %s", c.Kind, sample.Names(Kinds))
+	fail(!slices.Contains(Kinds, c.Kind), "{model} %s: there are %s; of streams learn %s", c.Kind, sample.Names(Kinds), sample.Names(TemporalKinds))
 	fail(c.Layers < 0 || c.Layers > 64, "{layers} %d: from 0, for rows as they are, to 64", c.Layers)
 	fail(c.Hidden < 1 || c.Hidden > 1<<16, "{hidden} %d: from 1 to %d", c.Hidden, 1<<16)
 	rate("{dropout}", c.Dropout)

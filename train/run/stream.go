@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/task"
 )
 
 // StreamOptions are those of runs on a stream of events, whose network is one of model.TemporalKinds. Of the other options these runs have
@@ -95,7 +98,7 @@ func (o Options) FilledStream(events int64) Options {
 // Temporal is the network of o, which is filled.
 func (o Options) Temporal() model.TemporalConfig {
 	return model.TemporalConfig{
-		Kind: o.Kind, Hidden: o.Hidden, Time: o.TimeColumns, Heads: o.Heads, Mails: max(o.Mails, 1), Dropout: o.Dropout,
+		Kind: o.Kind, Hidden: o.Hidden, Time: o.TimeColumns, Heads: o.Heads, Mails: cmp.Or(o.Mails, 1), Dropout: o.Dropout,
 		AttnDropout: o.AttnDropout, FixedTime: o.Times == Fixed, Stateless: o.State == NoState,
 	}
 }
@@ -133,14 +136,35 @@ func (o Options) validateStream() error {
 	fail(o.Inflight != 0 && (o.Inflight < max(o.Staleness, 1) || o.Inflight > maxStaleness+2), "{inflight} %d: from {staleness}, %d, to %d", o.Inflight,
 		max(o.Staleness, 1), maxStaleness+2)
 	fail(o.WarmEvents < 0, "{warm_events} %d: at least 0", o.WarmEvents)
-	fail(o.Mails != 0 && o.Kind != model.APAN, "{mails} %d: {model} %s keeps 1; leave it out", o.Mails, o.Kind)
-	fail(o.State == NoState && o.Staleness != 0 && o.Staleness != 1, "{staleness} %d: with {state} none there is no state to see", o.Staleness)
-	fail(o.TimeColumns < 0, "{time_columns} %d: at least 1", o.TimeColumns)
-	fail(o.History || o.Kappa != 1 || len(o.Inputs)+len(o.EdgeInputs)+len(o.InitRows) > 0 || o.LabelInput > 0 || o.Weighted || o.Relation != "" ||
-		o.Target != "" || o.EdgeLabel != "" || o.Decoder != "" || o.Split != "",
-		"{history}, {kappa}, {input}, {edge_input}, {init_rows}, {label_input}, {weighted}, {relation}, {target}, {edge_label}, {decoder} and {split} are of "+
-			"networks for graphs; leave them out with {model} %s", o.Kind)
+	lag := strings.Replace(fmt.Sprint(o.Staleness), fmt.Sprint(Auto), "auto", 1)
+	fail(o.State == NoState && o.Staleness != 0 && o.Staleness != 1, "{staleness} %s: with {state} none there is no state to see; leave it out", lag)
+	if others := o.ofGraphs(); len(others) > 0 {
+		fail(true, "%s: of networks for graphs; leave out with {model} %s", strings.Join(others, ", "), o.Kind)
+	}
 	return errors.Join(errs...)
+}
+
+// ofGraphs lists those options of networks for graphs that somebody has set, as texts name options.
+func (o Options) ofGraphs() (set []string) {
+	links := o.LinkOptions
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{
+		{"{history} and its settings", o.History || o.Settings != history.Settings{} || o.HistoryCold || o.HistoryAudit != 0 || o.HistoryAuditEvery != 0},
+		{"{kappa}", o.Kappa != 1}, {"{layer_dependency}", o.LayerDependency}, {"{poisson}", o.Poisson}, {"{weighted}", o.Weighted},
+		{"{input}", len(o.Inputs) > 0}, {"{edge_input}", len(o.EdgeInputs) > 0}, {"{init_rows}", len(o.InitRows) > 0},
+		{"{label_input}", o.LabelInput != 0}, {"{input_dropout}", o.InputDropout != 0}, {"{bases}", o.Bases != 0},
+		{"{relation}", o.Relation != ""}, {"{fanout} of relations", len(o.RelationFanouts) > 0}, {"{target}", o.Target != ""}, {"{split}", o.Split != ""},
+		{"{edge_label}", o.EdgeLabel != ""}, {"{decoder}", o.Decoder != ""}, {"{class_weights}", o.ClassWeights != "" && o.ClassWeights != task.NoWeights},
+		{"{loss}", links.Loss != ""}, {"{negatives}", links.Negatives != ""}, {"{eval_negatives}", links.EvalNegatives != ""}, {"{corrupt}", links.Corrupt != ""},
+		{"{chunk}", links.Chunk != 0}, {"{n3}", links.N3 != 0}, {"{eval_edges}", links.EvalEdges != 0}, {"{keep_targets}", links.KeepTargets},
+	} {
+		if option.set {
+			set = append(set, option.name)
+		}
+	}
+	return set
 }
 
 // maxStaleness is far beyond what is of use.

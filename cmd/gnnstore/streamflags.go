@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// streamFlags stand for the options of runs on streams that flags write in another way.
+type streamFlags struct {
+	lag  stateLag
+	warm eventCount
+}
+
+func newStreamFlags(o *run.Options) *streamFlags {
+	return &streamFlags{stateLag{autoCount(o.Staleness)}, eventCount{countFlag(o.WarmEvents)}}
+}
+
+func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
+	f.StringVar(&o.Stream, "stream", o.Stream, "streams: which of the dataset's, where there are several")
+	f.StringVar(&o.NegativePopulation, "negative-population", o.NegativePopulation, "streams: where negatives come from: destinations, the nodes that events of "+
+		"the part lead to, or nodes, all of them (default destinations)")
+	f.Var(&s.lag, "staleness", "streams: a step sees the state that steps up to the K-th before it have left, and none after; auto is the least K with which "+
+		"training never waits for state (default 1, the plain loop)")
+	f.StringVar(&o.Publish, "publish", o.Publish, "streams: when others may read the state of a step: early, as soon as it is computed, or late, behind the step; it "+
+		"changes no result (default early)")
+	f.IntVar(&o.Inflight, "inflight", o.Inflight, "streams: steps that have their rows in memory at a time; it changes no result (default --staleness and 2 more)")
+	f.Var(&s.warm, "warm-events", "streams: so many events of an epoch, such as 20M, come before the first that is learnt: of them there is state alone")
+	f.StringVar(&o.Times, "times", o.Times, "streams: whether the rates by which times are seen are fixed or learnt (default fixed below 10 million events)")
+	f.BoolFunc("fixed-time", "streams: --times fixed", func(text string) error {
+		if text != "" && text != "true" { // empty where a resumed run sets it again
+			return errors.New("it takes no value; there is --times learnt")
+		}
+		o.Times = run.Fixed
+		return nil
+	})
+	f.StringVar(&o.State, "state", o.State, "tgn: none has it do without memory and mail")
+	f.IntVar(&o.Mails, "mails", o.Mails, "apan: mails that are kept of a node (default 10)")
+	f.IntVar(&o.TimeColumns, "time-columns", o.TimeColumns, "streams: columns that a time has (default as many as --hidden)")
+}
+
+// resolve fills o with what the flags say. Options that were not given, and that graphs have other defaults of, are those of streams.
+func (s *streamFlags) resolve(o *run.Options, given func(flag string) bool) {
+	o.Staleness, o.WarmEvents = int(s.lag.autoCount), int64(s.warm.countFlag)
+	if !o.Streams() {
+		return
+	}
+	d := run.DefaultStreamOptions(o.Kind)
+	unless(given("layers"), &o.Layers, d.Layers)
+	unless(given("fanout"), &o.Fanouts, d.Fanouts)
+	unless(given("sampler"), &o.Sampler, d.Sampler)
+	unless(given("hidden"), &o.Hidden, d.Hidden)
+	unless(given("heads"), &o.Heads, d.Heads)
+	unless(given("dropout"), &o.Dropout, d.Dropout)
+	unless(given("attn-dropout"), &o.AttnDropout, d.AttnDropout)
+	unless(given("batch"), &o.Batch, d.Batch)
+	unless(given("lr"), &o.LR, d.LR)
+	unless(given("metric"), &o.Metric, d.Metric)
+}
+
+// unless sets what was not given.
+func unless[T any](given bool, option *T, value T) {
+	if !given {
+		*option = value
+	}
+}
+
+// usualTask is what a network learns where nobody says.
+func usualTask(o *run.Options) string {
+	if o.Streams() {
+		return run.LinkTask
+	}
+	return run.NodeTask
+}
+
+// streamKinds lists the networks for streams.
+func streamKinds() string { return texts(model.TemporalKinds) }
+
+// stateLag is an autoCount from 1 on; 0 is what was not given.
+type stateLag struct{ autoCount }
+
+func (l *stateLag) Set(text string) error {
+	var n autoCount
+	if n.Set(text) != nil || n == 0 {
+		return fmt.Errorf("%q is neither auto nor a number from 1 on, which is the plain loop", text)
+	}
+	l.autoCount = n
+	return nil
+}
+
+// eventCount is a countFlag that may be 0.
+type eventCount struct{ countFlag }
+
+func (c *eventCount) String() string { return cmp.Or(c.countFlag.String(), "0") }
+
+func (c *eventCount) Set(text string) error {
+	if strings.TrimLeft(text, "0") == "" && text != "" {
+		c.countFlag = 0
+		return nil
+	}
+	return c.countFlag.Set(text)
+}

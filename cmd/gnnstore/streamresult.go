@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/train/live"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// describeStream is describe of a run on a stream.
+func describeStream(o run.Options, rec *run.Record) string {
+	words := []string{fmt.Sprintf("%s of %d", o.Kind, o.Hidden)}
+	add := func(when bool, format string, args ...any) {
+		if when {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(o.Stream != "", "stream %s", o.Stream)
+	add(o.State == run.NoState, "no state")
+	add(o.Kind != model.JODIE, "fanout %s %s", fanoutText(o.Fanouts), o.Sampler)
+	add(o.Mails > 0, "%d mails", o.Mails)
+	add(o.Times != "", "%s times", o.Times)
+	lag := stateLag{autoCount(cmp.Or(o.Staleness, 1))}
+	add(true, "staleness %s", &lag)
+	add(true, "negatives of %s", cmp.Or(o.NegativePopulation, run.Destinations))
+	add(o.WarmEvents > 0, "%s warm events", count(o.WarmEvents))
+	add(true, "batch %d", o.Batch)
+	add(true, "lr %g", o.LR)
+	add(true, "seed %d", o.Seed)
+	return fmt.Sprintf("%s   kernels %s, disk %s, evaluation %s", strings.Join(words, ", "), rec.Kernels, rec.DiskEngine, rec.Evaluation)
+}
+
+// heuristicNames are scores without a network, for people.
+var heuristicNames = map[string]string{
+	"pair_seen": "pair seen", "pair_time": "pair's last time", "destination_time": "destination's last time", "destination_count": "destination's count",
+}
+
+// printStreamResult is what a run on a stream came to, or nothing of others.
+func printStreamResult(w io.Writer, r *run.Result) {
+	s := r.Stream
+	if s == nil {
+		return
+	}
+	rows := [][]string{{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}}
+	add := func(name string, e *run.EventScores) {
+		row := []string{name, "-", "-", "-", "-", "-"}
+		if e != nil && e.Events > 0 {
+			row = []string{name, count(e.Events)}
+			for _, v := range []float64{e.AP, e.AUC, e.PooledAP, e.PooledAUC} {
+				row = append(row, fmt.Sprintf("%.2f %%", 100*v))
+			}
+		}
+		rows = append(rows, row)
+	}
+	if p := s.Replay; p != nil {
+		weights := "best"
+		if r.Best.Epoch == 0 {
+			weights = "last"
+		}
+		printf(w, "replay of the stream by the %s weights, in %s; AP and AUC are means over batches, or of all of them pooled:\n", weights, seconds(p.Seconds))
+		add("valid", p.Valid)
+		add("test", p.Test)
+		if p.New != nil && p.New.Events > 0 {
+			add("test, new nodes", p.New)
+		}
+	}
+	if len(s.Heuristics) > 0 {
+		rows = append(rows, []string{"what needs no network", "", "", "", "", ""})
+		for _, h := range s.Heuristics {
+			add(cmp.Or(heuristicNames[h.Name], h.Name), &h.EventScores)
+		}
+	}
+	if len(rows) > 1 {
+		tabulate(w, rows)
+	}
+	printf(w, "stream %s: %s events, of which %s to train, %s valid, %s test; negatives of %s, %s in training, %s in evaluation\n", s.Name, count(s.Events), count(s.Train),
+		count(s.Valid), count(s.Test), s.Negatives, count(int64(s.TrainNegatives)), count(int64(s.EvalNegatives)))
+	fmt.Fprintln(w, clean(stalenessText(s.Staleness)))
+	if t := s.State; t != nil {
+		printf(w, "state: %s records of %s, of %s nodes that had events; %s written\n", count(t.Nodes), size(int64(t.RecordBytes)), count(t.Touched), size(t.BytesWritten))
+	}
+	fmt.Fprintln(w)
+}
+
+// stalenessText is how old the state was that steps saw.
+func stalenessText(s run.StalenessOf) string {
+	text := fmt.Sprintf("staleness %d", s.K)
+	switch {
+	case s.Auto && s.Best == 1:
+		text += ": auto finds that training waits for no state at 1, so that the plain loop is free"
+	case s.Auto:
+		text += fmt.Sprintf(": auto finds that training waits for no state from %d on, and that up to %d at most half of the nodes read are out of date; "+
+			"--staleness %d repeats the run", s.Best, s.Most, s.K)
+	case s.K == 1:
+		text += ", the plain loop"
+	}
+	text += fmt.Sprintf("; state published %s, %d steps in flight", s.Publish, s.Inflight)
+	if s.K > 1 {
+		text += fmt.Sprintf(", %s of the nodes read were out of date", percent(s.Realised))
+	}
+	return text
+}
+
+// stateLine is the state of a stream's nodes in a line of a view.
+func stateLine(w io.Writer, s *run.StreamOf) {
+	if t := s.State; t != nil {
+		printf(w, "state: %s × %s, %s written   ", number(float64(t.Nodes)), size(int64(t.RecordBytes)), size(t.BytesWritten))
+	}
+	printf(w, "%d in flight, %s, %s out of date\n", s.Staleness.Inflight, s.Staleness.Publish, percent(s.Staleness.Realised))
+}
+
+// streamRates is rates of a run on a stream: events, and what is read where they have rows.
+func streamRates(r *run.Result, l live.Load) string {
+	events := examples(r, r.Stream.Train)
+	if v := r.Live; v != nil && v.Recent.Stages.Step > 0 {
+		events = int64(v.Recent.Updates) * int64(r.Options.Batch)
+	}
+	text := fmt.Sprintf("events %s/s", number(float64(events)/l.Seconds))
+	if l.Stats.InputRows > 0 {
+		text += fmt.Sprintf("   disk %s/s   hit %s", size(int64(float64(l.Stats.Disk.BytesRead)/l.Seconds)), percent(l.Hits()))
+	}
+	return text
+}
+
+// examples is how many of so many links or events were learnt in the epochs of a run, again in each.
+func examples(r *run.Result, train int64) (n int64) {
+	for _, e := range r.Epochs {
+		n += min(int64(e.Steps)*int64(r.Options.Batch), train) // the last step of an epoch has what is left
+	}
+	return n
+}
