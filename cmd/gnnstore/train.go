@@ -166,7 +166,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link, edge: let messages pass along those that a step learns")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
 	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
-		"or rw (those that random walks visit most); of streams recent, the last ones, or uniform, any (default recent)")
+		"or rw (those that random walks visit most); of streams recent, the last ones, as by default, or uniform, any")
 	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent "+
 		"batches, inf all steps")
 	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps, then "+
