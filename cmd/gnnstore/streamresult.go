@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/train/live"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -46,10 +47,10 @@ func printStreamResult(w io.Writer, r *run.Result) {
 		return
 	}
 	rows := [][]string{{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}}
-	add := func(name string, e *run.EventScores) {
+	add := func(name string, e *metric.Batched) {
 		row := []string{name, "-", "-", "-", "-", "-"}
-		if e != nil && e.Events > 0 {
-			row = []string{name, count(e.Events)}
+		if e != nil && e.Positives > 0 {
+			row = []string{name, count(int64(e.Positives))}
 			for _, v := range []float64{e.AP, e.AUC, e.PooledAP, e.PooledAUC} {
 				row = append(row, fmt.Sprintf("%.2f %%", 100*v))
 			}
@@ -64,14 +65,14 @@ func printStreamResult(w io.Writer, r *run.Result) {
 		printf(w, "replay of the stream by the %s weights, in %s; AP and AUC are means over batches, or of all of them pooled:\n", weights, seconds(p.Seconds))
 		add("valid", p.Valid)
 		add("test", p.Test)
-		if p.New != nil && p.New.Events > 0 {
+		if p.New != nil && p.New.Positives > 0 {
 			add("test, new nodes", p.New)
 		}
 	}
 	if len(s.Heuristics) > 0 {
 		rows = append(rows, []string{"what needs no network", "", "", "", "", ""})
 		for _, h := range s.Heuristics {
-			add(cmp.Or(heuristicNames[h.Name], h.Name), &h.EventScores)
+			add(cmp.Or(heuristicNames[h.Name], h.Name), &h.Batched)
 		}
 	}
 	if len(rows) > 1 {

@@ -87,8 +87,8 @@ func TestResumedStreamFlags(t *testing.T) {
 // onStream is a run on a stream that has ended.
 func onStream() *run.Result {
 	ap := 0.9512
-	scores := func(events int64, x float64) run.EventScores {
-		return run.EventScores{Events: events, AP: x, AUC: x + 0.01, PooledAP: x - 0.01, PooledAUC: x + 0.02}
+	scores := func(events int64, x float64) metric.Batched {
+		return metric.Batched{Positives: int(events), AP: x, AUC: x + 0.01, PooledAP: x - 0.01, PooledAUC: x + 0.02}
 	}
 	valid, test, fresh := scores(23621, 0.95), scores(23621, 0.94), scores(5732, 0.9)
 	r := &run.Result{
@@ -99,8 +99,8 @@ func onStream() *run.Result {
 			Name: "events", Events: 157474, Train: 110232, Valid: 23621, Test: 23621, Negatives: run.Destinations, TrainNegatives: 998, EvalNegatives: 1000, TimeScale: 1,
 			Replay: &run.ReplayOf{Valid: &valid, Test: &test, New: &fresh, Seconds: 12},
 			Heuristics: []run.HeuristicOf{
-				{Name: "pair_seen", EventScores: scores(23621, 0.937)}, {Name: "pair_time", EventScores: scores(23621, 0.944)},
-				{Name: "destination_time", EventScores: scores(23621, 0.882)}, {Name: "destination_count", EventScores: scores(23621, 0.594)},
+				{Name: "pair_seen", Batched: scores(23621, 0.937)}, {Name: "pair_time", Batched: scores(23621, 0.944)},
+				{Name: "destination_time", Batched: scores(23621, 0.882)}, {Name: "destination_count", Batched: scores(23621, 0.594)},
 			},
 			Staleness: run.StalenessOf{K: 1, Publish: run.Early, Inflight: 3},
 			State:     &run.StateOf{Nodes: 9227, RecordBytes: 872, Touched: 9100, BytesWritten: 3 << 20},

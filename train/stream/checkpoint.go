@@ -1,0 +1,365 @@
+package stream
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// A checkpoint after a whole epoch has no state, since the next one begins without. One within an epoch, and the one before its validation, names
+// the files of records as of then, and has what later steps must not see yet of the last ones.
+
+// What the metadata of a checkpoint holds. The first ones are those of other runs: see package train.
+const (
+	epochsKey   = "gnnstore.epochs"
+	stepsKey    = "gnnstore.steps"
+	sealKey     = "gnnstore.dataset_seal"
+	modelKey    = "gnnstore.model"
+	seedKey     = "gnnstore.seed"
+	progressKey = "gnnstore.stream_progress"
+	bestPrefix  = "best."
+	undoPrefix  = "state.undo."
+)
+
+// progress is where a run stands between two steps.
+type progress struct {
+	Updates      int        `json:"updates"`
+	Partial      partial    `json:"partial"`
+	Worse        int        `json:"worse"`
+	HasBest      bool       `json:"has_best"`
+	MetricsBytes int64      `json:"metrics_bytes"`
+	MetricsXXH3  string     `json:"metrics_xxh3"`
+	Epochs       int        `json:"epochs"` // whole ones
+	State        marks      `json:"state"`
+	SoFar        run.Result `json:"so_far"`
+}
+
+// marks are the state of nodes in checkpoints.
+type marks struct {
+	Kept []mutable.Mark `json:"kept"` // of those that have state, the oldest first
+	Has  bool           `json:"has"`  // the last one is of this checkpoint
+	Ago  []int          `json:"ago"`  // of each Undo
+}
+
+// partial is the epoch under way.
+type partial struct {
+	step.Tally
+	Steps     int     `json:"steps"`
+	Seconds   float64 `json:"seconds"`
+	InputRows int64   `json:"input_rows"`
+	DiskRows  int64   `json:"disk_rows"`
+	DiskBytes int64   `json:"disk_bytes"`
+}
+
+// count adds a step that read what the tables did since before.
+func (p *partial) count(a step.Tally, read cachetier.Stats) {
+	p.Steps++
+	p.Add(a)
+	p.InputRows += read.InputRows
+	p.DiskRows += read.Disk.Rows
+	p.DiskBytes += read.Disk.BytesRead
+}
+
+// saveCheckpoint writes all that resuming needs, with the state of nodes where the epoch is under way.
+func (t *trainer) saveCheckpoint(state bool) error {
+	if err := t.set.Unchanged(); err != nil {
+		return err
+	}
+	t.collect()
+	s := &checkpoint.State{Tensors: t.step.Model.Download(), Meta: t.meta()}
+	updates := t.step.Optim.Steps()
+	for _, w := range s.Tensors {
+		if i := step.NotFinite(w.Data); i >= 0 {
+			return fmt.Errorf("step %d: weight %s[%d] is %v; lower {lr}%s", updates, w.Name, i, w.Data[i], t.lastGood())
+		}
+	}
+	s.Tensors = append(s.Tensors, t.step.Optim.State()...)
+	for _, w := range t.best {
+		w.Name = bestPrefix + w.Name
+		s.Tensors = append(s.Tensors, w)
+	}
+	t.mark.Has, t.mark.Ago = false, nil
+	t.mark.Kept = slices.DeleteFunc(t.mark.Kept, func(m mutable.Mark) bool { return m.Step == int64(updates) })
+	if state && t.tables.state != nil {
+		undos := t.tables.state.Undos()
+		for i, u := range undos {
+			t.mark.Ago = append(t.mark.Ago, u.Ago)
+			s.Tensors = append(s.Tensors, undoTensor(undoPrefix+strconv.Itoa(i), u))
+		}
+		mark, err := t.tables.state.Checkpoint(int64(updates))
+		if err != nil {
+			return err
+		}
+		t.mark.Has, t.mark.Kept = true, append(t.mark.Kept, mark)
+	}
+	metrics, sum, err := t.dir.SyncMetrics()
+	if err != nil {
+		return err
+	}
+	at := progress{
+		Updates: updates, Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics, MetricsXXH3: sum,
+		Epochs: len(t.result.Epochs), State: t.mark, SoFar: t.result.SoFar(),
+	}
+	for key, v := range map[string]any{progressKey: at, run.RecordKey: t.record} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		s.Meta[key] = string(text)
+	}
+	t.saved = updates
+	if err := t.dir.AddCheckpoint(updates, s.Tensors, s.Meta, t.KeepCheckpoints); err != nil || t.tables.state == nil {
+		return err
+	}
+	return t.retain()
+}
+
+// retain lets go of the state of checkpoints that are not on record any more.
+func (t *trainer) retain() error {
+	names, err := t.dir.Checkpoints()
+	if err != nil {
+		return err
+	}
+	t.mark.Kept = slices.DeleteFunc(t.mark.Kept, func(m mutable.Mark) bool { return !slices.Contains(names, run.CheckpointName(int(m.Step))) })
+	var steps []int64
+	for _, m := range t.mark.Kept {
+		steps = append(steps, m.Step)
+	}
+	return t.tables.state.Retain(context.Background(), steps...)
+}
+
+// checkpointNow writes a checkpoint unless the newest one is of this very step, or a step has changed the state and not the weights.
+func (t *trainer) checkpointNow() error {
+	switch {
+	case t.torn:
+		return errors.New("a step is half done")
+	case t.saved == t.step.Optim.Steps():
+		return nil
+	}
+	return t.saveCheckpoint(t.partial.Steps > 0)
+}
+
+// undoTensor has an Undo in a file of tensors: a row each, its number and then its record, as bits.
+func undoTensor(name string, u cachetier.Undo) checkpoint.Tensor {
+	cols := len(u.Were) / 4 / max(len(u.Rows), 1)
+	x := checkpoint.Tensor{Name: name, Shape: []int{len(u.Rows), 1 + cols}}
+	for i, v := range u.Rows {
+		x.Data = append(x.Data, math.Float32frombits(v))
+		for c := range cols {
+			x.Data = append(x.Data, math.Float32frombits(binary.LittleEndian.Uint32(u.Were[4*(i*cols+c):])))
+		}
+	}
+	return x
+}
+
+// undoOf is the other way round.
+func undoOf(x checkpoint.Tensor, ago, cols, places int) (u cachetier.Undo, err error) {
+	if len(x.Shape) != 2 || x.Shape[1] != 1+cols && x.Shape[0] > 0 || ago < 1 {
+		return u, fmt.Errorf("%s is no state of nodes with records of %d columns", x.Name, cols)
+	}
+	u.Ago = ago
+	for i := range x.Shape[0] {
+		row := x.Data[i*(1+cols):][:1+cols]
+		v := math.Float32bits(row[0])
+		if int64(v) >= int64(places) {
+			return u, fmt.Errorf("%s has node %d of %d", x.Name, v, places)
+		}
+		u.Rows = append(u.Rows, v)
+		for _, f := range row[1:] {
+			u.Were = binary.LittleEndian.AppendUint32(u.Were, math.Float32bits(f))
+		}
+	}
+	return u, nil
+}
+
+// resume continues where the newest checkpoint that can be read left off, and removes what is newer, what is older than those to keep, and what was
+// half written. Where there is no checkpoint, the run starts at step 0.
+func (t *trainer) resume(ctx context.Context) error {
+	if t.dir.Found() != "" {
+		t.note("%s", t.dir.Found())
+	}
+	if err := t.dir.RemoveHalves(); err != nil {
+		return err
+	}
+	names, err := t.dir.Checkpoints()
+	if err != nil {
+		return err
+	}
+	for i, name := range slices.Backward(names) {
+		tensors, meta, err := t.dir.LoadCheckpoint(name)
+		if errors.Is(err, fs.ErrPermission) {
+			return err // the file may be whole, and going on would remove it
+		}
+		if err != nil {
+			t.note("%v; passing it over", err)
+			continue
+		}
+		if err := t.load(ctx, tensors, meta); err != nil {
+			return fmt.Errorf("resume %s: %w", t.dir.File(name), err)
+		}
+		if err := t.dir.RemoveCheckpoints(names[i+1:]); err != nil {
+			return err
+		}
+		if err := t.dir.RemoveCheckpoints(names[:max(0, i+1-t.KeepCheckpoints)]); err != nil || t.tables.state == nil {
+			return err
+		}
+		return t.retain()
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0", t.dir.Path(), t.dir.File(run.CheckpointDir))
+	}
+	t.note("no checkpoint to resume from: starting at step 0")
+	if init := t.record.Options.Init; init != "" {
+		if err := t.startFrom(init); err != nil {
+			return err
+		}
+	}
+	if _, err = t.dir.CutMetrics(0, ""); err != nil || t.tables.state == nil {
+		return err
+	}
+	return t.tables.state.Begin(ctx)
+}
+
+// load goes on from a checkpoint. Nothing is changed on disk where it does not fit the run.
+func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta map[string]string) error {
+	var at progress
+	if err := json.Unmarshal([]byte(meta[progressKey]), &at); err != nil {
+		return fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
+	}
+	saved, err := run.RecordIn(meta)
+	if err == nil && saved == nil {
+		err = fmt.Errorf("it has no options of the run")
+	}
+	if err != nil {
+		return err
+	}
+	steps := t.steps()
+	switch differs := t.record.Options.Differs(saved.Options); {
+	case meta[sealKey] != t.result.Seal:
+		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", meta[sealKey], t.set.Path(), t.result.Seal)
+	case differs != "":
+		return fmt.Errorf("%s; remove whichever is not of this run", differs)
+	case at.Epochs < 0 || at.Partial.Steps < 0 || at.Partial.Steps > steps || at.Updates != at.Epochs*steps+at.Partial.Steps:
+		return fmt.Errorf("%d updates cannot be %d epochs of %d and %d more; remove the file to resume from the one before it", at.Updates, at.Epochs, steps,
+			at.Partial.Steps)
+	case t.tables.state != nil && at.Partial.Steps > 0 && (!at.State.Has || len(at.State.Kept) == 0):
+		return fmt.Errorf("it is of step %d of an epoch, and has no state of nodes", at.Partial.Steps)
+	}
+	weights, err := t.step.Model.Find(tensors, "")
+	if err != nil {
+		return err
+	}
+	if at.HasBest {
+		if t.best, err = t.step.Model.Find(tensors, bestPrefix); err != nil {
+			return err
+		}
+	}
+	undos, err := t.undos(tensors, at.State.Ago)
+	if err == nil {
+		err = t.step.Optim.Restore(at.Updates, tensors)
+	}
+	if err != nil {
+		return err
+	}
+	t.step.Model.Upload(weights)
+	epochs, err := t.dir.CutMetrics(at.MetricsBytes, at.MetricsXXH3)
+	if err == nil && len(epochs) != at.Epochs {
+		err = fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with {run}", t.dir.File(run.MetricsFile), len(epochs), at.Epochs)
+	}
+	if err != nil {
+		return err
+	}
+	if t.tables.state != nil {
+		if n := len(at.State.Kept); n == 0 {
+			err = t.tables.state.Begin(ctx)
+		} else { // or an older checkpoint could not be gone on from any more
+			err = t.tables.state.Resume(ctx, at.State.Kept[n-1])
+		}
+		if err != nil {
+			return err
+		}
+		t.tables.state.Undone(undos)
+	}
+	t.saved, t.partial, t.worse, t.mark = at.Updates, at.Partial, at.Worse, at.State
+	now := t.result
+	t.result = &at.SoFar
+	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
+	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
+	t.result.Status, t.result.Error, t.result.Epochs, t.result.Losses = run.Running, "", epochs, []float64{}
+	t.result.Stream.Staleness = now.Stream.Staleness
+	for _, e := range epochs {
+		t.result.Losses = append(t.result.Losses, e.Loss)
+	}
+	t.before = counted{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
+	if s := at.SoFar.Stream.State; s != nil {
+		t.before.written = s.BytesWritten
+	}
+	t.peak.RSS, t.peak.File = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
+	return nil
+}
+
+// undos are those of a checkpoint.
+func (t *trainer) undos(tensors []checkpoint.Tensor, ago []int) (all []cachetier.Undo, err error) {
+	for i, n := range ago {
+		name := undoPrefix + strconv.Itoa(i)
+		at := slices.IndexFunc(tensors, func(x checkpoint.Tensor) bool { return x.Name == name })
+		if at < 0 || t.tables.state == nil {
+			return nil, fmt.Errorf("it has no %s: damaged", name)
+		}
+		u, err := undoOf(tensors[at], n, t.step.Record.Cols(), int(t.events.Places()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// startFrom reads the weights that a run begins with.
+func (t *trainer) startFrom(path string) error {
+	tensors, _, err := checkpoint.Load(vfs.Default, path)
+	if err != nil {
+		return err
+	}
+	weights, err := t.step.Model.Find(tensors, "")
+	if err != nil {
+		return fmt.Errorf("{init} %s: %w", path, err)
+	}
+	for _, w := range weights {
+		if i := step.NotFinite(w.Data); i >= 0 {
+			return fmt.Errorf("{init} %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
+		}
+	}
+	t.step.Model.Upload(weights)
+	return nil
+}
+
+// lastGood is a remedy, if there is one.
+func (t *trainer) lastGood() string {
+	if path := t.dir.Newest(); path != "" {
+		return "; the state before it is in " + path
+	}
+	return ""
+}
+
+// meta says what a file of weights belongs to.
+func (t *trainer) meta() map[string]string {
+	return map[string]string{
+		epochsKey: strconv.Itoa(len(t.result.Epochs)), stepsKey: strconv.Itoa(t.step.Optim.Steps()), sealKey: t.result.Seal,
+		modelKey: string(t.Kind), seedKey: strconv.FormatUint(t.Seed, 10),
+	}
+}

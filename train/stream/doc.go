@@ -1,0 +1,33 @@
+// Package stream trains networks for streams of events: it takes the events in their order, with the state of nodes in a table on disk behind a
+// cache, and lets steps overlap as far as a declared staleness allows.
+//
+// [Run] is what there is to call. A run goes through the training part of the stream epoch after epoch. Each begins without state. Then it goes
+// on through the validation part, and in the end, with the weights of the epoch that was best there, through the whole stream from its first
+// event on.
+//
+// # What decides a result
+//
+// The dataset, the options and the seed. Batches are consecutive events; negatives and dropout are functions of (seed, epoch, event) and
+// (seed, epoch, step). A step with staleness k sees the state that all steps up to the k-th before it have left, and nothing of later ones
+// (MSPipe, arXiv 2402.15113, section 3.2), so that speed, memory, workers and policy change no bit. Evaluation has a staleness of 1.
+//
+// # The way of a step
+//
+//	draw       temporal.Sampler: events, neighbours, negatives          pipeline: sample
+//	page       records of nodes and features of events come from disk   pipeline: load
+//	gather     features; then, once step i-k has published, records     pipeline: gather, of which state
+//	train      new state, published; embeddings, loss, gradients        pipeline: step
+//	publish    late: behind the step, while the next one trains         pipeline: write
+//
+// Published records lie in the cache of the table; they are written to disk when they lose their place there.
+//
+// # Memory
+//
+// [run.Record].Memory says how it is split. For each node: 4 bytes of cursor, what mutable.FixedBytes and cachetier.NotedBytes say of its record,
+// and 4 in each population of negatives that it is in.
+//
+// # Why not
+//
+// Why not the loop of package train: a graph has parts that are sets of nodes, in any order, and no state; its evaluation is a pass over all
+// nodes. What both share are the stages below, and the record of a run above.
+package stream

@@ -1,0 +1,63 @@
+package stream
+
+import (
+	"context"
+
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/temporal"
+)
+
+// drawer is a plan.Sampler of the events of a part.
+type drawer struct {
+	sampler *temporal.Sampler
+	of      func(step int) temporal.Step
+	late    func() // of tests
+
+	steps   []temporal.Step
+	batches []*temporal.Batch
+}
+
+// begin has steps be of these events from now on: it is called before a range of them. The first one of the range is from.
+func (d *drawer) begin(ctx context.Context, from int, of func(step int) temporal.Step) error {
+	d.of = of
+	return d.sampler.Seek(ctx, of(from).From)
+}
+
+// New is an empty *temporal.Batch.
+func (d *drawer) New() plan.Batch { return new(temporal.Batch) }
+
+// Draw draws the events of some steps.
+func (d *drawer) Draw(ctx context.Context, _ *plan.Steps, from int, into []plan.Batch) error {
+	if d.late != nil {
+		d.late()
+	}
+	d.steps, d.batches = d.steps[:0], d.batches[:0]
+	for i, b := range into {
+		d.steps, d.batches = append(d.steps, d.of(from+i)), append(d.batches, b.(*temporal.Batch))
+	}
+	return d.sampler.Draw(ctx, d.steps, d.batches)
+}
+
+// Phases of negatives.
+const (
+	training = iota
+	validation
+	test
+)
+
+// part is a range of events that is taken in steps.
+type part struct {
+	from, to  int64
+	batch     int64
+	stateOnly bool
+	temporal.Negatives
+}
+
+// steps is how many batches the part has.
+func (p *part) steps() int { return int((p.to - p.from + p.batch - 1) / p.batch) }
+
+// step is the events of one.
+func (p *part) step(i int) temporal.Step {
+	from := p.from + int64(i)*p.batch
+	return temporal.Step{From: from, To: min(from+p.batch, p.to), StateOnly: p.stateOnly, Negatives: p.Negatives}
+}

@@ -1,0 +1,343 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/temporal"
+)
+
+// run is the loop over epochs, and the replay with the weights that they chose.
+func (t *trainer) run(ctx context.Context) error {
+	err := t.work(ctx)
+	switch {
+	case ended(ctx, err):
+		t.result.Status = run.Interrupted
+		err = t.checkpointNow()
+	case outside(err) && t.checkpointNow() == nil:
+		err = fmt.Errorf("%w; go on with gnnstore train {resume} {run} %s", err, t.dir.Path())
+	}
+	t.result.ParamsXXH3 = t.step.Model.Hash()
+	t.collect()
+	if err == nil {
+		err = t.dir.SaveWeights(run.LastFile, t.step.Model.Download(), t.meta())
+	}
+	return err
+}
+
+// work is run without its end.
+func (t *trainer) work(ctx context.Context) (err error) {
+	defer kernels.RecoverMemory(&err)
+	for n := len(t.result.Epochs) + 1; n <= t.mostEpochs() && !t.enough(); n++ {
+		e, err := t.epoch(ctx, n)
+		if err == nil && t.validates() && (n%t.EvalEvery == 0 || n == t.mostEpochs()) {
+			err = t.validate(ctx, &e)
+		}
+		if err == nil {
+			err = t.finish(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t.result.Status, t.result.AutoEpochs = run.Done, t.ended()
+	if t.Patience > 0 && t.enough() && len(t.result.Epochs) < t.mostEpochs() {
+		t.result.Status = run.StoppedEarly
+	}
+	if err := t.replay(ctx); err != nil {
+		return err
+	}
+	return t.set.Unchanged()
+}
+
+// epoch trains on the training part once, or on what was left of it when the run was cut short.
+func (t *trainer) epoch(ctx context.Context, n int) (e run.Epoch, err error) {
+	if t.partial.Steps == 0 {
+		if err := t.warm(ctx); err != nil {
+			return e, err
+		}
+	}
+	events, steps := t.learning(n), t.steps()
+	before := t.pipe.Stats()
+	for first := true; err == nil && (first || t.partial.Steps < steps); first = false {
+		err = t.train(ctx, n, &events, t.rest(steps))
+		if err == nil && t.CheckpointEvery > 0 && t.step.Optim.Steps()%t.CheckpointEvery == 0 && t.partial.Steps < steps {
+			err = t.saveCheckpoint(true)
+		}
+	}
+	p := &t.partial
+	e = run.Epoch{
+		Metric: t.Metric, Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: p.Measured / float64(max(p.Rows, 1)),
+		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(before).Limiting(),
+	}
+	if p.InputRows > 0 {
+		e.HitRate = 1 - float64(p.DiskRows)/float64(p.InputRows)
+	}
+	return e, err
+}
+
+// warm begins an epoch: without state, and then with that of the events before the first step.
+func (t *trainer) warm(ctx context.Context) error {
+	if t.tables.state == nil {
+		return nil
+	}
+	if err := t.tables.state.Clear(ctx); err != nil {
+		return err
+	}
+	return t.pass(ctx, &part{to: t.WarmEvents, batch: int64(t.Batch), stateOnly: true}, nil)
+}
+
+// rest is the end of the steps that follow without a pause: those of the epoch, or up to a checkpoint.
+func (t *trainer) rest(steps int) int {
+	if t.CheckpointEvery == 0 {
+		return steps
+	}
+	return min(steps, t.partial.Steps+t.CheckpointEvery-t.step.Optim.Steps()%t.CheckpointEvery)
+}
+
+// train takes the steps of an epoch from where it stands up to one.
+func (t *trainer) train(ctx context.Context, n int, events *part, to int) error {
+	from, steps, started, seconds := t.partial.Steps, t.steps(), time.Now(), t.partial.Seconds
+	if from >= to {
+		return nil // it was cut short in its validation
+	}
+	if err := t.draw.begin(ctx, from, events.step); err != nil {
+		return fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	if t.tables.state != nil {
+		t.tables.state.SetLag(t.Staleness)
+	}
+	before := t.tables.stats()
+	use := func(b *pipeline.Gathered) error {
+		a, err := t.update(b, n, steps)
+		if err != nil {
+			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
+		}
+		read := b.Read
+		did := each(read, before, cachetier.Stats.Sub)
+		before = append(before[:0], read...)
+		t.partial.count(a, cachetier.Sum(did))
+		t.counted.tables = each(did, t.counted.tables, cachetier.Stats.Add)
+		t.partial.Seconds = seconds + time.Since(started).Seconds()
+		if err := t.tell(n, a.Mean()); err != nil {
+			return err
+		}
+		if t.partial.Steps == steps {
+			return nil // all are done
+		}
+		return ctx.Err()
+	}
+	var writers []pipeline.Writer
+	if t.tables.state != nil && t.Publish == run.Late {
+		writers = append(writers, &t.late)
+		t.late.begin(t.inflight()+1, t.tables.state.Write)
+	}
+	return t.pipe.Run(ctx, plan.Steps{From: from, To: to, Follows: from > 0}, use, writers...)
+}
+
+// update is one step.
+func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, err error) {
+	if t.hooks.late != nil {
+		t.hooks.late()
+	}
+	in := t.input(b)
+	in.Key = sample.StepSeed(t.Seed, epoch, b.Step) | 1
+	switch {
+	case t.tables.state == nil:
+		in.Publish = nil
+	case t.Publish == run.Late:
+		in.Publish = t.late.keep
+	}
+	now := t.step.Optim.Steps()
+	t.torn = true
+	out, err := t.step.Compute(in)
+	if err == nil {
+		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.mostEpochs()*steps, steps))
+	}
+	t.torn = err != nil
+	var loss *step.LossError
+	var norm *step.NormError
+	switch {
+	case errors.As(err, &loss):
+		return a, t.explainLoss(loss.Loss, in)
+	case errors.As(err, &norm):
+		return a, fmt.Errorf("%w; lower {lr}%s", norm, t.lastGood())
+	case err != nil:
+		return a, err
+	}
+	t.scores.Reset()
+	t.scores.Add(out.Positives, out.Negatives)
+	v, err := t.scores.Value()
+	n := float64(len(out.Positives))
+	return step.Tally{Loss: out.Loss * n, Weight: n, Measured: t.value(v), Rows: 1}, err
+}
+
+// input is a batch with its rows, whose state is published as soon as it is known.
+func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
+	in := temporal.Input{Batch: b.Batch.(*temporal.Batch)}
+	if t.tables.state != nil {
+		in.State = b.Rows[0]
+		in.Publish = func(places []uint32, records []byte) error {
+			if err := t.tables.state.Write(places, records); err != nil {
+				return err
+			}
+			return b.WriteBack(nil)
+		}
+	}
+	if t.tables.features != nil {
+		in.Features = b.Rows[1]
+	}
+	return in
+}
+
+// explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
+func (t *trainer) explainLoss(loss float64, in temporal.Input) error {
+	if x := in.Features; x.Buf != nil {
+		wide := kernels.Tensor{Buf: t.be.Alloc(kernels.F32, x.Len()), Type: kernels.F32, Rows: x.Rows, Cols: x.Cols}
+		defer t.be.Free(wide.Buf)
+		values := make([]float32, x.Len())
+		t.be.Convert(wide, x)
+		t.be.DownloadF32(values, wide)
+		if i := step.NotFinite(values); i >= 0 {
+			return fmt.Errorf("the loss is %v, since column %d of the features of event %d is %v; repair the features, or leave the event out%s", loss,
+				i%x.Cols, in.Events[i/x.Cols], values[i], t.lastGood())
+		}
+	}
+	for _, w := range t.step.Model.Download() {
+		if i := step.NotFinite(w.Data); i >= 0 {
+			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower {lr}%s", loss, w.Name, i, w.Data[i], t.lastGood())
+		}
+	}
+	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower {lr}%s", loss, t.lastGood())
+}
+
+// writer writes the records of a step behind it, in the order of steps.
+type writer struct {
+	write      func(places []uint32, records []byte) error
+	full, free chan *kept
+}
+
+// kept is what a step is to write.
+type kept struct {
+	places  []uint32
+	records []byte
+}
+
+// begin forgets what an earlier range has left. At most so many steps are kept at a time.
+func (w *writer) begin(steps int, write func(places []uint32, records []byte) error) {
+	w.write, w.full, w.free = write, make(chan *kept, steps), make(chan *kept, steps)
+	for range steps {
+		w.free <- new(kept)
+	}
+}
+
+// keep has what a step publishes be kept for WriteBack.
+func (w *writer) keep(places []uint32, records []byte) error {
+	k := <-w.free
+	k.places, k.records = append(k.places[:0], places...), append(k.records[:0], records...)
+	w.full <- k
+	return nil
+}
+
+// WriteBack writes what the next step has published.
+func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
+	k := <-w.full
+	err := w.write(k.places, k.records)
+	w.free <- k
+	return nil, err
+}
+
+// tell records a step.
+func (t *trainer) tell(epoch int, loss float64) error {
+	t.peak.Look()
+	t.heap.Follow()
+	step, updates := t.partial.Steps, t.step.Optim.Steps()
+	if t.LogEvery > 0 && updates%t.LogEvery == 0 {
+		t.collect()
+		m := &run.StepMetric{Epoch: epoch, Step: step, Updates: updates, Loss: loss, Seconds: t.partial.Seconds}
+		if err := t.dir.Append(run.Line{Step: m, SoFar: t.result.SoFar()}); err != nil {
+			return err
+		}
+	}
+	if t.hooks.Step != nil {
+		t.hooks.Step(epoch, step, t.steps(), loss)
+	}
+	t.showStep(epoch, step, loss)
+	return nil
+}
+
+// finish adds the epoch to the result and to the run directory.
+func (t *trainer) finish(e run.Epoch) error {
+	t.result.Epochs, t.result.Losses = append(t.result.Epochs, e), append(t.result.Losses, e.Loss)
+	t.partial = partial{}
+	t.collect()
+	t.showEpoch()
+	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {
+		return err
+	}
+	if t.result.Best.Epoch == e.Epoch {
+		if err := t.dir.SaveWeights(run.BestFile, t.best, t.meta()); err != nil {
+			return err
+		}
+	}
+	if err := t.saveCheckpoint(false); err != nil {
+		return err
+	}
+	if t.hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
+		t.hooks.Epoch(e)
+	}
+	return nil
+}
+
+// mostEpochs, enough and ended are what package train has of these names.
+func (t *trainer) mostEpochs() int {
+	if t.auto != nil {
+		return t.auto.Most
+	}
+	return t.Epochs
+}
+
+func (t *trainer) enough() bool {
+	if t.auto == nil {
+		return t.Patience > 0 && t.worse >= t.Patience
+	}
+	n := len(t.result.Epochs)
+	return t.auto.Patience > 0 && n >= t.auto.Least && t.worse >= t.auto.Patience
+}
+
+func (t *trainer) ended() *run.AutoEpochs {
+	if t.auto == nil {
+		return nil
+	}
+	a := t.auto.End(len(t.result.Epochs), t.step.Optim.Steps(), t.result.Best.Epoch, t.worse, string(t.Metric))
+	a.Ended = t.text(a.Ended)
+	return a
+}
+
+// each puts together counts of the same tables.
+func each(a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) (all []cachetier.Stats) {
+	for i := range a {
+		var other cachetier.Stats
+		if i < len(b) {
+			other = b[i]
+		}
+		all = append(all, f(a[i], other))
+	}
+	return all
+}
+
+func (t *tables) stats() (all []cachetier.Stats) {
+	for _, s := range t.stacks {
+		all = append(all, s.Stats())
+	}
+	return all
+}

@@ -1,0 +1,255 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/temporal"
+)
+
+// Evaluation takes the events of a part in order, as training does, with state that moves on and weights that stay. The training part and what
+// an epoch has left out of it are gone through for their state alone, which needs no neighbours and no scores.
+
+// streamTag is for hashes of negatives.
+const streamTag = 24
+
+// negatives are those of a phase: of evaluation the same in all epochs.
+func (t *trainer) negatives(phase, epoch int) temporal.Negatives {
+	population := t.all
+	if phase == training {
+		population = t.known
+	} else {
+		epoch = 0
+	}
+	return temporal.Negatives{Population: population, Each: 1, Key: sample.Hash(t.Seed, streamTag, uint64(phase), uint64(epoch))}
+}
+
+// pass takes a part with the weights as they are. each has the scores of a batch for the length of the call; nil is for state alone.
+func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch, out temporal.Out) error) error {
+	if p.from >= p.to || p.stateOnly && t.tables.state == nil {
+		return nil
+	}
+	if err := t.draw.begin(ctx, 0, p.step); err != nil {
+		return fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	if t.tables.state != nil {
+		t.tables.state.SetLag(1)
+	}
+	before := cachetier.Sum(t.tables.stats()).Disk
+	defer func() {
+		t.counted.evaluated = t.counted.evaluated.Add(cachetier.Sum(t.tables.stats()).Disk.Sub(before))
+	}()
+	return t.replays.Run(ctx, plan.Steps{To: p.steps()}, func(b *pipeline.Gathered) error {
+		if t.hooks.late != nil {
+			t.hooks.late()
+		}
+		t.peak.Look()
+		t.heap.Follow()
+		in := t.input(b)
+		out, err := t.step.Compute(in)
+		if err == nil && each != nil {
+			err = each(in.Batch, out)
+		}
+		if err != nil {
+			return fmt.Errorf("evaluation, event %d: %w", in.From, err)
+		}
+		return ctx.Err()
+	})
+}
+
+// measure is the scores of a part, after the state of the events before it is there.
+func (t *trainer) measure(ctx context.Context, phase int, each func(b *temporal.Batch, out temporal.Out)) (v metric.Batched, ok bool, err error) {
+	p := t.part(phase)
+	if p.from >= p.to {
+		return v, false, nil
+	}
+	var all metric.Batches[float32]
+	err = t.pass(ctx, &p, func(b *temporal.Batch, out temporal.Out) error {
+		all.Add(out.Positives, out.Negatives)
+		if each != nil {
+			each(b, out)
+		}
+		return nil
+	})
+	if err == nil {
+		v, err = all.Value()
+	}
+	if errors.Is(err, metric.ErrUndefined) {
+		t.note("not measured: %v", err)
+		return v, false, nil
+	}
+	return v, err == nil, err
+}
+
+// part is that of validation, or of test.
+func (t *trainer) part(phase int) part {
+	p := part{from: t.split.Train, to: t.split.Train + t.split.Valid, batch: int64(t.Batch), Negatives: t.negatives(phase, 0)}
+	if phase == test {
+		p.from, p.to = p.to, t.events.Len()
+	}
+	return p
+}
+
+// value is the metric of the run.
+func (t *trainer) value(v metric.Batched) float64 {
+	if t.Metric == metric.ROCAUC {
+		return v.AUC
+	}
+	return v.AP
+}
+
+// validate goes on through the validation part from where training has left the state, and remembers the weights when they are the best so far.
+func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
+	start := time.Now()
+	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
+	if err := t.saveCheckpoint(true); err != nil { // of the state, which moves on now
+		return err
+	}
+	trained := t.learning(e.Epoch).to
+	if err := t.pass(ctx, &part{from: trained, to: t.split.Train, batch: int64(t.Batch), stateOnly: true}, nil); err != nil {
+		return err
+	}
+	v, ok, err := t.measure(ctx, validation, nil)
+	if err != nil || !ok {
+		return err
+	}
+	now := t.value(v)
+	e.ValidAcc = &now
+	if best := t.result.Best.ValidAcc; best != nil && now <= *best {
+		t.worse++
+		return nil
+	}
+	t.worse, t.best = 0, t.step.Model.Download()
+	t.result.Best = run.Best{Metric: t.Metric, Epoch: e.Epoch, ValidAcc: &now}
+	return nil
+}
+
+// replay goes through the whole stream with the weights that validation chose, or the last ones, and leaves these in place; and measures on the
+// test part what scores without a network come to.
+func (t *trainer) replay(ctx context.Context) error {
+	if t.Eval == run.NoEvaluation || len(t.result.Epochs) == 0 || t.result.Stream.Replay != nil {
+		return nil
+	}
+	start, s := time.Now(), t.result.Stream
+	if t.best != nil {
+		last := t.step.Model.Download()
+		t.step.Model.Upload(t.best)
+		defer func() { t.step.Model.Upload(last) }()
+	}
+	if t.tables.state != nil {
+		if err := t.tables.state.Clear(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.pass(ctx, &part{to: t.split.Train, batch: int64(t.Batch), stateOnly: true}, nil); err != nil {
+		return err
+	}
+	r := new(run.ReplayOf)
+	if v, ok, err := t.measure(ctx, validation, nil); err != nil {
+		return err
+	} else if ok {
+		r.Valid = &v
+	}
+	fresh, err := t.newNodes()
+	if err != nil {
+		return err
+	}
+	var ofNew metric.Batches[float32]
+	var positives, negatives []float32
+	v, ok, err := t.measure(ctx, test, func(b *temporal.Batch, out temporal.Out) {
+		positives, negatives = positives[:0], negatives[:0]
+		for i := range b.Src {
+			if fresh.of(b, i) {
+				positives, negatives = append(positives, out.Positives[i]), append(negatives, out.Negatives[i*b.Each:(i+1)*b.Each]...)
+			}
+		}
+		ofNew.Add(positives, negatives)
+	})
+	if err != nil {
+		return err
+	}
+	if ok {
+		r.Test = &v
+		if v, err := ofNew.Value(); err == nil {
+			r.New = &v
+		}
+		now := t.value(v)
+		t.result.Best.TestAcc = &now
+		if n := t.result.Best.Epoch; n > 0 {
+			t.result.Epochs[n-1].TestAcc = &now
+		}
+	}
+	r.Seconds = time.Since(start).Seconds()
+	if err := store.Guard(func() error { return t.baselines(ctx) }); err != nil {
+		return err
+	}
+	s.Replay = r
+	t.result.Evaluation.Seconds += time.Since(start).Seconds()
+	return nil
+}
+
+// seen is the nodes that an event of training has, a bit a place.
+type seen []uint64
+
+// newNodes says which nodes events of training have.
+func (t *trainer) newNodes() (set seen, err error) {
+	set = make(seen, t.events.Places()/64+1)
+	err = store.Guard(func() error {
+		for lo := int64(0); lo < t.split.Train; lo += 1 << 16 {
+			src, dst := t.events.Ends(lo, min(lo+1<<16, t.split.Train))
+			for i := range src {
+				v := t.events.Place(dst[i])
+				set[src[i]/64] |= 1 << (src[i] % 64)
+				set[v/64] |= 1 << (v % 64)
+			}
+		}
+		return nil
+	})
+	return set, err
+}
+
+func (s seen) has(place uint32) bool { return s[place/64]>>(place%64)&1 == 1 }
+
+// of tells whether an end of event i of a batch is no node of training.
+func (s seen) of(b *temporal.Batch, i int) bool {
+	place := func(root uint32) uint32 { return b.Nodes[b.RowNode[b.Roots[root]]] }
+	return !s.has(place(b.Src[i])) || !s.has(place(b.Dst[i]))
+}
+
+// baselines measures what needs no network, on the test part, among the same negatives.
+func (t *trainer) baselines(ctx context.Context) error {
+	p := t.part(test)
+	if p.from >= p.to {
+		return nil
+	}
+	b, err := temporal.NewBaselines(t.events, t.budget.Total/4)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	for i := range p.steps() {
+		s := p.step(i)
+		if err := b.Score(ctx, &s, nil); err != nil {
+			return err
+		}
+	}
+	for _, h := range temporal.Heuristics {
+		v, _, ok := b.Value(h)
+		if !ok {
+			t.note("heuristics of pairs are left out: the pairs of the stream take more than %s", kernels.FormatBytes(t.budget.Total/4))
+			break
+		}
+		t.result.Stream.Heuristics = append(t.result.Stream.Heuristics, run.HeuristicOf{Name: h.String(), Batched: v})
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/temporal"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// stateDir is where the records of nodes are, in the run directory.
+const stateDir = "state"
+
+// featureTable is the table of an event's features that a network reads, if there is one.
+const featureTable = "feat"
+
+// open opens the sampler and takes the measure of a batch from the middle of the training part, splits the memory by it, and opens the rest.
+func (t *trainer) open(ctx context.Context) (err error) {
+	total, err := tiers.Memory(t.MemoryBytes)
+	if err != nil {
+		return err
+	}
+	t.tables.file, _ = t.set.StreamTable(t.Stream, featureTable)
+	config, shape := t.Temporal(), t.shape()
+	if err := t.checkNetwork(config, shape); err != nil {
+		return err
+	}
+	record := temporal.RecordOf(config, shape)
+	places := t.events.Places()
+	files := []int64{t.events.Len() * 32, places * int64(record.Bytes())}
+	if f := t.tables.file; f != nil {
+		files = append(files, int64(f.Rows())*int64(f.RowBytes()))
+	}
+	d := disk.Options{Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Faults: t.hooks.faults}
+	if sum(files) > total/2 {
+		d.Direct, d.Probe = true, true
+	}
+	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
+		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Workers: t.Workers, Disk: d,
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	t.draw = &drawer{sampler: sampler, late: t.hooks.late}
+	kind, why := sampler.Engine()
+	t.engine, t.costs = fmt.Sprintf("%s (%s)", kind, why), sampler.Costs()
+	if d.Direct && kind != "" {
+		d.Kind = kind
+	}
+	d.Costs, d.Probe = t.costs, false
+
+	before := kernels.HostBytes()
+	t.step = temporal.NewStepper(t.be, model.NewTemporal(t.be, config, shape, t.Seed), t.Optim)
+	weights := kernels.HostBytes() - before
+	b, err := t.middle(ctx)
+	if err != nil {
+		return err
+	}
+	before = kernels.HostBytes()
+	if err := t.rehearse(b); err != nil {
+		return err
+	}
+	demand := t.demand(b, kernels.HostBytes()-before, weights, files)
+	if t.budget, err = demand.Split(total, plan.Budget{Topology: plan.Auto, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes}); err != nil {
+		return fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	t.heap.Budget = total
+	return t.openTables(ctx, demand, d)
+}
+
+// checkNetwork refuses a network that there is no memory for, before the system kills the process for trying.
+func (t *trainer) checkNetwork(c model.TemporalConfig, s model.TemporalShape) error {
+	need := 16 * c.Weights(s)
+	if available, err := kernels.AvailableMemory(); err == nil && need > available {
+		return fmt.Errorf("{model} %s, {hidden} %d: its weights take %d MiB with their gradients and moments, and %d MiB of memory are available; "+
+			"use a narrower one", t.Kind, t.Hidden, need>>20, available>>20)
+	}
+	return nil
+}
+
+// middle is a batch from the middle of the training part, where nodes have neighbours.
+func (t *trainer) middle(ctx context.Context) (*temporal.Batch, error) {
+	p := t.learning(1)
+	i := (p.steps() - 1) / 2
+	b := new(temporal.Batch)
+	err := t.draw.begin(ctx, i, p.step)
+	if err == nil {
+		err = t.draw.sampler.Draw(ctx, []temporal.Step{p.step(i)}, []*temporal.Batch{b})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	return b, nil
+}
+
+// rehearse takes a batch through a step without state or features, so that the step's memory is there and known.
+func (t *trainer) rehearse(b *temporal.Batch) error {
+	in := temporal.Input{Batch: b, Key: 1}
+	zeros := func(dtype kernels.DType, rows, cols int) kernels.Tensor {
+		x := kernels.Tensor{Type: dtype, Rows: rows, Cols: cols}
+		x.Buf = t.be.Alloc(dtype, x.Len())
+		return x
+	}
+	if cols := t.step.Record.Cols(); cols > 0 {
+		in.State = zeros(kernels.F32, len(b.Nodes), cols)
+		defer t.be.Free(in.State.Buf)
+	}
+	if f := t.tables.file; f != nil {
+		in.Features = zeros(elemOf(f), len(b.Events), f.Dim())
+		defer t.be.Free(in.Features.Buf)
+	}
+	return t.step.Rehearse(in)
+}
+
+const (
+	programBytes = 48 << 20 // the program and its heap beside what is counted
+	readerBytes  = 24 << 20 // of the buffers of a disk.Reader at most
+	stepMargin   = 112      // percent of the batch that was measured that others may take
+)
+
+// demand is what each part of the run needs, judged by a batch whose step takes so many bytes beside its rows. files are the bytes that each
+// reader has to read.
+func (t *trainer) demand(b *temporal.Batch, step, weights int64, files []int64) (d plan.Demand) {
+	rows := int64(0)
+	add := func(r plan.Rows) {
+		r.Index += policy.Config{Kind: t.Cache.Policy}.SlotBytes()
+		d.Rows = append(d.Rows, r)
+		rows += int64(r.Inputs) * r.Bytes
+	}
+	if bytes := t.step.Record.Bytes(); bytes > 0 {
+		places := int(t.events.Places())
+		noted, slot := cachetier.NotedBytes(places)
+		add(plan.Rows{Count: int64(places), Bytes: int64(bytes), Index: slot, Inputs: len(b.Nodes), Rewritten: true, Noted: noted})
+		d.Fixed += mutable.FixedBytes(places)
+	}
+	if f := t.tables.file; f != nil {
+		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: len(b.Events)})
+	}
+	for _, bytes := range files {
+		d.Fixed += min(readerBytes, bytes)
+	}
+	populations := int64(4 * len(t.known))
+	if t.NegativePopulation != run.AllNodes {
+		populations += int64(4 * len(t.all))
+	}
+	scratch := t.draw.sampler.Bytes() - 4*t.events.Places() // which a batch has needed
+	d.Fixed += programBytes + weights/4*7 + populations + 4*t.events.Places()
+	d.Step = step*stepMargin/100 + int64(t.inflight())*rows*stepMargin/100
+	window := t.Window
+	if window == 0 {
+		window = plan.MaxWindow
+	}
+	d.Batches = plan.Batches{Bytes: b.Bytes(), Scratch: max(0, scratch), Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window}
+	d.Disk = t.costs
+	return d
+}
+
+// openTables opens the tables of rows with their parts of the budget, and the pipelines.
+func (t *trainer) openTables(ctx context.Context, demand plan.Demand, d disk.Options) (err error) {
+	parts := demand.Divide(t.budget)
+	cache := t.Cache
+	cache.Lookahead, cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Lookahead, d.Kind, d.Direct, d.Costs, d.Faults
+	var rows []pipeline.Table
+	var types, inputs []int
+	next := 0
+	room := func() cachetier.Options {
+		c := cache
+		c.DeviceBytes, c.HostBytes = parts.Device[next], parts.Host[next]
+		inputs = append(inputs, demand.Rows[next].Inputs)
+		next++
+		return c
+	}
+	if bytes := t.step.Record.Bytes(); bytes > 0 {
+		t.tables.state, err = mutable.Open(ctx, mutable.Options{
+			Rows: int(t.events.Places()), RowBytes: bytes, Kept: t.KeepCheckpoints, Lag: t.Staleness, Cache: room(),
+		})
+		if err != nil {
+			return fmt.Errorf("the state of nodes: %w", err)
+		}
+		t.tables.stacks, types = append(t.tables.stacks, t.tables.state.Stack), append(types, 0)
+		rows = append(rows, pipeline.Table{Type: kernels.F32, Cols: t.step.Record.Cols(), Lag: t.Staleness})
+	}
+	if f := t.tables.file; f != nil {
+		if t.tables.features, err = cachetier.Open(ctx, f, room()); err != nil {
+			return err
+		}
+		t.tables.stacks, types = append(t.tables.stacks, t.tables.features), append(types, 1)
+		rows = append(rows, pipeline.Table{Type: elemOf(f), Cols: f.Dim()})
+	}
+	p := plan.NewPlanner(plan.Config{
+		Sampler: t.draw, Parallel: t.Workers, Tables: t.tables.stacks, Types: types, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
+		BatchBytes: demand.Batches.Bytes, BatchRows: inputs,
+	})
+	t.pipe = pipeline.New(pipeline.Config{Planner: p, Tables: rows, Backend: t.be, Buffers: t.inflight()})
+	fresh := append([]pipeline.Table(nil), rows...)
+	for i := range fresh {
+		fresh[i].Lag = min(fresh[i].Lag, 1)
+	}
+	t.replays = pipeline.New(pipeline.Config{Planner: p, Tables: fresh, Backend: t.be})
+	return nil
+}
+
+// learning is the part of an epoch in which something is learnt.
+func (t *trainer) learning(epoch int) part {
+	p := part{from: t.WarmEvents, to: t.split.Train, batch: int64(t.Batch), Negatives: t.negatives(training, epoch)}
+	if t.EpochSteps > 0 {
+		p.to = min(p.to, p.from+int64(t.EpochSteps)*p.batch)
+	}
+	return p
+}
+
+// elemOf is the type of a table's rows.
+func elemOf(f *store.Features) kernels.DType {
+	if f.Elem() == store.F16 {
+		return kernels.F16
+	}
+	return kernels.F32
+}
+
+// sum adds up.
+func sum(all []int64) (n int64) {
+	for _, x := range all {
+		n += x
+	}
+	return n
+}

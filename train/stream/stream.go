@@ -1,0 +1,386 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/temporal"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// Hooks are what a run has of its caller, as train.Hooks are: what it computes on, and functions that tell how it goes. Nil ones are not called.
+type Hooks struct {
+	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that run.Options.Kernels names.
+	Backend kernels.Backend
+
+	Start func(*run.Record)
+	Step  func(epoch, step, steps int, loss float64)
+	Epoch func(run.Epoch)
+	Note  func(string)
+	Text  func(string) string
+	Live  func(now func() *run.Result) (stop func())
+
+	faults disk.Faults // of tests
+	late   func()      // of tests: called in every stage
+}
+
+// trainer is the state of a run.
+type trainer struct {
+	run.Options
+	hooks  Hooks
+	set    *store.Dataset
+	events *store.Events
+	split  store.StreamSplit
+	be     kernels.Backend
+	dir    *run.Dir
+	record *run.Record
+
+	known, all []uint32 // populations of negatives: of training, and of evaluation
+	draw       *drawer
+	step       *temporal.Stepper
+	tables     tables
+	pipe       *pipeline.Pipeline // of training
+	replays    *pipeline.Pipeline // of evaluation, and where nothing is learnt
+	late       writer
+	heap       tiers.HeapLimit
+	budget     plan.Budget
+	engine     string
+	costs      disk.Costs
+
+	scores  metric.Batches[float32] // of a batch of training
+	torn    bool                    // a step has changed the state, and not the weights
+	best    []checkpoint.Tensor     // weights of the best epoch
+	worse   int                     // evaluations since then
+	partial partial                 // the epoch under way
+	auto    *run.AutoEpochs
+	saved   int     // updates in the newest checkpoint, -1 before
+	mark    marks   // of the state in it
+	counted counted // what the tables and stages did
+	before  counted // and had done when a resumed run was made anew
+	peak    run.Peak
+	result  *run.Result
+	shown   view
+}
+
+// tables are what steps read rows of. Each may be missing.
+type tables struct {
+	state    *mutable.Table     // records of nodes, by place
+	features *cachetier.Stack   // of events
+	file     *store.Features    // of events
+	stacks   []*cachetier.Stack // those that there are
+}
+
+// counted is what tables and stages did for training, and for the rest.
+type counted struct {
+	tables    []cachetier.Stats
+	stages    pipeline.Stats
+	evaluated cachetier.Disk
+	written   int64 // bytes of records
+}
+
+// Run trains on the stream of ds that o names and evaluates, in the run directory that openDir gives once the options are known to fit;
+// version is recorded. It goes on, is cut short and fails as train.Run does.
+func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h Hooks) (_ *run.Result, err error) {
+	defer kernels.RecoverMemory(&err)
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t, err := newTrainer(ctx, ds, o, h)
+	if ended(ctx, err) {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	if o.Init != "" {
+		if err := t.startFrom(o.Init); err != nil {
+			return nil, err
+		}
+	}
+	if t.dir, err = openDir(); err != nil {
+		return nil, err
+	}
+	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
+	t.result.Run = t.dir.Path()
+	if err := t.begin(ctx, version); ended(ctx, err) {
+		return nil, ctx.Err()
+	} else if err != nil {
+		return nil, err
+	}
+	defer t.serve()()
+	if err := t.run(ctx); err != nil {
+		t.result.Status, t.result.Error = run.Failed, t.text(err.Error())
+		t.collect()
+		if werr := t.dir.WriteResult(t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
+			err = errors.Join(err, werr)
+		}
+		return nil, err
+	}
+	return t.result, t.dir.WriteResult(t.result)
+}
+
+// Find is the stream that a name says, or the only one.
+func Find(ds *store.Dataset, name string) (*store.Events, error) {
+	var names []string
+	for i, s := range ds.Manifest().Streams {
+		if s.Name == name || name == "" && len(ds.Manifest().Streams) == 1 {
+			return ds.Events(i), nil
+		}
+		names = append(names, s.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s: it has no stream of events, which networks for streams learn; gnnstore ingest events makes a dataset with one", ds.Path())
+	case name == "":
+		return nil, fmt.Errorf("%s: it has %d streams: say by {stream} which: %s", ds.Path(), len(names), strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("{stream} %s: %s has %s", name, ds.Path(), strings.Join(names, ", "))
+}
+
+// newTrainer opens all that a run needs.
+func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *trainer, err error) {
+	events, err := Find(ds, o.Stream)
+	if err != nil {
+		return nil, err
+	}
+	t := &trainer{Options: o.FilledStream(events.Len()), hooks: h, set: ds, events: events, split: events.Stream.Split, be: h.Backend, saved: -1}
+	t.Stream = events.Stream.Name
+	if t.Metric == "" {
+		t.Metric = metric.AP
+	}
+	if t.be == nil {
+		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
+	}
+	defer func() {
+		if err != nil {
+			t.close()
+		}
+	}()
+	defer kernels.RecoverMemory(&err)
+	if err := t.fits(); err != nil {
+		return nil, err
+	}
+	if err := store.Guard(t.populations); err != nil {
+		return nil, err
+	}
+	if err := t.open(ctx); err != nil {
+		return nil, err
+	}
+	validated := ""
+	if t.validates() {
+		validated = string(t.Metric)
+	}
+	if t.auto = o.DecideEpochs(t.steps(), validated); t.auto != nil {
+		t.auto.Reason = t.text(t.auto.Reason)
+	}
+	t.result = &run.Result{
+		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed, Status: run.Running,
+		Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget), Metric: t.Metric,
+		Best: run.Best{Metric: t.Metric}, Evaluation: run.Evaluation{Method: t.evaluation()},
+		Stream: &run.StreamOf{
+			Name: t.Stream, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
+			TrainNegatives: len(t.known), EvalNegatives: len(t.all), TimeScale: events.Stream.TimeScale,
+			Staleness: run.StalenessOf{K: t.Staleness, Auto: o.Staleness == run.Auto, Publish: t.Publish, Inflight: t.inflight()},
+		},
+	}
+	return t, nil
+}
+
+// fits says why the options do not fit the stream.
+func (t *trainer) fits() error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s, stream %s: %w", t.set.Path(), t.Stream, fmt.Errorf(format, args...))
+	}
+	switch {
+	case t.split.Train == 0:
+		return fail("none of its %d events is to learn from; ingest it with a split that has some", t.split.Valid+t.split.Test)
+	case t.WarmEvents >= t.split.Train:
+		return fail("{warm_events} %d: it has %d events to learn from, which would all be before the first step", t.WarmEvents, t.split.Train)
+	case t.Staleness > t.steps():
+		return fail("{staleness} %d: an epoch has %d steps, and the last one would see nothing of the first", t.Staleness, t.steps())
+	}
+	return nil
+}
+
+// populations makes the lists of negatives.
+func (t *trainer) populations() (err error) {
+	if t.NegativePopulation == run.AllNodes {
+		t.known = temporal.AllNodes(t.events)
+		t.all = t.known
+		return nil
+	}
+	if t.known, err = temporal.Destinations(t.events, 0, t.split.Train); err == nil {
+		t.all, err = temporal.Destinations(t.events, 0, t.events.Len())
+	}
+	return err
+}
+
+// steps is how many an epoch has in which something is learnt.
+func (t *trainer) steps() int {
+	batch := int64(t.Batch)
+	n := int((t.split.Train - t.WarmEvents + batch - 1) / batch)
+	if t.EpochSteps > 0 {
+		n = min(n, t.EpochSteps)
+	}
+	return n
+}
+
+// validates tells whether there is something to choose a model by.
+func (t *trainer) validates() bool { return t.Eval != run.NoEvaluation && t.split.Valid > 0 }
+
+// evaluation says how it is done.
+func (t *trainer) evaluation() string {
+	if t.Eval == run.NoEvaluation {
+		return run.NoEvaluation
+	}
+	return "replay"
+}
+
+// inflight is how many steps have their rows in memory at a time.
+func (t *trainer) inflight() int {
+	if t.Inflight > 0 {
+		return max(t.Inflight, 2)
+	}
+	return max(t.Staleness, 1) + 2
+}
+
+// begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
+func (t *trainer) begin(ctx context.Context, version string) error {
+	now := time.Now().UTC().Truncate(time.Second)
+	record := t.dir.Record()
+	t.record = record
+	if t.tables.state != nil {
+		t.tables.state.In(mutable.Place{
+			FS: t.dir.FS(), Dir: t.dir.File(stateDir),
+			Run: fmt.Sprintf("dataset %s, stream %s, seed %d, %s, records of %d bytes", t.result.Seal, t.Stream, t.Seed, t.Kind, t.step.Record.Bytes()),
+		})
+	}
+	if record == nil {
+		record = &run.Record{
+			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.engine, Costs: t.costs, Memory: t.budget,
+			Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: now, AutoEpochs: t.auto,
+		}
+		record.Options.Init = run.Absolute(t.Init)
+		if t.tables.state != nil {
+			if err := mutable.Room(t.dir.FS(), filepath.Dir(t.dir.File(stateDir)), t.tables.state.Need()); err != nil {
+				return err
+			}
+		}
+	} else {
+		if err := t.Resumes(record.Options.FilledStream(t.events.Len())); err != nil {
+			return fmt.Errorf("resume %s: %w", t.dir.Path(), err)
+		}
+		if record.Seal != t.result.Seal {
+			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s", t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
+		}
+		if t.auto != nil && record.AutoEpochs != nil {
+			t.auto = record.AutoEpochs
+		}
+		record.AutoEpochs = t.auto
+		if err := t.resume(ctx); err != nil {
+			return err
+		}
+		record.Resumed = append(record.Resumed, run.Resumption{
+			Updates: t.step.Optim.Steps(), Kernels: t.be.Name(), Version: version, Host: run.ThisHost(), Started: now,
+		})
+		if record.Kernels != t.be.Name() {
+			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits", record.Kernels, t.be.Name())
+		}
+		init := record.Options.Init
+		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.costs, t.budget
+		record.Options.Init = init
+	}
+	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
+	t.record, t.result.AutoEpochs = record, t.auto
+	if err := t.dir.WriteRecord(record); err != nil {
+		return err
+	}
+	if err := t.dir.RemoveResult(); err != nil {
+		return err
+	}
+	if t.dir.Record() == nil && t.tables.state != nil {
+		if err := t.tables.state.Begin(ctx); err != nil {
+			return err
+		}
+	}
+	if t.hooks.Start != nil {
+		t.hooks.Start(record)
+	}
+	return nil
+}
+
+// shape is what the data fix of the network.
+func (t *trainer) shape() (s model.TemporalShape) {
+	if t.tables.file != nil {
+		s.Event = t.tables.file.Dim()
+	}
+	return s
+}
+
+func (t *trainer) close() {
+	for _, p := range []*pipeline.Pipeline{t.pipe, t.replays} {
+		if p != nil {
+			p.Close()
+		}
+	}
+	t.tables.close()
+	if t.draw != nil {
+		t.draw.sampler.Close()
+	}
+	if t.step != nil {
+		t.step.Close()
+	}
+	t.heap.Close()
+}
+
+func (t *tables) close() {
+	if t.features != nil {
+		t.features.Close()
+	}
+	if t.state != nil {
+		t.state.Close()
+	}
+}
+
+func (t *trainer) note(format string, args ...any) {
+	if t.hooks.Note != nil {
+		t.hooks.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// text is s for the record: see train.Hooks.Text.
+func (t *trainer) text(s string) string {
+	if t.hooks.Text != nil {
+		return t.hooks.Text(s)
+	}
+	return s
+}
+
+// ended reports whether err is only the end of ctx.
+func ended(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// outside reports whether err came from the machine: a failed read or allocation.
+func outside(err error) bool {
+	var read *disk.ReadError
+	var memory *kernels.MemoryError
+	return errors.As(err, &read) || errors.As(err, &memory)
+}

@@ -1,0 +1,266 @@
+package stream
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/temporal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	users, items = 40, 16
+	columns      = 6
+)
+
+// drifting is a stream of so many events between users and items, who meet in groups that an event says little of.
+func drifting(t testing.TB, events int) *store.Dataset {
+	rng := rand.New(rand.NewPCG(1, 2))
+	s := storetest.StreamSpec{
+		Users: users, Items: items, Dim: columns,
+		Split: store.StreamSplit{Name: "given", Train: int64(events * 70 / 100), Valid: int64(events * 15 / 100), Test: int64(events - events*70/100 - events*15/100)},
+	}
+	group, now := make([]int, users), 0.0
+	rows := make([][]float32, events)
+	for i := range rows {
+		u := int(rng.ExpFloat64() * 8)
+		for u >= users {
+			u = int(rng.ExpFloat64() * 8)
+		}
+		if rng.IntN(100) == 0 {
+			group[u] = rng.IntN(4)
+		}
+		v := group[u] + 4*rng.IntN(items/4)
+		if rng.IntN(3) > 0 {
+			now += float64(rng.IntN(5)) // others share a time
+		}
+		rows[i] = make([]float32, columns)
+		for c := range rows[i] {
+			rows[i][c] = float32(rng.NormFloat64())
+		}
+		rows[i][v%4]++
+		s.Src, s.Dst, s.Times = append(s.Src, uint32(u)), append(s.Dst, uint32(v)), append(s.Times, now)
+	}
+	s.Row = func(event int) []float32 { return rows[event] }
+	ds, err := store.Open(storetest.BuildStream(t, s))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ds.Close()) })
+	return ds
+}
+
+// options of a small network.
+func options(kind model.Kind) run.Options {
+	o := run.DefaultStreamOptions(kind)
+	o.Hidden, o.Batch, o.Epochs, o.LR = 16, 50, 2, 2e-3
+	o.MemoryBytes = 1 << 30
+	if kind != model.JODIE {
+		o.Fanouts = []int{5}
+	}
+	return o
+}
+
+// run1 is what a run in a directory of its own comes to.
+func run1(t testing.TB, ds *store.Dataset, o run.Options, h Hooks) *run.Result {
+	r, err := Run(t.Context(), ds, func() (*run.Dir, error) { return run.Create(filepath.Join(t.TempDir(), "run")) }, o, "test", h)
+	require.NoError(t, err)
+	return r
+}
+
+// outcome is what no setting may change.
+type outcome struct {
+	params string
+	losses []float64
+	epochs []float64 // metrics
+	replay run.ReplayOf
+}
+
+func outcomeOf(r *run.Result) outcome {
+	o := outcome{params: r.ParamsXXH3, losses: r.Losses, replay: *r.Stream.Replay}
+	o.replay.Seconds = 0
+	for _, e := range r.Epochs {
+		o.epochs = append(o.epochs, e.TrainAcc, *e.ValidAcc)
+	}
+	return o
+}
+
+// late sleeps for a while, most times.
+func late() {
+	if n := rand.IntN(4); n > 0 {
+		time.Sleep(time.Duration(rand.IntN(100*n)) * time.Microsecond)
+	}
+}
+
+// TestSame: budgets, workers, windows, policies and the way of publication change no bit, whatever the staleness and however late each stage is; the
+// staleness does.
+func TestSame(t *testing.T) {
+	ds := drifting(t, 1200)
+	for _, kind := range model.TemporalKinds {
+		all := map[string]bool{}
+		for _, k := range []int{1, 3} {
+			o := options(kind)
+			o.Staleness = k
+			want := outcomeOf(run1(t, ds, o, Hooks{}))
+			all[want.params] = true
+			for name, change := range map[string]func(o *run.Options){
+				"no memory":   func(o *run.Options) { o.Cache.HostBytes, o.Workers = 0, 1 },
+				"some memory": func(o *run.Options) { o.Cache.HostBytes, o.Window = 5000, 3 },
+				"late":        func(o *run.Options) { o.Publish = run.Late },
+				"late, lru": func(o *run.Options) {
+					o.Publish, o.Cache.Policy, o.Cache.HostBytes, o.Lookahead = run.Late, cachetier.LRU, 9000, 0
+				},
+				"in flight": func(o *run.Options) { o.Inflight, o.Cache.Engine = k+7, disk.Pread },
+			} {
+				o := o
+				change(&o)
+				faults := func(int, int64, int) disk.Fault { late(); return disk.Fault{} }
+				require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{late: late, faults: faults})), "%s, staleness %d, %s", kind, k, name)
+			}
+		}
+		require.Len(t, all, 2)
+	}
+}
+
+// TestPlainLoop: a run is the plain loop in which a step sees what all steps up to the k-th before it have left.
+func TestPlainLoop(t *testing.T) {
+	ds := drifting(t, 1000)
+	for _, kind := range model.TemporalKinds {
+		for _, k := range []int{1, 2, 3} {
+			o := options(kind)
+			o.Staleness = k
+			got := run1(t, ds, o, Hooks{})
+			losses, params := plainLoop(t, ds, o)
+			require.Equal(t, losses, got.Losses, "%s, staleness %d", kind, k)
+			require.Equal(t, params, got.ParamsXXH3, "%s, staleness %d", kind, k)
+		}
+	}
+}
+
+// plainLoop trains with all state in a map for each step.
+func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64, params string) {
+	tr, err := newTrainer(t.Context(), ds, o, Hooks{})
+	require.NoError(t, err)
+	defer tr.close()
+	o = tr.Options
+	s, be, record := tr.step, tr.be, tr.step.Record
+	features := ds.Features(0)
+	for epoch := 1; epoch <= o.Epochs; epoch++ {
+		p := tr.learning(epoch)
+		require.NoError(t, tr.draw.begin(t.Context(), 0, p.step))
+		var after []map[uint32][]byte // the state that a step leaves
+		sum, events := 0.0, 0.0
+		for i := range p.steps() {
+			var b temporal.Batch
+			require.NoError(t, tr.draw.sampler.Draw(t.Context(), []temporal.Step{p.step(i)}, []*temporal.Batch{&b}))
+			var state, rows []byte
+			for _, v := range b.Nodes {
+				r := make([]byte, record.Bytes())
+				if at := i - o.Staleness; at >= 0 {
+					copy(r, after[at][v])
+				}
+				state = append(state, r...)
+			}
+			for _, e := range b.Events {
+				rows = append(rows, features.Row(e)...)
+			}
+			tensor := func(bytes []byte, rows, cols int) kernels.Tensor {
+				x := kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}
+				host, _ := be.Host(x)
+				copy(host, bytes)
+				return x
+			}
+			in := temporal.Input{Batch: &b, State: tensor(state, len(b.Nodes), record.Cols()), Features: tensor(rows, len(b.Events), columns), Key: sample.StepSeed(o.Seed, epoch, i) | 1}
+			out, err := s.Compute(in)
+			require.NoError(t, err)
+			now := map[uint32][]byte{}
+			if i > 0 {
+				now = maps.Clone(after[i-1])
+			}
+			places, records := s.Records()
+			for j, at := range places {
+				now[b.Nodes[at]] = slices.Clone(records[j*record.Bytes():][:record.Bytes()])
+			}
+			after = append(after, now)
+			require.NoError(t, s.Update(o.LR))
+			n := float64(len(out.Positives))
+			sum, events = sum+out.Loss*n, events+n
+			be.Free(in.State.Buf)
+			be.Free(in.Features.Buf)
+		}
+		losses = append(losses, sum/events)
+	}
+	return losses, s.Model.Hash()
+}
+
+// TestResume: runs that are cut short anywhere, and go on, come to what one does that is not.
+func TestResume(t *testing.T) {
+	ds := drifting(t, 1200)
+	for _, kind := range model.TemporalKinds {
+		for _, k := range []int{1, 3} {
+			o := options(kind)
+			o.Staleness, o.CheckpointEvery, o.WarmEvents = k, 4, 60
+			want := outcomeOf(run1(t, ds, o, Hooks{}))
+			o.CheckpointEvery = 0
+			require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{})), "checkpoints change results")
+			o.CheckpointEvery = 5
+			path, cuts := filepath.Join(t.TempDir(), "run"), 0
+			for {
+				left := 1 + rand.IntN(70)
+				ctx, cancel := context.WithCancel(t.Context())
+				r, err := Run(ctx, ds, func() (*run.Dir, error) {
+					if cuts == 0 {
+						return run.Create(path)
+					}
+					dir, _, err := run.Open(path)
+					return dir, err
+				}, o, "test", Hooks{late: func() {
+					if left--; left == 0 {
+						cancel()
+					}
+				}})
+				cancel()
+				if r == nil {
+					require.ErrorIs(t, err, context.Canceled)
+				} else {
+					require.NoError(t, err)
+				}
+				if r != nil && r.Status == run.Done {
+					require.Equal(t, want, outcomeOf(r), "%s, staleness %d, after %d cuts", kind, k, cuts)
+					break
+				}
+				cuts++
+				require.Less(t, cuts, 300)
+			}
+			t.Logf("%s, staleness %d: %d cuts", kind, k, cuts)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	ds := drifting(t, 2000)
+	for _, kind := range model.TemporalKinds {
+		r := run1(t, ds, options(kind), Hooks{})
+		t.Logf("%s: %+v, valid %v, test %+v", kind, r.Losses, *r.Best.ValidAcc, r.Stream.Replay.Test)
+		for _, h := range r.Stream.Heuristics {
+			t.Logf("%s %.3f", h.Name, h.AP)
+		}
+		t.Logf("%+v", r.Stream.State)
+		require.Len(t, r.Epochs, 2)
+	}
+}
