@@ -57,6 +57,10 @@ func printStreamResult(w io.Writer, r *run.Result) {
 		}
 		rows = append(rows, row)
 	}
+	if p := s.Live; p != nil {
+		add("valid, live", p.Valid)
+		add("test, live", p.Test)
+	}
 	if p := s.Replay; p != nil {
 		weights := "best"
 		if r.Best.Epoch == 0 {

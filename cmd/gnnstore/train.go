@@ -212,7 +212,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
 	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
 	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
-	f.StringVar(&o.Eval, "eval", cmp.Or(o.Eval, "auto"), "over all neighbours (full), on sampled blocks (sampled), or full where --eval-memory has room (auto); of streams also none")
+	f.StringVar(&o.Eval, "eval", cmp.Or(o.Eval, "auto"), "over all neighbours (full), on sampled blocks (sampled), or full where --eval-memory has room (auto); of streams by replay of "+
+		"the stream (replay, as auto), from the state that training left (live), or none")
 	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation in memory; beyond it they are on disk under --eval full, and else evaluation is sampled; auto is an "+
 		"eighth of --memory, or 2GiB, as far as training leaves room")
 	f.StringVar(&o.LayerDtype, "layer-dtype", cmp.Or(o.LayerDtype, "f32"), "hidden rows on disk: f32, or f16, which takes half and rounds them")

@@ -21,6 +21,10 @@
 // and exits 1 when those come near.
 //
 //	go run ./tools/accuracy -generated citations [-scale 0.012] [-seeds 3]
+//
+// With -streams it trains networks on streams of events, public and generated ones, and exits 1 when one is not as its bars say; see streamTasks.
+//
+//	go run ./tools/accuracy -data DIR -streams [-only drift-s,wikipedia/all nodes] [-seeds 3]
 package main
 
 import (
@@ -199,7 +203,7 @@ type options struct {
 	jobs                          int
 	generated                     string
 	scale                         float64
-	dtypes                        bool
+	dtypes, stream                bool
 }
 
 func main() {
@@ -221,6 +225,7 @@ func main() {
 	flag.StringVar(&o.generated, "generated", "", "train on this `kind` of generated graph")
 	flag.Float64Var(&o.scale, "scale", 0.012, "with -generated: its `scale`")
 	flag.BoolVar(&o.dtypes, "dtypes", false, "compare features in float16 with float32")
+	flag.BoolVar(&o.stream, "streams", false, "train on streams of events")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -274,7 +279,7 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.seeds == 0 {
+	if o.seeds == 0 && !o.stream {
 		if o.seeds = 10; o.history != "" {
 			o.seeds = 5
 		}
@@ -286,17 +291,22 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	case o.dtypes:
 		least = 2
 	}
-	selected, err := selectTasks(all, o.only)
+	var selected []task
+	if !o.stream {
+		selected, err = selectTasks(all, o.only)
+	}
 	switch {
 	case err != nil:
 		return err
+	case o.stream && (s != nil || o.dtypes || o.generated != "" || o.quick):
+		return errors.New("-streams: -kappa, -history, -dtypes, -generated and -quick do not go with it")
 	case o.generated != "" && (s != nil || o.only != "" || o.quick):
 		return errors.New("-generated: -kappa, -history, -only and -quick do not go with it")
 	case o.dtypes && (s != nil || o.generated != "" || o.quick):
 		return errors.New("-dtypes: -kappa, -history, -generated and -quick do not go with it")
 	case o.data == "" && o.generated == "":
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory of the raw graphs")
-	case o.seeds < least:
+	case o.seeds < least && !o.stream:
 		return fmt.Errorf("-seeds %d: at least %d", o.seeds, least)
 	case o.jobs < 1:
 		return fmt.Errorf("-jobs %d: at least 1", o.jobs)
@@ -328,6 +338,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		b.what = "with a gnnstore of SHA-256 " + b.binary + "…"
 	}
 	switch {
+	case o.stream:
+		return b.streams(ctx, w, o)
 	case o.generated != "":
 		return b.generated(ctx, w, o)
 	case o.dtypes:

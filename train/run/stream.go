@@ -59,8 +59,14 @@ const (
 	UniformNeighbors sample.Kind = "uniform"
 )
 
-// NoEvaluation in Options.Eval has a run on a stream measure nothing.
-const NoEvaluation = "none"
+// How runs on streams are evaluated, in Options.Eval. By Replay, which is the default, an epoch is judged by what its weights make of the whole stream
+// from the first event on, as they do wherever they are used again. By LiveState it is judged by the state that training has left, which weights made
+// while they changed, as in most papers: that is cheaper, and finds more, up to 20 points on a stream of 20,000 events.
+const (
+	Replay       = "replay"
+	LiveState    = "live"
+	NoEvaluation = "none"
+)
 
 // fixedBelow is how many events a stream has at least for which rates of times are learnt.
 const fixedBelow = 10_000_000
@@ -130,7 +136,7 @@ func (o Options) validateStream() error {
 	one("publish", o.Publish, Early, Late)
 	one("times", o.Times, Fixed, Learnt)
 	one("state", o.State, NoState)
-	one("eval", o.Eval, "auto", "full", NoEvaluation)
+	one("eval", o.Eval, "auto", Replay, LiveState, NoEvaluation)
 	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC, "{metric} %s: of streams there are ap and roc-auc", o.Metric)
 	fail(o.Staleness < Auto || o.Staleness > maxStaleness, "{staleness} %d: from 1, which is the plain loop, to %d, or auto", o.Staleness, maxStaleness)
 	fail(o.Inflight != 0 && (o.Inflight < max(o.Staleness, 1) || o.Inflight > maxStaleness+2), "{inflight} %d: from {staleness}, %d, to %d", o.Inflight,
@@ -182,6 +188,8 @@ type StreamOf struct {
 	TrainNegatives int     `json:"train_negatives"`
 	EvalNegatives  int     `json:"eval_negatives"`
 	TimeScale      float64 `json:"time_scale"`
+	// Live is what the best epoch has come to from the state that its training left, where Options.Eval is LiveState; Seconds are those of all epochs.
+	Live *ReplayOf `json:"live,omitempty"`
 	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before
 	// the end.
 	Replay *ReplayOf `json:"replay,omitempty"`

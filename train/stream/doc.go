@@ -1,9 +1,9 @@
 // Package stream trains networks for streams of events: it takes the events in their order, with the state of nodes in a table on disk behind a
 // cache, and lets steps overlap as far as a declared staleness allows.
 //
-// [Run] is what there is to call. A run goes through the training part of the stream epoch after epoch. Each begins without state. Then it goes
-// on through the validation part, and in the end, with the weights of the epoch that was best there, through the whole stream from its first
-// event on.
+// [Run] is what there is to call. A run goes through the training part of the stream epoch after epoch. Each begins without state, and is judged by
+// the validation part: see run.Replay and run.LiveState. In the end the weights of the best epoch go through the whole stream from its first event
+// on, since the state that training leaves is made by weights that changed meanwhile, and cannot be made again.
 //
 // # What decides a result
 //

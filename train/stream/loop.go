@@ -87,10 +87,7 @@ func (t *trainer) epoch(ctx context.Context, n int) (e run.Epoch, err error) {
 
 // warm begins an epoch: without state, and then with that of the events before the first step.
 func (t *trainer) warm(ctx context.Context) error {
-	if t.tables.state == nil {
-		return nil
-	}
-	if err := t.tables.state.Clear(ctx); err != nil {
+	if err := t.clear(ctx); err != nil {
 		return err
 	}
 	return t.pass(ctx, &part{to: t.WarmEvents, batch: int64(t.Batch), stateOnly: true}, nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Evaluation takes the events of a part in order, as training does, with state that moves on and weights that stay. The training part and what
-// an epoch has left out of it are gone through for their state alone, which needs no neighbours and no scores.
+// Evaluation takes the events of a part in order, as training does, with state that moves on and weights that stay. What comes before is gone
+// through for its state alone, which needs no neighbours and no scores.
 
 // streamTag is for hashes of negatives.
 const streamTag = 24
@@ -108,15 +108,22 @@ func (t *trainer) value(v metric.Batched) float64 {
 	return v.AP
 }
 
-// validate goes on through the validation part from where training has left the state, and remembers the weights when they are the best so far.
+// validate measures the epoch, and remembers its weights when they are the best so far.
 func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	start := time.Now()
 	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
-	if err := t.saveCheckpoint(true); err != nil { // of the state, which moves on now
+	if err := t.saveCheckpoint(true); err != nil { // of the state, which is another one from here on
 		return err
 	}
-	trained := t.learning(e.Epoch).to
-	if err := t.pass(ctx, &part{from: trained, to: t.split.Train, batch: int64(t.Batch), stateOnly: true}, nil); err != nil {
+	live := t.Eval == run.LiveState
+	before := part{from: t.learning(e.Epoch).to, to: t.split.Train, batch: int64(t.Batch), stateOnly: true}
+	if !live {
+		before.from = 0
+		if err := t.clear(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.pass(ctx, &before, nil); err != nil {
 		return err
 	}
 	v, ok, err := t.measure(ctx, validation, nil)
@@ -131,7 +138,29 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	}
 	t.worse, t.best = 0, t.step.Model.Download()
 	t.result.Best = run.Best{Metric: t.Metric, Epoch: e.Epoch, ValidAcc: &now}
+	if !live {
+		return nil
+	}
+	tested, ok, err := t.measure(ctx, test, nil)
+	if err != nil || !ok {
+		return err
+	}
+	of := t.value(tested)
+	e.TestAcc, t.result.Best.TestAcc = &of, &of
+	r := &run.ReplayOf{Valid: &v, Test: &tested, Seconds: time.Since(start).Seconds()}
+	if l := t.result.Stream.Live; l != nil {
+		r.Seconds += l.Seconds
+	}
+	t.result.Stream.Live = r
 	return nil
+}
+
+// clear has all nodes be as before their first event.
+func (t *trainer) clear(ctx context.Context) error {
+	if t.tables.state == nil {
+		return nil
+	}
+	return t.tables.state.Clear(ctx)
 }
 
 // replay goes through the whole stream with the weights that validation chose, or the last ones, and leaves these in place; and measures on the
@@ -146,10 +175,8 @@ func (t *trainer) replay(ctx context.Context) error {
 		t.step.Model.Upload(t.best)
 		defer func() { t.step.Model.Upload(last) }()
 	}
-	if t.tables.state != nil {
-		if err := t.tables.state.Clear(ctx); err != nil {
-			return err
-		}
+	if err := t.clear(ctx); err != nil {
+		return err
 	}
 	if err := t.pass(ctx, &part{to: t.split.Train, batch: int64(t.Batch), stateOnly: true}, nil); err != nil {
 		return err
@@ -183,10 +210,11 @@ func (t *trainer) replay(ctx context.Context) error {
 		if v, err := ofNew.Value(); err == nil {
 			r.New = &v
 		}
-		now := t.value(v)
-		t.result.Best.TestAcc = &now
-		if n := t.result.Best.Epoch; n > 0 {
-			t.result.Epochs[n-1].TestAcc = &now
+		if now := t.value(v); t.Eval != run.LiveState {
+			t.result.Best.TestAcc = &now
+			if n := t.result.Best.Epoch; n > 0 {
+				t.result.Epochs[n-1].TestAcc = &now
+			}
 		}
 	}
 	r.Seconds = time.Since(start).Seconds()

@@ -247,10 +247,10 @@ func (t *trainer) validates() bool { return t.Eval != run.NoEvaluation && t.spli
 
 // evaluation says how it is done.
 func (t *trainer) evaluation() string {
-	if t.Eval == run.NoEvaluation {
-		return run.NoEvaluation
+	if t.Eval == "" || t.Eval == "auto" {
+		return run.Replay
 	}
-	return "replay"
+	return t.Eval
 }
 
 // inflight is how many steps have their rows in memory at a time.

@@ -137,6 +137,21 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// TestEvaluation: where weights do not change, the state that training has left is that of a replay, and says the same of every part.
+func TestEvaluation(t *testing.T) {
+	ds := drifting(t, 800)
+	for _, kind := range model.TemporalKinds {
+		o := options(kind)
+		o.LR, o.Eval, o.Dropout, o.AttnDropout = 1e-30, run.LiveState, 0, 0 // APAN drops state
+		r := run1(t, ds, o, Hooks{})
+		require.Equal(t, r.Stream.Live.Valid, r.Stream.Replay.Valid, kind)
+		require.Equal(t, r.Stream.Live.Test, r.Stream.Replay.Test, kind)
+		require.Equal(t, *r.Epochs[0].ValidAcc, *r.Epochs[1].ValidAcc)
+		o.Eval = run.Replay
+		require.Equal(t, *r.Best.TestAcc, *run1(t, ds, o, Hooks{}).Best.TestAcc, kind)
+	}
+}
+
 // TestPlainLoop: a run is the plain loop in which a step sees what all steps up to the k-th before it have left.
 func TestPlainLoop(t *testing.T) {
 	ds := drifting(t, 1000)
