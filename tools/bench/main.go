@@ -3,6 +3,7 @@
 //
 //	go run ./tools/bench kernels [-python PATH] [-rounds 7]
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
+//	go run ./tools/bench stream  -python PATH -dataset STREAM.gnn [-rounds 7] [-batches 20]
 //	go run ./tools/bench epoch   -python PATH [-loader pyg | graphbolt | dgl] [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
@@ -108,6 +109,7 @@ var commands = map[string]struct {
 }{
 	"kernels":    {compare: compareKernels},
 	"step":       {compare: compareSteps},
+	"stream":     {compare: compareStreamSteps},
 	"epoch":      {compare: compareEpochs},
 	"samplers":   {compare: compareSamplers},
 	"curves":     {compare: drawCurves},
@@ -135,7 +137,7 @@ func main() {
 
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, epoch, samplers, curves, policies, dependent, reuse, windows, epoch-disk, link, peers, infer, " +
+		return errors.New("there are: bench kernels, step, stream, epoch, samplers, curves, policies, dependent, reuse, windows, epoch-disk, link, peers, infer, " +
 			"embed, history")
 	}
 	name, command := args[0], commands[args[0]]
@@ -176,7 +178,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return fmt.Errorf("%q is one argument too many", f.Arg(0))
 	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
 		return errors.New("-rounds, -batches and -threads: at least 1")
-	case c.python == "" && slices.Contains([]string{"step", "epoch", "samplers", "peers"}, name):
+	case c.python == "" && slices.Contains([]string{"step", "stream", "epoch", "samplers", "peers"}, name):
 		return errors.New("-python is missing: the path of a Python with PyTorch")
 	case !slices.Contains([]string{"", "pyg", "graphbolt", "dgl"}, c.loader):
 		return fmt.Errorf("-loader %s: pyg, graphbolt or dgl", c.loader)
@@ -190,6 +192,8 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return errors.New("-batch and -steps: at least 1")
 	case outOfCore && c.engine.Validate() != nil:
 		return fmt.Errorf("-engine: %w", c.engine.Validate())
+	case c.dataset == "" && name == "stream":
+		return errors.New("-dataset is missing: a stream, such as that of gnnstore ingest events ml_wikipedia.txt wiki.gnn --bipartite --edge-features random:16")
 	case c.dataset == "" && outOfCore && name != "policies":
 		return errors.New("-dataset is missing: a sealed dataset, such as that of gnnstore generate papers100m ten.gnn --nodes 10M --edges 144M")
 	case c.dataset == "" && c.data == "" && name != "kernels":
@@ -199,7 +203,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	onlyIngests := name == "step" || name == "samplers" || name == "policies" || name == "dependent" || name == "reuse"
+	onlyIngests := name == "step" || name == "stream" || name == "samplers" || name == "policies" || name == "dependent" || name == "reuse"
 	if c.binary == "" && name != "kernels" && !(onlyIngests && c.dataset != "") {
 		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
 			return err

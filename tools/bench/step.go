@@ -187,7 +187,9 @@ type turn struct {
 }
 
 // same says how another's turn was other work than t.
-func (t turn) same(other turn, name string) error {
+func (t turn) same(other turn, name string) error { return t.sameWithin(other, name, tolerance) }
+
+func (t turn) sameWithin(other turn, name string, tolerance float64) error {
 	if len(other.Losses) != len(t.Losses) {
 		return fmt.Errorf("%s trained on %d batches, and gnnstore on %d", name, len(other.Losses), len(t.Losses))
 	}
