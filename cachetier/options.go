@@ -141,6 +141,19 @@ func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	return l
 }
 
+// CacheBytes is what the cache of a table takes of its host budget for bookkeeping whatever it holds. A Stack has one where that is half of the budget
+// at most: else the first rows are held in its place, and windows have one step.
+func (o Options) CacheBytes(rows int) int64 {
+	if o.Policy == "" {
+		o.Policy = Belady
+	}
+	c, lookahead := policy.Config{Kind: o.Policy, Rows: rows}, 0
+	if o.Policy == Belady {
+		lookahead = o.Lookahead
+	}
+	return c.FixedBytes() + int64(lookahead+spareSets)*int64(8*policy.SetWords(rows))
+}
+
 // indexBytes is the bookkeeping of the cache, and of which rows were rewritten.
 func (l layout) indexBytes() int64 {
 	n := int64(0)

@@ -93,7 +93,7 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 			c.Batches = min(left-table, ahead)
 		default:
 			rows := d.window()
-			group := float64(left) / (rows + float64(one))
+			group := float64(max(0, left-d.fixed())) / (rows + float64(one))
 			if given.Host != Auto {
 				group = min(float64(given.Host)/rows, float64(left-given.Host)/float64(one))
 			}
@@ -136,6 +136,14 @@ func needs[P Part](parts []P) (least, useful int64) {
 		least, useful = least+l, useful+u
 	}
 	return least, useful
+}
+
+// fixed is what the host cache has beside the rows of steps.
+func (d Demand) fixed() (bytes int64) {
+	for _, r := range d.Rows {
+		bytes += r.Fixed
+	}
+	return bytes
 }
 
 // window is what a step more takes of the host cache.

@@ -22,7 +22,7 @@ func (d Demand) Divide(b Budget) Division {
 	var unions []int64
 	for t, r := range d.Rows {
 		_, useful := r.Need()
-		unions = append(unions, min(int64(r.window()*group), max(0, useful-v.Device[t])))
+		unions = append(unions, min(int64(r.window()*group)+r.Fixed, max(0, useful-v.Device[t])))
 	}
 	fill(v.Host, b.Host, unions, func(t int, bytes int64) (int64, float64) {
 		_, useful := d.Rows[t].Need()

@@ -28,6 +28,8 @@ type Rows struct {
 	Count, Bytes int64 // rows of the table, bytes of one
 	Index        int64 // bookkeeping of a row in the host cache
 	Inputs       int   // that a batch reads
+	// Fixed is what the host cache has to have beside the rows of a group, so that there is one. Default 0: it is little beside them.
+	Fixed int64
 	// Rewritten says that steps change the rows that they read, and Noted is what the host cache takes to know which it has changed.
 	Rewritten bool
 	Noted     int64

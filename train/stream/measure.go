@@ -49,7 +49,11 @@ func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch
 	defer func() {
 		t.counted.evaluated = t.counted.evaluated.Add(cachetier.Sum(t.tables.stats()).Disk.Sub(before))
 	}()
-	return t.replays.Run(ctx, plan.Steps{To: p.steps()}, func(b *pipeline.Gathered) error {
+	pipe := t.replays
+	if p.stateOnly {
+		pipe = t.states
+	}
+	return pipe.Run(ctx, plan.Steps{To: p.steps()}, func(b *pipeline.Gathered) error {
 		if t.hooks.late != nil {
 			t.hooks.late()
 		}

@@ -132,7 +132,10 @@ const (
 // reader has to read.
 func (t *trainer) demand(b *temporal.Batch, step, weights int64, files []int64) (d plan.Demand) {
 	rows := int64(0)
+	cache := t.Cache
+	cache.Lookahead = t.Lookahead
 	add := func(r plan.Rows) {
+		r.Fixed = 2 * cache.CacheBytes(int(r.Count)) // or windows would have one step
 		r.Index += policy.Config{Kind: t.Cache.Policy}.SlotBytes()
 		d.Rows = append(d.Rows, r)
 		rows += int64(r.Inputs) * r.Bytes
@@ -207,6 +210,10 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand, d disk.Opt
 		fresh[i].Lag = min(fresh[i].Lag, 1)
 	}
 	t.replays = pipeline.New(pipeline.Config{Planner: p, Tables: fresh, Backend: t.be})
+	// Batches of state alone are much smaller than others, so that more of them are drawn and read together.
+	config := p.Config
+	config.BatchBytes, config.BatchRows = 0, nil
+	t.states = pipeline.New(pipeline.Config{Planner: plan.NewPlanner(config), Tables: fresh, Backend: t.be})
 	return nil
 }
 

@@ -56,7 +56,8 @@ type trainer struct {
 	step       *temporal.Stepper
 	tables     tables
 	pipe       *pipeline.Pipeline // of training
-	replays    *pipeline.Pipeline // of evaluation, and where nothing is learnt
+	replays    *pipeline.Pipeline // of evaluation
+	states     *pipeline.Pipeline // of what only state is computed of
 	late       writer
 	heap       tiers.HeapLimit
 	budget     plan.Budget
@@ -335,7 +336,7 @@ func (t *trainer) shape() (s model.TemporalShape) {
 }
 
 func (t *trainer) close() {
-	for _, p := range []*pipeline.Pipeline{t.pipe, t.replays} {
+	for _, p := range []*pipeline.Pipeline{t.pipe, t.replays, t.states} {
 		if p != nil {
 			p.Close()
 		}
