@@ -155,6 +155,7 @@ func (s *Stepper) Rehearse(in Input) error {
 	for _, g := range s.grads {
 		s.be.Fill(g, 0)
 	}
+	s.Tape.Reset(false) // to the memory that the next step has
 	return nil
 }
 

@@ -159,11 +159,12 @@ func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
 	return v.Grad, true
 }
 
-// arena hands out float32 matrices and takes all of them back at once. It grows to the largest step and stays there.
+// arena hands out float32 matrices and takes all of them back at once. It grows to the largest step, and an eighth more, and stays there.
 type arena struct {
 	be     kernels.Backend
 	chunks []kernels.Buffer
 	used   int // elements of the last chunk
+	taken  int // elements since the last reset
 }
 
 const minChunk = 1 << 16
@@ -172,22 +173,25 @@ func (a *arena) alloc(rows, cols int) kernels.Tensor {
 	n := rows * cols
 	last := len(a.chunks) - 1
 	if last < 0 || a.used+n > a.chunks[last].Len() {
-		a.chunks = append(a.chunks, a.be.Alloc(kernels.F32, max(minChunk, n, a.size())))
+		a.chunks = append(a.chunks, a.be.Alloc(kernels.F32, max(minChunk, n, a.size()/4)))
 		last, a.used = last+1, 0
 	}
 	t := kernels.Tensor{Buf: a.chunks[last], Type: kernels.F32, Off: a.used, Rows: rows, Cols: cols}
-	a.used += (n + 15) &^ 15 // the next matrix starts on a cache line of its own
+	n = (n + 15) &^ 15 // the next matrix starts on a cache line of its own
+	a.used += n
+	a.taken += n
 	return t
 }
 
-// reset keeps one chunk, as large as all that the step needed.
+// reset keeps one chunk, with room for all that the step took. Chunks are a quarter of those before while a step finds out how
+// much that is.
 func (a *arena) reset() {
 	if len(a.chunks) > 1 {
-		n := a.size()
+		n := max(minChunk, a.taken+a.taken/8)
 		a.free()
 		a.chunks = append(a.chunks, a.be.Alloc(kernels.F32, n))
 	}
-	a.used = 0
+	a.used, a.taken = 0, 0
 }
 
 func (a *arena) size() int {
@@ -202,5 +206,5 @@ func (a *arena) free() {
 	for _, c := range a.chunks {
 		a.be.Free(c)
 	}
-	a.chunks, a.used = nil, 0
+	a.chunks, a.used, a.taken = nil, 0, 0
 }

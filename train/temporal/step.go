@@ -138,6 +138,7 @@ func (s *Stepper) Rehearse(in Input) error {
 			s.feed.be.Fill(p.Grad, 0)
 		}
 	}
+	s.Tape.Reset(false) // to the memory that the next step has
 	return err
 }
 
