@@ -27,6 +27,8 @@ type rewrites struct {
 	copying sync.Mutex
 	undone  []undone // of the newest steps, in order
 
+	room []byte // of Update, under copying
+
 	mu struct {
 		sync.Mutex
 		dirty policy.Set // rows of which memory has what the disk has not
@@ -144,32 +146,101 @@ func (s *Stack) WriteAll(src []byte) error {
 	})
 }
 
+// Update is a Write of rows that change makes what they are to be. It calls change once with each place, i among places, and the bytes of the
+// newest version of its row, which may have what later steps wrote than those that this one has seen. change has them for the length of the
+// call. Of a row that is not in memory these bytes are read first.
+func (s *Stack) Update(places []uint32, change func(i int, row []byte)) error {
+	return s.rewrite("Update", func([]uint32) []uint32 { return places }, func(p located, were []byte) error {
+		size := s.rowBytes
+		each := func(moves []move, rows []byte) {
+			for _, m := range moves {
+				change(int(m.From), rows[int(m.To)*size:][:size])
+			}
+		}
+		each(p.device, s.device.Bytes())
+		each(p.static, s.static.Bytes())
+		each(p.cached, s.cached.Bytes())
+		for wants := range slices.Chunk(p.disk, max(1, updateBytes/size)) {
+			if err := s.updateOnDisk(wants, were, change); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// updateBytes is how much of rows that are not in memory an Update holds at a time.
+const updateBytes = 4 << 20
+
+// updateOnDisk is Update of rows that are on disk. were has all rows of the Update by their place, or is nil where they have to be read.
+func (s *Stack) updateOnDisk(wants []want, were []byte, change func(i int, row []byte)) error {
+	r, size := s.rewrites, s.rowBytes
+	r.room = slices.Grow(r.room[:0], len(wants)*size)[:len(wants)*size]
+	at := func(i int) []byte { return r.room[i*size:][:size] }
+	if were == nil {
+		here := make([]want, len(wants))
+		for i, q := range wants {
+			here[i] = newWant(q.row(), uint32(i))
+		}
+		if _, err := s.source.wanted(context.Background(), r.room, here); err != nil {
+			return err
+		}
+	}
+	for i, q := range wants {
+		if were != nil {
+			copy(at(i), were[int(q.place())*size:])
+		}
+		change(int(q.place()), at(i))
+	}
+	return r.records.Write(len(wants), func(i int) (uint32, []byte) { return wants[i].row(), at(i) })
+}
+
 func (s *Stack) write(src []byte, of func(ids []uint32) (places []uint32)) error {
+	size := s.rowBytes
+	return s.rewrite("Write", func(ids []uint32) []uint32 {
+		places := of(ids)
+		if len(src) != len(places)*size {
+			panic("cachetier: Write: src has other rows than places")
+		}
+		return places
+	}, func(p located, _ []byte) error {
+		copyRows(s.device.Bytes(), src, p.device, size)
+		copyRows(s.static.Bytes(), src, p.static, size)
+		copyRows(s.cached.Bytes(), src, p.cached, size)
+		return s.rewrites.records.Write(len(p.disk), func(i int) (uint32, []byte) {
+			q := p.disk[i]
+			return q.row(), src[int(q.place())*size:][:size]
+		})
+	})
+}
+
+// rewrite finds rows of the next step to be written back, and has put make them what they are to be. were is what they are, where a lag wants
+// that remembered, by their place among places; or nil.
+func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), put func(p located, were []byte) error) error {
 	r := s.rewrites
 	if r == nil {
-		panic("cachetier: Write to a table that stays as it is")
+		panic("cachetier: " + name + " to a table that stays as it is")
 	}
 	r.copying.Lock()
 	defer r.copying.Unlock()
-	s.alive("Write")
+	s.alive(name)
 	if err := r.lost(); err != nil {
 		return err
 	}
-	w, step := s.unpassed("Write")
-	ids, size := w.steps[step], s.rowBytes
+	w, step := s.unpassed(name)
+	ids := w.steps[step]
 	places := of(ids)
-	if len(src) != len(places)*size {
-		panic("cachetier: Write: src has other rows than places")
-	}
 	x := w.index
 	if x == nil && s.cache != nil {
 		x = s.cache.Now()
 	}
 	p := s.place(ids, places, x)
+	var were []byte
 	if r.lag > 1 {
 		now := w.first + step
-		if err := r.lose(s.remember(now, ids, places, p)); err != nil {
-			return err
+		var err error
+		if were, err = s.remember(now, ids, places, p); err != nil {
+			return r.lose(err)
 		}
 		// What the next step to be written has seen, and not what steps gathered ahead of it have, which may never be used.
 		r.undone = slices.DeleteFunc(r.undone, func(u undone) bool { return u.step <= now+1-r.lag })
@@ -181,26 +252,20 @@ func (s *Stack) write(src []byte, of func(ids []uint32) (places []uint32)) error
 		}
 	}
 	r.mu.Unlock()
-	copyRows(s.device.Bytes(), src, p.device, size)
-	copyRows(s.static.Bytes(), src, p.static, size)
-	copyRows(s.cached.Bytes(), src, p.cached, size)
-	return r.lose(r.records.Write(len(p.disk), func(i int) (uint32, []byte) {
-		q := p.disk[i]
-		return q.row(), src[int(q.place())*size:][:size]
-	}))
+	return r.lose(put(p, were))
 }
 
-// places is where the rows of a Write lie: moves from their place in it.
-type places struct {
+// located is where the rows of a Write or an Update lie: moves from their place in it.
+type located struct {
 	device, static, cached []move
 	disk                   []want
 	onDisk                 policy.Set // of those in disk the places, nil if there are none
 }
 
-func (p *places) away(i int) bool { return p.onDisk != nil && p.onDisk.Has(uint32(i)) }
+func (p located) away(i int) bool { return p.onDisk != nil && p.onDisk.Has(uint32(i)) }
 
-// place finds the rows of a Write, by x where they have slots.
-func (s *Stack) place(ids, at []uint32, x *policy.Index) (p places) {
+// place finds the rows of a Write or an Update, by x where they have slots.
+func (s *Stack) place(ids, at []uint32, x *policy.Index) (p located) {
 	device, hot := uint32(s.layout.device), uint32(s.hot)
 	for i, q := range at {
 		v, from := ids[q], uint32(i)
@@ -243,8 +308,8 @@ func (s *Stack) unpassed(name string) (w *Window, step int) {
 	panic("cachetier: " + name + " of a step that is not gathered")
 }
 
-// remember keeps what rows are that a step is about to write, for the steps that must not see that.
-func (s *Stack) remember(step int, ids, at []uint32, p places) error {
+// remember keeps what rows are that a step is about to write, for the steps that must not see that. It lends these bytes.
+func (s *Stack) remember(step int, ids, at []uint32, p located) (were []byte, err error) {
 	size := s.rowBytes
 	u := undone{step, make(map[uint32]int, len(at)), make([]byte, len(at)*size)}
 	for i, q := range at {
@@ -259,11 +324,10 @@ func (s *Stack) remember(step int, ids, at []uint32, p places) error {
 	back(p.static, s.static.Bytes())
 	back(p.cached, s.cached.Bytes())
 	s.rewrites.undone = append(s.rewrites.undone, u)
-	if len(p.disk) == 0 {
-		return nil
+	if len(p.disk) > 0 {
+		_, err = s.source.wanted(context.Background(), u.rows, p.disk)
 	}
-	_, err := s.source.wanted(context.Background(), u.rows, p.disk)
-	return err
+	return u.rows, err
 }
 
 // takeBack replaces rows that were gathered for a step by what they were when that step's lag began.

@@ -32,8 +32,11 @@ func fill(dst []byte, of ...uint64) {
 	}
 }
 
-// step is the rows that a step reads, and the places of those that it writes.
-type step struct{ reads, writes []uint32 }
+// step is the rows that a step reads, and the places of those that it writes: by what it has read of them, or by what they are.
+type step struct {
+	reads, writes []uint32
+	updates       bool
+}
 
 // all says whether it writes what it reads, in order.
 func (s step) all() bool {
@@ -75,6 +78,16 @@ func (o *oracle) row(v uint32) []byte {
 	return b
 }
 
+// newest is a row with all that was written.
+func (o *oracle) newest(v uint32) []byte {
+	for _, wrote := range slices.Backward(o.pending) {
+		if b, ok := wrote[v]; ok {
+			return b
+		}
+	}
+	return o.row(v)
+}
+
 // take is what a step reads.
 func (o *oracle) take(s step) []byte {
 	var read []byte
@@ -85,6 +98,9 @@ func (o *oracle) take(s step) []byte {
 	for _, at := range s.writes {
 		v := s.reads[at]
 		wrote[v] = after(o.steps, v, o.row(v))
+		if s.updates {
+			wrote[v] = after(o.steps, v, o.newest(v))
+		}
 	}
 	o.steps++
 	o.pending = append(o.pending, wrote)
@@ -180,6 +196,13 @@ func take(t *mutable.Table, o *oracle, groups [][]step, ahead int, atOnce bool) 
 		write := func() error { return t.Write(u.step.writes, src) }
 		if u.step.all() {
 			write = func() error { return t.WriteAll(src) }
+		}
+		if u.step.updates {
+			write = func() error {
+				return t.Update(u.step.writes, func(i int, row []byte) {
+					copy(row, after(u.number, u.step.reads[u.step.writes[i]], row))
+				})
+			}
 		}
 		if err := write(); err != nil {
 			o.failed = true
@@ -281,6 +304,7 @@ func randomGroups(rng *rand.Rand, rows int) (groups [][]step) {
 					s.writes = append(s.writes, uint32(at))
 				}
 			}
+			s.updates = len(s.writes)%2 == 1
 			g = append(g, s)
 		}
 		groups = append(groups, g)

@@ -251,6 +251,14 @@ func (t *Table) WriteAll(src []byte) error {
 	return t.Stack.WriteAll(src)
 }
 
+// Update is cachetier.Stack.Update, for a run that has begun.
+func (t *Table) Update(places []uint32, change func(i int, row []byte)) error {
+	if !t.begun {
+		panic("mutable: Update before Begin or Resume")
+	}
+	return t.Stack.Update(places, change)
+}
+
 // Put replaces n rows, which row gives in ascending order and none twice, before the first step: by what a file has of them. After the
 // last call the caller calls Reload. After an error any of them may be replaced.
 func (t *Table) Put(n int, row func(i int) (v uint32, b []byte)) error {
