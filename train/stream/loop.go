@@ -136,7 +136,7 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 	var writers []pipeline.Writer
 	if t.tables.state != nil && t.Publish == run.Late {
 		writers = append(writers, &t.late)
-		t.late.begin(t.inflight()+1, t.tables.state.Write)
+		t.late.begin(t.inflight()+1, t.publish)
 	}
 	return t.pipe.Run(ctx, plan.Steps{From: from, To: to, Follows: from > 0}, use, writers...)
 }
@@ -183,8 +183,8 @@ func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
 	in := temporal.Input{Batch: b.Batch.(*temporal.Batch)}
 	if t.tables.state != nil {
 		in.State = b.Rows[0]
-		in.Publish = func(places []uint32, records []byte) error {
-			if err := t.tables.state.Write(places, records); err != nil {
+		in.Publish = func(places []uint32, changes []byte) error {
+			if err := t.publish(places, changes); err != nil {
 				return err
 			}
 			return b.WriteBack(nil)
@@ -194,6 +194,15 @@ func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
 		in.Features = b.Rows[1]
 	}
 	return in
+}
+
+// publish changes the records of the next step to be written back.
+func (t *trainer) publish(places []uint32, changes []byte) error {
+	r, n := t.step.Record, t.step.Record.ChangeBytes()
+	if r.Whole() {
+		return t.tables.state.Write(places, changes)
+	}
+	return t.tables.state.Update(places, func(i int, record []byte) { r.Apply(record, changes[i*n:][:n]) })
 }
 
 // explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
@@ -217,38 +226,38 @@ func (t *trainer) explainLoss(loss float64, in temporal.Input) error {
 	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower {lr}%s", loss, t.lastGood())
 }
 
-// writer writes the records of a step behind it, in the order of steps.
+// writer publishes what a step changes behind it, in the order of steps.
 type writer struct {
-	write      func(places []uint32, records []byte) error
+	publish    func(places []uint32, changes []byte) error
 	full, free chan *kept
 }
 
-// kept is what a step is to write.
+// kept is what a step is to publish.
 type kept struct {
 	places  []uint32
-	records []byte
+	changes []byte
 }
 
 // begin forgets what an earlier range has left. At most so many steps are kept at a time.
-func (w *writer) begin(steps int, write func(places []uint32, records []byte) error) {
-	w.write, w.full, w.free = write, make(chan *kept, steps), make(chan *kept, steps)
+func (w *writer) begin(steps int, publish func(places []uint32, changes []byte) error) {
+	w.publish, w.full, w.free = publish, make(chan *kept, steps), make(chan *kept, steps)
 	for range steps {
 		w.free <- new(kept)
 	}
 }
 
 // keep has what a step publishes be kept for WriteBack.
-func (w *writer) keep(places []uint32, records []byte) error {
+func (w *writer) keep(places []uint32, changes []byte) error {
 	k := <-w.free
-	k.places, k.records = append(k.places[:0], places...), append(k.records[:0], records...)
+	k.places, k.changes = append(k.places[:0], places...), append(k.changes[:0], changes...)
 	w.full <- k
 	return nil
 }
 
-// WriteBack writes what the next step has published.
+// WriteBack publishes what the next step has kept.
 func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 	k := <-w.full
-	err := w.write(k.places, k.records)
+	err := w.publish(k.places, k.changes)
 	w.free <- k
 	return nil, err
 }

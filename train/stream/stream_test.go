@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -207,9 +206,12 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 			if i > 0 {
 				now = maps.Clone(after[i-1])
 			}
-			places, records := s.Records()
+			places, changes := s.Changes()
 			for j, at := range places {
-				now[b.Nodes[at]] = slices.Clone(records[j*record.Bytes():][:record.Bytes()])
+				r := make([]byte, record.Bytes())
+				copy(r, now[b.Nodes[at]])
+				record.Apply(r, changes[j*record.ChangeBytes():][:record.ChangeBytes()])
+				now[b.Nodes[at]] = r
 			}
 			after = append(after, now)
 			require.NoError(t, s.Update(o.LR))

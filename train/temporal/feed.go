@@ -17,10 +17,9 @@ type feed struct {
 	moments model.Moments
 	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
 	src, dst, sources, negatives kernels.Tensor
-	// What records are made of: the nodes that have one, and the rows of Writes; of each mail the row it is of, that of the other end, and
-	// the event.
-	nodes, rows, mailRows, mailOthers, mailEvents kernels.Tensor
-	places, mailRecord                            []uint32 // the node of each record, and the record that each mail is for
+	// What changes of records are made of: the rows of Writes; of each mail the row it is of, that of the other end, and the event.
+	rows, mailRows, mailOthers, mailEvents kernels.Tensor
+	places, mailRecord                     []uint32 // the node of each change, and the change that each mail is in
 
 	ints   parts[uint32]
 	floats parts[float32]
@@ -128,7 +127,7 @@ func (f *feed) takeTimes(b *Batch, bits func(node uint32) []byte) {
 	}
 }
 
-// takeWrites lists what records are made of. Nodes of Writes have the first ones.
+// takeWrites lists what changes of records are made of. Nodes of Writes have the first ones.
 func (f *feed) takeWrites(b *Batch) {
 	f.places, f.mailRecord, f.written = f.places[:0], f.mailRecord[:0], f.written[:0]
 	f.sent, f.others, f.events, f.recordOf = f.sent[:0], f.others[:0], f.events[:0], f.recordOf[:0]
@@ -151,7 +150,6 @@ func (f *feed) takeWrites(b *Batch) {
 		f.mailRecord = append(f.mailRecord, record(w.Node))
 		f.sent, f.others, f.events = append(f.sent, w.Row), append(f.others, w.Other), append(f.events, w.Event)
 	}
-	f.ints.add(&f.nodes, f.places, 1)
 	f.ints.add(&f.rows, f.written, 1)
 	f.ints.add(&f.mailRows, f.sent, 1)
 	f.ints.add(&f.mailOthers, f.others, 1)

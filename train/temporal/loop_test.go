@@ -178,7 +178,7 @@ type loop struct {
 	events  []loopEvent
 	lag     int
 	nodes   map[uint32]loopNode
-	pending []map[uint32]loopNode // what the last steps have written, the oldest first
+	pending []map[uint32]loopChange // what the last steps have written, the oldest first
 	moments [][2]kernels.Tensor
 	steps   int
 }
@@ -189,6 +189,12 @@ type loopNode struct {
 	mails     [][]float32
 	mailTimes []float64
 	slot      int
+}
+
+// loopChange is what a step makes of a node: a memory, and mail, either of which may be nil. memory is of time, and mail of mailTime.
+type loopChange struct {
+	memory, mail   []float32
+	time, mailTime float64
 }
 
 func newLoop(be kernels.Backend, m *model.Temporal, events []loopEvent, lag int) *loop {
@@ -233,10 +239,7 @@ func (l *loop) clone(n loopNode) loopNode {
 // fetch is the state of the batch's nodes as the next step sees it.
 func (l *loop) fetch(b *Batch) (seen []loopNode) {
 	for len(l.pending) >= l.lag {
-		for v, n := range l.pending[0] {
-			l.nodes[v] = n
-		}
-		l.pending = l.pending[1:]
+		l.apply()
 	}
 	for _, v := range b.Nodes {
 		seen = append(seen, l.clone(l.nodes[v]))
@@ -244,15 +247,25 @@ func (l *loop) fetch(b *Batch) (seen []loopNode) {
 	return seen
 }
 
-// write is the update of a step, from what it saw and the memories of its rows: event after event, so that the last one of a node counts.
-func (l *loop) write(b *Batch, seen []loopNode, memory func(row int) []float32) {
-	next, events := map[uint32]loopNode{}, l.events[b.From:b.To]
-	node := func(v uint32) loopNode {
-		if n, ok := next[v]; ok {
-			return n
+// apply changes nodes by what the oldest pending step has written, field by field.
+func (l *loop) apply() {
+	for v, c := range l.pending[0] {
+		n := l.clone(l.nodes[v])
+		if c.memory != nil {
+			n.memory, n.time = c.memory, c.time
 		}
-		return seen[slices.Index(b.Nodes, v)]
+		if c.mail != nil {
+			n.mails[n.slot], n.mailTimes[n.slot] = c.mail, c.mailTime
+			n.slot = (n.slot + 1) % l.m.Mails
+		}
+		l.nodes[v] = n
 	}
+	l.pending = l.pending[1:]
+}
+
+// write is the update of a step, from the memories of its rows: event after event, so that the last one of a node counts.
+func (l *loop) write(b *Batch, memory func(row int) []float32) {
+	next := map[uint32]loopChange{}
 	of := func(v uint32, t float64) []float32 {
 		for row, n := range b.RowNode {
 			if b.Nodes[n] == v && b.RowTime[row] == t {
@@ -262,25 +275,21 @@ func (l *loop) write(b *Batch, seen []loopNode, memory func(row int) []float32) 
 		// Where only state is computed, events that are no node's last have no rows.
 		return slices.Repeat([]float32{float32(math.NaN())}, l.m.Hidden)
 	}
-	mail := func(v uint32, own, other []float32, x []float32, t float64) {
-		n, slot := l.clone(node(v)), seen[slices.Index(b.Nodes, v)].slot
-		n.mails[slot], n.mailTimes[slot] = slices.Concat(own, other, x), t
-		n.slot = (slot + 1) % l.m.Mails
-		next[v] = n
-	}
-	for _, e := range events {
+	for _, e := range l.events[b.From:b.To] {
 		u, v := of(e.src, e.time), of(e.dst, e.time)
 		for i, w := range []uint32{e.src, e.dst} {
-			n := l.clone(node(w))
-			n.memory, n.time = [][]float32{u, v}[i], e.time
-			next[w] = n
+			own, other := [][]float32{u, v}[i], [][]float32{v, u}[i]
+			c := loopChange{memory: own, time: e.time}
 			if len(b.Mails) == 0 {
-				mail(w, [][]float32{u, v}[i], [][]float32{v, u}[i], e.features, e.time)
+				c.mail, c.mailTime = slices.Concat(own, other, e.features), e.time
 			}
+			next[w] = c
 		}
 	}
 	for _, m := range b.Mails {
-		mail(b.Nodes[m.Node], memory(int(m.Row)), memory(int(m.Other)), l.events[b.Events[m.Event]].features, b.RowTime[m.Row])
+		c := next[b.Nodes[m.Node]]
+		c.mail, c.mailTime = slices.Concat(memory(int(m.Row)), memory(int(m.Other)), l.events[b.Events[m.Event]].features), b.RowTime[m.Row]
+		next[b.Nodes[m.Node]] = c
 	}
 	l.pending = append(l.pending, next)
 }
@@ -334,7 +343,7 @@ func (l *loop) step(b *Batch, nodeFeatures []float32, key uint64, rate float32) 
 	memory := l.m.Update(l.tp, in, key)
 	if memory != nil {
 		all := floatsOf(l.be, memory.Value)
-		defer l.write(b, seen, func(row int) []float32 { return all[row*l.m.Hidden:][:l.m.Hidden] })
+		defer l.write(b, func(row int) []float32 { return all[row*l.m.Hidden:][:l.m.Hidden] })
 	}
 	if len(b.Roots) == 0 {
 		return out

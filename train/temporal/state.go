@@ -119,6 +119,71 @@ func (r Record) SetSlot(record []byte, slot int) {
 	}
 }
 
+// A change is what a batch makes of a record. Of TGN and JODIE it is the record to be. Of APAN it leaves alone what the batch does not change, since
+// that may be newer than what the batch has seen (MSPipe, arXiv 2402.15113, section 3.2):
+//
+//	memory D | mail 2D+V | time 2 | time of the mail 2 | which of both there are 1
+const (
+	hasMemory = 1 << iota
+	hasMail
+)
+
+// ChangeBytes is the size of a change.
+func (r Record) ChangeBytes() int {
+	if r.ring {
+		return 4 * (r.memory + r.mail + 5)
+	}
+	return r.Bytes()
+}
+
+// Whole tells whether a change is the record to be, and Apply a copy.
+func (r Record) Whole() bool { return !r.ring }
+
+// changedMail is the column of a change where its mail begins.
+func (r Record) changedMail() int {
+	if r.ring {
+		return r.memory
+	}
+	return 0
+}
+
+// setMemory notes that a change has a memory, of a time.
+func (r Record) setMemory(change []byte, t float64) {
+	if r.ring {
+		setTime(change, r.memory+r.mail, t)
+		change[len(change)-4] |= hasMemory
+	}
+}
+
+// setMail notes that a change has mail, of a time.
+func (r Record) setMail(change []byte, t float64) {
+	if !r.ring {
+		r.SetTime(change, t)
+		return
+	}
+	setTime(change, r.memory+r.mail+2, t)
+	change[len(change)-4] |= hasMail
+}
+
+// Apply makes the newest record of a node what a change says: new mail takes the place of the oldest one.
+func (r Record) Apply(record, change []byte) {
+	if !r.ring {
+		copy(record, change)
+		return
+	}
+	has := change[len(change)-4]
+	if has&hasMemory != 0 {
+		copy(r.Memory(record), change)
+		r.SetTime(record, timeAt(change, r.memory+r.mail))
+	}
+	if has&hasMail != 0 {
+		slot := r.Slot(record)
+		copy(r.Mail(record, slot), change[4*r.memory:])
+		r.SetMailTime(record, slot, timeAt(change, r.memory+r.mail+2))
+		r.SetSlot(record, (slot+1)%r.mails)
+	}
+}
+
 func timeAt(columns []byte, at int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(columns[4*at:]))
 }

@@ -38,10 +38,10 @@ type Input struct {
 	NodeFeatures kernels.Tensor
 	// Key is of dropout, another one each step. 0 is evaluation: nothing is dropped, and there are no gradients.
 	Key uint64
-	// Publish, where it is not nil, is given the new state as soon as it is known, before the batch is scored: records, one behind the other,
-	// of nodes that are at these places among Batch.Nodes. They are lent until the next Compute. Its error ends the step. Without state it
-	// is not called.
-	Publish func(places []uint32, records []byte) error
+	// Publish, where it is not nil, is given what changes of the state as soon as it is known, before the batch is scored: changes, one behind
+	// the other, of the records of nodes that are at these places among Batch.Nodes, to be applied to the newest ones by Record.Apply. They
+	// are lent until the next Compute. Its error ends the step. Without state it is not called.
+	Publish func(places []uint32, changes []byte) error
 }
 
 // Out is what became of a batch. The scores are lent until the next Compute.
@@ -95,7 +95,7 @@ func (s *Stepper) Compute(in Input) (Out, error) {
 	if memory != nil {
 		s.writer.write(f, in, memory.Value)
 		if in.Publish != nil {
-			if err := in.Publish(s.Records()); err != nil {
+			if err := in.Publish(s.Changes()); err != nil {
 				return Out{}, err
 			}
 		}
@@ -116,8 +116,8 @@ func (s *Stepper) Compute(in Input) (Out, error) {
 	return out, nil
 }
 
-// Records is the new state that the last Compute made: see Input.Publish. It is empty without state.
-func (s *Stepper) Records() (places []uint32, records []byte) { return s.feed.places, s.writer.records }
+// Changes is what the last Compute made of the state: see Input.Publish. It is empty without state.
+func (s *Stepper) Changes() (places []uint32, changes []byte) { return s.feed.places, s.writer.changes }
 
 // Update makes new weights of the gradients at a learning rate, and clears these. A norm that is not finite, which is known where gradients are
 // clipped, is a *step.NormError.

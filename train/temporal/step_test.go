@@ -32,6 +32,7 @@ var stepNetworks = []struct {
 	{model.TemporalConfig{Kind: model.APAN, Hidden: 4, Time: 4, Heads: 2, Mails: 3, Dropout: 0.1, AttnDropout: 0.1}, model.TemporalShape{Event: 3}, false},
 	{model.TemporalConfig{Kind: model.APAN, Hidden: 4, Time: 2, Heads: 1, Mails: 2, FixedTime: true}, model.TemporalShape{}, true},
 	{model.TemporalConfig{Kind: model.APAN, Hidden: 4, Time: 2, Heads: 2, Mails: 4}, model.TemporalShape{Event: 2}, true},
+	{model.TemporalConfig{Kind: model.APAN, Hidden: 4, Time: 2, Heads: 2, Mails: 1}, model.TemporalShape{Event: 2}, true},
 }
 
 // far is a backend whose memory the host cannot address.
@@ -64,12 +65,16 @@ func (s *stepTable) fetch(be kernels.Backend, nodes []uint32) kernels.Tensor {
 	return floatsOn(be, all, s.record.Cols())
 }
 
-func (s *stepTable) write(nodes, places []uint32, records []byte) {
-	records, n := slices.Clone(records), s.record.Bytes()
+func (s *stepTable) write(nodes, places []uint32, changes []byte) {
+	changes, n := slices.Clone(changes), s.record.ChangeBytes()
 	places = slices.Clone(places)
 	s.pending = append(s.pending, func() {
 		for i, place := range places {
-			s.rows[nodes[place]] = records[i*n:][:n]
+			v := nodes[place]
+			if s.rows[v] == nil {
+				s.rows[v] = make([]byte, s.record.Bytes())
+			}
+			s.record.Apply(s.rows[v], changes[i*n:][:n])
 		}
 	})
 }
@@ -132,15 +137,15 @@ func TestStepsAgreeWithTheLoop(t *testing.T) {
 						Features: featuresOn(be, events, b.Events, n.Event, lag == 3), NodeFeatures: floatsOn(be, nodeFeatures, n.Node),
 					}
 					if key%2 == 0 {
-						in.Publish = func(places []uint32, records []byte) error {
-							table.write(b.Nodes, places, records)
+						in.Publish = func(places []uint32, changes []byte) error {
+							table.write(b.Nodes, places, changes)
 							return nil
 						}
 					}
 					got, err := s.Compute(in)
 					require.NoError(t, err)
-					if places, records := s.Records(); in.Publish == nil {
-						table.write(b.Nodes, places, records)
+					if places, changes := s.Changes(); in.Publish == nil {
+						table.write(b.Nodes, places, changes)
 					}
 					if in.Key != 0 && len(b.Roots) > 0 {
 						require.NoError(t, s.Update(0.01))
@@ -265,19 +270,17 @@ func writeBack(t *testing.T, events []loopEvent, size, lag int) map[uint32]loopN
 		for _, n := range b.RowNode {
 			memory = append(memory, toy(seen[n]))
 		}
-		l.write(b, seen, func(row int) []float32 { return memory[row:][:1] })
+		l.write(b, func(row int) []float32 { return memory[row:][:1] })
 		in := Input{Batch: b, State: table.fetch(be, b.Nodes), Features: featuresOn(be, events, b.Events, 1, false)}
 		s.feed.take(in)
 		s.writer.write(&s.feed, in, floatsOn(be, memory, 1))
-		table.write(b.Nodes, s.feed.places, s.writer.records)
+		table.write(b.Nodes, s.feed.places, s.writer.changes)
 	}
 	for _, update := range table.pending {
 		update()
 	}
-	for _, update := range l.pending {
-		for v, n := range update {
-			l.nodes[v] = n
-		}
+	for len(l.pending) > 0 {
+		l.apply()
 	}
 	require.Len(t, table.rows, len(l.nodes))
 	for v, n := range l.nodes {
@@ -322,9 +325,9 @@ func TestNothingIsLeftOf(t *testing.T) {
 	unchanged()
 
 	published := 0
-	in.Publish = func(places []uint32, records []byte) error {
+	in.Publish = func(places []uint32, changes []byte) error {
 		published = len(places)
-		require.Len(t, records, published*s.Record.Bytes())
+		require.Len(t, changes, published*s.Record.ChangeBytes())
 		return nil
 	}
 	bias := s.Model.Params[len(s.Model.Params)-1]
@@ -354,10 +357,10 @@ func TestFixedStepper(t *testing.T) {
 	got, err := fixed.Compute(in)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	wantPlaces, wantRecords := s.Records()
-	places, records := fixed.Records()
+	wantPlaces, wantChanges := s.Changes()
+	places, changes := fixed.Changes()
 	require.Equal(t, wantPlaces, places)
-	require.Equal(t, wantRecords, records)
+	require.Equal(t, wantChanges, changes)
 }
 
 // TestStepsKeepTheirMemory: once buffers are as large as a step, what a step takes of the heap does not grow with the batch.
@@ -391,7 +394,7 @@ func TestBatchWithoutEvents(t *testing.T) {
 		out, err := s.Compute(in)
 		require.NoError(t, err)
 		require.Zero(t, out)
-		places, _ := s.Records()
+		places, _ := s.Changes()
 		require.Empty(t, places)
 		s.Close()
 	}
