@@ -32,7 +32,8 @@ type Batch struct {
 	Writes []Write
 
 	// Mails are what nodes get where mail goes to neighbours, too, as APAN sends it: none is there twice, a node at an end that is not there gets
-	// none, and Nodes has all of them. Without any each of Writes gets the mail of its own event.
+	// none, and Nodes has all of them, those who are no end without a row. They come by the first mail that a node could have. Without any each
+	// of Writes gets the mail of its own event.
 	Mails []Write
 
 	bytes int64 // that the lists have room for
@@ -67,7 +68,7 @@ func (b *Batch) Reset() {
 	for _, list := range b.lists() {
 		*list = (*list)[:0]
 	}
-	b.RowTime, b.Since, b.Writes = b.RowTime[:0], b.Since[:0], b.Writes[:0]
+	b.RowTime, b.Since, b.Writes, b.Mails = b.RowTime[:0], b.Since[:0], b.Writes[:0], b.Mails[:0]
 }
 
 // lists are those of numbers.
@@ -79,7 +80,7 @@ func (b *Batch) lists() []*[]uint32 {
 
 // size sets what Bytes says.
 func (b *Batch) size() {
-	b.bytes = 8*int64(cap(b.RowTime)+cap(b.Since)) + 16*int64(cap(b.Writes))
+	b.bytes = 8*int64(cap(b.RowTime)+cap(b.Since)) + 16*int64(cap(b.Writes)+cap(b.Mails))
 	for _, list := range b.lists() {
 		b.bytes += 4 * int64(cap(*list))
 	}

@@ -68,7 +68,7 @@ func (c *cursors) count(e *store.Events, src, dst []store.NodeID) error {
 	return nil
 }
 
-// walk moves the cursors through steps, and notes which half-edges each of their roots wants.
+// walk moves the cursors through steps, and notes which half-edges each of those who ask in them wants.
 func (s *Sampler) walk(ctx context.Context, steps []Step) error {
 	s.lists.begin()
 	for i := range steps {
@@ -91,22 +91,25 @@ func (s *Sampler) walk(ctx context.Context, steps []Step) error {
 				}
 				s.now = t
 			}
-			if p.StateOnly {
+			if p.StateOnly && !s.options.Deliver {
 				continue
 			}
-			s.root(src[k], t, p.Key)
-			s.root(s.firstDst+dst[k], t, p.Key)
+			s.ask(src[k], t, p.Key)
+			s.ask(s.firstDst+dst[k], t, p.Key)
+			if s.options.Deliver {
+				continue
+			}
 			for j := range p.Each {
-				s.root(p.Of(event, j), t, p.Key)
+				s.ask(p.Of(event, j), t, p.Key)
 			}
 		}
 	}
 	return nil
 }
 
-// root notes what the node at a place wants at time t, which is now: its newest candidates, or some that are drawn. That is a function of
+// ask notes what the node at a place wants at time t, which is now: its newest candidates, or some that are drawn. That is a function of
 // place, time and key.
-func (s *Sampler) root(place uint32, t float64, key uint64) {
+func (s *Sampler) ask(place uint32, t float64, key uint64) {
 	if n := s.counts[place]; n > 0 {
 		lo, hi := s.events.List(int64(place))
 		if uint64(n) > hi-lo {

@@ -9,15 +9,15 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// lists reads what the roots of some steps want of the file of half-edges: in its order, what overlaps once.
+// lists reads what those who ask in some steps want of the file of half-edges: in its order, what overlaps once.
 type lists struct {
 	reader *disk.Reader
 	wants  []want
-	ends   []uint32 // by root: where its wants end
+	ends   []uint32 // by asker: where its wants end
 	order  []uint64 // of wants: lo in the upper 33 bits, and the number of the want
 	reads  []portion
 	near   []store.HalfEdge // what was read
-	starts []int            // by step: its first root
+	starts []int            // by step: its first asker
 
 	wanted   int64 // half-edges
 	repeated int   // wants that overlap with an earlier one
@@ -105,13 +105,13 @@ func (l *lists) read(ctx context.Context) (disk.Traffic, error) {
 	})
 }
 
-// of are the wants of a root.
-func (l *lists) of(root int) []want {
+// of are the wants of an asker.
+func (l *lists) of(asker int) []want {
 	from := uint32(0)
-	if root > 0 {
-		from = l.ends[root-1]
+	if asker > 0 {
+		from = l.ends[asker-1]
 	}
-	return l.wants[from:l.ends[root]]
+	return l.wants[from:l.ends[asker]]
 }
 
 func (l *lists) bytes() int64 {

@@ -15,6 +15,8 @@ type maker struct {
 	times               []float64 // by row: as the stream has it
 	roots               []uint32  // by row: which root it is, or none
 	last                []uint8   // by event: see ends
+	mailed              table     // places that get mail
+	mails               []mail    // what they get
 }
 
 // none is the root that a neighbour's row is.
@@ -26,7 +28,7 @@ const (
 	ofDst
 )
 
-// make makes b what a step asks for. Its roots are numbered from first on, of all steps'. What is damaged panics with a
+// make makes b what a step asks for. Those who ask in it are numbered from first on, of all steps'. What is damaged panics with a
 // *store.SectionError.
 func (m *maker) make(b *Batch, p *Step, first int) {
 	e := m.s.events
@@ -38,7 +40,7 @@ func (m *maker) make(b *Batch, p *Step, first int) {
 	src, dst := e.Ends(p.From, p.To)
 	m.ends(src, dst)
 	m.begin()
-	before := m.s.first
+	before, asker := m.s.first, first
 	for i, t := range e.Times(p.From, p.To) {
 		event := p.From + int64(i)
 		if !(t >= before && t <= math.MaxFloat64) {
@@ -50,8 +52,8 @@ func (m *maker) make(b *Batch, p *Step, first int) {
 		switch {
 		case !p.StateOnly:
 			take := func(place uint32) (root uint32) {
-				root = m.root(b, place, t, event, first)
-				first++
+				root = m.root(b, place, t, event, asker)
+				asker++
 				return root
 			}
 			b.Src, b.Dst = append(b.Src, take(u)), append(b.Dst, take(v))
@@ -69,6 +71,9 @@ func (m *maker) make(b *Batch, p *Step, first int) {
 		if m.last[i]&ofDst != 0 {
 			b.Writes = append(b.Writes, Write{b.RowNode[rowV], rowV, rowU, m.event(b, uint32(event))})
 		}
+	}
+	if m.s.options.Deliver {
+		m.deliver(b, src, dst, first)
 	}
 	b.size()
 }
@@ -96,9 +101,9 @@ func (m *maker) ends(src, dst []store.NodeID) {
 	}
 }
 
-// root is the root of the node at a place at time t, and, if it is new, its neighbours: number is its own, of all steps'. A row at that
+// root is the root of the node at a place at time t, and, if it is new, its neighbours, which it asks for. A row at that
 // time which is there already is a root's, since neighbours are of times before those of all roots from theirs on.
-func (m *maker) root(b *Batch, place uint32, t float64, event int64, number int) uint32 {
+func (m *maker) root(b *Batch, place uint32, t float64, event int64, asker int) uint32 {
 	row, isNew := m.row(b, place, t)
 	if !isNew {
 		return m.roots[row]
@@ -107,28 +112,37 @@ func (m *maker) root(b *Batch, place uint32, t float64, event int64, number int)
 	m.roots[row] = root
 	b.Roots = append(b.Roots, row)
 	b.NearStart = append(b.NearStart, uint32(len(b.NearRow)))
-	if m.s.counts != nil {
-		other, others := uint32(0), m.s.events.Sources // of the nodes at the other end
-		if place < m.s.firstDst {
-			other, others = m.s.firstDst, m.s.events.Destinations
-		}
-		at := b.RowTime[row]
-		for _, w := range m.s.lists.of(number) {
-			for i := int(w.n) - 1; i >= 0; i-- {
-				h := m.s.near[int(w.at)+i]
-				if !(h.Time >= m.s.first && h.Time < t) || int64(h.Event) >= event || int64(h.Neighbor) >= others {
-					m.damaged(w.lo+uint64(i), h, t, event)
-				}
-				r, _ := m.row(b, other+h.Neighbor, h.Time)
-				b.NearRow = append(b.NearRow, r)
-				b.NearEvent = append(b.NearEvent, m.event(b, h.Event))
-				b.NearRoot = append(b.NearRoot, root)
-				b.Since = append(b.Since, at-b.RowTime[r])
-			}
-		}
+	if !m.s.options.Deliver {
+		m.neighbors(place, t, event, asker, func(neighbor uint32, h store.HalfEdge) {
+			r, _ := m.row(b, neighbor, h.Time)
+			b.NearRow = append(b.NearRow, r)
+			b.NearEvent = append(b.NearEvent, m.event(b, h.Event))
+			b.NearRoot = append(b.NearRoot, root)
+			b.Since = append(b.Since, b.RowTime[row]-b.RowTime[r])
+		})
 	}
 	b.NearEnd = append(b.NearEnd, uint32(len(b.NearRow)))
 	return root
+}
+
+// neighbors calls do with each neighbour of the node at a place at the time of an event, the newest first, and the half-edge that leads to it.
+func (m *maker) neighbors(place uint32, t float64, event int64, asker int, do func(place uint32, h store.HalfEdge)) {
+	if m.s.counts == nil {
+		return
+	}
+	other, others := uint32(0), m.s.events.Sources // of the nodes at the other end
+	if place < m.s.firstDst {
+		other, others = m.s.firstDst, m.s.events.Destinations
+	}
+	for _, w := range m.s.lists.of(asker) {
+		for i := int(w.n) - 1; i >= 0; i-- {
+			h := m.s.near[int(w.at)+i]
+			if !(h.Time >= m.s.first && h.Time < t) || int64(h.Event) >= event || int64(h.Neighbor) >= others {
+				m.damaged(w.lo+uint64(i), h, t, event)
+			}
+			do(other+h.Neighbor, h)
+		}
+	}
 }
 
 // damaged panics with what is wrong with half-edge i of the file.
@@ -178,5 +192,6 @@ func (m *maker) event(b *Batch, event uint32) uint32 {
 }
 
 func (m *maker) bytes() int64 {
-	return 8*int64(len(m.nodes.slots)+len(m.events.slots)+len(m.rows.slots)+cap(m.times)) + 4*int64(cap(m.roots)) + int64(cap(m.last))
+	return 8*int64(len(m.nodes.slots)+len(m.events.slots)+len(m.rows.slots)+cap(m.times)) + 4*int64(cap(m.roots)) + int64(cap(m.last)) +
+		8*int64(len(m.mailed.slots)) + 16*int64(cap(m.mails))
 }

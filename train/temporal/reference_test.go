@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -58,6 +59,7 @@ type reference struct {
 	storetest.StreamSpec
 	fanout  int
 	uniform bool
+	deliver bool
 }
 
 type halfEdge struct {
@@ -139,6 +141,9 @@ func (r *reference) draw(p Step) *Batch {
 			b.Roots = append(b.Roots, z)
 			b.NearStart = append(b.NearStart, uint32(len(b.NearRow)))
 			for _, n := range r.neighbors(place, t, p.Key) {
+				if r.deliver {
+					break
+				}
 				near := row(n.place, r.Times[n.event])
 				b.NearRow = append(b.NearRow, near)
 				b.NearEvent = append(b.NearEvent, event(n.event))
@@ -179,7 +184,66 @@ func (r *reference) draw(p Step) *Batch {
 	if p.From == p.To && !p.StateOnly {
 		b.Each = p.Each
 	}
+	if !r.deliver {
+		return b
+	}
+	for _, m := range r.mails(p) {
+		if _, ok := nodes[m.place]; !ok {
+			nodes[m.place] = uint32(len(nodes))
+			b.Nodes = append(b.Nodes, m.place)
+		}
+		u, v := r.ends(m.event)
+		t := r.Times[m.event]
+		own, other := row(u, t), row(v, t)
+		if m.dst {
+			own, other = other, own
+		}
+		b.Mails = append(b.Mails, Write{nodes[m.place], own, other, event(m.event)})
+	}
 	return b
+}
+
+// sent is a mail to the node at a place, of an event's source or destination.
+type sent struct {
+	place    uint32
+	event    int
+	dst, own bool
+}
+
+// mails are the best of those that each node of a step could get, by the first of these.
+func (r *reference) mails(p Step) (best []sent) {
+	var all []sent
+	for i := int(p.From); i < int(p.To); i++ {
+		u, v := r.ends(i)
+		for _, end := range []sent{{u, i, false, true}, {v, i, true, true}} {
+			for _, n := range r.neighbors(end.place, r.Times[i], p.Key) {
+				all = append(all, sent{n.place, i, end.dst, false})
+			}
+			all = append(all, end)
+		}
+	}
+	var order []uint32
+	of := map[uint32][]sent{}
+	for _, m := range all {
+		if of[m.place] == nil {
+			order = append(order, m.place)
+		}
+		of[m.place] = append(of[m.place], m)
+	}
+	for _, place := range order {
+		mine := of[place]
+		slices.SortStableFunc(mine, func(a, b sent) int {
+			own := func(m sent) int {
+				if m.own {
+					return 1
+				}
+				return 0
+			}
+			return cmp.Or(cmp.Compare(r.Times[a.event], r.Times[b.event]), cmp.Compare(own(a), own(b)), cmp.Compare(a.event, b.event))
+		})
+		best = append(best, mine[len(mine)-1])
+	}
+	return best
 }
 
 // plain is a copy of b without what does not count: how much room there is, and whether what is empty is nil.
@@ -189,7 +253,8 @@ func plain(b *Batch) Batch {
 	for _, list := range c.lists() {
 		*list = append([]uint32{}, *list...)
 	}
-	c.RowTime, c.Since, c.Writes = append([]float64{}, c.RowTime...), append([]float64{}, c.Since...), append([]Write{}, c.Writes...)
+	c.RowTime, c.Since = append([]float64{}, c.RowTime...), append([]float64{}, c.Since...)
+	c.Writes, c.Mails = append([]Write{}, c.Writes...), append([]Write{}, c.Mails...)
 	return c
 }
 
@@ -229,8 +294,9 @@ func TestSamplerAgreesWithReference(t *testing.T) {
 		}
 		e := open(t, spec)
 		for _, fanout := range []int{0, 1, 3, 100} {
-			for _, uniform := range []bool{false, true} {
-				r := &reference{spec, fanout, uniform}
+			for kind := range 4 {
+				uniform, deliver := kind&1 == 1, kind&2 == 2
+				r := &reference{spec, fanout, uniform, deliver}
 				for _, size := range []int{1, 7, 50, 500} {
 					items, err := Destinations(e, 0, e.Len())
 					require.NoError(t, err)
@@ -241,11 +307,11 @@ func TestSamplerAgreesWithReference(t *testing.T) {
 					from := int64(rng.IntN(len(spec.Times)))
 					mask := rng.Uint64() & rng.Uint64()
 					all := steps(from, e.Len(), size, n, func(i int) bool { return mask>>(i%64)&1 == 1 })
-					s := newSampler(t, e, SamplerOptions{Fanout: fanout, Uniform: uniform, Workers: 1 + rng.IntN(3)})
+					s := newSampler(t, e, SamplerOptions{Fanout: fanout, Uniform: uniform, Deliver: deliver, Workers: 1 + rng.IntN(3)})
 					require.NoError(t, s.Seek(t.Context(), from))
 					got := drawAll(t, s, all, 1+rng.IntN(9))
 					for k, p := range all {
-						require.Equal(t, plain(r.draw(p)), got[k], "stream %d, fanout %d, uniform %v, %+v", i, fanout, uniform, p)
+						require.Equal(t, plain(r.draw(p)), got[k], "stream %d, fanout %d, uniform %v, deliver %v, %+v", i, fanout, uniform, deliver, p)
 					}
 					s.Close()
 				}

@@ -23,6 +23,8 @@ type SamplerOptions struct {
 	Fanout int
 	// Uniform draws from all candidates, with replacement, where there are more than Fanout. Default: the newest are taken.
 	Uniform bool
+	// Deliver has neighbours be who gets mail, as APAN sends it, and no rows: see Batch.Mails. Negatives have none then.
+	Deliver bool
 	Workers int          // goroutines that make batches; default 1
 	Disk    disk.Options // how lists are read
 }
@@ -42,17 +44,21 @@ func (o SamplerOptions) Validate() error {
 // Step is what a batch is drawn of.
 type Step struct {
 	From, To int64 // events From to To-1
-	// StateOnly has the batch change state and embed nothing: its rows are those that Writes names, without neighbours and negatives.
+	// StateOnly has the batch change state and embed nothing: its rows are those that Writes and Mails name, without neighbours and negatives.
 	StateOnly bool
 	Negatives
 }
 
-// roots is how many roots the step asks for, those that are asked for twice counted twice.
-func (s *Step) roots() int {
-	if s.StateOnly {
+// askers is how many ask for neighbours in a step, those that ask twice counted twice: roots, or the ends of events that deliver mail.
+func (o *SamplerOptions) askers(p *Step) int {
+	switch n := int(p.To - p.From); {
+	case o.Deliver:
+		return 2 * n
+	case p.StateOnly:
 		return 0
+	default:
+		return n * (2 + p.Each)
 	}
-	return int(s.To-s.From) * (2 + s.Each)
 }
 
 // Negatives are destinations to tell those of events from: drawn uniformly, with replacement, whether the event has them or not.
@@ -93,8 +99,9 @@ type Sampler struct {
 // them were drawn together, and the engine.
 type Stats struct {
 	Events    int64 `json:"events"`
-	Roots     int64 `json:"roots"`     // of batches: each once in a batch
-	Neighbors int64 `json:"neighbors"` // of these
+	Roots     int64 `json:"roots"`           // of batches: each once in a batch
+	Neighbors int64 `json:"neighbors"`       // of these
+	Mails     int64 `json:"mails,omitempty"` // of Deliver: to ends of events, and to their neighbours
 	// Near is the reading of lists. Its rows are pieces of lists: one a root, or of Uniform one a neighbour; repeated is one that overlaps
 	// with another of the same Draw.
 	Near disk.Account `json:"near"`
@@ -217,6 +224,7 @@ func (s *Sampler) Draw(ctx context.Context, steps []Step, into []*Batch) (err er
 		s.stats.Events += b.To - b.From
 		s.stats.Roots += int64(len(b.Roots))
 		s.stats.Neighbors += int64(len(b.NearRow))
+		s.stats.Mails += int64(len(b.Mails))
 	}
 	s.next = steps[len(steps)-1].To
 	return nil
@@ -245,10 +253,10 @@ func (s *Sampler) check(steps []Step, into []*Batch) {
 // make has workers make the batches.
 func (s *Sampler) make(ctx context.Context, steps []Step, into []*Batch) error {
 	s.starts = s.starts[:0]
-	roots := 0
+	askers := 0
 	for i := range steps {
-		s.starts = append(s.starts, roots)
-		roots += steps[i].roots()
+		s.starts = append(s.starts, askers)
+		askers += s.options.askers(&steps[i])
 	}
 	var taken atomic.Int64
 	work := func(m *maker) error {
