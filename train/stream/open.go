@@ -46,7 +46,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		d.Direct, d.Probe = true, true
 	}
 	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
-		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Workers: t.Workers, Disk: d,
+		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Workers: t.Workers, Disk: d,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.set.Path(), err)
@@ -145,6 +145,7 @@ func (t *trainer) demand(b *temporal.Batch, step, weights int64, files []int64) 
 		noted, slot := cachetier.NotedBytes(places)
 		add(plan.Rows{Count: int64(places), Bytes: int64(bytes), Index: slot, Inputs: len(b.Nodes), Rewritten: true, Noted: noted})
 		d.Fixed += mutable.FixedBytes(places)
+		d.Step += int64(max(t.Staleness-1, 0)*max(len(b.Writes), len(b.Mails))*bytes) * stepMargin / 100 // what records were before the last steps
 	}
 	if f := t.tables.file; f != nil {
 		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: len(b.Events)})
@@ -158,7 +159,7 @@ func (t *trainer) demand(b *temporal.Batch, step, weights int64, files []int64) 
 	}
 	scratch := t.draw.sampler.Bytes() - 4*t.events.Places() // which a batch has needed
 	d.Fixed += programBytes + weights/4*7 + populations + 4*t.events.Places()
-	d.Step = step*stepMargin/100 + int64(t.inflight())*rows*stepMargin/100
+	d.Step += step*stepMargin/100 + int64(t.inflight())*rows*stepMargin/100
 	window := t.Window
 	if window == 0 {
 		window = plan.MaxWindow
