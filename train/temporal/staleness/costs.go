@@ -2,9 +2,11 @@ package staleness
 
 import "math"
 
-// The stages of a step, in order. Features and State share a reader: of all steps, one of the two runs at a time.
+// The stages of a step, in order. Page brings rows from disk ahead of their step, those of state as well, whatever their values will be. Features
+// and State copy them for it, and share a reader: of all steps, one of the two runs at a time.
 const (
 	Sample = iota
+	Page
 	Features
 	State
 	Train
@@ -37,7 +39,7 @@ func (c Costs) Serial() (sum float64) {
 // Limit is the shortest period of a step, at any k: that of the busiest resource.
 func (c Costs) Limit() float64 {
 	s := c.Stage
-	t := max(s[Sample], s[Features]+s[State], s[Train], s[Publish])
+	t := max(s[Sample], s[Page], s[Features]+s[State], s[Train], s[Publish])
 	if c.Cores > 0 {
 		t = max(t, c.Compute/float64(c.Cores))
 	}

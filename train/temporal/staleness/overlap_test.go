@@ -52,6 +52,18 @@ func TestOverlap(t *testing.T) {
 			most = k
 		}
 	}
+	for k := 1; k <= steps+1; k++ {
+		r := NewRealised(k)
+		for epoch := range 2 {
+			for i := range read {
+				r.Add(read[i], written[i])
+			}
+			require.InDelta(t, o.Share(k), r.Mean(), 1e-12, "k = %d", k)
+			require.Equal(t, (epoch+1)*max(0, steps-k+1), r.Steps)
+			r.Begin()
+			require.Empty(t, r.last)
+		}
+	}
 	require.Equal(t, most, o.Most())
 	require.Less(t, most, steps)
 }

@@ -53,7 +53,8 @@ func (c Costs) begin(s []Step) (t Step, eager float64) {
 		last = s[len(s)-1]
 	}
 	t.run(c, Sample, last.End[Sample])
-	t.run(c, Features, max(t.End[Sample], last.End[State]))
+	t.run(c, Page, max(t.End[Sample], last.End[Page]))
+	t.run(c, Features, max(t.End[Page], last.End[State]))
 	return t, max(t.End[Features], last.End[State])
 }
 

@@ -22,7 +22,7 @@ func ks(s []Step) (all []int) {
 }
 
 func TestSchedules(t *testing.T) {
-	c := Costs{Stage: [Stages]float64{1, 1, 1, 4, 2}}
+	c := Costs{Stage: [Stages]float64{1, 0, 1, 1, 4, 2}}
 	s := c.Plan(30, 0)
 	require.Equal(t, []int{1, 2, 2, 2, 2}, ks(s[:5]))
 	require.Equal(t, [][2]float64{{2, 3}, {4, 5}, {9, 10}, {13, 14}}, spans(s, State, 4))
@@ -33,14 +33,14 @@ func TestSchedules(t *testing.T) {
 	require.Equal(t, 9+29*4.0, s[29].End[Publish])
 	require.Equal(t, s, c.Constant(30, 2))
 
-	c = Costs{Stage: [Stages]float64{2, 3, 1, 3, 2}}
+	c = Costs{Stage: [Stages]float64{2, 0, 3, 1, 3, 2}}
 	require.Equal(t, 4.0, c.Limit())
 	require.Equal(t, 2, c.Best())
 	s = c.Plan(10, 0)
 	require.Equal(t, [][2]float64{{2, 5}, {6, 9}, {10, 13}}, spans(s, Features, 3))
 	require.Equal(t, [][2]float64{{6, 9}, {10, 13}, {14, 17}}, spans(s, Train, 3))
 
-	c = Costs{Stage: [Stages]float64{1, 1, 1, 2, 3}} // publishing is slowest: k grows for ever and gains nothing
+	c = Costs{Stage: [Stages]float64{1, 0, 1, 1, 2, 3}} // publishing is slowest: k grows for ever and gains nothing
 	s = c.Plan(30, 0)
 	require.Equal(t, []int{1, 2, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7}, ks(s[:14]))
 	require.Equal(t, 12, s[29].K)
@@ -49,7 +49,7 @@ func TestSchedules(t *testing.T) {
 	require.Equal(t, 95.0, s[29].End[Publish])
 	require.Equal(t, 95.0, capped[29].End[Publish])
 
-	c = Costs{Stage: [Stages]float64{1, 4, 4, 1, 1}} // reading is slowest
+	c = Costs{Stage: [Stages]float64{1, 0, 4, 4, 1, 1}} // reading is slowest
 	require.Equal(t, 8.0, c.Limit())
 	for _, step := range c.Plan(30, 0) {
 		require.Equal(t, 1, step.K)
