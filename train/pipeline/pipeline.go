@@ -37,6 +37,8 @@ type Config struct {
 	// Buffers is how many steps have their rows there at a time: one in use, and others that are gathered before, or written back behind it.
 	// Default 2.
 	Buffers int
+	// Late, of tests, is called before rows are copied, with Gather, and before those that wait for earlier steps are, with State. Default nil.
+	Late func(stage string)
 }
 
 // Table is what the rows of a table are: Cols elements of Type.
@@ -246,6 +248,7 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 		own.rows, own.read = make([]kernels.Tensor, len(inputs)), make([]cachetier.Stats, len(p.Tables))
 	}
 	b.Rows, b.Read = own.rows, own.read
+	p.late(Gather)
 	for t, table := range p.Tables {
 		if table.Lag == 0 {
 			if err := p.gatherOf(ctx, w, i, b, t); err != nil {
@@ -257,14 +260,24 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 		if table.Lag == 0 {
 			continue
 		}
-		if err := p.Planner.Written(ctx, b.Step-table.Lag); err != nil {
+		began := time.Now()
+		err := p.Planner.Written(ctx, b.Step-table.Lag)
+		p.clock.stateWait.Add(int64(time.Since(began)))
+		if err != nil {
 			return err
 		}
+		p.late(State)
 		if err := p.gatherOf(ctx, w, i, b, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (p *Pipeline) late(stage string) {
+	if p.Late != nil {
+		p.Late(stage)
+	}
 }
 
 // gatherOf is gather for one table.

@@ -25,7 +25,10 @@ type Stats struct {
 	Step   float64 `json:"step"`            // in use
 	Write  float64 `json:"write,omitempty"` // in writers
 	Wait   float64 `json:"wait"`            // in which use had no batch
-	Run    float64 `json:"run"`             // in Run, which the stages share
+	// StateWait is how long gathering waited, with all else of a step there, until the steps were written back whose rows it is to see. That use
+	// waited meanwhile is part of Wait.
+	StateWait float64 `json:"state_wait,omitempty"`
+	Run       float64 `json:"run"` // in Run, which the stages share
 	// Samplers is how many batches were drawn at once.
 	Samplers int `json:"samplers"`
 }
@@ -52,7 +55,8 @@ func (s Stats) Limiting() string {
 func (s Stats) Add(t Stats) Stats {
 	return Stats{
 		Sample: s.Sample + t.Sample, Plan: s.Plan + t.Plan, Load: s.Load + t.Load, Gather: s.Gather + t.Gather,
-		State: s.State + t.State, Write: s.Write + t.Write, Step: s.Step + t.Step, Wait: s.Wait + t.Wait, Run: s.Run + t.Run, Samplers: max(s.Samplers, t.Samplers),
+		State: s.State + t.State, Write: s.Write + t.Write, Step: s.Step + t.Step,
+		Wait: s.Wait + t.Wait, StateWait: s.StateWait + t.StateWait, Run: s.Run + t.Run, Samplers: max(s.Samplers, t.Samplers),
 	}
 }
 
@@ -60,13 +64,14 @@ func (s Stats) Add(t Stats) Stats {
 func (s Stats) Sub(earlier Stats) Stats {
 	return Stats{
 		Sample: s.Sample - earlier.Sample, Plan: s.Plan - earlier.Plan, Load: s.Load - earlier.Load, Gather: s.Gather - earlier.Gather,
-		State: s.State - earlier.State, Write: s.Write - earlier.Write, Step: s.Step - earlier.Step, Wait: s.Wait - earlier.Wait, Run: s.Run - earlier.Run, Samplers: s.Samplers,
+		State: s.State - earlier.State, Write: s.Write - earlier.Write, Step: s.Step - earlier.Step,
+		Wait: s.Wait - earlier.Wait, StateWait: s.StateWait - earlier.StateWait, Run: s.Run - earlier.Run, Samplers: s.Samplers,
 	}
 }
 
 // clock counts nanoseconds.
 type clock struct {
-	load, gather, rewritten, use, write, wait, running atomic.Int64
+	load, gather, rewritten, use, write, wait, stateWait, running atomic.Int64
 }
 
 // Stats may be called at any time. A Run counts when it ends, its stages as they go.
@@ -75,6 +80,7 @@ func (p *Pipeline) Stats() Stats {
 	drawing, deciding := p.Planner.Worked()
 	return Stats{
 		Sample: drawing.Seconds(), Plan: deciding.Seconds(), Load: seconds(&p.clock.load), Gather: seconds(&p.clock.gather),
-		State: seconds(&p.clock.rewritten), Write: seconds(&p.clock.write), Step: seconds(&p.clock.use), Wait: seconds(&p.clock.wait), Run: seconds(&p.clock.running), Samplers: p.Planner.Parallel,
+		State: seconds(&p.clock.rewritten), Write: seconds(&p.clock.write), Step: seconds(&p.clock.use),
+		Wait: seconds(&p.clock.wait), StateWait: seconds(&p.clock.stateWait), Run: seconds(&p.clock.running), Samplers: p.Planner.Parallel,
 	}
 }
