@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 
+	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
@@ -11,7 +12,7 @@ import (
 type drawer struct {
 	sampler *temporal.Sampler
 	of      func(step int) temporal.Step
-	late    func() // of tests
+	late    func(stage string) // of tests
 
 	steps   []temporal.Step
 	batches []*temporal.Batch
@@ -28,11 +29,11 @@ func (d *drawer) New() plan.Batch { return new(temporal.Batch) }
 
 // Draw draws the events of some steps.
 func (d *drawer) Draw(ctx context.Context, _ *plan.Steps, from int, into []plan.Batch) error {
-	if d.late != nil {
-		d.late()
-	}
 	d.steps, d.batches = d.steps[:0], d.batches[:0]
 	for i, b := range into {
+		if d.late != nil {
+			d.late(pipeline.Sample)
+		}
 		d.steps, d.batches = append(d.steps, d.of(from+i)), append(d.batches, b.(*temporal.Batch))
 	}
 	return d.sampler.Draw(ctx, d.steps, d.batches)

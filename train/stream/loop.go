@@ -144,7 +144,7 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 // update is one step.
 func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, err error) {
 	if t.hooks.late != nil {
-		t.hooks.late()
+		t.hooks.late(pipeline.Step)
 	}
 	in := t.input(b)
 	in.Key = sample.StepSeed(t.Seed, epoch, b.Step) | 1
@@ -229,6 +229,7 @@ func (t *trainer) explainLoss(loss float64, in temporal.Input) error {
 // writer publishes what a step changes behind it, in the order of steps.
 type writer struct {
 	publish    func(places []uint32, changes []byte) error
+	late       func(stage string) // of tests
 	full, free chan *kept
 }
 
@@ -257,6 +258,9 @@ func (w *writer) keep(places []uint32, changes []byte) error {
 // WriteBack publishes what the next step has kept.
 func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 	k := <-w.full
+	if w.late != nil {
+		w.late(pipeline.Write)
+	}
 	err := w.publish(k.places, k.changes)
 	w.free <- k
 	return nil, err

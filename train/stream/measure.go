@@ -55,7 +55,7 @@ func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch
 	}
 	return pipe.Run(ctx, plan.Steps{To: p.steps()}, func(b *pipeline.Gathered) error {
 		if t.hooks.late != nil {
-			t.hooks.late()
+			t.hooks.late(pipeline.Step)
 		}
 		t.peak.Look()
 		t.heap.Follow()

@@ -205,16 +205,16 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand, d disk.Opt
 		Sampler: t.draw, Parallel: t.Workers, Tables: t.tables.stacks, Types: types, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
 		BatchBytes: demand.Batches.Bytes, BatchRows: inputs,
 	})
-	t.pipe = pipeline.New(pipeline.Config{Planner: p, Tables: rows, Backend: t.be, Buffers: t.inflight()})
+	t.pipe = pipeline.New(pipeline.Config{Planner: p, Tables: rows, Backend: t.be, Buffers: t.inflight(), Late: t.hooks.late})
 	fresh := append([]pipeline.Table(nil), rows...)
 	for i := range fresh {
 		fresh[i].Lag = min(fresh[i].Lag, 1)
 	}
-	t.replays = pipeline.New(pipeline.Config{Planner: p, Tables: fresh, Backend: t.be})
+	t.replays = pipeline.New(pipeline.Config{Planner: p, Tables: fresh, Backend: t.be, Late: t.hooks.late})
 	// Batches of state alone are much smaller than others, so that more of them are drawn and read together.
 	config := p.Config
 	config.BatchBytes, config.BatchRows = 0, nil
-	t.states = pipeline.New(pipeline.Config{Planner: plan.NewPlanner(config), Tables: fresh, Backend: t.be})
+	t.states = pipeline.New(pipeline.Config{Planner: plan.NewPlanner(config), Tables: fresh, Backend: t.be, Late: t.hooks.late})
 	return nil
 }
 

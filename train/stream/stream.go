@@ -36,8 +36,8 @@ type Hooks struct {
 	Text  func(string) string
 	Live  func(now func() *run.Result) (stop func())
 
-	faults disk.Faults // of tests
-	late   func()      // of tests: called in every stage
+	faults disk.Faults        // of tests
+	late   func(stage string) // of tests: called in every stage, once a step, by its name in package pipeline
 }
 
 // trainer is the state of a run.
@@ -161,7 +161,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{Options: o.FilledStream(events.Len()), hooks: h, set: ds, events: events, split: events.Stream.Split, be: h.Backend, saved: -1}
+	t := &trainer{Options: o.FilledStream(events.Len()), hooks: h, set: ds, events: events, split: events.Stream.Split, be: h.Backend, saved: -1, late: writer{late: h.late}}
 	t.Stream = events.Stream.Name
 	if t.Metric == "" {
 		t.Metric = metric.AP

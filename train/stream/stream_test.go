@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,7 +101,7 @@ func outcomeOf(r *run.Result) outcome {
 }
 
 // late sleeps for a while, most times.
-func late() {
+func late(string) {
 	if n := rand.IntN(4); n > 0 {
 		time.Sleep(time.Duration(rand.IntN(100*n)) * time.Microsecond)
 	}
@@ -128,7 +129,7 @@ func TestSame(t *testing.T) {
 			} {
 				o := o
 				change(&o)
-				faults := func(int, int64, int) disk.Fault { late(); return disk.Fault{} }
+				faults := func(int, int64, int) disk.Fault { late(""); return disk.Fault{} }
 				require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{late: late, faults: faults})), "%s, staleness %d, %s", kind, k, name)
 			}
 		}
@@ -238,7 +239,8 @@ func TestResume(t *testing.T) {
 			o.CheckpointEvery = 5
 			path, cuts := filepath.Join(t.TempDir(), "run"), 0
 			for {
-				left := 1 + rand.IntN(70)
+				var left atomic.Int64
+				left.Store(1 + rand.Int64N(250))
 				ctx, cancel := context.WithCancel(t.Context())
 				r, err := Run(ctx, ds, func() (*run.Dir, error) {
 					if cuts == 0 {
@@ -246,8 +248,8 @@ func TestResume(t *testing.T) {
 					}
 					dir, _, err := run.Open(path)
 					return dir, err
-				}, o, "test", Hooks{late: func() {
-					if left--; left == 0 {
+				}, o, "test", Hooks{late: func(string) {
+					if left.Add(-1) == 0 {
 						cancel()
 					}
 				}})
