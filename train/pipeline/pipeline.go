@@ -226,11 +226,7 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 			if err := p.gather(ctx, w, i, b); err != nil {
 				return err
 			}
-			if i == len(w.Steps)-1 {
-				for _, rows := range w.Rows {
-					rows.Release()
-				}
-			}
+			p.release(w, i)
 			select {
 			case out <- b:
 			case <-ctx.Done():
@@ -239,6 +235,15 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 		}
 	}
 	return nil
+}
+
+// release gives up the rows of w when those of its i-th step, the last one, are copied.
+func (p *Pipeline) release(w *plan.Window, i int) {
+	if i == len(w.Steps)-1 {
+		for _, rows := range w.Rows {
+			rows.Release()
+		}
+	}
 }
 
 // gather copies the rows of the i-th step of w to the buffers of b: last those that wait for earlier steps.

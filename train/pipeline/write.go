@@ -16,24 +16,29 @@ type Writer interface {
 // the run has ended meanwhile.
 func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, free chan<- *buffers) error {
 	for b := range in {
-		began := time.Now()
-		var all plan.Written
-		for _, w := range writers {
-			if b.written {
-				break
-			}
-			written, err := w.WriteBack(b.Step, b)
-			if err != nil {
-				return err
-			}
-			all = all.Add(written)
-		}
-		p.clock.write.Add(int64(time.Since(began)))
-		if err := p.finish(b, all, free); err != nil {
+		if err := p.write(writers, b, free); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// write has the writers put back what a step changed, unless it did so itself.
+func (p *Pipeline) write(writers []Writer, b *Gathered, free chan<- *buffers) error {
+	began := time.Now()
+	var all plan.Written
+	for _, w := range writers {
+		if b.written {
+			break
+		}
+		written, err := w.WriteBack(b.Step, b)
+		if err != nil {
+			return err
+		}
+		all = all.Add(written)
+	}
+	p.clock.write.Add(int64(time.Since(began)))
+	return p.finish(b, all, free)
 }
 
 // finish takes note that nobody needs a step's batch any more, and what the step wrote.
