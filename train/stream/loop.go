@@ -125,20 +125,16 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 		t.partial.count(a, cachetier.Sum(did))
 		t.counted.tables = each(did, t.counted.tables, cachetier.Stats.Add)
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
-		if err := t.tell(n, a.Mean()); err != nil {
-			return err
-		}
-		if t.partial.Steps == steps {
-			return nil // all are done
-		}
-		return ctx.Err()
+		return t.tell(n, a.Mean()) // where ctx has ended, no step follows, and this one is still written back
 	}
 	var writers []pipeline.Writer
 	if t.tables.state != nil && t.Publish == run.Late {
 		writers = append(writers, &t.late)
 		t.late.begin(t.inflight()+1, t.publish)
 	}
-	return t.pipe.Run(ctx, plan.Steps{From: from, To: to, Follows: from > 0}, use, writers...)
+	err := t.pipe.Run(ctx, plan.Steps{From: from, To: to, Follows: from > 0}, use, writers...)
+	t.torn = t.torn || t.late.behind()
+	return err
 }
 
 // update is one step.
@@ -231,6 +227,7 @@ type writer struct {
 	publish    func(places []uint32, changes []byte) error
 	late       func(stage string) // of tests
 	full, free chan *kept
+	failed     bool
 }
 
 // kept is what a step is to publish.
@@ -241,7 +238,7 @@ type kept struct {
 
 // begin forgets what an earlier range has left. At most so many steps are kept at a time.
 func (w *writer) begin(steps int, publish func(places []uint32, changes []byte) error) {
-	w.publish, w.full, w.free = publish, make(chan *kept, steps), make(chan *kept, steps)
+	w.publish, w.full, w.free, w.failed = publish, make(chan *kept, steps), make(chan *kept, steps), false
 	for range steps {
 		w.free <- new(kept)
 	}
@@ -262,9 +259,13 @@ func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 		w.late(pipeline.Write)
 	}
 	err := w.publish(k.places, k.changes)
+	w.failed = err != nil
 	w.free <- k
 	return nil, err
 }
+
+// behind tells, after a range, whether a step whose weights were updated is not written.
+func (w *writer) behind() bool { return w.failed || len(w.full) > 0 }
 
 // tell records a step.
 func (t *trainer) tell(epoch int, loss float64) error {
