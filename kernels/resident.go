@@ -22,6 +22,15 @@ func ResidentBytes() (own, file int64) {
 	return anon + shm, file
 }
 
+// ProcessorSeconds is what the process has used of all processors, 0 where the system does not say.
+func ProcessorSeconds() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
 func largestResident() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

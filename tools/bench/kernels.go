@@ -56,9 +56,9 @@ func compareKernels(ctx context.Context, c *comparison) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				before := processorSeconds()
+				before := kernels.ProcessorSeconds()
 				runs, _ := bench.Time(jobs[j].Run, turnTime)
-				k.ns[string(s)] = append(k.ns[string(s)], 1e9*(processorSeconds()-before)/float64(runs+1)) // one warms up
+				k.ns[string(s)] = append(k.ns[string(s)], 1e9*(kernels.ProcessorSeconds()-before)/float64(runs+1)) // one warms up
 			}
 			if c.python != "" && strings.HasPrefix(name, "MatMul/") {
 				each, err := c.openBLAS(ctx, strings.TrimPrefix(name, "MatMul/"))

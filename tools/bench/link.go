@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -168,7 +169,7 @@ func (w *linkDraws) turn(ctx context.Context) (seconds, share float64, err error
 	for step := range w.steps {
 		for i := range took {
 			i = (i + step) % len(took) // neither is always the one whose lists the other has brought into the caches
-			began := processorSeconds()
+			began := kernels.ProcessorSeconds()
 			seeds := w.links.Seeds(step)
 			if w.batch.Without = nil; i == 1 {
 				w.batch.Without = w.links.Without(step)
@@ -176,7 +177,7 @@ func (w *linkDraws) turn(ctx context.Context) (seconds, share float64, err error
 			if err := w.sampler.SampleOne(ctx, &w.batch, schedule.At(step), seeds...); err != nil {
 				return 0, 0, err
 			}
-			took[i] += processorSeconds() - began
+			took[i] += kernels.ProcessorSeconds() - began
 		}
 	}
 	return took[0] / float64(w.steps), took[1]/took[0] - 1, nil

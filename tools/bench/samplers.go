@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -196,7 +197,7 @@ func newDrawn(d *data.Data, config sample.Config, seeds []uint32) *drawn {
 
 func (d *drawn) turn() (drawnTurn, error) {
 	var turn drawnTurn
-	began := processorSeconds()
+	began := kernels.ProcessorSeconds()
 	err := d.each(func(b *sample.Batch) {
 		for l := range b.Layers {
 			for r := range b.Layers[l].Blocks {
@@ -207,7 +208,7 @@ func (d *drawn) turn() (drawnTurn, error) {
 			turn.Nodes += float64(len(nodes))
 		}
 	})
-	turn.Seconds = processorSeconds() - began
+	turn.Seconds = kernels.ProcessorSeconds() - began
 	d.last = turn
 	return turn, err
 }

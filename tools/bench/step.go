@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/bench"
@@ -216,19 +214,10 @@ func (s *steps) turn() turn {
 		s.be.UploadF32(p.Value, s.initial[i])
 	}
 	var t turn
-	start, before := time.Now(), processorSeconds()
+	start, before := time.Now(), kernels.ProcessorSeconds()
 	for _, b := range s.batches {
 		t.Losses = append(t.Losses, s.trainer.Step(&b.Batch, b.rows, b.labels, rate, 1))
 	}
-	t.Seconds, t.Processor = time.Since(start).Seconds(), processorSeconds()-before
+	t.Seconds, t.Processor = time.Since(start).Seconds(), kernels.ProcessorSeconds()-before
 	return t
-}
-
-// processorSeconds is what this process has used of all cores.
-func processorSeconds() float64 {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return math.NaN()
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
