@@ -56,6 +56,16 @@ func (b *Batch) mails() []Write {
 	return b.Writes
 }
 
+// Written appends the places of the nodes whose state the events change, some of them twice, and returns all.
+func (b *Batch) Written(places []uint32) []uint32 {
+	for _, writes := range [][]Write{b.Writes, b.Mails} {
+		for _, w := range writes {
+			places = append(places, b.Nodes[w.Node])
+		}
+	}
+	return places
+}
+
 // Inputs are the rows that the batch reads: of the table of states, and of that of events' features.
 func (b *Batch) Inputs() [][]uint32 { return [][]uint32{b.Nodes, b.Events} }
 

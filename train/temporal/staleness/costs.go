@@ -62,7 +62,10 @@ func (c Costs) Period(k int) float64 { return max(c.Limit(), c.cycle()/float64(k
 func (c Costs) PeriodInFlight(n int) float64 { return max(c.Limit(), c.Serial()/float64(n)) }
 
 // Best is the least k whose period is Limit. 1 means that the plain loop's results come at full speed.
-func (c Costs) Best() int { return c.least(c.cycle()) }
+func (c Costs) Best() int { return c.Within(0) }
+
+// Within is the least k whose period is at most 1 + share times Limit: costs that were measured are known to some share alone.
+func (c Costs) Within(share float64) int { return c.least(c.cycle() / (1 + share)) }
 
 // InFlight is how many steps must be under way for a period of Limit.
 func (c Costs) InFlight() int { return c.least(c.Serial()) }

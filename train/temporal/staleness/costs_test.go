@@ -99,6 +99,10 @@ func TestPeriods(t *testing.T) {
 		}
 		best := c.Best()
 		require.Equal(t, c.Limit(), c.Period(best), "%+v", c)
+		near := c.Within(0.1)
+		require.LessOrEqual(t, near, best)
+		require.LessOrEqual(t, c.Period(near), 1.1*c.Limit()*(1+1e-9))
+		require.True(t, near == 1 || c.Period(near-1) > 1.1*c.Limit(), "%+v: a smaller one is near enough", c)
 		require.True(t, best == 1 || c.Period(best-1) > c.Limit(), "%+v: a smaller one is as fast", c)
 	}
 }
