@@ -85,6 +85,9 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	printf(w, "stream %s: %s events, of which %s to train, %s valid, %s test; negatives of %s, %s in training, %s in evaluation\n", s.Name, count(s.Events), count(s.Train),
 		count(s.Valid), count(s.Test), s.Negatives, count(int64(s.TrainNegatives)), count(int64(s.EvalNegatives)))
 	fmt.Fprintln(w, clean(stalenessText(s.Staleness)))
+	if text := waitsText(r); text != "" {
+		fmt.Fprintln(w, text)
+	}
 	if t := s.State; t != nil {
 		printf(w, "state: %s records of %s, of %s nodes that had events; %s written\n", count(t.Nodes), size(int64(t.RecordBytes)), count(t.Touched), size(t.BytesWritten))
 	}
@@ -103,11 +106,36 @@ func stalenessText(s run.StalenessOf) string {
 	case s.K == 1:
 		text += ", the plain loop"
 	}
+	if p := s.Predicted; p != nil {
+		text += fmt.Sprintf("; the rehearsal foretold %s a step, and %s with the stages in turn", seconds(p.Seconds), seconds(p.Serial))
+	}
 	text += fmt.Sprintf("; state published %s, %d steps in flight", s.Publish, s.Inflight)
 	if s.K > 1 {
 		text += fmt.Sprintf(", %s of the nodes read were out of date", percent(s.Realised))
 	}
 	return text
+}
+
+// free is the share of the time up to which waiting is nothing to speak of.
+const free = 0.05
+
+// waitsText says by what was measured whether a larger staleness would be of use; it is empty where nothing was trained, and without state.
+func waitsText(r *run.Result) string {
+	s := r.Stages
+	all := s.Step + s.Wait
+	if all <= 0 || r.Stream.State == nil {
+		return ""
+	}
+	text := fmt.Sprintf("training waited %s of the time for rows, and these %s for the state of earlier steps", percent(s.Wait/all), percent(min(1, s.StateWait/all)))
+	switch {
+	case r.Stream.Staleness.K > 1:
+		return text
+	case s.Wait < free*all:
+		return text + ": staleness 1 is free"
+	case s.StateWait < free*all:
+		return text + ": staleness 1 is free, since it is not state that is waited for"
+	}
+	return text + "; --staleness auto finds what a larger staleness gains"
 }
 
 // stateLine is the state of a stream's nodes in a line of a view.

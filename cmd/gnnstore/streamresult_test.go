@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -133,6 +134,7 @@ replay of the stream by the best weights, in 12 s; AP and AUC are means over bat
        destination's count   23,621   59.40 %   60.40 %     58.40 %      61.40 %
 stream events: 157,474 events, of which 110,232 to train, 23,621 valid, 23,621 test; negatives of destinations, 998 in training, 1,000 in evaluation
 staleness 1, the plain loop; state published early, 3 steps in flight
+training waited 5.0 % of the time for rows, and these 0.0 % for the state of earlier steps: staleness 1 is free, since it is not state that is waited for
 state: 9,227 records of 872 B, of 9,100 nodes that had events; 3 MiB written
 
 time: of 100 s, drawing took 1 s (2 at once), planning 0 s, loading 0 s, gathering 4 s (state 3 s), writing state 2 s, steps 95 s, and they waited 5 s; step limits
@@ -153,6 +155,20 @@ memory: peak 0 B, and 0 B of mapped files
 		"--staleness 3 repeats the run; state published late, 5 steps in flight, 22.1 % of the nodes read were out of date\n")
 	require.Equal(t, "staleness 1: auto finds that training waits for no state at 1, so that the plain loop is free; state published early, 3 steps in flight",
 		stalenessText(run.StalenessOf{K: 1, Auto: true, Publish: run.Early, Inflight: 3, Best: 1, Most: 4}))
+
+	predicted := run.StalenessOf{K: 2, Auto: true, Publish: run.Early, Inflight: 4, Best: 2, Most: 4, Predicted: &run.Rehearsal{Seconds: 0.08, Serial: 0.2}}
+	require.Contains(t, stalenessText(predicted), "; the rehearsal foretold 80 ms a step, and 200 ms with the stages in turn;")
+	for _, c := range []struct {
+		k               int
+		wait, stateWait float64
+		want            string
+	}{
+		{1, 2, 80, ": staleness 1 is free"}, {1, 40, 1, ": staleness 1 is free, since it is not state that is waited for"},
+		{1, 40, 60, "; --staleness auto finds what a larger staleness gains"}, {3, 40, 60, "60.0 % for the state of earlier steps"},
+	} {
+		r.Stages, r.Stream.Staleness.K = pipeline.Stats{Step: 100 - c.wait, Wait: c.wait, StateWait: c.stateWait}, c.k
+		require.Regexp(t, regexp.QuoteMeta(c.want)+"$", waitsText(r))
+	}
 
 	r.Stream = &run.StreamOf{} // of a run that ended before it knew more
 	r.Stages = pipeline.Stats{}

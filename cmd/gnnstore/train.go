@@ -484,6 +484,9 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 			if rec.AutoEpochs != nil {
 				printf(stdout, "%s\n", rec.AutoEpochs.Reason)
 			}
+			if rec.AutoStaleness != nil {
+				printf(stdout, "%s\n", rec.AutoStaleness.Reason)
+			}
 			if n := len(rec.Resumed); n > 0 {
 				printf(stdout, "resumed after %s steps\n", count(int64(rec.Resumed[n-1].Updates)))
 			}

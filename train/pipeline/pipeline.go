@@ -37,7 +37,7 @@ type Config struct {
 	// Buffers is how many steps have their rows there at a time: one in use, and others that are gathered before, or written back behind it.
 	// Default 2.
 	Buffers int
-	// Late, of tests, is called before rows are copied, with Gather, and before those that wait for earlier steps are, with State. Default nil.
+	// Late, of tests, is called when rows of a table are copied: with State where they wait for earlier steps, else with Gather. Default nil.
 	Late func(stage string)
 }
 
@@ -253,7 +253,6 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 		own.rows, own.read = make([]kernels.Tensor, len(inputs)), make([]cachetier.Stats, len(p.Tables))
 	}
 	b.Rows, b.Read = own.rows, own.read
-	p.late(Gather)
 	for t, table := range p.Tables {
 		if table.Lag == 0 {
 			if err := p.gatherOf(ctx, w, i, b, t); err != nil {
@@ -271,18 +270,11 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 		if err != nil {
 			return err
 		}
-		p.late(State)
 		if err := p.gatherOf(ctx, w, i, b, t); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (p *Pipeline) late(stage string) {
-	if p.Late != nil {
-		p.Late(stage)
-	}
 }
 
 // gatherOf is gather for one table.
@@ -295,6 +287,12 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 			p.clock.rewritten.Add(took)
 		}
 	}()
+	switch {
+	case p.Late != nil && table.Lag > 0:
+		p.Late(State)
+	case p.Late != nil:
+		p.Late(Gather)
+	}
 	rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[n]), Cols: table.Cols}
 	rows.Buf = p.grow(&b.buffers.of[t], table.Type, rows.Len())
 	b.Rows[n] = rows

@@ -32,9 +32,11 @@ type Record struct {
 	Evaluation string      `json:"evaluation"`
 	// AutoEpochs is what the epochs come to where they are Auto; absent where they are a number.
 	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
-	Version    string      `json:"version"`
-	Host       Host        `json:"host"`
-	Started    time.Time   `json:"started"`
+	// AutoStaleness is likewise what the staleness comes to.
+	AutoStaleness *AutoStaleness `json:"auto_staleness,omitempty"`
+	Version       string         `json:"version"`
+	Host          Host           `json:"host"`
+	Started       time.Time      `json:"started"`
 	// Resumed has an entry for each time that the run was continued.
 	Resumed []Resumption `json:"resumed,omitempty"`
 }

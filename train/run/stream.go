@@ -225,6 +225,8 @@ type StalenessOf struct {
 	Most int `json:"k_max,omitempty"`
 	// Realised is the share of the nodes read whose state later steps had changed already: MSPipe's f(k).
 	Realised float64 `json:"realised"`
+	// Predicted is what a rehearsal came to before the run; nil where a number was given.
+	Predicted *Rehearsal `json:"predicted,omitempty"`
 }
 
 // StateOf is the state of nodes.

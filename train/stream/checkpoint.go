@@ -18,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/temporal/staleness"
 )
 
 // A checkpoint after a whole epoch has no state, since the next one begins without. One within an epoch, and the one before its validation, names
@@ -46,6 +47,8 @@ type progress struct {
 	Epochs       int        `json:"epochs"` // whole ones
 	State        marks      `json:"state"`
 	SoFar        run.Result `json:"so_far"`
+	// Stale is how much was read out of date.
+	Stale staleness.Counted `json:"stale"`
 }
 
 // marks are the state of nodes in checkpoints.
@@ -112,7 +115,7 @@ func (t *trainer) saveCheckpoint(state bool) error {
 	}
 	at := progress{
 		Updates: updates, Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics, MetricsXXH3: sum,
-		Epochs: len(t.result.Epochs), State: t.mark, SoFar: t.result.SoFar(),
+		Epochs: len(t.result.Epochs), State: t.mark, SoFar: t.result.SoFar(), Stale: t.stale.Counted,
 	}
 	for key, v := range map[string]any{progressKey: at, run.RecordKey: t.record} {
 		text, err := json.Marshal(v)
@@ -295,6 +298,7 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 		t.tables.state.Undone(undos)
 	}
 	t.saved, t.partial, t.worse, t.mark = at.Updates, at.Partial, at.Worse, at.State
+	t.stale.Counted = at.Stale
 	now := t.result
 	t.result = &at.SoFar
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options

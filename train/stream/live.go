@@ -83,6 +83,7 @@ func (t *trainer) show(at run.Live) {
 	m.Epochs, m.Losses = slices.Clone(m.Epochs), slices.Clone(m.Losses)
 	stream := *m.Stream
 	m.Stream = &stream
+	stream.Staleness.Realised = t.stale.Mean()
 	since := &t.shown.since
 	if now.Sub(since[1].at) > markEvery {
 		since[0], since[1] = since[1], t.markNow(now)
@@ -136,6 +137,7 @@ func (t *trainer) collect() {
 	t.result.Evaluation.Disk = t.counted.evaluated.Add(t.before.evaluated)
 	t.result.Window = run.WindowOf(t.pipe.Planner)
 	t.result.Latency, _ = run.LatencyOf(t.tables.stacks)
+	t.result.Stream.Staleness.Realised = t.stale.Mean()
 	if s := t.tables.state; s != nil {
 		c := s.Counts()
 		t.result.Stream.State = &run.StateOf{

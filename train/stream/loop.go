@@ -111,7 +111,10 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 		return fmt.Errorf("%s: %w", t.set.Path(), err)
 	}
 	if t.tables.state != nil {
-		t.tables.state.SetLag(t.Staleness)
+		t.tables.state.SetLag(t.lag)
+	}
+	if from == 0 {
+		t.stale.Begin()
 	}
 	before := t.tables.stats()
 	use := func(b *pipeline.Gathered) error {
@@ -123,6 +126,11 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 		did := each(read, before, cachetier.Stats.Sub)
 		before = append(before[:0], read...)
 		t.partial.count(a, cachetier.Sum(did))
+		if t.lag > 1 {
+			batch := b.Batch.(*temporal.Batch)
+			t.wrote = batch.Written(t.wrote[:0])
+			t.stale.Add(batch.Nodes, t.wrote)
+		}
 		t.counted.tables = each(did, t.counted.tables, cachetier.Stats.Add)
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
 		return t.tell(n, a.Mean()) // where ctx has ended, no step follows, and this one is still written back

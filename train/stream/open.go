@@ -24,7 +24,17 @@ const stateDir = "state"
 // featureTable is the table of an event's features that a network reads, if there is one.
 const featureTable = "feat"
 
-// open opens the sampler and takes the measure of a batch from the middle of the training part, splits the memory by it, and opens the rest.
+// measured is what the memory is split by. What is of a step is that of a batch from the middle of the training part.
+type measured struct {
+	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
+	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
+	nodes, events        int     // whose rows a step reads
+	writes               int     // nodes whose records it changes
+	files                []int64 // bytes that each reader has to read
+	disk                 disk.Options
+}
+
+// open opens the sampler and takes the measure of a batch, splits the memory by it, and opens the rest.
 func (t *trainer) open(ctx context.Context) (err error) {
 	total, err := tiers.Memory(t.MemoryBytes)
 	if err != nil {
@@ -70,12 +80,41 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if err := t.rehearse(b); err != nil {
 		return err
 	}
-	demand := t.demand(b, kernels.HostBytes()-before, weights, files)
-	if t.budget, err = demand.Split(total, plan.Budget{Topology: plan.Auto, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes}); err != nil {
-		return fmt.Errorf("%s: %w", t.set.Path(), err)
+	t.measured = measured{
+		total: total, weights: weights, step: kernels.HostBytes() - before, batch: b.Bytes(), scratch: max(0, sampler.Bytes()-4*places),
+		nodes: len(b.Nodes), events: len(b.Events), writes: max(len(b.Writes), len(b.Mails)), files: files, disk: d,
 	}
 	t.heap.Budget = total
-	return t.openTables(ctx, demand, d)
+	return t.openRows(ctx)
+}
+
+// openRows splits the memory by the staleness that there is, and opens the tables and pipelines.
+func (t *trainer) openRows(ctx context.Context) error {
+	demand, budget, err := t.divide()
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	t.budget = budget
+	return t.openTables(ctx, demand)
+}
+
+// closeRows is the other way round.
+func (t *trainer) closeRows() {
+	for _, p := range []**pipeline.Pipeline{&t.pipe, &t.replays, &t.states} {
+		if *p != nil {
+			(*p).Close()
+			*p = nil
+		}
+	}
+	t.tables.close()
+	t.tables = tables{file: t.tables.file}
+}
+
+// divide splits the memory.
+func (t *trainer) divide() (plan.Demand, plan.Budget, error) {
+	d := t.demand()
+	b, err := d.Split(t.measured.total, plan.Budget{Topology: plan.Auto, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes})
+	return d, b, err
 }
 
 // checkNetwork refuses a network that there is no memory for, before the system kills the process for trying.
@@ -128,9 +167,9 @@ const (
 	stepMargin   = 112      // percent of the batch that was measured that others may take
 )
 
-// demand is what each part of the run needs, judged by a batch whose step takes so many bytes beside its rows. files are the bytes that each
-// reader has to read.
-func (t *trainer) demand(b *temporal.Batch, step, weights int64, files []int64) (d plan.Demand) {
+// demand is what each part of the run needs.
+func (t *trainer) demand() (d plan.Demand) {
+	m := &t.measured
 	rows := int64(0)
 	cache := t.Cache
 	cache.Lookahead = t.Lookahead
@@ -143,35 +182,34 @@ func (t *trainer) demand(b *temporal.Batch, step, weights int64, files []int64) 
 	if bytes := t.step.Record.Bytes(); bytes > 0 {
 		places := int(t.events.Places())
 		noted, slot := cachetier.NotedBytes(places)
-		add(plan.Rows{Count: int64(places), Bytes: int64(bytes), Index: slot, Inputs: len(b.Nodes), Rewritten: true, Noted: noted})
+		add(plan.Rows{Count: int64(places), Bytes: int64(bytes), Index: slot, Inputs: m.nodes, Rewritten: true, Noted: noted})
 		d.Fixed += mutable.FixedBytes(places)
-		d.Step += int64(max(t.Staleness-1, 0)*max(len(b.Writes), len(b.Mails))*bytes) * stepMargin / 100 // what records were before the last steps
+		d.Step += int64(max(t.lag-1, 0)*m.writes*bytes) * stepMargin / 100 // what records were before the last steps
 	}
 	if f := t.tables.file; f != nil {
-		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: len(b.Events)})
+		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.events})
 	}
-	for _, bytes := range files {
+	for _, bytes := range m.files {
 		d.Fixed += min(readerBytes, bytes)
 	}
 	populations := int64(4 * len(t.known))
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))
 	}
-	scratch := t.draw.sampler.Bytes() - 4*t.events.Places() // which a batch has needed
-	d.Fixed += programBytes + weights/4*7 + populations + 4*t.events.Places()
-	d.Step += step*stepMargin/100 + int64(t.inflight())*rows*stepMargin/100
+	d.Fixed += programBytes + m.weights/4*7 + populations + 4*t.events.Places()
+	d.Step += m.step*stepMargin/100 + int64(t.inflight())*rows*stepMargin/100
 	window := t.Window
 	if window == 0 {
 		window = plan.MaxWindow
 	}
-	d.Batches = plan.Batches{Bytes: b.Bytes(), Scratch: max(0, scratch), Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window}
+	d.Batches = plan.Batches{Bytes: m.batch, Scratch: m.scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window}
 	d.Disk = t.costs
 	return d
 }
 
 // openTables opens the tables of rows with their parts of the budget, and the pipelines.
-func (t *trainer) openTables(ctx context.Context, demand plan.Demand, d disk.Options) (err error) {
-	parts := demand.Divide(t.budget)
+func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error) {
+	parts, d := demand.Divide(t.budget), t.measured.disk
 	cache := t.Cache
 	cache.Lookahead, cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Lookahead, d.Kind, d.Direct, d.Costs, d.Faults
 	var rows []pipeline.Table
@@ -186,13 +224,13 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand, d disk.Opt
 	}
 	if bytes := t.step.Record.Bytes(); bytes > 0 {
 		t.tables.state, err = mutable.Open(ctx, mutable.Options{
-			Rows: int(t.events.Places()), RowBytes: bytes, Kept: t.KeepCheckpoints, Lag: t.Staleness, Cache: room(),
+			Rows: int(t.events.Places()), RowBytes: bytes, Kept: t.KeepCheckpoints, Touched: t.touched(), Lag: t.lag, Cache: room(),
 		})
 		if err != nil {
 			return fmt.Errorf("the state of nodes: %w", err)
 		}
 		t.tables.stacks, types = append(t.tables.stacks, t.tables.state.Stack), append(types, 0)
-		rows = append(rows, pipeline.Table{Type: kernels.F32, Cols: t.step.Record.Cols(), Lag: t.Staleness})
+		rows = append(rows, pipeline.Table{Type: kernels.F32, Cols: t.step.Record.Cols(), Lag: t.lag})
 	}
 	if f := t.tables.file; f != nil {
 		if t.tables.features, err = cachetier.Open(ctx, f, room()); err != nil {

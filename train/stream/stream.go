@@ -21,6 +21,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/temporal"
+	"github.com/gnnstore/gnnstore/train/temporal/staleness"
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
@@ -54,18 +55,24 @@ type trainer struct {
 	known, all []uint32 // populations of negatives: of training, and of evaluation
 	draw       *drawer
 	step       *temporal.Stepper
+	lag        int                 // the staleness in force: 1 while Auto is not decided
+	found      *run.AutoStaleness  // what Auto came to; nil where a number was given
+	stale      *staleness.Realised // what training read that was out of date
+	wrote      []uint32            // scratch of it
+	measured   measured
 	tables     tables
 	pipe       *pipeline.Pipeline // of training
 	replays    *pipeline.Pipeline // of evaluation
 	states     *pipeline.Pipeline // of what only state is computed of
 	late       writer
+	scratch    bool // the tables are for a rehearsal
 	heap       tiers.HeapLimit
 	budget     plan.Budget
 	engine     string
 	costs      disk.Costs
 
 	scores  metric.Batches[float32] // of a batch of training
-	torn    bool                    // a step has changed the state, and not the weights
+	torn    bool                    // a step has changed the state and not the weights, or the other way round
 	best    []checkpoint.Tensor     // weights of the best epoch
 	worse   int                     // evaluations since then
 	partial partial                 // the epoch under way
@@ -162,7 +169,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		return nil, err
 	}
 	t := &trainer{Options: o.FilledStream(events.Len()), hooks: h, set: ds, events: events, split: events.Stream.Split, be: h.Backend, saved: -1, late: writer{late: h.late}}
-	t.Stream = events.Stream.Name
+	t.Stream, t.lag = events.Stream.Name, max(t.Staleness, 1)
+	t.scratch = t.Staleness == run.Auto
 	if t.Metric == "" {
 		t.Metric = metric.AP
 	}
@@ -198,7 +206,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		Stream: &run.StreamOf{
 			Name: t.Stream, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
 			TrainNegatives: len(t.known), EvalNegatives: len(t.all), TimeScale: events.Stream.TimeScale,
-			Staleness: run.StalenessOf{K: t.Staleness, Auto: o.Staleness == run.Auto, Publish: t.Publish, Inflight: t.inflight()},
+			Staleness: t.staleness(),
 		},
 	}
 	return t, nil
@@ -214,8 +222,8 @@ func (t *trainer) fits() error {
 		return fail("none of its %d events is to learn from; ingest it with a split that has some", t.split.Valid+t.split.Test)
 	case t.WarmEvents >= t.split.Train:
 		return fail("{warm_events} %d: it has %d events to learn from, which would all be before the first step", t.WarmEvents, t.split.Train)
-	case t.Staleness > t.steps():
-		return fail("{staleness} %d: an epoch has %d steps, and the last one would see nothing of the first", t.Staleness, t.steps())
+	case t.lag > t.steps():
+		return fail("{staleness} %d: an epoch has %d steps, and the last one would see nothing of the first", t.lag, t.steps())
 	}
 	return nil
 }
@@ -259,13 +267,16 @@ func (t *trainer) inflight() int {
 	if t.Inflight > 0 {
 		return max(t.Inflight, 2)
 	}
-	return max(t.Staleness, 1) + 2
+	return t.lag + 2
 }
 
 // begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
 func (t *trainer) begin(ctx context.Context, version string) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	record := t.dir.Record()
+	if err := t.decide(ctx, record); err != nil {
+		return err
+	}
 	t.record = record
 	if t.tables.state != nil {
 		t.tables.state.In(mutable.Place{
@@ -276,7 +287,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 	if record == nil {
 		record = &run.Record{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.engine, Costs: t.costs, Memory: t.budget,
-			Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: now, AutoEpochs: t.auto,
+			Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: now, AutoEpochs: t.auto, AutoStaleness: t.found,
 		}
 		record.Options.Init = run.Absolute(t.Init)
 		if t.tables.state != nil {
@@ -336,12 +347,7 @@ func (t *trainer) shape() (s model.TemporalShape) {
 }
 
 func (t *trainer) close() {
-	for _, p := range []*pipeline.Pipeline{t.pipe, t.replays, t.states} {
-		if p != nil {
-			p.Close()
-		}
-	}
-	t.tables.close()
+	t.closeRows()
 	if t.draw != nil {
 		t.draw.sampler.Close()
 	}

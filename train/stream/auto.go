@@ -1,0 +1,296 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/temporal"
+	"github.com/gnnstore/gnnstore/train/temporal/staleness"
+)
+
+// rehearsed is how many steps a rehearsal takes. What a step costs does not depend on values, so that zeros do for state.
+const rehearsed = 40
+
+// worth is the share of a step's time that a larger staleness has to gain: less could be chance.
+const worth = 0.05
+
+// touched is how many nodes get state: all of them for all one knows, and few in a rehearsal.
+func (t *trainer) touched() int {
+	if t.scratch {
+		return min(int(t.events.Places()), max(1, rehearsed*t.measured.nodes))
+	}
+	return 0
+}
+
+// staleness is how old state is, as far as that is known before the first step.
+func (t *trainer) staleness() run.StalenessOf {
+	s := run.StalenessOf{K: t.lag, Auto: t.Staleness == run.Auto, Publish: t.Publish, Inflight: t.inflight()}
+	if a := t.found; a != nil {
+		s.Best, s.Most, s.Predicted = a.Best, a.Most, &a.Rehearsal
+	}
+	return s
+}
+
+// decide finds the staleness of a run that leaves it to be found, and opens the tables anew for it: as the record has it, or by a rehearsal.
+func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
+	if t.Staleness == run.Auto {
+		if record != nil {
+			t.found = record.AutoStaleness
+		}
+		if t.found == nil {
+			dir, done := t.dir.Scratch("rehearsal")
+			t.found, err = t.find(ctx, dir)
+			done()
+		}
+		if err != nil {
+			return err
+		}
+		t.closeRows()
+		t.lag, t.scratch = t.found.K, false
+		if err := t.openRows(ctx); err != nil {
+			return err
+		}
+		t.result.Memory, t.result.Stream.Staleness = run.MemoryOf(t.budget), t.staleness()
+	}
+	t.stale = staleness.NewRealised(t.lag)
+	return nil
+}
+
+// find is the least staleness with which training hardly waits for state, or less where too much of what it reads would be out of date, or where there is
+// no memory for so many steps. dir is for state.
+func (t *trainer) find(ctx context.Context, dir string) (*run.AutoStaleness, error) {
+	costs, steps, err := t.rehearseSteps(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("rehearsal: %w", err)
+	}
+	a := &run.AutoStaleness{K: 1, Best: costs.Within(worth)}
+	fits := 0
+	if a.Best > 1 {
+		o, err := t.overlap(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.Most = o.Most()
+		a.K = min(a.Best, a.Most)
+		if n := t.room(a.K); n < a.K {
+			a.K, fits = n, n
+		}
+	}
+	a.Rehearsal = t.rehearsal(costs, steps, a.K)
+	a.Explain(fits)
+	a.Reason = t.text(a.Reason)
+	return a, nil
+}
+
+// room is the largest staleness, k at most, for whose steps there is memory.
+func (t *trainer) room(k int) int {
+	if t.Inflight > 0 {
+		k = min(k, t.Inflight)
+	}
+	defer func(was int) { t.lag = was }(t.lag)
+	for ; k > 1; k-- {
+		t.lag = k
+		if _, _, err := t.divide(); err == nil {
+			break
+		}
+	}
+	return max(k, 1)
+}
+
+// rehearsal is what stages cost, and what a step takes by that at a staleness of k.
+func (t *trainer) rehearsal(c staleness.Costs, steps, k int) run.Rehearsal {
+	s := c.Stage
+	r := run.Rehearsal{
+		Steps: steps, Sample: s[staleness.Sample], Page: s[staleness.Page], Features: s[staleness.Features], State: s[staleness.State],
+		Train: s[staleness.Train], Publish: s[staleness.Publish], Forward: c.Forward, Compute: c.Compute, Cores: c.Cores,
+		Serial: c.Serial(), Plain: c.Period(1), Seconds: c.Period(k), Speedup: c.Speedup(k), InFlight: c.InFlight(),
+	}
+	if c.Early {
+		r.Publish = c.Publication
+	}
+	return r
+}
+
+// rehearseSteps takes steps from the middle of the training part, with state in dir that was never written, and says what their stages cost. Of the
+// run nothing is changed by that but the tables, which are to be opened anew.
+func (t *trainer) rehearseSteps(ctx context.Context, dir string) (c staleness.Costs, steps int, err error) {
+	p := t.learning(1)
+	steps = min(rehearsed, p.steps())
+	from := (p.steps() - steps) / 2
+	weights, moments, updates := t.step.Model.Download(), t.step.Optim.State(), t.step.Optim.Steps()
+	defer func() {
+		t.step.Model.Upload(weights)
+		err = errors.Join(err, t.step.Optim.Restore(updates, moments))
+	}()
+	var writers []pipeline.Writer
+	if s := t.tables.state; s != nil {
+		s.In(mutable.Place{Dir: dir, Run: "rehearsal"})
+		if err := s.Begin(ctx); err != nil {
+			return c, steps, err
+		}
+		if t.Publish == run.Late {
+			writers = append(writers, &t.late)
+			t.late.begin(2, s.Write)
+		}
+	}
+	if err := t.draw.begin(ctx, from, p.step); err != nil {
+		return c, steps, err
+	}
+	// Steps count from the second window on: before it caches are empty.
+	var cold pipeline.Stats
+	first, used, train, forward, publication := from, 0, 0.0, 0.0, 0.0
+	processor := kernels.ProcessorSeconds()
+	err = t.pipe.Alone(ctx, plan.Steps{From: from, To: from + steps}, func(b *pipeline.Gathered) error {
+		if b.Step == from {
+			if n, _ := t.pipe.Planner.Newest(); n < steps {
+				first += n
+			}
+		}
+		f, w, all, err := t.try(b)
+		if b.Step >= first {
+			used, train, forward, publication = used+1, train+all, forward+f, publication+w
+		} else if b.Step == first-1 {
+			cold = t.pipe.Stats()
+		}
+		return errors.Join(err, ctx.Err())
+	}, writers...)
+	if err != nil {
+		return c, steps, err
+	}
+	c.Compute, c.Cores = (kernels.ProcessorSeconds()-processor)/float64(steps), runtime.GOMAXPROCS(0)
+	all, n := t.pipe.Stats(), float64(used)
+	warm := all.Sub(cold)
+	c.Forward = forward / n
+	c.Stage = [staleness.Stages]float64{
+		staleness.Sample: (all.Sample + all.Plan) / float64(steps), staleness.Page: warm.Load / n, staleness.Features: (warm.Gather - warm.State) / n,
+		staleness.State: warm.State / n, staleness.Train: train / n,
+	}
+	if c.Early = t.Publish != run.Late; c.Early {
+		c.Publication = publication / n
+	} else {
+		c.Stage[staleness.Publish] = warm.Write / n
+	}
+	page, err := t.pageSeconds(ctx)
+	c.Stage[staleness.Page] = max(c.Stage[staleness.Page], page)
+	return c, steps, err
+}
+
+// try is update without a trace: seconds until its new state was known, of its publication, and in all. It looks at no value: a loss that is no number
+// is for the run to explain.
+func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
+	began := time.Now()
+	if t.hooks.late != nil {
+		t.hooks.late(pipeline.Step)
+	}
+	in := t.input(b)
+	in.Key = sample.StepSeed(t.Seed, 1, b.Step) | 1
+	publish := in.Publish
+	if t.Publish == run.Late {
+		publish = t.late.keep
+	}
+	if in.Publish != nil {
+		in.Publish = func(places []uint32, records []byte) error {
+			known := time.Now()
+			forward = known.Sub(began).Seconds()
+			defer func() { publication = time.Since(known).Seconds() }()
+			return publish(places, records)
+		}
+	}
+	out, err := t.step.Compute(in)
+	if err == nil {
+		t.scores.Reset()
+		t.scores.Add(out.Positives, out.Negatives)
+		_, _ = t.scores.Value()
+		err = t.step.Update(0)
+	}
+	var loss *step.LossError
+	var norm *step.NormError
+	if errors.As(err, &loss) || errors.As(err, &norm) {
+		err = nil
+	}
+	return forward, publication, time.Since(began).Seconds(), err
+}
+
+// pageSeconds is what a step should take to read the rows of those tables that are larger than their caches, by what the disk was found to do: a
+// rehearsal has no state on disk.
+func (t *trainer) pageSeconds(ctx context.Context) (seconds float64, err error) {
+	forecasts, _, err := t.forecast(ctx)
+	for i, s := range t.tables.stacks {
+		if tier := s.Stats().Tiers; err == nil && tier.Device.CapacityBytes+tier.Host.CapacityBytes < tier.Disk.UsedBytes {
+			cost := lasting(forecasts[i])
+			seconds += cost.Seconds / float64(max(cost.Steps, 1))
+		}
+	}
+	return seconds, err
+}
+
+// lasting is what windows take once caches are not empty any more, if there are any.
+func lasting(f cachetier.Forecast) cachetier.Cost {
+	if f.Warm.Steps > 0 {
+		return f.Warm
+	}
+	return f.All
+}
+
+// forecast draws two groups from the middle of the training part, and says what their windows would read. drawn sees the batches.
+func (t *trainer) forecast(ctx context.Context) (f []cachetier.Forecast, drawn []plan.Drawn, err error) {
+	p, planner := t.learning(1), t.pipe.Planner
+	n := min(p.steps(), 2*max(1, t.budget.Group))
+	from := (p.steps() - n) / 2
+	if err := t.draw.begin(ctx, from, p.step); err != nil {
+		return nil, nil, err
+	}
+	planner.Begin(plan.Steps{From: from, To: from + n})
+	defer planner.Reset()
+	for {
+		g, err := planner.Draw(ctx, max(1, t.budget.Group))
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(g) == 0 {
+			break
+		}
+		drawn = append(drawn, g...)
+	}
+	f, err = planner.Forecast()
+	return f, drawn, err
+}
+
+// overlap goes through the training part once, for what its steps read and write of state.
+func (t *trainer) overlap(ctx context.Context) (*staleness.Overlap, error) {
+	p := t.learning(1)
+	if err := t.draw.begin(ctx, 0, p.step); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	o, all := staleness.NewOverlap(int(t.events.Places())), p.steps()
+	steps, batches := make([]temporal.Step, min(all, max(1, t.budget.Group))), []*temporal.Batch(nil)
+	for range steps {
+		batches = append(batches, new(temporal.Batch))
+	}
+	var written []uint32
+	for at := 0; at < all; at += len(steps) {
+		n := min(len(steps), all-at)
+		for i := range n {
+			steps[i] = p.step(at + i)
+		}
+		if err := t.draw.sampler.Draw(ctx, steps[:n], batches[:n]); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
+		}
+		for _, b := range batches[:n] {
+			written = b.Written(written[:0])
+			o.Add(b.Nodes, written)
+		}
+	}
+	return o, nil
+}
