@@ -42,22 +42,13 @@ type Plan struct {
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
 	// Tables is what each table of a graph of several types, or with tables of edges, has of InputRows, ColdRows, FeatureBytes and LoadSeconds.
-	Tables []PlanRows `json:"tables,omitempty"`
+	Tables []plan.Reading `json:"tables,omitempty"`
 	// EdgeInputs is what the values of edges take that the network reads.
 	EdgeInputs []PlanEdges `json:"edge_inputs,omitempty"`
 	// Evaluation says in a sentence how, and why not in full and in memory; empty where it is so, or where another way was asked for.
 	Evaluation string `json:"-"`
 	// AutoEpochs is what the epochs come to where they are Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
-}
-
-// PlanRows is what a step is expected to read of one table.
-type PlanRows struct {
-	Type         string  `json:"type"` // of the nodes; of a table of edges its relation and name
-	InputRows    float64 `json:"input_rows"`
-	ColdRows     float64 `json:"cold_rows"`
-	FeatureBytes float64 `json:"feature_bytes"`
-	LoadSeconds  float64 `json:"load_seconds"`
 }
 
 // PlanEdges is what the values of a relation's edges take where its lists are in memory, and in the files.
@@ -114,15 +105,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		return nil, err
 	}
 	for i, f := range forecasts {
-		cost := f.Warm
-		if cost.Steps == 0 {
-			cost = f.All
-		}
-		steps := float64(max(cost.Steps, 1))
-		rows := PlanRows{
-			Type: t.data.Input(t.tiers.Types[i]).Name, InputRows: float64(f.InputRows) / float64(p.Drawn), ColdRows: float64(cost.Rows) / steps,
-			FeatureBytes: float64(cost.Bytes) / steps, LoadSeconds: cost.Seconds / steps,
-		}
+		rows := plan.ReadingOf(t.data.Input(t.tiers.Types[i]).Name, f, p.Drawn)
 		p.InputRows, p.ColdRows = p.InputRows+rows.InputRows, p.ColdRows+rows.ColdRows
 		p.FeatureBytes, p.LoadSeconds = p.FeatureBytes+rows.FeatureBytes, p.LoadSeconds+rows.LoadSeconds
 		if len(t.data.Types)+len(t.data.EdgeTables) > 1 {

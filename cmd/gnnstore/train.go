@@ -343,7 +343,7 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 	}
 	defer ds.Close()
 	if o.Streams() {
-		return fmt.Errorf("--plan: %s learns from a stream, and what that takes is not known before; --epochs 1 --epoch-steps 100 tries it, and stats says what limits it", o.Kind)
+		return planStream(ctx, stdout, ds, o)
 	}
 	p, err := train.MakePlan(ctx, ds, o.Options)
 	if err != nil {

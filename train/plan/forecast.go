@@ -2,6 +2,28 @@ package plan
 
 import "github.com/gnnstore/gnnstore/cachetier"
 
+// Reading is what a step is expected to read of one table. Its JSON keys are stable.
+type Reading struct {
+	Type         string  `json:"type"` // of the nodes; of a table of edges its relation and name
+	InputRows    float64 `json:"input_rows"`
+	ColdRows     float64 `json:"cold_rows"`
+	FeatureBytes float64 `json:"feature_bytes"`
+	LoadSeconds  float64 `json:"load_seconds"`
+}
+
+// ReadingOf is what f, which is of so many steps, says of a table: of its windows once caches are not empty any more, where there are such.
+func ReadingOf(table string, f cachetier.Forecast, steps int) Reading {
+	cost := f.Warm
+	if cost.Steps == 0 {
+		cost = f.All
+	}
+	n := float64(max(cost.Steps, 1))
+	return Reading{
+		Type: table, InputRows: float64(f.InputRows) / float64(steps), ColdRows: float64(cost.Rows) / n, FeatureBytes: float64(cost.Bytes) / n,
+		LoadSeconds: cost.Seconds / n,
+	}
+}
+
 // Forecast says what windows of the steps that are drawn, and in none yet, would read of each table, starting with empty
 // caches. They are cut and kept as Next and Keep do, and nothing is read. The group that comes last foresees nothing. Warm
 // leaves out the oldest group.

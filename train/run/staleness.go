@@ -29,7 +29,7 @@ type Rehearsal struct {
 
 	Serial   float64 `json:"serial_seconds"`       // all stages in turn
 	Plain    float64 `json:"plain_period_seconds"` // of a step at staleness 1
-	Seconds  float64 `json:"period_seconds"`       // and at the staleness of the run
+	Seconds  float64 `json:"seconds"`              // and at the staleness of the run
 	Speedup  float64 `json:"speedup"`              // Serial ÷ Seconds
 	InFlight int     `json:"p_star"`               // steps that are under way where none waits
 }

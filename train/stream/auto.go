@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -67,14 +66,18 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 	return nil
 }
 
-// find is the least staleness with which training hardly waits for state, or less where too much of what it reads would be out of date, or where there is
+// find is what a rehearsal says of the staleness in force, where that is a number. Of Auto it is the least staleness with which training hardly waits for state, or less where too much of what it reads would be out of date, or where there is
 // no memory for so many steps. dir is for state.
 func (t *trainer) find(ctx context.Context, dir string) (*run.AutoStaleness, error) {
 	costs, steps, err := t.rehearseSteps(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("rehearsal: %w", err)
 	}
-	a := &run.AutoStaleness{K: 1, Best: costs.Within(worth)}
+	a := &run.AutoStaleness{K: t.lag, Best: costs.Within(worth)}
+	if t.Staleness != run.Auto {
+		a.Rehearsal = t.rehearsal(costs, steps, a.K)
+		return a, nil
+	}
 	fits := 0
 	if a.Best > 1 {
 		o, err := t.overlap(ctx)
@@ -225,26 +228,18 @@ func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, 
 // pageSeconds is what a step should take to read the rows of those tables that are larger than their caches, by what the disk was found to do: a
 // rehearsal has no state on disk.
 func (t *trainer) pageSeconds(ctx context.Context) (seconds float64, err error) {
-	forecasts, _, err := t.forecast(ctx)
-	for i, s := range t.tables.stacks {
-		if tier := s.Stats().Tiers; err == nil && tier.Device.CapacityBytes+tier.Host.CapacityBytes < tier.Disk.UsedBytes {
-			cost := lasting(forecasts[i])
-			seconds += cost.Seconds / float64(max(cost.Steps, 1))
+	tables, _, err := t.forecast(ctx)
+	for i, table := range tables {
+		if tier := t.tables.stacks[i].Stats().Tiers; tier.Device.CapacityBytes+tier.Host.CapacityBytes < tier.Disk.UsedBytes {
+			seconds += table.LoadSeconds
 		}
 	}
 	return seconds, err
 }
 
-// lasting is what windows take once caches are not empty any more, if there are any.
-func lasting(f cachetier.Forecast) cachetier.Cost {
-	if f.Warm.Steps > 0 {
-		return f.Warm
-	}
-	return f.All
-}
-
-// forecast draws two groups from the middle of the training part, and says what their windows would read. drawn sees the batches.
-func (t *trainer) forecast(ctx context.Context) (f []cachetier.Forecast, drawn []plan.Drawn, err error) {
+// forecast draws two groups from the middle of the training part, and says what their windows would read of each table. The batches are valid
+// until the next are drawn.
+func (t *trainer) forecast(ctx context.Context) (tables []plan.Reading, drawn []plan.Drawn, err error) {
 	p, planner := t.learning(1), t.pipe.Planner
 	n := min(p.steps(), 2*max(1, t.budget.Group))
 	from := (p.steps() - n) / 2
@@ -263,8 +258,12 @@ func (t *trainer) forecast(ctx context.Context) (f []cachetier.Forecast, drawn [
 		}
 		drawn = append(drawn, g...)
 	}
-	f, err = planner.Forecast()
-	return f, drawn, err
+	forecasts, err := planner.Forecast()
+	for i, f := range forecasts {
+		name, _ := t.tableName(i)
+		tables = append(tables, plan.ReadingOf(name, f, len(drawn)))
+	}
+	return tables, drawn, err
 }
 
 // overlap goes through the training part once, for what its steps read and write of state.

@@ -143,3 +143,45 @@ func TestRealised(t *testing.T) {
 		require.InDelta(t, want.Share(k), run1(t, ds, o, Hooks{}).Stream.Staleness.Realised, 1e-12)
 	}
 }
+
+// TestPlan: a plan has what a run does, leaves nothing behind, and finds the same memory.
+func TestPlan(t *testing.T) {
+	ds := drifting(t, 1200)
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	for _, kind := range model.TemporalKinds {
+		for _, k := range []int{run.Auto, 2} {
+			o := options(kind)
+			o.Staleness, o.Cache.HostBytes = k, 20_000
+			p, err := MakePlan(t.Context(), ds, o, Hooks{})
+			require.NoError(t, err)
+			left, err := os.ReadDir(temporary)
+			require.NoError(t, err)
+			require.Empty(t, left)
+			o.Staleness, o.Epochs = p.K, 1
+			r := run1(t, ds, o, Hooks{})
+			require.Equal(t, run.MemoryOf(p.Memory), r.Memory)
+			require.Equal(t, r.Epochs[0].Steps, p.Steps)
+			require.InEpsilon(t, float64(r.InputRows)/float64(p.Steps), p.InputRows, 0.3, "rows of a step in the middle")
+			require.Len(t, p.Tables, 2)
+			require.Positive(t, p.Rows)
+			require.InEpsilon(t, p.Serial, p.Sample+p.Page+p.Features+p.State+p.Train, 1e-9)
+			require.GreaterOrEqual(t, p.Plain, p.Seconds)
+			require.InEpsilon(t, p.EpochSeconds, p.Seconds*float64(p.Steps), 1e-9)
+			require.NotEmpty(t, p.LimitingStage)
+			require.Equal(t, k == run.Auto, p.Reason != "")
+			text, err := json.Marshal(p)
+			require.NoError(t, err)
+			for _, key := range []string{"steps", "drawn", "seconds", "sample_seconds", "load_seconds", "step_seconds", "k_star", "p_star", "cold_rows"} {
+				require.Contains(t, string(text), `"`+key+`":`)
+			}
+		}
+	}
+	o := options(model.TGN)
+	o.State = run.NoState
+	p, err := MakePlan(t.Context(), ds, o, Hooks{})
+	require.NoError(t, err)
+	require.Equal(t, 1, p.K)
+	require.Equal(t, 1, p.Best)
+	require.Len(t, p.Tables, 1)
+}

@@ -161,7 +161,16 @@ func (t *trainer) setTables(r *run.Result, done []cachetier.Stats) {
 	if len(all) < 2 {
 		return
 	}
-	for i, name := range []string{"state of nodes", t.Stream + "/" + featureTable} {
-		r.Tables = append(r.Tables, run.TableOf{Type: name, Kind: []string{"state", "events"}[i], Stats: all[i]})
+	for i := range all {
+		name, kind := t.tableName(i)
+		r.Tables = append(r.Tables, run.TableOf{Type: name, Kind: kind, Stats: all[i]})
 	}
+}
+
+// tableName is what the i-th table is called, and what it has.
+func (t *trainer) tableName(i int) (name, kind string) {
+	if i == 0 && t.tables.state != nil {
+		return "state of nodes", "state"
+	}
+	return t.Stream + "/" + featureTable, "events"
 }

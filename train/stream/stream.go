@@ -37,6 +37,8 @@ type Hooks struct {
 	Text  func(string) string
 	Live  func(now func() *run.Result) (stop func())
 
+	scratch bool // of MakePlan
+
 	faults disk.Faults        // of tests
 	late   func(stage string) // of tests: called in every stage, once a step, by its name in package pipeline
 }
@@ -170,7 +172,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	}
 	t := &trainer{Options: o.FilledStream(events.Len()), hooks: h, set: ds, events: events, split: events.Stream.Split, be: h.Backend, saved: -1, late: writer{late: h.late}}
 	t.Stream, t.lag = events.Stream.Name, max(t.Staleness, 1)
-	t.scratch = t.Staleness == run.Auto
+	t.scratch = h.scratch || t.Staleness == run.Auto
 	if t.Metric == "" {
 		t.Metric = metric.AP
 	}

@@ -1,0 +1,117 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/temporal"
+)
+
+// Plan is what a run is expected to take, judged by steps from the middle of the training part, as those of train.Plan are by the first ones. Its
+// JSON keys are stable, and those of train.Plan where they mean the same.
+type Plan struct {
+	Dataset string      `json:"dataset"`
+	Options run.Options `json:"options"`
+	Memory  plan.Budget `json:"memory"`
+	Steps   int         `json:"steps"`  // of an epoch
+	Window  int         `json:"window"` // steps that are drawn and read together
+	Drawn   int         `json:"drawn"`  // steps that the rows come from
+
+	// Of a step:
+	Rows          float64 `json:"rows"`       // nodes at times that it computes
+	InputRows     float64 `json:"input_rows"` // rows that it reads: state of nodes, and features of events
+	ColdRows      float64 `json:"cold_rows"`  // of these, how many come from the disk, as if every node had state there
+	MissRate      float64 `json:"miss_rate"`  // ColdRows ÷ InputRows
+	FeatureBytes  float64 `json:"feature_bytes"`
+	TopologyBytes float64 `json:"topology_bytes"` // of neighbour lists
+	// What it takes, and the staleness: that of the options, or what Auto comes to on this machine.
+	run.AutoStaleness
+
+	EpochSeconds  float64 `json:"epoch_seconds"` // without evaluation
+	LimitingStage string  `json:"limiting_stage"`
+	// Tables is what each table has of InputRows, ColdRows and FeatureBytes.
+	Tables     []plan.Reading  `json:"tables,omitempty"`
+	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
+}
+
+// MakePlan says what Run would take with the same options, and writes nothing but state in a temporary directory, which is removed.
+func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *Plan, err error) {
+	defer kernels.RecoverMemory(&err)
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	h.scratch = true
+	t, err := newTrainer(ctx, ds, o, h)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	dir, err := os.MkdirTemp("", "gnnstore-plan-")
+	if err != nil {
+		return nil, fmt.Errorf("state of the steps to judge by: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	a, err := t.find(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if t.lag != a.K {
+		t.closeRows()
+		t.lag = a.K
+		if err := t.openRows(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p := &Plan{
+		Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoStaleness: *a, AutoEpochs: t.auto,
+		EpochSeconds: a.Seconds * float64(t.steps()), LimitingStage: limiting(&a.Rehearsal, t.Publish),
+	}
+	return p, t.countRows(ctx, p)
+}
+
+// countRows sets what steps read.
+func (t *trainer) countRows(ctx context.Context, p *Plan) error {
+	before := t.draw.sampler.Stats().Near
+	tables, drawn, err := t.forecast(ctx)
+	if err != nil {
+		return err
+	}
+	p.Drawn, p.Tables = len(drawn), tables
+	n := float64(max(1, p.Drawn))
+	for _, d := range drawn {
+		p.Rows += float64(len(d.Batch.(*temporal.Batch).RowTime)) / n
+	}
+	p.TopologyBytes = float64(t.draw.sampler.Stats().Near.BytesRead-before.BytesRead) / n
+	for _, r := range tables {
+		p.InputRows, p.ColdRows, p.FeatureBytes = p.InputRows+r.InputRows, p.ColdRows+r.ColdRows, p.FeatureBytes+r.FeatureBytes
+	}
+	p.MissRate = p.ColdRows / max(p.InputRows, 1)
+	return nil
+}
+
+// limiting is the stage that the others wait for, by its name in package pipeline.
+func limiting(r *run.Rehearsal, publish string) string {
+	busiest, most := pipeline.Step, r.Train
+	if r.Cores > 0 {
+		most = max(most, r.Compute/float64(r.Cores)) // processors, which steps have the most of
+	}
+	written := 0.0
+	if publish == run.Late {
+		written = r.Publish
+	}
+	for _, stage := range []struct {
+		name    string
+		seconds float64
+	}{{pipeline.Sample, r.Sample}, {pipeline.Load, r.Page}, {pipeline.Gather, r.Features + r.State}, {pipeline.Write, written}} {
+		if stage.seconds > most {
+			busiest, most = stage.name, stage.seconds
+		}
+	}
+	return busiest
+}

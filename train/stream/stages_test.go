@@ -1,0 +1,90 @@
+package stream
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/temporal/staleness"
+)
+
+// BenchmarkStages has the stages of a run take what they took in MSPipe (arXiv 2402.15113, tables 1, 5 and 6; a percent of a step is a
+// millisecond), one staleness below the best, at it and above, and at 1 with state published a quarter into training. ms/step is the period over
+// the second half of the epoch, predicted that of staleness.Costs, and %ideal the speed-up of the whole epoch over stages in turn, of that of a
+// full pipeline.
+func BenchmarkStages(b *testing.B) {
+	const steps, percent = 200, time.Millisecond
+	ds := drifting(b, steps*4*100/70+10)
+	for _, row := range []struct {
+		run   string
+		stage [5]float64 // sample, features, state, train, publish
+	}{
+		{"TGN-REDDIT", [5]float64{9.5, 12.6, 5.7, 46.9, 25.3}},
+		{"TGN-GDELT", [5]float64{17.6, 12.8, 10.5, 37.5, 21.6}},
+		{"JODIE-WIKI", [5]float64{2.20, 1.10, 4.95, 46.70, 45.05}},
+		{"APAN-LASTFM", [5]float64{11.12, 1.02, 12.26, 41.77, 33.83}},
+		{"APAN-GDELT", [5]float64{14.34, 3.25, 20.31, 23.95, 38.15}},
+	} {
+		var c staleness.Costs
+		for i, stage := range []int{staleness.Sample, staleness.Features, staleness.State, staleness.Train, staleness.Publish} {
+			c.Stage[stage] = row.stage[i] * percent.Seconds()
+		}
+		best := c.Best()
+		for k := max(1, best-1); k <= best+1; k++ {
+			b.Run(fmt.Sprintf("run=%s/publish=late/k=%d", row.run, k), func(b *testing.B) { stages(b, ds, c, k, steps) })
+		}
+		c.Early, c.Forward, c.Stage[staleness.Publish] = true, c.Stage[staleness.Train]/4, 0
+		b.Run(fmt.Sprintf("run=%s/publish=early/k=1", row.run), func(b *testing.B) { stages(b, ds, c, 1, steps) })
+	}
+}
+
+// stages is BenchmarkStages for one staleness.
+func stages(b *testing.B, ds *store.Dataset, c staleness.Costs, k, steps int) {
+	o := options(model.JODIE)
+	o.Staleness, o.Batch, o.Epochs, o.EpochSteps, o.Eval, o.Window, o.Workers, o.Lookahead = k, 4, 1, steps, run.NoEvaluation, 1, 1, 0
+	before, after := c.Stage[staleness.Train], 0.0
+	o.Publish = run.Late
+	if c.Early {
+		o.Publish, before, after = run.Early, c.Forward, c.Stage[staleness.Train]-c.Forward
+	}
+	took := map[string]float64{
+		pipeline.Sample: c.Stage[staleness.Sample], pipeline.Gather: c.Stage[staleness.Features], pipeline.State: c.Stage[staleness.State],
+		pipeline.Step: before, pipeline.Write: c.Stage[staleness.Publish],
+	}
+	var half time.Time
+	var period, ideal float64
+	for b.Loop() {
+		h := Hooks{late: func(stage string) { sleep(took[stage]) }}
+		h.Step = func(_, step, _ int, _ float64) {
+			sleep(after)
+			switch step {
+			case steps / 2:
+				half = time.Now()
+			case steps:
+				period = time.Since(half).Seconds() / float64(steps-steps/2)
+			}
+		}
+		r := run1(b, ds, o, h)
+		require.Len(b, r.Epochs, 1)
+		ideal = float64(steps) * c.Limit() / r.Epochs[0].Seconds
+	}
+	b.ReportMetric(1e3*period, "ms/step")
+	b.ReportMetric(1e3*c.Period(k), "predicted-ms/step")
+	b.ReportMetric(100*ideal, "%ideal")
+}
+
+// sleep is time.Sleep of seconds, to some microseconds.
+func sleep(seconds float64) {
+	if seconds > 0 {
+		left := unix.NsecToTimespec(int64(seconds * 1e9))
+		for unix.Nanosleep(&left, &left) == unix.EINTR {
+		}
+	}
+}
