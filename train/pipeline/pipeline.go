@@ -116,7 +116,8 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	}
 	p.Planner.Begin(steps)
 	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
-	gathered, free := make(chan *Gathered), make(chan *buffers, len(p.buffers))
+	// Steps that have their buffers wait in line for the next stage, so that a stage that is late now and then holds up none before it.
+	gathered, free := make(chan *Gathered, len(p.buffers)), make(chan *buffers, len(p.buffers))
 	for i := range p.buffers {
 		free <- &p.buffers[i]
 	}
@@ -133,7 +134,7 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 		return p.gatherAll(ctx, loaded, gathered, free)
 	})
 	done := func(b *Gathered) error { return p.finish(b, nil, free) }
-	used := make(chan *Gathered)
+	used := make(chan *Gathered, len(p.buffers))
 	if len(writers) > 0 {
 		failed := make(chan struct{})
 		stage(func() error {
