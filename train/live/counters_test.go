@@ -65,6 +65,7 @@ func TestMetricsAreOfTheirCounters(t *testing.T) {
 		"stage_busy_seconds_total state":     r.Stages.State,
 		"stage_busy_seconds_total write":     r.Stages.Write,
 		"step_waits_seconds_total":           r.Stages.Wait,
+		"state_waits_seconds_total":          r.Stages.StateWait,
 		"staleness_steps":                    float64(r.Stream.Staleness.K),
 		"stale_reads_ratio":                  r.Stream.Staleness.Realised,
 		"stream_events train":                float64(r.Stream.Train),

@@ -160,6 +160,12 @@ var families = []family{
 		}},
 	{"gnnstore_step_waits_seconds_total", "Time in which no batch was there for the step.", counter, nil,
 		single(func(r *run.Result) float64 { return r.Stages.Wait })},
+	{"gnnstore_state_waits_seconds_total", "Time in which rows of a step of a stream waited for the state of earlier steps.", counter, nil,
+		func(r *run.Result, put func(float64, ...string)) {
+			if r.Stream != nil {
+				put(r.Stages.StateWait)
+			}
+		}},
 	{"gnnstore_samplers", "Batches that are drawn at once.", gauge, nil,
 		single(func(r *run.Result) float64 { return float64(r.Stages.Samplers) })},
 	{"gnnstore_limiting_stage_info", "The stage that the others wait for of late; always 1.", gauge, []string{"stage"},

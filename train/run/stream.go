@@ -23,7 +23,7 @@ type StreamOptions struct {
 	// NegativePopulation is where negatives come from: Destinations, which is the default, or AllNodes.
 	NegativePopulation string `json:"negative_population,omitempty"`
 	// Staleness is k: a step sees the state that steps up to the k-th before it have left, and of none after. Default 1, the plain loop; Auto is
-	// the least that has training never wait, as rehearsed, or less where more than half of what is read would be out of date.
+	// the least with which training hardly waits, as rehearsed, or less where more than half of what is read would be out of date: see AutoStaleness.
 	Staleness int `json:"staleness,omitempty"`
 	// Publish says when the state that a step makes is there for others: Early, which is the default, as soon as it is computed; or Late, behind the
 	// step. It changes no result.

@@ -80,6 +80,7 @@ func (t *trainer) find(ctx context.Context, dir string) (*run.AutoStaleness, err
 	}
 	fits := 0
 	if a.Best > 1 {
+		t.closeRows() // which have all memory
 		o, err := t.overlap(ctx)
 		if err != nil {
 			return nil, err

@@ -21,10 +21,16 @@
 //
 // Published records lie in the cache of the table; they are written to disk when they lose their place there.
 //
+// # Staleness that is found
+//
+// With run.Auto some steps are rehearsed first, with one stage at work at a time, on state of zeros in a directory of its own. Package staleness
+// says what follows. Then all is put back, and the tables are opened for the staleness found: the run is the one that was told the number. The
+// number depends on the machine, so run.json keeps it, and a resumed run goes on with it.
+//
 // # Memory
 //
 // [run.Record].Memory says how it is split. For each node: 4 bytes of cursor, what mutable.FixedBytes and cachetier.NotedBytes say of its record,
-// and 4 in each population of negatives that it is in.
+// and 4 in each population of negatives that it is in. Before the tables are opened, Auto takes 4 as well where it finds more than 1.
 //
 // # Why not
 //

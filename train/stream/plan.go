@@ -61,12 +61,10 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_
 	if err != nil {
 		return nil, err
 	}
-	if t.lag != a.K {
-		t.closeRows()
-		t.lag = a.K
-		if err := t.openRows(ctx); err != nil {
-			return nil, err
-		}
+	t.closeRows()
+	t.lag = a.K
+	if err := t.openRows(ctx); err != nil {
+		return nil, err
 	}
 	p := &Plan{
 		Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoStaleness: *a, AutoEpochs: t.auto,
