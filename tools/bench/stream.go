@@ -219,7 +219,7 @@ func (s *streamSteps) turn() (t turn, err error) {
 		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
 	}
 	s.step.Optim = optim.New(s.be, params, optim.Options{})
-	start, before := time.Now(), processorSeconds()
+	start, before := time.Now(), kernels.ProcessorSeconds()
 	for i, b := range s.batches {
 		out, err := s.step.Compute(temporal.Input{Batch: b, State: s.state[i], Features: s.features[i], Key: 1})
 		if err == nil {
@@ -230,7 +230,7 @@ func (s *streamSteps) turn() (t turn, err error) {
 		}
 		t.Losses = append(t.Losses, out.Loss)
 	}
-	t.Seconds, t.Processor = time.Since(start).Seconds(), processorSeconds()-before
+	t.Seconds, t.Processor = time.Since(start).Seconds(), kernels.ProcessorSeconds()-before
 	return t, nil
 }
 
