@@ -88,8 +88,11 @@ func roundSize(bytes int) int {
 // Bytes lends the memory.
 func (h *HostBuf) Bytes() []byte { return h.bytes }
 
-// Float32s, Uint16s, Uint32s and Uint64s lend the memory in elements of their type; its size must be a multiple of theirs.
+// Float32s, Float64s, Uint16s, Uint32s and Uint64s lend the memory in elements of their type; its size must be a multiple of theirs.
 func (h *HostBuf) Float32s() []float32 { return cast[float32](h.bytes) }
+
+// Float64s: see Float32s.
+func (h *HostBuf) Float64s() []float64 { return cast[float64](h.bytes) }
 
 // Uint16s: see Float32s.
 func (h *HostBuf) Uint16s() []uint16 { return cast[uint16](h.bytes) }
@@ -199,7 +202,7 @@ func (s *spares) put(whole []byte) bool {
 }
 
 // cast views b as elements of T. It is the only place that does.
-func cast[T float32 | uint16 | uint32 | uint64](b []byte) []T {
+func cast[T float32 | float64 | uint16 | uint32 | uint64](b []byte) []T {
 	if len(b) == 0 {
 		return nil
 	}

@@ -36,6 +36,10 @@ type Batch struct {
 	// of Writes gets the mail of its own event.
 	Mails []Write
 
+	// Blended are rows of roots whose memory is out of date: before it is used, that of row Blended[i] is blended with those of the nodes
+	// Similar[BlendStart[i]:BlendStart[i+1]], which are among Nodes. See Blends.
+	Blended, BlendStart, Similar []uint32
+
 	bytes int64 // that the lists have room for
 }
 
@@ -85,6 +89,7 @@ func (b *Batch) Reset() {
 func (b *Batch) lists() []*[]uint32 {
 	return []*[]uint32{
 		&b.Nodes, &b.Events, &b.RowNode, &b.Roots, &b.NearStart, &b.NearEnd, &b.NearRow, &b.NearEvent, &b.NearRoot, &b.Src, &b.Dst, &b.Negatives,
+		&b.Blended, &b.BlendStart, &b.Similar,
 	}
 }
 

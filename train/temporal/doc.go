@@ -13,7 +13,7 @@
 // find it: one number a node, which moves with the stream. The lists of all steps of a [Sampler.Draw] are read in one pass over the file
 // through package disk, what they share once.
 //
-// Memory: cursors take 4 bytes a node outside the Go heap; a Draw takes 44 bytes for each piece of a list that it wants,
+// Memory: cursors take 4 bytes a node outside the Go heap, and times of last events, by which memories are found to be out of date, 8; a Draw takes 44 bytes for each piece of a list that it wants,
 // which is one a root, or one a neighbour of those drawn from all, and 16 for each half-edge; a worker takes three tables and 12 bytes a row. [Sampler.Bytes] says how much that has come to. The offsets of lists are read through the
 // memory map. A Batch owns its lists, and is drawn into again without allocating once they have grown.
 //
@@ -23,7 +23,8 @@
 // Beside batches there is what needs no network, and is of whole streams: [Baselines] measures scores that a network has to beat, [Similar]
 // finds the nodes with the same partners, and [Blends] which memories of a batch are so old that those of similar nodes help.
 //
-// Start at [Sampler.Draw]. Cursors are in cursors.go, reading in lists.go, rows in maker.go.
+// Start at [Sampler.Draw]. Cursors are in cursors.go, reading in lists.go, rows in maker.go, mail to neighbours in deliver.go, memories that are
+// out of date in blend.go.
 //
 // # Why not
 //

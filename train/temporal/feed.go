@@ -13,6 +13,7 @@ type feed struct {
 	staging *kernels.Staging
 	kind    model.Kind
 	record  Record
+	keep    float64 // of memories that are blended
 
 	moments model.Moments
 	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
@@ -23,11 +24,14 @@ type feed struct {
 
 	ints   parts[uint32]
 	floats parts[float32]
-	room   struct{ ints, floats, count, memory, mail, bits room }
+	room   struct{ ints, floats, count, memory, mail, bits, mixed, memories, features room }
 
 	// Lists that batches do not have, on the host.
 	repeated, starts, ends, slots, slotRows []uint32
 	written, sent, others, events, recordOf []uint32
+	rowNode, mixed                          []uint32
+	blended                                 []float32
+	similar                                 [][]float32
 	age, mailAge, since, away               []float32
 }
 
@@ -37,7 +41,7 @@ func (f *feed) take(in Input) {
 	*m = model.Moments{Events: in.Features, Features: in.NodeFeatures}
 	f.ints.reset()
 	f.floats.reset()
-	f.ints.add(&m.Node, b.RowNode, 1)
+	f.ints.add(&m.Node, f.takeNodes(b), 1)
 	f.ints.add(&m.Root, b.Roots, 1)
 	f.ints.add(&m.Near.Start, b.NearStart, 1)
 	f.ints.add(&m.Near.End, b.NearEnd, 1)
@@ -57,6 +61,23 @@ func (f *feed) take(in Input) {
 	f.ints.upload(f.be, &f.room.ints, kernels.U32, f.staging.JoinU32)
 	f.floats.upload(f.be, &f.room.floats, kernels.F32, f.staging.JoinF32)
 	m.Count = f.counting(1 + max(len(b.RowNode), len(f.slots), len(b.NearRow), len(b.Roots)))
+}
+
+// takeNodes lists the node of each row. A row that is blended has one of its own, behind those of the batch.
+func (f *feed) takeNodes(b *Batch) []uint32 {
+	f.rowNode = append(f.rowNode[:0], b.RowNode...)
+	for i, row := range f.blends(b) {
+		f.rowNode[row] = uint32(len(b.Nodes) + i)
+	}
+	return f.rowNode
+}
+
+// blends are the rows that are blended.
+func (f *feed) blends(b *Batch) []uint32 {
+	if f.keep == 0 || f.keep == 1 || f.record.Cols() == 0 {
+		return nil
+	}
+	return b.Blended
 }
 
 // takePairs lists the pairs to score.
@@ -79,18 +100,22 @@ func (f *feed) takeState(b *Batch, state kernels.Tensor) {
 	if state.Rows != len(b.Nodes) || state.Cols != r.Cols() {
 		panic(fmt.Sprintf("temporal: records of %d nodes, %d columns each; want %d and %d", state.Rows, state.Cols, len(b.Nodes), r.Cols()))
 	}
+	n, blends := len(b.Nodes), len(f.blends(b))
 	columns := func(to *room, from, cols int) kernels.Tensor {
-		t := to.tensor(f.be, kernels.F32, state.Rows, cols)
-		f.be.Columns(t, state, from)
+		t := to.tensor(f.be, kernels.F32, n+blends, cols)
+		f.be.Columns(t.Slice(0, n), state, from)
 		return t
 	}
 	m.Memory = columns(&f.room.memory, 0, r.memory)
 	m.Mail = columns(&f.room.mail, r.mailColumn(0), r.mails*r.mail)
 	bits := columns(&f.room.bits, r.numbers(), r.bits())
-	_ = f.staging.Read(bits, func(all []byte) error {
+	_ = f.staging.Read(bits.Slice(0, n), func(all []byte) error {
 		f.takeTimes(b, func(node uint32) []byte { return all[4*int(node)*r.bits():][:4*r.bits()] })
 		return nil
 	})
+	if blends > 0 {
+		f.blend(b)
+	}
 	f.ints.add(&m.Slots.Start, f.starts, 1)
 	f.ints.add(&m.Slots.End, f.ends, 1)
 	f.ints.add(&m.Slots.At, f.slots, 1)
@@ -98,6 +123,38 @@ func (f *feed) takeState(b *Batch, state kernels.Tensor) {
 	f.floats.add(&m.Age, f.age, 2)
 	f.floats.add(&m.MailAge, f.mailAge, 2)
 	f.floats.add(&m.Away, f.away, 1)
+}
+
+// blend fills in the nodes that rows which are blended have for themselves: with the mail and the features of theirs, and another memory.
+func (f *feed) blend(b *Batch) {
+	m, n, blends := &f.moments, len(b.Nodes), len(b.Blended)
+	f.mixed = f.mixed[:0]
+	for _, row := range b.Blended {
+		f.mixed = append(f.mixed, b.RowNode[row])
+	}
+	f.mixed = append(f.mixed, b.Similar...)
+	nodes := f.room.mixed.tensor(f.be, kernels.U32, len(f.mixed), 1)
+	f.be.UploadU32(nodes, f.mixed)
+	f.be.GatherRows(m.Mail.Slice(n, n+blends), m.Mail.Slice(0, n), nodes.Slice(0, blends))
+	if m.Features.Rows > 0 {
+		all := f.room.features.tensor(f.be, m.Features.Type, n+blends, m.Features.Cols)
+		f.be.GatherRows(all.Slice(0, n), m.Features, f.counting(n))
+		f.be.GatherRows(all.Slice(n, n+blends), m.Features, nodes.Slice(0, blends))
+		m.Features = all
+	}
+	memories, cols := f.room.memories.tensor(f.be, kernels.F32, len(f.mixed), m.Memory.Cols), m.Memory.Cols
+	f.be.GatherRows(memories, m.Memory.Slice(0, n), nodes)
+	f.blended = append(f.blended[:0], make([]float32, memories.Len())...)
+	f.be.DownloadF32(f.blended, memories)
+	memory := func(i int) []float32 { return f.blended[i*cols:][:cols] }
+	for i := range b.Blended {
+		f.similar = f.similar[:0]
+		for j := b.BlendStart[i]; j < b.BlendStart[i+1]; j++ {
+			f.similar = append(f.similar, memory(blends+int(j)))
+		}
+		Blend(memory(i), f.similar, f.keep)
+	}
+	f.be.UploadF32(m.Memory.Slice(n, n+blends), f.blended[:blends*cols])
 }
 
 // takeTimes makes ages of times, which are among the bits of nodes.
@@ -114,7 +171,7 @@ func (f *feed) takeTimes(b *Batch, bits func(node uint32) []byte) {
 		f.starts = append(f.starts, uint32(len(f.slots)))
 		for slot := range r.mails {
 			f.mailAge = appendTime(f.mailAge, t-timeAt(own, r.mailTimeBits(slot)))
-			f.slots, f.slotRows = append(f.slots, node*uint32(r.mails)+uint32(slot)), append(f.slotRows, uint32(row))
+			f.slots, f.slotRows = append(f.slots, f.rowNode[row]*uint32(r.mails)+uint32(slot)), append(f.slotRows, uint32(row))
 		}
 		f.ends = append(f.ends, uint32(len(f.slots)))
 	}
@@ -171,7 +228,9 @@ func (f *feed) counting(n int) kernels.Tensor {
 }
 
 func (f *feed) close() {
-	for _, r := range []*room{&f.room.ints, &f.room.floats, &f.room.count, &f.room.memory, &f.room.mail, &f.room.bits} {
+	for _, r := range []*room{
+		&f.room.ints, &f.room.floats, &f.room.count, &f.room.memory, &f.room.mail, &f.room.bits, &f.room.mixed, &f.room.memories, &f.room.features,
+	} {
 		r.free(f.be)
 	}
 	f.staging.Close()

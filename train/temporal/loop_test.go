@@ -135,6 +135,18 @@ func (l *loopDrawer) draw(from, to int, stateOnly bool) *Batch {
 	if l.sends {
 		l.send(d)
 	}
+	if len(d.Roots) > 0 {
+		for i, root := range l.rng.Perm(len(d.Roots))[:l.rng.IntN(min(4, len(d.Roots)))] { // any, blended with any
+			if i == 0 {
+				d.BlendStart = append(d.BlendStart, 0)
+			}
+			d.Blended = append(d.Blended, d.Roots[root])
+			for range 1 + l.rng.IntN(3) {
+				d.Similar = append(d.Similar, d.node(l.rng.Uint32N(l.nodes)))
+			}
+			d.BlendStart = append(d.BlendStart, uint32(len(d.Similar)))
+		}
+	}
 	return d.Batch
 }
 
@@ -177,6 +189,7 @@ type loop struct {
 	tp      *tape.Tape
 	events  []loopEvent
 	lag     int
+	keep    float64 // of memories that are blended
 	nodes   map[uint32]loopNode
 	pending []map[uint32]loopChange // what the last steps have written, the oldest first
 	moments [][2]kernels.Tensor
@@ -335,10 +348,35 @@ func (l *loop) upload(b *Batch, seen []loopNode, nodeFeatures []float32) *model.
 	}
 }
 
+// blend is what the network reads where rows are blended: each has a node of its own, with another memory.
+func (l *loop) blend(b *Batch, seen []loopNode, nodeFeatures []float32) (*Batch, []loopNode, []float32) {
+	if l.keep == 0 || l.keep == 1 {
+		return b, seen, nodeFeatures
+	}
+	c := *b
+	c.RowNode = slices.Clone(b.RowNode)
+	for i, row := range b.Blended {
+		at := b.RowNode[row]
+		n := l.clone(seen[at])
+		similar := b.Similar[b.BlendStart[i]:b.BlendStart[i+1]]
+		for col, own := range n.memory {
+			sum := 0.0
+			for _, u := range similar {
+				sum += float64(seen[u].memory[col])
+			}
+			n.memory[col] = float32(l.keep*float64(own) + (1-l.keep)*sum/float64(len(similar)))
+		}
+		c.RowNode[row] = uint32(len(seen))
+		seen = append(seen, n)
+		nodeFeatures = append(nodeFeatures, nodeFeatures[int(at)*l.m.Node:][:l.m.Node]...)
+	}
+	return &c, seen, nodeFeatures
+}
+
 // step computes a batch and writes its state, and learns at a rate where key is not 0.
 func (l *loop) step(b *Batch, nodeFeatures []float32, key uint64, rate float32) (out Out) {
 	seen := l.fetch(b)
-	in := l.upload(b, seen, nodeFeatures)
+	in := l.upload(l.blend(b, seen, nodeFeatures))
 	l.tp.Reset(key != 0)
 	memory := l.m.Update(l.tp, in, key)
 	if memory != nil {

@@ -60,6 +60,7 @@ type reference struct {
 	fanout  int
 	uniform bool
 	deliver bool
+	similar func(place uint32) []uint32 // nil: nothing is blended
 }
 
 type halfEdge struct {
@@ -184,6 +185,9 @@ func (r *reference) draw(p Step) *Batch {
 	if p.From == p.To && !p.StateOnly {
 		b.Each = p.Each
 	}
+	if r.similar != nil && p.Seen > 0 && len(b.Roots) > 0 {
+		defer r.blend(b, p, nodes)
+	}
 	if !r.deliver {
 		return b
 	}
@@ -201,6 +205,50 @@ func (r *reference) draw(p Step) *Batch {
 		b.Mails = append(b.Mails, Write{nodes[m.place], own, other, event(m.event)})
 	}
 	return b
+}
+
+// blend looks for the roots whose node had its last event longer ago than 99 in 100, by the state that the step sees, and for similar nodes that
+// had one since then.
+func (r *reference) blend(b *Batch, p Step, nodes map[uint32]uint32) {
+	last := func(place uint32) (t float64) {
+		for i := range int(p.Seen) {
+			if u, v := r.ends(i); u == place || v == place {
+				t = (r.Times[i] - r.Times[0]) * r.TimeScale
+			}
+		}
+		return t
+	}
+	var since []float64
+	for _, row := range b.Roots {
+		since = append(since, b.RowTime[row]-last(b.Nodes[b.RowNode[row]]))
+	}
+	limit := quantile(slices.Sorted(slices.Values(since)), 0.99)
+	for i, row := range b.Roots {
+		v := b.Nodes[b.RowNode[row]]
+		if since[i] <= limit {
+			continue
+		}
+		var of []uint32
+		for _, u := range r.similar(v) {
+			if last(u) > last(v) && b.RowTime[row]-last(u) < limit {
+				of = append(of, u)
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		if b.Blended = append(b.Blended, row); len(b.BlendStart) == 0 {
+			b.BlendStart = []uint32{0}
+		}
+		for _, u := range of {
+			if _, ok := nodes[u]; !ok {
+				nodes[u] = uint32(len(nodes))
+				b.Nodes = append(b.Nodes, u)
+			}
+			b.Similar = append(b.Similar, nodes[u])
+		}
+		b.BlendStart = append(b.BlendStart, uint32(len(b.Similar)))
+	}
 }
 
 // sent is a mail to the node at a place, of an event's source or destination.
@@ -261,7 +309,7 @@ func plain(b *Batch) Batch {
 // steps cuts events from from on into batches, with some of which only state is computed.
 func steps(from, events int64, size int, n Negatives, stateOnly func(i int) bool) (all []Step) {
 	for ; from < events; from += int64(size) {
-		all = append(all, Step{from, min(from+int64(size), events), stateOnly(len(all)), n})
+		all = append(all, Step{From: from, To: min(from+int64(size), events), StateOnly: stateOnly(len(all)), Negatives: n})
 	}
 	return all
 }
@@ -287,16 +335,24 @@ func drawAll(t testing.TB, s *Sampler, all []Step, group int) (batches []Batch) 
 // TestSamplerAgreesWithReference: entry by entry, on streams of all shapes, whatever the batches, groups, workers and the place to begin.
 func TestSamplerAgreesWithReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
+	blended := 0
 	for i, shape := range [][3]int{{1, 1, 0}, {1, 1, 1}, {2, 1, 0}, {60, 1, 0}, {90, 7, 0}, {90, 5, 4}, {120, 40, 1}, {100, 3, 30}} {
 		spec := randomStream(rng, shape[0], shape[1], shape[2])
 		if i == 4 {
 			spec.Times = slices.Repeat([]float64{-3.5}, shape[0]) // all at one time
 		}
 		e := open(t, spec)
+		similar, err := NewSimilar(t.Context(), e, e.Len()*3/4, 2)
+		require.NoError(t, err)
+		defer similar.Close()
 		for _, fanout := range []int{0, 1, 3, 100} {
 			for kind := range 4 {
 				uniform, deliver := kind&1 == 1, kind&2 == 2
-				r := &reference{spec, fanout, uniform, deliver}
+				r := &reference{spec, fanout, uniform, deliver, nil}
+				o := SamplerOptions{Fanout: fanout, Uniform: uniform, Deliver: deliver, Workers: 1 + rng.IntN(3)}
+				if rng.IntN(2) == 0 {
+					o.Similar, r.similar = similar, similar.Of
+				}
 				for _, size := range []int{1, 7, 50, 500} {
 					items, err := Destinations(e, 0, e.Len())
 					require.NoError(t, err)
@@ -307,15 +363,20 @@ func TestSamplerAgreesWithReference(t *testing.T) {
 					from := int64(rng.IntN(len(spec.Times)))
 					mask := rng.Uint64() & rng.Uint64()
 					all := steps(from, e.Len(), size, n, func(i int) bool { return mask>>(i%64)&1 == 1 })
-					s := newSampler(t, e, SamplerOptions{Fanout: fanout, Uniform: uniform, Deliver: deliver, Workers: 1 + rng.IntN(3)})
+					for k := range all {
+						all[k].Seen = max(0, all[k].From-int64(rng.IntN(2*size)))
+					}
+					s := newSampler(t, e, o)
 					require.NoError(t, s.Seek(t.Context(), from))
 					got := drawAll(t, s, all, 1+rng.IntN(9))
 					for k, p := range all {
 						require.Equal(t, plain(r.draw(p)), got[k], "stream %d, fanout %d, uniform %v, deliver %v, %+v", i, fanout, uniform, deliver, p)
+						blended += len(got[k].Blended)
 					}
 					s.Close()
 				}
 			}
 		}
 	}
+	require.Greater(t, blended, 100)
 }

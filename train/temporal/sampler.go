@@ -25,6 +25,9 @@ type SamplerOptions struct {
 	Uniform bool
 	// Deliver has neighbours be who gets mail, as APAN sends it, and no rows: see Batch.Mails. Negatives have none then.
 	Deliver bool
+	// Similar has memories that are out of date be blended with those of similar nodes: see Batch.Blended. It stays the caller's, and open until
+	// Close. Default nil: none are.
+	Similar *Similar
 	Workers int          // goroutines that make batches; default 1
 	Disk    disk.Options // how lists are read
 }
@@ -46,6 +49,9 @@ type Step struct {
 	From, To int64 // events From to To-1
 	// StateOnly has the batch change state and embed nothing: its rows are those that Writes and Mails name, without neighbours and negatives.
 	StateOnly bool
+	// Seen is how many of the first events the state is of that the step sees, to know which memories are out of date: see Similar. 0 has none
+	// blended.
+	Seen int64
 	Negatives
 }
 
@@ -91,17 +97,19 @@ type Sampler struct {
 	next     int64   // the event that Draw goes on with, -1 after an error
 	cursors
 	lists
-	makers []maker
-	stats  Stats
+	makers  []maker
+	blender blender
+	stats   Stats
 }
 
 // Stats counts what a Sampler has drawn. Its JSON keys are stable. Seconds apart, all of it depends on the options, the steps, which of
 // them were drawn together, and the engine.
 type Stats struct {
 	Events    int64 `json:"events"`
-	Roots     int64 `json:"roots"`           // of batches: each once in a batch
-	Neighbors int64 `json:"neighbors"`       // of these
-	Mails     int64 `json:"mails,omitempty"` // of Deliver: to ends of events, and to their neighbours
+	Roots     int64 `json:"roots"`             // of batches: each once in a batch
+	Neighbors int64 `json:"neighbors"`         // of these
+	Blended   int64 `json:"blended,omitempty"` // of these roots
+	Mails     int64 `json:"mails,omitempty"`   // of Deliver: to ends of events, and to their neighbours
 	// Near is the reading of lists. Its rows are pieces of lists: one a root, or of Uniform one a neighbour; repeated is one that overlaps
 	// with another of the same Draw.
 	Near disk.Account `json:"near"`
@@ -136,6 +144,12 @@ func NewSampler(ctx context.Context, e *store.Events, o SamplerOptions) (_ *Samp
 		if s.reader, err = disk.Open(ctx, []store.SectionFile{e.NearFile()}, o.Disk); err != nil {
 			return nil, fmt.Errorf("temporal: %w", err)
 		}
+	}
+	if o.Similar != nil {
+		if s.blender.memory, err = kernels.NewHostBuf(int(8 * e.Places())); err != nil {
+			return nil, fmt.Errorf("temporal: times of %d nodes: %w", e.Places(), err)
+		}
+		s.blender.last = s.blender.memory.Float64s()
 	}
 	return s, s.Seek(ctx, 0)
 }
@@ -174,6 +188,10 @@ func (s *Sampler) Close() {
 	if s.memory != nil {
 		s.memory.Close()
 		s.counts = nil
+	}
+	if s.blender.memory != nil {
+		s.blender.memory.Close()
+		s.blender.last = nil
 	}
 	if s.reader != nil {
 		s.reader.Close()
@@ -220,7 +238,13 @@ func (s *Sampler) Draw(ctx context.Context, steps []Step, into []*Batch) (err er
 	if err := s.make(ctx, steps, into); err != nil {
 		return fmt.Errorf("temporal: %w", err)
 	}
+	if s.options.Similar != nil {
+		if err := store.Guard(func() error { return s.blend(ctx, steps, into) }); err != nil {
+			return fmt.Errorf("temporal: %w", err)
+		}
+	}
 	for _, b := range into {
+		s.stats.Blended += int64(len(b.Blended))
 		s.stats.Events += b.To - b.From
 		s.stats.Roots += int64(len(b.Roots))
 		s.stats.Neighbors += int64(len(b.NearRow))
@@ -241,6 +265,8 @@ func (s *Sampler) check(steps []Step, into []*Batch) {
 		switch {
 		case p.From != next || p.To < p.From || p.To > s.events.Len():
 			panic(fmt.Sprintf("temporal: Draw: events %d to %d of %d, and %d is next", p.From, p.To, s.events.Len(), next))
+		case p.Seen < 0 || p.Seen > p.From:
+			panic(fmt.Sprintf("temporal: Draw: events from %d on see the state of %d", p.From, p.Seen))
 		case p.Each < 0 || p.Each > 0 && len(p.Population) == 0:
 			panic(fmt.Sprintf("temporal: Draw: %d negatives each of a population of %d", p.Each, len(p.Population)))
 		case uint64(p.To-p.From)*(2+uint64(p.Each)) > math.MaxUint32/(1+uint64(s.options.Fanout)):
@@ -289,15 +315,17 @@ func (s *Sampler) Engine() (kind disk.Kind, why string) {
 	return s.reader.Kind(), s.reader.Why()
 }
 
-// Bytes is what the Sampler takes in memory beside the batches and the reader's buffers: 4 bytes a node, and what the largest Draw has
-// needed.
+// Bytes is what the Sampler takes in memory beside the batches and the reader's buffers: Fixed, and what the largest Draw has needed.
 func (s *Sampler) Bytes() int64 {
-	n := int64(4*len(s.counts)) + s.lists.bytes()
+	n := s.Fixed() + s.lists.bytes() + s.blender.bytes()
 	for i := range s.makers {
 		n += s.makers[i].bytes()
 	}
 	return n
 }
+
+// Fixed is what it takes from the start: 4 bytes a node with neighbours, and 8 with Similar.
+func (s *Sampler) Fixed() int64 { return int64(4*len(s.counts) + 8*len(s.blender.last)) }
 
 // Costs is what reading lists was found to take, disk.Assumed where none are read.
 func (s *Sampler) Costs() disk.Costs {

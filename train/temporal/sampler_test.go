@@ -265,6 +265,7 @@ func TestMisuse(t *testing.T) {
 	f("Draw: events 1 to 2 of 6, and 0 is next", Step{From: 1, To: 2})
 	f("Draw: events 3 to 4 of 6, and 2 is next", Step{From: 0, To: 2}, Step{From: 3, To: 4})
 	f("Draw: events 0 to 7 of 6, and 0 is next", Step{From: 0, To: 7})
+	f("Draw: events from 0 on see the state of 1", Step{From: 0, To: 2, Seen: 1})
 	f("Draw: 1 negatives each of a population of 0", Step{From: 0, To: 2, Negatives: Negatives{Each: 1}})
 	require.PanicsWithValue(t, "temporal: Draw: 0 steps, and 1 batches", func() { _ = s.Draw(t.Context(), nil, []*Batch{{}}) })
 	require.PanicsWithValue(t, "temporal: Seek(7), and there are 6 events", func() { _ = s.Seek(t.Context(), 7) })

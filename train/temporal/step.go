@@ -21,6 +21,8 @@ type Stepper struct {
 	Optim  *optim.Optimizer
 	Tape   *tape.Tape
 	Record Record // what State has of each node
+	// Keep is how much a memory that is blended keeps of itself: see Blend and Batch.Blended. 0 and 1 leave memories as they are.
+	Keep float64
 
 	feed          feed
 	writer        writer
@@ -89,8 +91,9 @@ func newStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 // they were, and the state is published.
 func (s *Stepper) Compute(in Input) (Out, error) {
 	s.Tape.Reset(in.Key != 0)
-	s.feed.take(in)
 	f := &s.feed
+	f.keep = s.Keep
+	f.take(in)
 	memory := s.Model.Update(s.Tape, &f.moments, in.Key)
 	if memory != nil {
 		s.writer.write(f, in, memory.Value)

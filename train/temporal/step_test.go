@@ -124,6 +124,8 @@ func TestStepsAgreeWithTheLoop(t *testing.T) {
 				}
 				s := NewStepper(be, model.NewTemporal(be, n.TemporalConfig, n.TemporalShape, 3), optim.Options{})
 				defer s.Close()
+				want.keep = []float64{0.5, 1, 0.95}[lag-1]
+				s.Keep = want.keep
 				table := &stepTable{record: s.Record, lag: lag, rows: map[uint32][]byte{}}
 				for from, key := 0, uint64(0); from < len(events); key++ {
 					to := min(from+1+rng.IntN(9), len(events))
@@ -262,7 +264,7 @@ func writeBack(t *testing.T, events []loopEvent, size, lag int) map[uint32]loopN
 	s, l := NewStepper(be, m, optim.Options{}), newLoop(be, m, events, lag)
 	defer s.Close()
 	table := &stepTable{record: s.Record, lag: lag, rows: map[uint32][]byte{}}
-	drawer := &loopDrawer{events: events}
+	drawer := &loopDrawer{events: events, nodes: 1, rng: rand.New(rand.NewPCG(1, 1))}
 	for from := 0; from < len(events); from += size {
 		b := drawer.draw(from, min(from+size, len(events)), false)
 		seen := l.fetch(b)
