@@ -28,6 +28,8 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 		"the part lead to, or nodes, all of them (default destinations)")
 	f.Var(&s.lag, "staleness", "streams: a step sees the state that steps up to the K-th before it have left, and none after; auto is the least K with which "+
 		"training never waits for state (default 1, the plain loop)")
+	f.Float64Var(&o.Mitigate, "mitigate", o.Mitigate, "streams: in training blend memories that are out of date with those of nodes that have the same partners, of "+
+		"which they keep this part, such as 0.95; 1 changes no result (default off)")
 	f.StringVar(&o.Publish, "publish", o.Publish, "streams: when others may read the state of a step: early, as soon as it is computed, or late, behind the step; it "+
 		"changes no result (default early)")
 	f.IntVar(&o.Inflight, "inflight", o.Inflight, "streams: steps that have their rows in memory at a time; it changes no result (default --staleness and 2 more)")

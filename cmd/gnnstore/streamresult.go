@@ -27,6 +27,7 @@ func describeStream(o run.Options, rec *run.Record) string {
 	add(o.Times != "", "%s times", o.Times)
 	lag := stateLag{autoCount(cmp.Or(o.Staleness, 1))}
 	add(true, "staleness %s", &lag)
+	add(o.Mitigate > 0, "mitigate %g", o.Mitigate)
 	add(true, "negatives of %s", cmp.Or(o.NegativePopulation, run.Destinations))
 	add(o.WarmEvents > 0, "%s warm events", count(o.WarmEvents))
 	add(true, "batch %d", o.Batch)
@@ -87,6 +88,10 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	fmt.Fprintln(w, clean(stalenessText(s.Staleness)))
 	if text := waitsText(r); text != "" {
 		fmt.Fprintln(w, text)
+	}
+	if m := s.Mitigation; m.Keep > 0 {
+		printf(w, "mitigation: %s of %s roots in training, %s, had memories out of date; they kept %g of them, and the rest is of similar nodes\n", count(m.Blended), count(m.Roots),
+			percent(m.Share()), m.Keep)
 	}
 	if t := s.State; t != nil {
 		printf(w, "state: %s records of %s, of %s nodes that had events; %s written\n", count(t.Nodes), size(int64(t.RecordBytes)), count(t.Touched), size(t.BytesWritten))

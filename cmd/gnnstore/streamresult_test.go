@@ -45,9 +45,10 @@ func TestStreamOptions(t *testing.T) {
 		"--model tgn --lr 0.5 --batch 4000 --dropout 0.25 --metric auc --sampler uniform --task link --eval none --time-columns 8": func(o *run.Options) {
 			o.LR, o.Batch, o.Dropout, o.Metric, o.Sampler, o.Eval, o.TimeColumns = 0.5, 4000, 0.25, metric.ROCAUC, run.UniformNeighbors, run.NoEvaluation, 8
 		},
-		"--model tgn --stream talk --negative-population nodes --staleness auto --publish late --inflight 4 --warm-events 20M --times learnt --eval auto": func(o *run.Options) {
+		"--model tgn --stream talk --negative-population nodes --staleness auto --mitigate 0.95 --publish late --inflight 4 --warm-events 20M --times learnt --eval auto": func(o *run.Options) {
 			o.StreamOptions = run.StreamOptions{
-				Stream: "talk", NegativePopulation: run.AllNodes, Staleness: run.Auto, Publish: run.Late, Inflight: 4, WarmEvents: 20e6, Times: run.Learnt,
+				Stream: "talk", NegativePopulation: run.AllNodes, Staleness: run.Auto, Mitigate: 0.95, Publish: run.Late, Inflight: 4, WarmEvents: 20e6,
+				Times: run.Learnt,
 			}
 		},
 		"--model tgn --staleness 3 --times learnt --fixed-time --warm-events 0": func(o *run.Options) { o.Staleness, o.Times = 3, run.Fixed },
@@ -147,7 +148,9 @@ memory: peak 0 B, and 0 B of mapped files
 	require.Contains(t, print(r), "\n     tier ")
 	r.Best.Epoch, r.Stream.Replay.Valid, r.Stream.Replay.New = 0, nil, nil
 	r.Stream.Staleness = run.StalenessOf{K: 3, Auto: true, Publish: run.Late, Inflight: 5, Best: 3, Most: 10, Realised: 0.221}
+	r.Stream.Mitigation = run.MitigationOf{Keep: 0.95, Roots: 300_000, Blended: 2_100}
 	text := print(r)
+	require.Contains(t, text, "\nmitigation: 2,100 of 300,000 roots in training, 0.7 %, had memories out of date; they kept 0.95 of them, and the rest is of similar nodes\n")
 	require.Contains(t, text, "by the last weights")
 	require.Contains(t, text, "\n                     valid        -         -         -           -            -\n")
 	require.NotContains(t, text, "new nodes")
@@ -189,6 +192,8 @@ func TestDescribeStream(t *testing.T) {
 			"seed 1   kernels avx2, disk pread, evaluation replay",
 		"--model tgn --state none --negative-population nodes --fixed-time --stream a": "tgn of 100, stream a, no state, fanout 10 recent, fixed times, staleness 1, " +
 			"negatives of nodes, batch 600, lr 0.001, seed 1   kernels avx2, disk pread, evaluation replay",
+		"--model jodie --staleness 2 --mitigate 0.9": "jodie of 100, staleness 2, mitigate 0.9, negatives of destinations, batch 600, lr 0.001, seed 1   kernels avx2, " +
+			"disk pread, evaluation replay",
 		"--model apan --mails 4": "apan of 100, fanout 10 recent, 4 mails, staleness 1, negatives of destinations, batch 600, lr 0.001, seed 1   kernels avx2, " +
 			"disk pread, evaluation replay",
 	} {

@@ -25,6 +25,10 @@ type StreamOptions struct {
 	// Staleness is k: a step sees the state that steps up to the k-th before it have left, and of none after. Default 1, the plain loop; Auto is
 	// the least with which training hardly waits, as rehearsed, or less where more than half of what is read would be out of date: see AutoStaleness.
 	Staleness int `json:"staleness,omitempty"`
+	// Mitigate, from above 0 to 1, has steps of training blend memories that are out of date with the mean of those of similar nodes, of which
+	// they keep this part (MSPipe-S, arXiv 2402.15113, section 4; there it is 0.95). 1 reads as much and changes no result; 0 is off. Evaluation
+	// sees fresh state, and blends nothing.
+	Mitigate float64 `json:"mitigate,omitempty"`
 	// Publish says when the state that a step makes is there for others: Early, which is the default, as soon as it is computed; or Late, behind the
 	// step. It changes no result.
 	Publish string `json:"publish,omitempty" resume:"free"`
@@ -139,6 +143,8 @@ func (o Options) validateStream() error {
 	one("eval", o.Eval, "auto", Replay, LiveState, NoEvaluation)
 	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC, "{metric} %s: of streams there are ap and roc-auc", o.Metric)
 	fail(o.Staleness < Auto || o.Staleness > maxStaleness, "{staleness} %d: from 1, which is the plain loop, to %d, or auto", o.Staleness, maxStaleness)
+	fail(!(o.Mitigate >= 0 && o.Mitigate <= 1), "{mitigate} %v: from above 0 to 1, the part of a memory that stays as it is; 0 is off", o.Mitigate)
+	fail(o.Mitigate > 0 && o.State == NoState, "{mitigate} %v: with {state} none there is no memory to blend; leave it out", o.Mitigate)
 	fail(o.Inflight != 0 && (o.Inflight < max(o.Staleness, 1) || o.Inflight > maxStaleness+2), "{inflight} %d: from {staleness}, %d, to %d", o.Inflight,
 		max(o.Staleness, 1), maxStaleness+2)
 	fail(o.WarmEvents < 0, "{warm_events} %d: at least 0", o.WarmEvents)
@@ -196,6 +202,7 @@ type StreamOf struct {
 	// Heuristics is what scores without a network come to on the same events and negatives.
 	Heuristics []HeuristicOf `json:"heuristics,omitempty"`
 	Staleness  StalenessOf   `json:"staleness"`
+	Mitigation MitigationOf  `json:"mitigation,omitzero"`
 	State      *StateOf      `json:"state,omitempty"`
 }
 
@@ -228,6 +235,16 @@ type StalenessOf struct {
 	// Predicted is what a rehearsal came to before the run; nil where a number was given.
 	Predicted *Rehearsal `json:"predicted,omitempty"`
 }
+
+// MitigationOf is how many memories were out of date and blended with those of similar nodes, in training.
+type MitigationOf struct {
+	Keep    float64 `json:"keep"`    // the part of them that stayed
+	Roots   int64   `json:"roots"`   // nodes at a time that were embedded
+	Blended int64   `json:"blended"` // of these
+}
+
+// Share is how many of the roots were blended.
+func (m MitigationOf) Share() float64 { return float64(m.Blended) / float64(max(m.Roots, 1)) }
 
 // StateOf is the state of nodes.
 type StateOf struct {

@@ -9,7 +9,7 @@
 //
 // The dataset, the options and the seed. Batches are consecutive events; negatives and dropout are functions of (seed, epoch, event) and
 // (seed, epoch, step). A step with staleness k sees the state that all steps up to the k-th before it have left, and nothing of later ones
-// (MSPipe, arXiv 2402.15113, section 3.2), so that speed, memory, workers and policy change no bit. Evaluation has a staleness of 1.
+// (MSPipe, arXiv 2402.15113, section 3.2), so that speed, memory, workers and policy change no bit. Evaluation has a staleness of 1, and blends no memories, which is a remedy for training on old state ({mitigate}).
 //
 // # The way of a step
 //
@@ -29,8 +29,9 @@
 //
 // # Memory
 //
-// [run.Record].Memory says how it is split. For each node: 4 bytes of cursor, what mutable.FixedBytes and cachetier.NotedBytes say of its record,
-// and 4 in each population of negatives that it is in. Before the tables are opened, Auto takes 4 as well where it finds more than 1.
+// [run.Record].Memory says how it is split. For each node: 4 bytes of cursor, 48 to blend memories, what mutable.FixedBytes and
+// cachetier.NotedBytes say of its record, and 4 in each population of negatives that it is in. Before the tables are opened, Auto takes 4 as well
+// where it finds more than 1.
 //
 // # Why not
 //

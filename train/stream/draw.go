@@ -51,6 +51,7 @@ type part struct {
 	from, to  int64
 	batch     int64
 	stateOnly bool
+	lag       int64 // steps to the newest whose state is seen, where memories that are out of date are blended; or 0
 	temporal.Negatives
 }
 
@@ -60,5 +61,9 @@ func (p *part) steps() int { return int((p.to - p.from + p.batch - 1) / p.batch)
 // step is the events of one.
 func (p *part) step(i int) temporal.Step {
 	from := p.from + int64(i)*p.batch
-	return temporal.Step{From: from, To: min(from+p.batch, p.to), StateOnly: p.stateOnly, Negatives: p.Negatives}
+	s := temporal.Step{From: from, To: min(from+p.batch, p.to), StateOnly: p.stateOnly, Negatives: p.Negatives}
+	if p.lag > 0 {
+		s.Seen = max(p.from, from-(p.lag-1)*p.batch)
+	}
+	return s
 }

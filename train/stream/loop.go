@@ -175,6 +175,10 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	case err != nil:
 		return a, err
 	}
+	if t.similar != nil {
+		m := &t.result.Stream.Mitigation
+		m.Roots, m.Blended = m.Roots+int64(len(in.Roots)), m.Blended+int64(len(in.Blended))
+	}
 	t.scores.Reset()
 	t.scores.Add(out.Positives, out.Negatives)
 	v, err := t.scores.Value()

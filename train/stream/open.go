@@ -55,8 +55,13 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if sum(files) > total/2 {
 		d.Direct, d.Probe = true, true
 	}
+	if t.Mitigate > 0 {
+		if err := t.findSimilar(ctx, total); err != nil {
+			return err
+		}
+	}
 	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
-		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Workers: t.Workers, Disk: d,
+		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Similar: t.similar, Workers: t.Workers, Disk: d,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.set.Path(), err)
@@ -71,6 +76,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 
 	before := kernels.HostBytes()
 	t.step = temporal.NewStepper(t.be, model.NewTemporal(t.be, config, shape, t.Seed), t.Optim)
+	t.step.Keep = t.Mitigate
 	weights := kernels.HostBytes() - before
 	b, err := t.middle(ctx)
 	if err != nil {
@@ -81,7 +87,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	t.measured = measured{
-		total: total, weights: weights, step: kernels.HostBytes() - before, batch: b.Bytes(), scratch: max(0, sampler.Bytes()-4*places),
+		total: total, weights: weights, step: kernels.HostBytes() - before, batch: b.Bytes(), scratch: max(0, sampler.Bytes()-sampler.Fixed()),
 		nodes: len(b.Nodes), events: len(b.Events), writes: max(len(b.Writes), len(b.Mails)), files: files, disk: d,
 	}
 	t.heap.Budget = total
@@ -115,6 +121,20 @@ func (t *trainer) divide() (plan.Demand, plan.Budget, error) {
 	d := t.demand()
 	b, err := d.Split(t.measured.total, plan.Budget{Topology: plan.Auto, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes})
 	return d, b, err
+}
+
+// findSimilar finds the nodes that memories which are out of date are blended with. Nothing else is in memory yet.
+func (t *trainer) findSimilar(ctx context.Context, total int64) (err error) {
+	places := t.events.Places()
+	need := programBytes + temporal.SimilarBytes(places) + 8*places + 8*t.split.Train + 6*int64(max(1, t.Workers))*places
+	if need > total {
+		return fmt.Errorf("%s: {mitigate} %v: to find similar nodes takes up to %d MiB, and {memory_bytes} are %d MiB; give it more, or leave {mitigate} out",
+			t.set.Path(), t.Mitigate, (need+1<<20-1)>>20, total>>20)
+	}
+	if t.similar, err = temporal.NewSimilar(ctx, t.events, t.split.Train, max(1, t.Workers)); err != nil {
+		return fmt.Errorf("%s: %w", t.set.Path(), err)
+	}
+	return nil
 }
 
 // checkNetwork refuses a network that there is no memory for, before the system kills the process for trying.
@@ -196,7 +216,10 @@ func (t *trainer) demand() (d plan.Demand) {
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))
 	}
-	d.Fixed += programBytes + m.weights/4*7 + populations + 4*t.events.Places()
+	d.Fixed += programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed()
+	if t.similar != nil {
+		d.Fixed += temporal.SimilarBytes(t.events.Places())
+	}
 	d.Step += m.step*stepMargin/100 + int64(t.inflight())*rows*stepMargin/100
 	window := t.Window
 	if window == 0 {
@@ -259,6 +282,9 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error
 // learning is the part of an epoch in which something is learnt.
 func (t *trainer) learning(epoch int) part {
 	p := part{from: t.WarmEvents, to: t.split.Train, batch: int64(t.Batch), Negatives: t.negatives(training, epoch)}
+	if t.Mitigate > 0 {
+		p.lag = int64(t.lag)
+	}
 	if t.EpochSteps > 0 {
 		p.to = min(p.to, p.from+int64(t.EpochSteps)*p.batch)
 	}

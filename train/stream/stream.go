@@ -54,7 +54,8 @@ type trainer struct {
 	dir    *run.Dir
 	record *run.Record
 
-	known, all []uint32 // populations of negatives: of training, and of evaluation
+	known, all []uint32          // populations of negatives: of training, and of evaluation
+	similar    *temporal.Similar // of Mitigate
 	draw       *drawer
 	step       *temporal.Stepper
 	lag        int                 // the staleness in force: 1 while Auto is not decided
@@ -208,7 +209,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		Stream: &run.StreamOf{
 			Name: t.Stream, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
 			TrainNegatives: len(t.known), EvalNegatives: len(t.all), TimeScale: events.Stream.TimeScale,
-			Staleness: t.staleness(),
+			Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
 		},
 	}
 	return t, nil
@@ -352,6 +353,9 @@ func (t *trainer) close() {
 	t.closeRows()
 	if t.draw != nil {
 		t.draw.sampler.Close()
+	}
+	if t.similar != nil {
+		t.similar.Close()
 	}
 	if t.step != nil {
 		t.step.Close()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,7 +161,7 @@ func TestPlainLoop(t *testing.T) {
 			o := options(kind)
 			o.Staleness = k
 			got := run1(t, ds, o, Hooks{})
-			losses, params := plainLoop(t, ds, o)
+			losses, params, _ := plainLoop(t, ds, o)
 			require.Equal(t, losses, got.Losses, "%s, staleness %d", kind, k)
 			require.Equal(t, params, got.ParamsXXH3, "%s, staleness %d", kind, k)
 		}
@@ -168,7 +169,7 @@ func TestPlainLoop(t *testing.T) {
 }
 
 // plainLoop trains with all state in a map for each step.
-func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64, params string) {
+func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64, params string, blended int64) {
 	tr, err := newTrainer(t.Context(), ds, o, Hooks{})
 	require.NoError(t, err)
 	defer tr.close()
@@ -176,54 +177,134 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 	s, be, record := tr.step, tr.be, tr.step.Record
 	features := ds.Features(0)
 	for epoch := 1; epoch <= o.Epochs; epoch++ {
-		p := tr.learning(epoch)
-		require.NoError(t, tr.draw.begin(t.Context(), 0, p.step))
-		var after []map[uint32][]byte // the state that a step leaves
 		sum, events := 0.0, 0.0
-		for i := range p.steps() {
-			var b temporal.Batch
-			require.NoError(t, tr.draw.sampler.Draw(t.Context(), []temporal.Step{p.step(i)}, []*temporal.Batch{&b}))
-			var state, rows []byte
-			for _, v := range b.Nodes {
-				r := make([]byte, record.Bytes())
-				if at := i - o.Staleness; at >= 0 {
-					copy(r, after[at][v])
+		warm := map[uint32][]byte{} // the state before the first step
+		for _, p := range []part{{to: o.WarmEvents, batch: int64(o.Batch), stateOnly: true}, tr.learning(epoch)} {
+			require.NoError(t, tr.draw.begin(t.Context(), 0, p.step))
+			var after []map[uint32][]byte // the state that a step leaves
+			for i := range p.steps() {
+				var b temporal.Batch
+				require.NoError(t, tr.draw.sampler.Draw(t.Context(), []temporal.Step{p.step(i)}, []*temporal.Batch{&b}))
+				lag := o.Staleness
+				if p.stateOnly {
+					lag = 1
 				}
-				state = append(state, r...)
+				seen := warm
+				if i >= lag {
+					seen = after[i-lag]
+				}
+				stateOf := func(v uint32) []byte {
+					r := make([]byte, record.Bytes())
+					copy(r, seen[v])
+					return r
+				}
+				var state, rows []byte
+				for _, v := range b.Nodes {
+					state = append(state, stateOf(v)...)
+				}
+				for _, e := range b.Events {
+					rows = append(rows, features.Row(e)...)
+				}
+				if o.Mitigate > 0 && !p.stateOnly {
+					require.Equal(t, blendsOf(tr, &b, func(v uint32) float64 { return record.Time(stateOf(v)) }), slices.Clone(b.Blended))
+					blended += int64(len(b.Blended))
+				}
+				tensor := func(bytes []byte, rows, cols int) kernels.Tensor {
+					x := kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}
+					host, _ := be.Host(x)
+					copy(host, bytes)
+					return x
+				}
+				in := temporal.Input{Batch: &b, State: tensor(state, len(b.Nodes), record.Cols()), Features: tensor(rows, len(b.Events), columns)}
+				if !p.stateOnly {
+					in.Key = sample.StepSeed(o.Seed, epoch, i) | 1
+				}
+				out, err := s.Compute(in)
+				require.NoError(t, err)
+				now := maps.Clone(warm)
+				if i > 0 {
+					now = maps.Clone(after[i-1])
+				}
+				places, changes := s.Changes()
+				for j, at := range places {
+					r := make([]byte, record.Bytes())
+					copy(r, now[b.Nodes[at]])
+					record.Apply(r, changes[j*record.ChangeBytes():][:record.ChangeBytes()])
+					now[b.Nodes[at]] = r
+				}
+				after = append(after, now)
+				if !p.stateOnly {
+					require.NoError(t, s.Update(o.LR))
+					n := float64(len(out.Positives))
+					sum, events = sum+out.Loss*n, events+n
+				}
+				be.Free(in.State.Buf)
+				be.Free(in.Features.Buf)
 			}
-			for _, e := range b.Events {
-				rows = append(rows, features.Row(e)...)
+			if len(after) > 0 {
+				warm = after[len(after)-1]
 			}
-			tensor := func(bytes []byte, rows, cols int) kernels.Tensor {
-				x := kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}
-				host, _ := be.Host(x)
-				copy(host, bytes)
-				return x
-			}
-			in := temporal.Input{Batch: &b, State: tensor(state, len(b.Nodes), record.Cols()), Features: tensor(rows, len(b.Events), columns), Key: sample.StepSeed(o.Seed, epoch, i) | 1}
-			out, err := s.Compute(in)
-			require.NoError(t, err)
-			now := map[uint32][]byte{}
-			if i > 0 {
-				now = maps.Clone(after[i-1])
-			}
-			places, changes := s.Changes()
-			for j, at := range places {
-				r := make([]byte, record.Bytes())
-				copy(r, now[b.Nodes[at]])
-				record.Apply(r, changes[j*record.ChangeBytes():][:record.ChangeBytes()])
-				now[b.Nodes[at]] = r
-			}
-			after = append(after, now)
-			require.NoError(t, s.Update(o.LR))
-			n := float64(len(out.Positives))
-			sum, events = sum+out.Loss*n, events+n
-			be.Free(in.State.Buf)
-			be.Free(in.Features.Buf)
 		}
 		losses = append(losses, sum/events)
 	}
-	return losses, s.Model.Hash()
+	return losses, s.Model.Hash(), blended
+}
+
+// blendsOf is the rows of a batch that are blended, by the times in the state that it sees.
+func blendsOf(tr *trainer, b *temporal.Batch, last func(place uint32) float64) (rows []uint32) {
+	var found temporal.Blends
+	var roots []uint32
+	var times, all []float64
+	for _, row := range b.Roots {
+		roots, times = append(roots, b.Nodes[b.RowNode[row]]), append(times, b.RowTime[row])
+	}
+	for v := range uint32(tr.events.Places()) {
+		all = append(all, last(v))
+	}
+	found.Find(roots, times, all, tr.similar.Of)
+	for _, root := range found.Rows {
+		rows = append(rows, b.Roots[root])
+	}
+	return rows
+}
+
+// TestMitigate: memories that are out of date are blended as the plain loop blends them, on any budget; what is kept whole is what is not blended.
+func TestMitigate(t *testing.T) {
+	ds := drifting(t, 700)
+	for _, kind := range model.TemporalKinds {
+		for _, k := range []int{1, 2, 3} {
+			o := options(kind)
+			o.Staleness, o.WarmEvents = k, 130
+			off := outcomeOf(run1(t, ds, o, Hooks{}))
+			o.Mitigate = 0.5
+			r := run1(t, ds, o, Hooks{})
+			require.NotEqual(t, off.params, r.ParamsXXH3, "%s, staleness %d", kind, k)
+			m := r.Stream.Mitigation
+			require.Positive(t, m.Blended)
+			require.Less(t, m.Share(), 0.02, "99 in 100 are recent")
+			losses, params, blended := plainLoop(t, ds, o)
+			require.Equal(t, losses, r.Losses, "%s, staleness %d", kind, k)
+			require.Equal(t, params, r.ParamsXXH3, "%s, staleness %d", kind, k)
+			require.Equal(t, blended, m.Blended)
+
+			if k == 2 { // which is between the others
+				continue
+			}
+			want := outcomeOf(r)
+			o.Cache.HostBytes, o.Workers, o.Window, o.Publish = 0, 2, 3, run.Late
+			require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{late: late})), "%s, staleness %d", kind, k)
+			o.Mitigate = 1
+			require.Equal(t, off, outcomeOf(run1(t, ds, o, Hooks{})), "%s, staleness %d", kind, k)
+		}
+	}
+}
+
+// TestNoRoomForSimilar: what finding similar nodes takes is said before it is taken.
+func TestNoRoomForSimilar(t *testing.T) {
+	o := options(model.TGN)
+	o.Mitigate, o.MemoryBytes = 0.95, 48<<20
+	_, err := newTrainer(t.Context(), drifting(t, 1000), o, Hooks{})
+	require.ErrorContains(t, err, "{mitigate} 0.95: to find similar nodes takes up to 49 MiB, and {memory_bytes} are 48 MiB; give it more, or leave {mitigate} out")
 }
 
 // TestResume: runs that are cut short anywhere, and go on, come to what one does that is not.
@@ -232,7 +313,7 @@ func TestResume(t *testing.T) {
 	for _, kind := range model.TemporalKinds {
 		for _, k := range []int{1, 3} {
 			o := options(kind)
-			o.Staleness, o.CheckpointEvery, o.WarmEvents = k, 4, 60
+			o.Staleness, o.CheckpointEvery, o.WarmEvents, o.Mitigate = k, 4, 60, 0.5
 			if k == 3 {
 				o.Publish = run.Late
 			}

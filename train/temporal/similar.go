@@ -31,6 +31,9 @@ type Similar struct {
 	ids []uint32 // SimilarNodes a place
 }
 
+// SimilarBytes is what Similar takes for so many nodes.
+func SimilarBytes(places int64) int64 { return 4 * SimilarNodes * places }
+
 // NewSimilar reads the events up to to-1, those of training: later ones would tell of what is to be predicted. The partners of a node are the
 // nodes it had an event with, whichever was the source, each once; of more than ten thousand those of its latest events. Node u is similar to v
 // when a partner of v has both among its partners, and the more such partners, the more similar; of equally similar nodes those at smaller
@@ -52,7 +55,7 @@ func newSimilar(ctx context.Context, e *store.Events, to int64, workers, recent 
 	if err := p.find(ctx, workers); err != nil {
 		return nil, fmt.Errorf("similar nodes of stream %s: %w", e.Stream.Name, err)
 	}
-	buf, err := kernels.NewHostBuf(int(4 * SimilarNodes * places))
+	buf, err := kernels.NewHostBuf(int(SimilarBytes(places)))
 	if err != nil {
 		return nil, err
 	}
