@@ -72,6 +72,7 @@ func TestHostBufViews(t *testing.T) {
 	require.Equal(t, math.Float32bits(1), uints[2047])
 	require.Len(t, h.Uint64s(), 1<<10)
 	require.Equal(t, uint64(math.Float32bits(1))<<32, h.Uint64s()[1023], "little-endian, as are all machines that are served")
+	require.Len(t, h.Float64s(), 1<<10)
 	require.Nil(t, newHostBuf(t, 0).Float32s())
 	require.Panics(t, func() { newHostBuf(t, 6).Float32s() })
 	require.Len(t, newHostBuf(t, 6).Uint16s(), 3)

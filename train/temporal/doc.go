@@ -13,9 +13,10 @@
 // find it: one number a node, which moves with the stream. The lists of all steps of a [Sampler.Draw] are read in one pass over the file
 // through package disk, what they share once.
 //
-// Memory: cursors take 4 bytes a node outside the Go heap, and times of last events, by which memories are found to be out of date, 8; a Draw takes 44 bytes for each piece of a list that it wants,
-// which is one a root, or one a neighbour of those drawn from all, and 16 for each half-edge; a worker takes three tables and 12 bytes a row. [Sampler.Bytes] says how much that has come to. The offsets of lists are read through the
-// memory map. A Batch owns its lists, and is drawn into again without allocating once they have grown.
+// Memory: cursors take 4 bytes a node outside the Go heap, and times of last events, by which memories are found to be out of date, 8; a Draw takes
+// 44 bytes for each piece of a list that it wants, which is one for each who asks, or one a neighbour of those drawn from all, and 16 for each
+// half-edge; a worker takes four tables and 12 bytes a row. [Sampler.Bytes] says how much that has come to. The offsets of lists are read
+// through the memory map. A Batch owns its lists, and is drawn into again without allocating once they have grown.
 //
 // Concurrency: a Sampler is used by one goroutine at a time, and its workers make batches inside Draw. Batches do not depend on how many
 // there are, nor on which steps are drawn together.
