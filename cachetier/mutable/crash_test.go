@@ -241,6 +241,46 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
+// TestCrashInAMerge: the list of a generation that was merged into the next one, in its own row file, is still there; and since it is the first
+// after a Clear no list names it as the one before.
+func TestCrashInAMerge(t *testing.T) {
+	broken := false
+	r := newRun(errorfs.Wrap(onDisk(t), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken && op.Kind == errorfs.OpRemove {
+			return syscall.EIO
+		}
+		return nil
+	})), 1)
+	table, err := mutable.Open(bg, r.o)
+	require.NoError(t, err)
+	require.NoError(t, table.Begin(bg))
+	all := func(rows uint32) (s step) {
+		for v := range rows {
+			s.reads, s.writes = append(s.reads, v), append(s.writes, v)
+		}
+		return s
+	}
+	checkpoint := func(number int64, rows uint32) {
+		require.NoError(t, take(table, r.model, [][]step{{all(rows)}}, 1, false))
+		mark, err := table.Checkpoint(number)
+		require.NoError(t, err)
+		r.states[number], r.marks = maps.Clone(r.model.rows), append(r.marks, mark)
+	}
+	checkpoint(0, 9)
+	require.NoError(t, table.Clear(bg))
+	clear(r.model.rows)
+	checkpoint(1, crashRows)
+	checkpoint(2, 1)
+	r.marks = r.marks[2:]
+	require.NoError(t, table.Retain(bg, 1, 2)) // so that the generation of 1 is the first
+	require.NoError(t, r.record())
+	broken = true
+	require.ErrorIs(t, table.Retain(bg, 2), syscall.EIO)
+	_ = table.Close()
+	broken = false
+	r.resumes(t, r.fs)
+}
+
 // stride leaves out most of the places of a fault in a short test.
 func stride(n int64) int64 {
 	if testing.Short() {

@@ -127,7 +127,11 @@ func walk(o *Options, s *shape, step int64) (below []*generation, err error) {
 		if err != nil {
 			return nil, err
 		}
-		below = append(below, &generation{list: l})
+		// One that shares its row file was merged into the one that does, and a crash has left its list.
+		merged := slices.ContainsFunc(below, func(g *generation) bool { return l.serial != spillSerial && g.serial == l.serial })
+		if !merged {
+			below = append(below, &generation{list: l})
+		}
 		if n = l.after; l.fresh { // what is older is no part of it, and may be gone
 			n = older(l.number)
 		}
