@@ -145,7 +145,7 @@ func (t *trainer) rehearseSteps(ctx context.Context, dir string) (c staleness.Co
 		}
 		if t.Publish == run.Late {
 			writers = append(writers, &t.late)
-			t.late.begin(2, s.Write)
+			t.late.begin(2, t.publish)
 		}
 	}
 	if err := t.draw.begin(ctx, from, p.step); err != nil {
