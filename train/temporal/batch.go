@@ -23,7 +23,7 @@ type Batch struct {
 	NearRoot           []uint32 // which root it is of
 	Since              []float64
 
-	// By event: which root its source is, and its destination, and those of its Each negatives. All are empty of a batch that only state is
+	// By event, or by pair of Step.Asks: which root its source is, and its destination, and those of its Each negatives. All are empty of a batch that only state is
 	// computed of.
 	Src, Dst, Negatives []uint32
 	Each                int

@@ -53,6 +53,25 @@ func (c *cursors) advance(ctx context.Context, e *store.Events, to int64) error 
 	return nil
 }
 
+// reach moves on to a time: the events before it are counted.
+func (c *cursors) reach(ctx context.Context, e *store.Events, t float64) error {
+	if t == c.now {
+		return nil
+	}
+	for size := int64(16); c.done < e.Len(); size = min(4*size, scan) {
+		times := e.Times(c.done, min(c.done+size, e.Len()))
+		n := sort.Search(len(times), func(i int) bool { return !(times[i] < t) })
+		if err := c.advance(ctx, e, c.done+int64(n)); err != nil {
+			return err
+		}
+		if n < len(times) {
+			break
+		}
+	}
+	c.now = t
+	return nil
+}
+
 // count counts the next events.
 func (c *cursors) count(e *store.Events, src, dst []store.NodeID) error {
 	first := uint32(e.Place(0))
@@ -77,22 +96,22 @@ func (s *Sampler) walk(ctx context.Context, steps []Step) error {
 			return err
 		}
 		src, dst := s.events.Ends(p.From, p.To)
-		for k, t := range s.events.Times(p.From, p.To) {
-			event := p.From + int64(k)
-			if t != s.now {
-				if s.done < p.From {
-					if err := s.advance(ctx, s.events, p.From); err != nil {
-						return err
-					}
-				}
-				from := s.done - p.From
-				if err := s.count(s.events, src[from:k], dst[from:k]); err != nil {
+		if !s.options.Deliver {
+			for _, a := range p.Asks {
+				if err := s.reach(ctx, s.events, a.Time); err != nil {
 					return err
 				}
-				s.now = t
+				s.ask(a.Src, a.Time, p.Key)
+				s.ask(a.Dst, a.Time, p.Key)
 			}
-			if p.StateOnly && !s.options.Deliver {
-				continue
+			if p.StateOnly {
+				continue // cursors are where the next root wants them
+			}
+		}
+		for k, t := range s.events.Times(p.From, p.To) {
+			event := p.From + int64(k)
+			if err := s.reach(ctx, s.events, t); err != nil {
+				return err
 			}
 			s.ask(src[k], t, p.Key)
 			s.ask(s.firstDst+dst[k], t, p.Key)

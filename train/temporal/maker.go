@@ -41,6 +41,11 @@ func (m *maker) make(b *Batch, p *Step, first int) {
 	m.ends(src, dst)
 	m.begin()
 	before, asker := m.s.first, first
+	for _, a := range p.Asks {
+		b.Src = append(b.Src, m.root(b, a.Src, a.Time, e.Len(), asker))
+		b.Dst = append(b.Dst, m.root(b, a.Dst, a.Time, e.Len(), asker+1))
+		asker += 2
+	}
 	for i, t := range e.Times(p.From, p.To) {
 		event := p.From + int64(i)
 		if !(t >= before && t <= math.MaxFloat64) {

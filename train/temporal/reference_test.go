@@ -155,6 +155,9 @@ func (r *reference) draw(p Step) *Batch {
 		}
 		return roots[z]
 	}
+	for _, a := range p.Asks {
+		b.Src, b.Dst = append(b.Src, root(a.Src, a.Time)), append(b.Dst, root(a.Dst, a.Time))
+	}
 	last := map[uint32]int{}
 	for i := int(p.From); i < int(p.To); i++ {
 		u, v := r.ends(i)

@@ -53,6 +53,15 @@ type Step struct {
 	// blended.
 	Seen int64
 	Negatives
+	// Asks, of a step without events, are pairs to embed and score as an event's ends are, in the order of their times. Across steps times do
+	// not go back either, and events that are drawn behind Asks are no earlier, but for those of StateOnly.
+	Asks []Ask
+}
+
+// Ask is a pair of nodes at a time. To ask for one node is to name it twice: it is one root.
+type Ask struct {
+	Src, Dst uint32  // places
+	Time     float64 // as the stream has it, not before its first event
 }
 
 // askers is how many ask for neighbours in a step, those that ask twice counted twice: roots, or the ends of events that deliver mail.
@@ -63,7 +72,7 @@ func (o *SamplerOptions) askers(p *Step) int {
 	case p.StateOnly:
 		return 0
 	default:
-		return n * (2 + p.Each)
+		return n*(2+p.Each) + 2*len(p.Asks)
 	}
 }
 
@@ -269,6 +278,8 @@ func (s *Sampler) check(steps []Step, into []*Batch) {
 			panic(fmt.Sprintf("temporal: Draw: events from %d on see the state of %d", p.From, p.Seen))
 		case p.Each < 0 || p.Each > 0 && len(p.Population) == 0:
 			panic(fmt.Sprintf("temporal: Draw: %d negatives each of a population of %d", p.Each, len(p.Population)))
+		case len(p.Asks) > 0 && (p.From < p.To || p.StateOnly):
+			panic(fmt.Sprintf("temporal: Draw: %d asks beside events %d to %d", len(p.Asks), p.From, p.To))
 		case uint64(p.To-p.From)*(2+uint64(p.Each)) > math.MaxUint32/(1+uint64(s.options.Fanout)):
 			panic(fmt.Sprintf("temporal: Draw: %d events with %d negatives each have more than 4,294,967,295 rows; use smaller batches", p.To-p.From, p.Each))
 		}

@@ -27,6 +27,7 @@ type Stepper struct {
 	feed          feed
 	writer        writer
 	there, others []float32 // scores of the last batch
+	embedded      []float32 // of the last Embed
 }
 
 // Input is a batch whose state and features are there.
@@ -90,23 +91,11 @@ func newStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 // it adds nothing. A batch without roots ends when its state is published. A loss that is not finite is a *step.LossError: the gradients are as
 // they were, and the state is published.
 func (s *Stepper) Compute(in Input) (Out, error) {
-	s.Tape.Reset(in.Key != 0)
+	z, err := s.embed(in)
+	if z == nil || err != nil {
+		return Out{}, err
+	}
 	f := &s.feed
-	f.keep = s.Keep
-	f.take(in)
-	memory := s.Model.Update(s.Tape, &f.moments, in.Key)
-	if memory != nil {
-		s.writer.write(f, in, memory.Value)
-		if in.Publish != nil {
-			if err := in.Publish(s.Changes()); err != nil {
-				return Out{}, err
-			}
-		}
-	}
-	if len(in.Roots) == 0 {
-		return Out{}, nil
-	}
-	z := s.Model.Embed(s.Tape, &f.moments, memory, in.Key)
 	there, others := s.Model.Score(s.Tape, z, f.src, f.dst), s.Model.Score(s.Tape, z, f.sources, f.negatives)
 	lossThere, lossOthers := s.Tape.LinkLoss(there, others)
 	loss := s.mean(lossThere) + s.mean(lossOthers)
@@ -119,7 +108,38 @@ func (s *Stepper) Compute(in Input) (Out, error) {
 	return out, nil
 }
 
-// Changes is what the last Compute made of the state: see Input.Publish. It is empty without state.
+// Embed is Compute up to the embeddings of Batch.Roots: Hidden numbers each, lent until the next Embed.
+func (s *Stepper) Embed(in Input) ([]float32, error) {
+	z, err := s.embed(in)
+	if z == nil || err != nil {
+		return nil, err
+	}
+	s.embedded = s.download(s.embedded, z.Value)
+	return s.embedded, nil
+}
+
+// embed publishes the new state, and embeds the roots; without roots it is nil.
+func (s *Stepper) embed(in Input) (*tape.Var, error) {
+	s.Tape.Reset(in.Key != 0)
+	f := &s.feed
+	f.keep = s.Keep
+	f.take(in)
+	memory := s.Model.Update(s.Tape, &f.moments, in.Key)
+	if memory != nil {
+		s.writer.write(f, in, memory.Value)
+		if in.Publish != nil {
+			if err := in.Publish(s.Changes()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(in.Roots) == 0 {
+		return nil, nil
+	}
+	return s.Model.Embed(s.Tape, &f.moments, memory, in.Key), nil
+}
+
+// Changes is what the last Compute or Embed made of the state: see Input.Publish. It is empty without state.
 func (s *Stepper) Changes() (places []uint32, changes []byte) { return s.feed.places, s.writer.changes }
 
 // Update makes new weights of the gradients at a learning rate, and clears these. A norm that is not finite, which is known where gradients are
@@ -165,10 +185,10 @@ func (s *Stepper) mean(column kernels.Tensor) (mean float64) {
 	return mean / float64(max(1, len(s.there)))
 }
 
-// download copies a column to the host, in the memory of into where it is enough.
-func (s *Stepper) download(into []float32, column kernels.Tensor) []float32 {
-	into = append(into[:0], make([]float32, column.Rows)...)
-	s.feed.be.DownloadF32(into, column)
+// download copies a table to the host, in the memory of into where it is enough.
+func (s *Stepper) download(into []float32, table kernels.Tensor) []float32 {
+	into = append(into[:0], make([]float32, table.Len())...)
+	s.feed.be.DownloadF32(into, table)
 	return into
 }
 
