@@ -26,8 +26,8 @@ import (
 
 // Which weights of a run are used: those that validation chose, or those of its newest checkpoint.
 const (
-	BestWeights = "best"
-	LastWeights = "last"
+	BestWeights = run.BestWeights
+	LastWeights = run.LastWeights
 )
 
 // NetworkOptions say which weights of a run are used, and within which memory.

@@ -31,6 +31,8 @@ const (
 	LayerDir       = "layers"         // hidden rows of a full evaluation, while it lasts
 	LastFile       = "last.safetensors"
 	BestFile       = "best.safetensors"
+	BestWeights    = "best" // what options call those that validation chose
+	LastWeights    = "last" // and those of the newest checkpoint
 	runLock        = "lock"
 	layerLock      = "lock" // in LayerDir
 	checkpointName = "%s/%08d.safetensors"

@@ -5,6 +5,8 @@
 // the validation part: see run.Replay and run.LiveState. In the end the weights of the best epoch go through the whole stream from its first event
 // on, since the state that training leaves is made by weights that changed meanwhile, and cannot be made again.
 //
+// [OpenNetwork] opens what a run has learnt: to replay the stream by it, to embed nodes at a time, and to score pairs at times.
+//
 // # What decides a result
 //
 // The dataset, the options and the seed. Batches are consecutive events; negatives and dropout are functions of (seed, epoch, event) and

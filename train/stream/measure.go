@@ -39,7 +39,24 @@ func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch
 	if p.from >= p.to || p.stateOnly && t.tables.state == nil {
 		return nil
 	}
-	if err := t.draw.begin(ctx, 0, p.step); err != nil {
+	pipe := t.replays
+	if p.stateOnly {
+		pipe = t.states
+	}
+	return t.through(ctx, pipe, p.steps(), p.step, func(in temporal.Input) error {
+		out, err := t.step.Compute(in)
+		if err == nil && each != nil {
+			err = each(in.Batch, out)
+		}
+		return err
+	})
+}
+
+// through has use see the batches of so many steps, which follow each other, with the state that those before have left.
+func (t *trainer) through(
+	ctx context.Context, pipe *pipeline.Pipeline, steps int, step func(i int) temporal.Step, use func(in temporal.Input) error,
+) error {
+	if err := t.draw.begin(ctx, 0, step); err != nil {
 		return fmt.Errorf("%s: %w", t.set.Path(), err)
 	}
 	if t.tables.state != nil {
@@ -49,23 +66,18 @@ func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch
 	defer func() {
 		t.counted.evaluated = t.counted.evaluated.Add(cachetier.Sum(t.tables.stats()).Disk.Sub(before))
 	}()
-	pipe := t.replays
-	if p.stateOnly {
-		pipe = t.states
-	}
-	return pipe.Run(ctx, plan.Steps{To: p.steps()}, func(b *pipeline.Gathered) error {
+	return pipe.Run(ctx, plan.Steps{To: steps}, func(b *pipeline.Gathered) error {
 		if t.hooks.late != nil {
 			t.hooks.late(pipeline.Step)
 		}
 		t.peak.Look()
 		t.heap.Follow()
 		in := t.input(b)
-		out, err := t.step.Compute(in)
-		if err == nil && each != nil {
-			err = each(in.Batch, out)
+		if err := use(in); err != nil {
+			return fmt.Errorf("replay, event %d: %w", in.From, err)
 		}
-		if err != nil {
-			return fmt.Errorf("evaluation, event %d: %w", in.From, err)
+		if t.follow != nil {
+			t.follow(in.To)
 		}
 		return ctx.Err()
 	})
@@ -167,33 +179,51 @@ func (t *trainer) clear(ctx context.Context) error {
 	return t.tables.state.Clear(ctx)
 }
 
-// replay goes through the whole stream with the weights that validation chose, or the last ones, and leaves these in place; and measures on the
-// test part what scores without a network come to.
+// replay goes through the whole stream with the weights that validation chose, or the last ones, and leaves these in place.
 func (t *trainer) replay(ctx context.Context) error {
 	if t.Eval == run.NoEvaluation || len(t.result.Epochs) == 0 || t.result.Stream.Replay != nil {
 		return nil
 	}
-	start, s := time.Now(), t.result.Stream
+	start := time.Now()
 	if t.best != nil {
 		last := t.step.Model.Download()
 		t.step.Model.Upload(t.best)
 		defer func() { t.step.Model.Upload(last) }()
 	}
-	if err := t.clear(ctx); err != nil {
+	r, beside, err := t.replayed(ctx)
+	if err != nil {
 		return err
+	}
+	if r.Test != nil && t.Eval != run.LiveState {
+		now := t.value(*r.Test)
+		t.result.Best.TestAcc = &now
+		if n := t.result.Best.Epoch; n > 0 {
+			t.result.Epochs[n-1].TestAcc = &now
+		}
+	}
+	t.result.Stream.Replay, t.result.Stream.Heuristics = r, beside
+	t.result.Evaluation.Seconds += time.Since(start).Seconds()
+	return nil
+}
+
+// replayed goes through the whole stream with the weights that are in place, and measures on the test part what scores without a network come to.
+func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, beside []run.HeuristicOf, err error) {
+	start := time.Now()
+	if err := t.clear(ctx); err != nil {
+		return nil, nil, err
 	}
 	if err := t.pass(ctx, &part{to: t.split.Train, batch: int64(t.Batch), stateOnly: true}, nil); err != nil {
-		return err
+		return nil, nil, err
 	}
-	r := new(run.ReplayOf)
+	r = new(run.ReplayOf)
 	if v, ok, err := t.measure(ctx, validation, nil); err != nil {
-		return err
+		return nil, nil, err
 	} else if ok {
 		r.Valid = &v
 	}
 	fresh, err := t.newNodes()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	var ofNew metric.Batches[float32]
 	var positives, negatives []float32
@@ -207,27 +237,20 @@ func (t *trainer) replay(ctx context.Context) error {
 		ofNew.Add(positives, negatives)
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if ok {
 		r.Test = &v
 		if v, err := ofNew.Value(); err == nil {
 			r.New = &v
 		}
-		if now := t.value(v); t.Eval != run.LiveState {
-			t.result.Best.TestAcc = &now
-			if n := t.result.Best.Epoch; n > 0 {
-				t.result.Epochs[n-1].TestAcc = &now
-			}
-		}
 	}
 	r.Seconds = time.Since(start).Seconds()
-	if err := store.Guard(func() error { return t.baselines(ctx) }); err != nil {
+	err = store.Guard(func() error {
+		beside, err = t.baselines(ctx)
 		return err
-	}
-	s.Replay = r
-	t.result.Evaluation.Seconds += time.Since(start).Seconds()
-	return nil
+	})
+	return r, beside, err
 }
 
 // seen is the nodes that an event of training has, a bit a place.
@@ -259,20 +282,20 @@ func (s seen) of(b *temporal.Batch, i int) bool {
 }
 
 // baselines measures what needs no network, on the test part, among the same negatives.
-func (t *trainer) baselines(ctx context.Context) error {
+func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err error) {
 	p := t.part(test)
 	if p.from >= p.to {
-		return nil
+		return nil, nil
 	}
 	b, err := temporal.NewBaselines(t.events, t.budget.Total/4)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer b.Close()
 	for i := range p.steps() {
 		s := p.step(i)
 		if err := b.Score(ctx, &s, nil); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, h := range temporal.Heuristics {
@@ -281,7 +304,7 @@ func (t *trainer) baselines(ctx context.Context) error {
 			t.note("heuristics of pairs are left out: the pairs of the stream take more than %s", kernels.FormatBytes(t.budget.Total/4))
 			break
 		}
-		t.result.Stream.Heuristics = append(t.result.Stream.Heuristics, run.HeuristicOf{Name: h.String(), Batched: v})
+		all = append(all, run.HeuristicOf{Name: h.String(), Batched: v})
 	}
-	return nil
+	return all, nil
 }

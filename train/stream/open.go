@@ -75,9 +75,15 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	d.Costs, d.Probe = t.costs, false
 
 	before := kernels.HostBytes()
-	t.step = temporal.NewStepper(t.be, model.NewTemporal(t.be, config, shape, t.Seed), t.Optim)
-	t.step.Keep = t.Mitigate
-	weights := kernels.HostBytes() - before
+	weights := int64(0)
+	if t.hooks.fixed {
+		t.step = temporal.NewFixedStepper(t.be, model.NewFixedTemporal(t.be, config, shape))
+		weights = 4 * (kernels.HostBytes() - before) // which a checkpoint has more than once
+	} else {
+		t.step = temporal.NewStepper(t.be, model.NewTemporal(t.be, config, shape, t.Seed), t.Optim)
+		t.step.Keep = t.Mitigate
+		weights = kernels.HostBytes() - before
+	}
 	b, err := t.middle(ctx)
 	if err != nil {
 		return err
@@ -165,6 +171,9 @@ func (t *trainer) middle(ctx context.Context) (*temporal.Batch, error) {
 // rehearse takes a batch through a step without state or features, so that the step's memory is there and known.
 func (t *trainer) rehearse(b *temporal.Batch) error {
 	in := temporal.Input{Batch: b, Key: 1}
+	if t.hooks.fixed {
+		in.Key = 0
+	}
 	zeros := func(dtype kernels.DType, rows, cols int) kernels.Tensor {
 		x := kernels.Tensor{Type: dtype, Rows: rows, Cols: cols}
 		x.Buf = t.be.Alloc(dtype, x.Len())
@@ -216,7 +225,7 @@ func (t *trainer) demand() (d plan.Demand) {
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))
 	}
-	d.Fixed += programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed()
+	d.Fixed += programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.hooks.beside
 	if t.similar != nil {
 		d.Fixed += temporal.SimilarBytes(t.events.Places())
 	}

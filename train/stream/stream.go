@@ -37,7 +37,9 @@ type Hooks struct {
 	Text  func(string) string
 	Live  func(now func() *run.Result) (stop func())
 
-	scratch bool // of MakePlan
+	scratch bool  // of MakePlan
+	fixed   bool  // nothing is learnt
+	beside  int64 // bytes that the caller has in memory
 
 	faults disk.Faults        // of tests
 	late   func(stage string) // of tests: called in every stage, once a step, by its name in package pipeline
@@ -87,6 +89,7 @@ type trainer struct {
 	peak    run.Peak
 	result  *run.Result
 	shown   view
+	follow  func(done int64) // of a replay: events
 }
 
 // tables are what steps read rows of. Each may be missing.

@@ -1,0 +1,357 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/temporal"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// NetworkOptions say which weights of a run are used, and within which memory.
+type NetworkOptions struct {
+	// Checkpoint is run.BestWeights or run.LastWeights; empty: the best where validation has chosen some, else the last.
+	Checkpoint string
+	// MemoryBytes is as in tiers.Options; 0: the run's. Beside is how much of it the caller takes.
+	MemoryBytes, Beside int64
+	// Scratch is a directory for the state of nodes, which is the Network's own. The caller removes it after Close.
+	Scratch string
+}
+
+// Network is the trained network of a run, to replay a stream with: to measure it, to embed nodes and to score pairs at any time. State is
+// computed from the first event on by each of its methods, in the memory that training would take. One goroutine at a time.
+//
+// A batch sees the state that the batches before have left. They are those of evaluation: each part of the split is cut into batches from its
+// first event on. Neighbours are those before the time asked for, strictly.
+type Network struct {
+	Checkpoint string // run.BestWeights or run.LastWeights
+	Epoch      int    // whole epochs after which the weights were these
+	Updates    int    // steps, likewise
+
+	t   *trainer
+	all int64 // events that are gone through
+}
+
+// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another whose stream has the same
+// name, scale of times and columns of features: with more events, and other nodes. The run may go on meanwhile.
+func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
+	defer kernels.RecoverMemory(&err)
+	h.fixed, h.beside = true, o.Beside
+	n := new(Network)
+	if n.t, err = newTrainer(ctx, ds, o.of(dir.Record()), h); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	n.t.dir = dir
+	if err := n.load(o.Checkpoint); err != nil {
+		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+	}
+	if s := n.t.tables.state; s != nil {
+		s.In(mutable.Place{FS: dir.FS(), Dir: o.Scratch, Run: "replay of " + n.t.result.Seal})
+		if err := s.Begin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// of is what the run of a record was asked for, as far as that changes what is computed: budgets are left to the memory.
+func (o NetworkOptions) of(record *run.Record) run.Options {
+	with := record.Options
+	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
+		with.Kernels = "" // of another machine
+	}
+	budgets := tiers.DefaultOptions()
+	budgets.Workers, budgets.MemoryBytes = with.Workers, with.MemoryBytes
+	budgets.Cache.Policy, budgets.Cache.Engine, budgets.Cache.Costs = with.Cache.Policy, with.Cache.Engine, with.Cache.Costs
+	if o.MemoryBytes > 0 {
+		budgets.MemoryBytes = o.MemoryBytes
+	}
+	with.Options, with.Init, with.Eval = budgets, "", ""
+	with.Staleness, with.Inflight, with.WarmEvents, with.EpochSteps, with.KeepCheckpoints = 1, 0, 0, 0, 1
+	return with
+}
+
+// load takes the weights from the newest checkpoint that can be read.
+func (n *Network) load(which string) error {
+	t := n.t
+	names, err := t.dir.Checkpoints()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(names) {
+		tensors, meta, err := t.dir.LoadCheckpoint(name)
+		if err != nil {
+			t.note("%v; passing it over", err)
+			continue
+		}
+		var at progress
+		if err := json.Unmarshal([]byte(meta[progressKey]), &at); err != nil {
+			return fmt.Errorf("%s: %s: %w", name, progressKey, err)
+		}
+		if s := at.SoFar.Stream; s != nil && s.TimeScale != t.events.Stream.TimeScale {
+			return fmt.Errorf("it learnt from times that were multiplied with %v, and %s has them multiplied with %v; ingest it with {time_scale} %v", s.TimeScale,
+				t.set.Path(), t.events.Stream.TimeScale, s.TimeScale)
+		}
+		prefix := bestPrefix
+		n.Checkpoint, n.Epoch = run.BestWeights, at.SoFar.Best.Epoch
+		n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
+		switch {
+		case which == run.BestWeights && !at.HasBest:
+			return errors.New("validation has chosen no weights; take {checkpoint} last")
+		case which == run.LastWeights || !at.HasBest:
+			prefix = ""
+			n.Checkpoint, n.Epoch, n.Updates = run.LastWeights, at.Epochs, at.Updates
+		}
+		weights, err := t.step.Model.Find(tensors, prefix)
+		if err != nil {
+			if t.result.Seal != t.dir.Record().Seal {
+				err = fmt.Errorf("%w; the events of %s need as many features as those that it learnt from", err, t.set.Path())
+			}
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		t.step.Model.Upload(weights)
+		return nil
+	}
+	return errors.New("it has no checkpoint yet that can be read; the first one is there after an epoch")
+}
+
+// Close gives up memory and files.
+func (n *Network) Close() { n.t.close() }
+
+// Follow has show called after each batch: events done of those that are gone through.
+func (n *Network) Follow(show func(done, all int64)) {
+	n.t.follow = func(done int64) { show(done, n.all) }
+}
+
+// Events is the stream, of the Network's dataset.
+func (n *Network) Events() *store.Events { return n.t.events }
+
+// Columns is how many numbers an embedding has.
+func (n *Network) Columns() int { return n.t.Hidden }
+
+// BytesRead is what was read of state and features so far, and PeakRSSBytes what the process had in memory.
+func (n *Network) BytesRead() int64    { return n.t.counted.evaluated.BytesRead }
+func (n *Network) PeakRSSBytes() int64 { n.t.peak.Look(); return n.t.peak.RSS }
+
+// Measure is what the weights come to on the validation and the test part, and what scores without a network do on test.
+func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
+	defer kernels.RecoverMemory(&err)
+	s, n.all = n.t.result.Stream, n.t.events.Len()
+	if s.Replay, s.Heuristics, err = n.t.replayed(ctx); err != nil {
+		return nil, err
+	}
+	return s, n.t.set.Unchanged()
+}
+
+// Embeddings calls do with the embeddings of the nodes at places, each there once, by all events before a time: Columns numbers a node, some
+// nodes at a time, in their order. What do is given is lent for the length of the call. The last batch of state ends with the last event before
+// the time.
+func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, do func(places []uint32, rows []float32) error) error {
+	if err := n.CheckTime(at); err != nil {
+		return err
+	}
+	var rows []float32
+	next, to := 0, int64(0)
+	err := store.Guard(func() error {
+		to = n.before(at, 0)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ask := func(lo, hi int) (asks []temporal.Ask) {
+		for _, v := range places[lo:hi] {
+			asks = append(asks, temporal.Ask{Src: v, Dst: v, Time: at})
+		}
+		return asks
+	}
+	return n.replay(ctx, n.stops(to, len(places), func(int) int64 { return to }), ask, func(in temporal.Input) error {
+		z, err := n.t.step.Embed(in)
+		if err != nil || len(in.Src) == 0 {
+			return err
+		}
+		rows = rows[:0]
+		for _, root := range in.Src {
+			rows = append(rows, z[int(root)*n.Columns():][:n.Columns()]...)
+		}
+		some := places[next:][:len(in.Src)]
+		next += len(some)
+		return do(some, rows)
+	})
+}
+
+// Scores are those of pairs at any times, in the order of pairs, each by what was before its time. So a pair that evaluation had as an event
+// gets the score that it got there, unless the event shares its time with one of a batch before. It takes 40 bytes a pair beside pairs.
+func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, error) {
+	order := make([]uint32, len(pairs))
+	for i := range order {
+		order[i] = uint32(i)
+		if err := n.CheckTime(pairs[i].Time); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int {
+		switch x, y := pairs[a].Time, pairs[b].Time; {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	at, scores, next := make([]int64, len(pairs)), make([]float32, len(pairs)), 0
+	err := store.Guard(func() error {
+		last := int64(0)
+		for i, k := range order {
+			if i == 0 || pairs[k].Time != pairs[order[i-1]].Time {
+				last = n.before(pairs[k].Time, last)
+			}
+			at[i] = last
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	ask := func(lo, hi int) (asks []temporal.Ask) {
+		for _, k := range order[lo:hi] {
+			asks = append(asks, pairs[k])
+		}
+		return asks
+	}
+	all := n.stops(n.t.events.Len(), len(pairs), func(i int) int64 { return at[i] })
+	err = n.replay(ctx, all, ask, func(in temporal.Input) error {
+		out, err := n.t.step.Compute(in)
+		var loss *step.LossError
+		if errors.As(err, &loss) {
+			return n.t.explainLoss(loss.Loss, in)
+		}
+		for i, score := range out.Positives {
+			scores[order[next+i]] = score
+		}
+		next += len(out.Positives)
+		return err
+	})
+	return scores, err
+}
+
+// CheckTime says why nothing can be asked at a time.
+func (n *Network) CheckTime(at float64) error {
+	e := n.t.events
+	if e.Len() == 0 {
+		return fmt.Errorf("%s: stream %s has no events", n.t.set.Path(), e.Stream.Name)
+	}
+	var first float64
+	err := store.Guard(func() error {
+		first = e.Times(0, 1)[0]
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	switch scaled := (at - first) * e.Stream.TimeScale; {
+	case math.IsNaN(scaled) || math.IsInf(scaled, 0):
+		return fmt.Errorf("the time %v is not finite, or too far from %v, that of the first event", at, first)
+	case at < first:
+		return fmt.Errorf("the time %v is before that of the first event, %v, and networks know nothing from before that; give a later one", at, first)
+	}
+	return nil
+}
+
+// before is how many events are before a time, of which so many are known to be.
+func (n *Network) before(at float64, known int64) int64 {
+	e := n.t.events
+	return known + int64(sort.Search(int(e.Len()-known), func(i int) bool { return !(e.Times(known+int64(i), known+int64(i)+1)[0] < at) }))
+}
+
+// stop is a step of a replay: the state of events from from to to-1, or, of none, the asks from lo to hi-1, in a part of the split.
+type stop struct {
+	from, to int64
+	lo, hi   int
+	phase    int
+}
+
+// stops are the steps up to the last of count asks, where event at(i) is the first one that ask i does not see. at does not decrease. The last
+// batch ends with event to-1.
+func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) {
+	t, next := n.t, 0
+	most := max(1, 3*t.Batch/2) // so that they take no more than a batch of evaluation
+	ask := func(phase int, from int64, seen func(at int64) bool) {
+		if t.tables.state == nil {
+			from = 0 // no event is looked at
+		}
+		for next < count && seen(at(next)) {
+			lo := next
+			for next < count && next-lo < most && seen(at(next)) {
+				next++
+			}
+			all = append(all, stop{from, from, lo, next, phase})
+		}
+	}
+	last := training
+	for phase, p := range []part{training: {to: t.split.Train, batch: int64(t.Batch)}, validation: t.part(validation), test: t.part(test)} {
+		if to >= p.from {
+			last = phase
+		}
+		p.to = min(p.to, to)
+		for i := 0; p.from < p.to && i < p.steps() && next < count; i++ {
+			s := p.step(i)
+			ask(phase, s.From, func(at int64) bool { return at < s.To })
+			if next < count && t.tables.state != nil {
+				all = append(all, stop{from: s.From, to: s.To, phase: phase})
+			}
+		}
+	}
+	ask(last, to, func(int64) bool { return true })
+	return all
+}
+
+// replay goes through stops from a stream without state on.
+func (n *Network) replay(ctx context.Context, all []stop, asks func(lo, hi int) []temporal.Ask, use func(in temporal.Input) error) (err error) {
+	defer kernels.RecoverMemory(&err)
+	t := n.t
+	if err := t.clear(ctx); err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	phases := []temporal.Negatives{t.negatives(training, 0), t.negatives(validation, 0), t.negatives(test, 0)}
+	of := func(i int) temporal.Step {
+		p := &all[i]
+		s := temporal.Step{From: p.from, To: p.to, StateOnly: p.lo == p.hi, Asks: asks(p.lo, p.hi)}
+		s.Key = phases[p.phase].Key // of neighbours, as evaluation draws them
+		return s
+	}
+	n.all = all[len(all)-1].to
+	states := 0 // steps before the first that embeds something
+	for states < len(all) && all[states].lo == all[states].hi {
+		states++
+	}
+	rest := func(i int) temporal.Step { return of(states + i) }
+	if states > 0 {
+		err = t.through(ctx, t.states, states, of, use)
+	}
+	if err == nil && states < len(all) {
+		err = t.through(ctx, t.replays, len(all)-states, rest, use)
+	}
+	if err != nil {
+		return err
+	}
+	return t.set.Unchanged()
+}
