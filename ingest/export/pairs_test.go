@@ -1,7 +1,9 @@
 package export
 
 import (
+	"encoding/binary"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -62,7 +64,7 @@ func TestPairs(t *testing.T) {
 func TestPairsOfSeveral(t *testing.T) {
 	on := vfs.NewMem()
 	write := func(out string) {
-		_, err := WritePairs(out, Pairs{idsOf(t, true), idsOf(t, false), []string{"likes", "is, like"}}, RowOptions{
+		_, err := WritePairs(out, Pairs{Src: idsOf(t, true), Dst: idsOf(t, false), Relations: []string{"likes", "is, like"}}, RowOptions{
 			Kind: Class, Column: "class", Cols: 1, Names: []string{"no", "yes"}, Rows: 3, FS: on,
 		}, func(add func(src, dst []store.NodeID, of []uint32, rows []float32) error) error {
 			if err := add([]store.NodeID{2}, []store.NodeID{0}, []uint32{1}, []float32{0}); err != nil {
@@ -101,4 +103,41 @@ func TestPairsOfSeveral(t *testing.T) {
 	left, err := on.List("")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"out.csv", "out", "out.src.txt", "out.dst.npy", "out.relation.txt", "out.npy"}, left)
+}
+
+// TestPairsOfTimes reads scores of pairs at times back, in each format.
+func TestPairsOfTimes(t *testing.T) {
+	on, times := vfs.NewMem(), []float64{1700000000.25, -3, 1e-300}
+	write := func(out string) {
+		_, err := WritePairs(out, Pairs{Src: idsOf(t, true), Dst: idsOf(t, false), Times: times}, RowOptions{
+			Kind: Numbers, Names: []string{"score"}, Cols: 1, Rows: 3, FS: on,
+		}, func(add func(src, dst []store.NodeID, of []uint32, rows []float32) error) error {
+			if err := add([]store.NodeID{2}, []store.NodeID{0}, nil, []float32{0.5}); err != nil {
+				return err
+			}
+			return add([]store.NodeID{0, 0}, []store.NodeID{1, 2}, nil, []float32{1, 2})
+		})
+		require.NoError(t, err)
+	}
+	write("out.csv")
+	require.Equal(t, "src,dst,time,score\n\"cid;\"\"dee\"\"\",30,1700000000.25,0.5\nann,20,-3,1\nann,10,1e-300,2\n", string(content(t, on, "out.csv")))
+
+	type row struct {
+		Src   string  `parquet:"src"`
+		Dst   int64   `parquet:"dst"`
+		Time  float64 `parquet:"time"`
+		Score float32 `parquet:"score"`
+	}
+	write("out")
+	b := content(t, on, "out")
+	rows, err := parquet.Read[row](strings.NewReader(string(b)), int64(len(b)))
+	require.NoError(t, err)
+	require.Equal(t, []row{{`cid;"dee"`, 30, times[0], 0.5}, {"ann", 20, times[1], 1}, {"ann", 10, times[2], 2}}, rows)
+
+	write("out.npy")
+	b = content(t, on, "out.time.npy")
+	require.Contains(t, string(b[:128]), "'<f8'")
+	for i, x := range times {
+		require.Equal(t, x, math.Float64frombits(binary.LittleEndian.Uint64(b[128+8*i:])))
+	}
 }

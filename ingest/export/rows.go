@@ -125,26 +125,29 @@ type rowWriter struct {
 	scratch []byte
 }
 
-// key is a column that says what a row is of: a node by its id, or a relation.
+// key is a column that says what a row is of: a node by its id, a relation, or a time.
 type key struct {
 	name  string
 	file  string    // what its file is called after, in npy
 	ids   store.IDs // of nodes
 	names []string  // of relations, instead
+	times []float64 // or of each row
 }
 
 // texts tells whether its cells are texts; else they are integers.
 func (k key) texts() bool { return k.names != nil || k.ids.HasNames() }
 
-// cell is what a key has for a row: a text where it has texts, else a number.
+// cell is what a key has for a row: a text where it has texts, else a number, of times its bits.
 type cell struct {
 	number int64
 	text   string
 }
 
-// of is the cell of a node, or of a relation by its place among the names.
+// of is the cell of a node, of a relation by its place among the names, or of a time by its row.
 func (k key) of(v uint32) (c cell, err error) {
 	switch {
+	case k.times != nil:
+		c.number = int64(math.Float64bits(k.times[v]))
 	case k.names != nil:
 		c.text = k.names[v]
 	case k.ids.HasNames():
@@ -302,7 +305,11 @@ func (w *rowWriter) begin() error {
 			if k.texts() {
 				continue
 			}
-			if err := w.files[i].write(npy.AppendHeader(nil, "<i8", w.Rows)); err != nil {
+			kind := "<i8"
+			if k.times != nil {
+				kind = "<f8"
+			}
+			if err := w.files[i].write(npy.AppendHeader(nil, kind, w.Rows)); err != nil {
 				return err
 			}
 		}
@@ -364,7 +371,10 @@ func (w *rowWriter) beginSheet(f *file) {
 	var names []string
 	for _, k := range w.keys {
 		id := parquet.Node(int64Node)
-		if k.texts() {
+		switch {
+		case k.times != nil:
+			id = parquet.Leaf(parquet.DoubleType)
+		case k.texts():
 			id = parquet.String()
 		}
 		names = append(names, s.column(k.name, "", id, 16))
@@ -452,7 +462,10 @@ func (w *rowWriter) addLine(row []float32) error {
 	w.record = w.record[:0]
 	for i, k := range w.keys {
 		text := w.cells[i].text
-		if !k.texts() {
+		switch {
+		case k.times != nil:
+			text = timeText(math.Float64frombits(uint64(w.cells[i].number)))
+		case !k.texts():
 			text = strconv.FormatInt(w.cells[i].number, 10)
 		}
 		w.record = append(w.record, text)
@@ -476,11 +489,22 @@ func (w *rowWriter) addLine(row []float32) error {
 	return w.csv.Write(w.record)
 }
 
+// timeText is a time without an exponent, as people write seconds, unless it is tiny or huge.
+func timeText(t float64) string {
+	if size := math.Abs(t); size != 0 && (size < 1e-6 || size >= 1e21) {
+		return strconv.FormatFloat(t, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(t, 'f', -1, 64)
+}
+
 func (w *rowWriter) addSheet(row []float32) error {
 	s, leaves := w.sheet, w.leaves
 	for i, k := range w.keys {
 		v := parquet.Int64Value(w.cells[i].number)
-		if k.texts() {
+		switch {
+		case k.times != nil:
+			v = parquet.DoubleValue(math.Float64frombits(uint64(w.cells[i].number)))
+		case k.texts():
 			v = parquet.ByteArrayValue([]byte(w.cells[i].text))
 		}
 		s.set(leaves[0], v)
