@@ -82,16 +82,10 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 		return nil, err
 	}
 	record := dir.Record()
-	if record.Options.Streams() {
-		return nil, fmt.Errorf("run %s: its network learns from a stream, of which there is no eval and no predict yet; gnnstore stats %s shows how it did on valid and test events", runPath, runPath)
+	if path, err = datasetOf(p, dir, path); err != nil {
+		return nil, err
 	}
-	if dir.Found() != "" {
-		p.line("note: %s", withFlags(dir.Found()))
-	}
-	if _, err := os.Stat(record.Dataset); path == "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", runPath, record.Dataset)
-	}
-	ds, err := openGraph(stderr, cmp.Or(path, record.Dataset), cmp.Or(o.MemoryBytes, record.Options.MemoryBytes), "the run learnt from relations")
+	ds, err := openGraph(stderr, path, cmp.Or(o.MemoryBytes, record.Options.MemoryBytes), "the run learnt from relations")
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +96,18 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 		return nil, errors.Join(err, ds.Close())
 	}
 	return &usedNetwork{n, ds, runPath}, nil
+}
+
+// datasetOf is the dataset of this path, or the one that a run trained on where path is empty.
+func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
+	if dir.Found() != "" {
+		p.line("note: %s", withFlags(dir.Found()))
+	}
+	trained := dir.Record().Dataset
+	if _, err := os.Stat(trained); path == "" && errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", dir.Path(), trained)
+	}
+	return cmp.Or(path, trained), nil
 }
 
 // evalResult is what eval prints. Its JSON keys are stable.
@@ -122,6 +128,7 @@ type evalOptions struct {
 	nodes  []string
 	metric string
 	json   bool
+	given  func(flag string) bool
 }
 
 func newEval() *cobra.Command {
@@ -134,7 +141,9 @@ func newEval() *cobra.Command {
 			"dataset has moved, and may be another one of the same types, relations, widths and classes. A run that is under way may\n" +
 			"be measured, unless it has learnt rows.\n\n" +
 			"A run of --task link is measured on the parts of its edge split, among the negatives that its evaluation had. Of the links\n" +
-			"that it was trained on it takes as many as of the larger other part; messages pass along them, so they score better.",
+			"that it was trained on it takes as many as of the larger other part; messages pass along them, so they score better.\n\n" +
+			"A run on a stream of events is replayed from the first event on, as at the end of a training: AP and AUC of the valid and the\n" +
+			"test part, and what needs no network on test.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last\n" +
 			"  gnnstore eval runs/cites-1 --metric mrr --eval-negatives uniform:1000",
@@ -153,6 +162,7 @@ func newEval() *cobra.Command {
 			if err := errors.Join(errs...); err != nil {
 				return misuse(err)
 			}
+			o.given = cmd.Flags().Changed
 			return runEval(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], append(args[1:], "")[0], o)
 		},
 	}
@@ -169,6 +179,13 @@ func newEval() *cobra.Command {
 func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset string, o *evalOptions) (err error) {
 	p := newProgress(stderr)
 	defer p.clear()
+	dir, err := run.Look(runPath)
+	if err != nil {
+		return err
+	}
+	if dir.Record().Options.Streams() {
+		return o.evalStream(ctx, stdout, stderr, p, dir, dataset)
+	}
 	n, done, err := o.openIn(ctx, stderr, p, runPath, dataset)
 	defer done()
 	if err != nil {

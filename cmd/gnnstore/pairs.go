@@ -18,16 +18,22 @@ import (
 )
 
 // pairFile is pairs of nodes under the ids that users know, in a table of csv or Parquet: sources, destinations, numbers that are given with
-// each and, where it names one, a relation, which has to be one of those that the run learns; of several it has to name one.
+// each and, where it names one, a relation, which has to be one of those that the run learns; of several it has to name one. Or each pair has a
+// time, in place of a relation.
 type pairFile struct {
 	path      string
+	flag      string   // that names the file
+	columns   []string // of a table with a header, which may have others; without one they are the first. Those of numbers come behind them
+	types     [2]string
+	checkTime func(t float64) error // nil: pairs have no times
 	relations []*store.Relation
 	learnt    string       // of the relations: links or edges
 	ids       [2]store.IDs // of sources and destinations
 	given     []string     // the columns of the numbers
 
 	pairs   train.Pairs
-	numbers []string // of a pair
+	times   []float64 // of all pairs
+	numbers []string  // of a pair
 	use     func(train.Pairs) error
 	count   int64 // of pairs, once each has gone through them
 }
@@ -36,7 +42,8 @@ type pairFile struct {
 func newPairFile(path string, n *usedNetwork) *pairFile {
 	_, src, dst := n.Relation()
 	d := n.Data()
-	p := &pairFile{path: path, relations: n.learntRelations(), learnt: "links", ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
+	p := &pairFile{path: path, flag: "pairs", columns: pairColumns, relations: n.learntRelations(), learnt: "links", ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
+	p.types = [2]string{p.relations[0].Src, p.relations[0].Dst}
 	if n.Edges() {
 		p.learnt = "edges"
 		for _, c := range d.Given() {
@@ -67,20 +74,22 @@ func (p *pairFile) guarded(use func(train.Pairs) error) error {
 	return store.Guard(func() error { return p.each(use) })
 }
 
-// pairColumns are the columns of a table with a header, which may have others. Without one they are the first. Those of numbers come behind
-// them here.
-var pairColumns = []string{"src", "dst", "relation"}
+// Columns of pairFile.
+var (
+	pairColumns  = []string{"src", "dst", "relation"}
+	timedColumns = []string{"src", "dst", "time"}
+)
 
 // pairsAtOnce is how many pairs go on together.
 const pairsAtOnce = 1 << 16
 
 // each calls use with the pairs, in the order of the file. An error names the file, and the line or row.
 func (p *pairFile) each(use func(train.Pairs) error) (err error) {
-	p.use, p.count = use, 0
+	p.use, p.count, p.times = use, 0, p.times[:0]
 	p.clear()
 	isParquet, err := startsWith(p.path, "PAR1")
 	if err != nil {
-		return fmt.Errorf("--pairs %s: %w", p.path, err)
+		return p.fail("%w", err)
 	}
 	read := p.eachLine
 	if isParquet {
@@ -106,7 +115,7 @@ func (p *pairFile) clear() {
 }
 
 func (p *pairFile) fail(format string, args ...any) error {
-	return fmt.Errorf("--pairs %s: %w", p.path, fmt.Errorf(format, args...))
+	return fmt.Errorf("--%s %s: %w", p.flag, p.path, fmt.Errorf(format, args...))
 }
 
 // startsWith tells whether a file does.
@@ -124,8 +133,31 @@ func startsWith(path, magic string) (bool, error) {
 	return string(b) == magic, err
 }
 
-// add takes a pair of texts of the place, a line or a row, and p.numbers; relation is empty where the table has none.
-func (p *pairFile) add(place string, src, dst, relation string) error {
+// add takes a pair of texts of the place, a line or a row, and p.numbers; third is a relation, empty where the table has none, or a time.
+func (p *pairFile) add(place, src, dst, third string) error {
+	take := p.addRelation
+	if p.checkTime != nil {
+		take = p.addTime
+	}
+	if err := take(place, third); err != nil {
+		return err
+	}
+	return p.addPair(place, src, dst)
+}
+
+func (p *pairFile) addTime(place, text string) error {
+	t, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return p.fail("%s: time: %q is no number", place, text)
+	}
+	if err := p.checkTime(t); err != nil {
+		return p.fail("%s: time %s: %w", place, text, err)
+	}
+	p.times = append(p.times, t)
+	return nil
+}
+
+func (p *pairFile) addRelation(place, relation string) error {
 	of := relationOf(p.relations, relation)
 	switch several := len(p.relations) > 1; {
 	case several && relation == "":
@@ -138,15 +170,19 @@ func (p *pairFile) add(place string, src, dst, relation string) error {
 		return p.fail("%s: relation %s is not %s, whose %s the run learns; remove the %s", place, relation, p.relations[0].Name, p.learnt,
 			strings.Fields(place)[0])
 	}
+	return nil
+}
+
+func (p *pairFile) addPair(place, src, dst string) error {
 	var nodes [2]uint32
 	for end, text := range []string{src, dst} {
 		v, ok, err := storedID(p.ids[end], text)
 		if err != nil {
-			return p.fail("%s: %s: %w", place, pairColumns[end], err)
+			return p.fail("%s: %s: %w", place, p.columns[end], err)
 		}
 		if !ok {
-			return p.fail("%s: %s: no node of type %s has the id %s; remove the %s", place, pairColumns[end],
-				[]string{p.relations[0].Src, p.relations[0].Dst}[end], text, strings.Fields(place)[0])
+			return p.fail("%s: %s: no node of type %s has the id %s; remove the %s", place, p.columns[end],
+				p.types[end], text, strings.Fields(place)[0])
 		}
 		nodes[end] = v
 	}
@@ -170,13 +206,13 @@ func (p *pairFile) add(place string, src, dst, relation string) error {
 func (p *pairFile) eachLine() error {
 	f, err := lines.OpenBytes(p.path)
 	if err != nil {
-		return fmt.Errorf("--pairs %w", err)
+		return fmt.Errorf("--%s %w", p.flag, err)
 	}
 	defer f.Close()
 	head := make([]byte, 4096)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("--pairs %w", err)
+		return fmt.Errorf("--%s %w", p.flag, err)
 	}
 	text := strings.TrimPrefix(string(head[:n]), "\ufeff")
 	r := csv.NewReader(io.MultiReader(strings.NewReader(text), f))
@@ -205,9 +241,16 @@ func (p *pairFile) eachLine() error {
 		}
 		line, _ := r.FieldPos(0)
 		place := fmt.Sprintf("line %d", line)
-		if len(cells) <= slices.Max(slices.Concat(at[:2], at[3:])) {
+		needed := slices.Concat(at[:2], at[3:])
+		if p.checkTime != nil {
+			needed = at
+		}
+		if len(cells) <= slices.Max(needed) {
 			want := "src,dst or src,dst,relation"
-			if len(p.given) > 0 {
+			switch {
+			case p.checkTime != nil:
+				want = strings.Join(p.columns, ",")
+			case len(p.given) > 0:
 				want = "src,dst," + strings.Join(p.given, ",")
 			}
 			return p.fail("%s: %d cells; want %s", place, len(cells), want)
@@ -216,11 +259,11 @@ func (p *pairFile) eachLine() error {
 		for _, c := range at[3:] {
 			p.numbers = append(p.numbers, cells[c])
 		}
-		relation := ""
+		third := ""
 		if at[2] >= 0 && at[2] < len(cells) {
-			relation = cells[at[2]]
+			third = cells[at[2]]
 		}
-		if err := p.add(place, cells[at[0]], cells[at[1]], relation); err != nil {
+		if err := p.add(place, cells[at[0]], cells[at[1]], third); err != nil {
 			return err
 		}
 	}
@@ -228,14 +271,17 @@ func (p *pairFile) eachLine() error {
 
 // placesOf is where a header has pairColumns, -1 where it has no relation, and the numbers; nil where it names no ends, and needs not.
 func (p *pairFile) placesOf(names []string) (at []int, err error) {
-	for _, c := range slices.Concat(pairColumns, p.given) {
+	for _, c := range slices.Concat(p.columns, p.given) {
 		at = append(at, slices.Index(names, c))
 	}
 	if len(p.given) == 0 && (at[0] < 0 || at[1] < 0) {
 		return nil, nil
 	}
+	if p.checkTime != nil && at[2] < 0 {
+		return nil, p.fail("its first row names %s, and no column time; want src, dst and time", strings.Join(names, ", "))
+	}
 	for i, c := range p.given {
-		if at[0] < 0 || at[1] < 0 || at[len(pairColumns)+i] < 0 {
+		if at[0] < 0 || at[1] < 0 || at[len(p.columns)+i] < 0 {
 			return nil, p.fail("its first row names %s, and no column %s; the network reads of each edge %s, so that a header has to name src, dst and these",
 				strings.Join(names, ", "), c, strings.Join(p.given, ", "))
 		}
@@ -247,7 +293,7 @@ func (p *pairFile) placesOf(names []string) (at []int, err error) {
 func (p *pairFile) eachRow() error {
 	f, err := parquet.Open(p.path)
 	if err != nil {
-		return fmt.Errorf("--pairs %w", err)
+		return fmt.Errorf("--%s %w", p.flag, err)
 	}
 	defer f.Close()
 	var names []string
@@ -259,7 +305,11 @@ func (p *pairFile) eachRow() error {
 	case err != nil:
 		return err
 	case at == nil:
-		return p.fail("it has the columns %s; want src and dst", strings.Join(names, ", "))
+		want := "src and dst"
+		if p.checkTime != nil {
+			want = "src, dst and time"
+		}
+		return p.fail("it has the columns %s; want %s", strings.Join(names, ", "), want)
 	}
 	numbers := len(at) - len(p.given) // where they begin
 	if at[2] < 0 {
@@ -268,6 +318,10 @@ func (p *pairFile) eachRow() error {
 	}
 	for i, c := range at {
 		switch k := f.Columns()[c].Kind; {
+		case i == 2 && p.checkTime != nil:
+			if k != parquet.Int && k != parquet.Float {
+				return p.fail("column time has %v; want numbers", k)
+			}
 		case i < numbers && k != parquet.Int && k != parquet.Text:
 			return p.fail("column %s has %v; want integers or text", names[c], k)
 		case i >= numbers && k != parquet.Int && k != parquet.Float:
@@ -280,7 +334,7 @@ func (p *pairFile) eachRow() error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("--pairs %w", err)
+			return fmt.Errorf("--%s %w", p.flag, err)
 		}
 		place := fmt.Sprintf("row %d", rows.Row()+1)
 		texts := make([]string, len(cells))
@@ -297,11 +351,11 @@ func (p *pairFile) eachRow() error {
 			}
 		}
 		p.numbers = texts[numbers:]
-		relation := ""
-		if numbers == len(pairColumns) {
-			relation = texts[2]
+		third := ""
+		if numbers == len(p.columns) {
+			third = texts[2]
 		}
-		if err := p.add(place, texts[0], texts[1], relation); err != nil {
+		if err := p.add(place, texts[0], texts[1], third); err != nil {
 			return err
 		}
 	}

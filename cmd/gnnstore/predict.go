@@ -19,6 +19,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 type predictOptions struct {
@@ -31,6 +32,8 @@ type predictOptions struct {
 	known    bool   // is left out
 	relation string // of top
 	edges    string
+	at       string // time
+	events   string // file of them
 	nodes    string
 	format   string
 	force    bool
@@ -82,6 +85,9 @@ func newPredict() *cobra.Command {
 			"A run of --task edge writes what it learnt of edges: of --edges, those that its dataset holds out or has, or of the --pairs of a\n" +
 			"file. Messages pass along the edges that were trained on, so what it says of those is better than of others. With --what\n" +
 			"embeddings it writes what is made of nodes.\n\n" +
+			"A run on a stream of events replays it from the first event on. It writes embeddings of the nodes of a --type --at a time, by all\n" +
+			"events before that; or with --what scores the scores of the pairs in --events, each by what was before its time, as evaluation\n" +
+			"would: state of whole batches, and all neighbours. DATASET may be one in which the stream has gone on.\n\n" +
 			"Rows come in the order in which the dataset has its nodes. Classes go by their names where they have some, but in npy.\n\n" +
 			"  parquet  column id, or src and dst of edges and pairs; class, or for several classes a node the list classes; a column a class of probabilities and\n" +
 			"           logits; value; the list embedding\n" +
@@ -96,6 +102,8 @@ func newPredict() *cobra.Command {
 			"  gnnstore predict runs/cites-1 scores.csv --what scores --pairs candidates.csv\n" +
 			"  gnnstore predict runs/cites-1 likely.parquet --what scores --top 10 --exclude-known\n" +
 			"  gnnstore predict runs/otc-1 signs.csv --edges test --what probabilities\n" +
+			"  gnnstore predict runs/wiki-1 users.npy --type user --at 2000000\n" +
+			"  gnnstore predict runs/wiki-1 scores.csv --what scores --events candidates.csv\n" +
 			"  gnnstore predict runs/mag-1 authors.parquet --what embeddings --layer 0 --type author",
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -138,6 +146,8 @@ func newPredict() *cobra.Command {
 		"of edges also the other columns that the network reads of them. Csv without a header has src, dst, relation in this order")
 	f.IntVar(&o.top, "top", 0, "of scores: how many destinations of each source, those that score highest, instead of --pairs")
 	f.BoolVar(&o.known, "exclude-known", false, "of --top: leave out links that the dataset has, held-out ones too, and a node itself")
+	f.StringVar(&o.at, "at", "", "streams: the time of embeddings, in the units of the stream (default after the last event)")
+	f.StringVar(&o.events, "events", "", "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order")
 	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; of --top sources")
 	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
@@ -160,6 +170,15 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	}
 	p := newProgress(stderr)
 	defer p.clear()
+	dir, err := run.Look(runPath)
+	switch {
+	case err != nil:
+		return err
+	case dir.Record().Options.Streams():
+		return o.predictStream(ctx, stdout, stderr, p, dir, dataset, out, began)
+	case o.given("at") || o.events != "":
+		return fmt.Errorf("run %s: --at and --events go with runs on streams", runPath)
+	}
 	o.Scratch, o.Predicts, o.GoesOn = filepath.Clean(out)+".layers", true, true
 	n, err := o.open(ctx, stderr, p, runPath, dataset)
 	if err != nil {
@@ -351,14 +370,18 @@ func predicted(ctx context.Context, n *usedNetwork, kind int, which string) ([]u
 		}
 		return d.Part(which)
 	}
+	return nodesOf(ctx, which, d.IDs(kind), d.Types[kind].Nodes)
+}
+
+// nodesOf are the nodes in the file that --nodes names, of a type with so many.
+func nodesOf(ctx context.Context, which string, ids store.IDs, count int) (nodes []uint32, err error) {
 	f, err := os.Open(which)
 	if err != nil {
 		return nil, fmt.Errorf("--nodes %s: it is none of all, train, valid and test, and no file that can be read: %w", which, err)
 	}
 	defer f.Close()
-	var nodes []uint32
 	err = store.Guard(func() (err error) {
-		nodes, err = nodesIn(ctx, f, d.IDs(kind), d.Types[kind].Nodes)
+		nodes, err = nodesIn(ctx, f, ids, count)
 		return err
 	})
 	if err != nil {

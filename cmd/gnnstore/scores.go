@@ -41,6 +41,8 @@ type scoresResult struct {
 // checkScores says which flags of scores go with nothing, or are missing.
 func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	switch {
+	case o.events != "":
+		return nil // of a stream, which checkStream looks at
 	case o.what != train.Scores && (given("top") || o.known || o.relation != ""):
 		return errors.New("--top, --exclude-known and --relation go with --what scores")
 	case o.what == train.Embeddings && o.pairs != "":
@@ -50,7 +52,7 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	case o.plan:
 		return errors.New("--plan goes with predictions of nodes; of --what embeddings it says what the rows take that scores are of")
 	case (o.pairs == "") != given("top"):
-		return errors.New("--what scores needs --pairs FILE or --top K, one of them")
+		return errors.New("--what scores needs --pairs FILE or --top K, one of them; of a run on a stream --events FILE")
 	case given("top") && o.top < 1:
 		return fmt.Errorf("--top %d: at least 1", o.top)
 	case given("layer") || given("type"):

@@ -98,3 +98,30 @@ func TestSignalsAtAnyTime(t *testing.T) {
 		}
 	}
 }
+
+// TestSignalsInReplay: whenever SIGTERM comes, a replay ends, and leaves all of a file or nothing, and no state in the run.
+func TestSignalsInReplay(t *testing.T) {
+	work := t.TempDir()
+	data, run, out := filepath.Join(work, "d.gnn"), filepath.Join(work, "run"), filepath.Join(work, "x.npy")
+	for _, args := range [][]string{{"generate", "drift-s", data}, {"train", data, "--model", "tgn", "--epochs", "1", "--hidden", "4", "--run", run}} {
+		code, _, stderr := gnnstore(t, args...)
+		require.Zero(t, code, stderr)
+	}
+	for delay := time.Duration(0); delay < 200*time.Millisecond; delay = delay*2 + time.Millisecond {
+		cmd, stderr := process(t, "", "predict", run, out, "--type", "user", "--force")
+		time.Sleep(delay)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		err := cmd.Wait()
+		_, serr := os.Stat(out)
+		require.Equal(t, err == nil, serr == nil, "after %v: %s", delay, stderr)
+		for _, left := range []string{"*.partial", "*.lock", "run/replay-*"} {
+			found, err := filepath.Glob(filepath.Join(work, left))
+			require.NoError(t, err)
+			require.Empty(t, found, "after %v: %s", delay, stderr)
+		}
+		if serr == nil {
+			require.NoError(t, os.Remove(out))
+			require.NoError(t, os.Remove(filepath.Join(work, "x.ids.npy")))
+		}
+	}
+}

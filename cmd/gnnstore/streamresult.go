@@ -47,6 +47,27 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	if s == nil {
 		return
 	}
+	weights := run.BestWeights
+	if r.Best.Epoch == 0 {
+		weights = run.LastWeights
+	}
+	printReplay(w, s, weights)
+	fmt.Fprintln(w, clean(stalenessText(s.Staleness)))
+	if text := waitsText(r); text != "" {
+		fmt.Fprintln(w, text)
+	}
+	if m := s.Mitigation; m.Keep > 0 {
+		printf(w, "mitigation: %s of %s roots in training, %s, had memories out of date; they kept %g of them, and the rest is of similar nodes\n", count(m.Blended), count(m.Roots),
+			percent(m.Share()), m.Keep)
+	}
+	if t := s.State; t != nil {
+		printf(w, "state: %s records of %s, of %s nodes that had events; %s written\n", count(t.Nodes), size(int64(t.RecordBytes)), count(t.Touched), size(t.BytesWritten))
+	}
+	fmt.Fprintln(w)
+}
+
+// printReplay is what weights made of a stream, beside what needs no network.
+func printReplay(w io.Writer, s *run.StreamOf, weights string) {
 	rows := [][]string{{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}}
 	add := func(name string, e *metric.Batched) {
 		row := []string{name, "-", "-", "-", "-", "-"}
@@ -63,10 +84,6 @@ func printStreamResult(w io.Writer, r *run.Result) {
 		add("test, live", p.Test)
 	}
 	if p := s.Replay; p != nil {
-		weights := "best"
-		if r.Best.Epoch == 0 {
-			weights = "last"
-		}
 		printf(w, "replay of the stream by the %s weights, in %s; AP and AUC are means over batches, or of all of them pooled:\n", weights, seconds(p.Seconds))
 		add("valid", p.Valid)
 		add("test", p.Test)
@@ -85,18 +102,6 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	}
 	printf(w, "stream %s: %s events, of which %s to train, %s valid, %s test; negatives of %s, %s in training, %s in evaluation\n", s.Name, count(s.Events), count(s.Train),
 		count(s.Valid), count(s.Test), s.Negatives, count(int64(s.TrainNegatives)), count(int64(s.EvalNegatives)))
-	fmt.Fprintln(w, clean(stalenessText(s.Staleness)))
-	if text := waitsText(r); text != "" {
-		fmt.Fprintln(w, text)
-	}
-	if m := s.Mitigation; m.Keep > 0 {
-		printf(w, "mitigation: %s of %s roots in training, %s, had memories out of date; they kept %g of them, and the rest is of similar nodes\n", count(m.Blended), count(m.Roots),
-			percent(m.Share()), m.Keep)
-	}
-	if t := s.State; t != nil {
-		printf(w, "state: %s records of %s, of %s nodes that had events; %s written\n", count(t.Nodes), size(int64(t.RecordBytes)), count(t.Touched), size(t.BytesWritten))
-	}
-	fmt.Fprintln(w)
 }
 
 // stalenessText is how old the state was that steps saw.

@@ -246,7 +246,7 @@ func TestViewOfStream(t *testing.T) {
 	}
 }
 
-// TestRunsOnStreams: what a run on a stream is not there for yet is said in a line, and stats shows what it came to.
+// TestRunsOnStreams: stats shows what a run on a stream came to, and a dataset that is gone is asked for in a line.
 func TestRunsOnStreams(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wiki-1")
 	dir, err := run.Create(path)
@@ -256,8 +256,7 @@ func TestRunsOnStreams(t *testing.T) {
 	require.NoError(t, dir.WriteRecord(&run.Record{Dataset: "wiki.gnn", Seal: "00ff", Options: r.Options}))
 	require.NoError(t, dir.WriteResult(r))
 	require.NoError(t, dir.Close())
-	none := "gnnstore: run " + path + ": its network learns from a stream, of which there is no eval and no predict yet; gnnstore stats " + path +
-		" shows how it did on valid and test events\n"
+	none := "gnnstore: run " + path + ": its dataset wiki.gnn is not there any more; give the place of it as DATASET\n"
 	for _, c := range []struct {
 		args   []string
 		code   int

@@ -82,7 +82,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 		budgets.MemoryBytes = o.MemoryBytes
 	}
 	with.Options, with.Init, with.Eval = budgets, "", ""
-	with.Staleness, with.Inflight, with.WarmEvents, with.EpochSteps, with.KeepCheckpoints = 1, 0, 0, 0, 1
+	with.Staleness, with.Mitigate, with.Inflight, with.WarmEvents, with.EpochSteps, with.KeepCheckpoints = 1, 0, 0, 0, 0, 1
 	return with
 }
 
@@ -162,8 +162,8 @@ func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 // nodes at a time, in their order. What do is given is lent for the length of the call. The last batch of state ends with the last event before
 // the time.
 func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, do func(places []uint32, rows []float32) error) error {
-	if err := n.CheckTime(at); err != nil {
-		return err
+	if err := CheckTime(n.t.events, at); err != nil {
+		return fmt.Errorf("time %v: %w", at, err)
 	}
 	var rows []float32
 	next, to := 0, int64(0)
@@ -201,8 +201,8 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 	order := make([]uint32, len(pairs))
 	for i := range order {
 		order[i] = uint32(i)
-		if err := n.CheckTime(pairs[i].Time); err != nil {
-			return nil, err
+		if err := CheckTime(n.t.events, pairs[i].Time); err != nil {
+			return nil, fmt.Errorf("pair %d, time %v: %w", i, pairs[i].Time, err)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b uint32) int {
@@ -250,11 +250,10 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 	return scores, err
 }
 
-// CheckTime says why nothing can be asked at a time.
-func (n *Network) CheckTime(at float64) error {
-	e := n.t.events
+// CheckTime says why nothing can be asked of a stream at a time.
+func CheckTime(e *store.Events, at float64) error {
 	if e.Len() == 0 {
-		return fmt.Errorf("%s: stream %s has no events", n.t.set.Path(), e.Stream.Name)
+		return fmt.Errorf("stream %s has no events", e.Stream.Name)
 	}
 	var first float64
 	err := store.Guard(func() error {
@@ -266,9 +265,9 @@ func (n *Network) CheckTime(at float64) error {
 	}
 	switch scaled := (at - first) * e.Stream.TimeScale; {
 	case math.IsNaN(scaled) || math.IsInf(scaled, 0):
-		return fmt.Errorf("the time %v is not finite, or too far from %v, that of the first event", at, first)
+		return fmt.Errorf("it is not finite, or too far from %v, the time of the first event", first)
 	case at < first:
-		return fmt.Errorf("the time %v is before that of the first event, %v, and networks know nothing from before that; give a later one", at, first)
+		return fmt.Errorf("it is before the first event, which is at %v, and networks know nothing from before that; give a later time", first)
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func TestNetworkElsewhere(t *testing.T) {
 
 	n := network(t, short, path, NetworkOptions{})
 	_, err := n.Scores(t.Context(), []temporal.Ask{{Src: 0, Dst: users, Time: -1}})
-	require.ErrorContains(t, err, "the time -1 is before that of the first event, ")
+	require.ErrorContains(t, err, "pair 0, time -1: it is before the first event, which is at ")
 	ctx, cancel := context.WithCancel(t.Context())
 	n.Follow(func(done, all int64) {
 		if done > all/2 {

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/stream"
+)
+
+// openStream opens the stream of a run, in the dataset of this path, or in the one that it trained on where path is empty. The caller closes the dataset.
+func (o *networkOptions) openStream(stderr io.Writer, p *progress, dir *run.Dir, path string) (*store.Dataset, *store.Events, error) {
+	o.MemoryBytes = int64(o.memory)
+	path, err := datasetOf(p, dir, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	ds, err := openDataset(stderr, path, cmp.Or(o.MemoryBytes, dir.Record().Options.MemoryBytes))
+	if err != nil {
+		return nil, nil, err
+	}
+	events, err := stream.Find(ds, dir.Record().Options.Stream)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("run %s: %w", dir.Path(), err), ds.Close())
+	}
+	return ds, events, nil
+}
+
+// openReplay opens the network of a run on a stream, while the caller has so many bytes in memory. done closes it.
+func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, beside int64) (n *stream.Network, done func(), err error) {
+	scratch, remove := dir.Scratch("replay")
+	n, err = stream.OpenNetwork(ctx, ds, dir, stream.NetworkOptions{
+		Checkpoint: o.Checkpoint, MemoryBytes: o.MemoryBytes, Beside: beside, Scratch: scratch,
+	}, stream.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	n.Follow(func(done, all int64) { p.show("replay", done, all, "events") })
+	return n, func() {
+		n.Close()
+		remove()
+	}, nil
+}
+
+// ofGraphs refuses flags that are of networks for graphs.
+func ofGraphs(dir *run.Dir, given func(flag string) bool, flags ...string) error {
+	for _, flag := range flags {
+		if given(flag) {
+			return fmt.Errorf("run %s: --%s is of networks for graphs, and this one learns from a stream; leave it out", dir.Path(), flag)
+		}
+	}
+	return nil
+}
+
+// streamMeasured is what eval prints of a run on a stream. Its JSON keys are stable.
+type streamMeasured struct {
+	Run          string        `json:"run"`
+	Dataset      string        `json:"dataset"`
+	Seal         string        `json:"seal"`
+	Checkpoint   string        `json:"checkpoint"` // "best" or "last"
+	Epoch        int           `json:"epoch"`
+	Updates      int           `json:"updates"`
+	Stream       *run.StreamOf `json:"stream"`
+	BytesRead    int64         `json:"bytes_read"` // of state and features, from disk
+	PeakRSSBytes int64         `json:"peak_rss_bytes"`
+}
+
+func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, p *progress, dir *run.Dir, dataset string) error {
+	if err := ofGraphs(dir, o.given, "nodes", "eval-negatives", "unseen", "way", "layer-dtype"); err != nil {
+		return err
+	}
+	if o.metric != "" {
+		return fmt.Errorf("run %s: --metric %s: of a stream AP and AUC are measured, both; leave it out", dir.Path(), o.metric)
+	}
+	ds, _, err := o.openStream(stderr, p, dir, dataset)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	n, done, err := o.openReplay(ctx, p, dir, ds, 0)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s, err := n.Measure(ctx)
+	if err != nil {
+		return err
+	}
+	p.clear()
+	r := streamMeasured{
+		Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates, Stream: s,
+		BytesRead: n.BytesRead(), PeakRSSBytes: n.PeakRSSBytes(),
+	}
+	if o.json {
+		return printJSON(stdout, r)
+	}
+	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
+	printReplay(stdout, s, r.Checkpoint)
+	return nil
+}
