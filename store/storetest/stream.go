@@ -19,6 +19,8 @@ type StreamSpec struct {
 	Split        store.StreamSplit         // default: all are to train on
 	Dim          int                       // of the table "feat", F32; default none
 	Row          func(event int) []float32 // of the table
+	Labels       []int32                   // of events, below Classes; default none
+	Classes      int
 }
 
 // BuildStream seals s in a directory of the test and returns its path.
@@ -38,7 +40,7 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 			w.Abort()
 		}
 	}()
-	spec := store.StreamSpec{Name: "events", Src: "user", Dst: "user"}
+	spec := store.StreamSpec{Name: "events", Src: "user", Dst: "user", Labels: s.Labels != nil}
 	places, first := s.Users, 0 // of destinations
 	if err := addNodes(w, "user", s.Users); err != nil {
 		return err
@@ -53,7 +55,7 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := out.Append(s.Src, s.Dst, s.Times, nil); err != nil {
+	if err := out.Append(s.Src, s.Dst, s.Times, s.Labels); err != nil {
 		return err
 	}
 	lists := make([][]store.HalfEdge, places)
@@ -73,7 +75,7 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 	if err := out.AppendLengths(lengths); err != nil {
 		return err
 	}
-	end := store.StreamEnd{TimeScale: cmp.Or(s.TimeScale, 1), Split: s.Split}
+	end := store.StreamEnd{TimeScale: cmp.Or(s.TimeScale, 1), Split: s.Split, Classes: s.Classes}
 	if end.Split == (store.StreamSplit{}) {
 		end.Split = store.StreamSplit{Name: "given", Train: int64(len(s.Times))}
 	}

@@ -134,8 +134,24 @@ func TestEmbeddingsAgreeWithThePlainLoop(t *testing.T) {
 	}
 }
 
-// plainEmbeddings has the state of all nodes in a map.
+// plainEmbeddings is the embeddings of nodes at a time.
 func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, places []uint32) (all []float32) {
+	to := int64(0)
+	for to < n.Events().Len() && n.Events().Times(to, to+1)[0] < at {
+		to++
+	}
+	plainReplay(t, ds, n, to, func(lo, _ int64, embed func(v uint32, at float64) []float32) {
+		if lo == to {
+			for _, v := range places {
+				all = append(all, embed(v, at)...)
+			}
+		}
+	})
+	return all
+}
+
+// plainReplay goes through the batches up to event to-1 with the state of all nodes in a map. Before each, and after the last, see may embed nodes.
+func plainReplay(t *testing.T, ds *store.Dataset, n *Network, to int64, see func(lo, hi int64, embed func(v uint32, at float64) []float32)) {
 	s, be, record, features := n.t.step, n.t.be, n.t.step.Record, ds.Features(0)
 	sampler, err := temporal.NewSampler(t.Context(), n.Events(), temporal.SamplerOptions{Fanout: n.t.Fanouts[0], Deliver: n.t.Kind == model.APAN})
 	require.NoError(t, err)
@@ -157,9 +173,12 @@ func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, pl
 			Features: tensor(columns, b.Events, features.Row),
 		}
 	}
-	to := int64(0)
-	for to < n.Events().Len() && n.Events().Times(to, to+1)[0] < at {
-		to++
+	embedAt := func(event int64) func(v uint32, at float64) []float32 {
+		return func(v uint32, at float64) []float32 {
+			z, err := s.Embed(input(temporal.Step{From: event, To: event, Asks: []temporal.Ask{{Src: v, Dst: v, Time: at}}}))
+			require.NoError(t, err)
+			return z
+		}
 	}
 	for lo := int64(0); lo < to; {
 		hi := min(lo+50, to)
@@ -168,6 +187,7 @@ func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, pl
 				hi = min(hi, border)
 			}
 		}
+		see(lo, hi, embedAt(lo))
 		in := input(temporal.Step{From: lo, To: hi, StateOnly: true})
 		_, err := s.Compute(in)
 		require.NoError(t, err)
@@ -179,12 +199,7 @@ func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, pl
 		}
 		lo = hi
 	}
-	for _, v := range places {
-		z, err := s.Embed(input(temporal.Step{From: to, To: to, Asks: []temporal.Ask{{Src: v, Dst: v, Time: at}}}))
-		require.NoError(t, err)
-		all = append(all, z...)
-	}
-	return all
+	see(to, to, embedAt(to))
 }
 
 // TestNetworkElsewhere: a stream that has gone on gives the same at times before; one with other features is refused, and so are times that

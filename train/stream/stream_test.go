@@ -32,7 +32,10 @@ const (
 )
 
 // drifting is a stream of so many events between users and items, who meet in groups that an event says little of.
-func drifting(t testing.TB, events int) *store.Dataset {
+func drifting(t testing.TB, events int) *store.Dataset { return labelledDrifting(t, events, 0) }
+
+// labelledDrifting is one whose labels, of so many classes, say of most users which group they are in.
+func labelledDrifting(t testing.TB, events, classes int) *store.Dataset {
 	rng := rand.New(rand.NewPCG(1, 2))
 	s := storetest.StreamSpec{
 		Users: users, Items: items, Dim: columns,
@@ -57,6 +60,12 @@ func drifting(t testing.TB, events int) *store.Dataset {
 			rows[i][c] = float32(rng.NormFloat64())
 		}
 		rows[i][v%4]++
+		if classes > 0 {
+			s.Labels, s.Classes = append(s.Labels, int32(group[u]%classes)), classes
+			if i%7 == 3 {
+				s.Labels[i] = -1
+			}
+		}
 		s.Src, s.Dst, s.Times = append(s.Src, uint32(u)), append(s.Dst, uint32(v)), append(s.Times, now)
 	}
 	s.Row = func(event int) []float32 { return rows[event] }

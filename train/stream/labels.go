@@ -1,0 +1,360 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/temporal"
+)
+
+// Labels of events are classes of their sources, told from embeddings of these at the time of the event, strictly before it, by the state that the
+// batches before have left (TGL, arXiv 2203.14883). Only a small classifier is learnt.
+
+const (
+	probeSteps = 1000 // of the classifier
+	probeEvery = 100  // steps between weights that validation chooses from
+	probeRows  = 200  // of a step
+	probeRate  = 1e-3
+	mostKept   = 50_000 // embeddings of a deck: a quarter of what all steps see, or more
+	labelTag   = 25     // for hashes
+)
+
+// LabelsOf is how well classes are told from embeddings. Its JSON keys are stable.
+type LabelsOf struct {
+	Classes int `json:"classes"`
+	// Train, Valid and Test are the events with a label. Of those of Train so many were learnt from.
+	Train  int64 `json:"train"`
+	Valid  int64 `json:"valid"`
+	Test   int64 `json:"test"`
+	Learnt int64 `json:"learnt"`
+	// Positives of two classes are the events of the second one: in train, valid and test.
+	Positives [3]int64 `json:"positives"`
+	Steps     int      `json:"steps"` // after which the weights were the best on valid
+	// ValidScore and TestScore are null where they have no value.
+	ValidScore *LabelScore `json:"valid_score"`
+	TestScore  *LabelScore `json:"test_score"`
+}
+
+// LabelScore has AP and AUC of the second of two classes, pooled; of more classes accuracy and macro-F1.
+type LabelScore struct {
+	AP       float64 `json:"ap,omitempty"`
+	AUC      float64 `json:"auc,omitempty"`
+	Accuracy float64 `json:"accuracy,omitempty"`
+	MacroF1  float64 `json:"macro_f1,omitempty"`
+}
+
+// better tells whether s is chosen before o.
+func (s *LabelScore) better(o *LabelScore) bool {
+	return s != nil && (o == nil || s.AP > o.AP || s.MacroF1 > o.MacroF1)
+}
+
+// labelled is one MeasureLabels.
+type labelled struct {
+	*LabelsOf
+	n       *Network
+	columns int
+	events  []uint32 // with a label that is learnt from or measured, ascending
+	counts  []int64  // of training events, by class
+	decks   []deck
+	probe   *temporal.Probe
+	weights [][][]float32 // that validation chooses from
+	scores  []labelScores // of valid, by weights
+	chosen  int           // the best ones, -1 before they are known
+	test    labelScores
+}
+
+// LabelBytes is what MeasureLabels takes at most, of embeddings with so many columns.
+func LabelBytes(e *store.Events, columns int) int64 {
+	split := e.Stream.Split
+	return 8*int64(columns)*min(split.Train, 2*mostKept) + 8*e.Len() + 80*split.Valid + 8*split.Test // lists may have twice the room while they grow
+}
+
+// MeasureLabels learns classes of sources from the labelled events of the training part, and measures them on the others: with the weights, of
+// some along the way, that are best on the validation part. LabelBytes is what it takes.
+func (n *Network) MeasureLabels(ctx context.Context) (_ *LabelsOf, err error) {
+	defer kernels.RecoverMemory(&err)
+	e := n.t.events
+	l := &labelled{LabelsOf: &LabelsOf{Classes: int(e.Stream.Classes)}, n: n, columns: n.Columns(), chosen: -1}
+	if l.Classes < 2 {
+		return nil, fmt.Errorf("%s: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.t.set.Path(),
+			e.Stream.Name, l.Classes)
+	}
+	if err := store.Guard(l.list); err != nil {
+		return nil, err
+	}
+	several := 0
+	for _, count := range l.counts {
+		if count > 0 {
+			several++
+		}
+	}
+	if several < 2 {
+		return nil, fmt.Errorf("%s: stream %s: its training part has %d events with a label, of %d classes; there is nothing to tell apart", n.t.set.Path(),
+			e.Stream.Name, l.Train, several)
+	}
+	l.probe = temporal.NewProbe(n.t.be, l.columns, l.Classes, sample.Hash(n.t.Seed, labelTag))
+	defer l.probe.Close()
+	l.test = l.newScores()
+	ask := func(lo, hi int) (asks []temporal.Ask) {
+		for _, event := range l.events[lo:hi] {
+			i := int64(event)
+			src, _ := e.Ends(i, i+1)
+			asks = append(asks, temporal.Ask{Src: src[0], Dst: src[0], Time: e.Times(i, i+1)[0]})
+		}
+		return asks
+	}
+	next := 0
+	stops := n.stops(e.Len(), len(l.events), func(i int) int64 { return int64(l.events[i]) })
+	err = n.replay(ctx, stops, ask, func(in temporal.Input) error {
+		z, err := n.t.step.Embed(in)
+		if err != nil || len(in.Src) == 0 {
+			return err
+		}
+		some := l.events[next:][:len(in.Src)]
+		next += len(some)
+		return l.take(ctx, some, in.Src, z)
+	})
+	if err == nil {
+		err = l.end(ctx)
+	}
+	return l.LabelsOf, err
+}
+
+// list finds the events that count. Of a class that has too many in training some are drawn, by hashes.
+func (l *labelled) list() error {
+	e, split := l.n.t.events, l.n.t.split
+	l.counts, l.decks = make([]int64, l.Classes), make([]deck, 1)
+	each := func(visit func(event int64, class int32)) {
+		for lo := int64(0); lo < e.Len(); lo += 1 << 16 {
+			for i, class := range e.Labels(lo, min(lo+1<<16, e.Len())) {
+				if class >= 0 && int(class) < l.Classes {
+					visit(lo+int64(i), class)
+				}
+			}
+		}
+	}
+	each(func(event int64, class int32) {
+		part := 0
+		switch {
+		case event < split.Train:
+			l.counts[class]++
+			l.Train++
+		case event < split.Train+split.Valid:
+			l.Valid++
+			part = 1
+		default:
+			l.Test++
+			part = 2
+		}
+		if class == 1 && l.Classes == 2 {
+			l.Positives[part]++
+		}
+	})
+	if l.Classes == 2 {
+		l.decks = make([]deck, 2)
+	}
+	each(func(event int64, class int32) {
+		if event < split.Train {
+			of := l.Train
+			if l.Classes == 2 {
+				of = l.counts[class]
+			}
+			if share := float64(mostKept) / float64(of); float64(sample.Hash(l.n.t.Seed, labelTag, uint64(event))>>11)/(1<<53) >= share {
+				return
+			}
+			l.Learnt++
+		}
+		l.events = append(l.events, uint32(event))
+	})
+	return nil
+}
+
+// class is that of an event.
+func (l *labelled) class(event uint32) uint32 {
+	return uint32(l.n.t.events.Labels(int64(event), int64(event)+1)[0])
+}
+
+// take takes embeddings of events, each at its row of z: to learn from, or to be measured.
+func (l *labelled) take(ctx context.Context, events, rows []uint32, z []float32) error {
+	split := l.n.t.split
+	var classes []uint32
+	var of []float32
+	measured := 0 // the part that classes and of are of
+	flush := func() error {
+		if len(classes) == 0 {
+			return nil
+		}
+		err := l.measure(ctx, measured, classes, of)
+		classes, of = classes[:0], of[:0]
+		return err
+	}
+	for i, event := range events {
+		row, class := z[int(rows[i])*l.columns:][:l.columns], l.class(event)
+		if int64(event) < split.Train {
+			d := &l.decks[int(class)%len(l.decks)]
+			d.rows, d.classes = append(d.rows, row...), append(d.classes, class)
+			continue
+		}
+		part := validation
+		if int64(event) >= split.Train+split.Valid {
+			part = test
+		}
+		if part != measured {
+			if err := flush(); err != nil {
+				return err
+			}
+			measured = part
+		}
+		classes, of = append(classes, class), append(of, row...)
+	}
+	return flush()
+}
+
+// measure measures embeddings of a part with the weights that there are, or with those that validation has chosen.
+func (l *labelled) measure(ctx context.Context, part int, classes []uint32, z []float32) error {
+	if err := l.learn(ctx); err != nil {
+		return err
+	}
+	if part == test {
+		l.choose()
+		l.test.add(l.probe.Logits(z), classes)
+		return nil
+	}
+	for i, w := range l.weights {
+		l.probe.SetWeights(w)
+		l.scores[i].add(l.probe.Logits(z), classes)
+	}
+	return nil
+}
+
+// learn takes all steps, once.
+func (l *labelled) learn(ctx context.Context) error {
+	if l.weights != nil {
+		return nil
+	}
+	rng := rand.New(rand.NewPCG(l.n.t.Seed, labelTag))
+	var z []float32
+	var classes []uint32
+	for step := 1; step <= probeSteps; step++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		z, classes = z[:0], classes[:0]
+		each := probeRows / len(l.decks)
+		for i := range l.decks { // of two classes as many of either
+			each = min(each, len(l.decks[i].classes))
+		}
+		for i := range l.decks {
+			z, classes = l.decks[i].deal(rng, each, l.columns, z, classes)
+		}
+		l.probe.Step(z, classes, probeRate)
+		if step%probeEvery == 0 {
+			l.weights, l.scores = append(l.weights, l.probe.Weights()), append(l.scores, l.newScores())
+		}
+	}
+	l.decks = nil
+	return nil
+}
+
+// choose puts the weights in place that are best on the validation part, or the last ones.
+func (l *labelled) choose() {
+	if l.chosen >= 0 {
+		return
+	}
+	l.chosen = len(l.weights) - 1
+	for i := range l.scores {
+		if s := l.scores[i].value(); s.better(l.ValidScore) {
+			l.chosen, l.ValidScore = i, s
+		}
+	}
+	l.Steps = (l.chosen + 1) * probeEvery
+	l.scores = nil
+	l.probe.SetWeights(l.weights[l.chosen])
+}
+
+// end says what all came to.
+func (l *labelled) end(ctx context.Context) error {
+	if err := l.learn(ctx); err != nil {
+		return err
+	}
+	l.choose()
+	l.TestScore = l.test.value()
+	return nil
+}
+
+// deck is embeddings with their classes, dealt in an order that is shuffled whenever all were dealt.
+type deck struct {
+	rows    []float32
+	classes []uint32
+	order   []int
+	next    int
+}
+
+// deal adds some.
+func (d *deck) deal(rng *rand.Rand, count, columns int, z []float32, classes []uint32) ([]float32, []uint32) {
+	for range count {
+		if d.next == len(d.order) {
+			d.order, d.next = rng.Perm(len(d.classes)), 0
+		}
+		i := d.order[d.next]
+		d.next++
+		z, classes = append(z, d.rows[i*columns:][:columns]...), append(classes, d.classes[i])
+	}
+	return z, classes
+}
+
+// labelScores is predictions of one part.
+type labelScores struct {
+	positives, negatives []float32     // of two classes: log-odds of the second one
+	accuracy, f1         metric.Single // of more
+}
+
+func (l *labelled) newScores() (s labelScores) {
+	if l.Classes == 2 {
+		return s
+	}
+	s.accuracy, _ = metric.NewSingle(metric.Accuracy, l.Classes) // of kinds that it knows
+	s.f1, _ = metric.NewSingle(metric.MacroF1, l.Classes)
+	return s
+}
+
+func (s *labelScores) add(logits []float32, classes []uint32) {
+	if s.accuracy != nil {
+		s.accuracy.Add(logits, classes)
+		s.f1.Add(logits, classes)
+		return
+	}
+	for i, class := range classes {
+		odds := logits[2*i+1] - logits[2*i]
+		if class == 1 {
+			s.positives = append(s.positives, odds)
+		} else {
+			s.negatives = append(s.negatives, odds)
+		}
+	}
+}
+
+// value is nil where there is none.
+func (s *labelScores) value() *LabelScore {
+	if s.accuracy != nil {
+		accuracy, err := s.accuracy.Value()
+		f1, ferr := s.f1.Value()
+		if errors.Join(err, ferr) != nil {
+			return nil
+		}
+		return &LabelScore{Accuracy: accuracy, MacroF1: f1}
+	}
+	var all metric.Batches[float32]
+	all.Add(s.positives, s.negatives)
+	v, err := all.Value()
+	if err != nil {
+		return nil
+	}
+	return &LabelScore{AP: v.PooledAP, AUC: v.PooledAUC}
+}

@@ -1,0 +1,84 @@
+package stream
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/temporal"
+)
+
+// TestLabels: classes are told from the embeddings that the plain loop makes, event by event, and as well as naive counting says.
+func TestLabels(t *testing.T) {
+	for kind, classes := range map[model.Kind]int{model.TGN: 2, model.JODIE: 3} {
+		ds := labelledDrifting(t, 900, classes)
+		o := options(kind)
+		o.Epochs = 1
+		path, _ := trained(t, ds, o)
+		n := network(t, ds, path, NetworkOptions{})
+		got, err := n.MeasureLabels(t.Context())
+		require.NoError(t, err)
+
+		want := &labelled{LabelsOf: &LabelsOf{Classes: classes}, n: n, columns: n.Columns(), chosen: -1}
+		require.NoError(t, want.list())
+		want.probe = temporal.NewProbe(kernels.NewCPU(kernels.CPUOptions{}), n.Columns(), classes, sample.Hash(o.Seed, labelTag))
+		defer want.probe.Close()
+		want.test = want.newScores()
+		e := n.Events()
+		labels := e.Labels(0, e.Len())
+		tests, right := 0, 0
+		plainReplay(t, ds, n, e.Len(), func(lo, hi int64, embed func(v uint32, at float64) []float32) {
+			for i := lo; i < hi; i++ {
+				if labels[i] < 0 {
+					continue
+				}
+				src, _ := e.Ends(i, i+1)
+				z := embed(src[0], e.Times(i, i+1)[0])
+				require.NoError(t, want.take(t.Context(), []uint32{uint32(i)}, []uint32{0}, z))
+				if i < n.t.split.Train+n.t.split.Valid {
+					continue
+				}
+				best, logits := 0, want.probe.Logits(z)
+				for c := range logits {
+					if logits[c] > logits[best] {
+						best = c
+					}
+				}
+				if tests++; best == int(labels[i]) {
+					right++
+				}
+			}
+		})
+		require.NoError(t, want.end(t.Context()))
+		require.Equal(t, want.LabelsOf, got, kind)
+		require.EqualValues(t, tests, got.Test)
+		require.Equal(t, got.Train, got.Learnt)
+		t.Logf("%s: %+v %+v", kind, *got.ValidScore, *got.TestScore)
+		if classes > 2 {
+			require.InDelta(t, float64(right)/float64(tests), got.TestScore.Accuracy, 1e-12)
+			continue
+		}
+		pairs, above := 0.0, 0.0
+		for _, p := range want.test.positives {
+			for _, q := range want.test.negatives {
+				if pairs++; p > q {
+					above++
+				} else if p == q {
+					above += 0.5
+				}
+			}
+		}
+		require.InDelta(t, above/pairs, got.TestScore.AUC, 1e-12)
+		require.EqualValues(t, len(want.test.positives), got.Positives[2])
+	}
+}
+
+// TestLabelsRefused: a stream without labels, and one with nothing to tell apart.
+func TestLabelsRefused(t *testing.T) {
+	path, _ := trained(t, drifting(t, 500), options(model.TGN))
+	_, err := network(t, drifting(t, 500), path, NetworkOptions{}).MeasureLabels(t.Context())
+	require.ErrorContains(t, err, "stream events has labels of 0 classes, and at least 2 are to be told apart; ingest it with labels of events")
+}
