@@ -59,15 +59,17 @@ func ofGraphs(dir *run.Dir, given func(flag string) bool, flags ...string) error
 
 // streamMeasured is what eval prints of a run on a stream. Its JSON keys are stable.
 type streamMeasured struct {
-	Run          string        `json:"run"`
-	Dataset      string        `json:"dataset"`
-	Seal         string        `json:"seal"`
-	Checkpoint   string        `json:"checkpoint"` // "best" or "last"
-	Epoch        int           `json:"epoch"`
-	Updates      int           `json:"updates"`
-	Stream       *run.StreamOf `json:"stream"`
-	BytesRead    int64         `json:"bytes_read"` // of state and features, from disk
-	PeakRSSBytes int64         `json:"peak_rss_bytes"`
+	Run        string `json:"run"`
+	Dataset    string `json:"dataset"`
+	Seal       string `json:"seal"`
+	Checkpoint string `json:"checkpoint"` // "best" or "last"
+	Epoch      int    `json:"epoch"`
+	Updates    int    `json:"updates"`
+	// One of these is there.
+	Stream       *run.StreamOf    `json:"stream,omitempty"`
+	Labels       *stream.LabelsOf `json:"labels,omitempty"`
+	BytesRead    int64            `json:"bytes_read"` // of state and features, from disk
+	PeakRSSBytes int64            `json:"peak_rss_bytes"`
 }
 
 func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, p *progress, dir *run.Dir, dataset string) error {
@@ -77,29 +79,73 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 	if o.metric != "" {
 		return fmt.Errorf("run %s: --metric %s: of a stream AP and AUC are measured, both; leave it out", dir.Path(), o.metric)
 	}
-	ds, _, err := o.openStream(stderr, p, dir, dataset)
+	ds, events, err := o.openStream(stderr, p, dir, dataset)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	n, done, err := o.openReplay(ctx, p, dir, ds, 0)
+	beside := int64(0)
+	if o.labels {
+		beside = stream.LabelBytes(events, dir.Record().Options.Hidden)
+	}
+	n, done, err := o.openReplay(ctx, p, dir, ds, beside)
 	if err != nil {
 		return err
 	}
 	defer done()
-	s, err := n.Measure(ctx)
+	r := streamMeasured{Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates}
+	if o.labels {
+		r.Labels, err = n.MeasureLabels(ctx)
+	} else {
+		r.Stream, err = n.Measure(ctx)
+	}
 	if err != nil {
 		return err
 	}
 	p.clear()
-	r := streamMeasured{
-		Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates, Stream: s,
-		BytesRead: n.BytesRead(), PeakRSSBytes: n.PeakRSSBytes(),
-	}
+	r.BytesRead, r.PeakRSSBytes = n.BytesRead(), n.PeakRSSBytes()
 	if o.json {
 		return printJSON(stdout, r)
 	}
 	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
-	printReplay(stdout, s, r.Checkpoint)
+	if o.labels {
+		printLabels(stdout, events.Stream, r.Labels)
+	} else {
+		printReplay(stdout, r.Stream, r.Checkpoint)
+	}
 	return nil
+}
+
+// printLabels is how well classes are told from embeddings.
+func printLabels(w io.Writer, s *store.Stream, l *stream.LabelsOf) {
+	two := l.Classes == 2
+	head := []string{"", "labelled events", "accuracy", "macro-F1"}
+	if two {
+		second := "1"
+		if len(s.ClassNames) == 2 {
+			second = s.ClassNames[1]
+		}
+		head = []string{"", "labelled events", "of class " + second, "AP", "AUC"}
+	}
+	rows := [][]string{head}
+	add := func(name string, events, positives int64, score *stream.LabelScore) {
+		row, values := []string{name, count(events)}, []string{"-", "-"}
+		if two {
+			row = append(row, count(positives))
+		}
+		switch {
+		case score == nil:
+		case two:
+			values = []string{fmt.Sprintf("%.2f %%", 100*score.AP), fmt.Sprintf("%.2f %%", 100*score.AUC)}
+		default:
+			values = []string{fmt.Sprintf("%.2f %%", 100*score.Accuracy), fmt.Sprintf("%.2f %%", 100*score.MacroF1)}
+		}
+		rows = append(rows, append(row, values...))
+	}
+	add("train", l.Train, l.Positives[0], nil)
+	add("valid", l.Valid, l.Positives[1], l.ValidScore)
+	add("test", l.Test, l.Positives[2], l.TestScore)
+	tabulate(w, rows)
+	printf(w, "%d classes of sources, told from embeddings right before the event; learnt from %s of the events to train on, in %s steps\n", l.Classes, count(l.Learnt),
+		count(int64(l.Steps)))
 }
