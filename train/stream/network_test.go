@@ -30,7 +30,7 @@ func network(t *testing.T, ds *store.Dataset, path string, o NetworkOptions) *Ne
 	dir, err := run.Look(path)
 	require.NoError(t, err)
 	o.Scratch = filepath.Join(t.TempDir(), "state")
-	n, err := OpenNetwork(t.Context(), ds, dir, o, Hooks{late: late})
+	n, err := OpenNetwork(t.Context(), ds, dir, o, Hooks{})
 	require.NoError(t, err)
 	t.Cleanup(n.Close)
 	return n
