@@ -99,9 +99,11 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 			}
 		}
 		require.Greater(t, compared, 200)
-		again, err := n.Scores(t.Context(), pairs[:10]) // whatever else is asked for
-		require.NoError(t, err)
-		require.Equal(t, got[:10], again)
+		for _, some := range []int{10, 1000} { // whatever else is asked for, in one step or many
+			again, err := n.Scores(t.Context(), slices.Concat(pairs[:some], pairs[:some], pairs[:some]))
+			require.NoError(t, err)
+			require.Equal(t, slices.Concat(got[:some], got[:some], got[:some]), again)
+		}
 	}
 }
 
