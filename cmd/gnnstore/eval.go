@@ -127,7 +127,7 @@ type evalOptions struct {
 	networkOptions
 	nodes  []string
 	metric string
-	labels bool // of events
+	labels string // of events: before or after these
 	json   bool
 	given  func(flag string) bool
 }
@@ -145,12 +145,12 @@ func newEval() *cobra.Command {
 			"that it was trained on it takes as many as of the larger other part; messages pass along them, so they score better.\n\n" +
 			"A run on a stream of events is replayed from the first event on, as at the end of a training: AP and AUC of the valid and the\n" +
 			"test part, and what needs no network on test. With --labels it measures how well classes of sources, where events have some, are\n" +
-			"told from their embeddings right before the event: a classifier of two layers is learnt on the training part, two classes in equal\n" +
-			"shares, and the network stays as it is.",
+			"told from their embeddings right before the event, or after it: a classifier of two layers is learnt on the training part, two\n" +
+			"classes in equal shares, and the network stays as it is.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last\n" +
 			"  gnnstore eval runs/cites-1 --metric mrr --eval-negatives uniform:1000\n" +
-			"  gnnstore eval runs/wiki-1 --labels",
+			"  gnnstore eval runs/wiki-1 --labels before",
 		Args: oneOf("RUN", "RUN DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.metric == "auc" {
@@ -162,6 +162,9 @@ func newEval() *cobra.Command {
 				if !slices.Contains(train.LabelledParts, part) {
 					errs = append(errs, fmt.Errorf("--nodes %s: there are %s", part, strings.Join(train.LabelledParts, ", ")))
 				}
+			}
+			if !slices.Contains([]string{"", "before", "after"}, o.labels) {
+				errs = append(errs, fmt.Errorf("--labels %s: there are before and after", o.labels))
 			}
 			if err := errors.Join(errs...); err != nil {
 				return misuse(err)
@@ -175,7 +178,8 @@ func newEval() *cobra.Command {
 	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes, links or edges: "+strings.Join(train.LabelledParts, ", "))
 	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: pairs:N, uniform:N or given, as in training (default what the run was measured among)")
-	f.BoolVar(&o.labels, "labels", false, "streams: measure how well the labels of events are told from embeddings of their sources")
+	f.StringVar(&o.labels, "labels", "", "streams: measure how well the labels of events are told from embeddings of their sources, right before the event or after it: "+
+		"before or after")
 	o.flags(f)
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd
@@ -191,7 +195,7 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 	switch {
 	case dir.Record().Options.Streams():
 		return o.evalStream(ctx, stdout, stderr, p, dir, dataset)
-	case o.labels:
+	case o.labels != "":
 		return fmt.Errorf("run %s: --labels goes with runs on streams, whose events may have some", runPath)
 	}
 	n, done, err := o.openIn(ctx, stderr, p, runPath, dataset)

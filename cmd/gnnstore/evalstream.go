@@ -85,7 +85,7 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 	}
 	defer ds.Close()
 	beside := int64(0)
-	if o.labels {
+	if o.labels != "" {
 		beside = stream.LabelBytes(events, dir.Record().Options.Hidden)
 	}
 	n, done, err := o.openReplay(ctx, p, dir, ds, beside)
@@ -94,8 +94,8 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 	}
 	defer done()
 	r := streamMeasured{Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates}
-	if o.labels {
-		r.Labels, err = n.MeasureLabels(ctx)
+	if o.labels != "" {
+		r.Labels, err = n.MeasureLabels(ctx, o.labels == "after")
 	} else {
 		r.Stream, err = n.Measure(ctx)
 	}
@@ -108,7 +108,7 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 		return printJSON(stdout, r)
 	}
 	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
-	if o.labels {
+	if o.labels != "" {
 		printLabels(stdout, events.Stream, r.Labels)
 	} else {
 		printReplay(stdout, r.Stream, r.Checkpoint)
@@ -146,6 +146,10 @@ func printLabels(w io.Writer, s *store.Stream, l *stream.LabelsOf) {
 	add("valid", l.Valid, l.Positives[1], l.ValidScore)
 	add("test", l.Test, l.Positives[2], l.TestScore)
 	tabulate(w, rows)
-	printf(w, "%d classes of sources, told from embeddings right before the event; learnt from %s of the events to train on, in %s steps\n", l.Classes, count(l.Learnt),
-		count(int64(l.Steps)))
+	when := "before"
+	if l.After {
+		when = "after"
+	}
+	printf(w, "%d classes of sources, told from embeddings right %s the event; learnt from %s of the events to train on, in %s steps\n", l.Classes, when,
+		count(l.Learnt), count(int64(l.Steps)))
 }

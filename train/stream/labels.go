@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Labels of events are classes of their sources, told from embeddings of these at the time of the event, strictly before it, by the state that the
-// batches before have left (TGL, arXiv 2203.14883). Only a small classifier is learnt.
+// Labels of events are classes of their sources, told from embeddings of these by the state that the batches before have left: right before the
+// event, as TGL has it (arXiv 2203.14883), or right after it, when it is among the neighbours. Only a small classifier is learnt.
 
 const (
 	probeSteps = 1000 // of the classifier
@@ -35,6 +37,7 @@ type LabelsOf struct {
 	Learnt int64 `json:"learnt"`
 	// Positives of two classes are the events of the second one: in train, valid and test.
 	Positives [3]int64 `json:"positives"`
+	After     bool     `json:"after"` // the event is seen
 	Steps     int      `json:"steps"` // after which the weights were the best on valid
 	// ValidScore and TestScore are null where they have no value.
 	ValidScore *LabelScore `json:"valid_score"`
@@ -76,11 +79,15 @@ func LabelBytes(e *store.Events, columns int) int64 {
 }
 
 // MeasureLabels learns classes of sources from the labelled events of the training part, and measures them on the others: with the weights, of
-// some along the way, that are best on the validation part. LabelBytes is what it takes.
-func (n *Network) MeasureLabels(ctx context.Context) (_ *LabelsOf, err error) {
+// some along the way, that are best on the validation part. Sources are embedded right before the event, or right after it, which says more where
+// a network reads neighbours. LabelBytes is what it takes.
+func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, err error) {
 	defer kernels.RecoverMemory(&err)
 	e := n.t.events
-	l := &labelled{LabelsOf: &LabelsOf{Classes: int(e.Stream.Classes)}, n: n, columns: n.Columns(), chosen: -1}
+	l := &labelled{LabelsOf: &LabelsOf{Classes: int(e.Stream.Classes), After: after}, n: n, columns: n.Columns(), chosen: -1}
+	if after && n.t.Kind != model.TGN {
+		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.t.dir.Path(), n.t.Kind)
+	}
 	if l.Classes < 2 {
 		return nil, fmt.Errorf("%s: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.t.set.Path(),
 			e.Stream.Name, l.Classes)
@@ -105,7 +112,11 @@ func (n *Network) MeasureLabels(ctx context.Context) (_ *LabelsOf, err error) {
 		for _, event := range l.events[lo:hi] {
 			i := int64(event)
 			src, _ := e.Ends(i, i+1)
-			asks = append(asks, temporal.Ask{Src: src[0], Dst: src[0], Time: e.Times(i, i+1)[0]})
+			at := e.Times(i, i+1)[0]
+			if after {
+				at = math.Nextafter(at, math.Inf(1))
+			}
+			asks = append(asks, temporal.Ask{Src: src[0], Dst: src[0], Time: at})
 		}
 		return asks
 	}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,16 +14,21 @@ import (
 
 // TestLabels: classes are told from the embeddings that the plain loop makes, event by event, and as well as naive counting says.
 func TestLabels(t *testing.T) {
-	for kind, classes := range map[model.Kind]int{model.TGN: 2, model.JODIE: 3} {
+	for _, c := range []struct {
+		kind    model.Kind
+		classes int
+		after   bool
+	}{{model.TGN, 2, false}, {model.TGN, 2, true}, {model.JODIE, 3, false}} {
+		kind, classes := c.kind, c.classes
 		ds := labelledDrifting(t, 900, classes)
 		o := options(kind)
 		o.Epochs = 1
 		path, _ := trained(t, ds, o)
 		n := network(t, ds, path, NetworkOptions{})
-		got, err := n.MeasureLabels(t.Context())
+		got, err := n.MeasureLabels(t.Context(), c.after)
 		require.NoError(t, err)
 
-		want := &labelled{LabelsOf: &LabelsOf{Classes: classes}, n: n, columns: n.Columns(), chosen: -1}
+		want := &labelled{LabelsOf: &LabelsOf{Classes: classes, After: c.after}, n: n, columns: n.Columns(), chosen: -1}
 		require.NoError(t, want.list())
 		want.probe = temporal.NewProbe(kernels.NewCPU(kernels.CPUOptions{}), n.Columns(), classes, sample.Hash(o.Seed, labelTag))
 		defer want.probe.Close()
@@ -36,7 +42,11 @@ func TestLabels(t *testing.T) {
 					continue
 				}
 				src, _ := e.Ends(i, i+1)
-				z := embed(src[0], e.Times(i, i+1)[0])
+				at := e.Times(i, i+1)[0]
+				if c.after {
+					at = math.Nextafter(at, math.Inf(1))
+				}
+				z := embed(src[0], at)
 				require.NoError(t, want.take(t.Context(), []uint32{uint32(i)}, []uint32{0}, z))
 				if i < n.t.split.Train+n.t.split.Valid {
 					continue
@@ -79,6 +89,9 @@ func TestLabels(t *testing.T) {
 // TestLabelsRefused: a stream without labels, and one with nothing to tell apart.
 func TestLabelsRefused(t *testing.T) {
 	path, _ := trained(t, drifting(t, 500), options(model.TGN))
-	_, err := network(t, drifting(t, 500), path, NetworkOptions{}).MeasureLabels(t.Context())
+	_, err := network(t, drifting(t, 500), path, NetworkOptions{}).MeasureLabels(t.Context(), false)
 	require.ErrorContains(t, err, "stream events has labels of 0 classes, and at least 2 are to be told apart; ingest it with labels of events")
+	path, _ = trained(t, labelledDrifting(t, 500, 2), options(model.JODIE))
+	_, err = network(t, labelledDrifting(t, 500, 2), path, NetworkOptions{}).MeasureLabels(t.Context(), true)
+	require.ErrorContains(t, err, "{model} jodie reads no neighbours, so that it sees an event once it is in the state; take {labels} before")
 }
