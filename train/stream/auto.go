@@ -185,9 +185,7 @@ func (t *trainer) rehearseSteps(ctx context.Context, dir string) (c staleness.Co
 	} else {
 		c.Stage[staleness.Publish] = warm.Write / n
 	}
-	page, err := t.pageSeconds(ctx)
-	c.Stage[staleness.Page] = max(c.Stage[staleness.Page], page)
-	return c, steps, err
+	return c, steps, t.addReading(ctx, &c, first-from == 1)
 }
 
 // try is update without a trace: seconds until its new state was known, of its publication, and in all. It looks at no value: a loss that is no number
@@ -226,16 +224,25 @@ func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, 
 	return forward, publication, time.Since(began).Seconds(), err
 }
 
-// pageSeconds is what a step should take to read the rows of those tables that are larger than their caches, by what the disk was found to do: a
-// rehearsal has no state on disk.
-func (t *trainer) pageSeconds(ctx context.Context) (seconds float64, err error) {
+// addReading has stages take at least what reading should take, by what the disk was found to do, of tables that are larger than their caches: a
+// rehearsal has no state on disk. single says that windows have one step, which are read as they are gathered.
+func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single bool) error {
 	tables, _, err := t.forecast(ctx)
+	var reading [staleness.Stages]float64
 	for i, table := range tables {
-		if tier := t.tables.stacks[i].Stats().Tiers; tier.Device.CapacityBytes+tier.Host.CapacityBytes < tier.Disk.UsedBytes {
-			seconds += table.LoadSeconds
+		tier, stage := t.tables.stacks[i].Stats().Tiers, staleness.Page
+		if tier.Device.CapacityBytes+tier.Host.CapacityBytes >= tier.Disk.UsedBytes {
+			continue
 		}
+		if _, kind := t.tableName(i); single {
+			stage = map[string]int{stateKind: staleness.State, eventKind: staleness.Features}[kind]
+		}
+		reading[stage] += table.LoadSeconds
 	}
-	return seconds, err
+	for stage, seconds := range reading {
+		c.Stage[stage] = max(c.Stage[stage], seconds)
+	}
+	return err
 }
 
 // forecast draws two groups from the middle of the training part, and says what their windows would read of each table. The batches are valid

@@ -167,10 +167,16 @@ func (t *trainer) setTables(r *run.Result, done []cachetier.Stats) {
 	}
 }
 
+// What tables have.
+const (
+	stateKind = "state"
+	eventKind = "events"
+)
+
 // tableName is what the i-th table is called, and what it has.
 func (t *trainer) tableName(i int) (name, kind string) {
 	if i == 0 && t.tables.state != nil {
-		return "state of nodes", "state"
+		return "state of nodes", stateKind
 	}
-	return t.Stream + "/" + featureTable, "events"
+	return t.Stream + "/" + featureTable, eventKind
 }
