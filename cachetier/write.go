@@ -26,6 +26,8 @@ type rewrites struct {
 	// write. What was undone, below, is under it as well.
 	copying sync.Mutex
 	undone  []undone // of the newest steps, in order
+	spare   []undone // whose memory the next ones take
+	last    located  // of the last Write or Update, whose memory the next one takes
 
 	room []byte // of Update, under copying
 
@@ -92,7 +94,7 @@ func (r *rewrites) free() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bits.Close()
-	r.mu.dirty, r.undone = nil, nil
+	r.mu.dirty, r.undone, r.spare, r.last = nil, nil, nil, located{}
 }
 
 // failed is what keeps rows from being brought and copied.
@@ -243,7 +245,9 @@ func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), pu
 			return r.lose(err)
 		}
 		// What the next step to be written has seen, and not what steps gathered ahead of it have, which may never be used.
-		r.undone = slices.DeleteFunc(r.undone, func(u undone) bool { return u.step <= now+1-r.lag })
+		for len(r.undone) > 0 && r.undone[0].step <= now+1-r.lag {
+			r.forget(1)
+		}
 	}
 	r.mu.Lock()
 	for i, at := range places {
@@ -259,13 +263,14 @@ func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), pu
 type located struct {
 	device, static, cached []move
 	disk                   []want
-	onDisk                 policy.Set // of those in disk the places, nil if there are none
+	onDisk                 policy.Set // of those in disk the places
 }
 
-func (p located) away(i int) bool { return p.onDisk != nil && p.onDisk.Has(uint32(i)) }
+func (p located) away(i int) bool { return p.onDisk.Has(uint32(i)) }
 
 // place finds the rows of a Write or an Update, by x where they have slots.
 func (s *Stack) place(ids, at []uint32, x *policy.Index) (p located) {
+	p = s.rewrites.last.emptied(len(at))
 	device, hot := uint32(s.layout.device), uint32(s.hot)
 	for i, q := range at {
 		v, from := ids[q], uint32(i)
@@ -283,13 +288,20 @@ func (s *Stack) place(ids, at []uint32, x *policy.Index) (p located) {
 				continue
 			}
 		}
-		if p.onDisk == nil {
-			p.onDisk = make(policy.Set, policy.SetWords(len(at)))
-		}
 		p.onDisk.Add(from)
 		p.disk = append(p.disk, newWant(v, from))
 	}
 	slices.Sort(p.disk)
+	s.rewrites.last = p
+	return p
+}
+
+// emptied is p without rows, for so many.
+func (p located) emptied(rows int) located {
+	words := policy.SetWords(rows)
+	p.device, p.static, p.cached, p.disk = p.device[:0], p.static[:0], p.cached[:0], p.disk[:0]
+	p.onDisk = slices.Grow(p.onDisk[:0], words)[:words]
+	p.onDisk.Clear()
 	return p
 }
 
@@ -311,7 +323,7 @@ func (s *Stack) unpassed(name string) (w *Window, step int) {
 // remember keeps what rows are that a step is about to write, for the steps that must not see that. It lends these bytes.
 func (s *Stack) remember(step int, ids, at []uint32, p located) (were []byte, err error) {
 	size := s.rowBytes
-	u := undone{step, make(map[uint32]int, len(at)), make([]byte, len(at)*size)}
+	u := s.rewrites.undo(step, len(at)*size)
 	for i, q := range at {
 		u.at[ids[q]] = i
 	}
@@ -328,6 +340,24 @@ func (s *Stack) remember(step int, ids, at []uint32, p located) (were []byte, er
 		_, err = s.source.wanted(context.Background(), u.rows, p.disk)
 	}
 	return u.rows, err
+}
+
+// undo is an undone of a step, with room for some bytes of rows.
+func (r *rewrites) undo(step, bytes int) (u undone) {
+	if n := len(r.spare); n > 0 {
+		u, r.spare = r.spare[n-1], r.spare[:n-1]
+		clear(u.at)
+	} else {
+		u.at = map[uint32]int{}
+	}
+	u.step, u.rows = step, slices.Grow(u.rows[:0], bytes)[:bytes]
+	return u
+}
+
+// forget forgets what the oldest n steps have undone.
+func (r *rewrites) forget(n int) {
+	r.spare = append(r.spare, r.undone[:n]...)
+	r.undone = slices.Delete(r.undone, 0, n)
 }
 
 // takeBack replaces rows that were gathered for a step by what they were when that step's lag began.
@@ -406,7 +436,7 @@ func (s *Stack) Settle() {
 	if r := s.rewrites; r != nil {
 		r.copying.Lock()
 		defer r.copying.Unlock()
-		r.undone = nil
+		r.forget(len(r.undone))
 	}
 }
 
@@ -450,12 +480,13 @@ func (s *Stack) Undos() (all []Undo) {
 func (s *Stack) Undone(all []Undo) {
 	s.rewrites.copying.Lock()
 	defer s.rewrites.copying.Unlock()
-	s.rewrites.undone = nil
+	s.rewrites.forget(len(s.rewrites.undone))
 	for _, undo := range all {
 		if len(undo.Were) != len(undo.Rows)*s.rowBytes {
 			panic("cachetier: Undone: rows of another size")
 		}
-		u := undone{step: s.passed() - undo.Ago, at: make(map[uint32]int, len(undo.Rows)), rows: slices.Clone(undo.Were)}
+		u := s.rewrites.undo(s.passed()-undo.Ago, len(undo.Were))
+		copy(u.rows, undo.Were)
 		for i, v := range undo.Rows {
 			u.at[v] = i
 		}

@@ -47,7 +47,8 @@ type rows struct {
 	serial uint64 // of the newest row file
 	order  []uint32
 	put    putter
-	failed error // of a sync, after which nobody knows what is on disk
+	copied []byte // of settle, which has it again
+	failed error  // of a sync, after which nobody knows what is on disk
 }
 
 // generation is the rows that were written between two checkpoints.

@@ -3,6 +3,7 @@ package mutable
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -136,8 +137,9 @@ func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 			return err
 		}
 	}
-	most := max(1, int(copyBytes)/t.rowBytes)
-	memory := make([]byte, most*t.rowBytes)
+	most := max(1, min(int(copyBytes)/t.rowBytes, n+t.spill.live))
+	t.copied = slices.Grow(t.copied[:0], most*t.rowBytes)[:most*t.rowBytes]
+	memory := t.copied
 	var batch []uint32 // rows
 	var given []int    // of each its place among the n, or -1: it is in the spill
 	var back []uint32  // places in batch of those in the spill
