@@ -24,7 +24,7 @@ const stateDir = "state"
 // featureTable is the table of an event's features that a network reads, if there is one.
 const featureTable = "feat"
 
-// measured is what the memory is split by. What is of a step is that of a batch from the middle of the training part.
+// measured is what the memory is split by. What is of a step is that of a large batch.
 type measured struct {
 	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
 	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
@@ -84,13 +84,30 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		t.step.Keep = t.Mitigate
 		weights = kernels.HostBytes() - before
 	}
-	b, err := t.middle(ctx)
+	p := t.learning(1)
+	b, err := t.large(ctx, p)
 	if err != nil {
 		return err
 	}
 	before = kernels.HostBytes()
-	if err := t.rehearse(b); err != nil {
+	key := uint64(1)
+	if t.hooks.fixed {
+		key = 0
+	}
+	if err := t.rehearse(b, key); err != nil {
 		return err
+	}
+	if p.from, p.to = p.to, t.events.Len(); t.Eval != run.NoEvaluation && p.from < p.to {
+		evaluated, err := t.large(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err := t.rehearse(evaluated, 0); err != nil {
+			return err
+		}
+		if sizeOf(evaluated) > sizeOf(b) {
+			b = evaluated
+		}
 	}
 	t.measured = measured{
 		total: total, weights: weights, step: kernels.HostBytes() - before, batch: b.Bytes(), scratch: max(0, sampler.Bytes()-sampler.Fixed()),
@@ -112,14 +129,25 @@ func (t *trainer) openRows(ctx context.Context) error {
 
 // closeRows is the other way round.
 func (t *trainer) closeRows() {
-	for _, p := range []**pipeline.Pipeline{&t.pipe, &t.replays, &t.states} {
-		if *p != nil {
-			(*p).Close()
-			*p = nil
+	t.closeTables()
+	t.pipe, t.replays, t.states = nil, nil, nil
+	t.tables = tables{file: t.tables.file}
+}
+
+// closeTables gives up the memory of rows, after which there are no more steps. What was counted stays.
+func (t *trainer) closeTables() {
+	for _, p := range []*pipeline.Pipeline{t.pipe, t.replays, t.states} {
+		if p != nil {
+			p.Close()
 		}
 	}
-	t.tables.close()
-	t.tables = tables{file: t.tables.file}
+	if t.tables.features != nil {
+		t.tables.features.Close()
+	}
+	if t.tables.state != nil {
+		t.tables.state.Close()
+	}
+	t.tables.state, t.tables.features = nil, nil
 }
 
 // divide splits the memory.
@@ -153,27 +181,35 @@ func (t *trainer) checkNetwork(c model.TemporalConfig, s model.TemporalShape) er
 	return nil
 }
 
-// middle is a batch from the middle of the training part, where nodes have neighbours.
-func (t *trainer) middle(ctx context.Context) (*temporal.Batch, error) {
-	p := t.learning(1)
-	i := (p.steps() - 1) / 2
-	b := new(temporal.Batch)
-	err := t.draw.begin(ctx, i, p.step)
-	if err == nil {
-		err = t.draw.sampler.Draw(ctx, []temporal.Step{p.step(i)}, []*temporal.Batch{b})
+// looks is how many batches are looked at for a large one.
+const looks = 8
+
+// large is the largest of some batches that are spread over a part: early ones have few neighbours.
+func (t *trainer) large(ctx context.Context, p part) (*temporal.Batch, error) {
+	largest, b := new(temporal.Batch), new(temporal.Batch)
+	n := min(looks, p.steps())
+	for i := range n {
+		at := (2*i + 1) * p.steps() / (2 * n)
+		err := t.draw.begin(ctx, at, p.step)
+		if err == nil {
+			err = t.draw.sampler.Draw(ctx, []temporal.Step{p.step(at)}, []*temporal.Batch{b})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
+		}
+		if sizeOf(b) > sizeOf(largest) {
+			largest, b = b, largest
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
-	}
-	return b, nil
+	return largest, nil
 }
 
-// rehearse takes a batch through a step without state or features, so that the step's memory is there and known.
-func (t *trainer) rehearse(b *temporal.Batch) error {
-	in := temporal.Input{Batch: b, Key: 1}
-	if t.hooks.fixed {
-		in.Key = 0
-	}
+// sizeOf is what the memory of a step grows with.
+func sizeOf(b *temporal.Batch) int { return len(b.RowNode) + len(b.NearRow) }
+
+// rehearse takes a batch through a step without state or features, so that the step's memory is there and known. A key of 0 is evaluation.
+func (t *trainer) rehearse(b *temporal.Batch, key uint64) error {
+	in := temporal.Input{Batch: b, Key: key}
 	zeros := func(dtype kernels.DType, rows, cols int) kernels.Tensor {
 		x := kernels.Tensor{Type: dtype, Rows: rows, Cols: cols}
 		x.Buf = t.be.Alloc(dtype, x.Len())
@@ -194,6 +230,7 @@ const (
 	programBytes = 48 << 20 // the program and its heap beside what is counted
 	readerBytes  = 24 << 20 // of the buffers of a disk.Reader at most
 	stepMargin   = 112      // percent of the batch that was measured that others may take
+	scoreBytes   = 32       // of an event that is evaluated: of two pairs 4 each, twice where a node is new, in lists that may be half empty
 )
 
 // demand is what each part of the run needs.
@@ -213,7 +250,7 @@ func (t *trainer) demand() (d plan.Demand) {
 		noted, slot := cachetier.NotedBytes(places)
 		add(plan.Rows{Count: int64(places), Bytes: int64(bytes), Index: slot, Inputs: m.nodes, Rewritten: true, Noted: noted})
 		d.Fixed += mutable.FixedBytes(places)
-		d.Step += int64(max(t.lag-1, 0)*m.writes*bytes) * stepMargin / 100 // what records were before the last steps
+		d.Step += t.records(m.writes) * stepMargin / 100
 	}
 	if f := t.tables.file; f != nil {
 		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.events})
@@ -221,14 +258,17 @@ func (t *trainer) demand() (d plan.Demand) {
 	for _, bytes := range m.files {
 		d.Fixed += min(readerBytes, bytes)
 	}
+	d.Fixed += 2 * m.batch // which the step's lists are like
 	populations := int64(4 * len(t.known))
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))
 	}
-	d.Fixed += programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.hooks.beside
+	rest := programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + scoreBytes*max(t.split.Valid, t.split.Test) + t.hooks.beside
 	if t.similar != nil {
-		d.Fixed += temporal.SimilarBytes(t.events.Places())
+		rest += temporal.SimilarBytes(t.events.Places())
 	}
+	d.Fixed += rest
+	t.held = rest + m.step*stepMargin/100
 	d.Step += m.step*stepMargin/100 + int64(t.inflight())*rows*stepMargin/100
 	window := t.Window
 	if window == 0 {
@@ -237,6 +277,19 @@ func (t *trainer) demand() (d plan.Demand) {
 	d.Batches = plan.Batches{Bytes: m.batch, Scratch: m.scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window}
 	d.Disk = t.costs
 	return d
+}
+
+// records is what is held of the records that steps write: by the step, by those whose writing comes behind them, and by the table for its lag,
+// of which a checkpoint takes a copy, bits of it as numbers, and these as a file.
+func (t *trainer) records(writes int) int64 {
+	steps := 1
+	if t.Publish == run.Late {
+		steps += t.inflight() + 1
+	}
+	if t.lag > 1 {
+		steps += t.lag + 3*(t.lag-1)
+	}
+	return int64(steps) * int64(writes) * int64(t.step.Record.Bytes())
 }
 
 // openTables opens the tables of rows with their parts of the budget, and the pipelines.

@@ -73,6 +73,7 @@ type trainer struct {
 	scratch    bool // the tables are for a rehearsal
 	heap       tiers.HeapLimit
 	budget     plan.Budget
+	held       int64 // bytes of it that are held though tables are closed
 	engine     string
 	costs      disk.Costs
 
@@ -364,15 +365,6 @@ func (t *trainer) close() {
 		t.step.Close()
 	}
 	t.heap.Close()
-}
-
-func (t *tables) close() {
-	if t.features != nil {
-		t.features.Close()
-	}
-	if t.state != nil {
-		t.state.Close()
-	}
 }
 
 func (t *trainer) note(format string, args ...any) {

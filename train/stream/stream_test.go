@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -86,11 +87,19 @@ func options(kind model.Kind) run.Options {
 	return o
 }
 
-// run1 is what a run in a directory of its own comes to.
+// run1 is what a run comes to in a directory of its own, which is in memory: to sync files takes most of the time of one on disk.
 func run1(t testing.TB, ds *store.Dataset, o run.Options, h Hooks) *run.Result {
-	r, err := Run(t.Context(), ds, func() (*run.Dir, error) { return run.Create(filepath.Join(t.TempDir(), "run")) }, o, "test", h)
+	r, err := runOn(t.Context(), vfs.NewMem(), "/run", ds, o, h)
 	require.NoError(t, err)
 	return r
+}
+
+// runOn begins a run in a directory, or goes on with the one that is there.
+func runOn(ctx context.Context, fsys vfs.FS, path string, ds *store.Dataset, o run.Options, h Hooks) (*run.Result, error) {
+	return Run(ctx, ds, func() (*run.Dir, error) {
+		dir, _, err := run.OpenOn(fsys, path)
+		return dir, err
+	}, o, "test", h)
 }
 
 // outcome is what no setting may change.
@@ -120,7 +129,7 @@ func late(string) {
 // TestSame: budgets, workers, windows, policies and the way of publication change no bit, whatever the staleness and however late each stage is; the
 // staleness does.
 func TestSame(t *testing.T) {
-	ds := drifting(t, 1200)
+	ds := drifting(t, 800)
 	for _, kind := range model.TemporalKinds {
 		all := map[string]bool{}
 		for _, k := range []int{1, 3} {
@@ -135,12 +144,19 @@ func TestSame(t *testing.T) {
 				"late, lru": func(o *run.Options) {
 					o.Publish, o.Cache.Policy, o.Cache.HostBytes, o.Lookahead = run.Late, cachetier.LRU, 9000, 0
 				},
-				"in flight": func(o *run.Options) { o.Inflight, o.Cache.Engine = k+7, disk.Pread },
+				"in flight":     func(o *run.Options) { o.Inflight, o.Cache.Engine, o.Cache.HostBytes = k+7, disk.Pread, 4000 },
+				"few in flight": func(o *run.Options) { o.Inflight = k },
 			} {
 				o := o
 				change(&o)
 				faults := func(int, int64, int) disk.Fault { late(""); return disk.Fault{} }
-				require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{late: late, faults: faults})), "%s, staleness %d, %s", kind, k, name)
+				fsys, path := vfs.FS(vfs.NewMem()), "/run"
+				if name == "in flight" { // one with files
+					fsys, path = vfs.Default, filepath.Join(t.TempDir(), "run")
+				}
+				r, err := runOn(t.Context(), fsys, path, ds, o, Hooks{late: late, faults: faults})
+				require.NoError(t, err)
+				require.Equal(t, want, outcomeOf(r), "%s, staleness %d, %s", kind, k, name)
 			}
 		}
 		require.Len(t, all, 2)
@@ -164,7 +180,7 @@ func TestEvaluation(t *testing.T) {
 
 // TestPlainLoop: a run is the plain loop in which a step sees what all steps up to the k-th before it have left.
 func TestPlainLoop(t *testing.T) {
-	ds := drifting(t, 1000)
+	ds := drifting(t, 800)
 	for _, kind := range model.TemporalKinds {
 		for _, k := range []int{1, 2, 3} {
 			o := options(kind)
@@ -318,7 +334,7 @@ func TestNoRoomForSimilar(t *testing.T) {
 
 // TestResume: runs that are cut short anywhere, and go on, come to what one does that is not.
 func TestResume(t *testing.T) {
-	ds := drifting(t, 1200)
+	ds := drifting(t, 900)
 	for _, kind := range model.TemporalKinds {
 		for _, k := range []int{1, 3} {
 			o := options(kind)
@@ -330,18 +346,15 @@ func TestResume(t *testing.T) {
 			o.CheckpointEvery = 0
 			require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{})), "checkpoints change results")
 			o.CheckpointEvery = 5
-			path, cuts := filepath.Join(t.TempDir(), "run"), 0
+			fsys, path, cuts := vfs.FS(vfs.NewMem()), "/run", 0
+			if kind == model.TGN { // one with files
+				fsys, path = vfs.Default, filepath.Join(t.TempDir(), "run")
+			}
 			for {
 				var left atomic.Int64
 				left.Store(1 + rand.Int64N(250))
 				ctx, cancel := context.WithCancel(t.Context())
-				r, err := Run(ctx, ds, func() (*run.Dir, error) {
-					if cuts == 0 {
-						return run.Create(path)
-					}
-					dir, _, err := run.Open(path)
-					return dir, err
-				}, o, "test", Hooks{late: func(string) {
+				r, err := runOn(ctx, fsys, path, ds, o, Hooks{late: func(string) {
 					if left.Add(-1) == 0 {
 						cancel()
 					}
