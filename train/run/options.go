@@ -307,7 +307,7 @@ func (o Options) validateRun() error {
 	}
 	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
 	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
-	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0", o.LR)
+	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0, below 1e6", o.LR)
 	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
 	fail(o.Patience < Auto, "{patience} %d: at least 0, or auto", o.Patience)
 	fail(o.EvalEvery < 1, "{eval_every} %d: at least 1", o.EvalEvery)
