@@ -8,6 +8,7 @@
 //	go run ./tools/ci record [-write]                               runs come to the weights, counters and memory on record
 //	go run ./tools/ci static                                        the README's build needs nothing of the system
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
+//	go run ./tools/ci streams                                       no setting and no kill changes a run on a stream
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
 
@@ -33,6 +34,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"flips":    withBinary(flips),
 	"memory":   withBinary(memory),
 	"record":   withBinary(record),
+	"streams":  withBinary(streams),
 	"nospace":  withArxiv(noSpace),
 	"readonly": withArxiv(readOnly),
 }

@@ -129,19 +129,21 @@ func noSpaceToTrain(ctx context.Context, a *arxiv) error {
 
 // noSpaceToCheckpoint fills the disk of a run that has a checkpoint, and makes room again.
 func noSpaceToCheckpoint(ctx context.Context, a *arxiv) error {
+	return a.prove(ctx, func(p *resume.Prover) error { return a.fullDisk(ctx, p, resume.Configs[0]) })
+}
+
+// fullDisk is Prover.FullDisk on a file system of its own.
+func (a *arxiv) fullDisk(ctx context.Context, p *resume.Prover, c resume.Config) error {
 	disk, unmount, err := tmpfs(ctx, a.tmp, "4m")
 	if err != nil {
 		return err
 	}
 	filler := filepath.Join(disk, "filler")
-	err = a.prove(ctx, func(p *resume.Prover) error {
-		message, err := p.FullDisk(ctx, resume.Configs[0], filepath.Join(disk, "run"),
-			func() error { return fill(filler) }, func() error { return os.Remove(filler) })
-		if err == nil {
-			fmt.Println("train on a disk that fills up:", message)
-		}
-		return err
-	})
+	message, err := p.FullDisk(ctx, c, filepath.Join(disk, "run"),
+		func() error { return fill(filler) }, func() error { return os.Remove(filler) })
+	if err == nil {
+		fmt.Println("train on a disk that fills up:", message)
+	}
 	return errors.Join(err, unmount())
 }
 

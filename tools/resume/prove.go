@@ -46,16 +46,24 @@ type Config struct {
 	Model       string
 	Flags       []string // of train, beside
 	Every, Keep int      // --checkpoint-every, --keep-checkpoints
+	Full        string   // the directory, below the run's, that a full disk has no room for; default checkpoints
 }
 
 // Configs differ in what a checkpoint has to carry: epochs that are not evaluated, the weights of the best one, learnt rows, one
 // file to keep, dropout in rows and in attention, batches that share their draws across it, hidden rows of earlier steps.
 var Configs = []Config{
-	{"sage", strings.Fields("--epochs 3 --fanout 5,5 --eval-every 2"), 5, 2},
-	{"rsage", strings.Fields("--epochs 2 --fanout 5,5 --input node=embed:16 --host-memory 2MiB --clip-norm 1"), 5, 1},
+	{"sage", strings.Fields("--epochs 3 --fanout 5,5 --eval-every 2"), 5, 2, ""},
+	{"rsage", strings.Fields("--epochs 2 --fanout 5,5 --input node=embed:16 --host-memory 2MiB --clip-norm 1"), 5, 1, ""},
 	{"gcn", strings.Fields("--epochs 2 --fanout 5,5 --eval-test epoch --weight-decay 1e-4 " +
-		"--sampler labor0 --kappa 7 --dependent smoothed --history --history-start 4 --t-stale 6 --history-memory 4MiB"), 5, 1},
-	{"gat", strings.Fields("--epochs 2 --fanout 3,3 --heads 2 --attn-dropout 0.3 --sampler rw --kappa 7"), 5, 3},
+		"--sampler labor0 --kappa 7 --dependent smoothed --history --history-start 4 --t-stale 6 --history-memory 4MiB"), 5, 1, ""},
+	{"gat", strings.Fields("--epochs 2 --fanout 3,3 --heads 2 --attn-dropout 0.3 --sampler rw --kappa 7"), 5, 3, ""},
+}
+
+// StreamConfigs are of networks for streams: with state that later steps must not see yet, with mailboxes, and with epochs that begin without loss.
+var StreamConfigs = []Config{
+	{"tgn", strings.Fields("--epochs 2 --fanout 5 --staleness 3 --host-memory 32KiB"), 5, 2, "state"},
+	{"apan", strings.Fields("--epochs 2 --fanout 3 --staleness 2 --publish late --mails 4 --host-memory 64KiB"), 5, 1, ""},
+	{"jodie", strings.Fields("--epochs 3 --eval-every 2 --warm-events 2000 --clip-norm 1"), 5, 3, ""},
 }
 
 // variations are what a run may go on with.

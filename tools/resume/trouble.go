@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -12,7 +13,7 @@ import (
 )
 
 // FullDisk trains in dir, on a small disk that fill takes all of and free gives back. The disk fills when the first
-// checkpoint stands: the run must fail in a line that names the checkpoint and the way out, which FullDisk returns, leave
+// checkpoint stands: the run must fail in a line that names the file and the way out, which FullDisk returns, leave
 // what stood as it was, and go on to the end of the reference once there is room.
 func (p *Prover) FullDisk(ctx context.Context, c Config, dir string, fill, free func() error) (message string, err error) {
 	want, err := p.reference(ctx, c)
@@ -31,7 +32,7 @@ func (p *Prover) FullDisk(ctx context.Context, c Config, dir string, fill, free 
 	if err != nil {
 		return "", err
 	}
-	for _, part := range []string{filepath.Join(dir, checkpointDir), "no space left on device", "--resume --run " + dir} {
+	for _, part := range []string{filepath.Join(dir, cmp.Or(c.Full, checkpointDir)), "no space left on device", "--resume --run " + dir} {
 		if !strings.Contains(message, part) {
 			return "", fmt.Errorf("train on a disk that fills up: %q does not say %q", message, part)
 		}
