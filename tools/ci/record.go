@@ -17,8 +17,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/stream"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
@@ -109,6 +111,10 @@ var recordedRuns = []recordedRun{
 		"device_bytes": 2 << 20, "host_bytes": 12 << 20})})},
 	{"one-step windows, labor0", "large", large(options{"window": 1, "sampler": "labor0", "kappa": 8,
 		"cache": cached(options{"host_bytes": 8 << 20})})},
+	{"stream, tgn", "stream", options{"model": "tgn", "hidden": 16, "fanout": []int{5}, "batch": 400, "epochs": 2, "memory_bytes": 1 << 30,
+		"cache": cached(options{"host_bytes": 32 << 10})}},
+	{"stream, jodie, staleness 3", "stream", options{"model": "jodie", "hidden": 16, "batch": 400, "epochs": 2, "memory_bytes": 1 << 30, "staleness": 3,
+		"publish": "late", "warm_events": 2000, "negative_population": "nodes", "cache": cached(options{"host_bytes": 32 << 10, "policy": "lru"})}},
 }
 
 // record trains recordedRuns, plans some of them and traces a graph, by fixed costs of the disk and with the portable kernels,
@@ -127,7 +133,13 @@ func record(ctx context.Context, a *arxiv) error {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
 			dir := filepath.Join(a.tmp, "recorded")
-			result, err := train.Run(ctx, ds, func() (*run.Dir, error) { return run.Create(dir) }, o, "", train.Hooks{})
+			in := func() (*run.Dir, error) { return run.Create(dir) }
+			var result *run.Result
+			if o.Streams() {
+				result, err = stream.Run(ctx, ds, in, o, "", stream.Hooks{})
+			} else {
+				result, err = train.Run(ctx, ds, in, o, "", train.Hooks{})
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
@@ -181,7 +193,7 @@ func record(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// makeRecorded makes seven graphs: one class a node with weights of edges, several classes a node, links of which some are held out, edges
+// makeRecorded makes a stream, and seven graphs: one class a node with weights of edges, several classes a node, links of which some are held out, edges
 // with rows of features, several types of nodes, edges with ratings of which some are held out, and one that is larger than the memory of
 // large.
 func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
@@ -226,6 +238,10 @@ func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	if err := storetest.WriteTyped(w, storetest.Trust(1000, true, true)); err != nil {
 		return nil, err
 	}
+	datasets["stream"] = filepath.Join(a.tmp, "stream.gnn")
+	if err := a.gnnstore.Run(ctx, "generate", "drift-s", datasets["stream"]); err != nil {
+		return nil, err
+	}
 	datasets["large"] = filepath.Join(a.tmp, "large.gnn")
 	return datasets, a.gnnstore.Run(ctx, "generate", "papers100m", datasets["large"],
 		"--nodes", "200k", "--edges", "3M", "--dim", "192", "--memory", "256MiB")
@@ -250,7 +266,11 @@ func withEdgeRows(s *storetest.Spec) {
 
 // trainOptions are r's, by costs of the disk that no machine changes.
 func (r recordedRun) trainOptions() (o run.Options, err error) {
-	text, err := json.Marshal(run.DefaultOptions())
+	defaults := run.DefaultOptions()
+	if kind := model.Kind(fmt.Sprint(r.options["model"])); slices.Contains(model.TemporalKinds, kind) {
+		defaults = run.DefaultStreamOptions(kind)
+	}
+	text, err := json.Marshal(defaults)
 	if err != nil {
 		return o, err
 	}
@@ -259,7 +279,7 @@ func (r recordedRun) trainOptions() (o run.Options, err error) {
 		return o, err
 	}
 	for _, name := range []string{"input", "task", "edge_label", "edge_input", "decoder", "loss", "negatives", "eval_negatives", "corrupt",
-		"history", "p_grad", "t_stale", "history_start", "history_lag", "history_bytes"} {
+		"staleness", "publish", "warm_events", "negative_population", "history", "p_grad", "t_stale", "history_start", "history_lag", "history_bytes"} {
 		all[name] = nil // which run.json leaves out where they are empty
 	}
 	for name := range r.options {
