@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // memory trains on features of four times --memory, within a control group of 110 % of it that counts page cache as
@@ -79,7 +80,55 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 			return fmt.Errorf("by %s the weights are %s, want %s", engine, got.ParamsXXH3, want.ParamsXXH3)
 		}
 	}
-	return denied(ctx, a, dataset)
+	if err := denied(ctx, a, dataset); err != nil {
+		return err
+	}
+	return memoryOfStream(ctx, a)
+}
+
+// memoryOfStream does so on a stream whose files take twice --memory, with state that later steps must not see yet.
+func memoryOfStream(ctx context.Context, a *arxiv) error {
+	const budget = 320 << 20
+	group, err := cli.NewCgroup(fmt.Sprintf("ci-stream-%d", os.Getpid()), budget/10*11)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	dataset := filepath.Join(a.tmp, "stream.gnn")
+	cmd := group.Command(ctx, string(a.gnnstore), "generate", "temporal", dataset, "--scale", "11", "--memory", fmt.Sprint(budget))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("generate a stream in a group of %d MiB: %w: %s", budget/10*11>>20, err, cli.LastLine(out))
+	}
+	params := ""
+	for _, way := range []string{run.Early, run.Late} {
+		cmd := group.Command(ctx, string(a.gnnstore), "train", dataset, "--json", "--memory", fmt.Sprint(budget), "--model", "tgn", "--hidden", "32",
+			"--fanout", "4", "--batch", "200", "--epochs", "1", "--epoch-steps", "60", "--warm-events", "200k", "--staleness", "3", "--publish", way,
+			"--eval", run.NoEvaluation, "--run", filepath.Join(a.tmp, "run-stream-"+way))
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		peak, hits := group.Peak()
+		if err != nil {
+			return fmt.Errorf("train on a stream, published %s, with --memory %d MiB in a group of %d MiB: %w: %s", way, budget>>20, budget/10*11>>20, err,
+				cli.LastLine(stderr.Bytes()))
+		}
+		var got cli.Trained
+		if err := json.Unmarshal(out, &got); err != nil {
+			return err
+		}
+		fmt.Printf("stream, published %s: --memory %d MiB: peak %d MiB by its own account; the group's peak so far %d MiB, limit reached %d times\n",
+			way, budget>>20, got.PeakRSSBytes>>20, peak>>20, hits)
+		switch {
+		case got.PeakRSSBytes > budget:
+			return fmt.Errorf("published %s, %d bytes were taken of --memory %d", way, got.PeakRSSBytes, budget)
+		case got.Disk.BytesRead == 0:
+			return fmt.Errorf("published %s, nothing was read from disk: nothing was proved", way)
+		case params != "" && got.ParamsXXH3 != params:
+			return fmt.Errorf("published %s the weights are %s, and were %s", way, got.ParamsXXH3, params)
+		}
+		params = got.ParamsXXH3
+	}
+	return nil
 }
 
 // denied asks for more memory than a bound on the address space leaves beside the dataset's maps and what the Go runtime
