@@ -393,7 +393,7 @@ func TestLearntRowsNoRoom(t *testing.T) {
 	o.Inputs, o.Epochs = map[string]string{"author": "embed:64", "paper": "embed:64"}, 1
 	disk := vfs.NewMem()
 	_, err := runOn(t.Context(), roomFS{disk, 18 << 20}, ds, o, Hooks{}) // enough for each alone
-	require.ErrorContains(t, err, "/run: no space left on device: the rows that are learnt may take ")
+	require.ErrorContains(t, err, "/run: no space left on device: the rows that steps rewrite may take ")
 	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
 	_, err = disk.Stat("/run/" + run.RecordFile)
 	require.ErrorIs(t, err, fs.ErrNotExist)

@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 		}, "gen-000000000007: the file is gone"},
 		{"more than there is room for", func(_ *testing.T, _ string, o *mutable.Options, _ *mutable.Mark) {
 			o.FS = small{vfs.Default}
-		}, "no space left on device: the rows that are learnt may take 16.9 KiB more, and it has 1000 B; fewer checkpoints take less"},
+		}, "no space left on device: the rows that steps rewrite may take 16.9 KiB more, and it has 1000 B; fewer checkpoints take less"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "table")

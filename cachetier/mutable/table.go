@@ -205,7 +205,7 @@ func Room(fsys vfs.FS, dir string, need int64) error {
 		return fmt.Errorf("mutable: space left in %s: %w", dir, err)
 	}
 	if need > 0 && uint64(need) > usage.AvailBytes {
-		return fmt.Errorf("mutable: %s: %w: the rows that are learnt may take %s more, and it has %s; fewer checkpoints take less",
+		return fmt.Errorf("mutable: %s: %w: the rows that steps rewrite may take %s more, and it has %s; fewer checkpoints take less",
 			dir, syscall.ENOSPC, kernels.FormatBytes(need), kernels.FormatBytes(int64(usage.AvailBytes)))
 	}
 	return nil

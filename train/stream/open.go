@@ -324,6 +324,10 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error
 		t.tables.stacks, types = append(t.tables.stacks, t.tables.features), append(types, 1)
 		rows = append(rows, pipeline.Table{Type: elemOf(f), Cols: f.Dim()})
 	}
+	if t.Fanouts[0] == 0 && len(t.tables.stacks) > 0 { // no lists are read
+		kind, why := t.tables.stacks[0].Engine()
+		t.engine = fmt.Sprintf("%s (%s)", kind, why)
+	}
 	p := plan.NewPlanner(plan.Config{
 		Sampler: t.draw, Parallel: t.Workers, Tables: t.tables.stacks, Types: types, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
 		BatchBytes: demand.Batches.Bytes, BatchRows: inputs,
