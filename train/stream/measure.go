@@ -190,7 +190,13 @@ func (t *trainer) replay(ctx context.Context) error {
 		t.step.Model.Upload(t.best)
 		defer func() { t.step.Model.Upload(last) }()
 	}
-	r, beside, err := t.replayed(ctx)
+	r, err := t.replayed(ctx)
+	if err != nil {
+		return err
+	}
+	t.collect()
+	t.closeTables() // heuristics come last, and have their memory
+	beside, err := t.baselines(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,24 +212,24 @@ func (t *trainer) replay(ctx context.Context) error {
 	return nil
 }
 
-// replayed goes through the whole stream with the weights that are in place, and measures on the test part what scores without a network come to.
-func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, beside []run.HeuristicOf, err error) {
+// replayed goes through the whole stream with the weights that are in place.
+func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, err error) {
 	start := time.Now()
 	if err := t.clear(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := t.pass(ctx, &part{to: t.split.Train, batch: int64(t.Batch), stateOnly: true}, nil); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r = new(run.ReplayOf)
 	if v, ok, err := t.measure(ctx, validation, nil); err != nil {
-		return nil, nil, err
+		return nil, err
 	} else if ok {
 		r.Valid = &v
 	}
 	fresh, err := t.newNodes()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var ofNew metric.Batches[float32]
 	var positives, negatives []float32
@@ -237,7 +243,7 @@ func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, beside []run.H
 		ofNew.Add(positives, negatives)
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if ok {
 		r.Test = &v
@@ -246,11 +252,7 @@ func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, beside []run.H
 		}
 	}
 	r.Seconds = time.Since(start).Seconds()
-	err = store.Guard(func() error {
-		beside, err = t.baselines(ctx)
-		return err
-	})
-	return r, beside, err
+	return r, nil
 }
 
 // seen is the nodes that an event of training has, a bit a place.
@@ -284,16 +286,17 @@ func (s seen) of(b *temporal.Batch, i int) bool {
 // baselineBytes is what heuristics take of an event that is scored: 4 scores of 4 bytes of two pairs, in lists that are copied while they grow.
 const baselineBytes = 4 * 4 * 2 * 9 / 4
 
-// baselines measures what needs no network, on the test part, among the same negatives. They come last, and have the memory of the tables.
+// baselines measures what needs no network, on the test part, among the same negatives.
 func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err error) {
 	p := t.part(test)
 	if p.from >= p.to {
 		return nil, nil
 	}
-	t.collect()
-	t.closeTables()
 	need := 8*t.events.Places() + baselineBytes*(p.to-p.from)
 	room := t.budget.Total - t.held - need
+	if t.tables.state != nil || t.tables.features != nil {
+		room -= t.budget.Host + t.budget.Batches
+	}
 	if room < 0 {
 		t.note("heuristics are left out: their scores take %s, and there is room for %s", kernels.FormatBytes(need), kernels.FormatBytes(room+need))
 		return nil, nil
@@ -303,11 +306,17 @@ func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err err
 		return nil, err
 	}
 	defer b.Close()
-	for i := range p.steps() {
-		s := p.step(i)
-		if err := b.Score(ctx, &s, nil); err != nil {
-			return nil, err
+	err = store.Guard(func() error {
+		for i := range p.steps() {
+			s := p.step(i)
+			if err := b.Score(ctx, &s, nil); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, h := range temporal.Heuristics {
 		v, _, ok := b.Value(h)

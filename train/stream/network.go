@@ -152,7 +152,10 @@ func (n *Network) PeakRSSBytes() int64 { n.t.peak.Look(); return n.t.peak.RSS }
 func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	defer kernels.RecoverMemory(&err)
 	s, n.all = n.t.result.Stream, n.t.events.Len()
-	if s.Replay, s.Heuristics, err = n.t.replayed(ctx); err != nil {
+	if s.Replay, err = n.t.replayed(ctx); err == nil {
+		s.Heuristics, err = n.t.baselines(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s, n.t.set.Unchanged()
