@@ -263,7 +263,10 @@ func (t *trainer) demand() (d plan.Demand) {
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))
 	}
-	rest := programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + scoreBytes*max(t.split.Valid, t.split.Test) + t.hooks.beside
+	rest := programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.hooks.beside
+	if t.Eval != run.NoEvaluation {
+		rest += scoreBytes * max(t.split.Valid, t.split.Test)
+	}
 	if t.similar != nil {
 		rest += temporal.SimilarBytes(t.events.Places())
 	}
