@@ -129,11 +129,7 @@ func late(string) {
 // TestSame: budgets, workers, windows, policies and the way of publication change no bit, whatever the staleness and however late each stage is; the
 // staleness does.
 func TestSame(t *testing.T) {
-	events := 800
-	if testing.Short() {
-		events = 400
-	}
-	ds := drifting(t, events)
+	ds := drifting(t, 500)
 	for _, kind := range model.TemporalKinds {
 		all := map[string]bool{}
 		for _, k := range []int{1, 3} {
