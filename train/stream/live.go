@@ -175,7 +175,7 @@ const (
 
 // tableName is what the i-th table is called, and what it has.
 func (t *trainer) tableName(i int) (name, kind string) {
-	if i == 0 && t.tables.state != nil {
+	if i == 0 && t.step.Record.Bytes() > 0 {
 		return "state of nodes", stateKind
 	}
 	return t.Stream + "/" + featureTable, eventKind

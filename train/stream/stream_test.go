@@ -387,5 +387,7 @@ func TestRun(t *testing.T) {
 		}
 		t.Logf("%+v", r.Stream.State)
 		require.Len(t, r.Epochs, 2)
+		require.Equal(t, "state of nodes", r.Tables[0].Type)
+		require.NotNil(t, r.Stream.State)
 	}
 }
