@@ -48,7 +48,7 @@ var streaming = []mutant{
 		old: `train-c.Stage[State]`, new: `train`,
 		breaks: "training waits for the fetch of state", tests: "TestSchedules|TestPlanIsLeast"},
 	{id: "stale-reader", file: "train/temporal/staleness/schedule.go", in: "Costs.begin",
-		old: `max(t.End[Sample], last.End[State])`, new: `t.End[Sample]`,
+		old: `max(t.End[Page], last.End[State])`, new: `t.End[Page]`,
 		breaks: "features and state are read at once", tests: "TestSchedules|TestPlanIsLeast"},
 	{id: "overlap-start", file: "train/temporal/staleness/overlap.go", in: "Overlap.share",
 		old: `(written - o.before[k-1]) / float64(o.steps()-k+1)`, new: `written / float64(o.steps())`,
