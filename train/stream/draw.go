@@ -2,7 +2,9 @@ package stream
 
 import (
 	"context"
+	"sync/atomic"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/temporal"
@@ -13,6 +15,7 @@ type drawer struct {
 	sampler *temporal.Sampler
 	of      func(step int) temporal.Step
 	late    func(stage string) // of tests
+	near    atomic.Pointer[disk.Account]
 
 	steps   []temporal.Step
 	batches []*temporal.Batch
@@ -36,7 +39,18 @@ func (d *drawer) Draw(ctx context.Context, _ *plan.Steps, from int, into []plan.
 		}
 		d.steps, d.batches = append(d.steps, d.of(from+i)), append(d.batches, b.(*temporal.Batch))
 	}
-	return d.sampler.Draw(ctx, d.steps, d.batches)
+	err := d.sampler.Draw(ctx, d.steps, d.batches)
+	near := d.sampler.Stats().Near
+	d.near.Store(&near)
+	return err
+}
+
+// read is what reading lists took, as of the last Draw. It may be called at any time.
+func (d *drawer) read() (a disk.Account) {
+	if near := d.near.Load(); near != nil {
+		a = *near
+	}
+	return a
 }
 
 // Phases of negatives.

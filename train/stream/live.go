@@ -104,7 +104,7 @@ func (t *trainer) now() *run.Result {
 	t.setTables(&r, m.done)
 	r.Stages = stages.Add(t.before.stages)
 	r.LimitingStage = r.Stages.Limiting()
-	r.Window = run.WindowOf(t.pipe.Planner)
+	r.Topology, r.Window = t.lists(), run.WindowOf(t.pipe.Planner)
 	l := m.live
 	var underWay int
 	r.Latency, underWay = run.LatencyOf(t.tables.stacks)
@@ -135,7 +135,7 @@ func (t *trainer) collect() {
 	t.result.Stages = t.pipe.Stats().Add(t.before.stages)
 	t.result.LimitingStage = t.result.Stages.Limiting()
 	t.result.Evaluation.Disk = t.counted.evaluated.Add(t.before.evaluated)
-	t.result.Window = run.WindowOf(t.pipe.Planner)
+	t.result.Topology, t.result.Window = t.lists(), run.WindowOf(t.pipe.Planner)
 	t.result.Latency, _ = run.LatencyOf(t.tables.stacks)
 	t.result.Stream.Staleness.Realised = t.stale.Mean()
 	if s := t.tables.state; s != nil {
@@ -146,6 +146,15 @@ func (t *trainer) collect() {
 	}
 	t.peak.Look()
 	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.RSS, t.peak.File
+}
+
+// lists is what neighbour lists were read, none of which is held; nil of a network that reads none.
+func (t *trainer) lists() *run.Topology {
+	if t.Fanouts[0] == 0 {
+		return nil
+	}
+	a := t.draw.read()
+	return &run.Topology{Tier: cachetier.Tier{RowsMissed: a.Rows}, Lists: t.events.Places(), Disk: a}
 }
 
 // setTables sets the counters of rows: together, and of each table.

@@ -171,6 +171,11 @@ func TestEvaluation(t *testing.T) {
 		o.LR, o.Eval, o.Dropout, o.AttnDropout = 1e-30, run.LiveState, 0, 0 // APAN drops state
 		r := run1(t, ds, o, Hooks{})
 		require.Equal(t, r.Stream.Live.Valid, r.Stream.Replay.Valid, kind)
+		if kind == model.JODIE {
+			require.Nil(t, r.Topology, "it reads no lists")
+		} else {
+			require.Positive(t, r.Topology.Disk.Rows, kind)
+		}
 		require.Equal(t, r.Stream.Live.Test, r.Stream.Replay.Test, kind)
 		require.Equal(t, *r.Epochs[0].ValidAcc, *r.Epochs[1].ValidAcc)
 		o.Eval = run.Replay
