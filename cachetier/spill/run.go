@@ -1,0 +1,194 @@
+package spill
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Run is what was appended, to be read once. The zero Run is of no File: see File.NewRun.
+type Run struct {
+	f     *File
+	mu    sync.Mutex
+	parts []*part
+	bytes int64 // used, of all parts
+}
+
+// part is a segment of a run.
+type part struct {
+	segment     int32
+	used, count int
+	sums        []uint32
+
+	// Under File.mu.
+	state state
+	buf   *Buffer // nil once it is written
+	err   error   // of writing
+}
+
+type state int
+
+const (
+	queued state = iota // to be written
+	writing
+	written
+	taken // from its buffer, before it was written
+)
+
+func (p *part) offset(f *File) int64 { return int64(p.segment) * int64(f.o.Segment) }
+
+// NewRun is an empty run.
+func (f *File) NewRun() *Run { return &Run{f: f} }
+
+// FullError is a run that finds no free segment.
+type FullError struct{ Bytes int64 } // of the file
+
+func (e *FullError) Error() string { return fmt.Sprintf("spill: all %d bytes are taken", e.Bytes) }
+
+// Append takes b, of which Used bytes are appended as one piece; they are written behind the caller's back. A buffer of which nothing is
+// used is only given back. The error is a *FullError, and then b is given back as well.
+func (r *Run) Append(b *Buffer) error {
+	f := r.f
+	if b.Used == 0 {
+		f.Return(b)
+		return nil
+	}
+	segment, ok := f.take()
+	if !ok {
+		f.Return(b)
+		return &FullError{f.o.Bytes}
+	}
+	p := &part{segment: segment, used: b.Used, count: b.Count, sums: sums(b.Bytes[:b.Used]), buf: b}
+	r.mu.Lock()
+	r.parts = append(r.parts, p)
+	r.bytes += int64(p.used)
+	r.mu.Unlock()
+	f.queue <- p // there is room for every buffer
+	return nil
+}
+
+// Bytes is how many were appended and not read.
+func (r *Run) Bytes() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes
+}
+
+// Each lends each piece that was appended, with its Count, in the order of Append or about it, and frees its segment. serve is called by up
+// to Depth goroutines at once. The run is empty afterwards, and may be appended to again. The first error ends the reading: of serve, of the
+// file, of ctx, or an ErrDamaged; what was not lent by then is gone with it.
+func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) error {
+	r.mu.Lock()
+	parts := r.parts
+	r.parts, r.bytes = nil, 0
+	r.mu.Unlock()
+	if len(parts) == 0 {
+		return ctx.Err()
+	}
+	next := make(chan *part, len(parts))
+	for _, p := range parts {
+		next <- p
+	}
+	close(next)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(r.f.o.Depth, len(parts)) {
+		g.Go(func() error {
+			for p := range next {
+				if err := ctx.Err(); err != nil {
+					r.f.drop(p)
+					return err
+				}
+				if err := r.f.lend(p, serve); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	for p := range next { // after an error
+		r.f.drop(p)
+	}
+	return err
+}
+
+// Drop frees the segments unread.
+func (r *Run) Drop() {
+	r.mu.Lock()
+	parts := r.parts
+	r.parts, r.bytes = nil, 0
+	r.mu.Unlock()
+	for _, p := range parts {
+		r.f.drop(p)
+	}
+}
+
+// lend lends the bytes of p and frees its segment.
+func (f *File) lend(p *part, serve func(b []byte, count int) error) error {
+	b, back, err := f.fetch(p)
+	if err != nil {
+		return err
+	}
+	defer back()
+	for i, sum := range sums(b) {
+		if sum != p.sums[i] {
+			return fmt.Errorf("%s at 0x%x: a page is not as it was written: %w", f.where, p.offset(f)+int64(i)*pageBytes, ErrDamaged)
+		}
+	}
+	return serve(b, p.count)
+}
+
+// fetch is the bytes of p, from its buffer where it is not written yet. They are lent until back, which frees the segment.
+func (f *File) fetch(p *part) (b []byte, back func(), err error) {
+	f.mu.Lock()
+	if p.state == queued {
+		p.state = taken
+		f.mu.Unlock()
+		f.kept.Add(int64(p.used))
+		buf := p.buf
+		return buf.Bytes[:p.used], func() {
+			f.give(p.segment)
+			f.free <- buf
+		}, nil
+	}
+	for p.state == writing {
+		f.mu.changed.Wait()
+	}
+	err = p.err
+	f.mu.Unlock()
+	if err != nil {
+		f.give(p.segment)
+		return nil, nil, fmt.Errorf("%s at 0x%x: a write failed: %w: %w", f.where, p.offset(f), err, ErrDamaged)
+	}
+	room := <-f.reads
+	n := pages(p.used) * pageBytes
+	if err := f.transfer(false, room[:n], p.offset(f)); err != nil {
+		f.reads <- room
+		f.give(p.segment)
+		return nil, nil, fmt.Errorf("%s at 0x%x: %w: %w", f.where, p.offset(f), err, ErrDamaged)
+	}
+	f.read.Add(int64(n))
+	return room[:p.used], func() {
+		f.give(p.segment)
+		f.reads <- room
+	}, nil
+}
+
+// drop frees the segment of p unread.
+func (f *File) drop(p *part) {
+	f.mu.Lock()
+	switch p.state {
+	case queued:
+		p.state = taken
+		buf := p.buf
+		defer func() { f.free <- buf }()
+	case writing:
+		for p.state == writing {
+			f.mu.changed.Wait()
+		}
+	}
+	f.mu.Unlock()
+	f.give(p.segment)
+}

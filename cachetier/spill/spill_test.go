@@ -1,0 +1,244 @@
+package spill_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/cachetier/spill"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var bg = context.Background()
+
+const segment = 8 << 10
+
+func create(t testing.TB, o spill.Options) *spill.File {
+	if o.Dir = t.TempDir(); o.Segment == 0 {
+		o.Segment = segment
+	}
+	f, err := spill.Create(o)
+	require.NoError(t, err)
+	t.Cleanup(f.Close)
+	return f
+}
+
+// put appends numbers from lo to hi as pieces of the run, each as full as chance has it.
+func put(f *spill.File, r *spill.Run, rng *rand.Rand, lo, hi uint32) error {
+	for lo < hi {
+		b, err := f.Buffer(bg)
+		if err != nil {
+			return err
+		}
+		for n := 1 + rng.IntN(len(b.Bytes)/4); lo < hi && b.Count < n; lo++ {
+			binary.LittleEndian.PutUint32(b.Bytes[b.Used:], lo)
+			b.Used, b.Count = b.Used+4, b.Count+1
+		}
+		if err := r.Append(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbers are those of a run, each with how often it comes.
+func numbers(r *spill.Run) (map[uint32]int, error) {
+	var mu sync.Mutex
+	got := map[uint32]int{}
+	err := r.Each(bg, func(b []byte, count int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(b) != 4*count {
+			return errors.New("another number of bytes than were appended")
+		}
+		for ; len(b) > 0; b = b[4:] {
+			got[binary.LittleEndian.Uint32(b)]++
+		}
+		return nil
+	})
+	return got, err
+}
+
+// Runs give back what was appended, once, whoever appends beside them, and their segments serve again and again.
+func TestRunsGiveBackWhatWasAppended(t *testing.T) {
+	const writers, each, rounds = 4, 6000, 12
+	f := create(t, spill.Options{Bytes: 200 * segment, Buffers: writers + 3, Depth: 3})
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range rounds {
+		var g errgroup.Group
+		runs := [2]*spill.Run{f.NewRun(), f.NewRun()}
+		for w := range uint32(writers) {
+			rng := rand.New(rand.NewPCG(rng.Uint64(), 0))
+			g.Go(func() error { return put(f, runs[w%2], rng, w*each, (w+1)*each) })
+		}
+		require.NoError(t, g.Wait())
+		require.EqualValues(t, 4*each*writers, runs[0].Bytes()+runs[1].Bytes())
+		for i, r := range runs {
+			got, err := numbers(r)
+			require.NoError(t, err)
+			require.Len(t, got, each*writers/2)
+			for v, n := range got {
+				require.Equal(t, 1, n)
+				require.EqualValues(t, i, v/each%2)
+			}
+			again, err := numbers(r)
+			require.NoError(t, err)
+			require.Empty(t, again)
+		}
+	}
+	st := f.Stats()
+	require.Zero(t, st.UsedBytes)
+	require.Positive(t, st.PeakBytes)
+	require.LessOrEqual(t, st.PeakBytes, st.CapacityBytes)
+	require.GreaterOrEqual(t, st.BytesWritten+st.BytesKept, int64(4*each*writers*rounds))
+}
+
+func TestAFullSpillSaysSo(t *testing.T) {
+	f := create(t, spill.Options{Bytes: 3 * segment})
+	r := f.NewRun()
+	var err error
+	for n := 0; err == nil && n < 10; n++ {
+		b, e := f.Buffer(bg)
+		require.NoError(t, e)
+		b.Used = 1
+		err = r.Append(b)
+	}
+	var full *spill.FullError
+	require.ErrorAs(t, err, &full)
+	r.Drop()
+	require.Zero(t, f.Stats().UsedBytes)
+	require.NoError(t, put(f, r, rand.New(rand.NewPCG(1, 1)), 0, 1), "dropped segments are free")
+}
+
+// failing fails transfers that of one kind, from the n-th on.
+func failing(write bool, n int) func(bool, int64) error {
+	var mu sync.Mutex
+	return func(w bool, _ int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if w != write {
+			return nil
+		}
+		if n--; n < 0 {
+			return errors.New("the disk is gone")
+		}
+		return nil
+	}
+}
+
+// What cannot be written or read is damage, found by who reads, and every segment and buffer is free afterwards.
+func TestTransfersThatFail(t *testing.T) {
+	for _, write := range []bool{true, false} {
+		f := create(t, spill.Options{Bytes: 100 * segment, Buffers: 3, Faults: failing(write, 5)})
+		r := f.NewRun()
+		require.NoError(t, put(f, r, rand.New(rand.NewPCG(3, 4)), 0, 40_000))
+		_, err := numbers(r)
+		require.ErrorIs(t, err, spill.ErrDamaged)
+		require.ErrorContains(t, err, "the disk is gone")
+		require.Zero(t, f.Stats().UsedBytes)
+		for range 3 {
+			_, err := f.Buffer(bg)
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestEndOfContext(t *testing.T) {
+	f := create(t, spill.Options{Bytes: 100 * segment})
+	r := f.NewRun()
+	require.NoError(t, put(f, r, rand.New(rand.NewPCG(3, 4)), 0, 40_000))
+	ctx, end := context.WithCancel(bg)
+	err := r.Each(ctx, func([]byte, int) error {
+		end()
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, f.Stats().UsedBytes)
+	var held []*spill.Buffer
+	for range 2 {
+		b, err := f.Buffer(bg)
+		require.NoError(t, err)
+		held = append(held, b)
+	}
+	_, err = f.Buffer(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	f.Return(held[0])
+}
+
+// The file has no name: nothing is left of it, whatever becomes of the process.
+func TestNothingIsLeftInTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	f, err := spill.Create(spill.Options{Dir: dir, Bytes: 1 << 20, Segment: segment})
+	require.NoError(t, err)
+	defer f.Close()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func TestCreateRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, o := range []spill.Options{
+		{Dir: dir, Bytes: 100, Segment: segment},
+		{Dir: dir, Bytes: 1 << 20, Segment: 5000},
+		{Dir: dir, Bytes: 1 << 20, Segment: segment, Depth: 1000},
+		{Dir: dir + "/none", Bytes: 1 << 20, Segment: segment},
+		{Dir: dir, Bytes: 1 << 60, Segment: 1 << 30},
+	} {
+		_, err := spill.Create(o)
+		require.ErrorContains(t, err, "spill:")
+	}
+}
+
+// A segment whose bytes another has changed is never lent.
+func TestDamageIsFound(t *testing.T) {
+	var f *spill.File
+	var wrong sync.Once
+	f = create(t, spill.Options{Bytes: 100 * segment, Depth: 1, Faults: func(write bool, offset int64) error {
+		if !write {
+			wrong.Do(func() { spill.Scribble(f, offset+17) })
+		}
+		return nil
+	}})
+	r := f.NewRun()
+	require.NoError(t, put(f, r, rand.New(rand.NewPCG(5, 6)), 0, 40_000))
+	_, err := numbers(r)
+	require.ErrorIs(t, err, spill.ErrDamaged)
+	require.Zero(t, f.Stats().UsedBytes)
+}
+
+func BenchmarkRoundTrip(b *testing.B) {
+	const bytes = 256 << 20
+	dir := os.Getenv("GNNSTORE_BENCH_DIR")
+	if dir == "" {
+		dir = b.TempDir()
+	}
+	f, err := spill.Create(spill.Options{Dir: dir, Bytes: 2 * bytes, Buffers: 10})
+	require.NoError(b, err)
+	defer f.Close()
+	b.SetBytes(2 * bytes)
+	for b.Loop() {
+		r := f.NewRun()
+		for n := 0; n < bytes; n += spill.UsualSegment {
+			buf, err := f.Buffer(bg)
+			require.NoError(b, err)
+			buf.Used = len(buf.Bytes)
+			require.NoError(b, r.Append(buf))
+		}
+		require.NoError(b, r.Each(bg, func(p []byte, _ int) error {
+			if len(p) > spill.UsualSegment {
+				return errors.New("too much")
+			}
+			return nil
+		}))
+	}
+}
