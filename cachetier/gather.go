@@ -369,6 +369,8 @@ type tally struct {
 	repeated                     int64 // of read
 	windows                      int64
 	copied, evicted, bypassed    int64
+	horizons                     int64
+	spilled, forwarded, reread   int64 // rows: see Join
 	traffic                      disk.Traffic
 }
 
@@ -382,5 +384,9 @@ func (t *tally) add(u tally) {
 	t.copied += u.copied
 	t.evicted += u.evicted
 	t.bypassed += u.bypassed
+	t.horizons += u.horizons
+	t.spilled += u.spilled
+	t.forwarded += u.forwarded
+	t.reread += u.reread
 	t.traffic.Add(u.traffic)
 }

@@ -62,6 +62,9 @@ func (w *Window) keep() {
 	w.index, w.change = s.cache.Window(w.need.Set, sets(w.future))
 	s.noteLeaving(w.change)
 	w.kept = true
+	if w.horizon != nil {
+		w.horizon.kept(w)
+	}
 	w.forget()
 }
 
@@ -107,6 +110,16 @@ func (w *Window) load(ctx context.Context) (err error) {
 		w.keep()
 	}
 	if w.index == nil {
+		return nil
+	}
+	if w.horizon != nil && w.horizon.windows[w.at].run != nil {
+		if err := s.loadRun(ctx, w); err != nil {
+			s.join.arrivals.Restore()
+			s.cache.DropNew()
+			return err
+		}
+		s.mark(w.steps) // only now, since it forgets who made room
+		w.came.copied, w.came.evicted = int64(w.change.Admitted), int64(w.change.Evicted)
 		return nil
 	}
 	if s.layout.cache.Kind == policy.None && w.change.Evicted > 0 {

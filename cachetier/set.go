@@ -52,7 +52,7 @@ func (s *Stack) newSet() *set {
 		return u
 	}
 	n := policy.SetWords(s.layout.cache.Rows)
-	at := s.mu.made * n
+	at := (s.mu.made - s.mu.added) * n
 	s.mu.made++
 	return &set{s.sets.Uint64s()[at : at+n : at+n], 1} // past the end: more than are accounted for
 }

@@ -68,6 +68,7 @@ type Stack struct {
 	loading, gathering sync.Mutex // held by who loads, and who gathers
 
 	rewrites *rewrites // nil over a Table, whose rows stay as they are
+	join     *join     // nil without a spill
 
 	mu struct {
 		sync.Mutex
@@ -77,7 +78,9 @@ type Stack struct {
 		closing bool               // Close has been called,
 		closed  bool               // and the memory is given up
 		unused  []*set
-		made    int // sets
+		made    int // sets, and how many of them are in more
+		added   int
+		more    *kernels.HostBuf // of sets for horizons; nil without a spill
 
 		planned, passed int // steps since Open or Reset: in windows, and written back; of Records alone
 	}
@@ -348,6 +351,7 @@ func (s *Stack) Close() error {
 // free gives up what there is.
 func (s *Stack) free() {
 	s.source.Close()
+	s.join.close()
 	for _, b := range []*kernels.HostBuf{s.device, s.static, s.cached} {
 		if b != nil {
 			b.Close()
@@ -365,6 +369,9 @@ func (s *Stack) freeIndex() {
 	}
 	if s.cache != nil {
 		s.cache.Close()
+	}
+	if s.mu.more != nil {
+		s.mu.more.Close()
 	}
 	s.mu.unused = nil
 }

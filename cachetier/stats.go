@@ -22,6 +22,32 @@ type Stats struct {
 	Windows       int64 `json:"windows"`         // of which rows were gathered
 	StaticRowsHit int64 `json:"static_rows_hit"` // of host.rows_hit, what the static region served
 	RowsBypassed  int64 `json:"rows_bypassed"`   // read for a step, and not kept
+
+	Join *Join `json:"join,omitempty"` // nil where there was no horizon
+}
+
+// Join counts what horizons did with rows. Each row that a scan spilled or a window forwarded was written and read once.
+type Join struct {
+	Horizons  int64 `json:"horizons"`
+	Spilled   int64 `json:"rows_spilled"`   // by scans, to the first window that wants them
+	Forwarded int64 `json:"rows_forwarded"` // by windows, to the next one that wants them
+	Reread    int64 `json:"rows_reread"`    // that a damaged spill had lost, from the table
+}
+
+// plus is the sum of both, times sign for b.
+func (a *Join) plus(b *Join, sign int64) *Join {
+	if b == nil {
+		return a
+	}
+	sum := Join{}
+	if a != nil {
+		sum = *a
+	}
+	sum.Horizons += sign * b.Horizons
+	sum.Spilled += sign * b.Spilled
+	sum.Forwarded += sign * b.Forwarded
+	sum.Reread += sign * b.Reread
+	return &sum
 }
 
 // Tiers is a Tier each, in the order in which they are asked.
@@ -100,6 +126,9 @@ func (s *Stack) count(t tally, held int) {
 	st.Tiers.Disk.served(t.read, 0, st.RowBytes)
 	st.Tiers.Disk.BytesRead += t.traffic.Bytes
 	st.Disk.Count(t.read, t.repeated, t.read*st.RowBytes, t.traffic)
+	if j := (Join{t.horizons, t.spilled, t.forwarded, t.reread}); j != (Join{}) {
+		st.Join = st.Join.plus(&j, 1)
+	}
 }
 
 // Stats is a copy of the counters, as of the last Gather that ended. It does not wait for one that runs.
@@ -120,6 +149,7 @@ func (st Stats) Sub(earlier Stats) Stats {
 	st.Tiers.Host.sub(earlier.Tiers.Host)
 	st.Tiers.Disk.sub(earlier.Tiers.Disk)
 	st.Disk = st.Disk.Sub(earlier.Disk)
+	st.Join = st.Join.plus(earlier.Join, -1)
 	st.Warmup = st.Warmup.Sub(earlier.Warmup)
 	return st
 }
@@ -134,6 +164,7 @@ func (st Stats) Add(earlier Stats) Stats {
 	st.Tiers.Host.plus(earlier.Tiers.Host)
 	st.Tiers.Disk.plus(earlier.Tiers.Disk)
 	st.Disk = st.Disk.Add(earlier.Disk)
+	st.Join = st.Join.plus(earlier.Join, 1)
 	st.Warmup = st.Warmup.Add(earlier.Warmup)
 	return st
 }

@@ -31,9 +31,12 @@ type Window struct {
 	kept   bool          // Keep has decided
 	index  *policy.Index // as of this window, once that is so; nil for a single one, and without a cache
 	change policy.Change // what Keep decided
-	came   tally         // what loading it did; counted with its first Gather
-	loaded bool
-	err    error // of Load
+
+	horizon *Horizon // that it is the window number at of, or nil
+	at      int
+	came    tally // what loading it did; counted with its first Gather
+	loaded  bool
+	err     error // of Load
 
 	// Under s.mu: steps that are gathered, and steps whose rows may give way to others. A step passes when it is gathered, or over
 	// Records when it is written back.

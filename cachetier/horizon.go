@@ -1,0 +1,598 @@
+package cachetier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Horizon is windows whose rows are known before the first of them is loaded, so that the table is read once for all of them: a
+// partitioned join of batches with the table, by time-forward processing (Chiang et al., External-memory graph algorithms, SODA 1995,
+// section 2).
+//
+//	Add, Cut   the steps of windows, in order
+//	Scan       one pass of the table sends each row that is wanted to the run of the first window that wants it
+//	Next       the windows, which load their rows from their runs
+//
+// A row that makes room goes to the run of the next window of the horizon that wants it, so that no row is in the spill twice, and
+// what stays is never in it. Under Belady that is decided by all windows of the horizon.
+//
+// A horizon of one window has no run: its rows are read from the table as any window's are. So are rows that a damaged run has lost.
+//
+// Concurrency: a horizon belongs to whoever plans it until Next, and one may be planned and scanned while the windows of the one before are
+// loaded and used. Scan reads the table by a reader of its own.
+type Horizon struct {
+	s       *Stack
+	windows []*planned
+	last    []uint32 // rows that the last Add found to be new, of the last window
+	union   *set     // of all windows: what the scan reads
+	rows    int      // of it
+	next    int      // window
+	seen    *set     // rows that windows before next wanted
+	scan    tally    // what the scan did, until the first window counts it
+}
+
+// planned is a window of a horizon.
+type planned struct {
+	need  *set
+	count int
+	steps int
+	run   *rowRun // nil where the horizon has one window
+}
+
+// join is what a Stack has for horizons.
+type join struct {
+	file     *spill.File
+	reader   source // of the table, for scans
+	arrivals *policy.Arrivals
+	windows  int // that horizons may have together
+	perBuf   int // rows of a segment
+	rowsAt   int // where they begin in it
+}
+
+// recordBytes is what a row takes in a spill.
+func recordBytes(rowBytes int) int { return 4 + rowBytes }
+
+// HorizonBytes is what Join takes of memory for a table of so many rows, of which so many fit the cache: sets for windows windows of horizons
+// together, and slots for rows that arrive.
+func HorizonBytes(rows, slots, windows int) int64 {
+	return int64(windows+horizonSets)*int64(8*policy.SetWords(rows)) + policy.ArrivalBytes(slots)
+}
+
+// horizonSets is those of two horizons beside their windows': union and seen.
+const horizonSets = 4
+
+// SpillBytes is what rows take in a spill at most.
+func (s *Stack) SpillBytes(rows int) int64 { return int64(rows) * int64(recordBytes(s.rowBytes)) }
+
+// Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close has returned. It needs a buffer of f for
+// each of the windows windows that horizons have together, and of twice its Depth beside them. It is for a Table, with a cache that keeps
+// rows; else, and where a row does not fit a segment, it says no.
+func (s *Stack) Join(ctx context.Context, f *spill.File, windows int, t Table, o Options) (ok bool, err error) {
+	if s.rewrites != nil || s.cache == nil || s.layout.cache.Kind == policy.None || recordBytes(s.rowBytes)+rowAlign > f.Segment() || windows < 2 {
+		return false, nil
+	}
+	reader, err := openRows(ctx, t, o.Disk())
+	if err != nil {
+		return false, fmt.Errorf("cachetier: %w", err)
+	}
+	j := &join{file: f, reader: reader, windows: windows}
+	j.perBuf = (f.Segment() - rowAlign) / recordBytes(s.rowBytes)
+	j.rowsAt = (4*j.perBuf + rowAlign - 1) / rowAlign * rowAlign
+	words := policy.SetWords(s.layout.cache.Rows)
+	if j.arrivals, err = policy.NewArrivals(s.slots); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		err = s.moreSets((windows+horizonSets)*words, words)
+	}
+	if err != nil {
+		reader.Close()
+		return false, fmt.Errorf("cachetier: the sets of %d windows: %w", windows, err)
+	}
+	s.join = j
+	return true, nil
+}
+
+// rowAlign is what the rows of a segment are aligned to.
+const rowAlign = 64
+
+// moreSets adds unused sets. The caller holds s.mu.
+func (s *Stack) moreSets(words, each int) error {
+	b, err := kernels.NewHostBuf(8 * words)
+	if err != nil {
+		return err
+	}
+	s.mu.more = b
+	for all := b.Uint64s(); len(all) >= each; all = all[each:] {
+		s.mu.unused = append(s.mu.unused, &set{all[:each:each], 0})
+		s.mu.made++
+		s.mu.added++
+	}
+	return nil
+}
+
+func (j *join) close() {
+	if j != nil {
+		j.reader.Close()
+		j.arrivals.Close()
+	}
+}
+
+// NewHorizon begins a horizon of no windows. It panics where Join did not say yes.
+func (s *Stack) NewHorizon() *Horizon {
+	s.alive("NewHorizon")
+	if s.join == nil {
+		panic("cachetier: NewHorizon of a stack without a spill")
+	}
+	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet()}
+	h.Cut()
+	return h
+}
+
+// Add adds a step to the last window, with the ids whose rows it needs, none twice. It says whether the window has room for them; if it has
+// not, the step is not added. An id past the table panics.
+func (h *Horizon) Add(ids []uint32) (fits bool) {
+	s, w := h.s, h.windows[len(h.windows)-1]
+	h.last = h.last[:0]
+	for _, v := range ids {
+		if int(v) >= s.rows {
+			panic(fmt.Sprintf("cachetier: Add: row %d, and the table has %d", v, s.rows))
+		}
+		if v >= uint32(s.hot) && w.need.Add(v-uint32(s.hot)) {
+			h.last = append(h.last, v-uint32(s.hot))
+		}
+	}
+	w.count += len(h.last)
+	w.steps++
+	if w.count > s.slots {
+		h.Undo()
+		return false
+	}
+	return true
+}
+
+// Undo takes back the last Add, of which nothing was undone.
+func (h *Horizon) Undo() {
+	w := h.windows[len(h.windows)-1]
+	for _, v := range h.last {
+		w.need.Set[v>>6] &^= 1 << (v & 63)
+	}
+	w.count -= len(h.last)
+	w.steps--
+	h.last = h.last[:0]
+}
+
+// Cut begins the next window.
+func (h *Horizon) Cut() {
+	if n := len(h.windows); n > 0 {
+		h.unite(h.windows[n-1])
+	}
+	h.windows = append(h.windows, &planned{need: h.s.newSet()})
+}
+
+// unite adds the rows of a window to the union.
+func (h *Horizon) unite(w *planned) {
+	for i, need := range w.need.Set {
+		h.rows += bits.OnesCount64(need &^ h.union.Set[i])
+		h.union.Set[i] |= need
+	}
+}
+
+// Rows is how many different rows the windows before the last want, and WithLast with it: which are in the spill together at most.
+func (h *Horizon) Rows() int { return h.rows }
+
+// WithLast: see Rows.
+func (h *Horizon) WithLast() int {
+	n := h.rows
+	for i, need := range h.windows[len(h.windows)-1].need.Set {
+		n += bits.OnesCount64(need &^ h.union.Set[i])
+	}
+	return n
+}
+
+// Windows is how many there are, the last one included.
+func (h *Horizon) Windows() int { return len(h.windows) }
+
+// Done ends the planning. A last window without steps is none.
+func (h *Horizon) Done() {
+	if n := len(h.windows) - 1; h.windows[n].steps == 0 {
+		h.s.drop(h.windows[n].need)
+		h.windows = h.windows[:n]
+	} else {
+		h.unite(h.windows[n])
+	}
+	if len(h.windows) > 1 {
+		for _, w := range h.windows {
+			w.run = &rowRun{j: h.s.join, size: h.s.rowBytes, run: h.s.join.file.NewRun()}
+		}
+	}
+}
+
+// Scan reads the rows of all windows, in file order, and sends them to their runs. A horizon of one window has nothing to send. Where the spill
+// fails it goes on: the rows are then read from the table by the window that misses them.
+func (h *Horizon) Scan(ctx context.Context) error {
+	if len(h.windows) < 2 {
+		return nil
+	}
+	s := h.s
+	ctx, done := s.begin(ctx, "Scan")
+	defer done()
+	r, ok := s.join.reader.(*rowReader)
+	if !ok {
+		panic("cachetier: Scan of a stack that reads no table")
+	}
+	list := lister{rows: h.union.Set, portion: make([]uint32, portionRows)}
+	hot := uint32(s.hot)
+	var sent atomic.Int64
+	pool := sync.Pool{New: func() any { return new(sorted) }}
+	traffic, err := r.Read(ctx, r.extents(list.next, hot), func(e disk.Extent, b []byte) error {
+		o := pool.Get().(*sorted)
+		defer pool.Put(o)
+		first, last := r.span(e)
+		from := func(v uint32) []byte {
+			at := int(r.request(v+hot).Offset - e.Offset)
+			return b[at : at+s.rowBytes]
+		}
+		o.begin(h.union.Set, first-hot, last-hot)
+		for _, w := range h.windows {
+			rows := o.of(w.need.Set)
+			w.run.append(ctx, len(rows), func(i int) (uint32, []byte) { return rows[i], from(rows[i]) })
+			sent.Add(int64(len(rows)))
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("cachetier: scan for %d windows: %w", len(h.windows), err)
+	}
+	h.scan.traffic, h.scan.spilled = traffic, sent.Load()
+	return nil
+}
+
+// lister lists the rows of a set, ascending, some at a time.
+type lister struct {
+	rows    policy.Set
+	portion []uint32
+	word    int
+}
+
+func (l *lister) next() []uint32 {
+	n := 0
+	for ; l.word < len(l.rows) && n+64 <= len(l.portion); l.word++ {
+		for w := l.rows[l.word]; w != 0; w &= w - 1 {
+			l.portion[n] = uint32(l.word<<6 + bits.TrailingZeros64(w))
+			n++
+		}
+	}
+	return l.portion[:n]
+}
+
+// sorted parts the rows of an extent by the first window that wants them.
+type sorted struct {
+	left []uint64 // rows that are given to no window yet
+	word int      // that left begins at
+	rows []uint32
+}
+
+// begin is about the rows of union from first to last.
+func (o *sorted) begin(union policy.Set, first, last uint32) {
+	o.word = int(first >> 6)
+	o.left = append(o.left[:0], union[o.word:last>>6+1]...)
+	o.left[0] &= ^uint64(0) << (first & 63)
+	o.left[len(o.left)-1] &= ^uint64(0) >> (63 - last&63)
+}
+
+// of is the rows of need that are left, which they are no more. It is valid until the next call.
+func (o *sorted) of(need policy.Set) []uint32 {
+	o.rows = o.rows[:0]
+	for i, left := range o.left {
+		take := left & need[o.word+i]
+		if take == 0 {
+			continue
+		}
+		o.left[i] = left &^ take
+		for base := (o.word + i) << 6; take != 0; take &= take - 1 {
+			o.rows = append(o.rows, uint32(base+bits.TrailingZeros64(take)))
+		}
+	}
+	return o.rows
+}
+
+// Next plans the next window of the horizon, with the steps that were added to it: what they were added with. It waits as [Stack.Next] does, and
+// is nil after the last one. Windows of two horizons do not mix.
+func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
+	s := h.s
+	if h.next == len(h.windows) {
+		return nil, nil
+	}
+	if err := s.waitRoom(ctx, "Next"); err != nil {
+		return nil, fmt.Errorf("cachetier: %w", err)
+	}
+	p := h.windows[h.next]
+	if len(steps) != p.steps {
+		panic(fmt.Sprintf("cachetier: Next: %d steps for a window of %d", len(steps), p.steps))
+	}
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	w := &Window{s: s, steps: steps, need: p.need, rows: p.count, horizon: h, at: h.next, came: tally{windows: 1}}
+	if h.next++; h.next == 1 {
+		w.came.add(h.scan)
+		w.came.horizons = 1
+		h.scan = tally{}
+	}
+	if s.layout.cache.Kind == Belady {
+		for _, later := range h.windows[h.next:] {
+			w.future = append(w.future, s.share(later.need))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.first = s.mu.planned
+	s.mu.planned += len(steps)
+	s.mu.windows = append(s.mu.windows, w)
+	return w, nil
+}
+
+// Close gives up what windows that were not planned have. A second Close does nothing.
+func (h *Horizon) Close() {
+	for _, w := range h.windows {
+		if w.run != nil {
+			w.run.drop()
+		}
+	}
+	for ; h.next < len(h.windows); h.next++ {
+		h.s.drop(h.windows[h.next].need)
+	}
+	h.s.drop(h.union)
+	h.s.drop(h.seen)
+	h.windows, h.union, h.seen, h.next = nil, nil, nil, 0
+}
+
+// kept takes note that w, which is of the horizon, has its slots: before it lets go of its rows.
+func (h *Horizon) kept(w *Window) {
+	for i, need := range w.need.Set {
+		h.seen.Set[i] |= need
+	}
+}
+
+// loadRun brings the rows of w from its run into the slots of its index. Rows that made room for them go on to the windows that want them
+// next, part after part of the window before.
+func (s *Stack) loadRun(ctx context.Context, w *Window) error {
+	h, a := w.horizon, s.join.arrivals
+	a.Begin(w.index)
+	avail, waited, began := newLevel(), time.Duration(0), time.Now()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		defer avail.close()
+		for part := range 1 + policy.Parts {
+			now := time.Now()
+			err := s.await(ctx, w, func(before []*Window) bool {
+				return len(before) == 0 || before[0].over(part)
+			})
+			waited += time.Since(now)
+			if err == nil {
+				err = h.forward(ctx, w, part)
+			}
+			if err != nil {
+				end(err)
+				return
+			}
+			avail.raise(a.End(part))
+		}
+	})
+	cached := s.cached.Lend()
+	defer s.cached.Return()
+	run := h.windows[w.at].run
+	err := run.each(ctx, func(ids []uint32, rows []byte) error { return s.arrive(ctx, a, avail, cached, ids, rows) })
+	if err != nil && !errors.Is(err, spill.ErrDamaged) {
+		end(err)
+	}
+	parts.Wait()
+	w.came.traffic.Seconds += max(0, time.Since(began)-waited).Seconds()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if w.came.reread = int64(a.Missing()); w.came.reread > 0 {
+		list := a.Rest(make([]uint32, portionRows))
+		traffic, err := s.source.fresh(ctx, list, uint32(s.hot), w.index, cached)
+		if err != nil {
+			return err
+		}
+		w.came.traffic.Add(traffic)
+	}
+	return nil
+}
+
+// arrive puts rows into slots.
+func (s *Stack) arrive(ctx context.Context, a *policy.Arrivals, avail *level, cached []byte, ids []uint32, rows []byte) error {
+	moves, ranks := make([]move, 0, len(ids)), make([]uint32, 0, len(ids))
+	for i, v := range ids {
+		if rank, ok := a.Find(v); ok {
+			moves, ranks = append(moves, move{From: uint32(i)}), append(ranks, rank)
+		}
+	}
+	first := a.Take(len(ranks))
+	for at := 0; at < len(ranks); {
+		n, ok := avail.wait(first + at)
+		if !ok {
+			return context.Cause(ctx)
+		}
+		n = min(n-first, len(ranks))
+		for i := at; i < n; i++ {
+			moves[i].To = a.Place(ranks[i], first+i)
+		}
+		kernels.CopyRows(cached, rows, s.rowBytes, moves[at:n])
+		at = n
+	}
+	return nil
+}
+
+// forward sends the rows that made room for w, and are used last in this part of the window before, to the next windows of the horizon that want
+// them. Rows that no window of the horizon has wanted yet are in their run already.
+func (h *Horizon) forward(ctx context.Context, w *Window, part int) error {
+	s, later := h.s, h.windows[min(w.at+1, len(h.windows)):]
+	if w.at == 0 || len(later) == 0 || w.change.Evicted == 0 {
+		return ctx.Err()
+	}
+	cached, size := s.cached.Bytes(), s.rowBytes
+	moves := make([][]move, len(later))
+	flush := func(i int) {
+		m := moves[i]
+		later[i].run.append(ctx, len(m), func(k int) (uint32, []byte) { return m[k].From, cached[int(m[k].To)*size:][:size] })
+		w.came.forwarded += int64(len(m))
+		moves[i] = m[:0]
+	}
+	s.cache.EachEvicted(func(v, slot uint32, last int) {
+		if last != part || !h.seen.Has(v) {
+			return
+		}
+		for i, next := range later {
+			if next.need.Has(v) {
+				if moves[i] = append(moves[i], move{From: v, To: slot}); len(moves[i]) == forwardRows {
+					flush(i)
+				}
+				break
+			}
+		}
+	})
+	for i := range moves {
+		flush(i)
+	}
+	return ctx.Err()
+}
+
+// forwardRows is how many rows are sent on at a time.
+const forwardRows = 1024
+
+// rowRun is rows in a spill.
+type rowRun struct {
+	j    *join
+	size int
+	run  *spill.Run
+
+	mu   sync.Mutex
+	open *spill.Buffer // that is being filled
+	lost error         // rows that could not be appended, for good
+}
+
+// append adds n rows, in any order. Where the spill fails they are lost, and read from the table later.
+func (r *rowRun) append(ctx context.Context, n int, row func(i int) (uint32, []byte)) {
+	if n == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := 0; i < n && r.lost == nil; {
+		if r.open == nil {
+			if r.open, r.lost = r.j.file.Buffer(ctx); r.lost != nil {
+				return
+			}
+		}
+		b := r.open
+		ids, rows := r.j.part(b.Bytes, r.j.perBuf, r.size)
+		for ; i < n && b.Count < r.j.perBuf; i++ {
+			v, from := row(i)
+			ids[b.Count] = v
+			copy(rows[b.Count*r.size:], from)
+			b.Count++
+		}
+		if b.Used = r.j.rowsAt + b.Count*r.size; b.Count == r.j.perBuf {
+			r.open = nil
+			r.lost = r.run.Append(b)
+		}
+	}
+}
+
+// part is the ids and the rows of a segment.
+func (j *join) part(b []byte, count, size int) (ids []uint32, rows []byte) {
+	ids, ok := store.NodeIDs(b[:4*count])
+	if !ok {
+		panic("cachetier: a segment that is not aligned")
+	}
+	return ids, b[j.rowsAt : j.rowsAt+count*size]
+}
+
+// each gives back all rows. Segments that fail cost their rows, which is an ErrDamaged in the end.
+func (r *rowRun) each(ctx context.Context, serve func(ids []uint32, rows []byte) error) error {
+	r.mu.Lock()
+	b, lost := r.open, r.lost
+	r.open, r.lost = nil, nil
+	r.mu.Unlock()
+	err := r.run.Each(ctx, func(b []byte, count int) error {
+		ids, rows := r.j.part(b, count, r.size)
+		return serve(ids, rows)
+	})
+	if b != nil {
+		if err == nil {
+			ids, rows := r.j.part(b.Bytes, b.Count, r.size)
+			err = serve(ids, rows)
+		}
+		r.j.file.Return(b)
+	}
+	if lost != nil && err == nil {
+		err = fmt.Errorf("%w: %w", lost, spill.ErrDamaged)
+	}
+	return err
+}
+
+// drop gives up what there is.
+func (r *rowRun) drop() {
+	r.mu.Lock()
+	b := r.open
+	r.open = nil
+	r.mu.Unlock()
+	if b != nil {
+		r.j.file.Return(b)
+	}
+	r.run.Drop()
+}
+
+// level is a number that rises, and that some wait for.
+type level struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	n       int
+	closed  bool
+}
+
+func newLevel() *level {
+	l := new(level)
+	l.changed = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *level) raise(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n = n
+	l.changed.Broadcast()
+}
+
+// close has nobody wait any more.
+func (l *level) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.changed.Broadcast()
+}
+
+// wait is the level once it is above n. ok is false where it will never be.
+func (l *level) wait(n int) (_ int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.n <= n && !l.closed {
+		l.changed.Wait()
+	}
+	return l.n, l.n > n
+}

@@ -1,0 +1,359 @@
+package cachetier_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/policy/policytest"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// joinModel is horizons as their comments tell them, in maps: it counts what they spill, and proves that nothing is there twice.
+type joinModel struct {
+	oracle *policytest.Oracle
+	hot    int
+	want   cachetier.Join
+	most   int // rows in the spill
+}
+
+// horizon is one of windows, each the rows that it wants.
+func (m *joinModel) horizon(t require.TestingT, windows []policytest.Rows, belady bool) {
+	run := make([]policytest.Rows, len(windows)) // what is in the spill
+	for i := range run {
+		run[i] = policytest.Rows{}
+	}
+	first := policytest.Rows{}
+	for i, w := range windows {
+		for v := range w {
+			if !first[v] && len(windows) > 1 {
+				run[i][v] = true
+				m.want.Spilled++
+			}
+			first[v] = true
+		}
+	}
+	m.want.Horizons++
+	seen := policytest.Rows{}
+	for i, w := range windows {
+		spilled, all := 0, policytest.Rows{}
+		for _, r := range run {
+			spilled += len(r)
+			maps.Copy(all, r)
+		}
+		require.Len(t, all, spilled, "a row is in the spill twice")
+		m.most = max(m.most, spilled)
+		before := maps.Clone(m.oracle.Held)
+		var future []policytest.Rows
+		if belady {
+			future = windows[i+1:]
+		}
+		m.oracle.Change(w, future, false)
+		for v := range w {
+			_, held := before[v]
+			require.True(t, held || run[i][v] || len(windows) == 1, "row %d is neither held nor in the run of window %d", v, i)
+		}
+		run[i] = nil
+		maps.Copy(seen, w)
+		for v := range before {
+			if _, stays := m.oracle.Held[v]; stays || !seen[v] {
+				continue
+			}
+			for j := i + 1; j < len(windows); j++ {
+				if windows[j][v] {
+					require.False(t, run[j][v])
+					run[j][v] = true
+					m.want.Forwarded++
+					break
+				}
+			}
+		}
+	}
+}
+
+// unrepeated is ids without repeats.
+func unrepeated(ids []uint32) []uint32 {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// spillFor is a spill for horizons over f of so many windows.
+func spillFor(t require.TestingT, f *store.Features, windows int, faults func(bool, int64) error) *spill.File {
+	const segment = 16 << 10
+	s, err := spill.Create(spill.Options{
+		Dir: os.TempDir(), Segment: segment, Bytes: int64(f.Rows()*(f.RowBytes()+4)*2) + int64(4*windows+8)*segment, Buffers: windows + 7, Depth: 3, Faults: faults,
+	})
+	require.NoError(t, err)
+	return s
+}
+
+// horizonOf plans a horizon of steps, as many windows as most allows, and takes note of what each window wants. It returns the steps of each,
+// and those that are left.
+func horizonOf(h *cachetier.Horizon, steps [][]uint32, most int) (windows [][][]uint32, left [][]uint32) {
+	windows = [][][]uint32{nil}
+	for len(steps) > 0 {
+		w := &windows[len(windows)-1]
+		switch {
+		case h.Add(steps[0]):
+			*w = append(*w, steps[0])
+			steps = steps[1:]
+		case len(*w) == 0 || len(windows) == most:
+			h.Done()
+			return windows, steps
+		default:
+			h.Cut()
+			windows = append(windows, nil)
+		}
+	}
+	h.Done()
+	return windows, steps
+}
+
+// runHorizons takes all steps through horizons of at most so many windows, the next one planned and scanned while one is used.
+func runHorizons(ctx context.Context, s *cachetier.Stack, steps [][]uint32, most int, use func(ids []uint32, rows []byte) error, planned func([][][]uint32)) error {
+	type ready struct {
+		h       *cachetier.Horizon
+		windows [][][]uint32
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	horizons, loaded := make(chan ready), make(chan *cachetier.Window)
+	g.Go(func() error {
+		defer close(horizons)
+		for n := 1; len(steps) > 0; n = most {
+			h := s.NewHorizon()
+			windows, left := horizonOf(h, steps, n)
+			if len(left) == len(steps) {
+				h.Close()
+				return errors.New("a step that does not fit")
+			}
+			steps = left
+			planned(windows)
+			if err := h.Scan(ctx); err != nil {
+				h.Close()
+				return err
+			}
+			select {
+			case horizons <- ready{h, windows}:
+			case <-ctx.Done():
+				h.Close()
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	inUse := make(chan [][]uint32, 4)
+	g.Go(func() error {
+		defer close(loaded)
+		defer close(inUse)
+		for r := range horizons {
+			defer r.h.Close() // after an error
+			for _, steps := range r.windows {
+				w, err := r.h.Next(ctx, steps)
+				if err != nil {
+					return err
+				}
+				if err := w.Load(ctx); err != nil {
+					return err
+				}
+				inUse <- steps
+				select {
+				case loaded <- w:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			r.h.Close()
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for w := range loaded {
+			for i, ids := range <-inUse {
+				got := make([]byte, len(ids)*s.RowBytes())
+				if err := w.Gather(ctx, i, got); err != nil {
+					return err
+				}
+				if err := use(ids, got); err != nil {
+					return err
+				}
+			}
+			w.Release()
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+func TestHorizonsDoWhatTheModelDoes(t *testing.T) {
+	const rows = 3000
+	f := table(t, rows, 40)
+	forwarded := int64(0)
+	rapid.Check(t, func(t *rapid.T) {
+		size := int64(f.RowBytes())
+		o := cachetier.Options{
+			DeviceBytes: rapid.SampledFrom([]int64{0, 5 * size}).Draw(t, "device"),
+			StaticBytes: rapid.SampledFrom([]int64{0, 70 * size}).Draw(t, "static"),
+			HostBytes:   rapid.Int64Range(300*size, 900*size).Draw(t, "host"),
+			Policy:      rapid.SampledFrom([]cachetier.Policy{cachetier.Belady, cachetier.LRU, cachetier.Sieve, cachetier.Static}).Draw(t, "policy"),
+			Prewarm:     rapid.IntRange(0, 3).Draw(t, "prewarm") == 0,
+			Engine:      rapid.SampledFrom([]disk.Kind{disk.Mmap, disk.Pread, disk.Buffered, disk.Uring}).Draw(t, "engine"),
+		}
+		s, err := cachetier.Open(bg, f, o)
+		require.NoError(t, err)
+		defer s.Close()
+		_, hot, slots, _ := s.Layout()
+		if slots < 100 {
+			t.Skip("hardly any cache")
+		}
+		most := rapid.IntRange(2, 8).Draw(t, "windows of a horizon")
+		file := spillFor(t, f, 2*most, nil)
+		defer file.Close()
+		ok, err := s.Join(bg, file, 2*most+2, f, o)
+		require.NoError(t, err)
+		require.True(t, ok)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		steps := make([][]uint32, rapid.IntRange(1, 80).Draw(t, "steps"))
+		largest := rapid.IntRange(1, min(slots, 200)).Draw(t, "rows of a step")
+		for i := range steps {
+			steps[i] = unrepeated(skewed(rng, rows, rng.IntN(largest+1)))
+		}
+
+		m := &joinModel{oracle: policytest.New(string(o.Policy), slots), hot: hot}
+		if o.Prewarm {
+			all := policytest.Rows{}
+			for v := range slots {
+				all[uint32(hot+v)] = true
+			}
+			m.oracle.Change(all, nil, false)
+		}
+		start := s.Stats()
+		within(func() {
+			err = runHorizons(bg, s, steps, most, func(ids []uint32, got []byte) error {
+				if !bytes.Equal(direct(f, ids), got) {
+					return errors.New("wrong rows")
+				}
+				return nil
+			}, func(windows [][][]uint32) {
+				var sets []policytest.Rows
+				for _, w := range windows {
+					set := policytest.Rows{}
+					for _, ids := range w {
+						for _, v := range ids {
+							if int(v) >= hot {
+								set[v] = true
+							}
+						}
+					}
+					sets = append(sets, set)
+				}
+				m.horizon(t, sets, o.Policy == cachetier.Belady)
+			})
+		})
+		require.NoError(t, err)
+		st := s.Stats().Sub(start)
+		require.Equal(t, m.want, *st.Join)
+		forwarded += st.Join.Forwarded
+		require.Zero(t, file.Stats().UsedBytes)
+		require.Zero(t, s.SetsInUse())
+		require.Equal(t, st.InputRows, st.Tiers.Device.RowsHit+st.Tiers.Host.RowsHit+st.Disk.Rows)
+		wanted := st.Join.Spilled + st.Join.Forwarded
+		moved := file.Stats().BytesWritten + file.Stats().BytesKept
+		require.LessOrEqual(t, moved, wanted*(size+4)+(wanted+64*int64(len(steps)))*64)
+	})
+	require.Positive(t, forwarded)
+}
+
+// What a spill loses is read from the table, and counted.
+func TestAHorizonOutlivesItsSpill(t *testing.T) {
+	const rows, n = 3000, 40
+	f := table(t, rows, 40)
+	for _, write := range []bool{true, false} {
+		t.Run(fmt.Sprint("write=", write), func(t *testing.T) {
+			o := cachetier.Options{HostBytes: 600 * int64(f.RowBytes())}
+			s, err := cachetier.Open(bg, f, o)
+			require.NoError(t, err)
+			defer s.Close()
+			var moved atomic.Int64
+			file := spillFor(t, f, 12, func(w bool, _ int64) error {
+				if w == write && moved.Add(1)%3 == 0 {
+					return errors.New("the disk is gone")
+				}
+				return nil
+			})
+			defer file.Close()
+			ok, err := s.Join(bg, file, 14, f, o)
+			require.NoError(t, err)
+			require.True(t, ok)
+			var steps [][]uint32
+			for i := range n {
+				var ids []uint32
+				for v := range uint32(100) {
+					ids = append(ids, (v*29+uint32(i)*101)%rows)
+				}
+				steps = append(steps, ids)
+			}
+			within(func() {
+				err = runHorizons(bg, s, steps, 6, func(ids []uint32, got []byte) error {
+					if !bytes.Equal(direct(f, ids), got) {
+						return errors.New("wrong rows")
+					}
+					return nil
+				}, func([][][]uint32) {})
+			})
+			require.NoError(t, err)
+			require.Positive(t, s.Stats().Join.Reread)
+			require.Zero(t, file.Stats().UsedBytes)
+		})
+	}
+}
+
+// A run of horizons that ends in the middle leaves nothing behind.
+func TestEndOfHorizons(t *testing.T) {
+	const rows = 3000
+	f := table(t, rows, 40)
+	o := cachetier.Options{HostBytes: 600 * int64(f.RowBytes())}
+	for stop := range 12 {
+		s, err := cachetier.Open(bg, f, o)
+		require.NoError(t, err)
+		file := spillFor(t, f, 12, nil)
+		_, err = s.Join(bg, file, 14, f, o)
+		require.NoError(t, err)
+		var steps [][]uint32
+		for i := range 40 {
+			var ids []uint32
+			for v := range uint32(100) {
+				ids = append(ids, (v*29+uint32(i)*101)%rows)
+			}
+			steps = append(steps, ids)
+		}
+		used := 0
+		within(func() {
+			err = runHorizons(bg, s, steps, 6, func([]uint32, []byte) error {
+				if used++; used > 3*stop {
+					return errors.New("enough")
+				}
+				return nil
+			}, func([][][]uint32) {})
+			require.ErrorContains(t, err, "enough")
+			s.Reset()
+		})
+		require.Zero(t, s.SetsInUse())
+		require.Zero(t, file.Stats().UsedBytes)
+		s.Close()
+		file.Close()
+	}
+}
