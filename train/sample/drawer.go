@@ -52,16 +52,8 @@ func (d *drawer) begin(b *Batch, seeds [][]uint32) {
 	if len(seeds) != types {
 		panic(fmt.Sprintf("sample: Sample: seeds of %d types, and there are %d", len(seeds), types))
 	}
-	if len(b.Layers) != len(d.Fanouts) || len(b.rows) != types || len(b.Layers) > 0 && len(b.Layers[0].Blocks) != len(d.schema.Relations) {
-		b.Seeds, b.rows, b.Layers = make([][]uint32, types), make([][]uint32, types), make([]Layer, len(d.Fanouts))
-		for l := range b.Layers {
-			b.Layers[l] = Layer{make([]Frontier, types), make([]Block, len(d.schema.Relations))}
-		}
-	}
+	d.shape(b)
 	b.expanded = false
-	if len(b.edgeRows) != len(d.tables) {
-		b.edgeRows = make([][]uint32, len(d.tables))
-	}
 	for k := range b.edgeRows {
 		b.edgeRows[k] = b.edgeRows[k][:0]
 	}
@@ -70,6 +62,20 @@ func (d *drawer) begin(b *Batch, seeds [][]uint32) {
 		if top := len(b.Layers) - 1; top >= 0 {
 			b.Layers[top].Nodes[t].start(seeds[t])
 		}
+	}
+}
+
+// shape gives b as many layers, types, relations and tables as its batches have.
+func (d *drawer) shape(b *Batch) {
+	types := len(d.schema.Types)
+	if len(b.Layers) != len(d.Fanouts) || len(b.rows) != types || len(b.Layers) > 0 && len(b.Layers[0].Blocks) != len(d.schema.Relations) {
+		b.Seeds, b.rows, b.Layers = make([][]uint32, types), make([][]uint32, types), make([]Layer, len(d.Fanouts))
+		for l := range b.Layers {
+			b.Layers[l] = Layer{make([]Frontier, types), make([]Block, len(d.schema.Relations))}
+		}
+	}
+	if len(b.edgeRows) != len(d.tables) {
+		b.edgeRows = make([][]uint32, len(d.tables))
 	}
 }
 
@@ -206,6 +212,15 @@ func (d *drawer) appendLists(ctx context.Context, lists []list, r *relation, nod
 
 // finish turns ids in the blocks of a hop into positions among the sources of their type, and adds what Options want.
 func (d *drawer) finish(b *Batch, hop int) error {
+	if err := d.join(b, hop); err != nil {
+		return err
+	}
+	d.reverse(&d.schema, b, len(d.Fanouts)-1-hop)
+	return nil
+}
+
+// join is finish without the reverse of blocks.
+func (d *drawer) join(b *Batch, hop int) error {
 	at := len(d.Fanouts) - 1 - hop
 	layer := &b.Layers[at]
 	if hop == 0 || d.last != (finished{b, hop - 1}) { // else the indexes hold the destinations, in their order
@@ -236,12 +251,20 @@ func (d *drawer) finish(b *Batch, hop int) error {
 		case d.weighs() && !d.SelfLoops:
 			block.addUp()
 		}
-		block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
-		if at > 0 || d.reversesInput(ends.Src) {
-			block.reverse(len(src.Src), d.RevEdges)
-		}
 	}
 	return nil
+}
+
+// reverse gives the blocks of a layer of b their reverse, where Options want one.
+func (o *Options) reverse(s *Schema, b *Batch, at int) {
+	layer := &b.Layers[at]
+	for r, ends := range s.Relations {
+		block := &layer.Blocks[r]
+		block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
+		if at > 0 || o.reversesInput(ends.Src) {
+			block.reverse(len(layer.Nodes[ends.Src].Src), o.RevEdges)
+		}
+	}
 }
 
 // descend makes the sources of a hop the destinations of the next.
