@@ -29,11 +29,13 @@
 // loses edges is copied, at 4 bytes a neighbour, 8 with weights: those that are not resident of as many batches as Sampler.Bytes
 // allows.
 //
+// [Sampler.Pack] makes a batch bytes, which may wait on disk, and [Sampler.Unpack] makes it again.
+//
 // A Batch owns its slices and is refilled without allocating for nodes or edges once they have grown. A Sampler is used by one
 // goroutine at a time; several Samplers may share one topology. Where lists are mapped, set Sampler.Guard to store.Guard.
 //
 // Start at [Sampler.Sample]. What a worker does is in drawer.go; how neighbours are chosen in choose.go; how lists are read in
-// cold.go, and values in values.go; how edges are left out in without.go.
+// cold.go, and values in values.go; how edges are left out in without.go; what batches are as bytes in pack.go.
 //
 // # Why not
 //
