@@ -35,11 +35,14 @@ type Horizon struct {
 	s       *Stack
 	windows []*planned
 	last    []uint32 // rows that the last Add found to be new, of the last window
+	fresh   int      // rows of the last window that no other wants
 	union   *set     // of all windows: what the scan reads
-	rows    int      // of it
+	rows    int      // of it, the last window left out
 	next    int      // window
 	seen    *set     // rows that windows before next wanted
-	scan    tally    // what the scan did, until the first window counts it
+	closed  bool
+	users   atomic.Int64 // who plans, and windows that are not loaded
+	scan    tally        // what the scan did, until the first window counts it
 }
 
 // planned is a window of a horizon.
@@ -103,6 +106,9 @@ func (s *Stack) Join(ctx context.Context, f *spill.File, windows int, t Table, o
 	return true, nil
 }
 
+// Joined reports whether windows of the stack may be those of horizons: Join said yes, or nothing is ever read.
+func (s *Stack) Joined() bool { return s.join != nil || s.hot == s.rows && s.rewrites == nil }
+
 // rowAlign is what the rows of a segment are aligned to.
 const rowAlign = 64
 
@@ -135,6 +141,7 @@ func (s *Stack) NewHorizon() *Horizon {
 		panic("cachetier: NewHorizon of a stack without a spill")
 	}
 	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet()}
+	h.users.Store(1)
 	h.Cut()
 	return h
 }
@@ -150,6 +157,9 @@ func (h *Horizon) Add(ids []uint32) (fits bool) {
 		}
 		if v >= uint32(s.hot) && w.need.Add(v-uint32(s.hot)) {
 			h.last = append(h.last, v-uint32(s.hot))
+			if !h.union.Has(v - uint32(s.hot)) {
+				h.fresh++
+			}
 		}
 	}
 	w.count += len(h.last)
@@ -166,6 +176,9 @@ func (h *Horizon) Undo() {
 	w := h.windows[len(h.windows)-1]
 	for _, v := range h.last {
 		w.need.Set[v>>6] &^= 1 << (v & 63)
+		if !h.union.Has(v) {
+			h.fresh--
+		}
 	}
 	w.count -= len(h.last)
 	w.steps--
@@ -183,22 +196,13 @@ func (h *Horizon) Cut() {
 // unite adds the rows of a window to the union.
 func (h *Horizon) unite(w *planned) {
 	for i, need := range w.need.Set {
-		h.rows += bits.OnesCount64(need &^ h.union.Set[i])
 		h.union.Set[i] |= need
 	}
+	h.rows, h.fresh = h.rows+h.fresh, 0
 }
 
-// Rows is how many different rows the windows before the last want, and WithLast with it: which are in the spill together at most.
-func (h *Horizon) Rows() int { return h.rows }
-
-// WithLast: see Rows.
-func (h *Horizon) WithLast() int {
-	n := h.rows
-	for i, need := range h.windows[len(h.windows)-1].need.Set {
-		n += bits.OnesCount64(need &^ h.union.Set[i])
-	}
-	return n
-}
+// Rows is how many different rows the windows want: as many are in the spill together at most.
+func (h *Horizon) Rows() int { return h.rows + h.fresh }
 
 // Windows is how many there are, the last one included.
 func (h *Horizon) Windows() int { return len(h.windows) }
@@ -324,6 +328,7 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	s.planning.Lock()
 	defer s.planning.Unlock()
 	w := &Window{s: s, steps: steps, need: p.need, rows: p.count, horizon: h, at: h.next, came: tally{windows: 1}}
+	h.users.Add(1)
 	if h.next++; h.next == 1 {
 		w.came.add(h.scan)
 		w.came.horizons = 1
@@ -342,19 +347,40 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	return w, nil
 }
 
-// Close gives up what windows that were not planned have. A second Close does nothing.
+// Close gives up what windows that were not planned have; the others may be used on. A second Close does nothing.
 func (h *Horizon) Close() {
-	for _, w := range h.windows {
+	if h.closed {
+		return
+	}
+	h.closed = true
+	for _, w := range h.windows[h.next:] {
 		if w.run != nil {
 			w.run.drop()
 		}
-	}
-	for ; h.next < len(h.windows); h.next++ {
-		h.s.drop(h.windows[h.next].need)
+		h.s.drop(w.need)
 	}
 	h.s.drop(h.union)
-	h.s.drop(h.seen)
-	h.windows, h.union, h.seen, h.next = nil, nil, nil, 0
+	h.union = nil
+	h.leave()
+}
+
+// leave ends a use of h: by who plans it, or by a window.
+func (h *Horizon) leave() {
+	if h.users.Add(-1) == 0 {
+		h.s.drop(h.seen)
+		h.seen = nil
+	}
+}
+
+// leaveHorizon takes note that w needs nothing of its horizon any more.
+func (w *Window) leaveHorizon() {
+	if h := w.horizon; h != nil && !w.alone {
+		w.alone = true
+		if run := h.windows[w.at].run; run != nil {
+			run.drop()
+		}
+		h.leave()
+	}
 }
 
 // kept takes note that w, which is of the horizon, has its slots: before it lets go of its rows.

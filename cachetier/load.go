@@ -95,6 +95,7 @@ func (w *Window) Load(ctx context.Context) error {
 	if err := w.load(ctx); err != nil {
 		w.err = fmt.Errorf("cachetier: %w", err)
 	}
+	w.leaveHorizon()
 	w.loaded = w.err == nil
 	return w.err
 }

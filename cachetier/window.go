@@ -34,6 +34,7 @@ type Window struct {
 
 	horizon *Horizon // that it is the window number at of, or nil
 	at      int
+	alone   bool  // of no horizon any more
 	came    tally // what loading it did; counted with its first Gather
 	loaded  bool
 	err     error // of Load
@@ -264,6 +265,9 @@ func (w *Window) forget() {
 // again.
 func (w *Window) abandon() {
 	w.forget()
+	if !w.loaded {
+		w.leaveHorizon()
+	}
 	if w.index != nil && !w.loaded && w.err == nil {
 		w.s.cache.DropNew()
 		w.index = nil

@@ -42,6 +42,9 @@ func (p *part) offset(f *File) int64 { return int64(p.segment) * int64(f.o.Segme
 // NewRun is an empty run.
 func (f *File) NewRun() *Run { return &Run{f: f} }
 
+// Segment is how many bytes a piece has at most.
+func (r *Run) Segment() int { return r.f.o.Segment }
+
 // FullError is a run that finds no free segment.
 type FullError struct{ Bytes int64 } // of the file
 

@@ -12,6 +12,8 @@ type Graph struct{ GraphSampler }
 // GraphSampler draws several batches, as a sample.Sampler does.
 type GraphSampler interface {
 	SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
+	Pack(dst []byte, b *sample.Batch) []byte
+	Unpack(b *sample.Batch, src []byte) (rest []byte, err error)
 }
 
 // New is an empty *sample.Batch.
@@ -33,4 +35,13 @@ func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error
 		expander = s.Expand(from, n)
 	}
 	return g.SampleThrough(ctx, expander, batches, z, seeds)
+}
+
+// Pack appends a *sample.Batch to dst.
+func (g Graph) Pack(dst []byte, b Batch) []byte { return g.GraphSampler.Pack(dst, b.(*sample.Batch)) }
+
+// Unpack makes b, a *sample.Batch, what was packed.
+func (g Graph) Unpack(b Batch, src []byte) error {
+	_, err := g.GraphSampler.Unpack(b.(*sample.Batch), src)
+	return err
 }

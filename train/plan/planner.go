@@ -29,6 +29,8 @@ type Config struct {
 	// shows them.
 	BatchBytes int64
 	BatchRows  []int
+	// Join, where it has a file, has long ranges go by horizons.
+	Join Join
 }
 
 // Batch is what a step computes on, as far as a plan has to know it.
@@ -90,9 +92,10 @@ type Planner struct {
 	last  int     // steps of the newest group of the range, 0 if there is none
 	drawn []group // in order; of the oldest what is in no window yet
 	size  sizing
+	far   far // of who calls Next
 
 	clock struct {
-		sample, plan, steps, rows atomic.Int64 // nanoseconds; the newest window's
+		sample, plan, unpack, steps, rows atomic.Int64 // nanoseconds; the newest window's
 	}
 }
 
@@ -123,6 +126,8 @@ func (p *Planner) Begin(steps Steps) {
 		}
 	}
 	p.steps, p.next, p.last = steps, steps.From, 0
+	p.far.stop()
+	p.far.ramp.steps, p.far.ramp.over, p.far.ramp.many, p.far.off = 0, false, false, false
 	p.writes.begin(steps.From)
 }
 
@@ -130,6 +135,9 @@ func (p *Planner) Begin(steps Steps) {
 // drawn ahead of the window is a matter of bytes, not of how far those who use windows are. Next waits for them where the
 // budget is spent, or where two windows of a table are not released. An error ends the range: see Reset.
 func (p *Planner) Next(ctx context.Context) (*Window, error) {
+	if p.far.now != nil || p.joins() {
+		return p.nextFar(ctx)
+	}
 	for {
 		n, held, more := p.ahead()
 		if n == 0 {
@@ -285,6 +293,7 @@ func (p *Planner) Done(d Drawn) { p.flight.give(d.Batch) }
 // Reset forgets what was drawn and planned, here and in the tables: after a range that was cut short. Nobody may plan, load,
 // gather or use meanwhile.
 func (p *Planner) Reset() {
+	p.far.stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range p.Tables {

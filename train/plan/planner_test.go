@@ -40,6 +40,9 @@ func (g given) SampleThrough(_ context.Context, e sample.Expander, batches []*sa
 	return nil
 }
 
+func (given) Pack([]byte, *sample.Batch) []byte                     { panic("not packed") }
+func (given) Unpack(*sample.Batch, []byte) (rest []byte, err error) { panic("not packed") }
+
 func steps(from, to int) plan.Steps {
 	return plan.Steps{
 		From: from, To: to, Seeds: func(int) [][]uint32 { return [][]uint32{nil} },

@@ -1,0 +1,121 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// joined is a rig whose stack goes by horizons of so many windows together.
+func joined(t *testing.T, windows int, size int64, faults func(bool, int64) error) (*rig, plan.Join) {
+	r := newRig(t)
+	var err error
+	o := cachetier.Options{HostBytes: 14_000}
+	r.stack, err = cachetier.Open(t.Context(), r.ds.Features(0), o)
+	require.NoError(t, err)
+	f, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: size, Segment: 4096, Buffers: windows + 12, Depth: 3, Faults: faults})
+	require.NoError(t, err)
+	ok, err := r.stack.Join(t.Context(), f, windows, r.ds.Features(0), o)
+	require.NoError(t, err)
+	require.True(t, ok)
+	t.Cleanup(func() { r.stack.Close(); f.Close() })
+	return r, plan.Join{File: f, Windows: windows}
+}
+
+// Horizons deliver the batches of a plain loop, in its order, with its rows, however many windows and bytes they have, and where the disk
+// fails as well. Nothing of them is left.
+func TestHorizonsDeliverTheSameBatches(t *testing.T) {
+	type batch struct {
+		nbr  []uint32
+		rows []byte
+	}
+	var want []batch
+	r := newRig(t)
+	sampler := sample.NewSampler(sample.AtHand(r.ds.Graph(0)), sample.Config{Fanouts: []int{5, 3}}, 1)
+	s := steps(0, 40)
+	for step := range 40 {
+		var b sample.Batch
+		require.NoError(t, sampler.SampleOne(t.Context(), &b, s.Z(step), s.Seeds(step)[0]))
+		rows := make([]byte, len(b.Inputs()[0])*32)
+		require.NoError(t, r.stack.Gather(t.Context(), rows, b.Inputs()[0]))
+		want = append(want, batch{b.Layers[1].Blocks[0].Nbr, rows})
+	}
+	broken := func(write bool, at int64) error {
+		if at/4096%3 == 0 {
+			return errors.New("the disk is gone")
+		}
+		return nil
+	}
+	for _, windows := range []int{4, 7, 30} {
+		for _, size := range []int64{8 << 10, 64 << 10, 4 << 20} {
+			for _, batches := range []int64{0, 10_000, 1 << 30} {
+				for _, faults := range []func(bool, int64) error{nil, broken} {
+					r, join := joined(t, windows, size, faults)
+					c := r.config(2, batches)
+					c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{150}
+					p := r.pipe(c)
+					for range 2 {
+						n := 0
+						use := func(b *pipeline.Gathered) error {
+							if b.Step != n {
+								return errors.New("not in order")
+							}
+							rows, ok := r.be.Host(b.Rows[0])
+							if !ok || !bytes.Equal(rows, want[n].rows) || !slices.Equal(b.Batch.(*sample.Batch).Layers[1].Blocks[0].Nbr, want[n].nbr) {
+								return fmt.Errorf("another batch %d", n)
+							}
+							n++
+							return nil
+						}
+						require.NoError(t, p.Run(t.Context(), steps(0, 40), use))
+						require.Equal(t, len(want), n)
+					}
+					require.Zero(t, join.File.Stats().UsedBytes)
+					if size > 1<<20 && batches > 0 {
+						require.Positive(t, r.stack.Stats().Join.Spilled, "%d windows, batches of %d bytes", windows, batches)
+					}
+					if faults != nil && size > 1<<20 && batches > 1<<20 {
+						require.Positive(t, r.stack.Stats().Join.Reread)
+					}
+					p.Close()
+				}
+			}
+		}
+	}
+}
+
+// A run of horizons that is cut short leaves nothing, and the next one is whole.
+func TestHorizonsThatAreCutShort(t *testing.T) {
+	r, join := joined(t, 8, 1<<20, nil)
+	c := r.config(2, 1<<30)
+	c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{150}
+	p := r.pipe(c)
+	defer p.Close()
+	for stop := 0; stop < 40; stop += 3 {
+		enough := errors.New("enough")
+		err := p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
+			if b.Step == stop {
+				return enough
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, enough)
+		require.Zero(t, join.File.Stats().UsedBytes)
+	}
+	n := 0
+	require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error {
+		n++
+		return nil
+	}))
+	require.Equal(t, 40, n)
+}

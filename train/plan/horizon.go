@@ -1,0 +1,476 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Packer is a Sampler whose batches can wait on disk.
+type Packer interface {
+	Sampler
+	// Pack appends a batch that Draw drew to dst, and Unpack makes b that batch again. Unpack is called by several goroutines at once, for
+	// different batches, and beside Draw.
+	Pack(dst []byte, b Batch) []byte
+	Unpack(b Batch, src []byte) error
+}
+
+// Join says by what spill horizons go.
+type Join struct {
+	File *spill.File
+	// Windows is how many windows of horizons there are at a time.
+	Windows int
+}
+
+// horizonLeast is how many windows a range has at least that is joined: with fewer the scan and the spill cost more than they save.
+const horizonLeast = 4
+
+// horizon is steps that are drawn, and whose rows are on their way, before the first of them is used: one scan of each table serves all
+// its windows. Batches wait in the spill, each in a run of its own, for their window.
+type horizon struct {
+	from, to int // steps
+	windows  []farWindow
+	at       int                  // of those that are not planned
+	tables   []*cachetier.Horizon // nil for tables that are in memory as a whole
+	bytes    int64                // that it takes of the spill at most
+	full     bool                 // it ended before the steps that it was asked for
+	err      error
+	done     chan struct{} // closed when it is prepared
+}
+
+// far is what a planner has of horizons.
+type far struct {
+	now, next *horizon           // in use, and being prepared
+	end       context.CancelFunc // of preparing
+	ramp      struct {
+		steps int  // of the newest window
+		over  bool // windows are as large as they get
+		many  bool // a horizon had several
+	}
+	drawing sync.Mutex   // held by who draws
+	spare   []Batch      // to draw into
+	redrawn atomic.Int64 // batches that the spill has lost
+	off     bool         // the rest of the range goes without
+}
+
+type farWindow struct{ steps []farStep }
+
+type farStep struct {
+	step  int
+	bytes int // packed
+	run   *spill.Run
+}
+
+// joins says whether the steps of a range go by horizons.
+func (p *Planner) joins() bool {
+	packer, ok := p.Sampler.(Packer)
+	for _, t := range p.Tables {
+		ok = ok && t.Joined()
+	}
+	n := p.steps.To - p.steps.From
+	return ok && !p.far.off && packer != nil && p.Join.File != nil && p.steps.Expand == nil && p.size.steps > 0 && n >= horizonLeast*max(p.windowSteps(), 1)
+}
+
+// nextFar is Next where steps go by horizons.
+func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
+	for {
+		h := p.far.now
+		if h == nil {
+			if h = p.far.next; h == nil {
+				if p.next >= p.steps.To {
+					return nil, nil
+				}
+				h = p.begin(ctx, p.limits())
+			}
+			select {
+			case <-h.done:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			if p.far.next = nil; h.err != nil {
+				h.close()
+				if p.far.off = errors.Is(h.err, errAlone); p.far.off {
+					return p.Next(ctx)
+				}
+				return nil, h.err
+			}
+			p.far.now, p.next = h, h.to
+			p.far.ramp.steps = len(h.windows[0].steps)
+			p.far.ramp.over = p.far.ramp.over || h.full || p.far.ramp.steps >= p.windowSteps()
+			p.far.ramp.many = p.far.ramp.many || len(h.windows) > 1
+			if p.next < p.steps.To {
+				p.far.next = p.begin(ctx, p.limits())
+			}
+		}
+		if h.at < len(h.windows) {
+			return p.planFar(ctx, h)
+		}
+		h.close()
+		p.far.now = nil
+	}
+}
+
+// limits bound a horizon.
+type limits struct {
+	windows, steps int
+	bytes          int64 // of the spill
+}
+
+// limits of the next horizon of a range: a few steps, then a window, then some windows, then as many as there is room for. So the first step
+// waits for no more than it does without horizons.
+func (p *Planner) limits() limits {
+	whole := p.Join.File.Stats().CapacityBytes
+	l := limits{windows: p.Join.Windows, steps: p.steps.To - p.next, bytes: whole}
+	if h := p.far.now; h != nil {
+		l.windows, l.bytes = l.windows-len(h.windows), whole-h.bytes
+	}
+	l.bytes = min(l.bytes, whole/8*7) // so that there is room to prepare the one after
+	switch r := &p.far.ramp; {
+	case !r.over:
+		l.windows, l.steps = 1, min(l.steps, max(p.windowSteps()/rampParts, rampSteps, 2*r.steps))
+	case !r.many:
+		l.windows = min(l.windows, rampWindows)
+	}
+	l.windows = max(l.windows, 1)
+	return l
+}
+
+// rampWindows is how many windows the first horizon of several has.
+const rampWindows = 6
+
+// begin has the next horizon prepared, while others are used.
+func (p *Planner) begin(ctx context.Context, l limits) *horizon {
+	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next}
+	ctx, end := context.WithCancel(ctx)
+	p.far.end = end
+	go func() {
+		defer close(h.done)
+		defer end()
+		h.err = func() (err error) {
+			defer kernels.RecoverMemory(&err)
+			return store.Guard(func() error { return p.prepare(ctx, h, l) })
+		}()
+	}()
+	return h
+}
+
+// prepare draws the steps of h, as far as l allows, sends their batches to the spill, and has the tables scanned for them.
+func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
+	file, packer := p.Join.File, p.Sampler.(Packer)
+	for _, t := range p.Tables {
+		var of *cachetier.Horizon
+		if t.WindowRows() > 0 {
+			of = t.NewHorizon()
+		}
+		h.tables = append(h.tables, of)
+	}
+	h.windows = []farWindow{{}}
+	segment := int64(file.Segment())
+	blocks, windowBytes := int64(0), int64(0)
+	// room is whether the spill has room for h with so many packed bytes. Each run has a segment that is not full.
+	room := func() bool {
+		bytes := blocks + 2*segment*int64(len(h.windows)*len(h.tables))
+		for i, t := range h.tables {
+			if t != nil {
+				bytes += p.Tables[i].SpillBytes(t.Rows())
+			}
+		}
+		h.bytes = bytes
+		return bytes <= l.bytes
+	}
+	var packed []byte
+	for more := true; more && h.to-h.from < l.steps; {
+		from := h.to
+		n := min(p.farGroup(), l.steps-(from-h.from))
+		batches := p.far.batches(packer, n)
+		began := time.Now()
+		if err := p.drawFar(ctx, from, batches); err != nil {
+			return err
+		}
+		p.clock.sample.Add(int64(time.Since(began)))
+		for i, b := range batches {
+			if !p.addFar(h, b, windowBytes+b.Bytes() > p.Bytes/InFlight) {
+				if h.to == h.from {
+					return errAlone
+				}
+				if len(h.windows) < l.windows {
+					h.cut()
+					windowBytes = 0
+				}
+				if windowBytes > 0 || !p.addFar(h, b, false) {
+					more, h.full = false, true
+					break
+				}
+			}
+			packed = packer.Pack(packed[:0], b)
+			blocks += (int64(len(packed)) + segment - 1) / segment * segment
+			var run *spill.Run
+			full, err := !room() && h.to > h.from, error(nil)
+			if !full {
+				run, err = put(ctx, file, packed)
+			}
+			if no := new(spill.FullError); errors.As(err, &no) && h.to > h.from {
+				full, err = true, nil
+			}
+			if err != nil {
+				return err
+			}
+			if full {
+				h.undo()
+				more, h.full = false, true
+				break
+			}
+			w := &h.windows[len(h.windows)-1]
+			w.steps = append(w.steps, farStep{from + i, len(packed), run})
+			windowBytes += b.Bytes()
+			h.to = from + i + 1
+		}
+	}
+	if n := len(h.windows) - 1; len(h.windows[n].steps) == 0 {
+		h.windows = h.windows[:n]
+	}
+	for _, t := range h.tables {
+		if t != nil {
+			t.Done()
+			if err := t.Scan(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// batches are n to draw into.
+func (f *far) batches(from Sampler, n int) []Batch {
+	for len(f.spare) < n {
+		f.spare = append(f.spare, from.New())
+	}
+	return f.spare[:n]
+}
+
+// stop ends the preparing of a horizon, and gives up all horizons.
+func (f *far) stop() {
+	if f.next != nil {
+		f.end()
+		<-f.next.done
+		f.next.close()
+	}
+	if f.now != nil {
+		f.now.close()
+	}
+	f.now, f.next = nil, nil
+}
+
+// errAlone is a horizon that begins with a step that does not fit a cache.
+var errAlone = errors.New("plan: the rows of a step do not fit the cache")
+
+// farGroup is how many steps are drawn together for a horizon: a third of what batches may take.
+func (p *Planner) farGroup() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(1, int(p.Bytes/InFlight/max(p.size.largest, 1)))
+}
+
+// drawFar draws batches of steps from one on.
+func (p *Planner) drawFar(ctx context.Context, from int, into []Batch) error {
+	p.far.drawing.Lock()
+	defer p.far.drawing.Unlock()
+	if err := p.Sampler.Draw(ctx, &p.steps, from, into); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range into {
+		p.size.largest = max(p.size.largest, b.Bytes())
+	}
+	return nil
+}
+
+// addFar adds a step to the last window of h, unless that is full: of a table's cache, or of what batches may take.
+func (p *Planner) addFar(h *horizon, b Batch, full bool) bool {
+	if full && len(h.windows[len(h.windows)-1].steps) > 0 {
+		return false
+	}
+	inputs := b.Inputs()
+	for i, t := range h.tables {
+		if t != nil && !t.Add(inputs[p.Types[i]]) {
+			for _, before := range h.tables[:i] {
+				if before != nil {
+					before.Undo()
+				}
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func (h *horizon) cut() {
+	for _, t := range h.tables {
+		if t != nil {
+			t.Cut()
+		}
+	}
+	h.windows = append(h.windows, farWindow{})
+}
+
+// undo takes back the last step that was added.
+func (h *horizon) undo() {
+	for _, t := range h.tables {
+		if t != nil {
+			t.Undo()
+		}
+	}
+}
+
+// put sends bytes to a run, the n-th piece with count n.
+func put(ctx context.Context, f *spill.File, packed []byte) (*spill.Run, error) {
+	run := f.NewRun()
+	for n := 0; len(packed) > 0; n++ {
+		b, err := f.Buffer(ctx)
+		if err == nil {
+			b.Used, b.Count = copy(b.Bytes, packed), n
+			packed = packed[b.Used:]
+			err = run.Append(b)
+		}
+		if err != nil {
+			run.Drop()
+			return nil, err
+		}
+	}
+	return run, nil
+}
+
+// planFar plans the next window of h: its batches come back from the spill.
+func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
+	for _, t := range p.Tables {
+		if err := t.Room(ctx); err != nil {
+			return nil, err
+		}
+	}
+	far := h.windows[h.at]
+	w := &Window{}
+	if err := p.flight.wait(ctx, 0, int64(len(far.steps))*p.largest(), p.Bytes); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := p.unpack(ctx, w, far.steps); err != nil {
+		return nil, err
+	}
+	p.clock.unpack.Add(int64(time.Since(began)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began, rows := time.Now(), 0
+	for i, t := range p.Tables {
+		ids := make([][]uint32, len(w.Steps))
+		for k, d := range w.Steps {
+			ids[k] = d.Batch.Inputs()[p.Types[i]]
+		}
+		var r *cachetier.Window
+		var err error
+		if of := h.tables[i]; of != nil {
+			r, err = of.Next(ctx, ids)
+		} else {
+			t.Expect(ids)
+			r, err = t.Next(ctx, len(ids))
+		}
+		if err != nil {
+			return nil, err
+		}
+		w.Rows = append(w.Rows, r)
+		rows += r.Rows()
+	}
+	h.at++
+	p.size.note(w)
+	p.clock.plan.Add(int64(time.Since(began)))
+	p.clock.steps.Store(int64(len(w.Steps)))
+	p.clock.rows.Store(int64(rows))
+	return w, nil
+}
+
+func (p *Planner) largest() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.size.largest
+}
+
+// unpack makes the batches of steps again. Those that the spill has lost are drawn anew.
+func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error {
+	packer := p.Sampler.(Packer)
+	w.Steps = make([]Drawn, len(steps))
+	for i, s := range steps {
+		w.Steps[i] = Drawn{s.step, p.flight.take(packer)}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(len(steps), runtime.GOMAXPROCS(0)) {
+		g.Go(func() error {
+			var packed []byte
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(steps) {
+					return nil
+				}
+				var err error
+				if packed, err = get(ctx, steps[i], packed); err == nil {
+					err = packer.Unpack(w.Steps[i].Batch, packed)
+				}
+				switch {
+				case errors.Is(err, spill.ErrDamaged):
+					p.far.redrawn.Add(1)
+					err = p.drawFar(ctx, steps[i].step, []Batch{w.Steps[i].Batch})
+					if err != nil {
+						return err
+					}
+				case err != nil:
+					return err
+				}
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, d := range w.Steps {
+		p.flight.add(d.Batch)
+	}
+	return nil
+}
+
+// get brings the bytes of a step into b.
+func get(ctx context.Context, s farStep, b []byte) ([]byte, error) {
+	if cap(b) < s.bytes {
+		b = make([]byte, s.bytes+s.bytes/4)
+	}
+	b = b[:s.bytes]
+	segment := s.run.Segment()
+	return b, s.run.Each(ctx, func(piece []byte, n int) error {
+		copy(b[n*segment:], piece)
+		return nil
+	})
+}
+
+// close gives up what h has in the spill.
+func (h *horizon) close() {
+	for ; h.at < len(h.windows); h.at++ {
+		for _, s := range h.windows[h.at].steps {
+			s.run.Drop()
+		}
+	}
+	for _, t := range h.tables {
+		if t != nil {
+			t.Close()
+		}
+	}
+	h.tables = nil
+}
