@@ -95,6 +95,9 @@ func Run(
 	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
 	t.result.Run = t.dir.Path()
 	t.place()
+	if err := t.spill(ctx); err != nil {
+		return nil, err
+	}
 	if err := t.begin(ctx, version); ended(ctx, err) {
 		return nil, ctx.Err()
 	} else if err != nil {
@@ -453,6 +456,9 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err := t.planReuse(ctx); err != nil {
 		return err
 	}
+	if !t.reuses() { // whose draws depend on steps before
+		t.tiers.EpochSteps = t.task.Steps()
+	}
 	before := kernels.HostBytes()
 	if err := t.rehearse(b, 0); err != nil {
 		return err
@@ -479,6 +485,15 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	d := t.tiers.Disk
 	t.eval.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
 	return t.openAudit(ctx)
+}
+
+// spill makes the disk space that later windows' rows go to, and says why where there is none.
+func (t *trainer) spill(ctx context.Context) error {
+	why, err := t.tiers.Spill(ctx, t.dir.Path())
+	if why != "" {
+		t.note("%s", why)
+	}
+	return err
 }
 
 // learning says how learnt rows are kept.

@@ -48,6 +48,7 @@ type trainOptions struct {
 	host, topology   autoSize
 	eval             autoSize
 	batch            autoSize // blocks in flight
+	spill            autoSize
 	memory           byteSize
 	run, listen      string
 	resume           bool
@@ -133,6 +134,7 @@ func (o *trainOptions) texts() {
 	o.epochs, o.patience = autoCount(o.Epochs), autoCount(o.Patience)
 	o.eval, o.memory = autoSize(o.EvalBytes), byteSize(o.MemoryBytes)
 	o.batch, o.host, o.topology = autoSize(o.BatchBytes), autoSize(o.Cache.HostBytes), autoSize(o.TopologyBytes)
+	o.spill = autoSize(o.SpillBytes)
 }
 
 // flags binds every option, its value now the default.
@@ -228,6 +230,9 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.policy, "policy", o.policy, "which rows the host keeps: "+texts(policy.Kinds))
 	f.IntVar(&o.Window, "window", o.Window, "steps whose lists and rows are read together; 0 as many as fit")
 	f.IntVar(&o.Lookahead, "lookahead", o.Lookahead, "windows drawn before the one whose reads are planned, for belady to see")
+	f.Var(&o.spill, "spill", "disk space for rows that later windows want, so that an epoch reads the table few times; 0 none; auto is as much as pays, "+
+		"and half of the free space at most")
+	f.StringVar(&o.Tmp, "tmp", o.Tmp, "directory of the spill (default the run directory)")
 	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: "+texts(disk.Kinds))
 	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
@@ -275,7 +280,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.LayerDtype = ""
 	}
 	o.EvalBytes, o.MemoryBytes = int64(o.eval), int64(o.memory)
-	o.BatchBytes, o.TopologyBytes = int64(o.batch), int64(o.topology)
+	o.BatchBytes, o.TopologyBytes, o.SpillBytes = int64(o.batch), int64(o.topology), int64(o.spill)
 	o.Cache = cachetier.Options{
 		DeviceBytes: int64(o.device), HostBytes: int64(o.host),
 		Policy: cachetier.Policy(o.policy), Engine: disk.Kind(o.engine),

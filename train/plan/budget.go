@@ -22,6 +22,7 @@ type Budget struct {
 	Device   int64 `json:"device_bytes"`            // feature rows from the first on
 	Host     int64 `json:"host_bytes"`              // feature rows: static, or waiting for their step, or kept for a later one
 	History  int64 `json:"history_bytes,omitempty"` // hidden rows of earlier steps
+	Join     int64 `json:"join_bytes,omitempty"`    // to know which windows want which rows, and to fill segments of a spill
 	Group    int   `json:"group"`                   // steps that are drawn and read together, as far as the first batch tells
 }
 
@@ -30,6 +31,9 @@ func (b Budget) String() string {
 	history := ""
 	if b.History > 0 {
 		history = fmt.Sprintf("hidden rows of earlier steps %s, ", size(b.History))
+	}
+	if b.Join > 0 {
+		history += fmt.Sprintf("the join of windows %s, ", size(b.Join))
 	}
 	return fmt.Sprintf("memory %s: topology %s, features %s, %s%s of batches drawn ahead, %s a step, %s the rest",
 		size(b.Total), size(b.Topology), size(b.Host+b.Device), history, size(b.Batches), size(b.Step), size(b.Fixed))
@@ -40,6 +44,7 @@ func (b Budget) String() string {
 type Demand struct {
 	Fixed, Step int64
 	History     int64 // hidden rows of earlier steps, with their index
+	Join        int64 // what horizons take beside the spill
 	Batches     Batches
 	Rows        []Rows  // of each feature table
 	Lists       []Lists // of each relation
@@ -68,14 +73,14 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	offsets, allLists := d.lists()
 	batch, ahead := d.Batches.Need()
 	lists, scratch := allLists-offsets, d.Batches.Scratch
-	b := Budget{Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0), History: d.History}
+	b := Budget{Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0), History: d.History, Join: d.Join}
 	one := d.Batches.step()
-	least := b.Fixed + d.Step + d.History + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
+	least := b.Fixed + d.Step + d.History + d.Join + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
 	if total < least {
 		return b, &NotEnough{total, Budget{Total: least, Fixed: b.Fixed, Step: d.Step, History: d.History, Batches: orElse(given.Batches, batch),
 			Topology: orElse(given.Topology, offsets), Device: b.Device, Host: max(given.Host, 0)}}
 	}
-	room := total - b.Fixed - d.Step - d.History - b.Device
+	room := total - b.Fixed - d.Step - d.History - d.Join - b.Device
 	table = max(0, table-b.Device)
 	best := math.Inf(1)
 	// What is left is for neighbour lists, for rows, and for the blocks of as many steps as the rows allow. How much of it

@@ -23,13 +23,18 @@ type Options struct {
 	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below it less what lies outside the
 	// heap. 0: half of the machine's memory, or of what its control group allows.
 	MemoryBytes int64 `json:"memory_bytes"`
+	// SpillBytes is what an epoch may have of the disk for rows that later windows want: see cachetier.Horizon. 0: none. Auto: as much as
+	// the cost model finds worth it, and half of the free space at most.
+	SpillBytes int64 `json:"spill_bytes"`
+	// Tmp is the directory of the spill. Default: the run's.
+	Tmp string `json:"tmp,omitempty"`
 	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of MemoryBytes.
 	Cache cachetier.Options `json:"cache"`
 }
 
 // DefaultOptions leaves all to MemoryBytes, and that to the machine.
 func DefaultOptions() Options {
-	return Options{Workers: 2, BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, Cache: cachetier.Options{HostBytes: Auto}}
+	return Options{Workers: 2, BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, SpillBytes: Auto, Cache: cachetier.Options{HostBytes: Auto}}
 }
 
 // maxLookahead is far beyond what is of use.
@@ -47,6 +52,7 @@ func (o Options) Validate() error {
 	fail(o.MemoryBytes < 0, "{memory_bytes} %d: at least 0", o.MemoryBytes)
 	fail(o.BatchBytes < Auto, "{batch_bytes} %d: at least 0", o.BatchBytes)
 	fail(o.TopologyBytes < Auto, "{topology_bytes} %d: at least 0", o.TopologyBytes)
+	fail(o.SpillBytes < Auto, "{spill_bytes} %d: at least 0", o.SpillBytes)
 	fail(o.Window < 0 || o.Window > plan.MaxWindow, "{window} %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
 	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "{lookahead} %d: from 0 to %d", o.Lookahead, maxLookahead)
 	cache := o.Cache

@@ -49,16 +49,20 @@ type Tiers struct {
 	Pipe    *pipeline.Pipeline
 	// MostSteps bounds the steps that are drawn together; 0: memory alone does. It is set before Open.
 	MostSteps int
+	// EpochSteps is how many steps an epoch has, by which a spill is planned; 0: none is. It is set before Open.
+	EpochSteps int
 
 	data     *data.Data
 	draws    sample.Config
 	learning Learning
 	place    mutable.Place // of Learnt, all together
 	be       kernels.Backend
-	staging  *kernels.Staging // of WriteBack
-	total    int64            // bytes for all
-	lists    []int64          // bytes of Topology
-	inputs   []int            // rows that the first batch reads of each stack, and others about as many
+	staging  *kernels.Staging    // of WriteBack
+	total    int64               // bytes for all
+	lists    []int64             // bytes of Topology
+	caches   []cachetier.Options // of Stacks
+	join     joining
+	inputs   []int // rows that the first batch reads of each stack, and others about as many
 	heap     HeapLimit
 	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
 }
@@ -217,6 +221,16 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
 	}
+	if d.Join = t.planJoin(d, budget); d.Join > 0 {
+		with, err := d.Split(t.total, plan.Budget{
+			Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
+		})
+		if err == nil {
+			budget = with
+		} else { // there is no room for it
+			d.Join, t.join = 0, joining{ways: t.join.ways}
+		}
+	}
 	t.Budget = budget
 	parts := d.Divide(budget)
 	for i, r := range relations {
@@ -245,7 +259,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		if err != nil {
 			return err
 		}
-		t.Stacks, t.inputs = append(t.Stacks, s), append(t.inputs, d.Rows[i].Inputs)
+		t.Stacks, t.inputs, t.caches = append(t.Stacks, s), append(t.inputs, d.Rows[i].Inputs), append(t.caches, cache)
 		tables = append(tables, of)
 		if bytes := d.Rows[i].Count * d.Rows[i].Bytes; !t.Disk.Direct && bytes >= largest {
 			kind, why := s.Engine()
@@ -360,6 +374,9 @@ func (t *Tiers) Close() {
 	}
 	for _, s := range t.Stacks {
 		s.Close()
+	}
+	if t.join.file != nil {
+		t.join.file.Close()
 	}
 	for _, l := range t.Learnt {
 		l.Close()

@@ -1,0 +1,131 @@
+package tiers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/plan"
+)
+
+// joining is what the horizons of a run are to have, as Open has found.
+type joining struct {
+	options spill.Options
+	windows int
+	ways    plan.Ways
+	file    *spill.File
+}
+
+// maxWindows bounds the windows that horizons have together.
+const maxWindows = 64
+
+// leastWindows is how many they have at least: two of a horizon, while one is used and one more is left.
+const leastWindows = 4
+
+// planJoin says whether an epoch goes by horizons, and what memory that takes, with the budget that there is without.
+func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
+	t.join = joining{}
+	steps := t.EpochSteps
+	if t.SpillBytes == 0 || steps == 0 || t.learnsRows() {
+		return 0
+	}
+	t.join.ways = d.Ways(b, steps, max(t.SpillBytes, 0))
+	w := t.join.ways
+	size := t.SpillBytes
+	if size == Auto {
+		if !t.Disk.Direct || !w.JoinPays() {
+			return 0
+		}
+		size = int64(float64(w.SpillBytes) * autoSpill)
+	}
+	j := &t.join
+	j.windows = min(maxWindows, max(leastWindows, w.WindowCount+w.WindowCount/4+4))
+	tables := len(t.Types)
+	// A segment is that of a window that is being filled: together they take a twentieth of the memory at most.
+	sets := func() (bytes int64) {
+		for i := range d.Rows {
+			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.windows)
+		}
+		return bytes
+	}
+	for j.windows > leastWindows && sets() > t.total/setsPart {
+		j.windows--
+	}
+	o := spill.Options{Bytes: size, Depth: spillDepth}
+	o.Buffers = (j.windows+o.Depth)*tables + 4
+	largest := int64(0)
+	for _, r := range d.Rows {
+		largest = max(largest, r.Bytes)
+	}
+	least := max(spill.LeastSegment, 1<<bits.Len64(uint64(largest+127)))
+	o.Segment = max(least, min(spill.UsualSegment, 1<<(bits.Len64(uint64(t.total/buffersPart/int64(o.Buffers)))-1)))
+	j.options = o
+	return o.MemoryBytes() + sets() + readerBytes([]int64{d.Rows[0].Count * d.Rows[0].Bytes})
+}
+
+const (
+	autoSpill   = 1.15 // of what one horizon takes by the model
+	setsPart    = 12   // of the memory, for the rows that windows want
+	buffersPart = 20   // of the memory, for segments
+	spillDepth  = 8
+)
+
+// learnsRows reports whether a table's rows change: they are read by windows.
+func (t *Tiers) learnsRows() bool {
+	for i := range t.Types {
+		if t.IsLearnt(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// Spill makes the spill that Open has planned, in a directory that is there. Without space for it, or where the directory cannot be written
+// to, the run goes by windows, and why says so; it is empty otherwise.
+func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
+	j := &t.join
+	if j.windows == 0 {
+		return "", nil
+	}
+	o := j.options
+	if o.Dir = t.Tmp; o.Dir == "" {
+		o.Dir = dir
+	}
+	auto := t.SpillBytes == Auto
+	if free, err := spill.Free(o.Dir); err == nil && auto {
+		o.Bytes = min(o.Bytes, free/2)
+	}
+	switch {
+	case spill.InMemory(o.Dir) && auto:
+		return fmt.Sprintf("%s lies in memory: no spill there, rows are read by windows; {tmp} names another directory", o.Dir), nil
+	case o.Bytes < int64(o.Segment*(j.windows+2)):
+		return fmt.Sprintf("a spill of %s is too small for %d windows of segments of %s: rows are read by windows",
+			kernels.FormatBytes(o.Bytes), j.windows, kernels.FormatBytes(int64(o.Segment))), nil
+	}
+	if j.file, err = spill.Create(o); err != nil {
+		return fmt.Sprintf("%v: rows are read by windows; {tmp} names another directory, {spill_bytes} a smaller spill", errors.Unwrap(err)), nil
+	}
+	for i, s := range t.Stacks {
+		cache := t.caches[i]
+		if _, err := s.Join(ctx, j.file, j.windows, t.data.Input(t.Types[i]).Features, cache); err != nil {
+			return "", err
+		}
+	}
+	t.Planner.Join = plan.Join{File: j.file, Windows: j.windows}
+	return "", nil
+}
+
+// SpillStats is what the spill did, and whether there is one.
+func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
+	if t.join.file == nil {
+		return s, false
+	}
+	return t.join.file.Stats(), true
+}
+
+// Ways are the ways to bring the rows of an epoch, with the budget that there is.
+func (t *Tiers) Ways() plan.Ways { return t.join.ways }
