@@ -195,7 +195,7 @@ func (p soFar) Load(*checkpoint.State) error {
 	for _, e := range epochs {
 		t.result.Losses = append(t.result.Losses, e.Loss)
 	}
-	t.before = before{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk, learnt: at.SoFar.Embeddings}
+	t.before = before{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk, learnt: at.SoFar.Embeddings, spill: at.SoFar.Spill}
 	t.peak.RSS, t.peak.File = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
 	return nil
 }

@@ -39,6 +39,10 @@ type Plan struct {
 	StepSeconds   float64 `json:"step_seconds"`   // forward, backward; measured
 	Seconds       float64 `json:"seconds"`
 
+	// Ways are those to bring the feature rows of an epoch, and Joined says that it is the join that will.
+	Ways   *plan.Ways `json:"ways,omitempty"`
+	Joined bool       `json:"joined"`
+
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
 	// Tables is what each table of a graph of several types, or with tables of edges, has of InputRows, ColdRows, FeatureBytes and LoadSeconds.
@@ -125,6 +129,16 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		p.EdgeInputs = append(p.EdgeInputs, e)
 	}
 	p.MissRate = p.ColdRows / max(p.InputRows, 1)
+	if p.ColdRows > 0 && !t.reuses() && !t.learns() {
+		cold := make([]float64, len(forecasts))
+		for i, f := range forecasts {
+			cold[i] = plan.ReadingOf("", f, p.Drawn).ColdRows
+		}
+		w := t.tiers.Ways(p.Steps, cold)
+		if p.Ways, p.Joined = &w, t.tiers.Joins(); p.Joined {
+			p.LoadSeconds = w.Join.Seconds / float64(p.Steps)
+		}
+	}
 	began := time.Now()
 	if err := t.rehearse(last[0].Batch.(*sample.Batch), last[0].Step); err != nil {
 		return nil, err

@@ -106,6 +106,7 @@ func (t *trainer) now() *run.Result {
 	stages := t.tiers.Pipe.Stats().Sub(m.other)
 	r.SetTables(t.tiers, each(nil, m.done, t.before.tables, cachetier.Stats.Add))
 	r.Embeddings = run.EmbeddingsOf(t.tiers, t.before.learnt)
+	r.Spill = run.SpillOf(t.tiers, t.before.spill)
 	r.Stages = stages.Add(t.before.stages)
 	r.LimitingStage = r.Stages.Limiting()
 	r.Topology, r.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers.Planner)

@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
@@ -272,6 +273,7 @@ type before struct {
 	stages    pipeline.Stats
 	evaluated cachetier.Disk
 	learnt    []run.EmbeddingOf
+	spill     *spill.Stats
 }
 
 // newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
@@ -727,6 +729,7 @@ func (t *trainer) collect() {
 	t.result.LimitingStage = t.result.Stages.Limiting()
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
 	t.result.Embeddings = run.EmbeddingsOf(t.tiers, t.before.learnt)
+	t.result.Spill = run.SpillOf(t.tiers, t.before.spill)
 	t.result.History = t.reuseReport()
 	t.result.Topology, t.result.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers.Planner)
 	t.result.Latency, _ = run.LatencyOf(t.tiers.Stacks)

@@ -53,6 +53,8 @@ func keyOf(flag string) string {
 		return part + "_bytes"
 	case flag == "memory":
 		return "memory_bytes"
+	case flag == "spill":
+		return "spill_bytes"
 	case flag == "disk-engine":
 		return "engine"
 	}

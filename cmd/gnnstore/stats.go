@@ -260,6 +260,10 @@ func printRows(w io.Writer, r *run.Result) {
 	d := r.Disk
 	printf(w, "\ndisk: %s   rows: wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
 		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
+	if j, s := r.Join, r.Spill; j != nil && s != nil {
+		printf(w, "join: %s horizons   rows: %s sent to their first window, %s on to the next%s   spill: %s of %s held at most, %s written, %s read\n",
+			count(j.Horizons), count(j.Spilled), count(j.Forwarded), reread(j), size(s.PeakBytes), size(s.CapacityBytes), size(s.BytesWritten), size(s.BytesRead))
+	}
 	if t := r.Topology; t != nil {
 		printf(w, "topology: %s of %s lists in memory (%s)",
 			count(t.UsedRows), count(t.Lists), size(t.IndexBytes+t.UsedBytes))
@@ -269,6 +273,14 @@ func printRows(w io.Writer, r *run.Result) {
 		}
 		fmt.Fprintln(w)
 	}
+}
+
+// reread is what a damaged spill had lost, if anything.
+func reread(j *cachetier.Join) string {
+	if j.Reread == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s lost by the spill and read from the table", count(j.Reread))
 }
 
 // printTimes is what took how long, and the most memory.

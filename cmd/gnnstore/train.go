@@ -24,6 +24,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/stream"
@@ -372,6 +373,24 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 		{"computing", seconds(p.StepSeconds), ""},
 		{"in all", seconds(p.Seconds), "limited by " + p.LimitingStage},
 	})
+	if w := p.Ways; w != nil {
+		way := func(name string, v plan.Way, taken bool) []string {
+			if taken {
+				name += ", as it will be"
+			}
+			return []string{name, seconds(v.Seconds), fmt.Sprintf("%s read, %s written", size(int64(v.Read)), size(int64(v.Written)))}
+		}
+		byWindows := p.Window > 1 && !p.Joined
+		fmt.Fprintln(stdout, "\nfeature rows of an epoch, three ways:")
+		tabulate(stdout, [][]string{
+			way("row by row", w.Rows, p.Window == 1 && !p.Joined),
+			way(fmt.Sprintf("by %d windows", w.WindowCount), w.Windows, byWindows),
+			way("by a join", w.Join, p.Joined),
+		})
+		if !p.Joined {
+			printf(stdout, "the join would take %s of disk space (--spill)\n", size(w.SpillBytes))
+		}
+	}
 	for _, t := range p.Tables {
 		printf(stdout, "rows of %s: %s a step, %s of them from disk, %s read in %s\n", t.Type, count(int64(t.InputRows)), count(int64(t.ColdRows)),
 			size(int64(t.FeatureBytes)), seconds(t.LoadSeconds))

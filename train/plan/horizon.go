@@ -43,7 +43,6 @@ type horizon struct {
 	at       int                  // of those that are not planned
 	tables   []*cachetier.Horizon // nil for tables that are in memory as a whole
 	bytes    int64                // that it takes of the spill at most
-	full     bool                 // it ended before the steps that it was asked for
 	err      error
 	done     chan struct{} // closed when it is prepared
 }
@@ -52,15 +51,11 @@ type horizon struct {
 type far struct {
 	now, next *horizon           // in use, and being prepared
 	end       context.CancelFunc // of preparing
-	ramp      struct {
-		steps int  // of the newest window
-		over  bool // windows are as large as they get
-		many  bool // a horizon had several
-	}
-	drawing sync.Mutex   // held by who draws
-	spare   []Batch      // to draw into
-	redrawn atomic.Int64 // batches that the spill has lost
-	off     bool         // the rest of the range goes without
+	begun     int                // horizons of the range
+	drawing   sync.Mutex         // held by who draws
+	spare     []Batch            // to draw into
+	redrawn   atomic.Int64       // batches that the spill has lost
+	off       bool               // the rest of the range goes without
 }
 
 type farWindow struct{ steps []farStep }
@@ -105,9 +100,6 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 				return nil, h.err
 			}
 			p.far.now, p.next = h, h.to
-			p.far.ramp.steps = len(h.windows[0].steps)
-			p.far.ramp.over = p.far.ramp.over || h.full || p.far.ramp.steps >= p.windowSteps()
-			p.far.ramp.many = p.far.ramp.many || len(h.windows) > 1
 			if p.next < p.steps.To {
 				p.far.next = p.begin(ctx, p.limits())
 			}
@@ -135,10 +127,12 @@ func (p *Planner) limits() limits {
 		l.windows, l.bytes = l.windows-len(h.windows), whole-h.bytes
 	}
 	l.bytes = min(l.bytes, whole/8*7) // so that there is room to prepare the one after
-	switch r := &p.far.ramp; {
-	case !r.over:
-		l.windows, l.steps = 1, min(l.steps, max(p.windowSteps()/rampParts, rampSteps, 2*r.steps))
-	case !r.many:
+	switch p.far.begun {
+	case 0:
+		l.windows, l.steps = 1, min(l.steps, max(p.windowSteps()/rampParts, rampSteps))
+	case 1:
+		l.windows = 1
+	case 2:
 		l.windows = min(l.windows, rampWindows)
 	}
 	l.windows = max(l.windows, 1)
@@ -150,6 +144,7 @@ const rampWindows = 6
 
 // begin has the next horizon prepared, while others are used.
 func (p *Planner) begin(ctx context.Context, l limits) *horizon {
+	p.far.begun++
 	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next}
 	ctx, end := context.WithCancel(ctx)
 	p.far.end = end
@@ -208,7 +203,7 @@ func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
 					windowBytes = 0
 				}
 				if windowBytes > 0 || !p.addFar(h, b, false) {
-					more, h.full = false, true
+					more = false
 					break
 				}
 			}
@@ -227,7 +222,7 @@ func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
 			}
 			if full {
 				h.undo()
-				more, h.full = false, true
+				more = false
 				break
 			}
 			w := &h.windows[len(h.windows)-1]

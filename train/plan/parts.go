@@ -32,7 +32,9 @@ type Rows struct {
 	Fixed int64
 	// Rewritten says that steps change the rows that they read, and Noted is what the host cache takes to know which it has changed.
 	Rewritten bool
-	Noted     int64
+	// Cold is how many rows a step of a window is known to read, where that is known. Default 0: it is not.
+	Cold  float64
+	Noted int64
 }
 
 // Need is nothing, since any row can be read for its step, and the whole table.

@@ -127,7 +127,7 @@ func (p *Planner) Begin(steps Steps) {
 	}
 	p.steps, p.next, p.last = steps, steps.From, 0
 	p.far.stop()
-	p.far.ramp.steps, p.far.ramp.over, p.far.ramp.many, p.far.off = 0, false, false, false
+	p.far.begun, p.far.off = 0, false
 	p.writes.begin(steps.From)
 }
 

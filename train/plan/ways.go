@@ -50,6 +50,9 @@ func (d Demand) Ways(b Budget, steps int, spill int64) (w Ways) {
 		rows := float64(r.Inputs*steps) * (1 - min(1, inMemory/float64(r.Count)))
 		w.Rows.add(Way{Seconds: rows * (d.Disk.SecondsPerRead + 4096/d.Disk.BytesPerSecond), Read: rows * 4096})
 		wanted := union * (1 - kept)
+		if r.Cold > 0 {
+			wanted = min(r.Cold*group, float64(r.Count))
+		}
 		seconds, read := d.Disk.SpreadBytes(wanted, float64(r.Count), float64(r.Bytes))
 		w.Windows.add(Way{Seconds: seconds * windows, Read: read * windows})
 		j := joined{float64(r.Count), float64(r.Bytes), wanted * windows, 0}
@@ -74,6 +77,6 @@ func (d Demand) Ways(b Budget, steps int, spill int64) (w Ways) {
 
 // JoinPays reports whether the join keeps the device busy for so much less than windows do that it is worth its memory and writes.
 func (w Ways) JoinPays() bool {
-	const least = 10 // seconds of an epoch
+	const least = 3 // seconds of an epoch
 	return w.WindowCount >= horizonLeast && w.Windows.Seconds-w.Join.Seconds >= least && w.Join.Seconds <= 0.8*w.Windows.Seconds
 }

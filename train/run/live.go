@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/tiers"
@@ -169,6 +170,18 @@ func EmbeddingsOf(t *tiers.Tiers, before []EmbeddingOf) (all []EmbeddingOf) {
 		all = append(all, e)
 	}
 	return all
+}
+
+// SpillOf is what the spill did, nil where there is none. before is what a resumed run had by then, or nil.
+func SpillOf(t *tiers.Tiers, before *spill.Stats) *spill.Stats {
+	s, ok := t.SpillStats()
+	switch {
+	case !ok:
+		return before
+	case before != nil:
+		s = s.Add(*before)
+	}
+	return &s
 }
 
 // RelationOf is what was drawn from of one relation of several.

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 )
@@ -68,13 +69,14 @@ type Result struct {
 	ParamsXXH3 string `json:"params_xxh3"`
 
 	// What not every run has is left out. Topology counts for evaluation, too, as does Latency. Live is of a run that goes on; Advice says what limits it, and what to change.
-	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
-	Topology   *Topology   `json:"topology,omitempty"`
-	Latency    *Latency    `json:"latency_seconds,omitempty"`
-	Window     *Window     `json:"window,omitempty"`
-	Memory     *Memory     `json:"memory,omitempty"`
-	Live       *Live       `json:"live,omitempty"`
-	Advice     string      `json:"advice,omitempty"`
+	AutoEpochs *AutoEpochs  `json:"auto_epochs,omitempty"`
+	Topology   *Topology    `json:"topology,omitempty"`
+	Latency    *Latency     `json:"latency_seconds,omitempty"`
+	Window     *Window      `json:"window,omitempty"`
+	Spill      *spill.Stats `json:"spill,omitempty"`
+	Memory     *Memory      `json:"memory,omitempty"`
+	Live       *Live        `json:"live,omitempty"`
+	Advice     string       `json:"advice,omitempty"`
 }
 
 // Epoch is one pass over the training seeds. The keys of TrainAcc, ValidAcc and TestAcc end with Metric.Key: they are train_acc,

@@ -16,7 +16,6 @@ import (
 type joining struct {
 	options spill.Options
 	windows int
-	ways    plan.Ways
 	file    *spill.File
 }
 
@@ -28,13 +27,12 @@ const leastWindows = 4
 
 // planJoin says whether an epoch goes by horizons, and what memory that takes, with the budget that there is without.
 func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
-	t.join = joining{}
+	t.join, t.demanded = joining{}, d
 	steps := t.EpochSteps
 	if t.SpillBytes == 0 || steps == 0 || t.learnsRows() {
 		return 0
 	}
-	t.join.ways = d.Ways(b, steps, max(t.SpillBytes, 0))
-	w := t.join.ways
+	w := d.Ways(b, steps, max(t.SpillBytes, 0))
 	size := t.SpillBytes
 	if size == Auto {
 		if !t.Disk.Direct || !w.JoinPays() {
@@ -127,5 +125,14 @@ func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
 	return t.join.file.Stats(), true
 }
 
-// Ways are the ways to bring the rows of an epoch, with the budget that there is.
-func (t *Tiers) Ways() plan.Ways { return t.join.ways }
+// Joins reports whether epochs go by horizons, as far as Open knows: where Spill finds no space they do not.
+func (t *Tiers) Joins() bool { return t.join.windows > 0 }
+
+// Ways are those to bring the rows of an epoch of so many steps, where a step of a window reads cold rows of each table.
+func (t *Tiers) Ways(steps int, cold []float64) plan.Ways {
+	d := t.demanded
+	for i, n := range cold {
+		d.Rows[i].Cold = n
+	}
+	return d.Ways(t.Budget, steps, t.join.options.Bytes)
+}

@@ -62,7 +62,8 @@ type Tiers struct {
 	lists    []int64             // bytes of Topology
 	caches   []cachetier.Options // of Stacks
 	join     joining
-	inputs   []int // rows that the first batch reads of each stack, and others about as many
+	demanded plan.Demand // of Open
+	inputs   []int       // rows that the first batch reads of each stack, and others about as many
 	heap     HeapLimit
 	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
 }
@@ -228,7 +229,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		if err == nil {
 			budget = with
 		} else { // there is no room for it
-			d.Join, t.join = 0, joining{ways: t.join.ways}
+			d.Join, t.join = 0, joining{}
 		}
 	}
 	t.Budget = budget
