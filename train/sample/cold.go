@@ -201,6 +201,8 @@ type partial struct {
 	sync.Mutex
 	selection
 	seen int // neighbours
+
+	out, places []uint32 // of Floyd's algorithm, where no block has place for them
 }
 
 // partial is that of a pair: of as many as keep, and of numbers up to limit.

@@ -16,6 +16,8 @@
 // hop by hop and relation by relation: the lists that are on disk and that any batch wants are read in one pass over the file, and
 // the sources of each type are numbered once a hop.
 //
+// [Sampler.SampleFar] draws more batches than fit in memory with one pass of the file a hop: what does not fit waits in a [Room].
+//
 // Edges may bring [Values] along, from [Sampler.Bring] on: a block has them beside its neighbours. They change no draw, and are read
 // once all hops are drawn.
 //
@@ -35,7 +37,8 @@
 // goroutine at a time; several Samplers may share one topology. Where lists are mapped, set Sampler.Guard to store.Guard.
 //
 // Start at [Sampler.Sample]. What a worker does is in drawer.go; how neighbours are chosen in choose.go; how lists are read in
-// cold.go, and values in values.go; how edges are left out in without.go; what batches are as bytes in pack.go.
+// cold.go, and values in values.go; how edges are left out in without.go; what batches are as bytes in
+// pack.go; how more of them are drawn than fit in memory in horizon.go.
 //
 // # Why not
 //

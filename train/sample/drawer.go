@@ -21,6 +21,7 @@ type drawer struct {
 	chooser
 	star    star
 	lists   [ahead]list
+	bytes   []byte // of a batch
 	touched uint32 // a sum of what was read early, so that reading it is not left out
 
 	// For weights: of each destination, how many neighbours stand behind a drawn one, and of each source, 1/√d̂.

@@ -157,6 +157,9 @@ func (s *Sampler) unpack(b *Batch, src []byte) (hops int, rest []byte, err error
 		}
 		s.checkRows(&u, b)
 	} else {
+		for k := range b.edgeRows {
+			b.edgeRows[k] = b.edgeRows[k][:0]
+		}
 		s.unpackWithout(&u, b)
 	}
 	if u.bad || len(u.src) > 0 {

@@ -28,6 +28,7 @@ type Sampler struct {
 	sets      [][][]*relation // what is drawn together, by hop
 	drawers   []drawer
 	jobs      []job
+	own       []*Batch // of SampleFar
 	cold
 }
 

@@ -169,26 +169,8 @@ func (j *job) heldOf(i int) *held {
 func (s *Sampler) readHeld(ctx context.Context, jobs []job) error {
 	lists := int64(0)
 	for i := range jobs {
-		j := &jobs[i]
-		lists += int64(len(j.held))
-		ids, weights := 0, 0
-		for _, h := range j.held {
-			ids += j.topo.Degree(j.dst[h.dst])
-		}
-		if s.Weighted {
-			weights = ids
-		}
-		j.arena, j.weights = resize(j.arena, ids), resize(j.weights, weights)
-		ids = 0
-		for n := range j.held {
-			h := &j.held[n]
-			end := ids + j.topo.Degree(j.dst[h.dst])
-			h.ids = j.arena[ids:end]
-			if s.Weighted {
-				h.weights = j.weights[ids:end]
-			}
-			ids = end
-		}
+		lists += int64(len(jobs[i].held))
+		jobs[i].makeHeld(s.Weighted)
 	}
 	if lists == 0 {
 		return nil
@@ -210,16 +192,40 @@ func (s *Sampler) readHeld(ctx context.Context, jobs []job) error {
 	if err != nil {
 		return err
 	}
-	return s.each(ctx, len(jobs), func(d *drawer, i int) error {
-		j := &jobs[i]
-		for _, h := range j.held {
-			j.block.End[h.dst] = j.block.Start[h.dst] + h.room
-			if err := d.chooseWithout(&d.Config, j, h.dst, &list{ids: h.ids, weights: h.weights, degree: len(h.ids)}); err != nil {
-				return err
-			}
+	return s.each(ctx, len(jobs), func(d *drawer, i int) error { return d.chooseHeld(&jobs[i]) })
+}
+
+// makeHeld gives the held lists of j their places in its arena.
+func (j *job) makeHeld(weighted bool) {
+	ids, weights := 0, 0
+	for _, h := range j.held {
+		ids += j.topo.Degree(j.dst[h.dst])
+	}
+	if weighted {
+		weights = ids
+	}
+	j.arena, j.weights = resize(j.arena, ids), resize(j.weights, weights)
+	ids = 0
+	for n := range j.held {
+		h := &j.held[n]
+		end := ids + j.topo.Degree(j.dst[h.dst])
+		h.ids = j.arena[ids:end]
+		if weighted {
+			h.weights = j.weights[ids:end]
 		}
-		return nil
-	})
+		ids = end
+	}
+}
+
+// chooseHeld draws from the held lists of j, which are there.
+func (d *drawer) chooseHeld(j *job) error {
+	for _, h := range j.held {
+		j.block.End[h.dst] = j.block.Start[h.dst] + h.room
+		if err := d.chooseWithout(&d.Config, j, h.dst, &list{ids: h.ids, weights: h.weights, degree: len(h.ids)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keep copies a part of the list of node i of a pass to where it is held.

@@ -1,0 +1,279 @@
+package sample
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"sync"
+)
+
+// What steps draw from lists goes to their parts in letters: the number of the relation, how many bytes follow, and then list by list
+// its number, how many neighbours come, these, and where edges bring something along their places, unless it loses edges. Long lists
+// that are taken whole come in parts: then partly is set in how many, and behind it is the place of the first.
+
+// wholeList in the number of a list says that all of it is wanted: it loses edges, and only its step knows which.
+const wholeList = 1 << 31
+
+const (
+	partly      = 1 << 31
+	letterBytes = 2 << 10 // of a letter, at least, unless it is the last
+)
+
+// writer collects letters, for one goroutine at a time.
+type writer struct {
+	chooser
+	ids, at []uint32 // neighbours, and their places
+	letters [][]byte // by part
+}
+
+// writers are those that nobody uses at the moment.
+type writers struct {
+	sync.Mutex
+	free []*writer
+}
+
+func (w *writers) take() *writer {
+	w.Lock()
+	defer w.Unlock()
+	last := len(w.free) - 1
+	if last < 0 {
+		return new(writer)
+	}
+	one := w.free[last]
+	w.free = w.free[:last]
+	return one
+}
+
+func (w *writers) giveBack(one *writer) {
+	w.Lock()
+	w.free = append(w.free, one)
+	w.Unlock()
+}
+
+// read reads the lists of r that are wanted at a hop, range by range, and draws from them for all steps.
+func (h *horizon) read(ctx context.Context, r *relation, hop int) error {
+	q := h.hop.queues[r.number]
+	h.hop.queues[r.number] = nil
+	h.draws = h.draws[:0]
+	for _, z := range h.z {
+		h.draws = append(h.draws, h.Sampler.draws(z, hop, r.number, r.Src))
+	}
+	for _, w := range h.writers.free {
+		w.letters = resize(w.letters, len(h.hop.parts))
+	}
+	defer func(mine []pair) { h.pairs = mine }(h.pairs)
+	err := q.each(ctx, h.Sampler, func(nodes nodeRange, pairs []pair) error {
+		h.index(r, nodes, pairs)
+		if len(h.nodes) == 0 {
+			return nil
+		}
+		clear(h.parts)
+		return r.topo.Read(ctx, h.nodes, func(i, from int, part []uint32) error {
+			w := h.writers.take()
+			defer h.writers.giveBack(w)
+			degree := r.topo.Degree(h.nodes[i])
+			for at := h.first[i]; at < h.first[i+1]; at++ {
+				if err := h.serve(w, r, int(at), degree, from, part); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+	})
+	for _, w := range h.writers.free {
+		for k := range w.letters {
+			if err == nil {
+				err = h.send(w, r, k)
+			}
+		}
+	}
+	return err
+}
+
+// index sorts pairs, whose nodes lie in a range, and sets Sampler.nodes to those of them that have neighbours, and first.
+func (h *horizon) index(r *relation, nodes nodeRange, pairs []pair) {
+	h.scratch = resize(h.scratch, len(pairs))
+	sortByNode(pairs, h.scratch, nodes)
+	h.pairs, h.nodes, h.first = pairs[:0], h.nodes[:0], h.first[:0]
+	last, some := int64(-1), false
+	for _, p := range pairs {
+		if v := p.node(); int64(v) != last {
+			if last, some = int64(v), r.topo.Degree(v) > 0; some {
+				h.nodes, h.first = append(h.nodes, v), append(h.first, uint32(len(h.pairs)))
+			}
+		}
+		if some {
+			h.pairs = append(h.pairs, p)
+		}
+	}
+	h.first = append(h.first, uint32(len(h.pairs)))
+}
+
+// serve draws what the list of a pair wants of it, of which part begins at neighbour from.
+func (h *horizon) serve(w *writer, r *relation, at, degree, from int, part []uint32) error {
+	v, number := h.pairs[at].node(), h.pairs[at].list()
+	first := h.hop.first[r.number]
+	if number&^wholeList >= first[h.steps] {
+		return errRoom
+	}
+	step := stepOf(first, number&^wholeList)
+	d := &h.draws[step]
+	if d.fanout == All || d.fanout >= degree || number&wholeList != 0 {
+		w.at = w.at[:0]
+		if r.brings() && number&wholeList == 0 {
+			w.at = resize(w.at, len(part))
+			count(w.at, from)
+		}
+		if len(part) == degree {
+			from = -1
+		}
+		return h.write(w, r, step, number, from, part, w.at)
+	}
+	room := h.room(degree, d.fanout)
+	w.ids = resize(w.ids, room)
+	out, places := w.ids, []uint32(nil)
+	if r.brings() {
+		w.at = resize(w.at, room)
+		places = w.at
+	}
+	if len(part) == degree {
+		whole := list{ids: part, degree: degree}
+		n, err := w.choose(&h.Config, d, v, &whole, out, nil, places)
+		if err != nil {
+			return err
+		}
+		return h.write(w, r, step, number, -1, out[:n], places[:min(n, len(places))])
+	}
+	numbers, limit := h.numbers(d, v), uint64(math.MaxUint64)
+	if h.Poisson {
+		limit, _ = h.limit(&numbers, d.fanout, degree)
+	}
+	some := h.partial(at, room, limit)
+	some.Lock()
+	defer some.Unlock()
+	n := room
+	if h.floyds() {
+		some.out, some.places = resize(some.out, room), resize(some.places, room)
+		w.floydPart(some.out, some.places, degree, from, part, listKey(d.first, v))
+	} else {
+		some.show(&h.Config, &numbers, from, part)
+	}
+	if some.seen += len(part); some.seen < degree {
+		return nil
+	}
+	h.forget(at)
+	if h.floyds() {
+		out, places = some.out, some.places[:len(places)]
+	} else {
+		n = takeIDs(out, places, some.chosen())
+	}
+	return h.write(w, r, step, number, -1, out[:n], places[:min(n, len(places))])
+}
+
+// stepOf says which step a list is of, where the step n has those from first[n] on.
+func stepOf(first []uint32, list uint32) int {
+	lo, hi := 0, len(first)
+	for hi-lo > 1 {
+		if mid := int(uint(lo+hi) / 2); first[mid] <= list {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// write writes to the part of a step which neighbours it draws from a list: all of them, or with from not below 0 those from that
+// place on.
+func (h *horizon) write(w *writer, r *relation, step int, list uint32, from int, ids, places []uint32) error {
+	k := int(h.hop.partOf[step])
+	if k >= len(w.letters) { // it is new
+		w.letters = resize(w.letters, len(h.hop.parts))
+	}
+	l := w.letters[k]
+	if len(l) == 0 {
+		l = append(l, 0, 0, 0, 0, 0, 0, 0, 0)
+	}
+	l = appendWord(l, int(list))
+	if from >= 0 {
+		l = appendWord(appendWord(l, len(ids)|partly), from)
+	} else {
+		l = appendWord(l, len(ids))
+	}
+	w.letters[k] = append(append(l, bytesOf(ids)...), bytesOf(places)...)
+	if len(w.letters[k]) < letterBytes {
+		return nil
+	}
+	return h.send(w, r, k)
+}
+
+// send sends w's letter to part k.
+func (h *horizon) send(w *writer, r *relation, k int) error {
+	l := w.letters[k]
+	if len(l) == 0 {
+		return nil
+	}
+	binary.NativeEndian.PutUint32(l, uint32(r.number))
+	binary.NativeEndian.PutUint32(l[4:], uint32(len(l)-8))
+	w.letters[k] = l[:0]
+	return h.hop.parts[k].lists.append(l)
+}
+
+// place puts what letters have into the blocks of jobs, which are those of the steps of p, relation by relation.
+func (h *horizon) place(p *part, jobs []job, letters []byte) error {
+	u := unpacker{src: letters}
+	for len(u.src) > 0 {
+		r, size := u.word(), u.word()
+		if u.bad || r >= len(h.all) || size > len(u.src) {
+			return errRoom
+		}
+		letter := unpacker{src: u.src[:size]}
+		u.src = u.src[size:]
+		first := h.hop.first[r][p.lo : p.hi+1]
+		for len(letter.src) > 0 {
+			list, n, from := uint32(letter.word()), letter.word(), -1
+			if n&partly != 0 {
+				n, from = n&^partly, letter.word()
+			}
+			held := list&wholeList != 0
+			if list &^= wholeList; list < first[0] || list >= first[len(first)-1] {
+				return errRoom
+			}
+			step := stepOf(first, list)
+			j, i := &jobs[r*(p.hi-p.lo)+step], int(list-first[step])
+			if held && !j.placeHeld(&letter, i, max(from, 0), n) || !held && !j.place(&letter, i, from, n, h.varies()) {
+				return errRoom
+			}
+		}
+	}
+	return nil
+}
+
+// place takes n neighbours of destination i from a letter: all that it draws, which may be fewer than there is room for if that varies, or
+// with from not below 0 those from that place on. It says whether it could.
+func (j *job) place(letter *unpacker, i, from, n int, varies bool) bool {
+	b, whole, room := j.block, from < 0, int(j.block.End[i]-j.block.Start[i])
+	from = max(from, 0)
+	end := from + n
+	if end > room || whole && !varies && n < room {
+		return false
+	}
+	unpackInto(letter, b.drawn(i)[from:end:end], n)
+	if b.brings {
+		unpackInto(letter, b.placesOf(i)[from:end:end], n)
+	}
+	if whole {
+		b.End[i] = b.Start[i] + uint32(n)
+	}
+	return !letter.bad
+}
+
+// placeHeld takes n neighbours from place from on of the list of destination i, which loses edges.
+func (j *job) placeHeld(letter *unpacker, i, from, n int) bool {
+	l := j.heldOf(i)
+	if l == nil || from+n > len(l.ids) {
+		return false
+	}
+	unpackInto(letter, l.ids[from:from+n:from+n], n)
+	return !letter.bad
+}

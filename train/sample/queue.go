@@ -1,0 +1,150 @@
+package sample
+
+import (
+	"context"
+	"encoding/binary"
+	"math/bits"
+	"sync"
+)
+
+// queue is the lists of one relation that are not resident and that the steps of a horizon want at a hop, as pairs. They are in
+// memory until these are too many: then they are parted by ranges of nodes, each of which is thought to have fewer, and wait.
+type queue struct {
+	*hall
+	nodes nodeRange
+	most  int // in memory
+	pairs []pair
+	// total is how many there will be, as far as that is known when there are so many.
+	total func(have int) int
+
+	runs   []*waiting // by range; nil while all are in memory
+	ranges []nodeRange
+	full   [][]pair // what has come for a run, and was not appended
+	rangeOf
+}
+
+// rangeOf says in which range a node is: by its first bits.
+type rangeOf struct {
+	shift int
+	table []uint8
+}
+
+const (
+	// maxRanges is how many ranges pairs are parted into at a time. Each has a run, and the room may keep a buffer for it.
+	maxRanges = 128
+	// pairsAtOnce are appended to a run together.
+	pairsAtOnce = 512
+)
+
+// add adds a pair.
+func (q *queue) add(p pair) error {
+	if q.runs == nil {
+		if len(q.pairs) < q.most || q.nodes.hi-q.nodes.lo <= 1 {
+			q.pairs = append(q.pairs, p)
+			return nil
+		}
+		if err := q.part(); err != nil {
+			return err
+		}
+	}
+	return q.put(p)
+}
+
+// put adds a pair to the run of its range.
+func (q *queue) put(p pair) error {
+	k := q.table[(uint64(p.node())-q.nodes.lo)>>q.shift]
+	q.full[k] = append(q.full[k], p)
+	if len(q.full[k]) < pairsAtOnce {
+		return nil
+	}
+	return q.flush(int(k))
+}
+
+func (q *queue) flush(k int) error {
+	err := q.runs[k].append(bytesOf(q.full[k]))
+	q.full[k] = q.full[k][:0]
+	return err
+}
+
+// part cuts the nodes into ranges of which each has about as many pairs, by those that are in memory, and fewer than may be in memory.
+func (q *queue) part() error {
+	q.cut()
+	for range q.ranges {
+		q.runs, q.full = append(q.runs, q.newRun()), append(q.full, make([]pair, 0, pairsAtOnce))
+	}
+	pairs := q.pairs
+	q.pairs = nil
+	for _, p := range pairs {
+		if err := q.put(p); err != nil {
+			return err
+		}
+	}
+	q.pairs = pairs[:0]
+	return nil
+}
+
+// cut sets ranges: at least two, so that parting what is still too much comes to an end.
+func (q *queue) cut() {
+	const countBits = 16
+	width := q.nodes.hi - q.nodes.lo
+	q.shift = max(0, bits.Len64(width-1)-countBits)
+	counts := make([]int, (width-1)>>q.shift+1)
+	for _, p := range q.pairs {
+		counts[(uint64(p.node())-q.nodes.lo)>>q.shift]++
+	}
+	most := max(1, q.most*3/4) // what comes later may lie elsewhere
+	ranges := min(max(2, q.total(len(q.pairs))/most+1), maxRanges)
+	share := len(q.pairs) / ranges // of those that are here
+	q.table = make([]uint8, len(counts))
+	n, begin := 0, 0
+	for c, count := range counts {
+		if c > begin && n+count > share && len(q.ranges) < maxRanges-1 {
+			q.ranges = append(q.ranges, nodeRange{q.nodes.lo + uint64(begin)<<q.shift, q.nodes.lo + uint64(c)<<q.shift})
+			n, begin = 0, c
+		}
+		n += count
+		q.table[c] = uint8(len(q.ranges))
+	}
+	q.ranges = append(q.ranges, nodeRange{q.nodes.lo + uint64(begin)<<q.shift, q.nodes.hi})
+}
+
+// each calls pass with all pairs of range after range, in the order of nodes, and leaves the queue empty. Pairs are lent until pass
+// returns.
+func (q *queue) each(ctx context.Context, s *Sampler, pass func(r nodeRange, pairs []pair) error) error {
+	if q.runs == nil {
+		if len(q.pairs) == 0 {
+			return nil
+		}
+		return pass(q.nodes, q.pairs)
+	}
+	for k, r := range q.ranges {
+		if err := q.flush(k); err != nil {
+			return err
+		}
+		total := int(q.runs[k].bytes / 8)
+		sub := queue{hall: q.hall, nodes: r, most: q.most, pairs: q.pairs[:0], total: func(int) int { return total }}
+		var mu sync.Mutex
+		err := q.runs[k].each(ctx, s, func(records []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for ; len(records) >= 8; records = records[8:] {
+				p := pair(binary.NativeEndian.Uint64(records))
+				if v := uint64(p.node()); v < r.lo || v >= r.hi {
+					return errRoom
+				}
+				if err := sub.add(p); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			err = sub.each(ctx, s, pass)
+		}
+		if err != nil {
+			return err
+		}
+		q.pairs = sub.pairs
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Room is where records wait for their turn when there are more than memory holds: a spill.
+type Room interface {
+	// NewRun is a run without records.
+	NewRun() Run
+}
+
+// Run is records that are appended and then read once, in any order. Records are never appended while it is read.
+type Run interface {
+	// Append copies record to the run, whole or not at all. Several goroutines may call it at once.
+	Append(record []byte) error
+	// Each calls do with all records, in pieces of whole records one behind the other, in any order; several at once. A piece is lent
+	// until do returns. The first error ends it, as ctx does, and when it returns no call of do is under way. Without an error the run
+	// is then empty, and may be appended to again.
+	Each(ctx context.Context, do func(records []byte) error) error
+}
+
+// hall is the memory in which records wait, and the room behind it.
+type hall struct {
+	room Room
+	mu   sync.Mutex
+	left int64    // bytes that chunks may still take
+	free [][]byte // chunks of chunkBytes
+	runs []Run    // that are empty
+}
+
+// chunkBytes is what a run takes of memory at a time.
+const chunkBytes = 32 << 10
+
+// waiting is a run of which some records are in memory, as long as the hall had place.
+type waiting struct {
+	hall   *hall
+	mu     sync.Mutex
+	chunks [][]byte
+	run    Run // nil until memory was full
+	bytes  int64
+}
+
+func (h *hall) newRun() *waiting { return &waiting{hall: h} }
+
+// chunk is one with room for n bytes, or nil where memory is full.
+func (h *hall) chunk(n int) []byte {
+	size := max(n, chunkBytes)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left < int64(size) {
+		return nil
+	}
+	h.left -= int64(size)
+	if last := len(h.free) - 1; size == chunkBytes && last >= 0 {
+		c := h.free[last]
+		h.free = h.free[:last]
+		return c
+	}
+	return make([]byte, 0, size)
+}
+
+// giveBack takes chunks for others.
+func (h *hall) giveBack(chunks [][]byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range chunks {
+		h.left += int64(cap(c))
+		if cap(c) == chunkBytes {
+			h.free = append(h.free, c[:0])
+		}
+	}
+}
+
+// emptyRun is a run of the room.
+func (h *hall) emptyRun() Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := len(h.runs) - 1
+	if last < 0 {
+		return h.room.NewRun()
+	}
+	r := h.runs[last]
+	h.runs = h.runs[:last]
+	return r
+}
+
+// append is that of a Run.
+func (w *waiting) append(record []byte) error {
+	w.mu.Lock()
+	w.bytes += int64(len(record))
+	if w.run == nil {
+		last := len(w.chunks) - 1
+		if last < 0 || cap(w.chunks[last])-len(w.chunks[last]) < len(record) {
+			if c := w.hall.chunk(len(record)); c != nil {
+				w.chunks = append(w.chunks, c)
+				last++
+			} else {
+				w.run = w.hall.emptyRun()
+			}
+		}
+		if w.run == nil {
+			w.chunks[last] = append(w.chunks[last], record...)
+			w.mu.Unlock()
+			return nil
+		}
+	}
+	w.mu.Unlock()
+	return w.run.Append(record)
+}
+
+// each is that of a Run, by the workers of s for what is in memory. The run is given up: nothing can be appended to it any more.
+func (w *waiting) each(ctx context.Context, s *Sampler, do func(records []byte) error) error {
+	var came atomic.Int64
+	count := func(records []byte) error {
+		came.Add(int64(len(records)))
+		return do(records)
+	}
+	err := s.each(ctx, len(w.chunks), func(_ *drawer, i int) error { return count(w.chunks[i]) })
+	if err != nil {
+		return err
+	}
+	w.hall.giveBack(w.chunks)
+	w.chunks = nil
+	if w.run != nil {
+		if err := w.run.Each(ctx, count); err != nil {
+			return err
+		}
+		w.hall.mu.Lock()
+		w.hall.runs = append(w.hall.runs, w.run)
+		w.hall.mu.Unlock()
+		w.run = nil
+	}
+	if came.Load() != w.bytes {
+		return fmt.Errorf("sample: %d bytes were appended to a run, and it gives %d", w.bytes, came.Load())
+	}
+	return nil
+}
