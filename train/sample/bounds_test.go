@@ -78,6 +78,17 @@ func TestHubsTakeBoundedMemory(t *testing.T) {
 			"group": func(b *Batch) error {
 				return g.SampleOne(context.Background(), b, Z{1, 2, 0.5}, []uint32{0})
 			},
+			"horizon": func(b *Batch) error {
+				if !c.Far() {
+					return g.SampleOne(context.Background(), b, Z{1, 2, 0.5}, []uint32{0})
+				}
+				return g.SampleFar(context.Background(), nil, 1, func(int) (Z, [][]uint32, []Without) {
+					return Z{1, 2, 0.5}, [][]uint32{{0}}, nil
+				}, func(_ int, drawn *Batch) error {
+					*b = *drawn
+					return nil
+				})
+			},
 		} {
 			var before, after runtime.MemStats
 			var b Batch

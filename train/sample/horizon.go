@@ -28,8 +28,8 @@ func (c *Config) Far() bool {
 // and rows are read once for each part of the batches, in a pass as Sample makes them.
 //
 // Bytes bounds what it takes: batches of a part half of it, at least one batch, and pairs and records a quarter each. What does not
-// fit waits in room, where fewer batches leave nothing. For each range of nodes, a hundred at most, a buffer of 4 KiB comes on top,
-// and for each part one of 2 KiB a goroutine that reads.
+// fit waits in room, which fewer batches do not need. For each range of nodes a buffer of 4 KiB comes on top, and for each part one of
+// 2 KiB a goroutine that reads. What is read, and in which passes, depends on the batches and Bytes alone.
 //
 // from and done are called on this goroutine. What from returns is lent until it is called again; done's batch, until done returns.
 // The error is one of Sample's, of the room, or done's; then runs of the room may have records left. A Config that is not Far panics.
@@ -166,10 +166,9 @@ func (h *horizon) prepare(hop int) {
 	most := int(h.Bytes / 4 / pairBytes / int64(max(1, drawn)))
 	for _, r := range h.all {
 		h.next.first = append(h.next.first, append(make([]uint32, 0, h.steps+1), 0))
-		h.next.queues = append(h.next.queues, &queue{
-			hall: h.hall, most: max(1, most), nodes: nodeRange{uint64(r.resident), uint64(r.topo.Nodes())},
-			total: func(have int) int { return have * h.steps / max(1, len(h.next.partOf)) },
-		})
+		q := &queue{hall: h.hall, most: max(1, most), nodes: nodeRange{uint64(r.resident), uint64(r.topo.Nodes())}}
+		q.total = func() int { return len(q.pairs) * h.steps / max(1, len(h.next.partOf)) }
+		h.next.queues = append(h.next.queues, q)
 	}
 }
 

@@ -182,20 +182,35 @@ func TestHorizonReadsEachListOnce(t *testing.T) {
 	}
 	require.NoError(t, NewSampler(whole, c, 2).Sample(context.Background(), batches, z, ofOneType(seeds)))
 	require.Len(t, whole.reads, 3, "a pass a hop")
-	for _, bytes := range []int64{1 << 30, 1 << 20, 100_000} {
+	last := map[string][][]uint32{}
+	for i, bytes := range []int64{1 << 30, 1 << 20, 100_000, 20_000, 20_000, 20_000} {
 		for _, leaves := range []bool{false, true} {
 			tier, room := newTier(), new(spill)
-			s := NewSampler(tier, c, 2)
+			s := NewSampler(tier, c, 1+i%3)
 			s.Bytes = bytes
 			require.NoError(t, s.SampleFar(context.Background(), room, n, func(i int) (Z, [][]uint32, []Without) {
 				if leaves {
 					return z[i], [][]uint32{seeds[i]}, without[i : i+1]
 				}
 				return z[i], [][]uint32{seeds[i]}, nil
-			}, func(i int, b *Batch) error { return nil }))
+			}, func(i int, b *Batch) error {
+				own := int64(0)
+				for _, b := range s.own {
+					own += b.Bytes()
+				}
+				if own > bytes/2 && len(s.own) > 1 {
+					return fmt.Errorf("%d batches take %d bytes, of %d", len(s.own), own, bytes)
+				}
+				return nil
+			}))
 			if !leaves {
 				require.Equal(t, []int64{whole.hits.Load(), whole.misses.Load()}, []int64{tier.hits.Load(), tier.misses.Load()})
 			}
+			key := fmt.Sprint(bytes, leaves)
+			if before, ok := last[key]; ok {
+				require.Equal(t, before, tier.reads, "whoever draws")
+			}
+			last[key] = tier.reads
 			hop, all := 0, []uint32(nil)
 			for _, nodes := range tier.reads {
 				if len(all) > 0 && nodes[0] <= all[len(all)-1] {
@@ -376,9 +391,9 @@ func TestQueueKeepsWhatItMay(t *testing.T) {
 		lo := rapid.Uint64Range(0, nodes-1).Draw(t, "lo")
 		q := &queue{
 			hall: &hall{room: new(spill), left: rapid.Int64Range(0, 1<<17).Draw(t, "left")}, nodes: nodeRange{lo, nodes},
-			most:  rapid.IntRange(1, 3000).Draw(t, "most"),
-			total: func(have int) int { return have * 2 },
+			most: rapid.IntRange(1, 3000).Draw(t, "most"),
 		}
+		q.total = func() int { return 2 * len(q.pairs) }
 		key, skew, all := rapid.Uint64().Draw(t, "key"), rapid.SampledFrom([]float64{1, 4, 40}).Draw(t, "skew"), []pair(nil)
 		for i := range rapid.IntRange(0, 10_000).Draw(t, "pairs") {
 			x, width := 1.0, float64(draw(key, i, 1<<30))/(1<<30)

@@ -14,8 +14,8 @@ type queue struct {
 	nodes nodeRange
 	most  int // in memory
 	pairs []pair
-	// total is how many there will be, as far as that is known when there are so many.
-	total func(have int) int
+	// total is how many there will be, as far as that is known when there are so many in memory.
+	total func() int
 
 	runs   []*waiting // by range; nil while all are in memory
 	ranges []nodeRange
@@ -66,7 +66,7 @@ func (q *queue) flush(k int) error {
 	return err
 }
 
-// part cuts the nodes into ranges of which each has about as many pairs, by those that are in memory, and fewer than may be in memory.
+// part cuts the nodes into ranges, and the pairs in memory go to theirs.
 func (q *queue) part() error {
 	q.cut()
 	for range q.ranges {
@@ -83,18 +83,24 @@ func (q *queue) part() error {
 	return nil
 }
 
-// cut sets ranges: at least two, so that parting what is still too much comes to an end.
+// cut sets ranges: by the pairs in memory each has about as many, and fewer than may be in memory; if there are none, each has as many
+// nodes. There are at least two, so that parting what is still too much comes to an end.
 func (q *queue) cut() {
 	const countBits = 16
 	width := q.nodes.hi - q.nodes.lo
 	q.shift = max(0, bits.Len64(width-1)-countBits)
-	counts := make([]int, (width-1)>>q.shift+1)
+	counts, all := make([]int, (width-1)>>q.shift+1), len(q.pairs)
 	for _, p := range q.pairs {
 		counts[(uint64(p.node())-q.nodes.lo)>>q.shift]++
 	}
+	if all == 0 {
+		for c := range counts {
+			counts[c] = 1
+		}
+		all = len(counts)
+	}
 	most := max(1, q.most*3/4) // what comes later may lie elsewhere
-	ranges := min(max(2, q.total(len(q.pairs))/most+1), maxRanges)
-	share := len(q.pairs) / ranges // of those that are here
+	share := all / min(max(2, q.total()/most+1), maxRanges)
 	q.table = make([]uint8, len(counts))
 	n, begin := 0, 0
 	for c, count := range counts {
@@ -122,7 +128,12 @@ func (q *queue) each(ctx context.Context, s *Sampler, pass func(r nodeRange, pai
 			return err
 		}
 		total := int(q.runs[k].bytes / 8)
-		sub := queue{hall: q.hall, nodes: r, most: q.most, pairs: q.pairs[:0], total: func(int) int { return total }}
+		sub := queue{hall: q.hall, nodes: r, most: q.most, pairs: q.pairs[:0], total: func() int { return total }}
+		if total > q.most && r.hi-r.lo > 1 { // not by the pairs that come first, since which these are is up to the room
+			if err := sub.part(); err != nil {
+				return err
+			}
+		}
 		var mu sync.Mutex
 		err := q.runs[k].each(ctx, s, func(records []byte) error {
 			mu.Lock()
