@@ -15,8 +15,9 @@ import (
 // draws of them is sent to the part that the step is in. So the file is read in its order, and each list once.
 //
 // Then part by part: its steps are taken up again, draw from resident lists, get what was drawn for them, and are finished. Their
-// sources are the next destinations: pairs are noted, and the steps are put away. A step that comes to be larger with every hop is
-// put into smaller parts at each.
+// sources are the next destinations: pairs are noted, and the steps are put away, into smaller parts, as they have become larger.
+//
+// A list that loses edges in a step is sent to it whole, since what is left out is with the step.
 
 // Far says whether SampleFar draws as c says: kinds that choose from one list at a time, and by no weights of edges.
 func (c *Config) Far() bool {

@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Room is where records wait for their turn when there are more than memory holds: a spill.
+// Room is where records wait for their turn when there are more than memory holds: a spill. A record is a packed batch, or some KiB. Runs
+// that are appended to at a time are at most two for each part of a horizon, and maxRanges (128) for each relation.
 type Room interface {
 	// NewRun is a run without records.
 	NewRun() Run
@@ -27,8 +28,8 @@ type Run interface {
 type hall struct {
 	room Room
 	mu   sync.Mutex
-	left int64    // bytes that chunks may still take
-	free [][]byte // chunks of chunkBytes
+	left int64    // bytes that chunks may still take, beside those that are free
+	free [][]byte // of chunkBytes
 	runs []Run    // that are empty
 }
 
@@ -48,18 +49,22 @@ func (h *hall) newRun() *waiting { return &waiting{hall: h} }
 
 // chunk is one with room for n bytes, or nil where memory is full.
 func (h *hall) chunk(n int) []byte {
-	size := max(n, chunkBytes)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.left < int64(size) {
-		return nil
-	}
-	h.left -= int64(size)
-	if last := len(h.free) - 1; size == chunkBytes && last >= 0 {
+	size, last := max(n, chunkBytes), len(h.free)-1
+	if size == chunkBytes && last >= 0 {
 		c := h.free[last]
 		h.free = h.free[:last]
 		return c
 	}
+	for ; h.left < int64(size) && last >= 0; last-- {
+		h.free[last], h.free = nil, h.free[:last]
+		h.left += chunkBytes
+	}
+	if h.left < int64(size) {
+		return nil
+	}
+	h.left -= int64(size)
 	return make([]byte, 0, size)
 }
 
@@ -68,9 +73,10 @@ func (h *hall) giveBack(chunks [][]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range chunks {
-		h.left += int64(cap(c))
 		if cap(c) == chunkBytes {
 			h.free = append(h.free, c[:0])
+		} else {
+			h.left += int64(cap(c))
 		}
 	}
 }
