@@ -160,22 +160,22 @@ func TestHorizonDrawsTheSame(t *testing.T) {
 // TestHorizonReadsEachListOnce: a hop is one pass in the order of the file, however many parts and ranges there are, and what is counted
 // is what Sample counts that draws all batches together.
 func TestHorizonReadsEachListOnce(t *testing.T) {
-	topo := wide(100_000, 8)
+	topo := wide(20_000, 8)
 	const n = 12
 	z, seeds, without := make([]Z, n), make([][]uint32, n), make([]Without, n)
 	for i := range n {
 		z[i] = Z{First: uint64(i)}
 		var pairs []uint64
-		for j := range 300 {
-			v := uint32(j*311 + i*7)
+		for j := range 100 {
+			v := uint32(j*199 + i*7)
 			seeds[i] = append(seeds[i], v)
 			if j%3 == 0 {
 				pairs = append(pairs, uint64(j)<<32|uint64(topo[v][j%8]))
 			}
 		}
-		without[i].Fill(300, pairs)
+		without[i].Fill(100, pairs)
 	}
-	newTier := func() *tiered { return &tiered{lists: topo, resident: 1000, part: 1000} }
+	newTier := func() *tiered { return &tiered{lists: topo, resident: 200, part: 1000} }
 	whole, batches, c := newTier(), make([]*Batch, n), Config{Fanouts: []int{4, 3, 2}}
 	for i := range batches {
 		batches[i] = new(Batch)
@@ -183,7 +183,7 @@ func TestHorizonReadsEachListOnce(t *testing.T) {
 	require.NoError(t, NewSampler(whole, c, 2).Sample(context.Background(), batches, z, ofOneType(seeds)))
 	require.Len(t, whole.reads, 3, "a pass a hop")
 	last := map[string][][]uint32{}
-	for i, bytes := range []int64{1 << 30, 1 << 20, 100_000, 20_000, 20_000, 20_000} {
+	for i, bytes := range []int64{1 << 30, 300_000, 8_000, 8_000, 8_000} {
 		for _, leaves := range []bool{false, true} {
 			tier, room := newTier(), new(spill)
 			s := NewSampler(tier, c, 1+i%3)

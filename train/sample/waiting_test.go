@@ -15,7 +15,7 @@ import (
 func TestHallKeepsItsBudget(t *testing.T) {
 	s := NewSampler(AtHand(lists{{}}), Config{}, 2)
 	rapid.Check(t, func(t *rapid.T) {
-		const budget = 10 * chunkBytes
+		const budget = 6 * chunkBytes
 		room := new(spill)
 		h := &hall{room: room, left: budget}
 		runs, want := make([]*waiting, 4), make([][]uint32, 4)
@@ -23,7 +23,7 @@ func TestHallKeepsItsBudget(t *testing.T) {
 			runs[i] = h.newRun()
 		}
 		next := uint32(0)
-		for range rapid.IntRange(1, 60).Draw(t, "calls") {
+		for range rapid.IntRange(1, 30).Draw(t, "calls") {
 			i := rapid.IntRange(0, 3).Draw(t, "run")
 			if rapid.IntRange(0, 5).Draw(t, "read") == 0 {
 				var mu sync.Mutex
@@ -41,7 +41,7 @@ func TestHallKeepsItsBudget(t *testing.T) {
 				runs[i], want[i] = h.newRun(), nil
 				continue
 			}
-			record := make([]uint32, rapid.SampledFrom([]int{1, 1000, chunkBytes / 4, chunkBytes, 3 * chunkBytes}).Draw(t, "words"))
+			record := make([]uint32, rapid.SampledFrom([]int{1, 1000, chunkBytes / 4, chunkBytes}).Draw(t, "words"))
 			for k := range record {
 				record[k] = next
 				next++
