@@ -95,7 +95,7 @@ var sampling = []mutant{
 	{id: "far-whole-lists", file: "train/sample/horizon.go", in: "horizon.admit",
 		old: `list |= wholeList`, new: `_ = list`,
 		breaks: "a list that loses edges is drawn from as it is", tests: "TestHorizonDrawsTheSame"},
-	{id: "far-place", file: "train/sample/horizonlists.go", in: "horizon.serve",
+	{id: "far-place", file: "train/sample/letters.go", in: "horizon.serve",
 		old: `count(w.at, from)`, new: `count(w.at, 0)`,
 		breaks: "edges of a long list bring along what its first ones have", tests: "TestHorizonOfLongLists|TestHorizonDrawsTheSame"},
 	{id: "far-loses", file: "train/sample/waiting.go", in: "waiting.each",

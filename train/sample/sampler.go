@@ -18,7 +18,8 @@ import (
 type Sampler struct {
 	Config
 	// Bytes bounds what the batches of a group keep together of walks, and of lists for LABOR-* and Without. When a hop wants more, it
-	// draws fewer batches at a time, at least one, so that lists may be read more than once. It changes no batch. Default 128 MiB.
+	// draws fewer batches at a time, at least one, so that lists may be read more than once. SampleFar takes as much for all it keeps. It
+	// changes no batch. Default 128 MiB.
 	Bytes int64
 	// Guard runs what a worker does, and returns its error: store.Guard, for lists that are mapped. Default: nothing is caught.
 	Guard func(work func() error) error

@@ -16,7 +16,8 @@ const wholeList = 1 << 31
 
 const (
 	partly      = 1 << 31
-	letterBytes = 2 << 10 // of a letter, at least, unless it is the last
+	letterBytes = 2 << 10  // of a letter, at least, unless it is the last
+	maxLetter   = 16 << 10 // of which a writer keeps the memory: there is one a part, and a hub's list is long
 )
 
 // writer collects letters, for one goroutine at a time.
@@ -215,7 +216,9 @@ func (h *horizon) send(w *writer, r *relation, k int) error {
 	}
 	binary.NativeEndian.PutUint32(l, uint32(r.number))
 	binary.NativeEndian.PutUint32(l[4:], uint32(len(l)-8))
-	w.letters[k] = l[:0]
+	if w.letters[k] = l[:0]; cap(l) > maxLetter {
+		w.letters[k] = nil
+	}
 	return h.hop.parts[k].lists.append(l)
 }
 
