@@ -1,6 +1,6 @@
 // Package spill is disk space for what is wanted again soon: bytes that are written once and read once, in [Run]s of one [File].
 //
-// A File is cut into segments of one size, some 2 MiB, so that every transfer is large whatever the order in which runs grow. A Run
+// A File is cut into segments of one size, half a MiB, so that every transfer is large whatever the order in which runs grow. A Run
 // is a list of segments; the segment that was read is free for another Run. The file is reserved at its full length when it is
 // made, so that no write finds the disk full, and it never has a name for longer than that takes: it is gone when the process is,
 // however that ends.
@@ -38,9 +38,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Sizes of a segment: what is usual, and the least.
+// Sizes of a segment: what is usual, and the least. With half a MiB a virtual disk writes and reads as fast as with two: 2.5 and 2.0 GB/s, and
+// with 64 KiB half of that (2026-11-24, 8 transfers at a time).
 const (
-	UsualSegment = 2 << 20
+	UsualSegment = 512 << 10
 	LeastSegment = 16 << 10
 )
 
@@ -127,6 +128,14 @@ func (s Stats) Add(earlier Stats) Stats {
 	return s
 }
 
+// With is what s and another File, which is used beside it, have and did together. PeakBytes need not have been at a time.
+func (s Stats) With(other Stats) Stats {
+	peak := s.PeakBytes + other.PeakBytes
+	s = s.Add(other)
+	s.CapacityBytes, s.UsedBytes, s.PeakBytes = s.CapacityBytes+other.CapacityBytes, s.UsedBytes+other.UsedBytes, peak
+	return s
+}
+
 // File is the space. Use Create.
 type File struct {
 	o       Options
@@ -149,6 +158,11 @@ type File struct {
 		closed   bool
 	}
 	written, read, kept atomic.Int64
+
+	records struct {
+		sync.Mutex
+		open []*Records // that have a buffer, the oldest first
+	}
 }
 
 // Create makes a file without a name in o.Dir, reserves its space and starts its writers. The error names the directory; too little

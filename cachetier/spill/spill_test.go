@@ -242,3 +242,63 @@ func BenchmarkRoundTrip(b *testing.B) {
 		}))
 	}
 }
+
+// Records come back whole, whatever their size, from more Records than there are buffers.
+func TestRecordsComeBackWhole(t *testing.T) {
+	const many = 12
+	f := create(t, spill.Options{Bytes: 2000 * segment, Buffers: 4})
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 3 {
+		all, want := make([]*spill.Records, many), make([]map[uint32]int, many)
+		for i := range all {
+			all[i], want[i] = f.NewRecords(), map[uint32]int{}
+		}
+		var g errgroup.Group
+		var mu sync.Mutex
+		for w := range 3 {
+			rng := rand.New(rand.NewPCG(rng.Uint64(), uint64(w)))
+			g.Go(func() error {
+				for range 300 {
+					// A record is its number of words, and a word that is repeated.
+					n, word, i := 1+rng.IntN(600), rng.Uint32(), rng.IntN(many)
+					if rng.IntN(20) == 0 {
+						n *= 20
+					}
+					b := binary.LittleEndian.AppendUint32(nil, uint32(n))
+					for range n {
+						b = binary.LittleEndian.AppendUint32(b, word)
+					}
+					if err := all[i].Append(b); err != nil {
+						return err
+					}
+					mu.Lock()
+					want[i][word] += n
+					mu.Unlock()
+				}
+				return nil
+			})
+		}
+		require.NoError(t, g.Wait())
+		for i, r := range all {
+			if i == 0 {
+				r.Drop()
+				continue
+			}
+			got := map[uint32]int{}
+			require.NoError(t, r.Each(bg, func(b []byte) error {
+				mu.Lock()
+				defer mu.Unlock()
+				for len(b) > 0 {
+					n := binary.LittleEndian.Uint32(b)
+					for b = b[4:]; n > 0; n-- {
+						got[binary.LittleEndian.Uint32(b)]++
+						b = b[4:]
+					}
+				}
+				return nil
+			}))
+			require.Equal(t, want[i], got)
+		}
+		require.Zero(t, f.Stats().UsedBytes)
+	}
+}

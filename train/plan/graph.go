@@ -14,6 +14,8 @@ type GraphSampler interface {
 	SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
 	Pack(dst []byte, b *sample.Batch) []byte
 	Unpack(b *sample.Batch, src []byte) (rest []byte, err error)
+	Far() bool
+	SampleFar(ctx context.Context, room sample.Room, n int, from func(i int) (sample.Z, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error) error
 }
 
 // New is an empty *sample.Batch.
@@ -44,4 +46,15 @@ func (g Graph) Pack(dst []byte, b Batch) []byte { return g.GraphSampler.Pack(dst
 func (g Graph) Unpack(b Batch, src []byte) error {
 	_, err := g.GraphSampler.Unpack(b.(*sample.Batch), src)
 	return err
+}
+
+// DrawFar draws batches that are all *sample.Batch.
+func (g Graph) DrawFar(ctx context.Context, s *Steps, r sample.Room, from, n int, done func(step int, b Batch) error) error {
+	of := func(i int) (z sample.Z, seeds [][]uint32, without []sample.Without) {
+		if step := from + i; s.Without != nil {
+			return s.Z(step), s.Seeds(step), s.Without(step)
+		}
+		return s.Z(from + i), s.Seeds(from + i), nil
+	}
+	return g.SampleFar(ctx, r, n, of, func(i int, b *sample.Batch) error { return done(from+i, b) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // Packer is a Sampler whose batches can wait on disk.
@@ -23,6 +24,10 @@ type Packer interface {
 	// different batches, and beside Draw.
 	Pack(dst []byte, b Batch) []byte
 	Unpack(b Batch, src []byte) error
+	// Far says whether DrawFar can draw. That draws n steps from one on, each neighbour list once a hop, and calls done with each of them in
+	// order, which may keep no batch; what does not fit in memory waits in r.
+	Far() bool
+	DrawFar(ctx context.Context, s *Steps, r sample.Room, from, n int, done func(step int, b Batch) error) error
 }
 
 // Join says by what spill horizons go.
@@ -30,6 +35,8 @@ type Join struct {
 	File *spill.File
 	// Windows is how many windows of horizons there are at a time.
 	Windows int
+	// Room is where steps wait while they are drawn hop by hop. Default nil: they are drawn in groups.
+	Room *spill.File
 }
 
 // horizonLeast is how many windows a range has at least that is joined: with fewer the scan and the spill cost more than they save.
@@ -56,14 +63,15 @@ type far struct {
 	spare     []Batch            // to draw into
 	redrawn   atomic.Int64       // batches that the spill has lost
 	off       bool               // the rest of the range goes without
+	grouped   bool               // steps are drawn in groups, since the room was full
+	stepBytes int64              // of the spill, for a step of the newest horizon; under Planner.mu
 }
 
 type farWindow struct{ steps []farStep }
 
 type farStep struct {
-	step  int
-	bytes int // packed
-	run   *spill.Run
+	step int
+	run  *spill.Run // of the packed batch
 }
 
 // joins says whether the steps of a range go by horizons.
@@ -159,9 +167,19 @@ func (p *Planner) begin(ctx context.Context, l limits) *horizon {
 	return h
 }
 
+// preparing is a horizon in the making.
+type preparing struct {
+	p           *Planner
+	h           *horizon
+	l           limits
+	packer      Packer
+	blocks      int64 // of the spill, for batches
+	windowBytes int64 // of the batches of the last window
+	packed      []byte
+}
+
 // prepare draws the steps of h, as far as l allows, sends their batches to the spill, and has the tables scanned for them.
 func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
-	file, packer := p.Join.File, p.Sampler.(Packer)
 	for _, t := range p.Tables {
 		var of *cachetier.Horizon
 		if t.WindowRows() > 0 {
@@ -170,66 +188,8 @@ func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
 		h.tables = append(h.tables, of)
 	}
 	h.windows = []farWindow{{}}
-	segment := int64(file.Segment())
-	blocks, windowBytes := int64(0), int64(0)
-	// room is whether the spill has room for h with so many packed bytes. Each run has a segment that is not full.
-	room := func() bool {
-		bytes := blocks + 2*segment*int64(len(h.windows)*len(h.tables))
-		for i, t := range h.tables {
-			if t != nil {
-				bytes += p.Tables[i].SpillBytes(t.Rows())
-			}
-		}
-		h.bytes = bytes
-		return bytes <= l.bytes
-	}
-	var packed []byte
-	for more := true; more && h.to-h.from < l.steps; {
-		from := h.to
-		n := min(p.farGroup(), l.steps-(from-h.from))
-		batches := p.far.batches(packer, n)
-		began := time.Now()
-		if err := p.drawFar(ctx, from, batches); err != nil {
-			return err
-		}
-		p.clock.sample.Add(int64(time.Since(began)))
-		for i, b := range batches {
-			if !p.addFar(h, b, windowBytes+b.Bytes() > p.Bytes/InFlight) {
-				if h.to == h.from {
-					return errAlone
-				}
-				if len(h.windows) < l.windows {
-					h.cut()
-					windowBytes = 0
-				}
-				if windowBytes > 0 || !p.addFar(h, b, false) {
-					more = false
-					break
-				}
-			}
-			packed = packer.Pack(packed[:0], b)
-			blocks += (int64(len(packed)) + segment - 1) / segment * segment
-			var run *spill.Run
-			full, err := !room() && h.to > h.from, error(nil)
-			if !full {
-				run, err = put(ctx, file, packed)
-			}
-			if no := new(spill.FullError); errors.As(err, &no) && h.to > h.from {
-				full, err = true, nil
-			}
-			if err != nil {
-				return err
-			}
-			if full {
-				h.undo()
-				more = false
-				break
-			}
-			w := &h.windows[len(h.windows)-1]
-			w.steps = append(w.steps, farStep{from + i, len(packed), run})
-			windowBytes += b.Bytes()
-			h.to = from + i + 1
-		}
+	if err := p.drawAll(ctx, &preparing{p: p, h: h, l: l, packer: p.Sampler.(Packer)}); err != nil {
+		return err
 	}
 	if n := len(h.windows) - 1; len(h.windows[n].steps) == 0 {
 		h.windows = h.windows[:n]
@@ -242,7 +202,160 @@ func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
 			}
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.far.stepBytes = h.bytes / int64(h.to-h.from)
 	return nil
+}
+
+// drawAll draws the steps of a horizon: hop by hop for all of them, each list of the file once a hop, or group by group where the sampler
+// cannot do that, and where its room is full.
+func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
+	began := time.Now()
+	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
+	if packer := g.packer; p.Join.Room != nil && !p.far.grouped && packer.Far() {
+		err := p.drawFar(ctx, g)
+		if full := new(spill.FullError); !errors.As(err, &full) && !errors.Is(err, spill.ErrDamaged) {
+			return err
+		}
+		p.far.grouped = true
+	}
+	for more := true; more && g.h.to-g.h.from < g.l.steps; {
+		from := g.h.to
+		batches := p.far.batches(g.packer, min(p.farGroup(), g.l.steps-(from-g.h.from)))
+		if err := p.drawGroup(ctx, from, batches); err != nil {
+			return err
+		}
+		for i, b := range batches {
+			var err error
+			if more, err = g.add(ctx, from+i, b); !more || err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// errEnough ends the drawing of a horizon that is full.
+var errEnough = errors.New("plan: a horizon is full")
+
+// drawFar draws as many steps as the horizon is thought to have.
+func (p *Planner) drawFar(ctx context.Context, g *preparing) error {
+	p.mu.Lock()
+	n := min(g.l.steps, max(1, g.l.windows*max(p.windowSteps(), 1)))
+	if per := p.far.stepBytes; per > 0 && g.l.windows > 1 {
+		n = min(n, max(1, int(g.l.bytes/per)))
+	}
+	p.mu.Unlock()
+	p.far.drawing.Lock()
+	defer p.far.drawing.Unlock()
+	r := &room{file: p.Join.Room}
+	defer r.drop()
+	from := g.h.to
+	err := g.packer.DrawFar(ctx, &p.steps, r, from, n, func(step int, b Batch) error {
+		more, err := g.add(ctx, step, b)
+		if err == nil && !more {
+			err = errEnough
+		}
+		return err
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// room is where steps wait between two hops.
+type room struct {
+	file *spill.File
+	runs []*spill.Records
+}
+
+// NewRun has no records.
+func (r *room) NewRun() sample.Run {
+	run := r.file.NewRecords()
+	r.runs = append(r.runs, run)
+	return run
+}
+
+// drop frees what an error has left.
+func (r *room) drop() {
+	for _, run := range r.runs {
+		run.Drop()
+	}
+}
+
+// spilled is what the horizon may take of the spill: each run has a segment that is not full, of each of the two who append to it.
+func (g *preparing) spilled() (bytes int64) {
+	bytes = g.blocks + 2*int64(g.p.Join.File.Segment())*int64(len(g.h.windows)*len(g.h.tables))
+	for i, t := range g.h.tables {
+		if t != nil {
+			bytes += g.p.Tables[i].SpillBytes(t.Rows())
+		}
+	}
+	return bytes
+}
+
+// add adds a step, unless the horizon is full.
+func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err error) {
+	file, first := g.p.Join.File, g.h.to == g.h.from
+	g.p.noteLargest(b)
+	if !g.fits(b) {
+		if first {
+			return false, errAlone
+		}
+		if len(g.h.windows) == g.l.windows {
+			return false, nil
+		}
+		g.h.cut()
+		if g.windowBytes = 0; !g.fits(b) { // alone it does not either
+			return false, nil
+		}
+	}
+	g.packed = g.packer.Pack(g.packed[:0], b)
+	segment := int64(file.Segment())
+	g.blocks += (int64(len(g.packed)) + segment - 1) / segment * segment
+	run := file.NewRun()
+	full := new(spill.FullError)
+	if bytes := g.spilled(); bytes <= g.l.bytes || first {
+		g.h.bytes = bytes
+		if err = run.Put(ctx, g.packed); err != nil {
+			run.Drop()
+		}
+	} else {
+		err = full
+	}
+	if errors.As(err, &full) && !first {
+		g.h.undo()
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	w := &g.h.windows[len(g.h.windows)-1]
+	w.steps = append(w.steps, farStep{step, run})
+	g.windowBytes += b.Bytes()
+	g.h.to = step + 1
+	return true, nil
+}
+
+// fits adds a step to the last window, unless that is full: of a table's cache, or of what batches may take.
+func (g *preparing) fits(b Batch) bool {
+	if g.windowBytes > 0 && g.windowBytes+b.Bytes() > g.p.Bytes/InFlight {
+		return false
+	}
+	inputs := b.Inputs()
+	for i, t := range g.h.tables {
+		if t != nil && !t.Add(inputs[g.p.Types[i]]) {
+			for _, before := range g.h.tables[:i] {
+				if before != nil {
+					before.Undo()
+				}
+			}
+			return false
+		}
+	}
+	return true
 }
 
 // batches are n to draw into.
@@ -276,38 +389,18 @@ func (p *Planner) farGroup() int {
 	return max(1, int(p.Bytes/InFlight/max(p.size.largest, 1)))
 }
 
-// drawFar draws batches of steps from one on.
-func (p *Planner) drawFar(ctx context.Context, from int, into []Batch) error {
+// drawGroup draws batches of steps from one on.
+func (p *Planner) drawGroup(ctx context.Context, from int, into []Batch) error {
 	p.far.drawing.Lock()
 	defer p.far.drawing.Unlock()
-	if err := p.Sampler.Draw(ctx, &p.steps, from, into); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, b := range into {
-		p.size.largest = max(p.size.largest, b.Bytes())
-	}
-	return nil
+	return p.Sampler.Draw(ctx, &p.steps, from, into)
 }
 
-// addFar adds a step to the last window of h, unless that is full: of a table's cache, or of what batches may take.
-func (p *Planner) addFar(h *horizon, b Batch, full bool) bool {
-	if full && len(h.windows[len(h.windows)-1].steps) > 0 {
-		return false
-	}
-	inputs := b.Inputs()
-	for i, t := range h.tables {
-		if t != nil && !t.Add(inputs[p.Types[i]]) {
-			for _, before := range h.tables[:i] {
-				if before != nil {
-					before.Undo()
-				}
-			}
-			return false
-		}
-	}
-	return true
+// noteLargest takes note of how large batches are.
+func (p *Planner) noteLargest(b Batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.size.largest = max(p.size.largest, b.Bytes())
 }
 
 func (h *horizon) cut() {
@@ -326,24 +419,6 @@ func (h *horizon) undo() {
 			t.Undo()
 		}
 	}
-}
-
-// put sends bytes to a run, the n-th piece with count n.
-func put(ctx context.Context, f *spill.File, packed []byte) (*spill.Run, error) {
-	run := f.NewRun()
-	for n := 0; len(packed) > 0; n++ {
-		b, err := f.Buffer(ctx)
-		if err == nil {
-			b.Used, b.Count = copy(b.Bytes, packed), n
-			packed = packed[b.Used:]
-			err = run.Append(b)
-		}
-		if err != nil {
-			run.Drop()
-			return nil, err
-		}
-	}
-	return run, nil
 }
 
 // planFar plans the next window of h: its batches come back from the spill.
@@ -417,13 +492,13 @@ func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error 
 					return nil
 				}
 				var err error
-				if packed, err = get(ctx, steps[i], packed); err == nil {
+				if packed, err = steps[i].run.Whole(ctx, packed); err == nil {
 					err = packer.Unpack(w.Steps[i].Batch, packed)
 				}
 				switch {
 				case errors.Is(err, spill.ErrDamaged):
 					p.far.redrawn.Add(1)
-					err = p.drawFar(ctx, steps[i].step, []Batch{w.Steps[i].Batch})
+					err = p.drawGroup(ctx, steps[i].step, []Batch{w.Steps[i].Batch})
 					if err != nil {
 						return err
 					}
@@ -440,19 +515,6 @@ func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error 
 		p.flight.add(d.Batch)
 	}
 	return nil
-}
-
-// get brings the bytes of a step into b.
-func get(ctx context.Context, s farStep, b []byte) ([]byte, error) {
-	if cap(b) < s.bytes {
-		b = make([]byte, s.bytes+s.bytes/4)
-	}
-	b = b[:s.bytes]
-	segment := s.run.Segment()
-	return b, s.run.Each(ctx, func(piece []byte, n int) error {
-		copy(b[n*segment:], piece)
-		return nil
-	})
 }
 
 // close gives up what h has in the spill.

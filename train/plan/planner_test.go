@@ -43,6 +43,11 @@ func (g given) SampleThrough(_ context.Context, e sample.Expander, batches []*sa
 func (given) Pack([]byte, *sample.Batch) []byte                     { panic("not packed") }
 func (given) Unpack(*sample.Batch, []byte) (rest []byte, err error) { panic("not packed") }
 
+func (given) Far() bool { return false }
+func (given) SampleFar(context.Context, sample.Room, int, func(int) (sample.Z, [][]uint32, []sample.Without), func(int, *sample.Batch) error) error {
+	panic("not far")
+}
+
 func steps(from, to int) plan.Steps {
 	return plan.Steps{
 		From: from, To: to, Seeds: func(int) [][]uint32 { return [][]uint32{nil} },

@@ -16,7 +16,17 @@ import (
 type joining struct {
 	options spill.Options
 	windows int
+	room    spill.Options // of steps between two hops; no bytes where they are drawn in groups
 	file    *spill.File
+	waiting *spill.File
+}
+
+func (j *joining) close() {
+	for _, f := range []*spill.File{j.file, j.waiting} {
+		if f != nil {
+			f.Close()
+		}
+	}
 }
 
 // maxWindows bounds the windows that horizons have together.
@@ -62,7 +72,12 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	least := max(spill.LeastSegment, 1<<bits.Len64(uint64(largest+127)))
 	o.Segment = max(least, min(spill.UsualSegment, 1<<(bits.Len64(uint64(t.total/buffersPart/int64(o.Buffers)))-1)))
 	j.options = o
-	return o.MemoryBytes() + sets() + readerBytes([]int64{d.Rows[0].Count * d.Rows[0].Bytes})
+	memory := o.MemoryBytes()
+	if t.Sampler.Far() {
+		j.room = spill.Options{Segment: min(o.Segment, roomSegment), Buffers: roomBuffers, Depth: spillDepth}
+		memory += j.room.MemoryBytes()
+	}
+	return memory + sets() + readerBytes([]int64{d.Rows[0].Count * d.Rows[0].Bytes})
 }
 
 const (
@@ -70,6 +85,9 @@ const (
 	setsPart    = 12   // of the memory, for the rows that windows want
 	buffersPart = 20   // of the memory, for segments
 	spillDepth  = 8
+	roomPart    = 6        // of the spill, for steps that are drawn hop by hop
+	roomSegment = 64 << 10 // since many of its runs grow at a time
+	roomBuffers = 160      // 2 runs for each of 60 parts of an epoch, and some ranges of nodes
 )
 
 // learnsRows reports whether a table's rows change: they are read by windows.
@@ -100,11 +118,22 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 	switch {
 	case spill.InMemory(o.Dir) && auto:
 		return fmt.Sprintf("%s lies in memory: no spill there, rows are read by windows; {tmp} names another directory", o.Dir), nil
-	case o.Bytes < int64(o.Segment*(j.windows+2)):
+	case o.Bytes < int64(2*o.Segment*(j.windows+2)+j.room.Segment*roomBuffers):
 		return fmt.Sprintf("a spill of %s is too small for %d windows of segments of %s: rows are read by windows",
 			kernels.FormatBytes(o.Bytes), j.windows, kernels.FormatBytes(int64(o.Segment))), nil
 	}
-	if j.file, err = spill.Create(o); err != nil {
+	room := j.room
+	if room.Dir = o.Dir; room.Segment > 0 {
+		room.Bytes = max(o.Bytes/roomPart, int64(room.Segment*roomBuffers))
+		o.Bytes -= room.Bytes
+		if j.waiting, err = spill.Create(room); err == nil {
+			t.Planner.Join.Room = j.waiting
+		}
+	}
+	if err == nil {
+		j.file, err = spill.Create(o)
+	}
+	if err != nil {
 		return fmt.Sprintf("%v: rows are read by windows; {tmp} names another directory, {spill_bytes} a smaller spill", errors.Unwrap(err)), nil
 	}
 	for i, s := range t.Stacks {
@@ -113,7 +142,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 			return "", err
 		}
 	}
-	t.Planner.Join = plan.Join{File: j.file, Windows: j.windows}
+	t.Planner.Join.File, t.Planner.Join.Windows = j.file, j.windows
 	return "", nil
 }
 
@@ -122,7 +151,11 @@ func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
 	if t.join.file == nil {
 		return s, false
 	}
-	return t.join.file.Stats(), true
+	s = t.join.file.Stats()
+	if f := t.join.waiting; f != nil {
+		s = s.With(f.Stats())
+	}
+	return s, true
 }
 
 // Joins reports whether epochs go by horizons, as far as Open knows: where Spill finds no space they do not.

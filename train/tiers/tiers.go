@@ -244,6 +244,9 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	}
 	t.newSampler()
 	t.Sampler.Bytes = min(t.Sampler.Bytes, d.Batches.Scratch*int64(budget.Group))
+	if d.Join > 0 { // while one horizon is drawn, the windows of another have the rest
+		t.Sampler.Bytes = max(t.Sampler.Bytes, budget.Batches/plan.InFlight)
+	}
 	var tables []pipeline.Table
 	largest := int64(0) // of the tables: what reads it stands for all
 	for i, n := range t.Types {
@@ -284,6 +287,12 @@ type checked struct {
 
 func (s checked) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
 	return s.data.Place(s.Sampler.SampleThrough(ctx, e, batches, z, seeds))
+}
+
+func (s checked) SampleFar(
+	ctx context.Context, room sample.Room, n int, from func(i int) (sample.Z, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error,
+) error {
+	return s.data.Place(s.Sampler.SampleFar(ctx, room, n, from, done))
 }
 
 // Tables are the stacks by type, and behind them by table of edges, nil for those that no batch reads rows of.
@@ -376,9 +385,7 @@ func (t *Tiers) Close() {
 	for _, s := range t.Stacks {
 		s.Close()
 	}
-	if t.join.file != nil {
-		t.join.file.Close()
-	}
+	t.join.close()
 	for _, l := range t.Learnt {
 		l.Close()
 	}

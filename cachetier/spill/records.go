@@ -1,0 +1,210 @@
+package spill
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Records is records of any size that are appended, and then read once, each whole. What is less than a segment waits in a buffer; where
+// all buffers of the File are taken by Records, one of them is written as it is, so that any number may be appended to in turns.
+//
+// Concurrency: as a Run.
+type Records struct {
+	f   *File
+	run *Run
+
+	mu    sync.Mutex
+	open  *Buffer
+	large []*Run // records beyond a segment, each in pieces with their number
+}
+
+// NewRecords has none.
+func (f *File) NewRecords() *Records { return &Records{f: f, run: f.NewRun()} }
+
+// Append copies a record, whole or not at all. The error is a *FullError, or that of a File that is being closed.
+func (r *Records) Append(record []byte) error {
+	if len(record) > r.f.o.Segment {
+		return r.appendLarge(record)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open != nil && r.open.Used+len(record) > len(r.open.Bytes) {
+		if err := r.flushLocked(); err != nil {
+			return err
+		}
+	}
+	if r.open == nil {
+		b, err := r.f.scarce()
+		if err != nil {
+			return err
+		}
+		r.open = b
+		r.f.opened(r)
+	}
+	r.open.Used += copy(r.open.Bytes[r.open.Used:], record)
+	return nil
+}
+
+// appendLarge makes a run of a record.
+func (r *Records) appendLarge(record []byte) error {
+	run := r.f.NewRun()
+	for n := 0; len(record) > 0; n++ {
+		b, err := r.f.scarce()
+		if err == nil {
+			b.Used, b.Count = copy(b.Bytes, record), n
+			record = record[b.Used:]
+			err = run.Append(b)
+		}
+		if err != nil {
+			run.Drop()
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.large = append(r.large, run)
+	return nil
+}
+
+// flushLocked appends what is open. The caller holds r.mu.
+func (r *Records) flushLocked() error {
+	b := r.open
+	r.open = nil
+	r.f.forget(r)
+	return r.run.Append(b)
+}
+
+// Each lends all records, in pieces of whole ones one behind the other, in any order; several at once. It ends as Run.Each does.
+func (r *Records) Each(ctx context.Context, do func(records []byte) error) error {
+	r.mu.Lock()
+	var err error
+	if r.open != nil {
+		err = r.flushLocked()
+	}
+	large := r.large
+	r.large = nil
+	r.mu.Unlock()
+	if err == nil {
+		err = r.run.Each(ctx, func(b []byte, _ int) error { return do(b) })
+	}
+	for i, run := range large {
+		if err != nil {
+			run.Drop()
+			continue
+		}
+		var record []byte
+		if record, err = run.Whole(ctx, nil); err == nil {
+			err = do(record)
+		}
+		large[i] = nil
+	}
+	if err != nil {
+		r.Drop()
+	}
+	return err
+}
+
+// Drop frees what there is.
+func (r *Records) Drop() {
+	r.mu.Lock()
+	b, large := r.open, r.large
+	if r.open, r.large = nil, nil; b != nil {
+		r.f.forget(r)
+		r.f.Return(b)
+	}
+	r.mu.Unlock()
+	r.run.Drop()
+	for _, run := range large {
+		run.Drop()
+	}
+}
+
+// Put appends bytes of any size as pieces of a segment, the n-th with count n, for Whole.
+func (r *Run) Put(ctx context.Context, b []byte) error {
+	for n := 0; len(b) > 0; n++ {
+		buf, err := r.f.Buffer(ctx)
+		if err != nil {
+			return err
+		}
+		buf.Used, buf.Count = copy(buf.Bytes, b), n
+		b = b[buf.Used:]
+		if err := r.Append(buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Whole reads what Put appended, into dst where that is large enough.
+func (r *Run) Whole(ctx context.Context, dst []byte) ([]byte, error) {
+	n := int(r.Bytes())
+	if cap(dst) < n {
+		dst = make([]byte, n+n/8)
+	}
+	dst = dst[:n]
+	return dst, r.Each(ctx, func(b []byte, count int) error {
+		copy(dst[count*r.f.o.Segment:], b)
+		return nil
+	})
+}
+
+// scarce is a buffer. While there is none, and others wait in Records, one of these is written.
+func (f *File) scarce() (*Buffer, error) {
+	for {
+		select {
+		case b := <-f.free:
+			b.Used, b.Count = 0, 0
+			return b, nil
+		case <-f.ctx.Done():
+			return nil, f.ctx.Err()
+		default:
+		}
+		if err := f.evict(); err != nil {
+			return nil, err
+		}
+		select {
+		case b := <-f.free:
+			b.Used, b.Count = 0, 0
+			return b, nil
+		case <-f.ctx.Done():
+			return nil, f.ctx.Err()
+		case <-time.After(time.Millisecond): // all that were open were at work
+		}
+	}
+}
+
+// evict writes the buffer that has been open the longest, of Records that are not at work.
+func (f *File) evict() error {
+	f.records.Lock()
+	defer f.records.Unlock()
+	for n, r := range f.records.open {
+		if !r.mu.TryLock() { // it may wait for a buffer itself
+			continue
+		}
+		defer r.mu.Unlock()
+		f.records.open = append(f.records.open[:n:n], f.records.open[n+1:]...)
+		b := r.open
+		r.open = nil
+		return r.run.Append(b)
+	}
+	return nil
+}
+
+// opened and forget say which Records have a buffer, the oldest first.
+func (f *File) opened(r *Records) {
+	f.records.Lock()
+	defer f.records.Unlock()
+	f.records.open = append(f.records.open, r)
+}
+
+func (f *File) forget(r *Records) {
+	f.records.Lock()
+	defer f.records.Unlock()
+	for i, o := range f.records.open {
+		if o == r {
+			f.records.open = append(f.records.open[:i:i], f.records.open[i+1:]...)
+			return
+		}
+	}
+}
