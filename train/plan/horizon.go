@@ -341,7 +341,7 @@ func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err 
 
 // fits adds a step to the last window, unless that is full: of a table's cache, or of what batches may take.
 func (g *preparing) fits(b Batch) bool {
-	if g.windowBytes > 0 && g.windowBytes+b.Bytes() > g.p.Bytes/InFlight {
+	if steps := len(g.h.windows[len(g.h.windows)-1].steps); steps > 0 && (g.windowBytes+b.Bytes() > g.p.Bytes/InFlight || steps == g.p.Group) {
 		return false
 	}
 	inputs := b.Inputs()

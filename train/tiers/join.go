@@ -9,6 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
@@ -70,11 +71,12 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 		largest = max(largest, r.Bytes)
 	}
 	least := max(spill.LeastSegment, 1<<bits.Len64(uint64(largest+127)))
-	o.Segment = max(least, min(spill.UsualSegment, 1<<(bits.Len64(uint64(t.total/buffersPart/int64(o.Buffers)))-1)))
+	within := func(bytes int64) int { return 1 << (bits.Len64(uint64(max(bytes, 1))) - 1) } // a power of two
+	o.Segment = max(least, min(spill.UsualSegment, within(t.total/buffersPart/int64(o.Buffers)), within(size/int64(8*j.windows))))
 	j.options = o
 	memory := o.MemoryBytes()
 	if t.Sampler.Far() {
-		j.room = spill.Options{Segment: min(o.Segment, roomSegment), Buffers: roomBuffers, Depth: spillDepth}
+		j.room = spill.Options{Segment: max(store.PageSize, min(roomSegment, within(size/roomPart/roomBuffers))), Buffers: roomBuffers, Depth: spillDepth}
 		memory += j.room.MemoryBytes()
 	}
 	return memory + sets() + readerBytes([]int64{d.Rows[0].Count * d.Rows[0].Bytes})
@@ -118,7 +120,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 	switch {
 	case spill.InMemory(o.Dir) && auto:
 		return fmt.Sprintf("%s lies in memory: no spill there, rows are read by windows; {tmp} names another directory", o.Dir), nil
-	case o.Bytes < int64(2*o.Segment*(j.windows+2)+j.room.Segment*roomBuffers):
+	case o.Bytes < int64(4*o.Segment*j.windows+j.room.Segment*roomBuffers):
 		return fmt.Sprintf("a spill of %s is too small for %d windows of segments of %s: rows are read by windows",
 			kernels.FormatBytes(o.Bytes), j.windows, kernels.FormatBytes(int64(o.Segment))), nil
 	}
