@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -220,25 +219,23 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 // load takes the weights from the newest checkpoint that can be read, and has learnt rows be as they were with them.
 func (n *Network) load(ctx context.Context, which string) error {
 	t := n.t
-	names, err := t.dir.Checkpoints()
+	name, s, err := t.dir.LoadNewest(func(why error) error {
+		if t.learns() { // an older one would drop learnt rows that the run may go on from
+			return why
+		}
+		t.note("%v; passing it over", why)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Backward(names) {
-		tensors, meta, err := t.dir.LoadCheckpoint(name)
-		if err != nil && (errors.Is(err, fs.ErrPermission) || t.learns()) { // an older one would drop learnt rows that the run may go on from
-			return err
-		}
-		if err != nil {
-			t.note("%v; passing it over", err)
-			continue
-		}
-		if err := n.take(ctx, &checkpoint.State{Tensors: tensors, Meta: meta}, which); err != nil {
+	if s != nil {
+		if err := n.take(ctx, s, which); err != nil {
 			return fmt.Errorf("run %s: %s: %w", t.dir.Path(), name, err)
 		}
 		return nil
 	}
-	if t.dir.Record().Options.Epochs == 0 && len(names) == 0 {
+	if t.dir.Record().Options.Epochs == 0 && t.dir.Newest() == "" {
 		return fmt.Errorf("run %s: it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N", t.dir.Path(),
 			t.dir.Path())
 	}

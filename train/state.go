@@ -2,16 +2,12 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
-	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
@@ -48,55 +44,35 @@ func (t *trainer) lastGood() string {
 	return ""
 }
 
-// resume continues where the newest checkpoint that can be read left off, and removes what is newer, what is older than
-// those to keep, and what was half written. Where there is no checkpoint, the run starts at step 0.
+// resume continues where the newest checkpoint that can be read left off: see run.Dir.Resume. Where there is no checkpoint, the run starts at
+// step 0.
 func (t *trainer) resume(ctx context.Context) error {
-	if t.dir.Found() != "" {
-		t.note("%s", t.dir.Found())
-	}
-	if err := t.dir.RemoveHalves(); err != nil {
-		return err
-	}
-	names, err := t.dir.Checkpoints()
-	if err != nil {
-		return err
-	}
-	for i, name := range slices.Backward(names) {
-		tensors, meta, err := t.dir.LoadCheckpoint(name)
-		if errors.Is(err, fs.ErrPermission) {
-			return err // the file may be whole, and going on would remove it
-		}
-		if err != nil {
-			t.note("%v; passing it over", err)
-			continue
-		}
-		parts, s := t.parts(), &checkpoint.State{Tensors: tensors, Meta: meta}
+	left, err := t.dir.Resume(t.KeepCheckpoints, t.note, func(s *checkpoint.State) error {
+		parts := t.parts()
 		if err := parts.Check(s); err != nil {
-			return fmt.Errorf("resume %s: %w", t.dir.File(name), err)
-		}
-		if err := parts.Load(s); err != nil {
-			return fmt.Errorf("resume %s: %w", t.dir.File(name), err)
-		}
-		if err := t.dir.RemoveCheckpoints(names[i+1:]); err != nil {
 			return err
 		}
-		older := max(0, i+1-t.KeepCheckpoints)
-		if err := t.dir.RemoveCheckpoints(names[:older]); err != nil || !t.learns() { // the kill may have come before their removal
-			return err
-		}
-		return t.resumeRows(ctx, names[older:i+1])
+		return parts.Load(s)
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(left) == 0:
+		return t.startOver(ctx)
+	case t.learns():
+		return t.resumeRows(ctx, left)
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0",
-			t.dir.Path(), t.dir.File(run.CheckpointDir))
-	}
-	t.note("no checkpoint to resume from: starting at step 0")
+	return nil
+}
+
+// startOver is for a run that was cut short before its first checkpoint.
+func (t *trainer) startOver(ctx context.Context) error {
 	if init := t.record.Options.Init; init != "" {
 		if err := t.startFrom(init); err != nil {
 			return err
 		}
 	}
-	if _, err = t.dir.CutMetrics(0, ""); err != nil {
+	if _, err := t.dir.CutMetrics(0, ""); err != nil {
 		return err
 	}
 	return t.beginRows(ctx)

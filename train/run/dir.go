@@ -414,9 +414,9 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 	return d.sync(d.File(CheckpointDir))
 }
 
-// RemoveHalves deletes what a killed run left half written: rows for a checkpoint that was not, temporary files, which would be replaced only if it came to
+// removeHalves deletes what a killed run left half written: rows for a checkpoint that was not, temporary files, which would be replaced only if it came to
 // write the same checkpoint again, and rows of an evaluation that begins anew.
-func (d *Dir) RemoveHalves() error {
+func (d *Dir) removeHalves() error {
 	layers, _ := d.fs.List(d.File(LayerDir)) // or there are none
 	for _, name := range layers {
 		if ours, _ := filepath.Match("layer-[0-9]*", name); ours || name == layerLock {
@@ -468,11 +468,6 @@ func (d *Dir) Checkpoints() ([]string, error) {
 	}
 	slices.SortFunc(names, func(a, b string) int { return updates[a] - updates[b] })
 	return names, nil
-}
-
-// LoadCheckpoint reads the checkpoint of this name, as Checkpoints has it.
-func (d *Dir) LoadCheckpoint(name string) ([]checkpoint.Tensor, map[string]string, error) {
-	return checkpoint.Load(d.fs, d.File(name))
 }
 
 // Newest is its path, or empty.

@@ -8,13 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
-	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
@@ -163,21 +161,12 @@ func (d *Dir) readRecord() (*Record, error) {
 // savedRecord is the record in the newest checkpoint that can be read, and the name of its file. It is nil where there is no
 // such checkpoint, or an earlier version wrote it.
 func (d *Dir) savedRecord() (r *Record, from string, err error) {
-	names, err := d.Checkpoints()
-	if err != nil {
+	from, s, err := d.LoadNewest(func(error) error { return nil })
+	if err != nil || s == nil {
 		return nil, "", err
 	}
-	for _, from := range slices.Backward(names) {
-		_, meta, err := checkpoint.Load(d.fs, d.File(from))
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, "", err // it may be whole
-		}
-		if err == nil {
-			r, err := RecordIn(meta)
-			return r, from, err
-		}
-	}
-	return nil, "", nil
+	r, err = RecordIn(s.Meta)
+	return r, from, err
 }
 
 // RecordKey is where the metadata of a checkpoint has it.

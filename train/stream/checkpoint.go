@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -189,49 +188,29 @@ func undoOf(x checkpoint.Tensor, ago, cols, places int) (u cachetier.Undo, err e
 	return u, nil
 }
 
-// resume continues where the newest checkpoint that can be read left off, and removes what is newer, what is older than those to keep, and what was
-// half written. Where there is no checkpoint, the run starts at step 0.
+// resume continues where the newest checkpoint that can be read left off: see run.Dir.Resume. Where there is no checkpoint, the run starts at
+// step 0.
 func (t *trainer) resume(ctx context.Context) error {
-	if t.dir.Found() != "" {
-		t.note("%s", t.dir.Found())
-	}
-	if err := t.dir.RemoveHalves(); err != nil {
+	left, err := t.dir.Resume(t.KeepCheckpoints, t.note, func(s *checkpoint.State) error { return t.load(ctx, s.Tensors, s.Meta) })
+	switch {
+	case err != nil:
 		return err
-	}
-	names, err := t.dir.Checkpoints()
-	if err != nil {
-		return err
-	}
-	for i, name := range slices.Backward(names) {
-		tensors, meta, err := t.dir.LoadCheckpoint(name)
-		if errors.Is(err, fs.ErrPermission) {
-			return err // the file may be whole, and going on would remove it
-		}
-		if err != nil {
-			t.note("%v; passing it over", err)
-			continue
-		}
-		if err := t.load(ctx, tensors, meta); err != nil {
-			return fmt.Errorf("resume %s: %w", t.dir.File(name), err)
-		}
-		if err := t.dir.RemoveCheckpoints(names[i+1:]); err != nil {
-			return err
-		}
-		if err := t.dir.RemoveCheckpoints(names[:max(0, i+1-t.KeepCheckpoints)]); err != nil || t.tables.state == nil {
-			return err
-		}
+	case len(left) == 0:
+		return t.startOver(ctx)
+	case t.tables.state != nil:
 		return t.retain()
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0", t.dir.Path(), t.dir.File(run.CheckpointDir))
-	}
-	t.note("no checkpoint to resume from: starting at step 0")
+	return nil
+}
+
+// startOver is for a run that was cut short before its first checkpoint.
+func (t *trainer) startOver(ctx context.Context) error {
 	if init := t.record.Options.Init; init != "" {
 		if err := t.startFrom(init); err != nil {
 			return err
 		}
 	}
-	if _, err = t.dir.CutMetrics(0, ""); err != nil || t.tables.state == nil {
+	if _, err := t.dir.CutMetrics(0, ""); err != nil || t.tables.state == nil {
 		return err
 	}
 	return t.tables.state.Begin(ctx)

@@ -89,45 +89,43 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 // load takes the weights from the newest checkpoint that can be read.
 func (n *Network) load(which string) error {
 	t := n.t
-	names, err := t.dir.Checkpoints()
+	name, s, err := t.dir.LoadNewest(func(why error) error {
+		t.note("%v; passing it over", why)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Backward(names) {
-		tensors, meta, err := t.dir.LoadCheckpoint(name)
-		if err != nil {
-			t.note("%v; passing it over", err)
-			continue
-		}
-		var at progress
-		if err := json.Unmarshal([]byte(meta[progressKey]), &at); err != nil {
-			return fmt.Errorf("%s: %s: %w", name, progressKey, err)
-		}
-		if s := at.SoFar.Stream; s != nil && s.TimeScale != t.events.Stream.TimeScale {
-			return fmt.Errorf("it learnt from times that were multiplied with %v, and %s has them multiplied with %v; ingest it with {time_scale} %v", s.TimeScale,
-				t.set.Path(), t.events.Stream.TimeScale, s.TimeScale)
-		}
-		prefix := bestPrefix
-		n.Checkpoint, n.Epoch = run.BestWeights, at.SoFar.Best.Epoch
-		n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
-		switch {
-		case which == run.BestWeights && !at.HasBest:
-			return errors.New("validation has chosen no weights; take {checkpoint} last")
-		case which == run.LastWeights || !at.HasBest:
-			prefix = ""
-			n.Checkpoint, n.Epoch, n.Updates = run.LastWeights, at.Epochs, at.Updates
-		}
-		weights, err := t.step.Model.Find(tensors, prefix)
-		if err != nil {
-			if t.result.Seal != t.dir.Record().Seal {
-				err = fmt.Errorf("%w; the events of %s need as many features as those that it learnt from", err, t.set.Path())
-			}
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		t.step.Model.Upload(weights)
-		return nil
+	if s == nil {
+		return errors.New("it has no checkpoint yet that can be read; the first one is there after an epoch")
 	}
-	return errors.New("it has no checkpoint yet that can be read; the first one is there after an epoch")
+	var at progress
+	if err := json.Unmarshal([]byte(s.Meta[progressKey]), &at); err != nil {
+		return fmt.Errorf("%s: %s: %w", name, progressKey, err)
+	}
+	if of := at.SoFar.Stream; of != nil && of.TimeScale != t.events.Stream.TimeScale {
+		return fmt.Errorf("it learnt from times that were multiplied with %v, and %s has them multiplied with %v; ingest it with {time_scale} %v", of.TimeScale,
+			t.set.Path(), t.events.Stream.TimeScale, of.TimeScale)
+	}
+	prefix := bestPrefix
+	n.Checkpoint, n.Epoch = run.BestWeights, at.SoFar.Best.Epoch
+	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
+	switch {
+	case which == run.BestWeights && !at.HasBest:
+		return errors.New("validation has chosen no weights; take {checkpoint} last")
+	case which == run.LastWeights || !at.HasBest:
+		prefix = ""
+		n.Checkpoint, n.Epoch, n.Updates = run.LastWeights, at.Epochs, at.Updates
+	}
+	weights, err := t.step.Model.Find(s.Tensors, prefix)
+	if err != nil {
+		if t.result.Seal != t.dir.Record().Seal {
+			err = fmt.Errorf("%w; the events of %s need as many features as those that it learnt from", err, t.set.Path())
+		}
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	t.step.Model.Upload(weights)
+	return nil
 }
 
 // Close gives up memory and files.

@@ -1,0 +1,70 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// LoadNewest reads the newest checkpoint that is whole, and says what Checkpoints calls it; s is nil where there is none. passed is told why a
+// newer one is none, and stops the search by an error.
+func (d *Dir) LoadNewest(passed func(why error) error) (name string, s *checkpoint.State, err error) {
+	names, err := d.Checkpoints()
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range slices.Backward(names) {
+		tensors, meta, err := checkpoint.Load(d.fs, d.File(name))
+		if err == nil {
+			return name, &checkpoint.State{Tensors: tensors, Meta: meta}, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return "", nil, err // the file may be whole, and a run that went on from another would remove it
+		}
+		if err := passed(err); err != nil {
+			return "", nil, err
+		}
+	}
+	return "", nil, nil
+}
+
+// Resume has load go on from the newest checkpoint that is whole, and then removes what is newer, what is older than the newest keep, and what
+// was half written. It says which checkpoints are left, the oldest first: none where the run starts at step 0. note is told what the user
+// should know.
+func (d *Dir) Resume(keep int, note func(format string, args ...any), load func(s *checkpoint.State) error) (left []string, err error) {
+	if d.found != "" {
+		note("%s", d.found)
+	}
+	if err := d.removeHalves(); err != nil {
+		return nil, err
+	}
+	name, s, err := d.LoadNewest(func(why error) error {
+		note("%v; passing it over", why)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Checkpoints()
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil && len(names) > 0:
+		return nil, fmt.Errorf("resume %s: none of its checkpoints can be read; remove %s to start at step 0", d.path, d.File(CheckpointDir))
+	case s == nil:
+		note("no checkpoint to resume from: starting at step 0")
+		return nil, nil
+	}
+	if err := load(s); err != nil {
+		return nil, fmt.Errorf("resume %s: %w", d.File(name), err)
+	}
+	end := slices.Index(names, name) + 1
+	older := max(0, end-keep) // the kill may have come before their removal
+	if err := d.RemoveCheckpoints(names[end:]); err != nil {
+		return nil, err
+	}
+	return names[older:end], d.RemoveCheckpoints(names[:older])
+}
