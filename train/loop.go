@@ -174,7 +174,7 @@ func (t *trainer) tell(ctx context.Context, epoch, steps int, loss float64) erro
 	if t.hooks.Step != nil {
 		t.hooks.Step(epoch, step, steps, loss)
 	}
-	t.showStep(epoch, step, loss)
+	t.shown.Step(epoch, step, loss)
 	return nil
 }
 
@@ -327,7 +327,7 @@ func (t *trainer) finish(ctx context.Context, e run.Epoch) error {
 	t.result.Losses = append(t.result.Losses, e.Loss)
 	t.partial = partial{}
 	t.collect()
-	t.showEpoch()
+	t.shown.Refresh()
 	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {
 		return err
 	}

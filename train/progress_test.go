@@ -82,7 +82,7 @@ func TestShowIsFree(t *testing.T) {
 		tr, err := newTrainer(t.Context(), open(t, storetest.Communities(300, 3, 6, 8, 3)), small(), Hooks{Live: live})
 		require.NoError(t, err)
 		stop := tr.serve()
-		require.Zero(t, testing.AllocsPerRun(1000, func() { tr.showStep(1, 1, 0.5) })) // but a few times a second
+		require.Zero(t, testing.AllocsPerRun(1000, func() { tr.shown.Step(1, 1, 0.5) })) // but a few times a second
 		stop()
 		tr.close()
 	}

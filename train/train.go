@@ -264,7 +264,7 @@ type trainer struct {
 	torn      bool       // a step has changed the weights, and not all learnt rows
 	large     []string   // columns of edges with large values
 	result    *run.Result
-	shown     view
+	shown     run.View
 }
 
 // before is what a resumed run had counted when it was made anew.
@@ -720,19 +720,4 @@ func each(dst, a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.St
 		dst = append(dst, f(a[i], other))
 	}
 	return dst
-}
-
-// collect brings the result's counters up to the last step.
-func (t *trainer) collect() {
-	t.result.SetTables(t.tiers, each(nil, t.trained, t.before.tables, cachetier.Stats.Add))
-	t.result.Stages = t.tiers.Pipe.Stats().Sub(t.other).Add(t.before.stages)
-	t.result.LimitingStage = t.result.Stages.Limiting()
-	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
-	t.result.Embeddings = run.EmbeddingsOf(t.tiers, t.before.learnt)
-	t.result.Spill = run.SpillOf(t.tiers, t.before.spill)
-	t.result.History = t.reuseReport()
-	t.result.Topology, t.result.Window = run.TopologyOf(t.tiers), run.WindowOf(t.tiers.Planner)
-	t.result.Latency, _ = run.LatencyOf(t.tiers.Stacks)
-	t.peak.Look()
-	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.RSS, t.peak.File
 }

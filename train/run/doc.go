@@ -4,7 +4,7 @@
 // Five types to know. [Options] says what to do. A [Dir] is the directory of one run, locked while the run lasts: run.json with
 // the [Record], metrics.jsonl with a [Line] an epoch or so many steps, checkpoints, weights, and result.json with the [Result].
 // Every file is replaced atomically, or appended to and cut back to what the newest checkpoint knows of. [Read] gives the result
-// of any run, running or finished.
+// of any run, running or finished; a [View] shows one while it goes on.
 //
 // Errors and notes name an option by its JSON key in braces, as in "{kappa} 0: at least 1": here, in the packages whose options
 // are part of Options, and in all of train. {run} stands for the run directory and {resume} for going on with the run in it, and

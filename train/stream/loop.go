@@ -294,7 +294,7 @@ func (t *trainer) tell(epoch int, loss float64) error {
 	if t.hooks.Step != nil {
 		t.hooks.Step(epoch, step, t.steps(), loss)
 	}
-	t.showStep(epoch, step, loss)
+	t.shown.Step(epoch, step, loss)
 	return nil
 }
 
@@ -303,7 +303,7 @@ func (t *trainer) finish(e run.Epoch) error {
 	t.result.Epochs, t.result.Losses = append(t.result.Epochs, e), append(t.result.Losses, e.Loss)
 	t.partial = partial{}
 	t.collect()
-	t.showEpoch()
+	t.shown.Refresh()
 	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ type trainer struct {
 	before  counted // and had done when a resumed run was made anew
 	peak    run.Peak
 	result  *run.Result
-	shown   view
+	shown   run.View
 	follow  func(done int64) // of a replay: events
 }
 

@@ -396,3 +396,28 @@ func TestRun(t *testing.T) {
 		require.NotNil(t, r.Stream.State)
 	}
 }
+
+// TestLive: who looks at a run between two steps sees it go forward, and at last its result.
+func TestLive(t *testing.T) {
+	var now func() *run.Result
+	var shown []*run.Result
+	r := run1(t, drifting(t, 600), options(model.TGN), Hooks{
+		Live: func(f func() *run.Result) func() {
+			now = f
+			return func() {}
+		},
+		Step: func(int, int, int, float64) { shown = append(shown, now()) },
+	})
+	for i, at := range shown {
+		require.Equal(t, run.Running, at.Status)
+		require.LessOrEqual(t, at.Live.Recent.InputRows, at.InputRows)
+		if i > 0 {
+			require.GreaterOrEqual(t, at.Live.Updates, shown[i-1].Live.Updates)
+			require.GreaterOrEqual(t, at.InputRows, shown[i-1].InputRows)
+		}
+	}
+	last := shown[len(shown)-1]
+	require.Len(t, last.Epochs, len(r.Epochs)-1)
+	require.Len(t, last.Tables, 2)
+	require.Equal(t, r, now())
+}

@@ -1,0 +1,145 @@
+package run
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+)
+
+const (
+	showEvery = 250 * time.Millisecond // a step of a small graph takes less than a millisecond
+	markEvery = 2 * time.Minute        // several read windows of the largest graphs
+)
+
+// View is what others see of a run while it goes on. The run stores a snapshot at a step boundary; whoever looks adds the counters of the stages,
+// which are safe to read at any time. So a run that nobody looks at copies a Result a few times a second, and one that somebody looks at does
+// nothing more. The zero View shows nothing.
+type View struct {
+	look     func() Point
+	snapshot atomic.Pointer[snapshot]
+	began    time.Time
+	marks    [2]mark // the older one first
+}
+
+// Point is a run at a step boundary.
+type Point struct {
+	Result  Result // so far. What it points to is never written again; Epochs and Losses, which the View copies, may be
+	Steps   int    // of an epoch
+	Updates int    // so far
+	Total   int    // updates that all epochs have
+	// Count brings the counters of a Result to what was done for training up to this boundary, and those of stages up to now. It says what
+	// the stages did in this process, and how many reads are under way. It may be called at any time, by several.
+	Count func(r *Result) (stages pipeline.Stats, underWay int)
+}
+
+// snapshot is a Point with what is shown beside it.
+type snapshot struct {
+	Point
+	live  Live
+	since mark // where Recent begins
+}
+
+// mark is a time, and the counters by then.
+type mark struct {
+	at      time.Time
+	updates int
+	stats   cachetier.Stats
+	stages  pipeline.Stats
+}
+
+// Serve has live see the run by a function that gives the result so far, or how the run ended, until stop is called; live may be nil. look is
+// called at step boundaries.
+func (v *View) Serve(live func(now func() *Result) (stop func()), look func() Point) (stop func()) {
+	if live == nil {
+		return func() {}
+	}
+	v.look, v.began = look, time.Now()
+	v.show(Live{})
+	hooked := live(v.now)
+	return func() {
+		v.Refresh() // how it ended
+		hooked()
+	}
+}
+
+// Step brings what others see up to a step, unless that was done just now.
+func (v *View) Step(epoch, step int, loss float64) {
+	if v.look == nil {
+		return
+	}
+	if s := v.snapshot.Load(); time.Since(s.live.At) < showEvery && step < s.Steps {
+		return
+	}
+	shared := loss // a parameter whose address is taken is allocated, shown or not
+	v.show(Live{Epoch: epoch, Step: step, Loss: &shared})
+}
+
+// Refresh brings it up to the end of an epoch, or of the run.
+func (v *View) Refresh() {
+	if v.look != nil {
+		v.show(v.snapshot.Load().live)
+	}
+}
+
+// show has others see the run as it is, at this step.
+func (v *View) show(at Live) {
+	now := time.Now()
+	s := &snapshot{Point: v.look(), live: at}
+	s.live.At, s.live.Steps, s.live.Updates = now, s.Steps, s.Updates
+	r := &s.Result
+	if before := v.snapshot.Load(); before != nil && r.Status == Running && len(before.Result.Epochs) == len(r.Epochs) {
+		r.Epochs, r.Losses = before.Result.Epochs, before.Result.Losses
+	} else {
+		r.Epochs, r.Losses = slices.Clone(r.Epochs), slices.Clone(r.Losses) // the last test will write to one
+	}
+	switch first := v.marks[1].at.IsZero(); {
+	case first:
+		v.marks[1] = s.mark(now)
+		v.marks[0] = v.marks[1]
+	case now.Sub(v.marks[1].at) > markEvery:
+		v.marks[0], v.marks[1] = v.marks[1], s.mark(now)
+	}
+	s.since = v.marks[0]
+	v.snapshot.Store(s)
+}
+
+// mark is one at s.
+func (s *snapshot) mark(now time.Time) mark {
+	var r Result
+	stages, _ := s.Count(&r)
+	return mark{now, s.Updates, r.Stats, stages}
+}
+
+// now is the result so far, and the caller's own; of a run that has ended, its result. It may be called at any time from Serve on.
+func (v *View) now() *Result {
+	s := v.snapshot.Load()
+	r := s.Result
+	if r.Status != Running {
+		return &r
+	}
+	stages, underWay := s.Count(&r)
+	l := s.live
+	l.ReadsUnderWay = &underWay
+	l.At = time.Now()
+	l.Seconds = l.At.Sub(v.began).Seconds()
+	l.ResidentBytes, l.FileBytes = kernels.ResidentBytes()
+	r.PeakRSSBytes, r.PeakFileBytes = max(r.PeakRSSBytes, l.ResidentBytes), max(r.PeakFileBytes, l.FileBytes)
+	recent := &l.Recent
+	*recent = Recent{
+		Wall: l.At.Sub(s.since.at).Seconds(), Updates: s.Updates - s.since.updates, Stats: r.Stats.Sub(s.since.stats), Stages: stages.Sub(s.since.stages),
+	}
+	recent.LimitingStage = recent.Stages.Limiting()
+	if trained := recent.Stages.Step + recent.Stages.Wait; trained > 0 {
+		l.RowsPerSecond = float64(recent.InputRows) / trained
+	}
+	if recent.Updates > 0 {
+		left := float64(max(s.Total-s.Updates, 0)) * recent.Wall / float64(recent.Updates)
+		l.ETASeconds = &left
+	}
+	r.Live = &l
+	return &r
+}
