@@ -65,7 +65,7 @@ func TestPatience(t *testing.T) {
 	validate := func(before float64) int { // after an evaluation, where the best so far was before
 		m.result.Best.ValidAcc = &before
 		require.NoError(t, m.validate(context.Background(), &run.Epoch{Epoch: 2}))
-		return m.worse
+		return m.ends.Worse
 	}
 	require.Equal(t, 1, validate(1))
 	require.Equal(t, 2, validate(1))

@@ -69,13 +69,13 @@ func ended(ctx context.Context, err error) bool {
 }
 
 func (t *trainer) epochs(ctx context.Context) error {
-	for n := len(t.result.Epochs) + 1; n <= t.mostEpochs() && !t.enough(); n++ {
+	for n := len(t.result.Epochs) + 1; n <= t.ends.Most() && !t.ends.Enough(t.result); n++ {
 		t.task.Begin(n)
 		epoch, err := t.epoch(ctx, n)
 		if err != nil {
 			return err
 		}
-		if n%t.EvalEvery == 0 || n == t.mostEpochs() {
+		if t.ends.Evaluates(n) {
 			err = t.validate(ctx, &epoch)
 		}
 		if err != nil {
@@ -85,10 +85,7 @@ func (t *trainer) epochs(ctx context.Context) error {
 			return err
 		}
 	}
-	t.result.Status, t.result.AutoEpochs = run.Done, t.ended()
-	if t.Patience > 0 && t.enough() && len(t.result.Epochs) < t.mostEpochs() {
-		t.result.Status = run.StoppedEarly
-	}
+	t.ends.End(t.result, t.optim.Steps())
 	return nil
 }
 
@@ -190,7 +187,7 @@ func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, 
 		in.Held = t.reuse.input(now)
 	}
 	if a, err = t.step.Compute(in); err == nil {
-		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.mostEpochs()*steps, steps), nil)
+		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.ends.Most()*steps, steps), nil)
 	}
 	if err == nil && t.reuses() {
 		t.reuse.writeBack(now, batch)
@@ -280,13 +277,9 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 		return err
 	}
 	e.ValidAcc = &acc
-	if best := t.result.Best.ValidAcc; best != nil && !t.task.Kind().Better(acc, *best) {
-		t.worse++
-		return nil
+	if t.ends.Measured(t.result, e) {
+		t.best = t.model.Download()
 	}
-	t.worse = 0
-	t.result.Best = run.Best{Metric: t.task.Kind(), Epoch: e.Epoch, ValidAcc: &acc, TestAcc: e.TestAcc}
-	t.best = t.model.Download()
 	return nil
 }
 
@@ -353,51 +346,4 @@ func (t *trainer) checkpointNow(ctx context.Context) error {
 	}
 	t.saveResident()
 	return t.saveCheckpoint(context.WithoutCancel(ctx))
-}
-
-// mostEpochs is how many epochs the run makes where nothing ends it before.
-func (t *trainer) mostEpochs() int {
-	if t.auto != nil {
-		return t.auto.Most
-	}
-	return t.Epochs
-}
-
-// expectedEpochs is how many it makes where no evaluation to come is better than those so far.
-func (t *trainer) expectedEpochs() int {
-	if t.auto == nil || t.auto.Patience == 0 {
-		return t.mostEpochs()
-	}
-	n := t.auto.Least
-	if best := t.result.Best.Epoch; best > 0 {
-		n = max(n, best+t.auto.Patience*t.EvalEvery)
-	}
-	return max(min(n, t.auto.Most), len(t.result.Epochs))
-}
-
-// enough tells whether the run ends before mostEpochs. It goes by what a checkpoint has.
-func (t *trainer) enough() bool {
-	if t.auto == nil {
-		return t.Patience > 0 && t.worse >= t.Patience
-	}
-	n := len(t.result.Epochs)
-	if t.auto.Patience == 0 || n < t.auto.Least {
-		return false
-	}
-	return t.worse >= t.auto.Patience || t.unmeasured(n)
-}
-
-// unmeasured tells, after n epochs, that validation has no value to wait for, as ROC-AUC has none on nodes of one class.
-func (t *trainer) unmeasured(n int) bool {
-	return t.result.Best.Epoch == 0 && n >= t.EvalEvery && n*t.auto.Steps >= t.auto.Updates
-}
-
-// ended is t.auto with why the run ended.
-func (t *trainer) ended() *run.AutoEpochs {
-	if t.auto == nil {
-		return nil
-	}
-	a := t.auto.End(len(t.result.Epochs), t.optim.Steps(), t.result.Best.Epoch, t.worse, string(t.task.Kind()))
-	a.Ended = t.text(a.Ended)
-	return a
 }

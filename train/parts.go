@@ -156,7 +156,7 @@ func (p soFar) Save(s *checkpoint.State) error {
 		return err
 	}
 	*p.at = progress{
-		Updates: p.optim.Steps(), Partial: p.partial, Worse: p.worse, HasBest: p.best != nil, MetricsBytes: metrics,
+		Updates: p.optim.Steps(), Partial: p.partial, Worse: p.ends.Worse, HasBest: p.best != nil, MetricsBytes: metrics,
 		MetricsXXH3: sum, Epochs: len(p.result.Epochs), SoFar: p.result.SoFar(),
 	}
 	return saveJSON(s, progressKey, p.at)
@@ -183,7 +183,7 @@ func (p soFar) Load(*checkpoint.State) error {
 			t.dir.File(run.MetricsFile), len(epochs), at.Epochs)
 	}
 	t.saved = at.Updates
-	t.partial, t.worse = at.Partial, at.Worse
+	t.partial, t.ends.Worse = at.Partial, at.Worse
 	now := t.result
 	t.result = &at.SoFar
 	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options

@@ -75,7 +75,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		return nil, err
 	}
 	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.auto, Evaluation: t.howEvaluated()}
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.ends.Auto, Evaluation: t.howEvaluated()}
 	t.task.Begin(1)
 	// Two groups: the first finds the cache empty, the second is like those that follow. A short epoch has to do.
 	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds, Without: t.task.Without})

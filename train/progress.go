@@ -14,7 +14,7 @@ func (t *trainer) serve() (stop func()) { return t.shown.Serve(t.hooks.Live, t.l
 // look is the run as others see it.
 func (t *trainer) look() run.Point {
 	p := run.Point{
-		Result: *t.result, Steps: t.task.Steps(), Updates: t.optim.Steps(), Total: t.expectedEpochs() * t.task.Steps(),
+		Result: *t.result, Steps: t.task.Steps(), Updates: t.optim.Steps(), Total: t.ends.Expected(t.result) * t.task.Steps(),
 	}
 	p.Result.PeakRSSBytes, p.Result.PeakFileBytes, p.Result.History = t.peak.RSS, t.peak.File, t.reuseReport()
 	trained, other := slices.Clone(t.trained), t.other

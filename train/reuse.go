@@ -216,7 +216,7 @@ func (t *trainer) reuseNotes() {
 	case u.cache == nil:
 		t.note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), history.SlotBytes(u.hidden))
 	default:
-		switch whole := t.mostEpochs() * t.task.Steps(); {
+		switch whole := t.ends.Most() * t.task.Steps(); {
 		case u.HistoryStart >= whole:
 			t.note("history: the run has %d steps, and keeps rows from step %d on ({history_start}), so none are used again; take a smaller {history_start}", whole,
 				u.HistoryStart)

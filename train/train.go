@@ -125,7 +125,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		record = &run.Record{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
 			Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(), Started: now,
-			AutoEpochs: t.auto,
+			AutoEpochs: t.ends.Auto,
 		}
 		record.Options.Init, record.Options.InitRows = run.Absolute(t.Init), run.AllAbsolute(t.InitRows)
 		if err := t.tiers.Room(); err != nil {
@@ -139,10 +139,10 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s",
 				t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
 		}
-		if t.auto != nil && record.AutoEpochs != nil {
-			t.auto = record.AutoEpochs
+		if t.ends.Auto != nil && record.AutoEpochs != nil {
+			t.ends.Auto = record.AutoEpochs
 		}
-		record.AutoEpochs = t.auto
+		record.AutoEpochs = t.ends.Auto
 		if err := t.resume(ctx); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 	}
 	record.Options.HistoryCold = false // it is for this once
 	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
-	t.record, t.result.AutoEpochs = record, t.auto
+	t.record, t.result.AutoEpochs = record, t.ends.Auto
 	if err := t.dir.WriteRecord(record); err != nil {
 		return err
 	}
@@ -250,14 +250,13 @@ type trainer struct {
 
 	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
-	worse     int                 // evaluations since then
-	partial   partial             // the epoch under way
-	auto      *run.AutoEpochs     // nil where Epochs is a number
-	read      []cachetier.Stats   // what the tiers of each table had done when last looked at
-	trained   []cachetier.Stats   // of that, what they did for steps of training
-	did       []cachetier.Stats   // and for the newest one
-	other     pipeline.Stats      // what the stages did for evaluation
-	evaluated cachetier.Disk      // reading for evaluation
+	ends      run.Ending
+	partial   partial           // the epoch under way
+	read      []cachetier.Stats // what the tiers of each table had done when last looked at
+	trained   []cachetier.Stats // of that, what they did for steps of training
+	did       []cachetier.Stats // and for the newest one
+	other     pipeline.Stats    // what the stages did for evaluation
+	evaluated cachetier.Disk    // reading for evaluation
 	before    before
 	saved     int        // updates in the newest checkpoint
 	rows      embeddings // of it
@@ -369,9 +368,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.validates() {
 		validated = string(t.task.Kind())
 	}
-	if t.auto = o.DecideEpochs(t.task.Steps(), validated); t.auto != nil {
-		t.auto.Reason = t.text(t.auto.Reason)
-	}
+	t.ends = o.Ending(t.task.Steps(), validated, t.text)
 	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.tiers.Engine, Memory: run.MemoryOf(t.tiers.Budget),

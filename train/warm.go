@@ -28,7 +28,7 @@ func (t *trainer) warm(ctx context.Context) error {
 			t.note("no %s from before: the host cache starts with the first rows", run.ResidentFile)
 		}
 	}
-	return t.tiers.Prewarm(ctx, t.expectedEpochs()*t.task.Steps()-t.optim.Steps())
+	return t.tiers.Prewarm(ctx, t.ends.Expected(t.result)*t.task.Steps()-t.optim.Steps())
 }
 
 // restoreResident reads the files of saveResident.

@@ -90,9 +90,9 @@ func EpochsText(o Options, a *AutoEpochs) string {
 	return strconv.Itoa(a.Most)
 }
 
-// End is a with why a run ended after so many epochs and updates: the best epoch was that of number best, 0 if there is none,
+// ended is a with why a run ended after so many epochs and updates: the best epoch was that of number best, 0 if there is none,
 // and worse evaluations of what validation measures followed it.
-func (a AutoEpochs) End(epochs, updates, best, worse int, measured string) *AutoEpochs {
+func (a AutoEpochs) ended(epochs, updates, best, worse int, measured string) *AutoEpochs {
 	why := "which is what " + counted(a.Updates, "update") + " take; {epochs} N makes more"
 	switch {
 	case a.Patience == 0:
@@ -105,6 +105,88 @@ func (a AutoEpochs) End(epochs, updates, best, worse int, measured string) *Auto
 	}
 	a.Ended = fmt.Sprintf("epochs auto: ended after %s, %s: %s", counted(epochs, "epoch"), counted(updates, "update"), why)
 	return &a
+}
+
+// Ending says when a run ends: after so many epochs, its own number or what Auto comes to, or before that, where Patience is spent.
+type Ending struct {
+	Auto  *AutoEpochs // nil where Options.Epochs is a number
+	Worse int         // evaluations since the best epoch
+
+	epochs, patience, every int
+	text                    func(string) string
+}
+
+// Ending is that of a run of o: see DecideEpochs. text is for what goes on record, as train.Hooks.Text.
+func (o Options) Ending(steps int, validated string, text func(string) string) Ending {
+	e := Ending{Auto: o.DecideEpochs(steps, validated), epochs: o.Epochs, patience: o.Patience, every: o.EvalEvery, text: text}
+	if e.Auto != nil {
+		e.Auto.Reason = text(e.Auto.Reason)
+	}
+	return e
+}
+
+// Most is how many epochs the run makes where nothing ends it before.
+func (e *Ending) Most() int {
+	if e.Auto != nil {
+		return e.Auto.Most
+	}
+	return e.epochs
+}
+
+// Expected is how many it makes where no evaluation to come is better than those that r has.
+func (e *Ending) Expected(r *Result) int {
+	if e.Auto == nil || e.Auto.Patience == 0 {
+		return e.Most()
+	}
+	n := e.Auto.Least
+	if best := r.Best.Epoch; best > 0 {
+		n = max(n, best+e.Auto.Patience*e.every)
+	}
+	return max(min(n, e.Auto.Most), len(r.Epochs))
+}
+
+// Evaluates tells whether there is an evaluation after epoch n.
+func (e *Ending) Evaluates(n int) bool { return n%e.every == 0 || n == e.Most() }
+
+// Measured takes the validation of an epoch, and tells whether it is the best so far; r says that then.
+func (e *Ending) Measured(r *Result, epoch *Epoch) bool {
+	if best := r.Best.ValidAcc; best != nil && !epoch.Metric.Better(*epoch.ValidAcc, *best) {
+		e.Worse++
+		return false
+	}
+	e.Worse = 0
+	r.Best = Best{Metric: epoch.Metric, Epoch: epoch.Epoch, ValidAcc: epoch.ValidAcc, TestAcc: epoch.TestAcc}
+	return true
+}
+
+// Enough tells whether the run ends before Most. It goes by what a checkpoint has.
+func (e *Ending) Enough(r *Result) bool {
+	if e.Auto == nil {
+		return e.patience > 0 && e.Worse >= e.patience
+	}
+	n := len(r.Epochs)
+	if e.Auto.Patience == 0 || n < e.Auto.Least {
+		return false
+	}
+	return e.Worse >= e.Auto.Patience || e.unmeasured(r)
+}
+
+// unmeasured tells that validation has no value to wait for, as ROC-AUC has none on nodes of one class.
+func (e *Ending) unmeasured(r *Result) bool {
+	n := len(r.Epochs)
+	return r.Best.Epoch == 0 && n >= e.every && n*e.Auto.Steps >= e.Auto.Updates
+}
+
+// End has r say that the run has ended after so many updates, and why.
+func (e *Ending) End(r *Result, updates int) {
+	r.Status, r.AutoEpochs = Done, nil
+	if e.patience > 0 && e.Enough(r) && len(r.Epochs) < e.Most() {
+		r.Status = StoppedEarly
+	}
+	if e.Auto != nil {
+		r.AutoEpochs = e.Auto.ended(len(r.Epochs), updates, r.Best.Epoch, e.Worse, string(r.Best.Metric))
+		r.AutoEpochs.Ended = e.text(r.AutoEpochs.Ended)
+	}
 }
 
 // Covers tells whether a run that has finished with r has made the epochs that o asks for; what else o says is the same.

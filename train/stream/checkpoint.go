@@ -113,7 +113,7 @@ func (t *trainer) saveCheckpoint(state bool) error {
 		return err
 	}
 	at := progress{
-		Updates: updates, Partial: t.partial, Worse: t.worse, HasBest: t.best != nil, MetricsBytes: metrics, MetricsXXH3: sum,
+		Updates: updates, Partial: t.partial, Worse: t.ends.Worse, HasBest: t.best != nil, MetricsBytes: metrics, MetricsXXH3: sum,
 		Epochs: len(t.result.Epochs), State: t.mark, SoFar: t.result.SoFar(), Stale: t.stale.Counted,
 	}
 	for key, v := range map[string]any{progressKey: at, run.RecordKey: t.record} {
@@ -276,7 +276,7 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 		}
 		t.tables.state.Undone(undos)
 	}
-	t.saved, t.partial, t.worse, t.mark = at.Updates, at.Partial, at.Worse, at.State
+	t.saved, t.partial, t.ends.Worse, t.mark = at.Updates, at.Partial, at.Worse, at.State
 	t.stale.Counted = at.Stale
 	now := t.result
 	t.result = &at.SoFar

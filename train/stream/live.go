@@ -13,7 +13,7 @@ func (t *trainer) serve() (stop func()) { return t.shown.Serve(t.hooks.Live, t.l
 
 // look is the run as others see it.
 func (t *trainer) look() run.Point {
-	p := run.Point{Result: *t.result, Steps: t.steps(), Updates: t.step.Optim.Steps(), Total: t.mostEpochs() * t.steps()}
+	p := run.Point{Result: *t.result, Steps: t.steps(), Updates: t.step.Optim.Steps(), Total: t.ends.Expected(t.result) * t.steps()}
 	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = t.peak.RSS, t.peak.File
 	stream := *p.Result.Stream
 	p.Result.Stream = &stream

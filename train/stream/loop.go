@@ -37,9 +37,9 @@ func (t *trainer) run(ctx context.Context) error {
 // work is run without its end.
 func (t *trainer) work(ctx context.Context) (err error) {
 	defer kernels.RecoverMemory(&err)
-	for n := len(t.result.Epochs) + 1; n <= t.mostEpochs() && !t.enough(); n++ {
+	for n := len(t.result.Epochs) + 1; n <= t.ends.Most() && !t.ends.Enough(t.result); n++ {
 		e, err := t.epoch(ctx, n)
-		if err == nil && t.validates() && (n%t.EvalEvery == 0 || n == t.mostEpochs()) {
+		if err == nil && t.validates() && t.ends.Evaluates(n) {
 			err = t.validate(ctx, &e)
 		}
 		if err == nil {
@@ -49,10 +49,7 @@ func (t *trainer) work(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	t.result.Status, t.result.AutoEpochs = run.Done, t.ended()
-	if t.Patience > 0 && t.enough() && len(t.result.Epochs) < t.mostEpochs() {
-		t.result.Status = run.StoppedEarly
-	}
+	t.ends.End(t.result, t.step.Optim.Steps())
 	if err := t.replay(ctx); err != nil {
 		return err
 	}
@@ -162,7 +159,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	t.torn = true
 	out, err := t.step.Compute(in)
 	if err == nil {
-		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.mostEpochs()*steps, steps))
+		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.ends.Most()*steps, steps))
 	}
 	t.torn = err != nil
 	var loss *step.LossError
@@ -319,31 +316,6 @@ func (t *trainer) finish(e run.Epoch) error {
 		t.hooks.Epoch(e)
 	}
 	return nil
-}
-
-// mostEpochs, enough and ended are what package train has of these names.
-func (t *trainer) mostEpochs() int {
-	if t.auto != nil {
-		return t.auto.Most
-	}
-	return t.Epochs
-}
-
-func (t *trainer) enough() bool {
-	if t.auto == nil {
-		return t.Patience > 0 && t.worse >= t.Patience
-	}
-	n := len(t.result.Epochs)
-	return t.auto.Patience > 0 && n >= t.auto.Least && t.worse >= t.auto.Patience
-}
-
-func (t *trainer) ended() *run.AutoEpochs {
-	if t.auto == nil {
-		return nil
-	}
-	a := t.auto.End(len(t.result.Epochs), t.step.Optim.Steps(), t.result.Best.Epoch, t.worse, string(t.Metric))
-	a.Ended = t.text(a.Ended)
-	return a
 }
 
 // each puts together counts of the same tables.

@@ -148,12 +148,10 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	}
 	now := t.value(v)
 	e.ValidAcc = &now
-	if best := t.result.Best.ValidAcc; best != nil && now <= *best {
-		t.worse++
+	if !t.ends.Measured(t.result, e) {
 		return nil
 	}
-	t.worse, t.best = 0, t.step.Model.Download()
-	t.result.Best = run.Best{Metric: t.Metric, Epoch: e.Epoch, ValidAcc: &now}
+	t.best = t.step.Model.Download()
 	if !live {
 		return nil
 	}

@@ -67,7 +67,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_
 		return nil, err
 	}
 	p := &Plan{
-		Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoStaleness: *a, AutoEpochs: t.auto,
+		Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoStaleness: *a, AutoEpochs: t.ends.Auto,
 		EpochSeconds: a.Seconds * float64(t.steps()), LimitingStage: limiting(&a.Rehearsal, t.Publish),
 	}
 	return p, t.countRows(ctx, p)

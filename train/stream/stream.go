@@ -80,9 +80,8 @@ type trainer struct {
 	scores  metric.Batches[float32] // of a batch of training
 	torn    bool                    // a step has changed the state and not the weights, or the other way round
 	best    []checkpoint.Tensor     // weights of the best epoch
-	worse   int                     // evaluations since then
-	partial partial                 // the epoch under way
-	auto    *run.AutoEpochs
+	ends    run.Ending
+	partial partial // the epoch under way
 	saved   int     // updates in the newest checkpoint, -1 before
 	mark    marks   // of the state in it
 	counted counted // what the tables and stages did
@@ -203,9 +202,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.validates() {
 		validated = string(t.Metric)
 	}
-	if t.auto = o.DecideEpochs(t.steps(), validated); t.auto != nil {
-		t.auto.Reason = t.text(t.auto.Reason)
-	}
+	t.ends = o.Ending(t.steps(), validated, t.text)
 	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed, Status: run.Running,
 		Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget), Metric: t.Metric,
@@ -294,7 +291,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 	if record == nil {
 		record = &run.Record{
 			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.engine, Costs: t.costs, Memory: t.budget,
-			Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: now, AutoEpochs: t.auto, AutoStaleness: t.found,
+			Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: now, AutoEpochs: t.ends.Auto, AutoStaleness: t.found,
 		}
 		record.Options.Init = run.Absolute(t.Init)
 		if t.tables.state != nil {
@@ -309,10 +306,10 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		if record.Seal != t.result.Seal {
 			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s", t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
 		}
-		if t.auto != nil && record.AutoEpochs != nil {
-			t.auto = record.AutoEpochs
+		if t.ends.Auto != nil && record.AutoEpochs != nil {
+			t.ends.Auto = record.AutoEpochs
 		}
-		record.AutoEpochs = t.auto
+		record.AutoEpochs = t.ends.Auto
 		if err := t.resume(ctx); err != nil {
 			return err
 		}
@@ -327,7 +324,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		record.Options.Init = init
 	}
 	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
-	t.record, t.result.AutoEpochs = record, t.auto
+	t.record, t.result.AutoEpochs = record, t.ends.Auto
 	if err := t.dir.WriteRecord(record); err != nil {
 		return err
 	}
