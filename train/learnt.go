@@ -154,7 +154,7 @@ func (t *trainer) hash(ctx context.Context, failed error) (string, error) {
 // learntRows are those of a checkpoint.
 type learntRows struct {
 	*trainer
-	at *progress
+	at *run.Progress
 }
 
 func (p learntRows) Save(s *checkpoint.State) error {

@@ -102,7 +102,7 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
 		}
 		t.did = each(t.did, b.Read, t.read, cachetier.Stats.Sub)
-		t.partial.count(a, cachetier.Sum(t.did))
+		t.partial.Count(a, cachetier.Sum(t.did))
 		t.partial.Seconds = seconds + time.Since(started).Seconds()
 		t.read, t.trained = append(t.read[:0], b.Read...), each(t.trained, t.did, t.trained, cachetier.Stats.Add)
 		if err := t.tell(ctx, n, steps, a.Mean()); err != nil {
@@ -127,28 +127,20 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 			err = t.saveCheckpoint(ctx)
 		}
 	}
-	p := &t.partial
-	e := run.Epoch{
-		Metric: t.task.Kind(), Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: t.task.Trained(p.Tally),
-		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.tiers.Pipe.Stats().Sub(stages).Limiting(),
-	}
-	if p.InputRows > 0 {
-		e.HitRate = 1 - float64(p.DiskRows)/float64(p.InputRows)
-	}
-	return e, err
+	return t.partial.Epoch(n, t.task.Kind(), t.task.Trained(t.partial.Tally), t.tiers.Pipe.Stats().Sub(stages).Limiting()), err
 }
 
 // rest is the end of the steps that follow without a pause: those of the epoch, or up to a checkpoint of learnt rows.
 func (t *trainer) rest(steps int) int {
-	if !t.learns() || t.CheckpointEvery == 0 {
+	if !t.learns() {
 		return steps
 	}
-	return min(steps, t.partial.Steps+t.CheckpointEvery-t.optim.Steps()%t.CheckpointEvery)
+	return t.partial.Rest(steps, t.optim.Steps(), t.CheckpointEvery)
 }
 
-// checkpointDue tells whether it is time for one. The last step of an epoch is followed by a checkpoint anyway.
+// checkpointDue tells whether it is time for one.
 func (t *trainer) checkpointDue(steps int) bool {
-	return t.CheckpointEvery > 0 && t.optim.Steps()%t.CheckpointEvery == 0 && t.partial.Steps < steps
+	return t.partial.CheckpointDue(steps, t.optim.Steps(), t.CheckpointEvery)
 }
 
 // tell records a step, and checkpoints when it is time to, where the stages may go on meanwhile.
@@ -318,7 +310,7 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 func (t *trainer) finish(ctx context.Context, e run.Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)
-	t.partial = partial{}
+	t.partial = run.Partial{}
 	t.collect()
 	t.shown.Refresh()
 	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {

@@ -244,7 +244,7 @@ func (n *Network) load(ctx context.Context, which string) error {
 
 // take loads the parts of a checkpoint that the network consists of.
 func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) error {
-	t, at := n.t, new(progress)
+	t, at := n.t, new(run.Progress)
 	used := checkpoint.Parts{weights{t}, chosen{t, at}, learntRows{t, at}}
 	all := append(checkpoint.Parts{identity{t}, soFar{t, at}}, used...)
 	if n.other { // whose steps and seal are none of the run's

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -24,19 +23,6 @@ const (
 	scheduleKey = "gnnstore.schedule" // drawing
 	progressKey = "gnnstore.progress"
 )
-
-// progress is where a run stands between two steps.
-type progress struct {
-	Updates int     `json:"updates"`
-	Partial partial `json:"partial"`
-	Worse   int     `json:"worse"`
-	HasBest bool    `json:"has_best"`
-	// MetricsBytes of metrics.jsonl were written by then; what follows belongs to steps that resuming runs again.
-	MetricsBytes int64      `json:"metrics_bytes"`
-	MetricsXXH3  string     `json:"metrics_xxh3"` // of these; empty in checkpoints of earlier versions
-	Epochs       int        `json:"epochs"`       // whole ones, which metrics.jsonl has
-	SoFar        run.Result `json:"so_far"`
-}
 
 // drawing is the schedule of the seeds that batches are drawn from, and how far it has come: step i of all epochs has that of
 // i div κ, and smoothed has gone (i mod κ)/κ of the way to the next.
@@ -61,40 +47,6 @@ func (d drawing) matches(now drawing) error {
 	case d.Step != now.Step:
 		return fmt.Errorf("it has drawn %d steps and made %d updates; remove the file to resume from the one before it",
 			d.Step, now.Step)
-	}
-	return nil
-}
-
-// partial is the epoch under way.
-type partial struct {
-	step.Tally
-	Steps     int     `json:"steps"`
-	Seconds   float64 `json:"seconds"`
-	InputRows int64   `json:"input_rows"`
-	DiskRows  int64   `json:"disk_rows"`
-	DiskBytes int64   `json:"disk_bytes"`
-}
-
-// count adds a step that read what the tiers did since before.
-func (p *partial) count(a step.Tally, read cachetier.Stats) {
-	p.Steps++
-	p.Add(a)
-	p.InputRows += read.InputRows
-	p.DiskRows += read.Disk.Rows
-	p.DiskBytes += read.Disk.BytesRead
-}
-
-// valid refuses counts that no run of steps an epoch comes to. Earlier versions had no checksum on them, so they may be anything.
-func (p progress) valid(steps int) error {
-	if p.Epochs < 0 || p.Epochs > p.Updates || p.Partial.Steps < 0 || p.Partial.Steps > steps ||
-		p.Updates != p.Epochs*steps+p.Partial.Steps {
-		return fmt.Errorf("%d updates cannot be %d epochs of %d and %d more", p.Updates, p.Epochs, steps, p.Partial.Steps)
-	}
-	if p.Worse < 0 || p.MetricsBytes < 0 {
-		return fmt.Errorf("%d evaluations since the best, and %d bytes of metrics", p.Worse, p.MetricsBytes)
-	}
-	if best := p.SoFar.Best.Epoch; best < 0 || best > p.Epochs || p.HasBest != (best > 0) {
-		return fmt.Errorf("the best epoch is %d of %d", best, p.Epochs)
 	}
 	return nil
 }
@@ -147,17 +99,12 @@ func (p recorded) Load(*checkpoint.State) error { return nil }
 // soFar is how far the run has come, and metrics.jsonl up to there.
 type soFar struct {
 	*trainer
-	at *progress
+	at *run.Progress
 }
 
-func (p soFar) Save(s *checkpoint.State) error {
-	metrics, sum, err := p.dir.SyncMetrics()
-	if err != nil {
+func (p soFar) Save(s *checkpoint.State) (err error) {
+	if *p.at, err = p.dir.SyncProgress(p.optim.Steps(), p.partial, p.ends.Worse, p.best != nil, p.result); err != nil {
 		return err
-	}
-	*p.at = progress{
-		Updates: p.optim.Steps(), Partial: p.partial, Worse: p.ends.Worse, HasBest: p.best != nil, MetricsBytes: metrics,
-		MetricsXXH3: sum, Epochs: len(p.result.Epochs), SoFar: p.result.SoFar(),
 	}
 	return saveJSON(s, progressKey, p.at)
 }
@@ -166,7 +113,7 @@ func (p soFar) Check(s *checkpoint.State) error {
 	if err := json.Unmarshal([]byte(s.Meta[progressKey]), p.at); err != nil {
 		return fmt.Errorf("no progress to resume from: %s: %w", progressKey, err)
 	}
-	if err := p.at.valid(p.task.Steps()); err != nil {
+	if err := p.at.Valid(p.task.Steps()); err != nil {
 		return fmt.Errorf("no progress to resume from: %s: %w; remove the file to resume from the one before it", progressKey, err)
 	}
 	return nil
@@ -174,27 +121,12 @@ func (p soFar) Check(s *checkpoint.State) error {
 
 func (p soFar) Load(*checkpoint.State) error {
 	at, t := p.at, p.trainer
-	epochs, err := t.dir.CutMetrics(at.MetricsBytes, at.MetricsXXH3)
+	r, err := t.dir.GoOn(at, t.result)
 	if err != nil {
 		return err
 	}
-	if len(epochs) != at.Epochs {
-		return fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with {run}",
-			t.dir.File(run.MetricsFile), len(epochs), at.Epochs)
-	}
-	t.saved = at.Updates
+	t.result, t.saved = r, at.Updates
 	t.partial, t.ends.Worse = at.Partial, at.Worse
-	now := t.result
-	t.result = &at.SoFar
-	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
-	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
-	t.result.Relations, t.result.Links, t.result.Edges = now.Relations, now.Links, now.Edges
-	t.result.Status, t.result.Error = run.Running, ""
-	t.result.Best.Metric = t.task.Kind() // which an earlier version called accuracy
-	t.result.Epochs, t.result.Losses = epochs, []float64{}
-	for _, e := range epochs {
-		t.result.Losses = append(t.result.Losses, e.Loss)
-	}
 	t.before = before{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk, learnt: at.SoFar.Embeddings, spill: at.SoFar.Spill}
 	t.peak.RSS, t.peak.File = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
 	return nil
@@ -203,7 +135,7 @@ func (p soFar) Load(*checkpoint.State) error {
 // schedule is that of the seeds that batches are drawn from.
 type schedule struct {
 	*trainer
-	at *progress
+	at *run.Progress
 }
 
 func (p schedule) Save(s *checkpoint.State) error {
@@ -253,7 +185,7 @@ func (p weights) Load(s *checkpoint.State) error { return p.model.Load(s) }
 // moments are those of the optimizer.
 type moments struct {
 	*trainer
-	at *progress
+	at *run.Progress
 }
 
 func (p moments) Save(s *checkpoint.State) error {
@@ -268,7 +200,7 @@ func (p moments) Load(s *checkpoint.State) error { return p.optim.Restore(p.at.U
 // chosen are the weights that validation has chosen so far.
 type chosen struct {
 	*trainer
-	at *progress
+	at *run.Progress
 }
 
 // bestPrefix stands before their names.

@@ -18,7 +18,7 @@ import (
 // written and read a piece at a time.
 type reused struct {
 	*trainer
-	at *progress
+	at *run.Progress
 }
 
 // reusedKey is where the metadata of a checkpoint says what the file is.

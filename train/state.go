@@ -8,13 +8,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
 // parts are all that a checkpoint holds. What a run is comes first, so that a checkpoint of another one is refused for that; soFar
 // stands before those that share its progress.
 func (t *trainer) parts() checkpoint.Parts {
-	at := new(progress)
+	at := new(run.Progress)
 	return checkpoint.Parts{identity{t}, recorded{t}, soFar{t, at}, schedule{t, at}, weights{t}, moments{t, at}, chosen{t, at}, learntRows{t, at}, reused{t, at}}
 }
 

@@ -251,7 +251,7 @@ type trainer struct {
 	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
 	ends      run.Ending
-	partial   partial           // the epoch under way
+	partial   run.Partial       // the epoch under way
 	read      []cachetier.Stats // what the tiers of each table had done when last looked at
 	trained   []cachetier.Stats // of that, what they did for steps of training
 	did       []cachetier.Stats // and for the newest one

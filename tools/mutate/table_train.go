@@ -225,7 +225,7 @@ var training = []mutant{
 		old: `t.ends.Worse = at.Partial, at.Worse`, new: `t.ends.Worse = at.Partial, 0`,
 		breaks: "a resumed run has all its patience again", tests: "TestResumeEarlyStop"},
 	{id: "resume-partial", file: "train/parts.go", in: "soFar.Save",
-		old: `Partial: p.partial`, new: `Partial: partial{Steps: p.partial.Steps}`,
+		old: `p.partial, p.ends.Worse`, new: `run.Partial{Steps: p.partial.Steps}, p.ends.Worse`,
 		breaks: "a resumed epoch forgets the losses before", tests: "TestResumeOverAndOver"},
 	{id: "resume-best", file: "train/parts.go", in: "chosen.Load",
 		old: `Find(s.Tensors, bestPrefix)`, new: `Find(s.Tensors, "")`,
@@ -251,7 +251,7 @@ var training = []mutant{
 	{id: "live-stages", file: "train/live/metrics.go", in: "families",
 		old: `put(r.Stages.Load, "load")`, new: `put(r.Stages.Gather, "load")`,
 		breaks: "the time of one stage is reported as another's", tests: "TestMetricsAreOfTheirCounters"},
-	{id: "hit-rate", file: "train/loop.go", in: "trainer.epoch",
+	{id: "hit-rate", file: "train/run/progress.go", in: "Partial.Epoch", pkg: "train",
 		old: `float64(p.DiskRows)/float64(p.InputRows)`, new: `float64(p.InputRows-p.DiskRows)/float64(p.InputRows)`,
 		breaks: "the hit rate is that of misses", tests: "TestCountersAreNotExchanged"},
 }

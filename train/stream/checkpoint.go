@@ -37,17 +37,9 @@ const (
 
 // progress is where a run stands between two steps.
 type progress struct {
-	Updates      int        `json:"updates"`
-	Partial      partial    `json:"partial"`
-	Worse        int        `json:"worse"`
-	HasBest      bool       `json:"has_best"`
-	MetricsBytes int64      `json:"metrics_bytes"`
-	MetricsXXH3  string     `json:"metrics_xxh3"`
-	Epochs       int        `json:"epochs"` // whole ones
-	State        marks      `json:"state"`
-	SoFar        run.Result `json:"so_far"`
-	// Stale is how much was read out of date.
-	Stale staleness.Counted `json:"stale"`
+	run.Progress
+	State marks             `json:"state"`
+	Stale staleness.Counted `json:"stale"` // what was read out of date
 }
 
 // marks are the state of nodes in checkpoints.
@@ -55,25 +47,6 @@ type marks struct {
 	Kept []mutable.Mark `json:"kept"` // of those that have state, the oldest first
 	Has  bool           `json:"has"`  // the last one is of this checkpoint
 	Ago  []int          `json:"ago"`  // of each Undo
-}
-
-// partial is the epoch under way.
-type partial struct {
-	step.Tally
-	Steps     int     `json:"steps"`
-	Seconds   float64 `json:"seconds"`
-	InputRows int64   `json:"input_rows"`
-	DiskRows  int64   `json:"disk_rows"`
-	DiskBytes int64   `json:"disk_bytes"`
-}
-
-// count adds a step that read what the tables did since before.
-func (p *partial) count(a step.Tally, read cachetier.Stats) {
-	p.Steps++
-	p.Add(a)
-	p.InputRows += read.InputRows
-	p.DiskRows += read.Disk.Rows
-	p.DiskBytes += read.Disk.BytesRead
 }
 
 // saveCheckpoint writes all that resuming needs, with the state of nodes where the epoch is under way.
@@ -108,15 +81,11 @@ func (t *trainer) saveCheckpoint(state bool) error {
 		}
 		t.mark.Has, t.mark.Kept = true, append(t.mark.Kept, mark)
 	}
-	metrics, sum, err := t.dir.SyncMetrics()
+	at, err := t.dir.SyncProgress(updates, t.partial, t.ends.Worse, t.best != nil, t.result)
 	if err != nil {
 		return err
 	}
-	at := progress{
-		Updates: updates, Partial: t.partial, Worse: t.ends.Worse, HasBest: t.best != nil, MetricsBytes: metrics, MetricsXXH3: sum,
-		Epochs: len(t.result.Epochs), State: t.mark, SoFar: t.result.SoFar(), Stale: t.stale.Counted,
-	}
-	for key, v := range map[string]any{progressKey: at, run.RecordKey: t.record} {
+	for key, v := range map[string]any{progressKey: progress{at, t.mark, t.stale.Counted}, run.RecordKey: t.record} {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return err
@@ -229,17 +198,16 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 	if err != nil {
 		return err
 	}
-	steps := t.steps()
 	switch differs := t.record.Options.Differs(saved.Options); {
 	case meta[sealKey] != t.result.Seal:
 		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", meta[sealKey], t.set.Path(), t.result.Seal)
 	case differs != "":
 		return fmt.Errorf("%s; remove whichever is not of this run", differs)
-	case at.Epochs < 0 || at.Partial.Steps < 0 || at.Partial.Steps > steps || at.Updates != at.Epochs*steps+at.Partial.Steps:
-		return fmt.Errorf("%d updates cannot be %d epochs of %d and %d more; remove the file to resume from the one before it", at.Updates, at.Epochs, steps,
-			at.Partial.Steps)
 	case t.tables.state != nil && at.Partial.Steps > 0 && (!at.State.Has || len(at.State.Kept) == 0):
 		return fmt.Errorf("it is of step %d of an epoch, and has no state of nodes", at.Partial.Steps)
+	}
+	if err := at.Valid(t.steps()); err != nil {
+		return fmt.Errorf("no progress to resume from: %s: %w; remove the file to resume from the one before it", progressKey, err)
 	}
 	weights, err := t.step.Model.Find(tensors, "")
 	if err != nil {
@@ -258,10 +226,7 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 		return err
 	}
 	t.step.Model.Upload(weights)
-	epochs, err := t.dir.CutMetrics(at.MetricsBytes, at.MetricsXXH3)
-	if err == nil && len(epochs) != at.Epochs {
-		err = fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with {run}", t.dir.File(run.MetricsFile), len(epochs), at.Epochs)
-	}
+	result, err := t.dir.GoOn(&at.Progress, t.result)
 	if err != nil {
 		return err
 	}
@@ -276,17 +241,8 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 		}
 		t.tables.state.Undone(undos)
 	}
-	t.saved, t.partial, t.ends.Worse, t.mark = at.Updates, at.Partial, at.Worse, at.State
+	t.result, t.saved, t.partial, t.ends.Worse, t.mark = result, at.Updates, at.Partial, at.Worse, at.State
 	t.stale.Counted = at.Stale
-	now := t.result
-	t.result = &at.SoFar
-	t.result.Run, t.result.Dataset, t.result.Options = now.Run, now.Dataset, now.Options
-	t.result.Kernels, t.result.DiskEngine, t.result.Memory = now.Kernels, now.DiskEngine, now.Memory
-	t.result.Status, t.result.Error, t.result.Epochs, t.result.Losses = run.Running, "", epochs, []float64{}
-	t.result.Stream.Staleness = now.Stream.Staleness
-	for _, e := range epochs {
-		t.result.Losses = append(t.result.Losses, e.Loss)
-	}
 	t.before = counted{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
 	if s := at.SoFar.Stream.State; s != nil {
 		t.before.written = s.BytesWritten

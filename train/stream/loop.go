@@ -66,20 +66,13 @@ func (t *trainer) epoch(ctx context.Context, n int) (e run.Epoch, err error) {
 	events, steps := t.learning(n), t.steps()
 	before := t.pipe.Stats()
 	for first := true; err == nil && (first || t.partial.Steps < steps); first = false {
-		err = t.train(ctx, n, &events, t.rest(steps))
-		if err == nil && t.CheckpointEvery > 0 && t.step.Optim.Steps()%t.CheckpointEvery == 0 && t.partial.Steps < steps {
+		err = t.train(ctx, n, &events, t.partial.Rest(steps, t.step.Optim.Steps(), t.CheckpointEvery))
+		if err == nil && t.partial.CheckpointDue(steps, t.step.Optim.Steps(), t.CheckpointEvery) {
 			err = t.saveCheckpoint(true)
 		}
 	}
 	p := &t.partial
-	e = run.Epoch{
-		Metric: t.Metric, Epoch: n, Steps: steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: p.Measured / float64(max(p.Rows, 1)),
-		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: t.pipe.Stats().Sub(before).Limiting(),
-	}
-	if p.InputRows > 0 {
-		e.HitRate = 1 - float64(p.DiskRows)/float64(p.InputRows)
-	}
-	return e, err
+	return p.Epoch(n, t.Metric, p.Measured/float64(max(p.Rows, 1)), t.pipe.Stats().Sub(before).Limiting()), err
 }
 
 // warm begins an epoch: without state, and then with that of the events before the first step.
@@ -88,14 +81,6 @@ func (t *trainer) warm(ctx context.Context) error {
 		return err
 	}
 	return t.pass(ctx, &part{to: t.WarmEvents, batch: int64(t.Batch), stateOnly: true}, nil)
-}
-
-// rest is the end of the steps that follow without a pause: those of the epoch, or up to a checkpoint.
-func (t *trainer) rest(steps int) int {
-	if t.CheckpointEvery == 0 {
-		return steps
-	}
-	return min(steps, t.partial.Steps+t.CheckpointEvery-t.step.Optim.Steps()%t.CheckpointEvery)
 }
 
 // train takes the steps of an epoch from where it stands up to one.
@@ -122,7 +107,7 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 		read := b.Read
 		did := each(read, before, cachetier.Stats.Sub)
 		before = append(before[:0], read...)
-		t.partial.count(a, cachetier.Sum(did))
+		t.partial.Count(a, cachetier.Sum(did))
 		if t.lag > 1 {
 			batch := b.Batch.(*temporal.Batch)
 			t.wrote = batch.Written(t.wrote[:0])
@@ -298,7 +283,7 @@ func (t *trainer) tell(epoch int, loss float64) error {
 // finish adds the epoch to the result and to the run directory.
 func (t *trainer) finish(e run.Epoch) error {
 	t.result.Epochs, t.result.Losses = append(t.result.Epochs, e), append(t.result.Losses, e.Loss)
-	t.partial = partial{}
+	t.partial = run.Partial{}
 	t.collect()
 	t.shown.Refresh()
 	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {

@@ -81,11 +81,11 @@ type trainer struct {
 	torn    bool                    // a step has changed the state and not the weights, or the other way round
 	best    []checkpoint.Tensor     // weights of the best epoch
 	ends    run.Ending
-	partial partial // the epoch under way
-	saved   int     // updates in the newest checkpoint, -1 before
-	mark    marks   // of the state in it
-	counted counted // what the tables and stages did
-	before  counted // and had done when a resumed run was made anew
+	partial run.Partial // the epoch under way
+	saved   int         // updates in the newest checkpoint, -1 before
+	mark    marks       // of the state in it
+	counted counted     // what the tables and stages did
+	before  counted     // and had done when a resumed run was made anew
 	peak    run.Peak
 	result  *run.Result
 	shown   run.View
