@@ -118,55 +118,26 @@ func Run(
 
 // begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
 func (t *trainer) begin(ctx context.Context, version string) error {
-	now := time.Now().UTC().Truncate(time.Second)
-	record := t.dir.Record()
-	t.record = record
-	if record == nil {
-		record = &run.Record{
-			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-			Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(), Started: now,
-			AutoEpochs: t.ends.Auto,
-		}
-		record.Options.Init, record.Options.InitRows = run.Absolute(t.Init), run.AllAbsolute(t.InitRows)
-		if err := t.tiers.Room(); err != nil {
-			return err
-		}
-	} else {
-		if err := t.Resumes(record.Options); err != nil {
-			return fmt.Errorf("resume %s: %w", t.dir.Path(), err)
-		}
-		if record.Seal != t.result.Seal {
-			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s",
-				t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
-		}
-		if t.ends.Auto != nil && record.AutoEpochs != nil {
-			t.ends.Auto = record.AutoEpochs
-		}
-		record.AutoEpochs = t.ends.Auto
-		if err := t.resume(ctx); err != nil {
-			return err
-		}
-		record.Resumed = append(record.Resumed, run.Resumption{
-			Updates: t.optim.Steps(), Kernels: t.be.Name(), Version: version, Host: run.ThisHost(), Started: now,
-		})
-		if record.Kernels != t.be.Name() {
-			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits",
-				record.Kernels, t.be.Name())
-		}
-		// What was changed now is what the run goes on with the next time.
-		init, rows := record.Options.Init, record.Options.InitRows
-		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.tiers.Disk.Costs, t.tiers.Budget
-		record.Options.Init, record.Options.InitRows = init, rows
-	}
-	record.Options.HistoryCold = false // it is for this once
-	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
-	t.record, t.result.AutoEpochs = record, t.ends.Auto
-	if err := t.dir.WriteRecord(record); err != nil {
+	record, err := t.dir.Begin(run.Beginning{
+		Now: &run.Record{
+			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
+			Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(),
+			Started: time.Now().UTC().Truncate(time.Second), AutoEpochs: t.ends.Auto,
+		},
+		Options: func(onRecord run.Options) run.Options { return onRecord },
+		Room:    t.tiers.Room,
+		Resume: func(r *run.Record) (int, error) {
+			t.record = r
+			err := t.resume(ctx)
+			return t.optim.Steps(), err
+		},
+		Note: t.note,
+	})
+	if err != nil {
 		return err
 	}
-	if err := t.dir.RemoveResult(); err != nil { // of the run up to now
-		return err
-	}
+	t.record, t.ends.Auto = record, record.AutoEpochs
+	t.result.Options, t.result.AutoEpochs = record.Options, record.AutoEpochs
 	if t.dir.Record() == nil { // or they go on from a checkpoint
 		if err := t.beginRows(ctx); err != nil {
 			return err

@@ -276,61 +276,35 @@ func (t *trainer) inflight() int {
 
 // begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
 func (t *trainer) begin(ctx context.Context, version string) error {
-	now := time.Now().UTC().Truncate(time.Second)
-	record := t.dir.Record()
-	if err := t.decide(ctx, record); err != nil {
+	if err := t.decide(ctx, t.dir.Record()); err != nil {
 		return err
 	}
-	t.record = record
 	if t.tables.state != nil {
 		t.tables.state.In(mutable.Place{
 			FS: t.dir.FS(), Dir: t.dir.File(stateDir),
 			Run: fmt.Sprintf("dataset %s, stream %s, seed %d, %s, records of %d bytes", t.result.Seal, t.Stream, t.Seed, t.Kind, t.step.Record.Bytes()),
 		})
 	}
-	if record == nil {
-		record = &run.Record{
-			Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.engine, Costs: t.costs, Memory: t.budget,
-			Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: now, AutoEpochs: t.ends.Auto, AutoStaleness: t.found,
-		}
-		record.Options.Init = run.Absolute(t.Init)
-		if t.tables.state != nil {
-			if err := mutable.Room(t.dir.FS(), filepath.Dir(t.dir.File(stateDir)), t.tables.state.Need()); err != nil {
-				return err
-			}
-		}
-	} else {
-		if err := t.Resumes(record.Options.FilledStream(t.events.Len())); err != nil {
-			return fmt.Errorf("resume %s: %w", t.dir.Path(), err)
-		}
-		if record.Seal != t.result.Seal {
-			return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s", t.dir.Path(), record.Seal, t.result.Dataset, t.result.Seal)
-		}
-		if t.ends.Auto != nil && record.AutoEpochs != nil {
-			t.ends.Auto = record.AutoEpochs
-		}
-		record.AutoEpochs = t.ends.Auto
-		if err := t.resume(ctx); err != nil {
-			return err
-		}
-		record.Resumed = append(record.Resumed, run.Resumption{
-			Updates: t.step.Optim.Steps(), Kernels: t.be.Name(), Version: version, Host: run.ThisHost(), Started: now,
-		})
-		if record.Kernels != t.be.Name() {
-			t.note("the run began with %s kernels and goes on with %s: results will differ in their last bits", record.Kernels, t.be.Name())
-		}
-		init := record.Options.Init
-		record.Options, record.Kernels, record.Costs, record.Memory = t.Options, t.be.Name(), t.costs, t.budget
-		record.Options.Init = init
-	}
-	record.Dataset, t.result.Options = run.Absolute(t.result.Dataset), record.Options
-	t.record, t.result.AutoEpochs = record, t.ends.Auto
-	if err := t.dir.WriteRecord(record); err != nil {
+	record, err := t.dir.Begin(run.Beginning{
+		Now: &run.Record{
+			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.engine, Costs: t.costs,
+			Memory: t.budget, Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: time.Now().UTC().Truncate(time.Second),
+			AutoEpochs: t.ends.Auto, AutoStaleness: t.found,
+		},
+		Options: func(onRecord run.Options) run.Options { return onRecord.FilledStream(t.events.Len()) },
+		Room:    t.roomOnDisk,
+		Resume: func(r *run.Record) (int, error) {
+			t.record = r
+			err := t.resume(ctx)
+			return t.step.Optim.Steps(), err
+		},
+		Note: t.note,
+	})
+	if err != nil {
 		return err
 	}
-	if err := t.dir.RemoveResult(); err != nil {
-		return err
-	}
+	t.record, t.ends.Auto = record, record.AutoEpochs
+	t.result.Options, t.result.AutoEpochs = record.Options, record.AutoEpochs
 	if t.dir.Record() == nil && t.tables.state != nil {
 		if err := t.tables.state.Begin(ctx); err != nil {
 			return err
@@ -340,6 +314,14 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		t.hooks.Start(record)
 	}
 	return nil
+}
+
+// roomOnDisk says why there is none for the state of nodes.
+func (t *trainer) roomOnDisk() error {
+	if t.tables.state == nil {
+		return nil
+	}
+	return mutable.Room(t.dir.FS(), filepath.Dir(t.dir.File(stateDir)), t.tables.state.Need())
 }
 
 // shape is what the data fix of the network.

@@ -1,0 +1,62 @@
+package run
+
+import "fmt"
+
+// Beginning is what a process knows of its part in a run before the first step.
+type Beginning struct {
+	// Now is the record of a new run. One that is resumed goes on with its options, kernels, costs and memory.
+	Now *Record
+	// Options are those on record of a run that is resumed, as far as they decide whether it may go on.
+	Options func(onRecord Options) Options
+	// Room says why there is none on disk for a new run.
+	Room func() error
+	// Resume goes on with the run of the record, which is not changed yet, and says after how many updates.
+	Resume func(r *Record) (updates int, err error)
+	Note   func(format string, args ...any)
+}
+
+// Begin puts the start of a run on record, and removes the result that it had up to now: it is a new one, or one more part of the run in d.
+func (d *Dir) Begin(b Beginning) (r *Record, err error) {
+	if r = d.record; r == nil {
+		r = b.Now
+		r.Options.Init, r.Options.InitRows = Absolute(r.Options.Init), AllAbsolute(r.Options.InitRows)
+		err = b.Room()
+	} else {
+		err = d.goOn(b, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Dataset, r.Options.HistoryCold = Absolute(b.Now.Dataset), false // which is for this once
+	if err := d.WriteRecord(r); err != nil {
+		return nil, err
+	}
+	return r, d.RemoveResult()
+}
+
+// goOn is Begin of a run that is resumed.
+func (d *Dir) goOn(b Beginning, r *Record) error {
+	now := b.Now
+	if err := now.Options.Resumes(b.Options(r.Options)); err != nil {
+		return fmt.Errorf("resume %s: %w", d.path, err)
+	}
+	if r.Seal != now.Seal {
+		return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s", d.path, r.Seal, now.Dataset, now.Seal)
+	}
+	if now.AutoEpochs == nil || r.AutoEpochs == nil {
+		r.AutoEpochs = now.AutoEpochs
+	}
+	updates, err := b.Resume(r)
+	if err != nil {
+		return err
+	}
+	r.Resumed = append(r.Resumed, Resumption{Updates: updates, Kernels: now.Kernels, Version: now.Version, Host: now.Host, Started: now.Started})
+	if r.Kernels != now.Kernels {
+		b.Note("the run began with %s kernels and goes on with %s: results will differ in their last bits", r.Kernels, now.Kernels)
+	}
+	// What was changed now is what the run goes on with the next time.
+	init, rows := r.Options.Init, r.Options.InitRows
+	r.Options, r.Kernels, r.Costs, r.Memory = now.Options, now.Kernels, now.Costs, now.Memory
+	r.Options.Init, r.Options.InitRows = init, rows
+	return nil
+}
