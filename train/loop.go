@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
@@ -21,21 +20,13 @@ import (
 // run is the loop over epochs, and the test of the model they chose.
 func (t *trainer) run(ctx context.Context) error {
 	err := t.work(ctx)
-	switch {
-	case ended(ctx, err):
-		t.result.Status = run.Interrupted
-		err = t.checkpointNow(ctx)
-	case outside(err) && t.torn:
-		err = fmt.Errorf("%w; go on with gnnstore train {resume} {run} %s, from the newest checkpoint", err, t.dir.Path())
-	case outside(err) && t.checkpointNow(ctx) == nil:
-		err = fmt.Errorf("%w; no step is lost: go on with gnnstore train {resume} {run} %s", err, t.dir.Path())
-	}
+	err = t.dir.CutShort(ctx, t.result, err, t.torn, func() error { return t.checkpointNow(ctx) })
 	if !t.learns() || err == nil && t.result.Status != run.Interrupted { // else all learnt rows would be read for it
 		t.result.ParamsXXH3, err = t.hash(context.WithoutCancel(ctx), err)
 	}
 	t.collect()
 	if err == nil {
-		err = t.dir.SaveWeights(run.LastFile, t.model.Download(), t.meta())
+		err = t.dir.SaveWeights(run.LastFile, t.model.Download(), t.result.Meta(t.optim.Steps()))
 	}
 	return err
 }
@@ -53,19 +44,6 @@ func (t *trainer) work(ctx context.Context) (err error) {
 		err = t.data.Set.Unchanged()
 	}
 	return err
-}
-
-// outside reports whether err came from the machine: a read or an allocation that failed. Running again may succeed, and no step
-// is half done, since a step allocates before it changes a weight; but for trainer.torn.
-func outside(err error) bool {
-	var read *disk.ReadError
-	var memory *kernels.MemoryError
-	return errors.As(err, &read) || errors.As(err, &memory)
-}
-
-// ended reports whether err is only the end of ctx.
-func ended(ctx context.Context, err error) bool {
-	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
 func (t *trainer) epochs(ctx context.Context) error {
@@ -196,7 +174,7 @@ func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, 
 	case errors.As(err, &loss):
 		err = t.explainLoss(loss.Loss, b)
 	case errors.As(err, &norm):
-		err = fmt.Errorf("%w; lower {lr}%s", norm, t.lastGood())
+		err = fmt.Errorf("%w; lower {lr}%s", norm, t.dir.LastGood())
 	}
 	return a, err
 }
@@ -211,23 +189,16 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 		switch {
 		case ok && n >= len(t.data.Types):
 			return fmt.Errorf("the loss is %v, since column %d of row %d of %s, a table of edges, is %v; repair the features, "+
-				"or leave them out%s", loss, col, b.Batch.Inputs()[n][row], t.data.Input(n).Name, v, t.lastGood())
+				"or leave them out%s", loss, col, b.Batch.Inputs()[n][row], t.data.Input(n).Name, v, t.dir.LastGood())
 		case ok && t.model.LearntDim(n) > 0:
 			return fmt.Errorf("the loss is %v, since the learnt row of node %s became %v in the step before; lower {lr}%s",
-				loss, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.lastGood())
+				loss, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.dir.LastGood())
 		case ok:
 			return fmt.Errorf("the loss is %v, since feature column %d of node %s is %v; repair the features, "+
-				"or leave the node out%s", loss, col, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.lastGood())
+				"or leave the node out%s", loss, col, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.dir.LastGood())
 		}
 	}
-	for _, w := range t.model.Download() {
-		if i := step.NotFinite(w.Data); i >= 0 {
-			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower {lr}%s",
-				loss, w.Name, i, w.Data[i], t.lastGood())
-		}
-	}
-	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower {lr}%s",
-		loss, t.lastGood())
+	return t.dir.ExplainLoss(loss, t.model.Download())
 }
 
 // measure evaluates a part of the split; ok is false where there is nothing to measure.
@@ -317,7 +288,7 @@ func (t *trainer) finish(ctx context.Context, e run.Epoch) error {
 		return err
 	}
 	if t.result.Best.Epoch == e.Epoch {
-		if err := t.dir.SaveWeights(run.BestFile, t.best, t.meta()); err != nil {
+		if err := t.dir.SaveWeights(run.BestFile, t.best, t.result.Meta(t.optim.Steps())); err != nil {
 			return err
 		}
 	}

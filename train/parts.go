@@ -4,22 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
-	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// What a checkpoint's metadata holds. The first ones are for people and other programs; progressKey is what resuming
-// needs beside the tensors: batches, dropout and shuffles are functions of (seed, epoch, step), so nothing else has state.
+// What a checkpoint's metadata holds beside run.Result.Meta. progressKey is what resuming needs beside the tensors: batches, dropout and shuffles are
+// functions of (seed, epoch, step), so nothing else has state.
 const (
-	epochsKey   = "gnnstore.epochs" // whole ones
-	stepsKey    = "gnnstore.steps"  // updates in all; those beyond the whole epochs are of the one under way
-	sealKey     = "gnnstore.dataset_seal"
-	modelKey    = "gnnstore.model"
-	seedKey     = "gnnstore.seed"
 	scheduleKey = "gnnstore.schedule" // drawing
 	progressKey = "gnnstore.progress"
 )
@@ -55,22 +48,11 @@ func (d drawing) matches(now drawing) error {
 type identity struct{ *trainer }
 
 func (p identity) Save(s *checkpoint.State) error {
-	maps.Copy(s.Meta, p.meta())
+	maps.Copy(s.Meta, p.result.Meta(p.optim.Steps()))
 	return nil
 }
 
-func (p identity) Check(s *checkpoint.State) error {
-	if seal := s.Meta[sealKey]; seal != p.result.Seal {
-		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, p.data.Set.Path(), p.result.Seal)
-	}
-	if kind := s.Meta[modelKey]; kind != string(p.Kind) {
-		return fmt.Errorf("it is of a %q model, and {model} is %s", kind, p.Kind)
-	}
-	if seed := s.Meta[seedKey]; seed != strconv.FormatUint(p.Seed, 10) {
-		return fmt.Errorf("it is of a run with seed %s, and {seed} is %d", seed, p.Seed)
-	}
-	return nil
-}
+func (p identity) Check(s *checkpoint.State) error { return p.result.CheckMeta(s.Meta) }
 
 func (p identity) Load(*checkpoint.State) error { return nil }
 
@@ -170,12 +152,7 @@ func (p weights) Save(s *checkpoint.State) error {
 	if err := p.model.Save(s); err != nil {
 		return err
 	}
-	for _, w := range s.Tensors[before:] {
-		if i := step.NotFinite(w.Data); i >= 0 {
-			return fmt.Errorf("step %d: weight %s[%d] is %v; lower {lr}%s", p.optim.Steps(), w.Name, i, w.Data[i], p.lastGood())
-		}
-	}
-	return nil
+	return p.dir.CheckWeights(s.Tensors[before:], p.optim.Steps())
 }
 
 func (p weights) Check(s *checkpoint.State) error { return p.model.Check(s) }

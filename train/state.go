@@ -2,14 +2,9 @@ package train
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
-	"github.com/gnnstore/gnnstore/train/step"
 )
 
 // parts are all that a checkpoint holds. What a run is comes first, so that a checkpoint of another one is refused for that; soFar
@@ -35,14 +30,6 @@ func (t *trainer) saveCheckpoint(ctx context.Context) error {
 		return err
 	}
 	return t.retainRows(ctx)
-}
-
-// lastGood is a remedy, if there is one.
-func (t *trainer) lastGood() string {
-	if path := t.dir.Newest(); path != "" {
-		return "; the state before it is in " + path
-	}
-	return ""
 }
 
 // resume continues where the newest checkpoint that can be read left off: see run.Dir.Resume. Where there is no checkpoint, the run starts at
@@ -79,30 +66,11 @@ func (t *trainer) startOver(ctx context.Context) error {
 	return t.beginRows(ctx)
 }
 
-// startFrom reads the weights that a run begins with: a safetensors file under this model's names, other tensors in it
-// ignored.
+// startFrom has the run begin with the weights in a file.
 func (t *trainer) startFrom(path string) error {
-	tensors, _, err := checkpoint.Load(vfs.Default, path)
-	if err != nil {
-		return err
+	weights, err := run.InitialWeights(path, t.model.Find)
+	if err == nil {
+		t.model.Upload(weights)
 	}
-	weights, err := t.model.Find(tensors, "")
-	if err != nil {
-		return fmt.Errorf("{init} %s: %w", path, err)
-	}
-	for _, w := range weights {
-		if i := step.NotFinite(w.Data); i >= 0 {
-			return fmt.Errorf("{init} %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
-		}
-	}
-	t.model.Upload(weights)
-	return nil
-}
-
-// meta says what a file of weights belongs to.
-func (t *trainer) meta() map[string]string {
-	return map[string]string{
-		epochsKey: strconv.Itoa(len(t.result.Epochs)), stepsKey: strconv.Itoa(t.optim.Steps()), sealKey: t.result.Seal,
-		modelKey: string(t.Kind), seedKey: strconv.FormatUint(t.Seed, 10),
-	}
+	return err
 }

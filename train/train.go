@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -75,7 +74,7 @@ func Run(
 		return nil, err
 	}
 	t, err := newTrainer(ctx, ds, o, h)
-	if ended(ctx, err) {
+	if run.Ended(ctx, err) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
@@ -99,19 +98,15 @@ func Run(
 	if err := t.spill(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.begin(ctx, version); ended(ctx, err) {
+	if err := t.begin(ctx, version); run.Ended(ctx, err) {
 		return nil, ctx.Err()
 	} else if err != nil {
 		return nil, err
 	}
 	defer t.serve()()
 	if err := t.run(ctx); err != nil {
-		t.result.Status, t.result.Error = run.Failed, t.text(err.Error())
 		t.collect()
-		if werr := t.dir.WriteResult(t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
-			err = errors.Join(err, werr)
-		}
-		return nil, err
+		return nil, t.dir.Fail(t.result, err, t.text(err.Error()))
 	}
 	return t.result, t.dir.WriteResult(t.result)
 }

@@ -10,26 +10,18 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
-	"github.com/gnnstore/gnnstore/train/step"
 	"github.com/gnnstore/gnnstore/train/temporal/staleness"
 )
 
 // A checkpoint after a whole epoch has no state, since the next one begins without. One within an epoch, and the one before its validation, names
 // the files of records as of then, and has what later steps must not see yet of the last ones.
 
-// What the metadata of a checkpoint holds. The first ones are those of other runs: see package train.
+// What a checkpoint holds beside run.Result.Meta.
 const (
-	epochsKey   = "gnnstore.epochs"
-	stepsKey    = "gnnstore.steps"
-	sealKey     = "gnnstore.dataset_seal"
-	modelKey    = "gnnstore.model"
-	seedKey     = "gnnstore.seed"
 	progressKey = "gnnstore.stream_progress"
 	bestPrefix  = "best."
 	undoPrefix  = "state.undo."
@@ -55,12 +47,10 @@ func (t *trainer) saveCheckpoint(state bool) error {
 		return err
 	}
 	t.collect()
-	s := &checkpoint.State{Tensors: t.step.Model.Download(), Meta: t.meta()}
 	updates := t.step.Optim.Steps()
-	for _, w := range s.Tensors {
-		if i := step.NotFinite(w.Data); i >= 0 {
-			return fmt.Errorf("step %d: weight %s[%d] is %v; lower {lr}%s", updates, w.Name, i, w.Data[i], t.lastGood())
-		}
+	s := &checkpoint.State{Tensors: t.step.Model.Download(), Meta: t.result.Meta(updates)}
+	if err := t.dir.CheckWeights(s.Tensors, updates); err != nil {
+		return err
 	}
 	s.Tensors = append(s.Tensors, t.step.Optim.State()...)
 	for _, w := range t.best {
@@ -198,9 +188,10 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 	if err != nil {
 		return err
 	}
+	if err := t.result.CheckMeta(meta); err != nil {
+		return err
+	}
 	switch differs := t.record.Options.Differs(saved.Options); {
-	case meta[sealKey] != t.result.Seal:
-		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", meta[sealKey], t.set.Path(), t.result.Seal)
 	case differs != "":
 		return fmt.Errorf("%s; remove whichever is not of this run", differs)
 	case t.tables.state != nil && at.Partial.Steps > 0 && (!at.State.Has || len(at.State.Kept) == 0):
@@ -268,37 +259,11 @@ func (t *trainer) undos(tensors []checkpoint.Tensor, ago []int) (all []cachetier
 	return all, nil
 }
 
-// startFrom reads the weights that a run begins with.
+// startFrom has the run begin with the weights in a file.
 func (t *trainer) startFrom(path string) error {
-	tensors, _, err := checkpoint.Load(vfs.Default, path)
-	if err != nil {
-		return err
+	weights, err := run.InitialWeights(path, t.step.Model.Find)
+	if err == nil {
+		t.step.Model.Upload(weights)
 	}
-	weights, err := t.step.Model.Find(tensors, "")
-	if err != nil {
-		return fmt.Errorf("{init} %s: %w", path, err)
-	}
-	for _, w := range weights {
-		if i := step.NotFinite(w.Data); i >= 0 {
-			return fmt.Errorf("{init} %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
-		}
-	}
-	t.step.Model.Upload(weights)
-	return nil
-}
-
-// lastGood is a remedy, if there is one.
-func (t *trainer) lastGood() string {
-	if path := t.dir.Newest(); path != "" {
-		return "; the state before it is in " + path
-	}
-	return ""
-}
-
-// meta says what a file of weights belongs to.
-func (t *trainer) meta() map[string]string {
-	return map[string]string{
-		epochsKey: strconv.Itoa(len(t.result.Epochs)), stepsKey: strconv.Itoa(t.step.Optim.Steps()), sealKey: t.result.Seal,
-		modelKey: string(t.Kind), seedKey: strconv.FormatUint(t.Seed, 10),
-	}
+	return err
 }

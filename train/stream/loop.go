@@ -19,17 +19,11 @@ import (
 // run is the loop over epochs, and the replay with the weights that they chose.
 func (t *trainer) run(ctx context.Context) error {
 	err := t.work(ctx)
-	switch {
-	case ended(ctx, err):
-		t.result.Status = run.Interrupted
-		err = t.checkpointNow()
-	case outside(err) && t.checkpointNow() == nil:
-		err = fmt.Errorf("%w; go on with gnnstore train {resume} {run} %s", err, t.dir.Path())
-	}
+	err = t.dir.CutShort(ctx, t.result, err, t.torn, t.checkpointNow)
 	t.result.ParamsXXH3 = t.step.Model.Hash()
 	t.collect()
 	if err == nil {
-		err = t.dir.SaveWeights(run.LastFile, t.step.Model.Download(), t.meta())
+		err = t.dir.SaveWeights(run.LastFile, t.step.Model.Download(), t.result.Meta(t.step.Optim.Steps()))
 	}
 	return err
 }
@@ -153,7 +147,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	case errors.As(err, &loss):
 		return a, t.explainLoss(loss.Loss, in)
 	case errors.As(err, &norm):
-		return a, fmt.Errorf("%w; lower {lr}%s", norm, t.lastGood())
+		return a, fmt.Errorf("%w; lower {lr}%s", norm, t.dir.LastGood())
 	case err != nil:
 		return a, err
 	}
@@ -205,15 +199,10 @@ func (t *trainer) explainLoss(loss float64, in temporal.Input) error {
 		t.be.DownloadF32(values, wide)
 		if i := step.NotFinite(values); i >= 0 {
 			return fmt.Errorf("the loss is %v, since column %d of the features of event %d is %v; repair the features, or leave the event out%s", loss,
-				i%x.Cols, in.Events[i/x.Cols], values[i], t.lastGood())
+				i%x.Cols, in.Events[i/x.Cols], values[i], t.dir.LastGood())
 		}
 	}
-	for _, w := range t.step.Model.Download() {
-		if i := step.NotFinite(w.Data); i >= 0 {
-			return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower {lr}%s", loss, w.Name, i, w.Data[i], t.lastGood())
-		}
-	}
-	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower {lr}%s", loss, t.lastGood())
+	return t.dir.ExplainLoss(loss, t.step.Model.Download())
 }
 
 // writer publishes what a step changes behind it, in the order of steps.
@@ -290,7 +279,7 @@ func (t *trainer) finish(e run.Epoch) error {
 		return err
 	}
 	if t.result.Best.Epoch == e.Epoch {
-		if err := t.dir.SaveWeights(run.BestFile, t.best, t.meta()); err != nil {
+		if err := t.dir.SaveWeights(run.BestFile, t.best, t.result.Meta(t.step.Optim.Steps())); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -116,7 +115,7 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error
 		return nil, err
 	}
 	t, err := newTrainer(ctx, ds, o, h)
-	if ended(ctx, err) {
+	if run.Ended(ctx, err) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
@@ -133,19 +132,15 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error
 	}
 	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
 	t.result.Run = t.dir.Path()
-	if err := t.begin(ctx, version); ended(ctx, err) {
+	if err := t.begin(ctx, version); run.Ended(ctx, err) {
 		return nil, ctx.Err()
 	} else if err != nil {
 		return nil, err
 	}
 	defer t.serve()()
 	if err := t.run(ctx); err != nil {
-		t.result.Status, t.result.Error = run.Failed, t.text(err.Error())
 		t.collect()
-		if werr := t.dir.WriteResult(t.result); !errors.Is(err, syscall.ENOSPC) { // which says it all
-			err = errors.Join(err, werr)
-		}
-		return nil, err
+		return nil, t.dir.Fail(t.result, err, t.text(err.Error()))
 	}
 	return t.result, t.dir.WriteResult(t.result)
 }
@@ -358,16 +353,4 @@ func (t *trainer) text(s string) string {
 		return t.hooks.Text(s)
 	}
 	return s
-}
-
-// ended reports whether err is only the end of ctx.
-func ended(ctx context.Context, err error) bool {
-	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
-}
-
-// outside reports whether err came from the machine: a failed read or allocation.
-func outside(err error) bool {
-	var read *disk.ReadError
-	var memory *kernels.MemoryError
-	return errors.As(err, &read) || errors.As(err, &memory)
 }

@@ -1,0 +1,92 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// What the metadata of a file of weights says of their run, for people and other programs as well.
+const (
+	epochsKey = "gnnstore.epochs" // whole ones
+	stepsKey  = "gnnstore.steps"  // updates in all; those beyond the whole epochs are of the one under way
+	sealKey   = "gnnstore.dataset_seal"
+	modelKey  = "gnnstore.model"
+	seedKey   = "gnnstore.seed"
+)
+
+// Meta is the metadata of weights after so many updates.
+func (r *Result) Meta(updates int) map[string]string {
+	return map[string]string{
+		epochsKey: strconv.Itoa(len(r.Epochs)), stepsKey: strconv.Itoa(updates), sealKey: r.Seal,
+		modelKey: string(r.Options.Kind), seedKey: strconv.FormatUint(r.Options.Seed, 10),
+	}
+}
+
+// CheckMeta says why weights are none of this run.
+func (r *Result) CheckMeta(meta map[string]string) error {
+	if seal := meta[sealKey]; seal != r.Seal {
+		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, r.Dataset, r.Seal)
+	}
+	if kind := meta[modelKey]; kind != string(r.Options.Kind) {
+		return fmt.Errorf("it is of a %q model, and {model} is %s", kind, r.Options.Kind)
+	}
+	if seed := meta[seedKey]; seed != strconv.FormatUint(r.Options.Seed, 10) {
+		return fmt.Errorf("it is of a run with seed %s, and {seed} is %d", seed, r.Options.Seed)
+	}
+	return nil
+}
+
+// InitialWeights reads the weights that a run begins with: a safetensors file with those that find, of the model, looks for, and maybe others.
+func InitialWeights(path string, find func(all []checkpoint.Tensor, prefix string) ([]checkpoint.Tensor, error)) ([]checkpoint.Tensor, error) {
+	tensors, _, err := checkpoint.Load(vfs.Default, path)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := find(tensors, "")
+	if err != nil {
+		return nil, fmt.Errorf("{init} %s: %w", path, err)
+	}
+	if w, i := notFinite(weights); i >= 0 {
+		return nil, fmt.Errorf("{init} %s: weight %s[%d] is %v: it is no network that works", path, w.Name, i, w.Data[i])
+	}
+	return weights, nil
+}
+
+// notFinite is the first number that is none; i is -1 where there is none such.
+func notFinite(weights []checkpoint.Tensor) (w checkpoint.Tensor, i int) {
+	for _, w := range weights {
+		if i := step.NotFinite(w.Data); i >= 0 {
+			return w, i
+		}
+	}
+	return w, -1
+}
+
+// CheckWeights refuses weights that are not finite after so many updates.
+func (d *Dir) CheckWeights(weights []checkpoint.Tensor, updates int) error {
+	if w, i := notFinite(weights); i >= 0 {
+		return fmt.Errorf("step %d: weight %s[%d] is %v; lower {lr}%s", updates, w.Name, i, w.Data[i], d.LastGood())
+	}
+	return nil
+}
+
+// ExplainLoss says where a loss that is no number comes from, when it is not from the data: these weights, or too large a step.
+func (d *Dir) ExplainLoss(loss float64, weights []checkpoint.Tensor) error {
+	if w, i := notFinite(weights); i >= 0 {
+		return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower {lr}%s", loss, w.Name, i, w.Data[i], d.LastGood())
+	}
+	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower {lr}%s", loss, d.LastGood())
+}
+
+// LastGood is a remedy, if there is one, for a run that went astray.
+func (d *Dir) LastGood() string {
+	if path := d.Newest(); path != "" {
+		return "; the state before it is in " + path
+	}
+	return ""
+}
