@@ -28,11 +28,7 @@ type Plan struct {
 	Drawn   int         `json:"drawn"`  // steps that the figures come from
 
 	// Of a step:
-	InputRows     float64 `json:"input_rows"` // feature rows that it reads
-	ColdRows      float64 `json:"cold_rows"`  // of these, how many come from the disk
-	MissRate      float64 `json:"miss_rate"`  // ColdRows ÷ InputRows
-	FeatureBytes  float64 `json:"feature_bytes"`
-	TopologyBytes float64 `json:"topology_bytes"`
+	plan.Reads
 	LoadSeconds   float64 `json:"load_seconds"`   // reading rows, by what the disk was found to do
 	ListSeconds   float64 `json:"list_seconds"`   // reading neighbour lists; measured
 	SampleSeconds float64 `json:"sample_seconds"` // drawing, which that is part of; measured
@@ -110,8 +106,8 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	}
 	for i, f := range forecasts {
 		rows := plan.ReadingOf(t.data.Input(t.tiers.Types[i]).Name, f, p.Drawn)
-		p.InputRows, p.ColdRows = p.InputRows+rows.InputRows, p.ColdRows+rows.ColdRows
-		p.FeatureBytes, p.LoadSeconds = p.FeatureBytes+rows.FeatureBytes, p.LoadSeconds+rows.LoadSeconds
+		p.Add(rows)
+		p.LoadSeconds += rows.LoadSeconds
 		if len(t.data.Types)+len(t.data.EdgeTables) > 1 {
 			p.Tables = append(p.Tables, rows)
 		}
@@ -128,7 +124,6 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		e.Bytes = e.EdgeBytes * r.Edges()
 		p.EdgeInputs = append(p.EdgeInputs, e)
 	}
-	p.MissRate = p.ColdRows / max(p.InputRows, 1)
 	if p.ColdRows > 0 && !t.reuses() && !t.learns() {
 		cold := make([]float64, len(forecasts))
 		for i, f := range forecasts {

@@ -14,8 +14,9 @@ import (
 
 func TestPrintStreamPlan(t *testing.T) {
 	p := &stream.Plan{
-		Memory: plan.Budget{Total: 1 << 30, Host: 1 << 29}, Steps: 184, Window: 8, Drawn: 16, Rows: 7122, InputRows: 7033, ColdRows: 700, MissRate: 0.1,
-		FeatureBytes: 1 << 20, TopologyBytes: 2 << 20, EpochSeconds: 13, LimitingStage: pipeline.Step,
+		Memory: plan.Budget{Total: 1 << 30, Host: 1 << 29}, Steps: 184, Window: 8, Drawn: 16, Rows: 7122,
+		Reads:        plan.Reads{InputRows: 7033, ColdRows: 700, MissRate: 0.1, FeatureBytes: 1 << 20, TopologyBytes: 2 << 20},
+		EpochSeconds: 13, LimitingStage: pipeline.Step,
 		AutoStaleness: run.AutoStaleness{K: 2, Best: 2, Rehearsal: run.Rehearsal{
 			Steps: 40, Sample: 0.001, Train: 0.07, Forward: 0.012, Publish: 0.0001, Compute: 0.1, Cores: 2, Serial: 0.075, Plain: 0.072, Seconds: 0.07,
 		}},

@@ -11,6 +11,23 @@ type Reading struct {
 	LoadSeconds  float64 `json:"load_seconds"`
 }
 
+// Reads is what a step is expected to read in all. Its JSON keys are stable.
+type Reads struct {
+	InputRows     float64 `json:"input_rows"` // rows of tables
+	ColdRows      float64 `json:"cold_rows"`  // of these, how many come from the disk
+	MissRate      float64 `json:"miss_rate"`  // ColdRows ÷ InputRows
+	FeatureBytes  float64 `json:"feature_bytes"`
+	TopologyBytes float64 `json:"topology_bytes"` // of neighbour lists
+}
+
+// Add adds what it reads of a table.
+func (r *Reads) Add(t Reading) {
+	r.InputRows += t.InputRows
+	r.ColdRows += t.ColdRows
+	r.FeatureBytes += t.FeatureBytes
+	r.MissRate = r.ColdRows / max(r.InputRows, 1)
+}
+
 // ReadingOf is what f, which is of so many steps, says of a table: of its windows once caches are not empty any more, where there are such.
 func ReadingOf(table string, f cachetier.Forecast, steps int) Reading {
 	cost := f.Warm

@@ -24,12 +24,9 @@ type Plan struct {
 	Drawn   int         `json:"drawn"`  // steps that the rows come from
 
 	// Of a step:
-	Rows          float64 `json:"rows"`       // nodes at times that it computes
-	InputRows     float64 `json:"input_rows"` // rows that it reads: state of nodes, and features of events
-	ColdRows      float64 `json:"cold_rows"`  // of these, how many come from the disk, as if every node had state there
-	MissRate      float64 `json:"miss_rate"`  // ColdRows ÷ InputRows
-	FeatureBytes  float64 `json:"feature_bytes"`
-	TopologyBytes float64 `json:"topology_bytes"` // of neighbour lists
+	Rows float64 `json:"rows"` // nodes at times that it computes
+	// What it reads: state of nodes, as if every node had some on disk, and features of events.
+	plan.Reads
 	// What it takes, and the staleness: that of the options, or what Auto comes to on this machine.
 	run.AutoStaleness
 
@@ -87,9 +84,8 @@ func (t *trainer) countRows(ctx context.Context, p *Plan) error {
 	}
 	p.TopologyBytes = float64(t.draw.sampler.Stats().Near.BytesRead-before.BytesRead) / n
 	for _, r := range tables {
-		p.InputRows, p.ColdRows, p.FeatureBytes = p.InputRows+r.InputRows, p.ColdRows+r.ColdRows, p.FeatureBytes+r.FeatureBytes
+		p.Add(r)
 	}
-	p.MissRate = p.ColdRows / max(p.InputRows, 1)
 	return nil
 }
 
