@@ -50,6 +50,9 @@ func same(ctx context.Context, a *arxiv) error {
 	if err := a.sameResults(ctx, dataset, some, slices.Concat(short, dependent)...); err != nil {
 		return err
 	}
+	if err := a.sameSpills(ctx, dataset); err != nil {
+		return err
+	}
 	again := []string{"--history", "--history-start", "4", "--t-stale", "8", "--history-memory", "64MiB"}
 	return a.sameResults(ctx, dataset, some, slices.Concat(short, again)...)
 }
@@ -79,6 +82,25 @@ func outOfCore(dataset string) (settings [][]string, err error) {
 	return settings, nil
 }
 
+// sameSpills trains by horizons of windows: with spills of several sizes, under every policy and engine, and with several samplers.
+func (a *arxiv) sameSpills(ctx context.Context, dataset string) error {
+	spills := []string{"64MiB", "1GiB", "auto", "256MiB"}
+	for _, sampler := range [][]string{{"--sampler", "ns"}, {"--sampler", "labor0", "--kappa", "16", "--dependent", "smoothed"}, {"--sampler", "labor-star"}} {
+		settings := [][]string{{"--spill", "0", "--disk-engine", "mmap"}}
+		for n, engine := range disk.Kinds[1:] {
+			settings = append(settings, []string{
+				"--spill", spills[n%len(spills)], "--disk-engine", string(engine), "--policy", string(policy.Kinds[n%len(policy.Kinds)]),
+				"--memory", "400MiB", "--host-memory", "14MiB", "--topology-memory", "5MiB", "--workers", []string{"1", "2", "8"}[n%3],
+			})
+		}
+		short := []string{"--batch", "100", "--epoch-steps", "60", "--eval-memory", "0", "--eval-nodes", "500"}
+		if err := a.sameResults(ctx, dataset, settings, slices.Concat(short, sampler)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sameResults trains under each setting, and wants losses, weights and counts of rows to be those of the first.
 func (a *arxiv) sameResults(ctx context.Context, dataset string, settings [][]string, more ...string) error {
 	var want cli.Trained
@@ -104,6 +126,8 @@ func (a *arxiv) sameResults(ctx context.Context, dataset string, settings [][]st
 		case !slices.Equal(got.Losses(), want.Losses()) || got.ParamsXXH3 != want.ParamsXXH3:
 			return fmt.Errorf("%v changes the result: losses %v and params %s, want %v and %s",
 				setting, got.Losses(), got.ParamsXXH3, want.Losses(), want.ParamsXXH3)
+		case slices.Contains(setting, "64MiB") && got.Join == nil:
+			return fmt.Errorf("%v: there was no horizon", setting)
 		case got.InputRows != want.InputRows || got.InputRows != in+got.Disk.Rows:
 			return fmt.Errorf("%v: %d rows, of which %d came from memory and %d from disk, and there are %d",
 				setting, got.InputRows, in, got.Disk.Rows, want.InputRows)

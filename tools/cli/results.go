@@ -46,6 +46,11 @@ type Trained struct {
 		Rows      int64 `json:"rows"`
 		BytesRead int64 `json:"bytes_read"`
 	} `json:"disk"`
+	Join *struct { // nil where there was no horizon
+		Spilled   int64 `json:"rows_spilled"`
+		Forwarded int64 `json:"rows_forwarded"`
+		Reread    int64 `json:"rows_reread"`
+	} `json:"join"`
 	History struct {
 		Reuse float64 `json:"reuse"`
 	} `json:"history"` // 0 of runs without
