@@ -92,7 +92,7 @@ func unrepeated(ids []uint32) []uint32 {
 }
 
 // spillFor is a spill for horizons over f of so many windows.
-func spillFor(t require.TestingT, f *store.Features, windows int, faults func(bool, int64) error) *spill.File {
+func spillFor(t require.TestingT, f *store.Features, windows int, faults func(bool, int64, int) error) *spill.File {
 	const segment = 16 << 10
 	s, err := spill.Create(spill.Options{
 		Dir: os.TempDir(), Segment: segment, Bytes: int64(f.Rows()*(f.RowBytes()+4)*2) + int64(4*windows+8)*segment, Buffers: windows + 7, Depth: 3, Faults: faults,
@@ -288,7 +288,7 @@ func TestAHorizonOutlivesItsSpill(t *testing.T) {
 			require.NoError(t, err)
 			defer s.Close()
 			var moved atomic.Int64
-			file := spillFor(t, f, 12, func(w bool, _ int64) error {
+			file := spillFor(t, f, 12, func(w bool, _ int64, _ int) error {
 				if w == write && moved.Add(1)%3 == 0 {
 					return errors.New("the disk is gone")
 				}

@@ -66,8 +66,8 @@ type Options struct {
 	Buffers int
 	// Depth is how many transfers are under way at most, each way. Default 8.
 	Depth int
-	// Faults, of tests, says what befalls a transfer: an error, before anything is moved. Default: nothing.
-	Faults func(write bool, offset int64) error
+	// Faults says what befalls a transfer of so many bytes: an error, or time that passes, before anything is moved. Default: nothing.
+	Faults func(write bool, offset int64, size int) error
 }
 
 func (o Options) filled() Options {
@@ -324,7 +324,7 @@ func (f *File) writePart(p *part) {
 // transfer moves all of b.
 func (f *File) transfer(write bool, b []byte, at int64) error {
 	if f.o.Faults != nil {
-		if err := f.o.Faults(write, at); err != nil {
+		if err := f.o.Faults(write, at, len(b)); err != nil {
 			return err
 		}
 	}

@@ -120,9 +120,9 @@ func TestAFullSpillSaysSo(t *testing.T) {
 }
 
 // failing fails transfers that of one kind, from the n-th on.
-func failing(write bool, n int) func(bool, int64) error {
+func failing(write bool, n int) func(bool, int64, int) error {
 	var mu sync.Mutex
-	return func(w bool, _ int64) error {
+	return func(w bool, _ int64, _ int) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if w != write {
@@ -203,7 +203,7 @@ func TestCreateRefuses(t *testing.T) {
 func TestDamageIsFound(t *testing.T) {
 	var f *spill.File
 	var wrong sync.Once
-	f = create(t, spill.Options{Bytes: 100 * segment, Depth: 1, Faults: func(write bool, offset int64) error {
+	f = create(t, spill.Options{Bytes: 100 * segment, Depth: 1, Faults: func(write bool, offset int64, _ int) error {
 		if !write {
 			wrong.Do(func() { spill.Scribble(f, offset+17) })
 		}

@@ -235,6 +235,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"and half of the free space at most")
 	f.StringVar(&o.Tmp, "tmp", o.Tmp, "directory of the spill (default the run directory)")
 	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: "+texts(disk.Kinds))
+	f.StringVar(&o.DiskRate, "disk-rate", o.DiskRate, "hold the disk to so many bytes and transfers a second, for measurements: 200MB,500 (default as it is)")
 	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
 	f.Var(&o.initRows, "init-rows", "file of rows that learnt rows of a type begin with, again for each: TYPE=FILE, as predict --layer 0 writes them")

@@ -17,7 +17,7 @@ import (
 )
 
 // joined is a rig whose stack goes by horizons of so many windows together.
-func joined(t *testing.T, windows int, size int64, faults func(bool, int64) error) (*rig, plan.Join) {
+func joined(t *testing.T, windows int, size int64, faults func(bool, int64, int) error) (*rig, plan.Join) {
 	r := newRig(t)
 	var err error
 	o := cachetier.Options{HostBytes: 14_000}
@@ -52,7 +52,7 @@ func TestHorizonsDeliverTheSameBatches(t *testing.T) {
 		require.NoError(t, r.stack.Gather(t.Context(), rows, b.Inputs()[0]))
 		want = append(want, batch{b.Layers[1].Blocks[0].Nbr, rows})
 	}
-	broken := func(write bool, at int64) error {
+	broken := func(_ bool, at int64, _ int) error {
 		if at/4096%3 == 0 {
 			return errors.New("the disk is gone")
 		}
@@ -62,7 +62,7 @@ func TestHorizonsDeliverTheSameBatches(t *testing.T) {
 	for _, windows := range []int{4, 7, 30} {
 		for _, size := range []int64{8 << 10, 64 << 10, 4 << 20} {
 			for _, batches := range []int64{0, 10_000, 1 << 30} {
-				for _, faults := range []func(bool, int64) error{nil, broken} {
+				for _, faults := range []func(bool, int64, int) error{nil, broken} {
 					r, join := joined(t, windows, size, faults)
 					c := small(r.config(2, batches))
 					c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{150}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
@@ -124,7 +125,14 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 		return fmt.Sprintf("a spill of %s is too small for %d windows of segments of %s: rows are read by windows",
 			kernels.FormatBytes(o.Bytes), j.windows, kernels.FormatBytes(int64(o.Segment))), nil
 	}
+	if t.rate != nil {
+		o.Faults = func(_ bool, _ int64, size int) error {
+			time.Sleep(t.rate.Delay(size))
+			return nil
+		}
+	}
 	room := j.room
+	room.Faults = o.Faults
 	if room.Dir = o.Dir; room.Segment > 0 {
 		room.Bytes = max(o.Bytes/roomPart, int64(room.Segment*roomBuffers))
 		o.Bytes -= room.Bytes

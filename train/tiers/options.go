@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
@@ -28,6 +29,9 @@ type Options struct {
 	SpillBytes int64 `json:"spill_bytes"`
 	// Tmp is the directory of the spill. Default: the run's.
 	Tmp string `json:"tmp,omitempty"`
+	// DiskRate holds reads of lists and rows and the spill to what a slower disk would do, for measurements: bytes and transfers a second, as
+	// disk.ParseRate reads them. Default: nothing is held.
+	DiskRate string `json:"disk_rate,omitempty"`
 	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of MemoryBytes.
 	Cache cachetier.Options `json:"cache"`
 }
@@ -58,6 +62,9 @@ func (o Options) Validate() error {
 	cache := o.Cache
 	if cache.HostBytes == Auto {
 		cache.HostBytes = 0
+	}
+	if _, err := disk.ParseRate(o.DiskRate); o.DiskRate != "" && err != nil {
+		errs = append(errs, fmt.Errorf("{disk_rate} %w", err))
 	}
 	return errors.Join(append(errs, cache.Validate())...)
 }

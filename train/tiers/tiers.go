@@ -62,6 +62,7 @@ type Tiers struct {
 	lists    []int64             // bytes of Topology
 	caches   []cachetier.Options // of Stacks
 	join     joining
+	rate     *disk.Rate  // nil where nothing is held back
 	demanded plan.Demand // of Open
 	inputs   []int       // rows that the first batch reads of each stack, and others about as many
 	heap     HeapLimit
@@ -80,6 +81,12 @@ func New(
 	}
 	if t.total, err = Memory(o.MemoryBytes); err != nil {
 		return nil, err
+	}
+	if o.DiskRate != "" {
+		if t.rate, err = disk.ParseRate(o.DiskRate); err != nil {
+			return nil, err
+		}
+		faults = t.rate.Faults(faults)
 	}
 	for i, read := range t.Reach.Types[0] {
 		if n := &d.Types[i]; read && n.HasRows() && (n.Features != nil || n.Nodes > 0) {
