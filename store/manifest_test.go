@@ -127,13 +127,19 @@ func TestHostileManifest(t *testing.T) {
 		"split of others": {func(m *Manifest) { withStream(m).Split.Train = 2 }, "its split has 2, 1 and 0 of 2"},
 		"split overflow":  {func(m *Manifest) { withStream(m).Split = StreamSplit{"x", 2, 1 << 62, -1 << 62} }, "its split has"},
 		"nameless split":  {func(m *Manifest) { withStream(m).Split.Name = "" }, "the name of its split"},
-		"no labels":       {func(m *Manifest) { withStream(m).Classes = 2 }, "2 classes"},
-		"stream of none":  {func(m *Manifest) { withStream(m).Dst = "page" }, `no node type "page"`},
-		"stream name":     {func(m *Manifest) { withStream(m).Name = "../x" }, `stream "../x": names are`},
-		"two streams":     {func(m *Manifest) { withStream(m); m.Streams = append(m.Streams, m.Streams[0]) }, "stream talks: there are two"},
-		"events' rows":    {func(m *Manifest) { withStream(m); m.Tables[1].Stream = "calls" }, `no stream "calls"`},
-		"rows of two":     {func(m *Manifest) { withStream(m); m.Tables[1].NodeType = "node" }, "of stream talks and of node"},
-		"too few rows":    {func(m *Manifest) { withStream(m); m.Tables[1].Shards[0].Rows = 1 }, "1 rows for 2 events"},
+		"negatives of others": {func(m *Manifest) {
+			file := func(path string, e Elem, rows int64) File {
+				return File{Path: path, Elem: e, Rows: rows, Cols: 1, Stride: int64(e.Size())}
+			}
+			withStream(m).Negatives = &StreamNegatives{file("stream/talks/negative-offsets.u64", U64, 3), file("stream/talks/negatives.u32", U32, 1)}
+		}, "3×1 u64 where 2×1 u64 belongs"},
+		"no labels":      {func(m *Manifest) { withStream(m).Classes = 2 }, "2 classes"},
+		"stream of none": {func(m *Manifest) { withStream(m).Dst = "page" }, `no node type "page"`},
+		"stream name":    {func(m *Manifest) { withStream(m).Name = "../x" }, `stream "../x": names are`},
+		"two streams":    {func(m *Manifest) { withStream(m); m.Streams = append(m.Streams, m.Streams[0]) }, "stream talks: there are two"},
+		"events' rows":   {func(m *Manifest) { withStream(m); m.Tables[1].Stream = "calls" }, `no stream "calls"`},
+		"rows of two":    {func(m *Manifest) { withStream(m); m.Tables[1].NodeType = "node" }, "of stream talks and of node"},
+		"too few rows":   {func(m *Manifest) { withStream(m); m.Tables[1].Shards[0].Rows = 1 }, "1 rows for 2 events"},
 		"f64 column": {func(m *Manifest) {
 			c := &withEdges(m).Columns[1]
 			c.Elem, c.Values.Elem = F64, F64

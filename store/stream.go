@@ -31,6 +31,8 @@ type Stream struct {
 	Labels       *File       `json:"labels,omitempty"` // I32: the class of the source from the event on, -1 missing
 	Offsets      File        `json:"offsets"`          // U64, one more row than there are places
 	Near         File        `json:"near"`             // U64, 2 columns: see HalfEdge
+	// Negatives are there where they came with the data.
+	Negatives *StreamNegatives `json:"negatives,omitempty"`
 }
 
 // StreamSplit parts the events by their numbers: the first Train are to learn from, the next Valid to validate on, the last Test to
@@ -62,7 +64,11 @@ func (s *Stream) files() []*File {
 	if s.Labels != nil {
 		fs = append(fs, s.Labels)
 	}
-	return append(fs, &s.Offsets, &s.Near)
+	fs = append(fs, &s.Offsets, &s.Near)
+	if n := s.Negatives; n != nil {
+		fs = append(fs, &n.Offsets, &n.Nodes)
+	}
+	return fs
 }
 
 func (s *Stream) path(name string) string { return "stream/" + s.Name + "/" + name }
@@ -106,6 +112,9 @@ func (s *Stream) check(sources, destinations int64) (errs []error) {
 	if s.Labels != nil {
 		errs = append(errs, shape(s.Labels, s.path("label.i32"), I32, s.Events, 1))
 	}
+	if s.Negatives != nil {
+		errs = append(errs, s.Negatives.check(s)...)
+	}
 	return errs
 }
 
@@ -118,6 +127,7 @@ type Events struct {
 
 	d                               *Dataset
 	src, dst, time, labels, at, all *section // of the files, in their order
+	negativesAt, negatives          *section
 }
 
 // Events returns stream i of the manifest.
@@ -132,6 +142,9 @@ func (d *Dataset) Events(i int) *Events {
 	}
 	if s.Labels != nil {
 		e.labels = d.sections[s.Labels.Path]
+	}
+	if n := s.Negatives; n != nil {
+		e.negativesAt, e.negatives = d.sections[n.Offsets.Path], d.sections[n.Nodes.Path]
 	}
 	return e
 }
@@ -309,4 +322,8 @@ func (v *verifier) checkStream(i int) {
 	}
 	v.check(&s.Offsets, func() error { return checkOffsets(cast[uint64](e.at.payload()), 2*uint64(e.Len()), "half-edges") })
 	v.check(&s.Near, e.checkNear, &s.Offsets, &s.Sources, &s.Destinations, &s.Times)
+	if n := s.Negatives; n != nil {
+		v.check(&n.Offsets, e.checkNegativeOffsets)
+		v.check(&n.Nodes, e.checkNegatives, &n.Offsets)
+	}
 }

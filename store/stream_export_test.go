@@ -21,6 +21,10 @@ func (d *Dataset) CheckStream(file string) error {
 			if err := checkOffsets(cast[uint64](e.at.payload()), 2*uint64(e.Len()), "half-edges"); err != nil {
 				return err
 			}
+		case "negative-offsets.u64":
+			return e.checkNegativeOffsets()
+		case "negatives.u32":
+			return e.checkNegatives()
 		}
 		return e.checkNear()
 	}

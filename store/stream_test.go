@@ -15,7 +15,7 @@ import (
 
 // streams writes a stream within the 3 users of everything, with labels and a table, and one from them to 2 items.
 func streams(t *testing.T, w *store.Writer) {
-	s, err := w.AddStream(store.StreamSpec{Name: "talks", Src: "user", Dst: "user", Labels: true})
+	s, err := w.AddStream(store.StreamSpec{Name: "talks", Src: "user", Dst: "user", Labels: true, Negatives: true})
 	require.NoError(t, err)
 	require.NoError(t, s.Append([]store.NodeID{0, 1}, []store.NodeID{2, 1}, []float64{-1.5, 3}, []int32{-1, 1}))
 	require.NoError(t, s.Append([]store.NodeID{2}, []store.NodeID{0}, []float64{3}, []int32{0}))
@@ -23,6 +23,8 @@ func streams(t *testing.T, w *store.Writer) {
 	require.NoError(t, s.AppendLengths([]uint64{2, 2}))
 	require.NoError(t, s.AppendNear([]store.HalfEdge{{3, 1, 1}, {-1.5, 0, 0}, {3, 2, 0}}))
 	require.NoError(t, s.AppendLengths([]uint64{2}))
+	require.NoError(t, s.AppendNegatives(nil))
+	require.NoError(t, s.AppendNegatives([]store.NodeID{2}))
 	require.NoError(t, s.Close(store.StreamEnd{
 		TimeScale: 1, Split: store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, Classes: 2, ClassNames: []string{"still", "banned"},
 	}))
@@ -36,8 +38,9 @@ func streams(t *testing.T, w *store.Writer) {
 	require.NoError(t, n.AppendOriginal([]int64{0, 1}))
 	require.NoError(t, n.AppendOrder([]store.NodeID{0, 1}))
 	require.NoError(t, n.Close())
-	s, err = w.AddStream(store.StreamSpec{Name: "buys", Src: "user", Dst: "item"})
+	s, err = w.AddStream(store.StreamSpec{Name: "buys", Src: "user", Dst: "item", Negatives: true})
 	require.NoError(t, err)
+	require.NoError(t, s.AppendNegatives([]store.NodeID{1, 1, 0}))
 	require.NoError(t, s.Append([]store.NodeID{1, 1}, []store.NodeID{1, 0}, []float64{0, 0.5}, nil))
 	require.NoError(t, s.AppendLengths([]uint64{0, 2, 0, 1, 1}))
 	require.NoError(t, s.AppendNear([]store.HalfEdge{{0, 0, 1}, {0.5, 1, 0}, {0.5, 1, 1}, {0, 0, 1}}))
@@ -70,6 +73,11 @@ func requireStreams(t *testing.T, d *store.Dataset) {
 	buys := d.Events(1)
 	require.Equal(t, []int64{2, 5, 4}, []int64{buys.Len(), buys.Places(), buys.Place(1)})
 	require.Nil(t, buys.Labels(0, 2))
+	require.Equal(t, []store.NodeID{1, 1, 0}, buys.Negatives(1))
+	require.Equal(t, []int64{0, 3}, []int64{buys.NegativesBefore(1), buys.NegativesBefore(2)})
+	require.Empty(t, talks.Negatives(1))
+	require.Equal(t, []store.NodeID{2}, talks.Negatives(2))
+	require.Equal(t, []int64{0, 0, 1}, []int64{talks.NegativesBefore(1), talks.NegativesBefore(2), talks.NegativesBefore(3)})
 	require.Empty(t, buys.Near(0))
 	require.Equal(t, []store.HalfEdge{{0, 0, 1}, {0.5, 1, 0}}, buys.Near(1))
 	require.Equal(t, []store.HalfEdge{{0, 0, 1}}, buys.Near(buys.Place(1)))
@@ -95,6 +103,9 @@ func TestStreamForged(t *testing.T) {
 		{"talks/label.i32", 0, []byte{2, 0, 0, 0}, "event 0 has class 2 of 2"},
 		{"talks/offsets.u64", 8, []byte{7}, "decreases at node 2 (7 > 4)"},
 		{"buys/offsets.u64", 40, []byte{3}, "ends at 3, and there are 4 half-edges"},
+		{"talks/negative-offsets.u64", 8, []byte{2}, "decreases at node 2 (2 > 1)"},
+		{"buys/negative-offsets.u64", 8, []byte{4}, "ends at 4, and there are 3 negatives"},
+		{"buys/negatives.u32", 4, []byte{2}, "event 1 is ranked among node 2 of 2"},
 		{"talks/near.u64", 24, []byte{0}, "has event 0 behind event 0"},
 		{"buys/near.u64", 12, []byte{0}, "the lists of nodes have other events"},         // the other end
 		{"buys/near.u64", 0, float(0.25), "the lists of nodes have other events"},        // the time

@@ -10,6 +10,7 @@ import (
 type StreamSpec struct {
 	Name, Src, Dst string
 	Labels         bool
+	Negatives      bool // came with the data: see StreamNegatives
 }
 
 // StreamEnd is what is known of a stream when it ends.
@@ -31,6 +32,8 @@ type StreamWriter struct {
 	places int64             // whose lists have ended
 	end    uint64            // of the last list
 	near   uint64            // half-edges written
+
+	negatives negativesWriter
 }
 
 // AddStream begins a stream.
@@ -51,6 +54,11 @@ func (w *Writer) AddStream(spec StreamSpec) (_ *StreamWriter, err error) {
 			continue
 		}
 		if s.parts[i], err = w.section(s.stream.path(part.name), part.elem, part.cols, part.cols*int64(part.elem.Size()), 0); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Negatives {
+		if err := s.negatives.begin(s); err != nil {
 			return nil, err
 		}
 	}
@@ -131,6 +139,7 @@ func (s *StreamWriter) Close(end StreamEnd) error {
 			err = cmp.Or(err, err2)
 		}
 	}
+	err = cmp.Or(err, s.negatives.close(&s.stream, end.Split.Valid+end.Split.Test))
 	if err == nil {
 		s.w.manifest.Streams = append(s.w.manifest.Streams, s.stream)
 	}

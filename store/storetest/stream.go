@@ -21,6 +21,8 @@ type StreamSpec struct {
 	Row          func(event int) []float32 // of the table
 	Labels       []int32                   // of events, below Classes; default none
 	Classes      int
+	// Negatives are those of events that are not to train on; default none.
+	Negatives func(event int) []store.NodeID
 }
 
 // BuildStream seals s in a directory of the test and returns its path.
@@ -40,7 +42,7 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 			w.Abort()
 		}
 	}()
-	spec := store.StreamSpec{Name: "events", Src: "user", Dst: "user", Labels: s.Labels != nil}
+	spec := store.StreamSpec{Name: "events", Src: "user", Dst: "user", Labels: s.Labels != nil, Negatives: s.Negatives != nil}
 	places, first := s.Users, 0 // of destinations
 	if err := addNodes(w, "user", s.Users); err != nil {
 		return err
@@ -78,6 +80,11 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 	end := store.StreamEnd{TimeScale: cmp.Or(s.TimeScale, 1), Split: s.Split, Classes: s.Classes}
 	if end.Split == (store.StreamSplit{}) {
 		end.Split = store.StreamSplit{Name: "given", Train: int64(len(s.Times))}
+	}
+	for event := int(end.Split.Train); s.Negatives != nil && event < len(s.Times); event++ {
+		if err := out.AppendNegatives(s.Negatives(event)); err != nil {
+			return err
+		}
 	}
 	if err := out.Close(end); err != nil {
 		return err
