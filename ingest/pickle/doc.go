@@ -7,6 +7,8 @@
 // line that names the file, the byte and the reason. Nothing is looked up by name beyond that list, and those that a
 // [Dialect] adds for the files of one library.
 //
+// A dict of many items need not fit in memory: [Dialect.EachItem] streams them.
+//
 // # Bounds
 //
 // The file is in memory, [MaxFile] bytes at most, and strings and arrays are lent from it; they last as long as it does.

@@ -22,6 +22,7 @@ const (
 	scalar                      // called: a number
 	frombuffer                  // called: an array
 	encode                      // called: bytes
+	noBytes                     // called: bytes without any, as old protocols write them
 	instance                    // called or made anew: an object to be built
 	copyInstance
 )
@@ -49,6 +50,8 @@ var allowed = map[Global]role{
 	"copy_reg._reconstructor":             copyInstance,
 	"copyreg._reconstructor":              copyInstance,
 	"_codecs.encode":                      encode,
+	"__builtin__.bytes":                   noBytes,
+	"builtins.bytes":                      noBytes,
 }
 
 // global pushes a name, after holding it against the list.
@@ -141,6 +144,10 @@ func (m *machine) call(g Global, args Tuple) (any, error) {
 					return m.latin1(text)
 				}
 			}
+		}
+	case noBytes:
+		if len(args) == 0 {
+			return Bytes{}, nil
 		}
 	case instance:
 		if len(args) == 0 {

@@ -87,13 +87,17 @@ type machine struct {
 	stack   []any
 	marks   []int // heights of the stack
 	memo    map[uint32]any
-	left    int64 // bytes that it may still make
+	left    int64   // bytes that it may still make
+	source  *source // of a pickle that is streamed, whose next bytes are in b; else nil
 }
 
 // run follows the opcodes to STOP.
 func (m *machine) run() (any, error) {
 	for {
 		m.op = m.pos
+		if err := m.fill(1); err != nil {
+			return nil, err
+		}
 		if m.pos == len(m.b) {
 			return nil, m.truncated(1)
 		}
@@ -124,7 +128,7 @@ func (m *machine) step(code byte) error {
 		return err
 	case 0x95: // FRAME: a hint for readers of streams
 		n, err := m.uint(8)
-		if err == nil && n > uint64(len(m.b)-m.pos) {
+		if err == nil && n > uint64(m.unread()) {
 			err = m.truncated(n)
 		}
 		return err
@@ -262,13 +266,16 @@ func opcodeName(code byte) string {
 // The file.
 
 func (m *machine) truncated(n uint64) error {
-	return truncated(fmt.Sprintf("truncated: %d bytes are needed and %d are left; fetch it again", n, len(m.b)-m.pos))
+	return truncated(fmt.Sprintf("truncated: %d bytes are needed and %d are left; fetch it again", n, m.unread()))
 }
 
 // take gives the next n bytes, lent.
 func (m *machine) take(n uint64) ([]byte, error) {
-	if n > uint64(len(m.b)-m.pos) {
+	if n > uint64(m.unread()) {
 		return nil, m.truncated(n)
+	}
+	if err := m.fill(int64(n)); err != nil {
+		return nil, err
 	}
 	b := m.b[m.pos : m.pos+int(n) : m.pos+int(n)]
 	m.pos += int(n)
@@ -297,6 +304,9 @@ func (m *machine) sized(size int) ([]byte, error) {
 
 // line gives the text up to the end of the line.
 func (m *machine) line(most int) ([]byte, error) {
+	if err := m.fill(int64(min(most, maxLine)) + 1); err != nil {
+		return nil, err
+	}
 	end := bytes.IndexByte(m.b[m.pos:], '\n')
 	if end < 0 {
 		return nil, truncated("truncated: a line does not end; fetch it again")
@@ -390,6 +400,9 @@ func (m *machine) popMark() ([]any, error) {
 // put remembers the value on top of the stack.
 func (m *machine) put(code byte) error {
 	key, err := uint64(len(m.memo)), error(nil)
+	if m.source != nil {
+		key = uint64(m.source.puts)
+	}
 	switch code {
 	case 'p':
 		key, err = m.memoKey()
@@ -404,6 +417,11 @@ func (m *machine) put(code byte) error {
 	v, err := m.top()
 	if err != nil {
 		return err
+	}
+	if m.source != nil {
+		if err := m.source.remembered(m, key); err != nil {
+			return err
+		}
 	}
 	before := len(m.memo)
 	m.memo[uint32(key)] = v
@@ -424,6 +442,9 @@ func (m *machine) get(code byte) (err error) {
 		return err
 	}
 	v, ok := m.memo[uint32(key)]
+	if !ok && m.source != nil && key < uint64(m.source.puts) {
+		return fmt.Errorf("value %d of an earlier item is recalled, and items of such a dict are read one by one; save each with values of its own", key)
+	}
 	if !ok {
 		return fmt.Errorf("value %d is recalled and was never remembered", key)
 	}
@@ -486,7 +507,11 @@ func (m *machine) long(n uint64) error {
 
 // quoted reads a string of protocol 0: S'…' with Python's escapes, or V… with \u alone.
 func (m *machine) quoted(code byte) error {
-	text, err := m.line(len(m.b))
+	most := len(m.b)
+	if m.source != nil {
+		most = maxLine
+	}
+	text, err := m.line(most)
 	if err != nil {
 		return err
 	}
@@ -588,7 +613,10 @@ func (m *machine) setItems(code byte) error {
 	if !ok {
 		return fmt.Errorf("an item is set in %s, which is no dict", Kind(v))
 	}
-	return m.add(d, items)
+	if err := m.add(d, items); err != nil {
+		return err
+	}
+	return m.emit(d)
 }
 
 // popFor gives the values since the last mark, or the last n.
