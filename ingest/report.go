@@ -77,6 +77,7 @@ type StreamReport struct {
 	Classes    int               `json:"classes"`
 	ClassNames []string          `json:"class_names,omitempty"`
 	Split      store.StreamSplit `json:"split"`
+	Negatives  int64             `json:"negatives,omitempty"` // that came with the source, of all events
 }
 
 // TableReport is one feature table.

@@ -114,6 +114,8 @@ type Stream struct {
 	// Classes and ClassNames are those of labels, as a Label has them; 0 and nil where there is one class more than the largest label.
 	Classes    int
 	ClassNames []string
+	// Negatives says that the source, a [NegativeGiver], has destinations that events to validate and to test on are ranked among.
+	Negatives bool
 }
 
 // Held is what a source has with the held-out edges of a relation. Its ends are in types of RowIDs.
@@ -258,6 +260,23 @@ type HeldChunk struct {
 	Src, Dst                   []int64
 	SrcNegatives, DstNegatives []int64
 	Values                     [][]uint64
+}
+
+// NegativeGiver is a Source of streams with Negatives.
+type NegativeGiver interface {
+	Source
+	// Negatives streams those of Schema.Relations[relation], which is a stream between types whose rows are known beforehand.
+	Negatives(ctx context.Context, relation int, emit func(NegativeChunk) error) error
+}
+
+// NegativeChunk holds lists of destinations, in any order of events. List i is of all events from row Src[i] to row Dst[i] at Times[i]. It ends
+// before Nodes[Ends[i]], and has rows of the destination's type. No two lists are of the same events.
+type NegativeChunk struct {
+	Place    // of lists
+	Src, Dst []int64
+	Times    []float64
+	Ends     []uint32
+	Nodes    []int64
 }
 
 // NodeColumner is a Source with NodeType.Columns.

@@ -57,17 +57,25 @@ func (b *builder) writeStream(ctx context.Context, i int) (err error) {
 		w.report.Events += run.Bytes / int64(f.width)
 	}
 	w.split = b.newStreamSplit(w.report.Events)
-	w.out, err = b.w.AddStream(store.StreamSpec{Name: f.Name, Src: f.Src, Dst: f.Dst, Labels: f.Stream.Label != ""})
+	w.out, err = b.w.AddStream(store.StreamSpec{Name: f.Name, Src: f.Src, Dst: f.Dst, Labels: f.Stream.Label != "", Negatives: f.Stream.Negatives})
 	if err != nil {
 		return err
 	}
-	halves, starts, err := w.writeEvents(ctx, i)
+	keys, err := w.newNegativeKeys(i)
 	if err != nil {
+		return err
+	}
+	halves, starts, err := w.writeEvents(ctx, i, keys)
+	held, kerr := keys.close()
+	if err = cmp.Or(err, kerr); err != nil {
 		return err
 	}
 	defer b.discard(halves...)
 	gap, err := w.writeLists(ctx, i, halves, starts)
 	if err != nil {
+		return err
+	}
+	if err := w.writeNegatives(ctx, i, held); err != nil {
 		return err
 	}
 	w.scale(gap)
@@ -91,7 +99,8 @@ func (b *builder) writeStream(ctx context.Context, i int) (err error) {
 }
 
 // writeEvents merges the runs into the dataset, and parts the halves of events by their nodes: the parts begin at starts.
-func (w *streamWriter) writeEvents(ctx context.Context, i int) (halves []extsort.Bucket, starts []uint32, err error) {
+// keys takes those that are not to learn from.
+func (w *streamWriter) writeEvents(ctx context.Context, i int, keys *negativeKeys) (halves []extsort.Bucket, starts []uint32, err error) {
 	b := w.b
 	b.halved = true
 	defer func() { b.halved = false }()
@@ -139,8 +148,12 @@ func (w *streamWriter) writeEvents(ctx context.Context, i int) (halves []extsort
 			binary.LittleEndian.PutUint32(place[:], number+1)
 			places.Put(uint32(e.number()), place[:])
 		}
+		learnt := w.split.counts[Train]
 		if err := w.add(e, u, v, math.Float64frombits(bits), int64(number)); err != nil {
 			return err
+		}
+		if w.split.counts[Train] == learnt {
+			keys.add(e, number)
 		}
 		if number++; number%eventBatch == 0 {
 			return errors.Join(w.flush(), parts.Err(), ctx.Err())
