@@ -22,7 +22,7 @@ const (
 )
 
 // formats are those that can be recognised, by the names that ingest has for them.
-const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table, tgl, tgn, triples"
+const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table, tgb, tgl, tgn, triples"
 
 // Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an OGB folder". at is path,
 // or the one thing inside that folder that has a format. Where it finds none, the error says what it saw, and what to name
@@ -86,13 +86,14 @@ var findings = []finding{
 	{[]string{"edges.csv", "ext_full.npz"}, "tgl", "a temporal graph of TGL"},
 	{[]string{"edges.csv", "edge_features.*"}, "tgl", "a temporal graph of TGL"},
 	{[]string{"ml_*.csv", "ml_*.npy"}, "tgn", "a temporal graph of TGN"},
+	{[]string{"*_edgelist*.csv", "*_val_ns*.pkl"}, "tgb", "a temporal graph of TGB"},
 
 	{[]string{"processed/paper__cites__paper/edge_index.npy"}, "", "an IGB folder, which is not read yet"},
 	{[]string{"processed/train_hrt.npy"}, "", "WikiKG90M, which is not read"},
 	{[]string{"dataset.yaml", "edges/train_edges.bin"}, "",
 		"what Marius preprocessed, which is not read; name the graph that it was made from"},
 	{[]string{"metadata.json", "edge_data"}, "", "a chunked graph of DGL, which is not read"},
-	{[]string{"*_edgelist*.csv"}, "", "a temporal graph of TGB, which is not read yet"},
+	{[]string{"*_edgelist*.csv"}, "", "a temporal graph of TGB by its name, without the negatives; if it is, say gnnstore ingest tgb"},
 }
 
 // folder looks for what only one format has, and then at the things inside one by one.

@@ -70,6 +70,7 @@ func TestFolders(t *testing.T) {
 		{"graphsaint", "adj_full.npz: a GraphSAINT folder", map[string]string{"adj_full.npz": "x", "role.json": "{}", "feats.npy": "x"}},
 		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "ext_full.npz": "x"}},
 		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "edge_features.pt": "x"}},
+		{"tgb", "tgbl-wiki_edgelist_v2.csv: a temporal graph of TGB", map[string]string{"tgbl-wiki_edgelist_v2.csv": "x", "tgbl-wiki_val_ns_v2.pkl": "x"}},
 		{"tgn", "ml_wiki.csv: a temporal graph of TGN", map[string]string{"ml_wiki.csv": ",u,i,ts,label,idx\n", "ml_wiki.npy": "x"}},
 		{"npy", "edge_index.npy: a folder of arrays", map[string]string{"edge_index.npy": npy, "feat.npy": npy}},
 		{"csv", "part-1.csv and 1 more: the parts of an edge list", map[string]string{"part-1.csv": "0,1\n", "part-20.csv": "1,2\n", "_SUCCESS": ""}},

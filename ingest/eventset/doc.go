@@ -1,5 +1,5 @@
 // Package eventset reads streams of events as temporal frameworks keep them: a table of events, and matrices of features beside it.
-// Start at [OpenTGL] or [OpenTGN].
+// Start at [OpenTGL], [OpenTGN] or [OpenTGB].
 //
 // TGL's folder has edges.csv, whose first column has no name and counts the events, whose ext_roll says which part of the split an event is
 // in, and edge_features and node_features as .pt or .npy, of any type of numbers, booleans too. Nodes count from 0, and where there are
@@ -7,6 +7,10 @@
 //
 // TGN's preprocessing leaves ml_NAME.csv (,u,i,ts,label,idx) and ml_NAME.npy, whose row 0 is of zeros and belongs to no event, since idx counts
 // from 1. So do u and i, in one space.
+//
+// TGB's data sets of link prediction have NAME_edgelist.csv, and two pickles of negatives, NAME_val_ns.pkl and NAME_test_ns.pkl, a dict from
+// (source, destination, time) to an array of destinations each; all three end in _v2 or so where there are several versions. The negatives number nodes as
+// TGB does when it reads the table. They may be larger than memory: their items are streamed.
 //
 // Tables are read by package edgelist, which has the memory they take; of matrices a chunk, and of one that is stored by columns 64 MiB.
 package eventset

@@ -1,0 +1,374 @@
+package eventset
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/edgelist"
+	"github.com/gnnstore/gnnstore/ingest/pickle"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// TGB is a data set of link prediction of the Temporal Graph Benchmark: a table of events, and beside it the negatives that events to validate and
+// to test on are ranked among.
+//
+// Of a table in JODIE's layout (tgbl-wiki and its kin) users and items are of two types, and items count on from the users in the files of
+// negatives. Others have time, source and destination first; their nodes are of one type, called by texts, and negatives number them as they
+// come in the table, a row's source before its destination.
+type TGB struct {
+	*edgelist.Source
+	table     string
+	negatives []string // the files, or none
+	looked    string   // for them
+	memory    int64
+	numbers   map[xxh3.Uint128]uint32 // of texts; nil of JODIE's layout
+	seed      uint64                  // of their hashes, which nobody knows beforehand
+	users     int64                   // of JODIE's layout
+	items     int64
+	schema    *ingest.Schema
+}
+
+// nodeBytes is what a text's number takes, while its map grows.
+const nodeBytes = 100
+
+// OpenTGB opens the folder of a data set, or its table. columns are those of the table that are features of events, as edgelist.Options has them; nil
+// are JODIE's, or none.
+func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
+	table, err := findTGB(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &TGB{table: table, memory: o.Memory, seed: rand.Uint64()}
+	dir, name, version := filepath.Dir(table), "", ""
+	name, version, _ = strings.Cut(strings.TrimSuffix(filepath.Base(table), ".csv"), "_edgelist")
+	var missing []string
+	for _, part := range []string{"val", "test"} {
+		file := filepath.Join(dir, name+"_"+part+"_ns"+version+".pkl")
+		if exists(file) {
+			t.negatives = append(t.negatives, file)
+		} else {
+			missing = append(missing, file)
+		}
+	}
+	if len(missing) == 1 {
+		return nil, fmt.Errorf("%s: it is not there, and %s is; both come with the data set, so fetch it again, or take both away", missing[0], filepath.Base(t.negatives[0]))
+	}
+	t.looked = strings.Join(missing, " and ")
+	header, err := firstLine(table)
+	if err != nil {
+		return nil, err
+	}
+	list := edgelist.Options{Events: true, EdgeFeatures: columns}
+	if jodie(header) {
+		list.Header, list.Src, list.Dst, list.Time, list.EventLabel, list.Bipartite, list.IDType = "short", "1", "2", "3", "4", true, "int"
+		if columns == nil && !o.NoRows {
+			list.EdgeFeatures = []string{"5-"}
+		}
+	} else {
+		if src, dst, named := edgelist.Ends(strings.Split(header, ",")); named && (src != 1 || dst != 2) {
+			return nil, fmt.Errorf("%s: its columns are %s, and TGB's begin with time, source and destination; for another table choose format events", table, header)
+		}
+		t.numbers = map[xxh3.Uint128]uint32{}
+		list.Header, list.Time, list.Src, list.Dst, list.IDType = "yes", "1", "2", "3", "text"
+	}
+	if t.Source, err = edgelist.Open(table, list); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// findTGB is the table that a path leads to.
+func findTGB(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.IsDir() {
+		found, err := filepath.Glob(filepath.Join(escape(path), "*_edgelist*.csv"))
+		if err != nil {
+			return "", err
+		}
+		if len(found) != 1 {
+			return "", fmt.Errorf("%s: %d files *_edgelist*.csv in it; name the one to read", path, len(found))
+		}
+		path = found[0]
+	}
+	base := filepath.Base(path)
+	switch {
+	case !strings.HasSuffix(base, ".csv") || !strings.Contains(base, "_edgelist"):
+		return "", fmt.Errorf("%s: not NAME_edgelist.csv, as TGB's data sets have it; for another table choose format events", path)
+	case strings.HasPrefix(base, "tkgl") || strings.HasPrefix(base, "thgl"):
+		return "", fmt.Errorf("%s: its events are of several types, of which no stream is made; tgbl-* are read", path)
+	case strings.HasPrefix(base, "tgbn"):
+		return "", fmt.Errorf("%s: it is of shares to foretell of nodes, which are not learnt; tgbl-* are read", path)
+	}
+	return path, nil
+}
+
+// firstLine is the header of a table.
+func firstLine(path string) (string, error) {
+	f, err := store.OpenFile(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	line, err := bufio.NewReader(io.LimitReader(f, 64<<10)).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(line), "\ufeff"), nil
+}
+
+// jodie says that a header is that of JODIE's layout.
+func jodie(header string) bool {
+	cells := strings.Split(strings.ToLower(header), ",")
+	return len(cells) > 3 && strings.TrimSpace(cells[0]) == "user_id" && strings.TrimSpace(cells[1]) == "item_id"
+}
+
+// Schema is that of the table, with all nodes known by their numbers.
+func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
+	if t.schema != nil {
+		return t.schema, nil
+	}
+	schema, err := t.Source.Schema(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := *schema
+	if t.numbers == nil {
+		t.users, t.items = 0, 0
+		err = t.Source.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+			for i, u := range c.Src {
+				t.users, t.items = max(t.users, u+1), max(t.items, c.Dst[i]+1)
+			}
+			return nil
+		})
+		s.NodeTypes = []ingest.NodeType{{Name: "user", Count: t.users}, {Name: "item", Count: t.items}}
+	} else {
+		clear(t.numbers)
+		err = t.eachText(ctx, func([]byte) error { return nil })
+		s.NodeTypes = []ingest.NodeType{{Name: "node", Count: int64(len(t.numbers)), IDs: ingest.TextIDs}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	stream := *s.Relations[0].Stream
+	stream.Negatives = len(t.negatives) > 0
+	s.Relations = []ingest.Relation{s.Relations[0]}
+	s.Relations[0].Stream = &stream
+	for _, file := range t.negatives {
+		more, err := ingest.Files(file)
+		if err != nil {
+			return nil, err
+		}
+		if s.Identity != "" {
+			s.Identity += more
+		}
+	}
+	t.schema = &s
+	return &s, nil
+}
+
+// eachText visits every text that was not there before, in the order of their numbers, which it finds.
+func (t *TGB) eachText(ctx context.Context, visit func(text []byte) error) error {
+	next := uint32(0)
+	take := func(text []byte) error {
+		h := xxh3.Hash128Seed(text, t.seed)
+		number, there := t.numbers[h]
+		switch {
+		case there && number != next: // or less, since texts come by their numbers
+			return nil
+		case !there:
+			if t.memory > 0 && nodeBytes*int64(len(t.numbers)) > t.memory/4 {
+				return fmt.Errorf("the table names more than %d nodes, whose numbers take a quarter of --memory; raise --memory", len(t.numbers))
+			}
+			t.numbers[h] = next
+		}
+		next++
+		return visit(text)
+	}
+	return t.Source.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		for i := range c.Len() {
+			if err := take(c.SrcTexts.At(i)); err != nil {
+				return err
+			}
+			if err := take(c.DstTexts.At(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// NodeIDs streams the texts that nodes are called by.
+func (t *TGB) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChunk) error) error {
+	if t.numbers == nil {
+		return t.Source.NodeIDs(ctx, nodeType, emit)
+	}
+	c := ingest.IDChunk{}
+	flush := func() error {
+		if err := ctx.Err(); err != nil || c.Len() == 0 {
+			return err
+		}
+		err := emit(c)
+		c.First += int64(c.Len())
+		c.Texts.Reset()
+		return err
+	}
+	err := t.eachText(ctx, func(text []byte) error {
+		c.File = t.table
+		if c.Texts.Append(text); len(c.Texts.Bytes) >= ingest.ChunkBytes/2 || c.Len() >= ingest.ChunkBytes/16 {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// negativeChunk is how many nodes of negatives come in a chunk, or one list of more.
+const negativeChunk = ingest.ChunkBytes / 16
+
+// Negatives streams the lists of both files.
+func (t *TGB) Negatives(ctx context.Context, _ int, emit func(ingest.NegativeChunk) error) error {
+	if _, err := t.Schema(ctx); err != nil {
+		return err
+	}
+	var c ingest.NegativeChunk
+	flush := func() error {
+		if err := ctx.Err(); err != nil || len(c.Src) == 0 {
+			return err
+		}
+		err := emit(c)
+		c.First += int64(len(c.Src))
+		c.Src, c.Dst, c.Times, c.Ends, c.Nodes = c.Src[:0], c.Dst[:0], c.Times[:0], c.Ends[:0], c.Nodes[:0]
+		return err
+	}
+	for _, file := range t.negatives {
+		c.File = file
+		item := 0
+		err := (&pickle.Dialect{Memory: t.memory}).EachItem(file, func(key, value any) error {
+			if err := t.take(&c, key, value); err != nil {
+				return fmt.Errorf("%s: item %d (counting from 0): %w", file, item, err)
+			}
+			if item++; len(c.Nodes) >= negativeChunk || len(c.Src) >= negativeChunk {
+				return flush()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take adds an item of a file to a chunk.
+func (t *TGB) take(c *ingest.NegativeChunk, key, value any) error {
+	of, ok := key.(pickle.Tuple)
+	if !ok || len(of) != 3 {
+		what := pickle.Kind(key)
+		if ok {
+			what = fmt.Sprintf("a tuple of %d", len(of))
+		}
+		return fmt.Errorf("its key is %s instead of a tuple of source, destination and time; negatives of typed events are not read", what)
+	}
+	var ends [2]int64
+	for i := range ends {
+		if ends[i], ok = whole(of[i]); !ok {
+			return fmt.Errorf("an end of its event is %s instead of an integer", pickle.Kind(of[i]))
+		}
+	}
+	at, ok := of[2].(float64)
+	if n, isInt := of[2].(int64); isInt {
+		at, ok = float64(n), int64(float64(n)) == n
+	}
+	if !ok || at-at != 0 {
+		return fmt.Errorf("the time of its event is %s instead of a finite number", pickle.Kind(of[2]))
+	}
+	nodes, err := integers(c.Nodes, value)
+	if err != nil {
+		return err
+	}
+	for i, id := range nodes[len(c.Nodes):] {
+		nodes[len(c.Nodes)+i] = id - t.users
+	}
+	c.Src, c.Dst, c.Times = append(c.Src, ends[0]), append(c.Dst, ends[1]-t.users), append(c.Times, at)
+	c.Nodes = nodes
+	c.Ends = append(c.Ends, uint32(len(nodes)))
+	return nil
+}
+
+// whole is a number that is an integer, though it may be a float.
+func whole(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case float64:
+		return int64(v), v == math.Trunc(v) && math.Abs(v) <= 1<<53
+	}
+	return 0, false
+}
+
+// integers appends the numbers of an array or of a list.
+func integers(nodes []int64, value any) ([]int64, error) {
+	first := len(nodes)
+	switch v := value.(type) {
+	case *pickle.Array:
+		if len(v.Shape) != 1 || !v.Type.Number() {
+			return nil, fmt.Errorf("its negatives are an array %s instead of one row of integers", v.String())
+		}
+		floats := make([]float64, v.Len())
+		if _, err := v.Reader().ReadFloat64s(floats); err != nil {
+			return nil, err
+		}
+		for _, x := range floats {
+			id, ok := whole(x)
+			if !ok {
+				return nil, fmt.Errorf("negative %d (counting from 0) is %v instead of an integer", len(nodes)-first, x)
+			}
+			nodes = append(nodes, id)
+		}
+	case *pickle.List:
+		for _, x := range v.Items {
+			id, ok := whole(x)
+			if !ok {
+				return nil, fmt.Errorf("negative %d (counting from 0) is %s instead of an integer", len(nodes)-first, pickle.Kind(x))
+			}
+			nodes = append(nodes, id)
+		}
+	default:
+		return nil, fmt.Errorf("its negatives are %s instead of an array of integers", pickle.Kind(value))
+	}
+	return nodes, nil
+}
+
+// Remarks say where there are no negatives.
+func (t *TGB) Remarks() []string {
+	remarks := t.Source.Remarks()
+	if len(t.negatives) == 0 {
+		remarks = append(remarks[:len(remarks):len(remarks)], "there are no negatives to rank events among: looked for "+t.looked)
+	}
+	return remarks
+}
+
+var (
+	_ ingest.Remarker      = (*TGB)(nil)
+	_ ingest.NegativeGiver = (*TGB)(nil)
+	_ ingest.Tolerant      = (*TGB)(nil)
+)
