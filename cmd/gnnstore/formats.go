@@ -69,6 +69,10 @@ var formats = map[string]struct {
 			}
 			return opened(table.Open(p, table.Options{SkipBad: o.skipBad, FollowLinks: o.follow}))
 		}},
+	"tgb": {"a stream of TGB's, tgbl-*: NAME_edgelist.csv, and its negatives, NAME_val_ns.pkl and NAME_test_ns.pkl",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(eventset.OpenTGB(p, o.csv.EdgeFeatures, o.eventset()))
+		}},
 	"tgl": {"a stream in TGL's folder: edges.csv with ext_roll, edge_features and node_features as .pt or .npy",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(eventset.OpenTGL(p, o.eventset()))
@@ -148,16 +152,16 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.csv.EdgeColumns, name, nil, of+"NAME=COLUMN,…: columns of the edge list that edges keep, as in rating=3,time=4; integers or "+
 			"f32 by the first rows, or as COLUMN:f32, :i64, :i32 or :u8 says")
 	}, "edge-columns")
-	of("csv, events, jodie, tgl, tgn", func(name, of string) {
+	of("csv, events, jodie, tgb, tgl, tgn", func(name, of string) {
 		f.StringSliceVar(&o.csv.EdgeFeatures, name, nil, of+"COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers "+
-			"4-103; of streams also random:D, normal values by --seed (default none; jodie, tgl and tgn their own)")
+			"4-103; of streams also random:D, normal values by --seed (default none; jodie, tgl and tgn their own, and tgb where its table is as jodie's)")
 	}, "edge-features")
 	of(stream, text(&o.csv.Time, "column of times (default one that is called so, or the third of three without header)"), "time")
 	of(stream, text(&o.csv.Part, "column of a given split: 0 to train, 1 to validate, 2 to test (default none)"), "part")
 	of("events, tgl, tgn", func(name, of string) {
 		f.BoolVar(&o.csv.Bipartite, name, false, of+"sources and destinations are users and items, numbered apart (default one kind of node)")
 	}, "bipartite")
-	of("events, jodie, tgl, tgn", text(&o.timeScale, "what differences of times are multiplied with before networks see them: a number, or auto (default auto: 1, but where "+
+	of("events, jodie, tgb, tgl, tgn", text(&o.timeScale, "what differences of times are multiplied with before networks see them: a number, or auto (default auto: 1, but where "+
 		"all times span less than 10,000 units, so that the median gap of a node is 1,000)"), "time-scale")
 	of(list, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
 	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
@@ -199,7 +203,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory, o.triples.Literals = b.Memory, triples.Literals(o.literal)
-	if slices.Contains([]string{"events", "jodie", "tgl", "tgn"}, format) {
+	if slices.Contains([]string{"events", "jodie", "tgb", "tgl", "tgn"}, format) {
 		o.csv.Events = true
 		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""
 	}

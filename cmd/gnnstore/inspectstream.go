@@ -23,7 +23,8 @@ type inspectedStream struct {
 	ClassNames []string          `json:"class_names,omitempty"`
 	Labelled   int64             `json:"labelled,omitempty"` // events with a label
 	Split      store.StreamSplit `json:"split"`
-	Bytes      int64             `json:"bytes"` // without tables
+	Negatives  int64             `json:"negatives,omitempty"` // of all events that are not to train on
+	Bytes      int64             `json:"bytes"`               // without tables
 }
 
 // inspectStream reads times, labels and offsets, and nothing larger.
@@ -35,6 +36,10 @@ func inspectStream(e *store.Events) inspectedStream {
 	}
 	if s.Labels != nil {
 		in.Bytes += s.Labels.Bytes
+	}
+	if n := s.Negatives; n != nil {
+		in.Bytes += n.Offsets.Bytes + n.Nodes.Bytes
+		in.Negatives = n.Nodes.Rows
 	}
 	const batch = 1 << 16
 	for lo := int64(0); lo < e.Len(); lo += batch {
@@ -85,4 +90,7 @@ func printStream(line func(key, format string, args ...any), s inspectedStream) 
 		line("", "%s", text)
 	}
 	line("split", "%s of %s: %s train, %s valid, %s test events", s.Split.Name, s.Name, count(s.Split.Train), count(s.Split.Valid), count(s.Split.Test))
+	if s.Negatives > 0 {
+		line("negatives", "%s came with the source, %.4g of an event to validate or to test on", count(s.Negatives), float64(s.Negatives)/float64(s.Split.Valid+s.Split.Test))
+	}
 }

@@ -317,7 +317,7 @@ func (o *trainOptions) open(stderr io.Writer, path string) (*store.Dataset, erro
 	}
 	ds, err := openDataset(stderr, path, o.MemoryBytes)
 	if err == nil && len(ds.Manifest().Streams) == 0 {
-		err = errors.Join(fmt.Errorf("%s has no stream of events, which --model %s learns from; gnnstore ingest makes datasets with one, of formats events, jodie, tgn and tgl",
+		err = errors.Join(fmt.Errorf("%s has no stream of events, which --model %s learns from; gnnstore ingest makes datasets with one, of formats events, jodie, tgb, tgl and tgn",
 			path, o.Kind), ds.Close())
 	}
 	return ds, err
