@@ -9,10 +9,11 @@ import (
 // together. The two differ, since batches may be easier to tell apart than the pairs in them: print both. Scores are of any ordered type:
 // float32 of a network, integers where float32 would make different ones equal.
 //
-// The zero value is ready. It keeps all scores, 4 bytes each if they are of 4 bytes, and up to twice that while lists grow. One goroutine
-// uses it.
+// The zero value is ready. It keeps all scores, 4 bytes each if they are of 4 bytes, 4 bytes a rank, and up to twice that while lists grow. One
+// goroutine uses it.
 type Batches[S cmp.Ordered] struct {
 	batch, all scores[S]
+	ranks      reciprocal
 	sum        Batched // of the batches
 	undefined  int     // batches without a negative
 }
@@ -25,6 +26,27 @@ type Batched struct {
 	PooledAUC float64 `json:"pooled_auc"`
 	Batches   int     `json:"batches"` // with a positive
 	Positives int     `json:"positives"`
+	// MRR is that of positives that were ranked among candidates of their own, over all of them; 0 where none was.
+	MRR float64 `json:"mrr,omitempty"`
+}
+
+// Rank takes the rank of a positive among candidates of its own, of which so many score higher, and so many the same: see MRR.
+func (b *Batches[S]) Rank(higher, same int) {
+	b.ranks.halves = append(b.ranks.halves, uint32(2+2*higher+same))
+}
+
+// RankAmong is Rank of a positive's score among those of its candidates, of which none is NaN.
+func (b *Batches[S]) RankAmong(positive S, candidates []S) {
+	higher, same := 0, 0
+	for _, x := range candidates {
+		switch {
+		case x > positive:
+			higher++
+		case x == positive:
+			same++
+		}
+	}
+	b.Rank(higher, same)
 }
 
 // Add takes a batch. One without positives does not count.
@@ -67,11 +89,13 @@ func (b *Batches[S]) Value() (Batched, error) {
 	v.AP /= float64(v.Batches)
 	v.AUC /= float64(v.Batches)
 	v.PooledAP, v.PooledAUC = b.all.ap(), b.all.auc()
+	v.MRR, _ = b.ranks.Value() // of none: 0
 	return v, nil
 }
 
 // Reset forgets all batches, and keeps the memory.
 func (b *Batches[S]) Reset() {
 	b.all.reset()
+	b.ranks.Reset()
 	b.sum, b.undefined = Batched{}, 0
 }

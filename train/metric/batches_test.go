@@ -78,5 +78,5 @@ func TestBatchesUndefined(t *testing.T) {
 	b.Add([]uint32{1<<24 + 1}, []uint32{1 << 24})
 	v, err := b.Value()
 	require.NoError(t, err)
-	require.Equal(t, Batched{1, 1, 1, 1, 1, 1}, v)
+	require.Equal(t, Batched{1, 1, 1, 1, 1, 1, 0}, v)
 }

@@ -13,7 +13,7 @@ const (
 	// from the highest on. Equal scores are one threshold, as in scikit-learn.
 	AP Kind = "ap"
 	// MRR is the mean over the positives of 1/rank among the negatives of their own: 1, plus 1 for each that scores higher, plus a
-	// half for each that scores the same.
+	// half for each that scores the same: between the best and the worst that ties may make of it, as TGB's evaluator has it.
 	MRR Kind = "mrr"
 	// hits goes before K: Hits(K) is the share of positives that score strictly higher than the K-th best of all negatives, as in
 	// OGB's evaluator; 1 where there are fewer.
