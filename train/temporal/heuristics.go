@@ -33,13 +33,18 @@ func (h Heuristic) String() string {
 // negatives by all events of smaller numbers, those of the same time included, and then counts it in.
 //
 // Memory: 8 bytes a node outside the Go heap, and the table of pairs; for each scored event and each of its negatives 16 bytes, and as many
-// again for an event with a new node, up to twice that while lists grow. One goroutine uses it.
+// again for an event with a new node, and for a rank likewise, up to twice that while lists grow. One goroutine uses it.
 type Baselines struct {
+	// Candidates, where it is set, appends the places that an event's destination is ranked among to into: metric.Batched.MRR is over them.
+	Candidates func(event int64, into []uint32) []uint32
+
 	e    *store.Events
 	past past
 	next int64 // the event that comes next
 	all  [heuristics]scored
 	new  [heuristics]scored // of events with a new node
+
+	candidates []uint32 // of the event at hand
 }
 
 // NewBaselines begins before the first event. Where the pairs that have had an event take more than pairBytes, heuristics of pairs are left out
@@ -74,6 +79,9 @@ func (b *Baselines) Score(ctx context.Context, p *Step, isNew []bool) error {
 			for j := range p.Each {
 				b.score(src, p.Of(event, j), false, ofNew)
 			}
+			if b.Candidates != nil {
+				b.rank(event, src, dst, ofNew)
+			}
 		})
 	})
 	for h := range heuristics {
@@ -93,6 +101,31 @@ func (b *Baselines) score(src, dst uint32, positive, ofNew bool) {
 		b.all[h].add(score, positive)
 		if ofNew {
 			b.new[h].add(score, positive)
+		}
+	}
+}
+
+// rank ranks the destination of an event among its candidates, if there are any.
+func (b *Baselines) rank(event int64, src, dst uint32, ofNew bool) {
+	if b.candidates = b.Candidates(event, b.candidates[:0]); len(b.candidates) == 0 {
+		return
+	}
+	own := b.past.scores(src, dst)
+	var higher, same [heuristics]int
+	for _, other := range b.candidates {
+		for h, score := range b.past.scores(src, other) {
+			switch {
+			case score > own[h]:
+				higher[h]++
+			case score == own[h]:
+				same[h]++
+			}
+		}
+	}
+	for h := range b.all {
+		b.all[h].batches.Rank(higher[h], same[h])
+		if ofNew {
+			b.new[h].batches.Rank(higher[h], same[h])
 		}
 	}
 }

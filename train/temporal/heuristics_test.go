@@ -52,6 +52,12 @@ func TestBaselines(t *testing.T) {
 		b, err := NewBaselines(e, 1<<20)
 		require.NoError(t, err)
 		defer b.Close()
+		b.Candidates = func(event int64, into []uint32) []uint32 {
+			for j := range event % 5 {
+				into = append(into, uint32((event*7+j*j)%e.Places()))
+			}
+			return into
+		}
 		var want [heuristics][2]metric.Batches[float64]
 		for at := int64(rng.IntN(events / 2)); at < events; {
 			p := &Step{From: at, To: min(at+1+int64(rng.IntN(40)), events), Negatives: Negatives{AllNodes(e), 1 + rng.IntN(3), seed}}
@@ -63,6 +69,20 @@ func TestBaselines(t *testing.T) {
 				destinations := []uint32{uint32(e.Place(dst[i]))}
 				for j := range p.Each {
 					destinations = append(destinations, p.Of(at+int64(i), j))
+				}
+				var ranked [heuristics][]float64
+				for _, v := range b.Candidates(at+int64(i), nil) {
+					for h, score := range byHand(e, at+int64(i), src[i], v) {
+						ranked[h] = append(ranked[h], score)
+					}
+				}
+				for h, score := range byHand(e, at+int64(i), src[i], destinations[0]) {
+					if len(ranked[h]) > 0 {
+						want[h][0].RankAmong(score, ranked[h])
+					}
+					if len(ranked[h]) > 0 && isNew[i] {
+						want[h][1].RankAmong(score, ranked[h])
+					}
 				}
 				for j, v := range destinations {
 					for h, score := range byHand(e, at+int64(i), src[i], v) {
