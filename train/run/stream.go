@@ -141,7 +141,10 @@ func (o Options) validateStream() error {
 	one("times", o.Times, Fixed, Learnt)
 	one("state", o.State, NoState)
 	one("eval", o.Eval, "auto", Replay, LiveState, NoEvaluation)
-	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC, "{metric} %s: of streams there are ap and roc-auc", o.Metric)
+	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC && o.Metric != metric.MRR, "{metric} %s: of streams there are ap, roc-auc and mrr", o.Metric)
+	if _, err := o.parseRanking(); err != nil {
+		errs = append(errs, err)
+	}
 	fail(o.Staleness < Auto || o.Staleness > maxStaleness, "{staleness} %d: from 1, which is the plain loop, to %d, or auto", o.Staleness, maxStaleness)
 	fail(!(o.Mitigate >= 0 && o.Mitigate <= 1), "{mitigate} %v: from above 0 to 1, the part of a memory that stays as it is; 0 is off", o.Mitigate)
 	fail(o.Mitigate > 0 && o.State == NoState, "{mitigate} %v: with {state} none there is no memory to blend; leave it out", o.Mitigate)
@@ -169,7 +172,7 @@ func (o Options) ofGraphs() (set []string) {
 		{"{label_input}", o.LabelInput != 0}, {"{input_dropout}", o.InputDropout != 0}, {"{bases}", o.Bases != 0},
 		{"{relation}", o.Relation != ""}, {"{fanout} of relations", len(o.RelationFanouts) > 0}, {"{target}", o.Target != ""}, {"{split}", o.Split != ""},
 		{"{edge_label}", o.EdgeLabel != ""}, {"{decoder}", o.Decoder != ""}, {"{class_weights}", o.ClassWeights != "" && o.ClassWeights != task.NoWeights},
-		{"{loss}", links.Loss != ""}, {"{negatives}", links.Negatives != ""}, {"{eval_negatives}", links.EvalNegatives != ""}, {"{corrupt}", links.Corrupt != ""},
+		{"{loss}", links.Loss != ""}, {"{negatives}", links.Negatives != ""}, {"{corrupt}", links.Corrupt != ""},
 		{"{chunk}", links.Chunk != 0}, {"{n3}", links.N3 != 0}, {"{eval_edges}", links.EvalEdges != 0}, {"{keep_targets}", links.KeepTargets},
 	} {
 		if option.set {
@@ -177,6 +180,58 @@ func (o Options) ofGraphs() (set []string) {
 		}
 	}
 	return set
+}
+
+// Ranking is what the destinations of events are ranked among in evaluation, for their MRR: nodes that came with the stream, or so many drawn for each
+// event. The zero value ranks nothing.
+type Ranking struct {
+	Given bool
+	Each  int
+}
+
+// Ranks tells whether anything is ranked.
+func (r Ranking) Ranks() bool { return r.Given || r.Each > 0 }
+
+// String is the option that says it; empty where nothing is ranked.
+func (r Ranking) String() string {
+	switch {
+	case r.Given:
+		return task.Given
+	case r.Each > 0:
+		return fmt.Sprint(task.Uniform, ":", r.Each)
+	}
+	return ""
+}
+
+// parseRanking is the ranking that EvalNegatives names.
+func (o Options) parseRanking() (r Ranking, err error) {
+	if o.EvalNegatives == "" {
+		return r, nil
+	}
+	n, err := task.ParseNegatives(o.EvalNegatives, task.Given, task.Uniform)
+	if err != nil {
+		return r, fmt.Errorf("{eval_negatives} %w", err)
+	}
+	return Ranking{Given: n.Way == task.Given, Each: n.Of}, nil
+}
+
+// Ranking is what events of a stream are ranked among, which came with negatives if so given: these, unless EvalNegatives says otherwise. One drawn node an
+// event is what there is for other metrics, and so for MRR alone a ranking. Where MRR is asked for and there is nothing to rank among, the error says what to do.
+func (o Options) Ranking(given bool) (Ranking, error) {
+	r, err := o.parseRanking()
+	switch {
+	case err != nil:
+		return r, err
+	case r.Given && !given:
+		return r, errors.New("{eval_negatives} given: no negatives came with it; ingest it with some, as format tgb has them, or take {eval_negatives} uniform:100")
+	case !r.Ranks() && given:
+		return Ranking{Given: true}, nil
+	case r.Each == 1 && o.Metric != metric.MRR:
+		return Ranking{}, nil
+	case !r.Ranks() && o.Metric == metric.MRR:
+		return r, errors.New("{metric} mrr: no negatives came with it to rank events among; take some that are drawn, {eval_negatives} uniform:100, or {metric} ap")
+	}
+	return r, nil
 }
 
 // maxStaleness is far beyond what is of use.
@@ -190,10 +245,12 @@ type StreamOf struct {
 	Valid  int64  `json:"valid"`
 	Test   int64  `json:"test"`
 	// Negatives is the population of those that events are told from, one each, and how many nodes it has: of training, and of evaluation.
-	Negatives      string  `json:"negatives"`
-	TrainNegatives int     `json:"train_negatives"`
-	EvalNegatives  int     `json:"eval_negatives"`
-	TimeScale      float64 `json:"time_scale"`
+	Negatives      string `json:"negatives"`
+	TrainNegatives int    `json:"train_negatives"`
+	EvalNegatives  int    `json:"eval_negatives"`
+	// RankedAmong is what destinations are ranked among for MRR, given or uniform:N; empty where they are not.
+	RankedAmong string  `json:"ranked_among,omitempty"`
+	TimeScale   float64 `json:"time_scale"`
 	// Live is what the best epoch has come to from the state that its training left, where Options.Eval is LiveState; Seconds are those of all epochs.
 	Live *ReplayOf `json:"live,omitempty"`
 	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before

@@ -13,6 +13,12 @@
 // (seed, epoch, step). A step with staleness k sees the state that all steps up to the k-th before it have left, and nothing of later ones
 // (MSPipe, arXiv 2402.15113, section 3.2), so that speed, memory, workers and policy change no bit. Evaluation has a staleness of 1, and blends no memories, which is a remedy for training on old state ({mitigate}).
 //
+// # What is measured
+//
+// AP and AUC tell each event from one drawn negative, by batch and pooled. MRR ranks its destination among nodes that came with the dataset, or that are
+// drawn ({eval_negatives} uniform:N), with ties between the best and the worst rank, as TGB has it. It takes as long as there are candidates, so it
+// is of the final replay alone, unless epochs are chosen by it ({metric} mrr). See ranking.go.
+//
 // # The way of a step
 //
 //	draw       temporal.Sampler: events, neighbours, negatives          pipeline: sample

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/temporal"
@@ -24,7 +25,15 @@ type drawer struct {
 // begin has steps be of these events from now on: it is called before a range of them. The first one of the range is from.
 func (d *drawer) begin(ctx context.Context, from int, of func(step int) temporal.Step) error {
 	d.of = of
-	return d.sampler.Seek(ctx, of(from).From)
+	first := int64(0)
+	err := store.Guard(func() error {
+		first = of(from).From
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.sampler.Seek(ctx, first)
 }
 
 // New is an empty *temporal.Batch.
@@ -33,13 +42,18 @@ func (d *drawer) New() plan.Batch { return new(temporal.Batch) }
 // Draw draws the events of some steps.
 func (d *drawer) Draw(ctx context.Context, _ *plan.Steps, from int, into []plan.Batch) error {
 	d.steps, d.batches = d.steps[:0], d.batches[:0]
-	for i, b := range into {
-		if d.late != nil {
-			d.late(pipeline.Sample)
+	err := store.Guard(func() error { // of steps that look at events
+		for i, b := range into {
+			if d.late != nil {
+				d.late(pipeline.Sample)
+			}
+			d.steps, d.batches = append(d.steps, d.of(from+i)), append(d.batches, b.(*temporal.Batch))
 		}
-		d.steps, d.batches = append(d.steps, d.of(from+i)), append(d.batches, b.(*temporal.Batch))
+		return nil
+	})
+	if err == nil {
+		err = d.sampler.Draw(ctx, d.steps, d.batches)
 	}
-	err := d.sampler.Draw(ctx, d.steps, d.batches)
 	near := d.sampler.Stats().Near
 	d.near.Store(&near)
 	return err

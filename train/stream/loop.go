@@ -8,6 +8,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -157,6 +158,11 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	}
 	t.scores.Reset()
 	t.scores.Add(out.Positives, out.Negatives)
+	if t.Metric == metric.MRR { // among the one negative that there is
+		for i, score := range out.Positives {
+			t.scores.RankAmong(score, out.Negatives[i:i+1])
+		}
+	}
 	v, err := t.scores.Value()
 	n := float64(len(out.Positives))
 	return step.Tally{Loss: out.Loss * n, Weight: n, Measured: t.value(v), Rows: 1}, err

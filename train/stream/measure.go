@@ -83,20 +83,30 @@ func (t *trainer) through(
 	})
 }
 
-// measure is the scores of a part, after the state of the events before it is there.
-func (t *trainer) measure(ctx context.Context, phase int, each func(b *temporal.Batch, out temporal.Out)) (v metric.Batched, ok bool, err error) {
+// measure is the scores of a part, after the state of the events before it is there. Where ranked, events are ranked as well.
+func (t *trainer) measure(ctx context.Context, phase int, ranked bool, each func(*scores)) (v metric.Batched, ok bool, err error) {
 	p := t.part(phase)
 	if p.from >= p.to {
 		return v, false, nil
 	}
 	var all metric.Batches[float32]
-	err = t.pass(ctx, &p, func(b *temporal.Batch, out temporal.Out) error {
-		all.Add(out.Positives, out.Negatives)
-		if each != nil {
-			each(b, out)
+	take := func(s *scores) error {
+		s.addTo(&all)
+		if each == nil {
+			return nil
 		}
-		return nil
-	})
+		return store.Guard(func() error {
+			each(s)
+			return nil
+		})
+	}
+	if ranked {
+		err = t.measureRanked(ctx, p, take)
+	} else {
+		err = t.pass(ctx, &p, func(b *temporal.Batch, out temporal.Out) error {
+			return take(&scores{from: b.From, positives: out.Positives, negatives: out.Negatives})
+		})
+	}
 	if err == nil {
 		v, err = all.Value()
 	}
@@ -118,8 +128,11 @@ func (t *trainer) part(phase int) part {
 
 // value is the metric of the run.
 func (t *trainer) value(v metric.Batched) float64 {
-	if t.Metric == metric.ROCAUC {
+	switch t.Metric {
+	case metric.ROCAUC:
 		return v.AUC
+	case metric.MRR:
+		return v.MRR
 	}
 	return v.AP
 }
@@ -142,7 +155,8 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	if err := t.pass(ctx, &before, nil); err != nil {
 		return err
 	}
-	v, ok, err := t.measure(ctx, validation, nil)
+	ranked := t.Metric == metric.MRR // which else is for the end alone, since it takes as long as many epochs
+	v, ok, err := t.measure(ctx, validation, ranked, nil)
 	if err != nil || !ok {
 		return err
 	}
@@ -155,7 +169,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	if !live {
 		return nil
 	}
-	tested, ok, err := t.measure(ctx, test, nil)
+	tested, ok, err := t.measure(ctx, test, ranked, nil)
 	if err != nil || !ok {
 		return err
 	}
@@ -220,7 +234,7 @@ func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, err error) {
 		return nil, err
 	}
 	r = new(run.ReplayOf)
-	if v, ok, err := t.measure(ctx, validation, nil); err != nil {
+	if v, ok, err := t.measure(ctx, validation, t.ranking.Ranks(), nil); err != nil {
 		return nil, err
 	} else if ok {
 		r.Valid = &v
@@ -230,15 +244,20 @@ func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, err error) {
 		return nil, err
 	}
 	var ofNew metric.Batches[float32]
-	var positives, negatives []float32
-	v, ok, err := t.measure(ctx, test, func(b *temporal.Batch, out temporal.Out) {
-		positives, negatives = positives[:0], negatives[:0]
-		for i := range b.Src {
-			if fresh.of(b, i) {
-				positives, negatives = append(positives, out.Positives[i]), append(negatives, out.Negatives[i*b.Each:(i+1)*b.Each]...)
+	var some scores
+	v, ok, err := t.measure(ctx, test, t.ranking.Ranks(), func(s *scores) {
+		src, dst := t.events.Ends(s.from, s.from+int64(len(s.positives)))
+		some = scores{positives: some.positives[:0], negatives: some.negatives[:0], ranks: some.ranks[:0]}
+		for i := range src {
+			if fresh.has(src[i]) && fresh.has(uint32(t.events.Place(dst[i]))) {
+				continue
+			}
+			some.positives, some.negatives = append(some.positives, s.positives[i]), append(some.negatives, s.negatives[i])
+			if s.ranks != nil {
+				some.ranks = append(some.ranks, s.ranks[i])
 			}
 		}
-		ofNew.Add(positives, negatives)
+		some.addTo(&ofNew)
 	})
 	if err != nil {
 		return nil, err
@@ -275,14 +294,11 @@ func (t *trainer) newNodes() (set seen, err error) {
 
 func (s seen) has(place uint32) bool { return s[place/64]>>(place%64)&1 == 1 }
 
-// of tells whether an end of event i of a batch is no node of training.
-func (s seen) of(b *temporal.Batch, i int) bool {
-	place := func(root uint32) uint32 { return b.Nodes[b.RowNode[b.Roots[root]]] }
-	return !s.has(place(b.Src[i])) || !s.has(place(b.Dst[i]))
-}
-
 // baselineBytes is what heuristics take of an event that is scored: 4 scores of 4 bytes of two pairs, in lists that are copied while they grow.
 const baselineBytes = 4 * 4 * 2 * 9 / 4
+
+// baselineRanks is what they take for its ranks.
+const baselineRanks = 4 * 4 * 9 / 4
 
 // baselines measures what needs no network, on the test part, among the same negatives.
 func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err error) {
@@ -291,6 +307,9 @@ func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err err
 		return nil, nil
 	}
 	need := 8*t.events.Places() + baselineBytes*(p.to-p.from)
+	if t.ranking.Ranks() {
+		need += baselineRanks * (p.to - p.from)
+	}
 	room := t.budget.Total - t.held - need
 	if t.tables.state != nil || t.tables.features != nil {
 		room -= t.budget.Host + t.budget.Batches
@@ -304,6 +323,9 @@ func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err err
 		return nil, err
 	}
 	defer b.Close()
+	if t.ranking.Ranks() {
+		b.Candidates = t.candidates(p.Negatives)
+	}
 	err = store.Guard(func() error {
 		for i := range p.steps() {
 			s := p.step(i)

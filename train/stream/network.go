@@ -24,6 +24,8 @@ type NetworkOptions struct {
 	Checkpoint string
 	// MemoryBytes is as in tiers.Options; 0: the run's. Beside is how much of it the caller takes.
 	MemoryBytes, Beside int64
+	// EvalNegatives is what Measure ranks events among, as in run.Options; empty: as the run did.
+	EvalNegatives string
 	// Scratch is a directory for the state of nodes, which is the Network's own. The caller removes it after Close.
 	Scratch string
 }
@@ -82,6 +84,9 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 		budgets.MemoryBytes = o.MemoryBytes
 	}
 	with.Options, with.Init, with.Eval = budgets, "", ""
+	if o.EvalNegatives != "" {
+		with.EvalNegatives = o.EvalNegatives
+	}
 	with.Staleness, with.Mitigate, with.Inflight, with.WarmEvents, with.EpochSteps, with.KeepCheckpoints = 1, 0, 0, 0, 0, 1
 	return with
 }

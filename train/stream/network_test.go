@@ -75,15 +75,15 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 		e := n.Events()
 		want := map[int64]float32{}
 		from := map[int64]int64{}
-		each := func(b *temporal.Batch, out temporal.Out) {
-			for i, score := range out.Positives {
-				want[b.From+int64(i)], from[b.From+int64(i)] = score, b.From
+		each := func(s *scores) {
+			for i, score := range s.positives {
+				want[s.from+int64(i)], from[s.from+int64(i)] = score, s.from
 			}
 		}
 		require.NoError(t, n.t.clear(t.Context()))
 		require.NoError(t, n.t.pass(t.Context(), &part{to: n.t.split.Train, batch: int64(o.Batch), stateOnly: true}, nil))
 		for _, phase := range []int{validation, test} {
-			_, _, err := n.t.measure(t.Context(), phase, each)
+			_, _, err := n.t.measure(t.Context(), phase, false, each)
 			require.NoError(t, err)
 		}
 		var pairs []temporal.Ask

@@ -231,6 +231,7 @@ const (
 	readerBytes  = 24 << 20 // of the buffers of a disk.Reader at most
 	stepMargin   = 112      // percent of the batch that was measured that others may take
 	scoreBytes   = 32       // of an event that is evaluated: of two pairs 4 each, twice where a node is new, in lists that may be half empty
+	rankBytes    = 16       // of an event that is ranked: 4, twice where a node is new, in such lists
 )
 
 // demand is what each part of the run needs.
@@ -266,6 +267,9 @@ func (t *trainer) demand() (d plan.Demand) {
 	rest := programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.hooks.beside
 	if t.Eval != run.NoEvaluation {
 		rest += scoreBytes * max(t.split.Valid, t.split.Test)
+	}
+	if t.ranking.Ranks() {
+		rest += rankBytes * max(t.split.Valid, t.split.Test)
 	}
 	if t.similar != nil {
 		rest += temporal.SimilarBytes(t.events.Places())

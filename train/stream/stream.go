@@ -56,6 +56,7 @@ type trainer struct {
 	record *run.Record
 
 	known, all []uint32          // populations of negatives: of training, and of evaluation
+	ranking    run.Ranking       // what events of evaluation are ranked among
 	similar    *temporal.Similar // of Mitigate
 	draw       *drawer
 	step       *temporal.Stepper
@@ -184,7 +185,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
-	if err := t.fits(); err != nil {
+	if err := errors.Join(t.fits(), t.settleRanking()); err != nil {
 		return nil, err
 	}
 	if err := store.Guard(t.populations); err != nil {
@@ -204,7 +205,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		Best: run.Best{Metric: t.Metric}, Evaluation: run.Evaluation{Method: t.evaluation()},
 		Stream: &run.StreamOf{
 			Name: t.Stream, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
-			TrainNegatives: len(t.known), EvalNegatives: len(t.all), TimeScale: events.Stream.TimeScale,
+			TrainNegatives: len(t.known), EvalNegatives: len(t.all), RankedAmong: t.ranking.String(), TimeScale: events.Stream.TimeScale,
 			Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
 		},
 	}

@@ -37,6 +37,13 @@ func drifting(t testing.TB, events int) *store.Dataset { return labelledDrifting
 
 // labelledDrifting is one whose labels, of so many classes, say of most users which group they are in.
 func labelledDrifting(t testing.TB, events, classes int) *store.Dataset {
+	ds, err := store.Open(storetest.BuildStream(t, driftingSpec(events, classes)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ds.Close()) })
+	return ds
+}
+
+func driftingSpec(events, classes int) storetest.StreamSpec {
 	rng := rand.New(rand.NewPCG(1, 2))
 	s := storetest.StreamSpec{
 		Users: users, Items: items, Dim: columns,
@@ -70,10 +77,7 @@ func labelledDrifting(t testing.TB, events, classes int) *store.Dataset {
 		s.Src, s.Dst, s.Times = append(s.Src, uint32(u)), append(s.Dst, uint32(v)), append(s.Times, now)
 	}
 	s.Row = func(event int) []float32 { return rows[event] }
-	ds, err := store.Open(storetest.BuildStream(t, s))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, ds.Close()) })
-	return ds
+	return s
 }
 
 // options of a small network.
