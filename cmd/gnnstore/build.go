@@ -255,6 +255,9 @@ func printReport(w io.Writer, r *ingest.Report) {
 			fmt.Fprintln(w)
 		}
 		printf(w, "%-9s %s: %s train, %s valid, %s test events\n", "split", s.Split.Name, count(s.Split.Train), count(s.Split.Valid), count(s.Split.Test))
+		if s.Negatives > 0 {
+			printf(w, "%-9s of %s: %s that came with the source, to rank valid and test events among\n", "negatives", s.Name, count(s.Negatives))
+		}
 	}
 	for _, t := range r.Tables {
 		printf(w, "%-9s %s", "features", t.Name)

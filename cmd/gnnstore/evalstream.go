@@ -34,7 +34,7 @@ func (o *networkOptions) openStream(stderr io.Writer, p *progress, dir *run.Dir,
 func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, beside int64) (n *stream.Network, done func(), err error) {
 	scratch, remove := dir.Scratch("replay")
 	n, err = stream.OpenNetwork(ctx, ds, dir, stream.NetworkOptions{
-		Checkpoint: o.Checkpoint, MemoryBytes: o.MemoryBytes, Beside: beside, Scratch: scratch,
+		Checkpoint: o.Checkpoint, MemoryBytes: o.MemoryBytes, Beside: beside, Scratch: scratch, EvalNegatives: o.EvalNegatives,
 	}, stream.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
 	if err != nil {
 		remove()
@@ -73,11 +73,11 @@ type streamMeasured struct {
 }
 
 func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, p *progress, dir *run.Dir, dataset string) error {
-	if err := ofGraphs(dir, o.given, "nodes", "eval-negatives", "unseen", "way", "layer-dtype"); err != nil {
+	if err := ofGraphs(dir, o.given, "nodes", "unseen", "way", "layer-dtype"); err != nil {
 		return err
 	}
 	if o.metric != "" {
-		return fmt.Errorf("run %s: --metric %s: of a stream AP and AUC are measured, both; leave it out", dir.Path(), o.metric)
+		return fmt.Errorf("run %s: --metric %s: of a stream AP and AUC are measured, both, and MRR among --eval-negatives; leave it out", dir.Path(), o.metric)
 	}
 	ds, events, err := o.openStream(stderr, p, dir, dataset)
 	if err != nil {

@@ -29,6 +29,7 @@ func describeStream(o run.Options, rec *run.Record) string {
 	add(true, "staleness %s", &lag)
 	add(o.Mitigate > 0, "mitigate %g", o.Mitigate)
 	add(true, "negatives of %s", cmp.Or(o.NegativePopulation, run.Destinations))
+	add(o.EvalNegatives != "", "ranked among %s", o.EvalNegatives)
 	add(o.WarmEvents > 0, "%s warm events", count(o.WarmEvents))
 	add(true, "batch %d", o.Batch)
 	add(true, "lr %g", o.LR)
@@ -68,13 +69,23 @@ func printStreamResult(w io.Writer, r *run.Result) {
 
 // printReplay is what weights made of a stream, beside what needs no network.
 func printReplay(w io.Writer, s *run.StreamOf, weights string) {
-	rows := [][]string{{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}}
+	head, ranked := []string{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}, s.RankedAmong != ""
+	if ranked {
+		head = append(head, "MRR")
+	}
+	rows := [][]string{head}
 	add := func(name string, e *metric.Batched) {
 		row := []string{name, "-", "-", "-", "-", "-"}
 		if e != nil && e.Positives > 0 {
 			row = []string{name, count(int64(e.Positives))}
 			for _, v := range []float64{e.AP, e.AUC, e.PooledAP, e.PooledAUC} {
 				row = append(row, fmt.Sprintf("%.2f %%", 100*v))
+			}
+		}
+		if ranked {
+			row = append(row, "-")
+			if e != nil && e.MRR > 0 {
+				row[len(row)-1] = fmt.Sprintf("%.4f", e.MRR)
 			}
 		}
 		rows = append(rows, row)
@@ -92,7 +103,7 @@ func printReplay(w io.Writer, s *run.StreamOf, weights string) {
 		}
 	}
 	if len(s.Heuristics) > 0 {
-		rows = append(rows, []string{"what needs no network", "", "", "", "", ""})
+		rows = append(rows, append([]string{"what needs no network"}, make([]string, len(head)-1)...))
 		for _, h := range s.Heuristics {
 			add(cmp.Or(heuristicNames[h.Name], h.Name), &h.Batched)
 		}
@@ -102,6 +113,13 @@ func printReplay(w io.Writer, s *run.StreamOf, weights string) {
 	}
 	printf(w, "stream %s: %s events, of which %s to train, %s valid, %s test; negatives of %s, %s in training, %s in evaluation\n", s.Name, count(s.Events), count(s.Train),
 		count(s.Valid), count(s.Test), s.Negatives, count(int64(s.TrainNegatives)), count(int64(s.EvalNegatives)))
+	if ranked {
+		among := "the nodes that came with the dataset for it"
+		if n, drawn := strings.CutPrefix(s.RankedAmong, "uniform:"); drawn {
+			among = n + " that are drawn for it"
+		}
+		printf(w, "MRR is of each event's destination among %s; those that score the same count half\n", among)
+	}
 }
 
 // stalenessText is how old the state was that steps saw.

@@ -53,6 +53,7 @@ func TestStreamOptions(t *testing.T) {
 		},
 		"--model tgn --staleness 3 --times learnt --fixed-time --warm-events 0": func(o *run.Options) { o.Staleness, o.Times = 3, run.Fixed },
 		"--model tgn --state none --staleness 1":                                func(o *run.Options) { o.Staleness, o.State = 1, run.NoState },
+		"--model tgn --metric mrr --eval-negatives uniform:50":                  func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "uniform:50" },
 	} {
 		o := run.DefaultStreamOptions(model.TGN)
 		want(&o)
@@ -98,7 +99,7 @@ func onStream() *run.Result {
 		Epochs: []run.Epoch{{Metric: metric.AP, Steps: 184}, {Metric: metric.AP, Steps: 184}}, ParamsXXH3: "00ff",
 		Stages: pipeline.Stats{Sample: 1, Gather: 4, State: 3, Step: 95, Write: 2, Wait: 5, Run: 100, Samplers: 2}, LimitingStage: pipeline.Step,
 		Stream: &run.StreamOf{
-			Name: "events", Events: 157474, Train: 110232, Valid: 23621, Test: 23621, Negatives: run.Destinations, TrainNegatives: 998, EvalNegatives: 1000, TimeScale: 1,
+			Name: "events", Src: "user", Dst: "item", Events: 157474, Train: 110232, Valid: 23621, Test: 23621, Negatives: run.Destinations, TrainNegatives: 998, EvalNegatives: 1000, TimeScale: 1,
 			Replay: &run.ReplayOf{Valid: &valid, Test: &test, New: &fresh, Seconds: 12},
 			Heuristics: []run.HeuristicOf{
 				{Name: "pair_seen", Batched: scores(23621, 0.937)}, {Name: "pair_time", Batched: scores(23621, 0.944)},
@@ -142,7 +143,22 @@ time: of 100 s, drawing took 1 s (2 at once), planning 0 s, loading 0 s, gatheri
 events: 220,464 learnt, 2.2 k/s
 evaluation (none): 0 s, 0 B read
 memory: peak 0 B, and 0 B of mapped files
-`, print(r), "no tiers, since there are no rows, and nothing to predict by")
+
+predict: gnnstore predict runs/wiki-1 wiki-1.parquet --type user
+`, print(r), "no tiers, since there are no rows")
+
+	r.Stream.RankedAmong, r.Stream.Dst = "given", "user"
+	r.Stream.Replay.Valid.MRR, r.Stream.Heuristics[1].MRR = 0.71234, 0.5
+	ranked := print(r)
+	require.Contains(t, ranked, "\n                             events        AP       AUC   pooled AP   pooled AUC      MRR\n"+
+		"                     valid   23,621   95.00 %   96.00 %     94.00 %      97.00 %   0.7123\n"+
+		"                      test   23,621   94.00 %   95.00 %     93.00 %      96.00 %        -\n")
+	require.Contains(t, ranked, "\n          pair's last time   23,621   94.40 %   95.40 %     93.40 %      96.40 %   0.5000\n")
+	require.Contains(t, ranked, "\nMRR is of each event's destination among the nodes that came with the dataset for it; those that score the same count half\n")
+	require.Contains(t, ranked, "\npredict: gnnstore predict runs/wiki-1 wiki-1.parquet\n")
+	r.Stream.RankedAmong = "uniform:100"
+	require.Contains(t, print(r), "\nMRR is of each event's destination among 100 that are drawn for it; ")
+	r = onStream()
 
 	r.Stats = crowded().Stats
 	require.Contains(t, print(r), "\n     tier ")
@@ -274,6 +290,6 @@ func TestRunsOnStreams(t *testing.T) {
 		if c.code == 0 {
 			require.Contains(t, stdout.String(), "what needs no network", c.args)
 		}
-		require.NotContains(t, stdout.String(), "gnnstore predict")
+		require.Equal(t, c.code == 0 && c.args[0] == "train", strings.Contains(stdout.String(), "gnnstore predict "+path), c.args)
 	}
 }

@@ -161,7 +161,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"in-batch, the ends of the others in the chunk; with --layers 0 also all, every node (default uniform:1)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", o.EvalNegatives, "link: those of evaluation: pairs:N for each link, which are no edges, uniform:N nodes in the place "+
 		"of its end, given, or all, every node but those of other links (default given where there are some, else pairs:1, and for mrr and hits@K "+
-		"uniform:1000, or all with --layers 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 links)")
+		"uniform:1000, or all with --layers 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 links); streams: what events are "+
+		"ranked among for MRR: given, or uniform:N destinations that are drawn for each (default given where there are some)")
 	f.StringVar(&o.Corrupt, "corrupt", o.Corrupt, "link: end that negatives replace: dst, src or both (default dst)")
 	f.IntVar(&o.Chunk, "chunk", o.Chunk, "link: positives that share negatives (default 100)")
 	f.Float64Var(&o.N3, "n3", o.N3, "link: weight of the N3 penalty of a positive's rows and relation; distmult and complex")
@@ -207,7 +208,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.IntSliceVar(&o.Schedule.Milestones, "lr-milestones", o.Schedule.Milestones, "epochs after which step drops")
 	f.StringVar(&o.ClassWeights, "class-weights", o.ClassWeights, "weights of the classes in the loss: none, balanced, or one number each")
 	f.StringVar(&o.metric, "metric", o.metric, "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); "+
-		"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap or auc (default ap)")
+		"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap, auc or mrr (default ap)")
 	o.history.flags(f, &o.Options)
 	o.stream.flags(f, &o.Options)
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
@@ -417,8 +418,11 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
-	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW && !r.Options.Streams() { // there is a checkpoint, and a network that predicts
+	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW { // there is a checkpoint, and a network that predicts
 		what := ""
+		if s := r.Stream; s != nil && s.Src != s.Dst {
+			what = " --type " + s.Src
+		}
 		if r.Options.Links() {
 			what = " --what embeddings"
 			if src, rest, _ := strings.Cut(r.Options.Target, ","); src != "" && !strings.HasSuffix(rest, ","+src) {

@@ -240,6 +240,8 @@ const maxStaleness = 256
 // StreamOf is what a run learnt of a stream. Its JSON keys are stable.
 type StreamOf struct {
 	Name   string `json:"name"`
+	Src    string `json:"src,omitempty"` // types of nodes
+	Dst    string `json:"dst,omitempty"`
 	Events int64  `json:"events"`
 	Train  int64  `json:"train"`
 	Valid  int64  `json:"valid"`

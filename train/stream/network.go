@@ -48,7 +48,7 @@ type Network struct {
 // name, scale of times and columns of features: with more events, and other nodes. The run may go on meanwhile.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
-	h.fixed, h.beside = true, o.Beside
+	h.fixed, h.beside, h.lenient = true, o.Beside, o.EvalNegatives == ""
 	n := new(Network)
 	if n.t, err = newTrainer(ctx, ds, o.of(dir.Record()), h); err != nil {
 		return nil, err

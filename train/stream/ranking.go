@@ -30,8 +30,11 @@ func (t *trainer) settleRanking() (err error) {
 	if t.Eval == run.NoEvaluation {
 		return nil
 	}
-	if t.ranking, err = t.Ranking(t.events.HasNegatives()); err != nil {
+	if t.ranking, err = t.Ranking(t.events.HasNegatives()); err != nil && !t.hooks.lenient {
 		return fmt.Errorf("%s, stream %s: %w", t.set.Path(), t.Stream, err)
+	}
+	if err != nil {
+		t.ranking = run.Ranking{}
 	}
 	return nil
 }

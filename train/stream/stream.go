@@ -38,6 +38,7 @@ type Hooks struct {
 
 	scratch bool  // of MakePlan
 	fixed   bool  // nothing is learnt
+	lenient bool  // nothing is ranked where there is nothing to rank among
 	beside  int64 // bytes that the caller has in memory
 
 	faults disk.Faults        // of tests
@@ -204,7 +205,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget), Metric: t.Metric,
 		Best: run.Best{Metric: t.Metric}, Evaluation: run.Evaluation{Method: t.evaluation()},
 		Stream: &run.StreamOf{
-			Name: t.Stream, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
+			Name: t.Stream, Src: events.Stream.Src, Dst: events.Stream.Dst, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
 			TrainNegatives: len(t.known), EvalNegatives: len(t.all), RankedAmong: t.ranking.String(), TimeScale: events.Stream.TimeScale,
 			Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
 		},
