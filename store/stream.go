@@ -33,6 +33,8 @@ type Stream struct {
 	Near         File        `json:"near"`             // U64, 2 columns: see HalfEdge
 	// Negatives are there where they came with the data.
 	Negatives *StreamNegatives `json:"negatives,omitempty"`
+	// NodeLabels are there where nodes have classes at times of their own, beside those of events.
+	NodeLabels *NodeLabels `json:"node_labels,omitempty"`
 }
 
 // StreamSplit parts the events by their numbers: the first Train are to learn from, the next Valid to validate on, the last Test to
@@ -67,6 +69,9 @@ func (s *Stream) files() []*File {
 	fs = append(fs, &s.Offsets, &s.Near)
 	if n := s.Negatives; n != nil {
 		fs = append(fs, &n.Offsets, &n.Nodes)
+	}
+	if n := s.NodeLabels; n != nil {
+		fs = append(fs, &n.Nodes, &n.Times, &n.Values)
 	}
 	return fs
 }
@@ -114,6 +119,9 @@ func (s *Stream) check(sources, destinations int64) (errs []error) {
 	}
 	if s.Negatives != nil {
 		errs = append(errs, s.Negatives.check(s)...)
+	}
+	if s.NodeLabels != nil {
+		errs = append(errs, s.NodeLabels.check(s)...)
 	}
 	return errs
 }
@@ -325,5 +333,10 @@ func (v *verifier) checkStream(i int) {
 	if n := s.Negatives; n != nil {
 		v.check(&n.Offsets, e.checkNegativeOffsets)
 		v.check(&n.Nodes, e.checkNegatives, &n.Offsets)
+	}
+	if n := s.NodeLabels; n != nil {
+		v.check(&n.Nodes, nil)
+		v.check(&n.Values, nil)
+		v.check(&n.Times, e.checkNodeLabels, &n.Nodes, &n.Values)
 	}
 }

@@ -25,6 +25,8 @@ func (d *Dataset) CheckStream(file string) error {
 			return e.checkNegativeOffsets()
 		case "negatives.u32":
 			return e.checkNegatives()
+		case "node-labels/node.u32", "node-labels/time.f64", "node-labels/class.i32":
+			return e.checkNodeLabels()
 		}
 		return e.checkNear()
 	}

@@ -25,8 +25,13 @@ func streams(t *testing.T, w *store.Writer) {
 	require.NoError(t, s.AppendLengths([]uint64{2}))
 	require.NoError(t, s.AppendNegatives(nil))
 	require.NoError(t, s.AppendNegatives([]store.NodeID{2}))
+	require.NoError(t, s.AddNodeLabels())
+	require.NoError(t, s.AppendNodeLabels([]store.NodeID{2, 0, 2}, []float64{-7, 3, 3}, []int32{1, 0, 2}))
+	require.ErrorContains(t, s.AppendNodeLabels([]store.NodeID{0}, []float64{2}, []int32{1}), "label 3 is class 1 at 2, behind 3")
+	require.ErrorContains(t, s.AppendNodeLabels([]store.NodeID{0}, []float64{4}, []int32{-1}), "label 3 is class -1")
 	require.NoError(t, s.Close(store.StreamEnd{
 		TimeScale: 1, Split: store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, Classes: 2, ClassNames: []string{"still", "banned"},
+		NodeLabels: store.StreamSplit{Name: "given", Train: 2, Test: 1},
 	}))
 	f, err := w.AddStreamTable("feat", "talks", store.F16, 3, 1)
 	require.NoError(t, err)
@@ -75,6 +80,12 @@ func requireStreams(t *testing.T, d *store.Dataset) {
 	require.Nil(t, buys.Labels(0, 2))
 	require.Equal(t, []store.NodeID{1, 1, 0}, buys.Negatives(1))
 	require.Equal(t, []int64{0, 3}, []int64{buys.NegativesBefore(1), buys.NegativesBefore(2)})
+	nodes, times, classes := talks.LabelledNodes(1, 3)
+	require.Equal(t, []store.NodeID{0, 2}, nodes)
+	require.Equal(t, []float64{3, 3}, times)
+	require.Equal(t, []int32{0, 2}, classes)
+	require.EqualValues(t, 3, talks.Stream.NodeLabels.Classes)
+	require.Nil(t, buys.Stream.NodeLabels)
 	require.Empty(t, talks.Negatives(1))
 	require.Equal(t, []store.NodeID{2}, talks.Negatives(2))
 	require.Equal(t, []int64{0, 0, 1}, []int64{talks.NegativesBefore(1), talks.NegativesBefore(2), talks.NegativesBefore(3)})
@@ -103,6 +114,9 @@ func TestStreamForged(t *testing.T) {
 		{"talks/label.i32", 0, []byte{2, 0, 0, 0}, "event 0 has class 2 of 2"},
 		{"talks/offsets.u64", 8, []byte{7}, "decreases at node 2 (7 > 4)"},
 		{"buys/offsets.u64", 40, []byte{3}, "ends at 3, and there are 4 half-edges"},
+		{"talks/node-labels/node.u32", 4, []byte{3}, "label 1 is of node 3 of 3"},
+		{"talks/node-labels/class.i32", 4, []byte{3}, "label 1 is class 3 of 3"},
+		{"talks/node-labels/time.f64", 8, float(-8), "label 1 has the time -8, and the one before it -7"},
 		{"talks/negative-offsets.u64", 8, []byte{2}, "decreases at node 2 (2 > 1)"},
 		{"buys/negative-offsets.u64", 8, []byte{4}, "ends at 4, and there are 3 negatives"},
 		{"buys/negatives.u32", 4, []byte{2}, "event 1 is ranked among node 2 of 2"},

@@ -19,6 +19,7 @@ type StreamEnd struct {
 	Split      StreamSplit
 	Classes    int // of labels
 	ClassNames []string
+	NodeLabels StreamSplit // of labels of nodes, where there are any
 }
 
 // StreamWriter writes a stream: its events in the order of their times, and the lists of its nodes, place by place, in any order of
@@ -33,7 +34,8 @@ type StreamWriter struct {
 	end    uint64            // of the last list
 	near   uint64            // half-edges written
 
-	negatives negativesWriter
+	negatives  negativesWriter
+	nodeLabels nodeLabelsWriter
 }
 
 // AddStream begins a stream.
@@ -139,7 +141,7 @@ func (s *StreamWriter) Close(end StreamEnd) error {
 			err = cmp.Or(err, err2)
 		}
 	}
-	err = cmp.Or(err, s.negatives.close(&s.stream, end.Split.Valid+end.Split.Test))
+	err = cmp.Or(err, s.negatives.close(&s.stream, end.Split.Valid+end.Split.Test), s.nodeLabels.close(&s.stream, end.NodeLabels))
 	if err == nil {
 		s.w.manifest.Streams = append(s.w.manifest.Streams, s.stream)
 	}
