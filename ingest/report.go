@@ -78,6 +78,7 @@ type StreamReport struct {
 	ClassNames []string          `json:"class_names,omitempty"`
 	Split      store.StreamSplit `json:"split"`
 	Negatives  int64             `json:"negatives,omitempty"` // that came with the source, of all events
+	NodeLabels int64             `json:"node_labels,omitempty"`
 }
 
 // TableReport is one feature table.

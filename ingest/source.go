@@ -116,6 +116,8 @@ type Stream struct {
 	ClassNames []string
 	// Negatives says that the source, a [NegativeGiver], has destinations that events to validate and to test on are ranked among.
 	Negatives bool
+	// NodeLabels says that the source, a [NodeLabeller], has classes of nodes at times of their own.
+	NodeLabels bool
 }
 
 // Held is what a source has with the held-out edges of a relation. Its ends are in types of RowIDs.
@@ -277,6 +279,22 @@ type NegativeChunk struct {
 	Times    []float64
 	Ends     []uint32
 	Nodes    []int64
+}
+
+// NodeLabeller is a Source of streams with NodeLabels.
+type NodeLabeller interface {
+	Source
+	// NodeLabels streams those of Schema.Relations[relation], a stream whose type of sources has rows that are known beforehand.
+	NodeLabels(ctx context.Context, relation int, emit func(NodeLabelChunk) error) error
+}
+
+// NodeLabelChunk holds classes from 0 on of nodes by their rows, at times, in any order, and the part of each.
+type NodeLabelChunk struct {
+	Place
+	Nodes   []int64
+	Times   []float64
+	Classes []int64
+	Parts   []Part
 }
 
 // NodeColumner is a Source with NodeType.Columns.

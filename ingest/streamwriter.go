@@ -24,7 +24,9 @@ type streamWriter struct {
 	places   uint64
 	report   *StreamReport
 	split    streamSplit
-	memory   int64 // of the placer of events
+
+	nodeLabels store.StreamSplit // of labels of nodes
+	memory     int64             // of the placer of events
 
 	// Of the batch that is gathered.
 	sources, destinations []store.NodeID
@@ -78,6 +80,9 @@ func (b *builder) writeStream(ctx context.Context, i int) (err error) {
 	if err := w.writeNegatives(ctx, i, held); err != nil {
 		return err
 	}
+	if err := w.writeNodeLabels(ctx, i); err != nil {
+		return err
+	}
 	w.scale(gap)
 	if w.report.Split = w.split.report(); w.report.Split.Valid == 0 || w.report.Split.Test == 0 {
 		b.note("stream %s: its split %s leaves %d events to validate and %d to test; those of one time stay together", f.Name, w.report.Split.Name,
@@ -89,7 +94,7 @@ func (b *builder) writeStream(ctx context.Context, i int) (err error) {
 		classes = w.report.Classes
 	}
 	w.report.Classes, w.report.ClassNames = classes, f.Stream.ClassNames
-	if err := w.out.Close(store.StreamEnd{TimeScale: w.report.TimeScale, Split: w.report.Split, Classes: classes, ClassNames: f.Stream.ClassNames}); err != nil {
+	if err := w.out.Close(store.StreamEnd{TimeScale: w.report.TimeScale, Split: w.report.Split, Classes: classes, ClassNames: f.Stream.ClassNames, NodeLabels: w.nodeLabels}); err != nil {
 		return err
 	}
 	b.discard(rel.Given...)

@@ -28,6 +28,8 @@ type Source struct {
 	tables  []*matrix // behind those of the list, which has none
 	owners  []string  // of them: "" is the stream's
 	skipped []string
+	labels  string // a table of labels of nodes at times; empty: there is none
+	schema  *ingest.Schema
 }
 
 // OpenTGL opens TGL's folder.
@@ -61,12 +63,15 @@ func OpenTGL(dir string, o Options) (*Source, error) {
 	if events != nil && !o.NoRows {
 		s.add(events, "")
 	}
-	for name, what := range map[string]string{"labels.csv": "labels at times of their own", "ext_full.npz": "lists of neighbours"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			s.skipped = append(s.skipped, fmt.Sprintf("%s: %s are not read", filepath.Join(dir, name), what))
-		}
+	if lists := filepath.Join(dir, "ext_full.npz"); exists(lists) {
+		s.skipped = append(s.skipped, lists+": lists of neighbours are not read")
 	}
-	slices.Sort(s.skipped)
+	switch labels := filepath.Join(dir, "labels.csv"); {
+	case exists(labels) && o.Bipartite:
+		s.skipped = append(s.skipped, labels+": labels are of nodes of one kind, which --bipartite parts in two, and are not read")
+	case exists(labels):
+		s.labels = labels
+	}
 	return s.open(table, list)
 }
 
@@ -134,9 +139,17 @@ func (s *Source) matrix(o Options, dir, name string, skip int64) (*matrix, error
 
 // Schema is that of the list, and of the features beside it.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
+	if s.schema != nil {
+		return s.schema, nil
+	}
 	schema, err := s.Source.Schema(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if s.labels != "" {
+		if schema, err = s.labelled(ctx, schema); err != nil {
+			return nil, err
+		}
 	}
 	for i, m := range s.tables {
 		t := ingest.Table{Name: "feat", NodeType: s.owners[i], Dim: m.dim}
@@ -151,6 +164,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 		schema.Identity += more
 	}
 	schema.Skipped = append(slices.Clone(schema.Skipped), s.skipped...)
+	s.schema = schema
 	return schema, nil
 }
 

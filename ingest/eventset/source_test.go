@@ -38,7 +38,8 @@ const tgl = ",src,dst,time,int_roll,ext_roll\n0,0,2,1.5,0,0\n1,1,2,1700000000.25
 // TestTGL: the first column has no name, ext_roll is the split, features may be booleans, and nodes are as many as their rows.
 func TestTGL(t *testing.T) {
 	dir := folder{
-		"edges.csv": tgl, "edge_features.npy": array("|b1", "3, 2", 1, 0, 0, 1, 1, 1), "node_features.npy": array("|i1", "5,", 9, 8, 7, 6, 5), "labels.csv": "x", "ext_full.npz": "x",
+		"edges.csv": tgl, "edge_features.npy": array("|b1", "3, 2", 1, 0, 0, 1, 1, 1), "node_features.npy": array("|i1", "5,", 9, 8, 7, 6, 5), "ext_full.npz": "x",
+		"labels.csv": ",node,time,label,ext_roll\n0,4,1700000000.25,2,1\n1,0,-1,0,0\n2,4,1700000000.25,1,2\n",
 	}.write(t)
 	s, err := OpenTGL(dir, Options{})
 	require.NoError(t, err)
@@ -52,13 +53,55 @@ func TestTGL(t *testing.T) {
 	require.Equal(t, []float32{1, 0, 0, 1, 1, 1}, g.Table("node__events__node/feat"))
 	require.True(t, g.Schema.Relations[0].Parted)
 	require.Contains(t, g.Schema.Skipped, dir+"/ext_full.npz: lists of neighbours are not read")
-	require.Contains(t, g.Schema.Skipped, dir+"/labels.csv: labels at times of their own are not read")
 
 	out := filepath.Join(t.TempDir(), "x.gnn")
 	rep, err := ingest.Build(t.Context(), s, out, ingest.Options{})
 	require.NoError(t, err)
 	require.Equal(t, store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, rep.Streams[0].Split)
 	require.Equal(t, 1700000000.25, rep.Streams[0].Last, "times are not rounded to float32")
+	require.EqualValues(t, 3, rep.Streams[0].NodeLabels)
+	d, err := store.Open(out)
+	require.NoError(t, err)
+	defer d.Close()
+	problems, err := d.Verify(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	nodes, times, classes := d.Events(0).LabelledNodes(0, 3)
+	require.Equal(t, []int64{0, 4, 4}, []int64{d.IDs(0).Original(nodes[0]), d.IDs(0).Original(nodes[1]), d.IDs(0).Original(nodes[2])})
+	require.Equal(t, []float64{-1, 1700000000.25, 1700000000.25}, times, "sorted, those of one time as they came")
+	require.Equal(t, []int32{0, 2, 1}, classes)
+	require.Equal(t, store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, d.Events(0).Stream.NodeLabels.Split)
+}
+
+// TestTGLLabels: without features of nodes the largest in both tables says how many there are, and what labels cannot be is refused.
+func TestTGLLabels(t *testing.T) {
+	head := ",node,time,label,ext_roll\n"
+	for _, c := range []struct{ labels, want string }{
+		{head + "0,6,3,1,0\n", ""},
+		{head + "0,6,3,-1,0\n", "labels.csv: line 2, column 4: id -1 is negative"},
+		{head + "0,6,3,65536,0\n", "labels.csv: row 0 (counting from 0): class 65536; classes are numbers from 0 to 65535"},
+		{head + "0,-6,3,1,0\n", "labels.csv: line 2, column 2: id -6 is negative"},
+		{head + "0,6,3,1,2\n1,6,4,1,0\n", "label 1 of nodes (counting from 0, as read): it is to train, and one before it in time is to test"},
+		{head + "0,6,x,1,0\n", "labels.csv: line 2, column 3: \"x\" is not a number, as times are"},
+		{",node,time,label\n0,6,3,1\n", "ext_roll: there is no such column"},
+	} {
+		s, err := OpenTGL(folder{"edges.csv": tgl, "labels.csv": c.labels}.write(t), Options{})
+		require.NoError(t, err)
+		d, _, err := build(t, s, ingest.Options{})
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "\n")
+			continue
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, 7, d.Events(0).Sources)
+	}
+	s, err := OpenTGL(folder{"edges.csv": tgl, "labels.csv": head + "0,0,3,1,0\n"}.write(t), Options{Bipartite: true})
+	require.NoError(t, err)
+	d, rep, err := build(t, s, ingest.Options{})
+	require.NoError(t, err)
+	require.Nil(t, d.Events(0).Stream.NodeLabels)
+	require.Contains(t, strings.Join(rep.Dropped, "\n"), "labels are of nodes of one kind, which --bipartite parts in two, and are not read")
 }
 
 // TestGeneratedTGL reads what generate writes in TGL's layout, with features in a .pt.

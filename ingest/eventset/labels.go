@@ -1,0 +1,74 @@
+package eventset
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/edgelist"
+)
+
+// labelTable opens labels.csv, a list of events as well: of nodes with their classes.
+func (s *Source) labelTable() (*edgelist.Source, error) {
+	return edgelist.Open(s.labels, edgelist.Options{Events: true, Header: "yes", Src: "node", Dst: "label", Time: "time", Part: "ext_roll", IDType: "int"})
+}
+
+// labelled is the schema of a stream whose nodes have labels. They count from 0, and where nothing says how many there are, the largest in both
+// tables does.
+func (s *Source) labelled(ctx context.Context, schema *ingest.Schema) (*ingest.Schema, error) {
+	more, err := ingest.Files(s.labels)
+	if err != nil {
+		return nil, err
+	}
+	if schema.NodeTypes[0].IDs == ingest.TextIDs {
+		return nil, fmt.Errorf("%s: the ids of the events are text, and TGL's nodes count from 0", s.labels)
+	}
+	out := *schema
+	out.Identity += more
+	stream := *out.Relations[0].Stream
+	stream.NodeLabels = true
+	out.Relations = []ingest.Relation{out.Relations[0]}
+	out.Relations[0].Stream = &stream
+	if out.NodeTypes[0].IDs == ingest.RowIDs {
+		return &out, nil
+	}
+	nodes := int64(0)
+	if err := s.Source.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		for i, u := range c.Src {
+			nodes = max(nodes, u+1, c.Dst[i]+1)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := s.NodeLabels(ctx, 0, func(c ingest.NodeLabelChunk) error {
+		for _, v := range c.Nodes {
+			nodes = max(nodes, v+1)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	out.NodeTypes = []ingest.NodeType{{Name: out.NodeTypes[0].Name, Count: nodes}}
+	return &out, nil
+}
+
+// NodeLabels streams labels.csv.
+func (s *Source) NodeLabels(ctx context.Context, _ int, emit func(ingest.NodeLabelChunk) error) error {
+	table, err := s.labelTable()
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+	var times []float64
+	return table.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		times = times[:0]
+		for _, bits := range c.Values[0] {
+			times = append(times, math.Float64frombits(bits))
+		}
+		return emit(ingest.NodeLabelChunk{Place: c.Place, Nodes: c.Src, Times: times, Classes: c.Dst, Parts: c.Parts})
+	})
+}
+
+var _ ingest.NodeLabeller = (*Source)(nil)
