@@ -91,6 +91,9 @@ func (w *streamWriter) readNodeLabels(ctx context.Context, i int) (logs []extsor
 		if err := at.follow(ctx, c.Place, len(c.Nodes)); err != nil {
 			return err
 		}
+		if at.next > store.MaxEvents {
+			return fmt.Errorf("%s: %d labels of nodes and more; they are numbered in 32 bits, so at most %d", c.File, at.next, uint32(store.MaxEvents))
+		}
 		for k, row := range c.Nodes {
 			fail := func(format string, args ...any) error {
 				return fmt.Errorf("%s: row %d (counting from 0): %w", c.File, c.First+int64(k), fmt.Errorf(format, args...))

@@ -23,6 +23,16 @@ type StreamSpec struct {
 	Classes      int
 	// Negatives are those of events that are not to train on; default none.
 	Negatives func(event int) []store.NodeID
+	// NodeLabels are classes of users at times of their own, which LabelSplit parts; default none.
+	NodeLabels []NodeLabel
+	LabelSplit store.StreamSplit
+}
+
+// NodeLabel is the class of a user at a time.
+type NodeLabel struct {
+	Node  store.NodeID
+	Time  float64
+	Class int32
 }
 
 // BuildStream seals s in a directory of the test and returns its path.
@@ -80,6 +90,16 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 	end := store.StreamEnd{TimeScale: cmp.Or(s.TimeScale, 1), Split: s.Split, Classes: s.Classes}
 	if end.Split == (store.StreamSplit{}) {
 		end.Split = store.StreamSplit{Name: "given", Train: int64(len(s.Times))}
+	}
+	if end.NodeLabels = s.LabelSplit; s.NodeLabels != nil {
+		if err := out.AddNodeLabels(); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.NodeLabels {
+		if err := out.AppendNodeLabels([]store.NodeID{l.Node}, []float64{l.Time}, []int32{l.Class}); err != nil {
+			return err
+		}
 	}
 	for event := int(end.Split.Train); s.Negatives != nil && event < len(s.Times); event++ {
 		if err := out.AppendNegatives(s.Negatives(event)); err != nil {

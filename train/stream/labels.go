@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Labels of events are classes of their sources, told from embeddings of these by the state that the batches before have left: right before the
+// Labels of events are classes of their sources, and those of nodes are at times of their own. They are told from embeddings of the nodes by the state that the batches before have left: right before the
 // event, as TGL has it (arXiv 2203.14883), or right after it, when it is among the neighbours. Only a small classifier is learnt.
 
 const (
@@ -37,8 +37,9 @@ type LabelsOf struct {
 	Learnt int64 `json:"learnt"`
 	// Positives of two classes are the events of the second one: in train, valid and test.
 	Positives [3]int64 `json:"positives"`
-	After     bool     `json:"after"` // the event is seen
-	Steps     int      `json:"steps"` // after which the weights were the best on valid
+	After     bool     `json:"after"`              // the event is seen
+	OfNodes   bool     `json:"of_nodes,omitempty"` // at times of their own, and not of events
+	Steps     int      `json:"steps"`              // after which the weights were the best on valid
 	// ValidScore and TestScore are null where they have no value.
 	ValidScore *LabelScore `json:"valid_score"`
 	TestScore  *LabelScore `json:"test_score"`
@@ -60,9 +61,10 @@ func (s *LabelScore) better(o *LabelScore) bool {
 // labelled is one MeasureLabels.
 type labelled struct {
 	*LabelsOf
+	told
 	n       *Network
 	columns int
-	events  []uint32 // with a label that is learnt from or measured, ascending
+	events  []uint32 // the labels that are learnt from or measured, ascending: numbers of events, or of labels of nodes
 	counts  []int64  // of training events, by class
 	decks   []deck
 	probe   *temporal.Probe
@@ -74,8 +76,9 @@ type labelled struct {
 
 // LabelBytes is what MeasureLabels takes at most, of embeddings with so many columns.
 func LabelBytes(e *store.Events, columns int) int64 {
-	split := e.Stream.Split
-	return 8*int64(columns)*min(split.Train, 2*mostKept) + 8*e.Len() + 80*split.Valid + 8*split.Test // lists may have twice the room while they grow
+	l := toldOf(e)
+	split := l.split
+	return 8*int64(columns)*min(split.Train, 2*mostKept) + 16*l.count + 80*split.Valid + 8*split.Test // lists may have twice the room while they grow
 }
 
 // MeasureLabels learns classes of sources from the labelled events of the training part, and measures them on the others: with the weights, of
@@ -84,7 +87,7 @@ func LabelBytes(e *store.Events, columns int) int64 {
 func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, err error) {
 	defer kernels.RecoverMemory(&err)
 	e := n.t.events
-	l := &labelled{LabelsOf: &LabelsOf{Classes: int(e.Stream.Classes), After: after}, n: n, columns: n.Columns(), chosen: -1}
+	l := n.labelled(after)
 	if after && n.t.Kind != model.TGN {
 		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.t.dir.Path(), n.t.Kind)
 	}
@@ -109,19 +112,22 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 	defer l.probe.Close()
 	l.test = l.newScores()
 	ask := func(lo, hi int) (asks []temporal.Ask) {
-		for _, event := range l.events[lo:hi] {
-			i := int64(event)
-			src, _ := e.Ends(i, i+1)
-			at := e.Times(i, i+1)[0]
+		for _, number := range l.events[lo:hi] {
+			place, at, _ := l.at(int64(number))
 			if after {
 				at = math.Nextafter(at, math.Inf(1))
 			}
-			asks = append(asks, temporal.Ask{Src: src[0], Dst: src[0], Time: at})
+			asks = append(asks, temporal.Ask{Src: place, Dst: place, Time: at})
 		}
 		return asks
 	}
 	next := 0
-	stops := n.stops(e.Len(), len(l.events), func(i int) int64 { return int64(l.events[i]) })
+	stops := n.stops(e.Len(), len(l.events), func(i int) int64 {
+		if l.ofNodes {
+			return int64(l.seen[i])
+		}
+		return int64(l.events[i])
+	})
 	err = n.replay(ctx, stops, ask, func(in temporal.Input) error {
 		z, err := n.t.step.Embed(in)
 		if err != nil || len(in.Src) == 0 {
@@ -137,20 +143,17 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 	return l.LabelsOf, err
 }
 
+// labelled is what is to be told, and nothing yet.
+func (n *Network) labelled(after bool) *labelled {
+	of := toldOf(n.t.events)
+	return &labelled{LabelsOf: &LabelsOf{Classes: of.classes, After: after, OfNodes: of.ofNodes}, told: of, n: n, columns: n.Columns(), chosen: -1}
+}
+
 // list finds the events that count. Of a class that has too many in training some are drawn, by hashes.
 func (l *labelled) list() error {
-	e, split := l.n.t.events, l.n.t.split
+	split := l.split
 	l.counts, l.decks = make([]int64, l.Classes), make([]deck, 1)
-	each := func(visit func(event int64, class int32)) {
-		for lo := int64(0); lo < e.Len(); lo += 1 << 16 {
-			for i, class := range e.Labels(lo, min(lo+1<<16, e.Len())) {
-				if class >= 0 && int(class) < l.Classes {
-					visit(lo+int64(i), class)
-				}
-			}
-		}
-	}
-	each(func(event int64, class int32) {
+	l.each(func(event int64, class int32) {
 		part := 0
 		switch {
 		case event < split.Train:
@@ -170,7 +173,7 @@ func (l *labelled) list() error {
 	if l.Classes == 2 {
 		l.decks = make([]deck, 2)
 	}
-	each(func(event int64, class int32) {
+	l.each(func(event int64, class int32) {
 		if event < split.Train {
 			of := l.Train
 			if l.Classes == 2 {
@@ -182,18 +185,27 @@ func (l *labelled) list() error {
 			l.Learnt++
 		}
 		l.events = append(l.events, uint32(event))
+		if l.ofNodes {
+			_, at, _ := l.at(event)
+			known := int64(0)
+			if n := len(l.seen); n > 0 {
+				known = int64(l.seen[n-1])
+			}
+			l.seen = append(l.seen, uint32(l.n.before(at, known)))
+		}
 	})
 	return nil
 }
 
 // class is that of an event.
 func (l *labelled) class(event uint32) uint32 {
-	return uint32(l.n.t.events.Labels(int64(event), int64(event)+1)[0])
+	_, _, class := l.at(int64(event))
+	return uint32(class)
 }
 
 // take takes embeddings of events, each at its row of z: to learn from, or to be measured.
 func (l *labelled) take(ctx context.Context, events, rows []uint32, z []float32) error {
-	split := l.n.t.split
+	split := l.split
 	var classes []uint32
 	var of []float32
 	measured := 0 // the part that classes and of are of

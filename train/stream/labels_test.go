@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/temporal"
@@ -28,7 +30,7 @@ func TestLabels(t *testing.T) {
 		got, err := n.MeasureLabels(t.Context(), c.after)
 		require.NoError(t, err)
 
-		want := &labelled{LabelsOf: &LabelsOf{Classes: classes, After: c.after}, n: n, columns: n.Columns(), chosen: -1}
+		want := n.labelled(c.after)
 		require.NoError(t, want.list())
 		want.probe = temporal.NewProbe(kernels.NewCPU(kernels.CPUOptions{}), n.Columns(), classes, sample.Hash(o.Seed, labelTag))
 		defer want.probe.Close()
@@ -94,4 +96,56 @@ func TestLabelsRefused(t *testing.T) {
 	path, _ = trained(t, labelledDrifting(t, 500, 2), options(model.JODIE))
 	_, err = network(t, labelledDrifting(t, 500, 2), path, NetworkOptions{}).MeasureLabels(t.Context(), true)
 	require.ErrorContains(t, err, "{model} jodie reads no neighbours, so that it sees an event once it is in the state; take {labels} before")
+}
+
+// TestLabelsOfNodes: what sources are at the times of their events is told as well as from labels of these events, and labels may lie anywhere between.
+func TestLabelsOfNodes(t *testing.T) {
+	s := driftingSpec(900, 3)
+	for i := range s.Times {
+		s.Times[i] = float64(i) // each its own, so that a time says which events are before
+	}
+	open := func(s storetest.StreamSpec) *store.Dataset {
+		ds, err := store.Open(storetest.BuildStream(t, s))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, ds.Close()) })
+		return ds
+	}
+	ofEvents := open(s)
+	o := options(model.TGN)
+	o.Epochs = 1
+	path, _ := trained(t, ofEvents, o)
+	want, err := network(t, ofEvents, path, NetworkOptions{}).MeasureLabels(t.Context(), false)
+	require.NoError(t, err)
+
+	labels := s.Labels
+	label := func(after float64) *LabelsOf {
+		nodes := s
+		nodes.Labels, nodes.Classes = nil, 0
+		nodes.LabelSplit.Name = "given"
+		nodes.NodeLabels = []storetest.NodeLabel{{Node: 3, Time: -5, Class: 1}} // before there is anything to tell it by
+		nodes.LabelSplit.Train = 1
+		for i, class := range labels {
+			if class < 0 {
+				continue
+			}
+			nodes.NodeLabels = append(nodes.NodeLabels, storetest.NodeLabel{Node: s.Src[i], Time: s.Times[i] + after, Class: class})
+			switch p := &nodes.LabelSplit; {
+			case int64(i) < s.Split.Train:
+				p.Train++
+			case int64(i) < s.Split.Train+s.Split.Valid:
+				p.Valid++
+			default:
+				p.Test++
+			}
+		}
+		got, err := network(t, open(nodes), path, NetworkOptions{}).MeasureLabels(t.Context(), false)
+		require.NoError(t, err)
+		require.True(t, got.OfNodes)
+		got.OfNodes = false
+		return got
+	}
+	require.Equal(t, want, label(0))
+	later := label(0.5)
+	require.Equal(t, []int64{want.Train, want.Valid, want.Test}, []int64{later.Train, later.Valid, later.Test})
+	require.NotEqual(t, want.TestScore, later.TestScore, "the event is among the neighbours")
 }
