@@ -255,6 +255,9 @@ func printReport(w io.Writer, r *ingest.Report) {
 			fmt.Fprintln(w)
 		}
 		printf(w, "%-9s %s: %s train, %s valid, %s test events\n", "split", s.Split.Name, count(s.Split.Train), count(s.Split.Valid), count(s.Split.Test))
+		if s.NodeLabels > 0 {
+			printf(w, "%-9s of nodes of %s: %s, at times of their own\n", "labels", s.Name, count(s.NodeLabels))
+		}
 		if s.Negatives > 0 {
 			printf(w, "%-9s of %s: %s that came with the source, to rank valid and test events among\n", "negatives", s.Name, count(s.Negatives))
 		}

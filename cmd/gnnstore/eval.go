@@ -144,8 +144,8 @@ func newEval() *cobra.Command {
 			"A run of --task link is measured on the parts of its edge split, among the negatives that its evaluation had. Of the links\n" +
 			"that it was trained on it takes as many as of the larger other part; messages pass along them, so they score better.\n\n" +
 			"A run on a stream of events is replayed from the first event on, as at the end of a training: AP and AUC of the valid and the\n" +
-			"test part, MRR where negatives came with the dataset or --eval-negatives says uniform:N, and what needs no network on test. With --labels it measures how well classes of sources, where events have some, are\n" +
-			"told from their embeddings right before the event, or after it: a classifier of two layers is learnt on the training part, two\n" +
+			"test part, MRR where negatives came with the dataset or --eval-negatives says uniform:N, and what needs no network on test. With --labels it measures how well classes of sources, where events have some, or of nodes\n" +
+			"at times of their own, are told from their embeddings right before then, or after it: a classifier of two layers is learnt on the training part, two\n" +
 			"classes in equal shares, and the network stays as it is.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last\n" +
@@ -178,7 +178,7 @@ func newEval() *cobra.Command {
 	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes, links or edges: "+strings.Join(train.LabelledParts, ", "))
 	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default what the run was measured among)")
-	f.StringVar(&o.labels, "labels", "", "streams: measure how well the labels of events are told from embeddings of their sources, right before the event or after it: "+
+	f.StringVar(&o.labels, "labels", "", "streams: measure how well the labels of events, or of nodes at times, are told from embeddings of these nodes, right before the event or time, or after it: "+
 		"before or after")
 	o.flags(f)
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")

@@ -118,14 +118,17 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 
 // printLabels is how well classes are told from embeddings.
 func printLabels(w io.Writer, s *store.Stream, l *stream.LabelsOf) {
-	two := l.Classes == 2
-	head := []string{"", "labelled events", "accuracy", "macro-F1"}
+	two, names, labels := l.Classes == 2, s.ClassNames, "labelled events"
+	if l.OfNodes {
+		names, labels = s.NodeLabels.ClassNames, "labels"
+	}
+	head := []string{"", labels, "accuracy", "macro-F1"}
 	if two {
 		second := "1"
-		if len(s.ClassNames) == 2 {
-			second = s.ClassNames[1]
+		if len(names) == 2 {
+			second = names[1]
 		}
-		head = []string{"", "labelled events", "of class " + second, "AP", "AUC"}
+		head = []string{"", labels, "of class " + second, "AP", "AUC"}
 	}
 	rows := [][]string{head}
 	add := func(name string, events, positives int64, score *stream.LabelScore) {
@@ -149,6 +152,11 @@ func printLabels(w io.Writer, s *store.Stream, l *stream.LabelsOf) {
 	when := "before"
 	if l.After {
 		when = "after"
+	}
+	if l.OfNodes {
+		printf(w, "%d classes of nodes, told from embeddings right %s the times of their labels; learnt from %s of those to train on, in %s steps\n", l.Classes, when,
+			count(l.Learnt), count(int64(l.Steps)))
+		return
 	}
 	printf(w, "%d classes of sources, told from embeddings right %s the event; learnt from %s of the events to train on, in %s steps\n", l.Classes, when,
 		count(l.Learnt), count(int64(l.Steps)))

@@ -24,7 +24,15 @@ type inspectedStream struct {
 	Labelled   int64             `json:"labelled,omitempty"` // events with a label
 	Split      store.StreamSplit `json:"split"`
 	Negatives  int64             `json:"negatives,omitempty"` // of all events that are not to train on
-	Bytes      int64             `json:"bytes"`               // without tables
+	NodeLabels *inspectedLabels  `json:"node_labels,omitempty"`
+	Bytes      int64             `json:"bytes"` // without tables
+}
+
+// inspectedLabels are classes of nodes at times of their own.
+type inspectedLabels struct {
+	Count   int64             `json:"count"`
+	Classes int64             `json:"classes"`
+	Split   store.StreamSplit `json:"split"`
 }
 
 // inspectStream reads times, labels and offsets, and nothing larger.
@@ -40,6 +48,10 @@ func inspectStream(e *store.Events) inspectedStream {
 	if n := s.Negatives; n != nil {
 		in.Bytes += n.Offsets.Bytes + n.Nodes.Bytes
 		in.Negatives = n.Nodes.Rows
+	}
+	if n := s.NodeLabels; n != nil {
+		in.Bytes += n.Nodes.Bytes + n.Times.Bytes + n.Values.Bytes
+		in.NodeLabels = &inspectedLabels{n.Count, n.Classes, n.Split}
 	}
 	const batch = 1 << 16
 	for lo := int64(0); lo < e.Len(); lo += batch {
@@ -90,6 +102,10 @@ func printStream(line func(key, format string, args ...any), s inspectedStream) 
 		line("", "%s", text)
 	}
 	line("split", "%s of %s: %s train, %s valid, %s test events", s.Split.Name, s.Name, count(s.Split.Train), count(s.Split.Valid), count(s.Split.Test))
+	if n := s.NodeLabels; n != nil {
+		line("labels", "%s of nodes at times of their own, of %d classes: %s train, %s valid, %s test", count(n.Count), n.Classes, count(n.Split.Train),
+			count(n.Split.Valid), count(n.Split.Test))
+	}
 	if s.Negatives > 0 {
 		line("negatives", "%s came with the source, %.4g of an event to validate or to test on", count(s.Negatives), float64(s.Negatives)/float64(s.Split.Valid+s.Split.Test))
 	}
