@@ -539,6 +539,11 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	}
 	if o.Streams() {
 		return stream.Run(ctx, ds, named, o.Options, version(), stream.Hooks{
+			Pass: func(what string, done, all int64) {
+				if p.tty != nil {
+					p.show(what, done, all, "events")
+				}
+			},
 			Backend: h.Backend, Start: h.Start, Step: h.Step, Epoch: h.Epoch, Note: h.Note, Text: h.Text, Live: h.Live,
 		})
 	}

@@ -75,6 +75,7 @@ func (t *trainer) warm(ctx context.Context) error {
 	if err := t.clear(ctx); err != nil {
 		return err
 	}
+	t.following(WarmUp, t.WarmEvents)
 	return t.pass(ctx, &part{to: t.WarmEvents, batch: int64(t.Batch), stateOnly: true}, nil)
 }
 

@@ -83,6 +83,13 @@ func (t *trainer) through(
 	})
 }
 
+// following has Hooks.Pass be told of what is gone through from here on.
+func (t *trainer) following(what string, all int64) {
+	if t.hooks.Pass != nil {
+		t.follow = func(done int64) { t.hooks.Pass(what, done, all) }
+	}
+}
+
 // measure is the scores of a part, after the state of the events before it is there. Where ranked, events are ranked as well.
 func (t *trainer) measure(ctx context.Context, phase int, ranked bool, each func(*scores)) (v metric.Batched, ok bool, err error) {
 	p := t.part(phase)
@@ -145,6 +152,11 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 		return err
 	}
 	live := t.Eval == run.LiveState
+	last := t.split.Train + t.split.Valid
+	if live {
+		last = t.events.Len()
+	}
+	t.following(Judging, last)
 	before := part{from: t.learning(e.Epoch).to, to: t.split.Train, batch: int64(t.Batch), stateOnly: true}
 	if !live {
 		before.from = 0
@@ -197,6 +209,7 @@ func (t *trainer) replay(ctx context.Context) error {
 		return nil
 	}
 	start := time.Now()
+	t.following(Replay, t.events.Len())
 	if t.best != nil {
 		last := t.step.Model.Download()
 		t.step.Model.Upload(t.best)

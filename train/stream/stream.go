@@ -30,6 +30,8 @@ type Hooks struct {
 	Backend kernels.Backend
 
 	Start func(*run.Record)
+	// Pass is told how far events are gone through that nothing is learnt from: WarmUp of an epoch, Judging it, and the Replay at the end.
+	Pass  func(what string, done, all int64)
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(run.Epoch)
 	Note  func(string)
@@ -44,6 +46,13 @@ type Hooks struct {
 	faults disk.Faults        // of tests
 	late   func(stage string) // of tests: called in every stage, once a step, by its name in package pipeline
 }
+
+// What a pass is for, in words.
+const (
+	WarmUp  = "warm-up"
+	Judging = "validation"
+	Replay  = "replay"
+)
 
 // trainer is the state of a run.
 type trainer struct {

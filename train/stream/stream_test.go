@@ -425,3 +425,22 @@ func TestLive(t *testing.T) {
 	require.Len(t, last.Tables, 2)
 	require.Equal(t, r, now())
 }
+
+// TestPasses: what goes through events without learning says how far it is, and ends where it is to.
+func TestPasses(t *testing.T) {
+	ds := drifting(t, 600)
+	o := options(model.TGN)
+	o.WarmEvents, o.Epochs = 100, 1
+	for _, eval := range []string{run.Replay, run.LiveState} {
+		o.Eval = eval
+		end := map[string][]int64{}
+		r := run1(t, ds, o, Hooks{Pass: func(what string, done, all int64) { end[what] = []int64{done, all} }})
+		require.Equal(t, []int64{100, 100}, end[WarmUp])
+		valid := r.Stream.Train + r.Stream.Valid
+		if eval == run.LiveState {
+			valid = r.Stream.Events
+		}
+		require.Equal(t, []int64{valid, valid}, end[Judging])
+		require.Equal(t, []int64{r.Stream.Events, r.Stream.Events}, end[Replay])
+	}
+}
