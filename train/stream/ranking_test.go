@@ -51,7 +51,7 @@ func TestRanking(t *testing.T) {
 		o.Epochs = 1
 		ds := with(t, 700, o.Seed, count)
 		path, _ := trained(t, ds, o)
-		for _, among := range []string{givenOnes, "uniform:12"} {
+		for _, among := range []string{"given", "uniform:12"} {
 			n := network(t, ds, path, NetworkOptions{EvalNegatives: among})
 			begin := func() {
 				require.NoError(t, n.t.clear(t.Context()))
@@ -68,9 +68,9 @@ func TestRanking(t *testing.T) {
 					for k, score := range out.Positives {
 						others := out.Negatives[k*most:][:most]
 						first = append(first, others[0])
-						if of := count(b.From + int64(k)); among == givenOnes && of > 0 {
+						if of := count(b.From + int64(k)); among == "given" && of > 0 {
 							all.RankAmong(score, others[:of])
-						} else if among != givenOnes {
+						} else if among != "given" {
 							all.RankAmong(score, others)
 						}
 					}
@@ -93,8 +93,6 @@ func TestRanking(t *testing.T) {
 		}
 	}
 }
-
-const givenOnes = "given"
 
 // TestMRR: epochs are chosen by MRR, which is reported beside AP, and of what needs no network; no setting that may not change results changes it.
 func TestMRR(t *testing.T) {
@@ -136,10 +134,21 @@ func TestMRR(t *testing.T) {
 	plain := run1(t, ds, o, Hooks{})
 	require.Empty(t, plain.Stream.RankedAmong)
 	require.Zero(t, plain.Stream.Replay.Test.MRR)
-	without := *byAP.Stream.Replay.Test
-	without.MRR = 0
-	require.Equal(t, without, *plain.Stream.Replay.Test)
+	unranked := *byAP.Stream.Replay.Test
+	unranked.MRR = 0
+	require.Equal(t, unranked, *plain.Stream.Replay.Test)
 	require.Equal(t, outcomeOf(plain).losses, outcomeOf(byAP).losses)
+
+	// From live state, too, where the scores are those that are not ranked.
+	o.EvalNegatives, o.Eval, o.Epochs = "", run.LiveState, 1
+	byAP = run1(t, ds, o, Hooks{})
+	o.Metric = metric.MRR
+	ranked := run1(t, ds, o, Hooks{})
+	require.Equal(t, ranked.Stream.Live.Test.MRR, *ranked.Best.TestAcc)
+	without := *ranked.Stream.Live.Valid
+	require.Positive(t, without.MRR)
+	without.MRR = 0
+	require.Equal(t, *byAP.Stream.Live.Valid, without)
 
 	o = options(model.JODIE)
 	o.Metric, o.EvalNegatives = metric.MRR, "uniform:1"
