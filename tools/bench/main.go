@@ -16,6 +16,7 @@
 //	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
 //	go run ./tools/bench embed      -dataset KG.gnn [-memory 2GiB] [-batch 10000] [-steps 100] [-negatives 1000] [-rounds 7]
 //	go run ./tools/bench history    -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-t-stale 200] [-rounds 7]
+//	go run ./tools/bench join       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-spill 6GiB] [-disk-rate 200MB,500] [-rounds 7]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
@@ -43,6 +44,7 @@
 // predicts the logits of all nodes, layers holding rows, sums and what they choose, and says layer by layer what was planned and
 // what was read; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same. embed learns a row for
 // each node of a knowledge graph under -memory, in turns with all rows in memory, and fails when the weights differ.
+// join trains by rows, by windows and by joins of windows with the table, and says what each takes of the device, the processors and the disk's space.
 // history trains with hidden rows of earlier steps and without, by windows and step by step, slots within the budget and beside it.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
@@ -96,6 +98,7 @@ type comparison struct {
 	negatives       int         // of each positive, or shared, in link and embed
 	stale           string      // --t-stale of history
 	json            bool        // of link
+	spill, rate     string      // of join
 	binary          cli.Binary  // none where the command has no use for it
 	group           *cli.Cgroup // of the Python; nil: none
 	tmp             string      // gone afterwards
@@ -123,6 +126,7 @@ var commands = map[string]struct {
 	"infer":      {compare: compareInference, steps: 20, memory: "4GiB"},
 	"embed":      {compare: compareEmbeddings, steps: 100, memory: "2GiB"},
 	"history":    {compare: compareHistory, steps: 400, memory: "2GiB"},
+	"join":       {compare: compareJoins, steps: 400, memory: "2GiB"},
 }
 
 func main() {
@@ -138,7 +142,7 @@ func main() {
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
 		return errors.New("there are: bench kernels, step, stream, epoch, samplers, curves, policies, dependent, reuse, windows, epoch-disk, link, peers, infer, " +
-			"embed, history")
+			"embed, history, join")
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -156,6 +160,8 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.nodes, "nodes", 1024, "nodes of a batch, in infer's Python")
 	f.IntVar(&c.negatives, "negatives", 50, "many of them, in link and embed")
 	f.StringVar(&c.stale, "t-stale", "200", "most `steps` to a use, in history")
+	f.StringVar(&c.spill, "spill", "auto", "--spill of join: `size`")
+	f.StringVar(&c.rate, "disk-rate", "", "--disk-rate of join: `bytes,transfers` a second; default: as the disk is")
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// joinSide is a way to bring the rows of an epoch.
+type joinSide struct {
+	name  string
+	args  []string
+	steps int // of an epoch; 0: those of -steps
+	turns []joinTurn
+}
+
+// joinTurn is an epoch, of which all but its first logged step is counted. Seconds and bytes are of a step.
+type joinTurn struct {
+	steps, seconds, busy, processor, read, written float64
+	first                                          float64 // seconds until that step
+	result                                         run.Result
+}
+
+var joinColumns = []struct {
+	name, format string
+	of           func(t joinTurn) float64
+}{
+	{"s a step", "%.3f", func(t joinTurn) float64 { return t.seconds }},
+	{"device s a step", "%.3f", func(t joinTurn) float64 { return t.busy }},
+	{"processor s a step", "%.3f", func(t joinTurn) float64 { return t.processor }},
+	{"MB read a step", "%.1f", func(t joinTurn) float64 { return t.read / 1e6 }},
+	{"MB written a step", "%.1f", func(t joinTurn) float64 { return t.written / 1e6 }},
+	{"s to the first step", "%.1f", func(t joinTurn) float64 { return t.first }},
+}
+
+// compareJoins alternates epochs that bring their rows one by one, by windows, and by a join of windows with the table, under one budget. What
+// the device did is the system's own count (/sys/dev/block), so that nothing else may use it meanwhile.
+func compareJoins(ctx context.Context, c *comparison) error {
+	sides := []*joinSide{
+		{name: "row by row", args: []string{"--spill", "0", "--window", "1", "--lookahead", "0", "--policy", "none", "--host-memory", "0"}, steps: 20},
+		{name: "windows", args: []string{"--spill", "0"}},
+		{name: "join", args: []string{"--spill", c.spill}},
+	}
+	if c.rate != "" {
+		for _, s := range sides {
+			s.args = append(s.args, "--disk-rate", c.rate)
+		}
+	}
+	for range c.rounds {
+		for _, s := range sides {
+			t, err := c.joinTurn(ctx, s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			s.turns = append(s.turns, t)
+			fmt.Fprintf(os.Stderr, "%s: %+.3f s a step, weights %s\n", s.name, t.seconds, t.result.ParamsXXH3)
+		}
+	}
+	if a, b := sides[1].turns[0].result, sides[2].turns[0].result; a.ParamsXXH3 != b.ParamsXXH3 {
+		return fmt.Errorf("windows come to weights %s, and the join to %s", a.ParamsXXH3, b.ParamsXXH3)
+	}
+	fmt.Fprintf(c.out, "%s: GraphSAGE, fanout 15,10,5, hidden %d, %d nodes a step, --memory %s, --spill %s%s; an epoch of %.0f steps, row by row %.0f of them; %d turns. "+
+		"Medians, in brackets of what windows have:\n\n", filepath.Base(c.dataset), hidden, c.batch, c.memory, c.spill, ifAny(", --disk-rate ", c.rate),
+		sides[1].turns[0].steps+1, sides[0].turns[0].steps+1, c.rounds)
+	head := "| rows |"
+	for _, column := range joinColumns {
+		head += " " + column.name + " |"
+	}
+	tableHead(c.out, head)
+	values := func(s *joinSide, of func(joinTurn) float64) (all series) {
+		for _, t := range s.turns {
+			all = append(all, of(t))
+		}
+		return all
+	}
+	for _, s := range sides {
+		fmt.Fprintf(c.out, "| %s |", s.name)
+		for _, column := range joinColumns {
+			v, base := values(s, column.of), values(sides[1], column.of)
+			fmt.Fprintf(c.out, " "+column.format+" (%.2f) |", v.median(), v.over(base).median())
+		}
+		fmt.Fprintln(c.out)
+	}
+	r := sides[2].turns[0].result
+	if j, s := r.Join, r.Spill; j != nil && s != nil {
+		fmt.Fprintf(c.out, "\nJoin: %d horizons, %d rows to their first window, %d on to the next; the spill held %.2f GB at most.\n",
+			j.Horizons, j.Spilled, j.Forwarded, float64(s.PeakBytes)/1e9)
+	}
+	for _, s := range sides {
+		r := s.turns[0].result
+		fmt.Fprintf(c.out, "%s: rows read %.1f GB, lists %.1f GB, peak %d MiB.\n", s.name, float64(r.Disk.BytesRead)/1e9,
+			float64(r.Topology.Disk.BytesRead)/1e9, r.PeakRSSBytes>>20)
+	}
+	return nil
+}
+
+func ifAny(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// joinTurn is an epoch of s.
+func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err error) {
+	dir := filepath.Join(c.tmp, "run")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	args := c.train(s.args...)
+	if s.steps > 0 {
+		args = append(args, "--epoch-steps", strconv.Itoa(s.steps))
+	}
+	cmd := c.binary.Command(ctx, append(args, "--memory", c.memory, "--log-every", "4", "--run", dir, "--json")...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return t, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var first, last moment
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for running := true; running; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				return t, fmt.Errorf("%w: %s", err, cli.LastLine(stderr.Bytes()))
+			}
+			running = false
+		case <-tick.C:
+			if step, ok := lastStep(filepath.Join(dir, "metrics.jsonl")); ok && step > last.step {
+				last = momentOf(step, c.dataset, cmd.Process.Pid)
+				if first.step == 0 {
+					first = last
+				}
+			}
+		}
+	}
+	n := float64(last.step - first.step)
+	if n <= 0 {
+		return t, errors.New("an epoch of one step")
+	}
+	t = joinTurn{
+		steps: n, seconds: last.at.Sub(first.at).Seconds() / n, busy: (last.busy - first.busy) / n, processor: (last.processor - first.processor) / n,
+		read: (last.read - first.read) / n, written: (last.written - first.written) / n, first: first.at.Sub(began).Seconds(),
+	}
+	return t, json.Unmarshal(stdout.Bytes(), &t.result)
+}
+
+// moment is what there was when a step was done: seconds in which the device was busy, bytes that it moved, seconds of the processors.
+type moment struct {
+	step                           int
+	at                             time.Time
+	busy, read, written, processor float64
+}
+
+func momentOf(step int, dataset string, pid int) moment {
+	m := moment{step: step, at: time.Now()}
+	var st syscall.Stat_t
+	if syscall.Stat(dataset, &st) == nil {
+		dev := uint64(st.Dev)
+		name := fmt.Sprintf("/sys/dev/block/%d:%d/stat", dev>>8&0xfff, dev&0xff|dev>>12&0xfff00)
+		if f := fields(name); len(f) > 10 { // see Documentation/block/stat.rst of the kernel
+			m.read, m.written, m.busy = 512*f[2], 512*f[6], f[9]/1e3
+		}
+	}
+	if f := fields(fmt.Sprintf("/proc/%d/stat", pid)); len(f) > 15 { // in hundredths; the name of the program has no blanks
+		m.processor = (f[13] + f[14]) / 100
+	}
+	return m
+}
+
+// fields are the numbers of a file, 0 for what is none.
+func fields(name string) (all []float64) {
+	text, _ := os.ReadFile(name) // none of a file that is not there
+	for _, word := range strings.Fields(string(text)) {
+		v, _ := strconv.ParseFloat(word, 64)
+		all = append(all, v)
+	}
+	return all
+}
+
+// lastStep is that of the record of a run so far.
+func lastStep(record string) (step int, ok bool) {
+	const tail = 256 << 10 // a line takes a few KiB
+	f, err := os.Open(record)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, false
+	}
+	from := max(0, info.Size()-tail)
+	text := make([]byte, info.Size()-from)
+	n, _ := f.ReadAt(text, from) // what there is of it
+	for line := range bytes.Lines(text[:n]) {
+		var l run.Line
+		if json.Unmarshal(line, &l) == nil && l.Step != nil {
+			step, ok = l.Step.Step, true
+		}
+	}
+	return step, ok
+}
