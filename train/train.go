@@ -454,6 +454,9 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 
 // spill makes the disk space that later windows' rows go to, and says why where there is none.
 func (t *trainer) spill(ctx context.Context) error {
+	if t.reuses() && t.SpillBytes > 0 {
+		t.note("what is drawn depends on hidden rows of earlier steps: rows are read by windows, without a spill")
+	}
 	why, err := t.tiers.Spill(ctx, t.dir.Path())
 	if why != "" {
 		t.note("%s", why)

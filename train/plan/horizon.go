@@ -62,7 +62,7 @@ type far struct {
 	drawing   sync.Mutex         // held by who draws
 	spare     []Batch            // to draw into
 	redrawn   atomic.Int64       // batches that the spill has lost
-	off       bool               // the rest of the range goes without
+	on        bool               // the range goes by horizons
 	grouped   bool               // steps are drawn in groups, since the room was full
 	stepBytes int64              // of the spill, for a step of the newest horizon; under Planner.mu
 }
@@ -81,7 +81,7 @@ func (p *Planner) joins() bool {
 		ok = ok && t.Joined()
 	}
 	n := p.steps.To - p.steps.From
-	return ok && !p.far.off && packer != nil && p.Join.File != nil && p.steps.Expand == nil && p.size.steps > 0 && n >= horizonLeast*max(p.windowSteps(), 1)
+	return ok && packer != nil && p.Join.File != nil && p.steps.Expand == nil && p.size.steps > 0 && n >= horizonLeast*max(p.windowSteps(), 1)
 }
 
 // nextFar is Next where steps go by horizons.
@@ -102,7 +102,8 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 			}
 			if p.far.next = nil; h.err != nil {
 				h.close()
-				if p.far.off = errors.Is(h.err, errAlone); p.far.off {
+				if errors.Is(h.err, errAlone) { // the rest of the range goes by windows
+					p.far.on = false
 					return p.Next(ctx)
 				}
 				return nil, h.err

@@ -127,7 +127,7 @@ func (p *Planner) Begin(steps Steps) {
 	}
 	p.steps, p.next, p.last = steps, steps.From, 0
 	p.far.stop()
-	p.far.begun, p.far.off = 0, false
+	p.far.begun, p.far.on = 0, p.joins()
 	p.writes.begin(steps.From)
 }
 
@@ -135,7 +135,7 @@ func (p *Planner) Begin(steps Steps) {
 // drawn ahead of the window is a matter of bytes, not of how far those who use windows are. Next waits for them where the
 // budget is spent, or where two windows of a table are not released. An error ends the range: see Reset.
 func (p *Planner) Next(ctx context.Context) (*Window, error) {
-	if p.far.now != nil || p.joins() {
+	if p.far.on {
 		return p.nextFar(ctx)
 	}
 	for {

@@ -18,6 +18,7 @@ import (
 type joining struct {
 	options spill.Options
 	windows int
+	why     string        // there is none, though one was asked for
 	room    spill.Options // of steps between two hops; no bytes where they are drawn in groups
 	file    *spill.File
 	waiting *spill.File
@@ -41,7 +42,11 @@ const leastWindows = 4
 func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	t.join, t.demanded = joining{}, d
 	steps := t.EpochSteps
-	if t.SpillBytes == 0 || steps == 0 || t.learnsRows() {
+	switch {
+	case t.SpillBytes == 0 || steps == 0:
+		return 0
+	case t.learnsRows():
+		t.join.why = "rows that are learnt change with every step: they are read by windows, without a spill"
 		return 0
 	}
 	w := d.Ways(b, steps, max(t.SpillBytes, 0))
@@ -80,6 +85,9 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 		j.room = spill.Options{Segment: max(store.PageSize, min(roomSegment, within(size/roomPart/roomBuffers))), Buffers: roomBuffers, Depth: spillDepth}
 		memory += j.room.MemoryBytes()
 	}
+	if t.Tmp != "" && spill.InMemory(t.Tmp) {
+		memory += size
+	}
 	return memory + sets() + readerBytes([]int64{d.Rows[0].Count * d.Rows[0].Bytes})
 }
 
@@ -108,7 +116,10 @@ func (t *Tiers) learnsRows() bool {
 func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 	j := &t.join
 	if j.windows == 0 {
-		return "", nil
+		if t.SpillBytes == Auto {
+			return "", nil
+		}
+		return j.why, nil
 	}
 	o := j.options
 	if o.Dir = t.Tmp; o.Dir == "" {

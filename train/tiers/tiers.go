@@ -236,7 +236,9 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		if err == nil {
 			budget = with
 		} else { // there is no room for it
-			d.Join, t.join = 0, joining{}
+			why := fmt.Sprintf("a spill of %s takes %s of memory, and there is no room for that: rows are read by windows",
+				kernels.FormatBytes(t.join.options.Bytes), kernels.FormatBytes(d.Join))
+			d.Join, t.join = 0, joining{why: why}
 		}
 	}
 	t.Budget = budget
