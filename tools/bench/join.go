@@ -53,6 +53,7 @@ func compareJoins(ctx context.Context, c *comparison) error {
 		{name: "join", args: []string{"--spill", c.spill}},
 	}
 	if c.rate != "" {
+		sides[0].steps = 3 // of which each takes a minute
 		for _, s := range sides {
 			s.args = append(s.args, "--disk-rate", c.rate)
 		}
@@ -120,7 +121,7 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 	if s.steps > 0 {
 		args = append(args, "--epoch-steps", strconv.Itoa(s.steps))
 	}
-	cmd := c.binary.Command(ctx, append(args, "--memory", c.memory, "--log-every", "4", "--run", dir, "--json")...)
+	cmd := c.binary.Command(ctx, append(args, "--memory", c.memory, "--log-every", "1", "--run", dir, "--json")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()

@@ -50,9 +50,9 @@ type Config struct {
 }
 
 // Configs differ in what a checkpoint has to carry: epochs that are not evaluated, the weights of the best one, learnt rows, one
-// file to keep, dropout in rows and in attention, batches that share their draws across it, hidden rows of earlier steps.
+// file to keep, a spill, dropout in rows and in attention, batches that share their draws across it, hidden rows of earlier steps.
 var Configs = []Config{
-	{"sage", strings.Fields("--epochs 3 --fanout 5,5 --eval-every 2"), 5, 2, ""},
+	{"sage", strings.Fields("--epochs 3 --fanout 5,5 --eval-every 2 --host-memory 16MiB --spill 64MiB"), 5, 2, ""},
 	{"rsage", strings.Fields("--epochs 2 --fanout 5,5 --input node=embed:16 --host-memory 2MiB --clip-norm 1"), 5, 1, ""},
 	{"gcn", strings.Fields("--epochs 2 --fanout 5,5 --eval-test epoch --weight-decay 1e-4 " +
 		"--sampler labor0 --kappa 7 --dependent smoothed --history --history-start 4 --t-stale 6 --history-memory 4MiB"), 5, 1, ""},
@@ -69,7 +69,7 @@ var StreamConfigs = []Config{
 // variations are what a run may go on with.
 var variations = map[string][]string{
 	"--workers": {"1", "8"}, "--host-memory": {"0", "64KiB"}, "--device-memory": {"64KiB"}, "--policy": {"none"},
-	"--disk-engine": {"pread"}, "--batch-memory": {"0"}, "--checkpoint-every": {"3"},
+	"--disk-engine": {"pread"}, "--batch-memory": {"0"}, "--checkpoint-every": {"3"}, "--spill": {"0", "32MiB"},
 }
 
 // args starts a run of c in dir.
