@@ -22,7 +22,7 @@ type Ways struct {
 	Join    Way `json:"join"`
 
 	WindowCount int   `json:"window_count"` // of an epoch
-	Horizons    int   `json:"horizons"`     // of several windows, in an epoch
+	Horizons    int   `json:"horizons"`     // of several windows, in an epoch: one of some windows, and the rest as the spill has room
 	SpillBytes  int64 `json:"spill_bytes"`  // that one of them takes at most
 }
 
@@ -37,6 +37,7 @@ func (d Demand) Ways(b Budget, steps int, spill int64) (w Ways) {
 	_, allRows := d.rows()
 	type joined struct{ count, bytes, wanted, distinct float64 } // of a table, cold rows
 	var tables []joined
+	var alone Way                                           // a window that reads its own rows
 	blocks := float64(d.Batches.Bytes) / 2 * float64(steps) // without their reverses
 	need := blocks
 	for _, r := range d.Rows {
@@ -55,6 +56,7 @@ func (d Demand) Ways(b Budget, steps int, spill int64) (w Ways) {
 		}
 		seconds, read := d.Disk.SpreadBytes(wanted, float64(r.Count), float64(r.Bytes))
 		w.Windows.add(Way{Seconds: seconds * windows, Read: read * windows})
+		alone.add(Way{Seconds: seconds, Read: read})
 		j := joined{float64(r.Count), float64(r.Bytes), wanted * windows, 0}
 		j.distinct = j.count * (1 - math.Pow(1-wanted/j.count, windows))
 		need += j.distinct * (j.bytes + 4)
@@ -65,12 +67,17 @@ func (d Demand) Ways(b Budget, steps int, spill int64) (w Ways) {
 		w.Horizons = int(math.Ceil(need / (float64(spill) * spillShare)))
 	}
 	w.SpillBytes = int64(need / float64(w.Horizons))
+	if w.WindowCount > rampWindows+2 {
+		w.Horizons++
+	}
 	for _, j := range tables {
 		n := float64(w.Horizons)
 		seconds, read := d.Disk.SpreadBytes(min(j.count, j.distinct), j.count, j.bytes)
 		moved := j.wanted * (j.bytes + 4)
 		w.Join.add(Way{Seconds: n*seconds + 2*moved/d.Disk.BytesPerSecond, Read: n*read + moved, Written: moved})
 	}
+	first := min(windows, 1+1.0/rampParts) // the windows that a range begins with: see Planner.limits
+	w.Join.add(Way{Seconds: first * alone.Seconds, Read: first * alone.Read})
 	w.Join.add(Way{Seconds: 2 * blocks / d.Disk.BytesPerSecond, Read: blocks, Written: blocks})
 	return w
 }
