@@ -2,15 +2,19 @@ package pipeline_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -131,4 +135,95 @@ func TestHorizonsThatAreCutShort(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, 40, n)
+}
+
+// A run that ends while its first horizon is drawn waits for who draws, and leaves nothing.
+func TestHorizonsThatEndBeforeTheFirst(t *testing.T) {
+	r, join := joined(t, 8, 1<<20, nil)
+	c := small(r.config(2, 1<<30))
+	c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{150}
+	p := r.pipe(c)
+	defer p.Close()
+	ctx, end := context.WithCancel(t.Context())
+	var drawing atomic.Int64
+	s := steps(0, 40)
+	seeds := s.Seeds
+	s.Seeds = func(step int) [][]uint32 {
+		drawing.Add(1)
+		defer drawing.Add(-1)
+		if step == 0 {
+			end()
+			time.Sleep(20 * time.Millisecond) // so that a run that does not wait is gone
+		}
+		return seeds(step)
+	}
+	require.ErrorIs(t, p.Run(ctx, s, func(*pipeline.Gathered) error { return nil }), context.Canceled)
+	require.Zero(t, drawing.Load())
+	require.Zero(t, join.File.Stats().UsedBytes)
+	require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }))
+}
+
+// A range that begins without horizons, since it seems to be a few windows long, stays without when they turn out to be shorter.
+func TestHorizonsBeginWithTheRange(t *testing.T) {
+	r, join := joined(t, 8, 1<<20, nil)
+	c := r.config(2, 1<<30)
+	c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{20}
+	p := r.pipe(c)
+	defer p.Close()
+	n := 0
+	require.NoError(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
+		if b.Step != n {
+			return fmt.Errorf("step %d where %d is next", b.Step, n)
+		}
+		n++
+		return nil
+	}))
+	require.Equal(t, 40, n)
+	require.Nil(t, r.stack.Stats().Join)
+}
+
+// A spill that is too small for a batch is no reason to fail.
+func TestBatchesThatDoNotFitTheSpill(t *testing.T) {
+	for _, size := range []int64{4 << 10, 8 << 10, 20 << 10} {
+		r, join := joined(t, 4, size, nil)
+		c := r.config(2, 1<<30)
+		c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{150}
+		p := r.pipe(c)
+		s, n := steps(0, 40), 0
+		s.Seeds = func(step int) [][]uint32 {
+			seeds := make([]uint32, 100)
+			for i := range seeds {
+				seeds[i] = uint32(i*5+step) % 500
+			}
+			return [][]uint32{seeds}
+		}
+		require.NoError(t, p.Run(t.Context(), s, func(*pipeline.Gathered) error {
+			n++
+			return nil
+		}))
+		require.Equal(t, 40, n)
+		require.Zero(t, join.File.Stats().UsedBytes)
+		p.Close()
+	}
+}
+
+// Memory that is missing where a lost batch is drawn anew is an error of the run.
+func TestLostBatchesAreDrawnUnderGuard(t *testing.T) {
+	r, join := joined(t, 8, 1<<20, func(bool, int64, int) error { return errors.New("the disk is gone") })
+	c := small(r.config(2, 1<<30))
+	c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{150}
+	p := r.pipe(c)
+	defer p.Close()
+	s := steps(0, 40)
+	seeds, last := s.Seeds, -1
+	s.Seeds = func(step int) [][]uint32 {
+		if step < last {
+			panic(&kernels.MemoryError{Bytes: 1, Err: errors.New("there is none")})
+		}
+		last = max(last, step)
+		return seeds(step)
+	}
+	var missing *kernels.MemoryError
+	require.ErrorAs(t, p.Run(t.Context(), s, func(*pipeline.Gathered) error { return nil }), &missing)
+	require.Zero(t, join.File.Stats().UsedBytes)
 }

@@ -61,8 +61,7 @@ type far struct {
 	begun     int                // horizons of the range
 	drawing   sync.Mutex         // held by who draws
 	spare     []Batch            // to draw into
-	redrawn   atomic.Int64       // batches that the spill has lost
-	on        bool               // the range goes by horizons
+	on        bool               // the range, or what is left of it, goes by horizons
 	grouped   bool               // steps are drawn in groups, since the room was full
 	stepBytes int64              // of the spill, for a step of the newest horizon; under Planner.mu
 }
@@ -74,7 +73,7 @@ type farStep struct {
 	run  *spill.Run // of the packed batch
 }
 
-// joins says whether the steps of a range go by horizons.
+// joins says whether the steps of a range go by horizons, by what is known before the first of them is drawn.
 func (p *Planner) joins() bool {
 	packer, ok := p.Sampler.(Packer)
 	for _, t := range p.Tables {
@@ -94,6 +93,7 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 					return nil, nil
 				}
 				h = p.begin(ctx, p.limits())
+				p.far.next = h // so that Reset finds it, however this ends
 			}
 			select {
 			case <-h.done:
@@ -102,11 +102,10 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 			}
 			if p.far.next = nil; h.err != nil {
 				h.close()
-				if errors.Is(h.err, errAlone) { // the rest of the range goes by windows
-					p.far.on = false
-					return p.Next(ctx)
+				if p.far.on = !errors.Is(h.err, errAlone); p.far.on {
+					return nil, h.err
 				}
-				return nil, h.err
+				return p.Next(ctx)
 			}
 			p.far.now, p.next = h, h.to
 			if p.next < p.steps.To {
@@ -160,12 +159,15 @@ func (p *Planner) begin(ctx context.Context, l limits) *horizon {
 	go func() {
 		defer close(h.done)
 		defer end()
-		h.err = func() (err error) {
-			defer kernels.RecoverMemory(&err)
-			return store.Guard(func() error { return p.prepare(ctx, h, l) })
-		}()
+		h.err = guarded(func() error { return p.prepare(ctx, h, l) })
 	}()
 	return h
+}
+
+// guarded runs work, which may draw, and turns out-of-memory and mapping panics into errors.
+func guarded(work func() error) (err error) {
+	defer kernels.RecoverMemory(&err)
+	return store.Guard(work)
 }
 
 // preparing is a horizon in the making.
@@ -484,30 +486,24 @@ func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error 
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for range min(len(steps), runtime.GOMAXPROCS(0)) {
-		g.Go(func() error {
-			var packed []byte
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(steps) {
-					return nil
-				}
-				var err error
-				if packed, err = steps[i].run.Whole(ctx, packed); err == nil {
-					err = packer.Unpack(w.Steps[i].Batch, packed)
-				}
-				switch {
-				case errors.Is(err, spill.ErrDamaged):
-					p.far.redrawn.Add(1)
-					err = p.drawGroup(ctx, steps[i].step, []Batch{w.Steps[i].Batch})
-					if err != nil {
-						return err
-					}
-				case err != nil:
-					return err
-				}
+	unpackSome := func() error {
+		var packed []byte
+		for i := int(next.Add(1)) - 1; i < len(steps); i = int(next.Add(1)) - 1 {
+			var err error
+			if packed, err = steps[i].run.Whole(ctx, packed); err == nil {
+				err = packer.Unpack(w.Steps[i].Batch, packed)
 			}
-		})
+			if errors.Is(err, spill.ErrDamaged) {
+				err = p.drawGroup(ctx, steps[i].step, []Batch{w.Steps[i].Batch})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for range min(len(steps), runtime.GOMAXPROCS(0)) {
+		g.Go(func() error { return guarded(unpackSome) })
 	}
 	if err := g.Wait(); err != nil {
 		return err

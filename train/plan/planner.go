@@ -115,6 +115,7 @@ func NewPlanner(c Config) *Planner {
 // Begin has the planner plan a range of steps, beginning at any of them. All windows of the range before were used, or Reset was
 // called. What was learnt of the size of batches stays.
 func (p *Planner) Begin(steps Steps) {
+	p.far.stop() // who prepares a horizon takes p.mu
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.drawn) > 0 {
@@ -126,7 +127,6 @@ func (p *Planner) Begin(steps Steps) {
 		}
 	}
 	p.steps, p.next, p.last = steps, steps.From, 0
-	p.far.stop()
 	p.far.begun, p.far.on = 0, p.joins()
 	p.writes.begin(steps.From)
 }
@@ -159,6 +159,7 @@ func (p *Planner) Draw(ctx context.Context, n int) ([]Drawn, error) {
 	if n = min(n, p.steps.To-p.next); n <= 0 {
 		return nil, nil
 	}
+	p.far.on = false
 	return p.draw(ctx, n)
 }
 
