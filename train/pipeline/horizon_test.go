@@ -182,26 +182,25 @@ func TestHorizonsBeginWithTheRange(t *testing.T) {
 	require.Nil(t, r.stack.Stats().Join)
 }
 
-// A spill that is too small for a batch is no reason to fail.
-func TestBatchesThatDoNotFitTheSpill(t *testing.T) {
-	for _, size := range []int64{4 << 10, 8 << 10, 20 << 10} {
-		r, join := joined(t, 4, size, nil)
+// Where the spill has no space for a batch, the steps go by windows.
+func TestASpillWithoutSpace(t *testing.T) {
+	for _, taken := range []int{0, 5, 7, 8} {
+		r, join := joined(t, 4, 8*4096, nil)
 		c := r.config(2, 1<<30)
 		c.Join, c.BatchBytes, c.BatchRows = join, 2000, []int{150}
+		others := join.File.NewRun()
+		require.NoError(t, others.Put(t.Context(), make([]byte, taken*4096)))
 		p := r.pipe(c)
-		s, n := steps(0, 40), 0
-		s.Seeds = func(step int) [][]uint32 {
-			seeds := make([]uint32, 100)
-			for i := range seeds {
-				seeds[i] = uint32(i*5+step) % 500
+		n := 0
+		require.NoError(t, p.Run(t.Context(), steps(0, 40), func(b *pipeline.Gathered) error {
+			if b.Step != n {
+				return fmt.Errorf("step %d where %d is next", b.Step, n)
 			}
-			return [][]uint32{seeds}
-		}
-		require.NoError(t, p.Run(t.Context(), s, func(*pipeline.Gathered) error {
 			n++
 			return nil
 		}))
 		require.Equal(t, 40, n)
+		others.Drop()
 		require.Zero(t, join.File.Stats().UsedBytes)
 		p.Close()
 	}

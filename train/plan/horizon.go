@@ -56,17 +56,22 @@ type horizon struct {
 
 // far is what a planner has of horizons.
 type far struct {
+	on        bool               // the range, or what is left of it, goes by horizons
 	now, next *horizon           // in use, and being prepared
 	end       context.CancelFunc // of preparing
 	begun     int                // horizons of the range
 	drawing   sync.Mutex         // held by who draws
-	spare     []Batch            // to draw into
-	on        bool               // the range, or what is left of it, goes by horizons
-	grouped   bool               // steps are drawn in groups, since the room was full
-	stepBytes int64              // of the spill, for a step of the newest horizon; under Planner.mu
+
+	// Of who prepares:
+	spare     []Batch // to draw into
+	grouped   bool    // steps are drawn in groups, since the room was full
+	stepBytes int64   // of the spill, for a step of the newest horizon
 }
 
-type farWindow struct{ steps []farStep }
+type farWindow struct {
+	steps []farStep
+	bytes int64 // of their batches, in memory
+}
 
 type farStep struct {
 	step int
@@ -120,24 +125,25 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 	}
 }
 
-// limits bound a horizon.
+// limits bound a horizon. They are known before any of it is drawn, so that it does not depend on how far others have come.
 type limits struct {
 	windows, steps int
 	bytes          int64 // of the spill
+	window         int   // steps of a window, as far as is known; 1 at least
 }
 
 // limits of the next horizon of a range: a few steps, then a window, then some windows, then as many as there is room for. So the first step
 // waits for no more than it does without horizons.
 func (p *Planner) limits() limits {
 	whole := p.Join.File.Stats().CapacityBytes
-	l := limits{windows: p.Join.Windows, steps: p.steps.To - p.next, bytes: whole}
+	l := limits{windows: p.Join.Windows, steps: p.steps.To - p.next, bytes: whole, window: max(p.windowSteps(), 1)}
 	if h := p.far.now; h != nil {
 		l.windows, l.bytes = l.windows-len(h.windows), whole-h.bytes
 	}
 	l.bytes = min(l.bytes, whole/8*7) // so that there is room to prepare the one after
 	switch p.far.begun {
 	case 0:
-		l.windows, l.steps = 1, min(l.steps, max(p.windowSteps()/rampParts, rampSteps))
+		l.windows, l.steps = 1, min(l.steps, max(l.window/rampParts, rampSteps))
 	case 1:
 		l.windows = 1
 	case 2:
@@ -172,13 +178,12 @@ func guarded(work func() error) (err error) {
 
 // preparing is a horizon in the making.
 type preparing struct {
-	p           *Planner
-	h           *horizon
-	l           limits
-	packer      Packer
-	blocks      int64 // of the spill, for batches
-	windowBytes int64 // of the batches of the last window
-	packed      []byte
+	p      *Planner
+	h      *horizon
+	l      limits
+	packer Packer
+	blocks int64 // of the spill, for batches
+	packed []byte
 }
 
 // prepare draws the steps of h, as far as l allows, sends their batches to the spill, and has the tables scanned for them.
@@ -194,20 +199,24 @@ func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
 	if err := p.drawAll(ctx, &preparing{p: p, h: h, l: l, packer: p.Sampler.(Packer)}); err != nil {
 		return err
 	}
-	if n := len(h.windows) - 1; len(h.windows[n].steps) == 0 {
-		h.windows = h.windows[:n]
+	if len(h.last().steps) == 0 { // the step that it was begun for did not fit
+		h.windows = h.windows[:len(h.windows)-1]
 	}
+	p.far.stepBytes = h.bytes / int64(h.to-h.from)
+	return h.scan(ctx)
+}
+
+// scan has the tables send the rows of all windows to their runs.
+func (h *horizon) scan(ctx context.Context) error {
 	for _, t := range h.tables {
-		if t != nil {
-			t.Done()
-			if err := t.Scan(ctx); err != nil {
-				return err
-			}
+		if t == nil {
+			continue
+		}
+		t.Done()
+		if err := t.Scan(ctx); err != nil {
+			return err
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.far.stepBytes = h.bytes / int64(h.to-h.from)
 	return nil
 }
 
@@ -244,12 +253,10 @@ var errEnough = errors.New("plan: a horizon is full")
 
 // drawFar draws as many steps as the horizon is thought to have.
 func (p *Planner) drawFar(ctx context.Context, g *preparing) error {
-	p.mu.Lock()
-	n := min(g.l.steps, max(1, g.l.windows*max(p.windowSteps(), 1)))
+	n := min(g.l.steps, g.l.windows*g.l.window)
 	if per := p.far.stepBytes; per > 0 && g.l.windows > 1 {
 		n = min(n, max(1, int(g.l.bytes/per)))
 	}
-	p.mu.Unlock()
 	p.far.drawing.Lock()
 	defer p.far.drawing.Unlock()
 	r := &room{file: p.Join.Room}
@@ -299,52 +306,69 @@ func (g *preparing) spilled() (bytes int64) {
 	return bytes
 }
 
-// add adds a step, unless the horizon is full.
+// add adds a step, unless the horizon is full. A first step for which there is no room is an errAlone.
 func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err error) {
-	file, first := g.p.Join.File, g.h.to == g.h.from
+	first := g.h.to == g.h.from
 	g.p.noteLargest(b)
-	if !g.fits(b) {
-		if first {
-			return false, errAlone
-		}
-		if len(g.h.windows) == g.l.windows {
-			return false, nil
-		}
-		g.h.cut()
-		if g.windowBytes = 0; !g.fits(b) { // alone it does not either
-			return false, nil
-		}
+	if !g.place(b) {
+		return false, g.full(first)
 	}
-	g.packed = g.packer.Pack(g.packed[:0], b)
-	segment := int64(file.Segment())
-	g.blocks += (int64(len(g.packed)) + segment - 1) / segment * segment
-	run := file.NewRun()
-	full := new(spill.FullError)
-	if bytes := g.spilled(); bytes <= g.l.bytes || first {
-		g.h.bytes = bytes
-		if err = run.Put(ctx, g.packed); err != nil {
-			run.Drop()
-		}
-	} else {
-		err = full
-	}
-	if errors.As(err, &full) && !first {
+	run, err := g.put(ctx, b, first)
+	if full := new(spill.FullError); errors.As(err, &full) {
 		g.h.undo()
-		return false, nil
+		return false, g.full(first)
 	}
 	if err != nil {
 		return false, err
 	}
-	w := &g.h.windows[len(g.h.windows)-1]
-	w.steps = append(w.steps, farStep{step, run})
-	g.windowBytes += b.Bytes()
+	w := g.h.last()
+	w.steps, w.bytes = append(w.steps, farStep{step, run}), w.bytes+b.Bytes()
 	g.h.to = step + 1
 	return true, nil
 }
 
-// fits adds a step to the last window, unless that is full: of a table's cache, or of what batches may take.
+// full is the error of a step that does not fit.
+func (g *preparing) full(first bool) error {
+	if first {
+		return errAlone
+	}
+	return nil
+}
+
+// place adds the rows of a step to the last window, or to a new one where that is full.
+func (g *preparing) place(b Batch) (ok bool) {
+	if g.fits(b) {
+		return true
+	}
+	if len(g.h.last().steps) == 0 || len(g.h.windows) == g.l.windows {
+		return false
+	}
+	g.h.cut()
+	return g.fits(b)
+}
+
+// put sends a batch to the spill. The error is a *spill.FullError where the horizon then takes too much of it, unless the batch is its first.
+func (g *preparing) put(ctx context.Context, b Batch, first bool) (*spill.Run, error) {
+	g.packed = g.packer.Pack(g.packed[:0], b)
+	file := g.p.Join.File
+	segment := int64(file.Segment())
+	g.blocks += (int64(len(g.packed)) + segment - 1) / segment * segment
+	bytes := g.spilled()
+	if bytes > g.l.bytes && !first {
+		return nil, &spill.FullError{Bytes: g.l.bytes}
+	}
+	g.h.bytes = bytes
+	run := file.NewRun()
+	if err := run.Put(ctx, g.packed); err != nil {
+		run.Drop()
+		return nil, err
+	}
+	return run, nil
+}
+
+// fits adds the rows of a step to the last window, unless that is full: of a table's cache, or of what batches may take.
 func (g *preparing) fits(b Batch) bool {
-	if steps := len(g.h.windows[len(g.h.windows)-1].steps); steps > 0 && (g.windowBytes+b.Bytes() > g.p.Bytes/InFlight || steps == g.p.Group) {
+	if w := g.h.last(); len(w.steps) > 0 && (w.bytes+b.Bytes() > g.p.Bytes/InFlight || len(w.steps) == g.p.Group) {
 		return false
 	}
 	inputs := b.Inputs()
@@ -382,8 +406,8 @@ func (f *far) stop() {
 	f.now, f.next = nil, nil
 }
 
-// errAlone is a horizon that begins with a step that does not fit a cache.
-var errAlone = errors.New("plan: the rows of a step do not fit the cache")
+// errAlone is a horizon that begins with a step that does not fit a cache, or the spill.
+var errAlone = errors.New("plan: a step does not fit a horizon")
 
 // farGroup is how many steps are drawn together for a horizon: a third of what batches may take.
 func (p *Planner) farGroup() int {
@@ -406,6 +430,10 @@ func (p *Planner) noteLargest(b Batch) {
 	p.size.largest = max(p.size.largest, b.Bytes())
 }
 
+// last is the window that is being made.
+func (h *horizon) last() *farWindow { return &h.windows[len(h.windows)-1] }
+
+// cut begins the next window.
 func (h *horizon) cut() {
 	for _, t := range h.tables {
 		if t != nil {
@@ -433,7 +461,7 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	}
 	far := h.windows[h.at]
 	w := &Window{}
-	if err := p.flight.wait(ctx, 0, int64(len(far.steps))*p.largest(), p.Bytes); err != nil {
+	if err := p.flight.wait(ctx, 0, far.bytes, p.Bytes); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -469,12 +497,6 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	p.clock.steps.Store(int64(len(w.Steps)))
 	p.clock.rows.Store(int64(rows))
 	return w, nil
-}
-
-func (p *Planner) largest() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.size.largest
 }
 
 // unpack makes the batches of steps again. Those that the spill has lost are drawn anew.
